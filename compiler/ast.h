@@ -3,7 +3,6 @@
  * its text. Lists are arrays with a count. */
 #pragma once
 #include "diag.h"
-#include "ampc_plan.h"
 
 typedef struct Expr Expr;
 typedef struct Stmt Stmt;

@@ -1,0 +1,37 @@
+/* The state of one compile. Everything a pass may read or write hangs here; there are no globals. */
+#pragma once
+#include "ast.h"
+
+typedef struct Graph Graph;           /* ir.h */
+typedef struct ampc_program ampc_program; /* runtime/include/ampc_plan.h */
+
+typedef struct Assignment { /* -D NAME=VALUE, --set object.key=value, --dim N=64 */
+  const char *key, *value;
+} Assignment;
+
+typedef struct Options {
+  const char *input;    /* path of the job; messages show it as given */
+  const char *data_dir; /* root of data paths; NULL: the folder of the job */
+  const char **include_dirs;
+  Assignment *consts, *settings;
+  uint32_t n_include_dirs, n_consts, n_settings;
+  const char *target;     /* "cpu" or "sm_80"; default "sm_80" */
+  int optimize;           /* 0, 1, 2: fusion only; never a bit of the result */
+  bool real64;            /* tests: f32 is double everywhere, see Note [real64] in ir.h */
+  bool strict_rounding;   /* 16-bit weight gradients round as in PyTorch before they are summed */
+  const char *dump_after; /* pass name, or NULL */
+  uint32_t error_limit;   /* 20 */
+  bool color, json_errors, werror;
+} Options;
+
+typedef struct DiagState DiagState; /* diag.c */
+
+struct Compile {
+  Arena *arena;
+  Options options;
+  DiagState *diag;
+  VEC(Source) sources;
+  Ast ast;       /* of the job; imports and the layer library have their own */
+  Graph *graph;  /* from pass lower on */
+  ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
+};
