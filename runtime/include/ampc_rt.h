@@ -1,0 +1,127 @@
+/* The runtime that ampc's programs link: devices, memory, the step, checkpoints, the training loop.
+ *
+ * Functions return 0 (AMPC_OK) or a status; ampc_last_error() then says in one line what failed and
+ * what to do. Objects come first, outputs last. Whoever calls a create function frees with the
+ * matching free function; NULL is fine there. One runtime belongs to one thread at a time. */
+#ifndef AMPC_RT_H
+#define AMPC_RT_H
+#include "ampc_plan.h"
+#include "ampc_state.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Also the exit statuses of programs. */
+typedef enum ampc_status {
+  AMPC_OK = 0,
+  AMPC_BAD_USAGE = 2,   /* options, names */
+  AMPC_BAD_FILE = 3,    /* missing, unreadable, truncated, of another model, damaged */
+  AMPC_NO_COMPILER = 4, /* cc, nvcc or NVRTC failed */
+  AMPC_RUN_FAILED = 5,  /* device, memory, non-finite loss */
+  AMPC_INTERRUPTED = 130
+} ampc_status;
+
+const char *ampc_last_error(void); /* per thread; never NULL */
+ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns status */
+
+/* ---- a runtime: one program on one device ------------------------------------------------------
+ */
+
+/* `device`: "cpu", "cuda" or "auto" (cuda where there is one). `program` must outlive the runtime.
+ * Allocates all spaces (zeroed), fills STATE from the program; weights are not yet set. */
+ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out);
+void ampc_free(ampc_runtime *rt);
+const ampc_program *ampc_program_of(const ampc_runtime *rt);
+const char *ampc_device_name(const ampc_runtime *rt); /* "cpu", "cuda:0 NVIDIA H200" */
+
+ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
+ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */
+ampc_status ampc_wait(ampc_runtime *rt); /* until the device is done; reports late errors */
+
+/* Bytes between host memory and a space. The copy has happened when the call returns. */
+ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes);
+ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t bytes);
+/* After MASTER was written from the host: makes the 16-bit copies anew. */
+ampc_status ampc_refresh_copies(ampc_runtime *rt);
+
+ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value); /* "opt.lr" */
+ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out);             /* waits */
+/* Average of a block's metric since the last ampc_clear_metrics. Waits. */
+ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out);
+ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
+
+/* ---- what step functions call. The first failure is kept in rt and stops nothing: it comes out of
+ * ampc_run_step or ampc_wait, and later calls of the step do nothing.
+ * ------------------------------ */
+char *const *ampc_spaces(ampc_runtime *rt); /* base address of each space */
+void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
+                    void *const *args, uint32_t n_args);
+void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
+                  const void *bias, void *c, void *workspace);
+void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes);
+void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
+
+/* AMPC_LAUNCH(rt, kernel index, grid, block, pointers...): at least one pointer */
+#define AMPC_LAUNCH(rt, kernel, grid, block, ...)                                                  \
+  do {                                                                                             \
+    void *args_[] = {__VA_ARGS__};                                                                 \
+    ampc_do_launch(rt, kernel, grid, block, args_, (uint32_t)(sizeof args_ / sizeof *args_));      \
+  } while (0)
+
+/* ---- data: where batches come from. libampcdata has the implementation for a job's sources.
+ * ------ */
+typedef struct ampc_batches ampc_batches; /* the batches of one block, epoch after epoch */
+typedef struct ampc_data_position {       /* where a run stands; kept in checkpoints */
+  int64_t epoch, batch;                   /* batch within the epoch, from 0 */
+} ampc_data_position;
+typedef struct ampc_data_interface {
+  /* Opens the sources of a block, checks headers, shapes, counts and limits. A thread prepares
+   * batches ahead of time. Same seed, same order. */
+  ampc_status (*open)(const ampc_program *p, uint32_t block, const char *data_dir, uint64_t seed,
+                      ampc_batches **out);
+  int64_t (*per_epoch)(const ampc_batches *b); /* batches, the last smaller one included */
+  ampc_status (*seek)(ampc_batches *b, ampc_data_position to); /* next() continues there */
+  /* The next batch: one host buffer a source, laid out as the sources' offsets in INPUT from
+   * *out_base on, valid until the next call. *out_samples is smaller for a kept last batch. */
+  ampc_status (*next)(ampc_batches *b, const void **out_base, int64_t *out_samples,
+                      ampc_data_position *out_position);
+  void (*close)(ampc_batches *b);
+} ampc_data_interface;
+extern const ampc_data_interface ampc_data; /* in libampcdata */
+
+/* ---- checkpoints --------------------------------------------------------------------------------
+ */
+/* One safetensors file: parameters under their paths (f32), optimizer state, and in its metadata
+ * scaler, counters, data position, config and a checksum of the tensor bytes. Written to a
+ * temporary file in the same folder, synced, renamed: a reader sees the old file or the new one,
+ * whole. */
+ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_position at);
+/* Refuses another model's or a damaged file and then leaves rt as it was. */
+ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at);
+
+/* ---- the training loop
+ * --------------------------------------------------------------------------- */
+typedef struct ampc_train_options {
+  const char *device, *data_dir;
+  const char *save, *resume;      /* NULL: none; `save` NULL falls back to the block's save= */
+  int64_t steps, save_every, log; /* 0: as in the job. steps: optimizer steps attempted in all,
+                                     those before a resume included */
+  bool seed_given;
+  uint64_t seed;
+  bool quiet;
+  bool eval_only; /* run the eval blocks once on the resumed weights */
+} ampc_train_options;
+/* Runs the job's train blocks with their evals; prints progress to stderr (a line that is rewritten
+ * on a terminal, plain lines otherwise) and results ("test accuracy: 0.8731" for metric acc of an
+ * eval block is "eval acc: 0.8731") to stdout. Ctrl-C saves and ends with AMPC_INTERRUPTED. */
+ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
+                       const ampc_train_options *options);
+/* main() of an emitted program: parses --device --steps --seed --save --save-every --resume
+ * --data-dir --set --eval --quiet --help and trains. Returns the exit status. */
+int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

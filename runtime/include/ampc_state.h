@@ -1,0 +1,43 @@
+/* What lives on the device and steers a step: counters, loss scaler, optimizers, metrics, settings.
+ *
+ * These structs are shared three ways: the host runtime, compiled kernels (the text of this file is
+ * put before them; it includes nothing and is C and C++), and emitted programs through ampc_rt.h.
+ * The STATE space (ampc_plan.h) is laid out as
+ *   ampc_state, ampc_optimizer[n_optimizers], ampc_metric[n_metrics], float settings[n_settings]
+ * without gaps beyond each struct's own size. Host code never touches it in a step: it is read late
+ * (metrics) and written between steps (settings). */
+#ifndef AMPC_STATE_H
+#define AMPC_STATE_H
+
+typedef struct ampc_state {
+  long long seed;
+  long long body;     /* train bodies (micro-steps) attempted; keys the random numbers */
+  long long epoch;    /* from 0 */
+  float scale;        /* loss scale; 1 when there is no scaler */
+  float inv_scale;    /* 1 / scale, rounded once from fp64 */
+  int growth;         /* steps since the last overflow or growth */
+  int found_inf;      /* 1: some optimizer of this body met a non-finite gradient */
+  long long skipped;  /* bodies in which found_inf was 1 */
+  long long bad_loss; /* 1 + body of the first non-finite minimized value; 0: none yet */
+  float growth_factor, backoff_factor; /* 2 and 0.5 */
+  float min_scale, max_scale;
+  int growth_interval; /* 2000 */
+  int dynamic;         /* 0: static scale, or none */
+} ampc_state;
+
+typedef struct ampc_optimizer {
+  long long taken; /* updates applied: schedules and bias correction count these */
+  int found_inf;   /* 1: this body's gradients are not finite, the update is dropped */
+  float grad_norm; /* L2, unscaled, before clipping */
+  float factor;    /* inv_scale times the clip factor: what a gradient is multiplied with */
+  float pad;
+} ampc_optimizer;
+
+typedef struct ampc_metric { /* average = sum / count */
+  double sum;                /* of value times samples, since the host last cleared it */
+  double count;              /* samples */
+  float last;                /* value of the last body */
+  int pad;
+} ampc_metric;
+
+#endif
