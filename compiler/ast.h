@@ -1,6 +1,6 @@
-/* The tree that the parser builds: plain tagged structs in the compile's arena. The grammar knows no
- * shapes, types or op names; all of that begins in passes/lower. Every node has the span of
- * its text. Lists are arrays with a count. */
+/* The tree that the parser builds: plain tagged structs in the compile's arena. The grammar knows
+ * no shapes, types or op names; all of that begins in passes/lower. Every node has the span of its
+ * text. Lists are arrays with a count. */
 #pragma once
 #include "diag.h"
 
@@ -43,30 +43,47 @@ typedef struct Sub { /* one subscript: x[i], x[...], x[a:b:c] */
 } Sub;
 
 typedef enum ExprKind {
-  EXPR_name,    /* name */
-  EXPR_type,    /* name: f16 bf16 f32 i32 i64 u8 bool float int str list, as a value */
-  EXPR_int,     /* integer */
-  EXPR_float,   /* number */
-  EXPR_string,  /* string, escapes already resolved */
+  EXPR_name,   /* name */
+  EXPR_type,   /* name: f16 bf16 f32 i32 i64 u8 bool float int str list, as a value */
+  EXPR_int,    /* integer */
+  EXPR_float,  /* number */
+  EXPR_string, /* string, escapes already resolved */
   EXPR_true,
   EXPR_false,
   EXPR_none,
-  EXPR_list,    /* args: [a, *b] */
-  EXPR_tuple,   /* args: (a, b), also `return a, b` */
-  EXPR_comp,    /* comp: [value for names in iter if cond] */
-  EXPR_call,    /* call */
-  EXPR_index,   /* index */
-  EXPR_attr,    /* attr: base.name */
-  EXPR_unary,   /* unary */
-  EXPR_binary,  /* binary; `and` and `or` too */
-  EXPR_cond     /* cond: then if test else other */
+  EXPR_list,   /* args: [a, *b] */
+  EXPR_tuple,  /* args: (a, b), also `return a, b` */
+  EXPR_comp,   /* comp: [value for names in iter if cond] */
+  EXPR_call,   /* call */
+  EXPR_index,  /* index */
+  EXPR_attr,   /* attr: base.name */
+  EXPR_unary,  /* unary */
+  EXPR_binary, /* binary; `and` and `or` too */
+  EXPR_cond    /* cond: then if test else other */
 } ExprKind;
 
 typedef enum Operator {
-  OPER_add, OPER_sub, OPER_mul, OPER_div, OPER_floordiv, OPER_mod, OPER_matmul, OPER_pow,
-  OPER_lt, OPER_gt, OPER_le, OPER_ge, OPER_eq, OPER_ne,
-  OPER_bitand, OPER_bitor, OPER_and, OPER_or,
-  OPER_neg, OPER_invert, OPER_not,
+  OPER_add,
+  OPER_sub,
+  OPER_mul,
+  OPER_div,
+  OPER_floordiv,
+  OPER_mod,
+  OPER_matmul,
+  OPER_pow,
+  OPER_lt,
+  OPER_gt,
+  OPER_le,
+  OPER_ge,
+  OPER_eq,
+  OPER_ne,
+  OPER_bitand,
+  OPER_bitor,
+  OPER_and,
+  OPER_or,
+  OPER_neg,
+  OPER_invert,
+  OPER_not,
   OPER_count
 } Operator;
 const char *operator_text(Operator op); /* "+", "//", "and", ... */
@@ -78,15 +95,41 @@ struct Expr {
     const char *name;
     int64_t integer;
     double number;
-    struct { const char *text; size_t size; } string;
+    struct {
+      const char *text;
+      size_t size;
+    } string;
     ArgList args;
-    struct { Expr *value; NameList names; Expr *iter, *cond; } comp;
-    struct { Expr *callee; ArgList args; } call;
-    struct { Expr *base; Sub *subs; uint32_t n; } index;
-    struct { Expr *base; Name name; } attr;
-    struct { Operator op; Expr *operand; } unary;
-    struct { Operator op; Span op_span; Expr *left, *right; } binary;
-    struct { Expr *test, *then, *other; } cond;
+    struct {
+      Expr *value;
+      NameList names;
+      Expr *iter, *cond;
+    } comp;
+    struct {
+      Expr *callee;
+      ArgList args;
+    } call;
+    struct {
+      Expr *base;
+      Sub *subs;
+      uint32_t n;
+    } index;
+    struct {
+      Expr *base;
+      Name name;
+    } attr;
+    struct {
+      Operator op;
+      Expr *operand;
+    } unary;
+    struct {
+      Operator op;
+      Span op_span;
+      Expr *left, *right;
+    } binary;
+    struct {
+      Expr *test, *then, *other;
+    } cond;
   } as;
 };
 
@@ -147,16 +190,47 @@ struct Stmt {
   Span span;
   union {
     Expr *value;
-    struct { ExprList targets, values; } assign;
-    struct { Expr *target; Operator op; Expr *value; } augment;
+    struct {
+      ExprList targets, values;
+    } assign;
+    struct {
+      Expr *target;
+      Operator op;
+      Expr *value;
+    } augment;
     ExprList exprs;
-    struct { Expr *test; Block then, other; } branch;
-    struct { NameList names; Expr *iter; Block body; } loop;
-    struct { Name name; Expr *iter; NameList carry; Block body; } scan;
-    struct { Name name; Expr *value; } named;
-    struct { ArgList args; bool has_block; Block body; } region;
-    struct { Expr *interval; Block body; } every;
-    struct { Expr *loss; NameList optimizers; } minimize;
+    struct {
+      Expr *test;
+      Block then, other;
+    } branch;
+    struct {
+      NameList names;
+      Expr *iter;
+      Block body;
+    } loop;
+    struct {
+      Name name;
+      Expr *iter;
+      NameList carry;
+      Block body;
+    } scan;
+    struct {
+      Name name;
+      Expr *value;
+    } named;
+    struct {
+      ArgList args;
+      bool has_block;
+      Block body;
+    } region;
+    struct {
+      Expr *interval;
+      Block body;
+    } every;
+    struct {
+      Expr *loss;
+      NameList optimizers;
+    } minimize;
     Function def;
   } as;
 };
@@ -182,14 +256,40 @@ struct Decl {
   DeclKind kind;
   Span span;
   union {
-    struct { const char *path; } import;
-    struct { Name name; TypeExpr type; Expr *value; } constant;
-    struct { Name name; ArgList args; } dim;
+    struct {
+      const char *path;
+    } import;
+    struct {
+      Name name;
+      TypeExpr type;
+      Expr *value;
+    } constant;
+    struct {
+      Name name;
+      ArgList args;
+    } dim;
     Function function;
-    struct { Name name; ParamList params; Block body; } module;
-    struct { Name name; ParamList params, outputs; Block body; } op;
-    struct { Name name; Expr *value; Block clauses; } object;
-    struct { NameList names; Expr *source; ArgList with; Block body; } run;
+    struct {
+      Name name;
+      ParamList params;
+      Block body;
+    } module;
+    struct {
+      Name name;
+      ParamList params, outputs;
+      Block body;
+    } op;
+    struct {
+      Name name;
+      Expr *value;
+      Block clauses;
+    } object;
+    struct {
+      NameList names;
+      Expr *source;
+      ArgList with;
+      Block body;
+    } run;
     Expr *value;
   } as;
 };

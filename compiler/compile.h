@@ -1,8 +1,9 @@
-/* The state of one compile. Everything a pass may read or write hangs here; there are no globals. */
+/* The state of one compile. Everything a pass may read or write hangs here; there are no globals.
+ */
 #pragma once
 #include "ast.h"
 
-typedef struct Graph Graph;           /* ir.h */
+typedef struct Graph Graph;               /* ir.h */
 typedef struct ampc_program ampc_program; /* runtime/include/ampc_plan.h */
 
 typedef struct Assignment { /* -D NAME=VALUE, --set object.key=value, --dim N=64 */
@@ -31,7 +32,7 @@ struct Compile {
   Options options;
   DiagState *diag;
   VEC(Source) sources;
-  Ast ast;       /* of the job; imports and the layer library have their own */
-  Graph *graph;  /* from pass lower on */
+  Ast ast;               /* of the job; imports and the layer library have their own */
+  Graph *graph;          /* from pass lower on */
   ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
 };

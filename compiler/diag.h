@@ -16,7 +16,7 @@ typedef struct Span {
 /* errors.def: AMPC_ERROR(E301, "title", "wrong program", "right program"), in numeric order.
  * Codes that start with W are warnings and carry a name for -Wno-NAME. */
 typedef enum ErrorCode {
-#define AMPC_ERROR(code, ...) code,
+#define AMPC_ERROR(code, ...)   code,
 #define AMPC_WARNING(code, ...) code,
 #include "errors.def"
   ERROR_COUNT

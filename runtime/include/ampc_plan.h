@@ -137,7 +137,12 @@ typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr"
   double value;
 } ampc_setting;
 
-typedef enum ampc_source_kind { AMPC_SOURCE_IDX, AMPC_SOURCE_SYNTHETIC } ampc_source_kind;
+/* ARGUMENT: an input of an infer block, written by the caller (ampc_write to INPUT) */
+typedef enum ampc_source_kind {
+  AMPC_SOURCE_IDX,
+  AMPC_SOURCE_SYNTHETIC,
+  AMPC_SOURCE_ARGUMENT
+} ampc_source_kind;
 typedef struct ampc_source {
   ampc_source_kind kind;
   const char *path;            /* as in the job; relative to the data directory */
@@ -162,23 +167,32 @@ typedef struct ampc_step { /* a block compiled for one batch size */
   void (*run)(ampc_runtime *rt); /* emitted programs; NULL in the JIT */
 } ampc_step;
 
+typedef struct ampc_output_desc { /* a result of an infer block; valid after its step has run */
+  const char *name;
+  uint32_t block;
+  ampc_dtype dtype;
+  uint32_t rank;
+  int64_t dim[AMPC_MAX_RANK];
+  ampc_ref place;
+} ampc_output_desc;
+
 typedef struct ampc_metric_desc {
   const char *name;
   bool is_loss; /* the value that `minimize` minimizes */
 } ampc_metric_desc;
 
-typedef enum ampc_block_kind { AMPC_TRAIN, AMPC_EVAL } ampc_block_kind;
+typedef enum ampc_block_kind { AMPC_TRAIN, AMPC_EVAL, AMPC_INFER } ampc_block_kind;
 typedef struct ampc_block {
   ampc_block_kind kind;
-  const char *name;               /* "train", "eval"; numbered when there are several: "eval2" */
-  uint32_t line;                  /* of the block in the job */
+  const char *name;                 /* "train", "eval"; numbered when there are several: "eval2" */
+  uint32_t line;                    /* of the block in the job */
   int64_t batch, epochs, max_steps; /* max_steps 0: whole epochs */
-  int64_t every, log, save_every; /* 0: not given */
+  int64_t every, log, save_every;   /* 0: not given */
   bool shuffle, drop_last;
   const char *save;                 /* path or NULL */
   uint32_t first_source, n_sources; /* in ampc_program.sources */
   uint32_t first_metric, n_metrics; /* in ampc_program.metrics: index into STATE's metrics too */
-  uint32_t n_variants; /* 1, or 2: variant[1] is the last, smaller batch of an epoch */
+  uint32_t n_variants;              /* 1, or 2: variant[1] is the last, smaller batch of an epoch */
   ampc_step variant[2];
 } ampc_block;
 
@@ -212,9 +226,10 @@ typedef struct ampc_program {
   const ampc_setting *settings;
   const ampc_source *sources;
   const ampc_metric_desc *metrics;
+  const ampc_output_desc *outputs;
   const ampc_block *blocks;
   const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
-  uint32_t n_params, n_optimizers, n_settings, n_sources, n_metrics, n_blocks, n_kernels;
+  uint32_t n_params, n_optimizers, n_settings, n_sources, n_metrics, n_outputs, n_blocks, n_kernels;
 } ampc_program;
 
 /* Offsets within STATE, the same on both sides. */
