@@ -1,0 +1,13 @@
+# ampc_embed(OUT files...): a C file that defines
+#   const EmbeddedFile embedded_files[] = {{"map.cu", "text..."}, ...};  (compiler/embedded.h)
+# so that the programs need no files at run time. The base name is the key.
+function(ampc_embed out)
+  set(inputs "")
+  foreach(f ${ARGN})
+    get_filename_component(full ${f} ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
+    list(APPEND inputs ${full})
+  endforeach()
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} "-DFILES=${inputs}" -P ${CMAKE_SOURCE_DIR}/cmake/embed_run.cmake
+    DEPENDS ${inputs} ${CMAKE_SOURCE_DIR}/cmake/embed_run.cmake VERBATIM)
+endfunction()
