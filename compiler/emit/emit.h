@@ -1,0 +1,26 @@
+/* From the plan to text. Same input, same bytes. */
+#pragma once
+#include "compile.h"
+
+/* The whole trainer as one file: CUDA C for target sm_xx, C for target cpu (c->options.target). It
+ * includes ampc_rt.h only. Without `with_main` there is no main(). */
+void emit_program(Compile *c, Text *out, bool with_main);
+
+/* The kernels alone, for the JIT. CPU: C text that needs only the compiler's own headers and
+ * defines const struct { const char *name; void (*function)(void *const *, unsigned, unsigned); }
+ * ampc_jit_kernels[]; in the order of program->kernels, ended by a null name. CUDA: text for NVRTC,
+ * extern "C" kernels. */
+void emit_kernels(Compile *c, Text *out);
+
+/* Line of the last emit_* output -> "compiler/emit/kernel.c:120", the place that wrote it; NULL: no
+ * such line. */
+const char *emit_blame(const Compile *c, uint32_t line);
+
+/* Compiles the kernels with NVRTC (loaded at run time) for c->options.target. False after an error
+ * message when NVRTC is missing or refuses. */
+bool emit_ptx(Compile *c, Text *out);
+bool emit_cubin(Compile *c, Text *out);
+
+void emit_params(Compile *c, Text *out); /* name, shape, type a line; last: "total N parameters" */
+void emit_plan(Compile *c,
+               Text *out); /* --emit=plan: the commands with places, the spaces, totals */
