@@ -1,0 +1,16 @@
+/* Kernels of a compiled job, built by the system's C compiler and loaded into this process.
+ *
+ * Results are cached by content in $XDG_CACHE_HOME/ampc (or ~/.cache/ampc), so a job that was seen
+ * before starts at once. A cache that cannot be trusted or written is not used: a private folder in
+ * the temporary directory takes its place and is removed after loading. */
+#pragma once
+#include "ampc_rt.h"
+#include "compile.h"
+
+typedef struct Jit Jit; /* the loaded kernels */
+
+/* `c` has been compiled for target cpu. Fills in c->program->kernels, so that c->program is ready
+ * for ampc_create. Unload after the runtime has been freed. On failure ampc_last_error says why:
+ * AMPC_NO_COMPILER when there is no C compiler or it refuses the text. */
+ampc_status jit_load(Compile *c, Jit **out);
+void jit_unload(Jit *jit); /* NULL is fine */

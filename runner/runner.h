@@ -1,0 +1,6 @@
+/* The verbs of `amp`. Each gets the arguments from its own name on and returns an exit status
+ * (ampc_status, or 1: errors in the program). */
+#pragma once
+
+int train_main(int argc, char **argv); /* train and eval */
+int selftest_main(int argc, char **argv);
