@@ -14,7 +14,7 @@ typedef struct Span {
 } Span;
 
 /* errors.def: AMPC_ERROR(E301, "title", "wrong program", "right program"), in numeric order.
- * Codes that start with W are warnings and carry a name for -Wno-NAME. */
+ * Codes that start with W are warnings and carry a name for -Wno-NAME after the code. */
 typedef enum ErrorCode {
 #define AMPC_ERROR(code, ...)   code,
 #define AMPC_WARNING(code, ...) code,
@@ -44,7 +44,8 @@ void diag_frame_push(Compile *c, Span call);
 void diag_frame_pop(Compile *c);
 Span diag_user_span(Compile *c, Span span); /* span itself unless it lies in a builtin source */
 
-uint32_t diag_error_count(const Compile *c);
+uint32_t diag_error_count(const Compile *c); /* of warnings too under options.werror */
+void diag_finish(Compile *c); /* after the last message: how many were not shown, open JSON */
 
 typedef struct Place {
   const Source *source;
