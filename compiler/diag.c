@@ -1,0 +1,200 @@
+/* Sources, places and the bookkeeping of messages: what is counted, what is shown, what has been
+ * said already. How a message looks is left to diag_text.c and diag_json.c. */
+#include "diag.h"
+#include "diag_internal.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static DiagState *diag_state(Compile *c)
+{
+  if (!c->diag) c->diag = arena_new(c->arena, DiagState);
+  return c->diag;
+}
+
+/* --- sources and places --- */
+
+uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_t size,
+                         bool builtin)
+{
+  DiagState *d = diag_state(c);
+  uint32_t base = 1; /* offset 0 is "nowhere" */
+  if (c->sources.n) {
+    const Source *last = &c->sources.at[c->sources.n - 1];
+    base = last->base + last->size + 1; /* so that the end of a source is a place of its own */
+  }
+  assert(size < UINT32_MAX - base);
+  Lines lines = {0};
+  vec_push(c->arena, &lines.start, base);
+  for (uint32_t i = 0; i < size; i++)
+    if (text[i] == '\n') vec_push(c->arena, &lines.start, base + i + 1);
+  vec_push(c->arena, &d->lines, lines);
+  vec_push(c->arena, &c->sources, (Source){path, text, base, size, builtin});
+  return base;
+}
+
+static uint32_t source_index(const Compile *c, uint32_t offset)
+{
+  for (uint32_t i = c->sources.n; i-- > 0;)
+    if (offset >= c->sources.at[i].base) return i;
+  return UINT32_MAX;
+}
+
+static uint32_t line_of(const Lines *lines, uint32_t offset)
+{
+  uint32_t low = 0, high = lines->start.n; /* start[low] <= offset < start[high] */
+  while (high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    if (lines->start.at[middle] <= offset)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+Place diag_place(const Compile *c, Span span)
+{
+  uint32_t i = source_index(c, span.start);
+  if (i == UINT32_MAX) return (Place){0};
+  const Lines *lines = &c->diag->lines.at[i];
+  uint32_t line = line_of(lines, span.start);
+  return (Place){&c->sources.at[i], line + 1, span.start - lines->start.at[line] + 1};
+}
+
+const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size)
+{
+  const Source *s = place->source;
+  const Lines *lines = &c->diag->lines.at[s - c->sources.at];
+  uint32_t start = lines->start.at[place->line - 1];
+  uint32_t end =
+      place->line < lines->start.n ? lines->start.at[place->line] - 1 : s->base + s->size;
+  const char *text = s->text + (start - s->base);
+  if (end > start && text[end - start - 1] == '\r') end--;
+  *size = end - start;
+  return text;
+}
+
+/* --- frames --- */
+
+void diag_frame_push(Compile *c, Span call)
+{
+  vec_push(c->arena, &diag_state(c)->frames, call);
+}
+
+void diag_frame_pop(Compile *c)
+{
+  assert(c->diag && c->diag->frames.n);
+  c->diag->frames.n--;
+}
+
+static bool is_builtin(const Compile *c, Span span)
+{
+  uint32_t i = source_index(c, span.start);
+  return i != UINT32_MAX && c->sources.at[i].builtin;
+}
+
+Span diag_user_span(Compile *c, Span span)
+{
+  const DiagState *d = diag_state(c);
+  if (!is_builtin(c, span)) return span;
+  for (uint32_t i = d->frames.n; i-- > 0;)
+    if (!is_builtin(c, d->frames.at[i])) return d->frames.at[i];
+  return (Span){0, 0};
+}
+
+/* --- messages --- */
+
+static bool said_before(Compile *c, ErrorCode code, Span span, const char *text)
+{
+  DiagState *d = c->diag;
+  for (uint32_t i = 0; i < d->seen.n; i++) {
+    const Seen *s = &d->seen.at[i];
+    if (s->code == code && s->span.start == span.start && s->span.end == span.end &&
+        strcmp(s->text, text) == 0)
+      return true;
+  }
+  vec_push(c->arena, &d->seen, (Seen){code, span, text});
+  return false;
+}
+
+static void show(Compile *c, const Message *m)
+{
+  if (c->options.json_errors)
+    diag_print_json(c, m);
+  else
+    diag_print_text(c, m);
+}
+
+static void report(Compile *c, Severity severity, ErrorCode code, Span span, const char *text)
+{
+  DiagState *d = diag_state(c);
+  span = diag_user_span(c, span);
+  d->muted = true;
+  if (c->options.error_limit && severity == SEVERITY_error &&
+      d->errors - d->hidden >= c->options.error_limit) {
+    d->errors++;
+    d->hidden++;
+    return;
+  }
+  if (said_before(c, code, span, text)) return;
+  d->muted = false;
+  if (severity == SEVERITY_error)
+    d->errors++;
+  else
+    d->warnings++;
+  show(c, &(Message){severity, error_info[code].code, span, text});
+}
+
+void diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  report(c, SEVERITY_error, code, span, arena_vprintf(c->arena, fmt, ap));
+  va_end(ap);
+}
+
+void diag_warning(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  report(c, c->options.werror ? SEVERITY_error : SEVERITY_warning, code, span,
+         arena_vprintf(c->arena, fmt, ap));
+  va_end(ap);
+}
+
+void diag_note(Compile *c, Span span, const char *fmt, ...)
+{
+  if (diag_state(c)->muted) return;
+  va_list ap;
+  va_start(ap, fmt);
+  const char *text = arena_vprintf(c->arena, fmt, ap);
+  va_end(ap);
+  show(c, &(Message){SEVERITY_note, NULL, diag_user_span(c, span), text});
+}
+
+void diag_help(Compile *c, const char *fmt, ...)
+{
+  if (diag_state(c)->muted) return;
+  va_list ap;
+  va_start(ap, fmt);
+  const char *text = arena_vprintf(c->arena, fmt, ap);
+  va_end(ap);
+  show(c, &(Message){SEVERITY_help, NULL, {0, 0}, text});
+}
+
+uint32_t diag_error_count(const Compile *c)
+{
+  return c->diag ? c->diag->errors : 0;
+}
+
+void diag_finish(Compile *c)
+{
+  DiagState *d = diag_state(c);
+  if (c->options.json_errors) {
+    diag_finish_json(c);
+  } else if (d->hidden) {
+    fprintf(stderr, "%u more error%s not shown (--error-limit=%u)\n", d->hidden,
+            d->hidden == 1 ? "" : "s", c->options.error_limit);
+  }
+}

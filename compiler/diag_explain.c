@@ -1,0 +1,80 @@
+/* --explain-error, and spelling suggestions. */
+#include "diag_internal.h"
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+const ErrorInfo error_info[ERROR_COUNT] = {
+#define AMPC_ERROR(code, title, wrong, right)         [code] = {#code, NULL, title, wrong, right},
+#define AMPC_WARNING(code, name, title, wrong, right) [code] = {#code, name, title, wrong, right},
+#include "errors.def"
+};
+
+static void print_program(const char *what, const char *text)
+{
+  printf("\n%s:\n", what);
+  for (const char *line = text; *line;) {
+    size_t n = strcspn(line, "\n");
+    printf("    %.*s\n", (int)n, line);
+    line += n + (line[n] == '\n');
+  }
+}
+
+bool diag_explain(const char *code)
+{
+  for (int i = 0; i < ERROR_COUNT; i++) {
+    const ErrorInfo *e = &error_info[i];
+    if (strcasecmp(e->code, code) != 0) continue;
+    printf("%s: %s\n", e->code, e->title);
+    if (e->name) printf("a warning, switched off by -Wno-%s\n", e->name);
+    print_program("wrong", e->wrong);
+    print_program("right", e->right);
+    return true;
+  }
+  return false;
+}
+
+enum { LONGEST_NAME = 63 };
+
+/* Edits (insert, delete, change, swap two neighbours) from a to b. A change of case costs half.
+ * Both are at most LONGEST_NAME long. Counted in halves. */
+static unsigned distance(const char *a, const char *b)
+{
+  unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];
+  size_t n = strlen(a), m = strlen(b);
+  for (size_t j = 0; j <= m; j++) last[j] = (unsigned)j * 2;
+  for (size_t i = 1; i <= n; i++) {
+    row[0] = (unsigned)i * 2;
+    for (size_t j = 1; j <= m; j++) {
+      unsigned change = a[i - 1] == b[j - 1] ? 0 : strncasecmp(a + i - 1, b + j - 1, 1) ? 2 : 1;
+      unsigned best = last[j - 1] + change;
+      if (last[j] + 2 < best) best = last[j] + 2;
+      if (row[j - 1] + 2 < best) best = row[j - 1] + 2;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+          before[j - 2] + 2 < best)
+        best = before[j - 2] + 2;
+      row[j] = best;
+    }
+    unsigned *oldest = before;
+    before = last, last = row, row = oldest;
+  }
+  return last[m];
+}
+
+const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n)
+{
+  size_t size = strlen(name);
+  if (!size || size > LONGEST_NAME) return NULL;
+  const char *best = NULL;
+  unsigned limit = size <= 2 ? 2 : size <= 5 ? 3 : 5; /* 1, 1.5 or 2.5 edits */
+  for (uint32_t i = 0; i < n; i++) {
+    if (strlen(candidates[i]) > LONGEST_NAME) continue;
+    unsigned d = distance(name, candidates[i]);
+    if (d <= limit && d < 2 * size) {
+      limit = d ? d - 1 : 0; /* of equally near ones the first */
+      best = candidates[i];
+      if (!d) break;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,126 @@
+/* A message for people: place, text, and the source line with the cause underlined.
+ *
+ * The line is shown as the user typed it except that control characters and broken UTF-8 become
+ * `?`, and that of a very long line only the part around the cause is shown. */
+#include "diag_internal.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_BYTES = 160, SHOWN_BEFORE = 60 };
+
+static const char *const severity_text[] = {"error", "warning", "note", "help"};
+static const char *const severity_color[] = {"\033[1;31m", "\033[1;35m", "\033[1;36m",
+                                             "\033[1;32m"};
+
+static bool is_continuation(char byte)
+{
+  return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* Bytes of the UTF-8 character at s, at least 1; *valid tells whether it may be printed. */
+static uint32_t character_size(const char *s, uint32_t left, bool *valid)
+{
+  unsigned char first = (unsigned char)s[0];
+  uint32_t n = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  *valid = first < 0x80 ? first >= ' ' && first != 0x7f : first >= 0xc2 && first < 0xf5;
+  if (n > left) {
+    *valid = false;
+    return 1;
+  }
+  for (uint32_t i = 1; i < n; i++) {
+    if (!is_continuation(s[i])) {
+      *valid = false;
+      return 1;
+    }
+  }
+  return n;
+}
+
+/* The part of the line to show, and the cause within it. */
+typedef struct Window {
+  const char *text;
+  uint32_t size, from, to; /* the cause is text[from..to) */
+  bool cut_left, cut_right;
+} Window;
+
+static Window window_of(const Compile *c, const Place *place, Span span)
+{
+  Window w = {0};
+  w.text = diag_line_text(c, place, &w.size);
+  w.from = place->column - 1;
+  if (w.from > w.size) w.from = w.size;
+  w.to = w.from + (span.end - span.start);
+  if (w.to > w.size) w.to = w.size;
+  if (w.size > SHOWN_BYTES && w.from > SHOWN_BEFORE) {
+    uint32_t cut = w.from - SHOWN_BEFORE;
+    while (cut < w.from && is_continuation(w.text[cut])) cut++;
+    w.cut_left = true;
+    w.text += cut, w.size -= cut, w.from -= cut, w.to -= cut;
+  }
+  if (w.size > SHOWN_BYTES) {
+    w.cut_right = true;
+    w.size = SHOWN_BYTES;
+    while (w.size && is_continuation(w.text[w.size])) w.size--;
+    if (w.to > w.size) w.to = w.size;
+  }
+  return w;
+}
+
+static void add_source_line(Text *out, const Window *w)
+{
+  if (w->cut_left) text_puts(out, "...");
+  for (uint32_t i = 0; i < w->size;) {
+    bool valid;
+    uint32_t n = character_size(w->text + i, w->size - i, &valid);
+    if (valid || w->text[i] == '\t')
+      text_add(out, w->text + i, n);
+    else
+      text_puts(out, "?");
+    i += n;
+  }
+  if (w->cut_right) text_puts(out, "...");
+  text_puts(out, "\n");
+}
+
+static void add_underline(Text *out, const Window *w)
+{
+  if (w->cut_left) text_puts(out, "   ");
+  bool valid;
+  for (uint32_t i = 0; i < w->from; i += character_size(w->text + i, w->size - i, &valid))
+    text_puts(out, w->text[i] == '\t' ? "\t" : " ");
+  text_puts(out, "^");
+  for (uint32_t i = w->from; i < w->to;) {
+    i += character_size(w->text + i, w->size - i, &valid);
+    if (i < w->to) text_puts(out, "~");
+  }
+  text_puts(out, "\n");
+}
+
+static void add_quote(Compile *c, const Place *place, const Message *m, Text *out)
+{
+  Window w = window_of(c, place, m->span);
+  text_printf(out, "%5u | ", place->line);
+  add_source_line(out, &w);
+  text_puts(out, "      | ");
+  if (c->options.color) text_puts(out, severity_color[m->severity]);
+  add_underline(out, &w);
+  if (c->options.color) text_puts(out, "\033[0m");
+}
+
+void diag_print_text(Compile *c, const Message *m)
+{
+  Text out;
+  text_init(&out, c->arena);
+  Place place = diag_place(c, m->span);
+  bool color = c->options.color;
+  if (m->severity == SEVERITY_help) text_puts(&out, "      ");
+  if (place.source) text_printf(&out, "%s:%u:%u: ", place.source->path, place.line, place.column);
+  if (color) text_puts(&out, severity_color[m->severity]);
+  text_puts(&out, severity_text[m->severity]);
+  if (m->code) text_printf(&out, "[%s]", m->code);
+  text_puts(&out, ":");
+  if (color) text_puts(&out, "\033[0m");
+  text_printf(&out, " %s\n", m->text);
+  if (place.source) add_quote(c, &place, m, &out);
+  fwrite(out.at, 1, out.n, stderr);
+}
