@@ -20,12 +20,19 @@ typedef struct Options {
   int optimize;           /* 0, 1, 2: fusion only; never a bit of the result */
   bool real64;            /* tests: f32 is double everywhere, see Note [real64] in ir.h */
   bool strict_rounding;   /* 16-bit weight gradients round as in PyTorch before they are summed */
-  const char *dump_after; /* pass name, or NULL */
+  const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;
+  const char **no_warnings; /* -Wno-NAME */
+  uint32_t n_no_warnings;
 } Options;
 
 typedef struct DiagState DiagState; /* diag.c */
+
+typedef struct Import { /* a file that was imported, once however often */
+  const char *path;     /* where it was found */
+  Ast ast;
+} Import;
 
 struct Compile {
   Arena *arena;
@@ -33,6 +40,8 @@ struct Compile {
   DiagState *diag;
   VEC(Source) sources;
   Ast ast;               /* of the job; imports and the layer library have their own */
+  VEC(Import *) imports; /* compile_import */
+  bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* from pass lower on */
   ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
 };

@@ -154,8 +154,19 @@ void diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
   va_end(ap);
 }
 
+static bool switched_off(const Compile *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->options.n_no_warnings; i++)
+    if (strcmp(c->options.no_warnings[i], name) == 0) return true;
+  return false;
+}
+
 void diag_warning(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
 {
+  if (switched_off(c, error_info[code].name)) {
+    diag_state(c)->muted = true;
+    return;
+  }
   va_list ap;
   va_start(ap, fmt);
   report(c, c->options.werror ? SEVERITY_error : SEVERITY_warning, code, span,
