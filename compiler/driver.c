@@ -1,0 +1,212 @@
+/* One compile: reads the job, parses it, runs the passes. What a pass does is in its own file. */
+#include "driver.h"
+#include "ops.h"
+#include "passes/passes.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Pass {
+  const char *name;
+  bool (*run)(Compile *c);
+  uint32_t needs, gives; /* facts about the graph, IR_SHAPED ... */
+  const char *why;       /* it stands at this place */
+} Pass;
+
+/* Read this array to know what ampc does. */
+static const Pass passes[] = {
+    {"lower", pass_lower, 0, IR_SHAPED,
+     "elaborates the program; appending a node runs its shape rule"},
+    {"precision", pass_precision, IR_SHAPED, IR_TYPED,
+     "casts become nodes before anything is differentiated"},
+    {"gradient", pass_gradient, IR_TYPED, IR_DIFFED,
+     "so the derivative of a cast is a cast, and backward runs in the types of forward"},
+    {"simplify", pass_simplify, IR_DIFFED, 0,
+     "equal nodes shared, dead ones dropped, in forward and backward alike"},
+    {"layout", pass_layout, IR_DIFFED, IR_LAID,
+     "NCHW or NHWC; looks at all users of a value, backward ones too"},
+    {"recompute", pass_recompute, IR_LAID, 0,
+     "clones typed nodes; simplify, if it came later, would share them again"},
+    {"fuse", pass_fuse, IR_LAID, IR_FUSED, "groups the final nodes, one command each"},
+    {"memory", pass_memory, IR_FUSED, IR_PLACED, "a value inside a group needs no memory"},
+    {"plan", pass_plan, IR_PLACED, IR_PLANNED,
+     "the command list that emit/ prints and the runtime walks"},
+};
+enum { PASS_COUNT = sizeof passes / sizeof passes[0], MAX_SOURCE = 64 << 20 };
+
+Compile *compile_create(const Options *options)
+{
+  Arena *arena = arena_create();
+  Compile *c = arena_new(arena, Compile);
+  c->arena = arena;
+  c->options = *options;
+  return c;
+}
+
+void compile_destroy(Compile *c)
+{
+  if (c) arena_destroy(c->arena);
+}
+
+static bool run_passes(Compile *c, const Pass *first)
+{
+  for (const Pass *p = first; p < passes + PASS_COUNT; p++) {
+    assert(!p->needs || (c->graph->facts & p->needs) == p->needs);
+    if (!p->run(c) || diag_error_count(c)) return false; /* the pass has said why */
+    c->graph->facts |= p->gives;
+    ir_check(c, p->name); /* aborts: a broken graph is our bug, never the user's */
+    if (c->options.dump_after && strcmp(p->name, c->options.dump_after) == 0) break;
+  }
+  return true;
+}
+
+bool compile_graph(Compile *c)
+{
+  bool good = run_passes(c, passes + 1);
+  diag_finish(c);
+  return good;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+/* The whole file, ending in a zero that *size does not count. NULL with errno. */
+static const char *read_file(Compile *c, const char *path, uint32_t *size)
+{
+  FILE *f = fopen(path, "rb");
+  if (!f) return NULL;
+  Text text;
+  text_init(&text, c->arena);
+  char part[1 << 14];
+  int reason = 0;
+  for (size_t n; !reason && (n = fread(part, 1, sizeof part, f)) > 0;) {
+    text_add(&text, part, n);
+    if (text.n > MAX_SOURCE) reason = EFBIG;
+  }
+  if (ferror(f)) reason = errno;
+  fclose(f);
+  errno = reason;
+  *size = (uint32_t)text.n;
+  return reason ? NULL : text.at;
+}
+
+static bool parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
+{
+  return ast_parse(c, diag_add_source(c, name, text, size, false), out) && !diag_error_count(c);
+}
+
+static bool parse_job(Compile *c)
+{
+  uint32_t size;
+  const char *text = read_file(c, c->options.input, &size);
+  if (text) return parse(c, c->options.input, text, size, &c->ast);
+  diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, strerror(errno));
+  c->cannot_read = true;
+  return false;
+}
+
+bool compile_parse_job(Compile *c)
+{
+  bool good = parse_job(c);
+  diag_finish(c);
+  return good;
+}
+
+bool compile_job(Compile *c)
+{
+  bool good = parse_job(c) && run_passes(c, passes);
+  diag_finish(c);
+  return good;
+}
+
+bool compile_text(Compile *c, const char *name, const char *text, size_t size)
+{
+  assert(size <= MAX_SOURCE);
+  bool good = parse(c, name, text, (uint32_t)size, &c->ast) && run_passes(c, passes);
+  diag_finish(c);
+  return good;
+}
+
+/* ---- imports ----------------------------------------------------------------------------------
+ */
+
+static Import *find_import(Compile *c, const char *path)
+{
+  for (uint32_t i = 0; i < c->imports.n; i++)
+    if (strcmp(c->imports.at[i]->path, path) == 0) return c->imports.at[i];
+  return NULL;
+}
+
+/* The import at this very path, parsed now if it was not before. NULL with errno: not there. */
+static Import *open_import(Compile *c, const char *path)
+{
+  Import *known = find_import(c, path);
+  if (known) return known;
+  uint32_t size;
+  const char *text = read_file(c, path, &size);
+  if (!text) return NULL;
+  Import *import = arena_new(c->arena, Import);
+  import->path = path;
+  vec_push(c->arena, &c->imports, import);
+  parse(c, path, text, size, &import->ast); /* mistakes are counted; what could be read is used */
+  return import;
+}
+
+const Ast *compile_import(Compile *c, const char *path, Span at)
+{
+  const Source *from = diag_place(c, at).source;
+  const char *slash = from && path[0] != '/' ? strrchr(from->path, '/') : NULL;
+  const char *near = path;
+  if (slash)
+    near = arena_printf(c->arena, "%.*s%s", (int)(slash - from->path) + 1, from->path, path);
+  Import *found = open_import(c, near);
+  int reason = errno;
+  for (uint32_t i = 0; !found && path[0] != '/' && i < c->options.n_include_dirs; i++)
+    found = open_import(c, arena_printf(c->arena, "%s/%s", c->options.include_dirs[i], path));
+  if (found) return &found->ast;
+  diag_error(c, E211, at, "cannot read \"%s\": %s", near, strerror(reason));
+  if (path[0] != '/') diag_help(c, "imports are looked for beside this file and in each -I folder");
+  c->cannot_read = true;
+  return NULL;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------
+ */
+
+bool pass_exists(const char *name)
+{
+  for (const Pass *p = passes; p < passes + PASS_COUNT; p++)
+    if (strcmp(p->name, name) == 0) return true;
+  return false;
+}
+
+static const char *facts_text(uint32_t facts)
+{
+  static const char *const names[] = {"shaped", "typed",  "diffed", "laid",
+                                      "fused",  "placed", "planned"};
+  for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (facts == 1u << i) return names[i];
+  assert(!facts);
+  return "-";
+}
+
+void list_passes(Text *out)
+{
+  text_printf(out, "%-10s %-8s %-8s %s\n", "pass", "needs", "gives", "why here");
+  for (const Pass *p = passes; p < passes + PASS_COUNT; p++)
+    text_printf(out, "%-10s %-8s %-8s %s\n", p->name, facts_text(p->needs), facts_text(p->gives),
+                p->why);
+}
+
+void list_ops(Text *out)
+{
+  static const char *const precision[] = {"low", "f32", "promote", "none", "fixed"};
+  text_printf(out, "%-20s %-9s %-66s %s\n", "op", "precision", "signature", "what it is");
+  for (uint32_t i = 0; i < OP_COUNT; i++) {
+    const OpInfo *op = &op_info[i];
+    bool internal = op_signature((OpKind)i)->internal;
+    text_printf(out, "%-20s %-9s %-66s %s\n", op->name, precision[op->precision],
+                op->signature + (op->signature[0] == '!'), internal ? "(internal)" : op->doc);
+  }
+}
