@@ -149,8 +149,8 @@ typedef struct ampc_source {
   ampc_dtype dtype;            /* of the file */
   uint32_t rank;               /* of one sample */
   int64_t dim[AMPC_MAX_RANK];  /* of one sample */
-  int64_t samples;             /* 0: not known at compile time */
-  double part_begin, part_end; /* fraction of the samples used: 0 and 1 */
+  int64_t samples;             /* in the whole file; 0: not known at compile time */
+  double part_begin, part_end; /* fraction of the samples used: 0 and 1; see ampc_part */
   int64_t limit;               /* integer values must lie in [0, limit); 0: anything goes */
   const char *limit_why;       /* "classes of cross_entropy, mlp.amp:14"; NULL with limit 0 */
   int64_t offset;              /* bytes, of the batch [batch, dim...] in INPUT */
@@ -219,6 +219,7 @@ typedef struct ampc_program {
   const char *config;    /* JSON: model hash, consts, settings; kept in checkpoints */
   uint64_t model_hash;   /* of parameter paths, shapes and optimizers: must match to resume */
   uint64_t seed;         /* manual_seed, or 0 */
+  bool real64;           /* tests: elements of AMPC_F32 are doubles, but for those of STATE */
   ampc_scaler_desc scaler;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
@@ -237,8 +238,16 @@ int64_t ampc_state_optimizer(const ampc_program *p, uint32_t i);
 int64_t ampc_state_metric(const ampc_program *p, uint32_t i);
 int64_t ampc_state_setting(const ampc_program *p, uint32_t i);
 
-int64_t ampc_dtype_size(ampc_dtype t);     /* bytes */
-const char *ampc_dtype_name(ampc_dtype t); /* "f32", ... */
+/* Samples of `part=[begin, end]` of n: from *out_first on, *out_count. Ranges that meet at a
+ * fraction neither overlap nor leave a gap. */
+void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
+
+/* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
+int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
+
+int64_t ampc_element_size(const ampc_program *p, ampc_dtype t); /* bytes; f32 is 8 with real64 */
+int64_t ampc_dtype_size(ampc_dtype t);                          /* bytes */
+const char *ampc_dtype_name(ampc_dtype t);                      /* "f32", ... */
 
 #ifdef __cplusplus
 }

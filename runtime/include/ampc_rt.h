@@ -74,6 +74,7 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
 typedef struct ampc_batches ampc_batches; /* the batches of one block, epoch after epoch */
 typedef struct ampc_data_position {       /* where a run stands; kept in checkpoints */
   int64_t epoch, batch;                   /* batch within the epoch, from 0 */
+  int64_t block;                          /* train block, by index in the program */
 } ampc_data_position;
 typedef struct ampc_data_interface {
   /* Opens the sources of a block, checks headers, shapes, counts and limits. A thread prepares

@@ -30,7 +30,7 @@ typedef struct ampc_optimizer {
   int found_inf;   /* 1: this body's gradients are not finite, the update is dropped */
   float grad_norm; /* L2, unscaled, before clipping */
   float factor;    /* inv_scale times the clip factor: what a gradient is multiplied with */
-  float pad;
+  float lr;        /* of the last body, as the schedule gave it; for the progress line */
 } ampc_optimizer;
 
 typedef struct ampc_metric { /* average = sum / count */
