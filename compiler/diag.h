@@ -59,6 +59,7 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
 
 /* Prints an error's title, a wrong and a right program; false if there is no such code. */
 bool diag_explain(const char *code);
+bool diag_is_warning(const char *name); /* is there a warning of this name, for -Wno-NAME */
 
 /* The candidate nearest to `name` in spelling, or NULL when none is near enough to suggest. */
 const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n);

@@ -34,6 +34,13 @@ bool diag_explain(const char *code)
   return false;
 }
 
+bool diag_is_warning(const char *name)
+{
+  for (int i = 0; i < ERROR_COUNT; i++)
+    if (error_info[i].name && strcmp(error_info[i].name, name) == 0) return true;
+  return false;
+}
+
 enum { LONGEST_NAME = 63 };
 
 /* Edits (insert, delete, change, swap two neighbours) from a to b. A change of case costs half.

@@ -1,0 +1,140 @@
+/* ampc: compiles a job to a file. */
+#include "driver.h"
+#include "emit/emit.h"
+#include "ir.h"
+#include "output.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, OUR_BUG = 70 };
+
+/* An assert or ir_check has printed what is wrong. */
+static void on_abort(int signal_number)
+{
+  (void)signal_number;
+  static const char text[] = "ampc: this is a bug in ampc, not in the job; please report it\n";
+  ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)ignored;
+  _exit(OUR_BUG);
+}
+
+static int compile(Compile *c, const CommandLine *cmd)
+{
+  bool good = cmd->kind == OUTPUT_ast ? compile_parse_job(c) : compile_job(c);
+  if (cmd->verbose) {
+    for (uint32_t i = 0; i < c->sources.n; i++)
+      if (!c->sources.at[i].builtin)
+        fprintf(stderr, "ampc: read %s, %u bytes\n", c->sources.at[i].path, c->sources.at[i].size);
+    if (good && c->graph)
+      fprintf(stderr, "ampc: %u nodes, %u parameters, target %s\n", c->graph->nodes.n - 1,
+              c->graph->params.n, c->options.target);
+  }
+  if (good) return 0;
+  return c->cannot_read ? BAD_FILE : BAD_PROGRAM;
+}
+
+static int produce(Compile *c, const CommandLine *cmd, Text *out)
+{
+  if (cmd->options.dump_after && cmd->kind != OUTPUT_graph) {
+    ir_print(c, out, false);
+    return 0;
+  }
+  switch (cmd->kind) {
+  case OUTPUT_ast:
+    ast_print(c, &c->ast, out);
+    return 0;
+  case OUTPUT_graph:
+    ir_print(c, out, true);
+    return 0;
+  case OUTPUT_plan:
+    emit_plan(c, out);
+    return 0;
+  case OUTPUT_params:
+    emit_params(c, out);
+    return 0;
+  case OUTPUT_cuda:
+  case OUTPUT_c:
+    emit_program(c, out, !cmd->library);
+    return 0;
+  case OUTPUT_ptx:
+    return emit_ptx(c, out) ? 0 : NO_COMPILER;
+  case OUTPUT_cubin:
+    return emit_cubin(c, out) ? 0 : NO_COMPILER;
+  default:
+    return OUR_BUG;
+  }
+}
+
+static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
+{
+  const char *line = text->at, *end = text->at + text->n;
+  for (uint32_t i = 1; i < cmd->blame && line < end; i++) {
+    const char *next = memchr(line, '\n', (size_t)(end - line));
+    line = next ? next + 1 : end;
+  }
+  const char *writer = emit_blame(c, cmd->blame);
+  if (line == end || !writer)
+    return usage_error("ampc", "--blame=%u: the output has no such line", cmd->blame);
+  printf("%u: %.*s\nwritten by %s\n", cmd->blame, (int)strcspn(line, "\n"), line, writer);
+  return 0;
+}
+
+static int write_deps(Compile *c, const CommandLine *cmd)
+{
+  Text text;
+  text_init(&text, c->arena);
+  text_printf(&text, "%s:", cmd->output ? cmd->output : "-");
+  for (uint32_t i = 0; i < c->sources.n; i++) {
+    if (c->sources.at[i].builtin) continue;
+    text_puts(&text, " ");
+    for (const char *p = c->sources.at[i].path; *p; p++) {
+      if (*p == ' ' || *p == '#') text_puts(&text, "\\");
+      if (*p == '$') text_puts(&text, "$");
+      text_add(&text, p, 1);
+    }
+  }
+  text_puts(&text, "\n");
+  return output_write(cmd->deps, text.at, text.n) ? 0 : BAD_FILE;
+}
+
+static int run(Compile *c, const CommandLine *cmd)
+{
+  int status = compile(c, cmd);
+  if (status || cmd->check) return status;
+  Text text;
+  text_init(&text, c->arena);
+  status = produce(c, cmd, &text);
+  if (status) return status;
+  if (cmd->blame) return show_blame(c, cmd, &text);
+  if (cmd->kind == OUTPUT_cubin && !cmd->output && isatty(STDOUT_FILENO))
+    return usage_error("ampc", "a cubin is not for a terminal: use -o FILE.cubin");
+  if (cmd->deps && (status = write_deps(c, cmd))) return status;
+  if (!cmd->build_line || cmd->output) {
+    if (!output_write(cmd->output, text.at, text.n)) return BAD_FILE;
+    if (cmd->verbose && cmd->output)
+      fprintf(stderr, "ampc: wrote %s, %zu bytes\n", cmd->output, text.n);
+  }
+  if (!cmd->build_line) return 0;
+  Text line;
+  text_init(&line, c->arena);
+  if (!output_build_line(cmd, &line)) return BAD_FILE;
+  return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
+}
+
+int main(int argc, char **argv)
+{
+  signal(SIGABRT, on_abort);
+  Arena *arena = arena_create();
+  CommandLine cmd;
+  int status;
+  if (command_line_read(arena, argc, argv, &cmd, &status)) {
+    if (cmd.kind == OUTPUT_graph && !cmd.options.dump_after) cmd.options.dump_after = "simplify";
+    Compile *c = compile_create(&cmd.options);
+    status = run(c, &cmd);
+    compile_destroy(c);
+  }
+  arena_destroy(arena);
+  return status;
+}
