@@ -1,0 +1,202 @@
+#include "fixture.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct Fixture {
+  json_t *header;
+  Tensor *tensors;
+  size_t n;
+};
+
+_Noreturn void fail(const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  fprintf(stderr, "FAIL: ");
+  vfprintf(stderr, fmt, ap);
+  fprintf(stderr, "\n");
+  va_end(ap);
+  exit(1);
+}
+
+void must(ampc_status status, const char *what)
+{
+  if (status != AMPC_OK) fail("%s: %s", what, ampc_last_error());
+}
+
+void *must_alloc(size_t size)
+{
+  void *p = calloc(1, size ? size : 1);
+  if (!p) fail("out of memory");
+  return p;
+}
+
+/* ---- safetensors ------------------------------------------------------------------------------
+ */
+
+static char *read_file(const char *path, size_t *out_size)
+{
+  FILE *f = fopen(path, "rb");
+  if (!f) fail("cannot open %s", path);
+  fseek(f, 0, SEEK_END);
+  size_t size = (size_t)ftell(f);
+  rewind(f);
+  char *bytes = must_alloc(size);
+  if (fread(bytes, 1, size, f) != size) fail("cannot read %s", path);
+  fclose(f);
+  *out_size = size;
+  return bytes;
+}
+
+static double element(const char *type, const char *at, int64_t i)
+{
+  double f64;
+  float f32;
+  int64_t i64;
+  if (!strcmp(type, "F64")) return memcpy(&f64, at + 8 * i, 8), f64;
+  if (!strcmp(type, "F32")) return memcpy(&f32, at + 4 * i, 4), (double)f32;
+  if (!strcmp(type, "I64")) return memcpy(&i64, at + 8 * i, 8), (double)i64;
+  fail("fixture has a tensor of type %s", type);
+}
+
+static void read_tensor(Tensor *t, const char *name, json_t *entry, const char *data)
+{
+  const char *type = json_string_value(json_object_get(entry, "dtype"));
+  json_t *shape = json_object_get(entry, "shape");
+  size_t begin =
+      (size_t)json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 0));
+  t->name = name;
+  t->dtype = strcmp(type, "I64") ? AMPC_F32 : AMPC_I64;
+  t->rank = (uint32_t)json_array_size(shape);
+  t->n = 1;
+  for (uint32_t i = 0; i < t->rank; i++)
+    t->n *= t->dim[i] = json_integer_value(json_array_get(shape, i));
+  t->at = must_alloc((size_t)t->n * sizeof *t->at);
+  for (int64_t i = 0; i < t->n; i++) t->at[i] = element(type, data + begin, i);
+}
+
+Fixture *fixture_open(const char *path)
+{
+  size_t size, header_size;
+  char *bytes = read_file(path, &size);
+  uint64_t stored;
+  memcpy(&stored, bytes, 8);
+  header_size = (size_t)stored;
+  Fixture *f = must_alloc(sizeof *f);
+  f->header = json_loadb(bytes + 8, header_size, 0, NULL);
+  if (!f->header) fail("%s is no safetensors file", path);
+  f->tensors = must_alloc(json_object_size(f->header) * sizeof *f->tensors);
+  const char *name;
+  json_t *entry;
+  json_object_foreach(f->header, name, entry)
+  {
+    if (strcmp(name, "__metadata__"))
+      read_tensor(&f->tensors[f->n++], name, entry, bytes + 8 + header_size);
+  }
+  free(bytes);
+  return f;
+}
+
+void fixture_close(Fixture *f)
+{
+  for (size_t i = 0; i < f->n; i++) free(f->tensors[i].at);
+  free(f->tensors);
+  json_decref(f->header);
+  free(f);
+}
+
+static const Tensor *find(const Fixture *f, const char *name)
+{
+  for (size_t i = 0; i < f->n; i++)
+    if (!strcmp(f->tensors[i].name, name)) return &f->tensors[i];
+  return NULL;
+}
+
+const Tensor *fixture_find(const Fixture *f, const char *fmt, ...)
+{
+  char name[256];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(name, sizeof name, fmt, ap);
+  va_end(ap);
+  return find(f, name);
+}
+
+const Tensor *fixture_get(const Fixture *f, const char *fmt, ...)
+{
+  char name[256];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(name, sizeof name, fmt, ap);
+  va_end(ap);
+  const Tensor *t = find(f, name);
+  if (!t) fail("the fixture lacks %s", name);
+  return t;
+}
+
+const char *fixture_metadata(const Fixture *f, const char *key)
+{
+  const char *text =
+      json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
+  if (!text) fail("the fixture lacks metadata %s", key);
+  return text;
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------------
+ */
+
+Job job_open(const char *name, const char *text)
+{
+  Options options = {.input = name, .target = "cpu", .optimize = 1, .error_limit = 20};
+  Job job = {.compile = compile_create(&options)};
+  if (!compile_text(job.compile, name, text, strlen(text)))
+    fail("%s does not compile:\n%s", name, text);
+  must(jit_load(job.compile, &job.jit), name);
+  job.program = job.compile->program;
+  must(ampc_create(job.program, "cpu", &job.rt), name);
+  return job;
+}
+
+void job_close(Job *job)
+{
+  ampc_free(job->rt);
+  jit_unload(job->jit);
+  compile_destroy(job->compile);
+}
+
+uint32_t job_block(const Job *job, ampc_block_kind kind)
+{
+  for (uint32_t i = 0; i < job->program->n_blocks; i++)
+    if (job->program->blocks[i].kind == kind) return i;
+  fail("%s lacks a block", job->program->name);
+}
+
+void job_run(Job *job, uint32_t block)
+{
+  must(ampc_run_step(job->rt, block, 0), "step");
+  must(ampc_wait(job->rt), "step");
+}
+
+void job_read_floats(Job *job, ampc_space space, int64_t first, int64_t n, float *out)
+{
+  ampc_ref from = {space, first * (int64_t)sizeof *out};
+  must(ampc_read(job->rt, from, out, n * (int64_t)sizeof *out), "read");
+}
+
+void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n)
+{
+  float *host = must_alloc((size_t)n * sizeof *host);
+  for (int64_t i = 0; i < n; i++) host[i] = (float)from[i];
+  must(ampc_write(job->rt, to, host, n * (int64_t)sizeof *host), "write");
+  free(host);
+}
+
+void job_write_integers(Job *job, ampc_ref to, const double *from, int64_t n)
+{
+  int64_t *host = must_alloc((size_t)n * sizeof *host);
+  for (int64_t i = 0; i < n; i++) host[i] = (int64_t)from[i];
+  must(ampc_write(job->rt, to, host, n * (int64_t)sizeof *host), "write");
+  free(host);
+}

@@ -1,0 +1,45 @@
+/* Fixtures (safetensors files made by make_fixtures.py) and jobs compiled from a text, for the
+ * tests of this folder. Every function ends the test with a message when something is missing or
+ * fails: a test that cannot run has failed. */
+#pragma once
+#include "ampc_rt.h"
+#include "driver.h"
+#include "jit.h"
+
+typedef struct Tensor {
+  const char *name;
+  ampc_dtype dtype; /* of `data`'s source; AMPC_F32, AMPC_I64, or AMPC_F32 read from F64 */
+  uint32_t rank;
+  int64_t dim[AMPC_MAX_RANK];
+  int64_t n;
+  double *at;
+} Tensor;
+
+typedef struct Fixture Fixture;
+Fixture *fixture_open(const char *path);
+void fixture_close(Fixture *f);
+const Tensor *fixture_find(const Fixture *f, const char *fmt, ...) /* NULL: there is none */
+    __attribute__((format(printf, 2, 3)));
+const Tensor *fixture_get(const Fixture *f, const char *fmt, ...) /* must be there */
+    __attribute__((format(printf, 2, 3)));
+const char *fixture_metadata(const Fixture *f, const char *key); /* must be there */
+
+typedef struct Job { /* compiled for the CPU, kernels loaded, memory allocated */
+  Compile *compile;
+  Jit *jit;
+  ampc_runtime *rt;
+  const ampc_program *program;
+} Job;
+Job job_open(const char *name, const char *text);
+void job_close(Job *job);
+uint32_t job_block(const Job *job, ampc_block_kind kind);
+void job_run(Job *job, uint32_t block); /* one step, waits */
+
+/* f32 elements of a space, and the other way round; offsets in elements. */
+void job_read_floats(Job *job, ampc_space space, int64_t first, int64_t n, float *out);
+void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n);
+void job_write_integers(Job *job, ampc_ref to, const double *from, int64_t n);
+
+void *must_alloc(size_t size);
+_Noreturn void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void must(ampc_status status, const char *what); /* fails with ampc_last_error */

@@ -1,0 +1,213 @@
+/* Every layer and function of cases.def in f32 against PyTorch in f64: value, loss, gradients.
+ *
+ *   test_layers ops.safetensors [CASE...]
+ *
+ * A job is made for each case: the inputs are parameters, the loss is sum(output * g). SGD with
+ * momentum keeps the first gradient, unchanged, in its momentum buffer, so that is where it is
+ * read.
+ *
+ * Bound: |x - truth| <= 4e-6 |truth| + 1e-6 max |truth| of the tensor. f32 has a unit roundoff of
+ * 6e-8; the first term allows the few roundings in a row of each formula (measured: below 1e-6),
+ * the second one cancellation in sums of at most 60 terms. */
+#include "fixture.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Case {
+  const char *name, *members, *output;
+} Case;
+static const Case cases[] = {
+#define CASE(name, members, output) {#name, members, output},
+#include "cases.def"
+};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+static int failures;
+
+static const char *compare(const char *name, const char *what, const Tensor *truth,
+                           const float *got)
+{
+  double most = 0, worst = 0;
+  for (int64_t i = 0; i < truth->n; i++) most = fmax(most, fabs(truth->at[i]));
+  for (int64_t i = 0; i < truth->n; i++) {
+    double want = truth->at[i], error = fabs((double)got[i] - want);
+    double used = error / (4e-6 * fabs(want) + 1e-6 * most + 1e-300);
+    if (error == 0) used = 0;
+    if (used <= worst) continue; /* a NaN passes on */
+    worst = used;
+    if (used <= 1) continue;
+    printf("  %s: %s[%lld] is %.9g, PyTorch in f64 has %.9g\n", name, what, (long long)i,
+           (double)got[i], want);
+    failures++;
+    return "FAILED";
+  }
+  return "ok";
+}
+
+static void add_dims(Text *text, const Tensor *t, uint32_t first)
+{
+  text_puts(text, "[");
+  for (uint32_t i = first; i < t->rank; i++)
+    text_printf(text, "%s%lld", i > first ? ", " : "", (long long)t->dim[i]);
+  text_puts(text, "]");
+}
+
+static void job_text(Text *text, const Case *k, const Tensor *g, const Tensor *t)
+{
+  const char *arg = t ? "t" : "";
+  text_printf(text, "module M {\n  %s\n  def forward(%s) { return %s }\n}\nmodel net = M()\n",
+              k->members, arg, k->output);
+  if (t) {
+    text_printf(text, "infer out(t: i64");
+    add_dims(text, t, 0);
+    text_puts(text, ") { return net(t) }\n");
+  } else {
+    text_puts(text, "infer out() { return net() }\n");
+  }
+  if (!g) return;
+  text_puts(text, "optimizer opt = SGD(net, lr=0.0, momentum=0.9)\n");
+  text_printf(text, "data d(split: str) { return synthetic(%lld, ", (long long)g->dim[0]);
+  add_dims(text, g, 1);
+  text_puts(text, ")");
+  if (t)
+    text_printf(text, ", synthetic(%lld, [], dtype=i64, low=0, high=10)", (long long)t->dim[0]);
+  text_printf(text, " }\ntrain g%s in d(\"train\") with batch=%lld {\n", t ? ", t" : "",
+              (long long)g->dim[0]);
+  text_printf(text, "  minimize sum(net(%s) * g) with opt\n}\n", arg);
+}
+
+static ampc_ref input_place(const Job *job, uint32_t block, uint32_t i)
+{
+  const ampc_block *b = &job->program->blocks[block];
+  if (i >= b->n_sources) fail("block %s has too few sources", b->name);
+  return (ampc_ref){AMPC_INPUT, job->program->sources[b->first_source + i].offset};
+}
+
+static void set_parameters(Job *job, const Fixture *f, const Case *k)
+{
+  for (uint32_t i = 0; i < job->program->n_params; i++) {
+    const ampc_param *p = &job->program->params[i];
+    const Tensor *t = fixture_get(f, "%s/%s", k->name, p->path);
+    if (t->n != p->elements) fail("%s: %s has another size", k->name, p->path);
+    job_write_floats(job, (ampc_ref){AMPC_MASTER, p->offset * 4}, t->at, t->n);
+  }
+  must(ampc_refresh_copies(job->rt), "copies");
+}
+
+static void check_output(Job *job, const Fixture *f, const Case *k, const Tensor *t)
+{
+  uint32_t block = job_block(job, AMPC_INFER);
+  if (t) job_write_integers(job, input_place(job, block, 0), t->at, t->n);
+  job_run(job, block);
+  const Tensor *truth = fixture_get(f, "%s/out", k->name);
+  const ampc_output_desc *out = &job->program->outputs[0];
+  if (job->program->n_outputs != 1 || out->dtype != truth->dtype || out->rank != truth->rank)
+    fail("%s: the output has another type or rank", k->name);
+  if (memcmp(out->dim, truth->dim, truth->rank * sizeof *out->dim))
+    fail("%s: the output has another shape", k->name);
+  float *got = must_alloc((size_t)truth->n * sizeof *got);
+  if (out->dtype == AMPC_I64) {
+    int64_t *integers = must_alloc((size_t)truth->n * sizeof *integers);
+    must(ampc_read(job->rt, out->place, integers, truth->n * 8), "read");
+    for (int64_t i = 0; i < truth->n; i++) got[i] = (float)integers[i];
+    free(integers);
+  } else {
+    must(ampc_read(job->rt, out->place, got, truth->n * 4), "read");
+  }
+  printf("%-22s output %s", k->name, compare(k->name, "out", truth, got));
+  free(got);
+}
+
+static void check_loss(Job *job, const Fixture *f, const Case *k, uint32_t block)
+{
+  const ampc_block *b = &job->program->blocks[block];
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
+    if (!job->program->metrics[i].is_loss) continue;
+    ampc_metric m;
+    must(ampc_get_metric(job->rt, i, &m), "loss");
+    /* sum(output * g) may cancel: the loss is bounded by the largest output instead */
+    const Tensor *loss = fixture_get(f, "%s/loss", k->name),
+                 *out = fixture_get(f, "%s/out", k->name);
+    double most = fabs(loss->at[0]);
+    for (int64_t j = 0; j < out->n; j++) most += fabs(out->at[j]);
+    bool good = fabs((double)m.last - loss->at[0]) <= 4e-6 * most;
+    printf(", loss %s", good ? "ok" : "FAILED");
+    if (!good) {
+      printf("  %s: loss is %.9g, PyTorch in f64 has %.9g\n", k->name, (double)m.last, loss->at[0]);
+      failures++;
+    }
+    return;
+  }
+  fail("%s has no loss", k->name);
+}
+
+static void check_gradients(Job *job, const Fixture *f, const Case *k, const Tensor *g,
+                            const Tensor *t)
+{
+  uint32_t block = job_block(job, AMPC_TRAIN);
+  job_write_floats(job, input_place(job, block, 0), g->at, g->n);
+  if (t) job_write_integers(job, input_place(job, block, 1), t->at, t->n);
+  job_run(job, block);
+  check_loss(job, f, k, block);
+  for (uint32_t i = 0; i < job->program->n_params; i++) {
+    const ampc_param *p = &job->program->params[i];
+    const Tensor *truth = fixture_get(f, "%s/grad/%s", k->name, p->path);
+    float *got = must_alloc((size_t)p->elements * sizeof *got);
+    job_read_floats(job, AMPC_MOMENT1, p->offset, p->elements, got);
+    char what[128];
+    snprintf(what, sizeof what, "gradient of %s", p->path);
+    printf(", %s %s", p->path, compare(k->name, what, truth, got));
+    free(got);
+  }
+}
+
+static void run_case(const Fixture *f, const Case *k)
+{
+  const Tensor *g = fixture_find(f, "%s/g", k->name), *t = fixture_find(f, "%s/t", k->name);
+  Arena *arena = arena_create();
+  Text text;
+  text_init(&text, arena);
+  job_text(&text, k, g, t);
+  Job job = job_open(k->name, text.at);
+  set_parameters(&job, f, k);
+  check_output(&job, f, k, t);
+  if (g) check_gradients(&job, f, k, g, t);
+  printf("\n");
+  fflush(stdout);
+  job_close(&job);
+  arena_destroy(arena);
+}
+
+/* Both lists must name the same cases: one that is left out of either would go untested. */
+static void check_list(const Fixture *f)
+{
+  char *names = strdup(fixture_metadata(f, "cases")), *save = NULL;
+  uint32_t n = 0;
+  for (char *name = strtok_r(names, " ", &save); name; name = strtok_r(NULL, " ", &save), n++) {
+    bool found = false;
+    for (uint32_t i = 0; i < N_CASES; i++) found |= !strcmp(cases[i].name, name);
+    if (!found) fail("cases.def lacks %s", name);
+  }
+  if (n != N_CASES) fail("the fixture has %u cases, cases.def %d", n, N_CASES);
+  free(names);
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 2) fail("usage: test_layers ops.safetensors [CASE...]");
+  Fixture *f = fixture_open(argv[1]);
+  check_list(f);
+  uint32_t ran = 0;
+  for (uint32_t i = 0; i < N_CASES; i++) {
+    bool wanted = argc == 2;
+    for (int j = 2; j < argc; j++) wanted |= !strcmp(argv[j], cases[i].name);
+    if (!wanted) continue;
+    run_case(f, &cases[i]);
+    ran++;
+  }
+  fixture_close(f);
+  printf("%u cases, %d failures\n", ran, failures);
+  return failures || !ran;
+}
