@@ -3,22 +3,11 @@
 #include "emit/emit.h"
 #include "ir.h"
 #include "output.h"
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, OUR_BUG = 70 };
-
-/* An assert or ir_check has printed what is wrong. */
-static void on_abort(int signal_number)
-{
-  (void)signal_number;
-  static const char text[] = "ampc: this is a bug in ampc, not in the job; please report it\n";
-  ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
-  (void)ignored;
-  _exit(OUR_BUG);
-}
 
 static int compile(Compile *c, const CommandLine *cmd)
 {
@@ -125,7 +114,7 @@ static int run(Compile *c, const CommandLine *cmd)
 
 int main(int argc, char **argv)
 {
-  signal(SIGABRT, on_abort);
+  exit_on_abort("ampc");
   Arena *arena = arena_create();
   CommandLine cmd;
   int status;

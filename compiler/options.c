@@ -3,6 +3,7 @@
 #include "driver.h"
 #include <getopt.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,24 @@ int usage_error(const char *program, const char *fmt, ...)
   fprintf(stderr, "\ntry '%s --help'\n", program);
   va_end(ap);
   return 2;
+}
+
+static const char *aborting_program;
+
+static void on_abort(int signal_number)
+{
+  static const char text[] = ": this is a bug in ampc, not in the job; please report it\n";
+  ssize_t ignored = write(STDERR_FILENO, aborting_program, strlen(aborting_program));
+  ignored = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)ignored;
+  (void)signal_number;
+  _exit(70);
+}
+
+void exit_on_abort(const char *program)
+{
+  aborting_program = program;
+  signal(SIGABRT, on_abort);
 }
 
 /* ---- single options ---------------------------------------------------------------------------

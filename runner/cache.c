@@ -1,0 +1,170 @@
+/* The cache folder and the files in it; see cache.h. */
+#include "cache.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+typedef struct Seal { /* the last bytes of a file */
+  char magic[8];
+  XXH128_canonical_t sum; /* of everything before */
+} Seal;
+static const char magic[8] = {'a', 'm', 'p', 'c', 'j', 'i', 't', '1'};
+
+/* ---- the folder -------------------------------------------------------------------------------
+ */
+
+static bool folder_name(char out[PATH_MAX])
+{
+  const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  int n;
+  if (base && base[0] == '/') { /* the standard says that relative ones are to be ignored */
+    n = snprintf(out, PATH_MAX, "%s/ampc", base);
+  } else {
+    const struct passwd *user = home && home[0] == '/' ? NULL : getpwuid(geteuid());
+    if (user) home = user->pw_dir;
+    if (!home || home[0] != '/') return false;
+    n = snprintf(out, PATH_MAX, "%s/.cache/ampc", home);
+  }
+  return n < PATH_MAX;
+}
+
+static void make_folders(char *path)
+{
+  for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+    *p = 0;
+    mkdir(path, 0700); /* a failure shows at the last one */
+    *p = '/';
+  }
+  mkdir(path, 0700);
+}
+
+/* NULL, or why the folder cannot be used. */
+static const char *folder_trouble(const char *path)
+{
+  struct stat at;
+  if (lstat(path, &at) != 0) return strerror(errno);
+  if (!S_ISDIR(at.st_mode)) return "it is not a folder";
+  if (at.st_uid != geteuid()) return "it belongs to somebody else";
+  if (at.st_mode & (S_IWGRP | S_IWOTH)) return "others may write there";
+  if (access(path, R_OK | W_OK | X_OK) != 0) return strerror(errno);
+  return NULL;
+}
+
+/* The access bits do not tell everything: a file system may be full or read-only. */
+static const char *write_trouble(const Cache *cache)
+{
+  char probe[CACHE_PATH];
+  if (cache_begin(cache, probe) != AMPC_OK) return strerror(errno);
+  unlink(probe);
+  return NULL;
+}
+
+static ampc_status open_temporary(Cache *out, const char *why)
+{
+  static bool said;
+  if (!said) fprintf(stderr, "amp: kernels are not cached in %s: %s\n", out->folder, why);
+  said = true;
+  out->temporary = true;
+  strcpy(out->folder, "/tmp/ampc-XXXXXX");
+  if (mkdtemp(out->folder)) return AMPC_OK;
+  return ampc_fail(AMPC_RUN_FAILED, "cannot make a folder in /tmp for the kernels: %s",
+                   strerror(errno));
+}
+
+ampc_status cache_open(Cache *out)
+{
+  *out = (Cache){0};
+  if (!folder_name(out->folder)) {
+    strcpy(out->folder, "~/.cache/ampc");
+    return open_temporary(out, "there is no home folder");
+  }
+  make_folders(out->folder);
+  const char *why = folder_trouble(out->folder);
+  if (!why) why = write_trouble(out);
+  return why ? open_temporary(out, why) : AMPC_OK;
+}
+
+void cache_close(const Cache *cache, const char *path)
+{
+  if (!cache->temporary) return;
+  unlink(path);
+  rmdir(cache->folder);
+}
+
+/* ---- files ------------------------------------------------------------------------------------
+ */
+
+void cache_path(const Cache *cache, const char *key, char path[CACHE_PATH])
+{
+  snprintf(path, CACHE_PATH, "%s/%s.so", cache->folder, key);
+}
+
+ampc_status cache_begin(const Cache *cache, char temporary[CACHE_PATH])
+{
+  snprintf(temporary, CACHE_PATH, "%s/new.XXXXXX", cache->folder);
+  int fd = mkostemp(temporary, O_CLOEXEC);
+  if (fd < 0)
+    return ampc_fail(AMPC_RUN_FAILED, "cannot write in %s: %s", cache->folder, strerror(errno));
+  close(fd);
+  return AMPC_OK;
+}
+
+static bool sum_of(int fd, size_t size, XXH128_canonical_t *out)
+{
+  void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (bytes == MAP_FAILED) return false;
+  XXH128_canonicalFromHash(out, XXH3_128bits(bytes, size));
+  munmap(bytes, size);
+  return true;
+}
+
+static bool is_whole(int fd)
+{
+  struct stat at;
+  Seal seal;
+  XXH128_canonical_t sum;
+  if (fstat(fd, &at) != 0 || !S_ISREG(at.st_mode) || at.st_uid != geteuid() ||
+      at.st_mode & (S_IWGRP | S_IWOTH) || at.st_size <= (off_t)sizeof seal)
+    return false;
+  off_t size = at.st_size - (off_t)sizeof seal;
+  if (pread(fd, &seal, sizeof seal, size) != (ssize_t)sizeof seal) return false;
+  return memcmp(seal.magic, magic, sizeof magic) == 0 && sum_of(fd, (size_t)size, &sum) &&
+         memcmp(&seal.sum, &sum, sizeof sum) == 0;
+}
+
+bool cache_has(const char *path)
+{
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool whole = is_whole(fd);
+  close(fd);
+  return whole;
+}
+
+static bool seal_file(const char *path)
+{
+  int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct stat at;
+  Seal seal;
+  memcpy(seal.magic, magic, sizeof magic);
+  bool good = fstat(fd, &at) == 0 && at.st_size > 0 && sum_of(fd, (size_t)at.st_size, &seal.sum) &&
+              fchmod(fd, 0700) == 0 &&
+              pwrite(fd, &seal, sizeof seal, at.st_size) == (ssize_t)sizeof seal;
+  return close(fd) == 0 && good;
+}
+
+ampc_status cache_keep(const char *temporary, const char *path)
+{
+  if (seal_file(temporary) && rename(temporary, path) == 0) return AMPC_OK;
+  ampc_status status = ampc_fail(AMPC_RUN_FAILED, "cannot write %s: %s", path, strerror(errno));
+  unlink(temporary);
+  return status;
+}

@@ -1,0 +1,110 @@
+/* From the kernels of a plan to functions in this process; see jit.h. */
+#include "jit.h"
+#include "cache.h"
+#include "emit/emit.h"
+#include "toolchain.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+struct Jit {
+  void *library;
+};
+
+typedef struct JitKernel { /* as emit_kernels writes them */
+  const char *name;
+  ampc_cpu_kernel *function;
+} JitKernel;
+
+/* 32 hexadecimal digits of whatever decides the bytes of the library. */
+static void make_key(const Text *text, const char *identity, char key[33])
+{
+  XXH3_state_t *state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  XXH3_128bits_update(state, text->at, text->n + 1);
+  XXH3_128bits_update(state, identity, strlen(identity));
+  XXH128_canonical_t sum;
+  XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(state));
+  XXH3_freeState(state);
+  for (size_t i = 0; i < sizeof sum.digest; i++) snprintf(key + 2 * i, 3, "%02x", sum.digest[i]);
+}
+
+static ampc_status build(const Cache *cache, const Toolchain *t, const Text *text, const char *path)
+{
+  char temporary[CACHE_PATH];
+  ampc_status status = cache_begin(cache, temporary);
+  if (status) return status;
+  status = toolchain_build(t, text->at, text->n, temporary);
+  if (status) {
+    unlink(temporary);
+    return status;
+  }
+  return cache_keep(temporary, path);
+}
+
+/* Puts the functions of the library at the program's kernels: same order, same names. */
+static ampc_status bind_kernels(Compile *c, void *library)
+{
+  ampc_program *p = c->program;
+  const JitKernel *found = dlsym(library, "ampc_jit_kernels");
+  if (!found) return ampc_fail(AMPC_RUN_FAILED, "the built kernels have no table: %s", dlerror());
+  ampc_kernel *kernels = arena_array(c->arena, ampc_kernel, p->n_kernels + 1);
+  for (uint32_t i = 0; i < p->n_kernels; i++) {
+    kernels[i] = p->kernels[i];
+    if (!found[i].name || strcmp(found[i].name, kernels[i].name) != 0)
+      return ampc_fail(AMPC_RUN_FAILED, "built kernel %u is %s, the plan has %s", i,
+                       found[i].name ? found[i].name : "missing", kernels[i].name);
+    kernels[i].function = (void (*)(void))found[i].function;
+  }
+  p->kernels = kernels;
+  return AMPC_OK;
+}
+
+static ampc_status load(Compile *c, const char *path, Jit **out)
+{
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return ampc_fail(AMPC_RUN_FAILED, "cannot load the kernels: %s", dlerror());
+  ampc_status status = bind_kernels(c, library);
+  if (status == AMPC_OK) {
+    *out = malloc(sizeof **out);
+    if (*out) {
+      **out = (Jit){library};
+      return AMPC_OK;
+    }
+    status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  }
+  dlclose(library);
+  return status;
+}
+
+ampc_status jit_load(Compile *c, Jit **out)
+{
+  *out = NULL;
+  Text text;
+  text_init(&text, c->arena);
+  emit_kernels(c, &text);
+  const Toolchain *t;
+  ampc_status status = toolchain_find(&t);
+  if (status) return status;
+  Cache cache;
+  status = cache_open(&cache);
+  if (status) return status;
+  char key[33], path[CACHE_PATH];
+  make_key(&text, t->identity, key);
+  cache_path(&cache, key, path);
+  if (!cache_has(path)) status = build(&cache, t, &text, path);
+  if (status == AMPC_OK) status = load(c, path, out);
+  cache_close(&cache, path);
+  return status;
+}
+
+void jit_unload(Jit *jit)
+{
+  if (!jit) return;
+  dlclose(jit->library);
+  free(jit);
+}

@@ -1,0 +1,63 @@
+/* amp: runs jobs. The first argument is the verb; each verb reads the rest itself. */
+#include "runner.h"
+#include "diag.h"
+#include "options.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Verb {
+  const char *name;
+  int (*run)(int argc, char **argv); /* NULL: not supported yet */
+  const char *help;
+} Verb;
+
+static const Verb verbs[] = {
+    {"train", train_main, "train the job"},
+    {"eval", train_main, "run the eval blocks of the job on saved weights"},
+    {"selftest", selftest_main, "check every op against references on this machine"},
+    {"infer", NULL, NULL},
+    {"repl", NULL, NULL},
+    {"bench", NULL, NULL},
+    {"profile", NULL, NULL},
+    {"inspect", NULL, NULL},
+    {"probe", NULL, NULL},
+    {"tune", NULL, NULL},
+    {"runs", NULL, NULL},
+};
+enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+
+static int print_help(void)
+{
+  puts("usage: amp VERB [options] job.amp\n");
+  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++)
+    if (v->run) printf("  %-10s %s\n", v->name, v->help);
+  puts("\n'amp VERB --help' lists the options of a verb\n"
+       "\n"
+       "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or\n"
+       "unreadable, 4 the C compiler failed, 5 the run failed, 70 a bug in amp, 130 interrupted,\n"
+       "after saving");
+  return 0;
+}
+
+static int unknown_verb(const char *word)
+{
+  const char *names[VERB_COUNT];
+  for (int i = 0; i < VERB_COUNT; i++) names[i] = verbs[i].name;
+  const char *near = diag_nearest(word, names, VERB_COUNT);
+  if (!near) return usage_error("amp", "no verb %s", word);
+  return usage_error("amp", "no verb %s; did you mean %s?", word, near);
+}
+
+int main(int argc, char **argv)
+{
+  exit_on_abort("amp");
+  if (argc < 2) return usage_error("amp", "no verb was given");
+  if (strcmp(argv[1], "--help") == 0) return print_help();
+  if (strcmp(argv[1], "--version") == 0) return puts("amp " AMPC_VERSION), 0;
+  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++) {
+    if (strcmp(argv[1], v->name) != 0) continue;
+    if (!v->run) return usage_error("amp", "%s is not supported yet", v->name);
+    return v->run(argc - 1, argv + 1);
+  }
+  return unknown_verb(argv[1]);
+}
