@@ -95,7 +95,7 @@ int usage_error(const char *program, const char *fmt, ...)
 {
   va_list ap;
   va_start(ap, fmt);
-  fprintf(stderr, "%s: ", program);
+  fprintf(stderr, "%s: error: ", program);
   vfprintf(stderr, fmt, ap);
   fprintf(stderr, "\ntry '%s --help'\n", program);
   va_end(ap);

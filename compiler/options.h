@@ -33,7 +33,7 @@ bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, in
 enum { OPTION_set = 256, OPTION_data_dir, OPTION_last };
 bool options_add(Arena *arena, Options *options, int option, const char *value);
 
-/* Prints "program: text" and the way to --help to stderr; returns 2. */
+/* Prints "program: error: text" and the way to --help to stderr; returns 2. */
 int usage_error(const char *program, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* From here on an assert ends the program with exit status 70 and a line that asks to report it. */

@@ -10,7 +10,7 @@
 
 static bool complain(const char *path)
 {
-  fprintf(stderr, "ampc: cannot write %s: %s\n", path, strerror(errno));
+  fprintf(stderr, "ampc: error: cannot write %s: %s\n", path, strerror(errno));
   return false;
 }
 
@@ -81,7 +81,7 @@ static bool find_beside(const char *const *places, const char *file, char *out)
     *strrchr(out, '/') = 0;
     return true;
   }
-  fprintf(stderr, "ampc: %s is not installed beside this program in %s\n", file, self);
+  fprintf(stderr, "ampc: error: %s is not installed beside this program in %s\n", file, self);
   return false;
 }
 

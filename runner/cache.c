@@ -69,7 +69,7 @@ static const char *write_trouble(const Cache *cache)
 static ampc_status open_temporary(Cache *out, const char *why)
 {
   static bool said;
-  if (!said) fprintf(stderr, "amp: kernels are not cached in %s: %s\n", out->folder, why);
+  if (!said) fprintf(stderr, "amp: note: kernels are not cached in %s: %s\n", out->folder, why);
   said = true;
   out->temporary = true;
   strcpy(out->folder, "/tmp/ampc-XXXXXX");

@@ -171,7 +171,7 @@ static ampc_status run_program(Compile *c, const ampc_train_options *options)
   if (status == AMPC_OK) status = ampc_create(c->program, options->device, &rt);
   if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, options);
   if (status != AMPC_OK && status != AMPC_INTERRUPTED)
-    fprintf(stderr, "amp: %s\n", ampc_last_error());
+    fprintf(stderr, "amp: error: %s\n", ampc_last_error());
   ampc_free(rt);
   jit_unload(jit);
   return status;
