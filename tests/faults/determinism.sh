@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Same model and seed, same bytes: of emitted text, of a trained model, of JIT and emitted program.
+#   determinism.sh AMPC AMP
+. "$(dirname "$0")/lib.sh"
+d=$work/data
+small_data "$d"
+small_job "$d/job.amp"
+job=$d/job.amp
+
+# ---- text: compiled twice, from two folders ---------------------------------------------------------
+mkdir "$work/elsewhere"
+cp -r "$d" "$work/elsewhere/data"
+for kind in c cuda; do
+  (cd "$work" && "$ampc" --emit=$kind -o "$work/one.$kind" data/job.amp) || failed "emit $kind"
+  (cd "$work/elsewhere" && "$ampc" --emit=$kind -o "$work/two.$kind" data/job.amp) ||
+    failed "emit $kind from elsewhere"
+  same "$kind text twice" "$work/one.$kind" "$work/two.$kind"
+  if grep -nE "$work|$source_dir|/tmp/|/home/" "$work/one.$kind" >"$work/out"; then
+    failed "$kind text has an absolute path"
+  fi
+done
+
+# ---- training: twice, other seed, in two pieces ------------------------------------------------------
+train() { "$amp" train --device cpu --quiet "$@" "$job"; }
+passes "train" train --seed 7 --save "$work/a"
+passes "train again" train --seed 7 --save "$work/b"
+same "same seed, same checkpoint" "$work/a" "$work/b"
+passes "train with another seed" train --seed 8 --save "$work/c"
+cmp -s "$work/a" "$work/c" && failed "another seed gives the same checkpoint"
+passes "train, one thread" env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 "$amp" train --device cpu \
+  --quiet --seed 7 --save "$work/t1" "$job"
+passes "first half" train --seed 7 --steps 13 --save "$work/half"
+passes "second half" train --seed 7 --resume "$work/half" --save "$work/joined"
+same "stopped and resumed, same checkpoint" "$work/a" "$work/joined"
+
+# ---- the emitted program, built by its own line -----------------------------------------------------
+cp "$job" "$d/program.amp"
+(cd "$d" && "$ampc" -o job.c job.amp) || failed "emit job.c"
+line=$(cd "$d" && "$ampc" --build-line -o job.c job.amp)
+echo "$line"
+passes "emitted program builds" bash -c "cd '$d' && $line"
+passes "emitted program trains" bash -c "cd '$d' && ./job --seed 7 --quiet --save '$work/emitted'"
+same "emitted program and JIT, same checkpoint" "$work/a" "$work/emitted"
+passes "emitted program resumes the JIT's checkpoint" \
+  bash -c "cd '$d' && ./job --quiet --resume '$work/half' --seed 7 --save '$work/crossed'"
+same "resumed across, same checkpoint" "$work/a" "$work/crossed"
+finish

@@ -1,0 +1,99 @@
+# Sourced by the scripts of this folder: SCRIPT AMPC AMP. Gives $ampc, $amp, a work folder that goes
+# away at the end, a small job on a real part of Fashion-MNIST, and what checks a command.
+# shellcheck shell=bash
+set -u
+ampc=$(realpath "$1")
+amp=$(realpath "$2")
+here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+source_dir=$(realpath "$here/../..")
+fashion=/usr/share/datasets/fashion-mnist
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+failed() { # failed TEXT: notes a failure and shows what the last command said
+  echo "FAILED: $1"
+  [ -s "$work/out" ] && sed 's/^/    out: /' "$work/out" | tail -n 20
+  [ -s "$work/err" ] && sed 's/^/    err: /' "$work/err" | tail -n 20
+  failures=$((failures + 1))
+}
+
+passes() { # passes NAME COMMAND...: status 0
+  local name=$1
+  shift
+  "$@" >"$work/out" 2>"$work/err"
+  local got=$?
+  if [ $got -ne 0 ]; then failed "$name: exit status $got"; else echo "ok: $name"; fi
+}
+
+# An error of the program is `file:line:column: error[..]`, any other one `amp: text`.
+is_error=': error\[|^ampc?: '
+# refuses NAME STATUS PATTERN COMMAND...: that exit status, exactly one error, and it says PATTERN
+refuses() {
+  local name=$1 want=$2 pattern=$3
+  shift 3
+  timeout 60 "$@" >"$work/out" 2>"$work/err"
+  local got=$? errors
+  errors=$(grep -cE "$is_error" "$work/err")
+  if [ $got -ne "$want" ]; then
+    failed "$name: exit status $got instead of $want"
+  elif ! grep -Eq -- "$pattern" "$work/err"; then
+    failed "$name: the message lacks '$pattern'"
+  elif [ "$errors" -ne 1 ]; then
+    failed "$name: $errors errors instead of one"
+  else
+    echo "ok: $name: $(grep -E "$is_error" "$work/err")"
+  fi
+}
+
+same() { # same NAME A B: equal bytes
+  if cmp "$2" "$3" >"$work/out" 2>"$work/err"; then echo "ok: $1"; else failed "$1"; fi
+}
+
+idx() { # idx HEADER: an IDX file from the escaped header and the bytes of standard input
+  { printf '%b' "$1"; cat; } | gzip -n -1
+}
+
+small_data() { # small_data DIR: 640 training and 200 test samples
+  mkdir -p "$1"
+  local split n high low
+  for split in train t10k; do
+    n=640 high=2 low=128
+    [ $split = t10k ] && n=200 high=0 low=200
+    gunzip -c $fashion/$split-images-idx3-ubyte.gz 2>/dev/null | tail -c +17 |
+      head -c $((n * 784)) >"$work/bytes"
+    idx "\\0\\0\\x08\\x03\\0\\0\\x$(printf %x $high)\\x$(printf %x $low)\\0\\0\\0\\x1c\\0\\0\\0\\x1c" \
+      <"$work/bytes" >"$1/$split-images.gz"
+    gunzip -c $fashion/$split-labels-idx1-ubyte.gz 2>/dev/null | tail -c +9 |
+      head -c $n >"$work/bytes"
+    idx "\\0\\0\\x08\\x01\\0\\0\\x$(printf %x $high)\\x$(printf %x $low)" \
+      <"$work/bytes" >"$1/$split-labels.gz"
+  done
+}
+
+small_job() { # small_job FILE [HIDDEN]: trains on the data beside it
+  cat >"$1" <<AMP
+data small(split: str) {
+  x = idx(split + "-images.gz").to(f32) / 255.0
+  y = idx(split + "-labels.gz").to(i64)
+  return x, y
+}
+module MLP(hidden: int) {
+  fc1 = Linear(784, hidden)
+  fc2 = Linear(hidden, 10)
+  def forward(x) { return fc2(relu(fc1(flatten(x, 1)))) }
+}
+model net = MLP(${2:-32})
+optimizer opt = SGD(net, lr=0.1, momentum=0.9)
+precision f16
+train image, label in small("train") with batch=32, epochs=2 {
+  minimize cross_entropy(net(image), label) with opt
+}
+eval image, label in small("t10k") with batch=100 { metric acc = accuracy(net(image), label) }
+AMP
+}
+
+finish() {
+  [ $failures -eq 0 ] || echo "$failures failures"
+  exit $((failures != 0))
+}
