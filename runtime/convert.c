@@ -1,0 +1,197 @@
+/* Conversions in blocks. The loops are branch-free, so that a compiler vectorises them; for f16
+ * there is an instruction on x86-64 since 2012, taken where the machine has it. Both ways give the
+ * same bits. */
+#include <string.h>
+#include "convert.h"
+#if defined __x86_64__
+#  include <immintrin.h>
+#endif
+
+static inline uint32_t bits_of(float f)
+{
+  uint32_t x;
+  memcpy(&x, &f, sizeof x);
+  return x;
+}
+
+static inline float float_of(uint32_t x)
+{
+  float f;
+  memcpy(&f, &x, sizeof f);
+  return f;
+}
+
+/* Note [subnormal f16]: 0.5 has an ulp of 2^-24, the smallest f16. Adding it rounds a value below
+ * 2^-14 to the f16 grid, in the hardware's rounding, and leaves the result in the low bits. */
+static inline uint16_t f16_of(float f)
+{
+  uint32_t x = bits_of(f), a = x & 0x7fffffffu;
+  uint32_t normal = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1)) >> 13;
+  uint32_t small = bits_of(float_of(a) + 0.5f) - 0x3f000000u;
+  uint32_t h = a < 0x38800000u ? small : normal;
+  h = a >= 0x477ff000u ? 0x7c00u : h; /* from 65520 on */
+  h = a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x3ffu) : h;
+  return (uint16_t)(h | ((x >> 16) & 0x8000u));
+}
+
+static inline float f32_of_f16(uint16_t h)
+{
+  uint32_t a = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
+  uint32_t small = bits_of(float_of(a + 0x38800000u) - 0x1p-14f); /* 2^-14 + a, minus 2^-14 */
+  uint32_t x = a < 0x00800000u ? small : a + 0x38000000u;
+  x = a >= 0x0f800000u ? a + 0x70000000u : x;
+  x = a > 0x0f800000u ? x | 0x00400000u : x;
+  return float_of(x | sign);
+}
+
+static inline uint16_t bf16_of(float f)
+{
+  uint32_t x = bits_of(f);
+  uint32_t rounded = (x + 0x7fffu + ((x >> 16) & 1)) >> 16;
+  return (uint16_t)((x & 0x7fffffffu) > 0x7f800000u ? (x >> 16) | 0x40u : rounded);
+}
+
+static inline float f32_of_bf16(uint16_t b)
+{
+  return float_of((uint32_t)b << 16);
+}
+
+static inline float tf32_of(float f)
+{
+  uint32_t x = bits_of(f);
+  uint32_t rounded = (x + 0xfffu + ((x >> 13) & 1)) & ~0x1fffu;
+  return float_of((x & 0x7fffffffu) > 0x7f800000u ? x : rounded);
+}
+
+#if defined __x86_64__
+static bool has_f16c(void)
+{
+  return __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx2");
+}
+
+__attribute__((target("avx2,f16c"))) static int64_t widen_f16c(const uint16_t *from, float *to,
+                                                               int64_t n)
+{
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+  return i;
+}
+
+__attribute__((target("avx2,f16c"))) static int64_t narrow_f16c(const float *from, uint16_t *to,
+                                                                int64_t n)
+{
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128((__m128i *)(to + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  return i;
+}
+#else
+static bool has_f16c(void)
+{
+  return false;
+}
+
+static int64_t widen_f16c(const uint16_t *from, float *to, int64_t n)
+{
+  (void)from, (void)to, (void)n;
+  return 0;
+}
+
+static int64_t narrow_f16c(const float *from, uint16_t *to, int64_t n)
+{
+  (void)from, (void)to, (void)n;
+  return 0;
+}
+#endif
+
+void convert_widen(ampc_dtype from_type, const void *from, float *to, int64_t n)
+{
+  const uint16_t *h = from;
+  int64_t i = 0;
+  switch (from_type) {
+  case AMPC_F16:
+    if (has_f16c()) i = widen_f16c(h, to, n);
+    for (; i < n; i++) to[i] = f32_of_f16(h[i]);
+    break;
+  case AMPC_BF16:
+    for (; i < n; i++) to[i] = f32_of_bf16(h[i]);
+    break;
+  default:
+    memcpy(to, from, (size_t)n * sizeof *to);
+    break;
+  }
+}
+
+void convert_narrow(ampc_dtype to_type, const float *from, void *to, int64_t n)
+{
+  uint16_t *h = to;
+  int64_t i = 0;
+  switch (to_type) {
+  case AMPC_F16:
+    if (has_f16c()) i = narrow_f16c(from, h, n);
+    for (; i < n; i++) h[i] = f16_of(from[i]);
+    break;
+  case AMPC_BF16:
+    for (; i < n; i++) h[i] = bf16_of(from[i]);
+    break;
+  default:
+    memcpy(to, from, (size_t)n * sizeof *from);
+    break;
+  }
+}
+
+void convert_tf32(const float *from, float *to, int64_t n)
+{
+  for (int64_t i = 0; i < n; i++) to[i] = tf32_of(from[i]);
+}
+
+void number_store(ampc_dtype t, bool real64, void *base, int64_t i, double value)
+{
+  switch (t) {
+  case AMPC_F32:
+    if (real64) {
+      ((double *)base)[i] = value;
+    } else {
+      ((float *)base)[i] = (float)value;
+    }
+    break;
+  case AMPC_F16:
+    ((uint16_t *)base)[i] = f16_of((float)value);
+    break;
+  case AMPC_BF16:
+    ((uint16_t *)base)[i] = bf16_of((float)value);
+    break;
+  case AMPC_I32:
+    ((int32_t *)base)[i] = (int32_t)value;
+    break;
+  case AMPC_I64:
+    ((int64_t *)base)[i] = (int64_t)value;
+    break;
+  case AMPC_U8:
+    ((uint8_t *)base)[i] = (uint8_t)value;
+    break;
+  default:
+    ((uint8_t *)base)[i] = value != 0;
+    break;
+  }
+}
+
+double number_load(ampc_dtype t, bool real64, const void *base, int64_t i)
+{
+  switch (t) {
+  case AMPC_F32:
+    return real64 ? ((const double *)base)[i] : (double)((const float *)base)[i];
+  case AMPC_F16:
+    return (double)f32_of_f16(((const uint16_t *)base)[i]);
+  case AMPC_BF16:
+    return (double)f32_of_bf16(((const uint16_t *)base)[i]);
+  case AMPC_I32:
+    return ((const int32_t *)base)[i];
+  case AMPC_I64:
+    return (double)((const int64_t *)base)[i];
+  default:
+    return ((const uint8_t *)base)[i];
+  }
+}

@@ -1,0 +1,126 @@
+/* The CPU device: spaces are plain memory, kernels are C functions on a thread pool. */
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cpu.h"
+
+typedef struct CpuDevice {
+  Device device;
+  Pool *pool;
+  bool real64;
+} CpuDevice;
+
+static CpuDevice *cpu_of(Device *d)
+{
+  return (CpuDevice *)d;
+}
+
+/* 64 bytes suit any vector unit; large spaces start on a huge page. */
+static ampc_status cpu_alloc(Device *d, int64_t bytes, void **out)
+{
+  (void)d;
+  double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  size_t align = bytes >= (4 << 20) ? 2u << 20 : 64;
+  size_t size = ((size_t)bytes + align - 1) / align * align;
+  *out = (double)bytes < have ? aligned_alloc(align, size) : NULL;
+  if (!*out)
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "cannot allocate %.1f MB of memory (this machine has %.1f MB); "
+                     "a smaller batch needs less",
+                     (double)bytes / 1e6, have / 1e6);
+  memset(*out, 0, size);
+  return AMPC_OK;
+}
+
+static void cpu_release(Device *d, void *memory)
+{
+  (void)d;
+  free(memory);
+}
+
+static ampc_status cpu_copy(Device *d, void *to, const void *from, int64_t bytes)
+{
+  (void)d;
+  memmove(to, from, (size_t)bytes);
+  return AMPC_OK;
+}
+
+static ampc_status cpu_fill(Device *d, void *to, uint8_t value, int64_t bytes)
+{
+  (void)d;
+  memset(to, value, (size_t)bytes);
+  return AMPC_OK;
+}
+
+typedef struct Launch {
+  ampc_cpu_kernel *kernel;
+  void *const *args;
+} Launch;
+
+static void run_block(void *context, unsigned block, unsigned n_blocks)
+{
+  const Launch *l = context;
+  l->kernel(l->args, block, n_blocks);
+}
+
+static ampc_status cpu_launch(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
+                              void *const *args)
+{
+  (void)block; /* a block has one thread here */
+  Launch l = {(ampc_cpu_kernel *)kernel->function, args};
+  if (grid == 1) {
+    l.kernel(args, 0, 1);
+  } else {
+    pool_run(cpu_of(d)->pool, run_block, &l, grid);
+  }
+  return AMPC_OK;
+}
+
+static ampc_status cpu_do_gemm(Device *d, const ampc_gemm *g, const void *a, const void *b,
+                               const void *bias, void *c, void *workspace)
+{
+  return cpu_gemm(cpu_of(d)->pool, cpu_of(d)->real64, g, a, b, bias, c, workspace);
+}
+
+static ampc_status cpu_wait(Device *d)
+{
+  (void)d;
+  return AMPC_OK;
+}
+
+static void cpu_close(Device *d)
+{
+  pool_free(cpu_of(d)->pool);
+  free(d);
+}
+
+static const DeviceOps cpu_ops = {
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .copy = cpu_copy,
+    .fill = cpu_fill,
+    .launch = cpu_launch,
+    .gemm = cpu_do_gemm,
+    .wait = cpu_wait,
+    .close = cpu_close,
+};
+
+ampc_status cpu_device_open(const ampc_program *p, Device **out)
+{
+  CpuDevice *cpu = calloc(1, sizeof *cpu);
+  Pool *pool = cpu ? pool_create(pool_default_threads()) : NULL;
+  if (!pool) {
+    free(cpu);
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
+  }
+  openblas_set_num_threads(1); /* the pool splits products itself: see Note [gemm threads] */
+  cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true};
+  cpu->pool = pool;
+  cpu->real64 = p->real64;
+  *out = &cpu->device;
+  return AMPC_OK;
+}

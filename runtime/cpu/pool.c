@@ -1,0 +1,167 @@
+/* Note [dispatch]
+ * A step is hundreds of tasks of some microseconds. A worker that has finished one spins briefly
+ * for the next, each on a cache line of its own, and sleeps when none comes. The caller takes part,
+ * spins for the stragglers and then yields the processor. Workers without a block are not woken. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include "pool.h"
+
+enum { SPINS = 2000, LINE = 64, MAX_THREADS = 256 };
+
+typedef struct Worker {
+  _Alignas(LINE) atomic_uint ticket; /* raised by the caller: there is work, or the end */
+  atomic_bool asleep;
+  pthread_mutex_t mutex;
+  pthread_cond_t wake;
+  pthread_t thread;
+  unsigned index; /* 1 ..; 0 is the caller */
+  Pool *pool;
+} Worker;
+
+struct Pool {
+  _Alignas(LINE) atomic_uint pending; /* workers that have not finished the task */
+  _Alignas(LINE) PoolTask *task;      /* written before tickets are raised */
+  void *context;
+  unsigned n_blocks, threads;
+  bool quit;
+  Worker *workers; /* [threads - 1] */
+};
+
+static inline void relax(void)
+{
+#if defined __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+static void run_share(const Pool *pool, unsigned index)
+{
+  for (unsigned b = index; b < pool->n_blocks; b += pool->threads)
+    pool->task(pool->context, b, pool->n_blocks);
+}
+
+/* `asleep` is set before the ticket is looked at again and the caller raises the ticket before it
+ * looks at `asleep`, so one of the two sees the other. */
+static void await_ticket(Worker *w, unsigned seen)
+{
+  for (int i = 0; i < SPINS; i++) {
+    if (atomic_load_explicit(&w->ticket, memory_order_acquire) != seen) return;
+    relax();
+  }
+  pthread_mutex_lock(&w->mutex);
+  atomic_store(&w->asleep, true);
+  while (atomic_load(&w->ticket) == seen) pthread_cond_wait(&w->wake, &w->mutex);
+  atomic_store(&w->asleep, false);
+  pthread_mutex_unlock(&w->mutex);
+}
+
+static void raise_ticket(Worker *w)
+{
+  atomic_fetch_add(&w->ticket, 1);
+  if (!atomic_load(&w->asleep)) return;
+  pthread_mutex_lock(&w->mutex);
+  pthread_cond_signal(&w->wake);
+  pthread_mutex_unlock(&w->mutex);
+}
+
+static void *work(void *arg)
+{
+  Worker *w = arg;
+  Pool *pool = w->pool;
+  for (unsigned seen = 0;; seen++) {
+    await_ticket(w, seen);
+    if (pool->quit) return NULL;
+    run_share(pool, w->index);
+    atomic_fetch_sub_explicit(&pool->pending, 1, memory_order_release);
+  }
+}
+
+void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_blocks)
+{
+  unsigned helpers = n_blocks < pool->threads ? n_blocks : pool->threads;
+  helpers = helpers > 0 ? helpers - 1 : 0;
+  pool->task = task;
+  pool->context = context;
+  pool->n_blocks = n_blocks;
+  atomic_store_explicit(&pool->pending, helpers, memory_order_relaxed);
+  for (unsigned i = 0; i < helpers; i++) raise_ticket(&pool->workers[i]);
+  run_share(pool, 0);
+  for (int i = 0; atomic_load_explicit(&pool->pending, memory_order_acquire) > 0; i++) {
+    if (i < SPINS) {
+      relax();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+static bool worker_start(Worker *w, Pool *pool, unsigned index)
+{
+  w->index = index;
+  w->pool = pool;
+  pthread_mutex_init(&w->mutex, NULL);
+  pthread_cond_init(&w->wake, NULL);
+  if (pthread_create(&w->thread, NULL, work, w) == 0) return true;
+  pthread_mutex_destroy(&w->mutex);
+  pthread_cond_destroy(&w->wake);
+  return false;
+}
+
+static void *zeroed_lines(size_t bytes)
+{
+  bytes = (bytes + LINE - 1) / LINE * LINE;
+  char *memory = aligned_alloc(LINE, bytes);
+  for (size_t i = 0; memory && i < bytes; i++) memory[i] = 0;
+  return memory;
+}
+
+Pool *pool_create(unsigned threads)
+{
+  threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+  Pool *pool = zeroed_lines(sizeof *pool);
+  if (!pool) return NULL;
+  pool->threads = 1;
+  pool->workers = zeroed_lines(threads * sizeof *pool->workers);
+  if (!pool->workers) {
+    free(pool);
+    return NULL;
+  }
+  unsigned started = 0; /* workers read `threads` only after their first ticket */
+  while (started + 1 < threads && worker_start(&pool->workers[started], pool, started + 1))
+    started++;
+  pool->threads = started + 1;
+  return pool;
+}
+
+void pool_free(Pool *pool)
+{
+  if (!pool) return;
+  pool->quit = true;
+  for (unsigned i = 0; i + 1 < pool->threads; i++) {
+    Worker *w = &pool->workers[i];
+    raise_ticket(w);
+    pthread_join(w->thread, NULL);
+    pthread_mutex_destroy(&w->mutex);
+    pthread_cond_destroy(&w->wake);
+  }
+  free(pool->workers);
+  free(pool);
+}
+
+unsigned pool_threads(const Pool *pool)
+{
+  return pool->threads;
+}
+
+unsigned pool_default_threads(void)
+{
+  cpu_set_t set;
+  int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  const char *text = getenv("OMP_NUM_THREADS");
+  long wanted = text ? strtol(text, NULL, 10) : 0; /* "4,2" gives 4; anything else no limit */
+  if (wanted > 0 && wanted < cores) return (unsigned)wanted;
+  return (unsigned)cores;
+}

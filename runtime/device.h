@@ -1,0 +1,36 @@
+/* The one seam between the runtime and a machine: what a device must be able to do.
+ *
+ * A device is opened by the function that ampc_create picks; all else goes through this table.
+ * Pointers that come from `alloc` are device addresses: only the device looks behind them, unless
+ * host_memory says that they are plain memory. Calls of one device come from one thread at a time
+ * and take effect in order; launch, gemm, copy and fill may return before they are done. */
+#pragma once
+#include "ampc_rt.h"
+
+typedef struct Device Device;
+
+typedef struct DeviceOps {
+  /* Zeroed memory, aligned for any kernel. */
+  ampc_status (*alloc)(Device *d, int64_t bytes, void **out);
+  void (*release)(Device *d, void *memory);
+  /* Host to device and back; the host's bytes may be reused when the call returns. */
+  ampc_status (*copy_in)(Device *d, void *to, const void *from, int64_t bytes);
+  ampc_status (*copy_out)(Device *d, void *to, const void *from, int64_t bytes);
+  ampc_status (*copy)(Device *d, void *to, const void *from, int64_t bytes);
+  ampc_status (*fill)(Device *d, void *to, uint8_t value, int64_t bytes);
+  ampc_status (*launch)(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
+                        void *const *args);
+  ampc_status (*gemm)(Device *d, const ampc_gemm *g, const void *a, const void *b, const void *bias,
+                      void *c, void *workspace);
+  ampc_status (*wait)(Device *d); /* until all is done; reports late errors */
+  void (*close)(Device *d);
+} DeviceOps;
+
+struct Device { /* the first member of each device's own struct */
+  const DeviceOps *ops;
+  char name[128];   /* "cpu", "cuda:0 NVIDIA H200" */
+  bool host_memory; /* reading a space costs nothing */
+};
+
+/* Runs programs of target "cpu" on this machine's cores. */
+ampc_status cpu_device_open(const ampc_program *p, Device **out);

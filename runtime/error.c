@@ -1,0 +1,22 @@
+/* The last error of each thread: one line of text. */
+#include <stdarg.h>
+#include <stdio.h>
+#include "ampc_rt.h"
+
+static _Thread_local char last_error[1024];
+
+const char *ampc_last_error(void)
+{
+  return last_error;
+}
+
+ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
+{
+  char text[sizeof last_error]; /* an argument may be the last error itself */
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  snprintf(last_error, sizeof last_error, "%s", text);
+  return status;
+}

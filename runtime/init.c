@@ -1,0 +1,87 @@
+/* Start values of parameters. A parameter's numbers depend on the seed and its path alone, so
+ * adding a layer elsewhere does not change them. */
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "convert.h"
+#include "philox.h"
+#include "runtime.h"
+
+static void fill_param(const ampc_program *p, const ampc_param *param, uint64_t seed, char *to)
+{
+  const ampc_init *init = &param->init;
+  uint64_t stream = XXH3_64bits(param->path, strlen(param->path));
+  for (int64_t i = 0; i < param->elements; i++) {
+    double v = init->a;
+    if (init->kind == AMPC_INIT_UNIFORM)
+      v = init->a + (init->b - init->a) * philox_uniform(seed, stream, (uint64_t)i);
+    if (init->kind == AMPC_INIT_NORMAL)
+      v = init->a + init->b * philox_normal(seed, stream, (uint64_t)i);
+    number_store(param->dtype, p->real64, to, i, v);
+  }
+}
+
+/* Writes one space: all parameters of it, zeros between them. */
+static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
+{
+  const ampc_program *p = rt->program;
+  int64_t bytes = p->space_bytes[space];
+  if (bytes == 0) return AMPC_OK;
+  char *image = calloc(1, (size_t)bytes);
+  if (!image) return ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    const ampc_param *q = &p->params[i];
+    if (q->buffer != (space == AMPC_BUFFER)) continue;
+    int64_t unit = q->buffer ? 1 : ampc_element_size(p, AMPC_F32);
+    fill_param(p, q, seed, image + q->offset * unit);
+  }
+  ampc_status status = ampc_write(rt, (ampc_ref){space, 0}, image, bytes);
+  free(image);
+  return status;
+}
+
+static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
+{
+  int64_t bytes = rt->program->space_bytes[space];
+  return bytes ? rt->device->ops->fill(rt->device, rt->space[space], 0, bytes) : AMPC_OK;
+}
+
+ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
+{
+  ampc_status status = runtime_reset_state(rt, seed);
+  if (!status) status = init_space(rt, AMPC_MASTER, seed);
+  if (!status) status = init_space(rt, AMPC_BUFFER, seed);
+  if (!status) status = zero_space(rt, AMPC_GRAD);
+  if (!status) status = zero_space(rt, AMPC_MOMENT1);
+  if (!status) status = zero_space(rt, AMPC_MOMENT2);
+  return status ? status : ampc_refresh_copies(rt);
+}
+
+static ampc_status refresh(ampc_runtime *rt, ampc_space space, ampc_dtype type, const float *master,
+                           int64_t elements)
+{
+  int64_t bytes = rt->program->space_bytes[space];
+  if (bytes == 0) return AMPC_OK;
+  if (elements > bytes / 2) elements = bytes / 2;
+  void *copy = calloc(1, (size_t)bytes);
+  if (!copy) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weight copies");
+  convert_narrow(type, master, copy, elements);
+  ampc_status status = ampc_write(rt, (ampc_ref){space, 0}, copy, bytes);
+  free(copy);
+  return status;
+}
+
+ampc_status ampc_refresh_copies(ampc_runtime *rt)
+{
+  const ampc_program *p = rt->program;
+  int64_t bytes = p->space_bytes[AMPC_MASTER];
+  if (p->real64 || bytes == 0) return AMPC_OK; /* no 16-bit types with real64 */
+  float *master = malloc((size_t)bytes);
+  if (!master) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weight copies");
+  int64_t n = bytes / (int64_t)sizeof *master;
+  ampc_status status = ampc_read(rt, (ampc_ref){AMPC_MASTER, 0}, master, bytes);
+  if (!status) status = refresh(rt, AMPC_COPY16, AMPC_F16, master, n);
+  if (!status) status = refresh(rt, AMPC_COPYBF, AMPC_BF16, master, n);
+  free(master);
+  return status;
+}

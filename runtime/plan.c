@@ -1,0 +1,51 @@
+/* Facts about a plan that compiler and runtime must agree on. Part of both libraries. */
+#include <math.h>
+#include "ampc_plan.h"
+#include "ampc_state.h"
+
+static const struct {
+  const char *name;
+  int64_t size;
+} dtypes[AMPC_DTYPE_COUNT] = {
+    [AMPC_F32] = {"f32", 4},   [AMPC_F16] = {"f16", 2}, [AMPC_BF16] = {"bf16", 2},
+    [AMPC_I32] = {"i32", 4},   [AMPC_I64] = {"i64", 8}, [AMPC_U8] = {"u8", 1},
+    [AMPC_BOOL] = {"bool", 1},
+};
+
+int64_t ampc_dtype_size(ampc_dtype t)
+{
+  return dtypes[t].size;
+}
+
+const char *ampc_dtype_name(ampc_dtype t)
+{
+  return dtypes[t].name;
+}
+
+int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
+{
+  return p->real64 && t == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
+}
+
+int64_t ampc_state_optimizer(const ampc_program *p, uint32_t i)
+{
+  (void)p;
+  return (int64_t)(sizeof(ampc_state) + i * sizeof(ampc_optimizer));
+}
+
+int64_t ampc_state_metric(const ampc_program *p, uint32_t i)
+{
+  return ampc_state_optimizer(p, p->n_optimizers) + (int64_t)(i * sizeof(ampc_metric));
+}
+
+int64_t ampc_state_setting(const ampc_program *p, uint32_t i)
+{
+  return ampc_state_metric(p, p->n_metrics) + (int64_t)(i * sizeof(float));
+}
+
+void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count)
+{
+  int64_t first = llround((double)n * begin), last = llround((double)n * end);
+  *out_first = first;
+  *out_count = last > first ? last - first : 0;
+}

@@ -1,0 +1,293 @@
+/* A program on a device: its memory, its steps, and what the host may read and set. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "runtime.h"
+
+static const char *const space_names[AMPC_SPACE_COUNT] = {
+    "none",    "state",   "weights", "f16 copies", "bf16 copies", "gradients",
+    "moments", "moments", "buffers", "input",      "work",
+};
+
+/* ---- create and free ------------------------------------------------------------------------- */
+
+static ampc_status open_device(ampc_runtime *rt, const char *device)
+{
+  const char *target = rt->program->target;
+  bool cpu = strcmp(device, "cpu") == 0, cuda = strcmp(device, "cuda") == 0;
+  if (!cpu && !cuda && strcmp(device, "auto") != 0)
+    return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: cpu, cuda or auto", device);
+  if (cuda)
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "no CUDA device: this build of ampc has none; use --device cpu");
+  if (strcmp(target, "cpu") != 0)
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "no CUDA device: %s was compiled for %s and this build of ampc has only the "
+                     "cpu; compile it with --target=cpu",
+                     rt->program->source, target);
+  return cpu_device_open(rt->program, &rt->device);
+}
+
+static ampc_status open_spaces(ampc_runtime *rt)
+{
+  Device *d = rt->device;
+  for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
+    int64_t bytes = rt->program->space_bytes[s];
+    if (bytes == 0) continue;
+    void *memory = NULL;
+    ampc_status status = d->ops->alloc(d, bytes, &memory);
+    if (status) return ampc_fail(status, "%s: %s", space_names[s], ampc_last_error());
+    rt->space[s] = memory;
+  }
+  return AMPC_OK;
+}
+
+static ampc_status check_program(const ampc_program *p)
+{
+  int64_t need = ampc_state_setting(p, p->n_settings);
+  if (p->space_bytes[AMPC_STATE] < need)
+    return ampc_fail(AMPC_RUN_FAILED, "broken plan: STATE has %lld bytes, needs %lld",
+                     (long long)p->space_bytes[AMPC_STATE], (long long)need);
+  for (uint32_t i = 0; i < p->n_kernels; i++)
+    if (!p->kernels[i].function)
+      return ampc_fail(AMPC_RUN_FAILED, "kernel %s is not loaded", p->kernels[i].name);
+  return AMPC_OK;
+}
+
+static ampc_status write_settings(ampc_runtime *rt)
+{
+  const ampc_program *p = rt->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_settings && !status; i++) {
+    float value = (float)p->settings[i].value;
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(p, i)};
+    status = ampc_write(rt, at, &value, sizeof value);
+  }
+  return status;
+}
+
+ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
+{
+  const ampc_program *p = rt->program;
+  const ampc_scaler_desc *s = &p->scaler;
+  double scale = s->on ? s->init : 1;
+  ampc_state state = {
+      .seed = (long long)seed,
+      .scale = (float)scale,
+      .inv_scale = (float)(1 / scale),
+      .growth_factor = (float)(s->on ? s->growth : 1),
+      .backoff_factor = (float)(s->on ? s->backoff : 1),
+      .min_scale = (float)(s->on ? s->min : 1),
+      .max_scale = (float)(s->on ? s->max : 1),
+      .growth_interval = (int)s->interval,
+      .dynamic = s->on && s->dynamic,
+  };
+  int64_t rest = ampc_state_setting(p, 0) - (int64_t)sizeof state;
+  ampc_status status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
+  if (status || rest == 0) return status;
+  return rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
+}
+
+static ampc_status set_up(ampc_runtime *rt, const char *device)
+{
+  ampc_status status = check_program(rt->program);
+  if (!status) status = open_device(rt, device);
+  if (!status) status = open_spaces(rt);
+  if (!status) status = walk_create(rt);
+  if (!status) status = runtime_reset_state(rt, rt->program->seed);
+  if (!status) status = write_settings(rt);
+  return status;
+}
+
+ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out)
+{
+  *out = NULL;
+  ampc_runtime *rt = calloc(1, sizeof *rt);
+  if (!rt) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  rt->program = program;
+  ampc_status status = set_up(rt, device ? device : "auto");
+  if (status) {
+    ampc_free(rt);
+  } else {
+    *out = rt;
+  }
+  return status;
+}
+
+void ampc_free(ampc_runtime *rt)
+{
+  if (!rt) return;
+  Device *d = rt->device;
+  if (d) {
+    for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
+      if (rt->space[s]) d->ops->release(d, rt->space[s]);
+    d->ops->close(d);
+  }
+  walk_free(rt);
+  free(rt);
+}
+
+const ampc_program *ampc_program_of(const ampc_runtime *rt)
+{
+  return rt->program;
+}
+
+const char *ampc_device_name(const ampc_runtime *rt)
+{
+  return rt->device->name;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The failure of an earlier call, if there is one, as this call's. */
+static ampc_status failed(const ampc_runtime *rt)
+{
+  return rt->failed ? ampc_fail(rt->failed, "%s", rt->failure) : AMPC_OK;
+}
+
+static void keep_failure(ampc_runtime *rt, ampc_status status)
+{
+  if (!status || rt->failed) return;
+  rt->failed = status;
+  snprintf(rt->failure, sizeof rt->failure, "%s", ampc_last_error());
+}
+
+ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
+{
+  const ampc_program *p = rt->program;
+  if (block >= p->n_blocks || variant >= p->blocks[block].n_variants)
+    return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variant);
+  if (rt->failed) return failed(rt);
+  const ampc_step *step = &p->blocks[block].variant[variant];
+  if (step->run) {
+    step->run(rt);
+  } else {
+    walk_run(rt, block, variant);
+  }
+  return failed(rt);
+}
+
+ampc_status ampc_wait(ampc_runtime *rt)
+{
+  keep_failure(rt, rt->device->ops->wait(rt->device));
+  return failed(rt);
+}
+
+char *const *ampc_spaces(ampc_runtime *rt)
+{
+  return rt->space;
+}
+
+void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
+                    void *const *args, uint32_t n_args)
+{
+  const ampc_program *p = rt->program;
+  if (rt->failed || grid == 0) return;
+  if (kernel >= p->n_kernels || p->kernels[kernel].n_args != n_args) {
+    keep_failure(
+        rt, ampc_fail(AMPC_RUN_FAILED, "broken plan: kernel %u with %u arguments", kernel, n_args));
+    return;
+  }
+  keep_failure(rt, rt->device->ops->launch(rt->device, &p->kernels[kernel], grid, block, args));
+}
+
+void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
+                  const void *bias, void *c, void *workspace)
+{
+  if (rt->failed) return;
+  keep_failure(rt, rt->device->ops->gemm(rt->device, desc, a, b, bias, c, workspace));
+}
+
+void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes)
+{
+  if (rt->failed) return;
+  keep_failure(rt, rt->device->ops->copy(rt->device, to, from, bytes));
+}
+
+void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
+{
+  if (rt->failed) return;
+  keep_failure(rt, rt->device->ops->fill(rt->device, to, value, bytes));
+}
+
+/* ---- reading and writing -----------------------------------------------------------------------
+ */
+
+static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes)
+{
+  bool space = r.space > AMPC_NONE && r.space < AMPC_SPACE_COUNT;
+  int64_t size = space ? rt->program->space_bytes[r.space] : 0;
+  if (space && r.offset >= 0 && bytes >= 0 && r.offset <= size && bytes <= size - r.offset)
+    return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "%lld bytes at %lld lie outside the %s, which have %lld bytes",
+                   (long long)bytes, (long long)r.offset, space ? space_names[r.space] : "spaces",
+                   (long long)size);
+}
+
+ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes)
+{
+  ampc_status status = check_range(rt, from, bytes);
+  if (status || bytes == 0) return status;
+  return rt->device->ops->copy_out(rt->device, to, rt->space[from.space] + from.offset, bytes);
+}
+
+ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t bytes)
+{
+  ampc_status status = check_range(rt, to, bytes);
+  if (status || bytes == 0) return status;
+  return rt->device->ops->copy_in(rt->device, rt->space[to.space] + to.offset, from, bytes);
+}
+
+static ampc_status no_setting(const ampc_program *p, const char *setting)
+{
+  char names[256] = "";
+  for (uint32_t i = 0; i < p->n_settings; i++) {
+    size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", p->settings[i].name);
+  }
+  return ampc_fail(AMPC_BAD_USAGE, "no setting `%s` in %s; it has: %s", setting, p->source,
+                   p->n_settings ? names : "none");
+}
+
+ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value)
+{
+  const ampc_program *p = rt->program;
+  if (!isfinite((float)value))
+    return ampc_fail(AMPC_BAD_USAGE, "setting `%s`: %g is not a finite f32", setting, value);
+  for (uint32_t i = 0; i < p->n_settings; i++)
+    if (strcmp(p->settings[i].name, setting) == 0) {
+      float f = (float)value;
+      return ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_setting(p, i)}, &f, sizeof f);
+    }
+  return no_setting(p, setting);
+}
+
+ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out)
+{
+  ampc_status status = ampc_wait(rt);
+  return status ? status : ampc_read(rt, (ampc_ref){AMPC_STATE, 0}, out, sizeof *out);
+}
+
+ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
+{
+  const ampc_program *p = rt->program;
+  if (metric >= p->n_metrics) return ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
+  ampc_status status = ampc_wait(rt);
+  if (status) return status;
+  return ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_metric(p, metric)}, out, sizeof *out);
+}
+
+ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
+{
+  const ampc_program *p = rt->program;
+  if (block >= p->n_blocks) return ampc_fail(AMPC_BAD_USAGE, "no block %u", block);
+  const ampc_block *b = &p->blocks[block];
+  ampc_metric zero = {0};
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < b->n_metrics && !status; i++) {
+    ampc_ref at = {AMPC_STATE, ampc_state_metric(p, b->first_metric + i)};
+    status = ampc_write(rt, at, &zero, sizeof zero);
+  }
+  return status;
+}

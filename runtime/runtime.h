@@ -1,0 +1,27 @@
+/* The inside of a runtime, for the runtime's own files. */
+#pragma once
+#include "ampc_rt.h"
+#include "device.h"
+
+enum { ERROR_TEXT = 512 };
+
+/* The commands of a block's variant with their addresses, resolved once. */
+typedef struct Walk {
+  void **pointers; /* of all commands, one after the other */
+  uint32_t *first; /* where those of a command begin */
+} Walk;
+
+struct ampc_runtime {
+  const ampc_program *program;
+  Device *device;
+  char *space[AMPC_SPACE_COUNT]; /* NULL where the program uses none */
+  Walk *walks;                   /* two a block, empty where the program has a step function */
+  ampc_status failed;            /* of the first call that failed in a step */
+  char failure[ERROR_TEXT];
+};
+
+/* STATE as it is before the first step, but for the settings. */
+ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
+ampc_status walk_create(ampc_runtime *rt);
+void walk_free(ampc_runtime *rt);
+void walk_run(ampc_runtime *rt, uint32_t block, uint32_t variant);
