@@ -13,6 +13,8 @@
 #include "ampc_plan.h"
 
 enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 8 };
+/* Size of the result of grad_norm: partial sums of squares, one a block of the kernel. */
+enum { GRAD_NORM_PARTIALS = 256 };
 
 typedef enum OpKind {
 #define AMPC_OP(name, ...) OP_##name,
@@ -197,6 +199,9 @@ typedef struct Cursor {
   uint8_t why;
 } Cursor;
 
+/* An empty graph for c: node 0, region 0 and group 0 are there. */
+Graph *ir_create(Compile *c);
+
 /* Appends a node, runs its shape rule (which sets dims and dtype) and returns it; value 0 when the
  * rule reported a user's mistake. `attr` may be NULL: the signature's defaults. A Node * dies when
  * the array grows: keep Values. */
@@ -208,6 +213,14 @@ Value ir_number(Compile *c, const Cursor *at, double v);       /* weak f32 scala
 Value ir_integer(Compile *c, const Cursor *at, int64_t v);     /* weak i64 scalar */
 Value ir_cast(Compile *c, const Cursor *at, Value x, DType d); /* x itself if it has type d */
 Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
+Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
+/* sum, mean, amax or amin over a mask of axes: one node for each run of neighbouring axes. */
+Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes, bool keepdim);
+bool ir_axes_touch(uint64_t axes); /* the mask is one run, so one node does */
+/* x, summed over the axes along which a tensor of the dims of `like` was broadcast to it. */
+Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like);
+/* Runs the shape rule on a node that is complete but for dims, dtype and weak. */
+bool ir_infer(Compile *c, Node *n);
 
 static inline Node *ir_node(const Graph *g, Value v)
 {
@@ -240,6 +253,8 @@ bool dtype_is_float(DType d);
 bool dtype_is_integer(DType d);        /* i32 i64 u8, not bool */
 DType dtype_promote(DType a, DType b); /* PyTorch's table for two tensors with dimensions */
 bool ir_same_dims(const Node *a, const Node *b);
+bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32 operands first */
+const char *ir_dtype_name(DType d);                  /* "f32" */
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
 const char *ir_type_text(Compile *c, const Node *n); /* "f16[32, 784]" */
 const char *ir_why_text(Compile *c, const Node *n);  /* "softmax is f32, by precision f16, 2:1" */

@@ -1,0 +1,236 @@
+/* Building the graph, and facts about its nodes. Printing is in ir_print.c, the rules that hold in
+ * ir_check.c. */
+#include "rules/rules.h"
+#include <assert.h>
+#include <string.h>
+
+Graph *ir_create(Compile *c)
+{
+  Graph *g = arena_new(c->arena, Graph);
+  vec_push(c->arena, &g->nodes, (Node){0});
+  vec_push(c->arena, &g->regions, (Region){.kind = REGION_f32});
+  vec_push(c->arena, &g->groups, (Group){0});
+  c->graph = g;
+  return g;
+}
+
+/* ---- appending ---------------------------------------------------------------------------------
+ */
+
+/* Optional inputs that the caller left out become 0, so that in[i] exists for every input. */
+static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
+{
+  const OpSignature *sig = op_signature(n->op);
+  uint32_t count = n_in;
+  if (sig->n_inputs > n_in && !sig->input[sig->n_inputs - 1].variadic) count = sig->n_inputs;
+  n->n_in = (uint16_t)count;
+  n->in = arena_array(c->arena, Value, count ? count : 1);
+  for (uint32_t i = 0; i < n_in; i++) n->in[i] = in[i];
+}
+
+/* An input that is missing though it is required is the result of an earlier mistake. */
+static bool inputs_present(const Node *n)
+{
+  const OpSignature *sig = op_signature(n->op);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    bool optional = i < sig->n_inputs && sig->input[i].optional;
+    if (!n->in[i].id && !optional) return false;
+  }
+  return true;
+}
+
+static void set_attrs(Compile *c, Node *n, const Attr *attr)
+{
+  const OpSignature *sig = op_signature(n->op);
+  for (uint32_t i = 0; i < sig->n_attrs; i++) {
+    n->attr[i] = attr ? attr[i] : sig->attr[i].value;
+    bool from_right = sig->attr[i].kind == ATTR_axis && n->attr[i].i < 0;
+    if (from_right) n->attr[i].i += ir_in(c, n, 0)->rank;
+  }
+}
+
+bool ir_infer(Compile *c, Node *n)
+{
+  const OpInfo *op = &op_info[n->op];
+  n->weak = op->tmpl == TMPL_map && n->n_in > 0;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (n->in[i].id && !ir_in(c, n, i)->weak) n->weak = false;
+  }
+  return op->shape(c, n);
+}
+
+Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
+                const Attr *attr)
+{
+  Graph *g = c->graph;
+  Node n = {.op = op,
+            .block = at->block,
+            .region = at->region,
+            .span = at->span,
+            .origin = at->origin,
+            .why = at->why};
+  set_inputs(c, &n, in, n_in);
+  if (!inputs_present(&n)) return (Value){0};
+  set_attrs(c, &n, attr);
+  if (!ir_infer(c, &n)) return (Value){0};
+  vec_push(c->arena, &g->nodes, n);
+  return (Value){g->nodes.n - 1};
+}
+
+Value ir_unary(Compile *c, const Cursor *at, OpKind op, Value x)
+{
+  return ir_append(c, at, op, &x, 1, NULL);
+}
+
+Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b)
+{
+  return ir_append(c, at, op, (Value[]){a, b}, 2, NULL);
+}
+
+Value ir_number(Compile *c, const Cursor *at, double v)
+{
+  return ir_append(c, at, OP_number, NULL, 0, (Attr[MAX_ATTR]){{.f = v}});
+}
+
+Value ir_integer(Compile *c, const Cursor *at, int64_t v)
+{
+  return ir_append(c, at, OP_integer, NULL, 0, (Attr[MAX_ATTR]){{.i = v}});
+}
+
+Value ir_cast(Compile *c, const Cursor *at, Value x, DType d)
+{
+  if (!x.id || ir_node(c->graph, x)->dtype == d) return x;
+  return ir_append(c, at, OP_cast, &x, 1, (Attr[MAX_ATTR]){{.i = d}});
+}
+
+static Value append_shaped(Compile *c, const Cursor *at, OpKind op, Value x, const int64_t *dim,
+                           uint32_t rank)
+{
+  Attr attr[MAX_ATTR] = {{.i = rank}};
+  assert(rank <= MAX_RANK);
+  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
+  return ir_append(c, at, op, &x, 1, attr);
+}
+
+static bool has_dims(const Node *n, const int64_t *dim, uint32_t rank)
+{
+  return n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0;
+}
+
+Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
+{
+  if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
+  return append_shaped(c, at, OP_reshape, x, dim, rank);
+}
+
+Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
+{
+  if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
+  return append_shaped(c, at, OP_expand, x, dim, rank);
+}
+
+/* The highest run of neighbouring axes in a mask: rows are runs, so one node reduces one run. */
+static uint64_t last_run(uint64_t axes)
+{
+  uint64_t run = 0;
+  for (int i = MAX_RANK - 1; i >= 0; i--) {
+    bool in = (axes >> i) & 1;
+    if (!in && run) break;
+    if (in) run |= 1ull << i;
+  }
+  return run;
+}
+
+bool ir_axes_touch(uint64_t axes)
+{
+  return last_run(axes) == axes;
+}
+
+Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes, bool keepdim)
+{
+  while (axes && x.id) { /* from the right, so that the axes still to come keep their numbers */
+    uint64_t run = last_run(axes);
+    x = ir_append(c, at, op, &x, 1, (Attr[MAX_ATTR]){{.i = (int64_t)run}, {.i = keepdim}});
+    axes &= ~run;
+  }
+  return x;
+}
+
+Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
+{
+  Node to = *like, from = *ir_node(c->graph, x);
+  uint32_t missing = (uint32_t)from.rank - to.rank;
+  uint64_t axes = (1ull << missing) - 1;
+  for (uint32_t i = 0; i < to.rank; i++) {
+    if (to.dim[i] == 1 && from.dim[missing + i] != 1) axes |= 1ull << (missing + i);
+  }
+  x = ir_reduce(c, at, OP_sum, x, axes, false);
+  return ir_reshape(c, at, x, to.dim, to.rank);
+}
+
+Cursor ir_cursor_of(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  return (Cursor){
+      .block = n->block, .region = n->region, .span = n->span, .origin = n->origin, .why = n->why};
+}
+
+/* ---- facts --------------------------------------------------------------------------------------
+ */
+
+int64_t ir_elements(const Node *n)
+{
+  int64_t count = 1;
+  for (uint32_t i = 0; i < n->rank; i++) count *= n->dim[i];
+  return count;
+}
+
+int64_t ir_dtype_size(const Compile *c, DType d)
+{
+  static const int64_t size[AMPC_DTYPE_COUNT] = {
+      [AMPC_F32] = 4, [AMPC_F16] = 2, [AMPC_BF16] = 2, [AMPC_I32] = 4,
+      [AMPC_I64] = 8, [AMPC_U8] = 1,  [AMPC_BOOL] = 1};
+  return d == AMPC_F32 && c->options.real64 ? 8 : size[d];
+}
+
+int64_t ir_bytes(const Compile *c, const Node *n)
+{
+  return ir_elements(n) * ir_dtype_size(c, n->dtype);
+}
+
+bool ir_same_dims(const Node *a, const Node *b)
+{
+  return has_dims(a, b->dim, b->rank);
+}
+
+bool ir_is_tf32(const Compile *c, const Node *n)
+{
+  return c->graph->regions.at[n->region].kind == REGION_tf32;
+}
+
+/* ---- text
+ * ---------------------------------------------------------------------------------------- */
+
+const char *ir_dtype_name(DType d)
+{
+  static const char *const name[AMPC_DTYPE_COUNT] = {
+      [AMPC_F32] = "f32", [AMPC_F16] = "f16", [AMPC_BF16] = "bf16", [AMPC_I32] = "i32",
+      [AMPC_I64] = "i64", [AMPC_U8] = "u8",   [AMPC_BOOL] = "bool"};
+  return name[d];
+}
+
+const char *ir_dims_text(Compile *c, const Node *n)
+{
+  Text t;
+  text_init(&t, c->arena);
+  text_puts(&t, "[");
+  for (uint32_t i = 0; i < n->rank; i++)
+    text_printf(&t, "%s%lld", i ? ", " : "", (long long)n->dim[i]);
+  text_puts(&t, "]");
+  return t.at;
+}
+
+const char *ir_type_text(Compile *c, const Node *n)
+{
+  return arena_printf(c->arena, "%s%s", ir_dtype_name(n->dtype), ir_dims_text(c, n));
+}

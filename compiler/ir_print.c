@@ -1,0 +1,252 @@
+/* The graph as text: one node a line, with the reason for its type. The text is part of tests and
+ * of what users read, so it is stable: no addresses, no order that depends on hashing. */
+#include "ops.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- why a node has its type -------------------------------------------------------------------
+ */
+
+static const char *place_text(Compile *c, Span span)
+{
+  if (!span.end) return "-";
+  Place p = diag_place(c, span);
+  return arena_printf(c->arena, "%u:%u", p.line, p.column);
+}
+
+/* ", by precision f16, 2:1": the clause that made the region. */
+static const char *region_text(Compile *c, const Node *n)
+{
+  const Region *r = &c->graph->regions.at[n->region];
+  if (!r->label) return ", no precision clause";
+  if (!r->span.end) return arena_printf(c->arena, ", by %s", r->label);
+  return arena_printf(c->arena, ", by %s, %s", r->label, place_text(c, r->span));
+}
+
+/* The node that a cast was added for: casts are shared, the first user stands for all. */
+static const Node *first_user(const Graph *g, const Node *n)
+{
+  uint32_t id = (uint32_t)(n - g->nodes.at);
+  for (const Node *user = n + 1; user < g->nodes.at + g->nodes.n; user++) {
+    for (uint32_t i = 0; i < user->n_in; i++) {
+      if (user->in[i].id == id) return user;
+    }
+  }
+  return NULL;
+}
+
+static const char *cast_reason(Compile *c, const Node *n)
+{
+  const Node *user = first_user(c->graph, n);
+  if (!user) return "added, no longer used";
+  if (user->why == WHY_cast_for) return "added for a cast";
+  const char *why = ir_why_text(c, user);
+  if (user->why == WHY_follow || user->why == WHY_off || user->why == WHY_fixed)
+    why = arena_printf(c->arena, "%s has mixed inputs", op_info[user->op].name);
+  return arena_printf(c->arena, "added: %s", why);
+}
+
+static const char *forward_text(Compile *c, const Node *n)
+{
+  if (!n->origin.id) return "gradient";
+  const Node *from = ir_node(c->graph, n->origin);
+  return arena_printf(c->arena, "gradient of %s", from->name ? from->name : op_info[from->op].name);
+}
+
+const char *ir_why_text(Compile *c, const Node *n)
+{
+  const char *op = op_info[n->op].name;
+  const char *region = region_text(c, n);
+  switch ((WhyKind)n->why) {
+  case WHY_none:
+    return "";
+  case WHY_fixed:
+    return arena_printf(c->arena, "%s gives %s", op, ir_dtype_name(n->dtype));
+  case WHY_asked:
+    return "as written";
+  case WHY_storage:
+    return "stored type";
+  case WHY_low:
+    return arena_printf(c->arena, "%s is low%s", op, region);
+  case WHY_f32:
+    return arena_printf(c->arena, "%s is f32%s", op, region);
+  case WHY_promote:
+    return arena_printf(c->arena, "%s takes the widest%s", op, region);
+  case WHY_follow:
+    return arena_printf(c->arena, "%s follows its inputs", op);
+  case WHY_region:
+    return arena_printf(c->arena, "all is f32%s", region);
+  case WHY_off:
+    return arena_printf(c->arena, "%s follows its inputs%s", op, region);
+  case WHY_cast_for:
+    return cast_reason(c, n);
+  case WHY_forward:
+    return forward_text(c, n);
+  case WHY_state:
+    return "state is f32";
+  }
+  return "";
+}
+
+/* ---- attributes ---------------------------------------------------------------------------------
+ */
+
+/* A number that reads back as itself and still looks like one: "0.1", "1.0", "-inf". */
+static void print_float(Text *out, double v)
+{
+  char text[40];
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, v);
+    if (strtod(text, NULL) == v) break;
+  }
+  text_puts(out, text);
+  if (isfinite(v) && !strpbrk(text, ".e")) text_puts(out, ".0");
+}
+
+static void print_axes(Text *out, uint64_t axes)
+{
+  const char *comma = "[";
+  for (int i = 0; i < MAX_RANK; i++) {
+    if (!((axes >> i) & 1)) continue;
+    text_printf(out, "%s%d", comma, i);
+    comma = ", ";
+  }
+  text_puts(out, "]");
+}
+
+static void print_value(Text *out, AttrKind kind, Attr value)
+{
+  switch (kind) {
+  case ATTR_int:
+  case ATTR_axis:
+    text_printf(out, "%lld", (long long)value.i);
+    break;
+  case ATTR_float:
+    print_float(out, value.f);
+    break;
+  case ATTR_bool:
+    text_puts(out, value.i ? "true" : "false");
+    break;
+  case ATTR_axes:
+    print_axes(out, (uint64_t)value.i);
+    break;
+  case ATTR_dtype:
+    text_puts(out, ir_dtype_name((DType)value.i));
+    break;
+  }
+}
+
+static bool is_default(Compile *c, const Node *n, uint32_t i)
+{
+  const AttrInfo *info = &op_signature(n->op)->attr[i];
+  if (info->kind == ATTR_axes) /* all axes is what "none given" has become */
+    return n->attr[i].i == ((int64_t)1 << ir_in(c, n, 0)->rank) - 1;
+  return !info->required && memcmp(&info->value, &n->attr[i], sizeof(Attr)) == 0;
+}
+
+/* What an index into one of the graph's tables stands for. NULL: the attribute is no such index. */
+static const char *table_name(const Graph *g, const Node *n, const char *attr)
+{
+  int64_t i = n->attr[0].i;
+  if (n->op == OP_param || (n->op == OP_grad_accumulate && strcmp(attr, "param") == 0))
+    return g->params.at[i].path;
+  if (n->op == OP_source) return g->sources.at[i].path;
+  if (n->op == OP_setting) return g->settings.at[i].name;
+  if (n->op == OP_output) return g->outputs.n ? g->outputs.at[i].name : NULL;
+  if (strcmp(attr, "optimizer") == 0) return g->optimizers.at[i].name;
+  if (n->op == OP_metric) return g->metrics.at[i].name;
+  return NULL;
+}
+
+static void print_attrs(Compile *c, Text *out, const Node *n)
+{
+  const OpSignature *sig = op_signature(n->op);
+  bool says_shape = sig->n_attrs > MAX_RANK; /* `shape`: the node's own dims say it */
+  for (uint32_t i = 0; i < sig->n_attrs && !says_shape; i++) {
+    const AttrInfo *info = &sig->attr[i];
+    const char *name = i == 0 ? table_name(c->graph, n, info->name) : NULL;
+    if (name) {
+      text_printf(out, " %s", name);
+    } else if (n->op == OP_number || n->op == OP_integer) {
+      text_puts(out, " ");
+      print_value(out, info->kind, n->attr[i]);
+    } else if (n->op != OP_cast && !is_default(c, n, i)) {
+      text_printf(out, " %s=", info->name);
+      print_value(out, info->kind, n->attr[i]);
+    }
+  }
+}
+
+/* ---- nodes
+ * --------------------------------------------------------------------------------------- */
+
+enum { COMMENT_COLUMN = 48 };
+
+static void print_inputs(Text *out, const Node *n)
+{
+  uint32_t count = n->n_in;
+  while (count && !n->in[count - 1].id) count--; /* absent ones at the end are not shown */
+  for (uint32_t i = 0; i < count; i++) {
+    if (n->in[i].id)
+      text_printf(out, " %%%u", n->in[i].id);
+    else
+      text_puts(out, " none");
+  }
+}
+
+static void print_node(Compile *c, Text *out, uint32_t id)
+{
+  const Node *n = &c->graph->nodes.at[id];
+  size_t start = out->n;
+  text_printf(out, "%%%u = %s %s", id, op_info[n->op].name, ir_type_text(c, n));
+  print_inputs(out, n);
+  print_attrs(c, out, n);
+  if (n->op == OP_drop) text_printf(out, " stream=%u", n->stream);
+  if (n->group) text_printf(out, " group=%u", n->group);
+  while (out->n - start < COMMENT_COLUMN) text_puts(out, " ");
+  const char *why = ir_why_text(c, n);
+  text_printf(out, "# %s%s%s\n", place_text(c, n->span), *why ? " " : "", why);
+}
+
+static const char *block_text(Compile *c, uint32_t i)
+{
+  const BlockInfo *b = &c->graph->blocks.at[i];
+  if (b->kind == AMPC_INFER) return b->name;
+  return arena_printf(c->arena, "%s, batch %lld", b->name, (long long)b->batch);
+}
+
+static void print_tables(Compile *c, Text *out)
+{
+  const Graph *g = c->graph;
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    const Parameter *p = &g->params.at[i];
+    Node shape = {.dtype = p->dtype, .rank = p->rank};
+    memcpy(shape.dim, p->dim, sizeof shape.dim);
+    text_printf(out, "# %s %s %s%s", p->buffer ? "buffer" : "param", p->path,
+                ir_type_text(c, &shape), p->frozen ? ", frozen" : "");
+    if (p->optimizer >= 0) text_printf(out, ", by %s", g->optimizers.at[p->optimizer].name);
+    text_puts(out, "\n");
+  }
+  for (uint32_t i = 0; i < g->regions.n; i++) {
+    const Region *r = &g->regions.at[i];
+    text_printf(out, "# region %u: %s%s, %s\n", i, r->label ? r->label : "f32",
+                r->no_grad ? ", no gradients" : "", place_text(c, r->span));
+  }
+  for (uint32_t i = 0; i < g->blocks.n; i++)
+    text_printf(out, "# block %u: %s, %s\n", i, block_text(c, i),
+                place_text(c, g->blocks.at[i].span));
+}
+
+void ir_print(Compile *c, Text *out, bool tables)
+{
+  const Graph *g = c->graph;
+  for (uint32_t i = 1; i < g->nodes.n; i++) {
+    uint16_t block = g->nodes.at[i].block;
+    bool starts = i == 1 || block != g->nodes.at[i - 1].block;
+    if (starts && g->blocks.n) text_printf(out, "# %s\n", block_text(c, block));
+    print_node(c, out, i);
+  }
+  if (tables) print_tables(c, out);
+}

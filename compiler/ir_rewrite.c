@@ -1,0 +1,39 @@
+/* Making a new array of nodes from an old one, node by node. */
+#include "ir.h"
+#include <assert.h>
+#include <string.h>
+
+void ir_rewrite_begin(Rewrite *r, Compile *c)
+{
+  Graph *g = c->graph;
+  *r = (Rewrite){.c = c, .old = g->nodes.at, .n_old = g->nodes.n};
+  r->map = arena_array(c->arena, Value, r->n_old);
+  g->nodes.at = NULL;
+  g->nodes.n = g->nodes.cap = 0;
+  vec_push(c->arena, &g->nodes, (Node){0});
+}
+
+/* The copied node of an `output` is what the table of outputs names from now on. */
+static void move_output(Graph *g, const Node *n, Value to)
+{
+  if (n->op == OP_output && n->attr[0].i < g->outputs.n) g->outputs.at[n->attr[0].i].value = to;
+}
+
+Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
+{
+  Graph *g = r->c->graph;
+  assert(old_id && old_id < r->n_old);
+  Node n = r->old[old_id];
+  Value *in = arena_array(r->c->arena, Value, n.n_in ? n.n_in : 1);
+  for (uint32_t i = 0; i < n.n_in; i++) {
+    in[i] = r->map[n.in[i].id];
+    assert(!n.in[i].id == !in[i].id);
+  }
+  n.in = in;
+  n.origin = r->map[n.origin.id];
+  vec_push(r->c->arena, &g->nodes, n);
+  Value v = {g->nodes.n - 1};
+  move_output(g, &n, v);
+  r->map[old_id] = v;
+  return v;
+}

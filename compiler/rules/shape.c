@@ -1,0 +1,334 @@
+/* Shape rules: leaves, elementwise ops, reductions, rows, effects. A rule sets dims and dtype of a
+ * node from its inputs and reports what a user did wrong. The dtype is what the inputs' types give
+ * by ordinary promotion; pass precision casts the inputs of a typed graph so that this is right. */
+#include "rules/rules.h"
+#include <assert.h>
+#include <string.h>
+
+/* ---- shared with the other shape files --------------------------------------------------------
+ */
+
+bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim)
+{
+  if (rank > MAX_RANK) {
+    diag_error(c, E311, n->span, "%s makes a tensor of %u axes, the most are %d",
+               op_info[n->op].name, rank, MAX_RANK);
+    return false;
+  }
+  n->rank = (uint8_t)rank;
+  memset(n->dim, 0, sizeof n->dim);
+  for (uint32_t i = 0; i < rank; i++) n->dim[i] = dim[i];
+  return true;
+}
+
+void rule_copy_dims(Node *n, const Node *from)
+{
+  n->rank = from->rank;
+  memcpy(n->dim, from->dim, sizeof n->dim);
+}
+
+bool rule_need_float(Compile *c, const Node *n, uint32_t i)
+{
+  const Node *in = ir_in(c, n, i);
+  if (dtype_is_float(in->dtype)) return true;
+  diag_error(c, E406, n->span, "%s needs float[..] as %s, got %s", op_info[n->op].name,
+             op_signature(n->op)->input[i].name, ir_type_text(c, in));
+  diag_help(c, "`.to(f32)`");
+  return false;
+}
+
+/* Size of axis `axis` of the result where `in` is aligned right with it; 1 where in has none. */
+static int64_t aligned_dim(const Node *in, uint32_t rank, uint32_t axis)
+{
+  uint32_t missing = rank - in->rank;
+  return axis < missing ? 1 : in->dim[axis - missing];
+}
+
+static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node *b, int64_t da,
+                            int64_t db, uint32_t axis, uint32_t rank)
+{
+  /* with different ranks only an index from the right means the same axis in both */
+  int shown = a->rank == b->rank ? (int)axis : (int)axis - (int)rank;
+  diag_error(c, E303, n->span, "cannot broadcast %s with %s: axis %d is %lld and %lld",
+             ir_dims_text(c, a), ir_dims_text(c, b), shown, (long long)da, (long long)db);
+  if (a->rank != b->rank) diag_help(c, "shapes are aligned at the right; `unsqueeze` adds an axis");
+  return false;
+}
+
+bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
+{
+  uint32_t rank = 0;
+  int64_t dim[MAX_RANK];
+  for (uint32_t i = first; i < end; i++) {
+    if (ir_in(c, n, i)->rank > rank) rank = ir_in(c, n, i)->rank;
+  }
+  for (uint32_t axis = 0; axis < rank; axis++) {
+    dim[axis] = 1;
+    const Node *decides = NULL;
+    for (uint32_t i = first; i < end; i++) {
+      const Node *in = ir_in(c, n, i);
+      int64_t d = aligned_dim(in, rank, axis);
+      if (d == 1 || d == dim[axis]) continue;
+      if (decides) return broadcast_error(c, n, decides, in, dim[axis], d, axis, rank);
+      dim[axis] = d;
+      decides = in;
+    }
+  }
+  return rule_set_dims(c, n, rank, dim);
+}
+
+/* ---- leaves ------------------------------------------------------------------------------------
+ */
+
+static bool scalar_of(Node *n, DType type, bool weak)
+{
+  n->rank = 0;
+  n->dtype = type;
+  n->weak = weak;
+  return true;
+}
+
+bool shape_source(Compile *c, Node *n)
+{
+  const ampc_source *s = &c->graph->sources.at[n->attr[0].i];
+  int64_t dim[MAX_RANK + 1];
+  uint32_t rank = 0;
+  if (s->kind != AMPC_SOURCE_ARGUMENT) dim[rank++] = c->graph->blocks.at[n->block].batch;
+  for (uint32_t i = 0; i < s->rank; i++) dim[rank++] = s->dim[i];
+  n->dtype = s->dtype;
+  return rule_set_dims(c, n, rank, dim);
+}
+
+bool shape_param(Compile *c, Node *n)
+{
+  const Parameter *p = &c->graph->params.at[n->attr[0].i];
+  n->dtype = p->dtype;
+  return rule_set_dims(c, n, p->rank, p->dim);
+}
+
+bool shape_number(Compile *c, Node *n)
+{
+  (void)c;
+  return scalar_of(n, AMPC_F32, true);
+}
+
+bool shape_integer(Compile *c, Node *n)
+{
+  (void)c;
+  return scalar_of(n, AMPC_I64, true);
+}
+
+/* Settings and schedules are numbers; the loss scale is a tensor that gradients start from. */
+bool shape_scalar(Compile *c, Node *n)
+{
+  (void)c;
+  return scalar_of(n, AMPC_F32, n->op != OP_loss_scale);
+}
+
+bool shape_counter(Compile *c, Node *n)
+{
+  (void)c;
+  return scalar_of(n, AMPC_I64, false);
+}
+
+/* ---- elementwise -------------------------------------------------------------------------------
+ */
+
+bool shape_cast(Compile *c, Node *n)
+{
+  rule_copy_dims(n, ir_in(c, n, 0));
+  n->dtype = (DType)n->attr[0].i;
+  n->weak = false;
+  return true;
+}
+
+bool shape_same(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  rule_copy_dims(n, x);
+  n->dtype = x->dtype;
+  return true;
+}
+
+bool shape_real(Compile *c, Node *n)
+{
+  shape_same(c, n);
+  if (!dtype_is_float(n->dtype)) n->dtype = AMPC_F32;
+  if (n->op == OP_drop) n->weak = false;
+  return true;
+}
+
+static bool need_bool(Compile *c, const Node *n, uint32_t i, const char *what)
+{
+  const Node *in = ir_in(c, n, i);
+  if (in->dtype == AMPC_BOOL) return true;
+  diag_error(c, E406, n->span, "%s needs bool[..], got %s", what, ir_type_text(c, in));
+  diag_help(c, "a comparison makes one: `x != 0`");
+  return false;
+}
+
+bool shape_test(Compile *c, Node *n)
+{
+  if (n->op == OP_logical_not && !need_bool(c, n, 0, "`~`")) return false;
+  rule_copy_dims(n, ir_in(c, n, 0));
+  n->dtype = AMPC_BOOL;
+  return true;
+}
+
+bool shape_broadcast(Compile *c, Node *n)
+{
+  n->dtype = rule_common_type(c, n);
+  bool picks = n->op == OP_maximum || n->op == OP_minimum;
+  if (n->dtype == AMPC_BOOL && !picks) {
+    diag_error(c, E406, n->span, "%s needs numbers, got %s and %s", op_info[n->op].name,
+               ir_type_text(c, ir_in(c, n, 0)), ir_type_text(c, ir_in(c, n, 1)));
+    diag_help(c, "`&` and `|` for conditions, `.to(f32)` to count with them");
+    return false;
+  }
+  return rule_broadcast(c, n, 0, n->n_in);
+}
+
+bool shape_compare(Compile *c, Node *n)
+{
+  n->dtype = AMPC_BOOL;
+  return rule_broadcast(c, n, 0, n->n_in);
+}
+
+bool shape_bitwise(Compile *c, Node *n)
+{
+  n->dtype = rule_common_type(c, n);
+  if (dtype_is_float(n->dtype)) {
+    diag_error(c, E406, n->span, "`%s` needs bool[..] or int[..], got %s and %s",
+               n->op == OP_logical_and ? "&" : "|", ir_type_text(c, ir_in(c, n, 0)),
+               ir_type_text(c, ir_in(c, n, 1)));
+    diag_help(c, "a comparison makes a condition: `x != 0`");
+    return false;
+  }
+  return rule_broadcast(c, n, 0, n->n_in);
+}
+
+bool shape_where(Compile *c, Node *n)
+{
+  if (!need_bool(c, n, 0, "the condition of where")) return false;
+  n->dtype = rule_common_type(c, n);
+  return rule_broadcast(c, n, 0, n->n_in);
+}
+
+/* ---- reductions and rows -----------------------------------------------------------------------
+ */
+
+static bool drop_axes(Compile *c, Node *n, const Node *x, uint64_t axes, bool keep)
+{
+  int64_t dim[MAX_RANK];
+  uint32_t rank = 0;
+  for (uint32_t i = 0; i < x->rank; i++) {
+    bool reduced = (axes >> i) & 1;
+    if (!reduced || keep) dim[rank++] = reduced ? 1 : x->dim[i];
+  }
+  return rule_set_dims(c, n, rank, dim);
+}
+
+bool shape_reduce(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  int64_t all = ((int64_t)1 << x->rank) - 1;
+  if (!n->attr[0].i) n->attr[0].i = all;
+  assert((n->attr[0].i & ~all) == 0);
+  if (n->op == OP_mean && !rule_need_float(c, n, 0)) return false;
+  n->dtype = x->dtype;
+  if (n->op == OP_sum && !dtype_is_float(x->dtype)) n->dtype = AMPC_I64;
+  return drop_axes(c, n, x, (uint64_t)n->attr[0].i, n->attr[1].i);
+}
+
+/* A row op needs its axis: a tensor of rank 0 has none. */
+static bool need_axis(Compile *c, const Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  if (x->rank) {
+    assert(n->attr[0].i >= 0 && n->attr[0].i < x->rank);
+    return true;
+  }
+  diag_error(c, E311, n->span, "%s works along an axis, got %s", op_info[n->op].name,
+             ir_type_text(c, x));
+  return false;
+}
+
+bool shape_arg_reduce(Compile *c, Node *n)
+{
+  if (!need_axis(c, n)) return false;
+  n->dtype = AMPC_I64;
+  return drop_axes(c, n, ir_in(c, n, 0), 1ull << n->attr[0].i, n->attr[1].i);
+}
+
+/* Weight and bias of a norm: one value for each element of the row. */
+static bool check_row_vector(Compile *c, const Node *n, uint32_t i)
+{
+  const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, i);
+  if (!n->in[i].id) return true;
+  int64_t size = x->dim[n->attr[0].i];
+  bool last = n->attr[0].i == x->rank - 1;
+  if (last && w->rank == 1 && w->dim[0] == size) return true;
+  diag_error(c, E311, n->span, "%s along axis %lld of %s needs %s [%lld], got %s",
+             op_info[n->op].name, (long long)n->attr[0].i, ir_dims_text(c, x),
+             op_signature(n->op)->input[i].name, (long long)size, ir_dims_text(c, w));
+  diag_note(c, w->span, "this one");
+  return false;
+}
+
+bool shape_row_same(Compile *c, Node *n)
+{
+  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  if (n->op == OP_layer_norm && !(check_row_vector(c, n, 1) && check_row_vector(c, n, 2)))
+    return false;
+  return shape_same(c, n);
+}
+
+bool shape_row_reduce(Compile *c, Node *n)
+{
+  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  n->dtype = ir_in(c, n, 0)->dtype;
+  return drop_axes(c, n, ir_in(c, n, 0), 1ull << n->attr[0].i, n->attr[1].i);
+}
+
+bool shape_cross_entropy(Compile *c, Node *n)
+{
+  const Node *logits = ir_in(c, n, 0), *target = ir_in(c, n, 1);
+  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  n->dtype = logits->dtype;
+  drop_axes(c, n, logits, 1ull << n->attr[0].i, false);
+  if (dtype_is_integer(target->dtype) && ir_same_dims(n, target)) return true;
+  diag_error(c, E310, n->span, "cross_entropy of %s needs classes int%s, got %s",
+             ir_type_text(c, logits), ir_dims_text(c, n), ir_type_text(c, target));
+  if (!dtype_is_integer(target->dtype) && ir_same_dims(n, target))
+    diag_help(c, "`.to(i64)`");
+  else
+    diag_note(c, target->span, "the target gets its shape here");
+  return false;
+}
+
+/* ---- effects -----------------------------------------------------------------------------------
+ */
+
+static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *what)
+{
+  const Node *x = ir_in(c, n, 0);
+  bool number = dtype_is_float(x->dtype) || n->op == OP_metric;
+  if (x->rank == 0 && number) return true;
+  diag_error(c, code, n->span, "%s needs a single number, got %s", what, ir_type_text(c, x));
+  diag_help(c, "`.mean()` or `.sum()`");
+  return false;
+}
+
+bool shape_effect(Compile *c, Node *n)
+{
+  scalar_of(n, AMPC_F32, false);
+  if (n->op == OP_minimize) return need_single(c, n, E603, "`minimize`");
+  if (n->op == OP_metric) return need_single(c, n, E311, "metric");
+  return true;
+}
+
+bool shape_grad_norm(Compile *c, Node *n)
+{
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 1, (int64_t[]){GRAD_NORM_PARTIALS});
+}

@@ -1,0 +1,144 @@
+/* Shape rules of ops that move elements without computing: reshape, slice, cat, full and such. */
+#include "rules/rules.h"
+#include <string.h>
+
+/* The `shape` attributes as dims: attr[first] is the rank, the sizes follow. */
+static bool dims_from_attrs(Compile *c, Node *n)
+{
+  int64_t dim[MAX_RANK];
+  for (int i = 0; i < MAX_RANK; i++) dim[i] = n->attr[1 + i].i;
+  return rule_set_dims(c, n, (uint32_t)n->attr[0].i, dim);
+}
+
+bool shape_reshape(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  n->dtype = x->dtype;
+  if (!dims_from_attrs(c, n)) return false;
+  if (ir_elements(n) == ir_elements(x)) return true;
+  diag_error(c, E304, n->span, "reshape changes the number of elements: %s to %s",
+             ir_dims_text(c, x), ir_dims_text(c, n));
+  diag_help(c, "%s has %lld elements, %s has %lld", ir_dims_text(c, x), (long long)ir_elements(x),
+            ir_dims_text(c, n), (long long)ir_elements(n));
+  return false;
+}
+
+bool shape_expand(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  n->dtype = x->dtype;
+  if (!dims_from_attrs(c, n)) return false;
+  bool fits = x->rank <= n->rank;
+  for (uint32_t i = 0; fits && i < x->rank; i++) {
+    int64_t d = x->dim[i];
+    fits = d == 1 || d == n->dim[n->rank - x->rank + i];
+  }
+  if (fits) return true;
+  diag_error(c, E303, n->span, "cannot expand %s to %s", ir_dims_text(c, x), ir_dims_text(c, n));
+  diag_help(c, "axes are aligned at the right and only an axis of size 1 stretches");
+  return false;
+}
+
+static bool axis_exists(Compile *c, const Node *n, int64_t axis)
+{
+  const Node *x = ir_in(c, n, 0);
+  if (axis >= 0 && axis < x->rank) return true;
+  diag_error(c, E311, n->span, "%s has no axis %lld: %s", op_info[n->op].name, (long long)axis,
+             ir_type_text(c, x));
+  return false;
+}
+
+bool shape_transpose(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  int64_t a = n->attr[0].i, b = n->attr[1].i;
+  if (!axis_exists(c, n, a) || !axis_exists(c, n, b)) return false;
+  rule_copy_dims(n, x);
+  n->dtype = x->dtype;
+  n->dim[a] = x->dim[b];
+  n->dim[b] = x->dim[a];
+  return true;
+}
+
+bool shape_slice(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  int64_t axis = n->attr[0].i, start = n->attr[1].i, stop = n->attr[2].i, step = n->attr[3].i;
+  if (!axis_exists(c, n, axis)) return false;
+  if (start < 0 || stop <= start || stop > x->dim[axis] || step < 1) {
+    diag_error(c, E311, n->span, "slice %lld:%lld:%lld of axis %lld does not lie in %s",
+               (long long)start, (long long)stop, (long long)step, (long long)axis,
+               ir_dims_text(c, x));
+    return false;
+  }
+  rule_copy_dims(n, x);
+  n->dtype = x->dtype;
+  n->dim[axis] = (stop - start + step - 1) / step;
+  return true;
+}
+
+bool shape_slice_backward(Compile *c, Node *n)
+{
+  const Node *dy = ir_in(c, n, 0);
+  rule_copy_dims(n, dy);
+  n->dtype = dy->dtype;
+  n->dim[n->attr[0].i] = n->attr[3].i;
+  return true;
+}
+
+/* True when the tensors have the same sizes in all axes but `axis`. */
+static bool joinable(const Node *a, const Node *b, int64_t axis)
+{
+  if (a->rank != b->rank) return false;
+  for (uint32_t i = 0; i < a->rank; i++) {
+    if (i != axis && a->dim[i] != b->dim[i]) return false;
+  }
+  return true;
+}
+
+bool shape_cat(Compile *c, Node *n)
+{
+  const Node *first = ir_in(c, n, 0);
+  int64_t axis = n->attr[0].i, size = 0;
+  if (!axis_exists(c, n, axis)) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Node *x = ir_in(c, n, i);
+    if (!joinable(first, x, axis)) {
+      diag_error(c, E311, n->span, "cat along axis %lld cannot join %s and %s", (long long)axis,
+                 ir_dims_text(c, first), ir_dims_text(c, x));
+      diag_note(c, x->span, "tensor %u gets its shape here", i);
+      return false;
+    }
+    size += x->dim[axis];
+  }
+  rule_copy_dims(n, first);
+  n->dim[axis] = size;
+  n->dtype = rule_common_type(c, n);
+  return true;
+}
+
+static bool need_rank_0(Compile *c, const Node *n, uint32_t i)
+{
+  const Node *value = ir_in(c, n, i);
+  if (value->rank == 0) return true;
+  diag_error(c, E311, n->span, "%s needs a single number as value, got %s", op_info[n->op].name,
+             ir_type_text(c, value));
+  return false;
+}
+
+bool shape_full(Compile *c, Node *n)
+{
+  if (!need_rank_0(c, n, 0)) return false;
+  n->dtype = ir_in(c, n, 0)->dtype;
+  n->weak = false;
+  return dims_from_attrs(c, n);
+}
+
+bool shape_full_like(Compile *c, Node *n)
+{
+  if (!need_rank_0(c, n, 1)) return false;
+  rule_copy_dims(n, ir_in(c, n, 0));
+  n->dtype = ir_in(c, n, 0)->dtype;
+  n->weak = false;
+  return true;
+}
