@@ -90,6 +90,7 @@ const char *operator_text(Operator op); /* "+", "//", "and", ... */
 
 struct Expr {
   ExprKind kind;
+  uint16_t height; /* levels of the tree below, 1 for a leaf; at most 500, so passes may recurse */
   Span span;
   union {
     const char *name;

@@ -1,0 +1,282 @@
+/* Which bracket belongs to which, and where the ones that nobody closed must have ended.
+ *
+ * Inside ( ) and [ ] a newline means nothing, so one forgotten bracket would swallow the rest of
+ * the file. But no expression contains a brace or a statement's first word: what stands open there
+ * is unclosed. Then it is closed at the end of the first line after which the expression cannot go
+ * on, and the parser never sees the mistake. Braces are closed at a declaration that stands no
+ * deeper than the line that opened them, or, when that is not enough, by the indentation of `}`. */
+#include "parse.h"
+#include "lex_words.h"
+#include <stdlib.h>
+
+typedef struct Open {
+  int kind;
+  uint32_t raw;    /* where it stands */
+  uint32_t indent; /* column of the statement that it belongs to */
+  bool holds_defs; /* the body of a module or an op */
+} Open;
+
+typedef struct Matcher {
+  Parser *p;
+  VEC(Open) open;
+  uint32_t *end; /* of an opening raw token: the raw token behind which it is closed */
+  Breaks breaks;
+  Problems problems;
+  uint32_t statement; /* first raw token of the statement */
+  bool by_indent, cut, unclosed_brace;
+} Matcher;
+
+static const Token *raw_at(const Matcher *m, uint32_t i)
+{
+  return &m->p->raw.at[i];
+}
+
+static uint32_t column(const Matcher *m, uint32_t i)
+{
+  return diag_place(m->p->c, raw_at(m, i)->span).column;
+}
+
+static uint32_t line(const Matcher *m, uint32_t i)
+{
+  return diag_place(m->p->c, raw_at(m, i)->span).line;
+}
+
+static bool first_on_line(const Matcher *m, uint32_t i)
+{
+  return i == 0 || raw_at(m, i - 1)->kind == RAW_NEWLINE;
+}
+
+static int closer_of(int open)
+{
+  return open == '(' ? ')' : open == '[' ? ']' : '}';
+}
+
+static void add_problem(Matcher *m, Problem problem)
+{
+  vec_push(m->p->c->arena, &m->problems, problem);
+}
+
+/* --- where an unclosed ( or [ ends --- */
+
+/* Can the expression that ends before raw token i not go on with it? */
+static bool cannot_continue(const Matcher *m, uint32_t i)
+{
+  int kind = lex_word_kind(m->p, i);
+  return lex_can_end(kind) ? kind != ')' && kind != ']' : kind == '{' || lex_starts_statement(kind);
+}
+
+/* The newline before `stop` at which the bracket `open` should have been closed, or `stop`. */
+static uint32_t find_break(const Matcher *m, uint32_t open, uint32_t stop)
+{
+  uint32_t last = stop, next;
+  for (uint32_t i = open + 1; i < stop; i++) {
+    if (m->end[i]) { /* a bracket inside that is closed */
+      i = m->end[i] - 1;
+      continue;
+    }
+    if (raw_at(m, i)->kind != RAW_NEWLINE) continue;
+    for (next = i; next < stop && raw_at(m, next)->kind == RAW_NEWLINE;) next++;
+    last = i;
+    if (lex_can_end(lex_word_kind(m->p, i - 1)) && cannot_continue(m, next)) return i;
+    i = next - 1;
+  }
+  return last;
+}
+
+static void report_open(Matcher *m, const Open *open, uint32_t stop, uint32_t end)
+{
+  Arena *a = m->p->c->arena;
+  const Token *from = raw_at(m, open->raw);
+  uint32_t found = end;
+  while (found < stop && raw_at(m, found)->kind == RAW_NEWLINE) found++;
+  const Token *to = raw_at(m, found);
+  uint32_t opened = line(m, open->raw);
+  Problem problem = {.code = E103};
+  if (to->kind == 0) {
+    problem.span = from->span;
+    problem.text = arena_printf(a, "`%c` is still open at the end of the file", open->kind);
+  } else {
+    problem.span = to->span;
+    problem.text = arena_printf(a, "`%c` opened at line %u is still open at %s, line %u",
+                                open->kind, opened, parse_found(m->p, to), line(m, found));
+    problem.note_span = from->span;
+    problem.note = "it is opened here";
+  }
+  if (open->kind != '{' && end > open->raw + 1 && line(m, end - 1) < line(m, found))
+    problem.help = arena_printf(a, "close it before the end of line %u", line(m, end - 1));
+  else
+    problem.help = arena_printf(a, "close it with `%c`", closer_of(open->kind));
+  add_problem(m, problem);
+}
+
+/* Closes the innermost open bracket, which cannot be open at raw token `stop`. */
+static void close_unclosed(Matcher *m, uint32_t stop, bool report)
+{
+  Arena *a = m->p->c->arena;
+  Open open = m->open.at[--m->open.n];
+  uint32_t end = stop;
+  if (open.kind == '{')
+    m->unclosed_brace = true;
+  else
+    end = find_break(m, open.raw, stop);
+  vec_push(a, &m->breaks, (Break){end, closer_of(open.kind), open.raw});
+  m->end[open.raw] = end;
+  if (report && !m->cut) report_open(m, &open, stop, end);
+}
+
+/* Closes ( and [ down to the innermost {, one message for all. */
+static void close_round(Matcher *m, uint32_t stop)
+{
+  for (bool first = true; m->open.n && m->open.at[m->open.n - 1].kind != '{'; first = false)
+    close_unclosed(m, stop, first);
+}
+
+/* --- the walk --- */
+
+static void push_open(Matcher *m, uint32_t i)
+{
+  Parser *p = m->p;
+  Token *t = &p->raw.at[i];
+  if (t->kind == '{') close_round(m, i);
+  if (m->open.n == MAX_OPEN_BRACKETS) {
+    add_problem(m, (Problem){.code = E100,
+                             .span = t->span,
+                             .text = arena_printf(p->c->arena, "more than %d brackets are open",
+                                                  MAX_OPEN_BRACKETS)});
+    m->cut = true;
+    p->raw.n = i + 1; /* what follows is not read */
+    *t = (Token){.kind = 0, .span = {t->span.start, t->span.start}};
+    return;
+  }
+  Open open = {t->kind, i, column(m, m->statement), lex_holds_defs(raw_at(m, m->statement))};
+  vec_push(p->c->arena, &m->open, open);
+}
+
+static bool is_open(const Matcher *m, int kind)
+{
+  for (uint32_t i = m->open.n; i-- > 0;) {
+    int open = m->open.at[i].kind;
+    if (open == kind) return true;
+    if (open == '{') return false; /* a brace is not closed by ) or ] */
+  }
+  return false;
+}
+
+/* A `}` that begins a line further left than the innermost block, with another block in that
+ * column: the inner one was forgotten. */
+static void close_by_indent(Matcher *m, uint32_t i)
+{
+  if (!m->by_indent || !first_on_line(m, i)) return;
+  uint32_t at = column(m, i), same = m->open.n;
+  while (same > 0 && m->open.at[same - 1].indent > at) same--;
+  if (!same || m->open.at[same - 1].indent != at) return;
+  while (m->open.n > same) close_unclosed(m, i, true);
+}
+
+static void pop_open(Matcher *m, uint32_t i)
+{
+  Arena *a = m->p->c->arena;
+  const Token *t = raw_at(m, i);
+  int open = t->kind == ')' ? '(' : t->kind == ']' ? '[' : '{';
+  if (open == '{') {
+    close_round(m, i);
+    close_by_indent(m, i);
+  }
+  if (is_open(m, open)) {
+    for (bool first = true; m->open.at[m->open.n - 1].kind != open; first = false)
+      close_unclosed(m, i, first);
+    m->end[m->open.at[--m->open.n].raw] = i + 1;
+    return;
+  }
+  Problem problem = {.code = E103, .span = t->span};
+  const Open *top = m->open.n ? &m->open.at[m->open.n - 1] : NULL;
+  if (top && top->kind != '{') { /* (a] */
+    problem.text = arena_printf(a, "`%c` is closed by `%c`", top->kind, t->kind);
+    problem.note_span = raw_at(m, top->raw)->span;
+    problem.note = "it is opened here";
+    vec_push(a, &m->breaks, (Break){i, closer_of(top->kind), top->raw});
+    m->end[top->raw] = i + 1;
+    m->open.n--;
+  } else {
+    problem.text = arena_printf(a, "this `%c` closes nothing", t->kind);
+  }
+  add_problem(m, problem);
+  vec_push(a, &m->breaks, (Break){i, 0, i});
+}
+
+/* A declaration's first words, at the start of a line: ends every bracket, and the blocks of
+ * statements that do not stand further left. */
+static void meet_declaration(Matcher *m, uint32_t i, bool def)
+{
+  close_round(m, i);
+  uint32_t at = m->open.n ? column(m, i) : 0;
+  while (m->open.n && m->open.at[m->open.n - 1].indent >= at) {
+    if (def && m->open.at[m->open.n - 1].holds_defs) break;
+    close_unclosed(m, i, true);
+  }
+}
+
+static void meet_word(Matcher *m, uint32_t i)
+{
+  const Token *t = raw_at(m, i);
+  int kind = lex_word_kind(m->p, i);
+  bool starts_line = first_on_line(m, i);
+  if (kind == TOK_DEF) {
+    if (starts_line)
+      meet_declaration(m, i, true);
+    else
+      close_round(m, i);
+  } else if (lex_starts_statement(kind) && kind != TOK_IF && kind != TOK_FOR) {
+    close_round(m, i);
+  } else if (starts_line && lex_is_top_word(t->as.name)) {
+    int next = lex_word_kind(m->p, i + 1);
+    if (next == TOK_NAME || next == TOK_DTYPE || next == TOK_STRING) meet_declaration(m, i, false);
+  }
+}
+
+static void match(Matcher *m)
+{
+  Parser *p = m->p;
+  m->end = arena_array(p->c->arena, uint32_t, p->raw.n);
+  for (uint32_t i = 0; p->raw.at[i].kind; i++) {
+    int kind = p->raw.at[i].kind;
+    bool inside = m->open.n && m->open.at[m->open.n - 1].kind != '{';
+    if (first_on_line(m, i) && !inside) m->statement = i;
+    if (kind == '(' || kind == '[' || kind == '{')
+      push_open(m, i);
+    else if (kind == ')' || kind == ']' || kind == '}')
+      pop_open(m, i);
+    else if (kind == TOK_NAME && m->open.n)
+      meet_word(m, i);
+    if (m->cut) break;
+  }
+  uint32_t last = p->raw.n - 1;
+  for (bool first = true; m->open.n; first = false) close_unclosed(m, last, first);
+}
+
+static int by_place(const void *a, const void *b)
+{
+  const Break *x = a, *y = b;
+  if (x->raw != y->raw) return x->raw < y->raw ? -1 : 1;
+  return x->open == y->open ? 0 : x->open > y->open ? -1 : 1; /* the inner bracket first */
+}
+
+Breaks lex_brackets(Parser *p)
+{
+  Matcher m = {.p = p};
+  match(&m);
+  if (m.unclosed_brace && !m.cut) { /* again, now with a look at how the text is laid out */
+    Matcher again = {.p = p, .by_indent = true};
+    match(&again);
+    m = again;
+  }
+  for (uint32_t i = 0; i < m.problems.n; i++) vec_push(p->c->arena, &p->problems, m.problems.at[i]);
+  for (uint32_t i = 0; i < m.breaks.n; i++) {
+    const Break *b = &m.breaks.at[i];
+    for (uint32_t k = b->open; k <= b->raw && p->raw.at[b->open].kind != '{'; k++)
+      p->raw.at[k].reported = true;
+    p->raw.at[b->raw].reported = true;
+  }
+  if (m.breaks.n) qsort(m.breaks.at, m.breaks.n, sizeof(Break), by_place);
+  return m.breaks;
+}

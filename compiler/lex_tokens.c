@@ -1,0 +1,253 @@
+/* Raw tokens -> tokens: which newlines end a statement, which words are reserved. */
+#include "parse.h"
+#include "lex_words.h"
+#include <string.h>
+
+typedef enum WordUse { WORD_always, WORD_type, WORD_top } WordUse;
+
+static const struct Word {
+  const char *text;
+  int kind;
+  WordUse use;
+} words[] = {
+    {"def", TOK_DEF, WORD_always},
+    {"return", TOK_RETURN, WORD_always},
+    {"if", TOK_IF, WORD_always},
+    {"else", TOK_ELSE, WORD_always},
+    {"for", TOK_FOR, WORD_always},
+    {"in", TOK_IN, WORD_always},
+    {"scan", TOK_SCAN, WORD_always},
+    {"carry", TOK_CARRY, WORD_always},
+    {"emit", TOK_EMIT, WORD_always},
+    {"autocast", TOK_AUTOCAST, WORD_always},
+    {"no_grad", TOK_NO_GRAD, WORD_always},
+    {"minimize", TOK_MINIMIZE, WORD_always},
+    {"with", TOK_WITH, WORD_always},
+    {"metric", TOK_METRIC, WORD_always},
+    {"every", TOK_EVERY, WORD_always},
+    {"assert", TOK_ASSERT, WORD_always},
+    {"and", TOK_AND, WORD_always},
+    {"or", TOK_OR, WORD_always},
+    {"not", TOK_NOT, WORD_always},
+    {"true", TOK_TRUE, WORD_always},
+    {"True", TOK_TRUE, WORD_always},
+    {"false", TOK_FALSE, WORD_always},
+    {"False", TOK_FALSE, WORD_always},
+    {"none", TOK_NONE, WORD_always},
+    {"None", TOK_NONE, WORD_always},
+    {"f16", TOK_DTYPE, WORD_type},
+    {"bf16", TOK_DTYPE, WORD_type},
+    {"f32", TOK_DTYPE, WORD_type},
+    {"i32", TOK_DTYPE, WORD_type},
+    {"i64", TOK_DTYPE, WORD_type},
+    {"u8", TOK_DTYPE, WORD_type},
+    {"bool", TOK_DTYPE, WORD_type},
+    {"float", TOK_DTYPE, WORD_type},
+    {"int", TOK_DTYPE, WORD_type},
+    {"str", TOK_DTYPE, WORD_type},
+    {"list", TOK_DTYPE, WORD_type},
+    {"import", TOK_IMPORT, WORD_top},
+    {"const", TOK_CONST, WORD_top},
+    {"dim", TOK_DIM, WORD_top},
+    {"module", TOK_MODULE, WORD_top},
+    {"op", TOK_OP, WORD_top},
+    {"data", TOK_DATA, WORD_top},
+    {"model", TOK_MODEL, WORD_top},
+    {"optimizer", TOK_OPTIMIZER, WORD_top},
+    {"precision", TOK_PRECISION, WORD_top},
+    {"train", TOK_TRAIN, WORD_top},
+    {"eval", TOK_EVAL, WORD_top},
+    {"infer", TOK_INFER, WORD_top},
+};
+
+static const struct Word *find_word(const char *text)
+{
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(words[i].text, text) == 0) return &words[i];
+  return NULL;
+}
+
+/* After `.` and before a single `=` reserved words are names. */
+static bool in_place_of_name(const Parser *p, uint32_t i)
+{
+  uint32_t before = i;
+  while (before > 0 && p->raw.at[before - 1].kind == RAW_NEWLINE) before--;
+  return (before > 0 && p->raw.at[before - 1].kind == '.') || p->raw.at[i + 1].kind == '=';
+}
+
+int lex_word_kind(const Parser *p, uint32_t i)
+{
+  const Token *t = &p->raw.at[i];
+  if (t->kind != TOK_NAME) return t->kind;
+  const struct Word *word = find_word(t->as.name);
+  if (!word || word->use == WORD_top) return TOK_NAME;
+  if (word->use == WORD_type) return TOK_DTYPE;
+  return in_place_of_name(p, i) ? TOK_NAME : word->kind;
+}
+
+bool lex_is_top_word(const char *name)
+{
+  const struct Word *word = find_word(name);
+  return word && word->use == WORD_top;
+}
+
+bool lex_starts_statement(int kind)
+{
+  switch (kind) {
+  case TOK_DEF:
+  case TOK_RETURN:
+  case TOK_IF:
+  case TOK_FOR:
+  case TOK_SCAN:
+  case TOK_EMIT:
+  case TOK_AUTOCAST:
+  case TOK_NO_GRAD:
+  case TOK_MINIMIZE:
+  case TOK_METRIC:
+  case TOK_EVERY:
+  case TOK_ASSERT:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool lex_can_end(int kind)
+{
+  switch (kind) {
+  case TOK_NAME:
+  case TOK_DTYPE:
+  case TOK_INT:
+  case TOK_FLOAT:
+  case TOK_STRING:
+  case TOK_TRUE:
+  case TOK_FALSE:
+  case TOK_NONE:
+  case ')':
+  case ']':
+  case '}':
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool lex_holds_defs(const Token *first)
+{
+  return first->kind == TOK_NAME &&
+         (strcmp(first->as.name, "module") == 0 || strcmp(first->as.name, "op") == 0);
+}
+
+/* --- from raw tokens to tokens --- */
+
+typedef struct Filter {
+  Parser *p;
+  char open[MAX_OPEN_BRACKETS + 1];
+  uint32_t depth;
+} Filter;
+
+static int last_kind(const Filter *f)
+{
+  return f->p->tokens.n ? f->p->tokens.at[f->p->tokens.n - 1].kind : TOK_NL;
+}
+
+static void add_token(Filter *f, Token t)
+{
+  vec_push(f->p->c->arena, &f->p->tokens, t);
+}
+
+/* A statement end lies directly behind the last token; `raw` is what ended it. */
+static void add_end(Filter *f, uint32_t raw)
+{
+  const Tokens *done = &f->p->tokens;
+  if (!done->n || last_kind(f) == TOK_NL) return;
+  uint32_t at = done->at[done->n - 1].span.end;
+  add_token(
+      f, (Token){
+             .kind = TOK_NL, .span = {at, at}, .raw = raw, .reported = f->p->raw.at[raw].reported});
+}
+
+static bool in_round(const Filter *f)
+{
+  return f->depth && f->open[f->depth - 1] != '{';
+}
+
+static void add_closer(Filter *f, int kind, Token t)
+{
+  if (kind == '}' && last_kind(f) != '{') add_end(f, t.raw);
+  t.kind = kind;
+  add_token(f, t);
+  if (f->depth) f->depth--;
+}
+
+/* The bracket that was forgotten before raw token i. */
+static void add_missing(Filter *f, int kind, uint32_t i)
+{
+  uint32_t at = last_kind(f) == TOK_NL ? f->p->raw.at[i].span.start
+                                       : f->p->tokens.at[f->p->tokens.n - 1].span.end;
+  add_closer(f, kind, (Token){.span = {at, at}, .raw = i, .reported = true});
+  if (kind == '}') add_end(f, i);
+}
+
+static int name_kind(const Filter *f, uint32_t i)
+{
+  Parser *p = f->p;
+  const struct Word *word = find_word(p->raw.at[i].as.name);
+  if (word && word->use == WORD_top && f->depth == 0 && last_kind(f) == TOK_NL &&
+      !in_place_of_name(p, i))
+    return word->kind;
+  return lex_word_kind(p, i);
+}
+
+static void add_raw(Filter *f, uint32_t i)
+{
+  Token t = f->p->raw.at[i];
+  t.raw = i;
+  switch (t.kind) {
+  case RAW_NEWLINE:
+    if (!in_round(f) && lex_can_end(last_kind(f))) add_end(f, i);
+    return;
+  case RAW_SEMICOLON:
+    if (in_round(f))
+      add_token(f, t);
+    else if (lex_can_end(last_kind(f)))
+      add_end(f, i);
+    return;
+  case ')':
+  case ']':
+  case '}':
+    add_closer(f, t.kind, t);
+    return;
+  case '(':
+  case '[':
+  case '{':
+    f->open[f->depth++] = (char)t.kind;
+    break;
+  case TOK_NAME:
+    t.kind = name_kind(f, i);
+    break;
+  case 0:
+    add_end(f, i);
+    break;
+  default:
+    break;
+  }
+  add_token(f, t);
+}
+
+void lex_tokens(Parser *p)
+{
+  Breaks breaks = lex_brackets(p);
+  Filter f = {.p = p};
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < p->raw.n; i++) {
+    bool leave_out = false;
+    for (; next < breaks.n && breaks.at[next].raw == i; next++) {
+      if (breaks.at[next].close)
+        add_missing(&f, breaks.at[next].close, i);
+      else
+        leave_out = true;
+    }
+    if (!leave_out) add_raw(&f, i);
+  }
+}

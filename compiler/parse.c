@@ -1,0 +1,81 @@
+/* From a source to its tree: cuts it into tokens, runs the parser over them, and tells what was
+ * found wrong before parsing when the parser gets there, so that messages come in the order of the
+ * text. */
+#include "ast_build.h"
+#include "amp.tab.h"
+#include <stdlib.h>
+#include <string.h>
+
+void parse_problem(Parser *p, ErrorCode code, Span span, const char *text, const char *help)
+{
+  vec_push(p->c->arena, &p->problems,
+           (Problem){.code = code, .span = span, .text = text, .help = help});
+}
+
+static int by_place(const void *a, const void *b)
+{
+  const Problem *x = a, *y = b;
+  if (x->span.start != y->span.start) return x->span.start < y->span.start ? -1 : 1;
+  return strcmp(x->text, y->text);
+}
+
+static void tell_problems(Parser *p, uint32_t until)
+{
+  for (; p->next_problem < p->problems.n; p->next_problem++) {
+    const Problem *problem = &p->problems.at[p->next_problem];
+    if (problem->span.start > until) break;
+    diag_error(p->c, problem->code, problem->span, "%s", problem->text);
+    if (problem->note) diag_note(p->c, problem->note_span, "%s", problem->note);
+    if (problem->help) diag_help(p->c, "%s", problem->help);
+  }
+}
+
+const Token *parse_next(Parser *p)
+{
+  const Token *t = &p->tokens.at[p->next_token];
+  if (p->next_token + 1 < p->tokens.n) p->next_token++; /* the last one is the end of the text */
+  tell_problems(p, t->span.start);
+  return t;
+}
+
+const char *parse_found(const Parser *p, const Token *t)
+{
+  if (t->kind == TOK_NL) t = &p->raw.at[t->raw];
+  if (t->kind == 0) return "the end of the file";
+  if (t->kind == RAW_NEWLINE) return "the end of the line";
+  const char *text = p->source->text + (t->span.start - p->source->base);
+  int n = (int)(t->span.end - t->span.start), shown = 0;
+  while (shown < n && shown < 40 && text[shown] != '\n') shown++;
+  if (t->kind == TOK_STRING && shown < n) return "this string";
+  return arena_printf(p->c->arena, "`%.*s`%s", shown, text, shown < n ? "..." : "");
+}
+
+void parse_too_deep(Parser *p, Span span)
+{
+  diag_error(p->c, E100, span, "the program is nested too deeply here");
+}
+
+static const Source *find_source(const Compile *c, uint32_t base)
+{
+  for (uint32_t i = 0; i < c->sources.n; i++)
+    if (c->sources.at[i].base == base) return &c->sources.at[i];
+  return NULL;
+}
+
+bool ast_parse(Compile *c, uint32_t base, Ast *out)
+{
+  uint32_t errors = diag_error_count(c);
+  Parser p = {.c = c, .source = find_source(c, base), .out = out};
+  if (p.source->size > MAX_SOURCE) {
+    diag_error(c, E100, (Span){base, base}, "the file has %u bytes; at most %d can be read",
+               p.source->size, MAX_SOURCE);
+    return false;
+  }
+  lex_check_utf8(&p);
+  lex_raw(&p);
+  lex_tokens(&p);
+  if (p.problems.n) qsort(p.problems.at, p.problems.n, sizeof(Problem), by_place);
+  amp_parse(&p);
+  tell_problems(&p, UINT32_MAX);
+  return diag_error_count(c) == errors;
+}
