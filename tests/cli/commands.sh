@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# The command lines of ampc and amp: wrong usage, exit statuses, what is printed where.
+#   commands.sh AMPC AMP
+. "$(dirname "$0")/../faults/lib.sh"
+job=$source_dir/models/fashion_mnist/mlp.amp
+cd "$work" || exit 1
+
+prints() { # prints NAME PATTERN COMMAND...: status 0, and PATTERN on stdout
+  local name=$1 pattern=$2
+  shift 2
+  "$@" >"$work/out" 2>"$work/err"
+  local got=$?
+  if [ $got -ne 0 ]; then
+    failed "$name: exit status $got"
+  elif ! grep -Eq -- "$pattern" "$work/out"; then
+    failed "$name: stdout lacks '$pattern'"
+  else
+    echo "ok: $name"
+  fi
+}
+
+# ---- wrong usage ---------------------------------------------------------------------------------
+refuses "no job" 2 'no job' "$ampc"
+refuses "two jobs" 2 'more than one job: b' "$ampc" a.amp b.amp
+refuses "unknown option" 2 'no option --emti=c; did you mean --emit' "$ampc" --emti=c "$job"
+refuses "unknown letter" 2 'no option -z' "$ampc" -z "$job"
+refuses "a value is missing" 2 'needs a value' "$ampc" "$job" -o
+refuses "unknown kind" 2 'emit=java' "$ampc" --emit=java "$job"
+refuses "unknown suffix" 2 'suffix' "$ampc" -o mlp.f90 "$job"
+refuses "unknown target" 2 'target=sm_1' "$ampc" --target=sm_1 "$job"
+refuses "C for a GPU" 2 'cpu' "$ampc" --target=sm_80 -o mlp.c "$job"
+refuses "CUDA for the CPU" 2 'cpu' "$ampc" --target=cpu -o mlp.cu "$job"
+refuses "unknown pass" 2 'no such pass' "$ampc" --dump-after=magic "$job"
+refuses "unknown level" 2 'O3' "$ampc" -O3 "$job"
+refuses "unknown warning" 2 'no such warning' "$ampc" -Wno-worries "$job"
+refuses "unknown code" 2 'E999' "$ampc" --explain-error E999
+refuses "no such line" 2 'no such line' "$ampc" --blame=9999999 "$job"
+refuses "a const without a value" 2 'NAME=VALUE' "$ampc" -D HIDDEN "$job"
+refuses "unknown const" 1 'error\[E207\].*EPOSCH' "$ampc" -D EPOSCH=2 "$job"
+refuses "unknown setting" 1 'error\[E207\].*opt\.lrr' "$ampc" --set opt.lrr=1 "$job"
+for option in --explain --fmt --dim=N=4 --emit=header; do
+  refuses "$option" 2 'not supported yet' "$ampc" "$option" "$job"
+done
+refuses "no verb" 2 'no verb' "$amp"
+refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
+refuses "a verb to come" 2 'repl is not supported yet' "$amp" repl
+refuses "amp without a job" 2 'no job' "$amp" train
+refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$job"
+refuses "amp, no number" 2 'steps -3' "$amp" train --steps -3 "$job"
+refuses "amp, too large a number" 2 'seed' "$amp" train --seed 99999999999999999999 "$job"
+refuses "amp, unknown device" 2 'device tpu' "$amp" train --device tpu "$job"
+refuses "eval of nothing" 2 'resume' "$amp" eval "$job"
+refuses "a constant of the wrong type" 1 'EPOCHS' "$ampc" -D EPOCHS=many "$job"
+
+# ---- files ---------------------------------------------------------------------------------------
+refuses "no such job" 3 'no\.amp' "$ampc" no.amp
+refuses "a folder as a job" 3 'directory' "$ampc" "$work"
+printf 'import "none.amp"\n' >importing.amp
+refuses "no such import" 3 'importing\.amp:1:.*none\.amp' "$ampc" importing.amp
+refuses "output over the job" 2 'overwrite' "$ampc" --emit=ast -o importing.amp importing.amp
+same "the job is as it was" importing.amp <(printf 'import "none.amp"\n')
+refuses "output in no folder" 3 'no/such' "$ampc" -o no/such/mlp.cu "$job"
+printf 'old\n' >kept.cu
+printf 'model net = Nothing()\n' >wrong.amp
+refuses "errors keep the old output" 1 'Nothing' "$ampc" -o kept.cu wrong.amp
+same "the old output is there" kept.cu <(printf 'old\n')
+passes "a new output replaces it" "$ampc" -o kept.cu "$job"
+[ "$(find . -name 'kept.cu?*')" = "" ] || failed "a temporary file is left over"
+passes "--check writes nothing" "$ampc" --check -o checked.cu "$job"
+[ -e checked.cu ] && failed "--check wrote a file"
+passes "output to a device" "$ampc" -o /dev/null --emit=cuda "$job"
+"$ampc" --emit=c "$job" >/dev/full 2>err
+[ $? -eq 3 ] || failed "a full stdout: exit status"
+
+# ---- what is printed -----------------------------------------------------------------------------
+prints "--help" '^usage: ampc' "$ampc" --help
+prints "amp --help" '^usage: amp' "$amp" --help
+prints "amp train --help" '--resume' "$amp" train --help
+prints "--version" '^ampc [0-9]' "$ampc" --version
+prints "--list-passes" '^gradient +typed +diffed' "$ampc" --list-passes
+prints "--list-ops" '^softmax +f32' "$ampc" --list-ops
+prints "--explain-error" 'Conv2d' "$ampc" --explain-error E201
+prints "--emit=ast" '[Mm]odule' "$ampc" --emit=ast "$job"
+prints "--emit=graph" '= linear' "$ampc" --emit=graph "$job"
+prints "--emit=plan" 'gemm' "$ampc" --emit=plan "$job"
+prints "--emit=params" '^total 535818 parameters$' "$ampc" --emit=params "$job"
+prints "--emit=cuda" '__global__' "$ampc" --emit=cuda "$job"
+prints "CUDA is the default" '__global__' "$ampc" "$job"
+prints "-o -" 'ampc_main' "$ampc" --emit=c -o - "$job"
+prints "--dump-after" 'f16\[128, 512\]' "$ampc" --dump-after=precision "$job"
+prints "--blame" 'written by compiler/emit/[a-z_]*\.c:[0-9]+' "$ampc" --blame=120 "$job"
+prints "--build-line, CUDA" '^nvcc -c .*-arch=sm_90 .*-o m\.o m\.cu$' \
+  "$ampc" --target=sm_90 --build-line -o m.cu "$job"
+prints "--build-line, C" '^cc .* -o '"'"'a m'"'"' '"'"'a m\.c'"'" "$ampc" --build-line -o 'a m.c' "$job"
+passes "--deps" "$ampc" --deps=m.d -o m.cu "$job"
+same "what --deps writes" m.d <(echo "m.cu: $job")
+if "$ampc" --library --emit=c "$job" | grep -q 'int main'; then failed "--library has a main"; fi
+"$ampc" --error-format=json wrong.amp 2>err
+python3 -c 'import json, sys
+for line in open("err"): assert json.loads(line)["line"] == 1' || failed "--error-format=json"
+
+# Same job, same bytes, from wherever it is compiled; and nothing of this machine in it.
+"$ampc" --emit=cuda "$job" >one.cu
+(cd / && "$ampc" --emit=cuda "$job") >two.cu
+same "the same bytes again" one.cu two.cu
+cp "$job" mlp.amp
+"$ampc" --emit=c mlp.amp | grep -nF "$work" && failed "an absolute path in the emitted text"
+
+# ---- the kernel cache ----------------------------------------------------------------------------
+small_data data
+small_job data/job.amp
+run() { # run [NAME=VALUE...]: trains in the given environment, final checkpoint in `run`
+  rm -f "$work/run"
+  env "$@" "$amp" train --device cpu --steps 3 --save "$work/run" data/job.amp >"$work/out" 2>"$work/err"
+}
+again() { # again NAME [NAME=VALUE...]: gives the same checkpoint as the first run
+  local name=$1
+  shift
+  if ! run "$@"; then failed "$name: exit status"; else same "$name" first run; fi
+}
+cache=$work/cache/ampc
+export XDG_CACHE_HOME=$work/cache
+run || failed "a first run"
+cp run first
+entry=$(echo "$cache"/*.so)
+[ -f "$entry" ] || failed "nothing was cached"
+[ "$(stat -c %a "$cache")" = 700 ] || failed "others may look into the cache"
+again "cached kernels"
+before=$(stat -c %Y.%i "$entry")
+again "cached kernels again"
+[ "$(stat -c %Y.%i "$entry")" = "$before" ] || failed "the cache was not used"
+printf X | dd of="$entry" bs=1 seek=5000 conv=notrunc 2>/dev/null
+again "a damaged entry is built anew"
+[ "$(stat -c %Y.%i "$entry")" = "$before" ] && failed "the damaged entry is still there"
+truncate -s 1000 "$entry"
+again "a cut entry"
+chmod g+w "$entry"
+again "an entry that others may write"
+[ "$(stat -c %a "$entry")" = 700 ] || failed "the entry that others may write is still there"
+rm "$entry" && ln -s /bin/true "$entry"
+again "a link in place of an entry"
+[ -L "$entry" ] && failed "the link is still there"
+chmod 777 "$cache"
+again "a cache that others may write"
+grep -q 'others may write' err || failed "it is not told that the cache is not used"
+chmod 700 "$cache"
+again "no place for a cache" XDG_CACHE_HOME=/proc/none
+again "no home" -u XDG_CACHE_HOME HOME=/proc/none
+[ "$(find /tmp -maxdepth 1 -name 'ampc-*' -newer "$entry" -user "$(id -u)")" = "" ] ||
+  failed "a temporary folder is left over"
+refuses "no cc" 4 'no C compiler' env PATH=/nonexistent "$amp" train --device cpu data/job.amp
+mkdir bin && printf '#!/bin/sh\necho broken >&2\nexit 1\n' >bin/cc && chmod +x bin/cc
+refuses "a cc that fails" 4 'bin/cc failed' env PATH="$work/bin" "$amp" train --device cpu data/job.amp
+[ "$(find "$cache" -name 'new.*')" = "" ] || failed "a part of an entry is left over"
+
+finish
