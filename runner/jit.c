@@ -81,12 +81,13 @@ static ampc_status load(Compile *c, const char *path, Jit **out)
   return status;
 }
 
-ampc_status jit_load(Compile *c, Jit **out)
+ampc_status jit_load_edited(Compile *c, void (*edit)(Text *text, void *data), void *data, Jit **out)
 {
   *out = NULL;
   Text text;
   text_init(&text, c->arena);
   emit_kernels(c, &text);
+  if (edit) edit(&text, data);
   const Toolchain *t;
   ampc_status status = toolchain_find(&t);
   if (status) return status;
@@ -100,6 +101,11 @@ ampc_status jit_load(Compile *c, Jit **out)
   if (status == AMPC_OK) status = load(c, path, out);
   cache_close(&cache, path);
   return status;
+}
+
+ampc_status jit_load(Compile *c, Jit **out)
+{
+  return jit_load_edited(c, NULL, NULL, out);
 }
 
 void jit_unload(Jit *jit)

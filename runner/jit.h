@@ -13,4 +13,8 @@ typedef struct Jit Jit; /* the loaded kernels */
  * for ampc_create. Unload after the runtime has been freed. On failure ampc_last_error says why:
  * AMPC_NO_COMPILER when there is no C compiler or it refuses the text. */
 ampc_status jit_load(Compile *c, Jit **out);
+/* The same with the text of the kernels changed by `edit` (NULL: not) before it is built: how tests
+ * show that they notice a wrong kernel. */
+ampc_status jit_load_edited(Compile *c, void (*edit)(Text *text, void *data), void *data,
+                            Jit **out);
 void jit_unload(Jit *jit); /* NULL is fine */
