@@ -1,0 +1,78 @@
+#!/bin/bash
+# run_golden.sh [--rewrite] AMPC FILE.amp...: compares what AMPC prints with the answer beside the
+# file, FILE.expected. Run from anywhere; AMPC runs in the root of the repository, so that messages
+# name files as tests/...
+#
+# The file begins with `# RUN: ampc ARGUMENTS`; its path is put behind the arguments, or in place of
+# %s. What is compared: standard output when the exit status is 0 (behind it standard error, if there
+# was any), standard error when it is 1. Any other status fails.
+# Instead of the answer, or besides it, `# error: TEXT` or `# warning: TEXT` on a line says that this
+# line is answered with one such message that contains TEXT; then there may be no others.
+# --rewrite writes the answers. Look at the difference before you keep it.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+rewrite=
+if [ "${1-}" = --rewrite ]; then rewrite=1; shift; fi
+[ $# -ge 2 ] || { sed -n '2,3p' "$0" >&2; exit 2; }
+ampc=$(realpath "$1")
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() { echo "FAIL $file: $1" >&2; failed=1; }
+
+# Every "# error: TEXT" has its message, and every message its "# error: TEXT".
+check_notes() {
+  local severity=$1 wanted=0 found line text
+  while IFS=: read -r line text; do
+    wanted=$((wanted + 1))
+    text=${text#*"# $severity: "}
+    grep -F "$file:$line:" "$work/err" | grep -F " $severity[" | grep -qF -- "$text" ||
+      fail "line $line: no $severity with: $text"
+  done < <(grep -n "# $severity: " "$file")
+  found=$(grep -c "^$file:[0-9:]* $severity\[" "$work/err")
+  [ "$found" -eq "$wanted" ] || fail "$found messages of kind $severity, $wanted expected"
+  notes=$((notes + wanted))
+}
+
+run_one() {
+  file=$(realpath "$1"); file=${file#"$root"/}
+  local expected=${file%.amp}.expected arguments status
+  read -r arguments < "$file"
+  case $arguments in
+  "# RUN: ampc"*) arguments=${arguments#"# RUN: ampc"} ;;
+  *) fail "the first line is not '# RUN: ampc ARGUMENTS'"; return ;;
+  esac
+  case $arguments in
+  *%s*) arguments=${arguments//%s/$file} ;;
+  *) arguments="$arguments $file" ;;
+  esac
+  # shellcheck disable=SC2086 # arguments are words
+  "$ampc" $arguments > "$work/out" 2> "$work/err" < /dev/null
+  status=$?
+  case $status in
+  0) cat "$work/out" "$work/err" > "$work/actual" ;;
+  1) cp "$work/err" "$work/actual" ;;
+  *) cat "$work/err" >&2; fail "exit status $status"; return ;;
+  esac
+  notes=0
+  if grep -q "# \(error\|warning\): " "$file"; then
+    check_notes error
+    check_notes warning
+  fi
+  if [ -n "$rewrite" ]; then
+    if [ -e "$expected" ] || [ "$notes" -eq 0 ]; then cp "$work/actual" "$expected"; fi
+  elif [ -e "$expected" ]; then
+    diff -u --label "$expected" --label actual "$expected" "$work/actual" || fail "another answer"
+  elif [ "$notes" -eq 0 ]; then
+    fail "there is no $expected"
+  fi
+  [ "$failed" -eq 0 ] || [ -n "$rewrite" ] || cat "$work/err" >&2
+}
+
+failed=0
+files=()
+for f; do files+=("$(realpath "$f")"); done
+cd "$root" || exit 1
+for f in "${files[@]}"; do run_one "$f"; done
+exit "$failed"
