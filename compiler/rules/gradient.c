@@ -1,0 +1,388 @@
+/* Gradient rules of casts, moves and elementwise ops. */
+#include "rules/gradient.h"
+#include <math.h>
+
+Back back_begin(Compile *c, Value y, Value dy)
+{
+  Back b = {.c = c, .at = ir_cursor_of(c->graph, y), .y = y, .dy = dy, .n = *ir_node(c->graph, y)};
+  b.at.origin = y;
+  b.at.why = WHY_forward;
+  return b;
+}
+
+const Node *back_in(const Back *b, uint32_t i)
+{
+  return ir_in(b->c, &b->n, i);
+}
+
+Value back_unary(Back *b, OpKind op, Value x)
+{
+  return ir_unary(b->c, &b->at, op, x);
+}
+
+Value back_binary(Back *b, OpKind op, Value x, Value y)
+{
+  return ir_binary(b->c, &b->at, op, x, y);
+}
+
+Value back_number(Back *b, double v)
+{
+  return ir_number(b->c, &b->at, v);
+}
+
+Value back_scale(Back *b, Value x, double factor)
+{
+  return back_binary(b, OP_mul, x, back_number(b, factor));
+}
+
+Value back_mul(Back *b, Value x, Value y)
+{
+  return back_binary(b, OP_mul, x, y);
+}
+
+Value back_where(Back *b, Value condition, Value x, Value y)
+{
+  return ir_append(b->c, &b->at, OP_where, (Value[]){condition, x, y}, 3, NULL);
+}
+
+Value back_like(Back *b, OpKind op, const Value *in, uint32_t n)
+{
+  return ir_append(b->c, &b->at, op, in, n, b->n.attr);
+}
+
+/* The head of a rule: `b` to build with, `x` the inputs of the forward node. */
+#define BEGIN                                                                                      \
+  Back back = back_begin(c, n, dy), *b = &back;                                                    \
+  const Value *x = b->n.in
+
+/* Not differentiable, or a constant: out_dx stays zero. */
+void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  (void)c, (void)n, (void)dy, (void)out_dx;
+}
+
+/* ---- types and shapes ---------------------------------------------------------------------------
+ */
+
+/* The cast back is what the caller does with every gradient of another type. */
+void grad_cast(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  (void)c, (void)n;
+  out_dx[0] = dy;
+}
+
+void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Node to = *ir_node(c->graph, x[0]);
+  out_dx[0] = ir_reshape(c, &b->at, dy, to.dim, to.rank);
+}
+
+void grad_expand(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  (void)c, (void)n;
+  out_dx[0] = dy;
+}
+
+void grad_transpose(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_like(b, OP_transpose, &dy, 1);
+}
+
+void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  int64_t dim = b->n.attr[0].i;
+  Attr attr[MAX_ATTR] = {
+      {.i = dim}, b->n.attr[1], b->n.attr[3], {.i = ir_node(c->graph, x[0])->dim[dim]}};
+  out_dx[0] = ir_append(c, &b->at, OP_slice_backward, &dy, 1, attr);
+}
+
+void grad_slice_backward(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  int64_t dim = b->n.attr[0].i, start = b->n.attr[1].i, step = b->n.attr[2].i;
+  int64_t count = ir_node(c->graph, x[0])->dim[dim];
+  Attr attr[MAX_ATTR] = {
+      {.i = dim}, {.i = start}, {.i = start + (count - 1) * step + 1}, {.i = step}};
+  out_dx[0] = ir_append(c, &b->at, OP_slice, &dy, 1, attr);
+}
+
+void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  int64_t dim = b->n.attr[0].i, start = 0;
+  for (uint32_t i = 0; i < b->n.n_in; i++) {
+    int64_t stop = start + ir_node(c->graph, x[i])->dim[dim];
+    Attr attr[MAX_ATTR] = {{.i = dim}, {.i = start}, {.i = stop}, {.i = 1}};
+    out_dx[i] = ir_append(c, &b->at, OP_slice, &dy, 1, attr);
+    start = stop;
+  }
+}
+
+/* ---- one input
+ * ----------------------------------------------------------------------------------- */
+
+void grad_neg(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_unary(b, OP_neg, dy);
+}
+
+void grad_abs(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_mul(b, dy, back_unary(b, OP_sign, x[0]));
+}
+
+void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_binary(b, OP_relu_backward, dy, n);
+}
+
+void grad_gelu_erf(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_gelu_erf_backward, dy, x[0]);
+}
+
+void grad_gelu_tanh(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_gelu_tanh_backward, dy, x[0]);
+}
+
+void grad_silu(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_silu_backward, dy, x[0]);
+}
+
+void grad_sigmoid(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_binary(b, OP_sigmoid_backward, dy, n);
+}
+
+void grad_tanh(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_binary(b, OP_tanh_backward, dy, n);
+}
+
+/* erf'(x) = 2 / sqrt(pi) exp(-x^2) */
+void grad_erf(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value bell = back_unary(b, OP_exp, back_unary(b, OP_neg, back_mul(b, x[0], x[0])));
+  out_dx[0] = back_mul(b, back_scale(b, bell, 2 / sqrt(acos(-1.0))), dy);
+}
+
+void grad_sin(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_mul(b, dy, back_unary(b, OP_cos, x[0]));
+}
+
+void grad_cos(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_mul(b, dy, back_unary(b, OP_neg, back_unary(b, OP_sin, x[0])));
+}
+
+void grad_sqrt(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_binary(b, OP_div, dy, back_scale(b, n, 2));
+}
+
+void grad_exp(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_mul(b, dy, n);
+}
+
+void grad_expm1(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_mul(b, dy, back_binary(b, OP_add, n, back_number(b, 1)));
+}
+
+void grad_log(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_div, dy, x[0]);
+}
+
+void grad_log1p(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_div, dy, back_binary(b, OP_add, x[0], back_number(b, 1)));
+}
+
+void grad_log2(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_div, dy, back_scale(b, x[0], log(2.0)));
+}
+
+/* d x^(-1/2) = -y^3 / 2 */
+void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  Value cube = back_mul(b, back_mul(b, n, n), n);
+  out_dx[0] = back_mul(b, back_scale(b, dy, -0.5), cube);
+}
+
+void grad_reciprocal(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_mul(b, back_unary(b, OP_neg, dy), back_mul(b, n, n));
+}
+
+void grad_softplus(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_mul(b, dy, back_unary(b, OP_sigmoid, x[0]));
+}
+
+/* The mask is inclusive: at a bound the gradient passes, as in PyTorch. */
+void grad_clamp(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_like(b, OP_clamp_backward, (Value[]){dy, x[0]}, 2);
+}
+
+/* The same numbers are drawn again: they are keyed by the stream, not stored. */
+void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_like(b, OP_drop, &dy, 1);
+  ir_node(c->graph, out_dx[0])->stream = b->n.stream;
+}
+
+/* ---- several inputs
+ * ------------------------------------------------------------------------------- */
+
+void grad_add(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  (void)c, (void)n;
+  out_dx[0] = out_dx[1] = dy;
+}
+
+void grad_sub(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = dy;
+  out_dx[1] = back_unary(b, OP_neg, dy);
+}
+
+void grad_mul(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_mul(b, dy, x[1]);
+  out_dx[1] = back_mul(b, dy, x[0]);
+}
+
+/* d(x / z) = dx / z - (x / z) / z dz */
+void grad_div(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_div, dy, x[1]);
+  out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1]));
+}
+
+/* x - z floor(x / z), with floor(x / z) constant */
+void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = dy;
+  Value times = back_binary(b, OP_floor_divide, x[0], x[1]);
+  out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), times);
+}
+
+static bool constant_of(const Node *n, double *out)
+{
+  if (n->op == OP_number) *out = n->attr[0].f;
+  if (n->op == OP_integer) *out = (double)n->attr[0].i;
+  return n->op == OP_number || n->op == OP_integer;
+}
+
+/* e x^(e - 1) for a number e that is not 0; x itself, not a power, where e is 2. */
+static Value power_slope(Back *b, Value x, double e)
+{
+  if (e == 1) return back_number(b, 1);
+  if (e == 2) return back_scale(b, x, 2);
+  return back_scale(b, back_binary(b, OP_pow, x, back_number(b, e - 1)), e);
+}
+
+/* As PyTorch: exponent 0 has slope 0 everywhere; 0 to a power >= 0 does not depend on the power. */
+void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  double e = 0;
+  if (constant_of(ir_node(c->graph, x[1]), &e)) {
+    if (e != 0) out_dx[0] = back_mul(b, dy, power_slope(b, x[0], e));
+    return;
+  }
+  Value zero = back_number(b, 0);
+  Value less = back_binary(b, OP_sub, x[1], back_number(b, 1));
+  Value slope = back_mul(b, x[1], back_binary(b, OP_pow, x[0], less));
+  Value flat = back_binary(b, OP_eq, x[1], zero);
+  out_dx[0] = back_where(b, flat, zero, back_mul(b, dy, slope));
+  Value settled = back_binary(b, OP_logical_and, back_binary(b, OP_eq, x[0], zero),
+                              back_binary(b, OP_ge, x[1], zero));
+  Value by_power = back_mul(b, n, back_unary(b, OP_log, x[0]));
+  out_dx[1] = back_mul(b, dy, back_where(b, settled, zero, by_power));
+}
+
+/* All to the winner, half to each where both are equal; `loses` is true where x loses to z. */
+static Value share_of(Back *b, OpKind loses, Value x, Value z)
+{
+  Value tie = back_where(b, back_binary(b, OP_eq, x, z), back_scale(b, b->dy, 0.5), b->dy);
+  return back_where(b, back_binary(b, loses, x, z), back_number(b, 0), tie);
+}
+
+void grad_maximum(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = share_of(b, OP_lt, x[0], x[1]);
+  out_dx[1] = share_of(b, OP_lt, x[1], x[0]);
+}
+
+void grad_minimum(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = share_of(b, OP_gt, x[0], x[1]);
+  out_dx[1] = share_of(b, OP_gt, x[1], x[0]);
+}
+
+void grad_where(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value zero = back_number(b, 0);
+  out_dx[1] = back_where(b, x[0], dy, zero);
+  out_dx[2] = back_where(b, x[0], zero, dy);
+}
+
+void grad_squared_error(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value slope = back_scale(b, back_binary(b, OP_sub, x[0], x[1]), 2);
+  out_dx[0] = back_mul(b, slope, dy);
+  out_dx[1] = back_unary(b, OP_neg, out_dx[0]);
+}

@@ -1,0 +1,25 @@
+/* What gradient rules are written with.
+ *
+ * A rule gets dy in shape and type of y and may return a gradient in a broadcast shape or another
+ * float type of the input: whoever calls the rules sums and casts it to fit (passes/gradient.c).
+ * Types are final here: nothing is cast by category, backward runs in the types of forward. */
+#pragma once
+#include "rules/rules.h"
+
+typedef struct Back { /* one forward node and what its rule builds on */
+  Compile *c;
+  Cursor at;
+  Value y, dy;
+  Node n; /* a copy: appending moves the nodes */
+} Back;
+
+Back back_begin(Compile *c, Value y, Value dy);
+const Node *back_in(const Back *b, uint32_t i); /* dies with the next append */
+Value back_unary(Back *b, OpKind op, Value x);
+Value back_binary(Back *b, OpKind op, Value x, Value y);
+Value back_scale(Back *b, Value x, double factor); /* x times a number */
+Value back_mul(Back *b, Value x, Value y);
+Value back_where(Back *b, Value condition, Value x, Value y);
+Value back_number(Back *b, double v);
+/* An op with inputs in[0, n) and the attributes of the forward node. */
+Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);

@@ -1,0 +1,116 @@
+/* Gradient rules of matrix products. Every one becomes products with transposition flags on
+ * matrices or equal batches of them: nothing is transposed in memory. */
+#include "rules/gradient.h"
+#include <string.h>
+
+static Value gemm(Back *b, Value x, Value y, bool trans_x, bool trans_y)
+{
+  Attr attr[MAX_ATTR] = {{.i = trans_x}, {.i = trans_y}};
+  return ir_append(b->c, &b->at, OP_gemm, (Value[]){x, y}, 2, attr);
+}
+
+/* y = op(x) op(z): dx is dy op(z)^T, dz is op(x)^T dy; where a flag is set its own transpose. */
+static void product_gradients(Back *b, Value x, Value z, bool tx, bool tz, Value dy, Value *out)
+{
+  out[0] = tx ? gemm(b, z, dy, tz, true) : gemm(b, dy, z, false, !tz);
+  out[1] = tz ? gemm(b, dy, x, true, tx) : gemm(b, x, dy, !tx, false);
+}
+
+void grad_gemm(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  product_gradients(&b, b.n.in[0], b.n.in[1], b.n.attr[0].i, b.n.attr[1].i, dy, out_dx);
+}
+
+/* [.., k] as a matrix [rows, k] */
+static Value as_matrix(Back *b, Value v)
+{
+  const Node *x = ir_node(b->c->graph, v);
+  int64_t last = x->dim[x->rank - 1];
+  return ir_reshape(b->c, &b->at, v, (int64_t[]){ir_elements(x) / last, last}, 2);
+}
+
+static Value reshape_as(Back *b, Value v, uint32_t input)
+{
+  Node x = *back_in(b, input);
+  return ir_reshape(b->c, &b->at, v, x.dim, x.rank);
+}
+
+void grad_linear(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  Value in = as_matrix(&b, b.n.in[0]), out = as_matrix(&b, dy), d[2];
+  product_gradients(&b, in, b.n.in[1], false, true, out, d);
+  out_dx[0] = reshape_as(&b, d[0], 0);
+  out_dx[1] = d[1];
+  if (b.n.in[2].id) out_dx[2] = out;
+}
+
+/* ---- matmul
+ * --------------------------------------------------------------------------------------- */
+
+/* Operand i with the leading axes of the whole product, as [batch, rows, columns]. A vector on the
+ * left is one row. */
+static Value as_batch(Back *b, uint32_t i, const int64_t *lead, uint32_t n_lead)
+{
+  Node x = *back_in(b, i);
+  int64_t rows = x.rank > 1 ? x.dim[x.rank - 2] : 1, columns = x.dim[x.rank - 1];
+  int64_t full[MAX_RANK + 2], batch = 1;
+  for (uint32_t k = 0; k < n_lead; k++) batch *= full[k] = lead[k];
+  full[n_lead] = rows;
+  full[n_lead + 1] = columns;
+  Value v = b->n.in[i];
+  v = ir_expand(b->c, &b->at, v, full, n_lead + 2);
+  return ir_reshape(b->c, &b->at, v, (int64_t[]){batch, rows, columns}, 3);
+}
+
+/* A gradient [batch, rows, columns] in the leading axes of the product, where the caller's summing
+ * over broadcast axes finds it; a vector loses the axis that it was given. */
+static Value from_batch(Back *b, Value v, uint32_t i, const int64_t *lead, uint32_t n_lead)
+{
+  const Node *d = ir_node(b->c->graph, v);
+  int64_t full[MAX_RANK + 2];
+  uint32_t rank = n_lead;
+  memcpy(full, lead, n_lead * sizeof *full);
+  if (back_in(b, i)->rank == 1) {
+    full[rank++] = d->dim[1] * d->dim[2];
+  } else {
+    full[rank++] = d->dim[1];
+    full[rank++] = d->dim[2];
+  }
+  return ir_reshape(b->c, &b->at, v, full, rank);
+}
+
+static void batched_gradients(Back *b, Value *out_dx)
+{
+  bool row = back_in(b, 0)->rank == 1;
+  const int64_t *lead = b->n.dim;
+  uint32_t n_lead = (uint32_t)b->n.rank - (row ? 1 : 2);
+  Value x = as_batch(b, 0, lead, n_lead), z = as_batch(b, 1, lead, n_lead), d[2];
+  const Node *xn = ir_node(b->c->graph, x), *zn = ir_node(b->c->graph, z);
+  Value dy = ir_reshape(b->c, &b->at, b->dy, (int64_t[]){xn->dim[0], xn->dim[1], zn->dim[2]}, 3);
+  product_gradients(b, x, z, false, false, dy, d);
+  for (uint32_t i = 0; i < 2; i++) out_dx[i] = from_batch(b, d[i], i, lead, n_lead);
+}
+
+/* A right operand without leading axes makes one product of all rows of the left one. */
+static void single_gradients(Back *b, Value *out_dx)
+{
+  Node z = *back_in(b, 1);
+  int64_t columns = z.rank == 1 ? 1 : z.dim[1];
+  Value x = as_matrix(b, b->n.in[0]), d[2];
+  Value weight = ir_reshape(b->c, &b->at, b->n.in[1], (int64_t[]){z.dim[0], columns}, 2);
+  int64_t rows = ir_node(b->c->graph, x)->dim[0];
+  Value dy = ir_reshape(b->c, &b->at, b->dy, (int64_t[]){rows, columns}, 2);
+  product_gradients(b, x, weight, false, false, dy, d);
+  for (uint32_t i = 0; i < 2; i++) out_dx[i] = reshape_as(b, d[i], i);
+}
+
+void grad_matmul(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  if (back_in(&b, 1)->rank <= 2)
+    single_gradients(&b, out_dx);
+  else
+    batched_gradients(&b, out_dx);
+}

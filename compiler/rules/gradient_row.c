@@ -1,0 +1,87 @@
+/* Gradient rules of reductions and of ops that work on rows. */
+#include "rules/gradient.h"
+#include <math.h>
+
+/* v, which lacks the axes that forward reduced, with these axes as size 1. */
+static Value keep_axes(Back *b, Value v, uint64_t axes)
+{
+  Node x = *back_in(b, 0);
+  for (uint32_t i = 0; i < x.rank; i++) {
+    if ((axes >> i) & 1) x.dim[i] = 1;
+  }
+  return ir_reshape(b->c, &b->at, v, x.dim, x.rank);
+}
+
+static Value expand_to_input(Back *b, Value v)
+{
+  Node x = *back_in(b, 0);
+  return ir_expand(b->c, &b->at, v, x.dim, x.rank);
+}
+
+void grad_sum(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  out_dx[0] = expand_to_input(&b, keep_axes(&b, dy, (uint64_t)b.n.attr[0].i));
+}
+
+/* Divided before it is expanded: the same values, computed once. */
+void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  double count = (double)(ir_elements(back_in(&b, 0)) / ir_elements(&b.n));
+  Value share = back_binary(&b, OP_div, dy, back_number(&b, count));
+  out_dx[0] = expand_to_input(&b, keep_axes(&b, share, (uint64_t)b.n.attr[0].i));
+}
+
+/* amax and amin: equal extremes share the gradient evenly. They are counted in f32, for f16 ends at
+ * 65504 and stops being exact at 2048. */
+void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  uint64_t axes = (uint64_t)b.n.attr[0].i;
+  Value x = b.n.in[0];
+  Value extreme = back_binary(&b, OP_eq, x, keep_axes(&b, n, axes));
+  Value count = ir_reduce(c, &b.at, OP_sum, ir_cast(c, &b.at, extreme, AMPC_F32), axes, true);
+  Value wide = ir_cast(c, &b.at, keep_axes(&b, dy, axes), AMPC_F32);
+  Value share = ir_cast(c, &b.at, back_binary(&b, OP_div, wide, count), b.n.dtype);
+  out_dx[0] = back_where(&b, extreme, share, back_number(&b, 0));
+}
+
+void grad_softmax(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  out_dx[0] = back_like(&b, OP_softmax_backward, (Value[]){dy, n}, 2);
+}
+
+void grad_log_softmax(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  out_dx[0] = back_like(&b, OP_log_softmax_backward, (Value[]){dy, n}, 2);
+}
+
+/* dy exp(x - y). A row of all -inf has y = -inf; its gradient is 0, not the NaN of inf - inf. */
+void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  uint64_t axes = 1ull << b.n.attr[0].i;
+  Value empty = back_binary(&b, OP_eq, n, back_number(&b, -INFINITY));
+  Value y = keep_axes(&b, back_where(&b, empty, back_number(&b, 0), n), axes);
+  Value share = back_unary(&b, OP_exp, back_binary(&b, OP_sub, b.n.in[0], y));
+  out_dx[0] = back_mul(&b, keep_axes(&b, dy, axes), share);
+}
+
+void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  Value x = b.n.in[0], weight = b.n.in[1], bias = b.n.in[2];
+  out_dx[0] = back_like(&b, OP_layer_norm_backward, (Value[]){x, dy, weight}, 3);
+  if (weight.id) out_dx[1] = back_mul(&b, dy, back_like(&b, OP_layer_norm, &x, 1));
+  if (bias.id) out_dx[2] = dy;
+}
+
+void grad_cross_entropy(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  Value in[3] = {b.n.in[0], b.n.in[1], dy};
+  out_dx[0] = back_like(&b, OP_cross_entropy_backward, in, 3);
+}
