@@ -158,6 +158,7 @@ typedef struct Group {
   Value *nodes; /* in execution order; the last one names the group */
   uint32_t n;
   Value anchor; /* the row, gemm or file node in it; 0 for a pure map group */
+  ampc_ref workspace; /* pass memory: scratch of a matrix product */
 } Group;
 
 struct Graph {
@@ -243,6 +244,8 @@ typedef struct Rewrite {
 } Rewrite;
 void ir_rewrite_begin(Rewrite *r, Compile *c);
 Value ir_rewrite_copy(Rewrite *r, uint32_t old_id); /* same node, inputs mapped; sets map */
+Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id); /* the copy, to be changed before it is added */
+Value ir_rewrite_add(Rewrite *r, uint32_t old_id, const Node *n); /* sets map */
 
 /* ---- facts
  * ---------------------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* Making a new array of nodes from an old one, node by node. */
 #include "ir.h"
 #include <assert.h>
-#include <string.h>
 
 void ir_rewrite_begin(Rewrite *r, Compile *c)
 {
@@ -19,9 +18,8 @@ static void move_output(Graph *g, const Node *n, Value to)
   if (n->op == OP_output && n->attr[0].i < g->outputs.n) g->outputs.at[n->attr[0].i].value = to;
 }
 
-Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
+Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id)
 {
-  Graph *g = r->c->graph;
   assert(old_id && old_id < r->n_old);
   Node n = r->old[old_id];
   Value *in = arena_array(r->c->arena, Value, n.n_in ? n.n_in : 1);
@@ -31,9 +29,21 @@ Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
   }
   n.in = in;
   n.origin = r->map[n.origin.id];
-  vec_push(r->c->arena, &g->nodes, n);
+  return n;
+}
+
+Value ir_rewrite_add(Rewrite *r, uint32_t old_id, const Node *n)
+{
+  Graph *g = r->c->graph;
+  vec_push(r->c->arena, &g->nodes, *n);
   Value v = {g->nodes.n - 1};
-  move_output(g, &n, v);
+  move_output(g, n, v);
   r->map[old_id] = v;
   return v;
+}
+
+Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
+{
+  Node n = ir_rewrite_mapped(r, old_id);
+  return ir_rewrite_add(r, old_id, &n);
 }

@@ -1,0 +1,244 @@
+/* Pass precision. Needs shapes; gives every node its type and the reason for it.
+ *
+ * Each node's inputs are cast to what the region and the op's category ask for; the shape rule then
+ * gives the right type of the result, because it follows its inputs. Every conversion is a node
+ * after this pass, shared by all users of the same value in the same type. It stands before
+ * gradient so that the derivative of a conversion is a conversion too. */
+#include "passes/passes.h"
+#include "rules/rules.h"
+#include <math.h>
+
+typedef struct SharedCasts { /* of one node: by type, and apart inside no-gradient regions */
+  Value to[AMPC_DTYPE_COUNT][2];
+} SharedCasts;
+
+typedef struct Precision {
+  Compile *c;
+  Rewrite r;
+  VEC(SharedCasts) casts; /* by id of the new node */
+} Precision;
+
+static const Region *region_of(const Precision *p, const Node *n)
+{
+  return &p->c->graph->regions.at[n->region];
+}
+
+/* ---- casts
+ * --------------------------------------------------------------------------------------- */
+
+/* A weight has one cast for all its users: the working copy that the optimizer keeps up to date. */
+static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
+{
+  if (ir_node(p->c->graph, x)->dtype == d) return x;
+  while (p->casts.n <= x.id) vec_push(p->c->arena, &p->casts, (SharedCasts){0});
+  Value *slot = &p->casts.at[x.id].to[d][region_of(p, user)->no_grad];
+  if (slot->id) return *slot;
+  Cursor at = {
+      .block = user->block, .region = user->region, .span = user->span, .why = WHY_cast_for};
+  return *slot = ir_cast(p->c, &at, x, d);
+}
+
+static bool is_castable(const Precision *p, const Node *n, uint32_t i)
+{
+  return n->in[i].id && !ir_in(p->c, n, i)->weak;
+}
+
+static bool is_float_input(const Precision *p, const Node *n, uint32_t i)
+{
+  return is_castable(p, n, i) && dtype_is_float(ir_in(p->c, n, i)->dtype);
+}
+
+static void cast_floats(Precision *p, Node *n, DType d)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (is_float_input(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], d);
+  }
+}
+
+/* What PyTorch's kernels do with mixed inputs: all of them are converted to the promoted type. */
+static void cast_to_common(Precision *p, Node *n)
+{
+  uint32_t first, end = rule_mixed_inputs(n, &first);
+  if (!n->n_in) return;
+  DType common = rule_common_type(p->c, n);
+  for (uint32_t i = first; i < end; i++) {
+    if (is_castable(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], common);
+  }
+  if (n->op == OP_full_like && is_castable(p, n, 1)) n->in[1] = shared_cast(p, n, n->in[1], common);
+}
+
+/* ---- categories
+ * ----------------------------------------------------------------------------------- */
+
+static WhyKind autocast(Precision *p, Node *n, DType low)
+{
+  DType widest = low;
+  switch (op_info[n->op].precision) {
+  case PREC_low:
+    cast_floats(p, n, low);
+    return WHY_low;
+  case PREC_f32:
+    cast_floats(p, n, AMPC_F32);
+    return WHY_f32;
+  case PREC_promote:
+    for (uint32_t i = 0; i < n->n_in; i++) {
+      if (is_float_input(p, n, i)) widest = dtype_promote(widest, ir_in(p->c, n, i)->dtype);
+    }
+    cast_floats(p, n, widest);
+    return WHY_promote;
+  default:
+    return WHY_follow;
+  }
+}
+
+static const char *region_name(const Region *r)
+{
+  return r->label ? r->label : "autocast(off)";
+}
+
+/* With autocast off a product does not choose between types. */
+static void check_off(Precision *p, const Node *n)
+{
+  const OpSignature *sig = op_signature(n->op);
+  uint32_t first = n->n_in;
+  for (uint32_t i = 0; i < n->n_in && op_info[n->op].precision == PREC_low; i++) {
+    if (!is_float_input(p, n, i)) continue;
+    if (first == n->n_in) first = i;
+    DType a = ir_in(p->c, n, first)->dtype, b = ir_in(p->c, n, i)->dtype;
+    if (a == b) continue;
+    diag_error(p->c, E401, n->span, "%s mixes %s %s and %s %s in `%s`", op_info[n->op].name,
+               sig->input[first].name, ir_dtype_name(a), sig->input[i].name, ir_dtype_name(b),
+               region_name(region_of(p, n)));
+    diag_help(p->c, "`.to(f32)`, or `autocast(f32) { }`");
+    return;
+  }
+}
+
+static WhyKind by_region(Precision *p, Node *n)
+{
+  switch (region_of(p, n)->kind) {
+  case REGION_f16:
+    return autocast(p, n, AMPC_F16);
+  case REGION_bf16:
+    return autocast(p, n, AMPC_BF16);
+  case REGION_off:
+    check_off(p, n);
+    return WHY_off;
+  case REGION_f32:
+  case REGION_tf32:
+    cast_floats(p, n, AMPC_F32);
+    break;
+  }
+  return WHY_region;
+}
+
+static void type_by_rules(Precision *p, Node *n)
+{
+  n->why = (uint8_t)by_region(p, n);
+  cast_to_common(p, n);
+  ir_infer(p->c, n);
+  if (n->weak || !dtype_is_float(n->dtype)) n->why = WHY_fixed;
+}
+
+/* ---- ops that say their type themselves
+ * ----------------------------------------------------------- */
+
+/* Metrics and settings are f32 whatever the program computes in. */
+static void cast_state_inputs(Precision *p, Node *n)
+{
+  for (uint32_t i = n->op == OP_minimize ? 1 : 0; i < n->n_in; i++) {
+    if (n->in[i].id) n->in[i] = shared_cast(p, n, n->in[i], AMPC_F32);
+  }
+}
+
+static WhyKind fixed_reason(OpKind op)
+{
+  switch (op) {
+  case OP_param:
+  case OP_source:
+    return WHY_storage;
+  case OP_cast:
+    return WHY_asked;
+  case OP_output:
+    return WHY_follow;
+  case OP_number:
+  case OP_integer:
+  case OP_step:
+  case OP_epoch:
+    return WHY_fixed;
+  default:
+    return WHY_state;
+  }
+}
+
+static void type_fixed(Precision *p, Node *n)
+{
+  if (n->op == OP_metric || n->op == OP_minimize) cast_state_inputs(p, n);
+  ir_infer(p->c, n);
+  n->why = (uint8_t)fixed_reason(n->op);
+}
+
+/* ---- constants
+ * ------------------------------------------------------------------------------------- */
+
+/* Values at or above it round to infinity. */
+static double overflow_limit(DType d)
+{
+  if (d == AMPC_F16) return 65520;
+  if (d == AMPC_BF16) return 0x1.ffp127;
+  return 0x1.ffffffp127;
+}
+
+static const char *largest_text(DType d)
+{
+  return d == AMPC_F16 ? "65504" : d == AMPC_BF16 ? "3.38953e38" : "3.40282e38";
+}
+
+/* The number that x is made of, if it is one number throughout. */
+static const Node *constant_of(const Graph *g, Value x)
+{
+  const Node *n = ir_node(g, x);
+  if (n->op == OP_full || n->op == OP_expand) return constant_of(g, n->in[0]);
+  return n->op == OP_number ? n : NULL;
+}
+
+/* Ops that copy a number into their result as it is. */
+static void check_constants(Precision *p, const Node *n)
+{
+  bool copies = n->op == OP_where || n->op == OP_full_like || n->op == OP_cast;
+  for (uint32_t i = 0; i < n->n_in && copies && dtype_is_float(n->dtype); i++) {
+    const Node *number = constant_of(p->c->graph, n->in[i]);
+    if (!number || isinf(number->attr[0].f)) continue;
+    if (!(fabs(number->attr[0].f) >= overflow_limit(n->dtype))) continue;
+    diag_error(p->c, E402, n->span, "%g does not fit %s (largest %s)", number->attr[0].f,
+               ir_dtype_name(n->dtype), largest_text(n->dtype));
+    diag_help(p->c, "`-inf` for a mask, or compute it in `autocast(f32)`");
+  }
+}
+
+/* ---- the pass
+ * -------------------------------------------------------------------------------------- */
+
+static void type_node(Precision *p, uint32_t id)
+{
+  Node n = ir_rewrite_mapped(&p->r, id);
+  bool cast = n.op == OP_cast;
+  if (cast && ir_in(p->c, &n, 0)->dtype == (DType)n.attr[0].i && !ir_in(p->c, &n, 0)->weak) {
+    p->r.map[id] = n.in[0]; /* .to() the type that it has already */
+    return;
+  }
+  if (op_info[n.op].precision == PREC_fixed || n.op == OP_output)
+    type_fixed(p, &n);
+  else
+    type_by_rules(p, &n);
+  check_constants(p, &n);
+  ir_rewrite_add(&p->r, id, &n);
+}
+
+bool pass_precision(Compile *c)
+{
+  Precision p = {.c = c};
+  ir_rewrite_begin(&p.r, c);
+  for (uint32_t id = 1; id < p.r.n_old; id++) type_node(&p, id);
+  return diag_error_count(c) == 0;
+}
