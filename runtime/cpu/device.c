@@ -1,5 +1,4 @@
 /* The CPU device: spaces are plain memory, kernels are C functions on a thread pool. */
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +116,7 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out)
     free(cpu);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
   }
-  openblas_set_num_threads(1); /* the pool splits products itself: see Note [gemm threads] */
+  cpu_gemm_set_up();
   cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true};
   cpu->pool = pool;
   cpu->real64 = p->real64;

@@ -16,7 +16,7 @@
 
 /* EDGE: C in blocks of about this size; larger when there would be more than MAX_BLOCKS. Below
  * SMALL multiply-adds one thread is quicker than telling others. */
-enum { EDGE = 256, MAX_BLOCKS = 64, SMALL = 1 << 18, CHUNK = 256 };
+enum { EDGE = 256, MAX_BLOCKS = 64, SMALL = 1 << 20, CHUNK = 256 };
 
 typedef struct Product {
   const ampc_gemm *g;
@@ -260,6 +260,11 @@ static ampc_status check(const ampc_gemm *g, bool real64)
     return ampc_fail(AMPC_RUN_FAILED, "a matrix product [%lld, %lld] x [%lld, %lld] is too large",
                      (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
   return AMPC_OK;
+}
+
+void cpu_gemm_set_up(void)
+{
+  openblas_set_num_threads(1);
 }
 
 ampc_status cpu_gemm(Pool *pool, bool real64, const ampc_gemm *g, const void *a, const void *b,

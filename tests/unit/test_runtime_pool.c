@@ -1,0 +1,65 @@
+/* The thread pool: every block runs once, results do not depend on the number of threads, sleeping
+ * workers wake. */
+#include <time.h>
+#include "check.h"
+#include "cpu/pool.h"
+
+enum { N = 1000 };
+
+typedef struct Shares {
+  int runs[N];
+  double sum[N];
+} Shares;
+
+static void task(void *context, unsigned block, unsigned n_blocks)
+{
+  Shares *s = context;
+  s->runs[block]++;
+  for (unsigned i = block; i < 10000; i += n_blocks) s->sum[block] += 1.0 / (1.0 + i);
+}
+
+static void check_pool(unsigned threads)
+{
+  static Shares one, many;
+  Pool *alone = pool_create(1), *pool = pool_create(threads);
+  MUST(alone && pool);
+  CHECK(pool_threads(pool) == threads);
+  for (unsigned blocks = 0; blocks < N; blocks = blocks * 3 + 1) {
+    memset(&one, 0, sizeof one);
+    memset(&many, 0, sizeof many);
+    pool_run(alone, task, &one, blocks);
+    pool_run(pool, task, &many, blocks);
+    CHECK(memcmp(&one, &many, sizeof one) == 0);
+    for (unsigned b = 0; b < N; b++) CHECK(many.runs[b] == (b < blocks));
+  }
+  pool_free(alone);
+  pool_free(pool);
+}
+
+static void check_sleep(void)
+{
+  static Shares s;
+  Pool *pool = pool_create(3);
+  MUST(pool);
+  for (int i = 0; i < 2000; i++) pool_run(pool, task, &s, 3);
+  for (int i = 0; i < 20; i++) {
+    nanosleep(&(struct timespec){.tv_nsec = (i % 5) * 200000}, NULL);
+    pool_run(pool, task, &s, 3);
+  }
+  for (int b = 0; b < 3; b++) CHECK(s.runs[b] == 2020);
+  pool_free(pool);
+}
+
+int main(void)
+{
+  for (unsigned threads = 1; threads <= 5; threads++) check_pool(threads);
+  check_sleep();
+  pool_free(NULL);
+  setenv("OMP_NUM_THREADS", "1", 1);
+  CHECK(pool_default_threads() == 1);
+  setenv("OMP_NUM_THREADS", "1,4", 1);
+  CHECK(pool_default_threads() == 1);
+  setenv("OMP_NUM_THREADS", "junk", 1);
+  CHECK(pool_default_threads() >= 1);
+  return check_done();
+}
