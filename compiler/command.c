@@ -1,0 +1,249 @@
+/* Groups of nodes as commands: see command.h. Matrix products are in product.c. */
+#include "command.h"
+#include "ampc_state.h"
+#include <string.h>
+
+Value value_root(const Graph *g, Value v)
+{
+  while (op_info[g->nodes.at[v.id].op].tmpl == TMPL_alias) v = g->nodes.at[v.id].in[0];
+  return v;
+}
+
+bool is_working_copy(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  if (n->op != OP_cast || (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16)) return false;
+  const Node *from = ir_node(g, n->in[0]);
+  return from->op == OP_param && !g->params.at[from->attr[0].i].buffer;
+}
+
+bool is_literal(const Node *n)
+{
+  return n->op == OP_number || n->op == OP_integer;
+}
+
+bool is_cpu_target(const Compile *c)
+{
+  return strcmp(c->options.target, "cpu") == 0;
+}
+
+bool group_is_silent(const Graph *g, uint32_t group)
+{
+  const Group *p = &g->groups.at[group];
+  const Node *n = ir_node(g, p->nodes[p->n - 1]);
+  if (n->op != OP_grad_accumulate) return false;
+  return ir_node(g, value_root(g, n->in[0]))->place.space == AMPC_GRAD;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------
+ */
+
+typedef struct ArgList_ {
+  Compile *c;
+  VEC(KernelArg) args;
+} ArgBuild;
+
+static void add(ArgBuild *b, ArgRole role, Value v, DType type, ampc_space space, int64_t offset)
+{
+  vec_push(b->c->arena, &b->args, (KernelArg){role, v, type, {space, offset}});
+}
+
+static void add_value(ArgBuild *b, ArgRole role, Value v)
+{
+  const Graph *g = b->c->graph;
+  v = value_root(g, v);
+  const Node *n = ir_node(g, v);
+  if (!v.id || is_literal(n)) return;
+  for (uint32_t i = 0; i < b->args.n; i++) {
+    if (b->args.at[i].value.id == v.id) return;
+  }
+  vec_push(b->c->arena, &b->args, (KernelArg){role, v, n->dtype, n->place});
+}
+
+static int64_t float_bytes(const Compile *c)
+{
+  return ir_dtype_size(c, AMPC_F32);
+}
+
+static void add_state(ArgBuild *b)
+{
+  add(b, ARG_state, (Value){0}, AMPC_U8, AMPC_STATE, 0);
+}
+
+static void add_optimizer(ArgBuild *b, int64_t index)
+{
+  int64_t offset = (int64_t)sizeof(ampc_state) + index * (int64_t)sizeof(ampc_optimizer);
+  add(b, ARG_optimizer, (Value){0}, AMPC_U8, AMPC_STATE, offset);
+}
+
+static bool copies_in_use(const Graph *g, int optimizer, DType type)
+{
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    const Parameter *p = &g->params.at[i];
+    if (p->optimizer == optimizer && (type == AMPC_F16 ? p->copy16 : p->copybf)) return true;
+  }
+  return false;
+}
+
+/* What an update kernel walks: the optimizer's stretch of every flat space that it uses. */
+static void add_ranges(ArgBuild *b, int64_t index)
+{
+  const Graph *g = b->c->graph;
+  const Optimizer *o = &g->optimizers.at[index];
+  int64_t at = o->first * float_bytes(b->c), at16 = o->first * 2;
+  bool adam = o->kind != OPT_sgd;
+  add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
+  add(b, ARG_master, (Value){0}, AMPC_F32, AMPC_MASTER, at);
+  if (adam || o->momentum) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
+  if (adam) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
+  if (copies_in_use(g, (int)index, AMPC_F16))
+    add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
+  if (copies_in_use(g, (int)index, AMPC_BF16))
+    add(b, ARG_copybf, (Value){0}, AMPC_BF16, AMPC_COPYBF, at16);
+  add_optimizer(b, index);
+}
+
+static void add_metric(ArgBuild *b, int64_t index)
+{
+  const Graph *g = b->c->graph;
+  int64_t offset = (int64_t)(sizeof(ampc_state) + g->optimizers.n * sizeof(ampc_optimizer)) +
+                   index * (int64_t)sizeof(ampc_metric);
+  add(b, ARG_metric, (Value){0}, AMPC_U8, AMPC_STATE, offset);
+}
+
+static void file_args(ArgBuild *b, Value v)
+{
+  const Graph *g = b->c->graph;
+  const Node *n = ir_node(g, v);
+  int64_t index = n->attr[0].i;
+  for (uint32_t i = 0; i < n->n_in; i++) add_value(b, ARG_in, n->in[i]);
+  switch (n->op) {
+  case OP_metric:
+    add_metric(b, index);
+    add_state(b);
+    break;
+  case OP_grad_accumulate:
+    add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD,
+        g->params.at[index].offset * float_bytes(b->c));
+    break;
+  case OP_grad_norm:
+    add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD,
+        g->optimizers.at[index].first * float_bytes(b->c));
+    add_state(b);
+    add_value(b, ARG_out, v);
+    break;
+  case OP_optimizer_control:
+    add_optimizer(b, index);
+    add_state(b);
+    break;
+  case OP_scaler_update:
+    add_optimizer(b, 0);
+    add_state(b);
+    break;
+  default:
+    add_ranges(b, index);
+  }
+}
+
+KernelArgs kernel_args(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  const Group *p = &g->groups.at[group];
+  ArgBuild b = {.c = c};
+  if (p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_file) {
+    file_args(&b, p->anchor);
+    return (KernelArgs){b.args.at, b.args.n};
+  }
+  bool random = false;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    random |= n->op == OP_drop;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      if (ir_node(g, value_root(g, n->in[k]))->group != group) add_value(&b, ARG_in, n->in[k]);
+    }
+  }
+  for (uint32_t i = 0; i < p->n; i++) {
+    if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_value(&b, ARG_out, p->nodes[i]);
+  }
+  if (random) add_state(&b);
+  return (KernelArgs){b.args.at, b.args.n};
+}
+
+/* ---- geometry and names -------------------------------------------------------------------------
+ */
+
+enum {
+  CUDA_BLOCK = 256,
+  CUDA_MAX_GRID = 1056, /* eight blocks on each of 132 multiprocessors; kernels walk the rest */
+  CPU_SHARE = 32768     /* elements that are worth waking a thread for */
+};
+
+static int64_t at_least_1(int64_t n)
+{
+  return n < 1 ? 1 : n;
+}
+
+/* Elements that the kernel walks: those of its largest input or output. */
+static int64_t work_of(Compile *c, uint32_t group)
+{
+  KernelArgs args = kernel_args(c, group);
+  const Graph *g = c->graph;
+  int64_t most = 1;
+  for (uint32_t i = 0; i < args.n; i++) {
+    int64_t n = args.at[i].value.id ? ir_elements(ir_node(g, args.at[i].value)) : 1;
+    if (args.at[i].role == ARG_master)
+      n = g->optimizers.at[ir_node(g, g->groups.at[group].anchor)->attr[0].i].count;
+    if (n > most) most = n;
+  }
+  const Node *anchor = ir_node(g, g->groups.at[group].anchor);
+  if (anchor->op == OP_grad_norm) most = g->optimizers.at[anchor->attr[0].i].count;
+  return most;
+}
+
+static bool runs_alone(OpKind op) /* one block: it combines what others left */
+{
+  return op == OP_metric || op == OP_optimizer_control || op == OP_scaler_update;
+}
+
+Geometry kernel_geometry(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  const Node *anchor = ir_node(g, g->groups.at[group].anchor);
+  bool cpu = is_cpu_target(c);
+  if (g->groups.at[group].anchor.id && runs_alone(anchor->op))
+    return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
+  int64_t work = work_of(c, group);
+  if (cpu) {
+    int64_t threads = at_least_1(work / CPU_SHARE);
+    return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
+  }
+  if (g->groups.at[group].anchor.id && anchor->op == OP_grad_norm)
+    return (Geometry){GRAD_NORM_PARTIALS, CUDA_BLOCK};
+  int64_t blocks = (work + CUDA_BLOCK - 1) / CUDA_BLOCK;
+  return (Geometry){(uint32_t)(blocks > CUDA_MAX_GRID ? CUDA_MAX_GRID : at_least_1(blocks)),
+                    CUDA_BLOCK};
+}
+
+const char *command_name(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  const Group *p = &g->groups.at[group];
+  bool gemm = p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_gemm;
+  Text t;
+  text_init(&t, c->arena);
+  text_printf(&t, "%c%02u", gemm ? 'g' : 'k', group);
+  uint32_t shown =
+      p->n > 4 ? 3 : p->n; /* a long chain is named by its first, its second and its last */
+  for (uint32_t i = 0; i < shown; i++) {
+    uint32_t k = p->n > 4 && i == 2 ? p->n - 1 : i;
+    text_printf(&t, "_%s", op_info[ir_node(g, p->nodes[k])->op].name);
+  }
+  return t.at;
+}
+
+uint32_t node_line(const Compile *c, Value v)
+{
+  Span span = diag_user_span((Compile *)c, ir_node(c->graph, v)->span);
+  if (span.end == 0) return 0;
+  return diag_place(c, span).line;
+}

@@ -1,0 +1,64 @@
+/* What a group of nodes becomes: the pointers its kernel takes, its geometry, its name; or the
+ * description of a matrix product. Shared by passes memory and plan and by emit/, so that the
+ * launch that the plan lists and the kernel that is printed always agree. */
+#pragma once
+#include "ops.h"
+
+typedef enum ArgRole {
+  ARG_in,        /* read: a value from outside the group, or a scalar of STATE */
+  ARG_out,       /* written: a value of the group that somebody else needs */
+  ARG_state,     /* ampc_state * */
+  ARG_optimizer, /* ampc_optimizer *: the op's own one, or the first of all for scaler_update */
+  ARG_metric,    /* ampc_metric * */
+  ARG_grad,      /* real *: the optimizer's range, or the parameter's slot for grad_accumulate */
+  ARG_master,    /* real *: the optimizer's range; likewise below */
+  ARG_moment1,
+  ARG_moment2,
+  ARG_copy16, /* f16 * */
+  ARG_copybf  /* bf16 * */
+} ArgRole;
+
+typedef struct KernelArg {
+  ArgRole role;
+  Value value; /* ARG_in, ARG_out: the node that owns the bytes (aliases are looked through) */
+  DType type;  /* of one element; floats of STATE are `float` even under Note [real64] */
+  ampc_ref place;
+} KernelArg;
+
+typedef struct KernelArgs {
+  KernelArg *at;
+  uint32_t n;
+} KernelArgs;
+
+/* The node whose bytes v's are: looks through reshape, detach and output. */
+Value value_root(const Graph *g, Value v);
+/* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
+bool is_working_copy(const Graph *g, Value v);
+/* A number or integer: a literal in kernels, without bytes. */
+bool is_literal(const Node *n);
+
+/* After pass memory. Order: inputs by first use, outputs in node order, then the state of random
+ * ops. Ops with a template file of their own have the order that templates/README.md lists. */
+KernelArgs kernel_args(Compile *c, uint32_t group);
+
+/* No command of its own: its gradient was written by the product itself (accumulate). */
+bool group_is_silent(const Graph *g, uint32_t group);
+
+typedef struct Geometry {
+  uint32_t grid, block;
+} Geometry;
+Geometry kernel_geometry(Compile *c, uint32_t group);
+
+/* "k07_add_gelu", "g03_linear": the number is the group's */
+const char *command_name(Compile *c, uint32_t group);
+
+/* Line of the job's text where the node stands; 0 outside the job. */
+uint32_t node_line(const Compile *c, Value v);
+
+/* The product that a gemm group computes, workspace included. */
+typedef struct Product {
+  ampc_gemm desc;
+  Value a, b, bias, c; /* bias may be 0 */
+} Product;
+Product product_of(Compile *c, uint32_t group);
+bool is_cpu_target(const Compile *c);

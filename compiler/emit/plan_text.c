@@ -1,0 +1,95 @@
+/* --emit=plan: the commands with the places of their operands, then the spaces. */
+#include "emit.h"
+#include "ir.h"
+
+static const char *const space_names[AMPC_SPACE_COUNT] = {
+    [AMPC_NONE] = "none",       [AMPC_STATE] = "state",     [AMPC_MASTER] = "master",
+    [AMPC_COPY16] = "copy16",   [AMPC_COPYBF] = "copybf",   [AMPC_GRAD] = "grad",
+    [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_BUFFER] = "buffer",
+    [AMPC_INPUT] = "input",     [AMPC_WORK] = "work"};
+
+static void put_ref(Text *out, ampc_ref r)
+{
+  if (r.space == AMPC_NONE)
+    text_puts(out, "none");
+  else
+    text_printf(out, "%s+%lld", space_names[r.space], (long long)r.offset);
+}
+
+static void put_launch(Text *out, const ampc_launch *l)
+{
+  text_printf(out, "launch <%u, %u> (", l->grid, l->block);
+  for (uint32_t i = 0; i < l->n_args; i++) {
+    if (i) text_puts(out, ", ");
+    put_ref(out, l->args[i]);
+  }
+  text_puts(out, ")");
+}
+
+static void put_gemm(Text *out, const ampc_command *command)
+{
+  const ampc_gemm *d = &command->as.gemm.desc;
+  put_ref(out, command->as.gemm.c);
+  text_printf(out, " %s[%lld, %lld] %s ", ir_dtype_name(d->c_type), (long long)d->m,
+              (long long)d->n, d->accumulate ? "+=" : "=");
+  put_ref(out, command->as.gemm.a);
+  text_printf(out, " %s%s @ ", ir_dtype_name(d->a_type), d->trans_a ? "^T" : "");
+  put_ref(out, command->as.gemm.b);
+  text_printf(out, " %s%s k %lld", ir_dtype_name(d->b_type), d->trans_b ? "^T" : "",
+              (long long)d->k);
+  if (d->batch != 1) text_printf(out, " batch %lld", (long long)d->batch);
+  if (d->has_bias) {
+    text_puts(out, " + ");
+    put_ref(out, command->as.gemm.bias);
+  }
+  if (d->tf32) text_puts(out, " tf32");
+  if (d->workspace) {
+    text_printf(out, " workspace %lld at ", (long long)d->workspace);
+    put_ref(out, command->as.gemm.workspace);
+  }
+}
+
+static void put_command(Text *out, const ampc_command *command)
+{
+  text_printf(out, "  %-28s ", command->label);
+  switch (command->kind) {
+  case AMPC_LAUNCH_KERNEL:
+    put_launch(out, &command->as.launch);
+    break;
+  case AMPC_GEMM:
+    put_gemm(out, command);
+    break;
+  case AMPC_COPY:
+    put_ref(out, command->as.copy.to);
+    text_puts(out, " = ");
+    put_ref(out, command->as.copy.from);
+    text_printf(out, " %lld bytes", (long long)command->as.copy.bytes);
+    break;
+  case AMPC_FILL:
+    put_ref(out, command->as.fill.to);
+    text_printf(out, " = byte %u, %lld bytes", command->as.fill.value,
+                (long long)command->as.fill.bytes);
+  }
+  text_printf(out, "    # line %u\n", command->line);
+}
+
+void emit_plan(Compile *c, Text *out)
+{
+  const ampc_program *p = c->program;
+  for (uint32_t b = 0; b < p->n_blocks; b++) {
+    for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
+      const ampc_step *s = &p->blocks[b].variant[v];
+      text_printf(out, "%s, batch %lld: %u commands\n", p->blocks[b].name, (long long)s->batch,
+                  s->n_commands);
+      for (uint32_t i = 0; i < s->n_commands; i++) put_command(out, &s->commands[i]);
+    }
+  }
+  int64_t total = 0;
+  text_puts(out, "memory\n");
+  for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
+    total += p->space_bytes[s];
+    if (p->space_bytes[s])
+      text_printf(out, "  %-8s %12lld bytes\n", space_names[s], (long long)p->space_bytes[s]);
+  }
+  text_printf(out, "  total    %12lld bytes\n", (long long)total);
+}

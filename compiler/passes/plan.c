@@ -1,0 +1,300 @@
+/* Pass plan: the placed graph as an ampc_program, which emit/ prints and the runtime walks.
+ *
+ * needs IR_PLACED. Gives IR_PLANNED and c->program. Why last: it only writes down what the other
+ * passes decided. Commands are in plan_commands.c. */
+#include "plan.h"
+#include "passes.h"
+#include <string.h>
+
+static const char *base_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static const char *job_name(Compile *c)
+{
+  const char *base = base_name(c->options.input);
+  const char *dot = strrchr(base, '.');
+  return arena_strndup(c->arena, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+}
+
+/* ---- tables ------------------------------------------------------------------------------------
+ */
+
+static void plan_params(Compile *c, ampc_program *p)
+{
+  const Graph *g = c->graph;
+  ampc_param *out = arena_array(c->arena, ampc_param, g->params.n + 1);
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    const Parameter *from = &g->params.at[i];
+    out[i] = (ampc_param){.path = from->path,
+                          .buffer = from->buffer,
+                          .optimizer = from->optimizer,
+                          .dtype = from->buffer ? from->dtype : AMPC_F32,
+                          .rank = from->rank,
+                          .elements = 1,
+                          .offset = from->offset,
+                          .init = from->init};
+    for (uint32_t k = 0; k < from->rank; k++) {
+      out[i].dim[k] = from->dim[k];
+      out[i].elements *= from->dim[k];
+    }
+  }
+  p->params = out;
+  p->n_params = g->params.n;
+}
+
+static void plan_optimizers(Compile *c, ampc_program *p)
+{
+  static const char *const kinds[] = {
+      [OPT_sgd] = "SGD", [OPT_adam] = "Adam", [OPT_adamw] = "AdamW"};
+  const Graph *g = c->graph;
+  ampc_optimizer_desc *out = arena_array(c->arena, ampc_optimizer_desc, g->optimizers.n + 1);
+  for (uint32_t i = 0; i < g->optimizers.n; i++) {
+    const Optimizer *o = &g->optimizers.at[i];
+    out[i] = (ampc_optimizer_desc){.name = o->name,
+                                   .kind = kinds[o->kind],
+                                   .first = o->first,
+                                   .count = o->count,
+                                   .uses_moment1 = o->kind != OPT_sgd || o->momentum,
+                                   .uses_moment2 = o->kind != OPT_sgd};
+  }
+  p->optimizers = out;
+  p->n_optimizers = g->optimizers.n;
+}
+
+static void plan_settings(Compile *c, ampc_program *p)
+{
+  const Graph *g = c->graph;
+  ampc_setting *settings = arena_array(c->arena, ampc_setting, g->settings.n + 1);
+  for (uint32_t i = 0; i < g->settings.n; i++)
+    settings[i] = (ampc_setting){g->settings.at[i].name, g->settings.at[i].value};
+  ampc_metric_desc *metrics = arena_array(c->arena, ampc_metric_desc, g->metrics.n + 1);
+  for (uint32_t i = 0; i < g->metrics.n; i++)
+    metrics[i] = (ampc_metric_desc){g->metrics.at[i].name, g->metrics.at[i].is_loss};
+  p->settings = settings;
+  p->n_settings = g->settings.n;
+  p->metrics = metrics;
+  p->n_metrics = g->metrics.n;
+}
+
+static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_index)
+{
+  const Graph *g = c->graph;
+  ampc_output_desc *out = arena_array(c->arena, ampc_output_desc, g->outputs.n + 1);
+  for (uint32_t i = 0; i < g->outputs.n; i++) {
+    const Output *from = &g->outputs.at[i];
+    const Node *n = ir_node(g, from->value);
+    out[i] = (ampc_output_desc){.name = from->name,
+                                .block = block_index[from->block],
+                                .dtype = n->dtype,
+                                .rank = n->rank,
+                                .place = n->place};
+    memcpy(out[i].dim, n->dim, sizeof out[i].dim);
+  }
+  p->outputs = out;
+  p->n_outputs = g->outputs.n;
+}
+
+/* ---- blocks
+ * --------------------------------------------------------------------------------------- */
+
+static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
+{
+  for (uint32_t i = 0; i < g->metrics.n; i++) {
+    if (g->metrics.at[i].block != block) continue;
+    if (out->n_metrics++ == 0) out->first_metric = i;
+  }
+}
+
+static ampc_step plan_step(Compile *c, uint32_t block)
+{
+  ampc_step s = {.batch = c->graph->blocks.at[block].batch};
+  s.commands = plan_commands(c, block, &s.n_commands);
+  return s;
+}
+
+static ampc_block plan_block(Compile *c, uint32_t b)
+{
+  const Graph *g = c->graph;
+  const BlockInfo *from = &g->blocks.at[b];
+  ampc_block out = {.kind = from->kind,
+                    .name = from->name,
+                    .line = from->span.end ? diag_place(c, from->span).line : 0,
+                    .batch = from->batch,
+                    .epochs = from->epochs,
+                    .max_steps = from->max_steps,
+                    .every = from->every,
+                    .log = from->log,
+                    .save_every = from->save_every,
+                    .shuffle = from->shuffle,
+                    .drop_last = from->drop_last,
+                    .save = from->save,
+                    .first_source = from->first_source,
+                    .n_sources = from->n_sources,
+                    .n_variants = 1};
+  block_metrics(g, b, &out);
+  out.variant[0] = plan_step(c, b);
+  for (uint32_t i = 0; i < g->blocks.n; i++) {
+    if (g->blocks.at[i].remainder_of == (int)b) out.variant[out.n_variants++] = plan_step(c, i);
+  }
+  return out;
+}
+
+/* The smaller last batches are variants, not blocks: program blocks are fewer than the graph's. */
+static uint32_t *plan_blocks(Compile *c, ampc_program *p)
+{
+  const Graph *g = c->graph;
+  ampc_block *out = arena_array(c->arena, ampc_block, g->blocks.n + 1);
+  uint32_t *index = arena_array(c->arena, uint32_t, g->blocks.n + 1);
+  for (uint32_t b = 0; b < g->blocks.n; b++) {
+    if (g->blocks.at[b].remainder_of >= 0) continue;
+    index[b] = p->n_blocks;
+    out[p->n_blocks++] = plan_block(c, b);
+  }
+  p->blocks = out;
+  return index;
+}
+
+/* ---- sizes, identity
+ * -------------------------------------------------------------------------------- */
+
+static int64_t greatest(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+static void param_spaces(Compile *c, ampc_program *p)
+{
+  const Graph *g = c->graph;
+  int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, owned = 0;
+  bool copy16 = false, copybf = false, moment1 = false, moment2 = false;
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    const ampc_param *q = &p->params[i];
+    int64_t end = q->offset + (q->elements + 63) / 64 * 64;
+    if (q->buffer)
+      p->space_bytes[AMPC_BUFFER] =
+          greatest(p->space_bytes[AMPC_BUFFER],
+                   q->offset + (q->elements * ir_dtype_size(c, q->dtype) + 255) / 256 * 256);
+    else
+      elements = greatest(elements, end);
+    copy16 |= g->params.at[i].copy16;
+    copybf |= g->params.at[i].copybf;
+  }
+  for (uint32_t i = 0; i < p->n_optimizers; i++) {
+    owned = greatest(owned, p->optimizers[i].first + p->optimizers[i].count);
+    moment1 |= p->optimizers[i].uses_moment1;
+    moment2 |= p->optimizers[i].uses_moment2;
+  }
+  p->space_bytes[AMPC_MASTER] = elements * f32;
+  p->space_bytes[AMPC_COPY16] = copy16 ? elements * 2 : 0;
+  p->space_bytes[AMPC_COPYBF] = copybf ? elements * 2 : 0;
+  p->space_bytes[AMPC_GRAD] = owned * f32;
+  p->space_bytes[AMPC_MOMENT1] = moment1 ? owned * f32 : 0;
+  p->space_bytes[AMPC_MOMENT2] = moment2 ? owned * f32 : 0;
+}
+
+static void plan_spaces(Compile *c, ampc_program *p)
+{
+  const Graph *g = c->graph;
+  param_spaces(c, p);
+  p->space_bytes[AMPC_STATE] = ampc_state_setting(p, p->n_settings);
+  for (uint32_t b = 0; b < g->blocks.n; b++) {
+    const BlockInfo *info = &g->blocks.at[b];
+    p->space_bytes[AMPC_WORK] = greatest(p->space_bytes[AMPC_WORK], info->work_bytes);
+    for (uint32_t i = 0; i < info->n_sources; i++) {
+      const ampc_source *s = &g->sources.at[info->first_source + i];
+      int64_t bytes = (info->batch > 0 ? info->batch : 1) * ir_dtype_size(c, s->dtype);
+      for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
+      p->space_bytes[AMPC_INPUT] = greatest(p->space_bytes[AMPC_INPUT], s->offset + bytes);
+    }
+  }
+}
+
+static void hash_bytes(uint64_t *h, const void *data, size_t n) /* FNV-1a, 64 bits */
+{
+  for (size_t i = 0; i < n; i++) *h = (*h ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
+}
+
+/* What must be equal for a checkpoint to fit: names, shapes and types of parameters, and which
+ * optimizer state they have. */
+static uint64_t model_hash(const ampc_program *p)
+{
+  uint64_t h = 0xcbf29ce484222325u;
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    const ampc_param *q = &p->params[i];
+    hash_bytes(&h, q->path, strlen(q->path) + 1);
+    hash_bytes(&h, q->dim, q->rank * sizeof *q->dim);
+    hash_bytes(&h, &q->dtype, sizeof q->dtype);
+    hash_bytes(&h, &q->optimizer, sizeof q->optimizer);
+  }
+  for (uint32_t i = 0; i < p->n_optimizers; i++)
+    hash_bytes(&h, p->optimizers[i].kind, strlen(p->optimizers[i].kind) + 1);
+  return h;
+}
+
+static void json_string(Text *t, const char *s)
+{
+  text_puts(t, "\"");
+  for (; *s; s++) {
+    if (*s == '"' || *s == '\\') text_puts(t, "\\");
+    if ((unsigned char)*s < 0x20)
+      text_printf(t, "\\u%04x", (unsigned)*s);
+    else
+      text_add(t, s, 1);
+  }
+  text_puts(t, "\"");
+}
+
+static void json_assignments(Text *t, const char *key, const Assignment *a, uint32_t n)
+{
+  text_printf(t, ",\"%s\":{", key);
+  for (uint32_t i = 0; i < n; i++) {
+    if (i) text_puts(t, ",");
+    json_string(t, a[i].key);
+    text_puts(t, ":");
+    json_string(t, a[i].value);
+  }
+  text_puts(t, "}");
+}
+
+static const char *config_text(Compile *c, const ampc_program *p)
+{
+  Text t;
+  text_init(&t, c->arena);
+  text_puts(&t, "{\"job\":");
+  json_string(&t, p->source);
+  text_puts(&t, ",\"precision\":");
+  json_string(&t, p->precision);
+  json_assignments(&t, "const", c->options.consts, c->options.n_consts);
+  json_assignments(&t, "set", c->options.settings, c->options.n_settings);
+  text_puts(&t, "}");
+  return t.at;
+}
+
+bool pass_plan(Compile *c)
+{
+  Graph *g = c->graph;
+  ampc_program *p = arena_new(c->arena, ampc_program);
+  p->name = job_name(c);
+  p->source = base_name(c->options.input);
+  p->target = c->options.target;
+  p->precision = g->precision ? g->precision : "f32";
+  p->seed = g->seed;
+  p->scaler = g->scaler;
+  p->real64 = c->options.real64;
+  p->sources = g->sources.at;
+  p->n_sources = g->sources.n;
+  plan_params(c, p);
+  plan_optimizers(c, p);
+  plan_settings(c, p);
+  plan_kernels(c, p);
+  plan_outputs(c, p, plan_blocks(c, p));
+  plan_spaces(c, p);
+  p->model_hash = model_hash(p);
+  p->config = config_text(c, p);
+  c->program = p;
+  g->facts |= IR_PLANNED;
+  return true;
+}

@@ -1,0 +1,72 @@
+/* Groups as commands of the plan. */
+#include "plan.h"
+
+static bool is_product(const Graph *g, uint32_t group)
+{
+  const Group *p = &g->groups.at[group];
+  return p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_gemm;
+}
+
+static bool is_launch(const Graph *g, uint32_t group)
+{
+  return !is_product(g, group) && !group_is_silent(g, group);
+}
+
+void plan_kernels(Compile *c, ampc_program *p)
+{
+  const Graph *g = c->graph;
+  ampc_kernel *out = arena_array(c->arena, ampc_kernel, g->groups.n + 1);
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    if (!is_launch(g, i)) continue;
+    out[p->n_kernels++] = (ampc_kernel){.name = command_name(c, i), .n_args = kernel_args(c, i).n};
+  }
+  p->kernels = out;
+}
+
+static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
+{
+  KernelArgs args = kernel_args(c, group);
+  Geometry shape = kernel_geometry(c, group);
+  ampc_ref *refs = arena_array(c->arena, ampc_ref, args.n + 1);
+  for (uint32_t i = 0; i < args.n; i++) refs[i] = args.at[i].place;
+  return (ampc_command){.kind = AMPC_LAUNCH_KERNEL,
+                        .as.launch = {.kernel = kernel,
+                                      .grid = shape.grid,
+                                      .block = shape.block,
+                                      .n_args = args.n,
+                                      .args = refs}};
+}
+
+static ampc_command gemm_command(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  Product p = product_of(c, group);
+  ampc_command out = {.kind = AMPC_GEMM, .as.gemm = {.desc = p.desc}};
+  out.as.gemm.a = ir_node(g, p.a)->place;
+  out.as.gemm.b = ir_node(g, p.b)->place;
+  if (p.bias.id) out.as.gemm.bias = ir_node(g, p.bias)->place;
+  out.as.gemm.c = ir_node(g, p.c)->place;
+  out.as.gemm.workspace = g->groups.at[group].workspace;
+  return out;
+}
+
+const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
+{
+  const Graph *g = c->graph;
+  VEC(ampc_command) out = {0};
+  uint32_t kernel = 0;
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    const Group *group = &g->groups.at[i];
+    Value last = group->nodes[group->n - 1];
+    bool launch = is_launch(g, i), product = is_product(g, i);
+    if (ir_node(g, last)->block == block && (launch || product)) {
+      ampc_command command = launch ? launch_command(c, i, kernel) : gemm_command(c, i);
+      command.label = command_name(c, i);
+      command.line = node_line(c, last);
+      vec_push(c->arena, &out, command);
+    }
+    kernel += launch;
+  }
+  *out_n = out.n;
+  return out.at;
+}

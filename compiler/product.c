@@ -1,0 +1,86 @@
+/* Matrix products as the vendor libraries take them: row-major sizes, strides, transposition. */
+#include "command.h"
+
+static int64_t lead(const Node *n, uint32_t last) /* product of all axes but the last ones */
+{
+  int64_t m = 1;
+  for (uint32_t i = 0; i + last < n->rank; i++) m *= n->dim[i];
+  return m;
+}
+
+static int64_t axis_from_end(const Node *n, uint32_t i) /* 1: the last; 1 where there is none */
+{
+  return n->rank >= i ? n->dim[n->rank - i] : 1;
+}
+
+/* input [..., k] times weight [n, k] transposed */
+static void linear_sizes(const Node *x, const Node *w, ampc_gemm *d)
+{
+  d->k = axis_from_end(x, 1);
+  d->n = w->dim[0];
+  d->m = lead(x, 1);
+  d->batch = 1;
+  d->trans_b = true;
+}
+
+/* The stride from matrix to matrix; 0 where one operand serves the whole batch. Pass lower expands
+ * operands whose leading axes would need more than one stride. */
+static int64_t batch_stride(const Node *x, int64_t batch)
+{
+  if (batch == 1 || lead(x, 2) == 1) return 0;
+  return axis_from_end(x, 1) * axis_from_end(x, 2);
+}
+
+static void matmul_sizes(const Node *n, const Node *a, const Node *b, ampc_gemm *d)
+{
+  bool vector_a = a->rank == 1, vector_b = b->rank == 1;
+  int64_t rows_a = vector_a ? 1 : axis_from_end(a, 2), columns_a = axis_from_end(a, 1);
+  int64_t columns_b = vector_b ? 1 : axis_from_end(b, 1);
+  d->m = d->trans_a ? columns_a : rows_a;
+  d->k = d->trans_a ? rows_a : columns_a;
+  d->n = d->trans_b ? axis_from_end(b, 2) : columns_b;
+  int64_t each = d->m * d->n;
+  d->batch = each > 0 ? ir_elements(n) / each : 0;
+  d->stride_a = vector_a ? 0 : batch_stride(a, d->batch);
+  d->stride_b = vector_b ? 0 : batch_stride(b, d->batch);
+  if (d->batch > 1 && d->stride_b == 0 && !d->trans_a) { /* one tall product instead of many */
+    d->m *= d->batch;
+    d->batch = 1;
+    d->stride_a = 0;
+  }
+}
+
+static bool result_is_gradient(const Graph *g, Value v)
+{
+  return ir_node(g, v)->place.space == AMPC_GRAD;
+}
+
+Product product_of(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  Value v = g->groups.at[group].anchor;
+  const Node *n = ir_node(g, v), *a = ir_node(g, n->in[0]), *b = ir_node(g, n->in[1]);
+  Product p = {.a = n->in[0], .b = n->in[1], .c = v};
+  ampc_gemm *d = &p.desc;
+  if (n->op == OP_linear) {
+    linear_sizes(a, b, d);
+    p.bias = n->in[2];
+  } else {
+    d->trans_a = n->op == OP_gemm && n->attr[0].i;
+    d->trans_b = n->op == OP_gemm && n->attr[1].i;
+    matmul_sizes(n, a, b, d);
+  }
+  d->lda = d->trans_a ? d->m : d->k;
+  d->ldb = d->trans_b ? d->k : d->n;
+  d->ldc = d->n;
+  d->stride_c = d->batch > 1 ? d->m * d->n : 0;
+  d->a_type = a->dtype;
+  d->b_type = b->dtype;
+  d->c_type = n->dtype;
+  d->has_bias = p.bias.id != 0;
+  d->bias_type = d->has_bias ? ir_node(g, p.bias)->dtype : AMPC_F32;
+  d->tf32 = ir_is_tf32(c, n);
+  d->accumulate = result_is_gradient(g, v);
+  if (is_cpu_target(c)) d->workspace = ampc_gemm_workspace_cpu(d, c->options.real64);
+  return p;
+}
