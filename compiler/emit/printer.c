@@ -1,0 +1,80 @@
+/* See printer.h. The table of lines hangs in Compile.blame. */
+#include "printer.h"
+#include "emit.h"
+#include <string.h>
+
+typedef struct Origin {
+  const char *file;
+  uint32_t line;
+} Origin;
+
+typedef struct Blame {
+  VEC(Origin) lines; /* lines.at[i] wrote line i + 1 */
+} Blame;
+
+void printer_begin(Printer *p, Compile *c, Text *out)
+{
+  c->blame = arena_new(c->arena, Blame);
+  *p = (Printer){.c = c, .out = out, .line = 1};
+}
+
+/* __FILE__ may be absolute; emitted answers name files as they stand in the tree. */
+static const char *tree_path(const char *file)
+{
+  const char *found = strstr(file, "compiler/");
+  for (const char *next = found; next; next = strstr(next + 1, "compiler/")) found = next;
+  return found ? found : file;
+}
+
+static void note_line(Printer *p, const char *file, uint32_t line)
+{
+  Blame *b = p->c->blame;
+  while (b->lines.n < p->line) vec_push(p->c->arena, &b->lines, (Origin){file, line});
+}
+
+static void put_lines(Printer *p, const char *file, uint32_t at, const char *text)
+{
+  while (*text) {
+    const char *end = strchr(text, '\n');
+    size_t n = end ? (size_t)(end - text) : strlen(text);
+    note_line(p, file, at);
+    if (n && !p->line_open)
+      for (int i = 0; i < p->indent; i++) text_puts(p->out, "  ");
+    text_add(p->out, text, n);
+    p->line_open = !end && (n || p->line_open);
+    if (!end) return;
+    text_puts(p->out, "\n");
+    p->line++;
+    text = end + 1;
+  }
+}
+
+void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  const char *text = arena_vprintf(p->c->arena, fmt, ap);
+  va_end(ap);
+  put_lines(p, tree_path(file), (uint32_t)at, text);
+}
+
+void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n)
+{
+  const char *end = text + n;
+  for (uint32_t line = first_line; text < end; line++) {
+    const char *stop = memchr(text, '\n', (size_t)(end - text));
+    size_t length = stop ? (size_t)(stop - text) : (size_t)(end - text);
+    note_line(p, name, line);
+    text_add(p->out, text, length);
+    text_puts(p->out, "\n");
+    p->line++;
+    text += length + 1;
+  }
+}
+
+const char *emit_blame(const Compile *c, uint32_t line)
+{
+  const Blame *b = c->blame;
+  if (!b || line == 0 || line > b->lines.n) return NULL;
+  return arena_printf(c->arena, "%s:%u", b->lines.at[line - 1].file, b->lines.at[line - 1].line);
+}

@@ -1,0 +1,23 @@
+/* Printing of emitted text, line by line, remembering who wrote each line. */
+#pragma once
+#include "compile.h"
+
+typedef struct Printer {
+  Compile *c;
+  Text *out;
+  int indent;     /* levels of two spaces */
+  bool line_open; /* text stands on the current line already */
+  uint32_t line;  /* of the output, from 1 */
+} Printer;
+
+/* Starts a text; forgets the lines of the one before (emit_blame answers for the last text). */
+void printer_begin(Printer *p, Compile *c, Text *out);
+/* Prints; '\n' ends a line, the next one starts with the indent. Use the macros below. */
+void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Text of an embedded file, as it stands; `name` is its path in the tree: "templates/device.cuh".
+ * Blame gives that file's own lines, counted from `first_line`. */
+void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n);
+
+/* EMIT(p, "real t%u = %s;\n", ...): the caller's place becomes the line's origin. */
+#define EMIT(p, ...) printer_put((p), __FILE__, __LINE__, __VA_ARGS__)
