@@ -9,23 +9,25 @@
  * is the business of nodes, not of groups, so no bit of a result depends on what this pass does.
  *
  * Note [fences]: nodes that change what others read without naming it (weights, gradients, scale,
- * counters) end a stretch of the program. Nothing is joined or moved across such a node, and inside
- * a stretch the effects keep their order, so sums into one gradient are made in the same order
- * whatever is fused. */
+ * counters) end a stretch of the program. Groups never span a fence. Effects inside a stretch have
+ * no readers, so ordering groups by their first nodes keeps the effects in order, and sums into
+ * one gradient are made in the same order whatever is fused. */
 #include "command.h"
 #include "passes.h"
-#include <assert.h>
-#include <string.h>
 
 enum { MAX_GROUP = 48 }; /* nodes: more would not fit in registers */
+
+typedef struct Members {
+  VEC(uint32_t) nodes; /* in execution order */
+} Members;
 
 typedef struct Fuse {
   Compile *c;
   Graph *g;
-  uint32_t *set;     /* node -> first node of the group it is in; 0: not computed by a command */
-  uint32_t *size;    /* of the group, at its first node */
+  uint32_t *group;   /* node -> index into sets; 0: not computed by a command */
   uint32_t *stretch; /* node -> number of fences before it */
-  uint32_t *mark;    /* of searches: equal to `search` where this one has been */
+  VEC(Members) sets; /* sets.at[0] is unused */
+  uint32_t *mark;    /* set -> the last search that was there */
   uint32_t search;
 } Fuse;
 
@@ -37,112 +39,147 @@ static bool has_command(const Graph *g, uint32_t id)
 
 static bool is_fence(OpKind op)
 {
-  return op == OP_grad_norm || (op_has_effect(op) && op != OP_metric && op != OP_grad_accumulate);
+  return op_has_effect(op) && op != OP_metric && op != OP_grad_accumulate;
 }
 
-static bool is_map(const Node *n)
+/* The set that computes input k of n; 0 where nothing does. */
+static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
 {
-  return op_info[n->op].tmpl == TMPL_map;
-}
-
-static uint32_t find(const Fuse *f, uint32_t id)
-{
-  while (f->set[id] != id) id = f->set[id];
-  return id;
+  return f->group[value_root(f->g, n->in[k]).id];
 }
 
 /* ---- joining -----------------------------------------------------------------------------------
  */
 
-/* The computed node behind input k of n, or 0. */
-static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
+/* Does `set` wait, directly or not, for `target`? */
+static bool waits_for(Fuse *f, uint32_t set, uint32_t target)
 {
-  uint32_t id = value_root(f->g, n->in[k]).id;
-  return id && f->set[id] ? id : 0;
+  if (set == target) return true;
+  if (!set || f->mark[set] == f->search) return false;
+  f->mark[set] = f->search;
+  const Members *m = &f->sets.at[set];
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (waits_for(f, producer(f, n, k), target)) return true;
+  }
+  return false;
 }
 
-/* Does the value of node `id` depend on a node of group `group` through a node outside of it? With
- * `outside`, the path has left the group already. Nodes before `first` cannot lead there. */
-static bool leads_back(Fuse *f, uint32_t id, uint32_t group, uint32_t first, bool outside)
+/* One command for both would wait for itself if the reader also waited for a third one that waits
+ * for the writer. */
+static bool makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
 {
-  const Node *n = &f->g->nodes.at[id];
-  for (uint32_t k = 0; k < n->n_in; k++) {
-    uint32_t p = producer(f, n, k);
-    if (p < first || !p) continue;
-    bool inside = find(f, p) == group;
-    if (inside && outside) return true;
-    if (inside || f->mark[find(f, p)] == f->search) continue;
-    f->mark[find(f, p)] = f->search;
-    /* a command needs all inputs of all its nodes */
-    for (uint32_t m = first; m < id; m++) {
-      if (f->set[m] && find(f, m) == find(f, p) && leads_back(f, m, group, first, true))
-        return true;
+  f->search++;
+  const Members *m = &f->sets.at[reader];
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      uint32_t p = producer(f, n, k);
+      if (p != reader && p != writer && waits_for(f, p, writer)) return true;
     }
   }
   return false;
 }
 
-/* May node `id` be computed by the command of `group`? Only if what else it reads does not itself
- * wait for that command. */
-static bool can_join(Fuse *f, uint32_t id, uint32_t group)
+static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
-  const Node *n = &f->g->nodes.at[id], *first = &f->g->nodes.at[group];
-  if (!is_map(first) || first->block != n->block || f->stretch[group] != f->stretch[id])
+  const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
+  uint32_t from = w->nodes.at[0], to = r->nodes.at[0];
+  const Node *a = &f->g->nodes.at[from], *b = &f->g->nodes.at[to];
+  if (op_info[a->op].tmpl != TMPL_map || op_info[b->op].tmpl != TMPL_map) return false;
+  if (a->block != b->block || f->stretch[from] != f->stretch[to] || !ir_same_dims(a, b))
     return false;
-  if (!ir_same_dims(first, n) || f->size[group] + f->size[find(f, id)] > MAX_GROUP) return false;
-  f->search++;
-  return !leads_back(f, id, group, group, false);
+  return r->nodes.n + w->nodes.n <= MAX_GROUP && !makes_cycle(f, reader, writer);
 }
 
-static void join(Fuse *f, uint32_t a, uint32_t b)
+static void join(Fuse *f, uint32_t reader, uint32_t writer)
 {
-  uint32_t first = a < b ? a : b, other = a < b ? b : a;
-  f->set[other] = first;
-  f->size[first] += f->size[other];
+  Members *r = &f->sets.at[reader], *w = &f->sets.at[writer], all = {0};
+  uint32_t i = 0, k = 0;
+  while (i < r->nodes.n || k < w->nodes.n) {
+    bool first = k == w->nodes.n || (i < r->nodes.n && r->nodes.at[i] < w->nodes.at[k]);
+    uint32_t id = first ? r->nodes.at[i++] : w->nodes.at[k++];
+    f->group[id] = writer;
+    vec_push(f->c->arena, &all.nodes, id);
+  }
+  *w = all;
+  r->nodes.n = 0;
 }
 
 static void join_producers(Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
   for (uint32_t k = 0; k < n->n_in; k++) {
-    uint32_t p = producer(f, n, k);
-    if (!p || find(f, p) == find(f, id)) continue;
-    if (find(f, id) == id && can_join(f, id, find(f, p))) join(f, find(f, p), id);
+    Value root = value_root(f->g, n->in[k]);
+    uint32_t writer = f->group[root.id], reader = f->group[id];
+    bool same_index = ir_same_dims(n, ir_node(f->g, root));
+    if (writer && writer != reader && same_index && can_join(f, reader, writer))
+      join(f, reader, writer);
   }
 }
 
 /* ---- order -------------------------------------------------------------------------------------
  */
 
-typedef struct Order {
-  Fuse *f;
-  VEC(uint32_t) list; /* groups by their first nodes, in the order of their commands */
-  bool *done;
-} Order;
-
-/* A product that may write straight into a gradient counts as the effect that it replaces. */
-static bool writes_gradient(const Graph *g, uint32_t id)
+static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
 {
-  if (op_info[g->nodes.at[id].op].tmpl != TMPL_gemm) return false;
-  for (uint32_t i = id + 1; i < g->nodes.n; i++) {
-    const Node *n = &g->nodes.at[i];
-    if (n->op == OP_grad_accumulate && value_root(g, n->in[0]).id == id) return true;
+  Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n), .n = m->nodes.n};
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    out.nodes[i].id = m->nodes.at[i];
+    Node *n = &f->g->nodes.at[m->nodes.at[i]];
+    n->group = f->g->groups.n;
+    if (op_info[n->op].tmpl != TMPL_map) out.anchor = out.nodes[i];
   }
-  return false;
+  numbers[set] = f->g->groups.n;
+  vec_push(f->c->arena, &f->g->groups, out);
 }
 
-static void place_group(Order *o, uint32_t group)
+/* After everything it waits for. */
+static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
 {
-  Fuse *f = o->f;
-  if (o->done[group]) return;
-  o->done[group] = true;
-  for (uint32_t id = group; id < f->g->nodes.n; id++) {
-    if (!f->set[id] || find(f, id) != group) continue;
-    const Node *n = &f->g->nodes.at[id];
+  if (!set || numbers[set]) return;
+  const Members *m = &f->sets.at[set];
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
     for (uint32_t k = 0; k < n->n_in; k++) {
       uint32_t p = producer(f, n, k);
-      if (p) place_group(o, find(f, p));
+      if (p != set) order_set(f, p, numbers);
     }
   }
-  vec_push(f->c->arena, &o->list, group);
+  add_group(f, m, numbers, set);
+}
+
+static void make_sets(Fuse *f)
+{
+  uint32_t fences = 0;
+  vec_push(f->c->arena, &f->sets, (Members){0});
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    f->stretch[id] = fences;
+    fences += is_fence(f->g->nodes.at[id].op);
+    if (!has_command(f->g, id)) continue;
+    Members one = {0};
+    vec_push(f->c->arena, &one.nodes, id);
+    f->group[id] = f->sets.n;
+    vec_push(f->c->arena, &f->sets, one);
+  }
+}
+
+bool pass_fuse(Compile *c)
+{
+  Graph *g = c->graph;
+  uint32_t n = g->nodes.n;
+  Fuse f = {.c = c, .g = g};
+  f.group = arena_array(c->arena, uint32_t, n);
+  f.stretch = arena_array(c->arena, uint32_t, n);
+  f.mark = arena_array(c->arena, uint32_t, n + 1);
+  make_sets(&f);
+  for (uint32_t id = 1; id < n && c->options.optimize > 0; id++)
+    if (f.group[id]) join_producers(&f, id);
+  uint32_t *numbers = arena_array(c->arena, uint32_t, f.sets.n);
+  g->groups.n = 0;
+  vec_push(c->arena, &g->groups, (Group){0});
+  for (uint32_t id = 1; id < n; id++) order_set(&f, f.group[id], numbers);
+  g->facts |= IR_FUSED;
+  return true;
 }

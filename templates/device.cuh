@@ -1,0 +1,354 @@
+/* What kernels call, on top of maths.cuh or maths64.cuh: `real` is float, or double in tests.
+ * Helpers and markers as there. */
+
+// --- f16
+/* 16-bit numbers are only stored, as their bits; all arithmetic is done in `real`. */
+typedef unsigned short f16;
+
+// --- bf16
+typedef unsigned short bf16;
+
+// --- from_f16
+DEVICE real from_f16(f16 h)
+{
+  unsigned sign = (unsigned)(h & 0x8000u) << 16;
+  unsigned bits = (unsigned)(h & 0x7fffu) << 13;
+  unsigned exponent = bits & 0x0f800000u;
+  unsigned normal = bits + 0x38000000u;                     /* the bias of f32 is 112 more */
+  unsigned special = bits | 0x7f800000u;                    /* inf and NaN */
+  unsigned tiny = float_bits(bits_float(bits + 0x38800000u) - bits_float(0x38800000u));
+  unsigned magnitude = exponent == 0x0f800000u ? special : normal;
+  magnitude = exponent == 0u ? tiny : magnitude;
+  return (real)bits_float(magnitude | sign);
+}
+
+// --- to_f16
+/* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff, as cvt.rn.f16.f32 does. */
+DEVICE f16 to_f16(real value)
+{
+  unsigned x = float_bits((float)value);
+  unsigned a = x & 0x7fffffffu;
+  unsigned normal = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13;
+  unsigned tiny = float_bits(bits_float(a) + 0.5f) - 0x3f000000u; /* an ulp of 0.5 is 2^-24 */
+  unsigned h = a < 0x38800000u ? tiny : normal;
+  h = a >= 0x477ff000u ? 0x7c00u : h;
+  h |= (x >> 16) & 0x8000u;
+  return (f16)(a > 0x7f800000u ? 0x7fffu : h);
+}
+
+// --- round_f16
+DEVICE real round_f16(real x)
+{
+  return from_f16(to_f16(x));
+}
+
+// --- from_bf16
+DEVICE real from_bf16(bf16 h)
+{
+  return (real)bits_float((unsigned)h << 16);
+}
+
+// --- to_bf16
+/* Nearest, halves to even; NaN gives 0x7fff, as cvt.rn.bf16.f32 does. */
+DEVICE bf16 to_bf16(real value)
+{
+  unsigned x = float_bits((float)value);
+  unsigned h = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
+  return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
+}
+
+// --- round_bf16
+DEVICE real round_bf16(real x)
+{
+  return from_bf16(to_bf16(x));
+}
+
+// --- ampc_to_i64
+/* Towards zero; what does not fit becomes the nearest that does; NaN gives 0. */
+DEVICE long long ampc_to_i64(real x)
+{
+  if (x != x) return 0;
+  if (x >= R(9223372036854775808.0)) return 0x7fffffffffffffffLL;
+  if (x <= R(-9223372036854775808.0)) return -0x7fffffffffffffffLL - 1;
+  return (long long)x;
+}
+
+// --- ampc_to_i32
+DEVICE int ampc_to_i32(real x)
+{
+  if (x != x) return 0;
+  if (x >= R(2147483648.0)) return 0x7fffffff;
+  if (x <= R(-2147483648.0)) return -0x7fffffff - 1;
+  return (int)x;
+}
+
+// --- ampc_to_u8
+DEVICE unsigned char ampc_to_u8(real x)
+{
+  if (!(x > R(0.0))) return 0;
+  return (unsigned char)(x >= R(255.0) ? R(255.0) : x);
+}
+
+// --- ampc_max
+/* NaN if either is. */
+DEVICE real ampc_max(real x, real y)
+{
+  return x > y || x != x ? x : y;
+}
+
+// --- ampc_min
+DEVICE real ampc_min(real x, real y)
+{
+  return x < y || x != x ? x : y;
+}
+
+// --- ampc_clamp
+DEVICE real ampc_clamp(real x, real low, real high)
+{
+  real y = x < low ? low : x; /* a NaN stays */
+  return y > high ? high : y;
+}
+
+// --- ampc_sign
+DEVICE real ampc_sign(real x)
+{
+  return (real)((x > R(0.0)) - (x < R(0.0)));
+}
+
+// --- ampc_relu
+DEVICE real ampc_relu(real x)
+{
+  return x <= R(0.0) ? R(0.0) : x;
+}
+
+// --- ampc_rsqrt
+DEVICE real ampc_rsqrt(real x)
+{
+  return R(1.0) / ampc_sqrt(x);
+}
+
+// --- ampc_sigmoid
+/* 1 / (1 + e^-x), from e^-|x| so that nothing overflows. */
+DEVICE real ampc_sigmoid(real x)
+{
+  real e = ampc_exp(-ampc_abs(x));
+  return (x < R(0.0) ? e : R(1.0)) / (R(1.0) + e);
+}
+
+// --- ampc_softplus
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
+DEVICE real ampc_softplus(real x)
+{
+  return ampc_max(x, R(0.0)) + ampc_log1p(ampc_exp(-ampc_abs(x)));
+}
+
+// --- ampc_gelu
+/* x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2 */
+DEVICE real ampc_gelu(real x)
+{
+  return R(0.5) * x * (R(1.0) + ampc_erf(x * R(0.70710678118654752)));
+}
+
+// --- ampc_gelu_slope
+/* Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi) */
+DEVICE real ampc_gelu_slope(real x)
+{
+  real phi = R(0.5) * (R(1.0) + ampc_erf(x * R(0.70710678118654752)));
+  return phi + x * (R(0.39894228040143268) * ampc_exp(R(-0.5) * x * x));
+}
+
+// --- ampc_gelu_tanh
+/* x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3) */
+DEVICE real ampc_gelu_tanh(real x)
+{
+  real u = R(0.79788456080286536) * (x + R(0.044715) * x * x * x);
+  return R(0.5) * x * (R(1.0) + ampc_tanh(u));
+}
+
+// --- ampc_gelu_tanh_slope
+/* (1 + tanh u) / 2 + x (1 - tanh(u)^2) u' / 2 */
+DEVICE real ampc_gelu_tanh_slope(real x)
+{
+  real u = R(0.79788456080286536) * (x + R(0.044715) * x * x * x);
+  real t = ampc_tanh(u);
+  real du = R(0.79788456080286536) * (R(1.0) + R(0.134145) * x * x);
+  return R(0.5) * (R(1.0) + t) + R(0.5) * x * (R(1.0) - t * t) * du;
+}
+
+// --- ampc_silu
+DEVICE real ampc_silu(real x)
+{
+  return x * ampc_sigmoid(x);
+}
+
+// --- ampc_silu_slope
+/* s + x s (1 - s), s = sigmoid(x) */
+DEVICE real ampc_silu_slope(real x)
+{
+  real s = ampc_sigmoid(x);
+  return s * (R(1.0) + x * (R(1.0) - s));
+}
+
+// --- ampc_remainder
+/* x - y floor(x / y): the sign is y's. */
+DEVICE real ampc_remainder(real x, real y)
+{
+  real r = ampc_fmod(x, y);
+  return r != R(0.0) && (r < R(0.0)) != (y < R(0.0)) ? r + y : r;
+}
+
+// --- ampc_floor_divide
+/* floor(x / y) made from the exact remainder, so that it is right where x / y rounds up. */
+DEVICE real ampc_floor_divide(real x, real y)
+{
+  real r = ampc_fmod(x, y);
+  real q = (x - r) / y;
+  q = r != R(0.0) && (r < R(0.0)) != (y < R(0.0)) ? q - R(1.0) : q;
+  real f = ampc_floor(q);
+  f = q - f > R(0.5) ? f + R(1.0) : f; /* q is a whole number but for its rounding */
+  f = q == R(0.0) ? R(0.0) * (x / y) : f; /* keeps the sign of the quotient */
+  return y == R(0.0) ? x / y : f;
+}
+
+// --- ampc_finite_or_zero
+DEVICE real ampc_finite_or_zero(real x)
+{
+  return x - x == R(0.0) || x != x ? x : R(0.0);
+}
+
+// --- ampc_sub_max
+/* x - m for a maximum m; an infinite maximum counts as 0, so that inf - inf does not arise. */
+DEVICE real ampc_sub_max(real x, real m)
+{
+  return x - ampc_finite_or_zero(m);
+}
+
+// --- ampc_abs_int
+DEVICE long long ampc_abs_int(long long x)
+{
+  return x < 0 ? (long long)(0ull - (unsigned long long)x) : x;
+}
+
+// --- ampc_sign_int
+DEVICE long long ampc_sign_int(long long x)
+{
+  return (x > 0) - (x < 0);
+}
+
+// --- ampc_relu_int
+DEVICE long long ampc_relu_int(long long x)
+{
+  return x < 0 ? 0 : x;
+}
+
+// --- ampc_floor_int
+DEVICE long long ampc_floor_int(long long x)
+{
+  return x;
+}
+
+// --- ampc_ceil_int
+DEVICE long long ampc_ceil_int(long long x)
+{
+  return x;
+}
+
+// --- ampc_round_int
+DEVICE long long ampc_round_int(long long x)
+{
+  return x;
+}
+
+// --- ampc_max_int
+DEVICE long long ampc_max_int(long long x, long long y)
+{
+  return x > y ? x : y;
+}
+
+// --- ampc_min_int
+DEVICE long long ampc_min_int(long long x, long long y)
+{
+  return x < y ? x : y;
+}
+
+// --- ampc_clamp_int
+DEVICE long long ampc_clamp_int(long long x, real low, real high)
+{
+  long long y = (real)x < low ? ampc_to_i64(low) : x;
+  return (real)y > high ? ampc_to_i64(high) : y;
+}
+
+// --- ampc_remainder_int
+/* The sign is y's; a division by 0 gives 0. */
+DEVICE long long ampc_remainder_int(long long x, long long y)
+{
+  if (y == 0 || y == -1) return 0;
+  long long r = x % y;
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+// --- ampc_floor_divide_int
+/* A division by 0 gives 0. */
+DEVICE long long ampc_floor_divide_int(long long x, long long y)
+{
+  if (y == 0) return 0;
+  if (y == -1) return (long long)(0ull - (unsigned long long)x);
+  return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+
+// --- ampc_philox
+/* Philox4x32-10 (Salmon et al., 2011): counter[4] under key[2]; the first of its four words. */
+DEVICE unsigned ampc_philox(unsigned c0, unsigned c1, unsigned c2, unsigned c3, unsigned k0,
+                            unsigned k1)
+{
+  for (int round = 0; round < 10; round++) {
+    unsigned long long p0 = 0xd2511f53ull * c0, p1 = 0xcd9e8d57ull * c2;
+    unsigned next0 = (unsigned)(p1 >> 32) ^ c1 ^ k0, next2 = (unsigned)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (unsigned)p1;
+    c3 = (unsigned)p0;
+    c0 = next0;
+    c2 = next2;
+    k0 += 0x9e3779b9u;
+    k1 += 0xbb67ae85u;
+  }
+  return c0;
+}
+
+// --- ampc_uniform
+/* A number in [0, 1), a multiple of 2^-24, that depends on nothing but its arguments. */
+DEVICE real ampc_uniform(long long seed, long long body, unsigned stream, long long element)
+{
+  unsigned word = ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,
+                              (unsigned)seed, (unsigned)(seed >> 32) ^ (unsigned)(body >> 32));
+  return (real)(int)(word >> 8) * R(5.9604644775390625e-8);
+}
+
+// --- ampc_schedule_linear
+/* t steps taken. t < warmup: start t / warmup. Then from start to end over the remaining steps:
+ * start + (end - start) min(1, (t - warmup) / (steps - warmup)). */
+DEVICE real ampc_schedule_linear(real t, real start, real end, real steps, real warmup)
+{
+  if (t < warmup) return start * (t / warmup);
+  real rest = steps - warmup;
+  real done = rest > R(0.0) ? ampc_min((t - warmup) / rest, R(1.0)) : R(1.0);
+  return start + (end - start) * done;
+}
+
+// --- ampc_schedule_cosine
+/* t < warmup: peak t / warmup. Then floor + (peak - floor) (1 + cos(pi done)) / 2 with
+ * done = min(1, (t - warmup) / (steps - warmup)). */
+DEVICE real ampc_schedule_cosine(real t, real peak, real steps, real warmup, real floor_value)
+{
+  if (t < warmup) return peak * (t / warmup);
+  real rest = steps - warmup;
+  real done = rest > R(0.0) ? ampc_min((t - warmup) / rest, R(1.0)) : R(1.0);
+  real wave = R(0.5) * (R(1.0) + ampc_cos(R(3.14159265358979324) * done));
+  return floor_value + (peak - floor_value) * wave;
+}
+
+// --- ampc_schedule_step
+/* start gamma^floor(t / every) */
+DEVICE real ampc_schedule_step(real t, real start, real every, real gamma)
+{
+  return start * ampc_pow(gamma, ampc_floor(t / every));
+}

@@ -1,0 +1,333 @@
+/* Elementary functions in single precision: C that is also CUDA C, without branches (so that
+ * compilers vectorise them), with explicit fmaf and otherwise plain IEEE operations. Contraction is
+ * off wherever this is compiled, so results have the same bits on every machine. maths64.cuh has
+ * the same names in double precision.
+ *
+ * A helper is the text from its marker line to the next one; the emitter takes the helpers that a
+ * file uses, and what they use, in this order. Stated errors are checked by tests/unit/test_maths. */
+
+// --- ampc_bits
+/* The bits of a number, and back. */
+DEVICE unsigned ampc_bits(float x)
+{
+  union {
+    float number;
+    unsigned bits;
+  } u;
+  u.number = x;
+  return u.bits;
+}
+
+// --- ampc_number
+DEVICE float ampc_number(unsigned bits)
+{
+  union {
+    unsigned bits;
+    float number;
+  } u;
+  u.bits = bits;
+  return u.number;
+}
+
+// --- ampc_inf
+DEVICE float ampc_inf(void)
+{
+  return ampc_number(0x7f800000u);
+}
+
+// --- ampc_nan
+DEVICE float ampc_nan(void)
+{
+  return ampc_number(0x7fc00000u);
+}
+
+// --- ampc_isnan
+DEVICE int ampc_isnan(float x)
+{
+  return x != x;
+}
+
+// --- ampc_isfinite
+DEVICE int ampc_isfinite(float x)
+{
+  return (ampc_bits(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+// --- ampc_fma
+DEVICE float ampc_fma(float a, float b, float c)
+{
+  return fmaf(a, b, c);
+}
+
+// --- ampc_abs
+DEVICE float ampc_abs(float x)
+{
+  return fabsf(x);
+}
+
+// --- ampc_sqrt
+DEVICE float ampc_sqrt(float x)
+{
+  return sqrtf(x);
+}
+
+// --- ampc_floor
+DEVICE float ampc_floor(float x)
+{
+  return floorf(x);
+}
+
+// --- ampc_ceil
+DEVICE float ampc_ceil(float x)
+{
+  return ceilf(x);
+}
+
+// --- ampc_round
+DEVICE float ampc_round(float x) /* halves to even */
+{
+  return rintf(x);
+}
+
+// --- ampc_fmod
+DEVICE float ampc_fmod(float x, float y) /* exact */
+{
+  return fmodf(x, y);
+}
+
+// --- ampc_exp_sum
+/* e^(x + low), |low| a small part of x. n = round(x / ln 2), r = x + low - n ln 2, and
+ * e^r = 1 + r + r^2/2! + ... + r^7/7!, |r| <= ln(2)/2. Two factors make 2^n, which may be subnormal. */
+DEVICE float ampc_exp_sum(float x, float low)
+{
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;
+  float shifted = fmaf(x, 1.44269504f, 12582912.0f); /* 1.5 2^23: n is in the low bits */
+  float n = shifted - 12582912.0f;
+  float r = fmaf(n, -6.93145752e-1f, x); /* ln 2 in two parts */
+  r = fmaf(n, -1.42860682e-6f, r) + low;
+  float p = fmaf(r, 1.98412698e-4f, 1.38888889e-3f);
+  p = fmaf(p, r, 8.33333333e-3f);
+  p = fmaf(p, r, 4.16666667e-2f);
+  p = fmaf(p, r, 1.66666667e-1f);
+  p = fmaf(p, r, 0.5f);
+  p = fmaf(p * r, r, r) + 1.0f;
+  int i = (int)(ampc_bits(shifted) - 0x4b400000u);
+  int half = i >> 1;
+  return p * ampc_number((unsigned)(half + 127) << 23) *
+         ampc_number((unsigned)(i - half + 127) << 23);
+}
+
+// --- ampc_exp
+DEVICE float ampc_exp(float x) /* error <= 1 ulp */
+{
+  return ampc_exp_sum(x, 0.0f);
+}
+
+// --- ampc_expm1
+/* e^x - 1 = 2^n (e^r - 1) + (2^n - 1), see ampc_exp_sum; error <= 2 ulp. */
+DEVICE float ampc_expm1(float x)
+{
+  float y = x > 40.0f ? 40.0f : x;
+  y = y < -40.0f ? -40.0f : y;
+  float shifted = fmaf(y, 1.44269504f, 12582912.0f);
+  float n = shifted - 12582912.0f;
+  float r = fmaf(n, -6.93145752e-1f, y);
+  r = fmaf(n, -1.42860682e-6f, r);
+  float p = fmaf(r, 1.98412698e-4f, 1.38888889e-3f);
+  p = fmaf(p, r, 8.33333333e-3f);
+  p = fmaf(p, r, 4.16666667e-2f);
+  p = fmaf(p, r, 1.66666667e-1f);
+  p = fmaf(p, r, 0.5f);
+  p = fmaf(p * r, r, r);
+  float scale = ampc_number((ampc_bits(shifted) - 0x4b400000u + 127u) << 23);
+  float small = fmaf(scale, p, scale - 1.0f);
+  float large = ampc_exp(x); /* the 1 is below its last bit */
+  small = x == 0.0f ? x : small;
+  return x > 40.0f ? large : small;
+}
+
+// --- ampc_log_parts
+/* x = 2^k m with m in [1/sqrt 2, sqrt 2); x is positive and finite. */
+DEVICE float ampc_log_parts(float x, float *k)
+{
+  int tiny = x < 1.17549435e-38f;
+  float big = x * 8388608.0f; /* 2^23: a subnormal number has fewer bits */
+  unsigned bits = ampc_bits(tiny ? big : x);
+  int e = (int)(bits - 0x3f3504f3u) >> 23;
+  *k = (float)(tiny ? e - 23 : e);
+  return ampc_number(bits - ((unsigned)e << 23));
+}
+
+// --- ampc_log_core
+/* log(1 + f) + k ln 2 + low. With s = f / (2 + f): log(1 + f) = 2 atanh s = f - s (f - z P(z)),
+ * z = s^2, P(z) = 2/3 + 2/5 z + 2/7 z^2 + 2/9 z^3; |s| <= 0.1716. */
+DEVICE float ampc_log_core(float f, float k, float low)
+{
+  float s = f / (2.0f + f);
+  float z = s * s;
+  float p = fmaf(z, 2.22222222e-1f, 2.85714286e-1f);
+  p = fmaf(p, z, 4.00000000e-1f);
+  p = fmaf(p, z, 6.66666667e-1f) * z;
+  float rest = fmaf(k, 1.42860682e-6f, low) - s * (f - p);
+  return fmaf(k, 6.93145752e-1f, f + rest);
+}
+
+// --- ampc_log
+DEVICE float ampc_log(float x) /* error <= 1 ulp */
+{
+  float k;
+  float m = ampc_log_parts(x, &k);
+  float y = ampc_log_core(m - 1.0f, k, 0.0f);
+  y = x < ampc_inf() ? y : x; /* inf and NaN stay */
+  y = x == 0.0f ? -ampc_inf() : y;
+  return x < 0.0f ? ampc_nan() : y;
+}
+
+// --- ampc_log2
+DEVICE float ampc_log2(float x) /* error <= 2 ulp */
+{
+  float k;
+  float m = ampc_log_parts(x, &k);
+  float l = ampc_log_core(m - 1.0f, 0.0f, 0.0f);
+  float y = fmaf(l, 1.44269502f, fmaf(l, 1.92596299e-8f, k)); /* 1 / ln 2 in two parts */
+  y = x < ampc_inf() ? y : x;
+  y = x == 0.0f ? -ampc_inf() : y;
+  return x < 0.0f ? ampc_nan() : y;
+}
+
+// --- ampc_log1p
+/* log(u) + c / u with u = 1 + x rounded and c what the rounding lost; error <= 2 ulp. */
+DEVICE float ampc_log1p(float x)
+{
+  float u = 1.0f + x;
+  float lost = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
+  float k;
+  float m = ampc_log_parts(u, &k);
+  float y = ampc_log_core(m - 1.0f, k, lost / u);
+  y = x < ampc_inf() ? y : x;
+  y = x == -1.0f ? -ampc_inf() : y;
+  y = x < -1.0f ? ampc_nan() : y;
+  return ampc_abs(x) < 1e-8f ? x : y; /* keeps -0 and subnormals */
+}
+
+// --- ampc_tanh
+/* t / (t + 2) with t = e^(2|x|) - 1; error <= 3 ulp. */
+DEVICE float ampc_tanh(float x)
+{
+  float a = ampc_abs(x);
+  a = a > 10.0f ? 10.0f : a;
+  float t = ampc_expm1(2.0f * a);
+  float y = t / (t + 2.0f);
+  return x < 0.0f ? -y : (x == 0.0f ? x : y);
+}
+
+// --- ampc_erf
+/* |x| <= 1: x + x P(x^2); else 1 - e^(-Q(|x|)) with Q near -log(erfc). Minimax fits made for this
+ * file, errors 2^-29; in all <= 2 ulp. */
+DEVICE float ampc_erf(float x)
+{
+  float a = ampc_abs(x), z = x * x;
+  float p = fmaf(z, 7.8891193e-05f, -8.02084105e-04f);
+  p = fmaf(p, z, 5.18953521e-03f);
+  p = fmaf(p, z, -2.68544443e-02f);
+  p = fmaf(p, z, 1.12836003e-01f);
+  p = fmaf(p, z, -3.7612626e-01f);
+  p = fmaf(p, z, 1.28379166e-01f);
+  float near = fmaf(p, x, x);
+  float b = a > 4.0f ? 4.0f : a;
+  float q = fmaf(b, -1.86380086e-04f, 2.94766692e-03f);
+  q = fmaf(q, b, -2.18380969e-02f);
+  q = fmaf(q, b, 1.03106819e-01f);
+  q = fmaf(q, b, 6.38144732e-01f);
+  q = fmaf(q, b, 1.12708926f);
+  q = fmaf(q, b, 3.41512583e-04f);
+  float far = 1.0f - ampc_exp(-q);
+  far = x < 0.0f ? -far : far;
+  return a <= 1.0f ? near : far;
+}
+
+// --- ampc_sin_cos
+/* sin x for quadrant 0, cos x for quadrant 1. n = round(x 2/pi), r = x - n pi/2 in doubles, then the
+ * Taylor series to r^9 and r^10. Exact to 2 ulp for |x| < 2^40; beyond that r loses its bits. */
+DEVICE float ampc_sin_cos(float x, int quadrant)
+{
+  double shifted = fma((double)x, 6.36619772367581343e-1, 6755399441055744.0); /* 1.5 2^52 */
+  double n = shifted - 6755399441055744.0;
+  double d = fma(n, -1.57079632679489656, (double)x);
+  float r = (float)fma(n, -6.12323399573676604e-17, d);
+  r = r > 1.0f ? 1.0f : r;
+  r = r < -1.0f ? -1.0f : r;
+  float z = r * r;
+  float s = fmaf(z, 2.75573192e-6f, -1.98412698e-4f);
+  s = fmaf(s, z, 8.33333333e-3f);
+  s = fmaf(s, z, -1.66666667e-1f);
+  s = fmaf(s * z, r, r);
+  float c = fmaf(z, -2.75573192e-7f, 2.48015873e-5f);
+  c = fmaf(c, z, -1.38888889e-3f);
+  c = fmaf(c, z, 4.16666667e-2f);
+  c = fmaf(c, z, -0.5f);
+  c = fmaf(c, z, 1.0f);
+  int q = (int)(n - 4.0 * floor(0.25 * n)) + quadrant;
+  float y = (q & 1) ? c : s;
+  return (q & 2) ? -y : y;
+}
+
+// --- ampc_sin
+DEVICE float ampc_sin(float x)
+{
+  float y = ampc_sin_cos(ampc_isfinite(x) ? x : 0.0f, 0);
+  y = x == 0.0f ? x : y;
+  return ampc_isfinite(x) ? y : ampc_nan();
+}
+
+// --- ampc_cos
+DEVICE float ampc_cos(float x)
+{
+  float y = ampc_sin_cos(ampc_isfinite(x) ? x : 0.0f, 1);
+  return ampc_isfinite(x) ? y : ampc_nan();
+}
+
+// --- ampc_pow_positive
+/* x^y = e^(y log x) for finite x > 0, with log x in two parts: s = f / (2 + f) as s + t, so that
+ * log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)); error <= 2 ulp. */
+DEVICE float ampc_pow_positive(float x, float y)
+{
+  float k;
+  float m = ampc_log_parts(x, &k);
+  float f = m - 1.0f, d = m + 1.0f;
+  float s = f / d;
+  float t = (fmaf(-s, d, f) - s * (m - (d - 1.0f))) / d;
+  float z = s * s;
+  float p = fmaf(z, 1.81818182e-1f, 2.22222222e-1f);
+  p = fmaf(p, z, 2.85714286e-1f);
+  p = fmaf(p, z, 4.00000000e-1f);
+  p = fmaf(p, z, 6.66666667e-1f);
+  float low = fmaf(p * z, s, 2.0f * t);
+  float high = k * 6.93145752e-1f; /* exact: 8 and 16 bits */
+  float sum = high + 2.0f * s;
+  float big = high - sum;
+  low += (big + 2.0f * s) + fmaf(k, 1.42860682e-6f, 0.0f);
+  float l = sum + low;
+  low += sum - l;
+  float e = y * l;
+  float rest = fmaf(y, low, fmaf(y, l, -e));
+  return ampc_exp_sum(e, ampc_abs(e) < 200.0f ? rest : 0.0f);
+}
+
+// --- ampc_pow
+DEVICE float ampc_pow(float x, float y)
+{
+  float a = ampc_abs(x), inf = ampc_inf();
+  int whole = floorf(y) == y;
+  int odd = whole && ampc_abs(y) < 16777216.0f && floorf(0.5f * y) != 0.5f * y;
+  float r = ampc_pow_positive(a, y);
+  r = a == 0.0f ? (y > 0.0f ? 0.0f : inf) : r;
+  r = a == inf ? (y > 0.0f ? inf : 0.0f) : r;
+  r = ampc_abs(y) == inf ? ((a > 1.0f) == (y > 0.0f) ? inf : 0.0f) : r;
+  r = a == 1.0f ? 1.0f : r;
+  r = odd && (ampc_bits(x) >> 31) ? -r : r;
+  r = x < 0.0f && x > -inf && !whole ? ampc_nan() : r;
+  r = x != x || y != y ? ampc_nan() : r;
+  return x == 1.0f || y == 0.0f ? 1.0f : r;
+}
