@@ -1,6 +1,6 @@
 /* Building the graph, and facts about its nodes. Printing is in ir_print.c, the rules that hold in
  * ir_check.c. */
-#include "rules/rules.h"
+#include "ops.h"
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The rules that hold of every graph after a pass. A broken one is our bug, never the user's: the
  * graph is dumped and the program aborts, so that a mistake is seen in the pass that made it. */
-#include "rules/rules.h"
+#include "ops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +95,8 @@ static void check_shape(const Check *k)
 static void check_types(const Check *k)
 {
   if (k->n->why == WHY_none) broken(k, "no reason for its type");
-  uint32_t first, end = rule_mixed_inputs(k->n, &first);
-  DType common = k->n->n_in ? rule_common_type(k->c, k->n) : k->n->dtype;
+  uint32_t first, end = op_mixed_inputs(k->n, &first);
+  DType common = k->n->n_in ? op_common_type(k->c, k->n) : k->n->dtype;
   bool fixed = op_info[k->n->op].precision == PREC_fixed;
   for (uint32_t i = first; i < end && i < k->n->n_in && !fixed; i++) {
     const Node *in = ir_in(k->c, k->n, i);

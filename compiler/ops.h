@@ -75,6 +75,12 @@ const OpSignature *op_signature(OpKind op);
 
 bool op_has_effect(OpKind op); /* writes state: never removed, never reordered */
 
+/* The inputs of n that meet in one expression and must have one type: [*first, result). */
+uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
+/* The type they meet in by ordinary promotion, as torch.result_type. For most ops it is the type of
+ * the result too. */
+DType op_common_type(Compile *c, const Node *n);
+
 #define AMPC_OP(name, sig, shape, prec, grad, tmpl, code, doc)                                     \
   bool shape_##shape(Compile *c, Node *n);                                                         \
   void grad_##grad(Compile *c, Value n, Value dy, Value *out_dx);

@@ -5,7 +5,7 @@
  * after this pass, shared by all users of the same value in the same type. It stands before
  * gradient so that the derivative of a conversion is a conversion too. */
 #include "passes/passes.h"
-#include "rules/rules.h"
+#include "ops.h"
 #include <math.h>
 
 typedef struct SharedCasts { /* of one node: by type, and apart inside no-gradient regions */
@@ -58,9 +58,9 @@ static void cast_floats(Precision *p, Node *n, DType d)
 /* What PyTorch's kernels do with mixed inputs: all of them are converted to the promoted type. */
 static void cast_to_common(Precision *p, Node *n)
 {
-  uint32_t first, end = rule_mixed_inputs(n, &first);
+  uint32_t first, end = op_mixed_inputs(n, &first);
   if (!n->n_in) return;
-  DType common = rule_common_type(p->c, n);
+  DType common = op_common_type(p->c, n);
   for (uint32_t i = first; i < end; i++) {
     if (is_castable(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], common);
   }

@@ -1,6 +1,6 @@
 /* In which type inputs of different types meet: PyTorch's ordinary promotion. What a region makes
  * of it is decided in passes/precision.c. */
-#include "rules/rules.h"
+#include "ops.h"
 #include <assert.h>
 
 bool dtype_is_float(DType d)
@@ -43,7 +43,10 @@ static int combine(int higher, int lower)
   return higher;
 }
 
-DType rule_promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
+/* Ordinary promotion of inputs [first, end) of n: tensors with dimensions decide, then tensors
+ * without, then numbers; a later class matters only when its kind (bool, integer, float) is higher.
+ */
+static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
 {
   int with_dims = NO_TYPE, without = NO_TYPE, numbers = NO_TYPE;
   for (uint32_t i = first; i < end; i++) {
@@ -57,12 +60,13 @@ DType rule_promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
   return (DType)type;
 }
 
-bool rule_makes_float(OpKind op)
+/* Such as exp and sqrt: the result for integers is a float. */
+static bool makes_float(OpKind op)
 {
   return op_info[op].shape == shape_real;
 }
 
-uint32_t rule_mixed_inputs(const Node *n, uint32_t *first)
+uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
 {
   bool (*shape)(Compile *, Node *) = op_info[n->op].shape;
   *first = n->op == OP_where ? 1 : 0;
@@ -73,10 +77,10 @@ uint32_t rule_mixed_inputs(const Node *n, uint32_t *first)
   return *first + 1;
 }
 
-DType rule_common_type(Compile *c, const Node *n)
+DType op_common_type(Compile *c, const Node *n)
 {
-  uint32_t first, end = rule_mixed_inputs(n, &first);
-  DType type = rule_promote(c, n, first, end);
-  bool quotient = n->op == OP_div || rule_makes_float(n->op);
+  uint32_t first, end = op_mixed_inputs(n, &first);
+  DType type = promote(c, n, first, end);
+  bool quotient = n->op == OP_div || makes_float(n->op);
   return quotient && !dtype_is_float(type) ? AMPC_F32 : type;
 }

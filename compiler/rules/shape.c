@@ -177,7 +177,7 @@ bool shape_test(Compile *c, Node *n)
 
 bool shape_broadcast(Compile *c, Node *n)
 {
-  n->dtype = rule_common_type(c, n);
+  n->dtype = op_common_type(c, n);
   bool picks = n->op == OP_maximum || n->op == OP_minimum;
   if (n->dtype == AMPC_BOOL && !picks) {
     diag_error(c, E406, n->span, "%s needs numbers, got %s and %s", op_info[n->op].name,
@@ -196,7 +196,7 @@ bool shape_compare(Compile *c, Node *n)
 
 bool shape_bitwise(Compile *c, Node *n)
 {
-  n->dtype = rule_common_type(c, n);
+  n->dtype = op_common_type(c, n);
   if (dtype_is_float(n->dtype)) {
     diag_error(c, E406, n->span, "`%s` needs bool[..] or int[..], got %s and %s",
                n->op == OP_logical_and ? "&" : "|", ir_type_text(c, ir_in(c, n, 0)),
@@ -210,7 +210,7 @@ bool shape_bitwise(Compile *c, Node *n)
 bool shape_where(Compile *c, Node *n)
 {
   if (!need_bool(c, n, 0, "the condition of where")) return false;
-  n->dtype = rule_common_type(c, n);
+  n->dtype = op_common_type(c, n);
   return rule_broadcast(c, n, 0, n->n_in);
 }
 

@@ -113,7 +113,7 @@ bool shape_cat(Compile *c, Node *n)
   }
   rule_copy_dims(n, first);
   n->dim[axis] = size;
-  n->dtype = rule_common_type(c, n);
+  n->dtype = op_common_type(c, n);
   return true;
 }
 

@@ -59,7 +59,7 @@ bool shape_matmul(Compile *c, Node *n)
   if (rank < 0) return false;
   if (a->rank > 1) dim[rank++] = a->dim[a->rank - 2];
   if (b->rank > 1) dim[rank++] = b->dim[b->rank - 1];
-  n->dtype = rule_common_type(c, n);
+  n->dtype = op_common_type(c, n);
   return rule_set_dims(c, n, (uint32_t)rank, dim);
 }
 
@@ -77,7 +77,7 @@ bool shape_gemm(Compile *c, Node *n)
   int64_t dim[3] = {a->dim[0], 0, 0};
   dim[r - 2] = a->dim[ta ? r - 1 : r - 2];
   dim[r - 1] = b->dim[tb ? r - 2 : r - 1];
-  n->dtype = rule_common_type(c, n);
+  n->dtype = op_common_type(c, n);
   return rule_set_dims(c, n, r, dim);
 }
 
@@ -100,6 +100,6 @@ bool shape_linear(Compile *c, Node *n)
   }
   rule_copy_dims(n, x);
   n->dim[x->rank - 1] = w->dim[0];
-  n->dtype = rule_common_type(c, n);
+  n->dtype = op_common_type(c, n);
   return true;
 }

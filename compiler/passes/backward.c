@@ -1,0 +1,123 @@
+/* Reverse differentiation: walks the nodes from y to the first and lets the rule of each add the
+ * gradients of its inputs. Rules may return them broadcast or in another float type; here they are
+ * summed to the input's shape and cast to its type, so that every gradient is like its value. */
+#include "passes/backward.h"
+#include "ops.h"
+#include <assert.h>
+
+void backward_init(Backward *b, Compile *c, uint32_t n)
+{
+  *b = (Backward){.c = c, .n = n};
+  b->wanted = arena_array(c->arena, bool, n);
+  b->active = arena_array(c->arena, bool, n);
+  b->dx = arena_array(c->arena, Value, n);
+  b->parts = arena_array(c->arena, uint16_t, n);
+}
+
+bool backward_stops(const Graph *g, const Node *n)
+{
+  return op_info[n->op].gradient == grad_none || g->regions.at[n->region].no_grad ||
+         !dtype_is_float(n->dtype);
+}
+
+bool backward_find(Backward *b, Value y)
+{
+  const Graph *g = b->c->graph;
+  bool *leads = arena_array(b->c->arena, bool, b->n), any = false;
+  for (uint32_t id = 1; id <= y.id; id++) {
+    const Node *n = &g->nodes.at[id];
+    leads[id] = b->wanted[id];
+    for (uint32_t i = 0; i < n->n_in && !backward_stops(g, n); i++)
+      leads[id] = leads[id] || leads[n->in[i].id];
+  }
+  b->active[y.id] = leads[y.id];
+  for (uint32_t id = y.id; id > 0; id--) {
+    const Node *n = &g->nodes.at[id];
+    if (!b->active[id]) continue;
+    any = any || b->wanted[id];
+    for (uint32_t i = 0; i < n->n_in && !backward_stops(g, n); i++)
+      b->active[n->in[i].id] = b->active[n->in[i].id] || leads[n->in[i].id];
+  }
+  return any;
+}
+
+/* PyTorch rounds the gradient of a 16-bit weight to 16 bits and casts it to f32 then. The product
+ * has summed in f32 already: kept so, it cannot overflow and the cast is gone. Only where nothing
+ * else sees it: v is the cast of a parameter, its gradient one product made for it alone. */
+static bool keep_f32_sum(Backward *b, Value v, Value dy)
+{
+  const Graph *g = b->c->graph;
+  const Node *cast = ir_node(g, v), *product = ir_node(g, dy);
+  if (b->c->options.strict_rounding || cast->op != OP_cast || product->op != OP_gemm) return false;
+  const Node *from = ir_node(g, cast->in[0]);
+  if (from->op != OP_param || from->dtype != AMPC_F32 || b->parts[v.id] != 1) return false;
+  const Node *forward = ir_node(g, product->origin);
+  for (uint32_t i = 0; i < forward->n_in; i++) {
+    if (forward->in[i].id == v.id) return true;
+  }
+  return false;
+}
+
+static Cursor cursor_for(const Graph *g, Value forward)
+{
+  Cursor at = ir_cursor_of(g, forward);
+  at.origin = forward;
+  at.why = WHY_forward;
+  return at;
+}
+
+static void add_gradient(Backward *b, const Cursor *at, Value x, Value dx)
+{
+  Node like = *ir_node(b->c->graph, x);
+  if (!ir_same_dims(ir_node(b->c->graph, dx), &like)) dx = ir_sum_to(b->c, at, dx, &like);
+  dx = ir_cast(b->c, at, dx, like.dtype);
+  Value *sum = &b->dx[x.id];
+  *sum = sum->id ? ir_binary(b->c, at, OP_add, *sum, dx) : dx;
+  b->parts[x.id]++;
+}
+
+static void step_back(Backward *b, Value v)
+{
+  Compile *c = b->c;
+  Node n = *ir_node(c->graph, v);
+  Value dy = b->dx[v.id];
+  Value *dx = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
+  assert(ir_same_dims(ir_node(c->graph, dy), &n) && ir_node(c->graph, dy)->dtype == n.dtype);
+  if (keep_f32_sum(b, v, dy)) ir_node(c->graph, dy)->dtype = AMPC_F32;
+  op_info[n.op].gradient(c, v, dy, dx);
+  Cursor at = cursor_for(c->graph, v);
+  for (uint32_t i = 0; i < n.n_in; i++) {
+    if (dx[i].id && b->active[n.in[i].id]) add_gradient(b, &at, n.in[i], dx[i]);
+  }
+}
+
+void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data)
+{
+  b->dx[y.id] = dy;
+  b->parts[y.id] = 1;
+  for (uint32_t id = y.id; id > 0; id--) {
+    Value v = {id};
+    if (!b->active[id] || !b->dx[id].id) continue;
+    if (b->wanted[id]) done(data, v, b->dx[id]);
+    if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
+  }
+}
+
+/* ---- for tests and other users -----------------------------------------------------------------
+ */
+
+static void no_more(void *data, Value v, Value gradient)
+{
+  (void)data, (void)v, (void)gradient; /* gradient_of reads dx when all are done */
+}
+
+void gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs, uint32_t n_xs,
+                 Value *out_dx)
+{
+  Backward b;
+  backward_init(&b, c, c->graph->nodes.n);
+  for (uint32_t i = 0; i < n_xs; i++) b.wanted[xs[i].id] = true;
+  dy = ir_cast(c, at, dy, ir_node(c->graph, y)->dtype);
+  if (backward_find(&b, y)) backward_run(&b, y, dy, no_more, NULL);
+  for (uint32_t i = 0; i < n_xs; i++) out_dx[i] = b.dx[xs[i].id];
+}

@@ -1,0 +1,233 @@
+/* Pass gradient. Needs types; puts in the place of every `minimize` the backward nodes, the
+ * accumulation of gradients and the optimizer's update. Backward runs in the types of forward, and
+ * every node of it names the forward node it came from. A block that trains ends with the update of
+ * the loss scaler, which also counts bodies. */
+#include "ops.h"
+#include "passes/backward.h"
+
+enum { MAX_TOGETHER = 8 }; /* minimize nodes of one loss that are expanded as one */
+
+typedef struct Gradient {
+  Compile *c;
+  Rewrite r;
+  uint32_t *updated; /* by block and optimizer: id after which its parameters are new; 0: never */
+  uint32_t *last;    /* by block: its last node in the old array */
+  bool *trains;      /* by block: has a minimize */
+} Gradient;
+
+typedef struct Minimize {  /* one or more minimize nodes of the same loss */
+  Node node[MAX_TOGETHER]; /* inputs are of the new array */
+  uint32_t n;
+  Value loss;
+} Minimize;
+
+static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
+{
+  return &p->updated[block * p->c->graph->optimizers.n + (uint64_t)optimizer];
+}
+
+static Cursor cursor_at(const Node *n, WhyKind why)
+{
+  return (Cursor){.block = n->block, .region = n->region, .span = n->span, .why = (uint8_t)why};
+}
+
+/* ---- what is differentiated
+ * ---------------------------------------------------------------------- */
+
+static bool trained_by(const Graph *g, const Node *n, const Minimize *m)
+{
+  if (n->op != OP_param || n->block != m->node[0].block) return false;
+  const Parameter *param = &g->params.at[n->attr[0].i];
+  if (param->buffer || param->frozen) return false;
+  for (uint32_t i = 0; i < m->n; i++) {
+    if (param->optimizer == m->node[i].attr[0].i) return true;
+  }
+  return false;
+}
+
+/* The first node on the way from y that keeps gradients from a wanted node. */
+static const Node *find_cut(const Backward *b, Value y)
+{
+  const Graph *g = b->c->graph;
+  bool *depends = arena_array(b->c->arena, bool, b->n);
+  bool *reached = arena_array(b->c->arena, bool, b->n);
+  for (uint32_t id = 1; id <= y.id; id++) {
+    const Node *n = &g->nodes.at[id];
+    depends[id] = b->wanted[id];
+    for (uint32_t i = 0; i < n->n_in; i++) depends[id] = depends[id] || depends[n->in[i].id];
+  }
+  reached[y.id] = true;
+  for (uint32_t id = y.id; id > 0; id--) {
+    const Node *n = &g->nodes.at[id];
+    if (!reached[id] || !depends[id]) continue;
+    if (backward_stops(g, n) && !b->wanted[id]) return n;
+    for (uint32_t i = 0; i < n->n_in; i++) reached[n->in[i].id] = true;
+  }
+  return NULL;
+}
+
+static void report_independent(const Backward *b, const Node *minimize, Value loss)
+{
+  Compile *c = b->c;
+  const Optimizer *o = &c->graph->optimizers.at[minimize->attr[0].i];
+  const Node *cut = find_cut(b, loss);
+  diag_error(c, E601, minimize->span, "the loss does not depend on any parameter of `%s`", o->name);
+  if (!cut) return;
+  bool region = c->graph->regions.at[cut->region].no_grad;
+  diag_note(c, cut->span, "%s, which is not differentiated%s, cuts the path", op_info[cut->op].name,
+            region ? " here" : "");
+}
+
+/* The parameter itself or what shares its bytes: its working copy, a view. */
+static const Node *as_parameter(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  bool same_bytes = n->op == OP_cast || n->op == OP_reshape || n->op == OP_detach;
+  if (same_bytes) return as_parameter(g, n->in[0]);
+  return n->op == OP_param ? n : NULL;
+}
+
+/* Backward reads weights again: they must not have been updated since forward read them. */
+static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
+{
+  const Graph *g = p->c->graph;
+  for (uint32_t id = 1; id < b->n; id++) {
+    for (uint32_t i = 0; b->active[id] && i < g->nodes.at[id].n_in; i++) {
+      const Node *n = as_parameter(g, g->nodes.at[id].in[i]);
+      const Parameter *param = n ? &g->params.at[n->attr[0].i] : NULL;
+      if (!param || param->optimizer < 0) continue;
+      uint32_t at = *updated_at(p, n->block, param->optimizer);
+      if ((uint32_t)(n - g->nodes.at) >= at) continue;
+      diag_error(p->c, E602, m->node[0].span,
+                 "this loss uses values of `%s` from before `minimize ... with %s`, line %u",
+                 param->model, g->optimizers.at[param->optimizer].name,
+                 diag_place(p->c, g->nodes.at[at].span).line);
+      diag_help(p->c, "call `%s(...)` again after it", param->model);
+      return false;
+    }
+  }
+  return true;
+}
+
+/* ---- gradients
+ * ------------------------------------------------------------------------------------ */
+
+static void accumulate(void *data, Value v, Value gradient)
+{
+  Compile *c = data;
+  Node n = *ir_node(c->graph, v);
+  Cursor at = cursor_at(&n, WHY_state);
+  at.origin = v;
+  gradient = ir_cast(c, &at, gradient, AMPC_F32);
+  ir_append(c, &at, OP_grad_accumulate, &gradient, 1, n.attr);
+}
+
+/* The gradient of the scaled loss with respect to the loss. It is a tensor, not a number: all that
+ * is multiplied with it has its type. */
+static Value seed(Gradient *p, const Minimize *m)
+{
+  Compile *c = p->c;
+  Cursor at = cursor_at(&m->node[0], WHY_state);
+  at.origin = m->loss;
+  Value one =
+      c->graph->scaler.on ? ir_append(c, &at, OP_loss_scale, NULL, 0, NULL) : ir_number(c, &at, 1);
+  ir_node(c->graph, one)->weak = false;
+  at.why = WHY_forward;
+  return ir_cast(c, &at, one, ir_node(c->graph, m->loss)->dtype);
+}
+
+static bool append_backward(Gradient *p, const Minimize *m)
+{
+  Backward b;
+  Graph *g = p->c->graph;
+  backward_init(&b, p->c, g->nodes.n);
+  for (uint32_t id = 1; id < b.n; id++) b.wanted[id] = trained_by(g, &g->nodes.at[id], m);
+  if (!backward_find(&b, m->loss)) {
+    report_independent(&b, &m->node[0], m->loss);
+    return false;
+  }
+  if (!check_fresh(p, &b, m)) return false;
+  backward_run(&b, m->loss, seed(p, m), accumulate, p->c);
+  return true;
+}
+
+/* ---- the update
+ * ------------------------------------------------------------------------------------ */
+
+static void append_update(Gradient *p, const Node *minimize)
+{
+  Compile *c = p->c;
+  int64_t index = minimize->attr[0].i;
+  const Optimizer *o = &c->graph->optimizers.at[index];
+  Cursor at = cursor_at(minimize, WHY_state);
+  uint32_t n_settings = o->kind == OPT_sgd ? SGD_count : ADAM_count;
+  Value clip = o->clip ? minimize->in[1 + n_settings] : (Value){0};
+  Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, minimize->attr);
+  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, clip}, 2, minimize->attr);
+  OpKind op = o->kind == OPT_sgd ? OP_sgd_update : OP_adam_update;
+  Value update = ir_append(c, &at, op, minimize->in + 1, n_settings, minimize->attr);
+  *updated_at(p, minimize->block, index) = update.id;
+}
+
+/* ---- the pass
+ * --------------------------------------------------------------------------------------- */
+
+static bool same_loss(const Node *a, const Node *b)
+{
+  return b->op == OP_minimize && a->block == b->block && a->in[0].id == b->in[0].id;
+}
+
+/* `minimize L with a, b`: all gradients come first, then the updates. Takes the minimize at *id and
+ * those of the same loss after it; nodes between them (settings) are copied. */
+static void collect(Gradient *p, uint32_t *id, Minimize *m)
+{
+  const Node *first = &p->r.old[*id];
+  m->node[m->n++] = ir_rewrite_mapped(&p->r, *id);
+  m->loss = m->node[0].in[0];
+  for (uint32_t next = *id + 1; next < p->r.n_old && m->n < MAX_TOGETHER; next++) {
+    const Node *n = &p->r.old[next];
+    bool together = same_loss(first, n);
+    bool harmless = n->op == OP_metric || !op_has_effect(n->op);
+    if (!together && (!harmless || n->op == OP_param || n->block != first->block)) return;
+    if (!together) continue;
+    for (uint32_t k = *id + 1; k < next; k++) ir_rewrite_copy(&p->r, k);
+    m->node[m->n++] = ir_rewrite_mapped(&p->r, next);
+    *id = next;
+  }
+}
+
+static void expand_minimize(Gradient *p, uint32_t *id)
+{
+  Minimize m = {.n = 0};
+  collect(p, id, &m);
+  p->trains[m.node[0].block] = true;
+  if (!append_backward(p, &m)) return;
+  for (uint32_t i = 0; i < m.n; i++) append_update(p, &m.node[i]);
+}
+
+static void end_block(Gradient *p, const Node *last)
+{
+  if (!p->trains[last->block]) return;
+  Cursor at = cursor_at(last, WHY_state);
+  ir_append(p->c, &at, OP_scaler_update, NULL, 0, NULL);
+}
+
+bool pass_gradient(Compile *c)
+{
+  Gradient p = {.c = c};
+  uint32_t blocks = c->graph->blocks.n + 1;
+  p.updated = arena_array(c->arena, uint32_t, blocks * (c->graph->optimizers.n + 1));
+  p.last = arena_array(c->arena, uint32_t, blocks);
+  p.trains = arena_array(c->arena, bool, blocks);
+  ir_rewrite_begin(&p.r, c);
+  for (uint32_t id = 1; id < p.r.n_old; id++) p.last[p.r.old[id].block] = id;
+  for (uint32_t id = 1; id < p.r.n_old; id++) {
+    if (p.r.old[id].op == OP_minimize)
+      expand_minimize(&p, &id);
+    else
+      ir_rewrite_copy(&p.r, id);
+    const Node *n = &p.r.old[id];
+    if (p.last[n->block] == id) end_block(&p, n);
+  }
+  return diag_error_count(c) == 0;
+}
