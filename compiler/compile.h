@@ -43,5 +43,6 @@ struct Compile {
   VEC(Import *) imports; /* compile_import */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* from pass lower on */
+  void *blame;           /* emit/printer.c: the lines of the last text and who wrote them */
   ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
 };

@@ -1,0 +1,395 @@
+/* The host half of an emitted program: tables, one step function a block and batch size, main().
+ *
+ * The text is C and C++ alike: tables are initialised in order, with a comment to a line. */
+#include "command.h"
+#include "emit.h"
+#include "kernel.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const spaces[AMPC_SPACE_COUNT] = {
+    [AMPC_NONE] = "",           [AMPC_STATE] = "state",     [AMPC_MASTER] = "master",
+    [AMPC_COPY16] = "copy16",   [AMPC_COPYBF] = "copybf",   [AMPC_GRAD] = "grad",
+    [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_BUFFER] = "buffer",
+    [AMPC_INPUT] = "input",     [AMPC_WORK] = "work"};
+static const char *const space_enums[AMPC_SPACE_COUNT] = {
+    "AMPC_NONE",    "AMPC_STATE",   "AMPC_MASTER", "AMPC_COPY16", "AMPC_COPYBF", "AMPC_GRAD",
+    "AMPC_MOMENT1", "AMPC_MOMENT2", "AMPC_BUFFER", "AMPC_INPUT",  "AMPC_WORK"};
+static const char *const dtypes[AMPC_DTYPE_COUNT] = {
+    [AMPC_F32] = "AMPC_F32",  [AMPC_F16] = "AMPC_F16", [AMPC_BF16] = "AMPC_BF16",
+    [AMPC_I32] = "AMPC_I32",  [AMPC_I64] = "AMPC_I64", [AMPC_U8] = "AMPC_U8",
+    [AMPC_BOOL] = "AMPC_BOOL"};
+
+/* ---- values as C
+ * --------------------------------------------------------------------------------- */
+
+static const char *quoted(Printer *p, const char *s)
+{
+  if (!s) return "0";
+  Text t;
+  text_init(&t, p->c->arena);
+  text_puts(&t, "\"");
+  for (; *s; s++) {
+    unsigned char ch = (unsigned char)*s;
+    if (ch == '"' || ch == '\\')
+      text_printf(&t, "\\%c", ch);
+    else if (ch < 0x20 || ch == 0x7f)
+      text_printf(&t, "\\%03o", ch);
+    else
+      text_add(&t, s, 1);
+  }
+  text_puts(&t, "\"");
+  return t.at;
+}
+
+static const char *number(Printer *p, double v)
+{
+  if (isinf(v)) return v > 0 ? "(1.0 / 0.0)" : "(-1.0 / 0.0)";
+  for (int digits = 6; digits < 17; digits++) { /* the shortest form that reads back the same */
+    const char *s = arena_printf(p->c->arena, "%.*g", digits, v);
+    if (strtod(s, NULL) == v) return s;
+  }
+  return arena_printf(p->c->arena, "%.17g", v);
+}
+
+static const char *truth(bool b)
+{
+  return b ? "true" : "false";
+}
+
+static const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  text_puts(&t, "{");
+  for (uint32_t i = 0; i < rank; i++) text_printf(&t, "%s%lld", i ? ", " : "", (long long)dim[i]);
+  text_puts(&t, rank ? "}" : "0}");
+  return t.at;
+}
+
+static const char *address(Printer *p, ampc_ref r)
+{
+  if (r.space == AMPC_NONE) return "0";
+  if (r.offset == 0) return spaces[r.space];
+  return arena_printf(p->c->arena, "%s + %lld", spaces[r.space], (long long)r.offset);
+}
+
+/* ---- tables
+ * --------------------------------------------------------------------------------------- */
+
+static void put_params(Printer *p, const ampc_program *g)
+{
+  static const char *const kinds[] = {"AMPC_INIT_CONSTANT", "AMPC_INIT_UNIFORM",
+                                      "AMPC_INIT_NORMAL"};
+  if (!g->n_params) return;
+  EMIT(p, "/* name, buffer, optimizer, type, rank, shape, elements, offset, initial value */\n");
+  EMIT(p, "static const ampc_param params[] = {\n");
+  for (uint32_t i = 0; i < g->n_params; i++) {
+    const ampc_param *q = &g->params[i];
+    EMIT(p, "  {%s, %s, %d, %s, %u, %s, %lld, %lld, {%s, %s, %s}},\n", quoted(p, q->path),
+         truth(q->buffer), q->optimizer, dtypes[q->dtype], q->rank, dims(p, q->dim, q->rank),
+         (long long)q->elements, (long long)q->offset, kinds[q->init.kind], number(p, q->init.a),
+         number(p, q->init.b));
+  }
+  EMIT(p, "};\n");
+}
+
+static void put_optimizers(Printer *p, const ampc_program *g)
+{
+  if (!g->n_optimizers) return;
+  EMIT(p, "/* name, kind, first element, elements, moment 1, moment 2 */\n");
+  EMIT(p, "static const ampc_optimizer_desc optimizers[] = {\n");
+  for (uint32_t i = 0; i < g->n_optimizers; i++) {
+    const ampc_optimizer_desc *o = &g->optimizers[i];
+    EMIT(p, "  {%s, %s, %lld, %lld, %s, %s},\n", quoted(p, o->name), quoted(p, o->kind),
+         (long long)o->first, (long long)o->count, truth(o->uses_moment1), truth(o->uses_moment2));
+  }
+  EMIT(p, "};\n");
+}
+
+static void put_settings(Printer *p, const ampc_program *g)
+{
+  if (g->n_settings) {
+    EMIT(p, "/* numbers that stay data: --set changes them */\n");
+    EMIT(p, "static const ampc_setting settings[] = {\n");
+    for (uint32_t i = 0; i < g->n_settings; i++)
+      EMIT(p, "  {%s, %s},\n", quoted(p, g->settings[i].name), number(p, g->settings[i].value));
+    EMIT(p, "};\n");
+  }
+  if (!g->n_metrics) return;
+  EMIT(p, "static const ampc_metric_desc metrics[] = {\n");
+  for (uint32_t i = 0; i < g->n_metrics; i++)
+    EMIT(p, "  {%s, %s},\n", quoted(p, g->metrics[i].name), truth(g->metrics[i].is_loss));
+  EMIT(p, "};\n");
+}
+
+static void put_sources(Printer *p, const ampc_program *g)
+{
+  static const char *const kinds[] = {"AMPC_SOURCE_IDX", "AMPC_SOURCE_SYNTHETIC",
+                                      "AMPC_SOURCE_ARGUMENT"};
+  if (!g->n_sources) return;
+  EMIT(p, "/* kind, path, type, rank and shape of a sample, samples, part, limit and its reason,\n"
+          "   offset in a batch, low, high, stream */\n");
+  EMIT(p, "static const ampc_source sources[] = {\n");
+  for (uint32_t i = 0; i < g->n_sources; i++) {
+    const ampc_source *s = &g->sources[i];
+    EMIT(p, "  {%s, %s, %s, %u, %s, %lld, %s, %s, %lld, %s, %lld, %s, %s, %lluull},\n",
+         kinds[s->kind], quoted(p, s->path), dtypes[s->dtype], s->rank, dims(p, s->dim, s->rank),
+         (long long)s->samples, number(p, s->part_begin), number(p, s->part_end),
+         (long long)s->limit, quoted(p, s->limit_why), (long long)s->offset, number(p, s->low),
+         number(p, s->high), (unsigned long long)s->stream);
+  }
+  EMIT(p, "};\n");
+}
+
+static void put_outputs(Printer *p, const ampc_program *g)
+{
+  if (!g->n_outputs) return;
+  EMIT(p, "static const ampc_output_desc outputs[] = {\n");
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    const ampc_output_desc *o = &g->outputs[i];
+    EMIT(p, "  {%s, %u, %s, %u, %s, {%s, %lld}},\n", quoted(p, o->name), o->block, dtypes[o->dtype],
+         o->rank, dims(p, o->dim, o->rank), space_enums[o->place.space],
+         (long long)o->place.offset);
+  }
+  EMIT(p, "};\n");
+}
+
+static void put_kernels(Printer *p, const ampc_program *g)
+{
+  bool cpu = is_cpu_target(p->c);
+  EMIT(p, "enum {\n");
+  for (uint32_t i = 0; i < g->n_kernels; i++) EMIT(p, "  K_%s,\n", g->kernels[i].name);
+  EMIT(p, "  K_COUNT\n};\n");
+  EMIT(p, "static const ampc_kernel kernels[] = {\n");
+  for (uint32_t i = 0; i < g->n_kernels; i++) {
+    const ampc_kernel *k = &g->kernels[i];
+    EMIT(p, "  {\"%s\", %u, %u, (void (*)(void))%s%s},\n", k->name, k->n_args, k->shared, k->name,
+         cpu ? "_thunk" : "");
+  }
+  EMIT(p, "  {0, 0, 0, 0}};\n");
+}
+
+/* ---- steps
+ * ------------------------------------------------------------------------------------------ */
+
+static void put_products(Printer *p, const ampc_step *s)
+{
+  for (uint32_t i = 0; i < s->n_commands; i++) {
+    if (s->commands[i].kind != AMPC_GEMM) continue;
+    const ampc_gemm *d = &s->commands[i].as.gemm.desc;
+    EMIT(p,
+         "static const ampc_gemm %s = {%lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, "
+         "%lld,\n",
+         s->commands[i].label, (long long)d->m, (long long)d->n, (long long)d->k,
+         (long long)d->batch, (long long)d->lda, (long long)d->ldb, (long long)d->ldc,
+         (long long)d->stride_a, (long long)d->stride_b, (long long)d->stride_c);
+    EMIT(p, "    %s, %s, %s, %s, %s, %s, %s, %s, %s, %lld};\n", truth(d->trans_a),
+         truth(d->trans_b), truth(d->accumulate), truth(d->tf32), truth(d->has_bias),
+         dtypes[d->a_type], dtypes[d->b_type], dtypes[d->c_type], dtypes[d->bias_type],
+         (long long)d->workspace);
+  }
+}
+
+static void put_launch(Printer *p, const ampc_command *command)
+{
+  const ampc_launch *l = &command->as.launch;
+  EMIT(p, "AMPC_LAUNCH(rt, K_%s, %u, %u", command->label, l->grid, l->block);
+  for (uint32_t i = 0; i < l->n_args; i++) EMIT(p, ", %s", address(p, l->args[i]));
+  EMIT(p, ");\n");
+}
+
+static void put_command(Printer *p, const ampc_command *command)
+{
+  switch (command->kind) {
+  case AMPC_LAUNCH_KERNEL:
+    put_launch(p, command);
+    break;
+  case AMPC_GEMM:
+    EMIT(p, "ampc_do_gemm(rt, &%s, %s, %s, %s, %s, %s);\n", command->label,
+         address(p, command->as.gemm.a), address(p, command->as.gemm.b),
+         address(p, command->as.gemm.bias), address(p, command->as.gemm.c),
+         address(p, command->as.gemm.workspace));
+    break;
+  case AMPC_COPY:
+    EMIT(p, "ampc_do_copy(rt, %s, %s, %lld);\n", address(p, command->as.copy.to),
+         address(p, command->as.copy.from), (long long)command->as.copy.bytes);
+    break;
+  case AMPC_FILL:
+    EMIT(p, "ampc_do_fill(rt, %s, %u, %lld);\n", address(p, command->as.fill.to),
+         command->as.fill.value, (long long)command->as.fill.bytes);
+  }
+}
+
+static void mark(bool *used, ampc_ref r)
+{
+  used[r.space] = true;
+}
+
+static void find_spaces(const ampc_step *s, bool *used)
+{
+  for (uint32_t i = 0; i < s->n_commands; i++) {
+    const ampc_command *command = &s->commands[i];
+    switch (command->kind) {
+    case AMPC_LAUNCH_KERNEL:
+      for (uint32_t k = 0; k < command->as.launch.n_args; k++)
+        mark(used, command->as.launch.args[k]);
+      break;
+    case AMPC_GEMM:
+      mark(used, command->as.gemm.a);
+      mark(used, command->as.gemm.b);
+      mark(used, command->as.gemm.bias);
+      mark(used, command->as.gemm.c);
+      mark(used, command->as.gemm.workspace);
+      break;
+    case AMPC_COPY:
+      mark(used, command->as.copy.to);
+      mark(used, command->as.copy.from);
+      break;
+    case AMPC_FILL:
+      mark(used, command->as.fill.to);
+    }
+  }
+}
+
+/* The job's line above the commands that it became. */
+static void put_origin(Printer *p, uint32_t line)
+{
+  const Compile *c = p->c;
+  if (!line || !c->sources.n) return;
+  const Source *job = NULL;
+  for (uint32_t i = 0; i < c->sources.n && !job; i++) {
+    if (!c->sources.at[i].builtin) job = &c->sources.at[i];
+  }
+  if (!job) return;
+  const char *text = job->text;
+  for (uint32_t i = 1; i < line && text; i++)
+    text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
+  if (!text) return;
+  text += strspn(text, " \t");
+  size_t n = strcspn(text, "\n");
+  while (n && (text[n - 1] == ' ' || text[n - 1] == '\\'))
+    n--; /* a final \ would join the next line */
+  EMIT(p, "\n// %s:%u: %.*s\n", p->c->program->source, line, (int)(n > 80 ? 80 : n), text);
+}
+
+static const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
+{
+  return arena_printf(p->c->arena, "step_%s_%lld", b->name, (long long)s->batch);
+}
+
+static void put_step(Printer *p, const ampc_block *b, const ampc_step *s)
+{
+  bool used[AMPC_SPACE_COUNT] = {false};
+  find_spaces(s, used);
+  EMIT(p, "\n/* block %s, batch %lld: %u commands */\n", b->name, (long long)s->batch,
+       s->n_commands);
+  put_products(p, s);
+  EMIT(p, "static void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
+  p->indent++;
+  for (int i = AMPC_STATE; i < AMPC_SPACE_COUNT; i++) {
+    if (used[i]) EMIT(p, "char *const %s = ampc_spaces(rt)[%s];\n", spaces[i], space_enums[i]);
+  }
+  uint32_t line = 0;
+  for (uint32_t i = 0; i < s->n_commands; i++) {
+    if (s->commands[i].line != line) put_origin(p, s->commands[i].line);
+    line = s->commands[i].line;
+    put_command(p, &s->commands[i]);
+  }
+  p->indent--;
+  EMIT(p, "}\n");
+}
+
+static void put_blocks(Printer *p, const ampc_program *g)
+{
+  static const char *const kinds[] = {"AMPC_TRAIN", "AMPC_EVAL", "AMPC_INFER"};
+  if (!g->n_blocks) return;
+  EMIT(p, "\n/* kind, name, line, batch, epochs, steps, every, log, save_every, shuffle, "
+          "drop_last, save,\n"
+          "   sources, metrics, variants {batch, commands, count, function} */\n");
+  EMIT(p, "static const ampc_block blocks[] = {\n");
+  for (uint32_t i = 0; i < g->n_blocks; i++) {
+    const ampc_block *b = &g->blocks[i];
+    EMIT(p, "  {%s, %s, %u, %lld, %lld, %lld, %lld, %lld, %lld, %s, %s, %s, %u, %u, %u, %u, %u,\n",
+         kinds[b->kind], quoted(p, b->name), b->line, (long long)b->batch, (long long)b->epochs,
+         (long long)b->max_steps, (long long)b->every, (long long)b->log, (long long)b->save_every,
+         truth(b->shuffle), truth(b->drop_last), quoted(p, b->save), b->first_source, b->n_sources,
+         b->first_metric, b->n_metrics, b->n_variants);
+    EMIT(p, "   {");
+    for (uint32_t v = 0; v < b->n_variants; v++)
+      EMIT(p, "%s{%lld, 0, 0, %s}", v ? ", " : "", (long long)b->variant[v].batch,
+           step_name(p, b, &b->variant[v]));
+    EMIT(p, "}},\n");
+  }
+  EMIT(p, "};\n");
+}
+
+/* ---- the program
+ * --------------------------------------------------------------------------------------- */
+
+static const char *table(const char *name, uint32_t n)
+{
+  return n ? name : "0";
+}
+
+static void put_program(Printer *p, const ampc_program *g)
+{
+  const ampc_scaler_desc *s = &g->scaler;
+  EMIT(p, "\nstatic const ampc_program program = {\n");
+  p->indent++;
+  EMIT(p, "%s, %s, %s, %s, /* name, source, target, precision */\n", quoted(p, g->name),
+       quoted(p, g->source), quoted(p, g->target), quoted(p, g->precision));
+  EMIT(p, "%s, /* config */\n", quoted(p, g->config));
+  EMIT(p, "0x%016llxull, %lluull, %s, /* model hash, seed, real64 */\n",
+       (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64));
+  EMIT(p, "{%s, %s, %s, %s, %s, %s, %s, %lld}, /* scaler */\n", truth(s->on), truth(s->dynamic),
+       number(p, s->init), number(p, s->growth), number(p, s->backoff), number(p, s->min),
+       number(p, s->max), (long long)s->interval);
+  EMIT(p, "{");
+  for (int i = 0; i < AMPC_SPACE_COUNT; i++)
+    EMIT(p, "%s%lld", i ? ", " : "", (long long)g->space_bytes[i]);
+  EMIT(p, "}, /* bytes of each space */\n");
+  EMIT(p, "%s, %s, %s, %s, %s,\n", table("params", g->n_params),
+       table("optimizers", g->n_optimizers), table("settings", g->n_settings),
+       table("sources", g->n_sources), table("metrics", g->n_metrics));
+  EMIT(p, "%s, %s, %s,\n", table("outputs", g->n_outputs), table("blocks", g->n_blocks), "kernels");
+  EMIT(p, "%u, %u, %u, %u, %u, %u, %u, %u};\n", g->n_params, g->n_optimizers, g->n_settings,
+       g->n_sources, g->n_metrics, g->n_outputs, g->n_blocks, g->n_kernels);
+  p->indent--;
+}
+
+static void put_head(Printer *p, const ampc_program *g)
+{
+  EMIT(p, "// %s: %s of %s, precision %s, target %s. Written by ampc; edit as you like.\n", g->name,
+       g->n_blocks ? "the steps" : "nothing to run", g->source, g->precision, g->target);
+  EMIT(p,
+       "// Kernels first, then tables, step functions, main(). Build line: ampc --build-line.\n");
+  EMIT(p, "#include \"ampc_rt.h\"\n\n");
+}
+
+void emit_program(Compile *c, Text *out, bool with_main)
+{
+  const ampc_program *g = c->program;
+  Printer p;
+  printer_begin(&p, c, out);
+  put_head(&p, g);
+  emit_kernel_texts(&p, false);
+  EMIT(&p, "\n/* ---- tables ---- */\n\n");
+  put_params(&p, g);
+  put_optimizers(&p, g);
+  put_settings(&p, g);
+  put_sources(&p, g);
+  put_outputs(&p, g);
+  put_kernels(&p, g);
+  EMIT(&p, "\n/* ---- steps: what runs, in order ---- */\n");
+  for (uint32_t b = 0; b < g->n_blocks; b++) {
+    for (uint32_t v = 0; v < g->blocks[b].n_variants; v++)
+      put_step(&p, &g->blocks[b], &g->blocks[b].variant[v]);
+  }
+  put_blocks(&p, g);
+  put_program(&p, g);
+  if (!with_main) return;
+  EMIT(&p, "\nint main(int argc, char **argv)\n{\n");
+  EMIT(&p, "  return ampc_main(argc, argv, &program, &ampc_data);\n}\n");
+}
