@@ -8,7 +8,7 @@ cmake --preset fuzz -G Ninja --log-level=WARNING >/dev/null
 cmake --build build-fuzz --target fuzz_frontend
 corpus=build-fuzz/corpus
 mkdir -p $corpus build-fuzz/found
-git ls-files -z '*.amp' | while IFS= read -r -d '' file; do
+find compiler models tests -name '*.amp' -print0 | while IFS= read -r -d '' file; do
   { printf 'A' && cat "$file"; } >"$corpus/$(echo "$file" | tr / _)"
 done
 # Messages of the compiler are not wanted (mask 2); findings are printed all the same.
