@@ -1,0 +1,238 @@
+/* Pass simplify. Needs the whole graph, backward included; changes no bit of any result.
+ *
+ * First every node is folded (conversions that undo each other, views of views), brought to one
+ * form (matmul becomes gemm on matrices or equal batches) and shared with an equal node before it.
+ * Then what nothing uses is dropped. Later passes rely on there being no matmul and no detach. */
+#include "ops.h"
+#include "passes/passes.h"
+#include <string.h>
+
+typedef struct Simplify {
+  Compile *c;
+  Rewrite r;
+  uint32_t *table; /* open addressing: ids of nodes in the new array; 0 is free */
+  uint32_t mask;
+  uint32_t updates; /* so far: counters that updates change are equal only between two of them */
+} Simplify;
+
+/* ---- folding
+ * --------------------------------------------------------------------------------------- */
+
+/* Every value of type a is exactly a value of type b. */
+static bool widens(DType a, DType b)
+{
+  if (a == b || a == AMPC_BOOL) return true;
+  if (a == AMPC_F16 || a == AMPC_BF16) return b == AMPC_F32;
+  if (a == AMPC_U8) return b != AMPC_BOOL;
+  return a == AMPC_I32 && b == AMPC_I64;
+}
+
+/* cast(cast(x, wide), d) is cast(x, d): both round once. */
+static Value fold_cast(Compile *c, Node *n)
+{
+  const Node *inner = ir_in(c, n, 0);
+  if (inner->op == OP_cast && widens(ir_in(c, inner, 0)->dtype, inner->dtype))
+    n->in[0] = inner->in[0];
+  return ir_in(c, n, 0)->dtype == n->dtype ? n->in[0] : (Value){0};
+}
+
+static Value fold_view(Compile *c, Node *n)
+{
+  if (n->op == OP_reshape) {
+    while (ir_in(c, n, 0)->op == OP_reshape) n->in[0] = ir_in(c, n, 0)->in[0];
+  }
+  return ir_same_dims(ir_in(c, n, 0), n) ? n->in[0] : (Value){0};
+}
+
+/* An elementwise op stretches its inputs itself, as long as another one has the full shape. */
+static void skip_expands(Compile *c, Node *n)
+{
+  uint32_t first, end = op_mixed_inputs(n, &first);
+  if (op_info[n->op].tmpl != TMPL_map || end < first + 2) return;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    bool covered = false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+      covered = covered || (k != i && ir_same_dims(ir_in(c, n, k), n));
+    if (covered && ir_in(c, n, i)->op == OP_expand) n->in[i] = ir_in(c, n, i)->in[0];
+  }
+}
+
+/* What may stand for n, or 0; n's inputs may be changed to simpler ones. */
+static Value fold(Compile *c, Node *n)
+{
+  switch (n->op) {
+  case OP_cast:
+    return fold_cast(c, n);
+  case OP_reshape:
+  case OP_expand:
+    return fold_view(c, n);
+  case OP_detach:
+    return n->in[0];
+  case OP_cat:
+    return n->n_in == 1 ? n->in[0] : (Value){0};
+  default:
+    skip_expands(c, n);
+    return (Value){0};
+  }
+}
+
+/* ---- matmul to gemm
+ * --------------------------------------------------------------------------------- */
+
+static Value stretch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead)
+{
+  Node x = *ir_node(c->graph, v);
+  int64_t rows = x.rank > 1 ? x.dim[x.rank - 2] : 1, columns = x.dim[x.rank - 1], batch = 1;
+  int64_t full[MAX_RANK + 2];
+  for (uint32_t i = 0; i < n_lead; i++) batch *= full[i] = lead[i];
+  full[n_lead] = rows;
+  full[n_lead + 1] = columns;
+  v = ir_expand(c, at, v, full, n_lead + 2);
+  return ir_reshape(c, at, v, (int64_t[]){batch, rows, columns}, 3);
+}
+
+/* The operands of n as two matrices, or as two equal batches of matrices. */
+static void set_operands(Compile *c, const Cursor *at, Node *n)
+{
+  Node a = *ir_in(c, n, 0), b = *ir_in(c, n, 1);
+  if (b.rank <= 2) { /* all rows of the left operand at once */
+    int64_t k = a.dim[a.rank - 1];
+    n->in[0] = ir_reshape(c, at, n->in[0], (int64_t[]){ir_elements(&a) / k, k}, 2);
+    n->in[1] = ir_reshape(c, at, n->in[1], (int64_t[]){k, b.rank == 1 ? 1 : b.dim[1]}, 2);
+    return;
+  }
+  uint32_t n_lead = (uint32_t)n->rank - (a.rank == 1 ? 1 : 2);
+  n->in[0] = stretch(c, at, n->in[0], n->dim, n_lead);
+  n->in[1] = stretch(c, at, n->in[1], n->dim, n_lead);
+}
+
+static Value matmul_as_gemm(Compile *c, Node *n)
+{
+  Cursor at = {n->block, n->region, n->span, n->origin, n->why};
+  Node product = *n;
+  set_operands(c, &at, &product);
+  Value v = ir_append(c, &at, OP_gemm, product.in, 2, NULL);
+  ir_node(c->graph, v)->name = n->name;
+  return ir_reshape(c, &at, v, n->dim, n->rank);
+}
+
+static void unify_products(Compile *c)
+{
+  Rewrite r;
+  ir_rewrite_begin(&r, c);
+  for (uint32_t id = 1; id < r.n_old; id++) {
+    Node n = ir_rewrite_mapped(&r, id);
+    if (n.op == OP_matmul)
+      r.map[id] = matmul_as_gemm(c, &n);
+    else
+      ir_rewrite_add(&r, id, &n);
+  }
+}
+
+/* ---- equal nodes
+ * -------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+  h = (h ^ v) * 0x9e3779b97f4a7c15u;
+  return h ^ (h >> 29);
+}
+
+static uint64_t hash(const Node *n)
+{
+  uint64_t h = mix(mix((uint64_t)n->op, n->dtype), n->block);
+  for (uint32_t i = 0; i < n->n_in; i++) h = mix(h, n->in[i].id);
+  for (uint32_t i = 0; i < MAX_ATTR; i++) h = mix(h, (uint64_t)n->attr[i].i);
+  return mix(h, n->stream);
+}
+
+/* tf32 is a property of the region: products are equal only under the same rounding. */
+static bool equal(const Compile *c, const Node *a, const Node *b)
+{
+  return a->op == b->op && a->dtype == b->dtype && a->block == b->block && a->weak == b->weak &&
+         a->stream == b->stream && a->n_in == b->n_in && ir_same_dims(a, b) &&
+         ir_is_tf32(c, a) == ir_is_tf32(c, b) && memcmp(a->attr, b->attr, sizeof a->attr) == 0 &&
+         memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0;
+}
+
+/* Updates change what these read, and nothing in the node says when it is read. */
+static bool reads_state(OpKind op)
+{
+  return op == OP_steps_taken || op == OP_step || op == OP_loss_scale;
+}
+
+/* The equal node before n; otherwise 0, and the free slot for n. */
+static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
+{
+  const Graph *g = s->c->graph;
+  uint64_t h = reads_state(n->op) ? mix(hash(n), s->updates) : hash(n);
+  for (uint32_t i = (uint32_t)h & s->mask;; i = (i + 1) & s->mask) {
+    *slot = &s->table[i];
+    if (!s->table[i]) return (Value){0};
+    bool same_time = !reads_state(n->op) || s->table[i] >= s->updates;
+    if (same_time && equal(s->c, &g->nodes.at[s->table[i]], n)) return (Value){s->table[i]};
+  }
+}
+
+static void share(Simplify *s, uint32_t id, const Node *n)
+{
+  uint32_t *slot;
+  bool fixed = op_has_effect(n->op) || n->op == OP_output;
+  Value v = fixed ? (Value){0} : find_equal(s, n, &slot);
+  if (v.id) {
+    s->r.map[id] = v;
+    return;
+  }
+  v = ir_rewrite_add(&s->r, id, n);
+  if (!fixed)
+    *slot = v.id;
+  else
+    s->updates = v.id;
+}
+
+static void simplify_node(Simplify *s, uint32_t id)
+{
+  Node n = ir_rewrite_mapped(&s->r, id);
+  Value v = fold(s->c, &n);
+  if (v.id)
+    s->r.map[id] = v;
+  else
+    share(s, id, &n);
+}
+
+static void share_all(Compile *c)
+{
+  Simplify s = {.c = c};
+  ir_rewrite_begin(&s.r, c);
+  uint32_t size = 16;
+  while (size < 4 * s.r.n_old) size *= 2;
+  s.mask = size - 1;
+  s.table = arena_array(c->arena, uint32_t, size);
+  for (uint32_t id = 1; id < s.r.n_old; id++) simplify_node(&s, id);
+}
+
+/* ---- dead nodes
+ * ------------------------------------------------------------------------------------------ */
+
+static void drop_dead(Compile *c)
+{
+  Rewrite r;
+  ir_rewrite_begin(&r, c);
+  bool *live = arena_array(c->arena, bool, r.n_old);
+  for (uint32_t id = r.n_old - 1; id > 0; id--) {
+    const Node *n = &r.old[id];
+    live[id] = live[id] || op_has_effect(n->op) || n->op == OP_output;
+    for (uint32_t i = 0; i < n->n_in && live[id]; i++) live[n->in[i].id] = true;
+  }
+  for (uint32_t id = 1; id < r.n_old; id++) {
+    if (live[id]) ir_rewrite_copy(&r, id);
+  }
+}
+
+bool pass_simplify(Compile *c)
+{
+  unify_products(c);
+  share_all(c);
+  drop_dead(c);
+  return true;
+}
