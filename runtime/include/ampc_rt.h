@@ -83,8 +83,8 @@ typedef struct ampc_data_interface {
                       ampc_batches **out);
   int64_t (*per_epoch)(const ampc_batches *b); /* batches, the last smaller one included */
   ampc_status (*seek)(ampc_batches *b, ampc_data_position to); /* next() continues there */
-  /* The next batch: one host buffer a source, laid out as the sources' offsets in INPUT from
-   * *out_base on, valid until the next call. *out_samples is smaller for a kept last batch. */
+  /* The next batch, valid until the next call: laid out as in INPUT, where *out_base stands for the
+   * lowest offset of the block's sources. *out_samples is smaller for a kept last batch. */
   ampc_status (*next)(ampc_batches *b, const void **out_base, int64_t *out_samples,
                       ampc_data_position *out_position);
   void (*close)(ampc_batches *b);
