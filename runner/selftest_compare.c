@@ -1,0 +1,81 @@
+/* What a case must give, and how far off what it gave is: Note [bounds] in selftest.h. */
+#include "selftest.h"
+#include <math.h>
+
+static DType result_type(const Case *t)
+{
+  const Tensor *same = &t->in[t->test->op == OP_where ? 1 : 0];
+  switch (t->test->result[0]) {
+  case '=':
+    return same->dtype;
+  case 'd':
+    return (DType)case_attr(t, "dtype");
+  default:
+    return number_type(t->test->result[0]);
+  }
+}
+
+void case_expect(Arena *a, Case *t)
+{
+  Tensor y = {0};
+  t->test->shape(t, &y);
+  t->want = tensor_like(a, result_type(t), y.rank, y.dim);
+  t->scale = arena_array(a, double, t->want.n);
+  t->test->reference(t, &t->want, t->scale);
+}
+
+/* 0 inside, up to 1 at the edge of what is accepted. */
+static double interval_error(double got, double want, double low, double high)
+{
+  if (number_same(got, want)) return 0;
+  if (isnan(got) || isnan(want)) return INFINITY;
+  bool inside = got >= low && got <= high;
+  double reach = fmax(high - want, want - low), error = fabs(got - want) / reach;
+  if (inside) return isfinite(error) ? fmin(error, 1) : 1;
+  return isnan(error) || error <= 1 ? INFINITY : error;
+}
+
+double element_error(DType d, bool real64, double ulps, double got, double want, double scale)
+{
+  if (!dtype_is_float(d)) return number_same(got, number_round(d, want)) ? 0 : INFINITY;
+  if (real64) { /* the reference is itself some roundings off */
+    double unit = fmax(ldexp(fabs(scale), -52), 0x1p-1000) * (64 + 16 * ulps);
+    return interval_error(got, want, want - unit, want + unit);
+  }
+  double unit = ulps * number_ulp(AMPC_F32, scale);
+  double low = number_round(d, number_round(AMPC_F32, want - unit));
+  double high = number_round(d, number_round(AMPC_F32, want + unit));
+  return interval_error(got, number_round(d, want), low, high);
+}
+
+static bool same_dims(const Tensor *a, const Tensor *b)
+{
+  if (a->rank != b->rank) return false;
+  for (uint32_t d = 0; d < a->rank; d++) {
+    if (a->dim[d] != b->dim[d]) return false;
+  }
+  return true;
+}
+
+double case_error(const Case *t, bool real64, int64_t *at)
+{
+  *at = 0;
+  if (!same_dims(&t->got, &t->want) || t->got.dtype != t->want.dtype) return -1;
+  double worst = 0, ulps = case_ulps(t);
+  for (int64_t i = 0; i < t->want.n; i++) {
+    double e = element_error(t->want.dtype, real64, ulps, t->got.at[i], t->want.at[i], t->scale[i]);
+    if (e <= worst) continue;
+    worst = e;
+    *at = i;
+  }
+  return worst;
+}
+
+bool tensor_same_bits(const Tensor *x, const Tensor *y)
+{
+  for (int64_t i = 0; i < x->n; i++) {
+    bool same = number_same(x->at[i], y->at[i]) && signbit(x->at[i]) == signbit(y->at[i]);
+    if (!same && !isnan(x->at[i])) return false;
+  }
+  return x->n == y->n;
+}

@@ -1,0 +1,71 @@
+/* Suite: every op forward, against its reference; the same bits with and without fusion; and in
+ * doubles, where a formula that is only nearly right shows. */
+#include "selftest.h"
+#include <string.h>
+
+static const char *case_text(Arena *a, const Case *t, const char *how, double error, int64_t at)
+{
+  const char *name = ampc_dtype_name(t->type);
+  if (error < 0)
+    return arena_printf(a, "%s %s %s%s: wrong shape or type", name, t->row->inputs, t->row->attrs,
+                        how);
+  return arena_printf(a, "%s %s %s%s: element %lld is %.9g, expected %.9g", name, t->row->inputs,
+                      t->row->attrs, how, (long long)at, t->got.at[at], t->want.at[at]);
+}
+
+static void compare_all(Arena *a, TestRun *run, const CaseList *cases, bool real64)
+{
+  for (uint32_t i = 0; i < cases->n; i++) {
+    const Case *t = &cases->at[i];
+    int64_t at;
+    double error = case_error(t, real64, &at);
+    const char *text = case_text(a, t, real64 ? " (real64)" : "", error, at);
+    test_report(run, t->test->op, PROOF_forward, t->type, error, text);
+  }
+}
+
+/* -O0 must not change a bit. */
+static ampc_status compare_unfused(Arena *a, TestRun *run, const CaseList *cases)
+{
+  CaseList again = {0};
+  for (uint32_t i = 0; i < cases->n; i++) vec_push(a, &again, cases->at[i]);
+  ampc_status status = cases_run(a, run, false, 0, &again);
+  for (uint32_t i = 0; !status && i < cases->n; i++) {
+    const Case *t = &cases->at[i];
+    if (tensor_same_bits(&t->got, &again.at[i].got)) continue;
+    test_check(run, t->test->op, t->type, false,
+               arena_printf(a, "%s %s: -O0 and -O2 differ", t->row->inputs, t->row->attrs));
+  }
+  return status;
+}
+
+/* Only cases without 16-bit types: real64 makes doubles of f32. */
+static ampc_status compare_doubles(Arena *a, TestRun *run, const CaseList *cases)
+{
+  CaseList wide = {0};
+  for (uint32_t i = 0; i < cases->n; i++) {
+    const Case *t = &cases->at[i];
+    bool narrow = t->want.dtype == AMPC_F16 || t->want.dtype == AMPC_BF16 || t->tf32;
+    for (uint32_t k = 0; k < t->n_in; k++) {
+      if (t->in[k].dtype == AMPC_F16 || t->in[k].dtype == AMPC_BF16) narrow = true;
+    }
+    if (!narrow && t->type == AMPC_F32) vec_push(a, &wide, *t);
+  }
+  if (wide.n == 0) return AMPC_OK;
+  ampc_status status = cases_run(a, run, true, 2, &wide);
+  if (status == AMPC_OK) compare_all(a, run, &wide, true);
+  return status;
+}
+
+ampc_status suite_forward(Arena *a, TestRun *run)
+{
+  CaseList cases = {0};
+  cases_make(a, case_rows, n_case_rows, run->filter, &cases);
+  if (cases.n == 0) return AMPC_OK;
+  ampc_status status = cases_run(a, run, false, 2, &cases);
+  if (status) return status;
+  compare_all(a, run, &cases, false);
+  if (run->edit) return AMPC_OK; /* a mutation has been noticed by now, or not at all */
+  status = compare_unfused(a, run, &cases);
+  return status ? status : compare_doubles(a, run, &cases);
+}

@@ -1,0 +1,150 @@
+/* Graphs built by hand: one infer block whose arguments are the cases' inputs and whose outputs
+ * are their results; compiled, loaded and run as any job. */
+#include "selftest.h"
+#include <assert.h>
+#include <string.h>
+
+enum { REGION_index_off = 1, REGION_index_tf32 = 2 };
+
+void built_open(Built *b, const TestRun *run, bool real64, int optimize)
+{
+  Options options = {.input = "selftest",
+                     .target = "cpu",
+                     .optimize = optimize,
+                     .real64 = real64,
+                     .error_limit = 20};
+  *b = (Built){.run = run, .c = compile_create(&options), .real64 = real64};
+  Arena *a = b->c->arena;
+  Graph *g = b->c->graph = arena_new(a, Graph);
+  vec_push(a, &g->nodes, (Node){0});
+  vec_push(a, &g->groups, (Group){0});
+  vec_push(a, &g->regions, (Region){.kind = REGION_f32});
+  vec_push(a, &g->regions, (Region){.kind = REGION_off, .label = "autocast(off)"});
+  vec_push(a, &g->regions, (Region){.kind = REGION_tf32, .label = "autocast(tf32)"});
+  vec_push(a, &g->blocks,
+           (BlockInfo){.kind = AMPC_INFER, .name = "cases", .batch = 1, .remainder_of = -1});
+  g->precision = "f32";
+  g->facts = IR_SHAPED;
+}
+
+Cursor built_cursor(bool tf32)
+{
+  return (Cursor){.region = tf32 ? REGION_index_tf32 : REGION_index_off};
+}
+
+Value built_source(Built *b, const Tensor *t)
+{
+  Graph *g = b->c->graph;
+  ampc_source s = {.kind = AMPC_SOURCE_ARGUMENT, .dtype = t->dtype, .rank = t->rank, .part_end = 1};
+  memcpy(s.dim, t->dim, sizeof s.dim);
+  Attr attr = {.i = g->sources.n};
+  vec_push(b->c->arena, &g->sources, s);
+  g->blocks.at[0].n_sources++;
+  Cursor at = built_cursor(false);
+  return ir_append(b->c, &at, OP_source, NULL, 0, &attr);
+}
+
+uint32_t built_output(Built *b, Value v)
+{
+  Graph *g = b->c->graph;
+  Cursor at = built_cursor(false);
+  uint32_t index = g->outputs.n;
+  Attr attr = {.i = index};
+  Value out = ir_append(b->c, &at, OP_output, &v, 1, &attr);
+  const char *name = arena_printf(b->c->arena, "out%u", index);
+  vec_push(b->c->arena, &g->outputs, (Output){.name = name, .value = out});
+  return index;
+}
+
+static ampc_status failed_compile(void)
+{
+  return ampc_fail(AMPC_RUN_FAILED, "a hand-built graph was refused");
+}
+
+ampc_status built_load(Built *b)
+{
+  if (diag_error_count(b->c) || !compile_graph(b->c)) return failed_compile();
+  return built_start(b);
+}
+
+ampc_status built_start(Built *b)
+{
+  ampc_status status = jit_load_edited(b->c, b->run->edit, b->run->edit_data, &b->jit);
+  if (status) return status;
+  return ampc_create(b->c->program, b->run->device, &b->rt);
+}
+
+void built_close(Built *b)
+{
+  ampc_free(b->rt);
+  jit_unload(b->jit);
+  compile_destroy(b->c);
+  *b = (Built){0};
+}
+
+ampc_status built_write(Built *b, uint32_t source, const Tensor *t)
+{
+  int64_t bytes = t->n * number_size(t->dtype, b->real64);
+  void *raw = arena_alloc(b->c->arena, (size_t)bytes, 64);
+  number_encode(t->dtype, b->real64, t->at, t->n, raw);
+  ampc_ref to = {AMPC_INPUT, b->c->program->sources[source].offset};
+  return ampc_write(b->rt, to, raw, bytes);
+}
+
+ampc_status built_step(Built *b)
+{
+  ampc_status status = ampc_run_step(b->rt, 0, 0);
+  return status ? status : ampc_wait(b->rt);
+}
+
+ampc_status built_read(Built *b, Arena *a, uint32_t output, Tensor *out)
+{
+  const ampc_output_desc *o = &b->c->program->outputs[output];
+  *out = tensor_like(a, o->dtype, o->rank, o->dim);
+  int64_t bytes = out->n * number_size(o->dtype, b->real64);
+  void *raw = arena_alloc(a, (size_t)bytes, 64);
+  ampc_status status = ampc_read(b->rt, o->place, raw, bytes);
+  if (status == AMPC_OK) number_decode(o->dtype, b->real64, raw, out->n, out->at);
+  return status;
+}
+
+/* ---- a list of cases
+ * ------------------------------------------------------------------------------ */
+
+static void append_case(Built *b, Case *t)
+{
+  Value in[TEST_MAX_IN] = {{0}};
+  t->first_source = b->c->graph->sources.n;
+  for (uint32_t i = 0; i < t->n_in; i++) {
+    if (t->in[i].present) in[i] = built_source(b, &t->in[i]);
+  }
+  Cursor at = built_cursor(t->tf32);
+  t->value = ir_append(b->c, &at, t->test->op, in, t->n_in, t->attr);
+  t->output = built_output(b, t->value);
+}
+
+static ampc_status write_case(Built *b, const Case *t)
+{
+  uint32_t source = t->first_source;
+  for (uint32_t i = 0; i < t->n_in; i++) {
+    if (!t->in[i].present) continue;
+    ampc_status status = built_write(b, source++, &t->in[i]);
+    if (status) return status;
+  }
+  return AMPC_OK;
+}
+
+ampc_status cases_run(Arena *a, const TestRun *run, bool real64, int optimize, CaseList *cases)
+{
+  Built b;
+  built_open(&b, run, real64, optimize);
+  for (uint32_t i = 0; i < cases->n; i++) append_case(&b, &cases->at[i]);
+  ampc_status status = built_load(&b);
+  for (uint32_t i = 0; !status && i < cases->n; i++) status = write_case(&b, &cases->at[i]);
+  if (!status) status = built_step(&b);
+  for (uint32_t i = 0; !status && i < cases->n; i++) {
+    status = built_read(&b, a, cases->at[i].output, &cases->at[i].got);
+  }
+  built_close(&b);
+  return status;
+}

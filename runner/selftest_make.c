@@ -1,0 +1,236 @@
+/* From the rows of the case table to cases: reads the row's text, fills the inputs. */
+#include "selftest.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double case_attr(const Case *t, const char *name)
+{
+  const OpSignature *s = op_signature(t->test->op);
+  for (uint32_t k = 0; k < s->n_attrs; k++) {
+    if (strcmp(s->attr[k].name, name) != 0) continue;
+    return s->attr[k].kind == ATTR_float ? t->attr[k].f : (double)t->attr[k].i;
+  }
+  return 0;
+}
+
+int case_axis(const Case *t)
+{
+  int axis = (int)case_attr(t, "dim");
+  return axis < 0 ? axis + (int)t->in[0].rank : axis;
+}
+
+/* ---- filling ------------------------------------------------------------------------------------
+ */
+
+static const double specials[] = {
+    0,          -0.0,      1,        -1,       0.5,    -0.5,   1.5,      2.5,       -2.5,
+    INFINITY,   -INFINITY, NAN,      65504,    65519,  65520,  -65520,   0x1p-24,   0x1p-25,
+    0x1.8p-25,  0x1p-14,   6e-8,     1e-40,    -1e-40, 1e30,   -1e30,    88,        89,
+    -88,        -104,      11.0,     12.0,     -17,    3.4e38, -3.4e38,  0x1p-149,  10,
+    -10,        20,        -20,      100,      -100,   3e-5,   0x1p-126, 0.7071067, 1e-3,
+    -0.9999999, -1e-7,     0x1.8p-1, -0x1p-126};
+enum { N_SPECIALS = sizeof specials / sizeof *specials };
+
+static double between(uint64_t *random, double low, double high)
+{
+  return low + (high - low) * number_uniform(random);
+}
+
+/* All magnitudes from 2^-12 to 2^12, both signs. */
+static double any_size(uint64_t *random)
+{
+  double size = exp2(between(random, -12, 12));
+  return number_random(random) & 1 ? size : -size;
+}
+
+static double fill_integer(DType d, char how, uint64_t *random)
+{
+  if (d == AMPC_BOOL || how == 'c') return (double)(number_random(random) & 1);
+  double x = floor(between(random, d == AMPC_U8 ? 0 : -50, 51));
+  return how == 'q' && x == 0 ? 3 : x;
+}
+
+static double fill_float(char how, uint64_t *random)
+{
+  switch (how) {
+  case 'g':
+    return between(random, -9, 9);
+  case 'd':
+    return between(random, -1, 1);
+  case 'm':
+    return between(random, -8, 0);
+  case 'p':
+    return exp2(between(random, -6, 6));
+  case 'q':
+    return copysign(between(random, 0.5, 2.5), between(random, -1, 1));
+  case 's':
+    return between(random, -100, 100);
+  case 't':
+    return between(random, -0.999, 0.999);
+  case 'w':
+    return any_size(random);
+  case 'y':
+    return between(random, 0.001, 0.999);
+  case 'z':
+    return copysign(between(random, 0.1, 2.5), between(random, -1, 1));
+  default:
+    return between(random, -3, 3);
+  }
+}
+
+/* w: every size and the special values; n: -3..3; g: -9..9; s: -100..100; d: a gradient, -1..1; y:
+ * a probability; t: a tanh; m: a log of a probability; p: positive; v: 0.5..3; q: a divisor; z: not
+ * near 0; c: 0 or 1; k: a label, filled by the caller. */
+void tensor_fill(Tensor *t, char how, uint64_t *random)
+{
+  for (int64_t i = 0; i < t->n; i++) {
+    double x =
+        dtype_is_float(t->dtype) ? fill_float(how, random) : fill_integer(t->dtype, how, random);
+    t->at[i] = number_round(t->dtype, x);
+  }
+  if (how != 'w' || !dtype_is_float(t->dtype) || t->n < 2 * N_SPECIALS) return;
+  int64_t shift = (int64_t)(number_random(random) % (N_SPECIALS / 2));
+  for (int64_t i = 0; i < N_SPECIALS; i++) {
+    t->at[(i * 3 + shift) % t->n] = number_round(t->dtype, specials[i]);
+  }
+}
+
+Tensor tensor_like(Arena *a, DType d, uint32_t rank, const int64_t *dim)
+{
+  Tensor t = {.present = true, .dtype = d, .rank = rank, .n = 1};
+  for (uint32_t k = 0; k < rank; k++) t.n *= t.dim[k] = dim[k];
+  t.at = arena_array(a, double, t.n);
+  return t;
+}
+
+/* ---- reading rows -------------------------------------------------------------------------------
+ */
+
+static uint32_t read_dims(const char **s, int64_t *dim)
+{
+  uint32_t rank = 0;
+  if (**s == 's') {
+    (*s)++;
+    return 0;
+  }
+  for (;;) {
+    char *end;
+    dim[rank++] = strtoll(*s, &end, 10);
+    *s = end;
+    if (**s != 'x') return rank;
+    (*s)++;
+  }
+}
+
+/* "7x33", "l:7x33{1,2,...}", "7x33~p" (filled the way of letter p) or "-" */
+static Tensor read_input(Arena *a, const char *s, DType type, char how, uint64_t *random)
+{
+  if (*s == '-') return (Tensor){0};
+  if (s[1] == ':') {
+    type = number_type(*s);
+    s += 2;
+  }
+  int64_t dim[MAX_RANK];
+  uint32_t rank = read_dims(&s, dim);
+  Tensor t = tensor_like(a, type, rank, dim);
+  if (*s != '{') {
+    tensor_fill(&t, *s == '~' ? s[1] : how, random);
+    return t;
+  }
+  for (int64_t i = 0; i < t.n; i++) {
+    char *end;
+    t.at[i] = number_round(type, strtod(s + 1, &end));
+    s = end;
+    assert(*s == (i + 1 < t.n ? ',' : '}'));
+  }
+  return t;
+}
+
+static void read_shape(Case *t, const char *s)
+{
+  t->shape[0] = read_dims(&s, t->shape + 1);
+  t->attr[0].i = t->shape[0];
+  for (int64_t d = 0; d < t->shape[0]; d++) t->attr[d + 1].i = t->shape[d + 1];
+}
+
+static void read_attr(Case *t, const char *key, size_t size, const char *value)
+{
+  const OpSignature *s = op_signature(t->test->op);
+  if (size == 5 && memcmp(key, "shape", size) == 0) {
+    read_shape(t, value);
+    return;
+  }
+  if (size == 4 && memcmp(key, "tf32", size) == 0) {
+    t->tf32 = true;
+    return;
+  }
+  for (uint32_t k = 0; k < s->n_attrs; k++) {
+    if (strlen(s->attr[k].name) != size || memcmp(s->attr[k].name, key, size) != 0) continue;
+    if (s->attr[k].kind == ATTR_float)
+      t->attr[k].f = strtod(value, NULL);
+    else if (s->attr[k].kind == ATTR_dtype)
+      t->attr[k].i = number_type(*value);
+    else
+      t->attr[k].i = strtoll(value, NULL, 10);
+    return;
+  }
+  assert(!"an attribute that the op does not have");
+}
+
+static void read_attrs(Case *t, const char *s)
+{
+  const OpSignature *signature = op_signature(t->test->op);
+  for (uint32_t k = 0; k < signature->n_attrs; k++) t->attr[k] = signature->attr[k].value;
+  while (*s) {
+    size_t key = strcspn(s, "="), whole = strcspn(s, " ");
+    read_attr(t, s, key, s + key + 1);
+    s += whole + strspn(s + whole, " ");
+  }
+}
+
+/* Labels: every class, and the ignored one where there is room. */
+static void fill_labels(Case *t, uint32_t input, uint64_t *random)
+{
+  Tensor *x = &t->in[input];
+  uint64_t classes = (uint64_t)t->in[0].dim[case_axis(t)];
+  for (int64_t i = 0; i < x->n; i++) x->at[i] = (double)(number_random(random) % classes);
+  if (x->n > 2) x->at[1] = case_attr(t, "ignore_index");
+}
+
+static void read_inputs(Arena *a, Case *t, const char *s, uint64_t *random)
+{
+  while (*s) {
+    assert(t->n_in < TEST_MAX_IN);
+    char how = t->test->fills[t->n_in];
+    Tensor *x = &t->in[t->n_in];
+    *x = read_input(a, s, t->type, how, random);
+    size_t size = strcspn(s, " ");
+    if (how == 'k' && !memchr(s, '{', size)) fill_labels(t, t->n_in, random);
+    t->n_in++;
+    s += size + strspn(s + size, " ");
+  }
+}
+
+static Case make_case(Arena *a, const CaseRow *row, char letter)
+{
+  uint64_t random = (uint64_t)row->op * 1000 + (uint64_t)letter;
+  Case t = {.test = op_test_find(row->op), .row = row, .type = number_type(letter)};
+  assert(t.test);
+  read_attrs(&t, row->attrs);
+  read_inputs(a, &t, row->inputs, &random);
+  return t;
+}
+
+void cases_make(Arena *a, const CaseRow *rows, uint32_t n_rows, const char *filter, CaseList *out)
+{
+  for (uint32_t i = 0; i < n_rows; i++) {
+    if (filter && strcmp(filter, op_info[rows[i].op].name) != 0) continue;
+    for (const char *s = rows[i].types; *s; s++) {
+      Case t = make_case(a, &rows[i], *s);
+      case_expect(a, &t);
+      vec_push(a, out, t);
+    }
+  }
+}

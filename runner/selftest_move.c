@@ -1,0 +1,217 @@
+/* References of the ops that move elements, and of matrix products. */
+#include "selftest.h"
+#include <math.h>
+
+static void no_error(const Tensor *y, double *scale)
+{
+  for (int64_t i = 0; i < y->n; i++) scale[i] = fabs(y->at[i]);
+}
+
+static void strides_of(const Tensor *x, int64_t *stride)
+{
+  int64_t s = 1;
+  for (uint32_t d = x->rank; d-- > 0; s *= x->dim[d]) stride[d] = s;
+}
+
+void shape_given_of(const Case *t, Tensor *y)
+{
+  y->rank = (uint32_t)t->shape[0];
+  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->shape[d + 1];
+}
+
+void reference_same_order(const Case *t, Tensor *y, double *scale)
+{
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = t->in[0].at[i];
+  no_error(y, scale);
+}
+
+void reference_expand(const Case *t, Tensor *y, double *scale)
+{
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = t->in[0].at[broadcast_index(&t->in[0], y, i)];
+  no_error(y, scale);
+}
+
+static uint32_t axis_attr(const Case *t, const char *name)
+{
+  int axis = (int)case_attr(t, name);
+  return (uint32_t)(axis < 0 ? axis + (int)t->in[0].rank : axis);
+}
+
+void shape_transpose_of(const Case *t, Tensor *y)
+{
+  uint32_t a = axis_attr(t, "dim0"), b = axis_attr(t, "dim1");
+  shape_of_first(t, y);
+  y->dim[a] = t->in[0].dim[b];
+  y->dim[b] = t->in[0].dim[a];
+}
+
+void reference_transpose(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  uint32_t a = axis_attr(t, "dim0"), b = axis_attr(t, "dim1");
+  int64_t from[MAX_RANK], to[MAX_RANK];
+  strides_of(x, from);
+  strides_of(y, to);
+  for (int64_t i = 0; i < x->n; i++) {
+    int64_t j = 0;
+    for (uint32_t d = 0; d < x->rank; d++) {
+      uint32_t e = d == a ? b : d == b ? a : d;
+      j += i / from[d] % x->dim[d] * to[e];
+    }
+    y->at[j] = x->at[i];
+  }
+  no_error(y, scale);
+}
+
+void shape_slice_of(const Case *t, Tensor *y)
+{
+  int64_t start = (int64_t)case_attr(t, "start"), stop = (int64_t)case_attr(t, "stop");
+  int64_t count = 0;
+  for (int64_t i = start; i < stop; i += (int64_t)case_attr(t, "step")) count++;
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] = count;
+}
+
+void shape_slice_backward_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] = (int64_t)case_attr(t, "size");
+}
+
+/* Element i of the shorter tensor stands at the returned index of the longer one. */
+static int64_t sliced_index(const Case *t, const Tensor *part, const Tensor *whole, int64_t i)
+{
+  int64_t in_part[MAX_RANK], in_whole[MAX_RANK], index = 0;
+  strides_of(part, in_part);
+  strides_of(whole, in_whole);
+  for (uint32_t d = 0; d < part->rank; d++) {
+    int64_t k = i / in_part[d] % part->dim[d];
+    if ((int)d == case_axis(t)) {
+      k = (int64_t)case_attr(t, "start") + k * (int64_t)case_attr(t, "step");
+    }
+    index += k * in_whole[d];
+  }
+  return index;
+}
+
+void reference_slice(const Case *t, Tensor *y, double *scale)
+{
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = t->in[0].at[sliced_index(t, y, &t->in[0], i)];
+  no_error(y, scale);
+}
+
+void reference_slice_backward(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *dy = &t->in[0];
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = 0;
+  for (int64_t i = 0; i < dy->n; i++) y->at[sliced_index(t, dy, y, i)] = dy->at[i];
+  no_error(y, scale);
+}
+
+void shape_cat_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  for (uint32_t k = 1; k < t->n_in; k++) y->dim[case_axis(t)] += t->in[k].dim[case_axis(t)];
+}
+
+void reference_cat(const Case *t, Tensor *y, double *scale)
+{
+  int axis = case_axis(t);
+  int64_t stride[MAX_RANK], before = 0;
+  strides_of(y, stride);
+  for (uint32_t k = 0; k < t->n_in; before += t->in[k++].dim[axis]) {
+    const Tensor *x = &t->in[k];
+    int64_t own[MAX_RANK];
+    strides_of(x, own);
+    for (int64_t i = 0; i < x->n; i++) {
+      int64_t j = before * stride[axis];
+      for (uint32_t d = 0; d < x->rank; d++) j += i / own[d] % x->dim[d] * stride[d];
+      y->at[j] = x->at[i];
+    }
+  }
+  no_error(y, scale);
+}
+
+/* ---- matrix products ---------------------------------------------------------------------------
+ */
+
+typedef struct Product {
+  int64_t m, n, k;
+  bool trans_a, trans_b;
+} Product;
+
+static Product product_of(const Case *t)
+{
+  const Tensor *a = &t->in[0], *b = &t->in[1];
+  Product p = {.trans_b = t->test->op == OP_linear};
+  if (t->test->op == OP_gemm) {
+    p.trans_a = case_attr(t, "trans_a") != 0;
+    p.trans_b = case_attr(t, "trans_b") != 0;
+  }
+  int64_t a0 = a->rank > 1 ? a->dim[a->rank - 2] : 1, a1 = a->dim[a->rank - 1];
+  int64_t b0 = b->dim[b->rank - 2], b1 = b->dim[b->rank - 1];
+  p.m = p.trans_a ? a1 : a0;
+  p.k = p.trans_a ? a0 : a1;
+  p.n = p.trans_b ? b0 : b1;
+  return p;
+}
+
+/* Leading axes broadcast; linear keeps those of its input. */
+static void leading_axes(const Case *t, Tensor *y)
+{
+  const Tensor *a = &t->in[0], *b = &t->in[1];
+  y->rank = a->rank > b->rank ? a->rank : b->rank;
+  for (uint32_t d = 0; d + 2 < y->rank; d++) {
+    uint32_t from_end = y->rank - d;
+    int64_t u = from_end <= a->rank ? a->dim[a->rank - from_end] : 1;
+    int64_t v = from_end <= b->rank ? b->dim[b->rank - from_end] : 1;
+    y->dim[d] = u == 1 ? v : u;
+  }
+}
+
+void shape_product_of(const Case *t, Tensor *y)
+{
+  Product p = product_of(t);
+  if (t->test->op == OP_linear) {
+    shape_of_first(t, y);
+    y->dim[y->rank - 1] = p.n;
+    return;
+  }
+  leading_axes(t, y);
+  y->dim[y->rank - 2] = p.m;
+  y->dim[y->rank - 1] = p.n;
+}
+
+static int64_t matrix_start(const Tensor *x, const Tensor *y, int64_t matrix)
+{
+  int64_t index = 0, stride = 1;
+  for (uint32_t k = 3; k <= x->rank; k++) {
+    int64_t size = y->dim[y->rank - k], own = x->dim[x->rank - k];
+    if (own != 1) index += matrix % size * stride;
+    stride *= own;
+    matrix /= size;
+  }
+  return index * (x->rank > 1 ? x->dim[x->rank - 2] : 1) * x->dim[x->rank - 1];
+}
+
+void reference_product(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *a = &t->in[0], *b = &t->in[1];
+  Product p = product_of(t);
+  bool tf32 = t->tf32;
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t row = i / p.n % p.m, column = i % p.n, matrix = i / (p.n * p.m);
+    const double *x = a->at + matrix_start(a, y, matrix), *w = b->at + matrix_start(b, y, matrix);
+    double bias = t->n_in > 2 && t->in[2].present ? t->in[2].at[column] : 0;
+    y->at[i] = bias;
+    scale[i] = fabs(bias);
+    for (int64_t k = 0; k < p.k; k++) {
+      double u = x[p.trans_a ? k * p.m + row : row * p.k + k];
+      double v = w[p.trans_b ? column * p.k + k : k * p.n + column];
+      if (tf32) u = number_round_bits(u, 11);
+      if (tf32) v = number_round_bits(v, 11);
+      y->at[i] += u * v;
+      scale[i] += fabs(u * v);
+    }
+  }
+}

@@ -1,0 +1,182 @@
+/* Rounding and bytes of every type, worked out from the definition of the formats and not from the
+ * conversions of the runtime or the kernels, which are what is tested. */
+#include "selftest.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct Format {
+  int digits, min_exponent; /* of the significand; of the least normal number, 1 <= m < 2 */
+  double max;
+} Format;
+
+static const Format formats[] = {
+    [AMPC_F32] = {24, -126, 0x1.fffffep127},
+    [AMPC_F16] = {11, -14, 65504.0},
+    [AMPC_BF16] = {8, -126, 0x1.fep127},
+};
+
+double number_ulp(DType d, double x)
+{
+  const Format *f = &formats[d];
+  int exponent = isfinite(x) && x != 0 ? ilogb(x) : f->min_exponent;
+  if (exponent < f->min_exponent) exponent = f->min_exponent;
+  return ldexp(1.0, exponent - f->digits + 1);
+}
+
+static double round_integer(DType d, double x)
+{
+  static const double low[] = {
+      [AMPC_I32] = -0x1p31, [AMPC_I64] = -0x1p63, [AMPC_U8] = 0, [AMPC_BOOL] = 0};
+  static const double high[] = {
+      [AMPC_I32] = 0x1p31 - 1, [AMPC_I64] = 0x1p63, [AMPC_U8] = 255, [AMPC_BOOL] = 1};
+  if (isnan(x)) return 0;
+  x = trunc(x);
+  return x < low[d] ? low[d] : x > high[d] ? high[d] : x;
+}
+
+double number_round(DType d, double x)
+{
+  if (!dtype_is_float(d)) return round_integer(d, x);
+  if (!isfinite(x) || x == 0) return x;
+  double ulp = number_ulp(d, x);
+  double r = nearbyint(x / ulp) * ulp;
+  return fabs(r) > formats[d].max ? copysign(INFINITY, x) : r;
+}
+
+double number_round_bits(double x, int digits)
+{
+  if (!isfinite(x) || x == 0) return x;
+  double unit = ldexp(1.0, ilogb(x) - digits + 1);
+  return nearbyint(x / unit) * unit;
+}
+
+bool number_same(double a, double b)
+{
+  return a == b || (isnan(a) && isnan(b));
+}
+
+static uint16_t encode16(DType d, double x)
+{
+  const Format *f = &formats[d];
+  int fraction = f->digits - 1, exponent_bits = 15 - fraction;
+  unsigned sign = signbit(x) ? 0x8000u : 0, top = ((1u << exponent_bits) - 1) << fraction;
+  x = fabs(x);
+  if (isnan(x)) return (uint16_t)(sign | top | (1u << (fraction - 1)));
+  if (isinf(x)) return (uint16_t)(sign | top);
+  double units = x / number_ulp(d, x); /* whole, as x is a value of the type */
+  int exponent = x == 0 ? f->min_exponent : ilogb(x);
+  if (exponent < f->min_exponent) exponent = f->min_exponent;
+  unsigned biased = (unsigned)(exponent - f->min_exponent) << fraction;
+  return (uint16_t)(sign | (biased + (unsigned)units));
+}
+
+static double decode16(DType d, uint16_t bits)
+{
+  const Format *f = &formats[d];
+  int fraction = f->digits - 1;
+  int top = (1 << (15 - fraction)) - 1;
+  int exponent = (bits >> fraction) & top, low = bits & ((1 << fraction) - 1);
+  double x;
+  if (exponent == top) {
+    x = low ? NAN : INFINITY;
+  } else if (exponent == 0) {
+    x = ldexp(low, f->min_exponent - fraction);
+  } else {
+    x = ldexp(low + (1 << fraction), f->min_exponent + exponent - 1 - fraction);
+  }
+  return bits & 0x8000 ? -x : x;
+}
+
+int64_t number_size(DType d, bool real64)
+{
+  return d == AMPC_F32 && real64 ? 8 : ampc_dtype_size(d);
+}
+
+static int64_t to_i64(double x)
+{
+  return x >= 0x1p63 ? INT64_MAX : (int64_t)x;
+}
+
+void number_encode(DType d, bool real64, const double *from, int64_t n, void *to)
+{
+  for (int64_t i = 0; i < n; i++) {
+    switch (d) {
+    case AMPC_F32:
+      if (real64)
+        ((double *)to)[i] = from[i];
+      else
+        ((float *)to)[i] = (float)from[i];
+      break;
+    case AMPC_F16:
+    case AMPC_BF16:
+      ((uint16_t *)to)[i] = encode16(d, from[i]);
+      break;
+    case AMPC_I32:
+      ((int32_t *)to)[i] = (int32_t)from[i];
+      break;
+    case AMPC_I64:
+      ((int64_t *)to)[i] = to_i64(from[i]);
+      break;
+    default:
+      ((uint8_t *)to)[i] = (uint8_t)from[i];
+      break;
+    }
+  }
+}
+
+void number_decode(DType d, bool real64, const void *from, int64_t n, double *to)
+{
+  for (int64_t i = 0; i < n; i++) {
+    switch (d) {
+    case AMPC_F32:
+      to[i] = real64 ? ((const double *)from)[i] : ((const float *)from)[i];
+      break;
+    case AMPC_F16:
+    case AMPC_BF16:
+      to[i] = decode16(d, ((const uint16_t *)from)[i]);
+      break;
+    case AMPC_I32:
+      to[i] = ((const int32_t *)from)[i];
+      break;
+    case AMPC_I64:
+      to[i] = (double)((const int64_t *)from)[i];
+      break;
+    default:
+      to[i] = ((const uint8_t *)from)[i];
+      break;
+    }
+  }
+}
+
+DType number_type(char letter)
+{
+  switch (letter) {
+  case 'f':
+    return AMPC_F32;
+  case 'h':
+    return AMPC_F16;
+  case 'b':
+    return AMPC_BF16;
+  case 'i':
+    return AMPC_I32;
+  case 'l':
+    return AMPC_I64;
+  case 'u':
+    return AMPC_U8;
+  default:
+    return AMPC_BOOL;
+  }
+}
+
+uint64_t number_random(uint64_t *state)
+{
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+double number_uniform(uint64_t *state)
+{
+  return ldexp((double)(number_random(state) >> 11), -53);
+}

@@ -1,0 +1,147 @@
+/* THE table of bounds: for each op its reference, how its inputs are filled, and how many ulps of
+ * the compute type its result may be off before it is stored (Note [bounds] in selftest.h).
+ *
+ * The limits of single functions are those that templates/maths.cuh states for them (the CUDA guide
+ * has 1 to 2 for its own). The limits of compositions are sums of those. A row of n elements is
+ * summed by 16 partial sums, so n / 16 additions follow each other, of half an ulp each; where the
+ * row is not the last axis, and in matrix products, all n may. Exact ops have no limit: one value
+ * is right. */
+#include "selftest.h"
+#include <string.h>
+
+ShapeOf shape_broadcast_of, shape_reduce_of, shape_row_of, shape_given_of, shape_transpose_of,
+    shape_slice_of, shape_slice_backward_of, shape_cat_of, shape_product_of;
+Reference reference_map, reference_cast, reference_sum, reference_extreme, reference_arg,
+    reference_softmax, reference_softmax_backward, reference_logsumexp, reference_layer_norm,
+    reference_layer_norm_backward, reference_cross_entropy, reference_cross_entropy_backward,
+    reference_same_order, reference_expand, reference_transpose, reference_slice,
+    reference_slice_backward, reference_cat, reference_product;
+
+#define EXACT    0, 0, "exact: copies, compares or rounds once"
+#define ROUNDED  0, 0, "one IEEE operation, correctly rounded"
+#define MAP      shape_broadcast_of, reference_map
+#define FIRST(r) shape_of_first, r
+#define ROW(r)   shape_row_of, r
+
+const OpTest op_tests[] = {
+    {OP_cast, "w", "d", FIRST(reference_cast), EXACT},
+    {OP_detach, "w", "=", FIRST(reference_same_order), EXACT},
+    {OP_reshape, "w", "=", shape_given_of, reference_same_order, EXACT},
+    {OP_expand, "w", "=", shape_given_of, reference_expand, EXACT},
+    {OP_transpose, "w", "=", shape_transpose_of, reference_transpose, EXACT},
+    {OP_slice, "w", "=", shape_slice_of, reference_slice, EXACT},
+    {OP_slice_backward, "w", "=", shape_slice_backward_of, reference_slice_backward, EXACT},
+    {OP_cat, "wwww", "=", shape_cat_of, reference_cat, EXACT},
+    {OP_full, "w", "=", shape_given_of, reference_expand, EXACT},
+    {OP_full_like, "ww", "=", MAP, EXACT},
+    {OP_output, "w", "=", FIRST(reference_same_order), EXACT},
+
+    {OP_neg, "w", "=", MAP, EXACT},
+    {OP_abs, "w", "=", MAP, EXACT},
+    {OP_sign, "w", "=", MAP, EXACT},
+    {OP_floor, "w", "=", MAP, EXACT},
+    {OP_ceil, "w", "=", MAP, EXACT},
+    {OP_round, "w", "=", MAP, EXACT},
+    {OP_relu, "w", "=", MAP, EXACT},
+    {OP_relu_backward, "ww", "=", MAP, EXACT},
+    {OP_isnan, "w", "o", MAP, EXACT},
+    {OP_isfinite, "w", "o", MAP, EXACT},
+    {OP_logical_not, "w", "o", MAP, EXACT},
+    {OP_eq, "ww", "o", MAP, EXACT},
+    {OP_ne, "ww", "o", MAP, EXACT},
+    {OP_lt, "ww", "o", MAP, EXACT},
+    {OP_le, "ww", "o", MAP, EXACT},
+    {OP_gt, "ww", "o", MAP, EXACT},
+    {OP_ge, "ww", "o", MAP, EXACT},
+    {OP_logical_and, "ww", "=", MAP, EXACT},
+    {OP_logical_or, "ww", "=", MAP, EXACT},
+    {OP_where, "cww", "=", MAP, EXACT},
+    {OP_clamp, "w", "=", MAP, EXACT},
+    {OP_clamp_backward, "ww", "=", MAP, EXACT},
+    {OP_maximum, "ww", "=", MAP, EXACT},
+    {OP_minimum, "ww", "=", MAP, EXACT},
+
+    {OP_add, "ww", "=", MAP, ROUNDED},
+    {OP_sub, "ww", "=", MAP, ROUNDED},
+    {OP_mul, "ww", "=", MAP, ROUNDED},
+    {OP_div, "ww", "=", MAP, ROUNDED},
+    {OP_sqrt, "w", "=", MAP, ROUNDED},
+    {OP_reciprocal, "w", "=", MAP, ROUNDED},
+    {OP_floor_divide, "nq", "=", MAP, EXACT},
+    {OP_remainder, "nq", "=", MAP, 1, 0, "fmod is exact, adding y rounds; relative to |y|"},
+    {OP_squared_error, "gg", "=", MAP, 2, 0, "the difference is half an ulp off, its square two"},
+
+    {OP_exp, "w", "=", MAP, 1, 0, "maths.cuh: 1"},
+    {OP_expm1, "w", "=", MAP, 2, 0, "maths.cuh: 2"},
+    {OP_log, "w", "=", MAP, 1, 0, "maths.cuh: 1"},
+    {OP_log1p, "w", "=", MAP, 2, 0, "maths.cuh: 2"},
+    {OP_log2, "w", "=", MAP, 2, 0, "maths.cuh: 2"},
+    {OP_rsqrt, "w", "=", MAP, 2, 0, "CUDA: 2"},
+    {OP_tanh, "w", "=", MAP, 3, 0, "maths.cuh: 3"},
+    {OP_erf, "w", "=", MAP, 2, 0, "maths.cuh: 2"},
+    {OP_sin, "s", "=", MAP, 2, 0, "maths.cuh: 2"},
+    {OP_cos, "s", "=", MAP, 2, 0, "maths.cuh: 2"},
+    {OP_pow, "pn", "=", MAP, 2, 0, "maths.cuh: 2"},
+    {OP_sigmoid, "w", "=", MAP, 4, 0, "exp 2, sum and quotient 1/2 each, relative twice that"},
+    {OP_silu, "g", "=", MAP, 6, 0, "sigmoid 4 and a product, relative twice that"},
+    {OP_softplus, "w", "=", MAP, 4, 0, "exp 2, log1p 1, half an ulp relative twice that"},
+    {OP_gelu_erf, "g", "=", MAP, 4, 0, "erf 2 and its argument 1.5, halved, relative to |x|"},
+    {OP_gelu_tanh, "g", "=", MAP, 4, 0, "tanh 2 and its argument 1.5, halved, relative to |x|"},
+    {OP_sigmoid_backward, "dy", "=", MAP, 3, 0, "1 - y exact for y > 1/2, two products"},
+    {OP_tanh_backward, "dt", "=", MAP, 2, 0, "1 - y y cancels: relative to |dy|"},
+    {OP_silu_backward, "dn", "=", MAP, 6, 0, "sigmoid 4, three roundings, relative to |dy|"},
+    {OP_gelu_erf_backward, "dn", "=", MAP, 6, 0, "erf and exp 2 each, three roundings"},
+    {OP_gelu_tanh_backward, "dn", "=", MAP, 8, 0, "tanh 2, its slope and polynomial"},
+
+    {OP_schedule_linear, "nnnnn", "f", MAP, 3, 0, "four roundings of the sizes of its ends"},
+    {OP_schedule_cosine, "nnnnn", "f", MAP, 4, 0, "cos 2, its argument and two roundings"},
+    {OP_schedule_step, "nnnn", "f", MAP, 4, 0, "pow 2, one product, relative twice that"},
+
+    {OP_sum, "n", "=", shape_reduce_of, reference_sum, 3, 0.5, "additions in a row"},
+    {OP_mean, "n", "=", shape_reduce_of, reference_sum, 4, 0.5, "additions in a row, one quotient"},
+    {OP_amax, "w", "=", shape_reduce_of, reference_extreme, EXACT},
+    {OP_amin, "w", "=", shape_reduce_of, reference_extreme, EXACT},
+    {OP_argmax, "w", "l", ROW(reference_arg), EXACT},
+    {OP_argmin, "w", "l", ROW(reference_arg), EXACT},
+    {OP_softmax, "n", "=", FIRST(reference_softmax), 6, 0.5, "exp 2 twice, sum, quotient"},
+    {OP_softmax_backward, "dy", "=", FIRST(reference_softmax_backward), 4, 0.5, "sum of products"},
+    {OP_log_softmax, "n", "=", FIRST(reference_softmax), 6, 0.5, "exp 2, sum, log 1, difference"},
+    {OP_log_softmax_backward, "dm", "=", FIRST(reference_softmax_backward), 6, 0.5, "sum, exp 2"},
+    {OP_logsumexp, "n", "=", ROW(reference_logsumexp), 6, 0.5, "exp 2, sum, log 1"},
+    {OP_layer_norm, "nnn", "=", FIRST(reference_layer_norm), 8, 1, "two sums, rsqrt 2"},
+    {OP_layer_norm_backward, "ndn", "=", FIRST(reference_layer_norm_backward), 16, 2, "four sums"},
+    {OP_cross_entropy_rows, "nk", "=", ROW(reference_cross_entropy), 6, 0.5, "as log_softmax"},
+    {OP_cross_entropy_backward, "nkd", "=", FIRST(reference_cross_entropy_backward), 8, 0.5,
+     "as softmax, two differences"},
+
+    {OP_matmul, "nn", "=", shape_product_of, reference_product, 1, 0.5, "additions in a row"},
+    {OP_gemm, "nn", "=", shape_product_of, reference_product, 1, 0.5, "additions in a row"},
+    {OP_linear, "nnn", "=", shape_product_of, reference_product, 2, 0.5,
+     "additions in a row, bias"},
+};
+const uint32_t n_op_tests = sizeof op_tests / sizeof *op_tests;
+
+const OpTest *op_test_find(OpKind op)
+{
+  for (uint32_t i = 0; i < n_op_tests; i++) {
+    if (op_tests[i].op == op) return &op_tests[i];
+  }
+  return NULL;
+}
+
+/* How many elements one result is summed from. */
+static double summed(const Case *t)
+{
+  const Tensor *x = &t->in[0];
+  if (t->test->reference == reference_product) {
+    bool across = t->test->op == OP_gemm && case_attr(t, "trans_a") != 0;
+    return (double)x->dim[x->rank - (across ? 2 : 1)];
+  }
+  if (t->test->reference == reference_sum) return (double)(x->n / t->want.n);
+  return t->test->per_n > 0 ? (double)x->dim[case_axis(t)] : 0;
+}
+
+double case_ulps(const Case *t)
+{
+  return t->test->ulps + t->test->per_n * summed(t);
+}

@@ -1,0 +1,188 @@
+/* Suite: what has no formula to compare with. Dropout keeps the expected share, draws the same
+ * numbers backward as forward and others for another stream, seed or body; detach lets no gradient
+ * through. */
+#include "selftest.h"
+#include <math.h>
+#include <stddef.h>
+
+enum { DROP_N = 100003 };
+static const double drop_p = 0.3;
+
+typedef struct Drops { /* y and dx of stream one, y of stream two */
+  Built b;
+  uint32_t y, dx, other, all, none;
+  Tensor x;
+} Drops;
+
+static Value append_drop(Built *b, Value x, double p, uint32_t stream)
+{
+  Cursor at = built_cursor(false);
+  Attr attr = {.f = p};
+  Value y = ir_append(b->c, &at, OP_drop, &x, 1, &attr);
+  ir_node(b->c->graph, y)->stream = stream;
+  if (b->c->graph->n_streams <= stream) b->c->graph->n_streams = stream + 1;
+  return y;
+}
+
+static ampc_status open_drops(Drops *d, Arena *a, const TestRun *run, DType type, int optimize)
+{
+  uint64_t random = 5;
+  built_open(&d->b, run, false, optimize);
+  d->x = tensor_like(a, type, 1, (int64_t[]){DROP_N});
+  tensor_fill(&d->x, 'v', &random);
+  Cursor at = built_cursor(false);
+  Value x = built_source(&d->b, &d->x), dy = built_source(&d->b, &d->x), dx;
+  Value y = append_drop(&d->b, x, drop_p, 1);
+  gradient_of(d->b.c, &at, y, dy, &x, 1, &dx);
+  d->y = built_output(&d->b, y);
+  d->dx = built_output(&d->b, dx);
+  d->other = built_output(&d->b, append_drop(&d->b, x, drop_p, 2));
+  d->none = built_output(&d->b, append_drop(&d->b, x, 0, 3));
+  d->all = built_output(&d->b, append_drop(&d->b, x, 1, 4));
+  ampc_status status = built_load(&d->b);
+  if (!status) status = built_write(&d->b, 0, &d->x);
+  return status ? status : built_write(&d->b, 1, &d->x);
+}
+
+static ampc_status run_drops(Drops *d, Arena *a, int64_t seed, int64_t body, uint32_t output,
+                             Tensor *out)
+{
+  ampc_ref seed_place = {AMPC_STATE, offsetof(ampc_state, seed)};
+  ampc_ref body_place = {AMPC_STATE, offsetof(ampc_state, body)};
+  ampc_status status = ampc_write(d->b.rt, seed_place, &seed, sizeof seed);
+  if (!status) status = ampc_write(d->b.rt, body_place, &body, sizeof body);
+  if (!status) status = built_step(&d->b);
+  return status ? status : built_read(&d->b, a, output, out);
+}
+
+/* Kept elements are x / (1 - p), computed as a product with the rounded factor: an ulp off. */
+static bool kept_scaled(const Tensor *x, const Tensor *y, double p)
+{
+  for (int64_t i = 0; i < x->n; i++) {
+    double want = x->at[i] / (1 - p);
+    bool good = y->at[i] == 0 || element_error(x->dtype, false, 2, y->at[i], want, want) <= 1;
+    if (!good) return false;
+  }
+  return true;
+}
+
+static double share_kept(const Tensor *y)
+{
+  double n = 0;
+  for (int64_t i = 0; i < y->n; i++) n += y->at[i] != 0;
+  return n / (double)y->n;
+}
+
+/* Share of elements kept by both; `shift` compares neighbours of one mask. */
+static double share_both(const Tensor *x, const Tensor *y, int64_t shift)
+{
+  double n = 0;
+  for (int64_t i = 0; i + shift < x->n; i++) n += x->at[i] != 0 && y->at[i + shift] != 0;
+  return n / (double)(x->n - shift);
+}
+
+/* Within five standard deviations of a share of independent draws. */
+static bool near_share(double share, double expected)
+{
+  return fabs(share - expected) < 5 * sqrt(expected * (1 - expected) / DROP_N);
+}
+
+static void check_drop(TestRun *run, DType type, bool good, const char *what)
+{
+  test_check(run, OP_drop, type, good, what);
+}
+
+static bool independent(const Tensor *x, const Tensor *y)
+{
+  return near_share(share_both(x, y, 0), (1 - drop_p) * (1 - drop_p));
+}
+
+static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, const Tensor *y)
+{
+  Tensor again, other, body, seed;
+  ampc_status status = run_drops(d, a, 1, 7, d->y, &again);
+  if (!status) status = run_drops(d, a, 1, 7, d->other, &other);
+  if (!status) status = run_drops(d, a, 1, 8, d->y, &body);
+  if (!status) status = run_drops(d, a, 2, 7, d->y, &seed);
+  if (status) return status;
+  check_drop(run, type, tensor_same_bits(y, &again), "the same numbers in a second run");
+  check_drop(run, type, independent(y, &other), "another stream draws other numbers");
+  check_drop(run, type, independent(y, &body), "another body draws other numbers");
+  check_drop(run, type, independent(y, &seed), "another seed draws other numbers");
+  check_drop(run, type, near_share(share_both(y, y, 1), (1 - drop_p) * (1 - drop_p)),
+             "neighbours are independent");
+  return AMPC_OK;
+}
+
+static ampc_status check_type(Drops *d, Arena *a, TestRun *run, DType type)
+{
+  Tensor y, dx, all, none;
+  ampc_status status = run_drops(d, a, 1, 7, d->y, &y);
+  if (!status) status = built_read(&d->b, a, d->dx, &dx);
+  if (!status) status = built_read(&d->b, a, d->all, &all);
+  if (!status) status = built_read(&d->b, a, d->none, &none);
+  if (status) return status;
+  check_drop(run, type, kept_scaled(&d->x, &y, drop_p), "kept elements are x / (1 - p)");
+  check_drop(run, type, near_share(share_kept(&y), 1 - drop_p), "the share kept is 1 - p");
+  check_drop(run, type, share_kept(&all) == 0, "p = 1 keeps nothing");
+  check_drop(run, type, tensor_same_bits(&none, &d->x), "p = 0 changes nothing");
+  test_report(run, OP_drop, PROOF_backward, type, tensor_same_bits(&y, &dx) ? 0 : INFINITY,
+              "the gradient passes where the value passed");
+  return check_keys(d, a, run, type, &y);
+}
+
+static ampc_status check_drops(Arena *a, TestRun *run)
+{
+  static const DType types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
+  ampc_status status = AMPC_OK;
+  for (int i = 0; !status && i < 3; i++) {
+    Drops fused, plain;
+    Tensor y[2];
+    status = open_drops(&fused, a, run, types[i], 2);
+    if (!status) status = check_type(&fused, a, run, types[i]);
+    if (!status) status = run_drops(&fused, a, 3, 9, fused.y, &y[0]);
+    built_close(&fused.b);
+    if (status) break;
+    status = open_drops(&plain, a, run, types[i], 0);
+    if (!status) status = run_drops(&plain, a, 3, 9, plain.y, &y[1]);
+    built_close(&plain.b);
+    if (!status)
+      check_drop(run, types[i], tensor_same_bits(&y[0], &y[1]), "-O0 draws the same numbers");
+  }
+  return status;
+}
+
+/* The gradient of detach(x) x is dy detach(x), and not twice that. */
+static ampc_status check_detach(Arena *a, TestRun *run)
+{
+  Built b;
+  uint64_t random = 6;
+  built_open(&b, run, false, 2);
+  Tensor x = tensor_like(a, AMPC_F32, 1, (int64_t[]){33}), dx;
+  tensor_fill(&x, 'v', &random);
+  Cursor at = built_cursor(false);
+  Value in = built_source(&b, &x), dy = built_source(&b, &x), out;
+  Value y = ir_binary(b.c, &at, OP_mul, ir_unary(b.c, &at, OP_detach, in), in);
+  gradient_of(b.c, &at, y, dy, &in, 1, &out);
+  uint32_t output = built_output(&b, out);
+  ampc_status status = built_load(&b);
+  if (!status) status = built_write(&b, 0, &x);
+  if (!status) status = built_write(&b, 1, &x);
+  if (!status) status = built_step(&b);
+  if (!status) status = built_read(&b, a, output, &dx);
+  bool good = !status;
+  for (int64_t i = 0; good && i < x.n; i++) {
+    good = dx.at[i] == number_round(AMPC_F32, x.at[i] * x.at[i]);
+  }
+  if (!status) test_check(run, OP_detach, AMPC_F32, good, "no gradient passes");
+  built_close(&b);
+  return status;
+}
+
+ampc_status suite_random(Arena *a, TestRun *run)
+{
+  ampc_status status = AMPC_OK;
+  if (test_wanted(run, OP_drop)) status = check_drops(a, run);
+  if (!status && test_wanted(run, OP_detach)) status = check_detach(a, run);
+  return status;
+}
