@@ -1,0 +1,359 @@
+/* The functions of templates/maths.cuh and device.cuh against double precision, over all exponents,
+ * infinities, NaN and subnormal numbers. The stated errors are the bounds here. */
+#pragma GCC optimize("fp-contract=off")
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#include <math.h>
+#include "check.h"
+typedef float real;
+#define R(x) ((real)(x))
+#include "../../templates/cpu.h"
+#include "../../templates/maths.cuh"
+#include "../../templates/device.cuh"
+
+/* Distance in units of the last place of the true value, subnormal ones included. */
+static double ulps(float got, double want)
+{
+  if (isnan(want)) return isnan(got) ? 0 : INFINITY;
+  if (fabs(want) >= 0x1.ffffffp127) return got == (want > 0 ? INFINITY : -INFINITY) ? 0 : INFINITY;
+  if (isinf(got)) return fabs(want) >= 0x1.fffffcp127 ? 1 : INFINITY;
+  if (isnan(got)) return INFINITY;
+  int e;
+  frexp(want, &e);
+  double ulp = ldexp(1.0, e - 24 > -149 ? e - 24 : -149);
+  return fabs((double)got - want) / ulp;
+}
+
+typedef struct Case {
+  const char *name;
+  float (*got)(float);
+  double (*want)(double);
+  double bound;    /* ulps */
+  double absolute; /* an error below this is good too */
+  float low, high; /* a stretch that is looked at closely */
+} Case;
+
+static double log2_d(double x)
+{
+  return log2(x);
+}
+static double rsqrt_d(double x)
+{
+  return 1 / sqrt(x);
+}
+static double sigmoid_d(double x)
+{
+  return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+}
+static double softplus_d(double x)
+{
+  return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+static double phi(double x)
+{
+  return 0.5 * erfc(-x * M_SQRT1_2);
+}
+static double gelu_d(double x)
+{
+  return x == -INFINITY ? NAN : x * phi(x);
+}
+static double gelu_slope_d(double x)
+{
+  return isinf(x) ? NAN : phi(x) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+}
+static double gelu_tanh_d(double x)
+{
+  return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+static double gelu_tanh_slope_d(double x)
+{
+  double t = tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+static double silu_d(double x)
+{
+  return x * sigmoid_d(x);
+}
+static double silu_slope_d(double x)
+{
+  return sigmoid_d(x) * (1 + x * sigmoid_d(-x));
+}
+
+static float exp_f(float x)
+{
+  return ampc_exp(x);
+}
+static float expm1_f(float x)
+{
+  return ampc_expm1(x);
+}
+static float log_f(float x)
+{
+  return ampc_log(x);
+}
+static float log2_f(float x)
+{
+  return ampc_log2(x);
+}
+static float log1p_f(float x)
+{
+  return ampc_log1p(x);
+}
+static float tanh_f(float x)
+{
+  return ampc_tanh(x);
+}
+static float erf_f(float x)
+{
+  return ampc_erf(x);
+}
+static float sin_f(float x)
+{
+  return ampc_sin(x);
+}
+static float cos_f(float x)
+{
+  return ampc_cos(x);
+}
+static float rsqrt_f(float x)
+{
+  return ampc_rsqrt(x);
+}
+static float sigmoid_f(float x)
+{
+  return ampc_sigmoid(x);
+}
+static float softplus_f(float x)
+{
+  return ampc_softplus(x);
+}
+static float gelu_f(float x)
+{
+  return ampc_gelu(x);
+}
+static float gelu_slope_f(float x)
+{
+  return ampc_gelu_slope(x);
+}
+static float gelu_tanh_f(float x)
+{
+  return ampc_gelu_tanh(x);
+}
+static float gelu_tanh_slope_f(float x)
+{
+  return ampc_gelu_tanh_slope(x);
+}
+static float silu_f(float x)
+{
+  return ampc_silu(x);
+}
+static float silu_slope_f(float x)
+{
+  return ampc_silu_slope(x);
+}
+
+static const Case all_range[] = {
+    {"exp", exp_f, exp, 1.1, 0, -104, 90},
+    {"expm1", expm1_f, expm1, 2, 0, -20, 90},
+    {"log", log_f, log, 1, 0, 0, 4},
+    {"log2", log2_f, log2_d, 2, 0, 0, 4},
+    {"log1p", log1p_f, log1p, 2, 0, -1, 4},
+    {"tanh", tanh_f, tanh, 3, 0, -10, 10},
+    {"erf", erf_f, erf, 2, 0, -5, 5},
+    {"rsqrt", rsqrt_f, rsqrt_d, 2, 0, 0, 10},
+    {"sigmoid", sigmoid_f, sigmoid_d, 3, 0, -104, 20},
+    {"softplus", softplus_f, softplus_d, 3, 0, -104, 100},
+};
+static const Case near_zero[] = {
+    {"sin", sin_f, sin, 2, 0, -100, 100},
+    {"sin, large", sin_f, sin, 2, 0, 1e5f, 1e9f},
+    {"cos", cos_f, cos, 2, 0, -100, 100},
+    {"cos, large", cos_f, cos, 2, 0, -1e9f, -1e5f},
+    {"gelu", gelu_f, gelu_d, 4, 4e-7, -20, 20},
+    {"gelu slope", gelu_slope_f, gelu_slope_d, 4, 3e-7, -13, 13},
+    {"gelu_tanh", gelu_tanh_f, gelu_tanh_d, 4, 4e-7, -13, 13},
+    {"gelu_tanh slope", gelu_tanh_slope_f, gelu_tanh_slope_d, 4, 2e-6, -9, 9},
+    {"silu", silu_f, silu_d, 4, 0, -80, 80},
+    {"silu slope", silu_slope_f, silu_slope_d, 6, 2e-7, -80, 80},
+};
+
+static void check_point(const Case *k, float x, double *worst)
+{
+  double want = k->want(x);
+  float got = k->got(x);
+  double u = ulps(got, want);
+  if (fabs((double)got - want) <= k->absolute) u = 0;
+  if (u > *worst) *worst = u;
+  CHECK_MSG(u <= k->bound, "%s(%a) = %a, true value %a: %g ulps", k->name, (double)x, (double)got,
+            want, u);
+}
+
+static void check_stretch(const Case *k, double *worst)
+{
+  for (int i = 0; i <= 400000; i++)
+    check_point(k, k->low + (k->high - k->low) * (float)i / 400000, worst);
+}
+
+static void test_functions(void)
+{
+  for (size_t i = 0; i < sizeof all_range / sizeof *all_range; i++) {
+    double worst = 0;
+    for (unsigned long long b = 0; b < 1ull << 32; b += 6151)
+      check_point(&all_range[i], bits_float((unsigned)b), &worst);
+    static const unsigned edges[] = {0,          0x80000000, 1,          0x80000001, 0x7f800000,
+                                     0xff800000, 0x7fc00000, 0x7f7fffff, 0xff7fffff, 0x3f800000,
+                                     0xbf800000, 0x00800000, 0xbf7fffff};
+    for (size_t e = 0; e < sizeof edges / sizeof *edges; e++)
+      check_point(&all_range[i], bits_float(edges[e]), &worst);
+    check_stretch(&all_range[i], &worst);
+    printf("%-16s %.2f ulps\n", all_range[i].name, worst);
+  }
+  for (size_t i = 0; i < sizeof near_zero / sizeof *near_zero; i++) {
+    double worst = 0;
+    check_stretch(&near_zero[i], &worst);
+    printf("%-16s %.2f ulps\n", near_zero[i].name, worst);
+  }
+  CHECK(isnan(ampc_sin(INFINITY)) && isnan(ampc_cos(-INFINITY)) && isnan(ampc_sin(NAN)));
+}
+
+static void test_pow(void)
+{
+  static const float special[] = {0,   -0.0f,  1,     -1,   2,     -2,       3,
+                                  -3,  0.5f,   -0.5f, 10,   -7,    INFINITY, -INFINITY,
+                                  NAN, 1e-40f, 3e38f, 1e8f, -1e8f, 2.5f};
+  int n = sizeof special / sizeof *special;
+  for (int i = 0; i < n * n; i++) {
+    float x = special[i / n], y = special[i % n];
+    double want = pow(x, y);
+    float got = ampc_pow(x, y);
+    CHECK_MSG(ulps(got, want) <= 2 && (isnan(want) || signbit(got) == signbit((float)want)),
+              "pow(%g, %g) = %g, true value %g", (double)x, (double)y, (double)got, want);
+  }
+  double worst = 0;
+  unsigned state = 1;
+  for (int i = 0; i < 2000000; i++) {
+    state = state * 1664525u + 1013904223u;
+    float x = bits_float(state >> 1);
+    state = state * 1664525u + 1013904223u;
+    float y = ((float)(int)state) * 0x1p-31f * 20;
+    if (i & 1) x = 0.5f + 0.5f * (float)(state >> 8) * 0x1p-24f, y *= 10;
+    if (isnan(x)) continue;
+    double u = ulps(ampc_pow(x, y), pow(x, y));
+    if (u > worst) worst = u;
+    CHECK_MSG(u <= 2, "pow(%a, %a): %g ulps", (double)x, (double)y, u);
+  }
+  printf("%-16s %.2f ulps\n", "pow", worst);
+}
+
+/* All 2^16 values one way, and _Float16 as the judge of the other. */
+static void test_f16(void)
+{
+  for (unsigned h = 0; h < 65536; h++) {
+    union {
+      unsigned short bits;
+      _Float16 number;
+    } u = {(unsigned short)h};
+    float want = (float)u.number, got = from_f16((f16)h);
+    CHECK_MSG(isnan(want) ? isnan(got) : float_bits(got) == float_bits(want), "from_f16(%04x)", h);
+    if (!isnan(want)) CHECK_MSG(to_f16(want) == h, "to_f16(from_f16(%04x))", h);
+  }
+  for (unsigned long long b = 0; b < 1ull << 32; b += 97) {
+    float x = bits_float((unsigned)b);
+    union {
+      _Float16 number;
+      unsigned short bits;
+    } u = {(_Float16)x};
+    unsigned want = isnan(x) ? 0x7fff : u.bits;
+    CHECK_MSG(to_f16(x) == want, "to_f16(%a) = %04x, not %04x", (double)x, to_f16(x), want);
+  }
+  CHECK(to_f16(65519.996f) == 0x7bff && to_f16(65520.0f) == 0x7c00 && to_f16(-65520.0f) == 0xfc00);
+}
+
+/* The nearest of the two neighbours, found without bit tricks; halves go to the even one. */
+static unsigned bf16_by_search(float x)
+{
+  unsigned below = float_bits(x) >> 16, above = below + 1;
+  double low = bits_float(below << 16), high = bits_float(above << 16);
+  if (isinf((float)high)) high = copysign(0x1p128, high);
+  double to_low = fabs(x - low), to_high = fabs(high - x);
+  if (to_low == to_high) return below & 1 ? above : below;
+  return to_low < to_high ? below : above;
+}
+
+static void test_bf16(void)
+{
+  for (unsigned h = 0; h < 65536; h++) {
+    float x = from_bf16((bf16)h);
+    CHECK(float_bits(x) == h << 16);
+    if (!isnan(x)) CHECK(to_bf16(x) == h);
+  }
+  for (unsigned long long b = 0; b < 1ull << 32; b += 97) {
+    float x = bits_float((unsigned)b);
+    if (isinf(x)) continue;
+    unsigned want = isnan(x) ? 0x7fff : bf16_by_search(x);
+    CHECK_MSG(to_bf16(x) == want, "to_bf16(%a) = %04x, not %04x", (double)x, to_bf16(x), want);
+  }
+}
+
+/* Known answers published with the Random123 library (first word of each). */
+static void test_philox(void)
+{
+  unsigned m = 0xffffffffu;
+  CHECK(ampc_philox(0, 0, 0, 0, 0, 0) == 0x6627e8d5u);
+  CHECK(ampc_philox(m, m, m, m, m, m) == 0x408f276du);
+  CHECK(ampc_philox(0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u, 0xa4093822u, 0x299f31d0u) ==
+        0xd16cfe09u);
+  double sum = 0, square = 0;
+  for (int i = 0; i < 1000000; i++) {
+    double u = ampc_uniform(7, 3, 1, i);
+    CHECK(u >= 0 && u < 1);
+    sum += u;
+    square += u * u;
+  }
+  CHECK(fabs(sum / 1e6 - 0.5) < 2e-3 && fabs(square / 1e6 - 1.0 / 3) < 2e-3);
+  CHECK(ampc_uniform(7, 3, 1, 5) != ampc_uniform(7, 4, 1, 5));
+  CHECK(ampc_uniform(7, 3, 1, 5) != ampc_uniform(7, 3, 2, 5));
+}
+
+static void test_small_ones(void)
+{
+  CHECK(isnan(ampc_max(NAN, 1)) && isnan(ampc_max(1, NAN)) && ampc_max(1, 2) == 2);
+  CHECK(isnan(ampc_min(NAN, 1)) && isnan(ampc_min(1, NAN)) && ampc_min(1, 2) == 1);
+  CHECK(isnan(ampc_relu(NAN)) && ampc_relu(-1) == 0 && ampc_relu(3) == 3);
+  CHECK(isnan(ampc_clamp(NAN, 0, 1)) && ampc_clamp(2, 0, 1) == 1 && ampc_clamp(-2, 0, 1) == 0);
+  CHECK(ampc_round(2.5f) == 2 && ampc_round(3.5f) == 4 && ampc_round(-0.5f) == 0);
+  CHECK(ampc_remainder(-7, 3) == 2 && ampc_remainder(7, -3) == -2 && ampc_remainder(6, 3) == 0);
+  CHECK(ampc_floor_divide(-7, 3) == -3 && ampc_floor_divide(7, 3) == 2);
+  CHECK(isinf(ampc_floor_divide(1, 0)) && ampc_floor_divide(0.6f, 0.2f) == floorf(0.6f / 0.2f) - 1);
+  CHECK(ampc_remainder_int(-7, 3) == 2 && ampc_floor_divide_int(-7, 3) == -3);
+  CHECK(ampc_floor_divide_int(5, 0) == 0 && ampc_remainder_int(5, 0) == 0);
+  CHECK(ampc_to_i64(NAN) == 0 && ampc_to_i64(1e30f) == 0x7fffffffffffffffLL);
+  CHECK(ampc_to_i32(-1e30f) == -0x7fffffff - 1 && ampc_to_i32(-2.9f) == -2);
+  CHECK(ampc_to_u8(300) == 255 && ampc_to_u8(-3) == 0 && ampc_to_u8(NAN) == 0);
+  CHECK(ampc_sub_max(3, INFINITY) == 3 && ampc_sub_max(3, 1) == 2);
+  CHECK(isnan(ampc_finite_or_zero(NAN)) && ampc_finite_or_zero(-INFINITY) == 0);
+}
+
+static void test_schedules(void)
+{
+  CHECK(ampc_schedule_linear(2, 1, 0, 20, 4) == 0.5f && ampc_schedule_linear(4, 1, 0, 20, 4) == 1);
+  CHECK(ampc_schedule_linear(12, 1, 0, 20, 4) == 0.5f &&
+        ampc_schedule_linear(99, 1, 0, 20, 4) == 0);
+  CHECK(ampc_schedule_cosine(0, 1, 10, 0, 0.25f) == 1);
+  CHECK(fabsf(ampc_schedule_cosine(5, 1, 10, 0, 0.25f) - 0.625f) < 1e-6f);
+  CHECK(fabsf(ampc_schedule_cosine(50, 1, 10, 0, 0.25f) - 0.25f) < 1e-6f);
+  CHECK(ampc_schedule_cosine(1, 1, 10, 2, 0) == 0.5f);
+  CHECK(fabsf(ampc_schedule_step(11, 1, 5, 0.1f) - 0.01f) < 1e-8f);
+}
+
+int main(void)
+{
+  test_functions();
+  test_pow();
+  test_f16();
+  test_bf16();
+  test_philox();
+  test_small_ones();
+  test_schedules();
+  return check_done();
+}
