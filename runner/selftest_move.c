@@ -148,24 +148,29 @@ static Product product_of(const Case *t)
     p.trans_a = case_attr(t, "trans_a") != 0;
     p.trans_b = case_attr(t, "trans_b") != 0;
   }
+  /* a vector on the left is a row, on the right a column */
   int64_t a0 = a->rank > 1 ? a->dim[a->rank - 2] : 1, a1 = a->dim[a->rank - 1];
-  int64_t b0 = b->dim[b->rank - 2], b1 = b->dim[b->rank - 1];
+  int64_t b0 = b->dim[b->rank > 1 ? b->rank - 2 : 0], b1 = b->rank > 1 ? b->dim[b->rank - 1] : 1;
   p.m = p.trans_a ? a1 : a0;
   p.k = p.trans_a ? a0 : a1;
   p.n = p.trans_b ? b0 : b1;
   return p;
 }
 
-/* Leading axes broadcast; linear keeps those of its input. */
+static uint32_t leading_rank(const Tensor *x)
+{
+  return x->rank > 2 ? x->rank - 2 : 0;
+}
+
+/* Leading axes broadcast. */
 static void leading_axes(const Case *t, Tensor *y)
 {
   const Tensor *a = &t->in[0], *b = &t->in[1];
-  y->rank = a->rank > b->rank ? a->rank : b->rank;
-  for (uint32_t d = 0; d + 2 < y->rank; d++) {
-    uint32_t from_end = y->rank - d;
-    int64_t u = from_end <= a->rank ? a->dim[a->rank - from_end] : 1;
-    int64_t v = from_end <= b->rank ? b->dim[b->rank - from_end] : 1;
-    y->dim[d] = u == 1 ? v : u;
+  uint32_t na = leading_rank(a), nb = leading_rank(b);
+  y->rank = na > nb ? na : nb;
+  for (uint32_t k = 1; k <= y->rank; k++) {
+    int64_t u = k <= na ? a->dim[na - k] : 1, v = k <= nb ? b->dim[nb - k] : 1;
+    y->dim[y->rank - k] = u == 1 ? v : u;
   }
 }
 
@@ -178,15 +183,16 @@ void shape_product_of(const Case *t, Tensor *y)
     return;
   }
   leading_axes(t, y);
-  y->dim[y->rank - 2] = p.m;
-  y->dim[y->rank - 1] = p.n;
+  if (t->in[0].rank > 1) y->dim[y->rank++] = p.m;
+  if (t->in[1].rank > 1) y->dim[y->rank++] = p.n;
 }
 
-static int64_t matrix_start(const Tensor *x, const Tensor *y, int64_t matrix)
+/* Where matrix number `matrix` of the result's n_lead leading axes begins in x. */
+static int64_t matrix_start(const Tensor *x, const Tensor *y, uint32_t n_lead, int64_t matrix)
 {
   int64_t index = 0, stride = 1;
-  for (uint32_t k = 3; k <= x->rank; k++) {
-    int64_t size = y->dim[y->rank - k], own = x->dim[x->rank - k];
+  for (uint32_t k = 1; k <= leading_rank(x); k++) {
+    int64_t size = y->dim[n_lead - k], own = x->dim[leading_rank(x) - k];
     if (own != 1) index += matrix % size * stride;
     stride *= own;
     matrix /= size;
@@ -199,9 +205,11 @@ void reference_product(const Case *t, Tensor *y, double *scale)
   const Tensor *a = &t->in[0], *b = &t->in[1];
   Product p = product_of(t);
   bool tf32 = t->tf32;
+  uint32_t lead = y->rank - (a->rank > 1) - (b->rank > 1);
   for (int64_t i = 0; i < y->n; i++) {
     int64_t row = i / p.n % p.m, column = i % p.n, matrix = i / (p.n * p.m);
-    const double *x = a->at + matrix_start(a, y, matrix), *w = b->at + matrix_start(b, y, matrix);
+    const double *x = a->at + matrix_start(a, y, lead, matrix);
+    const double *w = b->at + matrix_start(b, y, lead, matrix);
     double bias = t->n_in > 2 && t->in[2].present ? t->in[2].at[column] : 0;
     y->at[i] = bias;
     scale[i] = fabs(bias);
