@@ -182,11 +182,10 @@ DEVICE real ampc_silu(real x)
 }
 
 // --- ampc_silu_slope
-/* s + x s (1 - s), s = sigmoid(x) */
+/* s + x s (1 - s), s = sigmoid(x); 1 - s is sigmoid(-x), which does not cancel */
 DEVICE real ampc_silu_slope(real x)
 {
-  real s = ampc_sigmoid(x);
-  return s * (R(1.0) + x * (R(1.0) - s));
+  return ampc_sigmoid(x) * (R(1.0) + x * ampc_sigmoid(-x));
 }
 
 // --- ampc_remainder
