@@ -267,7 +267,7 @@ DEVICE float ampc_cos(float x)
 
 // --- ampc_pow_positive
 /* x^y = e^(y log x) for finite x > 0, with log x in two parts: s = f / (2 + f) as s + t, so that
- * log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)); error <= 2 ulp. */
+ * log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)); error <= 4 ulp. */
 DEVICE float ampc_pow_positive(float x, float y)
 {
   float k;
