@@ -324,7 +324,7 @@ static void test_small_ones(void)
   CHECK(ampc_round(2.5f) == 2 && ampc_round(3.5f) == 4 && ampc_round(-0.5f) == 0);
   CHECK(ampc_remainder(-7, 3) == 2 && ampc_remainder(7, -3) == -2 && ampc_remainder(6, 3) == 0);
   CHECK(ampc_floor_divide(-7, 3) == -3 && ampc_floor_divide(7, 3) == 2);
-  CHECK(isinf(ampc_floor_divide(1, 0)) && ampc_floor_divide(0.6f, 0.2f) == floorf(0.6f / 0.2f) - 1);
+  CHECK(isinf(ampc_floor_divide(1, 0)) && ampc_floor_divide(1, 0.1f) == 9);
   CHECK(ampc_remainder_int(-7, 3) == 2 && ampc_floor_divide_int(-7, 3) == -3);
   CHECK(ampc_floor_divide_int(5, 0) == 0 && ampc_remainder_int(5, 0) == 0);
   CHECK(ampc_to_i64(NAN) == 0 && ampc_to_i64(1e30f) == 0x7fffffffffffffffLL);
