@@ -13,7 +13,9 @@
 #include "ampc_plan.h"
 
 enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 8 };
-/* Size of the result of grad_norm: partial sums of squares, one a block of the kernel. */
+/* grad_norm gives [GRAD_NORM_PARTIALS, 2]: of each block of the kernel the sum of squares and a
+ * flag.
+ */
 enum { GRAD_NORM_PARTIALS = 256 };
 
 typedef enum OpKind {
@@ -157,7 +159,7 @@ typedef struct BlockInfo {
 typedef struct Group {
   Value *nodes; /* in execution order; the last one names the group */
   uint32_t n;
-  Value anchor; /* the row, gemm or file node in it; 0 for a pure map group */
+  Value anchor;       /* the row, gemm or file node in it; 0 for a pure map group */
   ampc_ref workspace; /* pass memory: scratch of a matrix product */
 } Group;
 
@@ -244,7 +246,8 @@ typedef struct Rewrite {
 } Rewrite;
 void ir_rewrite_begin(Rewrite *r, Compile *c);
 Value ir_rewrite_copy(Rewrite *r, uint32_t old_id); /* same node, inputs mapped; sets map */
-Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id); /* the copy, to be changed before it is added */
+Node ir_rewrite_mapped(Rewrite *r,
+                       uint32_t old_id); /* the copy, to be changed before it is added */
 Value ir_rewrite_add(Rewrite *r, uint32_t old_id, const Node *n); /* sets map */
 
 /* ---- facts

@@ -19,7 +19,8 @@ static const char *place_text(Compile *c, Span span)
 /* ", by precision f16, 2:1": the clause that made the region. */
 static const char *region_text(Compile *c, const Node *n)
 {
-  const Region *r = &c->graph->regions.at[n->region];
+  const Region *all = c->graph->regions.at, *r = &all[n->region];
+  while (r->no_grad && !all[r->parent].no_grad) r = &all[r->parent]; /* it set no precision */
   if (!r->label) return ", no precision clause";
   if (!r->span.end) return arena_printf(c->arena, ", by %s", r->label);
   return arena_printf(c->arena, ", by %s, %s", r->label, place_text(c, r->span));
@@ -205,7 +206,8 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   print_attrs(c, out, n);
   if (n->op == OP_drop) text_printf(out, " stream=%u", n->stream);
   if (n->group) text_printf(out, " group=%u", n->group);
-  while (out->n - start < COMMENT_COLUMN) text_puts(out, " ");
+  do text_puts(out, " ");
+  while (out->n - start < COMMENT_COLUMN);
   const char *why = ir_why_text(c, n);
   text_printf(out, "# %s%s%s\n", place_text(c, n->span), *why ? " " : "", why);
 }

@@ -330,5 +330,5 @@ bool shape_effect(Compile *c, Node *n)
 bool shape_grad_norm(Compile *c, Node *n)
 {
   n->dtype = AMPC_F32;
-  return rule_set_dims(c, n, 1, (int64_t[]){GRAD_NORM_PARTIALS});
+  return rule_set_dims(c, n, 2, (int64_t[]){GRAD_NORM_PARTIALS, 2});
 }
