@@ -12,17 +12,21 @@ typedef struct TypeList {
   uint32_t n;
 } TypeList;
 
-/* amp.lex.c, syntax_error.c */
+/* parse.c */
+bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out); /* up to its tokens */
 const Token *parse_next(Parser *p);
 void parse_too_deep(Parser *p, Span span);
 
+/* syntax_error.c */
 enum { MAX_EXPECTED = 64 };
 typedef struct SyntaxError { /* what bison knows when it is stuck */
-  int state, token;          /* token and expected are bison's symbol kinds */
+  int state;                 /* after all reductions that need no other token */
+  int token;                 /* this and `expected` are bison's symbol kinds */
   int expected[MAX_EXPECTED];
   int n_expected;
 } SyntaxError;
 void parse_syntax_error(Parser *p, const SyntaxError *e);
+const char *parse_symbol_name(int symbol); /* amp.y */
 
 /* Lists: the list with one more. */
 ExprList ast_exprs(Parser *p, ExprList list, Expr *e);

@@ -22,8 +22,10 @@ typedef struct Matcher {
   uint32_t *end; /* of an opening raw token: the raw token behind which it is closed */
   Breaks breaks;
   Problems problems;
-  uint32_t statement; /* first raw token of the statement */
-  bool by_indent, cut, unclosed_brace;
+  uint32_t statement;        /* first raw token of the statement */
+  bool needs_brace;          /* the statement has a block, which has not begun yet */
+  bool by_indent, by_header; /* how to guess; see lex_brackets() */
+  bool cut, unclosed_brace, stray_brace;
 } Matcher;
 
 static const Token *raw_at(const Matcher *m, uint32_t i)
@@ -137,7 +139,8 @@ static void push_open(Matcher *m, uint32_t i)
 {
   Parser *p = m->p;
   Token *t = &p->raw.at[i];
-  if (t->kind == '{') close_round(m, i);
+  if (t->kind == '{' && (!i || lex_can_end(lex_word_kind(p, i - 1)))) close_round(m, i);
+  if (t->kind == '{') m->needs_brace = false;
   if (m->open.n == MAX_OPEN_BRACKETS) {
     add_problem(m, (Problem){.code = E100,
                              .span = t->span,
@@ -199,6 +202,7 @@ static void pop_open(Matcher *m, uint32_t i)
     m->open.n--;
   } else {
     problem.text = arena_printf(a, "this `%c` closes nothing", t->kind);
+    m->stray_brace = m->stray_brace || t->kind == '}';
   }
   add_problem(m, problem);
   vec_push(a, &m->breaks, (Break){i, 0, i});
@@ -234,6 +238,32 @@ static void meet_word(Matcher *m, uint32_t i)
   }
 }
 
+/* At a line end: the line begins a block, but has no `{`, and the next line is indented more. */
+static void meet_line_end(Matcher *m, uint32_t i)
+{
+  Arena *a = m->p->c->arena;
+  uint32_t next = i;
+  while (raw_at(m, next)->kind == RAW_NEWLINE) next++;
+  bool missing = m->by_header && m->needs_brace && i > m->statement &&
+                 lex_can_end(lex_word_kind(m->p, i - 1)) && raw_at(m, next)->kind != '{' &&
+                 column(m, next) > column(m, m->statement);
+  m->needs_brace = false;
+  if (!missing) return;
+  uint32_t end = raw_at(m, i - 1)->span.end;
+  add_problem(m, (Problem){.code = E102,
+                           .span = {end, end},
+                           .text = "expected `{`, found the end of the line",
+                           .help = "blocks use braces: `def forward(x) { return fc(x) }`"});
+  vec_push(a, &m->breaks, (Break){i, '{', i});
+  vec_push(a, &m->open, (Open){'{', i, column(m, m->statement), false});
+}
+
+static void meet_statement(Matcher *m, uint32_t i)
+{
+  m->statement = i;
+  m->needs_brace = lex_needs_block(m->p, i);
+}
+
 static void match(Matcher *m)
 {
   Parser *p = m->p;
@@ -241,7 +271,10 @@ static void match(Matcher *m)
   for (uint32_t i = 0; p->raw.at[i].kind; i++) {
     int kind = p->raw.at[i].kind;
     bool inside = m->open.n && m->open.at[m->open.n - 1].kind != '{';
-    if (first_on_line(m, i) && !inside) m->statement = i;
+    if (kind == RAW_NEWLINE && !inside)
+      meet_line_end(m, i);
+    else if (first_on_line(m, i) && !inside)
+      meet_statement(m, i);
     if (kind == '(' || kind == '[' || kind == '{')
       push_open(m, i);
     else if (kind == ')' || kind == ']' || kind == '}')
@@ -265,10 +298,10 @@ Breaks lex_brackets(Parser *p)
 {
   Matcher m = {.p = p};
   match(&m);
-  if (m.unclosed_brace && !m.cut) { /* again, now with a look at how the text is laid out */
-    Matcher again = {.p = p, .by_indent = true};
+  if (!m.cut && (m.unclosed_brace || m.stray_brace)) { /* again, with a look at the layout */
+    Matcher again = {.p = p, .by_indent = m.unclosed_brace, .by_header = m.stray_brace};
     match(&again);
-    m = again;
+    if (!again.stray_brace) m = again;
   }
   for (uint32_t i = 0; i < m.problems.n; i++) vec_push(p->c->arena, &p->problems, m.problems.at[i]);
   for (uint32_t i = 0; i < m.breaks.n; i++) {

@@ -17,6 +17,7 @@ static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
   size_t n = strlen(text);
   t->kind = TOK_INT;
   t->as.integer = 1;
+  t->reported = true; /* it may stand where a name should be */
   if (text[0] == '.') {
     help = arena_printf(a, "digits stand on both sides of the point: `0%s`", text);
   } else if (text[n - 1] == '.') {
@@ -148,6 +149,11 @@ void lex_string(Parser *p, Token *t, const char *text, size_t size)
     lex_raw_string(p, t, text, size);
     return;
   }
+  if ((unsigned char)text[0] == 0xe2) {
+    parse_problem(p, E100, t->span, "these are not the quotes of a string", "write `\"`");
+    t->as.string.text = arena_strndup(p->c->arena, text + 3, t->as.string.size = size - 6);
+    return;
+  }
   char *value = arena_alloc(p->c->arena, size, 1);
   Unescape u = {text + 1, text + size, value};
   while (u.at < u.end && *u.at != text[0]) {
@@ -200,8 +206,6 @@ static const char *stray_help(const char *text, size_t size)
       {"?", "a choice is written `a if condition else b`"},
       {"^", "a power is written `x ** y`"},
       {"\\", "a line goes on after an operator or inside `( )`"},
-      {"\xe2\x80\x9c", "strings stand in straight quotes `\"`"},
-      {"\xe2\x80\x9d", "strings stand in straight quotes `\"`"},
       {"\xe2\x88\x92", "minus is `-`"},
       {"\xc3\x97", "times is `*`"},
       {"\xc2\xa0", "this is a space that does not break; write a plain one"},

@@ -138,6 +138,57 @@ bool lex_holds_defs(const Token *first)
          (strcmp(first->as.name, "module") == 0 || strcmp(first->as.name, "op") == 0);
 }
 
+bool lex_needs_block(const Parser *p, uint32_t i)
+{
+  static const char *const always[] = {"module", "op", "data", "infer", "train", "eval"};
+  switch (lex_word_kind(p, i)) {
+  case TOK_IF:
+  case TOK_FOR:
+  case TOK_SCAN:
+  case TOK_NO_GRAD:
+  case TOK_EVERY:
+  case TOK_DEF:
+    return true;
+  case TOK_NAME:
+    break;
+  default:
+    return false;
+  }
+  for (size_t k = 0; k < sizeof always / sizeof always[0]; k++)
+    if (strcmp(p->raw.at[i].as.name, always[k]) == 0) return p->raw.at[i + 1].kind == TOK_NAME;
+  return false;
+}
+
+bool lex_only_continues(int kind)
+{
+  switch (kind) {
+  case '.':
+  case '*':
+  case '/':
+  case '%':
+  case '@':
+  case '<':
+  case '>':
+  case '|':
+  case '&':
+  case '+':
+  case ',':
+  case '=':
+  case TOK_POW:
+  case TOK_FDIV:
+  case TOK_LE:
+  case TOK_GE:
+  case TOK_EQ:
+  case TOK_NE:
+  case TOK_AUG:
+  case TOK_AND:
+  case TOK_OR:
+    return true;
+  default:
+    return false;
+  }
+}
+
 /* --- from raw tokens to tokens --- */
 
 typedef struct Filter {
@@ -180,12 +231,23 @@ static void add_closer(Filter *f, int kind, Token t)
   if (f->depth) f->depth--;
 }
 
+static void add_opener(Filter *f, int kind, Token t)
+{
+  t.kind = kind;
+  add_token(f, t);
+  f->open[f->depth++] = (char)kind;
+}
+
 /* The bracket that was forgotten before raw token i. */
 static void add_missing(Filter *f, int kind, uint32_t i)
 {
   uint32_t at = last_kind(f) == TOK_NL ? f->p->raw.at[i].span.start
                                        : f->p->tokens.at[f->p->tokens.n - 1].span.end;
-  add_closer(f, kind, (Token){.span = {at, at}, .raw = i, .reported = true});
+  Token t = {.span = {at, at}, .raw = i, .reported = true};
+  if (kind == '{')
+    add_opener(f, kind, t);
+  else
+    add_closer(f, kind, t);
   if (kind == '}') add_end(f, i);
 }
 
@@ -199,13 +261,37 @@ static int name_kind(const Filter *f, uint32_t i)
   return lex_word_kind(p, i);
 }
 
+/* A line that goes on where it must not: tells so, and reads the two lines as one. */
+static bool tell_joined(Filter *f, uint32_t newline)
+{
+  Parser *p = f->p;
+  uint32_t i = newline;
+  while (p->raw.at[i].kind == RAW_NEWLINE) i++;
+  Token *t = &p->raw.at[i];
+  int kind = lex_word_kind(p, i);
+  if (kind == TOK_ELSE && last_kind(f) == '}') {
+    parse_problem(p, E101, t->span, "`else` cannot start a line", "write `} else {`");
+  } else if (kind == '{') {
+    parse_problem(p, E102, t->span, "`{` cannot start a line",
+                  "it stands at the end of the line above");
+  } else if (lex_only_continues(kind) && kind != TOK_FDIV && kind != '@') {
+    parse_problem(p, E105, t->span,
+                  arena_printf(p->c->arena, "a line cannot start with %s", parse_found(p, t)),
+                  "end the line above with it, or use `( )`");
+  } else {
+    return false;
+  }
+  t->reported = true;
+  return true;
+}
+
 static void add_raw(Filter *f, uint32_t i)
 {
   Token t = f->p->raw.at[i];
   t.raw = i;
   switch (t.kind) {
   case RAW_NEWLINE:
-    if (!in_round(f) && lex_can_end(last_kind(f))) add_end(f, i);
+    if (!in_round(f) && lex_can_end(last_kind(f)) && !tell_joined(f, i)) add_end(f, i);
     return;
   case RAW_SEMICOLON:
     if (in_round(f))
@@ -221,8 +307,8 @@ static void add_raw(Filter *f, uint32_t i)
   case '(':
   case '[':
   case '{':
-    f->open[f->depth++] = (char)t.kind;
-    break;
+    add_opener(f, t.kind, t);
+    return;
   case TOK_NAME:
     t.kind = name_kind(f, i);
     break;

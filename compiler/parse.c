@@ -33,7 +33,11 @@ static void tell_problems(Parser *p, uint32_t until)
 const Token *parse_next(Parser *p)
 {
   const Token *t = &p->tokens.at[p->next_token];
-  if (p->next_token + 1 < p->tokens.n) p->next_token++; /* the last one is the end of the text */
+  p->current = p->next_token;
+  if (p->jump_to && p->current == p->jump_from)
+    p->next_token = p->jump_to;
+  else if (p->next_token + 1 < p->tokens.n)
+    p->next_token++; /* the last one is the end */
   tell_problems(p, t->span.start);
   return t;
 }
@@ -62,19 +66,26 @@ static const Source *find_source(const Compile *c, uint32_t base)
   return NULL;
 }
 
+bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
+{
+  *p = (Parser){.c = c, .source = find_source(c, base), .out = out};
+  if (p->source->size > MAX_SOURCE) {
+    diag_error(c, E100, (Span){base, base}, "the file has %u bytes; at most %d can be read",
+               p->source->size, MAX_SOURCE);
+    return false;
+  }
+  lex_check_utf8(p);
+  lex_raw(p);
+  lex_tokens(p);
+  if (p->problems.n) qsort(p->problems.at, p->problems.n, sizeof(Problem), by_place);
+  return true;
+}
+
 bool ast_parse(Compile *c, uint32_t base, Ast *out)
 {
   uint32_t errors = diag_error_count(c);
-  Parser p = {.c = c, .source = find_source(c, base), .out = out};
-  if (p.source->size > MAX_SOURCE) {
-    diag_error(c, E100, (Span){base, base}, "the file has %u bytes; at most %d can be read",
-               p.source->size, MAX_SOURCE);
-    return false;
-  }
-  lex_check_utf8(&p);
-  lex_raw(&p);
-  lex_tokens(&p);
-  if (p.problems.n) qsort(p.problems.at, p.problems.n, sizeof(Problem), by_place);
+  Parser p;
+  if (!parse_start(&p, c, base, out)) return false;
   amp_parse(&p);
   tell_problems(&p, UINT32_MAX);
   return diag_error_count(c) == errors;

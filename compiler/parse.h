@@ -49,10 +49,12 @@ typedef struct Parser {
   Compile *c;
   const Source *source;
   Tokens raw, tokens;
-  Problems problems; /* sorted by place before parsing */
-  uint32_t raw_end;  /* amp.l: how far the text has been cut */
-  bool after_stray;  /* amp.l: a message was given about what is before the next token */
-  uint32_t next_token, next_problem;
+  Problems problems;            /* sorted by place before parsing */
+  uint32_t raw_end;             /* amp.l: how far the text has been cut */
+  bool after_stray;             /* amp.l: a message was given about what is before the next token */
+  uint32_t current, next_token; /* the token that the parser looks at; the one it gets next */
+  uint32_t jump_from, jump_to;  /* recovery: behind the first of these tokens comes the second */
+  uint32_t next_problem;
   Ast *out;
 } Parser;
 

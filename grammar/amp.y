@@ -175,6 +175,8 @@ stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$);
   | ASSERT exprs NL                             { $$ = ast_exprs_stmt(p, STMT_assert, $2, @$); }
   | error NL                                    { $$ = NULL; yyerrok; }
   | error block NL                              { $$ = NULL; yyerrok; }
+  | error block ELSE block NL                   { $$ = NULL; yyerrok; }
+  | error block ELSE if_stmt NL                 { $$ = NULL; yyerrok; }
   ;
 if_stmt: IF expr block                          { $$ = ast_if(p, $2, $3, NULL, @$); }
   | IF expr block ELSE block                    { $$ = ast_if(p, $2, $3, $5, @$); }
@@ -302,11 +304,49 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text)
   parse_too_deep(p, *place);
 }
 
+/* The rule to reduce by in this state before this token, 0 if there is none. */
+static int reduction(int state, int token)
+{
+  int at = yypact[state];
+  if (!yypact_value_is_default(at)) {
+    at += token;
+    if (0 <= at && at <= YYLAST && yycheck[at] == token) return yytable[at] < 0 ? -yytable[at] : 0;
+  }
+  return yydefact[state];
+}
+
+/* The look-ahead correction finds a mistake before any reduction, so the state on top of the stack
+ * says little: after `if a` it is that of any name. This does the reductions that are still
+ * possible, on a copy of what is above `real`, and gives the state that is truly stuck. */
+static int settled_state(const yypcontext_t *context)
+{
+  enum { MOST = 64 };
+  const yy_state_t *real = context->yyssp;
+  int above[MOST], n = 0, rule;
+  for (int state = *real; n < MOST && (rule = reduction(state, context->yytoken)) != 0;) {
+    int pop = yyr2[rule], from_above = pop < n ? pop : n;
+    n -= from_above;
+    real -= pop - from_above;
+    int below = n ? above[n - 1] : *real, lhs = yyr1[rule] - YYNTOKENS, at = yypgoto[lhs] + below;
+    bool listed = 0 <= at && at <= YYLAST && yycheck[at] == below;
+    state = listed ? yytable[at] : yydefgoto[lhs];
+    above[n++] = state;
+  }
+  return n ? above[n - 1] : *real;
+}
+
 static int yyreport_syntax_error(const yypcontext_t *context, Parser *p)
 {
-  SyntaxError e = {.state = *context->yyssp, .token = context->yytoken};
-  int n = yypcontext_expected_tokens(context, e.expected, MAX_EXPECTED);
-  e.n_expected = n > 0 ? n : 0;
+  SyntaxError e = {.state = settled_state(context), .token = context->yytoken};
+  yysymbol_kind_t expected[MAX_EXPECTED];
+  int n = yypcontext_expected_tokens(context, expected, MAX_EXPECTED);
+  for (e.n_expected = 0; e.n_expected < n; e.n_expected++)
+    e.expected[e.n_expected] = expected[e.n_expected];
   parse_syntax_error(p, &e);
   return 0;
+}
+
+const char *parse_symbol_name(int symbol)
+{
+  return yysymbol_name((yysymbol_kind_t)symbol);
 }
