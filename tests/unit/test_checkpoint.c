@@ -1,0 +1,330 @@
+/* Checkpoints: what is saved comes back; the same state gives the same bytes; every damaged, cut,
+ * hostile or foreign file is refused without touching the runtime; a killed writer harms nothing.
+ */
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include "small_program.h"
+#include "temp.h"
+
+static SmallProgram job;
+
+static ampc_runtime *start(SmallProgram *s, uint64_t seed)
+{
+  ampc_runtime *rt;
+  MUST(ampc_create(&s->program, "cpu", &rt) == AMPC_OK && ampc_init_params(rt, seed) == AMPC_OK);
+  return rt;
+}
+
+static void run(ampc_runtime *rt, int bodies)
+{
+  ampc_state state;
+  for (int i = 0; i < bodies; i++) {
+    MUST(ampc_get_state(rt, &state) == AMPC_OK);
+    float x[SMALL_BATCH * SMALL_IN];
+    for (int k = 0; k < SMALL_BATCH * SMALL_IN; k++) x[k] = (float)(state.body * 3 + k);
+    MUST(ampc_write(rt, (ampc_ref){AMPC_INPUT, 0}, x, sizeof x) == AMPC_OK);
+    MUST(ampc_run_step(rt, 0, 0) == AMPC_OK);
+  }
+}
+
+static const ampc_data_position here = {3, 4, 0};
+
+static void save(ampc_runtime *rt, const char *path)
+{
+  if (ampc_checkpoint_save(rt, path, here)) {
+    fprintf(stderr, "%s\n", ampc_last_error());
+    exit(1);
+  }
+}
+
+static bool same_files(const char *a, const char *b)
+{
+  size_t n, m;
+  char *x = temp_read(a, &n), *y = temp_read(b, &m);
+  bool same = n == m && memcmp(x, y, n) == 0;
+  free(x);
+  free(y);
+  return same;
+}
+
+static void check_round_trip(void)
+{
+  ampc_runtime *rt = start(&job, 3), *other = start(&job, 8);
+  run(rt, 7);
+  save(rt, temp_path("a"));
+  save(rt, temp_path("b"));
+  CHECK(same_files(temp_path("a"), temp_path("b")));
+  run(other, 2);
+  ampc_data_position at = {0};
+  CHECK(ampc_set(other, "opt.lr", 0.25) == AMPC_OK);
+  CHECK(ampc_checkpoint_load(other, temp_path("a"), &at) == AMPC_OK);
+  CHECK(at.epoch == 3 && at.batch == 4 && at.block == 0);
+  for (int space = AMPC_MASTER; space <= AMPC_BUFFER; space++) {
+    if (space == AMPC_COPY16 || space == AMPC_COPYBF || space == AMPC_GRAD) continue;
+    CHECK_MSG(memcmp(ampc_spaces(rt)[space], ampc_spaces(other)[space],
+                     (size_t)job.program.space_bytes[space]) == 0,
+              "space %d differs", space);
+  }
+  ampc_state a, b;
+  CHECK(ampc_get_state(rt, &a) == AMPC_OK && ampc_get_state(other, &b) == AMPC_OK);
+  CHECK(a.body == b.body && a.scale == b.scale && a.inv_scale == b.inv_scale && a.seed == b.seed);
+  CHECK(a.growth == b.growth && a.skipped == b.skipped && b.epoch == 3 && b.body == 7);
+  run(rt, 5);
+  run(other, 5);
+  save(rt, temp_path("a"));
+  save(other, temp_path("b"));
+  CHECK(same_files(temp_path("a"), temp_path("b")));
+  run(other, 1);
+  save(other, temp_path("b"));
+  CHECK(!same_files(temp_path("a"), temp_path("b")));
+  CHECK(temp_count() == 2);
+  ampc_free(rt);
+  ampc_free(other);
+}
+
+/* All that a load may change, to see that a refused one has not. */
+typedef struct Snapshot {
+  char bytes[4096];
+  size_t size;
+} Snapshot;
+
+static Snapshot snapshot(ampc_runtime *rt)
+{
+  Snapshot s = {.size = 0};
+  for (int space = AMPC_STATE; space <= AMPC_BUFFER; space++) {
+    size_t n = (size_t)job.program.space_bytes[space];
+    MUST(s.size + n <= sizeof s.bytes);
+    if (n) memcpy(s.bytes + s.size, ampc_spaces(rt)[space], n);
+    s.size += n;
+  }
+  return s;
+}
+
+static void expect_refused(ampc_runtime *rt, const Snapshot *before, const char *what, long where)
+{
+  ampc_data_position at = {-1, -1, -1};
+  ampc_status status = ampc_checkpoint_load(rt, temp_path("bad"), &at);
+  CHECK_MSG(status == AMPC_BAD_FILE, "%s %ld: status %d", what, where, status);
+  CHECK_MSG(strstr(ampc_last_error(), temp_path("bad")), "%s: %s", what, ampc_last_error());
+  CHECK_MSG(at.epoch == -1, "%s %ld: position changed", what, where);
+  Snapshot after = snapshot(rt);
+  CHECK_MSG(memcmp(before->bytes, after.bytes, after.size) == 0, "%s %ld: runtime changed", what,
+            where);
+}
+
+static void check_damage(void)
+{
+  ampc_runtime *rt = start(&job, 3);
+  run(rt, 4);
+  save(rt, temp_path("a"));
+  run(rt, 2);
+  Snapshot before = snapshot(rt);
+  size_t size;
+  char *bytes = temp_read(temp_path("a"), &size);
+  for (size_t i = 0; i < size; i++) {
+    bytes[i] = (char)(bytes[i] ^ (1 << (i % 8)));
+    temp_write(temp_path("bad"), bytes, size);
+    expect_refused(rt, &before, "flipped bit in byte", (long)i);
+    bytes[i] = (char)(bytes[i] ^ (1 << (i % 8)));
+  }
+  for (size_t n = 0; n < size; n++) {
+    temp_write(temp_path("bad"), bytes, n);
+    expect_refused(rt, &before, "cut to", (long)n);
+  }
+  bytes = realloc(bytes, size + 1);
+  bytes[size] = 0;
+  temp_write(temp_path("bad"), bytes, size + 1);
+  expect_refused(rt, &before, "byte behind", (long)size);
+  free(bytes);
+  unlink(temp_path("bad"));
+  expect_refused(rt, &before, "missing", 0);
+  mkdir(temp_path("bad"), 0700);
+  expect_refused(rt, &before, "a folder", 0);
+  rmdir(temp_path("bad"));
+  ampc_free(rt);
+}
+
+static void write_header(const char *json, uint64_t claimed)
+{
+  char bytes[2048] = {0};
+  size_t n = strlen(json), data = 16;
+  uint64_t length = claimed ? claimed : n;
+  for (int i = 0; i < 8; i++) bytes[i] = (char)(length >> (8 * i));
+  memcpy(bytes + 8, json, n);
+  temp_write(temp_path("bad"), bytes, 8 + n + data);
+}
+
+static void check_hostile(void)
+{
+  ampc_runtime *rt = start(&job, 3);
+  Snapshot before = snapshot(rt);
+  static const char *const headers[] = {
+      "",
+      "[]",
+      "7",
+      "{",
+      "{\"a\":1}",
+      "{\"a\":{}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,17]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[-16,0]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[16,0]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16,32]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,1.6e1]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[9223372036854775807,0]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[-4],\"data_offsets\":[0,16]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":4,\"data_offsets\":[0,16]}}",
+      "{\"a\":{\"dtype\":\"X32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+      "{\"a\":{\"dtype\":7,\"shape\":[4],\"data_offsets\":[0,16]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+      "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},\"__metadata__\":3}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+      "\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+      "\"__metadata__\":{\"ampc.checksum\":\"00\"}}",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+      "\"__metadata__\":{\"ampc.checksum\":\"0000000000000000\"}}",
+  };
+  for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+    write_header(headers[i], 0);
+    expect_refused(rt, &before, "header", (long)i);
+  }
+  static const uint64_t lengths[] = {1, 17, 1 << 20, 1ull << 32, 1ull << 63, UINT64_MAX};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    write_header("{}", lengths[i]);
+    expect_refused(rt, &before, "header length", (long)i);
+  }
+  char deep[2000];
+  memset(deep, '[', sizeof deep);
+  deep[sizeof deep - 1] = 0;
+  write_header(deep, 0);
+  expect_refused(rt, &before, "deep header", 0);
+  ampc_free(rt);
+}
+
+/* A checkpoint of `s`, refused by the usual program with a message that has `word`. */
+static void expect_foreign(SmallProgram *s, const char *word)
+{
+  ampc_runtime *rt = start(&job, 3), *other = start(s, 3);
+  save(other, temp_path("bad"));
+  Snapshot before = snapshot(rt);
+  expect_refused(rt, &before, word, 0);
+  CHECK_MSG(strstr(ampc_last_error(), word), "no `%s` in: %s", word, ampc_last_error());
+  ampc_free(rt);
+  ampc_free(other);
+}
+
+static void check_other_models(void)
+{
+  SmallProgram s;
+  small_program(&s);
+  s.params[0].dim[0] = 2;
+  s.params[0].elements = 4;
+  expect_foreign(&s, "fc.weight is F32[2, 2] there and F32[3, 2] in small.amp");
+  small_program(&s);
+  s.params[1].path = "fc.bios";
+  expect_foreign(&s, "lacks fc.bias F32[2] of small.amp");
+  small_program(&s);
+  s.params[2].optimizer = 0;
+  expect_foreign(&s, "it has optimizer.opt.moment1/temperature, which small.amp lacks");
+  small_program(&s);
+  s.params[3].dtype = AMPC_F32;
+  expect_foreign(&s, "seen is F32[]");
+  small_program(&s);
+  s.program.model_hash = 5;
+  expect_foreign(&s, "which optimizer");
+  small_program(&s);
+  s.program.real64 = true;
+  for (int space = AMPC_MASTER; space <= AMPC_MOMENT2; space++) s.program.space_bytes[space] *= 2;
+  expect_foreign(&s, "F64[3, 2]");
+}
+
+/* A checkpoint of a run without a scaler starts the scaler anew. */
+static void check_other_scaler(void)
+{
+  SmallProgram s;
+  small_program(&s);
+  s.program.scaler.on = false;
+  ampc_runtime *rt = start(&s, 3), *scaled = start(&job, 3);
+  save(rt, temp_path("a"));
+  ampc_data_position at;
+  CHECK(ampc_checkpoint_load(scaled, temp_path("a"), &at) == AMPC_OK);
+  ampc_state state;
+  CHECK(ampc_get_state(scaled, &state) == AMPC_OK && state.scale == 65536);
+  run(scaled, 1);
+  save(scaled, temp_path("a"));
+  CHECK(ampc_checkpoint_load(rt, temp_path("a"), &at) == AMPC_OK);
+  CHECK(ampc_get_state(rt, &state) == AMPC_OK && state.scale == 1 && state.inv_scale == 1);
+  ampc_free(rt);
+  ampc_free(scaled);
+}
+
+static void check_write_errors(void)
+{
+  ampc_runtime *rt = start(&job, 3);
+  save(rt, temp_path("a"));
+  int files = temp_count();
+  size_t n, m;
+  char *old = temp_read(temp_path("a"), &n);
+  struct rlimit limit = {1000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
+  signal(SIGXFSZ, SIG_IGN);
+  run(rt, 1);
+  MUST(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  CHECK(ampc_checkpoint_save(rt, temp_path("a"), here) == AMPC_BAD_FILE);
+  CHECK(strstr(ampc_last_error(), "File too large") && strstr(ampc_last_error(), temp_path("a")));
+  MUST(setrlimit(RLIMIT_FSIZE, &none) == 0);
+  char *now = temp_read(temp_path("a"), &m);
+  CHECK(n == m && memcmp(old, now, n) == 0 && temp_count() == files);
+  CHECK(ampc_checkpoint_save(rt, temp_path("no/such"), here) == AMPC_BAD_FILE);
+  CHECK(ampc_checkpoint_save(rt, temp_folder, here) == AMPC_BAD_FILE);
+  free(old);
+  free(now);
+  ampc_free(rt);
+}
+
+/* A child writes checkpoints until it is killed; what is found then is one of them, whole. */
+static void check_kill(void)
+{
+  ampc_runtime *first = start(&job, 3);
+  save(first, temp_path("k"));
+  ampc_free(first);
+  for (int i = 0; i < 40; i++) {
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (child == 0) {
+      ampc_runtime *rt = start(&job, 3);
+      for (;;) {
+        run(rt, 1);
+        save(rt, temp_path("k"));
+      }
+    }
+    usleep((useconds_t)(1500 + i * 700 % 9000));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    ampc_runtime *rt = start(&job, 9);
+    ampc_data_position at;
+    CHECK_MSG(ampc_checkpoint_load(rt, temp_path("k"), &at) == AMPC_OK, "%s", ampc_last_error());
+    ampc_free(rt);
+  }
+}
+
+int main(void)
+{
+  temp_open();
+  small_program(&job);
+  check_round_trip();
+  check_damage();
+  check_hostile();
+  check_other_models();
+  check_other_scaler();
+  check_write_errors();
+  check_kill();
+  temp_close();
+  return check_done();
+}
