@@ -15,7 +15,7 @@ static inline void temp_open(void)
 /* The path of a file in the folder; the text stays until the fourth call after. */
 static inline const char *temp_path(const char *name)
 {
-  static char paths[4][256];
+  static char paths[4][512];
   static unsigned next;
   char *path = paths[next++ % 4];
   snprintf(path, sizeof paths[0], "%s/%s", temp_folder, name);
