@@ -1,7 +1,6 @@
 /* Pass gradient. Needs types; puts in the place of every `minimize` the backward nodes, the
  * accumulation of gradients and the optimizer's update. Backward runs in the types of forward, and
- * every node of it names the forward node it came from. A block that trains ends with the update of
- * the loss scaler, which also counts bodies. */
+ * every node of it names the forward node it came from. */
 #include "ops.h"
 #include "passes/backward.h"
 
@@ -11,8 +10,6 @@ typedef struct Gradient {
   Compile *c;
   Rewrite r;
   uint32_t *updated; /* by block and optimizer: id after which its parameters are new; 0: never */
-  uint32_t *last;    /* by block: its last node in the old array */
-  bool *trains;      /* by block: has a minimize */
 } Gradient;
 
 typedef struct Minimize {  /* one or more minimize nodes of the same loss */
@@ -200,16 +197,8 @@ static void expand_minimize(Gradient *p, uint32_t *id)
 {
   Minimize m = {.n = 0};
   collect(p, id, &m);
-  p->trains[m.node[0].block] = true;
   if (!append_backward(p, &m)) return;
   for (uint32_t i = 0; i < m.n; i++) append_update(p, &m.node[i]);
-}
-
-static void end_block(Gradient *p, const Node *last)
-{
-  if (!p->trains[last->block]) return;
-  Cursor at = cursor_at(last, WHY_state);
-  ir_append(p->c, &at, OP_scaler_update, NULL, 0, NULL);
 }
 
 bool pass_gradient(Compile *c)
@@ -217,17 +206,12 @@ bool pass_gradient(Compile *c)
   Gradient p = {.c = c};
   uint32_t blocks = c->graph->blocks.n + 1;
   p.updated = arena_array(c->arena, uint32_t, blocks * (c->graph->optimizers.n + 1));
-  p.last = arena_array(c->arena, uint32_t, blocks);
-  p.trains = arena_array(c->arena, bool, blocks);
   ir_rewrite_begin(&p.r, c);
-  for (uint32_t id = 1; id < p.r.n_old; id++) p.last[p.r.old[id].block] = id;
   for (uint32_t id = 1; id < p.r.n_old; id++) {
     if (p.r.old[id].op == OP_minimize)
       expand_minimize(&p, &id);
     else
       ir_rewrite_copy(&p.r, id);
-    const Node *n = &p.r.old[id];
-    if (p.last[n->block] == id) end_block(&p, n);
   }
   return diag_error_count(c) == 0;
 }

@@ -320,7 +320,7 @@ static void test_gradient(void)
   MUST(differentiate(&j));
   CHECK(count(&j, OP_grad_accumulate) == 4);
   CHECK(count(&j, OP_loss_scale) == 1 && count(&j, OP_sgd_update) == 1);
-  CHECK(count(&j, OP_scaler_update) == 1 && count(&j, OP_grad_norm) == 1);
+  CHECK(count(&j, OP_optimizer_control) == 1 && count(&j, OP_grad_norm) == 1);
   simplify(&j);
   CHECK(count(&j, OP_gemm) == 3); /* no gradient of the batch */
   for (uint32_t i = 1; i < j.g->nodes.n; i++) {
