@@ -235,10 +235,61 @@ static void type_node(Precision *p, uint32_t id)
   ir_rewrite_add(&p->r, id, &n);
 }
 
+/* ---- warnings
+ * -------------------------------------------------------------------------------------- */
+
+/* The f32 parameter that makes n f32 though another input is 16-bit; 0: there is none. */
+static Value widening_parameter(const Graph *g, const Node *n)
+{
+  Value param = {0};
+  bool narrow = false;
+  if (n->why != WHY_follow || n->dtype != AMPC_F32) return param;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Node *in = ir_node(g, n->in[i]);
+    if (in->why == WHY_cast_for) narrow = narrow || ir_node(g, in->in[0])->dtype != AMPC_F32;
+    while (in->op == OP_reshape || in->op == OP_expand) in = ir_node(g, in->in[0]);
+    if (in->op == OP_param) param.id = (uint32_t)(in - g->nodes.at);
+  }
+  return narrow ? param : (Value){0};
+}
+
+/* How many nodes are f32 only because `first` is: those that follow it. */
+static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
+{
+  uint32_t count = 0;
+  for (uint32_t id = first; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    wide[id] = id == first;
+    for (uint32_t i = 0; i < n->n_in && n->why == WHY_follow; i++)
+      wide[id] = wide[id] || (n->in[i].id >= first && wide[n->in[i].id]);
+    count += wide[id] && n->dtype == AMPC_F32;
+  }
+  return count;
+}
+
+static void warn_widened(Compile *c)
+{
+  const Graph *g = c->graph;
+  bool *wide = arena_array(c->arena, bool, g->nodes.n);
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    Value v = widening_parameter(g, n);
+    if (!v.id) continue;
+    const char *path = g->params.at[ir_node(g, v)->attr[0].i].path;
+    uint32_t count = count_followers(g, id, wide);
+    diag_warning(c, W406, n->span, "f32 `%s` makes %u operation%s f32", path, count,
+                 count == 1 ? "" : "s");
+    DType low = g->regions.at[n->region].kind == REGION_bf16 ? AMPC_BF16 : AMPC_F16;
+    diag_help(c, "`%s.to(%s)`", path, ir_dtype_name(low));
+  }
+}
+
 bool pass_precision(Compile *c)
 {
   Precision p = {.c = c};
   ir_rewrite_begin(&p.r, c);
   for (uint32_t id = 1; id < p.r.n_old; id++) type_node(&p, id);
-  return diag_error_count(c) == 0;
+  if (diag_error_count(c)) return false;
+  warn_widened(c);
+  return true;
 }
