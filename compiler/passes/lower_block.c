@@ -1,0 +1,305 @@
+/* train, eval and infer blocks: each is elaborated once, or twice where a smaller last batch is
+ * kept. */
+#include "lower.h"
+
+typedef struct Option { /* of `with` */
+  const char *name;
+  DatumKind kind;
+  bool train, eval;
+} Option;
+
+static const Option options[] = {
+    {"batch", D_int, true, true},    {"epochs", D_int, true, false},
+    {"steps", D_int, true, true},    {"every", D_int, false, true},
+    {"log", D_int, true, false},     {"save_every", D_int, true, false},
+    {"shuffle", D_bool, true, true}, {"drop_last", D_bool, true, true},
+    {"save", D_str, true, false},    {"name", D_str, true, true},
+    {"seed", D_int, true, true},     {"resume", D_str, true, false},
+};
+enum { OPTION_COUNT = sizeof options / sizeof options[0] };
+
+static bool applies(const Option *o, const Decl *decl)
+{
+  return decl->kind == DECL_train ? o->train : o->eval;
+}
+
+static bool check_option_names(Lower *l, const Decl *decl, const char *block)
+{
+  const ArgList *with = &decl->as.run.with;
+  bool good = true;
+  for (uint32_t i = 0; i < with->n; i++) {
+    const char *names[OPTION_COUNT];
+    uint32_t n = 0;
+    bool known = false;
+    for (uint32_t k = 0; k < OPTION_COUNT; k++) {
+      if (!applies(&options[k], decl)) continue;
+      names[n++] = options[k].name;
+      known = known || strcmp(options[k].name, with->at[i].key.text) == 0;
+    }
+    if (known) continue;
+    good = false;
+    fail(l, E205, with->at[i].key.span, "%s has no option `%s`", block, with->at[i].key.text);
+    const char *near = diag_nearest(with->at[i].key.text, names, n);
+    if (near) diag_help(l->c, "did you mean `%s`?", near);
+  }
+  return good;
+}
+
+static const Arg *find_option(const Decl *decl, const char *name)
+{
+  const ArgList *with = &decl->as.run.with;
+  for (uint32_t i = 0; i < with->n; i++)
+    if (strcmp(with->at[i].key.text, name) == 0) return &with->at[i];
+  return NULL;
+}
+
+static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
+{
+  int64_t i = 0;
+  bool truth;
+  const char *text;
+  if (o->kind == D_bool) return want_bool(l, v, span, o->name, &truth);
+  if (o->kind == D_str) return want_str(l, v, span, o->name, &text);
+  if (!want_int(l, v, span, o->name, &i)) return false;
+  bool seed = strcmp(o->name, "seed") == 0;
+  if (i > 0 || seed) return true;
+  return fail(l, E209, span, "%s is %lld; it is at least 1", o->name, (long long)i), false;
+}
+
+static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
+{
+  if (strcmp(o->name, "batch") == 0) b->batch = v.as.integer;
+  if (strcmp(o->name, "epochs") == 0) b->epochs = v.as.integer;
+  if (strcmp(o->name, "steps") == 0) b->max_steps = v.as.integer;
+  if (strcmp(o->name, "every") == 0) b->every = v.as.integer;
+  if (strcmp(o->name, "log") == 0) b->log = v.as.integer;
+  if (strcmp(o->name, "save_every") == 0) b->save_every = v.as.integer;
+  if (strcmp(o->name, "shuffle") == 0) b->shuffle = v.as.truth;
+  if (strcmp(o->name, "drop_last") == 0) b->drop_last = v.as.truth;
+  if (strcmp(o->name, "save") == 0) b->save = v.as.text;
+  if (strcmp(o->name, "name") == 0) b->name = v.as.text;
+  if (strcmp(o->name, "seed") == 0) l->g->seed = (uint64_t)v.as.integer;
+  if (strcmp(o->name, "resume") == 0) not_yet(l, span, "`resume` in `with`");
+}
+
+static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
+{
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  const char *block = b->name;
+  bool good = check_option_names(l, decl, block);
+  for (uint32_t i = 0; i < OPTION_COUNT; i++) {
+    const Option *o = &options[i];
+    const Arg *arg = find_option(decl, o->name);
+    if (!applies(o, decl)) continue;
+    Datum v = arg ? eval(l, s, arg->value) : (Datum){.kind = (uint8_t)o->kind};
+    const char *key = arena_printf(l->arena, "%s.%s", block, o->name);
+    bool given = arg || setting_override(l, key);
+    Span span = arg ? arg->value->span : decl->span;
+    if (d_is(v, D_error) || !setting_value(l, key, &v))
+      good = false;
+    else if (given && !option_kind_fits(l, o, v, span))
+      good = false;
+    else if (given)
+      set_option(l, b, o, v, span);
+  }
+  return good;
+}
+
+/* ---- one variant ---- */
+
+static void begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
+{
+  uint16_t block = (uint16_t)l->g->blocks.n;
+  vec_push(l->arena, &l->g->blocks, *info);
+  *run = (Run){.name = info->name,
+               .block = block,
+               .first = first ? first->block : block,
+               .batch = info->batch,
+               .first_metric = first ? first->first_metric : l->g->metrics.n};
+  l->run = run;
+  l->at = (Cursor){.block = block};
+  l->training = info->kind == AMPC_TRAIN;
+  for (uint32_t i = 0; i < l->optimizers.n; i++) l->optimizers.at[i]->updates = 0;
+}
+
+static void end_block(Lower *l)
+{
+  l->run = NULL;
+  l->training = false;
+  l->at = (Cursor){0};
+}
+
+static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
+{
+  const NameList *names = &decl->as.run.names;
+  const Expr *source = decl->as.run.source;
+  Datum *values = arena_array(l->arena, Datum, names->n);
+  l->in_source = true;
+  Datum v = eval(l, s, source);
+  l->in_source = false;
+  bool good = !d_is(v, D_error) && unpack(l, v, names->n, source->span, values);
+  for (uint32_t i = 0; i < names->n; i++) {
+    Datum item = good ? values[i] : d_of(D_error);
+    name_node(l, s, names->at[i].text, item);
+    scope_bind(l, s, names->at[i].text, item, names->at[i].span);
+  }
+  if (good && !l->run->n_sources) {
+    fail(l, E209, source->span, "this reads no data source, it gives %s", d_kind_text(l, v));
+    return false;
+  }
+  return good;
+}
+
+static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
+{
+  int64_t samples = l->run->samples;
+  if (!samples || b->batch <= samples || !b->drop_last) return true;
+  fail(l, E605, decl->as.run.source->span, "batch=%lld of %lld samples gives no step",
+       (long long)b->batch, (long long)samples);
+  diag_help(l->c, "a smaller `batch`, or drop_last=false");
+  return false;
+}
+
+static void elaborate(Lower *l, const Decl *decl)
+{
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  BlockInfo *b = &l->g->blocks.at[l->run->block];
+  bind_batch(l, s, decl);
+  b = &l->g->blocks.at[l->run->block];
+  b->n_sources = l->run->n_sources;
+  if (!check_batch(l, decl, b)) return;
+  bool train = b->kind == AMPC_TRAIN;
+  l->at.region = l->job_region;
+  Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
+  exec_block(l, &frame, &decl->as.run.body);
+  l->at.region = 0;
+  if (train) append(l, decl->span, OP_scaler_update, NULL, 0, NULL);
+}
+
+static const char *numbered(Lower *l, const char *name, uint32_t number)
+{
+  return number > 1 ? arena_printf(l->arena, "%s%u", name, number) : name;
+}
+
+void lower_run(Lower *l, const Decl *decl, uint32_t number)
+{
+  bool train = decl->kind == DECL_train;
+  BlockInfo info = {.kind = train ? AMPC_TRAIN : AMPC_EVAL,
+                    .name = numbered(l, train ? "train" : "eval", number),
+                    .span = decl->span,
+                    .batch = 1,
+                    .remainder_of = -1,
+                    .epochs = 1,
+                    .shuffle = train,
+                    .drop_last = train,
+                    .first_source = l->g->sources.n};
+  Run run, rest;
+  uint32_t errors = diag_error_count(l->c);
+  if (!read_options(l, decl, &info)) return;
+  begin_block(l, &run, &info, NULL);
+  elaborate(l, decl);
+  int64_t left = run.samples % info.batch;
+  if (!info.drop_last && left && run.samples > info.batch && diag_error_count(l->c) == errors) {
+    info.batch = left;
+    info.remainder_of = run.block;
+    begin_block(l, &rest, &info, &run);
+    elaborate(l, decl);
+  }
+  end_block(l);
+}
+
+/* ---- infer ---- */
+
+static bool argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
+{
+  const TypeExpr *t = &p->type;
+  bool known = false;
+  for (int i = 0; t->name && i < AMPC_DTYPE_COUNT; i++)
+    if (strcmp(t->name, ir_dtype_name((DType)i)) == 0) {
+      out->dtype = (DType)i;
+      known = true;
+    }
+  if (!known || !t->tensor) {
+    fail(l, E209, p->name.span, "`%s` of an infer block needs a type with its sizes", p->name.text);
+    diag_help(l->c, "`%s: f32[32, 784]`", p->name.text);
+    return false;
+  }
+  if (t->n_dims > MAX_RANK)
+    return fail(l, E209, t->span, "tensors have at most %d axes", MAX_RANK), false;
+  for (uint32_t i = 0; i < t->n_dims; i++) {
+    if (!t->dims[i]) return fail(l, E209, t->span, "`...` is no size of an input"), false;
+    if (!want_int(l, eval(l, s, t->dims[i]), t->dims[i]->span, "a size", &out->dim[i]))
+      return false;
+    if (out->dim[i] < 1)
+      return fail(l, E209, t->dims[i]->span, "a size is %lld; it is at least 1",
+                  (long long)out->dim[i]),
+             false;
+  }
+  out->rank = t->n_dims;
+  return true;
+}
+
+static bool bind_arguments(Lower *l, Scope *s, const Function *def)
+{
+  BlockInfo *b = &l->g->blocks.at[l->run->block];
+  b->n_sources = def->params.n;
+  for (uint32_t i = 0; i < def->params.n; i++) {
+    const Param *p = &def->params.at[i];
+    ampc_source source = {.kind = AMPC_SOURCE_ARGUMENT, .path = p->name.text, .part_end = 1};
+    if (!argument_type(l, s, p, &source)) return false;
+    Attr attr[MAX_ATTR] = {{.i = l->g->sources.n}};
+    vec_push(l->arena, &l->g->sources, source);
+    Datum v = append(l, p->name.span, OP_source, NULL, 0, attr);
+    name_node(l, s, p->name.text, v);
+    scope_bind(l, s, p->name.text, v, p->name.span);
+  }
+  return true;
+}
+
+static void add_output(Lower *l, const char *name, Datum v, Span span)
+{
+  Value x = as_tensor(l, v, span);
+  if (!x.id) return;
+  Attr attr[MAX_ATTR] = {{.i = l->g->outputs.n}};
+  Datum out = append(l, span, OP_output, &x, 1, attr);
+  if (!d_is(out, D_error))
+    vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
+}
+
+static void add_outputs(Lower *l, const Frame *f, const Function *def)
+{
+  Datum v = function_result(l, f, def);
+  if (d_is(v, D_error)) return;
+  if (v.kind == D_none) {
+    fail(l, E210, def->name.span, "infer `%s` returns nothing", def->name.text);
+    return;
+  }
+  if (v.kind != D_list) {
+    add_output(l, def->name.text, v, f->result_span);
+    return;
+  }
+  for (uint32_t i = 0; i < v.n; i++)
+    add_output(l, arena_printf(l->arena, "%s.%u", def->name.text, i), v.as.list[i], f->result_span);
+}
+
+void lower_infer(Lower *l, const Decl *decl)
+{
+  const Function *def = &decl->as.function;
+  BlockInfo info = {.kind = AMPC_INFER,
+                    .name = def->name.text,
+                    .span = decl->span,
+                    .batch = 1,
+                    .remainder_of = -1,
+                    .first_source = l->g->sources.n};
+  Run run;
+  uint32_t errors = diag_error_count(l->c);
+  begin_block(l, &run, &info, NULL);
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  if (bind_arguments(l, s, def)) {
+    Frame frame = {.kind = FRAME_function, .scope = s};
+    l->at.region = l->job_region;
+    exec_block(l, &frame, &def->body);
+    if (frame.returned || diag_error_count(l->c) == errors) add_outputs(l, &frame, def);
+  }
+  end_block(l);
+}

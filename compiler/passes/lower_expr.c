@@ -1,0 +1,291 @@
+/* Expressions of pass lower. */
+#include "lower.h"
+
+bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
+{
+  if (d.kind == D_list) {
+    for (uint32_t i = 0; i < d.n; i++) vec_push(l->arena, out, d.as.list[i]);
+    return true;
+  }
+  if (d.kind == D_instance && d.as.instance->class == &class_sequential) {
+    const Scope *s = d.as.instance->body;
+    for (uint32_t i = 0; i < s->names.n; i++) vec_push(l->arena, out, s->names.at[i].value);
+    return true;
+  }
+  if (d_is(d, D_error)) return false;
+  fail(l, E209, span, "a list is needed here, got %s", d_kind_text(l, d));
+  if (d.kind == D_int) diag_help(l->c, "`range(%s)`", d_text(l, d));
+  if (d_is_tensor(d)) diag_help(l->c, "`for i in range(x.size(0)) { ... x[i] ... }`");
+  return false;
+}
+
+static Datum type_value(Lower *l, const char *name, Span span)
+{
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
+    if (strcmp(ampc_dtype_name((DType)i), name) == 0) return d_dtype((DType)i);
+  const Native *n = native_find(name, false);
+  if (n) return (Datum){.kind = D_native, .as.native = n};
+  return fail(l, E209, span, "`%s` is no value", name);
+}
+
+static Datum eval_items(Lower *l, Scope *s, const Expr *e)
+{
+  DatumVec items = {0};
+  bool good = true;
+  for (uint32_t i = 0; i < e->as.args.n; i++) {
+    const Arg *arg = &e->as.args.at[i];
+    Datum v = eval(l, s, arg->value);
+    if (d_is(v, D_error))
+      good = false;
+    else if (arg->star)
+      good = iterate(l, v, arg->value->span, &items) && good;
+    else
+      vec_push(l->arena, &items, v);
+  }
+  if (!good) return d_of(D_error);
+  Datum list = d_list_of(l, &items);
+  list.tuple = e->kind == EXPR_tuple;
+  return list;
+}
+
+bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out)
+{
+  if (n == 1) {
+    out[0] = v;
+    return true;
+  }
+  DatumVec items = {0};
+  if (!iterate(l, v, span, &items)) return false;
+  if (items.n != n) return fail(l, E209, span, "%u names for %u values", n, items.n), false;
+  memcpy(out, items.at, n * sizeof *out);
+  return true;
+}
+
+/* Binds the names of a `for` to one element. */
+bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span)
+{
+  Datum *values = arena_array(l->arena, Datum, names->n);
+  if (!unpack(l, item, names->n, span, values)) return false;
+  for (uint32_t i = 0; i < names->n; i++)
+    scope_bind(l, s, names->at[i].text, values[i], names->at[i].span);
+  return true;
+}
+
+static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
+{
+  Datum source = eval(l, s, e->as.comp.iter);
+  DatumVec items = {0}, out = {0};
+  if (!iterate(l, source, e->as.comp.iter->span, &items)) return d_of(D_error);
+  bool good = true;
+  for (uint32_t i = 0; i < items.n && good; i++) {
+    Scope *inner = scope_new(l, s, s->file, s->self);
+    good = bind_loop_names(l, inner, &e->as.comp.names, items.at[i], e->as.comp.iter->span);
+    if (good && e->as.comp.cond) {
+      int keep = d_truth(l, eval(l, inner, e->as.comp.cond), e->as.comp.cond->span, "`if`");
+      good = keep >= 0;
+      if (keep <= 0) continue;
+    }
+    Datum v = good ? eval(l, inner, e->as.comp.value) : d_of(D_error);
+    good = !d_is(v, D_error);
+    vec_push(l->arena, &out, v);
+  }
+  return good ? d_list_of(l, &out) : d_of(D_error);
+}
+
+/* ---- a.b ---- */
+
+/* nn.Linear, torch.relu, F.gelu, self.fc1: said at once, with what to write. */
+static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
+{
+  static const char *const prefixes[] = {"nn", "F", "torch", "self", "np"};
+  const Expr *root = e->as.attr.base;
+  while (root->kind == EXPR_attr) root = root->as.attr.base;
+  if (root->kind != EXPR_name) return false;
+  const char *name = root->as.name;
+  bool known = false;
+  for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+    known = known || strcmp(name, prefixes[i]) == 0;
+  if (!known) return false;
+  for (Scope *p = s; p; p = p->parent)
+    if (scope_find(p, name)) return false;
+  if (!d_is(lookup_global(l, s->file, name, root->span), D_absent)) return false;
+  if (strcmp(name, "self") == 0) {
+    fail(l, E203, e->span, "there is no `self`");
+    diag_help(l->c, "members are used by name: `%s`", e->as.attr.name.text);
+  } else {
+    fail(l, E202, e->span, "`%s`: built-ins have no prefix", source_text(l, e->span));
+    diag_help(l->c, "write `%s`", e->as.attr.name.text);
+  }
+  return true;
+}
+
+static Datum dtype_of(Lower *l, Datum base, Span span)
+{
+  DType d = tensor_dtype(l, base);
+  if (!dtype_is_float(d)) return d_dtype(d);
+  not_yet(l, span, "`.dtype` of a float tensor");
+  diag_help(l->c, "name the type: `.to(f32)`");
+  return d_of(D_error);
+}
+
+static Datum no_attr(Lower *l, Datum base, const Name *name)
+{
+  fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
+  if (d_is_tensor(base)) {
+    NameVec names = {0};
+    visible_functions(l, &names);
+    const char *near = diag_nearest(name->text, names.at, names.n);
+    if (near) diag_help(l->c, "did you mean `%s`?", near);
+  }
+  return d_of(D_error);
+}
+
+static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
+{
+  const Name *name = &e->as.attr.name;
+  const int64_t *dim;
+  uint32_t rank;
+  if (d_is(base, D_error)) return base;
+  if (base.kind == D_instance) return instance_attr(l, base.as.instance, name->text, name->span);
+  if (!d_is_tensor(base)) return no_attr(l, base, name);
+  if (strcmp(name->text, "shape") == 0) {
+    tensor_dims(l, base, &dim, &rank);
+    return d_sizes(l, dim, rank);
+  }
+  if (strcmp(name->text, "dtype") == 0) return dtype_of(l, base, e->span);
+  Datum f = lookup_global(l, s->file, name->text, name->span);
+  if (!d_is(f, D_absent) && !d_is(f, D_error)) {
+    fail(l, E209, e->span, "`%s` is a function", name->text);
+    diag_help(l->c, "call it: `%s()`", source_text(l, e->span));
+    return d_of(D_error);
+  }
+  return d_is(f, D_error) ? f : no_attr(l, base, name);
+}
+
+static Datum eval_attr(Lower *l, Scope *s, const Expr *e)
+{
+  if (is_python_prefix(l, s, e)) return d_of(D_error);
+  return attr_of(l, s, eval(l, s, e->as.attr.base), e);
+}
+
+/* ---- calls ---- */
+
+/* x.f(a) is f(x, a): built-ins and the defs of files, never locals or members. */
+static Datum call_method(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  const Name *name = &e->as.call.callee->as.attr.name;
+  Args args = {.span = e->span};
+  if (d_is(base, D_error)) return base;
+  if (base.kind == D_instance) {
+    if (!eval_args(l, s, &e->as.call.args, &args)) return d_of(D_error);
+    return instance_method(l, base.as.instance, name, &args);
+  }
+  if (!d_is_tensor(base)) return no_attr(l, base, name);
+  Datum f = lookup_global(l, s->file, name->text, name->span);
+  if (d_is(f, D_absent)) return no_attr(l, base, name);
+  args_push(l, &args, base, e->as.call.callee->as.attr.base->span);
+  if (!eval_args(l, s, &e->as.call.args, &args)) return d_of(D_error);
+  return call(l, f, &args);
+}
+
+static Datum eval_call(Lower *l, Scope *s, const Expr *e)
+{
+  const Expr *callee = e->as.call.callee;
+  if (callee->kind == EXPR_attr) {
+    if (is_python_prefix(l, s, callee)) return d_of(D_error);
+    return call_method(l, s, e, eval(l, s, callee->as.attr.base));
+  }
+  Datum f = eval(l, s, callee);
+  Args args = {.span = e->span};
+  bool good = eval_args(l, s, &e->as.call.args, &args);
+  return good ? call(l, f, &args) : d_of(D_error);
+}
+
+/* ---- operators ---- */
+
+static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
+{
+  bool is_and = e->as.binary.op == OPER_and;
+  Datum a = eval(l, s, e->as.binary.left);
+  int truth = d_truth(l, a, e->as.binary.left->span, is_and ? "`and`" : "`or`");
+  if (truth < 0) return d_of(D_error);
+  if (truth != is_and) return a;
+  Datum b = eval(l, s, e->as.binary.right);
+  return d_truth(l, b, e->as.binary.right->span, is_and ? "`and`" : "`or`") < 0 ? d_of(D_error) : b;
+}
+
+Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
+{
+  if (d_is(a, D_error) || d_is(b, D_error)) return d_of(D_error);
+  if (d_is_tensor(a) || d_is_tensor(b)) return tensor_binary(l, op, a, b, span);
+  return number_binary(l, op, a, b, span);
+}
+
+static Datum eval_binary(Lower *l, Scope *s, const Expr *e)
+{
+  Operator op = e->as.binary.op;
+  if (op == OPER_and || op == OPER_or) return eval_logic(l, s, e);
+  Datum a = eval(l, s, e->as.binary.left);
+  Datum b = eval(l, s, e->as.binary.right);
+  return apply_binary(l, op, a, b, e->span);
+}
+
+static Datum eval_unary(Lower *l, Scope *s, const Expr *e)
+{
+  Datum a = eval(l, s, e->as.unary.operand);
+  if (d_is(a, D_error)) return a;
+  if (e->as.unary.op == OPER_not) {
+    int truth = d_truth(l, a, e->as.unary.operand->span, "`not`");
+    return truth < 0 ? d_of(D_error) : d_bool(!truth);
+  }
+  if (d_is_tensor(a)) return tensor_unary(l, e->as.unary.op, a, e->span);
+  return number_unary(l, e->as.unary.op, a, e->span);
+}
+
+static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
+{
+  Datum test = eval(l, s, e->as.cond.test);
+  int truth = d_truth(l, test, e->as.cond.test->span, "`... if ...`");
+  if (truth < 0) return d_of(D_error);
+  return eval(l, s, truth ? e->as.cond.then : e->as.cond.other);
+}
+
+Datum eval(Lower *l, Scope *s, const Expr *e)
+{
+  switch (e->kind) {
+  case EXPR_name:
+    return lookup(l, s, e->as.name, e->span);
+  case EXPR_type:
+    return type_value(l, e->as.name, e->span);
+  case EXPR_int:
+    return d_int(e->as.integer);
+  case EXPR_float:
+    return d_float(e->as.number);
+  case EXPR_string:
+    return d_str(e->as.string.text);
+  case EXPR_true:
+    return d_bool(true);
+  case EXPR_false:
+    return d_bool(false);
+  case EXPR_none:
+    return d_of(D_none);
+  case EXPR_list:
+  case EXPR_tuple:
+    return eval_items(l, s, e);
+  case EXPR_comp:
+    return eval_comp(l, s, e);
+  case EXPR_call:
+    return eval_call(l, s, e);
+  case EXPR_index:
+    return eval_index(l, s, e);
+  case EXPR_attr:
+    return eval_attr(l, s, e);
+  case EXPR_unary:
+    return eval_unary(l, s, e);
+  case EXPR_binary:
+    return eval_binary(l, s, e);
+  case EXPR_cond:
+    return eval_cond(l, s, e);
+  }
+  return d_of(D_error);
+}

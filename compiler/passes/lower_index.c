@@ -1,0 +1,198 @@
+/* Subscripts: elements and slices of lists and strings, of Sequential, and of tensors. */
+#include "lower.h"
+
+static bool index_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t *out)
+{
+  Datum v = eval(l, s, e);
+  if (d_is_tensor(v)) {
+    not_yet(l, e->span, "an index that is a tensor");
+    return false;
+  }
+  return want_int(l, v, e->span, what, out);
+}
+
+static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t other,
+                           int64_t *out)
+{
+  *out = other;
+  if (!e) return true;
+  Datum v = eval(l, s, e);
+  return d_is(v, D_none) || want_int(l, v, e->span, what, out);
+}
+
+static int64_t clamp(int64_t v, int64_t low, int64_t high)
+{
+  return v < low ? low : v > high ? high : v;
+}
+
+typedef struct Range {
+  int64_t start, stop, step, n;
+} Range;
+
+/* As Python's slice.indices(size). */
+static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards, Range *r)
+{
+  if (!optional_value(l, s, sub->step, "the step of a slice", 1, &r->step)) return false;
+  if (r->step == 0 || (r->step < 0 && !backwards))
+    return fail(l, E209, sub->span, "the step of a slice is %lld; it must be %s",
+                (long long)r->step, backwards ? "other than 0" : "positive"),
+           false;
+  int64_t low = r->step < 0 ? -1 : 0, high = r->step < 0 ? size - 1 : size;
+  bool start_given = sub->start != NULL, stop_given = sub->stop != NULL;
+  if (!optional_value(l, s, sub->start, "the start of a slice", 0, &r->start) ||
+      !optional_value(l, s, sub->stop, "the end of a slice", 0, &r->stop))
+    return false;
+  r->start = !start_given ? (r->step < 0 ? high : low)
+                          : clamp(r->start < 0 ? r->start + size : r->start, low, high);
+  r->stop = !stop_given ? (r->step < 0 ? low : high)
+                        : clamp(r->stop < 0 ? r->stop + size : r->stop, low, high);
+  int64_t span = r->step > 0 ? r->stop - r->start : r->start - r->stop;
+  int64_t step = r->step > 0 ? r->step : -r->step;
+  r->n = span > 0 ? (span - 1) / step + 1 : 0;
+  return true;
+}
+
+/* ---- lists ---- */
+
+static bool element(Lower *l, Scope *s, const Sub *sub, int64_t size, const char *what,
+                    int64_t *out)
+{
+  int64_t i;
+  if (!index_value(l, s, sub->index, "an index", &i)) return false;
+  if (i < -size || i >= size)
+    return fail(l, E209, sub->span, "index %lld of %s with %lld elements", (long long)i, what,
+                (long long)size),
+           false;
+  *out = i < 0 ? i + size : i;
+  return true;
+}
+
+static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
+{
+  Range r;
+  if (!slice_range(l, s, sub, base.n, true, &r)) return d_of(D_error);
+  Datum *at = arena_array(l->arena, Datum, r.n);
+  for (int64_t i = 0; i < r.n; i++) at[i] = base.as.list[r.start + i * r.step];
+  return d_list(at, (uint32_t)r.n);
+}
+
+static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
+{
+  Range r = {0, 0, 1, 1};
+  if (sub->kind == SUB_slice ? !slice_range(l, s, sub, base.n, true, &r)
+                             : !element(l, s, sub, base.n, "a str", &r.start))
+    return d_of(D_error);
+  char *text = arena_array(l->arena, char, r.n + 1);
+  for (int64_t i = 0; i < r.n; i++) text[i] = base.as.text[r.start + i * r.step];
+  return d_str(text);
+}
+
+static Datum index_list(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  const Sub *sub = e->as.index.subs;
+  if (e->as.index.n != 1 || sub->kind == SUB_ellipsis)
+    return fail(l, E209, e->span, "a list has one axis");
+  if (base.kind == D_str) return string_slice(l, s, sub, base);
+  if (sub->kind == SUB_slice) return list_slice(l, s, sub, base);
+  int64_t i;
+  if (!element(l, s, sub, base.n, "a list", &i)) return d_of(D_error);
+  return base.as.list[i];
+}
+
+static Datum index_sequential(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  DatumVec items = {0};
+  iterate(l, base, e->span, &items);
+  return index_list(l, s, e, d_list(items.at, items.n));
+}
+
+/* ---- tensors ---- */
+
+typedef struct TensorIndex {
+  Value x;
+  int64_t dim[2 * MAX_RANK]; /* of the result */
+  uint32_t rank, axis;
+  Span span;
+  bool reshaped; /* axes were dropped or added */
+} TensorIndex;
+
+static bool append_slice(Lower *l, TensorIndex *t, Range r, int64_t size)
+{
+  if (r.n == size && r.step == 1) return true;
+  if (r.n == 0)
+    return fail(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
+                (long long)size),
+           false;
+  Attr attr[MAX_ATTR] = {{.i = t->axis}, {.i = r.start}, {.i = r.stop}, {.i = r.step}};
+  Datum d = append(l, t->span, OP_slice, &t->x, 1, attr);
+  t->x = d.as.tensor;
+  return !d_is(d, D_error);
+}
+
+static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
+{
+  Node *n = ir_node(l->g, t->x);
+  int64_t size = n->dim[t->axis];
+  Range r = {0, size, 1, size};
+  if (sub->kind == SUB_slice) {
+    if (!slice_range(l, s, sub, size, false, &r)) return false;
+    t->dim[t->rank++] = r.n;
+  } else {
+    const char *what = arena_printf(l->arena, "axis %u", t->axis);
+    if (!element(l, s, sub, size, what, &r.start)) return false;
+    r = (Range){r.start, r.start + 1, 1, 1};
+    t->reshaped = true;
+  }
+  if (!append_slice(l, t, r, size)) return false;
+  t->axis++;
+  return true;
+}
+
+static void keep_axes(Lower *l, TensorIndex *t, uint32_t until)
+{
+  for (; t->axis < until; t->axis++) t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis];
+}
+
+static bool is_new_axis(const Sub *sub)
+{
+  return sub->kind == SUB_index && sub->index->kind == EXPR_none;
+}
+
+static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  const Sub *subs = e->as.index.subs;
+  uint32_t n = e->as.index.n, used = 0, added = 0, dots = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    used += subs[i].kind != SUB_ellipsis && !is_new_axis(&subs[i]);
+    added += is_new_axis(&subs[i]);
+    dots += subs[i].kind == SUB_ellipsis;
+  }
+  TensorIndex t = {.x = as_tensor(l, base, e->as.index.base->span), .span = e->span};
+  if (!t.x.id) return d_of(D_error);
+  uint32_t rank = ir_node(l->g, t.x)->rank;
+  if (used > rank || rank + added > MAX_RANK || dots > 1)
+    return fail(l, E311, e->span, "%u subscripts for %s", used, d_text(l, d_tensor(t.x)));
+  for (uint32_t i = 0; i < n; i++) {
+    if (subs[i].kind == SUB_ellipsis) {
+      keep_axes(l, &t, t.axis + rank - used);
+    } else if (is_new_axis(&subs[i])) {
+      t.dim[t.rank++] = 1;
+      t.reshaped = true;
+    } else if (!index_axis(l, s, &subs[i], &t)) {
+      return d_of(D_error);
+    }
+  }
+  keep_axes(l, &t, rank);
+  return t.reshaped ? reshape_to(l, t.x, t.dim, t.rank, e->span) : d_tensor(t.x);
+}
+
+Datum eval_index(Lower *l, Scope *s, const Expr *e)
+{
+  Datum base = eval(l, s, e->as.index.base);
+  if (d_is(base, D_error)) return base;
+  if (base.kind == D_tensor || base.kind == D_param) return index_tensor(l, s, e, base);
+  if (base.kind == D_list || base.kind == D_str) return index_list(l, s, e, base);
+  if (base.kind == D_instance && base.as.instance->class == &class_sequential)
+    return index_sequential(l, s, e, base);
+  return fail(l, E209, e->span, "%s has no elements", d_kind_text(l, base));
+}

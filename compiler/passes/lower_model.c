@@ -1,0 +1,166 @@
+/* `model` declarations: the parameters of the instance enter the graph's table under their paths,
+ * then the clauses are applied in order, so that the last one that matches wins. */
+#include "lower.h"
+
+/* ---- registering ---- */
+
+static bool is_frozen(const ParamSlot *p)
+{
+  for (const Instance *m = p->owner; m; m = m->owner)
+    if (m->frozen) return true;
+  return false;
+}
+
+static void register_module(Lower *l, Instance *m, const char *path, void *data)
+{
+  (void)l;
+  m->path = path;
+  m->model = data;
+}
+
+static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  if (alias || p->index >= 0) return;
+  Parameter parameter = {.path = path,
+                         .model = data,
+                         .buffer = p->buffer,
+                         .frozen = is_frozen(p),
+                         .dtype = p->dtype,
+                         .rank = p->rank,
+                         .optimizer = -1,
+                         .span = p->span};
+  memcpy(parameter.dim, p->dim, sizeof parameter.dim);
+  if (!init_resolve(l, p->init, p, p->span, &parameter.init)) return;
+  p->index = (int)l->g->params.n;
+  vec_push(l->arena, &l->g->params, parameter);
+}
+
+/* ---- clauses ---- */
+
+typedef struct InitClause {
+  const Init *init;
+  Span span;
+} InitClause;
+
+static void apply_init(Lower *l, ParamSlot *p, void *data)
+{
+  const InitClause *clause = data;
+  if (p->index >= 0)
+    init_resolve(l, clause->init, p, clause->span, &l->g->params.at[p->index].init);
+}
+
+static void apply_frozen(Lower *l, ParamSlot *p, void *data)
+{
+  if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
+}
+
+typedef struct PinClause {
+  RegionKind kind;
+  Span span;
+} PinClause;
+
+static void apply_pin(Lower *l, Instance *m, void *data)
+{
+  const PinClause *clause = data;
+  (void)l;
+  m->pinned = true;
+  m->pin = clause->kind;
+  m->pin_span = clause->span;
+}
+
+static void clause_init(Lower *l, Model *model, const Args *args)
+{
+  uint32_t n = args->at.n;
+  if (n < 2 || args->at.at[n - 1].value.kind != D_init) {
+    fail(l, E205, args->span, "`init` takes patterns and then an initialiser");
+    diag_help(l->c, "`init(\"**.bias\", zeros_())`");
+    return;
+  }
+  InitClause clause = {args->at.at[n - 1].value.as.init, args->at.at[n - 1].span};
+  Match m = {.model = model, .param = apply_init, .data = &clause};
+  match_patterns(l, &m, args->at.at, n - 1);
+}
+
+static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
+{
+  if (!args->at.n) {
+    fail(l, E205, args->span, "`%s` takes patterns", frozen ? "freeze" : "unfreeze");
+    return;
+  }
+  Match m = {.model = model, .param = apply_frozen, .data = &frozen};
+  match_patterns(l, &m, args->at.at, args->at.n);
+}
+
+static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
+{
+  const ArgList *list = &st->as.region.args;
+  PinClause clause = {.span = st->span};
+  if (list->n < 2 || st->as.region.has_block) {
+    fail(l, E205, st->span, "in a model, `autocast` takes a type and then patterns");
+    diag_help(l->c, "`autocast(f32, \"norm\")`");
+    return;
+  }
+  Args args = {.span = st->span};
+  ArgList patterns = {list->at + 1, list->n - 1};
+  if (!region_kind_of(l, s, list->at[0].value, &clause.kind) || !eval_args(l, s, &patterns, &args))
+    return;
+  Match m = {.model = model, .modules = true, .module = apply_pin, .data = &clause};
+  match_patterns(l, &m, args.at.at, args.at.n);
+}
+
+static void unknown_clause(Lower *l, Span span)
+{
+  fail(l, E210, span, "this is no clause of a model");
+  diag_help(l->c, "clauses are load, init, freeze, unfreeze, autocast, store");
+}
+
+static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
+{
+  if (st->kind == STMT_autocast) {
+    clause_autocast(l, s, model, st);
+    return;
+  }
+  const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
+  if (!e || e->kind != EXPR_call || e->as.call.callee->kind != EXPR_name) {
+    unknown_clause(l, st->span);
+    return;
+  }
+  const char *name = e->as.call.callee->as.name;
+  Args args = {.span = e->span};
+  if (strcmp(name, "load") == 0 || strcmp(name, "store") == 0)
+    not_yet(l, e->span, "`%s` in a model", name);
+  else if (!eval_args(l, s, &e->as.call.args, &args))
+    return;
+  else if (strcmp(name, "init") == 0)
+    clause_init(l, model, &args);
+  else if (strcmp(name, "freeze") == 0 || strcmp(name, "unfreeze") == 0)
+    clause_freeze(l, model, &args, name[0] == 'f');
+  else
+    unknown_clause(l, e->as.call.callee->span);
+}
+
+Datum declare_model(Lower *l, File *f, const Decl *decl)
+{
+  const char *name = decl->as.object.name.text;
+  Scope *s = scope_new(l, NULL, f, NULL);
+  Datum v = eval(l, s, decl->as.object.value);
+  if (d_is(v, D_error)) return v;
+  if (v.kind != D_instance) {
+    fail(l, E209, decl->as.object.value->span, "a model needs a module, got %s", d_kind_text(l, v));
+    if (v.kind == D_class) diag_help(l->c, "build it: `%s()`", v.as.class->name);
+    return d_of(D_error);
+  }
+  Instance *root = v.as.instance;
+  if (root->owner || root->path)
+    return fail(l, E504, decl->as.object.value->span, "this module is already part of a model");
+  root->path = "";
+  root->model = name;
+  /* the name travels through a void pointer; nobody writes to it */
+  Walk walk = {register_module, register_param, (void *)(uintptr_t)name};
+  walk_members(l, root, "", &walk);
+  Model model = {name, root};
+  vec_push(l->arena, &l->models, model);
+  for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
+    model_clause(l, s, &model, decl->as.object.clauses.at[i]);
+  return v;
+}

@@ -1,0 +1,214 @@
+/* Modules of pass lower: building instances, and calling and reading them. Members and paths are in
+ * lower_member.c. */
+#include "lower.h"
+
+const Class class_sequential = {"Sequential", NULL, NULL};
+
+static Instance *instance_new(Lower *l, const Class *class, File *file, Span span)
+{
+  Instance *m = arena_new(l->arena, Instance);
+  m->class = class;
+  m->params = scope_new(l, NULL, file, NULL);
+  m->body = scope_new(l, m->params, file, m);
+  m->span = diag_user_span(l->c, span);
+  return m;
+}
+
+static Datum d_instance(Instance *m)
+{
+  return (Datum){.kind = D_instance, .as.instance = m};
+}
+
+/* ---- Sequential ---- */
+
+static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span span)
+{
+  if (child.kind != D_instance) {
+    if (!d_is(child, D_error))
+      fail(l, E209, span, "Sequential takes modules, got %s", d_kind_text(l, child));
+    if (child.kind == D_class)
+      diag_help(l->c, "build it first: `%s()`", child.as.class->name);
+    else if (child.kind == D_op || child.kind == D_function)
+      diag_help(l->c, "activations have a module form: `ReLU()` for `relu`");
+    return false;
+  }
+  if (scope_find(m->body, name))
+    return fail(l, E205, span, "Sequential gets `%s` twice", name), false;
+  bind_member(l, m->body, name, child, span);
+  return true;
+}
+
+/* ["name", module] names a child. */
+static bool is_pair(Datum d)
+{
+  return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str;
+}
+
+static Datum make_sequential(Lower *l, Args *args)
+{
+  Instance *m = instance_new(l, &class_sequential, l->library, args->span);
+  bool good = true;
+  for (uint32_t i = 0; i < args->at.n && good; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    const char *name = arg->key;
+    Datum child = arg->value;
+    if (!name && is_pair(child)) {
+      name = child.as.list[0].as.text;
+      child = child.as.list[1];
+    }
+    if (!name) name = arena_printf(l->arena, "%u", i);
+    good = add_child(l, m, name, child, arg->span);
+  }
+  return good ? d_instance(m) : d_of(D_error);
+}
+
+static Datum call_sequential(Lower *l, Instance *m, Args *args)
+{
+  if (args->at.n != 1 || args->at.at[0].key)
+    return fail(l, E205, args->span, "a Sequential takes 1 argument, got %u", args->at.n);
+  Datum x = args->at.at[0].value;
+  Entry entry = instance_enter(l, m, args->span);
+  for (uint32_t i = 0; i < m->body->names.n && !d_is(x, D_error); i++) {
+    Args one = {.span = args->span};
+    args_push(l, &one, x, args->at.at[0].span);
+    x = call(l, m->body->names.at[i].value, &one);
+  }
+  instance_leave(l, entry);
+  return x;
+}
+
+/* ---- building ---- */
+
+static void bind_methods(Lower *l, Instance *m)
+{
+  const Block *body = &m->class->decl->as.module.body;
+  for (uint32_t i = 0; i < body->n; i++) {
+    if (body->at[i]->kind != STMT_def) continue;
+    const Function *def = &body->at[i]->as.def;
+    Callable *f = arena_new(l->arena, Callable);
+    *f = (Callable){def, m->class->file, m, false};
+    if (scope_find(m->body, def->name.text))
+      fail(l, E210, def->name.span, "`%s` is defined twice in %s", def->name.text, m->class->name);
+    scope_bind(l, m->body, def->name.text, (Datum){.kind = D_function, .as.function = f},
+               def->name.span);
+  }
+}
+
+Datum instantiate(Lower *l, const Class *class, Args *args)
+{
+  if (class == &class_sequential) return make_sequential(l, args);
+  if (l->depth >= MAX_DEPTH)
+    return fail(l, E210, args->span, "modules `%s` nest more than %d deep", class->name, MAX_DEPTH);
+  Instance *m = instance_new(l, class, class->file, args->span);
+  const Decl *decl = class->decl;
+  l->depth++;
+  diag_frame_push(l->c, args->span);
+  bool good = bind_params(l, m->params, class->name, &decl->as.module.params, args);
+  if (good) {
+    bind_methods(l, m);
+    Frame frame = {.kind = FRAME_module, .scope = m->body};
+    exec_block(l, &frame, &decl->as.module.body);
+  }
+  diag_frame_pop(l->c);
+  l->depth--;
+  return good ? d_instance(m) : d_of(D_error);
+}
+
+/* ---- using ---- */
+
+Entry instance_enter(Lower *l, Instance *m, Span call)
+{
+  Entry e = {l->inside, l->inside_call, l->at.region, l->training};
+  if (!m || m == l->inside) return e;
+  if (m->pinned) {
+    const char *kind = region_kind_text(m->pin);
+    const char *label = arena_printf(l->arena, "pin %s on %s", kind,
+                                     m->path && m->path[0] ? m->path : m->class->name);
+    l->at.region = region_push(l, m->pin, false, m->pin_span, label);
+  }
+  if (m->evaluating) l->training = false;
+  l->inside = m;
+  l->inside_call = diag_user_span(l->c, call);
+  return e;
+}
+
+void instance_leave(Lower *l, Entry e)
+{
+  l->inside = e.inside;
+  l->inside_call = e.inside_call;
+  l->at.region = e.region;
+  l->training = e.training;
+}
+
+Datum instance_call(Lower *l, Instance *m, Args *args)
+{
+  if (m->class == &class_sequential) return call_sequential(l, m, args);
+  Binding *b = scope_find(m->body, "forward");
+  if (b && b->value.kind == D_function) return call_function(l, b->value.as.function, args);
+  fail(l, E209, args->span, "%s has no `forward` and cannot be called", m->class->name);
+  if (m->class->decl) diag_note(l->c, m->class->decl->as.module.name.span, "it is declared here");
+  return d_of(D_error);
+}
+
+static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
+{
+  for (uint32_t i = 0; i < m->body->missing.n; i++) {
+    const Missing *missing = &m->body->missing.at[i];
+    if (strcmp(missing->name, name) != 0) continue;
+    fail(l, E206, span, "`%s` is not defined when %s", name, missing->why);
+    diag_note(l->c, missing->span, "it is defined in the other branch");
+    return d_of(D_error);
+  }
+  NameVec names = {0};
+  for (Scope *s = m->body; s; s = s->parent)
+    for (uint32_t i = 0; i < s->names.n; i++) vec_push(l->arena, &names, s->names.at[i].name);
+  fail(l, E201, span, "%s has no member `%s`", m->class->name, name);
+  const char *near = diag_nearest(name, names.at, names.n);
+  if (near) diag_help(l->c, "did you mean `%s`?", near);
+  return d_of(D_error);
+}
+
+Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
+{
+  for (Scope *s = m->body; s; s = s->parent) {
+    Binding *b = scope_find(s, name);
+    if (b) return b->value;
+  }
+  return unknown_member(l, m, name, span);
+}
+
+static Datum pin_instance(Lower *l, Instance *m, const Args *args)
+{
+  if (args->at.n != 1)
+    return fail(l, E205, args->span, "`autocast` takes one type: f16, bf16, f32 or off");
+  if (!region_kind_of_datum(l, args->at.at[0].value, args->at.at[0].span, &m->pin))
+    return d_of(D_error);
+  m->pinned = true;
+  m->pin_span = diag_user_span(l->c, args->span);
+  return d_instance(m);
+}
+
+static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
+{
+  bool needed = true;
+  if (args->at.n != 1) return fail(l, E205, args->span, "`requires_grad` takes true or false");
+  if (!want_bool(l, args->at.at[0].value, args->at.at[0].span, "`requires_grad`", &needed))
+    return d_of(D_error);
+  m->frozen = !needed;
+  return d_instance(m);
+}
+
+Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
+{
+  Binding *own = scope_find(m->body, name->text);
+  if (own) return call(l, own->value, args);
+  if (strcmp(name->text, "forward") == 0) return instance_call(l, m, args);
+  if (strcmp(name->text, "autocast") == 0) return pin_instance(l, m, args);
+  if (strcmp(name->text, "requires_grad") == 0) return freeze_instance(l, m, args);
+  if (strcmp(name->text, "to") == 0) return not_yet(l, args->span, "`.to(type)` of a module");
+  if (strcmp(name->text, "eval") == 0 && !args->at.n) {
+    m->evaluating = true;
+    return d_instance(m);
+  }
+  return unknown_member(l, m, name->text, name->span);
+}

@@ -1,0 +1,400 @@
+/* Built-ins that are no ops and cannot be written in the layer library: compile-time functions, and
+ * what the library needs from the compiler (those it calls as _name). */
+#include "lower.h"
+#include <math.h>
+
+enum { MAX_RANGE = 1 << 20 };
+
+#define ARG(i)  (args->at.at[i].value)
+#define SPAN(i) (args->at.at[i].span)
+
+/* ---- numbers: functions that are ops as well when they are given a tensor ---- */
+
+static bool on_tensor(const Args *args)
+{
+  return args->at.n && d_is_tensor(ARG(0));
+}
+
+static Datum no_keys(Lower *l, const Args *args, const char *name)
+{
+  for (uint32_t i = 0; i < args->at.n; i++)
+    if (args->at.at[i].key)
+      return fail(l, E205, args->at.at[i].key_span,
+                  "%s of compile-time values has no argument `%s`", name, args->at.at[i].key);
+  return d_of(D_none);
+}
+
+static Datum rounded(Lower *l, Args *args, OpKind op, double (*f)(double))
+{
+  double v;
+  if (on_tensor(args)) return call_op(l, op, args);
+  if (d_is(no_keys(l, args, op_info[op].name), D_error) || ARG(0).kind == D_int) return ARG(0);
+  if (!want_float(l, ARG(0), SPAN(0), op_info[op].name, &v)) return d_of(D_error);
+  v = f(v);
+  if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
+  return d_int((int64_t)v);
+}
+
+static Datum run_round(Lower *l, Args *args)
+{
+  return rounded(l, args, OP_round, rint);
+}
+
+static Datum run_floor(Lower *l, Args *args)
+{
+  return rounded(l, args, OP_floor, floor);
+}
+
+static Datum run_ceil(Lower *l, Args *args)
+{
+  return rounded(l, args, OP_ceil, ceil);
+}
+
+static Datum mapped(Lower *l, Args *args, OpKind op, double (*f)(double))
+{
+  double v;
+  if (on_tensor(args)) return call_op(l, op, args);
+  if (d_is(no_keys(l, args, op_info[op].name), D_error) ||
+      !want_float(l, ARG(0), SPAN(0), op_info[op].name, &v))
+    return d_of(D_error);
+  double r = f(v);
+  if (!isfinite(r) && isfinite(v))
+    return fail(l, E209, args->span, "%s(%s) is not a finite number", op_info[op].name,
+                d_text(l, ARG(0)));
+  return d_float(r);
+}
+
+static Datum run_sqrt(Lower *l, Args *args)
+{
+  return mapped(l, args, OP_sqrt, sqrt);
+}
+
+static Datum run_log(Lower *l, Args *args)
+{
+  return mapped(l, args, OP_log, log);
+}
+
+static Datum run_exp(Lower *l, Args *args)
+{
+  return mapped(l, args, OP_exp, exp);
+}
+
+static Datum run_abs(Lower *l, Args *args)
+{
+  if (on_tensor(args)) return call_op(l, OP_abs, args);
+  if (d_is(no_keys(l, args, "abs"), D_error)) return d_of(D_error);
+  double v;
+  if (!want_float(l, ARG(0), SPAN(0), "abs", &v)) return d_of(D_error);
+  return v < 0 ? number_unary(l, OPER_neg, ARG(0), args->span) : ARG(0);
+}
+
+static Datum run_sum(Lower *l, Args *args)
+{
+  if (on_tensor(args)) return call_op(l, OP_sum, args);
+  DatumVec items = {0};
+  if (d_is(no_keys(l, args, "sum"), D_error) || !iterate(l, ARG(0), SPAN(0), &items))
+    return d_of(D_error);
+  if (!items.n) return d_int(0);
+  Datum total = items.at[0];
+  for (uint32_t i = 1; i < items.n; i++)
+    total = apply_binary(l, OPER_add, total, items.at[i], args->span);
+  return total;
+}
+
+static Datum library_call(Lower *l, const char *name, Args *args)
+{
+  return call(l, global_value(l, l->library, file_find(l->library, name)), args);
+}
+
+static Datum extreme(Lower *l, Args *args, Operator better, const char *name, const char *tensors)
+{
+  DatumVec items = {0};
+  for (uint32_t i = 0; i < args->at.n; i++)
+    if (d_is_tensor(ARG(i))) return library_call(l, tensors, args);
+  if (d_is(no_keys(l, args, name), D_error)) return d_of(D_error);
+  if (args->at.n == 1) {
+    if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
+  } else {
+    for (uint32_t i = 0; i < args->at.n; i++) vec_push(l->arena, &items, ARG(i));
+  }
+  if (!items.n) return fail(l, E209, args->span, "%s of an empty list", name);
+  Datum best = items.at[0];
+  for (uint32_t i = 1; i < items.n; i++) {
+    Datum wins = number_binary(l, better, items.at[i], best, args->span);
+    if (d_is(wins, D_error)) return wins;
+    if (wins.as.truth) best = items.at[i];
+  }
+  return best;
+}
+
+static Datum run_min(Lower *l, Args *args)
+{
+  return extreme(l, args, OPER_lt, "min", "_tensor_min");
+}
+
+static Datum run_max(Lower *l, Args *args)
+{
+  return extreme(l, args, OPER_gt, "max", "_tensor_max");
+}
+
+/* ---- conversions ---- */
+
+static Datum run_int(Lower *l, Args *args)
+{
+  double v;
+  if (ARG(0).kind == D_bool) return d_int(ARG(0).as.truth);
+  if (ARG(0).kind == D_int) return ARG(0);
+  if (!want_float(l, ARG(0), SPAN(0), "int", &v)) return d_of(D_error);
+  if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
+  return d_int((int64_t)v);
+}
+
+static Datum run_float(Lower *l, Args *args)
+{
+  double v;
+  if (ARG(0).kind == D_bool) return d_float(ARG(0).as.truth);
+  return want_float(l, ARG(0), SPAN(0), "float", &v) ? d_float(v) : d_of(D_error);
+}
+
+static Datum run_str(Lower *l, Args *args)
+{
+  return d_str(d_text(l, ARG(0)));
+}
+
+static Datum run_list(Lower *l, Args *args)
+{
+  DatumVec items = {0};
+  return iterate(l, ARG(0), SPAN(0), &items) ? d_list_of(l, &items) : d_of(D_error);
+}
+
+/* ---- lists ---- */
+
+static Datum run_len(Lower *l, Args *args)
+{
+  const int64_t *dim;
+  uint32_t rank;
+  DatumVec items = {0};
+  if (ARG(0).kind == D_str) return d_int(ARG(0).n);
+  if (d_is_tensor(ARG(0)) && tensor_dims(l, ARG(0), &dim, &rank) && rank) return d_int(dim[0]);
+  return iterate(l, ARG(0), SPAN(0), &items) ? d_int(items.n) : d_of(D_error);
+}
+
+static Datum run_range(Lower *l, Args *args)
+{
+  int64_t v[3] = {0, 0, 1};
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    uint32_t slot = args->at.n == 1 ? 1 : i;
+    if (d_is_tensor(ARG(i))) {
+      fail(l, E308, args->span, "`range(%s)` has a run-time size and cannot be unrolled",
+           source_text(l, SPAN(i)));
+      return d_of(D_error);
+    }
+    if (!want_int(l, ARG(i), SPAN(i), "range", &v[slot])) return d_of(D_error);
+  }
+  if (v[2] == 0) return fail(l, E209, args->span, "range with step 0");
+  DatumVec items = {0};
+  for (int64_t i = v[0]; v[2] > 0 ? i < v[1] : i > v[1]; i += v[2]) {
+    if (items.n >= MAX_RANGE)
+      return fail(l, E209, args->span, "this range has more than %d elements", MAX_RANGE);
+    vec_push(l->arena, &items, d_int(i));
+    if ((v[2] > 0 && i > INT64_MAX - v[2]) || (v[2] < 0 && i < INT64_MIN - v[2])) break;
+  }
+  return d_list_of(l, &items);
+}
+
+static Datum tuple_of(Lower *l, const Datum *at, uint32_t n)
+{
+  Datum *copy = arena_array(l->arena, Datum, n);
+  memcpy(copy, at, n * sizeof *at);
+  Datum d = d_list(copy, n);
+  d.tuple = true;
+  return d;
+}
+
+static Datum run_enumerate(Lower *l, Args *args)
+{
+  DatumVec items = {0};
+  if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
+  for (uint32_t i = 0; i < items.n; i++)
+    items.at[i] = tuple_of(l, (Datum[]){d_int(i), items.at[i]}, 2);
+  return d_list_of(l, &items);
+}
+
+static Datum run_zip(Lower *l, Args *args)
+{
+  uint32_t n = args->at.n, shortest = UINT32_MAX;
+  DatumVec *lists = arena_array(l->arena, DatumVec, n);
+  for (uint32_t i = 0; i < n; i++) {
+    if (!iterate(l, ARG(i), SPAN(i), &lists[i])) return d_of(D_error);
+    if (lists[i].n < shortest) shortest = lists[i].n;
+  }
+  DatumVec out = {0};
+  Datum *row = arena_array(l->arena, Datum, n);
+  for (uint32_t k = 0; k < shortest; k++) {
+    for (uint32_t i = 0; i < n; i++) row[i] = lists[i].at[k];
+    vec_push(l->arena, &out, tuple_of(l, row, n));
+  }
+  return d_list_of(l, &out);
+}
+
+static Datum run_reversed(Lower *l, Args *args)
+{
+  DatumVec items = {0};
+  if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
+  for (uint32_t i = 0; i < items.n / 2; i++) {
+    Datum t = items.at[i];
+    items.at[i] = items.at[items.n - 1 - i];
+    items.at[items.n - 1 - i] = t;
+  }
+  return d_list_of(l, &items);
+}
+
+/* ---- the job ---- */
+
+static Datum run_manual_seed(Lower *l, Args *args)
+{
+  int64_t seed;
+  if (l->run) return fail(l, E210, args->span, "`manual_seed` stands at the top of the file");
+  if (!want_int(l, ARG(0), SPAN(0), "manual_seed", &seed)) return d_of(D_error);
+  l->g->seed = (uint64_t)seed;
+  return d_of(D_none);
+}
+
+/* ---- for the layer library ---- */
+
+/* _error("E310", "text", "help") */
+static Datum run_error(Lower *l, Args *args)
+{
+  static const struct {
+    const char *text;
+    ErrorCode code;
+  } codes[] = {{"E209", E209}, {"E310", E310}, {"E311", E311}};
+  ErrorCode code = E210;
+  for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+    if (strcmp(ARG(0).as.text, codes[i].text) == 0) code = codes[i].code;
+  fail(l, code, args->span, "%s", ARG(1).as.text);
+  if (args->at.n > 2) diag_help(l->c, "%s", ARG(2).as.text);
+  return d_of(D_error);
+}
+
+static Datum run_not_yet(Lower *l, Args *args)
+{
+  return not_yet(l, args->span, "%s", ARG(0).as.text);
+}
+
+static Datum run_type(Lower *l, Args *args)
+{
+  return d_str(d_text(l, ARG(0)));
+}
+
+static Datum run_is_float(Lower *l, Args *args)
+{
+  return d_bool(dtype_is_float(tensor_dtype(l, ARG(0))));
+}
+
+static Datum run_is_tensor(Lower *l, Args *args)
+{
+  (void)l;
+  return d_bool(d_is_tensor(ARG(0)));
+}
+
+static Datum run_is_list(Lower *l, Args *args)
+{
+  (void)l;
+  return d_bool(ARG(0).kind == D_list);
+}
+
+/* _class_f32(): the region that an op of class f32 computes in, for autocast( ) around composites.
+ */
+static Datum run_class_f32(Lower *l, Args *args)
+{
+  (void)args;
+  RegionKind kind = l->g->regions.at[l->at.region].kind;
+  if (kind == REGION_off) return d_word("off");
+  return kind == REGION_tf32 ? d_word("tf32") : d_dtype(AMPC_F32);
+}
+
+/* _init("normal", a, b, fan_out, gain) */
+static Datum run_init(Lower *l, Args *args)
+{
+  static const struct {
+    const char *name;
+    InitKind kind;
+  } kinds[] = {{"constant", INIT_constant},
+               {"uniform", INIT_uniform},
+               {"normal", INIT_normal},
+               {"xavier_uniform", INIT_xavier_uniform},
+               {"xavier_normal", INIT_xavier_normal},
+               {"kaiming_uniform", INIT_kaiming_uniform},
+               {"kaiming_normal", INIT_kaiming_normal}};
+  Init *init = arena_new(l->arena, Init);
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (strcmp(kinds[i].name, ARG(0).as.text) == 0) init->kind = kinds[i].kind;
+  init->a = d_number(ARG(1));
+  init->b = d_number(ARG(2));
+  init->fan_out = ARG(3).as.truth;
+  init->gain = ARG(4).as.text;
+  return (Datum){.kind = D_init, .as.init = init};
+}
+
+static Datum run_parameter(Lower *l, Args *args)
+{
+  return make_param(l, ARG(0), ARG(1), ARG(2), false, args->span);
+}
+
+static Datum run_buffer(Lower *l, Args *args)
+{
+  return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
+}
+
+const Native natives[] = {
+    {"round", 1, 1, true, false, run_round},
+    {"floor", 1, 1, true, false, run_floor},
+    {"ceil", 1, 1, true, false, run_ceil},
+    {"sqrt", 1, 1, true, false, run_sqrt},
+    {"log", 1, 1, true, false, run_log},
+    {"exp", 1, 1, true, false, run_exp},
+    {"abs", 1, 1, true, false, run_abs},
+    {"sum", 1, 3, true, false, run_sum},
+    {"min", 1, ANY_NUMBER, true, false, run_min},
+    {"max", 1, ANY_NUMBER, true, false, run_max},
+    {"int", 1, 1, false, false, run_int},
+    {"float", 1, 1, false, false, run_float},
+    {"str", 1, 1, false, false, run_str},
+    {"list", 1, 1, false, false, run_list},
+    {"len", 1, 1, false, false, run_len},
+    {"range", 1, 3, false, false, run_range},
+    {"enumerate", 1, 1, false, false, run_enumerate},
+    {"zip", 1, ANY_NUMBER, false, false, run_zip},
+    {"reversed", 1, 1, false, false, run_reversed},
+    {"manual_seed", 1, 1, false, false, run_manual_seed},
+    {"error", 2, 3, false, true, run_error},
+    {"not_yet", 1, 1, false, true, run_not_yet},
+    {"type", 1, 1, false, true, run_type},
+    {"is_float", 1, 1, false, true, run_is_float},
+    {"is_tensor", 1, 1, false, true, run_is_tensor},
+    {"is_list", 1, 1, false, true, run_is_list},
+    {"class_f32", 0, 0, false, true, run_class_f32},
+    {"init", 5, 5, false, true, run_init},
+    {"parameter", 3, 3, false, true, run_parameter},
+    {"buffer", 3, 3, false, true, run_buffer},
+    {"scaler", 8, 8, false, true, native_scaler},
+    {0},
+};
+
+static const Native *const tables[] = {natives, shape_natives, source_natives, optimizer_natives};
+
+const Native *native_find(const char *name, bool internal)
+{
+  for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (const Native *n = tables[t]; n->name; n++)
+      if (n->internal == internal && strcmp(n->name, name) == 0) return n;
+  return NULL;
+}
+
+void native_names(Lower *l, NameVec *out)
+{
+  for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (const Native *n = tables[t]; n->name; n++)
+      if (!n->internal) vec_push(l->arena, out, n->name);
+}

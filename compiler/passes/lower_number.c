@@ -1,0 +1,248 @@
+/* Arithmetic of compile-time values, as Python's: `/` gives a float, `//` and `%` round down, int
+ * `**` int is an int. And the checks that a value is what its place needs (E209). */
+#include "lower.h"
+#include <math.h>
+
+/* ---- checks ---- */
+
+static Datum wrong_kind(Lower *l, Datum d, Span span, const char *what, const char *wanted)
+{
+  if (d_is(d, D_error)) return d;
+  return fail(l, E209, span, "%s needs %s, got %s", what, wanted, d_kind_text(l, d));
+}
+
+bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)
+{
+  if (d.kind != D_int) return wrong_kind(l, d, span, what, "an int"), false;
+  *out = d.as.integer;
+  return true;
+}
+
+bool want_float(Lower *l, Datum d, Span span, const char *what, double *out)
+{
+  if (!d_is_number(d)) return wrong_kind(l, d, span, what, "a number"), false;
+  *out = d_number(d);
+  return true;
+}
+
+bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out)
+{
+  if (d.kind != D_bool) return wrong_kind(l, d, span, what, "true or false"), false;
+  *out = d.as.truth;
+  return true;
+}
+
+bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out)
+{
+  if (d.kind != D_str) return wrong_kind(l, d, span, what, "a str"), false;
+  *out = d.as.text;
+  return true;
+}
+
+bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out)
+{
+  if (d.kind != D_dtype) {
+    wrong_kind(l, d, span, what, "a type");
+    if (!d_is(d, D_error)) diag_help(l->c, "types are f16 bf16 f32 i32 i64 u8 bool");
+    return false;
+  }
+  *out = d.as.dtype;
+  return true;
+}
+
+bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, uint32_t *rank)
+{
+  if (d.kind == D_int) {
+    dim[0] = d.as.integer;
+    *rank = 1;
+    return true;
+  }
+  if (d.kind != D_list) return wrong_kind(l, d, span, what, "a list of ints"), false;
+  if (d.n > MAX_RANK)
+    return fail(l, E209, span, "%s has %u sizes; tensors have at most %d axes", what, d.n,
+                MAX_RANK),
+           false;
+  for (uint32_t i = 0; i < d.n; i++)
+    if (!want_int(l, d.as.list[i], span, what, &dim[i])) return false;
+  *rank = d.n;
+  return true;
+}
+
+/* ---- integers ---- */
+
+static bool power(int64_t base, int64_t exponent, int64_t *out)
+{
+  int64_t r = 1;
+  while (exponent > 0) {
+    if ((exponent & 1) && __builtin_mul_overflow(r, base, &r)) return false;
+    exponent >>= 1;
+    if (exponent && __builtin_mul_overflow(base, base, &base)) return false;
+  }
+  *out = r;
+  return true;
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+  int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+static Datum int_arithmetic(Lower *l, Operator op, int64_t a, int64_t b, Span span)
+{
+  int64_t r = 0;
+  bool overflow = false;
+  switch (op) {
+  case OPER_add:
+    overflow = __builtin_add_overflow(a, b, &r);
+    break;
+  case OPER_sub:
+    overflow = __builtin_sub_overflow(a, b, &r);
+    break;
+  case OPER_mul:
+    overflow = __builtin_mul_overflow(a, b, &r);
+    break;
+  case OPER_floordiv:
+    overflow = a == INT64_MIN && b == -1;
+    break;
+  case OPER_pow:
+    overflow = !power(a, b, &r);
+    break;
+  default:
+    break;
+  }
+  if (overflow)
+    return fail(l, E209, span, "%lld %s %lld does not fit 64 bits", (long long)a, operator_text(op),
+                (long long)b);
+  if (op == OPER_floordiv) r = floor_div(a, b);
+  if (op == OPER_mod) r = b == -1 ? 0 : a - floor_div(a, b) * b;
+  return d_int(r);
+}
+
+static Datum float_arithmetic(Operator op, double a, double b)
+{
+  switch (op) {
+  case OPER_add:
+    return d_float(a + b);
+  case OPER_sub:
+    return d_float(a - b);
+  case OPER_mul:
+    return d_float(a * b);
+  case OPER_div:
+    return d_float(a / b);
+  case OPER_floordiv:
+    return d_float(floor(a / b));
+  case OPER_mod: {
+    double r = fmod(a, b);
+    return d_float(r != 0 && (r < 0) != (b < 0) ? r + b : r);
+  }
+  default:
+    return d_float(pow(a, b));
+  }
+}
+
+static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span span)
+{
+  bool divides = op == OPER_div || op == OPER_floordiv || op == OPER_mod;
+  if (divides && d_number(b) == 0)
+    return fail(l, E209, span, "%s %s %s divides by zero", d_text(l, a), operator_text(op),
+                d_text(l, b));
+  bool ints = a.kind == D_int && b.kind == D_int && op != OPER_div;
+  if (ints && !(op == OPER_pow && b.as.integer < 0))
+    return int_arithmetic(l, op, a.as.integer, b.as.integer, span);
+  return float_arithmetic(op, d_number(a), d_number(b));
+}
+
+/* ---- other values ---- */
+
+enum { MAX_LIST = 1 << 20 }; /* longer ones are a mistake, not a model */
+
+static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
+{
+  if (n < 0) n = 0;
+  if (n * (int64_t)list.n > MAX_LIST)
+    return fail(l, E209, span, "a list of %lld elements is too long", (long long)n * list.n);
+  Datum *at = arena_array(l->arena, Datum, (size_t)n * list.n);
+  for (int64_t i = 0; i < n * (int64_t)list.n; i++) at[i] = list.as.list[i % list.n];
+  return d_list(at, (uint32_t)n * list.n);
+}
+
+static Datum join(Lower *l, Datum a, Datum b)
+{
+  if (a.kind == D_str) {
+    Datum d = d_str(arena_printf(l->arena, "%s%s", a.as.text, b.as.text));
+    return d;
+  }
+  Datum *at = arena_array(l->arena, Datum, a.n + b.n);
+  if (a.n) memcpy(at, a.as.list, a.n * sizeof *at);
+  if (b.n) memcpy(at + a.n, b.as.list, b.n * sizeof *at);
+  return d_list(at, a.n + b.n);
+}
+
+static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
+{
+  if (op == OPER_eq) return d_bool(d_equal(a, b));
+  if (op == OPER_ne) return d_bool(!d_equal(a, b));
+  double x, y;
+  if (d_is_number(a) && d_is_number(b)) {
+    x = d_number(a);
+    y = d_number(b);
+  } else if (a.kind == D_str && b.kind == D_str) {
+    x = strcmp(a.as.text, b.as.text);
+    y = 0;
+  } else {
+    return fail(l, E209, span, "`%s` cannot compare %s and %s", operator_text(op),
+                d_kind_text(l, a), d_kind_text(l, b));
+  }
+  switch (op) {
+  case OPER_lt:
+    return d_bool(x < y);
+  case OPER_gt:
+    return d_bool(x > y);
+  case OPER_le:
+    return d_bool(x <= y);
+  default:
+    return d_bool(x >= y);
+  }
+}
+
+static Datum bits(Operator op, Datum a, Datum b)
+{
+  if (a.kind == D_bool)
+    return d_bool(op == OPER_bitand ? a.as.truth && b.as.truth : a.as.truth || b.as.truth);
+  return d_int(op == OPER_bitand ? a.as.integer & b.as.integer : a.as.integer | b.as.integer);
+}
+
+Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
+{
+  if (op >= OPER_lt && op <= OPER_ne) return compare(l, op, a, b, span);
+  if (op == OPER_bitand || op == OPER_bitor) {
+    if (a.kind == b.kind && (a.kind == D_bool || a.kind == D_int)) return bits(op, a, b);
+  } else if (d_is_number(a) && d_is_number(b) && op != OPER_matmul) {
+    return number_arithmetic(l, op, a, b, span);
+  } else if (op == OPER_add && a.kind == b.kind && (a.kind == D_list || a.kind == D_str)) {
+    return join(l, a, b);
+  } else if (op == OPER_mul && a.kind == D_list && b.kind == D_int) {
+    return repeat_list(l, a, b.as.integer, span);
+  } else if (op == OPER_mul && a.kind == D_int && b.kind == D_list) {
+    return repeat_list(l, b, a.as.integer, span);
+  }
+  fail(l, E209, span, "`%s` cannot take %s and %s", operator_text(op), d_kind_text(l, a),
+       d_kind_text(l, b));
+  if (op == OPER_add && (a.kind == D_str || b.kind == D_str))
+    diag_help(l->c, "`str(x)` makes a str of a number");
+  return d_of(D_error);
+}
+
+Datum number_unary(Lower *l, Operator op, Datum a, Span span)
+{
+  if (op == OPER_neg && a.kind == D_int) {
+    if (a.as.integer == INT64_MIN)
+      return fail(l, E209, span, "-(%s) does not fit 64 bits", d_text(l, a));
+    return d_int(-a.as.integer);
+  }
+  if (op == OPER_neg && a.kind == D_float) return d_float(-a.as.number);
+  if (op == OPER_invert && a.kind == D_bool) return d_bool(!a.as.truth);
+  if (op == OPER_invert && a.kind == D_int) return d_int(~a.as.integer);
+  return fail(l, E209, span, "`%s` cannot take %s", operator_text(op), d_kind_text(l, a));
+}

@@ -1,0 +1,357 @@
+/* Optimizers, their settings, `minimize` and `metric`. The settings of an optimizer are worked out
+ * at its first `minimize`, where the sizes of the training block are known. */
+#include "lower.h"
+
+#define ARG(i) (args->at.at[i].value)
+
+Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
+{
+  Opt *o = arena_new(l->arena, Opt);
+  o->name = decl->as.object.name.text;
+  o->decl = decl;
+  o->file = f;
+  o->index = (int)l->g->optimizers.n;
+  vec_push(l->arena, &l->optimizers, o);
+  vec_push(l->arena, &l->g->optimizers, (Optimizer){.name = o->name, .span = decl->span});
+  return o;
+}
+
+/* ---- what an optimizer updates ---- */
+
+typedef struct Adoption {
+  Opt *opt;
+  Span span;
+  uint32_t count;
+} Adoption;
+
+static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  Adoption *a = data;
+  (void)alias;
+  if (p->index < 0) return;
+  Parameter *q = &l->g->params.at[p->index];
+  if (q->buffer || q->frozen) return;
+  a->count++;
+  if (q->optimizer >= 0 && q->optimizer != a->opt->index)
+    not_yet(l, a->span, "a parameter in two optimizers (%s)", path);
+  else
+    q->optimizer = a->opt->index;
+}
+
+static bool adopt_all(Lower *l, Datum model, Adoption *a)
+{
+  if (model.kind == D_list) {
+    for (uint32_t i = 0; i < model.n; i++)
+      if (!adopt_all(l, model.as.list[i], a)) return false;
+    return true;
+  }
+  if (model.kind == D_param) {
+    adopt(l, model.as.param, model.as.param->name, false, a);
+    return true;
+  }
+  if (model.kind != D_instance)
+    return fail(l, E209, a->span,
+                "an optimizer needs a model, a part of one or a list of them, "
+                "got %s",
+                d_kind_text(l, model)),
+           false;
+  if (!model.as.instance->path)
+    return fail(l, E210, a->span, "this module is not part of a model"), false;
+  walk_members(l, model.as.instance, model.as.instance->path, &(Walk){NULL, adopt, a});
+  return true;
+}
+
+/* ---- settings ---- */
+
+static const char *setting_key(Lower *l, const Opt *o, const char *name)
+{
+  return arena_printf(l->arena, "%s.%s", o->name, name);
+}
+
+static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
+{
+  if (!setting_value(l, setting_key(l, o, name), &v)) return false;
+  if (!d_is_number(v) && v.kind != D_schedule)
+    return fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
+                d_kind_text(l, v)),
+           false;
+  if (d_is_number(v) && d_number(v) < 0)
+    return fail(l, E209, span, "`%s` of `%s` is %s; it cannot be negative", name, o->name,
+                d_text(l, v)),
+           false;
+  o->setting[o->n_settings] = name;
+  o->value[o->n_settings] = v;
+  o->n_settings++;
+  return true;
+}
+
+static bool is_zero(Datum v)
+{
+  return d_is_number(v) && d_number(v) == 0;
+}
+
+static bool check_sgd(Lower *l, const Opt *o, bool nesterov, Span span)
+{
+  Optimizer *q = &l->g->optimizers.at[o->index];
+  q->momentum = !is_zero(o->value[SGD_momentum]);
+  q->nesterov = nesterov;
+  if (!nesterov || (q->momentum && is_zero(o->value[SGD_dampening]))) return true;
+  return fail(l, E605, span, "nesterov needs a momentum and no dampening"), false;
+}
+
+/* _optimizer(kind, model, names, values, nesterov, clip_norm) */
+static Datum run_optimizer(Lower *l, Args *args)
+{
+  Opt *o = l->settings_of;
+  const char *kind = ARG(0).as.text;
+  if (!o) {
+    fail(l, E210, args->span, "an optimizer stands in an `optimizer` declaration");
+    diag_help(l->c, "`optimizer opt = %s(...)`", kind);
+    return d_of(D_error);
+  }
+  Optimizer *q = &l->g->optimizers.at[o->index];
+  q->kind = strcmp(kind, "SGD") == 0 ? OPT_sgd : strcmp(kind, "Adam") == 0 ? OPT_adam : OPT_adamw;
+  for (uint32_t i = 0; i < ARG(2).n; i++)
+    if (!add_setting(l, o, ARG(2).as.list[i].as.text, ARG(3).as.list[i], args->span))
+      return d_of(D_error);
+  q->clip = ARG(5).kind != D_none;
+  if (q->clip && !add_setting(l, o, "clip_norm", ARG(5), args->span)) return d_of(D_error);
+  if (q->kind == OPT_sgd && !check_sgd(l, o, ARG(4).as.truth, args->span)) return d_of(D_error);
+  Adoption a = {o, args->span, 0};
+  if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
+  if (!a.count) return fail(l, E601, args->span, "`%s` has no parameter to update", o->name);
+  return (Datum){.kind = D_optimizer, .as.optimizer = o};
+}
+
+bool optimizer_settle(Lower *l, Opt *o)
+{
+  if (o->state != GLOBAL_new) return o->good;
+  o->state = GLOBAL_done;
+  l->settings_of = o;
+  Datum v = eval(l, scope_new(l, NULL, o->file, NULL), o->decl->as.object.value);
+  l->settings_of = NULL;
+  if (o->decl->as.object.clauses.n)
+    not_yet(l, o->decl->as.object.clauses.at[0]->span, "`group` in an optimizer");
+  if (!d_is(v, D_error) && v.kind != D_optimizer)
+    fail(l, E209, o->decl->as.object.value->span,
+         "an optimizer is SGD(...), Adam(...) or "
+         "AdamW(...), got %s",
+         d_kind_text(l, v));
+  return o->good = v.kind == D_optimizer;
+}
+
+/* ---- nodes of settings and schedules ---- */
+
+static Value setting_node(Lower *l, const char *key, double number, Span span)
+{
+  uint32_t i = 0;
+  while (i < l->g->settings.n && strcmp(l->g->settings.at[i].name, key) != 0) i++;
+  if (i == l->g->settings.n) vec_push(l->arena, &l->g->settings, (Setting){key, number, span});
+  Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, (Attr[MAX_ATTR]){{.i = i}});
+  ir_node(l->g, v)->name = key;
+  return v;
+}
+
+/* `key` is NULL outside of optimizers: the arguments are then constants. */
+static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span)
+{
+  const OpSignature *sig = op_signature(s->op);
+  Value in[MAX_SIGNATURE] = {step};
+  for (uint32_t i = 0; i < s->n_args; i++) {
+    double number = s->args[i];
+    if (!key) {
+      in[i + 1] = ir_number(l->c, &l->at, number);
+      continue;
+    }
+    const char *name = arena_printf(l->arena, "%s.%s", key, sig->input[i + 1].name);
+    Datum v = d_float(number);
+    if (!setting_value(l, name, &v)) return (Value){0};
+    in[i + 1] = setting_node(l, name, d_number(v), span);
+  }
+  return ir_append(l->c, &l->at, s->op, in, s->n_args + 1, NULL);
+}
+
+Value schedule_value(Lower *l, const Schedule *s, Span span)
+{
+  Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
+  return schedule_node(l, s, step, NULL, span);
+}
+
+static Value optimizer_setting(Lower *l, const Opt *o, uint32_t i)
+{
+  const char *key = setting_key(l, o, o->setting[i]);
+  if (o->value[i].kind != D_schedule)
+    return setting_node(l, key, d_number(o->value[i]), o->decl->span);
+  Attr attr[MAX_ATTR] = {{.i = o->index}};
+  Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, attr);
+  Value v = schedule_node(l, o->value[i].as.schedule, step, key, o->decl->span);
+  if (v.id) ir_node(l->g, v)->name = key;
+  return v;
+}
+
+/* _schedule("linear", [arguments]) */
+static Datum run_schedule(Lower *l, Args *args)
+{
+  static const OpKind ops[] = {OP_schedule_linear, OP_schedule_cosine, OP_schedule_step};
+  const char *name = arena_printf(l->arena, "schedule_%s", ARG(0).as.text);
+  Schedule *s = arena_new(l->arena, Schedule);
+  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+    if (strcmp(op_info[ops[i]].name, name) == 0) s->op = ops[i];
+  s->n_args = ARG(1).n;
+  double *numbers = arena_array(l->arena, double, s->n_args);
+  for (uint32_t i = 0; i < s->n_args; i++)
+    if (!want_float(
+            l, ARG(1).as.list[i], args->span,
+            arena_printf(l->arena, "`%s` of the schedule", op_signature(s->op)->input[i + 1].name),
+            &numbers[i]))
+      return d_of(D_error);
+  s->args = numbers;
+  return (Datum){.kind = D_schedule, .as.schedule = s};
+}
+
+/* step_schedule(lr, every, gamma=0.1): not in the layer library, where `every` is a reserved word.
+ */
+static Datum run_step_schedule(Lower *l, Args *args)
+{
+  static const char *const names[] = {"lr", "every", "gamma"};
+  static const char signature[] = "step_schedule(lr, every, gamma=0.1)";
+  Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(0.1)};
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    uint32_t slot = i;
+    for (uint32_t k = 0; arg->key && k < 3; k++)
+      if (strcmp(names[k], arg->key) == 0) slot = k + 3;
+    if (arg->key && slot < 3) return wrong_key(l, "step_schedule", arg, names, 3, signature);
+    value[slot % 3] = arg->value;
+  }
+  if (d_is(value[0], D_absent) || d_is(value[1], D_absent)) {
+    fail(l, E205, args->span, "step_schedule needs `lr` and `every`");
+    diag_help(l->c, "`%s`", signature);
+    return d_of(D_error);
+  }
+  Args all = {.span = args->span};
+  args_push(l, &all, d_str("step"), args->span);
+  args_push(l, &all, d_list(value, 3), args->span);
+  return run_schedule(l, &all);
+}
+
+/* ---- minimize ---- */
+
+typedef struct Reach {
+  bool *seen;
+  const Opt *opt;
+  bool found;
+  const Node *stale; /* a parameter read before its optimizer stepped */
+  const Node *cut;   /* where a path was cut */
+} Reach;
+
+static void reach(Lower *l, Reach *r, Value v)
+{
+  if (!v.id || r->seen[v.id]) return;
+  r->seen[v.id] = true;
+  const Node *n = ir_node(l->g, v);
+  if (n->op == OP_param) {
+    int owner = l->g->params.at[n->attr[0].i].optimizer;
+    if (owner == r->opt->index) r->found = true;
+    if (owner >= 0 && n->attr[1].i != l->optimizers.at[owner]->updates) r->stale = n;
+    return;
+  }
+  if (n->op == OP_detach || l->g->regions.at[n->region].no_grad) {
+    r->cut = n;
+    return;
+  }
+  for (uint32_t i = 0; i < n->n_in; i++) reach(l, r, n->in[i]);
+}
+
+static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
+{
+  Reach r = {.seen = arena_array(l->arena, bool, l->g->nodes.n), .opt = o};
+  reach(l, &r, loss);
+  if (!r.found) {
+    fail(l, E601, span, "the loss does not depend on any parameter of `%s`", o->name);
+    if (r.cut) diag_note(l->c, r.cut->span, "this cuts a path");
+    return false;
+  }
+  if (!r.stale) return true;
+  const Opt *owner = l->optimizers.at[l->g->params.at[r.stale->attr[0].i].optimizer];
+  fail(l, E602, span, "this loss uses values of `%s` from before `minimize ... with %s`",
+       r.stale->name, owner->name);
+  diag_help(l->c, "compute what depends on it again after that `minimize`");
+  return false;
+}
+
+static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
+{
+  uint16_t region = l->at.region;
+  Value in[MAX_SETTINGS + 1] = {loss};
+  l->at.region = 0;
+  l->at.span = st->span;
+  bool good = true;
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    in[i + 1] = optimizer_setting(l, o, i);
+    good = good && in[i + 1].id;
+  }
+  l->at.span = st->as.minimize.loss->span;
+  Attr attr[MAX_ATTR] = {{.i = o->index}};
+  if (good) append(l, l->at.span, OP_minimize, in, o->n_settings + 1, attr);
+  l->at.region = region;
+  o->updates++;
+}
+
+void lower_minimize(Lower *l, Frame *f, const Stmt *st)
+{
+  const NameList *names = &st->as.minimize.optimizers;
+  const Expr *e = st->as.minimize.loss;
+  if (f->kind != FRAME_train) {
+    fail(l, E210, st->span, "`minimize` stands in train blocks only");
+    return;
+  }
+  if (names->n > 1) {
+    not_yet(l, st->span, "`minimize` with several optimizers");
+    return;
+  }
+  Datum d = lookup(l, f->scope, names->at[0].text, names->at[0].span);
+  Datum v = eval(l, f->scope, e);
+  if (d_is(d, D_error)) return;
+  if (d.kind != D_optimizer) {
+    fail(l, E209, names->at[0].span, "`minimize` needs an optimizer, got %s", d_kind_text(l, d));
+    return;
+  }
+  bool settled = optimizer_settle(l, d.as.optimizer);
+  Value loss = as_tensor(l, v, e->span);
+  if (!settled || !loss.id || !check_loss(l, d.as.optimizer, loss, e->span)) return;
+  const char *name =
+      l->run->n_losses++ ? arena_printf(l->arena, "loss_%s", d.as.optimizer->name) : "loss";
+  uint32_t errors = diag_error_count(l->c);
+  append_minimize(l, d.as.optimizer, loss, st);
+  if (diag_error_count(l->c) == errors) lower_metric(l, name, loss, true, e->span);
+}
+
+/* ---- metrics ---- */
+
+void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
+{
+  uint16_t first = (uint16_t)l->run->first;
+  uint32_t i = l->run->n_metrics++;
+  uint32_t index = l->run->first_metric + i;
+  for (uint32_t k = l->run->first_metric; k < index; k++)
+    if (strcmp(l->g->metrics.at[k].name, name) == 0) {
+      fail(l, E210, span, "the block has two metrics `%s`", name);
+      return;
+    }
+  if (index == l->g->metrics.n) vec_push(l->arena, &l->g->metrics, (Metric){name, first, is_loss});
+  const Node *n = ir_node(l->g, value);
+  Datum d = d_tensor(value);
+  if (n->rank && ir_elements(n) == 1) d = reshape_to(l, value, NULL, 0, span);
+  if (!dtype_is_float(ir_node(l->g, value)->dtype)) d = cast_to(l, d.as.tensor, AMPC_F32, span);
+  if (d_is(d, D_error)) return;
+  Attr attr[MAX_ATTR] = {{.i = index}, {.i = l->run->batch}};
+  append(l, span, OP_metric, &d.as.tensor, 1, attr);
+}
+
+const Native optimizer_natives[] = {
+    {"optimizer", 6, 6, false, true, run_optimizer},
+    {"schedule", 2, 2, false, true, run_schedule},
+    {"step_schedule", 1, 3, true, false, run_step_schedule},
+    {0},
+};

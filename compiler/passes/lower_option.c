@@ -1,0 +1,132 @@
+/* What the command line says about the job: -D NAME=VALUE replaces a const, --set object.key=value
+ * a setting. Values are written as in the language. */
+#include "lower.h"
+
+static Expr *parse_value(Lower *l, const char *option, const char *text)
+{
+  const char *source = arena_printf(l->arena, "const value = %s\n", text);
+  uint32_t base = diag_add_source(l->c, option, source, (uint32_t)strlen(source), false);
+  Ast ast = {0};
+  if (!ast_parse(l->c, base, &ast) || ast.n != 1 || ast.at[0]->kind != DECL_const) return NULL;
+  return ast.at[0]->as.constant.value;
+}
+
+static const char *kind_name(Datum d)
+{
+  switch ((DatumKind)d.kind) {
+  case D_bool:
+    return "bool";
+  case D_int:
+    return "int";
+  case D_float:
+    return "float";
+  case D_str:
+    return "str";
+  case D_list:
+    return "list";
+  case D_dtype:
+    return "a type";
+  default:
+    return "another value";
+  }
+}
+
+/* The value of `text` where otherwise `like` would stand; false after a message. */
+static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out)
+{
+  if (like.kind == D_str && text[0] != '"') {
+    *out = d_str(text);
+    return true;
+  }
+  const Expr *e = parse_value(l, option, text);
+  if (!e) return false;
+  *out = eval(l, scope_new(l, NULL, l->job, NULL), e);
+  if (d_is(*out, D_error)) return false;
+  if (like.kind == D_float && out->kind == D_int) *out = d_float((double)out->as.integer);
+  bool free_kind = like.kind == D_none || like.kind == D_absent;
+  bool number = like.kind == D_schedule && d_is_number(*out);
+  if (free_kind || number || out->kind == like.kind) return true;
+  fail(l, E207, (Span){0, 0}, "%s: %s is replaced by %s only, got %s", option, kind_name(like),
+       kind_name(like), d_kind_text(l, *out));
+  return false;
+}
+
+/* ---- consts ---- */
+
+bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
+{
+  const Options *o = &l->c->options;
+  const char *name = decl->as.constant.name.text;
+  for (uint32_t i = 0; i < o->n_consts && !f->builtin; i++) {
+    if (strcmp(o->consts[i].key, name) != 0) continue;
+    const char *option = arena_printf(l->arena, "-D %s=%s", name, o->consts[i].value);
+    Datum given;
+    if (!option_value(l, option, o->consts[i].value, *value, &given)) return false;
+    *value = given;
+  }
+  return true;
+}
+
+static bool is_const(Lower *l, const char *name, NameVec *names)
+{
+  for (uint32_t i = 0; i < l->files.n; i++) {
+    const File *f = l->files.at[i];
+    for (uint32_t k = 0; k < f->globals.n && !f->builtin; k++) {
+      const Global *g = &f->globals.at[k];
+      if (g->decl->kind != DECL_const) continue;
+      if (strcmp(g->name, name) == 0) return true;
+      vec_push(l->arena, names, g->name);
+    }
+  }
+  return false;
+}
+
+void check_consts(Lower *l)
+{
+  const Options *o = &l->c->options;
+  for (uint32_t i = 0; i < o->n_consts; i++) {
+    NameVec names = {0};
+    if (is_const(l, o->consts[i].key, &names)) continue;
+    fail(l, E207, (Span){0, 0}, "-D %s=%s: no such const", o->consts[i].key, o->consts[i].value);
+    const char *near = diag_nearest(o->consts[i].key, names.at, names.n);
+    if (near) diag_help(l->c, "did you mean `%s`?", near);
+  }
+}
+
+/* ---- settings ---- */
+
+const char *setting_override(Lower *l, const char *key)
+{
+  const Options *o = &l->c->options;
+  const char *value = NULL;
+  bool known = false;
+  for (uint32_t i = 0; i < l->known_settings.n; i++)
+    known = known || strcmp(l->known_settings.at[i], key) == 0;
+  if (!known) vec_push(l->arena, &l->known_settings, arena_strdup(l->arena, key));
+  for (uint32_t i = 0; i < o->n_settings; i++)
+    if (strcmp(o->settings[i].key, key) == 0) value = o->settings[i].value;
+  return value;
+}
+
+bool setting_value(Lower *l, const char *key, Datum *value)
+{
+  const char *text = setting_override(l, key);
+  if (!text) return true;
+  return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value);
+}
+
+void check_settings(Lower *l)
+{
+  const Options *o = &l->c->options;
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    const char *key = o->settings[i].key;
+    bool known = false;
+    for (uint32_t k = 0; k < l->known_settings.n; k++)
+      known = known || strcmp(l->known_settings.at[k], key) == 0;
+    if (known) continue;
+    fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has no such setting", key,
+         o->settings[i].value);
+    const char *near = diag_nearest(key, l->known_settings.at, l->known_settings.n);
+    if (near) diag_help(l->c, "did you mean `%s`?", near);
+  }
+}

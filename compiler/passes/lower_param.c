@@ -1,0 +1,124 @@
+/* Parameters and buffers of pass lower: making them, their initial values, their nodes. */
+#include "lower.h"
+#include <math.h>
+
+Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span)
+{
+  const char *what = buffer ? "Buffer" : "Parameter";
+  ParamSlot *p = arena_new(l->arena, ParamSlot);
+  uint32_t rank = 0;
+  if (!want_sizes(l, shape, span, arena_printf(l->arena, "the shape of %s", what), p->dim, &rank) ||
+      !want_dtype(l, dtype, span, "`dtype`", &p->dtype))
+    return d_of(D_error);
+  for (uint32_t i = 0; i < rank; i++)
+    if (p->dim[i] < 1)
+      return fail(l, E209, span, "the shape of %s is %s; sizes are at least 1", what,
+                  d_text(l, shape));
+  if (init.kind != D_init)
+    return fail(l, E209, span, "`init` needs an initialiser such as normal_(), got %s",
+                d_kind_text(l, init));
+  if (!buffer && p->dtype != AMPC_F32)
+    return not_yet(l, span, "a Parameter stored as %s", ampc_dtype_name(p->dtype));
+  p->rank = (uint8_t)rank;
+  p->buffer = buffer;
+  p->init = init.as.init;
+  p->span = diag_user_span(l->c, span);
+  p->index = -1;
+  return (Datum){.kind = D_param, .as.param = p};
+}
+
+/* A new version begins where the optimizer of the parameter has stepped. */
+static uint32_t version_of(Lower *l, const ParamSlot *p)
+{
+  int optimizer = l->g->params.at[p->index].optimizer;
+  return optimizer < 0 ? 0 : l->optimizers.at[optimizer]->updates;
+}
+
+Value param_value(Lower *l, ParamSlot *p, Span span)
+{
+  if (p->index < 0) {
+    fail(l, E210, span, "this parameter belongs to no model");
+    diag_note(l->c, p->span, "it is made here");
+    diag_help(l->c, "build its module inside the module of a `model`");
+    return (Value){0};
+  }
+  uint32_t version = version_of(l, p);
+  if (p->node.id && p->block == l->at.block && p->version == version) return p->node;
+  Cursor at = l->at;
+  at.region = 0;
+  at.span = p->span;
+  Attr attr[MAX_ATTR] = {{.i = p->index}, {.i = version}};
+  p->node = ir_append(l->c, &at, OP_param, NULL, 0, attr);
+  p->block = l->at.block;
+  p->version = version;
+  ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;
+  return p->node;
+}
+
+/* ---- initialisers: the numbers of torch.nn.init ---- */
+
+static bool gain_of(Lower *l, const Init *init, Span span, double *out)
+{
+  static const struct {
+    const char *name;
+    double gain;
+  } gains[] = {{"linear", 1},     {"sigmoid", 1},    {"tanh", 5.0 / 3},
+               {"relu", M_SQRT2}, {"leaky_relu", 0}, {"selu", 0.75}};
+  const char *names[sizeof gains / sizeof gains[0]];
+  for (size_t i = 0; i < sizeof gains / sizeof gains[0]; i++) {
+    names[i] = gains[i].name;
+    if (strcmp(gains[i].name, init->gain) != 0) continue;
+    *out = gains[i].gain != 0 ? gains[i].gain : sqrt(2 / (1 + init->a * init->a));
+    return true;
+  }
+  fail(l, E205, span, "there is no nonlinearity \"%s\"", init->gain);
+  const char *near = diag_nearest(init->gain, names, sizeof gains / sizeof gains[0]);
+  if (near) diag_help(l->c, "did you mean \"%s\"?", near);
+  return false;
+}
+
+static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *out)
+{
+  if (p->rank < 2) {
+    Datum d = {.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p};
+    fail(l, E209, span, "this initialiser needs at least two axes, the parameter is %s",
+         d_text(l, d));
+    return false;
+  }
+  double field = 1;
+  for (uint32_t i = 2; i < p->rank; i++) field *= (double)p->dim[i];
+  *in = (double)p->dim[1] * field;
+  *out = (double)p->dim[0] * field;
+  return true;
+}
+
+bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out)
+{
+  double fan_in, fan_out, gain = init->a, std;
+  switch (init->kind) {
+  case INIT_constant:
+    *out = (ampc_init){AMPC_INIT_CONSTANT, init->a, 0};
+    return true;
+  case INIT_uniform:
+    *out = (ampc_init){AMPC_INIT_UNIFORM, init->a, init->b};
+    return true;
+  case INIT_normal:
+    *out = (ampc_init){AMPC_INIT_NORMAL, init->a, init->b};
+    return true;
+  default:
+    break;
+  }
+  if (!fans(l, p, span, &fan_in, &fan_out)) return false;
+  bool xavier = init->kind == INIT_xavier_uniform || init->kind == INIT_xavier_normal;
+  if (xavier) {
+    std = gain * sqrt(2 / (fan_in + fan_out));
+  } else {
+    if (!gain_of(l, init, span, &gain)) return false;
+    std = gain / sqrt(init->fan_out ? fan_out : fan_in);
+  }
+  if (init->kind == INIT_xavier_normal || init->kind == INIT_kaiming_normal)
+    *out = (ampc_init){AMPC_INIT_NORMAL, 0, std};
+  else
+    *out = (ampc_init){AMPC_INIT_UNIFORM, -sqrt(3) * std, sqrt(3) * std};
+  return true;
+}

@@ -1,0 +1,167 @@
+/* Regions of precision: the `precision` clause with its scaler, autocast blocks, pins. */
+#include "lower.h"
+
+static const struct {
+  const char *name;
+  RegionKind kind;
+} kinds[] = {{"f32", REGION_f32},
+             {"tf32", REGION_tf32},
+             {"f16", REGION_f16},
+             {"bf16", REGION_bf16},
+             {"off", REGION_off}};
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+const char *region_kind_text(RegionKind kind)
+{
+  for (int i = 0; i < KIND_COUNT; i++)
+    if (kinds[i].kind == kind) return kinds[i].name;
+  return "?";
+}
+
+static bool kind_by_name(const char *name, RegionKind *out)
+{
+  for (int i = 0; i < KIND_COUNT; i++)
+    if (strcmp(kinds[i].name, name) == 0) {
+      *out = kinds[i].kind;
+      return true;
+    }
+  return false;
+}
+
+bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
+{
+  if (d_is(d, D_error)) return false;
+  const char *name = d.kind == D_dtype  ? ampc_dtype_name(d.as.dtype)
+                     : d.kind == D_word ? d.as.text
+                                        : "";
+  if (kind_by_name(name, out)) return true;
+  fail(l, E209, span, "a precision is f16, bf16, f32, tf32 or off, got %s", d_kind_text(l, d));
+  return false;
+}
+
+bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
+{
+  return region_kind_of_datum(l, eval(l, s, e), e->span, out);
+}
+
+uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label)
+{
+  Graph *g = l->g;
+  uint16_t parent = l->at.region;
+  no_grad = no_grad || g->regions.at[parent].no_grad;
+  for (uint32_t i = 1; i < g->regions.n; i++) {
+    const Region *r = &g->regions.at[i];
+    if (r->kind == kind && r->parent == parent && r->no_grad == no_grad &&
+        r->span.start == span.start && strcmp(r->label, label) == 0)
+      return (uint16_t)i;
+  }
+  if (g->regions.n > UINT16_MAX) {
+    fail(l, E210, span, "the job has more than %d regions of precision", UINT16_MAX);
+    return parent;
+  }
+  vec_push(l->arena, &g->regions, (Region){kind, parent, no_grad, span, label});
+  return (uint16_t)(g->regions.n - 1);
+}
+
+/* ---- the precision clause ---- */
+
+static void default_scaler(Graph *g, RegionKind kind)
+{
+  g->scaler = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
+  if (kind == REGION_f16)
+    g->scaler = (ampc_scaler_desc){.on = true,
+                                   .dynamic = true,
+                                   .init = 65536,
+                                   .growth = 2,
+                                   .backoff = 0.5,
+                                   .min = 1,
+                                   .max = 16777216,
+                                   .interval = 2000};
+}
+
+static void clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
+{
+  if (kind == REGION_f16) {
+    l->in_precision = true;
+    eval(l, s, e);
+    l->in_precision = false;
+  } else if (!overridden) { /* with --set precision=bf16 the clause of the text is not wrong */
+    fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need none",
+         region_kind_text(kind), region_kind_text(kind));
+    diag_help(l->c, "remove the clause");
+  }
+}
+
+static void precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
+{
+  const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
+  const char *name = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name
+                         ? e->as.call.callee->as.name
+                         : "";
+  if (strcmp(name, "scaler") == 0) {
+    clause_scaler(l, s, e, kind, overridden);
+  } else if (strcmp(name, "policy") == 0 || strcmp(name, "params") == 0 ||
+             strcmp(name, "tf32") == 0) {
+    not_yet(l, st->span, "`%s` in `precision`", name);
+  } else {
+    fail(l, E210, st->span, "this is no clause of `precision`");
+    diag_help(l->c, "clauses are scaler, policy, params, tf32");
+  }
+}
+
+/* decl is NULL in a job without the clause: f32, unless the command line says otherwise. */
+void lower_precision(Lower *l, const Decl *decl)
+{
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  RegionKind kind = REGION_f32;
+  const char *given = setting_override(l, "precision");
+  if (given && (!kind_by_name(given, &kind) || kind == REGION_off)) {
+    fail(l, E207, (Span){0, 0}, "--set precision=%s: a precision is f16, bf16, f32 or tf32", given);
+    return;
+  }
+  if (!given && decl && !region_kind_of(l, s, decl->as.object.value, &kind)) return;
+  if (kind == REGION_off) {
+    fail(l, E209, decl->as.object.value->span, "the precision of a job is f16, bf16, f32 or tf32");
+    return;
+  }
+  l->g->precision = region_kind_text(kind);
+  default_scaler(l->g, kind);
+  if (!decl && !given) return;
+  Span span = decl ? decl->span : (Span){0, 0};
+  l->at.region = 0;
+  l->job_region = region_push(l, kind, false, span,
+                              arena_printf(l->arena, "precision %s", region_kind_text(kind)));
+  for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
+    precision_clause(l, s, decl->as.object.clauses.at[i], kind, given != NULL);
+}
+
+/* scaler(mode, init, growth, backoff, interval, min, max, static) of the layer library */
+Datum native_scaler(Lower *l, Args *args)
+{
+  static const char *const what[] = {"",           "`init`", "`growth`", "`backoff`",
+                                     "`interval`", "`min`",  "`max`",    "`static`"};
+  ampc_scaler_desc *d = &l->g->scaler;
+  double v[8] = {0};
+  const ArgValue *at = args->at.at;
+  if (!l->in_precision) return fail(l, E210, args->span, "`scaler` is a clause of `precision`");
+  if (at[0].value.kind == D_word && strcmp(at[0].value.as.text, "off") == 0) {
+    *d = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
+    return d_of(D_none);
+  }
+  if (at[0].value.kind != D_none)
+    return fail(l, E209, args->span, "`scaler` takes `off` or named numbers, got %s",
+                d_kind_text(l, at[0].value));
+  for (int i = 1; i < 8; i++) {
+    if (at[i].value.kind == D_none) continue;
+    if (!want_float(l, at[i].value, args->span, what[i], &v[i])) return d_of(D_error);
+    if (v[i] <= 0)
+      return fail(l, E209, args->span, "%s of the scaler is %g; it must be positive", what[i],
+                  v[i]);
+  }
+  *d = (ampc_scaler_desc){true, true, v[1], v[2], v[3], v[5], v[6], (int64_t)v[4]};
+  if (v[7] > 0) *d = (ampc_scaler_desc){true, false, v[7], 1, 1, v[7], v[7], 0};
+  if (d->min > d->init || d->init > d->max)
+    return fail(l, E209, args->span, "the scaler starts at %g, outside of [%g, %g]", d->init,
+                d->min, d->max);
+  return d_of(D_none);
+}

@@ -1,0 +1,208 @@
+/* Built-ins that take a shape as any number of arguments, and the types of tensors. */
+#include "lower.h"
+
+#define ARG(i)  (args->at.at[i].value)
+#define SPAN(i) (args->at.at[i].span)
+
+/* Sizes from arguments `first` on: f(2, 3) or f([2, 3]). Keywords are skipped. */
+static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *what, int64_t *dim,
+                       uint32_t *rank)
+{
+  DatumVec rest = {0};
+  Span span = args->span;
+  for (uint32_t i = first; i < args->at.n; i++) {
+    if (args->at.at[i].key) continue;
+    span = SPAN(i);
+    vec_push(l->arena, &rest, ARG(i));
+  }
+  if (rest.n == 1 && rest.at[0].kind == D_list)
+    return want_sizes(l, rest.at[0], span, what, dim, rank);
+  return want_sizes(l, d_list(rest.at, rest.n), span, what, dim, rank);
+}
+
+static int64_t product(const int64_t *dim, uint32_t rank)
+{
+  int64_t n = 1;
+  for (uint32_t i = 0; i < rank; i++)
+    if (__builtin_mul_overflow(n, dim[i], &n)) return -1;
+  return n;
+}
+
+/* A size -1 becomes what the others leave. */
+static bool infer_size(Lower *l, const Node *x, int64_t *dim, uint32_t rank, Span span,
+                       const char *name)
+{
+  int64_t others = 1, *open = NULL;
+  bool good = true;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (dim[i] == -1 && !open)
+      open = &dim[i];
+    else
+      good = good && dim[i] >= 1 && !__builtin_mul_overflow(others, dim[i], &others);
+  }
+  int64_t n = ir_elements(x);
+  if (good && open && n % others == 0) *open = n / others;
+  if (good && product(dim, rank) == n) return true;
+  fail(l, E304, span, "%s changes the number of elements: %s to %s", name, ir_dims_text(l->c, x),
+       d_text(l, d_sizes(l, dim, rank)));
+  diag_note(l->c, x->span, "%s has %lld elements", ir_dims_text(l->c, x), (long long)n);
+  return false;
+}
+
+static Datum reshaped(Lower *l, Args *args, const char *name)
+{
+  int64_t dim[MAX_RANK];
+  uint32_t rank;
+  Value x = as_tensor(l, ARG(0), SPAN(0));
+  if (!x.id || !rest_sizes(l, args, 1, name, dim, &rank) ||
+      !infer_size(l, ir_node(l->g, x), dim, rank, args->span, name))
+    return d_of(D_error);
+  return reshape_to(l, x, dim, rank, args->span);
+}
+
+static Datum run_view(Lower *l, Args *args)
+{
+  return reshaped(l, args, "view");
+}
+
+static Datum run_reshape(Lower *l, Args *args)
+{
+  return reshaped(l, args, "reshape");
+}
+
+static Datum run_expand(Lower *l, Args *args)
+{
+  int64_t dim[MAX_RANK];
+  uint32_t rank;
+  Value x = as_tensor(l, ARG(0), SPAN(0));
+  if (!x.id || !rest_sizes(l, args, 1, "expand", dim, &rank)) return d_of(D_error);
+  const Node *n = ir_node(l->g, x);
+  if (rank < n->rank)
+    return fail(l, E311, args->span, "expand of %s to %u axes", ir_dims_text(l->c, n), rank);
+  for (uint32_t i = 0; i < rank; i++)
+    if (dim[i] == -1 && i >= rank - n->rank) dim[i] = n->dim[i - (rank - n->rank)];
+  l->at.span = diag_user_span(l->c, args->span);
+  return d_tensor(ir_expand(l->c, &l->at, x, dim, rank));
+}
+
+/* As exchanges of two axes each. */
+static Datum run_permute(Lower *l, Args *args)
+{
+  int64_t want[MAX_RANK], have[MAX_RANK];
+  uint32_t rank;
+  Value x = as_tensor(l, ARG(0), SPAN(0));
+  if (!x.id || !rest_sizes(l, args, 1, "permute", want, &rank)) return d_of(D_error);
+  int64_t seen = 0;
+  for (uint32_t i = 0; i < rank; i++) {
+    have[i] = i;
+    if (!normal_axis(l, want[i], ir_node(l->g, x)->rank, d_tensor(x), args->span, &want[i]))
+      return d_of(D_error);
+    seen |= 1 << want[i];
+  }
+  if (rank != ir_node(l->g, x)->rank || seen != (1 << rank) - 1)
+    return fail(l, E311, args->span, "permute of %s needs every axis once", d_text(l, d_tensor(x)));
+  for (uint32_t i = 0; i < rank && x.id; i++) {
+    uint32_t k = i;
+    while (have[k] != want[i]) k++;
+    if (k == i) continue;
+    Attr attr[MAX_ATTR] = {{.i = i}, {.i = k}};
+    Datum d = append(l, args->span, OP_transpose, &x, 1, attr);
+    if (d_is(d, D_error)) return d;
+    x = d.as.tensor;
+    have[k] = have[i];
+    have[i] = want[i];
+  }
+  return d_tensor(x);
+}
+
+static Datum run_size(Lower *l, Args *args)
+{
+  const int64_t *dim;
+  uint32_t rank;
+  int64_t axis;
+  if (!d_is_tensor(ARG(0)) || !tensor_dims(l, ARG(0), &dim, &rank))
+    return fail(l, E209, SPAN(0), "size needs a tensor, got %s", d_kind_text(l, ARG(0)));
+  if (args->at.n == 1) return d_sizes(l, dim, rank);
+  if (!want_int(l, ARG(1), SPAN(1), "the axis of size", &axis) ||
+      !normal_axis(l, axis, rank, ARG(0), SPAN(1), &axis))
+    return d_of(D_error);
+  return d_int(dim[axis]);
+}
+
+static Datum run_to(Lower *l, Args *args)
+{
+  DType d;
+  if (!d_is_tensor(ARG(0)))
+    return fail(l, E209, SPAN(0), "`to` needs a tensor, got %s", d_kind_text(l, ARG(0)));
+  if (!want_dtype(l, ARG(1), SPAN(1), "`to`", &d)) return d_of(D_error);
+  Value x = as_tensor(l, ARG(0), SPAN(0));
+  return x.id ? cast_to(l, x, d, args->span) : d_of(D_error);
+}
+
+/* ---- tensors of one number ---- */
+
+static bool dtype_key(Lower *l, const Args *args, const char *name, DType *out)
+{
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    if (!arg->key) continue;
+    if (strcmp(arg->key, "dtype") != 0) {
+      wrong_key(l, name, arg, (const char *const[]){"dtype"}, 1, "zeros(*sizes, dtype=f32)");
+      return false;
+    }
+    if (!want_dtype(l, arg->value, arg->span, "`dtype`", out)) return false;
+  }
+  return true;
+}
+
+static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const char *name)
+{
+  Attr attr[MAX_ATTR] = {{0}};
+  int64_t dim[MAX_RANK];
+  uint32_t rank;
+  DType d = AMPC_F32;
+  if (!dtype_key(l, args, name, &d) || !rest_sizes(l, args, first, name, dim, &rank))
+    return d_of(D_error);
+  for (uint32_t i = 0; i < rank; i++)
+    if (dim[i] < 1)
+      return fail(l, E311, args->span, "%s of shape %s; sizes are at least 1", name,
+                  d_text(l, d_sizes(l, dim, rank)));
+  Value v = as_tensor(l, value, args->span);
+  Datum number = v.id ? cast_to(l, v, d, args->span) : d_of(D_error);
+  if (d_is(number, D_error)) return number;
+  attr[0].i = rank;
+  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
+  return append(l, args->span, OP_full, &number.as.tensor, 1, attr);
+}
+
+static Datum run_zeros(Lower *l, Args *args)
+{
+  return filled(l, args, 0, d_int(0), "zeros");
+}
+
+static Datum run_ones(Lower *l, Args *args)
+{
+  return filled(l, args, 0, d_int(1), "ones");
+}
+
+/* _full(shape, value, dtype) of the layer library */
+static Datum run_full(Lower *l, Args *args)
+{
+  Args shape = {.span = args->span};
+  args_push(l, &shape, ARG(0), SPAN(0));
+  vec_push(l->arena, &shape.at, (ArgValue){ARG(2), "dtype", SPAN(2), SPAN(2)});
+  return filled(l, &shape, 0, ARG(1), "full");
+}
+
+const Native shape_natives[] = {
+    {"view", 1, ANY_NUMBER, false, false, run_view},
+    {"reshape", 1, ANY_NUMBER, false, false, run_reshape},
+    {"expand", 1, ANY_NUMBER, false, false, run_expand},
+    {"permute", 1, ANY_NUMBER, false, false, run_permute},
+    {"size", 1, 2, false, false, run_size},
+    {"to", 2, 2, false, false, run_to},
+    {"zeros", 0, ANY_NUMBER, true, false, run_zeros},
+    {"ones", 0, ANY_NUMBER, true, false, run_ones},
+    {"full", 3, 3, false, true, run_full},
+    {0},
+};

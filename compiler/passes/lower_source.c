@@ -1,0 +1,265 @@
+/* Data sources of pass lower: idx files and synthetic numbers, and what losses ask of them. */
+#include "lower.h"
+#include <errno.h>
+#include <zlib.h>
+
+#define ARG(i)  (args->at.at[i].value)
+#define SPAN(i) (args->at.at[i].span)
+
+/* ---- the header of an IDX file ---- */
+
+static const char *data_path(Lower *l, const char *path)
+{
+  const char *root = l->c->options.data_dir;
+  if (path[0] == '/') return path;
+  if (root) return arena_printf(l->arena, "%s/%s", root, path);
+  const char *job = l->c->options.input, *slash = job ? strrchr(job, '/') : NULL;
+  return slash ? arena_printf(l->arena, "%.*s/%s", (int)(slash - job), job, path) : path;
+}
+
+static bool idx_dtype(unsigned char code, DType *out)
+{
+  switch (code) {
+  case 0x08:
+    *out = AMPC_U8;
+    return true;
+  case 0x0C:
+    *out = AMPC_I32;
+    return true;
+  case 0x0D:
+    *out = AMPC_F32;
+    return true;
+  default:
+    return false;
+  }
+}
+
+static bool bad_file(Lower *l, Span span, const char *path, const char *why)
+{
+  fail(l, E604, span, "%s %s", path, why);
+  return false;
+}
+
+static bool parse_header(Lower *l, gzFile f, const char *path, Span span, ampc_source *out)
+{
+  unsigned char magic[4], size[4];
+  if (gzread(f, magic, 4) != 4 || magic[0] || magic[1])
+    return bad_file(l, span, path, "is no IDX file: its first bytes are wrong");
+  if (!idx_dtype(magic[2], &out->dtype))
+    return bad_file(
+        l, span, path,
+        arena_printf(l->arena, "has elements of type 0x%02x; u8, i32 and f32 are read", magic[2]));
+  if (magic[3] < 1 || magic[3] > MAX_RANK)
+    return bad_file(l, span, path,
+                    arena_printf(l->arena, "has %d axes; 1 to %d are read", magic[3], MAX_RANK));
+  out->rank = magic[3] - 1u;
+  for (uint32_t i = 0; i <= out->rank; i++) {
+    if (gzread(f, size, 4) != 4) return bad_file(l, span, path, "ends within its header");
+    int64_t n = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
+    if (n < 1) return bad_file(l, span, path, "has an axis of size 0");
+    *(i ? &out->dim[i - 1] : &out->samples) = n;
+  }
+  return true;
+}
+
+static bool read_header(Lower *l, const char *name, Span span, ampc_source *out)
+{
+  const char *path = data_path(l, name);
+  errno = 0;
+  gzFile f = gzopen(path, "rb");
+  if (!f) {
+    fail(l, E604, span, "%s cannot be opened, so its shape is unknown: %s", path,
+         strerror(errno ? errno : ENOMEM));
+    diag_help(l->c, "`idx(path, shape=[28, 28], dtype=u8)` compiles without it; --data-dir=DIR is "
+                    "the root of data paths");
+    return false;
+  }
+  bool good = parse_header(l, f, path, span, out);
+  gzclose(f);
+  return good;
+}
+
+/* ---- sources ---- */
+
+/* All sources of a block advance together. */
+static bool count_samples(Lower *l, const ampc_source *s, Span span)
+{
+  Run *run = l->run;
+  int64_t first, count;
+  if (!s->samples) return true;
+  ampc_part(s->samples, s->part_begin, s->part_end, &first, &count);
+  if (count < 1)
+    return fail(l, E605, span, "this part of %lld samples is empty", (long long)s->samples), false;
+  if (run->samples && run->samples != count) {
+    fail(l, E605, span, "sources of one block differ in length: %lld and %lld samples",
+         (long long)run->samples, (long long)count);
+    diag_note(l->c, run->samples_span, "the other one");
+    return false;
+  }
+  run->samples = count;
+  run->samples_span = span;
+  return true;
+}
+
+/* A remainder block reads what the block it belongs to has declared, in the same order. */
+static Datum add_source(Lower *l, const ampc_source *s, Span span)
+{
+  Run *run = l->run;
+  if (!count_samples(l, s, span)) return d_of(D_error);
+  uint32_t index = l->g->blocks.at[run->first].first_source + run->n_sources++;
+  if (index == l->g->sources.n) vec_push(l->arena, &l->g->sources, *s);
+  Attr attr[MAX_ATTR] = {{.i = index}};
+  return append(l, span, OP_source, NULL, 0, attr);
+}
+
+static bool in_source(Lower *l, Span span, const char *name)
+{
+  if (l->run && l->in_source) return true;
+  fail(l, E210, span, "`%s` stands in `data` blocks only", name);
+  return false;
+}
+
+static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
+{
+  s->part_begin = 0;
+  s->part_end = 1;
+  if (part.kind == D_none) return true;
+  if (part.kind != D_list || part.n != 2 || !d_is_number(part.as.list[0]) ||
+      !d_is_number(part.as.list[1]))
+    return fail(l, E209, span, "`part` needs [begin, end], got %s", d_kind_text(l, part)), false;
+  s->part_begin = d_number(part.as.list[0]);
+  s->part_end = d_number(part.as.list[1]);
+  if (s->part_begin >= 0 && s->part_begin < s->part_end && s->part_end <= 1) return true;
+  return fail(l, E209, span, "`part` is %s; it lies within [0.0, 1.0]", d_text(l, part)), false;
+}
+
+static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span span,
+                        ampc_source *s)
+{
+  s->dtype = AMPC_U8;
+  s->rank = 0;
+  if (!want_sizes(l, shape, span, "`shape`", s->dim, &s->rank)) return false;
+  if (s->rank >= MAX_RANK)
+    return fail(l, E209, span, "`shape` leaves no axis for the batch: at most %d sizes",
+                MAX_RANK - 1),
+           false;
+  for (uint32_t i = 0; i < s->rank; i++)
+    if (s->dim[i] < 1) return fail(l, E209, span, "`shape` has a size below 1"), false;
+  if (dtype.kind != D_none && !want_dtype(l, dtype, span, "`dtype`", &s->dtype)) return false;
+  return samples.kind == D_none || want_int(l, samples, span, "`samples`", &s->samples);
+}
+
+/* _idx(path, shape, dtype, samples, part) */
+static Datum run_idx(Lower *l, Args *args)
+{
+  ampc_source s = {.kind = AMPC_SOURCE_IDX, .path = ARG(0).as.text};
+  Span span = args->span;
+  if (!in_source(l, span, "idx") || !source_part(l, ARG(4), span, &s)) return d_of(D_error);
+  if (ARG(1).kind != D_none) {
+    if (!given_shape(l, ARG(1), ARG(2), ARG(3), span, &s)) return d_of(D_error);
+    bool known = s.dtype == AMPC_U8 || s.dtype == AMPC_I32 || s.dtype == AMPC_F32;
+    if (!known)
+      return fail(l, E209, span, "idx reads u8, i32 and f32, not %s", ir_dtype_name(s.dtype));
+  } else if (ARG(2).kind != D_none || ARG(3).kind != D_none) {
+    return fail(l, E205, span,
+                "`dtype` and `samples` go with `shape`: without it the file's header "
+                "is read");
+  } else if (!read_header(l, s.path, span, &s)) {
+    return d_of(D_error);
+  }
+  return add_source(l, &s, span);
+}
+
+/* One stream of numbers for each call in the text, however often it is elaborated. */
+static uint64_t call_site(Lower *l, Span span)
+{
+  span = diag_user_span(l->c, span);
+  for (uint32_t i = 0; i < l->call_sites.n; i++)
+    if (l->call_sites.at[i].start == span.start) return i;
+  vec_push(l->arena, &l->call_sites, span);
+  return l->call_sites.n - 1;
+}
+
+static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
+{
+  if (low.kind == D_none && high.kind == D_none) {
+    if (dtype_is_float(s->dtype)) return true;
+    fail(l, E205, span, "synthetic %s needs `low` and `high`", ir_dtype_name(s->dtype));
+    return false;
+  }
+  if (!want_float(l, low.kind == D_none ? d_int(0) : low, span, "`low`", &s->low) ||
+      !want_float(l, high, span, "`high`", &s->high))
+    return false;
+  if (s->low < s->high) return true;
+  return fail(l, E209, span, "synthetic numbers in [%g, %g)", s->low, s->high), false;
+}
+
+/* _synthetic(n, shape, dtype, low, high, seed, part) */
+static Datum run_synthetic(Lower *l, Args *args)
+{
+  ampc_source s = {.kind = AMPC_SOURCE_SYNTHETIC, .path = "synthetic"};
+  Span span = args->span;
+  int64_t seed;
+  if (!in_source(l, span, "synthetic") || !source_part(l, ARG(6), span, &s) ||
+      !given_shape(l, ARG(1), ARG(2), ARG(0), span, &s) || !bounds(l, ARG(3), ARG(4), span, &s) ||
+      !want_int(l, ARG(5), span, "`seed`", &seed))
+    return d_of(D_error);
+  if (s.samples < 1) return fail(l, E209, span, "synthetic of %lld samples", (long long)s.samples);
+  s.stream = call_site(l, span) << 32 ^ (uint64_t)seed;
+  return add_source(l, &s, span);
+}
+
+/* ---- what a loss asks about its target ---- */
+
+/* The source that an integer tensor is a plain copy of, or NULL. */
+static ampc_source *source_behind(Lower *l, Value v)
+{
+  for (;;) {
+    const Node *n = ir_node(l->g, v);
+    if (n->op == OP_source) return &l->g->sources.at[n->attr[0].i];
+    bool copies = n->op == OP_reshape || n->op == OP_detach || n->op == OP_transpose ||
+                  n->op == OP_slice || n->op == OP_expand ||
+                  (n->op == OP_cast && dtype_is_integer(n->dtype));
+    if (!copies || !dtype_is_integer(ir_in(l->c, n, 0)->dtype)) return NULL;
+    v = n->in[0];
+  }
+}
+
+/* Bounds of the values in the file, before any check; false: none are known. */
+static bool value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
+{
+  *low = 0;
+  *high = 255;
+  if (s->kind == AMPC_SOURCE_IDX && s->dtype == AMPC_U8) return true;
+  if (s->kind != AMPC_SOURCE_SYNTHETIC || dtype_is_float(s->dtype)) return false;
+  *low = (int64_t)s->low;
+  *high = (int64_t)s->high - 1;
+  return true;
+}
+
+/* _classes(target, n, ignore_index): target holds classes below n. True when some may be ignored.
+ * Where none can be, the loader checks the labels of the file. */
+static Datum run_classes(Lower *l, Args *args)
+{
+  int64_t low, high, n = ARG(1).as.integer, ignored = ARG(2).as.integer;
+  if (ARG(0).kind != D_tensor) return d_bool(true);
+  ampc_source *s = source_behind(l, ARG(0).as.tensor);
+  if (!s || !value_bounds(s, &low, &high)) return d_bool(true);
+  if (ignored >= low && ignored <= high) return d_bool(true);
+  if (s->kind == AMPC_SOURCE_IDX && (!s->limit || n < s->limit)) {
+    Place p = diag_place(l->c, diag_user_span(l->c, args->span));
+    const char *file = p.source ? p.source->path : "";
+    const char *slash = strrchr(file, '/');
+    s->limit = n;
+    s->limit_why =
+        arena_printf(l->arena, "classes of cross_entropy, %s:%u", slash ? slash + 1 : file, p.line);
+  }
+  return d_bool(false);
+}
+
+const Native source_natives[] = {
+    {"idx", 5, 5, false, true, run_idx},
+    {"synthetic", 7, 7, false, true, run_synthetic},
+    {"classes", 3, 3, false, true, run_classes},
+    {0},
+};

@@ -1,0 +1,292 @@
+/* Statements of pass lower. After a mistake the next statement goes on; names that the broken one
+ * would have bound hold D_error, so that their uses say nothing more. */
+#include "lower.h"
+
+/* ---- names of branches that were not taken ---- */
+
+static void note_missing(Lower *l, Scope *s, const Block *b, const char *why);
+
+static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char *why)
+{
+  for (uint32_t i = 0; i < st->as.assign.targets.n; i++) {
+    const Expr *target = st->as.assign.targets.at[i];
+    if (target->kind == EXPR_name)
+      vec_push(l->arena, &s->missing, (Missing){target->as.name, why, target->span});
+  }
+}
+
+static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
+{
+  for (uint32_t i = 0; i < b->n; i++) {
+    const Stmt *st = b->at[i];
+    if (st->kind == STMT_assign) note_missing_targets(l, s, st, why);
+    if (st->kind == STMT_for) note_missing(l, s, &st->as.loop.body, why);
+    if (st->kind == STMT_autocast || st->kind == STMT_no_grad)
+      note_missing(l, s, &st->as.region.body, why);
+    if (st->kind == STMT_if) {
+      note_missing(l, s, &st->as.branch.then, why);
+      note_missing(l, s, &st->as.branch.other, why);
+    }
+  }
+}
+
+static void exec_if(Lower *l, Frame *f, const Stmt *st)
+{
+  const Expr *test = st->as.branch.test;
+  int truth = d_truth(l, eval(l, f->scope, test), test->span, "`if`");
+  if (truth < 0) {
+    bind_errors(l, f->scope, &st->as.branch.then);
+    bind_errors(l, f->scope, &st->as.branch.other);
+    return;
+  }
+  const char *why =
+      arena_printf(l->arena, "`%s` is %s", source_text(l, test->span), truth ? "true" : "false");
+  note_missing(l, f->scope, truth ? &st->as.branch.other : &st->as.branch.then, why);
+  exec_block(l, f, truth ? &st->as.branch.then : &st->as.branch.other);
+}
+
+/* ---- assignment ---- */
+
+/* Names that a statement would have bound hold D_error after a mistake. */
+void bind_errors(Lower *l, Scope *s, const Block *b)
+{
+  for (uint32_t i = 0; i < b->n; i++) {
+    const Stmt *st = b->at[i];
+    for (uint32_t k = 0; st->kind == STMT_assign && k < st->as.assign.targets.n; k++) {
+      const Expr *target = st->as.assign.targets.at[k];
+      if (target->kind == EXPR_name) scope_bind(l, s, target->as.name, d_of(D_error), target->span);
+    }
+  }
+}
+
+static bool is_member(const Frame *f, const char *name)
+{
+  Instance *self = f->scope->self;
+  if (!self || f->kind == FRAME_module) return false;
+  Binding *b = scope_find(self->body, name);
+  return b && (d_contains(b->value, D_instance) || d_contains(b->value, D_param));
+}
+
+static void reassigned_member(Lower *l, const Frame *f, const char *name, Span span)
+{
+  Instance *self = f->scope->self;
+  Binding *b = scope_find(self->body, name);
+  if (b->value.kind == D_param && b->value.as.param->buffer) {
+    not_yet(l, span, "assigning to a Buffer in a method");
+    return;
+  }
+  fail(l, E204, span, "`%s` is a layer of %s and cannot be reassigned in a method", name,
+       self->class->name);
+  diag_note(l->c, b->span, "it is defined here");
+  diag_help(l->c, "use another name for the result");
+}
+
+void name_node(Lower *l, const Scope *s, const char *name, Datum v)
+{
+  if (v.kind != D_tensor || s->file->builtin) return;
+  Node *n = ir_node(l->g, v.as.tensor);
+  if (!n->name && n->op != OP_number && n->op != OP_integer) n->name = name;
+}
+
+static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span)
+{
+  name_node(l, f->scope, name, v);
+  if (is_member(f, name))
+    reassigned_member(l, f, name, span);
+  else if (f->kind == FRAME_module)
+    bind_member(l, f->scope, name, v, span);
+  else
+    scope_bind(l, f->scope, name, v, span);
+}
+
+static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
+{
+  if (target->kind == EXPR_name)
+    assign_name(l, f, target->as.name, v, target->span);
+  else if (f->kind == FRAME_module && target->kind == EXPR_attr)
+    tie(l, f->scope, target, v, target->span);
+  else
+    fail(l, E210, target->span, "only names can be assigned here");
+}
+
+static void exec_assign(Lower *l, Frame *f, const Stmt *st)
+{
+  const ExprList *targets = &st->as.assign.targets, *values = &st->as.assign.values;
+  Datum *out = arena_array(l->arena, Datum, targets->n > values->n ? targets->n : values->n);
+  bool good = true;
+  for (uint32_t i = 0; i < values->n; i++) {
+    out[i] = eval(l, f->scope, values->at[i]);
+    good = good && !d_is(out[i], D_error);
+  }
+  if (good && values->n == 1) good = unpack(l, out[0], targets->n, values->at[0]->span, out);
+  if (good && values->n != 1 && values->n != targets->n) {
+    if (targets->n != 1) {
+      fail(l, E209, st->span, "%u names for %u values", targets->n, values->n);
+      good = false;
+    } else {
+      out[0] = d_list(out, values->n);
+      out[0].tuple = true;
+    }
+  }
+  for (uint32_t i = 0; i < targets->n; i++)
+    assign_target(l, f, targets->at[i], good ? out[i] : d_of(D_error));
+}
+
+static void exec_augment(Lower *l, Frame *f, const Stmt *st)
+{
+  const Expr *target = st->as.augment.target;
+  Datum old = eval(l, f->scope, target);
+  Datum v =
+      apply_binary(l, st->as.augment.op, old, eval(l, f->scope, st->as.augment.value), st->span);
+  assign_target(l, f, target, v);
+}
+
+/* ---- control ---- */
+
+static void exec_return(Lower *l, Frame *f, const Stmt *st)
+{
+  const ExprList *e = &st->as.exprs;
+  if (f->kind != FRAME_function && f->kind != FRAME_data) {
+    fail(l, E210, st->span, "`return` stands in a `def`, `data` or `infer` only");
+    return;
+  }
+  Datum *at = arena_array(l->arena, Datum, e->n);
+  bool good = true;
+  for (uint32_t i = 0; i < e->n; i++) {
+    at[i] = eval(l, f->scope, e->at[i]);
+    good = good && !d_is(at[i], D_error);
+  }
+  f->returned = true;
+  f->result = !good ? d_of(D_error) : e->n == 1 ? at[0] : d_list(at, e->n);
+  if (good && e->n > 1) f->result.tuple = true;
+  f->result_span = st->span;
+}
+
+/* The values of the two sides of a comparison that failed. */
+static void note_sides(Lower *l, Frame *f, const Expr *e)
+{
+  if (e->kind != EXPR_binary || e->as.binary.op < OPER_lt || e->as.binary.op > OPER_ne) return;
+  const Expr *sides[2] = {e->as.binary.left, e->as.binary.right};
+  for (int i = 0; i < 2; i++)
+    if (sides[i]->kind != EXPR_int && sides[i]->kind != EXPR_float)
+      diag_note(l->c, sides[i]->span, "this is %s", d_text(l, eval(l, f->scope, sides[i])));
+}
+
+static void exec_assert(Lower *l, Frame *f, const Stmt *st)
+{
+  const ExprList *e = &st->as.exprs;
+  int truth = d_truth(l, eval(l, f->scope, e->at[0]), e->at[0]->span, "`assert`");
+  if (truth) return;
+  Datum why = e->n > 1 ? eval(l, f->scope, e->at[1]) : d_of(D_none);
+  if (why.kind == D_str)
+    fail(l, E210, e->at[0]->span, "%s", why.as.text);
+  else
+    fail(l, E210, e->at[0]->span, "`%s` does not hold", source_text(l, e->at[0]->span));
+  note_sides(l, f, e->at[0]);
+}
+
+static void exec_for(Lower *l, Frame *f, const Stmt *st)
+{
+  const Expr *iter = st->as.loop.iter;
+  DatumVec items = {0};
+  if (!iterate(l, eval(l, f->scope, iter), iter->span, &items)) {
+    bind_errors(l, f->scope, &st->as.loop.body);
+    return;
+  }
+  for (uint32_t i = 0; i < items.n && !f->returned; i++) {
+    if (!bind_loop_names(l, f->scope, &st->as.loop.names, items.at[i], iter->span)) return;
+    exec_block(l, f, &st->as.loop.body);
+  }
+}
+
+static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
+{
+  const ArgList *args = &st->as.region.args;
+  RegionKind kind;
+  if (args->n != 1 || args->at[0].key.text) {
+    fail(l, E205, st->span, "`autocast` takes one type: f16, bf16, f32 or off");
+    return;
+  }
+  if (!region_kind_of(l, f->scope, args->at[0].value, &kind)) return;
+  uint16_t before = l->at.region;
+  const char *label = arena_printf(l->arena, "autocast(%s)", region_kind_text(kind));
+  l->at.region = region_push(l, kind, false, st->span, label);
+  if (!st->as.region.has_block) return; /* the rest of the block, whose end restores the region */
+  exec_block(l, f, &st->as.region.body);
+  l->at.region = before;
+}
+
+static void exec_no_grad(Lower *l, Frame *f, const Stmt *st)
+{
+  uint16_t before = l->at.region;
+  l->at.region = region_push(l, l->g->regions.at[before].kind, true, st->span, "no_grad");
+  exec_block(l, f, &st->as.region.body);
+  l->at.region = before;
+}
+
+static void exec_metric(Lower *l, Frame *f, const Stmt *st)
+{
+  if (f->kind != FRAME_train && f->kind != FRAME_eval) {
+    fail(l, E210, st->span, "`metric` stands in train and eval blocks only");
+    return;
+  }
+  Value v = as_tensor(l, eval(l, f->scope, st->as.named.value), st->as.named.value->span);
+  if (v.id) lower_metric(l, st->as.named.name.text, v, false, st->as.named.value->span);
+}
+
+static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
+{
+  switch (st->kind) {
+  case STMT_expr:
+    eval(l, f->scope, st->as.value);
+    break;
+  case STMT_assign:
+    exec_assign(l, f, st);
+    break;
+  case STMT_augment:
+    exec_augment(l, f, st);
+    break;
+  case STMT_return:
+    exec_return(l, f, st);
+    break;
+  case STMT_assert:
+    exec_assert(l, f, st);
+    break;
+  case STMT_if:
+    exec_if(l, f, st);
+    break;
+  case STMT_for:
+    exec_for(l, f, st);
+    break;
+  case STMT_scan:
+    not_yet(l, st->span, "`scan`");
+    break;
+  case STMT_emit:
+    fail(l, E210, st->span, "`emit` stands in `scan` only");
+    break;
+  case STMT_autocast:
+    exec_autocast(l, f, st);
+    break;
+  case STMT_no_grad:
+    exec_no_grad(l, f, st);
+    break;
+  case STMT_every:
+    not_yet(l, st->span, "`every`");
+    break;
+  case STMT_minimize:
+    lower_minimize(l, f, st);
+    break;
+  case STMT_metric:
+    exec_metric(l, f, st);
+    break;
+  case STMT_def:
+    break; /* a method: looked up when it is called */
+  }
+}
+
+void exec_block(Lower *l, Frame *f, const Block *b)
+{
+  uint16_t region = l->at.region;
+  for (uint32_t i = 0; i < b->n && !f->returned; i++) exec_stmt(l, f, b->at[i]);
+  l->at.region = region;
+}

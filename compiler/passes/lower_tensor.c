@@ -1,0 +1,363 @@
+/* Tensors of pass lower: from a value to a node, operators, and calls of ops by the signatures of
+ * the op table. Every node is appended here or in lower_param.c and lower_optimizer.c. */
+#include "lower.h"
+
+static bool in_run(Lower *l, Span span)
+{
+  if (l->run && !l->settings_of) return true;
+  if (l->settings_of)
+    fail(l, E208, span, "arithmetic on tensors or schedules in a setting is not supported yet");
+  else
+    fail(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
+  return false;
+}
+
+/* The module path of the innermost member that is being run, for notes. */
+static void note_module(Lower *l)
+{
+  if (l->inside && l->inside->path && l->inside->path[0])
+    diag_note(l->c, l->inside_call, "in %s.%s", l->inside->model, l->inside->path);
+}
+
+Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const Attr *attr)
+{
+  if (!in_run(l, span)) return d_of(D_error);
+  l->at.span = diag_user_span(l->c, span);
+  Value v = ir_append(l->c, &l->at, op, in, n_in, attr);
+  if (!v.id) {
+    note_module(l);
+    return d_of(D_error);
+  }
+  if (strstr(op_info[op].code, "$stream")) ir_node(l->g, v)->stream = l->g->n_streams++;
+  return d_tensor(v);
+}
+
+static Value bool_tensor(Lower *l, bool v)
+{
+  Attr type = {.i = AMPC_BOOL};
+  Value number = ir_integer(l->c, &l->at, v);
+  return ir_append(l->c, &l->at, OP_cast, &number, 1, &type);
+}
+
+Value as_tensor(Lower *l, Datum d, Span span)
+{
+  if (d_is(d, D_error) || !in_run(l, span)) return (Value){0};
+  l->at.span = diag_user_span(l->c, span);
+  switch ((DatumKind)d.kind) {
+  case D_tensor:
+    return d.as.tensor;
+  case D_param:
+    return param_value(l, d.as.param, span);
+  case D_schedule:
+    return schedule_value(l, d.as.schedule, span);
+  case D_int:
+    return ir_integer(l->c, &l->at, d.as.integer);
+  case D_float:
+    return ir_number(l->c, &l->at, d.as.number);
+  case D_bool:
+    return bool_tensor(l, d.as.truth);
+  default:
+    fail(l, E209, span, "a tensor is needed here, got %s", d_kind_text(l, d));
+    if (d.kind == D_class) diag_help(l->c, "build it first: `%s(...)`", d.as.class->name);
+    return (Value){0};
+  }
+}
+
+bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
+{
+  static const int64_t none[1];
+  switch ((DatumKind)d.kind) {
+  case D_tensor:
+    *dim = ir_node(l->g, d.as.tensor)->dim;
+    *rank = ir_node(l->g, d.as.tensor)->rank;
+    return true;
+  case D_param:
+    *dim = d.as.param->dim;
+    *rank = d.as.param->rank;
+    return true;
+  case D_bool:
+  case D_int:
+  case D_float:
+  case D_schedule:
+    *dim = none;
+    *rank = 0;
+    return true;
+  default:
+    return false;
+  }
+}
+
+DType tensor_dtype(Lower *l, Datum d)
+{
+  if (d.kind == D_tensor) return ir_node(l->g, d.as.tensor)->dtype;
+  if (d.kind == D_param) return d.as.param->dtype;
+  return d.kind == D_int ? AMPC_I64 : d.kind == D_bool ? AMPC_BOOL : AMPC_F32;
+}
+
+Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span)
+{
+  const Node *n = ir_node(l->g, x);
+  if (n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0) return d_tensor(x);
+  if (!in_run(l, span)) return d_of(D_error);
+  l->at.span = diag_user_span(l->c, span);
+  return d_tensor(ir_reshape(l->c, &l->at, x, dim, rank));
+}
+
+/* .to(d) is obeyed to the letter: float types are not final yet, so the node is always made. */
+Datum cast_to(Lower *l, Value x, DType d, Span span)
+{
+  if (!dtype_is_float(d) && ir_node(l->g, x)->dtype == d) return d_tensor(x);
+  Attr type = {.i = d};
+  l->at.why = WHY_asked;
+  Datum r = append(l, span, OP_cast, &x, 1, &type);
+  l->at.why = WHY_none;
+  return r;
+}
+
+/* ---- operators ---- */
+
+static OpKind op_of(Operator op)
+{
+  static const OpKind ops[OPER_count] = {
+      [OPER_add] = OP_add,
+      [OPER_sub] = OP_sub,
+      [OPER_mul] = OP_mul,
+      [OPER_div] = OP_div,
+      [OPER_floordiv] = OP_floor_divide,
+      [OPER_mod] = OP_remainder,
+      [OPER_matmul] = OP_matmul,
+      [OPER_pow] = OP_pow,
+      [OPER_lt] = OP_lt,
+      [OPER_gt] = OP_gt,
+      [OPER_le] = OP_le,
+      [OPER_ge] = OP_ge,
+      [OPER_eq] = OP_eq,
+      [OPER_ne] = OP_ne,
+      [OPER_bitand] = OP_logical_and,
+      [OPER_bitor] = OP_logical_or,
+  };
+  return ops[op];
+}
+
+static bool is_operand(Datum d)
+{
+  return d_is_tensor(d) || d_is_number(d) || d.kind == D_bool;
+}
+
+/* number / tensor is reciprocal(tensor) * number, as in PyTorch: class f32 under autocast. */
+static Datum divide_number(Lower *l, Datum a, Value b, Span span)
+{
+  Datum r = append(l, span, OP_reciprocal, &b, 1, NULL);
+  if (d_is(r, D_error) || d_number(a) == 1) return r;
+  Value in[2] = {r.as.tensor, as_tensor(l, a, span)};
+  return append(l, span, OP_mul, in, 2, NULL);
+}
+
+Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
+{
+  if ((op == OPER_eq || op == OPER_ne) && (a.kind == D_none || b.kind == D_none))
+    return d_bool(op == OPER_ne);
+  if (!is_operand(a) || !is_operand(b))
+    return fail(l, E209, span, "`%s` cannot take %s and %s", operator_text(op), d_kind_text(l, a),
+                d_kind_text(l, b));
+  Value in[2];
+  if (op == OPER_div && d_is_number(a))
+    return (in[1] = as_tensor(l, b, span)).id ? divide_number(l, a, in[1], span) : d_of(D_error);
+  in[0] = as_tensor(l, a, span);
+  in[1] = as_tensor(l, b, span);
+  if (!in[0].id || !in[1].id) return d_of(D_error);
+  return append(l, span, op_of(op), in, 2, NULL);
+}
+
+Datum tensor_unary(Lower *l, Operator op, Datum a, Span span)
+{
+  Value x = as_tensor(l, a, span);
+  if (!x.id) return d_of(D_error);
+  if (op == OPER_neg) return append(l, span, OP_neg, &x, 1, NULL);
+  DType d = ir_node(l->g, x)->dtype;
+  if (d != AMPC_BOOL)
+    return fail(l, E406, span, "`~` needs bool, got %s", ir_type_text(l->c, ir_node(l->g, x)));
+  return append(l, span, OP_logical_not, &x, 1, NULL);
+}
+
+/* ---- calls by signature ---- */
+
+enum { MAX_SLOTS = MAX_SIGNATURE + MAX_ATTR };
+typedef struct Bound { /* arguments of an op in the order of its signature */
+  const OpInfo *info;
+  const OpSignature *sig;
+  const ArgValue *slot[MAX_SLOTS];
+  uint32_t n_slots;
+  Span span;
+} Bound;
+
+static const char *slot_name(const OpSignature *sig, uint32_t i)
+{
+  return i < sig->n_inputs ? sig->input[i].name : sig->attr[i - sig->n_inputs].name;
+}
+
+static const char *op_signature_text(Lower *l, const Bound *b)
+{
+  return arena_printf(l->arena, "%s(%s)", b->info->name, b->info->signature);
+}
+
+static bool bind_key(Lower *l, Bound *b, const ArgValue *arg)
+{
+  const char *names[MAX_SLOTS];
+  for (uint32_t i = 0; i < b->n_slots; i++) names[i] = slot_name(b->sig, i);
+  for (uint32_t i = 0; i < b->n_slots; i++) {
+    if (strcmp(names[i], arg->key) != 0) continue;
+    if (b->slot[i])
+      return fail(l, E205, arg->key_span, "%s gets `%s` twice", b->info->name, arg->key), false;
+    b->slot[i] = arg;
+    return true;
+  }
+  wrong_key(l, b->info->name, arg, names, b->n_slots, op_signature_text(l, b));
+  return false;
+}
+
+static bool bind_slots(Lower *l, Bound *b, const Args *args)
+{
+  bool good = true;
+  uint32_t position = 0;
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    if (arg->value.kind == D_error) good = false;
+    if (arg->key) {
+      good = bind_key(l, b, arg) && good;
+    } else if (position >= b->n_slots) {
+      fail(l, E205, arg->span, "%s takes at most %u arguments", b->info->name, b->n_slots);
+      diag_help(l->c, "%s", op_signature_text(l, b));
+      return false;
+    } else {
+      b->slot[position++] = arg;
+    }
+  }
+  for (uint32_t i = 0; good && i < b->n_slots; i++) {
+    bool required = i < b->sig->n_inputs ? !b->sig->input[i].optional
+                                         : b->sig->attr[i - b->sig->n_inputs].required;
+    if (b->slot[i] || !required) continue;
+    fail(l, E205, b->span, "%s needs the argument `%s`", b->info->name, slot_name(b->sig, i));
+    diag_help(l->c, "%s", op_signature_text(l, b));
+    good = false;
+  }
+  return good;
+}
+
+typedef VEC(Value) ValueVec;
+
+static bool push_input(Lower *l, Datum d, Span span, ValueVec *out)
+{
+  Value v = as_tensor(l, d, span);
+  if (v.id) vec_push(l->arena, out, v);
+  return v.id != 0;
+}
+
+static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVec *out)
+{
+  if (arg->value.kind != D_list || !arg->value.n)
+    return fail(l, E209, arg->span, "%s needs a list of tensors, got %s", b->info->name,
+                d_kind_text(l, arg->value)),
+           false;
+  for (uint32_t i = 0; i < arg->value.n; i++)
+    if (!push_input(l, arg->value.as.list[i], arg->span, out)) return false;
+  return true;
+}
+
+static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
+{
+  for (uint32_t i = 0; i < b->sig->n_inputs; i++) {
+    const ArgValue *arg = b->slot[i];
+    const InputInfo *in = &b->sig->input[i];
+    if (!arg || (in->optional && arg->value.kind == D_none))
+      vec_push(l->arena, out, (Value){0});
+    else if (in->variadic ? !push_variadic(l, b, arg, out)
+                          : !push_input(l, arg->value, arg->span, out))
+      return false;
+  }
+  return true;
+}
+
+bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out)
+{
+  if (axis < -(int64_t)rank || axis >= (int64_t)rank)
+    return fail(l, E311, span, "axis %lld is not one of %s, which has %u", (long long)axis,
+                d_text(l, x), rank),
+           false;
+  *out = axis < 0 ? axis + rank : axis;
+  return true;
+}
+
+static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, const char *what,
+                      int64_t *mask)
+{
+  int64_t list[MAX_RANK], axis;
+  uint32_t n;
+  *mask = 0;
+  if (arg->value.kind == D_none) return true;
+  if (!want_sizes(l, arg->value, arg->span, what, list, &n)) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!normal_axis(l, list[i], rank, x, arg->span, &axis)) return false;
+    if (*mask & (1 << axis))
+      return fail(l, E311, arg->span, "axis %lld is named twice", (long long)axis), false;
+    *mask |= 1 << axis;
+  }
+  return true;
+}
+
+static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg, Value x,
+                       Attr *out)
+{
+  const AttrInfo *info = &b->sig->attr[i];
+  const char *what = arena_printf(l->arena, "`%s` of %s", info->name, b->info->name);
+  Datum tensor = d_tensor(x);
+  uint32_t rank = x.id ? ir_node(l->g, x)->rank : 0;
+  *out = info->value;
+  if (info->kind == ATTR_axis) {
+    int64_t axis = info->value.i;
+    if (arg && !want_int(l, arg->value, arg->span, what, &axis)) return false;
+    return normal_axis(l, axis, rank, tensor, arg ? arg->span : b->span, &out->i);
+  }
+  if (!arg) return true;
+  bool truth = false;
+  DType d = AMPC_F32;
+  switch (info->kind) {
+  case ATTR_int:
+    return want_int(l, arg->value, arg->span, what, &out->i);
+  case ATTR_float:
+    return want_float(l, arg->value, arg->span, what, &out->f);
+  case ATTR_axes:
+    return axes_mask(l, arg, tensor, rank, what, &out->i);
+  case ATTR_bool:
+    if (!want_bool(l, arg->value, arg->span, what, &truth)) return false;
+    out->i = truth;
+    return true;
+  default:
+    if (!want_dtype(l, arg->value, arg->span, what, &d)) return false;
+    out->i = d;
+    return true;
+  }
+}
+
+/* Axes that do not touch are reduced one run after the other. */
+static Datum append_reduction(Lower *l, const Bound *b, Value x, const Attr *attr)
+{
+  OpKind op = (OpKind)(b->info - op_info);
+  if (ir_axes_touch((uint64_t)attr[0].i)) return append(l, b->span, op, &x, 1, attr);
+  l->at.span = diag_user_span(l->c, b->span);
+  return d_tensor(ir_reduce(l->c, &l->at, op, x, (uint64_t)attr[0].i, attr[1].i));
+}
+
+Datum call_op(Lower *l, OpKind op, Args *args)
+{
+  Bound b = {&op_info[op], op_signature(op), {0}, 0, args->span};
+  b.n_slots = b.sig->n_inputs + b.sig->n_attrs;
+  ValueVec in = {0};
+  if (!bind_slots(l, &b, args) || !bind_inputs(l, &b, &in)) return d_of(D_error);
+  Attr attr[MAX_ATTR] = {{0}};
+  Value x = in.n ? in.at[0] : (Value){0};
+  for (uint32_t i = 0; i < b.sig->n_attrs; i++)
+    if (!attr_value(l, &b, i, b.slot[b.sig->n_inputs + i], x, &attr[i])) return d_of(D_error);
+  if (b.sig->n_attrs && b.sig->attr[0].kind == ATTR_axes) return append_reduction(l, &b, x, attr);
+  return append(l, args->span, op, in.at, in.n, attr);
+}

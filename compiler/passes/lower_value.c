@@ -1,0 +1,329 @@
+/* Compile-time values of pass lower: making, comparing and describing them, and the one way in
+ * which the pass reports a mistake. */
+#include "lower.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+Datum d_bool(bool v)
+{
+  return (Datum){.kind = D_bool, .as.truth = v};
+}
+
+Datum d_int(int64_t v)
+{
+  return (Datum){.kind = D_int, .as.integer = v};
+}
+
+Datum d_float(double v)
+{
+  return (Datum){.kind = D_float, .as.number = v};
+}
+
+Datum d_str(const char *s)
+{
+  return (Datum){.kind = D_str, .n = (uint32_t)strlen(s), .as.text = s};
+}
+
+Datum d_word(const char *s)
+{
+  return (Datum){.kind = D_word, .as.text = s};
+}
+
+Datum d_dtype(DType d)
+{
+  return (Datum){.kind = D_dtype, .as.dtype = d};
+}
+
+Datum d_list(const Datum *at, uint32_t n)
+{
+  return (Datum){.kind = D_list, .n = n, .as.list = at};
+}
+
+Datum d_list_of(Lower *l, const DatumVec *v)
+{
+  Datum *copy = arena_array(l->arena, Datum, v->n);
+  if (v->n) memcpy(copy, v->at, v->n * sizeof *copy);
+  return d_list(copy, v->n);
+}
+
+Datum d_tensor(Value v)
+{
+  return v.id ? (Datum){.kind = D_tensor, .as.tensor = v} : d_of(D_error);
+}
+
+Datum d_sizes(Lower *l, const int64_t *dim, uint32_t rank)
+{
+  Datum *at = arena_array(l->arena, Datum, rank);
+  for (uint32_t i = 0; i < rank; i++) at[i] = d_int(dim[i]);
+  return d_list(at, rank);
+}
+
+bool d_is_number(Datum d)
+{
+  return d.kind == D_int || d.kind == D_float;
+}
+
+bool d_is_tensor(Datum d)
+{
+  return d.kind == D_tensor || d.kind == D_param || d.kind == D_schedule;
+}
+
+bool d_contains(Datum d, DatumKind kind)
+{
+  if (d.kind == kind) return true;
+  if (d.kind != D_list) return false;
+  for (uint32_t i = 0; i < d.n; i++)
+    if (d_contains(d.as.list[i], kind)) return true;
+  return false;
+}
+
+double d_number(Datum d)
+{
+  return d.kind == D_int ? (double)d.as.integer : d.as.number;
+}
+
+static bool lists_equal(Datum a, Datum b)
+{
+  if (a.n != b.n) return false;
+  for (uint32_t i = 0; i < a.n; i++)
+    if (!d_equal(a.as.list[i], b.as.list[i])) return false;
+  return true;
+}
+
+bool d_equal(Datum a, Datum b)
+{
+  if (d_is_number(a) && d_is_number(b)) {
+    if (a.kind == D_int && b.kind == D_int) return a.as.integer == b.as.integer;
+    return d_number(a) == d_number(b);
+  }
+  if (a.kind != b.kind) return false;
+  switch ((DatumKind)a.kind) {
+  case D_none:
+    return true;
+  case D_bool:
+    return a.as.truth == b.as.truth;
+  case D_str:
+  case D_word:
+    return strcmp(a.as.text, b.as.text) == 0;
+  case D_list:
+    return lists_equal(a, b);
+  case D_dtype:
+    return a.as.dtype == b.as.dtype;
+  case D_op:
+    return a.as.op == b.as.op;
+  case D_tensor:
+    return a.as.tensor.id == b.as.tensor.id;
+  case D_class:
+    return a.as.class == b.as.class;
+  case D_instance:
+    return a.as.instance == b.as.instance;
+  case D_param:
+    return a.as.param == b.as.param;
+  case D_function:
+    return a.as.function->def == b.as.function->def && a.as.function->self == b.as.function->self;
+  default:
+    return false;
+  }
+}
+
+int d_truth(Lower *l, Datum d, Span span, const char *place)
+{
+  switch ((DatumKind)d.kind) {
+  case D_error:
+    return -1;
+  case D_none:
+    return 0;
+  case D_bool:
+    return d.as.truth;
+  case D_int:
+    return d.as.integer != 0;
+  case D_float:
+    return d.as.number != 0;
+  case D_str:
+  case D_list:
+    return d.n != 0;
+  case D_tensor:
+  case D_param:
+  case D_schedule:
+    fail(l, E307, span, "%s needs a compile-time value, got %s", place, d_kind_text(l, d));
+    diag_help(l->c, strcmp(place, "`if`") == 0 || strcmp(place, "`... if ...`") == 0
+                        ? "`where(condition, a, b)` chooses element by element"
+                        : "tensors are combined with `&`, `|` and `~`");
+    return -1;
+  default:
+    return 1;
+  }
+}
+
+static void text_of(Lower *l, Text *t, Datum d);
+
+static void list_text(Lower *l, Text *t, Datum d)
+{
+  text_puts(t, d.tuple ? "(" : "[");
+  for (uint32_t i = 0; i < d.n; i++) {
+    if (i) text_puts(t, ", ");
+    if (d.as.list[i].kind == D_str)
+      text_printf(t, "\"%s\"", d.as.list[i].as.text);
+    else
+      text_of(l, t, d.as.list[i]);
+  }
+  text_puts(t, d.tuple ? ")" : "]");
+}
+
+/* As Python prints it: the shortest digits that read back as the same number. */
+static void float_text(Text *t, double v)
+{
+  char s[40];
+  for (int digits = 1; digits <= 17; digits++) {
+    snprintf(s, sizeof s, "%.*g", digits, v);
+    if (strtod(s, NULL) == v) break;
+  }
+  text_puts(t, s);
+  if (isfinite(v) && !strpbrk(s, ".e")) text_puts(t, ".0");
+}
+
+static const char *param_text(Lower *l, const ParamSlot *p)
+{
+  Text t;
+  text_init(&t, l->arena);
+  text_printf(&t, "%s[", ampc_dtype_name(p->dtype));
+  for (uint32_t i = 0; i < p->rank; i++)
+    text_printf(&t, "%s%lld", i ? ", " : "", (long long)p->dim[i]);
+  text_puts(&t, "]");
+  return t.at;
+}
+
+static void text_of(Lower *l, Text *t, Datum d)
+{
+  switch ((DatumKind)d.kind) {
+  case D_error:
+    text_puts(t, "?");
+    break;
+  case D_absent:
+  case D_none:
+    text_puts(t, "none");
+    break;
+  case D_bool:
+    text_puts(t, d.as.truth ? "true" : "false");
+    break;
+  case D_int:
+    text_printf(t, "%lld", (long long)d.as.integer);
+    break;
+  case D_float:
+    float_text(t, d.as.number);
+    break;
+  case D_str:
+  case D_word:
+    text_puts(t, d.as.text);
+    break;
+  case D_list:
+    list_text(l, t, d);
+    break;
+  case D_dtype:
+    text_puts(t, ampc_dtype_name(d.as.dtype));
+    break;
+  case D_function:
+    text_puts(t, d.as.function->def->name.text);
+    break;
+  case D_native:
+    text_puts(t, d.as.native->name);
+    break;
+  case D_op:
+    text_puts(t, op_info[d.as.op].name);
+    break;
+  case D_class:
+    text_puts(t, d.as.class->name);
+    break;
+  case D_instance:
+    text_puts(t, d.as.instance->class->name);
+    break;
+  case D_param:
+    text_puts(t, param_text(l, d.as.param));
+    break;
+  case D_tensor:
+    text_puts(t, ir_type_text(l->c, ir_node(l->g, d.as.tensor)));
+    break;
+  case D_init:
+    text_puts(t, "an initialiser");
+    break;
+  case D_schedule:
+    text_puts(t, "a schedule");
+    break;
+  case D_optimizer:
+    text_puts(t, d.as.optimizer->name);
+    break;
+  }
+}
+
+const char *d_text(Lower *l, Datum d)
+{
+  Text t;
+  text_init(&t, l->arena);
+  text_of(l, &t, d);
+  return t.at ? t.at : "";
+}
+
+const char *d_kind_text(Lower *l, Datum d)
+{
+  const char *text = d_text(l, d);
+  switch ((DatumKind)d.kind) {
+  case D_bool:
+    return arena_printf(l->arena, "bool %s", text);
+  case D_int:
+    return arena_printf(l->arena, "int %s", text);
+  case D_float:
+    return arena_printf(l->arena, "float %s", text);
+  case D_str:
+    return arena_printf(l->arena, "str \"%s\"", text);
+  case D_list:
+    return arena_printf(l->arena, "%s %s", d.tuple ? "tuple" : "list", text);
+  case D_dtype:
+    return arena_printf(l->arena, "dtype %s", text);
+  case D_function:
+  case D_native:
+  case D_op:
+    return arena_printf(l->arena, "function %s", text);
+  case D_class:
+    return arena_printf(l->arena, "module %s, not yet built", text);
+  case D_instance:
+    return arena_printf(l->arena, "a module %s", text);
+  case D_optimizer:
+    return arena_printf(l->arena, "optimizer %s", text);
+  default:
+    return text;
+  }
+}
+
+Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  diag_error(l->c, code, span, "%s", arena_vprintf(l->arena, fmt, ap));
+  va_end(ap);
+  return d_of(D_error);
+}
+
+/* Said once a thing, however often the job uses it. */
+Datum not_yet(Lower *l, Span span, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  const char *thing = arena_vprintf(l->arena, fmt, ap);
+  va_end(ap);
+  for (uint32_t i = 0; i < l->not_yet.n; i++)
+    if (strcmp(l->not_yet.at[i], thing) == 0) return d_of(D_error);
+  vec_push(l->arena, &l->not_yet, thing);
+  return fail(l, E208, span, "%s is not supported yet", thing);
+}
+
+const char *source_text(Lower *l, Span span)
+{
+  Place p = diag_place(l->c, span);
+  if (!p.source || span.end <= span.start) return "";
+  const char *start = p.source->text + (span.start - p.source->base);
+  char *text = arena_strndup(l->arena, start, span.end - span.start);
+  for (char *s = text; *s; s++)
+    if (*s == '\n') *s = ' ';
+  return text;
+}
