@@ -160,7 +160,8 @@ static void append_update(Gradient *p, const Node *minimize)
   uint32_t n_settings = o->kind == OPT_sgd ? SGD_count : ADAM_count;
   Value clip = o->clip ? minimize->in[1 + n_settings] : (Value){0};
   Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, minimize->attr);
-  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, clip}, 2, minimize->attr);
+  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3,
+            minimize->attr);
   OpKind op = o->kind == OPT_sgd ? OP_sgd_update : OP_adam_update;
   Value update = ir_append(c, &at, op, minimize->in + 1, n_settings, minimize->attr);
   *updated_at(p, minimize->block, index) = update.id;
