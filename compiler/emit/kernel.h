@@ -6,6 +6,3 @@
  * of program->kernels; on the CPU each kernel's thunk, named <kernel>_thunk. `jit`: the text stands
  * alone (ampc_state.h is put before it); else ampc_rt.h has been included. */
 void emit_kernel_texts(Printer *p, bool jit);
-
-/* The kernel of an op with a template file, without the comment that stands above a kernel. */
-void emit_file_kernel(Printer *p, uint32_t group);
