@@ -114,6 +114,23 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          set(f, "ampc.position.batch", "%lld", (long long)at.batch);
 }
 
+/* For the record: a resumed run uses the settings it is given. */
+static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
+{
+  const ampc_program *p = rt->program;
+  bool good = true;
+  for (uint32_t i = 0; i < p->n_settings && good; i++) {
+    float value;
+    char key[256];
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(p, i)};
+    ampc_status status = ampc_read(rt, at, &value, sizeof value);
+    if (status) return status;
+    snprintf(key, sizeof key, "ampc.setting.%s", p->settings[i].name);
+    good = set(f, key, "%.9g", (double)value);
+  }
+  return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+}
+
 static void taken_key(const ampc_program *p, uint32_t i, char *to, size_t size)
 {
   snprintf(to, size, "ampc.optimizer.%s.taken", p->optimizers[i].name);
@@ -124,6 +141,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   const ampc_program *p = rt->program;
   ampc_state state;
   ampc_status status = ampc_get_state(rt, &state);
+  if (!status) status = set_settings(rt, f);
   if (status) return status;
   bool good = set_metadata(f, p, &state, at);
   for (uint32_t i = 0; i < p->n_optimizers && good; i++) {

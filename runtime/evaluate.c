@@ -1,0 +1,66 @@
+/* Eval blocks: all their data once, averages of their metrics. A Ctrl-C ends them early. */
+#include "interrupt.h"
+#include "train.h"
+
+ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
+{
+  const ampc_program *p = s->program;
+  const ampc_block *b = &p->blocks[block];
+  const void *base;
+  ampc_data_position at;
+  ampc_status status = s->data->next(s->batches[block], &base, out_samples, &at);
+  if (status) return status;
+  int64_t lowest = INT64_MAX;
+  for (uint32_t i = 0; i < b->n_sources; i++)
+    if (p->sources[b->first_source + i].offset < lowest)
+      lowest = p->sources[b->first_source + i].offset;
+  for (uint32_t i = 0; i < b->n_sources && !status; i++) {
+    const ampc_source *source = &p->sources[b->first_source + i];
+    int64_t bytes = *out_samples * ampc_element_size(p, source->dtype);
+    for (uint32_t k = 0; k < source->rank; k++) bytes *= source->dim[k];
+    status = ampc_write(s->rt, (ampc_ref){AMPC_INPUT, source->offset},
+                        (const char *)base + (source->offset - lowest), bytes);
+  }
+  if (status) return status;
+  return ampc_run_step(s->rt, block, *out_samples == b->variant[0].batch ? 0 : 1);
+}
+
+ampc_status session_take_metrics(Session *s, uint32_t block)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) {
+    ampc_metric m;
+    ampc_status status = ampc_get_metric(s->rt, b->first_metric + i, &m);
+    if (status) return status;
+    if (m.count > 0) s->values[b->first_metric + i] = m.sum / m.count;
+  }
+  return ampc_clear_metrics(s->rt, block);
+}
+
+ampc_status evaluate(Session *s, uint32_t block)
+{
+  double begin = progress_clock();
+  ampc_status status = s->data->seek(s->batches[block], (ampc_data_position){0});
+  if (!status) status = ampc_clear_metrics(s->rt, block);
+  int64_t n = s->data->per_epoch(s->batches[block]), samples;
+  for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
+    status = session_step(s, block, &samples);
+  if (!status) status = session_take_metrics(s, block);
+  s->evaluated[block] = s->steps;
+  s->progress.paused += progress_clock() - begin;
+  return status;
+}
+
+ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
+{
+  const ampc_program *p = s->program;
+  for (uint32_t i = 0; i < p->n_blocks; i++) {
+    const ampc_block *b = &p->blocks[i];
+    bool due = b->every ? s->steps % b->every == 0 : epoch_ended;
+    if (b->kind != AMPC_EVAL || s->evaluated[i] == s->steps || !(due || last)) continue;
+    ampc_status status = evaluate(s, i);
+    if (status || interrupt_requested()) return status;
+    progress_evaluated(s, i);
+  }
+  return AMPC_OK;
+}

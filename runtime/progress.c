@@ -1,0 +1,192 @@
+/* What a run tells its user. Progress goes to stderr, results to stdout. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+#include "train.h"
+
+#define REFRESH 0.1 /* seconds between two states of a terminal's line */
+enum { DEFAULT_LOG = 100 };
+
+double progress_clock(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void progress_start(Progress *p, bool quiet)
+{
+  *p = (Progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO), .started = progress_clock()};
+}
+
+/* ---- a line of text, built piece by piece
+ * ----------------------------------------------------------- */
+
+typedef struct Line {
+  char text[512];
+  size_t size;
+} Line;
+
+__attribute__((format(printf, 2, 3))) static void add(Line *l, const char *fmt, ...)
+{
+  size_t room = sizeof l->text - l->size;
+  va_list args;
+  va_start(args, fmt);
+  int n = vsnprintf(l->text + l->size, room, fmt, args);
+  va_end(args);
+  if (n > 0) l->size += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static void add_value(Line *l, double v)
+{
+  bool plain = v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
+  add(l, plain ? "%.4f" : "%.3e", v);
+}
+
+static void add_time(Line *l, double seconds)
+{
+  long long s = (long long)(seconds + 0.5);
+  if (s >= 3600) {
+    add(l, "%lldh%02lldm", s / 3600, s / 60 % 60);
+  } else if (s >= 60) {
+    add(l, "%lldm%02llds", s / 60, s % 60);
+  } else {
+    add(l, "%llds", s);
+  }
+}
+
+static void add_metrics(Session *s, uint32_t block, Line *l)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) {
+    add(l, " %s ", s->program->metrics[b->first_metric + i].name);
+    add_value(l, s->values[b->first_metric + i]);
+  }
+}
+
+static ampc_status add_rates(Session *s, Line *l)
+{
+  const ampc_program *p = s->program;
+  for (uint32_t i = 0; i < p->n_optimizers; i++) {
+    ampc_optimizer o;
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(p, i)};
+    ampc_status status = ampc_read(s->rt, at, &o, sizeof o);
+    if (status) return status;
+    if (p->n_optimizers > 1) {
+      add(l, " lr.%s %.4g", p->optimizers[i].name, (double)o.lr);
+    } else {
+      add(l, " lr %.4g", (double)o.lr);
+    }
+  }
+  return AMPC_OK;
+}
+
+static ampc_status build_line(Session *s, uint32_t block, Line *l)
+{
+  const Progress *p = &s->progress;
+  ampc_state state;
+  ampc_status status = ampc_get_state(s->rt, &state);
+  if (status) return status;
+  add(l, "epoch %lld step %lld/%lld", (long long)state.epoch + 1, (long long)s->steps,
+      (long long)s->total);
+  add_metrics(s, block, l);
+  status = add_rates(s, l);
+  double seconds = progress_clock() - p->started - p->paused;
+  add(l, " scale %g skipped %lld", (double)state.scale, state.skipped);
+  if (seconds > 0 && p->steps > 0) {
+    add(l, " %.0f samples/s eta ", (double)p->samples / seconds);
+    add_time(l, seconds / (double)p->steps * (double)(s->total - s->steps));
+  }
+  return status;
+}
+
+/* ---- when and how
+ * --------------------------------------------------------------------------------------- */
+
+void progress_end_line(Progress *p)
+{
+  if (p->line_open) fputc('\n', stderr);
+  p->line_open = false;
+}
+
+/* On a terminal the line stays open; too long a line would not be rewritten but repeated. */
+static void show(Progress *p, Line *l, bool keep)
+{
+  struct winsize window = {0};
+  if (!p->terminal) {
+    fprintf(stderr, "%s\n", l->text);
+    return;
+  }
+  int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
+  if (columns < 20) columns = 80;
+  fprintf(stderr, "\r%.*s\033[K", columns - 1, l->text);
+  p->line_open = true;
+  if (keep) progress_end_line(p);
+  fflush(stderr);
+}
+
+ampc_status progress_step(Session *s, uint32_t block, bool must)
+{
+  Progress *p = &s->progress;
+  const ampc_block *b = &s->program->blocks[block];
+  int64_t log = s->options->log ? s->options->log : b->log ? b->log : DEFAULT_LOG;
+  double now = progress_clock();
+  bool due = p->terminal ? now - p->printed >= REFRESH : s->steps % log == 0;
+  if (p->quiet || !(due || must)) return AMPC_OK;
+  Line line = {.size = 0};
+  ampc_status status = session_take_metrics(s, block);
+  if (!status) status = build_line(s, block, &line);
+  if (!status) show(p, &line, must);
+  p->printed = now;
+  return status;
+}
+
+void progress_evaluated(Session *s, uint32_t block)
+{
+  Line line = {.size = 0};
+  if (s->progress.quiet) return;
+  add(&line, "step %lld %s", (long long)s->steps, s->program->blocks[block].name);
+  add_metrics(s, block, &line);
+  progress_end_line(&s->progress);
+  fprintf(stderr, "%s\n", line.text);
+}
+
+void progress_note(Progress *p, const char *fmt, ...)
+{
+  va_list args;
+  progress_end_line(p);
+  if (p->quiet) return;
+  va_start(args, fmt);
+  vfprintf(stderr, fmt, args);
+  va_end(args);
+  fputc('\n', stderr);
+}
+
+static void print_block(const Session *s, uint32_t block)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) {
+    const char *name = s->program->metrics[b->first_metric + i].name;
+    Line line = {.size = 0};
+    add_value(&line, s->values[b->first_metric + i]);
+    printf("%s %s: %s\n", b->name, name, line.text);
+    if (strcmp(name, "acc") == 0 || strcmp(name, "accuracy") == 0)
+      printf("test accuracy: %s\n", line.text);
+  }
+}
+
+void progress_results(Session *s)
+{
+  const ampc_program *p = s->program;
+  ampc_state state;
+  progress_end_line(&s->progress);
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_EVAL) print_block(s, i);
+  if (!s->options->eval_only && ampc_get_state(s->rt, &state) == AMPC_OK)
+    printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->steps);
+  fflush(stdout);
+}

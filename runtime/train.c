@@ -1,0 +1,267 @@
+/* The training loop.
+ *
+ * Note [where a run stands]
+ * A checkpoint says how many steps were attempted and which batch comes next; weights, optimizer,
+ * scaler and random numbers follow from it. Evaluation changes none of that. So a run that was
+ * stopped anywhere and resumed ends with the same bytes as one that was not. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include "file.h"
+#include "interrupt.h"
+#include "train.h"
+
+enum { LOOK_EVERY = 100 /* steps between looks at the loss where a look makes the device wait */ };
+
+/* ---- before the first step
+ * ----------------------------------------------------------------------- */
+
+static const char *save_path(const Session *s, const ampc_block *b)
+{
+  return s->options->save ? s->options->save : b->save;
+}
+
+static ampc_status check_options(const Session *s)
+{
+  const ampc_program *p = s->program;
+  const ampc_train_options *o = s->options;
+  uint32_t kinds[3] = {0};
+  bool saves = false;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_blocks && !status; i++) {
+    const ampc_block *b = &p->blocks[i];
+    const char *path = b->kind == AMPC_TRAIN && !o->eval_only ? save_path(s, b) : NULL;
+    kinds[b->kind]++;
+    saves = saves || path;
+    if (path) status = file_check_writable(path); /* better now than after hours */
+  }
+  if (status) return status;
+  if (!kinds[o->eval_only ? AMPC_EVAL : AMPC_TRAIN])
+    return ampc_fail(AMPC_BAD_USAGE, "%s has no %s block", p->source,
+                     o->eval_only ? "eval" : "train");
+  if (o->save_every && !saves) return ampc_fail(AMPC_BAD_USAGE, "--save-every needs --save FILE");
+  return AMPC_OK;
+}
+
+static ampc_status load_weights(Session *s)
+{
+  const ampc_train_options *o = s->options;
+  ampc_state state;
+  s->seed = o->seed_given ? o->seed : s->program->seed;
+  if (!o->resume) return ampc_init_params(s->rt, s->seed);
+  ampc_status status = ampc_checkpoint_load(s->rt, o->resume, &s->position);
+  if (!status) status = ampc_get_state(s->rt, &state);
+  if (status) return status;
+  if (o->seed_given && (uint64_t)state.seed != o->seed)
+    return ampc_fail(AMPC_BAD_USAGE, "--seed %llu: %s was made with seed %lld; leave --seed out",
+                     (unsigned long long)o->seed, o->resume, state.seed);
+  if (s->program->blocks[s->position.block].kind != AMPC_TRAIN)
+    return ampc_fail(AMPC_BAD_FILE, "%s does not stand in a train block of %s", o->resume,
+                     s->program->source);
+  s->seed = (uint64_t)state.seed;
+  s->steps = state.body;
+  return AMPC_OK;
+}
+
+static ampc_status open_data(Session *s)
+{
+  const ampc_program *p = s->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_blocks && !status; i++) {
+    bool wanted = p->blocks[i].kind == AMPC_EVAL ||
+                  (p->blocks[i].kind == AMPC_TRAIN && !s->options->eval_only);
+    s->evaluated[i] = -1;
+    if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
+  }
+  return status;
+}
+
+/* ---- saving, and reasons to stop
+ * ------------------------------------------------------------------- */
+
+/* A non-finite loss: its update and all later ones were dropped by the step itself. */
+static ampc_status check_loss(const Session *s)
+{
+  ampc_state state;
+  ampc_status status = ampc_get_state(s->rt, &state);
+  if (status || !state.bad_loss) return status;
+  const char *last = s->saved ? s->saved : s->options->resume;
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "the loss of step %lld is not finite (loss scale %g); its update was dropped "
+                   "and not saved%s%s; a smaller learning rate or clip_norm may help",
+                   state.bad_loss, (double)state.scale, last ? "; the last checkpoint is " : "",
+                   last ? last : "");
+}
+
+static ampc_status save(Session *s, const char *path)
+{
+  if (s->saved && s->saved_step == s->steps) return AMPC_OK;
+  double begin = progress_clock();
+  ampc_status status = check_loss(s);
+  if (!status) status = ampc_checkpoint_save(s->rt, path, s->position);
+  if (status) return status;
+  s->saved = path;
+  s->saved_step = s->steps;
+  s->progress.paused += progress_clock() - begin;
+  return AMPC_OK;
+}
+
+static ampc_status stop_interrupted(Session *s, const char *path)
+{
+  ampc_status status = path ? save(s, path) : AMPC_OK;
+  if (status) return status;
+  if (path) {
+    progress_note(&s->progress, "interrupted after step %lld; go on with --resume %s",
+                  (long long)s->steps, path);
+  } else {
+    progress_note(&s->progress, "interrupted after step %lld; nothing was saved (no --save)",
+                  (long long)s->steps);
+  }
+  return ampc_fail(AMPC_INTERRUPTED, "interrupted after step %lld", (long long)s->steps);
+}
+
+/* ---- a train block
+ * ---------------------------------------------------------------------------------- */
+
+typedef struct Course { /* of one train block */
+  uint32_t index;
+  const ampc_block *block;
+  int64_t per_epoch;
+  int64_t first, end; /* steps within the block */
+} Course;
+
+static ampc_data_position position_of(const Course *c, int64_t step)
+{
+  return (ampc_data_position){step / c->per_epoch, step % c->per_epoch, c->index};
+}
+
+static ampc_status write_epoch(Session *s, int64_t epoch)
+{
+  long long value = epoch;
+  ampc_ref at = {AMPC_STATE, (int64_t)offsetof(ampc_state, epoch)};
+  return ampc_write(s->rt, at, &value, sizeof value);
+}
+
+static ampc_status train_step(Session *s, const Course *c, int64_t step)
+{
+  int64_t samples = 0;
+  ampc_status status = AMPC_OK;
+  if (step == c->first || step % c->per_epoch == 0) status = write_epoch(s, step / c->per_epoch);
+  if (!status) status = session_step(s, c->index, &samples);
+  s->steps++;
+  s->position = position_of(c, step + 1);
+  s->progress.steps++;
+  s->progress.samples += samples;
+  bool look = s->rt->device->host_memory || s->steps % LOOK_EVERY == 0;
+  return !status && look ? check_loss(s) : status;
+}
+
+/* What is due after a step: a line, a checkpoint, evaluations, the end. */
+static ampc_status after_step(Session *s, const Course *c, int64_t step)
+{
+  const char *path = save_path(s, c->block);
+  int64_t every = s->options->save_every ? s->options->save_every : c->block->save_every;
+  bool epoch_ended = (step + 1) % c->per_epoch == 0, last = step + 1 == c->end;
+  ampc_status status = progress_step(s, c->index, epoch_ended || last);
+  if (!status && path && every && s->steps % every == 0) status = save(s, path);
+  if (!status) status = evaluate_due(s, epoch_ended, false);
+  return !status && interrupt_requested() ? stop_interrupted(s, path) : status;
+}
+
+static ampc_status train_block(Session *s, const Course *c)
+{
+  const char *path = save_path(s, c->block);
+  ampc_status status = s->data->seek(s->batches[c->index], position_of(c, c->first));
+  if (!status) status = ampc_clear_metrics(s->rt, c->index);
+  for (int64_t step = c->first; step < c->end && !status; step++) {
+    status = train_step(s, c, step);
+    if (!status) status = after_step(s, c, step);
+  }
+  if (!status) status = check_loss(s);
+  return !status && path ? save(s, path) : status;
+}
+
+/* ---- the run
+ * ------------------------------------------------------------------------------------------ */
+
+/* Steps of a block by the job; --steps cuts the run short, or lengthens its last train block. */
+static int64_t block_steps(const Session *s, uint32_t block, int64_t before, bool is_last)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  int64_t n = b->max_steps ? b->max_steps : b->epochs * s->data->per_epoch(s->batches[block]);
+  if (!s->options->steps) return n;
+  int64_t left = s->options->steps > before ? s->options->steps - before : 0;
+  return is_last || left < n ? left : n;
+}
+
+static uint32_t last_train_block(const ampc_program *p)
+{
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) last = i;
+  return last;
+}
+
+static ampc_status train_blocks(Session *s)
+{
+  const ampc_program *p = s->program;
+  uint32_t last = last_train_block(p), resumed = (uint32_t)s->position.block;
+  int64_t before = 0; /* steps of the blocks before this one */
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) s->total += block_steps(s, i, s->total, i == last);
+  for (uint32_t i = 0; i <= last && !status; i++) {
+    if (p->blocks[i].kind != AMPC_TRAIN) continue;
+    Course c = {i, &p->blocks[i], s->data->per_epoch(s->batches[i]), 0, 0};
+    c.end = block_steps(s, i, before, i == last);
+    before += c.end;
+    if (s->options->resume && i < resumed) continue;
+    if (s->options->resume && i == resumed)
+      c.first = s->position.epoch * c.per_epoch + s->position.batch;
+    if (c.first < c.end || i == last) status = train_block(s, &c);
+  }
+  return status;
+}
+
+static ampc_status run(Session *s)
+{
+  ampc_status status = check_options(s);
+  if (!status) status = load_weights(s);
+  if (!status) status = open_data(s);
+  progress_start(&s->progress, s->options->quiet);
+  if (!status && !s->options->eval_only) status = train_blocks(s);
+  if (!status) status = evaluate_due(s, true, true);
+  if (status) {
+    progress_end_line(&s->progress);
+    return status;
+  }
+  if (s->saved)
+    progress_note(&s->progress, "saved %s at step %lld", s->saved, (long long)s->saved_step);
+  if (interrupt_requested()) return ampc_fail(AMPC_INTERRUPTED, "interrupted in the evaluation");
+  progress_results(s);
+  return AMPC_OK;
+}
+
+ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
+                       const ampc_train_options *options)
+{
+  const ampc_program *p = rt->program;
+  Session s = {.rt = rt, .program = p, .data = data, .options = options};
+  s.batches = calloc(p->n_blocks + 1, sizeof *s.batches);
+  s.evaluated = calloc(p->n_blocks + 1, sizeof *s.evaluated);
+  s.values = calloc(p->n_metrics + 1, sizeof *s.values);
+  ampc_status status = AMPC_RUN_FAILED;
+  if (s.batches && s.evaluated && s.values) {
+    interrupt_catch();
+    status = run(&s);
+    interrupt_restore();
+  } else {
+    ampc_fail(status, "out of memory");
+  }
+  for (uint32_t i = 0; s.batches && i < p->n_blocks; i++)
+    if (s.batches[i]) data->close(s.batches[i]);
+  free(s.batches);
+  free(s.evaluated);
+  free(s.values);
+  return status;
+}

@@ -1,0 +1,256 @@
+/* The training loop and the command line of emitted programs, each run in a process of its own:
+ * results, exit statuses, resuming, Ctrl-C, a lost loss. */
+#include <signal.h>
+#include <sys/wait.h>
+#include "small_program.h"
+#include "temp.h"
+
+static SmallProgram job;
+
+/* What the train kernel does besides: at a given body, once. */
+static long long signal_at = -1, lose_at = -1, fail_after = -1;
+
+static void train_kernel(void *const *args, unsigned block, unsigned n_blocks)
+{
+  ampc_state *state = args[0];
+  long long body = state->body;
+  if (state->bad_loss == 0) small_train_kernel(args, block, n_blocks);
+  if (body == signal_at) raise(SIGINT);
+  if (body == lose_at) state->bad_loss = body + 1;
+  if (fail_after >= 0 && body >= fail_after) _exit(99);
+}
+
+typedef struct Result {
+  int status;
+  char out[8192], err[8192];
+} Result;
+
+static void read_text(const char *path, char *to, size_t size)
+{
+  size_t n;
+  char *bytes = temp_read(path, &n);
+  MUST(n < size);
+  memcpy(to, bytes, n);
+  to[n] = 0;
+  free(bytes);
+  unlink(path);
+}
+
+/* Runs the program with words of `line` for arguments; %s stands for the folder. */
+static Result run(const char *line)
+{
+  char text[512], *argv[32] = {(char *)(uintptr_t) "small"};
+  int argc = 1;
+  snprintf(text, sizeof text, line, temp_folder, temp_folder, temp_folder);
+  for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+  Result r = {.status = -1};
+  fflush(NULL);
+  pid_t child = fork();
+  MUST(child >= 0);
+  if (child == 0) {
+    MUST(freopen(temp_path("out"), "w", stdout) && freopen(temp_path("err"), "w", stderr));
+    exit(ampc_main(argc, argv, &job.program, &ampc_data));
+  }
+  int status;
+  MUST(waitpid(child, &status, 0) == child);
+  r.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  read_text(temp_path("out"), r.out, sizeof r.out);
+  read_text(temp_path("err"), r.err, sizeof r.err);
+  return r;
+}
+
+static void expect(const char *line, int status, const char *out, const char *err)
+{
+  Result r = run(line);
+  CHECK_MSG(r.status == status, "%s: status %d instead of %d: %s", line, r.status, status, r.err);
+  CHECK_MSG(!out || strstr(r.out, out), "%s: no `%s` on stdout: %s", line, out, r.out);
+  CHECK_MSG(!err || strstr(r.err, err), "%s: no `%s` on stderr: %s", line, err, r.err);
+}
+
+static bool exists(const char *name)
+{
+  return access(temp_path(name), F_OK) == 0;
+}
+
+static void expect_same(const char *a, const char *b, const char *what)
+{
+  size_t n, m;
+  char *x = temp_read(temp_path(a), &n), *y = temp_read(temp_path(b), &m);
+  CHECK_MSG(n == m && memcmp(x, y, n) == 0, "%s: files differ", what);
+  free(x);
+  free(y);
+}
+
+static void fresh(void)
+{
+  small_program(&job);
+  job.kernels[0].function = (void (*)(void))train_kernel;
+  signal_at = lose_at = fail_after = -1;
+}
+
+static void check_whole(void)
+{
+  Result r = run("--save %s/whole");
+  CHECK_MSG(r.status == 0, "%s", r.err);
+  CHECK(strstr(r.out, "eval acc: 0.") && strstr(r.out, "test accuracy: 0."));
+  CHECK(strstr(r.out, "skipped steps: 3 of 10\n"));
+  CHECK(strstr(r.err, "epoch 1 step 1/10 loss "));
+  CHECK(strstr(r.err, " lr 0.25 scale 65536 skipped 3 "));
+  CHECK(strstr(r.err, "epoch 5 step 10/10 ") && !strstr(r.err, "step 11"));
+  CHECK(strstr(r.err, "step 2 eval acc 0.") && !strstr(r.err, "step 3 eval"));
+  CHECK(strstr(r.err, "saved ") && exists("whole") && temp_count() == 1);
+  r = run("--quiet");
+  CHECK(r.status == 0 && r.err[0] == 0 && strstr(r.out, "test accuracy: "));
+  r = run("--log 4");
+  CHECK(!strstr(r.err, "step 3/10") && strstr(r.err, "step 4/10"));
+  expect("--seed 9 --save %s/other --quiet", 0, NULL, NULL);
+  Result again = run("--save %s/again --quiet");
+  CHECK(again.status == 0);
+  expect_same("whole", "again", "the same again");
+}
+
+/* Stopped after any number of steps and resumed, saved as often as you like: the same bytes. */
+static void check_resume(void)
+{
+  char line[200];
+  for (int steps = 1; steps <= 10; steps++) {
+    snprintf(line, sizeof line, "--steps %d --save %%s/part", steps);
+    expect(line, 0, "eval acc", NULL);
+    expect("--resume %s/part --save %s/part --save-every 3 --quiet", 0, "of 10", NULL);
+    expect_same("whole", "part", line);
+  }
+  expect("--resume %s/part --save %s/part --steps 4 --quiet", 0, "of 10", NULL); /* nothing to do */
+  expect_same("whole", "part", "nothing to do");
+  expect("--resume %s/whole --steps 13 --save %s/part", 0, "of 13", "step 13/13");
+  expect("--steps 13 --save %s/again", 0, "of 13", NULL);
+  expect_same("again", "part", "more steps than the job's");
+  expect("--resume %s/whole --seed 4", AMPC_BAD_USAGE, NULL, "seed 0");
+  expect("--resume %s/whole --seed 0", 0, NULL, NULL);
+}
+
+static void check_every(void)
+{
+  job.blocks[1].every = 3;
+  job.blocks[0].max_steps = 7;
+  job.blocks[0].save = temp_path("block");
+  job.blocks[0].save_every = 5;
+  Result r = run("");
+  CHECK(strstr(r.err, "step 3 eval") && strstr(r.err, "step 6 eval") &&
+        strstr(r.err, "step 7 eval"));
+  CHECK(!strstr(r.err, "step 2 eval") && !strstr(r.err, "step 4 eval"));
+  CHECK(r.status == 0 && exists("block"));
+  fail_after = 6; /* the seventh step never ends: the checkpoint is that of step 5 */
+  char path[256];
+  snprintf(path, sizeof path, "%s", temp_path("block"));
+  job.blocks[0].save = path;
+  CHECK(run("--quiet").status == 99);
+  fresh();
+  expect("--quiet --resume %s/block --save %s/block", 0, "of 10", NULL);
+  expect_same("whole", "block", "from a block's own checkpoint");
+  unlink(temp_path("block"));
+}
+
+static void check_interrupt(void)
+{
+  for (int body = 0; body < 10; body++) {
+    signal_at = body;
+    char word[64];
+    snprintf(word, sizeof word, "interrupted after step %d; go on with --resume", body + 1);
+    expect("--save %s/part", AMPC_INTERRUPTED, NULL, word);
+    signal_at = -1;
+    expect("--resume %s/part --save %s/part --quiet", 0, "of 10", NULL);
+    expect_same("whole", "part", word);
+  }
+  signal_at = 3;
+  expect("", AMPC_INTERRUPTED, NULL, "nothing was saved");
+  signal_at = -1;
+}
+
+static void check_lost_loss(void)
+{
+  unlink(temp_path("part"));
+  lose_at = 5;
+  expect("--save %s/part", AMPC_RUN_FAILED, NULL, "the loss of step 6 is not finite");
+  CHECK(!exists("part"));
+  expect("--save %s/part --save-every 2", AMPC_RUN_FAILED, NULL, "/part");
+  lose_at = -1;
+  expect("--resume %s/part --save %s/part --quiet", 0, "of 10", NULL); /* from step 4 */
+  expect_same("whole", "part", "after a lost loss");
+}
+
+static void check_bad_input(void)
+{
+  fail_after = 0; /* all of these are found before the first step */
+  expect("--save %s/no/such", AMPC_BAD_FILE, NULL, "no/such");
+  expect("--save %s", AMPC_BAD_FILE, NULL, "directory");
+  expect("--save-every 2", AMPC_BAD_USAGE, NULL, "--save");
+  expect("--resume %s/none", AMPC_BAD_FILE, NULL, "none");
+  expect("--device cuda", AMPC_RUN_FAILED, NULL, "no CUDA device");
+  expect("--device tpu", AMPC_BAD_USAGE, NULL, "tpu");
+  expect("--steps 0", AMPC_BAD_USAGE, NULL, "--steps 0");
+  expect("--steps -3", AMPC_BAD_USAGE, NULL, "--steps -3");
+  expect("--steps 3x", AMPC_BAD_USAGE, NULL, "3x");
+  expect("--steps", AMPC_BAD_USAGE, NULL, "--steps needs a value");
+  expect("--spteps 3", AMPC_BAD_USAGE, NULL, "--spteps");
+  expect("job.amp", AMPC_BAD_USAGE, NULL, "job.amp");
+  expect("--set opt.lr", AMPC_BAD_USAGE, NULL, "opt.lr");
+  expect("--set opt.lr=x", AMPC_BAD_USAGE, NULL, "opt.lr=x");
+  expect("--set opt.lrr=1", AMPC_BAD_USAGE, NULL, "opt.lrr");
+  expect("--eval", AMPC_BAD_USAGE, NULL, "--resume");
+  expect("--help", 0, "--save-every", NULL);
+  job.sources[1].samples = 8;
+  expect("", AMPC_BAD_FILE, NULL, "10 samples");
+  fresh();
+  fail_after = 0;
+  job.sources[1].limit = 5;
+  expect("", AMPC_BAD_FILE, NULL, "classes of cross_entropy, small.amp:3");
+  fresh();
+  fail_after = 0;
+  job.program.n_blocks = 0;
+  expect("", AMPC_BAD_USAGE, NULL, "no train block");
+  fresh();
+}
+
+static void check_eval_only(void)
+{
+  Result trained = run("--quiet");
+  fail_after = 0;
+  Result r = run("--eval --resume %s/whole");
+  CHECK(r.status == 0 && !strstr(r.out, "skipped"));
+  CHECK(strncmp(trained.out, r.out, strlen(r.out)) == 0);
+  fail_after = -1;
+  expect("--set opt.lr=0.5 --log 1", 0, NULL, " lr 0.5 ");
+}
+
+/* Two train blocks: the position says in which one a run stands. */
+static void check_two_blocks(void)
+{
+  job.blocks[2] = job.blocks[0];
+  job.blocks[2].epochs = 2;
+  expect("--save %s/whole --quiet", 0, "of 14", NULL);
+  char line[100];
+  for (int steps = 8; steps <= 14; steps++) {
+    snprintf(line, sizeof line, "--quiet --steps %d --save %%s/part", steps);
+    expect(line, 0, NULL, NULL);
+    expect("--quiet --resume %s/part --save %s/part", 0, "of 14", NULL);
+    expect_same("whole", "part", line);
+  }
+}
+
+int main(void)
+{
+  temp_open();
+  fresh();
+  check_whole();
+  check_resume();
+  check_every();
+  fresh();
+  check_interrupt();
+  check_lost_loss();
+  check_bad_input();
+  check_eval_only();
+  fresh();
+  check_two_blocks();
+  temp_close();
+  return check_done();
+}
