@@ -94,7 +94,7 @@ static int read_option(Arena *arena, int option, char **argv, TrainCommand *cmd)
     return read_device(optarg, cmd);
   case OPTION_seed:
     t->seed_given = true;
-    if (read_whole(optarg, UINT64_MAX, &t->seed)) return 0;
+    if (read_whole(optarg, INT64_MAX, &t->seed)) return 0;
     return usage_error("amp", "--seed %s: expected a number from 0 on", optarg);
   case OPTION_steps:
     return read_count("steps", optarg, &t->steps);
