@@ -20,6 +20,7 @@ Reference reference_map, reference_cast, reference_sum, reference_extreme, refer
 #define EXACT    0, 0, "exact: copies, compares or rounds once"
 #define ROUNDED  0, 0, "one IEEE operation, correctly rounded"
 #define MAP      shape_broadcast_of, reference_map
+#define SUMS(k)  (k) / 32.0 /* k sums of a row */
 #define FIRST(r) shape_of_first, r
 #define ROW(r)   shape_row_of, r
 
@@ -97,21 +98,26 @@ const OpTest op_tests[] = {
     {OP_schedule_cosine, "nnnnn", "f", MAP, 4, 0, "cos 2, its argument and two roundings"},
     {OP_schedule_step, "nnnn", "f", MAP, 4, 0, "pow 2, one product, relative twice that"},
 
-    {OP_sum, "n", "=", shape_reduce_of, reference_sum, 3, 0.5, "additions in a row"},
-    {OP_mean, "n", "=", shape_reduce_of, reference_sum, 4, 0.5, "additions in a row, one quotient"},
+    {OP_sum, "n", "=", shape_reduce_of, reference_sum, 3, SUMS(1), "additions in a row"},
+    {OP_mean, "n", "=", shape_reduce_of, reference_sum, 4, SUMS(1),
+     "additions in a row, one quotient"},
     {OP_amax, "w", "=", shape_reduce_of, reference_extreme, EXACT},
     {OP_amin, "w", "=", shape_reduce_of, reference_extreme, EXACT},
     {OP_argmax, "w", "l", ROW(reference_arg), EXACT},
     {OP_argmin, "w", "l", ROW(reference_arg), EXACT},
-    {OP_softmax, "n", "=", FIRST(reference_softmax), 6, 0.5, "exp 2 twice, sum, quotient"},
-    {OP_softmax_backward, "dy", "=", FIRST(reference_softmax_backward), 4, 0.5, "sum of products"},
-    {OP_log_softmax, "n", "=", FIRST(reference_softmax), 6, 0.5, "exp 2, sum, log 1, difference"},
-    {OP_log_softmax_backward, "dm", "=", FIRST(reference_softmax_backward), 6, 0.5, "sum, exp 2"},
-    {OP_logsumexp, "n", "=", ROW(reference_logsumexp), 6, 0.5, "exp 2, sum, log 1"},
-    {OP_layer_norm, "nnn", "=", FIRST(reference_layer_norm), 8, 1, "two sums, rsqrt 2"},
-    {OP_layer_norm_backward, "ndn", "=", FIRST(reference_layer_norm_backward), 16, 2, "four sums"},
-    {OP_cross_entropy_rows, "nk", "=", ROW(reference_cross_entropy), 6, 0.5, "as log_softmax"},
-    {OP_cross_entropy_backward, "nkd", "=", FIRST(reference_cross_entropy_backward), 8, 0.5,
+    {OP_softmax, "n", "=", FIRST(reference_softmax), 8, SUMS(1), "exp 2 twice, sum, quotient"},
+    {OP_softmax_backward, "dy", "=", FIRST(reference_softmax_backward), 6, SUMS(1),
+     "sum of products"},
+    {OP_log_softmax, "n", "=", FIRST(reference_softmax), 8, SUMS(1),
+     "exp 2, sum, log 1, difference"},
+    {OP_log_softmax_backward, "dm", "=", FIRST(reference_softmax_backward), 8, SUMS(1),
+     "sum, exp 2"},
+    {OP_logsumexp, "n", "=", ROW(reference_logsumexp), 8, SUMS(1), "exp 2, sum, log 1"},
+    {OP_layer_norm, "nnn", "=", FIRST(reference_layer_norm), 12, SUMS(2), "two sums, rsqrt 2"},
+    {OP_layer_norm_backward, "ndn", "=", FIRST(reference_layer_norm_backward), 24, SUMS(4),
+     "four sums"},
+    {OP_cross_entropy_rows, "nk", "=", ROW(reference_cross_entropy), 8, SUMS(1), "as log_softmax"},
+    {OP_cross_entropy_backward, "nkd", "=", FIRST(reference_cross_entropy_backward), 10, SUMS(1),
      "as softmax, two differences"},
 
     {OP_matmul, "nn", "=", shape_product_of, reference_product, 1, 0.5, "additions in a row"},

@@ -1,0 +1,89 @@
+#!/bin/sh
+# Shows that `amp selftest` sees wrong code: makes one mistake at a time, in the text of the kernels
+# (kernels.txt, through a hidden option of selftest) and in the gradient rules (rules.txt, in a copy
+# of the sources that is built anew), and expects every run to fail. A mistake that nobody notices,
+# or that cannot be made because the code has changed, fails this test.
+# usage: tests/mutation/run.sh AMP [name of the part: kernels, rules]
+set -u
+amp=$1
+part=${2:-all}
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+noticed=0
+survived=0
+
+# judge LABEL STATUS: selftest ran; its output is in $work/out
+judge() {
+  if [ "$2" -eq 5 ] && grep -Eq '^[0-9]+ passed, [1-9][0-9]* failed$' "$work/out"; then
+    noticed=$((noticed + 1))
+    echo "noticed   $1"
+  else
+    survived=$((survived + 1))
+    echo "SURVIVED  $1 (exit status $2)"
+    tail -n 3 "$work/out"
+  fi
+}
+
+# literal FROM TO < text: replaces every FROM; status 1 when there is none
+literal() {
+  FROM=$1 TO=$2 awk '
+    BEGIN { from = ENVIRON["FROM"]; to = ENVIRON["TO"]; status = 1 }
+    {
+      line = $0; out = ""
+      while ((at = index(line, from)) > 0) {
+        out = out substr(line, 1, at - 1) to
+        line = substr(line, at + length(from))
+        status = 0
+      }
+      print out line
+    }
+    END { exit status }'
+}
+
+mutate_kernels() {
+  while IFS='@' read -r op from to; do
+    case $op in '' | '#'*) continue ;; esac
+    "$amp" selftest --filter "$op" --mutate "$from=>$to" >"$work/out" 2>&1
+    judge "$op: $from => $to" $?
+  done <"$here/kernels.txt"
+}
+
+build_copy() {
+  mkdir "$work/tree" || exit 1
+  for name in CMakeLists.txt cmake compiler grammar runtime runner templates; do
+    cp -r "$root/$name" "$work/tree/" || exit 1
+  done
+  cmake -S "$work/tree" -B "$work/build" -G Ninja -DBUILD_TESTING=OFF \
+    -DCMAKE_BUILD_TYPE=Debug >"$work/out" 2>&1 &&
+    ninja -C "$work/build" -j 2 amp >"$work/out" 2>&1 && return
+  tail -n 20 "$work/out"
+  echo "the copy of the sources does not build"
+  exit 1
+}
+
+mutate_rules() {
+  build_copy
+  while IFS='@' read -r op file from to; do
+    case $op in '' | '#'*) continue ;; esac
+    if ! literal "$from" "$to" <"$root/$file" >"$work/tree/$file"; then
+      survived=$((survived + 1))
+      echo "SURVIVED  $op: $file has no $from"
+    elif ! ninja -C "$work/build" -j 2 amp >"$work/out" 2>&1; then
+      survived=$((survived + 1))
+      echo "SURVIVED  $op: $from => $to does not build"
+      tail -n 5 "$work/out"
+    else
+      "$work/build/amp" selftest --filter "$op" >"$work/out" 2>&1
+      judge "$op: $from => $to" $?
+    fi
+    cp "$root/$file" "$work/tree/$file"
+  done <"$here/rules.txt"
+}
+
+[ "$part" = rules ] || mutate_kernels
+[ "$part" = kernels ] || mutate_rules
+echo "$noticed noticed, $survived survived"
+[ "$survived" -eq 0 ]
