@@ -85,10 +85,12 @@ static void over(Parser *p, Expr *e, const Expr *child)
   if (child->height < MAX_HEIGHT) {
     e->height = (uint16_t)(child->height + 1);
   } else {
+    *e = (Expr){.kind = EXPR_none, .span = e->span, .height = 1};
+    if (p->too_deep) return;
+    p->too_deep = true;
     diag_error(p->c, E100, child->span, "the expression is more than %d operations deep",
                MAX_HEIGHT);
     diag_help(p->c, "give parts of it names");
-    *e = (Expr){.kind = EXPR_none, .span = e->span, .height = 1};
   }
 }
 

@@ -111,8 +111,9 @@ static void report_open(Matcher *m, const Open *open, uint32_t stop, uint32_t en
   add_problem(m, problem);
 }
 
-/* Closes the innermost open bracket, which cannot be open at raw token `stop`. */
-static void close_unclosed(Matcher *m, uint32_t stop, bool report)
+/* Closes the innermost open bracket, which cannot be open at raw token `stop`. Brackets that end at
+ * one place, `told`, get one message. */
+static uint32_t close_unclosed(Matcher *m, uint32_t stop, uint32_t told)
 {
   Arena *a = m->p->c->arena;
   Open open = m->open.at[--m->open.n];
@@ -123,14 +124,17 @@ static void close_unclosed(Matcher *m, uint32_t stop, bool report)
     end = find_break(m, open.raw, stop);
   vec_push(a, &m->breaks, (Break){end, closer_of(open.kind), open.raw});
   m->end[open.raw] = end;
-  if (report && !m->cut) report_open(m, &open, stop, end);
+  if (end != told && !m->cut) report_open(m, &open, stop, end);
+  return end;
 }
 
-/* Closes ( and [ down to the innermost {, one message for all. */
+#define NOWHERE UINT32_MAX
+
+/* Closes ( and [ down to the innermost {. */
 static void close_round(Matcher *m, uint32_t stop)
 {
-  for (bool first = true; m->open.n && m->open.at[m->open.n - 1].kind != '{'; first = false)
-    close_unclosed(m, stop, first);
+  uint32_t told = NOWHERE;
+  while (m->open.n && m->open.at[m->open.n - 1].kind != '{') told = close_unclosed(m, stop, told);
 }
 
 /* --- the walk --- */
@@ -173,7 +177,7 @@ static void close_by_indent(Matcher *m, uint32_t i)
   uint32_t at = column(m, i), same = m->open.n;
   while (same > 0 && m->open.at[same - 1].indent > at) same--;
   if (!same || m->open.at[same - 1].indent != at) return;
-  while (m->open.n > same) close_unclosed(m, i, true);
+  while (m->open.n > same) close_unclosed(m, i, NOWHERE);
 }
 
 static void pop_open(Matcher *m, uint32_t i)
@@ -186,8 +190,8 @@ static void pop_open(Matcher *m, uint32_t i)
     close_by_indent(m, i);
   }
   if (is_open(m, open)) {
-    for (bool first = true; m->open.at[m->open.n - 1].kind != open; first = false)
-      close_unclosed(m, i, first);
+    uint32_t told = NOWHERE;
+    while (m->open.at[m->open.n - 1].kind != open) told = close_unclosed(m, i, told);
     m->end[m->open.at[--m->open.n].raw] = i + 1;
     return;
   }
@@ -216,7 +220,7 @@ static void meet_declaration(Matcher *m, uint32_t i, bool def)
   uint32_t at = m->open.n ? column(m, i) : 0;
   while (m->open.n && m->open.at[m->open.n - 1].indent >= at) {
     if (def && m->open.at[m->open.n - 1].holds_defs) break;
-    close_unclosed(m, i, true);
+    close_unclosed(m, i, NOWHERE);
   }
 }
 
@@ -283,8 +287,8 @@ static void match(Matcher *m)
       meet_word(m, i);
     if (m->cut) break;
   }
-  uint32_t last = p->raw.n - 1;
-  for (bool first = true; m->open.n; first = false) close_unclosed(m, last, first);
+  uint32_t told = NOWHERE;
+  while (m->open.n) told = close_unclosed(m, p->raw.n - 1, told);
 }
 
 static int by_place(const void *a, const void *b)

@@ -55,6 +55,7 @@ typedef struct Parser {
   uint32_t current, next_token; /* the token that the parser looks at; the one it gets next */
   uint32_t jump_from, jump_to;  /* recovery: behind the first of these tokens comes the second */
   uint32_t next_problem;
+  bool too_deep; /* an expression was, and that has been told */
   Ast *out;
 } Parser;
 

@@ -71,6 +71,7 @@ const char *syntax_expected(const Parser *p, const SyntaxError *e)
                          strcmp(s, "STRING") == 0 || strcmp(s, "'('") == 0 || strcmp(s, "'['") == 0;
     if (begins && in_expression) continue;
     if (ended && (strcmp(s, "'('") == 0 || strcmp(s, "'['") == 0)) continue;
+    if (ended && strcmp(s, "'='") == 0 && takes(&x, "')'")) continue; /* key= is rarely meant */
     if (takes(&x, s)) list[n++] = kinds[i].what;
   }
   if (!n || n > 4) return arena_printf(p->c->arena, "%s cannot stand here", found);

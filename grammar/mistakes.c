@@ -9,7 +9,7 @@
  *     help write `for`              what can be done about it
  *     skip                          the rest of the statement means nothing either
  *     word while until              only when the last word or the one before it is one of these
- *     anywhere                      the word alone decides
+ *     anywhere                      in whatever state the parser is then
  *     | x = while %comparison       a snippet, wrong at its last word; in it
  *                                     NL is the end of a line, ANY any token that is wrong there,
  *                                     WORD each of the words
@@ -102,7 +102,7 @@ static void add_entry(Builder *b, const char *snippet)
   }
   Entry e = b->message;
   e.state = e.anywhere ? ANY_STATE : seen.state;
-  e.token = any || e.anywhere ? ANY_TOKEN : seen.token;
+  e.token = any ? ANY_TOKEN : seen.token;
   e.line = b->line;
   for (int i = 0; i < b->n; i++) {
     const Entry *o = &b->entries[i];

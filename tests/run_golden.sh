@@ -6,6 +6,7 @@
 # The file begins with `# RUN: ampc ARGUMENTS`; its path is put behind the arguments, or in place of
 # %s. What is compared: standard output when the exit status is 0 (behind it standard error, if there
 # was any), standard error when it is 1. Any other status fails.
+# Without an answer nothing may be printed.
 # Instead of the answer, or besides it, `# error: TEXT` or `# warning: TEXT` on a line says that this
 # line is answered with one such message that contains TEXT; then there may be no others.
 # --rewrite writes the answers. Look at the difference before you keep it.
@@ -61,11 +62,13 @@ run_one() {
     check_notes warning
   fi
   if [ -n "$rewrite" ]; then
-    if [ -e "$expected" ] || [ "$notes" -eq 0 ]; then cp "$work/actual" "$expected"; fi
+    if [ -e "$expected" ] || { [ "$notes" -eq 0 ] && [ -s "$work/actual" ]; }; then
+      cp "$work/actual" "$expected"
+    fi
   elif [ -e "$expected" ]; then
     diff -u --label "$expected" --label actual "$expected" "$work/actual" || fail "another answer"
-  elif [ "$notes" -eq 0 ]; then
-    fail "there is no $expected"
+  elif [ "$notes" -eq 0 ] && [ -s "$work/actual" ]; then
+    fail "it prints something, but there is no $expected"
   fi
   [ "$failed" -eq 0 ] || [ -n "$rewrite" ] || cat "$work/err" >&2
 }
