@@ -72,7 +72,7 @@ static void check_epochs(int64_t samples, int64_t batch, bool shuffle, bool drop
   ampc_batches *b = open_job(&j, 7);
   int64_t per = ampc_data.per_epoch(b);
   CHECK(per == samples / batch + (!drop_last && samples % batch));
-  int32_t epoch[3][200];
+  static int32_t epoch[3][200];
   for (int e = 0; e < 3; e++) {
     int64_t n = 0;
     for (int64_t i = 0; i < per; i++) {
