@@ -263,6 +263,7 @@ bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32
 const char *ir_dtype_name(DType d);                  /* "f32" */
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
 const char *ir_type_text(Compile *c, const Node *n); /* "f16[32, 784]" */
+const char *ir_number_text(Compile *c, double v);    /* reads back as v: "0.1", "1.0", "-1e9" */
 const char *ir_why_text(Compile *c, const Node *n);  /* "softmax is f32, by precision f16, 2:1" */
 
 /* --emit=graph and --dump-after. One node a line:

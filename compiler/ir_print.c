@@ -41,6 +41,7 @@ static const Node *first_user(const Graph *g, const Node *n)
 static const char *cast_reason(Compile *c, const Node *n)
 {
   const Node *user = first_user(c->graph, n);
+  while (user && user->op == OP_reshape) user = first_user(c->graph, user);
   if (!user) return "added, no longer used";
   if (user->why == WHY_cast_for) return "added for a cast";
   const char *why = ir_why_text(c, user);
@@ -53,6 +54,8 @@ static const char *forward_text(Compile *c, const Node *n)
 {
   if (!n->origin.id) return "gradient";
   const Node *from = ir_node(c->graph, n->origin);
+  /* a product that pass simplify has put between reshapes */
+  while (from->op == OP_reshape && n->op != OP_reshape) from = ir_in(c, from, 0);
   return arena_printf(c->arena, "gradient of %s", from->name ? from->name : op_info[from->op].name);
 }
 
@@ -64,6 +67,7 @@ const char *ir_why_text(Compile *c, const Node *n)
   case WHY_none:
     return "";
   case WHY_fixed:
+    if (n->op == OP_number || n->op == OP_integer) return "a number";
     return arena_printf(c->arena, "%s gives %s", op, ir_dtype_name(n->dtype));
   case WHY_asked:
     return "as written";
@@ -78,6 +82,8 @@ const char *ir_why_text(Compile *c, const Node *n)
   case WHY_follow:
     return arena_printf(c->arena, "%s follows its inputs", op);
   case WHY_region:
+    if (ir_is_tf32(c, n) && op_info[n->op].tmpl == TMPL_gemm)
+      return arena_printf(c->arena, "%s is tf32%s", op, region);
     return arena_printf(c->arena, "all is f32%s", region);
   case WHY_off:
     return arena_printf(c->arena, "%s follows its inputs%s", op, region);
@@ -94,16 +100,17 @@ const char *ir_why_text(Compile *c, const Node *n)
 /* ---- attributes ---------------------------------------------------------------------------------
  */
 
-/* A number that reads back as itself and still looks like one: "0.1", "1.0", "-inf". */
-static void print_float(Text *out, double v)
+const char *ir_number_text(Compile *c, double v)
 {
   char text[40];
   for (int digits = 6; digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, v);
     if (strtod(text, NULL) == v) break;
   }
-  text_puts(out, text);
-  if (isfinite(v) && !strpbrk(text, ".e")) text_puts(out, ".0");
+  const char *e = strchr(text, 'e');
+  if (!isfinite(v) || strchr(text, '.')) return arena_strdup(c->arena, text);
+  if (!e) return arena_printf(c->arena, "%s.0", text);
+  return arena_printf(c->arena, "%.*se%d", (int)(e - text), text, atoi(e + 1)); /* not 1e+09 */
 }
 
 static void print_axes(Text *out, uint64_t axes)
@@ -117,7 +124,7 @@ static void print_axes(Text *out, uint64_t axes)
   text_puts(out, "]");
 }
 
-static void print_value(Text *out, AttrKind kind, Attr value)
+static void print_value(Compile *c, Text *out, AttrKind kind, Attr value)
 {
   switch (kind) {
   case ATTR_int:
@@ -125,7 +132,7 @@ static void print_value(Text *out, AttrKind kind, Attr value)
     text_printf(out, "%lld", (long long)value.i);
     break;
   case ATTR_float:
-    print_float(out, value.f);
+    text_puts(out, ir_number_text(c, value.f));
     break;
   case ATTR_bool:
     text_puts(out, value.i ? "true" : "false");
@@ -172,10 +179,10 @@ static void print_attrs(Compile *c, Text *out, const Node *n)
       text_printf(out, " %s", name);
     } else if (n->op == OP_number || n->op == OP_integer) {
       text_puts(out, " ");
-      print_value(out, info->kind, n->attr[i]);
+      print_value(c, out, info->kind, n->attr[i]);
     } else if (n->op != OP_cast && !is_default(c, n, i)) {
       text_printf(out, " %s=", info->name);
-      print_value(out, info->kind, n->attr[i]);
+      print_value(c, out, info->kind, n->attr[i]);
     }
   }
 }

@@ -210,8 +210,9 @@ static void check_constants(Precision *p, const Node *n)
     const Node *number = constant_of(p->c->graph, n->in[i]);
     if (!number || isinf(number->attr[0].f)) continue;
     if (!(fabs(number->attr[0].f) >= overflow_limit(n->dtype))) continue;
-    diag_error(p->c, E402, n->span, "%g does not fit %s (largest %s)", number->attr[0].f,
-               ir_dtype_name(n->dtype), largest_text(n->dtype));
+    diag_error(p->c, E402, n->span, "%s does not fit %s (largest %s)",
+               ir_number_text(p->c, number->attr[0].f), ir_dtype_name(n->dtype),
+               largest_text(n->dtype));
     diag_help(p->c, "`-inf` for a mask, or compute it in `autocast(f32)`");
   }
 }
@@ -262,7 +263,7 @@ static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
     wide[id] = id == first;
     for (uint32_t i = 0; i < n->n_in && n->why == WHY_follow; i++)
       wide[id] = wide[id] || (n->in[i].id >= first && wide[n->in[i].id]);
-    count += wide[id] && n->dtype == AMPC_F32;
+    count += wide[id] && n->dtype == AMPC_F32 && n->op != OP_output;
   }
   return count;
 }

@@ -108,11 +108,12 @@ static void set_operands(Compile *c, const Cursor *at, Node *n)
 
 static Value matmul_as_gemm(Compile *c, Node *n)
 {
-  Cursor at = {n->block, n->region, n->span, n->origin, n->why};
+  Cursor at = {n->block, n->region, n->span, n->origin, WHY_follow};
   Node product = *n;
   set_operands(c, &at, &product);
   Value v = ir_append(c, &at, OP_gemm, product.in, 2, NULL);
   ir_node(c->graph, v)->name = n->name;
+  ir_node(c->graph, v)->why = n->why;
   return ir_reshape(c, &at, v, n->dim, n->rank);
 }
 
