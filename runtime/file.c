@@ -24,6 +24,15 @@ static ampc_status cannot_write(const char *path, int error)
   return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", path, strerror(error));
 }
 
+/* A rename would put a file in the place of a folder's or a device's name. */
+static ampc_status check_target(const char *path)
+{
+  struct stat info;
+  if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return AMPC_OK;
+  if (S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
+  return ampc_fail(AMPC_BAD_FILE, "cannot write %s: not a regular file", path);
+}
+
 static int open_temporary(const char *name)
 {
   return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -70,8 +79,9 @@ static bool write_parts(int fd, const FilePart *parts, uint32_t n_parts)
 
 ampc_status file_replace(const char *path, const FilePart *parts, uint32_t n_parts)
 {
-  char *name = temporary_name(path);
-  if (!name) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = check_target(path);
+  char *name = status ? NULL : temporary_name(path);
+  if (!name) return status ? status : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   int fd = open_temporary(name);
   bool good = fd >= 0 && write_parts(fd, parts, n_parts) && rename(name, path) == 0;
   int error = errno;
@@ -83,10 +93,9 @@ ampc_status file_replace(const char *path, const FilePart *parts, uint32_t n_par
 
 ampc_status file_check_writable(const char *path)
 {
-  struct stat info;
-  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
-  char *name = temporary_name(path);
-  if (!name) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = check_target(path);
+  char *name = status ? NULL : temporary_name(path);
+  if (!name) return status ? status : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   int fd = open_temporary(name), error = errno;
   if (fd >= 0) {
     close(fd);

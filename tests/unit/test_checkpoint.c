@@ -283,6 +283,9 @@ static void check_write_errors(void)
   CHECK(n == m && memcmp(old, now, n) == 0 && temp_count() == files);
   CHECK(ampc_checkpoint_save(rt, temp_path("no/such"), here) == AMPC_BAD_FILE);
   CHECK(ampc_checkpoint_save(rt, temp_folder, here) == AMPC_BAD_FILE);
+  MUST(mkfifo(temp_path("pipe"), 0600) == 0);
+  CHECK(ampc_checkpoint_save(rt, temp_path("pipe"), here) == AMPC_BAD_FILE);
+  unlink(temp_path("pipe"));
   free(old);
   free(now);
   ampc_free(rt);
