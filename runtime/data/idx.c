@@ -194,8 +194,9 @@ ampc_status idx_read(Source *s)
   IdxFile f = {.path = s->path};
   struct stat info;
   bool there = stat(s->path, &info) == 0;
-  if (there && S_ISDIR(info.st_mode))
-    return ampc_fail(AMPC_BAD_FILE, "%s is a folder, expected an IDX file", s->path);
+  if (there && !S_ISREG(info.st_mode))
+    return ampc_fail(AMPC_BAD_FILE, "%s is %s, expected an IDX file", s->path,
+                     S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
   f.file = there ? gzopen(s->path, "rb") : NULL;
   if (!f.file) return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", s->path, strerror(errno));
   f.most = (int64_t)info.st_size * DEFLATE_MOST;
