@@ -95,6 +95,8 @@ static void check_shape(const Check *k)
 static void check_types(const Check *k)
 {
   if (k->n->why == WHY_none) broken(k, "no reason for its type");
+  if (op_info[k->n->op].shape == shape_reduce && !ir_axes_touch((uint64_t)k->n->attr[0].i))
+    broken(k, "reduces axes that do not touch");
   uint32_t first, end = op_mixed_inputs(k->n, &first);
   DType common = k->n->n_in ? op_common_type(k->c, k->n) : k->n->dtype;
   bool fixed = op_info[k->n->op].precision == PREC_fixed;

@@ -44,9 +44,12 @@ static const char *cast_reason(Compile *c, const Node *n)
   while (user && user->op == OP_reshape) user = first_user(c->graph, user);
   if (!user) return "added, no longer used";
   if (user->why == WHY_cast_for) return "added for a cast";
-  const char *why = ir_why_text(c, user);
-  if (user->why == WHY_follow || user->why == WHY_off || user->why == WHY_fixed)
-    why = arena_printf(c->arena, "%s has mixed inputs", op_info[user->op].name);
+  const char *why = ir_why_text(c, user), *op = op_info[user->op].name;
+  bool follows = user->why == WHY_follow || user->why == WHY_off || user->why == WHY_fixed;
+  if (follows && op_info[user->op].shape == shape_reduce)
+    why = arena_printf(c->arena, "%s in several steps rounds once", op);
+  else if (follows)
+    why = arena_printf(c->arena, "%s has mixed inputs", op);
   return arena_printf(c->arena, "added: %s", why);
 }
 

@@ -339,15 +339,6 @@ static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg
   }
 }
 
-/* Axes that do not touch are reduced one run after the other. */
-static Datum append_reduction(Lower *l, const Bound *b, Value x, const Attr *attr)
-{
-  OpKind op = (OpKind)(b->info - op_info);
-  if (ir_axes_touch((uint64_t)attr[0].i)) return append(l, b->span, op, &x, 1, attr);
-  l->at.span = diag_user_span(l->c, b->span);
-  return d_tensor(ir_reduce(l->c, &l->at, op, x, (uint64_t)attr[0].i, attr[1].i));
-}
-
 Datum call_op(Lower *l, OpKind op, Args *args)
 {
   Bound b = {&op_info[op], op_signature(op), {0}, 0, args->span};
@@ -358,6 +349,5 @@ Datum call_op(Lower *l, OpKind op, Args *args)
   Value x = in.n ? in.at[0] : (Value){0};
   for (uint32_t i = 0; i < b.sig->n_attrs; i++)
     if (!attr_value(l, &b, i, b.slot[b.sig->n_inputs + i], x, &attr[i])) return d_of(D_error);
-  if (b.sig->n_attrs && b.sig->attr[0].kind == ATTR_axes) return append_reduction(l, &b, x, attr);
   return append(l, args->span, op, in.at, in.n, attr);
 }

@@ -220,6 +220,21 @@ static void check_constants(Precision *p, const Node *n)
 /* ---- the pass
  * -------------------------------------------------------------------------------------- */
 
+/* One node reduces neighbouring axes. Sums of several such nodes stay f32 in between, so that the
+ * result is rounded once, as if there were one node. */
+static Value split_reduction(Precision *p, Node n)
+{
+  Compile *c = p->c;
+  Cursor at = {.block = n.block, .region = n.region, .span = n.span, .why = n.why};
+  Value x = n.in[0];
+  bool sums = n.op == OP_sum || n.op == OP_mean;
+  if (sums && dtype_is_float(n.dtype)) x = shared_cast(p, &n, x, AMPC_F32);
+  Value v = ir_reduce(c, &at, n.op, x, (uint64_t)n.attr[0].i, n.attr[1].i);
+  v = ir_cast(c, &at, v, n.dtype);
+  ir_node(c->graph, v)->name = n.name;
+  return v;
+}
+
 static void type_node(Precision *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
@@ -233,7 +248,10 @@ static void type_node(Precision *p, uint32_t id)
   else
     type_by_rules(p, &n);
   check_constants(p, &n);
-  ir_rewrite_add(&p->r, id, &n);
+  if (op_info[n.op].shape == shape_reduce && !ir_axes_touch((uint64_t)n.attr[0].i))
+    p->r.map[id] = split_reduction(p, n);
+  else
+    ir_rewrite_add(&p->r, id, &n);
 }
 
 /* ---- warnings
