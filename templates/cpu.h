@@ -1,6 +1,9 @@
 /* CPU: a block has one thread, and every block of a launch takes one contiguous share of the work,
  * so that kernels are plain loops which the compiler vectorises. The same kernel text runs on CUDA
  * with cuda.cuh in this place; only what stands here differs. */
+#define __global__ static
+#define DEVICE     static inline
+
 float fmaf(float, float, float);
 float sqrtf(float);
 float floorf(float);
@@ -11,12 +14,10 @@ float fmodf(float, float);
 double fma(double, double, double);
 double floor(double);
 
-#define __global__ static
-#define DEVICE     static inline
-
 /* which block this thread runs, of how many */
 static _Thread_local unsigned block_index, block_count;
 
+// --- float_bits
 DEVICE unsigned float_bits(float x)
 {
   union {
@@ -27,6 +28,7 @@ DEVICE unsigned float_bits(float x)
   return u.bits;
 }
 
+// --- bits_float
 DEVICE float bits_float(unsigned bits)
 {
   union {
@@ -37,64 +39,80 @@ DEVICE float bits_float(unsigned bits)
   return u.number;
 }
 
-/* Where the share of block k of all begins; whole cache lines, so that blocks share none. */
-DEVICE long long share(long long n, unsigned k)
+// --- block_share
+/* Where the share of block k begins; whole cache lines, so that blocks have none in common. */
+DEVICE long long block_share(long long n, unsigned k)
 {
   long long at = (n + 63) / 64 * k / block_count * 64;
   return at < n ? at : n;
 }
 
+// --- GRID_LOOP
 /* for each i of [0, n) */
 #define GRID_LOOP(T, i, n)                                                                         \
-  for (T i = (T)share(n, block_index), grid_end = (T)share(n, block_index + 1); i < grid_end; i++)
+  for (T i = (T)block_share(n, block_index), i##_end = (T)block_share(n, block_index + 1);         \
+       i < i##_end; i++)
 
+// --- GRID_ROWS
 /* for each r of [0, rows) and c of [0, columns) */
 #define GRID_ROWS(T, r, c, rows, columns)                                                          \
-  for (T grid_at = (T)share((long long)(rows) * (columns), block_index),                           \
-         grid_end = (T)share((long long)(rows) * (columns), block_index + 1), r = 0, row_end = 0;  \
-       grid_at < grid_end &&                                                                       \
-       (r = grid_at / (columns), row_end = grid_end - r * (columns), 1);                           \
-       grid_at = (r + 1) * (columns))                                                              \
-    for (T c = grid_at - r * (columns),                                                            \
-           c##_end = row_end < (columns) ? row_end : (columns);                                    \
+  for (T r##_at = (T)block_share((long long)(rows) * (columns), block_index),                      \
+         r##_end = (T)block_share((long long)(rows) * (columns), block_index + 1), r = 0;          \
+       r##_at < r##_end && (r = r##_at / (columns), 1); r##_at = (r + 1) * (columns))              \
+    for (T c = r##_at - r * (columns),                                                             \
+           c##_end = r##_end - r * (columns) < (columns) ? r##_end - r * (columns) : (columns);    \
          c < c##_end; c++)
 
-/* for each row of [0, rows), all threads of the block together */
+// --- ONE_THREAD
+/* in one thread of the launch */
+#define ONE_THREAD if (block_index == 0)
+
+// --- ROW_LOOP
+/* for each row of [0, rows), all threads of a block together */
 #define ROW_LOOP(T, row, rows)                                                                     \
   for (T row = (T)((long long)(rows)*block_index / block_count),                                   \
          row##_end = (T)((long long)(rows) * (block_index + 1) / block_count);                     \
        row < row##_end; row++)
 
-/* for each c of [0, n) of the row; no reductions inside */
-#define ROW_EACH(c, n) for (int c = 0; c < (n); c++)
+// --- ROW_EACH
+/* for each c of [first, end) of the row; no reductions inside */
+#define ROW_EACH(T, c, n) for (T c = 0; c < (n); c++)
 
-/* once a row */
+// --- ROW_ONCE
+/* in one thread of the block */
 #define ROW_ONCE
 
-/* Note [lanes]: a reduction keeps 16 partial results, element c going to number c % 16, and joins
- * them as a tree. Any vector unit of up to 16 lanes gives the same bits, and compilers see vector
- * operations where they must not reorder a float sum. The body stands twice: whole 16s, the rest. */
-#define ROW_REDUCE(c, n, ...)                                                                      \
+// --- ROW_REDUCE
+/* For each c of [0, n): reductions. Note [lanes]: element c goes to partial result c % 16, and the
+ * 16 are joined as a tree. Any vector unit of up to 16 lanes gives the same bits, and compilers see
+ * vector operations where they must not reorder a float sum. The body stands twice: whole 16s and
+ * the rest. */
+#define ROW_REDUCE(T, c, n, ...)                                                                   \
   do {                                                                                             \
-    for (int lane_at = 0; lane_at + 16 <= (n); lane_at += 16) {                                    \
+    for (T lane_at = 0; lane_at + 16 <= (n); lane_at += 16) {                                      \
       for (int lane = 0; lane < 16; lane++) {                                                      \
-        const int c = lane_at + lane;                                                              \
+        const T c = lane_at + lane;                                                                \
         __VA_ARGS__                                                                                \
       }                                                                                            \
     }                                                                                              \
-    for (int lane = 0; lane < (n) % 16; lane++) {                                                  \
-      const int c = (n) / 16 * 16 + lane;                                                          \
+    for (int lane = 0; lane < (int)((n) % 16); lane++) {                                           \
+      const T c = (n) / 16 * 16 + lane;                                                            \
       __VA_ARGS__                                                                                  \
     }                                                                                              \
   } while (0)
 
-/* ROW_PART declares the partial results of `name`, ROW_PUT is used inside of ROW_REDUCE, and the
- * row_* functions join. */
+// --- ROW_PART
+/* The partial results of a reduction, before any element; ROW_PUT names the one that the current
+ * element goes to. */
 #define ROW_PART(T, name, start)                                                                   \
   T name[16];                                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = (start)
+
+// --- ROW_PUT
 #define ROW_PUT(name) name[lane]
 
+// --- ROW_TREE
+/* Defines a function that joins partial results: row_sum(s_part). */
 #define ROW_TREE(T, name, JOIN)                                                                    \
   DEVICE T name(T *part)                                                                           \
   {                                                                                                \
@@ -103,3 +121,21 @@ DEVICE long long share(long long n, unsigned k)
     for (int i = 0; i < 2; i++) part[i] = JOIN(part[i], part[i + 2]);                              \
     return JOIN(part[0], part[1]);                                                                 \
   }
+
+// --- COLUMN_LOOP
+/* Reductions over an axis that is not the last: a block takes up to COLUMNS neighbouring columns at
+ * once, so that memory is read in its order and vectors run across columns. For each o of
+ * [0, outer), columns [first, first + width) of [0, inner). */
+#define COLUMNS 64
+#define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
+  for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
+         o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
+         o##_end = (T)((long long)(outer)*o##_tiles * (block_index + 1) / block_count), o = 0,     \
+         first = 0, width = 0;                                                                     \
+       o##_at < o##_end &&                                                                         \
+       (o = o##_at / o##_tiles, first = o##_at % o##_tiles * COLUMNS,                              \
+       width = (inner)-first < COLUMNS ? (inner)-first : COLUMNS, 1);                              \
+       o##_at++)
+
+// --- EACH_COLUMN
+#define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)

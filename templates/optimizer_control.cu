@@ -1,16 +1,17 @@
 /* One block joins the sums of grad_norm and decides: is the update taken, and by what is a gradient
  * multiplied. Clipping as torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
- * $checked: 1 where a loss scaler watches for gradients that are not finite. */
+ * $checked: 1 where a loss scaler watches for gradients that are not finite. Once a loss was not
+ * finite no update is taken, in any precision: the weights stay as they were. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(int, row, 1) {
     ROW_PART(real, sum_part, R(0.0));
-    ROW_REDUCE(int, c, $n_partials, {
-      ROW_PUT(sum_part) += $partials_at[c];
+    ROW_REDUCE(int, c, $partials, {
+      ROW_PUT(sum_part) += partials_at[c];
     });
     const real sum = row_sum(sum_part);
     ROW_ONCE {
-      const int bad = $checked && sum != sum;
+      const int bad = ($checked && sum != sum) || state->bad_loss;
       const real norm = ampc_sqrt(sum);
       real factor = (real)state->inv_scale;
 @clip_norm      factor *= ampc_min($clip_norm / (norm + R(1e-6)), R(1.0));

@@ -1,0 +1,252 @@
+/* All kernels of a program, each under a comment that says where it comes from. */
+#include "kernel_parts.h"
+#include "embedded.h"
+#include "emit.h"
+#include <assert.h>
+#include <string.h>
+
+/* ---- what a kernel is
+ * ----------------------------------------------------------------------------- */
+
+enum { INT_LIMIT = 1 << 30 }; /* above it, walking in strides could overflow an int */
+
+static int64_t most_elements(const Kernel *k)
+{
+  int64_t most = 0;
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const KernelArg *a = &k->args.at[i];
+    int64_t n = a->value.id ? ir_elements(ir_node(k->g, a->value)) : 0;
+    if (a->role == ARG_master || a->role == ARG_grad) {
+      for (uint32_t o = 0; o < k->g->optimizers.n; o++)
+        if (k->g->optimizers.at[o].count > n) n = k->g->optimizers.at[o].count;
+    }
+    if (n > most) most = n;
+  }
+  return most;
+}
+
+static Kernel kernel_of(Printer *p, uint32_t group)
+{
+  Kernel k = {.p = p, .c = p->c, .g = p->c->graph, .index = group};
+  k.group = &k.g->groups.at[group];
+  k.args = kernel_args(p->c, group);
+  name_arguments(&k);
+  k.index_type = most_elements(&k) > INT_LIMIT ? "long long" : "int";
+  return k;
+}
+
+static const Node *main_node(const Kernel *k)
+{
+  return ir_node(k->g, k->group->anchor.id ? k->group->anchor : k->group->nodes[0]);
+}
+
+static OpTemplate template_of(const Kernel *k)
+{
+  return op_info[main_node(k)->op].tmpl;
+}
+
+static bool is_kernel(const Graph *g, uint32_t group)
+{
+  const Group *p = &g->groups.at[group];
+  bool product = p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_gemm;
+  return !product && !group_is_silent(g, group);
+}
+
+/* ---- the header comment
+ * ---------------------------------------------------------------------------- */
+
+/* The job's line, without what would upset a comment. */
+static const char *line_text(const Kernel *k, Place place)
+{
+  const char *s = place.source->text;
+  for (uint32_t line = 1; line < place.line; line++) s = strchr(s, '\n') + 1;
+  s += strspn(s, " \t");
+  size_t n = strcspn(s, "\r\n");
+  while (n && (s[n - 1] == ' ' || s[n - 1] == '\\')) n--;
+  return arena_printf(k->c->arena, "%.*s%s", (int)(n > 72 ? 72 : n), s, n > 72 ? " .." : "");
+}
+
+static void put_title(const Kernel *k)
+{
+  Value last = k->group->nodes[k->group->n - 1];
+  Span span = diag_user_span(k->c, ir_node(k->g, last)->span);
+  Place place = {0};
+  if (span.end) place = diag_place(k->c, span);
+  if (!place.source || place.source->builtin) {
+    EMIT(k->p, "// %s\n", command_name(k->c, k->index));
+    return;
+  }
+  const char *slash = strrchr(place.source->path, '/');
+  EMIT(k->p, "// %s: %-48s %s:%u\n", command_name(k->c, k->index), line_text(k, place),
+       slash ? slash + 1 : place.source->path, place.line);
+}
+
+static void put_nodes(const Kernel *k)
+{
+  Text t;
+  text_init(&t, k->c->arena);
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    text_printf(&t, "%s%%%u %s", i ? ", " : "", k->group->nodes[i].id, op_info[n->op].name);
+    if (n->origin.id) text_printf(&t, " (back of %s)", op_info[ir_node(k->g, n->origin)->op].name);
+  }
+  EMIT(k->p, "//   nodes      %s%s\n", t.at, k->group->n > 1 ? "; joined by pass fuse" : "");
+}
+
+static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
+{
+  uint32_t seen = 0;
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const KernelArg *a = &k->args.at[i];
+    if (a->role != role || seen >> a->type & 1) continue;
+    text_printf(t, "%s%s", seen ? ", " : lead, ir_dtype_name(a->type));
+    seen |= 1u << a->type;
+  }
+}
+
+static void put_precision(const Kernel *k)
+{
+  Text t;
+  text_init(&t, k->c->arena);
+  add_type(k, &t, "load ", ARG_in);
+  if (t.n) text_puts(&t, "; ");
+  bool moves = template_of(k) == TMPL_move;
+  text_puts(&t, moves ? "no arithmetic" : k->c->options.real64 ? "compute f64" : "compute f32");
+  add_type(k, &t, "; store ", ARG_out);
+  uint32_t rounds = 0;
+  for (uint32_t i = 0; i < k->group->n && !moves; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    if (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16) continue;
+    text_printf(&t, "%s%s", rounds++ ? ", " : "; rounds ", op_info[n->op].name);
+  }
+  EMIT(k->p, "//   precision  %s\n", t.at);
+}
+
+const char *frame_name(const Kernel *k)
+{
+  const char *prelude = is_cpu_target(k->c) ? "cpu.h" : "cuda.cuh";
+  switch (template_of(k)) {
+  case TMPL_row:
+    return arena_printf(k->c->arena, "rows of templates/%s", prelude);
+  case TMPL_file:
+    return arena_printf(k->c->arena, "templates/%s.cu", op_info[main_node(k)->op].name);
+  default:
+    return arena_printf(k->c->arena, "loops of templates/%s", prelude);
+  }
+}
+
+static void put_shape(const Kernel *k)
+{
+  Geometry at = kernel_geometry(k->c, k->index);
+  const Node *n = main_node(k);
+  if (template_of(k) == TMPL_row) n = ir_node(k->g, n->in[0]);
+  if (template_of(k) == TMPL_file)
+    EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
+  else
+    EMIT(k->p, "//   shape      %s = %lld elements; grid %u, block %u; %s\n", ir_dims_text(k->c, n),
+         (long long)ir_elements(n), at.grid, at.block, frame_name(k));
+}
+
+/* ---- the kernel
+ * ---------------------------------------------------------------------------------------- */
+
+static void put_body(Kernel *k)
+{
+  const Node *n = main_node(k);
+  if (template_of(k) == TMPL_row)
+    emit_row(k);
+  else if (n->op == OP_cat)
+    emit_cat(k);
+  else if (n->op == OP_slice_backward)
+    emit_slice_backward(k);
+  else
+    emit_map(k);
+}
+
+static bool is_empty(const Kernel *k) /* no element to write */
+{
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const KernelArg *a = &k->args.at[i];
+    if (a->role == ARG_out && ir_elements(ir_node(k->g, a->value)) == 0) return true;
+  }
+  return false;
+}
+
+static void put_kernel(Kernel *k)
+{
+  EMIT(k->p, "\n");
+  put_title(k);
+  put_nodes(k);
+  put_precision(k);
+  put_shape(k);
+  if (template_of(k) == TMPL_file) {
+    emit_file(k);
+    return;
+  }
+  EMIT(k->p, "__global__ void %s(%s)\n{\n", command_name(k->c, k->index), argument_list(k));
+  k->p->indent++;
+  if (!is_empty(k)) put_body(k);
+  k->p->indent--;
+  EMIT(k->p, "}\n");
+}
+
+/* What the thread pool calls: pointers from an array, and which block this is. */
+static void put_thunk(const Kernel *k)
+{
+  const char *name = command_name(k->c, k->index);
+  EMIT(k->p, "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n", name);
+  EMIT(k->p, "  block_index = block;\n  block_count = n_blocks;\n  %s(", name);
+  for (uint32_t i = 0; i < k->args.n; i++)
+    EMIT(k->p, "%s(%s *)a[%u]", i ? ", " : "", element_type(k, &k->args.at[i]), i);
+  EMIT(k->p, ");\n}\n");
+}
+
+static void put_kernels(Printer *p)
+{
+  const Graph *g = p->c->graph;
+  bool cpu = is_cpu_target(p->c);
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    if (!is_kernel(g, i)) continue;
+    Kernel k = kernel_of(p, i);
+    put_kernel(&k);
+    if (cpu) put_thunk(&k);
+  }
+}
+
+/* Printed aside first: only then is it known which helpers they use. */
+static Text kernels_aside(Compile *c)
+{
+  void *kept = c->blame;
+  Text out;
+  Printer p;
+  text_init(&out, c->arena);
+  printer_begin(&p, c, &out);
+  put_kernels(&p);
+  c->blame = kept;
+  return out;
+}
+
+void emit_kernel_texts(Printer *p, bool jit)
+{
+  Text kernels = kernels_aside(p->c);
+  const EmbeddedFile *state = embedded_find("ampc_state.h");
+  if (jit) printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
+  emit_helpers(p, &kernels);
+  bool cpu = is_cpu_target(p->c);
+  if (!cpu) EMIT(p, "\nextern \"C\" {\n");
+  put_kernels(p);
+  if (!cpu) EMIT(p, "\n} // extern \"C\"\n");
+}
+
+void emit_kernels(Compile *c, Text *out)
+{
+  Printer p;
+  printer_begin(&p, c, out);
+  emit_kernel_texts(&p, true);
+  if (!is_cpu_target(c)) return;
+  EMIT(&p, "\nconst struct {\n  const char *name;\n"
+           "  void (*function)(void *const *, unsigned, unsigned);\n} ampc_jit_kernels[] = {\n");
+  for (uint32_t i = 0; i < c->program->n_kernels; i++)
+    EMIT(&p, "  {\"%s\", %s_thunk},\n", c->program->kernels[i].name, c->program->kernels[i].name);
+  EMIT(&p, "  {0, 0}};\n");
+}

@@ -1,0 +1,148 @@
+/* Ops with a frame of their own: templates/<op>.cu with its holes filled. templates/README.md says
+ * what holes and marks there are. */
+#include "embedded.h"
+#include "kernel_parts.h"
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+typedef struct Template {
+  Kernel *k;
+  const Node *n;
+  const char *file; /* "templates/metric.cu" */
+  int64_t count;    /* elements that the kernel walks */
+} Template;
+
+static bool has_argument(const Template *t, const char *name, size_t n)
+{
+  for (uint32_t i = 0; i < t->k->args.n; i++) {
+    const char *have = t->k->arg_names[i];
+    if (strlen(have) == n && memcmp(have, name, n) == 0) return true;
+  }
+  return false;
+}
+
+static const Optimizer *optimizer_of(const Template *t)
+{
+  return &t->k->g->optimizers.at[t->n->attr[0].i];
+}
+
+static bool has_input(const Template *t, const char *name, size_t n)
+{
+  const OpSignature *sig = op_signature(t->n->op);
+  for (uint32_t i = 0; i < sig->n_inputs; i++)
+    if (strlen(sig->input[i].name) == n && memcmp(sig->input[i].name, name, n) == 0)
+      return t->n->in[i].id != 0;
+  return false;
+}
+
+static bool is(const char *word, size_t n, const char *name)
+{
+  return strlen(name) == n && memcmp(word, name, n) == 0;
+}
+
+static bool holds(const Template *t, const char *word, size_t n)
+{
+  if (is(word, n, "loss")) return t->k->g->metrics.at[t->n->attr[0].i].is_loss;
+  if (is(word, n, "nesterov")) return optimizer_of(t)->momentum && optimizer_of(t)->nesterov;
+  if (is(word, n, "heavy_ball")) return optimizer_of(t)->momentum && !optimizer_of(t)->nesterov;
+  if (is(word, n, "coupled")) return optimizer_of(t)->kind == OPT_adam;
+  if (is(word, n, "decoupled")) return optimizer_of(t)->kind == OPT_adamw;
+  return has_argument(t, word, n) || has_input(t, word, n);
+}
+
+/* A scalar input; or, where it has the elements that are walked, the one at i. */
+static const char *input_value(const Template *t, uint32_t i)
+{
+  const Node *n = ir_node(t->k->g, t->n->in[i]);
+  bool walked = t->n->op == OP_grad_accumulate && ir_elements(n) > 1;
+  return as_real(t->k, load_operand(t->k, t->n->in[i], walked ? "i" : "0")).text;
+}
+
+static const char *number_text(const Template *t, long long v)
+{
+  return arena_printf(t->k->c->arena, "%lld", v);
+}
+
+/* Elements of one partial sum: a multiple of the lanes of a reduction. */
+static int64_t part_size(const Template *t)
+{
+  int64_t part = (t->count + GRAD_NORM_PARTIALS - 1) / GRAD_NORM_PARTIALS;
+  return (part + 15) / 16 * 16;
+}
+
+static const char *hole_text(const Template *t, const char *word, size_t n)
+{
+  const Kernel *k = t->k;
+  if (is(word, n, "name")) return command_name(k->c, k->index);
+  if (is(word, n, "arguments")) return argument_list(k);
+  if (is(word, n, "index")) return k->index_type;
+  if (is(word, n, "count")) return number_text(t, t->count);
+  if (is(word, n, "samples")) return number_text(t, t->n->attr[1].i);
+  if (is(word, n, "checked")) return k->g->scaler.on ? "1" : "0";
+  if (is(word, n, "partials")) return number_text(t, GRAD_NORM_PARTIALS);
+  if (is(word, n, "part")) return number_text(t, part_size(t));
+  if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
+  const OpSignature *sig = op_signature(t->n->op);
+  for (uint32_t i = 0; i < sig->n_inputs; i++)
+    if (is(word, n, sig->input[i].name)) return input_value(t, i);
+  assert(!"a hole that nobody fills");
+  return "";
+}
+
+static size_t word_length(const char *s, const char *end)
+{
+  size_t n = 0;
+  while (s + n < end && (isalnum((unsigned char)s[n]) || s[n] == '_')) n++;
+  return n;
+}
+
+static void put_line(const Template *t, uint32_t number, const char *s, const char *end)
+{
+  if (*s == '@') {
+    size_t n = word_length(s + 1, end);
+    if (!holds(t, s + 1, n)) return;
+    s += 1 + n;
+  }
+  Text line;
+  text_init(&line, t->k->c->arena);
+  while (s < end) {
+    size_t n = *s == '$' ? word_length(s + 1, end) : 0;
+    if (n)
+      text_puts(&line, hole_text(t, s + 1, n));
+    else
+      text_add(&line, s, 1);
+    s += 1 + n;
+  }
+  printer_text(t->k->p, t->file, number, line.at, line.n);
+  if (!line.n) EMIT(t->k->p, "\n");
+}
+
+static int64_t walked(const Template *t)
+{
+  OpKind op = t->n->op;
+  if (op == OP_sgd_update || op == OP_adam_update || op == OP_grad_norm)
+    return optimizer_of(t)->count;
+  if (op == OP_grad_accumulate) return ir_elements(ir_node(t->k->g, t->n->in[0]));
+  return 1;
+}
+
+/* The template without the comment that it opens with: the kernel has its own header. */
+void emit_file(Kernel *k)
+{
+  Template t = {.k = k, .n = ir_node(k->g, k->group->anchor)};
+  const char *name = arena_printf(k->c->arena, "%s.cu", op_info[t.n->op].name);
+  const EmbeddedFile *file = embedded_find(name);
+  assert(file);
+  t.file = arena_printf(k->c->arena, "templates/%s", name);
+  t.count = walked(&t);
+  uint32_t number = 1;
+  bool head = true;
+  for (const char *s = file->text, *end = s + file->size; s < end; number++) {
+    const char *stop = memchr(s, '\n', (size_t)(end - s));
+    if (!stop) stop = end;
+    if (!head) put_line(&t, number, s, stop);
+    if (head && stop - s >= 2 && memcmp(stop - 2, "*/", 2) == 0) head = false;
+    s = stop + 1;
+  }
+}

@@ -1,0 +1,137 @@
+/* Which of the embedded helpers a text needs. A helper is what stands from its marker line,
+ * `// --- name`, to the next one; files and helpers are in an order in which each uses only what
+ * stands before it, so one walk from the last to the first finds what is used. */
+#include "embedded.h"
+#include "kernel_parts.h"
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char marker[] = "// --- ";
+
+typedef struct Section {
+  const char *file, *name; /* name NULL: the head of the file */
+  size_t name_size;
+  const char *text;
+  size_t size;
+  uint32_t line;
+  bool used;
+} Section;
+
+typedef struct Helpers {
+  Compile *c;
+  VEC(Section) sections;
+  uint32_t *by_name; /* indices of the named ones, sorted */
+  uint32_t n_named;
+  uint32_t first_after_prelude;
+} Helpers;
+
+/* ---- reading
+ * --------------------------------------------------------------------------------------- */
+
+static void read_file(Helpers *h, const char *name)
+{
+  const EmbeddedFile *file = embedded_find(name);
+  assert(file);
+  const char *s = file->text, *end = s + file->size;
+  Section open = {.file = arena_printf(h->c->arena, "templates/%s", name), .text = s, .line = 1};
+  for (uint32_t line = 1; s < end; line++) {
+    const char *stop = memchr(s, '\n', (size_t)(end - s));
+    const char *next = stop ? stop + 1 : end;
+    if (strncmp(s, marker, sizeof marker - 1) == 0) {
+      open.size = (size_t)(s - open.text);
+      vec_push(h->c->arena, &h->sections, open);
+      open.name = s + sizeof marker - 1;
+      open.name_size = (size_t)((stop ? stop : end) - open.name);
+      open.text = next;
+      open.line = line + 1;
+    }
+    s = next;
+  }
+  open.size = (size_t)(end - open.text);
+  vec_push(h->c->arena, &h->sections, open);
+}
+
+static int compare_names(const char *a, size_t n, const char *b, size_t m)
+{
+  int order = memcmp(a, b, n < m ? n : m);
+  return order ? order : (n > m) - (n < m);
+}
+
+static void sort_names(Helpers *h)
+{
+  h->by_name = arena_array(h->c->arena, uint32_t, h->sections.n);
+  for (uint32_t i = 0; i < h->sections.n; i++) {
+    const Section *s = &h->sections.at[i];
+    if (!s->name) continue;
+    uint32_t at = h->n_named++;
+    for (; at > 0; at--) {
+      const Section *before = &h->sections.at[h->by_name[at - 1]];
+      if (compare_names(before->name, before->name_size, s->name, s->name_size) <= 0) break;
+      h->by_name[at] = h->by_name[at - 1];
+    }
+    h->by_name[at] = i;
+  }
+}
+
+/* ---- finding
+ * ----------------------------------------------------------------------------------------- */
+
+static void use(Helpers *h, const char *name, size_t n)
+{
+  uint32_t low = 0, high = h->n_named;
+  while (low < high) {
+    uint32_t mid = (low + high) / 2;
+    Section *s = &h->sections.at[h->by_name[mid]];
+    int order = compare_names(name, n, s->name, s->name_size);
+    if (order == 0) s->used = true;
+    if (order == 0) return;
+    *(order < 0 ? &high : &low) = order < 0 ? mid : mid + 1;
+  }
+}
+
+static void use_words(Helpers *h, const char *s, size_t size)
+{
+  for (const char *end = s + size; s < end;) {
+    const char *from = s;
+    while (s < end && (isalnum((unsigned char)*s) || *s == '_')) s++;
+    if (s > from)
+      use(h, from, (size_t)(s - from));
+    else
+      s++;
+  }
+}
+
+/* ---- printing
+ * ------------------------------------------------------------------------------------------ */
+
+static void put_used(Helpers *h, Printer *p, uint32_t from, uint32_t to)
+{
+  for (uint32_t i = from; i < to; i++) {
+    const Section *s = &h->sections.at[i];
+    if (s->used && s->size) printer_text(p, s->file, s->line, s->text, s->size);
+  }
+}
+
+void emit_helpers(Printer *p, const Text *kernels)
+{
+  Helpers h = {.c = p->c};
+  read_file(&h, is_cpu_target(p->c) ? "cpu.h" : "cuda.cuh");
+  h.sections.at[0].used = true; /* the head: what the machine needs in any case */
+  h.first_after_prelude = h.sections.n;
+  read_file(&h, p->c->options.real64 ? "maths64.cuh" : "maths.cuh");
+  read_file(&h, "device.cuh");
+  read_file(&h, "rows.cuh");
+  sort_names(&h);
+  use_words(&h, kernels->at, kernels->n);
+  for (uint32_t i = h.sections.n; i > 0; i--) {
+    const Section *s = &h.sections.at[i - 1];
+    if (s->used) use_words(&h, s->text, s->size);
+  }
+  put_used(&h, p, 0, h.first_after_prelude);
+  EMIT(p, "typedef %s real; /* the type of arithmetic */\n",
+       p->c->options.real64 ? "double" : "float");
+  EMIT(p, "#define R(x) ((real)(x))\n\n");
+  put_used(&h, p, h.first_after_prelude, h.sections.n);
+}

@@ -1,0 +1,141 @@
+/* Where an element lies: shapes, strides and the shortest arithmetic that gets there. */
+#include "kernel_parts.h"
+#include <string.h>
+
+Space space_of(const Node *n)
+{
+  Space s = {.rank = n->rank};
+  memcpy(s.dim, n->dim, sizeof s.dim);
+  return s;
+}
+
+int64_t space_elements(const Space *s)
+{
+  int64_t n = 1;
+  for (uint32_t i = 0; i < s->rank; i++) n *= s->dim[i];
+  return n;
+}
+
+Access access_whole(const Space *s)
+{
+  Access a = {.offset = 0};
+  int64_t step = 1;
+  for (uint32_t i = s->rank; i > 0; i--) {
+    a.stride[i - 1] = step;
+    step *= s->dim[i - 1];
+  }
+  return a;
+}
+
+Access access_broadcast(const Space *s, const Node *n)
+{
+  Access a = {.offset = 0};
+  int64_t step = 1;
+  for (uint32_t i = 1; i <= n->rank && i <= s->rank; i++) {
+    int64_t dim = n->dim[n->rank - i];
+    a.stride[s->rank - i] = dim == 1 ? 0 : step;
+    step *= dim;
+  }
+  return a;
+}
+
+static int64_t axis_of(const Node *n, int64_t axis)
+{
+  return axis < 0 ? axis + n->rank : axis;
+}
+
+Access access_moved(Compile *c, const Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  Space from = space_of(x);
+  Access a = access_whole(&from);
+  if (n->op == OP_transpose) {
+    int64_t i = axis_of(n, n->attr[0].i), k = axis_of(n, n->attr[1].i), kept = a.stride[i];
+    a.stride[i] = a.stride[k];
+    a.stride[k] = kept;
+    return a;
+  }
+  if (n->op == OP_slice) {
+    int64_t axis = axis_of(n, n->attr[0].i);
+    a.offset = n->attr[1].i * a.stride[axis];
+    a.stride[axis] *= n->attr[3].i;
+    return a;
+  }
+  Space to = space_of(n);
+  return access_broadcast(&to, x);
+}
+
+/* ---- collapsing --------------------------------------------------------------------------------
+ */
+
+static void drop_axis(Space *s, Access *a, uint32_t n, uint32_t axis)
+{
+  for (uint32_t i = axis; i + 1 < s->rank; i++) {
+    s->dim[i] = s->dim[i + 1];
+    for (uint32_t k = 0; k < n; k++) a[k].stride[i] = a[k].stride[i + 1];
+  }
+  s->rank--;
+}
+
+static bool walks_on(const Space *s, const Access *a, uint32_t n, uint32_t axis)
+{
+  for (uint32_t k = 0; k < n; k++)
+    if (a[k].stride[axis] != a[k].stride[axis + 1] * s->dim[axis + 1]) return false;
+  return true;
+}
+
+void space_collapse(Space *s, Access *a, uint32_t n)
+{
+  for (uint32_t i = s->rank; i > 0; i--)
+    if (s->dim[i - 1] == 1) drop_axis(s, a, n, i - 1);
+  for (uint32_t i = s->rank; i > 1; i--) {
+    if (!walks_on(s, a, n, i - 2)) continue;
+    s->dim[i - 1] *= s->dim[i - 2];
+    drop_axis(s, a, n, i - 2);
+  }
+}
+
+/* ---- text ---------------------------------------------------------------------------------------
+ */
+
+static const char *times(const Kernel *k, const char *term, int64_t stride)
+{
+  if (stride == 1) return term;
+  return arena_printf(k->c->arena, "%s * %lld", term, (long long)stride);
+}
+
+static const char *plus(const Kernel *k, const char *a, const char *b)
+{
+  if (!a || !b) return a ? a : b;
+  return arena_printf(k->c->arena, "%s + %s", a, b);
+}
+
+const char *index_part(const Kernel *k, const Space *s, const Access *a, uint32_t from, uint32_t to,
+                       const char *variable)
+{
+  Space part = {.rank = to - from};
+  Access own = {.offset = 0};
+  for (uint32_t i = from; i < to; i++) {
+    part.dim[i - from] = s->dim[i];
+    own.stride[i - from] = a->stride[i];
+  }
+  space_collapse(&part, &own, 1);
+  const char *sum = NULL;
+  int64_t below = 1;
+  for (uint32_t i = part.rank; i > 0; i--) {
+    const char *term = variable;
+    if (below > 1) term = arena_printf(k->c->arena, "%s / %lld", term, (long long)below);
+    if (i > 1) term = arena_printf(k->c->arena, "%s %% %lld", term, (long long)part.dim[i - 1]);
+    if (own.stride[i - 1]) sum = plus(k, times(k, term, own.stride[i - 1]), sum);
+    below *= part.dim[i - 1];
+  }
+  return sum;
+}
+
+const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset)
+{
+  const char *sum = plus(k, plus(k, a, b), c);
+  if (!sum) return arena_printf(k->c->arena, "%lld", (long long)offset);
+  if (!offset) return sum;
+  return arena_printf(k->c->arena, "%s + %lld", sum, (long long)offset);
+}

@@ -1,0 +1,105 @@
+/* What the files that print kernels share. */
+#pragma once
+#include "command.h"
+#include "kernel.h"
+
+typedef struct Kernel { /* the one that is being printed */
+  Printer *p;
+  Compile *c;
+  const Graph *g;
+  uint32_t index; /* of the group */
+  const Group *group;
+  KernelArgs args;
+  const char **arg_names; /* unique in this kernel */
+  const char *index_type; /* "int", or "long long" where int may be too small */
+} Kernel;
+
+/* ---- texts: kernel_names.c ----------------------------------------------------------------------
+ */
+
+void name_arguments(Kernel *k);
+/* "const f16 *__restrict__ x, real *__restrict__ y" */
+const char *argument_list(const Kernel *k);
+const char *element_type(const Kernel *k, const KernelArg *a); /* "f16", "float", "ampc_state" */
+uint32_t argument_of(const Kernel *k, Value v);   /* index of the argument that holds v's bytes */
+const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */
+const char *local_type(DType d); /* of a variable that holds such an element: "real", "int" */
+bool reserved_name(const char *s, size_t n); /* helpers and locals: no argument is called so */
+
+/* ---- index arithmetic: kernel_index.c -----------------------------------------------------------
+ */
+
+/* Element (i0, i1, ..) of a loop's shape lies at offset + i0 stride[0] + i1 stride[1] + .. */
+typedef struct Access {
+  int64_t offset, stride[MAX_RANK];
+} Access;
+typedef struct Space { /* the shape that a kernel walks */
+  uint32_t rank;
+  int64_t dim[MAX_RANK];
+} Space;
+
+Space space_of(const Node *n);
+int64_t space_elements(const Space *s);
+Access access_whole(const Space *s); /* the elements in order */
+/* Of a tensor that broadcasts to the space: 0 strides where it does. */
+Access access_broadcast(const Space *s, const Node *n);
+/* Of input 0 of a move op (expand, transpose, slice), in the shape of the op. */
+Access access_moved(Compile *c, const Node *n);
+/* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
+void space_collapse(Space *s, Access *a, uint32_t n);
+/* The part of an address that axes [from, to) give when one variable counts through them in order:
+ * "r % 32 * 512"; NULL when it is 0. */
+const char *index_part(const Kernel *k, const Space *s, const Access *a, uint32_t from, uint32_t to,
+                       const char *variable);
+/* Terms joined by +, offset included; absent ones are NULL. */
+const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
+
+/* ---- expressions: kernel_code.c
+ * ------------------------------------------------------------------ */
+
+typedef struct Operand {
+  const char *text; /* NULL: absent */
+  bool real;        /* its C type: real, or an integer one */
+} Operand;
+
+typedef struct CodeScope { /* what the words of an op's code stand for */
+  const Kernel *k;
+  const Node *n;
+  const Operand *element;       /* $0 ... */
+  const char *const *row_value; /* @1 ...; NULL outside of row programs */
+  const char *index;            /* $i */
+  const char *column;           /* $c */
+  int64_t length;               /* $n */
+  const char *const *locals;    /* names of a row program, NULL at the end */
+  const char *local_suffix;     /* "[j]" where locals are arrays */
+  bool integers;                /* arithmetic of integers: ampc_max becomes ampc_max_int */
+} CodeScope;
+const char *code_text(const CodeScope *s, const char *code, size_t n);
+/* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
+Operand load_operand(const Kernel *k, Value in, const char *index);
+Operand as_real(const Kernel *k, Operand o);
+/* As an operand of n: inputs of a float op are real, of an integer op long long. */
+Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand o);
+/* The value of a map node, before it is rounded. `in`: operands as loaded, one for each input. */
+const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index);
+/* `expression` as node n's type has it: round_f16(x); or as it is stored: to_f16(x). */
+const char *rounded(const Kernel *k, DType d, const char *expression);
+const char *stored(const Kernel *k, DType d, const char *expression);
+
+/* ---- frames
+ * --------------------------------------------------------------------------------------- */
+
+void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
+void emit_cat(Kernel *k); /* kernel_move.c */
+void emit_slice_backward(Kernel *k);
+void emit_row(Kernel *k);  /* kernel_row.c: row programs */
+void emit_file(Kernel *k); /* kernel_file.c: templates/<op>.cu */
+
+/* Name of the loop that a kernel is made of, for its header comment. */
+const char *frame_name(const Kernel *k);
+
+/* ---- helpers: kernel_helpers.c
+ * -------------------------------------------------------------------- */
+
+/* Prints the prelude, the types and those helpers that `kernels` and they themselves use. */
+void emit_helpers(Printer *p, const Text *kernels);
