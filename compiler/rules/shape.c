@@ -8,6 +8,24 @@
 /* ---- shared with the other shape files --------------------------------------------------------
  */
 
+/* Beyond this sizes in bytes could leave 64 bits, long after any memory has ended. */
+#define MOST_ELEMENTS ((int64_t)1 << 48)
+
+/* Kernels, plans and rules count on at least one element. */
+static bool check_elements(Compile *c, const Node *n)
+{
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < n->rank; i++) {
+    if (n->dim[i] < 1 || n->dim[i] > MOST_ELEMENTS / elements) {
+      diag_error(c, E311, n->span, "%s makes a tensor with %s elements: %s", op_info[n->op].name,
+                 n->dim[i] < 1 ? "no" : "too many", ir_dims_text(c, n));
+      return false;
+    }
+    elements *= n->dim[i];
+  }
+  return true;
+}
+
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim)
 {
   if (rank > MAX_RANK) {
@@ -18,7 +36,7 @@ bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim)
   n->rank = (uint8_t)rank;
   memset(n->dim, 0, sizeof n->dim);
   for (uint32_t i = 0; i < rank; i++) n->dim[i] = dim[i];
-  return true;
+  return check_elements(c, n);
 }
 
 void rule_copy_dims(Node *n, const Node *from)

@@ -111,10 +111,11 @@ bool shape_cat(Compile *c, Node *n)
     }
     size += x->dim[axis];
   }
-  rule_copy_dims(n, first);
-  n->dim[axis] = size;
+  int64_t dim[MAX_RANK];
+  memcpy(dim, first->dim, sizeof dim);
+  dim[axis] = size;
   n->dtype = op_common_type(c, n);
-  return true;
+  return rule_set_dims(c, n, first->rank, dim);
 }
 
 static bool need_rank_0(Compile *c, const Node *n, uint32_t i)

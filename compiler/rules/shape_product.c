@@ -1,5 +1,6 @@
 /* Shape rules of matrix products. */
 #include "rules/rules.h"
+#include <string.h>
 
 static bool inner_error(Compile *c, const Node *n, const char *what)
 {
@@ -98,8 +99,9 @@ bool shape_linear(Compile *c, Node *n)
                ir_dims_text(c, w), (long long)w->dim[0], ir_dims_text(c, bias));
     return false;
   }
-  rule_copy_dims(n, x);
-  n->dim[x->rank - 1] = w->dim[0];
+  int64_t dim[MAX_RANK];
+  memcpy(dim, x->dim, sizeof dim);
+  dim[x->rank - 1] = w->dim[0];
   n->dtype = op_common_type(c, n);
-  return true;
+  return rule_set_dims(c, n, x->rank, dim);
 }
