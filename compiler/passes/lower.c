@@ -22,21 +22,22 @@ static void open_library(Lower *l)
   file_add_globals(l, l->library, false);
 }
 
-/* Imports bring their declarations; what runs in them is skipped. */
-static void open_imports(Lower *l, File *f)
+/* Imports bring their declarations; what runs in them is skipped. False: one cannot be read. */
+static bool open_imports(Lower *l, File *f)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
     const Decl *d = f->ast->at[i];
     if (d->kind != DECL_import) continue;
     uint32_t known = l->files.n;
     const Ast *ast = compile_import(l->c, d->as.import.path, d->span);
-    if (!ast) continue;
+    if (!ast) return false;
     File *import = file_open(l, ast, false);
     vec_push(l->arena, &f->imports, import);
     if (l->files.n == known) continue;
     file_add_globals(l, import, false);
-    open_imports(l, import);
+    if (!open_imports(l, import)) return false;
   }
+  return true;
 }
 
 static void evaluate(Lower *l, DeclKind kind)
@@ -86,9 +87,11 @@ bool pass_lower(Compile *c)
   open_library(l);
   l->job = file_open(l, &c->ast, false);
   file_add_globals(l, l->job, true);
-  open_imports(l, l->job);
+  if (!open_imports(l, l->job)) return false; /* its names would all be unknown */
   check_consts(l);
   evaluate(l, DECL_const);
+  l->broken =
+      diag_error_count(c) != 0; /* a const without a value makes modules that lack members */
   evaluate(l, DECL_dim);
   evaluate(l, DECL_op);
   run_calls(l);

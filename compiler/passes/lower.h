@@ -172,6 +172,7 @@ struct Instance {
 typedef struct Model {
   const char *name;
   Instance *root;
+  bool broken; /* mistakes were made in building it: it may lack members */
 } Model;
 
 /* ---- calls ---- */
@@ -256,6 +257,7 @@ struct Lower {
   uint16_t job_region;
   bool training;
   bool in_source;    /* what a run reads is being worked out */
+  bool broken;       /* a model is: what it lacks is not said again */
   bool in_precision; /* a clause of `precision` is being worked out */
   Opt *settings_of;  /* while an optimizer's settings are worked out */
   uint32_t depth;    /* of calls */
@@ -308,9 +310,10 @@ Global *file_find(File *f, const char *name);
 Datum global_value(Lower *l, File *f, Global *g);
 /* A name of the file, its imports or the built-ins; D_absent if there is none. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span);
-Datum lookup(Lower *l, Scope *s, const char *name, Span span); /* reports unknown names */
-void visible_functions(Lower *l, NameVec *out);                /* built-ins, for suggestions */
-bool name_comes_later(const char *name); /* a built-in that this version does not have */
+Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span); /* D_absent if unknown */
+Datum lookup(Lower *l, Scope *s, const char *name, Span span);       /* reports unknown names */
+void visible_functions(Lower *l, NameVec *out); /* built-ins, for suggestions */
+bool name_comes_later(const char *name);        /* a built-in that this version does not have */
 
 /* lower_expr.c */
 Datum eval(Lower *l, Scope *s, const Expr *e);

@@ -22,7 +22,7 @@ bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
 static Datum type_value(Lower *l, const char *name, Span span)
 {
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
-    if (strcmp(ampc_dtype_name((DType)i), name) == 0) return d_dtype((DType)i);
+    if (strcmp(ir_dtype_name((DType)i), name) == 0) return d_dtype((DType)i);
   const Native *n = native_find(name, false);
   if (n) return (Datum){.kind = D_native, .as.native = n};
   return fail(l, E209, span, "`%s` is no value", name);
@@ -106,9 +106,7 @@ static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
   for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
     known = known || strcmp(name, prefixes[i]) == 0;
   if (!known) return false;
-  for (Scope *p = s; p; p = p->parent)
-    if (scope_find(p, name)) return false;
-  if (!d_is(lookup_global(l, s->file, name, root->span), D_absent)) return false;
+  if (!d_is(lookup_quiet(l, s, name, root->span), D_absent)) return false;
   if (strcmp(name, "self") == 0) {
     fail(l, E203, e->span, "there is no `self`");
     diag_help(l->c, "members are used by name: `%s`", e->as.attr.name.text);

@@ -143,7 +143,9 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
 {
   const char *name = decl->as.object.name.text;
   Scope *s = scope_new(l, NULL, f, NULL);
+  uint32_t errors = diag_error_count(l->c);
   Datum v = eval(l, s, decl->as.object.value);
+  l->broken = l->broken || diag_error_count(l->c) != errors;
   if (d_is(v, D_error)) return v;
   if (v.kind != D_instance) {
     fail(l, E209, decl->as.object.value->span, "a model needs a module, got %s", d_kind_text(l, v));
@@ -158,7 +160,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   /* the name travels through a void pointer; nobody writes to it */
   Walk walk = {register_module, register_param, (void *)(uintptr_t)name};
   walk_members(l, root, "", &walk);
-  Model model = {name, root};
+  Model model = {name, root, l->broken};
   vec_push(l->arena, &l->models, model);
   for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
     model_clause(l, s, &model, decl->as.object.clauses.at[i]);

@@ -27,7 +27,7 @@ static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span
     if (!d_is(child, D_error))
       fail(l, E209, span, "Sequential takes modules, got %s", d_kind_text(l, child));
     if (child.kind == D_class)
-      diag_help(l->c, "build it first: `%s()`", child.as.class->name);
+      diag_help(l->c, "build it first: `%s(...)`", child.as.class->name);
     else if (child.kind == D_op || child.kind == D_function)
       diag_help(l->c, "activations have a module form: `ReLU()` for `relu`");
     return false;

@@ -119,6 +119,7 @@ static Datum run_optimizer(Lower *l, Args *args)
   if (q->kind == OPT_sgd && !check_sgd(l, o, ARG(4).as.truth, args->span)) return d_of(D_error);
   Adoption a = {o, args->span, 0};
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
+  if (!a.count && l->broken) return d_of(D_error);
   if (!a.count) return fail(l, E601, args->span, "`%s` has no parameter to update", o->name);
   return (Datum){.kind = D_optimizer, .as.optimizer = o};
 }
@@ -237,36 +238,43 @@ static Datum run_step_schedule(Lower *l, Args *args)
 
 /* ---- minimize ---- */
 
-typedef struct Reach {
-  bool *seen;
-  const Opt *opt;
-  bool found;
-  const Node *stale; /* a parameter read before its optimizer stepped */
-  const Node *cut;   /* where a path was cut */
+typedef struct Reach { /* what a loss depends on */
+  bool found;          /* a parameter of the optimizer */
+  const Node *stale;   /* a parameter read before its optimizer stepped */
+  const Node *cut;     /* where a path was cut */
 } Reach;
 
-static void reach(Lower *l, Reach *r, Value v)
+static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
 {
-  if (!v.id || r->seen[v.id]) return;
-  r->seen[v.id] = true;
-  const Node *n = ir_node(l->g, v);
-  if (n->op == OP_param) {
-    int owner = l->g->params.at[n->attr[0].i].optimizer;
-    if (owner == r->opt->index) r->found = true;
-    if (owner >= 0 && n->attr[1].i != l->optimizers.at[owner]->updates) r->stale = n;
-    return;
+  int owner = l->g->params.at[n->attr[0].i].optimizer;
+  if (owner == opt->index) r->found = true;
+  if (owner >= 0 && n->attr[1].i != l->optimizers.at[owner]->updates) r->stale = n;
+}
+
+/* Inputs stand before their users, so one walk down the array is enough. */
+static Reach reach(Lower *l, const Opt *opt, Value loss)
+{
+  Reach r = {0};
+  bool *needed = arena_array(l->arena, bool, loss.id + 1);
+  needed[loss.id] = true;
+  for (uint32_t id = loss.id; id > 0; id--) {
+    const Node *n = &l->g->nodes.at[id];
+    if (!needed[id]) continue;
+    if (n->op == OP_param) {
+      reach_param(l, &r, n, opt);
+    } else if (n->op == OP_detach || l->g->regions.at[n->region].no_grad) {
+      r.cut = n;
+    } else {
+      for (uint32_t i = 0; i < n->n_in; i++) needed[n->in[i].id] = true;
+    }
   }
-  if (n->op == OP_detach || l->g->regions.at[n->region].no_grad) {
-    r->cut = n;
-    return;
-  }
-  for (uint32_t i = 0; i < n->n_in; i++) reach(l, r, n->in[i]);
+  return r;
 }
 
 static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
 {
-  Reach r = {.seen = arena_array(l->arena, bool, l->g->nodes.n), .opt = o};
-  reach(l, &r, loss);
+  Reach r = reach(l, o, loss);
+  if (!r.found && l->broken) return false;
   if (!r.found) {
     fail(l, E601, span, "the loss does not depend on any parameter of `%s`", o->name);
     if (r.cut) diag_note(l->c, r.cut->span, "this cuts a path");
@@ -332,8 +340,7 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
 {
   uint16_t first = (uint16_t)l->run->first;
-  uint32_t i = l->run->n_metrics++;
-  uint32_t index = l->run->first_metric + i;
+  uint32_t index = l->run->first_metric + l->run->n_metrics;
   for (uint32_t k = l->run->first_metric; k < index; k++)
     if (strcmp(l->g->metrics.at[k].name, name) == 0) {
       fail(l, E210, span, "the block has two metrics `%s`", name);

@@ -18,7 +18,7 @@ Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Sp
     return fail(l, E209, span, "`init` needs an initialiser such as normal_(), got %s",
                 d_kind_text(l, init));
   if (!buffer && p->dtype != AMPC_F32)
-    return not_yet(l, span, "a Parameter stored as %s", ampc_dtype_name(p->dtype));
+    return not_yet(l, span, "a Parameter stored as %s", ir_dtype_name(p->dtype));
   p->rank = (uint8_t)rank;
   p->buffer = buffer;
   p->init = init.as.init;

@@ -127,7 +127,7 @@ static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
   Search s = {.match = m, .pattern = pattern};
   Walk walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, &s};
   walk_members(l, m->model->root, "", &walk);
-  if (!s.found) no_match(l, &s, span);
+  if (!s.found && !m->model->broken) no_match(l, &s, span);
 }
 
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n)

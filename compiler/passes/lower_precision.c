@@ -31,7 +31,7 @@ static bool kind_by_name(const char *name, RegionKind *out)
 bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
 {
   if (d_is(d, D_error)) return false;
-  const char *name = d.kind == D_dtype  ? ampc_dtype_name(d.as.dtype)
+  const char *name = d.kind == D_dtype  ? ir_dtype_name(d.as.dtype)
                      : d.kind == D_word ? d.as.text
                                         : "";
   if (kind_by_name(name, out)) return true;
@@ -41,6 +41,17 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
 
 bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
 {
+  if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
+    const char *names[KIND_COUNT];
+    for (int i = 0; i < KIND_COUNT; i++) names[i] = kinds[i].name;
+    const char *near = diag_nearest(e->as.name, names, KIND_COUNT);
+    fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
+    if (near)
+      diag_help(l->c, "did you mean `%s`?", near);
+    else
+      diag_help(l->c, "there are f32, tf32, f16 and bf16");
+    return false;
+  }
   return region_kind_of_datum(l, eval(l, s, e), e->span, out);
 }
 

@@ -248,9 +248,9 @@ static void add_file_names(Lower *l, NameVec *out, const File *f)
 
 void visible_functions(Lower *l, NameVec *out)
 {
-  add_file_names(l, out, l->library);
   for (uint32_t i = 0; i < OP_COUNT; i++)
     if (!op_signature((OpKind)i)->internal) vec_push(l->arena, out, op_info[i].name);
+  add_file_names(l, out, l->library);
   for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) vec_push(l->arena, out, later[i]);
   native_names(l, out);
 }
@@ -266,6 +266,7 @@ static const char *nearest_name(Lower *l, Scope *s, const char *name)
   visible_functions(l, &names);
   vec_push(l->arena, &names, class_sequential.name);
   vec_push(l->arena, &names, "training");
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++) vec_push(l->arena, &names, ir_dtype_name((DType)i));
   return diag_nearest(name, names.at, names.n);
 }
 
@@ -291,12 +292,17 @@ static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
   return d_of(D_error);
 }
 
-Datum lookup(Lower *l, Scope *s, const char *name, Span span)
+Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span)
 {
   for (Scope *p = s; p; p = p->parent) {
     Binding *b = scope_find(p, name);
     if (b) return b->value;
   }
-  Datum v = lookup_global(l, s->file, name, span);
+  return lookup_global(l, s->file, name, span);
+}
+
+Datum lookup(Lower *l, Scope *s, const char *name, Span span)
+{
+  Datum v = lookup_quiet(l, s, name, span);
   return d_is(v, D_absent) ? unknown_name(l, s, name, span) : v;
 }

@@ -37,6 +37,7 @@ static bool idx_dtype(unsigned char code, DType *out)
 static bool bad_file(Lower *l, Span span, const char *path, const char *why)
 {
   fail(l, E604, span, "%s %s", path, why);
+  l->c->cannot_read = true;
   return false;
 }
 
@@ -70,6 +71,7 @@ static bool read_header(Lower *l, const char *name, Span span, ampc_source *out)
   if (!f) {
     fail(l, E604, span, "%s cannot be opened, so its shape is unknown: %s", path,
          strerror(errno ? errno : ENOMEM));
+    l->c->cannot_read = true;
     diag_help(l->c, "`idx(path, shape=[28, 28], dtype=u8)` compiles without it; --data-dir=DIR is "
                     "the root of data paths");
     return false;
@@ -94,10 +96,11 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
     fail(l, E605, span, "sources of one block differ in length: %lld and %lld samples",
          (long long)run->samples, (long long)count);
     diag_note(l->c, run->samples_span, "the other one");
+    l->c->cannot_read = l->c->cannot_read || s->kind == AMPC_SOURCE_IDX;
     return false;
   }
   run->samples = count;
-  run->samples_span = span;
+  run->samples_span = diag_user_span(l->c, span);
   return true;
 }
 

@@ -210,7 +210,8 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   if (!region_kind_of(l, f->scope, args->at[0].value, &kind)) return;
   uint16_t before = l->at.region;
   const char *label = arena_printf(l->arena, "autocast(%s)", region_kind_text(kind));
-  l->at.region = region_push(l, kind, false, st->span, label);
+  if (f->scope->file->builtin) label = "a built-in of class f32";
+  l->at.region = region_push(l, kind, false, diag_user_span(l->c, st->span), label);
   if (!st->as.region.has_block) return; /* the rest of the block, whose end restores the region */
   exec_block(l, f, &st->as.region.body);
   l->at.region = before;

@@ -196,9 +196,39 @@ static const char *slot_name(const OpSignature *sig, uint32_t i)
   return i < sig->n_inputs ? sig->input[i].name : sig->attr[i - sig->n_inputs].name;
 }
 
+static void attr_default(Text *t, const AttrInfo *a)
+{
+  switch (a->kind) {
+  case ATTR_float:
+    text_printf(t, "=%g", a->value.f);
+    break;
+  case ATTR_bool:
+    text_puts(t, a->value.i ? "=true" : "=false");
+    break;
+  case ATTR_axes:
+    text_puts(t, "=none");
+    break;
+  default:
+    text_printf(t, "=%lld", (long long)a->value.i);
+  }
+}
+
+/* `softmax(x, dim)`, `sum(x, dim=none, keepdim=false)` */
 static const char *op_signature_text(Lower *l, const Bound *b)
 {
-  return arena_printf(l->arena, "%s(%s)", b->info->name, b->info->signature);
+  Text t;
+  text_init(&t, l->arena);
+  text_printf(&t, "%s(", b->info->name);
+  for (uint32_t i = 0; i < b->n_slots; i++) {
+    text_printf(&t, "%s%s", i ? ", " : "", slot_name(b->sig, i));
+    if (i < b->sig->n_inputs) {
+      if (b->sig->input[i].optional) text_puts(&t, "=none");
+    } else if (!b->sig->attr[i - b->sig->n_inputs].required) {
+      attr_default(&t, &b->sig->attr[i - b->sig->n_inputs]);
+    }
+  }
+  text_puts(&t, ")");
+  return t.at;
 }
 
 static bool bind_key(Lower *l, Bound *b, const ArgValue *arg)
@@ -227,7 +257,7 @@ static bool bind_slots(Lower *l, Bound *b, const Args *args)
       good = bind_key(l, b, arg) && good;
     } else if (position >= b->n_slots) {
       fail(l, E205, arg->span, "%s takes at most %u arguments", b->info->name, b->n_slots);
-      diag_help(l->c, "%s", op_signature_text(l, b));
+      diag_help(l->c, "`%s`", op_signature_text(l, b));
       return false;
     } else {
       b->slot[position++] = arg;
@@ -238,7 +268,7 @@ static bool bind_slots(Lower *l, Bound *b, const Args *args)
                                          : b->sig->attr[i - b->sig->n_inputs].required;
     if (b->slot[i] || !required) continue;
     fail(l, E205, b->span, "%s needs the argument `%s`", b->info->name, slot_name(b->sig, i));
-    diag_help(l->c, "%s", op_signature_text(l, b));
+    diag_help(l->c, "`%s`", op_signature_text(l, b));
     good = false;
   }
   return good;

@@ -187,7 +187,7 @@ static const char *param_text(Lower *l, const ParamSlot *p)
 {
   Text t;
   text_init(&t, l->arena);
-  text_printf(&t, "%s[", ampc_dtype_name(p->dtype));
+  text_printf(&t, "%s[", ir_dtype_name(p->dtype));
   for (uint32_t i = 0; i < p->rank; i++)
     text_printf(&t, "%s%lld", i ? ", " : "", (long long)p->dim[i]);
   text_puts(&t, "]");
@@ -221,7 +221,7 @@ static void text_of(Lower *l, Text *t, Datum d)
     list_text(l, t, d);
     break;
   case D_dtype:
-    text_puts(t, ampc_dtype_name(d.as.dtype));
+    text_puts(t, ir_dtype_name(d.as.dtype));
     break;
   case D_function:
     text_puts(t, d.as.function->def->name.text);
