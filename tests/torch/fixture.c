@@ -10,7 +10,7 @@ struct Fixture {
   size_t n;
 };
 
-_Noreturn void fail(const char *fmt, ...)
+_Noreturn void test_fail(const char *fmt, ...)
 {
   va_list ap;
   va_start(ap, fmt);
@@ -21,15 +21,15 @@ _Noreturn void fail(const char *fmt, ...)
   exit(1);
 }
 
-void must(ampc_status status, const char *what)
+void test_must(ampc_status status, const char *what)
 {
-  if (status != AMPC_OK) fail("%s: %s", what, ampc_last_error());
+  if (status != AMPC_OK) test_fail("%s: %s", what, ampc_last_error());
 }
 
-void *must_alloc(size_t size)
+void *test_alloc(size_t size)
 {
   void *p = calloc(1, size ? size : 1);
-  if (!p) fail("out of memory");
+  if (!p) test_fail("out of memory");
   return p;
 }
 
@@ -39,12 +39,12 @@ void *must_alloc(size_t size)
 static char *read_file(const char *path, size_t *out_size)
 {
   FILE *f = fopen(path, "rb");
-  if (!f) fail("cannot open %s", path);
+  if (!f) test_fail("cannot open %s", path);
   fseek(f, 0, SEEK_END);
   size_t size = (size_t)ftell(f);
   rewind(f);
-  char *bytes = must_alloc(size);
-  if (fread(bytes, 1, size, f) != size) fail("cannot read %s", path);
+  char *bytes = test_alloc(size);
+  if (fread(bytes, 1, size, f) != size) test_fail("cannot read %s", path);
   fclose(f);
   *out_size = size;
   return bytes;
@@ -58,7 +58,7 @@ static double element(const char *type, const char *at, int64_t i)
   if (!strcmp(type, "F64")) return memcpy(&f64, at + 8 * i, 8), f64;
   if (!strcmp(type, "F32")) return memcpy(&f32, at + 4 * i, 4), (double)f32;
   if (!strcmp(type, "I64")) return memcpy(&i64, at + 8 * i, 8), (double)i64;
-  fail("fixture has a tensor of type %s", type);
+  test_fail("fixture has a tensor of type %s", type);
 }
 
 static void read_tensor(Tensor *t, const char *name, json_t *entry, const char *data)
@@ -73,7 +73,7 @@ static void read_tensor(Tensor *t, const char *name, json_t *entry, const char *
   t->n = 1;
   for (uint32_t i = 0; i < t->rank; i++)
     t->n *= t->dim[i] = json_integer_value(json_array_get(shape, i));
-  t->at = must_alloc((size_t)t->n * sizeof *t->at);
+  t->at = test_alloc((size_t)t->n * sizeof *t->at);
   for (int64_t i = 0; i < t->n; i++) t->at[i] = element(type, data + begin, i);
 }
 
@@ -84,10 +84,10 @@ Fixture *fixture_open(const char *path)
   uint64_t stored;
   memcpy(&stored, bytes, 8);
   header_size = (size_t)stored;
-  Fixture *f = must_alloc(sizeof *f);
+  Fixture *f = test_alloc(sizeof *f);
   f->header = json_loadb(bytes + 8, header_size, 0, NULL);
-  if (!f->header) fail("%s is no safetensors file", path);
-  f->tensors = must_alloc(json_object_size(f->header) * sizeof *f->tensors);
+  if (!f->header) test_fail("%s is no safetensors file", path);
+  f->tensors = test_alloc(json_object_size(f->header) * sizeof *f->tensors);
   const char *name;
   json_t *entry;
   json_object_foreach(f->header, name, entry)
@@ -132,7 +132,7 @@ const Tensor *fixture_get(const Fixture *f, const char *fmt, ...)
   vsnprintf(name, sizeof name, fmt, ap);
   va_end(ap);
   const Tensor *t = find(f, name);
-  if (!t) fail("the fixture lacks %s", name);
+  if (!t) test_fail("the fixture lacks %s", name);
   return t;
 }
 
@@ -140,7 +140,7 @@ const char *fixture_metadata(const Fixture *f, const char *key)
 {
   const char *text =
       json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
-  if (!text) fail("the fixture lacks metadata %s", key);
+  if (!text) test_fail("the fixture lacks metadata %s", key);
   return text;
 }
 
@@ -152,10 +152,10 @@ Job job_open(const char *name, const char *text)
   Options options = {.input = name, .target = "cpu", .optimize = 1, .error_limit = 20};
   Job job = {.compile = compile_create(&options)};
   if (!compile_text(job.compile, name, text, strlen(text)))
-    fail("%s does not compile:\n%s", name, text);
-  must(jit_load(job.compile, &job.jit), name);
+    test_fail("%s does not compile:\n%s", name, text);
+  test_must(jit_load(job.compile, &job.jit), name);
   job.program = job.compile->program;
-  must(ampc_create(job.program, "cpu", &job.rt), name);
+  test_must(ampc_create(job.program, "cpu", &job.rt), name);
   return job;
 }
 
@@ -170,33 +170,33 @@ uint32_t job_block(const Job *job, ampc_block_kind kind)
 {
   for (uint32_t i = 0; i < job->program->n_blocks; i++)
     if (job->program->blocks[i].kind == kind) return i;
-  fail("%s lacks a block", job->program->name);
+  test_fail("%s lacks a block", job->program->name);
 }
 
 void job_run(Job *job, uint32_t block)
 {
-  must(ampc_run_step(job->rt, block, 0), "step");
-  must(ampc_wait(job->rt), "step");
+  test_must(ampc_run_step(job->rt, block, 0), "step");
+  test_must(ampc_wait(job->rt), "step");
 }
 
 void job_read_floats(Job *job, ampc_space space, int64_t first, int64_t n, float *out)
 {
   ampc_ref from = {space, first * (int64_t)sizeof *out};
-  must(ampc_read(job->rt, from, out, n * (int64_t)sizeof *out), "read");
+  test_must(ampc_read(job->rt, from, out, n * (int64_t)sizeof *out), "read");
 }
 
 void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n)
 {
-  float *host = must_alloc((size_t)n * sizeof *host);
+  float *host = test_alloc((size_t)n * sizeof *host);
   for (int64_t i = 0; i < n; i++) host[i] = (float)from[i];
-  must(ampc_write(job->rt, to, host, n * (int64_t)sizeof *host), "write");
+  test_must(ampc_write(job->rt, to, host, n * (int64_t)sizeof *host), "write");
   free(host);
 }
 
 void job_write_integers(Job *job, ampc_ref to, const double *from, int64_t n)
 {
-  int64_t *host = must_alloc((size_t)n * sizeof *host);
+  int64_t *host = test_alloc((size_t)n * sizeof *host);
   for (int64_t i = 0; i < n; i++) host[i] = (int64_t)from[i];
-  must(ampc_write(job->rt, to, host, n * (int64_t)sizeof *host), "write");
+  test_must(ampc_write(job->rt, to, host, n * (int64_t)sizeof *host), "write");
   free(host);
 }

@@ -40,6 +40,6 @@ void job_read_floats(Job *job, ampc_space space, int64_t first, int64_t n, float
 void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n);
 void job_write_integers(Job *job, ampc_ref to, const double *from, int64_t n);
 
-void *must_alloc(size_t size);
-_Noreturn void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void must(ampc_status status, const char *what); /* fails with ampc_last_error */
+void *test_alloc(size_t size);
+_Noreturn void test_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void test_must(ampc_status status, const char *what); /* fails with ampc_last_error */

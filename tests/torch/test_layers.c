@@ -81,7 +81,7 @@ static void job_text(Text *text, const Case *k, const Tensor *g, const Tensor *t
 static ampc_ref input_place(const Job *job, uint32_t block, uint32_t i)
 {
   const ampc_block *b = &job->program->blocks[block];
-  if (i >= b->n_sources) fail("block %s has too few sources", b->name);
+  if (i >= b->n_sources) test_fail("block %s has too few sources", b->name);
   return (ampc_ref){AMPC_INPUT, job->program->sources[b->first_source + i].offset};
 }
 
@@ -90,10 +90,10 @@ static void set_parameters(Job *job, const Fixture *f, const Case *k)
   for (uint32_t i = 0; i < job->program->n_params; i++) {
     const ampc_param *p = &job->program->params[i];
     const Tensor *t = fixture_get(f, "%s/%s", k->name, p->path);
-    if (t->n != p->elements) fail("%s: %s has another size", k->name, p->path);
+    if (t->n != p->elements) test_fail("%s: %s has another size", k->name, p->path);
     job_write_floats(job, (ampc_ref){AMPC_MASTER, p->offset * 4}, t->at, t->n);
   }
-  must(ampc_refresh_copies(job->rt), "copies");
+  test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
 static void check_output(Job *job, const Fixture *f, const Case *k, const Tensor *t)
@@ -104,17 +104,17 @@ static void check_output(Job *job, const Fixture *f, const Case *k, const Tensor
   const Tensor *truth = fixture_get(f, "%s/out", k->name);
   const ampc_output_desc *out = &job->program->outputs[0];
   if (job->program->n_outputs != 1 || out->dtype != truth->dtype || out->rank != truth->rank)
-    fail("%s: the output has another type or rank", k->name);
+    test_fail("%s: the output has another type or rank", k->name);
   if (memcmp(out->dim, truth->dim, truth->rank * sizeof *out->dim))
-    fail("%s: the output has another shape", k->name);
-  float *got = must_alloc((size_t)truth->n * sizeof *got);
+    test_fail("%s: the output has another shape", k->name);
+  float *got = test_alloc((size_t)truth->n * sizeof *got);
   if (out->dtype == AMPC_I64) {
-    int64_t *integers = must_alloc((size_t)truth->n * sizeof *integers);
-    must(ampc_read(job->rt, out->place, integers, truth->n * 8), "read");
+    int64_t *integers = test_alloc((size_t)truth->n * sizeof *integers);
+    test_must(ampc_read(job->rt, out->place, integers, truth->n * 8), "read");
     for (int64_t i = 0; i < truth->n; i++) got[i] = (float)integers[i];
     free(integers);
   } else {
-    must(ampc_read(job->rt, out->place, got, truth->n * 4), "read");
+    test_must(ampc_read(job->rt, out->place, got, truth->n * 4), "read");
   }
   printf("%-22s output %s", k->name, compare(k->name, "out", truth, got));
   free(got);
@@ -126,7 +126,7 @@ static void check_loss(Job *job, const Fixture *f, const Case *k, uint32_t block
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     if (!job->program->metrics[i].is_loss) continue;
     ampc_metric m;
-    must(ampc_get_metric(job->rt, i, &m), "loss");
+    test_must(ampc_get_metric(job->rt, i, &m), "loss");
     /* sum(output * g) may cancel: the loss is bounded by the largest output instead */
     const Tensor *loss = fixture_get(f, "%s/loss", k->name),
                  *out = fixture_get(f, "%s/out", k->name);
@@ -140,7 +140,7 @@ static void check_loss(Job *job, const Fixture *f, const Case *k, uint32_t block
     }
     return;
   }
-  fail("%s has no loss", k->name);
+  test_fail("%s has no loss", k->name);
 }
 
 static void check_gradients(Job *job, const Fixture *f, const Case *k, const Tensor *g,
@@ -154,7 +154,7 @@ static void check_gradients(Job *job, const Fixture *f, const Case *k, const Ten
   for (uint32_t i = 0; i < job->program->n_params; i++) {
     const ampc_param *p = &job->program->params[i];
     const Tensor *truth = fixture_get(f, "%s/grad/%s", k->name, p->path);
-    float *got = must_alloc((size_t)p->elements * sizeof *got);
+    float *got = test_alloc((size_t)p->elements * sizeof *got);
     job_read_floats(job, AMPC_MOMENT1, p->offset, p->elements, got);
     char what[128];
     snprintf(what, sizeof what, "gradient of %s", p->path);
@@ -188,15 +188,15 @@ static void check_list(const Fixture *f)
   for (char *name = strtok_r(names, " ", &save); name; name = strtok_r(NULL, " ", &save), n++) {
     bool found = false;
     for (uint32_t i = 0; i < N_CASES; i++) found |= !strcmp(cases[i].name, name);
-    if (!found) fail("cases.def lacks %s", name);
+    if (!found) test_fail("cases.def lacks %s", name);
   }
-  if (n != N_CASES) fail("the fixture has %u cases, cases.def %d", n, N_CASES);
+  if (n != N_CASES) test_fail("the fixture has %u cases, cases.def %d", n, N_CASES);
   free(names);
 }
 
 int main(int argc, char **argv)
 {
-  if (argc < 2) fail("usage: test_layers ops.safetensors [CASE...]");
+  if (argc < 2) test_fail("usage: test_layers ops.safetensors [CASE...]");
   Fixture *f = fixture_open(argv[1]);
   check_list(f);
   uint32_t ran = 0;

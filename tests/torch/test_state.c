@@ -20,16 +20,16 @@ static void check_init(const ampc_param *p, json_t *init)
          b = json_number_value(json_array_get(init, 2));
   bool uniform = !strcmp(kind, "uniform");
   if (p->init.kind != (uniform ? AMPC_INIT_UNIFORM : AMPC_INIT_CONSTANT))
-    fail("%s: PyTorch's initialisation is %s", p->path, kind);
+    test_fail("%s: PyTorch's initialisation is %s", p->path, kind);
   if (fabs(p->init.a - a) > 1e-12 || (uniform && fabs(p->init.b - b) > 1e-12))
-    fail("%s: initialised with %.17g, %.17g instead of %.17g, %.17g", p->path, p->init.a, p->init.b,
-         a, b);
+    test_fail("%s: initialised with %.17g, %.17g instead of %.17g, %.17g", p->path, p->init.a,
+              p->init.b, a, b);
 }
 
 /* What ampc_init_params makes of it: inside the bounds, and near both of them. */
 static void check_values(Job *job, const ampc_param *p)
 {
-  float *w = must_alloc((size_t)p->elements * sizeof *w);
+  float *w = test_alloc((size_t)p->elements * sizeof *w);
   job_read_floats(job, AMPC_MASTER, p->offset, p->elements, w);
   float low = w[0], high = w[0];
   for (int64_t i = 1; i < p->elements; i++) low = fminf(low, w[i]), high = fmaxf(high, w[i]);
@@ -37,9 +37,10 @@ static void check_values(Job *job, const ampc_param *p)
   bool uniform = p->init.kind == AMPC_INIT_UNIFORM;
   double a = p->init.a, b = uniform ? p->init.b : a, slack = 1e-6 * (b - a);
   if ((double)low < a - slack || (double)high > b + slack)
-    fail("%s: values in [%g, %g], outside [%g, %g]", p->path, (double)low, (double)high, a, b);
+    test_fail("%s: values in [%g, %g], outside [%g, %g]", p->path, (double)low, (double)high, a, b);
   if (uniform && p->elements > 1000 && ((double)low > 0.98 * a || (double)high < 0.98 * b))
-    fail("%s: values in [%g, %g] do not fill [%g, %g]", p->path, (double)low, (double)high, a, b);
+    test_fail("%s: values in [%g, %g] do not fill [%g, %g]", p->path, (double)low, (double)high, a,
+              b);
 }
 
 static void check_parameter(Job *job, uint32_t i, json_t *row)
@@ -47,11 +48,11 @@ static void check_parameter(Job *job, uint32_t i, json_t *row)
   const ampc_param *p = &job->program->params[i];
   const char *name = json_string_value(json_object_get(row, "name"));
   json_t *shape = json_object_get(row, "shape");
-  if (strcmp(p->path, name)) fail("parameter %u is %s, in PyTorch %s", i, p->path, name);
-  if (p->rank != json_array_size(shape)) fail("%s has rank %u", p->path, p->rank);
+  if (strcmp(p->path, name)) test_fail("parameter %u is %s, in PyTorch %s", i, p->path, name);
+  if (p->rank != json_array_size(shape)) test_fail("%s has rank %u", p->path, p->rank);
   for (uint32_t k = 0; k < p->rank; k++)
     if (p->dim[k] != json_integer_value(json_array_get(shape, k)))
-      fail("%s: another shape", p->path);
+      test_fail("%s: another shape", p->path);
   check_init(p, json_object_get(row, "init"));
   check_values(job, p);
   printf("%s ok\n", p->path);
@@ -59,12 +60,13 @@ static void check_parameter(Job *job, uint32_t i, json_t *row)
 
 int main(int argc, char **argv)
 {
-  if (argc != 2) fail("usage: test_state state.safetensors");
+  if (argc != 2) test_fail("usage: test_state state.safetensors");
   Fixture *f = fixture_open(argv[1]);
   json_t *rows = json_loads(fixture_metadata(f, "state"), 0, NULL);
   Job job = job_open("state.amp", text);
-  must(ampc_init_params(job.rt, 1), "init");
-  if (job.program->n_params != json_array_size(rows)) fail("%u parameters", job.program->n_params);
+  test_must(ampc_init_params(job.rt, 1), "init");
+  if (job.program->n_params != json_array_size(rows))
+    test_fail("%u parameters", job.program->n_params);
   for (uint32_t i = 0; i < job.program->n_params; i++)
     check_parameter(&job, i, json_array_get(rows, i));
   json_decref(rows);

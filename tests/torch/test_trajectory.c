@@ -49,25 +49,25 @@ static const ampc_param *parameter(const Job *job, const char *path)
 {
   for (uint32_t i = 0; i < job->program->n_params; i++)
     if (!strcmp(job->program->params[i].path, path)) return &job->program->params[i];
-  fail("no parameter %s", path);
+  test_fail("no parameter %s", path);
 }
 
 static void set_weights(Job *job)
 {
   for (uint32_t k = 0; k < 4; k++) {
     const ampc_param *p = parameter(job, order[k]);
-    double *w = must_alloc((size_t)p->elements * sizeof *w);
+    double *w = test_alloc((size_t)p->elements * sizeof *w);
     for (int64_t i = 0; i < p->elements; i++) w[i] = (2 * mix(k + 1, (uint64_t)i) - 1) / 8;
     job_write_floats(job, (ampc_ref){AMPC_MASTER, p->offset * 4}, w, p->elements);
     free(w);
   }
-  must(ampc_refresh_copies(job->rt), "copies");
+  test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
 static void set_batch(Job *job, uint32_t block, uint64_t step)
 {
   const ampc_source *s = &job->program->sources[job->program->blocks[block].first_source];
-  double *x = must_alloc(sizeof *x * BATCH * INPUTS), y[BATCH];
+  double *x = test_alloc(sizeof *x * BATCH * INPUTS), y[BATCH];
   for (uint64_t i = 0; i < BATCH * INPUTS; i++) x[i] = mix(1000 + step, i);
   for (uint64_t i = 0; i < BATCH; i++) y[i] = floor(mix(2000 + step, i) * CLASSES);
   job_write_floats(job, (ampc_ref){AMPC_INPUT, s[0].offset}, x, BATCH * INPUTS);
@@ -81,10 +81,10 @@ static double last_loss(Job *job, uint32_t block)
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     ampc_metric m;
     if (!job->program->metrics[i].is_loss) continue;
-    must(ampc_get_metric(job->rt, i, &m), "loss");
+    test_must(ampc_get_metric(job->rt, i, &m), "loss");
     return (double)m.last;
   }
-  fail("no loss");
+  test_fail("no loss");
 }
 
 static double weight_distance(Job *job, const Tensor *truth)
@@ -93,7 +93,7 @@ static double weight_distance(Job *job, const Tensor *truth)
   int64_t at = 0, sampled = 0;
   for (uint32_t k = 0; k < 4; k++) {
     const ampc_param *p = parameter(job, order[k]);
-    float *w = must_alloc((size_t)p->elements * sizeof *w);
+    float *w = test_alloc((size_t)p->elements * sizeof *w);
     job_read_floats(job, AMPC_MASTER, p->offset, p->elements, w);
     for (int64_t i = 0; i < p->elements; i++, at++) {
       if (at % SAMPLE) continue;
@@ -102,7 +102,7 @@ static double weight_distance(Job *job, const Tensor *truth)
     }
     free(w);
   }
-  if (sampled != truth->n) fail("the fixture has %lld weights", (long long)truth->n);
+  if (sampled != truth->n) test_fail("the fixture has %lld weights", (long long)truth->n);
   return worst;
 }
 
@@ -139,7 +139,7 @@ static bool run(const Fixture *f, const Run *r)
 
 int main(int argc, char **argv)
 {
-  if (argc != 2) fail("usage: test_trajectory trajectory.safetensors");
+  if (argc != 2) test_fail("usage: test_trajectory trajectory.safetensors");
   Fixture *f = fixture_open(argv[1]);
   int bad = 0;
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) bad += !run(f, &runs[i]);
