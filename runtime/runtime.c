@@ -19,8 +19,9 @@ static ampc_status open_device(ampc_runtime *rt, const char *device)
   if (!cpu && !cuda && strcmp(device, "auto") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: cpu, cuda or auto", device);
   if (cuda)
-    return ampc_fail(AMPC_RUN_FAILED,
-                     "no CUDA device: this build of ampc has none; use --device cpu");
+    return ampc_fail(
+        AMPC_RUN_FAILED,
+        "--device cuda: no CUDA device: this build of ampc has none; use --device cpu");
   if (strcmp(target, "cpu") != 0)
     return ampc_fail(AMPC_RUN_FAILED,
                      "no CUDA device: %s was compiled for %s and this build of ampc has only the "

@@ -164,7 +164,7 @@ static int by_begin(const void *a, const void *b)
   return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Tensors cover the data without gap or overlap; *out_bad names an offender. */
+/* Tensors cover the data without gap or overlap; *out_bad names an offender, or is NULL. */
 static bool entries_are_sound(const TensorFile *f, const char **out_bad)
 {
   size_t n = 0;
@@ -183,7 +183,7 @@ static bool entries_are_sound(const TensorFile *f, const char **out_bad)
     }
   }
   if (sound) {
-    *out_bad = "the order of tensors";
+    *out_bad = NULL;
     qsort(ranges, n, sizeof *ranges, by_begin);
     int64_t at = 0;
     for (size_t i = 0; i < n && sound; at = ranges[i++].end) sound = ranges[i].begin == at;
@@ -227,10 +227,12 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   json_error_t error;
   f->header = json_loadb(text, (size_t)text_size, JSON_REJECT_DUPLICATES, &error);
   if (!json_is_object(f->header)) return damaged(path, "its header is not a JSON object");
-  const char *bad = "memory";
+  const char *bad = NULL;
   if (!entries_are_sound(f, &bad)) {
     char why[200];
-    snprintf(why, sizeof why, "its header is wrong about %.100s", bad);
+    snprintf(why, sizeof why, "%s%.100s%s", bad ? "shape and place of " : "",
+             bad ? bad : "its tensors overlap, leave gaps or have bytes behind them",
+             bad ? " do not fit a file of this size" : "");
     return damaged(path, why);
   }
   return verify(path, text, text_size, f);
