@@ -256,12 +256,13 @@ struct Lower {
   Run *run; /* NULL: outside of blocks */
   uint16_t job_region;
   bool training;
-  bool in_source;    /* what a run reads is being worked out */
-  bool broken;       /* a model is: what it lacks is not said again */
-  bool in_precision; /* a clause of `precision` is being worked out */
-  Opt *settings_of;  /* while an optimizer's settings are worked out */
-  uint32_t depth;    /* of calls */
-  Instance *inside;  /* the innermost member that is being run, and the call that led there */
+  bool in_source;     /* what a run reads is being worked out */
+  bool broken_consts; /* a const has no value, so anything may lack members */
+  bool broken;        /* a model lacks some: that is not said again */
+  bool in_precision;  /* a clause of `precision` is being worked out */
+  Opt *settings_of;   /* while an optimizer's settings are worked out */
+  uint32_t depth;     /* of calls */
+  Instance *inside;   /* the innermost member that is being run, and the call that led there */
   Span inside_call;
 };
 

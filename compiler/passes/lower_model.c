@@ -145,7 +145,8 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   Scope *s = scope_new(l, NULL, f, NULL);
   uint32_t errors = diag_error_count(l->c);
   Datum v = eval(l, s, decl->as.object.value);
-  l->broken = l->broken || diag_error_count(l->c) != errors;
+  bool broken = diag_error_count(l->c) != errors;
+  l->broken = l->broken || broken;
   if (d_is(v, D_error)) return v;
   if (v.kind != D_instance) {
     fail(l, E209, decl->as.object.value->span, "a model needs a module, got %s", d_kind_text(l, v));
@@ -160,7 +161,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   /* the name travels through a void pointer; nobody writes to it */
   Walk walk = {register_module, register_param, (void *)(uintptr_t)name};
   walk_members(l, root, "", &walk);
-  Model model = {name, root, l->broken};
+  Model model = {name, root, broken || l->broken_consts};
   vec_push(l->arena, &l->models, model);
   for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
     model_clause(l, s, &model, decl->as.object.clauses.at[i]);

@@ -346,6 +346,7 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
       fail(l, E210, span, "the block has two metrics `%s`", name);
       return;
     }
+  l->run->n_metrics++;
   if (index == l->g->metrics.n) vec_push(l->arena, &l->g->metrics, (Metric){name, first, is_loss});
   const Node *n = ir_node(l->g, value);
   Datum d = d_tensor(value);
