@@ -22,9 +22,9 @@ typedef struct Matcher {
   uint32_t *end; /* of an opening raw token: the raw token behind which it is closed */
   Breaks breaks;
   Problems problems;
-  uint32_t statement;        /* first raw token of the statement */
-  bool needs_brace;          /* the statement has a block, which has not begun yet */
-  bool by_indent, by_header; /* how to guess; see lex_brackets() */
+  uint32_t line_start, statement; /* first raw tokens: of the line, and of the statement */
+  bool needs_brace;               /* the statement has a block, which has not begun yet */
+  bool by_indent, by_header;      /* how to guess; see lex_brackets() */
   bool cut, unclosed_brace, stray_brace;
 } Matcher;
 
@@ -155,7 +155,7 @@ static void push_open(Matcher *m, uint32_t i)
     *t = (Token){.kind = 0, .span = {t->span.start, t->span.start}};
     return;
   }
-  Open open = {t->kind, i, column(m, m->statement), lex_holds_defs(raw_at(m, m->statement))};
+  Open open = {t->kind, i, column(m, m->line_start), lex_holds_defs(raw_at(m, m->statement))};
   vec_push(p->c->arena, &m->open, open);
 }
 
@@ -250,7 +250,7 @@ static void meet_line_end(Matcher *m, uint32_t i)
   while (raw_at(m, next)->kind == RAW_NEWLINE) next++;
   bool missing = m->by_header && m->needs_brace && i > m->statement &&
                  lex_can_end(lex_word_kind(m->p, i - 1)) && raw_at(m, next)->kind != '{' &&
-                 column(m, next) > column(m, m->statement);
+                 column(m, next) > column(m, m->line_start);
   m->needs_brace = false;
   if (!missing) return;
   uint32_t end = raw_at(m, i - 1)->span.end;
@@ -259,11 +259,23 @@ static void meet_line_end(Matcher *m, uint32_t i)
                            .text = "expected `{`, found the end of the line",
                            .help = "blocks use braces: `def forward(x) { return fc(x) }`"});
   vec_push(a, &m->breaks, (Break){i, '{', i});
-  vec_push(a, &m->open, (Open){'{', i, column(m, m->statement), false});
+  vec_push(a, &m->open, (Open){'{', i, column(m, m->line_start), false});
+}
+
+static bool starts_statement(const Matcher *m, uint32_t i)
+{
+  if (m->open.n && m->open.at[m->open.n - 1].kind != '{') return false;
+  uint32_t last = i;
+  while (last > 0 && raw_at(m, last - 1)->kind == RAW_NEWLINE) last--;
+  if (!last) return true;
+  int before = lex_word_kind(m->p, last - 1);
+  if (before == '{' || before == '}' || before == RAW_SEMICOLON) return true;
+  return last < i && lex_can_end(before);
 }
 
 static void meet_statement(Matcher *m, uint32_t i)
 {
+  if (first_on_line(m, i)) m->line_start = i;
   m->statement = i;
   m->needs_brace = lex_needs_block(m->p, i);
 }
@@ -277,7 +289,7 @@ static void match(Matcher *m)
     bool inside = m->open.n && m->open.at[m->open.n - 1].kind != '{';
     if (kind == RAW_NEWLINE && !inside)
       meet_line_end(m, i);
-    else if (first_on_line(m, i) && !inside)
+    else if (starts_statement(m, i))
       meet_statement(m, i);
     if (kind == '(' || kind == '[' || kind == '{')
       push_open(m, i);

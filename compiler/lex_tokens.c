@@ -70,9 +70,10 @@ static const struct Word *find_word(const char *text)
 /* After `.` and before a single `=` reserved words are names. */
 static bool in_place_of_name(const Parser *p, uint32_t i)
 {
-  uint32_t before = i;
+  uint32_t before = i, after = i + 1;
   while (before > 0 && p->raw.at[before - 1].kind == RAW_NEWLINE) before--;
-  return (before > 0 && p->raw.at[before - 1].kind == '.') || p->raw.at[i + 1].kind == '=';
+  while (p->raw.at[after].kind == RAW_NEWLINE) after++;
+  return (before > 0 && p->raw.at[before - 1].kind == '.') || p->raw.at[after].kind == '=';
 }
 
 int lex_word_kind(const Parser *p, uint32_t i)
