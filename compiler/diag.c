@@ -105,6 +105,8 @@ Span diag_user_span(Compile *c, Span span)
 
 /* --- messages --- */
 
+enum { MAX_SEEN = 1000 }; /* beyond that a repetition is told again */
+
 static bool said_before(Compile *c, ErrorCode code, Span span, const char *text)
 {
   DiagState *d = c->diag;
@@ -114,7 +116,7 @@ static bool said_before(Compile *c, ErrorCode code, Span span, const char *text)
         strcmp(s->text, text) == 0)
       return true;
   }
-  vec_push(c->arena, &d->seen, (Seen){code, span, text});
+  if (d->seen.n < MAX_SEEN) vec_push(c->arena, &d->seen, (Seen){code, span, text});
   return false;
 }
 
@@ -131,13 +133,13 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
+  if (said_before(c, code, span, text)) return;
   if (c->options.error_limit && severity == SEVERITY_error &&
       d->errors - d->hidden >= c->options.error_limit) {
     d->errors++;
     d->hidden++;
     return;
   }
-  if (said_before(c, code, span, text)) return;
   d->muted = false;
   if (severity == SEVERITY_error)
     d->errors++;

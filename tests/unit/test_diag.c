@@ -1,0 +1,184 @@
+/* Messages: places, what is counted and shown, spelling, and that the programs of --explain-error
+ * are what they claim to be. */
+#include "diag_internal.h"
+#include "check.h"
+
+static Compile *start(void)
+{
+  Arena *arena = arena_create();
+  Compile *c = arena_new(arena, Compile);
+  c->arena = arena;
+  c->options.error_limit = 20;
+  return c;
+}
+
+static uint32_t add(Compile *c, const char *path, const char *text, bool builtin)
+{
+  return diag_add_source(c, path, text, (uint32_t)strlen(text), builtin);
+}
+
+/* What is printed between listen() and heard() comes back as a text, to be freed. */
+static FILE *real_stderr;
+static char *heard_text;
+static size_t heard_size;
+
+static void listen(void)
+{
+  real_stderr = stderr;
+  stderr = open_memstream(&heard_text, &heard_size);
+  MUST(stderr);
+}
+
+static char *heard(void)
+{
+  fclose(stderr);
+  stderr = real_stderr;
+  return heard_text;
+}
+
+static unsigned count(const char *text, const char *part)
+{
+  unsigned n = 0;
+  for (; (text = strstr(text, part)); text++) n++;
+  return n;
+}
+
+static void test_places(void)
+{
+  Compile *c = start();
+  uint32_t a = add(c, "a.amp", "one\ntwo\r\n\nfour", false), b = add(c, "b.amp", "x", false);
+  Place p = diag_place(c, (Span){a + 5, a + 6});
+  CHECK(strcmp(p.source->path, "a.amp") == 0 && p.line == 2 && p.column == 2);
+  p = diag_place(c, (Span){a + 14, a + 14}); /* the end of the text */
+  CHECK(strcmp(p.source->path, "a.amp") == 0 && p.line == 4 && p.column == 5);
+  p = diag_place(c, (Span){b, b + 1});
+  CHECK(strcmp(p.source->path, "b.amp") == 0 && p.line == 1 && p.column == 1);
+  CHECK(!diag_place(c, (Span){0, 0}).source);
+  uint32_t size;
+  p = diag_place(c, (Span){a + 4, a + 5});
+  const char *line = diag_line_text(c, &p, &size);
+  CHECK(size == 3 && memcmp(line, "two", 3) == 0);
+  arena_destroy(c->arena);
+}
+
+static void test_counting(void)
+{
+  Compile *c = start();
+  c->options.error_limit = 2;
+  uint32_t at = add(c, "a.amp", "x = y\n", false);
+  listen();
+  for (uint32_t i = 0; i < 4; i++) {
+    diag_error(c, E201, (Span){at + i, at + i + 1}, "error %u", i);
+    diag_note(c, (Span){at, at + 1}, "note %u", i);
+    diag_error(c, E201, (Span){at + i, at + i + 1}, "error %u",
+               i); /* in the next round of a loop */
+    diag_help(c, "help %u", i);
+  }
+  diag_warning(c, W406, (Span){at, at + 1}, "warning");
+  diag_finish(c);
+  char *text = heard();
+  CHECK_MSG(diag_error_count(c) == 4, "%u errors", diag_error_count(c));
+  CHECK(count(text, "error[E201]: error") == 2);
+  CHECK(count(text, "note: note") == 2 && count(text, "help:") == 0);
+  CHECK(count(text, "warning[W406]: warning") == 1);
+  CHECK(strstr(text, "2 more errors not shown"));
+  free(text);
+  arena_destroy(c->arena);
+}
+
+static void test_werror(void)
+{
+  Compile *c = start();
+  c->options.werror = true;
+  uint32_t at = add(c, "a.amp", "x", false);
+  listen();
+  diag_warning(c, W406, (Span){at, at + 1}, "widened");
+  char *text = heard();
+  CHECK(diag_error_count(c) == 1 && strstr(text, "error[W406]: widened"));
+  free(text);
+  arena_destroy(c->arena);
+}
+
+/* A mistake inside the layer library is shown at the user's call. */
+static void test_frames(void)
+{
+  Compile *c = start();
+  uint32_t user = add(c, "job.amp", "Linear(1, 2)", false);
+  uint32_t library = add(c, "layers.amp", "return x @ w", true);
+  Span inside = {library + 7, library + 12}, call = {user, user + 12};
+  CHECK(diag_user_span(c, inside).start == 0);
+  diag_frame_push(c, call);
+  diag_frame_push(c, (Span){library, library + 5});
+  CHECK(diag_user_span(c, inside).start == call.start && diag_user_span(c, inside).end == call.end);
+  listen();
+  diag_error(c, E301, inside, "sizes differ");
+  char *text = heard();
+  CHECK(strstr(text, "job.amp:1:1: error[E301]") && !strstr(text, "layers.amp"));
+  free(text);
+  diag_frame_pop(c);
+  diag_frame_pop(c);
+  CHECK(diag_user_span(c, call).start == call.start);
+  arena_destroy(c->arena);
+}
+
+static void test_nearest(void)
+{
+  static const char *const names[] = {"Conv2d", "Linear", "stride", "padding", "x", "relu"};
+  struct {
+    const char *written, *meant;
+  } cases[] = {
+      {"Conv2D", "Conv2d"}, {"strides", "stride"}, {"Liner", "Linear"}, {"paddnig", "padding"},
+      {"rleu", "relu"},     {"LINEAR", "Linear"},  {"banana", NULL},    {"", NULL},
+      {"y", NULL},          {"Relu", "relu"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const char *found = diag_nearest(cases[i].written, names, 6);
+    CHECK_MSG(found == cases[i].meant ||
+                  (found && cases[i].meant && !strcmp(found, cases[i].meant)),
+              "%s: %s", cases[i].written, found ? found : "nothing");
+  }
+}
+
+/* Does the parser take this text, alone or in a def or a module? Its messages when not. */
+static bool parses(const char *program, char **messages)
+{
+  static const char *const before[] = {"", "def f() {\n", "module M {\n"};
+  *messages = NULL;
+  for (int i = 0; i < 3; i++) {
+    Compile *c = start();
+    char text[2000];
+    snprintf(text, sizeof text, "%s%s%s", before[i], program, i ? "}\n" : "");
+    listen();
+    bool good = ast_parse(c, add(c, "explain.amp", text, false), &c->ast);
+    free(*messages);
+    *messages = heard();
+    arena_destroy(c->arena);
+    if (good) return true;
+  }
+  return false;
+}
+
+static void test_explanations(void)
+{
+  for (int i = 0; i < ERROR_COUNT; i++) {
+    const ErrorInfo *e = &error_info[i];
+    if (strncmp(e->wrong, "ampc ", 5) == 0) continue; /* about a command line */
+    char *messages;
+    bool syntax = e->code[1] == '1';
+    CHECK_MSG(parses(e->right, &messages), "%s, right:\n%s", e->code, messages);
+    free(messages);
+    CHECK_MSG(parses(e->wrong, &messages) == !syntax, "%s, wrong:\n%s", e->code, messages);
+    CHECK_MSG(!syntax || strstr(messages, e->code), "%s is not in:\n%s", e->code, messages);
+    free(messages);
+  }
+}
+
+int main(void)
+{
+  test_places();
+  test_counting();
+  test_werror();
+  test_frames();
+  test_nearest();
+  test_explanations();
+  return check_done();
+}
