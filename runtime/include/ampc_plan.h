@@ -72,9 +72,26 @@ typedef struct ampc_gemm {
   int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result */
 } ampc_gemm;
 
+/* A two-dimensional convolution (cross-correlation) or one of its gradients. Images lie as [n, h,
+ * w, c], weights as [k, c / groups, kh, kw]; oh = (h + 2 pad - dilation (kh - 1) - 1) / stride + 1.
+ *   forward   y[n, oh, ow, k]  = x * w (+ bias[k])
+ *   data      x[n, h, w, c]    = gradient of x from y's
+ *   weight    w[k, c / groups, kh, kw] (+)= gradient of w from x and y's; f32 when accumulate
+ * Products are summed in f32 and rounded once, after the bias, to the result's type. */
+typedef enum ampc_conv_kind { AMPC_CONV_FORWARD, AMPC_CONV_DATA, AMPC_CONV_WEIGHT } ampc_conv_kind;
+typedef struct ampc_conv {
+  ampc_conv_kind kind;
+  int64_t n, h, w, c, k, kh, kw, oh, ow, groups;
+  int64_t stride[2], pad[2], dilation[2]; /* along h, along w */
+  bool accumulate, tf32, has_bias;
+  ampc_dtype x_type, w_type, y_type, bias_type; /* whichever of them is the result counts too */
+  int64_t workspace;                            /* bytes; see ampc_conv_workspace_cpu */
+} ampc_conv;
+
 typedef enum ampc_command_kind {
   AMPC_LAUNCH_KERNEL,
   AMPC_GEMM,
+  AMPC_CONV,
   AMPC_COPY,
   AMPC_FILL
 } ampc_command_kind;
@@ -85,6 +102,10 @@ typedef struct ampc_command {
   uint32_t line;     /* of the job's text, for messages and profiles; 0: none */
   union {
     ampc_launch launch;
+    struct {
+      ampc_conv desc;
+      ampc_ref x, w, bias, y, workspace;
+    } conv;
     struct {
       ampc_gemm desc;
       ampc_ref a, b, bias, c, workspace;
@@ -244,6 +265,7 @@ void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t 
 
 /* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
+int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);
 
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t); /* bytes; f32 is 8 with real64 */
 int64_t ampc_dtype_size(ampc_dtype t);                          /* bytes */
