@@ -107,16 +107,16 @@ Span diag_user_span(Compile *c, Span span)
 
 enum { MAX_SEEN = 1000 }; /* beyond that a repetition is told again */
 
-static bool said_before(Compile *c, ErrorCode code, Span span, const char *text)
+/* One mistake, one message: a block that is elaborated again (another batch size, a loop) finds
+ * the same one at the same place, if with other sizes. */
+static bool said_before(Compile *c, ErrorCode code, Span span)
 {
   DiagState *d = c->diag;
   for (uint32_t i = 0; i < d->seen.n; i++) {
     const Seen *s = &d->seen.at[i];
-    if (s->code == code && s->span.start == span.start && s->span.end == span.end &&
-        strcmp(s->text, text) == 0)
-      return true;
+    if (s->code == code && s->span.start == span.start && s->span.end == span.end) return true;
   }
-  if (d->seen.n < MAX_SEEN) vec_push(c->arena, &d->seen, (Seen){code, span, text});
+  if (d->seen.n < MAX_SEEN) vec_push(c->arena, &d->seen, (Seen){code, span});
   return false;
 }
 
@@ -133,7 +133,7 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
-  if (said_before(c, code, span, text)) return;
+  if ((span.start || span.end) && said_before(c, code, span)) return;
   if (c->options.error_limit && severity == SEVERITY_error &&
       d->errors - d->hidden >= c->options.error_limit) {
     d->errors++;

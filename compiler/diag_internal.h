@@ -18,7 +18,6 @@ typedef struct Lines { /* of one source: where each line starts */
 typedef struct Seen { /* a loop that is unrolled says the same thing once per round */
   ErrorCode code;
   Span span;
-  const char *text;
 } Seen;
 
 struct DiagState {

@@ -14,6 +14,7 @@ typedef struct Open {
   uint32_t raw;    /* where it stands */
   uint32_t indent; /* column of the statement that it belongs to */
   bool holds_defs; /* the body of a module or an op */
+  bool in_round;   /* a brace inside of ( ) or [ ], which is a mistake */
 } Open;
 
 typedef struct Matcher {
@@ -155,7 +156,9 @@ static void push_open(Matcher *m, uint32_t i)
     *t = (Token){.kind = 0, .span = {t->span.start, t->span.start}};
     return;
   }
-  Open open = {t->kind, i, column(m, m->line_start), lex_holds_defs(raw_at(m, m->statement))};
+  bool in_round = t->kind == '{' && m->open.n && m->open.at[m->open.n - 1].kind != '{';
+  bool holds_defs = lex_holds_defs(raw_at(m, m->statement));
+  Open open = {t->kind, i, column(m, m->line_start), holds_defs, in_round};
   vec_push(p->c->arena, &m->open, open);
 }
 
@@ -164,7 +167,7 @@ static bool is_open(const Matcher *m, int kind)
   for (uint32_t i = m->open.n; i-- > 0;) {
     int open = m->open.at[i].kind;
     if (open == kind) return true;
-    if (open == '{') return false; /* a brace is not closed by ) or ] */
+    if (open == '{' && !m->open.at[i].in_round) return false; /* ) and ] close no block */
   }
   return false;
 }
@@ -178,6 +181,14 @@ static void close_by_indent(Matcher *m, uint32_t i)
   while (same > 0 && m->open.at[same - 1].indent > at) same--;
   if (!same || m->open.at[same - 1].indent != at) return;
   while (m->open.n > same) close_unclosed(m, i, NOWHERE);
+}
+
+/* Has this line a message about brackets already? Then what does not fit after it is no news. */
+static bool told_on_line(const Matcher *m, Span span)
+{
+  if (!m->problems.n) return false;
+  const Problem *last = &m->problems.at[m->problems.n - 1];
+  return diag_place(m->p->c, last->span).line == diag_place(m->p->c, span).line;
 }
 
 static void pop_open(Matcher *m, uint32_t i)
@@ -208,7 +219,7 @@ static void pop_open(Matcher *m, uint32_t i)
     problem.text = arena_printf(a, "this `%c` closes nothing", t->kind);
     m->stray_brace = m->stray_brace || t->kind == '}';
   }
-  add_problem(m, problem);
+  if (!told_on_line(m, t->span)) add_problem(m, problem);
   vec_push(a, &m->breaks, (Break){i, 0, i});
 }
 
@@ -259,7 +270,7 @@ static void meet_line_end(Matcher *m, uint32_t i)
                            .text = "expected `{`, found the end of the line",
                            .help = "blocks use braces: `def forward(x) { return fc(x) }`"});
   vec_push(a, &m->breaks, (Break){i, '{', i});
-  vec_push(a, &m->open, (Open){'{', i, column(m, m->line_start), false});
+  vec_push(a, &m->open, (Open){.kind = '{', .raw = i, .indent = column(m, m->line_start)});
 }
 
 static bool starts_statement(const Matcher *m, uint32_t i)
@@ -319,6 +330,7 @@ Breaks lex_brackets(Parser *p)
     match(&again);
     if (!again.stray_brace) m = again;
   }
+  p->stray_brace = m.stray_brace;
   for (uint32_t i = 0; i < m.problems.n; i++) vec_push(p->c->arena, &p->problems, m.problems.at[i]);
   for (uint32_t i = 0; i < m.breaks.n; i++) {
     const Break *b = &m.breaks.at[i];

@@ -38,6 +38,8 @@ const Token *parse_next(Parser *p)
     p->next_token = p->jump_to;
   else if (p->next_token + 1 < p->tokens.n)
     p->next_token++; /* the last one is the end */
+  if (t->kind == '{') p->open_braces++;
+  if (t->kind == '}' && p->open_braces) p->open_braces--;
   tell_problems(p, t->span.start);
   return t;
 }

@@ -55,12 +55,14 @@ typedef struct Parser {
   uint32_t current, next_token; /* the token that the parser looks at; the one it gets next */
   uint32_t jump_from, jump_to;  /* recovery: behind the first of these tokens comes the second */
   uint32_t next_problem;
-  bool too_deep; /* an expression was, and that has been told */
+  uint32_t open_braces; /* at the token that the parser looks at */
+  bool stray_brace;     /* there is one: what seems to stand at the top level may be in a block */
+  bool too_deep;        /* an expression was, and that has been told */
   Ast *out;
 } Parser;
 
 enum {
-  MAX_SOURCE = 1 << 28, /* bytes of one source */
+  MAX_SOURCE = 1 << 26, /* bytes of one source */
   MAX_OPEN_BRACKETS =
       200,         /* with MAX_HEIGHT what keeps recursive passes off the end of the stack */
   MAX_HEIGHT = 500 /* of an expression */

@@ -99,14 +99,20 @@ static uint32_t column_of(const Parser *p, const Token *t)
   return diag_place(p->c, t->span).column;
 }
 
-/* A block written with a colon: passes over its lines, which are those indented more than the line
- * of the colon. */
-static void skip_indented(Parser *p)
+static uint32_t statement_start(const Parser *p)
 {
   uint32_t i = p->current;
   while (i && p->tokens.at[i - 1].kind != TOK_NL && p->tokens.at[i - 1].kind != '{' &&
          p->tokens.at[i - 1].kind != '}')
     i--;
+  return i;
+}
+
+/* A block written with a colon: passes over its lines, which are those indented more than the line
+ * of the colon. */
+static void skip_indented(Parser *p)
+{
+  uint32_t i = statement_start(p);
   uint32_t line = line_of(p, stuck_at(p)), indent = column_of(p, &p->tokens.at[i]);
   for (i = p->current; p->tokens.at[i].kind; i++) {
     skip_statement(p, i);
@@ -117,11 +123,17 @@ static void skip_indented(Parser *p)
   }
 }
 
+/* After a `}` too many, the rest of the block seems to stand at the top level. */
+static bool is_aftermath(const Parser *p)
+{
+  return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
+}
+
 void parse_syntax_error(Parser *p, const SyntaxError *e)
 {
   const Token *t = stuck_at(p);
   const Mistake *m = find_mistake(p, e);
-  if (!t->reported) {
+  if (!t->reported && !is_aftermath(p)) {
     if (m) {
       diag_error(p->c, m->code, t->span, "%s", syntax_fill(p, m->text));
       note_context(p);

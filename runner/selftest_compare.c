@@ -38,8 +38,8 @@ static double interval_error(double got, double want, double low, double high)
 double element_error(DType d, bool real64, double ulps, double got, double want, double scale)
 {
   if (!dtype_is_float(d)) return number_same(got, number_round(d, want)) ? 0 : INFINITY;
-  if (real64) { /* the reference is itself some roundings off */
-    double unit = fmax(ldexp(fabs(scale), -52), 0x1p-1000) * (64 + 16 * ulps);
+  if (real64) { /* the reference is itself some roundings off, or a difference quotient */
+    double unit = fmax(ldexp(fabs(scale), -52), 0x1p-1000) * (4096 + 16 * ulps);
     return interval_error(got, want, want - unit, want + unit);
   }
   double unit = ulps * number_ulp(AMPC_F32, scale);

@@ -7,8 +7,10 @@ static const char *case_text(Arena *a, const Case *t, const char *how, double er
 {
   const char *name = ampc_dtype_name(t->type);
   if (error < 0)
-    return arena_printf(a, "%s %s %s%s: wrong shape or type", name, t->row->inputs, t->row->attrs,
-                        how);
+    return arena_printf(a, "%s %s %s%s: %s of rank %u, %lld elements; expected %s, %u, %lld", name,
+                        t->row->inputs, t->row->attrs, how, ampc_dtype_name(t->got.dtype),
+                        t->got.rank, (long long)t->got.n, ampc_dtype_name(t->want.dtype),
+                        t->want.rank, (long long)t->want.n);
   return arena_printf(a, "%s %s %s%s: element %lld is %.9g, expected %.9g", name, t->row->inputs,
                       t->row->attrs, how, (long long)at, t->got.at[at], t->want.at[at]);
 }

@@ -73,6 +73,8 @@ static double fill_float(char how, uint64_t *random)
     return any_size(random);
   case 'y':
     return between(random, 0.001, 0.999);
+  case 'v':
+    return between(random, 0.5, 3);
   case 'z':
     return copysign(between(random, 0.1, 2.5), between(random, -1, 1));
   default:

@@ -2,12 +2,17 @@
 #include "selftest.h"
 #include <math.h>
 
+/* Central difference of sixth order: good to about 1e-13. */
 static double slope(Element *f, double x)
 {
-  const double h = 1e-3;
-  double at[4] = {x + h, x - h, x + 2 * h, x - 2 * h}, y[4], scale = 0;
-  for (int i = 0; i < 4; i++) y[i] = f(&at[i], NULL, &scale);
-  return (8 * (y[0] - y[1]) - (y[2] - y[3])) / (12 * h);
+  static const double weight[] = {45, -9, 1};
+  const double h = 0x1p-7;
+  double sum = 0, scale;
+  for (int i = 1; i <= 3; i++) {
+    double right = x + i * h, left = x - i * h;
+    sum += weight[i - 1] * (f(&right, NULL, &scale) - f(&left, NULL, &scale));
+  }
+  return sum / (60 * h);
 }
 
 static double tanh_argument(double x)

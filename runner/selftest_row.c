@@ -113,8 +113,9 @@ void reference_arg(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* Greatest element and log of the sum of e^x; -inf for a row of -inf, NaN with a NaN. */
-static double row_log_sum(const double *x, const Rows *r, double *max)
+/* Greatest element and the sum of e^(x - greatest); the terms of the greatest ones are 1, also
+ * where it is infinite. */
+static double row_sum(const double *x, const Rows *r, double *max)
 {
   double m = -INFINITY, sum = 0;
   for (int64_t c = 0; c < r->length; c++) m = fmax(m, x[c * r->stride]);
@@ -123,7 +124,13 @@ static double row_log_sum(const double *x, const Rows *r, double *max)
     double v = x[c * r->stride];
     sum += v == m ? 1 : exp(v - m);
   }
-  return m + log(sum);
+  return sum;
+}
+
+static double row_log_sum(const double *x, const Rows *r, double *max)
+{
+  double sum = row_sum(x, r, max);
+  return *max + log(sum);
 }
 
 static bool row_undefined(const double *x, const Rows *r)
@@ -144,13 +151,13 @@ void reference_softmax(const Case *t, Tensor *y, double *scale)
   bool is_log = t->test->op == OP_log_softmax;
   for (int64_t row = 0; row < r.n; row++) {
     int64_t start = row_start(&r, row);
-    double m, z = row_log_sum(x->at + start, &r, &m);
+    double m, sum = row_sum(x->at + start, &r, &m), z = m + log(sum);
     bool undefined = row_undefined(x->at + start, &r);
     for (int64_t c = 0; c < r.length; c++) {
       int64_t i = start + c * r.stride;
-      double log_p = x->at[i] - z;
-      y->at[i] = undefined ? NAN : is_log ? log_p : exp(log_p);
       double spread = isfinite(x->at[i]) ? fabs(x->at[i] - m) : 0;
+      y->at[i] = is_log ? x->at[i] - z : exp(x->at[i] - m) / sum;
+      if (undefined) y->at[i] = NAN;
       scale[i] = is_log ? fabs(m) + fabs(z) + spread : fmax(y->at[i] * (1 + spread), 0x1p-104);
     }
   }
@@ -295,12 +302,12 @@ void reference_cross_entropy_backward(const Case *t, Tensor *y, double *scale)
   double e = case_attr(t, "label_smoothing"), n = (double)r.length;
   for (int64_t row = 0; row < r.n; row++) {
     int64_t start = row_start(&r, row);
-    double m, z = row_log_sum(x->at + start, &r, &m), dy = t->in[2].at[row];
+    double m, sum = row_sum(x->at + start, &r, &m), dy = t->in[2].at[row];
     int64_t label = (int64_t)t->in[1].at[row];
     bool ignored = (double)label == case_attr(t, "ignore_index");
     for (int64_t c = 0; c < r.length; c++) {
       int64_t i = start + c * r.stride;
-      double target = e / n + (c == label ? 1 - e : 0), p = exp(x->at[i] - z);
+      double target = e / n + (c == label ? 1 - e : 0), p = exp(x->at[i] - m) / sum;
       y->at[i] = ignored ? 0 : dy * (p - target);
       scale[i] = ignored ? 0 : fabs(dy) * (p * (1 + fabs(x->at[i] - m)) + target);
     }

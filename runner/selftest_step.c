@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Letters of plan: n a usual batch, N a hundred times larger, i a gradient that overflows while the
- * loss stays finite, a a NaN, f an infinite input of the product (the loss is infinite too). */
+ * loss stays finite, a a NaN, f an infinite input of the product: then the loss is not finite
+ * either, and nothing is updated from there on. */
 static const Recipe recipes[] = {
     {.label = "sgd", .kind = "SGD", .lr = 0.1, .precision = "f32", .plan = "nnN"},
     {.label = "sgd momentum",
@@ -32,7 +33,7 @@ static const Recipe recipes[] = {
      .decay = 0.001,
      .precision = "f16",
      .scaler = {1024, 2, 0.5, 3, 256, 4096},
-     .plan = "nninnnnnnnnnnaiiifiinn"},
+     .plan = "nninnnnnnnnnniiiiiinn"},
     {.label = "sgd first body overflows",
      .kind = "SGD",
      .lr = 0.1,
@@ -65,7 +66,7 @@ static const Recipe recipes[] = {
      .decay = 0.1,
      .precision = "f16",
      .scaler = {1024, 2, 0.5, 2, 1, 65536},
-     .plan = "ninnfn"},
+     .plan = "ninnfnn"},
     {.label = "adamw",
      .kind = "AdamW",
      .lr = 0.01,
@@ -74,7 +75,7 @@ static const Recipe recipes[] = {
      .eps = 1e-8,
      .decay = 0.1,
      .precision = "bf16",
-     .plan = "nnnn"},
+     .plan = "nnan"},
     {.label = "adamw clip",
      .kind = "AdamW",
      .lr = 0.01,
@@ -174,10 +175,10 @@ static ampc_status read_floats(ampc_runtime *rt, ampc_space space, int64_t first
 ampc_status step_read(Built *b, StepState *s)
 {
   const ampc_program *p = b->c->program;
+  memset(s, 0, sizeof *s);
   ampc_status status = ampc_get_state(b->rt, &s->state);
   ampc_ref place = {AMPC_STATE, ampc_state_optimizer(p, 0)};
   if (!status) status = ampc_read(b->rt, place, &s->optimizer, sizeof s->optimizer);
-  memset(s->weight, 0, sizeof s->weight);
   float *to = NULL;
   for (uint32_t i = 0; !status && i < p->n_params; i++) {
     bool w = strcmp(p->params[i].path, "w") == 0;

@@ -64,6 +64,9 @@ static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char
 {
   fail(l, E306, span, "%s is declared %s, the value is %s", what, type_text(l, t), d_text(l, v));
   diag_note(l->c, t->span, "declared here");
+  Span made = v.kind == D_tensor ? ir_node(l->g, v.as.tensor)->span : span;
+  if (made.start != diag_user_span(l->c, span).start)
+    diag_note(l->c, made, "the value is made here");
   return false;
 }
 

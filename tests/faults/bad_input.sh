@@ -7,7 +7,7 @@ d=$work/data
 small_data "$d"
 small_job "$d/job.amp"
 job=$d/job.amp
-train() { "$amp" train --device cpu "$@"; }
+train() { timeout 60 "$amp" train --device cpu "$@"; }
 export -f train
 export amp
 
@@ -74,7 +74,7 @@ refuses "unknown device" 2 'tpu' "$amp" train --device tpu "$job"
 refuses "unknown setting" 1 'lrr' train --set opt.lrr=1 "$job"
 refuses "no job" 2 'job' "$amp" train
 if ! nvidia-smi >/dev/null 2>&1; then
-  refuses "no GPU" 5 'cuda' "$amp" train --device cuda "$job"
+  refuses "no GPU" 5 'CUDA' "$amp" train --device cuda "$job"
 fi
 
 # ---- checkpoints ---------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ static size_t heard_size;
 static void listen(void)
 {
   real_stderr = stderr;
-  stderr = open_memstream(&heard_text, &heard_size);
-  MUST(stderr);
+  FILE *memory = open_memstream(&heard_text, &heard_size);
+  MUST(memory);
+  stderr = memory;
 }
 
 static char *heard(void)
