@@ -35,6 +35,19 @@ bool group_is_silent(const Graph *g, uint32_t group)
   return ir_node(g, value_root(g, n->in[0]))->place.space == AMPC_GRAD;
 }
 
+bool group_is_product(const Graph *g, uint32_t group)
+{
+  Value anchor = g->groups.at[group].anchor;
+  return anchor.id && op_is_product(ir_node(g, anchor)->op);
+}
+
+int64_t group_workspace(Compile *c, uint32_t group)
+{
+  if (!group_is_product(c->graph, group)) return 0;
+  bool conv = op_info[ir_node(c->graph, c->graph->groups.at[group].anchor)->op].tmpl == TMPL_conv;
+  return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
+}
+
 /* ---- arguments --------------------------------------------------------------------------------
  */
 
@@ -85,6 +98,12 @@ static bool copies_in_use(const Graph *g, int optimizer, DType type)
   return false;
 }
 
+static void add_buffer(ArgBuild *b, int64_t param)
+{
+  const Parameter *p = &b->c->graph->params.at[param];
+  add(b, ARG_buffer, (Value){0}, p->dtype, AMPC_BUFFER, p->offset);
+}
+
 /* What an update kernel walks: the optimizer's stretch of every flat space that it uses. */
 static void add_ranges(ArgBuild *b, int64_t index)
 {
@@ -116,7 +135,8 @@ static void file_args(ArgBuild *b, Value v)
   const Graph *g = b->c->graph;
   const Node *n = ir_node(g, v);
   int64_t index = n->attr[0].i;
-  for (uint32_t i = 0; i < n->n_in; i++) add_value(b, ARG_in, n->in[i]);
+  for (uint32_t i = 0; i < n->n_in && n->op != OP_running_count; i++)
+    add_value(b, ARG_in, n->in[i]);
   switch (n->op) {
   case OP_metric:
     add_metric(b, index);
@@ -140,8 +160,19 @@ static void file_args(ArgBuild *b, Value v)
     add_optimizer(b, 0);
     add_state(b);
     break;
-  default:
+  case OP_running_update:
+  case OP_running_count:
+    add_buffer(b, index);
+    add_optimizer(b, n->attr[n->op == OP_running_update ? RUNNING_update_optimizer
+                                                        : RUNNING_count_optimizer]
+                         .i);
+    break;
+  case OP_sgd_update:
+  case OP_adam_update:
     add_ranges(b, index);
+    break;
+  default:
+    add_value(b, ARG_out, v);
   }
 }
 
@@ -228,10 +259,10 @@ const char *command_name(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
-  bool gemm = p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_gemm;
+  OpTemplate tmpl = p->anchor.id ? op_info[ir_node(g, p->anchor)->op].tmpl : TMPL_map;
   Text t;
   text_init(&t, c->arena);
-  text_printf(&t, "%c%02u", gemm ? 'g' : 'k', group);
+  text_printf(&t, "%c%02u", tmpl == TMPL_gemm ? 'g' : tmpl == TMPL_conv ? 'c' : 'k', group);
   uint32_t shown =
       p->n > 4 ? 3 : p->n; /* a long chain is named by its first, its second and its last */
   for (uint32_t i = 0; i < shown; i++) {

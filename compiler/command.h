@@ -15,7 +15,8 @@ typedef enum ArgRole {
   ARG_moment1,
   ARG_moment2,
   ARG_copy16, /* f16 * */
-  ARG_copybf  /* bf16 * */
+  ARG_copybf, /* bf16 * */
+  ARG_buffer  /* of the parameter's type */
 } ArgRole;
 
 typedef struct KernelArg {
@@ -36,6 +37,9 @@ Value value_root(const Graph *g, Value v);
 bool is_working_copy(const Graph *g, Value v);
 /* A number or integer: a literal in kernels, without bytes. */
 bool is_literal(const Node *n);
+
+/* Whether the vendor library runs the group, not a kernel of ours. */
+bool group_is_product(const Graph *g, uint32_t group);
 
 /* After pass memory. Order: inputs by first use, outputs in node order, then the state of random
  * ops. Ops with a template file of their own have the order that templates/README.md lists. */
@@ -61,4 +65,12 @@ typedef struct Product {
   Value a, b, bias, c; /* bias may be 0 */
 } Product;
 Product product_of(Compile *c, uint32_t group);
+/* The convolution that a conv group computes; x, w and y as in ampc_conv: one of them is the result. */
+typedef struct Convolution {
+  ampc_conv desc;
+  Value x, w, bias, y; /* bias may be 0 */
+} Convolution;
+Convolution convolution_of(Compile *c, uint32_t group);
+/* Bytes of scratch that the group's product or convolution asks for; 0 for all other groups. */
+int64_t group_workspace(Compile *c, uint32_t group);
 bool is_cpu_target(const Compile *c);

@@ -203,6 +203,14 @@ bool ir_same_dims(const Node *a, const Node *b)
   return has_dims(a, b->dim, b->rank);
 }
 
+ImageDims ir_image_dims(const Node *n)
+{
+  const int64_t *d = n->dim;
+  assert(n->rank == 4);
+  if (n->layout == LAYOUT_channels_last) return (ImageDims){d[0], d[3], d[1], d[2]};
+  return (ImageDims){d[0], d[1], d[2], d[3]};
+}
+
 bool ir_is_tf32(const Compile *c, const Node *n)
 {
   return c->graph->regions.at[n->region].kind == REGION_tf32;

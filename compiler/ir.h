@@ -12,7 +12,7 @@
 #include "compile.h"
 #include "ampc_plan.h"
 
-enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 8 };
+enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 10 };
 /* grad_norm gives [GRAD_NORM_PARTIALS, 2]: of each block of the kernel the sum of squares and a
  * flag.
  */
@@ -52,6 +52,8 @@ typedef enum WhyKind {
   WHY_state     /* optimizer, scaler and metric arithmetic: f32 */
 } WhyKind;
 
+/* Channels last: dims and attributes are those of [n, spatial.., c], which lies in row-major order.
+ * Only pass layout makes such nodes; a shape rule of images gives the layout of its input on. */
 typedef enum Layout { LAYOUT_row_major, LAYOUT_channels_last } Layout;
 
 typedef struct Node {
@@ -249,6 +251,8 @@ Value ir_rewrite_copy(Rewrite *r, uint32_t old_id); /* same node, inputs mapped;
 Node ir_rewrite_mapped(Rewrite *r,
                        uint32_t old_id); /* the copy, to be changed before it is added */
 Value ir_rewrite_add(Rewrite *r, uint32_t old_id, const Node *n); /* sets map */
+/* What neither an effect nor an output needs goes. */
+void ir_drop_dead(Compile *c);
 
 /* ---- facts
  * ---------------------------------------------------------------------------------------- */
@@ -259,6 +263,10 @@ bool dtype_is_float(DType d);
 bool dtype_is_integer(DType d);        /* i32 i64 u8, not bool */
 DType dtype_promote(DType a, DType b); /* PyTorch's table for two tensors with dimensions */
 bool ir_same_dims(const Node *a, const Node *b);
+typedef struct ImageDims { /* of a node of images, whatever its layout */
+  int64_t n, c, h, w;
+} ImageDims;
+ImageDims ir_image_dims(const Node *n);
 bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32 operands first */
 const char *ir_dtype_name(DType d);                  /* "f32" */
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */

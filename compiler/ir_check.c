@@ -51,6 +51,8 @@ static void check_tables(const Check *k)
   switch (k->n->op) {
   case OP_param:
   case OP_grad_accumulate:
+  case OP_running_update:
+  case OP_running_count:
     good = i >= 0 && i < g->params.n;
     break;
   case OP_source:
@@ -79,7 +81,8 @@ static void check_tables(const Check *k)
 /* Weight gradients of 16-bit operands may keep the f32 sum: see passes/gradient.c. */
 static bool keeps_f32_sum(const Node *n, DType inferred)
 {
-  return n->op == OP_gemm && n->dtype == AMPC_F32 && dtype_is_float(inferred);
+  bool product = n->op == OP_gemm || n->op == OP_conv2d_weight;
+  return product && n->dtype == AMPC_F32 && dtype_is_float(inferred);
 }
 
 static void check_shape(const Check *k)
@@ -118,6 +121,26 @@ static void check_gradient(const Check *k)
     broken(k, "a gradient with another shape than its parameter");
 }
 
+/* After pass layout: an op that is given images gets them channels last; all others either follow
+ * the layout of their inputs or get what the language sees. */
+static void check_layout(const Check *k)
+{
+  const Node *n = k->n;
+  OpTemplate tmpl = op_info[n->op].tmpl;
+  uint32_t images = op_image_inputs(n->op);
+  bool laid = n->layout == LAYOUT_channels_last;
+  bool moves = n->op == OP_permute || n->op == OP_reshape || n->op == OP_expand;
+  if (laid && n->rank < 3) broken(k, "too few axes for channels last");
+  for (uint32_t i = 0; i < n->n_in && !moves; i++) {
+    if (!n->in[i].id) continue;
+    const Node *in = ir_in(k->c, n, i);
+    bool last = in->layout == LAYOUT_channels_last, image = images >> i & 1;
+    if (image && in->rank > 2 && !last) broken(k, "images that are not channels last");
+    if (images || tmpl == TMPL_row || in->rank != n->rank) continue;
+    if (last != laid) broken(k, "inputs of different layouts");
+  }
+}
+
 void ir_check(Compile *c, const char *pass)
 {
   const Graph *g = c->graph;
@@ -128,5 +151,6 @@ void ir_check(Compile *c, const char *pass)
     check_shape(&k);
     if (g->facts & IR_TYPED) check_types(&k);
     if (g->facts & IR_DIFFED) check_gradient(&k);
+    if (g->facts & IR_LAID) check_layout(&k);
   }
 }

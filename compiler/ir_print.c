@@ -85,7 +85,7 @@ const char *ir_why_text(Compile *c, const Node *n)
   case WHY_follow:
     return arena_printf(c->arena, "%s follows its inputs", op);
   case WHY_region:
-    if (ir_is_tf32(c, n) && op_info[n->op].tmpl == TMPL_gemm)
+    if (ir_is_tf32(c, n) && op_is_product(n->op))
       return arena_printf(c->arena, "%s is tf32%s", op, region);
     return arena_printf(c->arena, "all is f32%s", region);
   case WHY_off:
@@ -161,8 +161,7 @@ static bool is_default(Compile *c, const Node *n, uint32_t i)
 static const char *table_name(const Graph *g, const Node *n, const char *attr)
 {
   int64_t i = n->attr[0].i;
-  if (n->op == OP_param || (n->op == OP_grad_accumulate && strcmp(attr, "param") == 0))
-    return g->params.at[i].path;
+  if (n->op == OP_param || strcmp(attr, "param") == 0) return g->params.at[i].path;
   if (n->op == OP_source) return g->sources.at[i].path;
   if (n->op == OP_setting) return g->settings.at[i].name;
   if (n->op == OP_output) return g->outputs.n ? g->outputs.at[i].name : NULL;
@@ -174,7 +173,8 @@ static const char *table_name(const Graph *g, const Node *n, const char *attr)
 static void print_attrs(Compile *c, Text *out, const Node *n)
 {
   const OpSignature *sig = op_signature(n->op);
-  bool says_shape = sig->n_attrs > MAX_RANK; /* `shape`: the node's own dims say it */
+  /* `shape`: the node's own dims say it */
+  bool says_shape = sig->n_attrs > MAX_RANK && strcmp(sig->attr[0].name, "rank") == 0;
   for (uint32_t i = 0; i < sig->n_attrs && !says_shape; i++) {
     const AttrInfo *info = &sig->attr[i];
     const char *name = i == 0 ? table_name(c->graph, n, info->name) : NULL;
@@ -212,6 +212,7 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   const Node *n = &c->graph->nodes.at[id];
   size_t start = out->n;
   text_printf(out, "%%%u = %s %s", id, op_info[n->op].name, ir_type_text(c, n));
+  if (n->layout == LAYOUT_channels_last) text_puts(out, n->rank == 4 ? " nhwc" : " channels last");
   print_inputs(out, n);
   print_attrs(c, out, n);
   if (n->op == OP_drop) text_printf(out, " stream=%u", n->stream);

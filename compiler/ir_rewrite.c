@@ -1,5 +1,5 @@
 /* Making a new array of nodes from an old one, node by node. */
-#include "ir.h"
+#include "ops.h"
 #include <assert.h>
 
 void ir_rewrite_begin(Rewrite *r, Compile *c)
@@ -46,4 +46,19 @@ Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
 {
   Node n = ir_rewrite_mapped(r, old_id);
   return ir_rewrite_add(r, old_id, &n);
+}
+
+void ir_drop_dead(Compile *c)
+{
+  Rewrite r;
+  ir_rewrite_begin(&r, c);
+  bool *live = arena_array(c->arena, bool, r.n_old);
+  for (uint32_t id = r.n_old - 1; id > 0; id--) {
+    const Node *n = &r.old[id];
+    live[id] = live[id] || op_has_effect(n->op) || n->op == OP_output;
+    for (uint32_t i = 0; i < n->n_in && live[id]; i++) live[n->in[i].id] = true;
+  }
+  for (uint32_t id = 1; id < r.n_old; id++) {
+    if (live[id]) ir_rewrite_copy(&r, id);
+  }
 }

@@ -14,7 +14,7 @@ const OpInfo op_info[OP_COUNT] = {
 
 /* ---- signatures ------------------------------------------------------------------------------ */
 
-enum { MAX_SIGNATURE_TEXT = 160 };
+enum { MAX_SIGNATURE_TEXT = 200 };
 
 /* Names point into `text`, a copy of the signature that is cut up in place. */
 static struct {
@@ -136,6 +136,23 @@ bool op_lookup(const char *name, OpKind *out)
     return true;
   }
   return false;
+}
+
+bool op_is_product(OpKind op)
+{
+  return op_info[op].tmpl == TMPL_gemm || op_info[op].tmpl == TMPL_conv;
+}
+
+/* A weight is no image; what has less than three axes is left alone anyway. */
+uint32_t op_image_inputs(OpKind op)
+{
+  bool (*shape)(Compile *, Node *) = op_info[op].shape;
+  if (shape == shape_conv2d || shape == shape_conv2d_data) return 1;
+  bool all = shape == shape_conv2d_weight || shape == shape_batch_norm ||
+             shape == shape_channel_parts || shape == shape_pool2d ||
+             shape == shape_pool2d_backward || shape == shape_adaptive_pool2d ||
+             shape == shape_interpolate;
+  return all ? ~0u : 0;
 }
 
 /* grad_norm reads the gradients that effects before it have written, so it stays where it is too.

@@ -11,6 +11,7 @@ typedef enum OpTemplate {
   TMPL_row,   /* reductions along an axis and an expression per element or per row;
                  `code` is a row program, see Note [row programs] in ops.def */
   TMPL_gemm,  /* a matrix product of the vendor library */
+  TMPL_conv,  /* a convolution of the vendor library */
   TMPL_file   /* templates/<op name>.cu: a frame of its own */
 } OpTemplate;
 
@@ -73,6 +74,12 @@ typedef struct OpSignature {
 } OpSignature;
 const OpSignature *op_signature(OpKind op);
 
+/* Where the updates of running statistics keep their optimizer: indices of attributes. */
+enum { RUNNING_update_optimizer = 3, RUNNING_count_optimizer = 1 };
+
+bool op_is_product(OpKind op); /* a matrix product or convolution: the vendor library runs it */
+/* Bit mask of the inputs that are images and which pass layout lays channels last; 0: none. */
+uint32_t op_image_inputs(OpKind op);
 bool op_has_effect(OpKind op); /* writes state: never removed, never reordered */
 
 /* The inputs of n that meet in one expression and must have one type: [*first, result). */

@@ -47,9 +47,7 @@ static OpTemplate template_of(const Kernel *k)
 
 static bool is_kernel(const Graph *g, uint32_t group)
 {
-  const Group *p = &g->groups.at[group];
-  bool product = p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_gemm;
-  return !product && !group_is_silent(g, group);
+  return !group_is_product(g, group) && !group_is_silent(g, group);
 }
 
 /* ---- the header comment
@@ -157,8 +155,8 @@ static void put_body(Kernel *k)
     emit_row(k);
   else if (n->op == OP_cat)
     emit_cat(k);
-  else if (n->op == OP_slice_backward)
-    emit_slice_backward(k);
+  else if (n->op == OP_slice_backward || n->op == OP_pad)
+    emit_filled(k);
   else
     emit_map(k);
 }

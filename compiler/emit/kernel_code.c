@@ -33,6 +33,7 @@ static const char *dollar_word(const CodeScope *s, const char *name, size_t n)
   Arena *a = s->k->c->arena;
   if (is_word(name, n, "i")) return s->index;
   if (is_word(name, n, "c")) return s->column;
+  if (is_word(name, n, "n") && s->length_text) return s->length_text;
   if (is_word(name, n, "n"))
     return s->integers ? arena_printf(a, "%lld", (long long)s->length)
                        : real_text(s->k, (double)s->length);

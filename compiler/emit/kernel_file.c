@@ -51,11 +51,10 @@ static bool holds(const Template *t, const char *word, size_t n)
   return has_argument(t, word, n) || has_input(t, word, n);
 }
 
-/* A scalar input; or, where it has the elements that are walked, the one at i. */
+/* A scalar input; or, where it has more elements, the one at i. */
 static const char *input_value(const Template *t, uint32_t i)
 {
-  const Node *n = ir_node(t->k->g, t->n->in[i]);
-  bool walked = t->n->op == OP_grad_accumulate && ir_elements(n) > 1;
+  bool walked = ir_elements(ir_node(t->k->g, t->n->in[i])) > 1;
   return as_real(t->k, load_operand(t->k, t->n->in[i], walked ? "i" : "0")).text;
 }
 
@@ -71,6 +70,44 @@ static int64_t part_size(const Template *t)
   return (part + 15) / 16 * 16;
 }
 
+/* Pools and their like: the image, and its windows. A gradient has them the other way round. */
+static const char *image_text(const Template *t, const char *word, size_t n)
+{
+  bool back = strstr(op_info[t->n->op].name, "_backward") != NULL;
+  const Node *in = ir_node(t->k->g, t->n->in[0]);
+  assert(t->n->layout == LAYOUT_channels_last && in->layout == LAYOUT_channels_last);
+  ImageDims d = ir_image_dims(back ? t->n : in), of = ir_image_dims(back ? in : t->n);
+  if (is(word, n, "c")) return number_text(t, d.c);
+  if (is(word, n, "h")) return number_text(t, d.h);
+  if (is(word, n, "w")) return number_text(t, d.w);
+  if (is(word, n, "oh")) return number_text(t, of.h);
+  if (is(word, n, "ow")) return number_text(t, of.w);
+  if (is(word, n, "pixels")) return number_text(t, d.n * d.h * d.w);
+  if (is(word, n, "windows")) return number_text(t, of.n * of.h * of.w);
+  return NULL;
+}
+
+/* What joins the parts of channels: [values, parts, channels]. */
+static const char *parts_text(const Template *t, const char *word, size_t n)
+{
+  const Node *parts = ir_node(t->k->g, t->n->in[0]);
+  if (is(word, n, "n_parts")) return number_text(t, parts->dim[1]);
+  if (is(word, n, "c")) return number_text(t, parts->dim[2]);
+  return NULL;
+}
+
+static const char *size_text(const Template *t, const char *word, size_t n)
+{
+  if (op_info[t->n->op].shape == shape_channel_join) return parts_text(t, word, n);
+  return op_image_inputs(t->n->op) ? image_text(t, word, n) : NULL;
+}
+
+static const char *attr_text(const Template *t, uint32_t i)
+{
+  bool number = op_signature(t->n->op)->attr[i].kind == ATTR_float;
+  return number ? real_text(t->k, t->n->attr[i].f) : number_text(t, t->n->attr[i].i);
+}
+
 static const char *hole_text(const Template *t, const char *word, size_t n)
 {
   const Kernel *k = t->k;
@@ -83,9 +120,14 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "partials")) return number_text(t, GRAD_NORM_PARTIALS);
   if (is(word, n, "part")) return number_text(t, part_size(t));
   if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
+  if (is(word, n, "result")) return stored(k, t->n->dtype, "result");
+  const char *size = size_text(t, word, n);
+  if (size) return size;
   const OpSignature *sig = op_signature(t->n->op);
   for (uint32_t i = 0; i < sig->n_inputs; i++)
     if (is(word, n, sig->input[i].name)) return input_value(t, i);
+  for (uint32_t i = 0; i < sig->n_attrs; i++)
+    if (is(word, n, sig->attr[i].name)) return attr_text(t, i);
   assert(!"a hole that nobody fills");
   return "";
 }
@@ -123,7 +165,8 @@ static int64_t walked(const Template *t)
   OpKind op = t->n->op;
   if (op == OP_sgd_update || op == OP_adam_update || op == OP_grad_norm)
     return optimizer_of(t)->count;
-  if (op == OP_grad_accumulate) return ir_elements(ir_node(t->k->g, t->n->in[0]));
+  if (op == OP_grad_accumulate || op == OP_running_update)
+    return ir_elements(ir_node(t->k->g, t->n->in[0]));
   return 1;
 }
 

@@ -55,6 +55,11 @@ Access access_moved(Compile *c, const Node *n)
     a.stride[k] = kept;
     return a;
   }
+  if (n->op == OP_permute) {
+    Access whole = a;
+    for (uint32_t i = 0; i < n->rank; i++) a.stride[i] = whole.stride[n->attr[i].i];
+    return a;
+  }
   if (n->op == OP_slice) {
     int64_t axis = axis_of(n, n->attr[0].i);
     a.offset = n->attr[1].i * a.stride[axis];

@@ -1,4 +1,4 @@
-/* Moves that are not one affine walk: cat and the gradient of a slice. */
+/* Moves that are not one affine walk: cat, pad and the gradient of a slice. */
 #include "kernel_parts.h"
 
 static int64_t product(const Node *n, uint32_t from, uint32_t to)
@@ -40,28 +40,48 @@ void emit_cat(Kernel *k)
   for (uint32_t i = 0; i < n->n_in; i++) put_part(k, n->in[i], axis, row, &at);
 }
 
-/* Zero but where the slice was: element d of the axis came from element (d - start) / step. */
-void emit_slice_backward(Kernel *k)
+typedef struct Filled { /* where input 0 lies along the axis of the result, one value elsewhere */
+  uint32_t axis;
+  long long start, step;
+  double value;
+} Filled;
+
+static Filled filled_of(const Node *n)
 {
-  const Node *n = ir_node(k->g, k->group->nodes[0]), *dy = ir_node(k->g, n->in[0]);
   uint32_t axis = axis_of(n, n->attr[0].i);
-  long long start = n->attr[1].i, step = n->attr[2].i, size = n->dim[axis];
-  long long count = dy->dim[axis], outer = product(n, 0, axis);
-  long long inner = product(n, axis + 1, n->rank);
+  if (n->op == OP_pad) return (Filled){axis, n->attr[1].i, 1, n->attr[3].f};
+  return (Filled){axis, n->attr[1].i, n->attr[2].i, 0};
+}
+
+/* What is not covered, as it is stored. */
+static const char *fill_text(const Kernel *k, const Node *n, double value)
+{
+  if (value == 0) return "0";
+  const char *number = real_text(k, value);
+  return stored(k, n->dtype, number);
+}
+
+/* Element d of the axis comes from element (d - start) / step. */
+void emit_filled(Kernel *k)
+{
+  const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
+  Filled f = filled_of(n);
+  long long size = n->dim[f.axis], count = x->dim[f.axis];
+  long long outer = product(n, 0, f.axis), inner = product(n, f.axis + 1, n->rank);
   const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
   uint32_t from = argument_of(k, n->in[0]);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
   k->p->indent++;
-  EMIT(k->p, "const %s d = r %% %lld - %lld;\n", k->index_type, size, start);
-  const char *fits = step == 1 ? "" : arena_printf(k->c->arena, " && d %% %lld == 0", step);
-  EMIT(k->p, "const int kept = d >= 0 && d < %lld%s;\n", (count - 1) * step + 1, fits);
-  const char *row = step == 1 ? "d" : arena_printf(k->c->arena, "d / %lld", step);
+  EMIT(k->p, "const %s d = r %% %lld - %lld;\n", k->index_type, size, f.start);
+  const char *fits = f.step == 1 ? "" : arena_printf(k->c->arena, " && d %% %lld == 0", f.step);
+  EMIT(k->p, "const int kept = d >= 0 && d < %lld%s;\n", (count - 1) * f.step + 1, fits);
+  const char *row = f.step == 1 ? "d" : arena_printf(k->c->arena, "d / %lld", f.step);
   const char *element = from < k->args.n
                             ? arena_printf(k->c->arena, "%s[(r / %lld * %lld + %s) * %lld + c]",
                                            k->arg_names[from], size, count, row, inner)
                             : stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
-  EMIT(k->p, "%s[r * %lld + c] = kept ? %s : 0; // %%%u slice_backward\n", to, inner, element,
-       k->group->nodes[0].id);
+  EMIT(k->p, "%s[r * %lld + c] = kept ? %s : %s; // %%%u %s\n", to, inner, element,
+       fill_text(k, n, f.value), k->group->nodes[0].id, op_info[n->op].name);
   k->p->indent--;
   EMIT(k->p, "}\n");
 }

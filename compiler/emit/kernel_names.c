@@ -55,7 +55,7 @@ static const char *const reserved[] = {
     "sources",  "metrics",   "outputs",  "blocks",   "kernels",   "program",    "private",
     "public",   "protected", "virtual",  "friend",   "namespace", "using",      "bool",
     "true",     "false",     "try",      "catch",    "throw",     "typename",   "and",
-    "or",       "not",       "xor",      "asm",      "export",    "explicit",   "mutable"};
+    "begin",    "end",       "or",       "not",       "xor",      "asm",      "export",    "explicit",   "mutable"};
 
 bool reserved_name(const char *s, size_t n)
 {
@@ -86,7 +86,7 @@ static const char *value_name(const Kernel *k, const KernelArg *a)
     for (uint32_t i = 0; i < anchor->n_in; i++) /* templates know the names of the signature */
       if (value_root(k->g, anchor->in[i]).id == a->value.id)
         return arena_printf(k->c->arena, "%s_at", op_signature(anchor->op)->input[i].name);
-    return "partials";
+    return anchor->op == OP_grad_norm ? "partials" : "out";
   }
   const char *name = source_name(k, a->value);
   if (name) return name;

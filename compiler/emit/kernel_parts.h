@@ -43,7 +43,7 @@ int64_t space_elements(const Space *s);
 Access access_whole(const Space *s); /* the elements in order */
 /* Of a tensor that broadcasts to the space: 0 strides where it does. */
 Access access_broadcast(const Space *s, const Node *n);
-/* Of input 0 of a move op (expand, transpose, slice), in the shape of the op. */
+/* Of input 0 of a move op (expand, transpose, permute, slice), in the shape of the op. */
 Access access_moved(Compile *c, const Node *n);
 /* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
 void space_collapse(Space *s, Access *a, uint32_t n);
@@ -70,6 +70,7 @@ typedef struct CodeScope { /* what the words of an op's code stand for */
   const char *index;            /* $i */
   const char *column;           /* $c */
   int64_t length;               /* $n */
+  const char *length_text;      /* $n where it is no constant; else NULL */
   const char *const *locals;    /* names of a row program, NULL at the end */
   const char *local_suffix;     /* "[j]" where locals are arrays */
   bool integers;                /* arithmetic of integers: ampc_max becomes ampc_max_int */
@@ -91,7 +92,7 @@ const char *stored(const Kernel *k, DType d, const char *expression);
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
-void emit_slice_backward(Kernel *k);
+void emit_filled(Kernel *k); /* slice_backward and pad */
 void emit_row(Kernel *k);  /* kernel_row.c: row programs */
 void emit_file(Kernel *k); /* kernel_file.c: templates/<op>.cu */
 

@@ -2,13 +2,23 @@
  *
  * The axis that is reduced may stand anywhere: the shape is [outer, n, inner]. With inner = 1 a row
  * is contiguous and a block walks it; else neighbouring columns are taken together, and what the
- * program keeps once a row is an array over them. */
+ * program keeps once a row is an array over them. Channels (Note [channels] in ops.def) are columns
+ * whose rows are cut into parts, a result each. */
 #include "kernel_parts.h"
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
-typedef enum RowKind { ROW_sum, ROW_max, ROW_min, ROW_first, ROW_let, ROW_each, ROW_row } RowKind;
+typedef enum RowKind {
+  ROW_sum,
+  ROW_max,
+  ROW_min,
+  ROW_first,
+  ROW_let,
+  ROW_each,
+  ROW_row,
+  ROW_part
+} RowKind;
 
 typedef struct Statement {
   RowKind kind;
@@ -27,7 +37,8 @@ typedef struct Row {
   Space space;
   uint32_t from, to; /* axes that make the row */
   int64_t outer, length, inner;
-  bool columns;  /* inner > 1 */
+  int64_t parts; /* of a column of channels; 0: whole rows */
+  bool columns;  /* inner > 1, or channels */
   bool integers; /* reductions of integers */
   Statement code[MAX_STATEMENTS];
   uint32_t n_code;
@@ -73,16 +84,16 @@ static void add_arg(Row *r, RowKind kind, Statement s)
 
 static void read_statement(Row *r, const char *s, const char *end)
 {
-  static const char *const words[] = {"sum",    "max", "min",  "argmax",
-                                      "argmin", "let", "each", "row"};
-  static const RowKind kinds[] = {ROW_sum, ROW_max, ROW_min,  ROW_max,
-                                  ROW_min, ROW_let, ROW_each, ROW_row};
+  static const char *const words[] = {"sum",    "max", "min",  "argmax", "argmin",
+                                      "let",    "each", "row", "part"};
+  static const RowKind kinds[] = {ROW_sum, ROW_max,  ROW_min, ROW_max, ROW_min,
+                                  ROW_let, ROW_each, ROW_row, ROW_part};
   uint32_t w = 0;
   s = skip_space(s, end);
   while (w < sizeof words / sizeof *words && !take(&s, end, words[w])) w++;
   assert(w < sizeof words / sizeof *words);
   Statement out = {.kind = kinds[w]};
-  if (kinds[w] != ROW_each && kinds[w] != ROW_row) {
+  if (kinds[w] < ROW_each) {
     const char *equals = memchr(s, '=', (size_t)(end - s)), *stop = equals;
     while (isspace((unsigned char)stop[-1])) stop--;
     out.name = arena_strndup(r->k->c->arena, s, (size_t)(stop - s));
@@ -182,6 +193,7 @@ static const char *expression(const Row *r, const Body *b, const Statement *s)
                      .index = "i",
                      .column = "c",
                      .length = r->length,
+                     .length_text = r->parts ? "n" : NULL,
                      .locals = r->locals,
                      .local_suffix = r->columns ? "[j]" : "",
                      .integers = r->integers};
@@ -211,7 +223,9 @@ static void put_column(const Row *r)
 static void put_index(const Row *r)
 {
   const char *t = r->k->index_type;
-  if (r->columns)
+  if (r->parts)
+    EMIT(r->k->p, "const %s i = c * %lld + column;\n", t, (long long)r->inner);
+  else if (r->columns)
     EMIT(r->k->p, "const %s i = (o * %lld + c) * %lld + column;\n", t, (long long)r->length,
          (long long)r->inner);
   else
@@ -224,7 +238,8 @@ static void open_elements(const Row *r, bool reduces)
   long long n = r->length;
   const char *t = r->k->index_type;
   if (r->columns) {
-    open(r, arena_printf(a, "for (%s c = 0; c < %lld; c++) {", t, n));
+    open(r, r->parts ? arena_printf(a, "for (%s c = begin; c < end; c++) {", t)
+                     : arena_printf(a, "for (%s c = 0; c < %lld; c++) {", t, n));
     open(r, "EACH_COLUMN(j, width) {");
     put_column(r);
   } else if (reduces) {
@@ -376,8 +391,22 @@ static void put_row(const Row *r, const Statement *s)
   close(r, "}");
 }
 
+/* Value `value` of part o of each column. */
+static void put_part_value(const Row *r, const Statement *s, uint32_t value)
+{
+  Body b = {0};
+  Arena *a = r->k->c->arena;
+  const char *part = value ? arena_printf(a, "(%lld + o)", (long long)(value * r->parts)) : "o";
+  open(r, "EACH_COLUMN(j, width) {");
+  put_column(r);
+  put_store(r, arena_printf(a, "%s * %lld + column", part, (long long)r->inner),
+            expression(r, &b, s));
+  close(r, "}");
+}
+
 static void put_program(Row *r)
 {
+  uint32_t values = 0;
   for (uint32_t i = 0; i < r->n_code;) {
     const Statement *s = &r->code[i];
     uint32_t together = count_together(r, i);
@@ -385,6 +414,7 @@ static void put_program(Row *r)
     if (s->kind == ROW_let) put_let(r, s);
     if (s->kind == ROW_each) put_each(r, s);
     if (s->kind == ROW_row) put_row(r, s);
+    if (s->kind == ROW_part) put_part_value(r, s, values++);
     i += together ? together : 1;
   }
 }
@@ -397,6 +427,12 @@ static void find_axes(Row *r)
 {
   const OpSignature *sig = op_signature(r->n->op);
   uint32_t i = 0;
+  if (strcmp(sig->attr[0].name, "channel") == 0) {
+    assert(r->n->attr[0].i == r->x->rank - 1);
+    r->to = r->x->rank - 1u;
+    r->parts = r->n->dim[1];
+    return;
+  }
   while (strcmp(sig->attr[i].name, "dim") != 0) i++;
   int64_t dim = r->n->attr[i].i;
   if (sig->attr[i].kind == ATTR_axis) {
@@ -416,7 +452,17 @@ static void measure(Row *r)
   r->outer = r->length = r->inner = 1;
   for (uint32_t i = 0; i < r->x->rank; i++)
     *(i < r->from ? &r->outer : i < r->to ? &r->length : &r->inner) *= r->x->dim[i];
-  r->columns = r->inner > 1;
+  r->columns = r->inner > 1 || r->parts;
+}
+
+/* The rows of part o: as even as can be, and never none. */
+static void put_bounds(const Row *r)
+{
+  const char *t = r->k->index_type;
+  long long n = r->length, parts = r->parts;
+  EMIT(r->k->p, "const %s begin = (%s)(%lldll * o / %lld);\n", t, t, n, parts);
+  EMIT(r->k->p, "const %s end = (%s)(%lldll * (o + 1) / %lld);\n", t, t, n, parts);
+  if (strstr(op_info[r->n->op].code, "$n")) EMIT(r->k->p, "const real n = (real)(end - begin);\n");
 }
 
 void emit_row(Kernel *k)
@@ -431,10 +477,11 @@ void emit_row(Kernel *k)
   read_program(&r);
   if (r.columns)
     EMIT(k->p, "COLUMN_LOOP(%s, o, first, width, %lld, %lld) {\n", k->index_type,
-         (long long)r.outer, (long long)r.inner);
+         (long long)(r.parts ? r.parts : r.outer), (long long)r.inner);
   else
     EMIT(k->p, "ROW_LOOP(%s, row, %lld) {\n", k->index_type, (long long)r.outer);
   k->p->indent++;
+  if (r.parts) put_bounds(&r);
   put_program(&r);
   k->p->indent--;
   EMIT(k->p, "}\n");

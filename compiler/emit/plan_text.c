@@ -49,6 +49,56 @@ static void put_gemm(Text *out, const ampc_command *command)
   }
 }
 
+static void put_images(Text *out, ampc_ref place, DType type, int64_t h, int64_t w, int64_t c)
+{
+  put_ref(out, place);
+  text_printf(out, " %s[%lldx%lldx%lld]", ir_dtype_name(type), (long long)h, (long long)w,
+              (long long)c);
+}
+
+static void put_axes(Text *out, const char *what, const int64_t *v, int64_t usual)
+{
+  if (v[0] != usual || v[1] != usual)
+    text_printf(out, " %s %lldx%lld", what, (long long)v[0], (long long)v[1]);
+}
+
+static void put_weight(Text *out, const ampc_command *command)
+{
+  const ampc_conv *d = &command->as.conv.desc;
+  put_ref(out, command->as.conv.w);
+  text_printf(out, " %s[%lldx%lld of %lldx%lld]", ir_dtype_name(d->w_type), (long long)d->k,
+              (long long)(d->c / d->groups), (long long)d->kh, (long long)d->kw);
+}
+
+static void put_conv(Text *out, const ampc_command *command)
+{
+  const ampc_conv *d = &command->as.conv.desc;
+  bool forward = d->kind == AMPC_CONV_FORWARD, data = d->kind == AMPC_CONV_DATA;
+  ampc_ref x = command->as.conv.x, y = command->as.conv.y;
+  if (forward) put_images(out, y, d->y_type, d->oh, d->ow, d->k);
+  if (data) put_images(out, x, d->x_type, d->h, d->w, d->c);
+  if (!forward && !data) put_weight(out, command);
+  text_printf(out, " %s ", d->accumulate ? "+=" : "=");
+  if (forward) put_images(out, x, d->x_type, d->h, d->w, d->c);
+  if (!forward) put_images(out, y, d->y_type, d->oh, d->ow, d->k);
+  text_puts(out, forward ? " * " : data ? " *^T " : " ** ");
+  if (forward || data) put_weight(out, command);
+  if (!forward && !data) put_images(out, x, d->x_type, d->h, d->w, d->c);
+  text_printf(out, " n %lld", (long long)d->n);
+  put_axes(out, "stride", d->stride, 1);
+  put_axes(out, "padding", d->pad, 0);
+  put_axes(out, "dilation", d->dilation, 1);
+  if (d->groups != 1) text_printf(out, " groups %lld", (long long)d->groups);
+  if (d->has_bias) {
+    text_puts(out, " + ");
+    put_ref(out, command->as.conv.bias);
+  }
+  if (d->tf32) text_puts(out, " tf32");
+  if (!d->workspace) return;
+  text_printf(out, " workspace %lld at ", (long long)d->workspace);
+  put_ref(out, command->as.conv.workspace);
+}
+
 static void put_command(Text *out, const ampc_command *command)
 {
   text_printf(out, "  %-28s ", command->label);
@@ -58,6 +108,9 @@ static void put_command(Text *out, const ampc_command *command)
     break;
   case AMPC_GEMM:
     put_gemm(out, command);
+    break;
+  case AMPC_CONV:
+    put_conv(out, command);
     break;
   case AMPC_COPY:
     put_ref(out, command->as.copy.to);

@@ -174,21 +174,41 @@ static void put_kernels(Printer *p, const ampc_program *g)
 /* ---- steps
  * ------------------------------------------------------------------------------------------ */
 
+static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
+{
+  EMIT(p,
+       "static const ampc_gemm %s = {%lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, "
+       "%lld,\n",
+       label, (long long)d->m, (long long)d->n, (long long)d->k, (long long)d->batch,
+       (long long)d->lda, (long long)d->ldb, (long long)d->ldc, (long long)d->stride_a,
+       (long long)d->stride_b, (long long)d->stride_c);
+  EMIT(p, "    %s, %s, %s, %s, %s, %s, %s, %s, %s, %lld};\n", truth(d->trans_a),
+       truth(d->trans_b), truth(d->accumulate), truth(d->tf32), truth(d->has_bias),
+       dtypes[d->a_type], dtypes[d->b_type], dtypes[d->c_type], dtypes[d->bias_type],
+       (long long)d->workspace);
+}
+
+static void put_conv(Printer *p, const char *label, const ampc_conv *d)
+{
+  static const char *const kinds[] = {"AMPC_CONV_FORWARD", "AMPC_CONV_DATA", "AMPC_CONV_WEIGHT"};
+  EMIT(p, "static const ampc_conv %s = {%s,\n", label, kinds[d->kind]);
+  EMIT(p, "    %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld,\n", (long long)d->n,
+       (long long)d->h, (long long)d->w, (long long)d->c, (long long)d->k, (long long)d->kh,
+       (long long)d->kw, (long long)d->oh, (long long)d->ow, (long long)d->groups);
+  EMIT(p, "    {%lld, %lld}, {%lld, %lld}, {%lld, %lld}, %s, %s, %s,\n", (long long)d->stride[0],
+       (long long)d->stride[1], (long long)d->pad[0], (long long)d->pad[1],
+       (long long)d->dilation[0], (long long)d->dilation[1], truth(d->accumulate), truth(d->tf32),
+       truth(d->has_bias));
+  EMIT(p, "    %s, %s, %s, %s, %lld};\n", dtypes[d->x_type], dtypes[d->w_type], dtypes[d->y_type],
+       dtypes[d->bias_type], (long long)d->workspace);
+}
+
 static void put_products(Printer *p, const ampc_step *s)
 {
   for (uint32_t i = 0; i < s->n_commands; i++) {
-    if (s->commands[i].kind != AMPC_GEMM) continue;
-    const ampc_gemm *d = &s->commands[i].as.gemm.desc;
-    EMIT(p,
-         "static const ampc_gemm %s = {%lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, "
-         "%lld,\n",
-         s->commands[i].label, (long long)d->m, (long long)d->n, (long long)d->k,
-         (long long)d->batch, (long long)d->lda, (long long)d->ldb, (long long)d->ldc,
-         (long long)d->stride_a, (long long)d->stride_b, (long long)d->stride_c);
-    EMIT(p, "    %s, %s, %s, %s, %s, %s, %s, %s, %s, %lld};\n", truth(d->trans_a),
-         truth(d->trans_b), truth(d->accumulate), truth(d->tf32), truth(d->has_bias),
-         dtypes[d->a_type], dtypes[d->b_type], dtypes[d->c_type], dtypes[d->bias_type],
-         (long long)d->workspace);
+    const ampc_command *command = &s->commands[i];
+    if (command->kind == AMPC_GEMM) put_gemm(p, command->label, &command->as.gemm.desc);
+    if (command->kind == AMPC_CONV) put_conv(p, command->label, &command->as.conv.desc);
   }
 }
 
@@ -211,6 +231,12 @@ static void put_command(Printer *p, const ampc_command *command)
          address(p, command->as.gemm.a), address(p, command->as.gemm.b),
          address(p, command->as.gemm.bias), address(p, command->as.gemm.c),
          address(p, command->as.gemm.workspace));
+    break;
+  case AMPC_CONV:
+    EMIT(p, "ampc_do_conv(rt, &%s, %s, %s, %s, %s, %s);\n", command->label,
+         address(p, command->as.conv.x), address(p, command->as.conv.w),
+         address(p, command->as.conv.bias), address(p, command->as.conv.y),
+         address(p, command->as.conv.workspace));
     break;
   case AMPC_COPY:
     EMIT(p, "ampc_do_copy(rt, %s, %s, %lld);\n", address(p, command->as.copy.to),
@@ -242,6 +268,13 @@ static void find_spaces(const ampc_step *s, bool *used)
       mark(used, command->as.gemm.bias);
       mark(used, command->as.gemm.c);
       mark(used, command->as.gemm.workspace);
+      break;
+    case AMPC_CONV:
+      mark(used, command->as.conv.x);
+      mark(used, command->as.conv.w);
+      mark(used, command->as.conv.bias);
+      mark(used, command->as.conv.y);
+      mark(used, command->as.conv.workspace);
       break;
     case AMPC_COPY:
       mark(used, command->as.copy.to);

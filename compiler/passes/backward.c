@@ -48,7 +48,8 @@ static bool keep_f32_sum(Backward *b, Value v, Value dy)
 {
   const Graph *g = b->c->graph;
   const Node *cast = ir_node(g, v), *product = ir_node(g, dy);
-  if (b->c->options.strict_rounding || cast->op != OP_cast || product->op != OP_gemm) return false;
+  bool sums = product->op == OP_gemm || product->op == OP_conv2d_weight;
+  if (b->c->options.strict_rounding || cast->op != OP_cast || !sums) return false;
   const Node *from = ir_node(g, cast->in[0]);
   if (from->op != OP_param || from->dtype != AMPC_F32 || b->parts[v.id] != 1) return false;
   const Node *forward = ir_node(g, product->origin);

@@ -10,6 +10,7 @@ typedef struct Gradient {
   Compile *c;
   Rewrite r;
   uint32_t *updated; /* by block and optimizer: id after which its parameters are new; 0: never */
+  VEC(Node) running; /* updates of running statistics that have not found their place yet */
 } Gradient;
 
 typedef struct Minimize {  /* one or more minimize nodes of the same loss */
@@ -133,6 +134,42 @@ static Value seed(Gradient *p, const Minimize *m)
   return ir_cast(c, &at, one, ir_node(c->graph, m->loss)->dtype);
 }
 
+/* ---- running statistics
+ * ------------------------------------------------------------------------------------ */
+
+/* By id: does `v` need the value? */
+static bool *needed_for(Compile *c, Value v)
+{
+  const Graph *g = c->graph;
+  bool *needed = arena_array(c->arena, bool, v.id + 1);
+  needed[v.id] = true;
+  for (uint32_t id = v.id; id > 0; id--) {
+    const Node *n = &g->nodes.at[id];
+    for (uint32_t i = 0; i < n->n_in && needed[id]; i++) needed[n->in[i].id] = true;
+  }
+  return needed;
+}
+
+/* Statistics of a batch are taken over together with the step: right behind the decision of the
+ * first optimizer whose loss needs them. Those that no loss needs are never taken over. */
+static void append_running(Gradient *p, const Node *minimize)
+{
+  Value loss = minimize->in[0];
+  bool *needed = needed_for(p->c, loss);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < p->running.n; i++) {
+    Node n = p->running.at[i];
+    if (n.block != minimize->block || n.in[0].id > loss.id || !needed[n.in[0].id]) {
+      p->running.at[kept++] = n;
+      continue;
+    }
+    n.attr[n.op == OP_running_update ? RUNNING_update_optimizer : RUNNING_count_optimizer].i =
+        minimize->attr[0].i;
+    vec_push(p->c->arena, &p->c->graph->nodes, n);
+  }
+  p->running.n = kept;
+}
+
 static bool append_backward(Gradient *p, const Minimize *m)
 {
   Backward b;
@@ -162,6 +199,7 @@ static void append_update(Gradient *p, const Node *minimize)
   Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, minimize->attr);
   ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3,
             minimize->attr);
+  append_running(p, minimize);
   OpKind op = o->kind == OPT_sgd ? OP_sgd_update : OP_adam_update;
   Value update = ir_append(c, &at, op, minimize->in + 1, n_settings, minimize->attr);
   *updated_at(p, minimize->block, index) = update.id;
@@ -209,8 +247,11 @@ bool pass_gradient(Compile *c)
   p.updated = arena_array(c->arena, uint32_t, blocks * (c->graph->optimizers.n + 1));
   ir_rewrite_begin(&p.r, c);
   for (uint32_t id = 1; id < p.r.n_old; id++) {
-    if (p.r.old[id].op == OP_minimize)
+    OpKind op = p.r.old[id].op;
+    if (op == OP_minimize)
       expand_minimize(&p, &id);
+    else if (op == OP_running_update || op == OP_running_count)
+      vec_push(c->arena, &p.running, ir_rewrite_mapped(&p.r, id));
     else
       ir_rewrite_copy(&p.r, id);
   }

@@ -1,12 +1,316 @@
-/* Pass layout. Needs the differentiated graph; gives every node a layout. No op of this version
- * prefers channels last, so all stay row-major and no relayout nodes are needed: the check below is
- * what later ones build on. */
+/* Pass layout. Needs the differentiated graph; gives IR_LAID: how the elements of every value lie.
+ *
+ * The language and the passes before this one see images as [n, c, h, w]. Convolutions, pools and
+ * statistics of channels are fast where the channels of a pixel are neighbours, so here they get
+ * their images as [n, h, w, c], and what is computed from such images elementwise, along one axis
+ * or in parts stays so. What asks for the order of the language (reshapes, products, outputs)
+ * gets it by a permute, or by a reshape where the bytes are the same. Axes and shapes in nodes are
+ * those of the layout afterwards, so the later passes know nothing of layouts.
+ *
+ * The same holds for all ranks from 3 on: [n, c, spatial..] becomes [n, spatial.., c]. */
+#include "ops.h"
 #include "passes/passes.h"
-#include <assert.h>
+#include <string.h>
+
+typedef struct Layouts {
+  Compile *c;
+  Rewrite r;
+  VEC(Value) other; /* by new id: the value in the other layout, once somebody asked for it */
+  uint8_t *streams; /* by stream of random numbers: 1 + layout in which it was first used */
+} Layouts;
+
+/* ---- axes ----------------------------------------------------------------------------------------
+ */
+
+static uint32_t laid_axis(uint32_t rank, int64_t axis) /* of [n, c, ..] in [n, .., c] */
+{
+  return axis == 0 ? 0 : axis == 1 ? rank - 1 : (uint32_t)axis - 1;
+}
+
+static uint32_t named_axis(uint32_t rank, uint32_t axis) /* and back */
+{
+  return axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1;
+}
+
+static void lay_dims(const int64_t *dim, uint32_t rank, int64_t *out)
+{
+  for (uint32_t i = 0; i < rank; i++) out[laid_axis(rank, i)] = dim[i];
+}
+
+static uint64_t lay_mask(uint64_t mask, uint32_t rank)
+{
+  uint64_t out = 0;
+  for (uint32_t i = 0; i < rank; i++)
+    if (mask >> i & 1) out |= 1ull << laid_axis(rank, i);
+  return out;
+}
+
+/* Do the axes of x that `gone` leaves stand in the order in which the language has them? */
+static bool keeps_order(const Node *x, uint64_t gone)
+{
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < x->rank; i++) {
+    if ((gone >> i & 1) || x->dim[i] == 1) continue;
+    uint32_t axis = named_axis(x->rank, i);
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+/* ---- from one layout to the other ------------------------------------------------------------------
+ */
+
+static Cursor cursor_at(const Graph *g, Value v)
+{
+  Cursor at = ir_cursor_of(g, v);
+  at.why = WHY_follow;
+  return at;
+}
+
+/* No element moves where there is one channel or one pixel. */
+static bool same_bytes(const Node *n)
+{
+  int64_t channels = n->dim[n->layout == LAYOUT_channels_last ? n->rank - 1 : 1];
+  return channels == 1 || n->dim[0] * channels == ir_elements(n);
+}
+
+static Value as_shape(Layouts *l, Value v, OpKind op, const int64_t *dim, uint32_t rank)
+{
+  Attr attr[MAX_ATTR] = {{.i = rank}};
+  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
+  Cursor at = cursor_at(l->c->graph, v);
+  return ir_append(l->c, &at, op, &v, 1, attr);
+}
+
+static Value permuted(Layouts *l, Value v, Layout want)
+{
+  Attr axes[MAX_ATTR] = {{0}};
+  uint32_t rank = ir_node(l->c->graph, v)->rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    bool last = want == LAYOUT_channels_last;
+    axes[i].i = last ? named_axis(rank, i) : laid_axis(rank, i);
+  }
+  Cursor at = cursor_at(l->c->graph, v);
+  return ir_append(l->c, &at, OP_permute, &v, 1, axes);
+}
+
+static Value relaid(Layouts *l, Value v, Layout want);
+
+/* v with axes of size 1 in front, so that it has `rank` of them. */
+static Value with_rank(Layouts *l, Value v, uint32_t rank)
+{
+  Node n = *ir_node(l->c->graph, v);
+  int64_t dim[MAX_RANK];
+  uint32_t missing = rank - n.rank;
+  if (!missing) return v;
+  for (uint32_t i = 0; i < rank; i++) dim[i] = i < missing ? 1 : n.dim[i - missing];
+  return as_shape(l, v, OP_reshape, dim, rank);
+}
+
+/* What was stretched is stretched anew rather than moved. */
+static Value stretched(Layouts *l, const Node *n)
+{
+  int64_t dim[MAX_RANK];
+  lay_dims(n->dim, n->rank, dim);
+  Value from = n->in[0];
+  if (n->op == OP_expand) from = relaid(l, with_rank(l, from, n->rank), LAYOUT_channels_last);
+  return as_shape(l, from, n->op, dim, n->rank);
+}
+
+static Value make_relaid(Layouts *l, Value v, Layout want)
+{
+  Node n = *ir_node(l->c->graph, v);
+  bool last = want == LAYOUT_channels_last;
+  if (last && (n.op == OP_expand || n.op == OP_full)) return stretched(l, &n);
+  if (!same_bytes(&n)) return permuted(l, v, want);
+  int64_t dim[MAX_RANK];
+  if (last) lay_dims(n.dim, n.rank, dim);
+  for (uint32_t i = 0; i < n.rank && !last; i++) dim[i] = n.dim[laid_axis(n.rank, i)];
+  return as_shape(l, v, OP_reshape, dim, n.rank);
+}
+
+static void remember(Layouts *l, Value v, Value other)
+{
+  while (l->other.n <= v.id) vec_push(l->c->arena, &l->other, (Value){0});
+  l->other.at[v.id] = other;
+}
+
+static Value relaid(Layouts *l, Value v, Layout want)
+{
+  const Graph *g = l->c->graph;
+  if (!v.id || ir_node(g, v)->rank < 3 || ir_node(g, v)->layout == want) return v;
+  if (v.id < l->other.n && l->other.at[v.id].id) return l->other.at[v.id];
+  Value other = make_relaid(l, v, want);
+  ir_node(g, other)->layout = (uint8_t)want;
+  remember(l, v, other);
+  remember(l, other, v);
+  return other;
+}
+
+/* ---- one node ---------------------------------------------------------------------------------------
+ */
+
+static bool is_last(const Layouts *l, Value v)
+{
+  return v.id && ir_node(l->c->graph, v)->layout == LAYOUT_channels_last;
+}
+
+static bool any_last(const Layouts *l, const Node *n)
+{
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (is_last(l, n->in[i])) return true;
+  return false;
+}
+
+/* Shape and attributes of n are those of its new inputs; its type stays what it was. */
+static void add(Layouts *l, uint32_t id, Node *n, Layout layout)
+{
+  DType type = n->dtype;
+  bool images = op_image_inputs(n->op) != 0;
+  ir_infer(l->c, n);
+  n->dtype = type;
+  if (!images) n->layout = (uint8_t)layout;
+  ir_rewrite_add(&l->r, id, n);
+}
+
+static void lay_as_written(Layouts *l, uint32_t id, Node *n)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_row_major);
+  ir_rewrite_add(&l->r, id, n);
+}
+
+static void lay_images(Layouts *l, uint32_t id, Node *n)
+{
+  uint32_t images = op_image_inputs(n->op);
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (images >> i & 1) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
+  if (strcmp(op_signature(n->op)->attr[0].name, "channel") == 0)
+    n->attr[0].i = laid_axis(ir_in(l->c, n, 0)->rank, n->attr[0].i);
+  add(l, id, n, LAYOUT_row_major);
+}
+
+/* An elementwise node lies as its largest input does: the smaller ones are cheaper to move. Random
+ * numbers are keyed by the index of an element: backward must lie as forward did. */
+static Layout map_layout(const Layouts *l, const Node *n)
+{
+  if (n->op == OP_drop && l->streams[n->stream]) return l->streams[n->stream] - 1;
+  bool whole = false, whole_last = false, last = false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!n->in[i].id) continue;
+    bool same = ir_elements(ir_in(l->c, n, i)) == ir_elements(n);
+    whole = whole || same;
+    whole_last = whole_last || (same && is_last(l, n->in[i]));
+    last = last || is_last(l, n->in[i]);
+  }
+  return (whole ? whole_last : last) ? LAYOUT_channels_last : LAYOUT_row_major;
+}
+
+static void lay_map(Layouts *l, uint32_t id, Node *n)
+{
+  Layout layout = map_layout(l, n);
+  if (n->op == OP_drop) l->streams[n->stream] = (uint8_t)(1 + layout);
+  if (layout == LAYOUT_row_major) {
+    lay_as_written(l, id, n);
+    return;
+  }
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!n->in[i].id || ir_in(l->c, n, i)->rank == 0) continue;
+    n->in[i] = relaid(l, with_rank(l, n->in[i], n->rank), layout);
+  }
+  add(l, id, n, layout);
+}
+
+static uint32_t find_attr(OpKind op, const char *name)
+{
+  const OpSignature *sig = op_signature(op);
+  uint32_t i = 0;
+  while (i < sig->n_attrs && strcmp(sig->attr[i].name, name) != 0) i++;
+  return i;
+}
+
+/* Inputs of x's rank are read element by element, those of one axis less row by row. */
+static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool ordered)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!n->in[i].id) continue;
+    uint32_t have = ir_in(l->c, n, i)->rank;
+    if (have != rank && have != 0 && !(have == rank - 1 && ordered)) return false;
+  }
+  return true;
+}
+
+static void lay_row(Layouts *l, uint32_t id, Node *n)
+{
+  uint32_t dim = find_attr(n->op, "dim"), keep = find_attr(n->op, "keepdim");
+  const OpSignature *sig = op_signature(n->op);
+  bool is_axis = sig->attr[dim].kind == ATTR_axis;
+  Node x = *ir_node(l->c->graph, relaid(l, n->in[0], LAYOUT_channels_last));
+  uint64_t named = is_axis ? 1ull << n->attr[dim].i : (uint64_t)n->attr[dim].i;
+  uint64_t gone = lay_mask(named, x.rank);
+  bool same_rank = n->rank == x.rank || (keep < sig->n_attrs && n->attr[keep].i);
+  bool ordered = keeps_order(&x, gone);
+  if (!ir_axes_touch(gone) || !(same_rank || ordered) || !inputs_follow(l, n, x.rank, ordered)) {
+    lay_as_written(l, id, n);
+    return;
+  }
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!n->in[i].id) continue;
+    bool element = ir_in(l->c, n, i)->rank == x.rank;
+    n->in[i] = relaid(l, n->in[i], element ? LAYOUT_channels_last : LAYOUT_row_major);
+  }
+  n->attr[dim].i = is_axis ? laid_axis(x.rank, n->attr[dim].i) : (int64_t)gone;
+  add(l, id, n, same_rank ? LAYOUT_channels_last : LAYOUT_row_major);
+}
+
+/* slice, pad, cat: one axis is named, the others stay as they are. */
+static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
+  n->attr[0].i = laid_axis(n->rank, n->attr[0].i);
+  add(l, id, n, LAYOUT_channels_last);
+}
+
+static void lay_expand(Layouts *l, uint32_t id, Node *n)
+{
+  if (ir_in(l->c, n, 0)->rank != n->rank) {
+    lay_as_written(l, id, n);
+    return;
+  }
+  int64_t dim[MAX_RANK];
+  lay_dims(n->dim, n->rank, dim);
+  for (uint32_t i = 0; i < n->rank; i++) n->attr[1 + i].i = dim[i];
+  add(l, id, n, LAYOUT_channels_last);
+}
+
+static void lay_node(Layouts *l, uint32_t id)
+{
+  Node n = ir_rewrite_mapped(&l->r, id);
+  OpTemplate tmpl = op_info[n.op].tmpl;
+  bool axis = n.op == OP_slice || n.op == OP_slice_backward || n.op == OP_pad || n.op == OP_cat;
+  if (op_image_inputs(n.op))
+    lay_images(l, id, &n);
+  else if (!any_last(l, &n) && n.op != OP_drop)
+    ir_rewrite_add(&l->r, id, &n);
+  else if (tmpl == TMPL_map)
+    lay_map(l, id, &n);
+  else if (tmpl == TMPL_row)
+    lay_row(l, id, &n);
+  else if (axis)
+    lay_along_axis(l, id, &n);
+  else if (n.op == OP_expand)
+    lay_expand(l, id, &n);
+  else
+    lay_as_written(l, id, &n);
+}
 
 bool pass_layout(Compile *c)
 {
-  for (uint32_t id = 1; id < c->graph->nodes.n; id++)
-    assert(c->graph->nodes.at[id].layout == LAYOUT_row_major);
+  Layouts l = {.c = c};
+  l.streams = arena_array(c->arena, uint8_t, c->graph->n_streams + 1);
+  ir_rewrite_begin(&l.r, c);
+  for (uint32_t id = 1; id < l.r.n_old; id++) lay_node(&l, id);
+  ir_drop_dead(c);
+  c->graph->facts |= IR_LAID;
   return true;
 }

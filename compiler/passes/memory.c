@@ -138,6 +138,13 @@ static void place_leaves(Compile *c)
 /* ---- WORK
  * ----------------------------------------------------------------------------------------- */
 
+/* What the vendor library can add to what lies at its result. */
+static bool accumulates(const Node *n)
+{
+  bool weight = op_info[n->op].tmpl == TMPL_gemm || n->op == OP_conv2d_weight;
+  return weight && n->dtype == AMPC_F32;
+}
+
 /* A product in f32 whose one reader adds it to a gradient writes there itself (beta = 1). */
 static void place_gradients(Compile *c, const uint32_t *readers)
 {
@@ -147,8 +154,7 @@ static void place_gradients(Compile *c, const uint32_t *readers)
     if (n->op != OP_grad_accumulate) continue;
     Value root = value_root(g, n->in[0]);
     Node *from = ir_node(g, root);
-    if (op_info[from->op].tmpl != TMPL_gemm || from->dtype != AMPC_F32 || readers[root.id] != 1)
-      continue;
+    if (!accumulates(from) || readers[root.id] != 1) continue;
     int64_t offset = g->params.at[n->attr[0].i].offset * ir_dtype_size(c, AMPC_F32);
     from->place = (ampc_ref){AMPC_GRAD, offset};
   }
@@ -252,10 +258,8 @@ static void place_block(Placement *p, uint16_t block, Life *lives)
   }
   for (uint32_t i = 1; i < g->groups.n; i++) {
     Group *group = &g->groups.at[i];
-    const Node *anchor = ir_node(g, group->anchor);
-    if (!group->anchor.id || anchor->block != block || op_info[anchor->op].tmpl != TMPL_gemm)
-      continue;
-    int64_t bytes = product_of(p->c, i).desc.workspace;
+    if (ir_node(g, group->nodes[0])->block != block) continue;
+    int64_t bytes = group_workspace(p->c, i);
     group->workspace = (ampc_ref){AMPC_NONE, 0};
     if (bytes > 0) add_room(p, &group->workspace, bytes, i, i);
   }

@@ -1,15 +1,9 @@
 /* Groups as commands of the plan. */
 #include "plan.h"
 
-static bool is_product(const Graph *g, uint32_t group)
-{
-  const Group *p = &g->groups.at[group];
-  return p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_gemm;
-}
-
 static bool is_launch(const Graph *g, uint32_t group)
 {
-  return !is_product(g, group) && !group_is_silent(g, group);
+  return !group_is_product(g, group) && !group_is_silent(g, group);
 }
 
 void plan_kernels(Compile *c, ampc_program *p)
@@ -37,17 +31,43 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
                                       .args = refs}};
 }
 
+static ampc_ref place_of(const Graph *g, Value v)
+{
+  return v.id ? ir_node(g, v)->place : (ampc_ref){AMPC_NONE, 0};
+}
+
 static ampc_command gemm_command(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   Product p = product_of(c, group);
   ampc_command out = {.kind = AMPC_GEMM, .as.gemm = {.desc = p.desc}};
-  out.as.gemm.a = ir_node(g, p.a)->place;
-  out.as.gemm.b = ir_node(g, p.b)->place;
-  if (p.bias.id) out.as.gemm.bias = ir_node(g, p.bias)->place;
-  out.as.gemm.c = ir_node(g, p.c)->place;
+  out.as.gemm.a = place_of(g, p.a);
+  out.as.gemm.b = place_of(g, p.b);
+  out.as.gemm.bias = place_of(g, p.bias);
+  out.as.gemm.c = place_of(g, p.c);
   out.as.gemm.workspace = g->groups.at[group].workspace;
   return out;
+}
+
+static ampc_command conv_command(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  Convolution p = convolution_of(c, group);
+  ampc_command out = {.kind = AMPC_CONV, .as.conv = {.desc = p.desc}};
+  out.as.conv.x = place_of(g, p.x);
+  out.as.conv.w = place_of(g, p.w);
+  out.as.conv.bias = place_of(g, p.bias);
+  out.as.conv.y = place_of(g, p.y);
+  out.as.conv.workspace = g->groups.at[group].workspace;
+  return out;
+}
+
+static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
+{
+  const Graph *g = c->graph;
+  if (!group_is_product(g, group)) return launch_command(c, group, kernel);
+  OpTemplate tmpl = op_info[ir_node(g, g->groups.at[group].anchor)->op].tmpl;
+  return tmpl == TMPL_conv ? conv_command(c, group) : gemm_command(c, group);
 }
 
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
@@ -58,9 +78,9 @@ const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
   for (uint32_t i = 1; i < g->groups.n; i++) {
     const Group *group = &g->groups.at[i];
     Value last = group->nodes[group->n - 1];
-    bool launch = is_launch(g, i), product = is_product(g, i);
-    if (ir_node(g, last)->block == block && (launch || product)) {
-      ampc_command command = launch ? launch_command(c, i, kernel) : gemm_command(c, i);
+    bool launch = is_launch(g, i);
+    if (ir_node(g, last)->block == block && !group_is_silent(g, i)) {
+      ampc_command command = group_command(c, i, kernel);
       command.label = command_name(c, i);
       command.line = node_line(c, last);
       vec_push(c->arena, &out, command);

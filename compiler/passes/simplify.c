@@ -212,28 +212,10 @@ static void share_all(Compile *c)
   for (uint32_t id = 1; id < s.r.n_old; id++) simplify_node(&s, id);
 }
 
-/* ---- dead nodes
- * ------------------------------------------------------------------------------------------ */
-
-static void drop_dead(Compile *c)
-{
-  Rewrite r;
-  ir_rewrite_begin(&r, c);
-  bool *live = arena_array(c->arena, bool, r.n_old);
-  for (uint32_t id = r.n_old - 1; id > 0; id--) {
-    const Node *n = &r.old[id];
-    live[id] = live[id] || op_has_effect(n->op) || n->op == OP_output;
-    for (uint32_t i = 0; i < n->n_in && live[id]; i++) live[n->in[i].id] = true;
-  }
-  for (uint32_t id = 1; id < r.n_old; id++) {
-    if (live[id]) ir_rewrite_copy(&r, id);
-  }
-}
-
 bool pass_simplify(Compile *c)
 {
   unify_products(c);
   share_all(c);
-  drop_dead(c);
+  ir_drop_dead(c);
   return true;
 }

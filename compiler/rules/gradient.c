@@ -91,6 +91,24 @@ void grad_transpose(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(b, OP_transpose, &dy, 1);
 }
 
+void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  Attr back_axes[MAX_ATTR] = {{0}};
+  for (uint32_t i = 0; i < b->n.rank; i++) back_axes[b->n.attr[i].i].i = i;
+  out_dx[0] = ir_append(c, &b->at, OP_permute, &dy, 1, back_axes);
+}
+
+void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  int64_t dim = b->n.attr[0].i, before = b->n.attr[1].i;
+  int64_t count = ir_node(c->graph, x[0])->dim[dim];
+  Attr attr[MAX_ATTR] = {{.i = dim}, {.i = before}, {.i = before + count}, {.i = 1}};
+  out_dx[0] = ir_append(c, &b->at, OP_slice, &dy, 1, attr);
+}
+
 void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -377,6 +395,15 @@ void grad_where(Compile *c, Value n, Value dy, Value *out_dx)
   Value zero = back_number(b, 0);
   out_dx[1] = back_where(b, x[0], dy, zero);
   out_dx[2] = back_where(b, x[0], zero, dy);
+}
+
+/* sigmoid(x) - target */
+void grad_bce_with_logits(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value slope = back_binary(b, OP_sub, back_unary(b, OP_sigmoid, x[0]), x[1]);
+  out_dx[0] = back_mul(b, slope, dy);
+  out_dx[1] = back_unary(b, OP_neg, back_mul(b, x[0], dy));
 }
 
 void grad_squared_error(Compile *c, Value n, Value dy, Value *out_dx)

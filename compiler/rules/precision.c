@@ -72,8 +72,7 @@ uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
   *first = n->op == OP_where ? 1 : 0;
   bool mixes = shape == shape_broadcast || shape == shape_compare || shape == shape_bitwise ||
                shape == shape_where || shape == shape_cat;
-  if (mixes || shape == shape_matmul || shape == shape_gemm || shape == shape_linear)
-    return n->n_in;
+  if (mixes || op_is_product(n->op)) return n->n_in;
   return *first + 1;
 }
 

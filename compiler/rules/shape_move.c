@@ -60,6 +60,26 @@ bool shape_transpose(Compile *c, Node *n)
   return true;
 }
 
+bool shape_permute(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  uint32_t seen = 0;
+  n->dtype = x->dtype;
+  n->rank = x->rank;
+  for (uint32_t i = 0; i < x->rank; i++) {
+    int64_t axis = n->attr[i].i;
+    if (!axis_exists(c, n, axis)) return false;
+    if (seen >> axis & 1) {
+      diag_error(c, E311, n->span, "permute of %s names axis %lld twice", ir_dims_text(c, x),
+                 (long long)axis);
+      return false;
+    }
+    seen |= 1u << axis;
+    n->dim[i] = x->dim[axis];
+  }
+  return true;
+}
+
 bool shape_slice(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -84,6 +104,23 @@ bool shape_slice_backward(Compile *c, Node *n)
   n->dtype = dy->dtype;
   n->dim[n->attr[0].i] = n->attr[3].i;
   return true;
+}
+
+bool shape_pad(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  int64_t axis = n->attr[0].i, before = n->attr[1].i, after = n->attr[2].i;
+  int64_t dim[MAX_RANK];
+  if (!axis_exists(c, n, axis)) return false;
+  if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX) {
+    diag_error(c, E311, n->span, "pad of axis %lld by %lld and %lld", (long long)axis,
+               (long long)before, (long long)after);
+    return false;
+  }
+  memcpy(dim, x->dim, sizeof dim);
+  dim[axis] += before + after;
+  n->dtype = x->dtype;
+  return rule_set_dims(c, n, x->rank, dim);
 }
 
 /* True when the tensors have the same sizes in all axes but `axis`. */

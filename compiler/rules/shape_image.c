@@ -1,0 +1,329 @@
+/* Shape rules of images and channels: convolutions, pools, batch norm. They read images in either
+ * layout and give their input's layout on, so that they hold before pass layout and after it. */
+#include "rules/rules.h"
+#include <assert.h>
+#include <string.h>
+
+/* ---- shared -------------------------------------------------------------------------------------
+ */
+
+static bool need_images(Compile *c, const Node *n, uint32_t i)
+{
+  const Node *x = ir_in(c, n, i);
+  if (!rule_need_float(c, n, i)) return false;
+  if (x->rank == 4) return true;
+  diag_error(c, E311, n->span, "%s needs images [n, c, h, w] as %s, got %s", op_info[n->op].name,
+             op_signature(n->op)->input[i].name, ir_type_text(c, x));
+  if (x->rank == 3) diag_help(c, "`unsqueeze(0)` makes a batch of one image");
+  diag_note(c, x->span, "it gets its shape here");
+  return false;
+}
+
+static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
+{
+  n->dtype = like->dtype;
+  n->layout = like->layout;
+  if (n->layout == LAYOUT_channels_last)
+    return rule_set_dims(c, n, 4, (int64_t[]){d.n, d.h, d.w, d.c});
+  return rule_set_dims(c, n, 4, (int64_t[]){d.n, d.c, d.h, d.w});
+}
+
+/* Strides, dilations, kernels and scales count from 1, padding from 0. */
+static bool check_attrs(Compile *c, const Node *n)
+{
+  const OpSignature *sig = op_signature(n->op);
+  for (uint32_t i = 0; i < sig->n_attrs; i++) {
+    const char *name = sig->attr[i].name;
+    bool from_zero = strncmp(name, "pad", 3) == 0 || strcmp(name, "divisor") == 0;
+    if (sig->attr[i].kind == ATTR_bool) continue;
+    if (n->attr[i].i >= (from_zero ? 0 : 1) && n->attr[i].i <= INT32_MAX) continue;
+    diag_error(c, E311, n->span, "%s with %s %lld", op_info[n->op].name, name,
+               (long long)n->attr[i].i);
+    return false;
+  }
+  return true;
+}
+
+typedef struct Window { /* along one axis */
+  int64_t kernel, stride, pad, dilation;
+} Window;
+
+/* How many windows there are; 0 where not even one fits. */
+static int64_t count_windows(int64_t size, Window w)
+{
+  int64_t span = w.dilation * (w.kernel - 1) + 1;
+  return size + 2 * w.pad < span ? 0 : (size + 2 * w.pad - span) / w.stride + 1;
+}
+
+static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *w, ImageDims *d)
+{
+  int64_t h = count_windows(d->h, w[0]), k = count_windows(d->w, w[1]);
+  if (h && k) {
+    d->h = h;
+    d->w = k;
+    return true;
+  }
+  diag_error(c, E311, n->span,
+             "the %lldx%lld kernel of %s does not fit images of %lldx%lld, padding %lldx%lld",
+             (long long)w[0].kernel, (long long)w[1].kernel, op_info[n->op].name, (long long)d->h,
+             (long long)d->w, (long long)w[0].pad, (long long)w[1].pad);
+  diag_note(c, x->span, "the images get their shape here");
+  return false;
+}
+
+/* ---- convolutions -------------------------------------------------------------------------------
+ */
+
+static Window conv_window(const Node *n, uint32_t axis, int64_t kernel)
+{
+  return (Window){kernel, n->attr[CONV_stride + axis].i, n->attr[CONV_pad + axis].i,
+                  n->attr[CONV_dilation + axis].i};
+}
+
+static bool check_weight(Compile *c, const Node *n, const Node *w)
+{
+  int64_t groups = n->attr[CONV_groups].i;
+  if (w->rank != 4) {
+    diag_error(c, E311, n->span, "the weight of %s is [out, in / groups, h, w], got %s",
+               op_info[n->op].name, ir_dims_text(c, w));
+    return false;
+  }
+  if (w->dim[0] % groups == 0) return true;
+  diag_error(c, E311, n->span, "%lld groups of %s do not divide %lld output channels",
+             (long long)groups, op_info[n->op].name, (long long)w->dim[0]);
+  return false;
+}
+
+/* `conv1 = Conv2d(1, ..)` for the weight `conv1.weight`. */
+static void help_channels(Compile *c, const Node *w, int64_t channels)
+{
+  while (w->op == OP_cast) w = ir_in(c, w, 0);
+  if (w->op != OP_param) return;
+  const char *path = c->graph->params.at[w->attr[0].i].path, *dot = strrchr(path, '.');
+  if (!dot || strcmp(dot, ".weight") != 0) return;
+  diag_help(c, "`%.*s = Conv2d(%lld, ...)`", (int)(dot - path), path, (long long)channels);
+}
+
+static bool check_channels(Compile *c, const Node *n, const Node *x, const Node *w)
+{
+  int64_t want = w->dim[1] * n->attr[CONV_groups].i, have = ir_image_dims(x).c;
+  if (want == have) return true;
+  diag_error(c, E302, n->span, "conv2d expects %lld input channel%s, got %lld: %s", (long long)want,
+             want == 1 ? "" : "s", (long long)have, ir_type_text(c, x));
+  help_channels(c, w, have);
+  diag_note(c, w->span, "the weight is [out, in / groups, h, w] = %s", ir_dims_text(c, w));
+  diag_note(c, x->span, "the images get their shape here");
+  return false;
+}
+
+bool shape_conv2d(Compile *c, Node *n)
+{
+  if (!need_images(c, n, 0) || !rule_need_float(c, n, 1) || !check_attrs(c, n)) return false;
+  const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, 1), *bias = ir_in(c, n, 2);
+  if (!check_weight(c, n, w) || !check_channels(c, n, x, w)) return false;
+  if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0])) {
+    diag_error(c, E311, n->span, "the bias of conv2d with weight %s is [%lld], got %s",
+               ir_dims_text(c, w), (long long)w->dim[0], ir_dims_text(c, bias));
+    return false;
+  }
+  ImageDims d = ir_image_dims(x);
+  Window windows[2] = {conv_window(n, 0, w->dim[2]), conv_window(n, 1, w->dim[3])};
+  if (!windows_fit(c, n, x, windows, &d)) return false;
+  d.c = w->dim[0];
+  return set_images(c, n, x, d) && (n->dtype = op_common_type(c, n), true);
+}
+
+/* dy must be what conv2d makes of images of the given size: so it is in gradients; a transposed
+ * convolution may ask for anything. */
+bool shape_conv2d_data(Compile *c, Node *n)
+{
+  if (!need_images(c, n, 0) || !rule_need_float(c, n, 1) || !check_attrs(c, n)) return false;
+  const Node *dy = ir_in(c, n, 0), *w = ir_in(c, n, 1);
+  if (!check_weight(c, n, w)) return false;
+  ImageDims d = ir_image_dims(dy), x = {d.n, w->dim[1] * n->attr[CONV_groups].i,
+                                        n->attr[CONV_size].i, n->attr[CONV_size + 1].i};
+  if (d.c != w->dim[0]) {
+    diag_error(c, E302, n->span, "a transposed convolution expects %lld input channels, got %lld: %s",
+               (long long)w->dim[0], (long long)d.c, ir_type_text(c, dy));
+    diag_note(c, w->span, "the weight is %s", ir_dims_text(c, w));
+    return false;
+  }
+  int64_t h = count_windows(x.h, conv_window(n, 0, w->dim[2]));
+  int64_t k = count_windows(x.w, conv_window(n, 1, w->dim[3]));
+  if (h != d.h || k != d.w) {
+    diag_error(c, E311, n->span, "no convolution makes %s of images of %lldx%lld", ir_dims_text(c, dy),
+               (long long)x.h, (long long)x.w);
+    return false;
+  }
+  return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
+}
+
+bool shape_conv2d_weight(Compile *c, Node *n)
+{
+  if (!need_images(c, n, 0) || !need_images(c, n, 1) || !check_attrs(c, n)) return false;
+  const Node *dy = ir_in(c, n, 0), *x = ir_in(c, n, 1);
+  int64_t groups = n->attr[CONV_groups].i, kh = n->attr[CONV_size].i, kw = n->attr[CONV_size + 1].i;
+  ImageDims d = ir_image_dims(dy), from = ir_image_dims(x);
+  bool fits = d.n == from.n && from.c % groups == 0 && d.c % groups == 0;
+  fits = fits && d.h == count_windows(from.h, conv_window(n, 0, kh));
+  fits = fits && d.w == count_windows(from.w, conv_window(n, 1, kw));
+  if (!fits) {
+    diag_error(c, E311, n->span, "no convolution makes %s of %s", ir_dims_text(c, dy),
+               ir_dims_text(c, x));
+    return false;
+  }
+  n->dtype = op_common_type(c, n);
+  return rule_set_dims(c, n, 4, (int64_t[]){d.c, from.c / groups, kh, kw});
+}
+
+/* ---- channels ------------------------------------------------------------------------------------
+ */
+
+enum { PART_ELEMENTS = 16384, PART_ROWS = 32, MOST_PARTS = 1024 };
+
+int64_t rule_channel_parts(int64_t rows, int64_t channels)
+{
+  int64_t each = PART_ELEMENTS / channels;
+  if (each < PART_ROWS) each = PART_ROWS;
+  int64_t parts = (rows + each - 1) / each;
+  return parts > MOST_PARTS ? MOST_PARTS : parts;
+}
+
+static bool need_channels(Compile *c, const Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  if (!rule_need_float(c, n, 0)) return false;
+  if (x->rank > 1 && n->attr[0].i >= 0 && n->attr[0].i < x->rank) return true;
+  diag_error(c, E311, n->span, "%s needs a tensor [n, c, ..], got %s", op_info[n->op].name,
+             ir_type_text(c, x));
+  return false;
+}
+
+static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
+{
+  const Node *x = ir_in(c, n, 0), *v = ir_in(c, n, i);
+  int64_t channels = x->dim[n->attr[0].i];
+  if (!n->in[i].id || (v->rank == 1 && v->dim[0] == channels)) return true;
+  diag_error(c, E311, n->span, "%s of %lld channels, %s, needs %s [%lld], got %s",
+             op_info[n->op].name, (long long)channels, ir_type_text(c, x),
+             op_signature(n->op)->input[i].name, (long long)channels, ir_dims_text(c, v));
+  diag_note(c, v->span, "this one");
+  return false;
+}
+
+bool shape_batch_norm(Compile *c, Node *n)
+{
+  if (!need_channels(c, n)) return false;
+  const Node *x = ir_in(c, n, 0);
+  bool backward = n->op == OP_batch_norm_backward;
+  if (backward && !ir_same_dims(x, ir_in(c, n, 1))) {
+    diag_error(c, E311, n->span, "batch_norm_backward of %s and %s", ir_dims_text(c, x),
+               ir_dims_text(c, ir_in(c, n, 1)));
+    return false;
+  }
+  for (uint32_t i = backward ? 2 : 1; i < n->n_in; i++)
+    if (!check_channel_vector(c, n, i)) return false;
+  rule_copy_dims(n, x);
+  n->dtype = x->dtype;
+  n->layout = x->layout;
+  return true;
+}
+
+bool shape_channel_parts(Compile *c, Node *n)
+{
+  if (!need_channels(c, n)) return false;
+  const Node *x = ir_in(c, n, 0);
+  int64_t channels = x->dim[n->attr[0].i], values = n->op == OP_channel_sums ? 1 : 2;
+  if (n->op == OP_batch_norm_sums && !(check_channel_vector(c, n, 2) && check_channel_vector(c, n, 3)))
+    return false;
+  n->dtype = AMPC_F32;
+  int64_t parts = rule_channel_parts(ir_elements(x) / channels, channels);
+  return rule_set_dims(c, n, 3, (int64_t[]){values, parts, channels});
+}
+
+bool shape_channel_join(Compile *c, Node *n)
+{
+  const Node *parts = ir_in(c, n, 0);
+  assert(parts->rank == 3);
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 1, &parts->dim[2]);
+}
+
+/* ---- pools ---------------------------------------------------------------------------------------
+ */
+
+static void pool_windows(const Node *n, Window *w)
+{
+  bool max = n->op == OP_max_pool2d || n->op == OP_max_pool2d_backward;
+  for (uint32_t i = 0; i < 2; i++)
+    w[i] = (Window){n->attr[POOL_kernel + i].i, n->attr[POOL_stride + i].i, n->attr[POOL_pad + i].i,
+                    max ? n->attr[POOL_dilation + i].i : 1};
+}
+
+bool shape_pool2d(Compile *c, Node *n)
+{
+  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  const Node *x = ir_in(c, n, 0);
+  ImageDims d = ir_image_dims(x);
+  Window w[2];
+  pool_windows(n, w);
+  for (uint32_t i = 0; i < 2; i++) {
+    if (2 * w[i].pad <= w[i].kernel) continue;
+    diag_error(c, E311, n->span, "%s pads %lld at each side, the most is half of the kernel's %lld",
+               op_info[n->op].name, (long long)w[i].pad, (long long)w[i].kernel);
+    return false;
+  }
+  return windows_fit(c, n, x, w, &d) && set_images(c, n, x, d);
+}
+
+bool shape_pool2d_backward(Compile *c, Node *n)
+{
+  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  const Node *dy = ir_in(c, n, 0);
+  ImageDims d = ir_image_dims(dy), x = d;
+  if (n->op == OP_max_pool2d_backward) {
+    if (!need_images(c, n, 1)) return false;
+    x = ir_image_dims(ir_in(c, n, 1));
+  } else {
+    x.h = n->attr[POOL_size].i;
+    x.w = n->attr[POOL_size + 1].i;
+  }
+  Window w[2];
+  pool_windows(n, w);
+  bool fits = x.n == d.n && x.c == d.c && count_windows(x.h, w[0]) == d.h;
+  if (fits && count_windows(x.w, w[1]) == d.w) return set_images(c, n, dy, x);
+  diag_error(c, E311, n->span, "no pool makes %s of images of %lldx%lld", ir_dims_text(c, dy),
+             (long long)x.h, (long long)x.w);
+  return false;
+}
+
+bool shape_adaptive_pool2d(Compile *c, Node *n)
+{
+  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  const Node *x = ir_in(c, n, 0);
+  ImageDims d = ir_image_dims(x);
+  d.h = n->attr[0].i;
+  d.w = n->attr[1].i;
+  return set_images(c, n, x, d);
+}
+
+bool shape_interpolate(Compile *c, Node *n)
+{
+  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  const Node *x = ir_in(c, n, 0);
+  ImageDims d = ir_image_dims(x);
+  int64_t s = n->attr[0].i, t = n->attr[1].i;
+  if (n->op == OP_interpolate_nearest) {
+    d.h *= s;
+    d.w *= t;
+    return set_images(c, n, x, d);
+  }
+  if (d.h % s || d.w % t) {
+    diag_error(c, E311, n->span, "interpolation by %lldx%lld does not make %s", (long long)s,
+               (long long)t, ir_dims_text(c, x));
+    return false;
+  }
+  d.h /= s;
+  d.w /= t;
+  return set_images(c, n, x, d);
+}
