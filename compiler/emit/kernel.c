@@ -104,6 +104,21 @@ static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
   }
 }
 
+/* In what the nodes compute, whatever they read and write. */
+static const char *arithmetic_text(const Kernel *k)
+{
+  if (template_of(k) == TMPL_move) return "no arithmetic";
+  bool real = template_of(k) == TMPL_file;
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    real |= dtype_is_float(n->dtype);
+    for (uint32_t j = 0; j < n->n_in; j++)
+      real |= n->in[j].id && dtype_is_float(ir_node(k->g, n->in[j])->dtype);
+  }
+  if (!real) return "compute integers";
+  return k->c->options.real64 ? "compute f64" : "compute f32";
+}
+
 static void put_precision(const Kernel *k)
 {
   Text t;
@@ -111,7 +126,7 @@ static void put_precision(const Kernel *k)
   add_type(k, &t, "load ", ARG_in);
   if (t.n) text_puts(&t, "; ");
   bool moves = template_of(k) == TMPL_move;
-  text_puts(&t, moves ? "no arithmetic" : k->c->options.real64 ? "compute f64" : "compute f32");
+  text_puts(&t, arithmetic_text(k));
   add_type(k, &t, "; store ", ARG_out);
   uint32_t rounds = 0;
   for (uint32_t i = 0; i < k->group->n && !moves; i++) {
