@@ -30,8 +30,10 @@ typedef struct KernelArgs {
   uint32_t n;
 } KernelArgs;
 
-/* The node whose bytes v's are: looks through reshape, detach and output. */
+/* The node whose bytes v's are: looks through reshape, detach, output and what is folded. */
 Value value_root(const Graph *g, Value v);
+/* The node with the shape in which those bytes lie: that of v, before a folded expand. */
+const Node *value_shape(const Graph *g, Value v);
 /* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
 bool is_working_copy(const Graph *g, Value v);
 /* A number or integer: a literal in kernels, without bytes. */
@@ -43,6 +45,14 @@ KernelArgs kernel_args(Compile *c, uint32_t group);
 
 /* No command of its own: its gradient was written by the product itself (accumulate). */
 bool group_is_silent(const Graph *g, uint32_t group);
+
+/* The rows of a row op: axes [from, to) of input 0 are reduced; [outer, length, inner] is its
+ * shape. */
+typedef struct RowShape {
+  uint32_t from, to;
+  int64_t outer, length, inner;
+} RowShape;
+RowShape row_shape(const Graph *g, Value v);
 
 typedef struct Geometry {
   uint32_t grid, block;

@@ -392,30 +392,15 @@ static void put_program(Row *r)
 /* ---- the kernel
  * -------------------------------------------------------------------------------------------- */
 
-/* The axes that make a row: one, or a run of neighbours in a mask (none given: all). */
-static void find_axes(Row *r)
-{
-  const OpSignature *sig = op_signature(r->n->op);
-  uint32_t i = 0;
-  while (strcmp(sig->attr[i].name, "dim") != 0) i++;
-  int64_t dim = r->n->attr[i].i;
-  if (sig->attr[i].kind == ATTR_axis) {
-    r->from = (uint32_t)(dim < 0 ? dim + r->x->rank : dim);
-    r->to = r->from + 1;
-    return;
-  }
-  uint64_t mask = dim ? (uint64_t)dim : (1ull << r->x->rank) - 1;
-  while (r->from < r->x->rank && !(mask >> r->from & 1)) r->from++;
-  r->to = r->from;
-  while (r->to < r->x->rank && (mask >> r->to & 1)) r->to++;
-}
-
 static void measure(Row *r)
 {
+  RowShape shape = row_shape(r->k->g, r->v);
   r->space = space_of(r->x);
-  r->outer = r->length = r->inner = 1;
-  for (uint32_t i = 0; i < r->x->rank; i++)
-    *(i < r->from ? &r->outer : i < r->to ? &r->length : &r->inner) *= r->x->dim[i];
+  r->from = shape.from;
+  r->to = shape.to;
+  r->outer = shape.outer;
+  r->length = shape.length;
+  r->inner = shape.inner;
   r->columns = r->inner > 1;
 }
 
@@ -426,7 +411,6 @@ void emit_row(Kernel *k)
   r.x = ir_node(k->g, r.n->in[0]);
   bool indices = r.n->op == OP_argmax || r.n->op == OP_argmin;
   r.integers = !dtype_is_float(r.x->dtype) && (indices || !dtype_is_float(r.n->dtype));
-  if (r.x->rank) find_axes(&r);
   measure(&r);
   read_program(&r);
   if (r.columns)
