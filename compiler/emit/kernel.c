@@ -42,7 +42,8 @@ static const Node *main_node(const Kernel *k)
 
 static OpTemplate template_of(const Kernel *k)
 {
-  return op_info[main_node(k)->op].tmpl;
+  bool chain = !k->group->anchor.id && k->group->n > 1; /* its first node may be a move */
+  return chain ? TMPL_map : op_info[main_node(k)->op].tmpl;
 }
 
 static bool is_kernel(const Graph *g, uint32_t group)

@@ -156,7 +156,7 @@ static void load_elements(const Row *r, Body *b, const Statement *s, uint32_t n)
   for (uint32_t i = 0; i < r->n->n_in; i++) {
     uint32_t times = uses(s, n, '$', i);
     if (!times || !r->n->in[i].id) continue;
-    Access a = access_broadcast(&r->space, ir_node(r->k->g, r->n->in[i]));
+    Access a = access_broadcast(&r->space, value_shape(r->k->g, r->n->in[i]));
     Operand o = load_operand(r->k, r->n->in[i], element_index(r, &a));
     b->element[i] = with_variable(r, r->n->in[i], r->integers ? o : as_real(r->k, o), times);
   }
@@ -167,7 +167,7 @@ static void load_row_values(const Row *r, Body *b, const Statement *s, uint32_t 
   for (uint32_t i = 0; i < r->n->n_in; i++) {
     uint32_t times = uses(s, n, '@', i);
     if (!times) continue;
-    bool one = ir_elements(ir_node(r->k->g, r->n->in[i])) == 1;
+    bool one = ir_elements(value_shape(r->k->g, r->n->in[i])) == 1;
     Operand o = load_operand(r->k, r->n->in[i], one ? "0" : row_index(r));
     b->row_value[i] = with_variable(r, r->n->in[i], o, times).text;
   }
@@ -348,11 +348,18 @@ static void put_let(Row *r, const Statement *s)
   r->locals[r->n_locals++] = s->name;
 }
 
-static void put_store(const Row *r, const char *index, const char *value)
+/* The result, then the elementwise nodes that joined. `shape` is that of the result; its element
+ * lies at `index`, address() knows the others. */
+static void put_results(const Row *r, const Node *shape, const char *index, const char *value,
+                        const char *(*address)(const Row *r, const Access *a))
 {
-  const char *to = r->k->arg_names[argument_of(r->k, r->v)];
-  EMIT(r->k->p, "%s[%s] = %s; // %%%u %s\n", to, index, stored(r->k, r->n->dtype, value), r->v.id,
-       op_info[r->n->op].name);
+  Kernel *k = r->k;
+  Chain ch;
+  chain_begin(&ch, k, space_of(shape));
+  put_value(k, r->v, value, index);
+  const char **at = arena_array(k->c->arena, const char *, ch.loads.n + 1);
+  for (uint32_t i = 0; i < ch.loads.n; i++) at[i] = address(r, &ch.loads.at[i].access);
+  chain_put(&ch, at, index);
 }
 
 static void put_each(const Row *r, const Statement *s)
@@ -362,8 +369,18 @@ static void put_each(const Row *r, const Statement *s)
   open_elements(r, false);
   if (r->columns) load_row_values(r, &b, s, 1);
   load_elements(r, &b, s, 1);
-  put_store(r, "i", expression(r, &b, s));
+  put_results(r, r->x, "i", expression(r, &b, s), element_index);
   close_elements(r, false);
+}
+
+/* Of an operand in the shape of the op's result: one value a row. */
+static const char *row_address(const Row *r, const Access *a)
+{
+  Space s = space_of(r->n);
+  Access whole = access_whole(&s);
+  if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
+  const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s)", row_index(r)) : "row";
+  return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
 }
 
 static void put_row(const Row *r, const Statement *s)
@@ -372,7 +389,7 @@ static void put_row(const Row *r, const Statement *s)
   open(r, r->columns ? "EACH_COLUMN(j, width) {" : "ROW_ONCE {");
   if (r->columns) put_column(r);
   load_row_values(r, &b, s, 1);
-  put_store(r, row_index(r), expression(r, &b, s));
+  put_results(r, r->n, row_index(r), expression(r, &b, s), row_address);
   close(r, "}");
 }
 
