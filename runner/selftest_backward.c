@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NODES = 6, GROWTH = 3, F32_ULPS = 24 };
+enum { NODES = 4, GROWTH = 2, F32_ULPS = 24 };
 static const double step = 0x1p-10, differences_bound = 1e-7;
 
 static bool wanted(const Case *t, uint32_t i)

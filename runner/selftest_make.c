@@ -168,6 +168,10 @@ static void read_attr(Case *t, const char *key, size_t size, const char *value)
     t->tf32 = true;
     return;
   }
+  if (size == 6 && memcmp(key, "result", size) == 0) {
+    t->result = *value;
+    return;
+  }
   for (uint32_t k = 0; k < s->n_attrs; k++) {
     if (strlen(s->attr[k].name) != size || memcmp(s->attr[k].name, key, size) != 0) continue;
     if (s->attr[k].kind == ATTR_float)
