@@ -249,9 +249,9 @@ void emit_kernel_texts(Printer *p, bool jit)
   if (jit) printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
   emit_helpers(p, &kernels);
   bool cpu = is_cpu_target(p->c);
-  if (!cpu) EMIT(p, "\nextern \"C\" {\n");
+  if (!cpu) EMIT(p, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   put_kernels(p);
-  if (!cpu) EMIT(p, "\n} // extern \"C\"\n");
+  if (!cpu) EMIT(p, "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");
 }
 
 void emit_kernels(Compile *c, Text *out)
