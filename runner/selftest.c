@@ -146,6 +146,7 @@ typedef struct SuiteThread { /* the C compiler takes most of the time: suites ru
   TestRun *run;
   pthread_t thread;
   ampc_status status;
+  char message[512];
 } SuiteThread;
 
 static void *run_suite(void *data)
@@ -153,7 +154,7 @@ static void *run_suite(void *data)
   SuiteThread *s = data;
   Arena *a = arena_create();
   s->status = s->suite(a, s->run);
-  if (s->status) fprintf(stderr, "amp: %s\n", ampc_last_error());
+  snprintf(s->message, sizeof s->message, "%s", ampc_last_error());
   arena_destroy(a);
   return NULL;
 }
@@ -174,6 +175,7 @@ static ampc_status run_suites(TestRun *run)
   }
   for (uint32_t i = 0; i < COUNT; i++) {
     pthread_join(threads[i].thread, NULL);
+    if (threads[i].status && !status) fprintf(stderr, "amp: %s\n", threads[i].message);
     if (threads[i].status) status = threads[i].status;
   }
   return status;
