@@ -39,6 +39,10 @@ DEVICE float bits_float(unsigned bits)
   return u.number;
 }
 
+// --- philox_word
+/* 32 bits in a variable of 64: vectors of such products need no shuffling of halves. */
+typedef unsigned long long philox_word;
+
 // --- block_share
 /* Where the share of block k begins; whole cache lines, so that blocks have none in common. */
 DEVICE long long block_share(long long n, unsigned k)
