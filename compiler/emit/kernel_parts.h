@@ -23,7 +23,6 @@ const char *element_type(const Kernel *k, const KernelArg *a); /* "f16", "float"
 uint32_t argument_of(const Kernel *k, Value v);   /* index of the argument that holds v's bytes */
 const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */
 const char *local_type(DType d); /* of a variable that holds such an element: "real", "int" */
-bool reserved_name(const char *s, size_t n); /* helpers and locals: no argument is called so */
 
 /* ---- index arithmetic: kernel_index.c ---- */
 

@@ -222,6 +222,7 @@ static void make_sets(Fuse *f)
 
 bool pass_fuse(Compile *c)
 {
+  write_constant_outputs(c);
   Graph *g = c->graph;
   uint32_t n = g->nodes.n;
   Fuse f = {.c = c, .g = g};
