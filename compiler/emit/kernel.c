@@ -138,7 +138,7 @@ static void put_precision(const Kernel *k)
   EMIT(k->p, "//   precision  %s\n", t.at);
 }
 
-const char *frame_name(const Kernel *k)
+static const char *frame_name(const Kernel *k)
 {
   const char *prelude = is_cpu_target(k->c) ? "cpu.h" : "cuda.cuh";
   switch (template_of(k)) {
@@ -213,7 +213,7 @@ static void put_thunk(const Kernel *k)
   EMIT(k->p, "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n", name);
   EMIT(k->p, "  block_index = block;\n  block_count = n_blocks;\n  %s(", name);
   for (uint32_t i = 0; i < k->args.n; i++)
-    EMIT(k->p, "%s(%s *)a[%u]", i ? ", " : "", element_type(k, &k->args.at[i]), i);
+    EMIT(k->p, "%s(%s *)a[%u]", i ? ", " : "", element_type(&k->args.at[i]), i);
   EMIT(k->p, ");\n}\n");
 }
 

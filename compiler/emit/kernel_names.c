@@ -9,13 +9,12 @@
 /* ---- types --------------------------------------------------------------------------------------
  */
 
-const char *element_type(const Kernel *k, const KernelArg *a)
+const char *element_type(const KernelArg *a)
 {
   static const char *const of_type[AMPC_DTYPE_COUNT] = {
       [AMPC_F32] = "real",          [AMPC_F16] = "f16",       [AMPC_BF16] = "bf16",
       [AMPC_I32] = "int",           [AMPC_I64] = "long long", [AMPC_U8] = "unsigned char",
       [AMPC_BOOL] = "unsigned char"};
-  (void)k;
   switch (a->role) {
   case ARG_state:
     return "ampc_state";
@@ -264,7 +263,7 @@ const char *argument_list(const Kernel *k)
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
     text_printf(&t, "%s%s%s *__restrict__ %s", i ? ", " : "", is_written(a, file) ? "" : "const ",
-                element_type(k, a), k->arg_names[i]);
+                element_type(a), k->arg_names[i]);
   }
   return t.at;
 }

@@ -19,7 +19,7 @@ typedef struct Kernel { /* the one that is being printed */
 void name_arguments(Kernel *k);
 /* "const f16 *__restrict__ x, real *__restrict__ y" */
 const char *argument_list(const Kernel *k);
-const char *element_type(const Kernel *k, const KernelArg *a); /* "f16", "float", "ampc_state" */
+const char *element_type(const KernelArg *a);     /* "f16", "float", "ampc_state" */
 uint32_t argument_of(const Kernel *k, Value v);   /* index of the argument that holds v's bytes */
 const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */
 const char *local_type(DType d); /* of a variable that holds such an element: "real", "int" */
@@ -112,9 +112,6 @@ void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_slice_backward(Kernel *k);
 void emit_row(Kernel *k);  /* kernel_row.c: row programs */
 void emit_file(Kernel *k); /* kernel_file.c: templates/<op>.cu */
-
-/* Name of the loop that a kernel is made of, for its header comment. */
-const char *frame_name(const Kernel *k);
 
 /* ---- helpers: kernel_helpers.c
  * ---- */

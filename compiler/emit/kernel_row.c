@@ -129,9 +129,9 @@ static uint32_t uses(const Statement *s, uint32_t n, char sign, uint32_t input)
 {
   uint32_t found = 0;
   for (uint32_t i = 0; i < n; i++) {
+    uint32_t each = s[i].kind == ROW_first ? 3 : 1; /* prints its expression three times */
     for (size_t at = 0; at + 1 < s[i].size; at++)
-      found += s[i].code[at] == sign && (uint32_t)(s[i].code[at + 1] - '0') == input;
-    if (s[i].kind == ROW_first) found *= 2; /* compares the element twice */
+      if (s[i].code[at] == sign && (uint32_t)(s[i].code[at + 1] - '0') == input) found += each;
   }
   return found;
 }
