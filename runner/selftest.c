@@ -1,6 +1,6 @@
 /* amp selftest: proves every op of the table on this machine. Prints a table and ends with status 0
  * or 5. What is compared with what: selftest_forward.c, selftest_backward.c, selftest_random.c,
- * selftest_step.c, selftest_fusion.c. */
+ * selftest_step.c, selftest_fusion.c, selftest_model.c. */
 #include "selftest.h"
 #include "options.h"
 #include "runner.h"
@@ -161,11 +161,9 @@ static void *run_suite(void *data)
 
 static ampc_status run_suites(TestRun *run)
 {
-  SuiteThread threads[] = {{.suite = suite_forward},
-                           {.suite = suite_backward},
-                           {.suite = suite_random},
-                           {.suite = suite_step},
-                           {.suite = suite_fusion}};
+  SuiteThread threads[] = {{.suite = suite_forward}, {.suite = suite_backward},
+                           {.suite = suite_random},  {.suite = suite_step},
+                           {.suite = suite_fusion},  {.suite = suite_model}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {
