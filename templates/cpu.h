@@ -136,9 +136,8 @@ DEVICE long long block_share(long long n, unsigned k)
          o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
          o##_end = (T)((long long)(outer)*o##_tiles * (block_index + 1) / block_count), o = 0,     \
          first = 0, width = 0;                                                                     \
-       o##_at < o##_end &&                                                                         \
-       (o = o##_at / o##_tiles, first = o##_at % o##_tiles * COLUMNS,                              \
-       width = (inner)-first < COLUMNS ? (inner)-first : COLUMNS, 1);                              \
+       o##_at < o##_end && (o = o##_at / o##_tiles, first = o##_at % o##_tiles * COLUMNS,          \
+                           width = (inner)-first < COLUMNS ? (inner)-first : COLUMNS, 1);          \
        o##_at++)
 
 // --- EACH_COLUMN
