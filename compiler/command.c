@@ -1,12 +1,24 @@
 /* Groups of nodes as commands: see command.h. Matrix products are in product.c. */
 #include "command.h"
 #include "ampc_state.h"
+#include <assert.h>
 #include <string.h>
 
 Value value_root(const Graph *g, Value v)
 {
-  while (op_info[g->nodes.at[v.id].op].tmpl == TMPL_alias) v = g->nodes.at[v.id].in[0];
+  const Node *n = ir_node(g, v);
+  while (op_info[n->op].tmpl == TMPL_alias || n->folded) {
+    v = n->in[0];
+    n = ir_node(g, v);
+  }
   return v;
+}
+
+const Node *value_shape(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  while (n->folded) n = ir_node(g, n->in[0]);
+  return n;
 }
 
 bool is_working_copy(const Graph *g, Value v)
@@ -163,9 +175,9 @@ static void file_args(ArgBuild *b, Value v)
   case OP_running_update:
   case OP_running_count:
     add_buffer(b, index);
-    add_optimizer(b, n->attr[n->op == OP_running_update ? RUNNING_update_optimizer
-                                                        : RUNNING_count_optimizer]
-                         .i);
+    add_optimizer(
+        b,
+        n->attr[n->op == OP_running_update ? RUNNING_update_optimizer : RUNNING_count_optimizer].i);
     break;
   case OP_sgd_update:
   case OP_adam_update:
@@ -231,6 +243,57 @@ static int64_t work_of(Compile *c, uint32_t group)
   return most;
 }
 
+/* The axes that make a row: one, or a run of neighbours in a mask (none given: all). */
+static void row_axes(const Node *n, const Node *x, RowShape *r)
+{
+  const OpSignature *sig = op_signature(n->op);
+  uint32_t i = 0;
+  if (strcmp(sig->attr[0].name, "channel") == 0) { /* the last axis, since pass layout */
+    assert(n->attr[0].i == x->rank - 1);
+    r->to = x->rank - 1u;
+    r->parts = n->dim[1];
+    return;
+  }
+  while (strcmp(sig->attr[i].name, "dim") != 0) i++;
+  int64_t dim = n->attr[i].i;
+  if (sig->attr[i].kind == ATTR_axis) {
+    r->from = (uint32_t)(dim < 0 ? dim + x->rank : dim);
+    r->to = r->from + 1;
+    return;
+  }
+  uint64_t mask = dim ? (uint64_t)dim : (1ull << x->rank) - 1;
+  while (r->from < x->rank && !(mask >> r->from & 1)) r->from++;
+  r->to = r->from;
+  while (r->to < x->rank && (mask >> r->to & 1)) r->to++;
+}
+
+RowShape row_shape(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
+  RowShape r = {.outer = 1, .length = 1, .inner = 1};
+  if (x->rank) row_axes(n, x, &r);
+  for (uint32_t i = 0; i < x->rank; i++)
+    *(i < r.from ? &r.outer : i < r.to ? &r.length : &r.inner) *= x->dim[i];
+  return r;
+}
+
+static uint32_t limit_grid(int64_t blocks)
+{
+  return (uint32_t)(blocks > CUDA_MAX_GRID ? CUDA_MAX_GRID : at_least_1(blocks));
+}
+
+/* A block walks a contiguous row; otherwise a thread walks a column, and small blocks spread
+ * the columns over more multiprocessors. */
+static Geometry row_geometry(const RowShape *r)
+{
+  enum { WARP = 32, WIDEST = 512 };
+  int64_t columns = (r->parts ? r->parts : r->outer) * r->inner;
+  if (r->inner > 1 || r->parts) return (Geometry){limit_grid((columns + WARP - 1) / WARP), WARP};
+  uint32_t block = WARP;
+  while (block < WIDEST && block < r->length) block *= 2;
+  return (Geometry){limit_grid(r->outer), block};
+}
+
 static bool runs_alone(OpKind op) /* one block: it combines what others left */
 {
   return op == OP_metric || op == OP_optimizer_control || op == OP_scaler_update;
@@ -239,20 +302,21 @@ static bool runs_alone(OpKind op) /* one block: it combines what others left */
 Geometry kernel_geometry(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
-  const Node *anchor = ir_node(g, g->groups.at[group].anchor);
+  Value anchor = g->groups.at[group].anchor;
+  OpKind op = ir_node(g, anchor)->op;
   bool cpu = is_cpu_target(c);
-  if (g->groups.at[group].anchor.id && runs_alone(anchor->op))
-    return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
+  if (anchor.id && runs_alone(op)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
   int64_t work = work_of(c, group);
   if (cpu) {
     int64_t threads = at_least_1(work / CPU_SHARE);
     return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
   }
-  if (g->groups.at[group].anchor.id && anchor->op == OP_grad_norm)
-    return (Geometry){GRAD_NORM_PARTIALS, CUDA_BLOCK};
-  int64_t blocks = (work + CUDA_BLOCK - 1) / CUDA_BLOCK;
-  return (Geometry){(uint32_t)(blocks > CUDA_MAX_GRID ? CUDA_MAX_GRID : at_least_1(blocks)),
-                    CUDA_BLOCK};
+  if (anchor.id && op == OP_grad_norm) return (Geometry){GRAD_NORM_PARTIALS, CUDA_BLOCK};
+  if (anchor.id && op_info[op].tmpl == TMPL_row) {
+    RowShape r = row_shape(g, anchor);
+    return row_geometry(&r);
+  }
+  return (Geometry){limit_grid((work + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
 const char *command_name(Compile *c, uint32_t group)

@@ -31,8 +31,10 @@ typedef struct KernelArgs {
   uint32_t n;
 } KernelArgs;
 
-/* The node whose bytes v's are: looks through reshape, detach and output. */
+/* The node whose bytes v's are: looks through reshape, detach, output and what is folded. */
 Value value_root(const Graph *g, Value v);
+/* The node with the shape in which those bytes lie: that of v, before a folded expand. */
+const Node *value_shape(const Graph *g, Value v);
 /* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
 bool is_working_copy(const Graph *g, Value v);
 /* A number or integer: a literal in kernels, without bytes. */
@@ -47,6 +49,15 @@ KernelArgs kernel_args(Compile *c, uint32_t group);
 
 /* No command of its own: its gradient was written by the product itself (accumulate). */
 bool group_is_silent(const Graph *g, uint32_t group);
+
+/* The rows of a row op: axes [from, to) of input 0 are reduced; [outer, length, inner] is its
+ * shape. */
+typedef struct RowShape {
+  uint32_t from, to;
+  int64_t outer, length, inner;
+  int64_t parts; /* channel statistics: the row is cut into so many, each with a result; else 0 */
+} RowShape;
+RowShape row_shape(const Graph *g, Value v);
 
 typedef struct Geometry {
   uint32_t grid, block;
@@ -65,7 +76,8 @@ typedef struct Product {
   Value a, b, bias, c; /* bias may be 0 */
 } Product;
 Product product_of(Compile *c, uint32_t group);
-/* The convolution that a conv group computes; x, w and y as in ampc_conv: one of them is the result. */
+/* The convolution that a conv group computes; x, w and y as in ampc_conv: one of them is the
+ * result. */
 typedef struct Convolution {
   ampc_conv desc;
   Value x, w, bias, y; /* bias may be 0 */

@@ -133,6 +133,7 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
+  if (severity == SEVERITY_error && diag_is_aftermath(c, code, span)) return;
   if ((span.start || span.end) && said_before(c, code, span)) return;
   if (c->options.error_limit && severity == SEVERITY_error &&
       d->errors - d->hidden >= c->options.error_limit) {
@@ -141,6 +142,8 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
     return;
   }
   d->muted = false;
+  d->wounding = code < E201;
+  if (d->wounding) diag_wound(c, span);
   if (severity == SEVERITY_error)
     d->errors++;
   else
@@ -183,7 +186,9 @@ void diag_note(Compile *c, Span span, const char *fmt, ...)
   va_start(ap, fmt);
   const char *text = arena_vprintf(c->arena, fmt, ap);
   va_end(ap);
-  show(c, &(Message){SEVERITY_note, NULL, diag_user_span(c, span), text});
+  span = diag_user_span(c, span);
+  if (c->diag->wounding) diag_wound(c, span);
+  show(c, &(Message){SEVERITY_note, NULL, span, text});
 }
 
 void diag_help(Compile *c, const char *fmt, ...)

@@ -20,6 +20,11 @@ typedef struct Seen { /* a loop that is unrolled says the same thing once per ro
   Span span;
 } Seen;
 
+typedef struct Wound { /* a line that could not be read, or that such a message points at */
+  const char *text;
+  uint32_t size; /* of its head: what it defines stands there */
+} Wound;
+
 struct DiagState {
   uint32_t errors, warnings; /* counted, whether printed or not */
   uint32_t hidden;           /* of the errors, those beyond the limit */
@@ -27,7 +32,9 @@ struct DiagState {
   VEC(Lines) lines;          /* one per source */
   VEC(Span) frames;
   VEC(Seen) seen;
-  Text json; /* the object that notes are still added to; empty when none is open */
+  VEC(Wound) wounds;
+  bool wounding; /* the last message was about syntax: its notes show wounds too */
+  Text json;     /* the object that notes are still added to; empty when none is open */
   bool json_notes;
 };
 
@@ -39,6 +46,10 @@ extern const ErrorInfo error_info[ERROR_COUNT];
 
 /* The whole line that a place stands on, without its end. */
 const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size);
+
+/* diag_aftermath.c: notes the line of a syntax error; does an error only follow from one? */
+void diag_wound(Compile *c, Span span);
+bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span);
 
 void diag_print_text(Compile *c, const Message *m);
 void diag_print_json(Compile *c, const Message *m);

@@ -49,6 +49,8 @@ void compile_destroy(Compile *c)
   if (c) arena_destroy(c->arena);
 }
 
+/* Stops after the first pass that leaves errors: after mistakes of syntax that is lower, which then
+ * tells what else is wrong (diag_aftermath.c). */
 static bool run_passes(Compile *c, const Pass *first)
 {
   for (const Pass *p = first; p < passes + PASS_COUNT; p++) {
@@ -115,7 +117,8 @@ bool compile_parse_job(Compile *c)
 
 bool compile_job(Compile *c)
 {
-  bool good = parse_job(c) && run_passes(c, passes);
+  bool good = parse_job(c);
+  if (!c->cannot_read) good = run_passes(c, passes) && good;
   diag_finish(c);
   return good;
 }
@@ -123,7 +126,8 @@ bool compile_job(Compile *c)
 bool compile_text(Compile *c, const char *name, const char *text, size_t size)
 {
   assert(size <= MAX_SOURCE);
-  bool good = parse(c, name, text, (uint32_t)size, &c->ast) && run_passes(c, passes);
+  bool good = parse(c, name, text, (uint32_t)size, &c->ast);
+  good = run_passes(c, passes) && good;
   diag_finish(c);
   return good;
 }

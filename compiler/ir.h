@@ -72,6 +72,7 @@ typedef struct Node {
   Value origin;        /* forward node a backward node came from; 0 for forward nodes */
   uint32_t stream;     /* random ops: fixed at lowering, kept by clones and by the backward node */
   uint32_t group;      /* pass fuse: index into Graph.groups; 0 for none */
+  bool folded;         /* pass fuse: a cast or expand that its readers do as they load */
   ampc_ref place;      /* pass memory: where the bytes are */
 } Node;
 

@@ -128,7 +128,7 @@ bool output_build_line(const CommandLine *cmd, Text *out)
   if (cuda)
     text_printf(out, "nvcc -c --fmad=false -arch=%s", cmd->options.target);
   else
-    text_printf(out, "cc %s-O3 -march=native -ffp-contract=off -fno-math-errno",
+    text_printf(out, "cc %s-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math",
                 object ? "-c " : "");
   text_puts(out, " -I");
   add_word(out, include);

@@ -1,6 +1,6 @@
 /* amp selftest: proves every op of the table on this machine. Prints a table and ends with status 0
  * or 5. What is compared with what: selftest_forward.c, selftest_backward.c, selftest_random.c,
- * selftest_step.c, selftest_fusion.c. */
+ * selftest_step.c, selftest_fusion.c, selftest_model.c. */
 #include "selftest.h"
 #include "options.h"
 #include "runner.h"
@@ -146,6 +146,7 @@ typedef struct SuiteThread { /* the C compiler takes most of the time: suites ru
   TestRun *run;
   pthread_t thread;
   ampc_status status;
+  char message[512];
 } SuiteThread;
 
 static void *run_suite(void *data)
@@ -153,18 +154,16 @@ static void *run_suite(void *data)
   SuiteThread *s = data;
   Arena *a = arena_create();
   s->status = s->suite(a, s->run);
-  if (s->status) fprintf(stderr, "amp: %s\n", ampc_last_error());
+  snprintf(s->message, sizeof s->message, "%s", ampc_last_error());
   arena_destroy(a);
   return NULL;
 }
 
 static ampc_status run_suites(TestRun *run)
 {
-  SuiteThread threads[] = {{.suite = suite_forward},
-                           {.suite = suite_backward},
-                           {.suite = suite_random},
-                           {.suite = suite_step},
-                           {.suite = suite_fusion}};
+  SuiteThread threads[] = {{.suite = suite_forward}, {.suite = suite_backward},
+                           {.suite = suite_random},  {.suite = suite_step},
+                           {.suite = suite_fusion},  {.suite = suite_model}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {
@@ -174,6 +173,7 @@ static ampc_status run_suites(TestRun *run)
   }
   for (uint32_t i = 0; i < COUNT; i++) {
     pthread_join(threads[i].thread, NULL);
+    if (threads[i].status && !status) fprintf(stderr, "amp: %s\n", threads[i].message);
     if (threads[i].status) status = threads[i].status;
   }
   return status;

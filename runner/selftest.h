@@ -57,7 +57,7 @@ typedef struct CaseRow {
   const char *types;  /* f f32, h f16, b bf16, i i32, l i64, u u8, o bool */
   const char *inputs; /* "7x33 l:33 s 2{1,nan} 3~p -": dims, other type than the case's, given
                          values, how to fill, absent */
-  const char *attrs;  /* "dim=1 keepdim=1 shape=3x4" */
+  const char *attrs;  /* "dim=1 keepdim=1 shape=3x4", result=f, tf32=1 */
 } CaseRow;
 
 struct Case {
@@ -69,6 +69,7 @@ struct Case {
   Attr attr[MAX_ATTR];
   int64_t shape[MAX_RANK + 1]; /* of "shape=": rank, sizes */
   bool tf32;                   /* in a region of that kind */
+  char result;                 /* of "result=": type, where inputs are of several types; or 0 */
   Value value;                 /* in the graph that is being built */
   uint32_t first_source, output;
   Tensor want, got;
@@ -146,6 +147,7 @@ ampc_status suite_backward(Arena *a, TestRun *run);
 ampc_status suite_random(Arena *a, TestRun *run);
 ampc_status suite_step(Arena *a, TestRun *run);
 ampc_status suite_fusion(Arena *a, TestRun *run);
+ampc_status suite_model(Arena *a, TestRun *run);
 
 /* ---- graphs by hand: selftest_graph.c ----------------------------------------------------------
  */

@@ -5,13 +5,14 @@
 static DType result_type(const Case *t)
 {
   const Tensor *same = &t->in[t->test->op == OP_where ? 1 : 0];
-  switch (t->test->result[0]) {
+  char letter = t->result ? t->result : t->test->result[0];
+  switch (letter) {
   case '=':
     return same->dtype;
   case 'd':
     return (DType)case_attr(t, "dtype");
   default:
-    return number_type(t->test->result[0]);
+    return number_type(letter);
   }
 }
 

@@ -68,7 +68,7 @@ ELEMENT(gelu_tanh_backward, x[0] * slope(e_gelu_tanh, x[1]), fabs(x[0]) * (1 + f
 
 ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
 ELEMENT(floor_divide, whole_quotient(x[0], x[1]), fabs(r))
-ELEMENT(remainder, x[0] - x[1] * whole_quotient(x[0], x[1]), fabs(x[1]))
+ELEMENT(remainder, python_modulo(x[0], x[1]), fabs(x[1]))
 
 /* schedules: t, then their numbers */
 ELEMENT(schedule_linear,

@@ -15,6 +15,11 @@ bool is_adam(const Recipe *r)
   return r->kind[0] == 'A';
 }
 
+bool used_twice(const Recipe *r)
+{
+  return strcmp(r->precision, "f32") == 0;
+}
+
 OpKind step_update(const Recipe *r)
 {
   return is_adam(r) ? OP_adam_update : OP_sgd_update;
@@ -23,11 +28,12 @@ OpKind step_update(const Recipe *r)
 static Expected expect_gradient(const Recipe *r, const Batch *batch, double scale)
 {
   Expected e = {.clip = 1};
-  double squares = 0;
+  double squares = 0, uses = used_twice(r) ? 3 : 1; /* fc(z) + fc(2 z) */
   for (int i = 0; i < STEP_N; i++) {
     double sum = 0;
     for (int k = 0; k < STEP_BATCH; k++)
-      sum += (double)(i < STEP_W ? batch->x[k * STEP_W + i] : batch->z[k * STEP_FC + i - STEP_W]);
+      sum += i < STEP_W ? (double)batch->x[k * STEP_W + i]
+                        : uses * (double)batch->z[k * STEP_FC + i - STEP_W];
     if (!isfinite(number_round(AMPC_F32, sum * scale))) e.dropped = true;
     e.gradient[i] = sum;
     squares += sum * sum;

@@ -20,12 +20,27 @@ static double tanh_argument(double x)
   return sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
 }
 
-/* floor of the true quotient: x / y in floating point may already be rounded up to an integer */
-static double whole_quotient(double x, double y)
+/* The remainder with the sign of y, and the whole number of times that y was taken away: fmod is
+ * exact, while x / y in floating point may already be rounded up to an integer. */
+static double signed_remainder(double x, double y, bool *moved)
 {
   double rest = fmod(x, y);
-  if (rest != 0 && (rest < 0) != (y < 0)) rest += y;
-  return nearbyint((x - rest) / y);
+  *moved = rest != 0 && (rest < 0) != (y < 0);
+  return *moved ? rest + y : rest;
+}
+
+static double python_modulo(double x, double y)
+{
+  bool moved;
+  return signed_remainder(x, y, &moved);
+}
+
+static double whole_quotient(double x, double y)
+{
+  bool moved;
+  if (y == 0) return x / y;
+  signed_remainder(x, y, &moved);
+  return nearbyint((x - fmod(x, y)) / y) - moved;
 }
 
 #define ELEMENT(op, result, size)                                                                  \

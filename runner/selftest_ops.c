@@ -17,10 +17,11 @@ Reference reference_map, reference_cast, reference_sum, reference_extreme, refer
     reference_same_order, reference_expand, reference_transpose, reference_slice,
     reference_slice_backward, reference_cat, reference_product;
 
+enum { PARTIAL_SUMS = 16 };
 #define EXACT    0, 0, "exact: copies, compares or rounds once"
 #define ROUNDED  0, 0, "one IEEE operation, correctly rounded"
 #define MAP      shape_broadcast_of, reference_map
-#define SUMS(k)  (k) / 32.0 /* k sums of a row */
+#define SUMS(k)  (k) * 0.5 / PARTIAL_SUMS /* k sums of a row */
 #define FIRST(r) shape_of_first, r
 #define ROW(r)   shape_row_of, r
 
@@ -135,16 +136,22 @@ const OpTest *op_test_find(OpKind op)
   return NULL;
 }
 
-/* How many elements one result is summed from. */
+/* How many elements one result is summed from, in units of what SUMS counts. */
 static double summed(const Case *t)
 {
   const Tensor *x = &t->in[0];
+  if (t->test->per_n == 0) return 0;
   if (t->test->reference == reference_product) {
     bool across = t->test->op == OP_gemm && case_attr(t, "trans_a") != 0;
     return (double)x->dim[x->rank - (across ? 2 : 1)];
   }
-  if (t->test->reference == reference_sum) return (double)(x->n / t->want.n);
-  return t->test->per_n > 0 ? (double)x->dim[case_axis(t)] : 0;
+  if (t->test->reference == reference_sum) {
+    int64_t mask = (int64_t)case_attr(t, "dim");
+    bool last = mask == 0 || mask >> (x->rank - 1) & 1;
+    return (double)(x->n / t->want.n) * (last ? 1 : PARTIAL_SUMS);
+  }
+  bool last = case_axis(t) == (int)x->rank - 1;
+  return (double)x->dim[case_axis(t)] * (last ? 1 : PARTIAL_SUMS);
 }
 
 double case_ulps(const Case *t)

@@ -4,6 +4,7 @@
 #include "selftest.h"
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { DROP_N = 100003 };
 static const double drop_p = 0.3;
@@ -53,6 +54,32 @@ static ampc_status run_drops(Drops *d, Arena *a, int64_t seed, int64_t body, uin
   if (!status) status = ampc_write(d->b.rt, body_place, &body, sizeof body);
   if (!status) status = built_step(&d->b);
   return status ? status : built_read(&d->b, a, output, out);
+}
+
+/* One word of Philox4x32-10, from the paper (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3"): counter (element, body, stream), key (seed). */
+static uint32_t philox(uint64_t element, uint64_t body, uint32_t stream, uint64_t seed)
+{
+  uint32_t x[4] = {(uint32_t)element, (uint32_t)(element >> 32), (uint32_t)body, stream};
+  uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32) ^ (uint32_t)(body >> 32)};
+  for (int round = 0; round < 10; round++) {
+    uint64_t left = (uint64_t)x[0] * 0xD2511F53u, right = (uint64_t)x[2] * 0xCD9E8D57u;
+    uint32_t next[4] = {(uint32_t)(right >> 32) ^ x[1] ^ key[0], (uint32_t)right,
+                        (uint32_t)(left >> 32) ^ x[3] ^ key[1], (uint32_t)left};
+    memcpy(x, next, sizeof x);
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return x[0];
+}
+
+static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint32_t stream)
+{
+  for (int64_t i = 0; i < y->n; i++) {
+    double uniform = (double)(philox((uint64_t)i, body, stream, seed) >> 8) * 0x1p-24;
+    if ((y->at[i] != 0) != (uniform >= number_round(AMPC_F32, drop_p))) return false;
+  }
+  return true;
 }
 
 /* Kept elements are x / (1 - p), computed as a product with the rounded factor: an ulp off. */
@@ -105,6 +132,7 @@ static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, cons
   if (!status) status = run_drops(d, a, 1, 8, d->y, &body);
   if (!status) status = run_drops(d, a, 2, 7, d->y, &seed);
   if (status) return status;
+  check_drop(run, type, drawn_by_philox(y, 1, 7, 1), "numbers of Philox4x32-10");
   check_drop(run, type, tensor_same_bits(y, &again), "the same numbers in a second run");
   check_drop(run, type, independent(y, &other), "another stream draws other numbers");
   check_drop(run, type, independent(y, &body), "another body draws other numbers");

@@ -1,7 +1,7 @@
 /* Suite: the ops of a step, in a small job that trains. Two parameters: `w`, elementwise in f32,
- * and `fc.weight`, used by a matrix product through its 16-bit copy. Their gradients are known sums
- * of the inputs, so overflows come where the plan of the recipe wants them. After every body all
- * state is compared with PyTorch's formulas, computed in double from the state before it. */
+ * and `fc.weight`, used by matrix products through its 16-bit copy. Their gradients are known
+ * sums of the inputs, so overflows come where the plan of the recipe wants them. After every body
+ * all state is compared with PyTorch's formulas, computed in double from the state before it. */
 #include "selftest_step.h"
 #include <math.h>
 #include <string.h>
@@ -118,16 +118,18 @@ static void print_precision(Text *t, const Recipe *r)
   text_puts(t, "\n");
 }
 
+/* In f32 the product is there twice, so that its gradient is added to what is there. (In 16 bits
+ * the gradients of several uses are rounded before they are added, as in PyTorch.) */
 static void print_job(Text *t, const Recipe *r)
 {
   text_printf(t,
               "data numbers() { return synthetic(64, [%d]), synthetic(64, [%d]) }\n"
               "module Net {\n"
               "  w = Parameter([%d], init=normal_(std=0.5)); fc = Linear(%d, 1, bias=false)\n"
-              "  def forward(x, z) { return sum(x * w) + sum(fc(z)) }\n"
+              "  def forward(x, z) { return sum(x * w) + sum(fc(z))%s }\n"
               "}\n"
               "model net = Net()\n",
-              STEP_W, STEP_FC, STEP_W, STEP_FC);
+              STEP_W, STEP_FC, STEP_W, STEP_FC, used_twice(r) ? " + sum(fc(z * 2.0))" : "");
   print_optimizer(t, r);
   print_precision(t, r);
   text_printf(t,

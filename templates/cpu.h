@@ -39,6 +39,10 @@ DEVICE float bits_float(unsigned bits)
   return u.number;
 }
 
+// --- philox_word
+/* 32 bits in a variable of 64: vectors of such products need no shuffling of halves. */
+typedef unsigned long long philox_word;
+
 // --- block_share
 /* Where the share of block k begins; whole cache lines, so that blocks have none in common. */
 DEVICE long long block_share(long long n, unsigned k)
@@ -132,9 +136,8 @@ DEVICE long long block_share(long long n, unsigned k)
          o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
          o##_end = (T)((long long)(outer)*o##_tiles * (block_index + 1) / block_count), o = 0,     \
          first = 0, width = 0;                                                                     \
-       o##_at < o##_end &&                                                                         \
-       (o = o##_at / o##_tiles, first = o##_at % o##_tiles * COLUMNS,                              \
-       width = (inner)-first < COLUMNS ? (inner)-first : COLUMNS, 1);                              \
+       o##_at < o##_end && (o = o##_at / o##_tiles, first = o##_at % o##_tiles * COLUMNS,          \
+                           width = (inner)-first < COLUMNS ? (inner)-first : COLUMNS, 1);          \
        o##_at++)
 
 // --- EACH_COLUMN

@@ -14,6 +14,10 @@ DEVICE float bits_float(unsigned bits)
   return __uint_as_float(bits);
 }
 
+// --- philox_word
+/* 32 bits, of which 64-bit products are made. */
+typedef unsigned philox_word;
+
 // --- GRID_LOOP
 /* for each i of [0, n) */
 #define GRID_LOOP(T, i, n)                                                                         \

@@ -297,20 +297,19 @@ DEVICE long long ampc_floor_divide_int(long long x, long long y)
 
 // --- ampc_philox
 /* Philox4x32-10 (Salmon et al., 2011): counter[4] under key[2]; the first of its four words. */
-DEVICE unsigned ampc_philox(unsigned c0, unsigned c1, unsigned c2, unsigned c3, unsigned k0,
-                            unsigned k1)
+DEVICE unsigned ampc_philox(philox_word c0, philox_word c1, philox_word c2, philox_word c3,
+                            unsigned k0, unsigned k1)
 {
   for (int round = 0; round < 10; round++) {
     unsigned long long p0 = 0xd2511f53ull * c0, p1 = 0xcd9e8d57ull * c2;
-    unsigned next0 = (unsigned)(p1 >> 32) ^ c1 ^ k0, next2 = (unsigned)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (unsigned)p1;
-    c3 = (unsigned)p0;
-    c0 = next0;
-    c2 = next2;
+    c0 = (philox_word)(p1 >> 32) ^ c1 ^ k0;
+    c2 = (philox_word)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (philox_word)(p1 & 0xffffffffu);
+    c3 = (philox_word)(p0 & 0xffffffffu);
     k0 += 0x9e3779b9u;
     k1 += 0xbb67ae85u;
   }
-  return c0;
+  return (unsigned)c0;
 }
 
 // --- ampc_uniform

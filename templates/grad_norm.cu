@@ -1,5 +1,5 @@
-/* Sums of squares of the unscaled gradients, $part elements to a sum; NaN where a gradient is not
- * finite before it is unscaled (an overflow of the squares gives inf). Padding is zero. */
+/* Of each $part gradients the sum of their unscaled squares, and 1 if one of them is not finite
+ * before it is unscaled (a square may overflow without that). Padding is zero. */
 __global__ void $name($arguments)
 {
   const real inv_scale = (real)state->inv_scale;
@@ -8,12 +8,17 @@ __global__ void $name($arguments)
     const $index rest = $count - first;
     const $index n = rest < 0 ? 0 : rest < $part ? rest : $part;
     ROW_PART(real, sum_part, R(0.0));
+    ROW_PART(real, bad_part, R(0.0));
     ROW_REDUCE($index, c, n, {
       const real g = grad[first + c];
       const real u = g * inv_scale;
-      ROW_PUT(sum_part) += u * u + (g - g); /* g - g is 0, or NaN for inf and NaN */
+      ROW_PUT(sum_part) += u * u;
+      ROW_PUT(bad_part) += g - g; /* 0, or NaN for inf and NaN */
     });
-    const real sum = row_sum(sum_part);
-    ROW_ONCE $out[block] = sum;
+    const real sum = row_sum(sum_part), bad = row_sum(bad_part);
+    ROW_ONCE {
+      $out[2 * block] = sum;
+      $out[2 * block + 1] = bad == R(0.0) ? R(0.0) : R(1.0);
+    }
   }
 }

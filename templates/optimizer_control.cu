@@ -6,12 +6,14 @@ __global__ void $name($arguments)
 {
   ROW_LOOP(int, row, 1) {
     ROW_PART(real, sum_part, R(0.0));
+    ROW_PART(real, bad_part, R(0.0));
     ROW_REDUCE(int, c, $partials, {
-      ROW_PUT(sum_part) += partials_at[c];
+      ROW_PUT(sum_part) += partials_at[2 * c];
+      ROW_PUT(bad_part) += partials_at[2 * c + 1];
     });
-    const real sum = row_sum(sum_part);
+    const real sum = row_sum(sum_part), found = row_sum(bad_part);
     ROW_ONCE {
-      const int bad = ($checked && sum != sum) || state->bad_loss;
+      const int bad = ($checked && found > R(0.0)) || state->bad_loss;
       const real norm = ampc_sqrt(sum);
       real factor = (real)state->inv_scale;
 @clip_norm      factor *= ampc_min($clip_norm / (norm + R(1e-6)), R(1.0));

@@ -42,7 +42,8 @@ static const Node *main_node(const Kernel *k)
 
 static OpTemplate template_of(const Kernel *k)
 {
-  return op_info[main_node(k)->op].tmpl;
+  bool chain = !k->group->anchor.id && k->group->n > 1; /* its first node may be a move */
+  return chain ? TMPL_map : op_info[main_node(k)->op].tmpl;
 }
 
 static bool is_kernel(const Graph *g, uint32_t group)
@@ -102,6 +103,21 @@ static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
   }
 }
 
+/* In what the nodes compute, whatever they read and write. */
+static const char *arithmetic_text(const Kernel *k)
+{
+  if (template_of(k) == TMPL_move) return "no arithmetic";
+  bool real = template_of(k) == TMPL_file;
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    real |= dtype_is_float(n->dtype);
+    for (uint32_t j = 0; j < n->n_in; j++)
+      real |= n->in[j].id && dtype_is_float(ir_node(k->g, n->in[j])->dtype);
+  }
+  if (!real) return "compute integers";
+  return k->c->options.real64 ? "compute f64" : "compute f32";
+}
+
 static void put_precision(const Kernel *k)
 {
   Text t;
@@ -109,7 +125,7 @@ static void put_precision(const Kernel *k)
   add_type(k, &t, "load ", ARG_in);
   if (t.n) text_puts(&t, "; ");
   bool moves = template_of(k) == TMPL_move;
-  text_puts(&t, moves ? "no arithmetic" : k->c->options.real64 ? "compute f64" : "compute f32");
+  text_puts(&t, arithmetic_text(k));
   add_type(k, &t, "; store ", ARG_out);
   uint32_t rounds = 0;
   for (uint32_t i = 0; i < k->group->n && !moves; i++) {
@@ -120,7 +136,7 @@ static void put_precision(const Kernel *k)
   EMIT(k->p, "//   precision  %s\n", t.at);
 }
 
-const char *frame_name(const Kernel *k)
+static const char *frame_name(const Kernel *k)
 {
   const char *prelude = is_cpu_target(k->c) ? "cpu.h" : "cuda.cuh";
   switch (template_of(k)) {
@@ -195,7 +211,7 @@ static void put_thunk(const Kernel *k)
   EMIT(k->p, "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n", name);
   EMIT(k->p, "  block_index = block;\n  block_count = n_blocks;\n  %s(", name);
   for (uint32_t i = 0; i < k->args.n; i++)
-    EMIT(k->p, "%s(%s *)a[%u]", i ? ", " : "", element_type(k, &k->args.at[i]), i);
+    EMIT(k->p, "%s(%s *)a[%u]", i ? ", " : "", element_type(&k->args.at[i]), i);
   EMIT(k->p, ");\n}\n");
 }
 
@@ -231,9 +247,9 @@ void emit_kernel_texts(Printer *p, bool jit)
   if (jit) printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
   emit_helpers(p, &kernels);
   bool cpu = is_cpu_target(p->c);
-  if (!cpu) EMIT(p, "\nextern \"C\" {\n");
+  if (!cpu) EMIT(p, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   put_kernels(p);
-  if (!cpu) EMIT(p, "\n} // extern \"C\"\n");
+  if (!cpu) EMIT(p, "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");
 }
 
 void emit_kernels(Compile *c, Text *out)

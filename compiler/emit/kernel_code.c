@@ -179,6 +179,7 @@ static const char *cast_text(const Kernel *k, const Node *n, Operand x)
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index)
 {
   if (n->op == OP_cast) return cast_text(k, n, in[0]);
+  if (op_info[n->op].tmpl == TMPL_move) return in[0].text;
   Operand *converted = arena_array(k->c->arena, Operand, n->n_in + 1);
   for (uint32_t i = 0; i < n->n_in; i++) converted[i] = convert_operand(k, n, i, in[i]);
   bool (*shape)(Compile *, Node *) = op_info[n->op].shape;

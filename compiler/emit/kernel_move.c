@@ -28,7 +28,8 @@ static void put_part(Kernel *k, Value in, uint32_t axis, int64_t row, int64_t *a
                             : stored(k, n->dtype, load_operand(k, in, "0").text);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, (long long)outer,
        (long long)own);
-  EMIT(k->p, "  %s[r * %lld + %lld + c] = %s;\n}\n", to, (long long)row, (long long)*at, element);
+  const char *place = arena_printf(k->c->arena, "r * %lld + c", (long long)row);
+  EMIT(k->p, "  %s[%s] = %s;\n}\n", to, index_sum(k, place, NULL, NULL, *at), element);
   *at += own;
 }
 

@@ -9,13 +9,12 @@
 /* ---- types --------------------------------------------------------------------------------------
  */
 
-const char *element_type(const Kernel *k, const KernelArg *a)
+const char *element_type(const KernelArg *a)
 {
   static const char *const of_type[AMPC_DTYPE_COUNT] = {
       [AMPC_F32] = "real",          [AMPC_F16] = "f16",       [AMPC_BF16] = "bf16",
       [AMPC_I32] = "int",           [AMPC_I64] = "long long", [AMPC_U8] = "unsigned char",
       [AMPC_BOOL] = "unsigned char"};
-  (void)k;
   switch (a->role) {
   case ARG_state:
     return "ampc_state";
@@ -38,31 +37,169 @@ const char *local_type(DType d)
 /* ---- names --------------------------------------------------------------------------------------
  */
 
-/* Words that kernels use themselves: keywords, locals of frames and of row programs. */
-static const char *const reserved[] = {
-    "a",        "auto",      "b",        "bf16",     "break",     "c",          "case",
-    "char",     "column",    "const",    "continue", "d",         "default",    "do",
-    "double",   "else",      "enum",     "exp",      "extern",    "f16",        "first",
-    "float",    "for",       "goto",     "i",        "if",        "inline",     "int",
-    "j",        "k",         "lane",     "log",      "long",      "m",          "main",
-    "mean",     "n",         "o",        "q",        "r",         "real",       "register",
-    "restrict", "return",    "row",      "rstd",     "s",         "short",      "signed",
-    "sizeof",   "state",     "static",   "struct",   "switch",    "t",          "this",
-    "new",      "delete",    "class",    "template", "operator",  "typedef",    "union",
-    "unsigned", "void",      "volatile", "while",    "width",     "z",          "R",
-    "COLUMNS",  "DEVICE",    "input",    "work",     "master",    "grad",       "buffer",
-    "copy16",   "copybf",    "moment1",  "moment2",  "params",    "optimizers", "settings",
-    "sources",  "metrics",   "outputs",  "blocks",   "kernels",   "program",    "private",
-    "public",   "protected", "virtual",  "friend",   "namespace", "using",      "bool",
-    "true",     "false",     "try",      "catch",    "throw",     "typename",   "and",
-    "begin",    "end",       "or",       "not",       "xor",      "asm",      "export",    "explicit",   "mutable"};
+/* Words that kernels or the C, C++ and CUDA compilers use themselves. */
+static const char *const reserved[] = {"a",
+                                       "alignas",
+                                       "alignof",
+                                       "and",
+                                       "asm",
+                                       "auto",
+                                       "b",
+                                       "begin",
+                                       "bf16",
+                                       "blockDim",
+                                       "blockIdx",
+                                       "blocks",
+                                       "bool",
+                                       "break",
+                                       "buffer",
+                                       "c",
+                                       "case",
+                                       "catch",
+                                       "char",
+                                       "class",
+                                       "column",
+                                       "concept",
+                                       "const",
+                                       "const_cast",
+                                       "consteval",
+                                       "constexpr",
+                                       "constinit",
+                                       "continue",
+                                       "copy16",
+                                       "copybf",
+                                       "d",
+                                       "decltype",
+                                       "default",
+                                       "delete",
+                                       "do",
+                                       "double",
+                                       "dynamic_cast",
+                                       "else",
+                                       "end",
+                                       "enum",
+                                       "explicit",
+                                       "export",
+                                       "extern",
+                                       "f16",
+                                       "false",
+                                       "first",
+                                       "float",
+                                       "for",
+                                       "friend",
+                                       "goto",
+                                       "grad",
+                                       "gridDim",
+                                       "i",
+                                       "if",
+                                       "inline",
+                                       "input",
+                                       "int",
+                                       "j",
+                                       "k",
+                                       "kept",
+                                       "kernels",
+                                       "lane",
+                                       "linux",
+                                       "long",
+                                       "m",
+                                       "main",
+                                       "master",
+                                       "mean",
+                                       "metric",
+                                       "metrics",
+                                       "moment1",
+                                       "moment2",
+                                       "mutable",
+                                       "n",
+                                       "namespace",
+                                       "new",
+                                       "noexcept",
+                                       "not",
+                                       "nullptr",
+                                       "o",
+                                       "operator",
+                                       "optimizer",
+                                       "optimizers",
+                                       "or",
+                                       "outputs",
+                                       "params",
+                                       "private",
+                                       "program",
+                                       "protected",
+                                       "public",
+                                       "q",
+                                       "r",
+                                       "real",
+                                       "register",
+                                       "reinterpret_cast",
+                                       "requires",
+                                       "restrict",
+                                       "return",
+                                       "row",
+                                       "rstd",
+                                       "s",
+                                       "settings",
+                                       "short",
+                                       "signed",
+                                       "sizeof",
+                                       "sources",
+                                       "state",
+                                       "static",
+                                       "static_assert",
+                                       "static_cast",
+                                       "struct",
+                                       "switch",
+                                       "t",
+                                       "template",
+                                       "this",
+                                       "thread_local",
+                                       "threadIdx",
+                                       "throw",
+                                       "true",
+                                       "try",
+                                       "typedef",
+                                       "typeid",
+                                       "typename",
+                                       "typeof",
+                                       "union",
+                                       "unix",
+                                       "unsigned",
+                                       "using",
+                                       "virtual",
+                                       "void",
+                                       "volatile",
+                                       "warpSize",
+                                       "wchar_t",
+                                       "while",
+                                       "width",
+                                       "work",
+                                       "xor",
+                                       "z"};
 
-bool reserved_name(const char *s, size_t n)
+static bool has_affix(const char *s, size_t n)
 {
+  static const char *const prefixes[] = {"ampc_",  "row_",  "round_",  "from_", "to_",
+                                         "block_", "bits_", "philox_", "float_"};
+  static const char *const suffixes[] = {"_end", "_at", "_tiles", "_part", "_best"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(s, prefixes[i], strlen(prefixes[i])) == 0) return true;
+  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    size_t m = strlen(suffixes[i]);
+    if (n > m && strcmp(s + n - m, suffixes[i]) == 0) return true;
+  }
+  return false;
+}
+
+static bool reserved_name(const char *s)
+{
+  size_t n = strlen(s);
   for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-    if (strlen(reserved[i]) == n && memcmp(reserved[i], s, n) == 0) return true;
-  if (n > 1 && s[0] == 't' && strspn(s + 1, "0123456789") >= n - 1) return true; /* t14 */
-  return n >= 5 && memcmp(s, "ampc_", 5) == 0;
+    if (strcmp(reserved[i], s) == 0) return true;
+  if (n > 1 && s[0] == 't' && strspn(s + 1, "0123456789") == n - 1) return true; /* t14 */
+  if (strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n || s[0] == '_')
+    return true; /* macros */
+  return has_affix(s, n);
 }
 
 /* What the value is called in the job, as far as C allows; NULL where it has no name. */
@@ -76,7 +213,7 @@ static const char *source_name(const Kernel *k, Value v)
   for (char *s = name; *s; s++)
     if (!isalnum((unsigned char)*s)) *s = '_';
   if (isdigit((unsigned char)*name)) name = arena_printf(k->c->arena, "p%s", name);
-  return reserved_name(name, strlen(name)) ? arena_printf(k->c->arena, "%s_%u", name, v.id) : name;
+  return reserved_name(name) ? arena_printf(k->c->arena, "%s_%u", name, v.id) : name;
 }
 
 static const char *value_name(const Kernel *k, const KernelArg *a)
@@ -128,7 +265,7 @@ const char *argument_list(const Kernel *k)
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
     text_printf(&t, "%s%s%s *__restrict__ %s", i ? ", " : "", is_written(a, file) ? "" : "const ",
-                element_type(k, a), k->arg_names[i]);
+                element_type(a), k->arg_names[i]);
   }
   return t.at;
 }

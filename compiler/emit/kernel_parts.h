@@ -14,20 +14,17 @@ typedef struct Kernel { /* the one that is being printed */
   const char *index_type; /* "int", or "long long" where int may be too small */
 } Kernel;
 
-/* ---- texts: kernel_names.c ----------------------------------------------------------------------
- */
+/* ---- texts: kernel_names.c ---- */
 
 void name_arguments(Kernel *k);
 /* "const f16 *__restrict__ x, real *__restrict__ y" */
 const char *argument_list(const Kernel *k);
-const char *element_type(const Kernel *k, const KernelArg *a); /* "f16", "float", "ampc_state" */
+const char *element_type(const KernelArg *a);     /* "f16", "float", "ampc_state" */
 uint32_t argument_of(const Kernel *k, Value v);   /* index of the argument that holds v's bytes */
 const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */
 const char *local_type(DType d); /* of a variable that holds such an element: "real", "int" */
-bool reserved_name(const char *s, size_t n); /* helpers and locals: no argument is called so */
 
-/* ---- index arithmetic: kernel_index.c -----------------------------------------------------------
- */
+/* ---- index arithmetic: kernel_index.c ---- */
 
 /* Element (i0, i1, ..) of a loop's shape lies at offset + i0 stride[0] + i1 stride[1] + .. */
 typedef struct Access {
@@ -55,7 +52,7 @@ const char *index_part(const Kernel *k, const Space *s, const Access *a, uint32_
 const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
 
 /* ---- expressions: kernel_code.c
- * ------------------------------------------------------------------ */
+ * ---- */
 
 typedef struct Operand {
   const char *text; /* NULL: absent */
@@ -87,8 +84,29 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
 const char *rounded(const Kernel *k, DType d, const char *expression);
 const char *stored(const Kernel *k, DType d, const char *expression);
 
+/* ---- elementwise nodes: kernel_chain.c ---- */
+
+typedef struct Load { /* an operand that comes from memory */
+  Value value;        /* as the node names it: an alias has its own shape */
+  Access access;      /* over the shape of the nodes */
+  uint32_t uses;
+  Operand text;
+} Load;
+typedef struct Chain { /* the elementwise nodes of a group and what they load */
+  Kernel *k;
+  Space space; /* their shape */
+  VEC(Load) loads;
+} Chain;
+
+void chain_begin(Chain *ch, Kernel *k, Space space);
+/* Prints the loads, each at its index, and the nodes; results are stored at `index`. */
+void chain_put(Chain *ch, const char *const *load_index, const char *index);
+/* "const real t15 = ..;" for node v, and its store where it has bytes. */
+void put_value(const Kernel *k, Value v, const char *expression, const char *index);
+bool used_inside(const Kernel *k, Value v); /* by another node of the group */
+
 /* ---- frames
- * --------------------------------------------------------------------------------------- */
+ * ---- */
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
@@ -96,11 +114,8 @@ void emit_filled(Kernel *k); /* slice_backward and pad */
 void emit_row(Kernel *k);  /* kernel_row.c: row programs */
 void emit_file(Kernel *k); /* kernel_file.c: templates/<op>.cu */
 
-/* Name of the loop that a kernel is made of, for its header comment. */
-const char *frame_name(const Kernel *k);
-
 /* ---- helpers: kernel_helpers.c
- * -------------------------------------------------------------------- */
+ * ---- */
 
 /* Prints the prelude, the types and those helpers that `kernels` and they themselves use. */
 void emit_helpers(Printer *p, const Text *kernels);

@@ -84,8 +84,8 @@ static void add_arg(Row *r, RowKind kind, Statement s)
 
 static void read_statement(Row *r, const char *s, const char *end)
 {
-  static const char *const words[] = {"sum",    "max", "min",  "argmax", "argmin",
-                                      "let",    "each", "row", "part"};
+  static const char *const words[] = {"sum", "max",  "min", "argmax", "argmin",
+                                      "let", "each", "row", "part"};
   static const RowKind kinds[] = {ROW_sum, ROW_max,  ROW_min, ROW_max, ROW_min,
                                   ROW_let, ROW_each, ROW_row, ROW_part};
   uint32_t w = 0;
@@ -140,9 +140,9 @@ static uint32_t uses(const Statement *s, uint32_t n, char sign, uint32_t input)
 {
   uint32_t found = 0;
   for (uint32_t i = 0; i < n; i++) {
+    uint32_t each = s[i].kind == ROW_first ? 3 : 1; /* prints its expression three times */
     for (size_t at = 0; at + 1 < s[i].size; at++)
-      found += s[i].code[at] == sign && (uint32_t)(s[i].code[at + 1] - '0') == input;
-    if (s[i].kind == ROW_first) found *= 2; /* compares the element twice */
+      if (s[i].code[at] == sign && (uint32_t)(s[i].code[at + 1] - '0') == input) found += each;
   }
   return found;
 }
@@ -167,7 +167,7 @@ static void load_elements(const Row *r, Body *b, const Statement *s, uint32_t n)
   for (uint32_t i = 0; i < r->n->n_in; i++) {
     uint32_t times = uses(s, n, '$', i);
     if (!times || !r->n->in[i].id) continue;
-    Access a = access_broadcast(&r->space, ir_node(r->k->g, r->n->in[i]));
+    Access a = access_broadcast(&r->space, value_shape(r->k->g, r->n->in[i]));
     Operand o = load_operand(r->k, r->n->in[i], element_index(r, &a));
     b->element[i] = with_variable(r, r->n->in[i], r->integers ? o : as_real(r->k, o), times);
   }
@@ -178,7 +178,7 @@ static void load_row_values(const Row *r, Body *b, const Statement *s, uint32_t 
   for (uint32_t i = 0; i < r->n->n_in; i++) {
     uint32_t times = uses(s, n, '@', i);
     if (!times) continue;
-    bool one = ir_elements(ir_node(r->k->g, r->n->in[i])) == 1;
+    bool one = ir_elements(value_shape(r->k->g, r->n->in[i])) == 1;
     Operand o = load_operand(r->k, r->n->in[i], one ? "0" : row_index(r));
     b->row_value[i] = with_variable(r, r->n->in[i], o, times).text;
   }
@@ -363,11 +363,18 @@ static void put_let(Row *r, const Statement *s)
   r->locals[r->n_locals++] = s->name;
 }
 
-static void put_store(const Row *r, const char *index, const char *value)
+/* The result, then the elementwise nodes that joined. `shape` is that of the result; its element
+ * lies at `index`, address() knows the others. */
+static void put_results(const Row *r, const Node *shape, const char *index, const char *value,
+                        const char *(*address)(const Row *r, const Access *a))
 {
-  const char *to = r->k->arg_names[argument_of(r->k, r->v)];
-  EMIT(r->k->p, "%s[%s] = %s; // %%%u %s\n", to, index, stored(r->k, r->n->dtype, value), r->v.id,
-       op_info[r->n->op].name);
+  Kernel *k = r->k;
+  Chain ch;
+  chain_begin(&ch, k, space_of(shape));
+  put_value(k, r->v, value, index);
+  const char **at = arena_array(k->c->arena, const char *, ch.loads.n + 1);
+  for (uint32_t i = 0; i < ch.loads.n; i++) at[i] = address(r, &ch.loads.at[i].access);
+  chain_put(&ch, at, index);
 }
 
 static void put_each(const Row *r, const Statement *s)
@@ -377,8 +384,18 @@ static void put_each(const Row *r, const Statement *s)
   open_elements(r, false);
   if (r->columns) load_row_values(r, &b, s, 1);
   load_elements(r, &b, s, 1);
-  put_store(r, "i", expression(r, &b, s));
+  put_results(r, r->x, "i", expression(r, &b, s), element_index);
   close_elements(r, false);
+}
+
+/* Of an operand in the shape of the op's result: one value a row. */
+static const char *row_address(const Row *r, const Access *a)
+{
+  Space s = space_of(r->n);
+  Access whole = access_whole(&s);
+  if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
+  const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s)", row_index(r)) : "row";
+  return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
 }
 
 static void put_row(const Row *r, const Statement *s)
@@ -387,7 +404,7 @@ static void put_row(const Row *r, const Statement *s)
   open(r, r->columns ? "EACH_COLUMN(j, width) {" : "ROW_ONCE {");
   if (r->columns) put_column(r);
   load_row_values(r, &b, s, 1);
-  put_store(r, row_index(r), expression(r, &b, s));
+  put_results(r, r->n, row_index(r), expression(r, &b, s), row_address);
   close(r, "}");
 }
 
@@ -422,36 +439,16 @@ static void put_program(Row *r)
 /* ---- the kernel
  * -------------------------------------------------------------------------------------------- */
 
-/* The axes that make a row: one, or a run of neighbours in a mask (none given: all). */
-static void find_axes(Row *r)
-{
-  const OpSignature *sig = op_signature(r->n->op);
-  uint32_t i = 0;
-  if (strcmp(sig->attr[0].name, "channel") == 0) {
-    assert(r->n->attr[0].i == r->x->rank - 1);
-    r->to = r->x->rank - 1u;
-    r->parts = r->n->dim[1];
-    return;
-  }
-  while (strcmp(sig->attr[i].name, "dim") != 0) i++;
-  int64_t dim = r->n->attr[i].i;
-  if (sig->attr[i].kind == ATTR_axis) {
-    r->from = (uint32_t)(dim < 0 ? dim + r->x->rank : dim);
-    r->to = r->from + 1;
-    return;
-  }
-  uint64_t mask = dim ? (uint64_t)dim : (1ull << r->x->rank) - 1;
-  while (r->from < r->x->rank && !(mask >> r->from & 1)) r->from++;
-  r->to = r->from;
-  while (r->to < r->x->rank && (mask >> r->to & 1)) r->to++;
-}
-
 static void measure(Row *r)
 {
+  RowShape shape = row_shape(r->k->g, r->v);
   r->space = space_of(r->x);
-  r->outer = r->length = r->inner = 1;
-  for (uint32_t i = 0; i < r->x->rank; i++)
-    *(i < r->from ? &r->outer : i < r->to ? &r->length : &r->inner) *= r->x->dim[i];
+  r->from = shape.from;
+  r->to = shape.to;
+  r->outer = shape.outer;
+  r->length = shape.length;
+  r->inner = shape.inner;
+  r->parts = shape.parts;
   r->columns = r->inner > 1 || r->parts;
 }
 
@@ -472,7 +469,6 @@ void emit_row(Kernel *k)
   r.x = ir_node(k->g, r.n->in[0]);
   bool indices = r.n->op == OP_argmax || r.n->op == OP_argmin;
   r.integers = !dtype_is_float(r.x->dtype) && (indices || !dtype_is_float(r.n->dtype));
-  if (r.x->rank) find_axes(&r);
   measure(&r);
   read_program(&r);
   if (r.columns)

@@ -2,15 +2,6 @@
  * are no parameters and the total leaves them out; a tied parameter counts once. */
 #include "emit.h"
 #include "ir.h"
-#include <string.h>
-
-/* Models of one job may use the same paths; then the model's name stands before them. */
-static bool several_models(const Graph *g)
-{
-  for (uint32_t i = 1; i < g->params.n; i++)
-    if (strcmp(g->params.at[i].model, g->params.at[0].model) != 0) return true;
-  return false;
-}
 
 static int64_t elements(const Parameter *p)
 {
@@ -30,11 +21,10 @@ static void print_shape(Text *out, const Parameter *p)
 void emit_params(Compile *c, Text *out)
 {
   const Graph *g = c->graph;
-  bool prefix = several_models(g);
   int64_t total = 0;
   for (uint32_t i = 0; i < g->params.n; i++) {
     const Parameter *p = &g->params.at[i];
-    text_printf(out, "%s%s%s ", prefix ? p->model : "", prefix ? ":" : "", p->path);
+    text_printf(out, "%s ", p->path);
     print_shape(out, p);
     text_printf(out, " %s%s%s\n", ir_dtype_name(p->dtype), p->buffer ? " buffer" : "",
                 p->frozen ? " frozen" : "");

@@ -330,9 +330,9 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
   if (!settled || !loss.id || !check_loss(l, d.as.optimizer, loss, e->span)) return;
   const char *name =
       l->run->n_losses++ ? arena_printf(l->arena, "loss_%s", d.as.optimizer->name) : "loss";
-  uint32_t errors = diag_error_count(l->c);
+  /* before the update, which does not happen when the loss is not finite */
+  if (ir_elements(ir_node(l->g, loss)) == 1) lower_metric(l, name, loss, true, e->span);
   append_minimize(l, d.as.optimizer, loss, st);
-  if (diag_error_count(l->c) == errors) lower_metric(l, name, loss, true, e->span);
 }
 
 /* ---- metrics ---- */

@@ -1,0 +1,71 @@
+/* After a mistake of syntax the rest of the program is elaborated all the same, for the mistakes
+ * that it has of its own. What only follows from the text that could not be read is not told: the
+ * first message explains it, and the next compile tells what is left. */
+#include <ctype.h>
+#include <string.h>
+#include "diag_internal.h"
+
+static bool is_word(char c)
+{
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+/* What a line defines stands before its first `=` or `(`. */
+static uint32_t head_size(const char *text, uint32_t size)
+{
+  for (uint32_t i = 0; i < size; i++)
+    if (text[i] == '=' || text[i] == '(') return i;
+  return size;
+}
+
+void diag_wound(Compile *c, Span span)
+{
+  Place place = diag_place(c, span);
+  if (!place.source) return;
+  uint32_t size;
+  const char *text = diag_line_text(c, &place, &size);
+  vec_push(c->arena, &c->diag->wounds, (Wound){text, head_size(text, size)});
+}
+
+static bool has_word(const Wound *line, const char *word, uint32_t size)
+{
+  for (uint32_t i = 0; i + size <= line->size; i++) {
+    if (i && is_word(line->text[i - 1])) continue;
+    if (memcmp(line->text + i, word, size) != 0) continue;
+    if (i + size == line->size || !is_word(line->text[i + size])) return true;
+  }
+  return false;
+}
+
+static bool wounded(const DiagState *d, const char *word, uint32_t size)
+{
+  for (uint32_t i = 0; i < d->wounds.n; i++)
+    if (has_word(&d->wounds.at[i], word, size)) return true;
+  return false;
+}
+
+/* Names and arguments, and shapes: kinds of mistakes that show their cause in the place itself. */
+static bool stands_alone(ErrorCode code)
+{
+  return (code >= E201 && code <= E205) || (code >= E301 && code < E401);
+}
+
+bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span)
+{
+  const DiagState *d = c->diag;
+  if (!d->wounds.n || code < E201) return false;
+  Place place = diag_place(c, span);
+  if (!place.source || !stands_alone(code)) return true;
+  uint32_t ignored;
+  const char *line = diag_line_text(c, &place, &ignored);
+  for (uint32_t i = 0; i < d->wounds.n; i++)
+    if (d->wounds.at[i].text == line) return true;
+  const char *text = place.source->text + (span.start - place.source->base);
+  uint32_t n = span.end - span.start;
+  for (uint32_t i = 0, size; i < n; i += size) {
+    for (size = 0; i + size < n && is_word(text[i + size]);) size++;
+    if (size && wounded(d, text + i, size)) return true;
+    if (!size) size = 1;
+  }
+  return false;
+}

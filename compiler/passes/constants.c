@@ -1,0 +1,47 @@
+/* Part of pass fuse: numbers that must be tensors.
+ *
+ * A number has no bytes, it is a literal in kernels. Where it is itself a result of an infer block,
+ * a `full` writes it. */
+#include "fold.h"
+
+static bool is_constant_output(const Rewrite *r, uint32_t id)
+{
+  const Node *n = &r->old[id];
+  if (n->op != OP_output) return false;
+  uint32_t from = n->in[0].id;
+  while (op_info[r->old[from].op].tmpl == TMPL_alias) from = r->old[from].in[0].id;
+  return is_literal(&r->old[from]);
+}
+
+static void copy_output(Rewrite *r, uint32_t id)
+{
+  Node n = ir_rewrite_mapped(r, id);
+  Compile *c = r->c;
+  Cursor at = ir_cursor_of(c->graph, n.in[0]);
+  at.why = n.why;
+  at.span = n.span;
+  Value number = value_root(c->graph, n.in[0]);
+  const Node shape = *ir_node(c->graph, n.in[0]);
+  Attr attr[MAX_ATTR] = {{.i = shape.rank}};
+  for (uint32_t i = 0; i < shape.rank; i++) attr[1 + i].i = shape.dim[i];
+  Value full = ir_append(c, &at, OP_full, &number, 1, attr);
+  n.in = arena_new(c->arena, Value);
+  n.in[0] = full;
+  n.weak = false;
+  ir_rewrite_add(r, id, &n);
+}
+
+void write_constant_outputs(Compile *c)
+{
+  bool any = false;
+  Rewrite r = {.old = c->graph->nodes.at};
+  for (uint32_t id = 1; id < c->graph->nodes.n; id++) any = any || is_constant_output(&r, id);
+  if (!any) return;
+  ir_rewrite_begin(&r, c);
+  for (uint32_t id = 1; id < r.n_old; id++) {
+    if (is_constant_output(&r, id))
+      copy_output(&r, id);
+    else
+      ir_rewrite_copy(&r, id);
+  }
+}

@@ -1,0 +1,97 @@
+/* Part of pass fuse: casts to f32 from 16 bits and expands that are done by their readers.
+ *
+ * A cast that widens is exact, so a kernel that reads the 16-bit value and converts it computes the
+ * same; an expand is a load with stride 0. Neither then needs a kernel or room. Only kernels can do
+ * so: matrix products and outputs need the bytes. */
+#include "fold.h"
+#include <string.h>
+
+typedef struct Fold {
+  Graph *g;
+  const uint32_t *stretch;
+  uint32_t *first_use, *next_use; /* lists of (user, input) by value: index user_at */
+  VEC(Value) user;
+  VEC(uint32_t) input;
+} Fold;
+
+static void list_uses(Compile *c, Fold *f)
+{
+  uint32_t n = f->g->nodes.n, all = 1;
+  for (uint32_t id = 1; id < n; id++) all += f->g->nodes.at[id].n_in;
+  f->first_use = arena_array(c->arena, uint32_t, n);
+  f->next_use = arena_array(c->arena, uint32_t, all);
+  vec_push(c->arena, &f->user, (Value){0});
+  vec_push(c->arena, &f->input, 0);
+  for (uint32_t id = 1; id < n; id++) {
+    const Node *user = &f->g->nodes.at[id];
+    for (uint32_t i = 0; i < user->n_in; i++) {
+      uint32_t from = user->in[i].id;
+      f->next_use[f->user.n] = f->first_use[from];
+      f->first_use[from] = f->user.n;
+      vec_push(c->arena, &f->user, (Value){id});
+      vec_push(c->arena, &f->input, i);
+    }
+  }
+}
+
+static bool is_row_value(const Node *n, uint32_t input) /* @1, not $1, in its program */
+{
+  const char word[] = {'@', (char)('0' + input), 0};
+  return strstr(op_info[n->op].code, word) != NULL;
+}
+
+static bool reads_widened(const Fold *f, Value v, uint32_t stretch)
+{
+  uint32_t use = f->first_use[v.id];
+  bool good = use != 0;
+  for (; use && good; use = f->next_use[use]) {
+    const Node *user = ir_node(f->g, f->user.at[use]);
+    OpTemplate t = op_info[user->op].tmpl;
+    good = t == TMPL_map || t == TMPL_row || t == TMPL_file;
+    if (t == TMPL_alias && user->op != OP_output)
+      good = reads_widened(f, f->user.at[use], stretch);
+    else if (stretch != UINT32_MAX && f->stretch[f->user.at[use].id] != stretch)
+      good = false;
+  }
+  return good;
+}
+
+static bool reads_expanded(const Fold *f, Value v, uint32_t stretch)
+{
+  bool single = ir_elements(ir_node(f->g, ir_node(f->g, v)->in[0])) == 1;
+  uint32_t use = f->first_use[v.id];
+  bool good = use != 0;
+  for (; use && good; use = f->next_use[use]) {
+    const Node *user = ir_node(f->g, f->user.at[use]);
+    OpTemplate t = op_info[user->op].tmpl;
+    uint32_t input = f->input.at[use];
+    good = t == TMPL_map || (t == TMPL_row && input > 0 && (single || !is_row_value(user, input)));
+    if (stretch != UINT32_MAX && f->stretch[f->user.at[use].id] != stretch) good = false;
+  }
+  return good;
+}
+
+/* What changes while a step runs must be read where the node stands: in its stretch. */
+static uint32_t wanted_stretch(const Fold *f, Value v)
+{
+  const Node *root = ir_node(f->g, value_root(f->g, v));
+  bool fixed = is_literal(root) || root->op == OP_source || op_info[root->op].tmpl != TMPL_leaf;
+  return fixed ? UINT32_MAX : f->stretch[v.id];
+}
+
+static bool can_fold(const Fold *f, Value v)
+{
+  const Node *n = ir_node(f->g, v);
+  if (n->op == OP_expand) return reads_expanded(f, v, wanted_stretch(f, v));
+  if (n->op != OP_cast || n->dtype != AMPC_F32) return false;
+  DType from = ir_node(f->g, n->in[0])->dtype;
+  return (from == AMPC_F16 || from == AMPC_BF16) && reads_widened(f, v, wanted_stretch(f, v));
+}
+
+void fold_nodes(Compile *c, const uint32_t *stretch)
+{
+  Fold f = {.g = c->graph, .stretch = stretch};
+  list_uses(c, &f);
+  for (uint32_t id = 1; id < f.g->nodes.n; id++)
+    f.g->nodes.at[id].folded = can_fold(&f, (Value){id});
+}

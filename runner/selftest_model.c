@@ -1,0 +1,140 @@
+/* Suite: a small model, trained for one body in every precision. With SGD and a learning rate of 1
+ * the change of a weight is its gradient, made by the whole pipeline: regions, casts, loss scale,
+ * unscaling, working copies. Those of f16, bf16 and tf32 must be near those of f32. */
+#include "selftest.h"
+#include <math.h>
+#include <string.h>
+
+enum { BATCH = 5, FEATURES = 33, CLASSES = 7, MAX_WEIGHTS = 4096 };
+
+static const char job[] =
+    "data numbers() { return synthetic(64, [33]), synthetic(64, [], dtype=i64, low=0, high=7) }\n"
+    "module Net {\n"
+    "  fc1 = Linear(33, 17); ln = LayerNorm(17); fc2 = Linear(17, 7)\n"
+    "  def forward(x) { return fc2(gelu(ln(fc1(x)))) }\n"
+    "}\n"
+    "model net = Net()\n"
+    "optimizer opt = SGD(net, lr=1.0)\n"
+    "precision %s\n"
+    "train x, y in numbers() with batch=5 {\n"
+    "  logits = net(x)\n"
+    "  rest = mse_loss(tanh(logits[:, :3]), x[:, :3]) + silu(logits).mean()\n"
+    "  minimize cross_entropy(logits, y, label_smoothing=0.1) + rest with opt\n"
+    "}\n";
+
+typedef struct Precision {
+  const char *clause;
+  DType type;     /* for the table */
+  double epsilon; /* half an ulp at 1, of the coarsest type */
+} Precision;
+static const Precision precisions[] = {
+    {"f16 { scaler(static=1024.0) }", AMPC_F16, 0x1p-11},
+    {"f16 { scaler(init=16384.0) }", AMPC_F16, 0x1p-11},
+    {"f16 { scaler(off) }", AMPC_F16, 0x1p-11},
+    {"bf16", AMPC_BF16, 0x1p-8},
+    {"tf32", AMPC_F32, 0x1p-11},
+};
+enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
+
+/* Roundings on the way from the inputs to a gradient and back: two layers, a norm, the loss, each
+ * a few nodes forward and backward; errors are compared with the largest gradient of a tensor. */
+enum { ROUNDINGS = 6 };
+
+typedef struct Weights {
+  float at[MAX_WEIGHTS];
+  float loss;
+} Weights;
+
+static ampc_status write_inputs(Built *b)
+{
+  float x[BATCH * FEATURES];
+  long long y[BATCH];
+  uint64_t random = 31;
+  for (int i = 0; i < BATCH * FEATURES; i++)
+    x[i] = (float)number_round(AMPC_F32, 2 * number_uniform(&random) - 1);
+  for (int i = 0; i < BATCH; i++) y[i] = (long long)(number_random(&random) % CLASSES);
+  const ampc_source *s = b->c->program->sources;
+  ampc_status status = ampc_write(b->rt, (ampc_ref){AMPC_INPUT, s[0].offset}, x, sizeof x);
+  return status ? status : ampc_write(b->rt, (ampc_ref){AMPC_INPUT, s[1].offset}, y, sizeof y);
+}
+
+static ampc_status read_weights(Built *b, Weights *out)
+{
+  int64_t bytes = b->c->program->space_bytes[AMPC_MASTER];
+  if (bytes > (int64_t)sizeof out->at) return ampc_fail(AMPC_RUN_FAILED, "too many weights");
+  return ampc_read(b->rt, (ampc_ref){AMPC_MASTER, 0}, out->at, bytes);
+}
+
+static ampc_status compile_model(Built *b, const TestRun *run, const char *precision)
+{
+  Options options = {.input = "selftest", .target = "cpu", .optimize = 2, .error_limit = 20};
+  *b = (Built){.run = run, .c = compile_create(&options)};
+  const char *text = arena_printf(b->c->arena, job, precision);
+  if (!compile_text(b->c, "selftest.amp", text, strlen(text)))
+    return ampc_fail(AMPC_RUN_FAILED, "the model with precision %s was refused", precision);
+  return built_start(b);
+}
+
+/* The gradients that one body computes, laid out as MASTER. */
+static ampc_status model_gradients(Built *b, Weights *out)
+{
+  Weights before, after;
+  ampc_metric loss;
+  ampc_status status = ampc_init_params(b->rt, 11);
+  if (!status) status = read_weights(b, &before);
+  if (!status) status = write_inputs(b);
+  if (!status) status = built_step(b);
+  if (!status) status = read_weights(b, &after);
+  if (!status) status = ampc_get_metric(b->rt, 0, &loss);
+  if (status) return status;
+  int64_t n = b->c->program->space_bytes[AMPC_MASTER] / 4;
+  for (int64_t i = 0; i < n; i++) out->at[i] = before.at[i] - after.at[i];
+  out->loss = loss.last;
+  return AMPC_OK;
+}
+
+static double parameter_error(const ampc_param *p, const Weights *got, const Weights *want,
+                              double epsilon)
+{
+  double largest = 0, worst = 0;
+  for (int64_t i = p->offset; i < p->offset + p->elements; i++) {
+    largest = fmax(largest, fabs((double)want->at[i]));
+    double error = fabs((double)got->at[i] - (double)want->at[i]);
+    worst = isnan(error) ? INFINITY : fmax(worst, error);
+  }
+  return worst / (ROUNDINGS * epsilon * largest);
+}
+
+static ampc_status compare_model(Arena *a, TestRun *run, const Precision *p, const Weights *want)
+{
+  Built b;
+  Weights got;
+  ampc_status status = compile_model(&b, run, p->clause);
+  if (!status) status = model_gradients(&b, &got);
+  for (uint32_t i = 0; !status && i < b.c->program->n_params; i++) {
+    const ampc_param *param = &b.c->program->params[i];
+    test_report(run, OP_minimize, PROOF_backward, p->type,
+                parameter_error(param, &got, want, p->epsilon),
+                arena_printf(a, "precision %s: gradient of %s", p->clause, param->path));
+  }
+  double loss = fabs((double)got.loss - (double)want->loss) / (double)want->loss;
+  if (!status)
+    test_report(run, OP_minimize, PROOF_forward, p->type, loss / (ROUNDINGS * p->epsilon),
+                arena_printf(a, "precision %s: loss %.9g, in f32 %.9g", p->clause, (double)got.loss,
+                             (double)want->loss));
+  built_close(&b);
+  return status;
+}
+
+ampc_status suite_model(Arena *a, TestRun *run)
+{
+  Built b;
+  Weights want = {0};
+  if (!test_wanted(run, OP_minimize)) return AMPC_OK;
+  ampc_status status = compile_model(&b, run, "f32");
+  if (!status) status = model_gradients(&b, &want);
+  built_close(&b);
+  for (int i = 0; !status && i < N_PRECISIONS; i++)
+    status = compare_model(a, run, &precisions[i], &want);
+  return status;
+}

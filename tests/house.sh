@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# The rules of the house that a script can see: folders of more than five files have a README that
+# names each source file and no file that is gone; no file is longer than 600 lines; the two
+# commands stand within the first 30 lines of the README.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+complain() {
+  echo "FAILED: $1"
+  bad=1
+}
+
+# covered NAME README: named there, or by a pattern such as `lower_*`
+covered() {
+  local word
+  grep -qF "$1" "$2" && return 0
+  while read -r word; do
+    # shellcheck disable=SC2053 # a pattern
+    [[ $1 == $word || ${1%.*} == $word ]] && return 0
+  done < <(sed 's/<[a-z]*>/*/g' "$2" | grep -o '`[^`]*\*[^`]*`' | tr -d '\`')
+  return 1
+}
+
+any_file() { # a file of that name anywhere
+  find . -path './build*' -prune -o -path "*/$1" -print -quit
+}
+
+folders=$(find . -path './build*' -prune -o -path ./.git -prune -o -type d -print)
+for folder in $folders; do
+  files=$(find "$folder" -maxdepth 1 -type f ! -name 'README.md' ! -name '.*' | sort)
+  count=$(printf '%s' "$files" | grep -c .)
+  readme=$folder/README.md
+  if [ "$count" -gt 5 ] && [ ! -e "$readme" ]; then complain "$folder has $count files and no README"; fi
+  [ -e "$readme" ] && [ "$folder" != . ] || continue
+  for name in $(grep -o '`[A-Za-z0-9_./-]*\.\(c\|h\|cu\|cuh\|def\|sh\|py\|amp\)`' "$readme" | tr -d '\`'); do
+    [ -e "$folder/$name" ] || [ -e "$name" ] || [ -n "$(any_file "$name")" ] || complain "$readme names $name, which is not there"
+  done
+  for file in $files; do
+    case $file in
+    ./tests/*.amp | ./tests/*.expected) ;;
+    *.c | *.cu | *.cuh | *.def | *.py | *.sh)
+      covered "$(basename "$file")" "$readme" || complain "$readme leaves out $(basename "$file")"
+      ;;
+    esac
+  done
+done
+
+while read -r lines file; do
+  [ "$lines" -le 600 ] || complain "$file has $lines lines"
+done < <(find compiler grammar runtime runner templates tests \
+  \( -name '*.[ch]' -o -name '*.cu*' -o -name '*.sh' \) -exec wc -l {} + | grep -v ' total$')
+
+for command in scripts/demo scripts/test; do
+  head -n 30 README.md | grep -q "^$command" || complain "README.md lacks $command in its first 30 lines"
+done
+exit $bad

@@ -1,0 +1,166 @@
+/* What holds of every emitted text, and the cases that golden files do not show. */
+#include "check.h"
+#include "driver.h"
+#include "emit/emit.h"
+#include "ir.h"
+
+static const char job[] =
+    "precision f16\n"
+    "data points(n: int) { return synthetic(n, shape=[12]), synthetic(n, shape=[], dtype=i64, "
+    "low=0, high=3) }\n"
+    "model net = Sequential(Linear(12, 16), LayerNorm(16), GELU(), Linear(16, 3))\n"
+    "optimizer opt = Adam(net, lr=1e-3)\n"
+    "train x, y in points(64) with batch=16 {\n"
+    "  minimize cross_entropy(net(x), y) with opt\n"
+    "  metric size = abs(net[0].weight).sum()\n"
+    "}\n";
+
+static Compile *compile(const char *text, const char *target, int optimize)
+{
+  Options options = {.input = "a.amp", .target = target, .optimize = optimize, .error_limit = 20};
+  Compile *c = compile_create(&options);
+  MUST(compile_text(c, "a.amp", text, strlen(text)));
+  return c;
+}
+
+static Text program_text(Compile *c)
+{
+  Text out;
+  text_init(&out, c->arena);
+  emit_program(c, &out, true);
+  return out;
+}
+
+static void test_blame_and_bytes(const char *target)
+{
+  Compile *c = compile(job, target, 2), *d = compile(job, target, 2);
+  Text a = program_text(c), b = program_text(d);
+  CHECK(a.n == b.n && memcmp(a.at, b.at, a.n) == 0);
+  uint32_t line = 1;
+  for (const char *s = a.at; *s; s++) {
+    if (*s != '\n') continue;
+    const char *from = emit_blame(c, line);
+    bool known =
+        from && (strncmp(from, "compiler/emit/", 14) == 0 || strncmp(from, "templates/", 10) == 0);
+    CHECK_MSG(known, "line %u is blamed on %s", line, from ? from : "nobody");
+    line++;
+  }
+  CHECK(emit_blame(c, line + 1) == NULL && emit_blame(c, 0) == NULL);
+  CHECK(!strstr(a.at, "/work") && !strstr(a.at, "/home") && !strstr(a.at, "/tmp"));
+  compile_destroy(c);
+  compile_destroy(d);
+}
+
+static bool contains(const char *text, const char *target, int optimize, const char *what)
+{
+  Compile *c = compile(text, target, optimize);
+  Text out = program_text(c);
+  bool found = strstr(out.at, what) != NULL;
+  compile_destroy(c);
+  return found;
+}
+
+static void test_wide_indices(void)
+{
+  static const char big[] = "infer f(x: f16[40000, 40000]) { return relu(x), x.sum(1) }\n";
+  static const char small[] = "infer f(x: f16[400, 400]) { return relu(x), x.sum(1) }\n";
+  CHECK(contains(big, "sm_80", 2, "GRID_LOOP(long long, i, 1600000000)"));
+  CHECK(contains(big, "sm_80", 2, "ROW_LOOP(long long, row, 40000)"));
+  CHECK(contains(small, "sm_80", 2, "GRID_LOOP(int, i, 160000)"));
+}
+
+static void test_names(void)
+{
+  static const char odd[] =
+      "infer f(state: f32[3], t14: f32[3], row_sum: f32[3], linux: f32[3], x: f32[3]) {\n"
+      "  register = state + t14 * row_sum  # the end \\\n"
+      "  return relu(register) + linux + x, x\n"
+      "}\n";
+  CHECK(contains(odd, "cpu", 2, "__restrict__ state_"));
+  CHECK(contains(odd, "cpu", 2, "__restrict__ t14_"));
+  CHECK(contains(odd, "cpu", 2, "__restrict__ row_sum_"));
+  CHECK(contains(odd, "cpu", 2, "__restrict__ linux_"));
+  CHECK(contains(odd, "cpu", 2, "__restrict__ x,"));
+  CHECK(!contains(odd, "cpu", 2, "\\\n// "));
+}
+
+static uint32_t commands(const char *text, int optimize)
+{
+  Compile *c = compile(text, "cpu", optimize);
+  uint32_t n = c->program->blocks[0].variant[0].n_commands;
+  compile_destroy(c);
+  return n;
+}
+
+static void test_fusion(void)
+{
+  static const char chain[] = "infer f(x: f16[8, 5], y: f16[8, 1]) {\n"
+                              "  return softmax((x * y).to(f32), 1).to(f16) + x.transpose(0, 1)"
+                              ".reshape(8, 5)\n}\n";
+  CHECK(commands(chain, 0) == 8);
+  CHECK(commands(chain, 2) == 3); /* mul; transpose; softmax with casts and add */
+  CHECK(contains(chain, "cpu", 2, "softmax_cast_add"));
+  static const char shared[] = "infer f(x: f32[8]) { y = exp(x); return y.sum(), y + 1, y }\n";
+  CHECK(commands(shared, 2) == 2); /* exp with add, which stores both; sum */
+  /* a + b waits for the sum, which waits for a: one kernel for all would wait for itself */
+  static const char cycle[] = "infer f(x: f32[8]) { a = exp(x); return a + (a * 2).sum() }\n";
+  CHECK(commands(cycle, 2) == 3);
+}
+
+/* Index of the first command of the step whose label contains `what`. */
+static uint32_t command_at(const Compile *c, const char *what)
+{
+  const ampc_step *s = &c->program->blocks[0].variant[0];
+  uint32_t i = 0;
+  while (i < s->n_commands && !strstr(s->commands[i].label, what)) i++;
+  CHECK_MSG(i < s->n_commands, "no command %s", what);
+  return i;
+}
+
+static void test_fences(void)
+{
+  Compile *c = compile(job, "cpu", 2);
+  CHECK(command_at(c, "grad_norm") > command_at(c, "cross_entropy_backward"));
+  CHECK(command_at(c, "optimizer_control") == command_at(c, "grad_norm") + 1);
+  CHECK(command_at(c, "adam_update") == command_at(c, "grad_norm") + 2);
+  CHECK(command_at(c, "_abs") > command_at(c, "adam_update")); /* weights as they are then */
+  CHECK(command_at(c, "scaler_update") + 1 == c->program->blocks[0].variant[0].n_commands);
+  compile_destroy(c);
+}
+
+static void test_constant_outputs(void)
+{
+  Compile *c = compile("infer f(x: f32[3]) { return 1.5, 2, x }\n", "cpu", 2);
+  const ampc_program *p = c->program;
+  MUST(p->n_outputs == 3);
+  for (uint32_t i = 0; i < 3; i++) CHECK(p->outputs[i].place.space != AMPC_NONE);
+  CHECK(p->outputs[1].dtype == AMPC_I64);
+  compile_destroy(c);
+}
+
+/* The working copies are written by the optimizer: no kernel of the step casts a weight. */
+static void test_no_weight_casts(void)
+{
+  Compile *c = compile(job, "cpu", 0);
+  const ampc_step *s = &c->program->blocks[0].variant[0];
+  for (uint32_t i = 0; i < s->n_commands; i++) {
+    const ampc_command *k = &s->commands[i];
+    if (k->kind != AMPC_LAUNCH_KERNEL || !strstr(k->label, "cast")) continue;
+    for (uint32_t a = 0; a < k->as.launch.n_args; a++)
+      CHECK(k->as.launch.args[a].space != AMPC_MASTER);
+  }
+  compile_destroy(c);
+}
+
+int main(void)
+{
+  test_blame_and_bytes("cpu");
+  test_blame_and_bytes("sm_90");
+  test_wide_indices();
+  test_names();
+  test_fusion();
+  test_fences();
+  test_constant_outputs();
+  test_no_weight_casts();
+  return check_done();
+}
