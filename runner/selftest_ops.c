@@ -97,6 +97,7 @@ const OpTest op_tests[] = {
 
     {OP_schedule_linear, "nnnnn", "f", MAP, 3, 0, "four roundings of the sizes of its ends"},
     {OP_schedule_cosine, "nnnnn", "f", MAP, 4, 0, "cos 2, its argument and two roundings"},
+    {OP_schedule_onecycle, "nnn", "f", MAP, 6, 0, "cos 2, its argument 2, two roundings"},
     {OP_schedule_step, "nnnn", "f", MAP, 4, 0, "pow 2, one product, relative twice that"},
 
     {OP_sum, "n", "=", shape_reduce_of, reference_sum, 3, SUMS(1), "additions in a row"},

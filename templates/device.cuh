@@ -344,6 +344,18 @@ DEVICE real ampc_schedule_cosine(real t, real peak, real steps, real warmup, rea
   return floor_value + (peak - floor_value) * wave;
 }
 
+// --- ampc_schedule_onecycle
+/* torch.optim.lr_scheduler.OneCycleLR with its defaults: a cosine from peak / 25 up to peak over the
+ * first 0.3 steps - 1, and one down to peak / 250000 at steps - 1. */
+DEVICE real ampc_schedule_onecycle(real t, real peak, real steps)
+{
+  real top = R(0.3) * steps - R(1.0), last = steps - R(1.0);
+  real low = t <= top ? peak / R(25.0) : peak / R(250000.0);
+  real done = t <= top ? (top > R(0.0) ? R(1.0) - t / top : R(0.0)) : (t - top) / (last - top);
+  real wave = R(0.5) * (R(1.0) + ampc_cos(R(3.14159265358979324) * ampc_min(done, R(1.0))));
+  return low + (peak - low) * wave;
+}
+
 // --- ampc_schedule_step
 /* start gamma^floor(t / every) */
 DEVICE real ampc_schedule_step(real t, real start, real every, real gamma)

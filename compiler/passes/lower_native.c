@@ -347,6 +347,15 @@ static Datum run_buffer(Lower *l, Args *args)
   return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
 }
 
+/* The index of a parameter or buffer in the graph's table, for ops that write it. */
+static Datum run_slot(Lower *l, Args *args)
+{
+  if (ARG(0).kind != D_param) return fail(l, E209, SPAN(0), "a buffer is wanted here");
+  Datum node = ARG(0);
+  if (!as_tensor(l, node, args->span).id) return d_of(D_error);
+  return d_int(node.as.param->index);
+}
+
 const Native natives[] = {
     {"round", 1, 1, true, false, run_round},
     {"floor", 1, 1, true, false, run_floor},
@@ -378,6 +387,7 @@ const Native natives[] = {
     {"init", 5, 5, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
+    {"slot", 1, 1, false, true, run_slot},
     {"scaler", 8, 8, false, true, native_scaler},
     {0},
 };

@@ -193,7 +193,8 @@ static Value optimizer_setting(Lower *l, const Opt *o, uint32_t i)
 /* _schedule("linear", [arguments]) */
 static Datum run_schedule(Lower *l, Args *args)
 {
-  static const OpKind ops[] = {OP_schedule_linear, OP_schedule_cosine, OP_schedule_step};
+  static const OpKind ops[] = {OP_schedule_linear, OP_schedule_cosine, OP_schedule_onecycle,
+                               OP_schedule_step};
   const char *name = arena_printf(l->arena, "schedule_%s", ARG(0).as.text);
   Schedule *s = arena_new(l->arena, Schedule);
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
