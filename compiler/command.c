@@ -163,9 +163,9 @@ static void file_args(ArgBuild *b, Value v)
   case OP_running_update:
   case OP_running_count:
     add_buffer(b, index);
-    add_optimizer(b, n->attr[n->op == OP_running_update ? RUNNING_update_optimizer
-                                                        : RUNNING_count_optimizer]
-                         .i);
+    add_optimizer(
+        b,
+        n->attr[n->op == OP_running_update ? RUNNING_update_optimizer : RUNNING_count_optimizer].i);
     break;
   case OP_sgd_update:
   case OP_adam_update:

@@ -65,7 +65,8 @@ typedef struct Product {
   Value a, b, bias, c; /* bias may be 0 */
 } Product;
 Product product_of(Compile *c, uint32_t group);
-/* The convolution that a conv group computes; x, w and y as in ampc_conv: one of them is the result. */
+/* The convolution that a conv group computes; x, w and y as in ampc_conv: one of them is the
+ * result. */
 typedef struct Convolution {
   ampc_conv desc;
   Value x, w, bias, y; /* bias may be 0 */

@@ -55,7 +55,8 @@ static const char *const reserved[] = {
     "sources",  "metrics",   "outputs",  "blocks",   "kernels",   "program",    "private",
     "public",   "protected", "virtual",  "friend",   "namespace", "using",      "bool",
     "true",     "false",     "try",      "catch",    "throw",     "typename",   "and",
-    "begin",    "end",       "or",       "not",       "xor",      "asm",      "export",    "explicit",   "mutable"};
+    "begin",    "end",       "or",       "not",      "xor",       "asm",        "export",
+    "explicit", "mutable"};
 
 bool reserved_name(const char *s, size_t n)
 {

@@ -90,11 +90,11 @@ const char *stored(const Kernel *k, DType d, const char *expression);
 /* ---- frames
  * --------------------------------------------------------------------------------------- */
 
-void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
-void emit_cat(Kernel *k); /* kernel_move.c */
+void emit_map(Kernel *k);    /* kernel_map.c: elementwise groups and moves */
+void emit_cat(Kernel *k);    /* kernel_move.c */
 void emit_filled(Kernel *k); /* slice_backward and pad */
-void emit_row(Kernel *k);  /* kernel_row.c: row programs */
-void emit_file(Kernel *k); /* kernel_file.c: templates/<op>.cu */
+void emit_row(Kernel *k);    /* kernel_row.c: row programs */
+void emit_file(Kernel *k);   /* kernel_file.c: templates/<op>.cu */
 
 /* Name of the loop that a kernel is made of, for its header comment. */
 const char *frame_name(const Kernel *k);

@@ -84,8 +84,8 @@ static void add_arg(Row *r, RowKind kind, Statement s)
 
 static void read_statement(Row *r, const char *s, const char *end)
 {
-  static const char *const words[] = {"sum",    "max", "min",  "argmax", "argmin",
-                                      "let",    "each", "row", "part"};
+  static const char *const words[] = {"sum", "max",  "min", "argmax", "argmin",
+                                      "let", "each", "row", "part"};
   static const RowKind kinds[] = {ROW_sum, ROW_max,  ROW_min, ROW_max, ROW_min,
                                   ROW_let, ROW_each, ROW_row, ROW_part};
   uint32_t w = 0;
