@@ -20,7 +20,7 @@
 #include "ops.h"
 #include "passes/passes.h"
 
-enum { TEST_MAX_IN = 5, TEST_ROW_TYPES = 7 };
+enum { TEST_MAX_IN = 7, TEST_ROW_TYPES = 7 };
 
 typedef struct Tensor {
   bool present; /* an optional input may be absent */

@@ -87,6 +87,49 @@ static Value chain_powers(Compile *c, const Cursor *at, const Value *in)
                 binary(c, at, OP_add, binary(c, at, OP_mul, p[1], p[2]), p[3]));
 }
 
+/* relu(batch_norm(x)), as in training: mean and variance are those of x */
+static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
+{
+  Node x = *ir_node(c->graph, in[0]);
+  Attr channel[MAX_ATTR] = {{.i = 1}},
+       rows[MAX_ATTR] = {{.i = 0}, {.i = ir_elements(&x) / x.dim[1]}};
+  Value parts = ir_append(c, at, OP_channel_moments, in, 1, channel);
+  Value mean = ir_append(c, at, OP_channel_total, &parts, 1, rows);
+  Value var = ir_append(c, at, OP_channel_var, (Value[]){parts, mean}, 2, &rows[1]);
+  Value rstd = unary(c, at, OP_rsqrt, binary(c, at, OP_add, var, ir_number(c, at, 1e-5)));
+  Value y = ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
+  return unary(c, at, OP_tanh, y);
+}
+
+/* batch_norm(x) with statistics that are given */
+static Value chain_norm_eval(Compile *c, const Cursor *at, const Value *in)
+{
+  Attr channel[MAX_ATTR] = {{.i = 1}};
+  Attr dims[MAX_ATTR] = {{.i = 1}, {.i = ir_node(c->graph, in[0])->dim[1]}};
+  Value number[] = {ir_number(c, at, 0.25), ir_number(c, at, 1.5)};
+  Value mean = ir_append(c, at, OP_full, &number[0], 1, dims);
+  Value rstd = ir_append(c, at, OP_full, &number[1], 1, dims);
+  return ir_append(c, at, OP_batch_norm_eval, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5,
+                   channel);
+}
+
+/* max_pool2d(conv2d(x + x, w, b)) and a flat copy of it: images meet what is none */
+static Value chain_images(Compile *c, const Cursor *at, const Value *in)
+{
+  Attr conv[MAX_ATTR] = {{.i = 1}, {.i = 1}, {.i = 1}, {.i = 1}, {.i = 1}, {.i = 1}, {.i = 1}};
+  Attr pool[MAX_ATTR] = {{.i = 2}, {.i = 2}, {.i = 2}, {.i = 2},
+                         {.i = 0}, {.i = 0}, {.i = 1}, {.i = 1}};
+  Value conv_in[] = {binary(c, at, OP_add, in[0], in[0]), in[1], in[2]};
+  Value y = ir_append(c, at, OP_conv2d, conv_in, 3, conv);
+  y = ir_append(c, at, OP_max_pool2d, &y, 1, pool);
+  Node n = *ir_node(c->graph, y);
+  Value flat = ir_reshape(c, at, y, (int64_t[]){n.dim[0], ir_elements(&n) / n.dim[0]}, 2);
+  Value mean = ir_reduce(c, at, OP_mean, y, 12, true);
+  Value centred = binary(c, at, OP_sub, y, mean);
+  return binary(c, at, OP_mul, flat,
+                ir_reshape(c, at, centred, (int64_t[]){n.dim[0], ir_elements(&n) / n.dim[0]}, 2));
+}
+
 const GradientRow gradient_rows[] = {
     {{OP_cast, "f", "5x3~n", "dtype=h"}, NULL},
     {{OP_cast, "fh", "5x3~n", "dtype=b"}, NULL},
@@ -177,6 +220,25 @@ const GradientRow gradient_rows[] = {
     {{OP_linear, FLOATS, "5x3 4x3 4", ""}, NULL},
     {{OP_linear, "fh", "2x3x4 3x4 -", ""}, NULL},
     {{OP_linear, "f", "4 3x4 3", ""}, NULL},
+
+    {{OP_permute, FLOATS, "2x3x4", "axis0=2 axis1=0 axis2=1"}, NULL},
+    {{OP_pad, FLOATS, "3x4", "dim=1 before=1 after=2 value=3"}, NULL},
+    {{OP_bce_with_logits, FLOATS, "17~n 17~y", ""}, NULL},
+    {{OP_conv2d, FLOATS, "2x3x4x5 2x3x3x3 2", "pad0=1 pad1=1"}, NULL},
+    {{OP_conv2d, "fh", "1x4x6x5 4x2x2x3 -", "stride0=2 stride1=1 pad0=1 pad1=0 groups=2"}, NULL},
+    {{OP_conv2d, "f", "1x2x7x5 3x2x3x2 3", "dil0=2 dil1=3 stride0=1 stride1=1"}, NULL},
+    {{OP_conv2d_data, FLOATS, "1x2x3x3 2x3x2x2", "stride0=2 stride1=2 h=6 w=6"}, NULL},
+    {{OP_max_pool2d, FLOATS, "1x2x4x6~n", "kernel0=2 kernel1=2 stride0=2 stride1=2"}, NULL},
+    {{OP_max_pool2d, "f", "1x2x5x5~n", "kernel0=3 kernel1=3 stride0=2 stride1=1 pad0=1 pad1=1"},
+     NULL},
+    {{OP_avg_pool2d, FLOATS, "1x2x4x5", "kernel0=2 kernel1=3 stride0=2 stride1=1 pad1=1"}, NULL},
+    {{OP_adaptive_avg_pool2d, FLOATS, "1x2x5x4", "oh=3 ow=2"}, NULL},
+    {{OP_interpolate_nearest, FLOATS, "1x2x2x3", "scale0=2 scale1=3"}, NULL},
+    {{OP_batch_norm_eval, FLOATS, "2x3x2x3~n 3~n 3~n 2x3x2x3~d", ""}, chain_norm_eval},
+    {{OP_batch_norm_eval, "fh", "5x3~n 3~n 3~n 5x3~d", ""}, chain_norm_eval},
+    {{OP_batch_norm, FLOATS, "3x2x2x3~n 2~n 2~n 3x2x2x3~d", ""}, chain_batch_norm},
+    {{OP_batch_norm, "fh", "7x3~n 3~n 3~n 7x3~d", ""}, chain_batch_norm},
+    {{OP_conv2d, FLOATS, "2x2x4x4~n 3x2x3x3~n 3~n 2x12~d", ""}, chain_images},
 
     {{OP_pow, FLOATS, "33~v 33~d", ""}, chain_powers},
     {{OP_mul, FLOATS, "33~n 33~d", ""}, chain_shared},

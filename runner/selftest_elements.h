@@ -67,6 +67,8 @@ ELEMENT(gelu_erf_backward, x[0] * slope(e_gelu_erf, x[1]), fabs(x[0]) * (1 + fab
 ELEMENT(gelu_tanh_backward, x[0] * slope(e_gelu_tanh, x[1]), fabs(x[0]) * (1 + fabs(x[1]) / 2))
 
 ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
+ELEMENT(bce_with_logits, (1 - x[1]) * x[0] + e_softplus(&(double){-x[0]}, a, scale),
+        fabs((1 - x[1]) * x[0]) + e_softplus(&(double){-x[0]}, a, &(double){0}))
 ELEMENT(floor_divide, whole_quotient(x[0], x[1]), fabs(r))
 ELEMENT(remainder, python_modulo(x[0], x[1]), fabs(x[1]))
 

@@ -223,3 +223,41 @@ void reference_product(const Case *t, Tensor *y, double *scale)
     }
   }
 }
+
+void shape_permute_of(const Case *t, Tensor *y)
+{
+  y->rank = t->in[0].rank;
+  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[0].dim[t->attr[d].i];
+}
+
+void reference_permute(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t at[MAX_RANK] = {0}, rest = i, from = 0;
+    for (uint32_t d = y->rank; d-- > 0; rest /= y->dim[d]) at[t->attr[d].i] = rest % y->dim[d];
+    for (uint32_t d = 0; d < x->rank; d++) from = from * x->dim[d] + at[d];
+    y->at[i] = x->at[from];
+    scale[i] = fabs(y->at[i]);
+  }
+}
+
+void shape_pad_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] += (int64_t)(case_attr(t, "before") + case_attr(t, "after"));
+}
+
+void reference_pad(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  int axis = case_axis(t);
+  int64_t inner = 1, before = (int64_t)case_attr(t, "before"), size = x->dim[axis];
+  for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) inner *= x->dim[d];
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t at = i / inner % y->dim[axis] - before, outer = i / inner / y->dim[axis];
+    bool inside = at >= 0 && at < size;
+    y->at[i] = inside ? x->at[(outer * size + at) * inner + i % inner] : case_attr(t, "value");
+    scale[i] = fabs(y->at[i]);
+  }
+}

@@ -10,12 +10,16 @@
 #include <string.h>
 
 ShapeOf shape_broadcast_of, shape_reduce_of, shape_row_of, shape_given_of, shape_transpose_of,
-    shape_slice_of, shape_slice_backward_of, shape_cat_of, shape_product_of;
+    shape_slice_of, shape_slice_backward_of, shape_cat_of, shape_product_of, shape_permute_of,
+    shape_pad_of, shape_conv_of, shape_parts_of, shape_join_of, shape_pool_of;
 Reference reference_map, reference_cast, reference_sum, reference_extreme, reference_arg,
     reference_softmax, reference_softmax_backward, reference_logsumexp, reference_layer_norm,
     reference_layer_norm_backward, reference_cross_entropy, reference_cross_entropy_backward,
     reference_same_order, reference_expand, reference_transpose, reference_slice,
-    reference_slice_backward, reference_cat, reference_product;
+    reference_slice_backward, reference_cat, reference_product, reference_permute, reference_pad,
+    reference_conv, reference_parts, reference_join, reference_batch_norm,
+    reference_batch_norm_backward, reference_pool;
+double conv_terms(const Case *t);
 
 enum { PARTIAL_SUMS = 16 };
 #define EXACT    0, 0, "exact: copies, compares or rounds once"
@@ -24,6 +28,8 @@ enum { PARTIAL_SUMS = 16 };
 #define SUMS(k)  (k) * 0.5 / PARTIAL_SUMS /* k sums of a row */
 #define FIRST(r) shape_of_first, r
 #define ROW(r)   shape_row_of, r
+#define PARTS    shape_parts_of, reference_parts
+#define POOL     shape_pool_of, reference_pool
 
 const OpTest op_tests[] = {
     {OP_cast, "w", "d", FIRST(reference_cast), EXACT},
@@ -31,6 +37,8 @@ const OpTest op_tests[] = {
     {OP_reshape, "w", "=", shape_given_of, reference_same_order, EXACT},
     {OP_expand, "w", "=", shape_given_of, reference_expand, EXACT},
     {OP_transpose, "w", "=", shape_transpose_of, reference_transpose, EXACT},
+    {OP_permute, "w", "=", shape_permute_of, reference_permute, EXACT},
+    {OP_pad, "w", "=", shape_pad_of, reference_pad, EXACT},
     {OP_slice, "w", "=", shape_slice_of, reference_slice, EXACT},
     {OP_slice_backward, "w", "=", shape_slice_backward_of, reference_slice_backward, EXACT},
     {OP_cat, "wwww", "=", shape_cat_of, reference_cat, EXACT},
@@ -126,6 +134,29 @@ const OpTest op_tests[] = {
     {OP_gemm, "nn", "=", shape_product_of, reference_product, 1, 0.5, "additions in a row"},
     {OP_linear, "nnn", "=", shape_product_of, reference_product, 2, 0.5,
      "additions in a row, bias"},
+
+    {OP_bce_with_logits, "gy", "=", MAP, 7, 0, "softplus 4, three roundings"},
+    {OP_conv2d, "nnn", "=", shape_conv_of, reference_conv, 2, 0.5, "additions in a row, bias"},
+    {OP_conv2d_data, "dn", "=", shape_conv_of, reference_conv, 1, 0.5, "additions in a row"},
+    {OP_conv2d_weight, "dn", "=", shape_conv_of, reference_conv, 1, 0.5, "additions in a row"},
+    {OP_channel_sums, "n", "f", PARTS, 1, 0.5, "additions in a row"},
+    {OP_channel_moments, "n", "f", PARTS, 4, 1, "two sums"},
+    {OP_channel_total, "n", "f", shape_join_of, reference_join, 2, 0.5, "additions in a row"},
+    {OP_channel_var, "vn", "f", shape_join_of, reference_join, 6, 0.5,
+     "additions in a row, a square"},
+    {OP_batch_norm, "nnpnn", "=", FIRST(reference_batch_norm), 4, 0, "five roundings"},
+    {OP_batch_norm_eval, "nnpnn", "=", FIRST(reference_batch_norm), 4, 0, "five roundings"},
+    {OP_batch_norm_sums, "dnnp", "f", PARTS, 4, 0.5, "additions in a row"},
+    {OP_batch_norm_backward, "dnnpnnn", "=", FIRST(reference_batch_norm_backward), 8, 0,
+     "nine roundings"},
+    {OP_max_pool2d, "w", "=", POOL, EXACT},
+    {OP_max_pool2d_backward, "dn", "=", POOL, 1, 0.5, "additions in a row"},
+    {OP_avg_pool2d, "n", "=", POOL, 1, 0.5, "additions in a row"},
+    {OP_avg_pool2d_backward, "d", "=", POOL, 1, 0.5, "additions in a row"},
+    {OP_adaptive_avg_pool2d, "n", "=", POOL, 1, 0.5, "additions in a row"},
+    {OP_adaptive_avg_pool2d_backward, "d", "=", POOL, 1, 0.5, "additions in a row"},
+    {OP_interpolate_nearest, "w", "=", POOL, EXACT},
+    {OP_interpolate_nearest_backward, "d", "=", POOL, 1, 0.5, "additions in a row"},
 };
 const uint32_t n_op_tests = sizeof op_tests / sizeof *op_tests;
 
@@ -146,6 +177,16 @@ static double summed(const Case *t)
     bool across = t->test->op == OP_gemm && case_attr(t, "trans_a") != 0;
     return (double)x->dim[x->rank - (across ? 2 : 1)];
   }
+  if (t->test->reference == reference_conv) return conv_terms(t);
+  if (t->test->reference == reference_parts)
+    return (double)(x->n / (t->want.dim[1] * t->want.dim[2]) + 1);
+  if (t->test->reference == reference_join) return (double)x->dim[1];
+  if (t->test->reference == reference_pool) { /* all windows over a pixel, or pixels of a window */
+    double image = (double)(x->dim[2] * x->dim[3]);
+    double of = (double)(t->want.dim[2] * t->want.dim[3]);
+    return image < of ? image : of;
+  }
+  if (t->test->per_n <= 0) return 0;
   if (t->test->reference == reference_sum) {
     int64_t mask = (int64_t)case_attr(t, "dim");
     bool last = mask == 0 || mask >> (x->rank - 1) & 1;

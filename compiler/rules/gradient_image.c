@@ -50,7 +50,8 @@ void grad_conv2d_data(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = sized(&b, OP_conv2d_weight, (Value[]){x, dy}, 2, CONV_size, kh, kw);
 }
 
-/* ---- batch norm -----------------------------------------------------------------------------------
+/* ---- batch norm
+ * -----------------------------------------------------------------------------------
  */
 
 typedef struct NormSums { /* the gradients of bias and weight */
@@ -99,7 +100,8 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
   if (in[4].id) out_dx[4] = s.dy;
 }
 
-/* ---- pools ----------------------------------------------------------------------------------------
+/* ---- pools
+ * ----------------------------------------------------------------------------------------
  */
 
 void grad_max_pool2d(Compile *c, Value n, Value dy, Value *out_dx)

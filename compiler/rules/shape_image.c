@@ -143,7 +143,8 @@ bool shape_conv2d_data(Compile *c, Node *n)
   ImageDims d = ir_image_dims(dy), x = {d.n, w->dim[1] * n->attr[CONV_groups].i,
                                         n->attr[CONV_size].i, n->attr[CONV_size + 1].i};
   if (d.c != w->dim[0]) {
-    diag_error(c, E302, n->span, "a transposed convolution expects %lld input channels, got %lld: %s",
+    diag_error(c, E302, n->span,
+               "a transposed convolution expects %lld input channels, got %lld: %s",
                (long long)w->dim[0], (long long)d.c, ir_type_text(c, dy));
     diag_note(c, w->span, "the weight is %s", ir_dims_text(c, w));
     return false;
@@ -151,8 +152,8 @@ bool shape_conv2d_data(Compile *c, Node *n)
   int64_t h = count_windows(x.h, conv_window(n, 0, w->dim[2]));
   int64_t k = count_windows(x.w, conv_window(n, 1, w->dim[3]));
   if (h != d.h || k != d.w) {
-    diag_error(c, E311, n->span, "no convolution makes %s of images of %lldx%lld", ir_dims_text(c, dy),
-               (long long)x.h, (long long)x.w);
+    diag_error(c, E311, n->span, "no convolution makes %s of images of %lldx%lld",
+               ir_dims_text(c, dy), (long long)x.h, (long long)x.w);
     return false;
   }
   return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
@@ -176,7 +177,8 @@ bool shape_conv2d_weight(Compile *c, Node *n)
   return rule_set_dims(c, n, 4, (int64_t[]){d.c, from.c / groups, kh, kw});
 }
 
-/* ---- channels ------------------------------------------------------------------------------------
+/* ---- channels
+ * ------------------------------------------------------------------------------------
  */
 
 enum { PART_ELEMENTS = 16384, PART_ROWS = 32, MOST_PARTS = 1024 };
@@ -234,7 +236,8 @@ bool shape_channel_parts(Compile *c, Node *n)
   if (!need_channels(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   int64_t channels = x->dim[n->attr[0].i], values = n->op == OP_channel_sums ? 1 : 2;
-  if (n->op == OP_batch_norm_sums && !(check_channel_vector(c, n, 2) && check_channel_vector(c, n, 3)))
+  if (n->op == OP_batch_norm_sums &&
+      !(check_channel_vector(c, n, 2) && check_channel_vector(c, n, 3)))
     return false;
   n->dtype = AMPC_F32;
   int64_t parts = rule_channel_parts(ir_elements(x) / channels, channels);
@@ -249,7 +252,8 @@ bool shape_channel_join(Compile *c, Node *n)
   return rule_set_dims(c, n, 1, &parts->dim[2]);
 }
 
-/* ---- pools ---------------------------------------------------------------------------------------
+/* ---- pools
+ * ---------------------------------------------------------------------------------------
  */
 
 static void pool_windows(const Node *n, Window *w)
