@@ -416,8 +416,10 @@ static void put_part_value(const Row *r, const Statement *s, uint32_t value)
   const char *part = value ? arena_printf(a, "(%lld + o)", (long long)(value * r->parts)) : "o";
   open(r, "EACH_COLUMN(j, width) {");
   put_column(r);
-  put_store(r, arena_printf(a, "%s * %lld + column", part, (long long)r->inner),
-            expression(r, &b, s));
+  const Kernel *k = r->k;
+  EMIT(k->p, "%s[%s * %lld + column] = %s; // %%%u %s\n", k->arg_names[argument_of(k, r->v)], part,
+       (long long)r->inner, stored(k, r->n->dtype, expression(r, &b, s)), r->v.id,
+       op_info[r->n->op].name);
   close(r, "}");
 }
 
