@@ -99,7 +99,8 @@ static const char *argument_name(const Kernel *k, uint32_t i)
   static const char *const of_role[] = {
       [ARG_state] = "state",     [ARG_optimizer] = "optimizer", [ARG_metric] = "metric",
       [ARG_grad] = "grad",       [ARG_master] = "master",       [ARG_moment1] = "moment1",
-      [ARG_moment2] = "moment2", [ARG_copy16] = "copy16",       [ARG_copybf] = "copybf"};
+      [ARG_moment2] = "moment2", [ARG_copy16] = "copy16",       [ARG_copybf] = "copybf",
+      [ARG_buffer] = "buffer"};
   const KernelArg *a = &k->args.at[i];
   if (a->role != ARG_in && a->role != ARG_out) return of_role[a->role];
   const char *name = value_name(k, a);
