@@ -3,7 +3,7 @@
  * A device is opened by the function that ampc_create picks; all else goes through this table.
  * Pointers that come from `alloc` are device addresses: only the device looks behind them, unless
  * host_memory says that they are plain memory. Calls of one device come from one thread at a time
- * and take effect in order; launch, gemm, copy and fill may return before they are done. */
+ * and take effect in order; launch, gemm, conv, copy and fill may return before they are done. */
 #pragma once
 #include "ampc_rt.h"
 
@@ -22,7 +22,12 @@ typedef struct DeviceOps {
                         void *const *args);
   ampc_status (*gemm)(Device *d, const ampc_gemm *g, const void *a, const void *b, const void *bias,
                       void *c, void *workspace);
-  ampc_status (*wait)(Device *d); /* until all is done; reports late errors */
+  ampc_status (*conv)(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
+                      void *workspace);
+  /* Does what can be done before the first `conv` of this kind, which does it otherwise. */
+  ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
+  int64_t (*library_bytes)(const Device *d); /* memory of vendors' libraries beside the spaces */
+  ampc_status (*wait)(Device *d);            /* until all is done; reports late errors */
   void (*close)(Device *d);
 } DeviceOps;
 

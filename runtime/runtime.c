@@ -139,6 +139,15 @@ const char *ampc_device_name(const ampc_runtime *rt)
   return rt->device->name;
 }
 
+ampc_memory ampc_memory_of(const ampc_runtime *rt)
+{
+  ampc_memory m = {.library = rt->device->ops->library_bytes(rt->device)};
+  m.total = m.library;
+  for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
+    m.total += m.space[s] = rt->space[s] ? rt->program->space_bytes[s] : 0;
+  return m;
+}
+
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* The failure of an earlier call, if there is one, as this call's. */
@@ -198,6 +207,13 @@ void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const 
 {
   if (rt->failed) return;
   keep_failure(rt, rt->device->ops->gemm(rt->device, desc, a, b, bias, c, workspace));
+}
+
+void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
+                  void *y, void *workspace)
+{
+  if (rt->failed) return;
+  keep_failure(rt, rt->device->ops->conv(rt->device, desc, x, w, bias, y, workspace));
 }
 
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes)

@@ -3,11 +3,10 @@
 #include <string.h>
 #include "runtime.h"
 
-enum { GEMM_OPERANDS = 5 };
+enum { OPERANDS = 5 }; /* of a product or a convolution */
 
 /* The references of a command in the order in which its pointers are kept. */
-static uint32_t command_refs(const ampc_command *k, const ampc_ref **out,
-                             ampc_ref room[GEMM_OPERANDS])
+static uint32_t command_refs(const ampc_command *k, const ampc_ref **out, ampc_ref room[OPERANDS])
 {
   *out = room;
   switch (k->kind) {
@@ -20,7 +19,14 @@ static uint32_t command_refs(const ampc_command *k, const ampc_ref **out,
     room[2] = k->as.gemm.bias;
     room[3] = k->as.gemm.c;
     room[4] = k->as.gemm.workspace;
-    return 5;
+    return OPERANDS;
+  case AMPC_CONV:
+    room[0] = k->as.conv.x;
+    room[1] = k->as.conv.w;
+    room[2] = k->as.conv.bias;
+    room[3] = k->as.conv.y;
+    room[4] = k->as.conv.workspace;
+    return OPERANDS;
   case AMPC_COPY:
     room[0] = k->as.copy.to;
     room[1] = k->as.copy.from;
@@ -41,7 +47,7 @@ static bool ref_is_valid(const ampc_runtime *rt, ampc_ref r)
 
 static ampc_status resolve(ampc_runtime *rt, const ampc_step *step, Walk *w)
 {
-  ampc_ref room[GEMM_OPERANDS];
+  ampc_ref room[OPERANDS];
   const ampc_ref *refs;
   uint32_t total = 0;
   for (uint32_t i = 0; i < step->n_commands; i++)
@@ -65,6 +71,16 @@ static ampc_status resolve(ampc_runtime *rt, const ampc_step *step, Walk *w)
   return AMPC_OK;
 }
 
+/* What the device can do once for a convolution, it does before the first step. */
+static ampc_status prepare(ampc_runtime *rt, const ampc_step *step)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < step->n_commands && !status; i++)
+    if (step->commands[i].kind == AMPC_CONV)
+      status = rt->device->ops->prepare_conv(rt->device, &step->commands[i].as.conv.desc);
+  return status;
+}
+
 ampc_status walk_create(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
@@ -73,7 +89,9 @@ ampc_status walk_create(ampc_runtime *rt)
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
       const ampc_step *step = &p->blocks[b].variant[v];
-      ampc_status status = step->run ? AMPC_OK : resolve(rt, step, &rt->walks[2 * b + v]);
+      if (step->run) continue;
+      ampc_status status = resolve(rt, step, &rt->walks[2 * b + v]);
+      if (!status) status = prepare(rt, step);
       if (status) return status;
     }
   return AMPC_OK;
@@ -98,6 +116,9 @@ static void run_command(ampc_runtime *rt, const ampc_command *k, void *const *at
     break;
   case AMPC_GEMM:
     ampc_do_gemm(rt, &k->as.gemm.desc, at[0], at[1], at[2], at[3], at[4]);
+    break;
+  case AMPC_CONV:
+    ampc_do_conv(rt, &k->as.conv.desc, at[0], at[1], at[2], at[3], at[4]);
     break;
   case AMPC_COPY:
     ampc_do_copy(rt, at[0], at[1], k->as.copy.bytes);

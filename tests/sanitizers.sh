@@ -4,6 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cmake --preset asan -G Ninja --log-level=WARNING >/dev/null
 cmake --build build-asan --target sanitized
-# OpenBLAS keeps its buffers and what was loaded stays loaded: neither is a leak of ours.
+# oneDNN keeps its buffers and what was loaded stays loaded: neither is a leak of ours.
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
 ctest --test-dir build-asan -L asan -j "$(nproc)" --output-on-failure --no-tests=error

@@ -347,13 +347,20 @@ static Datum run_buffer(Lower *l, Args *args)
   return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
 }
 
-/* The index of a parameter or buffer in the graph's table, for ops that write it. */
-static Datum run_slot(Lower *l, Args *args)
+/* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)
+ * counts; pass gradient finds the step that it belongs to. */
+static Datum run_running(Lower *l, Args *args)
 {
-  if (ARG(0).kind != D_param) return fail(l, E209, SPAN(0), "a buffer is wanted here");
-  Datum node = ARG(0);
-  if (!as_tensor(l, node, args->span).id) return d_of(D_error);
-  return d_int(node.as.param->index);
+  Value buffer = as_tensor(l, ARG(0), SPAN(0)), stat = as_tensor(l, ARG(1), SPAN(1));
+  if (!buffer.id || !stat.id) return d_of(D_error);
+  Attr index = {.i = ir_node(l->g, buffer)->attr[0].i};
+  if (args->at.n == 2) {
+    ir_append(l->c, &l->at, OP_running_count, &stat, 1, (Attr[MAX_ATTR]){index, {.i = -1}});
+    return d_of(D_none);
+  }
+  Attr attr[MAX_ATTR] = {index, {.f = d_number(ARG(2))}, {.f = d_number(ARG(3))}, {.i = -1}};
+  ir_append(l->c, &l->at, OP_running_update, &stat, 1, attr);
+  return d_of(D_none);
 }
 
 const Native natives[] = {
@@ -387,7 +394,7 @@ const Native natives[] = {
     {"init", 5, 5, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
-    {"slot", 1, 1, false, true, run_slot},
+    {"running", 2, 4, false, true, run_running},
     {"scaler", 8, 8, false, true, native_scaler},
     {0},
 };

@@ -8,6 +8,7 @@
 typedef struct CpuDevice {
   Device device;
   Pool *pool;
+  ConvCache *convolutions;
   bool real64;
 } CpuDevice;
 
@@ -83,6 +84,22 @@ static ampc_status cpu_do_gemm(Device *d, const ampc_gemm *g, const void *a, con
   return cpu_gemm(cpu_of(d)->pool, cpu_of(d)->real64, g, a, b, bias, c, workspace);
 }
 
+static ampc_status cpu_do_conv(Device *d, const ampc_conv *c, void *x, void *w, const void *bias,
+                               void *y, void *workspace)
+{
+  return cpu_conv(cpu_of(d)->convolutions, c, x, w, bias, y, workspace);
+}
+
+static ampc_status cpu_prepare_conv(Device *d, const ampc_conv *c)
+{
+  return cpu_conv_prepare(cpu_of(d)->convolutions, c);
+}
+
+static int64_t cpu_library_bytes(const Device *d)
+{
+  return conv_cache_bytes(((const CpuDevice *)d)->convolutions);
+}
+
 static ampc_status cpu_wait(Device *d)
 {
   (void)d;
@@ -91,6 +108,7 @@ static ampc_status cpu_wait(Device *d)
 
 static void cpu_close(Device *d)
 {
+  conv_cache_free(cpu_of(d)->convolutions);
   pool_free(cpu_of(d)->pool);
   free(d);
 }
@@ -104,6 +122,9 @@ static const DeviceOps cpu_ops = {
     .fill = cpu_fill,
     .launch = cpu_launch,
     .gemm = cpu_do_gemm,
+    .conv = cpu_do_conv,
+    .prepare_conv = cpu_prepare_conv,
+    .library_bytes = cpu_library_bytes,
     .wait = cpu_wait,
     .close = cpu_close,
 };
@@ -112,13 +133,15 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out)
 {
   CpuDevice *cpu = calloc(1, sizeof *cpu);
   Pool *pool = cpu ? pool_create(pool_default_threads()) : NULL;
-  if (!pool) {
+  ConvCache *convolutions = pool ? conv_cache_create(pool, p->real64) : NULL;
+  if (!convolutions) {
+    pool_free(pool);
     free(cpu);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
   }
-  cpu_gemm_set_up();
   cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true};
   cpu->pool = pool;
+  cpu->convolutions = convolutions;
   cpu->real64 = p->real64;
   *out = &cpu->device;
   return AMPC_OK;

@@ -1,17 +1,19 @@
-/* Matrix products by OpenBLAS.
+/* Matrix products by oneDNN.
  *
- * Note [gemm threads]
- * OpenBLAS runs with one thread; the product is cut into blocks of C whose sizes depend on its
- * shape alone, and the device's pool shares them out. So the bits do not depend on the number of
- * threads, and no second set of threads competes for the cores.
+ * Note [library threads]
+ * The product is cut into blocks of C whose sizes depend on its shape alone, the device's pool
+ * shares them out and the library computes each with one thread. So the bits do not depend on the
+ * number of threads, and no second set of threads competes for the cores.
  *
  * Note [panels]
  * 16-bit operands are widened panel by panel into the workspace. A result that is not f32 is summed
  * there over all of k and rounded once, after the bias, when it is stored. */
-#include <cblas.h>
 #include <limits.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <string.h>
 #include "convert.h"
 #include "cpu.h"
+#include "dnn.h"
 #include "gemm_tiling.h"
 
 /* EDGE: C in blocks of about this size; larger when there would be more than MAX_BLOCKS. Below
@@ -137,6 +139,22 @@ static char *sum_at(const Product *p, int64_t entry, int64_t row, int64_t column
   return p->c + at * size_of(p, AMPC_F32);
 }
 
+/* Doubles, which the library does not know: for tests of gradients, where speed is no matter. */
+static void multiply_real64(const Product *p, const Operand *oa, const Operand *ob, const double *a,
+                            const double *b, double *c, int64_t m, int64_t n)
+{
+  int64_t a_row = oa->trans ? 1 : oa->ld, a_depth = oa->trans ? oa->ld : 1;
+  int64_t b_column = ob->trans ? ob->ld : 1, b_depth = ob->trans ? 1 : ob->ld;
+  for (int64_t i = 0; i < m; i++) {
+    double *row = c + i * p->g->ldc;
+    for (int64_t j = 0; j < n && !p->g->accumulate; j++) row[j] = 0;
+    for (int64_t d = 0; d < p->k; d++) {
+      double factor = a[i * a_row + d * a_depth];
+      for (int64_t j = 0; j < n; j++) row[j] += factor * b[d * b_depth + j * b_column];
+    }
+  }
+}
+
 static void multiply_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Product *p = context;
@@ -144,22 +162,27 @@ static void multiply_task(void *context, unsigned block, unsigned n_blocks)
   int64_t x = block, i, j;
   j = x % p->blocks_n * p->block_n, x /= p->blocks_n;
   i = x % p->blocks_m * p->block_m, x /= p->blocks_m;
-  int m = (int)least(p->block_m, p->m - i), n = (int)least(p->block_n, p->n - j), k = (int)p->k;
+  int64_t m = least(p->block_m, p->m - i), n = least(p->block_n, p->n - j);
   Operand oa = operand_a(p), ob = operand_b(p);
   const void *a = operand_at(p, &oa, x, oa.trans ? 0 : i, oa.trans ? i : 0);
   const void *b = operand_at(p, &ob, x, ob.trans ? j : 0, ob.trans ? 0 : j);
   void *c = sum_at(p, x, i, j);
-  int lda = (int)(oa.room->used ? oa.room->ld : oa.ld);
-  int ldb = (int)(ob.room->used ? ob.room->ld : ob.ld);
-  int ldc = (int)(p->tiling.c.used ? p->tiling.c.ld : p->g->ldc);
-  bool add = p->p0 > 0 || p->g->accumulate;
-  CBLAS_TRANSPOSE ta = oa.trans ? CblasTrans : CblasNoTrans;
-  CBLAS_TRANSPOSE tb = ob.trans ? CblasTrans : CblasNoTrans;
   if (p->real64) {
-    cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, add ? 1 : 0, c, ldc);
-  } else {
-    cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, add ? 1 : 0, c, ldc);
+    multiply_real64(p, &oa, &ob, a, b, c, m, n);
+    return;
   }
+  int64_t lda = oa.room->used ? oa.room->ld : oa.ld, ldb = ob.room->used ? ob.room->ld : ob.ld;
+  int64_t ldc = p->tiling.c.used ? p->tiling.c.ld : p->g->ldc;
+  float beta = p->p0 > 0 || p->g->accumulate ? 1 : 0;
+  if (p->k == 0) { /* the library would leave C as it is */
+    for (int64_t r = 0; r < m && beta == 0; r++)
+      memset((float *)c + r * ldc, 0, (size_t)n * sizeof(float));
+    return;
+  }
+  int threads = dnn_enter();
+  dnnl_sgemm(oa.trans ? 'T' : 'N', ob.trans ? 'T' : 'N', m, n, p->k, 1, a, lda, b, ldb, beta, c,
+             ldc);
+  dnn_leave(threads);
 }
 
 /* ---- the end of a tile: bias, rounding ---------------------------------------------------------
@@ -260,11 +283,6 @@ static ampc_status check(const ampc_gemm *g, bool real64)
     return ampc_fail(AMPC_RUN_FAILED, "a matrix product [%lld, %lld] x [%lld, %lld] is too large",
                      (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
   return AMPC_OK;
-}
-
-void cpu_gemm_set_up(void)
-{
-  openblas_set_num_threads(1);
 }
 
 ampc_status cpu_gemm(Pool *pool, bool real64, const ampc_gemm *g, const void *a, const void *b,

@@ -291,7 +291,6 @@ int main(void)
 {
   pool = pool_create(3);
   MUST(pool);
-  cpu_gemm_set_up();
   every_type();
   large();
   real64();

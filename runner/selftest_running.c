@@ -1,0 +1,130 @@
+/* Suite: running statistics of batch norm in a small job that trains: they follow the batches, but
+ * not those of a step whose update is skipped; in double from what they were before. */
+#include "selftest.h"
+#include <math.h>
+#include <string.h>
+
+enum { IMAGES = 4, CHANNELS = 3, PIXELS = 30, ROWS = IMAGES * PIXELS, EXTRA = 7 };
+
+static const char job[] =
+    "data numbers() { return synthetic(64, [3, 5, 6]), synthetic(64, [7]) }\n"
+    "module Net {\n"
+    "  bn = BatchNorm2d(3, momentum=0.25); w = Parameter([7], init=normal_())\n"
+    "  def forward(x, z) { return sum(bn(x) * x) + sum(w * z) }\n"
+    "}\n"
+    "model net = Net()\n"
+    "optimizer opt = SGD(net, lr=1e-6)\n"
+    "precision f16 { scaler(init=1024.0) }\n"
+    "train x, z in numbers() with batch=4 { minimize net(x, z) with opt }\n";
+
+typedef struct Running {
+  float mean[CHANNELS], var[CHANNELS];
+  int64_t count;
+} Running;
+
+typedef struct Images {
+  float x[IMAGES * CHANNELS * PIXELS], z[IMAGES * EXTRA];
+} Images;
+
+static ampc_status read_running(Built *b, Running *r)
+{
+  const ampc_program *p = b->c->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; !status && i < p->n_params; i++) {
+    const ampc_param *q = &p->params[i];
+    if (!q->buffer) continue;
+    ampc_ref place = {AMPC_BUFFER, q->offset};
+    if (strcmp(q->path, "bn.running_mean") == 0)
+      status = ampc_read(b->rt, place, r->mean, sizeof r->mean);
+    else if (strcmp(q->path, "bn.running_var") == 0)
+      status = ampc_read(b->rt, place, r->var, sizeof r->var);
+    else
+      status = ampc_read(b->rt, place, &r->count, sizeof r->count);
+  }
+  return status;
+}
+
+/* An element of 2e37 among those of `z` overflows the scaled gradient of w, nothing else. */
+static void fill(Images *batch, bool overflow, uint64_t *random)
+{
+  for (int i = 0; i < IMAGES * CHANNELS * PIXELS; i++)
+    batch->x[i] = (float)(number_uniform(random) * 6 - 2);
+  for (int i = 0; i < IMAGES * EXTRA; i++) batch->z[i] = (float)number_uniform(random);
+  if (overflow) batch->z[5] = 2e37f;
+}
+
+static ampc_status run_body(Built *b, const Images *batch)
+{
+  const ampc_program *p = b->c->program;
+  ampc_ref x = {AMPC_INPUT, p->sources[0].offset}, z = {AMPC_INPUT, p->sources[1].offset};
+  ampc_status status = ampc_write(b->rt, x, batch->x, sizeof batch->x);
+  if (!status) status = ampc_write(b->rt, z, batch->z, sizeof batch->z);
+  return status ? status : built_step(b);
+}
+
+static double relative(double got, double want)
+{
+  return fabs(got - want) / (16 * number_ulp(AMPC_F32, fmax(fabs(want), 1)));
+}
+
+static void check(Arena *a, TestRun *run, const Images *batch, const Running *before,
+                  const Running *after, bool skipped)
+{
+  double worst = 0;
+  for (int c = 0; c < CHANNELS; c++) {
+    double mean = 0, square = 0;
+    for (int i = 0; i < ROWS; i++)
+      mean += (double)batch->x[(i / PIXELS * CHANNELS + c) * PIXELS + i % PIXELS] / ROWS;
+    for (int i = 0; i < ROWS; i++) {
+      double v = (double)batch->x[(i / PIXELS * CHANNELS + c) * PIXELS + i % PIXELS] - mean;
+      square += v * v;
+    }
+    double part = skipped ? 0 : 0.25;
+    double want_mean = (1 - part) * (double)before->mean[c] + part * mean;
+    double want_var = (1 - part) * (double)before->var[c] + part * square / (ROWS - 1);
+    worst = fmax(worst, relative((double)after->mean[c], want_mean));
+    worst = fmax(worst, relative((double)after->var[c], want_var));
+  }
+  const char *how = skipped ? "of a skipped step" : "of a step";
+  test_report(run, OP_running_update, PROOF_forward, AMPC_F32, worst,
+              arena_printf(a, "running mean and variance %s", how));
+  test_check(run, OP_running_count, AMPC_I64, after->count == before->count + !skipped,
+             arena_printf(a, "batches counted %s: %lld after %lld", how, (long long)after->count,
+                          (long long)before->count));
+}
+
+static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
+{
+  Running before = {.count = -1}, after = before;
+  uint64_t random = 11;
+  ampc_status status = read_running(b, &before);
+  test_check(run, OP_running_count, AMPC_I64, before.count == 0 && before.var[2] == 1.0f,
+             "running statistics start at mean 0, variance 1");
+  for (const char *plan = "nninn"; !status && *plan; plan++) {
+    Images batch;
+    fill(&batch, *plan == 'i', &random);
+    status = run_body(b, &batch);
+    if (!status) status = read_running(b, &after);
+    if (!status) check(a, run, &batch, &before, &after, *plan == 'i');
+    before = after;
+  }
+  return status;
+}
+
+ampc_status suite_running(Arena *a, TestRun *run)
+{
+  if (!test_wanted(run, OP_running_update) && !test_wanted(run, OP_running_count)) return AMPC_OK;
+  ampc_status status = AMPC_OK;
+  for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
+    Options options = {
+        .input = "selftest", .target = "cpu", .optimize = optimize, .error_limit = 20};
+    Built b = {.run = run, .c = compile_create(&options)};
+    if (!compile_text(b.c, "selftest.amp", job, strlen(job)))
+      status = ampc_fail(AMPC_RUN_FAILED, "the job of running statistics was refused");
+    if (!status) status = built_start(&b);
+    if (!status) status = ampc_init_params(b.rt, 3);
+    if (!status) status = run_bodies(a, run, &b);
+    built_close(&b);
+  }
+  return status;
+}

@@ -1,0 +1,171 @@
+/* Sizes of the pieces of a convolution on the CPU. Part of both libraries. */
+#include "conv_tiling.h"
+
+/* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. WIDE_BYTES: of the
+ * f32 copies of a share, which should stay in a core's cache. */
+enum {
+  SHARES = 32,
+  MIN_WORK = 1 << 20,
+  WIDE_BYTES = 1 << 20,
+  LANES = 16,
+  LANE_BYTES = 32 << 20,
+  MANY_WEIGHTS = 2 << 20,
+  FEW_PIXELS = 16,
+  COLUMN_BYTES = 64 << 20
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+  return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t b)
+{
+  return ceil_div(a, b) * b;
+}
+
+static int64_t floats(int64_t n)
+{
+  return round_up(n * (int64_t)sizeof(float), 64);
+}
+
+static int64_t weights(const ampc_conv *d)
+{
+  return d->k * (d->c / d->groups) * d->kh * d->kw;
+}
+
+/* Libraries keep weights in blocks of up to 64 output and 16 input channels. */
+static int64_t packed_bytes(const ampc_conv *d)
+{
+  int64_t k = d->k / d->groups, c = d->c / d->groups, taps = d->kh * d->kw;
+  if (k == 1 && c == 1) return floats(round_up(d->groups, 16) * taps);
+  return floats(d->groups * round_up(k, 64) * round_up(c, 16) * taps);
+}
+
+/* Note [columns]
+ * Where an image has few pixels, a library reads all weights for a few rows of a product. If they
+ * are too many for a core's cache, it is quicker to lay out what each pixel of y sees in one row
+ * and to multiply this matrix of [n oh ow, c kh kw] by the weights. Doubles, which only tests use,
+ * go this way too. */
+static bool by_product(const ampc_conv *d, bool real64)
+{
+  int64_t bytes = floats(d->n * d->oh * d->ow * d->c * d->kh * d->kw);
+  bool heavy = weights(d) / d->groups * (int64_t)sizeof(float) >= MANY_WEIGHTS;
+  return real64 || (heavy && d->oh * d->ow <= FEW_PIXELS && bytes <= COLUMN_BYTES);
+}
+
+ampc_gemm conv_product(const ampc_conv *d, bool real64)
+{
+  int64_t rows = d->n * d->oh * d->ow, k = d->k / d->groups;
+  int64_t depth = d->c / d->groups * d->kh * d->kw, all = depth * d->groups;
+  ampc_gemm g = {.batch = 1, .tf32 = d->tf32};
+  switch (d->kind) {
+  case AMPC_CONV_FORWARD: /* y = columns w^T */
+    g.m = rows, g.n = k, g.k = depth;
+    g.lda = all, g.ldb = depth, g.ldc = d->k;
+    g.a_type = d->x_type, g.b_type = d->w_type, g.c_type = d->y_type;
+    g.trans_b = true;
+    g.has_bias = d->has_bias, g.bias_type = d->bias_type;
+    break;
+  case AMPC_CONV_DATA: /* columns = y w */
+    g.m = rows, g.n = depth, g.k = k;
+    g.lda = d->k, g.ldb = depth, g.ldc = all;
+    g.a_type = d->y_type, g.b_type = d->w_type;
+    break;
+  case AMPC_CONV_WEIGHT: /* w = y^T columns */
+    g.m = k, g.n = depth, g.k = rows;
+    g.lda = d->k, g.ldb = all, g.ldc = depth;
+    g.a_type = d->y_type, g.b_type = d->x_type, g.c_type = d->w_type;
+    g.trans_a = true;
+    g.accumulate = d->accumulate;
+    break;
+  }
+  g.workspace = ampc_gemm_workspace_cpu(&g, real64);
+  return g;
+}
+
+static ConvTiling product_tiling(const ampc_conv *d, bool real64)
+{
+  ampc_gemm g = conv_product(d, real64);
+  ampc_dtype type = d->kind == AMPC_CONV_DATA ? AMPC_F32 : d->x_type;
+  int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
+  ConvTiling t = {.product = true};
+  t.columns = round_up(d->n * d->oh * d->ow * d->c * d->kh * d->kw * size, 64);
+  t.total = t.columns + g.workspace;
+  return t;
+}
+
+/* Forward and data: shares of the batch, `lanes` of them at once. */
+static void cut_batch(const ampc_conv *d, ConvTiling *t)
+{
+  int64_t work = most(d->oh * d->ow * weights(d), 1);
+  int64_t image = t->x + t->y;
+  t->images = most(ceil_div(d->n, SHARES), ceil_div(MIN_WORK, work));
+  if (image > 0) t->images = least(t->images, most(WIDE_BYTES / image, 1));
+  t->images = least(t->images, d->n);
+  t->shares = ceil_div(d->n, t->images);
+  int64_t fit = image > 0 ? LANE_BYTES / (image * t->images) : LANES;
+  t->lanes = least(least(t->shares, LANES), most(fit, 2));
+}
+
+/* Weight: a fixed number of partial results, the more the smaller they are. A lane that widens goes
+ * through its images in shares, which must be worth an addition of all weights. */
+static void cut_sums(const ampc_conv *d, ConvTiling *t)
+{
+  int64_t image = t->x + t->y;
+  t->lanes = t->packed <= 256 << 10 ? 16 : t->packed <= 4 << 20 ? 4 : 2;
+  t->images = ceil_div(d->n, t->lanes);
+  if (image > 0)
+    t->images =
+        least(t->images, most(2 * WIDE_BYTES / image, ceil_div(512, most(d->oh * d->ow, 1))));
+  t->shares = ceil_div(d->n, t->images);
+  t->lanes = least(t->lanes, t->shares);
+  t->sum = t->packed;
+  t->part = t->shares > t->lanes ? t->packed : 0;
+  t->packed = 0;
+}
+
+static void set_rooms(const ampc_conv *d, ConvTiling *t)
+{
+  bool weight = d->kind == AMPC_CONV_WEIGHT;
+  t->wide_x = d->x_type != AMPC_F32 || (d->tf32 && d->kind != AMPC_CONV_DATA);
+  t->wide_w = d->w_type != AMPC_F32 || (d->tf32 && !weight);
+  t->wide_y = d->y_type != AMPC_F32 || (d->tf32 && d->kind != AMPC_CONV_FORWARD);
+  if (d->has_bias && d->bias_type != AMPC_F32) t->bias = floats(d->k);
+  if (t->wide_w || (weight && d->accumulate)) t->plain = floats(weights(d));
+  if (t->wide_x) t->x = floats(d->h * d->w * d->c);
+  if (t->wide_y) t->y = floats(d->oh * d->ow * d->k);
+  t->packed = packed_bytes(d);
+}
+
+ConvTiling conv_tiling(const ampc_conv *d, bool real64)
+{
+  ConvTiling t = {0};
+  if (d->n == 0 || d->k == 0 || d->c == 0) return t;
+  if (by_product(d, real64)) return product_tiling(d, real64);
+  set_rooms(d, &t);
+  if (d->kind == AMPC_CONV_WEIGHT) {
+    cut_sums(d, &t);
+  } else {
+    cut_batch(d, &t);
+  }
+  t.x *= t.images, t.y *= t.images;
+  t.lane = t.x + t.y + t.sum + t.part;
+  t.total = t.bias + t.plain + t.packed + t.lanes * t.lane;
+  return t;
+}
+
+int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64)
+{
+  return conv_tiling(d, real64).total;
+}

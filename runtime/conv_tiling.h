@@ -1,0 +1,23 @@
+/* How a convolution is cut into pieces. Plain arithmetic on its sizes, so that the compiler can
+ * plan the workspace without the library that computes it. */
+#pragma once
+#include "ampc_plan.h"
+
+/* Note [convolution workspace]
+ * All sizes are bytes, multiples of 64; the rooms lie one after the other, those of all shares
+ * first: bias, plain, packed, then once a lane: x, y, sum, part. A room of size 0 is not needed. */
+typedef struct ConvTiling {
+  bool product;           /* computed as a matrix product of columns, see Note [columns] */
+  int64_t columns;        /* bytes; then comes the workspace of the product */
+  int64_t images, shares; /* images of a share, but the last may have fewer; number of shares */
+  int64_t lanes;          /* shares computed at once; of a weight gradient: partial results */
+  bool wide_x, wide_w, wide_y; /* is not read or written in place but widened to f32 */
+  int64_t bias, plain, packed; /* f32 copies; plain: of w in its own order */
+  int64_t x, y;                /* f32 copies of a share */
+  int64_t sum, part;           /* of a weight gradient: the lane's, and one share's */
+  int64_t lane, total;         /* of one lane; of all */
+} ConvTiling;
+
+ConvTiling conv_tiling(const ampc_conv *d, bool real64);
+/* The product that stands for one group of the convolution, its workspace set. */
+ampc_gemm conv_product(const ampc_conv *d, bool real64);

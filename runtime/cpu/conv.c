@@ -1,0 +1,398 @@
+/* Convolutions by oneDNN.
+ *
+ * Note [shares]
+ * As with products (Note [library threads]) the library computes with one thread what our pool
+ * shares out. Forward and data: each share is some images, and what they give does not depend on
+ * the others. Weight: a fixed number of partial results over fixed images, added up in order. So
+ * the bits do not depend on the number of threads.
+ *
+ * Primitives and memory objects are made once for each convolution and kept: see ConvPlan. What the
+ * library needs as scratch space is one piece of memory for all. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "conv_plan.h"
+#include "conv_product.h"
+#include "convert.h"
+#include "dnn.h"
+
+struct ConvCache {
+  Pool *pool;
+  bool real64;
+  dnnl_engine_t engine;
+  ConvPlan **plans;
+  size_t n_plans, room, last; /* last: the plan that was used last */
+  char *scratch;
+  int64_t scratch_bytes;
+};
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+ConvCache *conv_cache_create(Pool *pool, bool real64)
+{
+  ConvCache *cache = calloc(1, sizeof *cache);
+  if (!cache) return NULL;
+  cache->pool = pool;
+  cache->real64 = real64;
+  return cache;
+}
+
+void conv_cache_free(ConvCache *cache)
+{
+  if (!cache) return;
+  for (size_t i = 0; i < cache->n_plans; i++) conv_plan_free(cache->plans[i]);
+  if (cache->engine) dnnl_engine_destroy(cache->engine);
+  free(cache->plans);
+  free(cache->scratch);
+  free(cache);
+}
+
+int64_t conv_cache_bytes(const ConvCache *cache)
+{
+  return cache->scratch_bytes;
+}
+
+static bool same_sizes(const ampc_conv *a, const ampc_conv *b)
+{
+  return a->n == b->n && a->h == b->h && a->w == b->w && a->c == b->c && a->k == b->k &&
+         a->kh == b->kh && a->kw == b->kw && a->oh == b->oh && a->ow == b->ow &&
+         a->groups == b->groups && memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
+         memcmp(a->pad, b->pad, sizeof a->pad) == 0 &&
+         memcmp(a->dilation, b->dilation, sizeof a->dilation) == 0;
+}
+
+static bool same(const ampc_conv *a, const ampc_conv *b)
+{
+  return a->kind == b->kind && same_sizes(a, b) && a->accumulate == b->accumulate &&
+         a->tf32 == b->tf32 && a->has_bias == b->has_bias && a->x_type == b->x_type &&
+         a->w_type == b->w_type && a->y_type == b->y_type && a->bias_type == b->bias_type &&
+         a->workspace == b->workspace;
+}
+
+/* A step asks in the same order each time: the next one is mostly the plan after the last. */
+static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
+{
+  for (size_t i = 0; i < cache->n_plans; i++) {
+    size_t at = (cache->last + 1 + i) % cache->n_plans;
+    if (!same(&cache->plans[at]->desc, d)) continue;
+    cache->last = at;
+    return cache->plans[at];
+  }
+  return NULL;
+}
+
+static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
+{
+  int64_t threads = pool_threads(cache->pool);
+  return plan->lanes < threads || plan->desc.kind == AMPC_CONV_WEIGHT ? plan->lanes : threads;
+}
+
+static ampc_status grow_scratch(ConvCache *cache, const ConvPlan *plan)
+{
+  int64_t bytes = lanes_of(cache, plan) * plan->scratch;
+  if (bytes <= cache->scratch_bytes) return AMPC_OK;
+  free(cache->scratch);
+  cache->scratch_bytes = 0;
+  cache->scratch = aligned_alloc(64, (size_t)bytes);
+  if (!cache->scratch) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
+  cache->scratch_bytes = bytes;
+  return AMPC_OK;
+}
+
+static ampc_status add(ConvCache *cache, const ampc_conv *d)
+{
+  if (cache->n_plans == cache->room) {
+    size_t room = cache->room ? 2 * cache->room : 16;
+    ConvPlan **plans = realloc(cache->plans, room * sizeof *plans);
+    if (!plans) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
+    cache->plans = plans;
+    cache->room = room;
+  }
+  if (!cache->engine && dnnl_engine_create(&cache->engine, dnnl_cpu, 0) != dnnl_success)
+    return ampc_fail(AMPC_RUN_FAILED, "oneDNN does not start on this machine");
+  ampc_status status = conv_plan_create(cache->engine, d, &cache->plans[cache->n_plans]);
+  if (!status) cache->last = cache->n_plans++;
+  return status ? status : grow_scratch(cache, cache->plans[cache->last]);
+}
+
+/* ---- one share --------------------------------------------------------------------------------
+ */
+
+typedef struct Work {
+  ConvCache *cache;
+  ConvPlan *plan;
+  char *x, *w, *y;
+  char *lanes; /* rooms of the lanes: Note [convolution workspace] */
+  int64_t n_lanes;
+  atomic_int failed; /* the library's status, if not success */
+} Work;
+
+typedef struct Rooms { /* of one lane */
+  char *x, *y, *sum, *part, *scratch;
+} Rooms;
+
+static Rooms rooms_of(const Work *work, int64_t lane)
+{
+  const ConvTiling *t = &work->plan->tiling;
+  Rooms r = {.x = work->lanes + lane * t->lane};
+  r.y = r.x + t->x;
+  r.sum = r.y + t->y;
+  r.part = r.sum + t->sum;
+  r.scratch = work->cache->scratch + lane * work->plan->scratch;
+  return r;
+}
+
+static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
+{
+  float *wide = (float *)(void *)to;
+  if (type == AMPC_F32) {
+    convert_tf32(from, wide, n);
+  } else {
+    convert_widen(type, from, wide, n);
+  }
+}
+
+/* An image operand as the library takes it: in place, or in the lane's room. */
+static bool in_place(const ConvPlan *plan, bool is_x)
+{
+  const ConvTiling *t = &plan->tiling;
+  bool wide = is_x ? t->wide_x : t->wide_y;
+  return !wide || (is_x ? plan->x_type : plan->y_type) == AMPC_BF16;
+}
+
+static void run_share(Work *work, int64_t lane, int64_t share, char *w)
+{
+  ConvPlan *plan = work->plan;
+  const ampc_conv *d = &plan->desc;
+  int64_t first = share * plan->tiling.images;
+  int64_t images = share == plan->tiling.shares - 1 ? plan->rest : plan->tiling.images;
+  int64_t x_size = d->h * d->w * d->c, y_size = d->oh * d->ow * d->k;
+  Rooms r = rooms_of(work, lane);
+  char *x = work->x + first * x_size * ampc_dtype_size(d->x_type), *x_used = x;
+  char *y = work->y + first * y_size * ampc_dtype_size(d->y_type), *y_used = y;
+  if (!in_place(plan, true)) x_used = r.x;
+  if (!in_place(plan, false)) y_used = r.y;
+  if (x_used != x && d->kind != AMPC_CONV_DATA) widen(d->x_type, x, x_used, images * x_size);
+  if (y_used != y && d->kind != AMPC_CONV_FORWARD) widen(d->y_type, y, y_used, images * y_size);
+  int threads = dnn_enter();
+  dnnl_status_t bad = conv_plan_run(plan, lane, images, x_used, w, y_used, r.scratch);
+  dnn_leave(threads);
+  if (bad) atomic_store(&work->failed, (int)bad);
+  if (x_used != x && d->kind == AMPC_CONV_DATA)
+    convert_narrow(d->x_type, (float *)(void *)x_used, x, images * x_size);
+  if (y_used != y && d->kind == AMPC_CONV_FORWARD)
+    convert_narrow(d->y_type, (float *)(void *)y_used, y, images * y_size);
+}
+
+/* ---- forward and data --------------------------------------------------------------------------
+ */
+
+static void image_task(void *context, unsigned lane, unsigned n_lanes)
+{
+  Work *work = context;
+  for (int64_t s = lane; s < work->plan->tiling.shares; s += n_lanes)
+    run_share(work, lane, s, NULL);
+}
+
+typedef struct Widening {
+  ampc_dtype type;
+  const char *from;
+  char *to;
+  int64_t n;
+} Widening;
+
+static void widen_task(void *context, unsigned block, unsigned n_blocks)
+{
+  const Widening *k = context;
+  int64_t begin = k->n * block / n_blocks, end = k->n * (block + 1) / n_blocks;
+  widen(k->type, k->from + begin * ampc_dtype_size(k->type), k->to + begin * (int64_t)sizeof(float),
+        end - begin);
+}
+
+static int64_t weights_of(const ampc_conv *d)
+{
+  return d->k * (d->c / d->groups) * d->kh * d->kw;
+}
+
+static int run_images(Work *work, const void *bias, char *room)
+{
+  ConvPlan *plan = work->plan;
+  const ampc_conv *d = &plan->desc;
+  const ConvTiling *t = &plan->tiling;
+  Pool *pool = work->cache->pool;
+  char *plain = room + t->bias, *packed = plain + t->plain;
+  const char *w = work->w;
+  if (t->bias > 0) {
+    convert_widen(d->bias_type, bias, (float *)(void *)room, d->k);
+    bias = room;
+  }
+  if (t->wide_w && plan->w_type == AMPC_F32) {
+    Widening all = {d->w_type, w, plain, weights_of(d)};
+    pool_run(pool, widen_task, &all, pool_threads(pool));
+    w = plain;
+  }
+  int threads = dnn_enter();
+  dnnl_status_t bad = conv_plan_pack(plan, w, packed, bias);
+  dnn_leave(threads);
+  if (bad) return (int)bad;
+  pool_run(pool, image_task, work, (unsigned)work->n_lanes);
+  return atomic_load(&work->failed);
+}
+
+/* ---- weight ------------------------------------------------------------------------------------
+ */
+
+static void add_floats(const char *from, char *to, int64_t bytes)
+{
+  const float *part = (const float *)(const void *)from;
+  float *sum = (float *)(void *)to;
+  int64_t n = bytes / (int64_t)sizeof(float);
+  for (int64_t i = 0; i < n; i++) sum[i] += part[i];
+}
+
+static void sum_task(void *context, unsigned lane, unsigned n_lanes)
+{
+  Work *work = context;
+  const ConvTiling *t = &work->plan->tiling;
+  Rooms r = rooms_of(work, lane);
+  int64_t begin = t->shares * lane / n_lanes, end = t->shares * (lane + 1) / n_lanes;
+  for (int64_t s = begin; s < end; s++) {
+    run_share(work, lane, s, s == begin ? r.sum : r.part);
+    if (s > begin) add_floats(r.part, r.sum, t->sum);
+  }
+}
+
+/* All partial results into the first. */
+static void join_task(void *context, unsigned block, unsigned n_blocks)
+{
+  const Work *work = context;
+  int64_t lines = work->plan->tiling.sum / 64;
+  int64_t begin = lines * block / n_blocks * 64, end = lines * (block + 1) / n_blocks * 64;
+  char *to = rooms_of(work, 0).sum + begin;
+  for (int64_t lane = 1; lane < work->n_lanes; lane++)
+    add_floats(rooms_of(work, lane).sum + begin, to, end - begin);
+}
+
+typedef struct Finish {
+  const ampc_conv *d;
+  const char *from;
+  char *to;
+} Finish;
+
+static void finish_task(void *context, unsigned block, unsigned n_blocks)
+{
+  const Finish *f = context;
+  const ampc_conv *d = f->d;
+  int64_t n = weights_of(d), begin = n * block / n_blocks, end = n * (block + 1) / n_blocks;
+  const char *from = f->from + begin * (int64_t)sizeof(float);
+  char *to = f->to + begin * ampc_dtype_size(d->w_type);
+  if (d->accumulate) {
+    add_floats(from, to, (end - begin) * (int64_t)sizeof(float));
+  } else {
+    convert_narrow(d->w_type, (const float *)(const void *)from, to, end - begin);
+  }
+}
+
+static int run_weight(Work *work, char *room)
+{
+  ConvPlan *plan = work->plan;
+  const ampc_conv *d = &plan->desc;
+  Pool *pool = work->cache->pool;
+  bool direct = d->w_type == AMPC_F32 && !d->accumulate;
+  char *plain = room + plan->tiling.bias;
+  pool_run(pool, sum_task, work, (unsigned)work->n_lanes);
+  if (atomic_load(&work->failed)) return atomic_load(&work->failed);
+  pool_run(pool, join_task, work, pool_threads(pool));
+  int threads = dnn_enter();
+  dnnl_status_t bad = conv_plan_unpack(plan, rooms_of(work, 0).sum, direct ? work->w : plain);
+  dnn_leave(threads);
+  if (bad || direct) return (int)bad;
+  Finish finish = {d, plain, work->w};
+  pool_run(pool, finish_task, &finish, pool_threads(pool));
+  return 0;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------
+ */
+
+static bool is_float(ampc_dtype t)
+{
+  return t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
+}
+
+static ampc_status check_types(const ampc_conv *d, bool real64)
+{
+  bool types = is_float(d->x_type) && is_float(d->w_type) && is_float(d->y_type) &&
+               (!d->has_bias || is_float(d->bias_type));
+  bool all32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32 &&
+               (!d->has_bias || d->bias_type == AMPC_F32);
+  if (!types || (real64 && !all32))
+    return ampc_fail(AMPC_RUN_FAILED, "no convolution of %s by %s to %s on the cpu",
+                     ampc_dtype_name(d->x_type), ampc_dtype_name(d->w_type),
+                     ampc_dtype_name(d->y_type));
+  if (d->accumulate && (d->kind != AMPC_CONV_WEIGHT || d->w_type != AMPC_F32))
+    return ampc_fail(AMPC_RUN_FAILED, "only a weight gradient in f32 can be added to");
+  if (d->has_bias && d->kind != AMPC_CONV_FORWARD)
+    return ampc_fail(AMPC_RUN_FAILED, "only a forward convolution has a bias");
+  return AMPC_OK;
+}
+
+static bool axis_fits(int64_t size, int64_t taps, int64_t out, int64_t stride, int64_t pad,
+                      int64_t dilation)
+{
+  int64_t span = size + 2 * pad - dilation * (taps - 1) - 1;
+  return size > 0 && taps > 0 && stride > 0 && pad >= 0 && dilation > 0 && span >= 0 &&
+         out == span / stride + 1;
+}
+
+static ampc_status check(const ampc_conv *d, bool real64)
+{
+  ampc_status status = check_types(d, real64);
+  if (status) return status;
+  bool fits = d->n > 0 && d->groups > 0 && d->c > 0 && d->k > 0 && d->c % d->groups == 0 &&
+              d->k % d->groups == 0 &&
+              axis_fits(d->h, d->kh, d->oh, d->stride[0], d->pad[0], d->dilation[0]) &&
+              axis_fits(d->w, d->kw, d->ow, d->stride[1], d->pad[1], d->dilation[1]);
+  if (!fits)
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "broken plan: a convolution of [%lld, %lld, %lld, %lld] to "
+                     "[%lld, %lld, %lld, %lld] in %lld groups",
+                     (long long)d->n, (long long)d->c, (long long)d->h, (long long)d->w,
+                     (long long)d->n, (long long)d->k, (long long)d->oh, (long long)d->ow,
+                     (long long)d->groups);
+  int64_t need = ampc_conv_workspace_cpu(d, real64);
+  if (d->workspace < need)
+    return ampc_fail(AMPC_RUN_FAILED, "a convolution has %lld bytes of workspace, needs %lld",
+                     (long long)d->workspace, (long long)need);
+  return AMPC_OK;
+}
+
+ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d)
+{
+  ampc_status status = check(d, cache->real64);
+  if (status || conv_tiling(d, cache->real64).product || find(cache, d)) return status;
+  int threads = dnn_enter();
+  status = add(cache, d);
+  dnn_leave(threads);
+  return status;
+}
+
+ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, const void *bias,
+                     void *y, void *workspace)
+{
+  ConvPlan *plan = find(cache, d);
+  if (!plan) {
+    ampc_status status = cpu_conv_prepare(cache, d);
+    if (status) return status;
+    if (!(plan = find(cache, d)))
+      return conv_by_product(cache->pool, cache->real64, d, x, w, bias, y, workspace);
+  }
+  const ConvTiling *t = &plan->tiling;
+  Work work = {.cache = cache, .plan = plan, .x = x, .w = w, .y = y};
+  work.lanes = (char *)workspace + t->bias + t->plain + t->packed;
+  work.n_lanes = lanes_of(cache, plan);
+  int bad = d->kind == AMPC_CONV_WEIGHT ? run_weight(&work, workspace)
+                                        : run_images(&work, bias, workspace);
+  if (!bad) return AMPC_OK;
+  return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a convolution: its status is %d", bad);
+}

@@ -1,0 +1,273 @@
+/* Convolutions as oneDNN's primitives. All calls stand between dnn_enter and dnn_leave. */
+#include "conv_plan.h"
+#include <stdlib.h>
+
+/* The number of images decides about memory descriptors and primitives; the weights' order in
+ * memory is the library's choice for the first number and given for the second. */
+typedef struct Shape {
+  dnnl_memory_desc_t x, w, bias, y;
+} Shape;
+
+static dnnl_data_type_t library_type(ampc_dtype t)
+{
+  return t == AMPC_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static dnnl_status_t weights_desc(const ConvPlan *p, bool any, dnnl_memory_desc_t *out)
+{
+  const ampc_conv *d = &p->desc;
+  int64_t k = d->k / d->groups, c = d->c / d->groups;
+  dnnl_dims_t whole = {k, c, d->kh, d->kw}, grouped = {d->groups, k, c, d->kh, d->kw};
+  dnnl_data_type_t type = library_type(p->w_type);
+  dnnl_format_tag_t plain = d->groups > 1 ? dnnl_goihw : dnnl_oihw;
+  return dnnl_memory_desc_init_by_tag(out, d->groups > 1 ? 5 : 4, d->groups > 1 ? grouped : whole,
+                                      type, any ? dnnl_format_tag_any : plain);
+}
+
+static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_memory_desc_t *w,
+                                Shape *s)
+{
+  const ampc_conv *d = &p->desc;
+  dnnl_dims_t x = {images, d->c, d->h, d->w}, y = {images, d->k, d->oh, d->ow}, bias = {d->k};
+  s->w = *w;
+  dnnl_status_t bad = dnnl_memory_desc_init_by_tag(&s->x, 4, x, library_type(p->x_type), dnnl_nhwc);
+  if (!bad) bad = dnnl_memory_desc_init_by_tag(&s->y, 4, y, library_type(p->y_type), dnnl_nhwc);
+  if (!bad) bad = dnnl_memory_desc_init_by_tag(&s->bias, 1, bias, dnnl_f32, dnnl_a);
+  return bad;
+}
+
+static dnnl_status_t describe(const ConvPlan *p, const Shape *s, dnnl_convolution_desc_t *out)
+{
+  const ampc_conv *d = &p->desc;
+  dnnl_dims_t dilation = {d->dilation[0] - 1, d->dilation[1] - 1};
+  dnnl_dims_t stride = {d->stride[0], d->stride[1]}, pad = {d->pad[0], d->pad[1]};
+  const dnnl_alg_kind_t direct = dnnl_convolution_direct;
+  switch (d->kind) {
+  case AMPC_CONV_FORWARD:
+    return dnnl_dilated_convolution_forward_desc_init(out, dnnl_forward_training, direct, &s->x,
+                                                      &s->w, d->has_bias ? &s->bias : NULL, &s->y,
+                                                      stride, dilation, pad, pad);
+  case AMPC_CONV_DATA:
+    return dnnl_dilated_convolution_backward_data_desc_init(out, direct, &s->x, &s->w, &s->y,
+                                                            stride, dilation, pad, pad);
+  default:
+    return dnnl_dilated_convolution_backward_weights_desc_init(out, direct, &s->x, &s->w, NULL,
+                                                               &s->y, stride, dilation, pad, pad);
+  }
+}
+
+static dnnl_status_t primitive_desc(const ConvPlan *p, dnnl_engine_t engine, const Shape *s,
+                                    dnnl_primitive_desc_t *out)
+{
+  dnnl_convolution_desc_t d;
+  dnnl_primitive_attr_t attributes = NULL;
+  *out = NULL;
+  dnnl_status_t bad = describe(p, s, &d);
+  if (!bad) bad = dnnl_primitive_attr_create(&attributes);
+  if (!bad) bad = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
+  if (!bad) bad = dnnl_primitive_desc_create(out, &d, attributes, engine, NULL);
+  dnnl_primitive_attr_destroy(attributes);
+  return bad;
+}
+
+/* ---- the choice of primitives ---------------------------------------------------------------- */
+
+typedef struct Choice {
+  Shape shape[2];
+  dnnl_primitive_desc_t desc[2];
+} Choice;
+
+static void choice_free(Choice *c)
+{
+  for (int i = 0; i < 2; i++) dnnl_primitive_desc_destroy(c->desc[i]);
+  *c = (Choice){0};
+}
+
+/* Both primitives must agree on the weights' order, which must fit its room in the workspace. */
+static dnnl_status_t choose_order(const ConvPlan *p, dnnl_engine_t engine, bool any, Choice *c)
+{
+  bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
+  int64_t images[2] = {p->tiling.images, p->rest};
+  dnnl_memory_desc_t w;
+  dnnl_status_t bad = weights_desc(p, any, &w);
+  for (int i = 0; i < 2 && !bad; i++) {
+    bad = shape_init(p, images[i], &w, &c->shape[i]);
+    if (!bad) bad = primitive_desc(p, engine, &c->shape[i], &c->desc[i]);
+    if (bad) break;
+    w = *dnnl_primitive_desc_query_md(
+        c->desc[i], weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+    c->shape[i].w = w;
+  }
+  int64_t room = weight ? p->tiling.sum : p->tiling.packed;
+  if (!bad && (int64_t)dnnl_memory_desc_get_size(&w) > room) bad = dnnl_unimplemented;
+  if (bad) choice_free(c);
+  return bad;
+}
+
+/* Note [native bf16]
+ * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
+ * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */
+static bool has_bf16(const ampc_conv *d)
+{
+  bool x = d->kind == AMPC_CONV_DATA || d->x_type == AMPC_BF16;
+  bool w = d->kind == AMPC_CONV_WEIGHT || d->w_type == AMPC_BF16;
+  bool y = d->kind == AMPC_CONV_FORWARD || d->y_type == AMPC_BF16;
+  unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wanted = dnnl_cpu_isa_avx512_core_bf16;
+  return x && w && y && (isa & wanted) == wanted;
+}
+
+static dnnl_status_t choose(ConvPlan *p, dnnl_engine_t engine, Choice *c)
+{
+  const ampc_conv *d = &p->desc;
+  p->x_type = p->w_type = p->y_type = AMPC_F32;
+  if (has_bf16(d)) {
+    p->x_type = d->x_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;
+    p->w_type = d->kind == AMPC_CONV_WEIGHT ? AMPC_F32 : AMPC_BF16;
+    p->y_type = d->y_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;
+    if (choose_order(p, engine, true, c) == dnnl_success) return dnnl_success;
+    p->x_type = p->w_type = p->y_type = AMPC_F32;
+  }
+  dnnl_status_t bad = choose_order(p, engine, true, c);
+  return bad ? choose_order(p, engine, false, c) : bad;
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+static dnnl_status_t make_reorder(ConvPlan *p, dnnl_engine_t engine, const Choice *c)
+{
+  dnnl_memory_desc_t plain;
+  const dnnl_memory_desc_t *packed = &c->shape[0].w;
+  dnnl_primitive_desc_t desc = NULL;
+  bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
+  dnnl_status_t bad = weights_desc(p, false, &plain);
+  if (!bad)
+    bad = dnnl_reorder_primitive_desc_create(&desc, weight ? packed : &plain, engine,
+                                             weight ? &plain : packed, engine, NULL);
+  if (!bad) bad = dnnl_primitive_create(&p->reorder, desc);
+  dnnl_primitive_desc_destroy(desc);
+  if (!bad) bad = dnnl_memory_create(&p->plain, &plain, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&p->packed, packed, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&p->bias, &c->shape[0].bias, engine, DNNL_MEMORY_NONE);
+  return bad;
+}
+
+static dnnl_status_t make_lane(ConvLane *l, dnnl_engine_t engine, const Choice *c,
+                               const dnnl_memory_desc_t *scratch)
+{
+  dnnl_status_t bad = dnnl_stream_create(&l->stream, engine, dnnl_stream_default_flags);
+  for (int i = 0; i < 2 && !bad; i++) {
+    bad = dnnl_memory_create(&l->x[i], &c->shape[i].x, engine, DNNL_MEMORY_NONE);
+    if (!bad) bad = dnnl_memory_create(&l->y[i], &c->shape[i].y, engine, DNNL_MEMORY_NONE);
+  }
+  if (!bad) bad = dnnl_memory_create(&l->w, &c->shape[0].w, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->scratch, scratch, engine, DNNL_MEMORY_NONE);
+  return bad;
+}
+
+static dnnl_status_t make_objects(ConvPlan *p, dnnl_engine_t engine, const Choice *c)
+{
+  dnnl_memory_desc_t scratch = {0};
+  dnnl_status_t bad = make_reorder(p, engine, c);
+  for (int i = 0; i < 2 && !bad; i++) {
+    bad = dnnl_primitive_create(&p->run[i], c->desc[i]);
+    const dnnl_memory_desc_t *s =
+        dnnl_primitive_desc_query_md(c->desc[i], dnnl_query_scratchpad_md, 0);
+    if (dnnl_memory_desc_get_size(s) >= dnnl_memory_desc_get_size(&scratch)) scratch = *s;
+  }
+  p->scratch = ((int64_t)dnnl_memory_desc_get_size(&scratch) + 63) / 64 * 64;
+  for (int64_t i = 0; i < p->lanes && !bad; i++) bad = make_lane(&p->lane[i], engine, c, &scratch);
+  return bad;
+}
+
+ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan **out)
+{
+  ConvPlan *p = calloc(1, sizeof *p);
+  *out = p;
+  if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
+  p->desc = *d;
+  p->tiling = conv_tiling(d, false);
+  p->rest = d->n - (p->tiling.shares - 1) * p->tiling.images;
+  p->lanes = p->tiling.lanes;
+  p->lane = calloc((size_t)p->lanes, sizeof *p->lane);
+  Choice choice = {0};
+  dnnl_status_t bad = p->lane ? choose(p, engine, &choice) : dnnl_out_of_memory;
+  if (!bad) bad = make_objects(p, engine, &choice);
+  choice_free(&choice);
+  if (!bad) return AMPC_OK;
+  conv_plan_free(p);
+  *out = NULL;
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "oneDNN cannot do a convolution of [%lld, %lld, %lld, %lld] by %lld filters of "
+                   "[%lld, %lld]: its status is %d",
+                   (long long)d->n, (long long)d->c, (long long)d->h, (long long)d->w,
+                   (long long)d->k, (long long)d->kh, (long long)d->kw, (int)bad);
+}
+
+void conv_plan_free(ConvPlan *p)
+{
+  if (!p) return;
+  for (int64_t i = 0; p->lane && i < p->lanes; i++) {
+    ConvLane *l = &p->lane[i];
+    for (int j = 0; j < 2; j++) {
+      dnnl_memory_destroy(l->x[j]);
+      dnnl_memory_destroy(l->y[j]);
+    }
+    dnnl_memory_destroy(l->w);
+    dnnl_memory_destroy(l->scratch);
+    dnnl_stream_destroy(l->stream);
+  }
+  for (int i = 0; i < 2; i++) dnnl_primitive_destroy(p->run[i]);
+  dnnl_primitive_destroy(p->reorder);
+  dnnl_memory_destroy(p->plain);
+  dnnl_memory_destroy(p->packed);
+  dnnl_memory_destroy(p->bias);
+  free(p->lane);
+  free(p);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static dnnl_status_t reorder(ConvPlan *p, void *plain, void *packed)
+{
+  bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
+  dnnl_status_t bad = dnnl_memory_set_data_handle(p->plain, plain);
+  if (!bad) bad = dnnl_memory_set_data_handle(p->packed, packed);
+  dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, weight ? p->packed : p->plain},
+                            {DNNL_ARG_TO, weight ? p->plain : p->packed}};
+  return bad ? bad : dnnl_primitive_execute(p->reorder, p->lane[0].stream, 2, args);
+}
+
+dnnl_status_t conv_plan_pack(ConvPlan *p, const void *plain, void *packed, const void *bias)
+{
+  dnnl_status_t bad = reorder(p, (void *)plain, packed);
+  return bad ? bad : dnnl_memory_set_data_handle(p->bias, (void *)bias);
+}
+
+dnnl_status_t conv_plan_unpack(ConvPlan *p, void *packed, void *plain)
+{
+  return reorder(p, plain, packed);
+}
+
+dnnl_status_t conv_plan_run(ConvPlan *p, int64_t lane, int64_t images, void *x, void *w, void *y,
+                            void *scratch)
+{
+  static const int arguments[][3] = {
+      [AMPC_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+      [AMPC_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+      [AMPC_CONV_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
+  const int *argument = arguments[p->desc.kind];
+  bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
+  int which = images == p->tiling.images ? 0 : 1;
+  ConvLane *l = &p->lane[lane];
+  dnnl_status_t bad = dnnl_memory_set_data_handle(l->x[which], x);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->y[which], y);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->scratch, scratch);
+  if (!bad && weight) bad = dnnl_memory_set_data_handle(l->w, w);
+  dnnl_exec_arg_t args[] = {{argument[0], l->x[which]},
+                            {argument[1], weight ? l->w : p->packed},
+                            {argument[2], l->y[which]},
+                            {DNNL_ARG_SCRATCHPAD, l->scratch},
+                            {DNNL_ARG_BIAS, p->bias}};
+  int n = p->desc.has_bias ? 5 : 4;
+  return bad ? bad : dnnl_primitive_execute(p->run[which], l->stream, n, args);
+}

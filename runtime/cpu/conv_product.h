@@ -1,0 +1,6 @@
+/* Convolutions as matrix products: Note [columns] in conv_tiling.c. */
+#pragma once
+#include "cpu.h"
+
+ampc_status conv_by_product(Pool *pool, bool real64, const ampc_conv *d, void *x, void *w,
+                            const void *bias, void *y, void *workspace);
