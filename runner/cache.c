@@ -72,7 +72,7 @@ static ampc_status open_temporary(Cache *out, const char *why)
   if (!said) fprintf(stderr, "amp: note: kernels are not cached in %s: %s\n", out->folder, why);
   said = true;
   out->temporary = true;
-  strcpy(out->folder, "/tmp/ampc-XXXXXX");
+  strcpy(out->folder, "/tmp/amp-kernels-XXXXXX");
   if (mkdtemp(out->folder)) return AMPC_OK;
   return ampc_fail(AMPC_RUN_FAILED, "cannot make a folder in /tmp for the kernels: %s",
                    strerror(errno));

@@ -227,7 +227,7 @@ static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
 
 static int64_t pack(Placement *p)
 {
-  qsort(p->rooms.at, p->rooms.n, sizeof *p->rooms.at, compare_rooms);
+  if (p->rooms.n) qsort(p->rooms.at, p->rooms.n, sizeof *p->rooms.at, compare_rooms);
   Room **placed = arena_array(p->c->arena, Room *, p->rooms.n + 1);
   int64_t top = 0;
   for (uint32_t i = 0; i < p->rooms.n; i++) {
