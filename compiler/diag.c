@@ -201,6 +201,11 @@ void diag_help(Compile *c, const char *fmt, ...)
   show(c, &(Message){SEVERITY_help, NULL, {0, 0}, text});
 }
 
+void diag_mute(Compile *c)
+{
+  diag_state(c)->muted = true;
+}
+
 uint32_t diag_error_count(const Compile *c)
 {
   return c->diag ? c->diag->errors : 0;

@@ -38,6 +38,8 @@ void diag_warning(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void diag_note(Compile *c, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void diag_help(Compile *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void diag_mute(
+    Compile *c); /* until the next error or warning: what is added now has none to follow */
 
 /* The chain of calls that elaboration is in, so that a message can name the user's line. */
 void diag_frame_push(Compile *c, Span call);

@@ -16,11 +16,21 @@ static const char *place_text(Compile *c, Span span)
   return arena_printf(c->arena, "%u:%u", p.line, p.column);
 }
 
-/* ", by precision f16, 2:1": the clause that made the region. */
+static bool has_precision_clause(const Graph *g)
+{
+  for (uint32_t i = 1; i < g->regions.n; i++) {
+    const Region *r = &g->regions.at[i];
+    if (r->parent == 0 && r->label && strncmp(r->label, "precision ", 10) == 0) return true;
+  }
+  return false;
+}
+
+/* ", by precision f16, 2:1": the clause that made the region. What data blocks do is under none. */
 static const char *region_text(Compile *c, const Node *n)
 {
   const Region *all = c->graph->regions.at, *r = &all[n->region];
   while (r->no_grad && !all[r->parent].no_grad) r = &all[r->parent]; /* it set no precision */
+  if (!r->label && has_precision_clause(c->graph)) return ", outside of `precision`";
   if (!r->label) return ", no precision clause";
   if (!r->span.end) return arena_printf(c->arena, ", by %s", r->label);
   return arena_printf(c->arena, ", by %s, %s", r->label, place_text(c, r->span));

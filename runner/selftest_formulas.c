@@ -200,12 +200,14 @@ void step_check(Arena *a, TestRun *run, const Recipe *r, const Batch *batch,
   Recipe exact = stored(r);
   r = &exact;
   Expected e = expect_gradient(r, batch, (double)before->state.scale);
-  bool bad_loss = !loss_finite(batch);
+  bool bad_loss = !loss_finite(batch) || (e.dropped && r->scaler.init <= 0);
   if (bad_loss || before->state.bad_loss) e.dropped = true;
   long long first_bad = bad_loss ? before->state.body + 1 : 0;
   if (before->state.bad_loss) first_bad = before->state.bad_loss;
   test_check(run, OP_metric, AMPC_F32, after->state.bad_loss == first_bad,
-             arena_printf(a, "%s: the first loss that is not finite is noted", where));
+             arena_printf(
+                 a, "%s: the first loss that is not finite is noted, or gradient without a scaler",
+                 where));
   check_control(a, run, r, &e, before, after, where);
   check_update(a, run, r, &e, before, after, where);
   check_copies(a, run, r, after, where);

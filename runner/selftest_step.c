@@ -8,7 +8,7 @@
 
 /* Letters of plan: n a usual batch, N a hundred times larger, i a gradient that overflows while the
  * loss stays finite, a a NaN, f an infinite input of the product: then the loss is not finite
- * either, and nothing is updated from there on. */
+ * either, and nothing is updated from there on; nor is it after i where there is no scaler. */
 static const Recipe recipes[] = {
     {.label = "sgd", .kind = "SGD", .lr = 0.1, .precision = "f32", .plan = "nnN"},
     {.label = "sgd momentum",
@@ -56,7 +56,7 @@ static const Recipe recipes[] = {
      .beta2 = 0.999,
      .eps = 1e-8,
      .precision = "f32",
-     .plan = "nnNnn"},
+     .plan = "nnNnnin"},
     {.label = "adam decay",
      .kind = "Adam",
      .lr = 0.01,
@@ -164,7 +164,7 @@ static void fill_batch(Batch *batch, char letter, uint64_t *random)
     batch->x[i] = (float)(floor(number_uniform(random) * 129 - 64) * size);
   for (int i = 0; i < STEP_BATCH * STEP_FC; i++)
     batch->z[i] = (float)(floor(number_uniform(random) * 129 - 64) * size);
-  if (letter == 'i') batch->x[5] = 3e38f;
+  if (letter == 'i') batch->x[5] = batch->x[STEP_W + 5] = 3e38f;
   if (letter == 'a') batch->x[5] = NAN;
   if (letter == 'f') batch->z[7] = INFINITY;
 }

@@ -113,6 +113,24 @@ void progress_end_line(Progress *p)
   p->line_open = false;
 }
 
+/* Shorter words, one after the other, until the line fits. */
+static void shorten(Line *l, size_t columns)
+{
+  static const char *const words[][2] = {{" samples/s", "/s"},
+                                         {" step ", " "},
+                                         {" skipped ", " skip "},
+                                         {"epoch ", "ep "},
+                                         {" scale ", " x"}};
+  for (size_t i = 0; i < sizeof words / sizeof *words && l->size > columns; i++) {
+    size_t from = strlen(words[i][0]), to = strlen(words[i][1]);
+    char *at = strstr(l->text, words[i][0]);
+    if (!at) continue;
+    memcpy(at, words[i][1], to);
+    memmove(at + to, at + from, strlen(at + from) + 1);
+    l->size -= from - to;
+  }
+}
+
 /* On a terminal the line stays open; too long a line would not be rewritten but repeated. */
 static void show(Progress *p, Line *l, bool keep)
 {
@@ -123,6 +141,7 @@ static void show(Progress *p, Line *l, bool keep)
   }
   int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
   if (columns < 20) columns = 80;
+  shorten(l, (size_t)columns - 1);
   fprintf(stderr, "\r%.*s\033[K", columns - 1, l->text);
   p->line_open = true;
   if (keep) progress_end_line(p);

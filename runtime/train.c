@@ -79,7 +79,8 @@ static ampc_status open_data(Session *s)
 /* ---- saving, and reasons to stop
  * ------------------------------------------------------------------- */
 
-/* A non-finite loss: its update and all later ones were dropped by the step itself. */
+/* A non-finite loss or, without a scaler, gradient: its update and all later ones were dropped by
+ * the step itself. */
 static ampc_status check_loss(const Session *s)
 {
   ampc_state state;
@@ -87,10 +88,10 @@ static ampc_status check_loss(const Session *s)
   if (status || !state.bad_loss) return status;
   const char *last = s->saved ? s->saved : s->options->resume;
   return ampc_fail(AMPC_RUN_FAILED,
-                   "the loss of step %lld is not finite (loss scale %g); its update was dropped "
+                   "%s of step %lld is not finite (loss scale %g); its update was dropped "
                    "and not saved%s%s; a smaller learning rate or clip_norm may help",
-                   state.bad_loss, (double)state.scale, last ? "; the last checkpoint is " : "",
-                   last ? last : "");
+                   s->program->scaler.on ? "the loss" : "the loss or a gradient", state.bad_loss,
+                   (double)state.scale, last ? "; the last checkpoint is " : "", last ? last : "");
 }
 
 static ampc_status save(Session *s, const char *path)

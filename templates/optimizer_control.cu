@@ -1,7 +1,7 @@
 /* One block joins the sums of grad_norm and decides: is the update taken, and by what is a gradient
  * multiplied. Clipping as torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
- * $checked: 1 where a loss scaler watches for gradients that are not finite. Once a loss was not
- * finite no update is taken, in any precision: the weights stay as they were. */
+ * Without a loss scaler nothing can be done about a gradient that is not finite: it is treated as a
+ * loss that is not finite, after which no update is taken and the weights stay as they were. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(int, row, 1) {
@@ -13,7 +13,7 @@ __global__ void $name($arguments)
     });
     const real sum = row_sum(sum_part), found = row_sum(bad_part);
     ROW_ONCE {
-      const int bad = ($checked && found > R(0.0)) || state->bad_loss;
+      const int bad = found > R(0.0) || state->bad_loss;
       const real norm = ampc_sqrt(sum);
       real factor = (real)state->inv_scale;
 @clip_norm      factor *= ampc_min($clip_norm / (norm + R(1e-6)), R(1.0));
@@ -22,6 +22,7 @@ __global__ void $name($arguments)
       optimizer->factor = (float)factor;
       optimizer->taken += !bad;
       if (bad) state->found_inf = 1;
+@unscaled      if (bad && !state->bad_loss) state->bad_loss = state->body + 1;
     }
   }
 }

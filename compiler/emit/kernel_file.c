@@ -48,6 +48,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "heavy_ball")) return optimizer_of(t)->momentum && !optimizer_of(t)->nesterov;
   if (is(word, n, "coupled")) return optimizer_of(t)->kind == OPT_adam;
   if (is(word, n, "decoupled")) return optimizer_of(t)->kind == OPT_adamw;
+  if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
   return has_argument(t, word, n) || has_input(t, word, n);
 }
 
@@ -116,7 +117,6 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "index")) return k->index_type;
   if (is(word, n, "count")) return number_text(t, t->count);
   if (is(word, n, "samples")) return number_text(t, t->n->attr[1].i);
-  if (is(word, n, "checked")) return k->g->scaler.on ? "1" : "0";
   if (is(word, n, "partials")) return number_text(t, GRAD_NORM_PARTIALS);
   if (is(word, n, "part")) return number_text(t, part_size(t));
   if (is(word, n, "out")) return k->arg_names[k->args.n - 1];

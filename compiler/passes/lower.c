@@ -97,6 +97,7 @@ bool pass_lower(Compile *c)
   run_calls(l);
   find_precision(l);
   evaluate(l, DECL_model);
+  prefix_paths(l);
   evaluate(l, DECL_optimizer);
   run_blocks(l);
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);

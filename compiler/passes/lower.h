@@ -406,6 +406,7 @@ bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, amp
 
 /* lower_model.c */
 Datum declare_model(Lower *l, File *f, const Decl *decl);
+void prefix_paths(Lower *l); /* after all models are declared */
 
 /* lower_pattern.c */
 bool pattern_matches(const char *pattern, const char *path, bool whole);

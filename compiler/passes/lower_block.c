@@ -199,7 +199,7 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number)
   begin_block(l, &run, &info, NULL);
   elaborate(l, decl);
   int64_t left = run.samples % info.batch;
-  if (!info.drop_last && left && run.samples > info.batch && diag_error_count(l->c) == errors) {
+  if (!info.drop_last && left && diag_error_count(l->c) == errors) {
     info.batch = left;
     info.remainder_of = run.block;
     begin_block(l, &rest, &info, &run);

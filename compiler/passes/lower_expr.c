@@ -135,6 +135,7 @@ static Datum no_attr(Lower *l, Datum base, const Name *name)
     const char *near = diag_nearest(name->text, names.at, names.n);
     if (near) diag_help(l->c, "did you mean `%s`?", near);
   }
+  if (base.kind == D_none) diag_help(l->c, "a `def` without `return` gives none");
   return d_of(D_error);
 }
 

@@ -167,3 +167,17 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
     model_clause(l, s, &model, decl->as.object.clauses.at[i]);
   return v;
 }
+
+/* The model's name is not in a path, unless there are several: paths name parameters in checkpoints,
+ * so they differ. */
+void prefix_paths(Lower *l)
+{
+  Graph *g = l->g;
+  bool several = false;
+  for (uint32_t i = 1; i < g->params.n; i++)
+    several = several || strcmp(g->params.at[i].model, g->params.at[0].model) != 0;
+  for (uint32_t i = 0; several && i < g->params.n; i++) {
+    Parameter *p = &g->params.at[i];
+    p->path = arena_printf(l->arena, "%s.%s", p->model, p->path);
+  }
+}

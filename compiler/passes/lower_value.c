@@ -311,8 +311,11 @@ Datum not_yet(Lower *l, Span span, const char *fmt, ...)
   va_start(ap, fmt);
   const char *thing = arena_vprintf(l->arena, fmt, ap);
   va_end(ap);
-  for (uint32_t i = 0; i < l->not_yet.n; i++)
-    if (strcmp(l->not_yet.at[i], thing) == 0) return d_of(D_error);
+  for (uint32_t i = 0; i < l->not_yet.n; i++) {
+    if (strcmp(l->not_yet.at[i], thing) != 0) continue;
+    diag_mute(l->c);
+    return d_of(D_error);
+  }
   vec_push(l->arena, &l->not_yet, thing);
   return fail(l, E208, span, "%s is not supported yet", thing);
 }

@@ -18,8 +18,8 @@ typedef struct ampc_state {
   int growth;         /* steps since the last overflow or growth */
   int found_inf;      /* 1: some optimizer of this body met a non-finite gradient */
   long long skipped;  /* bodies in which found_inf was 1 */
-  long long bad_loss; /* 1 + body of the first non-finite minimized value, from which on no update
-                         is taken; 0: none yet */
+  long long bad_loss; /* 1 + body of the first minimized value, or without a scaler gradient,
+                         that is not finite: from then on no update is taken; 0: none yet */
   float growth_factor, backoff_factor; /* 2 and 0.5 */
   float min_scale, max_scale;
   int growth_interval; /* 2000 */

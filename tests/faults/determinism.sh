@@ -29,6 +29,7 @@ passes "train with another seed" train --seed 8 --save "$work/c"
 cmp -s "$work/a" "$work/c" && failed "another seed gives the same checkpoint"
 passes "train, one thread" env OMP_NUM_THREADS=1 "$amp" train --device cpu \
   --quiet --seed 7 --save "$work/t1" "$job"
+same "another number of threads, same checkpoint" "$work/a" "$work/t1"
 passes "first half" train --seed 7 --steps 13 --save "$work/half"
 passes "second half" train --seed 7 --resume "$work/half" --save "$work/joined"
 same "stopped and resumed, same checkpoint" "$work/a" "$work/joined"

@@ -149,7 +149,7 @@ const char *fixture_metadata(const Fixture *f, const char *key)
 
 Job job_open(const char *name, const char *text)
 {
-  Options options = {.input = name, .target = "cpu", .optimize = 1, .error_limit = 20};
+  Options options = {.input = name, .target = "cpu", .optimize = 2, .error_limit = 20};
   Job job = {.compile = compile_create(&options)};
   if (!compile_text(job.compile, name, text, strlen(text)))
     test_fail("%s does not compile:\n%s", name, text);
