@@ -174,7 +174,7 @@ static void bench_convolution(const Convolution *v, ampc_conv_kind kind, ampc_dt
   double work = 2.0 * (double)(BATCH * out * out * weights);
   printf(
       "%-5s %-8s %2lldx%-2lld %4lld -> %-4lld %lldx%lld stride %lld groups %-3lld %9.1f us %7.1f "
-      "GF/s %6.1f MB\n",
+      "GF/s %9.1f us %6.1f MB\n",
       ampc_dtype_name(type), names[kind], (long long)v->size, (long long)v->size, (long long)v->c,
       (long long)v->k, (long long)v->taps, (long long)v->taps, (long long)v->stride,
       (long long)v->groups, t.wall * 1e6, work / t.wall * 1e-9, t.cpu * 1e6,
