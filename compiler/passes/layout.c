@@ -129,6 +129,7 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
   int64_t dim[MAX_RANK];
   if (last) lay_dims(n.dim, n.rank, dim);
   for (uint32_t i = 0; i < n.rank && !last; i++) dim[i] = n.dim[laid_axis(n.rank, i)];
+  if (n.op == OP_reshape) v = n.in[0];
   return as_shape(l, v, OP_reshape, dim, n.rank);
 }
 
