@@ -70,11 +70,11 @@ static Value chain_seam(Compile *c, const Cursor *at, const Value *in)
   return ir_append(c, at, OP_slice, &x, 1, part);
 }
 
-/* relu(relu(x w) v): the shape of an MLP */
+/* silu(silu(x w) v): the shape of an MLP, without a kink that rounding could step over */
 static Value chain_mlp(Compile *c, const Cursor *at, const Value *in)
 {
-  Value h = unary(c, at, OP_relu, binary(c, at, OP_matmul, in[0], in[1]));
-  return unary(c, at, OP_relu, binary(c, at, OP_matmul, h, in[2]));
+  Value h = unary(c, at, OP_silu, binary(c, at, OP_matmul, in[0], in[1]));
+  return unary(c, at, OP_silu, binary(c, at, OP_matmul, h, in[2]));
 }
 
 /* x^3 + x^2 x^(1/2) + x^1: powers that are numbers have rules of their own */
@@ -87,7 +87,7 @@ static Value chain_powers(Compile *c, const Cursor *at, const Value *in)
                 binary(c, at, OP_add, binary(c, at, OP_mul, p[1], p[2]), p[3]));
 }
 
-/* relu(batch_norm(x)), as in training: mean and variance are those of x */
+/* batch_norm(x), as in training: mean and variance are those of x */
 static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
 {
   Node x = *ir_node(c->graph, in[0]);
@@ -97,8 +97,7 @@ static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
   Value mean = ir_append(c, at, OP_channel_total, &parts, 1, rows);
   Value var = ir_append(c, at, OP_channel_var, (Value[]){parts, mean}, 2, &rows[1]);
   Value rstd = unary(c, at, OP_rsqrt, binary(c, at, OP_add, var, ir_number(c, at, 1e-5)));
-  Value y = ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
-  return unary(c, at, OP_tanh, y);
+  return ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
 }
 
 /* batch_norm(x) with statistics that are given */
@@ -248,7 +247,7 @@ const GradientRow gradient_rows[] = {
     {{OP_layer_norm, FLOATS, "5x7~n 7~n 7~n 5x7~d", ""}, chain_residual},
     {{OP_mean, FLOATS, "5x7~n 5x7~d", ""}, chain_centre},
     {{OP_cat, FLOATS, "3x5~n 3x4~d", ""}, chain_seam},
-    {{OP_relu, FLOATS, "5x3~n 3x4~n 4x3~n 5x3~d", ""}, chain_mlp},
+    {{OP_silu, FLOATS, "5x3~n 3x4~n 4x3~n 5x3~d", ""}, chain_mlp},
 };
 const uint32_t n_gradient_rows = sizeof gradient_rows / sizeof *gradient_rows;
 
