@@ -25,7 +25,7 @@ any_file() { # a file of that name anywhere
   find . -path './build*' -prune -o -path "*/$1" -print -quit
 }
 
-folders=$(find . -path './build*' -prune -o -path ./.git -prune -o -type d -print)
+folders=$(find . -path './build*' -prune -o -path ./.git -prune -o -path ./.cache -prune -o -type d -print)
 for folder in $folders; do
   files=$(find "$folder" -maxdepth 1 -type f ! -name 'README.md' ! -name '.*' | sort)
   count=$(printf '%s' "$files" | grep -c .)
