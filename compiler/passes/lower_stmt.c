@@ -124,8 +124,10 @@ static void exec_assign(Lower *l, Frame *f, const Stmt *st)
       fail(l, E209, st->span, "%u names for %u values", targets->n, values->n);
       good = false;
     } else {
-      out[0] = d_list(out, values->n);
-      out[0].tuple = true;
+      Datum tuple = d_list(out, values->n);
+      tuple.tuple = true;
+      out = arena_new(l->arena, Datum); /* the tuple keeps the array */
+      *out = tuple;
     }
   }
   for (uint32_t i = 0; i < targets->n; i++)
