@@ -90,8 +90,7 @@ bool pass_lower(Compile *c)
   if (!open_imports(l, l->job)) return false; /* its names would all be unknown */
   check_consts(l);
   evaluate(l, DECL_const);
-  l->broken =
-      diag_error_count(c) != 0; /* a const without a value makes modules that lack members */
+  l->broken = l->broken_consts = diag_error_count(c) != 0;
   evaluate(l, DECL_dim);
   evaluate(l, DECL_op);
   run_calls(l);
@@ -101,6 +100,6 @@ bool pass_lower(Compile *c)
   evaluate(l, DECL_optimizer);
   run_blocks(l);
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
-  check_settings(l);
+  if (!l->stopped) check_settings(l);
   return diag_error_count(c) == 0;
 }

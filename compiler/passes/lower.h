@@ -190,7 +190,8 @@ typedef struct Args {
 
 enum {
   ANY_NUMBER = 255,
-  MAX_DEPTH = 200 /* of calls: deeper is a recursion without end */
+  MAX_DEPTH = 200,   /* of calls: deeper is a recursion without end */
+  MAX_WORK = 2000000 /* more is a program that nobody waits for */
 };
 struct Native {
   const char *name;
@@ -262,6 +263,8 @@ struct Lower {
   bool in_precision;  /* a clause of `precision` is being worked out */
   Opt *settings_of;   /* while an optimizer's settings are worked out */
   uint32_t depth;     /* of calls */
+  uint32_t work;      /* calls and statements so far */
+  bool stopped;       /* the program has no end: nothing more is elaborated, nothing more said */
   Instance *inside;   /* the innermost member that is being run, and the call that led there */
   Span inside_call;
 };
@@ -354,6 +357,10 @@ Datum eval_index(Lower *l, Scope *s, const Expr *e);
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out);
 void args_push(Lower *l, Args *a, Datum value, Span span);
 Datum call(Lower *l, Datum callee, Args *args);
+/* Around the run of a def's or a module's body; false: it goes too far, which has been said. */
+bool call_begin(Lower *l, const char *name, const File *file, Span call);
+void call_end(Lower *l);
+bool count_work(Lower *l, uint32_t amount, Span span);
 Datum call_function(Lower *l, const Callable *f, Args *args);
 Datum function_result(Lower *l, const Frame *f, const Function *def); /* checked */
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args);

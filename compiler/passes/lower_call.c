@@ -167,22 +167,54 @@ static Datum run_body(Lower *l, const Callable *f, Scope *s)
   return function_result(l, &frame, f->def);
 }
 
+/* ---- programs without end ---- */
+
+static bool stop(Lower *l, Span span, const char *text)
+{
+  fail(l, E210, span, "%s", text);
+  l->stopped = true;
+  return false;
+}
+
+bool count_work(Lower *l, uint32_t amount, Span span)
+{
+  if (l->stopped) return false;
+  l->work += amount;
+  if (l->work <= MAX_WORK) return true;
+  return stop(l, span,
+              arena_printf(l->arena, "the job unrolls to more than %d statements", MAX_WORK));
+}
+
+bool call_begin(Lower *l, const char *name, const File *file, Span span)
+{
+  enum { BUILTIN_DEPTH = 20, CALL_WORK = 8 }; /* so that a def of the job is named */
+  uint32_t most = file->builtin ? MAX_DEPTH + BUILTIN_DEPTH : MAX_DEPTH;
+  if (!count_work(l, CALL_WORK, span)) return false;
+  if (l->depth >= most)
+    return stop(l, span,
+                arena_printf(l->arena, "calls of `%s` nest more than %d deep", name, MAX_DEPTH));
+  l->depth++;
+  diag_frame_push(l->c, span);
+  return true;
+}
+
+void call_end(Lower *l)
+{
+  diag_frame_pop(l->c);
+  l->depth--;
+}
+
 Datum call_function(Lower *l, const Callable *f, Args *args)
 {
-  if (l->depth >= MAX_DEPTH)
-    return fail(l, E210, args->span, "calls of `%s` nest more than %d deep", f->def->name.text,
-                MAX_DEPTH);
-  l->depth++;
+  if (!call_begin(l, f->def->name.text, f->file, args->span)) return d_of(D_error);
   Entry entry = instance_enter(l, f->self, args->span);
-  diag_frame_push(l->c, args->span);
   Scope *s = scope_new(l, f->self ? f->self->body : NULL, f->file, f->self);
   const char *name = f->def->name.text;
   if (f->self) name = arena_printf(l->arena, "%s.%s", f->self->class->name, name);
   Datum r = d_of(D_error);
   if (bind_params(l, s, name, &f->def->params, args)) r = run_body(l, f, s);
-  diag_frame_pop(l->c);
   instance_leave(l, entry);
-  l->depth--;
+  call_end(l);
   return r;
 }
 

@@ -79,7 +79,8 @@ static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
   bool good = true;
   for (uint32_t i = 0; i < items.n && good; i++) {
     Scope *inner = scope_new(l, s, s->file, s->self);
-    good = bind_loop_names(l, inner, &e->as.comp.names, items.at[i], e->as.comp.iter->span);
+    good = count_work(l, 1, e->span) &&
+           bind_loop_names(l, inner, &e->as.comp.names, items.at[i], e->as.comp.iter->span);
     if (good && e->as.comp.cond) {
       int keep = d_truth(l, eval(l, inner, e->as.comp.cond), e->as.comp.cond->span, "`if`");
       good = keep >= 0;
@@ -251,6 +252,7 @@ static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
 
 Datum eval(Lower *l, Scope *s, const Expr *e)
 {
+  if (l->stopped) return d_of(D_error);
   switch (e->kind) {
   case EXPR_name:
     return lookup(l, s, e->as.name, e->span);

@@ -168,8 +168,8 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   return v;
 }
 
-/* The model's name is not in a path, unless there are several: paths name parameters in checkpoints,
- * so they differ. */
+/* The model's name is not in a path, unless there are several: paths name parameters in
+ * checkpoints, so they differ. */
 void prefix_paths(Lower *l)
 {
   Graph *g = l->g;

@@ -97,20 +97,16 @@ static void bind_methods(Lower *l, Instance *m)
 Datum instantiate(Lower *l, const Class *class, Args *args)
 {
   if (class == &class_sequential) return make_sequential(l, args);
-  if (l->depth >= MAX_DEPTH)
-    return fail(l, E210, args->span, "modules `%s` nest more than %d deep", class->name, MAX_DEPTH);
+  if (!call_begin(l, class->name, class->file, args->span)) return d_of(D_error);
   Instance *m = instance_new(l, class, class->file, args->span);
   const Decl *decl = class->decl;
-  l->depth++;
-  diag_frame_push(l->c, args->span);
   bool good = bind_params(l, m->params, class->name, &decl->as.module.params, args);
   if (good) {
     bind_methods(l, m);
     Frame frame = {.kind = FRAME_module, .scope = m->body};
     exec_block(l, &frame, &decl->as.module.body);
   }
-  diag_frame_pop(l->c);
-  l->depth--;
+  call_end(l);
   return good ? d_instance(m) : d_of(D_error);
 }
 

@@ -124,8 +124,10 @@ static void exec_assign(Lower *l, Frame *f, const Stmt *st)
       fail(l, E209, st->span, "%u names for %u values", targets->n, values->n);
       good = false;
     } else {
-      out[0] = d_list(out, values->n);
-      out[0].tuple = true;
+      Datum tuple = d_list(out, values->n);
+      tuple.tuple = true;
+      out = arena_new(l->arena, Datum); /* the tuple keeps the array */
+      *out = tuple;
     }
   }
   for (uint32_t i = 0; i < targets->n; i++)
@@ -193,7 +195,7 @@ static void exec_for(Lower *l, Frame *f, const Stmt *st)
     bind_errors(l, f->scope, &st->as.loop.body);
     return;
   }
-  for (uint32_t i = 0; i < items.n && !f->returned; i++) {
+  for (uint32_t i = 0; i < items.n && !f->returned && !l->stopped; i++) {
     if (!bind_loop_names(l, f->scope, &st->as.loop.names, items.at[i], iter->span)) return;
     exec_block(l, f, &st->as.loop.body);
   }
@@ -288,6 +290,7 @@ static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
 void exec_block(Lower *l, Frame *f, const Block *b)
 {
   uint16_t region = l->at.region;
-  for (uint32_t i = 0; i < b->n && !f->returned; i++) exec_stmt(l, f, b->at[i]);
+  for (uint32_t i = 0; i < b->n && !f->returned && count_work(l, 1, b->at[i]->span); i++)
+    exec_stmt(l, f, b->at[i]);
   l->at.region = region;
 }
