@@ -1,4 +1,5 @@
-/* Eval blocks: all their data once, averages of their metrics. A Ctrl-C ends them early. */
+/* Eval blocks: all their data once, or `steps` batches; averages of their metrics. A Ctrl-C ends
+ * them early. */
 #include "interrupt.h"
 #include "train.h"
 
@@ -42,7 +43,9 @@ ampc_status evaluate(Session *s, uint32_t block)
   double begin = progress_clock();
   ampc_status status = s->data->seek(s->batches[block], (ampc_data_position){0});
   if (!status) status = ampc_clear_metrics(s->rt, block);
-  int64_t n = s->data->per_epoch(s->batches[block]), samples;
+  int64_t n = s->data->per_epoch(s->batches[block]), most = s->program->blocks[block].max_steps;
+  if (most && most < n) n = most;
+  int64_t samples;
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
     status = session_step(s, block, &samples);
   if (!status) status = session_take_metrics(s, block);

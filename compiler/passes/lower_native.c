@@ -199,6 +199,7 @@ static Datum run_range(Lower *l, Args *args)
     vec_push(l->arena, &items, d_int(i));
     if ((v[2] > 0 && i > INT64_MAX - v[2]) || (v[2] < 0 && i < INT64_MIN - v[2])) break;
   }
+  if (!count_work(l, items.n / 2, args->span)) return d_of(D_error); /* it fills memory */
   return d_list_of(l, &items);
 }
 

@@ -160,19 +160,24 @@ enum { MAX_LIST = 1 << 20 }; /* longer ones are a mistake, not a model */
 static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
 {
   if (n < 0) n = 0;
-  if (n * (int64_t)list.n > MAX_LIST)
-    return fail(l, E209, span, "a list of %lld elements is too long", (long long)n * list.n);
+  if (list.n && n > MAX_LIST / list.n)
+    return fail(l, E209, span, "%lld times %u elements: a list has at most %d", (long long)n,
+                list.n, MAX_LIST);
   Datum *at = arena_array(l->arena, Datum, (size_t)n * list.n);
   for (int64_t i = 0; i < n * (int64_t)list.n; i++) at[i] = list.as.list[i % list.n];
   return d_list(at, (uint32_t)n * list.n);
 }
 
-static Datum join(Lower *l, Datum a, Datum b)
+/* Text is counted in bytes. A loop that doubles what it has is stopped by both checks. */
+static Datum join(Lower *l, Datum a, Datum b, Span span)
 {
-  if (a.kind == D_str) {
-    Datum d = d_str(arena_printf(l->arena, "%s%s", a.as.text, b.as.text));
-    return d;
-  }
+  bool text = a.kind == D_str;
+  size_t n = text ? strlen(a.as.text) + strlen(b.as.text) : (size_t)a.n + b.n;
+  if (n > MAX_LIST)
+    return fail(l, E209, span, "%zu %s: a %s has at most %d", n, text ? "bytes" : "elements",
+                text ? "str" : "list", MAX_LIST);
+  if (!count_work(l, (uint32_t)(n / 64), span)) return d_of(D_error);
+  if (text) return d_str(arena_printf(l->arena, "%s%s", a.as.text, b.as.text));
   Datum *at = arena_array(l->arena, Datum, a.n + b.n);
   if (a.n) memcpy(at, a.as.list, a.n * sizeof *at);
   if (b.n) memcpy(at + a.n, b.as.list, b.n * sizeof *at);
@@ -221,7 +226,7 @@ Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
   } else if (d_is_number(a) && d_is_number(b) && op != OPER_matmul) {
     return number_arithmetic(l, op, a, b, span);
   } else if (op == OPER_add && a.kind == b.kind && (a.kind == D_list || a.kind == D_str)) {
-    return join(l, a, b);
+    return join(l, a, b, span);
   } else if (op == OPER_mul && a.kind == D_list && b.kind == D_int) {
     return repeat_list(l, a, b.as.integer, span);
   } else if (op == OPER_mul && a.kind == D_int && b.kind == D_list) {
