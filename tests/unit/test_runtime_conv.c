@@ -14,6 +14,7 @@ typedef struct Operands {
 } Operands;
 
 static Pool *one, *two;
+static GemmCache *products_one, *products_two, *products_real64;
 static ConvCache *cache_one, *cache_two, *cache_real64;
 static uint32_t random_state = 1;
 
@@ -317,16 +318,17 @@ static void every_type(void)
       d.y_type = types[t / 9 % 3];
       d.bias_type = types[(t + i) % 3];
       d.tf32 = t >= 27;
-      run_kinds(d, false);
+      bool any32 = d.x_type == AMPC_F32 || d.w_type == AMPC_F32 || d.y_type == AMPC_F32;
+      if (!d.tf32 || any32) run_kinds(d, false);
     }
 }
 
 /* Many weights and few pixels; shares that do not fill; lanes with several shares. */
 static void large(void)
 {
-  ampc_conv heavy = {.n = 3,
+  ampc_conv heavy = {.n = 2,
                      .h = 3,
-                     .w = 2,
+                     .w = 1,
                      .c = 250,
                      .k = 260,
                      .kh = 3,
@@ -347,7 +349,7 @@ static void large(void)
                     .stride = {1, 1},
                     .dilation = {1, 1}};
   ampc_conv in_groups = heavy;
-  in_groups.n = 2, in_groups.c = 520, in_groups.k = 508, in_groups.groups = 2;
+  in_groups.n = 1, in_groups.c = 520, in_groups.k = 508, in_groups.groups = 2;
   for (int t = 0; t < 3; t++) {
     ampc_dtype type = t == 0 ? AMPC_F32 : t == 1 ? AMPC_F16 : AMPC_BF16;
     ampc_conv all[] = {heavy, wide, in_groups};
@@ -436,7 +438,7 @@ static void kept(void)
   ampc_conv d = dilated(shapes[2]);
   d.oh = d.h, d.ow = d.w;
   d.workspace = ampc_conv_workspace_cpu(&d, false);
-  ConvCache *cache = conv_cache_create(two, false);
+  ConvCache *cache = conv_cache_create(two, products_two, false);
   CHECK(conv_cache_bytes(cache) == 0);
   CHECK(cpu_conv_prepare(cache, &d) == AMPC_OK);
   int64_t bytes = conv_cache_bytes(cache);
@@ -450,9 +452,13 @@ int main(void)
   one = pool_create(1);
   two = pool_create(2);
   MUST(one && two);
-  cache_one = conv_cache_create(one, false);
-  cache_two = conv_cache_create(two, false);
-  cache_real64 = conv_cache_create(two, true);
+  products_one = gemm_cache_create(one, false);
+  products_two = gemm_cache_create(two, false);
+  products_real64 = gemm_cache_create(two, true);
+  MUST(products_one && products_two && products_real64);
+  cache_one = conv_cache_create(one, products_one, false);
+  cache_two = conv_cache_create(two, products_two, false);
+  cache_real64 = conv_cache_create(two, products_real64, true);
   MUST(cache_one && cache_two && cache_real64);
   every_shape();
   every_type();
@@ -463,6 +469,9 @@ int main(void)
   conv_cache_free(cache_one);
   conv_cache_free(cache_two);
   conv_cache_free(cache_real64);
+  gemm_cache_free(products_one);
+  gemm_cache_free(products_two);
+  gemm_cache_free(products_real64);
   pool_free(one);
   pool_free(two);
   return check_done();
