@@ -32,45 +32,39 @@ static Array array(ampc_dtype t, bool real64, int64_t elements)
   return a;
 }
 
-static double value(const ampc_conv *d, ampc_dtype t, bool real64, const Array *a, int64_t at)
-{
-  CHECK(at >= 0 && at < a->elements);
-  double v = number_load(t, real64, a->bytes, at);
-  float f = (float)v;
-  if (d->tf32 && t == AMPC_F32 && !real64) convert_tf32(&f, &f, 1);
-  return real64 ? v : (double)f;
-}
-
 /* ---- the reference ----------------------------------------------------------------------------
  */
 
+/* As the convolution sees them. */
+static double *values(const ampc_conv *d, ampc_dtype t, bool real64, const Array *a)
+{
+  double *v = malloc((size_t)a->elements * sizeof *v);
+  MUST(v);
+  for (int64_t i = 0; i < a->elements; i++) {
+    v[i] = number_load(t, real64, a->bytes, i);
+    float f = (float)v[i];
+    if (d->tf32 && t == AMPC_F32 && !real64) convert_tf32(&f, &f, 1);
+    if (!real64) v[i] = (double)f;
+  }
+  return v;
+}
+
 typedef struct Sums { /* of the result, and of the magnitudes of what was added */
-  double *sum, *size;
+  double *x, *w, *y, *sum, *size;
   int64_t terms;
 } Sums;
 
-static void add_product(const ampc_conv *d, bool real64, const Operands *o, Sums *s, int64_t x,
-                        int64_t w, int64_t y)
+static void add_product(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int64_t y)
 {
-  double product;
-  int64_t to;
-  if (d->kind == AMPC_CONV_FORWARD) {
-    to = y;
-    product = value(d, d->x_type, real64, &o->x, x) * value(d, d->w_type, real64, &o->w, w);
-  } else if (d->kind == AMPC_CONV_DATA) {
-    to = x;
-    product = value(d, d->y_type, real64, &o->y, y) * value(d, d->w_type, real64, &o->w, w);
-  } else {
-    to = w;
-    product = value(d, d->y_type, real64, &o->y, y) * value(d, d->x_type, real64, &o->x, x);
-  }
+  bool forward = d->kind == AMPC_CONV_FORWARD, data = d->kind == AMPC_CONV_DATA;
+  double product = forward ? s->x[x] * s->w[w] : data ? s->y[y] * s->w[w] : s->x[x] * s->y[y];
+  int64_t to = forward ? y : data ? x : w;
   s->sum[to] += product;
   s->size[to] += fabs(product);
 }
 
 /* All products that belong to pixel (oy, ox) and filter k of image n. */
-static void add_pixel(const ampc_conv *d, bool real64, const Operands *o, Sums *s, int64_t n,
-                      int64_t k, int64_t oy, int64_t ox)
+static void add_pixel(const ampc_conv *d, Sums *s, int64_t n, int64_t k, int64_t oy, int64_t ox)
 {
   int64_t per_group = d->c / d->groups, first = k / (d->k / d->groups) * per_group;
   int64_t y = ((n * d->oh + oy) * d->ow + ox) * d->k + k;
@@ -80,20 +74,23 @@ static void add_pixel(const ampc_conv *d, bool real64, const Operands *o, Sums *
       int64_t ix = ox * d->stride[1] - d->pad[1] + j * d->dilation[1];
       if (iy < 0 || iy >= d->h || ix < 0 || ix >= d->w) continue;
       for (int64_t c = 0; c < per_group; c++)
-        add_product(d, real64, o, s, ((n * d->h + iy) * d->w + ix) * d->c + first + c,
+        add_product(d, s, ((n * d->h + iy) * d->w + ix) * d->c + first + c,
                     ((k * per_group + c) * d->kh + i) * d->kw + j, y);
     }
 }
 
 static Sums reference(const ampc_conv *d, bool real64, const Operands *o, const Array *result)
 {
-  Sums s = {calloc((size_t)result->elements, sizeof(double)),
-            calloc((size_t)result->elements, sizeof(double)), 0};
+  Sums s = {.x = values(d, d->x_type, real64, &o->x),
+            .w = values(d, d->w_type, real64, &o->w),
+            .y = values(d, d->y_type, real64, &o->y),
+            .sum = calloc((size_t)result->elements, sizeof(double)),
+            .size = calloc((size_t)result->elements, sizeof(double))};
   MUST(s.sum && s.size);
   for (int64_t n = 0; n < d->n; n++)
     for (int64_t oy = 0; oy < d->oh; oy++)
       for (int64_t ox = 0; ox < d->ow; ox++)
-        for (int64_t k = 0; k < d->k; k++) add_pixel(d, real64, o, &s, n, k, oy, ox);
+        for (int64_t k = 0; k < d->k; k++) add_pixel(d, &s, n, k, oy, ox);
   s.terms = d->kind == AMPC_CONV_FORWARD ? d->c / d->groups * d->kh * d->kw
             : d->kind == AMPC_CONV_DATA  ? d->k / d->groups * d->kh * d->kw
                                          : d->n * d->oh * d->ow;
@@ -131,6 +128,9 @@ static void compare(const ampc_conv *d, bool real64, const Operands *o, const Ar
             (int)d->kh, (int)d->kw, (int)d->groups, (int)d->stride[0], (int)d->stride[1],
             (int)d->pad[0], (int)d->pad[1], (int)d->dilation[0], (int)d->dilation[1], d->accumulate,
             d->has_bias, d->tf32, real64, worst);
+  free(s.x);
+  free(s.w);
+  free(s.y);
   free(s.sum);
   free(s.size);
 }
