@@ -48,7 +48,8 @@ static const Convolution convolutions[] = {
 };
 
 static Pool *pool;
-static ConvCache *cache;
+static GemmCache *gemms;
+static ConvCache *convs;
 
 static void must(bool good)
 {
@@ -102,7 +103,7 @@ typedef struct GemmCall {
 static void call_gemm(void *context)
 {
   GemmCall *k = context;
-  must(cpu_gemm(pool, false, &k->g, k->a, k->b, NULL, k->c, k->workspace) == AMPC_OK);
+  must(cpu_gemm(gemms, &k->g, k->a, k->b, NULL, k->c, k->workspace) == AMPC_OK);
 }
 
 static void bench_product(const Product *p, ampc_dtype type)
@@ -141,7 +142,7 @@ typedef struct ConvCall {
 static void call_conv(void *context)
 {
   ConvCall *k = context;
-  must(cpu_conv(cache, &k->d, k->x, k->w, NULL, k->y, k->workspace) == AMPC_OK);
+  must(cpu_conv(convs, &k->d, k->x, k->w, NULL, k->y, k->workspace) == AMPC_OK);
 }
 
 static void bench_convolution(const Convolution *v, ampc_conv_kind kind, ampc_dtype type)
@@ -198,17 +199,20 @@ int main(int argc, char **argv)
 {
   static const ampc_dtype types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
   pool = pool_create(pool_default_threads());
-  cache = pool ? conv_cache_create(pool, false) : NULL;
-  if (!cache) ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  must(cache);
+  gemms = pool ? gemm_cache_create(pool, false) : NULL;
+  convs = gemms ? conv_cache_create(pool, gemms, false) : NULL;
+  if (!convs) ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  must(convs);
   printf("batch %d, %u threads\n", BATCH, pool_threads(pool));
   for (int t = 0; t < 3; t++) {
     bool wanted = argc == 1;
     for (int i = 1; i < argc; i++) wanted |= strcmp(argv[i], ampc_dtype_name(types[t])) == 0;
     if (wanted) bench_type(types[t]);
   }
-  printf("scratch space of the library: %lld bytes\n", (long long)conv_cache_bytes(cache));
-  conv_cache_free(cache);
+  printf("scratch space of the library: %lld bytes\n",
+         (long long)(gemm_cache_bytes(gemms) + conv_cache_bytes(convs)));
+  conv_cache_free(convs);
+  gemm_cache_free(gemms);
   pool_free(pool);
   return 0;
 }

@@ -129,6 +129,35 @@ static Value chain_images(Compile *c, const Cursor *at, const Value *in)
                 ir_reshape(c, at, centred, (int64_t[]){n.dim[0], ir_elements(&n) / n.dim[0]}, 2));
 }
 
+/* [n, c, h, w] as [n, h w, c] */
+static Value tokens(Compile *c, const Cursor *at, Value x)
+{
+  Node n = *ir_node(c->graph, x);
+  x = ir_reshape(c, at, x, (int64_t[]){n.dim[0], n.dim[1], n.dim[2] * n.dim[3]}, 3);
+  return ir_append(c, at, OP_transpose, &x, 1, (Attr[MAX_ATTR]){{.i = 1}, {.i = 2}});
+}
+
+/* Everything that follows the layout of images, from a convolution on, and ways out of it. */
+static Value chain_layouts(Compile *c, const Cursor *at, const Value *in)
+{
+  Attr conv[MAX_ATTR] = {{.i = 1}, {.i = 1}, {.i = 0}, {.i = 0}, {.i = 1}, {.i = 1}, {.i = 1}};
+  Attr last[MAX_ATTR] = {{.i = 0}, {.i = 2}, {.i = 3}, {.i = 1}}, channels[MAX_ATTR] = {{.i = 1}};
+  Attr shift[MAX_ATTR] = {{.i = 3}, {.i = 1}, {.i = 0}, {.f = 0.5}};
+  Attr back[MAX_ATTR] = {{.i = 3}, {.i = 0}, {.i = 2}, {.i = 1}};
+  Attr half[MAX_ATTR] = {{.i = 1}, {.i = 2}, {.i = 6}, {.i = 1}};
+  Value h = ir_append(c, at, OP_conv2d, (Value[]){in[0], in[1], {0}}, 3, conv);
+  h = binary(c, at, OP_add, h, in[2]);
+  Value moved = ir_append(c, at, OP_pad, &h, 1, shift);
+  moved = ir_append(c, at, OP_slice, &moved, 1, back);
+  Value both[] = {ir_append(c, at, OP_softmax, &h, 1, channels), moved};
+  Value d = ir_append(c, at, OP_cat, both, 2, channels);
+  d = binary(c, at, OP_sub, d, ir_reduce(c, at, OP_mean, d, 12, true));
+  d = ir_append(c, at, OP_slice, &d, 1, half);
+  Value p = ir_append(c, at, OP_permute, &h, 1, last);
+  p = ir_reshape(c, at, p, (int64_t[]){2, 6, 4}, 3);
+  return binary(c, at, OP_add, binary(c, at, OP_mul, tokens(c, at, h), p), tokens(c, at, d));
+}
+
 const GradientRow gradient_rows[] = {
     {{OP_cast, "f", "5x3~n", "dtype=h"}, NULL},
     {{OP_cast, "fh", "5x3~n", "dtype=b"}, NULL},
@@ -238,6 +267,7 @@ const GradientRow gradient_rows[] = {
     {{OP_batch_norm, FLOATS, "3x2x2x3~n 2~n 2~n 3x2x2x3~d", ""}, chain_batch_norm},
     {{OP_batch_norm, "fh", "7x3~n 3~n 3~n 7x3~d", ""}, chain_batch_norm},
     {{OP_conv2d, FLOATS, "2x2x4x4~n 3x2x3x3~n 3~n 2x12~d", ""}, chain_images},
+    {{OP_permute, FLOATS, "2x3x3x2~n 4x3x1x1~n 3x1~n 2x6x4~d", ""}, chain_layouts},
 
     {{OP_pow, FLOATS, "33~v 33~d", ""}, chain_powers},
     {{OP_mul, FLOATS, "33~n 33~d", ""}, chain_shared},

@@ -70,13 +70,6 @@ static Cursor cursor_at(const Graph *g, Value v)
   return at;
 }
 
-/* No element moves where there is one channel or one pixel. */
-static bool same_bytes(const Node *n)
-{
-  int64_t channels = n->dim[n->layout == LAYOUT_channels_last ? n->rank - 1 : 1];
-  return channels == 1 || n->dim[0] * channels == ir_elements(n);
-}
-
 static Value as_shape(Layouts *l, Value v, OpKind op, const int64_t *dim, uint32_t rank)
 {
   Attr attr[MAX_ATTR] = {{.i = rank}};
@@ -85,16 +78,41 @@ static Value as_shape(Layouts *l, Value v, OpKind op, const int64_t *dim, uint32
   return ir_append(l->c, &at, op, &v, 1, attr);
 }
 
-static Value permuted(Layouts *l, Value v, Layout want)
+/* v with its axes in another order; the same bytes if only axes of size 1 change places. */
+static Value permuted(Layouts *l, Value v, const uint32_t *axes)
 {
-  Attr axes[MAX_ATTR] = {{0}};
-  uint32_t rank = ir_node(l->c->graph, v)->rank;
+  const Node *n = ir_node(l->c->graph, v);
+  Attr attr[MAX_ATTR] = {{0}};
+  int64_t dim[MAX_RANK];
+  uint32_t last = 0, rank = n->rank;
+  bool moves = false;
   for (uint32_t i = 0; i < rank; i++) {
-    bool last = want == LAYOUT_channels_last;
-    axes[i].i = last ? named_axis(rank, i) : laid_axis(rank, i);
+    attr[i].i = axes[i];
+    dim[i] = n->dim[axes[i]];
+    if (dim[i] == 1) continue;
+    moves = moves || axes[i] < last;
+    last = axes[i];
   }
+  if (!moves) return as_shape(l, n->op == OP_reshape ? n->in[0] : v, OP_reshape, dim, rank);
   Cursor at = cursor_at(l->c->graph, v);
-  return ir_append(l->c, &at, OP_permute, &v, 1, axes);
+  return ir_append(l->c, &at, OP_permute, &v, 1, attr);
+}
+
+/* Which axis of its input each axis of a transpose or permute is. */
+static bool moved_axes(const Node *n, uint32_t *axes)
+{
+  if (n->op != OP_transpose && n->op != OP_permute) return false;
+  for (uint32_t i = 0; i < n->rank; i++) axes[i] = n->op == OP_permute ? (uint32_t)n->attr[i].i : i;
+  if (n->op == OP_permute) return true;
+  axes[n->attr[0].i] = (uint32_t)n->attr[1].i;
+  axes[n->attr[1].i] = (uint32_t)n->attr[0].i;
+  return true;
+}
+
+/* Only the pixels are arranged anew: the channels stay those of the same axis. */
+static bool regroups_pixels(const Node *x, const Node *n)
+{
+  return x->rank > 2 && n->rank > 2 && x->dim[0] == n->dim[0] && x->dim[1] == n->dim[1];
 }
 
 static Value relaid(Layouts *l, Value v, Layout want);
@@ -125,12 +143,19 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
   Node n = *ir_node(l->c->graph, v);
   bool last = want == LAYOUT_channels_last;
   if (last && (n.op == OP_expand || n.op == OP_full)) return stretched(l, &n);
-  if (!same_bytes(&n)) return permuted(l, v, want);
-  int64_t dim[MAX_RANK];
-  if (last) lay_dims(n.dim, n.rank, dim);
-  for (uint32_t i = 0; i < n.rank && !last; i++) dim[i] = n.dim[laid_axis(n.rank, i)];
-  if (n.op == OP_reshape) v = n.in[0];
-  return as_shape(l, v, OP_reshape, dim, n.rank);
+  uint32_t axes[MAX_RANK], before[MAX_RANK];
+  for (uint32_t i = 0; i < n.rank; i++)
+    axes[i] = last ? named_axis(n.rank, i) : laid_axis(n.rank, i);
+  if (n.layout == LAYOUT_row_major && moved_axes(&n, before)) {
+    for (uint32_t i = 0; i < n.rank; i++) axes[i] = before[axes[i]];
+    return permuted(l, n.in[0], axes);
+  }
+  if (last && n.op == OP_reshape && regroups_pixels(ir_in(l->c, &n, 0), &n)) {
+    int64_t dim[MAX_RANK];
+    lay_dims(n.dim, n.rank, dim);
+    return as_shape(l, relaid(l, n.in[0], want), OP_reshape, dim, n.rank);
+  }
+  return permuted(l, v, axes);
 }
 
 static void remember(Layouts *l, Value v, Value other)
@@ -275,6 +300,26 @@ static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
+static void lay_moved(Layouts *l, uint32_t id, const Node *n, const uint32_t *moved)
+{
+  uint32_t axes[MAX_RANK];
+  for (uint32_t i = 0; i < n->rank; i++) axes[i] = laid_axis(n->rank, moved[i]);
+  Value v = permuted(l, n->in[0], axes);
+  Node *at = ir_node(l->c->graph, v);
+  at->name = n->name;
+  at->span = n->span;
+  at->origin = n->origin;
+  l->r.map[id] = v;
+}
+
+static void lay_regrouped(Layouts *l, uint32_t id, Node *n)
+{
+  int64_t dim[MAX_RANK];
+  lay_dims(n->dim, n->rank, dim);
+  for (uint32_t i = 0; i < n->rank; i++) n->attr[1 + i].i = dim[i];
+  add(l, id, n, LAYOUT_channels_last);
+}
+
 static void lay_expand(Layouts *l, uint32_t id, Node *n)
 {
   if (ir_in(l->c, n, 0)->rank != n->rank) {
@@ -291,6 +336,7 @@ static void lay_node(Layouts *l, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&l->r, id);
   OpTemplate tmpl = op_info[n.op].tmpl;
+  uint32_t moved[MAX_RANK];
   bool axis = n.op == OP_slice || n.op == OP_slice_backward || n.op == OP_pad || n.op == OP_cat;
   if (op_image_inputs(n.op))
     lay_images(l, id, &n);
@@ -302,6 +348,10 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_row(l, id, &n);
   else if (axis)
     lay_along_axis(l, id, &n);
+  else if (moved_axes(&n, moved))
+    lay_moved(l, id, &n, moved);
+  else if (n.op == OP_reshape && regroups_pixels(&l->r.old[l->r.old[id].in[0].id], &n))
+    lay_regrouped(l, id, &n);
   else if (n.op == OP_expand)
     lay_expand(l, id, &n);
   else

@@ -27,11 +27,17 @@ Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Sp
   return (Datum){.kind = D_param, .as.param = p};
 }
 
-/* A new version begins where the optimizer of the parameter has stepped. */
+/* A new version begins where the optimizer of the parameter has stepped; of a buffer, where any
+ * has: running statistics are taken over together with a step. */
 static uint32_t version_of(Lower *l, const ParamSlot *p)
 {
-  int optimizer = l->g->params.at[p->index].optimizer;
-  return optimizer < 0 ? 0 : l->optimizers.at[optimizer]->updates;
+  const Parameter *param = &l->g->params.at[p->index];
+  uint32_t steps = 0;
+  for (uint32_t i = 0; i < l->optimizers.n; i++) {
+    bool own = param->buffer || param->optimizer == (int)i;
+    steps += own ? l->optimizers.at[i]->updates : 0;
+  }
+  return steps;
 }
 
 Value param_value(Lower *l, ParamSlot *p, Span span)

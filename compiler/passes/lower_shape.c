@@ -88,31 +88,25 @@ static Datum run_expand(Lower *l, Args *args)
 /* As exchanges of two axes each. */
 static Datum run_permute(Lower *l, Args *args)
 {
-  int64_t want[MAX_RANK], have[MAX_RANK];
+  int64_t want[MAX_RANK];
   uint32_t rank;
   Value x = as_tensor(l, ARG(0), SPAN(0));
   if (!x.id || !rest_sizes(l, args, 1, "permute", want, &rank)) return d_of(D_error);
   int64_t seen = 0;
   for (uint32_t i = 0; i < rank; i++) {
-    have[i] = i;
     if (!normal_axis(l, want[i], ir_node(l->g, x)->rank, d_tensor(x), args->span, &want[i]))
       return d_of(D_error);
     seen |= 1 << want[i];
   }
   if (rank != ir_node(l->g, x)->rank || seen != (1 << rank) - 1)
     return fail(l, E311, args->span, "permute of %s needs every axis once", d_text(l, d_tensor(x)));
-  for (uint32_t i = 0; i < rank && x.id; i++) {
-    uint32_t k = i;
-    while (have[k] != want[i]) k++;
-    if (k == i) continue;
-    Attr attr[MAX_ATTR] = {{.i = i}, {.i = k}};
-    Datum d = append(l, args->span, OP_transpose, &x, 1, attr);
-    if (d_is(d, D_error)) return d;
-    x = d.as.tensor;
-    have[k] = have[i];
-    have[i] = want[i];
+  bool moves = false;
+  Attr axes[MAX_ATTR] = {{0}};
+  for (uint32_t i = 0; i < rank; i++) {
+    axes[i].i = want[i];
+    moves = moves || want[i] != i;
   }
-  return d_tensor(x);
+  return moves ? append(l, args->span, OP_permute, &x, 1, axes) : d_tensor(x);
 }
 
 static Datum run_size(Lower *l, Args *args)

@@ -18,6 +18,7 @@
 
 struct ConvCache {
   Pool *pool;
+  GemmCache *products;
   bool real64;
   dnnl_engine_t engine;
   ConvPlan **plans;
@@ -28,11 +29,12 @@ struct ConvCache {
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
-ConvCache *conv_cache_create(Pool *pool, bool real64)
+ConvCache *conv_cache_create(Pool *pool, GemmCache *products, bool real64)
 {
   ConvCache *cache = calloc(1, sizeof *cache);
   if (!cache) return NULL;
   cache->pool = pool;
+  cache->products = products;
   cache->real64 = real64;
   return cache;
 }
@@ -385,7 +387,8 @@ ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, con
     ampc_status status = cpu_conv_prepare(cache, d);
     if (status) return status;
     if (!(plan = find(cache, d)))
-      return conv_by_product(cache->pool, cache->real64, d, x, w, bias, y, workspace);
+      return conv_by_product(cache->pool, cache->products, cache->real64, d, x, w, bias, y,
+                             workspace);
   }
   const ConvTiling *t = &plan->tiling;
   Work work = {.cache = cache, .plan = plan, .x = x, .w = w, .y = y};

@@ -1,6 +1,7 @@
 /* Convolutions as oneDNN's primitives. All calls stand between dnn_enter and dnn_leave. */
 #include "conv_plan.h"
 #include <stdlib.h>
+#include "block.h"
 
 /* The number of images decides about memory descriptors and primitives; the weights' order in
  * memory is the library's choice for the first number and given for the second. */
@@ -104,23 +105,20 @@ static dnnl_status_t choose_order(const ConvPlan *p, dnnl_engine_t engine, bool 
   return bad;
 }
 
-/* Note [native bf16]
- * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
- * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */
-static bool has_bf16(const ampc_conv *d)
+/* Note [native bf16]: all operands must be bf16. */
+static bool is_native(const ampc_conv *d)
 {
   bool x = d->kind == AMPC_CONV_DATA || d->x_type == AMPC_BF16;
   bool w = d->kind == AMPC_CONV_WEIGHT || d->w_type == AMPC_BF16;
   bool y = d->kind == AMPC_CONV_FORWARD || d->y_type == AMPC_BF16;
-  unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wanted = dnnl_cpu_isa_avx512_core_bf16;
-  return x && w && y && (isa & wanted) == wanted;
+  return x && w && y && has_native_bf16();
 }
 
 static dnnl_status_t choose(ConvPlan *p, dnnl_engine_t engine, Choice *c)
 {
   const ampc_conv *d = &p->desc;
   p->x_type = p->w_type = p->y_type = AMPC_F32;
-  if (has_bf16(d)) {
+  if (is_native(d)) {
     p->x_type = d->x_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;
     p->w_type = d->kind == AMPC_CONV_WEIGHT ? AMPC_F32 : AMPC_BF16;
     p->y_type = d->y_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;

@@ -114,21 +114,21 @@ static int64_t size_of(bool real64, ampc_dtype t)
   return real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
 }
 
-static ampc_status multiply_group(Pool *pool, bool real64, const ampc_conv *d, const ampc_gemm *g,
+static ampc_status multiply_group(GemmCache *products, const ampc_conv *d, const ampc_gemm *g,
                                   char *columns, char *w, const char *bias, char *y, char *room)
 {
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
-    return cpu_gemm(pool, real64, g, columns, w, bias, y, room);
+    return cpu_gemm(products, g, columns, w, bias, y, room);
   case AMPC_CONV_DATA:
-    return cpu_gemm(pool, real64, g, y, w, NULL, columns, room);
+    return cpu_gemm(products, g, y, w, NULL, columns, room);
   default:
-    return cpu_gemm(pool, real64, g, y, columns, NULL, w, room);
+    return cpu_gemm(products, g, y, columns, NULL, w, room);
   }
 }
 
-ampc_status conv_by_product(Pool *pool, bool real64, const ampc_conv *d, void *x, void *w,
-                            const void *bias, void *y, void *workspace)
+ampc_status conv_by_product(Pool *pool, GemmCache *products, bool real64, const ampc_conv *d,
+                            void *x, void *w, const void *bias, void *y, void *workspace)
 {
   bool data = d->kind == AMPC_CONV_DATA;
   ampc_gemm g = conv_product(d, real64);
@@ -139,7 +139,7 @@ ampc_status conv_by_product(Pool *pool, bool real64, const ampc_conv *d, void *x
   int64_t column_size = data ? size_of(real64, AMPC_F32) : columns.size;
   ampc_status status = AMPC_OK;
   for (int64_t i = 0; i < d->groups && !status; i++)
-    status = multiply_group(pool, real64, d, &g, columns.columns + i * depth * column_size,
+    status = multiply_group(products, d, &g, columns.columns + i * depth * column_size,
                             (char *)w + i * k * depth * size_of(real64, d->w_type),
                             d->has_bias ? (const char *)bias + i * k * size_of(real64, d->bias_type)
                                         : NULL,

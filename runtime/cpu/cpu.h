@@ -3,12 +3,17 @@
 #include "device.h"
 #include "pool.h"
 
+typedef struct GemmCache GemmCache; /* what is made once for the products of a program */
+GemmCache *gemm_cache_create(Pool *pool, bool real64); /* NULL without memory; `pool` outlives it */
+void gemm_cache_free(GemmCache *cache);
+int64_t gemm_cache_bytes(const GemmCache *cache); /* of the library's scratch space */
 /* See ampc_gemm; operands are plain memory. */
-ampc_status cpu_gemm(Pool *pool, bool real64, const ampc_gemm *g, const void *a, const void *b,
+ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const void *b,
                      const void *bias, void *c, void *workspace);
 
 typedef struct ConvCache ConvCache; /* what is made once for each convolution of a program */
-ConvCache *conv_cache_create(Pool *pool, bool real64); /* NULL without memory; `pool` outlives it */
+/* NULL without memory; the others outlive it. */
+ConvCache *conv_cache_create(Pool *pool, GemmCache *products, bool real64);
 void conv_cache_free(ConvCache *cache);
 int64_t conv_cache_bytes(const ConvCache *cache); /* of the library's scratch space */
 /* See ampc_conv; operands are plain memory. Prepares what was not prepared. */

@@ -8,6 +8,7 @@
 typedef struct CpuDevice {
   Device device;
   Pool *pool;
+  GemmCache *products;
   ConvCache *convolutions;
   bool real64;
 } CpuDevice;
@@ -81,7 +82,7 @@ static ampc_status cpu_launch(Device *d, const ampc_kernel *kernel, uint32_t gri
 static ampc_status cpu_do_gemm(Device *d, const ampc_gemm *g, const void *a, const void *b,
                                const void *bias, void *c, void *workspace)
 {
-  return cpu_gemm(cpu_of(d)->pool, cpu_of(d)->real64, g, a, b, bias, c, workspace);
+  return cpu_gemm(cpu_of(d)->products, g, a, b, bias, c, workspace);
 }
 
 static ampc_status cpu_do_conv(Device *d, const ampc_conv *c, void *x, void *w, const void *bias,
@@ -97,7 +98,8 @@ static ampc_status cpu_prepare_conv(Device *d, const ampc_conv *c)
 
 static int64_t cpu_library_bytes(const Device *d)
 {
-  return conv_cache_bytes(((const CpuDevice *)d)->convolutions);
+  const CpuDevice *cpu = (const CpuDevice *)d;
+  return gemm_cache_bytes(cpu->products) + conv_cache_bytes(cpu->convolutions);
 }
 
 static ampc_status cpu_wait(Device *d)
@@ -108,9 +110,11 @@ static ampc_status cpu_wait(Device *d)
 
 static void cpu_close(Device *d)
 {
-  conv_cache_free(cpu_of(d)->convolutions);
-  pool_free(cpu_of(d)->pool);
-  free(d);
+  CpuDevice *cpu = cpu_of(d);
+  conv_cache_free(cpu->convolutions);
+  gemm_cache_free(cpu->products);
+  pool_free(cpu->pool);
+  free(cpu);
 }
 
 static const DeviceOps cpu_ops = {
@@ -132,17 +136,15 @@ static const DeviceOps cpu_ops = {
 ampc_status cpu_device_open(const ampc_program *p, Device **out)
 {
   CpuDevice *cpu = calloc(1, sizeof *cpu);
-  Pool *pool = cpu ? pool_create(pool_default_threads()) : NULL;
-  ConvCache *convolutions = pool ? conv_cache_create(pool, p->real64) : NULL;
-  if (!convolutions) {
-    pool_free(pool);
-    free(cpu);
-    return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
-  }
+  if (!cpu) return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
   cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true};
-  cpu->pool = pool;
-  cpu->convolutions = convolutions;
   cpu->real64 = p->real64;
+  cpu->pool = pool_create(pool_default_threads());
+  if (cpu->pool) cpu->products = gemm_cache_create(cpu->pool, p->real64);
+  if (cpu->products) cpu->convolutions = conv_cache_create(cpu->pool, cpu->products, p->real64);
   *out = &cpu->device;
-  return AMPC_OK;
+  if (cpu->convolutions) return AMPC_OK;
+  cpu_close(&cpu->device);
+  *out = NULL;
+  return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
 }

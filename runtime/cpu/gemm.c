@@ -9,26 +9,37 @@
  * 16-bit operands are widened panel by panel into the workspace. A result that is not f32 is summed
  * there over all of k and rounded once, after the bias, when it is stored. */
 #include <limits.h>
-#include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include "block.h"
 #include "convert.h"
-#include "cpu.h"
-#include "dnn.h"
 #include "gemm_tiling.h"
 
 /* EDGE: C in blocks of about this size; larger when there would be more than MAX_BLOCKS. Below
  * SMALL multiply-adds one thread is quicker than telling others. */
 enum { EDGE = 256, MAX_BLOCKS = 64, SMALL = 1 << 20, CHUNK = 256 };
 
+struct GemmCache {
+  Pool *pool;
+  bool real64;
+  BlockCache *blocks;
+};
+
 typedef struct Product {
   const ampc_gemm *g;
   GemmTiling tiling;
+  GemmCache *cache;
   bool real64;
+  bool native;     /* operands are bf16 and the library takes them: Note [native bf16] */
+  bool fused_bias; /* the library adds it */
   const char *a, *b, *bias;
   char *c, *workspace;
   /* the tile being computed, and the piece of k */
   int64_t e0, entries, i0, m, j0, n, p0, k;
   int64_t block_m, block_n, blocks_m, blocks_n; /* of the tile */
+  Block *block[2][2];                           /* [1]: of the last row, of the last column */
+  atomic_int failed;                            /* the library's status */
 } Product;
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -136,53 +147,104 @@ static char *sum_at(const Product *p, int64_t entry, int64_t row, int64_t column
     return p->workspace + entry * t->bytes + t->a.bytes + t->b.bytes +
            (row * t->c.ld + column) * (int64_t)sizeof(float);
   int64_t at = (p->e0 + entry) * p->g->stride_c + (p->i0 + row) * p->g->ldc + p->j0 + column;
-  return p->c + at * size_of(p, AMPC_F32);
+  return p->c + at * size_of(p, p->g->c_type);
+}
+
+/* The operands of a block: one entry of the group, from row i and column j of the tile on. */
+typedef struct BlockPlace {
+  const void *a, *b, *bias;
+  void *c;
+  int64_t i, j, m, n;
+} BlockPlace;
+
+static BlockPlace place_of(const Product *p, int64_t block)
+{
+  int64_t j = block % p->blocks_n * p->block_n, x = block / p->blocks_n;
+  int64_t i = x % p->blocks_m * p->block_m;
+  Operand oa = operand_a(p), ob = operand_b(p);
+  x /= p->blocks_m;
+  BlockPlace at = {.i = i, .j = j};
+  at.m = least(p->block_m, p->m - i);
+  at.n = least(p->block_n, p->n - j);
+  at.a = operand_at(p, &oa, x, oa.trans ? 0 : i, oa.trans ? i : 0);
+  at.b = operand_at(p, &ob, x, ob.trans ? j : 0, ob.trans ? 0 : j);
+  at.c = sum_at(p, x, i, j);
+  if (p->fused_bias && p->p0 == 0)
+    at.bias = p->bias + (p->j0 + j) * ampc_dtype_size(p->g->bias_type);
+  return at;
 }
 
 /* Doubles, which the library does not know: for tests of gradients, where speed is no matter. */
-static void multiply_real64(const Product *p, const Operand *oa, const Operand *ob, const double *a,
-                            const double *b, double *c, int64_t m, int64_t n)
+static void multiply_real64(const Product *p, const BlockPlace *at)
 {
-  int64_t a_row = oa->trans ? 1 : oa->ld, a_depth = oa->trans ? oa->ld : 1;
-  int64_t b_column = ob->trans ? ob->ld : 1, b_depth = ob->trans ? 1 : ob->ld;
-  for (int64_t i = 0; i < m; i++) {
-    double *row = c + i * p->g->ldc;
-    for (int64_t j = 0; j < n && !p->g->accumulate; j++) row[j] = 0;
+  const ampc_gemm *g = p->g;
+  const double *a = at->a, *b = at->b;
+  int64_t a_row = g->trans_a ? 1 : g->lda, a_depth = g->trans_a ? g->lda : 1;
+  int64_t b_column = g->trans_b ? g->ldb : 1, b_depth = g->trans_b ? 1 : g->ldb;
+  for (int64_t i = 0; i < at->m; i++) {
+    double *row = (double *)at->c + i * g->ldc;
+    for (int64_t j = 0; j < at->n && !g->accumulate; j++) row[j] = 0;
     for (int64_t d = 0; d < p->k; d++) {
       double factor = a[i * a_row + d * a_depth];
-      for (int64_t j = 0; j < n; j++) row[j] += factor * b[d * b_depth + j * b_column];
+      for (int64_t j = 0; j < at->n; j++) row[j] += factor * b[d * b_depth + j * b_column];
     }
   }
 }
 
-static void multiply_task(void *context, unsigned block, unsigned n_blocks)
+/* A product over nothing, which the library leaves undone. */
+static void clear_block(const Product *p, const BlockPlace *at)
 {
-  const Product *p = context;
-  (void)n_blocks;
-  int64_t x = block, i, j;
-  j = x % p->blocks_n * p->block_n, x /= p->blocks_n;
-  i = x % p->blocks_m * p->block_m, x /= p->blocks_m;
-  int64_t m = least(p->block_m, p->m - i), n = least(p->block_n, p->n - j);
-  Operand oa = operand_a(p), ob = operand_b(p);
-  const void *a = operand_at(p, &oa, x, oa.trans ? 0 : i, oa.trans ? i : 0);
-  const void *b = operand_at(p, &ob, x, ob.trans ? j : 0, ob.trans ? 0 : j);
-  void *c = sum_at(p, x, i, j);
-  if (p->real64) {
-    multiply_real64(p, &oa, &ob, a, b, c, m, n);
-    return;
-  }
-  int64_t lda = oa.room->used ? oa.room->ld : oa.ld, ldb = ob.room->used ? ob.room->ld : ob.ld;
   int64_t ldc = p->tiling.c.used ? p->tiling.c.ld : p->g->ldc;
-  float beta = p->p0 > 0 || p->g->accumulate ? 1 : 0;
-  if (p->k == 0) { /* the library would leave C as it is */
-    for (int64_t r = 0; r < m && beta == 0; r++)
-      memset((float *)c + r * ldc, 0, (size_t)n * sizeof(float));
-    return;
+  for (int64_t r = 0; r < at->m && !p->g->accumulate; r++)
+    memset((float *)at->c + r * ldc, 0, (size_t)at->n * sizeof(float));
+}
+
+static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
+{
+  Product *p = context;
+  for (int64_t x = lane; x < p->entries * p->blocks_m * p->blocks_n; x += n_lanes) {
+    BlockPlace at = place_of(p, x);
+    if (p->real64) {
+      multiply_real64(p, &at);
+    } else if (p->k == 0) {
+      clear_block(p, &at);
+    } else {
+      Block *block = p->block[at.m < p->block_m][at.n < p->block_n];
+      int bad = block_run(p->cache->blocks, block, lane, at.a, at.b, at.bias, at.c);
+      if (bad) atomic_store(&p->failed, bad);
+    }
   }
-  int threads = dnn_enter();
-  dnnl_sgemm(oa.trans ? 'T' : 'N', ob.trans ? 'T' : 'N', m, n, p->k, 1, a, lda, b, ldb, beta, c,
-             ldc);
-  dnn_leave(threads);
+}
+
+/* The primitives of the tile's blocks. */
+static ampc_status find_blocks(Product *p)
+{
+  const ampc_gemm *g = p->g;
+  const GemmTiling *t = &p->tiling;
+  if (p->real64 || p->k == 0) return AMPC_OK;
+  BlockKey key = {.k = p->k,
+                  .lda = t->a.used ? t->a.ld : g->lda,
+                  .ldb = t->b.used ? t->b.ld : g->ldb,
+                  .ldc = t->c.used ? t->c.ld : g->ldc,
+                  .trans_a = g->trans_a,
+                  .trans_b = g->trans_b,
+                  .add = p->p0 > 0 || g->accumulate,
+                  .has_bias = p->fused_bias && p->p0 == 0,
+                  .type = p->native ? AMPC_BF16 : AMPC_F32,
+                  .c_type = t->c.used ? AMPC_F32 : g->c_type};
+  if (key.has_bias) key.bias_type = g->bias_type;
+  int64_t last_m = p->m - (p->blocks_m - 1) * p->block_m;
+  int64_t last_n = p->n - (p->blocks_n - 1) * p->block_n;
+  ampc_status status = AMPC_OK;
+  for (int i = 0; i < 4 && !status; i++) {
+    bool row = i / 2, column = i % 2;
+    bool any = row ? last_m < p->block_m : p->blocks_m > 1 || last_m == p->block_m;
+    any &= column ? last_n < p->block_n : p->blocks_n > 1 || last_n == p->block_n;
+    key.m = row ? last_m : p->block_m;
+    key.n = column ? last_n : p->block_n;
+    if (any) status = block_get(p->cache->blocks, &key, &p->block[row][column]);
+  }
+  return status;
 }
 
 /* ---- the end of a tile: bias, rounding ---------------------------------------------------------
@@ -238,9 +300,10 @@ static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blo
   *out_blocks = ceil_div(size, *out_block);
 }
 
-static void run_tile(Pool *pool, Product *p)
+static ampc_status run_tile(Product *p)
 {
   const ampc_gemm *g = p->g;
+  Pool *pool = p->cache->pool;
   int64_t work = p->m * p->n * g->k, edge = EDGE;
   while (ceil_div(p->m, edge) * ceil_div(p->n, edge) > MAX_BLOCKS) edge *= 2;
   if (work < SMALL) edge = p->m > p->n ? p->m : p->n;
@@ -250,11 +313,14 @@ static void run_tile(Pool *pool, Product *p)
   p->p0 = 0;
   do {
     p->k = least(p->tiling.kt, g->k - p->p0);
+    ampc_status status = find_blocks(p);
+    if (status) return status;
     if (p->tiling.a.used || p->tiling.b.used) pool_run(pool, widen_task, p, shares);
-    pool_run(pool, multiply_task, p, (unsigned)(p->entries * p->blocks_m * p->blocks_n));
+    pool_run(pool, multiply_task, p, shares);
     p->p0 += p->tiling.kt;
   } while (p->p0 < g->k);
-  if (p->tiling.c.used || g->has_bias) pool_run(pool, store_task, p, shares);
+  if (p->tiling.c.used || (g->has_bias && !p->fused_bias)) pool_run(pool, store_task, p, shares);
+  return AMPC_OK;
 }
 
 static bool is_float(ampc_dtype t)
@@ -285,28 +351,69 @@ static ampc_status check(const ampc_gemm *g, bool real64)
   return AMPC_OK;
 }
 
-ampc_status cpu_gemm(Pool *pool, bool real64, const ampc_gemm *g, const void *a, const void *b,
+GemmCache *gemm_cache_create(Pool *pool, bool real64)
+{
+  GemmCache *cache = calloc(1, sizeof *cache);
+  if (!cache) return NULL;
+  cache->pool = pool;
+  cache->real64 = real64;
+  cache->blocks = block_cache_create(pool_threads(pool));
+  if (cache->blocks) return cache;
+  free(cache);
+  return NULL;
+}
+
+void gemm_cache_free(GemmCache *cache)
+{
+  if (!cache) return;
+  block_cache_free(cache->blocks);
+  free(cache);
+}
+
+int64_t gemm_cache_bytes(const GemmCache *cache)
+{
+  return block_cache_bytes(cache->blocks);
+}
+
+/* How the library is used: on which types, and who adds the bias. */
+static void choose_types(Product *p)
+{
+  const ampc_gemm *g = p->g;
+  bool narrow_c = g->c_type == AMPC_BF16 && !(g->has_bias && g->bias_type == AMPC_F16);
+  p->native = g->a_type == AMPC_BF16 && g->b_type == AMPC_BF16 && g->k > 0 && has_native_bf16();
+  ampc_gemm in_place = *g;
+  if (p->native) in_place.a_type = in_place.b_type = AMPC_F32, in_place.tf32 = false;
+  if (p->native && narrow_c) in_place.c_type = AMPC_F32;
+  p->tiling = gemm_tiling(&in_place, p->real64);
+  p->fused_bias = g->has_bias && !p->real64 && g->k > 0 && !p->tiling.c.used &&
+                  (g->bias_type == AMPC_F32 || (p->native && g->bias_type == AMPC_BF16));
+}
+
+ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const void *b,
                      const void *bias, void *c, void *workspace)
 {
-  ampc_status status = check(g, real64);
+  ampc_status status = check(g, cache->real64);
   if (status || g->m == 0 || g->n == 0) return status;
   Product p = {.g = g,
-               .tiling = gemm_tiling(g, real64),
-               .real64 = real64,
+               .cache = cache,
+               .real64 = cache->real64,
                .a = a,
                .b = b,
                .bias = bias,
                .c = c,
                .workspace = workspace};
+  choose_types(&p);
   for (p.e0 = 0; p.e0 < g->batch; p.e0 += p.tiling.group) {
     p.entries = least(p.tiling.group, g->batch - p.e0);
     for (p.i0 = 0; p.i0 < g->m; p.i0 += p.tiling.mt) {
       p.m = least(p.tiling.mt, g->m - p.i0);
-      for (p.j0 = 0; p.j0 < g->n; p.j0 += p.tiling.nt) {
+      for (p.j0 = 0; p.j0 < g->n && !status; p.j0 += p.tiling.nt) {
         p.n = least(p.tiling.nt, g->n - p.j0);
-        run_tile(pool, &p);
+        status = run_tile(&p);
       }
     }
   }
-  return AMPC_OK;
+  int bad = atomic_load(&p.failed);
+  if (status || !bad) return status;
+  return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", bad);
 }

@@ -9,7 +9,7 @@ typedef struct Matrix {
   int64_t elements;
 } Matrix;
 
-static Pool *pool;
+static GemmCache *cache_plain, *cache_real64;
 static uint32_t random_state = 1;
 
 static double random_number(void)
@@ -108,7 +108,8 @@ static void run(ampc_gemm g, bool real64)
   Matrix before = matrix(AMPC_U8, false, g.stride_c * g.batch);
   memcpy(before.bytes, c.bytes, (size_t)c.elements * sizeof(double));
   void *workspace = malloc((size_t)g.workspace + 1);
-  CHECK_MSG(cpu_gemm(pool, real64, &g, a.bytes, b.bytes, bias.bytes, c.bytes, workspace) == AMPC_OK,
+  CHECK_MSG(cpu_gemm(real64 ? cache_real64 : cache_plain, &g, a.bytes, b.bytes, bias.bytes, c.bytes,
+                     workspace) == AMPC_OK,
             "%s", ampc_last_error());
   compare(&g, real64, &a, &b, &bias, &before, &c);
   check_gaps(&g, real64, &before, &c);
@@ -230,7 +231,7 @@ static void one_rounding(void)
   }
   number_store(AMPC_F16, false, &bias, 0, 0x1p-11);
   void *workspace = malloc((size_t)g.workspace);
-  CHECK(cpu_gemm(pool, false, &g, a, b, &bias, &c, workspace) == AMPC_OK);
+  CHECK(cpu_gemm(cache_plain, &g, a, b, &bias, &c, workspace) == AMPC_OK);
   CHECK(number_load(AMPC_F16, false, &c, 0) == 1 + 0x1p-10);
   free(workspace);
 }
@@ -253,11 +254,15 @@ static void any_threads(void)
   Matrix a = matrix(AMPC_F16, false, 2 * g.stride_a), b = matrix(AMPC_F32, false, 2 * g.stride_b);
   Matrix c = matrix(AMPC_F32, false, 2 * g.stride_c), d = matrix(AMPC_F32, false, 2 * g.stride_c);
   void *workspace = malloc((size_t)g.workspace);
-  Pool *other = pool_create(5), *one = pool_create(1);
-  CHECK(cpu_gemm(one, false, &g, a.bytes, b.bytes, NULL, c.bytes, workspace) == AMPC_OK);
-  CHECK(cpu_gemm(other, false, &g, a.bytes, b.bytes, NULL, d.bytes, workspace) == AMPC_OK);
+  Pool *five = pool_create(5), *one = pool_create(1);
+  GemmCache *cache_five = gemm_cache_create(five, false),
+            *cache_one = gemm_cache_create(one, false);
+  CHECK(cpu_gemm(cache_one, &g, a.bytes, b.bytes, NULL, c.bytes, workspace) == AMPC_OK);
+  CHECK(cpu_gemm(cache_five, &g, a.bytes, b.bytes, NULL, d.bytes, workspace) == AMPC_OK);
   CHECK(memcmp(c.bytes, d.bytes, (size_t)c.elements * sizeof(float)) == 0);
-  pool_free(other);
+  gemm_cache_free(cache_five);
+  gemm_cache_free(cache_one);
+  pool_free(five);
   pool_free(one);
   free(a.bytes);
   free(b.bytes);
@@ -272,31 +277,36 @@ static void refusals(void)
   float one = 1, c = 0;
   ampc_gemm bad = g;
   bad.a_type = AMPC_I32;
-  CHECK(cpu_gemm(pool, false, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
   bad = g;
   bad.b_type = AMPC_F16; /* and no workspace */
-  CHECK(cpu_gemm(pool, false, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
-  CHECK(cpu_gemm(pool, true, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_real64, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
   bad = g;
   bad.m = (int64_t)1 << 31;
-  CHECK(cpu_gemm(pool, false, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
   bad = g;
   bad.c_type = AMPC_F16;
   bad.accumulate = true;
   bad.workspace = 4096;
-  CHECK(cpu_gemm(pool, false, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
 }
 
 int main(void)
 {
-  pool = pool_create(3);
+  Pool *pool = pool_create(3);
   MUST(pool);
+  cache_plain = gemm_cache_create(pool, false);
+  cache_real64 = gemm_cache_create(pool, true);
+  MUST(cache_plain && cache_real64);
   every_type();
   large();
   real64();
   one_rounding();
   any_threads();
   refusals();
+  gemm_cache_free(cache_plain);
+  gemm_cache_free(cache_real64);
   pool_free(pool);
   return check_done();
 }

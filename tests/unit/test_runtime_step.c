@@ -68,6 +68,70 @@ static void check_spaces(void)
   ampc_free(rt);
 }
 
+/* The batch as four images of one row, [4, 1, 3, 1], and a filter of three taps: y = x w in the
+ * last layer's place. By a command list and by a function. */
+static ampc_conv convolution;
+
+static void convolve_by_function(ampc_runtime *rt)
+{
+  char *const *space = ampc_spaces(rt);
+  ampc_do_conv(rt, &convolution, space[AMPC_INPUT], space[AMPC_MASTER], NULL, space[AMPC_WORK] + 64,
+               space[AMPC_WORK] + 128);
+}
+
+static void check_convolution(bool by_function)
+{
+  SmallProgram s;
+  small_program(&s);
+  convolution = (ampc_conv){.n = SMALL_BATCH,
+                            .h = 1,
+                            .w = SMALL_IN,
+                            .c = 1,
+                            .k = 1,
+                            .kh = 1,
+                            .kw = SMALL_IN,
+                            .oh = 1,
+                            .ow = 1,
+                            .groups = 1,
+                            .stride = {1, 1},
+                            .dilation = {1, 1}};
+  convolution.workspace = ampc_conv_workspace_cpu(&convolution, false);
+  s.program.space_bytes[AMPC_WORK] = 128 + convolution.workspace;
+  ampc_command command = {.kind = AMPC_CONV, .label = "c00_conv"};
+  command.as.conv.desc = convolution;
+  command.as.conv.x = (ampc_ref){AMPC_INPUT, 0};
+  command.as.conv.w = (ampc_ref){AMPC_MASTER, 0};
+  command.as.conv.y = (ampc_ref){AMPC_WORK, 64};
+  command.as.conv.workspace = (ampc_ref){AMPC_WORK, 128};
+  s.blocks[2].variant[0] = (ampc_step){.batch = SMALL_BATCH, .commands = &command, .n_commands = 1};
+  if (by_function) s.blocks[2].variant[0] = (ampc_step){.run = convolve_by_function};
+  ampc_runtime *rt;
+  MUST(ampc_create(&s.program, "cpu", &rt) == AMPC_OK);
+  ampc_memory before = ampc_memory_of(rt);
+  CHECK(ampc_write(rt, (ampc_ref){AMPC_INPUT, 0}, x, sizeof x) == AMPC_OK);
+  CHECK(ampc_write(rt, (ampc_ref){AMPC_MASTER, 0}, w, sizeof w) == AMPC_OK);
+  CHECK(ampc_run_step(rt, 2, 0) == AMPC_OK);
+  float y[SMALL_BATCH];
+  CHECK(ampc_read(rt, (ampc_ref){AMPC_WORK, 64}, y, sizeof y) == AMPC_OK);
+  for (int i = 0; i < SMALL_BATCH; i++) {
+    float sum = 0;
+    for (int k = 0; k < SMALL_IN; k++) sum += x[i * SMALL_IN + k] * w[k];
+    CHECK(y[i] == sum);
+  }
+  ampc_memory m = ampc_memory_of(rt);
+  CHECK(by_function || m.library == before.library); /* made before the first step */
+  int64_t total = m.library;
+  for (int i = 0; i < AMPC_SPACE_COUNT; i++) {
+    CHECK(m.space[i] == s.program.space_bytes[i]);
+    total += m.space[i];
+  }
+  CHECK(m.total == total && total > 0);
+  ampc_free(rt);
+  s.blocks[2].variant[0] = (ampc_step){.batch = SMALL_BATCH, .commands = &command, .n_commands = 1};
+  command.as.conv.desc.oh = 2;
+  CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED);
+}
+
 static void check_state(void)
 {
   SmallProgram s;
@@ -232,6 +296,8 @@ int main(void)
   s.blocks[2].variant[0] = (ampc_step){.batch = SMALL_BATCH, .run = forward_by_function};
   check_forward(&s);
   check_spaces();
+  check_convolution(false);
+  check_convolution(true);
   check_state();
   check_params();
   check_distributions();

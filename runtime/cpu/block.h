@@ -1,0 +1,27 @@
+/* Blocks of matrix products as the library's primitives, made once for each kind of block. */
+#pragma once
+#include "cpu.h"
+
+/* C [m, n] = A B (+ bias) (+ C); rows are ld elements apart. All members count, so that keys can be
+ * compared as bytes. */
+typedef struct BlockKey {
+  int64_t m, n, k, lda, ldb, ldc;
+  int64_t trans_a, trans_b, add, has_bias;
+  int64_t type, c_type, bias_type; /* f32, or bf16 where has_native_bf16(); f32 takes no bf16 */
+} BlockKey;
+
+typedef struct Block Block;
+typedef struct BlockCache BlockCache;
+
+BlockCache *block_cache_create(unsigned lanes); /* lanes: threads that run blocks; NULL: memory */
+void block_cache_free(BlockCache *cache);
+int64_t block_cache_bytes(const BlockCache *cache); /* of scratch space */
+/* Finds or makes one. Not while blocks are run. */
+ampc_status block_get(BlockCache *cache, const BlockKey *key, Block **out);
+/* 0, or the library's status. One call at a time on each lane. */
+int block_run(BlockCache *cache, Block *block, unsigned lane, const void *a, const void *b,
+              const void *bias, void *c);
+/* Note [native bf16]
+ * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
+ * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */
+bool has_native_bf16(void);
