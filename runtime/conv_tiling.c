@@ -8,7 +8,7 @@ enum {
   MIN_WORK = 1 << 20,
   SHARE_BYTES = 1 << 20,
   LANES = 16,
-  LANE_BYTES = 32 << 20,
+  LANE_BYTES = 16 << 20,
   MANY_WEIGHTS = 2 << 20,
   FEW_PIXELS = 16,
   COLUMN_BYTES = 64 << 20
@@ -123,7 +123,7 @@ static void cut_batch(const ampc_conv *d, ConvTiling *t)
 static void cut_sums(const ampc_conv *d, ConvTiling *t)
 {
   int64_t image = floats(d->h * d->w * d->c) + floats(d->oh * d->ow * d->k);
-  t->lanes = t->packed <= 256 << 10 ? 16 : t->packed <= 4 << 20 ? 4 : 2;
+  t->lanes = t->packed <= 256 << 10 ? 8 : t->packed <= 4 << 20 ? 4 : 2;
   t->images = most(SHARE_BYTES / image, ceil_div(512, d->oh * d->ow));
   t->images = least(t->images, ceil_div(d->n, t->lanes));
   t->shares = ceil_div(d->n, t->images);
