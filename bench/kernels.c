@@ -2,9 +2,9 @@
  *
  *   bench_kernels [f32] [f16] [bf16]
  *
- * One line a kernel: microseconds, 10^9 operations a second (a multiply and an add are two),
- * microseconds of all processors together; each the best of several runs. The last tells something
- * on a machine that has other work, too. OMP_NUM_THREADS sets the number of threads. */
+ * One line a kernel: microseconds and 10^9 operations a second (a multiply and an add are two), the
+ * best of several runs; for convolutions the planned workspace. OMP_NUM_THREADS sets the number of
+ * threads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +58,10 @@ static void must(bool good)
   exit(1);
 }
 
-static double seconds(clockid_t clock)
+static double seconds(void)
 {
   struct timespec t;
-  clock_gettime(clock, &t);
+  clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -76,21 +76,15 @@ static void *memory(ampc_dtype type, int64_t elements)
   return m;
 }
 
-typedef struct Best {
-  double wall, cpu; /* seconds */
-} Best;
-
-/* Of many calls; the first ones are not counted. */
-static Best best(void (*call)(void *context), void *context)
+/* Seconds; best of many calls, the first ones are not counted. */
+static double best(void (*call)(void *context), void *context)
 {
-  Best least = {1e9, 1e9};
-  double begin = seconds(CLOCK_MONOTONIC);
-  for (int i = 0; i < 5 || seconds(CLOCK_MONOTONIC) - begin < least_seconds; i++) {
-    double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+  double least = 1e9, begin = seconds();
+  for (int i = 0; i < 5 || seconds() - begin < least_seconds; i++) {
+    double start = seconds();
     call(context);
-    wall = seconds(CLOCK_MONOTONIC) - wall, cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    if (i > 1 && wall < least.wall) least.wall = wall;
-    if (i > 1 && cpu < least.cpu) least.cpu = cpu;
+    double took = seconds() - start;
+    if (i > 1 && took < least) least = took;
   }
   return least;
 }
@@ -123,11 +117,11 @@ static void bench_product(const Product *p, ampc_dtype type)
   k.g.workspace = ampc_gemm_workspace_cpu(&k.g, false);
   k.a = memory(type, p->m * p->k), k.b = memory(type, p->k * p->n), k.c = memory(type, p->m * p->n);
   k.workspace = memory(AMPC_F32, k.g.workspace / 4);
-  Best t = best(call_gemm, &k);
+  double t = best(call_gemm, &k);
   double work = 2.0 * (double)(p->m * p->n * p->k);
-  printf("%-5s product  %-22s [%4lld %4lld] x [%4lld %4lld] %9.1f us %7.1f GF/s %9.1f us\n",
+  printf("%-5s product  %-22s [%4lld %4lld] x [%4lld %4lld] %9.1f us %7.1f GF/s\n",
          ampc_dtype_name(type), p->name, (long long)p->m, (long long)p->k, (long long)p->k,
-         (long long)p->n, t.wall * 1e6, work / t.wall * 1e-9, t.cpu * 1e6);
+         (long long)p->n, t * 1e6, work / t * 1e-9);
   free(k.a);
   free(k.b);
   free(k.c);
@@ -171,15 +165,14 @@ static void bench_convolution(const Convolution *v, ampc_conv_kind kind, ampc_dt
   k.x = memory(type, BATCH * v->size * v->size * v->c), k.w = memory(k.d.w_type, weights);
   k.y = memory(type, BATCH * out * out * v->k);
   k.workspace = memory(AMPC_F32, k.d.workspace / 4);
-  Best t = best(call_conv, &k);
+  double t = best(call_conv, &k);
   double work = 2.0 * (double)(BATCH * out * out * weights);
   printf(
       "%-5s %-8s %2lldx%-2lld %4lld -> %-4lld %lldx%lld stride %lld groups %-3lld %9.1f us %7.1f "
-      "GF/s %9.1f us %6.1f MB\n",
+      "GF/s %6.1f MB\n",
       ampc_dtype_name(type), names[kind], (long long)v->size, (long long)v->size, (long long)v->c,
       (long long)v->k, (long long)v->taps, (long long)v->taps, (long long)v->stride,
-      (long long)v->groups, t.wall * 1e6, work / t.wall * 1e-9, t.cpu * 1e6,
-      (double)k.d.workspace / 1e6);
+      (long long)v->groups, t * 1e6, work / t * 1e-9, (double)k.d.workspace / 1e6);
   free(k.x);
   free(k.w);
   free(k.y);

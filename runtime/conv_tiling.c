@@ -1,14 +1,14 @@
 /* Sizes of the pieces of a convolution on the CPU. Part of both libraries. */
 #include "conv_tiling.h"
 
-/* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. WIDE_BYTES: of the
- * f32 copies of a share, which should stay in a core's cache. */
+/* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. SHARE_BYTES:
+ * of a share in f32, which should stay in a core's cache. */
 enum {
   SHARES = 32,
   MIN_WORK = 1 << 20,
-  WIDE_BYTES = 1 << 20,
+  SHARE_BYTES = 1 << 20,
   LANES = 16,
-  LANE_BYTES = 32 << 20,
+  LANE_BYTES = 16 << 20,
   MANY_WEIGHTS = 2 << 20,
   FEW_PIXELS = 16,
   COLUMN_BYTES = 64 << 20
@@ -109,25 +109,23 @@ static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 static void cut_batch(const ampc_conv *d, ConvTiling *t)
 {
   int64_t work = most(d->oh * d->ow * weights(d), 1);
-  int64_t image = t->x + t->y;
+  int64_t image = t->x + t->y; /* bytes */
   t->images = most(ceil_div(d->n, SHARES), ceil_div(MIN_WORK, work));
-  if (image > 0) t->images = least(t->images, most(WIDE_BYTES / image, 1));
+  if (image > 0) t->images = least(t->images, most(SHARE_BYTES / image, 1));
   t->images = least(t->images, d->n);
   t->shares = ceil_div(d->n, t->images);
   int64_t fit = image > 0 ? LANE_BYTES / (image * t->images) : LANES;
   t->lanes = least(least(t->shares, LANES), most(fit, 2));
 }
 
-/* Weight: a fixed number of partial results, the more the smaller they are. A lane that widens goes
- * through its images in shares, which must be worth an addition of all weights. */
+/* Weight: a fixed number of partial results, the more the smaller they are. A lane goes through its
+ * images in shares that stay in a core's cache but are worth an addition of all weights. */
 static void cut_sums(const ampc_conv *d, ConvTiling *t)
 {
-  int64_t image = t->x + t->y;
-  t->lanes = t->packed <= 256 << 10 ? 16 : t->packed <= 4 << 20 ? 4 : 2;
-  t->images = ceil_div(d->n, t->lanes);
-  if (image > 0)
-    t->images =
-        least(t->images, most(2 * WIDE_BYTES / image, ceil_div(512, most(d->oh * d->ow, 1))));
+  int64_t image = floats(d->h * d->w * d->c) + floats(d->oh * d->ow * d->k);
+  t->lanes = t->packed <= 256 << 10 ? 8 : t->packed <= 4 << 20 ? 4 : 2;
+  t->images = most(SHARE_BYTES / image, ceil_div(512, d->oh * d->ow));
+  t->images = least(t->images, ceil_div(d->n, t->lanes));
   t->shares = ceil_div(d->n, t->images);
   t->lanes = least(t->lanes, t->shares);
   t->sum = t->packed;

@@ -1,5 +1,9 @@
 /* The library's threads: it has its own, which must not compete with the pool's. */
 #pragma once
+#include <oneapi/dnnl/dnnl_version.h>
+#if DNNL_VERSION_MAJOR != 2
+#  error "ampc needs oneDNN 2.x; the functions of other versions differ"
+#endif
 
 /* OpenMP's interface, which the library is built on. Its header comes with some compilers only. */
 extern int omp_get_max_threads(void);
