@@ -21,6 +21,12 @@ const Node *value_shape(const Graph *g, Value v)
   return n;
 }
 
+const Node *node_walked(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  return op_has_effect(n->op) && n->n_in ? ir_node(g, value_root(g, n->in[0])) : n;
+}
+
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -70,7 +76,8 @@ typedef struct ArgList_ {
 
 static void add(ArgBuild *b, ArgRole role, Value v, DType type, ampc_space space, int64_t offset)
 {
-  vec_push(b->c->arena, &b->args, (KernelArg){role, v, type, {space, offset}});
+  vec_push(b->c->arena, &b->args,
+           (KernelArg){.role = role, .value = v, .type = type, .place = {space, offset}});
 }
 
 static void add_value(ArgBuild *b, ArgRole role, Value v)
@@ -82,7 +89,8 @@ static void add_value(ArgBuild *b, ArgRole role, Value v)
   for (uint32_t i = 0; i < b->args.n; i++) {
     if (b->args.at[i].value.id == v.id) return;
   }
-  vec_push(b->c->arena, &b->args, (KernelArg){role, v, n->dtype, n->place});
+  vec_push(b->c->arena, &b->args,
+           (KernelArg){.role = role, .value = v, .type = n->dtype, .place = n->place});
 }
 
 static int64_t float_bytes(const Compile *c)

@@ -22,6 +22,7 @@ typedef enum ArgRole {
 typedef struct KernelArg {
   ArgRole role;
   Value value; /* ARG_in, ARG_out: the node that owns the bytes (aliases are looked through) */
+  Value over;  /* ARG_out: the input that it is written over, element by element; or 0 */
   DType type;  /* of one element; floats of STATE are `float` even under Note [real64] */
   ampc_ref place;
 } KernelArg;
@@ -35,6 +36,8 @@ typedef struct KernelArgs {
 Value value_root(const Graph *g, Value v);
 /* The node with the shape in which those bytes lie: that of v, before a folded expand. */
 const Node *value_shape(const Graph *g, Value v);
+/* The node in whose shape v is walked: v, or what an effect on elements reads. */
+const Node *node_walked(const Graph *g, Value v);
 /* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
 bool is_working_copy(const Graph *g, Value v);
 /* A number or integer: a literal in kernels, without bytes. */

@@ -9,19 +9,9 @@ static bool is_move(const Node *n)
   return op_info[n->op].tmpl == TMPL_move;
 }
 
-static bool is_computed(const Chain *ch, Value v) /* by this kernel */
+static bool is_row(const Node *n)
 {
-  return ir_node(ch->k->g, value_root(ch->k->g, v))->group == ch->k->index;
-}
-
-static const Node *chain_node(const Chain *ch, uint32_t i)
-{
-  return ir_node(ch->k->g, ch->k->group->nodes[i]);
-}
-
-static bool in_chain(const Node *n)
-{
-  return op_info[n->op].tmpl == TMPL_map || is_move(n);
+  return op_info[n->op].tmpl == TMPL_row;
 }
 
 /* ---- loads --------------------------------------------------------------------------------------
@@ -42,65 +32,81 @@ static Access operand_access(const Chain *ch, const Node *n, uint32_t input)
   return access_broadcast(&ch->space, value_shape(ch->k->g, n->in[input]));
 }
 
-/* The load of these bytes in this order; NULL if there is none yet. */
-static Load *find_load(const Chain *ch, Value v, const Access *a)
+/* The load of these bytes at this place; NULL if there is none yet. */
+static Load *find_load(const Chain *ch, Value v, const char *index)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     Load *l = &ch->loads.at[i];
     bool same = value_root(ch->k->g, l->value).id == value_root(ch->k->g, v).id;
-    if (same && memcmp(&l->access, a, sizeof *a) == 0) return l;
+    if (same && strcmp(l->index, index) == 0) return l;
   }
   return NULL;
 }
 
-static void add_load(Chain *ch, const Node *n, uint32_t input)
+void chain_begin(Chain *ch, Kernel *k, Space space, Address *address, const void *frame)
 {
-  Value v = n->in[input];
-  Access a = operand_access(ch, n, input);
-  Load *l = find_load(ch, v, &a);
+  *ch = (Chain){.k = k, .space = space, .address = address, .frame = frame};
+}
+
+bool chain_computes(const Chain *ch, Value v)
+{
+  Value root = value_root(ch->k->g, v);
+  for (uint32_t i = 0; i < ch->nodes.n; i++)
+    if (ch->nodes.at[i].id == root.id) return true;
+  return false;
+}
+
+void chain_use(Chain *ch, Value v, const char *index, uint32_t times)
+{
+  if (!v.id || !times || chain_computes(ch, v)) return;
+  Load *l = find_load(ch, v, index);
   if (!l) {
-    vec_push(ch->k->c->arena, &ch->loads, (Load){.value = v, .access = a});
+    vec_push(ch->k->c->arena, &ch->loads, (Load){.value = v, .index = index});
     l = &ch->loads.at[ch->loads.n - 1];
   }
-  l->uses += count_uses(n, input);
+  l->uses += times;
 }
 
-void chain_begin(Chain *ch, Kernel *k, Space space)
+void chain_add(Chain *ch, Value v)
 {
-  *ch = (Chain){.k = k, .space = space};
-  for (uint32_t i = 0; i < k->group->n; i++) {
-    const Node *n = chain_node(ch, i);
-    for (uint32_t j = 0; j < n->n_in && in_chain(n); j++)
-      if (n->in[j].id && !is_computed(ch, n->in[j])) add_load(ch, n, j);
+  const Node *n = ir_node(ch->k->g, v);
+  vec_push(ch->k->c->arena, &ch->nodes, v);
+  for (uint32_t i = 0; i < n->n_in && !is_row(n); i++) {
+    if (!n->in[i].id || chain_computes(ch, n->in[i])) continue;
+    Access a = operand_access(ch, n, i);
+    chain_use(ch, n->in[i], ch->address(ch->frame, &a), count_uses(n, i));
   }
 }
 
-/* What is used more than once gets a variable; else the load stands in the expression. */
-static void put_load(Chain *ch, uint32_t i, const char *index)
+/* What is used more than once gets a variable; else the load stands in the expression. So does what
+ * this kernel overwrites. */
+static void put_load(Chain *ch, uint32_t i)
 {
   const Kernel *k = ch->k;
   Load *l = &ch->loads.at[i];
-  l->text = load_operand(k, l->value, index);
+  l->text = load_operand(k, l->value, l->index);
   Value root = value_root(k->g, l->value);
-  if (l->uses < 2 || is_literal(ir_node(k->g, root))) return;
-  bool taken = k->group->anchor.id != 0; /* a row program has variables for what it loads itself */
+  if (is_literal(ir_node(k->g, root))) return;
+  if (l->uses < 2 && !argument_is_reused(k, root)) return;
+  bool taken = false;
   for (uint32_t j = 0; j < i; j++) taken |= value_root(k->g, ch->loads.at[j].value).id == root.id;
   const char *name = arena_printf(k->c->arena, taken ? "t%u_%u" : "t%u", root.id, i);
   EMIT(k->p, "const %s %s = %s;\n", local_type(ir_node(k->g, root)->dtype), name, l->text.text);
   l->text.text = name;
 }
 
+void chain_put_loads(Chain *ch)
+{
+  for (uint32_t i = 0; i < ch->loads.n; i++) put_load(ch, i);
+}
+
 /* ---- nodes
  * --------------------------------------------------------------------------------------- */
 
-static Operand operand(const Chain *ch, const Node *n, uint32_t input)
+Operand chain_operand(const Chain *ch, Value v, const char *index)
 {
-  Value v = n->in[input];
   if (!v.id) return (Operand){0};
-  if (!is_computed(ch, v)) {
-    Access a = operand_access(ch, n, input);
-    return find_load(ch, v, &a)->text;
-  }
+  if (!chain_computes(ch, v)) return find_load(ch, v, index)->text;
   Value root = value_root(ch->k->g, v);
   bool real = dtype_is_float(ir_node(ch->k->g, root)->dtype);
   return (Operand){arena_printf(ch->k->c->arena, "t%u", root.id), real};
@@ -130,15 +136,15 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
   EMIT(k->p, "%s[%s] = %s;\n", k->arg_names[out], index, exact ? name : stored(k, n->dtype, name));
 }
 
-void chain_put(Chain *ch, const char *const *load_index, const char *index)
+void chain_put_node(Chain *ch, Value v, const char *index)
 {
   const Kernel *k = ch->k;
-  for (uint32_t i = 0; i < ch->loads.n; i++) put_load(ch, i, load_index[i]);
-  for (uint32_t i = 0; i < k->group->n; i++) {
-    const Node *n = chain_node(ch, i);
-    if (!in_chain(n)) continue;
-    Operand *in = arena_array(k->c->arena, Operand, n->n_in + 1);
-    for (uint32_t j = 0; j < n->n_in; j++) in[j] = operand(ch, n, j);
-    put_value(k, k->group->nodes[i], node_expression(k, n, in, index), index);
+  const Node *n = ir_node(k->g, v);
+  Operand *in = arena_array(k->c->arena, Operand, n->n_in + 1);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    Access a = operand_access(ch, n, i);
+    if (n->in[i].id && count_uses(n, i))
+      in[i] = chain_operand(ch, n->in[i], ch->address(ch->frame, &a));
   }
+  put_value(k, v, node_expression(k, n, in, index), index);
 }

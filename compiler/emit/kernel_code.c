@@ -54,15 +54,16 @@ static const char *operand_word(const CodeScope *s, const char **at, const char 
     *at = stop;
   }
   if (row) return s->row_value[i];
-  if (s->element[i].text) return s->element[i].text;
+  if (s->element && s->element[i].text) return s->element[i].text;
   return arena_printf(s->k->c->arena, "R(%.*s.0)", (int)(stop - absent), absent);
 }
 
-static bool is_local(const CodeScope *s, const char *name, size_t n)
+/* What a name of a row program is called in the kernel; NULL for other words. */
+static const char *local_text(const CodeScope *s, const char *name, size_t n)
 {
-  for (const char *const *l = s->locals; l && *l; l++)
-    if (is_word(name, n, *l)) return true;
-  return false;
+  for (uint32_t i = 0; s->locals && s->locals[i]; i++)
+    if (is_word(name, n, s->locals[i])) return s->local_texts[i];
+  return NULL;
 }
 
 static size_t word_length(const char *at, const char *end)
@@ -74,8 +75,11 @@ static size_t word_length(const char *at, const char *end)
 
 static void put_word(const CodeScope *s, Text *out, const char *at, size_t n)
 {
-  text_add(out, at, n);
-  if (is_local(s, at, n)) text_puts(out, s->local_suffix);
+  const char *local = local_text(s, at, n);
+  if (local)
+    text_printf(out, "%s%s", local, s->local_suffix);
+  else
+    text_add(out, at, n);
   if (s->integers && n > 5 && memcmp(at, "ampc_", 5) == 0) text_puts(out, "_int");
 }
 

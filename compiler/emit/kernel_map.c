@@ -5,26 +5,40 @@
 
 typedef struct Map {
   Kernel *k;
-  Chain chain;
-  Space space;   /* what is left of the shape once axes are joined */
-  Access *walks; /* of the loads, and last the one in order */
+  Space shape, left; /* of the nodes; and what is left of it once axes are joined */
+  VEC(Access) walks; /* of all operands; the first one is in order */
+  Access *joined;    /* the same over `left` */
 } Map;
+
+static Access walk_of(const Map *m, const Node *n, uint32_t input)
+{
+  if (op_info[n->op].tmpl == TMPL_move) return access_moved(m->k->c, n);
+  return access_broadcast(&m->shape, value_shape(m->k->g, n->in[input]));
+}
 
 static void collapse(Map *m)
 {
-  uint32_t n = m->chain.loads.n;
-  m->space = m->chain.space;
-  m->walks = arena_array(m->k->c->arena, Access, n + 1);
-  for (uint32_t i = 0; i < n; i++) m->walks[i] = m->chain.loads.at[i].access;
-  m->walks[n] = access_whole(&m->space);
-  space_collapse(&m->space, m->walks, n + 1);
+  Arena *a = m->k->c->arena;
+  vec_push(a, &m->walks, access_whole(&m->shape));
+  for (uint32_t i = 0; i < m->k->group->n; i++) {
+    const Node *n = ir_node(m->k->g, m->k->group->nodes[i]);
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (n->in[k].id) vec_push(a, &m->walks, walk_of(m, n, k));
+  }
+  m->left = m->shape;
+  m->joined = arena_array(a, Access, m->walks.n);
+  memcpy(m->joined, m->walks.at, m->walks.n * sizeof *m->joined);
+  space_collapse(&m->left, m->joined, m->walks.n);
 }
 
-static const char *index_of(const Map *m, const Access *a)
+static const char *index_of(const void *frame, const Access *walk)
 {
+  const Map *m = frame;
   const Kernel *k = m->k;
-  const Space *s = &m->space;
-  const Access *whole = &m->walks[m->chain.loads.n];
+  const Space *s = &m->left;
+  uint32_t at = 0;
+  while (memcmp(&m->walks.at[at], walk, sizeof *walk) != 0) at++;
+  const Access *a = &m->joined[at], *whole = &m->joined[0];
   if (a->offset == 0 && memcmp(a->stride, whole->stride, s->rank * sizeof *a->stride) == 0)
     return "i";
   if (s->rank < 2) return index_sum(k, index_part(k, s, a, 0, s->rank, "i"), NULL, NULL, a->offset);
@@ -35,7 +49,7 @@ static const char *index_of(const Map *m, const Access *a)
 static void begin_loop(const Map *m)
 {
   const Kernel *k = m->k;
-  const Space *s = &m->space;
+  const Space *s = &m->left;
   long long all = space_elements(s), columns = s->rank ? s->dim[s->rank - 1] : 1;
   if (s->rank < 2) {
     EMIT(k->p, "GRID_LOOP(%s, i, %lld) {\n", k->index_type, all);
@@ -59,24 +73,26 @@ static void put_move(Map *m, Value v)
     EMIT(k->p, "%s[i] = %s; // %%%u %s\n", to, stored(k, n->dtype, x), v.id, op_info[n->op].name);
     return;
   }
-  EMIT(k->p, "%s[i] = %s[%s]; // %%%u %s\n", to, k->arg_names[from], index_of(m, &m->walks[0]),
-       v.id, op_info[n->op].name);
+  Access a = walk_of(m, n, 0);
+  EMIT(k->p, "%s[i] = %s[%s]; // %%%u %s\n", to, k->arg_names[from], index_of(m, &a), v.id,
+       op_info[n->op].name);
 }
 
 void emit_map(Kernel *k)
 {
   Value first = k->group->nodes[0];
-  Map m = {.k = k};
-  chain_begin(&m.chain, k, space_of(ir_node(k->g, first)));
+  Map m = {.k = k, .shape = space_of(ir_node(k->g, first))};
   collapse(&m);
   begin_loop(&m);
-  uint32_t n = m.chain.loads.n;
-  const char **index = arena_array(k->c->arena, const char *, n + 1);
-  for (uint32_t i = 0; i < n; i++) index[i] = index_of(&m, &m.walks[i]);
-  if (op_info[ir_node(k->g, first)->op].tmpl == TMPL_move && k->group->n == 1)
+  if (op_info[ir_node(k->g, first)->op].tmpl == TMPL_move && k->group->n == 1) {
     put_move(&m, first);
-  else
-    chain_put(&m.chain, index, "i");
+  } else {
+    Chain ch;
+    chain_begin(&ch, k, m.shape, index_of, &m);
+    for (uint32_t i = 0; i < k->group->n; i++) chain_add(&ch, k->group->nodes[i]);
+    chain_put_loads(&ch);
+    for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
+  }
   k->p->indent--;
   EMIT(k->p, "}\n");
 }

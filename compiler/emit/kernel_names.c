@@ -274,9 +274,16 @@ const char *argument_list(const Kernel *k)
 uint32_t argument_of(const Kernel *k, Value v)
 {
   Value root = value_root(k->g, v);
-  for (uint32_t i = 0; i < k->args.n; i++)
-    if (k->args.at[i].value.id == root.id && root.id) return i;
+  for (uint32_t i = 0; i < k->args.n && root.id; i++)
+    if (k->args.at[i].value.id == root.id || k->args.at[i].over.id == root.id) return i;
   return k->args.n;
+}
+
+bool argument_is_reused(const Kernel *k, Value v)
+{
+  for (uint32_t i = 0; i < k->args.n; i++)
+    if (v.id && k->args.at[i].over.id == v.id) return true;
+  return false;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------

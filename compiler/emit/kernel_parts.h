@@ -19,8 +19,10 @@ typedef struct Kernel { /* the one that is being printed */
 void name_arguments(Kernel *k);
 /* "const f16 *__restrict__ x, real *__restrict__ y" */
 const char *argument_list(const Kernel *k);
-const char *element_type(const KernelArg *a);     /* "f16", "float", "ampc_state" */
-uint32_t argument_of(const Kernel *k, Value v);   /* index of the argument that holds v's bytes */
+const char *element_type(const KernelArg *a);   /* "f16", "float", "ampc_state" */
+uint32_t argument_of(const Kernel *k, Value v); /* index of the argument that holds v's bytes */
+/* Whether the kernel writes another value over v, element by element. */
+bool argument_is_reused(const Kernel *k, Value v);
 const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */
 const char *local_type(DType d); /* of a variable that holds such an element: "real", "int" */
 
@@ -62,15 +64,16 @@ typedef struct Operand {
 typedef struct CodeScope { /* what the words of an op's code stand for */
   const Kernel *k;
   const Node *n;
-  const Operand *element;       /* $0 ... */
-  const char *const *row_value; /* @1 ...; NULL outside of row programs */
-  const char *index;            /* $i */
-  const char *column;           /* $c */
-  int64_t length;               /* $n */
-  const char *length_text;      /* $n where it is no constant; else NULL */
-  const char *const *locals;    /* names of a row program, NULL at the end */
-  const char *local_suffix;     /* "[j]" where locals are arrays */
-  bool integers;                /* arithmetic of integers: ampc_max becomes ampc_max_int */
+  const Operand *element;         /* $0 ... */
+  const char *const *row_value;   /* @1 ...; NULL outside of row programs */
+  const char *index;              /* $i */
+  const char *column;             /* $c */
+  int64_t length;                 /* $n */
+  const char *length_text;        /* $n where it is no constant; else NULL */
+  const char *const *locals;      /* names of a row program, NULL at the end */
+  const char *const *local_texts; /* what they are called in the kernel */
+  const char *local_suffix;       /* "[j]" where locals are arrays */
+  bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
 } CodeScope;
 const char *code_text(const CodeScope *s, const char *code, size_t n);
 /* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
@@ -88,19 +91,32 @@ const char *stored(const Kernel *k, DType d, const char *expression);
 
 typedef struct Load { /* an operand that comes from memory */
   Value value;        /* as the node names it: an alias has its own shape */
-  Access access;      /* over the shape of the nodes */
+  const char *index;  /* of the element */
   uint32_t uses;
   Operand text;
 } Load;
-typedef struct Chain { /* the elementwise nodes of a group and what they load */
+/* Text of the place of an element, in the variables of a frame's loops. */
+typedef const char *Address(const void *frame, const Access *a);
+typedef struct Chain { /* what one loop computes, and what it loads for that */
   Kernel *k;
-  Space space; /* their shape */
+  Space space; /* the shape of the nodes */
+  Address *address;
+  const void *frame;
+  VEC(Value) nodes; /* in execution order */
   VEC(Load) loads;
 } Chain;
 
-void chain_begin(Chain *ch, Kernel *k, Space space);
-/* Prints the loads, each at its index, and the nodes; results are stored at `index`. */
-void chain_put(Chain *ch, const char *const *load_index, const char *index);
+void chain_begin(Chain *ch, Kernel *k, Space space, Address *address, const void *frame);
+/* Node v is computed here: so its operands are loaded, unless they are computed here too. Row ops
+ * compute what their program says; they load for themselves. */
+void chain_add(Chain *ch, Value v);
+bool chain_computes(const Chain *ch, Value v);
+/* The element at `index` of v is read so many times. After chain_add of what v may be. */
+void chain_use(Chain *ch, Value v, const char *index, uint32_t times);
+void chain_put_loads(Chain *ch);
+/* A value that is computed here or was declared by chain_use; absent for value 0. */
+Operand chain_operand(const Chain *ch, Value v, const char *index);
+void chain_put_node(Chain *ch, Value v, const char *index);
 /* "const real t15 = ..;" for node v, and its store where it has bytes. */
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
 bool used_inside(const Kernel *k, Value v); /* by another node of the group */

@@ -1,126 +1,30 @@
-/* Row programs (see the note in ops.def) as kernels.
+/* Row ops as kernels: several of them where they walk the same rows, with the elementwise nodes
+ * that make their operands or use their results.
  *
  * The axis that is reduced may stand anywhere: the shape is [outer, n, inner]. With inner = 1 a row
- * is contiguous and a block walks it; else neighbouring columns are taken together, and what the
+ * is contiguous and a block walks it; else neighbouring columns are taken together, and what a
  * program keeps once a row is an array over them. Channels (Note [channels] in ops.def) are columns
- * whose rows are cut into parts, a result each. */
-#include "kernel_parts.h"
+ * whose rows are cut into parts, a result each.
+ *
+ * A value that is stored is computed by the first loop that needs it and loaded by later ones; what
+ * is not stored is computed again where it is needed. */
+#include "kernel_row.h"
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
 
-typedef enum RowKind {
-  ROW_sum,
-  ROW_max,
-  ROW_min,
-  ROW_first,
-  ROW_let,
-  ROW_each,
-  ROW_row,
-  ROW_part
-} RowKind;
+typedef struct Use { /* a statement of the loop that is printed */
+  RowOp *op;
+  Statement *s;
+} Use;
+typedef VEC(Use) Uses;
 
-typedef struct Statement {
-  RowKind kind;
-  const char *name; /* NULL for each, row */
-  const char *best; /* ROW_first: name of the greatest or smallest value */
-  const char *code;
-  size_t size;
-} Statement;
+/* ---- places -------------------------------------------------------------------------------------
+ */
 
-enum { MAX_STATEMENTS = 24 };
-
-typedef struct Row {
-  Kernel *k;
-  Value v;
-  const Node *n, *x; /* the op and its input 0 */
-  Space space;
-  uint32_t from, to; /* axes that make the row */
-  int64_t outer, length, inner;
-  int64_t parts; /* of a column of channels; 0: whole rows */
-  bool columns;  /* inner > 1, or channels */
-  bool integers; /* reductions of integers */
-  Statement code[MAX_STATEMENTS];
-  uint32_t n_code;
-  const char *locals[MAX_STATEMENTS + 1];
-  uint32_t n_locals;
-} Row;
-
-/* ---- reading the program
- * --------------------------------------------------------------------------- */
-
-static const char *skip_space(const char *s, const char *end)
+/* Address of an operand in the shape of the rows. */
+static const char *element_index(const void *frame, const Access *a)
 {
-  while (s < end && isspace((unsigned char)*s)) s++;
-  return s;
-}
-
-static bool take(const char **s, const char *end, const char *word)
-{
-  size_t n = strlen(word);
-  if ((size_t)(end - *s) <= n || memcmp(*s, word, n) != 0 || !isspace((unsigned char)(*s)[n]))
-    return false;
-  *s = skip_space(*s + n, end);
-  return true;
-}
-
-static void add_statement(Row *r, Statement s)
-{
-  assert(r->n_code < MAX_STATEMENTS);
-  r->code[r->n_code++] = s;
-}
-
-/* argmax k = E is two reductions: the greatest E, then the first index that has it. */
-static void add_arg(Row *r, RowKind kind, Statement s)
-{
-  Statement best = s;
-  best.kind = kind;
-  best.name = arena_printf(r->k->c->arena, "%s_best", s.name);
-  add_statement(r, best);
-  s.kind = ROW_first;
-  s.best = best.name;
-  add_statement(r, s);
-}
-
-static void read_statement(Row *r, const char *s, const char *end)
-{
-  static const char *const words[] = {"sum", "max",  "min", "argmax", "argmin",
-                                      "let", "each", "row", "part"};
-  static const RowKind kinds[] = {ROW_sum, ROW_max,  ROW_min, ROW_max, ROW_min,
-                                  ROW_let, ROW_each, ROW_row, ROW_part};
-  uint32_t w = 0;
-  s = skip_space(s, end);
-  while (w < sizeof words / sizeof *words && !take(&s, end, words[w])) w++;
-  assert(w < sizeof words / sizeof *words);
-  Statement out = {.kind = kinds[w]};
-  if (kinds[w] < ROW_each) {
-    const char *equals = memchr(s, '=', (size_t)(end - s)), *stop = equals;
-    while (isspace((unsigned char)stop[-1])) stop--;
-    out.name = arena_strndup(r->k->c->arena, s, (size_t)(stop - s));
-    s = skip_space(equals + 1, end);
-  }
-  out.code = s;
-  out.size = (size_t)(end - s);
-  if (words[w][0] == 'a')
-    add_arg(r, kinds[w], out);
-  else
-    add_statement(r, out);
-}
-
-static void read_program(Row *r)
-{
-  for (const char *s = op_info[r->n->op].code; *s;) {
-    const char *end = s + strcspn(s, ";");
-    read_statement(r, s, end);
-    s = *end ? end + 1 : end;
-  }
-}
-
-/* ---- expressions
- * ------------------------------------------------------------------------------------ */
-
-static const char *element_index(const Row *r, const Access *a)
-{
+  const Row *r = frame;
   const Kernel *k = r->k;
   Access whole = access_whole(&r->space);
   if (memcmp(&whole, a, sizeof whole) == 0) return "i";
@@ -136,68 +40,17 @@ static const char *row_index(const Row *r)
   return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->inner);
 }
 
-static uint32_t uses(const Statement *s, uint32_t n, char sign, uint32_t input)
+/* Of an operand in the shape of a result that has one value a row. */
+static const char *row_address(const void *frame, const Access *a)
 {
-  uint32_t found = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t each = s[i].kind == ROW_first ? 3 : 1; /* prints its expression three times */
-    for (size_t at = 0; at + 1 < s[i].size; at++)
-      if (s[i].code[at] == sign && (uint32_t)(s[i].code[at + 1] - '0') == input) found += each;
-  }
-  return found;
-}
-
-typedef struct Body { /* operands of the statements of one loop */
-  Operand element[MAX_SIGNATURE];
-  const char *row_value[MAX_SIGNATURE];
-} Body;
-
-static Operand with_variable(const Row *r, Value v, Operand o, uint32_t times)
-{
-  const Kernel *k = r->k;
-  Value root = value_root(k->g, v);
-  if (times < 2 || is_literal(ir_node(k->g, root))) return o;
-  const char *name = arena_printf(k->c->arena, "t%u", root.id);
-  EMIT(k->p, "const %s %s = %s;\n", o.real ? "real" : "long long", name, o.text);
-  return (Operand){name, o.real};
-}
-
-static void load_elements(const Row *r, Body *b, const Statement *s, uint32_t n)
-{
-  for (uint32_t i = 0; i < r->n->n_in; i++) {
-    uint32_t times = uses(s, n, '$', i);
-    if (!times || !r->n->in[i].id) continue;
-    Access a = access_broadcast(&r->space, value_shape(r->k->g, r->n->in[i]));
-    Operand o = load_operand(r->k, r->n->in[i], element_index(r, &a));
-    b->element[i] = with_variable(r, r->n->in[i], r->integers ? o : as_real(r->k, o), times);
-  }
-}
-
-static void load_row_values(const Row *r, Body *b, const Statement *s, uint32_t n)
-{
-  for (uint32_t i = 0; i < r->n->n_in; i++) {
-    uint32_t times = uses(s, n, '@', i);
-    if (!times) continue;
-    bool one = ir_elements(value_shape(r->k->g, r->n->in[i])) == 1;
-    Operand o = load_operand(r->k, r->n->in[i], one ? "0" : row_index(r));
-    b->row_value[i] = with_variable(r, r->n->in[i], o, times).text;
-  }
-}
-
-static const char *expression(const Row *r, const Body *b, const Statement *s)
-{
-  CodeScope scope = {.k = r->k,
-                     .n = r->n,
-                     .element = b->element,
-                     .row_value = b->row_value,
-                     .index = "i",
-                     .column = "c",
-                     .length = r->length,
-                     .length_text = r->parts ? "n" : NULL,
-                     .locals = r->locals,
-                     .local_suffix = r->columns ? "[j]" : "",
-                     .integers = r->integers};
-  return code_text(&scope, s->code, s->size);
+  const Row *r = frame;
+  uint32_t op = 0;
+  while (r->ops[op].code[r->ops[op].n_code - 1].kind != ROW_row) op++;
+  Space s = space_of(r->ops[op].n);
+  Access whole = access_whole(&s);
+  if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
+  const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s)", row_index(r)) : "row";
+  return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
 }
 
 /* ---- loops
@@ -256,194 +109,384 @@ static void close_elements(const Row *r, bool reduces)
   close(r, reduces && !r->columns ? "});" : "}");
 }
 
+/* ---- operands -----------------------------------------------------------------------------------
+ */
+
+static const char *operand_index(const Row *r, const RowOp *op, uint32_t input)
+{
+  Access a = access_broadcast(&r->space, value_shape(r->k->g, op->n->in[input]));
+  return element_index(r, &a);
+}
+
+static const char *value_index(const Row *r, const RowOp *op, uint32_t input)
+{
+  return ir_elements(value_shape(r->k->g, op->n->in[input])) == 1 ? "0" : row_index(r);
+}
+
+/* Declares what the statements read. */
+static void use_elements(const Row *r, Chain *ch, const Uses *uses)
+{
+  for (uint32_t i = 0; i < uses->n; i++) {
+    const RowOp *op = uses->at[i].op;
+    for (uint32_t k = 0; k < op->n->n_in; k++)
+      if (op->n->in[k].id)
+        chain_use(ch, op->n->in[k], operand_index(r, op, k), statement_uses(uses->at[i].s, '$', k));
+  }
+}
+
+static void use_row_values(const Row *r, Chain *ch, const Uses *uses)
+{
+  for (uint32_t i = 0; i < uses->n; i++) {
+    const RowOp *op = uses->at[i].op;
+    for (uint32_t k = 0; k < op->n->n_in; k++)
+      if (op->n->in[k].id)
+        chain_use(ch, op->n->in[k], value_index(r, op, k), statement_uses(uses->at[i].s, '@', k));
+  }
+}
+
+static const char *expression(const Row *r, const Use *use, const Chain *elements,
+                              const Chain *row_values)
+{
+  const RowOp *op = use->op;
+  Operand in[MAX_SIGNATURE] = {{0}};
+  const char *row[MAX_SIGNATURE] = {NULL};
+  for (uint32_t k = 0; k < op->n->n_in; k++) {
+    if (statement_uses(use->s, '$', k)) {
+      Operand o = {0};
+      if (op->n->in[k].id) o = chain_operand(elements, op->n->in[k], operand_index(r, op, k));
+      in[k] = op->integers ? o : as_real(r->k, o);
+    }
+    if (statement_uses(use->s, '@', k))
+      row[k] = chain_operand(row_values, op->n->in[k], value_index(r, op, k)).text;
+  }
+  return statement_text(r, op, use->s, in, row);
+}
+
+/* ---- nodes of a loop ----------------------------------------------------------------------------
+ */
+
+static uint32_t group_index(const Row *r, Value root)
+{
+  const Group *g = r->k->group;
+  uint32_t i = 0;
+  while (i < g->n && g->nodes[i].id != root.id) i++;
+  return i;
+}
+
+static bool is_map(const Row *r, uint32_t i)
+{
+  return op_info[ir_node(r->k->g, r->k->group->nodes[i])->op].tmpl != TMPL_row;
+}
+
+/* Elementwise nodes have the shape of the rows or that of a result of rows. */
+static bool is_element(const Row *r, uint32_t i)
+{
+  const Node *n = node_walked(r->k->g, r->k->group->nodes[i]);
+  return is_map(r, i) && !r->flat && ir_same_dims(n, r->x);
+}
+
+/* Marks v, if this kernel computes it and no loop before has stored it, and what it is made of. */
+static void need(const Row *r, bool *needed, Value v)
+{
+  uint32_t i = group_index(r, value_root(r->k->g, v));
+  if (i == r->k->group->n || !is_element(r, i) || r->stored[i] || needed[i]) return;
+  needed[i] = true;
+  const Node *n = ir_node(r->k->g, r->k->group->nodes[i]);
+  for (uint32_t k = 0; k < n->n_in; k++) need(r, needed, n->in[k]);
+}
+
+static void need_operands(const Row *r, bool *needed, const Uses *uses)
+{
+  for (uint32_t i = 0; i < uses->n; i++)
+    for (uint32_t k = 0; k < uses->at[i].op->n->n_in; k++)
+      if (statement_uses(uses->at[i].s, '$', k)) need(r, needed, uses->at[i].op->n->in[k]);
+}
+
+static bool leaves_something(const Row *r, uint32_t i)
+{
+  Value v = r->k->group->nodes[i];
+  return argument_of(r->k, v) < r->k->args.n || op_has_effect(ir_node(r->k->g, v)->op);
+}
+
+/* All results that no loop has stored; false if there are none. */
+static bool need_results(const Row *r, bool *needed)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < r->k->group->n; i++) {
+    if (!is_element(r, i) || r->stored[i] || !leaves_something(r, i)) continue;
+    need(r, needed, r->k->group->nodes[i]);
+    any = true;
+  }
+  return any;
+}
+
+static void add_nodes(const Row *r, Chain *ch, const bool *needed)
+{
+  for (uint32_t i = 0; i < r->k->group->n; i++)
+    if (needed[i]) chain_add(ch, r->k->group->nodes[i]);
+}
+
+static const Use *use_of(const Uses *uses, Value v)
+{
+  uint32_t i = 0;
+  while (uses->at[i].op->v.id != v.id) i++;
+  return &uses->at[i];
+}
+
+/* Nodes in their order; row ops of the loop give what their statements say. */
+static void put_nodes(Row *r, Chain *ch, const Chain *row_values, const Uses *uses,
+                      const bool *needed, const char *index)
+{
+  for (uint32_t i = 0; i < r->k->group->n; i++) {
+    if (!needed[i]) continue;
+    Value v = r->k->group->nodes[i];
+    if (is_map(r, i))
+      chain_put_node(ch, v, index);
+    else
+      put_value(r->k, v, expression(r, use_of(uses, v), ch, row_values), index);
+    r->stored[i] = leaves_something(r, i);
+  }
+}
+
 /* ---- reductions
  * ---------------------------------------------------------------------------------------- */
 
-static const char *part_type(const Row *r, const Statement *s)
+static const char *part_type(const RowOp *op, const Statement *s)
 {
-  return s->kind == ROW_first || r->integers ? "long long" : "real";
+  return s->kind == ROW_first || op->integers ? "long long" : "real";
 }
 
-static const char *part_start(const Row *r, const Statement *s)
+static const char *part_start(const Row *r, const RowOp *op, const Statement *s)
 {
   if (s->kind == ROW_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->length);
-  if (s->kind == ROW_sum) return r->integers ? "0" : "R(0.0)";
-  if (s->kind == ROW_max) return r->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
-  return r->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
+  if (s->kind == ROW_sum) return op->integers ? "0" : "R(0.0)";
+  if (s->kind == ROW_max) return op->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
+  return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
 }
 
-static const char *joined(const Row *r, const Statement *s) /* "row_sum", "row_min_int" */
+static const char *joined(const Row *r, const RowOp *op,
+                          const Statement *s) /* "row_sum", "row_min_int" */
 {
   static const char *const names[] = {
       [ROW_sum] = "sum", [ROW_max] = "max", [ROW_min] = "min", [ROW_first] = "min"};
-  bool ints = r->integers || s->kind == ROW_first;
+  bool ints = op->integers || s->kind == ROW_first;
   return arena_printf(r->k->c->arena, "%s%s", names[s->kind], ints ? "_int" : "");
 }
 
-static void put_part(const Row *r, const Body *b, const Statement *s)
+static void put_part(const Row *r, const Use *use, const char *e)
 {
   Arena *a = r->k->c->arena;
-  const char *part = arena_printf(a, r->columns ? "%s[j]" : "ROW_PUT(%s_part)", s->name);
-  const char *e = expression(r, b, s);
+  const RowOp *op = use->op;
+  const Statement *s = use->s;
+  const char *part = arena_printf(a, r->columns ? "%s[j]" : "ROW_PUT(%s_part)", s->as);
   if (s->kind == ROW_sum) {
     EMIT(r->k->p, "%s += %s;\n", part, e);
     return;
   }
   if (s->kind == ROW_first)
-    e = arena_printf(a, "%s == %s%s || %s != %s ? c : %lld", e, s->best, r->columns ? "[j]" : "", e,
-                     e, (long long)r->length);
-  EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, s), part, e);
+    e = arena_printf(a, "%s == %s%s || %s != %s ? c : %lld", e, (s - 1)->as,
+                     r->columns ? "[j]" : "", e, e, (long long)r->length);
+  EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, op, s), part, e);
 }
 
-static void put_start(const Row *r, const Statement *s)
+static void put_start(const Row *r, const Use *use)
 {
-  const char *t = part_type(r, s), *start = part_start(r, s);
+  const char *t = part_type(use->op, use->s), *start = part_start(r, use->op, use->s);
   if (!r->columns) {
-    EMIT(r->k->p, "ROW_PART(%s, %s_part, %s);\n", t, s->name, start);
+    EMIT(r->k->p, "ROW_PART(%s, %s_part, %s);\n", t, use->s->as, start);
     return;
   }
-  EMIT(r->k->p, "%s %s[COLUMNS];\n", t, s->name);
-  EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] = %s;\n", s->name, start);
+  EMIT(r->k->p, "%s %s[COLUMNS];\n", t, use->s->as);
+  EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] = %s;\n", use->s->as, start);
 }
 
-static void put_reductions(Row *r, const Statement *s, uint32_t n)
+/* Reductions of one op that do not wait for each other share a loop, and with those of others. */
+static void gather_reductions(Row *r, RowOp *op, Uses *out)
 {
-  Body b = {0};
-  for (uint32_t i = 0; i < n; i++) put_start(r, &s[i]);
-  if (!r->columns) load_row_values(r, &b, s, n);
-  open_elements(r, true);
-  if (r->columns) load_row_values(r, &b, s, n);
-  load_elements(r, &b, s, n);
-  for (uint32_t i = 0; i < n; i++) put_part(r, &b, &s[i]);
-  close_elements(r, true);
-  for (uint32_t i = 0; i < n; i++) {
-    if (!r->columns)
-      EMIT(r->k->p, "const %s %s = row_%s(%s_part);\n", part_type(r, &s[i]), s[i].name,
-           joined(r, &s[i]), s[i].name);
-    r->locals[r->n_locals++] = s[i].name;
+  uint32_t first = op->at;
+  for (; op->at < op->n_code && op->code[op->at].kind <= ROW_first; op->at++) {
+    Statement *s = &op->code[op->at];
+    for (uint32_t i = first; i < op->at; i++)
+      if (statement_mentions(s, op->code[i].name)) return;
+    if (!statement_is_printed(r, op, s)) vec_push(r->k->c->arena, out, ((Use){op, s}));
   }
 }
 
-static bool mentions(const Statement *s, const char *name)
+static bool walks_again(const Row *r)
 {
-  if (s->kind == ROW_first && strcmp(s->best, name) == 0) return true;
-  size_t n = strlen(name);
-  for (size_t at = 0; at + n <= s->size; at++) {
-    const char *w = s->code + at;
-    bool begins = at == 0 || !(isalnum((unsigned char)w[-1]) || w[-1] == '_' || w[-1] == '$');
-    bool ends = at + n == s->size || !(isalnum((unsigned char)w[n]) || w[n] == '_');
-    if (begins && ends && memcmp(w, name, n) == 0) return true;
-  }
+  for (uint32_t i = 0; i < r->n_ops; i++)
+    for (uint32_t k = r->ops[i].at; k < r->ops[i].n_code; k++)
+      if (r->ops[i].code[k].kind <= ROW_first || r->ops[i].code[k].kind == ROW_each) return true;
   return false;
 }
 
-/* Reductions that do not wait for each other share a loop. */
-static uint32_t count_together(const Row *r, uint32_t at)
+static void put_reductions(Row *r, const Uses *uses)
 {
-  uint32_t n = 0;
-  for (; at + n < r->n_code && r->code[at + n].kind <= ROW_first; n++) {
-    for (uint32_t i = 0; i < n; i++)
-      if (mentions(&r->code[at + n], r->code[at + i].name)) return n;
+  Chain elements, row_values;
+  bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
+  chain_begin(&elements, r->k, r->space, element_index, r);
+  chain_begin(&row_values, r->k, r->space, element_index, r);
+  need_operands(r, needed, uses);
+  if (!walks_again(r)) need_results(r, needed);
+  for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
+  use_row_values(r, &row_values, uses);
+  if (!r->columns) chain_put_loads(&row_values);
+  open_elements(r, true);
+  if (r->columns) chain_put_loads(&row_values);
+  add_nodes(r, &elements, needed);
+  use_elements(r, &elements, uses);
+  chain_put_loads(&elements);
+  put_nodes(r, &elements, &row_values, uses, needed, "i");
+  for (uint32_t i = 0; i < uses->n; i++)
+    put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, &row_values));
+  close_elements(r, true);
+  for (uint32_t i = 0; i < uses->n && !r->columns; i++) {
+    const RowOp *op = uses->at[i].op;
+    const Statement *s = uses->at[i].s;
+    EMIT(r->k->p, "const %s %s = row_%s(%s_part);\n", part_type(op, s), s->as, joined(r, op, s),
+         s->as);
   }
-  return n;
 }
 
 /* ---- results
  * --------------------------------------------------------------------------------------------- */
 
-static void put_let(Row *r, const Statement *s)
+static bool put_lets(Row *r, RowOp *op)
 {
-  Body b = {0};
-  if (r->columns) {
-    EMIT(r->k->p, "real %s[COLUMNS];\n", s->name);
-    EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] = %s;\n", s->name, expression(r, &b, s));
-  } else {
-    EMIT(r->k->p, "const real %s = %s;\n", s->name, expression(r, &b, s));
+  bool any = false;
+  for (; op->at < op->n_code && op->code[op->at].kind == ROW_let; op->at++) {
+    Statement *s = &op->code[op->at];
+    any = true;
+    if (statement_is_printed(r, op, s)) continue;
+    const char *e = statement_text(r, op, s, NULL, NULL);
+    if (r->columns) {
+      EMIT(r->k->p, "real %s[COLUMNS];\n", s->as);
+      EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] = %s;\n", s->as, e);
+    } else {
+      EMIT(r->k->p, "const real %s = %s;\n", s->as, e);
+    }
   }
-  r->locals[r->n_locals++] = s->name;
+  return any;
 }
 
-/* The result, then the elementwise nodes that joined. `shape` is that of the result; its element
- * lies at `index`, address() knows the others. */
-static void put_results(const Row *r, const Node *shape, const char *index, const char *value,
-                        const char *(*address)(const Row *r, const Access *a))
+/* The ops whose programs have come to such a statement, and all end with it. */
+static Uses gather_last(Row *r, RowKind kind)
 {
-  Kernel *k = r->k;
-  Chain ch;
-  chain_begin(&ch, k, space_of(shape));
-  put_value(k, r->v, value, index);
-  const char **at = arena_array(k->c->arena, const char *, ch.loads.n + 1);
-  for (uint32_t i = 0; i < ch.loads.n; i++) at[i] = address(r, &ch.loads.at[i].access);
-  chain_put(&ch, at, index);
+  Uses out = {0};
+  for (uint32_t i = 0; i < r->n_ops; i++) {
+    RowOp *op = &r->ops[i];
+    for (; op->at < op->n_code && op->code[op->at].kind == kind; op->at++)
+      vec_push(r->k->c->arena, &out, ((Use){op, &op->code[op->at]}));
+  }
+  return out;
 }
 
-static void put_each(const Row *r, const Statement *s)
+static void mark_ops(const Row *r, bool *needed, const Uses *uses)
 {
-  Body b = {0};
-  if (!r->columns) load_row_values(r, &b, s, 1);
+  for (uint32_t i = 0; i < uses->n; i++) needed[group_index(r, uses->at[i].op->v)] = true;
+}
+
+/* Results in the shape of the rows: those of row ops, and what no loop has stored yet. */
+static void put_each(Row *r, const Uses *uses)
+{
+  Chain elements, row_values;
+  bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
+  need_operands(r, needed, uses);
+  if (!need_results(r, needed) && !uses->n) return;
+  mark_ops(r, needed, uses);
+  chain_begin(&elements, r->k, r->space, element_index, r);
+  chain_begin(&row_values, r->k, r->space, element_index, r);
+  use_row_values(r, &row_values, uses);
+  if (!r->columns) chain_put_loads(&row_values);
   open_elements(r, false);
-  if (r->columns) load_row_values(r, &b, s, 1);
-  load_elements(r, &b, s, 1);
-  put_results(r, r->x, "i", expression(r, &b, s), element_index);
+  if (r->columns) chain_put_loads(&row_values);
+  add_nodes(r, &elements, needed);
+  use_elements(r, &elements, uses);
+  chain_put_loads(&elements);
+  put_nodes(r, &elements, &row_values, uses, needed, "i");
   close_elements(r, false);
 }
 
-/* Of an operand in the shape of the op's result: one value a row. */
-static const char *row_address(const Row *r, const Access *a)
+/* Results that have one value a row, and the elementwise nodes of their shape. */
+static void put_row(Row *r, const Uses *uses)
 {
-  Space s = space_of(r->n);
-  Access whole = access_whole(&s);
-  if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
-  const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s)", row_index(r)) : "row";
-  return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
-}
-
-static void put_row(const Row *r, const Statement *s)
-{
-  Body b = {0};
+  if (!uses->n) return;
+  Chain ch;
+  bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
+  for (uint32_t i = 0; i < r->k->group->n; i++) needed[i] = is_map(r, i) && !is_element(r, i);
+  mark_ops(r, needed, uses);
   open(r, r->columns ? "EACH_COLUMN(j, width) {" : "ROW_ONCE {");
   if (r->columns) put_column(r);
-  load_row_values(r, &b, s, 1);
-  put_results(r, r->n, row_index(r), expression(r, &b, s), row_address);
+  chain_begin(&ch, r->k, space_of(uses->at[0].op->n), row_address, r);
+  add_nodes(r, &ch, needed);
+  use_row_values(r, &ch, uses);
+  chain_put_loads(&ch);
+  put_nodes(r, &ch, &ch, uses, needed, row_index(r));
   close(r, "}");
 }
 
 /* Value `value` of part o of each column. */
-static void put_part_value(const Row *r, const Statement *s, uint32_t value)
+static void put_part_value(const Row *r, const Use *use, uint32_t value)
 {
-  Body b = {0};
-  Arena *a = r->k->c->arena;
+  const Kernel *k = r->k;
+  Arena *a = k->c->arena;
+  const RowOp *op = use->op;
   const char *part = value ? arena_printf(a, "(%lld + o)", (long long)(value * r->parts)) : "o";
   open(r, "EACH_COLUMN(j, width) {");
   put_column(r);
-  const Kernel *k = r->k;
-  EMIT(k->p, "%s[%s * %lld + column] = %s; // %%%u %s\n", k->arg_names[argument_of(k, r->v)], part,
-       (long long)r->inner, stored(k, r->n->dtype, expression(r, &b, s)), r->v.id,
-       op_info[r->n->op].name);
+  const char *e = statement_text(r, op, use->s, NULL, NULL);
+  EMIT(k->p, "%s[%s * %lld + column] = %s; // %%%u %s\n", k->arg_names[argument_of(k, op->v)], part,
+       (long long)r->inner, stored(k, op->n->dtype, e), op->v.id, op_info[op->n->op].name);
   close(r, "}");
+}
+
+static void put_part_values(const Row *r, const Uses *uses)
+{
+  uint32_t value = 0;
+  for (uint32_t i = 0; i < uses->n; i++) {
+    value = i && uses->at[i].op == uses->at[i - 1].op ? value + 1 : 0;
+    put_part_value(r, &uses->at[i], value);
+  }
 }
 
 static void put_program(Row *r)
 {
-  uint32_t values = 0;
-  for (uint32_t i = 0; i < r->n_code;) {
-    const Statement *s = &r->code[i];
-    uint32_t together = count_together(r, i);
-    if (together) put_reductions(r, s, together);
-    if (s->kind == ROW_let) put_let(r, s);
-    if (s->kind == ROW_each) put_each(r, s);
-    if (s->kind == ROW_row) put_row(r, s);
-    if (s->kind == ROW_part) put_part_value(r, s, values++);
-    i += together ? together : 1;
+  for (bool more = true; more;) {
+    Uses uses = {0};
+    more = false;
+    for (uint32_t i = 0; i < r->n_ops; i++) more |= put_lets(r, &r->ops[i]);
+    for (uint32_t i = 0; i < r->n_ops; i++) gather_reductions(r, &r->ops[i], &uses);
+    if (uses.n) put_reductions(r, &uses);
+    more |= uses.n > 0;
   }
+  Uses each = gather_last(r, ROW_each), row = gather_last(r, ROW_row),
+       part = gather_last(r, ROW_part);
+  put_each(r, &each);
+  put_row(r, &row);
+  put_part_values(r, &part);
 }
 
 /* ---- the kernel
  * -------------------------------------------------------------------------------------------- */
 
+static void add_op(Row *r, Value v)
+{
+  RowOp *op = &r->ops[r->n_ops++];
+  op->v = v;
+  op->n = ir_node(r->k->g, v);
+  bool indices = op->n->op == OP_argmax || op->n->op == OP_argmin;
+  op->integers = !dtype_is_float(ir_node(r->k->g, op->n->in[0])->dtype) &&
+                 (indices || !dtype_is_float(op->n->dtype));
+  read_program(r->k, op);
+  bool each = op->code[op->n_code - 1].kind == ROW_each;
+  r->flat |= !each && ir_same_dims(op->n, r->x);
+}
+
 static void measure(Row *r)
 {
-  RowShape shape = row_shape(r->k->g, r->v);
+  const Kernel *k = r->k;
+  RowShape shape = row_shape(k->g, k->group->anchor);
+  r->x = ir_node(k->g, ir_node(k->g, k->group->anchor)->in[0]);
   r->space = space_of(r->x);
   r->from = shape.from;
   r->to = shape.to;
@@ -452,6 +495,10 @@ static void measure(Row *r)
   r->inner = shape.inner;
   r->parts = shape.parts;
   r->columns = r->inner > 1 || r->parts;
+  r->ops = arena_array(k->c->arena, RowOp, k->group->n);
+  r->stored = arena_array(k->c->arena, bool, k->group->n);
+  for (uint32_t i = 0; i < k->group->n; i++)
+    if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }
 
 /* The rows of part o: as even as can be, and never none. */
@@ -461,18 +508,17 @@ static void put_bounds(const Row *r)
   long long n = r->length, parts = r->parts;
   EMIT(r->k->p, "const %s begin = (%s)(%lldll * o / %lld);\n", t, t, n, parts);
   EMIT(r->k->p, "const %s end = (%s)(%lldll * (o + 1) / %lld);\n", t, t, n, parts);
-  if (strstr(op_info[r->n->op].code, "$n")) EMIT(r->k->p, "const real n = (real)(end - begin);\n");
+  for (uint32_t i = 0; i < r->n_ops; i++) {
+    if (!strstr(op_info[r->ops[i].n->op].code, "$n")) continue;
+    EMIT(r->k->p, "const real n = (real)(end - begin);\n");
+    return;
+  }
 }
 
 void emit_row(Kernel *k)
 {
-  Row r = {.k = k, .v = k->group->anchor};
-  r.n = ir_node(k->g, r.v);
-  r.x = ir_node(k->g, r.n->in[0]);
-  bool indices = r.n->op == OP_argmax || r.n->op == OP_argmin;
-  r.integers = !dtype_is_float(r.x->dtype) && (indices || !dtype_is_float(r.n->dtype));
+  Row r = {.k = k};
   measure(&r);
-  read_program(&r);
   if (r.columns)
     EMIT(k->p, "COLUMN_LOOP(%s, o, first, width, %lld, %lld) {\n", k->index_type,
          (long long)(r.parts ? r.parts : r.outer), (long long)r.inner);

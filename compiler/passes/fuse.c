@@ -5,17 +5,21 @@
  * must know which values never leave a kernel.
  *
  * Without optimisation every node is a command of its own. Else elementwise nodes of one shape join
- * the groups of their producers, be these elementwise or row ops; a value that somebody else reads
- * too is stored as well. Moves that are strided loads join their readers, widening casts and
- * expands vanish into them (fold.c). Rounding is the business of nodes, not of groups, so no bit of
- * a result depends on what this pass does.
+ * the groups of their producers, be these elementwise or row ops; row ops take in the elementwise
+ * nodes that make their operands, and row ops over the same rows join each other. A value that
+ * somebody else reads too is stored as well. Moves that are strided loads join their readers,
+ * widening casts and expands vanish into them (fold.c). Rounding is the business of nodes, not of
+ * groups, so no bit of a result depends on what this pass does.
  *
  * Note [fences]: nodes that change what others read without naming it (weights, gradients, scale,
- * counters) end a stretch of the program. Groups never span a fence. Effects inside a stretch have
- * no readers, so ordering groups by their first nodes keeps the effects in order, and sums into
- * one gradient are made in the same order whatever is fused. */
+ * counters) end a stretch of the program. What reads or changes such things stays in its stretch;
+ * a node that only computes belongs to the earliest one in which its operands are there. Groups
+ * never span a fence. Effects inside a stretch have no readers, so ordering groups by their first
+ * nodes keeps the effects in order, and sums into one gradient are made in the same order whatever
+ * is fused. */
 #include "fold.h"
 #include "passes.h"
+#include <string.h>
 
 enum { MAX_GROUP = 48 }; /* nodes: more would not fit in registers */
 
@@ -29,6 +33,7 @@ typedef struct Fuse {
   uint32_t *group;   /* node -> index into sets; 0: not computed by a command */
   uint32_t *stretch; /* node -> number of fences before it */
   VEC(Members) sets; /* sets.at[0] is unused */
+  uint32_t *reader;  /* value -> the last set with a row op that walks it; 0: none */
   uint32_t *mark;    /* set -> the last search that was there */
   uint32_t search;
 } Fuse;
@@ -106,35 +111,104 @@ static bool only_maps(const Fuse *f, const Members *m, bool walks_too)
   return true;
 }
 
-static bool has_row(const Fuse *f, const Members *m)
+/* The first row op of the set, or 0. */
+static uint32_t row_in(const Fuse *f, const Members *m)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++)
-    if (template_of(f, m->nodes.at[i]) == TMPL_row) return true;
-  return false;
+    if (template_of(f, m->nodes.at[i]) == TMPL_row) return m->nodes.at[i];
+  return 0;
 }
 
-/* Does a walk of `m` read what `other` computes? */
-static bool walks_into(const Fuse *f, const Members *m, uint32_t other)
+/* ---- rows ---------------------------------------------------------------------------------------
+ */
+
+static const Node *walked_by(const Fuse *f, uint32_t row) /* the shape of its rows */
 {
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
-    if (is_walk(n->op) && producer(f, n, 0) == other) return true;
-  }
+  return ir_node(f->g, f->g->nodes.at[row].in[0]);
+}
+
+/* Its result has one value a row but the shape of the rows: then a node's shape would not tell
+ * which of the two it belongs to. */
+static bool is_flat(const Fuse *f, uint32_t row)
+{
+  const Node *n = &f->g->nodes.at[row];
+  return !strstr(op_info[n->op].code, "each ") && ir_same_dims(n, walked_by(f, row));
+}
+
+static bool is_dear(OpKind op)
+{
+  static const char *const dear[] = {"exp",  "log",     "pow",    "erf",      "gelu",
+                                     "tanh", "sig",     "sin",    "cos",      "silu",
+                                     "plus", "uniform", "divide", "remainder"};
+  for (size_t i = 0; i < sizeof dear / sizeof *dear; i++)
+    if (strstr(op_info[op].code, dear[i])) return true;
   return false;
 }
 
-/* Elementwise nodes and walks join each other; elementwise nodes join what a row op gives. */
+/* A row program walks its row again for each reduction that needs the result of another. */
+static bool walks_once(OpKind op)
+{
+  const char *code = op_info[op].code;
+  return !strstr(code, "let ") && !strstr(code, "each ");
+}
+
+/* Elementwise nodes that make an operand of row op `row`: cheap ones, as they may be computed again
+ * each time that the row is walked. */
+static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
+{
+  for (uint32_t i = 0; i < w->nodes.n; i++) {
+    const Node *n = &f->g->nodes.at[w->nodes.at[i]];
+    if (op_has_effect(n->op) || !ir_same_dims(n, walked_by(f, row))) return false;
+    if (is_dear(n->op) && !walks_once(f->g->nodes.at[row].op)) return false;
+  }
+  return !is_flat(f, row) && only_maps(f, w, false);
+}
+
+static bool is_element(OpKind op, uint32_t input) /* $1, not @1, in the row program */
+{
+  const char word[] = {'$', (char)('0' + input), 0};
+  return strstr(op_info[op].code, word) != NULL;
+}
+
+/* Elementwise nodes and walks join each other; elementwise nodes join what a row op gives, or what
+ * it is made of. */
 static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
 {
-  if (has_row(f, w)) return only_maps(f, r, false);
+  uint32_t reader = row_in(f, r), writer = row_in(f, w);
+  if (reader && writer) return false;
+  if (reader) return r->nodes.n == 1 && makes_operand(f, reader, w);
+  if (writer)
+    return only_maps(f, r, false) && !strstr(op_info[f->g->nodes.at[writer].op].code, "part ");
   return only_maps(f, w, true) && only_maps(f, r, true);
+}
+
+/* Does the node read its input k element by element, in the order in which it walks? */
+static bool reads_in_order(const Fuse *f, uint32_t id, uint32_t k)
+{
+  const Node *n = &f->g->nodes.at[id], *root = ir_node(f->g, value_root(f->g, n->in[k]));
+  if (template_of(f, id) == TMPL_row)
+    return is_element(n->op, k) && ir_same_dims(walked_by(f, id), root);
+  return ir_same_dims(node_walked(f->g, (Value){id}), root);
+}
+
+/* What r reads of w it reads where it stands: never a value of another element or row. */
+static bool meets(const Fuse *f, const Members *r, uint32_t writer)
+{
+  for (uint32_t i = 0; i < r->nodes.n; i++) {
+    uint32_t id = r->nodes.at[i];
+    const Node *n = &f->g->nodes.at[id];
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (producer(f, n, k) == writer && (is_walk(n->op) || !reads_in_order(f, id, k)))
+        return false;
+  }
+  return true;
 }
 
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
   uint32_t from = w->nodes.at[0], to = r->nodes.at[0];
-  if (!kinds_join(f, r, w) || walks_into(f, r, writer) || walks_into(f, w, reader)) return false;
+  if (!kinds_join(f, r, w) || !meets(f, r, writer) || !meets(f, w, reader)) return false;
   if (f->g->nodes.at[from].block != f->g->nodes.at[to].block || f->stretch[from] != f->stretch[to])
     return false;
   return r->nodes.n + w->nodes.n <= MAX_GROUP && !makes_cycle(f, reader, writer);
@@ -159,11 +233,48 @@ static void join_producers(Fuse *f, uint32_t id)
   const Node *n = &f->g->nodes.at[id];
   if (is_walk(n->op)) return;
   for (uint32_t k = 0; k < n->n_in; k++) {
-    Value root = value_root(f->g, n->in[k]);
-    uint32_t writer = f->group[root.id], reader = f->group[id];
-    bool same_index = ir_same_dims(n, ir_node(f->g, root));
-    if (writer && writer != reader && same_index && can_join(f, reader, writer))
+    uint32_t writer = producer(f, n, k), reader = f->group[id];
+    if (writer && writer != reader && reads_in_order(f, id, k) && can_join(f, reader, writer))
       join(f, reader, writer);
+  }
+}
+
+static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
+{
+  RowShape x = row_shape(f->g, (Value){a}), y = row_shape(f->g, (Value){b});
+  const Node *n = &f->g->nodes.at[a], *m = &f->g->nodes.at[b];
+  bool once = !strstr(op_info[n->op].code, "each ") && !strstr(op_info[m->op].code, "each ");
+  return x.from == y.from && x.to == y.to && x.parts == y.parts &&
+         ir_same_dims(walked_by(f, a), walked_by(f, b)) && !is_flat(f, a) && !is_flat(f, b) &&
+         (!once || ir_same_dims(n, m));
+}
+
+/* Neither set waits for the other, so that one command may compute both. */
+static bool are_apart(Fuse *f, uint32_t a, uint32_t b)
+{
+  f->search++;
+  if (waits_for(f, a, b)) return false;
+  f->search++;
+  return !waits_for(f, b, a);
+}
+
+/* Row ops that read the same value in the same rows share a kernel, and what they reduce alike. */
+static void join_rows(Fuse *f, uint32_t id)
+{
+  const Node *n = &f->g->nodes.at[id];
+  for (uint32_t k = 0; k < n->n_in; k++) {
+    uint32_t root = value_root(f->g, n->in[k]).id;
+    if (!root || !is_element(n->op, k) || !reads_in_order(f, id, k)) continue;
+    uint32_t set = f->group[id], other = f->group[f->reader[root]];
+    if (other && other != set) {
+      const Members *m = &f->sets.at[other], *own = &f->sets.at[set];
+      uint32_t row = row_in(f, m);
+      bool place = f->g->nodes.at[row].block == n->block && f->stretch[row] == f->stretch[id];
+      if (place && same_rows(f, row, id) && m->nodes.n + own->nodes.n <= MAX_GROUP &&
+          are_apart(f, other, set))
+        join(f, set, other);
+    }
+    f->reader[root] = id;
   }
 }
 
@@ -178,7 +289,8 @@ static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set
     Node *n = &f->g->nodes.at[m->nodes.at[i]];
     n->group = f->g->groups.n;
     OpTemplate t = op_info[n->op].tmpl;
-    if (t != TMPL_map && (t != TMPL_move || m->nodes.n == 1)) out.anchor = out.nodes[i];
+    bool frame = t != TMPL_map && (t != TMPL_move || m->nodes.n == 1);
+    if (frame && !out.anchor.id) out.anchor = out.nodes[i];
   }
   numbers[set] = f->g->groups.n;
   vec_push(f->c->arena, &f->g->groups, out);
@@ -199,12 +311,42 @@ static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
   add_group(f, m, numbers, set);
 }
 
-static void find_stretches(Fuse *f)
+static void find_fences(Fuse *f)
 {
   uint32_t fences = 0;
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     f->stretch[id] = fences;
     fences += is_fence(f->g->nodes.at[id].op);
+  }
+}
+
+static bool reads_what_changes(const Fuse *f, const Node *n)
+{
+  for (uint32_t k = 0; k < n->n_in; k++) {
+    Value root = value_root(f->g, n->in[k]);
+    const Node *from = ir_node(f->g, root);
+    bool leaf = op_info[from->op].tmpl == TMPL_leaf || is_working_copy(f->g, root);
+    if (root.id && leaf && !is_literal(from) && from->op != OP_source) return true;
+  }
+  return false;
+}
+
+/* See Note [fences]. */
+static void relax_stretches(Fuse *f)
+{
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    const Node *n = &f->g->nodes.at[id];
+    OpTemplate t = op_info[n->op].tmpl;
+    if (t == TMPL_leaf || op_has_effect(n->op) || n->op == OP_output || n->op == OP_grad_norm ||
+        n->op == OP_drop || reads_what_changes(f, n))
+      continue;
+    uint32_t first = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      uint32_t of = f->stretch[n->in[k].id];
+      if (n->in[k].id && op_info[f->g->nodes.at[n->in[k].id].op].tmpl != TMPL_leaf && of > first)
+        first = of;
+    }
+    f->stretch[id] = first;
   }
 }
 
@@ -220,6 +362,16 @@ static void make_sets(Fuse *f)
   }
 }
 
+static void join_all(Fuse *f)
+{
+  relax_stretches(f);
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    if (!f->group[id]) continue;
+    join_producers(f, id);
+    if (template_of(f, id) == TMPL_row) join_rows(f, id);
+  }
+}
+
 bool pass_fuse(Compile *c)
 {
   write_constant_outputs(c);
@@ -229,11 +381,11 @@ bool pass_fuse(Compile *c)
   f.group = arena_array(c->arena, uint32_t, n);
   f.stretch = arena_array(c->arena, uint32_t, n);
   f.mark = arena_array(c->arena, uint32_t, n + 1);
-  find_stretches(&f);
+  f.reader = arena_array(c->arena, uint32_t, n);
+  find_fences(&f);
   if (c->options.optimize > 0) fold_nodes(c, f.stretch);
   make_sets(&f);
-  for (uint32_t id = 1; id < n && c->options.optimize > 0; id++)
-    if (f.group[id]) join_producers(&f, id);
+  if (c->options.optimize > 0) join_all(&f);
   uint32_t *numbers = arena_array(c->arena, uint32_t, f.sets.n);
   g->groups.n = 0;
   vec_push(c->arena, &g->groups, (Group){0});

@@ -1,0 +1,67 @@
+/* Row ops of a kernel: what the files that print them share. */
+#pragma once
+#include "kernel_parts.h"
+
+typedef enum RowKind {
+  ROW_sum,
+  ROW_max,
+  ROW_min,
+  ROW_first,
+  ROW_let,
+  ROW_each,
+  ROW_row,
+  ROW_part
+} RowKind;
+
+typedef struct Statement {
+  RowKind kind;
+  const char *name; /* in its program; NULL for each, row, part */
+  const char *as;   /* the kernel's variable, once it is known */
+  const char *best; /* ROW_first: the name of the greatest or smallest value */
+  const char *code;
+  size_t size;
+} Statement;
+
+enum { MAX_STATEMENTS = 24 };
+
+typedef struct RowOp {
+  Value v;
+  const Node *n;
+  bool integers; /* reductions of integers */
+  Statement code[MAX_STATEMENTS];
+  uint32_t n_code, at; /* `at`: the next statement to be printed */
+} RowOp;
+
+typedef struct Printed { /* a statement as the kernel has it: another op may ask for the same */
+  RowKind kind;
+  const char *name, *as, *text;
+} Printed;
+
+typedef struct Row {
+  Kernel *k;
+  const Node *x; /* input 0 of all its row ops has this shape */
+  Space space;
+  uint32_t from, to; /* axes that make the row */
+  int64_t outer, length, inner;
+  int64_t parts; /* of a column of channels; 0: whole rows */
+  bool columns;  /* inner > 1, or channels */
+  bool flat;     /* results have x's shape although they are one a row */
+  RowOp *ops;
+  uint32_t n_ops;
+  bool *stored; /* by index in the group: a loop before has written it */
+  VEC(Printed) printed;
+} Row;
+
+/* ---- programs: kernel_program.c ---- */
+
+void read_program(Kernel *k, RowOp *op);
+/* Whether the statement needs what `name` stands for in its program. */
+bool statement_mentions(const Statement *s, const char *name);
+/* How often the statement reads `$input` or `@input`. */
+uint32_t statement_uses(const Statement *s, char sign, uint32_t input);
+/* Gives the statement the variable of an equal one of another op, if there is one; otherwise a
+ * variable of its own. */
+bool statement_is_printed(Row *r, const RowOp *op, Statement *s);
+/* The statement's expression; in[k] is the element of input k, row[k] its value of the row. */
+const char *statement_text(const Row *r, const RowOp *op, const Statement *s, const Operand *in,
+                           const char *const *row);
