@@ -27,6 +27,15 @@ const Node *node_walked(const Graph *g, Value v)
   return op_has_effect(n->op) && n->n_in ? ir_node(g, value_root(g, n->in[0])) : n;
 }
 
+bool reads_in_order(const Graph *g, Value v, uint32_t k)
+{
+  const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
+  const char element[] = {'$', (char)('0' + k), 0};
+  if (op_info[n->op].tmpl == TMPL_move) return false;
+  if (op_info[n->op].tmpl != TMPL_row) return ir_same_dims(node_walked(g, v), root);
+  return strstr(op_info[n->op].code, element) && ir_same_dims(ir_node(g, n->in[0]), root);
+}
+
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -91,6 +100,21 @@ static void add_value(ArgBuild *b, ArgRole role, Value v)
   }
   vec_push(b->c->arena, &b->args,
            (KernelArg){.role = role, .value = v, .type = n->dtype, .place = n->place});
+}
+
+/* A result; where it takes the bytes of an input, one pointer serves both. */
+static void add_result(ArgBuild *b, Value v)
+{
+  const Node *n = ir_node(b->c->graph, v);
+  for (uint32_t i = 0; i < b->args.n && n->over.id; i++) {
+    KernelArg *a = &b->args.at[i];
+    if (a->value.id != n->over.id) continue;
+    a->role = ARG_out;
+    a->value = v;
+    a->over = n->over;
+    return;
+  }
+  add_value(b, ARG_out, v);
 }
 
 static int64_t float_bytes(const Compile *c)
@@ -214,7 +238,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
     }
   }
   for (uint32_t i = 0; i < p->n; i++) {
-    if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_value(&b, ARG_out, p->nodes[i]);
+    if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(&b, p->nodes[i]);
   }
   if (random) add_state(&b);
   return (KernelArgs){b.args.at, b.args.n};

@@ -38,6 +38,8 @@ Value value_root(const Graph *g, Value v);
 const Node *value_shape(const Graph *g, Value v);
 /* The node in whose shape v is walked: v, or what an effect on elements reads. */
 const Node *node_walked(const Graph *g, Value v);
+/* Whether v reads its input k where it stands: element i for element i of what it walks. */
+bool reads_in_order(const Graph *g, Value v, uint32_t k);
 /* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
 bool is_working_copy(const Graph *g, Value v);
 /* A number or integer: a literal in kernels, without bytes. */

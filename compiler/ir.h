@@ -74,6 +74,7 @@ typedef struct Node {
   uint32_t group;      /* pass fuse: index into Graph.groups; 0 for none */
   bool folded;         /* pass fuse: a cast or expand that its readers do as they load */
   ampc_ref place;      /* pass memory: where the bytes are */
+  Value over;          /* pass memory: the dying input whose bytes it takes, or 0 */
 } Node;
 
 /* A stretch of program with one precision: `precision`, autocast(..) { }, a pinned instance. */

@@ -97,7 +97,8 @@ static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
   uint32_t seen = 0;
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
-    if (a->role != role || seen >> a->type & 1) continue;
+    bool both = role == ARG_in && a->over.id;
+    if ((a->role != role && !both) || seen >> a->type & 1) continue;
     text_printf(t, "%s%s", seen ? ", " : lead, ir_dtype_name(a->type));
     seen |= 1u << a->type;
   }

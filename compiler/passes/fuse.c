@@ -164,12 +164,6 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
   return !is_flat(f, row) && only_maps(f, w, false);
 }
 
-static bool is_element(OpKind op, uint32_t input) /* $1, not @1, in the row program */
-{
-  const char word[] = {'$', (char)('0' + input), 0};
-  return strstr(op_info[op].code, word) != NULL;
-}
-
 /* Elementwise nodes and walks join each other; elementwise nodes join what a row op gives, or what
  * it is made of. */
 static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
@@ -182,15 +176,6 @@ static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
   return only_maps(f, w, true) && only_maps(f, r, true);
 }
 
-/* Does the node read its input k element by element, in the order in which it walks? */
-static bool reads_in_order(const Fuse *f, uint32_t id, uint32_t k)
-{
-  const Node *n = &f->g->nodes.at[id], *root = ir_node(f->g, value_root(f->g, n->in[k]));
-  if (template_of(f, id) == TMPL_row)
-    return is_element(n->op, k) && ir_same_dims(walked_by(f, id), root);
-  return ir_same_dims(node_walked(f->g, (Value){id}), root);
-}
-
 /* What r reads of w it reads where it stands: never a value of another element or row. */
 static bool meets(const Fuse *f, const Members *r, uint32_t writer)
 {
@@ -198,8 +183,7 @@ static bool meets(const Fuse *f, const Members *r, uint32_t writer)
     uint32_t id = r->nodes.at[i];
     const Node *n = &f->g->nodes.at[id];
     for (uint32_t k = 0; k < n->n_in; k++)
-      if (producer(f, n, k) == writer && (is_walk(n->op) || !reads_in_order(f, id, k)))
-        return false;
+      if (producer(f, n, k) == writer && !reads_in_order(f->g, (Value){id}, k)) return false;
   }
   return true;
 }
@@ -234,7 +218,8 @@ static void join_producers(Fuse *f, uint32_t id)
   if (is_walk(n->op)) return;
   for (uint32_t k = 0; k < n->n_in; k++) {
     uint32_t writer = producer(f, n, k), reader = f->group[id];
-    if (writer && writer != reader && reads_in_order(f, id, k) && can_join(f, reader, writer))
+    if (writer && writer != reader && reads_in_order(f->g, (Value){id}, k) &&
+        can_join(f, reader, writer))
       join(f, reader, writer);
   }
 }
@@ -264,7 +249,7 @@ static void join_rows(Fuse *f, uint32_t id)
   const Node *n = &f->g->nodes.at[id];
   for (uint32_t k = 0; k < n->n_in; k++) {
     uint32_t root = value_root(f->g, n->in[k]).id;
-    if (!root || !is_element(n->op, k) || !reads_in_order(f, id, k)) continue;
+    if (!root || !reads_in_order(f->g, (Value){id}, k)) continue;
     uint32_t set = f->group[id], other = f->group[f->reader[root]];
     if (other && other != set) {
       const Members *m = &f->sets.at[other], *own = &f->sets.at[set];

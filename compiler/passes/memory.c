@@ -7,9 +7,10 @@
  * A value of WORK lives from the command that writes it to the last that reads it. Values are
  * placed greatest first at the lowest offset where nothing that lives at the same time lies; that
  * keeps close to the bound (the greatest sum of bytes alive at once) and depends on nothing but the
- * graph. */
+ * graph. An elementwise result takes the room of an operand that dies with it (reuse.c). */
 #include "command.h"
 #include "passes.h"
+#include "reuse.h"
 #include "ampc_state.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ typedef struct Placement {
   Compile *c;
   int64_t align;
   VEC(Room) rooms; /* of the current block */
+  uint32_t *room;  /* value -> its room in `rooms` + 1; 0: none */
 } Placement;
 
 static int64_t round_up(int64_t n, int64_t to)
@@ -160,11 +162,6 @@ static void place_gradients(Compile *c, const uint32_t *readers)
   }
 }
 
-typedef struct Life {
-  uint32_t first, last; /* commands; first is that of the writer */
-  bool needed;          /* somebody outside the writer's group reads it */
-} Life;
-
 static void read_by(Graph *g, Life *lives, Value v, uint32_t group, uint32_t at)
 {
   Value root = value_root(g, v);
@@ -200,7 +197,8 @@ static bool placed_first(const Room *a, const Room *b)
 
 static int compare_rooms(const void *a, const void *b)
 {
-  return placed_first(a, b) ? -1 : 1;
+  const Room *const *x = a, *const *y = b;
+  return placed_first(*x, *y) ? -1 : 1;
 }
 
 /* Keeps the rooms that are placed in order of their offsets. */
@@ -227,11 +225,13 @@ static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
 
 static int64_t pack(Placement *p)
 {
-  if (p->rooms.n) qsort(p->rooms.at, p->rooms.n, sizeof *p->rooms.at, compare_rooms);
+  Room **order = arena_array(p->c->arena, Room *, p->rooms.n + 1);
   Room **placed = arena_array(p->c->arena, Room *, p->rooms.n + 1);
+  for (uint32_t i = 0; i < p->rooms.n; i++) order[i] = &p->rooms.at[i];
+  if (p->rooms.n) qsort(order, p->rooms.n, sizeof *order, compare_rooms);
   int64_t top = 0;
   for (uint32_t i = 0; i < p->rooms.n; i++) {
-    Room *r = &p->rooms.at[i];
+    Room *r = order[i];
     *r->place = (ampc_ref){AMPC_WORK, lowest_offset(r, placed, i)};
     if (r->place->offset + r->bytes > top) top = r->place->offset + r->bytes;
     insert_placed(placed, i, r);
@@ -245,16 +245,32 @@ static void add_room(Placement *p, ampc_ref *place, int64_t bytes, uint32_t firs
            (Room){place, round_up(bytes ? bytes : 1, p->align), first, last, p->rooms.n});
 }
 
-static void place_block(Placement *p, uint16_t block, Life *lives)
+static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *taken)
+{
+  Node *n = ir_node(p->c->graph, (Value){id});
+  uint32_t last = lives[id].last > lives[id].first ? lives[id].last : lives[id].first;
+  n->over = p->c->options.optimize ? value_to_reuse(p->c, (Value){id}, lives, taken) : (Value){0};
+  uint32_t over = p->room[n->over.id];
+  if (!over) {
+    n->over = (Value){0};
+    add_room(p, &n->place, ir_bytes(p->c, n), lives[id].first, last);
+    p->room[id] = p->rooms.n;
+    return;
+  }
+  taken[n->over.id] = true;
+  p->room[id] = over;
+  if (p->rooms.at[over - 1].last < last) p->rooms.at[over - 1].last = last;
+}
+
+static void place_block(Placement *p, uint16_t block, const Life *lives)
 {
   Graph *g = p->c->graph;
+  bool *taken = arena_array(p->c->arena, bool, g->nodes.n);
   p->rooms.n = 0;
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     Node *n = &g->nodes.at[id];
     bool has_bytes = n->group && n->block == block && n->place.space == AMPC_NONE;
-    if (!has_bytes || !lives[id].needed) continue;
-    uint32_t last = lives[id].last > lives[id].first ? lives[id].last : lives[id].first;
-    add_room(p, &n->place, ir_bytes(p->c, n), lives[id].first, last);
+    if (has_bytes && lives[id].needed) add_value_room(p, id, lives, taken);
   }
   for (uint32_t i = 1; i < g->groups.n; i++) {
     Group *group = &g->groups.at[i];
@@ -264,6 +280,10 @@ static void place_block(Placement *p, uint16_t block, Life *lives)
     if (bytes > 0) add_room(p, &group->workspace, bytes, i, i);
   }
   g->blocks.at[block].work_bytes = pack(p);
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    Node *n = &g->nodes.at[id];
+    if (n->block == block && n->over.id) n->place = ir_node(g, n->over)->place;
+  }
 }
 
 static void place_aliases(Graph *g)
@@ -281,6 +301,7 @@ bool pass_memory(Compile *c)
   place_params(c);
   place_sources(&p);
   place_leaves(c);
+  p.room = arena_array(c->arena, uint32_t, g->nodes.n);
   Life *lives = arena_array(c->arena, Life, g->nodes.n);
   uint32_t *readers = arena_array(c->arena, uint32_t, g->nodes.n);
   for (uint32_t b = 0; b < g->blocks.n; b++)

@@ -1,0 +1,70 @@
+/* Part of pass memory: elementwise results that take the bytes of an operand.
+ *
+ * A kernel computes element i of its result from elements i of its operands, in one thread, so it
+ * may write over an operand that nobody reads any more: what is read in other places (moves,
+ * broadcasts, values of a row) may not. A kernel of row ops walks its rows several times: what it
+ * computes in the last walk may take the bytes of any operand; what an earlier walk stores, only
+ * those of an operand that no other node reads, because later walks load the stored value. */
+#include "reuse.h"
+
+static const Group *group_of(const Graph *g, Value v)
+{
+  return &g->groups.at[ir_node(g, v)->group];
+}
+
+static bool is_kernel_of_elements(const Graph *g, const Group *p)
+{
+  if (!p->anchor.id) return p->n > 1 || op_info[ir_node(g, p->nodes[0])->op].tmpl == TMPL_map;
+  return op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_row;
+}
+
+/* Does v come from a row op of its kernel, so that the last walk computes it? */
+static bool is_of_last_walk(const Graph *g, Value v, uint32_t group)
+{
+  const Node *n = ir_node(g, v);
+  if (n->group != group) return false;
+  if (op_info[n->op].tmpl == TMPL_row) return true;
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if (is_of_last_walk(g, value_root(g, n->in[k]), group)) return true;
+  return false;
+}
+
+static bool reads(const Graph *g, const Node *n, Value x)
+{
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if (value_root(g, n->in[k]).id == x.id) return true;
+  return false;
+}
+
+/* All readers of x in the kernel read it in order; only v reads it, if that is asked for. */
+static bool is_read_well(const Graph *g, const Group *p, Value x, Value v, bool alone)
+{
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    if (!reads(g, n, x)) continue;
+    if (alone && p->nodes[i].id != v.id) return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (value_root(g, n->in[k]).id == x.id && !reads_in_order(g, p->nodes[i], k)) return false;
+  }
+  return true;
+}
+
+Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
+{
+  const Graph *g = c->graph;
+  const Node *out = ir_node(g, v);
+  const Group *p = group_of(g, v);
+  if (!is_kernel_of_elements(g, p) || op_info[out->op].tmpl == TMPL_move) return (Value){0};
+  bool alone = p->anchor.id && !is_of_last_walk(g, v, out->group);
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      Value x = value_root(g, n->in[k]);
+      const Node *from = ir_node(g, x);
+      if (!x.id || from->group == out->group || !from->group || taken[x.id]) continue;
+      if (lives[x.id].last != out->group || from->dtype != out->dtype) continue;
+      if (ir_same_dims(from, out) && is_read_well(g, p, x, v, alone)) return x;
+    }
+  }
+  return (Value){0};
+}
