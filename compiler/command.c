@@ -186,10 +186,6 @@ static void file_args(ArgBuild *b, Value v)
     add_metric(b, index);
     add_state(b);
     break;
-  case OP_grad_accumulate:
-    add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD,
-        g->params.at[index].offset * float_bytes(b->c));
-    break;
   case OP_grad_norm:
     add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD,
         g->optimizers.at[index].first * float_bytes(b->c));
@@ -239,6 +235,12 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   }
   for (uint32_t i = 0; i < p->n; i++) {
     if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(&b, p->nodes[i]);
+  }
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    if (n->op == OP_grad_accumulate)
+      add(&b, ARG_grad, p->nodes[i], AMPC_F32, AMPC_GRAD,
+          g->params.at[n->attr[0].i].offset * float_bytes(c));
   }
   if (random) add_state(&b);
   return (KernelArgs){b.args.at, b.args.n};

@@ -321,6 +321,30 @@ DEVICE real ampc_uniform(long long seed, long long body, unsigned stream, long l
   return (real)(int)(word >> 8) * R(5.9604644775390625e-8);
 }
 
+// --- ampc_sum_parts
+/* x[0] + x[stride] + ..: n numbers in order */
+DEVICE real ampc_sum_parts(const real *x, int n, int stride)
+{
+  real sum = R(0.0);
+  for (int i = 0; i < n; i++) sum += x[i * stride];
+  return sum;
+}
+
+// --- ampc_sum_squares
+/* Squared distances from `mean` of `rows` numbers, from n parts of them, as even as can be. x has of
+ * each part the sum, and n * stride further the squared distances from the part's own mean; what
+ * that is off the mean of all is added. */
+DEVICE real ampc_sum_squares(const real *x, real mean, long long rows, int n, int stride)
+{
+  real sum = R(0.0);
+  for (int i = 0; i < n; i++) {
+    const real size = (real)(rows * (i + 1) / n - rows * i / n);
+    const real off = x[i * stride] / size - mean;
+    sum += x[(n + i) * stride] + size * off * off;
+  }
+  return sum;
+}
+
 // --- ampc_schedule_linear
 /* t steps taken. t < warmup: start t / warmup. Then from start to end over the remaining steps:
  * start + (end - start) min(1, (t - warmup) / (steps - warmup)). */

@@ -26,12 +26,6 @@ static uint32_t count_uses(const Node *n, uint32_t input)
   return uses;
 }
 
-static Access operand_access(const Chain *ch, const Node *n, uint32_t input)
-{
-  if (is_move(n)) return access_moved(ch->k->c, n);
-  return access_broadcast(&ch->space, value_shape(ch->k->g, n->in[input]));
-}
-
 /* The load of these bytes at this place; NULL if there is none yet. */
 static Load *find_load(const Chain *ch, Value v, const char *index)
 {
@@ -73,7 +67,7 @@ void chain_add(Chain *ch, Value v)
   vec_push(ch->k->c->arena, &ch->nodes, v);
   for (uint32_t i = 0; i < n->n_in && !is_row(n); i++) {
     if (!n->in[i].id || chain_computes(ch, n->in[i])) continue;
-    Access a = operand_access(ch, n, i);
+    Access a = access_operand(ch->k, &ch->space, n, i);
     chain_use(ch, n->in[i], ch->address(ch->frame, &a), count_uses(n, i));
   }
 }
@@ -126,6 +120,11 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
 {
   const Node *n = ir_node(k->g, v);
   uint32_t out = argument_of(k, v);
+  if (op_has_effect(n->op)) {
+    EMIT(k->p, "%s[%s] += %s; // %%%u %s\n", k->arg_names[out], index, expression, v.id,
+         op_info[n->op].name);
+    return;
+  }
   bool stored_only = out < k->args.n && !used_inside(k, v);
   if (!stored_only) expression = rounded(k, n->dtype, expression);
   EMIT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), v.id, expression, v.id,
@@ -133,7 +132,8 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
   if (out == k->args.n) return;
   const char *name = arena_printf(k->c->arena, "t%u", v.id);
   bool exact = n->dtype == AMPC_I32 || n->dtype == AMPC_F32 || n->dtype == AMPC_I64;
-  EMIT(k->p, "%s[%s] = %s;\n", k->arg_names[out], index, exact ? name : stored(k, n->dtype, name));
+  EMIT(k->p, "%s[%s] = %s;%s\n", k->arg_names[out], index, exact ? name : stored(k, n->dtype, name),
+       n->over.id ? " // in place" : "");
 }
 
 void chain_put_node(Chain *ch, Value v, const char *index)
@@ -142,7 +142,7 @@ void chain_put_node(Chain *ch, Value v, const char *index)
   const Node *n = ir_node(k->g, v);
   Operand *in = arena_array(k->c->arena, Operand, n->n_in + 1);
   for (uint32_t i = 0; i < n->n_in; i++) {
-    Access a = operand_access(ch, n, i);
+    Access a = access_operand(ch->k, &ch->space, n, i);
     if (n->in[i].id && count_uses(n, i))
       in[i] = chain_operand(ch, n->in[i], ch->address(ch->frame, &a));
   }

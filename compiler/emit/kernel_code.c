@@ -37,17 +37,24 @@ static const char *dollar_word(const CodeScope *s, const char *name, size_t n)
   if (is_word(name, n, "n"))
     return s->integers ? arena_printf(a, "%lld", (long long)s->length)
                        : real_text(s->k, (double)s->length);
+  if (op_info[s->n->op].shape == shape_channel_join) {
+    const Node *parts = ir_node(s->k->g, s->n->in[0]);
+    if (is_word(name, n, "parts")) return arena_printf(a, "%lld", (long long)parts->dim[1]);
+    if (is_word(name, n, "channels")) return arena_printf(a, "%lld", (long long)parts->dim[2]);
+  }
   if (is_word(name, n, "stream"))
     return arena_printf(a, "state->seed, state->body, %uu", s->n->stream);
   return attribute_text(s, name, n);
 }
 
-/* $0, $1|0, @1 at `*at`; moves on behind it. */
+/* $0, $1|0, @1, &0 at `*at`; moves on behind it. */
 static const char *operand_word(const CodeScope *s, const char **at, const char *end)
 {
   bool row = **at == '@';
   uint32_t i = (uint32_t)((*at)[1] - '0');
+  bool pointer = **at == '&';
   *at += 2;
+  if (pointer) return s->k->arg_names[argument_of(s->k, s->n->in[i])];
   const char *absent = *at + 1, *stop = absent;
   if (*at < end && **at == '|' && *at + 1 < end && isdigit((unsigned char)**&absent)) {
     while (stop < end && isdigit((unsigned char)*stop)) stop++;
@@ -88,7 +95,8 @@ const char *code_text(const CodeScope *s, const char *code, size_t n)
   Text out;
   text_init(&out, s->k->c->arena);
   for (const char *at = code, *end = code + n; at < end;) {
-    bool operand = (*at == '$' || *at == '@') && at + 1 < end && isdigit((unsigned char)at[1]);
+    bool sign = *at == '$' || *at == '@' || *at == '&';
+    bool operand = sign && at + 1 < end && isdigit((unsigned char)at[1]);
     if (operand) {
       text_puts(&out, operand_word(s, &at, end));
     } else if (*at == '$') {
@@ -102,6 +110,44 @@ const char *code_text(const CodeScope *s, const char *code, size_t n)
     } else {
       text_add(&out, at++, 1);
     }
+  }
+  return out.at;
+}
+
+/* "[name: text]" at s: the end of text; `*text` where it begins. */
+static const char *bracket(const char *s, const char **text, const char **name, size_t *n)
+{
+  const char *colon = strchr(s, ':');
+  *name = s + 1;
+  *n = (size_t)(colon - s - 1);
+  *text = colon + 1;
+  return strchr(s, ']');
+}
+
+static bool attribute_is_set(const Node *n, const char *name, size_t size)
+{
+  const OpSignature *sig = op_signature(n->op);
+  uint32_t i = 0;
+  while (!is_word(name, size, sig->attr[i].name)) i++;
+  return sig->attr[i].kind == ATTR_float ? n->attr[i].f != 0 : n->attr[i].i != 0;
+}
+
+const char *code_of(Compile *c, const Node *n)
+{
+  const char *code = op_info[n->op].code;
+  if (!strchr(code, '[')) return code;
+  Text out;
+  text_init(&out, c->arena);
+  while (*code) {
+    size_t plain = strcspn(code, "[");
+    text_add(&out, code, plain);
+    code += plain;
+    if (!*code) break;
+    const char *text, *name;
+    size_t size;
+    const char *end = bracket(code, &text, &name, &size);
+    if (attribute_is_set(n, name, size)) text_add(&out, text, (size_t)(end - text));
+    code = end + 1;
   }
   return out.at;
 }
@@ -190,7 +236,7 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
   bool real =
       shape == shape_compare ? any_float(k, n) : dtype_is_float(n->dtype) || shape == shape_test;
   CodeScope s = {.k = k, .n = n, .element = converted, .index = index, .integers = !real};
-  const char *code = op_info[n->op].code;
+  const char *code = code_of(k->c, n);
   return code_text(&s, code, strlen(code));
 }
 

@@ -88,21 +88,6 @@ static const char *image_text(const Template *t, const char *word, size_t n)
   return NULL;
 }
 
-/* What joins the parts of channels: [values, parts, channels]. */
-static const char *parts_text(const Template *t, const char *word, size_t n)
-{
-  const Node *parts = ir_node(t->k->g, t->n->in[0]);
-  if (is(word, n, "n_parts")) return number_text(t, parts->dim[1]);
-  if (is(word, n, "c")) return number_text(t, parts->dim[2]);
-  return NULL;
-}
-
-static const char *size_text(const Template *t, const char *word, size_t n)
-{
-  if (op_info[t->n->op].shape == shape_channel_join) return parts_text(t, word, n);
-  return op_image_inputs(t->n->op) ? image_text(t, word, n) : NULL;
-}
-
 static const char *attr_text(const Template *t, uint32_t i)
 {
   bool number = op_signature(t->n->op)->attr[i].kind == ATTR_float;
@@ -121,7 +106,7 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "part")) return number_text(t, part_size(t));
   if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
   if (is(word, n, "result")) return stored(k, t->n->dtype, "result");
-  const char *size = size_text(t, word, n);
+  const char *size = op_image_inputs(t->n->op) ? image_text(t, word, n) : NULL;
   if (size) return size;
   const OpSignature *sig = op_signature(t->n->op);
   for (uint32_t i = 0; i < sig->n_inputs; i++)
@@ -165,8 +150,7 @@ static int64_t walked(const Template *t)
   OpKind op = t->n->op;
   if (op == OP_sgd_update || op == OP_adam_update || op == OP_grad_norm)
     return optimizer_of(t)->count;
-  if (op == OP_grad_accumulate || op == OP_running_update)
-    return ir_elements(ir_node(t->k->g, t->n->in[0]));
+  if (op == OP_running_update) return ir_elements(ir_node(t->k->g, t->n->in[0]));
   return 1;
 }
 

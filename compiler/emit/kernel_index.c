@@ -70,6 +70,13 @@ Access access_moved(Compile *c, const Node *n)
   return access_broadcast(&to, x);
 }
 
+Access access_operand(const Kernel *k, const Space *s, const Node *n, uint32_t input)
+{
+  if (op_info[n->op].tmpl == TMPL_move) return access_moved(k->c, n);
+  if (op_has_effect(n->op)) return access_whole(s);
+  return access_broadcast(s, value_shape(k->g, n->in[input]));
+}
+
 /* ---- collapsing --------------------------------------------------------------------------------
  */
 

@@ -10,12 +10,6 @@ typedef struct Map {
   Access *joined;    /* the same over `left` */
 } Map;
 
-static Access walk_of(const Map *m, const Node *n, uint32_t input)
-{
-  if (op_info[n->op].tmpl == TMPL_move) return access_moved(m->k->c, n);
-  return access_broadcast(&m->shape, value_shape(m->k->g, n->in[input]));
-}
-
 static void collapse(Map *m)
 {
   Arena *a = m->k->c->arena;
@@ -23,7 +17,7 @@ static void collapse(Map *m)
   for (uint32_t i = 0; i < m->k->group->n; i++) {
     const Node *n = ir_node(m->k->g, m->k->group->nodes[i]);
     for (uint32_t k = 0; k < n->n_in; k++)
-      if (n->in[k].id) vec_push(a, &m->walks, walk_of(m, n, k));
+      if (n->in[k].id) vec_push(a, &m->walks, access_operand(m->k, &m->shape, n, k));
   }
   m->left = m->shape;
   m->joined = arena_array(a, Access, m->walks.n);
@@ -73,7 +67,7 @@ static void put_move(Map *m, Value v)
     EMIT(k->p, "%s[i] = %s; // %%%u %s\n", to, stored(k, n->dtype, x), v.id, op_info[n->op].name);
     return;
   }
-  Access a = walk_of(m, n, 0);
+  Access a = access_operand(k, &m->shape, n, 0);
   EMIT(k->p, "%s[i] = %s[%s]; // %%%u %s\n", to, k->arg_names[from], index_of(m, &a), v.id,
        op_info[n->op].name);
 }
@@ -81,7 +75,7 @@ static void put_move(Map *m, Value v)
 void emit_map(Kernel *k)
 {
   Value first = k->group->nodes[0];
-  Map m = {.k = k, .shape = space_of(ir_node(k->g, first))};
+  Map m = {.k = k, .shape = space_of(node_walked(k->g, first))};
   collapse(&m);
   begin_loop(&m);
   if (op_info[ir_node(k->g, first)->op].tmpl == TMPL_move && k->group->n == 1) {

@@ -230,6 +230,17 @@ static const char *value_name(const Kernel *k, const KernelArg *a)
   return arena_printf(k->c->arena, "%s%u", op_info[ir_node(k->g, a->value)->op].name, a->value.id);
 }
 
+/* Of a parameter's slot: "fc1_weight_grad". */
+static const char *gradient_name(const Kernel *k, Value accumulate)
+{
+  const char *path = k->g->params.at[ir_node(k->g, accumulate)->attr[0].i].path;
+  char *name =
+      arena_printf(k->c->arena, "%s%s_grad", isdigit((unsigned char)*path) ? "p" : "", path);
+  for (char *s = name; *s; s++)
+    if (!isalnum((unsigned char)*s)) *s = '_';
+  return name;
+}
+
 static const char *argument_name(const Kernel *k, uint32_t i)
 {
   static const char *const of_role[] = {
@@ -238,8 +249,13 @@ static const char *argument_name(const Kernel *k, uint32_t i)
       [ARG_moment2] = "moment2", [ARG_copy16] = "copy16",       [ARG_copybf] = "copybf",
       [ARG_buffer] = "buffer"};
   const KernelArg *a = &k->args.at[i];
-  if (a->role != ARG_in && a->role != ARG_out) return of_role[a->role];
-  const char *name = value_name(k, a);
+  const char *name;
+  if (a->role == ARG_grad && a->value.id)
+    name = gradient_name(k, a->value);
+  else if (a->role != ARG_in && a->role != ARG_out)
+    return of_role[a->role];
+  else
+    name = value_name(k, a);
   for (uint32_t j = 0; j < i; j++)
     if (strcmp(k->arg_names[j], name) == 0)
       return arena_printf(k->c->arena, "%s_%u", name, a->value.id);

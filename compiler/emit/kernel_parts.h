@@ -42,6 +42,8 @@ int64_t space_elements(const Space *s);
 Access access_whole(const Space *s); /* the elements in order */
 /* Of a tensor that broadcasts to the space: 0 strides where it does. */
 Access access_broadcast(const Space *s, const Node *n);
+/* Of input `input` of an elementwise node or move, over the shape that it walks. */
+Access access_operand(const Kernel *k, const Space *s, const Node *n, uint32_t input);
 /* Of input 0 of a move op (expand, transpose, permute, slice), in the shape of the op. */
 Access access_moved(Compile *c, const Node *n);
 /* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
@@ -76,6 +78,8 @@ typedef struct CodeScope { /* what the words of an op's code stand for */
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
 } CodeScope;
 const char *code_text(const CodeScope *s, const char *code, size_t n);
+/* The op's code without the stretches in brackets that do not hold for n. */
+const char *code_of(Compile *c, const Node *n);
 /* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
 Operand load_operand(const Kernel *k, Value in, const char *index);
 Operand as_real(const Kernel *k, Operand o);

@@ -68,7 +68,7 @@ static void read_statement(Kernel *k, RowOp *op, const char *s, const char *end)
 
 void read_program(Kernel *k, RowOp *op)
 {
-  for (const char *s = op_info[op->n->op].code; *s;) {
+  for (const char *s = code_of(k->c, op->n); *s;) {
     const char *end = s + strcspn(s, ";");
     read_statement(k, op, s, end);
     s = *end ? end + 1 : end;

@@ -33,7 +33,8 @@ typedef struct Fuse {
   uint32_t *group;   /* node -> index into sets; 0: not computed by a command */
   uint32_t *stretch; /* node -> number of fences before it */
   VEC(Members) sets; /* sets.at[0] is unused */
-  uint32_t *reader;  /* value -> the last set with a row op that walks it; 0: none */
+  uint32_t *sums;    /* parameter -> gradients that are added to its slot */
+  uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
   uint32_t *mark;    /* set -> the last search that was there */
   uint32_t search;
 } Fuse;
@@ -101,12 +102,20 @@ static bool is_walk(OpKind op)
   return op == OP_expand || op == OP_transpose || op == OP_slice;
 }
 
+/* Where several gradients are added to one slot, their order is part of the result: they stay
+ * commands of their own. */
+static bool stays_alone(const Fuse *f, uint32_t id)
+{
+  const Node *n = &f->g->nodes.at[id];
+  return n->op == OP_grad_accumulate && f->sums[n->attr[0].i] > 1;
+}
+
 static bool only_maps(const Fuse *f, const Members *m, bool walks_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
     uint32_t id = m->nodes.at[i];
     bool walk = walks_too && is_walk(f->g->nodes.at[id].op);
-    if (template_of(f, id) != TMPL_map && !walk) return false;
+    if ((template_of(f, id) != TMPL_map && !walk) || stays_alone(f, id)) return false;
   }
   return true;
 }
@@ -243,6 +252,15 @@ static bool are_apart(Fuse *f, uint32_t a, uint32_t b)
   return !waits_for(f, b, a);
 }
 
+static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
+{
+  uint32_t set = f->group[id], besides = f->group[other];
+  const Members *m = &f->sets.at[besides], *own = &f->sets.at[set];
+  if (!besides || besides == set || m->nodes.n + own->nodes.n > MAX_GROUP) return false;
+  return f->g->nodes.at[other].block == f->g->nodes.at[id].block &&
+         f->stretch[other] == f->stretch[id] && are_apart(f, besides, set);
+}
+
 /* Row ops that read the same value in the same rows share a kernel, and what they reduce alike. */
 static void join_rows(Fuse *f, uint32_t id)
 {
@@ -250,15 +268,28 @@ static void join_rows(Fuse *f, uint32_t id)
   for (uint32_t k = 0; k < n->n_in; k++) {
     uint32_t root = value_root(f->g, n->in[k]).id;
     if (!root || !reads_in_order(f->g, (Value){id}, k)) continue;
-    uint32_t set = f->group[id], other = f->group[f->reader[root]];
-    if (other && other != set) {
-      const Members *m = &f->sets.at[other], *own = &f->sets.at[set];
-      uint32_t row = row_in(f, m);
-      bool place = f->g->nodes.at[row].block == n->block && f->stretch[row] == f->stretch[id];
-      if (place && same_rows(f, row, id) && m->nodes.n + own->nodes.n <= MAX_GROUP &&
-          are_apart(f, other, set))
-        join(f, set, other);
-    }
+    uint32_t other = f->reader[root], row = other ? row_in(f, &f->sets.at[f->group[other]]) : 0;
+    if (row && same_rows(f, row, id) && can_join_beside(f, id, row))
+      join(f, f->group[id], f->group[row]);
+    f->reader[root] = id;
+  }
+}
+
+/* A launch costs more than what a small elementwise node computes: those that read the same value
+ * share a kernel. Great ones do not, because their results would live longer. */
+static void join_small(Fuse *f, uint32_t id)
+{
+  enum { SMALL = 4096 };
+  const Node *n = &f->g->nodes.at[id], *walked = node_walked(f->g, (Value){id});
+  for (uint32_t k = 0; k < n->n_in && ir_elements(walked) <= SMALL; k++) {
+    uint32_t root = value_root(f->g, n->in[k]).id, other = f->reader[root];
+    if (!root || ir_elements(ir_node(f->g, (Value){root})) == 1) continue;
+    bool same = other && template_of(f, other) == TMPL_map &&
+                ir_same_dims(node_walked(f->g, (Value){other}), walked);
+    if (same && can_join_beside(f, id, other) &&
+        only_maps(f, &f->sets.at[f->group[other]], false) &&
+        only_maps(f, &f->sets.at[f->group[id]], false))
+      join(f, f->group[id], f->group[other]);
     f->reader[root] = id;
   }
 }
@@ -354,6 +385,7 @@ static void join_all(Fuse *f)
     if (!f->group[id]) continue;
     join_producers(f, id);
     if (template_of(f, id) == TMPL_row) join_rows(f, id);
+    if (template_of(f, id) == TMPL_map) join_small(f, id);
   }
 }
 
@@ -367,6 +399,9 @@ bool pass_fuse(Compile *c)
   f.stretch = arena_array(c->arena, uint32_t, n);
   f.mark = arena_array(c->arena, uint32_t, n + 1);
   f.reader = arena_array(c->arena, uint32_t, n);
+  f.sums = arena_array(c->arena, uint32_t, g->params.n + 1);
+  for (uint32_t id = 1; id < n; id++)
+    if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[g->nodes.at[id].attr[0].i]++;
   find_fences(&f);
   if (c->options.optimize > 0) fold_nodes(c, f.stretch);
   make_sets(&f);
