@@ -24,7 +24,9 @@ const Node *value_shape(const Graph *g, Value v)
 const Node *node_walked(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  return op_has_effect(n->op) && n->n_in ? ir_node(g, value_root(g, n->in[0])) : n;
+  if (!op_has_effect(n->op) || !n->n_in) return n;
+  const Node *value = ir_node(g, n->in[0]), *root = ir_node(g, value_root(g, n->in[0]));
+  return ir_elements(value) == ir_elements(root) ? root : value; /* else it is broadcast */
 }
 
 bool reads_in_order(const Graph *g, Value v, uint32_t k)

@@ -73,8 +73,9 @@ Access access_moved(Compile *c, const Node *n)
 Access access_operand(const Kernel *k, const Space *s, const Node *n, uint32_t input)
 {
   if (op_info[n->op].tmpl == TMPL_move) return access_moved(k->c, n);
-  if (op_has_effect(n->op)) return access_whole(s);
-  return access_broadcast(s, value_shape(k->g, n->in[input]));
+  const Node *x = value_shape(k->g, n->in[input]);
+  bool slot = op_has_effect(n->op) && ir_elements(x) == space_elements(s);
+  return slot ? access_whole(s) : access_broadcast(s, x);
 }
 
 /* ---- collapsing --------------------------------------------------------------------------------

@@ -94,17 +94,25 @@ static uint32_t commands(const char *text, int optimize)
 
 static void test_fusion(void)
 {
-  static const char chain[] = "infer f(x: f16[8, 5], y: f16[8, 1]) {\n"
-                              "  return softmax((x * y).to(f32), 1).to(f16) + x.transpose(0, 1)"
+  static const char chain[] = "infer f(x: f16[8, 5], y: f16[8, 1], z: f16[5, 8]) {\n"
+                              "  return softmax((x * y).to(f32), 1).to(f16) + z.transpose(0, 1)"
                               ".reshape(8, 5)\n}\n";
-  CHECK(commands(chain, 0) == 8);
-  CHECK(commands(chain, 2) == 3); /* mul; transpose; softmax with casts and add */
-  CHECK(contains(chain, "cpu", 2, "softmax_cast_add"));
+  CHECK(commands(chain, 0) == 9);
+  CHECK(commands(chain, 2) == 3); /* cast and transpose of z; softmax with all else */
+  CHECK(contains(chain, "cpu", 2, "mul_softmax_cast_add"));
   static const char shared[] = "infer f(x: f32[8]) { y = exp(x); return y.sum(), y + 1, y }\n";
-  CHECK(commands(shared, 2) == 2); /* exp with add, which stores both; sum */
+  CHECK(commands(shared, 2) == 1);
   /* a + b waits for the sum, which waits for a: one kernel for all would wait for itself */
   static const char cycle[] = "infer f(x: f32[8]) { a = exp(x); return a + (a * 2).sum() }\n";
-  CHECK(commands(cycle, 2) == 3);
+  CHECK(commands(cycle, 2) == 2);
+  /* a product in the row is cheap enough to be computed three times, an exponential is not */
+  static const char cheap[] = "infer f(x: f32[8, 9]) { return softmax(x * 3.0, 1) }\n";
+  static const char dear[] = "infer f(x: f32[8, 9]) { return softmax(exp(x), 1) }\n";
+  CHECK(commands(cheap, 2) == 1 && commands(dear, 2) == 2);
+  /* row ops over the same rows share a kernel, and what they reduce alike */
+  static const char rows[] = "infer f(x: f32[8, 9]) { return softmax(x, 1), log_softmax(x, 1) }\n";
+  CHECK(commands(rows, 2) == 1);
+  CHECK(!contains(rows, "cpu", 2, "row_m_2"));
 }
 
 /* Index of the first command of the step whose label contains `what`. */
