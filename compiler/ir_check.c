@@ -68,9 +68,12 @@ static void check_tables(const Check *k)
   case OP_steps_taken:
   case OP_grad_norm:
   case OP_optimizer_control:
+    good = i >= 0 && i < g->optimizers.n;
+    break;
   case OP_sgd_update:
   case OP_adam_update:
-    good = i >= 0 && i < g->optimizers.n;
+    good = i >= 0 && i < g->optimizers.n && k->n->attr[1].i >= 0 &&
+           k->n->attr[1].i < g->optimizers.at[i].groups.n;
     break;
   default:
     break;

@@ -250,6 +250,7 @@ static void print_tables(Compile *c, Text *out)
     text_printf(out, "# %s %s %s%s", p->buffer ? "buffer" : "param", p->path,
                 ir_type_text(c, &shape), p->frozen ? ", frozen" : "");
     if (p->optimizer >= 0) text_printf(out, ", by %s", g->optimizers.at[p->optimizer].name);
+    if (p->group) text_printf(out, ".group%u", p->group);
     text_puts(out, "\n");
   }
   for (uint32_t i = 0; i < g->regions.n; i++) {
