@@ -245,7 +245,7 @@ struct Opt {
   const char *setting[MAX_SETTINGS]; /* "lr"; the order of ir.h, then clip_norm */
   Datum value[MAX_SETTINGS];
   VEC(SettingGroup) groups; /* group i + 1 of the graph's optimizer */
-  uint32_t updates; /* minimize nodes so far in the block */
+  uint32_t updates;         /* minimize nodes so far in the block */
 };
 
 struct Lower {
