@@ -201,7 +201,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   bool random = false;
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
-    random |= n->op == OP_drop;
+    random |= op_is_random(n->op);
     for (uint32_t k = 0; k < n->n_in; k++) {
       if (ir_node(g, value_root(g, n->in[k]))->group != group) add_value(&b, ARG_in, n->in[k]);
     }
