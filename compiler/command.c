@@ -150,16 +150,17 @@ static void add_buffer(ArgBuild *b, int64_t param)
   add(b, ARG_buffer, (Value){0}, p->dtype, AMPC_BUFFER, p->offset);
 }
 
-/* What an update kernel walks: the optimizer's stretch of every flat space that it uses. */
-static void add_ranges(ArgBuild *b, int64_t index)
+/* What an update kernel walks: the group's stretch of every flat space that it uses. */
+static void add_ranges(ArgBuild *b, int64_t index, int64_t group)
 {
   const Graph *g = b->c->graph;
   const Optimizer *o = &g->optimizers.at[index];
-  int64_t at = o->first * float_bytes(b->c), at16 = o->first * 2;
+  const OptimizerGroup *own = &o->groups.at[group];
+  int64_t at = own->first * float_bytes(b->c), at16 = own->first * 2;
   bool adam = o->kind != OPT_sgd;
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
   add(b, ARG_master, (Value){0}, AMPC_F32, AMPC_MASTER, at);
-  if (adam || o->momentum) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
+  if (adam || own->momentum) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
   if (adam) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
   if (copies_in_use(g, (int)index, AMPC_F16))
     add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
@@ -211,7 +212,7 @@ static void file_args(ArgBuild *b, Value v)
     break;
   case OP_sgd_update:
   case OP_adam_update:
-    add_ranges(b, index);
+    add_ranges(b, index, n->attr[1].i);
     break;
   default:
     add_value(b, ARG_out, v);
@@ -230,7 +231,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   bool random = false;
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
-    random |= n->op == OP_drop;
+    random |= op_is_random(n->op);
     for (uint32_t k = 0; k < n->n_in; k++) {
       if (ir_node(g, value_root(g, n->in[k]))->group != group) add_value(&b, ARG_in, n->in[k]);
     }
@@ -270,11 +271,11 @@ static int64_t work_of(Compile *c, uint32_t group)
   int64_t most = 1;
   for (uint32_t i = 0; i < args.n; i++) {
     int64_t n = args.at[i].value.id ? ir_elements(ir_node(g, args.at[i].value)) : 1;
-    if (args.at[i].role == ARG_master)
-      n = g->optimizers.at[ir_node(g, g->groups.at[group].anchor)->attr[0].i].count;
     if (n > most) most = n;
   }
   const Node *anchor = ir_node(g, g->groups.at[group].anchor);
+  if (anchor->op == OP_sgd_update || anchor->op == OP_adam_update)
+    most = g->optimizers.at[anchor->attr[0].i].groups.at[anchor->attr[1].i].count;
   if (anchor->op == OP_grad_norm) most = g->optimizers.at[anchor->attr[0].i].count;
   return most;
 }

@@ -20,6 +20,8 @@ typedef struct Options {
   int optimize;           /* 0, 1, 2: fusion only; never a bit of the result */
   bool real64;            /* tests: f32 is double everywhere, see Note [real64] in ir.h */
   bool strict_rounding;   /* 16-bit weight gradients round as in PyTorch before they are summed */
+  bool poison;            /* what nobody may read any more is overwritten with NaN */
+  bool check_memory;      /* no two live values overlap: checked in release builds too */
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;

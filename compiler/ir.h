@@ -95,13 +95,15 @@ typedef struct Parameter {
   int64_t dim[MAX_RANK];
   ampc_init init;
   int optimizer;       /* index into Graph.optimizers, -1: none */
+  uint32_t group;      /* index into the optimizer's groups */
   bool copy16, copybf; /* pass plan: a 16-bit working copy is used */
   int64_t offset;      /* elements of MASTER, or bytes of BUFFER; pass memory */
   Span span;
 } Parameter;
 
 typedef enum OptimizerKind { OPT_sgd, OPT_adam, OPT_adamw } OptimizerKind;
-/* Settings of an optimizer are inputs of its `minimize` node, in this order. */
+/* Settings of an optimizer are inputs of its `minimize` node: those of each group in this order,
+ * then clip_norm. */
 typedef enum SgdSetting {
   SGD_lr,
   SGD_momentum,
@@ -117,12 +119,16 @@ typedef enum AdamSetting {
   ADAM_weight_decay,
   ADAM_count
 } AdamSetting;
+typedef struct OptimizerGroup { /* parameters with the same settings, updated by one kernel */
+  bool momentum;                /* SGD: has a momentum buffer (momentum is not the literal 0) */
+  bool nesterov;
+  int64_t first, count; /* elements of MASTER; pass memory */
+} OptimizerGroup;
 typedef struct Optimizer {
   const char *name;
   OptimizerKind kind;
-  bool momentum; /* SGD: has a momentum buffer (momentum is not the literal 0) */
-  bool nesterov;
-  bool clip; /* the setting clip_norm follows the kind's own ones */
+  VEC(OptimizerGroup) groups; /* the first has what no `group` clause names */
+  bool clip;                  /* clip_norm follows the groups' settings */
   Span span;
   int64_t first, count; /* elements of MASTER; pass memory */
 } Optimizer;

@@ -1,6 +1,7 @@
 /* The rules that hold of every graph after a pass. A broken one is our bug, never the user's: the
  * graph is dumped and the program aborts, so that a mistake is seen in the pass that made it. */
 #include "ops.h"
+#include "passes/memory_use.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +69,12 @@ static void check_tables(const Check *k)
   case OP_steps_taken:
   case OP_grad_norm:
   case OP_optimizer_control:
+    good = i >= 0 && i < g->optimizers.n;
+    break;
   case OP_sgd_update:
   case OP_adam_update:
-    good = i >= 0 && i < g->optimizers.n;
+    good = i >= 0 && i < g->optimizers.n && k->n->attr[1].i >= 0 &&
+           k->n->attr[1].i < g->optimizers.at[i].groups.n;
     break;
   default:
     break;
@@ -141,6 +145,18 @@ static void check_layout(const Check *k)
   }
 }
 
+/* Once, after the pass that places values. It looks at every pair of values that live together. */
+static void check_places(Compile *c, const char *pass)
+{
+#ifdef NDEBUG
+  if (!c->options.check_memory) return;
+#endif
+  const char *fault = memory_fault(c);
+  if (!fault) return;
+  fprintf(stderr, "ampc: bug in pass %s: %s\n", pass, fault);
+  abort();
+}
+
 void ir_check(Compile *c, const char *pass)
 {
   const Graph *g = c->graph;
@@ -153,4 +169,5 @@ void ir_check(Compile *c, const char *pass)
     if (g->facts & IR_DIFFED) check_gradient(&k);
     if (g->facts & IR_LAID) check_layout(&k);
   }
+  if ((g->facts & (IR_PLACED | IR_PLANNED)) == IR_PLACED) check_places(c, pass);
 }

@@ -225,7 +225,7 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   if (n->layout == LAYOUT_channels_last) text_puts(out, n->rank == 4 ? " nhwc" : " channels last");
   print_inputs(out, n);
   print_attrs(c, out, n);
-  if (n->op == OP_drop) text_printf(out, " stream=%u", n->stream);
+  if (op_is_random(n->op)) text_printf(out, " stream=%u", n->stream);
   if (n->group) text_printf(out, " group=%u", n->group);
   do text_puts(out, " ");
   while (out->n - start < COMMENT_COLUMN);
@@ -250,6 +250,7 @@ static void print_tables(Compile *c, Text *out)
     text_printf(out, "# %s %s %s%s", p->buffer ? "buffer" : "param", p->path,
                 ir_type_text(c, &shape), p->frozen ? ", frozen" : "");
     if (p->optimizer >= 0) text_printf(out, ", by %s", g->optimizers.at[p->optimizer].name);
+    if (p->group) text_printf(out, ".group%u", p->group);
     text_puts(out, "\n");
   }
   for (uint32_t i = 0; i < g->regions.n; i++) {

@@ -143,6 +143,11 @@ bool op_is_product(OpKind op)
   return op_info[op].tmpl == TMPL_gemm || op_info[op].tmpl == TMPL_conv;
 }
 
+bool op_is_random(OpKind op)
+{
+  return strstr(op_info[op].code, "$stream") != NULL;
+}
+
 /* A weight is no image; what has less than three axes is left alone anyway. */
 uint32_t op_image_inputs(OpKind op)
 {

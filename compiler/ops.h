@@ -80,6 +80,7 @@ enum { RUNNING_update_optimizer = 3, RUNNING_count_optimizer = 1 };
 bool op_is_product(OpKind op); /* a matrix product or convolution: the vendor library runs it */
 /* Bit mask of the inputs that are images and which pass layout lays channels last; 0: none. */
 uint32_t op_image_inputs(OpKind op);
+bool op_is_random(OpKind op);  /* draws numbers, keyed by the node's stream */
 bool op_has_effect(OpKind op); /* writes state: never removed, never reordered */
 
 /* The inputs of n that meet in one expression and must have one type: [*first, result). */

@@ -42,6 +42,8 @@ static const struct option long_options[] = {
     {"set", required_argument, NULL, OPTION_set},
     {"dim", required_argument, NULL, OPTION_dim},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
+    {"poison", no_argument, NULL, OPTION_poison},
+    {"check-memory", no_argument, NULL, OPTION_check_memory},
     {"explain", optional_argument, NULL, OPTION_explain},
     {"fmt", no_argument, NULL, OPTION_fmt},
     {"dump-after", required_argument, NULL, OPTION_dump_after},
@@ -78,6 +80,8 @@ static const char help_text[] =
     "  -Wall -Wextra -Werror -Wno-NAME\n"
     "                        all warnings, warnings are errors, one warning off\n"
     "  --dump-after=PASS     print the graph as it is after PASS\n"
+    "  --check-memory        check that no two live values overlap\n"
+    "  --poison              overwrite memory with NaN as soon as nobody may read it\n"
     "  --list-passes         the passes and why they stand in this order\n"
     "  --list-ops            the op table\n"
     "  --blame=LINE          which line of the compiler wrote this line of the output\n"
@@ -125,6 +129,8 @@ void exit_on_abort(const char *program)
 
 bool options_add(Arena *arena, Options *options, int option, const char *value)
 {
+  if (option == OPTION_poison) return options->poison = true;
+  if (option == OPTION_check_memory) return options->check_memory = true;
   if (option == OPTION_data_dir) {
     options->data_dir = value;
     return true;
@@ -317,6 +323,8 @@ static int read_option(Arena *arena, int option, char **argv, CommandLine *out)
   case 'I':
   case OPTION_set:
   case OPTION_data_dir:
+  case OPTION_poison:
+  case OPTION_check_memory:
     if (options_add(arena, &out->options, option, optarg)) return 0;
     return usage_error("ampc", "%s %s: expected NAME=VALUE", option == 'D' ? "-D" : "--set",
                        optarg);

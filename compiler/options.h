@@ -28,9 +28,9 @@ typedef struct CommandLine {
  * left to do: *status is 0 after --help and the like, 2 after a message about wrong usage. */
 bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status);
 
-/* -D -I --set --data-dir: `option` is 'D', 'I', OPTION_set or OPTION_data_dir. False: `value` is
- * not of the form NAME=VALUE. */
-enum { OPTION_set = 256, OPTION_data_dir, OPTION_last };
+/* Options of both programs: `option` is 'D', 'I' or one of these. False: `value` is not of the form
+ * NAME=VALUE. */
+enum { OPTION_set = 256, OPTION_data_dir, OPTION_poison, OPTION_check_memory, OPTION_last };
 bool options_add(Arena *arena, Options *options, int option, const char *value);
 
 /* Prints "program: error: text" and the way to --help to stderr; returns 2. */

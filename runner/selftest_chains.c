@@ -278,6 +278,10 @@ const GradientRow gradient_rows[] = {
     {{OP_mean, FLOATS, "5x7~n 5x7~d", ""}, chain_centre},
     {{OP_cat, FLOATS, "3x5~n 3x4~d", ""}, chain_seam},
     {{OP_silu, FLOATS, "5x3~n 3x4~n 4x3~n 5x3~d", ""}, chain_mlp},
+
+    {{OP_flip_axis, FLOATS, "2x3x4", "dim=1"}, NULL},
+    {{OP_shifted, FLOATS, "2x2x4x3 i:2x2{1,0,-2,1}", "h=3 w=4"}, NULL},
+    {{OP_drop_parts, FLOATS, "3x2x2 i:3x1x1{0,1,1}", "p=0.25"}, NULL},
 };
 const uint32_t n_gradient_rows = sizeof gradient_rows / sizeof *gradient_rows;
 

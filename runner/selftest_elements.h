@@ -66,6 +66,8 @@ ELEMENT(silu_backward, x[0] * slope(e_silu, x[1]), fabs(x[0]) * (1 + fabs(x[1]) 
 ELEMENT(gelu_erf_backward, x[0] * slope(e_gelu_erf, x[1]), fabs(x[0]) * (1 + fabs(x[1]) / 2))
 ELEMENT(gelu_tanh_backward, x[0] * slope(e_gelu_tanh, x[1]), fabs(x[0]) * (1 + fabs(x[1]) / 2))
 
+ELEMENT(like, x[1], fabs(r))
+ELEMENT(drop_parts, x[1] >= a[0] ? x[0] / (1 - a[0]) : 0, fabs(r))
 ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
 ELEMENT(bce_with_logits, (1 - x[1]) * x[0] + e_softplus(&(double){-x[0]}, a, scale),
         fabs((1 - x[1]) * x[0]) + e_softplus(&(double){-x[0]}, a, &(double){0}))

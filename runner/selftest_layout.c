@@ -107,6 +107,7 @@ static void add_moves(Layouts *l)
     BOTH(l, text, x, op(l, OP_slice_backward, x, uncut));
     BOTH(l, text, x, op(l, OP_pad, x, pad));
     BOTH(l, text, x, op2(l, OP_cat, x, l->x, dim));
+    BOTH(l, text, x, op(l, OP_flip_axis, x, dim));
     for (int other = axis + 1; other < RANK; other++) {
       Attr two[MAX_ATTR] = {{.i = axis}, {.i = other}};
       BOTH(l, text, x, op(l, OP_tanh, op(l, OP_transpose, x, two), NULL));

@@ -261,3 +261,37 @@ void reference_pad(const Case *t, Tensor *y, double *scale)
     scale[i] = fabs(y->at[i]);
   }
 }
+
+void reference_flip(const Case *t, Tensor *y, double *scale)
+{
+  int64_t stride[MAX_RANK], axis = case_axis(t);
+  strides_of(y, stride);
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t at = i / stride[axis] % y->dim[axis];
+    y->at[i + (y->dim[axis] - 1 - 2 * at) * stride[axis]] = t->in[0].at[i];
+  }
+  no_error(y, scale);
+}
+
+void shape_shifted_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[y->rank - 2] = (int64_t)case_attr(t, "h");
+  y->dim[y->rank - 1] = (int64_t)case_attr(t, "w");
+}
+
+/* Each pixel goes where its sample's offset moves it, if that is inside. */
+void reference_shifted(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  int64_t h = x->dim[x->rank - 2], w = x->dim[x->rank - 1];
+  int64_t oh = y->dim[y->rank - 2], ow = y->dim[y->rank - 1];
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = 0;
+  for (int64_t i = 0; i < x->n; i++) {
+    const double *offset = t->in[1].at + i / (x->n / x->dim[0]) * 2;
+    int64_t row = i / w % h - (int64_t)offset[0], column = i % w - (int64_t)offset[1];
+    bool inside = row >= 0 && row < oh && column >= 0 && column < ow;
+    if (inside) y->at[(i / (h * w) * oh + row) * ow + column] = x->at[i];
+  }
+  no_error(y, scale);
+}

@@ -11,14 +11,14 @@
 
 ShapeOf shape_broadcast_of, shape_reduce_of, shape_row_of, shape_given_of, shape_transpose_of,
     shape_slice_of, shape_slice_backward_of, shape_cat_of, shape_product_of, shape_permute_of,
-    shape_pad_of, shape_conv_of, shape_parts_of, shape_join_of, shape_pool_of;
+    shape_pad_of, shape_shifted_of, shape_conv_of, shape_parts_of, shape_join_of, shape_pool_of;
 Reference reference_map, reference_cast, reference_sum, reference_extreme, reference_arg,
     reference_softmax, reference_softmax_backward, reference_logsumexp, reference_layer_norm,
     reference_layer_norm_backward, reference_cross_entropy, reference_cross_entropy_backward,
     reference_same_order, reference_expand, reference_transpose, reference_slice,
-    reference_slice_backward, reference_cat, reference_product, reference_permute, reference_pad,
-    reference_conv, reference_parts, reference_join, reference_batch_norm,
-    reference_batch_norm_backward, reference_pool;
+    reference_slice_backward, reference_flip, reference_shifted, reference_cat, reference_product,
+    reference_permute, reference_pad, reference_conv, reference_parts, reference_join,
+    reference_batch_norm, reference_batch_norm_backward, reference_pool;
 double conv_terms(const Case *t);
 
 enum { PARTIAL_SUMS = 16 };
@@ -41,9 +41,13 @@ const OpTest op_tests[] = {
     {OP_pad, "w", "=", shape_pad_of, reference_pad, EXACT},
     {OP_slice, "w", "=", shape_slice_of, reference_slice, EXACT},
     {OP_slice_backward, "w", "=", shape_slice_backward_of, reference_slice_backward, EXACT},
+    {OP_flip_axis, "w", "=", FIRST(reference_flip), EXACT},
+    {OP_shifted, "wk", "=", shape_shifted_of, reference_shifted, EXACT},
     {OP_cat, "wwww", "=", shape_cat_of, reference_cat, EXACT},
     {OP_full, "w", "=", shape_given_of, reference_expand, EXACT},
     {OP_full_like, "ww", "=", MAP, EXACT},
+    {OP_like, "ww", "=", MAP, EXACT},
+    {OP_drop_parts, "nk", "=", MAP, 1.5, 0, "three roundings"},
     {OP_output, "w", "=", FIRST(reference_same_order), EXACT},
 
     {OP_neg, "w", "=", MAP, EXACT},

@@ -1,6 +1,6 @@
 /* Suite: what has no formula to compare with. Dropout keeps the expected share, draws the same
- * numbers backward as forward and others for another stream, seed or body; detach lets no gradient
- * through. */
+ * numbers backward as forward and others for another stream, seed or body; uniform and normal
+ * numbers are those of the generator; detach lets no gradient through. */
 #include "selftest.h"
 #include <math.h>
 #include <stddef.h>
@@ -73,10 +73,15 @@ static uint32_t philox(uint64_t element, uint64_t body, uint32_t stream, uint64_
   return x[0];
 }
 
+static double uniform_number(int64_t element, uint64_t body, uint32_t stream, uint64_t seed)
+{
+  return (double)(philox((uint64_t)element, body, stream, seed) >> 8) * 0x1p-24;
+}
+
 static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint32_t stream)
 {
   for (int64_t i = 0; i < y->n; i++) {
-    double uniform = (double)(philox((uint64_t)i, body, stream, seed) >> 8) * 0x1p-24;
+    double uniform = uniform_number(i, body, stream, seed);
     if ((y->at[i] != 0) != (uniform >= number_round(AMPC_F32, drop_p))) return false;
   }
   return true;
@@ -207,10 +212,74 @@ static ampc_status check_detach(Arena *a, TestRun *run)
   return status;
 }
 
+/* ---- uniform and normal numbers
+ * ------------------------------------------------------------------------------------ */
+
+static Value append_numbers(Built *b, OpKind op, uint32_t stream)
+{
+  Cursor at = built_cursor(false);
+  Attr shape[MAX_ATTR] = {{.i = 2}, {.i = 7}, {.i = DROP_N / 7}};
+  Value v = ir_append(b->c, &at, op, NULL, 0, shape);
+  ir_node(b->c->graph, v)->stream = stream;
+  b->c->graph->n_streams = stream + 1;
+  return v;
+}
+
+static ampc_status draw_numbers(Arena *a, TestRun *run, int optimize, Tensor *uniform,
+                                Tensor *normal)
+{
+  Built b;
+  int64_t seed = 5, body = 11;
+  built_open(&b, run, false, optimize);
+  uint32_t outputs[] = {built_output(&b, append_numbers(&b, OP_uniform, 1)),
+                        built_output(&b, append_numbers(&b, OP_normal, 2))};
+  ampc_status status = built_load(&b);
+  if (!status)
+    status = ampc_write(b.rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, seed)}, &seed, 8);
+  if (!status)
+    status = ampc_write(b.rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, body)}, &body, 8);
+  if (!status) status = built_step(&b);
+  if (!status) status = built_read(&b, a, outputs[0], uniform);
+  if (!status) status = built_read(&b, a, outputs[1], normal);
+  built_close(&b);
+  return status;
+}
+
+/* Normal numbers: of a product of a root and a cosine, each within few ulps; the cosine's argument
+ * is rounded, which moves it by up to 3e-7. */
+static ampc_status check_numbers(Arena *a, TestRun *run)
+{
+  Tensor uniform, normal, again[2];
+  ampc_status status = draw_numbers(a, run, 2, &uniform, &normal);
+  if (!status) status = draw_numbers(a, run, 0, &again[0], &again[1]);
+  if (status) return status;
+  bool same = true, near = true;
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < uniform.n; i++) {
+    double u = 1 - uniform_number(2 * i, 11, 2, 5), v = uniform_number(2 * i + 1, 11, 2, 5);
+    double length = sqrt(-2 * log(u));
+    same = same && uniform.at[i] == uniform_number(i, 11, 1, 5);
+    near = near && fabs(normal.at[i] - length * cos(2 * M_PI * v)) <= 1e-6 * (length + 1e-3);
+    sum += normal.at[i];
+    squares += normal.at[i] * normal.at[i];
+  }
+  double n = (double)normal.n;
+  test_check(run, OP_uniform, AMPC_F32, same, "numbers of Philox4x32-10");
+  test_check(run, OP_uniform, AMPC_F32, tensor_same_bits(&uniform, &again[0]), "the same at -O0");
+  test_check(run, OP_normal, AMPC_F32, near, "Box and Muller, of the same numbers");
+  test_check(run, OP_normal, AMPC_F32, tensor_same_bits(&normal, &again[1]), "the same at -O0");
+  test_check(run, OP_normal, AMPC_F32, fabs(sum / n) < 5 / sqrt(n), "the mean is 0");
+  test_check(run, OP_normal, AMPC_F32, fabs(squares / n - 1) < 5 * sqrt(2 / n),
+             "the variance is 1");
+  return AMPC_OK;
+}
+
 ampc_status suite_random(Arena *a, TestRun *run)
 {
   ampc_status status = AMPC_OK;
   if (test_wanted(run, OP_drop)) status = check_drops(a, run);
+  bool numbers = test_wanted(run, OP_uniform) || test_wanted(run, OP_normal);
+  if (!status && numbers) status = check_numbers(a, run);
   if (!status && test_wanted(run, OP_detach)) status = check_detach(a, run);
   return status;
 }

@@ -33,6 +33,8 @@ static const struct option long_options[] = {
     {"quiet", no_argument, NULL, OPTION_quiet},
     {"set", required_argument, NULL, OPTION_set},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
+    {"poison", no_argument, NULL, OPTION_poison},
+    {"check-memory", no_argument, NULL, OPTION_check_memory},
     {"help", no_argument, NULL, OPTION_help},
     {NULL, 0, NULL, 0}};
 
@@ -51,7 +53,9 @@ static const char help_text[] =
     "  -D NAME=VALUE     replace a const of the job\n"
     "  -I DIR            look for imports in DIR too\n"
     "  --data-dir DIR    root of data paths (default: the folder of the job)\n"
-    "  -O0 -O1 -O2       no fusion, fusion, more fusion (default)\n";
+    "  -O0 -O1 -O2       no fusion, fusion, more fusion (default)\n"
+    "  --check-memory    check that no two live values overlap in memory\n"
+    "  --poison          overwrite memory with NaN as soon as nobody may read it\n";
 
 typedef struct TrainCommand {
   Options compile;
@@ -120,6 +124,8 @@ static int read_option(Arena *arena, int option, char **argv, TrainCommand *cmd)
   case 'I':
   case OPTION_set:
   case OPTION_data_dir:
+  case OPTION_poison:
+  case OPTION_check_memory:
     if (options_add(arena, &cmd->compile, option, optarg)) return 0;
     return usage_error("amp", "%s %s: expected NAME=VALUE", option == 'D' ? "-D" : "--set", optarg);
   case ':':

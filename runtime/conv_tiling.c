@@ -11,6 +11,7 @@ enum {
   LANE_BYTES = 16 << 20,
   MANY_WEIGHTS = 2 << 20,
   FEW_PIXELS = 16,
+  SCRATCH = 8 << 10,
   COLUMN_BYTES = 64 << 20
 };
 
@@ -158,7 +159,8 @@ ConvTiling conv_tiling(const ampc_conv *d, bool real64)
     cut_batch(d, &t);
   }
   t.x *= t.images, t.y *= t.images;
-  t.lane = t.x + t.y + t.sum + t.part;
+  t.scratch = SCRATCH;
+  t.lane = t.x + t.y + t.sum + t.part + t.scratch;
   t.total = t.bias + t.plain + t.packed + t.lanes * t.lane;
   return t;
 }

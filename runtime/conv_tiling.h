@@ -5,7 +5,9 @@
 
 /* Note [convolution workspace]
  * All sizes are bytes, multiples of 64; the rooms lie one after the other, those of all shares
- * first: bias, plain, packed, then once a lane: x, y, sum, part. A room of size 0 is not needed. */
+ * first: bias, plain, packed, then once a lane: x, y, sum, part, scratch. A room of size 0 is not
+ * needed. The library says only on the machine how much scratch space it takes: what most of its
+ * primitives are content with is planned, a larger one lies outside WORK (library_bytes). */
 typedef struct ConvTiling {
   bool product;           /* computed as a matrix product of columns, see Note [columns] */
   int64_t columns;        /* bytes; then comes the workspace of the product */
@@ -15,6 +17,7 @@ typedef struct ConvTiling {
   int64_t bias, plain, packed; /* f32 copies; plain: of w in its own order */
   int64_t x, y;                /* f32 copies of a share */
   int64_t sum, part;           /* of a weight gradient: the lane's, and one share's */
+  int64_t scratch;             /* for the library itself */
   int64_t lane, total;         /* of one lane; of all */
 } ConvTiling;
 

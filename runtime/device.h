@@ -24,10 +24,13 @@ typedef struct DeviceOps {
                       void *c, void *workspace);
   ampc_status (*conv)(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
                       void *workspace);
-  /* Does what can be done before the first `conv` of this kind, which does it otherwise. */
+  /* Does what can be done before the first `conv` or `gemm` of this kind, which does it otherwise.
+   * Allocates no memory that counts. */
   ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
-  int64_t (*library_bytes)(const Device *d); /* memory of vendors' libraries beside the spaces */
-  ampc_status (*wait)(Device *d);            /* until all is done; reports late errors */
+  ampc_status (*prepare_gemm)(Device *d, const ampc_gemm *g);
+  /* Memory of vendors' libraries beside the spaces, for all that was prepared. */
+  int64_t (*library_bytes)(const Device *d);
+  ampc_status (*wait)(Device *d); /* until all is done; reports late errors */
   void (*close)(Device *d);
 } DeviceOps;
 

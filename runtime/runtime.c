@@ -12,9 +12,9 @@ static const char *const space_names[AMPC_SPACE_COUNT] = {
 
 /* ---- create and free ------------------------------------------------------------------------- */
 
-static ampc_status open_device(ampc_runtime *rt, const char *device)
+static ampc_status open_device(const ampc_program *program, const char *device, Device **out)
 {
-  const char *target = rt->program->target;
+  const char *target = program->target;
   bool cpu = strcmp(device, "cpu") == 0, cuda = strcmp(device, "cuda") == 0;
   if (!cpu && !cuda && strcmp(device, "auto") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: cpu, cuda or auto", device);
@@ -26,8 +26,8 @@ static ampc_status open_device(ampc_runtime *rt, const char *device)
     return ampc_fail(AMPC_RUN_FAILED,
                      "no CUDA device: %s was compiled for %s and this build of ampc has only the "
                      "cpu; compile it with --target=cpu",
-                     rt->program->source, target);
-  return cpu_device_open(rt->program, &rt->device);
+                     program->source, target);
+  return cpu_device_open(program, out);
 }
 
 static ampc_status open_spaces(ampc_runtime *rt)
@@ -93,7 +93,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
 static ampc_status set_up(ampc_runtime *rt, const char *device)
 {
   ampc_status status = check_program(rt->program);
-  if (!status) status = open_device(rt, device);
+  if (!status) status = open_device(rt->program, device, &rt->device);
   if (!status) status = open_spaces(rt);
   if (!status) status = walk_create(rt);
   if (!status) status = runtime_reset_state(rt, rt->program->seed);
@@ -146,6 +146,21 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
     m.total += m.space[s] = rt->space[s] ? rt->program->space_bytes[s] : 0;
   return m;
+}
+
+ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out)
+{
+  Device *d = NULL;
+  *out = (ampc_memory){.library = 0};
+  ampc_status status = open_device(program, device ? device : "auto", &d);
+  if (status) return status;
+  status = walk_prepare(d, program);
+  out->library = d->ops->library_bytes(d);
+  d->ops->close(d);
+  out->total = out->library;
+  for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
+    out->total += out->space[s] = program->space_bytes[s];
+  return status;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

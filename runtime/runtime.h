@@ -23,5 +23,7 @@ struct ampc_runtime {
 /* STATE as it is before the first step, but for the settings. */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
 ampc_status walk_create(ampc_runtime *rt);
+/* Prepares what the command lists of a program ask the device for; step functions have none. */
+ampc_status walk_prepare(Device *d, const ampc_program *p);
 void walk_free(ampc_runtime *rt);
 void walk_run(ampc_runtime *rt, uint32_t block, uint32_t variant);

@@ -71,13 +71,24 @@ static ampc_status resolve(ampc_runtime *rt, const ampc_step *step, Walk *w)
   return AMPC_OK;
 }
 
-/* What the device can do once for a convolution, it does before the first step. */
-static ampc_status prepare(ampc_runtime *rt, const ampc_step *step)
+/* What the device can do once for products and convolutions, it does before the first step. */
+static ampc_status prepare(Device *d, const ampc_step *step)
 {
   ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < step->n_commands && !status; i++)
-    if (step->commands[i].kind == AMPC_CONV)
-      status = rt->device->ops->prepare_conv(rt->device, &step->commands[i].as.conv.desc);
+  for (uint32_t i = 0; i < step->n_commands && !status; i++) {
+    const ampc_command *k = &step->commands[i];
+    if (k->kind == AMPC_CONV) status = d->ops->prepare_conv(d, &k->as.conv.desc);
+    if (k->kind == AMPC_GEMM) status = d->ops->prepare_gemm(d, &k->as.gemm.desc);
+  }
+  return status;
+}
+
+ampc_status walk_prepare(Device *d, const ampc_program *p)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t b = 0; b < p->n_blocks; b++)
+    for (uint32_t v = 0; v < p->blocks[b].n_variants && !status; v++)
+      status = prepare(d, &p->blocks[b].variant[v]);
   return status;
 }
 
@@ -91,10 +102,9 @@ ampc_status walk_create(ampc_runtime *rt)
       const ampc_step *step = &p->blocks[b].variant[v];
       if (step->run) continue;
       ampc_status status = resolve(rt, step, &rt->walks[2 * b + v]);
-      if (!status) status = prepare(rt, step);
       if (status) return status;
     }
-  return AMPC_OK;
+  return walk_prepare(rt->device, p);
 }
 
 void walk_free(ampc_runtime *rt)

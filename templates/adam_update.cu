@@ -1,4 +1,4 @@
-/* torch.optim.Adam and AdamW over the optimizer's range. t updates were taken, this one included:
+/* torch.optim.Adam and AdamW over the range of a group of parameters. t updates were taken, this one included:
  *   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2
  *   w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  * Adam adds decay w to g; AdamW shrinks w by lr decay instead. 1 - beta^t is computed from 1 - beta,
@@ -12,7 +12,7 @@ __global__ void $name($arguments)
   const real correct2 = ampc_sqrt(-ampc_expm1(t * ampc_log1p(-fresh2)));
   const real factor = (real)optimizer->factor;
   const int taken = !optimizer->found_inf;
-  ONE_THREAD optimizer->lr = (float)lr;
+@first_group  ONE_THREAD optimizer->lr = (float)lr;
   if (taken) {
     GRID_LOOP($index, i, $count) {
       real w = master[i];

@@ -345,6 +345,15 @@ DEVICE real ampc_sum_squares(const real *x, real mean, long long rows, int n, in
   return sum;
 }
 
+// --- ampc_normal
+/* A standard normal number (Box and Muller), of two uniform ones. */
+DEVICE real ampc_normal(long long seed, long long body, unsigned stream, long long element)
+{
+  const real u = R(1.0) - ampc_uniform(seed, body, stream, 2 * element);
+  const real v = ampc_uniform(seed, body, stream, 2 * element + 1);
+  return ampc_sqrt(R(-2.0) * ampc_log(u)) * ampc_cos(R(6.283185307179586) * v);
+}
+
 // --- ampc_schedule_linear
 /* t steps taken. t < warmup: start t / warmup. Then from start to end over the remaining steps:
  * start + (end - start) min(1, (t - warmup) / (steps - warmup)). */

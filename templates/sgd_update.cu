@@ -1,4 +1,4 @@
-/* torch.optim.SGD over the optimizer's range: g += decay w; the buffer is g at the first update,
+/* torch.optim.SGD over the range of a group of parameters: g += decay w; the buffer is g at the first update,
  * then momentum buffer + (1 - dampening) g; Nesterov steps along g + momentum buffer. Gradients are
  * cleared whether the update is taken or not. */
 __global__ void $name($arguments)
@@ -8,7 +8,7 @@ __global__ void $name($arguments)
 @moment1  const int first = optimizer->taken == 1;
   const real factor = (real)optimizer->factor;
   const int taken = !optimizer->found_inf;
-  ONE_THREAD optimizer->lr = (float)lr;
+@first_group  ONE_THREAD optimizer->lr = (float)lr;
   if (taken) {
     GRID_LOOP($index, i, $count) {
       real w = master[i];

@@ -174,6 +174,10 @@ static void put_body(Kernel *k)
     emit_cat(k);
   else if (n->op == OP_slice_backward || n->op == OP_pad)
     emit_filled(k);
+  else if (n->op == OP_flip_axis)
+    emit_flip(k);
+  else if (n->op == OP_shifted)
+    emit_shifted(k);
   else
     emit_map(k);
 }

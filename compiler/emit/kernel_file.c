@@ -27,6 +27,20 @@ static const Optimizer *optimizer_of(const Template *t)
   return &t->k->g->optimizers.at[t->n->attr[0].i];
 }
 
+static const OptimizerGroup *group_of(const Template *t)
+{
+  return &optimizer_of(t)->groups.at[t->n->attr[1].i];
+}
+
+/* The first group that has parameters: its learning rate is the one that is shown. */
+static bool is_first_group(const Template *t)
+{
+  const Optimizer *o = optimizer_of(t);
+  uint32_t first = 0;
+  while (!o->groups.at[first].count) first++;
+  return t->n->attr[1].i == first;
+}
+
 static bool has_input(const Template *t, const char *name, size_t n)
 {
   const OpSignature *sig = op_signature(t->n->op);
@@ -44,8 +58,9 @@ static bool is(const char *word, size_t n, const char *name)
 static bool holds(const Template *t, const char *word, size_t n)
 {
   if (is(word, n, "loss")) return t->k->g->metrics.at[t->n->attr[0].i].is_loss;
-  if (is(word, n, "nesterov")) return optimizer_of(t)->momentum && optimizer_of(t)->nesterov;
-  if (is(word, n, "heavy_ball")) return optimizer_of(t)->momentum && !optimizer_of(t)->nesterov;
+  if (is(word, n, "first_group")) return is_first_group(t);
+  if (is(word, n, "nesterov")) return group_of(t)->momentum && group_of(t)->nesterov;
+  if (is(word, n, "heavy_ball")) return group_of(t)->momentum && !group_of(t)->nesterov;
   if (is(word, n, "coupled")) return optimizer_of(t)->kind == OPT_adam;
   if (is(word, n, "decoupled")) return optimizer_of(t)->kind == OPT_adamw;
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
@@ -148,8 +163,8 @@ static void put_line(const Template *t, uint32_t number, const char *s, const ch
 static int64_t walked(const Template *t)
 {
   OpKind op = t->n->op;
-  if (op == OP_sgd_update || op == OP_adam_update || op == OP_grad_norm)
-    return optimizer_of(t)->count;
+  if (op == OP_grad_norm) return optimizer_of(t)->count;
+  if (op == OP_sgd_update || op == OP_adam_update) return group_of(t)->count;
   if (op == OP_running_update) return ir_elements(ir_node(t->k->g, t->n->in[0]));
   return 1;
 }

@@ -1,4 +1,4 @@
-/* Moves that are not one affine walk: cat, pad and the gradient of a slice. */
+/* Moves that are not one affine walk: cat, pad and the gradient of a slice, flips and shifts. */
 #include "kernel_parts.h"
 
 static int64_t product(const Node *n, uint32_t from, uint32_t to)
@@ -83,6 +83,50 @@ void emit_filled(Kernel *k)
                             : stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
   EMIT(k->p, "%s[r * %lld + c] = kept ? %s : %s; // %%%u %s\n", to, inner, element,
        fill_text(k, n, f.value), k->group->nodes[0].id, op_info[n->op].name);
+  k->p->indent--;
+  EMIT(k->p, "}\n");
+}
+
+/* Element `index` of input 0. */
+static const char *moved_element(const Kernel *k, const char *index)
+{
+  const Node *n = ir_node(k->g, k->group->nodes[0]);
+  uint32_t from = argument_of(k, n->in[0]);
+  if (from >= k->args.n) return stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
+  return arena_printf(k->c->arena, "%s[%s]", k->arg_names[from], index);
+}
+
+void emit_flip(Kernel *k)
+{
+  const Node *n = ir_node(k->g, k->group->nodes[0]);
+  uint32_t axis = axis_of(n, n->attr[0].i);
+  long long size = n->dim[axis], outer = product(n, 0, axis), inner = product(n, axis + 1, n->rank);
+  const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
+  EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
+  EMIT(k->p, "  const %s k = r - r %% %lld + %lld - r %% %lld;\n", k->index_type, size, size - 1,
+       size);
+  const char *index = arena_printf(k->c->arena, "k * %lld + c", inner);
+  EMIT(k->p, "  %s[r * %lld + c] = %s; // %%%u flip_axis\n}\n", to, inner, moved_element(k, index),
+       k->group->nodes[0].id);
+}
+
+/* A row of pixels at a time. */
+void emit_shifted(Kernel *k)
+{
+  const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
+  long long h = x->dim[x->rank - 2], w = x->dim[x->rank - 1];
+  long long oh = n->dim[n->rank - 2], ow = n->dim[n->rank - 1];
+  const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
+  const char *offset = k->arg_names[argument_of(k, n->in[1])], *type = k->index_type;
+  EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", type, (long long)product(n, 0, n->rank - 1),
+       ow);
+  k->p->indent++;
+  EMIT(k->p, "const %s s = r / %lld * 2;\n", type, (long long)product(n, 1, n->rank - 1));
+  EMIT(k->p, "const %s i = r %% %lld + %s[s], j = c + %s[s + 1];\n", type, oh, offset, offset);
+  EMIT(k->p, "const int kept = i >= 0 && i < %lld && j >= 0 && j < %lld;\n", h, w);
+  const char *index = arena_printf(k->c->arena, "(r / %lld * %lld + i) * %lld + j", oh, h, w);
+  EMIT(k->p, "%s[r * %lld + c] = kept ? %s : 0; // %%%u shifted\n", to, ow, moved_element(k, index),
+       k->group->nodes[0].id);
   k->p->indent--;
   EMIT(k->p, "}\n");
 }

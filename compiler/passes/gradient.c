@@ -188,6 +188,30 @@ static bool append_backward(Gradient *p, const Minimize *m)
 /* ---- the update
  * ------------------------------------------------------------------------------------ */
 
+static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < g->params.n; i++)
+    any = any || (g->params.at[i].optimizer == optimizer && g->params.at[i].group == group);
+  return any;
+}
+
+/* One update for each group of parameters; which is the last does not matter. */
+static void append_updates(Gradient *p, const Node *minimize, uint32_t n_settings)
+{
+  Compile *c = p->c;
+  Cursor at = cursor_at(minimize, WHY_state);
+  int64_t index = minimize->attr[0].i;
+  const Optimizer *o = &c->graph->optimizers.at[index];
+  OpKind op = o->kind == OPT_sgd ? OP_sgd_update : OP_adam_update;
+  for (uint32_t i = 0; i < o->groups.n; i++) {
+    if (!has_parameters(c->graph, index, i)) continue;
+    Attr attr[MAX_ATTR] = {{.i = index}, {.i = i}};
+    Value update = ir_append(c, &at, op, minimize->in + 1 + i * n_settings, n_settings, attr);
+    *updated_at(p, minimize->block, index) = update.id;
+  }
+}
+
 static void append_update(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
@@ -195,14 +219,12 @@ static void append_update(Gradient *p, const Node *minimize)
   const Optimizer *o = &c->graph->optimizers.at[index];
   Cursor at = cursor_at(minimize, WHY_state);
   uint32_t n_settings = o->kind == OPT_sgd ? SGD_count : ADAM_count;
-  Value clip = o->clip ? minimize->in[1 + n_settings] : (Value){0};
+  Value clip = o->clip ? minimize->in[1 + o->groups.n * n_settings] : (Value){0};
   Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, minimize->attr);
   ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3,
             minimize->attr);
   append_running(p, minimize);
-  OpKind op = o->kind == OPT_sgd ? OP_sgd_update : OP_adam_update;
-  Value update = ir_append(c, &at, op, minimize->in + 1, n_settings, minimize->attr);
-  *updated_at(p, minimize->block, index) = update.id;
+  append_updates(p, minimize, n_settings);
 }
 
 /* ---- the pass

@@ -223,7 +223,7 @@ static void lay_images(Layouts *l, uint32_t id, Node *n)
  * numbers are keyed by the index of an element: backward must lie as forward did. */
 static Layout map_layout(const Layouts *l, const Node *n)
 {
-  if (n->op == OP_drop && l->streams[n->stream]) return l->streams[n->stream] - 1;
+  if (op_is_random(n->op) && l->streams[n->stream]) return l->streams[n->stream] - 1;
   bool whole = false, whole_last = false, last = false;
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!n->in[i].id) continue;
@@ -238,7 +238,7 @@ static Layout map_layout(const Layouts *l, const Node *n)
 static void lay_map(Layouts *l, uint32_t id, Node *n)
 {
   Layout layout = map_layout(l, n);
-  if (n->op == OP_drop) l->streams[n->stream] = (uint8_t)(1 + layout);
+  if (op_is_random(n->op)) l->streams[n->stream] = (uint8_t)(1 + layout);
   if (layout == LAYOUT_row_major) {
     lay_as_written(l, id, n);
     return;
@@ -292,7 +292,7 @@ static void lay_row(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, same_rank ? LAYOUT_channels_last : LAYOUT_row_major);
 }
 
-/* slice, pad, cat: one axis is named, the others stay as they are. */
+/* slice, pad, cat, flip_axis: one axis is named, the others stay as they are. */
 static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
@@ -337,10 +337,11 @@ static void lay_node(Layouts *l, uint32_t id)
   Node n = ir_rewrite_mapped(&l->r, id);
   OpTemplate tmpl = op_info[n.op].tmpl;
   uint32_t moved[MAX_RANK];
-  bool axis = n.op == OP_slice || n.op == OP_slice_backward || n.op == OP_pad || n.op == OP_cat;
+  bool axis = n.op == OP_slice || n.op == OP_slice_backward || n.op == OP_pad || n.op == OP_cat ||
+              n.op == OP_flip_axis;
   if (op_image_inputs(n.op))
     lay_images(l, id, &n);
-  else if (!any_last(l, &n) && n.op != OP_drop)
+  else if (!any_last(l, &n) && !op_is_random(n.op))
     ir_rewrite_add(&l->r, id, &n);
   else if (tmpl == TMPL_map)
     lay_map(l, id, &n);

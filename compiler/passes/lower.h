@@ -229,6 +229,11 @@ typedef struct Run { /* a block being elaborated */
 } Run;
 
 enum { MAX_SETTINGS = 8 };
+typedef struct SettingGroup { /* a `group` clause */
+  const char *key;            /* "opt.group1" */
+  bool own[MAX_SETTINGS];     /* given by the clause; the others are the optimizer's */
+  Datum value[MAX_SETTINGS];
+} SettingGroup;
 struct Opt {
   const char *name;
   const Decl *decl;
@@ -237,9 +242,10 @@ struct Opt {
   GlobalState state;
   bool good;
   uint32_t n_settings;
-  const char *setting[MAX_SETTINGS]; /* "lr"; the order of ir.h */
+  const char *setting[MAX_SETTINGS]; /* "lr"; the order of ir.h, then clip_norm */
   Datum value[MAX_SETTINGS];
-  uint32_t updates; /* minimize nodes so far in the block */
+  VEC(SettingGroup) groups; /* group i + 1 of the graph's optimizer */
+  uint32_t updates;         /* minimize nodes so far in the block */
 };
 
 struct Lower {
@@ -417,9 +423,17 @@ void prefix_paths(Lower *l); /* after all models are declared */
 
 /* lower_pattern.c */
 bool pattern_matches(const char *pattern, const char *path, bool whole);
-/* Calls `use` for every parameter (or, with modules, instance) that the patterns name; E501. */
+typedef struct Root { /* a module or parameter, and the path by which patterns know it */
+  Datum part;
+  const char *path;
+} Root;
+typedef VEC(Root) RootVec;
+/* Calls `param` for every parameter (or, with modules, `module` for every instance) below the roots
+ * that the patterns name; E501. */
 typedef struct Match {
-  Model *model;
+  const char *owner; /* the model or optimizer, for messages */
+  RootVec roots;
+  bool broken; /* mistakes were made in building it: what is missing is not said again */
   bool modules;
   void (*param)(Lower *l, ParamSlot *p, void *data);
   void (*module)(Lower *l, Instance *m, void *data);
@@ -443,6 +457,12 @@ Datum native_scaler(Lower *l, Args *args);
 /* lower_optimizer.c */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);
 bool optimizer_settle(Lower *l, Opt *o);
+bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span);
+bool check_momentum(Lower *l, const Opt *o, uint32_t group, Span span);
+/* lower_group.c: clauses of an optimizer; `model` is what it was given. */
+bool optimizer_groups(Lower *l, Opt *o, Datum model);
+/* The value and the key of setting i in group `group`. */
+Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
 void lower_minimize(Lower *l, Frame *f, const Stmt *s);
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
 Value schedule_value(Lower *l, const Schedule *s, Span span);

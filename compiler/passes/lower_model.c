@@ -68,6 +68,14 @@ static void apply_pin(Lower *l, Instance *m, void *data)
   m->pin_span = clause->span;
 }
 
+static Match match_of(Lower *l, const Model *model)
+{
+  Match m = {.owner = model->name, .broken = model->broken};
+  Datum root = {.kind = D_instance, .as.instance = model->root};
+  vec_push(l->arena, &m.roots, (Root){root, ""});
+  return m;
+}
+
 static void clause_init(Lower *l, Model *model, const Args *args)
 {
   uint32_t n = args->at.n;
@@ -77,7 +85,9 @@ static void clause_init(Lower *l, Model *model, const Args *args)
     return;
   }
   InitClause clause = {args->at.at[n - 1].value.as.init, args->at.at[n - 1].span};
-  Match m = {.model = model, .param = apply_init, .data = &clause};
+  Match m = match_of(l, model);
+  m.param = apply_init;
+  m.data = &clause;
   match_patterns(l, &m, args->at.at, n - 1);
 }
 
@@ -87,7 +97,9 @@ static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
     fail(l, E205, args->span, "`%s` takes patterns", frozen ? "freeze" : "unfreeze");
     return;
   }
-  Match m = {.model = model, .param = apply_frozen, .data = &frozen};
+  Match m = match_of(l, model);
+  m.param = apply_frozen;
+  m.data = &frozen;
   match_patterns(l, &m, args->at.at, args->at.n);
 }
 
@@ -104,7 +116,10 @@ static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
   ArgList patterns = {list->at + 1, list->n - 1};
   if (!region_kind_of(l, s, list->at[0].value, &clause.kind) || !eval_args(l, s, &patterns, &args))
     return;
-  Match m = {.model = model, .modules = true, .module = apply_pin, .data = &clause};
+  Match m = match_of(l, model);
+  m.modules = true;
+  m.module = apply_pin;
+  m.data = &clause;
   match_patterns(l, &m, args.at.at, args.at.n);
 }
 

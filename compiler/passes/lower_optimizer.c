@@ -12,7 +12,9 @@ Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
   o->file = f;
   o->index = (int)l->g->optimizers.n;
   vec_push(l->arena, &l->optimizers, o);
-  vec_push(l->arena, &l->g->optimizers, (Optimizer){.name = o->name, .span = decl->span});
+  Optimizer q = {.name = o->name, .span = decl->span};
+  vec_push(l->arena, &q.groups, (OptimizerGroup){0});
+  vec_push(l->arena, &l->g->optimizers, q);
   return o;
 }
 
@@ -63,22 +65,29 @@ static bool adopt_all(Lower *l, Datum model, Adoption *a)
 
 /* ---- settings ---- */
 
-static const char *setting_key(Lower *l, const Opt *o, const char *name)
+static const char *setting_key(Lower *l, const char *group, const char *name)
 {
-  return arena_printf(l->arena, "%s.%s", o->name, name);
+  return arena_printf(l->arena, "%s.%s", group, name);
+}
+
+/* What --set makes of it, if it is a setting's value; `key` is that of its group. */
+bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span)
+{
+  if (!setting_value(l, setting_key(l, key, name), v)) return false;
+  if (!d_is_number(*v) && v->kind != D_schedule)
+    return fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
+                d_kind_text(l, *v)),
+           false;
+  if (d_is_number(*v) && d_number(*v) < 0)
+    return fail(l, E209, span, "`%s` of `%s` is %s; it cannot be negative", name, o->name,
+                d_text(l, *v)),
+           false;
+  return true;
 }
 
 static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
 {
-  if (!setting_value(l, setting_key(l, o, name), &v)) return false;
-  if (!d_is_number(v) && v.kind != D_schedule)
-    return fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
-                d_kind_text(l, v)),
-           false;
-  if (d_is_number(v) && d_number(v) < 0)
-    return fail(l, E209, span, "`%s` of `%s` is %s; it cannot be negative", name, o->name,
-                d_text(l, v)),
-           false;
+  if (!check_setting(l, o, o->name, name, &v, span)) return false;
   o->setting[o->n_settings] = name;
   o->value[o->n_settings] = v;
   o->n_settings++;
@@ -90,12 +99,14 @@ static bool is_zero(Datum v)
   return d_is_number(v) && d_number(v) == 0;
 }
 
-static bool check_sgd(Lower *l, const Opt *o, bool nesterov, Span span)
+/* Of SGD: what the settings of a group make of its kernel. */
+bool check_momentum(Lower *l, const Opt *o, uint32_t group, Span span)
 {
-  Optimizer *q = &l->g->optimizers.at[o->index];
-  q->momentum = !is_zero(o->value[SGD_momentum]);
-  q->nesterov = nesterov;
-  if (!nesterov || (q->momentum && is_zero(o->value[SGD_dampening]))) return true;
+  const char *key;
+  OptimizerGroup *q = &l->g->optimizers.at[o->index].groups.at[group];
+  q->momentum = !is_zero(group_setting(o, group, SGD_momentum, &key));
+  bool damped = !is_zero(group_setting(o, group, SGD_dampening, &key));
+  if (!q->nesterov || (q->momentum && !damped)) return true;
   return fail(l, E605, span, "nesterov needs a momentum and no dampening"), false;
 }
 
@@ -116,11 +127,13 @@ static Datum run_optimizer(Lower *l, Args *args)
       return d_of(D_error);
   q->clip = ARG(5).kind != D_none;
   if (q->clip && !add_setting(l, o, "clip_norm", ARG(5), args->span)) return d_of(D_error);
-  if (q->kind == OPT_sgd && !check_sgd(l, o, ARG(4).as.truth, args->span)) return d_of(D_error);
+  q->groups.at[0].nesterov = ARG(4).as.truth;
+  if (q->kind == OPT_sgd && !check_momentum(l, o, 0, args->span)) return d_of(D_error);
   Adoption a = {o, args->span, 0};
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
   if (!a.count && l->broken) return d_of(D_error);
   if (!a.count) return fail(l, E601, args->span, "`%s` has no parameter to update", o->name);
+  if (!optimizer_groups(l, o, ARG(1))) return d_of(D_error);
   return (Datum){.kind = D_optimizer, .as.optimizer = o};
 }
 
@@ -131,8 +144,6 @@ bool optimizer_settle(Lower *l, Opt *o)
   l->settings_of = o;
   Datum v = eval(l, scope_new(l, NULL, o->file, NULL), o->decl->as.object.value);
   l->settings_of = NULL;
-  if (o->decl->as.object.clauses.n)
-    not_yet(l, o->decl->as.object.clauses.at[0]->span, "`group` in an optimizer");
   if (!d_is(v, D_error) && v.kind != D_optimizer)
     fail(l, E209, o->decl->as.object.value->span,
          "an optimizer is SGD(...), Adam(...) or "
@@ -178,14 +189,15 @@ Value schedule_value(Lower *l, const Schedule *s, Span span)
   return schedule_node(l, s, step, NULL, span);
 }
 
-static Value optimizer_setting(Lower *l, const Opt *o, uint32_t i)
+static Value optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i)
 {
-  const char *key = setting_key(l, o, o->setting[i]);
-  if (o->value[i].kind != D_schedule)
-    return setting_node(l, key, d_number(o->value[i]), o->decl->span);
+  const char *key;
+  Datum d = group_setting(o, group, i, &key);
+  key = setting_key(l, key, o->setting[i]);
+  if (d.kind != D_schedule) return setting_node(l, key, d_number(d), o->decl->span);
   Attr attr[MAX_ATTR] = {{.i = o->index}};
   Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, attr);
-  Value v = schedule_node(l, o->value[i].as.schedule, step, key, o->decl->span);
+  Value v = schedule_node(l, d.as.schedule, step, key, o->decl->span);
   if (v.id) ir_node(l->g, v)->name = key;
   return v;
 }
@@ -292,17 +304,21 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
 static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
 {
   uint16_t region = l->at.region;
-  Value in[MAX_SETTINGS + 1] = {loss};
+  VEC(Value) in = {0};
+  vec_push(l->arena, &in, loss);
   l->at.region = 0;
   l->at.span = st->span;
-  bool good = true;
-  for (uint32_t i = 0; i < o->n_settings; i++) {
-    in[i + 1] = optimizer_setting(l, o, i);
-    good = good && in[i + 1].id;
+  bool good = true, clip = l->g->optimizers.at[o->index].clip;
+  uint32_t n = o->n_settings - clip;
+  for (uint32_t i = 0; i < n * (o->groups.n + 1) + clip; i++) {
+    bool last = i == n * (o->groups.n + 1);
+    Value v = last ? optimizer_setting(l, o, 0, n) : optimizer_setting(l, o, i / n, i % n);
+    vec_push(l->arena, &in, v);
+    good = good && v.id;
   }
   l->at.span = st->as.minimize.loss->span;
   Attr attr[MAX_ATTR] = {{.i = o->index}};
-  if (good) append(l, l->at.span, OP_minimize, in, o->n_settings + 1, attr);
+  if (good) append(l, l->at.span, OP_minimize, in.at, in.n, attr);
   l->at.region = region;
   o->updates++;
 }

@@ -104,12 +104,12 @@ static const char *suggestion(Lower *l, const Search *s, const char *pattern)
 static void no_match(Lower *l, const Search *s, Span span)
 {
   const char *what = s->match->modules ? "module" : "parameter";
-  const char *model = s->match->model->name;
+  const char *owner = s->match->owner;
   if (s->pattern.kind == D_class) {
-    fail(l, E501, span, "`%s` has no %s of a %s", model, what, s->pattern.as.class->name);
+    fail(l, E501, span, "`%s` has no %s of a %s", owner, what, s->pattern.as.class->name);
     return;
   }
-  fail(l, E501, span, "pattern \"%s\" matches no %s of `%s`", s->pattern.as.text, what, model);
+  fail(l, E501, span, "pattern \"%s\" matches no %s of `%s`", s->pattern.as.text, what, owner);
   const char *near = suggestion(l, s, s->pattern.as.text);
   if (near) diag_help(l->c, "did you mean \"%s\"?", near);
 }
@@ -126,8 +126,14 @@ static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
   }
   Search s = {.match = m, .pattern = pattern};
   Walk walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, &s};
-  walk_members(l, m->model->root, "", &walk);
-  if (!s.found && !m->model->broken) no_match(l, &s, span);
+  for (uint32_t i = 0; i < m->roots.n; i++) {
+    const Root *r = &m->roots.at[i];
+    if (r->part.kind == D_instance)
+      walk_members(l, r->part.as.instance, r->path, &walk);
+    else if (!m->modules)
+      try_param(l, r->part.as.param, r->path, false, &s);
+  }
+  if (!s.found && !m->broken) no_match(l, &s, span);
 }
 
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n)

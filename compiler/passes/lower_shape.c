@@ -149,24 +149,53 @@ static bool dtype_key(Lower *l, const Args *args, const char *name, DType *out)
   return true;
 }
 
-static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const char *name)
+/* The attributes of a new tensor of the sizes that are arguments from `first` on. */
+static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *name, Attr *attr)
 {
-  Attr attr[MAX_ATTR] = {{0}};
   int64_t dim[MAX_RANK];
   uint32_t rank;
-  DType d = AMPC_F32;
-  if (!dtype_key(l, args, name, &d) || !rest_sizes(l, args, first, name, dim, &rank))
-    return d_of(D_error);
+  if (!rest_sizes(l, args, first, name, dim, &rank)) return false;
   for (uint32_t i = 0; i < rank; i++)
     if (dim[i] < 1)
       return fail(l, E311, args->span, "%s of shape %s; sizes are at least 1", name,
-                  d_text(l, d_sizes(l, dim, rank)));
+                  d_text(l, d_sizes(l, dim, rank))),
+             false;
+  attr[0].i = rank;
+  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
+  return true;
+}
+
+static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const char *name)
+{
+  Attr attr[MAX_ATTR] = {{0}};
+  DType d = AMPC_F32;
+  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, first, name, attr)) return d_of(D_error);
   Value v = as_tensor(l, value, args->span);
   Datum number = v.id ? cast_to(l, v, d, args->span) : d_of(D_error);
   if (d_is(number, D_error)) return number;
-  attr[0].i = rank;
-  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
   return append(l, args->span, OP_full, &number.as.tensor, 1, attr);
+}
+
+/* Random numbers, drawn in f32. */
+static Datum drawn(Lower *l, Args *args, OpKind op, const char *name)
+{
+  Attr attr[MAX_ATTR] = {{0}};
+  DType d = AMPC_F32;
+  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, 0, name, attr)) return d_of(D_error);
+  if (!dtype_is_float(d))
+    return fail(l, E209, args->span, "%s makes floats, not %s", name, ir_dtype_name(d));
+  Datum v = append(l, args->span, op, NULL, 0, attr);
+  return d_is(v, D_error) ? v : cast_to(l, v.as.tensor, d, args->span);
+}
+
+static Datum run_rand(Lower *l, Args *args)
+{
+  return drawn(l, args, OP_uniform, "rand");
+}
+
+static Datum run_randn(Lower *l, Args *args)
+{
+  return drawn(l, args, OP_normal, "randn");
 }
 
 static Datum run_zeros(Lower *l, Args *args)
@@ -197,6 +226,8 @@ const Native shape_natives[] = {
     {"to", 2, 2, false, false, run_to},
     {"zeros", 0, ANY_NUMBER, true, false, run_zeros},
     {"ones", 0, ANY_NUMBER, true, false, run_ones},
+    {"rand", 0, ANY_NUMBER, true, false, run_rand},
+    {"randn", 0, ANY_NUMBER, true, false, run_randn},
     {"full", 3, 3, false, true, run_full},
     {0},
 };

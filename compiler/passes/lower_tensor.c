@@ -28,7 +28,7 @@ Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, con
     note_module(l);
     return d_of(D_error);
   }
-  if (strstr(op_info[op].code, "$stream")) ir_node(l->g, v)->stream = l->g->n_streams++;
+  if (op_is_random(op)) ir_node(l->g, v)->stream = l->g->n_streams++;
   return d_tensor(v);
 }
 

@@ -39,11 +39,11 @@ static int64_t round_up(int64_t n, int64_t to)
 
 enum { PARAM_ALIGN = 64 }; /* elements: 256 bytes of f32, so that vector loads never straddle */
 
-static int64_t place_owned_by(Graph *g, int owner, int64_t at)
+static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];
-    if (p->buffer || p->optimizer != owner) continue;
+    if (p->buffer || p->optimizer != owner || p->group != group) continue;
     int64_t n = 1;
     for (uint32_t k = 0; k < p->rank; k++) n *= p->dim[k];
     p->offset = at;
@@ -52,16 +52,26 @@ static int64_t place_owned_by(Graph *g, int owner, int64_t at)
   return at;
 }
 
+/* Parameters of a group are neighbours, so that one kernel updates them. */
+static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
+{
+  Optimizer *o = &g->optimizers.at[index];
+  o->first = at;
+  for (uint32_t i = 0; i < o->groups.n; i++) {
+    o->groups.at[i].first = at;
+    at = place_owned_by(g, (int)index, i, at);
+    o->groups.at[i].count = at - o->groups.at[i].first;
+  }
+  o->count = at - o->first;
+  return at;
+}
+
 static void place_params(Compile *c)
 {
   Graph *g = c->graph;
   int64_t at = 0;
-  for (uint32_t i = 0; i < g->optimizers.n; i++) {
-    g->optimizers.at[i].first = at;
-    at = place_owned_by(g, (int)i, at);
-    g->optimizers.at[i].count = at - g->optimizers.at[i].first;
-  }
-  place_owned_by(g, -1, at);
+  for (uint32_t i = 0; i < g->optimizers.n; i++) at = place_optimizer(g, i, at);
+  place_owned_by(g, -1, 0, at);
   int64_t bytes = 0;
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];

@@ -45,6 +45,13 @@ static void plan_params(Compile *c, ampc_program *p)
   p->n_params = g->params.n;
 }
 
+static bool has_momentum(const Optimizer *o)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < o->groups.n; i++) any = any || o->groups.at[i].momentum;
+  return any;
+}
+
 static void plan_optimizers(Compile *c, ampc_program *p)
 {
   static const char *const kinds[] = {
@@ -57,7 +64,7 @@ static void plan_optimizers(Compile *c, ampc_program *p)
                                    .kind = kinds[o->kind],
                                    .first = o->first,
                                    .count = o->count,
-                                   .uses_moment1 = o->kind != OPT_sgd || o->momentum,
+                                   .uses_moment1 = o->kind != OPT_sgd || has_momentum(o),
                                    .uses_moment2 = o->kind != OPT_sgd};
   }
   p->optimizers = out;

@@ -1,5 +1,6 @@
 /* Groups as commands of the plan. */
 #include "plan.h"
+#include "memory_use.h"
 
 static bool is_launch(const Graph *g, uint32_t group)
 {
@@ -88,5 +89,5 @@ const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
     kernel += launch;
   }
   *out_n = out.n;
-  return out.at;
+  return c->options.poison ? poison_commands(c, block, out.at, out_n) : out.at;
 }

@@ -100,6 +100,23 @@ void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_append(c, &b->at, OP_permute, &dy, 1, back_axes);
 }
 
+void grad_flip_axis(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  (void)x;
+  out_dx[0] = back_like(b, OP_flip_axis, &dy, 1);
+}
+
+/* Back by the same way. */
+void grad_shifted(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  const Node *image = ir_node(c->graph, x[0]);
+  Attr size[MAX_ATTR] = {{.i = image->dim[image->rank - 2]}, {.i = image->dim[image->rank - 1]}};
+  Value offset = back_unary(b, OP_neg, x[1]);
+  out_dx[0] = ir_append(c, &b->at, OP_shifted, (Value[]){dy, offset}, 2, size);
+}
+
 void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -290,6 +307,12 @@ void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
   (void)x;
   out_dx[0] = back_like(b, OP_drop, &dy, 1);
   ir_node(c->graph, out_dx[0])->stream = b->n.stream;
+}
+
+void grad_drop_parts(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2);
 }
 
 /* ---- several inputs

@@ -60,6 +60,14 @@ bool shape_transpose(Compile *c, Node *n)
   return true;
 }
 
+bool shape_flip_axis(Compile *c, Node *n)
+{
+  if (!axis_exists(c, n, n->attr[0].i)) return false;
+  rule_copy_dims(n, ir_in(c, n, 0));
+  n->dtype = ir_in(c, n, 0)->dtype;
+  return true;
+}
+
 bool shape_permute(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -170,6 +178,31 @@ bool shape_full(Compile *c, Node *n)
   n->dtype = ir_in(c, n, 0)->dtype;
   n->weak = false;
   return dims_from_attrs(c, n);
+}
+
+bool shape_random(Compile *c, Node *n)
+{
+  n->dtype = AMPC_F32;
+  return dims_from_attrs(c, n);
+}
+
+bool shape_shifted(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0), *offset = ir_in(c, n, 1);
+  int64_t dim[MAX_RANK];
+  bool fits = x->rank >= 3 && offset->rank == 2 && offset->dim[0] == x->dim[0] &&
+              offset->dim[1] == 2 && offset->dtype == AMPC_I32;
+  if (!fits) {
+    diag_error(c, E311, n->span,
+               "images [n, .., h, w] and offsets i32[n, 2] are needed, got %s and %s",
+               ir_type_text(c, x), ir_type_text(c, offset));
+    return false;
+  }
+  memcpy(dim, x->dim, sizeof dim);
+  dim[x->rank - 2] = n->attr[0].i;
+  dim[x->rank - 1] = n->attr[1].i;
+  n->dtype = x->dtype;
+  return rule_set_dims(c, n, x->rank, dim);
 }
 
 bool shape_full_like(Compile *c, Node *n)

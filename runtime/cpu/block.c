@@ -23,8 +23,8 @@ struct BlockCache {
   unsigned lanes;
   Block **table; /* open addressing; `room` is a power of two, less than half full */
   size_t room, count;
-  char *scratch; /* lane_scratch bytes a lane */
-  int64_t lane_scratch;
+  char *scratch; /* `allocated` bytes, of which a lane uses lane_scratch */
+  int64_t lane_scratch, allocated;
 };
 
 bool has_native_bf16(void)
@@ -117,14 +117,21 @@ static bool grow(BlockCache *cache)
   return true;
 }
 
-static bool grow_scratch(BlockCache *cache, const Block *block)
+static void need_scratch(BlockCache *cache, const Block *block)
 {
   int64_t bytes = ((int64_t)dnnl_memory_desc_get_size(&block->scratch) + 63) / 64 * 64;
-  if (bytes <= cache->lane_scratch) return true;
+  if (bytes > cache->lane_scratch) cache->lane_scratch = bytes;
+}
+
+ampc_status block_cache_allocate(BlockCache *cache)
+{
+  int64_t bytes = block_cache_bytes(cache);
+  if (bytes <= cache->allocated) return AMPC_OK;
   free(cache->scratch);
-  cache->scratch = aligned_alloc(64, (size_t)bytes * cache->lanes);
-  cache->lane_scratch = cache->scratch ? bytes : 0;
-  return cache->scratch;
+  cache->scratch = aligned_alloc(64, (size_t)bytes);
+  cache->allocated = cache->scratch ? bytes : 0;
+  return cache->scratch ? AMPC_OK
+                        : ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
 }
 
 /* ---- making ------------------------------------------------------------------------------------
@@ -192,8 +199,8 @@ static ampc_status make_block(BlockCache *cache, const BlockKey *key, Block **ou
   int threads = dnn_enter();
   dnnl_status_t bad = block->lane ? make_primitive(cache, block) : dnnl_out_of_memory;
   dnn_leave(threads);
-  if (!bad && !grow_scratch(cache, block)) bad = dnnl_out_of_memory;
   *out = block;
+  if (!bad) need_scratch(cache, block);
   if (!bad) return AMPC_OK;
   block_free(block, cache->lanes);
   return ampc_fail(

@@ -16,6 +16,8 @@ typedef struct BlockCache BlockCache;
 BlockCache *block_cache_create(unsigned lanes); /* lanes: threads that run blocks; NULL: memory */
 void block_cache_free(BlockCache *cache);
 int64_t block_cache_bytes(const BlockCache *cache); /* of scratch space */
+/* Scratch space for all that was made; before blocks are run. */
+ampc_status block_cache_allocate(BlockCache *cache);
 /* Finds or makes one. Not while blocks are run. */
 ampc_status block_get(BlockCache *cache, const BlockKey *key, Block **out);
 /* 0, or the library's status. One call at a time on each lane. */

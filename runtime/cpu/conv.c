@@ -6,8 +6,9 @@
  * the others. Weight: a fixed number of partial results over fixed images, added up in order. So
  * the bits do not depend on the number of threads.
  *
- * Primitives and memory objects are made once for each convolution and kept: see ConvPlan. What the
- * library needs as scratch space is one piece of memory for all. */
+ * Primitives and memory objects are made once for each convolution and kept: see ConvPlan. Scratch
+ * space of the library lies in the workspace; what does not fit there, in one piece of memory for
+ * all, which is allocated when it is first used. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct ConvCache {
   ConvPlan **plans;
   size_t n_plans, room, last; /* last: the plan that was used last */
   char *scratch;
-  int64_t scratch_bytes;
+  int64_t scratch_bytes, allocated; /* needed by the plans; of `scratch` */
 };
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
@@ -89,15 +90,40 @@ static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
   return plan->lanes < threads || plan->desc.kind == AMPC_CONV_WEIGHT ? plan->lanes : threads;
 }
 
-static ampc_status grow_scratch(ConvCache *cache, const ConvPlan *plan)
+/* An image operand as the library takes it: in place, or in the lane's room. */
+static bool in_place(const ConvPlan *plan, bool is_x)
+{
+  const ConvTiling *t = &plan->tiling;
+  bool wide = is_x ? t->wide_x : t->wide_y;
+  return !wide || (is_x ? plan->x_type : plan->y_type) == AMPC_BF16;
+}
+
+/* Rooms of images that are read in place are free. */
+static bool scratch_fits_images(const ConvPlan *plan)
+{
+  const ConvTiling *t = &plan->tiling;
+  return in_place(plan, true) && in_place(plan, false) && plan->scratch <= t->x + t->y;
+}
+
+static bool scratch_is_outside(const ConvPlan *plan)
+{
+  return plan->scratch > plan->tiling.scratch && !scratch_fits_images(plan);
+}
+
+static void need_scratch(ConvCache *cache, const ConvPlan *plan)
 {
   int64_t bytes = lanes_of(cache, plan) * plan->scratch;
-  if (bytes <= cache->scratch_bytes) return AMPC_OK;
+  if (scratch_is_outside(plan) && bytes > cache->scratch_bytes) cache->scratch_bytes = bytes;
+}
+
+static ampc_status allocate_scratch(ConvCache *cache)
+{
+  if (cache->allocated == cache->scratch_bytes) return AMPC_OK;
   free(cache->scratch);
-  cache->scratch_bytes = 0;
-  cache->scratch = aligned_alloc(64, (size_t)bytes);
+  cache->allocated = 0;
+  cache->scratch = aligned_alloc(64, (size_t)cache->scratch_bytes);
   if (!cache->scratch) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
-  cache->scratch_bytes = bytes;
+  cache->allocated = cache->scratch_bytes;
   return AMPC_OK;
 }
 
@@ -113,8 +139,10 @@ static ampc_status add(ConvCache *cache, const ampc_conv *d)
   if (!cache->engine && dnnl_engine_create(&cache->engine, dnnl_cpu, 0) != dnnl_success)
     return ampc_fail(AMPC_RUN_FAILED, "oneDNN does not start on this machine");
   ampc_status status = conv_plan_create(cache->engine, d, &cache->plans[cache->n_plans]);
-  if (!status) cache->last = cache->n_plans++;
-  return status ? status : grow_scratch(cache, cache->plans[cache->last]);
+  if (status) return status;
+  cache->last = cache->n_plans++;
+  need_scratch(cache, cache->plans[cache->last]);
+  return AMPC_OK;
 }
 
 /* ---- one share --------------------------------------------------------------------------------
@@ -140,7 +168,10 @@ static Rooms rooms_of(const Work *work, int64_t lane)
   r.y = r.x + t->x;
   r.sum = r.y + t->y;
   r.part = r.sum + t->sum;
-  r.scratch = work->cache->scratch + lane * work->plan->scratch;
+  r.scratch = r.part + t->part;
+  if (work->plan->scratch <= t->scratch) return r;
+  r.scratch =
+      scratch_fits_images(work->plan) ? r.x : work->cache->scratch + lane * work->plan->scratch;
   return r;
 }
 
@@ -152,14 +183,6 @@ static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
   } else {
     convert_widen(type, from, wide, n);
   }
-}
-
-/* An image operand as the library takes it: in place, or in the lane's room. */
-static bool in_place(const ConvPlan *plan, bool is_x)
-{
-  const ConvTiling *t = &plan->tiling;
-  bool wide = is_x ? t->wide_x : t->wide_y;
-  return !wide || (is_x ? plan->x_type : plan->y_type) == AMPC_BF16;
 }
 
 static void run_share(Work *work, int64_t lane, int64_t share, char *w)
@@ -372,7 +395,12 @@ static ampc_status check(const ampc_conv *d, bool real64)
 ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d)
 {
   ampc_status status = check(d, cache->real64);
-  if (status || conv_tiling(d, cache->real64).product || find(cache, d)) return status;
+  if (status) return status;
+  if (conv_tiling(d, cache->real64).product) {
+    ampc_gemm g = conv_product(d, cache->real64);
+    return cpu_gemm_prepare(cache->products, &g);
+  }
+  if (find(cache, d)) return AMPC_OK;
   int threads = dnn_enter();
   status = add(cache, d);
   dnn_leave(threads);
@@ -383,13 +411,15 @@ ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, con
                      void *y, void *workspace)
 {
   ConvPlan *plan = find(cache, d);
-  if (!plan) {
-    ampc_status status = cpu_conv_prepare(cache, d);
-    if (status) return status;
-    if (!(plan = find(cache, d)))
-      return conv_by_product(cache->pool, cache->products, cache->real64, d, x, w, bias, y,
-                             workspace);
-  }
+  ampc_status status = plan ? AMPC_OK : check(d, cache->real64);
+  if (status) return status;
+  if (!plan && conv_tiling(d, cache->real64).product)
+    return conv_by_product(cache->pool, cache->products, cache->real64, d, x, w, bias, y,
+                           workspace);
+  if (!plan) status = cpu_conv_prepare(cache, d);
+  if (!status) status = allocate_scratch(cache);
+  if (status) return status;
+  plan = cache->plans[cache->last];
   const ConvTiling *t = &plan->tiling;
   Work work = {.cache = cache, .plan = plan, .x = x, .w = w, .y = y};
   work.lanes = (char *)workspace + t->bias + t->plain + t->packed;

@@ -7,6 +7,8 @@ typedef struct GemmCache GemmCache; /* what is made once for the products of a p
 GemmCache *gemm_cache_create(Pool *pool, bool real64); /* NULL without memory; `pool` outlives it */
 void gemm_cache_free(GemmCache *cache);
 int64_t gemm_cache_bytes(const GemmCache *cache); /* of the library's scratch space */
+/* Makes what the product needs, so that gemm_cache_bytes knows of it. */
+ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g);
 /* See ampc_gemm; operands are plain memory. */
 ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const void *b,
                      const void *bias, void *c, void *workspace);
@@ -15,7 +17,7 @@ typedef struct ConvCache ConvCache; /* what is made once for each convolution of
 /* NULL without memory; the others outlive it. */
 ConvCache *conv_cache_create(Pool *pool, GemmCache *products, bool real64);
 void conv_cache_free(ConvCache *cache);
-int64_t conv_cache_bytes(const ConvCache *cache); /* of the library's scratch space */
+int64_t conv_cache_bytes(const ConvCache *cache); /* of scratch space outside the workspaces */
 /* See ampc_conv; operands are plain memory. Prepares what was not prepared. */
 ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, const void *bias,
                      void *y, void *workspace);

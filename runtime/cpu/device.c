@@ -96,6 +96,11 @@ static ampc_status cpu_prepare_conv(Device *d, const ampc_conv *c)
   return cpu_conv_prepare(cpu_of(d)->convolutions, c);
 }
 
+static ampc_status cpu_prepare_gemm(Device *d, const ampc_gemm *g)
+{
+  return cpu_gemm_prepare(cpu_of(d)->products, g);
+}
+
 static int64_t cpu_library_bytes(const Device *d)
 {
   const CpuDevice *cpu = (const CpuDevice *)d;
@@ -128,6 +133,7 @@ static const DeviceOps cpu_ops = {
     .gemm = cpu_do_gemm,
     .conv = cpu_do_conv,
     .prepare_conv = cpu_prepare_conv,
+    .prepare_gemm = cpu_prepare_gemm,
     .library_bytes = cpu_library_bytes,
     .wait = cpu_wait,
     .close = cpu_close,

@@ -33,6 +33,7 @@ typedef struct Product {
   bool real64;
   bool native;     /* operands are bf16 and the library takes them: Note [native bf16] */
   bool fused_bias; /* the library adds it */
+  bool prepare;    /* only make what is needed */
   const char *a, *b, *bias;
   char *c, *workspace;
   /* the tile being computed, and the piece of k */
@@ -314,11 +315,14 @@ static ampc_status run_tile(Product *p)
   do {
     p->k = least(p->tiling.kt, g->k - p->p0);
     ampc_status status = find_blocks(p);
+    if (!status && !p->prepare) status = block_cache_allocate(p->cache->blocks);
     if (status) return status;
-    if (p->tiling.a.used || p->tiling.b.used) pool_run(pool, widen_task, p, shares);
-    pool_run(pool, multiply_task, p, shares);
+    bool widens = p->tiling.a.used || p->tiling.b.used;
+    if (widens && !p->prepare) pool_run(pool, widen_task, p, shares);
+    if (!p->prepare) pool_run(pool, multiply_task, p, shares);
     p->p0 += p->tiling.kt;
   } while (p->p0 < g->k);
+  if (p->prepare) return AMPC_OK;
   if (p->tiling.c.used || (g->has_bias && !p->fused_bias)) pool_run(pool, store_task, p, shares);
   return AMPC_OK;
 }
@@ -389,6 +393,32 @@ static void choose_types(Product *p)
                   (g->bias_type == AMPC_F32 || (p->native && g->bias_type == AMPC_BF16));
 }
 
+static ampc_status run_tiles(Product *p)
+{
+  const ampc_gemm *g = p->g;
+  ampc_status status = AMPC_OK;
+  choose_types(p);
+  for (p->e0 = 0; p->e0 < g->batch; p->e0 += p->tiling.group) {
+    p->entries = least(p->tiling.group, g->batch - p->e0);
+    for (p->i0 = 0; p->i0 < g->m; p->i0 += p->tiling.mt) {
+      p->m = least(p->tiling.mt, g->m - p->i0);
+      for (p->j0 = 0; p->j0 < g->n && !status; p->j0 += p->tiling.nt) {
+        p->n = least(p->tiling.nt, g->n - p->j0);
+        status = run_tile(p);
+      }
+    }
+  }
+  return status;
+}
+
+ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g)
+{
+  ampc_status status = check(g, cache->real64);
+  if (status || g->m == 0 || g->n == 0) return status;
+  Product p = {.g = g, .cache = cache, .real64 = cache->real64, .prepare = true};
+  return run_tiles(&p);
+}
+
 ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const void *b,
                      const void *bias, void *c, void *workspace)
 {
@@ -402,17 +432,7 @@ ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const 
                .bias = bias,
                .c = c,
                .workspace = workspace};
-  choose_types(&p);
-  for (p.e0 = 0; p.e0 < g->batch; p.e0 += p.tiling.group) {
-    p.entries = least(p.tiling.group, g->batch - p.e0);
-    for (p.i0 = 0; p.i0 < g->m; p.i0 += p.tiling.mt) {
-      p.m = least(p.tiling.mt, g->m - p.i0);
-      for (p.j0 = 0; p.j0 < g->n && !status; p.j0 += p.tiling.nt) {
-        p.n = least(p.tiling.nt, g->n - p.j0);
-        status = run_tile(&p);
-      }
-    }
-  }
+  status = run_tiles(&p);
   int bad = atomic_load(&p.failed);
   if (status || !bad) return status;
   return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", bad);

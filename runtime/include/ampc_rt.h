@@ -35,12 +35,15 @@ void ampc_free(ampc_runtime *rt);
 const ampc_program *ampc_program_of(const ampc_runtime *rt);
 const char *ampc_device_name(const ampc_runtime *rt); /* "cpu", "cuda:0 NVIDIA H200" */
 
-/* Bytes that a runtime holds on its device. `library`: what a vendor's library needs beside the
- * spaces; complete once each step has run, or from the start where steps are command lists. */
+/* Bytes that a runtime holds on its device. `library`: scratch space of vendors' libraries that
+ * does not lie in WORK; complete once each step has run, or from the start where steps are command
+ * lists. */
 typedef struct ampc_memory {
   int64_t space[AMPC_SPACE_COUNT], library, total;
 } ampc_memory;
 ampc_memory ampc_memory_of(const ampc_runtime *rt);
+/* The same before anything is allocated. Kernels need not be loaded. */
+ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */

@@ -8,7 +8,8 @@ gradients are computed by PyTorch in float64 from them. Same PyTorch, same bytes
 
 ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE/t (targets), CASE/g
                         (what the output is multiplied with to get a loss), CASE/out, CASE/loss,
-                        CASE/grad/x...
+                        CASE/grad/x...; with running statistics CASE/after/x..., and out is that
+                        of evaluation
 trajectory.safetensors  20 steps of an MLP under several optimizers and schedules; weights and
                         batches come from `mix`, which the test has too, so they are not stored
 state.safetensors       no tensors: names, shapes and default initialisation of PyTorch's layers
@@ -63,6 +64,7 @@ def distinct(*shape):
 
 
 CASES = {}
+STATES = {}  # of a case with running statistics: its module
 
 
 def case(name, function, t=None, differentiable=True, **params):
@@ -180,21 +182,110 @@ def layer_cases():
         nn.Linear(6, 6), nn.ReLU(), nn.Identity(), nn.Flatten()), x)
 
 
+def convolution_cases():
+    x = normal(2, 4, 7, 6)
+    for name, arguments, options in (
+            ("plain", (4, 3, 3), {}), ("stride", (4, 3, 3), {"stride": 2, "padding": 1}),
+            ("uneven", (4, 2, (3, 2)), {"stride": (2, 1), "padding": (0, 1), "bias": False}),
+            ("dilation", (4, 3, 3), {"dilation": 2, "padding": 2}),
+            ("groups", (4, 6, 3), {"groups": 2, "padding": 1}),
+            ("depthwise", (4, 4, 3), {"groups": 4, "padding": 1, "stride": (1, 2)}),
+            ("point", (4, 5, 1), {"bias": False})):
+        layer_case("conv_" + name, "conv", nn.Conv2d(*arguments, **options), x)
+    layer_case("conv_chain", "net", nn.Sequential(
+        nn.Conv2d(4, 5, 3, padding=1), nn.SiLU(), nn.AvgPool2d(2), nn.Conv2d(5, 3, 2), nn.Flatten(),
+        nn.Linear(12, 2)), x[:, :, :6])
+
+
+def norm_case(name, module, x):
+    """`out` is the value in evaluation, from the statistics before; loss and gradients are those of
+    training, which moves the statistics."""
+    for key, value in module.named_buffers():
+        if value.dtype == torch.float32:
+            value.copy_(positive(*value.shape) if "var" in key else normal(*value.shape))
+    layer_case(name, "norm", module, x)
+    STATES[name] = module
+
+
+def image_cases():
+    x = normal(3, 4, 6, 5) + 0.5
+    norm_case("batch_norm", nn.BatchNorm2d(4), x)
+    norm_case("batch_norm_settings", nn.BatchNorm2d(4, eps=0.01, momentum=0.3), x * 2)
+    norm_case("batch_norm_plain", nn.BatchNorm2d(4, affine=False), x)
+    norm_case("batch_norm_1d", nn.BatchNorm1d(4), normal(7, 4))
+    d = distinct(2, 3, 8, 7)
+    case("max_pool", lambda p: F.max_pool2d(p["x"], 2), x=d)
+    case("max_pool_overlap", lambda p: F.max_pool2d(p["x"], 3, stride=2, padding=1), x=d)
+    case("max_pool_uneven", lambda p: F.max_pool2d(p["x"], (2, 3), stride=(1, 2), dilation=2), x=d)
+    case("avg_pool", lambda p: F.avg_pool2d(p["x"], 2), x=d)
+    case("avg_pool_padded", lambda p: F.avg_pool2d(p["x"], 3, stride=2, padding=1), x=d)
+    case("avg_pool_inside",
+         lambda p: F.avg_pool2d(p["x"], 3, 2, 1, count_include_pad=False), x=d)
+    case("avg_pool_divisor", lambda p: F.avg_pool2d(p["x"], (2, 3), divisor_override=5), x=d)
+    case("adaptive_one", lambda p: F.adaptive_avg_pool2d(p["x"], 1), x=d)
+    case("adaptive_uneven", lambda p: F.adaptive_avg_pool2d(p["x"], (3, 5)), x=d)
+    case("interpolate", lambda p: F.interpolate(p["x"], scale_factor=2), x=x)
+    case("interpolate_uneven", lambda p: F.interpolate(p["x"], scale_factor=(3, 2)), x=x)
+    case("pad_last", lambda p: F.pad(p["x"], (1, 2)), x=x)
+    case("pad_image", lambda p: F.pad(p["x"], (0, 1, 2, 1), value=0.75), x=x)
+    case("permute", lambda p: p["x"].permute(0, 2, 3, 1), x=x)
+    case("unsqueeze", lambda p: p["x"].unsqueeze(1) * p["y"], x=normal(3, 4), y=normal(3, 2, 4))
+    y = torch.rand(6, 10, dtype=torch.float64).float()
+    bce = F.binary_cross_entropy_with_logits
+    logits = normal(6, 10, scale=4.0)
+    case("bce", lambda p: bce(p["x"], p["y"]), x=logits, y=y)
+    case("bce_sum", lambda p: bce(p["x"], p["y"], reduction="sum"), x=logits, y=y)
+    case("bce_none", lambda p: bce(p["x"], p["y"], reduction="none"), x=logits * 10, y=y)
+
+
+def state_tensors(name, module, p):
+    """Running statistics before and after one call in training, and what evaluation gives before."""
+    tensors = {}
+    floats = [(k, v) for k, v in module.named_buffers() if v.dtype != torch.int64]
+    for key, value in floats:
+        tensors[f"{name}/norm.{key}"] = value.float()
+        assert (value == value.float()).all()
+    own = {n: p[f"norm.{n}"] for n, _ in module.named_parameters()}
+    tensors[f"{name}/out"] = functional_call(module.eval(), own, p["x"])
+    module.train()
+    functional_call(module, own, p["x"])
+    for key, value in floats:
+        tensors[f"{name}/after/norm.{key}"] = dict(module.named_buffers())[key].clone()
+    return tensors
+
+
+FAMILIES = {  # by the seed of their numbers: a new family leaves the others as they are
+    20: (unary_cases, arithmetic_cases, reduction_cases, shape_cases, row_cases, layer_cases),
+    22: (convolution_cases, image_cases),
+}
+
+
 def make_ops():
-    torch.manual_seed(20)
-    for make in (unary_cases, arithmetic_cases, reduction_cases, shape_cases, row_cases, layer_cases):
-        make()
+    tensors, names = {}, []
+    for seed, makers in FAMILIES.items():
+        torch.manual_seed(seed)
+        CASES.clear()
+        for make in makers:
+            make()
+        tensors.update(case_tensors())
+        names += list(CASES)
+    write("ops.safetensors", tensors, {"cases": " ".join(names)})
+
+
+def case_tensors():
     tensors = {}
     for name, (params, t, function, differentiable) in CASES.items():
         p = {k: v.double().requires_grad_(differentiable) for k, v in params.items()}
         if t is not None:
             p["t"] = t
+        state = state_tensors(name, STATES[name], p) if name in STATES else {}
         out = function(p)
         for key, value in params.items():
             tensors[f"{name}/{key}"] = value
         if t is not None:
             tensors[f"{name}/t"] = t
         tensors[f"{name}/out"] = out
+        tensors.update(state)
         if not differentiable:
             continue
         shape = out.shape if out.dim() else (len(t) if t is not None else 1,)
@@ -206,7 +297,7 @@ def make_ops():
         for key in params:
             if p[key].grad is not None:
                 tensors[f"{name}/grad/{key}"] = p[key].grad
-    write("ops.safetensors", tensors, {"cases": " ".join(CASES)})
+    return tensors
 
 
 # ---- twenty steps of an MLP ------------------------------------------------------------------------

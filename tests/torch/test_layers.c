@@ -89,9 +89,11 @@ static void set_parameters(Job *job, const Fixture *f, const Case *k)
 {
   for (uint32_t i = 0; i < job->program->n_params; i++) {
     const ampc_param *p = &job->program->params[i];
+    if (p->dtype == AMPC_I64) continue; /* counts the batches from 0 on */
     const Tensor *t = fixture_get(f, "%s/%s", k->name, p->path);
     if (t->n != p->elements) test_fail("%s: %s has another size", k->name, p->path);
-    job_write_floats(job, (ampc_ref){AMPC_MASTER, p->offset * 4}, t->at, t->n);
+    ampc_ref master = {AMPC_MASTER, p->offset * 4}, buffer = {AMPC_BUFFER, p->offset};
+    job_write_floats(job, p->buffer ? buffer : master, t->at, t->n);
   }
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
@@ -143,6 +145,24 @@ static void check_loss(Job *job, const Fixture *f, const Case *k, uint32_t block
   test_fail("%s has no loss", k->name);
 }
 
+/* Running statistics after one step. */
+static void check_buffer(Job *job, const Fixture *f, const Case *k, const ampc_param *p)
+{
+  char what[128];
+  snprintf(what, sizeof what, "%s after the step", p->path);
+  if (p->dtype == AMPC_I64) {
+    int64_t count = 0;
+    test_must(ampc_read(job->rt, (ampc_ref){AMPC_BUFFER, p->offset}, &count, sizeof count), "read");
+    if (count != 1) test_fail("%s: %s is %lld", k->name, what, (long long)count);
+    return;
+  }
+  float *got = test_alloc((size_t)p->elements * sizeof *got);
+  job_read_floats(job, AMPC_BUFFER, p->offset / 4, p->elements, got);
+  const Tensor *truth = fixture_get(f, "%s/after/%s", k->name, p->path);
+  printf(", %s %s", p->path, compare(k->name, what, truth, got));
+  free(got);
+}
+
 static void check_gradients(Job *job, const Fixture *f, const Case *k, const Tensor *g,
                             const Tensor *t)
 {
@@ -153,6 +173,10 @@ static void check_gradients(Job *job, const Fixture *f, const Case *k, const Ten
   check_loss(job, f, k, block);
   for (uint32_t i = 0; i < job->program->n_params; i++) {
     const ampc_param *p = &job->program->params[i];
+    if (p->buffer) {
+      check_buffer(job, f, k, p);
+      continue;
+    }
     const Tensor *truth = fixture_get(f, "%s/grad/%s", k->name, p->path);
     float *got = test_alloc((size_t)p->elements * sizeof *got);
     job_read_floats(job, AMPC_MOMENT1, p->offset, p->elements, got);

@@ -18,8 +18,11 @@ static Job job_begin(RegionKind kind)
   j.g = ir_create(j.c);
   vec_push(j.c->arena, &j.g->regions, (Region){.kind = kind, .label = "precision x"});
   vec_push(j.c->arena, &j.g->blocks, (BlockInfo){.kind = AMPC_TRAIN, .name = "train", .batch = 4});
-  vec_push(j.c->arena, &j.g->optimizers, (Optimizer){.name = "opt", .kind = OPT_sgd});
-  vec_push(j.c->arena, &j.g->optimizers, (Optimizer){.name = "other", .kind = OPT_sgd});
+  for (int i = 0; i < 2; i++) {
+    Optimizer o = {.name = i ? "other" : "opt", .kind = OPT_sgd};
+    vec_push(j.c->arena, &o.groups, (OptimizerGroup){0});
+    vec_push(j.c->arena, &j.g->optimizers, o);
+  }
   j.at.region = 1;
   return j;
 }

@@ -264,13 +264,24 @@ static void check_refusals(void)
   ampc_free(NULL);
 }
 
-/* The first failure is kept; later calls of the step do nothing. */
+static void fail_then_fill(ampc_runtime *rt)
+{
+  ampc_gemm bad = {.m = 1, .n = 1, .k = 1, .a_type = AMPC_U8};
+  char *work = ampc_spaces(rt)[AMPC_WORK];
+  ampc_do_gemm(rt, &bad, work, work, NULL, work, NULL);
+  ampc_do_fill(rt, work, 0, 128);
+}
+
+/* The first failure is kept; later calls of the step do nothing. What a list of commands asks for
+ * in vain is refused before the first step. */
 static void check_sticky(void)
 {
   SmallProgram s;
   small_program(&s);
   s.forward[0].as.gemm.desc.a_type = AMPC_U8;
   ampc_runtime *rt;
+  CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED && strstr(ampc_last_error(), "u8"));
+  s.blocks[2].variant[0] = (ampc_step){.batch = SMALL_BATCH, .run = fail_then_fill};
   MUST(ampc_create(&s.program, "cpu", &rt) == AMPC_OK);
   float minus = -1, y;
   CHECK(ampc_write(rt, (ampc_ref){AMPC_WORK, 64}, &minus, sizeof minus) == AMPC_OK);

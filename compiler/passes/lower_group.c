@@ -1,0 +1,158 @@
+/* `group(*patterns, **settings)` in an optimizer: parameters with settings of their own. A
+ * parameter belongs to the last clause that names it, whole: a setting that this clause does not
+ * give is the optimizer's, whatever earlier clauses say. */
+#include "lower.h"
+
+typedef struct Member {
+  Opt *opt;
+  uint32_t group;
+} Member;
+
+/* Patterns may name what the optimizer leaves alone: buffers, frozen parameters. */
+static void join(Lower *l, ParamSlot *p, void *data)
+{
+  const Member *m = data;
+  if (p->index < 0) return;
+  Parameter *q = &l->g->params.at[p->index];
+  if (q->optimizer == m->opt->index) q->group = m->group;
+}
+
+/* ---- what patterns can name ---- */
+
+/* In a list of models paths begin with the model's name. */
+static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
+{
+  const Instance *m = part.kind == D_param ? part.as.param->owner : part.as.instance;
+  const char *path = m->path;
+  if (part.kind == D_param)
+    path = arena_printf(l->arena, "%s%s%s", path, path[0] ? "." : "", part.as.param->name);
+  if (listed) path = arena_printf(l->arena, "%s%s%s", m->model, path[0] ? "." : "", path);
+  vec_push(l->arena, roots, (Root){part, path});
+}
+
+static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
+{
+  if (model.kind != D_list) add_root(l, model, listed, roots);
+  for (uint32_t i = 0; model.kind == D_list && i < model.n; i++)
+    add_roots(l, model.as.list[i], true, roots);
+}
+
+/* ---- settings ---- */
+
+Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
+{
+  const SettingGroup *g = group ? &o->groups.at[group - 1] : NULL;
+  bool own = g && g->own[i];
+  *key = own ? g->key : o->name;
+  return own ? g->value[i] : o->value[i];
+}
+
+static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, Datum v, Span span)
+{
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    if (strcmp(o->setting[i], name) != 0) continue;
+    if (!check_setting(l, o, g->key, name, &v, span)) return false;
+    g->own[i] = true;
+    g->value[i] = v;
+  }
+  return true;
+}
+
+static bool set_betas(Lower *l, const Opt *o, SettingGroup *g, const ArgValue *arg)
+{
+  Datum v = arg->value;
+  if (v.kind != D_list || v.n != 2)
+    return fail(l, E209, arg->span, "`betas` are two numbers, got %s", d_text(l, v)), false;
+  return set_one(l, o, g, "beta1", v.as.list[0], arg->span) &&
+         set_one(l, o, g, "beta2", v.as.list[1], arg->span);
+}
+
+static bool unknown_setting(Lower *l, bool sgd, const ArgValue *arg)
+{
+  static const char *const sgd_names[] = {"lr", "momentum", "dampening", "weight_decay",
+                                          "nesterov"};
+  static const char *const adam_names[] = {"lr", "betas", "eps", "weight_decay"};
+  if (sgd)
+    wrong_key(l, "group", arg, sgd_names, 5,
+              "group(*patterns, lr, momentum, dampening, weight_decay, nesterov)");
+  else
+    wrong_key(l, "group", arg, adam_names, 4, "group(*patterns, lr, betas, eps, weight_decay)");
+  return false;
+}
+
+/* Those that a group can have are the kind's own: all but clip_norm, which is of the whole. */
+static bool set_argument(Lower *l, Opt *o, SettingGroup *g, OptimizerGroup *kernel,
+                         const ArgValue *arg)
+{
+  bool sgd = l->g->optimizers.at[o->index].kind == OPT_sgd;
+  uint32_t n = sgd ? SGD_count : ADAM_count;
+  if (sgd && strcmp(arg->key, "nesterov") == 0)
+    return want_bool(l, arg->value, arg->span, "`nesterov`", &kernel->nesterov);
+  if (!sgd && strcmp(arg->key, "betas") == 0) return set_betas(l, o, g, arg);
+  for (uint32_t i = 0; i < n; i++) {
+    bool beta = !sgd && (i == ADAM_beta1 || i == ADAM_beta2);
+    if (!beta && strcmp(o->setting[i], arg->key) == 0)
+      return set_one(l, o, g, arg->key, arg->value, arg->span);
+  }
+  return unknown_setting(l, sgd, arg);
+}
+
+/* --set may give a group what its clause does not. */
+static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
+{
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    bool whole = strcmp(o->setting[i], "clip_norm") == 0;
+    const char *key = arena_printf(l->arena, "%s.%s", g->key, o->setting[i]);
+    if (whole || g->own[i] || !setting_override(l, key)) continue;
+    if (!set_one(l, o, g, o->setting[i], o->value[i], span)) return false;
+  }
+  return true;
+}
+
+/* ---- clauses ---- */
+
+static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
+{
+  Optimizer *q = &l->g->optimizers.at[o->index];
+  uint32_t index = q->groups.n, n = 0;
+  while (n < args->at.n && !args->at.at[n].key) n++;
+  if (!n) {
+    fail(l, E205, args->span, "`group` takes patterns and then settings");
+    diag_help(l->c, "`group(\"**.bias\", weight_decay=0.0)`");
+    return false;
+  }
+  SettingGroup group = {.key = arena_printf(l->arena, "%s.group%u", o->name, index)};
+  OptimizerGroup kernel = {.nesterov = q->groups.at[0].nesterov};
+  for (uint32_t i = n; i < args->at.n; i++)
+    if (!set_argument(l, o, &group, &kernel, &args->at.at[i])) return false;
+  if (!set_from_options(l, o, &group, args->span)) return false;
+  vec_push(l->arena, &o->groups, group);
+  vec_push(l->arena, &q->groups, kernel);
+  m->data = &(Member){o, index};
+  match_patterns(l, m, args->at.at, n);
+  return q->kind != OPT_sgd || check_momentum(l, o, index, args->span);
+}
+
+static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
+{
+  const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
+  bool named = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
+  if (!named || strcmp(e->as.call.callee->as.name, "group") != 0) {
+    fail(l, E210, st->span, "this is no clause of an optimizer");
+    diag_help(l->c, "the clause is `group(*patterns, **settings)`");
+    return false;
+  }
+  Args args = {.span = e->span};
+  if (!eval_args(l, scope_new(l, NULL, o->file, NULL), &e->as.call.args, &args)) return false;
+  return group_clause(l, o, &args, m);
+}
+
+bool optimizer_groups(Lower *l, Opt *o, Datum model)
+{
+  bool good = true;
+  Match m = {.owner = o->name, .broken = l->broken, .param = join};
+  add_roots(l, model, false, &m.roots);
+  const Block *clauses = &o->decl->as.object.clauses;
+  for (uint32_t i = 0; i < clauses->n; i++) good = clause(l, o, clauses->at[i], &m) && good;
+  return good;
+}

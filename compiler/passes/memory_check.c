@@ -1,0 +1,110 @@
+/* Runs through the commands of each block and keeps account of whose bytes lie where: what pass
+ * memory gives must let every reader find what was written for it. */
+#include "memory_use.h"
+
+typedef struct Owner { /* a value that has been written */
+  WorkUse use;
+  uint32_t spoiled_by; /* the group that wrote over some of it, or 0 */
+} Owner;
+
+typedef struct Account {
+  Compile *c;
+  uint32_t block;
+  VEC(Owner) owners;
+  const char *fault;
+} Account;
+
+static const char *value_text(Compile *c, Value v)
+{
+  if (!v.id) return "scratch";
+  const Node *n = ir_node(c->graph, v);
+  return arena_printf(c->arena, "%%%u (%s %s)", v.id, op_info[n->op].name, ir_type_text(c, n));
+}
+
+static Owner *find(Account *a, Value v)
+{
+  for (uint32_t i = a->owners.n; i-- > 0;)
+    if (a->owners.at[i].use.value.id == v.id) return &a->owners.at[i];
+  return NULL;
+}
+
+static void check_read(Account *a, Value v, const char *reader)
+{
+  const Owner *o = find(a, v);
+  if (!o) {
+    a->fault = arena_printf(a->c->arena, "%s reads %s, which nothing has written", reader,
+                            value_text(a->c, v));
+  } else if (o->spoiled_by) {
+    a->fault = arena_printf(a->c->arena, "%s reads %s, of which %s has overwritten bytes", reader,
+                            value_text(a->c, v), command_name(a->c, o->spoiled_by));
+  }
+}
+
+static bool takes_bytes_of(const Account *a, Value v, Value x)
+{
+  return v.id && ir_node(a->c->graph, v)->over.id == x.id;
+}
+
+/* Blocks of a kernel run in any order: what one writes must be nowhere that another looks. */
+static void check_command(Account *a, uint32_t group, const WorkUses *uses)
+{
+  int64_t work = a->c->graph->blocks.at[a->block].work_bytes;
+  for (uint32_t i = 0; i < uses->n && !a->fault; i++) {
+    const WorkUse *u = &uses->at[i];
+    if (u->offset < 0 || u->offset + u->bytes > work)
+      a->fault =
+          arena_printf(a->c->arena, "%s: %s lies outside the block's %lld bytes of work",
+                       command_name(a->c, group), value_text(a->c, u->value), (long long)work);
+    for (uint32_t k = 0; k < i && !a->fault; k++) {
+      const WorkUse *other = &uses->at[k];
+      if (!(u->written || other->written) || !work_uses_meet(u, other)) continue;
+      if (takes_bytes_of(a, u->value, other->value)) continue;
+      a->fault =
+          arena_printf(a->c->arena, "%s: its operands %s and %s overlap", command_name(a->c, group),
+                       value_text(a->c, other->value), value_text(a->c, u->value));
+    }
+  }
+}
+
+static void note_write(Account *a, uint32_t group, const WorkUse *use)
+{
+  for (uint32_t i = 0; i < a->owners.n; i++)
+    if (work_uses_meet(&a->owners.at[i].use, use)) a->owners.at[i].spoiled_by = group;
+  if (use->value.id) vec_push(a->c->arena, &a->owners, (Owner){*use, 0});
+}
+
+static void check_group(Account *a, uint32_t group)
+{
+  WorkUses uses = work_uses(a->c, group);
+  check_command(a, group, &uses);
+  for (uint32_t i = 0; i < uses.n && !a->fault; i++)
+    if (!uses.at[i].written) check_read(a, uses.at[i].value, command_name(a->c, group));
+  for (uint32_t i = 0; i < uses.n; i++)
+    if (uses.at[i].written) note_write(a, group, &uses.at[i]);
+}
+
+/* Results are read when the block has ended. */
+static void check_outputs(Account *a)
+{
+  const Graph *g = a->c->graph;
+  for (uint32_t id = 1; id < g->nodes.n && !a->fault; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (n->op != OP_output || n->block != a->block) continue;
+    Value root = value_root(g, n->in[0]);
+    if (ir_node(g, root)->place.space == AMPC_WORK) check_read(a, root, "the caller");
+  }
+}
+
+const char *memory_fault(Compile *c)
+{
+  const Graph *g = c->graph;
+  Account a = {.c = c};
+  for (a.block = 0; a.block < g->blocks.n && !a.fault; a.block++) {
+    a.owners.n = 0;
+    for (uint32_t i = 1; i < g->groups.n && !a.fault; i++)
+      if (work_has_command(g, i, a.block)) check_group(&a, i);
+    if (!a.fault) check_outputs(&a);
+    if (a.fault) break;
+  }
+  return a.fault;
+}

@@ -1,0 +1,81 @@
+/* Operands of commands as stretches of WORK: see memory_use.h. */
+#include "memory_use.h"
+
+typedef struct UseList {
+  Compile *c;
+  VEC(WorkUse) uses;
+} UseList;
+
+static void add(UseList *l, Value v, ampc_ref place, int64_t bytes, bool written)
+{
+  if (place.space != AMPC_WORK || bytes == 0) return;
+  vec_push(l->c->arena, &l->uses, (WorkUse){v, place.offset, bytes, written});
+}
+
+static void add_value(UseList *l, Value v, bool written)
+{
+  if (!v.id) return;
+  Value root = value_root(l->c->graph, v);
+  const Node *n = ir_node(l->c->graph, root);
+  add(l, root, n->place, ir_bytes(l->c, n), written);
+}
+
+static void add_scratch(UseList *l, uint32_t group, int64_t bytes)
+{
+  add(l, (Value){0}, l->c->graph->groups.at[group].workspace, bytes, true);
+}
+
+static void product_uses(UseList *l, uint32_t group)
+{
+  Product p = product_of(l->c, group);
+  add_value(l, p.a, false);
+  add_value(l, p.b, false);
+  add_value(l, p.bias, false);
+  add_value(l, p.c, true);
+  add_scratch(l, group, p.desc.workspace);
+}
+
+static void convolution_uses(UseList *l, uint32_t group)
+{
+  Convolution p = convolution_of(l->c, group);
+  add_value(l, p.x, p.desc.kind == AMPC_CONV_DATA);
+  add_value(l, p.w, p.desc.kind == AMPC_CONV_WEIGHT);
+  add_value(l, p.bias, false);
+  add_value(l, p.y, p.desc.kind == AMPC_CONV_FORWARD);
+  add_scratch(l, group, p.desc.workspace);
+}
+
+static void kernel_uses(UseList *l, uint32_t group)
+{
+  KernelArgs args = kernel_args(l->c, group);
+  for (uint32_t i = 0; i < args.n; i++) {
+    const KernelArg *a = &args.at[i];
+    if (!a->value.id) continue;
+    add_value(l, a->over, false);
+    add(l, a->value, a->place, ir_bytes(l->c, ir_node(l->c->graph, a->value)), a->role == ARG_out);
+  }
+}
+
+WorkUses work_uses(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  UseList l = {.c = c};
+  if (!group_is_product(g, group)) {
+    kernel_uses(&l, group);
+  } else if (op_info[ir_node(g, g->groups.at[group].anchor)->op].tmpl == TMPL_conv) {
+    convolution_uses(&l, group);
+  } else {
+    product_uses(&l, group);
+  }
+  return (WorkUses){l.uses.at, l.uses.n};
+}
+
+bool work_uses_meet(const WorkUse *a, const WorkUse *b)
+{
+  return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+bool work_has_command(const Graph *g, uint32_t group, uint32_t block)
+{
+  return ir_node(g, g->groups.at[group].nodes[0])->block == block && !group_is_silent(g, group);
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# No optimization changes a bit: each model trains a few small steps at -O0, -O1 and -O2, and the
+# checkpoints (weights, optimizer state, running statistics, scaler) and the results are the same.
+#   levels.sh AMP PRECISION
+set -euo pipefail
+amp=$(realpath "$1") precision=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+shopt -s nullglob
+jobs=(models/*/*.amp)
+[ ${#jobs[@]} -ge 3 ] || { echo "FAILED: no models" && exit 1; }
+status=0
+for job in "${jobs[@]}"; do
+  for level in 0 1 2; do
+    "$amp" train --device cpu -O$level --quiet --steps 4 --save "$folder/$level" \
+      --set precision="$precision" --set train.batch=6 --set eval.batch=8 --set eval.steps=1 "$job" >"$folder/$level.log" 2>&1 ||
+      { cat "$folder/$level.log" && exit 1; }
+  done
+  for level in 1 2; do
+    if cmp "$folder/0" "$folder/$level" && cmp "$folder/0.log" "$folder/$level.log"; then
+      echo "ok: $job in $precision, -O0 and -O$level"
+    else
+      echo "FAILED: $job in $precision, -O0 and -O$level differ" && status=1
+    fi
+  done
+done
+exit $status
