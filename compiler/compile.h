@@ -21,10 +21,12 @@ typedef struct Options {
   bool real64;            /* tests: f32 is double everywhere, see Note [real64] in ir.h */
   bool strict_rounding;   /* 16-bit weight gradients round as in PyTorch before they are summed */
   bool poison;            /* what nobody may read any more is overwritten with NaN */
+  int64_t memory_limit;   /* bytes that the job may need; 0: no limit */
   bool check_memory;      /* no two live values overlap: checked in release builds too */
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;
+  bool silent;              /* messages are counted, not shown */
   const char **no_warnings; /* -Wno-NAME */
   uint32_t n_no_warnings;
 } Options;

@@ -122,6 +122,7 @@ static bool said_before(Compile *c, ErrorCode code, Span span)
 
 static void show(Compile *c, const Message *m)
 {
+  if (c->options.silent) return;
   if (c->options.json_errors)
     diag_print_json(c, m);
   else
@@ -214,6 +215,7 @@ uint32_t diag_error_count(const Compile *c)
 void diag_finish(Compile *c)
 {
   DiagState *d = diag_state(c);
+  if (c->options.silent) return;
   if (c->options.json_errors) {
     diag_finish_json(c);
   } else if (d->hidden) {

@@ -2,12 +2,13 @@
 #include "driver.h"
 #include "emit/emit.h"
 #include "ir.h"
+#include "memory_report.h"
 #include "output.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, OUR_BUG = 70 };
+enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, NO_MEMORY = 5, OUR_BUG = 70 };
 
 static int compile(Compile *c, const CommandLine *cmd)
 {
@@ -42,6 +43,9 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
     return 0;
   case OUTPUT_params:
     emit_params(c, out);
+    return 0;
+  case OUTPUT_memory:
+    memory_report(c, -1, out);
     return 0;
   case OUTPUT_cuda:
   case OUTPUT_c:
@@ -88,9 +92,20 @@ static int write_deps(Compile *c, const CommandLine *cmd)
   return output_write(cmd->deps, text.at, text.n) ? 0 : BAD_FILE;
 }
 
+/* Scratch space of vendors' libraries is known only where the job runs. */
+static int check_limit(Compile *c)
+{
+  int64_t need = memory_of_spaces(c->program), limit = c->options.memory_limit;
+  if (!limit || need <= limit) return 0;
+  fprintf(stderr, "ampc: error: %s\n",
+          memory_refusal(c, need, limit, "--memory-limit is", memory_of_spaces));
+  return NO_MEMORY;
+}
+
 static int run(Compile *c, const CommandLine *cmd)
 {
   int status = compile(c, cmd);
+  if (!status && c->program) status = check_limit(c);
   if (status || cmd->check) return status;
   Text text;
   text_init(&text, c->arena);

@@ -1,6 +1,7 @@
 /* Reads the command line of ampc: options first one by one, then what they mean together. */
 #include "options.h"
 #include "driver.h"
+#include "memory_report.h"
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ static const struct option long_options[] = {
     {"set", required_argument, NULL, OPTION_set},
     {"dim", required_argument, NULL, OPTION_dim},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
+    {"memory-limit", required_argument, NULL, OPTION_memory_limit},
     {"poison", no_argument, NULL, OPTION_poison},
     {"check-memory", no_argument, NULL, OPTION_check_memory},
     {"explain", optional_argument, NULL, OPTION_explain},
@@ -66,7 +68,7 @@ static const char help_text[] =
     "Compiles a training job to one CUDA C or C file.\n"
     "\n"
     "  -o FILE               output, - is stdout (default); .cu .c .ptx .cubin say what is made\n"
-    "  --emit=KIND           ast graph plan params cuda c ptx cubin\n"
+    "  --emit=KIND           ast graph plan params memory cuda c ptx cubin\n"
     "  --target=ARCH         sm_70 ... sm_121 (default sm_80), or cpu\n"
     "  -O0 -O1 -O2           no fusion, fusion, more fusion (default); the results stay the same\n"
     "  --library             no main()\n"
@@ -82,6 +84,7 @@ static const char help_text[] =
     "  --dump-after=PASS     print the graph as it is after PASS\n"
     "  --check-memory        check that no two live values overlap\n"
     "  --poison              overwrite memory with NaN as soon as nobody may read it\n"
+    "  --memory-limit=SIZE   refuse a job that needs more: 512MB, 4G (1024^3), 4000000000\n"
     "  --list-passes         the passes and why they stand in this order\n"
     "  --list-ops            the op table\n"
     "  --blame=LINE          which line of the compiler wrote this line of the output\n"
@@ -93,7 +96,7 @@ static const char help_text[] =
     "  -v, --version, --help\n"
     "\n"
     "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or\n"
-    "unreadable, 4 NVRTC failed, 5 out of memory, 70 a bug in ampc\n";
+    "unreadable, 4 NVRTC failed, 5 out of memory or over --memory-limit, 70 a bug in ampc\n";
 
 int usage_error(const char *program, const char *fmt, ...)
 {
@@ -127,8 +130,10 @@ void exit_on_abort(const char *program)
 /* ---- single options ---------------------------------------------------------------------------
  */
 
-bool options_add(Arena *arena, Options *options, int option, const char *value)
+/* False: `value` is not of the option's form. */
+static bool add(Arena *arena, Options *options, int option, const char *value)
 {
+  if (option == OPTION_memory_limit) return memory_read_size(value, &options->memory_limit);
   if (option == OPTION_poison) return options->poison = true;
   if (option == OPTION_check_memory) return options->check_memory = true;
   if (option == OPTION_data_dir) {
@@ -153,6 +158,15 @@ bool options_add(Arena *arena, Options *options, int option, const char *value)
   return true;
 }
 
+int options_read(Arena *arena, const char *program, Options *options, int option, const char *value)
+{
+  if (add(arena, options, option, value)) return 0;
+  if (option == OPTION_memory_limit)
+    return usage_error(program, "--memory-limit %s: expected a size such as 4G, 512MB or 1000000",
+                       value);
+  return usage_error(program, "%s %s: expected NAME=VALUE", option == 'D' ? "-D" : "--set", value);
+}
+
 /* Index of `word` in a list that ends with NULL, or -1. */
 static int word_index(const char *word, const char *const *words)
 {
@@ -172,12 +186,13 @@ static bool read_number(const char *text, uint32_t *out)
 
 static int read_kind(const char *word, CommandLine *out)
 {
-  static const char *const words[] = {"ast", "graph", "plan",  "params", "cuda",
+  static const char *const words[] = {"ast", "graph", "plan",  "params", "memory", "cuda",
                                       "c",   "ptx",   "cubin", "header", NULL};
   int i = word_index(word, words);
   if (i < 0)
-    return usage_error("ampc",
-                       "--emit=%s: expected ast, graph, plan, params, cuda, c, ptx or cubin", word);
+    return usage_error(
+        "ampc", "--emit=%s: expected ast, graph, plan, params, memory, cuda, c, ptx or cubin",
+        word);
   out->kind = OUTPUT_ast + (OutputKind)i;
   return 0;
 }
@@ -325,9 +340,8 @@ static int read_option(Arena *arena, int option, char **argv, CommandLine *out)
   case OPTION_data_dir:
   case OPTION_poison:
   case OPTION_check_memory:
-    if (options_add(arena, &out->options, option, optarg)) return 0;
-    return usage_error("ampc", "%s %s: expected NAME=VALUE", option == 'D' ? "-D" : "--set",
-                       optarg);
+  case OPTION_memory_limit:
+    return options_read(arena, "ampc", &out->options, option, optarg);
   case OPTION_emit:
     return read_kind(optarg, out);
   case OPTION_target:

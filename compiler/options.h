@@ -8,6 +8,7 @@ typedef enum OutputKind {
   OUTPUT_graph,
   OUTPUT_plan,
   OUTPUT_params,
+  OUTPUT_memory,
   OUTPUT_cuda,
   OUTPUT_c,
   OUTPUT_ptx,
@@ -28,10 +29,17 @@ typedef struct CommandLine {
  * left to do: *status is 0 after --help and the like, 2 after a message about wrong usage. */
 bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status);
 
-/* Options of both programs: `option` is 'D', 'I' or one of these. False: `value` is not of the form
- * NAME=VALUE. */
-enum { OPTION_set = 256, OPTION_data_dir, OPTION_poison, OPTION_check_memory, OPTION_last };
-bool options_add(Arena *arena, Options *options, int option, const char *value);
+/* Options of both programs: `option` is 'D', 'I' or one of these. 0, or 2 after a message. */
+enum {
+  OPTION_set = 256,
+  OPTION_data_dir,
+  OPTION_poison,
+  OPTION_check_memory,
+  OPTION_memory_limit,
+  OPTION_last
+};
+int options_read(Arena *arena, const char *program, Options *options, int option,
+                 const char *value);
 
 /* Prints "program: error: text" and the way to --help to stderr; returns 2. */
 int usage_error(const char *program, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

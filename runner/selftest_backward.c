@@ -5,9 +5,9 @@
  * Central differences of fourth order with steps of 2^-10 are good to about 1e-10 of the function
  * and its derivatives at the points used; 1e-7 of the largest gradient is asked for.
  * In a type, a gradient is computed by a few nodes (forward ones that backward reads, backward
- * ones, sums over broadcast axes), in a chain of ops by twice as many; each rounds to that type, by half an ulp of what it holds, and
- * is some ulps of f32 off before. Intermediate values are taken to be at most GROWTH times as large
- * as the largest gradient of that input. */
+ * ones, sums over broadcast axes), in a chain of ops by twice as many; each rounds to that type, by
+ * half an ulp of what it holds, and is some ulps of f32 off before. Intermediate values are taken
+ * to be at most GROWTH times as large as the largest gradient of that input. */
 #include "selftest_gradient.h"
 #include <math.h>
 #include <string.h>

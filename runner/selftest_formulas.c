@@ -148,7 +148,9 @@ static void check_scaler(Arena *a, TestRun *run, const Recipe *r, bool finite,
 {
   const Scaler *s = &r->scaler;
   double scale = (double)before->state.scale;
-  int growth = finite ? before->state.growth + 1 : 0;
+  int growth = before->state.growth; /* below zero: overflows where the scale is lowest */
+  bool lowest = before->state.scale <= (float)s->min;
+  growth = finite ? (growth > 0 ? growth : 0) + 1 : !lowest ? 0 : growth < 0 ? growth - 1 : -1;
   if (s->init > 0 && !finite) scale = fmax(s->min, scale * s->backoff);
   if (s->init > 0 && growth == s->interval) {
     scale = fmin(s->max, scale * s->growth);

@@ -2,6 +2,7 @@
 #include "runner.h"
 #include "driver.h"
 #include "jit.h"
+#include "memory.h"
 #include "options.h"
 #include <errno.h>
 #include <getopt.h>
@@ -33,6 +34,7 @@ static const struct option long_options[] = {
     {"quiet", no_argument, NULL, OPTION_quiet},
     {"set", required_argument, NULL, OPTION_set},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
+    {"memory-limit", required_argument, NULL, OPTION_memory_limit},
     {"poison", no_argument, NULL, OPTION_poison},
     {"check-memory", no_argument, NULL, OPTION_check_memory},
     {"help", no_argument, NULL, OPTION_help},
@@ -54,6 +56,7 @@ static const char help_text[] =
     "  -I DIR            look for imports in DIR too\n"
     "  --data-dir DIR    root of data paths (default: the folder of the job)\n"
     "  -O0 -O1 -O2       no fusion, fusion, more fusion (default)\n"
+    "  --memory-limit SIZE  refuse a job that needs more memory: 512MB, 4G (1024^3), 4000000000\n"
     "  --check-memory    check that no two live values overlap in memory\n"
     "  --poison          overwrite memory with NaN as soon as nobody may read it\n";
 
@@ -126,8 +129,8 @@ static int read_option(Arena *arena, int option, char **argv, TrainCommand *cmd)
   case OPTION_data_dir:
   case OPTION_poison:
   case OPTION_check_memory:
-    if (options_add(arena, &cmd->compile, option, optarg)) return 0;
-    return usage_error("amp", "%s %s: expected NAME=VALUE", option == 'D' ? "-D" : "--set", optarg);
+  case OPTION_memory_limit:
+    return options_read(arena, "amp", &cmd->compile, option, optarg);
   case ':':
     return usage_error("amp", "%s needs a value", argv[optind - 1]);
   default:
@@ -173,7 +176,8 @@ static ampc_status run_program(Compile *c, const ampc_train_options *options)
 {
   Jit *jit = NULL;
   ampc_runtime *rt = NULL;
-  ampc_status status = jit_load(c, &jit);
+  ampc_status status = memory_admit(c, options->device, options->quiet);
+  if (status == AMPC_OK) status = jit_load(c, &jit);
   if (status == AMPC_OK) status = ampc_create(c->program, options->device, &rt);
   if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, options);
   if (status != AMPC_OK && status != AMPC_INTERRUPTED)

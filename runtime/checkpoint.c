@@ -108,7 +108,8 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          set(f, "ampc.seed", "%lld", s->seed) && set(f, "ampc.body", "%lld", s->body) &&
          set(f, "ampc.skipped", "%lld", s->skipped) &&
          tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
-         set(f, "ampc.scale", "%.9g", (double)s->scale) && set(f, "ampc.growth", "%d", s->growth) &&
+         set(f, "ampc.scale", "%.9g", (double)s->scale) &&
+         set(f, "ampc.growth", "%d", s->growth > 0 ? s->growth : 0) &&
          set(f, "ampc.position.block", "%lld", (long long)at.block) &&
          set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
          set(f, "ampc.position.batch", "%lld", (long long)at.batch);

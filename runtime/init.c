@@ -1,24 +1,17 @@
-/* Start values of parameters. A parameter's numbers depend on the seed and its path alone, so
- * adding a layer elsewhere does not change them. */
+/* Start values of parameters, and what follows from them. */
 #include <stdlib.h>
-#include <string.h>
-#include <xxhash.h>
 #include "convert.h"
-#include "philox.h"
+#include "init_values.h"
 #include "runtime.h"
 
-static void fill_param(const ampc_program *p, const ampc_param *param, uint64_t seed, char *to)
+static bool fill_param(const ampc_program *p, const ampc_param *param, uint64_t seed, char *to)
 {
-  const ampc_init *init = &param->init;
-  uint64_t stream = XXH3_64bits(param->path, strlen(param->path));
-  for (int64_t i = 0; i < param->elements; i++) {
-    double v = init->a;
-    if (init->kind == AMPC_INIT_UNIFORM)
-      v = init->a + (init->b - init->a) * philox_uniform(seed, stream, (uint64_t)i);
-    if (init->kind == AMPC_INIT_NORMAL)
-      v = init->a + init->b * philox_normal(seed, stream, (uint64_t)i);
-    number_store(param->dtype, p->real64, to, i, v);
-  }
+  double *v = calloc((size_t)param->elements + 1, sizeof *v);
+  if (!v) return false;
+  init_values(param, seed, v);
+  for (int64_t i = 0; i < param->elements; i++) number_store(param->dtype, p->real64, to, i, v[i]);
+  free(v);
+  return true;
 }
 
 /* Writes one space: all parameters of it, zeros between them. */
@@ -28,14 +21,15 @@ static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
   int64_t bytes = p->space_bytes[space];
   if (bytes == 0) return AMPC_OK;
   char *image = calloc(1, (size_t)bytes);
-  if (!image) return ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
-  for (uint32_t i = 0; i < p->n_params; i++) {
+  bool good = image != NULL;
+  for (uint32_t i = 0; i < p->n_params && good; i++) {
     const ampc_param *q = &p->params[i];
     if (q->buffer != (space == AMPC_BUFFER)) continue;
     int64_t unit = q->buffer ? 1 : ampc_element_size(p, AMPC_F32);
-    fill_param(p, q, seed, image + q->offset * unit);
+    good = fill_param(p, q, seed, image + q->offset * unit);
   }
-  ampc_status status = ampc_write(rt, (ampc_ref){space, 0}, image, bytes);
+  ampc_status status = good ? ampc_write(rt, (ampc_ref){space, 0}, image, bytes)
+                            : ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
   free(image);
   return status;
 }

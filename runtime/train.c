@@ -11,7 +11,9 @@
 #include "interrupt.h"
 #include "train.h"
 
-enum { LOOK_EVERY = 100 /* steps between looks at the loss where a look makes the device wait */ };
+/* LOOK_EVERY: steps between looks at the state where a look makes the device wait. HOPELESS: after
+ * so many steps in a row that overflowed at the lowest scale no update is to be expected. */
+enum { LOOK_EVERY = 100, HOPELESS = 20 };
 
 /* ---- before the first step
  * ----------------------------------------------------------------------- */
@@ -79,14 +81,29 @@ static ampc_status open_data(Session *s)
 /* ---- saving, and reasons to stop
  * ------------------------------------------------------------------- */
 
+/* Overflow at a scale that cannot go down is no matter of the scale. */
+static ampc_status check_overflow(const ampc_state *state, const char *last)
+{
+  if (state->growth > -HOPELESS) return AMPC_OK;
+  return ampc_fail(
+      AMPC_RUN_FAILED,
+      "the gradients of the last %d steps, up to step %lld, are not finite with a loss "
+      "scale of %g, which %s; their updates were skipped%s%s; a smaller learning rate, "
+      "or autocast(f32) around what overflows, may help",
+      -state->growth, state->body, (double)state->scale,
+      state->dynamic ? "is the lowest" : "is fixed", last ? "; the last checkpoint is " : "",
+      last ? last : "");
+}
+
 /* A non-finite loss or, without a scaler, gradient: its update and all later ones were dropped by
  * the step itself. */
 static ampc_status check_loss(const Session *s)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(s->rt, &state);
-  if (status || !state.bad_loss) return status;
+  if (status) return status;
   const char *last = s->saved ? s->saved : s->options->resume;
+  if (!state.bad_loss) return check_overflow(&state, last);
   return ampc_fail(AMPC_RUN_FAILED,
                    "%s of step %lld is not finite (loss scale %g); its update was dropped "
                    "and not saved%s%s; a smaller learning rate or clip_norm may help",

@@ -128,8 +128,8 @@ bool used_inside(const Kernel *k, Value v); /* by another node of the group */
 /* ---- frames
  * ---- */
 
-void emit_map(Kernel *k);    /* kernel_map.c: elementwise groups and moves */
-void emit_cat(Kernel *k);    /* kernel_move.c */
+void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
+void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
 void emit_filled(Kernel *k); /* slice_backward and pad */

@@ -78,19 +78,26 @@ static const char *address(Printer *p, ampc_ref r)
 /* ---- tables
  * --------------------------------------------------------------------------------------- */
 
+static const char *init_bounds(Printer *p, const ampc_init *init)
+{
+  if (init->kind != AMPC_INIT_TRUNC_NORMAL) return "";
+  return arena_printf(p->c->arena, ", %s, %s", number(p, init->low), number(p, init->high));
+}
+
 static void put_params(Printer *p, const ampc_program *g)
 {
-  static const char *const kinds[] = {"AMPC_INIT_CONSTANT", "AMPC_INIT_UNIFORM",
-                                      "AMPC_INIT_NORMAL"};
+  static const char *const kinds[] = {
+      "AMPC_INIT_CONSTANT", "AMPC_INIT_UNIFORM", "AMPC_INIT_NORMAL",    "AMPC_INIT_TRUNC_NORMAL",
+      "AMPC_INIT_EYE",      "AMPC_INIT_DIRAC",   "AMPC_INIT_ORTHOGONAL"};
   if (!g->n_params) return;
   EMIT(p, "/* name, buffer, optimizer, type, rank, shape, elements, offset, initial value */\n");
   EMIT(p, "static const ampc_param params[] = {\n");
   for (uint32_t i = 0; i < g->n_params; i++) {
     const ampc_param *q = &g->params[i];
-    EMIT(p, "  {%s, %s, %d, %s, %u, %s, %lld, %lld, {%s, %s, %s}},\n", quoted(p, q->path),
+    EMIT(p, "  {%s, %s, %d, %s, %u, %s, %lld, %lld, {%s, %s, %s%s}},\n", quoted(p, q->path),
          truth(q->buffer), q->optimizer, dtypes[q->dtype], q->rank, dims(p, q->dim, q->rank),
          (long long)q->elements, (long long)q->offset, kinds[q->init.kind], number(p, q->init.a),
-         number(p, q->init.b));
+         number(p, q->init.b), init_bounds(p, &q->init));
   }
   EMIT(p, "};\n");
 }

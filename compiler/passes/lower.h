@@ -49,12 +49,17 @@ typedef enum InitKind {
   INIT_xavier_uniform,
   INIT_xavier_normal,
   INIT_kaiming_uniform,
-  INIT_kaiming_normal
+  INIT_kaiming_normal,
+  INIT_trunc_normal,
+  INIT_eye,
+  INIT_dirac,
+  INIT_orthogonal
 } InitKind;
 
 typedef struct Init { /* an initialiser before it knows its parameter's shape */
   InitKind kind;
   double a, b;      /* as ampc_init; gain of xavier_*, slope `a` of kaiming_* */
+  double low, high; /* trunc_normal_ */
   bool fan_out;     /* kaiming_* */
   const char *gain; /* nonlinearity of kaiming_* */
 } Init;

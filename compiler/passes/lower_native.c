@@ -315,7 +315,7 @@ static Datum run_class_f32(Lower *l, Args *args)
   return kind == REGION_tf32 ? d_word("tf32") : d_dtype(AMPC_F32);
 }
 
-/* _init("normal", a, b, fan_out, gain) */
+/* _init("normal", a, b, fan_out, gain, low, high) */
 static Datum run_init(Lower *l, Args *args)
 {
   static const struct {
@@ -327,7 +327,11 @@ static Datum run_init(Lower *l, Args *args)
                {"xavier_uniform", INIT_xavier_uniform},
                {"xavier_normal", INIT_xavier_normal},
                {"kaiming_uniform", INIT_kaiming_uniform},
-               {"kaiming_normal", INIT_kaiming_normal}};
+               {"kaiming_normal", INIT_kaiming_normal},
+               {"trunc_normal", INIT_trunc_normal},
+               {"eye", INIT_eye},
+               {"dirac", INIT_dirac},
+               {"orthogonal", INIT_orthogonal}};
   Init *init = arena_new(l->arena, Init);
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (strcmp(kinds[i].name, ARG(0).as.text) == 0) init->kind = kinds[i].kind;
@@ -335,6 +339,8 @@ static Datum run_init(Lower *l, Args *args)
   init->b = d_number(ARG(2));
   init->fan_out = ARG(3).as.truth;
   init->gain = ARG(4).as.text;
+  init->low = args->at.n > 5 ? d_number(ARG(5)) : 0;
+  init->high = args->at.n > 5 ? d_number(ARG(6)) : 0;
   return (Datum){.kind = D_init, .as.init = init};
 }
 
@@ -392,7 +398,7 @@ const Native natives[] = {
     {"is_tensor", 1, 1, false, true, run_is_tensor},
     {"is_list", 1, 1, false, true, run_is_list},
     {"class_f32", 0, 0, false, true, run_class_f32},
-    {"init", 5, 5, false, true, run_init},
+    {"init", 5, 7, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
     {"running", 2, 4, false, true, run_running},

@@ -98,21 +98,36 @@ static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *ou
   return true;
 }
 
+/* Initialisers that need a shape of a certain kind. */
+static bool fits_shape(Lower *l, const Init *init, const ParamSlot *p, Span span)
+{
+  const char *needs = NULL;
+  if (init->kind == INIT_eye && p->rank != 2) needs = "eye_ needs two axes";
+  if (init->kind == INIT_orthogonal && p->rank < 2) needs = "orthogonal_ needs at least two axes";
+  if (init->kind == INIT_dirac && (p->rank < 3 || p->rank > 5))
+    needs = "dirac_ needs the weight of a convolution";
+  else if (init->kind == INIT_dirac && (init->a < 1 || p->dim[0] % (int64_t)init->a != 0))
+    needs = "`groups` of dirac_ divides the first axis";
+  if (!needs) return true;
+  Datum d = {.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p};
+  fail(l, E209, span, "%s, the parameter is %s", needs, d_text(l, d));
+  return false;
+}
+
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out)
 {
+  static const ampc_init_kind as_given[] = {[INIT_constant] = AMPC_INIT_CONSTANT,
+                                            [INIT_uniform] = AMPC_INIT_UNIFORM,
+                                            [INIT_normal] = AMPC_INIT_NORMAL,
+                                            [INIT_trunc_normal] = AMPC_INIT_TRUNC_NORMAL,
+                                            [INIT_eye] = AMPC_INIT_EYE,
+                                            [INIT_dirac] = AMPC_INIT_DIRAC,
+                                            [INIT_orthogonal] = AMPC_INIT_ORTHOGONAL};
   double fan_in, fan_out, gain = init->a, std;
-  switch (init->kind) {
-  case INIT_constant:
-    *out = (ampc_init){AMPC_INIT_CONSTANT, init->a, 0};
-    return true;
-  case INIT_uniform:
-    *out = (ampc_init){AMPC_INIT_UNIFORM, init->a, init->b};
-    return true;
-  case INIT_normal:
-    *out = (ampc_init){AMPC_INIT_NORMAL, init->a, init->b};
-    return true;
-  default:
-    break;
+  bool by_fans = init->kind >= INIT_xavier_uniform && init->kind <= INIT_kaiming_normal;
+  if (!by_fans) {
+    *out = (ampc_init){as_given[init->kind], init->a, init->b, init->low, init->high};
+    return fits_shape(l, init, p, span);
   }
   if (!fans(l, p, span, &fan_in, &fan_out)) return false;
   bool xavier = init->kind == INIT_xavier_uniform || init->kind == INIT_xavier_normal;
@@ -123,8 +138,8 @@ bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, amp
     std = gain / sqrt(init->fan_out ? fan_out : fan_in);
   }
   if (init->kind == INIT_xavier_normal || init->kind == INIT_kaiming_normal)
-    *out = (ampc_init){AMPC_INIT_NORMAL, 0, std};
+    *out = (ampc_init){.kind = AMPC_INIT_NORMAL, .b = std};
   else
-    *out = (ampc_init){AMPC_INIT_UNIFORM, -sqrt(3) * std, sqrt(3) * std};
+    *out = (ampc_init){.kind = AMPC_INIT_UNIFORM, .a = -sqrt(3) * std, .b = sqrt(3) * std};
   return true;
 }

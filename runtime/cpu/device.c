@@ -24,14 +24,13 @@ static ampc_status cpu_alloc(Device *d, int64_t bytes, void **out)
   (void)d;
   double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   size_t align = bytes >= (4 << 20) ? 2u << 20 : 64;
-  size_t size = ((size_t)bytes + align - 1) / align * align;
-  *out = (double)bytes < have ? aligned_alloc(align, size) : NULL;
-  if (!*out)
+  *out = NULL;
+  if ((double)bytes >= have || posix_memalign(out, align, (size_t)bytes) != 0)
     return ampc_fail(AMPC_RUN_FAILED,
                      "cannot allocate %.1f MB of memory (this machine has %.1f MB); "
                      "a smaller batch needs less",
                      (double)bytes / 1e6, have / 1e6);
-  memset(*out, 0, size);
+  memset(*out, 0, (size_t)bytes);
   return AMPC_OK;
 }
 

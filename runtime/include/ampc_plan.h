@@ -128,11 +128,16 @@ typedef struct ampc_command {
 typedef enum ampc_init_kind {
   AMPC_INIT_CONSTANT,
   AMPC_INIT_UNIFORM,
-  AMPC_INIT_NORMAL
+  AMPC_INIT_NORMAL,
+  AMPC_INIT_TRUNC_NORMAL,
+  AMPC_INIT_EYE,
+  AMPC_INIT_DIRAC,
+  AMPC_INIT_ORTHOGONAL
 } ampc_init_kind;
 typedef struct ampc_init {
   ampc_init_kind kind;
-  double a, b; /* the constant; low and high; mean and std */
+  double a, b;      /* the constant; low and high; mean and std; groups; gain */
+  double low, high; /* of TRUNC_NORMAL */
 } ampc_init;
 
 typedef struct ampc_param {

@@ -59,6 +59,14 @@ refuses "shape mismatch" 1 'error\[E3.*3[23].*3[23]' train "$d/edited.amp"
 edit 's/lr=0.1/lr=1e30/; s/precision f16/precision f32/'
 refuses "non-finite loss" 5 'finite' train --save "$work/nan" "$d/edited.amp"
 [ -e "$work/nan" ] && failed "a checkpoint was written after the loss was lost"
+cp "$work/good" "$work/before"
+edit 's/  minimize \(.*\) with opt/  z = net(image)\n  minimize cross_entropy(z, label) + sqrt(z * 0.0).sum() with opt/'
+refuses "gradients that are NaN at every scale" 5 'last 20 steps, up to step 76, .*scale of 1, .*good' \
+  train --steps 200 --resume "$work/good" --save "$work/good" "$d/edited.amp"
+same "gradients that are NaN: the checkpoint is as it was" "$work/good" "$work/before"
+sed -i 's/precision f16/precision f16 { scaler(static=512.0) }/' "$d/edited.amp"
+refuses "gradients that are NaN at a fixed scale" 5 'up to step 20, .*scale of 512, which is fixed' \
+  train --steps 200 "$d/edited.amp"
 head -c 3000 /dev/urandom >"$d/noise.amp"
 timeout 20 "$ampc" -o "$work/x.c" "$d/noise.amp" >"$work/out" 2>"$work/err"
 [ $? -eq 1 ] || failed "noise for a program: exit status"

@@ -10,13 +10,15 @@ ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE
                         (what the output is multiplied with to get a loss), CASE/out, CASE/loss,
                         CASE/grad/x...; with running statistics CASE/after/x..., and out is that
                         of evaluation
-trajectory.safetensors  20 steps of an MLP under several optimizers and schedules; weights and
-                        batches come from `mix`, which the test has too, so they are not stored
+trajectory.safetensors  20 steps of an MLP and of a CNN under several optimizers and schedules;
+                        weights and batches come from `mix`, which the test has too, so they are
+                        not stored
 state.safetensors       no tensors: names, shapes and default initialisation of PyTorch's layers
 """
 import json
 import math
 import os
+import re
 import struct
 
 import numpy as np
@@ -300,10 +302,42 @@ def case_tensors():
     return tensors
 
 
-# ---- twenty steps of an MLP ------------------------------------------------------------------------
+# ---- twenty steps ------------------------------------------------------------------------------
 
-INPUTS, HIDDEN, CLASSES, BATCH, STEPS = 784, 64, 10, 32, 20
-SAMPLE = 101  # every 101st final weight is stored
+CLASSES, STEPS = 10, 20
+
+
+class MLP:
+    inputs, batch, batches = 784, 32, 20
+    sample = 101   # every 101st final weight is stored
+    margin = 8e-6  # a sum of fc1 may be 1e-6 off in f32
+    shapes = {"fc1.weight": (64, 784), "fc1.bias": (64,), "fc2.weight": (10, 64), "fc2.bias": (10,)}
+    running = {}
+
+    @staticmethod
+    def forward(p, _, x):
+        h = F.linear(x, p["fc1.weight"], p["fc1.bias"])
+        return F.linear(torch.relu(h), p["fc2.weight"], p["fc2.bias"]), [h]
+
+
+class CNN:
+    inputs, batch, batches, sample, margin = 144, 8, 2, 1, 1e-5
+    shapes = {"conv1.weight": (4, 1, 3, 3), "bn1.weight": (4,), "bn1.bias": (4,),
+              "conv2.weight": (8, 4, 3, 3), "bn2.weight": (8,), "bn2.bias": (8,),
+              "fc.weight": (10, 8), "fc.bias": (10,)}
+    running = {"bn1.running_mean": (4, 0.0), "bn1.running_var": (4, 1.0),
+               "bn2.running_mean": (8, 0.0), "bn2.running_var": (8, 1.0)}
+
+    @staticmethod
+    def forward(p, state, x):
+        x, seen = x.reshape(-1, 1, 12, 12), []
+        for i in "12":
+            x = F.conv2d(x, p[f"conv{i}.weight"], padding=1)
+            x = F.batch_norm(x, state[f"bn{i}.running_mean"], state[f"bn{i}.running_var"],
+                             p[f"bn{i}.weight"], p[f"bn{i}.bias"], training=True)
+            seen.append(x)
+            x = F.avg_pool2d(torch.relu(x), 2)
+        return F.linear(x.mean((2, 3)), p["fc.weight"], p["fc.bias"]), seen
 
 
 def mix(seed, n):
@@ -317,16 +351,16 @@ def mix(seed, n):
     return (z >> np.uint64(40)).astype(np.float64) / 2 ** 24
 
 
-def start_weights():
-    shapes = {"fc1.weight": (HIDDEN, INPUTS), "fc1.bias": (HIDDEN,),
-              "fc2.weight": (CLASSES, HIDDEN), "fc2.bias": (CLASSES,)}
+def start_weights(net):
     return {name: torch.tensor((2 * mix(i + 1, math.prod(shape)) - 1).reshape(shape) / 8)
-            for i, (name, shape) in enumerate(shapes.items())}
+            + (1 if re.match("bn.*weight", name) else 0)
+            for i, (name, shape) in enumerate(net.shapes.items())}
 
 
-def batch(step, draw):
-    x = torch.tensor(mix(1000 + 2000 * draw + step, BATCH * INPUTS).reshape(BATCH, INPUTS))
-    y = torch.tensor(np.floor(mix(2000 + 2000 * draw + step, BATCH) * CLASSES).astype(np.int64))
+def batch(net, step, draw):
+    seed, n = 2000 * draw + step % net.batches, net.batch
+    x = torch.tensor(mix(1000 + seed, n * net.inputs).reshape(n, net.inputs))
+    y = torch.tensor(np.floor(mix(2000 + seed, n) * CLASSES).astype(np.int64))
     return x, y
 
 
@@ -341,7 +375,7 @@ def warm_linear(optimizer, start, end, steps, warmup):
 
 
 SCHED = torch.optim.lr_scheduler
-RUNS = {  # name: optimizer, schedule or None, clip_norm or None
+RUNS = {  # name: optimizer, schedule or None, clip_norm or None; cnn... trains the CNN
     "sgd": (lambda p: torch.optim.SGD(p, lr=0.05), None, None),
     "nesterov": (lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True,
                                            weight_decay=5e-4), None, None),
@@ -354,21 +388,33 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None
                      lambda o: SCHED.CosineAnnealingLR(o, T_max=20, eta_min=2e-4), 1.0),
     "sgd_step": (lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.1),
                  lambda o: SCHED.StepLR(o, step_size=5, gamma=0.3), 0.25),
+    "groups_sgd": (lambda p: torch.optim.SGD(
+        [{"params": [p[0]]}, {"params": [p[1]], "lr": 0.01, "momentum": 0.0},
+         {"params": p[2:], "weight_decay": 0.0, "nesterov": False}],
+        lr=0.03, momentum=0.9, nesterov=True, weight_decay=0.01), None, 0.5),
+    "groups_adamw": (lambda p: torch.optim.AdamW(
+        [{"params": [p[0], p[2]]}, {"params": [p[1], p[3]], "weight_decay": 0.0, "eps": 1e-6,
+                                    "betas": (0.8, 0.99)}], lr=2e-3, weight_decay=0.1),
+        lambda o: SCHED.LambdaLR(o, [lambda t: 1.0, lambda t: 0.5 ** (t // 5)]), None),
+    "cnn_onecycle": (lambda p: torch.optim.SGD(p, lr=0.2, momentum=0.9, nesterov=True,
+                                               weight_decay=5e-4),
+                     lambda o: SCHED.OneCycleLR(o, 0.2, total_steps=20, cycle_momentum=False), None),
+    "cnn_adamw": (lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=0.01), None, 1.0),
 }
 
 
-def run(make, schedule, clip, dtype, draw):
-    """Losses, final weights and the least distance from 0 of what goes into the relu."""
-    p = {k: v.to(dtype).requires_grad_(True) for k, v in start_weights().items()}
+def run(net, make, schedule, clip, dtype, draw):
+    """Losses, final weights and running statistics and the least distance from 0 of what goes into the relu."""
+    p = {k: v.to(dtype).requires_grad_(True) for k, v in start_weights(net).items()}
+    state = {k: torch.full((n,), v, dtype=dtype) for k, (n, v) in net.running.items()}
     optimizer = make(list(p.values()))
     sched = schedule(optimizer) if schedule else None
     losses, margin = [], math.inf
     for step in range(STEPS):
-        x, y = batch(step, draw)
-        h = F.linear(x.to(dtype), p["fc1.weight"], p["fc1.bias"])
-        margin = min(margin, h.abs().min().item())
-        h = torch.relu(h)
-        loss = F.cross_entropy(F.linear(h, p["fc2.weight"], p["fc2.bias"]), y)
+        x, y = batch(net, step, draw)
+        logits, seen = net.forward(p, state, x.to(dtype))
+        margin = min([margin] + [h.abs().min().item() for h in seen])
+        loss = F.cross_entropy(logits, y)
         optimizer.zero_grad()
         loss.backward()
         if clip:
@@ -377,16 +423,16 @@ def run(make, schedule, clip, dtype, draw):
         if sched:
             sched.step()
         losses.append(loss.item())
-    weights = torch.cat([v.detach().flatten() for v in p.values()]).double().numpy()
+    final = list(p.values()) + list(state.values())
+    weights = torch.cat([v.detach().flatten() for v in final]).double().numpy()
     return np.array(losses), weights, margin
 
 
-def safe_run(arguments):
-    """The first draw of batches on which no order of summation decides what a relu passes on: a sum
-    of fc1 may be 1e-6 off in f32."""
+def safe_run(net, arguments):
+    """The first draw of batches on which no order of summation decides what a relu passes on."""
     for draw in range(100):
-        losses, weights, margin = run(*arguments, torch.float64, draw)
-        if margin > 8e-6:
+        losses, weights, margin = run(net, *arguments, torch.float64, draw)
+        if margin > net.margin:
             return draw, losses, weights
     raise AssertionError("no draw keeps away from 0")
 
@@ -396,14 +442,15 @@ def make_trajectory():
     in 20 steps; it goes into the metadata and is what the test's bounds were chosen by."""
     tensors, distance = {}, {}
     for name, arguments in RUNS.items():
-        draw, losses, weights = safe_run(arguments)
-        losses32, weights32, _ = run(*arguments, torch.float32, draw)
+        net = CNN if name.startswith("cnn") else MLP
+        draw, losses, weights = safe_run(net, arguments)
+        losses32, weights32, _ = run(net, *arguments, torch.float32, draw)
         tensors[f"{name}/draw"] = np.array([draw], dtype=np.float64)
         tensors[f"{name}/losses"] = losses
-        tensors[f"{name}/weights"] = weights[::SAMPLE].copy()
+        tensors[f"{name}/weights"] = weights[::net.sample].copy()
         distance[name] = [float(np.max(np.abs(losses32 - losses) / losses)),
                           float(np.max(np.abs(weights32 - weights)))]
-        assert losses[-1] < losses[0]
+        assert losses[-2:].sum() < losses[:2].sum(), (name, losses)
     write("trajectory.safetensors", tensors,
           {"f32_distance": json.dumps(distance), "runs": " ".join(RUNS)})
     for name, d in distance.items():

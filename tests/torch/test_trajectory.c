@@ -1,4 +1,5 @@
-/* Twenty steps of an MLP in f32 under each optimizer, beside PyTorch's in f64.
+/* Twenty steps of an MLP, and of a CNN with batch norm, in f32 under each optimizer, beside
+ * PyTorch's in f64.
  *
  *   test_trajectory trajectory.safetensors
  *
@@ -14,14 +15,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUTS = 784, HIDDEN = 64, CLASSES = 10, BATCH = 32, STEPS = 20, SAMPLE = 101 };
+enum { CLASSES = 10, STEPS = 20 };
 static const double loss_bound = 2e-6, weight_bound = 2e-5;
+
+typedef struct Net { /* as the classes of make_fixtures.py */
+  const char *text;
+  int64_t inputs, batch, batches, sample;
+  const char *order[16]; /* of parameters, then running statistics */
+} Net;
+
+static const Net mlp = {
+    "module Net {\n"
+    "  fc1 = Linear(784, 64)\n"
+    "  fc2 = Linear(64, 10)\n"
+    "  def forward(x) { return fc2(relu(fc1(x))) }\n"
+    "}\n",
+    784,
+    32,
+    20,
+    101,
+    {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"},
+};
+
+static const Net cnn = {
+    "module Net {\n"
+    "  conv1 = Conv2d(1, 4, 3, padding=1, bias=false); bn1 = BatchNorm2d(4)\n"
+    "  conv2 = Conv2d(4, 8, 3, padding=1, bias=false); bn2 = BatchNorm2d(8)\n"
+    "  fc = Linear(8, 10)\n"
+    "  def forward(x) {\n"
+    "    x = avg_pool2d(relu(bn1(conv1(x.view(-1, 1, 12, 12)))), 2)\n"
+    "    return fc(avg_pool2d(relu(bn2(conv2(x))), 2).mean([2, 3]))\n"
+    "  }\n"
+    "}\n",
+    144,
+    8,
+    2,
+    1,
+    {"conv1.weight", "bn1.weight", "bn1.bias", "conv2.weight", "bn2.weight", "bn2.bias",
+     "fc.weight", "fc.bias", "bn1.running_mean", "bn1.running_var", "bn2.running_mean",
+     "bn2.running_var"},
+};
 
 typedef struct Run {
   const char *name, *optimizer;
 } Run;
 static const Run runs[] = {
-    /* as RUNS of make_fixtures.py */
+    /* as RUNS of make_fixtures.py; cnn... trains the CNN */
     {"sgd", "SGD(net, lr=0.05)"},
     {"nesterov", "SGD(net, lr=0.02, momentum=0.9, nesterov=true, weight_decay=5e-4)"},
     {"adam", "Adam(net, lr=1e-3, weight_decay=1e-2)"},
@@ -33,6 +72,16 @@ static const Run runs[] = {
                      "weight_decay=0.01, clip_norm=1.0)"},
     {"sgd_step", "SGD(net, lr=step_schedule(0.05, every=5, gamma=0.3), momentum=0.9, "
                  "dampening=0.1, clip_norm=0.25)"},
+    {"groups_sgd", "SGD(net, lr=0.03, momentum=0.9, nesterov=true, weight_decay=0.01, "
+                   "clip_norm=0.5) {\n"
+                   "  group(\"**.bias\", lr=0.01, momentum=0.0, nesterov=false)\n"
+                   "  group(\"fc2.*\", weight_decay=0.0, nesterov=false)\n}"},
+    {"groups_adamw", "AdamW(net, lr=2e-3, weight_decay=0.1) {\n"
+                     "  group([\"*.bias\"], lr=step_schedule(2e-3, every=5, gamma=0.5), "
+                     "weight_decay=0.0, eps=1e-6, betas=[0.8, 0.99])\n}"},
+    {"cnn_onecycle", "SGD(net, lr=onecycle_schedule(0.2, steps=20), momentum=0.9, nesterov=true, "
+                     "weight_decay=5e-4)"},
+    {"cnn_adamw", "AdamW(net, lr=2e-3, weight_decay=0.01, clip_norm=1.0)"},
 };
 
 /* Numbers of [0, 1), multiples of 2^-24: splitmix64, the same in make_fixtures.py. */
@@ -45,7 +94,6 @@ static double mix(uint64_t seed, uint64_t i)
   return (double)(z >> 40) * 0x1p-24;
 }
 
-static const char *const order[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
 static const ampc_param *parameter(const Job *job, const char *path)
 {
   for (uint32_t i = 0; i < job->program->n_params; i++)
@@ -53,27 +101,35 @@ static const ampc_param *parameter(const Job *job, const char *path)
   test_fail("no parameter %s", path);
 }
 
-static void set_weights(Job *job)
+/* Weights of batch norms lie around 1; running statistics start at 0 and 1. */
+static void set_weights(Job *job, const Net *net)
 {
-  for (uint32_t k = 0; k < 4; k++) {
-    const ampc_param *p = parameter(job, order[k]);
+  for (uint32_t k = 0; net->order[k]; k++) {
+    const ampc_param *p = parameter(job, net->order[k]);
+    bool bn_weight = !strncmp(p->path, "bn", 2) && strstr(p->path, "weight");
+    double mean = bn_weight || strstr(p->path, "running_var") ? 1 : 0;
     double *w = test_alloc((size_t)p->elements * sizeof *w);
-    for (int64_t i = 0; i < p->elements; i++) w[i] = (2 * mix(k + 1, (uint64_t)i) - 1) / 8;
-    job_write_floats(job, (ampc_ref){AMPC_MASTER, p->offset * 4}, w, p->elements);
+    for (int64_t i = 0; i < p->elements; i++)
+      w[i] = mean + (p->buffer ? 0 : (2 * mix(k + 1, (uint64_t)i) - 1) / 8);
+    ampc_ref master = {AMPC_MASTER, p->offset * 4}, buffer = {AMPC_BUFFER, p->offset};
+    job_write_floats(job, p->buffer ? buffer : master, w, p->elements);
     free(w);
   }
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
-static void set_batch(Job *job, uint32_t block, uint64_t draw, uint64_t step)
+static void set_batch(Job *job, const Net *net, uint32_t block, uint64_t draw, int64_t step)
 {
   const ampc_source *s = &job->program->sources[job->program->blocks[block].first_source];
-  double *x = test_alloc(sizeof *x * BATCH * INPUTS), y[BATCH];
-  for (uint64_t i = 0; i < BATCH * INPUTS; i++) x[i] = mix(1000 + 2000 * draw + step, i);
-  for (uint64_t i = 0; i < BATCH; i++) y[i] = floor(mix(2000 + 2000 * draw + step, i) * CLASSES);
-  job_write_floats(job, (ampc_ref){AMPC_INPUT, s[0].offset}, x, BATCH * INPUTS);
-  job_write_integers(job, (ampc_ref){AMPC_INPUT, s[1].offset}, y, BATCH);
+  int64_t n = net->batch * net->inputs;
+  uint64_t seed = 2000 * draw + (uint64_t)(step % net->batches);
+  double *x = test_alloc(sizeof *x * (size_t)n), *y = test_alloc(sizeof *y * (size_t)net->batch);
+  for (int64_t i = 0; i < n; i++) x[i] = mix(1000 + seed, (uint64_t)i);
+  for (int64_t i = 0; i < net->batch; i++) y[i] = floor(mix(2000 + seed, (uint64_t)i) * CLASSES);
+  job_write_floats(job, (ampc_ref){AMPC_INPUT, s[0].offset}, x, n);
+  job_write_integers(job, (ampc_ref){AMPC_INPUT, s[1].offset}, y, net->batch);
   free(x);
+  free(y);
 }
 
 static double last_loss(Job *job, uint32_t block)
@@ -88,16 +144,19 @@ static double last_loss(Job *job, uint32_t block)
   test_fail("no loss");
 }
 
-static double weight_distance(Job *job, const Tensor *truth)
+static double weight_distance(Job *job, const Net *net, const Tensor *truth)
 {
   double worst = 0;
   int64_t at = 0, sampled = 0;
-  for (uint32_t k = 0; k < 4; k++) {
-    const ampc_param *p = parameter(job, order[k]);
+  for (uint32_t k = 0; net->order[k]; k++) {
+    const ampc_param *p = parameter(job, net->order[k]);
     float *w = test_alloc((size_t)p->elements * sizeof *w);
-    job_read_floats(job, AMPC_MASTER, p->offset, p->elements, w);
+    if (p->buffer)
+      job_read_floats(job, AMPC_BUFFER, p->offset / 4, p->elements, w);
+    else
+      job_read_floats(job, AMPC_MASTER, p->offset, p->elements, w);
     for (int64_t i = 0; i < p->elements; i++, at++) {
-      if (at % SAMPLE) continue;
+      if (at % net->sample) continue;
       double d = fabs((double)w[i] - truth->at[sampled++]);
       worst = d <= worst ? worst : d; /* keeps a NaN */
     }
@@ -109,29 +168,28 @@ static double weight_distance(Job *job, const Tensor *truth)
 
 static bool run(const Fixture *f, const Run *r)
 {
+  const Net *net = strncmp(r->name, "cnn", 3) ? &mlp : &cnn;
   char text[2048];
   snprintf(
       text, sizeof text,
-      "module MLP {\n  fc1 = Linear(%d, %d)\n  fc2 = Linear(%d, %d)\n"
-      "  def forward(x) { return fc2(relu(fc1(x))) }\n}\n"
-      "data d(split: str) { return synthetic(640, [%d]), "
+      "%sdata d(split: str) { return synthetic(640, [%d]), "
       "synthetic(640, [], dtype=i64, low=0, high=%d) }\n"
-      "model net = MLP()\noptimizer opt = %s\nprecision f32\n"
+      "model net = Net()\noptimizer opt = %s\nprecision f32\n"
       "train x, y in d(\"train\") with batch=%d { minimize cross_entropy(net(x), y) with opt }\n",
-      INPUTS, HIDDEN, HIDDEN, CLASSES, INPUTS, CLASSES, r->optimizer, BATCH);
+      net->text, (int)net->inputs, CLASSES, r->optimizer, (int)net->batch);
   Job job = job_open(r->name, text);
   uint32_t block = job_block(&job, AMPC_TRAIN);
-  set_weights(&job);
+  set_weights(&job, net);
   uint64_t draw = (uint64_t)fixture_get(f, "%s/draw", r->name)->at[0];
   const Tensor *losses = fixture_get(f, "%s/losses", r->name);
   double worst = 0;
   for (int step = 0; step < STEPS; step++) {
-    set_batch(&job, block, draw, (uint64_t)step);
+    set_batch(&job, net, block, draw, step);
     job_run(&job, block);
     double d = fabs(last_loss(&job, block) - losses->at[step]) / losses->at[step];
     worst = d <= worst ? worst : d;
   }
-  double weights = weight_distance(&job, fixture_get(f, "%s/weights", r->name));
+  double weights = weight_distance(&job, net, fixture_get(f, "%s/weights", r->name));
   bool good = worst <= loss_bound && weights <= weight_bound;
   printf("%-14s losses within %.1e (bound %.0e), weights %.1e (bound %.0e): %s\n", r->name, worst,
          loss_bound, weights, weight_bound, good ? "ok" : "FAILED");

@@ -203,14 +203,14 @@ static void check_distributions(void)
                              .rank = 1,
                              .dim = {N},
                              .elements = N,
-                             .init = {AMPC_INIT_UNIFORM, 2, 6}};
+                             .init = {.kind = AMPC_INIT_UNIFORM, .a = 2, .b = 6}};
   s.params[1] = (ampc_param){.path = "n",
                              .optimizer = -1,
                              .rank = 1,
                              .dim = {N},
                              .elements = N,
                              .offset = N,
-                             .init = {AMPC_INIT_NORMAL, 3, 2}};
+                             .init = {.kind = AMPC_INIT_NORMAL, .a = 3, .b = 2}};
   s.program.n_params = 2;
   for (int space = AMPC_MASTER; space <= AMPC_MOMENT2; space++)
     s.program.space_bytes[space] = 2 * N * 4;

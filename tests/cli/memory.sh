@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The report of memory and --memory-limit.
+#   memory.sh AMPC AMP
+. "$(dirname "$0")/../faults/lib.sh"
+d=$work/data
+small_data "$d"
+small_job "$d/job.amp"
+job=$d/job.amp
+train() { timeout 60 "$amp" train --device cpu "$@"; }
+
+# ---- the report ----------------------------------------------------------------------------------
+passes "the report of ampc" "$ampc" --target=cpu --emit=memory "$job"
+total=$(sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' "$work/out" | tr -d ,)
+sum=$(grep -v 'in all' "$work/out" | sed -n 's/^ *\([0-9,]*\)  .*/\1/p' | tr -d , | paste -sd+ | bc)
+[ -n "$total" ] && [ "$total" = "$sum" ] || failed "the lines of the report add up to $sum, not $total"
+grep -Eq '^ +[0-9,]+  batch' "$work/out" || failed "no line for the batch"
+passes "the report before a run" train --steps 1 "$job"
+grep -Eq '^ +[0-9,]+  in all, [0-9]\.[0-9]+ of the [0-9,]+' "$work/err" || failed "no total before a run"
+[ "$(grep -n 'in all' "$work/err" | cut -d: -f1)" -lt "$(grep -n 'step' "$work/err" | head -n 1 | cut -d: -f1)" ] ||
+  failed "the report does not come first"
+passes "--quiet" train --quiet --steps 1 "$job"
+[ -s "$work/err" ] && failed "--quiet prints something"
+passes "the report of CUDA" "$ampc" --emit=memory "$job"
+
+# ---- limits --------------------------------------------------------------------------------------
+refuses "over the limit" 5 "needs [0-9]+ bytes .* is 1000000 bytes .*largest batch that fits is [0-9]+: --set" \
+  train --memory-limit 1000000 --save "$work/none" "$job"
+[ -e "$work/none" ] && failed "a run that was refused wrote a checkpoint"
+batch=$(sed -n 's/.*that fits is \([0-9]*\):.*/\1/p' "$work/err")
+settings=$(sed -n 's/.*that fits is [0-9]*: //p' "$work/err")
+# shellcheck disable=SC2086 # words
+passes "the batch that it names fits" train --memory-limit 1000000 --steps 1 $settings "$job"
+# shellcheck disable=SC2086
+refuses "one more does not" 5 "largest batch that fits is $batch" \
+  train --memory-limit 1000000 --steps 1 ${settings//=$batch/=$((batch + 1))} "$job"
+refuses "ampc, too" 5 "largest batch that fits" "$ampc" --target=cpu --memory-limit=500000 -o "$work/x.c" "$job"
+[ -e "$work/x.c" ] && failed "a job that was refused was written"
+refuses "not even a batch of 1" 5 "batch of 1 does not fit either: it needs [0-9]+ bytes" \
+  train --memory-limit 100K "$job"
+small_job "$d/huge.amp" 200000000
+refuses "more than there is" 5 "this machine has" train --set train.batch=640 --set eval.batch=200 \
+  --set precision=f32 "$d/huge.amp"
+for size in 1500KB 4M 1.5MiB 2G 1TB 3000000; do
+  passes "a limit of $size" train --memory-limit $size --steps 1 "$job"
+done
+for size in 0 -1 1e9 12Q 5GG nan '' 1.2.3 0x10 99999999999T 4Gi 0.5; do
+  refuses "a limit of '$size'" 2 'expected a size' train --memory-limit "$size" "$job"
+  refuses "ampc, a limit of '$size'" 2 'expected a size' "$ampc" --memory-limit="$size" "$job"
+done
+finish

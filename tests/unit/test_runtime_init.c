@@ -1,0 +1,89 @@
+/* Start values: what each initialiser promises of the numbers it makes. */
+#include <math.h>
+#include <stdlib.h>
+#include "check.h"
+#include "init_values.h"
+
+static double *values(ampc_param *p, uint64_t seed)
+{
+  p->elements = 1;
+  for (uint32_t k = 0; k < p->rank; k++) p->elements *= p->dim[k];
+  double *v = malloc((size_t)p->elements * sizeof *v);
+  init_values(p, seed, v);
+  return v;
+}
+
+static void test_truncated(void)
+{
+  ampc_param p = {.path = "w", .rank = 2, .dim = {301, 100}};
+  p.init = (ampc_init){AMPC_INIT_TRUNC_NORMAL, 1, 2, -1, 4};
+  double *v = values(&p, 3), sum = 0, least = 9, most = -9;
+  for (int64_t i = 0; i < p.elements; i++) {
+    sum += v[i];
+    least = fmin(least, v[i]);
+    most = fmax(most, v[i]);
+  }
+  CHECK(least >= -1 && least < -0.99 && most <= 4 && most > 3.99);
+  /* mean + std (phi(-1) - phi(1.5)) / (Phi(1.5) - Phi(-1)) */
+  double phi1 = exp(-0.5) / sqrt(2 * M_PI), phi2 = exp(-1.125) / sqrt(2 * M_PI);
+  double inside = 0.5 * (erf(1.5 / sqrt(2)) - erf(-1 / sqrt(2)));
+  CHECK(fabs(sum / (double)p.elements - (1 + 2 * (phi1 - phi2) / inside)) < 0.04);
+  free(v);
+  p.init = (ampc_init){AMPC_INIT_TRUNC_NORMAL, 0, 1, 40, 50}; /* far out in the tail */
+  v = values(&p, 3);
+  CHECK(v[0] == 40);
+  free(v);
+}
+
+/* The shorter sides of the matrix [first axis, others] are orthogonal and of length gain. */
+static void check_orthogonal(ampc_param p)
+{
+  p.path = "w";
+  p.init = (ampc_init){.kind = AMPC_INIT_ORTHOGONAL, .a = 0.5};
+  double *v = values(&p, 7), *other = values(&p, 8), worst = 0;
+  int64_t rows = p.dim[0], columns = p.elements / rows;
+  bool wide = rows < columns;
+  int64_t n = wide ? rows : columns, size = wide ? columns : rows;
+  for (int64_t a = 0; a < n; a++) {
+    for (int64_t b = 0; b < n; b++) {
+      double dot = 0;
+      for (int64_t i = 0; i < size; i++)
+        dot += wide ? v[a * columns + i] * v[b * columns + i]
+                    : v[i * columns + a] * v[i * columns + b];
+      worst = fmax(worst, fabs(dot - (a == b ? 0.25 : 0)));
+    }
+  }
+  CHECK(worst < 1e-12);
+  CHECK(v[0] != other[0]);
+  free(v);
+  free(other);
+}
+
+static void test_patterns(void)
+{
+  ampc_param p = {.path = "w", .rank = 2, .dim = {2, 3}, .init = {.kind = AMPC_INIT_EYE}};
+  double *v = values(&p, 1);
+  const double eye[] = {1, 0, 0, 0, 1, 0};
+  for (int i = 0; i < 6; i++) CHECK(v[i] == eye[i]);
+  free(v);
+  /* as torch.nn.init.dirac_ of [4, 2, 3, 2] with two groups: out 0 and 2 take input 0, 1 and 3 take
+   * input 1, at the centre [1, 1] */
+  ampc_param d = {.path = "w", .rank = 4, .dim = {4, 2, 3, 2}};
+  d.init = (ampc_init){.kind = AMPC_INIT_DIRAC, .a = 2};
+  v = values(&d, 1);
+  for (int64_t i = 0; i < d.elements; i++) {
+    bool centre = i % 6 == 3, own = i / 12 % 2 == i / 6 % 2;
+    CHECK(v[i] == (centre && own ? 1 : 0));
+  }
+  free(v);
+}
+
+int main(void)
+{
+  test_truncated();
+  check_orthogonal((ampc_param){.rank = 2, .dim = {33, 65}});
+  check_orthogonal((ampc_param){.rank = 2, .dim = {65, 33}});
+  check_orthogonal((ampc_param){.rank = 4, .dim = {7, 3, 3, 3}});
+  test_patterns();
+  return check_done();
+}
