@@ -15,11 +15,6 @@ bool is_adam(const Recipe *r)
   return r->kind[0] == 'A';
 }
 
-bool used_twice(const Recipe *r)
-{
-  return strcmp(r->precision, "f32") == 0;
-}
-
 OpKind step_update(const Recipe *r)
 {
   return is_adam(r) ? OP_adam_update : OP_sgd_update;
@@ -28,7 +23,7 @@ OpKind step_update(const Recipe *r)
 static Expected expect_gradient(const Recipe *r, const Batch *batch, double scale)
 {
   Expected e = {.clip = 1};
-  double squares = 0, uses = used_twice(r) ? 3 : 1; /* fc(z) + fc(2 z) */
+  double squares = 0, uses = 3; /* fc(z) + fc(2 z) */
   for (int i = 0; i < STEP_N; i++) {
     double sum = 0;
     for (int k = 0; k < STEP_BATCH; k++)

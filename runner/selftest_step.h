@@ -32,7 +32,6 @@ typedef struct StepState { /* w, then fc.weight */
 } StepState;
 
 bool is_adam(const Recipe *r);
-bool used_twice(const Recipe *r);    /* fc.weight, the second time with twice the input */
 OpKind step_update(const Recipe *r); /* its update op */
 /* Reports whether `after` is what the body must make of `before`. */
 void step_check(Arena *a, TestRun *run, const Recipe *r, const Batch *batch,

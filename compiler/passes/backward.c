@@ -11,7 +11,6 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->wanted = arena_array(c->arena, bool, n);
   b->active = arena_array(c->arena, bool, n);
   b->dx = arena_array(c->arena, Value, n);
-  b->parts = arena_array(c->arena, uint16_t, n);
 }
 
 bool backward_stops(const Graph *g, const Node *n)
@@ -41,21 +40,26 @@ bool backward_find(Backward *b, Value y)
   return any;
 }
 
-/* PyTorch rounds the gradient of a 16-bit weight to 16 bits and casts it to f32 then. The product
- * has summed in f32 already: kept so, it cannot overflow and the cast is gone. Only where nothing
- * else sees it: v is the cast of a parameter, its gradient one product made for it alone. */
-static bool keep_f32_sum(Backward *b, Value v, Value dy)
+/* The 16-bit copy of a weight that is stored in f32. */
+static bool is_weight_copy(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
-  const Node *cast = ir_node(g, v), *product = ir_node(g, dy);
-  bool sums = product->op == OP_gemm || product->op == OP_conv2d_weight;
-  if (b->c->options.strict_rounding || cast->op != OP_cast || !sums) return false;
+  const Node *cast = ir_node(g, v);
+  if (b->c->options.strict_rounding || cast->op != OP_cast) return false;
   const Node *from = ir_node(g, cast->in[0]);
-  if (from->op != OP_param || from->dtype != AMPC_F32 || b->parts[v.id] != 1) return false;
+  return from->op == OP_param && from->dtype == AMPC_F32;
+}
+
+/* PyTorch rounds the gradients of a 16-bit weight to 16 bits, adds them so and casts the sum to
+ * f32. A product has summed in f32 already: kept so, it cannot overflow and the cast is gone. Only
+ * where nothing else sees it: it was made for this use of the weight alone. */
+static bool made_for(const Graph *g, Value weight, Value dx)
+{
+  const Node *product = ir_node(g, dx);
+  if (product->op != OP_gemm && product->op != OP_conv2d_weight) return false;
   const Node *forward = ir_node(g, product->origin);
-  for (uint32_t i = 0; i < forward->n_in; i++) {
-    if (forward->in[i].id == v.id) return true;
-  }
+  for (uint32_t i = 0; i < forward->n_in; i++)
+    if (forward->in[i].id == weight.id) return true;
   return false;
 }
 
@@ -71,10 +75,16 @@ static void add_gradient(Backward *b, const Cursor *at, Value x, Value dx)
 {
   Node like = *ir_node(b->c->graph, x);
   if (!ir_same_dims(ir_node(b->c->graph, dx), &like)) dx = ir_sum_to(b->c, at, dx, &like);
-  dx = ir_cast(b->c, at, dx, like.dtype);
+  bool weight = is_weight_copy(b, x);
+  if (weight && made_for(b->c->graph, x, dx)) ir_node(b->c->graph, dx)->dtype = AMPC_F32;
   Value *sum = &b->dx[x.id];
+  if (!weight || (!sum->id && ir_node(b->c->graph, dx)->dtype != AMPC_F32))
+    dx = ir_cast(b->c, at, dx, like.dtype);
+  if (weight && sum->id) { /* of several uses */
+    *sum = ir_cast(b->c, at, *sum, AMPC_F32);
+    dx = ir_cast(b->c, at, dx, AMPC_F32);
+  }
   *sum = sum->id ? ir_binary(b->c, at, OP_add, *sum, dx) : dx;
-  b->parts[x.id]++;
 }
 
 static void step_back(Backward *b, Value v)
@@ -83,8 +93,8 @@ static void step_back(Backward *b, Value v)
   Node n = *ir_node(c->graph, v);
   Value dy = b->dx[v.id];
   Value *dx = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
-  assert(ir_same_dims(ir_node(c->graph, dy), &n) && ir_node(c->graph, dy)->dtype == n.dtype);
-  if (keep_f32_sum(b, v, dy)) ir_node(c->graph, dy)->dtype = AMPC_F32;
+  assert(ir_same_dims(ir_node(c->graph, dy), &n));
+  assert(ir_node(c->graph, dy)->dtype == n.dtype || is_weight_copy(b, v));
   op_info[n.op].gradient(c, v, dy, dx);
   Cursor at = cursor_for(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {
@@ -95,7 +105,6 @@ static void step_back(Backward *b, Value v)
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data)
 {
   b->dx[y.id] = dy;
-  b->parts[y.id] = 1;
   for (uint32_t id = y.id; id > 0; id--) {
     Value v = {id};
     if (!b->active[id] || !b->dx[id].id) continue;

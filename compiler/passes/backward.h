@@ -4,11 +4,10 @@
 
 typedef struct Backward {
   Compile *c;
-  uint32_t n;      /* forward nodes: ids below it */
-  bool *wanted;    /* by id: a gradient with respect to it is asked for; set by the caller */
-  bool *active;    /* by id: lies on a differentiable way from a wanted node to y */
-  Value *dx;       /* by id: the gradient so far */
-  uint16_t *parts; /* by id: how many gradients were added up in it */
+  uint32_t n;   /* forward nodes: ids below it */
+  bool *wanted; /* by id: a gradient with respect to it is asked for; set by the caller */
+  bool *active; /* by id: lies on a differentiable way from a wanted node to y */
+  Value *dx;    /* by id: the gradient so far */
 } Backward;
 
 void backward_init(Backward *b, Compile *c, uint32_t n);
