@@ -354,7 +354,7 @@ static void relax_stretches(Fuse *f)
     const Node *n = &f->g->nodes.at[id];
     OpTemplate t = op_info[n->op].tmpl;
     if (t == TMPL_leaf || op_has_effect(n->op) || n->op == OP_output || n->op == OP_grad_norm ||
-        n->op == OP_drop || reads_what_changes(f, n))
+        op_is_random(n->op) || reads_what_changes(f, n))
       continue;
     uint32_t first = 0;
     for (uint32_t k = 0; k < n->n_in; k++) {

@@ -343,7 +343,7 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_images(l, id, &n);
   else if (!any_last(l, &n) && !op_is_random(n.op))
     ir_rewrite_add(&l->r, id, &n);
-  else if (tmpl == TMPL_map)
+  else if (tmpl == TMPL_map && !op_has_effect(n.op))
     lay_map(l, id, &n);
   else if (tmpl == TMPL_row)
     lay_row(l, id, &n);
