@@ -58,9 +58,10 @@ static bool result_is_gradient(const Graph *g, Value v)
 Product product_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
-  Value v = g->groups.at[group].anchor;
+  const Group *members = &g->groups.at[group];
+  Value v = members->anchor, last = members->nodes[members->n - 1];
   const Node *n = ir_node(g, v), *a = ir_node(g, n->in[0]), *b = ir_node(g, n->in[1]);
-  Product p = {.a = n->in[0], .b = n->in[1], .c = v};
+  Product p = {.a = n->in[0], .b = n->in[1], .c = last};
   ampc_gemm *d = &p.desc;
   if (n->op == OP_linear) {
     linear_sizes(a, b, d);
@@ -79,6 +80,7 @@ Product product_of(Compile *c, uint32_t group)
   d->c_type = n->dtype;
   d->has_bias = p.bias.id != 0;
   d->bias_type = d->has_bias ? ir_node(g, p.bias)->dtype : AMPC_F32;
+  d->relu = ir_node(g, last)->op == OP_relu;
   d->tf32 = ir_is_tf32(c, n);
   d->accumulate = result_is_gradient(g, v);
   if (is_cpu_target(c)) d->workspace = ampc_gemm_workspace_cpu(d, c->options.real64);

@@ -42,6 +42,7 @@ static void put_gemm(Text *out, const ampc_command *command)
     text_puts(out, " + ");
     put_ref(out, command->as.gemm.bias);
   }
+  if (d->relu) text_puts(out, " relu");
   if (d->tf32) text_puts(out, " tf32");
   if (d->workspace) {
     text_printf(out, " workspace %lld at ", (long long)d->workspace);

@@ -189,9 +189,10 @@ static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
        label, (long long)d->m, (long long)d->n, (long long)d->k, (long long)d->batch,
        (long long)d->lda, (long long)d->ldb, (long long)d->ldc, (long long)d->stride_a,
        (long long)d->stride_b, (long long)d->stride_c);
-  EMIT(p, "    %s, %s, %s, %s, %s, %s, %s, %s, %s, %lld};\n", truth(d->trans_a), truth(d->trans_b),
-       truth(d->accumulate), truth(d->tf32), truth(d->has_bias), dtypes[d->a_type],
-       dtypes[d->b_type], dtypes[d->c_type], dtypes[d->bias_type], (long long)d->workspace);
+  EMIT(p, "    %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %lld};\n", truth(d->trans_a),
+       truth(d->trans_b), truth(d->accumulate), truth(d->tf32), truth(d->has_bias), truth(d->relu),
+       dtypes[d->a_type], dtypes[d->b_type], dtypes[d->c_type], dtypes[d->bias_type],
+       (long long)d->workspace);
 }
 
 static void put_conv(Printer *p, const char *label, const ampc_conv *d)

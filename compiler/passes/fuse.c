@@ -33,6 +33,7 @@ typedef struct Fuse {
   uint32_t *group;   /* node -> index into sets; 0: not computed by a command */
   uint32_t *stretch; /* node -> number of fences before it */
   VEC(Members) sets; /* sets.at[0] is unused */
+  uint32_t *readers; /* value -> how often it is read */
   uint32_t *sums;    /* parameter -> gradients that are added to its slot */
   uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
   uint32_t *mark;    /* set -> the last search that was there */
@@ -173,11 +174,21 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
   return !is_flat(f, row) && only_maps(f, w, false);
 }
 
+/* A relu that is all there is of a matrix product: the library does it as it stores. The value is
+ * the same, since rounding keeps the sign. */
+static bool ends_product(const Fuse *f, const Members *r, const Members *w)
+{
+  uint32_t product = w->nodes.at[0];
+  return r->nodes.n == 1 && w->nodes.n == 1 && f->g->nodes.at[r->nodes.at[0]].op == OP_relu &&
+         template_of(f, product) == TMPL_gemm && f->readers[product] == 1;
+}
+
 /* Elementwise nodes and walks join each other; elementwise nodes join what a row op gives, or what
  * it is made of. */
 static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t reader = row_in(f, r), writer = row_in(f, w);
+  if (ends_product(f, r, w)) return true;
   if (reader && writer) return false;
   if (reader) return r->nodes.n == 1 && makes_operand(f, reader, w);
   if (writer)
@@ -378,9 +389,20 @@ static void make_sets(Fuse *f)
   }
 }
 
+static void count_readers(Fuse *f)
+{
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    const Node *n = &f->g->nodes.at[id];
+    bool looked_through = value_root(f->g, (Value){id}).id != id && n->op != OP_output;
+    for (uint32_t k = 0; k < n->n_in && !looked_through; k++)
+      f->readers[value_root(f->g, n->in[k]).id]++;
+  }
+}
+
 static void join_all(Fuse *f)
 {
   relax_stretches(f);
+  count_readers(f);
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     if (!f->group[id]) continue;
     join_producers(f, id);
@@ -400,6 +422,7 @@ bool pass_fuse(Compile *c)
   f.mark = arena_array(c->arena, uint32_t, n + 1);
   f.reader = arena_array(c->arena, uint32_t, n);
   f.sums = arena_array(c->arena, uint32_t, g->params.n + 1);
+  f.readers = arena_array(c->arena, uint32_t, n);
   for (uint32_t id = 1; id < n; id++)
     if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[g->nodes.at[id].attr[0].i]++;
   find_fences(&f);

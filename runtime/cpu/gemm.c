@@ -248,7 +248,7 @@ static ampc_status find_blocks(Product *p)
   return status;
 }
 
-/* ---- the end of a tile: bias, rounding ---------------------------------------------------------
+/* ---- the end of a tile: bias, relu, rounding ---------------------------------------------------
  */
 
 static void store_chunk(const Product *p, char *sum, char *to, const float *bias, int64_t n)
@@ -256,13 +256,18 @@ static void store_chunk(const Product *p, char *sum, char *to, const float *bias
   float *s = (float *)(void *)sum;
   if (bias)
     for (int64_t j = 0; j < n; j++) s[j] += bias[j];
+  if (p->g->relu)
+    for (int64_t j = 0; j < n; j++) s[j] = s[j] <= 0 ? 0 : s[j];
   if (p->tiling.c.used) convert_narrow(p->g->c_type, s, to, n);
 }
 
-static void store_chunk_real64(char *sum, const double *bias, int64_t n)
+static void store_chunk_real64(const Product *p, char *sum, const double *bias, int64_t n)
 {
   double *s = (double *)(void *)sum;
-  for (int64_t j = 0; j < n; j++) s[j] += bias[j];
+  if (bias)
+    for (int64_t j = 0; j < n; j++) s[j] += bias[j];
+  if (p->g->relu)
+    for (int64_t j = 0; j < n; j++) s[j] = s[j] <= 0 ? 0 : s[j];
 }
 
 static void store_rows(const Product *p, int64_t j, int64_t n, int64_t begin, int64_t end)
@@ -276,9 +281,10 @@ static void store_rows(const Product *p, int64_t j, int64_t n, int64_t begin, in
     int64_t at = (p->e0 + entry) * g->stride_c + (p->i0 + row) * g->ldc + p->j0 + j;
     char *sum = sum_at(p, entry, row, j);
     if (p->real64) {
-      store_chunk_real64(sum, (const double *)(const void *)bias, n);
+      store_chunk_real64(p, sum, (const double *)(const void *)bias, n);
     } else {
-      store_chunk(p, sum, p->c + at * ampc_dtype_size(g->c_type), bias ? wide : NULL, n);
+      bool adds = bias && !p->fused_bias;
+      store_chunk(p, sum, p->c + at * ampc_dtype_size(g->c_type), adds ? wide : NULL, n);
     }
   }
 }
@@ -323,7 +329,8 @@ static ampc_status run_tile(Product *p)
     p->p0 += p->tiling.kt;
   } while (p->p0 < g->k);
   if (p->prepare) return AMPC_OK;
-  if (p->tiling.c.used || (g->has_bias && !p->fused_bias)) pool_run(pool, store_task, p, shares);
+  bool adds = g->has_bias && !p->fused_bias;
+  if (p->tiling.c.used || adds || g->relu) pool_run(pool, store_task, p, shares);
   return AMPC_OK;
 }
 
@@ -383,7 +390,7 @@ int64_t gemm_cache_bytes(const GemmCache *cache)
 static void choose_types(Product *p)
 {
   const ampc_gemm *g = p->g;
-  bool narrow_c = g->c_type == AMPC_BF16 && !(g->has_bias && g->bias_type == AMPC_F16);
+  bool narrow_c = g->c_type == AMPC_BF16 && !g->relu && !(g->has_bias && g->bias_type == AMPC_F16);
   p->native = g->a_type == AMPC_BF16 && g->b_type == AMPC_BF16 && g->k > 0 && has_native_bf16();
   ampc_gemm in_place = *g;
   if (p->native) in_place.a_type = in_place.b_type = AMPC_F32, in_place.tf32 = false;

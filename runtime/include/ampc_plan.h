@@ -68,6 +68,7 @@ typedef struct ampc_gemm {
   bool accumulate; /* beta = 1: C is read and added to; c_type is then f32 */
   bool tf32;       /* f32 operands are rounded to 10 mantissa bits first */
   bool has_bias;   /* one value a column, of bias_type */
+  bool relu;       /* negative results become 0, after the bias; NaN stays where the device can */
   ampc_dtype a_type, b_type, c_type, bias_type;
   int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result */
 } ampc_gemm;

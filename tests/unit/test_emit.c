@@ -109,6 +109,11 @@ static void test_fusion(void)
   static const char cheap[] = "infer f(x: f32[8, 9]) { return softmax(x * 3.0, 1) }\n";
   static const char dear[] = "infer f(x: f32[8, 9]) { return softmax(exp(x), 1) }\n";
   CHECK(commands(cheap, 2) == 1 && commands(dear, 2) == 2);
+  /* a relu is part of the product that it ends, unless that has other readers */
+  static const char ends[] = "infer f(x: f32[8, 9], w: f32[9, 4]) { return relu(x @ w) }\n";
+  static const char both[] =
+      "infer f(x: f32[8, 9], w: f32[9, 4]) { y = x @ w; return relu(y), y }\n";
+  CHECK(commands(ends, 2) == 1 && commands(both, 2) == 2);
   /* row ops over the same rows share a kernel, and what they reduce alike */
   static const char rows[] = "infer f(x: f32[8, 9]) { return softmax(x, 1), log_softmax(x, 1) }\n";
   CHECK(commands(rows, 2) == 1);
