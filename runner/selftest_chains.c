@@ -70,6 +70,12 @@ static Value chain_seam(Compile *c, const Cursor *at, const Value *in)
   return ir_append(c, at, OP_slice, &x, 1, part);
 }
 
+/* x in its own type: through the value, not through what only gives the type */
+static Value chain_like(Compile *c, const Cursor *at, const Value *in)
+{
+  return ir_binary(c, at, OP_like, ir_unary(c, at, OP_detach, in[0]), in[0]);
+}
+
 /* silu(silu(x w) v): the shape of an MLP, without a kink that rounding could step over */
 static Value chain_mlp(Compile *c, const Cursor *at, const Value *in)
 {
@@ -279,6 +285,9 @@ const GradientRow gradient_rows[] = {
     {{OP_cat, FLOATS, "3x5~n 3x4~d", ""}, chain_seam},
     {{OP_silu, FLOATS, "5x3~n 3x4~n 4x3~n 5x3~d", ""}, chain_mlp},
 
+    {{OP_row_var, FLOATS, "5x7~n", "dim=1"}, NULL},
+    {{OP_row_std, FLOATS, "5x7~n", "dim=0 correction=0"}, NULL},
+    {{OP_like, FLOATS, "33~n 33~d", ""}, chain_like},
     {{OP_flip_axis, FLOATS, "2x3x4", "dim=1"}, NULL},
     {{OP_shifted, FLOATS, "2x2x4x3 i:2x2{1,0,-2,1}", "h=3 w=4"}, NULL},
     {{OP_drop_parts, FLOATS, "3x2x2 i:3x1x1{0,1,1}", "p=0.25"}, NULL},

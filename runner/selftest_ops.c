@@ -13,12 +13,13 @@ ShapeOf shape_broadcast_of, shape_reduce_of, shape_row_of, shape_given_of, shape
     shape_slice_of, shape_slice_backward_of, shape_cat_of, shape_product_of, shape_permute_of,
     shape_pad_of, shape_shifted_of, shape_conv_of, shape_parts_of, shape_join_of, shape_pool_of;
 Reference reference_map, reference_cast, reference_sum, reference_extreme, reference_arg,
-    reference_softmax, reference_softmax_backward, reference_logsumexp, reference_layer_norm,
-    reference_layer_norm_backward, reference_cross_entropy, reference_cross_entropy_backward,
-    reference_same_order, reference_expand, reference_transpose, reference_slice,
-    reference_slice_backward, reference_flip, reference_shifted, reference_cat, reference_product,
-    reference_permute, reference_pad, reference_conv, reference_parts, reference_join,
-    reference_batch_norm, reference_batch_norm_backward, reference_pool;
+    reference_softmax, reference_softmax_backward, reference_logsumexp, reference_var,
+    reference_var_backward, reference_layer_norm, reference_layer_norm_backward,
+    reference_cross_entropy, reference_cross_entropy_backward, reference_same_order,
+    reference_expand, reference_transpose, reference_slice, reference_slice_backward,
+    reference_flip, reference_shifted, reference_cat, reference_product, reference_permute,
+    reference_pad, reference_conv, reference_parts, reference_join, reference_batch_norm,
+    reference_batch_norm_backward, reference_pool;
 double conv_terms(const Case *t);
 
 enum { PARTIAL_SUMS = 16 };
@@ -127,6 +128,12 @@ const OpTest op_tests[] = {
     {OP_log_softmax_backward, "dm", "=", FIRST(reference_softmax_backward), 8, SUMS(1),
      "sum, exp 2"},
     {OP_logsumexp, "n", "=", ROW(reference_logsumexp), 8, SUMS(1), "exp 2, sum, log 1"},
+    {OP_row_var, "n", "=", ROW(reference_var), 8, SUMS(3), "two sums, the mean's error twice"},
+    {OP_row_std, "n", "=", ROW(reference_var), 8, SUMS(3), "as row_var, and a root"},
+    {OP_row_var_backward, "nd", "=", FIRST(reference_var_backward), 8, SUMS(1),
+     "the mean, 4 roundings"},
+    {OP_row_std_backward, "npd", "=", FIRST(reference_var_backward), 8, SUMS(1),
+     "the mean, 4 roundings"},
     {OP_layer_norm, "nnn", "=", FIRST(reference_layer_norm), 12, SUMS(2), "two sums, rsqrt 2"},
     {OP_layer_norm_backward, "ndn", "=", FIRST(reference_layer_norm_backward), 24, SUMS(4),
      "four sums"},

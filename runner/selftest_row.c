@@ -202,6 +202,48 @@ void reference_logsumexp(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* ---- variance
+ * ----------------------------------------------------------------------------------- */
+
+static double row_mean(const double *x, const Rows *r)
+{
+  double sum = 0;
+  for (int64_t c = 0; c < r->length; c++) sum += x[c * r->stride];
+  return sum / (double)r->length;
+}
+
+void reference_var(const Case *t, Tensor *y, double *scale)
+{
+  Rows r = rows_of(&t->in[0], case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    const double *x = t->in[0].at + row_start(&r, row);
+    double mean = row_mean(x, &r), squares = 0;
+    for (int64_t c = 0; c < r.length; c++) squares += pow(x[c * r.stride] - mean, 2);
+    double var = squares / ((double)r.length - case_attr(t, "correction"));
+    y->at[row] = t->test->op == OP_row_std ? sqrt(var) : var;
+    scale[row] = fabs(y->at[row]);
+  }
+}
+
+void reference_var_backward(const Case *t, Tensor *y, double *scale)
+{
+  Rows r = rows_of(&t->in[0], case_axis(t));
+  bool root = t->test->op == OP_row_std_backward;
+  double divisor = (double)r.length - case_attr(t, "correction");
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    const double *x = t->in[0].at + start;
+    double mean = row_mean(x, &r), dy = t->in[root ? 2 : 1].at[row], largest = 0;
+    double std = root ? t->in[1].at[row] : 0, slope = root ? dy / std : 2 * dy;
+    if (root && std == 0) slope = 0;
+    for (int64_t c = 0; c < r.length; c++) largest = fmax(largest, fabs(x[c * r.stride]));
+    for (int64_t c = 0; c < r.length; c++) {
+      y->at[start + c * r.stride] = slope * (x[c * r.stride] - mean) / divisor;
+      scale[start + c * r.stride] = fabs(slope) * 2 * largest / divisor;
+    }
+  }
+}
+
 /* ---- layer norm
  * ----------------------------------------------------------------------------------- */
 

@@ -161,7 +161,8 @@ ConvTiling conv_tiling(const ampc_conv *d, bool real64)
   t.x *= t.images, t.y *= t.images;
   t.scratch = SCRATCH;
   t.lane = t.x + t.y + t.sum + t.part + t.scratch;
-  t.total = t.bias + t.plain + t.packed + t.lanes * t.lane;
+  t.plain_at = d->kind == AMPC_CONV_WEIGHT ? t.x + t.y + t.sum : 0;
+  t.total = t.bias + t.packed + most(t.lanes * t.lane, t.plain_at + t.plain);
   return t;
 }
 

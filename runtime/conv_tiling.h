@@ -5,9 +5,11 @@
 
 /* Note [convolution workspace]
  * All sizes are bytes, multiples of 64; the rooms lie one after the other, those of all shares
- * first: bias, plain, packed, then once a lane: x, y, sum, part, scratch. A room of size 0 is not
- * needed. The library says only on the machine how much scratch space it takes: what most of its
- * primitives are content with is planned, a larger one lies outside WORK (library_bytes). */
+ * first: bias, packed, then once a lane: x, y, sum, part, scratch. Plain weights lie where the
+ * lanes have theirs: those that are read are packed before the lanes begin, a gradient is unpacked
+ * when they have ended, to behind the sum of the first. A room of size 0 is not needed. The library
+ * says only on the machine how much scratch space it takes: what most of its primitives are content
+ * with is planned, a larger one lies outside WORK (library_bytes). */
 typedef struct ConvTiling {
   bool product;           /* computed as a matrix product of columns, see Note [columns] */
   int64_t columns;        /* bytes; then comes the workspace of the product */
@@ -16,6 +18,7 @@ typedef struct ConvTiling {
   bool wide_x, wide_w, wide_y; /* is not read or written in place but widened to f32 */
   int64_t bias, plain, packed; /* f32 copies; plain: of w in its own order */
   int64_t x, y;                /* f32 copies of a share */
+  int64_t plain_at;            /* from the first lane's room on */
   int64_t sum, part;           /* of a weight gradient: the lane's, and one share's */
   int64_t scratch;             /* for the library itself */
   int64_t lane, total;         /* of one lane; of all */

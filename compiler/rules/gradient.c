@@ -315,6 +315,12 @@ void grad_drop_parts(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2);
 }
 
+void grad_like(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  (void)c, (void)n;
+  out_dx[1] = dy;
+}
+
 /* ---- several inputs
  * ------------------------------------------------------------------------------- */
 

@@ -70,6 +70,18 @@ void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(&b, keep_axes(&b, dy, axes), share);
 }
 
+void grad_row_var(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  out_dx[0] = back_like(&b, OP_row_var_backward, (Value[]){b.n.in[0], dy}, 2);
+}
+
+void grad_row_std(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  out_dx[0] = back_like(&b, OP_row_std_backward, (Value[]){b.n.in[0], n, dy}, 3);
+}
+
 void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);

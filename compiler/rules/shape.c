@@ -308,6 +308,13 @@ bool shape_row_reduce(Compile *c, Node *n)
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << n->attr[0].i, n->attr[1].i);
 }
 
+bool shape_row_var(Compile *c, Node *n)
+{
+  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  n->dtype = ir_in(c, n, 0)->dtype;
+  return drop_axes(c, n, ir_in(c, n, 0), 1ull << n->attr[0].i, false);
+}
+
 bool shape_cross_entropy(Compile *c, Node *n)
 {
   const Node *logits = ir_in(c, n, 0), *target = ir_in(c, n, 1);

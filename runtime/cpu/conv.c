@@ -245,7 +245,7 @@ static int run_images(Work *work, const void *bias, char *room)
   const ampc_conv *d = &plan->desc;
   const ConvTiling *t = &plan->tiling;
   Pool *pool = work->cache->pool;
-  char *plain = room + t->bias, *packed = plain + t->plain;
+  char *plain = work->lanes + t->plain_at, *packed = room + t->bias;
   const char *w = work->w;
   if (t->bias > 0) {
     convert_widen(d->bias_type, bias, (float *)(void *)room, d->k);
@@ -318,13 +318,13 @@ static void finish_task(void *context, unsigned block, unsigned n_blocks)
   }
 }
 
-static int run_weight(Work *work, char *room)
+static int run_weight(Work *work)
 {
   ConvPlan *plan = work->plan;
   const ampc_conv *d = &plan->desc;
   Pool *pool = work->cache->pool;
   bool direct = d->w_type == AMPC_F32 && !d->accumulate;
-  char *plain = room + plan->tiling.bias;
+  char *plain = work->lanes + plan->tiling.plain_at;
   pool_run(pool, sum_task, work, (unsigned)work->n_lanes);
   if (atomic_load(&work->failed)) return atomic_load(&work->failed);
   pool_run(pool, join_task, work, pool_threads(pool));
@@ -422,10 +422,9 @@ ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, con
   plan = cache->plans[cache->last];
   const ConvTiling *t = &plan->tiling;
   Work work = {.cache = cache, .plan = plan, .x = x, .w = w, .y = y};
-  work.lanes = (char *)workspace + t->bias + t->plain + t->packed;
+  work.lanes = (char *)workspace + t->bias + t->packed;
   work.n_lanes = lanes_of(cache, plan);
-  int bad = d->kind == AMPC_CONV_WEIGHT ? run_weight(&work, workspace)
-                                        : run_images(&work, bias, workspace);
+  int bad = d->kind == AMPC_CONV_WEIGHT ? run_weight(&work) : run_images(&work, bias, workspace);
   if (!bad) return AMPC_OK;
   return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a convolution: its status is %d", bad);
 }

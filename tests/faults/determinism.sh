@@ -34,6 +34,33 @@ passes "first half" train --seed 7 --steps 13 --save "$work/half"
 passes "second half" train --seed 7 --resume "$work/half" --save "$work/joined"
 same "stopped and resumed, same checkpoint" "$work/a" "$work/joined"
 
+# ---- random numbers of a step: the same after a resume, without fusion, in the emitted program -----
+cat >"$d/random.amp" <<'AMP'
+data small(split: str) {
+  return idx(split + "-images.gz").to(f32) / 255.0, idx(split + "-labels.gz").to(i64)
+}
+module Net {
+  conv = Conv2d(1, 4, 3, stride=2); norm = BatchNorm2d(4); fc = Linear(4 * 121, 10)
+  def forward(x) {
+    if training { x = random_hflip(random_crop(random_shift(x, 2), 24)) } else { x = x[:, 2:26, 2:26] }
+    x = stochastic_depth(dropout2d(relu(norm(conv(x.unsqueeze(1)))), 0.2), 0.1, "row")
+    return fc(dropout(x + 0.01 * randn_like(x), 0.1).flatten(1))
+  }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.05, momentum=0.9) { group(BatchNorm2d, "**.bias", weight_decay=0.0, lr=0.02) }
+precision f16
+train image, label in small("train") with batch=32 { minimize cross_entropy(net(image), label) with opt }
+AMP
+job=$d/random.amp
+passes "train with random moves" train --save "$work/r"
+passes "the same without fusion" train -O0 --save "$work/r0"
+same "-O0 draws the same numbers" "$work/r" "$work/r0"
+passes "first part" train --steps 7 --save "$work/part"
+passes "the rest" train --resume "$work/part" --save "$work/whole"
+same "resumed, the same numbers" "$work/r" "$work/whole"
+job=$d/job.amp
+
 # ---- the emitted program, built by its own line -----------------------------------------------------
 cp "$job" "$d/program.amp"
 (cd "$d" && "$ampc" -o job.c job.amp) || failed "emit job.c"

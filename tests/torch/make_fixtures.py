@@ -240,6 +240,28 @@ def image_cases():
     case("bce_none", lambda p: bce(p["x"], p["y"], reduction="none"), x=logits * 10, y=y)
 
 
+def more_cases():
+    x = normal(3, 4, 6, 5) + 0.5
+    case("var_all", lambda p: p["x"].var(), x=x)
+    case("var_dims", lambda p: p["x"].var((0, 3), keepdim=True), x=x)
+    case("var_biased", lambda p: p["x"].var(1, unbiased=False), x=x)
+    case("std_dims", lambda p: p["x"].std((2, 3)), x=x)
+    case("std_dim", lambda p: p["x"].std(0), x=x)
+    case("elu", lambda p: F.elu(p["x"]), x=normal(3, 17, scale=3.0))
+    case("elu_alpha", lambda p: F.elu(p["x"], 0.3), x=normal(3, 17, scale=3.0))
+    case("flip", lambda p: p["x"].flip((1, -1)), x=x)
+    for name, arguments, options in (
+            ("plain", (4, 3, 3), {}), ("stride", (4, 3, 4), {"stride": 2, "padding": 1}),
+            ("groups", (4, 6, (3, 2)), {"stride": (2, 3), "groups": 2, "bias": False,
+                                        "padding": (1, 0), "output_padding": (1, 2)}),
+            ("dilation", (4, 2, 2), {"dilation": 2})):
+        layer_case("transpose_" + name, "conv", nn.ConvTranspose2d(*arguments, **options), x)
+    layer_case("conv1d", "conv", nn.Conv1d(4, 6, 3, stride=2, padding=2, groups=2),
+               normal(2, 4, 9))
+    layer_case("group_norm", "norm", nn.GroupNorm(2, 4), x)
+    layer_case("group_norm_plain", "norm", nn.GroupNorm(4, 4, eps=0.01, affine=False), x)
+
+
 def state_tensors(name, module, p):
     """Running statistics before and after one call in training, and what evaluation gives before."""
     tensors = {}
@@ -259,6 +281,7 @@ def state_tensors(name, module, p):
 FAMILIES = {  # by the seed of their numbers: a new family leaves the others as they are
     20: (unary_cases, arithmetic_cases, reduction_cases, shape_cases, row_cases, layer_cases),
     22: (convolution_cases, image_cases),
+    23: (more_cases,),
 }
 
 
