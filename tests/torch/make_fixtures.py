@@ -259,6 +259,8 @@ def more_cases():
     layer_case("conv1d", "conv", nn.Conv1d(4, 6, 3, stride=2, padding=2, groups=2),
                normal(2, 4, 9))
     layer_case("group_norm", "norm", nn.GroupNorm(2, 4), x)
+    layer_case("instance_norm", "norm", nn.InstanceNorm2d(4), x)
+    layer_case("instance_norm_affine", "norm", nn.InstanceNorm2d(4, affine=True), x)
     layer_case("group_norm_plain", "norm", nn.GroupNorm(4, 4, eps=0.01, affine=False), x)
 
 
