@@ -63,8 +63,8 @@ typedef struct LtHeuristic {
 } LtHeuristic;
 
 enum { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
-enum { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
-enum { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
+enum { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
+enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum {                                           /* LtMatmulAttribute, with the type of the value */
        CUBLASLT_MATMUL_DESC_TRANSA = 3,          /* int32_t */
