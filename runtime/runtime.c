@@ -22,7 +22,7 @@ static ampc_status open_device(ampc_runtime *rt, const char *device)
   if (for_cpu ? cuda : cpu)
     return ampc_fail(AMPC_RUN_FAILED,
                      "--device %s: %s was compiled for %s; compile it with --target=%s", device,
-                     p->source, p->target, for_cpu ? "sm_80 or what the GPU has" : "cpu");
+                     p->source, p->target, for_cpu ? "sm_xx" : "cpu");
   return for_cpu ? cpu_device_open(p, &rt->device) : cuda_device_open(p, &rt->device);
 }
 

@@ -62,7 +62,9 @@ ampc_status gpu_open(CudaDevice *d)
   const ampc_program *p = d->program;
   const CudaLoaded *cuda;
   char why[CUDA_ERROR_ROOM];
-  if (!cuda_load_driver(&cuda, why)) return ampc_fail(AMPC_RUN_FAILED, "no CUDA device: %s", why);
+  if (!cuda_load_driver(&cuda, why))
+    return ampc_fail(AMPC_RUN_FAILED, "no CUDA device for %s, which was compiled for %s: %s",
+                     p->source, p->target, why);
   d->api = &cuda->api;
   Choice at;
   int wanted = strncmp(p->target, "sm_", 3) == 0 ? atoi(p->target + 3) : 0;

@@ -122,7 +122,7 @@ static bool open_driver(char *why)
   if (!handle) {
     snprintf(why, CUDA_ERROR_ROOM,
              "no NVIDIA driver: libcuda.so.1 is not on this machine; install the driver (525 or "
-             "newer), or use --device cpu");
+             "newer), or run on the cpu");
     return false;
   }
   const char *lacks = bind(LIBRARY_driver, handle);
