@@ -46,11 +46,6 @@ static OpTemplate template_of(const Kernel *k)
   return chain ? TMPL_map : op_info[main_node(k)->op].tmpl;
 }
 
-static bool is_kernel(const Graph *g, uint32_t group)
-{
-  return !group_is_product(g, group) && !group_is_silent(g, group);
-}
-
 /* ---- the header comment
  * ---------------------------------------------------------------------------- */
 
@@ -204,6 +199,18 @@ static void put_kernel(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
+/* What rearranges images for a convolution of the vendor library. */
+static void put_columns(Kernel *k)
+{
+  Convolution v = convolution_of(k->c, k->index);
+  EMIT(k->p, "\n");
+  put_title(k);
+  EMIT(k->p, "//   columns    %s of the images; grid %u, block %u; templates/%s\n",
+       v.desc.kind == AMPC_CONV_DATA ? "gradients" : "for the product", v.desc.grid, v.desc.block,
+       columns_template(&v));
+  emit_columns(k, &v);
+}
+
 /* What the thread pool calls: pointers from an array, and which block this is. */
 static void put_thunk(const Kernel *k)
 {
@@ -220,9 +227,13 @@ static void put_kernels(Printer *p)
   const Graph *g = p->c->graph;
   bool cpu = is_cpu_target(p->c);
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!is_kernel(g, i)) continue;
+    if (!group_has_kernel(p->c, i)) continue;
     Kernel k = kernel_of(p, i);
-    put_kernel(&k);
+    if (group_is_columns(p->c, i)) {
+      put_columns(&k);
+    } else {
+      put_kernel(&k);
+    }
     if (cpu) put_thunk(&k);
   }
 }
