@@ -106,14 +106,16 @@ static LtStatus free_object(void *object)
 
 static bool is_type(int type)
 {
-  return type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF;
+  return type == CUDA_R_64F || type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF;
 }
 
 LtStatus cublasLtMatmulDescCreate(LtMatmul *out, LtCompute compute, LtType scale_type)
 {
-  if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32)
+  bool wide = compute == CUBLAS_COMPUTE_64F;
+  if (!wide && compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32)
     return mock_refuse(INVALID_VALUE, "compute type %d", compute);
-  if (scale_type != CUDA_R_32F) return mock_refuse(INVALID_VALUE, "scale type %d", scale_type);
+  if (scale_type != (wide ? CUDA_R_64F : CUDA_R_32F))
+    return mock_refuse(INVALID_VALUE, "scale type %d", scale_type);
   *out = new_object(sizeof **out);
   **out = (struct LtOpaqueMatmul){
       .compute = compute, .epilogue = CUBLASLT_EPILOGUE_DEFAULT, .bias_type = -1};
@@ -221,13 +223,15 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference preference, LtPrefere
 
 static ampc_dtype type_of(int type)
 {
-  return type == CUDA_R_32F ? AMPC_F32 : type == CUDA_R_16F ? AMPC_F16 : AMPC_BF16;
+  return type == CUDA_R_32F || type == CUDA_R_64F ? AMPC_F32
+         : type == CUDA_R_16F                     ? AMPC_F16
+                                                  : AMPC_BF16;
 }
 
-static bool read_layout(LtLayout l, const char *name, Matrix *out)
+static bool read_layout(LtLayout l, const char *name, bool wide, Matrix *out)
 {
   const char *wrong = NULL;
-  if (!l || !is_type(l->type))
+  if (!l || !is_type(l->type) || (l->type == CUDA_R_64F) != wide)
     wrong = "its type";
   else if (l->rows == 0 || l->columns == 0)
     wrong = "it is empty";
@@ -289,13 +293,14 @@ static LtStatus read_product(LtMatmul m, LtLayout a, LtLayout b, LtLayout c, LtL
   *p = (Product){.transpose_a = m->transpose_a == CUBLAS_OP_T,
                  .transpose_b = m->transpose_b == CUBLAS_OP_T,
                  .tf32 = m->compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-                 .bias = m->epilogue == CUBLASLT_EPILOGUE_BIAS};
+                 .bias = m->epilogue == CUBLASLT_EPILOGUE_BIAS,
+                 .wide = m->compute == CUBLAS_COMPUTE_64F};
   if (m->transpose_a < 0 || m->transpose_a > 1 || m->transpose_b < 0 || m->transpose_b > 1)
     return mock_refuse(INVALID_VALUE, "transpose");
   if (m->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !p->bias)
     return mock_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "the mock has no epilogue %u", m->epilogue);
-  if (!read_layout(a, "A", &p->a) || !read_layout(b, "B", &p->b) || !read_layout(c, "C", &p->c) ||
-      !read_layout(d, "D", &p->d))
+  if (!read_layout(a, "A", p->wide, &p->a) || !read_layout(b, "B", p->wide, &p->b) ||
+      !read_layout(c, "C", p->wide, &p->c) || !read_layout(d, "D", p->wide, &p->d))
     return INVALID_VALUE;
   if (m->bias_type >= 0 && !is_type(m->bias_type)) return mock_refuse(INVALID_VALUE, "bias type");
   p->bias_type = m->bias_type < 0 ? p->d.type : type_of(m->bias_type);
@@ -359,9 +364,9 @@ static void check_pointers(const Product *p, const Chosen *chosen)
       mock_misuse("matrix %c at %#llx: %u bytes of alignment were promised", "ABCD"[i],
                   (unsigned long long)at[i], chosen -> align[i]);
   if (p->workspace_at % 16) mock_misuse("the workspace is not aligned to 16 bytes");
-  uint64_t end = p->d_at + matrix_bytes(&p->d);
-  bool meets_a = p->a_at < end && p->d_at < p->a_at + matrix_bytes(&p->a);
-  bool meets_b = p->b_at < end && p->d_at < p->b_at + matrix_bytes(&p->b);
+  uint64_t end = p->d_at + matrix_bytes(p, &p->d);
+  bool meets_a = p->a_at < end && p->d_at < p->a_at + matrix_bytes(p, &p->a);
+  bool meets_b = p->b_at < end && p->d_at < p->b_at + matrix_bytes(p, &p->b);
   bool meets_room =
       p->workspace && p->workspace_at < end && p->d_at < p->workspace_at + p->workspace;
   if (meets_a || meets_b || meets_room)
@@ -390,8 +395,8 @@ LtStatus cublasLtMatmul(LtHandle handle, LtMatmul matmul, const void *alpha, con
   if (chosen.workspace > workspace_bytes || (chosen.workspace && !workspace))
     return mock_refuse(INVALID_VALUE, "the algorithm needs a workspace of %llu bytes, %zu given",
                        (unsigned long long)chosen.workspace, workspace ? workspace_bytes : 0);
-  memcpy(&p.alpha, alpha, sizeof p.alpha);
-  memcpy(&p.beta, beta, sizeof p.beta);
+  p.alpha = p.wide ? *(const double *)alpha : (double)*(const float *)alpha;
+  p.beta = p.wide ? *(const double *)beta : (double)*(const float *)beta;
   p.a_at = (uint64_t)a, p.b_at = (uint64_t)b, p.c_at = (uint64_t)c, p.d_at = (uint64_t)d;
   p.bias_at = (uint64_t)matmul->bias;
   p.workspace_at = (uint64_t)workspace;

@@ -15,11 +15,12 @@ typedef struct Product {
   uint64_t a_at, b_at, c_at, d_at, bias_at, workspace_at; /* of the device */
   size_t workspace;
   int64_t m, n, k;
-  float alpha, beta;
+  double alpha, beta;
   bool transpose_a, transpose_b, tf32, bias;
+  bool wide; /* AMPC_F32 stands for doubles, summed in doubles */
   ampc_dtype bias_type;
 } Product;
 
 /* From the first byte to the last of all matrices of a batch. */
-size_t matrix_bytes(const Matrix *m);
+size_t matrix_bytes(const Product *p, const Matrix *m);
 CuResult product_run(const void *product);

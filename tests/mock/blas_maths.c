@@ -8,10 +8,15 @@
 
 enum { ROWS = 32, COLUMNS = 6, DEPTH = 256, POISON = 0xff };
 
-size_t matrix_bytes(const Matrix *m)
+static int64_t element_bytes(const Product *p, ampc_dtype type)
+{
+  return p->wide && type == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
+}
+
+size_t matrix_bytes(const Product *p, const Matrix *m)
 {
   int64_t last = (m->batch - 1) * m->stride + (m->columns - 1) * m->ld + m->rows;
-  return (size_t)(last * ampc_dtype_size(m->type));
+  return (size_t)(last * element_bytes(p, m->type));
 }
 
 /* Matrix `batch` of m as floats without gaps, [columns][rows], or the other way if transposed. */
@@ -104,8 +109,8 @@ static void store(const Product *p, const float *sum, int64_t batch, const char 
       convert_widen(p->c.type, c + (batch * p->c.stride + j * p->c.ld) * ampc_dtype_size(p->c.type),
                     old, p->m);
     for (int64_t i = 0; i < p->m; i++) {
-      row[i] = p->alpha * sum[j * p->m + i];
-      if (p->beta != 0) row[i] += p->beta * old[i];
+      row[i] = (float)p->alpha * sum[j * p->m + i];
+      if (p->beta != 0) row[i] += (float)p->beta * old[i];
       if (p->bias) row[i] += add[i];
     }
     convert_narrow(p->d.type, row,
@@ -114,20 +119,9 @@ static void store(const Product *p, const float *sum, int64_t batch, const char 
   free(row);
 }
 
-CuResult product_run(const void *product)
+static void run_batch(const Product *p, const char *a, const char *b, const char *c,
+                      const char *bias, char *d)
 {
-  const Product *p = product;
-  const char *a = mock_device_bytes(p->a_at, matrix_bytes(&p->a), "A of a product");
-  const char *b = mock_device_bytes(p->b_at, matrix_bytes(&p->b), "B of a product");
-  const char *c = mock_device_bytes(p->c_at, matrix_bytes(&p->c), "C of a product");
-  char *d = mock_device_bytes(p->d_at, matrix_bytes(&p->d), "D of a product");
-  size_t bias_bytes = (size_t)(p->m * ampc_dtype_size(p->bias_type));
-  const char *bias = p->bias ? mock_device_bytes(p->bias_at, bias_bytes, "bias of a product") : a;
-  char *room = p->workspace ? mock_device_bytes(p->workspace_at, p->workspace, "workspace") : d;
-  if (!a || !b || !c || !d || !bias || !room) return MOCK_ILLEGAL_ADDRESS;
-  if (p->workspace)
-    memset(room, POISON, p->workspace); /* it is the library's: nothing else lives there */
-  mock_add(COUNT_products_run, 1);
   float *sum = malloc((size_t)(p->m * p->n) * sizeof *sum);
   if (!sum) mock_misuse("out of memory for a product");
   for (int64_t i = 0; i < p->d.batch; i++) {
@@ -140,5 +134,42 @@ CuResult product_run(const void *product)
     free(y);
   }
   free(sum);
+}
+
+/* In doubles, for tests that are small: as it is written. */
+static void run_wide(const Product *p, const double *a, const double *b, const double *c,
+                     const double *bias, double *d)
+{
+  for (int64_t l = 0; l < p->d.batch; l++)
+    for (int64_t j = 0; j < p->n; j++)
+      for (int64_t i = 0; i < p->m; i++) {
+        const double *x = a + l * p->a.stride + (p->transpose_a ? i * p->a.ld : i);
+        const double *y = b + l * p->b.stride + (p->transpose_b ? j : j * p->b.ld);
+        int64_t step_x = p->transpose_a ? 1 : p->a.ld, step_y = p->transpose_b ? p->b.ld : 1;
+        int64_t at = l * p->d.stride + j * p->d.ld + i;
+        double sum = 0;
+        for (int64_t k = 0; k < p->k; k++) sum += x[k * step_x] * y[k * step_y];
+        d[at] = p->alpha * sum + (p->beta != 0 ? p->beta * c[at] : 0) + (p->bias ? bias[i] : 0);
+      }
+}
+
+CuResult product_run(const void *product)
+{
+  const Product *p = product;
+  void *a = mock_device_bytes(p->a_at, matrix_bytes(p, &p->a), "A of a product");
+  void *b = mock_device_bytes(p->b_at, matrix_bytes(p, &p->b), "B of a product");
+  void *c = mock_device_bytes(p->c_at, matrix_bytes(p, &p->c), "C of a product");
+  void *d = mock_device_bytes(p->d_at, matrix_bytes(p, &p->d), "D of a product");
+  size_t bias_bytes = (size_t)(p->m * element_bytes(p, p->bias_type));
+  void *bias = p->bias ? mock_device_bytes(p->bias_at, bias_bytes, "bias of a product") : a;
+  void *room = p->workspace ? mock_device_bytes(p->workspace_at, p->workspace, "workspace") : d;
+  if (!a || !b || !c || !d || !bias || !room) return MOCK_ILLEGAL_ADDRESS;
+  if (p->workspace) memset(room, POISON, p->workspace); /* the library's: nobody else has it */
+  mock_add(COUNT_products_run, 1);
+  if (p->wide) {
+    run_wide(p, a, b, c, bias, d);
+  } else {
+    run_batch(p, a, b, c, bias, d);
+  }
   return CUDA_SUCCESS;
 }

@@ -252,6 +252,35 @@ static int interleaved_numbers(void)
   return right_numbers(&c);
 }
 
+static int wide_numbers(void)
+{
+  const double x[2] = {1e-9, 1}, one = 1;
+  LtMatmul m;
+  LtPreference p;
+  uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  LtLayout a = layout(CUDA_R_64F, 1, 2, 1, 1, 0), b = layout(CUDA_R_64F, 2, 1, 2, 1, 0),
+           d = layout(CUDA_R_64F, 1, 1, 1, 1, 0);
+  LtHeuristic h;
+  int found;
+  double *y;
+  MUST(cuMemAllocHost_v2((void **)&y, sizeof *y) == 0);
+  MUST(cublasLtMatmulDescCreate(&m, CUBLAS_COMPUTE_64F, CUDA_R_64F) == 0);
+  MUST(cublasLtMatmulPreferenceCreate(&p) == 0);
+  MUST(!cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme,
+                                             sizeof scheme));
+  MUST(cuMemcpyHtoDAsync_v2(a_memory, x, sizeof x, stream) == 0);
+  MUST(cuMemcpyHtoDAsync_v2(b_memory, (double[]){1, 1}, sizeof x, stream) == 0);
+  MUST(cuMemcpyHtoDAsync_v2(d_memory, &one, sizeof one, stream) == 0);
+  MUST(!cublasLtMatmulAlgoGetHeuristic(library, m, a, b, d, d, p, 1, &h, &found));
+  void *at[] = {(void *)(uintptr_t)a_memory, (void *)(uintptr_t)b_memory,
+                (void *)(uintptr_t)d_memory};
+  MUST(!cublasLtMatmul(library, m, &one, at[0], a, at[1], b, &one, at[2], d, at[2], d, &h.algorithm,
+                       NULL, 0, stream));
+  MUST(cuMemcpyDtoHAsync_v2(y, d_memory, sizeof *y, stream) == 0);
+  MUST(cuStreamSynchronize(stream) == 0);
+  return *y != 2 + 1e-9;
+}
+
 /* ---- misuse ------------------------------------------------------------------------------------
  */
 
@@ -388,6 +417,7 @@ static const Case cases[] = {
     {"added to, f32 from f16", accumulated_numbers, 0, NULL},
     {"batch, tf32, one B for all", batched_numbers, 0, NULL},
     {"results side by side", interleaved_numbers, 0, NULL},
+    {"in doubles", wide_numbers, 0, NULL},
     {"leading dimension", wrong_ld, INVALID, "matrix A: its leading dimension"},
     {"leading dimension, transposed", wrong_ld_of_transposed, INVALID, "matrix A: its leading"},
     {"results of a batch overlap", wrong_batch, INVALID, "overlap"},
