@@ -249,7 +249,7 @@ NvrtcResult nvrtcCompileProgram(NvrtcProgram program, int n, const char *const *
   int arch = read_options(program, n, options);
   if (!arch) return INVALID_OPTION;
   if (setting("MOCK_NVRTC_FAIL", 0))
-    return complain(program, COMPILATION, "kernels.cu(1): error: planted", "");
+    return complain(program, COMPILATION, "kernels.cu(1): a planted mistake", "");
   char *text = NULL;
   size_t size = 0;
   NvrtcResult result = 0;
