@@ -9,7 +9,7 @@
 
 typedef struct Device Device;
 
-enum { LOOKS = 4 };
+enum { LOOKS = 32 };
 
 typedef struct DeviceOps {
   /* Zeroed memory, aligned for any kernel. */
