@@ -1,5 +1,5 @@
 /* Start, device, context, errors, counters; what the environment asks to go wrong:
- *   MOCK_CUDA_INIT=n      cuInit returns n            MOCK_CUDA_DRIVER=n   its version, 13000
+ *   MOCK_CUDA_INIT=n      cuInit returns n            MOCK_CUDA_DRIVER=n   its version, 13990
  *   MOCK_CUDA_DEVICES=n   their number, 1             MOCK_CUDA_ARCH=n     capability, 90 */
 #include "mock.h"
 #include <stdarg.h>
@@ -125,7 +125,7 @@ CuResult cuInit(unsigned flags)
 CuResult cuDriverGetVersion(int *out)
 {
   MOCK_ENTER(NEEDS_NOTHING); /* legal before cuInit */
-  *out = (int)mock_setting("MOCK_CUDA_DRIVER", 13000);
+  *out = (int)mock_setting("MOCK_CUDA_DRIVER", 13990);
   return CUDA_SUCCESS;
 }
 

@@ -2,7 +2,7 @@
  * templates/cuda.cuh and calls the C compiler as the runner does for the CPU, so an image has the
  * bits of the CPU's kernels. Whether the text is CUDA too, only the real NVRTC can say.
  *   MOCK_NVRTC_FAIL=1       nothing compiles           MOCK_NVRTC_ARCH=n      images are for sm_n
- *   MOCK_NVRTC_VERSION=n    13000; before 12080 it does not know sm_100 */
+ *   MOCK_NVRTC_VERSION=n    13990: not a real one, for images are cached by it */
 #include "mock.h"
 #include "embedded.h"
 #include "toolchain.h"
@@ -37,7 +37,7 @@ static long setting(const char *name, long otherwise)
 
 NvrtcResult nvrtcVersion(int *major, int *minor)
 {
-  long version = setting("MOCK_NVRTC_VERSION", 13000);
+  long version = setting("MOCK_NVRTC_VERSION", 13990);
   *major = (int)(version / 1000);
   *minor = (int)(version % 1000 / 10);
   return 0;
@@ -63,7 +63,7 @@ static const int all_archs[] = {70, 75, 80, 86, 87, 89, 90, 100, 120};
 /* CUDA 13 has dropped sm_70, CUDA 12.8 has brought sm_100. */
 static int supported(int *out)
 {
-  long version = setting("MOCK_NVRTC_VERSION", 13000);
+  long version = setting("MOCK_NVRTC_VERSION", 13990);
   int n = 0;
   for (size_t i = 0; i < sizeof all_archs / sizeof *all_archs; i++) {
     if ((version >= 13000 && all_archs[i] < 75) || (version < 12080 && all_archs[i] >= 100))
@@ -180,7 +180,7 @@ static bool translate(const struct _nvrtcProgram *p, int arch, char **out, size_
   if (known) {
     each_kernel(f, text, put_thunk);
     fprintf(f, "const int mock_arch[] = {%d, %d, %ld};\n", arch, p->is_virtual,
-            setting("MOCK_NVRTC_VERSION", 13000));
+            setting("MOCK_NVRTC_VERSION", 13990));
     fputs("const struct {\n  const char *name;\n  void (*run)(void *const *, unsigned, unsigned);\n"
           "  unsigned n;\n  const unsigned char *align;\n} mock_kernels[] = {\n",
           f);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_QUEUE = 8192, POISON = 0xeb };
+enum { LONGEST_QUEUE = 1 << 16, POISON = 0xeb };
 
 struct CUstream_st {
   CuStream next;
