@@ -27,7 +27,7 @@ typedef struct Range {
 
 static Range *ranges;
 static size_t used;
-static long allocations;
+static long allocations, pinnings;
 const char *mock_running;
 
 static size_t round_up(size_t n, size_t to)
@@ -198,6 +198,7 @@ CuResult cuMemAllocHost_v2(void **out, size_t bytes)
   CuResult status = mock_not_while_capturing("cuMemAllocHost");
   if (status) return status;
   if (bytes == 0) return mock_refuse(MOCK_INVALID_VALUE, "cuMemAllocHost of 0 bytes");
+  if (++pinnings == mock_setting("MOCK_CUDA_PIN_AT", 0)) return CUDA_ERROR_OUT_OF_MEMORY;
   Range *r = make_range(bytes, true);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = r->bytes;

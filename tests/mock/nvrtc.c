@@ -203,8 +203,9 @@ static int read_options(NvrtcProgram p, int n, const char *const *options)
   bool exact = false;
   for (int i = 0; i < n; i++) {
     const char *o = options[i];
-    p->is_virtual |= strncmp(o, virtual, sizeof virtual - 1) == 0;
-    if (strncmp(o, real, sizeof real - 1) == 0 || p->is_virtual)
+    bool is_virtual = strncmp(o, virtual, sizeof virtual - 1) == 0;
+    p->is_virtual |= is_virtual;
+    if (is_virtual || strncmp(o, real, sizeof real - 1) == 0)
       arch = atoi(strchr(o, '_') + 1);
     else if (strcmp(o, "--fmad=false") == 0)
       exact = true;
