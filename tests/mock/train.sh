@@ -50,7 +50,8 @@ for precision in f32 f16; do
   both "cnn $precision" 2e-3 --set "precision=$precision" --steps 5 --log 1 --set train.batch=16 \
     --set eval.steps=1 --set eval.batch=50 "$cnn"
 done
-both "mlp, 300 steps" 1e-2 --steps 300 --log 20 "$mlp"
+# After hundreds of steps two orders of the same sums are a percent or three apart, in f32 too.
+both "mlp, 300 steps" 5e-2 --steps 300 --log 20 "$mlp"
 accuracy() { sed -n 's/^test accuracy: //p' "$work/$1"; }
 awk -v a="$(accuracy cpu)" -v b="$(accuracy cuda)" \
   'BEGIN { d = a - b; print "ok: accuracy " a " on cpu, " b " on cuda"; exit !(b > 0.8 && d * d < 1e-4) }' ||
