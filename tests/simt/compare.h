@@ -10,6 +10,7 @@ typedef struct Comparison {
   uint32_t n_args;
   double *scale; /* room for one number an argument */
   bool real64;   /* elements of f32 are doubles */
+  double terms;  /* read for each number that is written */
   bool waited;   /* threads worked together: sums may have been made in another order */
 } Comparison;
 
