@@ -132,7 +132,8 @@ CuResult mock_queue(CuStream stream, const Op *op);
 EXPORT CuResult mock_queue_library(CuStream stream, const char *label,
                                    CuResult (*run)(const void *data), const void *data,
                                    size_t size);
-/* What must not be called while any stream captures; spoils the capture. */
+/* What this thread must not call while it captures, nor any while a stream captures in the global
+ * mode; spoils the capture. */
 CuResult mock_not_while_capturing(const char *call);
 CuResult mock_drain(void); /* all streams, for calls that wait for the device by themselves */
 

@@ -13,6 +13,8 @@ struct CUstream_st {
   Op *first, *last;
   long n;
   CuGraph capture; /* NULL: none is going on */
+  CuCaptureMode mode;
+  pthread_t capturer; /* the thread that began it */
   bool spoilt;
 };
 
@@ -156,6 +158,8 @@ CuResult cuStreamSynchronize(CuStream stream)
   if (status) return status;
   status = mock_not_while_capturing("cuStreamSynchronize");
   if (status) return status;
+  if (stream->capture)
+    return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "another thread captures there");
   mock_add(COUNT_stream_syncs, 1);
   return drain(stream);
 }
@@ -163,7 +167,8 @@ CuResult cuStreamSynchronize(CuStream stream)
 CuResult mock_not_while_capturing(const char *call)
 {
   for (CuStream s = streams; s; s = s->next)
-    if (s->capture) {
+    if (s->capture && (s->mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
+                       pthread_equal(s->capturer, pthread_self()))) {
       s->spoilt = true;
       return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "%s while a stream captures", call);
     }
@@ -178,6 +183,8 @@ CuResult cuStreamBeginCapture_v2(CuStream stream, CuCaptureMode mode)
   if (mode < 0 || mode > 2) return mock_refuse(MOCK_INVALID_VALUE, "no capture mode %d", mode);
   if (stream->capture) return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "the stream captures already");
   stream->capture = mock_graph_new();
+  stream->mode = mode;
+  stream->capturer = pthread_self();
   stream->spoilt = false;
   mock_add(COUNT_captures, 1);
   return CUDA_SUCCESS;
