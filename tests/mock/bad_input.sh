@@ -15,7 +15,13 @@ train() {
   local folder=$1
   shift
   rm -rf "$work/cache"
-  XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$folder timeout 120 "$amp" train --device cuda "$@" "$job"
+  XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$folder MOCK_CUDA_REPORT=$work/report \
+    timeout 120 "$amp" train --device cuda "$@" "$job"
+}
+given_back() { # what was made before the failure has been freed
+  local held
+  held=$(sed -n 's/^held //p' "$work/report")
+  [ "$held" = 0 ] || failed "$1: $held objects were not given back"
 }
 empty_library() { # empty_library FILE: loads and has no function
   echo 'int ampc_nothing;' | cc -shared -fPIC -x c - -o "$1"
@@ -32,6 +38,7 @@ folder() {
 }
 
 passes "the job itself trains" train "$mock" --save "$work/good"
+given_back "the job itself"
 
 # ---- the driver ----------------------------------------------------------------------------------
 folder no_driver libcuda.so.1 broken
@@ -54,6 +61,7 @@ folder nvrtc_lacks libnvrtc.so.13 empty
 refuses "a damaged NVRTC" 4 'libnvrtc\.so\.13 has no function.*damaged' train "$work/nvrtc_lacks"
 MOCK_NVRTC_FAIL=1 refuses "NVRTC refuses" 4 'NVRTC refuses.*' train "$mock"
 MOCK_NVRTC_ARCH=80 refuses "kernels for another GPU" 5 'sm_90.*another architecture' train "$mock"
+given_back "kernels for another GPU"
 # PTX is what a GPU gets that is newer than NVRTC; then the driver must be as new as NVRTC
 MOCK_CUDA_ARCH=130 MOCK_CUDA_DRIVER=13000 refuses "an older driver than NVRTC" 5 \
   'driver is too old for this toolkit.*newer driver' train "$mock"
@@ -65,12 +73,17 @@ folder blas_lacks libcublasLt.so.13 empty
 refuses "a damaged cuBLASLt" 5 'libcublasLt\.so\.13 has no function.*damaged' train "$work/blas_lacks"
 MOCK_BLAS_REFUSE=2 refuses "a product without an algorithm" 5 \
   'cuBLASLt: no algorithm, product of f16 \[' train "$mock"
+given_back "a product without an algorithm"
 for n in 1 4 8; do
   MOCK_CUDA_OOM_AT=$n refuses "out of memory at allocation $n" 5 \
     'cannot allocate .*MB are free.*smaller batch' train "$mock"
+  given_back "out of memory at allocation $n"
 done
 MOCK_CUDA_MEMORY=300000 refuses "too little memory" 5 'of 0\.3 MB are free' train "$mock"
-MOCK_CUDA_PIN_AT=1 refuses "no pinned memory" 5 'cannot pin.*ulimit' train "$mock"
+for n in 1 2; do
+  MOCK_CUDA_PIN_AT=$n refuses "no pinned memory $n" 5 'cannot pin.*ulimit' train "$mock"
+  given_back "no pinned memory $n"
+done
 
 # ---- in the middle of a run ----------------------------------------------------------------------
 for n in 1 30 500; do
@@ -80,6 +93,22 @@ for n in 1 30 500; do
 done
 passes "the last checkpoint is whole" train "$mock" --resume "$work/last" --save "$work/resumed"
 same "and the run that goes on from it is the same" "$work/good" "$work/resumed"
+
+sed 's/lr=0.1/lr=1e30/; s/precision f16/precision f32/' "$job" >"$d/wild.amp"
+job=$d/wild.amp refuses "a loss that is not finite" 5 'finite' train "$mock"
+given_back "a loss that is not finite"
+
+# ---- devices -------------------------------------------------------------------------------------
+auto() { # auto FOLDER: what --device auto takes
+  rm -f "$work/report"
+  XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$1 MOCK_CUDA_REPORT=$work/report \
+    timeout 120 "$amp" train --save "$work/auto" "$job"
+}
+passes "auto, with a GPU" auto "$mock"
+same "takes the GPU" "$work/good" "$work/auto"
+passes "auto, without a driver" auto "$work/no_driver"
+[ -e "$work/report" ] && failed "auto without a driver runs on a GPU"
+passes "a checkpoint of the cpu goes on" train "$mock" --resume "$work/auto" --steps 60
 
 # ---- the cache -----------------------------------------------------------------------------------
 again() { # with the cache of before
