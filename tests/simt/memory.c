@@ -103,8 +103,9 @@ static bool meets(SimtNow other)
 
 static void race(uintptr_t at, const char *what, SimtNow other)
 {
-  const char *where =
-      at - (uintptr_t)memory.now.shared < memory.now.shared_size ? "shared" : "global";
+  bool shared = at - (uintptr_t)memory.now.shared < memory.now.shared_size;
+  const char *where = shared ? "shared" : "global";
+  if (shared) at = 0;
   if (other.block == MANY)
     simt_fault(at, "race in %s memory: block %u thread %u %s several blocks", where, simt_now.block,
                simt_now.thread, what);
@@ -170,7 +171,7 @@ static void touch_shared(uintptr_t at, unsigned size, bool write)
       note_write(c, at);
     } else {
       if (c->writer.block == NOBODY)
-        simt_fault(at, "block %u thread %u reads shared memory that nobody has written",
+        simt_fault(0, "block %u thread %u reads shared memory that nobody has written",
                    simt_now.block, simt_now.thread);
       note_read(c, at);
     }

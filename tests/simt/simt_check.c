@@ -1,13 +1,14 @@
 /* The CUDA text of kernels, thread by thread, against their CPU text (lockstep.h):
  *   simt_check selftest [options of amp selftest]   every op in every type
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp   all blocks of a job
- * With --mutate of selftest only the CUDA text is changed. Ends with status 5 when it found
- * something. */
+ * `--mutate FROM=>TO` plants a fault in the CUDA text. Ends with status 5 when it found something.
+ */
 #include "compile.h"
 #include "driver.h"
 #include "lockstep.h"
 #include "options.h"
 #include "runner.h"
+#include "selftest.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,11 +81,11 @@ static ampc_status run_variant(ampc_runtime *rt, const ampc_program *p, uint32_t
   return status;
 }
 
-static ampc_status run_job(Compile *c)
+static ampc_status run_job(Compile *c, const TestRun *edits)
 {
   Jit *jit;
   ampc_runtime *rt = NULL;
-  ampc_status status = jit_load(c, &jit);
+  ampc_status status = jit_load_edited(c, edits->edit, edits->edit_data, &jit);
   if (status) return status;
   const ampc_program *p = c->program;
   status = ampc_create(p, "cpu", &rt);
@@ -97,13 +98,15 @@ static ampc_status run_job(Compile *c)
   return status;
 }
 
-static bool read_arguments(Arena *arena, int argc, char **argv, Options *out)
+static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, TestRun *edits)
 {
   for (int i = 1; i < argc; i++) {
     const char *word = argv[i];
     bool is_const = strcmp(word, "-D") == 0, is_setting = strcmp(word, "--set") == 0;
     if ((is_const || is_setting) && i + 1 < argc) {
       if (!options_add(arena, out, is_const ? 'D' : OPTION_set, argv[++i])) return false;
+    } else if (strcmp(word, "--mutate") == 0 && i + 1 < argc) {
+      if (!mutation_set(edits, argv[++i])) return false;
     } else if (strncmp(word, "-O", 2) == 0) {
       out->optimize = atoi(word + 2);
     } else if (word[0] == '-' || out->input) {
@@ -119,13 +122,20 @@ static int check_job(int argc, char **argv)
 {
   Arena *arena = arena_create();
   Options options = {.target = "cpu", .optimize = 2, .error_limit = 20};
-  if (!read_arguments(arena, argc, argv, &options)) {
-    fprintf(stderr, "usage: simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0] job.amp\n");
+  TestRun edits = {0};
+  if (!read_arguments(arena, argc, argv, &options, &edits)) {
+    fprintf(
+        stderr,
+        "usage: simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0] [--mutate FROM=>TO] job.amp\n");
     return 2;
   }
   Compile *c = compile_create(&options);
-  ampc_status status = compile_job(c) ? run_job(c) : AMPC_RUN_FAILED;
+  ampc_status status = compile_job(c) ? run_job(c, &edits) : AMPC_RUN_FAILED;
   if (status) fprintf(stderr, "simt_check: %s: %s\n", options.input, ampc_last_error());
+  if (edits.edit && !edits.edits) {
+    fprintf(stderr, "simt_check: the text has no such place\n");
+    status = AMPC_RUN_FAILED;
+  }
   compile_destroy(c);
   arena_destroy(arena);
   return status;
