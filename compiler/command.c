@@ -2,6 +2,7 @@
 #include "command.h"
 #include "ampc_state.h"
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 Value value_root(const Graph *g, Value v)
@@ -56,6 +57,11 @@ bool is_cpu_target(const Compile *c)
   return strcmp(c->options.target, "cpu") == 0;
 }
 
+int target_capability(const Compile *c)
+{
+  return atoi(c->options.target + strlen("sm_"));
+}
+
 bool group_is_silent(const Graph *g, uint32_t group)
 {
   const Group *p = &g->groups.at[group];
@@ -68,6 +74,20 @@ bool group_is_product(const Graph *g, uint32_t group)
 {
   Value anchor = g->groups.at[group].anchor;
   return anchor.id && op_is_product(ir_node(g, anchor)->op);
+}
+
+bool group_is_columns(Compile *c, uint32_t group)
+{
+  if (is_cpu_target(c) || !group_is_product(c->graph, group)) return false;
+  if (op_info[ir_node(c->graph, c->graph->groups.at[group].anchor)->op].tmpl != TMPL_conv)
+    return false;
+  return convolution_of(c, group).desc.grid > 0;
+}
+
+bool group_has_kernel(Compile *c, uint32_t group)
+{
+  if (group_is_product(c->graph, group)) return group_is_columns(c, group);
+  return !group_is_silent(c->graph, group);
 }
 
 int64_t group_workspace(Compile *c, uint32_t group)
@@ -319,6 +339,11 @@ static uint32_t limit_grid(int64_t blocks)
   return (uint32_t)(blocks > CUDA_MAX_GRID ? CUDA_MAX_GRID : at_least_1(blocks));
 }
 
+Geometry elements_geometry(int64_t n)
+{
+  return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
+}
+
 /* A block walks a contiguous row; otherwise a thread walks a column, and small blocks spread
  * the columns over more multiprocessors. */
 static Geometry row_geometry(const RowShape *r)
@@ -353,7 +378,7 @@ Geometry kernel_geometry(Compile *c, uint32_t group)
     RowShape r = row_shape(g, anchor);
     return row_geometry(&r);
   }
-  return (Geometry){limit_grid((work + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
+  return elements_geometry(work);
 }
 
 const char *command_name(Compile *c, uint32_t group)
@@ -371,6 +396,12 @@ const char *command_name(Compile *c, uint32_t group)
     text_printf(&t, "_%s", op_info[ir_node(g, p->nodes[k])->op].name);
   }
   return t.at;
+}
+
+const char *kernel_name(Compile *c, uint32_t group)
+{
+  const char *name = command_name(c, group);
+  return group_is_columns(c, group) ? arena_printf(c->arena, "%s_columns", name) : name;
 }
 
 uint32_t node_line(const Compile *c, Value v)

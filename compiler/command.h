@@ -68,6 +68,7 @@ typedef struct Geometry {
   uint32_t grid, block;
 } Geometry;
 Geometry kernel_geometry(Compile *c, uint32_t group);
+Geometry elements_geometry(int64_t n); /* CUDA, a thread an element */
 
 /* "k07_add_gelu", "g03_linear": the number is the group's */
 const char *command_name(Compile *c, uint32_t group);
@@ -88,6 +89,13 @@ typedef struct Convolution {
   Value x, w, bias, y; /* bias may be 0 */
 } Convolution;
 Convolution convolution_of(Compile *c, uint32_t group);
+/* The program's own kernel of a group: that of a launch, or on CUDA the one that makes the columns
+ * of a convolution, conv_columns.h. False: the library does it all, or nothing is to be done. */
+bool group_has_kernel(Compile *c, uint32_t group);
+bool group_is_columns(Compile *c, uint32_t group);         /* of the second kind: two arguments */
+int64_t columns_elements(const ampc_conv *d, bool real64); /* that this kernel writes */
+const char *kernel_name(Compile *c, uint32_t group);
 /* Bytes of scratch that the group's product or convolution asks for; 0 for all other groups. */
 int64_t group_workspace(Compile *c, uint32_t group);
 bool is_cpu_target(const Compile *c);
+int target_capability(const Compile *c); /* 80 for sm_80 */

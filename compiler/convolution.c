@@ -1,5 +1,6 @@
 /* Convolutions and their gradients as the vendor libraries take them. */
 #include "command.h"
+#include "conv_columns.h"
 #include "rules/rules.h"
 
 /* Which inputs of the node are the images, the weight and the result's images. */
@@ -35,6 +36,25 @@ static void set_sizes(const Graph *g, const Convolution *p, ampc_conv *d)
   d->ow = y.w;
 }
 
+/* Elements that the kernel between images and columns writes: a thread each. */
+int64_t columns_elements(const ampc_conv *d, bool real64)
+{
+  ConvColumns t = conv_columns(d, real64);
+  if (d->kind == AMPC_CONV_DATA) return t.images * d->h * d->w * d->c;
+  return t.images * d->oh * d->ow * d->c * d->kh * d->kw;
+}
+
+static void set_cuda(Compile *c, ampc_conv *d)
+{
+  bool real64 = c->options.real64;
+  d->workspace = ampc_conv_workspace_cuda(d, real64, target_capability(c));
+  int64_t n = columns_elements(d, real64);
+  if (conv_columns(d, real64).direct || n == 0) return;
+  Geometry at = elements_geometry(n);
+  d->grid = at.grid;
+  d->block = at.block;
+}
+
 Convolution convolution_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -57,6 +77,9 @@ Convolution convolution_of(Compile *c, uint32_t group)
   d->bias_type = d->has_bias ? ir_node(g, p.bias)->dtype : AMPC_F32;
   d->tf32 = ir_is_tf32(c, n);
   d->accumulate = n->place.space == AMPC_GRAD;
-  if (is_cpu_target(c)) d->workspace = ampc_conv_workspace_cpu(d, c->options.real64);
+  if (is_cpu_target(c))
+    d->workspace = ampc_conv_workspace_cpu(d, c->options.real64);
+  else
+    set_cuda(c, d);
   return p;
 }

@@ -120,13 +120,13 @@ bool output_build_line(const CommandLine *cmd, Text *out)
   static const char *const include_places[] = {"include", "../include", "../runtime/include", NULL};
   static const char *const library_places[] = {".", "../lib", "../lib/x86_64-linux-gnu",
                                                "../lib/aarch64-linux-gnu", NULL};
-  bool cuda = cmd->kind == OUTPUT_cuda, object = cuda || cmd->library;
+  bool cuda = cmd->kind == OUTPUT_cuda, object = cmd->library;
   const char *suffix = cuda ? ".cu" : ".c", *path = text_path(cmd, suffix, out->arena);
   char include[PATH_MAX], library[PATH_MAX];
   if (!find_beside(include_places, "ampc_rt.h", include)) return false;
   if (!object && !find_beside(library_places, "libampcrt.a", library)) return false;
   if (cuda)
-    text_printf(out, "nvcc -c --fmad=false -arch=%s", cmd->options.target);
+    text_printf(out, "nvcc %s--fmad=false -arch=%s", object ? "-c " : "", cmd->options.target);
   else
     text_printf(out, "cc %s-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math",
                 object ? "-c " : "");
@@ -140,7 +140,7 @@ bool output_build_line(const CommandLine *cmd, Text *out)
   text_puts(out, named ? " " : cuda ? " -x cu " : " -x c ");
   add_word(out, path);
   if (!object) {
-    text_puts(out, named ? " -L" : " -x none -L");
+    text_puts(out, named ? " -L" : cuda ? " -x c -L" : " -x none -L");
     add_word(out, library);
     text_puts(out, " -lampcdata -lampcrt -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
   }

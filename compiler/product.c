@@ -83,6 +83,7 @@ Product product_of(Compile *c, uint32_t group)
   d->relu = ir_node(g, last)->op == OP_relu;
   d->tf32 = ir_is_tf32(c, n);
   d->accumulate = result_is_gradient(g, v);
-  if (is_cpu_target(c)) d->workspace = ampc_gemm_workspace_cpu(d, c->options.real64);
+  d->workspace = is_cpu_target(c) ? ampc_gemm_workspace_cpu(d, c->options.real64)
+                                  : ampc_gemm_workspace_cuda(target_capability(c));
   return p;
 }

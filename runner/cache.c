@@ -13,9 +13,10 @@
 
 typedef struct Seal { /* the last bytes of a file */
   char magic[8];
-  XXH128_canonical_t sum; /* of everything before */
+  XXH128_canonical_t sum; /* of everything before, seeded by the file's name: one that was put in
+                             another's place does not count */
 } Seal;
-static const char magic[8] = {'a', 'm', 'p', 'c', 'j', 'i', 't', '1'};
+static const char magic[8] = {'a', 'm', 'p', 'c', 'j', 'i', 't', '2'};
 
 /* ---- the folder -------------------------------------------------------------------------------
  */
@@ -101,9 +102,21 @@ void cache_close(const Cache *cache, const char *path)
 /* ---- files ------------------------------------------------------------------------------------
  */
 
-void cache_path(const Cache *cache, const char *key, char path[CACHE_PATH])
+void cache_key(const char *text, const char *identity, char key[33])
 {
-  snprintf(path, CACHE_PATH, "%s/%s.so", cache->folder, key);
+  XXH3_state_t *state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  XXH3_128bits_update(state, text, strlen(text) + 1);
+  XXH3_128bits_update(state, identity, strlen(identity));
+  XXH128_canonical_t sum;
+  XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(state));
+  XXH3_freeState(state);
+  for (size_t i = 0; i < sizeof sum.digest; i++) snprintf(key + 2 * i, 3, "%02x", sum.digest[i]);
+}
+
+void cache_path(const Cache *cache, const char *key, const char *kind, char path[CACHE_PATH])
+{
+  snprintf(path, CACHE_PATH, "%s/%s.%s", cache->folder, key, kind);
 }
 
 ampc_status cache_begin(const Cache *cache, char temporary[CACHE_PATH])
@@ -116,55 +129,90 @@ ampc_status cache_begin(const Cache *cache, char temporary[CACHE_PATH])
   return AMPC_OK;
 }
 
-static bool sum_of(int fd, size_t size, XXH128_canonical_t *out)
+static bool sum_of(int fd, size_t size, const char *path, XXH128_canonical_t *out)
 {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (bytes == MAP_FAILED) return false;
-  XXH128_canonicalFromHash(out, XXH3_128bits(bytes, size));
+  XXH64_hash_t seed = XXH3_64bits(name, strlen(name));
+  XXH128_canonicalFromHash(out, XXH3_128bits_withSeed(bytes, size, seed));
   munmap(bytes, size);
   return true;
 }
 
-static bool is_whole(int fd)
+/* The bytes before the seal; -1: not a file of ours, or not a whole one. */
+static off_t whole_size(int fd, const char *path)
 {
   struct stat at;
   Seal seal;
   XXH128_canonical_t sum;
   if (fstat(fd, &at) != 0 || !S_ISREG(at.st_mode) || at.st_uid != geteuid() ||
       at.st_mode & (S_IWGRP | S_IWOTH) || at.st_size <= (off_t)sizeof seal)
-    return false;
+    return -1;
   off_t size = at.st_size - (off_t)sizeof seal;
-  if (pread(fd, &seal, sizeof seal, size) != (ssize_t)sizeof seal) return false;
-  return memcmp(seal.magic, magic, sizeof magic) == 0 && sum_of(fd, (size_t)size, &sum) &&
-         memcmp(&seal.sum, &sum, sizeof sum) == 0;
+  if (pread(fd, &seal, sizeof seal, size) != (ssize_t)sizeof seal) return -1;
+  bool good = memcmp(seal.magic, magic, sizeof magic) == 0 &&
+              sum_of(fd, (size_t)size, path, &sum) && memcmp(&seal.sum, &sum, sizeof sum) == 0;
+  return good ? size : -1;
 }
 
 bool cache_has(const char *path)
 {
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
-  bool whole = is_whole(fd);
+  bool whole = whole_size(fd, path) >= 0;
   close(fd);
   return whole;
 }
 
-static bool seal_file(const char *path)
+bool cache_read(const char *path, char **out, size_t *out_size)
 {
-  int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  off_t size = fd >= 0 ? whole_size(fd, path) : -1;
+  *out = size >= 0 ? malloc((size_t)size + 1) : NULL;
+  bool good = *out && pread(fd, *out, (size_t)size, 0) == size;
+  if (fd >= 0) close(fd);
+  if (good) {
+    (*out)[size] = 0;
+    *out_size = (size_t)size;
+  } else {
+    free(*out);
+    *out = NULL;
+  }
+  return good;
+}
+
+static bool seal_file(const char *temporary, const char *path)
+{
+  int fd = open(temporary, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   struct stat at;
   Seal seal;
   memcpy(seal.magic, magic, sizeof magic);
-  bool good = fstat(fd, &at) == 0 && at.st_size > 0 && sum_of(fd, (size_t)at.st_size, &seal.sum) &&
-              fchmod(fd, 0700) == 0 &&
+  bool good = fstat(fd, &at) == 0 && at.st_size > 0 &&
+              sum_of(fd, (size_t)at.st_size, path, &seal.sum) && fchmod(fd, 0700) == 0 &&
               pwrite(fd, &seal, sizeof seal, at.st_size) == (ssize_t)sizeof seal;
   return close(fd) == 0 && good;
 }
 
 ampc_status cache_keep(const char *temporary, const char *path)
 {
-  if (seal_file(temporary) && rename(temporary, path) == 0) return AMPC_OK;
+  if (seal_file(temporary, path) && rename(temporary, path) == 0) return AMPC_OK;
   ampc_status status = ampc_fail(AMPC_RUN_FAILED, "cannot write %s: %s", path, strerror(errno));
+  unlink(temporary);
+  return status;
+}
+
+ampc_status cache_write(const Cache *cache, const char *path, const char *bytes, size_t size)
+{
+  char temporary[CACHE_PATH];
+  ampc_status status = cache_begin(cache, temporary);
+  if (status) return status;
+  FILE *f = fopen(temporary, "wb");
+  bool good = f && fwrite(bytes, 1, size, f) == size;
+  if (f && fclose(f) != 0) good = false;
+  if (good) return cache_keep(temporary, path);
+  status = ampc_fail(AMPC_RUN_FAILED, "cannot write %s: %s", temporary, strerror(errno));
   unlink(temporary);
   return status;
 }

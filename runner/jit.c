@@ -2,6 +2,7 @@
 #include "jit.h"
 #include "cache.h"
 #include "emit/emit.h"
+#include "jit_cuda.h"
 #include "toolchain.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,29 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 struct Jit {
-  void *library;
+  void *library; /* on the CPU */
+  CudaImages *cuda;
 };
 
 typedef struct JitKernel { /* as emit_kernels writes them */
   const char *name;
   ampc_cpu_kernel *function;
 } JitKernel;
-
-/* 32 hexadecimal digits of whatever decides the bytes of the library. */
-static void make_key(const Text *text, const char *identity, char key[33])
-{
-  XXH3_state_t *state = XXH3_createState();
-  XXH3_128bits_reset(state);
-  XXH3_128bits_update(state, text->at, text->n + 1);
-  XXH3_128bits_update(state, identity, strlen(identity));
-  XXH128_canonical_t sum;
-  XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(state));
-  XXH3_freeState(state);
-  for (size_t i = 0; i < sizeof sum.digest; i++) snprintf(key + 2 * i, 3, "%02x", sum.digest[i]);
-}
 
 static ampc_status build(const Cache *cache, const Toolchain *t, const Text *text, const char *path)
 {
@@ -72,7 +60,7 @@ static ampc_status load(Compile *c, const char *path, Jit **out)
   if (status == AMPC_OK) {
     *out = malloc(sizeof **out);
     if (*out) {
-      **out = (Jit){library};
+      **out = (Jit){.library = library};
       return AMPC_OK;
     }
     status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
@@ -81,9 +69,22 @@ static ampc_status load(Compile *c, const char *path, Jit **out)
   return status;
 }
 
-ampc_status jit_load_edited(Compile *c, void (*edit)(Text *text, void *data), void *data, Jit **out)
+static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
+{
+  Jit *jit = calloc(1, sizeof *jit);
+  if (!jit) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = jit_cuda_load(c, edit, data, &jit->cuda);
+  *out = jit;
+  if (status == AMPC_OK) return AMPC_OK;
+  free(jit);
+  *out = NULL;
+  return status;
+}
+
+ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {
   *out = NULL;
+  if (strcmp(c->program->target, "cpu") != 0) return load_cuda(c, edit, data, out);
   Text text;
   text_init(&text, c->arena);
   emit_kernels(c, &text);
@@ -95,8 +96,8 @@ ampc_status jit_load_edited(Compile *c, void (*edit)(Text *text, void *data), vo
   status = cache_open(&cache);
   if (status) return status;
   char key[33], path[CACHE_PATH];
-  make_key(&text, t->identity, key);
-  cache_path(&cache, key, path);
+  cache_key(text.at, t->identity, key);
+  cache_path(&cache, key, "so", path);
   if (!cache_has(path)) status = build(&cache, t, &text, path);
   if (status == AMPC_OK) status = load(c, path, out);
   cache_close(&cache, path);
@@ -111,6 +112,7 @@ ampc_status jit_load(Compile *c, Jit **out)
 void jit_unload(Jit *jit)
 {
   if (!jit) return;
-  dlclose(jit->library);
+  if (jit->library) dlclose(jit->library);
+  jit_cuda_unload(jit->cuda);
   free(jit);
 }

@@ -1,4 +1,5 @@
-/* Kernels of a compiled job, built by the system's C compiler and loaded into this process.
+/* Kernels of a compiled job, built by the system's C compiler and loaded into this process; for a
+ * GPU compiled by NVRTC, and loaded when the program's runtime is made.
  *
  * Results are cached by content in $XDG_CACHE_HOME/ampc (or ~/.cache/ampc), so a job that was seen
  * before starts at once. A cache that cannot be trusted or written is not used: a private folder in
@@ -9,12 +10,12 @@
 
 typedef struct Jit Jit; /* the loaded kernels */
 
-/* `c` has been compiled for target cpu. Fills in c->program->kernels, so that c->program is ready
- * for ampc_create. Unload after the runtime has been freed. On failure ampc_last_error says why:
- * AMPC_NO_COMPILER when there is no C compiler or it refuses the text. */
+/* Fills in the kernels of c->program, or its images, so that it is ready for ampc_create. Unload
+ * after the runtime has been freed. On failure ampc_last_error says why: AMPC_NO_COMPILER when
+ * there is no compiler or it refuses the text. */
 ampc_status jit_load(Compile *c, Jit **out);
 /* The same with the text of the kernels changed by `edit` (NULL: not) before it is built: how tests
  * show that they notice a wrong kernel. */
-ampc_status jit_load_edited(Compile *c, void (*edit)(Text *text, void *data), void *data,
-                            Jit **out);
+typedef void TextEdit(Text *text, void *data);
+ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
 void jit_unload(Jit *jit); /* NULL is fine */

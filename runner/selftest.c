@@ -1,6 +1,6 @@
 /* amp selftest: proves every op of the table on this machine. Prints a table and ends with status 0
  * or 5. What is compared with what: selftest_forward.c, selftest_backward.c, selftest_random.c,
- * selftest_step.c, selftest_fusion.c, selftest_model.c. */
+ * selftest_step.c, selftest_fusion.c, selftest_model.c, selftest_twin.c. */
 #include "selftest.h"
 #include "options.h"
 #include "runner.h"
@@ -33,6 +33,22 @@ void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what
   test_report(run, op, PROOF_forward, type, good ? 0 : INFINITY, what);
 }
 
+Options test_options(const TestRun *run, int optimize)
+{
+  return (Options){
+      .input = "selftest", .target = run->target, .optimize = optimize, .error_limit = 20};
+}
+
+bool test_on_gpu(const TestRun *run)
+{
+  return strcmp(run->target, "cpu") != 0;
+}
+
+TestRun test_on_cpu(const TestRun *run)
+{
+  return (TestRun){.device = "cpu", .target = "cpu", .filter = run->filter};
+}
+
 bool test_wanted(const TestRun *run, OpKind op)
 {
   return !run->filter || strcmp(run->filter, op_info[op].name) == 0;
@@ -52,6 +68,14 @@ static bool needs_backward(OpKind op)
   return op_info[op].gradient != grad_none;
 }
 
+/* Cases of one op; the optimizer's and the scaler's kernels are compared in whole models. */
+static bool has_rows(OpKind op)
+{
+  for (uint32_t i = 0; i < n_case_rows; i++)
+    if (case_rows[i].op == op) return true;
+  return false;
+}
+
 static void check_coverage(TestRun *run)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++) {
@@ -59,6 +83,9 @@ static void check_coverage(TestRun *run)
     if (!test_wanted(run, op)) continue;
     if (needs_forward(op) && run->tally[op][PROOF_forward].cases == 0)
       test_report(run, op, PROOF_forward, AMPC_F32, INFINITY, "the op has no case");
+    if (test_on_gpu(run) && needs_forward(op) && has_rows(op) &&
+        run->tally[op][PROOF_twin].cases == 0)
+      test_report(run, op, PROOF_twin, AMPC_F32, INFINITY, "the op has no case on both devices");
     if (needs_backward(op) && run->tally[op][PROOF_backward].cases == 0)
       test_report(run, op, PROOF_backward, AMPC_F32, INFINITY, "the gradient has no case");
   }
@@ -89,19 +116,26 @@ static void print_proof(const Tally *t)
 static void print_op(const TestRun *run, OpKind op)
 {
   const Tally *f = &run->tally[op][PROOF_forward], *b = &run->tally[op][PROOF_backward];
-  if (f->cases + b->cases == 0) return;
+  const Tally *t = &run->tally[op][PROOF_twin];
+  if (f->cases + b->cases + t->cases == 0) return;
   printf("%-26s ", op_info[op].name);
-  print_types(f->types | b->types);
+  print_types(f->types | b->types | t->types);
   print_proof(f);
   print_proof(b);
-  printf("  %s\n", f->failed + b->failed ? "FAILED" : "pass");
+  if (test_on_gpu(run)) print_proof(t);
+  printf("  %s\n", f->failed + b->failed + t->failed ? "FAILED" : "pass");
 }
 
 static void print_table(const TestRun *run, uint32_t passed, uint32_t failed)
 {
-  printf("%-26s %-28s %6s %6s %6s %6s\n", "op", "types", "cases", "worst", "grads", "worst");
+  printf("%-26s %-28s %6s %6s %6s %6s", "op", "types", "cases", "worst", "grads", "worst");
+  if (test_on_gpu(run)) printf(" %6s %6s", "twins", "worst");
+  printf("\n");
   for (uint32_t op = 0; op < OP_COUNT; op++) print_op(run, (OpKind)op);
   printf("worst: largest error of what passed, in units of its bound\n");
+  if (test_on_gpu(run))
+    printf("twins: %s against cpu; elementwise kernels and moves must have the same bits\n",
+           run->target);
   printf("%u passed, %u failed\n", passed, failed);
 }
 
@@ -112,11 +146,13 @@ static void print_json(const TestRun *run, uint32_t passed, uint32_t failed)
          failed);
   for (uint32_t op = 0; op < OP_COUNT; op++) {
     const Tally *f = &run->tally[op][PROOF_forward], *b = &run->tally[op][PROOF_backward];
-    if (f->cases + b->cases == 0) continue;
+    const Tally *t = &run->tally[op][PROOF_twin];
+    if (f->cases + b->cases + t->cases == 0) continue;
     printf("%s\n  {\"op\": \"%s\", \"cases\": %u, \"worst\": %.4g, \"gradients\": %u, "
-           "\"gradients_worst\": %.4g, \"failed\": %u}",
-           separator, op_info[op].name, f->cases, f->worst, b->cases, b->worst,
-           f->failed + b->failed);
+           "\"gradients_worst\": %.4g, ",
+           separator, op_info[op].name, f->cases, f->worst, b->cases, b->worst);
+    if (test_on_gpu(run)) printf("\"twins\": %u, \"twins_worst\": %.4g, ", t->cases, t->worst);
+    printf("\"failed\": %u}", f->failed + b->failed + t->failed);
     separator = ",";
   }
   printf("\n]}\n");
@@ -161,10 +197,10 @@ static void *run_suite(void *data)
 
 static ampc_status run_suites(TestRun *run)
 {
-  SuiteThread threads[] = {{.suite = suite_forward}, {.suite = suite_backward},
-                           {.suite = suite_random},  {.suite = suite_step},
-                           {.suite = suite_running}, {.suite = suite_layout},
-                           {.suite = suite_fusion},  {.suite = suite_model}};
+  SuiteThread threads[] = {
+      {.suite = suite_forward}, {.suite = suite_backward}, {.suite = suite_random},
+      {.suite = suite_step},    {.suite = suite_running},  {.suite = suite_layout},
+      {.suite = suite_fusion},  {.suite = suite_model},    {.suite = suite_twin}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {
@@ -187,7 +223,8 @@ static int print_help(void)
 {
   puts("usage: amp selftest [options]\n"
        "\n"
-       "  --device cpu    where the kernels run\n"
+       "  --device NAME   where the kernels run: cpu (default), cuda or auto; what a GPU computes\n"
+       "                  is also compared with the cpu\n"
        "  --filter NAME   one op only\n"
        "  --json          the result as JSON\n"
        "  --verbose       every case\n"
@@ -233,7 +270,9 @@ int selftest_main(int argc, char **argv)
   }
   if (run.filter && !known_op(run.filter))
     return usage_error("amp selftest", "no op %s; `ampc --list-ops` lists them", run.filter);
-  ampc_status status = run_suites(&run);
+  ampc_status status = ampc_device_target(run.device, run.target);
+  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
+  status = run_suites(&run);
   if (status) return status;
   if (run.edit && !run.edits) return usage_error("amp selftest", "--mutate: no such text");
   check_coverage(&run);

@@ -122,12 +122,14 @@ typedef struct Tally {           /* of one op */
   double worst;                  /* error in units of the bound */
 } Tally;
 
-typedef enum Proof { PROOF_forward, PROOF_backward, PROOF_COUNT } Proof;
+/* twin: a GPU's results against those of the cpu */
+typedef enum Proof { PROOF_forward, PROOF_backward, PROOF_twin, PROOF_COUNT } Proof;
 
 typedef struct TestRun {
-  const char *device, *filter; /* filter: name of one op, or NULL */
+  const char *device, *filter;   /* filter: name of one op, or NULL */
+  char target[AMPC_TARGET_ROOM]; /* that runs on the device */
   bool verbose, json;
-  void (*edit)(Text *text, void *data); /* changes the kernels before they are built: mutations */
+  TextEdit *edit; /* changes the kernels before they are built: mutations */
   void *edit_data;
   uint32_t edits; /* how many were made */
   Tally tally[OP_COUNT][PROOF_COUNT];
@@ -139,6 +141,10 @@ void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error,
 /* Something that holds or does not. */
 void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what);
 bool test_wanted(const TestRun *run, OpKind op);
+/* For a job that is compiled for the run's device. */
+Options test_options(const TestRun *run, int optimize);
+bool test_on_gpu(const TestRun *run);
+TestRun test_on_cpu(const TestRun *run);     /* the same on the cpu, counting nothing */
 bool mutation_set(TestRun *run, char *text); /* "FROM=>TO"; keeps and cuts the text */
 
 /* Suites; a status is a failure of the machinery, not of a case. Arena: for all that they keep. */
@@ -150,6 +156,7 @@ ampc_status suite_running(Arena *a, TestRun *run);
 ampc_status suite_layout(Arena *a, TestRun *run);
 ampc_status suite_fusion(Arena *a, TestRun *run);
 ampc_status suite_model(Arena *a, TestRun *run);
+ampc_status suite_twin(Arena *a, TestRun *run);
 
 /* ---- graphs by hand: selftest_graph.c ----------------------------------------------------------
  */

@@ -87,7 +87,8 @@ ELEMENT(schedule_cosine,
 ELEMENT(schedule_onecycle,
         x[0] <= 0.3 * x[2] - 1
             ? x[1] / 25 + x[1] * 24 / 25 * pow(sin(M_PI_2 * x[0] / (0.3 * x[2] - 1)), 2)
-            : x[1] / 25e4 + (x[1] - x[1] / 25e4) *
-                                pow(cos(M_PI_2 * fmin(1, (x[0] - 0.3 * x[2] + 1) / (0.7 * x[2]))), 2),
+            : x[1] / 25e4 +
+                  (x[1] - x[1] / 25e4) *
+                      pow(cos(M_PI_2 * fmin(1, (x[0] - 0.3 * x[2] + 1) / (0.7 * x[2]))), 2),
         fabs(x[1]))
 ELEMENT(schedule_step, x[1] * exp(log(x[3]) * floor(x[0] / x[2])), fabs(r))

@@ -8,11 +8,8 @@ enum { REGION_index_off = 1, REGION_index_tf32 = 2 };
 
 void built_open(Built *b, const TestRun *run, bool real64, int optimize)
 {
-  Options options = {.input = "selftest",
-                     .target = "cpu",
-                     .optimize = optimize,
-                     .real64 = real64,
-                     .error_limit = 20};
+  Options options = test_options(run, optimize);
+  options.real64 = real64;
   *b = (Built){.run = run, .c = compile_create(&options), .real64 = real64};
   Arena *a = b->c->arena;
   Graph *g = b->c->graph = arena_new(a, Graph);

@@ -116,8 +116,7 @@ ampc_status suite_running(Arena *a, TestRun *run)
   if (!test_wanted(run, OP_running_update) && !test_wanted(run, OP_running_count)) return AMPC_OK;
   ampc_status status = AMPC_OK;
   for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
-    Options options = {
-        .input = "selftest", .target = "cpu", .optimize = optimize, .error_limit = 20};
+    Options options = test_options(run, optimize);
     Built b = {.run = run, .c = compile_create(&options)};
     if (!compile_text(b.c, "selftest.amp", job, strlen(job)))
       status = ampc_fail(AMPC_RUN_FAILED, "the job of running statistics was refused");

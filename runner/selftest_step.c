@@ -142,7 +142,7 @@ static void print_job(Text *t, const Recipe *r)
 
 static ampc_status compile_recipe(Built *b, const TestRun *run, const Recipe *r, int optimize)
 {
-  Options options = {.input = "selftest", .target = "cpu", .optimize = optimize, .error_limit = 20};
+  Options options = test_options(run, optimize);
   *b = (Built){.run = run, .c = compile_create(&options)};
   Text text;
   text_init(&text, b->c->arena);
@@ -266,6 +266,7 @@ static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const 
   Built b;
   StepState plain;
   TestRun silent = {.device = run->device};
+  memcpy(silent.target, run->target, sizeof silent.target);
   ampc_status status = compile_recipe(&b, &silent, r, 0);
   if (!status) status = run_bodies(a, &silent, &b, r);
   if (!status) status = step_read(&b, &plain);

@@ -148,8 +148,7 @@ static const char *folder_of(Arena *arena, const char *path)
 
 static bool read_command_line(Arena *arena, int argc, char **argv, TrainCommand *cmd, int *status)
 {
-  *cmd = (TrainCommand){.compile = {.optimize = 2, .error_limit = 20, .target = "cpu"},
-                        .train = {.device = "auto"}};
+  *cmd = (TrainCommand){.compile = {.optimize = 2, .error_limit = 20}, .train = {.device = "auto"}};
   cmd->compile.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   opterr = 0;
   for (int o; (o = getopt_long(argc, argv, ":D:I:O:", long_options, NULL)) != -1;) {
@@ -187,12 +186,23 @@ static ampc_status run_program(Compile *c, const ampc_train_options *options)
   return status;
 }
 
+static bool find_target(TrainCommand *cmd, char target[AMPC_TARGET_ROOM], int *out_status)
+{
+  ampc_status status = ampc_device_target(cmd->train.device, target);
+  cmd->compile.target = target;
+  if (status == AMPC_OK) return true;
+  fprintf(stderr, "amp: error: %s\n", ampc_last_error());
+  *out_status = status;
+  return false;
+}
+
 int train_main(int argc, char **argv)
 {
   Arena *arena = arena_create();
   TrainCommand cmd;
   int status;
-  if (read_command_line(arena, argc, argv, &cmd, &status)) {
+  char target[AMPC_TARGET_ROOM];
+  if (read_command_line(arena, argc, argv, &cmd, &status) && find_target(&cmd, target, &status)) {
     Compile *c = compile_create(&cmd.compile);
     if (compile_job(c))
       status = run_program(c, &cmd.train);

@@ -9,6 +9,8 @@
 
 typedef struct Device Device;
 
+enum { LOOKS = 32 };
+
 typedef struct DeviceOps {
   /* Zeroed memory, aligned for any kernel. */
   ampc_status (*alloc)(Device *d, int64_t bytes, void **out);
@@ -28,6 +30,16 @@ typedef struct DeviceOps {
    * Allocates no memory that counts. */
   ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
   ampc_status (*prepare_gemm)(Device *d, const ampc_gemm *g);
+  /* Runs `body`, which makes the calls of step `key` (2 block + variant), always the same ones: a
+   * device may record and repeat them. Before it records, it may run them once in a way that
+   * changes nothing but scratch memory; `state` is the STATE space. NULL: body is called. */
+  ampc_status (*step)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
+                      void *context);
+  /* Reading without waiting: the bytes as all calls so far leave them are kept in one of LOOKS
+   * slots until `looked` takes them, which says whether they are there yet, or waits for them. */
+  ampc_status (*look)(Device *d, uint32_t slot, const void *from, int64_t bytes);
+  ampc_status (*looked)(Device *d, uint32_t slot, bool wait, void *to, int64_t bytes,
+                        bool *out_there);
   /* Memory of vendors' libraries beside the spaces, for all that was prepared. */
   int64_t (*library_bytes)(const Device *d);
   ampc_status (*wait)(Device *d); /* until all is done; reports late errors */
@@ -38,7 +50,10 @@ struct Device { /* the first member of each device's own struct */
   const DeviceOps *ops;
   char name[128];   /* "cpu", "cuda:0 NVIDIA H200" */
   bool host_memory; /* reading a space costs nothing */
+  int64_t waits;    /* how often the host stood still until all that it had asked for was done */
 };
 
 /* Runs programs of target "cpu" on this machine's cores. */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
+/* Runs programs of target "sm_xx" on a GPU. */
+ampc_status cuda_device_open(const ampc_program *p, Device **out);

@@ -68,40 +68,45 @@ static void add_metrics(Session *s, uint32_t block, Line *l)
   }
 }
 
-static ampc_status add_rates(Session *s, Line *l)
+static void add_rates(const Session *s, const char *state, Line *l)
 {
   const ampc_program *p = s->program;
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
     ampc_optimizer o;
-    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(p, i)};
-    ampc_status status = ampc_read(s->rt, at, &o, sizeof o);
-    if (status) return status;
+    memcpy(&o, state + ampc_state_optimizer(p, i), sizeof o);
     if (p->n_optimizers > 1) {
       add(l, " lr.%s %.4g", p->optimizers[i].name, (double)o.lr);
     } else {
       add(l, " lr %.4g", (double)o.lr);
     }
   }
-  return AMPC_OK;
 }
 
-static ampc_status build_line(Session *s, uint32_t block, Line *l)
+static void read_metrics(Session *s, uint32_t block, const char *state)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
+    ampc_metric m;
+    memcpy(&m, state + ampc_state_metric(s->program, i), sizeof m);
+    if (m.count > 0) s->values[i] = m.sum / m.count;
+  }
+}
+
+static void build_line(Session *s, const Glance *g, const char *from, Line *l)
 {
   const Progress *p = &s->progress;
   ampc_state state;
-  ampc_status status = ampc_get_state(s->rt, &state);
-  if (status) return status;
-  add(l, "epoch %lld step %lld/%lld", (long long)state.epoch + 1, (long long)s->steps,
+  memcpy(&state, from, sizeof state);
+  add(l, "epoch %lld step %lld/%lld", (long long)state.epoch + 1, (long long)g->step,
       (long long)s->total);
-  add_metrics(s, block, l);
-  status = add_rates(s, l);
+  add_metrics(s, g->block, l);
+  add_rates(s, from, l);
   double seconds = progress_clock() - p->started - p->paused;
   add(l, " scale %g skipped %lld", (double)state.scale, state.skipped);
   if (seconds > 0 && p->steps > 0) {
     add(l, " %.0f samples/s eta ", (double)p->samples / seconds);
-    add_time(l, seconds / (double)p->steps * (double)(s->total - s->steps));
+    add_time(l, seconds / (double)p->steps * (double)(s->total - g->step));
   }
-  return status;
 }
 
 /* ---- when and how
@@ -156,12 +161,17 @@ ampc_status progress_step(Session *s, uint32_t block, bool must)
   double now = progress_clock();
   bool due = p->terminal ? now - p->printed >= REFRESH : s->steps % log == 0;
   if (p->quiet || !(due || must)) return AMPC_OK;
-  Line line = {.size = 0};
-  ampc_status status = session_take_metrics(s, block);
-  if (!status) status = build_line(s, block, &line);
-  if (!status) show(p, &line, must);
   p->printed = now;
-  return status;
+  ampc_status status = glance_begin(s, block, true, must);
+  return status ? status : ampc_clear_metrics(s->rt, block);
+}
+
+void progress_line(Session *s, const Glance *g, const char *state)
+{
+  Line line = {.size = 0};
+  read_metrics(s, g->block, state);
+  build_line(s, g, state, &line);
+  show(&s->progress, &line, g->keep);
 }
 
 void progress_evaluated(Session *s, uint32_t block)

@@ -12,22 +12,17 @@ static const char *const space_names[AMPC_SPACE_COUNT] = {
 
 /* ---- create and free ------------------------------------------------------------------------- */
 
-static ampc_status open_device(const ampc_program *program, const char *device, Device **out)
+static ampc_status open_device(const ampc_program *p, const char *device, Device **out)
 {
-  const char *target = program->target;
   bool cpu = strcmp(device, "cpu") == 0, cuda = strcmp(device, "cuda") == 0;
+  bool for_cpu = strcmp(p->target, "cpu") == 0;
   if (!cpu && !cuda && strcmp(device, "auto") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: cpu, cuda or auto", device);
-  if (cuda)
-    return ampc_fail(
-        AMPC_RUN_FAILED,
-        "--device cuda: no CUDA device: this build of ampc has none; use --device cpu");
-  if (strcmp(target, "cpu") != 0)
+  if (for_cpu ? cuda : cpu)
     return ampc_fail(AMPC_RUN_FAILED,
-                     "no CUDA device: %s was compiled for %s and this build of ampc has only the "
-                     "cpu; compile it with --target=cpu",
-                     program->source, target);
-  return cpu_device_open(program, out);
+                     "--device %s: %s was compiled for %s; compile it with --target=%s", device,
+                     p->source, p->target, for_cpu ? "sm_xx" : "cpu");
+  return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, out);
 }
 
 static ampc_status open_spaces(ampc_runtime *rt)
@@ -50,7 +45,7 @@ static ampc_status check_program(const ampc_program *p)
   if (p->space_bytes[AMPC_STATE] < need)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: STATE has %lld bytes, needs %lld",
                      (long long)p->space_bytes[AMPC_STATE], (long long)need);
-  for (uint32_t i = 0; i < p->n_kernels; i++)
+  for (uint32_t i = 0; i < p->n_kernels && !p->n_images; i++)
     if (!p->kernels[i].function)
       return ampc_fail(AMPC_RUN_FAILED, "kernel %s is not loaded", p->kernels[i].name);
   return AMPC_OK;
@@ -178,18 +173,34 @@ static void keep_failure(ampc_runtime *rt, ampc_status status)
   snprintf(rt->failure, sizeof rt->failure, "%s", ampc_last_error());
 }
 
+typedef struct Step {
+  ampc_runtime *rt;
+  uint32_t block, variant;
+} Step;
+
+static ampc_status run_commands(void *context)
+{
+  const Step *s = context;
+  const ampc_step *step = &s->rt->program->blocks[s->block].variant[s->variant];
+  if (step->run) {
+    step->run(s->rt);
+  } else {
+    walk_run(s->rt, s->block, s->variant);
+  }
+  return failed(s->rt);
+}
+
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
   const ampc_program *p = rt->program;
+  const DeviceOps *ops = rt->device->ops;
   if (block >= p->n_blocks || variant >= p->blocks[block].n_variants)
     return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variant);
   if (rt->failed) return failed(rt);
-  const ampc_step *step = &p->blocks[block].variant[variant];
-  if (step->run) {
-    step->run(rt);
-  } else {
-    walk_run(rt, block, variant);
-  }
+  Step s = {rt, block, variant};
+  if (!ops->step) return run_commands(&s);
+  keep_failure(rt,
+               ops->step(rt->device, 2 * block + variant, rt->space[AMPC_STATE], run_commands, &s));
   return failed(rt);
 }
 
@@ -269,6 +280,18 @@ ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t 
   ampc_status status = check_range(rt, to, bytes);
   if (status || bytes == 0) return status;
   return rt->device->ops->copy_in(rt->device, rt->space[to.space] + to.offset, from, bytes);
+}
+
+ampc_status runtime_look(ampc_runtime *rt, uint32_t slot)
+{
+  return rt->device->ops->look(rt->device, slot, rt->space[AMPC_STATE],
+                               rt->program->space_bytes[AMPC_STATE]);
+}
+
+ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to, bool *out_there)
+{
+  return rt->device->ops->looked(rt->device, slot, wait, to, rt->program->space_bytes[AMPC_STATE],
+                                 out_there);
 }
 
 static ampc_status no_setting(const ampc_program *p, const char *setting)

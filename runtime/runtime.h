@@ -22,6 +22,10 @@ struct ampc_runtime {
 
 /* STATE as it is before the first step, but for the settings. */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
+/* STATE as it is after the calls so far, later and without waiting: see Device.look. `to` has room
+ * for the whole space. */
+ampc_status runtime_look(ampc_runtime *rt, uint32_t slot);
+ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to, bool *out_there);
 ampc_status walk_create(ampc_runtime *rt);
 /* Prepares what the command lists of a program ask the device for; step functions have none. */
 ampc_status walk_prepare(Device *d, const ampc_program *p);

@@ -11,7 +11,7 @@
 #include "interrupt.h"
 #include "train.h"
 
-/* LOOK_EVERY: steps between looks at the state where a look makes the device wait. HOPELESS: after
+/* LOOK_EVERY: steps between looks at the loss where it has to come from a device. HOPELESS: after
  * so many steps in a row that overflowed at the lowest scale no update is to be expected. */
 enum { LOOK_EVERY = 100, HOPELESS = 20 };
 
@@ -97,18 +97,22 @@ static ampc_status check_overflow(const ampc_state *state, const char *last)
 
 /* A non-finite loss or, without a scaler, gradient: its update and all later ones were dropped by
  * the step itself. */
+ampc_status check_state(const Session *s, const ampc_state *state)
+{
+  const char *last = s->saved ? s->saved : s->options->resume;
+  if (!state->bad_loss) return check_overflow(state, last);
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "%s of step %lld is not finite (loss scale %g); its update was dropped "
+                   "and not saved%s%s; a smaller learning rate or clip_norm may help",
+                   s->program->scaler.on ? "the loss" : "the loss or a gradient", state->bad_loss,
+                   (double)state->scale, last ? "; the last checkpoint is " : "", last ? last : "");
+}
+
 static ampc_status check_loss(const Session *s)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(s->rt, &state);
-  if (status) return status;
-  const char *last = s->saved ? s->saved : s->options->resume;
-  if (!state.bad_loss) return check_overflow(&state, last);
-  return ampc_fail(AMPC_RUN_FAILED,
-                   "%s of step %lld is not finite (loss scale %g); its update was dropped "
-                   "and not saved%s%s; a smaller learning rate or clip_norm may help",
-                   s->program->scaler.on ? "the loss" : "the loss or a gradient", state.bad_loss,
-                   (double)state.scale, last ? "; the last checkpoint is " : "", last ? last : "");
+  return status ? status : check_state(s, &state);
 }
 
 static ampc_status save(Session *s, const char *path)
@@ -171,7 +175,7 @@ static ampc_status train_step(Session *s, const Course *c, int64_t step)
   s->progress.steps++;
   s->progress.samples += samples;
   bool look = s->rt->device->host_memory || s->steps % LOOK_EVERY == 0;
-  return !status && look ? check_loss(s) : status;
+  return !status && look ? glance_begin(s, c->index, false, false) : status;
 }
 
 /* What is due after a step: a line, a checkpoint, evaluations, the end. */
@@ -181,6 +185,7 @@ static ampc_status after_step(Session *s, const Course *c, int64_t step)
   int64_t every = s->options->save_every ? s->options->save_every : c->block->save_every;
   bool epoch_ended = (step + 1) % c->per_epoch == 0, last = step + 1 == c->end;
   ampc_status status = progress_step(s, c->index, epoch_ended || last);
+  if (!status) status = glances_take(s, epoch_ended || last);
   if (!status && path && every && s->steps % every == 0) status = save(s, path);
   if (!status) status = evaluate_due(s, epoch_ended, false);
   return !status && interrupt_requested() ? stop_interrupted(s, path) : status;
@@ -241,6 +246,14 @@ static ampc_status train_blocks(Session *s)
   return status;
 }
 
+/* A machine that fails has not touched what was saved before. */
+static ampc_status name_checkpoint(const Session *s, ampc_status status)
+{
+  if (!s->saved || strstr(ampc_last_error(), "the last checkpoint is")) return status;
+  return ampc_fail(status, "%s; the last checkpoint is %s, of step %lld", ampc_last_error(),
+                   s->saved, (long long)s->saved_step);
+}
+
 static ampc_status run(Session *s)
 {
   ampc_status status = check_options(s);
@@ -251,7 +264,7 @@ static ampc_status run(Session *s)
   if (!status) status = evaluate_due(s, true, true);
   if (status) {
     progress_end_line(&s->progress);
-    return status;
+    return status == AMPC_RUN_FAILED ? name_checkpoint(s, status) : status;
   }
   if (s->saved)
     progress_note(&s->progress, "saved %s at step %lld", s->saved, (long long)s->saved_step);
@@ -268,8 +281,9 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   s.batches = calloc(p->n_blocks + 1, sizeof *s.batches);
   s.evaluated = calloc(p->n_blocks + 1, sizeof *s.evaluated);
   s.values = calloc(p->n_metrics + 1, sizeof *s.values);
+  s.state = malloc((size_t)p->space_bytes[AMPC_STATE]);
   ampc_status status = AMPC_RUN_FAILED;
-  if (s.batches && s.evaluated && s.values) {
+  if (s.batches && s.evaluated && s.values && s.state) {
     interrupt_catch();
     status = run(&s);
     interrupt_restore();
@@ -281,5 +295,6 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   free(s.batches);
   free(s.evaluated);
   free(s.values);
+  free(s.state);
   return status;
 }

@@ -11,6 +11,8 @@ void emit_program(Compile *c, Text *out, bool with_main);
  * ampc_jit_kernels[]; in the order of program->kernels, ended by a null name. CUDA: text for NVRTC,
  * extern "C" kernels. */
 void emit_kernels(Compile *c, Text *out);
+/* The same for `count` of the program's kernels; CUDA only. */
+void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out);
 
 /* Line of the last emit_* output -> "compiler/emit/kernel.c:120", the place that wrote it; NULL: no
  * such line. */

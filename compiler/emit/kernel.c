@@ -46,11 +46,6 @@ static OpTemplate template_of(const Kernel *k)
   return chain ? TMPL_map : op_info[main_node(k)->op].tmpl;
 }
 
-static bool is_kernel(const Graph *g, uint32_t group)
-{
-  return !group_is_product(g, group) && !group_is_silent(g, group);
-}
-
 /* ---- the header comment
  * ---------------------------------------------------------------------------- */
 
@@ -211,6 +206,18 @@ static void put_kernel(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
+/* What rearranges images for a convolution of the vendor library. */
+static void put_columns(Kernel *k)
+{
+  Convolution v = convolution_of(k->c, k->index);
+  EMIT(k->p, "\n");
+  put_title(k);
+  EMIT(k->p, "//   columns    %s of the images; grid %u, block %u; templates/%s\n",
+       v.desc.kind == AMPC_CONV_DATA ? "gradients" : "for the product", v.desc.grid, v.desc.block,
+       columns_template(&v));
+  emit_columns(k, &v);
+}
+
 /* What the thread pool calls: pointers from an array, and which block this is. */
 static void put_thunk(const Kernel *k)
 {
@@ -222,41 +229,69 @@ static void put_thunk(const Kernel *k)
   EMIT(k->p, ");\n}\n");
 }
 
-static void put_kernels(Printer *p)
+typedef struct Range { /* of the program's kernels */
+  uint32_t first, count;
+} Range;
+
+static void put_kernels(Printer *p, Range range)
 {
   const Graph *g = p->c->graph;
   bool cpu = is_cpu_target(p->c);
+  uint32_t number = 0;
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!is_kernel(g, i)) continue;
+    if (!group_has_kernel(p->c, i)) continue;
+    uint32_t at = number++;
+    if (at < range.first || at - range.first >= range.count) continue;
     Kernel k = kernel_of(p, i);
-    put_kernel(&k);
+    if (group_is_columns(p->c, i)) {
+      put_columns(&k);
+    } else {
+      put_kernel(&k);
+    }
     if (cpu) put_thunk(&k);
   }
 }
 
 /* Printed aside first: only then is it known which helpers they use. */
-static Text kernels_aside(Compile *c)
+static Text kernels_aside(Compile *c, Range range)
 {
   void *kept = c->blame;
   Text out;
   Printer p;
   text_init(&out, c->arena);
   printer_begin(&p, c, &out);
-  put_kernels(&p);
+  put_kernels(&p, range);
   c->blame = kept;
   return out;
 }
 
-void emit_kernel_texts(Printer *p, bool jit)
+static void put_texts(Printer *p, bool jit, Range range)
 {
-  Text kernels = kernels_aside(p->c);
+  Text kernels = kernels_aside(p->c, range);
   const EmbeddedFile *state = embedded_find("ampc_state.h");
   if (jit) printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
   emit_helpers(p, &kernels);
   bool cpu = is_cpu_target(p->c);
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
-  put_kernels(p);
+  put_kernels(p, range);
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");
+}
+
+static Range all_kernels(const Compile *c)
+{
+  return (Range){0, c->program->n_kernels};
+}
+
+void emit_kernel_texts(Printer *p, bool jit)
+{
+  put_texts(p, jit, all_kernels(p->c));
+}
+
+void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out)
+{
+  Printer p;
+  printer_begin(&p, c, out);
+  put_texts(&p, true, (Range){first, count});
 }
 
 void emit_kernels(Compile *c, Text *out)

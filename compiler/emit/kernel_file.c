@@ -1,4 +1,5 @@
-/* Ops with a frame of their own: templates/<op>.cu with its holes filled. templates/README.md says
+/* Ops with a frame of their own: templates/<op>.cu with its holes filled; and what rearranges
+ * images for convolutions. templates/README.md says
  * what holes and marks there are. */
 #include "embedded.h"
 #include "kernel_parts.h"
@@ -9,8 +10,9 @@
 typedef struct Template {
   Kernel *k;
   const Node *n;
-  const char *file; /* "templates/metric.cu" */
-  int64_t count;    /* elements that the kernel walks */
+  const char *file;               /* "templates/metric.cu" */
+  const Convolution *convolution; /* whose columns these are, or NULL */
+  int64_t count;                  /* elements that the kernel walks */
 } Template;
 
 static bool has_argument(const Template *t, const char *name, size_t n)
@@ -103,6 +105,40 @@ static const char *image_text(const Template *t, const char *word, size_t n)
   return NULL;
 }
 
+static const char *columns_type(const Template *t)
+{
+  ampc_dtype type = t->convolution->desc.x_type;
+  return type == AMPC_F16 ? "f16" : type == AMPC_BF16 ? "bf16" : "real";
+}
+
+static const char *columns_text(const Template *t, const char *word, size_t n)
+{
+  const ampc_conv *d = &t->convolution->desc;
+  const struct {
+    const char *name;
+    int64_t value;
+  } sizes[] = {{"h", d->h},
+               {"w", d->w},
+               {"c", d->c},
+               {"kh", d->kh},
+               {"kw", d->kw},
+               {"oh", d->oh},
+               {"ow", d->ow},
+               {"depth", d->c * d->kh * d->kw},
+               {"stride0", d->stride[0]},
+               {"stride1", d->stride[1]},
+               {"pad0", d->pad[0]},
+               {"pad1", d->pad[1]},
+               {"dil0", d->dilation[0]},
+               {"dil1", d->dilation[1]}};
+  if (is(word, n, "name")) return kernel_name(t->k->c, t->k->index);
+  if (is(word, n, "type")) return columns_type(t);
+  if (is(word, n, "result")) return stored(t->k, d->x_type, "result");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    if (is(word, n, sizes[i].name)) return number_text(t, sizes[i].value);
+  return NULL;
+}
+
 static const char *attr_text(const Template *t, uint32_t i)
 {
   bool number = op_signature(t->n->op)->attr[i].kind == ATTR_float;
@@ -112,6 +148,8 @@ static const char *attr_text(const Template *t, uint32_t i)
 static const char *hole_text(const Template *t, const char *word, size_t n)
 {
   const Kernel *k = t->k;
+  const char *column = t->convolution ? columns_text(t, word, n) : NULL;
+  if (column) return column;
   if (is(word, n, "name")) return command_name(k->c, k->index);
   if (is(word, n, "arguments")) return argument_list(k);
   if (is(word, n, "index")) return k->index_type;
@@ -170,21 +208,42 @@ static int64_t walked(const Template *t)
 }
 
 /* The template without the comment that it opens with: the kernel has its own header. */
-void emit_file(Kernel *k)
+static void put_template(Template *t, const char *name)
 {
-  Template t = {.k = k, .n = ir_node(k->g, k->group->anchor)};
-  const char *name = arena_printf(k->c->arena, "%s.cu", op_info[t.n->op].name);
   const EmbeddedFile *file = embedded_find(name);
   assert(file);
-  t.file = arena_printf(k->c->arena, "templates/%s", name);
-  t.count = walked(&t);
+  t->file = arena_printf(t->k->c->arena, "templates/%s", name);
   uint32_t number = 1;
   bool head = true;
   for (const char *s = file->text, *end = s + file->size; s < end; number++) {
     const char *stop = memchr(s, '\n', (size_t)(end - s));
     if (!stop) stop = end;
-    if (!head) put_line(&t, number, s, stop);
+    if (!head) put_line(t, number, s, stop);
     if (head && stop - s >= 2 && memcmp(stop - 2, "*/", 2) == 0) head = false;
     s = stop + 1;
   }
+}
+
+void emit_file(Kernel *k)
+{
+  Template t = {.k = k, .n = ir_node(k->g, k->group->anchor)};
+  t.count = walked(&t);
+  put_template(&t, arena_printf(k->c->arena, "%s.cu", op_info[t.n->op].name));
+}
+
+const char *columns_template(const Convolution *v)
+{
+  return v->desc.kind == AMPC_CONV_DATA ? "col2im.cu" : "im2col.cu";
+}
+
+void emit_columns(Kernel *k, const Convolution *v)
+{
+  enum { INT_LIMIT = 1 << 30 };
+  const ampc_conv *d = &v->desc;
+  Template t = {.k = k, .n = ir_node(k->g, k->group->anchor), .convolution = v};
+  t.count = columns_elements(d, k->c->options.real64);
+  bool large = t.count > INT_LIMIT || d->n * d->h * d->w * d->c > INT_LIMIT ||
+               d->n * d->oh * d->ow * d->c * d->kh * d->kw > INT_LIMIT;
+  k->index_type = large ? "long long" : "int";
+  put_template(&t, columns_template(v));
 }

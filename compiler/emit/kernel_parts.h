@@ -132,9 +132,11 @@ void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
-void emit_filled(Kernel *k); /* slice_backward and pad */
-void emit_row(Kernel *k);    /* kernel_row.c: row programs */
-void emit_file(Kernel *k);   /* kernel_file.c: templates/<op>.cu */
+void emit_filled(Kernel *k);                        /* slice_backward and pad */
+void emit_row(Kernel *k);                           /* kernel_row.c: row ops */
+void emit_file(Kernel *k);                          /* kernel_file.c: templates/<op>.cu */
+void emit_columns(Kernel *k, const Convolution *v); /* kernel_file.c: columns_template(v) */
+const char *columns_template(const Convolution *v); /* "im2col.cu" or "col2im.cu" */
 
 /* ---- helpers: kernel_helpers.c
  * ---- */

@@ -206,8 +206,10 @@ static void put_conv(Printer *p, const char *label, const ampc_conv *d)
        (long long)d->stride[1], (long long)d->pad[0], (long long)d->pad[1],
        (long long)d->dilation[0], (long long)d->dilation[1], truth(d->accumulate), truth(d->tf32),
        truth(d->has_bias));
-  EMIT(p, "    %s, %s, %s, %s, %lld};\n", dtypes[d->x_type], dtypes[d->w_type], dtypes[d->y_type],
+  EMIT(p, "    %s, %s, %s, %s, %lld", dtypes[d->x_type], dtypes[d->w_type], dtypes[d->y_type],
        dtypes[d->bias_type], (long long)d->workspace);
+  if (d->grid) EMIT(p, ", K_%s_columns, %u, %u", label, d->grid, d->block);
+  EMIT(p, "};\n");
 }
 
 static void put_products(Printer *p, const ampc_step *s)
@@ -394,9 +396,17 @@ static void put_program(Printer *p, const ampc_program *g)
        table("optimizers", g->n_optimizers), table("settings", g->n_settings),
        table("sources", g->n_sources), table("metrics", g->n_metrics));
   EMIT(p, "%s, %s, %s,\n", table("outputs", g->n_outputs), table("blocks", g->n_blocks), "kernels");
-  EMIT(p, "%u, %u, %u, %u, %u, %u, %u, %u};\n", g->n_params, g->n_optimizers, g->n_settings,
+  EMIT(p, "%u, %u, %u, %u, %u, %u, %u, %u", g->n_params, g->n_optimizers, g->n_settings,
        g->n_sources, g->n_metrics, g->n_outputs, g->n_blocks, g->n_kernels);
+  EMIT(p, is_cpu_target(p->c) ? "};\n" : ",\n0, 0, find_kernel};\n");
   p->indent--;
+}
+
+/* The runtime launches through the driver, which has its own names for what nvcc linked. */
+static void put_find_kernel(Printer *p)
+{
+  EMIT(p, "\nstatic int find_kernel(void **out, const void *function)\n{\n"
+          "  return (int)cudaGetFuncBySymbol((cudaFunction_t *)out, function);\n}\n");
 }
 
 static void put_head(Printer *p, const ampc_program *g)
@@ -428,6 +438,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
       put_step(&p, &g->blocks[b], &g->blocks[b].variant[v]);
   }
   put_blocks(&p, g);
+  if (!is_cpu_target(c)) put_find_kernel(&p);
   put_program(&p, g);
   if (!with_main) return;
   EMIT(&p, "\nint main(int argc, char **argv)\n{\n");

@@ -2,18 +2,14 @@
 #include "plan.h"
 #include "memory_use.h"
 
-static bool is_launch(const Graph *g, uint32_t group)
-{
-  return !group_is_product(g, group) && !group_is_silent(g, group);
-}
-
 void plan_kernels(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   ampc_kernel *out = arena_array(c->arena, ampc_kernel, g->groups.n + 1);
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!is_launch(g, i)) continue;
-    out[p->n_kernels++] = (ampc_kernel){.name = command_name(c, i), .n_args = kernel_args(c, i).n};
+    if (!group_has_kernel(c, i)) continue;
+    uint32_t n_args = group_is_columns(c, i) ? 2 : kernel_args(c, i).n;
+    out[p->n_kernels++] = (ampc_kernel){.name = kernel_name(c, i), .n_args = n_args};
   }
   p->kernels = out;
 }
@@ -50,11 +46,12 @@ static ampc_command gemm_command(Compile *c, uint32_t group)
   return out;
 }
 
-static ampc_command conv_command(Compile *c, uint32_t group)
+static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
   Convolution p = convolution_of(c, group);
   ampc_command out = {.kind = AMPC_CONV, .as.conv = {.desc = p.desc}};
+  if (p.desc.grid) out.as.conv.desc.kernel = kernel;
   out.as.conv.x = place_of(g, p.x);
   out.as.conv.w = place_of(g, p.w);
   out.as.conv.bias = place_of(g, p.bias);
@@ -68,7 +65,7 @@ static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
   const Graph *g = c->graph;
   if (!group_is_product(g, group)) return launch_command(c, group, kernel);
   OpTemplate tmpl = op_info[ir_node(g, g->groups.at[group].anchor)->op].tmpl;
-  return tmpl == TMPL_conv ? conv_command(c, group) : gemm_command(c, group);
+  return tmpl == TMPL_conv ? conv_command(c, group, kernel) : gemm_command(c, group);
 }
 
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
@@ -79,14 +76,13 @@ const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
   for (uint32_t i = 1; i < g->groups.n; i++) {
     const Group *group = &g->groups.at[i];
     Value last = group->nodes[group->n - 1];
-    bool launch = is_launch(g, i);
     if (ir_node(g, last)->block == block && !group_is_silent(g, i)) {
       ampc_command command = group_command(c, i, kernel);
       command.label = command_name(c, i);
       command.line = node_line(c, last);
       vec_push(c->arena, &out, command);
     }
-    kernel += launch;
+    kernel += group_has_kernel(c, i);
   }
   *out_n = out.n;
   return c->options.poison ? poison_commands(c, block, out.at, out_n) : out.at;

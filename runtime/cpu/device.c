@@ -10,6 +10,7 @@ typedef struct CpuDevice {
   Pool *pool;
   GemmCache *products;
   ConvCache *convolutions;
+  void *looks[LOOKS];
   bool real64;
 } CpuDevice;
 
@@ -106,6 +107,24 @@ static int64_t cpu_library_bytes(const Device *d)
   return gemm_cache_bytes(cpu->products) + conv_cache_bytes(cpu->convolutions);
 }
 
+static ampc_status cpu_look(Device *d, uint32_t slot, const void *from, int64_t bytes)
+{
+  CpuDevice *cpu = cpu_of(d);
+  void *room = realloc(cpu->looks[slot], (size_t)bytes);
+  if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading the state");
+  cpu->looks[slot] = memcpy(room, from, (size_t)bytes);
+  return AMPC_OK;
+}
+
+static ampc_status cpu_looked(Device *d, uint32_t slot, bool wait, void *to, int64_t bytes,
+                              bool *out_there)
+{
+  (void)wait;
+  memcpy(to, cpu_of(d)->looks[slot], (size_t)bytes);
+  *out_there = true;
+  return AMPC_OK;
+}
+
 static ampc_status cpu_wait(Device *d)
 {
   (void)d;
@@ -118,6 +137,7 @@ static void cpu_close(Device *d)
   conv_cache_free(cpu->convolutions);
   gemm_cache_free(cpu->products);
   pool_free(cpu->pool);
+  for (int i = 0; i < LOOKS; i++) free(cpu->looks[i]);
   free(cpu);
 }
 
@@ -133,6 +153,8 @@ static const DeviceOps cpu_ops = {
     .conv = cpu_do_conv,
     .prepare_conv = cpu_prepare_conv,
     .prepare_gemm = cpu_prepare_gemm,
+    .look = cpu_look,
+    .looked = cpu_looked,
     .library_bytes = cpu_library_bytes,
     .wait = cpu_wait,
     .close = cpu_close,

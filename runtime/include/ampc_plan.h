@@ -70,7 +70,8 @@ typedef struct ampc_gemm {
   bool has_bias;   /* one value a column, of bias_type */
   bool relu;       /* negative results become 0, after the bias; NaN stays where the device can */
   ampc_dtype a_type, b_type, c_type, bias_type;
-  int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result */
+  int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result, on
+                        CUDA what cuBLASLt may use */
 } ampc_gemm;
 
 /* A two-dimensional convolution (cross-correlation) or one of its gradients. Images lie as [n, h,
@@ -86,7 +87,9 @@ typedef struct ampc_conv {
   int64_t stride[2], pad[2], dilation[2]; /* along h, along w */
   bool accumulate, tf32, has_bias;
   ampc_dtype x_type, w_type, y_type, bias_type; /* whichever of them is the result counts too */
-  int64_t workspace;                            /* bytes; see ampc_conv_workspace_cpu */
+  int64_t workspace;                            /* bytes; see ampc_conv_workspace_* */
+  uint32_t kernel, grid, block; /* CUDA: what turns images into columns or back, see
+                                   conv_columns.h; grid 0: nothing has to */
 } ampc_conv;
 
 typedef enum ampc_command_kind {
@@ -238,6 +241,15 @@ typedef struct ampc_kernel {
   void (*function)(void);
 } ampc_kernel;
 
+/* JIT on CUDA: a cubin or PTX with some of the program's kernels, in their order. */
+typedef struct ampc_image {
+  const void *bytes;
+  uint32_t first, count; /* kernels */
+} ampc_image;
+
+/* Emitted CUDA programs: the driver's handle of a __global__ function; 0 on success. */
+typedef int ampc_find_kernel(void **out, const void *function);
+
 typedef struct ampc_program {
   const char *name;      /* of the job: "mlp" */
   const char *source;    /* path as given on the command line's last part: "mlp.amp" */
@@ -258,6 +270,9 @@ typedef struct ampc_program {
   const ampc_block *blocks;
   const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
   uint32_t n_params, n_optimizers, n_settings, n_sources, n_metrics, n_outputs, n_blocks, n_kernels;
+  const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
+  uint32_t n_images;
+  ampc_find_kernel *find_kernel;
 } ampc_program;
 
 /* Offsets within STATE, the same on both sides. */
@@ -272,6 +287,9 @@ void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t 
 /* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);
+/* On CUDA, where `capability` is 90 for sm_90. */
+int64_t ampc_gemm_workspace_cuda(int capability);
+int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability);
 
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t); /* bytes; f32 is 8 with real64 */
 int64_t ampc_dtype_size(ampc_dtype t);                          /* bytes */

@@ -32,6 +32,10 @@ ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
  * Allocates all spaces (zeroed), fills STATE from the program; weights are not yet set. */
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out);
 void ampc_free(ampc_runtime *rt);
+/* The target to compile for, so that the program runs on `device`: "cpu", or "sm_90" for a GPU; for
+ * "auto" that of a GPU where there is one. */
+enum { AMPC_TARGET_ROOM = 16 };
+ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM]);
 const ampc_program *ampc_program_of(const ampc_runtime *rt);
 const char *ampc_device_name(const ampc_runtime *rt); /* "cpu", "cuda:0 NVIDIA H200" */
 

@@ -7,7 +7,7 @@ shift 4
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 begin=$(date +%s)
-"$amp" train --device cpu --set precision="$precision" "$@" "$job" 2>&1 | tee "$log"
+"$amp" train --device cpu "$@" --set precision="$precision" "$job" 2>&1 | tee "$log"
 seconds=$(($(date +%s) - begin))
 accuracy=$(sed -n 's/.*eval acc: *\([0-9.]*\).*/\1/p' "$log" | tail -n 1)
 echo "$precision: accuracy ${accuracy:-none} (at least $least) after $seconds s"

@@ -185,7 +185,7 @@ static void check_bad_input(void)
   expect("--save %s", AMPC_BAD_FILE, NULL, "directory");
   expect("--save-every 2", AMPC_BAD_USAGE, NULL, "--save");
   expect("--resume %s/none", AMPC_BAD_FILE, NULL, "none");
-  expect("--device cuda", AMPC_RUN_FAILED, NULL, "no CUDA device");
+  expect("--device cuda", AMPC_RUN_FAILED, NULL, "compiled for cpu");
   expect("--device tpu", AMPC_BAD_USAGE, NULL, "tpu");
   expect("--steps 0", AMPC_BAD_USAGE, NULL, "--steps 0");
   expect("--steps -3", AMPC_BAD_USAGE, NULL, "--steps -3");

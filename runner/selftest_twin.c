@@ -1,0 +1,52 @@
+/* Suite: what a GPU computes against what the cpu does with the same kernels' text. Elementwise
+ * kernels and moves must give the same bits: their maths is ours, and nothing is contracted. Sums
+ * over rows and products are taken in another order, so they may differ by what either may be off:
+ * twice the bound. */
+#include "selftest.h"
+#include <math.h>
+
+static bool must_be_equal(OpKind op)
+{
+  OpTemplate t = op_info[op].tmpl;
+  return t == TMPL_map || t == TMPL_move || t == TMPL_alias;
+}
+
+/* Two sums that lie on both sides of a rounding to 16 bits end as neighbours. */
+static double apart(DType d, double ulps, double gpu, double cpu, double scale)
+{
+  if (number_same(gpu, cpu)) return 0;
+  if (!dtype_is_float(d) || isnan(gpu) || isnan(cpu)) return INFINITY;
+  double unit = ulps * number_ulp(AMPC_F32, scale);
+  if (d != AMPC_F32) unit += number_ulp(d, cpu);
+  double error = fabs(gpu - cpu) / unit;
+  return isnan(error) ? INFINITY : error;
+}
+
+static double twin_error(const Case *gpu, const Case *cpu)
+{
+  if (gpu->got.dtype != cpu->got.dtype || gpu->got.n != cpu->got.n) return -1;
+  if (must_be_equal(gpu->test->op)) return tensor_same_bits(&gpu->got, &cpu->got) ? 0 : INFINITY;
+  double worst = 0, ulps = 2 * case_ulps(gpu);
+  for (int64_t i = 0; i < gpu->got.n; i++)
+    worst = fmax(worst, apart(gpu->got.dtype, ulps, gpu->got.at[i], cpu->got.at[i], gpu->scale[i]));
+  return worst;
+}
+
+ampc_status suite_twin(Arena *a, TestRun *run)
+{
+  CaseList gpu = {0}, cpu = {0};
+  if (!test_on_gpu(run) || run->edit) return AMPC_OK;
+  cases_make(a, case_rows, n_case_rows, run->filter, &gpu);
+  if (gpu.n == 0) return AMPC_OK;
+  for (uint32_t i = 0; i < gpu.n; i++) vec_push(a, &cpu, gpu.at[i]);
+  TestRun other = test_on_cpu(run);
+  ampc_status status = cases_run(a, run, false, 2, &gpu);
+  if (!status) status = cases_run(a, &other, false, 2, &cpu);
+  for (uint32_t i = 0; !status && i < gpu.n; i++) {
+    const Case *t = &gpu.at[i];
+    test_report(run, t->test->op, PROOF_twin, t->type, twin_error(t, &cpu.at[i]),
+                arena_printf(a, "%s %s %s: %s against cpu", ampc_dtype_name(t->type),
+                             t->row->inputs, t->row->attrs, run->target));
+  }
+  return status;
+}

@@ -1,0 +1,123 @@
+/* Convolutions as matrix products: Note [columns on CUDA] in conv_columns.h. */
+#include "../conv_columns.h"
+#include "../conv_tiling.h"
+#include "cuda.h"
+
+typedef struct Convolution {
+  CudaDevice *device;
+  const ampc_conv *d;
+  ConvColumns columns;
+  ampc_gemm product; /* of one group of one part */
+  char *room, *workspace;
+} Convolution;
+
+static int64_t size_of(const Convolution *v, ampc_dtype t)
+{
+  return ampc_element_size(v->device->program, t);
+}
+
+static char *at(const Convolution *v, const void *base, int64_t elements, ampc_dtype type)
+{
+  return base ? (char *)(uintptr_t)base + elements * size_of(v, type) : NULL;
+}
+
+/* The product of a part; its groups in one call, where each is as far from the last as the first
+ * from the second and no bias goes with them. */
+static void set_product(Convolution *v)
+{
+  const ampc_conv *d = v->d;
+  ampc_conv part = *d;
+  part.n = v->columns.images;
+  ampc_gemm *g = &v->product;
+  *g = conv_product(&part, v->device->program->real64);
+  if (d->kind == AMPC_CONV_DATA && v->columns.direct) g->c_type = d->x_type;
+  g->workspace = d->workspace - v->columns.bytes;
+  if (d->groups == 1 || d->has_bias) return;
+  int64_t k = d->k / d->groups, depth = d->c / d->groups * d->kh * d->kw;
+  g->batch = d->groups;
+  switch (d->kind) {
+  case AMPC_CONV_FORWARD:
+    g->stride_a = depth, g->stride_b = k * depth, g->stride_c = k;
+    break;
+  case AMPC_CONV_DATA:
+    g->stride_a = k, g->stride_b = k * depth, g->stride_c = depth;
+    break;
+  case AMPC_CONV_WEIGHT:
+    g->stride_a = k, g->stride_b = depth, g->stride_c = k * depth;
+    break;
+  }
+}
+
+/* One group, or all of them, of the images from `first` on. */
+static ampc_status multiply(const Convolution *v, int64_t first, int64_t group, char *x, char *w,
+                            const void *bias, char *y)
+{
+  const ampc_conv *d = v->d;
+  Device *device = &v->device->device;
+  ampc_gemm g = v->product;
+  int64_t k = d->k / d->groups, depth = d->c / d->groups * d->kh * d->kw;
+  char *pixels = at(v, y, first * d->oh * d->ow * d->k + group * k, d->y_type);
+  char *weights = at(v, w, group * k * depth, d->w_type);
+  bool direct = v->columns.direct;
+  char *columns = direct ? at(v, x, first * d->h * d->w * d->c + group * depth, d->x_type)
+                         : at(v, v->room, group * depth, v->columns.type);
+  switch (d->kind) {
+  case AMPC_CONV_FORWARD:
+    return cuda_gemm(device, &g, columns, weights, at(v, bias, group * k, d->bias_type), pixels,
+                     v->workspace);
+  case AMPC_CONV_DATA:
+    return cuda_gemm(device, &g, pixels, weights, NULL, columns, v->workspace);
+  default:
+    g.accumulate = d->accumulate || first > 0;
+    return cuda_gemm(device, &g, pixels, columns, NULL, weights, v->workspace);
+  }
+}
+
+/* The program's kernel between images [first, ..) and the columns. */
+static ampc_status rearrange(const Convolution *v, int64_t first, char *x)
+{
+  const ampc_conv *d = v->d;
+  const ampc_program *p = v->device->program;
+  if (v->columns.direct) return AMPC_OK;
+  if (d->kernel >= p->n_kernels || d->grid == 0 || p->kernels[d->kernel].n_args != 2)
+    return ampc_fail(AMPC_RUN_FAILED, "broken plan: a convolution without its kernel");
+  char *images = at(v, x, first * d->h * d->w * d->c, d->x_type);
+  void *args[] = {images, v->room};
+  if (d->kind == AMPC_CONV_DATA) args[0] = v->room, args[1] = images;
+  return cuda_launch(&v->device->device, &p->kernels[d->kernel], d->grid, d->block, args);
+}
+
+static ampc_status run_part(const Convolution *v, int64_t first, char *x, char *w, const void *bias,
+                            char *y)
+{
+  bool data = v->d->kind == AMPC_CONV_DATA;
+  int64_t calls = v->d->groups / v->product.batch;
+  ampc_status status = data ? AMPC_OK : rearrange(v, first, x);
+  for (int64_t i = 0; i < calls && !status; i++) status = multiply(v, first, i, x, w, bias, y);
+  return !status && data ? rearrange(v, first, x) : status;
+}
+
+ampc_status cuda_prepare_conv(Device *device, const ampc_conv *d)
+{
+  CudaDevice *cuda = cuda_of(device);
+  int64_t needs = ampc_conv_workspace_cuda(d, cuda->program->real64, 0);
+  if (d->workspace >= needs) return AMPC_OK;
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "broken plan: a convolution has %lld bytes of workspace and needs %lld",
+                   (long long)d->workspace, (long long)needs);
+}
+
+ampc_status cuda_conv(Device *device, const ampc_conv *d, void *x, void *w, const void *bias,
+                      void *y, void *workspace)
+{
+  Convolution v = {.device = cuda_of(device), .d = d};
+  ampc_status status = cuda_prepare_conv(device, d);
+  if (status || d->n == 0 || d->k == 0 || d->c == 0) return status;
+  v.columns = conv_columns(d, v.device->program->real64);
+  v.room = workspace;
+  v.workspace = v.room + v.columns.bytes;
+  set_product(&v);
+  for (int64_t i = 0; i < v.columns.parts && !status; i++)
+    status = run_part(&v, i * v.columns.images, x, w, bias, y);
+  return status;
+}

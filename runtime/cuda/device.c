@@ -1,0 +1,103 @@
+/* The CUDA device: the table of functions, memory, and what is done in one call of the driver. */
+#include "cuda.h"
+#include <stdlib.h>
+#include "cuda.h"
+
+static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
+{
+  CudaDevice *d = cuda_of(device);
+  CuPointer memory = 0;
+  *out = NULL;
+  ampc_status status = gpu_enter(d);
+  if (status) return status;
+  CuResult r = d->api->cuMemAlloc_v2(&memory, (size_t)bytes);
+  if (r != CUDA_SUCCESS) return cuda_no_memory(d, r, "cuMemAlloc", bytes);
+  *out = (void *)(uintptr_t)memory;
+  return CUDA(d, cuMemsetD8Async(memory, 0, (size_t)bytes, d->stream));
+}
+
+static void cuda_release(Device *device, void *memory)
+{
+  CudaDevice *d = cuda_of(device);
+  if (gpu_enter(d) == AMPC_OK) d->api->cuMemFree_v2(cuda_address(memory));
+}
+
+static ampc_status cuda_copy(Device *device, void *to, const void *from, int64_t bytes)
+{
+  CudaDevice *d = cuda_of(device);
+  if (bytes == 0) return AMPC_OK;
+  ampc_status status = gpu_enter(d);
+  return status ? status
+                : CUDA(d, cuMemcpyDtoDAsync_v2(cuda_address(to), cuda_address(from), (size_t)bytes,
+                                               d->stream));
+}
+
+static ampc_status cuda_fill(Device *device, void *to, uint8_t value, int64_t bytes)
+{
+  CudaDevice *d = cuda_of(device);
+  if (bytes == 0) return AMPC_OK;
+  ampc_status status = gpu_enter(d);
+  return status ? status
+                : CUDA(d, cuMemsetD8Async(cuda_address(to), value, (size_t)bytes, d->stream));
+}
+
+/* What the libraries have taken beside the spaces lies in the context; the driver tells only what
+ * the whole GPU uses. */
+static int64_t cuda_library_bytes(const Device *device)
+{
+  const CudaDevice *d = (const CudaDevice *)device;
+  return d->program->space_bytes[AMPC_STATE]; /* kept_state */
+}
+
+static void cuda_close(Device *device)
+{
+  CudaDevice *d = cuda_of(device);
+  if (d->context && gpu_enter(d) == AMPC_OK) {
+    recordings_close(d);
+    products_close(d);
+    modules_close(d);
+    staging_close(d);
+    gpu_close(d);
+  }
+  free(d);
+}
+
+static const DeviceOps cuda_ops = {
+    .alloc = cuda_alloc,
+    .release = cuda_release,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .launch = cuda_launch,
+    .gemm = cuda_gemm,
+    .conv = cuda_conv,
+    .prepare_conv = cuda_prepare_conv,
+    .prepare_gemm = cuda_prepare_gemm,
+    .step = cuda_step,
+    .look = cuda_look,
+    .looked = cuda_looked,
+    .library_bytes = cuda_library_bytes,
+    .wait = cuda_wait,
+    .close = cuda_close,
+};
+
+ampc_status cuda_device_open(const ampc_program *p, Device **out)
+{
+  *out = NULL;
+  CudaDevice *d = calloc(1, sizeof *d);
+  if (!d) return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the CUDA device");
+  d->device.ops = &cuda_ops;
+  d->program = p;
+  ampc_status status = gpu_open(d);
+  if (!status) status = modules_open(d);
+  if (!status) status = staging_open(d);
+  if (!status) status = products_open(d);
+  if (!status) status = recordings_open(d);
+  if (status) {
+    cuda_close(&d->device);
+  } else {
+    *out = &d->device;
+  }
+  return status;
+}

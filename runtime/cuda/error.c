@@ -1,0 +1,57 @@
+/* What the driver refuses, in one message: what happened, to which device, and what to do next. */
+#include <string.h>
+#include "cuda.h"
+
+/* Errors after which a context is of no use: illegal addresses, failed launches, lost GPUs. */
+static bool is_sticky(CuResult r)
+{
+  enum { FIRST = 700, LAST = 719, ECC = 214, CONTAINED = 226 };
+  bool timeout_or_resources = r == 701; /* a launch that asks for too much harms nothing */
+  return (r >= FIRST && r <= LAST && !timeout_or_resources) || r == ECC || r == CONTAINED;
+}
+
+static const char *name_of(const CudaDevice *d, CuResult r)
+{
+  const char *name = NULL;
+  d->api->cuGetErrorName(r, &name);
+  return name ? name : "unknown error";
+}
+
+static const char *text_of(const CudaDevice *d, CuResult r)
+{
+  const char *text = NULL;
+  d->api->cuGetErrorString(r, &text);
+  return text ? text : "no description";
+}
+
+ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call)
+{
+  if (r == CUDA_SUCCESS) return AMPC_OK;
+  int n = (int)strcspn(call, "(");
+  if (r == CUDA_ERROR_OUT_OF_MEMORY) return cuda_no_memory(d, r, call, 0);
+  if (is_sticky(r))
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "%s broke off: %s (%s, reported by %.*s); nothing on it can be used any more, "
+                     "checkpoints on disk are whole: go on from the last one with --resume; "
+                     "`compute-sanitizer` shows the kernel",
+                     d->device.name, text_of(d, r), name_of(d, r), n, call);
+  return ampc_fail(AMPC_RUN_FAILED, "%s: %.*s failed: %s (%s)", d->device.name, n, call,
+                   text_of(d, r), name_of(d, r));
+}
+
+ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, int64_t bytes)
+{
+  if (r != CUDA_ERROR_OUT_OF_MEMORY) return cuda_status(d, r, call);
+  size_t unused = 0, total = 0;
+  d->api->cuMemGetInfo_v2(&unused, &total);
+  if (bytes == 0)
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "%s: out of memory in %.*s (%.1f MB of %.1f MB are free); a smaller batch "
+                     "needs less, and nvidia-smi shows who else uses the GPU",
+                     d->device.name, (int)strcspn(call, "("), call, (double)unused / 1e6,
+                     (double)total / 1e6);
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "%s: cannot allocate %.1f MB (%.1f MB of %.1f MB are free); a smaller batch "
+                   "needs less, and nvidia-smi shows who else uses the GPU",
+                   d->device.name, (double)bytes / 1e6, (double)unused / 1e6, (double)total / 1e6);
+}

@@ -1,0 +1,70 @@
+/* A step as one CUDA graph.
+ *
+ * Note [first step]
+ * Libraries load kernels and choose algorithms when they are first used, which must not happen
+ * while calls are recorded. So a step that runs for the first time is tried out: STATE is put aside
+ * and marked as after a loss that is not finite, so that no weight, moment, buffer or count moves;
+ * the calls are made; STATE comes back. (Gradients are cleared by the update whether it is taken or
+ * not.) Then the same calls are recorded and the graph is launched, now and from then on. The whole
+ * dance is in stream order: the host does not wait for it. */
+#include <stddef.h>
+#include <stdlib.h>
+#include "cuda.h"
+
+struct Recording {
+  CuGraphExec graph; /* NULL before the first step */
+};
+
+ampc_status recordings_open(CudaDevice *d)
+{
+  d->recordings = calloc(2 * d->program->n_blocks + 1, sizeof *d->recordings);
+  if (!d->recordings) return ampc_fail(AMPC_RUN_FAILED, "out of memory for graphs");
+  return d->device.ops->alloc(&d->device, d->program->space_bytes[AMPC_STATE], &d->kept_state);
+}
+
+void recordings_close(CudaDevice *d)
+{
+  for (uint32_t i = 0; d->recordings && i < 2 * d->program->n_blocks; i++)
+    if (d->recordings[i].graph) d->api->cuGraphExecDestroy(d->recordings[i].graph);
+  free(d->recordings);
+  if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
+}
+
+static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
+{
+  size_t bytes = (size_t)d->program->space_bytes[AMPC_STATE];
+  CuPointer kept = cuda_address(d->kept_state), now = cuda_address(state);
+  CuPointer mark = now + offsetof(ampc_state, bad_loss);
+  ampc_status status = CUDA(d, cuMemcpyDtoDAsync_v2(kept, now, bytes, d->stream));
+  if (!status)
+    status = CUDA(d, cuMemsetD8Async(mark, 1, sizeof((ampc_state *)0)->bad_loss, d->stream));
+  if (!status) status = body(context);
+  return status ? status : CUDA(d, cuMemcpyDtoDAsync_v2(now, kept, bytes, d->stream));
+}
+
+static ampc_status record(CudaDevice *d, Recording *r, ampc_status (*body)(void *), void *context)
+{
+  CuGraph graph = NULL;
+  ampc_status status =
+      CUDA(d, cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  if (status) return status;
+  status = body(context);
+  CuResult ended = d->api->cuStreamEndCapture(d->stream, &graph);
+  if (!status) status = cuda_status(d, ended, "cuStreamEndCapture");
+  if (!status) status = CUDA(d, cuGraphInstantiateWithFlags(&r->graph, graph, 0));
+  if (graph) d->api->cuGraphDestroy(graph);
+  return status ? status : CUDA(d, cuGraphUpload(r->graph, d->stream));
+}
+
+ampc_status cuda_step(Device *device, uint32_t key, void *state, ampc_status (*body)(void *),
+                      void *context)
+{
+  CudaDevice *d = cuda_of(device);
+  Recording *r = &d->recordings[key];
+  ampc_status status = gpu_enter(d);
+  if (!status && !r->graph) {
+    status = try_out(d, state, body, context);
+    if (!status) status = record(d, r, body, context);
+  }
+  return status ? status : CUDA(d, cuGraphLaunch(r->graph, d->stream));
+}

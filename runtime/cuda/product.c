@@ -1,0 +1,259 @@
+/* Plans of matrix products: descriptors and the algorithm, one for each kind of product.
+ *
+ * Note [row-major]
+ * cuBLASLt's matrices are column-major: what is a row-major [m, n] to us is an [n, m] to it. So
+ * C = A B is asked for as C' = B' A' with n and m swapped; nothing is copied, and one bias value a
+ * column of C is one a row of C', as the epilogue wants it.
+ *
+ * The algorithm is the first that the library's heuristic names among those that add up in f32 and
+ * in a fixed order: nothing is timed, so the same program takes the same one everywhere. */
+#include "product.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_ALIGNMENT = 256 };
+
+struct Products {
+  LtHandle handle;
+  Product *at;
+  uint32_t n, room;
+};
+
+/* ---- the library -------------------------------------------------------------------------------
+ */
+
+ampc_status products_open(CudaDevice *d)
+{
+  const CudaLoaded *cuda;
+  char why[CUDA_ERROR_ROOM];
+  d->products = calloc(1, sizeof *d->products);
+  if (!d->products) return ampc_fail(AMPC_RUN_FAILED, "out of memory for products");
+  if (!cuda_load_blas(&cuda, why)) return ampc_fail(AMPC_RUN_FAILED, "%s: %s", d->device.name, why);
+  LtStatus status = d->api->cublasLtCreate(&d->products->handle);
+  if (status == CUBLAS_STATUS_SUCCESS) return AMPC_OK;
+  d->products->handle = NULL;
+  return ampc_fail(AMPC_RUN_FAILED, "%s: cuBLASLt does not start: %s", d->device.name,
+                   d->api->cublasLtGetStatusString(status));
+}
+
+static void destroy(const CudaApi *api, Product *p)
+{
+  if (p->a) api->cublasLtMatrixLayoutDestroy(p->a);
+  if (p->b) api->cublasLtMatrixLayoutDestroy(p->b);
+  if (p->c) api->cublasLtMatrixLayoutDestroy(p->c);
+  if (p->matmul) api->cublasLtMatmulDescDestroy(p->matmul);
+}
+
+void products_close(CudaDevice *d)
+{
+  Products *s = d->products;
+  if (!s) return;
+  for (uint32_t i = 0; i < s->n; i++) destroy(d->api, &s->at[i]);
+  if (s->handle) d->api->cublasLtDestroy(s->handle);
+  free(s->at);
+  free(s);
+}
+
+LtHandle product_library(const CudaDevice *d)
+{
+  return d->products->handle;
+}
+
+ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus status,
+                           const char *what)
+{
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "%s: cuBLASLt: %s, product of %s [%lld, %lld] and %s [%lld, %lld] to %s%s: %s",
+                   d->device.name, what, ampc_dtype_name(g->a_type), (long long)g->m,
+                   (long long)g->k, ampc_dtype_name(g->b_type), (long long)g->k, (long long)g->n,
+                   ampc_dtype_name(g->c_type), g->has_bias ? " with bias" : "",
+                   d->api->cublasLtGetStatusString(status));
+}
+
+/* ---- making a plan -----------------------------------------------------------------------------
+ */
+
+static bool type_of(const CudaDevice *d, ampc_dtype t, LtType *out)
+{
+  switch (t) {
+  case AMPC_F32:
+    *out = d->program->real64 ? CUDA_R_64F : CUDA_R_32F;
+    return true;
+  case AMPC_F16:
+    *out = CUDA_R_16F;
+    return true;
+  case AMPC_BF16:
+    *out = CUDA_R_16BF;
+    return true;
+  default:
+    return false;
+  }
+}
+
+static LtStatus set(const CudaApi *api, LtMatmul m, LtMatmulAttribute what, uint32_t value)
+{
+  return api->cublasLtMatmulDescSetAttribute(m, what, &value, sizeof value);
+}
+
+static LtStatus make_matmul(const CudaDevice *d, const ampc_gemm *g, LtMatmul *out)
+{
+  const CudaApi *api = d->api;
+  bool wide = d->program->real64;
+  LtCompute compute = wide      ? CUBLAS_COMPUTE_64F
+                      : g->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                : CUBLAS_COMPUTE_32F;
+  LtStatus s = api->cublasLtMatmulDescCreate(out, compute, wide ? CUDA_R_64F : CUDA_R_32F);
+  if (!s) s = set(api, *out, CUBLASLT_MATMUL_DESC_TRANSA, g->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (!s) s = set(api, *out, CUBLASLT_MATMUL_DESC_TRANSB, g->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  uint32_t epilogue = (g->relu ? (uint32_t)CUBLASLT_EPILOGUE_RELU : 0) |
+                      (g->has_bias ? (uint32_t)CUBLASLT_EPILOGUE_BIAS : 0);
+  if (!s && epilogue) s = set(api, *out, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (s || !g->has_bias) return s;
+  LtType bias = 0;
+  type_of(d, g->bias_type, &bias);
+  return s ? s : set(api, *out, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, (uint32_t)bias);
+}
+
+/* A matrix of ours, [rows, columns] row-major, as the transposed one that it is to the library. */
+static LtStatus make_layout(const CudaDevice *d, const ampc_gemm *g, ampc_dtype type, int64_t rows,
+                            int64_t columns, int64_t ld, int64_t stride, LtLayout *out)
+{
+  const CudaApi *api = d->api;
+  LtType t = 0;
+  int32_t batch = (int32_t)g->batch;
+  type_of(d, type, &t);
+  LtStatus s = api->cublasLtMatrixLayoutCreate(out, t, (uint64_t)columns, (uint64_t)rows, ld);
+  if (s || g->batch == 1) return s;
+  s = api->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                            sizeof batch);
+  if (s) return s;
+  return api->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                               &stride, sizeof stride);
+}
+
+static LtStatus make_layouts(const CudaDevice *d, Product *p)
+{
+  const ampc_gemm *g = &p->desc;
+  int64_t m = g->m, n = g->n, k = g->k;
+  LtStatus s = make_layout(d, g, g->b_type, g->trans_b ? n : k, g->trans_b ? k : n, g->ldb,
+                           g->stride_b, &p->b);
+  if (!s)
+    s = make_layout(d, g, g->a_type, g->trans_a ? k : m, g->trans_a ? m : k, g->lda, g->stride_a,
+                    &p->a);
+  return s ? s : make_layout(d, g, g->c_type, m, n, g->ldc, g->stride_c, &p->c);
+}
+
+static LtStatus make_preference(const CudaDevice *d, const Product *p, LtPreference *out)
+{
+  const CudaApi *api = d->api;
+  uint64_t workspace = (uint64_t)p->desc.workspace;
+  uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  const struct {
+    LtPreferenceAttribute what;
+    const uint32_t *value;
+  } numbers[] = {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme},
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &p->alignment[1]},
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &p->alignment[0]},
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &p->alignment[2]},
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &p->alignment[2]}};
+  LtStatus s = api->cublasLtMatmulPreferenceCreate(out);
+  if (!s)
+    s = api->cublasLtMatmulPreferenceSetAttribute(*out, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                  &workspace, sizeof workspace);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !s; i++)
+    s = api->cublasLtMatmulPreferenceSetAttribute(*out, numbers[i].what, numbers[i].value,
+                                                  sizeof(uint32_t));
+  return s;
+}
+
+static ampc_status choose_algorithm(const CudaDevice *d, Product *p)
+{
+  const CudaApi *api = d->api;
+  LtPreference preference = NULL;
+  LtHeuristic best = {.state = CUBLAS_STATUS_NOT_SUPPORTED};
+  int found = 0;
+  LtStatus s = make_preference(d, p, &preference);
+  if (!s)
+    s = api->cublasLtMatmulAlgoGetHeuristic(d->products->handle, p->matmul, p->b, p->a, p->c, p->c,
+                                            preference, 1, &best, &found);
+  if (preference) api->cublasLtMatmulPreferenceDestroy(preference);
+  if (!s) s = found > 0 ? best.state : CUBLAS_STATUS_NOT_SUPPORTED;
+  if (s) return product_failed(d, &p->desc, s, "no algorithm");
+  p->algorithm = best.algorithm;
+  p->workspace = best.workspace;
+  return AMPC_OK;
+}
+
+static ampc_status make(CudaDevice *d, Product *p, const void *bias)
+{
+  const ampc_gemm *g = &p->desc;
+  LtType type;
+  bool known = type_of(d, g->a_type, &type) && type_of(d, g->b_type, &type) &&
+               type_of(d, g->c_type, &type) && (!g->has_bias || type_of(d, g->bias_type, &type));
+  if (!known || g->batch > INT32_MAX)
+    return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "no such product");
+  LtStatus s = make_matmul(d, g, &p->matmul);
+  if (!s && g->has_bias)
+    s = d->api->cublasLtMatmulDescSetAttribute(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                               sizeof bias);
+  if (!s) s = make_layouts(d, p);
+  return s ? product_failed(d, g, s, "no description") : choose_algorithm(d, p);
+}
+
+/* ---- finding it again --------------------------------------------------------------------------
+ */
+
+static bool same(const ampc_gemm *x, const ampc_gemm *y)
+{
+  return x->m == y->m && x->n == y->n && x->k == y->k && x->batch == y->batch && x->lda == y->lda &&
+         x->ldb == y->ldb && x->ldc == y->ldc && x->stride_a == y->stride_a &&
+         x->stride_b == y->stride_b && x->stride_c == y->stride_c && x->trans_a == y->trans_a &&
+         x->trans_b == y->trans_b && x->tf32 == y->tf32 && x->has_bias == y->has_bias &&
+         x->relu == y->relu && x->a_type == y->a_type && x->b_type == y->b_type &&
+         x->c_type == y->c_type && (!x->has_bias || x->bias_type == y->bias_type) &&
+         x->workspace == y->workspace;
+}
+
+static uint32_t alignment_of(const void *p)
+{
+  uintptr_t at = (uintptr_t)p;
+  uint32_t lowest = (uint32_t)(at & (~at + 1));
+  return at % MOST_ALIGNMENT ? lowest : MOST_ALIGNMENT;
+}
+
+static ampc_status grow(Products *s)
+{
+  if (s->n < s->room) return AMPC_OK;
+  uint32_t room = s->room ? 2 * s->room : 16;
+  Product *at = realloc(s->at, room * sizeof *at);
+  if (!at) return ampc_fail(AMPC_RUN_FAILED, "out of memory for products");
+  s->at = at;
+  s->room = room;
+  return AMPC_OK;
+}
+
+ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const void *a, const void *b,
+                         const void *bias, const void *c, const Product **out)
+{
+  Products *s = d->products;
+  uint32_t alignment[4] = {alignment_of(a), alignment_of(b), alignment_of(c), alignment_of(bias)};
+  for (uint32_t i = 0; i < s->n; i++) {
+    const Product *p = *out = &s->at[i];
+    bool fits = same(&p->desc, g);
+    for (int k = 0; k < 4; k++) fits = fits && p->alignment[k] == alignment[k];
+    if (fits) return AMPC_OK;
+  }
+  ampc_status status = grow(s);
+  if (status) return status;
+  Product *p = &s->at[s->n];
+  *p = (Product){.desc = *g};
+  for (int k = 0; k < 4; k++) p->alignment[k] = alignment[k];
+  status = make(d, p, bias);
+  if (status) {
+    destroy(d->api, p);
+  } else {
+    s->n++;
+  }
+  *out = p;
+  return status;
+}

@@ -1,0 +1,37 @@
+/* What the training loop learns of its steps without waiting for them. */
+#include "train.h"
+
+static ampc_status take_first(Session *s, bool wait, bool *out_there)
+{
+  const Glance g = s->glances[s->first_glance];
+  ampc_status status = runtime_looked(s->rt, s->first_glance, wait, s->state, out_there);
+  if (status || !*out_there) return status;
+  s->first_glance = (s->first_glance + 1) % LOOKS;
+  s->n_glances--;
+  const ampc_state *state = (const ampc_state *)(const void *)s->state;
+  status = check_state(s, state);
+  if (!status && g.line) progress_line(s, &g, s->state);
+  return status;
+}
+
+ampc_status glance_begin(Session *s, uint32_t block, bool line, bool keep)
+{
+  bool there;
+  ampc_status status = AMPC_OK;
+  if (s->n_glances == LOOKS) status = take_first(s, true, &there); /* none is left out */
+  if (status) return status;
+  uint32_t slot = (s->first_glance + s->n_glances) % LOOKS;
+  status = runtime_look(s->rt, slot);
+  if (status) return status;
+  s->glances[slot] = (Glance){.block = block, .step = s->steps, .line = line, .keep = keep};
+  s->n_glances++;
+  return AMPC_OK;
+}
+
+ampc_status glances_take(Session *s, bool wait)
+{
+  bool there = true;
+  ampc_status status = AMPC_OK;
+  while (s->n_glances && there && !status) status = take_first(s, wait, &there);
+  return status;
+}

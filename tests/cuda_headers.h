@@ -1,0 +1,71 @@
+/* For cuda_headers.sh, compiled as C++ and never run: are the functions of cuda_api.def those of
+ * NVIDIA's headers? Two parameters are the same when a machine passes them in the same way: numbers
+ * and enumerations of one size, pointers to things that are the same or that one side hides. */
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <cuda.h>
+#include <nvrtc.h>
+#include <cublasLt.h>
+
+namespace ours
+{
+#include "cuda_api.h"
+}
+
+template <typename T, typename = void> struct is_complete : std::false_type {
+};
+template <typename T> struct is_complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {
+};
+
+template <typename A, typename B> constexpr bool same();
+
+template <typename A, typename B> constexpr bool same_target()
+{
+  using X = std::remove_const_t<A>;
+  using Y = std::remove_const_t<B>;
+  if constexpr (std::is_const_v<A> != std::is_const_v<B>)
+    return false;
+  else if constexpr (std::is_void_v<X> || std::is_void_v<Y>)
+    return std::is_same_v<X, Y>;
+  else if constexpr (!is_complete<X>::value || !is_complete<Y>::value)
+    return std::is_class_v<X> && std::is_class_v<Y>;
+  else
+    return same<X, Y>();
+}
+
+template <typename A, typename B> constexpr bool same()
+{
+  if constexpr (std::is_void_v<A> || std::is_void_v<B>)
+    return std::is_same_v<A, B>;
+  else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>)
+    return same_target<std::remove_pointer_t<A>, std::remove_pointer_t<B>>();
+  else if constexpr (std::is_class_v<A> && std::is_class_v<B>)
+    return sizeof(A) == sizeof(B) && alignof(A) == alignof(B);
+  else
+    return !std::is_pointer_v<A> && !std::is_pointer_v<B> && !std::is_class_v<A> &&
+           !std::is_class_v<B> && std::is_floating_point_v<A> == std::is_floating_point_v<B> &&
+           sizeof(A) == sizeof(B);
+}
+
+template <typename A, typename B> struct same_function : std::false_type {
+};
+template <typename R, typename... P, typename Q, typename... O>
+struct same_function<R (*)(P...), Q (*)(O...)> {
+  static constexpr bool value = [] {
+    if constexpr (sizeof...(P) != sizeof...(O))
+      return false;
+    else
+      return same<R, Q>() && (same<P, O>() && ...);
+  }();
+};
+
+#define CUDA_API(library, result, name, parameters)                                                \
+  static_assert(same_function<decltype(&::name), decltype(ours::CudaApi::name)>::value, #name);
+#include "cuda_api.def"
+
+static_assert(offsetof(ours::LtHeuristic, workspace) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(ours::LtHeuristic, state) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, state));

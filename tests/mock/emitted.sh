@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# An emitted trainer, built by nvcc with the line that ampc prints, makes the same calls as the JIT:
+# both end with the same bytes. Its kernels run as their C twins. Skips where there is no nvcc.
+#   emitted.sh AMPC AMP MOCK
+. "$(dirname "$0")/../faults/lib.sh"
+mock=$(realpath "$3")
+PATH=$PATH:/usr/local/cuda/bin
+command -v nvcc >/dev/null || exit 77
+nvcc --version | grep -q 'release 13' || { echo "the mock is that of CUDA 13" && exit 77; }
+cd "$work" || exit 1
+
+on_mock() { LD_LIBRARY_PATH=$mock MOCK_CUDART_IMAGE=$work/job.image "$@"; }
+
+compare() { # compare NAME STEPS BATCH: models/fashion_mnist/NAME.amp
+  cp "$source_dir/models/fashion_mnist/$1.amp" job.amp
+  local options=(--set "train.batch=$3" --set eval.steps=1 --set eval.batch=50) line
+  passes "$1: emit" "$ampc" --target=sm_90 "${options[@]}" -o job.cu job.amp
+  line=$("$ampc" --target=sm_90 "${options[@]}" --build-line -o job.cu job.amp)
+  rm -f job
+  passes "$1: nvcc" bash -c "$line -cudart shared"
+  passes "$1: twins" on_mock "$ampc" --target=sm_90 "${options[@]}" --emit=cubin -o job.image job.amp
+  passes "$1: emitted" on_mock ./job --steps "$2" --seed 3 --quiet --save emitted.st
+  passes "$1: jit" on_mock "$amp" train --device cuda "${options[@]}" --steps "$2" --seed 3 --quiet \
+    --save jit.st job.amp
+  same "$1: the same bytes" emitted.st jit.st
+}
+
+compare mlp 20 128
+compare fashion_mnist 3 16
+finish

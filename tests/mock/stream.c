@@ -1,0 +1,290 @@
+/* Streams, events, copies. Work waits on its stream until somebody waits for it, so results that
+ * are read too early are not there yet, and memory that is reused too early is seen to change. With
+ * MOCK_CUDA_EAGER=1 work is done when it is called: the other of the two extreme schedules. */
+#include "mock.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_QUEUE = 1 << 16, POISON = 0xeb };
+
+struct CUstream_st {
+  CuStream next;
+  Op *first, *last;
+  long n;
+  CuGraph capture; /* NULL: none is going on */
+  CuCaptureMode mode;
+  pthread_t capturer; /* the thread that began it */
+  bool spoilt;
+};
+
+struct CUevent_st {
+  CuEvent next;
+  CuStream stream;     /* where it was recorded last */
+  long recorded, done; /* how often */
+  bool captured;
+};
+
+static CuStream streams;
+static CuEvent events;
+
+/* ---- queues ------------------------------------------------------------------------------------
+ */
+
+static CuResult run_first(CuStream s)
+{
+  Op *op = s->first;
+  s->first = op->next;
+  if (!s->first) s->last = NULL;
+  s->n--;
+  mock_running = op->label;
+  CuResult status = op->run(op);
+  mock_running = NULL;
+  if (status) mock_stick(status);
+  free(op);
+  return status;
+}
+
+static CuResult drain(CuStream s)
+{
+  CuResult status = CUDA_SUCCESS;
+  while (s->first && !status) status = run_first(s);
+  return status;
+}
+
+CuResult mock_drain(void)
+{
+  CuResult status = CUDA_SUCCESS;
+  for (CuStream s = streams; s && !status; s = s->next) status = drain(s);
+  return status;
+}
+
+static bool stream_exists(CuStream stream)
+{
+  for (CuStream s = streams; s; s = s->next)
+    if (s == stream) return true;
+  return false;
+}
+
+void mock_put(CuStream stream, const Op *op)
+{
+  Op *kept = malloc(sizeof *kept);
+  if (!kept) mock_misuse("out of memory");
+  *kept = *op;
+  kept->next = NULL;
+  if (kept->queued) kept->queued(kept);
+  *(stream->last ? &stream->last->next : &stream->first) = kept;
+  stream->last = kept;
+  stream->n++;
+}
+
+/* The default stream would wait for others without saying so: nobody here has use for it. */
+static CuResult check_stream(CuStream stream)
+{
+  if (!stream) return mock_refuse(MOCK_INVALID_HANDLE, "the mock has no default stream");
+  if (!stream_exists(stream)) return mock_refuse(MOCK_INVALID_HANDLE, "no such stream");
+  if (stream->capture && stream->spoilt) return MOCK_CAPTURE_INVALIDATED;
+  return CUDA_SUCCESS;
+}
+
+CuResult mock_queue(CuStream stream, const Op *op)
+{
+  CuResult status = check_stream(stream);
+  if (status) return status;
+  if (stream->capture) {
+    mock_graph_add(stream->capture, op);
+    return CUDA_SUCCESS;
+  }
+  mock_put(stream, op);
+  if (mock_setting("MOCK_CUDA_EAGER", 0)) return drain(stream);
+  while (stream->n > LONGEST_QUEUE && !status) status = run_first(stream);
+  return status;
+}
+
+static CuResult run_library(const Op *op)
+{
+  return op->as.library.run(op->as.library.data);
+}
+
+CuResult mock_queue_library(CuStream stream, const char *label, CuResult (*run)(const void *data),
+                            const void *data, size_t size)
+{
+  Op op = {.run = run_library, .label = label, .as.library = {.run = run}};
+  if (size > LIBRARY_DATA) mock_misuse("%s: too much data for the mock", label);
+  memcpy(op.as.library.data, data, size);
+  return mock_queue(stream, &op);
+}
+
+/* ---- streams -----------------------------------------------------------------------------------
+ */
+
+CuResult cuStreamCreate(CuStream *out, unsigned flags)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (flags != CU_STREAM_NON_BLOCKING)
+    return mock_refuse(MOCK_INVALID_VALUE, "the mock has only streams that do not block");
+  CuStream s = calloc(1, sizeof *s);
+  if (!s) return CUDA_ERROR_OUT_OF_MEMORY;
+  s->next = streams;
+  streams = s;
+  mock_add(COUNT_held, 1);
+  *out = s;
+  return CUDA_SUCCESS;
+}
+
+CuResult cuStreamDestroy_v2(CuStream stream)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  CuResult status = check_stream(stream);
+  if (status) return status;
+  if (stream->capture) return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "the stream captures");
+  status = drain(stream);
+  for (CuStream *at = &streams; *at; at = &(*at)->next)
+    if (*at == stream) {
+      *at = stream->next;
+      break;
+    }
+  for (CuEvent e = events; e; e = e->next)
+    if (e->stream == stream) e->stream = NULL;
+  free(stream);
+  mock_add(COUNT_held, -1);
+  return status;
+}
+
+CuResult cuStreamSynchronize(CuStream stream)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  CuResult status = check_stream(stream);
+  if (status) return status;
+  status = mock_not_while_capturing("cuStreamSynchronize");
+  if (status) return status;
+  if (stream->capture)
+    return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "another thread captures there");
+  mock_add(COUNT_stream_syncs, 1);
+  return drain(stream);
+}
+
+CuResult mock_not_while_capturing(const char *call)
+{
+  for (CuStream s = streams; s; s = s->next)
+    if (s->capture && (s->mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
+                       pthread_equal(s->capturer, pthread_self()))) {
+      s->spoilt = true;
+      return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "%s while a stream captures", call);
+    }
+  return CUDA_SUCCESS;
+}
+
+CuResult cuStreamBeginCapture_v2(CuStream stream, CuCaptureMode mode)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  CuResult status = check_stream(stream);
+  if (status) return status;
+  if (mode < 0 || mode > 2) return mock_refuse(MOCK_INVALID_VALUE, "no capture mode %d", mode);
+  if (stream->capture) return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "the stream captures already");
+  stream->capture = mock_graph_new();
+  stream->mode = mode;
+  stream->capturer = pthread_self();
+  stream->spoilt = false;
+  mock_add(COUNT_captures, 1);
+  return CUDA_SUCCESS;
+}
+
+CuResult cuStreamEndCapture(CuStream stream, CuGraph *out)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  *out = NULL;
+  if (!stream || !stream_exists(stream)) return MOCK_INVALID_HANDLE;
+  if (!stream->capture) return mock_refuse(MOCK_INVALID_VALUE, "the stream does not capture");
+  CuGraph graph = stream->capture;
+  stream->capture = NULL;
+  if (stream->spoilt) {
+    cuGraphDestroy(graph);
+    return MOCK_CAPTURE_INVALIDATED;
+  }
+  *out = graph;
+  return CUDA_SUCCESS;
+}
+
+/* ---- events ------------------------------------------------------------------------------------
+ */
+
+static bool event_exists(CuEvent event)
+{
+  for (CuEvent e = events; e; e = e->next)
+    if (e == event) return true;
+  return false;
+}
+
+CuResult cuEventCreate(CuEvent *out, unsigned flags)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (flags & ~7u) return mock_refuse(MOCK_INVALID_VALUE, "flags %#x of an event", flags);
+  CuEvent e = calloc(1, sizeof *e);
+  if (!e) return CUDA_ERROR_OUT_OF_MEMORY;
+  e->next = events;
+  events = e;
+  mock_add(COUNT_held, 1);
+  *out = e;
+  return CUDA_SUCCESS;
+}
+
+static CuResult run_event(const Op *op)
+{
+  if (event_exists(op->as.event.event)) op->as.event.event->done = op->as.event.turn;
+  return CUDA_SUCCESS;
+}
+
+CuResult cuEventRecord(CuEvent event, CuStream stream)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (!event_exists(event)) return mock_refuse(MOCK_INVALID_HANDLE, "no such event");
+  CuResult status = check_stream(stream);
+  if (status) return status;
+  event->captured = stream->capture != NULL;
+  if (event->captured) return CUDA_SUCCESS;
+  event->stream = stream;
+  Op op = {.run = run_event,
+           .label = "an event",
+           .as.event = {.event = event, .turn = ++event->recorded}};
+  return mock_queue(stream, &op);
+}
+
+/* Not finished the first time it is asked for: who asks must be ready for that. */
+CuResult cuEventQuery(CuEvent event)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (!event_exists(event)) return mock_refuse(MOCK_INVALID_HANDLE, "no such event");
+  if (event->captured) return mock_refuse(MOCK_CAPTURED_EVENT, "cuEventQuery");
+  CuResult status = mock_not_while_capturing("cuEventQuery");
+  if (status) return status;
+  mock_add(COUNT_event_queries, 1);
+  if (event->done == event->recorded) return CUDA_SUCCESS;
+  if (event->stream && event->stream->first) status = run_first(event->stream);
+  return status ? status : CUDA_ERROR_NOT_READY;
+}
+
+CuResult cuEventSynchronize(CuEvent event)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (!event_exists(event)) return mock_refuse(MOCK_INVALID_HANDLE, "no such event");
+  if (event->captured) return mock_refuse(MOCK_CAPTURED_EVENT, "cuEventSynchronize");
+  CuResult status = mock_not_while_capturing("cuEventSynchronize");
+  mock_add(COUNT_event_syncs, 1);
+  while (!status && event->done < event->recorded && event->stream && event->stream->first)
+    status = run_first(event->stream);
+  return status;
+}
+
+CuResult cuEventDestroy_v2(CuEvent event)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  for (CuEvent *at = &events; *at; at = &(*at)->next)
+    if (*at == event) {
+      *at = event->next;
+      free(event);
+      mock_add(COUNT_held, -1);
+      return CUDA_SUCCESS;
+    }
+  return mock_refuse(MOCK_INVALID_HANDLE, "no such event");
+}

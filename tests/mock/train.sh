@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# The models of Fashion-MNIST on the CUDA device, with the mock's libraries behind it, to the numbers
+# of the CPU; and what the host waits for on the way.
+#   train.sh AMP MOCK
+set -euo pipefail
+amp=$(realpath "$1") mock=$(realpath "$2")
+models=$(realpath "$(dirname "$0")/../../models")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $1" && exit 1; }
+
+# run DEVICE OPTIONS... MODEL: results in $work/DEVICE, counters in $work/report
+run() {
+  local device=$1
+  shift
+  LD_LIBRARY_PATH=$mock MOCK_CUDA_REPORT=$work/report \
+    timeout 250 "$amp" train --device "$device" --seed 1 "$@" >"$work/$device" 2>&1 ||
+    { cat "$work/$device" && fail "amp train --device $device $*"; }
+}
+counted() { sed -n "s/^$1 //p" "$work/report"; }
+
+# close_losses BOUND NAME: every line `step N/M loss X` of both runs, relative to the CPU's
+close_losses() {
+  local steps='s|.* step \([0-9]*\)/.* loss \([^ ]*\) .*|\1 \2|p'
+  sed -n "$steps" "$work/cpu" >"$work/a"
+  sed -n "$steps" "$work/cuda" >"$work/b"
+  paste -d' ' "$work/a" "$work/b" | awk -v bound="$1" -v name="$2" '
+    $1 != $3 { print "FAILED: " name ": step " $1 " and step " $3; bad = 1 }
+    { d = ($2 - $4) / $2; if (d < 0) d = -d; if (d > worst) worst = d; n++ }
+    !(d <= bound) { print "FAILED: " name ": step " $1 ": loss " $2 " on cpu, " $4 " on cuda"; bad = 1 }
+    END { print "ok: " name ": " n " losses, the worst differs by " worst * 100 " %"
+          exit bad || n == 0 }' || exit 1
+}
+
+both() { # both NAME BOUND OPTIONS... MODEL
+  local name=$1 bound=$2
+  shift 2
+  run cpu "$@"
+  run cuda "$@"
+  close_losses "$bound" "$name"
+}
+
+# ---- numbers -------------------------------------------------------------------------------------
+# Losses are printed with four decimals; roundings of 16 bits go separate ways as steps go on.
+mlp=$models/fashion_mnist/mlp.amp cnn=$models/fashion_mnist/fashion_mnist.amp
+for precision in f32 tf32 f16 bf16; do
+  both "mlp $precision" 1e-3 --set "precision=$precision" --steps 20 --log 1 --set eval.steps=1 "$mlp"
+done
+for precision in f32 f16; do
+  both "cnn $precision" 2e-3 --set "precision=$precision" --steps 5 --log 1 --set train.batch=16 \
+    --set eval.steps=1 --set eval.batch=50 "$cnn"
+done
+# After hundreds of steps two orders of the same sums are a percent or three apart, in f32 too.
+both "mlp, 300 steps" 5e-2 --steps 300 --log 20 "$mlp"
+accuracy() { sed -n 's/^test accuracy: //p' "$work/$1"; }
+awk -v a="$(accuracy cpu)" -v b="$(accuracy cuda)" \
+  'BEGIN { d = a - b; print "ok: accuracy " a " on cpu, " b " on cuda"; exit !(b > 0.8 && d * d < 1e-4) }' ||
+  fail "accuracy $(accuracy cpu) on cpu, $(accuracy cuda) on cuda"
+
+# ---- waits ---------------------------------------------------------------------------------------
+# The host stands still at the start, at lines of progress and at the end; 200 steps more add no
+# such wait. It may wait for pinned memory to be free again: once in some steps, not each.
+quiet() { run cuda --steps "$1" --log 100000 --set eval.steps=1 "$mlp"; }
+quiet 100
+syncs=$(counted stream_syncs) events=$(counted event_syncs) graphs=$(counted graph_launches)
+launches=$(counted launches)
+quiet 300
+[ "$(counted graph_launches)" -eq $((graphs + 200)) ] || fail "a step is not one graph"
+[ "$(counted launches)" -eq "$launches" ] || fail "kernels are launched outside of graphs"
+[ "$(counted stream_syncs)" -eq "$syncs" ] ||
+  fail "200 steps more add $(($(counted stream_syncs) - syncs)) waits for the device"
+[ "$(counted event_syncs)" -le $((events + 40)) ] || fail "the host waits for events in each step"
+[ "$(counted pageable_copies)" -eq 0 ] || fail "copies of pageable memory"
+[ "$(counted held)" -eq 0 ] || fail "$(counted held) objects were not given back"
+echo "ok: no wait in 200 steps; pinned memory was waited for $(($(counted event_syncs) - events)) times"

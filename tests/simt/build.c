@@ -1,0 +1,207 @@
+/* From a compiled job to two instrumented libraries: see build.h. */
+#include "build.h"
+#include "emit/emit.h"
+#include "toolchain.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The arithmetic of toolchain.c, less optimized: accesses stay where they stand in the text, a call
+ * stays a call (two calls of a barrier are two places), and no code is doubled. _Thread_local
+ * variables are the CPU text's way to say which block it is. */
+#define FLAGS                                                                                      \
+  "-O1 -fno-inline -fno-thread-jumps -march=native -ffp-contract=off -fno-math-errno "             \
+  "-fno-trapping-math -std=gnu11 -w -fPIC -fsanitize=thread "                                      \
+  "'-D_Thread_local=__attribute__((section(\"simt_own\")))'"
+
+extern char **environ;
+
+void simt_as_cuda(Compile *c)
+{
+  c->options.target = "sm_80";
+}
+
+void simt_as_cpu(Compile *c)
+{
+  c->options.target = "cpu";
+}
+
+/* ---- texts --------------------------------------------------------------------------------------
+ */
+
+static ampc_status add_prelude(Text *out)
+{
+  FILE *f = fopen(SIMT_PRELUDE, "rb");
+  if (!f) return ampc_fail(AMPC_RUN_FAILED, "cannot open " SIMT_PRELUDE);
+  char part[4096];
+  for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) text_add(out, part, n);
+  fclose(f);
+  return AMPC_OK;
+}
+
+static void add_bounds(Text *out, const char *section)
+{
+  text_printf(out,
+              "extern char __start_%s[], __stop_%s[];\n"
+              "static __attribute__((section(\"%s\"), used)) long long %s_first;\n"
+              "char *const %s_bounds[] = {__start_%s, __stop_%s};\n",
+              section, section, section, section, section, section, section);
+}
+
+/* Entries are called from several threads at once: they must not call the hooks. */
+static void add_entry(Text *out, const SimtKernel *k)
+{
+  text_puts(out, "__attribute__((no_sanitize(\"thread\")))\n");
+  text_printf(out, "static void %s_thread(void *const *a) { %s(", k->name, k->name);
+  for (uint32_t i = 0; i < k->n_args; i++) text_printf(out, "%sa[%u]", i ? ", " : "", i);
+  text_printf(out,
+              "); }\nstatic void *%s_context;\n__attribute__((no_sanitize(\"thread\")))\n"
+              "static void %s_enter(void *const *a, unsigned block, unsigned n_blocks)\n"
+              "{ simt_enter(%s_context, a, block, n_blocks); }\n",
+              k->name, k->name, k->name);
+}
+
+static void add_table(Text *out, const SimtLibraries *l)
+{
+  text_puts(out, "\nvoid simt_enter(void *, void *const *, unsigned, unsigned);\n");
+  add_bounds(out, "simt_shared");
+  for (uint32_t k = 0; k < l->n; k++) add_entry(out, &l->kernels[k]);
+  text_puts(out, "const struct {\n  const char *name;\n  void (*thread)(void *const *);\n"
+                 "  void (*enter)(void *const *, unsigned, unsigned);\n  void **context;\n"
+                 "} simt_kernels[] = {\n");
+  for (uint32_t k = 0; k < l->n; k++) {
+    const char *name = l->kernels[k].name;
+    text_printf(out, "{\"%s\", %s_thread, %s_enter, &%s_context},\n", name, name, name, name);
+  }
+  text_puts(out, "{0, 0, 0, 0}};\n");
+}
+
+/* The CPU's kernels and those that only CUDA has. */
+static void list_kernels(Compile *c, SimtLibraries *out)
+{
+  SimtKernel *kernels = arena_array(c->arena, SimtKernel, c->graph->groups.n);
+  for (uint32_t i = 1; i < c->graph->groups.n; i++) {
+    if (!group_has_kernel(c, i)) continue;
+    uint32_t n_args = group_is_columns(c, i) ? 2 : kernel_args(c, i).n;
+    kernels[out->n++] = (SimtKernel){kernel_name(c, i), i, n_args};
+  }
+  out->kernels = kernels;
+}
+
+static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibraries *l, Text *out)
+{
+  ampc_status status = add_prelude(out);
+  Text kernels;
+  text_init(&kernels, c->arena);
+  simt_as_cuda(c);
+  list_kernels(c, l);
+  emit_some_kernels(c, 0, l->n, &kernels);
+  simt_as_cpu(c);
+  if (edit) edit(&kernels, data);
+  text_add(out, kernels.at, kernels.n);
+  add_table(out, l);
+  return status;
+}
+
+static void cpu_text(Compile *c, Text *out)
+{
+  emit_kernels(c, out);
+  add_bounds(out, "simt_own");
+}
+
+/* ---- building ----------------------------------------------------------------------------------
+ */
+
+typedef struct Build {
+  char folder[64];
+  pid_t child;
+} Build;
+
+/* The hooks are in this program: the library is linked without the sanitizer's own. */
+static ampc_status start_build(Build *b, const Toolchain *t, const Text *text)
+{
+  char path[96], command[2 * PATH_MAX];
+  snprintf(b->folder, sizeof b->folder, "/tmp/simt-XXXXXX");
+  if (!mkdtemp(b->folder)) return ampc_fail(AMPC_RUN_FAILED, "cannot make a folder in /tmp");
+  snprintf(path, sizeof path, "%s/kernels.c", b->folder);
+  FILE *f = fopen(path, "wb");
+  bool written = f && fwrite(text->at, 1, text->n, f) == text->n;
+  if (f) written &= fclose(f) == 0;
+  if (!written) return ampc_fail(AMPC_RUN_FAILED, "cannot write %s", path);
+  snprintf(command, sizeof command,
+           "cd %s && %s " FLAGS " -c kernels.c && %s -shared kernels.o -o kernels.so -lm",
+           b->folder, t->compiler, t->compiler);
+  char *argv[] = {"sh", "-c", command, NULL};
+  if (posix_spawn(&b->child, "/bin/sh", NULL, NULL, argv, environ) != 0)
+    return ampc_fail(AMPC_RUN_FAILED, "cannot run /bin/sh");
+  return AMPC_OK;
+}
+
+static ampc_status finish_build(Build *b, void **library)
+{
+  static const char *const files[] = {"kernels.c", "kernels.o", "kernels.so"};
+  char path[96];
+  int status = 0;
+  waitpid(b->child, &status, 0);
+  snprintf(path, sizeof path, "%s/kernels.so", b->folder);
+  if (status == 0) *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *what = *library ? NULL : status ? "cc refuses the kernels" : dlerror();
+  ampc_status result = what ? ampc_fail(AMPC_NO_COMPILER, "%s", what) : AMPC_OK;
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    snprintf(path, sizeof path, "%s/%s", b->folder, files[i]);
+    if (!getenv("SIMT_KEEP")) unlink(path);
+  }
+  rmdir(b->folder);
+  return result;
+}
+
+static ampc_status build_both(const Text *cuda, const Text *cpu, SimtLibraries *out)
+{
+  const Toolchain *t;
+  Build a = {.child = 0}, b = {.child = 0};
+  ampc_status status = toolchain_find(&t);
+  if (!status) status = start_build(&a, t, cuda);
+  if (!status) status = start_build(&b, t, cpu);
+  ampc_status done = a.child ? finish_build(&a, &out->cuda) : status;
+  if (!status) status = done;
+  done = b.child ? finish_build(&b, &out->cpu) : status;
+  return status ? status : done;
+}
+
+static void find_bounds(void *library, const char *name, char **out, size_t *out_size)
+{
+  char *const *bounds = dlsym(library, name);
+  if (!bounds) abort();
+  *out = bounds[0];
+  *out_size = (size_t)(bounds[1] - bounds[0]);
+}
+
+ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out)
+{
+  *out = (SimtLibraries){0};
+  Text cuda, cpu;
+  text_init(&cuda, c->arena);
+  text_init(&cpu, c->arena);
+  ampc_status status = cuda_text(c, edit, data, out, &cuda);
+  if (status) return status;
+  cpu_text(c, &cpu);
+  status = build_both(&cuda, &cpu, out);
+  if (status) return status;
+  out->entries = dlsym(out->cuda, "simt_kernels");
+  out->twins = dlsym(out->cpu, "ampc_jit_kernels");
+  if (!out->entries || !out->twins) return ampc_fail(AMPC_RUN_FAILED, "no table of kernels");
+  find_bounds(out->cuda, "simt_shared_bounds", &out->shared, &out->shared_size);
+  find_bounds(out->cpu, "simt_own_bounds", &out->own, &out->own_size);
+  return AMPC_OK;
+}
+
+void simt_unload(SimtLibraries *l)
+{
+  if (l->cuda) dlclose(l->cuda);
+  if (l->cpu) dlclose(l->cpu);
+}

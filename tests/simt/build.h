@@ -1,0 +1,42 @@
+/* The two texts of a job's kernels, CUDA and CPU, as libraries whose memory accesses are watched.
+ */
+#pragma once
+#include "ampc_rt.h"
+#include "command.h"
+#include "jit.h"
+
+typedef struct SimtEntry { /* a kernel of the CUDA text, as simt_kernels[] there */
+  const char *name;
+  void (*thread)(void *const *args);
+  ampc_cpu_kernel *enter; /* what the runtime calls: simt_enter with *context */
+  void **context;
+} SimtEntry;
+
+typedef struct CpuEntry { /* as emit_kernels writes them */
+  const char *name;
+  ampc_cpu_kernel *function;
+} CpuEntry;
+
+typedef struct SimtKernel { /* of the CUDA text, in its order */
+  const char *name;
+  uint32_t group, n_args;
+} SimtKernel;
+
+typedef struct SimtLibraries {
+  void *cuda, *cpu;          /* of dlopen */
+  const SimtKernel *kernels; /* of the compile's arena */
+  uint32_t n;
+  const SimtEntry *entries;
+  const CpuEntry *twins;
+  char *shared, *own; /* shared memory of the CUDA text; the CPU text's own variables */
+  size_t shared_size, own_size;
+} SimtLibraries;
+
+/* `c` has been compiled for target cpu. `edit` (NULL: none) changes the CUDA text. */
+ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out);
+void simt_unload(SimtLibraries *l);
+
+/* Between these two the same compiled job is one of target sm_80, as far as emit/ and the geometry
+ * of launches are concerned. */
+void simt_as_cuda(Compile *c);
+void simt_as_cpu(Compile *c);

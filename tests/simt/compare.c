@@ -1,0 +1,127 @@
+/* Bit for bit, but where sums were made in another order: see Note [bounds]. */
+#include "compare.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Note [bounds]
+ * Kernels whose threads never meet compute each number as the CPU text does: the same bits. Where
+ * they meet, sums of rows are made in another order, and a number may differ from the CPU's by a
+ * share of the largest one of its tensor. A reordered sum of n f32 terms of one sign is at most
+ * n 2^-24 of it off, and some terms cancel: 2^-17 is added for those. What is stored in 16 bits may
+ * be rounded to the other neighbour. A lane too few or a term twice is an error of a whole term. */
+static double bound_of(const Comparison *c, DType type)
+{
+  if (type == AMPC_F16) return ldexp(1, -10);
+  if (type == AMPC_BF16) return ldexp(1, -7);
+  return c->real64 ? ldexp(1, -44) + c->terms * ldexp(1, -53)
+                   : ldexp(1, -17) + c->terms * ldexp(1, -24);
+}
+
+static bool is_float(DType type)
+{
+  return type == AMPC_F32 || type == AMPC_F16 || type == AMPC_BF16;
+}
+
+/* State is a struct of floats, doubles and integers: 8 bytes are a double, 4 a float. An integer
+ * taken for one is a subnormal, whose neighbours are far away. */
+static double number_of(DType type, unsigned size, uint64_t bits)
+{
+  double d;
+  float f;
+  uint32_t low = (uint32_t)bits;
+  if (type == AMPC_F16) {
+    uint16_t half = (uint16_t)bits;
+    _Float16 h;
+    memcpy(&h, &half, sizeof h);
+    return (double)h;
+  }
+  if (type == AMPC_BF16) low <<= 16;
+  memcpy(&d, &bits, sizeof d);
+  memcpy(&f, &low, sizeof f);
+  return size == 8 ? d : (double)f;
+}
+
+static uint32_t argument_at(const Comparison *c, uintptr_t at)
+{
+  uint32_t best = c->n_args;
+  for (uint32_t i = 0; i < c->n_args; i++) {
+    uintptr_t from = (uintptr_t)c->at[i];
+    if (from <= at && (best == c->n_args || from > (uintptr_t)c->at[best])) best = i;
+  }
+  return best;
+}
+
+void describe_place(const Comparison *c, uintptr_t at, char *out, size_t size)
+{
+  uint32_t i = at ? argument_at(c, at) : c->n_args;
+  *out = 0;
+  if (i < c->n_args)
+    snprintf(out, size, " (argument %u, byte %llu)", i,
+             (unsigned long long)(at - (uintptr_t)c->at[i]));
+}
+
+/* Largest finite number that the CPU text wrote to each argument. */
+static void find_scales(const Comparison *c, const WordList *want)
+{
+  for (uint32_t i = 0; i < c->n_args; i++) c->scale[i] = 0;
+  for (size_t i = 0; i < want->n; i++) {
+    const Word *w = &want->at[i];
+    uint32_t arg = argument_at(c, w->at);
+    double x = arg < c->n_args ? fabs(number_of(c->args[arg].type, w->size, w->value)) : 0;
+    if (isfinite(x) && x > c->scale[arg]) c->scale[arg] = x;
+  }
+}
+
+static bool is_state(const KernelArg *a)
+{
+  return a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
+}
+
+static bool close_enough(const Comparison *c, const Word *w, uint64_t got)
+{
+  uint32_t arg = argument_at(c, w->at);
+  if (arg == c->n_args) return false;
+  const KernelArg *a = &c->args[arg];
+  if (!is_state(a) && !is_float(a->type)) return false;
+  double x = number_of(a->type, w->size, w->value), y = number_of(a->type, w->size, got);
+  if (isnan(x) && isnan(y)) return true;
+  if (!c->waited || !isfinite(x) || !isfinite(y)) return x == y && signbit(x) == signbit(y);
+  double scale = is_state(a) ? fabs(x) : c->scale[arg];
+  return fabs(x - y) <= bound_of(c, a->type) * scale;
+}
+
+static void say_different(const Comparison *c, const Word *w, uint64_t got, SimtFault *out)
+{
+  uint32_t arg = argument_at(c, w->at);
+  DType type = arg < c->n_args ? c->args[arg].type : AMPC_I64;
+  out->memory = w->at;
+  if (is_float(type))
+    snprintf(out->text, sizeof out->text, "%.9g where the CPU text has %.9g",
+             number_of(type, w->size, got), number_of(type, w->size, w->value));
+  else
+    snprintf(out->text, sizeof out->text, "0x%llx where the CPU text has 0x%llx",
+             (unsigned long long)got, (unsigned long long)w->value);
+}
+
+bool compare_words(const Comparison *c, const WordList *want, const WordList *got,
+                   SimtFault *out_fault)
+{
+  if (c->waited) find_scales(c, want);
+  for (size_t i = 0; i < want->n; i++) {
+    const Word *w = &want->at[i];
+    uint64_t now = memory_read(w->at, w->size);
+    if (!memory_was_written(w->at)) {
+      *out_fault = (SimtFault){"not written; the CPU text does", w->at};
+      return false;
+    }
+    if (now == w->value || close_enough(c, w, now)) continue;
+    say_different(c, w, now, out_fault);
+    return false;
+  }
+  if (want->bytes == got->bytes) return true;
+  snprintf(out_fault->text, sizeof out_fault->text, "%llu bytes written, by the CPU text %llu",
+           (unsigned long long)got->bytes, (unsigned long long)want->bytes);
+  out_fault->memory = 0;
+  return false;
+}

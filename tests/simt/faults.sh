@@ -1,0 +1,34 @@
+#!/bin/sh
+# Shows that the SIMT check sees faults: plants those of faults.txt, one at a time, in the CUDA text
+# of faults.amp, and expects each to be found and named. A fault that cannot be planted because the
+# text has changed fails this test.
+# usage: tests/simt/faults.sh SIMT_CHECK
+set -u
+check=$1
+here=$(cd "$(dirname "$0")" && pwd)
+out=$(mktemp) || exit 1
+trap 'rm -f "$out"' EXIT
+trap 'exit 130' INT TERM
+missed=0
+found=0
+
+if ! "$check" "$here/faults.amp" >"$out" 2>&1; then
+  cat "$out"
+  echo "FAILED: the text without a fault"
+  exit 1
+fi
+while IFS='@' read -r what from to message; do
+  case $what in '' | '#'*) continue ;; esac
+  "$check" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1
+  status=$?
+  if [ $status -eq 5 ] && grep '^simt: FAILED' "$out" | grep -Eq "$message"; then
+    found=$((found + 1))
+    echo "found   $what: $(grep -m 1 -E "^simt: FAILED.*($message)" "$out" | sed 's/^[^:]*: [^:]*: //')"
+  else
+    missed=$((missed + 1))
+    echo "MISSED  $what (exit status $status)"
+    tail -n 5 "$out"
+  fi
+done <"$here/faults.txt"
+echo "$found found, $missed missed"
+[ "$missed" -eq 0 ]

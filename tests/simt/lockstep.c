@@ -1,0 +1,292 @@
+/* Every launch twice: see lockstep.h. */
+#include "lockstep.h"
+#include "build.h"
+#include "columns.h"
+#include "compare.h"
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  CHECKED_LAUNCHES =
+      4,          /* of a kernel; central differences launch the same ones hundreds of times */
+  TWIN_BLOCKS = 3 /* that share the CPU text's work: races between them are found too */
+};
+
+typedef struct Checked { /* a kernel and how it is launched */
+  const char *name;
+  const SimtEntry *entry;
+  ampc_cpu_kernel *twin; /* NULL: the CPU has none */
+  KernelArgs args;
+  double *scales; /* for compare_words */
+  Geometry at;
+  unsigned shift, launches;
+  bool failed;
+  const Jit *jit;
+} Checked;
+
+struct Jit {
+  SimtLibraries libraries;
+  Checked *kernels;
+  bool real64;
+};
+
+static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
+static LockstepTotals totals;
+static WordList twin_words, cuda_words;
+
+LockstepTotals lockstep_totals(void)
+{
+  return totals;
+}
+
+/* ---- a launch -----------------------------------------------------------------------------------
+ */
+
+static const char *const order_names[] = {"forward", "reverse", "random"};
+
+static void fail(Checked *k, void *const *args, const char *how, const SimtFault *fault)
+{
+  Comparison c = {.args = k->args.at, .at = args, .n_args = k->args.n};
+  char place[64];
+  describe_place(&c, fault->memory, place, sizeof place);
+  if (!k->failed) {
+    fprintf(stderr, "simt: FAILED %s, grid %u, block %u, %s: %s%s\n", k->name, k->at.grid,
+            k->at.block, how, fault->text, place);
+    totals.faults++;
+  }
+  k->failed = true;
+}
+
+typedef struct TwinCall {
+  ampc_cpu_kernel *function;
+  void *const *args;
+} TwinCall;
+
+extern const struct {
+  unsigned x, y, z;
+} blockIdx, gridDim;
+
+static void twin_thread(void *const *args)
+{
+  const TwinCall *call = (const void *)args;
+  call->function(call->args, blockIdx.x, gridDim.x);
+}
+
+static bool run_twin(Checked *k, void *const *args)
+{
+  MemoryRun memory = {.shift = k->shift,
+                      .own = k->jit->libraries.own,
+                      .own_size = k->jit->libraries.own_size,
+                      .twin = true,
+                      .words = &twin_words};
+  TwinCall call = {k->twin, args};
+  SimtLaunch l = {.thread = twin_thread,
+                  .args = (void *const *)(const void *)&call,
+                  .grid = TWIN_BLOCKS,
+                  .block = 1};
+  if (!k->twin) { /* only CUDA has it, and its threads never meet: as a plain loop */
+    l.thread = k->entry->thread;
+    l.args = args;
+  }
+  SimtFault fault;
+  bool waited;
+  memory_begin(&memory);
+  bool good = simt_run(&l, &fault, &waited);
+  memory_end();
+  if (!good) fail(k, args, "CPU text", &fault);
+  memory_take_back(&twin_words);
+  return good;
+}
+
+/* False: the memory is as before. */
+static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
+{
+  const SimtLibraries *lib = &k->jit->libraries;
+  MemoryRun memory = {.shift = k->shift,
+                      .shared = lib->shared,
+                      .shared_size = lib->shared_size,
+                      .words = &cuda_words};
+  SimtLaunch l = {.thread = k->entry->thread,
+                  .args = args,
+                  .grid = k->at.grid,
+                  .block = k->at.block,
+                  .shared = lib->shared,
+                  .shared_size = lib->shared_size,
+                  .order = order,
+                  .seed = totals.checked};
+  Comparison c = {.args = k->args.at,
+                  .at = args,
+                  .n_args = k->args.n,
+                  .scale = k->scales,
+                  .real64 = k->jit->real64};
+  SimtFault fault;
+  memory_begin(&memory);
+  bool good = simt_run(&l, &fault, &c.waited);
+  memory_end();
+  c.terms = (double)memory_reads() / (double)(cuda_words.n + 1);
+  if (good) good = compare_words(&c, &twin_words, &cuda_words, &fault);
+  if (!good) fail(k, args, order_names[order], &fault);
+  if (!good || order != SIMT_RANDOM) memory_take_back(&cuda_words);
+  totals.blocks += k->at.grid;
+  totals.threads += (unsigned long long)k->at.grid * k->at.block;
+  return good;
+}
+
+static void check_launch(Checked *k, void *const *args)
+{
+  bool good = run_twin(k, args);
+  SimtOrder first = k->launches == 0 ? SIMT_FORWARD : SIMT_RANDOM;
+  for (SimtOrder order = first; good && order < SIMT_ORDERS; order++)
+    good = run_cuda(k, args, order);
+  if (!good) memory_put_back(&twin_words);
+  totals.checked++;
+}
+
+/* What the runtime calls for each of the blocks of a launch on the CPU: the first does it all. */
+void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks);
+void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks)
+{
+  (void)n_blocks;
+  if (block != 0) return;
+  pthread_mutex_lock(&machine_lock);
+  if (k->launches < CHECKED_LAUNCHES && !k->failed) {
+    check_launch(k, args);
+  } else {
+    k->twin(args, 0, 1);
+    totals.unchecked++;
+  }
+  k->launches++;
+  pthread_mutex_unlock(&machine_lock);
+}
+
+/* ---- loading ------------------------------------------------------------------------------------
+ */
+
+/* log2 of the smallest element; fields of STATE have four bytes at least. */
+static unsigned shift_of(const Compile *c, const KernelArgs *args)
+{
+  int64_t least = 8;
+  for (uint32_t i = 0; i < args->n; i++) {
+    const KernelArg *a = &args->at[i];
+    bool is_struct = a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
+    int64_t size =
+        is_struct || a->place.space == AMPC_STATE ? 4 : ampc_element_size(c->program, a->type);
+    if (size < least) least = size;
+  }
+  return (unsigned)__builtin_ctzll((unsigned long long)least);
+}
+
+/* The columns of a convolution: no node of the graph is what its kernel writes. */
+static void describe_columns(Compile *c, Checked *k, uint32_t group)
+{
+  ampc_conv d = convolution_of(c, group).desc;
+  ColumnsArgs a = columns_args(&d, k->jit->real64);
+  KernelArg *args = arena_array(c->arena, KernelArg, 2);
+  for (int i = 0; i < 2; i++) args[i] = (KernelArg){.role = ARG_in, .type = a.type[i]};
+  k->args = (KernelArgs){args, 2};
+  k->at = (Geometry){d.grid, d.block};
+}
+
+static ampc_status describe_kernel(Compile *c, Jit *jit, uint32_t i)
+{
+  const SimtLibraries *l = &jit->libraries;
+  const SimtKernel *kernel = &l->kernels[i];
+  Checked *k = &jit->kernels[i];
+  *k = (Checked){.name = kernel->name, .entry = &l->entries[i], .jit = jit};
+  if (!k->entry->name || strcmp(k->entry->name, k->name) != 0)
+    return ampc_fail(AMPC_RUN_FAILED, "the tables of kernels differ at %s", k->name);
+  *k->entry->context = k;
+  if (group_is_columns(c, kernel->group)) {
+    describe_columns(c, k, kernel->group);
+  } else {
+    k->args = kernel_args(c, kernel->group);
+    k->at = kernel_geometry(c, kernel->group);
+  }
+  k->scales = arena_array(c->arena, double, k->args.n + 1);
+  k->shift = shift_of(c, &k->args);
+  return AMPC_OK;
+}
+
+/* Each kernel of the CPU's program becomes its namesake's check. */
+static ampc_status bind_kernels(Compile *c, Jit *jit)
+{
+  const SimtLibraries *l = &jit->libraries;
+  ampc_program *p = c->program;
+  ampc_kernel *kernels = arena_array(c->arena, ampc_kernel, p->n_kernels + 1);
+  for (uint32_t i = 0, at = 0; i < p->n_kernels; i++, at++) {
+    kernels[i] = p->kernels[i];
+    while (at < l->n && strcmp(l->kernels[at].name, kernels[i].name) != 0) at++;
+    if (at == l->n || !l->twins[i].name || strcmp(l->twins[i].name, kernels[i].name) != 0)
+      return ampc_fail(AMPC_RUN_FAILED, "no CUDA kernel is called %s", kernels[i].name);
+    jit->kernels[at].twin = l->twins[i].function;
+    kernels[i].function = (void (*)(void))l->entries[at].enter;
+  }
+  p->kernels = kernels;
+  return AMPC_OK;
+}
+
+static ampc_status describe_kernels(Compile *c, Jit *jit)
+{
+  uint32_t n = jit->libraries.n;
+  ampc_status status = AMPC_OK;
+  jit->kernels = arena_array(c->arena, Checked, n + 1);
+  simt_as_cuda(c);
+  for (uint32_t i = 0; i < n && !status; i++) status = describe_kernel(c, jit, i);
+  simt_as_cpu(c);
+  totals.kernels += n;
+  return status ? status : bind_kernels(c, jit);
+}
+
+/* What a convolution does on CUDA only has no place in the CPU's program: it is run here. */
+static ampc_status check_columns(Compile *c, Jit *jit)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < jit->libraries.n && !status; i++) {
+    if (jit->kernels[i].twin) continue;
+    simt_as_cuda(c);
+    ampc_conv d = convolution_of(c, jit->libraries.kernels[i].group).desc;
+    simt_as_cpu(c);
+    void *memory[2];
+    ColumnsArgs a = columns_args(&d, jit->real64);
+    status = columns_fill(&a, memory);
+    if (status) break;
+    check_launch(&jit->kernels[i], memory);
+    for (int k = 0; k < 2; k++) free(memory[k]);
+  }
+  return status;
+}
+
+ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
+{
+  *out = NULL;
+  Jit *jit = calloc(1, sizeof *jit);
+  if (!jit) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  jit->real64 = c->options.real64;
+  ampc_status status = simt_build(c, edit, data, &jit->libraries);
+  if (status == AMPC_OK) {
+    pthread_mutex_lock(&machine_lock); /* suites load side by side */
+    status = describe_kernels(c, jit);
+    if (!status) status = check_columns(c, jit);
+    pthread_mutex_unlock(&machine_lock);
+  }
+  if (status == AMPC_OK)
+    *out = jit;
+  else
+    jit_unload(jit);
+  return status;
+}
+
+ampc_status jit_load(Compile *c, Jit **out)
+{
+  return jit_load_edited(c, NULL, NULL, out);
+}
+
+void jit_unload(Jit *jit)
+{
+  if (!jit) return;
+  simt_unload(&jit->libraries);
+  free(jit);
+}

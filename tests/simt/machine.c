@@ -1,0 +1,344 @@
+/* Fibers as the threads of CUDA blocks: see machine.h. */
+#include "machine.h"
+#include "memory.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { WARP = 32, STACK = 64 << 10, PAGE = 4096, DEEPEST = 32 };
+
+/* As prelude.h declares them: kernels see them as constants. */
+typedef struct SimtSize {
+  unsigned x, y, z;
+} SimtSize;
+SimtSize threadIdx, blockIdx, blockDim, gridDim;
+SimtNow simt_now;
+
+/* ---- switching stacks ---------------------------------------------------------------------------
+ * By hand on x86-64: ucontext asks the kernel for the signal mask every time. */
+
+#ifdef __x86_64__
+typedef void *Context; /* a stopped fiber: its stack pointer */
+__asm__(".text\n"
+        "simt_switch_stacks:\n"
+        "  push %rbp\n  push %rbx\n  push %r12\n  push %r13\n  push %r14\n  push %r15\n"
+        "  mov %rsp, (%rdi)\n"
+        "  mov (%rsi), %rsp\n"
+        "  pop %r15\n  pop %r14\n  pop %r13\n  pop %r12\n  pop %rbx\n  pop %rbp\n"
+        "  ret\n");
+void simt_switch_stacks(Context *from, Context *to) __attribute__((visibility("hidden")));
+#  define switch_context(from, to) simt_switch_stacks(from, to)
+
+static void make_context(Context *c, char *stack, void (*run)(void))
+{
+  void **top = (void **)(void *)(stack + STACK);
+  *--top = NULL; /* so that run finds the stack aligned as after a call */
+  *--top = (void *)(uintptr_t)run;
+  for (int i = 0; i < 6; i++) *--top = NULL;
+  *c = top;
+}
+#else
+#  include <ucontext.h>
+typedef ucontext_t Context;
+#  define switch_context(from, to) swapcontext(from, to)
+
+static void make_context(Context *c, char *stack, void (*run)(void))
+{
+  getcontext(c);
+  c->uc_stack.ss_sp = stack;
+  c->uc_stack.ss_size = STACK;
+  c->uc_link = NULL;
+  makecontext(c, run, 0);
+}
+#endif
+
+/* ---- state --------------------------------------------------------------------------------------
+ */
+
+typedef enum FiberState { NOT_BEGUN, CAN_RUN, AT_BARRIER, AT_SHUFFLE, ENDED } FiberState;
+
+typedef struct Fiber {
+  Context context;
+  FiberState state;
+  uint64_t place;         /* where it waits: the call path and the place in the text */
+  uint64_t path[DEEPEST]; /* hashes of the calls that it is in */
+  unsigned depth;
+  unsigned mask, step; /* of its shuffle */
+  uint64_t bits, result;
+  unsigned stack;
+} Fiber;
+
+static struct {
+  Fiber fiber[SIMT_MAX_BLOCK];
+  Fiber *current;
+  Context scheduler;
+  char *stacks;
+  unsigned free_stack[SIMT_MAX_BLOCK], n_free;
+  const SimtLaunch *launch;
+  SimtFault fault;
+  bool waited;
+  unsigned random;
+} machine;
+
+void simt_fault(uintptr_t memory, const char *fmt, ...)
+{
+  if (machine.fault.text[0]) return;
+  machine.fault.memory = memory;
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(machine.fault.text, sizeof machine.fault.text, fmt, args);
+  va_end(args);
+}
+
+bool simt_on_stack(uintptr_t at)
+{
+  return at - (uintptr_t)machine.stacks < (uintptr_t)SIMT_MAX_BLOCK * STACK;
+}
+
+static void make_stacks(void)
+{
+  size_t size = (size_t)SIMT_MAX_BLOCK * STACK;
+  machine.stacks =
+      mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (machine.stacks == MAP_FAILED) abort();
+  for (size_t i = 0; i < SIMT_MAX_BLOCK; i++) mprotect(machine.stacks + i * STACK, PAGE, PROT_NONE);
+}
+
+/* ---- what kernels call --------------------------------------------------------------------------
+ */
+
+void simt_barrier(unsigned place);
+uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step);
+void __tsan_func_entry(void *caller);
+void __tsan_func_exit(void);
+
+/* One barrier of a function counts as two when it is reached through different calls. */
+void __tsan_func_entry(void *caller)
+{
+  Fiber *f = machine.current;
+  if (!f) return;
+  uint64_t outer = f->path[f->depth % DEEPEST];
+  f->path[++f->depth % DEEPEST] = (outer ^ (uintptr_t)caller) * 0x9E3779B97F4A7C15u;
+}
+
+void __tsan_func_exit(void)
+{
+  if (machine.current) machine.current->depth--;
+}
+
+static void stop(FiberState state, unsigned place)
+{
+  Fiber *f = machine.current;
+  f->state = state;
+  f->place = f->path[f->depth % DEEPEST] + place;
+  switch_context(&f->context, &machine.scheduler);
+}
+
+void simt_barrier(unsigned place)
+{
+  stop(AT_BARRIER, place);
+}
+
+uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step)
+{
+  Fiber *f = machine.current;
+  f->mask = mask;
+  f->bits = bits;
+  f->step = step;
+  stop(AT_SHUFFLE, place);
+  return f->result;
+}
+
+static void fiber_main(void)
+{
+  machine.launch->thread(machine.launch->args);
+  stop(ENDED, 0);
+}
+
+/* ---- a warp -------------------------------------------------------------------------------------
+ */
+
+static unsigned next_random(unsigned n)
+{
+  machine.random = machine.random * 1664525u + 1013904223u;
+  return (machine.random >> 8) % n;
+}
+
+/* The order of n things: the k-th of them, after `start` and `backwards` were drawn. */
+typedef struct Sequence {
+  unsigned n, start;
+  bool backwards;
+} Sequence;
+
+static Sequence sequence_of(unsigned n)
+{
+  SimtOrder order = machine.launch->order;
+  if (order != SIMT_RANDOM) return (Sequence){n, 0, order == SIMT_REVERSE};
+  unsigned start = next_random(n);
+  return (Sequence){n, start, next_random(2)};
+}
+
+static unsigned sequence_at(const Sequence *s, unsigned k)
+{
+  unsigned i = (s->start + k) % s->n;
+  return s->backwards ? s->n - 1 - i : i;
+}
+
+static void resume(unsigned thread)
+{
+  Fiber *f = &machine.fiber[thread];
+  if (f->state == NOT_BEGUN) {
+    f->stack = machine.free_stack[--machine.n_free];
+    make_context(&f->context, machine.stacks + (size_t)f->stack * STACK, fiber_main);
+  }
+  f->state = CAN_RUN;
+  threadIdx.x = thread;
+  simt_now.thread = (uint16_t)thread;
+  machine.current = f;
+  switch_context(&machine.scheduler, &f->context);
+  machine.current = NULL;
+  if (f->state == ENDED)
+    machine.free_stack[machine.n_free++] = f->stack;
+  else
+    machine.waited = true;
+}
+
+static void shuffle_fault(unsigned warp, unsigned lane, const char *what, unsigned other)
+{
+  simt_fault(0, "block %u: thread %u's shuffle %s %u", blockIdx.x, warp + lane, what, warp + other);
+}
+
+/* All lanes that the mask of `lane` names wait at the same shuffle, with the same mask. */
+static bool is_whole(unsigned warp, unsigned lanes, unsigned lane)
+{
+  const Fiber *f = &machine.fiber[warp], *own = f + lane;
+  unsigned from = lane ^ own->step;
+  if (!(own->mask >> lane & 1))
+    return shuffle_fault(warp, lane, "does not name itself,", lane), false;
+  if (from >= WARP || !(own->mask >> from & 1))
+    return shuffle_fault(warp, lane, "reads a lane that it does not name,", from), false;
+  for (unsigned i = 0; i < WARP; i++) {
+    if (!(own->mask >> i & 1)) continue;
+    if (i >= lanes || f[i].state != AT_SHUFFLE)
+      return shuffle_fault(warp, lane, "waits for a lane that does not come, thread", i), false;
+    if (f[i].place != own->place || f[i].mask != own->mask)
+      return shuffle_fault(warp, lane, "meets another shuffle, of thread", i), false;
+  }
+  return true;
+}
+
+/* No lane can go on: those at shuffles exchange what they offer. False: none is, or a fault. */
+static bool release_shuffles(unsigned warp, unsigned lanes)
+{
+  Fiber *f = &machine.fiber[warp];
+  bool any = false;
+  for (unsigned i = 0; i < lanes; i++) {
+    if (f[i].state != AT_SHUFFLE) continue;
+    if (!is_whole(warp, lanes, i)) return false;
+    f[i].result = f[i ^ f[i].step].bits;
+    any = true;
+  }
+  for (unsigned i = 0; i < lanes; i++)
+    if (f[i].state == AT_SHUFFLE) f[i].state = CAN_RUN;
+  return any;
+}
+
+/* Until no thread of the warp can go on without other warps. */
+static void run_warp(unsigned warp, unsigned lanes)
+{
+  do {
+    Sequence order = sequence_of(lanes);
+    for (unsigned k = 0; k < lanes; k++) {
+      unsigned i = warp + sequence_at(&order, k);
+      if (machine.fiber[i].state <= CAN_RUN) resume(i);
+    }
+  } while (release_shuffles(warp, lanes));
+}
+
+/* ---- a block ------------------------------------------------------------------------------------
+ */
+
+static void begin_block(unsigned block)
+{
+  const SimtLaunch *l = machine.launch;
+  blockIdx.x = block;
+  simt_now = (SimtNow){.block = (uint16_t)block};
+  for (unsigned i = 0; i < l->block; i++) {
+    Fiber *f = &machine.fiber[i];
+    f->state = NOT_BEGUN;
+    f->depth = 0;
+    f->path[0] = 0;
+  }
+  machine.n_free = SIMT_MAX_BLOCK;
+  for (unsigned i = 0; i < SIMT_MAX_BLOCK; i++) machine.free_stack[i] = SIMT_MAX_BLOCK - 1 - i;
+  memset(l->shared, 0xff, l->shared_size); /* NaN in every float type */
+  memory_begin_block();
+}
+
+/* Threads that wait go on if all do, at the same barrier. False: all have ended, or a fault. */
+static bool release_barrier(void)
+{
+  unsigned n = machine.launch->block, waiting = 0;
+  const Fiber *f = machine.fiber;
+  while (waiting < n && f[waiting].state != AT_BARRIER) waiting++;
+  if (waiting == n) return false;
+  for (unsigned i = 0; i < n; i++) {
+    if (f[i].state == ENDED)
+      simt_fault(0, "block %u: thread %u waits at a barrier and thread %u has ended", blockIdx.x,
+                 waiting, i);
+    else if (f[i].place != f[waiting].place)
+      simt_fault(0, "block %u: threads %u and %u wait at different barriers", blockIdx.x, waiting,
+                 i);
+  }
+  if (machine.fault.text[0]) return false;
+  for (unsigned i = 0; i < n; i++) machine.fiber[i].state = CAN_RUN;
+  if (++simt_now.epoch == UINT16_MAX) simt_fault(0, "more barriers than can be counted");
+  return true;
+}
+
+static void run_block(unsigned block)
+{
+  unsigned n = machine.launch->block, warps = (n + WARP - 1) / WARP;
+  begin_block(block);
+  do {
+    Sequence order = sequence_of(warps);
+    for (unsigned w = 0; w < warps; w++) {
+      unsigned from = sequence_at(&order, w) * WARP;
+      run_warp(from, from + WARP < n ? WARP : n - from);
+      if (machine.fault.text[0]) return;
+    }
+  } while (release_barrier());
+}
+
+/* Blocks in an order of their own: a stride that meets each once. */
+static void run_grid(void)
+{
+  unsigned n = machine.launch->grid, stride = 1;
+  Sequence order = sequence_of(n);
+  if (machine.launch->order == SIMT_RANDOM) {
+    static const unsigned primes[] = {7919, 104729, 1299709};
+    stride = primes[next_random(3)]; /* n is less than any power of them and no multiple */
+    if (n % stride == 0) stride = 1;
+  }
+  for (unsigned k = 0; k < n && !machine.fault.text[0]; k++)
+    run_block((unsigned)((uint64_t)sequence_at(&order, k) * stride % n));
+}
+
+bool simt_run(const SimtLaunch *l, SimtFault *out_fault, bool *out_waited)
+{
+  assert(l->block > 0 && l->block <= SIMT_MAX_BLOCK && l->grid > 0 && l->grid <= SIMT_MAX_GRID);
+  if (!machine.stacks) make_stacks();
+  blockDim = (SimtSize){l->block, 1, 1};
+  gridDim = (SimtSize){l->grid, 1, 1};
+  machine.launch = l;
+  machine.random = l->seed;
+  machine.fault = (SimtFault){0};
+  machine.waited = false;
+  run_grid();
+  *out_fault = machine.fault;
+  *out_waited = machine.waited;
+  return !machine.fault.text[0];
+}

@@ -1,0 +1,45 @@
+/* CUDA kernels as C on this machine: the threads of a block are fibers that run one at a time, each
+ * until it waits or ends, in a chosen order. One launch at a time in a process: callers hold a
+ * lock.
+ *
+ * A launch ends with a fault when a shuffle lacks a lane that it names or reads one that takes no
+ * part, when threads of a block wait at different barriers, or when some wait and others have
+ * ended. memory.c adds what it sees of the accesses. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum SimtOrder { SIMT_FORWARD, SIMT_REVERSE, SIMT_RANDOM, SIMT_ORDERS } SimtOrder;
+
+typedef struct SimtLaunch {
+  void (*thread)(void *const *args); /* the kernel, as one of its threads */
+  void *const *args;
+  unsigned grid, block;
+  char *shared; /* its shared memory; filled with NaN before each block */
+  size_t shared_size;
+  SimtOrder order; /* of lanes in a warp, of warps, of blocks */
+  unsigned seed;   /* of SIMT_RANDOM */
+} SimtLaunch;
+
+typedef struct SimtFault {
+  char text[200];   /* "" : none */
+  uintptr_t memory; /* where, or 0 */
+} SimtFault;
+
+enum { SIMT_MAX_BLOCK = 1024, SIMT_MAX_GRID = 65000 };
+
+/* False on a fault: *out_fault. *out_waited: some thread met a barrier or a shuffle. */
+bool simt_run(const SimtLaunch *l, SimtFault *out_fault, bool *out_waited);
+
+/* ---- for memory.c ---- */
+
+typedef struct SimtNow { /* who runs */
+  uint16_t block, thread;
+  uint16_t epoch; /* barriers that the block has passed */
+} SimtNow;
+extern SimtNow simt_now;
+
+/* Notes a fault of the current launch, the first one only; it goes on. */
+void simt_fault(uintptr_t memory, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool simt_on_stack(uintptr_t at);

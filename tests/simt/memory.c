@@ -1,0 +1,354 @@
+/* The shadow of memory: see memory.h. A cell for each 2^shift bytes says who wrote and who read
+ * them last in this run, which is enough: older accesses were compared when the newer one came. */
+#include "memory.h"
+#include "machine.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_CELLS = 4096, CACHED = 256, NOBODY = 0xffff, MANY = 0xfffe };
+
+typedef struct Cell {
+  uint16_t run;           /* in which the rest holds, but for `twin` */
+  uint16_t twin;          /* the last run of a CPU text that touched it */
+  SimtNow writer, reader; /* .block NOBODY; the reader's block and thread may be MANY */
+} Cell;
+
+typedef struct Page {
+  uintptr_t number;
+  Cell *cells;
+} Page;
+
+static struct {
+  MemoryRun now;
+  bool on;
+  uint16_t run, twin_run;
+  uint64_t reads;
+  Cell *shared;
+  size_t shared_room;
+  Page *table; /* open addressing */
+  size_t room, count;
+  Page recent[CACHED];
+} memory;
+
+/* ---- cells --------------------------------------------------------------------------------------
+ */
+
+static Page *page_at(Page *table, size_t room, uintptr_t number)
+{
+  size_t i = (size_t)(number * 0x9E3779B97F4A7C15u >> 20) & (room - 1);
+  while (table[i].cells && table[i].number != number) i = (i + 1) & (room - 1);
+  return &table[i];
+}
+
+static void *must(void *block)
+{
+  if (!block) abort();
+  return block;
+}
+
+static void grow_table(void)
+{
+  size_t room = memory.room ? 2 * memory.room : 4096;
+  Page *table = must(calloc(room, sizeof *table));
+  for (size_t i = 0; i < memory.room; i++)
+    if (memory.table[i].cells) *page_at(table, room, memory.table[i].number) = memory.table[i];
+  free(memory.table);
+  memory.table = table;
+  memory.room = room;
+}
+
+static Cell *find_page(uintptr_t number)
+{
+  if (2 * (memory.count + 1) > memory.room) grow_table();
+  Page *p = page_at(memory.table, memory.room, number);
+  if (!p->cells) {
+    *p = (Page){number, must(calloc(PAGE_CELLS, sizeof(Cell)))};
+    memory.count++;
+  }
+  memory.recent[number % CACHED] = *p;
+  return p->cells;
+}
+
+static Cell *cell_of(uintptr_t unit)
+{
+  uintptr_t number = unit / PAGE_CELLS;
+  const Page *p = &memory.recent[number % CACHED];
+  Cell *cells = p->cells && p->number == number ? p->cells : find_page(number);
+  return &cells[unit % PAGE_CELLS];
+}
+
+static void forget_all(void)
+{
+  for (size_t i = 0; i < memory.room; i++) free(memory.table[i].cells);
+  free(memory.table);
+  memory.table = NULL;
+  memory.room = memory.count = 0;
+  memset(memory.recent, 0, sizeof memory.recent);
+}
+
+/* ---- races --------------------------------------------------------------------------------------
+ */
+
+static bool same_thread(SimtNow a, SimtNow b)
+{
+  return a.block == b.block && a.thread == b.thread;
+}
+
+/* Did `other`'s access happen at the same time as one of the current thread? */
+static bool meets(SimtNow other)
+{
+  if (other.block == NOBODY || same_thread(other, simt_now)) return false;
+  return other.block != simt_now.block || other.epoch == simt_now.epoch;
+}
+
+static void race(uintptr_t at, const char *what, SimtNow other)
+{
+  bool shared = at - (uintptr_t)memory.now.shared < memory.now.shared_size;
+  const char *where = shared ? "shared" : "global";
+  if (shared) at = 0;
+  if (other.block == MANY)
+    simt_fault(at, "race in %s memory: block %u thread %u %s several blocks", where, simt_now.block,
+               simt_now.thread, what);
+  else if (other.thread == MANY)
+    simt_fault(at, "race in %s memory: block %u thread %u %s several threads of its block", where,
+               simt_now.block, simt_now.thread, what);
+  else
+    simt_fault(at, "race in %s memory: block %u thread %u %s block %u thread %u", where,
+               simt_now.block, simt_now.thread, what, other.block, other.thread);
+}
+
+static void note_read(Cell *c, uintptr_t at)
+{
+  if (meets(c->writer)) race(at, "reads what is written by", c->writer);
+  SimtNow *r = &c->reader;
+  if (r->block == MANY) return;
+  if (r->block != NOBODY && r->block != simt_now.block)
+    r->block = MANY;
+  else if (r->block == simt_now.block && r->epoch == simt_now.epoch && r->thread != simt_now.thread)
+    r->thread = MANY;
+  else
+    *r = simt_now;
+}
+
+static void note_write(Cell *c, uintptr_t at)
+{
+  if (meets(c->writer)) race(at, "writes what is written by", c->writer);
+  if (meets(c->reader)) race(at, "writes what is read by", c->reader);
+  c->writer = simt_now;
+}
+
+/* ---- accesses -----------------------------------------------------------------------------------
+ */
+
+static void log_word(uintptr_t at, unsigned size)
+{
+  WordList *w = memory.now.words;
+  if (w->n == w->room) {
+    w->room = w->room ? 2 * w->room : 1024;
+    w->at = must(realloc(w->at, w->room * sizeof *w->at));
+  }
+  Word *word = &w->at[w->n++];
+  word->at = at & (((uint64_t)1 << 56) - 1); /* more than any address has */
+  word->size = (uint8_t)size;
+  word->value = memory_read(at, size);
+  w->bytes += size;
+}
+
+static void refresh(Cell *c)
+{
+  if (c->run == memory.run) return;
+  c->run = memory.run;
+  c->writer.block = c->reader.block = NOBODY;
+}
+
+static void touch_shared(uintptr_t at, unsigned size, bool write)
+{
+  uintptr_t first = at - (uintptr_t)memory.now.shared;
+  for (uintptr_t i = first; i < first + size; i++) {
+    Cell *c = &memory.shared[i];
+    refresh(c);
+    if (write) {
+      note_write(c, at);
+    } else {
+      if (c->writer.block == NOBODY)
+        simt_fault(0, "block %u thread %u reads shared memory that nobody has written",
+                   simt_now.block, simt_now.thread);
+      note_read(c, at);
+    }
+  }
+}
+
+static void touch_global(uintptr_t at, unsigned size, bool write)
+{
+  uintptr_t first = at >> memory.now.shift, last = (at + size - 1) >> memory.now.shift;
+  unsigned unit = 1u << memory.now.shift;
+  memory.reads += !write;
+  bool whole = true; /* no part of it was written before */
+  for (uintptr_t i = first; i <= last; i++) {
+    Cell *c = cell_of(i);
+    refresh(c);
+    if (memory.now.twin)
+      c->twin = memory.run;
+    else if (c->twin != memory.twin_run)
+      simt_fault(at, "block %u thread %u %s what the CPU text does not touch", simt_now.block,
+                 simt_now.thread, write ? "writes" : "reads");
+    whole &= c->writer.block == NOBODY;
+  }
+  if (write && whole) log_word(at, size);
+  for (uintptr_t i = first; i <= last; i++) {
+    Cell *c = cell_of(i);
+    if (write && !whole && c->writer.block == NOBODY) log_word(i << memory.now.shift, unit);
+    if (write)
+      note_write(c, at);
+    else
+      note_read(c, at);
+  }
+}
+
+static void touch(const void *address, unsigned size, bool write)
+{
+  uintptr_t at = (uintptr_t)address;
+  if (!memory.on || simt_on_stack(at)) return;
+  if (at - (uintptr_t)memory.now.own < memory.now.own_size) return;
+  if (at - (uintptr_t)memory.now.shared < memory.now.shared_size)
+    touch_shared(at, size, write);
+  else
+    touch_global(at, size, write);
+}
+
+static void touch_range(const char *at, size_t size, bool write)
+{
+  for (size_t i = 0; i < size; i += 8)
+    touch(at + i, size - i < 8 ? (unsigned)(size - i) : 8, write);
+}
+
+/* ---- runs ---------------------------------------------------------------------------------------
+ */
+
+void memory_begin(const MemoryRun *run)
+{
+  /* cells of another unit must not be taken for those of this run's twin */
+  if (run->twin && memory.run > UINT16_MAX - 2 * SIMT_ORDERS) {
+    forget_all();
+    memory.run = 0;
+  }
+  memory.now = *run;
+  memory.now.words->n = 0;
+  memory.now.words->bytes = 0;
+  memory.run++;
+  memory.reads = 0;
+  if (run->twin) memory.twin_run = memory.run;
+  if (run->shared_size > memory.shared_room) {
+    memory.shared = must(realloc(memory.shared, run->shared_size * sizeof(Cell)));
+    memory.shared_room = run->shared_size;
+  }
+  memory.on = true;
+}
+
+void memory_begin_block(void)
+{
+  memset(memory.shared, 0, memory.now.shared_size * sizeof(Cell));
+}
+
+void memory_end(void)
+{
+  memory.on = false;
+}
+
+bool memory_was_written(uintptr_t at)
+{
+  const Cell *c = cell_of(at >> memory.now.shift);
+  return c->run == memory.run && c->writer.block != NOBODY;
+}
+
+uint64_t memory_reads(void)
+{
+  return memory.reads;
+}
+
+uint64_t memory_read(uintptr_t at, unsigned size)
+{
+  uint64_t value = 0;
+  memcpy(&value, (const void *)at, size);
+  return value;
+}
+
+static void write_word(const Word *w, uint64_t value)
+{
+  memcpy((void *)(uintptr_t)w->at, &value, w->size);
+}
+
+void memory_take_back(WordList *words)
+{
+  for (size_t i = 0; i < words->n; i++) {
+    Word *w = &words->at[i];
+    uint64_t before = w->value;
+    w->value = memory_read(w->at, w->size);
+    write_word(w, before);
+  }
+}
+
+void memory_put_back(const WordList *words)
+{
+  for (size_t i = 0; i < words->n; i++) write_word(&words->at[i], words->at[i].value);
+}
+
+/* ---- the hooks of -fsanitize=thread
+ * ----------------------------------------------------------------
+ */
+
+#define HOOKS(size)                                                                                \
+  void __tsan_read##size(const void *at);                                                          \
+  void __tsan_write##size(const void *at);                                                         \
+  void __tsan_unaligned_read##size(const void *at);                                                \
+  void __tsan_unaligned_write##size(const void *at);                                               \
+  void __tsan_read##size(const void *at)                                                           \
+  {                                                                                                \
+    touch(at, size, false);                                                                        \
+  }                                                                                                \
+  void __tsan_write##size(const void *at)                                                          \
+  {                                                                                                \
+    touch(at, size, true);                                                                         \
+  }                                                                                                \
+  void __tsan_unaligned_read##size(const void *at)                                                 \
+  {                                                                                                \
+    touch(at, size, false);                                                                        \
+  }                                                                                                \
+  void __tsan_unaligned_write##size(const void *at)                                                \
+  {                                                                                                \
+    touch(at, size, true);                                                                         \
+  }
+HOOKS(1)
+HOOKS(2)
+HOOKS(4)
+HOOKS(8)
+
+void __tsan_read16(const char *at);
+void __tsan_write16(const char *at);
+void __tsan_read_range(const char *at, size_t size);
+void __tsan_write_range(const char *at, size_t size);
+void __tsan_init(void);
+
+void __tsan_read16(const char *at)
+{
+  touch_range(at, 16, false);
+}
+
+void __tsan_write16(const char *at)
+{
+  touch_range(at, 16, true);
+}
+
+void __tsan_read_range(const char *at, size_t size)
+{
+  touch_range(at, size, false);
+}
+
+void __tsan_write_range(const char *at, size_t size)
+{
+  touch_range(at, size, true);
+}
+
+void __tsan_init(void)
+{
+}

@@ -1,0 +1,80 @@
+/* NVIDIA's own libraries where they are, without a GPU: cuBLASLt takes every attribute that ampc
+ * sets, in the size in which it is set; NVRTC compiles for what it knows and says what else to
+ * take. Skips (77) where there are none. */
+#include "check.h"
+#include "cuda/nvrtc.h"
+
+static void check_blas(const CudaApi *api)
+{
+  LtMatmul matmul;
+  LtLayout layout;
+  LtPreference preference;
+  const void *pointer = NULL;
+  uint64_t wide = 1 << 20;
+  uint32_t narrow = CUBLAS_OP_T;
+  MUST(api->cublasLtMatmulDescCreate(&matmul, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F) == 0);
+#define TAKES(kind, object, what, value)                                                           \
+  CHECK(api->cublasLt##kind##SetAttribute(object, what, &(value), sizeof(value)) == 0)
+  TAKES(MatmulDesc, matmul, CUBLASLT_MATMUL_DESC_TRANSA, narrow);
+  TAKES(MatmulDesc, matmul, CUBLASLT_MATMUL_DESC_TRANSB, narrow);
+  narrow = CUBLASLT_EPILOGUE_BIAS;
+  TAKES(MatmulDesc, matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, narrow);
+  TAKES(MatmulDesc, matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer);
+  narrow = CUDA_R_16BF;
+  TAKES(MatmulDesc, matmul, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, narrow);
+  MUST(api->cublasLtMatrixLayoutCreate(&layout, CUDA_R_16F, 3, 5, 7) == 0);
+  TAKES(MatrixLayout, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, narrow);
+  TAKES(MatrixLayout, layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, wide);
+  MUST(api->cublasLtMatmulPreferenceCreate(&preference) == 0);
+  TAKES(MatmulPreference, preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, wide);
+  narrow = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  TAKES(MatmulPreference, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, narrow);
+  narrow = 128;
+  TAKES(MatmulPreference, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, narrow);
+  TAKES(MatmulPreference, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, narrow);
+  TAKES(MatmulPreference, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, narrow);
+  TAKES(MatmulPreference, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, narrow);
+  CHECK(api->cublasLtMatmulPreferenceDestroy(preference) == 0);
+  CHECK(api->cublasLtMatrixLayoutDestroy(layout) == 0);
+  CHECK(api->cublasLtMatmulDescDestroy(matmul) == 0);
+  CHECK(api->cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED)[0] != 0);
+}
+
+static void check_compiles(const CudaLoaded *cuda, const char *architecture, const char *begins)
+{
+  NvrtcImage image;
+  CHECK_MSG(nvrtc_compile(cuda, "extern \"C\" __global__ void k(float *x) { *x = 1; }",
+                          architecture, &image),
+            "%s: %s", architecture, image.trouble);
+  CHECK(image.bytes && image.size > 100 && !image.trouble && strstr(image.bytes, begins));
+  free(image.bytes);
+  free(image.trouble);
+}
+
+static void check_nvrtc(const CudaLoaded *cuda)
+{
+  char architecture[24];
+  NvrtcImage image;
+  CHECK(nvrtc_architecture(cuda, 90, architecture) && strcmp(architecture, "sm_90") == 0);
+  check_compiles(cuda, architecture, "ELF");
+  check_compiles(cuda, "compute_90", ".version");
+  CHECK(nvrtc_architecture(cuda, 909, architecture)); /* newer than all: PTX */
+  CHECK(strncmp(architecture, "compute_", 8) == 0);
+  check_compiles(cuda, architecture, ".version");
+  CHECK(!nvrtc_architecture(cuda, 30, architecture));
+  CHECK(!nvrtc_compile(cuda, "what is this", "sm_90", &image) && !image.bytes);
+  CHECK(image.trouble && strstr(image.trouble, "sm_90"));
+  free(image.trouble);
+}
+
+int main(void)
+{
+  char why[CUDA_ERROR_ROOM];
+  const CudaLoaded *cuda;
+  bool nvrtc = cuda_load_nvrtc(&cuda, why);
+  if (nvrtc) check_nvrtc(cuda);
+  bool blas = cuda_load_blas(&cuda, why);
+  if (blas) check_blas(&cuda->api);
+  if (!nvrtc && !blas) return 77;
+  return check_done();
+}
