@@ -16,10 +16,11 @@ typedef struct Options {
   const char **include_dirs;
   Assignment *consts, *settings;
   uint32_t n_include_dirs, n_consts, n_settings;
-  const char *target;     /* "cpu" or "sm_80"; default "sm_80" */
-  int optimize;           /* 0, 1, 2: fusion only; never a bit of the result */
-  bool real64;            /* tests: f32 is double everywhere, see Note [real64] in ir.h */
-  bool strict_rounding;   /* 16-bit weight gradients round as in PyTorch before they are summed */
+  const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
+  int optimize;         /* 0, 1, 2: fusion only; never a bit of the result */
+  bool real64;          /* tests: f32 is double everywhere, see Note [real64] in ir.h */
+  bool strict_rounding; /* 16-bit weight gradients round as in PyTorch before they are summed */
+  const char *watch;    /* train and eval blocks give the values of this name as outputs; or NULL */
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;
@@ -43,6 +44,7 @@ struct Compile {
   VEC(Import *) imports; /* compile_import */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* from pass lower on */
-  void *blame;           /* emit/printer.c: the lines of the last text and who wrote them */
+  const char *answer; /* of a DECL_body whose value is known at compile time: "int 3"; else NULL */
+  void *blame;        /* emit/printer.c: the lines of the last text and who wrote them */
   ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
 };

@@ -3,13 +3,14 @@
 #include "interrupt.h"
 #include "train.h"
 
-ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
+ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t *out_samples)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = rt->program;
   const ampc_block *b = &p->blocks[block];
   const void *base;
   ampc_data_position at;
-  ampc_status status = s->data->next(s->batches[block], &base, out_samples, &at);
+  ampc_status status = data->next(from, &base, out_samples, &at);
   if (status) return status;
   int64_t lowest = INT64_MAX;
   for (uint32_t i = 0; i < b->n_sources; i++)
@@ -19,11 +20,16 @@ ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
     const ampc_source *source = &p->sources[b->first_source + i];
     int64_t bytes = *out_samples * ampc_element_size(p, source->dtype);
     for (uint32_t k = 0; k < source->rank; k++) bytes *= source->dim[k];
-    status = ampc_write(s->rt, (ampc_ref){AMPC_INPUT, source->offset},
+    status = ampc_write(rt, (ampc_ref){AMPC_INPUT, source->offset},
                         (const char *)base + (source->offset - lowest), bytes);
   }
   if (status) return status;
-  return ampc_run_step(s->rt, block, *out_samples == b->variant[0].batch ? 0 : 1);
+  return ampc_run_step(rt, block, *out_samples == b->variant[0].batch ? 0 : 1);
+}
+
+ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
+{
+  return ampc_run_batch(s->rt, s->data, s->batches[block], block, out_samples);
 }
 
 ampc_status session_take_metrics(Session *s, uint32_t block)

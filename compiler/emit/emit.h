@@ -12,6 +12,12 @@ void emit_program(Compile *c, Text *out, bool with_main);
  * extern "C" kernels. */
 void emit_kernels(Compile *c, Text *out);
 
+/* Kernel i of program->kernels alone, under its comment; on the CPU with its thunk. */
+void emit_kernel(Compile *c, uint32_t i, Text *out);
+/* The texts of some kernels, with what they need around them: on the CPU emit_kernels is this for
+ * all of them. `names` goes into the table. */
+void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32_t n, Text *out);
+
 /* Line of the last emit_* output -> "compiler/emit/kernel.c:120", the place that wrote it; NULL: no
  * such line. */
 const char *emit_blame(const Compile *c, uint32_t line);
@@ -20,6 +26,12 @@ const char *emit_blame(const Compile *c, uint32_t line);
  * message when NVRTC is missing or refuses. */
 bool emit_ptx(Compile *c, Text *out);
 bool emit_cubin(Compile *c, Text *out);
+
+/* The same for a text of emit_kernels, or a part of one, and any architecture ("sm_90").
+ * NVRTC_report: the words of ptxas about each kernel: registers, shared memory, spills. */
+typedef enum NvrtcKind { NVRTC_ptx, NVRTC_cubin, NVRTC_report } NvrtcKind;
+bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out);
+int nvrtc_version(void); /* 13000 for 13.0; 0: NVRTC is not on this machine */
 
 void emit_params(Compile *c, Text *out); /* name, shape, type a line; last: "total N parameters" */
 void emit_plan(Compile *c,

@@ -215,16 +215,28 @@ static void put_thunk(const Kernel *k)
   EMIT(k->p, ");\n}\n");
 }
 
+static void put_group(Printer *p, uint32_t group)
+{
+  Kernel k = kernel_of(p, group);
+  put_kernel(&k);
+  if (is_cpu_target(p->c)) put_thunk(&k);
+}
+
 static void put_kernels(Printer *p)
 {
   const Graph *g = p->c->graph;
-  bool cpu = is_cpu_target(p->c);
-  for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!is_kernel(g, i)) continue;
-    Kernel k = kernel_of(p, i);
-    put_kernel(&k);
-    if (cpu) put_thunk(&k);
-  }
+  for (uint32_t i = 1; i < g->groups.n; i++)
+    if (is_kernel(g, i)) put_group(p, i);
+}
+
+void emit_kernel(Compile *c, uint32_t i, Text *out)
+{
+  const Graph *g = c->graph;
+  uint32_t group = 0;
+  for (uint32_t left = i + 1; left; left -= is_kernel(g, group)) group++;
+  Printer p;
+  printer_begin(&p, c, out);
+  put_group(&p, group);
 }
 
 /* Printed aside first: only then is it known which helpers they use. */
@@ -240,16 +252,29 @@ static Text kernels_aside(Compile *c)
   return out;
 }
 
+static void put_state(Printer *p)
+{
+  const EmbeddedFile *state = embedded_find("ampc_state.h");
+  printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
+}
+
 void emit_kernel_texts(Printer *p, bool jit)
 {
   Text kernels = kernels_aside(p->c);
-  const EmbeddedFile *state = embedded_find("ampc_state.h");
-  if (jit) printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
+  if (jit) put_state(p);
   emit_helpers(p, &kernels);
   bool cpu = is_cpu_target(p->c);
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   put_kernels(p);
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");
+}
+
+static void put_table(Printer *p, const char *const *names, uint32_t n)
+{
+  EMIT(p, "\nconst struct {\n  const char *name;\n"
+          "  void (*function)(void *const *, unsigned, unsigned);\n} ampc_jit_kernels[] = {\n");
+  for (uint32_t i = 0; i < n; i++) EMIT(p, "  {\"%s\", %s_thunk},\n", names[i], names[i]);
+  EMIT(p, "  {0, 0}};\n");
 }
 
 void emit_kernels(Compile *c, Text *out)
@@ -258,9 +283,20 @@ void emit_kernels(Compile *c, Text *out)
   printer_begin(&p, c, out);
   emit_kernel_texts(&p, true);
   if (!is_cpu_target(c)) return;
-  EMIT(&p, "\nconst struct {\n  const char *name;\n"
-           "  void (*function)(void *const *, unsigned, unsigned);\n} ampc_jit_kernels[] = {\n");
-  for (uint32_t i = 0; i < c->program->n_kernels; i++)
-    EMIT(&p, "  {\"%s\", %s_thunk},\n", c->program->kernels[i].name, c->program->kernels[i].name);
-  EMIT(&p, "  {0, 0}};\n");
+  const char **names = arena_array(c->arena, const char *, c->program->n_kernels + 1);
+  for (uint32_t i = 0; i < c->program->n_kernels; i++) names[i] = c->program->kernels[i].name;
+  put_table(&p, names, c->program->n_kernels);
+}
+
+void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32_t n, Text *out)
+{
+  Printer p;
+  printer_begin(&p, c, out);
+  put_state(&p);
+  Text all;
+  text_init(&all, c->arena);
+  for (uint32_t i = 0; i < n; i++) text_add(&all, kernels[i].at, kernels[i].n);
+  emit_helpers(&p, &all);
+  text_add(out, all.at, all.n);
+  put_table(&p, names, n);
 }

@@ -78,6 +78,7 @@ static void run_blocks(Lower *l)
     if (d->kind == DECL_train) lower_run(l, d, ++trains);
     if (d->kind == DECL_eval) lower_run(l, d, ++evals);
     if (d->kind == DECL_infer) lower_infer(l, d);
+    if (d->kind == DECL_body) lower_body(l, d);
   }
 }
 

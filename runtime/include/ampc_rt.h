@@ -100,6 +100,10 @@ typedef struct ampc_data_interface {
 } ampc_data_interface;
 extern const ampc_data_interface ampc_data; /* in libampcdata */
 
+/* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. */
+ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t *out_samples);
+
 /* ---- checkpoints --------------------------------------------------------------------------------
  */
 /* One safetensors file: parameters under their paths (f32), optimizer state, and in its metadata
