@@ -22,6 +22,7 @@ typedef struct Nvrtc {
   NvrtcResult (*cubin_size)(NvrtcProgram p, size_t *out);
   NvrtcResult (*cubin)(NvrtcProgram p, char *out);
   const char *(*error_text)(NvrtcResult r);
+  NvrtcResult (*version)(int *major, int *minor);
 } Nvrtc;
 
 static void *open_library(void)
@@ -65,73 +66,115 @@ static bool nvrtc_open(Compile *c, Nvrtc *n)
          find(n->library, "nvrtcGetPTX", &n->ptx) &&
          find(n->library, "nvrtcGetCUBINSize", &n->cubin_size) &&
          find(n->library, "nvrtcGetCUBIN", &n->cubin) &&
-         find(n->library, "nvrtcGetErrorString", &n->error_text);
+         find(n->library, "nvrtcGetErrorString", &n->error_text) &&
+         find(n->library, "nvrtcVersion", &n->version);
 }
 
-static void report(Compile *c, const Nvrtc *n, NvrtcProgram p, NvrtcResult r)
+typedef struct Job { /* one call of NVRTC */
+  Compile *c;
+  const Nvrtc *n;
+  NvrtcProgram program;
+  const char *arch;
+} Job;
+
+static bool take_log(const Job *j, Text *out)
 {
   size_t size = 0;
-  char *log = "";
-  if (n->log_size(p, &size) == 0 && size > 1) {
-    log = arena_alloc(c->arena, size, 1);
-    n->log(p, log);
-  }
-  diag_error(c, E210, (Span){0}, "NVRTC refuses the kernels for %s: %s\n%s", c->options.target,
-             n->error_text(r), log);
+  if (j->n->log_size(j->program, &size) != 0) return false;
+  if (size <= 1) return true;
+  char *log = arena_alloc(j->c->arena, size, 1);
+  if (j->n->log(j->program, log) != 0) return false;
+  text_puts(out, log);
+  return true;
 }
 
-static bool take(Compile *c, const Nvrtc *n, NvrtcProgram p, bool cubin, Text *out)
+static void report(const Job *j, NvrtcResult r)
 {
+  Text log;
+  text_init(&log, j->c->arena);
+  take_log(j, &log);
+  diag_error(j->c, E210, (Span){0}, "NVRTC refuses the kernels for %s: %s\n%s", j->arch,
+             j->n->error_text(r), log.at);
+}
+
+static bool take(const Job *j, NvrtcKind kind, Text *out)
+{
+  const Nvrtc *n = j->n;
+  if (kind == NVRTC_report) return take_log(j, out);
   size_t size = 0;
-  NvrtcResult r = cubin ? n->cubin_size(p, &size) : n->ptx_size(p, &size);
+  bool cubin = kind == NVRTC_cubin;
+  NvrtcResult r = cubin ? n->cubin_size(j->program, &size) : n->ptx_size(j->program, &size);
   if (r == 0) {
-    char *bytes = arena_alloc(c->arena, size + 1, 1);
-    r = cubin ? n->cubin(p, bytes) : n->ptx(p, bytes);
+    char *bytes = arena_alloc(j->c->arena, size + 1, 1);
+    r = cubin ? n->cubin(j->program, bytes) : n->ptx(j->program, bytes);
     if (!cubin && size > 0) size--; /* NVRTC counts the final zero */
     if (r == 0) text_add(out, bytes, size);
   }
-  if (r != 0) report(c, n, p, r);
+  if (r != 0) report(j, r);
   return r == 0;
 }
 
-static bool compile_kernels(Compile *c, const Nvrtc *n, bool cubin, Text *out)
+/* Splitting the work over threads came with CUDA 13; what comes out is the same. */
+static bool compile_kernels(Job *j, const Text *kernels, NvrtcKind kind, Text *out)
 {
-  Text text;
-  text_init(&text, c->arena);
-  emit_kernels(c, &text);
-  const char *options[] = {
-      arena_printf(c->arena, "--gpu-architecture=%s", c->options.target),
+  bool real = kind != NVRTC_ptx; /* PTX is for a virtual architecture */
+  const char *options[5] = {
+      arena_printf(j->c->arena, "--gpu-architecture=%s%s", real ? "" : "compute_",
+                   real ? j->arch : j->arch + 3),
       "--fmad=false", /* the same bits as on the CPU: products are contracted only by fmaf */
       "--std=c++17"};
-  if (!cubin) /* PTX is for a virtual architecture */
-    options[0] = arena_printf(c->arena, "--gpu-architecture=compute_%s", c->options.target + 3);
-  NvrtcProgram p;
-  NvrtcResult r = n->create(&p, text.at, "kernels.cu", 0, NULL, NULL);
+  int n_options = 3, major = 0, minor;
+  if (kind == NVRTC_report) {
+    options[n_options++] = "--ptxas-options=-v";
+    if (j->n->version(&major, &minor) == 0 && major >= 13)
+      options[n_options++] = "--split-compile=0";
+  }
+  NvrtcResult r = j->n->create(&j->program, kernels->at, "kernels.cu", 0, NULL, NULL);
   if (r != 0) {
-    diag_error(c, E210, (Span){0}, "NVRTC does not start: %s", n->error_text(r));
+    diag_error(j->c, E210, (Span){0}, "NVRTC does not start: %s", j->n->error_text(r));
     return false;
   }
-  r = n->compile(p, 3, options);
-  if (r != 0) report(c, n, p, r);
-  bool ok = r == 0 && take(c, n, p, cubin, out);
-  n->destroy(&p);
+  r = j->n->compile(j->program, n_options, options);
+  if (r != 0) report(j, r);
+  bool ok = r == 0 && take(j, kind, out);
+  j->n->destroy(&j->program);
   return ok;
 }
 
-static bool emit_compiled(Compile *c, bool cubin, Text *out)
+bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
 {
   Nvrtc n;
-  bool ok = nvrtc_open(c, &n) && compile_kernels(c, &n, cubin, out);
+  Job j = {.c = c, .n = &n, .arch = arch};
+  bool ok = nvrtc_open(c, &n) && compile_kernels(&j, kernels, kind, out);
   if (n.library) dlclose(n.library);
   return ok;
 }
 
+int nvrtc_version(void)
+{
+  NvrtcResult (*version)(int *, int *);
+  int major = 0, minor = 0;
+  void *library = open_library();
+  if (!library) return 0;
+  if (!find(library, "nvrtcVersion", &version) || version(&major, &minor) != 0) major = 0;
+  dlclose(library);
+  return 1000 * major + 10 * minor;
+}
+
+static bool emit_compiled(Compile *c, NvrtcKind kind, Text *out)
+{
+  Text kernels;
+  text_init(&kernels, c->arena);
+  emit_kernels(c, &kernels);
+  return emit_nvrtc(c, &kernels, c->options.target, kind, out);
+}
+
 bool emit_ptx(Compile *c, Text *out)
 {
-  return emit_compiled(c, false, out);
+  return emit_compiled(c, NVRTC_ptx, out);
 }
 
 bool emit_cubin(Compile *c, Text *out)
 {
-  return emit_compiled(c, true, out);
+  return emit_compiled(c, NVRTC_cubin, out);
 }
