@@ -1,5 +1,6 @@
 /* The cache folder and the files in it; see cache.h. */
 #include "cache.h"
+#include "cache_prune.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -101,9 +102,22 @@ void cache_close(const Cache *cache, const char *path)
 /* ---- files ------------------------------------------------------------------------------------
  */
 
-void cache_path(const Cache *cache, const char *key, char path[CACHE_PATH])
+void cache_key(const char *text, size_t size, const char *identity, char key[33])
 {
-  snprintf(path, CACHE_PATH, "%s/%s.so", cache->folder, key);
+  XXH3_state_t *state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  XXH3_128bits_update(state, text, size);
+  XXH3_128bits_update(state, "", 1);
+  XXH3_128bits_update(state, identity, strlen(identity));
+  XXH128_canonical_t sum;
+  XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(state));
+  XXH3_freeState(state);
+  for (size_t i = 0; i < sizeof sum.digest; i++) snprintf(key + 2 * i, 3, "%02x", sum.digest[i]);
+}
+
+void cache_path(const Cache *cache, const char *key, const char *suffix, char path[CACHE_PATH])
+{
+  snprintf(path, CACHE_PATH, "%s/%s%s", cache->folder, key, suffix);
 }
 
 ampc_status cache_begin(const Cache *cache, char temporary[CACHE_PATH])
@@ -144,8 +158,24 @@ bool cache_has(const char *path)
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   bool whole = is_whole(fd);
+  if (whole) futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
   close(fd);
   return whole;
+}
+
+bool cache_read(const char *path, Text *out)
+{
+  if (!cache_has(path)) return false;
+  FILE *f = fopen(path, "rb");
+  if (!f) return false;
+  size_t before = out->n;
+  char part[1 << 14];
+  for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) text_add(out, part, n);
+  bool good = !ferror(f) && out->n - before > sizeof(Seal);
+  fclose(f);
+  out->n = good ? out->n - sizeof(Seal) : before;
+  out->at[out->n] = 0;
+  return good;
 }
 
 static bool seal_file(const char *path)
@@ -163,7 +193,10 @@ static bool seal_file(const char *path)
 
 ampc_status cache_keep(const char *temporary, const char *path)
 {
-  if (seal_file(temporary) && rename(temporary, path) == 0) return AMPC_OK;
+  if (seal_file(temporary) && rename(temporary, path) == 0) {
+    cache_prune(path);
+    return AMPC_OK;
+  }
   ampc_status status = ampc_fail(AMPC_RUN_FAILED, "cannot write %s: %s", path, strerror(errno));
   unlink(temporary);
   return status;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 struct Jit {
   void *library;
@@ -19,19 +18,6 @@ typedef struct JitKernel { /* as emit_kernels writes them */
   const char *name;
   ampc_cpu_kernel *function;
 } JitKernel;
-
-/* 32 hexadecimal digits of whatever decides the bytes of the library. */
-static void make_key(const Text *text, const char *identity, char key[33])
-{
-  XXH3_state_t *state = XXH3_createState();
-  XXH3_128bits_reset(state);
-  XXH3_128bits_update(state, text->at, text->n + 1);
-  XXH3_128bits_update(state, identity, strlen(identity));
-  XXH128_canonical_t sum;
-  XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(state));
-  XXH3_freeState(state);
-  for (size_t i = 0; i < sizeof sum.digest; i++) snprintf(key + 2 * i, 3, "%02x", sum.digest[i]);
-}
 
 static ampc_status build(const Cache *cache, const Toolchain *t, const Text *text, const char *path)
 {
@@ -95,8 +81,8 @@ ampc_status jit_load_edited(Compile *c, void (*edit)(Text *text, void *data), vo
   status = cache_open(&cache);
   if (status) return status;
   char key[33], path[CACHE_PATH];
-  make_key(&text, t->identity, key);
-  cache_path(&cache, key, path);
+  cache_key(text.at, text.n, t->identity, key);
+  cache_path(&cache, key, ".so", path);
   if (!cache_has(path)) status = build(&cache, t, &text, path);
   if (status == AMPC_OK) status = load(c, path, out);
   cache_close(&cache, path);
