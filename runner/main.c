@@ -14,12 +14,12 @@ typedef struct Verb {
 static const Verb verbs[] = {
     {"train", train_main, "train the job"},
     {"eval", train_main, "run the eval blocks of the job on saved weights"},
+    {"inspect", inspect_main, "what the job becomes: a table of its kernels"},
     {"selftest", selftest_main, "check every op against references on this machine"},
     {"infer", NULL, NULL},
     {"repl", NULL, NULL},
     {"bench", NULL, NULL},
     {"profile", NULL, NULL},
-    {"inspect", NULL, NULL},
     {"probe", NULL, NULL},
     {"tune", NULL, NULL},
     {"runs", NULL, NULL},

@@ -22,7 +22,6 @@ typedef struct Nvrtc {
   NvrtcResult (*cubin_size)(NvrtcProgram p, size_t *out);
   NvrtcResult (*cubin)(NvrtcProgram p, char *out);
   const char *(*error_text)(NvrtcResult r);
-  NvrtcResult (*version)(int *major, int *minor);
 } Nvrtc;
 
 static void *open_library(void)
@@ -66,8 +65,7 @@ static bool nvrtc_open(Compile *c, Nvrtc *n)
          find(n->library, "nvrtcGetPTX", &n->ptx) &&
          find(n->library, "nvrtcGetCUBINSize", &n->cubin_size) &&
          find(n->library, "nvrtcGetCUBIN", &n->cubin) &&
-         find(n->library, "nvrtcGetErrorString", &n->error_text) &&
-         find(n->library, "nvrtcVersion", &n->version);
+         find(n->library, "nvrtcGetErrorString", &n->error_text);
 }
 
 typedef struct Job { /* one call of NVRTC */
@@ -114,21 +112,17 @@ static bool take(const Job *j, NvrtcKind kind, Text *out)
   return r == 0;
 }
 
-/* Splitting the work over threads came with CUDA 13; what comes out is the same. */
+/* In one piece: compiled in parts (--split-compile) kernels come out with other registers. */
 static bool compile_kernels(Job *j, const Text *kernels, NvrtcKind kind, Text *out)
 {
   bool real = kind != NVRTC_ptx; /* PTX is for a virtual architecture */
-  const char *options[5] = {
+  const char *options[4] = {
       arena_printf(j->c->arena, "--gpu-architecture=%s%s", real ? "" : "compute_",
                    real ? j->arch : j->arch + 3),
       "--fmad=false", /* the same bits as on the CPU: products are contracted only by fmaf */
       "--std=c++17"};
-  int n_options = 3, major = 0, minor;
-  if (kind == NVRTC_report) {
-    options[n_options++] = "--ptxas-options=-v";
-    if (j->n->version(&major, &minor) == 0 && major >= 13)
-      options[n_options++] = "--split-compile=0";
-  }
+  int n_options = 3;
+  if (kind == NVRTC_report) options[n_options++] = "--ptxas-options=-v";
   NvrtcResult r = j->n->create(&j->program, kernels->at, "kernels.cu", 0, NULL, NULL);
   if (r != 0) {
     diag_error(j->c, E210, (Span){0}, "NVRTC does not start: %s", j->n->error_text(r));
