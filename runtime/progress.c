@@ -193,8 +193,6 @@ static void print_block(const Session *s, uint32_t block)
     Line line = {.size = 0};
     add_value(&line, s->values[b->first_metric + i]);
     printf("%s %s: %s\n", b->name, name, line.text);
-    if (strcmp(name, "acc") == 0 || strcmp(name, "accuracy") == 0)
-      printf("test accuracy: %s\n", line.text);
   }
 }
 

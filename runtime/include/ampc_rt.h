@@ -127,8 +127,7 @@ typedef struct ampc_train_options {
   bool eval_only; /* run the eval blocks once on the resumed weights */
 } ampc_train_options;
 /* Runs the job's train blocks with their evals; prints progress to stderr (a line that is rewritten
- * on a terminal, plain lines otherwise) and results ("test accuracy: 0.8731" for metric acc of an
- * eval block is "eval acc: 0.8731") to stdout. Ctrl-C saves and ends with AMPC_INTERRUPTED. */
+ * on a terminal, plain lines otherwise) and results ("eval acc: 0.8731") to stdout. Ctrl-C saves and ends with AMPC_INTERRUPTED. */
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options);
 /* main() of an emitted program: parses --device --steps --seed --save --save-every --resume
