@@ -27,4 +27,7 @@ bool compile_graph(Compile *c);
 bool pass_exists(const char *name);
 const char *pass_name(uint32_t i); /* in order; NULL after the last */
 void list_passes(Text *out);
+/* Layers, functions and operations that every program can name; copied to the arena. */
+typedef VEC(const char *) Words;
+void list_builtins(Arena *arena, Words *out);
 void list_ops(Text *out); /* from the op table: name, signature, precision, doc */
