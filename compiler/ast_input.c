@@ -12,12 +12,16 @@ bool ast_is_open(const char *text, uint32_t size)
   Compile *c = compile_create(&options);
   Parser p;
   int64_t open = 0;
-  if (size <= MAX_SOURCE && parse_start(&p, c, diag_add_source(c, "", text, size, false), &c->ast))
+  if (size <= MAX_SOURCE) {
+    diag_add_source(c, "", text, size, false);
+    p = (Parser){.c = c, .source = &c->sources.at[0]};
+    lex_raw(&p); /* no further: that would mend what is open */
     for (uint32_t i = 0; i < p.raw.n; i++) {
       int kind = p.raw.at[i].kind;
       open += kind == '(' || kind == '[' || kind == '{';
       open -= kind == ')' || kind == ']' || kind == '}';
     }
+  }
   compile_destroy(c);
   return open > 0;
 }

@@ -37,7 +37,7 @@ typedef struct Losses { /* of every step trained in this session */
   size_t n, cap;
 } Losses;
 
-enum { MAX_INPUT = 1 << 24 }; /* bytes of one input */
+enum { INPUT_LIMIT = 1 << 24 }; /* bytes of one input */
 
 typedef struct Repl {
   Arena *arena; /* texts and settings of the whole session */

@@ -268,7 +268,7 @@ const char *input_next(Input *in, size_t *out_size)
     }
     if (!line && !in->size) return NULL;
     if (line) add_line(in, line, n);
-    bool open = line && in->size <= MAX_INPUT && !is_command(in) &&
+    bool open = line && in->size <= INPUT_LIMIT && !is_command(in) &&
                 ast_is_open(in->text, (uint32_t)in->size);
     if (open) continue;
     *out_size = in->size;

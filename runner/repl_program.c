@@ -256,8 +256,8 @@ static bool run_statements(Repl *r, const Part *part, bool keep)
 
 bool program_input(Repl *r, const char *text, size_t size)
 {
-  if (size > MAX_INPUT)
-    return repl_error(r, "the input has %zu bytes; at most %d are read", size, MAX_INPUT);
+  if (size > INPUT_LIMIT)
+    return repl_error(r, "the input has %zu bytes; at most %d are read", size, INPUT_LIMIT);
   Part part = {arena_printf(r->arena, "<%u>", ++r->n_inputs), arena_strndup(r->arena, text, size),
                (uint32_t)size};
   fflush(stdout);

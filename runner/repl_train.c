@@ -19,6 +19,7 @@ typedef struct Run { /* one :train */
   int64_t per_epoch, end; /* steps of an epoch, of the block */
   int64_t step;           /* of the block: the next */
   int64_t done, samples;  /* by this :train */
+  int64_t told;           /* the step of the last line */
   double began, printed;
   bool terminal, line_open;
 } Run;
@@ -84,6 +85,7 @@ static bool print_line(Run *t)
   }
   if (t->p->scaler.on) printf("  scale %g  skipped %lld", (double)state.scale, state.skipped);
   t->line_open = t->terminal;
+  t->told = t->step;
   t->printed = clock_now();
   if (!t->terminal) putchar('\n');
   fflush(stdout);
@@ -217,7 +219,7 @@ static bool next_block(const Repl *r, Run *t)
 static void tell_end(Run *t)
 {
   double seconds = clock_now() - t->began;
-  if (!t->terminal || !t->line_open || t->printed < clock_now()) print_line(t);
+  if (t->told != t->step) print_line(t);
   end_line(t);
   printf("%s %lld step%s in %.1f s", input_interrupted() ? "interrupted after" : "trained",
          (long long)t->done, t->done == 1 ? "" : "s", seconds);
@@ -228,7 +230,7 @@ static void tell_end(Run *t)
 bool train_steps(Repl *r, int64_t n)
 {
   if (!live_ready(r)) return false;
-  Run t = {.r = r, .p = r->live->c->program, .terminal = isatty(STDOUT_FILENO)};
+  Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
   if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
   if (!repl_check(r, forgive(r))) return false;
   t.began = clock_now();
