@@ -359,6 +359,23 @@ bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel)
   return find_edit(k, name, key_of(c->arena, &text, name)) != NULL;
 }
 
+void kernels_check_edits(Kernels *k, Compile *c)
+{
+  for (uint32_t i = 0; i < k->n_edits;) {
+    bool holds = false;
+    for (uint32_t n = 0; n < c->program->n_kernels && !holds; n++)
+      holds =
+          strcmp(c->program->kernels[n].name, k->edits[i].name) == 0 && kernels_is_edited(k, c, n);
+    if (holds) {
+      i++;
+      continue;
+    }
+    printf("the edited text of %s runs no more: what is emitted has changed\n", k->edits[i].name);
+    free_edit(&k->edits[i]);
+    k->edits[i] = k->edits[--k->n_edits];
+  }
+}
+
 static void drop_edit(Kernels *k, const char *name, XXH128_hash_t from)
 {
   Edit *e = find_edit(k, name, from);

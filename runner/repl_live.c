@@ -75,6 +75,7 @@ bool live_ready(Repl *r)
   uint32_t kept;
   if (!repl_check(r, load(r, p)) || !repl_check(r, make_runtime(r, p, NULL, &rt, &kept)))
     return false;
+  kernels_check_edits(r->kernels, p->c);
   feeds_move(r, p);
   if (r->rt) tell_kept(p->c->program, kept);
   ampc_free(r->rt);

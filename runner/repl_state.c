@@ -87,6 +87,13 @@ static bool split(Repl *r, const char *arg, const char *command, const char **ke
   return true;
 }
 
+static bool is_data(const ampc_program *p, const char *key)
+{
+  for (uint32_t i = 0; i < p->n_settings; i++)
+    if (strcmp(p->settings[i].name, key) == 0) return true;
+  return false;
+}
+
 static bool list_settings(Repl *r)
 {
   Compiled *p = program_latest(r);
@@ -102,15 +109,9 @@ static bool list_settings(Repl *r)
     printf("%-24s %.7g\n", g->settings[i].name, (double)value);
   }
   for (uint32_t i = 0; i < r->options.n_settings; i++)
-    printf("%-24s %s\n", r->options.settings[i].key, r->options.settings[i].value);
+    if (!is_data(g, r->options.settings[i].key))
+      printf("%-24s %s\n", r->options.settings[i].key, r->options.settings[i].value);
   return true;
-}
-
-static bool is_data(const ampc_program *p, const char *key)
-{
-  for (uint32_t i = 0; i < p->n_settings; i++)
-    if (strcmp(p->settings[i].name, key) == 0) return true;
-  return false;
 }
 
 static void remember_set(Repl *r, const char *key, const char *value)
