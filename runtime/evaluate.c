@@ -49,7 +49,7 @@ ampc_status evaluate(Session *s, uint32_t block)
   double begin = progress_clock();
   ampc_status status = s->data->seek(s->batches[block], (ampc_data_position){0});
   if (!status) status = ampc_clear_metrics(s->rt, block);
-  int64_t n = s->data->per_epoch(s->batches[block]), most = s->program->blocks[block].max_steps;
+  int64_t n = session_batches(s, block), most = s->program->blocks[block].max_steps;
   if (most && most < n) n = most;
   int64_t samples;
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
@@ -69,7 +69,9 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
     if (b->kind != AMPC_EVAL || s->evaluated[i] == s->steps || !(due || last)) continue;
     ampc_status status = evaluate(s, i);
     if (status || interrupt_requested()) return status;
-    progress_evaluated(s, i);
+    report_evaluated(s, i);
+    status = keep_best(s, i);
+    if (status) return status;
   }
   return AMPC_OK;
 }

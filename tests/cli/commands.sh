@@ -43,7 +43,7 @@ for option in --explain --fmt --dim=N=4 --emit=header; do
 done
 refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
-refuses "a verb to come" 2 'repl is not supported yet' "$amp" repl
+refuses "a verb to come" 2 'probe is not supported yet' "$amp" probe
 refuses "amp without a job" 2 'no job' "$amp" train
 refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$job"
 refuses "amp, no number" 2 'steps -3' "$amp" train --steps -3 "$job"
