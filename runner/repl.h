@@ -60,6 +60,7 @@ typedef struct Repl {
   Feed *feeds; /* one a block of `live` */
 
   ampc_data_position position; /* of the next step */
+  int64_t per_epoch;           /* batches of an epoch when it was set; 0: not known */
   int64_t steps;               /* attempted since the weights were made */
   Losses losses;
   char edits[64]; /* folder of the kernels that are being edited; empty: none */
@@ -135,7 +136,13 @@ ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
 /* ---- repl_train.c */
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
 bool eval_blocks(Repl *r);
-/* The data of a block, opened on first use, at the batch of the next step. */
+/* The train block of the next step with its data, opened on first use, at that step's batch. */
+typedef struct Next {
+  uint32_t block;
+  ampc_batches *batches;
+  int64_t per_epoch, step; /* of the block */
+} Next;
+ampc_status feed_next(Repl *r, uint32_t block, Next *out);
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out);
 void feeds_move(Repl *r, Compiled *to); /* keeps what the next program reads the same way */
 void feeds_close(Repl *r);

@@ -88,7 +88,7 @@ static const Command *find(Repl *r, const char *word, size_t n)
 
 bool command_run(Repl *r, const char *text)
 {
-  const char *word = text + 1;
+  const char *word = text + 1 + strspn(text + 1, " \t");
   size_t n = 0;
   while (isalpha((unsigned char)word[n])) n++;
   const Command *c = find(r, word, n);

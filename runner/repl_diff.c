@@ -97,48 +97,60 @@ static bool load_twin(Repl *r, const char *path, ampc_runtime **out, ampc_state 
          repl_check(r, ampc_get_state(*out, state));
 }
 
-static bool diff_param(Repl *r, ampc_runtime *a, ampc_runtime *b, const ampc_param *q,
-                       uint32_t *differ)
+/* What lies at `at` in both; `what` comes before its path. */
+static bool diff_place(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, ampc_ref at,
+                       const char *what, uint32_t *differ)
 {
-  int64_t unit = q->buffer ? 1 : ampc_element_size(ampc_program_of(a), AMPC_F32);
-  ampc_ref at = {q->buffer ? AMPC_BUFFER : AMPC_MASTER, q->offset * unit};
-  HostTensor x = {.at = NULL}, y = {.at = NULL};
-  bool good = repl_check(r, tensor_read(a, at, q->dtype, q->rank, q->dim, &x)) &&
-              repl_check(r, tensor_read(b, at, q->dtype, q->rank, q->dim, &y));
+  HostTensor t[2] = {{.at = NULL}, {.at = NULL}};
+  bool good = repl_check(r, tensor_read(rt[0], at, q->dtype, q->rank, q->dim, &t[0])) &&
+              repl_check(r, tensor_read(rt[1], at, q->dtype, q->rank, q->dim, &t[1]));
   double most = 0, squares = 0, size = 0;
   int64_t n = 0;
-  for (int64_t i = 0; good && i < x.elements; i++) {
-    double d = fabs(x.at[i] - y.at[i]);
-    bool same = x.at[i] == y.at[i] || (isnan(x.at[i]) && isnan(y.at[i]));
-    n += !same;
-    if (!same) most = fmax(most, d), squares += d * d;
-    size += x.at[i] * x.at[i];
+  for (int64_t i = 0; good && i < t[0].elements; i++) {
+    double x = t[0].at[i], y = t[1].at[i];
+    size += x * x;
+    if (x == y || (isnan(x) && isnan(y))) continue;
+    n++;
+    most = fmax(most, fabs(x - y));
+    squares += (x - y) * (x - y);
   }
-  if (n) {
-    printf("%-36s %lld of %lld differ, by at most %.3g; relative %.3g\n", q->path, (long long)n,
-           (long long)x.elements, most, sqrt(squares / (size > 0 ? size : 1)));
-    ++*differ;
-  }
-  free(x.at);
-  free(y.at);
+  if (n)
+    printf("%s%s: %lld of %lld differ, by at most %.3g; relative %.3g\n", what, q->path,
+           (long long)n, (long long)t[0].elements, most, sqrt(squares / (size > 0 ? size : 1)));
+  *differ += n > 0;
+  free(t[0].at);
+  free(t[1].at);
   return good;
+}
+
+static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, uint32_t *differ)
+{
+  const ampc_program *p = ampc_program_of(rt[0]);
+  if (q->buffer) return diff_place(r, rt, q, (ampc_ref){AMPC_BUFFER, q->offset}, "", differ);
+  int64_t at = q->offset * ampc_element_size(p, AMPC_F32);
+  const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
+  bool one = o && o->uses_moment1, two = o && o->uses_moment2;
+  return diff_place(r, rt, q, (ampc_ref){AMPC_MASTER, at}, "", differ) &&
+         (!one || diff_place(r, rt, q, (ampc_ref){AMPC_MOMENT1, at}, "moment 1 of ", differ)) &&
+         (!two || diff_place(r, rt, q, (ampc_ref){AMPC_MOMENT2, at}, "moment 2 of ", differ));
 }
 
 static bool diff_checkpoints(Repl *r, const char *path_a, const char *path_b)
 {
-  ampc_runtime *a = NULL, *b = NULL;
-  ampc_state sa, sb;
+  ampc_runtime *rt[2] = {NULL, NULL};
+  ampc_state s[2];
   uint32_t differ = 0;
-  bool good = live_ready(r) && load_twin(r, path_a, &a, &sa) && load_twin(r, path_b, &b, &sb);
-  if (good && sa.body != sb.body) printf("step %lld and %lld\n", sa.body, sb.body);
-  if (good && sa.scale != sb.scale)
-    printf("loss scale %g and %g\n", (double)sa.scale, (double)sb.scale);
-  const ampc_program *p = good ? ampc_program_of(a) : NULL;
+  bool good =
+      live_ready(r) && load_twin(r, path_a, &rt[0], &s[0]) && load_twin(r, path_b, &rt[1], &s[1]);
+  if (good && s[0].body != s[1].body) printf("step %lld and %lld\n", s[0].body, s[1].body);
+  if (good && s[0].scale != s[1].scale)
+    printf("loss scale %g and %g\n", (double)s[0].scale, (double)s[1].scale);
+  const ampc_program *p = r->live ? r->live->c->program : NULL;
   for (uint32_t i = 0; good && i < p->n_params; i++)
-    good = diff_param(r, a, b, &p->params[i], &differ);
-  if (good) printf("%u of %u parameters and buffers differ\n", differ, p->n_params);
-  ampc_free(a);
-  ampc_free(b);
+    good = diff_param(r, rt, &p->params[i], &differ);
+  if (good && !differ) puts("no tensor differs");
+  ampc_free(rt[0]);
+  ampc_free(rt[1]);
   return good;
 }
 

@@ -88,3 +88,19 @@ ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches
   *out = f->batches;
   return status;
 }
+
+/* An epoch may have another number of batches than when the position was set; the number of steps
+ * stays. */
+ampc_status feed_next(Repl *r, uint32_t block, Next *out)
+{
+  ampc_data_position *at = &r->position;
+  *out = (Next){.block = block};
+  ampc_status status = feed_at(r, block, (ampc_data_position){.block = block}, &out->batches);
+  if (status) return status;
+  if (at->block != block) *at = (ampc_data_position){.block = block};
+  out->per_epoch = ampc_data.per_epoch(out->batches);
+  out->step = at->epoch * (r->per_epoch ? r->per_epoch : out->per_epoch) + at->batch;
+  *at = (ampc_data_position){out->step / out->per_epoch, out->step % out->per_epoch, block};
+  r->per_epoch = out->per_epoch;
+  return ampc_data.seek(out->batches, *at);
+}

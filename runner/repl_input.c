@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <histedit.h>
 #include <limits.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -117,21 +118,36 @@ static char *prompt(EditLine *editor)
   return in->size ? more : first;
 }
 
+/* Waits for input or Ctrl-C, which counts from before the wait on: the signal is let in only while
+ * the wait lasts. False after Ctrl-C. */
+static bool wait_for_input(void)
+{
+  sigset_t blocked, before;
+  struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  int n = -1;
+  while (n < 0 && !interrupts) n = ppoll(&in, 1, NULL, &before); /* fails when the window changes */
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return !interrupts;
+}
+
 /* A character. The editor's own reader would go on after a signal. */
 static int read_character(EditLine *editor, wchar_t *out)
 {
   char bytes[MB_LEN_MAX];
-  mbstate_t state = {0};
   (void)editor;
   for (size_t n = 0; n < sizeof bytes;) {
+    mbstate_t state = {0};
+    if (!wait_for_input()) return -1;
     ssize_t got = read(STDIN_FILENO, bytes + n, 1);
-    if (got < 0 && errno == EINTR && !interrupts) continue; /* the window's size has changed */
+    if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return (int)got;
-    memset(&state, 0, sizeof state);
     size_t used = mbrtowc(out, bytes, ++n, &state);
     if (used == (size_t)-2) continue;
-    if (used == (size_t)-1) n = 0; /* no character: left out */
     if (used != (size_t)-1) return 1;
+    n = 0; /* no character: left out */
   }
   return 0;
 }

@@ -49,14 +49,12 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block)
 {
   uint32_t own;
-  ampc_batches *batches;
   int64_t samples;
+  Next next;
   if (!train_block(r, r->live->c->program, &own))
     return ampc_fail(AMPC_BAD_USAGE, "the program has no train block");
-  ampc_data_position at =
-      r->position.block == own ? r->position : (ampc_data_position){.block = own};
-  ampc_status status = feed_at(r, own, at, &batches);
-  if (!status) status = ampc_run_batch(twin, &ampc_data, batches, block, &samples);
+  ampc_status status = feed_next(r, own, &next);
+  if (!status) status = ampc_run_batch(twin, &ampc_data, next.batches, block, &samples);
   return status ? status : ampc_wait(twin);
 }
 
@@ -94,5 +92,6 @@ void live_close(Repl *r)
   r->live = NULL;
   r->steps = 0;
   r->position = (ampc_data_position){0};
+  r->per_epoch = 0;
   r->losses.n = 0;
 }

@@ -65,6 +65,7 @@ bool command_load(Repl *r, const char *arg)
     return false;
   feeds_move(r, r->live);
   r->position = at;
+  r->per_epoch = 0;
   r->steps = state.body;
   r->losses.n = 0;
   printf("loaded %s: step %lld\n", arg, (long long)r->steps);

@@ -177,15 +177,14 @@ static ampc_status begin_block(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
   Repl *r = t->r;
-  if (r->position.block != t->block) r->position = (ampc_data_position){.block = t->block};
-  ampc_status status = feed_at(r, t->block, (ampc_data_position){0}, &t->batches);
+  Next next;
+  ampc_status status = feed_next(r, t->block, &next);
   if (status) return status;
-  t->per_epoch = ampc_data.per_epoch(t->batches);
+  t->batches = next.batches;
+  t->per_epoch = next.per_epoch;
+  t->step = next.step;
   t->end = b->max_steps ? b->max_steps : b->epochs * t->per_epoch;
-  t->step = r->position.epoch * t->per_epoch + r->position.batch;
-  r->position = (ampc_data_position){t->step / t->per_epoch, t->step % t->per_epoch, t->block};
-  status = feed_at(r, t->block, r->position, &t->batches);
-  return status ? status : ampc_clear_metrics(r->rt, t->block);
+  return ampc_clear_metrics(r->rt, t->block);
 }
 
 /* The block's steps until `most` of this :train are done. Beyond the block's end only on demand. */
