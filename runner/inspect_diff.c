@@ -122,7 +122,7 @@ static void put_pair(const Inspection *in, const Pair *p)
   const Row *a = p->a, *b = p->b, *any = b ? b : a;
   char line[16] = "-";
   if (any->place.source) snprintf(line, sizeof line, "%u", any->place.line);
-  printf("  %c %-44s %5s  %-24s  %-20s  read %-20s  written %s\n", change_marks[p->change],
+  printf("  %c %-44s %5s  %-29s  %-20s  read %-20s  written %s\n", change_marks[p->change],
          both(arena, a ? a->name : NULL, b ? b->name : NULL), line,
          both(arena, a ? a->types : NULL, b ? b->types : NULL),
          both(arena, a ? a->shape : NULL, b ? b->shape : NULL),
