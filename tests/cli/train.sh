@@ -2,7 +2,7 @@
 # What amp train tells and keeps: JSON, logs, limits, kept checkpoints, signals, full disks.
 #   train.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
-reader=$source_dir/tests/cli/read_events.py
+reader=$source_dir/tests/logs/read_events.py
 cd "$work" || exit 1
 small_data data
 small_job data/job.amp # batches of 32, 20 an epoch

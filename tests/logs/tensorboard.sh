@@ -4,7 +4,7 @@
 # Skipped (77) where pip cannot install tensorboard.
 set -euo pipefail
 amp=$(realpath "$1")
-reader=$(realpath "$(dirname "$0")/../read_events.py")
+reader=$(realpath "$(dirname "$0")/read_events.py")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv" && "$work/venv/bin/pip" install --quiet tensorboard ||
