@@ -33,7 +33,8 @@ static const char help_text[] =
     "  --arch LIST       architectures: sm_80,sm_90 (default sm_80); the first is compiled for.\n"
     "                    cpu: the commands of the CPU; none: no registers\n"
     "  --kernel NAME     one kernel (k05_relu_drop, or k05): its text, its lines, its PTX\n"
-    "  --diff A B        what changes from precision A to B (f32, tf32, f16, bf16)\n"
+    "  --diff A B        what changes from precision A to B (f32, tf32, f16, bf16); registers too\n"
+    "                    where --arch is given\n"
     "  --json            for programs\n"
     "  --set KEY=VALUE   replace a setting: train.batch=64 precision=bf16\n"
     "  -D NAME=VALUE     replace a const of the job\n"
@@ -192,6 +193,10 @@ static int inspect_two(Arena *arena, const InspectCommand *cmd)
   Inspection a, b = {0};
   int status = open_in(arena, cmd, cmd->diff[0], &a);
   if (!status) status = open_in(arena, cmd, cmd->diff[1], &b);
+  for (uint32_t i = 0; i < cmd->n_archs && cmd->arch_given && !status; i++) {
+    status = inspect_usage(&a, cmd->archs[i]);
+    if (!status) status = inspect_usage(&b, cmd->archs[i]);
+  }
   if (!status) status = cmd->json ? inspect_diff_json(&a, &b) : inspect_diff(&a, &b);
   inspect_close(&a);
   inspect_close(&b);

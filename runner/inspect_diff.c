@@ -116,18 +116,26 @@ static const char *both(Arena *arena, const char *a, const char *b)
   return arena_printf(arena, "%s -> %s", a, b);
 }
 
+static const char *registers(const Inspection *in, const Row *r, uint32_t arch)
+{
+  return r ? arena_printf(in->c->arena, "%d", r->usage[arch].registers) : NULL;
+}
+
 static void put_pair(const Inspection *in, const Pair *p)
 {
   Arena *arena = in->c->arena;
   const Row *a = p->a, *b = p->b, *any = b ? b : a;
   char line[16] = "-";
   if (any->place.source) snprintf(line, sizeof line, "%u", any->place.line);
-  printf("  %c %-44s %5s  %-29s  %-20s  read %-20s  written %s\n", change_marks[p->change],
+  printf("  %c %-44s %5s  %-29s  %-20s  read %-20s  written %s", change_marks[p->change],
          both(arena, a ? a->name : NULL, b ? b->name : NULL), line,
          both(arena, a ? a->types : NULL, b ? b->types : NULL),
          both(arena, a ? a->shape : NULL, b ? b->shape : NULL),
          both(arena, a ? inspect_bytes(a->read) : NULL, b ? inspect_bytes(b->read) : NULL),
          both(arena, a ? inspect_bytes(a->written) : NULL, b ? inspect_bytes(b->written) : NULL));
+  for (uint32_t i = 0; i < in->n_archs && any->kernel; i++)
+    printf("  %s %s registers", in->arch[i], both(arena, registers(in, a, i), registers(in, b, i)));
+  putchar('\n');
 }
 
 typedef struct Total {

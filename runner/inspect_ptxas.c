@@ -97,7 +97,8 @@ int inspect_usage(Inspection *in, const char *arch)
   char key[33], path[CACHE_PATH];
   text_init(&kernels, in->c->arena);
   emit_kernels(in->c, &kernels);
-  const char *identity = arena_printf(in->c->arena, "ptxas %s, NVRTC %d", arch, nvrtc_version());
+  const char *identity = arena_printf(in->c->arena, "ampc %s, ptxas %s, NVRTC %d", AMPC_VERSION,
+                                      arch, nvrtc_version());
   Cache cache;
   bool cached = cache_open(&cache) == AMPC_OK;
   cache_key(kernels.at, kernels.n, identity, key);

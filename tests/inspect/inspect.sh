@@ -89,6 +89,9 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   [ "$(find "$work/cache/ampc" -name '*.txt' | wc -l)" = 2 ] || failed "answers are not kept"
   "$amp" inspect --arch sm_20 "$job" >"$work/out" 2>"$work/err"
   [ $? -eq 4 ] && grep -q 'error.*sm_20' "$work/err" || failed "an architecture that NVRTC lacks"
+  "$amp" inspect --arch sm_80 --diff f32 f16 "$job" >"$work/out" || failed "--diff --arch: exit status"
+  grep -Eq 'k10_relu_drop -> k11_relu_drop .* sm_80 [0-9]+( -> [0-9]+)? registers$' "$work/out" ||
+    failed "--diff --arch: no registers"
   "$amp" inspect --kernel k11 "$job" >"$work/out"
   for part in 'small.amp:12: ' '__global__ void k11_relu_drop' '\.entry k11_relu_drop' 'ld.global'; do
     grep -q -- "$part" "$work/out" || failed "--kernel lacks $part"
