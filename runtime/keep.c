@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include "train.h"
 
+enum { LONGEST = 4096 }; /* of a path */
+
 typedef struct Kept {
   char *name;
   double value; /* the larger, the sooner it goes */
@@ -102,7 +104,7 @@ static bool add(KeptList *list, const char *prefix, size_t folder, const char *n
 
 static KeptList look(const char *path, const char *prefix, bool best, bool lower)
 {
-  char buffer[4096];
+  char buffer[LONGEST];
   KeptList list = {0};
   const char *slash = strrchr(path, '/');
   size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
@@ -130,8 +132,11 @@ static int by_worth(const void *a, const void *b)
 /* ---- keeping ----------------------------------------------------------------------------------
  */
 
-static ampc_status give_name(const Session *s, const char *name)
+/* `length`: what the name would need; it may not have fitted. */
+static ampc_status give_name(const Session *s, const char *name, int length)
 {
+  if (length >= LONGEST)
+    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", name, strerror(ENAMETOOLONG));
   unlink(name);
   if (link(s->saved, name) == 0) return AMPC_OK;
   if (errno != EPERM && errno != EMLINK && errno != EOPNOTSUPP && errno != ENOSYS)
@@ -159,10 +164,10 @@ ampc_status keep_check(const Session *s)
 ampc_status keep_last(const Session *s)
 {
   if (!s->options->keep_last) return AMPC_OK;
-  char *prefix = prefix_of(s->saved, NULL), name[4096];
+  char *prefix = prefix_of(s->saved, NULL), name[LONGEST];
   if (!prefix) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  snprintf(name, sizeof name, "%s%lld", prefix, (long long)s->saved_step);
-  ampc_status status = give_name(s, name);
+  int n = snprintf(name, sizeof name, "%s%lld", prefix, (long long)s->saved_step);
+  ampc_status status = give_name(s, name, n);
   if (!status) prune(s->saved, prefix, false, false, s->options->keep_last);
   free(prefix);
   return status;
@@ -182,10 +187,10 @@ static ampc_status keep_if_best(Session *s, const char *prefix, double shown, bo
   bool wanted = is_among_best(&list, most, lower ? shown : -shown);
   list_free(&list);
   if (!wanted) return AMPC_OK;
-  char name[4096];
-  snprintf(name, sizeof name, "%s%.6g.step%lld", prefix, shown, (long long)s->steps);
+  char name[LONGEST];
+  int n = snprintf(name, sizeof name, "%s%.6g.step%lld", prefix, shown, (long long)s->steps);
   ampc_status status = session_save(s, s->path);
-  if (!status) status = give_name(s, name);
+  if (!status) status = give_name(s, name, n);
   if (!status) prune(s->path, prefix, true, lower, most);
   return status;
 }

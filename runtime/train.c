@@ -30,6 +30,8 @@ static ampc_status check_saving(const Session *s, bool saves)
                        : o->keep_best ? "--keep-best"
                                       : NULL;
   if (option && !saves) return ampc_fail(AMPC_BAD_USAGE, "%s needs --save FILE", option);
+  if (o->eval_only && o->log_dir) /* its rows would take the place of the run's later ones */
+    return ampc_fail(AMPC_BAD_USAGE, "--log-dir is for training, not for an evaluation");
   if (o->limit_batches && o->overfit_batches)
     return ampc_fail(AMPC_BAD_USAGE, "--limit-batches does not go with --overfit-batches");
   return keep_check(s);
