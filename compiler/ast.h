@@ -250,7 +250,8 @@ typedef enum DeclKind {
   DECL_train,     /* run */
   DECL_eval,      /* run */
   DECL_infer,     /* function */
-  DECL_expr       /* value: a call such as manual_seed(1); in the REPL any expression */
+  DECL_expr,      /* value: a call such as manual_seed(1) */
+  DECL_body       /* function, without parameters: statements typed at a prompt (ast_parse_input) */
 } DeclKind;
 
 struct Decl {
@@ -303,6 +304,19 @@ typedef struct Ast { /* of one source, in source order */
 /* Parses the source that starts at `base` (diag_add_source). Mistakes are reported and skipped, so
  * the tree holds what could be read; false when there was any. */
 bool ast_parse(Compile *c, uint32_t base, Ast *out);
+
+/* The name that a declaration gives to the job's names; NULL where it gives none. */
+const Name *ast_decl_name(const Decl *d);
+
+/* What is typed at a prompt: declarations as above, or else statements, which become one DECL_body.
+ * A final expression among them is what that returns. */
+bool ast_parse_input(Compile *c, uint32_t base, Ast *out);
+/* A bracket is still open at the end of the text, so more lines belong to it. */
+bool ast_is_open(const char *text, uint32_t size);
+/* Adds declarations to a job's; one of the same name takes the place of the earlier. The same holds
+ * for `precision`, for calls of the same function, for imports of the same path, and for a train or
+ * eval block of the same name=. Bodies are added. */
+void ast_merge(Compile *c, Ast *into, const Ast *more);
 
 /* --emit=ast: one node a line, indented by depth, with its kind, text and line:column. */
 void ast_print(const Compile *c, const Ast *ast, Text *out);

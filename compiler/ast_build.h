@@ -14,6 +14,7 @@ typedef struct TypeList {
 
 /* parse.c */
 bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out); /* up to its tokens */
+void parse_run(Parser *p); /* the parser over them, and what was found before */
 const Token *parse_next(Parser *p);
 void parse_too_deep(Parser *p, Span span);
 

@@ -352,7 +352,8 @@ static const char *decl_kind(DeclKind kind)
                                      [DECL_train] = "train",
                                      [DECL_eval] = "eval",
                                      [DECL_infer] = "infer",
-                                     [DECL_expr] = "expr"};
+                                     [DECL_expr] = "expr",
+                                     [DECL_body] = "body"};
   return text[kind];
 }
 
@@ -373,6 +374,7 @@ static void print_decl_text(Printer *pr, const Decl *d)
   case DECL_def:
   case DECL_data:
   case DECL_infer:
+  case DECL_body:
     name = d->as.function.name.text;
     break;
   case DECL_module:
@@ -411,6 +413,7 @@ static void print_decl_parts(Printer *pr, const Decl *d)
   case DECL_def:
   case DECL_data:
   case DECL_infer:
+  case DECL_body:
     print_function(pr, &d->as.function);
     break;
   case DECL_module:

@@ -23,6 +23,7 @@ typedef struct Options {
   bool poison;            /* what nobody may read any more is overwritten with NaN */
   int64_t memory_limit;   /* bytes that the job may need; 0: no limit */
   bool check_memory;      /* no two live values overlap: checked in release builds too */
+  const char *watch;      /* train and eval blocks give the values of this name as outputs; or NULL */
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;
@@ -47,6 +48,7 @@ struct Compile {
   VEC(Import *) imports; /* compile_import */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* from pass lower on */
-  void *blame;           /* emit/printer.c: the lines of the last text and who wrote them */
+  const char *answer; /* of a DECL_body whose value is known at compile time: "int 3"; else NULL */
+  void *blame;        /* emit/printer.c: the lines of the last text and who wrote them */
   ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
 };

@@ -120,6 +120,16 @@ static bool said_before(Compile *c, ErrorCode code, Span span)
   return false;
 }
 
+bool diag_error_within(const Compile *c, Span span)
+{
+  for (uint32_t i = 0; c->diag && i < c->diag->seen.n; i++) {
+    const Seen *s = &c->diag->seen.at[i];
+    bool inside = s->span.start >= span.start && s->span.start <= span.end;
+    if (inside && !error_info[s->code].name) return true;
+  }
+  return false;
+}
+
 static void show(Compile *c, const Message *m)
 {
   if (c->options.silent) return;

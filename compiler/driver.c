@@ -73,13 +73,12 @@ bool compile_graph(Compile *c)
 /* ---- reading ----------------------------------------------------------------------------------
  */
 
-/* The whole file, ending in a zero that *size does not count. NULL with errno. */
-static const char *read_file(Compile *c, const char *path, uint32_t *size)
+const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
 {
   FILE *f = fopen(path, "rb");
   if (!f) return NULL;
   Text text;
-  text_init(&text, c->arena);
+  text_init(&text, arena);
   char part[1 << 14];
   int reason = 0;
   for (size_t n; !reason && (n = fread(part, 1, sizeof part, f)) > 0;) {
@@ -101,7 +100,7 @@ static bool parse(Compile *c, const char *name, const char *text, uint32_t size,
 static bool parse_job(Compile *c)
 {
   uint32_t size;
-  const char *text = read_file(c, c->options.input, &size);
+  const char *text = compile_read_file(c->arena, c->options.input, &size);
   if (text) return parse(c, c->options.input, text, size, &c->ast);
   diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, strerror(errno));
   c->cannot_read = true;
@@ -132,6 +131,34 @@ bool compile_text(Compile *c, const char *name, const char *text, size_t size)
   return good;
 }
 
+/* ---- a job that grows -------------------------------------------------------------------------
+ */
+
+bool compile_add_file(Compile *c, const char *name, const char *text, size_t size)
+{
+  Ast one = {0};
+  bool good = parse(c, name, text, (uint32_t)size, &one);
+  ast_merge(c, &c->ast, &one);
+  return good;
+}
+
+bool compile_add_input(Compile *c, const char *name, const char *text, size_t size, Ast *out)
+{
+  Ast one = {0};
+  uint32_t base = diag_add_source(c, name, text, (uint32_t)size, false);
+  bool good = ast_parse_input(c, base, &one);
+  ast_merge(c, &c->ast, &one);
+  if (out) *out = one;
+  return good;
+}
+
+bool compile_parsed(Compile *c)
+{
+  bool good = run_passes(c, passes) && !diag_error_count(c);
+  diag_finish(c);
+  return good;
+}
+
 /* ---- imports ----------------------------------------------------------------------------------
  */
 
@@ -148,7 +175,7 @@ static Import *open_import(Compile *c, const char *path)
   Import *known = find_import(c, path);
   if (known) return known;
   uint32_t size;
-  const char *text = read_file(c, path, &size);
+  const char *text = compile_read_file(c->arena, path, &size);
   if (!text) return NULL;
   Import *import = arena_new(c->arena, Import);
   import->path = path;
@@ -183,6 +210,11 @@ bool pass_exists(const char *name)
   for (const Pass *p = passes; p < passes + PASS_COUNT; p++)
     if (strcmp(p->name, name) == 0) return true;
   return false;
+}
+
+const char *pass_name(uint32_t i)
+{
+  return i < PASS_COUNT ? passes[i].name : NULL;
 }
 
 static const char *facts_text(uint32_t facts)

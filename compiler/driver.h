@@ -8,6 +8,15 @@ void compile_destroy(Compile *c);
 bool compile_job(Compile *c);
 /* The same for a text in memory under a name, for tests and the REPL. */
 bool compile_text(Compile *c, const char *name, const char *text, size_t size);
+/* A job in several texts, as it grows at a prompt: each adds what it declares (ast_parse_input,
+ * ast_merge). `out` (may be NULL) is what it alone declares. False after messages. */
+bool compile_add_input(Compile *c, const char *name, const char *text, size_t size, Ast *out);
+/* The same for a whole file's text, in which statements cannot stand at the top. */
+bool compile_add_file(Compile *c, const char *name, const char *text, size_t size);
+/* All passes over c->ast. */
+bool compile_parsed(Compile *c);
+/* A file as compile_job reads it: *size bytes and a zero. NULL with errno. */
+const char *compile_read_file(Arena *arena, const char *path, uint32_t *size);
 /* Reading and parsing alone, for --emit=ast: c->ast. */
 bool compile_parse_job(Compile *c);
 /* The tree of an imported file, for pass lower. `path` is looked for in the folder of the file that
@@ -16,5 +25,9 @@ const Ast *compile_import(Compile *c, const char *path, Span at);
 /* For graphs built by hand (tests): the passes after lower. */
 bool compile_graph(Compile *c);
 bool pass_exists(const char *name);
+const char *pass_name(uint32_t i); /* in order; NULL after the last */
 void list_passes(Text *out);
+/* Layers, functions and operations that every program can name; copied to the arena. */
+typedef VEC(const char *) Words;
+void list_builtins(Arena *arena, Words *out);
 void list_ops(Text *out); /* from the op table: name, signature, precision, doc */

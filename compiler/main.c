@@ -106,7 +106,7 @@ static int run(Compile *c, const CommandLine *cmd)
 {
   int status = compile(c, cmd);
   if (!status && c->program) status = check_limit(c);
-  if (status || cmd->check) return status;
+  if (status || (cmd->check && !cmd->options.dump_after)) return status;
   Text text;
   text_init(&text, c->arena);
   status = produce(c, cmd, &text);
@@ -116,8 +116,8 @@ static int run(Compile *c, const CommandLine *cmd)
     return usage_error("ampc", "a cubin is not for a terminal: use -o FILE.cubin");
   if (cmd->deps && (status = write_deps(c, cmd))) return status;
   if (!cmd->build_line || cmd->output) {
-    if (!output_write(cmd->output, text.at, text.n)) return BAD_FILE;
-    if (cmd->verbose && cmd->output)
+    if (!output_write(cmd->check ? NULL : cmd->output, text.at, text.n)) return BAD_FILE;
+    if (cmd->verbose && cmd->output && !cmd->check)
       fprintf(stderr, "ampc: wrote %s, %zu bytes\n", cmd->output, text.n);
   }
   if (!cmd->build_line) return 0;

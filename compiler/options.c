@@ -398,10 +398,18 @@ static bool same_file(const char *a, const char *b)
          at_a.st_ino == at_b.st_ino;
 }
 
+/* A name whose suffix says what to make; that of a device or a pipe says nothing. */
+static bool is_named_file(const char *output)
+{
+  struct stat at;
+  if (!output || strcmp(output, "-") == 0) return false;
+  return stat(output, &at) != 0 || S_ISREG(at.st_mode) || S_ISDIR(at.st_mode);
+}
+
 static int choose_kind(CommandLine *out)
 {
   const char *target = out->options.target;
-  bool to_file = out->output && strcmp(out->output, "-") != 0;
+  bool to_file = is_named_file(out->output);
   if (to_file && same_file(out->output, out->options.input))
     return usage_error("ampc", "-o %s would overwrite the job", out->output);
   if (out->options.dump_after) return 0;

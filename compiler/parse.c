@@ -83,12 +83,17 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
   return true;
 }
 
+void parse_run(Parser *p)
+{
+  amp_parse(p);
+  tell_problems(p, UINT32_MAX);
+}
+
 bool ast_parse(Compile *c, uint32_t base, Ast *out)
 {
   uint32_t errors = diag_error_count(c);
   Parser p;
   if (!parse_start(&p, c, base, out)) return false;
-  amp_parse(&p);
-  tell_problems(&p, UINT32_MAX);
+  parse_run(&p);
   return diag_error_count(c) == errors;
 }

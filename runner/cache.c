@@ -1,5 +1,6 @@
 /* The cache folder and the files in it; see cache.h. */
 #include "cache.h"
+#include "cache_prune.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -102,11 +103,12 @@ void cache_close(const Cache *cache, const char *path)
 /* ---- files ------------------------------------------------------------------------------------
  */
 
-void cache_key(const char *text, const char *identity, char key[33])
+void cache_key(const char *text, size_t size, const char *identity, char key[33])
 {
   XXH3_state_t *state = XXH3_createState();
   XXH3_128bits_reset(state);
-  XXH3_128bits_update(state, text, strlen(text) + 1);
+  XXH3_128bits_update(state, text, size);
+  XXH3_128bits_update(state, "", 1);
   XXH3_128bits_update(state, identity, strlen(identity));
   XXH128_canonical_t sum;
   XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(state));
@@ -156,11 +158,17 @@ static off_t whole_size(int fd, const char *path)
   return good ? size : -1;
 }
 
+static void mark_used(int fd)
+{
+  futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
+}
+
 bool cache_has(const char *path)
 {
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   bool whole = whole_size(fd, path) >= 0;
+  if (whole) mark_used(fd);
   close(fd);
   return whole;
 }
@@ -171,6 +179,7 @@ bool cache_read(const char *path, char **out, size_t *out_size)
   off_t size = fd >= 0 ? whole_size(fd, path) : -1;
   *out = size >= 0 ? malloc((size_t)size + 1) : NULL;
   bool good = *out && pread(fd, *out, (size_t)size, 0) == size;
+  if (good) mark_used(fd);
   if (fd >= 0) close(fd);
   if (good) {
     (*out)[size] = 0;
@@ -197,7 +206,10 @@ static bool seal_file(const char *temporary, const char *path)
 
 ampc_status cache_keep(const char *temporary, const char *path)
 {
-  if (seal_file(temporary, path) && rename(temporary, path) == 0) return AMPC_OK;
+  if (seal_file(temporary, path) && rename(temporary, path) == 0) {
+    cache_prune(path);
+    return AMPC_OK;
+  }
   ampc_status status = ampc_fail(AMPC_RUN_FAILED, "cannot write %s: %s", path, strerror(errno));
   unlink(temporary);
   return status;

@@ -34,39 +34,48 @@ static ampc_status build(const Cache *cache, const Toolchain *t, const Text *tex
   return cache_keep(temporary, path);
 }
 
-/* Puts the functions of the library at the program's kernels: same order, same names. */
+ampc_status jit_open(const Text *text, void **out_library)
+{
+  const Toolchain *t;
+  ampc_status status = toolchain_find(&t);
+  if (status) return status;
+  Cache cache;
+  status = cache_open(&cache);
+  if (status) return status;
+  char key[33], path[CACHE_PATH];
+  cache_key(text->at, text->n, t->identity, key);
+  cache_path(&cache, key, "so", path);
+  if (!cache_has(path)) status = build(&cache, t, text, path);
+  if (status == AMPC_OK) {
+    *out_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*out_library)
+      status = ampc_fail(AMPC_RUN_FAILED, "cannot load the kernels: %s", dlerror());
+  }
+  cache_close(&cache, path);
+  return status;
+}
+
+ampc_cpu_kernel *jit_find(void *library, const char *name)
+{
+  const JitKernel *found = dlsym(library, "ampc_jit_kernels");
+  for (; found && found->name; found++)
+    if (strcmp(found->name, name) == 0) return found->function;
+  ampc_fail(AMPC_RUN_FAILED, "the built kernels have no %s", name);
+  return NULL;
+}
+
+/* Puts the functions of the library at the program's kernels. */
 static ampc_status bind_kernels(Compile *c, void *library)
 {
   ampc_program *p = c->program;
-  const JitKernel *found = dlsym(library, "ampc_jit_kernels");
-  if (!found) return ampc_fail(AMPC_RUN_FAILED, "the built kernels have no table: %s", dlerror());
   ampc_kernel *kernels = arena_array(c->arena, ampc_kernel, p->n_kernels + 1);
   for (uint32_t i = 0; i < p->n_kernels; i++) {
     kernels[i] = p->kernels[i];
-    if (!found[i].name || strcmp(found[i].name, kernels[i].name) != 0)
-      return ampc_fail(AMPC_RUN_FAILED, "built kernel %u is %s, the plan has %s", i,
-                       found[i].name ? found[i].name : "missing", kernels[i].name);
-    kernels[i].function = (void (*)(void))found[i].function;
+    kernels[i].function = (void (*)(void))jit_find(library, kernels[i].name);
+    if (!kernels[i].function) return AMPC_RUN_FAILED;
   }
   p->kernels = kernels;
   return AMPC_OK;
-}
-
-static ampc_status load(Compile *c, const char *path, Jit **out)
-{
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!library) return ampc_fail(AMPC_RUN_FAILED, "cannot load the kernels: %s", dlerror());
-  ampc_status status = bind_kernels(c, library);
-  if (status == AMPC_OK) {
-    *out = malloc(sizeof **out);
-    if (*out) {
-      **out = (Jit){.library = library};
-      return AMPC_OK;
-    }
-    status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  }
-  dlclose(library);
-  return status;
 }
 
 static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
@@ -89,18 +98,18 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
   text_init(&text, c->arena);
   emit_kernels(c, &text);
   if (edit) edit(&text, data);
-  const Toolchain *t;
-  ampc_status status = toolchain_find(&t);
+  void *library;
+  ampc_status status = jit_open(&text, &library);
   if (status) return status;
-  Cache cache;
-  status = cache_open(&cache);
-  if (status) return status;
-  char key[33], path[CACHE_PATH];
-  cache_key(text.at, t->identity, key);
-  cache_path(&cache, key, "so", path);
-  if (!cache_has(path)) status = build(&cache, t, &text, path);
-  if (status == AMPC_OK) status = load(c, path, out);
-  cache_close(&cache, path);
+  status = bind_kernels(c, library);
+  if (status == AMPC_OK) {
+    *out = malloc(sizeof **out);
+    if (*out)
+      **out = (Jit){.library = library};
+    else
+      status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  }
+  if (status) dlclose(library);
   return status;
 }
 

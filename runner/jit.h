@@ -19,3 +19,8 @@ ampc_status jit_load(Compile *c, Jit **out);
 typedef void TextEdit(Text *text, void *data);
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
 void jit_unload(Jit *jit); /* NULL is fine */
+
+/* A text as emit_kernels and emit_unit write it, built or found in the cache: a library to
+ * dlclose. May be called from several threads at once. */
+ampc_status jit_open(const Text *text, void **out_library);
+ampc_cpu_kernel *jit_find(void *library, const char *name); /* NULL with ampc_last_error */

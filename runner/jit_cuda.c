@@ -43,7 +43,7 @@ static void build_unit(const Build *b, Unit *u)
 {
   char key[33], path[CACHE_PATH];
   size_t size;
-  cache_key(u->text.at, b->identity, key);
+  cache_key(u->text.at, u->text.n, b->identity, key);
   cache_path(&b->cache, key, "cubin", path);
   if (!b->cache.temporary && cache_read(path, &u->bytes, &size)) return;
   NvrtcImage image;

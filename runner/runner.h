@@ -3,4 +3,6 @@
 #pragma once
 
 int train_main(int argc, char **argv); /* train and eval */
+int inspect_main(int argc, char **argv);
+int repl_main(int argc, char **argv);
 int selftest_main(int argc, char **argv);

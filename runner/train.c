@@ -4,61 +4,41 @@
 #include "jit.h"
 #include "memory.h"
 #include "options.h"
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-  OPTION_device = OPTION_last,
-  OPTION_seed,
-  OPTION_steps,
-  OPTION_save,
-  OPTION_save_every,
-  OPTION_resume,
-  OPTION_log,
-  OPTION_quiet,
-  OPTION_help
-};
+enum { OPTION_help = OPTION_last, OPTION_train, MAX_OPTIONS = 40 };
 
-static const struct option long_options[] = {
-    {"device", required_argument, NULL, OPTION_device},
-    {"seed", required_argument, NULL, OPTION_seed},
-    {"steps", required_argument, NULL, OPTION_steps},
-    {"save", required_argument, NULL, OPTION_save},
-    {"save-every", required_argument, NULL, OPTION_save_every},
-    {"resume", required_argument, NULL, OPTION_resume},
-    {"log", required_argument, NULL, OPTION_log},
-    {"quiet", no_argument, NULL, OPTION_quiet},
+/* Those of the training loop come after these, numbered from OPTION_train on. */
+static const struct option own_options[] = {
     {"set", required_argument, NULL, OPTION_set},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
     {"memory-limit", required_argument, NULL, OPTION_memory_limit},
     {"poison", no_argument, NULL, OPTION_poison},
     {"check-memory", no_argument, NULL, OPTION_check_memory},
     {"help", no_argument, NULL, OPTION_help},
-    {NULL, 0, NULL, 0}};
+};
 
 static const char help_text[] =
-    "usage: amp train|eval [options] job.amp\n"
+    "  --set KEY=VALUE        replace a setting: opt.lr=1e-4 train.batch=64 precision=bf16\n"
+    "  -D NAME=VALUE          replace a const of the job\n"
+    "  -I DIR                 look for imports in DIR too\n"
+    "  --data-dir DIR         root of data paths (default: the folder of the job)\n"
+    "  -O0 -O1 -O2            no fusion, fusion, more fusion (default)\n"
     "\n"
-    "  --device DEVICE   cpu, cuda or auto (default): cuda where there is one\n"
-    "  --seed N          of weights, order of the data and dropout (default: the job's, or 0)\n"
-    "  --steps N         end after N optimizer steps, those before a resume included\n"
-    "  --save FILE       write a checkpoint at the end, and when interrupted by Ctrl-C\n"
-    "  --save-every N    and every N steps\n"
-    "  --resume FILE     go on from a checkpoint; for eval: the weights to use\n"
-    "  --log N           a line every N steps\n"
-    "  --quiet           results only\n"
-    "  --set KEY=VALUE   replace a setting: opt.lr=1e-4 train.batch=64 precision=bf16\n"
-    "  -D NAME=VALUE     replace a const of the job\n"
-    "  -I DIR            look for imports in DIR too\n"
-    "  --data-dir DIR    root of data paths (default: the folder of the job)\n"
-    "  -O0 -O1 -O2       no fusion, fusion, more fusion (default)\n"
-    "  --memory-limit SIZE  refuse a job that needs more memory: 512MB, 4G (1024^3), 4000000000\n"
-    "  --check-memory    check that no two live values overlap in memory\n"
-    "  --poison          overwrite memory with NaN as soon as nobody may read it\n";
+    "  --memory-limit SIZE    refuse a job that needs more memory: 512MB, 4G (1024^3)\n"
+    "  --check-memory         check that no two live values overlap in memory\n"
+    "  --poison               overwrite memory with NaN as soon as nobody may read it\n"
+    "\n"
+    "exit status: 0 done, or stopped by --max-time; 1 errors in the program; 2 bad usage; 3 a "
+    "file\n"
+    "is missing or unreadable, or a log could not be written (all else was done); 4 the C "
+    "compiler\n"
+    "failed; 5 the run failed; 130 interrupted by SIGINT or SIGTERM, after saving. SIGUSR1 saves\n"
+    "and goes on.\n";
 
 typedef struct TrainCommand {
   Options compile;
@@ -68,55 +48,11 @@ typedef struct TrainCommand {
 /* ---- the command line -------------------------------------------------------------------------
  */
 
-static bool read_whole(const char *text, uint64_t max, uint64_t *out)
-{
-  char *end;
-  errno = 0;
-  *out = strtoull(text, &end, 10);
-  return *text >= '0' && *text <= '9' && *end == 0 && errno == 0 && *out <= max;
-}
-
-static int read_count(const char *name, const char *text, int64_t *out)
-{
-  uint64_t n;
-  if (!read_whole(text, INT64_MAX, &n) || n == 0)
-    return usage_error("amp", "--%s %s: expected a number from 1 on", name, text);
-  *out = (int64_t)n;
-  return 0;
-}
-
-static int read_device(const char *word, TrainCommand *cmd)
-{
-  if (strcmp(word, "cpu") != 0 && strcmp(word, "cuda") != 0 && strcmp(word, "auto") != 0)
-    return usage_error("amp", "--device %s: expected cpu, cuda or auto", word);
-  cmd->train.device = word;
-  return 0;
-}
-
 static int read_option(Arena *arena, int option, char **argv, TrainCommand *cmd)
 {
-  ampc_train_options *t = &cmd->train;
   switch (option) {
-  case OPTION_device:
-    return read_device(optarg, cmd);
-  case OPTION_seed:
-    t->seed_given = true;
-    if (read_whole(optarg, INT64_MAX, &t->seed)) return 0;
-    return usage_error("amp", "--seed %s: expected a number from 0 on", optarg);
-  case OPTION_steps:
-    return read_count("steps", optarg, &t->steps);
-  case OPTION_save:
-    t->save = optarg;
-    return 0;
-  case OPTION_save_every:
-    return read_count("save-every", optarg, &t->save_every);
-  case OPTION_resume:
-    t->resume = optarg;
-    return 0;
-  case OPTION_log:
-    return read_count("log", optarg, &t->log);
-  case OPTION_quiet:
-    t->quiet = true;
+  case 'q':
+    cmd->train.quiet = true;
     return 0;
   case 'O':
     if (optarg[0] < '0' || optarg[0] > '2' || optarg[1])
@@ -133,9 +69,31 @@ static int read_option(Arena *arena, int option, char **argv, TrainCommand *cmd)
     return options_read(arena, "amp", &cmd->compile, option, optarg);
   case ':':
     return usage_error("amp", "%s needs a value", argv[optind - 1]);
-  default:
+  case '?':
     return usage_error("amp", "no option %s", argv[optind - 1]);
+  default:
+    if (ampc_train_option((uint32_t)(option - OPTION_train), optarg, &cmd->train) == AMPC_OK)
+      return 0;
+    return usage_error("amp", "%s", ampc_last_error());
   }
+}
+
+static void fill_options(struct option out[MAX_OPTIONS])
+{
+  size_t n = sizeof own_options / sizeof *own_options;
+  memcpy(out, own_options, sizeof own_options);
+  for (int i = 0; ampc_train_option_list[i].name; i++)
+    out[n++] = (struct option){ampc_train_option_list[i].name,
+                               ampc_train_option_list[i].value ? required_argument : no_argument,
+                               NULL, OPTION_train + i};
+  out[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+static void print_help(const char *verb)
+{
+  printf("usage: amp %s [options] job.amp\n\n", verb);
+  ampc_train_options_print();
+  fputs(help_text, stdout);
 }
 
 /* The folder of the job, where data paths start when nothing else is said. */
@@ -150,9 +108,11 @@ static bool read_command_line(Arena *arena, int argc, char **argv, TrainCommand 
 {
   *cmd = (TrainCommand){.compile = {.optimize = 2, .error_limit = 20}, .train = {.device = "auto"}};
   cmd->compile.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
+  struct option options[MAX_OPTIONS];
+  fill_options(options);
   opterr = 0;
-  for (int o; (o = getopt_long(argc, argv, ":D:I:O:", long_options, NULL)) != -1;) {
-    if (o == OPTION_help) fputs(help_text, stdout);
+  for (int o; (o = getopt_long(argc, argv, ":D:I:O:q", options, NULL)) != -1;) {
+    if (o == OPTION_help) print_help(argv[0]);
     *status = o == OPTION_help ? 0 : read_option(arena, o, argv, cmd);
     if (o == OPTION_help || *status) return false;
   }

@@ -3,13 +3,14 @@
 #include "interrupt.h"
 #include "train.h"
 
-ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
+ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t *out_samples)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = rt->program;
   const ampc_block *b = &p->blocks[block];
   const void *base;
   ampc_data_position at;
-  ampc_status status = s->data->next(s->batches[block], &base, out_samples, &at);
+  ampc_status status = data->next(from, &base, out_samples, &at);
   if (status) return status;
   int64_t lowest = INT64_MAX;
   for (uint32_t i = 0; i < b->n_sources; i++)
@@ -19,11 +20,16 @@ ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
     const ampc_source *source = &p->sources[b->first_source + i];
     int64_t bytes = *out_samples * ampc_element_size(p, source->dtype);
     for (uint32_t k = 0; k < source->rank; k++) bytes *= source->dim[k];
-    status = ampc_write(s->rt, (ampc_ref){AMPC_INPUT, source->offset},
+    status = ampc_write(rt, (ampc_ref){AMPC_INPUT, source->offset},
                         (const char *)base + (source->offset - lowest), bytes);
   }
   if (status) return status;
-  return ampc_run_step(s->rt, block, *out_samples == b->variant[0].batch ? 0 : 1);
+  return ampc_run_step(rt, block, *out_samples == b->variant[0].batch ? 0 : 1);
+}
+
+ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
+{
+  return ampc_run_batch(s->rt, s->data, s->batches[block], block, out_samples);
 }
 
 ampc_status session_take_metrics(Session *s, uint32_t block)
@@ -43,11 +49,12 @@ ampc_status evaluate(Session *s, uint32_t block)
   double begin = progress_clock();
   ampc_status status = s->data->seek(s->batches[block], (ampc_data_position){0});
   if (!status) status = ampc_clear_metrics(s->rt, block);
-  int64_t n = s->data->per_epoch(s->batches[block]), most = s->program->blocks[block].max_steps;
+  int64_t n = session_batches(s, block), most = s->program->blocks[block].max_steps;
   if (most && most < n) n = most;
   int64_t samples;
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
     status = session_step(s, block, &samples);
+  if (!status) status = glances_take(s, true); /* steps are told before what comes after them */
   if (!status) status = session_take_metrics(s, block);
   s->evaluated[block] = s->steps;
   s->progress.paused += progress_clock() - begin;
@@ -63,7 +70,9 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
     if (b->kind != AMPC_EVAL || s->evaluated[i] == s->steps || !(due || last)) continue;
     ampc_status status = evaluate(s, i);
     if (status || interrupt_requested()) return status;
-    progress_evaluated(s, i);
+    report_evaluated(s, i);
+    status = keep_best(s, i);
+    if (status) return status;
   }
   return AMPC_OK;
 }

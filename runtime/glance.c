@@ -8,13 +8,12 @@ static ampc_status take_first(Session *s, bool wait, bool *out_there)
   if (status || !*out_there) return status;
   s->first_glance = (s->first_glance + 1) % LOOKS;
   s->n_glances--;
-  const ampc_state *state = (const ampc_state *)(const void *)s->state;
-  status = check_state(s, state);
-  if (!status && g.line) progress_line(s, &g, s->state);
+  status = check_state(s, (const ampc_state *)(const void *)s->state);
+  if (!status) report_tell(s, &g);
   return status;
 }
 
-ampc_status glance_begin(Session *s, uint32_t block, bool line, bool keep)
+ampc_status glance_begin(Session *s, Glance g)
 {
   bool there;
   ampc_status status = AMPC_OK;
@@ -23,7 +22,7 @@ ampc_status glance_begin(Session *s, uint32_t block, bool line, bool keep)
   uint32_t slot = (s->first_glance + s->n_glances) % LOOKS;
   status = runtime_look(s->rt, slot);
   if (status) return status;
-  s->glances[slot] = (Glance){.block = block, .step = s->steps, .line = line, .keep = keep};
+  s->glances[slot] = g;
   s->n_glances++;
   return AMPC_OK;
 }

@@ -1,7 +1,9 @@
-/* Ctrl-C (SIGINT) and SIGTERM as a request that the training loop looks at between steps. */
+/* Signals as requests that the training loop looks at between steps: Ctrl-C (SIGINT) and SIGTERM to
+ * end, SIGUSR1 to save. */
 #pragma once
 #include <stdbool.h>
 
 void interrupt_catch(void);     /* a second signal ends the process at once */
 bool interrupt_requested(void); /* since interrupt_catch */
+bool interrupt_take_save(void); /* has a save been asked for since the last call? */
 void interrupt_restore(void);

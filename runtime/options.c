@@ -1,5 +1,4 @@
 /* main() of emitted programs: the command line, then ampc_train. */
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,48 +7,30 @@
 #include "ampc_rt.h"
 
 enum {
-  OPTION_device = 256,
-  OPTION_data_dir,
+  OPTION_data_dir = 256,
   OPTION_eval,
   OPTION_help,
-  OPTION_log,
-  OPTION_quiet,
-  OPTION_resume,
-  OPTION_save,
-  OPTION_save_every,
-  OPTION_seed,
   OPTION_set,
-  OPTION_steps
+  OPTION_train,
+  MAX_OPTIONS = 40
 };
 
-static const struct option long_options[] = {
-    {"device", required_argument, NULL, OPTION_device},
+/* Those of the training loop come after these, numbered from OPTION_train on. */
+static const struct option own_options[] = {
     {"data-dir", required_argument, NULL, OPTION_data_dir},
     {"eval", no_argument, NULL, OPTION_eval},
     {"help", no_argument, NULL, OPTION_help},
-    {"log", required_argument, NULL, OPTION_log},
-    {"quiet", no_argument, NULL, OPTION_quiet},
-    {"resume", required_argument, NULL, OPTION_resume},
-    {"save", required_argument, NULL, OPTION_save},
-    {"save-every", required_argument, NULL, OPTION_save_every},
-    {"seed", required_argument, NULL, OPTION_seed},
     {"set", required_argument, NULL, OPTION_set},
-    {"steps", required_argument, NULL, OPTION_steps},
-    {NULL, 0, NULL, 0},
 };
 
 static const char help_text[] =
-    "  --device DEVICE   cpu, cuda or auto (default): cuda where there is one\n"
-    "  --data-dir DIR    root of data paths (default: the current folder)\n"
-    "  --seed N          of weights, order of the data and dropout\n"
-    "  --steps N         end after N optimizer steps, those before a resume included\n"
-    "  --save FILE       write a checkpoint at the end, and when interrupted by Ctrl-C\n"
-    "  --save-every N    and every N steps\n"
-    "  --resume FILE     go on from a checkpoint\n"
-    "  --eval            only evaluate the weights of --resume\n"
-    "  --set NAME=VALUE  replace a setting, as in --set opt.lr=1e-4\n"
-    "  --log N           a line every N steps\n"
-    "  --quiet           results only\n";
+    "  --data-dir DIR         root of data paths (default: the current folder)\n"
+    "  --eval                 only evaluate the weights of --resume\n"
+    "  --set NAME=VALUE       replace a setting, as in --set opt.lr=1e-4\n"
+    "\n"
+    "exit status: 0 done, or stopped by --max-time; 2 bad usage; 3 a file, or a log could not be\n"
+    "written (all else was done); 5 the run failed; 130 interrupted by SIGINT or SIGTERM, after\n"
+    "saving. SIGUSR1 saves and goes on.\n";
 
 typedef struct Command {
   ampc_train_options train;
@@ -58,33 +39,10 @@ typedef struct Command {
   bool help;
 } Command;
 
-static ampc_status read_number(const char *text, const char *option, uint64_t least, uint64_t most,
-                               uint64_t *out)
-{
-  char *end = NULL;
-  errno = 0;
-  *out = strtoull(text, &end, 10);
-  bool digits = *text >= '0' && *text <= '9' && !*end;
-  if (digits && !errno && *out >= least && *out <= most) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_USAGE, "--%s %s: expected a number from %llu on", option, text,
-                   (unsigned long long)least);
-}
-
-static ampc_status read_count(const char *text, const char *option, int64_t *out)
-{
-  uint64_t n;
-  ampc_status status = read_number(text, option, 1, INT64_MAX, &n);
-  *out = (int64_t)n;
-  return status;
-}
-
 static ampc_status read_option(int option, char **argv, Command *c)
 {
   ampc_train_options *t = &c->train;
   switch (option) {
-  case OPTION_device:
-    t->device = optarg;
-    return AMPC_OK;
   case OPTION_data_dir:
     t->data_dir = optarg;
     return AMPC_OK;
@@ -94,39 +52,39 @@ static ampc_status read_option(int option, char **argv, Command *c)
   case OPTION_help:
     c->help = true;
     return AMPC_OK;
-  case OPTION_log:
-    return read_count(optarg, "log", &t->log);
-  case OPTION_quiet:
+  case 'q':
     t->quiet = true;
     return AMPC_OK;
-  case OPTION_resume:
-    t->resume = optarg;
-    return AMPC_OK;
-  case OPTION_save:
-    t->save = optarg;
-    return AMPC_OK;
-  case OPTION_save_every:
-    return read_count(optarg, "save-every", &t->save_every);
-  case OPTION_seed:
-    t->seed_given = true;
-    return read_number(optarg, "seed", 0, INT64_MAX, &t->seed);
   case OPTION_set:
     c->settings[c->n_settings++] = optarg;
     return AMPC_OK;
-  case OPTION_steps:
-    return read_count(optarg, "steps", &t->steps);
   case ':':
     return ampc_fail(AMPC_BAD_USAGE, "%s needs a value", argv[optind - 1]);
-  default:
+  case '?':
     return ampc_fail(AMPC_BAD_USAGE, "no option %s; --help lists them", argv[optind - 1]);
+  default:
+    return ampc_train_option((uint32_t)(option - OPTION_train), optarg, t);
   }
+}
+
+static void fill_options(struct option out[MAX_OPTIONS])
+{
+  size_t n = sizeof own_options / sizeof *own_options;
+  memcpy(out, own_options, sizeof own_options);
+  for (int i = 0; ampc_train_option_list[i].name; i++)
+    out[n++] = (struct option){ampc_train_option_list[i].name,
+                               ampc_train_option_list[i].value ? required_argument : no_argument,
+                               NULL, OPTION_train + i};
+  out[n] = (struct option){NULL, 0, NULL, 0};
 }
 
 static ampc_status read_command(int argc, char **argv, Command *c)
 {
   ampc_status status = AMPC_OK;
+  struct option options[MAX_OPTIONS];
+  fill_options(options);
   opterr = 0;
-  for (int o; !status && (o = getopt_long(argc, argv, ":", long_options, NULL)) != -1;)
+  for (int o; !status && (o = getopt_long(argc, argv, ":q", options, NULL)) != -1;)
     status = read_option(o, argv, c);
   if (status || c->help) return status;
   if (optind < argc) return ampc_fail(AMPC_BAD_USAGE, "unexpected argument %s", argv[optind]);
@@ -163,7 +121,9 @@ int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_dat
   ampc_status status =
       c.settings ? read_command(argc, argv, &c) : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status && c.help) {
-    printf("usage: %s [options]\ntrains %s\n\n%s", argv[0], program->source, help_text);
+    printf("usage: %s [options]\ntrains %s\n\n", argv[0], program->source);
+    ampc_train_options_print();
+    fputs(help_text, stdout);
   } else if (!status) {
     status = run(program, data, &c);
   }

@@ -9,7 +9,6 @@
 #include "train.h"
 
 #define REFRESH 0.1 /* seconds between two states of a terminal's line */
-enum { DEFAULT_LOG = 100 };
 
 double progress_clock(void)
 {
@@ -68,44 +67,28 @@ static void add_metrics(Session *s, uint32_t block, Line *l)
   }
 }
 
-static void add_rates(const Session *s, const char *state, Line *l)
+static void add_rates(const Session *s, Line *l)
 {
   const ampc_program *p = s->program;
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
-    ampc_optimizer o;
-    memcpy(&o, state + ampc_state_optimizer(p, i), sizeof o);
     if (p->n_optimizers > 1) {
-      add(l, " lr.%s %.4g", p->optimizers[i].name, (double)o.lr);
+      add(l, " lr.%s %.4g", p->optimizers[i].name, s->rates[i]);
     } else {
-      add(l, " lr %.4g", (double)o.lr);
+      add(l, " lr %.4g", s->rates[i]);
     }
   }
 }
 
-static void read_metrics(Session *s, uint32_t block, const char *state)
-{
-  const ampc_block *b = &s->program->blocks[block];
-  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
-    ampc_metric m;
-    memcpy(&m, state + ampc_state_metric(s->program, i), sizeof m);
-    if (m.count > 0) s->values[i] = m.sum / m.count;
-  }
-}
-
-static void build_line(Session *s, const Glance *g, const char *from, Line *l)
+static void build_line(Session *s, uint32_t block, const Record *r, Line *l)
 {
   const Progress *p = &s->progress;
-  ampc_state state;
-  memcpy(&state, from, sizeof state);
-  add(l, "epoch %lld step %lld/%lld", (long long)state.epoch + 1, (long long)g->step,
-      (long long)s->total);
-  add_metrics(s, g->block, l);
-  add_rates(s, from, l);
-  double seconds = progress_clock() - p->started - p->paused;
-  add(l, " scale %g skipped %lld", (double)state.scale, state.skipped);
-  if (seconds > 0 && p->steps > 0) {
-    add(l, " %.0f samples/s eta ", (double)p->samples / seconds);
-    add_time(l, seconds / (double)p->steps * (double)(s->total - g->step));
+  add(l, "epoch %lld step %lld/%lld", r->state.epoch + 1, (long long)r->step, (long long)s->total);
+  add_metrics(s, block, l);
+  add_rates(s, l);
+  add(l, " scale %g skipped %lld", (double)r->state.scale, r->state.skipped);
+  if (r->rate > 0 && p->steps > 0) {
+    add(l, " %.0f samples/s eta ", r->rate);
+    add_time(l, r->seconds / (double)p->steps * (double)(s->total - r->step));
   }
 }
 
@@ -153,25 +136,19 @@ static void show(Progress *p, Line *l, bool keep)
   fflush(stderr);
 }
 
-ampc_status progress_step(Session *s, uint32_t block, bool must)
+bool progress_due(const Session *s, uint32_t block, bool must)
 {
-  Progress *p = &s->progress;
-  const ampc_block *b = &s->program->blocks[block];
-  int64_t log = s->options->log ? s->options->log : b->log ? b->log : DEFAULT_LOG;
-  double now = progress_clock();
-  bool due = p->terminal ? now - p->printed >= REFRESH : s->steps % log == 0;
-  if (p->quiet || !(due || must)) return AMPC_OK;
-  p->printed = now;
-  ampc_status status = glance_begin(s, block, true, must);
-  return status ? status : ampc_clear_metrics(s->rt, block);
+  const Progress *p = &s->progress;
+  if (p->quiet || must) return !p->quiet;
+  return p->terminal ? progress_clock() - p->printed >= REFRESH
+                     : s->steps % report_every(s, block) == 0;
 }
 
-void progress_line(Session *s, const Glance *g, const char *state)
+void progress_step(Session *s, uint32_t block, const Record *r, bool keep)
 {
   Line line = {.size = 0};
-  read_metrics(s, g->block, state);
-  build_line(s, g, state, &line);
-  show(&s->progress, &line, g->keep);
+  build_line(s, block, r, &line);
+  show(&s->progress, &line, keep);
 }
 
 void progress_evaluated(Session *s, uint32_t block)
@@ -184,15 +161,27 @@ void progress_evaluated(Session *s, uint32_t block)
   fprintf(stderr, "%s\n", line.text);
 }
 
+static void put_note(Progress *p, const char *fmt, va_list args)
+{
+  progress_end_line(p);
+  vfprintf(stderr, fmt, args);
+  fputc('\n', stderr);
+}
+
 void progress_note(Progress *p, const char *fmt, ...)
 {
   va_list args;
-  progress_end_line(p);
-  if (p->quiet) return;
   va_start(args, fmt);
-  vfprintf(stderr, fmt, args);
+  if (!p->quiet) put_note(p, fmt, args);
   va_end(args);
-  fputc('\n', stderr);
+}
+
+void progress_warn(Progress *p, const char *fmt, ...)
+{
+  va_list args;
+  va_start(args, fmt);
+  put_note(p, fmt, args);
+  va_end(args);
 }
 
 static void print_block(const Session *s, uint32_t block)
@@ -203,8 +192,6 @@ static void print_block(const Session *s, uint32_t block)
     Line line = {.size = 0};
     add_value(&line, s->values[b->first_metric + i]);
     printf("%s %s: %s\n", b->name, name, line.text);
-    if (strcmp(name, "acc") == 0 || strcmp(name, "accuracy") == 0)
-      printf("test accuracy: %s\n", line.text);
   }
 }
 
@@ -213,6 +200,7 @@ void progress_results(Session *s)
   const ampc_program *p = s->program;
   ampc_state state;
   progress_end_line(&s->progress);
+  if (s->options->json) return; /* report_json.c has told them */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (p->blocks[i].kind == AMPC_EVAL) print_block(s, i);
   if (!s->options->eval_only && ampc_get_state(s->rt, &state) == AMPC_OK)

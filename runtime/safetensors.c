@@ -215,7 +215,9 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
 
 static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
 {
-  if (file_size < 8) return damaged(path, "it is too short");
+  if (file_size < 9 || f->file[8] != '{')
+    return ampc_fail(AMPC_BAD_FILE, "%s is not a checkpoint: no safetensors file begins like that",
+                     path);
   uint64_t length = 0;
   for (int i = 7; i >= 0; i--) length = length << 8 | (uint8_t)f->file[i];
   if (length > (uint64_t)(file_size - 8) || length > MAX_HEADER)

@@ -4,6 +4,7 @@
  * A checkpoint says how many steps were attempted and which batch comes next; weights, optimizer,
  * scaler and random numbers follow from it. Evaluation changes none of that. So a run that was
  * stopped anywhere and resumed ends with the same bytes as one that was not. */
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,21 @@ enum { LOOK_EVERY = 100, HOPELESS = 20 };
 static const char *save_path(const Session *s, const ampc_block *b)
 {
   return s->options->save ? s->options->save : b->save;
+}
+
+static ampc_status check_saving(const Session *s, bool saves)
+{
+  const ampc_train_options *o = s->options;
+  const char *option = o->save_every  ? "--save-every"
+                       : o->keep_last ? "--keep-last"
+                       : o->keep_best ? "--keep-best"
+                                      : NULL;
+  if (option && !saves) return ampc_fail(AMPC_BAD_USAGE, "%s needs --save FILE", option);
+  if (o->eval_only && o->log_dir) /* its rows would take the place of the run's later ones */
+    return ampc_fail(AMPC_BAD_USAGE, "--log-dir is for training, not for an evaluation");
+  if (o->limit_batches && o->overfit_batches)
+    return ampc_fail(AMPC_BAD_USAGE, "--limit-batches does not go with --overfit-batches");
+  return keep_check(s);
 }
 
 static ampc_status check_options(const Session *s)
@@ -41,8 +57,7 @@ static ampc_status check_options(const Session *s)
   if (!kinds[o->eval_only ? AMPC_EVAL : AMPC_TRAIN])
     return ampc_fail(AMPC_BAD_USAGE, "%s has no %s block", p->source,
                      o->eval_only ? "eval" : "train");
-  if (o->save_every && !saves) return ampc_fail(AMPC_BAD_USAGE, "--save-every needs --save FILE");
-  return AMPC_OK;
+  return check_saving(s, saves);
 }
 
 static ampc_status load_weights(Session *s)
@@ -108,14 +123,16 @@ ampc_status check_state(const Session *s, const ampc_state *state)
                    (double)state->scale, last ? "; the last checkpoint is " : "", last ? last : "");
 }
 
-static ampc_status check_loss(const Session *s)
+/* Of the last step; those before it are told first. */
+static ampc_status check_loss(Session *s)
 {
   ampc_state state;
-  ampc_status status = ampc_get_state(s->rt, &state);
+  ampc_status status = glances_take(s, true);
+  if (!status) status = ampc_get_state(s->rt, &state);
   return status ? status : check_state(s, &state);
 }
 
-static ampc_status save(Session *s, const char *path)
+ampc_status session_save(Session *s, const char *path)
 {
   if (s->saved && s->saved_step == s->steps) return AMPC_OK;
   double begin = progress_clock();
@@ -124,13 +141,27 @@ static ampc_status save(Session *s, const char *path)
   if (status) return status;
   s->saved = path;
   s->saved_step = s->steps;
+  status = keep_last(s);
   s->progress.paused += progress_clock() - begin;
+  return status;
+}
+
+/* SIGUSR1: a checkpoint now, and on. */
+static ampc_status save_asked(Session *s)
+{
+  ampc_status status = s->path ? session_save(s, s->path) : AMPC_OK;
+  if (status) return status;
+  if (s->path)
+    progress_note(&s->progress, "saved %s at step %lld", s->path, (long long)s->steps);
+  else
+    progress_note(&s->progress, "SIGUSR1: nothing was saved (no --save)");
   return AMPC_OK;
 }
 
-static ampc_status stop_interrupted(Session *s, const char *path)
+static ampc_status stop_interrupted(Session *s)
 {
-  ampc_status status = path ? save(s, path) : AMPC_OK;
+  const char *path = s->path;
+  ampc_status status = path ? session_save(s, path) : glances_take(s, true);
   if (status) return status;
   if (path) {
     progress_note(&s->progress, "interrupted after step %lld; go on with --resume %s",
@@ -142,15 +173,25 @@ static ampc_status stop_interrupted(Session *s, const char *path)
   return ampc_fail(AMPC_INTERRUPTED, "interrupted after step %lld", (long long)s->steps);
 }
 
-/* ---- a train block
- * ---------------------------------------------------------------------------------- */
+/* ---- a train block ----------------------------------------------------------------------------
+ */
 
 typedef struct Course { /* of one train block */
   uint32_t index;
   const ampc_block *block;
-  int64_t per_epoch;
+  int64_t per_epoch;  /* as the options limit it */
   int64_t first, end; /* steps within the block */
 } Course;
+
+int64_t session_batches(const Session *s, uint32_t block)
+{
+  const ampc_train_options *o = s->options;
+  int64_t n = s->data->per_epoch(s->batches[block]);
+  int64_t most = s->program->blocks[block].kind == AMPC_TRAIN && o->overfit_batches
+                     ? o->overfit_batches
+                     : o->limit_batches;
+  return most && most < n ? most : n;
+}
 
 static ampc_data_position position_of(const Course *c, int64_t step)
 {
@@ -164,58 +205,64 @@ static ampc_status write_epoch(Session *s, int64_t epoch)
   return ampc_write(s->rt, at, &value, sizeof value);
 }
 
+/* Where the step's batch is read. The loader goes on by itself, but not over the batches that a
+ * limited epoch leaves out. */
+static ampc_status seek(Session *s, const Course *c, int64_t step)
+{
+  bool limited = c->per_epoch < s->data->per_epoch(s->batches[c->index]);
+  bool begins = step % c->per_epoch == 0;
+  if (step != c->first && !(limited && begins)) return AMPC_OK;
+  ampc_data_position at = position_of(c, step);
+  if (s->options->overfit_batches) at.epoch = 0;
+  return s->data->seek(s->batches[c->index], at);
+}
+
 static ampc_status train_step(Session *s, const Course *c, int64_t step)
 {
   int64_t samples = 0;
-  ampc_status status = AMPC_OK;
-  if (step == c->first || step % c->per_epoch == 0) status = write_epoch(s, step / c->per_epoch);
+  ampc_status status = seek(s, c, step);
+  if (!status && (step == c->first || step % c->per_epoch == 0))
+    status = write_epoch(s, step / c->per_epoch);
   if (!status) status = session_step(s, c->index, &samples);
   s->steps++;
   s->position = position_of(c, step + 1);
   s->progress.steps++;
   s->progress.samples += samples;
-  bool look = s->rt->device->host_memory || s->steps % LOOK_EVERY == 0;
-  return !status && look ? glance_begin(s, c->index, false, false) : status;
+  s->out_of_time = progress_clock() >= s->deadline;
+  return status;
 }
 
 /* What is due after a step: a line, a checkpoint, evaluations, the end. */
 static ampc_status after_step(Session *s, const Course *c, int64_t step)
 {
-  const char *path = save_path(s, c->block);
   int64_t every = s->options->save_every ? s->options->save_every : c->block->save_every;
-  bool epoch_ended = (step + 1) % c->per_epoch == 0, last = step + 1 == c->end;
-  ampc_status status = progress_step(s, c->index, epoch_ended || last);
-  if (!status) status = glances_take(s, epoch_ended || last);
-  if (!status && path && every && s->steps % every == 0) status = save(s, path);
+  bool look = s->rt->device->host_memory || s->steps % LOOK_EVERY == 0;
+  /* a few batches again and again are no epochs worth a word */
+  bool epoch_ended = (step + 1) % c->per_epoch == 0 && !s->options->overfit_batches;
+  bool last = step + 1 == c->end || s->out_of_time, must = epoch_ended || last;
+  ampc_status status = report_step(s, c->index, must, look);
+  if (!status) status = glances_take(s, must);
+  if (!status && s->path && every && s->steps % every == 0) status = session_save(s, s->path);
   if (!status) status = evaluate_due(s, epoch_ended, false);
-  return !status && interrupt_requested() ? stop_interrupted(s, path) : status;
+  if (!status && interrupt_take_save()) status = save_asked(s);
+  return !status && interrupt_requested() ? stop_interrupted(s) : status;
 }
 
 static ampc_status train_block(Session *s, const Course *c)
 {
-  const char *path = save_path(s, c->block);
-  ampc_status status = s->data->seek(s->batches[c->index], position_of(c, c->first));
-  if (!status) status = ampc_clear_metrics(s->rt, c->index);
-  for (int64_t step = c->first; step < c->end && !status; step++) {
+  s->path = save_path(s, c->block);
+  ampc_status status = ampc_clear_metrics(s->rt, c->index);
+  report_begin_block(s, c->index);
+  for (int64_t step = c->first; step < c->end && !status && !s->out_of_time; step++) {
     status = train_step(s, c, step);
     if (!status) status = after_step(s, c, step);
   }
   if (!status) status = check_loss(s);
-  return !status && path ? save(s, path) : status;
+  return !status && s->path ? session_save(s, s->path) : status;
 }
 
 /* ---- the run
  * ------------------------------------------------------------------------------------------ */
-
-/* Steps of a block by the job; --steps cuts the run short, or lengthens its last train block. */
-static int64_t block_steps(const Session *s, uint32_t block, int64_t before, bool is_last)
-{
-  const ampc_block *b = &s->program->blocks[block];
-  int64_t n = b->max_steps ? b->max_steps : b->epochs * s->data->per_epoch(s->batches[block]);
-  if (!s->options->steps) return n;
-  int64_t left = s->options->steps > before ? s->options->steps - before : 0;
-  return is_last || left < n ? left : n;
-}
 
 static uint32_t last_train_block(const ampc_program *p)
 {
@@ -225,24 +272,52 @@ static uint32_t last_train_block(const ampc_program *p)
   return last;
 }
 
+/* The steps that are left of a block by the job, from where the run stands. */
+static Course course_of(const Session *s, uint32_t block)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  Course c = {.index = block, .block = b, .per_epoch = session_batches(s, block)};
+  bool resumed = s->options->resume != NULL, here = block == (uint32_t)s->position.block;
+  c.end = b->max_steps ? b->max_steps : b->epochs * c.per_epoch;
+  if (resumed && here) {
+    int64_t batch = s->position.batch < c.per_epoch ? s->position.batch : c.per_epoch;
+    c.first = s->position.epoch * c.per_epoch + batch;
+  }
+  if ((resumed && block < (uint32_t)s->position.block) || c.end < c.first) c.end = c.first;
+  return c;
+}
+
+/* --steps cuts the run short, or lengthens its last train block. */
+static void limit_courses(Session *s, Course *courses, uint32_t last)
+{
+  int64_t left = s->options->steps - s->steps;
+  s->total = s->steps;
+  for (uint32_t i = 0; i <= last; i++) {
+    Course *c = &courses[i];
+    if (!c->block) continue;
+    int64_t n = c->end - c->first;
+    if (s->options->steps && (i == last || left < n)) n = left > 0 ? left : 0;
+    c->end = c->first + n;
+    left -= n;
+    s->total += n;
+  }
+}
+
 static ampc_status train_blocks(Session *s)
 {
   const ampc_program *p = s->program;
-  uint32_t last = last_train_block(p), resumed = (uint32_t)s->position.block;
-  int64_t before = 0; /* steps of the blocks before this one */
+  uint32_t last = last_train_block(p);
+  Course *courses = calloc(p->n_blocks + 1, sizeof *courses);
+  if (!courses) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (uint32_t i = 0; i <= last; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) courses[i] = course_of(s, i);
+  limit_courses(s, courses, last);
   ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < p->n_blocks; i++)
-    if (p->blocks[i].kind == AMPC_TRAIN) s->total += block_steps(s, i, s->total, i == last);
-  for (uint32_t i = 0; i <= last && !status; i++) {
-    if (p->blocks[i].kind != AMPC_TRAIN) continue;
-    Course c = {i, &p->blocks[i], s->data->per_epoch(s->batches[i]), 0, 0};
-    c.end = block_steps(s, i, before, i == last);
-    before += c.end;
-    if (s->options->resume && i < resumed) continue;
-    if (s->options->resume && i == resumed)
-      c.first = s->position.epoch * c.per_epoch + s->position.batch;
-    if (c.first < c.end || i == last) status = train_block(s, &c);
+  for (uint32_t i = 0; i <= last && !status && !s->out_of_time; i++) {
+    const Course *c = &courses[i];
+    if (c->block && (c->first < c->end || i == last)) status = train_block(s, c);
   }
+  free(courses);
   return status;
 }
 
@@ -254,11 +329,21 @@ static ampc_status name_checkpoint(const Session *s, ampc_status status)
                    s->saved, (long long)s->saved_step);
 }
 
+static void tell_end(Session *s)
+{
+  if (s->out_of_time)
+    progress_note(&s->progress, "stopped by --max-time after step %lld of %lld",
+                  (long long)s->steps, (long long)s->total);
+  if (s->saved)
+    progress_note(&s->progress, "saved %s at step %lld", s->saved, (long long)s->saved_step);
+}
+
 static ampc_status run(Session *s)
 {
   ampc_status status = check_options(s);
   if (!status) status = load_weights(s);
   if (!status) status = open_data(s);
+  if (!status) status = report_open(s);
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);
   if (!status) status = evaluate_due(s, true, true);
@@ -266,8 +351,7 @@ static ampc_status run(Session *s)
     progress_end_line(&s->progress);
     return status == AMPC_RUN_FAILED ? name_checkpoint(s, status) : status;
   }
-  if (s->saved)
-    progress_note(&s->progress, "saved %s at step %lld", s->saved, (long long)s->saved_step);
+  tell_end(s);
   if (interrupt_requested()) return ampc_fail(AMPC_INTERRUPTED, "interrupted in the evaluation");
   progress_results(s);
   return AMPC_OK;
@@ -278,6 +362,8 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
 {
   const ampc_program *p = rt->program;
   Session s = {.rt = rt, .program = p, .data = data, .options = options};
+  s.deadline = options->max_time > 0 ? progress_clock() + options->max_time : HUGE_VAL;
+  progress_start(&s.progress, options->quiet);
   s.batches = calloc(p->n_blocks + 1, sizeof *s.batches);
   s.evaluated = calloc(p->n_blocks + 1, sizeof *s.evaluated);
   s.values = calloc(p->n_metrics + 1, sizeof *s.values);
@@ -287,6 +373,7 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
     interrupt_catch();
     status = run(&s);
     interrupt_restore();
+    status = report_end(&s, status);
   } else {
     ampc_fail(status, "out of memory");
   }

@@ -14,6 +14,13 @@ void emit_kernels(Compile *c, Text *out);
 /* The same for `count` of the program's kernels; CUDA only. */
 void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out);
 
+/* Kernel i of program->kernels under its comment, without what it needs around it; on the CPU with
+ * its thunk. */
+void emit_kernel(Compile *c, uint32_t i, Text *out);
+/* Such texts of some kernels, with what they need around them: on the CPU emit_kernels is this for
+ * all of them. `names` goes into the table. CPU only. */
+void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32_t n, Text *out);
+
 /* Line of the last emit_* output -> "compiler/emit/kernel.c:120", the place that wrote it; NULL: no
  * such line. */
 const char *emit_blame(const Compile *c, uint32_t line);
@@ -22,6 +29,11 @@ const char *emit_blame(const Compile *c, uint32_t line);
  * message when NVRTC is missing or refuses. */
 bool emit_ptx(Compile *c, Text *out);
 bool emit_cubin(Compile *c, Text *out);
+
+/* The same for a text of emit_kernels, or a part of one, and any architecture ("sm_90").
+ * NVRTC_report: the words of ptxas about each kernel: registers, shared memory, spills. */
+typedef enum NvrtcKind { NVRTC_ptx, NVRTC_cubin, NVRTC_report } NvrtcKind;
+bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out);
 
 void emit_params(Compile *c, Text *out); /* name, shape, type a line; last: "total N parameters" */
 void emit_plan(Compile *c,

@@ -233,23 +233,33 @@ typedef struct Range { /* of the program's kernels */
   uint32_t first, count;
 } Range;
 
+static void put_group(Printer *p, uint32_t group)
+{
+  Kernel k = kernel_of(p, group);
+  if (group_is_columns(p->c, group)) {
+    put_columns(&k);
+  } else {
+    put_kernel(&k);
+  }
+  if (is_cpu_target(p->c)) put_thunk(&k);
+}
+
 static void put_kernels(Printer *p, Range range)
 {
   const Graph *g = p->c->graph;
-  bool cpu = is_cpu_target(p->c);
   uint32_t number = 0;
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_has_kernel(p->c, i)) continue;
     uint32_t at = number++;
-    if (at < range.first || at - range.first >= range.count) continue;
-    Kernel k = kernel_of(p, i);
-    if (group_is_columns(p->c, i)) {
-      put_columns(&k);
-    } else {
-      put_kernel(&k);
-    }
-    if (cpu) put_thunk(&k);
+    if (at >= range.first && at - range.first < range.count) put_group(p, i);
   }
+}
+
+void emit_kernel(Compile *c, uint32_t i, Text *out)
+{
+  Printer p;
+  printer_begin(&p, c, out);
+  put_kernels(&p, (Range){i, 1});
 }
 
 /* Printed aside first: only then is it known which helpers they use. */
@@ -265,11 +275,16 @@ static Text kernels_aside(Compile *c, Range range)
   return out;
 }
 
+static void put_state(Printer *p)
+{
+  const EmbeddedFile *state = embedded_find("ampc_state.h");
+  printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
+}
+
 static void put_texts(Printer *p, bool jit, Range range)
 {
   Text kernels = kernels_aside(p->c, range);
-  const EmbeddedFile *state = embedded_find("ampc_state.h");
-  if (jit) printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
+  if (jit) put_state(p);
   emit_helpers(p, &kernels);
   bool cpu = is_cpu_target(p->c);
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
@@ -294,15 +309,34 @@ void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out)
   put_texts(&p, true, (Range){first, count});
 }
 
+static void put_table(Printer *p, const char *const *names, uint32_t n)
+{
+  EMIT(p, "\nconst struct {\n  const char *name;\n"
+          "  void (*function)(void *const *, unsigned, unsigned);\n} ampc_jit_kernels[] = {\n");
+  for (uint32_t i = 0; i < n; i++) EMIT(p, "  {\"%s\", %s_thunk},\n", names[i], names[i]);
+  EMIT(p, "  {0, 0}};\n");
+}
+
 void emit_kernels(Compile *c, Text *out)
 {
   Printer p;
   printer_begin(&p, c, out);
   emit_kernel_texts(&p, true);
   if (!is_cpu_target(c)) return;
-  EMIT(&p, "\nconst struct {\n  const char *name;\n"
-           "  void (*function)(void *const *, unsigned, unsigned);\n} ampc_jit_kernels[] = {\n");
-  for (uint32_t i = 0; i < c->program->n_kernels; i++)
-    EMIT(&p, "  {\"%s\", %s_thunk},\n", c->program->kernels[i].name, c->program->kernels[i].name);
-  EMIT(&p, "  {0, 0}};\n");
+  const char **names = arena_array(c->arena, const char *, c->program->n_kernels + 1);
+  for (uint32_t i = 0; i < c->program->n_kernels; i++) names[i] = c->program->kernels[i].name;
+  put_table(&p, names, c->program->n_kernels);
+}
+
+void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32_t n, Text *out)
+{
+  Printer p;
+  printer_begin(&p, c, out);
+  put_state(&p);
+  Text all;
+  text_init(&all, c->arena);
+  for (uint32_t i = 0; i < n; i++) text_add(&all, kernels[i].at, kernels[i].n);
+  emit_helpers(&p, &all);
+  text_add(out, all.at, all.n);
+  put_table(&p, names, n);
 }

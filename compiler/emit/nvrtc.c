@@ -3,8 +3,9 @@
 #include "emit.h"
 #include "cuda/nvrtc.h"
 #include <stdlib.h>
+#include <string.h>
 
-static bool emit_compiled(Compile *c, bool cubin, Text *out)
+bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
 {
   const CudaLoaded *cuda;
   char why[CUDA_ERROR_ROOM];
@@ -13,29 +14,34 @@ static bool emit_compiled(Compile *c, bool cubin, Text *out)
     diag_help(c, "%s; or write CUDA C: ampc job.amp -o job.cu", why);
     return false;
   }
-  Text text;
-  text_init(&text, c->arena);
-  emit_kernels(c, &text);
-  const char *architecture = c->options.target;
-  if (!cubin) /* PTX is for a virtual architecture */
-    architecture = arena_printf(c->arena, "compute_%s", c->options.target + 3);
+  if (kind == NVRTC_ptx) /* it is for a virtual architecture */
+    arch = arena_printf(c->arena, "compute_%s", arch + strlen("sm_"));
   NvrtcImage image;
-  if (nvrtc_compile(cuda, text.at, architecture, &image))
+  bool good = kind == NVRTC_report ? nvrtc_report(cuda, kernels->at, arch, &image)
+                                   : nvrtc_compile(cuda, kernels->at, arch, &image);
+  if (good)
     text_add(out, image.bytes, image.size);
   else
     diag_error(c, E210, (Span){0}, "%s", image.trouble ? image.trouble : "out of memory");
-  bool good = image.bytes != NULL;
   free(image.bytes);
   free(image.trouble);
   return good;
 }
 
+static bool emit_compiled(Compile *c, NvrtcKind kind, Text *out)
+{
+  Text kernels;
+  text_init(&kernels, c->arena);
+  emit_kernels(c, &kernels);
+  return emit_nvrtc(c, &kernels, c->options.target, kind, out);
+}
+
 bool emit_ptx(Compile *c, Text *out)
 {
-  return emit_compiled(c, false, out);
+  return emit_compiled(c, NVRTC_ptx, out);
 }
 
 bool emit_cubin(Compile *c, Text *out)
 {
-  return emit_compiled(c, true, out);
+  return emit_compiled(c, NVRTC_cubin, out);
 }

@@ -78,6 +78,7 @@ static void run_blocks(Lower *l)
     if (d->kind == DECL_train) lower_run(l, d, ++trains);
     if (d->kind == DECL_eval) lower_run(l, d, ++evals);
     if (d->kind == DECL_infer) lower_infer(l, d);
+    if (d->kind == DECL_body) lower_body(l, d);
   }
 }
 
@@ -102,4 +103,19 @@ bool pass_lower(Compile *c)
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
   if (!l->stopped) check_settings(l);
   return diag_error_count(c) == 0;
+}
+
+void list_builtins(Arena *arena, Words *out)
+{
+  Options options = {.error_limit = 1};
+  Compile *c = compile_create(&options);
+  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena}, *l = &state;
+  NameVec names = {0};
+  open_library(l);
+  visible_functions(l, &names);
+  vec_push(c->arena, &names, class_sequential.name);
+  for (uint32_t i = 0; i < names.n; i++)
+    if (names.at[i][0] != '_' && !name_comes_later(names.at[i]))
+      vec_push(arena, out, arena_strdup(arena, names.at[i]));
+  compile_destroy(c);
 }

@@ -475,6 +475,7 @@ Value schedule_value(Lower *l, const Schedule *s, Span span);
 /* lower_block.c */
 void lower_run(Lower *l, const Decl *decl, uint32_t number);
 void lower_infer(Lower *l, const Decl *decl);
+void lower_body(Lower *l, const Decl *decl);
 
 /* lower_option.c */
 /* A setting's number: `value`, or what --set says; false after a message. */

@@ -160,6 +160,28 @@ static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
   return false;
 }
 
+static void add_output(Lower *l, const char *name, Datum v, Span span)
+{
+  Value x = as_tensor(l, v, span);
+  if (!x.id) return;
+  Attr attr[MAX_ATTR] = {{.i = l->g->outputs.n}};
+  Datum out = append(l, span, OP_output, &x, 1, attr);
+  if (!d_is(out, D_error))
+    vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
+}
+
+/* options.watch: every value of the name, in the order of the text. */
+static void watch(Lower *l)
+{
+  const char *name = l->c->options.watch;
+  for (uint32_t i = 1, n = l->g->nodes.n; i < n; i++) {
+    const Node *node = &l->g->nodes.at[i];
+    if (node->block != l->run->block || !node->name || strcmp(node->name, name) != 0) continue;
+    l->at.region = node->region;
+    add_output(l, name, d_tensor((Value){i}), node->span);
+  }
+}
+
 static void elaborate(Lower *l, const Decl *decl)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
@@ -172,6 +194,7 @@ static void elaborate(Lower *l, const Decl *decl)
   l->at.region = l->job_region;
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
   exec_block(l, &frame, &decl->as.run.body);
+  if (l->c->options.watch) watch(l);
   l->at.region = 0;
   if (train) append(l, decl->span, OP_scaler_update, NULL, 0, NULL);
 }
@@ -256,16 +279,6 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
   return true;
 }
 
-static void add_output(Lower *l, const char *name, Datum v, Span span)
-{
-  Value x = as_tensor(l, v, span);
-  if (!x.id) return;
-  Attr attr[MAX_ATTR] = {{.i = l->g->outputs.n}};
-  Datum out = append(l, span, OP_output, &x, 1, attr);
-  if (!d_is(out, D_error))
-    vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
-}
-
 static void add_outputs(Lower *l, const Frame *f, const Function *def)
 {
   Datum v = function_result(l, f, def);
@@ -301,5 +314,41 @@ void lower_infer(Lower *l, const Decl *decl)
     exec_block(l, &frame, &def->body);
     if (frame.returned || diag_error_count(l->c) == errors) add_outputs(l, &frame, def);
   }
+  end_block(l);
+}
+
+/* ---- statements typed at a prompt ---- */
+
+static void add_answer(Lower *l, Datum v, Span span)
+{
+  bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
+  if (!tensors) {
+    l->c->answer = d_kind_text(l, v);
+    return;
+  }
+  if (v.kind != D_list) {
+    add_output(l, "answer", v, span);
+    return;
+  }
+  for (uint32_t i = 0; i < v.n; i++)
+    add_output(l, arena_printf(l->arena, "answer.%u", i), v.as.list[i], span);
+}
+
+void lower_body(Lower *l, const Decl *decl)
+{
+  const Function *def = &decl->as.function;
+  BlockInfo info = {.kind = AMPC_INFER,
+                    .name = def->name.text,
+                    .span = decl->span,
+                    .batch = 1,
+                    .remainder_of = -1,
+                    .first_source = l->g->sources.n};
+  Run run;
+  begin_block(l, &run, &info, NULL);
+  Frame frame = {.kind = FRAME_function, .scope = scope_new(l, NULL, l->job, NULL)};
+  l->at.region = l->job_region;
+  exec_block(l, &frame, &def->body);
+  if (frame.returned && !d_is(frame.result, D_error))
+    add_answer(l, frame.result, frame.result_span);
   end_block(l);
 }

@@ -48,38 +48,16 @@ Global *file_find(File *f, const char *name)
   return NULL;
 }
 
-static const Name *decl_name(const Decl *d)
-{
-  switch (d->kind) {
-  case DECL_const:
-    return &d->as.constant.name;
-  case DECL_dim:
-    return &d->as.dim.name;
-  case DECL_def:
-  case DECL_data:
-    return &d->as.function.name;
-  case DECL_module:
-    return &d->as.module.name;
-  case DECL_op:
-    return &d->as.op.name;
-  case DECL_model:
-  case DECL_optimizer:
-    return &d->as.object.name;
-  default:
-    return NULL;
-  }
-}
-
 void file_add_globals(Lower *l, File *f, bool job)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
     const Decl *d = f->ast->at[i];
-    const Name *name = decl_name(d);
+    const Name *name = ast_decl_name(d);
     if (!name || (!job && (d->kind == DECL_model || d->kind == DECL_optimizer))) continue;
     Global *old = file_find(f, name->text);
     if (old) {
       fail(l, E210, name->span, "`%s` is declared twice", name->text);
-      diag_note(l->c, decl_name(old->decl)->span, "the first one is here");
+      diag_note(l->c, ast_decl_name(old->decl)->span, "the first one is here");
       continue;
     }
     vec_push(l->arena, &f->globals, (Global){name->text, d, GLOBAL_new, d_of(D_error)});

@@ -8,6 +8,7 @@
 /* The same bits as on the CPU: products are contracted only by fmaf. */
 #define FLAG_CONTRACTION "--fmad=false"
 #define FLAG_LANGUAGE    "--std=c++17"
+#define FLAG_REPORT      "--ptxas-options=-v"
 
 __attribute__((format(printf, 2, 3))) static void trouble(NvrtcImage *out, const char *fmt, ...)
 {
@@ -17,18 +18,26 @@ __attribute__((format(printf, 2, 3))) static void trouble(NvrtcImage *out, const
   va_end(args);
 }
 
+/* Malloced, "" where NVRTC says nothing; NULL: out of memory. */
+static char *log_of(const CudaApi *api, NvrtcProgram p)
+{
+  size_t size = 0;
+  if (api->nvrtcGetProgramLogSize(p, &size) != 0) size = 0;
+  char *log = calloc(1, size + 1);
+  if (log && size && api->nvrtcGetProgramLog(p, log) != 0) log[0] = 0;
+  return log;
+}
+
 static void refused(const CudaApi *api, NvrtcProgram p, NvrtcResult r, const char *architecture,
                     NvrtcImage *out)
 {
-  size_t size = 0;
-  char *log = api->nvrtcGetProgramLogSize(p, &size) == 0 && size > 1 ? malloc(size) : NULL;
-  if (log && api->nvrtcGetProgramLog(p, log) != 0) log[0] = 0;
+  char *log = log_of(api, p);
   trouble(out, "NVRTC refuses the kernels for %s: %s\n%s", architecture,
           api->nvrtcGetErrorString(r), log ? log : "");
   free(log);
 }
 
-static NvrtcResult take(const CudaApi *api, NvrtcProgram p, bool cubin, NvrtcImage *out)
+static NvrtcResult take_image(const CudaApi *api, NvrtcProgram p, bool cubin, NvrtcImage *out)
 {
   size_t size = 0;
   NvrtcResult r = cubin ? api->nvrtcGetCUBINSize(p, &size) : api->nvrtcGetPTXSize(p, &size);
@@ -41,13 +50,22 @@ static NvrtcResult take(const CudaApi *api, NvrtcProgram p, bool cubin, NvrtcIma
   return r;
 }
 
-bool nvrtc_compile(const CudaLoaded *cuda, const char *text, const char *architecture,
-                   NvrtcImage *out)
+static NvrtcResult take(const CudaApi *api, NvrtcProgram p, const char *architecture, bool report,
+                        NvrtcImage *out)
+{
+  if (!report) return take_image(api, p, strncmp(architecture, "sm_", 3) == 0, out);
+  out->bytes = log_of(api, p);
+  out->size = out->bytes ? strlen(out->bytes) : 0;
+  return 0;
+}
+
+static bool compile(const CudaLoaded *cuda, const char *text, const char *architecture, bool report,
+                    NvrtcImage *out)
 {
   const CudaApi *api = &cuda->api;
   char target[64];
   snprintf(target, sizeof target, "--gpu-architecture=%s", architecture);
-  const char *options[] = {target, FLAG_CONTRACTION, FLAG_LANGUAGE};
+  const char *options[] = {target, FLAG_CONTRACTION, FLAG_LANGUAGE, FLAG_REPORT};
   NvrtcProgram p = NULL;
   *out = (NvrtcImage){0};
   NvrtcResult r = api->nvrtcCreateProgram(&p, text, "kernels.cu", 0, NULL, NULL);
@@ -55,8 +73,8 @@ bool nvrtc_compile(const CudaLoaded *cuda, const char *text, const char *archite
     trouble(out, "NVRTC does not start: %s", api->nvrtcGetErrorString(r));
     return false;
   }
-  r = api->nvrtcCompileProgram(p, 3, options);
-  if (r == 0) r = take(api, p, strncmp(architecture, "sm_", 3) == 0, out);
+  r = api->nvrtcCompileProgram(p, report ? 4 : 3, options);
+  if (r == 0) r = take(api, p, architecture, report, out);
   if (r != 0) {
     refused(api, p, r, architecture, out);
     free(out->bytes);
@@ -66,6 +84,25 @@ bool nvrtc_compile(const CudaLoaded *cuda, const char *text, const char *archite
   }
   api->nvrtcDestroyProgram(&p);
   return out->bytes != NULL;
+}
+
+bool nvrtc_compile(const CudaLoaded *cuda, const char *text, const char *architecture,
+                   NvrtcImage *out)
+{
+  return compile(cuda, text, architecture, false, out);
+}
+
+bool nvrtc_report(const CudaLoaded *cuda, const char *text, const char *architecture,
+                  NvrtcImage *out)
+{
+  return compile(cuda, text, architecture, true, out);
+}
+
+bool nvrtc_present(void)
+{
+  const CudaLoaded *cuda;
+  char why[CUDA_ERROR_ROOM];
+  return cuda_load_nvrtc(&cuda, why);
 }
 
 void nvrtc_identity(const CudaLoaded *cuda, char *out, size_t size)

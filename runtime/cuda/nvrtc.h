@@ -12,6 +12,11 @@ typedef struct NvrtcImage {
  * are the caller's. Safe from any thread. */
 bool nvrtc_compile(const CudaLoaded *cuda, const char *text, const char *architecture,
                    NvrtcImage *out);
+/* What ptxas says about each kernel, as the bytes of `out`: registers, shared memory, spills.
+ * `architecture`: "sm_90" */
+bool nvrtc_report(const CudaLoaded *cuda, const char *text, const char *architecture,
+                  NvrtcImage *out);
+bool nvrtc_present(void); /* is NVRTC on this machine? */
 /* What decides the bytes beside the text and the architecture: "nvrtc 13.0 --fmad=false ..." */
 void nvrtc_identity(const CudaLoaded *cuda, char *out, size_t size);
 /* The architecture to compile for, for a GPU of this compute capability (90: 9.0): its own; else,

@@ -107,6 +107,10 @@ typedef struct ampc_data_interface {
 } ampc_data_interface;
 extern const ampc_data_interface ampc_data; /* in libampcdata */
 
+/* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. */
+ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t *out_samples);
+
 /* ---- checkpoints --------------------------------------------------------------------------------
  */
 /* One safetensors file: parameters under their paths (f32), optimizer state, and in its metadata
@@ -127,15 +131,32 @@ typedef struct ampc_train_options {
   bool seed_given;
   uint64_t seed;
   bool quiet;
-  bool eval_only; /* run the eval blocks once on the resumed weights */
+  bool eval_only;  /* run the eval blocks once on the resumed weights */
+  double max_time; /* seconds; 0: no limit. What is left is done as after the last step */
+  int64_t limit_batches, overfit_batches; /* of an epoch; 0: all. overfit: the same in each epoch */
+  int64_t keep_last, keep_best;           /* checkpoints beside `save`, under names of their own */
+  bool json;                              /* a line a step on stdout, and nothing else there */
+  const char *log_dir;                    /* metrics.csv and TensorBoard events; NULL: none */
 } ampc_train_options;
 /* Runs the job's train blocks with their evals; prints progress to stderr (a line that is rewritten
- * on a terminal, plain lines otherwise) and results ("test accuracy: 0.8731" for metric acc of an
- * eval block is "eval acc: 0.8731") to stdout. Ctrl-C saves and ends with AMPC_INTERRUPTED. */
+ * on a terminal, plain lines otherwise) and results ("eval acc: 0.8731") to stdout. SIGINT and
+ * SIGTERM save and end with AMPC_INTERRUPTED, SIGUSR1 saves and goes on. A log that cannot be
+ * written ends nothing: it is told, and the status at the end is AMPC_BAD_FILE. */
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options);
-/* main() of an emitted program: parses --device --steps --seed --save --save-every --resume
- * --data-dir --set --eval --quiet --help and trains. Returns the exit status. */
+
+/* The options that fill ampc_train_options, shared by `amp train` and emitted programs. The list
+ * ends with a null name; `value` is NULL for an option that takes none. */
+typedef struct ampc_option {
+  const char *name, *value, *help;
+} ampc_option;
+extern const ampc_option ampc_train_option_list[];
+/* Takes option number `option` of the list; the text of `value` must outlive t. */
+ampc_status ampc_train_option(uint32_t option, const char *value, ampc_train_options *t);
+void ampc_train_options_print(void); /* a line each, to stdout */
+
+/* main() of an emitted program: the options above and --data-dir --set --eval --help. Trains and
+ * returns the exit status. */
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data);
 
 #ifdef __cplusplus

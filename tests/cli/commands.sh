@@ -43,7 +43,7 @@ for option in --explain --fmt --dim=N=4 --emit=header; do
 done
 refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
-refuses "a verb to come" 2 'repl is not supported yet' "$amp" repl
+refuses "a verb to come" 2 'probe is not supported yet' "$amp" probe
 refuses "amp without a job" 2 'no job' "$amp" train
 refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$job"
 refuses "amp, no number" 2 'steps -3' "$amp" train --steps -3 "$job"
@@ -68,7 +68,13 @@ passes "a new output replaces it" "$ampc" -o kept.cu "$job"
 [ "$(find . -name 'kept.cu?*')" = "" ] || failed "a temporary file is left over"
 passes "--check writes nothing" "$ampc" --check -o checked.cu "$job"
 [ -e checked.cu ] && failed "--check wrote a file"
+passes "--check writes nothing, --dump-after prints" "$ampc" --check -o checked.cu --dump-after=precision "$job"
+grep -q '= linear f16' out || failed "--check --dump-after prints nothing"
+[ -e checked.cu ] && failed "--check --dump-after wrote a file"
 passes "output to a device" "$ampc" -o /dev/null --emit=cuda "$job"
+passes "output to a device, its kind by the target" "$ampc" -o /dev/null "$job"
+passes "C to a device" "$ampc" -o /dev/null --target=cpu "$job"
+refuses "a folder as output" 2 'suffix' "$ampc" -o "$work" "$job"
 "$ampc" --emit=c "$job" >/dev/full 2>err
 [ $? -eq 3 ] || failed "a full stdout: exit status"
 
@@ -109,6 +115,8 @@ cp "$job" mlp.amp
 # ---- the kernel cache ----------------------------------------------------------------------------
 small_data data
 small_job data/job.amp
+refuses "a text as a checkpoint" 3 'job\.amp is not a checkpoint' \
+  "$amp" train --device cpu --resume data/job.amp data/job.amp
 run() { # run [NAME=VALUE...]: trains in the given environment, final checkpoint in `run`
   rm -f "$work/run"
   env "$@" "$amp" train --device cpu --steps 3 --save "$work/run" data/job.amp >"$work/out" 2>"$work/err"

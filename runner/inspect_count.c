@@ -1,0 +1,212 @@
+/* Bytes and arithmetic of a command.
+ *
+ * Note [flops]
+ * A product or convolution does two for each multiplication. In a kernel of ours each operator
+ * + - * / and each call of a function in the op's code (ops.def) is one, for each element, or once
+ * a row where it stands in a statement about a row; a reduction adds one an element. Comparisons,
+ * casts, moves and arithmetic of integers are none. Ops whose text is a template file of their own
+ * are not counted. Bytes are those of the tensors: each operand once, as large as what is used of
+ * it, whatever caches and second passes make of it. */
+#include "inspect.h"
+#include <ctype.h>
+#include <string.h>
+
+/* ---- arithmetic -------------------------------------------------------------------------------
+ */
+
+static bool is_word(char c)
+{
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Operators and calls in a piece of an op's code. */
+static int64_t count_code(const char *code, size_t n)
+{
+  int64_t count = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t word = i;
+    while (word < n && (is_word(code[word]) || (word == i && strchr("$@", code[i])))) word++;
+    if (word > i) {
+      count += word < n && code[word] == '(';
+      i = word - 1;
+      continue;
+    }
+    if (code[i] == '|') { /* "$1|0": the number that stands for an absent input */
+      while (i + 1 < n && (isdigit((unsigned char)code[i + 1]) || code[i + 1] == '.')) i++;
+      continue;
+    }
+    count += strchr("+-*/", code[i]) != NULL;
+  }
+  return count;
+}
+
+static bool starts(const char *s, const char *word)
+{
+  size_t n = strlen(word);
+  return strncmp(s, word, n) == 0 && s[n] == ' ';
+}
+
+/* A row program: statements about each element, and about the row. */
+static int64_t count_row(const Graph *g, Value v)
+{
+  static const char *const reductions[] = {"sum", "max", "min", "argmax", "argmin"};
+  RowShape shape = row_shape(g, v);
+  int64_t elements = shape.outer * shape.length * shape.inner, flops = 0;
+  int64_t rows = (shape.parts ? shape.parts : shape.outer) * shape.inner;
+  for (const char *s = op_info[ir_node(g, v)->op].code; *s; s += strcspn(s, ";"), s += *s == ';') {
+    s += strspn(s, " ");
+    size_t n = strcspn(s, ";"), word = strcspn(s, " ");
+    int64_t each = count_code(s + word, n - word);
+    bool reduces = false;
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+      reduces |= starts(s, reductions[i]);
+    if (reduces)
+      flops += elements * (each + 1);
+    else
+      flops += (starts(s, "each") ? elements : rows) * each;
+  }
+  return flops;
+}
+
+static bool meets_floats(const Graph *g, const Node *n)
+{
+  bool found = dtype_is_float(n->dtype);
+  for (uint32_t i = 0; i < n->n_in; i++)
+    found |= n->in[i].id && dtype_is_float(ir_node(g, n->in[i])->dtype);
+  return found;
+}
+
+static int64_t kernel_flops(const Graph *g, const Group *group)
+{
+  int64_t flops = 0;
+  for (uint32_t i = 0; i < group->n; i++) {
+    const Node *n = ir_node(g, group->nodes[i]);
+    OpTemplate tmpl = op_info[n->op].tmpl;
+    if (tmpl == TMPL_file) return -1;
+    if (!meets_floats(g, n)) continue;
+    const char *code = op_info[n->op].code;
+    if (tmpl == TMPL_map) flops += ir_elements(n) * count_code(code, strlen(code));
+    if (tmpl == TMPL_row) flops += count_row(g, group->nodes[i]);
+  }
+  return flops;
+}
+
+static int64_t conv_flops(const ampc_conv *d)
+{
+  return 2 * d->n * d->oh * d->ow * d->k * (d->c / d->groups) * d->kh * d->kw;
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------
+ */
+
+/* Elements of the flat space that an update kernel walks. */
+static int64_t range_elements(const Inspection *in, const Row *row)
+{
+  const Graph *g = in->c->graph;
+  const Node *n = ir_node(g, g->groups.at[row->group].anchor);
+  int64_t index = n->attr[0].i;
+  if (n->op == OP_grad_accumulate) return ir_elements(ir_node(g, n->in[0]));
+  return g->optimizers.at[index].count;
+}
+
+/* What is read of an operand: no more than its reader has elements, where that only moves. */
+static int64_t operand_bytes(const Inspection *in, const Row *row, const KernelArg *a)
+{
+  const Graph *g = in->c->graph;
+  const Group *group = &g->groups.at[row->group];
+  const Node *n = ir_node(g, a->value);
+  int64_t elements = ir_elements(n);
+  const Node *reader = ir_node(g, group->nodes[0]);
+  if (group->n == 1 && op_info[reader->op].tmpl == TMPL_move && ir_elements(reader) < elements)
+    elements = ir_elements(reader);
+  return elements * ir_dtype_size(in->c, a->type);
+}
+
+static int64_t buffer_bytes(const Inspection *in, const Row *row)
+{
+  const Graph *g = in->c->graph;
+  const Node *n = ir_node(g, g->groups.at[row->group].anchor);
+  const Parameter *p = &g->params.at[n->attr[0].i];
+  int64_t bytes = ir_dtype_size(in->c, p->dtype);
+  for (uint32_t i = 0; i < p->rank; i++) bytes *= p->dim[i];
+  return bytes;
+}
+
+static void count_argument(const Inspection *in, Row *row, const KernelArg *a, bool norm)
+{
+  switch (a->role) {
+  case ARG_in:
+    if (a->place.space != AMPC_STATE) row->read += operand_bytes(in, row, a);
+    break;
+  case ARG_out:
+    row->written += ir_bytes(in->c, ir_node(in->c->graph, a->value));
+    break;
+  case ARG_grad:
+  case ARG_master:
+  case ARG_moment1:
+  case ARG_moment2: {
+    int64_t bytes = range_elements(in, row) * ir_dtype_size(in->c, AMPC_F32);
+    row->read += bytes;
+    if (!norm) row->written += bytes;
+    break;
+  }
+  case ARG_copy16:
+  case ARG_copybf:
+    row->written += range_elements(in, row) * 2;
+    break;
+  case ARG_buffer:
+    row->read += buffer_bytes(in, row);
+    row->written += buffer_bytes(in, row);
+    break;
+  case ARG_state:
+  case ARG_optimizer:
+  case ARG_metric:
+    break; /* a few bytes of STATE, as are settings */
+  }
+}
+
+static void count_values(const Inspection *in, Row *row, const Value *reads, uint32_t n,
+                         Value result, bool accumulates)
+{
+  const Graph *g = in->c->graph;
+  for (uint32_t i = 0; i < n; i++)
+    if (reads[i].id) row->read += ir_bytes(in->c, ir_node(g, reads[i]));
+  row->written = ir_bytes(in->c, ir_node(g, result));
+  if (accumulates) row->read += row->written;
+}
+
+static void count_product(const Inspection *in, Row *row, bool convolution)
+{
+  if (convolution) {
+    Convolution p = convolution_of(in->c, row->group);
+    Value result = p.desc.kind == AMPC_CONV_FORWARD ? p.y
+                   : p.desc.kind == AMPC_CONV_DATA  ? p.x
+                                                    : p.w;
+    Value all[] = {p.x, p.w, p.bias, p.y}, reads[4];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 4; i++)
+      if (all[i].id != result.id) reads[n++] = all[i];
+    count_values(in, row, reads, n, result, p.desc.accumulate);
+    row->flops = conv_flops(&p.desc);
+  } else {
+    Product p = product_of(in->c, row->group);
+    count_values(in, row, (Value[]){p.a, p.b, p.bias}, 3, p.c, p.desc.accumulate);
+    row->flops = 2 * p.desc.m * p.desc.n * p.desc.k * p.desc.batch;
+  }
+}
+
+void inspect_count(const Inspection *in, Row *row)
+{
+  const Graph *g = in->c->graph;
+  const Group *group = &g->groups.at[row->group];
+  OpKind anchor = ir_node(g, group->anchor)->op;
+  row->read = row->written = 0;
+  if (!row->kernel) {
+    count_product(in, row, op_info[anchor].tmpl == TMPL_conv);
+    return;
+  }
+  KernelArgs args = kernel_args(in->c, row->group);
+  for (uint32_t i = 0; i < args.n; i++)
+    count_argument(in, row, &args.at[i], group->anchor.id && anchor == OP_grad_norm);
+  row->flops = kernel_flops(g, group);
+}

@@ -1,0 +1,222 @@
+/* `amp inspect --diff A B`: the same job in two precisions, command by command.
+ *
+ * Which command of one is which of the other: those of a block stand in the same order, but casts
+ * come and go and chains are cut at other places. So pairs are chosen that cross nowhere and score
+ * highest together: the same nodes but for casts, from the same line; or at least the same main
+ * one. */
+#include <stdio.h>
+#include <string.h>
+#include "inspect.h"
+
+typedef enum Change { CHANGE_none, CHANGE_types, CHANGE_removed, CHANGE_added } Change;
+static const char *const change_words[] = {"same", "changed", "removed", "added"};
+static const char change_marks[] = " ~-+";
+
+typedef struct Pair { /* a or b is NULL where the other has no match */
+  const Row *a, *b;
+  Change change;
+} Pair;
+typedef VEC(Pair) Pairs;
+
+/* ---- pairing ----------------------------------------------------------------------------------
+ */
+
+/* The ops of a command without its casts: "relu drop"; "cast" for casts alone. */
+static const char *ops_of(const Inspection *in, const Row *r)
+{
+  const Graph *g = in->c->graph;
+  const Group *group = &g->groups.at[r->group];
+  Text t;
+  text_init(&t, in->c->arena);
+  for (uint32_t i = 0; i < group->n; i++) {
+    const Node *n = ir_node(g, group->nodes[i]);
+    if (n->op != OP_cast) text_printf(&t, "%s%s", t.n ? " " : "", op_info[n->op].name);
+  }
+  if (!t.n) text_puts(&t, "cast");
+  return t.at;
+}
+
+static OpKind main_op(const Inspection *in, const Row *r)
+{
+  const Graph *g = in->c->graph;
+  const Group *group = &g->groups.at[r->group];
+  if (group->anchor.id) return ir_node(g, group->anchor)->op;
+  for (uint32_t i = group->n; i-- > 0;)
+    if (ir_node(g, group->nodes[i])->op != OP_cast) return ir_node(g, group->nodes[i])->op;
+  return OP_cast;
+}
+
+static uint32_t score(const Inspection *a, const Row *x, const Inspection *b, const Row *y)
+{
+  if (x->place.line != y->place.line) return 0;
+  if (strcmp(ops_of(a, x), ops_of(b, y)) == 0) return strcmp(x->shape, y->shape) == 0 ? 4 : 3;
+  return main_op(a, x) == main_op(b, y);
+}
+
+static bool same(const Row *x, const Row *y)
+{
+  return strcmp(x->types, y->types) == 0 && strcmp(x->shape, y->shape) == 0 && x->read == y->read &&
+         x->written == y->written;
+}
+
+typedef struct Side { /* the commands of one block */
+  const Inspection *in;
+  const Row *at;
+  uint32_t n;
+} Side;
+
+static Side side_of(const Inspection *in, uint16_t block)
+{
+  Side s = {.in = in};
+  for (uint32_t i = 0; i < in->rows.n; i++) {
+    if (in->rows.at[i].block != block) continue;
+    if (!s.n) s.at = &in->rows.at[i];
+    s.n++;
+  }
+  return s;
+}
+
+/* best[i][j]: of the commands from i of a and from j of b on. */
+static Pairs pair_up(const Side *a, const Side *b)
+{
+  Arena *arena = a->in->c->arena;
+  uint32_t width = b->n + 1;
+  uint32_t *best = arena_array(arena, uint32_t, (a->n + 1) * width);
+  uint32_t *match = arena_array(arena, uint32_t, (a->n + 1) * width);
+  for (uint32_t i = a->n; i-- > 0;)
+    for (uint32_t j = b->n; j-- > 0;) {
+      uint32_t s = score(a->in, &a->at[i], b->in, &b->at[j]), here = i * width + j;
+      match[here] = s;
+      best[here] = s ? s + best[here + width + 1] : 0;
+      if (best[here + width] > best[here]) best[here] = best[here + width];
+      if (best[here + 1] > best[here]) best[here] = best[here + 1];
+    }
+  Pairs out = {0};
+  for (uint32_t i = 0, j = 0; i < a->n || j < b->n;) {
+    uint32_t here = i * width + j;
+    if (i < a->n && j < b->n && match[here] && best[here] == match[here] + best[here + width + 1]) {
+      Change change = same(&a->at[i], &b->at[j]) ? CHANGE_none : CHANGE_types;
+      vec_push(arena, &out, (Pair){&a->at[i++], &b->at[j++], change});
+    } else if (i < a->n && (j == b->n || best[here + width] >= best[here + 1])) {
+      vec_push(arena, &out, (Pair){&a->at[i++], NULL, CHANGE_removed});
+    } else {
+      vec_push(arena, &out, (Pair){NULL, &b->at[j++], CHANGE_added});
+    }
+  }
+  return out;
+}
+
+/* ---- for people -------------------------------------------------------------------------------
+ */
+
+/* "1.2 MB -> 602 kB", or one of them where they are equal or the other is missing. */
+static const char *both(Arena *arena, const char *a, const char *b)
+{
+  if (!a || !b || strcmp(a, b) == 0) return a ? a : b;
+  return arena_printf(arena, "%s -> %s", a, b);
+}
+
+static const char *registers(const Inspection *in, const Row *r, uint32_t arch)
+{
+  return r ? arena_printf(in->c->arena, "%d", r->usage[arch].registers) : NULL;
+}
+
+static void put_pair(const Inspection *in, const Pair *p)
+{
+  Arena *arena = in->c->arena;
+  const Row *a = p->a, *b = p->b, *any = b ? b : a;
+  char line[16] = "-";
+  if (any->place.source) snprintf(line, sizeof line, "%u", any->place.line);
+  printf("  %c %-44s %5s  %-29s  %-20s  read %-20s  written %s", change_marks[p->change],
+         both(arena, a ? a->name : NULL, b ? b->name : NULL), line,
+         both(arena, a ? a->types : NULL, b ? b->types : NULL),
+         both(arena, a ? a->shape : NULL, b ? b->shape : NULL),
+         both(arena, a ? inspect_bytes(a->read) : NULL, b ? inspect_bytes(b->read) : NULL),
+         both(arena, a ? inspect_bytes(a->written) : NULL, b ? inspect_bytes(b->written) : NULL));
+  for (uint32_t i = 0; i < in->n_archs && any->kernel; i++)
+    printf("  %s %s registers", in->arch[i], both(arena, registers(in, a, i), registers(in, b, i)));
+  putchar('\n');
+}
+
+typedef struct Total {
+  int64_t commands, casts, bytes;
+} Total;
+
+static Total total_of(const Side *s)
+{
+  const Graph *g = s->in->c->graph;
+  Total t = {.commands = s->n};
+  for (uint32_t i = 0; i < s->n; i++) {
+    const Group *group = &g->groups.at[s->at[i].group];
+    for (uint32_t k = 0; k < group->n; k++) t.casts += ir_node(g, group->nodes[k])->op == OP_cast;
+    t.bytes += s->at[i].read + s->at[i].written;
+  }
+  return t;
+}
+
+static void put_block(const Side *a, const Side *b, uint16_t block)
+{
+  Pairs pairs = pair_up(a, b);
+  uint32_t unchanged = 0;
+  printf("\n%s\n", inspect_block_text(a->in, block));
+  for (uint32_t i = 0; i < pairs.n; i++) {
+    if (pairs.at[i].change)
+      put_pair(a->in, &pairs.at[i]);
+    else
+      unchanged++;
+  }
+  Total x = total_of(a), y = total_of(b);
+  printf("  %u commands are the same in both; commands %lld -> %lld, casts %lld -> %lld, "
+         "bytes moved %s -> %s\n",
+         unchanged, (long long)x.commands, (long long)y.commands, (long long)x.casts,
+         (long long)y.casts, inspect_bytes(x.bytes), inspect_bytes(y.bytes));
+}
+
+static int64_t memory_of(const Inspection *in)
+{
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < AMPC_SPACE_COUNT; i++) bytes += in->c->program->space_bytes[i];
+  return bytes;
+}
+
+int inspect_diff(const Inspection *a, const Inspection *b)
+{
+  printf("%s, %s: %s -> %s\n", a->c->program->source, a->c->options.target,
+         a->c->program->precision, b->c->program->precision);
+  puts("  ~ changed, - only in the first, + only in the second");
+  for (uint32_t i = 0; i < a->c->graph->blocks.n; i++) {
+    Side x = side_of(a, (uint16_t)i), y = side_of(b, (uint16_t)i);
+    put_block(&x, &y, (uint16_t)i);
+  }
+  printf("\nmemory %s -> %s\n", inspect_bytes(memory_of(a)), inspect_bytes(memory_of(b)));
+  return 0;
+}
+
+/* ---- for programs -----------------------------------------------------------------------------
+ */
+
+static json_t *row_or_null(const Inspection *in, const Row *r)
+{
+  return r ? inspect_row_json(in, r) : json_null();
+}
+
+int inspect_diff_json(const Inspection *a, const Inspection *b)
+{
+  json_t *blocks = json_array();
+  for (uint32_t i = 0; i < a->c->graph->blocks.n; i++) {
+    Side x = side_of(a, (uint16_t)i), y = side_of(b, (uint16_t)i);
+    Pairs pairs = pair_up(&x, &y);
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < pairs.n; k++) {
+      const Pair *p = &pairs.at[k];
+      json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "change", change_words[p->change],
+                                            "a", row_or_null(a, p->a), "b", row_or_null(b, p->b)));
+    }
+    json_array_append_new(
+        blocks, json_pack("{s:s, s:o}", "name", a->c->graph->blocks.at[i].name, "commands", list));
+  }
+  return inspect_print_json(json_pack(
+      "{s:s, s:s, s:[s,s], s:[I,I], s:o}", "job", a->c->program->source, "target",
+      a->c->options.target, "precision", a->c->program->precision, b->c->program->precision,
+      "memory", (json_int_t)memory_of(a), (json_int_t)memory_of(b), "blocks", blocks));
+}

@@ -1,0 +1,84 @@
+/* `amp inspect --json`: the table as one object. */
+#include <stdio.h>
+#include <string.h>
+#include "ampc_rt.h"
+#include "inspect.h"
+
+static json_t *usage_json(const Inspection *in, const Row *row)
+{
+  json_t *out = json_object();
+  for (uint32_t i = 0; i < in->n_archs; i++) {
+    const Usage *u = &row->usage[i];
+    json_object_set_new(out, in->arch[i],
+                        json_pack("{s:i, s:i, s:i}", "registers", u->registers, "shared", u->shared,
+                                  "spilled", u->spilled));
+  }
+  return out;
+}
+
+static json_t *nodes_json(const Inspection *in, const Row *row)
+{
+  const Graph *g = in->c->graph;
+  const Group *group = &g->groups.at[row->group];
+  json_t *out = json_array();
+  for (uint32_t i = 0; i < group->n; i++) {
+    const Node *n = ir_node(g, group->nodes[i]);
+    Place place = inspect_place(in, group->nodes[i]);
+    json_array_append_new(out,
+                          json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)group->nodes[i].id,
+                                    "op", op_info[n->op].name, "type", ir_type_text(in->c, n),
+                                    "line", (json_int_t)place.line));
+  }
+  return out;
+}
+
+json_t *inspect_row_json(const Inspection *in, const Row *row)
+{
+  json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind",
+                          row->kernel ? "kernel" : row->frame, "template", row->frame, "types",
+                          row->types, "shape", row->shape, "read", (json_int_t)row->read, "written",
+                          (json_int_t)row->written);
+  json_object_set_new(out, "flops", row->flops < 0 ? json_null() : json_integer(row->flops));
+  json_object_set_new(out, "file",
+                      row->place.source ? json_string(row->place.source->path) : json_null());
+  json_object_set_new(out, "line", json_integer(row->place.line));
+  json_object_set_new(out, "nodes", nodes_json(in, row));
+  if (!row->kernel) return out;
+  json_object_set_new(out, "grid", json_integer(row->at.grid));
+  json_object_set_new(out, "block", json_integer(row->at.block));
+  json_object_set_new(out, "usage", usage_json(in, row));
+  return out;
+}
+
+static json_t *block_json(const Inspection *in, uint16_t block)
+{
+  const BlockInfo *b = &in->c->graph->blocks.at[block];
+  json_t *commands = json_array();
+  for (uint32_t i = 0; i < in->rows.n; i++)
+    if (in->rows.at[i].block == block)
+      json_array_append_new(commands, inspect_row_json(in, &in->rows.at[i]));
+  return json_pack("{s:s, s:I, s:b, s:o}", "name", b->name, "batch", (json_int_t)b->batch,
+                   "remainder", b->remainder_of >= 0, "commands", commands);
+}
+
+int inspect_print_json(json_t *value)
+{
+  bool good = value && json_dumpf(value, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER) == 0;
+  good = good && putchar('\n') != EOF && fflush(stdout) == 0;
+  json_decref(value);
+  if (good) return 0;
+  fprintf(stderr, "amp: error: cannot write to stdout\n");
+  return AMPC_BAD_FILE;
+}
+
+int inspect_json(const Inspection *in)
+{
+  json_t *archs = json_array(), *blocks = json_array();
+  for (uint32_t i = 0; i < in->n_archs; i++) json_array_append_new(archs, json_string(in->arch[i]));
+  for (uint32_t i = 0; i < in->c->graph->blocks.n; i++)
+    json_array_append_new(blocks, block_json(in, (uint16_t)i));
+  return inspect_print_json(json_pack("{s:s, s:s, s:s, s:o, s:o}", "job", in->c->program->source,
+                                      "precision", in->c->program->precision, "target",
+                                      in->c->options.target, "architectures", archs, "blocks",
+                                      blocks));
+}

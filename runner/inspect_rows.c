@@ -1,0 +1,156 @@
+/* From a compiled job to the rows of `amp inspect`. */
+#include <string.h>
+#include "ampc_rt.h"
+#include "inspect.h"
+
+/* ---- the words of a row -----------------------------------------------------------------------
+ */
+
+static const Node *main_node(const Graph *g, const Group *group)
+{
+  return ir_node(g, group->anchor.id ? group->anchor : group->nodes[0]);
+}
+
+static const char *frame_text(Compile *c, const Group *group)
+{
+  static const char *const names[] = {
+      [TMPL_leaf] = "",   [TMPL_alias] = "",    [TMPL_map] = "map",   [TMPL_move] = "move",
+      [TMPL_row] = "row", [TMPL_gemm] = "gemm", [TMPL_conv] = "conv", [TMPL_file] = ""};
+  const Node *n = main_node(c->graph, group);
+  if (!group->anchor.id && group->n > 1) return names[TMPL_map]; /* its first node may be a move */
+  OpTemplate tmpl = op_info[n->op].tmpl;
+  return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_info[n->op].name) : names[tmpl];
+}
+
+static const char *nodes_text(Compile *c, const Group *group)
+{
+  Text t;
+  text_init(&t, c->arena);
+  for (uint32_t i = 0; i < group->n; i++)
+    text_printf(&t, "%s%%%u %s", i ? ", " : "", group->nodes[i].id,
+                op_info[ir_node(c->graph, group->nodes[i])->op].name);
+  return t.at;
+}
+
+static void add_type(Text *t, uint32_t *seen, DType d)
+{
+  if (*seen >> d & 1) return;
+  text_printf(t, "%s%s", *seen ? "," : "", ir_dtype_name(d));
+  *seen |= 1u << d;
+}
+
+/* Types that are read and those that are written, each once: "f16,f32>f16". */
+static const char *types_of_kernel(Compile *c, const KernelArgs *args)
+{
+  Text t;
+  text_init(&t, c->arena);
+  uint32_t seen = 0;
+  for (uint32_t i = 0; i < args->n; i++) {
+    const KernelArg *a = &args->at[i];
+    bool state = a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
+    bool out = a->role == ARG_out || a->role == ARG_copy16 || a->role == ARG_copybf;
+    if (!state && !out) add_type(&t, &seen, a->type);
+  }
+  text_puts(&t, ">");
+  seen = 0;
+  for (uint32_t i = 0; i < args->n; i++) {
+    const KernelArg *a = &args->at[i];
+    bool state = a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
+    if (!state && a->role != ARG_in) add_type(&t, &seen, a->type);
+  }
+  return t.at;
+}
+
+static const char *types_text(Compile *c, uint32_t group, const char *frame)
+{
+  if (strcmp(frame, "gemm") == 0) {
+    ampc_gemm d = product_of(c, group).desc;
+    return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(d.a_type), ir_dtype_name(d.b_type),
+                        ir_dtype_name(d.c_type));
+  }
+  if (strcmp(frame, "conv") == 0) {
+    ampc_conv d = convolution_of(c, group).desc;
+    bool forward = d.kind == AMPC_CONV_FORWARD, data = d.kind == AMPC_CONV_DATA;
+    return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(forward ? d.x_type : d.y_type),
+                        ir_dtype_name(forward || data ? d.w_type : d.x_type),
+                        ir_dtype_name(forward ? d.y_type
+                                      : data  ? d.x_type
+                                              : d.w_type));
+  }
+  KernelArgs args = kernel_args(c, group);
+  return types_of_kernel(c, &args);
+}
+
+/* Of what the kernel walks: a reduction walks its input. */
+static const char *shape_text(Compile *c, const Group *group)
+{
+  const Node *n = main_node(c->graph, group);
+  bool row = group->anchor.id && op_info[n->op].tmpl == TMPL_row;
+  bool effect = op_info[n->op].tmpl == TMPL_file && op_has_effect(n->op) && n->n_in &&
+                n->in[0].id && n->op != OP_running_count;
+  if (n->op == OP_adam_update || n->op == OP_sgd_update || n->op == OP_grad_norm)
+    return arena_printf(c->arena, "[%lld]", (long long)c->graph->optimizers.at[n->attr[0].i].count);
+  return ir_dims_text(c, row || effect ? ir_node(c->graph, n->in[0]) : n);
+}
+
+static Row make_row(const Inspection *in, uint32_t group)
+{
+  Compile *c = in->c;
+  const Group *p = &c->graph->groups.at[group];
+  Value last = p->nodes[p->n - 1];
+  Row row = {.group = group,
+             .block = ir_node(c->graph, last)->block,
+             .kernel = !group_is_product(c->graph, group),
+             .name = command_name(c, group),
+             .frame = frame_text(c, p),
+             .nodes = nodes_text(c, p),
+             .shape = shape_text(c, p),
+             .place = inspect_place(in, last)};
+  row.types = types_text(c, group, row.frame);
+  if (row.kernel) row.at = kernel_geometry(c, group);
+  inspect_count(in, &row);
+  return row;
+}
+
+/* ---- a job ------------------------------------------------------------------------------------
+ */
+
+int inspect_open(const Options *options, Inspection *out)
+{
+  *out = (Inspection){.c = compile_create(options)};
+  if (!compile_job(out->c)) return out->c->cannot_read ? AMPC_BAD_FILE : 1;
+  const Graph *g = out->c->graph;
+  for (uint32_t i = 1; i < g->groups.n; i++)
+    if (!group_is_silent(g, i)) vec_push(out->c->arena, &out->rows, make_row(out, i));
+  return 0;
+}
+
+void inspect_close(Inspection *in)
+{
+  compile_destroy(in->c);
+}
+
+const char *inspect_block_text(const Inspection *in, uint16_t block)
+{
+  const BlockInfo *b = &in->c->graph->blocks.at[block];
+  const char *last = b->remainder_of >= 0 ? ", the last of an epoch" : "";
+  if (b->kind == AMPC_INFER) return b->name;
+  return arena_printf(in->c->arena, "%s, batch %lld%s", b->name, (long long)b->batch, last);
+}
+
+Place inspect_place(const Inspection *in, Value v)
+{
+  Span span = diag_user_span(in->c, ir_node(in->c->graph, v)->span);
+  Place place = {0};
+  if (span.end) place = diag_place(in->c, span);
+  return place.source && !place.source->builtin ? place : (Place){0};
+}
+
+const char *inspect_line_text(const Inspection *in, Place place)
+{
+  if (!place.source) return "";
+  const char *s = place.source->text;
+  for (uint32_t i = 1; i < place.line; i++) s = strchr(s, '\n') + 1;
+  s += strspn(s, " \t");
+  return arena_strndup(in->c->arena, s, strcspn(s, "\r\n"));
+}

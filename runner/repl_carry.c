@@ -1,0 +1,118 @@
+/* From the runtime of one program to that of the next: what has the same path, shape and type is
+ * taken over, with its optimizer state where the optimizer has the same name and kind; counters and
+ * the scaler go on. */
+#include "repl.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const ampc_param *find_param(const ampc_program *p, const ampc_param *like)
+{
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    const ampc_param *q = &p->params[i];
+    if (q->buffer == like->buffer && q->dtype == like->dtype && q->rank == like->rank &&
+        memcmp(q->dim, like->dim, q->rank * sizeof *q->dim) == 0 &&
+        strcmp(q->path, like->path) == 0)
+      return q;
+  }
+  return NULL;
+}
+
+static ampc_status copy_bytes(ampc_runtime *from, ampc_ref a, ampc_runtime *to, ampc_ref b,
+                              int64_t bytes)
+{
+  void *room = malloc((size_t)bytes + 1);
+  if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = ampc_read(from, a, room, bytes);
+  if (!status) status = ampc_write(to, b, room, bytes);
+  free(room);
+  return status;
+}
+
+static const ampc_optimizer_desc *owner(const ampc_program *p, const ampc_param *q)
+{
+  return q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
+}
+
+static bool same_optimizer(const ampc_optimizer_desc *a, const ampc_optimizer_desc *b)
+{
+  return a && b && strcmp(a->name, b->name) == 0 && strcmp(a->kind, b->kind) == 0;
+}
+
+static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
+                               const ampc_param *b)
+{
+  const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
+  int64_t unit = ampc_element_size(q, b->buffer ? b->dtype : AMPC_F32), bytes = b->elements * unit;
+  if (b->buffer)
+    return copy_bytes(from, (ampc_ref){AMPC_BUFFER, a->offset}, to,
+                      (ampc_ref){AMPC_BUFFER, b->offset}, bytes);
+  const ampc_optimizer_desc *o = owner(p, a), *n = owner(q, b);
+  bool same = same_optimizer(o, n);
+  const struct {
+    ampc_space space;
+    bool wanted;
+  } spaces[] = {{AMPC_MASTER, true},
+                {AMPC_MOMENT1, same && o->uses_moment1 && n->uses_moment1},
+                {AMPC_MOMENT2, same && o->uses_moment2 && n->uses_moment2}};
+  ampc_status status = AMPC_OK;
+  for (int i = 0; i < 3 && !status; i++)
+    if (spaces[i].wanted)
+      status = copy_bytes(from, (ampc_ref){spaces[i].space, a->offset * unit}, to,
+                          (ampc_ref){spaces[i].space, b->offset * unit}, bytes);
+  return status;
+}
+
+static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept)
+{
+  const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
+  ampc_status status = AMPC_OK;
+  *out_kept = 0;
+  for (uint32_t i = 0; i < q->n_params && !status; i++) {
+    const ampc_param *a = find_param(p, &q->params[i]);
+    if (!a) continue;
+    status = carry_param(from, a, to, &q->params[i]);
+    ++*out_kept;
+  }
+  return status ? status : ampc_refresh_copies(to);
+}
+
+static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
+{
+  const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < q->n_optimizers; i++)
+    for (uint32_t k = 0; k < p->n_optimizers && !status; k++) {
+      if (!same_optimizer(&p->optimizers[k], &q->optimizers[i])) continue;
+      ampc_optimizer o;
+      status = ampc_read(from, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, k)}, &o, sizeof o);
+      if (!status)
+        status = ampc_write(to, (ampc_ref){AMPC_STATE, ampc_state_optimizer(q, i)}, &o, sizeof o);
+    }
+  return status;
+}
+
+static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
+{
+  ampc_state old, new;
+  ampc_status status = ampc_get_state(from, &old);
+  if (!status) status = ampc_get_state(to, &new);
+  if (status) return status;
+  new.seed = old.seed;
+  new.body = old.body;
+  new.epoch = old.epoch;
+  new.skipped = old.skipped;
+  if (old.dynamic && new.dynamic) {
+    new.scale = old.scale;
+    new.inv_scale = old.inv_scale;
+    new.growth = old.growth;
+  }
+  return ampc_write(to, (ampc_ref){AMPC_STATE, 0}, &new, sizeof new);
+}
+
+ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept)
+{
+  ampc_status status = ampc_wait(from);
+  if (!status) status = carry_state(from, to);
+  if (!status) status = carry_optimizers(from, to);
+  return status ? status : carry_params(from, to, out_kept);
+}

@@ -1,0 +1,129 @@
+/* THE table of commands of the prompt, and finding one by the beginning of its name. */
+#include "repl.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Command {
+  const char *name, *usage, *help;
+  bool (*run)(Repl *r, const char *arg); /* NULL: not yet */
+} Command;
+
+static bool command_quit(Repl *r, const char *arg);
+static bool command_help(Repl *r, const char *arg);
+
+static const Command commands[] = {
+    {"open", "FILE", "another job; weights and what was typed are dropped", command_open},
+    {"reload", "", "read the job's file again; weights of the same path and shape stay",
+     command_reload},
+    {"save", "FILE", "write a checkpoint", command_save},
+    {"load", "FILE", "go on from a checkpoint", command_load},
+    {"set", "[KEY=VALUE]", "a setting: :set opt.lr=1e-4; alone: lists them", command_set},
+    {"const", "[NAME=VALUE]", "replace a const of the job; alone: lists what was replaced",
+     command_const},
+    {"precision", "[WORD]", "f32, tf32, f16 or bf16; weights and optimizer stay",
+     command_precision},
+    {"train", "[N]", "N steps, or to the end of the job; Ctrl-C ends between two steps",
+     command_train},
+    {"step", "", "one step", command_step},
+    {"eval", "", "run the eval blocks", command_eval},
+    {"show", "NAME", "a value with type, shape, range, and why it has its type", command_show},
+    {"type", "EXPR", "type and shape of an expression, and why; nothing is run", command_type},
+    {"params", "[PATTERN]", "parameters: shape, type, optimizer, norm", command_params},
+    {"loss", "", "curve of the loss of the steps trained here", command_loss},
+    {"scaler", "", "loss scale, skipped steps", command_scaler},
+    {"grad", "PATH", "gradient of a parameter in the next batch; nothing is updated", command_grad},
+    {"memory", "", "bytes on the device, by purpose", command_memory},
+    {"time", "EXPR", "how long an expression takes", command_time},
+    {"graph", "[PASS]", "the graph after a pass (default: simplify)", command_graph},
+    {"casts", "[NAME]", "every cast with its line and reason; of one name or path", command_casts},
+    {"kernel", "[NAME [edit|reload]]", "text of a kernel; edit it; run the edited text",
+     command_kernel},
+    {"ptx", "NAME", "PTX of a kernel", command_ptx},
+    {"sass", "NAME", "machine code of a kernel", command_sass},
+    {"blame", "LINE", "the compiler's line behind a line that :kernel shows", command_blame},
+    {"diff", "pass|ckpt|precision A B", "what differs between two passes, files, precisions",
+     command_diff},
+    {"explain", "[LINE]", "not yet", NULL},
+    {"probe", "[PATH]", "not yet", NULL},
+    {"profile", "", "not yet", NULL},
+    {"help", "[COMMAND]", "this list, or one command", command_help},
+    {"quit", "", "end; so does Ctrl-D", command_quit},
+};
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+
+const char *command_name_at(uint32_t i)
+{
+  return i < COMMAND_COUNT ? commands[i].name : NULL;
+}
+
+/* The one of this name, or the only one that begins so. */
+static const Command *find(Repl *r, const char *word, size_t n)
+{
+  const Command *found = NULL;
+  char all[256] = "";
+  uint32_t matches = 0;
+  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++) {
+    if (strncmp(c->name, word, n) != 0) continue;
+    if (c->name[n] == 0) return c;
+    size_t used = strlen(all);
+    snprintf(all + used, sizeof all - used, "%s:%s", matches ? ", " : "", c->name);
+    matches++;
+    found = c;
+  }
+  if (matches == 1) return found;
+  const char *names[COMMAND_COUNT];
+  char text[64];
+  snprintf(text, sizeof text, "%.*s", (int)(n < 60 ? n : 60), word);
+  for (uint32_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
+  const char *near = diag_nearest(text, names, COMMAND_COUNT);
+  if (matches && n)
+    repl_error(r, ":%s may be %s", text, all);
+  else if (near)
+    repl_error(r, "no command :%s; did you mean :%s?", text, near);
+  else
+    repl_error(r, "no command :%s; :help lists them", text);
+  return NULL;
+}
+
+bool command_run(Repl *r, const char *text)
+{
+  const char *word = text + 1 + strspn(text + 1, " \t");
+  size_t n = 0;
+  while (isalpha((unsigned char)word[n])) n++;
+  const Command *c = find(r, word, n);
+  if (!c) return false;
+  const char *arg = word + n + strspn(word + n, " \t\n");
+  if (!c->run) return repl_error(r, "not yet: :%s", c->name);
+  if (!*c->usage && *arg) return repl_error(r, ":%s takes nothing, got %s", c->name, arg);
+  return c->run(r, arg);
+}
+
+static bool command_quit(Repl *r, const char *arg)
+{
+  (void)arg;
+  r->quit = true;
+  return true;
+}
+
+static void print_usage(const Command *c, int width)
+{
+  char head[64];
+  snprintf(head, sizeof head, ":%s %s", c->name, c->usage);
+  printf("%-*s %s\n", width, head, c->help);
+}
+
+static bool command_help(Repl *r, const char *arg)
+{
+  if (*arg == ':') arg++;
+  if (*arg) {
+    const Command *c = find(r, arg, strlen(arg));
+    if (c) print_usage(c, 0);
+    return c != NULL;
+  }
+  puts("a declaration or statement of the language is added to the program; one of a name that is\n"
+       "there takes its place. An expression is run and printed. Commands may be shortened:");
+  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
+    if (c->run) print_usage(c, 30);
+  return true;
+}

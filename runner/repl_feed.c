@@ -1,0 +1,106 @@
+/* The data of the blocks: opened when a block first runs, and kept when the next program reads the
+ * same the same way. */
+#include "repl.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_source(const ampc_source *a, const ampc_source *b)
+{
+  return a->kind == b->kind && same_text(a->path, b->path) && a->dtype == b->dtype &&
+         a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0 &&
+         a->samples == b->samples && a->part_begin == b->part_begin && a->part_end == b->part_end &&
+         a->limit == b->limit && a->offset == b->offset && a->low == b->low && a->high == b->high &&
+         a->stream == b->stream;
+}
+
+static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t block)
+{
+  const ampc_block *a = &p->blocks[block], *b = &q->blocks[block];
+  bool same = a->kind == b->kind && a->batch == b->batch && a->shuffle == b->shuffle &&
+              a->drop_last == b->drop_last && a->n_sources == b->n_sources &&
+              a->n_variants == b->n_variants &&
+              (a->n_variants < 2 || a->variant[1].batch == b->variant[1].batch);
+  for (uint32_t i = 0; same && i < a->n_sources; i++)
+    same = same_source(&p->sources[a->first_source + i], &q->sources[b->first_source + i]);
+  return same;
+}
+
+static void feed_close(Feed *f)
+{
+  if (f->batches) ampc_data.close(f->batches);
+  compiled_drop(f->from);
+  *f = (Feed){0};
+}
+
+void feeds_close(Repl *r)
+{
+  for (uint32_t i = 0; r->feeds && i < r->live->c->program->n_blocks; i++) feed_close(&r->feeds[i]);
+  free(r->feeds);
+  r->feeds = NULL;
+}
+
+/* The next step's block, by name: others may have come before it. */
+static void move_position(Repl *r, const ampc_program *p, const ampc_program *q)
+{
+  uint64_t old = (uint64_t)r->position.block;
+  for (uint32_t i = 0; old < p->n_blocks && i < q->n_blocks; i++)
+    if (q->blocks[i].kind == AMPC_TRAIN && strcmp(p->blocks[old].name, q->blocks[i].name) == 0) {
+      r->position.block = i;
+      return;
+    }
+  r->position = (ampc_data_position){0};
+}
+
+void feeds_move(Repl *r, Compiled *to)
+{
+  const ampc_program *q = to->c->program;
+  Feed *feeds = calloc(q->n_blocks + 1, sizeof *feeds);
+  if (!feeds) abort();
+  if (r->live) {
+    const ampc_program *p = r->live->c->program;
+    for (uint32_t i = 0; i < p->n_blocks && i < q->n_blocks; i++)
+      if (r->feeds[i].batches && same_reading(p, q, i)) {
+        feeds[i] = r->feeds[i];
+        r->feeds[i] = (Feed){0};
+      }
+    move_position(r, p, q);
+    feeds_close(r);
+  }
+  r->feeds = feeds;
+}
+
+ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out)
+{
+  Feed *f = &r->feeds[block];
+  ampc_state state;
+  ampc_status status = ampc_get_state(r->rt, &state);
+  if (!status && !f->batches) {
+    status =
+        ampc_data.open(r->live->c->program, block, r->data_dir, (uint64_t)state.seed, &f->batches);
+    if (!status) f->from = compiled_keep(r->live);
+  }
+  if (!status) status = ampc_data.seek(f->batches, at);
+  *out = f->batches;
+  return status;
+}
+
+/* An epoch may have another number of batches than when the position was set; the number of steps
+ * stays. */
+ampc_status feed_next(Repl *r, uint32_t block, Next *out)
+{
+  ampc_data_position *at = &r->position;
+  *out = (Next){.block = block};
+  ampc_status status = feed_at(r, block, (ampc_data_position){.block = block}, &out->batches);
+  if (status) return status;
+  if (at->block != block) *at = (ampc_data_position){.block = block};
+  out->per_epoch = ampc_data.per_epoch(out->batches);
+  out->step = at->epoch * (r->per_epoch ? r->per_epoch : out->per_epoch) + at->batch;
+  *at = (ampc_data_position){out->step / out->per_epoch, out->step % out->per_epoch, block};
+  r->per_epoch = out->per_epoch;
+  return ampc_data.seek(out->batches, *at);
+}

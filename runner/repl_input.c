@@ -1,0 +1,293 @@
+/* Where inputs come from: the line editor on a terminal, else the lines of stdin. Lines are joined
+ * while a bracket is open. Ctrl-C drops what has been typed, or sets a flag for whoever is at work.
+ */
+#include "repl.h"
+#include <errno.h>
+#include <histedit.h>
+#include <limits.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum { HISTORY = 2000 /* lines */ };
+
+struct Input {
+  Repl *r;
+  EditLine *editor; /* NULL: no terminal */
+  History *history;
+  char history_path[PATH_MAX]; /* empty: not kept */
+  char *line;                  /* getline's */
+  size_t line_size;
+  char *text; /* the input so far */
+  size_t size, cap;
+};
+
+/* ---- Ctrl-C -----------------------------------------------------------------------------------
+ */
+
+static volatile sig_atomic_t interrupts;
+
+static void note_interrupt(int number)
+{
+  (void)number;
+  interrupts = 1;
+}
+
+void input_interrupts(void)
+{
+  struct sigaction action = {.sa_handler = note_interrupt}; /* no restart: reading must return */
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+}
+
+bool input_interrupted(void)
+{
+  return interrupts != 0;
+}
+
+void input_calm(void)
+{
+  interrupts = 0;
+}
+
+/* ---- history ----------------------------------------------------------------------------------
+ */
+
+static void make_folders(char *path)
+{
+  for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+    *p = 0;
+    mkdir(path, 0700); /* a failure shows when the file is written */
+    *p = '/';
+  }
+}
+
+/* $XDG_STATE_HOME/ampc/history or ~/.local/state/ampc/history. */
+static bool find_history(char out[PATH_MAX])
+{
+  const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  if (base && base[0] == '/') return snprintf(out, PATH_MAX, "%s/ampc/history", base) < PATH_MAX;
+  const struct passwd *user = home && home[0] == '/' ? NULL : getpwuid(geteuid());
+  if (user) home = user->pw_dir;
+  if (!home || home[0] != '/') return false;
+  return snprintf(out, PATH_MAX, "%s/.local/state/ampc/history", home) < PATH_MAX;
+}
+
+static void open_history(Input *in)
+{
+  HistEvent event;
+  in->history = history_init();
+  if (!in->history) return;
+  history(in->history, &event, H_SETSIZE, HISTORY);
+  history(in->history, &event, H_SETUNIQUE, 1);
+  el_set(in->editor, EL_HIST, history, in->history);
+  if (!find_history(in->history_path)) {
+    in->history_path[0] = 0;
+    return;
+  }
+  make_folders(in->history_path);
+  history(in->history, &event, H_LOAD, in->history_path);
+}
+
+/* A history that cannot be kept is no reason to say anything. */
+static void keep_line(Input *in, const char *line)
+{
+  HistEvent event;
+  if (!in->history || line[strspn(line, " \t\n")] == 0) return;
+  history(in->history, &event, H_ENTER, line);
+  if (!in->history_path[0]) return;
+  mode_t mask = umask(077); /* what was typed is the user's own */
+  history(in->history, &event, H_SAVE, in->history_path);
+  umask(mask);
+}
+
+/* ---- the editor -------------------------------------------------------------------------------
+ */
+
+static char *prompt(EditLine *editor)
+{
+  Input *in;
+  static char first[] = "amp> ", more[] = "...> ";
+  el_get(editor, EL_CLIENTDATA, &in);
+  return in->size ? more : first;
+}
+
+/* Waits for input or Ctrl-C, which counts from before the wait on: the signal is let in only while
+ * the wait lasts. False after Ctrl-C. */
+static bool wait_for_input(void)
+{
+  sigset_t blocked, before;
+  struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  int n = -1;
+  while (n < 0 && !interrupts) n = ppoll(&in, 1, NULL, &before); /* fails when the window changes */
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return !interrupts;
+}
+
+/* A character. The editor's own reader would go on after a signal. */
+static int read_character(EditLine *editor, wchar_t *out)
+{
+  char bytes[MB_LEN_MAX];
+  (void)editor;
+  for (size_t n = 0; n < sizeof bytes;) {
+    mbstate_t state = {0};
+    if (!wait_for_input()) return -1;
+    ssize_t got = read(STDIN_FILENO, bytes + n, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return (int)got;
+    size_t used = mbrtowc(out, bytes, ++n, &state);
+    if (used == (size_t)-2) continue;
+    if (used != (size_t)-1) return 1;
+    n = 0; /* no character: left out */
+  }
+  return 0;
+}
+
+static size_t common_size(const Words *words)
+{
+  size_t n = strlen(words->at[0]);
+  for (uint32_t i = 1; i < words->n; i++)
+    for (size_t k = 0; k < n; k++)
+      if (words->at[i][k] != words->at[0][k]) n = k;
+  return n;
+}
+
+static void list_words(const Words *words)
+{
+  putchar('\n');
+  for (uint32_t i = 0, column = 0; i < words->n && i < 200; i++) {
+    int n = printf("%-20s ", words->at[i]);
+    column += (uint32_t)n;
+    if (column >= 63 || i + 1 == words->n) column = 0, putchar('\n');
+  }
+  fflush(stdout);
+}
+
+static unsigned char complete_key(EditLine *editor, int key)
+{
+  (void)key;
+  Input *in;
+  el_get(editor, EL_CLIENTDATA, &in);
+  const LineInfo *line = el_line(editor);
+  Arena *arena = arena_create();
+  Words words = {0};
+  size_t size = (size_t)(line->cursor - line->buffer), start;
+  complete(in->r, arena, line->buffer, size, &start, &words);
+  unsigned char result = CC_ERROR;
+  if (words.n) {
+    size_t typed = size - start, n = common_size(&words);
+    if (n > typed) {
+      char *rest = arena_strndup(arena, words.at[0] + typed, n - typed);
+      if (words.n == 1 && strchr(words.at[0], '(') == NULL) rest = arena_printf(arena, "%s ", rest);
+      if (el_insertstr(editor, rest) == 0) result = CC_REFRESH;
+    } else if (words.n > 1) {
+      list_words(&words);
+      result = CC_REDISPLAY;
+    }
+  }
+  arena_destroy(arena);
+  return result;
+}
+
+static void open_editor(Input *in)
+{
+  in->editor = el_init("amp", stdin, stdout, stderr);
+  if (!in->editor) return;
+  el_set(in->editor, EL_CLIENTDATA, in);
+  el_set(in->editor, EL_PROMPT, prompt);
+  el_set(in->editor, EL_EDITOR, "emacs");
+  el_set(in->editor, EL_GETCFN, read_character);
+  el_set(in->editor, EL_ADDFN, "amp-complete", "complete a name", complete_key);
+  el_set(in->editor, EL_BIND, "^I", "amp-complete", NULL);
+  el_set(in->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
+  open_history(in);
+  el_source(in->editor, NULL);
+}
+
+Input *input_open(Repl *r)
+{
+  Input *in = calloc(1, sizeof *in);
+  if (!in) abort();
+  in->r = r;
+  if (r->interactive) open_editor(in);
+  return in;
+}
+
+void input_close(Input *in)
+{
+  if (in->editor) el_end(in->editor);
+  if (in->history) history_end(in->history);
+  free(in->line);
+  free(in->text);
+  free(in);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------
+ */
+
+/* NULL at the end, or after Ctrl-C. */
+static const char *read_line(Input *in, size_t *out_size)
+{
+  if (in->editor) {
+    int n = 0;
+    const char *line = el_gets(in->editor, &n);
+    if (line && n > 0) keep_line(in, line);
+    *out_size = n > 0 ? (size_t)n : 0;
+    return line && n > 0 ? line : NULL;
+  }
+  ssize_t n;
+  do n = getline(&in->line, &in->line_size, stdin);
+  while (n < 0 && errno == EINTR && !feof(stdin) && !interrupts && (clearerr(stdin), true));
+  *out_size = n > 0 ? (size_t)n : 0;
+  return n > 0 ? in->line : NULL;
+}
+
+static void add_line(Input *in, const char *line, size_t n)
+{
+  if (in->size + n + 1 > in->cap) {
+    in->cap = 2 * (in->size + n + 1);
+    in->text = realloc(in->text, in->cap);
+    if (!in->text) abort();
+  }
+  memcpy(in->text + in->size, line, n);
+  in->size += n;
+  in->text[in->size] = 0;
+}
+
+static bool is_command(const Input *in)
+{
+  return in->text[strspn(in->text, " \t")] == ':';
+}
+
+const char *input_next(Input *in, size_t *out_size)
+{
+  in->size = 0;
+  for (;;) {
+    size_t n;
+    input_calm();
+    const char *line = read_line(in, &n);
+    if (!line && input_interrupted()) { /* what was typed is dropped */
+      if (!in->editor) return NULL;
+      el_reset(in->editor);
+      in->size = 0;
+      puts("^C");
+      continue;
+    }
+    if (!line && !in->size) return NULL;
+    if (line) add_line(in, line, n);
+    bool open = line && in->size <= INPUT_LIMIT && !is_command(in) &&
+                ast_is_open(in->text, (uint32_t)in->size);
+    if (open) continue;
+    *out_size = in->size;
+    return in->text;
+  }
+}

@@ -1,0 +1,95 @@
+/* A curve in the terminal, drawn with braille characters: each holds 2 by 4 dots. */
+#include "repl.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { ROWS = 12, LABEL = 10, MOST_COLUMNS = 400 };
+
+static int terminal_columns(void)
+{
+  struct winsize window;
+  bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col >= 30;
+  int columns = known ? window.ws_col : 80;
+  return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
+}
+
+/* The least and greatest of the finite values; false: there is none. */
+static bool find_range(const double *at, size_t n, double *low, double *high)
+{
+  *low = INFINITY;
+  *high = -INFINITY;
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(at[i])) continue;
+    *low = fmin(*low, at[i]);
+    *high = fmax(*high, at[i]);
+  }
+  if (*low == *high) *low -= 0.5, *high += 0.5;
+  return *low < *high;
+}
+
+static void set_dot(unsigned char *cells, int columns, int x, int y)
+{
+  static const unsigned char bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
+  cells[y / 4 * columns + x / 2] |= bits[x % 2][y % 4];
+}
+
+/* Each column of dots shows the mean of its steps; a value and the next are joined by a line. */
+static void draw(const double *at, size_t n, double low, double high, unsigned char *cells,
+                 int columns)
+{
+  int width = 2 * columns, height = 4 * ROWS, last = -1;
+  for (int x = 0; x < width; x++) {
+    size_t from = n * (size_t)x / (size_t)width, to = n * ((size_t)x + 1) / (size_t)width,
+           count = 0;
+    double sum = 0;
+    if (to <= from) to = from + 1;
+    for (size_t i = from; i < to && i < n; i++)
+      if (isfinite(at[i])) sum += at[i], count++;
+    if (!count) {
+      last = -1;
+      continue;
+    }
+    int y = (int)((high - sum / (double)count) / (high - low) * (height - 1) + 0.5);
+    int begin = last < 0 || last == y ? y : last < y ? last + 1 : last - 1;
+    for (int k = begin; k != y; k += begin < y ? 1 : -1) set_dot(cells, columns, x, k);
+    set_dot(cells, columns, x, y);
+    last = y;
+  }
+}
+
+static void put_cell(unsigned char dots)
+{
+  unsigned code = 0x2800u + dots;
+  putchar((int)(0xe0u | code >> 12));
+  putchar((int)(0x80u | (code >> 6 & 0x3fu)));
+  putchar((int)(0x80u | (code & 0x3fu)));
+}
+
+void plot_curve(const double *at, size_t n, const char *title)
+{
+  double low, high;
+  int columns = terminal_columns() - LABEL - 2;
+  unsigned char cells[ROWS * MOST_COLUMNS] = {0};
+  if (!find_range(at, n, &low, &high)) {
+    puts("no finite value to draw");
+    return;
+  }
+  draw(at, n, low, high, cells, columns);
+  printf("%s\n", title);
+  for (int row = 0; row < ROWS; row++) {
+    bool labelled = row == 0 || row == ROWS - 1 || row == ROWS / 2;
+    double value = high - (high - low) * (row * 4 + 1.5) / (4 * ROWS - 1);
+    if (row == 0) value = high;
+    if (row == ROWS - 1) value = low;
+    if (labelled)
+      printf("%*.4g \u2524", LABEL - 1, value);
+    else
+      printf("%*s \u2502", LABEL - 1, "");
+    for (int x = 0; x < columns; x++) put_cell(cells[row * columns + x]);
+    putchar('\n');
+  }
+  printf("%*s step 1 to %zu, last %.5g\n", LABEL, "", n, at[n - 1]);
+}

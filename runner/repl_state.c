@@ -1,0 +1,275 @@
+/* Commands about the job and its state. */
+#include "repl.h"
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool path_matches(const char *pattern, const char *path)
+{
+  return !*pattern || fnmatch(pattern, path, 0) == 0;
+}
+
+/* ---- files ------------------------------------------------------------------------------------
+ */
+
+static const char *folder_of(Arena *arena, const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  if (!slash) return ".";
+  return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
+}
+
+bool command_open(Repl *r, const char *arg)
+{
+  if (!*arg) return repl_error(r, ":open needs a file");
+  const char *path = arena_strdup(r->arena, arg), *before = r->options.input;
+  r->options.input = path;
+  if (!program_open(r, path)) {
+    r->options.input = before;
+    return false;
+  }
+  live_close(r);
+  r->job = path;
+  r->data_dir = r->options.data_dir ? r->options.data_dir : folder_of(r->arena, path);
+  r->said.n = r->sets.n = 0;
+  return r->latest != NULL;
+}
+
+bool command_reload(Repl *r, const char *arg)
+{
+  (void)arg;
+  if (!r->job) return repl_error(r, "there is no job to read again; :open FILE");
+  uint32_t typed = r->declared.n;
+  if (!program_open(r, r->job)) return false;
+  if (typed) printf("%u typed declaration%s dropped\n", typed, typed == 1 ? "" : "s");
+  return r->latest != NULL;
+}
+
+bool command_save(Repl *r, const char *arg)
+{
+  if (!*arg) return repl_error(r, ":save needs a file");
+  if (!live_ready(r) || !repl_check(r, ampc_checkpoint_save(r->rt, arg, r->position))) return false;
+  printf("saved %s at step %lld\n", arg, (long long)r->steps);
+  return true;
+}
+
+bool command_load(Repl *r, const char *arg)
+{
+  ampc_data_position at;
+  ampc_state state;
+  if (!*arg) return repl_error(r, ":load needs a file");
+  if (!live_ready(r) || !repl_check(r, ampc_checkpoint_load(r->rt, arg, &at)) ||
+      !repl_check(r, ampc_get_state(r->rt, &state)))
+    return false;
+  feeds_move(r, r->live);
+  r->position = at;
+  r->per_epoch = 0;
+  r->steps = state.body;
+  r->losses.n = 0;
+  printf("loaded %s: step %lld\n", arg, (long long)r->steps);
+  return true;
+}
+
+/* ---- settings ---------------------------------------------------------------------------------
+ */
+
+static bool split(Repl *r, const char *arg, const char *command, const char **key,
+                  const char **value)
+{
+  const char *equals = strchr(arg, '=');
+  if (!equals || equals == arg || !equals[1])
+    return repl_error(r, "%s %s: expected NAME=VALUE", command, arg);
+  const char *end = equals;
+  while (end > arg && end[-1] == ' ') end--;
+  *key = arena_strndup(r->arena, arg, (size_t)(end - arg));
+  *value = arena_strdup(r->arena, equals + 1 + strspn(equals + 1, " "));
+  return true;
+}
+
+static bool is_data(const ampc_program *p, const char *key)
+{
+  for (uint32_t i = 0; i < p->n_settings; i++)
+    if (strcmp(p->settings[i].name, key) == 0) return true;
+  return false;
+}
+
+static bool list_settings(Repl *r)
+{
+  Compiled *p = program_latest(r);
+  if (!p) return false;
+  const ampc_program *g = r->live == p ? ampc_program_of(r->rt) : p->c->program;
+  for (uint32_t i = 0; i < g->n_settings; i++) {
+    float value = (float)g->settings[i].value;
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(g, i)};
+    if (r->live == p && !repl_check(r, ampc_read(r->rt, at, &value, sizeof value))) return false;
+    for (uint32_t k = 0; k < r->sets.n && r->live != p; k++)
+      if (strcmp(r->sets.at[k].key, g->settings[i].name) == 0)
+        value = strtof(r->sets.at[k].value, NULL);
+    printf("%-24s %.7g\n", g->settings[i].name, (double)value);
+  }
+  for (uint32_t i = 0; i < r->options.n_settings; i++)
+    if (!is_data(g, r->options.settings[i].key))
+      printf("%-24s %s\n", r->options.settings[i].key, r->options.settings[i].value);
+  return true;
+}
+
+static void remember_set(Repl *r, const char *key, const char *value)
+{
+  for (uint32_t i = 0; i < r->sets.n; i++)
+    if (strcmp(r->sets.at[i].key, key) == 0) {
+      r->sets.at[i].value = value;
+      return;
+    }
+  vec_push(r->arena, &r->sets, (Assignment){key, value});
+}
+
+/* A number that kernels read is written where they read it; nothing is compiled. The rest (batch
+ * sizes, a number in place of a schedule) makes another program. */
+bool command_set(Repl *r, const char *arg)
+{
+  const char *key, *value;
+  if (!*arg) return list_settings(r);
+  Compiled *p = program_latest(r);
+  if (!p || !split(r, arg, ":set", &key, &value)) return false;
+  char *end;
+  double number = strtod(value, &end);
+  if (!is_data(p->c->program, key)) {
+    if (!program_setting(r, key, value)) return false;
+    printf("%s is part of the program, which was compiled again\n", key);
+    return true;
+  }
+  if (*end || end == value || !isfinite((float)number))
+    return repl_error(r, ":set %s: %s is not a number", key, value);
+  if (r->live == p && !repl_check(r, ampc_set(r->rt, key, number))) return false;
+  remember_set(r, key, value);
+  return true;
+}
+
+bool command_const(Repl *r, const char *arg)
+{
+  const char *name, *value;
+  if (!*arg) {
+    for (uint32_t i = 0; i < r->options.n_consts; i++)
+      printf("%-24s %s\n", r->options.consts[i].key, r->options.consts[i].value);
+    return true;
+  }
+  return split(r, arg, ":const", &name, &value) && program_const(r, name, value);
+}
+
+bool command_precision(Repl *r, const char *arg)
+{
+  if (*arg) return program_setting(r, "precision", arg);
+  Compiled *p = program_latest(r);
+  if (p) printf("%s\n", p->c->program->precision);
+  return p != NULL;
+}
+
+/* ---- what there is ----------------------------------------------------------------------------
+ */
+
+static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running)
+{
+  char type[128];
+  HostTensor t = {.dtype = q->dtype, .rank = q->rank};
+  memcpy(t.dim, q->dim, sizeof t.dim);
+  printf("%-36s %-20s %-10s", q->path, tensor_type(&t, type),
+         q->buffer          ? "buffer"
+         : q->optimizer < 0 ? "frozen"
+                            : p->optimizers[q->optimizer].name);
+  if (running) {
+    int64_t unit = q->buffer ? 1 : ampc_element_size(p, AMPC_F32);
+    ampc_ref at = {q->buffer ? AMPC_BUFFER : AMPC_MASTER, q->offset * unit};
+    double sum = 0;
+    if (!repl_check(r, tensor_read(r->rt, at, q->dtype, q->rank, q->dim, &t))) return false;
+    for (int64_t i = 0; i < t.elements; i++) sum += t.at[i] * t.at[i];
+    free(t.at);
+    printf(" norm %.5g", sqrt(sum));
+  }
+  putchar('\n');
+  return true;
+}
+
+bool command_params(Repl *r, const char *arg)
+{
+  Compiled *p = program_latest(r);
+  if (!p) return false;
+  const ampc_program *g = p->c->program;
+  int64_t total = 0;
+  uint32_t shown = 0;
+  for (uint32_t i = 0; i < g->n_params; i++) {
+    const ampc_param *q = &g->params[i];
+    if (!path_matches(arg, q->path)) continue;
+    if (!print_param(r, g, q, r->live == p)) return false;
+    if (!q->buffer) total += q->elements;
+    shown++;
+  }
+  if (!shown && *arg) return repl_error(r, "no parameter matches %s", arg);
+  printf("total %lld parameters\n", (long long)total);
+  return true;
+}
+
+bool command_loss(Repl *r, const char *arg)
+{
+  (void)arg;
+  if (!r->losses.n) return repl_error(r, "no step was trained yet; :train 100");
+  plot_curve(r->losses.at, r->losses.n, "loss");
+  return true;
+}
+
+bool command_scaler(Repl *r, const char *arg)
+{
+  ampc_state s;
+  (void)arg;
+  if (!live_ready(r) || !repl_check(r, ampc_get_state(r->rt, &s))) return false;
+  const ampc_program *p = r->live->c->program;
+  if (!p->scaler.on) {
+    printf("no scaler: precision %s needs none\n", p->precision);
+    return true;
+  }
+  printf("scale %g (%s)\n", (double)s.scale, s.dynamic ? "dynamic" : "static");
+  printf("skipped %lld of %lld steps\n", s.skipped, s.body);
+  if (s.dynamic)
+    printf("grows by %g after %d steps without overflow (%d so far), shrinks by %g; %g to %g\n",
+           (double)s.growth_factor, s.growth_interval, s.growth, (double)s.backoff_factor,
+           (double)s.min_scale, (double)s.max_scale);
+  return true;
+}
+
+static void print_bytes(const char *what, int64_t bytes)
+{
+  if (bytes >= 10 << 20)
+    printf("%-22s %10.1f MiB\n", what, (double)bytes / (1 << 20));
+  else
+    printf("%-22s %10.1f KiB\n", what, (double)bytes / 1024);
+}
+
+bool command_memory(Repl *r, const char *arg)
+{
+  static const char *const names[AMPC_SPACE_COUNT] = {[AMPC_STATE] = "state",
+                                                      [AMPC_MASTER] = "weights",
+                                                      [AMPC_COPY16] = "f16 copies",
+                                                      [AMPC_COPYBF] = "bf16 copies",
+                                                      [AMPC_GRAD] = "gradients",
+                                                      [AMPC_MOMENT1] = "first moments",
+                                                      [AMPC_MOMENT2] = "second moments",
+                                                      [AMPC_BUFFER] = "buffers",
+                                                      [AMPC_INPUT] = "batch",
+                                                      [AMPC_WORK] = "activations and work"};
+  (void)arg;
+  Compiled *p = program_latest(r);
+  if (!p) return false;
+  ampc_memory m = {.library = 0};
+  if (r->live == p) {
+    m = ampc_memory_of(r->rt);
+  } else {
+    for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
+      m.total += m.space[s] = p->c->program->space_bytes[s];
+  }
+  for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
+    if (m.space[s]) print_bytes(names[s], m.space[s]);
+  if (m.library) print_bytes("libraries", m.library);
+  print_bytes("total", m.total);
+  return true;
+}

@@ -1,0 +1,322 @@
+/* Training and evaluating in a session: the steps of `amp train`, any number at a time, with the
+ * same numbers. Ctrl-C ends between two steps. */
+#include "repl.h"
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REFRESH 0.1 /* seconds between two states of a terminal's line */
+enum { DEFAULT_LOG = 100 };
+
+typedef struct Run { /* one :train */
+  Repl *r;
+  const ampc_program *p;
+  uint32_t block;
+  ampc_batches *batches;
+  int64_t per_epoch, end; /* steps of an epoch, of the block */
+  int64_t step;           /* of the block: the next */
+  int64_t done, samples;  /* by this :train */
+  int64_t told;           /* the step of the last line */
+  double began, printed;
+  bool terminal, line_open;
+} Run;
+
+static double clock_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
+{
+  for (uint32_t i = (uint32_t)r->position.block; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) {
+      *out = i;
+      return true;
+    }
+  return false;
+}
+
+/* ---- what is told -----------------------------------------------------------------------------
+ */
+
+static void print_value(double v)
+{
+  bool plain = v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
+  printf(plain ? "%.4f" : "%.3e", v);
+}
+
+static void end_line(Run *t)
+{
+  if (t->line_open) putchar('\n');
+  t->line_open = false;
+}
+
+/* The last values of the block's metrics. */
+static bool print_metrics(Run *t)
+{
+  const ampc_block *b = &t->p->blocks[t->block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) {
+    ampc_metric m;
+    if (!repl_check(t->r, ampc_get_metric(t->r->rt, b->first_metric + i, &m))) return false;
+    printf("  %s ", t->p->metrics[b->first_metric + i].name);
+    print_value((double)m.last);
+  }
+  return true;
+}
+
+static bool print_line(Run *t)
+{
+  ampc_state state;
+  if (!repl_check(t->r, ampc_get_state(t->r->rt, &state))) return false;
+  if (t->line_open) printf("\r\033[K");
+  printf("step %lld/%lld  epoch %lld", (long long)t->step, (long long)t->end,
+         (long long)state.epoch + 1);
+  if (!print_metrics(t)) return false;
+  for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
+    ampc_optimizer o;
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(t->p, i)};
+    if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
+    printf("  %s.lr %.4g", t->p->optimizers[i].name, (double)o.lr);
+  }
+  if (t->p->scaler.on) printf("  scale %g  skipped %lld", (double)state.scale, state.skipped);
+  t->line_open = t->terminal;
+  t->told = t->step;
+  t->printed = clock_now();
+  if (!t->terminal) putchar('\n');
+  fflush(stdout);
+  return true;
+}
+
+static bool line_is_due(const Run *t)
+{
+  if (t->terminal) return clock_now() - t->printed >= REFRESH;
+  int64_t log = t->p->blocks[t->block].log;
+  return t->step % (log ? log : DEFAULT_LOG) == 0;
+}
+
+/* ---- one step ---------------------------------------------------------------------------------
+ */
+
+static ampc_status write_epoch(Run *t)
+{
+  long long epoch = t->step / t->per_epoch;
+  return ampc_write(t->r->rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, epoch)}, &epoch,
+                    sizeof epoch);
+}
+
+static void add_loss(Losses *l, double v)
+{
+  if (l->n == l->cap) {
+    l->cap = l->cap ? 2 * l->cap : 1024;
+    l->at = realloc(l->at, l->cap * sizeof *l->at);
+    if (!l->at) abort();
+  }
+  l->at[l->n++] = v;
+}
+
+static ampc_status note_loss(Run *t)
+{
+  const ampc_block *b = &t->p->blocks[t->block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) {
+    ampc_metric m;
+    if (!t->p->metrics[b->first_metric + i].is_loss) continue;
+    ampc_status status = ampc_get_metric(t->r->rt, b->first_metric + i, &m);
+    if (!status) add_loss(&t->r->losses, (double)m.last);
+    return status;
+  }
+  return AMPC_OK;
+}
+
+static ampc_status check_loss(Run *t)
+{
+  ampc_state state;
+  ampc_status status = ampc_get_state(t->r->rt, &state);
+  if (status || !state.bad_loss) return status;
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "the loss%s of step %lld is not finite (loss scale %g); its update was dropped; "
+                   "a smaller learning rate or clip_norm may help",
+                   t->p->scaler.on ? "" : " or a gradient", state.bad_loss, (double)state.scale);
+}
+
+static ampc_status run_step(Run *t)
+{
+  int64_t samples = 0;
+  ampc_status status = AMPC_OK;
+  if (t->done == 0 || t->step % t->per_epoch == 0) status = write_epoch(t);
+  if (!status) status = ampc_run_batch(t->r->rt, &ampc_data, t->batches, t->block, &samples);
+  if (status) return status;
+  t->step++;
+  t->done++;
+  t->samples += samples;
+  t->r->steps++;
+  t->r->position = (ampc_data_position){t->step / t->per_epoch, t->step % t->per_epoch, t->block};
+  status = note_loss(t);
+  return status ? status : check_loss(t);
+}
+
+/* ---- a block ----------------------------------------------------------------------------------
+ */
+
+/* An update that was dropped for good stops all later ones: who trains again wants to try. */
+static ampc_status forgive(Repl *r)
+{
+  ampc_state state;
+  ampc_status status = ampc_get_state(r->rt, &state);
+  if (status || !state.bad_loss) return status;
+  long long none = 0;
+  return ampc_write(r->rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, bad_loss)}, &none,
+                    sizeof none);
+}
+
+static ampc_status begin_block(Run *t)
+{
+  const ampc_block *b = &t->p->blocks[t->block];
+  Repl *r = t->r;
+  Next next;
+  ampc_status status = feed_next(r, t->block, &next);
+  if (status) return status;
+  t->batches = next.batches;
+  t->per_epoch = next.per_epoch;
+  t->step = next.step;
+  t->end = b->max_steps ? b->max_steps : b->epochs * t->per_epoch;
+  return ampc_clear_metrics(r->rt, t->block);
+}
+
+/* The block's steps until `most` of this :train are done. Beyond the block's end only on demand. */
+static bool run_block(Run *t, int64_t most)
+{
+  while ((most ? t->done < most : t->step < t->end) && !input_interrupted()) {
+    ampc_status status = run_step(t);
+    if (status) end_line(t);
+    if (!repl_check(t->r, status)) return false;
+    if (line_is_due(t) && !print_line(t)) return false;
+    bool epoch_ended = t->step % t->per_epoch == 0;
+    if (!most && epoch_ended && t->step < t->end) {
+      end_line(t);
+      if (!eval_blocks(t->r)) return false;
+    }
+  }
+  return true;
+}
+
+static bool next_block(const Repl *r, Run *t)
+{
+  for (uint32_t i = t->block + 1; i < t->p->n_blocks; i++)
+    if (t->p->blocks[i].kind == AMPC_TRAIN) {
+      t->block = i;
+      return true;
+    }
+  (void)r;
+  return false;
+}
+
+static void tell_end(Run *t)
+{
+  double seconds = clock_now() - t->began;
+  if (t->told != t->step) print_line(t);
+  end_line(t);
+  printf("%s %lld step%s in %.1f s", input_interrupted() ? "interrupted after" : "trained",
+         (long long)t->done, t->done == 1 ? "" : "s", seconds);
+  if (seconds > 0) printf(", %.0f samples/s", (double)t->samples / seconds);
+  putchar('\n');
+}
+
+bool train_steps(Repl *r, int64_t n)
+{
+  if (!live_ready(r)) return false;
+  Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
+  if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
+  if (!repl_check(r, forgive(r))) return false;
+  t.began = clock_now();
+  bool more;
+  do {
+    if (!repl_check(r, begin_block(&t)) || !run_block(&t, n)) return false;
+    more = !n && !input_interrupted() && next_block(r, &t);
+  } while (more);
+  if (t.done == 0 && !input_interrupted()) {
+    printf("all %lld steps of the job are done; :train N goes on\n", (long long)t.end);
+    return true;
+  }
+  tell_end(&t);
+  return n || input_interrupted() || eval_blocks(r);
+}
+
+/* ---- evaluation -------------------------------------------------------------------------------
+ */
+
+static ampc_status eval_block(Repl *r, uint32_t block)
+{
+  const ampc_block *b = &r->live->c->program->blocks[block];
+  ampc_batches *batches;
+  ampc_status status = feed_at(r, block, (ampc_data_position){.block = block}, &batches);
+  if (!status) status = ampc_clear_metrics(r->rt, block);
+  if (status) return status;
+  int64_t n = ampc_data.per_epoch(batches), samples;
+  if (b->max_steps && b->max_steps < n) n = b->max_steps;
+  for (int64_t i = 0; i < n && !status && !input_interrupted(); i++)
+    status = ampc_run_batch(r->rt, &ampc_data, batches, block, &samples);
+  return status;
+}
+
+static bool print_eval(Repl *r, uint32_t block)
+{
+  const ampc_program *p = r->live->c->program;
+  const ampc_block *b = &p->blocks[block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) {
+    ampc_metric m;
+    if (!repl_check(r, ampc_get_metric(r->rt, b->first_metric + i, &m))) return false;
+    printf("%s %s: ", b->name, p->metrics[b->first_metric + i].name);
+    print_value(m.count > 0 ? m.sum / m.count : NAN);
+    putchar('\n');
+  }
+  return repl_check(r, ampc_clear_metrics(r->rt, block));
+}
+
+bool eval_blocks(Repl *r)
+{
+  if (!live_ready(r)) return false;
+  const ampc_program *p = r->live->c->program;
+  for (uint32_t i = 0; i < p->n_blocks; i++) {
+    if (p->blocks[i].kind != AMPC_EVAL) continue;
+    if (!repl_check(r, eval_block(r, i))) return false;
+    if (input_interrupted()) return repl_error(r, "interrupted in the evaluation");
+    if (!print_eval(r, i)) return false;
+  }
+  return true;
+}
+
+static bool read_count(Repl *r, const char *arg, int64_t *out)
+{
+  char *end;
+  long long n = strtoll(arg, &end, 10);
+  *out = n;
+  if (*arg >= '1' && *arg <= '9' && !*end && n < INT32_MAX) return true;
+  return repl_error(r, "%s: expected a number of steps, as in :train 100", arg);
+}
+
+bool command_train(Repl *r, const char *arg)
+{
+  int64_t n = 0;
+  return (!*arg || read_count(r, arg, &n)) && train_steps(r, n);
+}
+
+bool command_step(Repl *r, const char *arg)
+{
+  (void)arg;
+  return train_steps(r, 1);
+}
+
+bool command_eval(Repl *r, const char *arg)
+{
+  (void)arg;
+  if (!live_ready(r)) return false;
+  const ampc_program *p = r->live->c->program;
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_EVAL) return eval_blocks(r);
+  return repl_error(r, "the program has no eval block");
+}

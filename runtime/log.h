@@ -1,0 +1,20 @@
+/* The files of --log-dir. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A TensorBoard event file: TFRecord frames, each a protobuf Event. Functions give false with errno
+ * set when the file could not be written. */
+typedef struct Events {
+  int fd;
+} Events;
+
+/* A new file in the folder. `step`: the run goes on from there, so what a reader has of later steps
+ * is void; 0 for a new run. */
+bool events_open(Events *e, const char *folder, int64_t step);
+/* One number under a name such as "train/loss". */
+bool events_scalar(Events *e, int64_t step, const char *tag, double value);
+bool events_close(Events *e);
+
+uint32_t crc32c(const void *bytes, size_t n); /* of the polynomial 0x1edc6f41, as in iSCSI */

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""check_json.py JSON [CUBIN ARCH]: checks what `amp inspect --json` says of small.amp against counts
+made here, from the sizes in the job; and its registers and shared memory against the cubin's own
+sections, read by another way than the one under test."""
+
+import json
+import struct
+import sys
+
+
+def fail(text):
+    print("FAILED:", text)
+    sys.exit(1)
+
+
+def check(what, got, want):
+    if got != want:
+        fail(f"{what}: {got}, expected {want}")
+
+
+def find(commands, op, nth=0):
+    found = [c for c in commands if any(n["op"] == op for n in c["nodes"])]
+    if len(found) <= nth:
+        fail(f"no command has {op}")
+    return found[nth]
+
+
+def check_counts(job):
+    train, evaluation, last = job["blocks"]
+    check("blocks", [(b["name"], b["batch"], b["remainder"]) for b in job["blocks"]],
+          [("train", 32, False), ("eval", 32, False), ("eval", 8, True)])
+    for block, n in ((train, 32), (evaluation, 32), (last, 8)):
+        conv = find(block["commands"], "conv2d")
+        check("conv FLOPs", conv["flops"], 2 * n * 8 * 8 * 4 * 9)  # 4 channels, a window of 9
+        check("conv read", conv["read"], 2 * (n * 64 + 4 * 9))  # f16 images and weights
+        check("conv written", conv["written"], 2 * n * 64 * 4)
+        fc1 = find(block["commands"], "linear", 0)
+        check("fc1 FLOPs", fc1["flops"], 2 * n * 64 * 16)
+        check("fc1 read", fc1["read"], 2 * (n * 64 + 64 * 16 + 16))
+        check("fc1 written", fc1["written"], 2 * n * 16)
+        check("fc1 line", fc1["line"], 12)
+    relu = find(train["commands"], "drop")
+    check("relu and dropout read", relu["read"], 2 * 32 * 16)
+    check("relu and dropout written", relu["written"], 2 * 2 * 32 * 16)  # relu is kept for backward
+    adam = find(train["commands"], "adam_update")
+    # parameters: 4*9 + 4 + 4 + 64*16 + 16 + 16*3 + 3, each padded to 64 elements
+    elements = 64 + 64 + 64 + 1024 + 64 + 64 + 64
+    check("Adam read", adam["read"], 4 * 4 * elements)  # gradient, weight, two moments
+    check("Adam written", adam["written"], (4 * 4 + 2) * elements)  # and the f16 copy
+    check("Adam FLOPs", adam["flops"], None)
+    norm = find(train["commands"], "batch_norm")
+    check("batch norm types", norm["types"], "f16,f32>f16")
+    check("cast FLOPs", find(train["commands"], "cast")["flops"], 0)
+
+
+def sections(elf):
+    (offset,) = struct.unpack_from("<Q", elf, 40)
+    size, count, names = struct.unpack_from("<HHH", elf, 58)
+    rows = [struct.unpack_from("<IIQQQQII", elf, offset + i * size) for i in range(count)]
+    text = rows[names]
+    for row in rows:
+        start = text[4] + row[0]
+        yield elf[start : elf.index(b"\0", start)].decode(), row[4], row[5], row[1]
+
+
+def kernels_of(path):
+    """Registers and static shared memory of each kernel of a cubin."""
+    elf = open(path, "rb").read()
+    table = {name: (at, size) for name, at, size, kind in sections(elf)}
+    names_at = table[".strtab"][0]
+    symbols_at, symbols_size = table[".symtab"]
+    names = []
+    for at in range(symbols_at, symbols_at + symbols_size, 24):
+        start = names_at + struct.unpack_from("<I", elf, at)[0]
+        names.append(elf[start : elf.index(b"\0", start)].decode())
+    registers, shared = {}, {}
+    at, size = table[".nv.info"]
+    end = at + size
+    while at < end:
+        form, attribute, length = struct.unpack_from("<BBH", elf, at)
+        if attribute == 0x2F:  # registers: index of the symbol, number
+            symbol, count = struct.unpack_from("<II", elf, at + 4)
+            registers[names[symbol]] = count
+        at += 4 + (length if form == 4 else 0)
+    for name, _, size, kind in sections(elf):
+        if name.startswith(".nv.shared.") and kind == 8:
+            shared[name[len(".nv.shared.") :]] = size
+    return registers, shared
+
+
+def check_usage(job, cubin, arch):
+    registers, shared = kernels_of(cubin)
+    checked = 0
+    for block in job["blocks"]:
+        for command in block["commands"]:
+            if command["kind"] != "kernel":
+                continue
+            usage = command["usage"][arch]
+            check(f"{command['name']} registers", usage["registers"], registers[command["name"]])
+            size = shared.get(command["name"], 0)
+            if size and int(arch[3:]) >= 90:
+                size -= 1024  # from sm_90 on the section begins with what the system keeps
+            check(f"{command['name']} shared", usage["shared"], size)
+            check(f"{command['name']} spilled", usage["spilled"], 0)
+            checked += 1
+    if not checked:
+        fail("no kernel was checked")
+    print(f"ok: {checked} kernels use on {arch} what the cubin says")
+
+
+job = json.load(open(sys.argv[1]))
+check_counts(job)
+print("ok: counts")
+if len(sys.argv) > 2:
+    check_usage(job, sys.argv[2], sys.argv[3])

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# amp inspect on a small job: the table, one kernel, two precisions, JSON, wrong usage.
+#   inspect.sh [--rewrite] AMPC AMP
+# --rewrite writes the answers (*.expected). Look at the difference before you keep it.
+rewrite=
+[ "${1-}" = --rewrite ] && rewrite=1 && shift
+. "$(dirname "$0")/../faults/lib.sh"
+here=$source_dir/tests/inspect
+cd "$source_dir" || exit 1
+job=tests/inspect/small.amp
+
+answers() { # answers NAME ARGUMENTS...: stdout is NAME.expected
+  local name=$1
+  shift
+  if ! "$amp" inspect "$@" >"$work/$name" 2>"$work/err"; then
+    cat "$work/err"
+    failed "$name: exit status"
+  elif [ -n "$rewrite" ]; then
+    cp "$work/$name" "$here/$name.expected"
+  elif ! diff -u "$here/$name.expected" "$work/$name"; then
+    failed "$name: another answer"
+  else
+    echo "ok: $name"
+  fi
+}
+
+answers table --arch none "$job"
+answers diff --arch none --diff f32 f16 "$job"
+answers kernel --arch cpu --kernel k11 "$job"
+answers product --arch cpu --kernel c02_conv2d "$job"
+
+# ---- for programs --------------------------------------------------------------------------------
+"$amp" inspect --arch none --json "$job" >"$work/json" || failed "--json: exit status"
+python3 "$here/check_json.py" "$work/json" || failed "--json: counts"
+"$amp" inspect --diff f32 f16 --arch none --json "$job" >"$work/json" || failed "--diff --json: exit status"
+python3 - "$work/json" <<'PY' || failed "--diff --json"
+import json, sys
+diff = json.load(open(sys.argv[1]))
+assert diff["precision"] == ["f32", "f16"], diff["precision"]
+train = diff["blocks"][0]["commands"]
+words = [c["change"] for c in train]
+assert words.count("added") == 1 and "removed" not in words, words # the cast of the pictures
+added = next(c["b"] for c in train if c["change"] == "added")
+assert added["types"] == "f32>f16" and added["nodes"][0]["op"] == "cast", added
+linear = next(c for c in train if c["a"] and c["a"]["nodes"][0]["op"] == "linear")
+assert linear["change"] == "changed" and linear["b"]["read"] * 2 == linear["a"]["read"], linear
+print("ok: --diff --json")
+PY
+
+# ---- wrong usage -----------------------------------------------------------------------------------
+refuses "no job" 2 'no job' "$amp" inspect
+refuses "no such kernel" 2 'did you mean k11_relu_drop' "$amp" inspect --kernel k11_relu_drp "$job"
+refuses "no architecture" 2 'arch gpu' "$amp" inspect --arch gpu "$job"
+refuses "one precision" 2 'no second precision' "$amp" inspect --diff f32 "$job"
+refuses "no precision" 1 'f64' "$amp" inspect --diff f32 f64 "$job"
+refuses "a wrong job" 3 'nothing\.amp' "$amp" inspect nothing.amp
+"$amp" inspect --arch none --json "$job" >/dev/full 2>"$work/err"
+[ $? -eq 3 ] || failed "a full stdout: exit status"
+
+# ---- without NVRTC: dlopen does not find it ----------------------------------------------------------
+cat >"$work/hide.c" <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+void *dlopen(const char *name, int flags)
+{
+  void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+  return name && strstr(name, "nvrtc") ? NULL : real(name, flags);
+}
+C
+cc -shared -fPIC -o "$work/hide.so" "$work/hide.c" -ldl || failed "cannot build the test's library"
+hidden() { env LD_PRELOAD="$work/hide.so" "$@"; }
+hidden "$amp" inspect "$job" >"$work/out" 2>&1 || failed "without NVRTC: exit status"
+grep -q '^no registers.*NVRTC' "$work/out" || failed "without NVRTC: it is not told"
+hidden "$amp" inspect --kernel k11 "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: it is not told"
+refuses "an architecture without NVRTC" 4 'NVRTC is not on this machine' \
+  hidden "$amp" inspect --arch sm_90 "$job"
+
+# ---- with it ---------------------------------------------------------------------------------------
+if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
+  export XDG_CACHE_HOME=$work/cache
+  for arch in sm_80 sm_90; do
+    "$ampc" --target=sm_80 -o "$work/sm_80.cubin" "$job"
+    "$ampc" --target=sm_90 -o "$work/sm_90.cubin" "$job"
+    "$amp" inspect --arch sm_80,sm_90 --json "$job" >"$work/json" || failed "--arch: exit status"
+    python3 "$here/check_json.py" "$work/json" "$work/$arch.cubin" $arch || failed "usage on $arch"
+  done
+  "$amp" inspect --arch sm_80,sm_90 --json "$job" | cmp - "$work/json" || failed "kept answers differ"
+  [ "$(find "$work/cache/ampc" -name '*.txt' | wc -l)" = 2 ] || failed "answers are not kept"
+  "$amp" inspect --arch sm_20 "$job" >"$work/out" 2>"$work/err"
+  [ $? -eq 4 ] && grep -q 'error.*sm_20' "$work/err" || failed "an architecture that NVRTC lacks"
+  "$amp" inspect --arch sm_80 --diff f32 f16 "$job" >"$work/out" || failed "--diff --arch: exit status"
+  grep -Eq 'k10_relu_drop -> k11_relu_drop .* sm_80 [0-9]+( -> [0-9]+)? registers$' "$work/out" ||
+    failed "--diff --arch: no registers"
+  "$amp" inspect --kernel k11 "$job" >"$work/out"
+  for part in 'small.amp:12: ' '__global__ void k11_relu_drop' '\.entry k11_relu_drop' 'ld.global'; do
+    grep -q -- "$part" "$work/out" || failed "--kernel lacks $part"
+  done
+  script -qec "stty cols 150; '$amp' inspect --kernel k11 '$job'" /dev/null >"$work/out"
+  grep -q '__global__ void k11_relu_drop.* | ' "$work/out" || failed "not side by side at 150 columns"
+  script -qec "stty cols 80; '$amp' inspect --kernel k11 '$job'" /dev/null >"$work/out"
+  grep -q '__global__ void k11_relu_drop.* | ' "$work/out" && failed "side by side at 80 columns"
+else
+  echo "skipped: NVRTC is not on this machine"
+fi
+finish

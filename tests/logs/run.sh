@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# --log-dir, in a second: the event file has good checksums and the numbers of the table.
+#   run.sh AMP
+set -euo pipefail
+amp=$(realpath "$1")
+reader=$(realpath "$(dirname "$0")/read_events.py")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+cat >job.amp <<'AMP'
+data d(n: int) { return synthetic(n, shape=[4]), synthetic(n, shape=[1]) }
+model net = Linear(4, 1)
+optimizer opt = SGD(net, lr=0.01)
+train x, y in d(64) with batch=4, epochs=2 { minimize mse_loss(net(x), y) with opt }
+eval x, y in d(16) with batch=4 { metric error = mse_loss(net(x), y) }
+AMP
+"$amp" train --device cpu -q --log 3 --log-dir logs job.amp
+"$reader" logs >events
+python3 - <<'PY'
+import csv, json, math
+events = json.load(open("events"))
+rows = list(csv.DictReader(open("logs/metrics.csv")))
+steps = [3, 6, 9, 12, 15, 16, 18, 21, 24, 27, 30, 32]
+for tag, column, want in (("train/loss", "train.loss", steps), ("eval/error", "eval.error", [16, 32])):
+    told = [(int(r["step"]), float(r[column])) for r in rows if r[column]]
+    assert [s for s, _ in told] == want, told
+    assert [s for s, _ in events[tag]] == want, events[tag]
+    assert all(math.isclose(a, b, rel_tol=1e-6) for (_, a), (_, b) in zip(events[tag], told)), tag
+print("ok: the event file has the numbers of the table")
+PY

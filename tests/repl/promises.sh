@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# promises.sh AMP: what the prompt promises about state: the numbers of `amp train`, nothing compiled
+# by :set, only changed kernels built by a redefinition, masters and optimizer kept by :precision,
+# no need of a home folder, a broken kernel edit that changes nothing.
+set -u
+amp=$(realpath "$1")
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+job=tests/repl/small.amp
+status=0
+failed() { echo "FAILED: $*"; status=1; }
+export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
+session() { timeout 200 "$amp" repl "$job" >"$work/out" 2>&1; } # inputs on stdin
+same() { cmp "$2" "$3" || failed "$1"; }
+built() { find "$work/cache" -name '*.so' | wc -l; }
+says() { grep -qE "$2" "$work/out" || { failed "$1"; cat "$work/out"; }; }
+
+# The steps are those of amp train, however they are cut; so is a run that is loaded.
+"$amp" train --quiet --steps 20 --save "$work/train" "$job" >/dev/null 2>&1 || failed "amp train"
+printf ':train 3\n:show logits\n:grad fc1.weight\n:step\nnet(ones(1, 8))\n:eval\n:train 16\n:save %s\n' \
+  "$work/repl" | session || failed "a session's status"
+same "the bytes of amp train" "$work/train" "$work/repl"
+printf ':train 9\n:save %s\n' "$work/nine" | session
+printf ':train 2\n:load %s\n:train 11\n:save %s\n' "$work/nine" "$work/more" | session
+same "a loaded run goes on" "$work/train" "$work/more"
+"$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
+same "amp train goes on from a session" "$work/train" "$work/resumed"
+
+# :set compiles nothing; what is known is not built again.
+before=$(built)
+printf ':step\n:set opt.lr=0.5\n:step\n:set opt.beta1=0.8\n:step\n' | session
+[ "$(built)" = "$before" ] || failed ":set built kernels"
+says "the new rate is used" '^step 2/32 .*opt.lr 0.5 '
+
+# A redefinition builds the kernels that changed: here two relus and a gradient become tanh's.
+cat >"$work/tanh" <<'EOF'
+:step
+module Net(hidden: int = HIDDEN) {
+  added = 3
+  fc1 = Linear(8, hidden)
+  fc2 = Linear(hidden, 4)
+  def forward(x: float[N, 8]) { return fc2(tanh(fc1(x))) }
+}
+:step
+EOF
+session <"$work/tanh"
+newest=$(find "$work/cache" -name '*.so' -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2)
+[ "$(built)" = $((before + 1)) ] || failed "a redefinition built $(($(built) - before)) libraries"
+names=$(strings "$newest" | grep -E '^k[0-9]+_[a-z_]+$' | grep -v _thunk | sort -u | wc -l)
+[ "$names" = 3 ] || failed "a redefinition built $names kernels, not 3"
+
+# Another precision keeps the f32 weights and the optimizer's moments.
+printf ':train 5\n:save %s\n:precision bf16\n:save %s\n:diff ckpt %s %s\n' \
+  "$work/a" "$work/b" "$work/a" "$work/b" | session
+says ":precision keeps masters and moments" '^no tensor differs'
+printf ':train 5\n:save %s\n:step\n:save %s\n:diff ckpt %s %s\n' \
+  "$work/a" "$work/b" "$work/a" "$work/b" | session
+says ":diff ckpt tells of steps" '^step 5 and 6'
+says ":diff ckpt tells of moments" '^moment 2 of fc1.weight: '
+
+# A kernel edit that does not compile changes nothing; one that does is run.
+printf '#!/bin/sh\necho nonsense >>"$1"\n' >"$work/break"
+printf '#!/bin/sh\nsed -i "s/= ampc_relu/= R(3.0) * ampc_relu/" "$1"\n' >"$work/triple"
+chmod +x "$work/break" "$work/triple"
+printf ':kernel k03 edit\n:kernel k03 reload\n:train 20\n:save %s\n' "$work/broken" |
+  EDITOR=$work/break session && failed "a broken edit is no failure"
+says "a broken edit" 'the kernel is as it was'
+same "a broken edit changes nothing" "$work/train" "$work/broken"
+printf ':kernel k03 edit\n:kernel k03 reload\n:kernel\n:train 20\n:save %s\n' "$work/edited" |
+  EDITOR=$work/triple session || failed "an edit"
+says "an edited kernel is listed" '^k03_relu: .*edited'
+cmp -s "$work/train" "$work/edited" && failed "an edited kernel is not run"
+printf ':kernel k03 edit\n:kernel k03 reload\n:step\nmodule Net() { fc1 = Linear(8, 4)\n def forward(x) { return fc1(relu(x)) } }\n:step\n' |
+  EDITOR=$work/triple session
+says "an edit whose kernel is gone" 'k03_relu runs no more'
+
+# Homes that cannot be written, or are not there.
+mkdir "$work/home" && chmod a-w "$work/home"
+for home in "$work/home" /nonexistent ""; do
+  printf '1 + 1\n' | env -u XDG_STATE_HOME -u XDG_CACHE_HOME HOME="$home" "$amp" repl >"$work/out" 2>&1 ||
+    failed "home '$home': exit status"
+  says "home '$home'" '^int 2$'
+done
+
+# Exit statuses.
+printf '1 + 1\n' | "$amp" repl >/dev/null 2>&1 || failed "status of a good session"
+printf 'nothing\n1\n' | "$amp" repl >/dev/null 2>&1
+[ $? -eq 1 ] || failed "status of a session with a mistake"
+"$amp" repl /nonexistent.amp </dev/null >/dev/null 2>&1
+[ $? -eq 3 ] || failed "status without the job's file"
+"$amp" repl a b </dev/null >/dev/null 2>&1
+[ $? -eq 2 ] || failed "status of wrong usage"
+printf 'model net =\n' >"$work/wrong.amp"
+printf '1 + 1\n' | "$amp" repl "$work/wrong.amp" >"$work/out" 2>&1
+[ $? -eq 1 ] || failed "status of a job with a mistake"
+says "a job with a mistake leaves a session" '^int 2$'
+exit $status

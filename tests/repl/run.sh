@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# run.sh AMP FILE [--rewrite]: gives the inputs in FILE to the command of its first line and compares
+# what is printed, both streams as they come, and the exit status with the .expected beside it.
+# Times, folders of their own, numbers of lines of emitted text, and losses, which depend on the
+# machine's products, are left out.
+set -u
+amp=$(realpath "$1")
+file=$(realpath "$2")
+cd "$(dirname "$0")/../.." || exit 1
+command=$(sed -n '1s/^# RUN: amp //p' "$file")
+[ -n "$command" ] || { echo "$file: the first line is not # RUN: amp ..."; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# the leak checker looks at thread-local variables of kernels that are unloaded by then
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
+XDG_STATE_HOME=$work timeout 100 "$amp" $command <"$file" >"$work/all" 2>&1
+status=$?
+{
+  sed -E -e 's/ in [0-9.]+ s, [0-9]+ samples\/s/ in T s/' \
+    -e 's/^(step [0-9]+\/[0-9]+ .*loss) [^ ]+/\1 L/' -e 's/^(.*  acc) [0-9.]+/\1 A/' \
+    -e 's/^(eval[a-z0-9]* acc:) [0-9.]+/\1 A/' -e 's/ norm [0-9.e+-]+$/ norm N/' \
+    -e 's/^ *[0-9]+  ([^ ]|  |$)/    N  \1/' -e 's/^(libraries|total|activations and work)( +)[0-9.]+ [KM]iB/\1\2N/' \
+    "$work/all"
+  echo "exit status $status"
+} >"$work/out"
+if [ "${3:-}" = --rewrite ]; then
+  cp "$work/out" "${file%.repl}.expected"
+else
+  diff -u "${file%.repl}.expected" "$work/out"
+fi

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""terminal.py AMP: every command of the prompt on a terminal, as a user would type it: editing,
+completion, history, open brackets, Ctrl-C at the prompt and at work, Ctrl-D."""
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import termios
+import time
+
+AMP = os.path.realpath(sys.argv[1])
+os.chdir(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../.."))
+WORK = tempfile.mkdtemp()
+PATIENCE = 120  # seconds until an answer must have come, on a busy machine too
+
+
+class Failed(Exception):
+    pass
+
+
+class Terminal:
+    """A child on a terminal of 100 columns; `seen` is what it has written."""
+
+    def __init__(self, *args, **environment):
+        env = dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8", XDG_STATE_HOME=WORK + "/state", NO_COLOR="1")
+        env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":intercept_tls_get_addr=0"
+        env.update(environment)
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(AMP, [AMP, *args], env)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        self.seen = ""
+        self.at = 0  # what lies before has been expected already
+
+    def read(self, until):
+        ready, _, _ = select.select([self.fd], [], [], max(0, until - time.time()))
+        if not ready:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # the child has closed it
+            return False
+        self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", data.decode("utf-8", "replace"))
+        return bool(data)
+
+    def expect(self, pattern, what=None):
+        until = time.time() + PATIENCE
+        while True:
+            found = re.compile(pattern, re.M).search(self.seen, self.at)
+            if found:
+                self.at = found.end()
+                return found
+            if not self.read(until):
+                raise Failed(f"{what or pattern}: not seen in\n{self.seen[self.at:]}")
+
+    def send(self, text):
+        os.write(self.fd, text.encode())
+
+    def type(self, line, *patterns):
+        """Types a line, waits for the answers and the next prompt."""
+        self.send(line + "\r")
+        for pattern in patterns:
+            self.expect(pattern, f"answer to {line}")
+        self.expect(r"^amp> ", f"prompt after {line}")
+
+    def interrupt(self):
+        self.send("\x03")
+
+    def end(self):
+        until = time.time() + PATIENCE
+        while self.read(until):
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+def write_editor(name, command):
+    path = os.path.join(WORK, name)
+    with open(path, "w") as f:
+        f.write("#!/bin/sh\n" + command + "\n")
+    os.chmod(path, 0o755)
+    return path
+
+
+def every_command():
+    editor = write_editor("edit", 'sed -i "s/= ampc_relu/= R(3.0) * ampc_relu/" "$1"')
+    t = Terminal("repl", "tests/repl/small.amp", EDITOR=editor)
+    t.expect(r"^amp [0-9.]+, tests/repl/small.amp; :help .*:quit", "the banner")
+    t.expect(r"^amp> ")
+    t.type("1 + 1", r"^int 2$")
+    t.type("net(ones(2, 8))", r"^f16\[2, 4\]$")
+    t.type("y = ones(3) * 2")
+    t.type("y", r"^\[2.0000, 2.0000, 2.0000\]  f32\[3\]$")
+    t.type(":help", r":train \[N\]", r":quit")
+    t.type(":help loss", r"^:loss")
+    t.type(":loss", r"no step was trained yet")
+    t.type(":train 40", r"step 40/32  epoch 5  loss [0-9.]+", r"^trained 40 steps in ")
+    t.type(":step", r"^trained 1 step in ")
+    t.type(":eval", r"^eval acc: 0\.[0-9]{4}$")
+    t.type(":loss", r"^loss$", r"^ +[0-9.]+ ┤[\u2800-\u28ff]{88}$", r"step 1 to 41, last [0-9.]+")
+    t.type(":scaler", r"^scale 65536 \(dynamic\)$", r"^skipped 0 of 41 steps$")
+    t.type(":params", r"^fc1.weight +f32\[16, 8\] +opt +norm [0-9.]+$", r"^total 212 parameters$")
+    t.type(":params fc2.*", r"^total 68 parameters$")
+    t.type(":grad fc2.bias", r"^range: ", r"^norm [0-9.e-]+; the loss scale of 65536 is taken out$")
+    t.type(":show logits", r"^f16\[32, 4\]$", r"^range: ", r"small.amp:11:40  linear is low, by precision f16, 15:1$")
+    t.type(":show fc1.weight", r"^f32\[16, 8\]$", r"stored type$", r"^read as f16\[16, 8\]")
+    t.type(":type net(ones(7, 8))", r"^f16\[7, 4\]  linear is low")
+    t.type(":memory", r"^weights +[0-9.]+ KiB$", r"^total ")
+    t.type(":time net(ones(64, 8))", r"^[0-9.]+ ms \(median of [0-9]+; least [0-9.]+ ms\), [0-9]+ kernels$")
+    t.type(":graph", r"%[0-9]+ = linear f16", r"^# block 1: eval")
+    t.type(":graph lower", r"%[0-9]+ = minimize")
+    t.type(":casts logits", r"logits +f16\[32, 4\] -> f32", r"^1 cast$")
+    t.type(":kernel", r"^k03_relu: ")
+    t.type(":kernel k03", r"^ +[0-9]+  __global__ void k03_relu\(")
+    number = re.search(r"^ +([0-9]+)  __global__ void k03_relu\(", t.seen, re.M).group(1)
+    t.type(f":blame {number}", rf"^{number}: __global__ void k03_relu", r"^written by compiler/emit/kernel.c:[0-9]+$")
+    t.type(":kernel k03 edit", r"^:kernel k03_relu reload runs ")
+    t.type(":kernel k03 reload", r"^k03_relu runs the edited text$")
+    t.type(":kernel", r"^k03_relu: .*\(edited\)$")
+    t.type(":step", r"^trained 1 step in ")
+    t.type(":ptx k03", r"\.entry k03_relu\(|NVRTC is not on this machine")
+    t.type(":sass k03", r"k03_relu|nvdisasm is not on this machine")
+    t.type(f":save {WORK}/a", r"^saved .* at step 42$")
+    t.type(":set opt.lr=0.001")
+    t.type(":set", r"^opt.lr +0.001$")
+    t.type(":step", r"opt.lr 0.001 ")
+    t.type(f":save {WORK}/b", r"^saved .* at step 43$")
+    t.type(f":diff ckpt {WORK}/a {WORK}/b", r"^step 42 and 43$", r"^fc1.weight: [0-9]+ of 128 differ")
+    t.type(":diff precision f16 f32", r"^- .*linear f16", r"^\+ .*linear f32")
+    t.type(":diff pass lower precision", r"^\+ .*cast f16")
+    t.type(f":load {WORK}/a", r"^loaded .*: step 42$")
+    t.type(":precision bf16")
+    t.type(":precision", r"^bf16$")
+    t.type(":step", r"step 43/32 ")
+    t.type(":const HIDDEN=24")
+    t.type(":params fc1.weight", r"f32\[24, 8\]")
+    t.type(":explain", r"not yet: :explain")
+    t.type(":probe", r"not yet: :probe")
+    t.type(":profile", r"not yet: :profile")
+    t.type(":reload")
+    t.type(":open tests/repl/small.amp")
+    t.type(":train", r"step 8/32 |step 32/32 ", r"^trained 32 steps in ", r"^eval acc: ")
+    t.type(":train", r"^all 32 steps of the job are done")
+    t.type(":nonsense", r"no command :nonsense")
+    t.send(":quit\r")
+    if t.end() != 0:
+        raise Failed("the status after :quit, mistakes or not, is that of a user who has seen them: 0")
+
+
+def keys():
+    t = Terminal("repl", "tests/repl/small.amp")
+    t.expect(r"^amp> ")
+    t.send(":par\t")  # completed, with a blank
+    t.expect(r":params ")
+    t.send("fc1.w\t\r")
+    t.expect(r"^fc1.weight +f32\[16, 8\]")
+    t.expect(r"^amp> ")
+    t.send("net.fc2.b\t")
+    t.expect(r"net\.fc2\.bias")
+    t.send(".size(0)\r")
+    t.expect(r"^int 4$")
+    t.expect(r"^amp> ")
+    t.send("sigm\t")
+    t.expect(r"sigmoid")
+    t.send("\x15HID\t\r")  # Ctrl-U drops the line
+    t.expect(r"^int 16$")
+    t.expect(r"^amp> ")
+    t.send("net.fc\t\t")  # several: listed
+    t.expect(r"net\.fc1\.weight +net\.fc1\.bias")
+    t.send("\x15")
+    # a bracket keeps the input open; Ctrl-C drops it
+    t.send("[1,\r")
+    t.expect(r"^\.\.\.> ")
+    t.send("2]\r")
+    t.expect(r"^list \[1, 2\]$")
+    t.expect(r"^amp> ")
+    t.send("def f(x) {\r")
+    t.expect(r"^\.\.\.> ")
+    t.interrupt()
+    t.expect(r"\^C\n")
+    t.expect(r"^amp> ")
+    t.send("half a lin")
+    t.interrupt()
+    t.expect(r"\^C\n")
+    t.expect(r"^amp> ")
+    t.type("3 * 3", r"^int 9$")
+    t.send("\x10\r")  # Ctrl-P: the line before
+    t.expect(r"^int 9$", "the history")
+    t.expect(r"^amp> ")
+    # Ctrl-C while training: back at the prompt, with the state
+    t.type(":set opt.lr=0.002")
+    t.send(":train 100000000\r")
+    t.expect(r"step [0-9]+/32")
+    t.interrupt()
+    steps = int(t.expect(r"^interrupted after ([0-9]+) steps?").group(1))
+    t.expect(r"^amp> ")
+    t.type(f":save {WORK}/c", rf"^saved .* at step {steps}$")
+    t.type(":step", rf"step {steps + 1}/32 ")
+    t.send(":time net(ones(512, 8))\r")
+    t.interrupt()
+    t.expect(r"^amp> ")
+    t.type("x" * 3000 + " = 1")
+    t.type("grün", r"error\[E1|unknown name|no part of the language")
+    t.send("\x04")  # Ctrl-D
+    if t.end() != 0:
+        raise Failed("the status after Ctrl-D")
+    # the history is there the next time
+    t = Terminal("repl")
+    t.expect(r"^amp [0-9.]+, no job")
+    t.expect(r"^amp> ")
+    t.send("\x123 * \r")  # Ctrl-R, the search, and run what was found
+    t.expect(r"3 \* 3", "a search in the history")
+    t.send("\r")
+    t.expect(r"^int 9$")
+    t.send("\x04")
+    t.end()
+    if os.stat(WORK + "/state/ampc/history").st_mode & 0o077:
+        raise Failed("others may read the history")
+    # an end in the midst of an input, and a hang-up
+    t = Terminal("repl")
+    t.expect(r"^amp> ")
+    t.send("module {\r")
+    t.expect(r"^\.\.\.> ")
+    t.send("\x04")
+    t.expect(r"error\[E")
+    t.expect(r"^amp> ")
+    os.kill(t.pid, signal.SIGHUP)
+    if t.end() != -signal.SIGHUP:
+        raise Failed("a hang-up ends the session")
+
+
+def main():
+    try:
+        for test in (every_command, keys):
+            test()
+            print("ok:", test.__name__)
+    except Failed as reason:
+        print("FAILED:", reason)
+        return 1
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+    return 0
+
+
+sys.exit(main())
