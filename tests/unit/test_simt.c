@@ -23,6 +23,20 @@ static const char momentum[] =
     "model net = Sequential(Flatten(), Linear(21, 300), SiLU(), Linear(300, 4))\n"
     "optimizer opt = SGD(net, lr=0.05, momentum=0.9, nesterov=true, weight_decay=1e-3)\n"
     "train x, y in points(64) with batch=16 { minimize mse_loss(net(x), y) with opt }\n";
+static const char images[] =
+    "data points(n: int) { return synthetic(n, shape=[2, 9, 7]), synthetic(n, shape=[2]) }\n"
+    "module Net {\n"
+    "  fc = Linear(126, 2)\n"
+    "  def forward(x) {\n"
+    "    x = random_hflip(random_shift(x, [2, 1]))\n"
+    "    x = dropout2d(x / x.std([1, 2, 3], keepdim=true), 0.3) + randn_like(x)\n"
+    "    return fc(x.flatten(1))\n"
+    "  }\n"
+    "}\n"
+    "model net = Net()\n"
+    "optimizer opt = SGD(net, lr=0.05, momentum=0.9) { group(\"**.bias\", lr=0.01, momentum=0.0) "
+    "}\n"
+    "train x, y in points(64) with batch=16 { minimize mse_loss(net(x), y) with opt }\n";
 static const char rows[] = "infer f(x: f32[3, 41, 130]) {\n"
                            "  h = x.to(f16)\n"
                            "  return softmax(h, 2), softmax(x, 1), x.mean(0), h.argmax(1), "
@@ -241,6 +255,7 @@ int main(void)
   test_training(train, 2, "AdamW");
   test_training(momentum, 0, "SGD");
   test_training(momentum, 2, "SGD");
+  test_training(images, 2, "images");
   test_rows(0);
   test_rows(2);
   return check_done();
