@@ -6,7 +6,7 @@
  * does not know the architecture; 5 when something is wrong. */
 #include "cubin.h"
 #include "command.h"
-#include "cuda/nvrtc.h"
+#include "cuda/nvrtc_image.h"
 #include "driver.h"
 #include "emit/emit.h"
 #include <glob.h>
