@@ -5,7 +5,7 @@
  * depends on the program only, so that any machine finds the units of another in the cache. */
 #include "jit_cuda.h"
 #include "cache.h"
-#include "cuda/nvrtc.h"
+#include "cuda/nvrtc_image.h"
 #include "emit/emit.h"
 #include <pthread.h>
 #include <stdatomic.h>

@@ -25,15 +25,15 @@ static int64_t machine_memory(void)
   return group > 0 && group < all ? group : all;
 }
 
-static int64_t need_on_cpu(const ampc_program *p)
+static int64_t need_of(const ampc_program *p)
 {
   ampc_memory m;
-  return ampc_plan_memory(p, "cpu", &m) ? -1 : m.total;
+  return ampc_plan_memory(p, NULL, &m) ? -1 : m.total;
 }
 
 static ampc_status refuse(Compile *c, int64_t need, int64_t limit, const char *limit_name)
 {
-  return ampc_fail(AMPC_RUN_FAILED, "%s", memory_refusal(c, need, limit, limit_name, need_on_cpu));
+  return ampc_fail(AMPC_RUN_FAILED, "%s", memory_refusal(c, need, limit, limit_name, need_of));
 }
 
 ampc_status memory_admit(Compile *c, const char *device, bool quiet)
@@ -43,9 +43,10 @@ ampc_status memory_admit(Compile *c, const char *device, bool quiet)
   if (status) return status;
   int64_t limit = c->options.memory_limit, all = machine_memory();
   if (limit && m.total > limit) return refuse(c, m.total, limit, "--memory-limit is");
-  if (m.total > all) return refuse(c, m.total, all, "this machine has");
+  bool cpu = strcmp(c->program->target, "cpu") == 0; /* a GPU tells of its memory as it allocates */
+  if (cpu && m.total > all) return refuse(c, m.total, all, "this machine has");
   int64_t available = read_bytes("/proc/meminfo", "MemAvailable:");
-  if (available && m.total > available)
+  if (cpu && available && m.total > available)
     fprintf(stderr, "amp: warning: %s needs %s of memory, only %s are free now\n",
             c->program->source, memory_text(c->arena, m.total), memory_text(c->arena, available));
   if (quiet) return AMPC_OK;

@@ -1,6 +1,7 @@
 /* amp selftest: proves every op of the table on this machine. Prints a table and ends with status 0
  * or 5. What is compared with what: selftest_forward.c, selftest_backward.c, selftest_random.c,
- * selftest_step.c, selftest_fusion.c, selftest_model.c, selftest_twin.c. */
+ * selftest_step.c, selftest_fusion.c, selftest_model.c, selftest_twin.c,
+ * selftest_jobs.c. */
 #include "selftest.h"
 #include "options.h"
 #include "runner.h"
@@ -197,10 +198,11 @@ static void *run_suite(void *data)
 
 static ampc_status run_suites(TestRun *run)
 {
-  SuiteThread threads[] = {
-      {.suite = suite_forward}, {.suite = suite_backward}, {.suite = suite_random},
-      {.suite = suite_step},    {.suite = suite_running},  {.suite = suite_layout},
-      {.suite = suite_fusion},  {.suite = suite_model},    {.suite = suite_twin}};
+  SuiteThread threads[] = {{.suite = suite_forward}, {.suite = suite_backward},
+                           {.suite = suite_random},  {.suite = suite_step},
+                           {.suite = suite_running}, {.suite = suite_layout},
+                           {.suite = suite_fusion},  {.suite = suite_model},
+                           {.suite = suite_twin},    {.suite = suite_jobs}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {
@@ -221,10 +223,10 @@ static ampc_status run_suites(TestRun *run)
 
 static int print_help(void)
 {
-  puts("usage: amp selftest [options]\n"
+  puts("usage: amp selftest [options] [job.amp ...]\n"
        "\n"
        "  --device NAME   where the kernels run: cpu (default), cuda or auto; what a GPU computes\n"
-       "                  is also compared with the cpu\n"
+       "                  is also compared with the cpu, jobs too: three steps of each\n"
        "  --filter NAME   one op only\n"
        "  --json          the result as JSON\n"
        "  --verbose       every case\n"
@@ -265,6 +267,11 @@ int selftest_main(int argc, char **argv)
   static TestRun run = {.device = "cpu"};
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--help") == 0) return print_help();
+    if (argv[i][0] != '-') {
+      run.jobs = argv + i;
+      run.n_jobs = (uint32_t)(argc - i);
+      break;
+    }
     int wrong = read_option(&run, argc, argv, &i);
     if (wrong) return wrong;
   }
@@ -272,6 +279,9 @@ int selftest_main(int argc, char **argv)
     return usage_error("amp selftest", "no op %s; `ampc --list-ops` lists them", run.filter);
   ampc_status status = ampc_device_target(run.device, run.target);
   if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
+  if (run.n_jobs && !test_on_gpu(&run))
+    return usage_error("amp selftest",
+                       "jobs are compared between a GPU and the cpu: --device cuda");
   status = run_suites(&run);
   if (status) return status;
   if (run.edit && !run.edits) return usage_error("amp selftest", "--mutate: no such text");

@@ -128,6 +128,8 @@ typedef enum Proof { PROOF_forward, PROOF_backward, PROOF_twin, PROOF_COUNT } Pr
 typedef struct TestRun {
   const char *device, *filter;   /* filter: name of one op, or NULL */
   char target[AMPC_TARGET_ROOM]; /* that runs on the device */
+  char **jobs;                   /* to be compared whole */
+  uint32_t n_jobs;
   bool verbose, json;
   TextEdit *edit; /* changes the kernels before they are built: mutations */
   void *edit_data;
@@ -157,6 +159,7 @@ ampc_status suite_layout(Arena *a, TestRun *run);
 ampc_status suite_fusion(Arena *a, TestRun *run);
 ampc_status suite_model(Arena *a, TestRun *run);
 ampc_status suite_twin(Arena *a, TestRun *run);
+ampc_status suite_jobs(Arena *a, TestRun *run);
 
 /* ---- graphs by hand: selftest_graph.c ----------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /* Sizes of columns: see conv_columns.h. Part of both libraries. */
 #include "conv_columns.h"
 
-enum { COLUMN_BYTES = 256 << 20, MIB = 1 << 20 };
+enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20 };
 
 static bool is_pointwise(const ampc_conv *d)
 {

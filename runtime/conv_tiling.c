@@ -12,7 +12,8 @@ enum {
   MANY_WEIGHTS = 2 << 20,
   FEW_PIXELS = 16,
   SCRATCH = 8 << 10,
-  COLUMN_BYTES = 64 << 20
+  COLUMN_BYTES = 64 << 20,
+  PART_DEPTH = 448
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -57,7 +58,8 @@ static int64_t packed_bytes(const ampc_conv *d)
  * Where an image has few pixels, a library reads all weights for a few rows of a product. If they
  * are too many for a core's cache, it is quicker to lay out what each pixel of y sees in one row
  * and to multiply this matrix of [n oh ow, c kh kw] by the weights. Doubles, which only tests use,
- * go this way too. */
+ * go this way too. The matrix is never there as a whole: columns of some channels, about PART_DEPTH
+ * of them, are laid out and multiplied before the next. Forward sums over these parts in f32. */
 static bool by_product(const ampc_conv *d, bool real64)
 {
   int64_t bytes = floats(d->n * d->oh * d->ow * d->c * d->kh * d->kw);
@@ -95,15 +97,47 @@ ampc_gemm conv_product(const ampc_conv *d, bool real64)
   return g;
 }
 
-static ConvTiling product_tiling(const ampc_conv *d, bool real64)
+ampc_gemm conv_product_part(const ampc_conv *d, int64_t channels, bool real64)
 {
   ampc_gemm g = conv_product(d, real64);
+  int64_t depth = channels * d->kh * d->kw;
+  switch (d->kind) {
+  case AMPC_CONV_FORWARD:
+    g.k = g.lda = depth;
+    if (channels == d->c / d->groups || g.c_type == AMPC_F32) break;
+    g.c_type = AMPC_F32, g.ldc = g.n;
+    break;
+  case AMPC_CONV_DATA:
+    g.n = g.ldc = depth;
+    break;
+  case AMPC_CONV_WEIGHT:
+    g.n = g.ldb = depth;
+    break;
+  }
+  g.workspace = ampc_gemm_workspace_cpu(&g, real64);
+  return g;
+}
+
+static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
+{
+  ampc_gemm g = conv_product_part(d, channels, real64);
   ampc_dtype type = d->kind == AMPC_CONV_DATA ? AMPC_F32 : d->x_type;
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
-  ConvTiling t = {.product = true};
-  t.columns = round_up(d->n * d->oh * d->ow * d->c * d->kh * d->kw * size, 64);
-  t.total = t.columns + g.workspace;
+  int64_t rows = d->n * d->oh * d->ow;
+  ConvTiling t = {.product = true, .channels = channels};
+  t.columns = round_up(rows * channels * d->kh * d->kw * size, 64);
+  if (d->kind == AMPC_CONV_FORWARD && g.c_type != d->y_type) t.sum = floats(rows * g.n);
+  t.total = t.columns + t.sum + g.workspace;
   return t;
+}
+
+/* In parts, unless that takes more: the sums of many pixels. */
+static ConvTiling product_tiling(const ampc_conv *d, bool real64)
+{
+  int64_t all = d->c / d->groups, some = most(PART_DEPTH / (d->kh * d->kw), 1);
+  if (some > 16) some = some / 16 * 16;
+  ConvTiling whole = cut_columns(d, all, real64), parts = cut_columns(d, least(some, all), real64);
+  return parts.total < whole.total ? parts : whole;
 }
 
 /* Forward and data: shares of the batch, `lanes` of them at once. */

@@ -147,11 +147,14 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
 {
   Device *d = NULL;
   *out = (ampc_memory){.library = 0};
-  ampc_status status = open_device(program, device ? device : "auto", &d);
-  if (status) return status;
-  status = walk_prepare(d, program);
-  out->library = d->ops->library_bytes(d);
-  d->ops->close(d);
+  ampc_status status = AMPC_OK;
+  if (strcmp(program->target, "cpu") == 0) {
+    status = open_device(program, device ? device : "auto", &d);
+    if (status) return status;
+    status = walk_prepare(d, program);
+    out->library = d->ops->library_bytes(d);
+    d->ops->close(d);
+  }
   out->total = out->library;
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
     out->total += out->space[s] = program->space_bytes[s];

@@ -23,6 +23,7 @@ static void join(Lower *l, ParamSlot *p, void *data)
 static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
 {
   const Instance *m = part.kind == D_param ? part.as.param->owner : part.as.instance;
+  if (!m || !m->path) return; /* a parameter of no model: nothing updates it */
   const char *path = m->path;
   if (part.kind == D_param)
     path = arena_printf(l->arena, "%s%s%s", path, path[0] ? "." : "", part.as.param->name);

@@ -396,10 +396,8 @@ ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d)
 {
   ampc_status status = check(d, cache->real64);
   if (status) return status;
-  if (conv_tiling(d, cache->real64).product) {
-    ampc_gemm g = conv_product(d, cache->real64);
-    return cpu_gemm_prepare(cache->products, &g);
-  }
+  if (conv_tiling(d, cache->real64).product)
+    return conv_by_product_prepare(cache->products, cache->real64, d);
   if (find(cache, d)) return AMPC_OK;
   int threads = dnn_enter();
   status = add(cache, d);

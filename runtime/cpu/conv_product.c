@@ -1,7 +1,7 @@
 /* Convolutions as matrix products: Note [columns] in conv_tiling.c.
  *
- * A row of columns belongs to a pixel of y; element (c kh + i) kw + j of it is channel c of what
- * tap (i, j) of the filter sees there, zero where that lies outside the image. */
+ * A row of columns belongs to a pixel of y; element (c kh + i) kw + j of it is what tap (i, j) of
+ * the filter sees there of the c-th channel of the part, zero where that lies outside the image. */
 #include "conv_product.h"
 #include <string.h>
 #include "conv_tiling.h"
@@ -12,7 +12,8 @@ enum { CHUNK = 256 };
 typedef struct Columns {
   const ampc_conv *d;
   bool real64;
-  int64_t size; /* of an element */
+  int64_t size;            /* of an element of the image */
+  int64_t first, channels; /* of the image: those of the part */
   char *image, *columns;
 } Columns;
 
@@ -35,13 +36,13 @@ static void gather_row(const Columns *k, int64_t row)
   const ampc_conv *d = k->d;
   int64_t taps = d->kh * d->kw, image = row / (d->oh * d->ow);
   int64_t oy = row / d->ow % d->oh, ox = row % d->ow;
-  char *to = k->columns + row * d->c * taps * k->size;
+  char *to = k->columns + row * k->channels * taps * k->size;
   for (int64_t tap = 0; tap < taps; tap++) {
     int64_t iy = oy * d->stride[0] - d->pad[0] + tap / d->kw * d->dilation[0];
     int64_t ix = ox * d->stride[1] - d->pad[1] + tap % d->kw * d->dilation[1];
     bool inside = iy >= 0 && iy < d->h && ix >= 0 && ix < d->w;
-    int64_t at = ((image * d->h + iy) * d->w + ix) * d->c;
-    spread(k->size, inside ? k->image + at * k->size : NULL, to + tap * k->size, d->c, taps);
+    int64_t at = ((image * d->h + iy) * d->w + ix) * d->c + k->first;
+    spread(k->size, inside ? k->image + at * k->size : NULL, to + tap * k->size, k->channels, taps);
   }
 }
 
@@ -83,7 +84,7 @@ static void store_sums(const Columns *k, int64_t at, const double *sum, int64_t 
   }
 }
 
-/* Channels [begin, begin + n) of a pixel of x: the sum of what was seen of it. */
+/* Channels [begin, begin + n) of the part, of a pixel of x: the sum of what was seen of it. */
 static void sum_pixel(const Columns *k, int64_t pixel, int64_t begin, int64_t n)
 {
   const ampc_conv *d = k->d;
@@ -95,55 +96,131 @@ static void sum_pixel(const Columns *k, int64_t pixel, int64_t begin, int64_t n)
     int64_t ox = seen_from(ix, tap % d->kw, d->stride[1], d->pad[1], d->dilation[1], d->ow);
     if (oy < 0 || ox < 0) continue;
     int64_t row = (image * d->oh + oy) * d->ow + ox;
-    add_strided(k, (row * d->c + begin) * taps + tap, taps, sum, n);
+    add_strided(k, (row * k->channels + begin) * taps + tap, taps, sum, n);
   }
-  store_sums(k, pixel * d->c + begin, sum, n);
+  store_sums(k, pixel * d->c + k->first + begin, sum, n);
 }
 
 static void sum_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Columns *k = context;
-  int64_t pixels = k->d->n * k->d->h * k->d->w, c = k->d->c;
+  int64_t pixels = k->d->n * k->d->h * k->d->w, c = k->channels;
   for (int64_t p = pixels * block / n_blocks; p < pixels * (block + 1) / n_blocks; p++)
     for (int64_t begin = 0; begin < c; begin += CHUNK)
       sum_pixel(k, p, begin, c - begin < CHUNK ? c - begin : CHUNK);
 }
 
-static int64_t size_of(bool real64, ampc_dtype t)
+/* ---- parts ------------------------------------------------------------------------------------
+ */
+
+typedef struct Job {
+  const ampc_conv *d;
+  ConvTiling tiling;
+  bool real64;
+  Pool *pool;
+  GemmCache *products;
+  char *x, *w, *y, *columns;
+  const char *bias;
+} Job;
+
+static int64_t size_of(const Job *job, ampc_dtype t)
 {
-  return real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
+  return job->real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
 }
 
-static ampc_status multiply_group(GemmCache *products, const ampc_conv *d, const ampc_gemm *g,
-                                  char *columns, char *w, const char *bias, char *y, char *room)
+static int64_t channels_from(const Job *job, int64_t begin)
 {
-  switch (d->kind) {
-  case AMPC_CONV_FORWARD:
-    return cpu_gemm(products, g, columns, w, bias, y, room);
-  case AMPC_CONV_DATA:
-    return cpu_gemm(products, g, y, w, NULL, columns, room);
-  default:
-    return cpu_gemm(products, g, y, columns, NULL, w, room);
+  int64_t left = job->d->c / job->d->groups - begin;
+  return left < job->tiling.channels ? left : job->tiling.channels;
+}
+
+/* The part from channel `begin` of a group on. The parts of a forward convolution are added up, the
+ * first one has the bias. */
+static ampc_gemm product_of(const Job *job, int64_t begin)
+{
+  const ampc_conv *d = job->d;
+  ampc_gemm g = conv_product_part(d, channels_from(job, begin), job->real64);
+  if (d->kind != AMPC_CONV_FORWARD || begin == 0) return g;
+  g.accumulate = true;
+  g.has_bias = false;
+  return g;
+}
+
+typedef struct Narrowing {
+  const Job *job;
+  const char *sum;
+  char *y;
+} Narrowing;
+
+static void narrow_task(void *context, unsigned block, unsigned n_blocks)
+{
+  const Narrowing *n = context;
+  const ampc_conv *d = n->job->d;
+  int64_t rows = d->n * d->oh * d->ow, k = d->k / d->groups;
+  const float *sum = (const float *)(const void *)n->sum;
+  for (int64_t r = rows * block / n_blocks; r < rows * (block + 1) / n_blocks; r++)
+    convert_narrow(d->y_type, sum + r * k, n->y + r * d->k * ampc_dtype_size(d->y_type), k);
+}
+
+static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
+{
+  const ampc_conv *d = job->d;
+  int64_t c = d->c / d->groups, k = d->k / d->groups, taps = d->kh * d->kw;
+  Columns columns = {.d = d,
+                     .real64 = job->real64,
+                     .size = size_of(job, d->x_type),
+                     .first = group * c + begin,
+                     .channels = channels_from(job, begin),
+                     .image = job->x,
+                     .columns = job->columns};
+  ampc_gemm g = product_of(job, begin);
+  char *w = job->w + (group * k * c + begin) * taps * size_of(job, d->w_type);
+  char *y = job->y + group * k * size_of(job, d->y_type);
+  char *sum = job->columns + job->tiling.columns, *room = sum + job->tiling.sum;
+  const char *bias = g.has_bias ? job->bias + group * k * size_of(job, d->bias_type) : NULL;
+  unsigned threads = pool_threads(job->pool);
+  if (d->kind == AMPC_CONV_DATA) {
+    ampc_status status = cpu_gemm(job->products, &g, y, w, NULL, columns.columns, room);
+    if (!status) pool_run(job->pool, sum_task, &columns, threads);
+    return status;
   }
+  pool_run(job->pool, gather_task, &columns, threads);
+  if (d->kind == AMPC_CONV_WEIGHT)
+    return cpu_gemm(job->products, &g, y, columns.columns, NULL, w, room);
+  char *to = job->tiling.sum > 0 ? sum : y;
+  ampc_status status = cpu_gemm(job->products, &g, columns.columns, w, bias, to, room);
+  Narrowing last = {job, sum, y};
+  if (to == sum && begin + columns.channels == c) pool_run(job->pool, narrow_task, &last, threads);
+  return status;
+}
+
+ampc_status conv_by_product_prepare(GemmCache *products, bool real64, const ampc_conv *d)
+{
+  Job job = {.d = d, .tiling = conv_tiling(d, real64), .real64 = real64};
+  ampc_status status = AMPC_OK;
+  for (int64_t at = 0; at < d->c / d->groups && !status; at += job.tiling.channels) {
+    ampc_gemm g = product_of(&job, at);
+    status = cpu_gemm_prepare(products, &g);
+  }
+  return status;
 }
 
 ampc_status conv_by_product(Pool *pool, GemmCache *products, bool real64, const ampc_conv *d,
                             void *x, void *w, const void *bias, void *y, void *workspace)
 {
-  bool data = d->kind == AMPC_CONV_DATA;
-  ampc_gemm g = conv_product(d, real64);
-  int64_t k = d->k / d->groups, depth = d->c / d->groups * d->kh * d->kw;
-  Columns columns = {d, real64, size_of(real64, d->x_type), x, workspace};
-  char *room = columns.columns + conv_tiling(d, real64).columns;
-  if (!data) pool_run(pool, gather_task, &columns, pool_threads(pool));
-  int64_t column_size = data ? size_of(real64, AMPC_F32) : columns.size;
+  Job job = {.d = d,
+             .tiling = conv_tiling(d, real64),
+             .real64 = real64,
+             .pool = pool,
+             .products = products,
+             .x = x,
+             .w = w,
+             .y = y,
+             .columns = workspace,
+             .bias = bias};
   ampc_status status = AMPC_OK;
   for (int64_t i = 0; i < d->groups && !status; i++)
-    status = multiply_group(products, d, &g, columns.columns + i * depth * column_size,
-                            (char *)w + i * k * depth * size_of(real64, d->w_type),
-                            d->has_bias ? (const char *)bias + i * k * size_of(real64, d->bias_type)
-                                        : NULL,
-                            (char *)y + i * k * size_of(real64, d->y_type), room);
-  if (!status && data) pool_run(pool, sum_task, &columns, pool_threads(pool));
+    for (int64_t at = 0; at < d->c / d->groups && !status; at += job.tiling.channels)
+      status = run_part(&job, i, at);
   return status;
 }

@@ -1,7 +1,7 @@
 /* Convolutions as matrix products: Note [columns on CUDA] in conv_columns.h. */
 #include "../conv_columns.h"
 #include "../conv_tiling.h"
-#include "cuda.h"
+#include "cuda_device.h"
 
 typedef struct Convolution {
   CudaDevice *device;

@@ -7,7 +7,7 @@
  * is never more than two halves ahead of the device, and it waits only then. */
 #include <stdlib.h>
 #include <string.h>
-#include "cuda.h"
+#include "cuda_device.h"
 
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };
 

@@ -81,8 +81,7 @@ enum {                                                  /* LtLayoutAttribute */
 enum {                                                 /* LtPreferenceAttribute */
        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,   /* uint64_t */
        CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3, /* uint32_t */
-       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES =
-           5, /* uint32_t; A, B, C, D one after the other */
+       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5, /* uint32_t */
        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,

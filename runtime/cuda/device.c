@@ -1,7 +1,6 @@
 /* The CUDA device: the table of functions, memory, and what is done in one call of the driver. */
-#include "cuda.h"
 #include <stdlib.h>
-#include "cuda.h"
+#include "cuda_device.h"
 
 static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
 {

@@ -1,6 +1,6 @@
 /* What the driver refuses, in one message: what happened, to which device, and what to do next. */
 #include <string.h>
-#include "cuda.h"
+#include "cuda_device.h"
 
 /* Errors after which a context is of no use: illegal addresses, failed launches, lost GPUs. */
 static bool is_sticky(CuResult r)

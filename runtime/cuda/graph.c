@@ -9,7 +9,7 @@
  * dance is in stream order: the host does not wait for it. */
 #include <stddef.h>
 #include <stdlib.h>
-#include "cuda.h"
+#include "cuda_device.h"
 
 struct Recording {
   CuGraphExec graph; /* NULL before the first step */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cuda.h"
+#include "cuda_device.h"
 
 enum {
   MOST_ARGUMENTS = 512, /* of 8 bytes: what every architecture takes */

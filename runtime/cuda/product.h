@@ -1,6 +1,6 @@
 /* What cuBLASLt needs to know for one kind of product; made once, see product.c. */
 #pragma once
-#include "cuda.h"
+#include "cuda_device.h"
 
 typedef struct Product {
   ampc_gemm desc;

@@ -46,7 +46,8 @@ typedef struct ampc_memory {
   int64_t space[AMPC_SPACE_COUNT], library, total;
 } ampc_memory;
 ampc_memory ampc_memory_of(const ampc_runtime *rt);
-/* The same before anything is allocated. Kernels need not be loaded. */
+/* The same before anything is allocated. Kernels need not be loaded. On a GPU `library` is 0: its
+ * libraries tell only as they work. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */

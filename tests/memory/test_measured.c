@@ -59,6 +59,8 @@ static ampc_runtime *run_all(const ampc_program *p)
 int main(int argc, char **argv)
 {
   MUST(argc > 1);
+  mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is freed goes back to the system at once */
+  mallopt(M_ARENA_MAX, 1);
   Compile *c = compile(argc, argv);
   Jit *jit = NULL;
   ampc_memory planned;

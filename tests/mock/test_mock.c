@@ -348,6 +348,26 @@ static int event_in_capture(void)
   return cuEventSynchronize(e);
 }
 
+static void *alloc_elsewhere(void *context)
+{
+  CuPointer p;
+  cuCtxSetCurrent(context);
+  return cuMemAlloc_v2(&p, 4) ? context : NULL;
+}
+
+static int alloc_in_other_thread(void)
+{
+  CuContext context;
+  CuGraph graph;
+  pthread_t other;
+  void *refused;
+  MUST(cuDevicePrimaryCtxRetain(&context, 0) == 0);
+  begin();
+  MUST(pthread_create(&other, NULL, alloc_elsewhere, context) == 0);
+  MUST(pthread_join(other, &refused) == 0);
+  return refused ? 1 : cuStreamEndCapture(stream, &graph);
+}
+
 static int end_without_begin(void)
 {
   CuGraph graph;
@@ -418,6 +438,7 @@ static const Case cases[] = {
     {"wait while capturing", sync_in_capture, MOCK_CAPTURE_UNSUPPORTED, "cuStreamSynchronize"},
     {"spoilt capture", capture_is_spoilt, MOCK_CAPTURE_INVALIDATED, NULL},
     {"memory while capturing", alloc_in_capture, MOCK_CAPTURE_UNSUPPORTED, "cuMemAlloc"},
+    {"memory in another thread meanwhile", alloc_in_other_thread, 0, NULL},
     {"pageable memory in a capture", pageable_in_capture, MOCK_CAPTURE_UNSUPPORTED, "pageable"},
     {"event of a capture", event_in_capture, MOCK_CAPTURED_EVENT, "cuEventSynchronize"},
     {"end without begin", end_without_begin, MOCK_INVALID_VALUE, "does not capture"},

@@ -1,5 +1,5 @@
-/* NVRTC: see nvrtc.h. */
-#include "nvrtc.h"
+/* NVRTC: see nvrtc_image.h. */
+#include "nvrtc_image.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

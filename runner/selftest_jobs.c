@@ -1,0 +1,105 @@
+/* Suite: whole jobs, `amp selftest --device cuda job.amp ...`: their first train block takes a few
+ * steps on the GPU and on the cpu, with the same weights and batches; the losses must agree. */
+#include "selftest.h"
+#include <math.h>
+#include <string.h>
+
+enum { JOB_STEPS = 3 };
+
+typedef struct Losses {
+  double at[JOB_STEPS];
+  char precision[8];
+} Losses;
+
+/* How far apart losses may come: products are summed in another order, which roundings of 16 bits
+ * make visible; each step starts from what the last one left. */
+static double job_bound(const char *precision)
+{
+  if (strcmp(precision, "bf16") == 0) return 1e-2;
+  return strcmp(precision, "f32") == 0 ? 1e-4 : 2e-3;
+}
+
+static ampc_status train_block_of(const ampc_program *p, uint32_t *out)
+{
+  for (*out = 0; *out < p->n_blocks; ++*out)
+    if (p->blocks[*out].kind == AMPC_TRAIN && p->blocks[*out].n_metrics) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "%s has no train block", p->source);
+}
+
+static ampc_status write_batch(ampc_runtime *rt, const ampc_block *b, const char *base, int64_t n)
+{
+  const ampc_program *p = ampc_program_of(rt);
+  const ampc_source *first = &p->sources[b->first_source], *end = first + b->n_sources;
+  int64_t lowest = INT64_MAX;
+  ampc_status status = AMPC_OK;
+  for (const ampc_source *s = first; s < end; s++)
+    if (s->offset < lowest) lowest = s->offset;
+  for (const ampc_source *s = first; s < end && !status; s++) {
+    int64_t bytes = n * ampc_element_size(p, s->dtype);
+    for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
+    status = ampc_write(rt, (ampc_ref){AMPC_INPUT, s->offset}, base + (s->offset - lowest), bytes);
+  }
+  return status;
+}
+
+static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batches, double *loss)
+{
+  const ampc_block *b = &ampc_program_of(rt)->blocks[block];
+  const void *base;
+  int64_t samples;
+  ampc_data_position at;
+  ampc_metric m;
+  ampc_status status = ampc_data.next(batches, &base, &samples, &at);
+  if (!status) status = write_batch(rt, b, base, samples);
+  if (!status) status = ampc_run_step(rt, block, samples == b->variant[0].batch ? 0 : 1);
+  if (!status) status = ampc_get_metric(rt, b->first_metric, &m);
+  if (!status) *loss = (double)m.last;
+  return status;
+}
+
+static ampc_status run_steps(Built *b, const char *data_dir, Losses *out)
+{
+  const ampc_program *p = b->c->program;
+  ampc_batches *batches = NULL;
+  uint32_t block;
+  snprintf(out->precision, sizeof out->precision, "%s", p->precision);
+  ampc_status status = train_block_of(p, &block);
+  if (!status) status = built_start(b);
+  if (!status) status = ampc_init_params(b->rt, 1);
+  if (!status) status = ampc_data.open(p, block, data_dir, 1, &batches);
+  for (int i = 0; i < JOB_STEPS && !status; i++)
+    status = one_step(b->rt, block, batches, &out->at[i]);
+  if (batches) ampc_data.close(batches);
+  return status;
+}
+
+static ampc_status run_job(Arena *a, const TestRun *run, const char *path, Losses *out)
+{
+  const char *slash = strrchr(path, '/');
+  const char *folder = slash ? arena_strndup(a, path, (size_t)(slash - path + 1)) : ".";
+  Options options = test_options(run, 2);
+  options.input = path;
+  Built b = {.run = run, .c = compile_create(&options)};
+  ampc_status status = compile_job(b.c) ? run_steps(&b, folder, out)
+                                        : ampc_fail(AMPC_BAD_FILE, "%s was refused", path);
+  built_close(&b);
+  return status;
+}
+
+ampc_status suite_jobs(Arena *a, TestRun *run)
+{
+  TestRun cpu = test_on_cpu(run);
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < run->n_jobs && !status; i++) {
+    Losses got, want;
+    status = run_job(a, run, run->jobs[i], &got);
+    if (!status) status = run_job(a, &cpu, run->jobs[i], &want);
+    for (int k = 0; k < JOB_STEPS && !status; k++) {
+      double error = fabs(got.at[k] - want.at[k]) / fabs(want.at[k]) / job_bound(want.precision);
+      test_report(run, OP_minimize, PROOF_twin, AMPC_F32, error,
+                  arena_printf(a, "%s, %s: loss %d is %.7g, on the cpu %.7g", run->jobs[i],
+                               want.precision, k + 1, got.at[k], want.at[k]));
+    }
+  }
+  return status;
+}

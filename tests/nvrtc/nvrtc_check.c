@@ -1,0 +1,197 @@
+/* Every emitted kernel of some jobs through NVRTC for one architecture:
+ *   nvrtc_check BUDGET sm_90 job.amp...             compiles, keeps its numbers in registers, and
+ *                                                   needs no more than the budget says
+ *   nvrtc_check --rewrite BUDGET sm_90 job.amp...   prints the lines that the budget should have
+ * The jobs together must use every template. Ends with status 77 where there is no NVRTC, or it
+ * does not know the architecture; 5 when something is wrong. */
+#include "cubin.h"
+#include "command.h"
+#include "cuda/nvrtc_image.h"
+#include "driver.h"
+#include "emit/emit.h"
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIPPED = 77, WRONG = 5, REGISTER_UNIT = 8 /* a GPU allots so many at once */ };
+
+/* Kernels are counted by what they are made from: each row op and each file in templates/ apart,
+ * elementwise chains together, moves together, columns of convolutions by their file. */
+enum { KIND_map = OP_COUNT, KIND_move, KIND_im2col, KIND_col2im, KIND_COUNT };
+
+typedef struct Budget {
+  KernelNeeds most;
+  bool given;
+} Budget;
+
+static KernelNeeds used[KIND_COUNT];
+static bool seen[KIND_COUNT];
+static Budget budget[KIND_COUNT];
+static const char *architecture;
+static unsigned wrong, kernels;
+
+static const char *kind_name(int kind)
+{
+  static const char *const names[] = {"map", "move", "im2col", "col2im"};
+  return kind < OP_COUNT ? op_info[kind].name : names[kind - OP_COUNT];
+}
+
+static int kind_of(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  Value anchor = g->groups.at[group].anchor;
+  if (group_is_columns(c, group))
+    return convolution_of(c, group).desc.kind == AMPC_CONV_DATA ? KIND_col2im : KIND_im2col;
+  OpKind op = anchor.id ? ir_node(g, anchor)->op : OP_COUNT;
+  if (!anchor.id || op_info[op].tmpl == TMPL_map) return KIND_map;
+  return op_info[op].tmpl == TMPL_move ? KIND_move : (int)op;
+}
+
+/* ---- the budget ---------------------------------------------------------------------------------
+ */
+
+static int kind_named(const char *name)
+{
+  for (int i = 0; i < KIND_COUNT; i++)
+    if (strcmp(kind_name(i), name) == 0) return i;
+  return KIND_COUNT;
+}
+
+static bool read_budget(const char *path)
+{
+  char line[256], name[64], arch[16];
+  KernelNeeds n = {0};
+  FILE *f = fopen(path, "r");
+  if (!f) return false;
+  while (fgets(line, sizeof line, f)) {
+    if (sscanf(line, "%63s %15s %u %u", name, arch, &n.registers, &n.shared) != 4) continue;
+    int kind = kind_named(name);
+    if (strcmp(arch, architecture) == 0 && kind < KIND_COUNT) budget[kind] = (Budget){n, true};
+  }
+  fclose(f);
+  return true;
+}
+
+static void print_budget(void)
+{
+  for (int i = 0; i < KIND_COUNT; i++) {
+    unsigned units = (used[i].registers + REGISTER_UNIT - 1) / REGISTER_UNIT;
+    if (seen[i])
+      printf("%s\t%s\t%u\t%u\n", kind_name(i), architecture, units * REGISTER_UNIT, used[i].shared);
+  }
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------
+ */
+
+static void complain(const char *job, const char *kernel, const char *what, unsigned has,
+                     unsigned most)
+{
+  fprintf(stderr, "FAILED: %s: %s for %s %s %u, of %u\n", job, kernel, architecture, what, has,
+          most);
+  wrong++;
+}
+
+static void judge(const char *job, const char *name, int kind, const KernelNeeds *n)
+{
+  const Budget *b = &budget[kind];
+  if (n->local) complain(job, name, "spills: bytes of local memory", n->local, 0);
+  if (!b->given) {
+    fprintf(stderr, "FAILED: the budget has no line for %s and %s (%s of %s)\n", kind_name(kind),
+            architecture, name, job);
+    wrong++;
+    return;
+  }
+  if (n->registers > b->most.registers)
+    complain(job, name, "takes registers", n->registers, b->most.registers);
+  if (n->shared > b->most.shared)
+    complain(job, name, "takes bytes of shared memory", n->shared, b->most.shared);
+}
+
+static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewrite)
+{
+  const char *name = kernel_name(c, group);
+  KernelNeeds n;
+  if (!cubin_needs(cubin->at, cubin->n, name, &n)) {
+    fprintf(stderr, "FAILED: %s: the cubin says nothing about %s\n", c->options.input, name);
+    wrong++;
+    return;
+  }
+  int kind = kind_of(c, group);
+  if (!rewrite) judge(c->options.input, name, kind, &n);
+  if (n.registers > used[kind].registers) used[kind].registers = n.registers;
+  if (n.shared > used[kind].shared) used[kind].shared = n.shared;
+  seen[kind] = true;
+  kernels++;
+}
+
+static void check_job(const char *path, bool rewrite)
+{
+  Options options = {.input = path, .target = architecture, .optimize = 2, .error_limit = 20};
+  Compile *c = compile_create(&options);
+  Text cubin;
+  text_init(&cubin, c->arena);
+  if (compile_job(c) && emit_cubin(c, &cubin)) {
+    for (uint32_t i = 1; i < c->graph->groups.n; i++)
+      if (group_has_kernel(c, i)) take_kernel(c, i, &cubin, rewrite);
+  } else {
+    fprintf(stderr, "FAILED: %s does not compile for %s\n", path, architecture);
+    wrong++;
+  }
+  compile_destroy(c);
+}
+
+static void check_coverage(void)
+{
+  for (int i = 0; i < KIND_COUNT; i++) {
+    bool own = i >= OP_COUNT || op_info[i].tmpl == TMPL_row || op_info[i].tmpl == TMPL_file;
+    if (!own || seen[i]) continue;
+    fprintf(stderr, "FAILED: no job has a kernel of %s\n", kind_name(i));
+    wrong++;
+  }
+}
+
+/* ---- NVRTC --------------------------------------------------------------------------------------
+ */
+
+/* 0: it compiles for the architecture. */
+static int find_nvrtc(void)
+{
+  const CudaLoaded *cuda;
+  char why[CUDA_ERROR_ROOM], best[24];
+  if (!cuda_load_nvrtc(&cuda, why)) {
+    glob_t found;
+    bool there = glob("/usr/local/cuda*/lib64/libnvrtc.so.*", 0, NULL, &found) == 0;
+    globfree(&found);
+    fprintf(stderr, "%s: %s\n", there ? "FAILED, though NVRTC is here" : "skipped", why);
+    return there ? WRONG : SKIPPED;
+  }
+  if (nvrtc_architecture(cuda, atoi(architecture + strlen("sm_")), best) &&
+      strcmp(best, architecture) == 0)
+    return 0;
+  fprintf(stderr, "skipped: this NVRTC does not know %s\n", architecture);
+  return SKIPPED;
+}
+
+int main(int argc, char **argv)
+{
+  bool rewrite = argc > 1 && strcmp(argv[1], "--rewrite") == 0;
+  int first = 1 + rewrite;
+  if (argc < first + 3) {
+    fprintf(stderr, "usage: nvrtc_check [--rewrite] BUDGET sm_NN job.amp...\n");
+    return 2;
+  }
+  architecture = argv[first + 1];
+  int missing = find_nvrtc();
+  if (missing) return missing;
+  if (!rewrite && !read_budget(argv[first])) {
+    fprintf(stderr, "FAILED: cannot read %s\n", argv[first]);
+    return WRONG;
+  }
+  for (int i = first + 2; i < argc; i++) check_job(argv[i], rewrite);
+  check_coverage();
+  if (rewrite) print_budget();
+  fprintf(stderr, "%u kernels for %s, %u faults\n", kernels, architecture, wrong);
+  return wrong ? WRONG : 0;
+}

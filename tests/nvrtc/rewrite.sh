@@ -1,0 +1,12 @@
+#!/bin/sh
+# Prints the budget as it would be for the kernels of today; look at the difference before it is kept:
+#   tests/nvrtc/rewrite.sh build/tests/nvrtc_check >/tmp/budget && mv /tmp/budget tests/nvrtc/budget.tsv
+# usage: tests/nvrtc/rewrite.sh NVRTC_CHECK
+set -eu
+check=$1
+cd "$(dirname "$0")/../.."
+echo "# What a kernel may need: made from, architecture, registers a thread, bytes of static shared memory a"
+echo "# block (with what the toolkit adds). Registers are given in eights, as a GPU allots them."
+for arch in 75 80 90 100 120; do
+  "$check" --rewrite - "sm_$arch" models/*/*.amp tests/nvrtc/*.amp tests/simt/jobs/*.amp
+done

@@ -1,0 +1,42 @@
+/* What the NVRTC gate reads from cubins, on kernels whose needs are known. Ends with status 77
+ * where there is no NVRTC. */
+#include "check.h"
+#include "cubin.h"
+#include "cuda/nvrtc_image.h"
+
+static const char text[] =
+    "extern \"C\" __global__ void plain(float *x) { x[threadIdx.x] = 1; }\n"
+    "extern \"C\" __global__ void shares(float *x) {\n"
+    "  __shared__ float s[300]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads();\n"
+    "  x[threadIdx.x] = s[299 - threadIdx.x]; }\n"
+    "extern \"C\" __global__ void __launch_bounds__(1024, 2) spills(float *x) {\n"
+    "  float v[100];\n"
+    "#pragma unroll\n"
+    "  for (int i = 0; i < 100; i++) v[i] = x[i * 1024 + threadIdx.x];\n"
+    "  __syncthreads();\n"
+    "#pragma unroll\n"
+    "  for (int i = 0; i < 100; i++) x[i * 1024 + threadIdx.x] = v[99 - i] * v[i]; }\n";
+
+int main(void)
+{
+  const CudaLoaded *cuda;
+  char why[CUDA_ERROR_ROOM];
+  if (!cuda_load_nvrtc(&cuda, why)) {
+    fprintf(stderr, "skipped: %s\n", why);
+    return 77;
+  }
+  NvrtcImage image;
+  MUST(nvrtc_compile(cuda, text, "sm_80", &image));
+  KernelNeeds plain, shares, spills, none;
+  MUST(cubin_needs(image.bytes, image.size, "plain", &plain));
+  MUST(cubin_needs(image.bytes, image.size, "shares", &shares));
+  MUST(cubin_needs(image.bytes, image.size, "spills", &spills));
+  CHECK(plain.registers >= 4 && plain.registers <= 16 && plain.shared == 0 && plain.local == 0);
+  CHECK(shares.shared == 1200 && shares.local == 0);
+  CHECK(spills.registers == 32 && spills.local > 0);
+  CHECK(!cubin_needs(image.bytes, image.size, "other", &none));
+  for (size_t size = 0; size < image.size; size += 97) /* cut ones are not followed out of bounds */
+    cubin_needs(image.bytes, size, "plain", &none);
+  free(image.bytes);
+  return check_done();
+}
