@@ -5,8 +5,6 @@
  * only at steps where a line, a line of JSON or the log is due; and what is read is added up for
  * each of them apart, so that each averages over the steps since it was last told, however often
  * the others ask. */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "train.h"
