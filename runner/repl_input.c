@@ -239,6 +239,8 @@ static const char *read_line(Input *in, size_t *out_size)
 {
   if (in->editor) {
     int n = 0;
+    /* before the prompt: whoever sees that may type Ctrl-D or Ctrl-C */
+    el_set(in->editor, EL_PREP_TERM, 1);
     const char *line = el_gets(in->editor, &n);
     if (line && n > 0) keep_line(in, line);
     *out_size = n > 0 ? (size_t)n : 0;
