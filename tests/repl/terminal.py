@@ -232,7 +232,7 @@ def keys():
     t.expect(r"3 \* 3", "a search in the history")
     t.send("\r")
     t.expect(r"^int 9$")
-    t.expect(r"^amp> ")
+    t.type("6 * 7", r"^int 42$")
     t.send("\x04")
     t.end()
     if os.stat(WORK + "/state/ampc/history").st_mode & 0o077:
