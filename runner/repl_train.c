@@ -159,6 +159,52 @@ static ampc_status run_step(Run *t)
   return status ? status : check_loss(t);
 }
 
+/* ---- evaluation -------------------------------------------------------------------------------
+ */
+
+static ampc_status eval_block(Repl *r, uint32_t block)
+{
+  const ampc_block *b = &r->live->c->program->blocks[block];
+  ampc_batches *batches;
+  ampc_status status = feed_at(r, block, (ampc_data_position){.block = block}, &batches);
+  if (!status) status = ampc_clear_metrics(r->rt, block);
+  if (status) return status;
+  int64_t n = ampc_data.per_epoch(batches), samples;
+  if (b->max_steps && b->max_steps < n) n = b->max_steps;
+  for (int64_t i = 0; i < n && !status && !input_interrupted(); i++)
+    status = ampc_run_batch(r->rt, &ampc_data, batches, block, &samples);
+  return status;
+}
+
+static bool print_eval(Repl *r, uint32_t block)
+{
+  const ampc_program *p = r->live->c->program;
+  const ampc_block *b = &p->blocks[block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) {
+    ampc_metric m;
+    if (!repl_check(r, ampc_get_metric(r->rt, b->first_metric + i, &m))) return false;
+    printf("%s %s: ", b->name, p->metrics[b->first_metric + i].name);
+    print_value(m.count > 0 ? m.sum / m.count : NAN);
+    putchar('\n');
+  }
+  return repl_check(r, ampc_clear_metrics(r->rt, block));
+}
+
+static bool eval_one(Repl *r, uint32_t block)
+{
+  if (!repl_check(r, eval_block(r, block))) return false;
+  if (input_interrupted()) return repl_error(r, "interrupted in the evaluation");
+  return print_eval(r, block);
+}
+
+static bool eval_all(Repl *r)
+{
+  const ampc_program *p = r->live->c->program;
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_EVAL && !eval_one(r, i)) return false;
+  return true;
+}
+
 /* ---- a block ----------------------------------------------------------------------------------
  */
 
@@ -187,6 +233,20 @@ static ampc_status begin_block(Run *t)
   return ampc_clear_metrics(r->rt, t->block);
 }
 
+/* As `amp train`: at the end of an epoch, or every so many steps where the block says so. What is
+ * due at the end of the job comes there. */
+static bool eval_due(Run *t)
+{
+  for (uint32_t i = 0; i < t->p->n_blocks && t->step < t->end; i++) {
+    const ampc_block *b = &t->p->blocks[i];
+    bool due = b->every ? t->r->steps % b->every == 0 : t->step % t->per_epoch == 0;
+    if (b->kind != AMPC_EVAL || !due) continue;
+    end_line(t);
+    if (!eval_one(t->r, i)) return false;
+  }
+  return true;
+}
+
 /* The block's steps until `most` of this :train are done. Beyond the block's end only on demand. */
 static bool run_block(Run *t, int64_t most)
 {
@@ -195,11 +255,7 @@ static bool run_block(Run *t, int64_t most)
     if (status) end_line(t);
     if (!repl_check(t->r, status)) return false;
     if (line_is_due(t) && !print_line(t)) return false;
-    bool epoch_ended = t->step % t->per_epoch == 0;
-    if (!most && epoch_ended && t->step < t->end) {
-      end_line(t);
-      if (!eval_blocks(t->r)) return false;
-    }
+    if (!most && !eval_due(t)) return false;
   }
   return true;
 }
@@ -243,51 +299,7 @@ bool train_steps(Repl *r, int64_t n)
     return true;
   }
   tell_end(&t);
-  return n || input_interrupted() || eval_blocks(r);
-}
-
-/* ---- evaluation -------------------------------------------------------------------------------
- */
-
-static ampc_status eval_block(Repl *r, uint32_t block)
-{
-  const ampc_block *b = &r->live->c->program->blocks[block];
-  ampc_batches *batches;
-  ampc_status status = feed_at(r, block, (ampc_data_position){.block = block}, &batches);
-  if (!status) status = ampc_clear_metrics(r->rt, block);
-  if (status) return status;
-  int64_t n = ampc_data.per_epoch(batches), samples;
-  if (b->max_steps && b->max_steps < n) n = b->max_steps;
-  for (int64_t i = 0; i < n && !status && !input_interrupted(); i++)
-    status = ampc_run_batch(r->rt, &ampc_data, batches, block, &samples);
-  return status;
-}
-
-static bool print_eval(Repl *r, uint32_t block)
-{
-  const ampc_program *p = r->live->c->program;
-  const ampc_block *b = &p->blocks[block];
-  for (uint32_t i = 0; i < b->n_metrics; i++) {
-    ampc_metric m;
-    if (!repl_check(r, ampc_get_metric(r->rt, b->first_metric + i, &m))) return false;
-    printf("%s %s: ", b->name, p->metrics[b->first_metric + i].name);
-    print_value(m.count > 0 ? m.sum / m.count : NAN);
-    putchar('\n');
-  }
-  return repl_check(r, ampc_clear_metrics(r->rt, block));
-}
-
-bool eval_blocks(Repl *r)
-{
-  if (!live_ready(r)) return false;
-  const ampc_program *p = r->live->c->program;
-  for (uint32_t i = 0; i < p->n_blocks; i++) {
-    if (p->blocks[i].kind != AMPC_EVAL) continue;
-    if (!repl_check(r, eval_block(r, i))) return false;
-    if (input_interrupted()) return repl_error(r, "interrupted in the evaluation");
-    if (!print_eval(r, i)) return false;
-  }
-  return true;
+  return n || input_interrupted() || eval_all(r);
 }
 
 static bool read_count(Repl *r, const char *arg, int64_t *out)
@@ -317,6 +329,6 @@ bool command_eval(Repl *r, const char *arg)
   if (!live_ready(r)) return false;
   const ampc_program *p = r->live->c->program;
   for (uint32_t i = 0; i < p->n_blocks; i++)
-    if (p->blocks[i].kind == AMPC_EVAL) return eval_blocks(r);
+    if (p->blocks[i].kind == AMPC_EVAL) return eval_all(r);
   return repl_error(r, "the program has no eval block");
 }

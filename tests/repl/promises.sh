@@ -22,6 +22,9 @@ says() { grep -qE "$2" "$work/out" || { failed "$1"; cat "$work/out"; }; }
 printf ':train 3\n:show logits\n:grad fc1.weight\n:step\nnet(ones(1, 8))\n:eval\n:train 16\n:save %s\n' \
   "$work/repl" | session || failed "a session's status"
 same "the bytes of amp train" "$work/train" "$work/repl"
+"$amp" train --quiet --save "$work/all" "$job" >/dev/null 2>&1
+printf ':train 5\n:train\n:save %s\n' "$work/end" | session
+same "the whole job" "$work/all" "$work/end"
 printf ':train 9\n:save %s\n' "$work/nine" | session
 printf ':train 2\n:load %s\n:train 11\n:save %s\n' "$work/nine" "$work/more" | session
 same "a loaded run goes on" "$work/train" "$work/more"
