@@ -16,11 +16,12 @@ typedef struct Options {
   const char **include_dirs;
   Assignment *consts, *settings;
   uint32_t n_include_dirs, n_consts, n_settings;
-  const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
-  int optimize;         /* 0, 1, 2: fusion only; never a bit of the result */
-  bool real64;          /* tests: f32 is double everywhere, see Note [real64] in ir.h */
-  bool strict_rounding; /* 16-bit weight gradients round as in PyTorch before they are summed */
-  const char *watch;    /* train and eval blocks give the values of this name as outputs; or NULL */
+  const char *target;     /* "cpu" or "sm_80"; default "sm_80" */
+  int optimize;           /* 0, 1, 2: fusion only; never a bit of the result */
+  bool real64;            /* tests: f32 is double everywhere, see Note [real64] in ir.h */
+  bool strict_rounding;   /* 16-bit weight gradients round as in PyTorch before they are summed */
+  const char *watch;      /* train and eval blocks give the values of this name as outputs,
+                               but for a smaller last batch; or NULL */
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;

@@ -128,7 +128,7 @@ void live_close(Repl *r); /* weights and all */
  * fewer commands; NULL: as it is. It must outlive the runtime. */
 ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime **out);
 /* Runs a train block of the twin on the next batch, which stays the next. */
-ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block);
+ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples);
 
 /* ---- repl_carry.c: parameters, buffers, optimizer state, counters and scaler of `from` */
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);

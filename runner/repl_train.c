@@ -247,10 +247,19 @@ static bool eval_due(Run *t)
   return true;
 }
 
-/* The block's steps until `most` of this :train are done. Beyond the block's end only on demand. */
-static bool run_block(Run *t, int64_t most)
+static bool next_block(const Run *t, uint32_t *out)
 {
-  while ((most ? t->done < most : t->step < t->end) && !input_interrupted()) {
+  for (*out = t->block + 1; *out < t->p->n_blocks; ++*out)
+    if (t->p->blocks[*out].kind == AMPC_TRAIN) return true;
+  return false;
+}
+
+/* The block's steps until `most` of this :train are done, if that is not 0. Only the last block
+ * goes on beyond its end, and only on demand. */
+static bool run_block(Run *t, int64_t most, bool last)
+{
+  while ((!most || t->done < most) && (t->step < t->end || (most && last)) &&
+         !input_interrupted()) {
     ampc_status status = run_step(t);
     if (status) end_line(t);
     if (!repl_check(t->r, status)) return false;
@@ -258,17 +267,6 @@ static bool run_block(Run *t, int64_t most)
     if (!most && !eval_due(t)) return false;
   }
   return true;
-}
-
-static bool next_block(const Repl *r, Run *t)
-{
-  for (uint32_t i = t->block + 1; i < t->p->n_blocks; i++)
-    if (t->p->blocks[i].kind == AMPC_TRAIN) {
-      t->block = i;
-      return true;
-    }
-  (void)r;
-  return false;
 }
 
 static void tell_end(Run *t)
@@ -289,11 +287,13 @@ bool train_steps(Repl *r, int64_t n)
   if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
   if (!repl_check(r, forgive(r))) return false;
   t.began = clock_now();
-  bool more;
-  do {
-    if (!repl_check(r, begin_block(&t)) || !run_block(&t, n)) return false;
-    more = !n && !input_interrupted() && next_block(r, &t);
-  } while (more);
+  for (bool more = true; more;) {
+    uint32_t next;
+    bool last = !next_block(&t, &next);
+    if (!repl_check(r, begin_block(&t)) || !run_block(&t, n, last)) return false;
+    more = !last && !input_interrupted() && (!n || t.done < n);
+    if (more) t.block = next;
+  }
   if (t.done == 0 && !input_interrupted()) {
     printf("all %lld steps of the job are done; :train N goes on\n", (long long)t.end);
     return true;

@@ -63,6 +63,17 @@ printf ':train 5\n:save %s\n:step\n:save %s\n:diff ckpt %s %s\n' \
 says ":diff ckpt tells of steps" '^step 5 and 6'
 says ":diff ckpt tells of moments" '^moment 2 of fc1.weight: '
 
+# :grad is what the next step takes: with lr 1 the weight moves by it. f16 has the loss scale out.
+for precision in f32 f16; do
+  printf '%s\n' ":precision $precision" 'optimizer opt = SGD(net, lr=1.0)' :step \
+    net.fc2.bias ':grad fc2.bias' :step net.fc2.bias | session
+  grep '^\[' "$work/out" | python3 -c 'import re, sys
+old, grad, new = [[float(x) for x in re.findall(r"-?[0-9.]+(?:e[+-][0-9]+)?", l.split("]")[0])] for l in sys.stdin]
+sys.exit(not (len(grad) == 4 and max(map(abs, grad)) > 0.002
+              and all(abs(a - g - b) < 3e-4 for a, g, b in zip(old, grad, new))))' ||
+    { failed ":grad in $precision"; cat "$work/out"; }
+done
+
 # A kernel edit that does not compile changes nothing; one that does is run.
 printf '#!/bin/sh\necho nonsense >>"$1"\n' >"$work/break"
 printf '#!/bin/sh\nsed -i "s/= ampc_relu/= R(3.0) * ampc_relu/" "$1"\n' >"$work/triple"
