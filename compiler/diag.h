@@ -46,7 +46,7 @@ void diag_frame_push(Compile *c, Span call);
 void diag_frame_pop(Compile *c);
 Span diag_user_span(Compile *c, Span span); /* span itself unless it lies in a builtin source */
 
-uint32_t diag_error_count(const Compile *c); /* of warnings too under options.werror */
+uint32_t diag_error_count(const Compile *c);         /* of warnings too under options.werror */
 bool diag_error_within(const Compile *c, Span span); /* did an error (no warning) begin there? */
 void diag_finish(Compile *c); /* after the last message: how many were not shown, open JSON */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "ampc_rt.h"
-#include "cuda/nvrtc.h"
+#include "cuda/nvrtc_image.h"
 #include "emit/emit.h"
 #include "options.h"
 #include "runner.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
-#include "cuda/nvrtc.h"
+#include "cuda/nvrtc_image.h"
 #include "emit/emit.h"
 #include "inspect.h"
 #include "options.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cache.h"
-#include "cuda/nvrtc.h"
+#include "cuda/nvrtc_image.h"
 #include "emit/emit.h"
 #include "inspect.h"
 

@@ -178,7 +178,7 @@ int repl_main(int argc, char **argv)
   r.options.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   r.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   if (read_command_line(&r, argc, argv, &status)) {
-    input_interrupts();
+    input_interrupts(r.interactive);
     status = loop(&r);
   }
   arena_destroy(arena);

@@ -80,8 +80,8 @@ Input *input_open(Repl *r);
 /* The next whole input, valid until the next call; NULL at the end. */
 const char *input_next(Input *in, size_t *out_size);
 void input_close(Input *in);
-void input_interrupts(void);  /* from here on Ctrl-C only sets a flag */
-bool input_interrupted(void); /* since input_calm */
+void input_interrupts(bool terminal); /* from here on Ctrl-C only sets a flag */
+bool input_interrupted(void);         /* since input_calm */
 void input_calm(void);
 
 /* ---- repl_complete.c */
@@ -128,14 +128,13 @@ void live_close(Repl *r); /* weights and all */
  * fewer commands; NULL: as it is. It must outlive the runtime. */
 ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime **out);
 /* Runs a train block of the twin on the next batch, which stays the next. */
-ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block);
+ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples);
 
 /* ---- repl_carry.c: parameters, buffers, optimizer state, counters and scaler of `from` */
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
 
 /* ---- repl_train.c */
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
-bool eval_blocks(Repl *r);
 /* The train block of the next step with its data, opened on first use, at that step's batch. */
 typedef struct Next {
   uint32_t block;

@@ -39,9 +39,11 @@ static void note_interrupt(int number)
   interrupts = 1;
 }
 
-void input_interrupts(void)
+/* On a terminal calls go on after the signal, so that no output is lost: waiting for a key sees it
+ * all the same. Elsewhere it ends the reading of a line. */
+void input_interrupts(bool terminal)
 {
-  struct sigaction action = {.sa_handler = note_interrupt}; /* no restart: reading must return */
+  struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = terminal ? SA_RESTART : 0};
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
 }
@@ -239,6 +241,8 @@ static const char *read_line(Input *in, size_t *out_size)
 {
   if (in->editor) {
     int n = 0;
+    /* before the prompt: whoever sees that may type Ctrl-D or Ctrl-C */
+    el_set(in->editor, EL_PREP_TERM, 1);
     const char *line = el_gets(in->editor, &n);
     if (line && n > 0) keep_line(in, line);
     *out_size = n > 0 ? (size_t)n : 0;

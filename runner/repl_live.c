@@ -46,15 +46,14 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
   return status ? status : make_runtime(r, p, as, out, &kept);
 }
 
-ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block)
+ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples)
 {
   uint32_t own;
-  int64_t samples;
   Next next;
   if (!train_block(r, r->live->c->program, &own))
     return ampc_fail(AMPC_BAD_USAGE, "the program has no train block");
   ampc_status status = feed_next(r, own, &next);
-  if (!status) status = ampc_run_batch(twin, &ampc_data, next.batches, block, &samples);
+  if (!status) status = ampc_run_batch(twin, &ampc_data, next.batches, block, out_samples);
   return status ? status : ampc_wait(twin);
 }
 

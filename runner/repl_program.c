@@ -263,7 +263,8 @@ bool program_input(Repl *r, const char *text, size_t size)
   fflush(stdout);
   Compile *c = begin(r, &(Request){0});
   Ast ast = {0};
-  bool good = read_parts(r, c) & compile_add_input(c, part.name, part.text, part.size, &ast);
+  bool good = read_parts(r, c);
+  good = compile_add_input(c, part.name, part.text, part.size, &ast) && good;
   if (!good || !ast.n) {
     diag_finish(c);
     compile_destroy(c);

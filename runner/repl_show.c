@@ -90,28 +90,32 @@ static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
   return false;
 }
 
-static bool show_watched(Repl *r, Compiled *p)
+static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
 {
-  uint32_t block;
   ampc_runtime *twin = NULL;
   const ampc_program *g = p->c->program;
   const ampc_output_desc *last = NULL;
-  if (!live_ready(r) || !block_index(r, g, &block)) return false;
+  if (!live_ready(r) || !block_index(r, g, out_block)) return false;
+  uint32_t block = *out_block;
   for (uint32_t i = 0; i < g->n_outputs; i++)
     if (g->outputs[i].block == block) last = &g->outputs[i];
   if (!last) return repl_error(r, "it is no value of block %s", g->blocks[block].name);
+  int64_t samples = 0;
   bool good = repl_check(r, live_twin(r, p, NULL, &twin)) &&
-              repl_check(r, live_try_batch(r, twin, block)) &&
-              show_tensor(r, twin, last->place, last->dtype, last->rank, last->dim);
+              repl_check(r, live_try_batch(r, twin, block, &samples));
+  if (good && samples != g->blocks[block].batch)
+    good =
+        repl_error(r, "the next batch is the last, smaller one of its epoch; :step goes past it");
+  good = good && show_tensor(r, twin, last->place, last->dtype, last->rank, last->dim);
   ampc_free(twin);
   return good;
 }
 
-static void explain_watched(Compile *c)
+static void explain_watched(Compile *c, const char *block)
 {
   const Graph *g = c->graph;
   for (uint32_t i = 0; i < g->outputs.n; i++)
-    if (g->blocks.at[g->outputs.at[i].block].remainder_of < 0)
+    if (strcmp(g->blocks.at[g->outputs.at[i].block].name, block) == 0)
       print_why(c, ir_in(c, ir_node(g, g->outputs.at[i].value), 0));
 }
 
@@ -124,8 +128,9 @@ static int show_value(Repl *r, const char *name)
   bool found = typed->c->graph->outputs.n > 0, good = false;
   if (found) {
     Compiled *p = program_compile(r, &(Request){.watch = kept});
-    good = p && show_watched(r, p);
-    if (good) explain_watched(typed->c);
+    uint32_t block;
+    good = p && show_watched(r, p, &block);
+    if (good) explain_watched(typed->c, p->c->program->blocks[block].name);
     compiled_drop(p);
   }
   compiled_drop(typed);
@@ -176,13 +181,15 @@ static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program 
   memcpy(blocks, p->blocks, p->n_blocks * sizeof *blocks);
   *out = *p;
   out->blocks = blocks;
-  ampc_step *step = &blocks[block].variant[0];
-  for (uint32_t i = 0; i < step->n_commands; i++)
-    if (is_looked_at(c, step->commands[i].label, optimizer)) {
-      step->n_commands = i;
-      return true;
-    }
-  return false;
+  uint32_t cut = 0;
+  for (uint32_t v = 0; v < blocks[block].n_variants; v++) {
+    ampc_step *step = &blocks[block].variant[v];
+    uint32_t i = 0;
+    while (i < step->n_commands && !is_looked_at(c, step->commands[i].label, optimizer)) i++;
+    cut += i < step->n_commands;
+    step->n_commands = i;
+  }
+  return cut == blocks[block].n_variants;
 }
 
 static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
@@ -223,8 +230,9 @@ bool command_grad(Repl *r, const char *arg)
   if (!cut_program(c, block, q->optimizer, &cut))
     return repl_error(r, "block %s does not train %s", c->program->blocks[block].name, arg);
   ampc_runtime *twin = NULL;
+  int64_t samples;
   bool good = repl_check(r, live_twin(r, r->live, &cut, &twin)) &&
-              repl_check(r, live_try_batch(r, twin, block)) && show_gradient(r, twin, q);
+              repl_check(r, live_try_batch(r, twin, block, &samples)) && show_gradient(r, twin, q);
   ampc_free(twin);
   return good;
 }

@@ -159,93 +159,6 @@ static ampc_status run_step(Run *t)
   return status ? status : check_loss(t);
 }
 
-/* ---- a block ----------------------------------------------------------------------------------
- */
-
-/* An update that was dropped for good stops all later ones: who trains again wants to try. */
-static ampc_status forgive(Repl *r)
-{
-  ampc_state state;
-  ampc_status status = ampc_get_state(r->rt, &state);
-  if (status || !state.bad_loss) return status;
-  long long none = 0;
-  return ampc_write(r->rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, bad_loss)}, &none,
-                    sizeof none);
-}
-
-static ampc_status begin_block(Run *t)
-{
-  const ampc_block *b = &t->p->blocks[t->block];
-  Repl *r = t->r;
-  Next next;
-  ampc_status status = feed_next(r, t->block, &next);
-  if (status) return status;
-  t->batches = next.batches;
-  t->per_epoch = next.per_epoch;
-  t->step = next.step;
-  t->end = b->max_steps ? b->max_steps : b->epochs * t->per_epoch;
-  return ampc_clear_metrics(r->rt, t->block);
-}
-
-/* The block's steps until `most` of this :train are done. Beyond the block's end only on demand. */
-static bool run_block(Run *t, int64_t most)
-{
-  while ((most ? t->done < most : t->step < t->end) && !input_interrupted()) {
-    ampc_status status = run_step(t);
-    if (status) end_line(t);
-    if (!repl_check(t->r, status)) return false;
-    if (line_is_due(t) && !print_line(t)) return false;
-    bool epoch_ended = t->step % t->per_epoch == 0;
-    if (!most && epoch_ended && t->step < t->end) {
-      end_line(t);
-      if (!eval_blocks(t->r)) return false;
-    }
-  }
-  return true;
-}
-
-static bool next_block(const Repl *r, Run *t)
-{
-  for (uint32_t i = t->block + 1; i < t->p->n_blocks; i++)
-    if (t->p->blocks[i].kind == AMPC_TRAIN) {
-      t->block = i;
-      return true;
-    }
-  (void)r;
-  return false;
-}
-
-static void tell_end(Run *t)
-{
-  double seconds = clock_now() - t->began;
-  if (t->told != t->step) print_line(t);
-  end_line(t);
-  printf("%s %lld step%s in %.1f s", input_interrupted() ? "interrupted after" : "trained",
-         (long long)t->done, t->done == 1 ? "" : "s", seconds);
-  if (seconds > 0) printf(", %.0f samples/s", (double)t->samples / seconds);
-  putchar('\n');
-}
-
-bool train_steps(Repl *r, int64_t n)
-{
-  if (!live_ready(r)) return false;
-  Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
-  if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
-  if (!repl_check(r, forgive(r))) return false;
-  t.began = clock_now();
-  bool more;
-  do {
-    if (!repl_check(r, begin_block(&t)) || !run_block(&t, n)) return false;
-    more = !n && !input_interrupted() && next_block(r, &t);
-  } while (more);
-  if (t.done == 0 && !input_interrupted()) {
-    printf("all %lld steps of the job are done; :train N goes on\n", (long long)t.end);
-    return true;
-  }
-  tell_end(&t);
-  return n || input_interrupted() || eval_blocks(r);
-}
-
 /* ---- evaluation -------------------------------------------------------------------------------
  */
 
@@ -277,17 +190,116 @@ static bool print_eval(Repl *r, uint32_t block)
   return repl_check(r, ampc_clear_metrics(r->rt, block));
 }
 
-bool eval_blocks(Repl *r)
+static bool eval_one(Repl *r, uint32_t block)
 {
-  if (!live_ready(r)) return false;
+  if (!repl_check(r, eval_block(r, block))) return false;
+  if (input_interrupted()) return repl_error(r, "interrupted in the evaluation");
+  return print_eval(r, block);
+}
+
+static bool eval_all(Repl *r)
+{
   const ampc_program *p = r->live->c->program;
-  for (uint32_t i = 0; i < p->n_blocks; i++) {
-    if (p->blocks[i].kind != AMPC_EVAL) continue;
-    if (!repl_check(r, eval_block(r, i))) return false;
-    if (input_interrupted()) return repl_error(r, "interrupted in the evaluation");
-    if (!print_eval(r, i)) return false;
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_EVAL && !eval_one(r, i)) return false;
+  return true;
+}
+
+/* ---- a block ----------------------------------------------------------------------------------
+ */
+
+/* An update that was dropped for good stops all later ones: who trains again wants to try. */
+static ampc_status forgive(Repl *r)
+{
+  ampc_state state;
+  ampc_status status = ampc_get_state(r->rt, &state);
+  if (status || !state.bad_loss) return status;
+  long long none = 0;
+  return ampc_write(r->rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, bad_loss)}, &none,
+                    sizeof none);
+}
+
+static ampc_status begin_block(Run *t)
+{
+  const ampc_block *b = &t->p->blocks[t->block];
+  Repl *r = t->r;
+  Next next;
+  ampc_status status = feed_next(r, t->block, &next);
+  if (status) return status;
+  t->batches = next.batches;
+  t->per_epoch = next.per_epoch;
+  t->step = next.step;
+  t->end = b->max_steps ? b->max_steps : b->epochs * t->per_epoch;
+  return ampc_clear_metrics(r->rt, t->block);
+}
+
+/* As `amp train`: at the end of an epoch, or every so many steps where the block says so. What is
+ * due at the end of the job comes there. */
+static bool eval_due(Run *t)
+{
+  for (uint32_t i = 0; i < t->p->n_blocks && t->step < t->end; i++) {
+    const ampc_block *b = &t->p->blocks[i];
+    bool due = b->every ? t->r->steps % b->every == 0 : t->step % t->per_epoch == 0;
+    if (b->kind != AMPC_EVAL || !due) continue;
+    end_line(t);
+    if (!eval_one(t->r, i)) return false;
   }
   return true;
+}
+
+static bool next_block(const Run *t, uint32_t *out)
+{
+  for (*out = t->block + 1; *out < t->p->n_blocks; ++*out)
+    if (t->p->blocks[*out].kind == AMPC_TRAIN) return true;
+  return false;
+}
+
+/* The block's steps until `most` of this :train are done, if that is not 0. Only the last block
+ * goes on beyond its end, and only on demand. */
+static bool run_block(Run *t, int64_t most, bool last)
+{
+  while ((!most || t->done < most) && (t->step < t->end || (most && last)) &&
+         !input_interrupted()) {
+    ampc_status status = run_step(t);
+    if (status) end_line(t);
+    if (!repl_check(t->r, status)) return false;
+    if (line_is_due(t) && !print_line(t)) return false;
+    if (!most && !eval_due(t)) return false;
+  }
+  return true;
+}
+
+static void tell_end(Run *t)
+{
+  double seconds = clock_now() - t->began;
+  if (t->told != t->step) print_line(t);
+  end_line(t);
+  printf("%s %lld step%s in %.1f s", input_interrupted() ? "interrupted after" : "trained",
+         (long long)t->done, t->done == 1 ? "" : "s", seconds);
+  if (seconds > 0) printf(", %.0f samples/s", (double)t->samples / seconds);
+  putchar('\n');
+}
+
+bool train_steps(Repl *r, int64_t n)
+{
+  if (!live_ready(r)) return false;
+  Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
+  if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
+  if (!repl_check(r, forgive(r))) return false;
+  t.began = clock_now();
+  for (bool more = true; more;) {
+    uint32_t next;
+    bool last = !next_block(&t, &next);
+    if (!repl_check(r, begin_block(&t)) || !run_block(&t, n, last)) return false;
+    more = !last && !input_interrupted() && (!n || t.done < n);
+    if (more) t.block = next;
+  }
+  if (t.done == 0 && !input_interrupted()) {
+    printf("all %lld steps of the job are done; :train N goes on\n", (long long)t.end);
+    return true;
+  }
+  tell_end(&t);
+  return n || input_interrupted() || eval_all(r);
 }
 
 static bool read_count(Repl *r, const char *arg, int64_t *out)
@@ -317,6 +329,6 @@ bool command_eval(Repl *r, const char *arg)
   if (!live_ready(r)) return false;
   const ampc_program *p = r->live->c->program;
   for (uint32_t i = 0; i < p->n_blocks; i++)
-    if (p->blocks[i].kind == AMPC_EVAL) return eval_blocks(r);
+    if (p->blocks[i].kind == AMPC_EVAL) return eval_all(r);
   return repl_error(r, "the program has no eval block");
 }

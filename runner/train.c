@@ -165,7 +165,7 @@ int train_main(int argc, char **argv)
   if (read_command_line(arena, argc, argv, &cmd, &status) && find_target(&cmd, target, &status)) {
     Compile *c = compile_create(&cmd.compile);
     if (compile_job(c))
-      status = run_program(c, &cmd.train);
+      status = (int)run_program(c, &cmd.train);
     else
       status = c->cannot_read ? AMPC_BAD_FILE : 1;
     compile_destroy(c);

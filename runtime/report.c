@@ -5,8 +5,6 @@
  * later (glance.c), and a few writes; so it is done only at steps where a line, a line of JSON or
  * the log is due. What comes is added up for each of them apart, so that each averages over the
  * steps since it was last told, however often the others ask. */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "train.h"
@@ -94,8 +92,11 @@ static void set_values(Session *s, uint32_t block, Sink sink)
 
 ampc_status report_step(Session *s, uint32_t block, bool must, bool look)
 {
-  Glance g = {
-      .block = block, .step = s->steps, .samples = s->progress.samples, .keep = must, .told = false};
+  Glance g = {.block = block,
+              .step = s->steps,
+              .samples = s->progress.samples,
+              .keep = must,
+              .told = false};
   for (int i = 0; i < SINK_COUNT; i++) g.told |= g.due[i] = is_due(s, block, (Sink)i, must);
   if (!g.told && !look) return AMPC_OK;
   if (g.due[SINK_line]) s->progress.printed = progress_clock();

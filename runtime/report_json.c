@@ -47,8 +47,8 @@ void json_step(Session *s, uint32_t block, const Record *r)
                    "block", s->program->blocks[block].name, "step", (json_int_t)s->steps, "of",
                    (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
                    metrics(s, block), "lr", rates, "scale", number((double)r->state.scale),
-                   "skipped", (json_int_t)r->state.skipped, "samples",
-                   (json_int_t)r->samples, "seconds", number(r->seconds)));
+                   "skipped", (json_int_t)r->state.skipped, "samples", (json_int_t)r->samples,
+                   "seconds", number(r->seconds)));
 }
 
 void json_evaluated(Session *s, uint32_t block)

@@ -14,7 +14,7 @@ typedef struct Progress {
   int64_t samples, steps;  /* trained since the start */
 } Progress;
 
-typedef struct Record { /* a step, as it is told */
+typedef struct Record {  /* a step, as it is told */
   int64_t step, samples; /* trained until then, since the start */
   ampc_state state;
   double seconds, rate; /* since the start, pauses left out; samples a second, or 0 */

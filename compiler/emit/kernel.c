@@ -150,8 +150,7 @@ static void put_shape(const Kernel *k)
   Geometry at = kernel_geometry(k->c, k->index);
   const Node *n = main_node(k);
   if (template_of(k) == TMPL_row) n = ir_node(k->g, n->in[0]);
-  if (op_has_effect(n->op) && template_of(k) == TMPL_map)
-    n = node_walked(k->g, k->group->nodes[0]);
+  if (op_has_effect(n->op) && template_of(k) == TMPL_map) n = node_walked(k->g, k->group->nodes[0]);
   if (template_of(k) == TMPL_file)
     EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
   else

@@ -194,7 +194,7 @@ static void elaborate(Lower *l, const Decl *decl)
   l->at.region = l->job_region;
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
   exec_block(l, &frame, &decl->as.run.body);
-  if (l->c->options.watch) watch(l);
+  if (l->c->options.watch && l->run->first == l->run->block) watch(l);
   l->at.region = 0;
   if (train) append(l, decl->span, OP_scaler_update, NULL, 0, NULL);
 }

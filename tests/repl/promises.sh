@@ -22,6 +22,9 @@ says() { grep -qE "$2" "$work/out" || { failed "$1"; cat "$work/out"; }; }
 printf ':train 3\n:show logits\n:grad fc1.weight\n:step\nnet(ones(1, 8))\n:eval\n:train 16\n:save %s\n' \
   "$work/repl" | session || failed "a session's status"
 same "the bytes of amp train" "$work/train" "$work/repl"
+"$amp" train --quiet --save "$work/all" "$job" >/dev/null 2>&1
+printf ':train 5\n:train\n:save %s\n' "$work/end" | session
+same "the whole job" "$work/all" "$work/end"
 printf ':train 9\n:save %s\n' "$work/nine" | session
 printf ':train 2\n:load %s\n:train 11\n:save %s\n' "$work/nine" "$work/more" | session
 same "a loaded run goes on" "$work/train" "$work/more"
@@ -59,6 +62,17 @@ printf ':train 5\n:save %s\n:step\n:save %s\n:diff ckpt %s %s\n' \
   "$work/a" "$work/b" "$work/a" "$work/b" | session
 says ":diff ckpt tells of steps" '^step 5 and 6'
 says ":diff ckpt tells of moments" '^moment 2 of fc1.weight: '
+
+# :grad is what the next step takes: with lr 1 the weight moves by it. f16 has the loss scale out.
+for precision in f32 f16; do
+  printf '%s\n' ":precision $precision" 'optimizer opt = SGD(net, lr=1.0)' :step \
+    net.fc2.bias ':grad fc2.bias' :step net.fc2.bias | session
+  grep '^\[' "$work/out" | python3 -c 'import re, sys
+old, grad, new = [[float(x) for x in re.findall(r"-?[0-9.]+(?:e[+-][0-9]+)?", l.split("]")[0])] for l in sys.stdin]
+sys.exit(not (len(grad) == 4 and max(map(abs, grad)) > 0.002
+              and all(abs(a - g - b) < 3e-4 for a, g, b in zip(old, grad, new))))' ||
+    { failed ":grad in $precision"; cat "$work/out"; }
+done
 
 # A kernel edit that does not compile changes nothing; one that does is run.
 printf '#!/bin/sh\necho nonsense >>"$1"\n' >"$work/break"
