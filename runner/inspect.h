@@ -14,12 +14,14 @@ typedef struct Usage { /* of a kernel on one architecture, as ptxas says */
 typedef struct Row { /* a command of the plan: a kernel of ours, or a product of the library */
   uint32_t group;
   uint16_t block;            /* index into Graph.blocks */
-  bool kernel;               /* else a matrix product or convolution */
+  bool product;              /* a matrix product or convolution of the library */
+  const char *kernel;        /* the program's own: the command, or what makes the columns of a
+                                convolution; NULL: the library does it all */
   const char *name, *frame;  /* "k05_relu_drop"; map, move, row, the template's file, gemm, conv */
   const char *nodes;         /* "%18 relu, %19 drop" */
   const char *types, *shape; /* "f16>f16", "[128, 512]" */
   Place place;               /* of the last node; source NULL: none that the user wrote */
-  Geometry at;               /* 0 for products */
+  Geometry at;               /* of the kernel */
   int64_t read, written;     /* bytes of tensors, each operand once */
   int64_t flops;             /* see Note [flops]; -1: not counted */
   Usage usage[INSPECT_ARCHS];
@@ -43,6 +45,8 @@ const char *inspect_line_text(const Inspection *in, Place place);
 
 /* ---- inspect_count.c ---- */
 void inspect_count(const Inspection *in, Row *row); /* read, written, flops */
+/* Elements of the flat spaces that an update or a gradient norm walks. */
+int64_t inspect_range(const Graph *g, const Node *n);
 
 /* ---- inspect_ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */

@@ -31,6 +31,10 @@ static int64_t count_code(const char *code, size_t n)
       i = word - 1;
       continue;
     }
+    if (code[i] == '&') { /* where a function starts to read */
+      while (i + 1 < n && code[i + 1] != ',') i++;
+      continue;
+    }
     if (code[i] == '|') { /* "$1|0": the number that stands for an absent input */
       while (i + 1 < n && (isdigit((unsigned char)code[i + 1]) || code[i + 1] == '.')) i++;
       continue;
@@ -86,6 +90,7 @@ static int64_t kernel_flops(const Graph *g, const Group *group)
     if (!meets_floats(g, n)) continue;
     const char *code = op_info[n->op].code;
     if (tmpl == TMPL_map) flops += ir_elements(n) * count_code(code, strlen(code));
+    if (n->op == OP_grad_accumulate) flops += ir_elements(ir_node(g, n->in[0]));
     if (tmpl == TMPL_row) flops += count_row(g, group->nodes[i]);
   }
   return flops;
@@ -99,14 +104,18 @@ static int64_t conv_flops(const ampc_conv *d)
 /* ---- bytes ------------------------------------------------------------------------------------
  */
 
-/* Elements of the flat space that an update kernel walks. */
-static int64_t range_elements(const Inspection *in, const Row *row)
+int64_t inspect_range(const Graph *g, const Node *n)
+{
+  const Optimizer *o = &g->optimizers.at[n->attr[0].i];
+  return n->op == OP_grad_norm ? o->count : o->groups.at[n->attr[1].i].count;
+}
+
+/* Of the slot of one parameter, or of the stretch that an update walks. */
+static int64_t range_elements(const Inspection *in, const Row *row, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
-  const Node *n = ir_node(g, g->groups.at[row->group].anchor);
-  int64_t index = n->attr[0].i;
-  if (n->op == OP_grad_accumulate) return ir_elements(ir_node(g, n->in[0]));
-  return g->optimizers.at[index].count;
+  if (a->value.id) return ir_elements(ir_node(g, ir_node(g, a->value)->in[0]));
+  return inspect_range(g, ir_node(g, g->groups.at[row->group].anchor));
 }
 
 /* What is read of an operand: no more than its reader has elements, where that only moves. */
@@ -140,19 +149,20 @@ static void count_argument(const Inspection *in, Row *row, const KernelArg *a, b
     break;
   case ARG_out:
     row->written += ir_bytes(in->c, ir_node(in->c->graph, a->value));
+    if (a->over.id) row->read += ir_bytes(in->c, ir_node(in->c->graph, a->over));
     break;
   case ARG_grad:
   case ARG_master:
   case ARG_moment1:
   case ARG_moment2: {
-    int64_t bytes = range_elements(in, row) * ir_dtype_size(in->c, AMPC_F32);
+    int64_t bytes = range_elements(in, row, a) * ir_dtype_size(in->c, AMPC_F32);
     row->read += bytes;
     if (!norm) row->written += bytes;
     break;
   }
   case ARG_copy16:
   case ARG_copybf:
-    row->written += range_elements(in, row) * 2;
+    row->written += range_elements(in, row, a) * 2;
     break;
   case ARG_buffer:
     row->read += buffer_bytes(in, row);
@@ -201,7 +211,7 @@ void inspect_count(const Inspection *in, Row *row)
   const Group *group = &g->groups.at[row->group];
   OpKind anchor = ir_node(g, group->anchor)->op;
   row->read = row->written = 0;
-  if (!row->kernel) {
+  if (row->product) {
     count_product(in, row, op_info[anchor].tmpl == TMPL_conv);
     return;
   }

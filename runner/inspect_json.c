@@ -35,7 +35,7 @@ static json_t *nodes_json(const Inspection *in, const Row *row)
 json_t *inspect_row_json(const Inspection *in, const Row *row)
 {
   json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind",
-                          row->kernel ? "kernel" : row->frame, "template", row->frame, "types",
+                          row->product ? row->frame : "kernel", "template", row->frame, "types",
                           row->types, "shape", row->shape, "read", (json_int_t)row->read, "written",
                           (json_int_t)row->written);
   json_object_set_new(out, "flops", row->flops < 0 ? json_null() : json_integer(row->flops));
@@ -44,6 +44,7 @@ json_t *inspect_row_json(const Inspection *in, const Row *row)
   json_object_set_new(out, "line", json_integer(row->place.line));
   json_object_set_new(out, "nodes", nodes_json(in, row));
   if (!row->kernel) return out;
+  json_object_set_new(out, "kernel", json_string(row->kernel));
   json_object_set_new(out, "grid", json_integer(row->at.grid));
   json_object_set_new(out, "block", json_integer(row->at.block));
   json_object_set_new(out, "usage", usage_json(in, row));

@@ -39,38 +39,6 @@ static int no_row(const Inspection *in, const char *name)
                      near);
 }
 
-/* Where the kernel stands in the text of all: its comment, and the end of its body. */
-static bool find_text(const Text *kernels, const char *name, Arena *arena, size_t *begin,
-                      size_t *end)
-{
-  const char *title = arena_printf(arena, "\n// %s", name);
-  size_t n = strlen(title);
-  for (const char *s = kernels->at; (s = strstr(s, title)); s++) {
-    if (s[n] != ':' && s[n] != '\n') continue;
-    const char *close = strstr(s, "\n}\n");
-    *begin = (size_t)(s + 1 - kernels->at);
-    *end = close ? (size_t)(close + 3 - kernels->at) : kernels->n;
-    return true;
-  }
-  return false;
-}
-
-/* The text with this kernel alone: what stands before the first one and after the last stays. */
-static Text alone(const Inspection *in, const Text *kernels, size_t begin, size_t end)
-{
-  Arena *arena = in->c->arena;
-  const ampc_program *p = in->c->program;
-  size_t first = begin, last = end, other;
-  find_text(kernels, p->kernels[0].name, arena, &first, &other);
-  find_text(kernels, p->kernels[p->n_kernels - 1].name, arena, &other, &last);
-  Text out;
-  text_init(&out, arena);
-  text_add(&out, kernels->at, first);
-  text_add(&out, kernels->at + begin, end - begin);
-  text_add(&out, kernels->at + last, kernels->n - last);
-  return out;
-}
-
 /* ---- the parts --------------------------------------------------------------------------------
  */
 
@@ -157,17 +125,20 @@ static void put_row_facts(const Inspection *in, const Row *r)
   printf("%s, in %s\n", r->name, inspect_block_text(in, r->block));
   printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape, r->frame,
          inspect_bytes(r->read), inspect_bytes(r->written), inspect_flops(r->flops));
+  if (r->product && r->kernel) printf("  its columns are made by %s\n", r->kernel);
   if (r->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
   for (uint32_t i = 0; i < in->n_archs && r->usage[i].known; i++)
     printf("  %s: %d registers, %d bytes of shared memory, %d spilled\n", in->arch[i],
            r->usage[i].registers, r->usage[i].shared, r->usage[i].spilled);
 }
 
-static int put_ptx(Inspection *in, const Text *text, const char *left)
+static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
 {
-  Text ptx;
+  Text text, ptx;
+  text_init(&text, in->c->arena);
   text_init(&ptx, in->c->arena);
-  if (!emit_nvrtc(in->c, text, in->c->options.target, NVRTC_ptx, &ptx)) return AMPC_NO_COMPILER;
+  emit_some_kernels(in->c, kernel, 1, &text);
+  if (!emit_nvrtc(in->c, &text, in->c->options.target, NVRTC_ptx, &ptx)) return AMPC_NO_COMPILER;
   Text body = ptx_body(in->c->arena, &ptx);
   int columns = inspect_columns();
   printf("  PTX for %s: %u instructions\n\n", in->c->options.target, count_instructions(&body));
@@ -178,26 +149,27 @@ static int put_ptx(Inspection *in, const Text *text, const char *left)
   return 0;
 }
 
+static uint32_t kernel_index(const Inspection *in, const Row *row)
+{
+  const ampc_program *p = in->c->program;
+  uint32_t i = 0;
+  while (strcmp(p->kernels[i].name, row->kernel) != 0) i++;
+  return i;
+}
+
 int inspect_kernel(Inspection *in, const char *name)
 {
   const Row *row = find_row(in, name);
   if (!row) return no_row(in, name);
   put_row_facts(in, row);
-  Text left = job_lines(in, row), kernels;
-  size_t begin = 0, end = 0;
+  Text left = job_lines(in, row);
   if (!row->kernel) {
     printf("\n%s\nthe vendor's library computes it; there is no text of ours\n", left.at);
     return 0;
   }
-  text_init(&kernels, in->c->arena);
-  emit_kernels(in->c, &kernels);
-  find_text(&kernels, row->name, in->c->arena, &begin, &end);
-  text_puts(&left, "\n");
-  text_add(&left, kernels.at + begin, end - begin);
-  if (!is_cpu_target(in->c) && nvrtc_present()) {
-    Text text = alone(in, &kernels, begin, end);
-    return put_ptx(in, &text, left.at);
-  }
+  uint32_t kernel = kernel_index(in, row);
+  emit_kernel(in->c, kernel, &left);
+  if (!is_cpu_target(in->c) && nvrtc_present()) return put_ptx(in, kernel, left.at);
   printf("\n%s", left.at);
   if (!is_cpu_target(in->c)) puts("\nno PTX: NVRTC (CUDA 12 or 13) is not on this machine");
   return 0;

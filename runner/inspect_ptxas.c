@@ -23,7 +23,8 @@ static Row *row_of(Inspection *in, const char *name, size_t size)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
     Row *row = &in->rows.at[i];
-    if (row->kernel && strlen(row->name) == size && memcmp(row->name, name, size) == 0) return row;
+    if (row->kernel && strlen(row->kernel) == size && memcmp(row->kernel, name, size) == 0)
+      return row;
   }
   return NULL;
 }

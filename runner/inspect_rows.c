@@ -49,6 +49,7 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
     const KernelArg *a = &args->at[i];
     bool state = a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
     bool out = a->role == ARG_out || a->role == ARG_copy16 || a->role == ARG_copybf;
+    if (a->over.id) add_type(&t, &seen, ir_node(c->graph, a->over)->dtype);
     if (!state && !out) add_type(&t, &seen, a->type);
   }
   text_puts(&t, ">");
@@ -89,8 +90,16 @@ static const char *shape_text(Compile *c, const Group *group)
   bool effect = op_info[n->op].tmpl == TMPL_file && op_has_effect(n->op) && n->n_in &&
                 n->in[0].id && n->op != OP_running_count;
   if (n->op == OP_adam_update || n->op == OP_sgd_update || n->op == OP_grad_norm)
-    return arena_printf(c->arena, "[%lld]", (long long)c->graph->optimizers.at[n->attr[0].i].count);
-  return ir_dims_text(c, row || effect ? ir_node(c->graph, n->in[0]) : n);
+    return arena_printf(c->arena, "[%lld]", (long long)inspect_range(c->graph, n));
+  bool walks_input = row || effect || n->op == OP_grad_accumulate;
+  return ir_dims_text(c, walks_input ? ir_node(c->graph, n->in[0]) : n);
+}
+
+static Geometry geometry_of(Compile *c, uint32_t group)
+{
+  if (!group_is_columns(c, group)) return kernel_geometry(c, group);
+  ampc_conv d = convolution_of(c, group).desc;
+  return (Geometry){d.grid, d.block};
 }
 
 static Row make_row(const Inspection *in, uint32_t group)
@@ -100,14 +109,15 @@ static Row make_row(const Inspection *in, uint32_t group)
   Value last = p->nodes[p->n - 1];
   Row row = {.group = group,
              .block = ir_node(c->graph, last)->block,
-             .kernel = !group_is_product(c->graph, group),
+             .product = group_is_product(c->graph, group),
              .name = command_name(c, group),
              .frame = frame_text(c, p),
              .nodes = nodes_text(c, p),
              .shape = shape_text(c, p),
              .place = inspect_place(in, last)};
   row.types = types_text(c, group, row.frame);
-  if (row.kernel) row.at = kernel_geometry(c, group);
+  if (group_has_kernel(c, group)) row.kernel = kernel_name(c, group);
+  if (row.kernel) row.at = geometry_of(c, group);
   inspect_count(in, &row);
   return row;
 }

@@ -39,9 +39,13 @@ def check_counts(job):
         check("fc1 read", fc1["read"], 2 * (n * 64 + 64 * 16 + 16))
         check("fc1 written", fc1["written"], 2 * n * 16)
         check("fc1 line", fc1["line"], 12)
-    relu = find(train["commands"], "drop")
-    check("relu and dropout read", relu["read"], 2 * 32 * 16)
-    check("relu and dropout written", relu["written"], 2 * 2 * 32 * 16)  # relu is kept for backward
+    drop = find(train["commands"], "drop")
+    check("dropout read", drop["read"], 2 * 32 * 16)
+    check("dropout written", drop["written"], 2 * 32 * 16)
+    bias = find(train["commands"], "sum", 1)  # back through dropout and relu, in place; into the slot of fc1.bias
+    check("backward of relu", [n["op"] for n in bias["nodes"]], ["drop", "relu_backward", "sum", "grad_accumulate"])
+    check("backward of relu read", bias["read"], 2 * 2 * 32 * 16 + 4 * 16)
+    check("backward of relu written", bias["written"], 2 * 32 * 16 + 4 * 16)
     adam = find(train["commands"], "adam_update")
     # parameters: 4*9 + 4 + 4 + 64*16 + 16 + 16*3 + 3, each padded to 64 elements
     elements = 64 + 64 + 64 + 1024 + 64 + 64 + 64
@@ -93,11 +97,11 @@ def check_usage(job, cubin, arch):
     checked = 0
     for block in job["blocks"]:
         for command in block["commands"]:
-            if command["kind"] != "kernel":
+            if "kernel" not in command:
                 continue
             usage = command["usage"][arch]
-            check(f"{command['name']} registers", usage["registers"], registers[command["name"]])
-            size = shared.get(command["name"], 0)
+            check(f"{command['name']} registers", usage["registers"], registers[command["kernel"]])
+            size = shared.get(command["kernel"], 0)
             if size and int(arch[3:]) >= 90:
                 size -= 1024  # from sm_90 on the section begins with what the system keeps
             check(f"{command['name']} shared", usage["shared"], size)

@@ -26,7 +26,7 @@ answers() { # answers NAME ARGUMENTS...: stdout is NAME.expected
 
 answers table --arch none "$job"
 answers diff --arch none --diff f32 f16 "$job"
-answers kernel --arch cpu --kernel k11 "$job"
+answers kernel --arch cpu --kernel k09 "$job"
 answers product --arch cpu --kernel c02_conv2d "$job"
 
 # ---- for programs --------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ PY
 
 # ---- wrong usage -----------------------------------------------------------------------------------
 refuses "no job" 2 'no job' "$amp" inspect
-refuses "no such kernel" 2 'did you mean k11_relu_drop' "$amp" inspect --kernel k11_relu_drp "$job"
+refuses "no such kernel" 2 'did you mean k09_drop' "$amp" inspect --kernel k09_drp "$job"
 refuses "no architecture" 2 'arch gpu' "$amp" inspect --arch gpu "$job"
 refuses "one precision" 2 'no second precision' "$amp" inspect --diff f32 "$job"
 refuses "no precision" 1 'f64' "$amp" inspect --diff f32 f64 "$job"
@@ -72,7 +72,7 @@ cc -shared -fPIC -o "$work/hide.so" "$work/hide.c" -ldl || failed "cannot build 
 hidden() { env LD_PRELOAD="$work/hide.so" "$@"; }
 hidden "$amp" inspect "$job" >"$work/out" 2>&1 || failed "without NVRTC: exit status"
 grep -q '^no registers.*NVRTC' "$work/out" || failed "without NVRTC: it is not told"
-hidden "$amp" inspect --kernel k11 "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: it is not told"
+hidden "$amp" inspect --kernel k09 "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: it is not told"
 refuses "an architecture without NVRTC" 4 'NVRTC is not on this machine' \
   hidden "$amp" inspect --arch sm_90 "$job"
 
@@ -90,16 +90,16 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   "$amp" inspect --arch sm_20 "$job" >"$work/out" 2>"$work/err"
   [ $? -eq 4 ] && grep -q 'error.*sm_20' "$work/err" || failed "an architecture that NVRTC lacks"
   "$amp" inspect --arch sm_80 --diff f32 f16 "$job" >"$work/out" || failed "--diff --arch: exit status"
-  grep -Eq 'k10_relu_drop -> k11_relu_drop .* sm_80 [0-9]+( -> [0-9]+)? registers$' "$work/out" ||
+  grep -Eq 'k08_drop -> k09_drop .* sm_80 [0-9]+( -> [0-9]+)? registers$' "$work/out" ||
     failed "--diff --arch: no registers"
-  "$amp" inspect --kernel k11 "$job" >"$work/out"
-  for part in 'small.amp:12: ' '__global__ void k11_relu_drop' '\.entry k11_relu_drop' 'ld.global'; do
+  "$amp" inspect --kernel k09 "$job" >"$work/out"
+  for part in 'small.amp:12: ' '__global__ void k09_drop' '\.entry k09_drop' 'ld.global'; do
     grep -q -- "$part" "$work/out" || failed "--kernel lacks $part"
   done
-  script -qec "stty cols 150; '$amp' inspect --kernel k11 '$job'" /dev/null >"$work/out"
-  grep -q '__global__ void k11_relu_drop.* | ' "$work/out" || failed "not side by side at 150 columns"
-  script -qec "stty cols 80; '$amp' inspect --kernel k11 '$job'" /dev/null >"$work/out"
-  grep -q '__global__ void k11_relu_drop.* | ' "$work/out" && failed "side by side at 80 columns"
+  script -qec "stty cols 150; '$amp' inspect --kernel k09 '$job'" /dev/null >"$work/out"
+  grep -q '__global__ void k09_drop.* | ' "$work/out" || failed "not side by side at 150 columns"
+  script -qec "stty cols 80; '$amp' inspect --kernel k09 '$job'" /dev/null >"$work/out"
+  grep -q '__global__ void k09_drop.* | ' "$work/out" && failed "side by side at 80 columns"
 else
   echo "skipped: NVRTC is not on this machine"
 fi

@@ -37,7 +37,7 @@ printf ':step\n:set opt.lr=0.5\n:step\n:set opt.beta1=0.8\n:step\n' | session
 [ "$(built)" = "$before" ] || failed ":set built kernels"
 says "the new rate is used" '^step 2/32 .*opt.lr 0.5 '
 
-# A redefinition builds the kernels that changed: here two relus and a gradient become tanh's.
+# A redefinition builds the kernels that changed: here two silus and a gradient become tanh's.
 cat >"$work/tanh" <<'EOF'
 :step
 module Net(hidden: int = HIDDEN) {
@@ -76,7 +76,7 @@ done
 
 # A kernel edit that does not compile changes nothing; one that does is run.
 printf '#!/bin/sh\necho nonsense >>"$1"\n' >"$work/break"
-printf '#!/bin/sh\nsed -i "s/= ampc_relu/= R(3.0) * ampc_relu/" "$1"\n' >"$work/triple"
+printf '#!/bin/sh\nsed -i "s/= ampc_silu/= R(3.0) * ampc_silu/" "$1"\n' >"$work/triple"
 chmod +x "$work/break" "$work/triple"
 printf ':kernel k03 edit\n:kernel k03 reload\n:train 20\n:save %s\n' "$work/broken" |
   EDITOR=$work/break session && failed "a broken edit is no failure"
@@ -84,11 +84,11 @@ says "a broken edit" 'the kernel is as it was'
 same "a broken edit changes nothing" "$work/train" "$work/broken"
 printf ':kernel k03 edit\n:kernel k03 reload\n:kernel\n:train 20\n:save %s\n' "$work/edited" |
   EDITOR=$work/triple session || failed "an edit"
-says "an edited kernel is listed" '^k03_relu: .*edited'
+says "an edited kernel is listed" '^k03_silu: .*edited'
 cmp -s "$work/train" "$work/edited" && failed "an edited kernel is not run"
 printf ':kernel k03 edit\n:kernel k03 reload\n:step\nmodule Net() { fc1 = Linear(8, 4)\n def forward(x) { return fc1(relu(x)) } }\n:step\n' |
   EDITOR=$work/triple session
-says "an edit whose kernel is gone" 'k03_relu runs no more'
+says "an edit whose kernel is gone" 'k03_silu runs no more'
 
 # Homes that cannot be written, or are not there.
 mkdir "$work/home" && chmod a-w "$work/home"
