@@ -213,6 +213,11 @@ ampc_status ampc_wait(ampc_runtime *rt)
   return failed(rt);
 }
 
+int64_t ampc_waits(const ampc_runtime *rt)
+{
+  return rt->device->waits;
+}
+
 char *const *ampc_spaces(ampc_runtime *rt)
 {
   return rt->space;

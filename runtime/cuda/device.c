@@ -18,7 +18,8 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
 static void cuda_release(Device *device, void *memory)
 {
   CudaDevice *d = cuda_of(device);
-  if (gpu_enter(d) == AMPC_OK) d->api->cuMemFree_v2(cuda_address(memory));
+  if (d->api->cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
+    d->api->cuMemFree_v2(cuda_address(memory));
 }
 
 static ampc_status cuda_copy(Device *device, void *to, const void *from, int64_t bytes)
@@ -48,10 +49,13 @@ static int64_t cuda_library_bytes(const Device *device)
   return d->program->space_bytes[AMPC_STATE]; /* kept_state */
 }
 
+/* A context that broke off refuses all this and goes with its last user; the host's side is freed
+ * all the same, and the message of what happened stays. */
 static void cuda_close(Device *device)
 {
   CudaDevice *d = cuda_of(device);
-  if (d->context && gpu_enter(d) == AMPC_OK) {
+  if (d->context) {
+    d->api->cuCtxSetCurrent(d->context);
     recordings_close(d);
     products_close(d);
     modules_close(d);

@@ -52,7 +52,8 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */
-ampc_status ampc_wait(ampc_runtime *rt); /* until the device is done; reports late errors */
+ampc_status ampc_wait(ampc_runtime *rt);    /* until the device is done; reports late errors */
+int64_t ampc_waits(const ampc_runtime *rt); /* how often the host has stood still for that so far */
 
 /* Bytes between host memory and a space. The copy has happened when the call returns. */
 ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes);

@@ -89,8 +89,10 @@ prints "CUDA is the default" '__global__' "$ampc" "$job"
 prints "-o -" 'ampc_main' "$ampc" --emit=c -o - "$job"
 prints "--dump-after" 'f16\[128, 512\]' "$ampc" --dump-after=precision "$job"
 prints "--blame" 'written by (compiler/emit|templates)/[a-z_]*\.[a-z]+:[0-9]+' "$ampc" --blame=120 "$job"
-prints "--build-line, CUDA" '^nvcc -c .*-arch=sm_90 .*-o m\.o m\.cu$' \
+prints "--build-line, CUDA" '^nvcc --fmad=false -arch=sm_90 .*-o m m\.cu -L.* -lampcdata -lampcrt ' \
   "$ampc" --target=sm_90 --build-line -o m.cu "$job"
+prints "--build-line --library, CUDA" '^nvcc -c .*-arch=sm_90 .*-o m\.o m\.cu$' \
+  "$ampc" --target=sm_90 --library --build-line -o m.cu "$job"
 prints "--build-line, C" '^cc .* -o '"'"'a m'"'"' '"'"'a m\.c'"'" "$ampc" --build-line -o 'a m.c' "$job"
 passes "--deps" "$ampc" --deps=m.d -o m.cu "$job"
 same "what --deps writes" m.d <(echo "m.cu: $job")
@@ -134,6 +136,9 @@ again "a damaged entry is built anew"
 [ "$(stat -c %Y.%i "$entry")" = "$before" ] && failed "the damaged entry is still there"
 truncate -s 1000 "$entry"
 again "a cut entry"
+"$amp" train --device cpu --steps 1 --set precision=f32 data/job.amp >out 2>err || failed "another job"
+for other in "$cache"/*.so; do [ "$other" = "$entry" ] || cp "$other" "$entry"; done
+again "another job's entry in its place"
 chmod g+w "$entry"
 again "an entry that others may write"
 [ "$(stat -c %a "$entry")" = 700 ] || failed "the entry that others may write is still there"

@@ -37,6 +37,9 @@ typedef struct Chosen {
   uint32_t align[4];
 } Chosen;
 
+enum { MOST_USED = 4096 };
+static uint64_t used[MOST_USED]; /* problems that have been computed outside of a capture */
+static unsigned n_used;
 static int handles; /* the address of this is the handle */
 static long looked;
 
@@ -377,6 +380,15 @@ static void check_pointers(const Product *p, const Chosen *chosen)
   if (p->beta == 0 && p->c_at != p->d_at) mock_misuse("C is given and not used");
 }
 
+/* At its first use the library loads a product's kernel, which a capture does not bear. */
+static void check_first_use(uint64_t problem, bool capturing)
+{
+  for (unsigned i = 0; i < n_used; i++)
+    if (used[i] == problem) return;
+  if (capturing) mock_misuse("a product is called for the first time while a stream captures");
+  if (n_used < MOST_USED) used[n_used++] = problem;
+}
+
 LtStatus cublasLtMatmul(LtHandle handle, LtMatmul matmul, const void *alpha, const void *a,
                         LtLayout a_layout, const void *b, LtLayout b_layout, const void *beta,
                         const void *c, LtLayout c_layout, void *d, LtLayout d_layout,
@@ -404,6 +416,7 @@ LtStatus cublasLtMatmul(LtHandle handle, LtMatmul matmul, const void *alpha, con
   p.workspace_at = (uint64_t)workspace;
   p.workspace = chosen.workspace;
   check_pointers(&p, &chosen);
+  check_first_use(chosen.problem, mock_is_capturing(stream));
   mock_add(COUNT_library_calls, 1);
   CuResult queued = mock_queue_library(stream, "a product", product_run, &p, sizeof p);
   return queued ? EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;

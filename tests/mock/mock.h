@@ -132,6 +132,7 @@ CuResult mock_queue(CuStream stream, const Op *op);
 EXPORT CuResult mock_queue_library(CuStream stream, const char *label,
                                    CuResult (*run)(const void *data), const void *data,
                                    size_t size);
+EXPORT bool mock_is_capturing(CuStream stream);
 /* What this thread must not call while it captures, nor any while a stream captures in the global
  * mode; spoils the capture. */
 CuResult mock_not_while_capturing(const char *call);

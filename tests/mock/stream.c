@@ -164,6 +164,11 @@ CuResult cuStreamSynchronize(CuStream stream)
   return drain(stream);
 }
 
+bool mock_is_capturing(CuStream stream)
+{
+  return stream && stream_exists(stream) && stream->capture;
+}
+
 CuResult mock_not_while_capturing(const char *call)
 {
   for (CuStream s = streams; s; s = s->next)

@@ -389,9 +389,17 @@ static int in_a_capture(void)
 {
   Call c = plain();
   CuGraph graph;
+  MUST(call(&c) == 0 && cuStreamSynchronize(stream) == 0);
   MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == 0);
   MUST(call(&c) == 0 && cuStreamEndCapture(stream, &graph) == 0);
-  return (int)mock_count("products_run");
+  return (int)mock_count("products_run") - 1;
+}
+
+static int first_in_a_capture(void)
+{
+  Call c = plain();
+  MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == 0);
+  return call(&c);
 }
 
 static int without_context(void)
@@ -432,6 +440,7 @@ static const Case cases[] = {
     {"sums by atomics", by_atomics, ABORTS, "atomics"},
     {"operand past the end of memory", past_the_end, MOCK_ILLEGAL_ADDRESS, "A of a product"},
     {"a capture does not run it", in_a_capture, 0, NULL},
+    {"first used in a capture", first_in_a_capture, ABORTS, "for the first time"},
     {"no context", without_context, NOT_INITIALIZED, NULL},
     {"size of an attribute", wrong_size_of_attribute, INVALID, "has 4 bytes, 8 were given"},
 };
