@@ -58,8 +58,9 @@ static int64_t packed_bytes(const ampc_conv *d)
  * Where an image has few pixels, a library reads all weights for a few rows of a product. If they
  * are too many for a core's cache, it is quicker to lay out what each pixel of y sees in one row
  * and to multiply this matrix of [n oh ow, c kh kw] by the weights. Doubles, which only tests use,
- * go this way too. The matrix is never there as a whole: columns of some channels, about PART_DEPTH
- * of them, are laid out and multiplied before the next. Forward sums over these parts in f32. */
+ * go this way too. Beside panels of 16-bit operands the matrix is not there as a whole: columns of
+ * some channels, about PART_DEPTH of them, are laid out and multiplied before the next. Forward
+ * sums over these parts in f32. */
 static bool by_product(const ampc_conv *d, bool real64)
 {
   int64_t bytes = floats(d->n * d->oh * d->ow * d->c * d->kh * d->kw);
@@ -131,13 +132,15 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
   return t;
 }
 
-/* In parts, unless that takes more: the sums of many pixels. */
+/* In parts, unless that takes more: the sums of many pixels. Without panels to widen what a product
+ * reads, the whole is quicker. */
 static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 {
   int64_t all = d->c / d->groups, some = most(PART_DEPTH / (d->kh * d->kw), 1);
   if (some > 16) some = some / 16 * 16;
   ConvTiling whole = cut_columns(d, all, real64), parts = cut_columns(d, least(some, all), real64);
-  return parts.total < whole.total ? parts : whole;
+  bool f32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32;
+  return parts.total >= whole.total || real64 || (f32 && !d->tf32) ? whole : parts;
 }
 
 /* Forward and data: shares of the batch, `lanes` of them at once. */

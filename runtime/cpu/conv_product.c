@@ -4,6 +4,7 @@
  * the filter sees there of the c-th channel of the part, zero where that lies outside the image. */
 #include "conv_product.h"
 #include <string.h>
+#include "block.h"
 #include "conv_tiling.h"
 #include "convert.h"
 
@@ -162,6 +163,26 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
     convert_narrow(d->y_type, sum + r * k, n->y + r * d->k * ampc_dtype_size(d->y_type), k);
 }
 
+/* Of operands that the library takes as they are there are no panels: their room is for columns,
+ * and parts are larger. */
+static ConvTiling tiling_of(const ampc_conv *d, bool real64)
+{
+  ConvTiling t = conv_tiling(d, real64);
+  int64_t c = d->c / d->groups, rows = d->n * d->oh * d->ow;
+  int64_t size = d->kind == AMPC_CONV_DATA ? (int64_t)sizeof(float) : ampc_dtype_size(d->x_type);
+  int64_t channel = rows * d->kh * d->kw * size;
+  bool weight = d->kind == AMPC_CONV_WEIGHT;
+  bool native = d->x_type == AMPC_BF16 && d->y_type == AMPC_BF16 &&
+                (d->w_type == AMPC_BF16 || (weight && d->w_type == AMPC_F32)) &&
+                !(d->has_bias && d->bias_type == AMPC_F16) && has_native_bf16();
+  if (real64 || !native || t.channels == c) return t;
+  if (t.total / channel >= c) t.sum = 0;
+  int64_t fit = (t.total - t.sum) / channel, parts = (c + fit - 1) / fit;
+  t.channels = (c + parts - 1) / parts;
+  t.columns = (t.channels * channel + 63) / 64 * 64;
+  return t;
+}
+
 static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
 {
   const ampc_conv *d = job->d;
@@ -196,7 +217,7 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
 
 ampc_status conv_by_product_prepare(GemmCache *products, bool real64, const ampc_conv *d)
 {
-  Job job = {.d = d, .tiling = conv_tiling(d, real64), .real64 = real64};
+  Job job = {.d = d, .tiling = tiling_of(d, real64), .real64 = real64};
   ampc_status status = AMPC_OK;
   for (int64_t at = 0; at < d->c / d->groups && !status; at += job.tiling.channels) {
     ampc_gemm g = product_of(&job, at);
@@ -209,7 +230,7 @@ ampc_status conv_by_product(Pool *pool, GemmCache *products, bool real64, const 
                             void *x, void *w, const void *bias, void *y, void *workspace)
 {
   Job job = {.d = d,
-             .tiling = conv_tiling(d, real64),
+             .tiling = tiling_of(d, real64),
              .real64 = real64,
              .pool = pool,
              .products = products,

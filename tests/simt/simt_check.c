@@ -6,7 +6,6 @@
 #include "compile.h"
 #include "driver.h"
 #include "lockstep.h"
-#include "options.h"
 #include "runner.h"
 #include "selftest.h"
 #include <math.h>
@@ -98,14 +97,27 @@ static ampc_status run_job(Compile *c, const TestRun *edits)
   return status;
 }
 
+/* NAME=VALUE at the end of the list. */
+static bool add_assignment(Arena *arena, const char *text, Assignment **list, uint32_t *n)
+{
+  const char *sign = strchr(text, '=');
+  if (!sign) return false;
+  Assignment *longer = arena_array(arena, Assignment, *n + 1);
+  for (uint32_t i = 0; i < *n; i++) longer[i] = (*list)[i];
+  const char *key = arena_printf(arena, "%.*s", (int)(sign - text), text);
+  longer[(*n)++] = (Assignment){key, sign + 1};
+  *list = longer;
+  return true;
+}
+
 static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, TestRun *edits)
 {
   for (int i = 1; i < argc; i++) {
     const char *word = argv[i];
-    bool is_const = strcmp(word, "-D") == 0, is_setting = strcmp(word, "--set") == 0;
-    if ((is_const || is_setting) && i + 1 < argc) {
-      int option = is_const ? 'D' : OPTION_set;
-      if (options_read(arena, "simt_check", out, option, argv[++i])) return false;
+    if (strcmp(word, "-D") == 0 && i + 1 < argc) {
+      if (!add_assignment(arena, argv[++i], &out->consts, &out->n_consts)) return false;
+    } else if (strcmp(word, "--set") == 0 && i + 1 < argc) {
+      if (!add_assignment(arena, argv[++i], &out->settings, &out->n_settings)) return false;
     } else if (strcmp(word, "--mutate") == 0 && i + 1 < argc) {
       if (!mutation_set(edits, argv[++i])) return false;
     } else if (strncmp(word, "-O", 2) == 0) {
