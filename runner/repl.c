@@ -178,6 +178,10 @@ int repl_main(int argc, char **argv)
   r.options.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   r.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   if (read_command_line(&r, argc, argv, &status)) {
+    r.data_dir = r.options.data_dir ? r.options.data_dir : ".";
+    if (r.job) r.options.input = r.job;
+    r.given = r.options;
+    program_as_given(&r);
     input_interrupts(r.interactive);
     status = loop(&r);
   }

@@ -40,8 +40,9 @@ typedef struct Losses { /* of every step trained in this session */
 enum { INPUT_LIMIT = 1 << 24 }; /* bytes of one input */
 
 typedef struct Repl {
-  Arena *arena; /* texts and settings of the whole session */
-  Options options;
+  Arena *arena;             /* texts and settings of the whole session */
+  Options given;            /* on the command line */
+  Options options;          /* as they are now */
   const char *device, *job; /* path of the job, or NULL */
   const char *data_dir;
   bool interactive, failed, quit;
@@ -106,6 +107,7 @@ bool program_input(Repl *r, const char *text, size_t size);
 /* -D and --set of the session; a change that does not compile is taken back. */
 bool program_const(Repl *r, const char *name, const char *value);
 bool program_setting(Repl *r, const char *key, const char *value);
+void program_as_given(Repl *r); /* -D and --set: those of the command line for its job, else none */
 /* The program as it stands, or NULL after its messages. */
 Compiled *program_latest(Repl *r);
 

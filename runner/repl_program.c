@@ -317,3 +317,20 @@ bool program_setting(Repl *r, const char *key, const char *value)
   r->options.settings = with(r->arena, before.settings, &r->options.n_settings, key, value);
   return recompile(r, &before);
 }
+
+static Assignment *copy(Arena *arena, const Assignment *from, uint32_t n)
+{
+  Assignment *to = arena_array(arena, Assignment, n + 1);
+  for (uint32_t i = 0; i < n; i++) to[i] = from[i];
+  return to;
+}
+
+void program_as_given(Repl *r)
+{
+  Options *g = &r->given, none = {.n_consts = 0};
+  if (strcmp(r->options.input, g->input) != 0) g = &none;
+  r->options.consts = copy(r->arena, g->consts, g->n_consts);
+  r->options.settings = copy(r->arena, g->settings, g->n_settings);
+  r->options.n_consts = g->n_consts;
+  r->options.n_settings = g->n_settings;
+}

@@ -24,15 +24,16 @@ static const char *folder_of(Arena *arena, const char *path)
 bool command_open(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":open needs a file");
-  const char *path = arena_strdup(r->arena, arg), *before = r->options.input;
-  r->options.input = path;
-  if (!program_open(r, path)) {
-    r->options.input = before;
+  Options before = r->options;
+  r->options.input = arena_strdup(r->arena, arg);
+  program_as_given(r);
+  if (!program_open(r, r->options.input)) {
+    r->options = before;
     return false;
   }
   live_close(r);
-  r->job = path;
-  r->data_dir = r->options.data_dir ? r->options.data_dir : folder_of(r->arena, path);
+  r->job = r->options.input;
+  r->data_dir = r->options.data_dir ? r->options.data_dir : folder_of(r->arena, r->job);
   r->said.n = r->sets.n = 0;
   return r->latest != NULL;
 }

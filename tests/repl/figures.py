@@ -54,7 +54,11 @@ def main():
         env = dict(os.environ, XDG_CACHE_HOME=cache)
         session = Session(env)
         session.ask(":step", b"trained")
-        again = [session.ask(LAYERS % (width, width), b"trained") for width in (248, 240, 232)]
+        again = []
+        for width in range(248, 200, -8):
+            again.append(session.ask(LAYERS % (width, width), b"trained"))
+            if again[-1] < 1:
+                break
         session.end()
         starts = []
         for _ in range(5):
