@@ -44,7 +44,7 @@ void json_step(Session *s, uint32_t block, const Record *r)
     return;
   }
   put(s, json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "event", "step",
-                   "block", s->program->blocks[block].name, "step", (json_int_t)s->steps, "of",
+                   "block", s->program->blocks[block].name, "step", (json_int_t)r->step, "of",
                    (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
                    metrics(s, block), "lr", rates, "scale", number((double)r->state.scale),
                    "skipped", (json_int_t)r->state.skipped, "samples", (json_int_t)r->samples,

@@ -52,7 +52,7 @@ for precision in f32 f16; do
 done
 # After hundreds of steps two orders of the same sums are a percent or three apart, in f32 too.
 both "mlp, 300 steps" 5e-2 --steps 300 --log 20 "$mlp"
-accuracy() { sed -n 's/^test accuracy: //p' "$work/$1"; }
+accuracy() { sed -n 's|^eval acc: ||p' "$work/$1"; }
 awk -v a="$(accuracy cpu)" -v b="$(accuracy cuda)" \
   'BEGIN { d = a - b; print "ok: accuracy " a " on cpu, " b " on cuda"; exit !(b > 0.8 && d * d < 1e-4) }' ||
   fail "accuracy $(accuracy cpu) on cpu, $(accuracy cuda) on cuda"
@@ -73,3 +73,22 @@ quiet 300
 [ "$(counted pageable_copies)" -eq 0 ] || fail "copies of pageable memory"
 [ "$(counted held)" -eq 0 ] || fail "$(counted held) objects were not given back"
 echo "ok: no wait in 200 steps; pinned memory was waited for $(($(counted event_syncs) - events)) times"
+
+# Nor does it wait where each step is told: lines of JSON and the log come late, but all, in order.
+told() { run cuda -q --json --log 1 --log-dir "$work/log.$1" --steps "$1" --set eval.steps=1 "$mlp"; }
+told 40
+syncs=$(counted stream_syncs)
+told 100
+[ "$(counted stream_syncs)" -eq "$syncs" ] || fail "--json makes the host wait for the device"
+python3 - "$work/cuda" "$work/log.100/metrics.csv" <<'PY' || fail "what is told of 100 steps"
+import csv, json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+steps = [l for l in lines if l["event"] == "step"]
+assert [l["step"] for l in steps] == list(range(1, 101)), [l["step"] for l in steps]
+assert [l["samples"] for l in steps] == [128 * n for n in range(1, 101)]
+assert [l["event"] for l in lines[100:]] == ["eval", "end"], lines[100:]
+rows = [r for r in csv.DictReader(open(sys.argv[2])) if r["block"] == "train"]
+assert [(int(r["step"]), float(r["train.loss"])) for r in rows] == [
+    (l["step"], l["metrics"]["loss"]) for l in steps]
+print("ok: 100 steps are told one by one, and no wait for it")
+PY
