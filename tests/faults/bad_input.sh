@@ -82,7 +82,7 @@ refuses "unknown device" 2 'tpu' "$amp" train --device tpu "$job"
 refuses "unknown setting" 1 'lrr' train --set opt.lrr=1 "$job"
 refuses "no job" 2 'job' "$amp" train
 if ! nvidia-smi >/dev/null 2>&1; then
-  refuses "no GPU" 5 'CUDA' "$amp" train --device cuda "$job"
+  refuses "no GPU" 5 'no NVIDIA driver' "$amp" train --device cuda "$job"
 fi
 
 # ---- checkpoints ---------------------------------------------------------------------------------
