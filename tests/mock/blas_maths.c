@@ -36,12 +36,13 @@ static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool tra
   return out;
 }
 
-/* sum[COLUMNS][ROWS] += a[ROWS at a time, k] b[k, COLUMNS]: a is [k][m], b is [n][k]. */
+/* sum[COLUMNS][ROWS] += a[ROWS at a time, k] b[k, COLUMNS]: a is [k][m], b is [n][k]. From the last
+ * term to the first, as nobody else does. */
 static void tile(const float *a, int64_t m, const float *b, int64_t b_ld, int64_t k,
                  float sum[COLUMNS][ROWS])
 {
   float s[COLUMNS][ROWS] = {{0}};
-  for (int64_t i = 0; i < k; i++)
+  for (int64_t i = k; i-- > 0;)
     for (int c = 0; c < COLUMNS; c++)
       for (int r = 0; r < ROWS; r++) s[c][r] += a[i * m + r] * b[c * b_ld + i];
   for (int c = 0; c < COLUMNS; c++)
