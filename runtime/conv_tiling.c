@@ -10,6 +10,8 @@ enum {
   LANES = 16,
   LANE_BYTES = 16 << 20,
   MANY_WEIGHTS = 2 << 20,
+  SLICED_WEIGHTS = 4 << 20,
+  SLICE = 128,
   FEW_PIXELS = 16,
   SCRATCH = 8 << 10,
   COLUMN_BYTES = 64 << 20,
@@ -152,7 +154,8 @@ static void cut_batch(const ampc_conv *d, ConvTiling *t)
   if (image > 0) t->images = least(t->images, most(SHARE_BYTES / image, 1));
   t->images = least(t->images, d->n);
   t->shares = ceil_div(d->n, t->images);
-  int64_t fit = image > 0 ? LANE_BYTES / (image * t->images) : LANES;
+  int64_t room = t->slices > 1 ? LANE_BYTES / 4 : LANE_BYTES;
+  int64_t fit = image > 0 ? room / (image * t->images) : LANES;
   t->lanes = least(least(t->shares, LANES), most(fit, 2));
 }
 
@@ -171,6 +174,19 @@ static void cut_sums(const ampc_conv *d, ConvTiling *t)
   t->packed = 0;
 }
 
+/* Weight: a lane has slices of its own and goes through all images for each. */
+static void cut_slices(const ampc_conv *d, ConvTiling *t)
+{
+  int64_t image = floats(d->h * d->w * d->c) + floats(d->oh * d->ow * d->k);
+  t->images = most(SHARE_BYTES / image, ceil_div(512, d->oh * d->ow));
+  t->images = least(t->images, d->n);
+  t->shares = ceil_div(d->n, t->images);
+  t->y = floats(d->oh * d->ow * t->slice);
+  t->sum = t->part = t->packed / t->slices;
+  t->packed = t->plain = 0;
+  t->lanes = 2;
+}
+
 static void set_rooms(const ampc_conv *d, ConvTiling *t)
 {
   bool weight = d->kind == AMPC_CONV_WEIGHT;
@@ -178,10 +194,13 @@ static void set_rooms(const ampc_conv *d, ConvTiling *t)
   t->wide_w = d->w_type != AMPC_F32 || (d->tf32 && !weight);
   t->wide_y = d->y_type != AMPC_F32 || (d->tf32 && d->kind != AMPC_CONV_FORWARD);
   if (d->has_bias && d->bias_type != AMPC_F32) t->bias = floats(d->k);
-  if (t->wide_w || (weight && d->accumulate)) t->plain = floats(weights(d));
   if (t->wide_x) t->x = floats(d->h * d->w * d->c);
   if (t->wide_y) t->y = floats(d->oh * d->ow * d->k);
   t->packed = packed_bytes(d);
+  bool sliced = t->packed > SLICED_WEIGHTS && d->groups == 1 && d->k % SLICE == 0;
+  t->slice = sliced ? SLICE : d->k;
+  t->slices = d->k / t->slice;
+  if (t->wide_w || (weight && d->accumulate)) t->plain = floats(weights(d) / t->slices);
 }
 
 ConvTiling conv_tiling(const ampc_conv *d, bool real64)
@@ -190,7 +209,9 @@ ConvTiling conv_tiling(const ampc_conv *d, bool real64)
   if (d->n == 0 || d->k == 0 || d->c == 0) return t;
   if (by_product(d, real64)) return product_tiling(d, real64);
   set_rooms(d, &t);
-  if (d->kind == AMPC_CONV_WEIGHT) {
+  if (d->kind == AMPC_CONV_WEIGHT && t.slices > 1) {
+    cut_slices(d, &t);
+  } else if (d->kind == AMPC_CONV_WEIGHT) {
     cut_sums(d, &t);
   } else {
     cut_batch(d, &t);

@@ -17,12 +17,14 @@ static bool is_row(const Node *n)
 /* ---- loads --------------------------------------------------------------------------------------
  */
 
+/* A load that only some elements would do counts twice, and so gets a variable: loops in which a
+ * load depends on data are not vectorised. */
 static uint32_t count_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
-  uint32_t uses = 0;
+  uint32_t uses = 0, each = strchr(op_info[n->op].code, '?') ? 2 : 1;
   for (const char *code = op_info[n->op].code; (code = strchr(code, '$')); code++)
-    uses += (uint32_t)(code[1] - '0') == input;
+    uses += (uint32_t)(code[1] - '0') == input ? each : 0;
   return uses;
 }
 
@@ -91,7 +93,8 @@ static void put_load(Chain *ch, uint32_t i)
 
 void chain_put_loads(Chain *ch)
 {
-  for (uint32_t i = 0; i < ch->loads.n; i++) put_load(ch, i);
+  for (uint32_t i = 0; i < ch->loads.n; i++)
+    if (!ch->loads.at[i].text.text) put_load(ch, i);
 }
 
 /* ---- nodes

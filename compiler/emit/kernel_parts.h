@@ -117,7 +117,7 @@ void chain_add(Chain *ch, Value v);
 bool chain_computes(const Chain *ch, Value v);
 /* The element at `index` of v is read so many times. After chain_add of what v may be. */
 void chain_use(Chain *ch, Value v, const char *index, uint32_t times);
-void chain_put_loads(Chain *ch);
+void chain_put_loads(Chain *ch); /* those that were not put before */
 /* A value that is computed here or was declared by chain_use; absent for value 0. */
 Operand chain_operand(const Chain *ch, Value v, const char *index);
 void chain_put_node(Chain *ch, Value v, const char *index);

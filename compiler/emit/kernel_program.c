@@ -93,7 +93,9 @@ bool statement_mentions(const Statement *s, const char *name)
 
 uint32_t statement_uses(const Statement *s, char sign, uint32_t input)
 {
-  uint32_t found = 0, each = s->kind == ROW_first ? 3 : 1; /* prints its expression three times */
+  bool chosen =
+      sign == '$' && memchr(s->code, '?', s->size) != NULL; /* see count_uses() in kernel_chain.c */
+  uint32_t found = 0, each = s->kind == ROW_first ? 3 : chosen ? 2 : 1; /* it is printed 3 times */
   for (size_t at = 0; at + 1 < s->size; at++)
     if (s->code[at] == sign && (uint32_t)(s->code[at + 1] - '0') == input) found += each;
   return found;

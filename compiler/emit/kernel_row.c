@@ -322,23 +322,23 @@ static bool walks_again(const Row *r)
 
 static void put_reductions(Row *r, const Uses *uses)
 {
-  Chain elements, row_values;
+  Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   chain_begin(&elements, r->k, r->space, element_index, r);
-  chain_begin(&row_values, r->k, r->space, element_index, r);
+  chain_begin(&of_column, r->k, r->space, element_index, r);
   need_operands(r, needed, uses);
   if (!walks_again(r)) need_results(r, needed);
   for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
-  use_row_values(r, &row_values, uses);
-  if (!r->columns) chain_put_loads(&row_values);
+  use_row_values(r, row_values, uses);
+  if (!r->columns) chain_put_loads(row_values);
   open_elements(r, true);
-  if (r->columns) chain_put_loads(&row_values);
+  if (r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
   use_elements(r, &elements, uses);
   chain_put_loads(&elements);
-  put_nodes(r, &elements, &row_values, uses, needed, "i");
+  put_nodes(r, &elements, row_values, uses, needed, "i");
   for (uint32_t i = 0; i < uses->n; i++)
-    put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, &row_values));
+    put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
   close_elements(r, true);
   for (uint32_t i = 0; i < uses->n && !r->columns; i++) {
     const RowOp *op = uses->at[i].op;
@@ -389,21 +389,21 @@ static void mark_ops(const Row *r, bool *needed, const Uses *uses)
 /* Results in the shape of the rows: those of row ops, and what no loop has stored yet. */
 static void put_each(Row *r, const Uses *uses)
 {
-  Chain elements, row_values;
+  Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   need_operands(r, needed, uses);
   if (!need_results(r, needed) && !uses->n) return;
   mark_ops(r, needed, uses);
   chain_begin(&elements, r->k, r->space, element_index, r);
-  chain_begin(&row_values, r->k, r->space, element_index, r);
-  use_row_values(r, &row_values, uses);
-  if (!r->columns) chain_put_loads(&row_values);
+  chain_begin(&of_column, r->k, r->space, element_index, r);
+  use_row_values(r, row_values, uses);
+  if (!r->columns) chain_put_loads(row_values);
   open_elements(r, false);
-  if (r->columns) chain_put_loads(&row_values);
+  if (r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
   use_elements(r, &elements, uses);
   chain_put_loads(&elements);
-  put_nodes(r, &elements, &row_values, uses, needed, "i");
+  put_nodes(r, &elements, row_values, uses, needed, "i");
   close_elements(r, false);
 }
 
@@ -497,6 +497,7 @@ static void measure(Row *r)
   r->columns = r->inner > 1 || r->parts;
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
   r->stored = arena_array(k->c->arena, bool, k->group->n);
+  chain_begin(&r->values, r->k, r->space, element_index, r);
   for (uint32_t i = 0; i < k->group->n; i++)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }

@@ -49,6 +49,7 @@ typedef struct Row {
   RowOp *ops;
   uint32_t n_ops;
   bool *stored; /* by index in the group: a loop before has written it */
+  Chain values; /* of whole rows: what was loaded once a row, for all loops */
   VEC(Printed) printed;
 } Row;
 

@@ -3,8 +3,9 @@
  * Note [shares]
  * As with products (Note [library threads]) the library computes with one thread what our pool
  * shares out. Forward and data: each share is some images, and what they give does not depend on
- * the others. Weight: a fixed number of partial results over fixed images, added up in order. So
- * the bits do not depend on the number of threads.
+ * the others. Weight: a fixed number of partial results over fixed images, added up in order; or,
+ * where there are many weights, slices of the result. So the bits do not depend on the number of
+ * threads.
  *
  * Primitives and memory objects are made once for each convolution and kept: see ConvPlan. Scratch
  * space of the library lies in the workspace; what does not fit there, in one piece of memory for
@@ -87,7 +88,14 @@ static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
 static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
 {
   int64_t threads = pool_threads(cache->pool);
-  return plan->lanes < threads || plan->desc.kind == AMPC_CONV_WEIGHT ? plan->lanes : threads;
+  bool partial = plan->desc.kind == AMPC_CONV_WEIGHT && plan->tiling.slices == 1;
+  return plan->lanes < threads || partial ? plan->lanes : threads;
+}
+
+/* Of y, a slice's channels are copied. */
+static bool is_sliced(const ConvPlan *plan)
+{
+  return plan->filters < plan->desc.k;
 }
 
 /* An image operand as the library takes it: in place, or in the lane's room. */
@@ -95,6 +103,7 @@ static bool in_place(const ConvPlan *plan, bool is_x)
 {
   const ConvTiling *t = &plan->tiling;
   bool wide = is_x ? t->wide_x : t->wide_y;
+  if (!is_x && is_sliced(plan)) return false;
   return !wide || (is_x ? plan->x_type : plan->y_type) == AMPC_BF16;
 }
 
@@ -185,7 +194,24 @@ static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
   }
 }
 
-static void run_share(Work *work, int64_t lane, int64_t share, char *w)
+/* The channels of a slice, of `rows` pixels. */
+static void take_slice(const ConvPlan *plan, int64_t slice, const char *y, char *to, int64_t rows)
+{
+  const ampc_conv *d = &plan->desc;
+  int64_t size = ampc_dtype_size(d->y_type), n = plan->filters;
+  int64_t step = n * ampc_dtype_size(plan->y_type);
+  for (int64_t r = 0; r < rows; r++) {
+    const char *from = y + (r * d->k + slice * n) * size;
+    if (plan->tiling.wide_y && plan->y_type == AMPC_F32) {
+      widen(d->y_type, from, to + r * step, n);
+    } else {
+      memcpy(to + r * step, from, (size_t)step);
+    }
+  }
+}
+
+/* Of a weight gradient: the slice, and where its part goes. */
+static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, char *w)
 {
   ConvPlan *plan = work->plan;
   const ampc_conv *d = &plan->desc;
@@ -198,7 +224,11 @@ static void run_share(Work *work, int64_t lane, int64_t share, char *w)
   if (!in_place(plan, true)) x_used = r.x;
   if (!in_place(plan, false)) y_used = r.y;
   if (x_used != x && d->kind != AMPC_CONV_DATA) widen(d->x_type, x, x_used, images * x_size);
-  if (y_used != y && d->kind != AMPC_CONV_FORWARD) widen(d->y_type, y, y_used, images * y_size);
+  if (is_sliced(plan)) {
+    take_slice(plan, slice, y, y_used, images * d->oh * d->ow);
+  } else if (y_used != y && d->kind != AMPC_CONV_FORWARD) {
+    widen(d->y_type, y, y_used, images * y_size);
+  }
   int threads = dnn_enter();
   dnnl_status_t bad = conv_plan_run(plan, lane, images, x_used, w, y_used, r.scratch);
   dnn_leave(threads);
@@ -216,7 +246,7 @@ static void image_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
   for (int64_t s = lane; s < work->plan->tiling.shares; s += n_lanes)
-    run_share(work, lane, s, NULL);
+    run_share(work, lane, s, 0, NULL);
 }
 
 typedef struct Widening {
@@ -239,28 +269,44 @@ static int64_t weights_of(const ampc_conv *d)
   return d->k * (d->c / d->groups) * d->kh * d->kw;
 }
 
+static int pack_weights(Work *work, char *packed)
+{
+  ConvPlan *plan = work->plan;
+  const ampc_conv *d = &plan->desc;
+  const ConvTiling *t = &plan->tiling;
+  int64_t n = weights_of(d) / t->slices;
+  dnnl_status_t bad = dnnl_success;
+  for (int64_t s = 0; s < t->slices && !bad; s++) {
+    char *w = work->w + s * n * ampc_dtype_size(d->w_type);
+    if (t->wide_w && plan->w_type == AMPC_F32) {
+      Widening all = {d->w_type, w, work->lanes + t->plain_at, n};
+      pool_run(work->cache->pool, widen_task, &all, pool_threads(work->cache->pool));
+      w = all.to;
+    }
+    int threads = dnn_enter();
+    bad = conv_plan_pack(plan, s, w, packed);
+    dnn_leave(threads);
+  }
+  return (int)bad;
+}
+
 static int run_images(Work *work, const void *bias, char *room)
 {
   ConvPlan *plan = work->plan;
   const ampc_conv *d = &plan->desc;
   const ConvTiling *t = &plan->tiling;
-  Pool *pool = work->cache->pool;
-  char *plain = work->lanes + t->plain_at, *packed = room + t->bias;
-  const char *w = work->w;
+  char *packed = room + t->bias;
   if (t->bias > 0) {
     convert_widen(d->bias_type, bias, (float *)(void *)room, d->k);
     bias = room;
   }
-  if (t->wide_w && plan->w_type == AMPC_F32) {
-    Widening all = {d->w_type, w, plain, weights_of(d)};
-    pool_run(pool, widen_task, &all, pool_threads(pool));
-    w = plain;
-  }
+  int bad = pack_weights(work, packed);
+  if (bad) return bad;
   int threads = dnn_enter();
-  dnnl_status_t bad = conv_plan_pack(plan, w, packed, bias);
+  bad = (int)conv_plan_operands(plan, packed, bias);
   dnn_leave(threads);
-  if (bad) return (int)bad;
-  pool_run(pool, image_task, work, (unsigned)work->n_lanes);
+  if (bad) return bad;
+  pool_run(work->cache->pool, image_task, work, (unsigned)work->n_lanes);
   return atomic_load(&work->failed);
 }
 
@@ -282,7 +328,7 @@ static void sum_task(void *context, unsigned lane, unsigned n_lanes)
   Rooms r = rooms_of(work, lane);
   int64_t begin = t->shares * lane / n_lanes, end = t->shares * (lane + 1) / n_lanes;
   for (int64_t s = begin; s < end; s++) {
-    run_share(work, lane, s, s == begin ? r.sum : r.part);
+    run_share(work, lane, s, 0, s == begin ? r.sum : r.part);
     if (s > begin) add_floats(r.part, r.sum, t->sum);
   }
 }
@@ -302,13 +348,14 @@ typedef struct Finish {
   const ampc_conv *d;
   const char *from;
   char *to;
+  int64_t n;
 } Finish;
 
 static void finish_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Finish *f = context;
   const ampc_conv *d = f->d;
-  int64_t n = weights_of(d), begin = n * block / n_blocks, end = n * (block + 1) / n_blocks;
+  int64_t begin = f->n * block / n_blocks, end = f->n * (block + 1) / n_blocks;
   const char *from = f->from + begin * (int64_t)sizeof(float);
   char *to = f->to + begin * ampc_dtype_size(d->w_type);
   if (d->accumulate) {
@@ -318,6 +365,33 @@ static void finish_task(void *context, unsigned block, unsigned n_blocks)
   }
 }
 
+/* One slice: all its shares, and where they belong. */
+static void run_slice(Work *work, int64_t lane, int64_t slice)
+{
+  ConvPlan *plan = work->plan;
+  const ampc_conv *d = &plan->desc;
+  const ConvTiling *t = &plan->tiling;
+  Rooms r = rooms_of(work, lane);
+  bool direct = d->w_type == AMPC_F32 && !d->accumulate;
+  int64_t n = weights_of(d) / t->slices;
+  for (int64_t s = 0; s < t->shares; s++) {
+    run_share(work, lane, s, slice, s == 0 ? r.sum : r.part);
+    if (s > 0) add_floats(r.part, r.sum, t->sum);
+  }
+  Finish finish = {d, r.part, work->w + slice * n * ampc_dtype_size(d->w_type), n};
+  int threads = dnn_enter();
+  dnnl_status_t bad = conv_plan_unpack(plan, lane, r.sum, direct ? finish.to : r.part);
+  dnn_leave(threads);
+  if (bad) atomic_store(&work->failed, (int)bad);
+  if (!direct) finish_task(&finish, 0, 1);
+}
+
+static void slice_task(void *context, unsigned lane, unsigned n_lanes)
+{
+  Work *work = context;
+  for (int64_t s = lane; s < work->plan->tiling.slices; s += n_lanes) run_slice(work, lane, s);
+}
+
 static int run_weight(Work *work)
 {
   ConvPlan *plan = work->plan;
@@ -325,14 +399,18 @@ static int run_weight(Work *work)
   Pool *pool = work->cache->pool;
   bool direct = d->w_type == AMPC_F32 && !d->accumulate;
   char *plain = work->lanes + plan->tiling.plain_at;
+  if (plan->tiling.slices > 1) {
+    pool_run(pool, slice_task, work, (unsigned)work->n_lanes);
+    return atomic_load(&work->failed);
+  }
   pool_run(pool, sum_task, work, (unsigned)work->n_lanes);
   if (atomic_load(&work->failed)) return atomic_load(&work->failed);
   pool_run(pool, join_task, work, pool_threads(pool));
   int threads = dnn_enter();
-  dnnl_status_t bad = conv_plan_unpack(plan, rooms_of(work, 0).sum, direct ? work->w : plain);
+  dnnl_status_t bad = conv_plan_unpack(plan, 0, rooms_of(work, 0).sum, direct ? work->w : plain);
   dnn_leave(threads);
   if (bad || direct) return (int)bad;
-  Finish finish = {d, plain, work->w};
+  Finish finish = {d, plain, work->w, weights_of(d)};
   pool_run(pool, finish_task, &finish, pool_threads(pool));
   return 0;
 }

@@ -17,7 +17,7 @@ static dnnl_data_type_t library_type(ampc_dtype t)
 static dnnl_status_t weights_desc(const ConvPlan *p, bool any, dnnl_memory_desc_t *out)
 {
   const ampc_conv *d = &p->desc;
-  int64_t k = d->k / d->groups, c = d->c / d->groups;
+  int64_t k = p->filters / d->groups, c = d->c / d->groups;
   dnnl_dims_t whole = {k, c, d->kh, d->kw}, grouped = {d->groups, k, c, d->kh, d->kw};
   dnnl_data_type_t type = library_type(p->w_type);
   dnnl_format_tag_t plain = d->groups > 1 ? dnnl_goihw : dnnl_oihw;
@@ -29,7 +29,7 @@ static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_me
                                 Shape *s)
 {
   const ampc_conv *d = &p->desc;
-  dnnl_dims_t x = {images, d->c, d->h, d->w}, y = {images, d->k, d->oh, d->ow}, bias = {d->k};
+  dnnl_dims_t x = {images, d->c, d->h, d->w}, y = {images, p->filters, d->oh, d->ow}, bias = {d->k};
   s->w = *w;
   dnnl_status_t bad = dnnl_memory_desc_init_by_tag(&s->x, 4, x, library_type(p->x_type), dnnl_nhwc);
   if (!bad) bad = dnnl_memory_desc_init_by_tag(&s->y, 4, y, library_type(p->y_type), dnnl_nhwc);
@@ -131,20 +131,44 @@ static dnnl_status_t choose(ConvPlan *p, dnnl_engine_t engine, Choice *c)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
+/* The slice of packed weights from filter `first` on. Slices are whole blocks of the library's. */
+static dnnl_status_t slice_desc(const ConvPlan *p, const Choice *c, int64_t first,
+                                dnnl_memory_desc_t *out)
+{
+  dnnl_dims_t size = {p->tiling.slice, p->desc.c, p->desc.kh, p->desc.kw}, at = {first};
+  *out = c->shape[0].w;
+  if (p->filters == p->tiling.slice) return dnnl_success;
+  return dnnl_memory_desc_init_submemory(out, &c->shape[0].w, size, at);
+}
+
+static dnnl_status_t plain_desc(const ConvPlan *p, dnnl_memory_desc_t *out)
+{
+  ConvPlan slice = *p;
+  slice.filters = p->tiling.slice;
+  return weights_desc(&slice, false, out);
+}
+
 static dnnl_status_t make_reorder(ConvPlan *p, dnnl_engine_t engine, const Choice *c)
 {
-  dnnl_memory_desc_t plain;
-  const dnnl_memory_desc_t *packed = &c->shape[0].w;
+  dnnl_memory_desc_t plain, packed, next;
   dnnl_primitive_desc_t desc = NULL;
   bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
-  dnnl_status_t bad = weights_desc(p, false, &plain);
+  dnnl_status_t bad = plain_desc(p, &plain);
+  if (!bad) bad = slice_desc(p, c, 0, &packed);
+  if (!bad && p->filters > p->tiling.slice) {
+    bad = slice_desc(p, c, p->tiling.slice, &next);
+    p->slice_bytes = (next.offset0 - packed.offset0) * ampc_dtype_size(p->w_type);
+  }
   if (!bad)
-    bad = dnnl_reorder_primitive_desc_create(&desc, weight ? packed : &plain, engine,
-                                             weight ? &plain : packed, engine, NULL);
+    bad = dnnl_reorder_primitive_desc_create(&desc, weight ? &packed : &plain, engine,
+                                             weight ? &plain : &packed, engine, NULL);
   if (!bad) bad = dnnl_primitive_create(&p->reorder, desc);
   dnnl_primitive_desc_destroy(desc);
-  if (!bad) bad = dnnl_memory_create(&p->plain, &plain, engine, DNNL_MEMORY_NONE);
-  if (!bad) bad = dnnl_memory_create(&p->packed, packed, engine, DNNL_MEMORY_NONE);
+  for (int64_t i = 0; i < p->lanes && !bad; i++) {
+    bad = dnnl_memory_create(&p->lane[i].plain, &plain, engine, DNNL_MEMORY_NONE);
+    if (!bad) bad = dnnl_memory_create(&p->lane[i].packed, &packed, engine, DNNL_MEMORY_NONE);
+  }
+  if (!bad) bad = dnnl_memory_create(&p->packed, &c->shape[0].w, engine, DNNL_MEMORY_NONE);
   if (!bad) bad = dnnl_memory_create(&p->bias, &c->shape[0].bias, engine, DNNL_MEMORY_NONE);
   return bad;
 }
@@ -184,6 +208,7 @@ ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan 
   if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
   p->desc = *d;
   p->tiling = conv_tiling(d, false);
+  p->filters = d->kind == AMPC_CONV_WEIGHT ? p->tiling.slice : d->k;
   p->rest = d->n - (p->tiling.shares - 1) * p->tiling.images;
   p->lanes = p->tiling.lanes;
   p->lane = calloc((size_t)p->lanes, sizeof *p->lane);
@@ -211,12 +236,13 @@ void conv_plan_free(ConvPlan *p)
       dnnl_memory_destroy(l->y[j]);
     }
     dnnl_memory_destroy(l->w);
+    dnnl_memory_destroy(l->plain);
+    dnnl_memory_destroy(l->packed);
     dnnl_memory_destroy(l->scratch);
     dnnl_stream_destroy(l->stream);
   }
   for (int i = 0; i < 2; i++) dnnl_primitive_destroy(p->run[i]);
   dnnl_primitive_destroy(p->reorder);
-  dnnl_memory_destroy(p->plain);
   dnnl_memory_destroy(p->packed);
   dnnl_memory_destroy(p->bias);
   free(p->lane);
@@ -225,25 +251,31 @@ void conv_plan_free(ConvPlan *p)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static dnnl_status_t reorder(ConvPlan *p, void *plain, void *packed)
+static dnnl_status_t reorder(ConvPlan *p, int64_t lane, void *plain, void *packed)
 {
   bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
-  dnnl_status_t bad = dnnl_memory_set_data_handle(p->plain, plain);
-  if (!bad) bad = dnnl_memory_set_data_handle(p->packed, packed);
-  dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, weight ? p->packed : p->plain},
-                            {DNNL_ARG_TO, weight ? p->plain : p->packed}};
-  return bad ? bad : dnnl_primitive_execute(p->reorder, p->lane[0].stream, 2, args);
+  ConvLane *l = &p->lane[lane];
+  dnnl_status_t bad = dnnl_memory_set_data_handle(l->plain, plain);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->packed, packed);
+  dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, weight ? l->packed : l->plain},
+                            {DNNL_ARG_TO, weight ? l->plain : l->packed}};
+  return bad ? bad : dnnl_primitive_execute(p->reorder, l->stream, 2, args);
 }
 
-dnnl_status_t conv_plan_pack(ConvPlan *p, const void *plain, void *packed, const void *bias)
+dnnl_status_t conv_plan_pack(ConvPlan *p, int64_t slice, const void *plain, char *packed)
 {
-  dnnl_status_t bad = reorder(p, (void *)plain, packed);
+  return reorder(p, 0, (void *)plain, packed + slice * p->slice_bytes);
+}
+
+dnnl_status_t conv_plan_operands(ConvPlan *p, void *packed, const void *bias)
+{
+  dnnl_status_t bad = dnnl_memory_set_data_handle(p->packed, packed);
   return bad ? bad : dnnl_memory_set_data_handle(p->bias, (void *)bias);
 }
 
-dnnl_status_t conv_plan_unpack(ConvPlan *p, void *packed, void *plain)
+dnnl_status_t conv_plan_unpack(ConvPlan *p, int64_t lane, void *packed, void *plain)
 {
-  return reorder(p, plain, packed);
+  return reorder(p, lane, plain, packed);
 }
 
 dnnl_status_t conv_plan_run(ConvPlan *p, int64_t lane, int64_t images, void *x, void *w, void *y,
