@@ -166,18 +166,27 @@ static int loop(Repl *r)
   return good ? r->failed && !r->interactive : AMPC_BAD_FILE;
 }
 
+static bool find_target(const Repl *r, char target[AMPC_TARGET_ROOM], int *status)
+{
+  *status = ampc_device_target(r->device, target);
+  if (*status) fprintf(stderr, "amp: error: %s\n", ampc_last_error());
+  return !*status;
+}
+
 int repl_main(int argc, char **argv)
 {
   Arena *arena = arena_create();
   Repl r = {.arena = arena,
-            .options = {.input = "repl", .optimize = 2, .error_limit = 20, .target = "cpu"},
+            .options = {.input = "repl", .optimize = 2, .error_limit = 20},
             .device = "auto"};
   int status;
   const char *locale = setlocale(LC_CTYPE, ""); /* the editor must know what a character is */
   if (!locale || !strcmp(locale, "C") || !strcmp(locale, "POSIX")) setlocale(LC_CTYPE, "C.UTF-8");
   r.options.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   r.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-  if (read_command_line(&r, argc, argv, &status)) {
+  char target[AMPC_TARGET_ROOM];
+  if (read_command_line(&r, argc, argv, &status) && find_target(&r, target, &status)) {
+    r.options.target = target;
     r.data_dir = r.options.data_dir ? r.options.data_dir : ".";
     if (r.job) r.options.input = r.job;
     r.given = r.options;

@@ -11,10 +11,12 @@
 #pragma once
 #include "ampc_rt.h"
 #include "driver.h"
+#include "jit.h"
 
 typedef struct Compiled { /* a program that compiled; freed with its last user */
   Compile *c;
   uint32_t users;
+  Jit *jit; /* on a GPU, from when it was first to run: all its kernels */
 } Compiled;
 
 typedef struct Part { /* one text of the program */

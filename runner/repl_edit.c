@@ -1,6 +1,7 @@
 /* :kernel NAME edit and reload: a kernel's text in a file of its own, and from there into the
  * program that runs. */
 #include "repl.h"
+#include "command.h"
 #include "emit/emit.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +63,7 @@ bool kernel_edit(Repl *r, uint32_t kernel)
   Text text;
   text_init(&text, c->arena);
   emit_kernel(c, kernel, &text);
+  if (!is_cpu_target(c)) return repl_error(r, "kernels are edited with --device cpu only");
   if (!open_folder(r)) return false;
   file_path(r, name, path);
   if (!write_text(r, path, &text) || !run_editor(r, path)) return false;

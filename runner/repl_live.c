@@ -1,5 +1,6 @@
 /* The program that runs: kernels, runtime, and the passage from one program to the next. */
 #include "repl.h"
+#include "command.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,10 @@ static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *
   return status;
 }
 
+/* For a GPU kernels are not kept one by one but as `amp train` keeps them, some at a time. */
 static ampc_status load(const Repl *r, Compiled *p)
 {
+  if (!is_cpu_target(p->c)) return p->jit ? AMPC_OK : jit_load(p->c, &p->jit);
   return kernels_load(r->kernels, p->c, r->live ? r->live->c->program : NULL);
 }
 

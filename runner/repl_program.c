@@ -15,6 +15,7 @@ Compiled *compiled_keep(Compiled *p)
 void compiled_drop(Compiled *p)
 {
   if (!p || --p->users) return;
+  jit_unload(p->jit);
   compile_destroy(p->c);
   free(p);
 }
@@ -23,7 +24,7 @@ static Compiled *compiled_of(Compile *c)
 {
   Compiled *p = malloc(sizeof *p);
   if (!p) abort();
-  *p = (Compiled){c, 1};
+  *p = (Compiled){.c = c, .users = 1};
   return p;
 }
 

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The prompt on the CUDA device, with the mock's libraries behind it: the bytes of `amp train`, a
+# redefinition, values that come back from the device, what it refuses.
+#   repl.sh AMPC AMP MOCK
+. "$(dirname "$0")/../faults/lib.sh"
+mock=$(realpath "$3")
+job=$source_dir/tests/repl/small.amp
+export LD_LIBRARY_PATH=$mock XDG_CACHE_HOME=$work/cache XDG_STATE_HOME=$work
+session() { timeout 120 "$amp" repl --device cuda "$job" >"$work/out" 2>&1; }
+says() { grep -Eq "$2" "$work/out" && echo "ok: $1" || { failed "$1"; cat "$work/out"; }; }
+
+printf ':train 20\n:save %s\n' "$work/prompt" | session || failed "a session: exit status"
+"$amp" train --device cuda -q --steps 20 --save "$work/train" "$job" >"$work/out" 2>&1 || failed "amp train"
+same "the bytes of amp train" "$work/prompt" "$work/train"
+
+session <<'END' || failed "another session: exit status"
+net(ones(2, 8)).size(0)
+:step
+:grad fc2.bias
+:show logits
+:precision bf16
+:step
+module Net() { fc1 = Linear(8, 4)
+ def forward(x) { return fc1(tanh(x)) } }
+:step
+:eval
+END
+says "gradients" '^norm [0-9.e-]+; the loss scale of 65536 is taken out$'
+says "values" '^f16\[32, 4\]  .*linear is low'
+says "a redefinition" '^kept 0 of 2 parameters'
+says "a step of it" '^step 3/32 .* loss [0-9]'
+says "an evaluation" '^eval acc: [0-9]'
+printf ':kernel k03 edit\n' | session && failed "an edit is no failure"
+says "edits" 'with --device cpu only'
+MOCK_CUDA_DEVICES=0 session <<<'1 + 1' && failed "no GPU is no failure"
+says "no GPU" 'error: --device cuda: '
+finish
