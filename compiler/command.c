@@ -283,17 +283,19 @@ static int64_t at_least_1(int64_t n)
   return n < 1 ? 1 : n;
 }
 
-/* Elements that the kernel walks: those of its largest input or output. */
+/* Elements that the kernel walks: those of its nodes, or of its largest input or output. */
 static int64_t work_of(Compile *c, uint32_t group)
 {
   KernelArgs args = kernel_args(c, group);
   const Graph *g = c->graph;
+  const Group *p = &g->groups.at[group];
+  if (!p->anchor.id) return at_least_1(ir_elements(node_walked(g, p->nodes[0])));
   int64_t most = 1;
   for (uint32_t i = 0; i < args.n; i++) {
     int64_t n = args.at[i].value.id ? ir_elements(ir_node(g, args.at[i].value)) : 1;
     if (n > most) most = n;
   }
-  const Node *anchor = ir_node(g, g->groups.at[group].anchor);
+  const Node *anchor = ir_node(g, p->anchor);
   if (anchor->op == OP_sgd_update || anchor->op == OP_adam_update)
     most = g->optimizers.at[anchor->attr[0].i].groups.at[anchor->attr[1].i].count;
   if (anchor->op == OP_grad_norm) most = g->optimizers.at[anchor->attr[0].i].count;
@@ -381,20 +383,32 @@ Geometry kernel_geometry(Compile *c, uint32_t group)
   return elements_geometry(work);
 }
 
+/* The names of the group's ops, each once. */
+static uint32_t names_of(const Graph *g, const Group *p, const char **out)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const char *name = op_info[ir_node(g, p->nodes[i])->op].name;
+    uint32_t at = 0;
+    while (at < n && strcmp(out[at], name) != 0) at++;
+    out[at] = name;
+    n += at == n;
+  }
+  return n;
+}
+
 const char *command_name(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
   OpTemplate tmpl = p->anchor.id ? op_info[ir_node(g, p->anchor)->op].tmpl : TMPL_map;
+  const char **names = arena_array(c->arena, const char *, p->n);
+  uint32_t n = names_of(g, p, names);
   Text t;
   text_init(&t, c->arena);
   text_printf(&t, "%c%02u", tmpl == TMPL_gemm ? 'g' : tmpl == TMPL_conv ? 'c' : 'k', group);
-  uint32_t shown =
-      p->n > 4 ? 3 : p->n; /* a long chain is named by its first, its second and its last */
-  for (uint32_t i = 0; i < shown; i++) {
-    uint32_t k = p->n > 4 && i == 2 ? p->n - 1 : i;
-    text_printf(&t, "_%s", op_info[ir_node(g, p->nodes[k])->op].name);
-  }
+  for (uint32_t i = 0; i < n; i++) /* of many: the first, the second and the last */
+    if (n <= 4 || i < 2 || i == n - 1) text_printf(&t, "_%s", names[i]);
   return t.at;
 }
 

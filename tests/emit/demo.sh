@@ -1,0 +1,14 @@
+#!/bin/sh
+# The CUDA C of the demo, byte for byte: it should read as if it had been written by hand.
+# usage: tests/emit/demo.sh AMPC [--rewrite]
+set -eu
+ampc=$(realpath "$1")
+cd "$(dirname "$0")/../.."
+work=$(mktemp)
+trap 'rm -f "$work"' EXIT
+"$ampc" --emit=cuda models/fashion_mnist/fashion_mnist.amp >"$work"
+if [ "${2-}" = --rewrite ]; then
+  cp "$work" tests/emit/demo.expected
+else
+  diff -u --label tests/emit/demo.expected --label actual tests/emit/demo.expected "$work"
+fi
