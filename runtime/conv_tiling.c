@@ -15,7 +15,7 @@ enum {
   FEW_PIXELS = 16,
   SCRATCH = 8 << 10,
   COLUMN_BYTES = 64 << 20,
-  PART_DEPTH = 448
+  PART_DEPTH = 384
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -139,7 +139,7 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
 static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 {
   int64_t all = d->c / d->groups, some = most(PART_DEPTH / (d->kh * d->kw), 1);
-  if (some > 16) some = some / 16 * 16;
+  if (some > 8) some = some / 8 * 8;
   ConvTiling whole = cut_columns(d, all, real64), parts = cut_columns(d, least(some, all), real64);
   bool f32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32;
   return parts.total >= whole.total || real64 || (f32 && !d->tf32) ? whole : parts;

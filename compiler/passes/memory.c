@@ -5,9 +5,10 @@
  * known only when it is known which nodes share a kernel.
  *
  * A value of WORK lives from the command that writes it to the last that reads it. Values are
- * placed greatest first at the lowest offset where nothing that lives at the same time lies; that
- * keeps close to the bound (the greatest sum of bytes alive at once) and depends on nothing but the
- * graph. An elementwise result takes the room of an operand that dies with it (reuse.c). */
+ * placed one after the other at the lowest offset where nothing that lives at the same time lies.
+ * Greatest first mostly keeps close to the bound (the greatest sum of bytes alive at once); where
+ * it does not, other orders are tried: Note [orders]. All depends on nothing but the graph. An
+ * elementwise result takes the room of an operand that dies with it (reuse.c). */
 #include "command.h"
 #include "passes.h"
 #include "reuse.h"
@@ -20,6 +21,7 @@ typedef struct Room { /* a stretch of WORK and when it is in use */
   int64_t bytes;
   uint32_t first, last; /* indices of commands, both included */
   uint32_t order;       /* of creation: breaks ties */
+  int64_t at, best;     /* offset in this try, in the best one */
 } Room;
 
 typedef struct Placement {
@@ -199,24 +201,55 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
   }
 }
 
-static bool placed_first(const Room *a, const Room *b)
+/* Note [orders]
+ * Values that live long, first: by life, by their first or by their last command; then the others,
+ * greatest first. From each such order on, whatever reached highest is placed first of all in the
+ * next try, up to MOVES times. For what counts as long there are LENGTHS values. A try is good
+ * enough within 1 / CLOSE of the bound; and the search ends after about WORK comparisons. */
+enum { KEYS = 3, LENGTHS = 11, MOVES = 24, CLOSE = 256, WORK = 1 << 25 };
+
+typedef struct Order {
+  uint32_t key, length; /* length: of a life that counts as long; UINT32_MAX: none does */
+} Order;
+
+typedef struct Packing {
+  Room **order, **placed;
+  uint32_t n;
+  int64_t bound, best;
+  int64_t work;
+} Packing;
+
+static int64_t rank(const Room *r, const Order *o)
 {
+  const int64_t keys[KEYS] = {-(int64_t)(r->last - r->first), r->first, -(int64_t)r->last};
+  return keys[o->key];
+}
+
+static bool placed_first(const Room *a, const Room *b, const Order *o)
+{
+  bool long_a = a->last - a->first >= o->length, long_b = b->last - b->first >= o->length;
+  if (long_a != long_b) return long_a;
+  if (long_a && rank(a, o) != rank(b, o)) return rank(a, o) < rank(b, o);
   if (a->bytes != b->bytes) return a->bytes > b->bytes;
   return a->order < b->order;
 }
 
-static int compare_rooms(const void *a, const void *b)
+static void sort_rooms(Room **room, Room **spare, uint32_t n, const Order *o)
 {
-  const Room *const *x = a, *const *y = b;
-  return placed_first(*x, *y) ? -1 : 1;
+  if (n < 2) return;
+  uint32_t half = n / 2, i = 0, j = half;
+  sort_rooms(room, spare, half, o);
+  sort_rooms(room + half, spare, n - half, o);
+  for (uint32_t k = 0; k < n; k++)
+    spare[k] = j == n || (i < half && placed_first(room[i], room[j], o)) ? room[i++] : room[j++];
+  for (uint32_t k = 0; k < n; k++) room[k] = spare[k];
 }
 
 /* Keeps the rooms that are placed in order of their offsets. */
 static void insert_placed(Room **placed, uint32_t n, Room *r)
 {
   uint32_t at = n;
-  for (; at > 0 && placed[at - 1]->place->offset > r->place->offset; at--)
-    placed[at] = placed[at - 1];
+  for (; at > 0 && placed[at - 1]->at > r->at; at--) placed[at] = placed[at - 1];
   placed[at] = r;
 }
 
@@ -227,32 +260,92 @@ static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
   for (uint32_t i = 0; i < n; i++) { /* in order of offset */
     const Room *p = placed[i];
     if (p->last < r->first || r->last < p->first) continue;
-    if (p->place->offset >= at + r->bytes) break;
-    if (p->place->offset + p->bytes > at) at = p->place->offset + p->bytes;
+    if (p->at >= at + r->bytes) break;
+    if (p->at + p->bytes > at) at = p->at + p->bytes;
   }
   return at;
 }
 
+/* Returns the place in the order of what reaches highest. */
+static uint32_t try_order(Packing *k)
+{
+  uint32_t highest = 0;
+  int64_t top = 0;
+  for (uint32_t i = 0; i < k->n; i++) {
+    Room *r = k->order[i];
+    r->at = lowest_offset(r, k->placed, i);
+    if (r->at + r->bytes > top) top = r->at + r->bytes, highest = i;
+    insert_placed(k->placed, i, r);
+  }
+  k->work += (int64_t)k->n * k->n;
+  if (top >= k->best) return highest;
+  k->best = top;
+  for (uint32_t i = 0; i < k->n; i++) k->order[i]->best = k->order[i]->at;
+  return highest;
+}
+
+static bool is_done(const Packing *k)
+{
+  return k->best - k->bound <= k->bound / CLOSE || k->work > WORK;
+}
+
+static void try_from(Packing *k, const Order *o)
+{
+  sort_rooms(k->order, k->placed, k->n, o);
+  uint32_t highest = try_order(k);
+  for (int i = 0; i < MOVES && highest > 0 && !is_done(k); i++) {
+    Room *r = k->order[highest];
+    for (uint32_t at = highest; at > 0; at--) k->order[at] = k->order[at - 1];
+    k->order[0] = r;
+    highest = try_order(k);
+  }
+}
+
+/* The greatest sum of bytes alive at once. */
+static int64_t bytes_at_once(const Placement *p, uint32_t n_commands)
+{
+  int64_t *change = arena_array(p->c->arena, int64_t, n_commands + 2), now = 0, most = 0;
+  for (uint32_t i = 0; i < p->rooms.n; i++) {
+    const Room *r = &p->rooms.at[i];
+    change[r->first] += r->bytes;
+    change[r->last + 1] -= r->bytes;
+  }
+  for (uint32_t i = 0; i <= n_commands; i++) {
+    now += change[i];
+    if (now > most) most = now;
+  }
+  return most;
+}
+
 static int64_t pack(Placement *p)
 {
-  Room **order = arena_array(p->c->arena, Room *, p->rooms.n + 1);
-  Room **placed = arena_array(p->c->arena, Room *, p->rooms.n + 1);
-  for (uint32_t i = 0; i < p->rooms.n; i++) order[i] = &p->rooms.at[i];
-  if (p->rooms.n) qsort(order, p->rooms.n, sizeof *order, compare_rooms);
-  int64_t top = 0;
-  for (uint32_t i = 0; i < p->rooms.n; i++) {
-    Room *r = order[i];
-    *r->place = (ampc_ref){AMPC_WORK, lowest_offset(r, placed, i)};
-    if (r->place->offset + r->bytes > top) top = r->place->offset + r->bytes;
-    insert_placed(placed, i, r);
+  uint32_t n = p->rooms.n, commands = 0;
+  if (n == 0) return 0;
+  Packing k = {.order = arena_array(p->c->arena, Room *, n),
+               .placed = arena_array(p->c->arena, Room *, n),
+               .n = n,
+               .best = INT64_MAX};
+  for (uint32_t i = 0; i < n; i++) {
+    k.order[i] = &p->rooms.at[i];
+    if (p->rooms.at[i].last > commands) commands = p->rooms.at[i].last;
   }
-  return top;
+  k.bound = bytes_at_once(p, commands);
+  try_from(&k, &(Order){.length = UINT32_MAX});
+  for (uint32_t i = 0; i < LENGTHS * KEYS && !is_done(&k); i++)
+    try_from(&k, &(Order){i % KEYS, commands * (i / KEYS) / 32});
+  for (uint32_t i = 0; i < n; i++)
+    *p->rooms.at[i].place = (ampc_ref){AMPC_WORK, p->rooms.at[i].best};
+  return k.best;
 }
 
 static void add_room(Placement *p, ampc_ref *place, int64_t bytes, uint32_t first, uint32_t last)
 {
   vec_push(p->c->arena, &p->rooms,
-           (Room){place, round_up(bytes ? bytes : 1, p->align), first, last, p->rooms.n});
+           (Room){.place = place,
+                  .bytes = round_up(bytes ? bytes : 1, p->align),
+                  .first = first,
+                  .last = last,
+                  .order = p->rooms.n});
 }
 
 static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *taken)
