@@ -22,6 +22,15 @@ passes "--quiet" train --quiet --steps 1 "$job"
 [ -s "$work/err" ] && failed "--quiet prints something"
 passes "the report of CUDA" "$ampc" --emit=memory "$job"
 
+# The large net at its full size, with batch 128: at most 0.60 of all that its tensors take.
+large=$(cd "$(dirname "$0")/../.." && pwd)/models/mnist_cnn/mnist_cnn.amp
+for precision in f32 f16 bf16; do
+  passes "the report of the large net, $precision" "$ampc" --target=cpu --emit=memory --set precision=$precision "$large"
+  read -r total all <<<"$(sed -n 's/^ *\([0-9,]*\)  in all.* of the \([0-9,]*\) that.*/\1 \2/p' "$work/out" | tr -d ,)"
+  [ -n "$total" ] && [ $((total * 100)) -le $((all * 60)) ] ||
+    failed "the large net in $precision plans $total of $all bytes"
+done
+
 # ---- limits --------------------------------------------------------------------------------------
 refuses "over the limit" 5 "needs [0-9]+ bytes .* is 1000000 bytes .*largest batch that fits is [0-9]+: --set" \
   train --memory-limit 1000000 --save "$work/none" "$job"
