@@ -162,6 +162,16 @@ static bool walks_once(OpKind op)
   return !strstr(code, "let ") && !strstr(code, "each ");
 }
 
+/* Few rows keep few threads busy: great elementwise work would lose by going with them. */
+static bool has_room(const Fuse *f, uint32_t row)
+{
+  enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
+  RowShape s = row_shape(f->g, (Value){row});
+  int64_t threads = s.length < BLOCK ? s.outer * s.length : s.outer * BLOCK;
+  if (s.inner > 1 || s.parts) threads = (s.parts ? s.parts : s.outer) * s.inner;
+  return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
+}
+
 /* Elementwise nodes that make an operand of row op `row`: cheap ones, as they may be computed again
  * each time that the row is walked. */
 static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
@@ -171,7 +181,7 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
     if (op_has_effect(n->op) || !ir_same_dims(n, walked_by(f, row))) return false;
     if (is_dear(n->op) && !walks_once(f->g->nodes.at[row].op)) return false;
   }
-  return !is_flat(f, row) && only_maps(f, w, false);
+  return !is_flat(f, row) && only_maps(f, w, false) && has_room(f, row);
 }
 
 /* A relu that is all there is of a matrix product: the library does it as it stores. The value is
