@@ -362,6 +362,34 @@ static void large(void)
   }
 }
 
+/* So many weights that they are handled in slices, over two shares. Most taps see padding alone,
+ * which keeps the reference quick. */
+static void sliced(void)
+{
+  ampc_conv d = {.n = 32,
+                 .h = 1,
+                 .w = 17,
+                 .c = 464,
+                 .k = 256,
+                 .kh = 9,
+                 .kw = 1,
+                 .groups = 1,
+                 .stride = {1, 1},
+                 .pad = {4, 0},
+                 .dilation = {1, 1}};
+  for (int t = 0; t < 3; t++) {
+    d.x_type = d.y_type = d.w_type = t == 0 ? AMPC_F32 : t == 1 ? AMPC_F16 : AMPC_BF16;
+    run_kinds(d, false);
+    if (t == 0) continue;
+    ampc_conv gradient = d;
+    gradient.kind = AMPC_CONV_WEIGHT;
+    gradient.w_type = AMPC_F32;
+    run(gradient, false);
+    gradient.accumulate = true;
+    run(gradient, false);
+  }
+}
+
 /* Sums are rounded once: 1 + 2^-11 + 2^-11 is above 1 in f16 only if nothing in between is. */
 static void one_rounding(void)
 {
@@ -463,6 +491,7 @@ int main(void)
   every_shape();
   every_type();
   large();
+  sliced();
   one_rounding();
   refusals();
   kept();
