@@ -85,7 +85,7 @@ static const Recipe recipes[] = {
      .decay = 0.05,
      .clip = 0.5,
      .precision = "f16",
-     .scaler = {2048, 2, 0.5, 2, 1024, 65536},
+     .scaler = {2048, 2, 0.25, 2, 1024, 65536},
      .plan = "niiinnn"},
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
