@@ -286,10 +286,10 @@ static int64_t at_least_1(int64_t n)
 /* Elements that the kernel walks: those of its nodes, or of its largest input or output. */
 static int64_t work_of(Compile *c, uint32_t group)
 {
-  KernelArgs args = kernel_args(c, group);
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
   if (!p->anchor.id) return at_least_1(ir_elements(node_walked(g, p->nodes[0])));
+  KernelArgs args = kernel_args(c, group);
   int64_t most = 1;
   for (uint32_t i = 0; i < args.n; i++) {
     int64_t n = args.at[i].value.id ? ir_elements(ir_node(g, args.at[i].value)) : 1;

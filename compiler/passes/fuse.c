@@ -34,7 +34,7 @@ typedef struct Fuse {
   uint32_t *stretch; /* node -> number of fences before it */
   VEC(Members) sets; /* sets.at[0] is unused */
   uint32_t *readers; /* value -> how often it is read */
-  uint32_t *sums;    /* parameter -> gradients that are added to its slot */
+  uint32_t *sums;    /* block, parameter -> gradients that are added to its slot */
   uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
   uint32_t *mark;    /* set -> the last search that was there */
   uint32_t search;
@@ -103,12 +103,17 @@ static bool is_walk(OpKind op)
   return op == OP_expand || op == OP_transpose || op == OP_slice;
 }
 
+static int64_t slot_of(const Graph *g, const Node *n)
+{
+  return n->block * (int64_t)g->params.n + n->attr[0].i;
+}
+
 /* Where several gradients are added to one slot, their order is part of the result: they stay
  * commands of their own. */
 static bool stays_alone(const Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
-  return n->op == OP_grad_accumulate && f->sums[n->attr[0].i] > 1;
+  return n->op == OP_grad_accumulate && f->sums[slot_of(f->g, n)] > 1;
 }
 
 static bool only_maps(const Fuse *f, const Members *m, bool walks_too)
@@ -431,10 +436,10 @@ bool pass_fuse(Compile *c)
   f.stretch = arena_array(c->arena, uint32_t, n);
   f.mark = arena_array(c->arena, uint32_t, n + 1);
   f.reader = arena_array(c->arena, uint32_t, n);
-  f.sums = arena_array(c->arena, uint32_t, g->params.n + 1);
+  f.sums = arena_array(c->arena, uint32_t, ((size_t)g->blocks.n + 1) * g->params.n + 1);
   f.readers = arena_array(c->arena, uint32_t, n);
   for (uint32_t id = 1; id < n; id++)
-    if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[g->nodes.at[id].attr[0].i]++;
+    if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[slot_of(g, &g->nodes.at[id])]++;
   find_fences(&f);
   if (c->options.optimize > 0) fold_nodes(c, f.stretch);
   make_sets(&f);
