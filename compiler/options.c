@@ -140,6 +140,10 @@ static bool add(Arena *arena, Options *options, int option, const char *value)
     options->data_dir = value;
     return true;
   }
+  if (option == 'O') {
+    options->optimize = value[0] - '0';
+    return value[0] >= '0' && value[0] <= '2' && !value[1];
+  }
   if (option == 'I') {
     uint32_t n = options->n_include_dirs++;
     options->include_dirs = arena_grow(arena, options->include_dirs, n * sizeof(char *),
@@ -161,6 +165,7 @@ static bool add(Arena *arena, Options *options, int option, const char *value)
 int options_read(Arena *arena, const char *program, Options *options, int option, const char *value)
 {
   if (add(arena, options, option, value)) return 0;
+  if (option == 'O') return usage_error(program, "-O%s: expected -O0, -O1 or -O2", value);
   if (option == OPTION_memory_limit)
     return usage_error(program, "--memory-limit %s: expected a size such as 4G, 512MB or 1000000",
                        value);
@@ -253,14 +258,6 @@ static int read_pass(const char *word, CommandLine *out)
   return 0;
 }
 
-static int read_optimize(const char *word, CommandLine *out)
-{
-  if (word[0] < '0' || word[0] > '2' || word[1])
-    return usage_error("ampc", "-O%s: expected -O0, -O1 or -O2", word);
-  out->options.optimize = word[0] - '0';
-  return 0;
-}
-
 static int read_count(const char *name, const char *word, uint32_t *out)
 {
   return read_number(word, out) ? 0 : usage_error("ampc", "%s=%s: expected a number", name, word);
@@ -327,13 +324,12 @@ static int read_option(Arena *arena, int option, char **argv, CommandLine *out)
   case 'o':
     out->output = optarg;
     return 0;
-  case 'O':
-    return read_optimize(optarg, out);
   case 'W':
     return read_warning(arena, optarg, out);
   case 'v':
     out->verbose = true;
     return 0;
+  case 'O':
   case 'D':
   case 'I':
   case OPTION_set:

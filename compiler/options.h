@@ -29,7 +29,7 @@ typedef struct CommandLine {
  * left to do: *status is 0 after --help and the like, 2 after a message about wrong usage. */
 bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status);
 
-/* Options of both programs: `option` is 'D', 'I' or one of these. 0, or 2 after a message. */
+/* Options of both programs: `option` is 'O', 'D', 'I' or one of these. 0, or 2 after a message. */
 enum {
   OPTION_set = 256,
   OPTION_data_dir,

@@ -103,10 +103,6 @@ static int read_option(Arena *arena, int option, char **argv, InspectCommand *cm
     cmd->json = true;
     return 0;
   case 'O':
-    if (optarg[0] < '0' || optarg[0] > '2' || optarg[1])
-      return usage_error("amp", "-O%s: expected -O0, -O1 or -O2", optarg);
-    cmd->compile.optimize = optarg[0] - '0';
-    return 0;
   case 'D':
   case 'I':
   case OPTION_set:

@@ -82,10 +82,6 @@ static int read_option(Repl *r, int option, char **argv)
   case OPTION_seed:
     return read_seed(r, optarg);
   case 'O':
-    if (optarg[0] < '0' || optarg[0] > '2' || optarg[1])
-      return usage_error("amp", "-O%s: expected -O0, -O1 or -O2", optarg);
-    r->options.optimize = optarg[0] - '0';
-    return 0;
   case 'D':
   case 'I':
   case OPTION_set:
