@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "convert.h"
-#include "cpu/cpu.h"
+#include "runtime/base/convert.h"
+#include "runtime/cpu/cpu.h"
 
 enum { BATCH = 128 };
 static const double least_seconds = 0.2;

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "driver.h"
-#include "jit.h"
+#include "compiler/driver.h"
+#include "runner/jit/jit.h"
 
 enum { WARM = 60, MAX_ROUNDS = 50 };
 static int64_t steps = 400; /* that are timed, after the first WARM */

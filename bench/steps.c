@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 #include "ampc_rt.h"
-#include "driver.h"
-#include "jit.h"
+#include "compiler/driver.h"
+#include "runner/jit/jit.h"
 
 enum { BATCHES = 8, MOST_SETTINGS = 8 };
 

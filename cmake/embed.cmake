@@ -1,5 +1,5 @@
 # ampc_embed(OUT files...): a C file that defines
-#   const EmbeddedFile embedded_files[] = {{"map.cu", "text..."}, ...};  (compiler/embedded.h)
+#   const EmbeddedFile embedded_files[] = {{"map.cu", "text..."}, ...};  (compiler/base/embedded.h)
 # so that the programs need no files at run time. The base name is the key.
 function(ampc_embed out)
   set(inputs "")

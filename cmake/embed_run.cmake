@@ -1,5 +1,5 @@
 # Writes OUT from FILES; see embed.cmake. Text goes out as byte arrays: no quoting rules, no length limit.
-set(text "#include \"embedded.h\"\n")
+set(text "#include \"compiler/base/embedded.h\"\n")
 set(table "")
 set(index 0)
 foreach(f ${FILES})

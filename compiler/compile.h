@@ -1,10 +1,10 @@
 /* The state of one compile. Everything a pass may read or write hangs here; there are no globals.
  */
 #pragma once
-#include "ast.h"
+#include "compiler/syntax/ast.h"
 
 typedef struct Graph Graph;               /* ir.h */
-typedef struct ampc_program ampc_program; /* runtime/include/ampc_plan.h */
+typedef struct ampc_program ampc_program; /* runtime/plan/ampc_plan.h */
 
 typedef struct Assignment { /* -D NAME=VALUE, --set object.key=value, --dim N=64 */
   const char *key, *value;

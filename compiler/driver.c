@@ -1,7 +1,7 @@
 /* One compile: reads the job, parses it, runs the passes. What a pass does is in its own file. */
 #include "driver.h"
-#include "ops.h"
-#include "passes/passes.h"
+#include "compiler/graph/ops.h"
+#include "compiler/passes/passes.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

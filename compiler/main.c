@@ -1,7 +1,7 @@
 /* ampc: compiles a job to a file. */
 #include "driver.h"
-#include "emit/emit.h"
-#include "ir.h"
+#include "compiler/emit/emit.h"
+#include "compiler/graph/ir.h"
 #include "memory_report.h"
 #include "output.h"
 #include <stdio.h>

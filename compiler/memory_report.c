@@ -1,6 +1,6 @@
 /* The bytes of a compiled job as people want to know them, and the batch that fits a limit. */
 #include "memory_report.h"
-#include "command.h"
+#include "compiler/command/command.h"
 #include "driver.h"
 #include "options.h"
 #include <stdlib.h>

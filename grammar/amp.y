@@ -2,7 +2,7 @@
  * conflicts and without precedence declarations; what makes that possible is told in docs/grammar.md.
  * Statement ends (NL) and reserved words are decided before tokens come here (lex_tokens.c). */
 %code requires {
-#include "ast_build.h"
+#include "compiler/syntax/ast_build.h"
 }
 %code {
 #include <stdlib.h>

@@ -15,7 +15,7 @@
  *                                     WORD each of the words
  *   set %comparison <  >  <=        %comparison stands for each of these in turn (two spaces
  *                                   between them) */
-#include "syntax_error.h"
+#include "compiler/syntax/mistakes.h"
 #include "amp.tab.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +214,7 @@ static bool write_table(const Builder *b, const char *path)
 {
   FILE *f = fopen(path, "w");
   if (!f) return false;
-  fputs("/* made from grammar/mistakes.txt */\n#include \"syntax_error.h\"\n\n"
+  fputs("/* made from grammar/mistakes.txt */\n#include \"compiler/syntax/mistakes.h\"\n\n"
         "const Mistake mistakes[] = {\n",
         f);
   for (int i = 0; i < b->n; i++) {

@@ -1,7 +1,7 @@
 /* amp: runs jobs. The first argument is the verb; each verb reads the rest itself. */
 #include "runner.h"
-#include "diag.h"
-#include "options.h"
+#include "compiler/diag/diag.h"
+#include "compiler/options.h"
 #include <stdio.h>
 #include <string.h>
 

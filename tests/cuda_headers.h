@@ -11,7 +11,7 @@
 
 namespace ours
 {
-#include "cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 }
 
 template <typename T, typename = void> struct is_complete : std::false_type {
@@ -63,7 +63,7 @@ struct same_function<R (*)(P...), Q (*)(O...)> {
 
 #define CUDA_API(library, result, name, parameters)                                                \
   static_assert(same_function<decltype(&::name), decltype(ours::CudaApi::name)>::value, #name);
-#include "cuda_api.def"
+#include "runtime/cuda/cuda_api.def"
 
 static_assert(offsetof(ours::LtHeuristic, workspace) ==
               offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));

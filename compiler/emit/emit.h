@@ -1,6 +1,6 @@
 /* From the plan to text. Same input, same bytes. */
 #pragma once
-#include "compile.h"
+#include "compiler/compile.h"
 
 /* The whole trainer as one file: CUDA C for target sm_xx, C for target cpu (c->options.target). It
  * includes ampc_rt.h only. Without `with_main` there is no main(). */

@@ -1,6 +1,6 @@
 /* All kernels of a program, each under a comment that says where it comes from. */
 #include "kernel_parts.h"
-#include "embedded.h"
+#include "compiler/base/embedded.h"
 #include "emit.h"
 #include <assert.h>
 #include <string.h>
@@ -277,7 +277,7 @@ static Text kernels_aside(Compile *c, Range range)
 static void put_state(Printer *p)
 {
   const EmbeddedFile *state = embedded_find("ampc_state.h");
-  printer_text(p, "runtime/include/ampc_state.h", 1, state->text, state->size);
+  printer_text(p, "runtime/plan/ampc_state.h", 1, state->text, state->size);
 }
 
 static void put_texts(Printer *p, bool jit, Range range)

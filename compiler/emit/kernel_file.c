@@ -1,7 +1,7 @@
 /* Ops with a frame of their own: templates/<op>.cu with its holes filled; and what rearranges
  * images for convolutions. templates/README.md says
  * what holes and marks there are. */
-#include "embedded.h"
+#include "compiler/base/embedded.h"
 #include "kernel_parts.h"
 #include <assert.h>
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* Which of the embedded helpers a text needs. A helper is what stands from its marker line,
  * `// --- name`, to the next one; files and helpers are in an order in which each uses only what
  * stands before it, so one walk from the last to the first finds what is used. */
-#include "embedded.h"
+#include "compiler/base/embedded.h"
 #include "kernel_parts.h"
 #include <assert.h>
 #include <ctype.h>

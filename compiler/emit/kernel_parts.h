@@ -1,6 +1,6 @@
 /* What the files that print kernels share. */
 #pragma once
-#include "command.h"
+#include "compiler/command/command.h"
 #include "kernel.h"
 
 typedef struct Kernel { /* the one that is being printed */

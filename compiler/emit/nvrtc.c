@@ -1,7 +1,7 @@
 /* Kernels to PTX or a cubin: `--emit=ptx`, `--emit=cubin`. How NVRTC is found and called stands in
  * runtime/cuda, whose JIT goes the same way. */
 #include "emit.h"
-#include "cuda/nvrtc_image.h"
+#include "runtime/cuda/nvrtc_image.h"
 #include <stdlib.h>
 #include <string.h>
 

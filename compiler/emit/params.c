@@ -1,7 +1,7 @@
 /* --emit=params: the parameters of the job under their PyTorch names. Buffers are listed, but they
  * are no parameters and the total leaves them out; a tied parameter counts once. */
 #include "emit.h"
-#include "ir.h"
+#include "compiler/graph/ir.h"
 
 static int64_t elements(const Parameter *p)
 {

@@ -1,6 +1,6 @@
 /* --emit=plan: the commands with the places of their operands, then the spaces. */
 #include "emit.h"
-#include "ir.h"
+#include "compiler/graph/ir.h"
 
 static const char *const space_names[AMPC_SPACE_COUNT] = {
     [AMPC_NONE] = "none",       [AMPC_STATE] = "state",     [AMPC_MASTER] = "master",

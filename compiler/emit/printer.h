@@ -1,6 +1,6 @@
 /* Printing of emitted text, line by line, remembering who wrote each line. */
 #pragma once
-#include "compile.h"
+#include "compiler/compile.h"
 
 typedef struct Printer {
   Compile *c;

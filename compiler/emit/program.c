@@ -1,7 +1,7 @@
 /* The host half of an emitted program: tables, one step function a block and batch size, main().
  *
  * The text is C and C++ alike: tables are initialised in order, with a comment to a line. */
-#include "command.h"
+#include "compiler/command/command.h"
 #include "emit.h"
 #include "kernel.h"
 #include <math.h>

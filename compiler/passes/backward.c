@@ -1,8 +1,8 @@
 /* Reverse differentiation: walks the nodes from y to the first and lets the rule of each add the
  * gradients of its inputs. Rules may return them broadcast or in another float type; here they are
  * summed to the input's shape and cast to its type, so that every gradient is like its value. */
-#include "passes/backward.h"
-#include "ops.h"
+#include "backward.h"
+#include "compiler/graph/ops.h"
 #include <assert.h>
 
 void backward_init(Backward *b, Compile *c, uint32_t n)

@@ -1,6 +1,6 @@
 /* Reverse differentiation of a stretch of graph: used by pass gradient and by gradient_of(). */
 #pragma once
-#include "passes/passes.h"
+#include "passes.h"
 
 typedef struct Backward {
   Compile *c;

@@ -1,6 +1,6 @@
 /* Parts of pass fuse. */
 #pragma once
-#include "command.h"
+#include "compiler/command/command.h"
 
 /* constants.c: results that are numbers get a node that writes them. */
 void write_constant_outputs(Compile *c);

@@ -1,8 +1,8 @@
 /* Pass gradient. Needs types; puts in the place of every `minimize` the backward nodes, the
  * accumulation of gradients and the optimizer's update. Backward runs in the types of forward, and
  * every node of it names the forward node it came from. */
-#include "ops.h"
-#include "passes/backward.h"
+#include "compiler/graph/ops.h"
+#include "backward.h"
 
 enum { MAX_TOGETHER = 8 }; /* minimize nodes of one loss that are expanded as one */
 

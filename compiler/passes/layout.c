@@ -8,8 +8,8 @@
  * those of the layout afterwards, so the later passes know nothing of layouts.
  *
  * The same holds for all ranks from 3 on: [n, c, spatial..] becomes [n, spatial.., c]. */
-#include "ops.h"
-#include "passes/passes.h"
+#include "compiler/graph/ops.h"
+#include "passes.h"
 #include <string.h>
 
 typedef struct Layouts {

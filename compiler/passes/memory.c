@@ -9,7 +9,7 @@
  * Greatest first mostly keeps close to the bound (the greatest sum of bytes alive at once); where
  * it does not, other orders are tried: Note [orders]. All depends on nothing but the graph. An
  * elementwise result takes the room of an operand that dies with it (reuse.c). */
-#include "command.h"
+#include "compiler/command/command.h"
 #include "passes.h"
 #include "reuse.h"
 #include "ampc_state.h"

@@ -1,7 +1,7 @@
 /* What a command reads and writes of WORK, found from its operands and not from the lifetimes that
  * pass memory worked with: the verifier and --poison must not repeat its mistakes. */
 #pragma once
-#include "command.h"
+#include "compiler/command/command.h"
 
 typedef struct WorkUse {
   Value value; /* the node that owns the bytes; 0: scratch of a library */

@@ -1,6 +1,6 @@
 /* The passes, in the order of driver.c. Each is false after it has reported a user's mistake. */
 #pragma once
-#include "ir.h"
+#include "compiler/graph/ir.h"
 
 bool pass_lower(Compile *c);     /* c->ast -> c->graph: elaborates; IR_SHAPED */
 bool pass_precision(Compile *c); /* decides types, inserts casts; IR_TYPED */

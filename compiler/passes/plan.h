@@ -1,6 +1,6 @@
 /* The two halves of pass plan. */
 #pragma once
-#include "command.h"
+#include "compiler/command/command.h"
 
 /* The kernels table: one entry for each group that is a launch, in the order of groups. */
 void plan_kernels(Compile *c, ampc_program *p);

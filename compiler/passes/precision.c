@@ -4,8 +4,8 @@
  * gives the right type of the result, because it follows its inputs. Every conversion is a node
  * after this pass, shared by all users of the same value in the same type. It stands before
  * gradient so that the derivative of a conversion is a conversion too. */
-#include "passes/passes.h"
-#include "ops.h"
+#include "passes.h"
+#include "compiler/graph/ops.h"
 #include <math.h>
 
 typedef struct SharedCasts { /* of one node: by type, and apart inside no-gradient regions */

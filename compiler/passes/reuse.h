@@ -1,6 +1,6 @@
 /* Part of pass memory: which value may take the bytes of another. */
 #pragma once
-#include "command.h"
+#include "compiler/command/command.h"
 
 typedef struct Life {
   uint32_t first, last; /* commands; first is that of the writer */

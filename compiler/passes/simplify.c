@@ -3,8 +3,8 @@
  * First every node is folded (conversions that undo each other, views of views), brought to one
  * form (matmul becomes gemm on matrices or equal batches) and shared with an equal node before it.
  * Then what nothing uses is dropped. Later passes rely on there being no matmul and no detach. */
-#include "ops.h"
-#include "passes/passes.h"
+#include "compiler/graph/ops.h"
+#include "passes.h"
 #include <string.h>
 
 typedef struct Simplify {

@@ -1,5 +1,5 @@
 /* Gradient rules of casts, moves and elementwise ops. */
-#include "rules/gradient.h"
+#include "gradient.h"
 #include <math.h>
 
 Back back_begin(Compile *c, Value y, Value dy)

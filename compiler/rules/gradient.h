@@ -4,7 +4,7 @@
  * float type of the input: whoever calls the rules sums and casts it to fit (passes/gradient.c).
  * Types are final here: nothing is cast by category, backward runs in the types of forward. */
 #pragma once
-#include "rules/rules.h"
+#include "rules.h"
 
 typedef struct Back { /* one forward node and what its rule builds on */
   Compile *c;

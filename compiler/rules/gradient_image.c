@@ -1,5 +1,5 @@
 /* Gradient rules of images and channels: convolutions, pools, batch norm. */
-#include "rules/gradient.h"
+#include "gradient.h"
 #include <string.h>
 
 /* The op with the attributes of the forward node and one more pair after the first `shared`. */

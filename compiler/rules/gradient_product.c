@@ -1,6 +1,6 @@
 /* Gradient rules of matrix products. Every one becomes products with transposition flags on
  * matrices or equal batches of them: nothing is transposed in memory. */
-#include "rules/gradient.h"
+#include "gradient.h"
 #include <string.h>
 
 static Value gemm(Back *b, Value x, Value y, bool trans_x, bool trans_y)

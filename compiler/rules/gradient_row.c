@@ -1,5 +1,5 @@
 /* Gradient rules of reductions and of ops that work on rows. */
-#include "rules/gradient.h"
+#include "gradient.h"
 #include <math.h>
 
 /* v, which lacks the axes that forward reduced, with these axes as size 1. */

@@ -1,6 +1,6 @@
 /* What the shape rules of several files share. */
 #pragma once
-#include "ops.h"
+#include "compiler/graph/ops.h"
 
 bool rule_need_float(Compile *c, const Node *n, uint32_t i);
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim);

@@ -1,7 +1,7 @@
 /* Shape rules: leaves, elementwise ops, reductions, rows, effects. A rule sets dims and dtype of a
  * node from its inputs and reports what a user did wrong. The dtype is what the inputs' types give
  * by ordinary promotion; pass precision casts the inputs of a typed graph so that this is right. */
-#include "rules/rules.h"
+#include "rules.h"
 #include <assert.h>
 #include <string.h>
 

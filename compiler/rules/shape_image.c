@@ -1,6 +1,6 @@
 /* Shape rules of images and channels: convolutions, pools, batch norm. They read images in either
  * layout and give their input's layout on, so that they hold before pass layout and after it. */
-#include "rules/rules.h"
+#include "rules.h"
 #include <assert.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Shape rules of ops that move elements without computing: reshape, slice, cat, full and such. */
-#include "rules/rules.h"
+#include "rules.h"
 #include <string.h>
 
 /* The `shape` attributes as dims: attr[first] is the rank, the sizes follow. */

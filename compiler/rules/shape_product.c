@@ -1,5 +1,5 @@
 /* Shape rules of matrix products. */
-#include "rules/rules.h"
+#include "rules.h"
 #include <string.h>
 
 static bool inner_error(Compile *c, const Node *n, const char *what)

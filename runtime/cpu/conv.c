@@ -15,7 +15,7 @@
 #include <string.h>
 #include "conv_plan.h"
 #include "conv_product.h"
-#include "convert.h"
+#include "runtime/base/convert.h"
 #include "dnn.h"
 
 struct ConvCache {

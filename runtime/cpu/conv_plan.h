@@ -1,7 +1,7 @@
 /* One convolution as the library's objects: made once, then only run. */
 #pragma once
 #include <oneapi/dnnl/dnnl.h>
-#include "conv_tiling.h"
+#include "runtime/plan/conv_tiling.h"
 #include "cpu.h"
 
 /* Objects that may be used by one thread at a time. */

@@ -5,8 +5,8 @@
 #include "conv_product.h"
 #include <string.h>
 #include "block.h"
-#include "conv_tiling.h"
-#include "convert.h"
+#include "runtime/plan/conv_tiling.h"
+#include "runtime/base/convert.h"
 
 enum { CHUNK = 256 };
 

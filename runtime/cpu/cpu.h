@@ -1,6 +1,6 @@
 /* What the files of the CPU device share. */
 #pragma once
-#include "device.h"
+#include "runtime/device.h"
 #include "pool.h"
 
 typedef struct GemmCache GemmCache; /* what is made once for the products of a program */

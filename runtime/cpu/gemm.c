@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "block.h"
-#include "convert.h"
-#include "gemm_tiling.h"
+#include "runtime/base/convert.h"
+#include "runtime/plan/gemm_tiling.h"
 
 /* EDGE: C in blocks of about this size; larger when there would be more than MAX_BLOCKS. Below
  * SMALL multiply-adds one thread is quicker than telling others. */

@@ -1,6 +1,6 @@
 /* Convolutions as matrix products: Note [columns on CUDA] in conv_columns.h. */
-#include "../conv_columns.h"
-#include "../conv_tiling.h"
+#include "runtime/plan/conv_columns.h"
+#include "runtime/plan/conv_tiling.h"
 #include "cuda_device.h"
 
 typedef struct Convolution {

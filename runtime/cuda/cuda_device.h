@@ -1,6 +1,6 @@
 /* What the files of the CUDA device share. */
 #pragma once
-#include "../device.h"
+#include "runtime/device.h"
 #include "load.h"
 
 typedef struct Staging Staging;

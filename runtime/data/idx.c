@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
-#include "convert.h"
+#include "runtime/base/convert.h"
 #include "source.h"
 
 enum { PIECE = 1 << 30, DEFLATE_MOST = 1032 /* bytes out of one byte in */ };

@@ -1,7 +1,7 @@
 /* Fisher-Yates with numbers found by their position, so that any epoch's order can be had at once.
  */
 #include "order.h"
-#include "philox.h"
+#include "runtime/base/philox.h"
 
 enum { ORDER_STREAM = 0x6f726472 }; /* keeps these numbers apart from other uses of the seed */
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "convert.h"
-#include "philox.h"
+#include "runtime/base/convert.h"
+#include "runtime/base/philox.h"
 #include "source.h"
 
 static char *join_path(const char *folder, const char *path)

@@ -3,7 +3,7 @@
  *
  * The first byte chooses the target and the way of messages, so that one corpus serves all. */
 #include <stdlib.h>
-#include "driver.h"
+#include "compiler/driver.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

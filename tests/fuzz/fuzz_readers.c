@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "data/source.h"
-#include "safetensors.h"
+#include "runtime/data/source.h"
+#include "runtime/state/safetensors.h"
 
 static const ampc_program program = {.name = "fuzz"};
 

@@ -7,8 +7,8 @@
 #include <malloc.h>
 #include <stdio.h>
 #include "../unit/check.h"
-#include "driver.h"
-#include "jit.h"
+#include "compiler/driver.h"
+#include "runner/jit/jit.h"
 #include "ampc_rt.h"
 
 enum { MOST_SETTINGS = 8, OBJECTS = 1 << 20 };

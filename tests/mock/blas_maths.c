@@ -2,7 +2,7 @@
  * order of a sum is neither cuBLASLt's nor the CPU device's: a third one, which has to give the
  * same results within what is stated of products. */
 #include "blas.h"
-#include "convert.h"
+#include "runtime/base/convert.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 
 #define EXPORT                                      __attribute__((visibility("default")))
 #define CUDA_API(library, result, name, parameters) EXPORT result name parameters;
-#include "cuda_api.def"
+#include "runtime/cuda/cuda_api.def"
 
 enum { /* results of the driver that ampc has no need to tell apart */
        MOCK_INVALID_VALUE = 1,

@@ -4,8 +4,8 @@
  *   MOCK_NVRTC_FAIL=1       nothing compiles           MOCK_NVRTC_ARCH=n      images are for sm_n
  *   MOCK_NVRTC_VERSION=n    13990: not a real one, for images are cached by it */
 #include "mock.h"
-#include "embedded.h"
-#include "toolchain.h"
+#include "compiler/base/embedded.h"
+#include "runner/jit/toolchain.h"
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The mock's products against sums in double, and the misuses of cuBLASLt that it catches. */
 #include "blas.h"
 #include "cases.h"
-#include "convert.h"
+#include "runtime/base/convert.h"
 #include <math.h>
 
 enum { ROOM = 1 << 20, WORKSPACE = 1 << 16 };

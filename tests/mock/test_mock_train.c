@@ -4,9 +4,9 @@
  * device does its work. */
 #include "ampc_rt.h"
 #include "check.h"
-#include "compile.h"
-#include "driver.h"
-#include "jit.h"
+#include "compiler/compile.h"
+#include "compiler/driver.h"
+#include "runner/jit/jit.h"
 #include <dlfcn.h>
 #include <math.h>
 

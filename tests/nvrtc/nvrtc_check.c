@@ -5,10 +5,10 @@
  * The jobs together must use every template. Ends with status 77 where there is no NVRTC, or it
  * does not know the architecture; 5 when something is wrong. */
 #include "cubin.h"
-#include "command.h"
-#include "cuda/nvrtc_image.h"
-#include "driver.h"
-#include "emit/emit.h"
+#include "compiler/command/command.h"
+#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/driver.h"
+#include "compiler/emit/emit.h"
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * where there is no NVRTC. */
 #include "check.h"
 #include "cubin.h"
-#include "cuda/nvrtc_image.h"
+#include "runtime/cuda/nvrtc_image.h"
 
 static const char text[] =
     "extern \"C\" __global__ void plain(float *x) { x[threadIdx.x] = 1; }\n"

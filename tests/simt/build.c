@@ -1,7 +1,7 @@
 /* From a compiled job to two instrumented libraries: see build.h. */
 #include "build.h"
-#include "emit/emit.h"
-#include "toolchain.h"
+#include "compiler/emit/emit.h"
+#include "runner/jit/toolchain.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <spawn.h>

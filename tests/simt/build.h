@@ -2,8 +2,8 @@
  */
 #pragma once
 #include "ampc_rt.h"
-#include "command.h"
-#include "jit.h"
+#include "compiler/command/command.h"
+#include "runner/jit/jit.h"
 
 typedef struct SimtEntry { /* a kernel of the CUDA text, as simt_kernels[] there */
   const char *name;

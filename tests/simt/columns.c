@@ -1,6 +1,6 @@
 /* Columns of convolutions with numbers in them: see columns.h. */
 #include "columns.h"
-#include "conv_columns.h"
+#include "runtime/plan/conv_columns.h"
 #include <stdlib.h>
 #include <string.h>
 

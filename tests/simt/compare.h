@@ -1,6 +1,6 @@
 /* What the CUDA text wrote against what the CPU text wrote. */
 #pragma once
-#include "command.h"
+#include "compiler/command/command.h"
 #include "machine.h"
 #include "memory.h"
 

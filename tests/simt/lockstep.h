@@ -1,8 +1,8 @@
-/* Stands in for runner/jit.c in programs of this folder: a job runs as on the CPU, but each launch
- * is done by the CPU text, taken back, and done again by the CUDA text as a GPU would, in several
- * orders; what was written is compared. The result of the last CUDA run stays. */
+/* Stands in for runner/jit/jit.c in programs of this folder: a job runs as on the CPU, but each
+ * launch is done by the CPU text, taken back, and done again by the CUDA text as a GPU would, in
+ * several orders; what was written is compared. The result of the last CUDA run stays. */
 #pragma once
-#include "jit.h"
+#include "runner/jit/jit.h"
 
 typedef struct LockstepTotals {
   unsigned kernels, checked, unchecked; /* checked launches; others ran as CPU text alone */

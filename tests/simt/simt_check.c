@@ -3,11 +3,11 @@
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp   all blocks of a job
  * `--mutate FROM=>TO` plants a fault in the CUDA text. Ends with status 5 when it found something.
  */
-#include "compile.h"
-#include "driver.h"
+#include "compiler/compile.h"
+#include "compiler/driver.h"
 #include "lockstep.h"
-#include "runner.h"
-#include "selftest.h"
+#include "runner/runner.h"
+#include "runner/selftest/selftest.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

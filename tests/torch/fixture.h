@@ -3,8 +3,8 @@
  * fails: a test that cannot run has failed. */
 #pragma once
 #include "ampc_rt.h"
-#include "driver.h"
-#include "jit.h"
+#include "compiler/driver.h"
+#include "runner/jit/jit.h"
 
 typedef struct Tensor {
   const char *name;

@@ -2,7 +2,7 @@
  * sets, in the size in which it is set; NVRTC compiles for what it knows and says what else to
  * take. Skips (77) where there are none. */
 #include "check.h"
-#include "cuda/nvrtc_image.h"
+#include "runtime/cuda/nvrtc_image.h"
 
 static void check_blas(const CudaApi *api)
 {

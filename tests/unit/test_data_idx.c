@@ -1,7 +1,7 @@
 /* IDX files: every element type, plain and gzipped; truncated at every byte; lying headers. */
 #include <math.h>
 #include <zlib.h>
-#include "data/source.h"
+#include "runtime/data/source.h"
 #include "temp.h"
 
 static const ampc_program program = {.name = "test"};

@@ -1,7 +1,7 @@
 /* The loader: each sample once an epoch, the order fixed by seed and epoch, seek to anywhere. */
 #include <time.h>
 #include "check.h"
-#include "data/order.h"
+#include "runtime/data/order.h"
 #include "small_program.h"
 
 /* Two sources: the sample's own number, written twice; so that pairs can be seen to stay together.

@@ -1,6 +1,6 @@
 /* Messages: places, what is counted and shown, spelling, and that the programs of --explain-error
  * are what they claim to be. */
-#include "diag_internal.h"
+#include "compiler/diag/diag_internal.h"
 #include "check.h"
 
 static Compile *start(void)

@@ -1,8 +1,8 @@
 /* What holds of every emitted text, and the cases that golden files do not show. */
 #include "check.h"
-#include "driver.h"
-#include "emit/emit.h"
-#include "ir.h"
+#include "compiler/driver.h"
+#include "compiler/emit/emit.h"
+#include "compiler/graph/ir.h"
 
 static const char job[] =
     "precision f16\n"

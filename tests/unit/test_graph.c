@@ -1,9 +1,9 @@
 /* The graph without a front end: signatures, promotion, shape rules, and what precision, gradient
  * and simplify make of graphs built by hand. Texts of whole graphs are in tests/passes. */
 #include "check.h"
-#include "driver.h"
-#include "ops.h"
-#include "passes/passes.h"
+#include "compiler/driver.h"
+#include "compiler/graph/ops.h"
+#include "compiler/passes/passes.h"
 
 typedef struct Job { /* a graph with one train block of batch 4 in one region */
   Compile *c;

@@ -1,6 +1,6 @@
 /* What is typed at a prompt: whole or open, statement or declaration, and what it replaces. */
 #include "check.h"
-#include "driver.h"
+#include "compiler/driver.h"
 #include <string.h>
 
 static bool is_open(const char *text)

@@ -7,9 +7,9 @@
 #include "check.h"
 typedef float real;
 #define R(x) ((real)(x))
-#include "../../templates/cpu.h"
-#include "../../templates/maths.cuh"
-#include "../../templates/device.cuh"
+#include "templates/cpu.h"
+#include "templates/maths.cuh"
+#include "templates/device.cuh"
 
 /* Distance in units of the last place of the true value, subnormal ones included. */
 static double ulps(float got, double want)

@@ -1,8 +1,8 @@
 /* The verifier of pass memory: good plans pass, and an overlap that is put into one is seen. */
 #include "check.h"
-#include "driver.h"
-#include "ir.h"
-#include "passes/memory_use.h"
+#include "compiler/driver.h"
+#include "compiler/graph/ir.h"
+#include "compiler/passes/memory_use.h"
 
 static const char job[] =
     "precision f16\n"

@@ -1,8 +1,8 @@
 /* Convolutions on the CPU, all three kinds in every type, against a plain loop in double. */
 #include <math.h>
 #include "check.h"
-#include "convert.h"
-#include "cpu/cpu.h"
+#include "runtime/base/convert.h"
+#include "runtime/cpu/cpu.h"
 
 typedef struct Array {
   char *bytes;

@@ -2,7 +2,7 @@
  * arithmetic in double. */
 #include <math.h>
 #include "check.h"
-#include "convert.h"
+#include "runtime/base/convert.h"
 
 static float float_of(uint32_t x)
 {

@@ -1,8 +1,8 @@
 /* Matrix products on the CPU in every type and transposition against a plain loop in double. */
 #include <math.h>
 #include "check.h"
-#include "convert.h"
-#include "cpu/cpu.h"
+#include "runtime/base/convert.h"
+#include "runtime/cpu/cpu.h"
 
 typedef struct Matrix {
   char *bytes;

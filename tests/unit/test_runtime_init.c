@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "check.h"
-#include "init_values.h"
+#include "runtime/state/init_values.h"
 
 static double *values(ampc_param *p, uint64_t seed)
 {

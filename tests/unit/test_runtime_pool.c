@@ -2,7 +2,7 @@
  * workers wake. */
 #include <time.h>
 #include "check.h"
-#include "cpu/pool.h"
+#include "runtime/cpu/pool.h"
 
 enum { N = 1000 };
 

@@ -1,7 +1,7 @@
 /* A runtime from the outside: creation, steps by plan and by function, settings, state, errors. */
 #include "check.h"
-#include "convert.h"
-#include "philox.h"
+#include "runtime/base/convert.h"
+#include "runtime/base/philox.h"
 #include "small_program.h"
 
 static const float x[SMALL_BATCH * SMALL_IN] = {1, 2, 3, -1, 0, 1, 0, 0, 0, 4, -5, 6};

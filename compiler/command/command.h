@@ -1,0 +1,101 @@
+/* What a group of nodes becomes: the pointers its kernel takes, its geometry, its name; or the
+ * description of a matrix product. Shared by passes memory and plan and by emit/, so that the
+ * launch that the plan lists and the kernel that is printed always agree. */
+#pragma once
+#include "compiler/graph/ops.h"
+
+typedef enum ArgRole {
+  ARG_in,        /* read: a value from outside the group, or a scalar of STATE */
+  ARG_out,       /* written: a value of the group that somebody else needs */
+  ARG_state,     /* ampc_state * */
+  ARG_optimizer, /* ampc_optimizer *: the op's own one, or the first of all for scaler_update */
+  ARG_metric,    /* ampc_metric * */
+  ARG_grad,      /* real *: the optimizer's range, or the parameter's slot for grad_accumulate */
+  ARG_master,    /* real *: the optimizer's range; likewise below */
+  ARG_moment1,
+  ARG_moment2,
+  ARG_copy16, /* f16 * */
+  ARG_copybf, /* bf16 * */
+  ARG_buffer  /* of the parameter's type */
+} ArgRole;
+
+typedef struct KernelArg {
+  ArgRole role;
+  Value value; /* ARG_in, ARG_out: the node that owns the bytes (aliases are looked through) */
+  Value over;  /* ARG_out: the input that it is written over, element by element; or 0 */
+  DType type;  /* of one element; floats of STATE are `float` even under Note [real64] */
+  ampc_ref place;
+} KernelArg;
+
+typedef struct KernelArgs {
+  KernelArg *at;
+  uint32_t n;
+} KernelArgs;
+
+/* The node whose bytes v's are: looks through reshape, detach, output and what is folded. */
+Value value_root(const Graph *g, Value v);
+/* The node with the shape in which those bytes lie: that of v, before a folded expand. */
+const Node *value_shape(const Graph *g, Value v);
+/* The node in whose shape v is walked: v, or what an effect on elements reads. */
+const Node *node_walked(const Graph *g, Value v);
+/* Whether v reads its input k where it stands: element i for element i of what it walks. */
+bool reads_in_order(const Graph *g, Value v, uint32_t k);
+/* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
+bool is_working_copy(const Graph *g, Value v);
+/* A number or integer: a literal in kernels, without bytes. */
+bool is_literal(const Node *n);
+
+/* Whether the vendor library runs the group, not a kernel of ours. */
+bool group_is_product(const Graph *g, uint32_t group);
+
+/* After pass memory. Order: inputs by first use, outputs in node order, then the state of random
+ * ops. Ops with a template file of their own have the order that templates/README.md lists. */
+KernelArgs kernel_args(Compile *c, uint32_t group);
+
+/* No command of its own: its gradient was written by the product itself (accumulate). */
+bool group_is_silent(const Graph *g, uint32_t group);
+
+/* The rows of a row op: axes [from, to) of input 0 are reduced; [outer, length, inner] is its
+ * shape. */
+typedef struct RowShape {
+  uint32_t from, to;
+  int64_t outer, length, inner;
+  int64_t parts; /* channel statistics: the row is cut into so many, each with a result; else 0 */
+} RowShape;
+RowShape row_shape(const Graph *g, Value v);
+
+typedef struct Geometry {
+  uint32_t grid, block;
+} Geometry;
+Geometry kernel_geometry(Compile *c, uint32_t group);
+Geometry elements_geometry(int64_t n); /* CUDA, a thread an element */
+
+/* "k07_add_gelu", "g03_linear": the number is the group's */
+const char *command_name(Compile *c, uint32_t group);
+
+/* Line of the job's text where the node stands; 0 outside the job. */
+uint32_t node_line(const Compile *c, Value v);
+
+/* The product that a gemm group computes, workspace included. */
+typedef struct Product {
+  ampc_gemm desc;
+  Value a, b, bias, c; /* bias may be 0 */
+} Product;
+Product product_of(Compile *c, uint32_t group);
+/* The convolution that a conv group computes; x, w and y as in ampc_conv: one of them is the
+ * result. */
+typedef struct Convolution {
+  ampc_conv desc;
+  Value x, w, bias, y; /* bias may be 0 */
+} Convolution;
+Convolution convolution_of(Compile *c, uint32_t group);
+/* The program's own kernel of a group: that of a launch, or on CUDA the one that makes the columns
+ * of a convolution, conv_columns.h. False: the library does it all, or nothing is to be done. */
+bool group_has_kernel(Compile *c, uint32_t group);
+bool group_is_columns(Compile *c, uint32_t group);         /* of the second kind: two arguments */
+int64_t columns_elements(const ampc_conv *d, bool real64); /* that this kernel writes */
+const char *kernel_name(Compile *c, uint32_t group);
+/* Bytes of scratch that the group's product or convolution asks for; 0 for all other groups. */
+int64_t group_workspace(Compile *c, uint32_t group);
+bool is_cpu_target(const Compile *c);
+int target_capability(const Compile *c); /* 80 for sm_80 */

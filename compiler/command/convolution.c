@@ -1,0 +1,85 @@
+/* Convolutions and their gradients as the vendor libraries take them. */
+#include "command.h"
+#include "runtime/plan/conv_columns.h"
+#include "compiler/rules/rules.h"
+
+/* Which inputs of the node are the images, the weight and the result's images. */
+static void find_operands(Convolution *p, const Node *n, Value v)
+{
+  switch (n->op) {
+  case OP_conv2d_data:
+    *p = (Convolution){.x = v, .w = n->in[1], .y = n->in[0]};
+    p->desc.kind = AMPC_CONV_DATA;
+    break;
+  case OP_conv2d_weight:
+    *p = (Convolution){.x = n->in[1], .w = v, .y = n->in[0]};
+    p->desc.kind = AMPC_CONV_WEIGHT;
+    break;
+  default:
+    *p = (Convolution){.x = n->in[0], .w = n->in[1], .bias = n->in[2], .y = v};
+    p->desc.kind = AMPC_CONV_FORWARD;
+  }
+}
+
+static void set_sizes(const Graph *g, const Convolution *p, ampc_conv *d)
+{
+  const Node *w = ir_node(g, p->w);
+  ImageDims x = ir_image_dims(ir_node(g, p->x)), y = ir_image_dims(ir_node(g, p->y));
+  d->n = x.n;
+  d->h = x.h;
+  d->w = x.w;
+  d->c = x.c;
+  d->k = y.c;
+  d->kh = w->dim[2];
+  d->kw = w->dim[3];
+  d->oh = y.h;
+  d->ow = y.w;
+}
+
+/* Elements that the kernel between images and columns writes: a thread each. */
+int64_t columns_elements(const ampc_conv *d, bool real64)
+{
+  ConvColumns t = conv_columns(d, real64);
+  if (d->kind == AMPC_CONV_DATA) return t.images * d->h * d->w * d->c;
+  return t.images * d->oh * d->ow * d->c * d->kh * d->kw;
+}
+
+static void set_cuda(Compile *c, ampc_conv *d)
+{
+  bool real64 = c->options.real64;
+  d->workspace = ampc_conv_workspace_cuda(d, real64, target_capability(c));
+  int64_t n = columns_elements(d, real64);
+  if (conv_columns(d, real64).direct || n == 0) return;
+  Geometry at = elements_geometry(n);
+  d->grid = at.grid;
+  d->block = at.block;
+}
+
+Convolution convolution_of(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  Value v = g->groups.at[group].anchor;
+  const Node *n = ir_node(g, v);
+  Convolution p;
+  find_operands(&p, n, v);
+  ampc_conv *d = &p.desc;
+  set_sizes(g, &p, d);
+  d->groups = n->attr[CONV_groups].i;
+  for (uint32_t i = 0; i < 2; i++) {
+    d->stride[i] = n->attr[CONV_stride + i].i;
+    d->pad[i] = n->attr[CONV_pad + i].i;
+    d->dilation[i] = n->attr[CONV_dilation + i].i;
+  }
+  d->x_type = ir_node(g, p.x)->dtype;
+  d->w_type = ir_node(g, p.w)->dtype;
+  d->y_type = ir_node(g, p.y)->dtype;
+  d->has_bias = p.bias.id != 0;
+  d->bias_type = d->has_bias ? ir_node(g, p.bias)->dtype : AMPC_F32;
+  d->tf32 = ir_is_tf32(c, n);
+  d->accumulate = n->place.space == AMPC_GRAD;
+  if (is_cpu_target(c))
+    d->workspace = ampc_conv_workspace_cpu(d, c->options.real64);
+  else
+    set_cuda(c, d);
+  return p;
+}

@@ -1,0 +1,290 @@
+/* The graph: what a job computes, as plain nodes in one array.
+ *
+ * Order in the array is execution order: inputs stand before their users, and effects (gradient
+ * accumulation, updates, metrics) happen where they stand. Nodes of all blocks (train, eval, each
+ * batch size) share the array; a node never refers to another block's. A pass that inserts nodes
+ * builds a new array (ir_rewrite_*), so indices change between passes, never inside one.
+ *
+ * Note [real64]: with options.real64 every f32 is a double, in buffers and in arithmetic, here
+ * and in the kernels (`real`). Central differences are then exact enough to prove gradients. Only
+ * tests use it; nothing but ir_dtype_size, the kernels' prelude and the matrix product knows. */
+#pragma once
+#include "compiler/compile.h"
+#include "ampc_plan.h"
+
+enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 10 };
+/* grad_norm gives [GRAD_NORM_PARTIALS, 2]: of each block of the kernel the sum of squares and a
+ * flag.
+ */
+enum { GRAD_NORM_PARTIALS = 256 };
+
+typedef enum OpKind {
+#define AMPC_OP(name, ...) OP_##name,
+#include "ops.def"
+  OP_COUNT
+} OpKind;
+
+typedef ampc_dtype DType;
+
+typedef struct Value { /* index into Graph.nodes; 0 is "none" */
+  uint32_t id;
+} Value;
+
+typedef union Attr {
+  int64_t i; /* ATTR_int, bool, axis, axes (bit mask), dtype; indices into the graph's tables */
+  double f;  /* ATTR_float */
+} Attr;
+
+/* Why a node has its type; with the node's region it makes the text of dumps and --explain. */
+typedef enum WhyKind {
+  WHY_none,     /* not decided yet (before pass precision) */
+  WHY_fixed,    /* the op gives it: comparisons, indices, counters, cast as written */
+  WHY_asked,    /* .to(d) or dtype=d in the text */
+  WHY_storage,  /* a parameter, buffer or source: its stored type */
+  WHY_low,      /* class low in a 16-bit region */
+  WHY_f32,      /* class f32 in a 16-bit region */
+  WHY_promote,  /* class promote: widest input */
+  WHY_follow,   /* class none: types of its inputs */
+  WHY_region,   /* region f32 or tf32: everything is f32 */
+  WHY_off,      /* region off: types of its inputs */
+  WHY_cast_for, /* a cast that pass precision added: the reason is that of its user */
+  WHY_forward,  /* a backward node: the type forward ran in */
+  WHY_state     /* optimizer, scaler and metric arithmetic: f32 */
+} WhyKind;
+
+/* Channels last: dims and attributes are those of [n, spatial.., c], which lies in row-major order.
+ * Only pass layout makes such nodes; a shape rule of images gives the layout of its input on. */
+typedef enum Layout { LAYOUT_row_major, LAYOUT_channels_last } Layout;
+
+typedef struct Node {
+  OpKind op;
+  DType dtype;
+  uint8_t rank;
+  uint8_t layout; /* Layout; pass layout */
+  bool weak;      /* a number or made of numbers only: never raises a tensor's float type */
+  uint8_t why;    /* WhyKind */
+  uint16_t n_in, block, region;
+  Value *in; /* in the arena; {0} where an optional input is absent */
+  int64_t dim[MAX_RANK];
+  Attr attr[MAX_ATTR]; /* in the order of the op's signature */
+  Span span;           /* every rewrite copies it, so emitted code can always name a line */
+  const char *name;    /* of the variable the value was bound to, or of the parameter; or NULL */
+  Value origin;        /* forward node a backward node came from; 0 for forward nodes */
+  uint32_t stream;     /* random ops: fixed at lowering, kept by clones and by the backward node */
+  uint32_t group;      /* pass fuse: index into Graph.groups; 0 for none */
+  bool folded;         /* pass fuse: a cast or expand that its readers do as they load */
+  ampc_ref place;      /* pass memory: where the bytes are */
+  Value over;          /* pass memory: the dying input whose bytes it takes, or 0 */
+} Node;
+
+/* A stretch of program with one precision: `precision`, autocast(..) { }, a pinned instance. */
+typedef enum RegionKind { REGION_f32, REGION_tf32, REGION_f16, REGION_bf16, REGION_off } RegionKind;
+typedef struct Region {
+  RegionKind kind;
+  uint16_t parent;
+  bool no_grad;      /* nothing inside is differentiated */
+  Span span;         /* the clause that made it */
+  const char *label; /* "precision f16", "autocast(f32)", "pin f32 on head" */
+} Region;            /* regions[0]: f32, no clause */
+
+typedef struct Parameter {
+  const char *path, *model; /* "fc1.weight", "net" */
+  bool buffer, frozen;
+  DType dtype; /* storage: f32 unless .to(d) or a buffer's dtype */
+  uint8_t rank;
+  int64_t dim[MAX_RANK];
+  ampc_init init;
+  int optimizer;       /* index into Graph.optimizers, -1: none */
+  uint32_t group;      /* index into the optimizer's groups */
+  bool copy16, copybf; /* pass plan: a 16-bit working copy is used */
+  int64_t offset;      /* elements of MASTER, or bytes of BUFFER; pass memory */
+  Span span;
+} Parameter;
+
+typedef enum OptimizerKind { OPT_sgd, OPT_adam, OPT_adamw } OptimizerKind;
+/* Settings of an optimizer are inputs of its `minimize` node: those of each group in this order,
+ * then clip_norm. */
+typedef enum SgdSetting {
+  SGD_lr,
+  SGD_momentum,
+  SGD_dampening,
+  SGD_weight_decay,
+  SGD_count
+} SgdSetting;
+typedef enum AdamSetting {
+  ADAM_lr,
+  ADAM_beta1,
+  ADAM_beta2,
+  ADAM_eps,
+  ADAM_weight_decay,
+  ADAM_count
+} AdamSetting;
+typedef struct OptimizerGroup { /* parameters with the same settings, updated by one kernel */
+  bool momentum;                /* SGD: has a momentum buffer (momentum is not the literal 0) */
+  bool nesterov;
+  int64_t first, count; /* elements of MASTER; pass memory */
+} OptimizerGroup;
+typedef struct Optimizer {
+  const char *name;
+  OptimizerKind kind;
+  VEC(OptimizerGroup) groups; /* the first has what no `group` clause names */
+  bool clip;                  /* clip_norm follows the groups' settings */
+  Span span;
+  int64_t first, count; /* elements of MASTER; pass memory */
+} Optimizer;
+
+typedef struct Setting { /* a number that stays data: changing it recompiles nothing */
+  const char *name;      /* "opt.lr" */
+  double value;
+  Span span;
+} Setting;
+
+typedef struct Metric {
+  const char *name;
+  uint16_t block; /* variants of a block share the metrics of the first */
+  bool is_loss;
+} Metric;
+
+typedef struct Output { /* of an infer block */
+  const char *name;
+  uint16_t block;
+  Value value; /* its `output` node */
+} Output;
+
+/* A compiled block: one variant (batch size) of a train or eval, or an infer. */
+typedef struct BlockInfo {
+  ampc_block_kind kind;
+  const char *name;
+  Span span;
+  int64_t batch;
+  int remainder_of; /* -1, or index of the block whose last smaller batch this is */
+  int64_t epochs, max_steps, every, log, save_every; /* 0: not given */
+  bool shuffle, drop_last;
+  const char *save;
+  uint32_t first_source, n_sources;
+  int64_t work_bytes; /* pass memory */
+} BlockInfo;
+
+/* Pass fuse: nodes that one command computes. groups[0] is unused. */
+typedef struct Group {
+  Value *nodes; /* in execution order; the last one names the group */
+  uint32_t n;
+  Value anchor;       /* the row, gemm or file node in it; 0 for a pure map group */
+  ampc_ref workspace; /* pass memory: scratch of a matrix product */
+} Group;
+
+struct Graph {
+  VEC(Node) nodes; /* nodes.at[0] is a dummy */
+  VEC(Region) regions;
+  VEC(Parameter) params;
+  VEC(Optimizer) optimizers;
+  VEC(Setting) settings;
+  VEC(Metric) metrics;
+  VEC(Output) outputs;
+  VEC(BlockInfo) blocks;
+  VEC(ampc_source) sources;
+  VEC(Group) groups;
+  ampc_scaler_desc scaler;
+  const char *precision; /* word of the job's precision clause: "f16" */
+  uint64_t seed;
+  uint32_t n_streams;
+  uint32_t facts; /* IR_SHAPED ...: what has been established; checked by ir_check */
+};
+
+enum {
+  IR_SHAPED = 1,
+  IR_TYPED = 2,
+  IR_DIFFED = 4,
+  IR_LAID = 8,
+  IR_FUSED = 16,
+  IR_PLACED = 32,
+  IR_PLANNED = 64
+};
+
+/* ---- building ----------------------------------------------------------------------------------
+ */
+
+/* Where new nodes belong; every append copies it. Passes set it from the node they work on. */
+typedef struct Cursor {
+  uint16_t block, region;
+  Span span;
+  Value origin;
+  uint8_t why;
+} Cursor;
+
+/* An empty graph for c: node 0, region 0 and group 0 are there. */
+Graph *ir_create(Compile *c);
+
+/* Appends a node, runs its shape rule (which sets dims and dtype) and returns it; value 0 when the
+ * rule reported a user's mistake. `attr` may be NULL: the signature's defaults. A Node * dies when
+ * the array grows: keep Values. */
+Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
+                const Attr *attr);
+Value ir_unary(Compile *c, const Cursor *at, OpKind op, Value x);
+Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b);
+Value ir_number(Compile *c, const Cursor *at, double v);       /* weak f32 scalar */
+Value ir_integer(Compile *c, const Cursor *at, int64_t v);     /* weak i64 scalar */
+Value ir_cast(Compile *c, const Cursor *at, Value x, DType d); /* x itself if it has type d */
+Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
+Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
+/* sum, mean, amax or amin over a mask of axes: one node for each run of neighbouring axes. */
+Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes, bool keepdim);
+bool ir_axes_touch(uint64_t axes); /* the mask is one run, so one node does */
+/* x, summed over the axes along which a tensor of the dims of `like` was broadcast to it. */
+Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like);
+/* Runs the shape rule on a node that is complete but for dims, dtype and weak. */
+bool ir_infer(Compile *c, Node *n);
+
+static inline Node *ir_node(const Graph *g, Value v)
+{
+  return &g->nodes.at[v.id];
+}
+static inline Node *ir_in(Compile *c, const Node *n, uint32_t i)
+{
+  return &c->graph->nodes.at[n->in[i].id];
+}
+Cursor ir_cursor_of(const Graph *g,
+                    Value v); /* to continue a node: its block, region, span, origin */
+
+/* ---- rewriting: for v in the old array: copy it, or put other nodes in its place
+ * ------------------ */
+typedef struct Rewrite {
+  Compile *c;
+  Node *old; /* the array as it was; ids of `old` below */
+  uint32_t n_old;
+  Value *map; /* old id -> new value; 0 until done */
+} Rewrite;
+void ir_rewrite_begin(Rewrite *r, Compile *c);
+Value ir_rewrite_copy(Rewrite *r, uint32_t old_id); /* same node, inputs mapped; sets map */
+Node ir_rewrite_mapped(Rewrite *r,
+                       uint32_t old_id); /* the copy, to be changed before it is added */
+Value ir_rewrite_add(Rewrite *r, uint32_t old_id, const Node *n); /* sets map */
+/* What neither an effect nor an output needs goes. */
+void ir_drop_dead(Compile *c);
+
+/* ---- facts
+ * ---------------------------------------------------------------------------------------- */
+int64_t ir_elements(const Node *n);
+int64_t ir_dtype_size(const Compile *c, DType d);
+int64_t ir_bytes(const Compile *c, const Node *n);
+bool dtype_is_float(DType d);
+bool dtype_is_integer(DType d);        /* i32 i64 u8, not bool */
+DType dtype_promote(DType a, DType b); /* PyTorch's table for two tensors with dimensions */
+bool ir_same_dims(const Node *a, const Node *b);
+typedef struct ImageDims { /* of a node of images, whatever its layout */
+  int64_t n, c, h, w;
+} ImageDims;
+ImageDims ir_image_dims(const Node *n);
+bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32 operands first */
+const char *ir_dtype_name(DType d);                  /* "f32" */
+const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
+const char *ir_type_text(Compile *c, const Node *n); /* "f16[32, 784]" */
+const char *ir_number_text(Compile *c, double v);    /* reads back as v: "0.1", "1.0", "-1e9" */
+const char *ir_why_text(Compile *c, const Node *n);  /* "softmax is f32, by precision f16, 2:1" */
+
+/* --emit=graph and --dump-after. One node a line:
+ *   %3 = softmax f32[32, 10] %2 dim=1    # 3:35 softmax is f32
+ * followed by tables (parameters, regions, blocks) as comments where `tables` is set. */
+void ir_print(Compile *c, Text *out, bool tables);
+/* Aborts with a message and a dump when the graph breaks a rule that holds after pass `pass`. */
+void ir_check(Compile *c, const char *pass);

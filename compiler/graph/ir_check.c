@@ -1,0 +1,173 @@
+/* The rules that hold of every graph after a pass. A broken one is our bug, never the user's: the
+ * graph is dumped and the program aborts, so that a mistake is seen in the pass that made it. */
+#include "ops.h"
+#include "compiler/passes/memory_use.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Check {
+  Compile *c;
+  const char *pass;
+  uint32_t id;
+  const Node *n;
+} Check;
+
+static _Noreturn void broken(const Check *k, const char *rule)
+{
+  Text out;
+  text_init(&out, k->c->arena);
+  ir_print(k->c, &out, true);
+  fflush(stdout);
+  fprintf(stderr, "%sampc: bug in pass %s: %%%u (%s): %s\n", out.at, k->pass, k->id,
+          op_info[k->n->op].name, rule);
+  abort();
+}
+
+static void check_inputs(const Check *k)
+{
+  const Graph *g = k->c->graph;
+  const OpSignature *sig = op_signature(k->n->op);
+  bool variadic = sig->n_inputs && sig->input[sig->n_inputs - 1].variadic;
+  if (variadic ? k->n->n_in + 1u < sig->n_inputs : k->n->n_in != sig->n_inputs)
+    broken(k, "wrong number of inputs");
+  for (uint32_t i = 0; i < k->n->n_in; i++) {
+    Value in = k->n->in[i];
+    bool optional = i < sig->n_inputs && sig->input[i].optional;
+    if (!in.id && !optional) broken(k, "required input is absent");
+    if (in.id >= k->id) broken(k, "input does not stand before its user");
+    if (in.id && ir_node(g, in)->block != k->n->block) broken(k, "input is of another block");
+  }
+  if (k->n->origin.id >= k->id) broken(k, "origin does not stand before the node");
+  if (k->n->region >= g->regions.n) broken(k, "no such region");
+  if (g->blocks.n && k->n->block >= g->blocks.n) broken(k, "no such block");
+}
+
+/* An index into one of the graph's tables must be in it: later passes do not look again. */
+static void check_tables(const Check *k)
+{
+  const Graph *g = k->c->graph;
+  int64_t i = k->n->attr[0].i;
+  bool good = true;
+  switch (k->n->op) {
+  case OP_param:
+  case OP_grad_accumulate:
+  case OP_running_update:
+  case OP_running_count:
+    good = i >= 0 && i < g->params.n;
+    break;
+  case OP_source:
+    good = i >= 0 && i < g->sources.n;
+    break;
+  case OP_setting:
+    good = i >= 0 && i < g->settings.n;
+    break;
+  case OP_metric:
+    good = i >= 0 && i < g->metrics.n;
+    break;
+  case OP_minimize:
+  case OP_steps_taken:
+  case OP_grad_norm:
+  case OP_optimizer_control:
+    good = i >= 0 && i < g->optimizers.n;
+    break;
+  case OP_sgd_update:
+  case OP_adam_update:
+    good = i >= 0 && i < g->optimizers.n && k->n->attr[1].i >= 0 &&
+           k->n->attr[1].i < g->optimizers.at[i].groups.n;
+    break;
+  default:
+    break;
+  }
+  if (!good) broken(k, "index outside its table");
+}
+
+/* Weight gradients of 16-bit operands may keep the f32 sum: see passes/gradient.c. */
+static bool keeps_f32_sum(const Node *n, DType inferred)
+{
+  bool product = n->op == OP_gemm || n->op == OP_conv2d_weight;
+  return product && n->dtype == AMPC_F32 && dtype_is_float(inferred);
+}
+
+static void check_shape(const Check *k)
+{
+  Node again = *k->n;
+  if (!ir_infer(k->c, &again)) broken(k, "its shape rule refuses it");
+  if (!ir_same_dims(&again, k->n)) broken(k, "its shape is not what the shape rule gives");
+  if (!(k->c->graph->facts & IR_TYPED)) return;
+  if (again.dtype != k->n->dtype && !keeps_f32_sum(k->n, again.dtype))
+    broken(k, "its type is not what its inputs give");
+}
+
+static void check_types(const Check *k)
+{
+  if (k->n->why == WHY_none) broken(k, "no reason for its type");
+  if (op_info[k->n->op].shape == shape_reduce && !ir_axes_touch((uint64_t)k->n->attr[0].i))
+    broken(k, "reduces axes that do not touch");
+  uint32_t first, end = op_mixed_inputs(k->n, &first);
+  DType common = k->n->n_in ? op_common_type(k->c, k->n) : k->n->dtype;
+  bool fixed = op_info[k->n->op].precision == PREC_fixed;
+  for (uint32_t i = first; i < end && i < k->n->n_in && !fixed; i++) {
+    const Node *in = ir_in(k->c, k->n, i);
+    if (k->n->in[i].id && !in->weak && in->dtype != common)
+      broken(k, "inputs of different types were not cast");
+  }
+}
+
+static void check_gradient(const Check *k)
+{
+  if (k->n->op == OP_minimize) broken(k, "minimize is left over");
+  if (k->n->op != OP_grad_accumulate) return;
+  const Parameter *p = &k->c->graph->params.at[k->n->attr[0].i];
+  const Node *value = ir_in(k->c, k->n, 0);
+  if (value->dtype != AMPC_F32) broken(k, "a gradient that is not f32");
+  if (value->rank != p->rank || memcmp(value->dim, p->dim, p->rank * sizeof *p->dim) != 0)
+    broken(k, "a gradient with another shape than its parameter");
+}
+
+/* After pass layout: an op that is given images gets them channels last; all others either follow
+ * the layout of their inputs or get what the language sees. */
+static void check_layout(const Check *k)
+{
+  const Node *n = k->n;
+  OpTemplate tmpl = op_info[n->op].tmpl;
+  uint32_t images = op_image_inputs(n->op);
+  bool laid = n->layout == LAYOUT_channels_last;
+  bool moves = n->op == OP_permute || n->op == OP_reshape || n->op == OP_expand;
+  if (laid && n->rank < 3) broken(k, "too few axes for channels last");
+  for (uint32_t i = 0; i < n->n_in && !moves; i++) {
+    if (!n->in[i].id) continue;
+    const Node *in = ir_in(k->c, n, i);
+    bool last = in->layout == LAYOUT_channels_last, image = images >> i & 1;
+    if (image && in->rank > 2 && !last) broken(k, "images that are not channels last");
+    if (images || tmpl == TMPL_row || in->rank != n->rank) continue;
+    if (last != laid) broken(k, "inputs of different layouts");
+  }
+}
+
+/* Once, after the pass that places values. It looks at every pair of values that live together. */
+static void check_places(Compile *c, const char *pass)
+{
+#ifdef NDEBUG
+  if (!c->options.check_memory) return;
+#endif
+  const char *fault = memory_fault(c);
+  if (!fault) return;
+  fprintf(stderr, "ampc: bug in pass %s: %s\n", pass, fault);
+  abort();
+}
+
+void ir_check(Compile *c, const char *pass)
+{
+  const Graph *g = c->graph;
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    Check k = {c, pass, id, &g->nodes.at[id]};
+    check_inputs(&k);
+    check_tables(&k);
+    check_shape(&k);
+    if (g->facts & IR_TYPED) check_types(&k);
+    if (g->facts & IR_DIFFED) check_gradient(&k);
+    if (g->facts & IR_LAID) check_layout(&k);
+  }
+  if ((g->facts & (IR_PLACED | IR_PLANNED)) == IR_PLACED) check_places(c, pass);
+}

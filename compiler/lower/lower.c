@@ -1,0 +1,121 @@
+/* Pass lower: elaborates the program. Needs the tree of the job; gives the graph with every shape
+ * known. First of the passes, since all others work on the graph.
+ *
+ * Declarations are worked out where they are first used, so their order in the file is free; models
+ * come before optimizers and both before the blocks that run. */
+#include "compiler/passes/passes.h"
+#include "lower.h"
+#include "compiler/driver.h"
+#include "compiler/base/embedded.h"
+#include <assert.h>
+
+static void open_library(Lower *l)
+{
+  const EmbeddedFile *f = embedded_find("layers.amp");
+  assert(f);
+  Ast *ast = arena_new(l->arena, Ast);
+  uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
+  bool good = ast_parse(l->c, base, ast);
+  assert(good);
+  (void)good;
+  l->library = file_open(l, ast, true);
+  file_add_globals(l, l->library, false);
+}
+
+/* Imports bring their declarations; what runs in them is skipped. False: one cannot be read. */
+static bool open_imports(Lower *l, File *f)
+{
+  for (uint32_t i = 0; i < f->ast->n; i++) {
+    const Decl *d = f->ast->at[i];
+    if (d->kind != DECL_import) continue;
+    uint32_t known = l->files.n;
+    const Ast *ast = compile_import(l->c, d->as.import.path, d->span);
+    if (!ast) return false;
+    File *import = file_open(l, ast, false);
+    vec_push(l->arena, &f->imports, import);
+    if (l->files.n == known) continue;
+    file_add_globals(l, import, false);
+    if (!open_imports(l, import)) return false;
+  }
+  return true;
+}
+
+static void evaluate(Lower *l, DeclKind kind)
+{
+  for (uint32_t i = 0; i < l->job->globals.n; i++)
+    if (l->job->globals.at[i].decl->kind == kind) global_value(l, l->job, &l->job->globals.at[i]);
+}
+
+static void run_calls(Lower *l)
+{
+  for (uint32_t i = 0; i < l->job->ast->n; i++) {
+    const Decl *d = l->job->ast->at[i];
+    if (d->kind == DECL_expr) eval(l, scope_new(l, NULL, l->job, NULL), d->as.value);
+  }
+}
+
+static void find_precision(Lower *l)
+{
+  const Decl *found = NULL;
+  for (uint32_t i = 0; i < l->job->ast->n; i++) {
+    const Decl *d = l->job->ast->at[i];
+    if (d->kind != DECL_precision) continue;
+    if (found) {
+      fail(l, E210, d->span, "a job has one `precision`");
+      diag_note(l->c, found->span, "the first one is here");
+    } else {
+      found = d;
+    }
+  }
+  lower_precision(l, found);
+}
+
+static void run_blocks(Lower *l)
+{
+  uint32_t trains = 0, evals = 0;
+  for (uint32_t i = 0; i < l->job->ast->n; i++) {
+    const Decl *d = l->job->ast->at[i];
+    if (d->kind == DECL_train) lower_run(l, d, ++trains);
+    if (d->kind == DECL_eval) lower_run(l, d, ++evals);
+    if (d->kind == DECL_infer) lower_infer(l, d);
+    if (d->kind == DECL_body) lower_body(l, d);
+  }
+}
+
+bool pass_lower(Compile *c)
+{
+  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena}, *l = &state;
+  open_library(l);
+  l->job = file_open(l, &c->ast, false);
+  file_add_globals(l, l->job, true);
+  if (!open_imports(l, l->job)) return false; /* its names would all be unknown */
+  check_consts(l);
+  evaluate(l, DECL_const);
+  l->broken = l->broken_consts = diag_error_count(c) != 0;
+  evaluate(l, DECL_dim);
+  evaluate(l, DECL_op);
+  run_calls(l);
+  find_precision(l);
+  evaluate(l, DECL_model);
+  prefix_paths(l);
+  evaluate(l, DECL_optimizer);
+  run_blocks(l);
+  for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
+  if (!l->stopped) check_settings(l);
+  return diag_error_count(c) == 0;
+}
+
+void list_builtins(Arena *arena, Words *out)
+{
+  Options options = {.error_limit = 1};
+  Compile *c = compile_create(&options);
+  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena}, *l = &state;
+  NameVec names = {0};
+  open_library(l);
+  visible_functions(l, &names);
+  vec_push(c->arena, &names, class_sequential.name);
+  for (uint32_t i = 0; i < names.n; i++)
+    if (names.at[i][0] != '_' && !name_comes_later(names.at[i]))
+      vec_push(arena, out, arena_strdup(arena, names.at[i]));
+  compile_destroy(c);
+}

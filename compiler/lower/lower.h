@@ -1,0 +1,486 @@
+/* What the files of pass lower share. The pass is an interpreter that runs in the compiler:
+ * numbers, strings, lists, functions and modules are Datums and are gone when it ends; operations
+ * on tensors leave nodes in the graph. A mistake is reported where it is found and gives a D_error,
+ * which everything made of it passes on in silence, so that one mistake is one message. */
+#pragma once
+#include "compiler/graph/ops.h"
+#include <string.h>
+
+typedef struct Lower Lower;
+typedef struct File File;
+typedef struct Scope Scope;
+typedef struct Class Class;
+typedef struct Instance Instance;
+
+typedef enum DatumKind {
+  D_error,  /* a mistake that has been reported */
+  D_absent, /* an argument that was not given */
+  D_none,
+  D_bool,
+  D_int,
+  D_float,
+  D_str,
+  D_list,
+  D_dtype,
+  D_word, /* a name that stands for itself: off, low, promote */
+  D_function,
+  D_native,
+  D_op,
+  D_class,
+  D_instance,
+  D_param,  /* a tensor as well; a node is made where it is read */
+  D_tensor, /* a node */
+  D_init,
+  D_schedule, /* a number of the running program, made of compile-time ones */
+  D_optimizer
+} DatumKind;
+
+typedef struct Callable { /* a def; with self, a method */
+  const Function *def;
+  File *file;
+  Instance *self;
+  bool data; /* a data block: under no precision clause, may read sources */
+} Callable;
+
+typedef enum InitKind {
+  INIT_constant,
+  INIT_uniform,
+  INIT_normal,
+  INIT_xavier_uniform,
+  INIT_xavier_normal,
+  INIT_kaiming_uniform,
+  INIT_kaiming_normal,
+  INIT_trunc_normal,
+  INIT_eye,
+  INIT_dirac,
+  INIT_orthogonal
+} InitKind;
+
+typedef struct Init { /* an initialiser before it knows its parameter's shape */
+  InitKind kind;
+  double a, b;      /* as ampc_init; gain of xavier_*, slope `a` of kaiming_* */
+  double low, high; /* trunc_normal_ */
+  bool fan_out;     /* kaiming_* */
+  const char *gain; /* nonlinearity of kaiming_* */
+} Init;
+
+typedef struct ParamSlot {
+  Instance *owner; /* with `name` the canonical place: a tie adds others */
+  const char *name;
+  uint8_t rank;
+  int64_t dim[MAX_RANK];
+  DType dtype;
+  bool buffer;
+  const Init *init;
+  Span span;
+  int index;  /* into Graph.params; -1 until its model is declared */
+  Value node; /* the one of block `block` and version `version` */
+  uint16_t block;
+  uint32_t version;
+} ParamSlot;
+
+typedef struct Schedule {
+  OpKind op;          /* schedule_linear, ...: its inputs after `step` name the arguments */
+  const double *args; /* as many as the op has inputs after `step` */
+  uint32_t n_args;
+} Schedule;
+
+typedef struct Opt Opt;
+typedef struct Native Native;
+typedef struct Datum Datum;
+struct Datum {
+  uint8_t kind;
+  bool tuple; /* a list written without brackets: printed so */
+  uint32_t n; /* of a list or string */
+  union {
+    bool truth;
+    int64_t integer;
+    double number;
+    const char *text; /* strings and words; ends in a zero */
+    const Datum *list;
+    DType dtype;
+    const Callable *function;
+    const Native *native;
+    OpKind op;
+    const Class *class;
+    Instance *instance;
+    ParamSlot *param;
+    Value tensor;
+    const Init *init;
+    const Schedule *schedule;
+    Opt *optimizer;
+  } as;
+};
+
+typedef VEC(Datum) DatumVec;
+typedef VEC(const char *) NameVec;
+
+/* ---- names ---- */
+
+typedef struct Binding {
+  const char *name;
+  Datum value;
+  Span span;
+  bool alias; /* of a tied parameter: its canonical place is elsewhere */
+} Binding;
+
+typedef struct Missing {  /* a name of a branch that was not taken */
+  const char *name, *why; /* "`bias` is false" */
+  Span span;
+} Missing;
+
+struct Scope {
+  Scope *parent;
+  File *file;
+  Instance *self; /* a module body, or a method of it */
+  VEC(Binding) names;
+  VEC(Missing) missing;
+};
+
+typedef enum GlobalState { GLOBAL_new, GLOBAL_busy, GLOBAL_done } GlobalState;
+typedef struct Global {
+  const char *name;
+  const Decl *decl;
+  GlobalState state;
+  Datum value;
+} Global;
+
+struct File {
+  const Ast *ast;
+  bool builtin;
+  VEC(Global) globals;
+  VEC(File *) imports;
+};
+
+/* ---- modules ---- */
+
+struct Class {
+  const char *name;
+  const Decl *decl; /* NULL: Sequential */
+  File *file;
+};
+
+struct Instance {
+  const Class *class;
+  Scope *params, *body;     /* Sequential has its children as names of `body` */
+  Instance *owner;          /* set when it becomes a member */
+  const char *name;         /* within the owner: "fc1", "layers.3" */
+  const char *path, *model; /* within the model; set when the model is declared */
+  bool pinned;
+  RegionKind pin;
+  Span pin_span;
+  bool evaluating; /* .eval() */
+  bool frozen;     /* .requires_grad(false) */
+  Span span;       /* of the call that built it */
+};
+
+typedef struct Model {
+  const char *name;
+  Instance *root;
+  bool broken; /* mistakes were made in building it: it may lack members */
+} Model;
+
+/* ---- calls ---- */
+
+typedef struct ArgValue {
+  Datum value;
+  const char *key; /* NULL: by position */
+  Span span, key_span;
+} ArgValue;
+
+typedef struct Args {
+  VEC(ArgValue) at;
+  Span span; /* of the call */
+} Args;
+
+enum {
+  ANY_NUMBER = 255,
+  MAX_DEPTH = 200,   /* of calls: deeper is a recursion without end */
+  MAX_WORK = 2000000 /* more is a program that nobody waits for */
+};
+struct Native {
+  const char *name;
+  uint8_t least, most; /* arguments, by position */
+  bool keys;           /* takes keyword arguments and sorts them out itself */
+  bool internal;       /* written _name, in the layer library only */
+  Datum (*run)(Lower *l, Args *args);
+};
+
+/* ---- the run of a function body, a module body or a block ---- */
+
+typedef enum FrameKind {
+  FRAME_function,
+  FRAME_module,
+  FRAME_data,
+  FRAME_train,
+  FRAME_eval
+} FrameKind;
+typedef struct Frame {
+  FrameKind kind;
+  Scope *scope;
+  bool returned;
+  Datum result;
+  Span result_span;
+} Frame;
+
+typedef struct Run { /* a block being elaborated */
+  const char *name;  /* "train", "eval2" */
+  uint16_t block;
+  int first; /* block whose sources and metrics it shares: itself, or the one it is a remainder of
+              */
+  int64_t batch, samples; /* samples of an epoch; 0: not known */
+  Span samples_span;
+  uint32_t n_sources, n_losses, n_metrics, first_metric;
+} Run;
+
+enum { MAX_SETTINGS = 8 };
+typedef struct SettingGroup { /* a `group` clause */
+  const char *key;            /* "opt.group1" */
+  bool own[MAX_SETTINGS];     /* given by the clause; the others are the optimizer's */
+  Datum value[MAX_SETTINGS];
+} SettingGroup;
+struct Opt {
+  const char *name;
+  const Decl *decl;
+  File *file;
+  int index; /* into Graph.optimizers */
+  GlobalState state;
+  bool good;
+  uint32_t n_settings;
+  const char *setting[MAX_SETTINGS]; /* "lr"; the order of ir.h, then clip_norm */
+  Datum value[MAX_SETTINGS];
+  VEC(SettingGroup) groups; /* group i + 1 of the graph's optimizer */
+  uint32_t updates;         /* minimize nodes so far in the block */
+};
+
+struct Lower {
+  Compile *c;
+  Graph *g;
+  Arena *arena;
+  File *job, *library;
+  VEC(File *) files;
+  VEC(Model) models;
+  VEC(Opt *) optimizers;
+  NameVec known_settings; /* keys that --set may name */
+  NameVec not_yet;        /* things already reported as such */
+  VEC(Span) call_sites;   /* of synthetic() */
+  Cursor at;
+  Run *run; /* NULL: outside of blocks */
+  uint16_t job_region;
+  bool training;
+  bool in_source;     /* what a run reads is being worked out */
+  bool broken_consts; /* a const has no value, so anything may lack members */
+  bool broken;        /* a model lacks some: that is not said again */
+  bool in_precision;  /* a clause of `precision` is being worked out */
+  Opt *settings_of;   /* while an optimizer's settings are worked out */
+  uint32_t depth;     /* of calls */
+  uint32_t work;      /* calls and statements so far */
+  bool stopped;       /* the program has no end: nothing more is elaborated, nothing more said */
+  Instance *inside;   /* the innermost member that is being run, and the call that led there */
+  Span inside_call;
+};
+
+/* lower_value.c */
+static inline Datum d_of(DatumKind kind)
+{
+  return (Datum){.kind = (uint8_t)kind};
+}
+Datum d_bool(bool v);
+Datum d_int(int64_t v);
+Datum d_float(double v);
+Datum d_str(const char *s);
+Datum d_word(const char *s);
+Datum d_dtype(DType d);
+Datum d_list(const Datum *at, uint32_t n);
+Datum d_list_of(Lower *l, const DatumVec *v);
+Datum d_tensor(Value v);
+Datum d_sizes(Lower *l, const int64_t *dim, uint32_t rank);
+static inline bool d_is(Datum d, DatumKind kind)
+{
+  return d.kind == kind;
+}
+bool d_is_number(Datum d);                /* int, float */
+bool d_is_tensor(Datum d);                /* tensor, param, schedule */
+bool d_contains(Datum d, DatumKind kind); /* itself or somewhere in its lists */
+double d_number(Datum d);
+bool d_equal(Datum a, Datum b);
+/* 1, 0; -1 when the value has no truth (a tensor): reported as E307 at span. */
+int d_truth(Lower *l, Datum d, Span span, const char *place);
+const char *d_text(Lower *l, Datum d); /* "3", "[1, 2]", "f32[32, 10]": for messages and str() */
+const char *d_kind_text(Lower *l, Datum d); /* "int 3", "a list", "f32[32, 10]" */
+
+/* Reports and gives D_error. */
+Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+Datum not_yet(Lower *l, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+const char *source_text(Lower *l, Span span);
+
+/* lower_scope.c */
+Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self);
+Binding *scope_find(Scope *s, const char *name); /* in s alone */
+void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span);
+File *file_open(Lower *l, const Ast *ast, bool builtin);
+void file_add_globals(Lower *l, File *f, bool job);
+Global *file_find(File *f, const char *name);
+Datum global_value(Lower *l, File *f, Global *g);
+/* A name of the file, its imports or the built-ins; D_absent if there is none. */
+Datum lookup_global(Lower *l, File *f, const char *name, Span span);
+Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span); /* D_absent if unknown */
+Datum lookup(Lower *l, Scope *s, const char *name, Span span);       /* reports unknown names */
+void visible_functions(Lower *l, NameVec *out); /* built-ins, for suggestions */
+bool name_comes_later(const char *name);        /* a built-in that this version does not have */
+
+/* lower_expr.c */
+Datum eval(Lower *l, Scope *s, const Expr *e);
+/* The elements of a list, the children of a Sequential. */
+bool iterate(Lower *l, Datum d, Span span, DatumVec *out);
+bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out);
+bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span);
+Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
+
+/* lower_number.c */
+Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
+Datum number_unary(Lower *l, Operator op, Datum a, Span span);
+bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out);
+bool want_float(Lower *l, Datum d, Span span, const char *what, double *out);
+bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out);
+bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out);
+bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out);
+/* A shape: a list of ints or one int; -1 is left as it is. */
+bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, uint32_t *rank);
+
+/* lower_tensor.c */
+Value as_tensor(Lower *l, Datum d, Span span); /* value 0 after a message */
+bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank);
+DType tensor_dtype(Lower *l, Datum d);
+Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const Attr *attr);
+Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
+Datum tensor_unary(Lower *l, Operator op, Datum a, Span span);
+Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span);
+Datum cast_to(Lower *l, Value x, DType d, Span span);
+Datum call_op(Lower *l, OpKind op, Args *args);
+bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out);
+
+/* lower_index.c */
+Datum eval_index(Lower *l, Scope *s, const Expr *e);
+
+/* lower_call.c */
+bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out);
+void args_push(Lower *l, Args *a, Datum value, Span span);
+Datum call(Lower *l, Datum callee, Args *args);
+/* Around the run of a def's or a module's body; false: it goes too far, which has been said. */
+bool call_begin(Lower *l, const char *name, const File *file, Span call);
+void call_end(Lower *l);
+bool count_work(Lower *l, uint32_t amount, Span span);
+Datum call_function(Lower *l, const Callable *f, Args *args);
+Datum function_result(Lower *l, const Frame *f, const Function *def); /* checked */
+bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args);
+const char *signature_text(Lower *l, const char *name, const ParamList *params);
+Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
+                uint32_t n, const char *signature);
+
+/* lower_type.c */
+const char *type_text(Lower *l, const TypeExpr *t);
+void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
+bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what);
+
+/* lower_stmt.c */
+void exec_block(Lower *l, Frame *f, const Block *b);
+void bind_errors(Lower *l, Scope *s, const Block *b);
+/* A node is called after the first variable of the job that holds it. */
+void name_node(Lower *l, const Scope *s, const char *name, Datum v);
+
+/* lower_module.c */
+Datum instantiate(Lower *l, const Class *class, Args *args);
+Datum instance_call(Lower *l, Instance *m, Args *args); /* m(x): its forward */
+Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
+Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);
+/* While a def of m runs, called from outside of m: its pin, and where messages say we are. */
+typedef struct Entry {
+  Instance *inside;
+  Span inside_call;
+  uint16_t region;
+  bool training;
+} Entry;
+Entry instance_enter(Lower *l, Instance *m, Span call); /* m may be NULL */
+void instance_leave(Lower *l, Entry e);
+extern const Class class_sequential;
+
+/* lower_member.c */
+void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span);
+void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span);
+/* Every module, parameter and buffer below m in the order of definition, with its path. */
+typedef struct Walk {
+  void (*module)(Lower *l, Instance *m, const char *path, void *data);
+  void (*param)(Lower *l, ParamSlot *p, const char *path, bool alias, void *data);
+  void *data;
+} Walk;
+void walk_members(Lower *l, Instance *m, const char *path, const Walk *w);
+
+/* lower_param.c */
+Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
+Value param_value(Lower *l, ParamSlot *p, Span span);
+bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
+
+/* lower_model.c */
+Datum declare_model(Lower *l, File *f, const Decl *decl);
+void prefix_paths(Lower *l); /* after all models are declared */
+
+/* lower_pattern.c */
+bool pattern_matches(const char *pattern, const char *path, bool whole);
+typedef struct Root { /* a module or parameter, and the path by which patterns know it */
+  Datum part;
+  const char *path;
+} Root;
+typedef VEC(Root) RootVec;
+/* Calls `param` for every parameter (or, with modules, `module` for every instance) below the roots
+ * that the patterns name; E501. */
+typedef struct Match {
+  const char *owner; /* the model or optimizer, for messages */
+  RootVec roots;
+  bool broken; /* mistakes were made in building it: what is missing is not said again */
+  bool modules;
+  void (*param)(Lower *l, ParamSlot *p, void *data);
+  void (*module)(Lower *l, Instance *m, void *data);
+  void *data;
+} Match;
+void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n);
+
+/* lower_native.c, lower_shape.c, lower_source.c */
+const Native *native_find(const char *name, bool internal);
+void native_names(Lower *l, NameVec *out); /* those that the language can name */
+extern const Native natives[], shape_natives[], source_natives[], optimizer_natives[];
+
+/* lower_precision.c */
+uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label);
+bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out);
+bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out);
+const char *region_kind_text(RegionKind kind);
+void lower_precision(Lower *l, const Decl *decl);
+Datum native_scaler(Lower *l, Args *args);
+
+/* lower_optimizer.c */
+Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);
+bool optimizer_settle(Lower *l, Opt *o);
+bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span);
+bool check_momentum(Lower *l, const Opt *o, uint32_t group, Span span);
+/* lower_group.c: clauses of an optimizer; `model` is what it was given. */
+bool optimizer_groups(Lower *l, Opt *o, Datum model);
+/* The value and the key of setting i in group `group`. */
+Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
+void lower_minimize(Lower *l, Frame *f, const Stmt *s);
+void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
+Value schedule_value(Lower *l, const Schedule *s, Span span);
+
+/* lower_block.c */
+void lower_run(Lower *l, const Decl *decl, uint32_t number);
+void lower_infer(Lower *l, const Decl *decl);
+void lower_body(Lower *l, const Decl *decl);
+
+/* lower_option.c */
+/* A setting's number: `value`, or what --set says; false after a message. */
+bool setting_value(Lower *l, const char *key, Datum *value);
+const char *setting_override(Lower *l, const char *key); /* its text; NULL: not given */
+void check_settings(Lower *l);                           /* reports --set of unknown keys */
+bool const_override(Lower *l, File *f, const Decl *decl, Datum *value);
+void check_consts(Lower *l);

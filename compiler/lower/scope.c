@@ -1,0 +1,286 @@
+/* Names of pass lower: scopes, the declarations of files, and the order in which they are looked
+ * up: locals, members, module parameters, this file, its imports, built-ins. */
+#include "lower.h"
+#include <math.h>
+
+Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self)
+{
+  Scope *s = arena_new(l->arena, Scope);
+  s->parent = parent;
+  s->file = file;
+  s->self = self;
+  return s;
+}
+
+Binding *scope_find(Scope *s, const char *name)
+{
+  for (uint32_t i = 0; i < s->names.n; i++)
+    if (strcmp(s->names.at[i].name, name) == 0) return &s->names.at[i];
+  return NULL;
+}
+
+void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
+{
+  Binding *b = scope_find(s, name);
+  if (b)
+    *b = (Binding){name, value, span, false};
+  else
+    vec_push(l->arena, &s->names, (Binding){name, value, span, false});
+}
+
+/* ---- files ---- */
+
+File *file_open(Lower *l, const Ast *ast, bool builtin)
+{
+  for (uint32_t i = 0; i < l->files.n; i++)
+    if (l->files.at[i]->ast == ast) return l->files.at[i];
+  File *f = arena_new(l->arena, File);
+  f->ast = ast;
+  f->builtin = builtin;
+  vec_push(l->arena, &l->files, f);
+  return f;
+}
+
+Global *file_find(File *f, const char *name)
+{
+  for (uint32_t i = 0; i < f->globals.n; i++)
+    if (strcmp(f->globals.at[i].name, name) == 0) return &f->globals.at[i];
+  return NULL;
+}
+
+void file_add_globals(Lower *l, File *f, bool job)
+{
+  for (uint32_t i = 0; i < f->ast->n; i++) {
+    const Decl *d = f->ast->at[i];
+    const Name *name = ast_decl_name(d);
+    if (!name || (!job && (d->kind == DECL_model || d->kind == DECL_optimizer))) continue;
+    Global *old = file_find(f, name->text);
+    if (old) {
+      fail(l, E210, name->span, "`%s` is declared twice", name->text);
+      diag_note(l->c, ast_decl_name(old->decl)->span, "the first one is here");
+      continue;
+    }
+    vec_push(l->arena, &f->globals, (Global){name->text, d, GLOBAL_new, d_of(D_error)});
+  }
+}
+
+static Datum declared_function(Lower *l, File *f, const Decl *d)
+{
+  Callable *call = arena_new(l->arena, Callable);
+  *call = (Callable){&d->as.function, f, NULL, d->kind == DECL_data};
+  return (Datum){.kind = D_function, .as.function = call};
+}
+
+static Datum declared_class(Lower *l, File *f, const Decl *d)
+{
+  Class *class = arena_new(l->arena, Class);
+  *class = (Class){d->as.module.name.text, d, f};
+  return (Datum){.kind = D_class, .as.class = class};
+}
+
+static Datum declared_const(Lower *l, File *f, const Decl *d)
+{
+  Scope *s = scope_new(l, NULL, f, NULL);
+  Datum v = eval(l, s, d->as.constant.value);
+  if (!d_is(v, D_error) && d->as.constant.type.name &&
+      !check_type(l, s, &d->as.constant.type, &v, d->as.constant.value->span,
+                  d->as.constant.name.text))
+    return d_of(D_error);
+  if (d_is_tensor(v) && v.kind != D_schedule)
+    return fail(l, E210, d->as.constant.value->span, "a const is a compile-time value, got %s",
+                d_text(l, v));
+  return const_override(l, f, d, &v) ? v : d_of(D_error);
+}
+
+static Datum declare(Lower *l, File *f, const Decl *d)
+{
+  switch (d->kind) {
+  case DECL_const:
+    return declared_const(l, f, d);
+  case DECL_dim:
+    return not_yet(l, d->span, "`dim`, a size known at run time only,");
+  case DECL_op:
+    return not_yet(l, d->span, "`op`, an operation written in CUDA,");
+  case DECL_module:
+    return declared_class(l, f, d);
+  case DECL_model:
+    return declare_model(l, f, d);
+  case DECL_optimizer:
+    return (Datum){.kind = D_optimizer, .as.optimizer = declare_optimizer(l, f, d)};
+  default:
+    return declared_function(l, f, d);
+  }
+}
+
+Datum global_value(Lower *l, File *f, Global *g)
+{
+  if (g->state == GLOBAL_done) return g->value;
+  if (g->state == GLOBAL_busy)
+    return fail(l, E210, g->decl->span, "`%s` is defined by itself", g->name);
+  g->state = GLOBAL_busy;
+  uint32_t index = (uint32_t)(g - f->globals.at);
+  Datum v = declare(l, f, g->decl);
+  g = &f->globals.at[index];
+  g->state = GLOBAL_done;
+  return g->value = v;
+}
+
+/* ---- built-ins ---- */
+
+static const char *const later[] = {
+#define LATER(name) #name,
+#include "later.def"
+};
+
+bool name_comes_later(const char *name)
+{
+  for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+    if (strcmp(later[i], name) == 0) return true;
+  return false;
+}
+
+static bool internal_op(const char *name, OpKind *out)
+{
+  for (uint32_t i = 0; i < OP_COUNT; i++)
+    if (strcmp(op_info[i].name, name) == 0 && op_signature((OpKind)i)->internal) {
+      *out = (OpKind)i;
+      return true;
+    }
+  return false;
+}
+
+/* steps_per_epoch and total_steps: numbers in an optimizer's settings, of the block that trains. */
+static Datum step_count(Lower *l, const char *name, Span span)
+{
+  if (!l->settings_of || !l->run)
+    return fail(l, E210, span, "`%s` is known in the settings of an optimizer only", name);
+  const BlockInfo *b = &l->g->blocks.at[l->run->block];
+  if (strcmp(name, "total_steps") == 0 && b->max_steps) return d_int(b->max_steps);
+  if (!l->run->samples) {
+    fail(l, E604, span, "`%s` is not known: the number of samples is not", name);
+    diag_help(l->c, "give the source `samples=`");
+    return d_of(D_error);
+  }
+  int64_t steps = l->run->samples / b->batch;
+  if (!b->drop_last && l->run->samples % b->batch) steps++;
+  return d_int(strcmp(name, "total_steps") == 0 ? steps * b->epochs : steps);
+}
+
+static Datum counter(Lower *l, OpKind op, Span span)
+{
+  if (!l->run || l->settings_of)
+    return fail(l, E210, span, "`%s` counts while a block runs; here is none", op_info[op].name);
+  return append(l, span, op, NULL, 0, NULL);
+}
+
+static Datum builtin_value(Lower *l, const char *name, Span span)
+{
+  static const char *const words[] = {"off", "low", "promote", "tf32"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(words[i], name) == 0) return d_word(words[i]);
+  if (strcmp(name, "pi") == 0) return d_float(M_PI);
+  if (strcmp(name, "inf") == 0) return d_float(INFINITY);
+  if (strcmp(name, "nan") == 0) return d_float(NAN);
+  if (strcmp(name, "training") == 0) return d_bool(l->training);
+  if (strcmp(name, "step") == 0) return counter(l, OP_step, span);
+  if (strcmp(name, "epoch") == 0) return counter(l, OP_epoch, span);
+  if (strcmp(name, "steps_per_epoch") == 0 || strcmp(name, "total_steps") == 0)
+    return step_count(l, name, span);
+  return d_of(D_absent);
+}
+
+static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
+{
+  OpKind op;
+  Global *g = name[0] != '_' || from->builtin ? file_find(l->library, name) : NULL;
+  if (g) return global_value(l, l->library, g);
+  const Native *native = native_find(name, false);
+  if (!native && from->builtin && name[0] == '_') native = native_find(name + 1, true);
+  if (native) return (Datum){.kind = D_native, .as.native = native};
+  if (op_lookup(name, &op)) return (Datum){.kind = D_op, .as.op = op};
+  if (from->builtin && name[0] == '_' && internal_op(name + 1, &op))
+    return (Datum){.kind = D_op, .as.op = op};
+  if (strcmp(name, class_sequential.name) == 0)
+    return (Datum){.kind = D_class, .as.class = &class_sequential};
+  Datum v = builtin_value(l, name, span);
+  if (!d_is(v, D_absent)) return v;
+  return name_comes_later(name) ? not_yet(l, span, "`%s`", name) : v;
+}
+
+Datum lookup_global(Lower *l, File *f, const char *name, Span span)
+{
+  Global *g = file_find(f, name);
+  if (g) return global_value(l, f, g);
+  for (uint32_t i = 0; i < f->imports.n; i++)
+    if ((g = file_find(f->imports.at[i], name))) return global_value(l, f->imports.at[i], g);
+  return lookup_builtin(l, f, name, span);
+}
+
+/* ---- unknown names ---- */
+
+static void add_file_names(Lower *l, NameVec *out, const File *f)
+{
+  for (uint32_t i = 0; i < f->globals.n; i++)
+    if (f->globals.at[i].name[0] != '_') vec_push(l->arena, out, f->globals.at[i].name);
+}
+
+void visible_functions(Lower *l, NameVec *out)
+{
+  for (uint32_t i = 0; i < OP_COUNT; i++)
+    if (!op_signature((OpKind)i)->internal) vec_push(l->arena, out, op_info[i].name);
+  add_file_names(l, out, l->library);
+  for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) vec_push(l->arena, out, later[i]);
+  native_names(l, out);
+}
+
+static const char *nearest_name(Lower *l, Scope *s, const char *name)
+{
+  NameVec names = {0};
+  for (Scope *p = s; p; p = p->parent)
+    for (uint32_t i = 0; i < p->names.n; i++) vec_push(l->arena, &names, p->names.at[i].name);
+  add_file_names(l, &names, s->file);
+  for (uint32_t i = 0; i < s->file->imports.n; i++)
+    add_file_names(l, &names, s->file->imports.at[i]);
+  visible_functions(l, &names);
+  vec_push(l->arena, &names, class_sequential.name);
+  vec_push(l->arena, &names, "training");
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++) vec_push(l->arena, &names, ir_dtype_name((DType)i));
+  return diag_nearest(name, names.at, names.n);
+}
+
+static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
+{
+  for (Scope *p = s; p; p = p->parent)
+    for (uint32_t i = 0; i < p->missing.n; i++) {
+      const Missing *m = &p->missing.at[i];
+      if (strcmp(m->name, name) != 0) continue;
+      fail(l, E206, span, "`%s` is not defined when %s", name, m->why);
+      diag_note(l->c, m->span, "it is defined in the other branch");
+      diag_help(l->c, "assign it in both branches");
+      return d_of(D_error);
+    }
+  if (strcmp(name, "self") == 0) {
+    fail(l, E203, span, "there is no `self`");
+    diag_help(l->c, "members are used by name: `fc1(x)`");
+    return d_of(D_error);
+  }
+  fail(l, E201, span, "unknown name `%s`", name);
+  const char *near = nearest_name(l, s, name);
+  if (near) diag_help(l->c, "did you mean `%s`?", near);
+  return d_of(D_error);
+}
+
+Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span)
+{
+  for (Scope *p = s; p; p = p->parent) {
+    Binding *b = scope_find(p, name);
+    if (b) return b->value;
+  }
+  return lookup_global(l, s->file, name, span);
+}
+
+Datum lookup(Lower *l, Scope *s, const char *name, Span span)
+{
+  Datum v = lookup_quiet(l, s, name, span);
+  return d_is(v, D_absent) ? unknown_name(l, s, name, span) : v;
+}

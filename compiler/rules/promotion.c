@@ -1,0 +1,85 @@
+/* In which type inputs of different types meet: PyTorch's ordinary promotion. What a region makes
+ * of it is decided in passes/precision.c. */
+#include "compiler/graph/ops.h"
+#include <assert.h>
+
+bool dtype_is_float(DType d)
+{
+  return d == AMPC_F32 || d == AMPC_F16 || d == AMPC_BF16;
+}
+
+bool dtype_is_integer(DType d)
+{
+  return d == AMPC_I32 || d == AMPC_I64 || d == AMPC_U8;
+}
+
+static int integer_width(DType d)
+{
+  return d == AMPC_I64 ? 3 : d == AMPC_I32 ? 2 : d == AMPC_U8 ? 1 : 0;
+}
+
+DType dtype_promote(DType a, DType b)
+{
+  if (a == b) return a;
+  if (dtype_is_float(a) && dtype_is_float(b)) return AMPC_F32; /* f16 with bf16 too */
+  if (dtype_is_float(a)) return a;
+  if (dtype_is_float(b)) return b;
+  return integer_width(a) > integer_width(b) ? a : b;
+}
+
+enum { NO_TYPE = AMPC_DTYPE_COUNT };
+
+static int join(int a, DType b)
+{
+  return a == NO_TYPE ? (int)b : (int)dtype_promote((DType)a, b);
+}
+
+/* `higher` comes from a class that wins over that of `lower` unless lower is of a higher kind. */
+static int combine(int higher, int lower)
+{
+  if (higher == NO_TYPE) return lower;
+  if (lower == NO_TYPE || dtype_is_float((DType)higher)) return higher;
+  if (higher == AMPC_BOOL || dtype_is_float((DType)lower)) return join(higher, (DType)lower);
+  return higher;
+}
+
+/* Ordinary promotion of inputs [first, end) of n: tensors with dimensions decide, then tensors
+ * without, then numbers; a later class matters only when its kind (bool, integer, float) is higher.
+ */
+static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
+{
+  int with_dims = NO_TYPE, without = NO_TYPE, numbers = NO_TYPE;
+  for (uint32_t i = first; i < end; i++) {
+    if (!n->in[i].id) continue;
+    const Node *in = ir_in(c, n, i);
+    int *kind = in->weak ? &numbers : in->rank ? &with_dims : &without;
+    *kind = join(*kind, in->dtype);
+  }
+  int type = combine(with_dims, combine(without, numbers));
+  assert(type != NO_TYPE);
+  return (DType)type;
+}
+
+/* Such as exp and sqrt: the result for integers is a float. */
+static bool makes_float(OpKind op)
+{
+  return op_info[op].shape == shape_real;
+}
+
+uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
+{
+  bool (*shape)(Compile *, Node *) = op_info[n->op].shape;
+  *first = n->op == OP_where ? 1 : 0;
+  bool mixes = shape == shape_broadcast || shape == shape_compare || shape == shape_bitwise ||
+               shape == shape_where || shape == shape_cat;
+  if (mixes || op_is_product(n->op)) return n->n_in;
+  return *first + 1;
+}
+
+DType op_common_type(Compile *c, const Node *n)
+{
+  uint32_t first, end = op_mixed_inputs(n, &first);
+  DType type = promote(c, n, first, end);
+  bool quotient = n->op == OP_div || makes_float(n->op);
+  return quotient && !dtype_is_float(type) ? AMPC_F32 : type;
+}

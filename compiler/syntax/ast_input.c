@@ -1,0 +1,102 @@
+/* What is typed at a prompt: is it whole, is it a declaration or a statement, and what does it
+ * replace. The grammar stays that of files: statements are read as the body of a block whose other
+ * tokens are added here and stand nowhere in the text. */
+#include "ast_build.h"
+#include "amp.tab.h"
+#include "compiler/driver.h"
+#include <string.h>
+
+bool ast_is_open(const char *text, uint32_t size)
+{
+  Options options = {.error_limit = 1};
+  Compile *c = compile_create(&options);
+  Parser p;
+  int64_t open = 0;
+  if (size <= MAX_SOURCE) {
+    diag_add_source(c, "", text, size, false);
+    p = (Parser){.c = c, .source = &c->sources.at[0]};
+    lex_raw(&p); /* no further: that would mend what is open */
+    for (uint32_t i = 0; i < p.raw.n; i++) {
+      int kind = p.raw.at[i].kind;
+      open += kind == '(' || kind == '[' || kind == '{';
+      open -= kind == ')' || kind == ']' || kind == '}';
+    }
+  }
+  compile_destroy(c);
+  return open > 0;
+}
+
+/* ---- statements as a body ----------------------------------------------------------------------
+ */
+
+static bool starts_declaration(const Parser *p)
+{
+  switch (p->tokens.at[0].kind) {
+  case TOK_IMPORT:
+  case TOK_CONST:
+  case TOK_DIM:
+  case TOK_DEF:
+  case TOK_MODULE:
+  case TOK_OP:
+  case TOK_DATA:
+  case TOK_MODEL:
+  case TOK_OPTIMIZER:
+  case TOK_PRECISION:
+  case TOK_TRAIN:
+  case TOK_EVAL:
+  case TOK_INFER:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static void push(Parser *p, Tokens *out, int kind, uint32_t at, uint32_t raw)
+{
+  Token t = {.kind = kind, .span = {at, at}, .raw = raw};
+  if (kind == TOK_NAME) t.as.name = "answer";
+  vec_push(p->c->arena, out, t);
+}
+
+/* infer answer() { ... } around the tokens. */
+static void wrap(Parser *p)
+{
+  static const int before[] = {TOK_INFER, TOK_NAME, '(', ')', '{'};
+  const Token *end = &p->tokens.at[p->tokens.n - 1];
+  Tokens out = {0};
+  for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+    push(p, &out, before[i], p->source->base, 0);
+  for (uint32_t i = 0; i + 1 < p->tokens.n; i++) vec_push(p->c->arena, &out, p->tokens.at[i]);
+  push(p, &out, '}', end->span.start, end->raw);
+  push(p, &out, TOK_NL, end->span.start, end->raw);
+  vec_push(p->c->arena, &out, *end);
+  p->tokens = out;
+}
+
+/* The body's own kind, and its last expression as its value. */
+static void finish_body(Parser *p, Decl *d)
+{
+  Block *body = &d->as.function.body;
+  d->kind = DECL_body;
+  Stmt *last = body->n ? body->at[body->n - 1] : NULL;
+  if (!last || last->kind != STMT_expr) return;
+  Expr **value = arena_new(p->c->arena, Expr *);
+  *value = last->as.value;
+  last->kind = STMT_return;
+  last->as.exprs = (ExprList){value, 1};
+}
+
+bool ast_parse_input(Compile *c, uint32_t base, Ast *out)
+{
+  uint32_t errors = diag_error_count(c);
+  Parser p;
+  if (!parse_start(&p, c, base, out)) return false;
+  const Token *first = &p.tokens.at[0];
+  /* the one call that a file makes at its top */
+  bool seed = first->kind == TOK_NAME && strcmp(first->as.name, "manual_seed") == 0;
+  bool body = first->kind && !seed && !starts_declaration(&p);
+  if (body) wrap(&p);
+  parse_run(&p);
+  if (body && out->n == 1 && out->at[0]->kind == DECL_infer) finish_body(&p, out->at[0]);
+  return diag_error_count(c) == errors;
+}

@@ -1,0 +1,83 @@
+/* Declarations that come later and take the place of earlier ones: how a job grows at a prompt. */
+#include "compiler/compile.h"
+#include <string.h>
+
+const Name *ast_decl_name(const Decl *d)
+{
+  switch (d->kind) {
+  case DECL_const:
+    return &d->as.constant.name;
+  case DECL_dim:
+    return &d->as.dim.name;
+  case DECL_def:
+  case DECL_data:
+    return &d->as.function.name;
+  case DECL_module:
+    return &d->as.module.name;
+  case DECL_op:
+    return &d->as.op.name;
+  case DECL_model:
+  case DECL_optimizer:
+    return &d->as.object.name;
+  default:
+    return NULL;
+  }
+}
+
+/* The literal of name= of a block; NULL where it has none. */
+static const char *block_name(const Decl *d)
+{
+  for (uint32_t i = 0; i < d->as.run.with.n; i++) {
+    const Arg *a = &d->as.run.with.at[i];
+    if (strcmp(a->key.text, "name") == 0 && a->value->kind == EXPR_string)
+      return a->value->as.string.text;
+  }
+  return NULL;
+}
+
+static const char *called(const Decl *d)
+{
+  const Expr *e = d->as.value;
+  bool call = e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
+  return call ? e->as.call.callee->as.name : NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool replaces(const Decl *old, const Decl *d)
+{
+  const Name *a = ast_decl_name(old), *b = ast_decl_name(d);
+  if (a || b) return a && b && strcmp(a->text, b->text) == 0;
+  if (old->kind != d->kind) return false;
+  switch (d->kind) {
+  case DECL_import:
+    return strcmp(old->as.import.path, d->as.import.path) == 0;
+  case DECL_precision:
+    return true;
+  case DECL_train:
+  case DECL_eval:
+    return same_text(block_name(old), block_name(d));
+  case DECL_infer:
+    return strcmp(old->as.function.name.text, d->as.function.name.text) == 0;
+  case DECL_expr:
+    return called(d) && same_text(called(old), called(d));
+  default:
+    return false;
+  }
+}
+
+void ast_merge(Compile *c, Ast *into, const Ast *more)
+{
+  uint32_t before = into->n; /* what stands twice in one text is that text's mistake */
+  for (uint32_t i = 0; i < more->n; i++) {
+    bool placed = false;
+    for (uint32_t k = 0; k < before && !placed; k++) {
+      placed = replaces(into->at[k], more->at[i]);
+      if (placed) into->at[k] = more->at[i];
+    }
+    if (!placed) vec_push(c->arena, into, more->at[i]);
+  }
+}

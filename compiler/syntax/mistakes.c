@@ -1,0 +1,150 @@
+/* What to say when the parser is stuck, and where to let it go on.
+ *
+ * A mistake that people make has its own text in grammar/mistakes.txt: pairs of a wrong snippet and
+ * its message, from which the build makes a table of (parser state, token). All others are answered
+ * from what the grammar would have taken. */
+#include "mistakes.h"
+#include "amp.tab.h"
+#include "lex_words.h"
+#include <string.h>
+
+static const Token *stuck_at(const Parser *p)
+{
+  return &p->tokens.at[p->current];
+}
+
+static bool is_word(const Token *t, const char *word)
+{
+  return (t->kind == TOK_NAME || t->kind == TOK_DTYPE) && strcmp(t->as.name, word) == 0;
+}
+
+static const Mistake *find_mistake(const Parser *p, const SyntaxError *e)
+{
+  const Token *t = stuck_at(p), *before = p->current ? t - 1 : t;
+  const Mistake *best = NULL;
+  int best_rank = 0;
+  for (const Mistake *m = mistakes; m->text; m++) {
+    if ((m->state != ANY_STATE && m->state != e->state) ||
+        (m->token != ANY_TOKEN && m->token != e->token))
+      continue;
+    if (m->word && !is_word(t, m->word) && !is_word(before, m->word)) continue;
+    int rank = 1 + (m->token != ANY_TOKEN) + 2 * (m->state != ANY_STATE) + 4 * (m->word != NULL);
+    if (rank > best_rank) best = m, best_rank = rank;
+  }
+  return best;
+}
+
+static uint32_t line_of(const Parser *p, const Token *t)
+{
+  return diag_place(p->c, t->span).line;
+}
+
+/* The open bracket around token i, or NULL outside of ( ) and [ ]. */
+static const Token *round_bracket(const Parser *p, uint32_t i)
+{
+  for (uint32_t depth = 0; i-- > 0;) {
+    int kind = p->tokens.at[i].kind;
+    if (kind == ')' || kind == ']')
+      depth++;
+    else if ((kind == '(' || kind == '[') && depth-- == 0)
+      return &p->tokens.at[i];
+    else if (kind == TOK_NL || kind == '{' || kind == '}')
+      return NULL;
+  }
+  return NULL;
+}
+
+/* A message that seems to have nothing to do with its line: say which line it belongs to. */
+static void note_context(Parser *p)
+{
+  const Token *t = stuck_at(p);
+  if (!p->current || t->kind == TOK_NL || t->kind == 0) return;
+  const Token *before = t - 1, *open = round_bracket(p, p->current);
+  if (open) {
+    if (line_of(p, open) < line_of(p, t)) diag_note(p->c, open->span, "inside of this bracket");
+    return;
+  }
+  for (; before > p->tokens.at && before->kind != TOK_NL; before--) {
+    if (line_of(p, before) == line_of(p, before + 1) || lex_can_end(before->kind)) continue;
+    if (before->kind == '{') return;
+    diag_note(p->c, before->span, "a line that ends with %s goes on in the next",
+              parse_found(p, before));
+    return;
+  }
+}
+
+/* --- going on --- */
+
+/* Lets the parser go on at the end of the statement that token i is in, braces included. If it is
+ * stuck at a `{`, which it will take for that of a block, it gets the `}` of that one first. */
+static void skip_statement(Parser *p, uint32_t i)
+{
+  uint32_t close = 0;
+  for (uint32_t depth = 0; p->tokens.at[i].kind; i++) {
+    int kind = p->tokens.at[i].kind;
+    if (kind == '{') depth++;
+    if (kind == '}') depth -= depth > 0;
+    if (kind == '}' && depth == 0 && !close) close = i;
+    if (kind == TOK_NL && depth == 0) break;
+  }
+  p->next_token = i;
+  if (stuck_at(p)->kind == '{' && close) {
+    p->next_token = p->jump_from = close;
+    p->jump_to = i;
+  }
+}
+
+static uint32_t column_of(const Parser *p, const Token *t)
+{
+  return diag_place(p->c, t->span).column;
+}
+
+static uint32_t statement_start(const Parser *p)
+{
+  uint32_t i = p->current;
+  while (i && p->tokens.at[i - 1].kind != TOK_NL && p->tokens.at[i - 1].kind != '{' &&
+         p->tokens.at[i - 1].kind != '}')
+    i--;
+  return i;
+}
+
+/* A block written with a colon: passes over its lines, which are those indented more than the line
+ * of the colon. */
+static void skip_indented(Parser *p)
+{
+  uint32_t i = statement_start(p);
+  uint32_t line = line_of(p, stuck_at(p)), indent = column_of(p, &p->tokens.at[i]);
+  for (i = p->current; p->tokens.at[i].kind; i++) {
+    skip_statement(p, i);
+    i = p->next_token;
+    const Token *next = &p->tokens.at[i + 1];
+    if (!p->tokens.at[i].kind || next->kind == 0 || next->kind == '}') return;
+    if (line_of(p, next) > line && column_of(p, next) <= indent) return;
+  }
+}
+
+/* After a `}` too many, the rest of the block seems to stand at the top level. */
+static bool is_aftermath(const Parser *p)
+{
+  return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
+}
+
+void parse_syntax_error(Parser *p, const SyntaxError *e)
+{
+  const Token *t = stuck_at(p);
+  const Mistake *m = find_mistake(p, e);
+  if (!t->reported && !is_aftermath(p)) {
+    if (m) {
+      diag_error(p->c, m->code, t->span, "%s", syntax_fill(p, m->text));
+      note_context(p);
+      if (m->help) diag_help(p->c, "%s", syntax_fill(p, m->help));
+    } else {
+      diag_error(p->c, E100, t->span, "%s", syntax_expected(p, e));
+      note_context(p);
+    }
+  }
+  if (m && m->skip)
+    skip_statement(p, p->current);
+  else if (t->kind == ':' && m && m->code == E102)
+    skip_indented(p);
+}

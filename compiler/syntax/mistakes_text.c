@@ -1,0 +1,195 @@
+/* The words of a syntax message: what was expected, and pieces of the program in it. */
+#include "mistakes.h"
+#include "amp.tab.h"
+#include <string.h>
+
+/* --- what was expected --- */
+
+typedef struct Expected {
+  const Parser *p;
+  const SyntaxError *e;
+  Text text;
+  int n;
+} Expected;
+
+/* bison's symbol kinds are not in its header; its names for them are. */
+static bool takes(const Expected *x, const char *symbol)
+{
+  for (int i = 0; i < x->e->n_expected; i++)
+    if (strcmp(parse_symbol_name(x->e->expected[i]), symbol) == 0) return true;
+  return false;
+}
+
+static void add(Expected *x, const char *what, int left)
+{
+  if (x->n++) text_puts(&x->text, left ? ", " : " or ");
+  text_puts(&x->text, what);
+}
+
+static const struct Kind {
+  const char *symbol, *what;
+} kinds[] = {
+    {"newline", "the end of the line"},
+    {"'='", "`=`"},
+    {"','", "`,`"},
+    {"':'", "`:`"},
+    {"')'", "`)`"},
+    {"']'", "`]`"},
+    {"'{'", "`{`"},
+    {"'('", "`(`"},
+    {"'['", "`[`"},
+    {"->", "`->`"},
+    {"IN", "`in`"},
+    {"WITH", "`with`"},
+    {"CARRY", "`carry`"},
+    {"ELSE", "`else`"},
+    {"FOR", "`for`"},
+    {"STRING", "a text in quotes"},
+    {"type name", "a type"},
+    {"name", "a name"},
+    {"...", "`...`"},
+};
+
+const char *syntax_expected(const Parser *p, const SyntaxError *e)
+{
+  const Token *t = &p->tokens.at[p->current];
+  const char *found = parse_found(p, t);
+  Expected x = {.p = p, .e = e};
+  text_init(&x.text, p->c->arena);
+  bool begins = takes(&x, "INT"); /* an expression may stand here ... */
+  bool ended = takes(&x, "AND");  /* ... or has just ended and may go on */
+  bool statement = takes(&x, "RETURN");
+  const char *list[sizeof kinds / sizeof kinds[0] + 1];
+  int n = 0;
+  if (statement)
+    list[n++] = "a statement";
+  else if (begins)
+    list[n++] = "an expression";
+  for (size_t i = 0; !statement && i < sizeof kinds / sizeof kinds[0]; i++) {
+    const char *s = kinds[i].symbol;
+    bool in_expression = strcmp(s, "name") == 0 || strcmp(s, "type name") == 0 ||
+                         strcmp(s, "STRING") == 0 || strcmp(s, "'('") == 0 || strcmp(s, "'['") == 0;
+    if (begins && in_expression) continue;
+    if (ended && (strcmp(s, "'('") == 0 || strcmp(s, "'['") == 0)) continue;
+    if (ended && strcmp(s, "'='") == 0 && takes(&x, "')'")) continue; /* key= is rarely meant */
+    if (takes(&x, s)) list[n++] = kinds[i].what;
+  }
+  if (!n || n > 4) return arena_printf(p->c->arena, "%s cannot stand here", found);
+  if (p->raw.at[t->raw].kind == TOK_NAME && t->kind != TOK_NAME && strcmp(list[0], "a name") == 0 &&
+      n == 1)
+    return arena_printf(p->c->arena, "%s is a reserved word and cannot be a name", found);
+  for (int i = 0; i < n; i++) add(&x, list[i], n - 1 - i);
+  return arena_printf(p->c->arena, "expected %s, found %s", x.text.at, found);
+}
+
+/* --- pieces of the program --- */
+
+static bool is_comparison(int kind)
+{
+  return kind == '<' || kind == '>' || kind == TOK_LE || kind == TOK_GE || kind == TOK_EQ ||
+         kind == TOK_NE;
+}
+
+/* Does this token lie outside of the operands of a comparison beside it? */
+static bool is_border(int kind)
+{
+  switch (kind) {
+  case 0:
+  case TOK_NL:
+  case TOK_AND:
+  case TOK_OR:
+  case TOK_NOT:
+  case TOK_IF:
+  case TOK_ELSE:
+  case TOK_FOR:
+  case TOK_IN:
+  case TOK_RETURN:
+  case TOK_ASSERT:
+  case TOK_AUG:
+  case '=':
+  case ',':
+  case ':':
+  case '{':
+  case '}':
+    return true;
+  default:
+    return is_comparison(kind);
+  }
+}
+
+static uint32_t operand_start(const Parser *p, uint32_t end)
+{
+  uint32_t i = end;
+  for (uint32_t depth = 0; i > 0; i--) {
+    int kind = p->tokens.at[i - 1].kind;
+    if (kind == ')' || kind == ']')
+      depth++;
+    else if (depth && (kind == '(' || kind == '['))
+      depth--;
+    else if (!depth && (is_border(kind) || kind == '(' || kind == '['))
+      break;
+  }
+  return i;
+}
+
+static uint32_t operand_end(const Parser *p, uint32_t start)
+{
+  uint32_t i = start;
+  for (uint32_t depth = 0; p->tokens.at[i].kind; i++) {
+    int kind = p->tokens.at[i].kind;
+    if (kind == '(' || kind == '[')
+      depth++;
+    else if (depth && (kind == ')' || kind == ']'))
+      depth--;
+    else if (!depth && (is_border(kind) || kind == ')' || kind == ']'))
+      break;
+  }
+  return i;
+}
+
+/* The text of tokens from..to-1 on one line. */
+static const char *text_of(const Parser *p, uint32_t from, uint32_t to)
+{
+  if (to <= from) return "...";
+  uint32_t start = p->tokens.at[from].span.start, end = p->tokens.at[to - 1].span.end;
+  const char *text = p->source->text + (start - p->source->base);
+  if (end - start > 60 || memchr(text, '\n', end - start)) return "...";
+  return arena_strndup(p->c->arena, text, end - start);
+}
+
+/* `a < b < c`, stuck at the second: as it stands, or as it should be. */
+static const char *chain(const Parser *p, bool mended)
+{
+  uint32_t second = p->current, middle = operand_start(p, second);
+  if (!middle) return "...";
+  uint32_t first = middle - 1, left = operand_start(p, first), right = operand_end(p, second + 1);
+  const char *b = text_of(p, middle, second);
+  const char *a = text_of(p, left, first), *op1 = text_of(p, first, first + 1);
+  const char *op2 = text_of(p, second, second + 1), *c = text_of(p, second + 1, right);
+  if (!mended) return arena_printf(p->c->arena, "`%s %s %s %s %s`", a, op1, b, op2, c);
+  return arena_printf(p->c->arena, "`%s %s %s and %s %s %s`", a, op1, b, b, op2, c);
+}
+
+const char *syntax_fill(const Parser *p, const char *text)
+{
+  const Token *t = &p->tokens.at[p->current], *before = p->current ? t - 1 : t;
+  Text out;
+  text_init(&out, p->c->arena);
+  while (*text) {
+    size_t plain = strcspn(text, "$");
+    text_add(&out, text, plain);
+    text += plain;
+    static const char *const names[] = {"$found", "$before", "$chain", "$unchained"};
+    size_t which = 0;
+    while (which < 4 && strncmp(text, names[which], strlen(names[which])) != 0) which++;
+    if (which == 4) {
+      if (*text) text_add(&out, text++, 1);
+      continue;
+    }
+    text_puts(&out, which == 0   ? parse_found(p, t)
+                    : which == 1 ? parse_found(p, before)
+                                 : chain(p, which == 3));
+    text += strlen(names[which]);
+  }
+  return out.at;
+}

@@ -1,0 +1,68 @@
+/* What the files of `amp inspect` share: the commands of a compiled job as rows of a table. */
+#pragma once
+#include <jansson.h>
+#include "compiler/command/command.h"
+#include "compiler/driver.h"
+
+enum { INSPECT_ARCHS = 8 };
+
+typedef struct Usage { /* of a kernel on one architecture, as ptxas says */
+  bool known;
+  int registers, shared, spilled; /* spilled: bytes stored and loaded */
+} Usage;
+
+typedef struct Row { /* a command of the plan: a kernel of ours, or a product of the library */
+  uint32_t group;
+  uint16_t block;            /* index into Graph.blocks */
+  bool product;              /* a matrix product or convolution of the library */
+  const char *kernel;        /* the program's own: the command, or what makes the columns of a
+                                convolution; NULL: the library does it all */
+  const char *name, *frame;  /* "k05_relu_drop"; map, move, row, the template's file, gemm, conv */
+  const char *nodes;         /* "%18 relu, %19 drop" */
+  const char *types, *shape; /* "f16>f16", "[128, 512]" */
+  Place place;               /* of the last node; source NULL: none that the user wrote */
+  Geometry at;               /* of the kernel */
+  int64_t read, written;     /* bytes of tensors, each operand once */
+  int64_t flops;             /* see Note [flops]; -1: not counted */
+  Usage usage[INSPECT_ARCHS];
+} Row;
+
+typedef struct Inspection {
+  Compile *c;
+  VEC(Row) rows;
+  const char *arch[INSPECT_ARCHS]; /* those whose usage is known */
+  uint32_t n_archs;
+} Inspection;
+
+/* Compiles the job of `options`. An exit status, 0 for success. */
+int inspect_open(const Options *options, Inspection *out);
+void inspect_close(Inspection *in);
+/* "train, batch 128"; of a smaller last batch too. */
+const char *inspect_block_text(const Inspection *in, uint16_t block);
+Place inspect_place(const Inspection *in, Value v);
+/* Text of the line, without the spaces before it; "" where there is none. */
+const char *inspect_line_text(const Inspection *in, Place place);
+
+/* ---- inspect_count.c ---- */
+void inspect_count(const Inspection *in, Row *row); /* read, written, flops */
+/* Elements of the flat spaces that an update or a gradient norm walks. */
+int64_t inspect_range(const Graph *g, const Node *n);
+
+/* ---- inspect_ptxas.c ---- */
+/* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */
+int inspect_usage(Inspection *in, const char *arch);
+
+/* ---- output: each gives an exit status ---- */
+int inspect_table(const Inspection *in, const char *note);  /* inspect_table.c */
+int inspect_json(const Inspection *in);                     /* inspect_json.c */
+int inspect_diff(const Inspection *a, const Inspection *b); /* inspect_diff.c */
+int inspect_diff_json(const Inspection *a, const Inspection *b);
+/* Text, lines of the job and PTX of one kernel: inspect_kernel.c. */
+int inspect_kernel(Inspection *in, const char *name);
+
+/* "1.23 MB", "456 k"; into one of a few buffers that are used in turn. */
+const char *inspect_bytes(int64_t n);
+const char *inspect_flops(int64_t n); /* "-" for -1 */
+int inspect_columns(void);            /* of the terminal; 0: stdout is none */
+json_t *inspect_row_json(const Inspection *in, const Row *row);
+int inspect_print_json(json_t *value); /* takes the reference */

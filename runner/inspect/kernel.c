@@ -1,0 +1,176 @@
+/* `amp inspect --kernel NAME`: the emitted text, the lines of the job that it comes from, and its
+ * PTX; side by side where the terminal is wide enough, one below the other elsewhere. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ampc_rt.h"
+#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/emit/emit.h"
+#include "inspect.h"
+#include "compiler/options.h"
+
+enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ };
+
+/* ---- finding ----------------------------------------------------------------------------------
+ */
+
+/* "k05_relu_drop", or its number alone: "k05", "5". */
+static const Row *find_row(const Inspection *in, const char *name)
+{
+  for (uint32_t i = 0; i < in->rows.n; i++) {
+    const Row *r = &in->rows.at[i];
+    const char *number = strchr("kgc", name[0]) && name[0] ? name + 1 : name;
+    char *end;
+    unsigned long group = strtoul(number, &end, 10);
+    bool letter = number == name || name[0] == r->name[0];
+    if (strcmp(r->name, name) == 0 || (letter && end > number && !*end && group == r->group))
+      return r;
+  }
+  return NULL;
+}
+
+static int no_row(const Inspection *in, const char *name)
+{
+  const char **names = arena_array(in->c->arena, const char *, in->rows.n + 1);
+  for (uint32_t i = 0; i < in->rows.n; i++) names[i] = in->rows.at[i].name;
+  const char *near = diag_nearest(name, names, in->rows.n);
+  if (!near) return usage_error("amp", "--kernel %s: the job has no such command", name);
+  return usage_error("amp", "--kernel %s: the job has no such command; did you mean %s?", name,
+                     near);
+}
+
+/* ---- the parts --------------------------------------------------------------------------------
+ */
+
+/* Each line of the job that a node of the kernel comes from, once, in the order of the nodes. */
+static Text job_lines(const Inspection *in, const Row *row)
+{
+  const Group *group = &in->c->graph->groups.at[row->group];
+  Text out;
+  text_init(&out, in->c->arena);
+  for (uint32_t i = 0; i < group->n; i++) {
+    Place p = inspect_place(in, group->nodes[i]);
+    bool seen = !p.source;
+    for (uint32_t k = 0; k < i && !seen; k++) {
+      Place q = inspect_place(in, group->nodes[k]);
+      seen = q.source == p.source && q.line == p.line;
+    }
+    if (seen) continue;
+    text_printf(&out, "%s:%u: %s\n", p.source->path, p.line, inspect_line_text(in, p));
+  }
+  if (!out.n) text_puts(&out, "(made by the compiler; no line of the job)\n");
+  return out;
+}
+
+static bool is_instruction(const char *line, size_t n)
+{
+  return n && line[0] != '/' && line[0] != '.';
+}
+
+/* The entry of the kernel, without what every file of PTX has around it. */
+static Text ptx_body(Arena *arena, const Text *ptx)
+{
+  Text out;
+  text_init(&out, arena);
+  const char *entry = strstr(ptx->at, ".entry"), *end = entry ? strstr(entry, "\n}") : NULL;
+  while (entry && entry > ptx->at && entry[-1] != '\n') entry--;
+  if (entry && end) text_add(&out, entry, (size_t)(end + 3 - entry));
+  for (size_t i = 0; i < out.n; i++)
+    if (out.at[i] == '\t') out.at[i] = ' ';
+  return out;
+}
+
+static uint32_t count_instructions(const Text *ptx)
+{
+  uint32_t n = 0;
+  for (const char *s = strstr(ptx->at, "{"); s && *s; s += strcspn(s, "\n"), s += *s == '\n') {
+    s += strspn(s, " \t");
+    const char *end = s + strcspn(s, "\n");
+    n += end > s && end[-1] == ';' && is_instruction(s, (size_t)(end - s));
+  }
+  return n;
+}
+
+/* ---- printing ---------------------------------------------------------------------------------
+ */
+
+/* The next piece of at most `width` bytes of a line; false at the end of the text. */
+static bool next_piece(const char **at, int width, const char **piece, int *size)
+{
+  if (!**at) return false;
+  size_t n = strcspn(*at, "\n");
+  bool whole = n <= (size_t)width;
+  *piece = *at;
+  *size = whole ? (int)n : width;
+  *at += *size;
+  if (whole && **at == '\n') ++*at;
+  return true;
+}
+
+static void put_beside(const char *left, const char *right, int columns)
+{
+  int width = (columns - 3) / 2;
+  for (;;) {
+    const char *l = "", *r = "";
+    int n_l = 0, n_r = 0;
+    bool more = next_piece(&left, width, &l, &n_l);
+    more |= next_piece(&right, width, &r, &n_r);
+    if (!more) return;
+    printf("%-*.*s | %.*s\n", width, n_l, l, n_r, r);
+  }
+}
+
+static void put_row_facts(const Inspection *in, const Row *r)
+{
+  printf("%s, in %s\n", r->name, inspect_block_text(in, r->block));
+  printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape, r->frame,
+         inspect_bytes(r->read), inspect_bytes(r->written), inspect_flops(r->flops));
+  if (r->product && r->kernel) printf("  its columns are made by %s\n", r->kernel);
+  if (r->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
+  for (uint32_t i = 0; i < in->n_archs && r->usage[i].known; i++)
+    printf("  %s: %d registers, %d bytes of shared memory, %d spilled\n", in->arch[i],
+           r->usage[i].registers, r->usage[i].shared, r->usage[i].spilled);
+}
+
+static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
+{
+  Text text, ptx;
+  text_init(&text, in->c->arena);
+  text_init(&ptx, in->c->arena);
+  emit_some_kernels(in->c, kernel, 1, &text);
+  if (!emit_nvrtc(in->c, &text, in->c->options.target, NVRTC_ptx, &ptx)) return AMPC_NO_COMPILER;
+  Text body = ptx_body(in->c->arena, &ptx);
+  int columns = inspect_columns();
+  printf("  PTX for %s: %u instructions\n\n", in->c->options.target, count_instructions(&body));
+  if (columns >= 2 * NARROWEST)
+    put_beside(left, body.at, columns);
+  else
+    printf("%s\n%s", left, body.at);
+  return 0;
+}
+
+static uint32_t kernel_index(const Inspection *in, const Row *row)
+{
+  const ampc_program *p = in->c->program;
+  uint32_t i = 0;
+  while (strcmp(p->kernels[i].name, row->kernel) != 0) i++;
+  return i;
+}
+
+int inspect_kernel(Inspection *in, const char *name)
+{
+  const Row *row = find_row(in, name);
+  if (!row) return no_row(in, name);
+  put_row_facts(in, row);
+  Text left = job_lines(in, row);
+  if (!row->kernel) {
+    printf("\n%s\nthe vendor's library computes it; there is no text of ours\n", left.at);
+    return 0;
+  }
+  uint32_t kernel = kernel_index(in, row);
+  emit_kernel(in->c, kernel, &left);
+  if (!is_cpu_target(in->c) && nvrtc_present()) return put_ptx(in, kernel, left.at);
+  printf("\n%s", left.at);
+  if (!is_cpu_target(in->c)) puts("\nno PTX: NVRTC (CUDA 12 or 13) is not on this machine");
+  return 0;
+}

@@ -1,0 +1,123 @@
+/* What ptxas says about kernels, and keeping it: compiling a few hundred kernels takes seconds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "runner/jit/cache.h"
+#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/emit/emit.h"
+#include "inspect.h"
+
+/* ---- reading the report -----------------------------------------------------------------------
+ */
+
+/* The whole number that stands before `word` in a line; -1: the line has no such word. */
+static int number_before(const char *line, size_t size, const char *word)
+{
+  const char *at = memmem(line, size, word, strlen(word));
+  if (!at) return -1;
+  while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
+  return atoi(at);
+}
+
+static Row *row_of(Inspection *in, const char *name, size_t size)
+{
+  for (uint32_t i = 0; i < in->rows.n; i++) {
+    Row *row = &in->rows.at[i];
+    if (row->kernel && strlen(row->kernel) == size && memcmp(row->kernel, name, size) == 0)
+      return row;
+  }
+  return NULL;
+}
+
+/* "Function properties for NAME", then a line with the spills, then one with the registers. */
+static void read_line(Inspection *in, const char *line, size_t size, uint32_t arch, Row **current)
+{
+  static const char head[] = "Function properties for ";
+  const char *name = memmem(line, size, head, sizeof head - 1);
+  if (name) {
+    name += sizeof head - 1;
+    *current = row_of(in, name, strcspn(name, " \r\n"));
+    return;
+  }
+  if (!*current) return;
+  Usage *u = &(*current)->usage[arch];
+  int stores = number_before(line, size, " bytes spill stores");
+  int loads = number_before(line, size, " bytes spill loads");
+  if (stores >= 0 && loads >= 0) u->spilled = stores + loads;
+  int registers = number_before(line, size, " registers");
+  if (registers < 0) return;
+  int shared = number_before(line, size, " bytes smem");
+  *u = (Usage){true, registers, shared > 0 ? shared : 0, u->spilled};
+  *current = NULL;
+}
+
+static bool read_report(Inspection *in, const char *report, uint32_t arch)
+{
+  Row *current = NULL;
+  for (const char *s = report; *s;) {
+    size_t size = strcspn(s, "\n");
+    read_line(in, s, size, arch, &current);
+    s += size + (s[size] == '\n');
+  }
+  bool all = true;
+  for (uint32_t i = 0; i < in->rows.n; i++)
+    all &= !in->rows.at[i].kernel || in->rows.at[i].usage[arch].known;
+  return all;
+}
+
+/* ---- making it --------------------------------------------------------------------------------
+ */
+
+enum { MANY_KERNELS = 50 };
+
+static int make_report(Inspection *in, const Text *kernels, const char *arch, Text *out)
+{
+  if (in->c->program->n_kernels >= MANY_KERNELS && nvrtc_present())
+    fprintf(stderr, "amp: note: asking ptxas about %u kernels for %s; the answer is kept\n",
+            in->c->program->n_kernels, arch);
+  text_init(out, in->c->arena);
+  return emit_nvrtc(in->c, kernels, arch, NVRTC_report, out) ? 0 : AMPC_NO_COMPILER;
+}
+
+/* Of an earlier run, if it knows all kernels. */
+static bool read_kept(Inspection *in, const char *path)
+{
+  char *bytes;
+  size_t size;
+  if (!cache_read(path, &bytes, &size)) return false;
+  bool all = read_report(in, bytes, in->n_archs);
+  free(bytes);
+  return all;
+}
+
+static const char *identity_of(Inspection *in, const char *arch)
+{
+  const CudaLoaded *cuda;
+  char why[CUDA_ERROR_ROOM], made[100] = "";
+  if (cuda_load_nvrtc(&cuda, why)) nvrtc_identity(cuda, made, sizeof made);
+  return arena_printf(in->c->arena, "ampc %s, ptxas %s, %s", AMPC_VERSION, arch, made);
+}
+
+int inspect_usage(Inspection *in, const char *arch)
+{
+  Text kernels, report;
+  char key[33], path[CACHE_PATH];
+  text_init(&kernels, in->c->arena);
+  emit_kernels(in->c, &kernels);
+  Cache cache;
+  bool cached = cache_open(&cache) == AMPC_OK;
+  cache_key(kernels.at, kernels.n, identity_of(in, arch), key);
+  if (cached) cache_path(&cache, key, "txt", path);
+  bool known = cached && read_kept(in, path);
+  int status = known ? 0 : make_report(in, &kernels, arch, &report);
+  if (!known && status == 0 && !read_report(in, report.at, in->n_archs)) {
+    fprintf(stderr, "amp: error: NVRTC does not tell the registers of all kernels\n");
+    status = AMPC_NO_COMPILER;
+  } else if (!known && status == 0 && cached) {
+    /* whatever goes wrong with the cache is no reason to say nothing about the kernels */
+    cache_write(&cache, path, report.at, report.n);
+  }
+  if (cached) cache_close(&cache, path);
+  in->arch[in->n_archs++] = arch;
+  return status;
+}

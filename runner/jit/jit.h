@@ -1,0 +1,26 @@
+/* Kernels of a compiled job, built by the system's C compiler and loaded into this process; for a
+ * GPU compiled by NVRTC, and loaded when the program's runtime is made.
+ *
+ * Results are cached by content in $XDG_CACHE_HOME/ampc (or ~/.cache/ampc), so a job that was seen
+ * before starts at once. A cache that cannot be trusted or written is not used: a private folder in
+ * the temporary directory takes its place and is removed after loading. */
+#pragma once
+#include "ampc_rt.h"
+#include "compiler/compile.h"
+
+typedef struct Jit Jit; /* the loaded kernels */
+
+/* Fills in the kernels of c->program, or its images, so that it is ready for ampc_create. Unload
+ * after the runtime has been freed. On failure ampc_last_error says why: AMPC_NO_COMPILER when
+ * there is no compiler or it refuses the text. */
+ampc_status jit_load(Compile *c, Jit **out);
+/* The same with the text of the kernels changed by `edit` (NULL: not) before it is built: how tests
+ * show that they notice a wrong kernel. */
+typedef void TextEdit(Text *text, void *data);
+ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
+void jit_unload(Jit *jit); /* NULL is fine */
+
+/* A text as emit_kernels and emit_unit write it, built or found in the cache: a library to
+ * dlclose. May be called from several threads at once. */
+ampc_status jit_open(const Text *text, void **out_library);
+ampc_cpu_kernel *jit_find(void *library, const char *name); /* NULL with ampc_last_error */

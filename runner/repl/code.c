@@ -1,0 +1,175 @@
+/* Commands about the code of the program: graph, casts, kernels, and who wrote a line. */
+#include "repl.h"
+#include "compiler/command/command.h"
+#include "compiler/emit/emit.h"
+#include "compiler/graph/ir.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool command_graph(Repl *r, const char *arg)
+{
+  const char *pass = *arg ? arg : "simplify";
+  if (!pass_exists(pass)) {
+    Text names;
+    text_init(&names, r->arena);
+    for (uint32_t i = 0; pass_name(i); i++) text_printf(&names, " %s", pass_name(i));
+    return repl_error(r, "no pass %s; there are%s", pass, names.at);
+  }
+  Compiled *p = program_compile(r, &(Request){.dump_after = arena_strdup(r->arena, pass)});
+  if (!p) return false;
+  Text text;
+  text_init(&text, p->c->arena);
+  ir_print(p->c, &text, true);
+  fwrite(text.at, 1, text.n, stdout);
+  compiled_drop(p);
+  return true;
+}
+
+/* ---- casts ------------------------------------------------------------------------------------
+ */
+
+static const char *name_of(const Graph *g, const Node *n)
+{
+  if (n->op == OP_param) return g->params.at[n->attr[0].i].path;
+  return n->name;
+}
+
+static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
+{
+  if (!*pattern) return true;
+  const char *from = name_of(g, ir_node(g, cast->in[0])), *to = name_of(g, cast);
+  return (from && path_matches(pattern, from)) || (to && path_matches(pattern, to));
+}
+
+static void print_cast(Compile *c, const Node *n)
+{
+  const Node *from = ir_in(c, n, 0);
+  Span span = diag_user_span(c, n->span);
+  Place at = span.end ? diag_place(c, span) : (Place){0};
+  const char *name = name_of(c->graph, from);
+  const char *what = name ? name : op_info[from->op].name;
+  const char *place =
+      at.source ? arena_printf(c->arena, "%s:%u:%u", at.source->path, at.line, at.column) : "-";
+  printf("%-24s %-16s %s -> %s  %s\n", place, what, ir_type_text(c, from), ir_dtype_name(n->dtype),
+         ir_why_text(c, n));
+}
+
+static uint32_t print_casts(Compile *c, const char *pattern)
+{
+  const Graph *g = c->graph;
+  uint32_t found = 0;
+  for (uint32_t b = 0; b < g->blocks.n; b++) {
+    const BlockInfo *block = &g->blocks.at[b];
+    bool headed = false;
+    for (uint32_t i = 1; i < g->nodes.n && block->remainder_of < 0; i++) {
+      const Node *n = &g->nodes.at[i];
+      if (n->op != OP_cast || n->block != b || !is_wanted(g, n, pattern)) continue;
+      if (!headed) printf("block %s\n", block->name);
+      headed = true;
+      print_cast(c, n);
+      found++;
+    }
+  }
+  return found;
+}
+
+bool command_casts(Repl *r, const char *arg)
+{
+  Compiled *p = program_compile(r, &(Request){.dump_after = "precision"});
+  if (!p) return false;
+  uint32_t found = print_casts(p->c, arg);
+  compiled_drop(p);
+  if (!found && *arg) return repl_error(r, "no cast of %s", arg);
+  printf("%u cast%s\n", found, found == 1 ? "" : "s");
+  return true;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------
+ */
+
+bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out)
+{
+  uint32_t found = 0;
+  size_t n = strlen(name);
+  for (uint32_t i = 0; i < p->n_kernels; i++) {
+    if (strncmp(p->kernels[i].name, name, n) != 0) continue;
+    *out = i;
+    if (!p->kernels[i].name[n]) return true;
+    found++;
+  }
+  if (found == 1) return true;
+  if (found) return repl_error(r, "%s may be %u kernels; :kernel lists them", name, found);
+  return repl_error(r, "no kernel %s; :kernel lists them", name);
+}
+
+static void list_kernels(Repl *r, Compile *c)
+{
+  for (uint32_t i = 0; i < c->program->n_kernels; i++) {
+    Text text;
+    text_init(&text, c->arena);
+    emit_kernel(c, i, &text);
+    const char *title = text.at + strspn(text.at, "\n/ ");
+    printf("%.*s%s\n", (int)strcspn(title, "\n"), title,
+           kernels_is_edited(r->kernels, c, i) ? "  (edited)" : "");
+  }
+}
+
+/* The lines between its comment and the next one, numbered as in the whole text. */
+static void print_kernel(Compile *c, const char *name)
+{
+  Text text;
+  text_init(&text, c->arena);
+  emit_kernels(c, &text);
+  const char *head = arena_printf(c->arena, "// %s", name);
+  size_t n = strlen(head);
+  uint32_t line = 1;
+  bool inside = false;
+  for (const char *s = text.at; *s; line++) {
+    size_t size = strcspn(s, "\n");
+    bool own = strncmp(s, head, n) == 0 && (s[n] == ':' || s[n] == '\n');
+    if (own) inside = true;
+    if (inside) printf("%5u  %.*s\n", line, (int)size, s);
+    if (inside && strncmp(s, "}", 1) == 0 && s[size] == '\n' && s[size + 1] == '\n') return;
+    s += size + (s[size] == '\n');
+  }
+}
+
+bool command_kernel(Repl *r, const char *arg)
+{
+  Compiled *p = program_latest(r);
+  if (!p) return false;
+  if (!*arg) {
+    list_kernels(r, p->c);
+    return true;
+  }
+  size_t n = strcspn(arg, " \t");
+  const char *name = arena_strndup(p->c->arena, arg, n), *verb = arg + n + strspn(arg + n, " \t");
+  uint32_t kernel;
+  if (!kernel_find(r, p->c->program, name, &kernel)) return false;
+  if (strcmp(verb, "edit") == 0) return kernel_edit(r, kernel);
+  if (strcmp(verb, "reload") == 0) return kernel_reload(r, kernel);
+  if (*verb) return repl_error(r, ":kernel %s %s: expected edit or reload", name, verb);
+  print_kernel(p->c, p->c->program->kernels[kernel].name);
+  if (kernels_is_edited(r->kernels, p->c, kernel))
+    puts("this is the emitted text; what runs is the edited one");
+  return true;
+}
+
+bool command_blame(Repl *r, const char *arg)
+{
+  Compiled *p = program_latest(r);
+  char *end;
+  unsigned long line = strtoul(arg, &end, 10);
+  if (!p) return false;
+  if (*arg < '1' || *arg > '9' || *end || line > UINT32_MAX)
+    return repl_error(r, ":blame needs a line number, as :kernel NAME shows them");
+  Text text;
+  text_init(&text, p->c->arena);
+  emit_kernels(p->c, &text);
+  const char *writer = emit_blame(p->c, (uint32_t)line), *s = text.at;
+  if (!writer) return repl_error(r, "the kernels' text has no line %lu", line);
+  for (unsigned long i = 1; i < line; i++) s += strcspn(s, "\n") + 1;
+  printf("%lu: %.*s\nwritten by %s\n", line, (int)strcspn(s, "\n"), s, writer);
+  return true;
+}

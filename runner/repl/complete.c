@@ -1,0 +1,151 @@
+/* What Tab may put behind what has been typed: commands and their words, parameter paths, kernels,
+ * passes, settings, files; in the language its words, built-ins and the names of the program. */
+#include "repl.h"
+#include "compiler/graph/ir.h"
+#include "compiler/graph/ops.h"
+#include <ctype.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Wanted {
+  Arena *arena;
+  const char *word;
+  size_t size;
+  Words *out;
+} Wanted;
+
+static void offer(const Wanted *w, const char *text)
+{
+  if (!text || strncmp(text, w->word, w->size) != 0) return;
+  for (uint32_t i = 0; i < w->out->n; i++)
+    if (strcmp(w->out->at[i], text) == 0) return;
+  vec_push(w->arena, w->out, arena_strdup(w->arena, text));
+}
+
+static void offer_all(const Wanted *w, const char *const *words)
+{
+  for (; *words; words++) offer(w, *words);
+}
+
+/* ---- the words of commands --------------------------------------------------------------------
+ */
+
+static void offer_commands(const Wanted *w)
+{
+  for (uint32_t i = 0; command_name_at(i); i++)
+    offer(w, arena_printf(w->arena, ":%s", command_name_at(i)));
+}
+
+static void offer_params(const Repl *r, const Wanted *w)
+{
+  const ampc_program *p = r->latest ? r->latest->c->program : NULL;
+  for (uint32_t i = 0; p && i < p->n_params; i++) offer(w, p->params[i].path);
+}
+
+static void offer_kernels(const Repl *r, const Wanted *w)
+{
+  static const char *const verbs[] = {"edit", "reload", NULL};
+  const ampc_program *p = r->latest ? r->latest->c->program : NULL;
+  for (uint32_t i = 0; p && i < p->n_kernels; i++) offer(w, p->kernels[i].name);
+  if (w->size) offer_all(w, verbs);
+}
+
+static void offer_settings(const Repl *r, const Wanted *w)
+{
+  const ampc_program *p = r->latest ? r->latest->c->program : NULL;
+  for (uint32_t i = 0; p && i < p->n_settings; i++)
+    offer(w, arena_printf(w->arena, "%s=", p->settings[i].name));
+}
+
+static void offer_passes(const Wanted *w)
+{
+  for (uint32_t i = 0; pass_name(i); i++) offer(w, pass_name(i));
+}
+
+static void offer_files(const Wanted *w)
+{
+  glob_t found;
+  const char *pattern = arena_printf(w->arena, "%.*s*", (int)w->size, w->word);
+  if (glob(pattern, GLOB_MARK, NULL, &found) != 0) return;
+  for (size_t i = 0; i < found.gl_pathc; i++) offer(w, found.gl_pathv[i]);
+  globfree(&found);
+}
+
+static bool offer_precisions(const Wanted *w)
+{
+  static const char *const words[] = {"f32", "tf32", "f16", "bf16", NULL};
+  offer_all(w, words);
+  return true;
+}
+
+/* False: the command takes an expression. */
+static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
+{
+  static const char *const kinds[] = {"pass", "ckpt", "precision", NULL};
+  char c[16] = "";
+  size_t n = 0;
+  while (n + 1 < sizeof c && isalpha((unsigned char)command[n])) c[n] = command[n], n++;
+  if (!strncmp("open", c, n) || !strncmp("save", c, n) || !strncmp("load", c, n))
+    return offer_files(w), true;
+  if (!strncmp("set", c, n)) return offer_settings(r, w), true;
+  if (!strncmp("precision", c, n)) return offer_precisions(w);
+  if (!strncmp("graph", c, n)) return offer_passes(w), true;
+  if (!strncmp("kernel", c, n) || !strncmp("ptx", c, n) || !strncmp("sass", c, n))
+    return offer_kernels(r, w), true;
+  if (!strncmp("diff", c, n))
+    return offer_all(w, kinds), offer_passes(w), offer_precisions(w), offer_files(w), true;
+  if (!strncmp("help", c, n)) {
+    for (uint32_t i = 0; command_name_at(i); i++) offer(w, command_name_at(i));
+    return true;
+  }
+  offer_params(r, w);
+  return !strncmp("params", c, n) || !strncmp("grad", c, n) || !strncmp("casts", c, n);
+}
+
+/* ---- the words of the language ----------------------------------------------------------------
+ */
+
+static void offer_language(const Repl *r, const Wanted *w)
+{
+  static const char *const words[] = {
+      "import",    "const",   "dim",       "module", "op",    "data",   "model",
+      "optimizer", "train",   "precision", "eval",   "infer", "def",    "return",
+      "if",        "else",    "for",       "in",     "with",  "metric", "assert",
+      "autocast",  "no_grad", "minimize",  "true",   "false", "none",   "f32",
+      "f16",       "bf16",    "i32",       "i64",    "u8",    "bool",   NULL};
+  offer_all(w, words);
+  Words builtins = {0};
+  list_builtins(w->arena, &builtins);
+  for (uint32_t i = 0; i < builtins.n; i++) offer(w, builtins.at[i]);
+  for (uint32_t i = 0; r->latest && i < r->latest->c->ast.n; i++) {
+    const Name *name = ast_decl_name(r->latest->c->ast.at[i]);
+    if (name) offer(w, name->text);
+  }
+}
+
+/* Members behind a model's name: net.fc1.weight is parameter fc1.weight of net. */
+static void offer_members(const Repl *r, const Wanted *w)
+{
+  const char *dot = memchr(w->word, '.', w->size);
+  const ampc_program *p = r->latest ? r->latest->c->program : NULL;
+  for (uint32_t i = 0; dot && p && i < p->n_params; i++)
+    offer(w, arena_printf(w->arena, "%.*s.%s", (int)(dot - w->word), w->word, p->params[i].path));
+}
+
+void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, Words *out)
+{
+  size_t lead = strspn(text, " \t"), start = size;
+  bool command = lead < size && text[lead] == ':';
+  const char *breaks = command ? " \t=" : " \t()[]{},=+-*/@:;<>";
+  while (start > lead + command && !strchr(breaks, text[start - 1])) start--;
+  if (command && start == lead + 1) start = lead;
+  const char *word = arena_strndup(arena, text + start, size - start);
+  Wanted w = {arena, word, size - start, out};
+  *out_start = start;
+  if (command && start == lead)
+    offer_commands(&w);
+  else if (!command || !offer_arguments(r, &w, text + lead + 1))
+    offer_language(r, &w), offer_members(r, &w);
+}

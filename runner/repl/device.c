@@ -1,0 +1,99 @@
+/* :ptx and :sass: what NVRTC and nvdisasm make of a kernel. Neither needs a GPU. */
+#include "repl.h"
+#include "compiler/emit/emit.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static Compiled *compile_device(Repl *r, const char *name, uint32_t *out_kernel)
+{
+  Compiled *p = program_compile(r, &(Request){.target = "sm_80"});
+  if (p && kernel_find(r, p->c->program, name, out_kernel)) return p;
+  compiled_drop(p);
+  return NULL;
+}
+
+static bool emit(Repl *r, const char *command, const char *name,
+                 bool (*make)(Compile *c, Text *out),
+                 bool (*show)(Repl *r, const char *kernel, const Text *text))
+{
+  uint32_t kernel;
+  if (!*name) return repl_error(r, "%s needs a kernel; :kernel lists them", command);
+  Compiled *p = compile_device(r, name, &kernel);
+  if (!p) return false;
+  Text text;
+  text_init(&text, p->c->arena);
+  bool good = make(p->c, &text);
+  r->failed = r->failed || !good;
+  if (good) good = show(r, p->c->program->kernels[kernel].name, &text);
+  compiled_drop(p);
+  return good;
+}
+
+/* From ".visible .entry NAME(" to the brace that ends it. */
+static bool show_ptx(Repl *r, const char *kernel, const Text *text)
+{
+  char head[256];
+  snprintf(head, sizeof head, ".entry %.200s(", kernel);
+  const char *at = strstr(text->at, head);
+  while (at && at > text->at && at[-1] != '\n') at--;
+  const char *end = at ? strstr(at, "\n}") : NULL;
+  if (!end) return repl_error(r, "the PTX has no %s", kernel);
+  printf("%.*s\n", (int)(end + 2 - at), at);
+  return true;
+}
+
+bool command_ptx(Repl *r, const char *arg)
+{
+  return emit(r, ":ptx", arg, emit_ptx, show_ptx);
+}
+
+/* The section .text.NAME of what nvdisasm prints. */
+static bool print_section(Repl *r, FILE *from, const char *kernel)
+{
+  char *line = NULL, head[256];
+  size_t size = 0;
+  bool inside = false, found = false;
+  snprintf(head, sizeof head, ".text.%.200s:", kernel);
+  while (getline(&line, &size, from) > 0) {
+    if (strncmp(line, ".text.", 6) == 0) inside = strncmp(line, head, strlen(head)) == 0;
+    if (strstr(line, ".section")) inside = false;
+    if (inside) fputs(line, stdout);
+    found |= inside;
+  }
+  free(line);
+  return found || repl_error(r, "the machine code has no %s", kernel);
+}
+
+static bool disassemble(Repl *r, const char *path, const char *kernel)
+{
+  char command[128];
+  snprintf(command, sizeof command, "nvdisasm -c '%s'", path);
+  FILE *from = popen(command, "r");
+  if (!from) return repl_error(r, "cannot run nvdisasm: %s", strerror(errno));
+  bool good = print_section(r, from, kernel);
+  return pclose(from) == 0 && good;
+}
+
+static bool show_sass(Repl *r, const char *kernel, const Text *text)
+{
+  char path[] = "/tmp/amp-XXXXXX";
+  int fd = mkstemp(path);
+  if (fd < 0) return repl_error(r, "cannot write in /tmp: %s", strerror(errno));
+  bool good = write(fd, text->at, text->n) == (ssize_t)text->n;
+  good = close(fd) == 0 && good;
+  good = good ? disassemble(r, path, kernel) : repl_error(r, "cannot write %s", path);
+  unlink(path);
+  return good;
+}
+
+bool command_sass(Repl *r, const char *arg)
+{
+  int status = system("command -v nvdisasm >/dev/null 2>&1");
+  if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return repl_error(r, "nvdisasm is not on this machine; the CUDA toolkit has it");
+  return emit(r, ":sass", arg, emit_cubin, show_sass);
+}

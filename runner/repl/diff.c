@@ -1,0 +1,178 @@
+/* :diff: two passes, two checkpoints, two precisions. */
+#include "repl.h"
+#include "compiler/graph/ir.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- keys of graph lines ----------------------------------------------------------------------
+ */
+
+/* Numbers of nodes and groups shift with every node that comes or goes. */
+static void without_numbers(const char *line, size_t n, char *out)
+{
+  for (size_t i = 0; i < n;) {
+    bool group = strncmp(line + i, " group=", 7) == 0 && n - i > 7;
+    if (line[i] == '%' || group) {
+      i += group ? 7 : 1;
+      while (i < n && isdigit((unsigned char)line[i])) i++;
+      if (!group) *out++ = '%';
+    } else if (line[i] == ' ' && i + 1 < n && line[i + 1] == ' ') {
+      i++;
+    } else {
+      *out++ = line[i++];
+    }
+  }
+  *out = 0;
+}
+
+/* Nor what its element type is and why. */
+static void without_types(const char *line, size_t n, char *out)
+{
+  static const char *const types[] = {"bf16[", "f16[", "f32["};
+  char *text = malloc(n + 1);
+  if (!text) abort();
+  without_numbers(line, n, text);
+  char *comment = strstr(text, "# ");
+  if (comment && comment != text) { /* the place stays */
+    size_t place = strcspn(comment + 2, " ");
+    comment[2 + place] = 0;
+  }
+  for (const char *s = text; *s;) {
+    size_t skip = 0;
+    for (size_t i = 0; i < sizeof types / sizeof *types && !skip; i++)
+      if (strncmp(s, types[i], strlen(types[i])) == 0) skip = strlen(types[i]) - 1;
+    if (skip)
+      s += skip;
+    else
+      *out++ = *s++;
+  }
+  *out = 0;
+  free(text);
+}
+
+static Compiled *graph_text(Repl *r, const Request *q, Text *out)
+{
+  Compiled *p = program_compile(r, q);
+  if (!p) return NULL;
+  text_init(out, p->c->arena);
+  ir_print(p->c, out, false);
+  return p;
+}
+
+static bool diff_graphs(Repl *r, const Request *one, const Request *two, LineKey *key)
+{
+  Text a, b;
+  Compiled *p = graph_text(r, one, &a), *q = p ? graph_text(r, two, &b) : NULL;
+  if (q && !diff_lines(a.at, b.at, key, without_numbers)) puts("no difference");
+  compiled_drop(p);
+  compiled_drop(q);
+  return q != NULL;
+}
+
+static bool diff_passes(Repl *r, const char *a, const char *b)
+{
+  const char *const names[] = {a, b};
+  for (int i = 0; i < 2; i++)
+    if (!pass_exists(names[i])) return repl_error(r, "no pass %s; :graph lists them", names[i]);
+  return diff_graphs(r, &(Request){.dump_after = a}, &(Request){.dump_after = b}, without_numbers);
+}
+
+static bool diff_precisions(Repl *r, const char *a, const char *b)
+{
+  return diff_graphs(r, &(Request){.dump_after = "precision", .precision = a},
+                     &(Request){.dump_after = "precision", .precision = b}, without_types);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------
+ */
+
+static bool load_twin(Repl *r, const char *path, ampc_runtime **out, ampc_state *state)
+{
+  ampc_data_position at;
+  return repl_check(r, live_twin(r, r->live, NULL, out)) &&
+         repl_check(r, ampc_checkpoint_load(*out, path, &at)) &&
+         repl_check(r, ampc_get_state(*out, state));
+}
+
+/* What lies at `at` in both; `what` comes before its path. */
+static bool diff_place(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, ampc_ref at,
+                       const char *what, uint32_t *differ)
+{
+  HostTensor t[2] = {{.at = NULL}, {.at = NULL}};
+  bool good = repl_check(r, tensor_read(rt[0], at, q->dtype, q->rank, q->dim, &t[0])) &&
+              repl_check(r, tensor_read(rt[1], at, q->dtype, q->rank, q->dim, &t[1]));
+  double most = 0, squares = 0, size = 0;
+  int64_t n = 0;
+  for (int64_t i = 0; good && i < t[0].elements; i++) {
+    double x = t[0].at[i], y = t[1].at[i];
+    size += x * x;
+    if (x == y || (isnan(x) && isnan(y))) continue;
+    n++;
+    most = fmax(most, fabs(x - y));
+    squares += (x - y) * (x - y);
+  }
+  if (n)
+    printf("%s%s: %lld of %lld differ, by at most %.3g; relative %.3g\n", what, q->path,
+           (long long)n, (long long)t[0].elements, most, sqrt(squares / (size > 0 ? size : 1)));
+  *differ += n > 0;
+  free(t[0].at);
+  free(t[1].at);
+  return good;
+}
+
+static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, uint32_t *differ)
+{
+  const ampc_program *p = ampc_program_of(rt[0]);
+  if (q->buffer) return diff_place(r, rt, q, (ampc_ref){AMPC_BUFFER, q->offset}, "", differ);
+  int64_t at = q->offset * ampc_element_size(p, AMPC_F32);
+  const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
+  bool one = o && o->uses_moment1, two = o && o->uses_moment2;
+  return diff_place(r, rt, q, (ampc_ref){AMPC_MASTER, at}, "", differ) &&
+         (!one || diff_place(r, rt, q, (ampc_ref){AMPC_MOMENT1, at}, "moment 1 of ", differ)) &&
+         (!two || diff_place(r, rt, q, (ampc_ref){AMPC_MOMENT2, at}, "moment 2 of ", differ));
+}
+
+static bool diff_checkpoints(Repl *r, const char *path_a, const char *path_b)
+{
+  ampc_runtime *rt[2] = {NULL, NULL};
+  ampc_state s[2];
+  uint32_t differ = 0;
+  bool good =
+      live_ready(r) && load_twin(r, path_a, &rt[0], &s[0]) && load_twin(r, path_b, &rt[1], &s[1]);
+  if (good && s[0].body != s[1].body) printf("step %lld and %lld\n", s[0].body, s[1].body);
+  if (good && s[0].scale != s[1].scale)
+    printf("loss scale %g and %g\n", (double)s[0].scale, (double)s[1].scale);
+  const ampc_program *p = r->live ? r->live->c->program : NULL;
+  for (uint32_t i = 0; good && i < p->n_params; i++)
+    good = diff_param(r, rt, &p->params[i], &differ);
+  if (good && !differ) puts("no tensor differs");
+  ampc_free(rt[0]);
+  ampc_free(rt[1]);
+  return good;
+}
+
+bool command_diff(Repl *r, const char *arg)
+{
+  char *kind = NULL, *a = NULL, *b = NULL;
+  char *copy = strdup(arg), *rest = copy;
+  if (!copy) abort();
+  kind = strtok_r(rest, " \t", &rest);
+  a = strtok_r(NULL, " \t", &rest);
+  b = strtok_r(NULL, " \t", &rest);
+  bool good;
+  if (!b || strtok_r(NULL, " \t", &rest))
+    good = repl_error(r, ":diff needs what to compare: pass A B, ckpt A B or precision A B");
+  else if (strcmp(kind, "pass") == 0)
+    good = diff_passes(r, a, b);
+  else if (strcmp(kind, "ckpt") == 0)
+    good = diff_checkpoints(r, a, b);
+  else if (strcmp(kind, "precision") == 0)
+    good = diff_precisions(r, a, b);
+  else
+    good = repl_error(r, ":diff %s: expected pass, ckpt or precision", kind);
+  free(copy);
+  return good;
+}

@@ -1,0 +1,99 @@
+/* :kernel NAME edit and reload: a kernel's text in a file of its own, and from there into the
+ * program that runs. */
+#include "repl.h"
+#include "compiler/command/command.h"
+#include "compiler/emit/emit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FILE_PATH = 512 };
+
+static bool open_folder(Repl *r)
+{
+  if (r->edits[0]) return true;
+  strcpy(r->edits, "/tmp/amp-edit-XXXXXX");
+  if (mkdtemp(r->edits)) return true;
+  r->edits[0] = 0;
+  return repl_error(r, "cannot make a folder in /tmp: %s", strerror(errno));
+}
+
+static void file_path(const Repl *r, const char *name, char path[FILE_PATH])
+{
+  snprintf(path, FILE_PATH, "%s/%.200s.cu", r->edits, name);
+}
+
+static bool write_text(Repl *r, const char *path, const Text *text)
+{
+  FILE *f = fopen(path, "wx"); /* what is there is being edited */
+  if (!f && errno == EEXIST) return true;
+  bool good = f && fwrite(text->at, 1, text->n, f) == text->n;
+  int reason = errno;
+  if (f && fclose(f) != 0) good = false;
+  return good || repl_error(r, "cannot write %s: %s", path, strerror(reason));
+}
+
+/* The shell splits $EDITOR into words, as users expect of it. */
+static bool run_editor(Repl *r, const char *path)
+{
+  const char *editor = getenv("EDITOR");
+  if (!editor || !*editor) {
+    printf("EDITOR is not set; edit %s, then reload\n", path);
+    return true;
+  }
+  char command[FILE_PATH + 32];
+  snprintf(command, sizeof command, "$EDITOR '%s'", path);
+  fflush(stdout);
+  int status = system(command);
+  if (status == -1) return repl_error(r, "cannot run %s: %s", editor, strerror(errno));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  return repl_error(r, "%s ended with status %d", editor,
+                    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+bool kernel_edit(Repl *r, uint32_t kernel)
+{
+  Compile *c = r->latest->c;
+  const char *name = c->program->kernels[kernel].name;
+  char path[FILE_PATH];
+  Text text;
+  text_init(&text, c->arena);
+  emit_kernel(c, kernel, &text);
+  if (!is_cpu_target(c)) return repl_error(r, "kernels are edited with --device cpu only");
+  if (!open_folder(r)) return false;
+  file_path(r, name, path);
+  if (!write_text(r, path, &text) || !run_editor(r, path)) return false;
+  printf(":kernel %s reload runs %s\n", name, path);
+  return true;
+}
+
+bool kernel_reload(Repl *r, uint32_t kernel)
+{
+  char path[FILE_PATH];
+  uint32_t size;
+  if (!live_ready(r)) return false; /* then the latest program is the live one */
+  Compile *c = r->live->c;
+  const char *name = c->program->kernels[kernel].name;
+  file_path(r, name, path);
+  const char *text = r->edits[0] ? compile_read_file(c->arena, path, &size) : NULL;
+  if (!text) return repl_error(r, "%s is not being edited; :kernel %s edit", name, name);
+  if (!kernels_edit(r->kernels, c, kernel, text, size))
+    return repl_error(r, "%s; the kernel is as it was", ampc_last_error());
+  if (!repl_check(r, kernels_load(r->kernels, c, c->program))) return false;
+  printf("%s runs %s\n", name,
+         kernels_is_edited(r->kernels, c, kernel) ? "the edited text" : "as it was emitted");
+  return true;
+}
+
+void kernel_forget_files(Repl *r)
+{
+  if (!r->edits[0]) return;
+  char command[sizeof r->edits + 16];
+  snprintf(command, sizeof command, "rm -rf '%s'", r->edits);
+  if (system(command) != 0) fprintf(stderr, "amp: cannot remove %s\n", r->edits);
+  r->edits[0] = 0;
+}

@@ -1,0 +1,410 @@
+/* Built kernels of a session, by content.
+ *
+ * A kernel's text carries numbers that a change elsewhere moves: its own name (k07_..), the names
+ * of its values (t14), comments with lines. So the key is the text with comments left out and with
+ * the names that the kernel itself declares replaced by numbers; kernels of the same key compute
+ * the same. What is not known is printed together, built in one or two runs of the C compiler and
+ * loaded. Libraries stay loaded while a kernel of theirs may be asked for again. */
+#include "repl.h"
+#include "compiler/emit/emit.h"
+#include "runner/jit/jit.h"
+#include <ctype.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* kernels that are worth a second compiler */ };
+
+typedef struct Library {
+  void *handle;
+  uint64_t used; /* by the how-manieth load */
+} Library;
+
+typedef struct Known {
+  XXH128_hash_t key;
+  ampc_cpu_kernel *function;
+  uint32_t library;
+} Known;
+
+typedef struct Edit { /* the kernel of this name, while it is `from`, is run as `text` */
+  XXH128_hash_t from;
+  char *name, *text;
+  size_t size;
+} Edit;
+
+struct Kernels {
+  Library *libraries;
+  Known *known;
+  Edit *edits;
+  uint32_t n_libraries, n_known, n_edits;
+  uint64_t loads;
+};
+
+static void *grown(void *old, uint32_t n, size_t size)
+{
+  void *at = realloc(old, (n + 1) * size);
+  if (!at) abort(); /* as an arena does: nothing sensible is left to do */
+  return at;
+}
+
+Kernels *kernels_create(void)
+{
+  Kernels *k = calloc(1, sizeof *k);
+  if (!k) abort();
+  return k;
+}
+
+static void free_edit(Edit *e)
+{
+  free(e->name);
+  free(e->text);
+}
+
+void kernels_free(Kernels *k)
+{
+  if (!k) return;
+  for (uint32_t i = 0; i < k->n_libraries; i++)
+    if (k->libraries[i].handle) dlclose(k->libraries[i].handle);
+  for (uint32_t i = 0; i < k->n_edits; i++) free_edit(&k->edits[i]);
+  free(k->libraries);
+  free(k->known);
+  free(k->edits);
+  free(k);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------
+ */
+
+typedef struct Names { /* in the order in which they are seen */
+  const char *at[64];
+  size_t size[64];
+  uint32_t n;
+} Names;
+
+static bool is_word(char c)
+{
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
+{
+  for (uint32_t i = 0; i < names->n; i++)
+    if (names->size[i] == n && memcmp(names->at[i], s, n) == 0) return i;
+  if (!add || names->n == 64) return UINT32_MAX;
+  names->at[names->n] = s;
+  names->size[names->n] = n;
+  return names->n++;
+}
+
+/* The parameters: the last word before each comma of `__global__ void name(...)`. */
+static void read_parameters(const char *s, Names *names)
+{
+  const char *open = strstr(s, "__global__ void "), *close;
+  if (!open || !(open = strchr(open, '(')) || !(close = strchr(open, ')'))) return;
+  for (const char *p = open + 1; p < close;) {
+    const char *end = p + strcspn(p, ",)"), *word = end;
+    while (word > p && is_word(word[-1])) word--;
+    name_index(names, word, (size_t)(end - word), true);
+    p = end + 1;
+  }
+}
+
+/* t14 or t14_end: how many bytes are its own name, else 0. */
+static size_t temporary_size(const char *s, size_t n)
+{
+  size_t digits = 1;
+  if (s[0] != 't') return 0;
+  while (digits < n && isdigit((unsigned char)s[digits])) digits++;
+  return digits > 1 && (digits == n || s[digits] == '_') ? digits : 0;
+}
+
+static void add_word(Text *out, const char *s, size_t n, const char *kernel,
+                     const Names *parameters, Names *temporaries)
+{
+  size_t own = strlen(kernel), t = temporary_size(s, n);
+  uint32_t i = name_index((Names *)(uintptr_t)parameters, s, n, false);
+  if (n >= own && memcmp(s, kernel, own) == 0 && (n == own || s[own] == '_'))
+    text_printf(out, "$k%.*s", (int)(n - own), s + own);
+  else if (i != UINT32_MAX)
+    text_printf(out, "$p%u", i);
+  else if (t && (i = name_index(temporaries, s, t, true)) != UINT32_MAX)
+    text_printf(out, "$t%u%.*s", i, (int)(n - t), s + t);
+  else
+    text_add(out, s, n);
+}
+
+static XXH128_hash_t key_of(Arena *arena, const Text *kernel, const char *name)
+{
+  Text key;
+  Names parameters = {0}, temporaries = {0};
+  text_init(&key, arena);
+  read_parameters(kernel->at, &parameters);
+  for (const char *s = kernel->at; *s;) {
+    size_t n = 0;
+    if (s[0] == '/' && s[1] == '/') {
+      s += strcspn(s, "\n");
+    } else if (isalpha((unsigned char)*s) || *s == '_') {
+      while (is_word(s[n])) n++;
+      add_word(&key, s, n, name, &parameters, &temporaries);
+      s += n;
+    } else if (isdigit((unsigned char)*s)) { /* a number with its suffix is no name */
+      while (is_word(s[n]) || s[n] == '.') n++;
+      text_add(&key, s, n);
+      s += n;
+    } else {
+      text_add(&key, s++, 1);
+    }
+  }
+  return XXH3_128bits(key.at, key.n);
+}
+
+/* ---- building ---------------------------------------------------------------------------------
+ */
+
+typedef struct Unit { /* some kernels of a program, built together */
+  Text text;
+  void *library;
+  ampc_status status;
+  char error[1024];
+} Unit;
+
+static void *build_unit(void *arg)
+{
+  Unit *u = arg;
+  u->status = jit_open(&u->text, &u->library);
+  if (u->status) snprintf(u->error, sizeof u->error, "%s", ampc_last_error());
+  return NULL;
+}
+
+/* The last error of a thread is its own: it is told again in this one. */
+static ampc_status build_units(Unit *units, uint32_t n)
+{
+  pthread_t thread;
+  bool two = n == 2 && pthread_create(&thread, NULL, build_unit, &units[1]) == 0;
+  build_unit(&units[0]);
+  if (two)
+    pthread_join(thread, NULL);
+  else if (n == 2)
+    build_unit(&units[1]);
+  for (uint32_t i = 0; i < n; i++)
+    if (units[i].status) {
+      for (uint32_t k = 0; k < n; k++)
+        if (units[k].library) dlclose(units[k].library);
+      return ampc_fail(units[i].status, "%s", units[i].error);
+    }
+  return AMPC_OK;
+}
+
+static uint32_t keep_library(Kernels *k, void *handle)
+{
+  uint32_t i = 0;
+  while (i < k->n_libraries && k->libraries[i].handle) i++;
+  if (i == k->n_libraries) {
+    k->libraries = grown(k->libraries, k->n_libraries, sizeof *k->libraries);
+    k->n_libraries++;
+  }
+  k->libraries[i] = (Library){handle, k->loads};
+  return i;
+}
+
+static const Known *find_known(const Kernels *k, XXH128_hash_t key)
+{
+  for (uint32_t i = 0; i < k->n_known; i++)
+    if (XXH128_isEqual(k->known[i].key, key)) return &k->known[i];
+  return NULL;
+}
+
+static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys,
+                            const char *const *names, uint32_t n)
+{
+  uint32_t library = keep_library(k, u->library);
+  for (uint32_t i = 0; i < n; i++) {
+    ampc_cpu_kernel *function = jit_find(u->library, names[i]);
+    if (!function) return AMPC_RUN_FAILED;
+    if (find_known(k, keys[i])) continue;
+    k->known = grown(k->known, k->n_known, sizeof *k->known);
+    k->known[k->n_known++] = (Known){keys[i], function, library};
+  }
+  return AMPC_OK;
+}
+
+/* What runs must stay, however long ago it was loaded. */
+static void mark_running(Kernels *k, const ampc_program *running)
+{
+  for (uint32_t i = 0; running && i < running->n_kernels; i++)
+    for (uint32_t n = 0; n < k->n_known; n++)
+      if ((void (*)(void))k->known[n].function == running->kernels[i].function)
+        k->libraries[k->known[n].library].used = k->loads;
+}
+
+/* What was not asked for in the longest time goes. */
+static void forget_old(Kernels *k)
+{
+  for (;;) {
+    uint32_t loaded = 0, oldest = UINT32_MAX;
+    for (uint32_t i = 0; i < k->n_libraries; i++) {
+      const Library *l = &k->libraries[i];
+      loaded += l->handle != NULL;
+      bool old = l->handle && l->used < k->loads;
+      if (old && (oldest == UINT32_MAX || l->used < k->libraries[oldest].used)) oldest = i;
+    }
+    if (loaded <= KEPT_LIBRARIES || oldest == UINT32_MAX) return;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k->n_known; i++)
+      if (k->known[i].library != oldest) k->known[n++] = k->known[i];
+    k->n_known = n;
+    dlclose(k->libraries[oldest].handle);
+    k->libraries[oldest].handle = NULL;
+  }
+}
+
+/* ---- a program --------------------------------------------------------------------------------
+ */
+
+typedef struct Missing {
+  Text *texts;
+  const char **names;
+  XXH128_hash_t *keys;
+  uint32_t n;
+} Missing;
+
+static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
+{
+  for (uint32_t i = 0; i < k->n_edits; i++) {
+    Edit *e = &k->edits[i];
+    if (strcmp(e->name, name) == 0 && XXH128_isEqual(e->from, from)) return e;
+  }
+  return NULL;
+}
+
+static void print_kernel(Compile *c, uint32_t i, Text *out)
+{
+  text_init(out, c->arena);
+  emit_kernel(c, i, out);
+}
+
+/* Key of the text that runs as kernel i, which is the edited one where there is one. */
+static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *text)
+{
+  const char *name = c->program->kernels[i].name;
+  print_kernel(c, i, text);
+  XXH128_hash_t key = key_of(c->arena, text, name);
+  const Edit *e = find_edit(k, name, key);
+  if (!e) return key;
+  text_init(text, c->arena);
+  text_add(text, e->text, e->size);
+  return key_of(c->arena, text, name);
+}
+
+static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
+{
+  uint32_t n_units = m->n >= SPLIT_FROM ? 2 : 1, half = n_units == 2 ? m->n / 2 : m->n;
+  bool whole = m->n == c->program->n_kernels; /* one text then, which `amp train` caches too */
+  if (whole) n_units = 1, half = m->n;
+  Unit units[2] = {{.library = NULL}};
+  for (uint32_t i = 0; i < n_units; i++) {
+    uint32_t from = i * half, n = i + 1 == n_units ? m->n - from : half;
+    text_init(&units[i].text, c->arena);
+    emit_unit(c, m->texts + from, m->names + from, n, &units[i].text);
+  }
+  ampc_status status = build_units(units, n_units);
+  for (uint32_t i = 0; i < n_units && !status; i++) {
+    uint32_t from = i * half, n = i + 1 == n_units ? m->n - from : half;
+    status = remember(k, &units[i], m->keys + from, m->names + from, n);
+  }
+  return status;
+}
+
+ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
+{
+  ampc_program *p = c->program;
+  ampc_kernel *kernels = arena_array(c->arena, ampc_kernel, p->n_kernels + 1);
+  XXH128_hash_t *keys = arena_array(c->arena, XXH128_hash_t, p->n_kernels + 1);
+  Missing m = {arena_array(c->arena, Text, p->n_kernels + 1),
+               arena_array(c->arena, const char *, p->n_kernels + 1),
+               arena_array(c->arena, XXH128_hash_t, p->n_kernels + 1), 0};
+  k->loads++;
+  for (uint32_t i = 0; i < p->n_kernels; i++) {
+    Text text;
+    keys[i] = current(k, c, i, &text);
+    if (find_known(k, keys[i])) continue;
+    m.texts[m.n] = text;
+    m.names[m.n] = p->kernels[i].name;
+    m.keys[m.n++] = keys[i];
+  }
+  ampc_status status = m.n ? build_missing(k, c, &m) : AMPC_OK;
+  for (uint32_t i = 0; i < p->n_kernels && !status; i++) {
+    const Known *found = find_known(k, keys[i]);
+    kernels[i] = p->kernels[i];
+    kernels[i].function = (void (*)(void))found->function;
+    k->libraries[found->library].used = k->loads;
+  }
+  if (!status) p->kernels = kernels;
+  mark_running(k, running);
+  forget_old(k);
+  return status;
+}
+
+/* ---- edits ------------------------------------------------------------------------------------
+ */
+
+bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel)
+{
+  Text text;
+  print_kernel(c, kernel, &text);
+  const char *name = c->program->kernels[kernel].name;
+  return find_edit(k, name, key_of(c->arena, &text, name)) != NULL;
+}
+
+void kernels_check_edits(Kernels *k, Compile *c)
+{
+  for (uint32_t i = 0; i < k->n_edits;) {
+    bool holds = false;
+    for (uint32_t n = 0; n < c->program->n_kernels && !holds; n++)
+      holds =
+          strcmp(c->program->kernels[n].name, k->edits[i].name) == 0 && kernels_is_edited(k, c, n);
+    if (holds) {
+      i++;
+      continue;
+    }
+    printf("the edited text of %s runs no more: what is emitted has changed\n", k->edits[i].name);
+    free_edit(&k->edits[i]);
+    k->edits[i] = k->edits[--k->n_edits];
+  }
+}
+
+static void drop_edit(Kernels *k, const char *name, XXH128_hash_t from)
+{
+  Edit *e = find_edit(k, name, from);
+  if (!e) return;
+  free_edit(e);
+  *e = k->edits[--k->n_edits];
+}
+
+/* The edited text goes through the compiler alone first: a broken one leaves all as it is. */
+bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *text, size_t size)
+{
+  const char *name = c->program->kernels[kernel].name;
+  Text original;
+  print_kernel(c, kernel, &original);
+  XXH128_hash_t from = key_of(c->arena, &original, name);
+  Unit unit = {.library = NULL};
+  Text edited;
+  text_init(&edited, c->arena);
+  text_add(&edited, text, size);
+  text_init(&unit.text, c->arena);
+  emit_unit(c, &edited, &name, 1, &unit.text);
+  XXH128_hash_t key = key_of(c->arena, &edited, name);
+  k->loads++;
+  if (build_units(&unit, 1) || remember(k, &unit, &key, &name, 1)) return false;
+  drop_edit(k, name, from);
+  if (XXH128_isEqual(from, key)) return true; /* as it was emitted */
+  k->edits = grown(k->edits, k->n_edits, sizeof *k->edits);
+  k->edits[k->n_edits] = (Edit){from, strdup(name), strndup(text, size), size};
+  if (!k->edits[k->n_edits].name || !k->edits[k->n_edits].text) abort();
+  k->n_edits++;
+  return true;
+}

@@ -1,0 +1,99 @@
+/* The program that runs: kernels, runtime, and the passage from one program to the next. */
+#include "repl.h"
+#include "compiler/command/command.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Settings that were said with :set hold as long as the program has them. */
+static ampc_status apply_sets(const Repl *r, ampc_runtime *rt)
+{
+  const ampc_program *p = ampc_program_of(rt);
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < r->sets.n; i++)
+    for (uint32_t k = 0; k < p->n_settings && !status; k++)
+      if (strcmp(p->settings[k].name, r->sets.at[i].key) == 0)
+        status = ampc_set(rt, r->sets.at[i].key, strtod(r->sets.at[i].value, NULL));
+  return status;
+}
+
+static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *as,
+                                ampc_runtime **out, uint32_t *out_kept)
+{
+  *out = NULL;
+  *out_kept = 0;
+  if (!as) as = p->c->program;
+  ampc_status status = ampc_create(as, r->device, out);
+  if (!status) status = ampc_init_params(*out, r->seed_given ? r->seed : as->seed);
+  if (!status && r->rt) status = carry(r->rt, *out, out_kept);
+  if (!status) status = apply_sets(r, *out);
+  if (status) {
+    ampc_free(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+/* For a GPU kernels are not kept one by one but as `amp train` keeps them, some at a time. */
+static ampc_status load(const Repl *r, Compiled *p)
+{
+  if (!is_cpu_target(p->c)) return p->jit ? AMPC_OK : jit_load(p->c, &p->jit);
+  return kernels_load(r->kernels, p->c, r->live ? r->live->c->program : NULL);
+}
+
+ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime **out)
+{
+  uint32_t kept;
+  *out = NULL;
+  ampc_status status = as ? AMPC_OK : load(r, p); /* a copy has the functions already */
+  return status ? status : make_runtime(r, p, as, out, &kept);
+}
+
+ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples)
+{
+  uint32_t own;
+  Next next;
+  if (!train_block(r, r->live->c->program, &own))
+    return ampc_fail(AMPC_BAD_USAGE, "the program has no train block");
+  ampc_status status = feed_next(r, own, &next);
+  if (!status) status = ampc_run_batch(twin, &ampc_data, next.batches, block, out_samples);
+  return status ? status : ampc_wait(twin);
+}
+
+static void tell_kept(const ampc_program *p, uint32_t kept)
+{
+  if (kept < p->n_params)
+    printf("kept %u of %u parameters and buffers; the others begin anew\n", kept, p->n_params);
+}
+
+bool live_ready(Repl *r)
+{
+  Compiled *p = program_latest(r);
+  if (!p) return false;
+  if (p == r->live) return true;
+  ampc_runtime *rt;
+  uint32_t kept;
+  if (!repl_check(r, load(r, p)) || !repl_check(r, make_runtime(r, p, NULL, &rt, &kept)))
+    return false;
+  kernels_check_edits(r->kernels, p->c);
+  feeds_move(r, p);
+  if (r->rt) tell_kept(p->c->program, kept);
+  ampc_free(r->rt);
+  compiled_drop(r->live);
+  r->rt = rt;
+  r->live = compiled_keep(p);
+  return true;
+}
+
+void live_close(Repl *r)
+{
+  feeds_close(r);
+  ampc_free(r->rt);
+  compiled_drop(r->live);
+  r->rt = NULL;
+  r->live = NULL;
+  r->steps = 0;
+  r->position = (ampc_data_position){0};
+  r->per_epoch = 0;
+  r->losses.n = 0;
+}

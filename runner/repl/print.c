@@ -1,0 +1,172 @@
+/* Tensors as text: all of a small one, the corners of a large one, and their range. */
+#include "repl.h"
+#include "runner/selftest/selftest.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALL = 1000 /* elements that are shown without gaps */, EDGE = 3 /* beside a gap */ };
+
+ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
+                        const int64_t *dim, HostTensor *out)
+{
+  const ampc_program *p = ampc_program_of(rt);
+  *out = (HostTensor){.dtype = dtype, .rank = rank, .elements = 1};
+  for (uint32_t i = 0; i < rank; i++) out->elements *= out->dim[i] = dim[i];
+  int64_t bytes = out->elements * ampc_element_size(p, dtype);
+  void *raw = malloc((size_t)bytes + 1);
+  out->at = malloc(((size_t)out->elements + 1) * sizeof *out->at);
+  ampc_status status = raw && out->at ? ampc_wait(rt) : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  if (!status) status = ampc_read(rt, place, raw, bytes);
+  if (!status) number_decode(dtype, p->real64, raw, out->elements, out->at);
+  if (status) {
+    free(out->at);
+    out->at = NULL;
+  }
+  free(raw);
+  return status;
+}
+
+const char *tensor_type(const HostTensor *t, char text[128])
+{
+  size_t n = (size_t)snprintf(text, 128, "%s[", ampc_dtype_name(t->dtype));
+  for (uint32_t i = 0; i < t->rank; i++)
+    n += (size_t)snprintf(text + n, 128 - n, "%s%lld", i ? ", " : "", (long long)t->dim[i]);
+  snprintf(text + n, 128 - n, "]");
+  return text;
+}
+
+/* ---- one number -------------------------------------------------------------------------------
+ */
+
+typedef enum Form { FORM_integer, FORM_truth, FORM_plain, FORM_exponent } Form;
+
+typedef struct Style {
+  Form form;
+  int width;
+} Style;
+
+static bool is_float(ampc_dtype d)
+{
+  return d == AMPC_F32 || d == AMPC_F16 || d == AMPC_BF16;
+}
+
+static int write_number(const Style *s, double v, char text[40])
+{
+  if (s->form == FORM_integer) return snprintf(text, 40, "%.0f", v);
+  if (s->form == FORM_truth) return snprintf(text, 40, "%s", v != 0 ? "true" : "false");
+  if (isnan(v)) return snprintf(text, 40, "nan");
+  return snprintf(text, 40, s->form == FORM_plain ? "%.4f" : "%.4e", v);
+}
+
+/* ---- the walk: rows of rows, with gaps --------------------------------------------------------
+ */
+
+typedef struct Printer {
+  const HostTensor *t;
+  Style style;
+  bool gaps;
+  bool measure; /* nothing is printed: widths only */
+  double least, most;
+} Printer;
+
+static bool in_gap(const Printer *p, uint32_t axis, int64_t i)
+{
+  int64_t n = p->t->dim[axis];
+  return p->gaps && n > 2 * EDGE && i >= EDGE && i < n - EDGE;
+}
+
+static void see(Printer *p, double v)
+{
+  if (isfinite(v) && v != 0) {
+    if (fabs(v) < p->least) p->least = fabs(v);
+    if (fabs(v) > p->most) p->most = fabs(v);
+  }
+}
+
+static void put_number(Printer *p, double v)
+{
+  char text[40];
+  int n = write_number(&p->style, v, text);
+  if (!p->measure)
+    printf("%*s", p->style.width, text);
+  else if (n > p->style.width)
+    p->style.width = n;
+}
+
+/* All numbers that are shown, or the text around them. */
+static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
+{
+  const HostTensor *t = p->t;
+  bool text = !p->measure && !first_look;
+  if (axis == t->rank) {
+    first_look ? see(p, t->at[at]) : put_number(p, t->at[at]);
+    return;
+  }
+  if (text) putchar('[');
+  for (int64_t i = 0; i < t->dim[axis]; i++) {
+    if (text && i > 0) {
+      printf(axis + 1 == t->rank ? ", " : ",\n");
+      for (uint32_t k = 0; axis + 1 < t->rank && k <= axis; k++) putchar(' ');
+    }
+    if (in_gap(p, axis, i)) {
+      if (text) printf("...");
+      i = t->dim[axis] - EDGE - 1;
+      continue;
+    }
+    walk(p, axis + 1, at * t->dim[axis] + i, first_look);
+  }
+  if (text) putchar(']');
+}
+
+static void choose_style(Printer *p)
+{
+  p->style.form = p->t->dtype == AMPC_BOOL ? FORM_truth
+                  : is_float(p->t->dtype)  ? FORM_plain
+                                           : FORM_integer;
+  p->least = INFINITY;
+  walk(p, 0, 0, true);
+  bool plain = p->most < 1e5 && (p->most == 0 || p->most >= 1e-3);
+  if (p->style.form == FORM_plain && !plain) p->style.form = FORM_exponent;
+  p->measure = true;
+  walk(p, 0, 0, false);
+  p->measure = false;
+}
+
+void tensor_print(const HostTensor *t)
+{
+  char type[128];
+  Printer p = {.t = t, .gaps = t->elements > ALL};
+  choose_style(&p);
+  walk(&p, 0, 0, false);
+  printf("%s%s\n", t->rank > 1 ? "\n" : "  ", tensor_type(t, type));
+}
+
+void tensor_print_range(const HostTensor *t)
+{
+  double least = INFINITY, most = -INFINITY, sum = 0, squares = 0;
+  int64_t n = 0, zeros = 0;
+  for (int64_t i = 0; i < t->elements; i++) {
+    double v = t->at[i];
+    zeros += v == 0;
+    if (!isfinite(v)) continue;
+    n++;
+    sum += v;
+    if (v < least) least = v;
+    if (v > most) most = v;
+  }
+  double mean = n ? sum / (double)n : 0;
+  for (int64_t i = 0; i < t->elements; i++)
+    if (isfinite(t->at[i])) squares += (t->at[i] - mean) * (t->at[i] - mean);
+  if (!n) {
+    printf("range: no finite element of %" PRId64 "\n", t->elements);
+    return;
+  }
+  printf("range: %.5g to %.5g, mean %.5g, deviation %.5g", least, most, mean,
+         sqrt(squares / (double)n));
+  if (zeros) printf(", %.1f %% zeros", 100.0 * (double)zeros / (double)t->elements);
+  if (n < t->elements) printf(", %" PRId64 " not finite", t->elements - n);
+  putchar('\n');
+}

@@ -1,0 +1,337 @@
+/* The program of a session: the job's file and what was typed; see Note [how a session grows]. */
+#include "repl.h"
+#include "compiler/graph/ir.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Compiled *compiled_keep(Compiled *p)
+{
+  if (p) p->users++;
+  return p;
+}
+
+void compiled_drop(Compiled *p)
+{
+  if (!p || --p->users) return;
+  jit_unload(p->jit);
+  compile_destroy(p->c);
+  free(p);
+}
+
+static Compiled *compiled_of(Compile *c)
+{
+  Compiled *p = malloc(sizeof *p);
+  if (!p) abort();
+  *p = (Compiled){.c = c, .users = 1};
+  return p;
+}
+
+/* ---- one compile ------------------------------------------------------------------------------
+ */
+
+static Compile *begin(const Repl *r, const Request *q)
+{
+  Options options = r->options;
+  if (q->target) options.target = q->target;
+  options.dump_after = q->dump_after;
+  options.watch = q->watch;
+  return compile_create(&options);
+}
+
+static bool read_parts(const Repl *r, Compile *c)
+{
+  bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
+  for (uint32_t i = 0; i < r->declared.n; i++) {
+    const Part *p = &r->declared.at[i];
+    good = compile_add_input(c, p->name, p->text, p->size, NULL) && good;
+  }
+  return good;
+}
+
+/* The settings that still have an owner when only some declarations are compiled. */
+static void choose_settings(Compile *c, const char *precision, bool all)
+{
+  Options *o = &c->options;
+  Assignment *kept = arena_array(c->arena, Assignment, o->n_settings + 1);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    bool is_precision = strcmp(o->settings[i].key, "precision") == 0;
+    if (is_precision ? !precision : all) kept[n++] = o->settings[i];
+  }
+  if (precision) kept[n++] = (Assignment){"precision", precision};
+  o->settings = kept;
+  o->n_settings = n;
+}
+
+static bool is_run(DeclKind kind)
+{
+  return kind == DECL_train || kind == DECL_eval || kind == DECL_infer;
+}
+
+/* All bodies as one, in order: the values of earlier ones are not asked for again. */
+static void join_bodies(Compile *c)
+{
+  Ast kept = {0};
+  VEC(Stmt *) all = {0};
+  Decl *last = NULL;
+  for (uint32_t i = 0; i < c->ast.n; i++) {
+    Decl *d = c->ast.at[i];
+    if (d->kind != DECL_body) {
+      if (!is_run(d->kind) && d->kind != DECL_optimizer) vec_push(c->arena, &kept, d);
+      continue;
+    }
+    const Block *body = &d->as.function.body;
+    if (last && all.n && all.at[all.n - 1]->kind == STMT_return) all.n--;
+    for (uint32_t k = 0; k < body->n; k++) vec_push(c->arena, &all, body->at[k]);
+    last = d;
+  }
+  if (last) {
+    last->as.function.body.at = all.at;
+    last->as.function.body.n = all.n;
+    vec_push(c->arena, &kept, last);
+  }
+  c->ast = kept;
+}
+
+static void keep_trains(Compile *c)
+{
+  Ast kept = {0};
+  for (uint32_t i = 0; i < c->ast.n; i++)
+    if (c->ast.at[i]->kind != DECL_eval && c->ast.at[i]->kind != DECL_infer)
+      vec_push(c->arena, &kept, c->ast.at[i]);
+  c->ast = kept;
+}
+
+static bool read_statements(const Repl *r, Compile *c, const Part *input, Ast *out)
+{
+  for (uint32_t i = 0; i < r->said.n; i++) {
+    const Part *p = &r->said.at[i];
+    if (!compile_add_input(c, p->name, p->text, p->size, NULL)) return false;
+  }
+  return compile_add_input(c, input->name, input->text, input->size, out);
+}
+
+static bool compile(const Repl *r, Compile *c, const Request *q)
+{
+  if (!read_parts(r, c)) return false;
+  if (q->input) {
+    if (!read_statements(r, c, q->input, NULL)) return false;
+    join_bodies(c);
+  }
+  if (q->watch) keep_trains(c);
+  choose_settings(c, q->precision, !q->input && !q->watch);
+  return compile_parsed(c);
+}
+
+Compiled *program_compile(Repl *r, const Request *q)
+{
+  fflush(stdout);
+  Compile *c = begin(r, q);
+  if (compile(r, c, q)) return compiled_of(c);
+  diag_finish(c);
+  compile_destroy(c);
+  r->failed = true;
+  return NULL;
+}
+
+/* ---- the latest program -----------------------------------------------------------------------
+ */
+
+static void set_latest(Repl *r, Compiled *p)
+{
+  compiled_drop(r->latest);
+  r->latest = p;
+}
+
+Compiled *program_latest(Repl *r)
+{
+  if (!r->latest) set_latest(r, program_compile(r, &(Request){0}));
+  return r->latest;
+}
+
+/* A text that cannot be read to its end would spoil every compile to come. */
+static bool parses(Repl *r, const Part *file)
+{
+  Compile *c = begin(r, &(Request){0});
+  bool good = compile_add_file(c, file->name, file->text, file->size);
+  diag_finish(c);
+  compile_destroy(c);
+  return good;
+}
+
+bool program_open(Repl *r, const char *path)
+{
+  uint32_t size;
+  const char *text = compile_read_file(r->arena, path, &size);
+  if (!text) return repl_error(r, "cannot read %s: %s", path, strerror(errno));
+  Part file = {arena_strdup(r->arena, path), text, size};
+  if (!parses(r, &file)) return repl_error(r, "%s was not taken", path);
+  r->file = file;
+  r->declared.n = 0;
+  set_latest(r, NULL);
+  program_latest(r); /* what is wrong has been told; the next input may mend it */
+  return true;
+}
+
+/* ---- inputs -----------------------------------------------------------------------------------
+ */
+
+/* What is declared anew is no longer replaced by what was said before. */
+static void forget_overrides(Repl *r, const Ast *ast)
+{
+  Options *o = &r->options;
+  for (uint32_t i = 0; i < ast->n; i++) {
+    const Decl *d = ast->at[i];
+    const Name *name = ast_decl_name(d);
+    const char *owner = d->kind == DECL_precision ? "precision" : name ? name->text : "";
+    size_t size = strlen(owner);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < o->n_consts; k++)
+      if (d->kind != DECL_const || strcmp(o->consts[k].key, owner) != 0)
+        o->consts[n++] = o->consts[k];
+    o->n_consts = n;
+    n = 0;
+    for (uint32_t k = 0; k < o->n_settings; k++) {
+      const char *key = o->settings[k].key;
+      bool own = size && strncmp(key, owner, size) == 0 && (key[size] == '.' || !key[size]);
+      if (!own) o->settings[n++] = o->settings[k];
+    }
+    o->n_settings = n;
+    n = 0;
+    for (uint32_t k = 0; k < r->sets.n; k++) {
+      const char *key = r->sets.at[k].key;
+      bool own = d->kind == DECL_optimizer && strncmp(key, owner, size) == 0 && key[size] == '.';
+      if (!own) r->sets.at[n++] = r->sets.at[k];
+    }
+    r->sets.n = n;
+  }
+}
+
+/* A declaration that is right in itself is taken even where the rest does not fit it yet: the next
+ * input may change the rest. */
+static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *ast)
+{
+  Options before = r->options;
+  Assignments sets = {0};
+  for (uint32_t i = 0; i < r->sets.n; i++) vec_push(r->arena, &sets, r->sets.at[i]);
+  before.consts = arena_array(r->arena, Assignment, before.n_consts + 1);
+  before.settings = arena_array(r->arena, Assignment, before.n_settings + 1);
+  for (uint32_t i = 0; i < before.n_consts; i++) before.consts[i] = r->options.consts[i];
+  for (uint32_t i = 0; i < before.n_settings; i++) before.settings[i] = r->options.settings[i];
+  forget_overrides(r, ast);
+  c->options.n_consts = r->options.n_consts;
+  c->options.n_settings = r->options.n_settings;
+  uint32_t base = c->sources.at[c->sources.n - 1].base;
+  bool good = compile_parsed(c);
+  if (!good && diag_error_within(c, (Span){base, base + part->size})) {
+    compile_destroy(c);
+    r->options = before;
+    r->sets = sets;
+    return repl_error(r, "not taken; the program is as it was");
+  }
+  vec_push(r->arena, &r->declared, *part);
+  set_latest(r, good ? compiled_of(c) : NULL);
+  if (good) return true;
+  compile_destroy(c);
+  return repl_error(r, "taken, but the rest of the program does not fit it yet");
+}
+
+static bool has_effect(const Ast *ast)
+{
+  for (uint32_t i = 0; i < ast->n; i++)
+    for (uint32_t k = 0; k < ast->at[i]->as.function.body.n; k++)
+      if (ast->at[i]->as.function.body.at[k]->kind != STMT_return) return true;
+  return false;
+}
+
+static bool run_statements(Repl *r, const Part *part, bool keep)
+{
+  Compiled *p = program_compile(r, &(Request){.input = part});
+  bool good = p && value_run(r, p);
+  compiled_drop(p);
+  if (good && keep) vec_push(r->arena, &r->said, *part);
+  return good;
+}
+
+bool program_input(Repl *r, const char *text, size_t size)
+{
+  if (size > INPUT_LIMIT)
+    return repl_error(r, "the input has %zu bytes; at most %d are read", size, INPUT_LIMIT);
+  Part part = {arena_printf(r->arena, "<%u>", ++r->n_inputs), arena_strndup(r->arena, text, size),
+               (uint32_t)size};
+  fflush(stdout);
+  Compile *c = begin(r, &(Request){0});
+  Ast ast = {0};
+  bool good = read_parts(r, c);
+  good = compile_add_input(c, part.name, part.text, part.size, &ast) && good;
+  if (!good || !ast.n) {
+    diag_finish(c);
+    compile_destroy(c);
+    r->failed = r->failed || !good;
+    return good;
+  }
+  if (ast.at[0]->kind != DECL_body) return take_declarations(r, c, &part, &ast);
+  bool keep = has_effect(&ast);
+  compile_destroy(c);
+  return run_statements(r, &part, keep);
+}
+
+/* ---- options ----------------------------------------------------------------------------------
+ */
+
+/* A copy with the key's value replaced or added. */
+static Assignment *with(Arena *arena, const Assignment *old, uint32_t *n, const char *key,
+                        const char *value)
+{
+  Assignment *all = arena_array(arena, Assignment, *n + 1);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < *n; i++)
+    if (strcmp(old[i].key, key) != 0) all[count++] = old[i];
+  all[count++] = (Assignment){arena_strdup(arena, key), arena_strdup(arena, value)};
+  *n = count;
+  return all;
+}
+
+static bool recompile(Repl *r, const Options *before)
+{
+  Compiled *p = program_compile(r, &(Request){0});
+  if (p) {
+    set_latest(r, p);
+    return true;
+  }
+  r->options = *before;
+  return repl_error(r, "not taken; the program is as it was");
+}
+
+bool program_const(Repl *r, const char *name, const char *value)
+{
+  Options before = r->options;
+  r->options.consts = with(r->arena, before.consts, &r->options.n_consts, name, value);
+  return recompile(r, &before);
+}
+
+bool program_setting(Repl *r, const char *key, const char *value)
+{
+  Options before = r->options;
+  r->options.settings = with(r->arena, before.settings, &r->options.n_settings, key, value);
+  return recompile(r, &before);
+}
+
+static Assignment *copy(Arena *arena, const Assignment *from, uint32_t n)
+{
+  Assignment *to = arena_array(arena, Assignment, n + 1);
+  for (uint32_t i = 0; i < n; i++) to[i] = from[i];
+  return to;
+}
+
+void program_as_given(Repl *r)
+{
+  Options *g = &r->given, none = {.n_consts = 0};
+  if (strcmp(r->options.input, g->input) != 0) g = &none;
+  r->options.consts = copy(r->arena, g->consts, g->n_consts);
+  r->options.settings = copy(r->arena, g->settings, g->n_settings);
+  r->options.n_consts = g->n_consts;
+  r->options.n_settings = g->n_settings;
+}

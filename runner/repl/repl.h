@@ -1,0 +1,217 @@
+/* A session of `amp repl`: what its files share.
+ *
+ * Note [how a session grows]
+ * The program is the job's file and, in order, the inputs that were taken; a later declaration
+ * takes the place of an earlier one (ast_merge). Each change is a compile of the whole program, a
+ * few milliseconds; what costs time is building kernels, and a kernel whose text is known but for
+ * the names of its variables is not built again (repl_kernels.c). The running state (weights,
+ * moments, counters) lives in a runtime of the last program that ran. When a newer program is to
+ * run, a new runtime takes over what has the same path and shape (repl_carry.c). So nothing is
+ * built before it is needed, and a change that does not compile changes nothing. */
+#pragma once
+#include "ampc_rt.h"
+#include "compiler/driver.h"
+#include "runner/jit/jit.h"
+
+typedef struct Compiled { /* a program that compiled; freed with its last user */
+  Compile *c;
+  uint32_t users;
+  Jit *jit; /* on a GPU, from when it was first to run: all its kernels */
+} Compiled;
+
+typedef struct Part { /* one text of the program */
+  const char *name, *text;
+  uint32_t size;
+} Part;
+
+typedef VEC(Part) Parts;
+typedef VEC(Assignment) Assignments;
+
+typedef struct Kernels Kernels; /* repl_kernels.c */
+
+typedef struct Feed { /* the open data of a block */
+  ampc_batches *batches;
+  Compiled *from; /* whose tables it reads */
+} Feed;
+
+typedef struct Losses { /* of every step trained in this session */
+  double *at;
+  size_t n, cap;
+} Losses;
+
+enum { INPUT_LIMIT = 1 << 24 }; /* bytes of one input */
+
+typedef struct Repl {
+  Arena *arena;             /* texts and settings of the whole session */
+  Options given;            /* on the command line */
+  Options options;          /* as they are now */
+  const char *device, *job; /* path of the job, or NULL */
+  const char *data_dir;
+  bool interactive, failed, quit;
+  bool seed_given;
+  uint64_t seed;
+  uint32_t n_inputs;
+
+  Part file;
+  Parts declared, said; /* inputs: declarations; statements */
+  Assignments sets;     /* settings that are data */
+
+  Compiled *latest; /* NULL: the program does not compile as it stands */
+  Compiled *live;   /* what rt runs; NULL before anything ran */
+  ampc_runtime *rt;
+  Kernels *kernels;
+  Feed *feeds; /* one a block of `live` */
+
+  ampc_data_position position; /* of the next step */
+  int64_t per_epoch;           /* batches of an epoch when it was set; 0: not known */
+  int64_t steps;               /* attempted since the weights were made */
+  Losses losses;
+  char edits[64]; /* folder of the kernels that are being edited; empty: none */
+} Repl;
+
+/* ---- repl.c */
+/* A mistake of the user's or of the machine's: one line on stderr; the session goes on. Always
+ * false. */
+bool repl_error(Repl *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool repl_check(Repl *r, ampc_status status); /* tells ampc_last_error unless it is AMPC_OK */
+/* One input: a command or text of the language. */
+void repl_run(Repl *r, const char *text, size_t size);
+
+/* ---- repl_input.c: lines */
+typedef struct Input Input;
+Input *input_open(Repl *r);
+/* The next whole input, valid until the next call; NULL at the end. */
+const char *input_next(Input *in, size_t *out_size);
+void input_close(Input *in);
+void input_interrupts(bool terminal); /* from here on Ctrl-C only sets a flag */
+bool input_interrupted(void);         /* since input_calm */
+void input_calm(void);
+
+/* ---- repl_complete.c */
+/* What may stand where `text` ends; *out_start is where the word begins that they replace. */
+void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, Words *out);
+
+/* ---- repl_program.c */
+typedef struct Request {  /* which compile */
+  const char *target;     /* NULL: the session's */
+  const char *dump_after; /* or NULL */
+  const char *watch;      /* or NULL; then train blocks alone are compiled */
+  const char *precision;  /* in place of the session's; or NULL */
+  const Part *input;      /* statements to add; then blocks and optimizers are left out */
+} Request;
+/* NULL after messages. */
+Compiled *program_compile(Repl *r, const Request *q);
+Compiled *compiled_keep(Compiled *p);
+void compiled_drop(Compiled *p); /* NULL is fine */
+/* The job's file; typed declarations are dropped. False: it cannot be read, all is as it was. */
+bool program_open(Repl *r, const char *path);
+bool program_input(Repl *r, const char *text, size_t size);
+/* -D and --set of the session; a change that does not compile is taken back. */
+bool program_const(Repl *r, const char *name, const char *value);
+bool program_setting(Repl *r, const char *key, const char *value);
+void program_as_given(Repl *r); /* -D and --set: those of the command line for its job, else none */
+/* The program as it stands, or NULL after its messages. */
+Compiled *program_latest(Repl *r);
+
+/* ---- repl_kernels.c: built kernels, by content */
+Kernels *kernels_create(void);
+void kernels_free(Kernels *k);
+/* Fills in c->program->kernels. Kernels of `running` (may be NULL) stay loaded; others, whose
+ * program does not run any more, may go. */
+ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running);
+/* Replaces the text of a kernel of this text (emit_kernel) by another. False: it does not build. */
+bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *text, size_t size);
+/* Tells of edited texts that the program has no place for any more, and drops them. */
+void kernels_check_edits(Kernels *k, Compile *c);
+bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel);
+
+/* ---- repl_live.c */
+bool live_ready(Repl *r); /* r->rt runs the latest program; false after a message */
+void live_close(Repl *r); /* weights and all */
+/* A runtime of another program with the state of the live one. `as`: p's program, perhaps with
+ * fewer commands; NULL: as it is. It must outlive the runtime. */
+ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime **out);
+/* Runs a train block of the twin on the next batch, which stays the next. */
+ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples);
+
+/* ---- repl_carry.c: parameters, buffers, optimizer state, counters and scaler of `from` */
+ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
+
+/* ---- repl_train.c */
+bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
+/* The train block of the next step with its data, opened on first use, at that step's batch. */
+typedef struct Next {
+  uint32_t block;
+  ampc_batches *batches;
+  int64_t per_epoch, step; /* of the block */
+} Next;
+ampc_status feed_next(Repl *r, uint32_t block, Next *out);
+ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out);
+void feeds_move(Repl *r, Compiled *to); /* keeps what the next program reads the same way */
+void feeds_close(Repl *r);
+/* The train block of the next step; false: there is none. */
+bool train_block(const Repl *r, const ampc_program *p, uint32_t *out);
+
+/* ---- repl_print.c: tensors as text */
+typedef struct HostTensor {
+  ampc_dtype dtype;
+  uint32_t rank;
+  int64_t dim[AMPC_MAX_RANK];
+  int64_t elements;
+  double *at;
+} HostTensor;
+/* `tensor.at` is to be freed. */
+ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
+                        const int64_t *dim, HostTensor *out);
+void tensor_print(const HostTensor *t); /* values, abbreviated, and the type */
+void tensor_print_range(
+    const HostTensor *t); /* least, greatest, mean, deviation, what is not finite */
+const char *tensor_type(const HostTensor *t, char text[128]);
+
+/* ---- repl_plot.c */
+void plot_curve(const double *at, size_t n, const char *title);
+
+/* ---- repl_value.c: expressions */
+bool value_run(Repl *r, Compiled *p);       /* prints what its bodies answer */
+bool value_show(Repl *r, const char *text); /* and its range, and why it has its type */
+
+/* ---- repl_lines.c: two texts line by line */
+/* What a line is compared by, into `out` of the line's size + 1; and how it is shown. */
+typedef void LineKey(const char *line, size_t n, char *out);
+/* Lines that differ, as - and +; false: none does. `shown` of lines that match may differ too. */
+bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown);
+
+/* ---- commands: argument text without blanks around it */
+bool command_run(Repl *r, const char *text);
+bool path_matches(const char *pattern, const char *path); /* an empty pattern is any */
+bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out);
+bool kernel_edit(Repl *r, uint32_t kernel);
+bool kernel_reload(Repl *r, uint32_t kernel);
+void kernel_forget_files(Repl *r);
+const char *command_name_at(uint32_t i); /* ":train"; NULL after the last */
+
+bool command_open(Repl *r, const char *arg);
+bool command_reload(Repl *r, const char *arg);
+bool command_save(Repl *r, const char *arg);
+bool command_load(Repl *r, const char *arg);
+bool command_set(Repl *r, const char *arg);
+bool command_const(Repl *r, const char *arg);
+bool command_precision(Repl *r, const char *arg);
+bool command_train(Repl *r, const char *arg);
+bool command_step(Repl *r, const char *arg);
+bool command_eval(Repl *r, const char *arg);
+bool command_show(Repl *r, const char *arg);
+bool command_type(Repl *r, const char *arg);
+bool command_params(Repl *r, const char *arg);
+bool command_loss(Repl *r, const char *arg);
+bool command_scaler(Repl *r, const char *arg);
+bool command_grad(Repl *r, const char *arg);
+bool command_memory(Repl *r, const char *arg);
+bool command_time(Repl *r, const char *arg);
+bool command_graph(Repl *r, const char *arg);
+bool command_casts(Repl *r, const char *arg);
+bool command_kernel(Repl *r, const char *arg);
+bool command_ptx(Repl *r, const char *arg);
+bool command_sass(Repl *r, const char *arg);
+bool command_blame(Repl *r, const char *arg);
+bool command_diff(Repl *r, const char *arg);

@@ -1,0 +1,238 @@
+/* :show and :grad: values of the training step, looked at on a twin, so that nothing moves. */
+#include "repl.h"
+#include "compiler/command/command.h"
+#include "compiler/graph/ir.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const ampc_param *find_param(const ampc_program *p, const char *path)
+{
+  for (uint32_t i = 0; i < p->n_params; i++)
+    if (strcmp(p->params[i].path, path) == 0) return &p->params[i];
+  return NULL;
+}
+
+static bool show_tensor(Repl *r, ampc_runtime *rt, ampc_ref at, ampc_dtype dtype, uint32_t rank,
+                        const int64_t *dim)
+{
+  HostTensor t;
+  if (!repl_check(r, tensor_read(rt, at, dtype, rank, dim, &t))) return false;
+  tensor_print(&t);
+  tensor_print_range(&t);
+  free(t.at);
+  return true;
+}
+
+static void print_why(Compile *c, const Node *n)
+{
+  Span span = diag_user_span(c, n->span);
+  printf("%s", ir_type_text(c, n));
+  if (span.end) {
+    Place at = diag_place(c, span);
+    printf("  %s:%u:%u", at.source->path, at.line, at.column);
+  }
+  const char *why = ir_why_text(c, n);
+  printf("%s%s\n", *why ? "  " : "", why);
+}
+
+/* ---- parameters -------------------------------------------------------------------------------
+ */
+
+/* The stored type, and each other type in which somebody reads it. */
+static void explain_param(Compile *c, const char *path)
+{
+  const Graph *g = c->graph;
+  uint32_t seen = 0;
+  bool said = false;
+  for (uint32_t i = 1; i < g->nodes.n; i++) {
+    const Node *n = &g->nodes.at[i], *from = n;
+    if (n->op == OP_cast) from = ir_node(g, n->in[0]);
+    if (from->op != OP_param || strcmp(g->params.at[from->attr[0].i].path, path) != 0) continue;
+    if (n == from && !said) {
+      print_why(c, n);
+      said = true;
+    }
+    if (n != from && !(seen >> n->dtype & 1)) {
+      printf("read as ");
+      print_why(c, n);
+      seen |= 1u << n->dtype;
+    }
+  }
+}
+
+static bool show_param(Repl *r, const char *path)
+{
+  if (!live_ready(r)) return false;
+  const ampc_program *p = r->live->c->program;
+  const ampc_param *q = find_param(p, path);
+  Compiled *typed = program_compile(r, &(Request){.dump_after = "precision"});
+  if (!typed) return false;
+  int64_t unit = q->buffer ? 1 : ampc_element_size(p, AMPC_F32);
+  ampc_ref at = {q->buffer ? AMPC_BUFFER : AMPC_MASTER, q->offset * unit};
+  bool good = show_tensor(r, r->rt, at, q->dtype, q->rank, q->dim);
+  if (good) explain_param(typed->c, path);
+  compiled_drop(typed);
+  return good;
+}
+
+/* ---- values of the train block ----------------------------------------------------------------
+ */
+
+static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
+{
+  uint32_t own;
+  if (!train_block(r, r->live->c->program, &own)) return false;
+  for (*out = 0; *out < p->n_blocks; ++*out)
+    if (strcmp(p->blocks[*out].name, r->live->c->program->blocks[own].name) == 0) return true;
+  return false;
+}
+
+static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
+{
+  ampc_runtime *twin = NULL;
+  const ampc_program *g = p->c->program;
+  const ampc_output_desc *last = NULL;
+  if (!live_ready(r) || !block_index(r, g, out_block)) return false;
+  uint32_t block = *out_block;
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    if (g->outputs[i].block == block) last = &g->outputs[i];
+  if (!last) return repl_error(r, "it is no value of block %s", g->blocks[block].name);
+  int64_t samples = 0;
+  bool good = repl_check(r, live_twin(r, p, NULL, &twin)) &&
+              repl_check(r, live_try_batch(r, twin, block, &samples));
+  if (good && samples != g->blocks[block].batch)
+    good =
+        repl_error(r, "the next batch is the last, smaller one of its epoch; :step goes past it");
+  good = good && show_tensor(r, twin, last->place, last->dtype, last->rank, last->dim);
+  ampc_free(twin);
+  return good;
+}
+
+static void explain_watched(Compile *c, const char *block)
+{
+  const Graph *g = c->graph;
+  for (uint32_t i = 0; i < g->outputs.n; i++)
+    if (strcmp(g->blocks.at[g->outputs.at[i].block].name, block) == 0)
+      print_why(c, ir_in(c, ir_node(g, g->outputs.at[i].value), 0));
+}
+
+/* 1: shown; 0: a failure that was told; -1: no value of the step has this name. */
+static int show_value(Repl *r, const char *name)
+{
+  const char *kept = arena_strdup(r->arena, name);
+  Compiled *typed = program_compile(r, &(Request){.dump_after = "precision", .watch = kept});
+  if (!typed) return 0;
+  bool found = typed->c->graph->outputs.n > 0, good = false;
+  if (found) {
+    Compiled *p = program_compile(r, &(Request){.watch = kept});
+    uint32_t block;
+    good = p && show_watched(r, p, &block);
+    if (good) explain_watched(typed->c, p->c->program->blocks[block].name);
+    compiled_drop(p);
+  }
+  compiled_drop(typed);
+  return found ? good : -1;
+}
+
+static bool is_name(const char *s)
+{
+  if (!isalpha((unsigned char)*s) && *s != '_') return false;
+  while (isalnum((unsigned char)*s) || *s == '_') s++;
+  return *s == 0;
+}
+
+bool command_show(Repl *r, const char *arg)
+{
+  if (!*arg) return repl_error(r, ":show needs a name, as in :show logits");
+  Compiled *latest = program_latest(r);
+  if (!latest) return false;
+  if (find_param(latest->c->program, arg)) return show_param(r, arg);
+  if (is_name(arg)) {
+    int shown = show_value(r, arg);
+    if (shown >= 0) return shown == 1;
+  }
+  return value_show(r, arg);
+}
+
+/* ---- gradients --------------------------------------------------------------------------------
+ */
+
+/* Where the optimizer begins to look at its gradients, which are complete by then. */
+static bool is_looked_at(Compile *c, const char *label, int optimizer)
+{
+  const Graph *g = c->graph;
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    const Node *n = ir_node(g, g->groups.at[i].anchor);
+    bool looks = n->op == OP_grad_norm || n->op == OP_optimizer_control || n->op == OP_sgd_update ||
+                 n->op == OP_adam_update;
+    if (looks && n->attr[0].i == optimizer && strcmp(command_name(c, i), label) == 0) return true;
+  }
+  return false;
+}
+
+/* The program without the commands from there on. */
+static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program *out)
+{
+  const ampc_program *p = c->program;
+  ampc_block *blocks = arena_array(c->arena, ampc_block, p->n_blocks + 1);
+  memcpy(blocks, p->blocks, p->n_blocks * sizeof *blocks);
+  *out = *p;
+  out->blocks = blocks;
+  uint32_t cut = 0;
+  for (uint32_t v = 0; v < blocks[block].n_variants; v++) {
+    ampc_step *step = &blocks[block].variant[v];
+    uint32_t i = 0;
+    while (i < step->n_commands && !is_looked_at(c, step->commands[i].label, optimizer)) i++;
+    cut += i < step->n_commands;
+    step->n_commands = i;
+  }
+  return cut == blocks[block].n_variants;
+}
+
+static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
+{
+  ampc_state state;
+  HostTensor t;
+  double sum = 0;
+  int64_t unit = ampc_element_size(ampc_program_of(twin), AMPC_F32);
+  ampc_ref at = {AMPC_GRAD, q->offset * unit};
+  if (!repl_check(r, ampc_get_state(twin, &state)) ||
+      !repl_check(r, tensor_read(twin, at, AMPC_F32, q->rank, q->dim, &t)))
+    return false;
+  for (int64_t i = 0; i < t.elements; i++) {
+    t.at[i] /= (double)state.scale;
+    sum += t.at[i] * t.at[i];
+  }
+  tensor_print(&t);
+  tensor_print_range(&t);
+  printf("norm %.5g", sqrt(sum));
+  if (state.scale != 1) printf("; the loss scale of %g is taken out", (double)state.scale);
+  putchar('\n');
+  free(t.at);
+  return true;
+}
+
+bool command_grad(Repl *r, const char *arg)
+{
+  uint32_t block;
+  if (!*arg) return repl_error(r, ":grad needs a parameter, as in :grad fc1.weight");
+  if (!live_ready(r)) return false;
+  Compile *c = r->live->c;
+  const ampc_param *q = find_param(c->program, arg);
+  if (!q) return repl_error(r, "no parameter %s; :params lists them", arg);
+  if (q->buffer || q->optimizer < 0)
+    return repl_error(r, "%s has no gradient: %s", arg, q->buffer ? "it is a buffer" : "frozen");
+  if (!train_block(r, c->program, &block)) return repl_error(r, "the program has no train block");
+  ampc_program cut;
+  if (!cut_program(c, block, q->optimizer, &cut))
+    return repl_error(r, "block %s does not train %s", c->program->blocks[block].name, arg);
+  ampc_runtime *twin = NULL;
+  int64_t samples;
+  bool good = repl_check(r, live_twin(r, r->live, &cut, &twin)) &&
+              repl_check(r, live_try_batch(r, twin, block, &samples)) && show_gradient(r, twin, q);
+  ampc_free(twin);
+  return good;
+}

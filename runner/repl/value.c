@@ -1,0 +1,130 @@
+/* Values of expressions: a program of one block without data, run once on a twin of the weights. */
+#include "repl.h"
+#include "compiler/graph/ir.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static bool print_outputs(Repl *r, ampc_runtime *rt, bool range)
+{
+  const ampc_program *p = ampc_program_of(rt);
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    const ampc_output_desc *o = &p->outputs[i];
+    HostTensor t;
+    if (!repl_check(r, tensor_read(rt, o->place, o->dtype, o->rank, o->dim, &t))) return false;
+    tensor_print(&t);
+    if (range) tensor_print_range(&t);
+    free(t.at);
+  }
+  return true;
+}
+
+static bool run(Repl *r, Compiled *p, bool range)
+{
+  if (p->c->answer) {
+    printf("%s\n", p->c->answer);
+    return true;
+  }
+  if (!p->c->program->n_outputs) return true;
+  ampc_runtime *rt;
+  if (!repl_check(r, live_twin(r, p, NULL, &rt))) return false;
+  bool good = repl_check(r, ampc_run_step(rt, 0, 0)) && print_outputs(r, rt, range);
+  ampc_free(rt);
+  return good;
+}
+
+bool value_run(Repl *r, Compiled *p)
+{
+  return run(r, p, false);
+}
+
+static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_after)
+{
+  Part part = {"<expression>", text, (uint32_t)strlen(text)};
+  return program_compile(r, &(Request){.input = &part, .dump_after = dump_after});
+}
+
+static void print_types(Compile *c)
+{
+  if (c->answer) printf("%s\n", c->answer);
+  for (uint32_t i = 0; i < c->graph->outputs.n; i++) {
+    const Node *out = ir_node(c->graph, c->graph->outputs.at[i].value);
+    printf("%s  %s\n", ir_type_text(c, out), ir_why_text(c, ir_in(c, out, 0)));
+  }
+}
+
+bool command_type(Repl *r, const char *arg)
+{
+  if (!*arg) return repl_error(r, ":type needs an expression");
+  Compiled *p = compile_text_of(r, arg, "precision");
+  if (p) print_types(p->c);
+  compiled_drop(p);
+  return p != NULL;
+}
+
+bool value_show(Repl *r, const char *text)
+{
+  Compiled *p = compile_text_of(r, text, NULL);
+  bool good = p && run(r, p, true);
+  bool tensors = good && !p->c->answer;
+  compiled_drop(p);
+  if (!tensors) return good;
+  p = compile_text_of(r, text, "precision");
+  if (p) print_types(p->c);
+  compiled_drop(p);
+  return p != NULL;
+}
+
+static double seconds_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Runs until half a second or 1000 runs are over; the first one is not counted. */
+static bool measure(Repl *r, ampc_runtime *rt)
+{
+  enum { MOST = 1000 };
+  double times[MOST], begin = seconds_now();
+  int n = -1;
+  while (n < MOST && (n < 3 || seconds_now() - begin < 0.5) && !input_interrupted()) {
+    double start = seconds_now();
+    ampc_status status = ampc_run_step(rt, 0, 0);
+    if (!status) status = ampc_wait(rt);
+    if (!repl_check(r, status)) return false;
+    if (n >= 0) times[n] = seconds_now() - start;
+    n++;
+  }
+  if (n < 1) return repl_error(r, "interrupted");
+  qsort(times, (size_t)n, sizeof *times, compare_doubles);
+  printf("%.3f ms (median of %d; least %.3f ms), %u kernels\n", 1e3 * times[n / 2], n,
+         1e3 * times[0], ampc_program_of(rt)->n_kernels);
+  return true;
+}
+
+bool command_time(Repl *r, const char *arg)
+{
+  if (!*arg) return repl_error(r, ":time needs an expression");
+  Compiled *p = compile_text_of(r, arg, NULL);
+  if (!p) return false;
+  bool good = true;
+  if (p->c->answer) {
+    printf("%s: known at compile time\n", p->c->answer);
+  } else if (p->c->program->n_outputs) {
+    ampc_runtime *rt = NULL;
+    good = repl_check(r, live_twin(r, p, NULL, &rt)) && measure(r, rt);
+    ampc_free(rt);
+  } else {
+    good = repl_error(r, "this has no value");
+  }
+  compiled_drop(p);
+  return good;
+}

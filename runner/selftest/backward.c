@@ -1,0 +1,313 @@
+/* Suite: every gradient rule. In doubles against central differences of the forward graph; then in
+ * each type against the gradients in doubles at the same inputs.
+ *
+ * Note [bounds of gradients]
+ * Central differences of fourth order with steps of 2^-10 are good to about 1e-10 of the function
+ * and its derivatives at the points used; 1e-7 of the largest gradient is asked for.
+ * In a type, a gradient is computed by a few nodes (forward ones that backward reads, backward
+ * ones, sums over broadcast axes), in a chain of ops by twice as many; each rounds to that type, by
+ * half an ulp of what it holds, and is some ulps of f32 off before. Intermediate values are taken
+ * to be at most GROWTH times as large as the largest gradient of that input. */
+#include "gradient.h"
+#include <math.h>
+#include <string.h>
+
+enum { NODES = 4, CHAIN_NODES = 8, GROWTH = 2, F32_ULPS = 24 };
+static const double step = 0x1p-10, differences_bound = 1e-7;
+
+static bool wanted(const Case *t, uint32_t i)
+{
+  return t->in[i].present && dtype_is_float(t->in[i].dtype);
+}
+
+static GradientCase make_gradient(Arena *a, const GradientRow *row, const Case *base)
+{
+  GradientCase g = {.base = *base, .row = row};
+  uint64_t random = 77;
+  if (row->build) {
+    g.dy = base->in[--g.base.n_in]; /* the row's last input */
+  } else {
+    g.dy = tensor_like(a, base->want.dtype, base->want.rank, base->want.dim);
+    tensor_fill(&g.dy, 'd', &random);
+  }
+  for (uint32_t i = 0; i < g.base.n_in; i++) {
+    const Tensor *x = &base->in[i];
+    if (wanted(base, i)) g.difference[i] = tensor_like(a, x->dtype, x->rank, x->dim);
+  }
+  return g;
+}
+
+static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, const Value *in)
+{
+  const Case *t = &g->base;
+  if (g->row->build) return g->row->build(b->c, at, in);
+  return ir_append(b->c, at, t->test->op, in, t->n_in, t->attr);
+}
+
+static void append_gradient(Built *b, GradientCase *g)
+{
+  Case *t = &g->base;
+  Value in[TEST_MAX_IN] = {{0}}, xs[TEST_MAX_IN], dx[TEST_MAX_IN] = {{0}};
+  uint32_t n = 0;
+  Cursor at = built_cursor(t->tf32);
+  t->first_source = b->c->graph->sources.n;
+  for (uint32_t i = 0; i < t->n_in; i++) {
+    if (t->in[i].present) in[i] = built_source(b, &t->in[i]);
+    if (wanted(t, i)) xs[n++] = in[i];
+  }
+  g->dy_source = b->c->graph->sources.n;
+  Value dy = built_source(b, &g->dy);
+  Value y = append_forward(b, g, &at, in);
+  gradient_of(b->c, &at, y, dy, xs, n, dx);
+  t->output = built_output(b, y);
+  n = 0;
+  for (uint32_t i = 0; i < t->n_in; i++) {
+    if (wanted(t, i)) g->dx_output[i] = built_output(b, dx[n++]);
+  }
+}
+
+static ampc_status load_all(Built *b, GradientList *list)
+{
+  for (uint32_t i = 0; i < list->n; i++) append_gradient(b, &list->at[i]);
+  ampc_status status = built_load(b);
+  for (uint32_t i = 0; !status && i < list->n; i++) {
+    GradientCase *g = &list->at[i];
+    uint32_t source = g->base.first_source;
+    for (uint32_t k = 0; !status && k < g->base.n_in; k++) {
+      if (g->base.in[k].present) status = built_write(b, source++, &g->base.in[k]);
+    }
+    if (!status) status = built_write(b, g->dy_source, &g->dy);
+  }
+  return status ? status : built_step(b);
+}
+
+static ampc_status read_all(Built *b, Arena *a, GradientList *list)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; !status && i < list->n; i++) {
+    GradientCase *g = &list->at[i];
+    for (uint32_t k = 0; !status && k < g->base.n_in; k++) {
+      Tensor *to = b->real64 ? &g->wide[k] : &g->dx[k];
+      if (wanted(&g->base, k)) status = built_read(b, a, g->dx_output[k], to);
+    }
+  }
+  return status;
+}
+
+/* ---- central differences
+ * --------------------------------------------------------------------------- */
+
+/* Element k of all differentiable inputs laid end to end; NULL behind the last one. */
+static double *input_element(const GradientCase *g, int64_t k, uint32_t *input, int64_t *index)
+{
+  for (uint32_t i = 0; i < g->base.n_in; i++) {
+    const Tensor *x = &g->base.in[i];
+    if (!wanted(&g->base, i)) continue;
+    if (k < x->n) {
+      *input = i;
+      *index = k;
+      return &x->at[k];
+    }
+    k -= x->n;
+  }
+  return NULL;
+}
+
+static uint32_t source_of(const GradientCase *g, uint32_t input)
+{
+  uint32_t source = g->base.first_source;
+  for (uint32_t i = 0; i < input; i++) source += g->base.in[i].present;
+  return source;
+}
+
+static ampc_status move_elements(Built *b, GradientList *list, int64_t k, double by,
+                                 uint32_t *moved)
+{
+  ampc_status status = AMPC_OK;
+  *moved = 0;
+  for (uint32_t i = 0; !status && i < list->n; i++) {
+    uint32_t input;
+    int64_t index;
+    double *x = input_element(&list->at[i], k, &input, &index);
+    if (!x || list->at[i].base.type != AMPC_F32) continue;
+    *x += by;
+    ++*moved;
+    status = built_write(b, source_of(&list->at[i], input), &list->at[i].base.in[input]);
+  }
+  return status;
+}
+
+/* Adds weight * <dy, y> to what is collected for element k of every case. */
+static ampc_status collect(Built *b, Arena *a, GradientList *list, int64_t k, double weight)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; !status && i < list->n; i++) {
+    GradientCase *g = &list->at[i];
+    uint32_t input;
+    int64_t index;
+    if (!input_element(g, k, &input, &index) || g->base.type != AMPC_F32) continue;
+    Tensor y;
+    status = built_read(b, a, g->base.output, &y);
+    for (int64_t j = 0; !status && j < y.n; j++) {
+      g->difference[input].at[index] += weight * g->dy.at[j] * y.at[j];
+    }
+  }
+  return status;
+}
+
+static ampc_status central_differences(Built *b, Arena *a, GradientList *list)
+{
+  static const double place[] = {-2, -1, 1, 2}, factor[] = {1, -8, 8, -1};
+  ampc_status status = AMPC_OK;
+  uint32_t moved = 1;
+  for (int64_t k = 0; !status && moved; k++) {
+    for (int p = 0; !status && p < 4; p++) {
+      status = move_elements(b, list, k, place[p] * step, &moved);
+      if (!moved) break;
+      if (!status) status = built_step(b);
+      if (!status) status = collect(b, a, list, k, factor[p] / (12 * step));
+      if (!status) status = move_elements(b, list, k, -place[p] * step, &moved);
+    }
+  }
+  return status;
+}
+
+/* ---- comparing
+ * ------------------------------------------------------------------------------------- */
+
+static double largest(const Tensor *t)
+{
+  double m = 0;
+  for (int64_t i = 0; i < t->n; i++) m = fmax(m, fabs(t->at[i]));
+  return m;
+}
+
+/* Worst difference in units of `bound`. NaN counts as infinitely wrong. */
+static double worst_error(const Tensor *got, const Tensor *want, double bound, int64_t *at)
+{
+  double worst = 0;
+  *at = 0;
+  if (got->n != want->n || got->rank != want->rank) return -1;
+  for (int64_t i = 0; i < got->n; i++) {
+    double error = fabs(got->at[i] - want->at[i]) / bound;
+    if (got->at[i] == want->at[i]) error = 0;
+    if (error <= worst) continue;
+    worst = isnan(error) ? INFINITY : error;
+    *at = i;
+  }
+  return worst;
+}
+
+static double type_bound(const GradientCase *g, uint32_t input)
+{
+  const Tensor *want = &g->wide[input];
+  DType d = g->dx[input].dtype;
+  double size = fmax(largest(want), 0x1p-10) * GROWTH;
+  double terms = fmax((double)g->dy.n, (double)g->base.in[input].n);
+  double f32 = (F32_ULPS + terms) * number_ulp(AMPC_F32, size);
+  int nodes = g->row->build ? CHAIN_NODES : NODES;
+  return f32 + (d == AMPC_F32 ? 0 : nodes * 0.5 * number_ulp(d, size));
+}
+
+static void report(Arena *a, TestRun *run, const GradientCase *g, uint32_t input, bool differences)
+{
+  const Tensor *got = differences ? &g->wide[input] : &g->dx[input];
+  const Tensor *want = differences ? &g->difference[input] : &g->wide[input];
+  double bound =
+      differences ? differences_bound * fmax(largest(want), 0x1p-7) : type_bound(g, input);
+  int64_t at;
+  double error = worst_error(got, want, bound, &at);
+  if (!differences && got->dtype != g->base.in[input].dtype)
+    error = -1; /* a gradient is like its
+                   value */
+  const CaseRow *row = &g->row->row;
+  const char *text =
+      arena_printf(a, "%s %s %s: gradient of input %u%s: element %lld is %.9g, expected %.9g",
+                   ampc_dtype_name(g->base.type), row->inputs, row->attrs, input,
+                   differences ? " (real64, differences)" : "", (long long)at,
+                   error < 0 ? NAN : got->at[at], want->at[at]);
+  test_report(run, row->op, PROOF_backward, g->base.type, error, text);
+}
+
+static void report_all(Arena *a, TestRun *run, const GradientList *list)
+{
+  for (uint32_t i = 0; i < list->n; i++) {
+    const GradientCase *g = &list->at[i];
+    for (uint32_t k = 0; k < g->base.n_in; k++) {
+      if (!wanted(&g->base, k)) continue;
+      report(a, run, g, k, false);
+      if (g->base.type == AMPC_F32) report(a, run, g, k, true);
+    }
+  }
+}
+
+/* ---- the suite
+ * ----------------------------------------------------------------------------------- */
+
+static void make_all(Arena *a, TestRun *run, GradientList *list)
+{
+  for (uint32_t i = 0; i < n_gradient_rows; i++) {
+    CaseList bases = {0};
+    cases_make(a, &gradient_rows[i].row, 1, run->filter, &bases);
+    for (uint32_t k = 0; k < bases.n; k++) {
+      vec_push(a, list, make_gradient(a, &gradient_rows[i], &bases.at[k]));
+    }
+  }
+}
+
+/* The gradients of all cases in their types, fused as `optimize` says. */
+static ampc_status run_typed(Arena *a, TestRun *run, int optimize, GradientList *list)
+{
+  Built b;
+  built_open(&b, run, false, optimize);
+  ampc_status status = load_all(&b, list);
+  if (!status) status = read_all(&b, a, list);
+  built_close(&b);
+  return status;
+}
+
+static ampc_status run_doubles(Arena *a, TestRun *run, GradientList *list)
+{
+  Built b;
+  GradientList wide = {0};
+  for (uint32_t i = 0; i < list->n; i++) vec_push(a, &wide, gradient_widened(a, &list->at[i]));
+  built_open(&b, run, true, 2);
+  ampc_status status = load_all(&b, &wide);
+  if (!status) status = read_all(&b, a, &wide);
+  for (uint32_t i = 0; !status && i < list->n; i++) {
+    memcpy(list->at[i].wide, wide.at[i].wide, sizeof wide.at[i].wide);
+  }
+  if (!status) status = central_differences(&b, a, &wide);
+  built_close(&b);
+  return status;
+}
+
+static ampc_status compare_unfused(Arena *a, TestRun *run, const GradientList *list)
+{
+  GradientList again = {0};
+  for (uint32_t i = 0; i < list->n; i++) vec_push(a, &again, list->at[i]);
+  ampc_status status = run_typed(a, run, 0, &again);
+  for (uint32_t i = 0; !status && i < list->n; i++) {
+    const GradientCase *g = &list->at[i];
+    bool same = true;
+    for (uint32_t k = 0; k < g->base.n_in; k++) {
+      if (wanted(&g->base, k)) same = same && tensor_same_bits(&g->dx[k], &again.at[i].dx[k]);
+    }
+    const char *text = arena_printf(a, "%s %s: gradients of -O0 and -O2 differ", g->row->row.inputs,
+                                    g->row->row.attrs);
+    if (!same) test_check(run, g->row->row.op, g->base.type, false, text);
+  }
+  return status;
+}
+
+ampc_status suite_backward(Arena *a, TestRun *run)
+{
+  GradientList list = {0};
+  make_all(a, run, &list);
+  if (list.n == 0) return AMPC_OK;
+  ampc_status status = run_typed(a, run, 2, &list);
+  if (!status) status = run_doubles(a, run, &list);
+  if (!status) report_all(a, run, &list);
+  if (!status && !run->edit) status = compare_unfused(a, run, &list);
+  return status;
+}

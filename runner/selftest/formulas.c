@@ -1,0 +1,212 @@
+/* What a training step must do, after the documentation of torch.optim.SGD, Adam, AdamW,
+ * torch.nn.utils.clip_grad_norm_ and torch.amp.GradScaler: plain double arithmetic. */
+#include "step.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct Expected {
+  double gradient[STEP_N]; /* unscaled, before clipping */
+  double norm, clip;       /* factor */
+  bool dropped;            /* the scaled gradients are not finite, or some loss was not */
+} Expected;
+
+bool is_adam(const Recipe *r)
+{
+  return r->kind[0] == 'A';
+}
+
+OpKind step_update(const Recipe *r)
+{
+  return is_adam(r) ? OP_adam_update : OP_sgd_update;
+}
+
+static Expected expect_gradient(const Recipe *r, const Batch *batch, double scale)
+{
+  Expected e = {.clip = 1};
+  double squares = 0, uses = 3; /* fc(z) + fc(2 z) */
+  for (int i = 0; i < STEP_N; i++) {
+    double sum = 0;
+    for (int k = 0; k < STEP_BATCH; k++)
+      sum += i < STEP_W ? (double)batch->x[k * STEP_W + i]
+                        : uses * (double)batch->z[k * STEP_FC + i - STEP_W];
+    if (!isfinite(number_round(AMPC_F32, sum * scale))) e.dropped = true;
+    e.gradient[i] = sum;
+    squares += sum * sum;
+  }
+  e.norm = sqrt(squares);
+  if (r->clip > 0) e.clip = fmin(1, r->clip / (e.norm + 1e-6));
+  return e;
+}
+
+/* Weights are small: the loss is finite when the inputs are. */
+static bool loss_finite(const Batch *batch)
+{
+  for (int i = 0; i < STEP_BATCH * STEP_W; i++)
+    if (!isfinite(batch->x[i])) return false;
+  for (int i = 0; i < STEP_BATCH * STEP_FC; i++)
+    if (!isfinite(batch->z[i])) return false;
+  return true;
+}
+
+/* In units of `ulps` f32 ulps at `size`. */
+static double ulps_off(float got, double want, double size, double ulps)
+{
+  double error = fabs((double)got - want) / (ulps * number_ulp(AMPC_F32, size));
+  return isnan(error) ? INFINITY : error;
+}
+
+/* The first step that is taken starts the buffer with the gradient, undampened. */
+static double check_sgd(const Recipe *r, const Expected *e, const StepState *before,
+                        const StepState *after)
+{
+  double worst = 0;
+  for (int i = 0; i < STEP_N; i++) {
+    double w = (double)before->weight[i], buffer = (double)before->moment1[i];
+    double g = e->gradient[i] * e->clip + r->decay * w;
+    if (r->momentum > 0) {
+      bool first = before->optimizer.taken == 0;
+      buffer = first ? g : r->momentum * buffer + (1 - r->dampening) * g;
+      double size = fabs(r->momentum * (double)before->moment1[i]) + fabs(g);
+      worst = fmax(worst, ulps_off(after->moment1[i], buffer, size, 8));
+      g = r->nesterov ? g + r->momentum * buffer : buffer;
+    }
+    double size = fabs(w) + r->lr * (fabs(g) + fabs(buffer) + fabs(e->gradient[i]));
+    worst = fmax(worst, ulps_off(after->weight[i], w - r->lr * g, size, 8));
+  }
+  return worst;
+}
+
+static double check_adam(const Recipe *r, const Expected *e, const StepState *before,
+                         const StepState *after)
+{
+  bool decoupled = strcmp(r->kind, "AdamW") == 0;
+  double worst = 0, t = (double)before->optimizer.taken + 1;
+  for (int i = 0; i < STEP_N; i++) {
+    double w = (double)before->weight[i], g = e->gradient[i] * e->clip;
+    if (decoupled)
+      w -= r->lr * r->decay * w;
+    else
+      g += r->decay * w;
+    double m = r->beta1 * (double)before->moment1[i] + (1 - r->beta1) * g;
+    double v = r->beta2 * (double)before->moment2[i] + (1 - r->beta2) * g * g;
+    double root = sqrt(v / (1 - pow(r->beta2, t)));
+    double change = r->lr * m / (1 - pow(r->beta1, t)) / (root + r->eps);
+    worst = fmax(worst, ulps_off(after->moment1[i], m, fabs(m) + fabs(g), 8));
+    worst = fmax(worst, ulps_off(after->moment2[i], v, v, 16));
+    double size = fabs(w) + 2 * fabs(change);
+    worst = fmax(worst, ulps_off(after->weight[i], w - change, size, 8));
+  }
+  return worst;
+}
+
+static bool unchanged(const StepState *before, const StepState *after)
+{
+  return memcmp(before->weight, after->weight, sizeof before->weight) == 0 &&
+         memcmp(before->moment1, after->moment1, sizeof before->moment1) == 0 &&
+         memcmp(before->moment2, after->moment2, sizeof before->moment2) == 0 &&
+         before->optimizer.taken == after->optimizer.taken;
+}
+
+static void check_update(Arena *a, TestRun *run, const Recipe *r, const Expected *e,
+                         const StepState *before, const StepState *after, const char *where)
+{
+  OpKind op = step_update(r);
+  if (e->dropped) {
+    test_check(run, op, AMPC_F32, unchanged(before, after),
+               arena_printf(a, "%s: an overflow changes nothing", where));
+    return;
+  }
+  double error = is_adam(r) ? check_adam(r, e, before, after) : check_sgd(r, e, before, after);
+  test_report(run, op, PROOF_forward, AMPC_F32, error, arena_printf(a, "%s: update", where));
+  test_check(run, op, AMPC_F32, after->optimizer.taken == before->optimizer.taken + 1,
+             arena_printf(a, "%s: counts its updates", where));
+}
+
+/* The copies are the masters rounded, whether they have just changed or not. */
+static void check_copies(Arena *a, TestRun *run, const Recipe *r, const StepState *after,
+                         const char *where)
+{
+  if (strcmp(r->precision, "f32") == 0) return;
+  DType d = strcmp(r->precision, "f16") == 0 ? AMPC_F16 : AMPC_BF16;
+  bool good = true;
+  for (int i = 0; i < STEP_FC; i++) {
+    double master = (double)after->weight[STEP_W + i], copy;
+    number_decode(d, false, &after->copy[i], 1, &copy);
+    good = good && copy == number_round(d, master);
+  }
+  test_check(run, step_update(r), d, good, arena_printf(a, "%s: 16-bit copies", where));
+}
+
+/* Backoff at once, growth after `interval` good bodies in a row, both within bounds. */
+static void check_scaler(Arena *a, TestRun *run, const Recipe *r, bool finite,
+                         const StepState *before, const StepState *after, const char *where)
+{
+  const Scaler *s = &r->scaler;
+  double scale = (double)before->state.scale;
+  int growth = before->state.growth; /* below zero: overflows where the scale is lowest */
+  bool lowest = before->state.scale <= (float)s->min;
+  growth = finite ? (growth > 0 ? growth : 0) + 1 : !lowest ? 0 : growth < 0 ? growth - 1 : -1;
+  if (s->init > 0 && !finite) scale = fmax(s->min, scale * s->backoff);
+  if (s->init > 0 && growth == s->interval) {
+    scale = fmin(s->max, scale * s->growth);
+    growth = 0;
+  }
+  bool good = (double)after->state.scale == scale && (double)after->state.inv_scale == 1 / scale;
+  if (s->init > 0) good = good && after->state.growth == growth;
+  good = good && after->state.skipped == before->state.skipped + !finite;
+  test_check(run, OP_scaler_update, AMPC_F32, good,
+             arena_printf(a, "%s: scale %g, growth %d, skipped %lld; expected scale %g, growth %d",
+                          where, (double)after->state.scale, after->state.growth,
+                          after->state.skipped, scale, growth));
+}
+
+static void check_control(Arena *a, TestRun *run, const Recipe *r, const Expected *e,
+                          const StepState *before, const StepState *after, const char *where)
+{
+  const ampc_optimizer *o = &after->optimizer;
+  test_check(run, OP_grad_accumulate, AMPC_F32, (o->found_inf != 0) == e->dropped,
+             arena_printf(a, "%s: non-finite gradients are found", where));
+  if (e->dropped) return;
+  /* partial sums of squares: half an ulp for each of the additions, at most all of them */
+  double norm = ulps_off(o->grad_norm, e->norm, e->norm, STEP_N / 4);
+  test_report(
+      run, OP_grad_norm, PROOF_forward, AMPC_F32, norm,
+      arena_printf(a, "%s: norm %.9g, expected %.9g", where, (double)o->grad_norm, e->norm));
+  double factor = e->clip / (double)before->state.scale;
+  test_report(run, OP_optimizer_control, PROOF_forward, AMPC_F32,
+              ulps_off(o->factor, factor, factor, STEP_N / 4),
+              arena_printf(a, "%s: factor %.9g, expected %.9g", where, (double)o->factor, factor));
+  test_check(run, OP_optimizer_control, AMPC_F32, o->lr == (float)r->lr,
+             arena_printf(a, "%s: learning rate %.9g", where, (double)o->lr));
+}
+
+/* Settings are f32 on the device. */
+static Recipe stored(const Recipe *r)
+{
+  Recipe s = *r;
+  double *number[] = {&s.lr,    &s.momentum, &s.dampening, &s.decay,
+                      &s.beta1, &s.beta2,    &s.eps,       &s.clip};
+  for (uint32_t i = 0; i < sizeof number / sizeof *number; i++)
+    *number[i] = number_round(AMPC_F32, *number[i]);
+  return s;
+}
+
+void step_check(Arena *a, TestRun *run, const Recipe *r, const Batch *batch,
+                const StepState *before, const StepState *after, const char *where)
+{
+  Recipe exact = stored(r);
+  r = &exact;
+  Expected e = expect_gradient(r, batch, (double)before->state.scale);
+  bool bad_loss = !loss_finite(batch) || (e.dropped && r->scaler.init <= 0);
+  if (bad_loss || before->state.bad_loss) e.dropped = true;
+  long long first_bad = bad_loss ? before->state.body + 1 : 0;
+  if (before->state.bad_loss) first_bad = before->state.bad_loss;
+  test_check(run, OP_metric, AMPC_F32, after->state.bad_loss == first_bad,
+             arena_printf(
+                 a, "%s: the first loss that is not finite is noted, or gradient without a scaler",
+                 where));
+  check_control(a, run, r, &e, before, after, where);
+  check_update(a, run, r, &e, before, after, where);
+  check_copies(a, run, r, after, where);
+  check_scaler(a, run, r, !e.dropped, before, after, where);
+}

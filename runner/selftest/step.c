@@ -1,0 +1,302 @@
+/* Suite: the ops of a step, in a small job that trains. Two parameters: `w`, elementwise in f32,
+ * and `fc.weight`, used by matrix products through its 16-bit copy. Their gradients are known
+ * sums of the inputs, so overflows come where the plan of the recipe wants them. After every body
+ * all state is compared with PyTorch's formulas, computed in double from the state before it. */
+#include "step.h"
+#include <math.h>
+#include <string.h>
+
+/* Letters of plan: n a usual batch, N a hundred times larger, i a gradient that overflows while the
+ * loss stays finite, a a NaN, f an infinite input of the product: then the loss is not finite
+ * either, and nothing is updated from there on; nor is it after i where there is no scaler. */
+static const Recipe recipes[] = {
+    {.label = "sgd", .kind = "SGD", .lr = 0.1, .precision = "f32", .plan = "nnN"},
+    {.label = "sgd momentum",
+     .kind = "SGD",
+     .lr = 0.1,
+     .momentum = 0.9,
+     .decay = 0.01,
+     .precision = "f32",
+     .plan = "nnnn"},
+    {.label = "sgd dampening",
+     .kind = "SGD",
+     .lr = 0.05,
+     .momentum = 0.5,
+     .dampening = 0.25,
+     .precision = "bf16",
+     .plan = "nnnn"},
+    {.label = "sgd nesterov, scaler",
+     .kind = "SGD",
+     .lr = 0.1,
+     .momentum = 0.9,
+     .nesterov = true,
+     .decay = 0.001,
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 3, 256, 4096},
+     .plan = "nninnnnnnnnnniiiiiinn"},
+    {.label = "sgd first body overflows",
+     .kind = "SGD",
+     .lr = 0.1,
+     .momentum = 0.9,
+     .dampening = 0.5,
+     .precision = "f16",
+     .scaler = {65536, 2, 0.5, 2000, 1, 16777216},
+     .plan = "iinnn"},
+    {.label = "sgd clip",
+     .kind = "SGD",
+     .lr = 0.1,
+     .clip = 1,
+     .precision = "f16",
+     .scaler = {512, 4, 0.25, 2, 1, 65536},
+     .plan = "nNnNinn"},
+    {.label = "adam",
+     .kind = "Adam",
+     .lr = 0.01,
+     .beta1 = 0.9,
+     .beta2 = 0.999,
+     .eps = 1e-8,
+     .precision = "f32",
+     .plan = "nnNnnin"},
+    {.label = "adam decay",
+     .kind = "Adam",
+     .lr = 0.01,
+     .beta1 = 0.8,
+     .beta2 = 0.95,
+     .eps = 1e-3,
+     .decay = 0.1,
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 2, 1, 65536},
+     .plan = "ninnfnn"},
+    {.label = "adamw",
+     .kind = "AdamW",
+     .lr = 0.01,
+     .beta1 = 0.9,
+     .beta2 = 0.999,
+     .eps = 1e-8,
+     .decay = 0.1,
+     .precision = "bf16",
+     .plan = "nnan"},
+    {.label = "adamw clip",
+     .kind = "AdamW",
+     .lr = 0.01,
+     .beta1 = 0.9,
+     .beta2 = 0.99,
+     .eps = 1e-6,
+     .decay = 0.05,
+     .clip = 0.5,
+     .precision = "f16",
+     .scaler = {2048, 2, 0.25, 2, 1024, 65536},
+     .plan = "niiinnn"},
+};
+enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+
+/* ---- the job
+ * --------------------------------------------------------------------------------------- */
+
+static void print_optimizer(Text *t, const Recipe *r)
+{
+  text_printf(t, "optimizer opt = %s(net, lr=%.17g, weight_decay=%.17g", r->kind, r->lr, r->decay);
+  if (is_adam(r)) {
+    text_printf(t, ", betas=[%.17g, %.17g], eps=%.17g", r->beta1, r->beta2, r->eps);
+  } else {
+    text_printf(t, ", momentum=%.17g, dampening=%.17g", r->momentum, r->dampening);
+    if (r->nesterov) text_puts(t, ", nesterov=true");
+  }
+  if (r->clip > 0) text_printf(t, ", clip_norm=%.17g", r->clip);
+  text_puts(t, ")\n");
+}
+
+static void print_precision(Text *t, const Recipe *r)
+{
+  const Scaler *s = &r->scaler;
+  text_printf(t, "precision %s", r->precision);
+  if (s->init > 0)
+    text_printf(t,
+                " { scaler(init=%.1f, growth=%.17g, backoff=%.17g, interval=%lld, min=%.1f, "
+                "max=%.1f) }",
+                s->init, s->growth, s->backoff, (long long)s->interval, s->min, s->max);
+  text_puts(t, "\n");
+}
+
+/* The product is there twice, so that gradients of one weight are added: in f32, in every
+ * precision. */
+static void print_job(Text *t, const Recipe *r)
+{
+  text_printf(t,
+              "data numbers() { return synthetic(64, [%d]), synthetic(64, [%d]) }\n"
+              "module Net {\n"
+              "  w = Parameter([%d], init=normal_(std=0.5)); fc = Linear(%d, 1, bias=false)\n"
+              "  def forward(x, z) { return sum(x * w) + sum(fc(z)) + sum(fc(z * 2.0)) }\n"
+              "}\n"
+              "model net = Net()\n",
+              STEP_W, STEP_FC, STEP_W, STEP_FC);
+  print_optimizer(t, r);
+  print_precision(t, r);
+  text_printf(t,
+              "train x, z in numbers() with batch=%d {\n"
+              "  minimize net(x, z) with opt\n"
+              "  metric first = sum(x * x)\n"
+              "}\n",
+              STEP_BATCH);
+}
+
+static ampc_status compile_recipe(Built *b, const TestRun *run, const Recipe *r, int optimize)
+{
+  Options options = test_options(run, optimize);
+  *b = (Built){.run = run, .c = compile_create(&options)};
+  Text text;
+  text_init(&text, b->c->arena);
+  print_job(&text, r);
+  if (!compile_text(b->c, "selftest.amp", text.at, text.n))
+    return ampc_fail(AMPC_RUN_FAILED, "the job of recipe %s was refused", r->label);
+  ampc_status status = built_start(b);
+  return status ? status : ampc_init_params(b->rt, 3);
+}
+
+/* ---- one body
+ * ------------------------------------------------------------------------------------- */
+
+/* Multiples of 1/64: sums of them times the scale are exact in f32, and each fits f16. */
+static void fill_batch(Batch *batch, char letter, uint64_t *random)
+{
+  double size = letter == 'N' ? 100.0 / 64 : 1.0 / 64;
+  for (int i = 0; i < STEP_BATCH * STEP_W; i++)
+    batch->x[i] = (float)(floor(number_uniform(random) * 129 - 64) * size);
+  for (int i = 0; i < STEP_BATCH * STEP_FC; i++)
+    batch->z[i] = (float)(floor(number_uniform(random) * 129 - 64) * size);
+  if (letter == 'i') batch->x[5] = batch->x[STEP_W + 5] = 3e38f;
+  if (letter == 'a') batch->x[5] = NAN;
+  if (letter == 'f') batch->z[7] = INFINITY;
+}
+
+static ampc_status read_floats(ampc_runtime *rt, ampc_space space, int64_t first, float *to, int n)
+{
+  return ampc_read(rt, (ampc_ref){space, first * 4}, to, n * 4);
+}
+
+ampc_status step_read(Built *b, StepState *s)
+{
+  const ampc_program *p = b->c->program;
+  memset(s, 0, sizeof *s);
+  ampc_status status = ampc_get_state(b->rt, &s->state);
+  ampc_ref place = {AMPC_STATE, ampc_state_optimizer(p, 0)};
+  if (!status) status = ampc_read(b->rt, place, &s->optimizer, sizeof s->optimizer);
+  float *to = NULL;
+  for (uint32_t i = 0; !status && i < p->n_params; i++) {
+    bool w = strcmp(p->params[i].path, "w") == 0;
+    int n = w ? STEP_W : STEP_FC, at = w ? 0 : STEP_W;
+    int64_t first = p->params[i].offset;
+    to = &s->weight[at];
+    status = read_floats(b->rt, AMPC_MASTER, first, to, n);
+    if (!status && p->optimizers[0].uses_moment1)
+      status = read_floats(b->rt, AMPC_MOMENT1, first, &s->moment1[at], n);
+    if (!status && p->optimizers[0].uses_moment2)
+      status = read_floats(b->rt, AMPC_MOMENT2, first, &s->moment2[at], n);
+    if (!status && !w && p->space_bytes[AMPC_COPY16])
+      status = ampc_read(b->rt, (ampc_ref){AMPC_COPY16, first * 2}, s->copy, n * 2);
+    if (!status && !w && p->space_bytes[AMPC_COPYBF])
+      status = ampc_read(b->rt, (ampc_ref){AMPC_COPYBF, first * 2}, s->copy, n * 2);
+  }
+  return status;
+}
+
+static ampc_status run_body(Built *b, const Batch *batch)
+{
+  const ampc_program *p = b->c->program;
+  ampc_ref x = {AMPC_INPUT, p->sources[0].offset}, z = {AMPC_INPUT, p->sources[1].offset};
+  ampc_status status = ampc_write(b->rt, x, batch->x, sizeof batch->x);
+  if (!status) status = ampc_write(b->rt, z, batch->z, sizeof batch->z);
+  if (!status) status = ampc_run_step(b->rt, 0, 0);
+  return status ? status : ampc_wait(b->rt);
+}
+
+/* ---- recipes
+ * ------------------------------------------------------------------------------------------ */
+
+static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe *r,
+                                 const Batch *batches, int n)
+{
+  ampc_metric m;
+  const ampc_program *p = b->c->program;
+  double sum = 0, last = 0;
+  for (int i = 0; i < n; i++) {
+    last = 0;
+    for (int k = 0; k < STEP_BATCH * STEP_W; k++)
+      last += (double)batches[i].x[k] * (double)batches[i].x[k];
+    sum += last;
+  }
+  for (uint32_t i = 0; i < p->n_metrics; i++) {
+    if (strcmp(p->metrics[i].name, "first") != 0) continue;
+    ampc_status status = ampc_get_metric(b->rt, i, &m);
+    if (status) return status;
+    bool average = fabs(m.sum / m.count - sum / n) <= 1e-6 * sum / n;
+    test_check(run, OP_metric, AMPC_F32, average && m.count == (double)n * STEP_BATCH,
+               arena_printf(a, "%s: average of %d bodies is %.9g, expected %.9g", r->label, n,
+                            m.sum / m.count, sum / n));
+    test_check(run, OP_metric, AMPC_F32, fabs((double)m.last - last) <= 1e-6 * last,
+               arena_printf(a, "%s: last value", r->label));
+    return AMPC_OK;
+  }
+  return ampc_fail(AMPC_RUN_FAILED, "the program has lost its metric");
+}
+
+static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
+{
+  StepState before, after;
+  uint64_t random = 9;
+  int n = (int)strlen(r->plan);
+  Batch *batches = arena_array(a, Batch, n);
+  bool finite = true;
+  ampc_status status = step_read(b, &before);
+  for (int i = 0; !status && i < n; i++) {
+    fill_batch(&batches[i], r->plan[i], &random);
+    finite = finite && strchr("nN", r->plan[i]);
+    status = run_body(b, &batches[i]);
+    if (!status) status = step_read(b, &after);
+    const char *where = arena_printf(a, "%s, body %d (%c)", r->label, i, r->plan[i]);
+    if (!status) step_check(a, run, r, &batches[i], &before, &after, where);
+    before = after;
+  }
+  return !status && finite ? check_metrics(a, run, b, r, batches, n) : status;
+}
+
+/* The same training without fusion ends in the same bits. */
+static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const StepState *fused)
+{
+  Built b;
+  StepState plain;
+  TestRun silent = {.device = run->device};
+  memcpy(silent.target, run->target, sizeof silent.target);
+  ampc_status status = compile_recipe(&b, &silent, r, 0);
+  if (!status) status = run_bodies(a, &silent, &b, r);
+  if (!status) status = step_read(&b, &plain);
+  built_close(&b);
+  bool same = !status && memcmp(plain.weight, fused->weight, sizeof plain.weight) == 0;
+  if (!status)
+    test_check(run, step_update(r), AMPC_F32, same,
+               arena_printf(a, "%s: -O0 and -O2 end in the same weights", r->label));
+  return status;
+}
+
+static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
+{
+  Built b;
+  StepState end = {0};
+  ampc_status status = compile_recipe(&b, run, r, 2);
+  if (!status) status = run_bodies(a, run, &b, r);
+  if (!status) status = step_read(&b, &end);
+  built_close(&b);
+  return status || run->edit ? status : check_unfused(a, run, r, &end);
+}
+
+ampc_status suite_step(Arena *a, TestRun *run)
+{
+  static const OpKind proved[] = {OP_metric,       OP_grad_accumulate, OP_grad_norm,
+                                  OP_sgd_update,   OP_adam_update,     OP_optimizer_control,
+                                  OP_scaler_update};
+  bool any = false;
+  for (uint32_t i = 0; i < sizeof proved / sizeof *proved; i++) any |= test_wanted(run, proved[i]);
+  ampc_status status = AMPC_OK;
+  for (int i = 0; any && !status && i < N_RECIPES; i++) status = run_recipe(a, run, &recipes[i]);
+  return status;
+}

@@ -1,0 +1,301 @@
+/* The plan of a job: all that a compiled program is, as plain data.
+ *
+ * The one header that compiler and runtime share. The compiler fills an ampc_program; emit/ prints
+ * it as C (static tables and one step function a block), the JIT hands it over in memory and the
+ * runtime walks the command lists. Both ways make the same calls in the same order.
+ *
+ * Memory is a few flat spaces; every tensor is a byte offset into one of them. In a program of
+ * target cpu offsets suit 64-byte, on CUDA 256-byte alignment. */
+#ifndef AMPC_PLAN_H
+#define AMPC_PLAN_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ampc_dtype {
+  AMPC_F32, /* IEEE binary32; double under Note [real64] of the compiler's ir.h */
+  AMPC_F16, /* IEEE binary16 */
+  AMPC_BF16,
+  AMPC_I32,
+  AMPC_I64,
+  AMPC_U8,
+  AMPC_BOOL, /* one byte, 0 or 1 */
+  AMPC_DTYPE_COUNT
+} ampc_dtype;
+
+enum { AMPC_MAX_RANK = 6 };
+
+typedef enum ampc_space {
+  AMPC_NONE,    /* the null pointer: an operand that is absent */
+  AMPC_STATE,   /* ampc_state.h */
+  AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
+  AMPC_COPY16,  /* f16 working copies: element e of MASTER at e here */
+  AMPC_COPYBF,  /* bf16 working copies, likewise */
+  AMPC_GRAD,    /* f32 gradients, element for element as MASTER; zero when a body begins */
+  AMPC_MOMENT1, /* optimizer state, likewise (momentum buffer; Adam's m) */
+  AMPC_MOMENT2, /* Adam's v */
+  AMPC_BUFFER,  /* f32 and integer state that is not trained (running statistics) */
+  AMPC_INPUT,   /* the batch of the current step */
+  AMPC_WORK,    /* everything else, placed by lifetime */
+  AMPC_SPACE_COUNT
+} ampc_space;
+
+typedef struct ampc_ref {
+  ampc_space space;
+  int64_t offset; /* bytes */
+} ampc_ref;
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+typedef struct ampc_launch {
+  uint32_t kernel;      /* index into ampc_program.kernels */
+  uint32_t grid, block; /* CUDA geometry. On the CPU `grid` is the number of threads that share
+                           the work (a block there has one thread) and `block` is 1. */
+  uint32_t n_args;
+  const ampc_ref *args; /* kernels take pointers only; sizes are literals in their text */
+} ampc_launch;
+
+/* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).
+ * A is [m, k], stored [k, m] if trans_a; B is [k, n], stored [n, k] if trans_b; C is [m, n].
+ * Products are summed in f32 and rounded once, after the bias, to c_type. */
+typedef struct ampc_gemm {
+  int64_t m, n, k, batch;
+  int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+  bool trans_a, trans_b;
+  bool accumulate; /* beta = 1: C is read and added to; c_type is then f32 */
+  bool tf32;       /* f32 operands are rounded to 10 mantissa bits first */
+  bool has_bias;   /* one value a column, of bias_type */
+  bool relu;       /* negative results become 0, after the bias; NaN stays where the device can */
+  ampc_dtype a_type, b_type, c_type, bias_type;
+  int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result, on
+                        CUDA what cuBLASLt may use */
+} ampc_gemm;
+
+/* A two-dimensional convolution (cross-correlation) or one of its gradients. Images lie as [n, h,
+ * w, c], weights as [k, c / groups, kh, kw]; oh = (h + 2 pad - dilation (kh - 1) - 1) / stride + 1.
+ *   forward   y[n, oh, ow, k]  = x * w (+ bias[k])
+ *   data      x[n, h, w, c]    = gradient of x from y's
+ *   weight    w[k, c / groups, kh, kw] (+)= gradient of w from x and y's; f32 when accumulate
+ * Products are summed in f32 and rounded once, after the bias, to the result's type. */
+typedef enum ampc_conv_kind { AMPC_CONV_FORWARD, AMPC_CONV_DATA, AMPC_CONV_WEIGHT } ampc_conv_kind;
+typedef struct ampc_conv {
+  ampc_conv_kind kind;
+  int64_t n, h, w, c, k, kh, kw, oh, ow, groups;
+  int64_t stride[2], pad[2], dilation[2]; /* along h, along w */
+  bool accumulate, tf32, has_bias;
+  ampc_dtype x_type, w_type, y_type, bias_type; /* whichever of them is the result counts too */
+  int64_t workspace;                            /* bytes; see ampc_conv_workspace_* */
+  uint32_t kernel, grid, block;                 /* CUDA: what turns images into columns or back, see
+                                                   conv_columns.h; grid 0: nothing has to */
+} ampc_conv;
+
+typedef enum ampc_command_kind {
+  AMPC_LAUNCH_KERNEL,
+  AMPC_GEMM,
+  AMPC_CONV,
+  AMPC_COPY,
+  AMPC_FILL
+} ampc_command_kind;
+
+typedef struct ampc_command {
+  ampc_command_kind kind;
+  const char *label; /* "k07_add_gelu", "g03_linear": as in the emitted text */
+  uint32_t line;     /* of the job's text, for messages and profiles; 0: none */
+  union {
+    ampc_launch launch;
+    struct {
+      ampc_conv desc;
+      ampc_ref x, w, bias, y, workspace;
+    } conv;
+    struct {
+      ampc_gemm desc;
+      ampc_ref a, b, bias, c, workspace;
+    } gemm;
+    struct {
+      ampc_ref to, from;
+      int64_t bytes;
+    } copy;
+    struct {
+      ampc_ref to;
+      uint8_t value;
+      int64_t bytes;
+    } fill;
+  } as;
+} ampc_command;
+
+/* ---- what a job consists of -------------------------------------------------------------------
+ */
+
+typedef enum ampc_init_kind {
+  AMPC_INIT_CONSTANT,
+  AMPC_INIT_UNIFORM,
+  AMPC_INIT_NORMAL,
+  AMPC_INIT_TRUNC_NORMAL,
+  AMPC_INIT_EYE,
+  AMPC_INIT_DIRAC,
+  AMPC_INIT_ORTHOGONAL
+} ampc_init_kind;
+typedef struct ampc_init {
+  ampc_init_kind kind;
+  double a, b;      /* the constant; low and high; mean and std; groups; gain */
+  double low, high; /* of TRUNC_NORMAL */
+} ampc_init;
+
+typedef struct ampc_param {
+  const char *path; /* PyTorch state_dict path: "fc1.weight" */
+  bool buffer;      /* lies in BUFFER, not in MASTER; no gradient */
+  int optimizer;    /* index of the one that updates it, or -1: frozen or in no optimizer */
+  ampc_dtype dtype; /* f32 except for buffers */
+  uint32_t rank;
+  int64_t dim[AMPC_MAX_RANK];
+  int64_t elements;
+  int64_t offset; /* in elements of MASTER (and GRAD, MOMENT*, COPY*); in bytes of BUFFER */
+  ampc_init init;
+} ampc_param;
+
+typedef struct ampc_optimizer_desc {
+  const char *name, *kind; /* "opt", "AdamW" */
+  int64_t first, count; /* its range of MASTER, in elements: parameters are ordered by optimizer */
+  bool uses_moment1, uses_moment2;
+} ampc_optimizer_desc;
+
+typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr", "opt.lr.peak" */
+  const char *name;
+  double value;
+} ampc_setting;
+
+/* ARGUMENT: an input of an infer block, written by the caller (ampc_write to INPUT) */
+typedef enum ampc_source_kind {
+  AMPC_SOURCE_IDX,
+  AMPC_SOURCE_SYNTHETIC,
+  AMPC_SOURCE_ARGUMENT
+} ampc_source_kind;
+typedef struct ampc_source {
+  ampc_source_kind kind;
+  const char *path;            /* as in the job; relative to the data directory */
+  ampc_dtype dtype;            /* of the file */
+  uint32_t rank;               /* of one sample */
+  int64_t dim[AMPC_MAX_RANK];  /* of one sample */
+  int64_t samples;             /* in the whole file; 0: not known at compile time */
+  double part_begin, part_end; /* fraction of the samples used: 0 and 1; see ampc_part */
+  int64_t limit;               /* integer values must lie in [0, limit); 0: anything goes */
+  const char *limit_why;       /* "classes of cross_entropy, mlp.amp:14"; NULL with limit 0 */
+  int64_t offset;              /* bytes, of the batch [batch, dim...] in INPUT */
+  double low, high;            /* synthetic: bounds, or both 0: standard normal */
+  uint64_t stream;             /* synthetic: seed of its numbers */
+} ampc_source;
+
+typedef struct ampc_runtime ampc_runtime;
+
+typedef struct ampc_step { /* a block compiled for one batch size */
+  int64_t batch;
+  const ampc_command *commands; /* NULL in emitted programs */
+  uint32_t n_commands;
+  void (*run)(ampc_runtime *rt); /* emitted programs; NULL in the JIT */
+} ampc_step;
+
+typedef struct ampc_output_desc { /* a result of an infer block; valid after its step has run */
+  const char *name;
+  uint32_t block;
+  ampc_dtype dtype;
+  uint32_t rank;
+  int64_t dim[AMPC_MAX_RANK];
+  ampc_ref place;
+} ampc_output_desc;
+
+typedef struct ampc_metric_desc {
+  const char *name;
+  bool is_loss; /* the value that `minimize` minimizes */
+} ampc_metric_desc;
+
+typedef enum ampc_block_kind { AMPC_TRAIN, AMPC_EVAL, AMPC_INFER } ampc_block_kind;
+typedef struct ampc_block {
+  ampc_block_kind kind;
+  const char *name;                 /* "train", "eval"; numbered when there are several: "eval2" */
+  uint32_t line;                    /* of the block in the job */
+  int64_t batch, epochs, max_steps; /* max_steps 0: whole epochs */
+  int64_t every, log, save_every;   /* 0: not given */
+  bool shuffle, drop_last;
+  const char *save;                 /* path or NULL */
+  uint32_t first_source, n_sources; /* in ampc_program.sources */
+  uint32_t first_metric, n_metrics; /* in ampc_program.metrics: index into STATE's metrics too */
+  uint32_t n_variants;              /* 1, or 2: variant[1] is the last, smaller batch of an epoch */
+  ampc_step variant[2];
+} ampc_block;
+
+typedef struct ampc_scaler_desc { /* start values of ampc_state; `on` false: scale 1, no checks */
+  bool on, dynamic;
+  double init, growth, backoff, min, max;
+  int64_t interval;
+} ampc_scaler_desc;
+
+/* A kernel. CPU: `function` is a thunk of type ampc_cpu_kernel. CUDA: the __global__ function. */
+typedef void ampc_cpu_kernel(void *const *args, unsigned block, unsigned n_blocks);
+typedef struct ampc_kernel {
+  const char *name;
+  uint32_t n_args;
+  uint32_t shared; /* bytes of dynamic shared memory */
+  void (*function)(void);
+} ampc_kernel;
+
+/* JIT on CUDA: a cubin or PTX with some of the program's kernels, in their order. */
+typedef struct ampc_image {
+  const void *bytes;
+  uint32_t first, count; /* kernels */
+} ampc_image;
+
+/* Emitted CUDA programs: the driver's handle of a __global__ function; 0 on success. */
+typedef int ampc_find_kernel(void **out, const void *function);
+
+typedef struct ampc_program {
+  const char *name;      /* of the job: "mlp" */
+  const char *source;    /* path as given on the command line's last part: "mlp.amp" */
+  const char *target;    /* "cpu", "sm_80" */
+  const char *precision; /* "f16" */
+  const char *config;    /* JSON: model hash, consts, settings; kept in checkpoints */
+  uint64_t model_hash;   /* of parameter paths, shapes and optimizers: must match to resume */
+  uint64_t seed;         /* manual_seed, or 0 */
+  bool real64;           /* tests: elements of AMPC_F32 are doubles, but for those of STATE */
+  ampc_scaler_desc scaler;
+  int64_t space_bytes[AMPC_SPACE_COUNT];
+  const ampc_param *params;
+  const ampc_optimizer_desc *optimizers;
+  const ampc_setting *settings;
+  const ampc_source *sources;
+  const ampc_metric_desc *metrics;
+  const ampc_output_desc *outputs;
+  const ampc_block *blocks;
+  const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
+  uint32_t n_params, n_optimizers, n_settings, n_sources, n_metrics, n_outputs, n_blocks, n_kernels;
+  const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
+  uint32_t n_images;
+  ampc_find_kernel *find_kernel;
+} ampc_program;
+
+/* Offsets within STATE, the same on both sides. */
+int64_t ampc_state_optimizer(const ampc_program *p, uint32_t i);
+int64_t ampc_state_metric(const ampc_program *p, uint32_t i);
+int64_t ampc_state_setting(const ampc_program *p, uint32_t i);
+
+/* Samples of `part=[begin, end]` of n: from *out_first on, *out_count. Ranges that meet at a
+ * fraction neither overlap nor leave a gap. */
+void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
+
+/* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
+int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
+int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);
+/* On CUDA, where `capability` is 90 for sm_90. */
+int64_t ampc_gemm_workspace_cuda(int capability);
+int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability);
+
+int64_t ampc_element_size(const ampc_program *p, ampc_dtype t); /* bytes; f32 is 8 with real64 */
+int64_t ampc_dtype_size(ampc_dtype t);                          /* bytes */
+const char *ampc_dtype_name(ampc_dtype t);                      /* "f32", ... */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,351 @@
+/* Checkpoints: the state of a training run as one safetensors file.
+ *
+ * Tensors: every parameter and buffer under its path; moments as "optimizer.NAME.moment1/PATH".
+ * Metadata: counters, scaler, data position, seed, config. What a step computes anew (gradients,
+ * norms, metrics, 16-bit copies) and settings stay out, and so do times and paths: same state, same
+ * bytes. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "runtime/runtime.h"
+#include "safetensors.h"
+
+static const char version[] = "1";
+
+/* ---- which tensors there are -------------------------------------------------------------------
+ */
+
+typedef struct Entry {
+  const ampc_param *param;
+  ampc_ref place;
+  char *name;
+  int64_t bytes, begin; /* begin: in the file's data */
+} Entry;
+
+typedef struct Entries {
+  Entry *at;
+  uint32_t n;
+} Entries;
+
+static TensorType type_of(const ampc_program *p, const ampc_param *q)
+{
+  return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
+}
+
+/* `o` and `moment` are NULL for the parameter itself. */
+static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
+{
+  if (!o) return strdup(q->path);
+  size_t size = strlen(o->name) + strlen(q->path) + 32;
+  char *name = malloc(size);
+  if (name) snprintf(name, size, "optimizer.%s.%s/%s", o->name, moment, q->path);
+  return name;
+}
+
+static void add_entry(Entries *e, const ampc_program *p, const ampc_param *q, ampc_space space,
+                      char *name)
+{
+  int64_t unit = ampc_element_size(p, q->buffer ? q->dtype : AMPC_F32);
+  e->at[e->n++] = (Entry){.param = q,
+                          .place = {space, q->buffer ? q->offset : q->offset * unit},
+                          .name = name,
+                          .bytes = q->elements * unit};
+}
+
+static void entries_free(Entries *e)
+{
+  for (uint32_t i = 0; i < e->n; i++) free(e->at[i].name);
+  free(e->at);
+}
+
+static ampc_status entries_of(const ampc_program *p, Entries *out)
+{
+  *out = (Entries){.at = calloc(3 * p->n_params + 1, sizeof(Entry))};
+  if (!out->at) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    const ampc_param *q = &p->params[i];
+    add_entry(out, p, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, entry_name(q, NULL, NULL));
+  }
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    const ampc_param *q = &p->params[i];
+    const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
+    if (o && o->uses_moment1) add_entry(out, p, q, AMPC_MOMENT1, entry_name(q, o, "moment1"));
+    if (o && o->uses_moment2) add_entry(out, p, q, AMPC_MOMENT2, entry_name(q, o, "moment2"));
+  }
+  for (uint32_t i = 0; i < out->n; i++)
+    if (!out->at[i].name) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+  return AMPC_OK;
+}
+
+/* ---- saving
+ * -------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static bool set(TensorFile *f, const char *key,
+                                                      const char *format, ...)
+{
+  char value[64];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(value, sizeof value, format, args);
+  va_end(args);
+  return tensor_file_set(f, key, value);
+}
+
+static const char *scaler_word(const ampc_program *p)
+{
+  return !p->scaler.on ? "off" : p->scaler.dynamic ? "dynamic" : "static";
+}
+
+static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state *s,
+                         ampc_data_position at)
+{
+  return tensor_file_set(f, "format", "pt") && tensor_file_set(f, "ampc.version", version) &&
+         tensor_file_set(f, "ampc.job", p->name) &&
+         tensor_file_set(f, "ampc.config", p->config ? p->config : "{}") &&
+         set(f, "ampc.model", "%016llx", (unsigned long long)p->model_hash) &&
+         set(f, "ampc.seed", "%lld", s->seed) && set(f, "ampc.body", "%lld", s->body) &&
+         set(f, "ampc.skipped", "%lld", s->skipped) &&
+         tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
+         set(f, "ampc.scale", "%.9g", (double)s->scale) &&
+         set(f, "ampc.growth", "%d", s->growth > 0 ? s->growth : 0) &&
+         set(f, "ampc.position.block", "%lld", (long long)at.block) &&
+         set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
+         set(f, "ampc.position.batch", "%lld", (long long)at.batch);
+}
+
+/* For the record: a resumed run uses the settings it is given. */
+static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
+{
+  const ampc_program *p = rt->program;
+  bool good = true;
+  for (uint32_t i = 0; i < p->n_settings && good; i++) {
+    float value;
+    char key[256];
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(p, i)};
+    ampc_status status = ampc_read(rt, at, &value, sizeof value);
+    if (status) return status;
+    snprintf(key, sizeof key, "ampc.setting.%s", p->settings[i].name);
+    good = set(f, key, "%.9g", (double)value);
+  }
+  return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+}
+
+static void taken_key(const ampc_program *p, uint32_t i, char *to, size_t size)
+{
+  snprintf(to, size, "ampc.optimizer.%s.taken", p->optimizers[i].name);
+}
+
+static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position at, TensorFile *f)
+{
+  const ampc_program *p = rt->program;
+  ampc_state state;
+  ampc_status status = ampc_get_state(rt, &state);
+  if (!status) status = set_settings(rt, f);
+  if (status) return status;
+  bool good = set_metadata(f, p, &state, at);
+  for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
+    ampc_optimizer o;
+    char key[256];
+    status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, i)}, &o, sizeof o);
+    if (status) return status;
+    taken_key(p, i, key, sizeof key);
+    good = set(f, key, "%lld", o.taken);
+  }
+  for (uint32_t i = 0; i < e->n && good; i++) {
+    TensorType t = type_of(p, e->at[i].param);
+    good = tensor_file_add(f, e->at[i].name, &t, &e->at[i].begin);
+  }
+  return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+}
+
+static ampc_status fill_data(ampc_runtime *rt, const Entries *e, TensorFile *f)
+{
+  f->data = malloc((size_t)f->size + 1);
+  if (!f->data) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < e->n && !status; i++)
+    status = ampc_read(rt, e->at[i].place, f->data + e->at[i].begin, e->at[i].bytes);
+  return status;
+}
+
+ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_position at)
+{
+  Entries e;
+  TensorFile f = {0};
+  ampc_status status = entries_of(rt->program, &e);
+  if (!status) status = fill_header(rt, &e, at, &f);
+  if (!status) status = fill_data(rt, &e, &f);
+  if (!status) status = tensor_file_write(&f, path);
+  free(f.data);
+  tensor_file_free(&f);
+  entries_free(&e);
+  return status;
+}
+
+/* ---- loading: all checks first
+ * -------------------------------------------------------------------- */
+
+typedef struct Saved { /* the metadata as numbers */
+  ampc_state state;
+  ampc_data_position at;
+  long long *taken; /* one an optimizer */
+  bool dynamic;
+} Saved;
+
+static bool get_integer(const TensorFile *f, const char *key, long long *out)
+{
+  const char *text = tensor_file_get(f, key);
+  char *end = NULL;
+  *out = text ? strtoll(text, &end, 10) : 0;
+  return text && *text && !*end;
+}
+
+static bool get_count(const TensorFile *f, const char *key, long long *out)
+{
+  return get_integer(f, key, out) && *out >= 0;
+}
+
+static bool get_scaler(const TensorFile *f, Saved *s)
+{
+  const char *word = tensor_file_get(f, "ampc.scaler"), *scale = tensor_file_get(f, "ampc.scale");
+  long long growth;
+  if (!word || !scale || !get_count(f, "ampc.growth", &growth) || growth > INT32_MAX) return false;
+  s->dynamic = strcmp(word, "dynamic") == 0;
+  s->state.growth = (int)growth;
+  s->state.scale = strtof(scale, NULL);
+  return isfinite(s->state.scale) && s->state.scale > 0;
+}
+
+static bool get_position(const TensorFile *f, const ampc_program *p, ampc_data_position *out)
+{
+  long long block, epoch, batch;
+  if (!get_count(f, "ampc.position.block", &block) ||
+      !get_count(f, "ampc.position.epoch", &epoch) || !get_count(f, "ampc.position.batch", &batch))
+    return false;
+  *out = (ampc_data_position){epoch, batch, block};
+  return block < p->n_blocks;
+}
+
+static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
+{
+  bool good = get_integer(f, "ampc.seed", &s->state.seed) &&
+              get_count(f, "ampc.body", &s->state.body) &&
+              get_count(f, "ampc.skipped", &s->state.skipped) && get_scaler(f, s) &&
+              get_position(f, p, &s->at);
+  s->taken = calloc(p->n_optimizers + 1, sizeof *s->taken);
+  for (uint32_t i = 0; i < p->n_optimizers && s->taken && good; i++) {
+    char key[256];
+    taken_key(p, i, key, sizeof key);
+    good = get_count(f, key, &s->taken[i]);
+  }
+  if (good && s->taken) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "%s is of another model: its counters do not fit %s", path,
+                   p->source);
+}
+
+static ampc_status other_model(const char *path, const ampc_program *p, const TensorFile *f,
+                               const Entry *e)
+{
+  TensorType t = type_of(p, e->param);
+  const json_t *entry = json_object_get(f->header, e->name);
+  char wants[128], has[128];
+  tensor_type_text(&t, wants, sizeof wants);
+  if (!entry)
+    return ampc_fail(AMPC_BAD_FILE, "%s is of another model: it lacks %s %s of %s", path, e->name,
+                     wants, p->source);
+  tensor_entry_text(entry, has, sizeof has);
+  return ampc_fail(AMPC_BAD_FILE, "%s is of another model: %s is %s there and %s in %s", path,
+                   e->name, has, wants, p->source);
+}
+
+static bool is_wanted(const Entries *e, const char *name)
+{
+  for (uint32_t i = 0; i < e->n; i++)
+    if (strcmp(e->at[i].name, name) == 0) return true;
+  return strcmp(name, "__metadata__") == 0;
+}
+
+static ampc_status check_model(const char *path, const ampc_program *p, const TensorFile *f,
+                               Entries *e)
+{
+  const char *found = tensor_file_get(f, "ampc.version"), *hash = tensor_file_get(f, "ampc.model");
+  if (!found || strcmp(found, version) != 0)
+    return ampc_fail(AMPC_BAD_FILE, "%s is a checkpoint of version %s, this is version %s", path,
+                     found ? found : "none", version);
+  for (uint32_t i = 0; i < e->n; i++) {
+    TensorType t = type_of(p, e->at[i].param);
+    const char *bytes = tensor_file_find(f, e->at[i].name, &t);
+    if (!bytes) return other_model(path, p, f, &e->at[i]);
+    e->at[i].begin = bytes - f->data;
+  }
+  const char *name;
+  json_t *entry;
+  json_object_foreach(f->header, name, entry) if (!is_wanted(e, name)) return ampc_fail(
+      AMPC_BAD_FILE, "%s is of another model: it has %s, which %s lacks", path, name, p->source);
+  char wanted[17];
+  snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)p->model_hash);
+  if (!hash || strcmp(hash, wanted) != 0)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is of another model: its parameters are those of %s, but "
+                     "not which optimizer updates them",
+                     path, p->source);
+  return AMPC_OK;
+}
+
+/* ---- loading: then the change
+ * ----------------------------------------------------------------------- */
+
+static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
+{
+  const ampc_program *p = rt->program;
+  ampc_state state;
+  ampc_status status = runtime_reset_state(rt, (uint64_t)s->state.seed);
+  if (!status) status = ampc_get_state(rt, &state);
+  if (status) return status;
+  state.body = s->state.body;
+  state.skipped = s->state.skipped;
+  state.epoch = s->at.epoch;
+  if (s->dynamic && state.dynamic) {
+    state.scale = s->state.scale;
+    state.inv_scale = (float)(1 / (double)state.scale);
+    state.growth = s->state.growth;
+  }
+  status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
+  for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
+    ampc_optimizer o = {.taken = s->taken[i]};
+    status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, i)}, &o, sizeof o);
+  }
+  return status;
+}
+
+static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e, const Saved *s)
+{
+  ampc_status status = apply_state(rt, s);
+  for (uint32_t i = 0; i < e->n && !status; i++)
+    status = ampc_write(rt, e->at[i].place, f->data + e->at[i].begin, e->at[i].bytes);
+  int64_t gradients = rt->program->space_bytes[AMPC_GRAD];
+  if (!status && gradients)
+    status = rt->device->ops->fill(rt->device, rt->space[AMPC_GRAD], 0, gradients);
+  return status ? status : ampc_refresh_copies(rt);
+}
+
+ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at)
+{
+  const ampc_program *p = rt->program;
+  TensorFile f;
+  ampc_status status = tensor_file_read(path, &f);
+  if (status) return status;
+  Entries e;
+  Saved s = {0};
+  status = entries_of(p, &e);
+  if (!status) status = check_model(path, p, &f, &e);
+  if (!status) status = get_saved(path, &f, p, &s);
+  if (!status) status = apply(rt, &f, &e, &s);
+  if (!status) *out_at = s.at;
+  free(s.taken);
+  entries_free(&e);
+  tensor_file_free(&f);
+  return status;
+}

@@ -1,0 +1,211 @@
+/* Checkpoints that stay beside the newest one.
+ *
+ *   --keep-last K   job.safetensors.step400 ..              the last K that were written
+ *   --keep-best K   job.safetensors.best-acc=0.8731.step468  the K best evaluations
+ *
+ * They are further names (hard links) of the file that was just written, so keeping one costs
+ * nothing and a crash leaves whole files. Which there are is read from the folder, so a run that
+ * goes on counts those of the run before. Best is the first metric of the first eval block: the
+ * lowest where it is a loss, an error or a perplexity, else the highest. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "runtime/train/train.h"
+
+enum { LONGEST = 4096 }; /* of a path */
+
+typedef struct Kept {
+  char *name;
+  double value; /* the larger, the sooner it goes */
+  long long step;
+} Kept;
+
+typedef struct KeptList {
+  Kept *at;
+  size_t n;
+} KeptList;
+
+/* ---- names ------------------------------------------------------------------------------------
+ */
+
+static const ampc_block *judge(const ampc_program *p)
+{
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_EVAL && p->blocks[i].n_metrics) return &p->blocks[i];
+  return NULL;
+}
+
+static bool lower_is_better(const ampc_metric_desc *m)
+{
+  static const char *const words[] = {"loss", "error", "perplexity", "mse", "mae", "nll"};
+  bool found = m->is_loss;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    found |= strstr(m->name, words[i]) != NULL;
+  return found;
+}
+
+/* What comes behind the path: ".step" or ".best-acc=". */
+static char *prefix_of(const char *path, const char *metric)
+{
+  size_t size = strlen(path) + (metric ? strlen(metric) : 0) + 16;
+  char *out = malloc(size);
+  if (out && metric) snprintf(out, size, "%s.best-%s=", path, metric);
+  if (out && !metric) snprintf(out, size, "%s.step", path);
+  return out;
+}
+
+/* "400", or "0.8731.step468". */
+static bool read_name(const char *rest, bool best, double *value, long long *step)
+{
+  char *end;
+  *value = 0;
+  if (best) {
+    *value = strtod(rest, &end);
+    if (end == rest || strncmp(end, ".step", 5) != 0) return false;
+    rest = end + 5;
+  }
+  *step = strtoll(rest, &end, 10);
+  return *rest >= '0' && *rest <= '9' && !*end;
+}
+
+static const char *folder_of(const char *path, char *buffer, size_t size)
+{
+  const char *slash = strrchr(path, '/');
+  if (!slash) return ".";
+  snprintf(buffer, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+  return buffer;
+}
+
+/* ---- those that are there ---------------------------------------------------------------------
+ */
+
+static bool add(KeptList *list, const char *prefix, size_t folder, const char *name, bool best,
+                bool lower)
+{
+  Kept k;
+  size_t n = strlen(prefix) - folder;
+  if (strncmp(name, prefix + folder, n) != 0 || !read_name(name + n, best, &k.value, &k.step))
+    return true;
+  if (best && !lower) k.value = -k.value;
+  Kept *at = realloc(list->at, (list->n + 1) * sizeof *at);
+  if (!at) return false;
+  list->at = at;
+  size_t size = folder + strlen(name) + 1;
+  k.name = malloc(size);
+  if (!k.name) return false;
+  snprintf(k.name, size, "%.*s%s", (int)folder, prefix, name);
+  at[list->n++] = k;
+  return true;
+}
+
+static KeptList look(const char *path, const char *prefix, bool best, bool lower)
+{
+  char buffer[LONGEST];
+  KeptList list = {0};
+  const char *slash = strrchr(path, '/');
+  size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+  DIR *d = opendir(folder_of(path, buffer, sizeof buffer));
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (!add(&list, prefix, folder, e->d_name, best, lower)) break;
+  if (d) closedir(d);
+  return list;
+}
+
+static void list_free(KeptList *list)
+{
+  for (size_t i = 0; i < list->n; i++) free(list->at[i].name);
+  free(list->at);
+}
+
+/* Better first; of equal ones the later. */
+static int by_worth(const void *a, const void *b)
+{
+  const Kept *x = a, *y = b;
+  if (x->value != y->value) return x->value < y->value ? -1 : 1;
+  return x->step > y->step ? -1 : x->step < y->step;
+}
+
+/* ---- keeping ----------------------------------------------------------------------------------
+ */
+
+/* `length`: what the name would need; it may not have fitted. */
+static ampc_status give_name(const Session *s, const char *name, int length)
+{
+  if (length >= LONGEST)
+    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", name, strerror(ENAMETOOLONG));
+  unlink(name);
+  if (link(s->saved, name) == 0) return AMPC_OK;
+  if (errno != EPERM && errno != EMLINK && errno != EOPNOTSUPP && errno != ENOSYS)
+    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", name, strerror(errno));
+  return ampc_checkpoint_save(s->rt, name, s->position); /* a file system without hard links */
+}
+
+static void prune(const char *path, const char *prefix, bool best, bool lower, int64_t most)
+{
+  KeptList list = look(path, prefix, best, lower);
+  if (list.n) qsort(list.at, list.n, sizeof *list.at, by_worth);
+  for (size_t i = (size_t)most; i < list.n; i++) unlink(list.at[i].name);
+  list_free(&list);
+}
+
+ampc_status keep_check(const Session *s)
+{
+  const ampc_train_options *o = s->options;
+  if (o->keep_best && !judge(s->program))
+    return ampc_fail(AMPC_BAD_USAGE, "--keep-best: %s has no eval block with a metric",
+                     s->program->source);
+  return AMPC_OK;
+}
+
+ampc_status keep_last(const Session *s)
+{
+  if (!s->options->keep_last) return AMPC_OK;
+  char *prefix = prefix_of(s->saved, NULL), name[LONGEST];
+  if (!prefix) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  int n = snprintf(name, sizeof name, "%s%lld", prefix, (long long)s->saved_step);
+  ampc_status status = give_name(s, name, n);
+  if (!status) prune(s->saved, prefix, false, false, s->options->keep_last);
+  free(prefix);
+  return status;
+}
+
+static bool is_among_best(const KeptList *list, int64_t most, double value)
+{
+  int64_t better = 0;
+  for (size_t i = 0; i < list->n; i++) better += list->at[i].value < value;
+  return better < most;
+}
+
+static ampc_status keep_if_best(Session *s, const char *prefix, double shown, bool lower)
+{
+  int64_t most = s->options->keep_best;
+  KeptList list = look(s->path, prefix, true, lower);
+  bool wanted = is_among_best(&list, most, lower ? shown : -shown);
+  list_free(&list);
+  if (!wanted) return AMPC_OK;
+  char name[LONGEST];
+  int n = snprintf(name, sizeof name, "%s%.6g.step%lld", prefix, shown, (long long)s->steps);
+  ampc_status status = session_save(s, s->path);
+  if (!status) status = give_name(s, name, n);
+  if (!status) prune(s->path, prefix, true, lower, most);
+  return status;
+}
+
+ampc_status keep_best(Session *s, uint32_t block)
+{
+  const ampc_program *p = s->program;
+  const ampc_block *b = &p->blocks[block];
+  if (!s->options->keep_best || !s->path || s->options->eval_only || b != judge(p)) return AMPC_OK;
+  const ampc_metric_desc *m = &p->metrics[b->first_metric];
+  double value = s->values[b->first_metric];
+  if (!isfinite(value)) return AMPC_OK;
+  char *prefix = prefix_of(s->path, m->name);
+  if (!prefix) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = keep_if_best(s, prefix, value, lower_is_better(m));
+  free(prefix);
+  return status;
+}

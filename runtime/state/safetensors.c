@@ -1,0 +1,291 @@
+/* Note [checksum]
+ * The metadata has CHECKSUM_KEY: XXH3 of the whole file, computed with zeros in the place of its
+ * own digits. So a changed bit anywhere is noticed, in the header as well as in the tensors.
+ *
+ * A header is hostile until checked: lengths, shapes and offsets are compared with the size of the
+ * file before anything is read through them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "runtime/base/file.h"
+#include "safetensors.h"
+
+#define CHECKSUM_KEY "ampc.checksum"
+static const char zeros[] = "0000000000000000";
+enum { DIGITS = sizeof zeros - 1, MAX_HEADER = 100 << 20, MOST_AXES = 8 };
+
+static const struct {
+  const char *name;
+  int64_t size;
+  ampc_dtype dtype;
+  bool real64;
+} kinds[] = {
+    {"F32", 4, AMPC_F32, false},   {"F64", 8, AMPC_F32, true},    {"F16", 2, AMPC_F16, false},
+    {"BF16", 2, AMPC_BF16, false}, {"I32", 4, AMPC_I32, false},   {"I64", 8, AMPC_I64, false},
+    {"U8", 1, AMPC_U8, false},     {"BOOL", 1, AMPC_BOOL, false},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static size_t kind_of(const TensorType *t)
+{
+  size_t i = 0;
+  while (kinds[i].dtype != t->dtype || (t->dtype == AMPC_F32 && kinds[i].real64 != t->real64)) i++;
+  return i;
+}
+
+/* ---- writing
+ * -------------------------------------------------------------------------------------- */
+
+static json_t *shape_of(const TensorType *t)
+{
+  json_t *shape = json_array();
+  for (uint32_t i = 0; i < t->rank; i++) json_array_append_new(shape, json_integer(t->dim[i]));
+  return shape;
+}
+
+bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64_t *out_begin)
+{
+  if (!f->header) f->header = json_object();
+  size_t kind = kind_of(t);
+  int64_t bytes = kinds[kind].size;
+  for (uint32_t i = 0; i < t->rank; i++) bytes *= t->dim[i];
+  *out_begin = f->size;
+  f->size += bytes;
+  json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", kinds[kind].name, "shape", shape_of(t),
+                            "data_offsets", (json_int_t)*out_begin, (json_int_t)f->size);
+  return entry && json_object_set_new(f->header, name, entry) == 0;
+}
+
+bool tensor_file_set(TensorFile *f, const char *key, const char *value)
+{
+  if (!f->header) f->header = json_object();
+  json_t *meta = json_object_get(f->header, "__metadata__");
+  if (!meta) {
+    meta = json_object();
+    if (json_object_set_new(f->header, "__metadata__", meta) != 0) return false;
+  }
+  return json_object_set_new(meta, key, json_string(value)) == 0;
+}
+
+static void length_bytes(int64_t n, uint8_t to[8])
+{
+  for (int i = 0; i < 8; i++) to[i] = (uint8_t)((uint64_t)n >> (8 * i));
+}
+
+static XXH64_hash_t checksum(const FilePart parts[3])
+{
+  XXH3_state_t *state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  for (int i = 0; i < 3; i++) XXH3_64bits_update(state, parts[i].bytes, (size_t)parts[i].size);
+  XXH64_hash_t hash = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return hash;
+}
+
+/* The digits of the checksum in the text of a header, or NULL. */
+static char *find_digits(char *text, int64_t size)
+{
+  static const char before[] = "\"" CHECKSUM_KEY "\":\"";
+  char *at = memmem(text, (size_t)size, before, sizeof before - 1);
+  if (!at || at + sizeof before - 1 + DIGITS > text + size) return NULL;
+  return at + sizeof before - 1;
+}
+
+/* Sorted keys, no spaces inside, spaces behind up to a multiple of 8: same content, same bytes. */
+static char *header_text(const TensorFile *f, int64_t *out_size)
+{
+  char *compact = json_dumps(f->header, JSON_COMPACT | JSON_SORT_KEYS);
+  if (!compact) return NULL;
+  size_t length = strlen(compact), padded = (length + 7) / 8 * 8;
+  char *text = malloc(padded + 1);
+  if (text) snprintf(text, padded + 1, "%-*s", (int)padded, compact);
+  free(compact);
+  *out_size = (int64_t)padded;
+  return text;
+}
+
+ampc_status tensor_file_write(TensorFile *f, const char *path)
+{
+  int64_t size = 0;
+  char *text = tensor_file_set(f, CHECKSUM_KEY, zeros) ? header_text(f, &size) : NULL;
+  if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  uint8_t length[8];
+  length_bytes(size, length);
+  FilePart parts[3] = {{length, 8}, {text, size}, {f->data, f->size}};
+  char digits[DIGITS + 1];
+  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)checksum(parts));
+  memcpy(find_digits(text, size), digits, DIGITS);
+  ampc_status status = file_replace(path, parts, 3);
+  free(text);
+  return status;
+}
+
+/* ---- reading
+ * -------------------------------------------------------------------------------------- */
+
+typedef struct Range {
+  int64_t begin, end;
+} Range;
+
+/* Size of the tensor by dtype and shape; -1 when they make no sense in a file of this size. */
+static int64_t entry_bytes(const json_t *entry, int64_t most)
+{
+  const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+  const json_t *shape = json_object_get(entry, "shape");
+  int64_t bytes = -1;
+  for (int i = 0; dtype && i < N_KINDS; i++)
+    if (strcmp(kinds[i].name, dtype) == 0) bytes = kinds[i].size;
+  if (bytes < 0 || !json_is_array(shape) || json_array_size(shape) > MOST_AXES) return -1;
+  for (size_t i = 0; i < json_array_size(shape); i++) {
+    const json_t *axis = json_array_get(shape, i);
+    int64_t n = json_integer_value(axis);
+    if (!json_is_integer(axis) || n < 0 || (n > 0 && bytes > most / n)) return -1;
+    bytes *= n;
+  }
+  return bytes;
+}
+
+static bool entry_range(const json_t *entry, int64_t size, Range *out)
+{
+  const json_t *offsets = json_object_get(entry, "data_offsets");
+  const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+  if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+    return false;
+  *out = (Range){json_integer_value(begin), json_integer_value(end)};
+  return out->begin >= 0 && out->begin <= out->end && out->end <= size &&
+         out->end - out->begin == entry_bytes(entry, size);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+  const Range *x = a, *y = b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* Tensors cover the data without gap or overlap; *out_bad names an offender, or is NULL. */
+static bool entries_are_sound(const TensorFile *f, const char **out_bad)
+{
+  size_t n = 0;
+  Range *ranges = calloc(json_object_size(f->header) + 1, sizeof *ranges);
+  const char *name;
+  json_t *entry;
+  bool sound = ranges != NULL;
+  json_object_foreach(f->header, name, entry)
+  {
+    if (!sound) break;
+    *out_bad = name;
+    if (strcmp(name, "__metadata__") == 0) {
+      sound = json_is_object(entry);
+    } else {
+      sound = entry_range(entry, f->size, &ranges[n++]);
+    }
+  }
+  if (sound) {
+    *out_bad = NULL;
+    qsort(ranges, n, sizeof *ranges, by_begin);
+    int64_t at = 0;
+    for (size_t i = 0; i < n && sound; at = ranges[i++].end) sound = ranges[i].begin == at;
+    sound = sound && at == f->size;
+  }
+  free(ranges);
+  return sound;
+}
+
+static ampc_status damaged(const char *path, const char *why)
+{
+  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path, why);
+}
+
+static ampc_status verify(const char *path, char *text, int64_t text_size, const TensorFile *f)
+{
+  char *digits = find_digits(text, text_size), found[DIGITS + 1] = "", wanted[DIGITS + 1];
+  if (!digits) return ampc_fail(AMPC_BAD_FILE, "%s is no checkpoint of ampc: no checksum", path);
+  memcpy(found, digits, DIGITS);
+  memcpy(digits, zeros, DIGITS);
+  uint8_t length[8];
+  length_bytes(text_size, length);
+  FilePart parts[3] = {{length, 8}, {text, text_size}, {f->data, f->size}};
+  snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)checksum(parts));
+  if (strcmp(found, wanted) == 0) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: its checksum is %s, its bytes give %s", path,
+                   found, wanted);
+}
+
+static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
+{
+  if (file_size < 9 || f->file[8] != '{')
+    return ampc_fail(AMPC_BAD_FILE, "%s is not a checkpoint: no safetensors file begins like that",
+                     path);
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; i--) length = length << 8 | (uint8_t)f->file[i];
+  if (length > (uint64_t)(file_size - 8) || length > MAX_HEADER)
+    return damaged(path, "its header is longer than the file or than 100 MB");
+  char *text = f->file + 8;
+  int64_t text_size = (int64_t)length;
+  f->data = text + text_size;
+  f->size = file_size - 8 - text_size;
+  json_error_t error;
+  f->header = json_loadb(text, (size_t)text_size, JSON_REJECT_DUPLICATES, &error);
+  if (!json_is_object(f->header)) return damaged(path, "its header is not a JSON object");
+  const char *bad = NULL;
+  if (!entries_are_sound(f, &bad)) {
+    char why[200];
+    snprintf(why, sizeof why, "%s%.100s%s", bad ? "shape and place of " : "",
+             bad ? bad : "its tensors overlap, leave gaps or have bytes behind them",
+             bad ? " do not fit a file of this size" : "");
+    return damaged(path, why);
+  }
+  return verify(path, text, text_size, f);
+}
+
+ampc_status tensor_file_read(const char *path, TensorFile *out)
+{
+  *out = (TensorFile){0};
+  int64_t size = 0;
+  ampc_status status = file_read(path, &out->file, &size);
+  if (!status) status = check_file(path, size, out);
+  if (status) tensor_file_free(out);
+  return status;
+}
+
+const char *tensor_file_get(const TensorFile *f, const char *key)
+{
+  return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
+}
+
+void tensor_file_free(TensorFile *f)
+{
+  json_decref(f->header);
+  free(f->file);
+  *f = (TensorFile){0};
+}
+
+void tensor_type_text(const TensorType *t, char *to, size_t size)
+{
+  json_t *entry = json_pack("{s:s, s:o}", "dtype", kinds[kind_of(t)].name, "shape", shape_of(t));
+  tensor_entry_text(entry, to, size);
+  json_decref(entry);
+}
+
+void tensor_entry_text(const json_t *entry, char *to, size_t size)
+{
+  const json_t *shape = json_object_get(entry, "shape");
+  char *dims = json_dumps(shape, 0);
+  snprintf(to, size, "%s%s", json_string_value(json_object_get(entry, "dtype")), dims ? dims : "");
+  free(dims);
+}
+
+const char *tensor_file_find(const TensorFile *f, const char *name, const TensorType *t)
+{
+  const json_t *entry = json_object_get(f->header, name);
+  if (!entry || strcmp(name, "__metadata__") == 0) return NULL;
+  json_t *shape = shape_of(t);
+  const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+  bool same = strcmp(dtype, kinds[kind_of(t)].name) == 0 &&
+              json_equal(shape, json_object_get(entry, "shape"));
+  json_decref(shape);
+  if (!same) return NULL;
+  return f->data + json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 0));
+}

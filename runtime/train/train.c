@@ -1,0 +1,387 @@
+/* The training loop.
+ *
+ * Note [where a run stands]
+ * A checkpoint says how many steps were attempted and which batch comes next; weights, optimizer,
+ * scaler and random numbers follow from it. Evaluation changes none of that. So a run that was
+ * stopped anywhere and resumed ends with the same bytes as one that was not. */
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include "runtime/base/file.h"
+#include "interrupt.h"
+#include "train.h"
+
+/* LOOK_EVERY: steps between looks at the loss where it has to come from a device. HOPELESS: after
+ * so many steps in a row that overflowed at the lowest scale no update is to be expected. */
+enum { LOOK_EVERY = 100, HOPELESS = 20 };
+
+/* ---- before the first step
+ * ----------------------------------------------------------------------- */
+
+static const char *save_path(const Session *s, const ampc_block *b)
+{
+  return s->options->save ? s->options->save : b->save;
+}
+
+static ampc_status check_saving(const Session *s, bool saves)
+{
+  const ampc_train_options *o = s->options;
+  const char *option = o->save_every  ? "--save-every"
+                       : o->keep_last ? "--keep-last"
+                       : o->keep_best ? "--keep-best"
+                                      : NULL;
+  if (option && !saves) return ampc_fail(AMPC_BAD_USAGE, "%s needs --save FILE", option);
+  if (o->eval_only && o->log_dir) /* its rows would take the place of the run's later ones */
+    return ampc_fail(AMPC_BAD_USAGE, "--log-dir is for training, not for an evaluation");
+  if (o->limit_batches && o->overfit_batches)
+    return ampc_fail(AMPC_BAD_USAGE, "--limit-batches does not go with --overfit-batches");
+  return keep_check(s);
+}
+
+static ampc_status check_options(const Session *s)
+{
+  const ampc_program *p = s->program;
+  const ampc_train_options *o = s->options;
+  uint32_t kinds[3] = {0};
+  bool saves = false;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_blocks && !status; i++) {
+    const ampc_block *b = &p->blocks[i];
+    const char *path = b->kind == AMPC_TRAIN && !o->eval_only ? save_path(s, b) : NULL;
+    kinds[b->kind]++;
+    saves = saves || path;
+    if (path) status = file_check_writable(path); /* better now than after hours */
+  }
+  if (status) return status;
+  if (!kinds[o->eval_only ? AMPC_EVAL : AMPC_TRAIN])
+    return ampc_fail(AMPC_BAD_USAGE, "%s has no %s block", p->source,
+                     o->eval_only ? "eval" : "train");
+  return check_saving(s, saves);
+}
+
+static ampc_status load_weights(Session *s)
+{
+  const ampc_train_options *o = s->options;
+  ampc_state state;
+  s->seed = o->seed_given ? o->seed : s->program->seed;
+  if (!o->resume) return ampc_init_params(s->rt, s->seed);
+  ampc_status status = ampc_checkpoint_load(s->rt, o->resume, &s->position);
+  if (!status) status = ampc_get_state(s->rt, &state);
+  if (status) return status;
+  if (o->seed_given && (uint64_t)state.seed != o->seed)
+    return ampc_fail(AMPC_BAD_USAGE, "--seed %llu: %s was made with seed %lld; leave --seed out",
+                     (unsigned long long)o->seed, o->resume, state.seed);
+  if (s->program->blocks[s->position.block].kind != AMPC_TRAIN)
+    return ampc_fail(AMPC_BAD_FILE, "%s does not stand in a train block of %s", o->resume,
+                     s->program->source);
+  s->seed = (uint64_t)state.seed;
+  s->steps = state.body;
+  return AMPC_OK;
+}
+
+static ampc_status open_data(Session *s)
+{
+  const ampc_program *p = s->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_blocks && !status; i++) {
+    bool wanted = p->blocks[i].kind == AMPC_EVAL ||
+                  (p->blocks[i].kind == AMPC_TRAIN && !s->options->eval_only);
+    s->evaluated[i] = -1;
+    if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
+  }
+  return status;
+}
+
+/* ---- saving, and reasons to stop
+ * ------------------------------------------------------------------- */
+
+/* Overflow at a scale that cannot go down is no matter of the scale. */
+static ampc_status check_overflow(const ampc_state *state, const char *last)
+{
+  if (state->growth > -HOPELESS) return AMPC_OK;
+  return ampc_fail(
+      AMPC_RUN_FAILED,
+      "the gradients of the last %d steps, up to step %lld, are not finite with a loss "
+      "scale of %g, which %s; their updates were skipped%s%s; a smaller learning rate, "
+      "or autocast(f32) around what overflows, may help",
+      -state->growth, state->body, (double)state->scale,
+      state->dynamic ? "is the lowest" : "is fixed", last ? "; the last checkpoint is " : "",
+      last ? last : "");
+}
+
+/* A non-finite loss or, without a scaler, gradient: its update and all later ones were dropped by
+ * the step itself. */
+ampc_status check_state(const Session *s, const ampc_state *state)
+{
+  const char *last = s->saved ? s->saved : s->options->resume;
+  if (!state->bad_loss) return check_overflow(state, last);
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "%s of step %lld is not finite (loss scale %g); its update was dropped "
+                   "and not saved%s%s; a smaller learning rate or clip_norm may help",
+                   s->program->scaler.on ? "the loss" : "the loss or a gradient", state->bad_loss,
+                   (double)state->scale, last ? "; the last checkpoint is " : "", last ? last : "");
+}
+
+/* Of the last step; those before it are told first. */
+static ampc_status check_loss(Session *s)
+{
+  ampc_state state;
+  ampc_status status = glances_take(s, true);
+  if (!status) status = ampc_get_state(s->rt, &state);
+  return status ? status : check_state(s, &state);
+}
+
+ampc_status session_save(Session *s, const char *path)
+{
+  if (s->saved && s->saved_step == s->steps) return AMPC_OK;
+  double begin = progress_clock();
+  ampc_status status = check_loss(s);
+  if (!status) status = ampc_checkpoint_save(s->rt, path, s->position);
+  if (status) return status;
+  s->saved = path;
+  s->saved_step = s->steps;
+  status = keep_last(s);
+  s->progress.paused += progress_clock() - begin;
+  return status;
+}
+
+/* SIGUSR1: a checkpoint now, and on. */
+static ampc_status save_asked(Session *s)
+{
+  ampc_status status = s->path ? session_save(s, s->path) : AMPC_OK;
+  if (status) return status;
+  if (s->path)
+    progress_note(&s->progress, "saved %s at step %lld", s->path, (long long)s->steps);
+  else
+    progress_note(&s->progress, "SIGUSR1: nothing was saved (no --save)");
+  return AMPC_OK;
+}
+
+static ampc_status stop_interrupted(Session *s)
+{
+  const char *path = s->path;
+  ampc_status status = path ? session_save(s, path) : glances_take(s, true);
+  if (status) return status;
+  if (path) {
+    progress_note(&s->progress, "interrupted after step %lld; go on with --resume %s",
+                  (long long)s->steps, path);
+  } else {
+    progress_note(&s->progress, "interrupted after step %lld; nothing was saved (no --save)",
+                  (long long)s->steps);
+  }
+  return ampc_fail(AMPC_INTERRUPTED, "interrupted after step %lld", (long long)s->steps);
+}
+
+/* ---- a train block ----------------------------------------------------------------------------
+ */
+
+typedef struct Course { /* of one train block */
+  uint32_t index;
+  const ampc_block *block;
+  int64_t per_epoch;  /* as the options limit it */
+  int64_t first, end; /* steps within the block */
+} Course;
+
+int64_t session_batches(const Session *s, uint32_t block)
+{
+  const ampc_train_options *o = s->options;
+  int64_t n = s->data->per_epoch(s->batches[block]);
+  int64_t most = s->program->blocks[block].kind == AMPC_TRAIN && o->overfit_batches
+                     ? o->overfit_batches
+                     : o->limit_batches;
+  return most && most < n ? most : n;
+}
+
+static ampc_data_position position_of(const Course *c, int64_t step)
+{
+  return (ampc_data_position){step / c->per_epoch, step % c->per_epoch, c->index};
+}
+
+static ampc_status write_epoch(Session *s, int64_t epoch)
+{
+  long long value = epoch;
+  ampc_ref at = {AMPC_STATE, (int64_t)offsetof(ampc_state, epoch)};
+  return ampc_write(s->rt, at, &value, sizeof value);
+}
+
+/* Where the step's batch is read. The loader goes on by itself, but not over the batches that a
+ * limited epoch leaves out. */
+static ampc_status seek(Session *s, const Course *c, int64_t step)
+{
+  bool limited = c->per_epoch < s->data->per_epoch(s->batches[c->index]);
+  bool begins = step % c->per_epoch == 0;
+  if (step != c->first && !(limited && begins)) return AMPC_OK;
+  ampc_data_position at = position_of(c, step);
+  if (s->options->overfit_batches) at.epoch = 0;
+  return s->data->seek(s->batches[c->index], at);
+}
+
+static ampc_status train_step(Session *s, const Course *c, int64_t step)
+{
+  int64_t samples = 0;
+  ampc_status status = seek(s, c, step);
+  if (!status && (step == c->first || step % c->per_epoch == 0))
+    status = write_epoch(s, step / c->per_epoch);
+  if (!status) status = session_step(s, c->index, &samples);
+  s->steps++;
+  s->position = position_of(c, step + 1);
+  s->progress.steps++;
+  s->progress.samples += samples;
+  s->out_of_time = progress_clock() >= s->deadline;
+  return status;
+}
+
+/* What is due after a step: a line, a checkpoint, evaluations, the end. */
+static ampc_status after_step(Session *s, const Course *c, int64_t step)
+{
+  int64_t every = s->options->save_every ? s->options->save_every : c->block->save_every;
+  bool look = s->rt->device->host_memory || s->steps % LOOK_EVERY == 0;
+  /* a few batches again and again are no epochs worth a word */
+  bool epoch_ended = (step + 1) % c->per_epoch == 0 && !s->options->overfit_batches;
+  bool last = step + 1 == c->end || s->out_of_time, must = epoch_ended || last;
+  ampc_status status = report_step(s, c->index, must, look);
+  if (!status) status = glances_take(s, must);
+  if (!status && s->path && every && s->steps % every == 0) status = session_save(s, s->path);
+  if (!status) status = evaluate_due(s, epoch_ended, false);
+  if (!status && interrupt_take_save()) status = save_asked(s);
+  return !status && interrupt_requested() ? stop_interrupted(s) : status;
+}
+
+static ampc_status train_block(Session *s, const Course *c)
+{
+  s->path = save_path(s, c->block);
+  ampc_status status = ampc_clear_metrics(s->rt, c->index);
+  report_begin_block(s, c->index);
+  for (int64_t step = c->first; step < c->end && !status && !s->out_of_time; step++) {
+    status = train_step(s, c, step);
+    if (!status) status = after_step(s, c, step);
+  }
+  if (!status) status = check_loss(s);
+  return !status && s->path ? session_save(s, s->path) : status;
+}
+
+/* ---- the run
+ * ------------------------------------------------------------------------------------------ */
+
+static uint32_t last_train_block(const ampc_program *p)
+{
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) last = i;
+  return last;
+}
+
+/* The steps that are left of a block by the job, from where the run stands. */
+static Course course_of(const Session *s, uint32_t block)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  Course c = {.index = block, .block = b, .per_epoch = session_batches(s, block)};
+  bool resumed = s->options->resume != NULL, here = block == (uint32_t)s->position.block;
+  c.end = b->max_steps ? b->max_steps : b->epochs * c.per_epoch;
+  if (resumed && here) {
+    int64_t batch = s->position.batch < c.per_epoch ? s->position.batch : c.per_epoch;
+    c.first = s->position.epoch * c.per_epoch + batch;
+  }
+  if ((resumed && block < (uint32_t)s->position.block) || c.end < c.first) c.end = c.first;
+  return c;
+}
+
+/* --steps cuts the run short, or lengthens its last train block. */
+static void limit_courses(Session *s, Course *courses, uint32_t last)
+{
+  int64_t left = s->options->steps - s->steps;
+  s->total = s->steps;
+  for (uint32_t i = 0; i <= last; i++) {
+    Course *c = &courses[i];
+    if (!c->block) continue;
+    int64_t n = c->end - c->first;
+    if (s->options->steps && (i == last || left < n)) n = left > 0 ? left : 0;
+    c->end = c->first + n;
+    left -= n;
+    s->total += n;
+  }
+}
+
+static ampc_status train_blocks(Session *s)
+{
+  const ampc_program *p = s->program;
+  uint32_t last = last_train_block(p);
+  Course *courses = calloc(p->n_blocks + 1, sizeof *courses);
+  if (!courses) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (uint32_t i = 0; i <= last; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) courses[i] = course_of(s, i);
+  limit_courses(s, courses, last);
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i <= last && !status && !s->out_of_time; i++) {
+    const Course *c = &courses[i];
+    if (c->block && (c->first < c->end || i == last)) status = train_block(s, c);
+  }
+  free(courses);
+  return status;
+}
+
+/* A machine that fails has not touched what was saved before. */
+static ampc_status name_checkpoint(const Session *s, ampc_status status)
+{
+  if (!s->saved || strstr(ampc_last_error(), "the last checkpoint is")) return status;
+  return ampc_fail(status, "%s; the last checkpoint is %s, of step %lld", ampc_last_error(),
+                   s->saved, (long long)s->saved_step);
+}
+
+static void tell_end(Session *s)
+{
+  if (s->out_of_time)
+    progress_note(&s->progress, "stopped by --max-time after step %lld of %lld",
+                  (long long)s->steps, (long long)s->total);
+  if (s->saved)
+    progress_note(&s->progress, "saved %s at step %lld", s->saved, (long long)s->saved_step);
+}
+
+static ampc_status run(Session *s)
+{
+  ampc_status status = check_options(s);
+  if (!status) status = load_weights(s);
+  if (!status) status = open_data(s);
+  if (!status) status = report_open(s);
+  progress_start(&s->progress, s->options->quiet);
+  if (!status && !s->options->eval_only) status = train_blocks(s);
+  if (!status) status = evaluate_due(s, true, true);
+  if (status) {
+    progress_end_line(&s->progress);
+    return status == AMPC_RUN_FAILED ? name_checkpoint(s, status) : status;
+  }
+  tell_end(s);
+  if (interrupt_requested()) return ampc_fail(AMPC_INTERRUPTED, "interrupted in the evaluation");
+  progress_results(s);
+  return AMPC_OK;
+}
+
+ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
+                       const ampc_train_options *options)
+{
+  const ampc_program *p = rt->program;
+  Session s = {.rt = rt, .program = p, .data = data, .options = options};
+  s.deadline = options->max_time > 0 ? progress_clock() + options->max_time : HUGE_VAL;
+  progress_start(&s.progress, options->quiet);
+  s.batches = calloc(p->n_blocks + 1, sizeof *s.batches);
+  s.evaluated = calloc(p->n_blocks + 1, sizeof *s.evaluated);
+  s.values = calloc(p->n_metrics + 1, sizeof *s.values);
+  s.state = malloc((size_t)p->space_bytes[AMPC_STATE]);
+  ampc_status status = AMPC_RUN_FAILED;
+  if (s.batches && s.evaluated && s.values && s.state) {
+    interrupt_catch();
+    status = run(&s);
+    interrupt_restore();
+    status = report_end(&s, status);
+  } else {
+    ampc_fail(status, "out of memory");
+  }
+  for (uint32_t i = 0; s.batches && i < p->n_blocks; i++)
+    if (s.batches[i]) data->close(s.batches[i]);
+  free(s.batches);
+  free(s.evaluated);
+  free(s.values);
+  free(s.state);
+  return status;
+}
