@@ -18,6 +18,6 @@ names=$(grep -o 'CU[A-Za-z0-9_]* = [0-9]*' "$api/cuda_api.h" | sed 's/ = .*//')
   for name in $names; do
     echo "static_assert((long)ours::$name == (long)::$name, \"$name\");"
   done
-} | c++ -std=c++17 -fsyntax-only -Wall -Werror -x c++ -isystem "$found" -I "$api" -I "$tests" - &&
+} | c++ -std=c++17 -fsyntax-only -Wall -Werror -x c++ -isystem "$found" -I "$tests/.." -I "$tests" - &&
   echo "cuda_api agrees with $found: $(grep -c '^CUDA_API(' "$api/cuda_api.def") functions," \
     "$(echo "$names" | wc -l) constants"

@@ -1,7 +1,6 @@
 /* The rules that hold of every graph after a pass. A broken one is our bug, never the user's: the
  * graph is dumped and the program aborts, so that a mistake is seen in the pass that made it. */
 #include "ops.h"
-#include "compiler/passes/memory_use.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,18 +144,6 @@ static void check_layout(const Check *k)
   }
 }
 
-/* Once, after the pass that places values. It looks at every pair of values that live together. */
-static void check_places(Compile *c, const char *pass)
-{
-#ifdef NDEBUG
-  if (!c->options.check_memory) return;
-#endif
-  const char *fault = memory_fault(c);
-  if (!fault) return;
-  fprintf(stderr, "ampc: bug in pass %s: %s\n", pass, fault);
-  abort();
-}
-
 void ir_check(Compile *c, const char *pass)
 {
   const Graph *g = c->graph;
@@ -169,5 +156,4 @@ void ir_check(Compile *c, const char *pass)
     if (g->facts & IR_DIFFED) check_gradient(&k);
     if (g->facts & IR_LAID) check_layout(&k);
   }
-  if ((g->facts & (IR_PLACED | IR_PLANNED)) == IR_PLACED) check_places(c, pass);
 }

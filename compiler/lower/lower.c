@@ -7,18 +7,40 @@
 #include "lower.h"
 #include "compiler/driver.h"
 #include "compiler/base/embedded.h"
-#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+/* A mistake in the library is ours: the first compile of the program names it and stops. */
+static void library_broken(const char *file, const char *what, const char *name)
+{
+  fprintf(stderr, "ampc: compiler/layers/%s: %s%s\n", file, what, name);
+  abort();
+}
+
+static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
+{
+  uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
+  Ast one = {0};
+  if (!ast_parse(l->c, base, &one)) library_broken(f->name, "does not parse", "");
+  for (uint32_t i = 0; i < one.n; i++) {
+    const Name *name = ast_decl_name(one.at[i]);
+    OpKind op;
+    if (name && op_lookup(name->text, &op))
+      library_broken(f->name, "hides the op of the same name: ", name->text);
+    vec_push(l->arena, library, one.at[i]);
+  }
+}
+
+/* The files of compiler/layers are one scope, so that they share the names that begin with `_`. */
 static void open_library(Lower *l)
 {
-  const EmbeddedFile *f = embedded_find("layers.amp");
-  assert(f);
-  Ast *ast = arena_new(l->arena, Ast);
-  uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
-  bool good = ast_parse(l->c, base, ast);
-  assert(good);
-  (void)good;
-  l->library = file_open(l, ast, true);
+  Ast *library = arena_new(l->arena, Ast);
+  for (const EmbeddedFile *f = embedded_files; f->name; f++) {
+    size_t n = strlen(f->name);
+    if (n > 4 && strcmp(f->name + n - 4, ".amp") == 0) add_layers(l, f, library);
+  }
+  l->library = file_open(l, library, true);
   file_add_globals(l, l->library, false);
 }
 

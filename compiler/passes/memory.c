@@ -9,6 +9,7 @@
  * Greatest first mostly keeps close to the bound (the greatest sum of bytes alive at once); where
  * it does not, other orders are tried: Note [orders]. All depends on nothing but the graph. An
  * elementwise result takes the room of an operand that dies with it (reuse.c). */
+#include "memory_use.h"
 #include "compiler/command/command.h"
 #include "passes.h"
 #include "reuse.h"
@@ -413,5 +414,6 @@ bool pass_memory(Compile *c)
   for (uint32_t b = 0; b < g->blocks.n; b++) place_block(&p, (uint16_t)b, lives);
   place_aliases(g);
   g->facts |= IR_PLACED;
+  memory_check(c);
   return true;
 }

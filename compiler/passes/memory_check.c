@@ -1,6 +1,8 @@
 /* Runs through the commands of each block and keeps account of whose bytes lie where: what pass
  * memory gives must let every reader find what was written for it. */
 #include "memory_use.h"
+#include <stdio.h>
+#include <stdlib.h>
 
 typedef struct Owner { /* a value that has been written */
   WorkUse use;
@@ -107,4 +109,15 @@ const char *memory_fault(Compile *c)
     if (a.fault) break;
   }
   return a.fault;
+}
+
+void memory_check(Compile *c)
+{
+#ifdef NDEBUG
+  if (!c->options.check_memory) return;
+#endif
+  const char *fault = memory_fault(c);
+  if (!fault) return;
+  fprintf(stderr, "ampc: bug in pass memory: %s\n", fault);
+  abort();
 }

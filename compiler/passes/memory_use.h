@@ -23,6 +23,9 @@ bool work_has_command(const Graph *g, uint32_t group, uint32_t block);
 /* The first mistake in where values lie, as one line: a value is overwritten before its last
  * reader, read before it is written, or lies outside WORK; NULL when there is none. */
 const char *memory_fault(Compile *c);
+/* Aborts with that line, always in builds for debugging, else with options.check_memory. It looks
+ * at every pair of values that live together, so pass memory calls it once. */
+void memory_check(Compile *c);
 
 /* The block's commands with fills between them: all of WORK at the start, then what nobody reads
  * any more, with bytes that are NaN in every float type. */
