@@ -237,12 +237,13 @@ void list_passes(Text *out)
 
 void list_ops(Text *out)
 {
-  static const char *const precision[] = {"low", "f32", "promote", "none", "fixed"};
+  static const char *const precision[] = {"low",   "f32",   "promote", "none", "fixed",
+                                          "fixed", "fixed", "fixed",   "fixed"};
   text_printf(out, "%-22s %-9s %-74s %s\n", "op", "precision", "signature", "what it is");
   for (uint32_t i = 0; i < OP_COUNT; i++) {
-    const OpInfo *op = &op_info[i];
-    bool internal = op_signature((OpKind)i)->internal;
+    const OpInfo *op = op_row((OpKind)i);
+    bool internal = op->signature.internal;
     text_printf(out, "%-22s %-9s %-74s %s\n", op->name, precision[op->precision],
-                op->signature + (op->signature[0] == '!'), internal ? "(internal)" : op->doc);
+                op->signature_text + internal, internal ? "(internal)" : op->doc);
   }
 }

@@ -56,7 +56,7 @@ int64_t memory_of_spaces(const ampc_program *p)
 static bool has_own_bytes(const Compile *c, uint32_t id)
 {
   const Graph *g = c->graph;
-  OpTemplate tmpl = op_info[g->nodes.at[id].op].tmpl;
+  OpTemplate tmpl = op_of(&g->nodes.at[id])->tmpl;
   return tmpl != TMPL_leaf && tmpl != TMPL_alias && !is_working_copy(g, (Value){id}) &&
          g->nodes.at[id].place.space != AMPC_GRAD;
 }
@@ -78,7 +78,7 @@ int64_t memory_of_tensors(const Compile *c)
   for (uint32_t id = 1; id < g->nodes.n; id++)
     for (uint32_t i = 0; i < g->nodes.at[id].n_in; i++) {
       Value v = g->nodes.at[id].in[i]; /* an alias reads for its own readers */
-      while (v.id && op_info[ir_node(g, v)->op].tmpl == TMPL_alias) v = ir_node(g, v)->in[0];
+      while (v.id && op_of(ir_node(g, v))->tmpl == TMPL_alias) v = ir_node(g, v)->in[0];
       read[v.id] = true;
     }
   int64_t most = 0;

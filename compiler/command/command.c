@@ -8,7 +8,7 @@
 Value value_root(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  while (op_info[n->op].tmpl == TMPL_alias || n->folded) {
+  while (op_of(n)->tmpl == TMPL_alias || n->folded) {
     v = n->in[0];
     n = ir_node(g, v);
   }
@@ -25,7 +25,7 @@ const Node *value_shape(const Graph *g, Value v)
 const Node *node_walked(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  if (!op_has_effect(n->op) || !n->n_in) return n;
+  if (!op_has(n, T_effect) || !n->n_in) return n;
   const Node *value = ir_node(g, n->in[0]), *root = ir_node(g, value_root(g, n->in[0]));
   return ir_elements(value) == ir_elements(root) ? root : value; /* else it is broadcast */
 }
@@ -33,10 +33,9 @@ const Node *node_walked(const Graph *g, Value v)
 bool reads_in_order(const Graph *g, Value v, uint32_t k)
 {
   const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
-  const char element[] = {'$', (char)('0' + k), 0};
-  if (op_info[n->op].tmpl == TMPL_move) return false;
-  if (op_info[n->op].tmpl != TMPL_row) return ir_same_dims(node_walked(g, v), root);
-  return strstr(op_info[n->op].code, element) && ir_same_dims(ir_node(g, n->in[0]), root);
+  if (op_of(n)->tmpl == TMPL_move) return false;
+  if (op_of(n)->tmpl != TMPL_row) return ir_same_dims(node_walked(g, v), root);
+  return op_of(n)->code.reads_element[k] && ir_same_dims(ir_node(g, n->in[0]), root);
 }
 
 bool is_working_copy(const Graph *g, Value v)
@@ -44,12 +43,7 @@ bool is_working_copy(const Graph *g, Value v)
   const Node *n = ir_node(g, v);
   if (n->op != OP_cast || (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16)) return false;
   const Node *from = ir_node(g, n->in[0]);
-  return from->op == OP_param && !g->params.at[from->attr[0].i].buffer;
-}
-
-bool is_literal(const Node *n)
-{
-  return n->op == OP_number || n->op == OP_integer;
+  return from->op == OP_param && !g->params.at[attr_int(from, "index")].buffer;
 }
 
 bool is_cpu_target(const Compile *c)
@@ -73,14 +67,13 @@ bool group_is_silent(const Graph *g, uint32_t group)
 bool group_is_product(const Graph *g, uint32_t group)
 {
   Value anchor = g->groups.at[group].anchor;
-  return anchor.id && op_is_product(ir_node(g, anchor)->op);
+  return anchor.id && op_is_product(op_of(ir_node(g, anchor)));
 }
 
 bool group_is_columns(Compile *c, uint32_t group)
 {
   if (is_cpu_target(c) || !group_is_product(c->graph, group)) return false;
-  if (op_info[ir_node(c->graph, c->graph->groups.at[group].anchor)->op].tmpl != TMPL_conv)
-    return false;
+  if (op_of(ir_node(c->graph, c->graph->groups.at[group].anchor))->tmpl != TMPL_conv) return false;
   return convolution_of(c, group).desc.grid > 0;
 }
 
@@ -93,7 +86,7 @@ bool group_has_kernel(Compile *c, uint32_t group)
 int64_t group_workspace(Compile *c, uint32_t group)
 {
   if (!group_is_product(c->graph, group)) return 0;
-  bool conv = op_info[ir_node(c->graph, c->graph->groups.at[group].anchor)->op].tmpl == TMPL_conv;
+  bool conv = op_of(ir_node(c->graph, c->graph->groups.at[group].anchor))->tmpl == TMPL_conv;
   return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
 }
 
@@ -116,7 +109,7 @@ static void add_value(ArgBuild *b, ArgRole role, Value v)
   const Graph *g = b->c->graph;
   v = value_root(g, v);
   const Node *n = ir_node(g, v);
-  if (!v.id || is_literal(n)) return;
+  if (!v.id || op_has(n, T_literal)) return;
   for (uint32_t i = 0; i < b->args.n; i++) {
     if (b->args.at[i].value.id == v.id) return;
   }
@@ -170,12 +163,13 @@ static void add_buffer(ArgBuild *b, int64_t param)
   add(b, ARG_buffer, (Value){0}, p->dtype, AMPC_BUFFER, p->offset);
 }
 
-/* What an update kernel walks: the group's stretch of every flat space that it uses. */
-static void add_ranges(ArgBuild *b, int64_t index, int64_t group)
+/* What an update kernel walks: the group's part of every flat space that it uses. */
+static void add_ranges(ArgBuild *b, const Node *n)
 {
   const Graph *g = b->c->graph;
+  int64_t index = attr_int(n, "optimizer");
   const Optimizer *o = &g->optimizers.at[index];
-  const OptimizerGroup *own = &o->groups.at[group];
+  const OptimizerGroup *own = &o->groups.at[attr_int(n, "group")];
   int64_t at = own->first * float_bytes(b->c), at16 = own->first * 2;
   bool adam = o->kind != OPT_sgd;
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
@@ -186,7 +180,6 @@ static void add_ranges(ArgBuild *b, int64_t index, int64_t group)
     add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
   if (copies_in_use(g, (int)index, AMPC_BF16))
     add(b, ARG_copybf, (Value){0}, AMPC_BF16, AMPC_COPYBF, at16);
-  add_optimizer(b, index);
 }
 
 static void add_metric(ArgBuild *b, int64_t index)
@@ -197,46 +190,50 @@ static void add_metric(ArgBuild *b, int64_t index)
   add(b, ARG_metric, (Value){0}, AMPC_U8, AMPC_STATE, offset);
 }
 
+static void add_gradients(ArgBuild *b, const Node *n)
+{
+  const Optimizer *o = &b->c->graph->optimizers.at[attr_int(n, "optimizer")];
+  add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, o->first * float_bytes(b->c));
+}
+
+static void add_file_arg(ArgBuild *b, Value v, FileArg arg)
+{
+  const Node *n = ir_node(b->c->graph, v);
+  switch (arg) {
+  case FILE_inputs:
+    for (uint32_t i = 0; i < n->n_in; i++) add_value(b, ARG_in, n->in[i]);
+    break;
+  case FILE_out:
+    add_value(b, ARG_out, v);
+    break;
+  case FILE_state:
+    add_state(b);
+    break;
+  case FILE_metric:
+    add_metric(b, attr_int(n, "metric"));
+    break;
+  case FILE_optimizer:
+    add_optimizer(b, attr_int(n, "optimizer"));
+    break;
+  case FILE_optimizers:
+    add_optimizer(b, 0);
+    break;
+  case FILE_buffer:
+    add_buffer(b, attr_int(n, "param"));
+    break;
+  case FILE_grad:
+    add_gradients(b, n);
+    break;
+  case FILE_ranges:
+    add_ranges(b, n);
+    break;
+  }
+}
+
 static void file_args(ArgBuild *b, Value v)
 {
-  const Graph *g = b->c->graph;
-  const Node *n = ir_node(g, v);
-  int64_t index = n->attr[0].i;
-  for (uint32_t i = 0; i < n->n_in && n->op != OP_running_count; i++)
-    add_value(b, ARG_in, n->in[i]);
-  switch (n->op) {
-  case OP_metric:
-    add_metric(b, index);
-    add_state(b);
-    break;
-  case OP_grad_norm:
-    add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD,
-        g->optimizers.at[index].first * float_bytes(b->c));
-    add_state(b);
-    add_value(b, ARG_out, v);
-    break;
-  case OP_optimizer_control:
-    add_optimizer(b, index);
-    add_state(b);
-    break;
-  case OP_scaler_update:
-    add_optimizer(b, 0);
-    add_state(b);
-    break;
-  case OP_running_update:
-  case OP_running_count:
-    add_buffer(b, index);
-    add_optimizer(
-        b,
-        n->attr[n->op == OP_running_update ? RUNNING_update_optimizer : RUNNING_count_optimizer].i);
-    break;
-  case OP_sgd_update:
-  case OP_adam_update:
-    add_ranges(b, index, n->attr[1].i);
-    break;
-  default:
-    add_value(b, ARG_out, v);
-  }
+  const OpInfo *op = op_of(ir_node(b->c->graph, v));
+  for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, v, op->file_args[i]);
 }
 
 KernelArgs kernel_args(Compile *c, uint32_t group)
@@ -244,14 +241,14 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
   ArgBuild b = {.c = c};
-  if (p->anchor.id && op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_file) {
+  if (p->anchor.id && op_of(ir_node(g, p->anchor))->tmpl == TMPL_file) {
     file_args(&b, p->anchor);
     return (KernelArgs){b.args.at, b.args.n};
   }
   bool random = false;
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
-    random |= op_is_random(n->op);
+    random |= op_of(n)->code.random;
     for (uint32_t k = 0; k < n->n_in; k++) {
       if (ir_node(g, value_root(g, n->in[k]))->group != group) add_value(&b, ARG_in, n->in[k]);
     }
@@ -263,7 +260,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
     const Node *n = ir_node(g, p->nodes[i]);
     if (n->op == OP_grad_accumulate)
       add(&b, ARG_grad, p->nodes[i], AMPC_F32, AMPC_GRAD,
-          g->params.at[n->attr[0].i].offset * float_bytes(c));
+          g->params.at[attr_int(n, "param")].offset * float_bytes(c));
   }
   if (random) add_state(&b);
   return (KernelArgs){b.args.at, b.args.n};
@@ -283,6 +280,17 @@ static int64_t at_least_1(int64_t n)
   return n < 1 ? 1 : n;
 }
 
+int64_t node_range(const Graph *g, const Node *n)
+{
+  const OpInfo *op = op_of(n);
+  for (uint32_t i = 0; i < op->n_file_args; i++) {
+    if (op->file_args[i] != FILE_grad && op->file_args[i] != FILE_ranges) continue;
+    const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
+    return op->file_args[i] == FILE_grad ? o->count : o->groups.at[attr_int(n, "group")].count;
+  }
+  return -1;
+}
+
 /* Elements that the kernel walks: those of its nodes, or of its largest input or output. */
 static int64_t work_of(Compile *c, uint32_t group)
 {
@@ -295,32 +303,29 @@ static int64_t work_of(Compile *c, uint32_t group)
     int64_t n = args.at[i].value.id ? ir_elements(ir_node(g, args.at[i].value)) : 1;
     if (n > most) most = n;
   }
-  const Node *anchor = ir_node(g, p->anchor);
-  if (anchor->op == OP_sgd_update || anchor->op == OP_adam_update)
-    most = g->optimizers.at[anchor->attr[0].i].groups.at[anchor->attr[1].i].count;
-  if (anchor->op == OP_grad_norm) most = g->optimizers.at[anchor->attr[0].i].count;
+  int64_t range = node_range(g, ir_node(g, p->anchor));
+  if (range >= 0) most = range;
   return most;
 }
 
 /* The axes that make a row: one, or a run of neighbours in a mask (none given: all). */
 static void row_axes(const Node *n, const Node *x, RowShape *r)
 {
-  const OpSignature *sig = op_signature(n->op);
-  uint32_t i = 0;
-  if (strcmp(sig->attr[0].name, "channel") == 0) { /* the last axis, since pass layout */
-    assert(n->attr[0].i == x->rank - 1);
+  uint32_t channel;
+  uint64_t mask;
+  if (attr_find(op_of(n), "channel", &channel)) { /* the last axis, since pass layout */
+    assert(n->attr[channel].i == x->rank - 1);
     r->to = x->rank - 1u;
     r->parts = n->dim[1];
     return;
   }
-  while (strcmp(sig->attr[i].name, "dim") != 0) i++;
-  int64_t dim = n->attr[i].i;
-  if (sig->attr[i].kind == ATTR_axis) {
+  if (!op_axes(n, &mask)) {
+    int64_t dim = attr_int(n, "dim");
     r->from = (uint32_t)(dim < 0 ? dim + x->rank : dim);
     r->to = r->from + 1;
     return;
   }
-  uint64_t mask = dim ? (uint64_t)dim : (1ull << x->rank) - 1;
+  if (!mask) mask = (1ull << x->rank) - 1;
   while (r->from < x->rank && !(mask >> r->from & 1)) r->from++;
   r->to = r->from;
   while (r->to < x->rank && (mask >> r->to & 1)) r->to++;
@@ -358,25 +363,20 @@ static Geometry row_geometry(const RowShape *r)
   return (Geometry){limit_grid(r->outer), block};
 }
 
-static bool runs_alone(OpKind op) /* one block: it combines what others left */
-{
-  return op == OP_metric || op == OP_optimizer_control || op == OP_scaler_update;
-}
-
 Geometry kernel_geometry(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   Value anchor = g->groups.at[group].anchor;
-  OpKind op = ir_node(g, anchor)->op;
+  const Node *n = ir_node(g, anchor);
   bool cpu = is_cpu_target(c);
-  if (anchor.id && runs_alone(op)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
+  if (anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
   int64_t work = work_of(c, group);
   if (cpu) {
     int64_t threads = at_least_1(work / CPU_SHARE);
     return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
   }
-  if (anchor.id && op == OP_grad_norm) return (Geometry){GRAD_NORM_PARTIALS, CUDA_BLOCK};
-  if (anchor.id && op_info[op].tmpl == TMPL_row) {
+  if (anchor.id && op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
+  if (anchor.id && op_of(n)->tmpl == TMPL_row) {
     RowShape r = row_shape(g, anchor);
     return row_geometry(&r);
   }
@@ -388,7 +388,7 @@ static uint32_t names_of(const Graph *g, const Group *p, const char **out)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n; i++) {
-    const char *name = op_info[ir_node(g, p->nodes[i])->op].name;
+    const char *name = op_of(ir_node(g, p->nodes[i]))->name;
     uint32_t at = 0;
     while (at < n && strcmp(out[at], name) != 0) at++;
     out[at] = name;
@@ -401,7 +401,7 @@ const char *command_name(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
-  OpTemplate tmpl = p->anchor.id ? op_info[ir_node(g, p->anchor)->op].tmpl : TMPL_map;
+  OpTemplate tmpl = p->anchor.id ? op_of(ir_node(g, p->anchor))->tmpl : TMPL_map;
   const char **names = arena_array(c->arena, const char *, p->n);
   uint32_t n = names_of(g, p, names);
   Text t;

@@ -42,8 +42,8 @@ const Node *node_walked(const Graph *g, Value v);
 bool reads_in_order(const Graph *g, Value v, uint32_t k);
 /* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
 bool is_working_copy(const Graph *g, Value v);
-/* A number or integer: a literal in kernels, without bytes. */
-bool is_literal(const Node *n);
+/* Elements of the optimizer's or group's range that the kernel of n walks; -1: it walks none. */
+int64_t node_range(const Graph *g, const Node *n);
 
 /* Whether the vendor library runs the group, not a kernel of ours. */
 bool group_is_product(const Graph *g, uint32_t group);

@@ -64,11 +64,12 @@ Convolution convolution_of(Compile *c, uint32_t group)
   find_operands(&p, n, v);
   ampc_conv *d = &p.desc;
   set_sizes(g, &p, d);
-  d->groups = n->attr[CONV_groups].i;
+  d->groups = attr_int(n, "groups");
   for (uint32_t i = 0; i < 2; i++) {
-    d->stride[i] = n->attr[CONV_stride + i].i;
-    d->pad[i] = n->attr[CONV_pad + i].i;
-    d->dilation[i] = n->attr[CONV_dilation + i].i;
+    Window w = rule_window(n, i, 0);
+    d->stride[i] = w.stride;
+    d->pad[i] = w.pad;
+    d->dilation[i] = w.dilation;
   }
   d->x_type = ir_node(g, p.x)->dtype;
   d->w_type = ir_node(g, p.w)->dtype;

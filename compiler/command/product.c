@@ -55,6 +55,12 @@ static bool result_is_gradient(const Graph *g, Value v)
   return ir_node(g, v)->place.space == AMPC_GRAD;
 }
 
+static bool is_set(const Node *n, const char *attribute)
+{
+  uint32_t i;
+  return attr_find(op_of(n), attribute, &i) && n->attr[i].i;
+}
+
 Product product_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -63,12 +69,12 @@ Product product_of(Compile *c, uint32_t group)
   const Node *n = ir_node(g, v), *a = ir_node(g, n->in[0]), *b = ir_node(g, n->in[1]);
   Product p = {.a = n->in[0], .b = n->in[1], .c = last};
   ampc_gemm *d = &p.desc;
-  if (n->op == OP_linear) {
+  if (op_of(n)->signature.n_inputs == 3) { /* with bias: the rows of a layer's weight are outputs */
     linear_sizes(a, b, d);
     p.bias = n->in[2];
   } else {
-    d->trans_a = n->op == OP_gemm && n->attr[0].i;
-    d->trans_b = n->op == OP_gemm && n->attr[1].i;
+    d->trans_a = is_set(n, "trans_a");
+    d->trans_b = is_set(n, "trans_b");
     matmul_sizes(n, a, b, d);
   }
   d->lda = d->trans_a ? d->m : d->k;
@@ -80,7 +86,7 @@ Product product_of(Compile *c, uint32_t group)
   d->c_type = n->dtype;
   d->has_bias = p.bias.id != 0;
   d->bias_type = d->has_bias ? ir_node(g, p.bias)->dtype : AMPC_F32;
-  d->relu = ir_node(g, last)->op == OP_relu;
+  d->relu = op_has(ir_node(g, last), T_epilogue);
   d->tf32 = ir_is_tf32(c, n);
   d->accumulate = result_is_gradient(g, v);
   d->workspace = is_cpu_target(c) ? ampc_gemm_workspace_cpu(d, c->options.real64)

@@ -43,7 +43,7 @@ static const Node *main_node(const Kernel *k)
 static OpTemplate template_of(const Kernel *k)
 {
   bool chain = !k->group->anchor.id && k->group->n > 1; /* its first node may be a move */
-  return chain ? TMPL_map : op_info[main_node(k)->op].tmpl;
+  return chain ? TMPL_map : op_of(main_node(k))->tmpl;
 }
 
 /* ---- the header comment
@@ -81,8 +81,8 @@ static void put_nodes(const Kernel *k)
   text_init(&t, k->c->arena);
   for (uint32_t i = 0; i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
-    text_printf(&t, "%s%%%u %s", i ? ", " : "", k->group->nodes[i].id, op_info[n->op].name);
-    if (n->origin.id) text_printf(&t, " (back of %s)", op_info[ir_node(k->g, n->origin)->op].name);
+    text_printf(&t, "%s%%%u %s", i ? ", " : "", k->group->nodes[i].id, op_of(n)->name);
+    if (n->origin.id) text_printf(&t, " (back of %s)", op_of(ir_node(k->g, n->origin))->name);
   }
   EMIT(k->p, "//   nodes      %s%s\n", t.at, k->group->n > 1 ? "; joined by pass fuse" : "");
 }
@@ -127,7 +127,7 @@ static void put_precision(const Kernel *k)
   for (uint32_t i = 0; i < k->group->n && !moves; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
     if (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16) continue;
-    text_printf(&t, "%s%s", rounds++ ? ", " : "; rounds ", op_info[n->op].name);
+    text_printf(&t, "%s%s", rounds++ ? ", " : "; rounds ", op_of(n)->name);
   }
   EMIT(k->p, "//   precision  %s\n", t.at);
 }
@@ -139,7 +139,7 @@ static const char *frame_name(const Kernel *k)
   case TMPL_row:
     return arena_printf(k->c->arena, "rows of templates/%s", prelude);
   case TMPL_file:
-    return arena_printf(k->c->arena, "templates/%s.cu", op_info[main_node(k)->op].name);
+    return arena_printf(k->c->arena, "templates/%s.cu", op_of(main_node(k))->name);
   default:
     return arena_printf(k->c->arena, "loops of templates/%s", prelude);
   }
@@ -150,7 +150,7 @@ static void put_shape(const Kernel *k)
   Geometry at = kernel_geometry(k->c, k->index);
   const Node *n = main_node(k);
   if (template_of(k) == TMPL_row) n = ir_node(k->g, n->in[0]);
-  if (op_has_effect(n->op) && template_of(k) == TMPL_map) n = node_walked(k->g, k->group->nodes[0]);
+  if (op_has(n, T_effect) && template_of(k) == TMPL_map) n = node_walked(k->g, k->group->nodes[0]);
   if (template_of(k) == TMPL_file)
     EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
   else

@@ -6,12 +6,12 @@
 
 static bool is_move(const Node *n)
 {
-  return op_info[n->op].tmpl == TMPL_move;
+  return op_of(n)->tmpl == TMPL_move;
 }
 
 static bool is_row(const Node *n)
 {
-  return op_info[n->op].tmpl == TMPL_row;
+  return op_of(n)->tmpl == TMPL_row;
 }
 
 /* ---- loads --------------------------------------------------------------------------------------
@@ -22,10 +22,8 @@ static bool is_row(const Node *n)
 static uint32_t count_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
-  uint32_t uses = 0, each = strchr(op_info[n->op].code, '?') ? 2 : 1;
-  for (const char *code = op_info[n->op].code; (code = strchr(code, '$')); code++)
-    uses += (uint32_t)(code[1] - '0') == input ? each : 0;
-  return uses;
+  const CodeStatement *s = &op_of(n)->code.statements[0];
+  return code_reads(n, s, PIECE_element, input) * (code_chooses(n, s) ? 2 : 1);
 }
 
 /* The load of these bytes at this place; NULL if there is none yet. */
@@ -82,7 +80,7 @@ static void put_load(Chain *ch, uint32_t i)
   Load *l = &ch->loads.at[i];
   l->text = load_operand(k, l->value, l->index);
   Value root = value_root(k->g, l->value);
-  if (is_literal(ir_node(k->g, root))) return;
+  if (op_has(ir_node(k->g, root), T_literal)) return;
   if (l->uses < 2 && !argument_is_reused(k, root)) return;
   bool taken = false;
   for (uint32_t j = 0; j < i; j++) taken |= value_root(k->g, ch->loads.at[j].value).id == root.id;
@@ -123,15 +121,15 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
 {
   const Node *n = ir_node(k->g, v);
   uint32_t out = argument_of(k, v);
-  if (op_has_effect(n->op)) {
+  if (op_has(n, T_effect)) {
     EMIT(k->p, "%s[%s] += %s; // %%%u %s\n", k->arg_names[out], index, expression, v.id,
-         op_info[n->op].name);
+         op_of(n)->name);
     return;
   }
   bool stored_only = out < k->args.n && !used_inside(k, v);
   if (!stored_only) expression = rounded(k, n->dtype, expression);
   EMIT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), v.id, expression, v.id,
-       op_info[n->op].name);
+       op_of(n)->name);
   if (out == k->args.n) return;
   const char *name = arena_printf(k->c->arena, "t%u", v.id);
   bool exact = n->dtype == AMPC_I32 || n->dtype == AMPC_F32 || n->dtype == AMPC_I64;

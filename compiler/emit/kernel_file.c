@@ -26,12 +26,12 @@ static bool has_argument(const Template *t, const char *name, size_t n)
 
 static const Optimizer *optimizer_of(const Template *t)
 {
-  return &t->k->g->optimizers.at[t->n->attr[0].i];
+  return &t->k->g->optimizers.at[attr_int(t->n, "optimizer")];
 }
 
 static const OptimizerGroup *group_of(const Template *t)
 {
-  return &optimizer_of(t)->groups.at[t->n->attr[1].i];
+  return &optimizer_of(t)->groups.at[attr_int(t->n, "group")];
 }
 
 /* The first group that has parameters: its learning rate is the one that is shown. */
@@ -40,12 +40,12 @@ static bool is_first_group(const Template *t)
   const Optimizer *o = optimizer_of(t);
   uint32_t first = 0;
   while (!o->groups.at[first].count) first++;
-  return t->n->attr[1].i == first;
+  return attr_int(t->n, "group") == first;
 }
 
 static bool has_input(const Template *t, const char *name, size_t n)
 {
-  const OpSignature *sig = op_signature(t->n->op);
+  const OpSignature *sig = &op_of(t->n)->signature;
   for (uint32_t i = 0; i < sig->n_inputs; i++)
     if (strlen(sig->input[i].name) == n && memcmp(sig->input[i].name, name, n) == 0)
       return t->n->in[i].id != 0;
@@ -59,7 +59,7 @@ static bool is(const char *word, size_t n, const char *name)
 
 static bool holds(const Template *t, const char *word, size_t n)
 {
-  if (is(word, n, "loss")) return t->k->g->metrics.at[t->n->attr[0].i].is_loss;
+  if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
   if (is(word, n, "nesterov")) return group_of(t)->momentum && group_of(t)->nesterov;
   if (is(word, n, "heavy_ball")) return group_of(t)->momentum && !group_of(t)->nesterov;
@@ -91,7 +91,7 @@ static int64_t part_size(const Template *t)
 /* Pools and their like: the image, and its windows. A gradient has them the other way round. */
 static const char *image_text(const Template *t, const char *word, size_t n)
 {
-  bool back = strstr(op_info[t->n->op].name, "_backward") != NULL;
+  bool back = op_of(t->n)->gradient == grad_none;
   const Node *in = ir_node(t->k->g, t->n->in[0]);
   assert(t->n->layout == LAYOUT_channels_last && in->layout == LAYOUT_channels_last);
   ImageDims d = ir_image_dims(back ? t->n : in), of = ir_image_dims(back ? in : t->n);
@@ -141,7 +141,7 @@ static const char *columns_text(const Template *t, const char *word, size_t n)
 
 static const char *attr_text(const Template *t, uint32_t i)
 {
-  bool number = op_signature(t->n->op)->attr[i].kind == ATTR_float;
+  bool number = op_of(t->n)->signature.attr[i].kind == ATTR_float;
   return number ? real_text(t->k, t->n->attr[i].f) : number_text(t, t->n->attr[i].i);
 }
 
@@ -154,14 +154,14 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "arguments")) return argument_list(k);
   if (is(word, n, "index")) return k->index_type;
   if (is(word, n, "count")) return number_text(t, t->count);
-  if (is(word, n, "samples")) return number_text(t, t->n->attr[1].i);
+  if (is(word, n, "samples")) return number_text(t, attr_int(t->n, "samples"));
   if (is(word, n, "partials")) return number_text(t, GRAD_NORM_PARTIALS);
   if (is(word, n, "part")) return number_text(t, part_size(t));
   if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
   if (is(word, n, "result")) return stored(k, t->n->dtype, "result");
-  const char *size = op_image_inputs(t->n->op) ? image_text(t, word, n) : NULL;
+  const char *size = op_image_inputs(op_of(t->n)) ? image_text(t, word, n) : NULL;
   if (size) return size;
-  const OpSignature *sig = op_signature(t->n->op);
+  const OpSignature *sig = &op_of(t->n)->signature;
   for (uint32_t i = 0; i < sig->n_inputs; i++)
     if (is(word, n, sig->input[i].name)) return input_value(t, i);
   for (uint32_t i = 0; i < sig->n_attrs; i++)
@@ -228,7 +228,7 @@ void emit_file(Kernel *k)
 {
   Template t = {.k = k, .n = ir_node(k->g, k->group->anchor)};
   t.count = walked(&t);
-  put_template(&t, arena_printf(k->c->arena, "%s.cu", op_info[t.n->op].name));
+  put_template(&t, arena_printf(k->c->arena, "%s.cu", op_of(t.n)->name));
 }
 
 const char *columns_template(const Convolution *v)

@@ -50,20 +50,21 @@ Access access_moved(Compile *c, const Node *n)
   Space from = space_of(x);
   Access a = access_whole(&from);
   if (n->op == OP_transpose) {
-    int64_t i = axis_of(n, n->attr[0].i), k = axis_of(n, n->attr[1].i), kept = a.stride[i];
+    int64_t i = axis_of(n, attr_int(n, "dim0")), k = axis_of(n, attr_int(n, "dim1")),
+            kept = a.stride[i];
     a.stride[i] = a.stride[k];
     a.stride[k] = kept;
     return a;
   }
   if (n->op == OP_permute) {
     Access whole = a;
-    for (uint32_t i = 0; i < n->rank; i++) a.stride[i] = whole.stride[n->attr[i].i];
+    for (uint32_t i = 0; i < n->rank; i++) a.stride[i] = whole.stride[ir_permuted_axis(n, i)];
     return a;
   }
   if (n->op == OP_slice) {
-    int64_t axis = axis_of(n, n->attr[0].i);
-    a.offset = n->attr[1].i * a.stride[axis];
-    a.stride[axis] *= n->attr[3].i;
+    int64_t axis = axis_of(n, attr_int(n, "dim"));
+    a.offset = attr_int(n, "start") * a.stride[axis];
+    a.stride[axis] *= attr_int(n, "step");
     return a;
   }
   Space to = space_of(n);
@@ -72,9 +73,9 @@ Access access_moved(Compile *c, const Node *n)
 
 Access access_operand(const Kernel *k, const Space *s, const Node *n, uint32_t input)
 {
-  if (op_info[n->op].tmpl == TMPL_move) return access_moved(k->c, n);
+  if (op_of(n)->tmpl == TMPL_move) return access_moved(k->c, n);
   const Node *x = value_shape(k->g, n->in[input]);
-  bool slot = op_has_effect(n->op) && ir_elements(x) == space_elements(s);
+  bool slot = op_has(n, T_effect) && ir_elements(x) == space_elements(s);
   return slot ? access_whole(s) : access_broadcast(s, x);
 }
 

@@ -64,12 +64,12 @@ static void put_move(Map *m, Value v)
   const char *to = k->arg_names[argument_of(k, v)];
   if (from == k->args.n) {
     const char *x = load_operand(k, n->in[0], "0").text;
-    EMIT(k->p, "%s[i] = %s; // %%%u %s\n", to, stored(k, n->dtype, x), v.id, op_info[n->op].name);
+    EMIT(k->p, "%s[i] = %s; // %%%u %s\n", to, stored(k, n->dtype, x), v.id, op_of(n)->name);
     return;
   }
   Access a = access_operand(k, &m->shape, n, 0);
   EMIT(k->p, "%s[i] = %s[%s]; // %%%u %s\n", to, k->arg_names[from], index_of(m, &a), v.id,
-       op_info[n->op].name);
+       op_of(n)->name);
 }
 
 void emit_map(Kernel *k)
@@ -78,7 +78,7 @@ void emit_map(Kernel *k)
   Map m = {.k = k, .shape = space_of(node_walked(k->g, first))};
   collapse(&m);
   begin_loop(&m);
-  if (op_info[ir_node(k->g, first)->op].tmpl == TMPL_move && k->group->n == 1) {
+  if (op_of(ir_node(k->g, first))->tmpl == TMPL_move && k->group->n == 1) {
     put_move(&m, first);
   } else {
     Chain ch;

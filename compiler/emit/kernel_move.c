@@ -36,7 +36,7 @@ static void put_part(Kernel *k, Value in, uint32_t axis, int64_t row, int64_t *a
 void emit_cat(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
-  uint32_t axis = axis_of(n, n->attr[0].i);
+  uint32_t axis = axis_of(n, attr_int(n, "dim"));
   int64_t at = 0, row = product(n, axis, n->rank);
   for (uint32_t i = 0; i < n->n_in; i++) put_part(k, n->in[i], axis, row, &at);
 }
@@ -49,9 +49,9 @@ typedef struct Filled { /* where input 0 lies along the axis of the result, one 
 
 static Filled filled_of(const Node *n)
 {
-  uint32_t axis = axis_of(n, n->attr[0].i);
-  if (n->op == OP_pad) return (Filled){axis, n->attr[1].i, 1, n->attr[3].f};
-  return (Filled){axis, n->attr[1].i, n->attr[2].i, 0};
+  uint32_t axis = axis_of(n, attr_int(n, "dim"));
+  if (n->op == OP_pad) return (Filled){axis, attr_int(n, "before"), 1, attr_float(n, "value")};
+  return (Filled){axis, attr_int(n, "start"), attr_int(n, "step"), 0};
 }
 
 /* What is not covered, as it is stored. */
@@ -82,7 +82,7 @@ void emit_filled(Kernel *k)
                                            k->arg_names[from], size, count, row, inner)
                             : stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
   EMIT(k->p, "%s[r * %lld + c] = kept ? %s : %s; // %%%u %s\n", to, inner, element,
-       fill_text(k, n, f.value), k->group->nodes[0].id, op_info[n->op].name);
+       fill_text(k, n, f.value), k->group->nodes[0].id, op_of(n)->name);
   k->p->indent--;
   EMIT(k->p, "}\n");
 }
@@ -99,7 +99,7 @@ static const char *moved_element(const Kernel *k, const char *index)
 void emit_flip(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
-  uint32_t axis = axis_of(n, n->attr[0].i);
+  uint32_t axis = axis_of(n, attr_int(n, "dim"));
   long long size = n->dim[axis], outer = product(n, 0, axis), inner = product(n, axis + 1, n->rank);
   const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);

@@ -207,7 +207,7 @@ static const char *source_name(const Kernel *k, Value v)
 {
   const Node *n = ir_node(k->g, v);
   if (is_working_copy(k->g, v)) n = ir_node(k->g, n->in[0]);
-  const char *from = n->op == OP_param ? k->g->params.at[n->attr[0].i].path : n->name;
+  const char *from = n->op == OP_param ? k->g->params.at[attr_int(n, "index")].path : n->name;
   if (!from || !*from) return NULL;
   char *name = arena_strdup(k->c->arena, from);
   for (char *s = name; *s; s++)
@@ -219,21 +219,21 @@ static const char *source_name(const Kernel *k, Value v)
 static const char *value_name(const Kernel *k, const KernelArg *a)
 {
   const Node *anchor = ir_node(k->g, k->group->anchor);
-  if (k->group->anchor.id && op_info[anchor->op].tmpl == TMPL_file) {
+  if (k->group->anchor.id && op_of(anchor)->tmpl == TMPL_file) {
     for (uint32_t i = 0; i < anchor->n_in; i++) /* templates know the names of the signature */
       if (value_root(k->g, anchor->in[i]).id == a->value.id)
-        return arena_printf(k->c->arena, "%s_at", op_signature(anchor->op)->input[i].name);
+        return arena_printf(k->c->arena, "%s_at", op_of(anchor)->signature.input[i].name);
     return anchor->op == OP_grad_norm ? "partials" : "out";
   }
   const char *name = source_name(k, a->value);
   if (name) return name;
-  return arena_printf(k->c->arena, "%s%u", op_info[ir_node(k->g, a->value)->op].name, a->value.id);
+  return arena_printf(k->c->arena, "%s%u", op_of(ir_node(k->g, a->value))->name, a->value.id);
 }
 
 /* Of a parameter's slot: "fc1_weight_grad". */
 static const char *gradient_name(const Kernel *k, Value accumulate)
 {
-  const char *path = k->g->params.at[ir_node(k->g, accumulate)->attr[0].i].path;
+  const char *path = k->g->params.at[attr_int(ir_node(k->g, accumulate), "param")].path;
   char *name =
       arena_printf(k->c->arena, "%s%s_grad", isdigit((unsigned char)*path) ? "p" : "", path);
   for (char *s = name; *s; s++)
@@ -276,7 +276,7 @@ static bool is_written(const KernelArg *a, bool file)
 const char *argument_list(const Kernel *k)
 {
   const Node *anchor = ir_node(k->g, k->group->anchor);
-  bool file = k->group->anchor.id && op_info[anchor->op].tmpl == TMPL_file;
+  bool file = k->group->anchor.id && op_of(anchor)->tmpl == TMPL_file;
   Text t;
   text_init(&t, k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++) {

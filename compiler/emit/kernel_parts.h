@@ -77,9 +77,10 @@ typedef struct CodeScope { /* what the words of an op's code stand for */
   const char *local_suffix;       /* "[j]" where locals are arrays */
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
 } CodeScope;
-const char *code_text(const CodeScope *s, const char *code, size_t n);
-/* The op's code without the stretches in brackets that do not hold for n. */
-const char *code_of(Compile *c, const Node *n);
+const char *code_text(const CodeScope *s, const CodeStatement *code);
+/* How often n's statement reads `input` so. */
+uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);
+bool code_chooses(const Node *n, const CodeStatement *s); /* a ? b : c stands in it */
 /* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
 Operand load_operand(const Kernel *k, Value in, const char *index);
 Operand as_real(const Kernel *k, Operand o);

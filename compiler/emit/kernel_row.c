@@ -45,7 +45,7 @@ static const char *row_address(const void *frame, const Access *a)
 {
   const Row *r = frame;
   uint32_t op = 0;
-  while (r->ops[op].code[r->ops[op].n_code - 1].kind != ROW_row) op++;
+  while (r->ops[op].code[r->ops[op].n_code - 1].kind != STATEMENT_row) op++;
   Space s = space_of(r->ops[op].n);
   Access whole = access_whole(&s);
   if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
@@ -130,7 +130,8 @@ static void use_elements(const Row *r, Chain *ch, const Uses *uses)
     const RowOp *op = uses->at[i].op;
     for (uint32_t k = 0; k < op->n->n_in; k++)
       if (op->n->in[k].id)
-        chain_use(ch, op->n->in[k], operand_index(r, op, k), statement_uses(uses->at[i].s, '$', k));
+        chain_use(ch, op->n->in[k], operand_index(r, op, k),
+                  statement_uses(op, uses->at[i].s, PIECE_element, k));
   }
 }
 
@@ -140,7 +141,8 @@ static void use_row_values(const Row *r, Chain *ch, const Uses *uses)
     const RowOp *op = uses->at[i].op;
     for (uint32_t k = 0; k < op->n->n_in; k++)
       if (op->n->in[k].id)
-        chain_use(ch, op->n->in[k], value_index(r, op, k), statement_uses(uses->at[i].s, '@', k));
+        chain_use(ch, op->n->in[k], value_index(r, op, k),
+                  statement_uses(op, uses->at[i].s, PIECE_row_value, k));
   }
 }
 
@@ -151,12 +153,12 @@ static const char *expression(const Row *r, const Use *use, const Chain *element
   Operand in[MAX_SIGNATURE] = {{0}};
   const char *row[MAX_SIGNATURE] = {NULL};
   for (uint32_t k = 0; k < op->n->n_in; k++) {
-    if (statement_uses(use->s, '$', k)) {
+    if (statement_uses(op, use->s, PIECE_element, k)) {
       Operand o = {0};
       if (op->n->in[k].id) o = chain_operand(elements, op->n->in[k], operand_index(r, op, k));
       in[k] = op->integers ? o : as_real(r->k, o);
     }
-    if (statement_uses(use->s, '@', k))
+    if (statement_uses(op, use->s, PIECE_row_value, k))
       row[k] = chain_operand(row_values, op->n->in[k], value_index(r, op, k)).text;
   }
   return statement_text(r, op, use->s, in, row);
@@ -175,7 +177,7 @@ static uint32_t group_index(const Row *r, Value root)
 
 static bool is_map(const Row *r, uint32_t i)
 {
-  return op_info[ir_node(r->k->g, r->k->group->nodes[i])->op].tmpl != TMPL_row;
+  return op_of(ir_node(r->k->g, r->k->group->nodes[i]))->tmpl != TMPL_row;
 }
 
 /* Elementwise nodes have the shape of the rows or that of a result of rows. */
@@ -199,13 +201,14 @@ static void need_operands(const Row *r, bool *needed, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++)
     for (uint32_t k = 0; k < uses->at[i].op->n->n_in; k++)
-      if (statement_uses(uses->at[i].s, '$', k)) need(r, needed, uses->at[i].op->n->in[k]);
+      if (statement_uses(uses->at[i].op, uses->at[i].s, PIECE_element, k))
+        need(r, needed, uses->at[i].op->n->in[k]);
 }
 
 static bool leaves_something(const Row *r, uint32_t i)
 {
   Value v = r->k->group->nodes[i];
-  return argument_of(r->k, v) < r->k->args.n || op_has_effect(ir_node(r->k->g, v)->op);
+  return argument_of(r->k, v) < r->k->args.n || op_has(ir_node(r->k->g, v), T_effect);
 }
 
 /* All results that no loop has stored; false if there are none. */
@@ -253,23 +256,25 @@ static void put_nodes(Row *r, Chain *ch, const Chain *row_values, const Uses *us
 
 static const char *part_type(const RowOp *op, const Statement *s)
 {
-  return s->kind == ROW_first || op->integers ? "long long" : "real";
+  return s->kind == STATEMENT_first || op->integers ? "long long" : "real";
 }
 
 static const char *part_start(const Row *r, const RowOp *op, const Statement *s)
 {
-  if (s->kind == ROW_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->length);
-  if (s->kind == ROW_sum) return op->integers ? "0" : "R(0.0)";
-  if (s->kind == ROW_max) return op->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
+  if (s->kind == STATEMENT_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->length);
+  if (s->kind == STATEMENT_sum) return op->integers ? "0" : "R(0.0)";
+  if (s->kind == STATEMENT_max) return op->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
   return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
 }
 
 static const char *joined(const Row *r, const RowOp *op,
                           const Statement *s) /* "row_sum", "row_min_int" */
 {
-  static const char *const names[] = {
-      [ROW_sum] = "sum", [ROW_max] = "max", [ROW_min] = "min", [ROW_first] = "min"};
-  bool ints = op->integers || s->kind == ROW_first;
+  static const char *const names[] = {[STATEMENT_sum] = "sum",
+                                      [STATEMENT_max] = "max",
+                                      [STATEMENT_min] = "min",
+                                      [STATEMENT_first] = "min"};
+  bool ints = op->integers || s->kind == STATEMENT_first;
   return arena_printf(r->k->c->arena, "%s%s", names[s->kind], ints ? "_int" : "");
 }
 
@@ -279,11 +284,11 @@ static void put_part(const Row *r, const Use *use, const char *e)
   const RowOp *op = use->op;
   const Statement *s = use->s;
   const char *part = arena_printf(a, r->columns ? "%s[j]" : "ROW_PUT(%s_part)", s->as);
-  if (s->kind == ROW_sum) {
+  if (s->kind == STATEMENT_sum) {
     EMIT(r->k->p, "%s += %s;\n", part, e);
     return;
   }
-  if (s->kind == ROW_first)
+  if (s->kind == STATEMENT_first)
     e = arena_printf(a, "%s == %s%s || %s != %s ? c : %lld", e, (s - 1)->as,
                      r->columns ? "[j]" : "", e, e, (long long)r->length);
   EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, op, s), part, e);
@@ -304,10 +309,10 @@ static void put_start(const Row *r, const Use *use)
 static void gather_reductions(Row *r, RowOp *op, Uses *out)
 {
   uint32_t first = op->at;
-  for (; op->at < op->n_code && op->code[op->at].kind <= ROW_first; op->at++) {
+  for (; op->at < op->n_code && statement_reduces(op->code[op->at].kind); op->at++) {
     Statement *s = &op->code[op->at];
     for (uint32_t i = first; i < op->at; i++)
-      if (statement_mentions(s, op->code[i].name)) return;
+      if (statement_mentions(op, s, op->code[i].code->name)) return;
     if (!statement_is_printed(r, op, s)) vec_push(r->k->c->arena, out, ((Use){op, s}));
   }
 }
@@ -316,7 +321,8 @@ static bool walks_again(const Row *r)
 {
   for (uint32_t i = 0; i < r->n_ops; i++)
     for (uint32_t k = r->ops[i].at; k < r->ops[i].n_code; k++)
-      if (r->ops[i].code[k].kind <= ROW_first || r->ops[i].code[k].kind == ROW_each) return true;
+      if (statement_reduces(r->ops[i].code[k].kind) || r->ops[i].code[k].kind == STATEMENT_each)
+        return true;
   return false;
 }
 
@@ -354,7 +360,7 @@ static void put_reductions(Row *r, const Uses *uses)
 static bool put_lets(Row *r, RowOp *op)
 {
   bool any = false;
-  for (; op->at < op->n_code && op->code[op->at].kind == ROW_let; op->at++) {
+  for (; op->at < op->n_code && op->code[op->at].kind == STATEMENT_let; op->at++) {
     Statement *s = &op->code[op->at];
     any = true;
     if (statement_is_printed(r, op, s)) continue;
@@ -370,7 +376,7 @@ static bool put_lets(Row *r, RowOp *op)
 }
 
 /* The ops whose programs have come to such a statement, and all end with it. */
-static Uses gather_last(Row *r, RowKind kind)
+static Uses gather_last(Row *r, StatementKind kind)
 {
   Uses out = {0};
   for (uint32_t i = 0; i < r->n_ops; i++) {
@@ -436,7 +442,7 @@ static void put_part_value(const Row *r, const Use *use, uint32_t value)
   put_column(r);
   const char *e = statement_text(r, op, use->s, NULL, NULL);
   EMIT(k->p, "%s[%s * %lld + column] = %s; // %%%u %s\n", k->arg_names[argument_of(k, op->v)], part,
-       (long long)r->inner, stored(k, op->n->dtype, e), op->v.id, op_info[op->n->op].name);
+       (long long)r->inner, stored(k, op->n->dtype, e), op->v.id, op_of(op->n)->name);
   close(r, "}");
 }
 
@@ -459,8 +465,8 @@ static void put_program(Row *r)
     if (uses.n) put_reductions(r, &uses);
     more |= uses.n > 0;
   }
-  Uses each = gather_last(r, ROW_each), row = gather_last(r, ROW_row),
-       part = gather_last(r, ROW_part);
+  Uses each = gather_last(r, STATEMENT_each), row = gather_last(r, STATEMENT_row),
+       part = gather_last(r, STATEMENT_part);
   put_each(r, &each);
   put_row(r, &row);
   put_part_values(r, &part);
@@ -474,11 +480,11 @@ static void add_op(Row *r, Value v)
   RowOp *op = &r->ops[r->n_ops++];
   op->v = v;
   op->n = ir_node(r->k->g, v);
-  bool indices = op->n->op == OP_argmax || op->n->op == OP_argmin;
+  bool indices = op_of(op->n)->code.statements[1].kind == STATEMENT_first;
   op->integers = !dtype_is_float(ir_node(r->k->g, op->n->in[0])->dtype) &&
                  (indices || !dtype_is_float(op->n->dtype));
-  read_program(r->k, op);
-  bool each = op->code[op->n_code - 1].kind == ROW_each;
+  read_program(op);
+  bool each = op->code[op->n_code - 1].kind == STATEMENT_each;
   r->flat |= !each && ir_same_dims(op->n, r->x);
 }
 
@@ -510,7 +516,7 @@ static void put_bounds(const Row *r)
   EMIT(r->k->p, "const %s begin = (%s)(%lldll * o / %lld);\n", t, t, n, parts);
   EMIT(r->k->p, "const %s end = (%s)(%lldll * (o + 1) / %lld);\n", t, t, n, parts);
   for (uint32_t i = 0; i < r->n_ops; i++) {
-    if (!strstr(op_info[r->ops[i].n->op].code, "$n")) continue;
+    if (!op_of(r->ops[i].n)->code.uses_length) continue;
     EMIT(r->k->p, "const real n = (real)(end - begin);\n");
     return;
   }

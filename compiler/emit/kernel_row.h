@@ -2,24 +2,10 @@
 #pragma once
 #include "kernel_parts.h"
 
-typedef enum RowKind {
-  ROW_sum,
-  ROW_max,
-  ROW_min,
-  ROW_first,
-  ROW_let,
-  ROW_each,
-  ROW_row,
-  ROW_part
-} RowKind;
-
-typedef struct Statement {
-  RowKind kind;
-  const char *name; /* in its program; NULL for each, row, part */
-  const char *as;   /* the kernel's variable, once it is known */
-  const char *best; /* ROW_first: the name of the greatest or smallest value */
-  const char *code;
-  size_t size;
+typedef struct Statement { /* of one node's program, which the kernel has */
+  StatementKind kind;
+  const CodeStatement *code;
+  const char *as; /* the kernel's variable, once it is known */
 } Statement;
 
 enum { MAX_STATEMENTS = 24 };
@@ -33,7 +19,7 @@ typedef struct RowOp {
 } RowOp;
 
 typedef struct Printed { /* a statement as the kernel has it: another op may ask for the same */
-  RowKind kind;
+  StatementKind kind;
   const char *name, *as, *text;
 } Printed;
 
@@ -55,11 +41,12 @@ typedef struct Row {
 
 /* ---- programs: kernel_program.c ---- */
 
-void read_program(Kernel *k, RowOp *op);
+/* The statements of the op that hold for its attributes. */
+void read_program(RowOp *op);
 /* Whether the statement needs what `name` stands for in its program. */
-bool statement_mentions(const Statement *s, const char *name);
-/* How often the statement reads `$input` or `@input`. */
-uint32_t statement_uses(const Statement *s, char sign, uint32_t input);
+bool statement_mentions(const RowOp *op, const Statement *s, const char *name);
+/* How often the statement reads `$input` (PIECE_element) or `@input` (PIECE_row_value). */
+uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uint32_t input);
 /* Gives the statement the variable of an equal one of another op, if there is one; otherwise a
  * variable of its own. */
 bool statement_is_printed(Row *r, const RowOp *op, Statement *s);

@@ -20,7 +20,7 @@ Graph *ir_create(Compile *c)
 /* Optional inputs that the caller left out become 0, so that in[i] exists for every input. */
 static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
 {
-  const OpSignature *sig = op_signature(n->op);
+  const OpSignature *sig = &op_of(n)->signature;
   uint32_t count = n_in;
   if (sig->n_inputs > n_in && !sig->input[sig->n_inputs - 1].variadic) count = sig->n_inputs;
   n->n_in = (uint16_t)count;
@@ -31,7 +31,7 @@ static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
 /* An input that is missing though it is required is the result of an earlier mistake. */
 static bool inputs_present(const Node *n)
 {
-  const OpSignature *sig = op_signature(n->op);
+  const OpSignature *sig = &op_of(n)->signature;
   for (uint32_t i = 0; i < n->n_in; i++) {
     bool optional = i < sig->n_inputs && sig->input[i].optional;
     if (!n->in[i].id && !optional) return false;
@@ -39,19 +39,41 @@ static bool inputs_present(const Node *n)
   return true;
 }
 
-static void set_attrs(Compile *c, Node *n, const Attr *attr)
+/* Axes count from the left from here on. */
+static void settle_axes(Compile *c, Node *n)
 {
-  const OpSignature *sig = op_signature(n->op);
+  const OpSignature *sig = &op_of(n)->signature;
   for (uint32_t i = 0; i < sig->n_attrs; i++) {
-    n->attr[i] = attr ? attr[i] : sig->attr[i].value;
     bool from_right = sig->attr[i].kind == ATTR_axis && n->attr[i].i < 0;
     if (from_right) n->attr[i].i += ir_in(c, n, 0)->rank;
   }
 }
 
+static bool is_named(const NamedAttr *attrs, const char *name)
+{
+  for (; attrs && attrs->name; attrs++)
+    if (strcmp(attrs->name, name) == 0) return true;
+  return false;
+}
+
+static void set_attrs(Node *n, const NamedAttr *attrs)
+{
+  const OpInfo *op = op_of(n);
+  for (uint32_t i = 0; i < op->signature.n_attrs; i++) {
+    const AttrInfo *info = &op->signature.attr[i];
+    if (info->required && !is_named(attrs, info->name)) op_broken(op, "not given:", info->name);
+    n->attr[i] = info->value;
+  }
+  for (; attrs && attrs->name; attrs++) {
+    uint32_t i;
+    if (!attr_find(op, attrs->name, &i)) op_broken(op, "no attribute", attrs->name);
+    n->attr[i] = attrs->value;
+  }
+}
+
 bool ir_infer(Compile *c, Node *n)
 {
-  const OpInfo *op = &op_info[n->op];
+  const OpInfo *op = op_of(n);
   n->weak = op->tmpl == TMPL_map && n->n_in > 0;
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (n->in[i].id && !ir_in(c, n, i)->weak) n->weak = false;
@@ -59,10 +81,9 @@ bool ir_infer(Compile *c, Node *n)
   return op->shape(c, n);
 }
 
-Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
-                const Attr *attr)
+/* A node without attributes. */
+static Node new_node(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in)
 {
-  Graph *g = c->graph;
   Node n = {.op = op,
             .block = at->block,
             .region = at->region,
@@ -70,12 +91,87 @@ Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32
             .origin = at->origin,
             .why = at->why};
   set_inputs(c, &n, in, n_in);
-  if (!inputs_present(&n)) return (Value){0};
-  set_attrs(c, &n, attr);
-  if (!ir_infer(c, &n)) return (Value){0};
-  vec_push(c->arena, &g->nodes, n);
-  return (Value){g->nodes.n - 1};
+  return n;
 }
+
+static Value add_node(Compile *c, Node *n)
+{
+  settle_axes(c, n);
+  if (!ir_infer(c, n)) return (Value){0};
+  vec_push(c->arena, &c->graph->nodes, *n);
+  return (Value){c->graph->nodes.n - 1};
+}
+
+Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
+                const NamedAttr *attrs)
+{
+  Node n = new_node(c, at, op, in, n_in);
+  if (!inputs_present(&n)) return (Value){0};
+  set_attrs(&n, attrs);
+  return add_node(c, &n);
+}
+
+Value ir_append_values(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
+                       const Attr *values)
+{
+  Node n = new_node(c, at, op, in, n_in);
+  if (!inputs_present(&n)) return (Value){0};
+  memcpy(n.attr, values, op_row(op)->signature.n_attrs * sizeof *values);
+  return add_node(c, &n);
+}
+
+/* ---- attributes ---- */
+
+static const char *const sizes[MAX_RANK] = {"size0", "size1", "size2", "size3", "size4", "size5"};
+static const char *const axis_names[MAX_RANK] = {"axis0", "axis1", "axis2",
+                                                 "axis3", "axis4", "axis5"};
+
+const NamedAttr *ir_shape_attrs(Compile *c, const int64_t *dim, uint32_t rank)
+{
+  NamedAttr *out = arena_array(c->arena, NamedAttr, rank + 2);
+  assert(rank <= MAX_RANK);
+  out[0] = (NamedAttr){"rank", {.i = rank}};
+  for (uint32_t i = 0; i < rank; i++) out[1 + i] = (NamedAttr){sizes[i], {.i = dim[i]}};
+  return out;
+}
+
+const NamedAttr *ir_axis_attrs(Compile *c, const uint32_t *axes, uint32_t n)
+{
+  NamedAttr *out = arena_array(c->arena, NamedAttr, n + 1);
+  assert(n <= MAX_RANK);
+  for (uint32_t i = 0; i < n; i++) out[i] = (NamedAttr){axis_names[i], {.i = axes[i]}};
+  return out;
+}
+
+const NamedAttr *ir_shared_attrs(Compile *c, const Node *n, OpKind op)
+{
+  const OpSignature *sig = &op_of(n)->signature;
+  NamedAttr *out = arena_array(c->arena, NamedAttr, sig->n_attrs + 1);
+  uint32_t count = 0, i;
+  for (uint32_t k = 0; k < sig->n_attrs; k++)
+    if (attr_find(op_row(op), sig->attr[k].name, &i))
+      out[count++] = (NamedAttr){sig->attr[k].name, n->attr[k]};
+  return out;
+}
+
+void ir_set_shape(Node *n, const int64_t *dim)
+{
+  attr_set_int(n, "rank", n->rank);
+  for (uint32_t i = 0; i < n->rank; i++) attr_set_int(n, sizes[i], dim[i]);
+}
+
+uint32_t ir_shape_of(const Node *n, int64_t dim[MAX_RANK])
+{
+  for (uint32_t i = 0; i < MAX_RANK; i++) dim[i] = attr_int(n, sizes[i]);
+  return (uint32_t)attr_int(n, "rank");
+}
+
+uint32_t ir_permuted_axis(const Node *permute, uint32_t i)
+{
+  return (uint32_t)attr_int(permute, axis_names[i]);
+}
+
+/* ---- nodes that are made often ---- */
 
 Value ir_unary(Compile *c, const Cursor *at, OpKind op, Value x)
 {
@@ -89,27 +185,18 @@ Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b)
 
 Value ir_number(Compile *c, const Cursor *at, double v)
 {
-  return ir_append(c, at, OP_number, NULL, 0, (Attr[MAX_ATTR]){{.f = v}});
+  return ir_append(c, at, OP_number, NULL, 0, ATTRS({"value", {.f = v}}));
 }
 
 Value ir_integer(Compile *c, const Cursor *at, int64_t v)
 {
-  return ir_append(c, at, OP_integer, NULL, 0, (Attr[MAX_ATTR]){{.i = v}});
+  return ir_append(c, at, OP_integer, NULL, 0, ATTRS({"value", {.i = v}}));
 }
 
 Value ir_cast(Compile *c, const Cursor *at, Value x, DType d)
 {
   if (!x.id || ir_node(c->graph, x)->dtype == d) return x;
-  return ir_append(c, at, OP_cast, &x, 1, (Attr[MAX_ATTR]){{.i = d}});
-}
-
-static Value append_shaped(Compile *c, const Cursor *at, OpKind op, Value x, const int64_t *dim,
-                           uint32_t rank)
-{
-  Attr attr[MAX_ATTR] = {{.i = rank}};
-  assert(rank <= MAX_RANK);
-  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
-  return ir_append(c, at, op, &x, 1, attr);
+  return ir_append(c, at, OP_cast, &x, 1, ATTRS({"dtype", {.i = d}}));
 }
 
 static bool has_dims(const Node *n, const int64_t *dim, uint32_t rank)
@@ -120,13 +207,13 @@ static bool has_dims(const Node *n, const int64_t *dim, uint32_t rank)
 Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
 {
   if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
-  return append_shaped(c, at, OP_reshape, x, dim, rank);
+  return ir_append(c, at, OP_reshape, &x, 1, ir_shape_attrs(c, dim, rank));
 }
 
 Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
 {
   if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
-  return append_shaped(c, at, OP_expand, x, dim, rank);
+  return ir_append(c, at, OP_expand, &x, 1, ir_shape_attrs(c, dim, rank));
 }
 
 /* The highest run of neighbouring axes in a mask: rows are runs, so one node reduces one run. */
@@ -150,7 +237,8 @@ Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes,
 {
   while (axes && x.id) { /* from the right, so that the axes still to come keep their numbers */
     uint64_t run = last_run(axes);
-    x = ir_append(c, at, op, &x, 1, (Attr[MAX_ATTR]){{.i = (int64_t)run}, {.i = keepdim}});
+    x = ir_append(c, at, op, &x, 1,
+                  ATTRS({"dim", {.i = (int64_t)run}}, {"keepdim", {.i = keepdim}}));
     axes &= ~run;
   }
   return x;

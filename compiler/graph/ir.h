@@ -35,6 +35,13 @@ typedef union Attr {
   double f;  /* ATTR_float */
 } Attr;
 
+typedef struct NamedAttr { /* an attribute of a node to be made */
+  const char *name;        /* NULL ends a list */
+  Attr value;
+} NamedAttr;
+/* ATTRS({"dim", {.i = 1}}, {"eps", {.f = 1e-5}}): a list for ir_append. */
+#define ATTRS(...) ((const NamedAttr[]){__VA_ARGS__, {NULL, {0}}})
+
 /* Why a node has its type; with the node's region it makes the text of dumps and --explain. */
 typedef enum WhyKind {
   WHY_none,     /* not decided yet (before pass precision) */
@@ -216,10 +223,22 @@ typedef struct Cursor {
 Graph *ir_create(Compile *c);
 
 /* Appends a node, runs its shape rule (which sets dims and dtype) and returns it; value 0 when the
- * rule reported a user's mistake. `attr` may be NULL: the signature's defaults. A Node * dies when
- * the array grows: keep Values. */
+ * rule reported a user's mistake. Attributes that `attrs` does not name have their defaults; NULL:
+ * all of them. A Node * dies when the array grows: keep Values. */
 Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
-                const Attr *attr);
+                const NamedAttr *attrs);
+/* The same with all attributes in the order of the signature: for code that walks signatures. */
+Value ir_append_values(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
+                       const Attr *values);
+/* Lists of attributes, in the arena: the attribute `shape`; axis0, axis1, ... of permute; those of
+ * n that op has too. */
+const NamedAttr *ir_shape_attrs(Compile *c, const int64_t *dim, uint32_t rank);
+const NamedAttr *ir_axis_attrs(Compile *c, const uint32_t *axes, uint32_t n);
+const NamedAttr *ir_shared_attrs(Compile *c, const Node *n, OpKind op);
+/* The attribute `shape` of a node, whose sizes are those of its dims. */
+void ir_set_shape(Node *n, const int64_t *dim);
+uint32_t ir_shape_of(const Node *n, int64_t dim[MAX_RANK]); /* gives the rank */
+uint32_t ir_permuted_axis(const Node *permute, uint32_t i); /* which axis of its input axis i is */
 Value ir_unary(Compile *c, const Cursor *at, OpKind op, Value x);
 Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b);
 Value ir_number(Compile *c, const Cursor *at, double v);       /* weak f32 scalar */

@@ -19,14 +19,14 @@ static _Noreturn void broken(const Check *k, const char *rule)
   ir_print(k->c, &out, true);
   fflush(stdout);
   fprintf(stderr, "%sampc: bug in pass %s: %%%u (%s): %s\n", out.at, k->pass, k->id,
-          op_info[k->n->op].name, rule);
+          op_of(k->n)->name, rule);
   abort();
 }
 
 static void check_inputs(const Check *k)
 {
   const Graph *g = k->c->graph;
-  const OpSignature *sig = op_signature(k->n->op);
+  const OpSignature *sig = &op_of(k->n)->signature;
   bool variadic = sig->n_inputs && sig->input[sig->n_inputs - 1].variadic;
   if (variadic ? k->n->n_in + 1u < sig->n_inputs : k->n->n_in != sig->n_inputs)
     broken(k, "wrong number of inputs");
@@ -42,50 +42,44 @@ static void check_inputs(const Check *k)
   if (g->blocks.n && k->n->block >= g->blocks.n) broken(k, "no such block");
 }
 
+/* Entries of the table that the attribute is an index into; -1: it is no index. */
+static int64_t table_size(const Graph *g, const Node *n, AttrKind kind)
+{
+  switch (kind) {
+  case ATTR_source:
+    return g->sources.n;
+  case ATTR_param:
+    return g->params.n;
+  case ATTR_setting:
+    return g->settings.n;
+  case ATTR_metric:
+    return g->metrics.n;
+  case ATTR_optimizer:
+    return g->optimizers.n;
+  case ATTR_group:
+    return g->optimizers.at[attr_int(n, "optimizer")].groups.n;
+  case ATTR_output:
+    return g->outputs.n ? (int64_t)g->outputs.n : -1; /* tests have outputs without a name */
+  default:
+    return -1;
+  }
+}
+
 /* An index into one of the graph's tables must be in it: later passes do not look again. */
 static void check_tables(const Check *k)
 {
-  const Graph *g = k->c->graph;
-  int64_t i = k->n->attr[0].i;
-  bool good = true;
-  switch (k->n->op) {
-  case OP_param:
-  case OP_grad_accumulate:
-  case OP_running_update:
-  case OP_running_count:
-    good = i >= 0 && i < g->params.n;
-    break;
-  case OP_source:
-    good = i >= 0 && i < g->sources.n;
-    break;
-  case OP_setting:
-    good = i >= 0 && i < g->settings.n;
-    break;
-  case OP_metric:
-    good = i >= 0 && i < g->metrics.n;
-    break;
-  case OP_minimize:
-  case OP_steps_taken:
-  case OP_grad_norm:
-  case OP_optimizer_control:
-    good = i >= 0 && i < g->optimizers.n;
-    break;
-  case OP_sgd_update:
-  case OP_adam_update:
-    good = i >= 0 && i < g->optimizers.n && k->n->attr[1].i >= 0 &&
-           k->n->attr[1].i < g->optimizers.at[i].groups.n;
-    break;
-  default:
-    break;
+  const OpSignature *sig = &op_of(k->n)->signature;
+  for (uint32_t i = 0; i < sig->n_attrs; i++) {
+    int64_t size = table_size(k->c->graph, k->n, sig->attr[i].kind), at = k->n->attr[i].i;
+    bool unknown = at == -1 && !sig->attr[i].required; /* running statistics before gradient */
+    if (size >= 0 && !unknown && (at < 0 || at >= size)) broken(k, "index outside its table");
   }
-  if (!good) broken(k, "index outside its table");
 }
 
 /* Weight gradients of 16-bit operands may keep the f32 sum: see passes/gradient.c. */
 static bool keeps_f32_sum(const Node *n, DType inferred)
 {
-  bool product = n->op == OP_gemm || n->op == OP_conv2d_weight;
-  return product && n->dtype == AMPC_F32 && dtype_is_float(inferred);
+  return op_has(n, T_keeps_sum) && n->dtype == AMPC_F32 && dtype_is_float(inferred);
 }
 
 static void check_shape(const Check *k)
@@ -101,11 +95,11 @@ static void check_shape(const Check *k)
 static void check_types(const Check *k)
 {
   if (k->n->why == WHY_none) broken(k, "no reason for its type");
-  if (op_info[k->n->op].shape == shape_reduce && !ir_axes_touch((uint64_t)k->n->attr[0].i))
-    broken(k, "reduces axes that do not touch");
+  uint64_t axes;
+  if (op_axes(k->n, &axes) && !ir_axes_touch(axes)) broken(k, "reduces axes that do not touch");
   uint32_t first, end = op_mixed_inputs(k->n, &first);
   DType common = k->n->n_in ? op_common_type(k->c, k->n) : k->n->dtype;
-  bool fixed = op_info[k->n->op].precision == PREC_fixed;
+  bool fixed = op_says_type(op_of(k->n));
   for (uint32_t i = first; i < end && i < k->n->n_in && !fixed; i++) {
     const Node *in = ir_in(k->c, k->n, i);
     if (k->n->in[i].id && !in->weak && in->dtype != common)
@@ -117,7 +111,7 @@ static void check_gradient(const Check *k)
 {
   if (k->n->op == OP_minimize) broken(k, "minimize is left over");
   if (k->n->op != OP_grad_accumulate) return;
-  const Parameter *p = &k->c->graph->params.at[k->n->attr[0].i];
+  const Parameter *p = &k->c->graph->params.at[attr_int(k->n, "param")];
   const Node *value = ir_in(k->c, k->n, 0);
   if (value->dtype != AMPC_F32) broken(k, "a gradient that is not f32");
   if (value->rank != p->rank || memcmp(value->dim, p->dim, p->rank * sizeof *p->dim) != 0)
@@ -129,8 +123,8 @@ static void check_gradient(const Check *k)
 static void check_layout(const Check *k)
 {
   const Node *n = k->n;
-  OpTemplate tmpl = op_info[n->op].tmpl;
-  uint32_t images = op_image_inputs(n->op);
+  OpTemplate tmpl = op_of(n)->tmpl;
+  uint32_t images = op_image_inputs(op_of(n));
   bool laid = n->layout == LAYOUT_channels_last;
   bool moves = n->op == OP_permute || n->op == OP_reshape || n->op == OP_expand;
   if (laid && n->rank < 3) broken(k, "too few axes for channels last");

@@ -54,9 +54,10 @@ static const char *cast_reason(Compile *c, const Node *n)
   while (user && user->op == OP_reshape) user = first_user(c->graph, user);
   if (!user) return "added, no longer used";
   if (user->why == WHY_cast_for) return "added for a cast";
-  const char *why = ir_why_text(c, user), *op = op_info[user->op].name;
+  const char *why = ir_why_text(c, user), *op = op_of(user)->name;
+  uint64_t axes;
   bool follows = user->why == WHY_follow || user->why == WHY_off || user->why == WHY_fixed;
-  if (follows && op_info[user->op].shape == shape_reduce)
+  if (follows && op_axes(user, &axes))
     why = arena_printf(c->arena, "%s in several steps rounds once", op);
   else if (follows)
     why = arena_printf(c->arena, "%s has mixed inputs", op);
@@ -69,18 +70,18 @@ static const char *forward_text(Compile *c, const Node *n)
   const Node *from = ir_node(c->graph, n->origin);
   /* a product that pass simplify has put between reshapes */
   while (from->op == OP_reshape && n->op != OP_reshape) from = ir_in(c, from, 0);
-  return arena_printf(c->arena, "gradient of %s", from->name ? from->name : op_info[from->op].name);
+  return arena_printf(c->arena, "gradient of %s", from->name ? from->name : op_of(from)->name);
 }
 
 const char *ir_why_text(Compile *c, const Node *n)
 {
-  const char *op = op_info[n->op].name;
+  const char *op = op_of(n)->name;
   const char *region = region_text(c, n);
   switch ((WhyKind)n->why) {
   case WHY_none:
     return "";
   case WHY_fixed:
-    if (n->op == OP_number || n->op == OP_integer) return "a number";
+    if (op_has(n, T_literal)) return "a number";
     return arena_printf(c->arena, "%s gives %s", op, ir_dtype_name(n->dtype));
   case WHY_asked:
     return "as written";
@@ -95,7 +96,7 @@ const char *ir_why_text(Compile *c, const Node *n)
   case WHY_follow:
     return arena_printf(c->arena, "%s follows its inputs", op);
   case WHY_region:
-    if (ir_is_tf32(c, n) && op_is_product(n->op))
+    if (ir_is_tf32(c, n) && op_is_product(op_of(n)))
       return arena_printf(c->arena, "%s is tf32%s", op, region);
     return arena_printf(c->arena, "all is f32%s", region);
   case WHY_off:
@@ -140,10 +141,6 @@ static void print_axes(Text *out, uint64_t axes)
 static void print_value(Compile *c, Text *out, AttrKind kind, Attr value)
 {
   switch (kind) {
-  case ATTR_int:
-  case ATTR_axis:
-    text_printf(out, "%lld", (long long)value.i);
-    break;
   case ATTR_float:
     text_puts(out, ir_number_text(c, value.f));
     break;
@@ -156,41 +153,53 @@ static void print_value(Compile *c, Text *out, AttrKind kind, Attr value)
   case ATTR_dtype:
     text_puts(out, ir_dtype_name((DType)value.i));
     break;
+  default: /* numbers and indices */
+    text_printf(out, "%lld", (long long)value.i);
+    break;
   }
 }
 
 static bool is_default(Compile *c, const Node *n, uint32_t i)
 {
-  const AttrInfo *info = &op_signature(n->op)->attr[i];
+  const AttrInfo *info = &op_of(n)->signature.attr[i];
   if (info->kind == ATTR_axes) /* all axes is what "none given" has become */
     return n->attr[i].i == ((int64_t)1 << ir_in(c, n, 0)->rank) - 1;
   return !info->required && memcmp(&info->value, &n->attr[i], sizeof(Attr)) == 0;
 }
 
-/* What an index into one of the graph's tables stands for. NULL: the attribute is no such index. */
-static const char *table_name(const Graph *g, const Node *n, const char *attr)
+/* What an index into one of the graph's tables stands for. NULL: the attribute is no such index, or
+ * there is no name yet. */
+static const char *table_name(const Graph *g, AttrKind kind, int64_t i)
 {
-  int64_t i = n->attr[0].i;
-  if (n->op == OP_param || strcmp(attr, "param") == 0) return g->params.at[i].path;
-  if (n->op == OP_source) return g->sources.at[i].path;
-  if (n->op == OP_setting) return g->settings.at[i].name;
-  if (n->op == OP_output) return g->outputs.n ? g->outputs.at[i].name : NULL;
-  if (strcmp(attr, "optimizer") == 0) return g->optimizers.at[i].name;
-  if (n->op == OP_metric) return g->metrics.at[i].name;
-  return NULL;
+  switch (kind) {
+  case ATTR_param:
+    return g->params.at[i].path;
+  case ATTR_source:
+    return g->sources.at[i].path;
+  case ATTR_setting:
+    return g->settings.at[i].name;
+  case ATTR_output:
+    return g->outputs.n ? g->outputs.at[i].name : NULL;
+  case ATTR_optimizer:
+    return g->optimizers.at[i].name;
+  case ATTR_metric:
+    return g->metrics.at[i].name;
+  default:
+    return NULL;
+  }
 }
 
 static void print_attrs(Compile *c, Text *out, const Node *n)
 {
-  const OpSignature *sig = op_signature(n->op);
+  const OpSignature *sig = &op_of(n)->signature;
   /* `shape`: the node's own dims say it */
   bool says_shape = sig->n_attrs > MAX_RANK && strcmp(sig->attr[0].name, "rank") == 0;
   for (uint32_t i = 0; i < sig->n_attrs && !says_shape; i++) {
     const AttrInfo *info = &sig->attr[i];
-    const char *name = i == 0 ? table_name(c->graph, n, info->name) : NULL;
+    const char *name = i == 0 ? table_name(c->graph, info->kind, n->attr[i].i) : NULL;
     if (name) {
       text_printf(out, " %s", name);
-    } else if (n->op == OP_number || n->op == OP_integer) {
+    } else if (op_has(n, T_literal)) {
       text_puts(out, " ");
       print_value(c, out, info->kind, n->attr[i]);
     } else if (n->op != OP_cast && !is_default(c, n, i)) {
@@ -221,11 +230,11 @@ static void print_node(Compile *c, Text *out, uint32_t id)
 {
   const Node *n = &c->graph->nodes.at[id];
   size_t start = out->n;
-  text_printf(out, "%%%u = %s %s", id, op_info[n->op].name, ir_type_text(c, n));
+  text_printf(out, "%%%u = %s %s", id, op_of(n)->name, ir_type_text(c, n));
   if (n->layout == LAYOUT_channels_last) text_puts(out, n->rank == 4 ? " nhwc" : " channels last");
   print_inputs(out, n);
   print_attrs(c, out, n);
-  if (op_is_random(n->op)) text_printf(out, " stream=%u", n->stream);
+  if (op_of(n)->code.random) text_printf(out, " stream=%u", n->stream);
   if (n->group) text_printf(out, " group=%u", n->group);
   do text_puts(out, " ");
   while (out->n - start < COMMENT_COLUMN);

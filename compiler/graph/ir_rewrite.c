@@ -15,7 +15,9 @@ void ir_rewrite_begin(Rewrite *r, Compile *c)
 /* The copied node of an `output` is what the table of outputs names from now on. */
 static void move_output(Graph *g, const Node *n, Value to)
 {
-  if (n->op == OP_output && n->attr[0].i < g->outputs.n) g->outputs.at[n->attr[0].i].value = to;
+  if (n->op != OP_output) return;
+  int64_t index = attr_int(n, "index");
+  if (index < g->outputs.n) g->outputs.at[index].value = to;
 }
 
 Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id)
@@ -55,7 +57,7 @@ void ir_drop_dead(Compile *c)
   bool *live = arena_array(c->arena, bool, r.n_old);
   for (uint32_t id = r.n_old - 1; id > 0; id--) {
     const Node *n = &r.old[id];
-    live[id] = live[id] || op_has_effect(n->op) || n->op == OP_output;
+    live[id] = live[id] || op_has(n, T_effect) || op_has(n, T_kept);
     for (uint32_t i = 0; i < n->n_in && live[id]; i++) live[n->in[i].id] = true;
   }
   for (uint32_t id = 1; id < r.n_old; id++) {

@@ -1,27 +1,44 @@
-/* What expands from ops.def: the table itself, names, parsed signatures. */
+/* What expands from ops.def: the table itself, names, parsed signatures, attributes of nodes. */
 #include "ops.h"
-#include <assert.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const OpInfo op_info[OP_COUNT] = {
-#define AMPC_OP(name, sig, shape, prec, grad, tmpl, code, doc)                                     \
-  [OP_##name] = {#name, sig, shape_##shape, PREC_##prec, grad_##grad, TMPL_##tmpl, code, doc},
+static OpInfo table[OP_COUNT] = {
+#define AMPC_OP(op_name, sig, rule, prec, grad, template, trait_set, text, about)                  \
+  [OP_##op_name] = {.name = #op_name,                                                              \
+                    .signature_text = sig,                                                         \
+                    .shape = shape_##rule,                                                         \
+                    .precision = PREC_##prec,                                                      \
+                    .gradient = grad_##grad,                                                       \
+                    .tmpl = TMPL_##template,                                                       \
+                    .traits = trait_set,                                                           \
+                    .code_text = text,                                                             \
+                    .doc = about},
 #include "ops.def"
 };
-
-/* ---- signatures ------------------------------------------------------------------------------ */
-
-enum { MAX_SIGNATURE_TEXT = 200 };
-
-/* Names point into `text`, a copy of the signature that is cut up in place. */
-static struct {
-  OpSignature signature;
-  char text[MAX_SIGNATURE_TEXT];
-} parsed[OP_COUNT];
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
+
+/* A mistake in the table is ours. */
+static _Noreturn void broken(const char *op, const char *what, const char *word)
+{
+  fprintf(stderr, "ampc: ops.def: op %s: %s `%s`\n", op, what, word);
+  abort();
+}
+
+/* ---- signatures ---- */
+
+enum { MAX_SIGNATURE_TEXT = 240 };
+
+/* Names point into these copies of the signatures, which are cut up in place. */
+static char texts[OP_COUNT][MAX_SIGNATURE_TEXT];
+
+typedef struct SignatureParser {
+  const char *op;
+  OpSignature *out;
+} SignatureParser;
 
 static char *trim(char *s)
 {
@@ -30,10 +47,10 @@ static char *trim(char *s)
   return s;
 }
 
-static void parse_input(OpSignature *sig, char *item)
+static void parse_input(SignatureParser *p, char *item)
 {
-  assert(sig->n_inputs < MAX_SIGNATURE);
-  InputInfo *in = &sig->input[sig->n_inputs++];
+  if (p->out->n_inputs == MAX_SIGNATURE) broken(p->op, "more than MAX_SIGNATURE inputs at", item);
+  InputInfo *in = &p->out->input[p->out->n_inputs++];
   size_t n = strlen(item);
   in->optional = item[n - 1] == '?';
   in->variadic = item[n - 1] == '*';
@@ -41,26 +58,36 @@ static void parse_input(OpSignature *sig, char *item)
   in->name = item;
 }
 
-static AttrInfo *add_attr(OpSignature *sig, const char *name, AttrKind kind)
+static AttrInfo *add_attr(SignatureParser *p, const char *name, AttrKind kind)
 {
-  assert(sig->n_attrs < MAX_ATTR);
-  AttrInfo *attr = &sig->attr[sig->n_attrs++];
+  if (p->out->n_attrs == MAX_ATTR) broken(p->op, "more than MAX_ATTR attributes at", name);
+  AttrInfo *attr = &p->out->attr[p->out->n_attrs++];
   *attr = (AttrInfo){.name = name, .kind = kind, .required = true};
   return attr;
 }
 
-static AttrKind parse_kind(const char *word)
+static AttrKind parse_kind(const SignatureParser *p, const char *word)
 {
   static const struct {
     const char *word;
     AttrKind kind;
-  } kinds[] = {{"i", ATTR_int},     {"f", ATTR_float},   {"b", ATTR_bool},
-               {"axis", ATTR_axis}, {"axes", ATTR_axes}, {"d", ATTR_dtype}};
+  } kinds[] = {{"i", ATTR_int},
+               {"f", ATTR_float},
+               {"b", ATTR_bool},
+               {"axis", ATTR_axis},
+               {"axes", ATTR_axes},
+               {"d", ATTR_dtype},
+               {"source", ATTR_source},
+               {"param", ATTR_param},
+               {"setting", ATTR_setting},
+               {"metric", ATTR_metric},
+               {"optimizer", ATTR_optimizer},
+               {"group", ATTR_group},
+               {"output", ATTR_output}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (strcmp(word, kinds[i].word) == 0) return kinds[i].kind;
   }
-  assert(!"kind of an attribute in ops.def");
-  return ATTR_int;
+  broken(p->op, "no kind of attribute:", word);
 }
 
 static Attr parse_default(AttrKind kind, const char *text)
@@ -71,98 +98,172 @@ static Attr parse_default(AttrKind kind, const char *text)
   return (Attr){.i = strtoll(text, NULL, 10)};
 }
 
-static void parse_attr(OpSignature *sig, char *item)
+static void parse_attr(SignatureParser *p, char *item)
 {
   static const char *const sizes[] = {"size0", "size1", "size2", "size3", "size4", "size5"};
   if (strcmp(item, "shape") == 0) {
-    add_attr(sig, "rank", ATTR_int);
-    for (int i = 0; i < MAX_RANK; i++) add_attr(sig, sizes[i], ATTR_int);
+    add_attr(p, "rank", ATTR_int);
+    for (int i = 0; i < MAX_RANK; i++) add_attr(p, sizes[i], ATTR_int)->required = false;
     return;
   }
   char *colon = strchr(item, ':');
-  assert(colon && "attribute without a kind in ops.def");
+  if (!colon) broken(p->op, "attribute without a kind:", item);
   *colon = 0;
   char *value = strchr(colon + 1, '=');
   if (value) *value++ = 0;
-  AttrInfo *attr = add_attr(sig, item, parse_kind(colon + 1));
+  AttrInfo *attr = add_attr(p, item, parse_kind(p, colon + 1));
   if (!value) return;
   attr->required = false;
   attr->value = parse_default(attr->kind, value);
 }
 
-static void parse_list(OpSignature *sig, char *list, void (*parse)(OpSignature *, char *))
+static void parse_list(SignatureParser *p, char *list, void (*parse)(SignatureParser *, char *))
 {
   char *rest;
   for (char *item = strtok_r(list, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
     item = trim(item);
-    if (*item) parse(sig, item);
+    if (*item) parse(p, item);
   }
 }
 
-static void parse_signature(OpKind op)
+static void parse_signature(OpInfo *op, char *text)
 {
-  OpSignature *sig = &parsed[op].signature;
-  char *text = parsed[op].text;
-  assert(strlen(op_info[op].signature) < MAX_SIGNATURE_TEXT);
-  strcpy(text, op_info[op].signature);
-  sig->internal = *text == '!';
-  if (sig->internal) text++;
+  SignatureParser p = {op->name, &op->signature};
+  if (strlen(op->signature_text) >= MAX_SIGNATURE_TEXT)
+    broken(op->name, "signature longer than MAX_SIGNATURE_TEXT:", op->signature_text);
+  strcpy(text, op->signature_text);
+  op->signature.internal = *text == '!';
+  if (op->signature.internal) text++;
   char *attrs = strchr(text, ';');
   if (attrs) *attrs++ = 0;
-  parse_list(sig, text, parse_input);
-  if (attrs) parse_list(sig, attrs, parse_attr);
+  parse_list(&p, text, parse_input);
+  if (attrs) parse_list(&p, attrs, parse_attr);
+}
+
+/* ---- code ---- */
+
+static FileArg parse_file_arg(const OpInfo *op, const char *word)
+{
+  static const char *const words[] = {
+      [FILE_inputs] = "inputs",       [FILE_out] = "out",
+      [FILE_state] = "state",         [FILE_metric] = "metric",
+      [FILE_optimizer] = "optimizer", [FILE_optimizers] = "optimizers",
+      [FILE_buffer] = "buffer",       [FILE_grad] = "grad",
+      [FILE_ranges] = "ranges"};
+  for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(word, words[i]) == 0) return (FileArg)i;
+  broken(op->name, "no argument of a file op:", word);
+}
+
+static void parse_file_args(OpInfo *op)
+{
+  char copy[64], *rest;
+  snprintf(copy, sizeof copy, "%s", op->code_text);
+  for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+    if (op->n_file_args == MAX_FILE_ARGS) broken(op->name, "more than MAX_FILE_ARGS at", word);
+    op->file_args[op->n_file_args++] = parse_file_arg(op, word);
+  }
 }
 
 static void parse_all(void)
 {
-  for (int op = 0; op < OP_COUNT; op++) parse_signature((OpKind)op);
+  for (OpInfo *op = table; op < table + OP_COUNT; op++) {
+    parse_signature(op, texts[op - table]);
+    if (op->tmpl == TMPL_file)
+      parse_file_args(op);
+    else
+      op->code = code_parse(op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
+  }
 }
 
-const OpSignature *op_signature(OpKind op)
+/* ---- rows ---- */
+
+void op_broken(const OpInfo *op, const char *what, const char *word)
 {
-  assert(op < OP_COUNT);
-  pthread_once(&parse_once, parse_all);
-  return &parsed[op].signature;
+  broken(op->name, what, word);
 }
 
-/* ---- names and effects ------------------------------------------------------------------------
- */
+const OpInfo *op_row(OpKind op)
+{
+  pthread_once(&parse_once, parse_all);
+  return &table[op];
+}
 
 bool op_lookup(const char *name, OpKind *out)
 {
-  for (int op = 0; op < OP_COUNT; op++) {
-    if (op_info[op].signature[0] == '!' || strcmp(op_info[op].name, name) != 0) continue;
-    *out = (OpKind)op;
+  for (OpKind op = 0; op < OP_COUNT; op++) {
+    if (op_row(op)->signature.internal || strcmp(table[op].name, name) != 0) continue;
+    *out = op;
     return true;
   }
   return false;
 }
 
-bool op_is_product(OpKind op)
+OpKind op_named(const char *name)
 {
-  return op_info[op].tmpl == TMPL_gemm || op_info[op].tmpl == TMPL_conv;
+  for (OpKind op = 0; op < OP_COUNT; op++)
+    if (strcmp(op_row(op)->name, name) == 0) return op;
+  broken(name, "the table lacks", name);
 }
 
-bool op_is_random(OpKind op)
+bool op_is_product(const OpInfo *op)
 {
-  return strstr(op_info[op].code, "$stream") != NULL;
+  return op->tmpl == TMPL_gemm || op->tmpl == TMPL_conv;
 }
 
-/* A weight is no image; what has less than three axes is left alone anyway. */
-uint32_t op_image_inputs(OpKind op)
+bool op_says_type(const OpInfo *op)
 {
-  bool (*shape)(Compile *, Node *) = op_info[op].shape;
-  if (shape == shape_conv2d || shape == shape_conv2d_data) return 1;
-  bool all = shape == shape_conv2d_weight || shape == shape_batch_norm ||
-             shape == shape_channel_parts || shape == shape_pool2d ||
-             shape == shape_pool2d_backward || shape == shape_adaptive_pool2d ||
-             shape == shape_interpolate;
-  return all ? ~0u : 0;
+  return op->precision >= PREC_stored;
 }
 
-/* grad_norm reads the gradients that effects before it have written, so it stays where it is too.
- */
-bool op_has_effect(OpKind op)
+uint32_t op_image_inputs(const OpInfo *op)
 {
-  return op_info[op].shape == shape_effect || op_info[op].shape == shape_grad_norm;
+  return op->traits & T_images ? ~0u : op->traits & T_image ? 1 : 0;
+}
+
+/* ---- attributes ---- */
+
+bool attr_find(const OpInfo *op, const char *name, uint32_t *out)
+{
+  for (*out = 0; *out < op->signature.n_attrs; (*out)++)
+    if (strcmp(op->signature.attr[*out].name, name) == 0) return true;
+  return false;
+}
+
+static uint32_t attr_place(const Node *n, const char *name)
+{
+  uint32_t i;
+  if (!attr_find(op_of(n), name, &i)) op_broken(op_of(n), "no attribute", name);
+  return i;
+}
+
+int64_t attr_int(const Node *n, const char *name)
+{
+  return n->attr[attr_place(n, name)].i;
+}
+
+double attr_float(const Node *n, const char *name)
+{
+  return n->attr[attr_place(n, name)].f;
+}
+
+void attr_set_int(Node *n, const char *name, int64_t value)
+{
+  n->attr[attr_place(n, name)].i = value;
+}
+
+bool op_axes(const Node *n, uint64_t *out)
+{
+  uint32_t i;
+  const OpInfo *op = op_of(n);
+  if (!attr_find(op, "dim", &i) || op->signature.attr[i].kind != ATTR_axes) return false;
+  *out = (uint64_t)n->attr[i].i;
+  return true;
+}
+
+bool code_stands(const Node *n, int condition)
+{
+  if (condition < 0) return true;
+  const AttrInfo *info = &op_of(n)->signature.attr[condition];
+  return info->kind == ATTR_float ? n->attr[condition].f != 0 : n->attr[condition].i != 0;
 }

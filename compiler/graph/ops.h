@@ -1,5 +1,6 @@
 /* What expands from ops.def, the one table of ops. */
 #pragma once
+#include "code.h"
 #include "ir.h"
 
 /* How an op becomes a command of the plan. */
@@ -12,17 +13,53 @@ typedef enum OpTemplate {
                  `code` is a row program, see Note [row programs] in ops.def */
   TMPL_gemm,  /* a matrix product of the vendor library */
   TMPL_conv,  /* a convolution of the vendor library */
-  TMPL_file   /* templates/<op name>.cu: a frame of its own */
+  TMPL_file   /* templates/<op name>.cu: a frame of its own; `code` lists its arguments */
 } OpTemplate;
 
-/* The precision categories of autocast. */
 typedef enum OpPrecision {
+  /* the categories of autocast */
   PREC_low,     /* inputs are cast to the region's 16-bit type */
   PREC_f32,     /* inputs are cast to f32 */
   PREC_promote, /* inputs are cast to the widest of them */
   PREC_none,    /* computes in the types it meets; mixed ones promote as in PyTorch */
-  PREC_fixed    /* the op says itself (cast, comparisons, state): its shape rule set the type */
+  /* the op says its type itself: its shape rule set it */
+  PREC_stored, /* that of the storage */
+  PREC_asked,  /* as written in the program */
+  PREC_fixed,  /* the op gives it */
+  PREC_kept,   /* that of its input */
+  PREC_state   /* f32: arithmetic of optimizers, scaler, metrics */
 } OpPrecision;
+
+/* What passes ask about an op; a row may have several. */
+typedef enum OpTrait {
+  /* operands and result */
+  T_mixes = 1 << 0,     /* all inputs meet in one expression and must have one type */
+  T_condition = 1 << 1, /* but input 0, which is a condition */
+  T_compares = 1 << 2,  /* computes in the type its inputs meet in, though it gives a bool */
+  T_tests = 1 << 3,     /* computes in real, though it gives a bool */
+  T_as_is = 1 << 4,     /* takes each operand in the type it has */
+  T_to_float = 1 << 5,  /* gives a float for integers, as exp does */
+  T_copies = 1 << 6,    /* an input that is a number stands in the result as it is */
+  T_repeats = 1 << 7,   /* the result is input 0, repeated along some axes */
+  T_strided = 1 << 8,   /* a move that is a load with other strides: its readers can do it */
+  T_image = 1 << 9, /* input 0 is an image, which pass layout lays channels last; not its weight */
+  T_images = 1 << 10,    /* all inputs of three axes and more are */
+  T_epilogue = 1 << 21,  /* a matrix product may do it as it stores: relu */
+  T_keeps_sum = 1 << 11, /* a product whose f32 sum may be kept though its operands have 16 bits */
+  /* leaves */
+  T_literal = 1 << 12, /* a number: a literal in kernels, without bytes */
+  T_varies =
+      1 << 13, /* state that updates change: equal nodes are equal only between two of them */
+  /* nodes that nobody reads */
+  T_kept = 1 << 14,         /* stays in the graph though nobody reads it */
+  T_effect = 1 << 15,       /* writes state: never removed, never reordered */
+  T_adds = 1 << 16,         /* an effect that only adds to what is read later */
+  T_running = 1 << 17,      /* an update of running statistics: waits for an optimizer's decision */
+  T_state_inputs = 1 << 18, /* its settings and values are f32 whatever the program computes in */
+  /* geometry */
+  T_one_block = 1 << 19, /* one block: it combines what others left */
+  T_partials = 1 << 20   /* each block leaves a result: their number is the result's first size */
+} OpTrait;
 
 typedef enum AttrKind {
   ATTR_int,
@@ -30,7 +67,15 @@ typedef enum AttrKind {
   ATTR_bool,
   ATTR_axis,
   ATTR_axes,
-  ATTR_dtype
+  ATTR_dtype,
+  /* an index into one of the graph's tables; -1: not known yet */
+  ATTR_source,
+  ATTR_param,
+  ATTR_setting,
+  ATTR_metric,
+  ATTR_optimizer,
+  ATTR_group, /* of the optimizer that the attribute `optimizer` names */
+  ATTR_output
 } AttrKind;
 
 typedef struct AttrInfo {
@@ -48,40 +93,87 @@ typedef struct InputInfo {
 
 enum { MAX_SIGNATURE = 8 };
 
-typedef struct OpInfo {
-  const char *name;
-  const char *signature;              /* see ops.def */
-  bool (*shape)(Compile *c, Node *n); /* sets dims and dtype kind of n; reports user mistakes */
-  OpPrecision precision;
-  /* Adds to the graph what n's inputs' gradients are, given dy; writes a Value (or none) for each
-   * input to out_dx. NULL: not differentiable, the gradient is zero. */
-  void (*gradient)(Compile *c, Value n, Value dy, Value *out_dx);
-  OpTemplate tmpl;
-  const char *code;
-  const char *doc; /* one line; the source of a formula; "" for internal ops */
-} OpInfo;
-
-extern const OpInfo op_info[OP_COUNT];
-
-bool op_lookup(const char *name, OpKind *out); /* language names only: internal ops are not found */
-
-/* A parsed signature. Made at first use, once a process; thread-safe. */
 typedef struct OpSignature {
   InputInfo input[MAX_SIGNATURE];
   AttrInfo attr[MAX_ATTR];
   uint32_t n_inputs, n_attrs;
   bool internal; /* not callable from the language */
 } OpSignature;
-const OpSignature *op_signature(OpKind op);
 
-/* Where the updates of running statistics keep their optimizer: indices of attributes. */
-enum { RUNNING_update_optimizer = 3, RUNNING_count_optimizer = 1 };
+/* What the kernel of a file op takes, in the words of its code. */
+typedef enum FileArg {
+  FILE_inputs,
+  FILE_out,
+  FILE_state,
+  FILE_metric,
+  FILE_optimizer,
+  FILE_optimizers,
+  FILE_buffer,
+  FILE_grad,
+  FILE_ranges
+} FileArg;
+enum { MAX_FILE_ARGS = 4 };
 
-bool op_is_product(OpKind op); /* a matrix product or convolution: the vendor library runs it */
+typedef struct OpInfo {
+  const char *name;
+  const char *signature_text;         /* see ops.def */
+  bool (*shape)(Compile *c, Node *n); /* sets dims and dtype kind of n; reports user mistakes */
+  OpPrecision precision;
+  /* Adds to the graph what n's inputs' gradients are, given dy; writes a Value (or none) for each
+   * input to out_dx. NULL: not differentiable, the gradient is zero. */
+  void (*gradient)(Compile *c, Value n, Value dy, Value *out_dx);
+  OpTemplate tmpl;
+  uint32_t traits; /* OpTrait */
+  const char *code_text;
+  const char *doc; /* one line; the source of a formula; "" for internal ops */
+  OpSignature signature;
+  OpCode code; /* of map and row ops */
+  FileArg file_args[MAX_FILE_ARGS];
+  uint32_t n_file_args;
+} OpInfo;
+
+/* The row of an op. The table is parsed at first use, once a process; thread-safe. A mistake in it
+ * ends the program with a message that names the op. */
+const OpInfo *op_row(OpKind op);
+/* The row of a node's op: the way to all that is known about it. */
+static inline const OpInfo *op_of(const Node *n)
+{
+  return op_row(n->op);
+}
+static inline bool op_has(const Node *n, OpTrait trait)
+{
+  return (op_of(n)->traits & (uint32_t)trait) != 0;
+}
+
+bool op_lookup(const char *name, OpKind *out); /* language names only: internal ops are not found */
+/* The op that a pass or a rule knows to be there; any name of the table. */
+OpKind op_named(const char *name);
+
+bool op_is_product(
+    const OpInfo *op); /* a matrix product or convolution: the vendor library runs it */
+bool op_says_type(const OpInfo *op); /* its precision is none of autocast's categories */
 /* Bit mask of the inputs that are images and which pass layout lays channels last; 0: none. */
-uint32_t op_image_inputs(OpKind op);
-bool op_is_random(OpKind op);  /* draws numbers, keyed by the node's stream */
-bool op_has_effect(OpKind op); /* writes state: never removed, never reordered */
+uint32_t op_image_inputs(const OpInfo *op);
+
+/* A use of the table that does not fit it is our mistake: the program ends with the op's name. */
+_Noreturn void op_broken(const OpInfo *op, const char *what, const char *word);
+
+/* ---- attributes: by name. A name that the op does not have ends the program. ---- */
+
+int64_t attr_int(const Node *n, const char *name); /* of every kind but ATTR_float */
+double attr_float(const Node *n, const char *name);
+void attr_set_int(Node *n, const char *name, int64_t value);
+/* The attribute's place in the signature and Node.attr; false: the op has none of that name. For
+ * code that treats many ops alike. */
+bool attr_find(const OpInfo *op, const char *name, uint32_t *out);
+
+/* The mask of axes that n reduces; false: it does not reduce a set of axes. */
+bool op_axes(const Node *n, uint64_t *out);
+
+/* Whether a piece or statement of code with this condition stands for n. */
+bool code_stands(const Node *n, int condition);
+
+/* ---- types: rules/promotion.c ---- */
 
 /* The inputs of n that meet in one expression and must have one type: [*first, result). */
 uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
@@ -89,7 +181,7 @@ uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
  * the result too. */
 DType op_common_type(Compile *c, const Node *n);
 
-#define AMPC_OP(name, sig, shape, prec, grad, tmpl, code, doc)                                     \
+#define AMPC_OP(name, sig, shape, prec, grad, tmpl, traits, code, doc)                             \
   bool shape_##shape(Compile *c, Node *n);                                                         \
   void grad_##grad(Compile *c, Value n, Value dy, Value *out_dx);
 #include "ops.def"

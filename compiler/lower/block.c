@@ -164,8 +164,7 @@ static void add_output(Lower *l, const char *name, Datum v, Span span)
 {
   Value x = as_tensor(l, v, span);
   if (!x.id) return;
-  Attr attr[MAX_ATTR] = {{.i = l->g->outputs.n}};
-  Datum out = append(l, span, OP_output, &x, 1, attr);
+  Datum out = append(l, span, OP_output, &x, 1, ATTRS({"index", {.i = l->g->outputs.n}}));
   if (!d_is(out, D_error))
     vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
 }
@@ -270,9 +269,9 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
     const Param *p = &def->params.at[i];
     ampc_source source = {.kind = AMPC_SOURCE_ARGUMENT, .path = p->name.text, .part_end = 1};
     if (!argument_type(l, s, p, &source)) return false;
-    Attr attr[MAX_ATTR] = {{.i = l->g->sources.n}};
+    int64_t index = l->g->sources.n;
     vec_push(l->arena, &l->g->sources, source);
-    Datum v = append(l, p->name.span, OP_source, NULL, 0, attr);
+    Datum v = append(l, p->name.span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
     name_node(l, s, p->name.text, v);
     scope_bind(l, s, p->name.text, v, p->name.span);
   }

@@ -123,8 +123,9 @@ static bool append_slice(Lower *l, TensorIndex *t, Range r, int64_t size)
     return fail(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
                 (long long)size),
            false;
-  Attr attr[MAX_ATTR] = {{.i = t->axis}, {.i = r.start}, {.i = r.stop}, {.i = r.step}};
-  Datum d = append(l, t->span, OP_slice, &t->x, 1, attr);
+  Datum d = append(l, t->span, OP_slice, &t->x, 1,
+                   ATTRS({"dim", {.i = t->axis}}, {"start", {.i = r.start}},
+                         {"stop", {.i = r.stop}}, {"step", {.i = r.step}}));
   t->x = d.as.tensor;
   return !d_is(d, D_error);
 }

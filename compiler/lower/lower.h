@@ -353,7 +353,8 @@ bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, ui
 Value as_tensor(Lower *l, Datum d, Span span); /* value 0 after a message */
 bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank);
 DType tensor_dtype(Lower *l, Datum d);
-Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const Attr *attr);
+Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in,
+             const NamedAttr *attrs);
 Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum tensor_unary(Lower *l, Operator op, Datum a, Span span);
 Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span);

@@ -28,8 +28,8 @@ static Datum rounded(Lower *l, Args *args, OpKind op, double (*f)(double))
 {
   double v;
   if (on_tensor(args)) return call_op(l, op, args);
-  if (d_is(no_keys(l, args, op_info[op].name), D_error) || ARG(0).kind == D_int) return ARG(0);
-  if (!want_float(l, ARG(0), SPAN(0), op_info[op].name, &v)) return d_of(D_error);
+  if (d_is(no_keys(l, args, op_row(op)->name), D_error) || ARG(0).kind == D_int) return ARG(0);
+  if (!want_float(l, ARG(0), SPAN(0), op_row(op)->name, &v)) return d_of(D_error);
   v = f(v);
   if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
   return d_int((int64_t)v);
@@ -54,12 +54,12 @@ static Datum mapped(Lower *l, Args *args, OpKind op, double (*f)(double))
 {
   double v;
   if (on_tensor(args)) return call_op(l, op, args);
-  if (d_is(no_keys(l, args, op_info[op].name), D_error) ||
-      !want_float(l, ARG(0), SPAN(0), op_info[op].name, &v))
+  if (d_is(no_keys(l, args, op_row(op)->name), D_error) ||
+      !want_float(l, ARG(0), SPAN(0), op_row(op)->name, &v))
     return d_of(D_error);
   double r = f(v);
   if (!isfinite(r) && isfinite(v))
-    return fail(l, E209, args->span, "%s(%s) is not a finite number", op_info[op].name,
+    return fail(l, E209, args->span, "%s(%s) is not a finite number", op_row(op)->name,
                 d_text(l, ARG(0)));
   return d_float(r);
 }
@@ -360,13 +360,14 @@ static Datum run_running(Lower *l, Args *args)
 {
   Value buffer = as_tensor(l, ARG(0), SPAN(0)), stat = as_tensor(l, ARG(1), SPAN(1));
   if (!buffer.id || !stat.id) return d_of(D_error);
-  Attr index = {.i = ir_node(l->g, buffer)->attr[0].i};
+  int64_t index = attr_int(ir_node(l->g, buffer), "index");
   if (args->at.n == 2) {
-    ir_append(l->c, &l->at, OP_running_count, &stat, 1, (Attr[MAX_ATTR]){index, {.i = -1}});
+    ir_append(l->c, &l->at, OP_running_count, &stat, 1, ATTRS({"param", {.i = index}}));
     return d_of(D_none);
   }
-  Attr attr[MAX_ATTR] = {index, {.f = d_number(ARG(2))}, {.f = d_number(ARG(3))}, {.i = -1}};
-  ir_append(l->c, &l->at, OP_running_update, &stat, 1, attr);
+  ir_append(l->c, &l->at, OP_running_update, &stat, 1,
+            ATTRS({"param", {.i = index}}, {"momentum", {.f = d_number(ARG(2))}},
+                  {"factor", {.f = d_number(ARG(3))}}));
   return d_of(D_none);
 }
 

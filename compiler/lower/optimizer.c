@@ -159,7 +159,7 @@ static Value setting_node(Lower *l, const char *key, double number, Span span)
   uint32_t i = 0;
   while (i < l->g->settings.n && strcmp(l->g->settings.at[i].name, key) != 0) i++;
   if (i == l->g->settings.n) vec_push(l->arena, &l->g->settings, (Setting){key, number, span});
-  Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, (Attr[MAX_ATTR]){{.i = i}});
+  Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, ATTRS({"index", {.i = i}}));
   ir_node(l->g, v)->name = key;
   return v;
 }
@@ -167,7 +167,7 @@ static Value setting_node(Lower *l, const char *key, double number, Span span)
 /* `key` is NULL outside of optimizers: the arguments are then constants. */
 static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span)
 {
-  const OpSignature *sig = op_signature(s->op);
+  const OpSignature *sig = &op_row(s->op)->signature;
   Value in[MAX_SIGNATURE] = {step};
   for (uint32_t i = 0; i < s->n_args; i++) {
     double number = s->args[i];
@@ -195,8 +195,8 @@ static Value optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t 
   Datum d = group_setting(o, group, i, &key);
   key = setting_key(l, key, o->setting[i]);
   if (d.kind != D_schedule) return setting_node(l, key, d_number(d), o->decl->span);
-  Attr attr[MAX_ATTR] = {{.i = o->index}};
-  Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, attr);
+  const NamedAttr *own = ATTRS({"optimizer", {.i = o->index}});
+  Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, own);
   Value v = schedule_node(l, d.as.schedule, step, key, o->decl->span);
   if (v.id) ir_node(l->g, v)->name = key;
   return v;
@@ -205,19 +205,15 @@ static Value optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t 
 /* _schedule("linear", [arguments]) */
 static Datum run_schedule(Lower *l, Args *args)
 {
-  static const OpKind ops[] = {OP_schedule_linear, OP_schedule_cosine, OP_schedule_onecycle,
-                               OP_schedule_step};
-  const char *name = arena_printf(l->arena, "schedule_%s", ARG(0).as.text);
   Schedule *s = arena_new(l->arena, Schedule);
-  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-    if (strcmp(op_info[ops[i]].name, name) == 0) s->op = ops[i];
+  s->op = op_named(arena_printf(l->arena, "schedule_%s", ARG(0).as.text));
   s->n_args = ARG(1).n;
   double *numbers = arena_array(l->arena, double, s->n_args);
   for (uint32_t i = 0; i < s->n_args; i++)
-    if (!want_float(
-            l, ARG(1).as.list[i], args->span,
-            arena_printf(l->arena, "`%s` of the schedule", op_signature(s->op)->input[i + 1].name),
-            &numbers[i]))
+    if (!want_float(l, ARG(1).as.list[i], args->span,
+                    arena_printf(l->arena, "`%s` of the schedule",
+                                 op_row(s->op)->signature.input[i + 1].name),
+                    &numbers[i]))
       return d_of(D_error);
   s->args = numbers;
   return (Datum){.kind = D_schedule, .as.schedule = s};
@@ -259,9 +255,15 @@ typedef struct Reach { /* what a loss depends on */
 
 static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
 {
-  int owner = l->g->params.at[n->attr[0].i].optimizer;
+  int owner = l->g->params.at[attr_int(n, "index")].optimizer;
   if (owner == opt->index) r->found = true;
-  if (owner >= 0 && n->attr[1].i != l->optimizers.at[owner]->updates) r->stale = n;
+  if (owner >= 0 && attr_int(n, "version") != l->optimizers.at[owner]->updates) r->stale = n;
+}
+
+/* The value itself, cut off from differentiation: detach. */
+static bool cuts(const Node *n)
+{
+  return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
 }
 
 /* Inputs stand before their users, so one walk down the array is enough. */
@@ -275,7 +277,7 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
     if (!needed[id]) continue;
     if (n->op == OP_param) {
       reach_param(l, &r, n, opt);
-    } else if (n->op == OP_detach || l->g->regions.at[n->region].no_grad) {
+    } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
       r.cut = n;
     } else {
       for (uint32_t i = 0; i < n->n_in; i++) needed[n->in[i].id] = true;
@@ -294,7 +296,7 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
     return false;
   }
   if (!r.stale) return true;
-  const Opt *owner = l->optimizers.at[l->g->params.at[r.stale->attr[0].i].optimizer];
+  const Opt *owner = l->optimizers.at[l->g->params.at[attr_int(r.stale, "index")].optimizer];
   fail(l, E602, span, "this loss uses values of `%s` from before `minimize ... with %s`",
        r.stale->name, owner->name);
   diag_help(l->c, "compute what depends on it again after that `minimize`");
@@ -317,8 +319,7 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
     good = good && v.id;
   }
   l->at.span = st->as.minimize.loss->span;
-  Attr attr[MAX_ATTR] = {{.i = o->index}};
-  if (good) append(l, l->at.span, OP_minimize, in.at, in.n, attr);
+  if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
   l->at.region = region;
   o->updates++;
 }
@@ -370,8 +371,8 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
   if (n->rank && ir_elements(n) == 1) d = reshape_to(l, value, NULL, 0, span);
   if (!dtype_is_float(ir_node(l->g, value)->dtype)) d = cast_to(l, d.as.tensor, AMPC_F32, span);
   if (d_is(d, D_error)) return;
-  Attr attr[MAX_ATTR] = {{.i = index}, {.i = l->run->batch}};
-  append(l, span, OP_metric, &d.as.tensor, 1, attr);
+  append(l, span, OP_metric, &d.as.tensor, 1,
+         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
 }
 
 const Native optimizer_natives[] = {

@@ -53,8 +53,8 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
   Cursor at = l->at;
   at.region = 0;
   at.span = p->span;
-  Attr attr[MAX_ATTR] = {{.i = p->index}, {.i = version}};
-  p->node = ir_append(l->c, &at, OP_param, NULL, 0, attr);
+  p->node = ir_append(l->c, &at, OP_param, NULL, 0,
+                      ATTRS({"index", {.i = p->index}}, {"version", {.i = version}}));
   p->block = l->at.block;
   p->version = version;
   ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;

@@ -142,7 +142,7 @@ bool name_comes_later(const char *name)
 static bool internal_op(const char *name, OpKind *out)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++)
-    if (strcmp(op_info[i].name, name) == 0 && op_signature((OpKind)i)->internal) {
+    if (strcmp(op_row(i)->name, name) == 0 && op_row((OpKind)i)->signature.internal) {
       *out = (OpKind)i;
       return true;
     }
@@ -169,7 +169,7 @@ static Datum step_count(Lower *l, const char *name, Span span)
 static Datum counter(Lower *l, OpKind op, Span span)
 {
   if (!l->run || l->settings_of)
-    return fail(l, E210, span, "`%s` counts while a block runs; here is none", op_info[op].name);
+    return fail(l, E210, span, "`%s` counts while a block runs; here is none", op_row(op)->name);
   return append(l, span, op, NULL, 0, NULL);
 }
 
@@ -227,7 +227,7 @@ static void add_file_names(Lower *l, NameVec *out, const File *f)
 void visible_functions(Lower *l, NameVec *out)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++)
-    if (!op_signature((OpKind)i)->internal) vec_push(l->arena, out, op_info[i].name);
+    if (!op_row((OpKind)i)->signature.internal) vec_push(l->arena, out, op_row(i)->name);
   add_file_names(l, out, l->library);
   for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) vec_push(l->arena, out, later[i]);
   native_names(l, out);

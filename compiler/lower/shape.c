@@ -101,12 +101,13 @@ static Datum run_permute(Lower *l, Args *args)
   if (rank != ir_node(l->g, x)->rank || seen != (1 << rank) - 1)
     return fail(l, E311, args->span, "permute of %s needs every axis once", d_text(l, d_tensor(x)));
   bool moves = false;
-  Attr axes[MAX_ATTR] = {{0}};
+  uint32_t axes[MAX_RANK];
   for (uint32_t i = 0; i < rank; i++) {
-    axes[i].i = want[i];
+    axes[i] = (uint32_t)want[i];
     moves = moves || want[i] != i;
   }
-  return moves ? append(l, args->span, OP_permute, &x, 1, axes) : d_tensor(x);
+  return moves ? append(l, args->span, OP_permute, &x, 1, ir_axis_attrs(l->c, axes, rank))
+               : d_tensor(x);
 }
 
 static Datum run_size(Lower *l, Args *args)
@@ -150,7 +151,8 @@ static bool dtype_key(Lower *l, const Args *args, const char *name, DType *out)
 }
 
 /* The attributes of a new tensor of the sizes that are arguments from `first` on. */
-static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *name, Attr *attr)
+static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *name,
+                      const NamedAttr **out)
 {
   int64_t dim[MAX_RANK];
   uint32_t rank;
@@ -160,31 +162,31 @@ static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *na
       return fail(l, E311, args->span, "%s of shape %s; sizes are at least 1", name,
                   d_text(l, d_sizes(l, dim, rank))),
              false;
-  attr[0].i = rank;
-  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
+  *out = ir_shape_attrs(l->c, dim, rank);
   return true;
 }
 
 static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const char *name)
 {
-  Attr attr[MAX_ATTR] = {{0}};
+  const NamedAttr *shape;
   DType d = AMPC_F32;
-  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, first, name, attr)) return d_of(D_error);
+  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, first, name, &shape))
+    return d_of(D_error);
   Value v = as_tensor(l, value, args->span);
   Datum number = v.id ? cast_to(l, v, d, args->span) : d_of(D_error);
   if (d_is(number, D_error)) return number;
-  return append(l, args->span, OP_full, &number.as.tensor, 1, attr);
+  return append(l, args->span, OP_full, &number.as.tensor, 1, shape);
 }
 
 /* Random numbers, drawn in f32. */
 static Datum drawn(Lower *l, Args *args, OpKind op, const char *name)
 {
-  Attr attr[MAX_ATTR] = {{0}};
+  const NamedAttr *shape;
   DType d = AMPC_F32;
-  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, 0, name, attr)) return d_of(D_error);
+  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, 0, name, &shape)) return d_of(D_error);
   if (!dtype_is_float(d))
     return fail(l, E209, args->span, "%s makes floats, not %s", name, ir_dtype_name(d));
-  Datum v = append(l, args->span, op, NULL, 0, attr);
+  Datum v = append(l, args->span, op, NULL, 0, shape);
   return d_is(v, D_error) ? v : cast_to(l, v.as.tensor, d, args->span);
 }
 

@@ -111,8 +111,7 @@ static Datum add_source(Lower *l, const ampc_source *s, Span span)
   if (!count_samples(l, s, span)) return d_of(D_error);
   uint32_t index = l->g->blocks.at[run->first].first_source + run->n_sources++;
   if (index == l->g->sources.n) vec_push(l->arena, &l->g->sources, *s);
-  Attr attr[MAX_ATTR] = {{.i = index}};
-  return append(l, span, OP_source, NULL, 0, attr);
+  return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
 }
 
 static bool in_source(Lower *l, Span span, const char *name)
@@ -219,9 +218,8 @@ static ampc_source *source_behind(Lower *l, Value v)
 {
   for (;;) {
     const Node *n = ir_node(l->g, v);
-    if (n->op == OP_source) return &l->g->sources.at[n->attr[0].i];
-    bool copies = n->op == OP_reshape || n->op == OP_detach || n->op == OP_transpose ||
-                  n->op == OP_slice || n->op == OP_expand ||
+    if (n->op == OP_source) return &l->g->sources.at[attr_int(n, "index")];
+    bool copies = op_of(n)->tmpl == TMPL_alias || op_has(n, T_strided) ||
                   (n->op == OP_cast && dtype_is_integer(n->dtype));
     if (!copies || !dtype_is_integer(ir_in(l->c, n, 0)->dtype)) return NULL;
     v = n->in[0];

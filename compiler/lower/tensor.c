@@ -19,24 +19,29 @@ static void note_module(Lower *l)
     diag_note(l->c, l->inside_call, "in %s.%s", l->inside->model, l->inside->path);
 }
 
-Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const Attr *attr)
+/* What every appended node goes through; no value: its shape rule has told what is wrong. */
+static Datum appended(Lower *l, Value v)
 {
-  if (!in_run(l, span)) return d_of(D_error);
-  l->at.span = diag_user_span(l->c, span);
-  Value v = ir_append(l->c, &l->at, op, in, n_in, attr);
   if (!v.id) {
     note_module(l);
     return d_of(D_error);
   }
-  if (op_is_random(op)) ir_node(l->g, v)->stream = l->g->n_streams++;
+  Node *n = ir_node(l->g, v);
+  if (op_of(n)->code.random) n->stream = l->g->n_streams++;
   return d_tensor(v);
+}
+
+Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const NamedAttr *attrs)
+{
+  if (!in_run(l, span)) return d_of(D_error);
+  l->at.span = diag_user_span(l->c, span);
+  return appended(l, ir_append(l->c, &l->at, op, in, n_in, attrs));
 }
 
 static Value bool_tensor(Lower *l, bool v)
 {
-  Attr type = {.i = AMPC_BOOL};
   Value number = ir_integer(l->c, &l->at, v);
-  return ir_append(l->c, &l->at, OP_cast, &number, 1, &type);
+  return ir_cast(l->c, &l->at, number, AMPC_BOOL);
 }
 
 Value as_tensor(Lower *l, Datum d, Span span)
@@ -107,16 +112,15 @@ Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span
 Datum cast_to(Lower *l, Value x, DType d, Span span)
 {
   if (!dtype_is_float(d) && ir_node(l->g, x)->dtype == d) return d_tensor(x);
-  Attr type = {.i = d};
   l->at.why = WHY_asked;
-  Datum r = append(l, span, OP_cast, &x, 1, &type);
+  Datum r = append(l, span, OP_cast, &x, 1, ATTRS({"dtype", {.i = d}}));
   l->at.why = WHY_none;
   return r;
 }
 
 /* ---- operators ---- */
 
-static OpKind op_of(Operator op)
+static OpKind operator_op(Operator op)
 {
   static const OpKind ops[OPER_count] = {
       [OPER_add] = OP_add,
@@ -166,7 +170,7 @@ Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
   in[0] = as_tensor(l, a, span);
   in[1] = as_tensor(l, b, span);
   if (!in[0].id || !in[1].id) return d_of(D_error);
-  return append(l, span, op_of(op), in, 2, NULL);
+  return append(l, span, operator_op(op), in, 2, NULL);
 }
 
 Datum tensor_unary(Lower *l, Operator op, Datum a, Span span)
@@ -371,7 +375,7 @@ static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg
 
 Datum call_op(Lower *l, OpKind op, Args *args)
 {
-  Bound b = {&op_info[op], op_signature(op), {0}, 0, args->span};
+  Bound b = {op_row(op), &op_row(op)->signature, {0}, 0, args->span};
   b.n_slots = b.sig->n_inputs + b.sig->n_attrs;
   ValueVec in = {0};
   if (!bind_slots(l, &b, args) || !bind_inputs(l, &b, &in)) return d_of(D_error);
@@ -379,5 +383,7 @@ Datum call_op(Lower *l, OpKind op, Args *args)
   Value x = in.n ? in.at[0] : (Value){0};
   for (uint32_t i = 0; i < b.sig->n_attrs; i++)
     if (!attr_value(l, &b, i, b.slot[b.sig->n_inputs + i], x, &attr[i])) return d_of(D_error);
-  return append(l, args->span, op, in.at, in.n, attr);
+  if (!in_run(l, args->span)) return d_of(D_error);
+  l->at.span = diag_user_span(l->c, args->span);
+  return appended(l, ir_append_values(l->c, &l->at, op, in.at, in.n, attr));
 }

@@ -230,7 +230,7 @@ static void text_of(Lower *l, Text *t, Datum d)
     text_puts(t, d.as.native->name);
     break;
   case D_op:
-    text_puts(t, op_info[d.as.op].name);
+    text_puts(t, op_row(d.as.op)->name);
     break;
   case D_class:
     text_puts(t, d.as.class->name);

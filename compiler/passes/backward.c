@@ -15,7 +15,7 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
 
 bool backward_stops(const Graph *g, const Node *n)
 {
-  return op_info[n->op].gradient == grad_none || g->regions.at[n->region].no_grad ||
+  return op_of(n)->gradient == grad_none || g->regions.at[n->region].no_grad ||
          !dtype_is_float(n->dtype);
 }
 
@@ -56,7 +56,7 @@ static bool is_weight_copy(const Backward *b, Value v)
 static bool made_for(const Graph *g, Value weight, Value dx)
 {
   const Node *product = ir_node(g, dx);
-  if (product->op != OP_gemm && product->op != OP_conv2d_weight) return false;
+  if (!op_has(product, T_keeps_sum)) return false;
   const Node *forward = ir_node(g, product->origin);
   for (uint32_t i = 0; i < forward->n_in; i++)
     if (forward->in[i].id == weight.id) return true;
@@ -95,7 +95,7 @@ static void step_back(Backward *b, Value v)
   Value *dx = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
   assert(ir_same_dims(ir_node(c->graph, dy), &n));
   assert(ir_node(c->graph, dy)->dtype == n.dtype || is_weight_copy(b, v));
-  op_info[n.op].gradient(c, v, dy, dx);
+  op_of(&n)->gradient(c, v, dy, dx);
   Cursor at = cursor_for(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {
     if (dx[i].id && b->active[n.in[i].id]) add_gradient(b, &at, n.in[i], dx[i]);

@@ -7,10 +7,10 @@
 static bool is_constant_output(const Rewrite *r, uint32_t id)
 {
   const Node *n = &r->old[id];
-  if (n->op != OP_output) return false;
+  if (!op_has(n, T_kept)) return false;
   uint32_t from = n->in[0].id;
-  while (op_info[r->old[from].op].tmpl == TMPL_alias) from = r->old[from].in[0].id;
-  return is_literal(&r->old[from]);
+  while (op_of(&r->old[from])->tmpl == TMPL_alias) from = r->old[from].in[0].id;
+  return op_has(&r->old[from], T_literal);
 }
 
 static void copy_output(Rewrite *r, uint32_t id)
@@ -22,9 +22,7 @@ static void copy_output(Rewrite *r, uint32_t id)
   at.span = n.span;
   Value number = value_root(c->graph, n.in[0]);
   const Node shape = *ir_node(c->graph, n.in[0]);
-  Attr attr[MAX_ATTR] = {{.i = shape.rank}};
-  for (uint32_t i = 0; i < shape.rank; i++) attr[1 + i].i = shape.dim[i];
-  Value full = ir_append(c, &at, OP_full, &number, 1, attr);
+  Value full = ir_append(c, &at, OP_full, &number, 1, ir_shape_attrs(c, shape.dim, shape.rank));
   n.in = arena_new(c->arena, Value);
   n.in[0] = full;
   n.weak = false;

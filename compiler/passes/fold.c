@@ -4,7 +4,6 @@
  * same; an expand is a load with stride 0. Neither then needs a kernel or room. Only kernels can do
  * so: matrix products and outputs need the bytes. */
 #include "fold.h"
-#include <string.h>
 
 typedef struct Fold {
   Graph *g;
@@ -34,21 +33,15 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
-static bool is_row_value(const Node *n, uint32_t input) /* @1, not $1, in its program */
-{
-  const char word[] = {'@', (char)('0' + input), 0};
-  return strstr(op_info[n->op].code, word) != NULL;
-}
-
 static bool reads_widened(const Fold *f, Value v, uint32_t stretch)
 {
   uint32_t use = f->first_use[v.id];
   bool good = use != 0;
   for (; use && good; use = f->next_use[use]) {
     const Node *user = ir_node(f->g, f->user.at[use]);
-    OpTemplate t = op_info[user->op].tmpl;
+    OpTemplate t = op_of(user)->tmpl;
     good = t == TMPL_map || t == TMPL_row || t == TMPL_file;
-    if (t == TMPL_alias && user->op != OP_output)
+    if (t == TMPL_alias && !op_has(user, T_kept))
       good = reads_widened(f, f->user.at[use], stretch);
     else if (stretch != UINT32_MAX && f->stretch[f->user.at[use].id] != stretch)
       good = false;
@@ -63,9 +56,10 @@ static bool reads_expanded(const Fold *f, Value v, uint32_t stretch)
   bool good = use != 0;
   for (; use && good; use = f->next_use[use]) {
     const Node *user = ir_node(f->g, f->user.at[use]);
-    OpTemplate t = op_info[user->op].tmpl;
+    OpTemplate t = op_of(user)->tmpl;
     uint32_t input = f->input.at[use];
-    good = t == TMPL_map || (t == TMPL_row && input > 0 && (single || !is_row_value(user, input)));
+    good = t == TMPL_map ||
+           (t == TMPL_row && input > 0 && (single || !op_of(user)->code.reads_row_value[input]));
     if (stretch != UINT32_MAX && f->stretch[f->user.at[use].id] != stretch) good = false;
   }
   return good;
@@ -75,7 +69,7 @@ static bool reads_expanded(const Fold *f, Value v, uint32_t stretch)
 static uint32_t wanted_stretch(const Fold *f, Value v)
 {
   const Node *root = ir_node(f->g, value_root(f->g, v));
-  bool fixed = is_literal(root) || root->op == OP_source || op_info[root->op].tmpl != TMPL_leaf;
+  bool fixed = op_has(root, T_literal) || root->op == OP_source || op_of(root)->tmpl != TMPL_leaf;
   return fixed ? UINT32_MAX : f->stretch[v.id];
 }
 

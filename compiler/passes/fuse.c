@@ -43,13 +43,13 @@ typedef struct Fuse {
 static bool has_command(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
-  OpTemplate t = op_info[n->op].tmpl;
+  OpTemplate t = op_of(n)->tmpl;
   return t != TMPL_leaf && t != TMPL_alias && !n->folded && !is_working_copy(g, (Value){id});
 }
 
-static bool is_fence(OpKind op)
+static bool is_fence(const Node *n)
 {
-  return op_has_effect(op) && op != OP_metric && op != OP_grad_accumulate;
+  return op_has(n, T_effect) && !op_has(n, T_adds);
 }
 
 /* The set that computes input k of n; 0 where nothing does. */
@@ -94,18 +94,12 @@ static bool makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
 
 static OpTemplate template_of(const Fuse *f, uint32_t id)
 {
-  return op_info[f->g->nodes.at[id].op].tmpl;
-}
-
-/* A move that is a load with other strides; what it reads must lie in memory. */
-static bool is_walk(OpKind op)
-{
-  return op == OP_expand || op == OP_transpose || op == OP_slice;
+  return op_of(&f->g->nodes.at[id])->tmpl;
 }
 
 static int64_t slot_of(const Graph *g, const Node *n)
 {
-  return n->block * (int64_t)g->params.n + n->attr[0].i;
+  return n->block * (int64_t)g->params.n + attr_int(n, "param");
 }
 
 /* Where several gradients are added to one slot, their order is part of the result: they stay
@@ -116,12 +110,13 @@ static bool stays_alone(const Fuse *f, uint32_t id)
   return n->op == OP_grad_accumulate && f->sums[slot_of(f->g, n)] > 1;
 }
 
-static bool only_maps(const Fuse *f, const Members *m, bool walks_too)
+/* Elementwise nodes; `loads_too`: and moves that are loads with other strides. */
+static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
     uint32_t id = m->nodes.at[i];
-    bool walk = walks_too && is_walk(f->g->nodes.at[id].op);
-    if ((template_of(f, id) != TMPL_map && !walk) || stays_alone(f, id)) return false;
+    bool load = loads_too && op_has(&f->g->nodes.at[id], T_strided);
+    if ((template_of(f, id) != TMPL_map && !load) || stays_alone(f, id)) return false;
   }
   return true;
 }
@@ -147,24 +142,7 @@ static const Node *walked_by(const Fuse *f, uint32_t row) /* the shape of its ro
 static bool is_flat(const Fuse *f, uint32_t row)
 {
   const Node *n = &f->g->nodes.at[row];
-  return !strstr(op_info[n->op].code, "each ") && ir_same_dims(n, walked_by(f, row));
-}
-
-static bool is_dear(OpKind op)
-{
-  static const char *const dear[] = {"exp",  "log",     "pow",    "erf",      "gelu",
-                                     "tanh", "sig",     "sin",    "cos",      "silu",
-                                     "plus", "uniform", "divide", "remainder"};
-  for (size_t i = 0; i < sizeof dear / sizeof *dear; i++)
-    if (strstr(op_info[op].code, dear[i])) return true;
-  return false;
-}
-
-/* A row program walks its row again for each reduction that needs the result of another. */
-static bool walks_once(OpKind op)
-{
-  const char *code = op_info[op].code;
-  return !strstr(code, "let ") && !strstr(code, "each ");
+  return op_of(n)->code.result != STATEMENT_each && ir_same_dims(n, walked_by(f, row));
 }
 
 /* Few rows keep few threads busy: great elementwise work would lose by going with them. */
@@ -183,23 +161,24 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
 {
   for (uint32_t i = 0; i < w->nodes.n; i++) {
     const Node *n = &f->g->nodes.at[w->nodes.at[i]];
-    if (op_has_effect(n->op) || !ir_same_dims(n, walked_by(f, row))) return false;
-    if (is_dear(n->op) && !walks_once(f->g->nodes.at[row].op)) return false;
+    if (op_has(n, T_effect) || !ir_same_dims(n, walked_by(f, row))) return false;
+    if (op_of(n)->code.dear && !op_of(&f->g->nodes.at[row])->code.walks_once) return false;
   }
   return !is_flat(f, row) && only_maps(f, w, false) && has_room(f, row);
 }
 
-/* A relu that is all there is of a matrix product: the library does it as it stores. The value is
- * the same, since rounding keeps the sign. */
+/* An activation that the library computes as it stores a matrix product (op T_epilogue), and that
+ * is all there is of it. The value is the same, since rounding keeps the sign. */
 static bool ends_product(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t product = w->nodes.at[0];
-  return r->nodes.n == 1 && w->nodes.n == 1 && f->g->nodes.at[r->nodes.at[0]].op == OP_relu &&
+  return r->nodes.n == 1 && w->nodes.n == 1 &&
+         op_has(&f->g->nodes.at[r->nodes.at[0]], T_epilogue) &&
          template_of(f, product) == TMPL_gemm && f->readers[product] == 1;
 }
 
-/* Elementwise nodes and walks join each other; elementwise nodes join what a row op gives, or what
- * it is made of. */
+/* Elementwise nodes and strided loads join each other; elementwise nodes join what a row op gives,
+ * or what it is made of. */
 static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t reader = row_in(f, r), writer = row_in(f, w);
@@ -207,7 +186,7 @@ static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
   if (reader && writer) return false;
   if (reader) return r->nodes.n == 1 && makes_operand(f, reader, w);
   if (writer)
-    return only_maps(f, r, false) && !strstr(op_info[f->g->nodes.at[writer].op].code, "part ");
+    return only_maps(f, r, false) && op_of(&f->g->nodes.at[writer])->code.result != STATEMENT_part;
   return only_maps(f, w, true) && only_maps(f, r, true);
 }
 
@@ -250,7 +229,7 @@ static void join(Fuse *f, uint32_t reader, uint32_t writer)
 static void join_producers(Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
-  if (is_walk(n->op)) return;
+  if (op_has(n, T_strided)) return; /* what it reads must lie in memory */
   for (uint32_t k = 0; k < n->n_in; k++) {
     uint32_t writer = producer(f, n, k), reader = f->group[id];
     if (writer && writer != reader && reads_in_order(f->g, (Value){id}, k) &&
@@ -263,7 +242,7 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
 {
   RowShape x = row_shape(f->g, (Value){a}), y = row_shape(f->g, (Value){b});
   const Node *n = &f->g->nodes.at[a], *m = &f->g->nodes.at[b];
-  bool once = !strstr(op_info[n->op].code, "each ") && !strstr(op_info[m->op].code, "each ");
+  bool once = op_of(n)->code.result != STATEMENT_each && op_of(m)->code.result != STATEMENT_each;
   return x.from == y.from && x.to == y.to && x.parts == y.parts &&
          ir_same_dims(walked_by(f, a), walked_by(f, b)) && !is_flat(f, a) && !is_flat(f, b) &&
          (!once || ir_same_dims(n, m));
@@ -330,7 +309,7 @@ static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set
     out.nodes[i].id = m->nodes.at[i];
     Node *n = &f->g->nodes.at[m->nodes.at[i]];
     n->group = f->g->groups.n;
-    OpTemplate t = op_info[n->op].tmpl;
+    OpTemplate t = op_of(n)->tmpl;
     bool frame = t != TMPL_map && (t != TMPL_move || m->nodes.n == 1);
     if (frame && !out.anchor.id) out.anchor = out.nodes[i];
   }
@@ -358,7 +337,7 @@ static void find_fences(Fuse *f)
   uint32_t fences = 0;
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     f->stretch[id] = fences;
-    fences += is_fence(f->g->nodes.at[id].op);
+    fences += is_fence(&f->g->nodes.at[id]);
   }
 }
 
@@ -367,8 +346,8 @@ static bool reads_what_changes(const Fuse *f, const Node *n)
   for (uint32_t k = 0; k < n->n_in; k++) {
     Value root = value_root(f->g, n->in[k]);
     const Node *from = ir_node(f->g, root);
-    bool leaf = op_info[from->op].tmpl == TMPL_leaf || is_working_copy(f->g, root);
-    if (root.id && leaf && !is_literal(from) && from->op != OP_source) return true;
+    bool leaf = op_of(from)->tmpl == TMPL_leaf || is_working_copy(f->g, root);
+    if (root.id && leaf && !op_has(from, T_literal) && from->op != OP_source) return true;
   }
   return false;
 }
@@ -378,14 +357,14 @@ static void relax_stretches(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     const Node *n = &f->g->nodes.at[id];
-    OpTemplate t = op_info[n->op].tmpl;
-    if (t == TMPL_leaf || op_has_effect(n->op) || n->op == OP_output || n->op == OP_grad_norm ||
-        op_is_random(n->op) || reads_what_changes(f, n))
+    OpTemplate t = op_of(n)->tmpl;
+    if (t == TMPL_leaf || op_has(n, T_effect) || op_has(n, T_kept) || op_of(n)->code.random ||
+        reads_what_changes(f, n))
       continue;
     uint32_t first = 0;
     for (uint32_t k = 0; k < n->n_in; k++) {
       uint32_t of = f->stretch[n->in[k].id];
-      if (n->in[k].id && op_info[f->g->nodes.at[n->in[k].id].op].tmpl != TMPL_leaf && of > first)
+      if (n->in[k].id && op_of(&f->g->nodes.at[n->in[k].id])->tmpl != TMPL_leaf && of > first)
         first = of;
     }
     f->stretch[id] = first;
@@ -408,7 +387,7 @@ static void count_readers(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     const Node *n = &f->g->nodes.at[id];
-    bool looked_through = value_root(f->g, (Value){id}).id != id && n->op != OP_output;
+    bool looked_through = value_root(f->g, (Value){id}).id != id && !op_has(n, T_kept);
     for (uint32_t k = 0; k < n->n_in && !looked_through; k++)
       f->readers[value_root(f->g, n->in[k]).id]++;
   }

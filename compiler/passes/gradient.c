@@ -35,10 +35,10 @@ static Cursor cursor_at(const Node *n, WhyKind why)
 static bool trained_by(const Graph *g, const Node *n, const Minimize *m)
 {
   if (n->op != OP_param || n->block != m->node[0].block) return false;
-  const Parameter *param = &g->params.at[n->attr[0].i];
+  const Parameter *param = &g->params.at[attr_int(n, "index")];
   if (param->buffer || param->frozen) return false;
   for (uint32_t i = 0; i < m->n; i++) {
-    if (param->optimizer == m->node[i].attr[0].i) return true;
+    if (param->optimizer == attr_int(&m->node[i], "optimizer")) return true;
   }
   return false;
 }
@@ -67,12 +67,12 @@ static const Node *find_cut(const Backward *b, Value y)
 static void report_independent(const Backward *b, const Node *minimize, Value loss)
 {
   Compile *c = b->c;
-  const Optimizer *o = &c->graph->optimizers.at[minimize->attr[0].i];
+  const Optimizer *o = &c->graph->optimizers.at[attr_int(minimize, "optimizer")];
   const Node *cut = find_cut(b, loss);
   diag_error(c, E601, minimize->span, "the loss does not depend on any parameter of `%s`", o->name);
   if (!cut) return;
   bool region = c->graph->regions.at[cut->region].no_grad;
-  diag_note(c, cut->span, "%s, which is not differentiated%s, cuts the path", op_info[cut->op].name,
+  diag_note(c, cut->span, "%s, which is not differentiated%s, cuts the path", op_of(cut)->name,
             region ? " here" : "");
 }
 
@@ -80,7 +80,7 @@ static void report_independent(const Backward *b, const Node *minimize, Value lo
 static const Node *as_parameter(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  bool same_bytes = n->op == OP_cast || n->op == OP_reshape || n->op == OP_detach;
+  bool same_bytes = n->op == OP_cast || op_of(n)->tmpl == TMPL_alias;
   if (same_bytes) return as_parameter(g, n->in[0]);
   return n->op == OP_param ? n : NULL;
 }
@@ -92,7 +92,7 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
   for (uint32_t id = 1; id < b->n; id++) {
     for (uint32_t i = 0; b->active[id] && i < g->nodes.at[id].n_in; i++) {
       const Node *n = as_parameter(g, g->nodes.at[id].in[i]);
-      const Parameter *param = n ? &g->params.at[n->attr[0].i] : NULL;
+      const Parameter *param = n ? &g->params.at[attr_int(n, "index")] : NULL;
       if (!param || param->optimizer < 0) continue;
       uint32_t at = *updated_at(p, n->block, param->optimizer);
       if ((uint32_t)(n - g->nodes.at) >= at) continue;
@@ -117,7 +117,8 @@ static void accumulate(void *data, Value v, Value gradient)
   Cursor at = cursor_at(&n, WHY_state);
   at.origin = v;
   gradient = ir_cast(c, &at, gradient, AMPC_F32);
-  ir_append(c, &at, OP_grad_accumulate, &gradient, 1, n.attr);
+  ir_append(c, &at, OP_grad_accumulate, &gradient, 1,
+            ATTRS({"param", {.i = attr_int(&n, "index")}}));
 }
 
 /* The gradient of the scaled loss with respect to the loss. It is a tensor, not a number: all that
@@ -163,8 +164,7 @@ static void append_running(Gradient *p, const Node *minimize)
       p->running.at[kept++] = n;
       continue;
     }
-    n.attr[n.op == OP_running_update ? RUNNING_update_optimizer : RUNNING_count_optimizer].i =
-        minimize->attr[0].i;
+    attr_set_int(&n, "optimizer", attr_int(minimize, "optimizer"));
     vec_push(p->c->arena, &p->c->graph->nodes, n);
   }
   p->running.n = kept;
@@ -201,13 +201,13 @@ static void append_updates(Gradient *p, const Node *minimize, uint32_t n_setting
 {
   Compile *c = p->c;
   Cursor at = cursor_at(minimize, WHY_state);
-  int64_t index = minimize->attr[0].i;
+  int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
   OpKind op = o->kind == OPT_sgd ? OP_sgd_update : OP_adam_update;
   for (uint32_t i = 0; i < o->groups.n; i++) {
     if (!has_parameters(c->graph, index, i)) continue;
-    Attr attr[MAX_ATTR] = {{.i = index}, {.i = i}};
-    Value update = ir_append(c, &at, op, minimize->in + 1 + i * n_settings, n_settings, attr);
+    Value update = ir_append(c, &at, op, minimize->in + 1 + i * n_settings, n_settings,
+                             ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
     *updated_at(p, minimize->block, index) = update.id;
   }
 }
@@ -215,14 +215,14 @@ static void append_updates(Gradient *p, const Node *minimize, uint32_t n_setting
 static void append_update(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
-  int64_t index = minimize->attr[0].i;
+  int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
   Cursor at = cursor_at(minimize, WHY_state);
   uint32_t n_settings = o->kind == OPT_sgd ? SGD_count : ADAM_count;
   Value clip = o->clip ? minimize->in[1 + o->groups.n * n_settings] : (Value){0};
-  Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, minimize->attr);
-  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3,
-            minimize->attr);
+  const NamedAttr *own = ATTRS({"optimizer", {.i = index}});
+  Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, own);
+  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3, own);
   append_running(p, minimize);
   append_updates(p, minimize, n_settings);
 }
@@ -245,7 +245,7 @@ static void collect(Gradient *p, uint32_t *id, Minimize *m)
   for (uint32_t next = *id + 1; next < p->r.n_old && m->n < MAX_TOGETHER; next++) {
     const Node *n = &p->r.old[next];
     bool together = same_loss(first, n);
-    bool harmless = n->op == OP_metric || !op_has_effect(n->op);
+    bool harmless = op_has(n, T_adds) || !op_has(n, T_effect);
     if (!together && (!harmless || n->op == OP_param || n->block != first->block)) return;
     if (!together) continue;
     for (uint32_t k = *id + 1; k < next; k++) ir_rewrite_copy(&p->r, k);
@@ -269,10 +269,10 @@ bool pass_gradient(Compile *c)
   p.updated = arena_array(c->arena, uint32_t, blocks * (c->graph->optimizers.n + 1));
   ir_rewrite_begin(&p.r, c);
   for (uint32_t id = 1; id < p.r.n_old; id++) {
-    OpKind op = p.r.old[id].op;
-    if (op == OP_minimize)
+    const Node *n = &p.r.old[id];
+    if (n->op == OP_minimize)
       expand_minimize(&p, &id);
-    else if (op == OP_running_update || op == OP_running_count)
+    else if (op_has(n, T_running))
       vec_push(c->arena, &p.running, ir_rewrite_mapped(&p.r, id));
     else
       ir_rewrite_copy(&p.r, id);

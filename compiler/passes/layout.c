@@ -72,22 +72,18 @@ static Cursor cursor_at(const Graph *g, Value v)
 
 static Value as_shape(Layouts *l, Value v, OpKind op, const int64_t *dim, uint32_t rank)
 {
-  Attr attr[MAX_ATTR] = {{.i = rank}};
-  for (uint32_t i = 0; i < rank; i++) attr[1 + i].i = dim[i];
   Cursor at = cursor_at(l->c->graph, v);
-  return ir_append(l->c, &at, op, &v, 1, attr);
+  return ir_append(l->c, &at, op, &v, 1, ir_shape_attrs(l->c, dim, rank));
 }
 
 /* v with its axes in another order; the same bytes if only axes of size 1 change places. */
 static Value permuted(Layouts *l, Value v, const uint32_t *axes)
 {
   const Node *n = ir_node(l->c->graph, v);
-  Attr attr[MAX_ATTR] = {{0}};
   int64_t dim[MAX_RANK];
   uint32_t last = 0, rank = n->rank;
   bool moves = false;
   for (uint32_t i = 0; i < rank; i++) {
-    attr[i].i = axes[i];
     dim[i] = n->dim[axes[i]];
     if (dim[i] == 1) continue;
     moves = moves || axes[i] < last;
@@ -95,17 +91,18 @@ static Value permuted(Layouts *l, Value v, const uint32_t *axes)
   }
   if (!moves) return as_shape(l, n->op == OP_reshape ? n->in[0] : v, OP_reshape, dim, rank);
   Cursor at = cursor_at(l->c->graph, v);
-  return ir_append(l->c, &at, OP_permute, &v, 1, attr);
+  return ir_append(l->c, &at, OP_permute, &v, 1, ir_axis_attrs(l->c, axes, rank));
 }
 
 /* Which axis of its input each axis of a transpose or permute is. */
 static bool moved_axes(const Node *n, uint32_t *axes)
 {
   if (n->op != OP_transpose && n->op != OP_permute) return false;
-  for (uint32_t i = 0; i < n->rank; i++) axes[i] = n->op == OP_permute ? (uint32_t)n->attr[i].i : i;
+  for (uint32_t i = 0; i < n->rank; i++) axes[i] = n->op == OP_permute ? ir_permuted_axis(n, i) : i;
   if (n->op == OP_permute) return true;
-  axes[n->attr[0].i] = (uint32_t)n->attr[1].i;
-  axes[n->attr[1].i] = (uint32_t)n->attr[0].i;
+  int64_t a = attr_int(n, "dim0"), b = attr_int(n, "dim1");
+  axes[a] = (uint32_t)b;
+  axes[b] = (uint32_t)a;
   return true;
 }
 
@@ -142,7 +139,7 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
 {
   Node n = *ir_node(l->c->graph, v);
   bool last = want == LAYOUT_channels_last;
-  if (last && (n.op == OP_expand || n.op == OP_full)) return stretched(l, &n);
+  if (last && op_has(&n, T_repeats)) return stretched(l, &n);
   uint32_t axes[MAX_RANK], before[MAX_RANK];
   for (uint32_t i = 0; i < n.rank; i++)
     axes[i] = last ? named_axis(n.rank, i) : laid_axis(n.rank, i);
@@ -196,7 +193,7 @@ static bool any_last(const Layouts *l, const Node *n)
 static void add(Layouts *l, uint32_t id, Node *n, Layout layout)
 {
   DType type = n->dtype;
-  bool images = op_image_inputs(n->op) != 0;
+  bool images = op_image_inputs(op_of(n)) != 0;
   ir_infer(l->c, n);
   n->dtype = type;
   if (!images) n->layout = (uint8_t)layout;
@@ -211,11 +208,12 @@ static void lay_as_written(Layouts *l, uint32_t id, Node *n)
 
 static void lay_images(Layouts *l, uint32_t id, Node *n)
 {
-  uint32_t images = op_image_inputs(n->op);
+  uint32_t images = op_image_inputs(op_of(n));
   for (uint32_t i = 0; i < n->n_in; i++)
     if (images >> i & 1) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
-  if (strcmp(op_signature(n->op)->attr[0].name, "channel") == 0)
-    n->attr[0].i = laid_axis(ir_in(l->c, n, 0)->rank, n->attr[0].i);
+  uint32_t channel;
+  if (attr_find(op_of(n), "channel", &channel))
+    n->attr[channel].i = laid_axis(ir_in(l->c, n, 0)->rank, n->attr[channel].i);
   add(l, id, n, LAYOUT_row_major);
 }
 
@@ -223,7 +221,7 @@ static void lay_images(Layouts *l, uint32_t id, Node *n)
  * numbers are keyed by the index of an element: backward must lie as forward did. */
 static Layout map_layout(const Layouts *l, const Node *n)
 {
-  if (op_is_random(n->op) && l->streams[n->stream]) return l->streams[n->stream] - 1;
+  if (op_of(n)->code.random && l->streams[n->stream]) return l->streams[n->stream] - 1;
   bool whole = false, whole_last = false, last = false;
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!n->in[i].id) continue;
@@ -238,7 +236,7 @@ static Layout map_layout(const Layouts *l, const Node *n)
 static void lay_map(Layouts *l, uint32_t id, Node *n)
 {
   Layout layout = map_layout(l, n);
-  if (op_is_random(n->op)) l->streams[n->stream] = (uint8_t)(1 + layout);
+  if (op_of(n)->code.random) l->streams[n->stream] = (uint8_t)(1 + layout);
   if (layout == LAYOUT_row_major) {
     lay_as_written(l, id, n);
     return;
@@ -248,14 +246,6 @@ static void lay_map(Layouts *l, uint32_t id, Node *n)
     n->in[i] = relaid(l, with_rank(l, n->in[i], n->rank), layout);
   }
   add(l, id, n, layout);
-}
-
-static uint32_t find_attr(OpKind op, const char *name)
-{
-  const OpSignature *sig = op_signature(op);
-  uint32_t i = 0;
-  while (i < sig->n_attrs && strcmp(sig->attr[i].name, name) != 0) i++;
-  return i;
 }
 
 /* Inputs of x's rank are read element by element, those of one axis less row by row. */
@@ -271,13 +261,14 @@ static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool o
 
 static void lay_row(Layouts *l, uint32_t id, Node *n)
 {
-  uint32_t dim = find_attr(n->op, "dim"), keep = find_attr(n->op, "keepdim");
-  const OpSignature *sig = op_signature(n->op);
-  bool is_axis = sig->attr[dim].kind == ATTR_axis;
+  uint32_t keep;
+  uint64_t named;
+  bool is_axis = !op_axes(n, &named);
   Node x = *ir_node(l->c->graph, relaid(l, n->in[0], LAYOUT_channels_last));
-  uint64_t named = is_axis ? 1ull << n->attr[dim].i : (uint64_t)n->attr[dim].i;
+  if (is_axis) named = 1ull << attr_int(n, "dim");
   uint64_t gone = lay_mask(named, x.rank);
-  bool same_rank = n->rank == x.rank || (keep < sig->n_attrs && n->attr[keep].i);
+  bool keeps = attr_find(op_of(n), "keepdim", &keep) && n->attr[keep].i;
+  bool same_rank = n->rank == x.rank || keeps;
   bool ordered = keeps_order(&x, gone);
   if (!ir_axes_touch(gone) || !(same_rank || ordered) || !inputs_follow(l, n, x.rank, ordered)) {
     lay_as_written(l, id, n);
@@ -288,7 +279,7 @@ static void lay_row(Layouts *l, uint32_t id, Node *n)
     bool element = ir_in(l->c, n, i)->rank == x.rank;
     n->in[i] = relaid(l, n->in[i], element ? LAYOUT_channels_last : LAYOUT_row_major);
   }
-  n->attr[dim].i = is_axis ? laid_axis(x.rank, n->attr[dim].i) : (int64_t)gone;
+  attr_set_int(n, "dim", is_axis ? laid_axis(x.rank, attr_int(n, "dim")) : (int64_t)gone);
   add(l, id, n, same_rank ? LAYOUT_channels_last : LAYOUT_row_major);
 }
 
@@ -296,7 +287,7 @@ static void lay_row(Layouts *l, uint32_t id, Node *n)
 static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
-  n->attr[0].i = laid_axis(n->rank, n->attr[0].i);
+  attr_set_int(n, "dim", laid_axis(n->rank, attr_int(n, "dim")));
   add(l, id, n, LAYOUT_channels_last);
 }
 
@@ -316,7 +307,7 @@ static void lay_regrouped(Layouts *l, uint32_t id, Node *n)
 {
   int64_t dim[MAX_RANK];
   lay_dims(n->dim, n->rank, dim);
-  for (uint32_t i = 0; i < n->rank; i++) n->attr[1 + i].i = dim[i];
+  ir_set_shape(n, dim);
   add(l, id, n, LAYOUT_channels_last);
 }
 
@@ -328,26 +319,25 @@ static void lay_expand(Layouts *l, uint32_t id, Node *n)
   }
   int64_t dim[MAX_RANK];
   lay_dims(n->dim, n->rank, dim);
-  for (uint32_t i = 0; i < n->rank; i++) n->attr[1 + i].i = dim[i];
+  ir_set_shape(n, dim);
   add(l, id, n, LAYOUT_channels_last);
 }
 
 static void lay_node(Layouts *l, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&l->r, id);
-  OpTemplate tmpl = op_info[n.op].tmpl;
+  OpTemplate tmpl = op_of(&n)->tmpl;
   uint32_t moved[MAX_RANK];
-  bool axis = n.op == OP_slice || n.op == OP_slice_backward || n.op == OP_pad || n.op == OP_cat ||
-              n.op == OP_flip_axis;
-  if (op_image_inputs(n.op))
+  uint32_t axis;
+  if (op_image_inputs(op_of(&n)))
     lay_images(l, id, &n);
-  else if (!any_last(l, &n) && !op_is_random(n.op))
+  else if (!any_last(l, &n) && !op_of(&n)->code.random)
     ir_rewrite_add(&l->r, id, &n);
-  else if (tmpl == TMPL_map && !op_has_effect(n.op))
+  else if (tmpl == TMPL_map && !op_has(&n, T_effect))
     lay_map(l, id, &n);
   else if (tmpl == TMPL_row)
     lay_row(l, id, &n);
-  else if (axis)
+  else if (tmpl == TMPL_move && attr_find(op_of(&n), "dim", &axis))
     lay_along_axis(l, id, &n);
   else if (moved_axes(&n, moved))
     lay_moved(l, id, &n, moved);

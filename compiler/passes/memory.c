@@ -107,19 +107,23 @@ static void place_sources(Placement *p)
   }
 }
 
+static ampc_ref param_place(const Compile *c, const Parameter *p)
+{
+  if (p->buffer) return (ampc_ref){AMPC_BUFFER, p->offset};
+  return (ampc_ref){AMPC_MASTER, p->offset * ir_dtype_size(c, AMPC_F32)};
+}
+
 static ampc_ref leaf_place(Compile *c, const Node *n)
 {
   const Graph *g = c->graph;
-  int64_t index = n->attr[0].i;
   switch (n->op) {
   case OP_source:
-    return (ampc_ref){AMPC_INPUT, g->sources.at[index].offset};
+    return (ampc_ref){AMPC_INPUT, g->sources.at[attr_int(n, "index")].offset};
   case OP_param:
-    if (g->params.at[index].buffer) return (ampc_ref){AMPC_BUFFER, g->params.at[index].offset};
-    return (ampc_ref){AMPC_MASTER, g->params.at[index].offset * ir_dtype_size(c, AMPC_F32)};
+    return param_place(c, &g->params.at[attr_int(n, "index")]);
   case OP_setting: {
     ampc_program sizes = {.n_optimizers = g->optimizers.n, .n_metrics = g->metrics.n};
-    return (ampc_ref){AMPC_STATE, ampc_state_setting(&sizes, (uint32_t)index)};
+    return (ampc_ref){AMPC_STATE, ampc_state_setting(&sizes, (uint32_t)attr_int(n, "index"))};
   }
   case OP_loss_scale:
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, scale)};
@@ -129,7 +133,8 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, epoch)};
   case OP_steps_taken:
     return (ampc_ref){AMPC_STATE,
-                      (int64_t)(sizeof(ampc_state) + (size_t)index * sizeof(ampc_optimizer) +
+                      (int64_t)(sizeof(ampc_state) +
+                                (size_t)attr_int(n, "optimizer") * sizeof(ampc_optimizer) +
                                 offsetof(ampc_optimizer, taken))};
   default:
     return (ampc_ref){AMPC_NONE, 0}; /* numbers: literals */
@@ -142,9 +147,9 @@ static void place_leaves(Compile *c)
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     Node *n = &g->nodes.at[id];
     n->place = (ampc_ref){AMPC_NONE, 0};
-    if (op_info[n->op].tmpl == TMPL_leaf) n->place = leaf_place(c, n);
+    if (op_of(n)->tmpl == TMPL_leaf) n->place = leaf_place(c, n);
     if (!is_working_copy(g, (Value){id})) continue;
-    Parameter *p = &g->params.at[ir_node(g, n->in[0])->attr[0].i];
+    Parameter *p = &g->params.at[attr_int(ir_node(g, n->in[0]), "index")];
     *(n->dtype == AMPC_F16 ? &p->copy16 : &p->copybf) = true;
     n->place = (ampc_ref){n->dtype == AMPC_F16 ? AMPC_COPY16 : AMPC_COPYBF, p->offset * 2};
   }
@@ -156,8 +161,8 @@ static void place_leaves(Compile *c)
 /* What the vendor library can add to what lies at its result. */
 static bool accumulates(const Node *n)
 {
-  bool weight = op_info[n->op].tmpl == TMPL_gemm || n->op == OP_conv2d_weight;
-  return weight && n->dtype == AMPC_F32;
+  bool product = op_of(n)->tmpl == TMPL_gemm || op_has(n, T_keeps_sum);
+  return product && n->dtype == AMPC_F32;
 }
 
 /* A product in f32 whose one reader adds it to a gradient writes there itself (beta = 1). */
@@ -170,7 +175,7 @@ static void place_gradients(Compile *c, const uint32_t *readers)
     Value root = value_root(g, n->in[0]);
     Node *from = ir_node(g, root);
     if (!accumulates(from) || readers[root.id] != 1) continue;
-    int64_t offset = g->params.at[n->attr[0].i].offset * ir_dtype_size(c, AMPC_F32);
+    int64_t offset = g->params.at[attr_int(n, "param")].offset * ir_dtype_size(c, AMPC_F32);
     from->place = (ampc_ref){AMPC_GRAD, offset};
   }
 }
@@ -189,16 +194,15 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
     if (n->block != block) continue;
-    bool alias = op_info[n->op].tmpl == TMPL_alias;
+    bool alias = op_of(n)->tmpl == TMPL_alias;
     if (n->group) lives[id].first = n->group;
-    if (n->op == OP_output) read_by(g, lives, n->in[0], 0, end);
+    if (op_has(n, T_kept)) read_by(g, lives, n->in[0], 0, end);
     if (alias || !n->group) continue;
     for (uint32_t i = 0; i < n->n_in; i++) {
       if (!n->in[i].id) continue;
       read_by(g, lives, n->in[i], n->group, n->group);
       readers[value_root(g, n->in[i]).id]++;
     }
-    if (n->op == OP_grad_norm) lives[id].needed = true;
   }
 }
 
@@ -394,7 +398,7 @@ static void place_aliases(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     Node *n = &g->nodes.at[id];
-    if (op_info[n->op].tmpl == TMPL_alias) n->place = ir_node(g, n->in[0])->place;
+    if (op_of(n)->tmpl == TMPL_alias) n->place = ir_node(g, n->in[0])->place;
   }
 }
 

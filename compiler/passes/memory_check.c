@@ -20,7 +20,7 @@ static const char *value_text(Compile *c, Value v)
 {
   if (!v.id) return "scratch";
   const Node *n = ir_node(c->graph, v);
-  return arena_printf(c->arena, "%%%u (%s %s)", v.id, op_info[n->op].name, ir_type_text(c, n));
+  return arena_printf(c->arena, "%%%u (%s %s)", v.id, op_of(n)->name, ir_type_text(c, n));
 }
 
 static Owner *find(Account *a, Value v)
@@ -91,7 +91,7 @@ static void check_outputs(Account *a)
   const Graph *g = a->c->graph;
   for (uint32_t id = 1; id < g->nodes.n && !a->fault; id++) {
     const Node *n = &g->nodes.at[id];
-    if (n->op != OP_output || n->block != a->block) continue;
+    if (!op_has(n, T_kept) || n->block != a->block) continue;
     Value root = value_root(g, n->in[0]);
     if (ir_node(g, root)->place.space == AMPC_WORK) check_read(a, root, "the caller");
   }

@@ -62,7 +62,7 @@ WorkUses work_uses(Compile *c, uint32_t group)
   UseList l = {.c = c};
   if (!group_is_product(g, group)) {
     kernel_uses(&l, group);
-  } else if (op_info[ir_node(g, g->groups.at[group].anchor)->op].tmpl == TMPL_conv) {
+  } else if (op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv) {
     convolution_uses(&l, group);
   } else {
     product_uses(&l, group);

@@ -20,7 +20,7 @@ static void find_last_uses(Poison *p, uint32_t block)
   }
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
-    if (n->op == OP_output && n->block == block)
+    if (op_has(n, T_kept) && n->block == block)
       p->last[value_root(g, n->in[0]).id] = g->groups.n; /* the caller */
   }
 }

@@ -64,7 +64,9 @@ static void cast_to_common(Precision *p, Node *n)
   for (uint32_t i = first; i < end; i++) {
     if (is_castable(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], common);
   }
-  if (n->op == OP_full_like && is_castable(p, n, 1)) n->in[1] = shared_cast(p, n, n->in[1], common);
+  if (end <= 1 && op_has(n, T_copies)) /* the number is copied into the result */
+    for (uint32_t i = 1; i < n->n_in; i++)
+      if (is_castable(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], common);
 }
 
 /* ---- categories
@@ -73,7 +75,7 @@ static void cast_to_common(Precision *p, Node *n)
 static WhyKind autocast(Precision *p, Node *n, DType low)
 {
   DType widest = low;
-  switch (op_info[n->op].precision) {
+  switch (op_of(n)->precision) {
   case PREC_low:
     cast_floats(p, n, low);
     return WHY_low;
@@ -99,14 +101,14 @@ static const char *region_name(const Region *r)
 /* With autocast off a product does not choose between types. */
 static void check_off(Precision *p, const Node *n)
 {
-  const OpSignature *sig = op_signature(n->op);
+  const OpSignature *sig = &op_of(n)->signature;
   uint32_t first = n->n_in;
-  for (uint32_t i = 0; i < n->n_in && op_info[n->op].precision == PREC_low; i++) {
+  for (uint32_t i = 0; i < n->n_in && op_of(n)->precision == PREC_low; i++) {
     if (!is_float_input(p, n, i)) continue;
     if (first == n->n_in) first = i;
     DType a = ir_in(p->c, n, first)->dtype, b = ir_in(p->c, n, i)->dtype;
     if (a == b) continue;
-    diag_error(p->c, E401, n->span, "%s mixes %s %s and %s %s in `%s`", op_info[n->op].name,
+    diag_error(p->c, E401, n->span, "%s mixes %s %s and %s %s in `%s`", op_of(n)->name,
                sig->input[first].name, ir_dtype_name(a), sig->input[i].name, ir_dtype_name(b),
                region_name(region_of(p, n)));
     diag_help(p->c, "`.to(f32)`, or `autocast(f32) { }`");
@@ -146,25 +148,22 @@ static void type_by_rules(Precision *p, Node *n)
 /* Metrics and settings are f32 whatever the program computes in. */
 static void cast_state_inputs(Precision *p, Node *n)
 {
-  for (uint32_t i = n->op == OP_minimize ? 1 : 0; i < n->n_in; i++) {
+  uint32_t first = n->op == OP_minimize ? 1 : 0; /* the loss keeps its type */
+  for (uint32_t i = first; i < n->n_in; i++) {
     if (n->in[i].id) n->in[i] = shared_cast(p, n, n->in[i], AMPC_F32);
   }
 }
 
-static WhyKind fixed_reason(OpKind op)
+static WhyKind fixed_reason(OpPrecision precision)
 {
-  switch (op) {
-  case OP_param:
-  case OP_source:
+  switch (precision) {
+  case PREC_stored:
     return WHY_storage;
-  case OP_cast:
+  case PREC_asked:
     return WHY_asked;
-  case OP_output:
+  case PREC_kept:
     return WHY_follow;
-  case OP_number:
-  case OP_integer:
-  case OP_step:
-  case OP_epoch:
+  case PREC_fixed:
     return WHY_fixed;
   default:
     return WHY_state;
@@ -173,9 +172,9 @@ static WhyKind fixed_reason(OpKind op)
 
 static void type_fixed(Precision *p, Node *n)
 {
-  if (n->op == OP_metric || n->op == OP_minimize) cast_state_inputs(p, n);
+  if (op_has(n, T_state_inputs)) cast_state_inputs(p, n);
   ir_infer(p->c, n);
-  n->why = (uint8_t)fixed_reason(n->op);
+  n->why = (uint8_t)fixed_reason(op_of(n)->precision);
 }
 
 /* ---- constants
@@ -198,21 +197,20 @@ static const char *largest_text(DType d)
 static const Node *constant_of(const Graph *g, Value x)
 {
   const Node *n = ir_node(g, x);
-  if (n->op == OP_full || n->op == OP_expand) return constant_of(g, n->in[0]);
+  if (op_has(n, T_repeats)) return constant_of(g, n->in[0]);
   return n->op == OP_number ? n : NULL;
 }
 
 /* Ops that copy a number into their result as it is. */
 static void check_constants(Precision *p, const Node *n)
 {
-  bool copies = n->op == OP_where || n->op == OP_full_like || n->op == OP_cast;
+  bool copies = op_has(n, T_copies);
   for (uint32_t i = 0; i < n->n_in && copies && dtype_is_float(n->dtype); i++) {
     const Node *number = constant_of(p->c->graph, n->in[i]);
-    if (!number || isinf(number->attr[0].f)) continue;
-    if (!(fabs(number->attr[0].f) >= overflow_limit(n->dtype))) continue;
-    diag_error(p->c, E402, n->span, "%s does not fit %s (largest %s)",
-               ir_number_text(p->c, number->attr[0].f), ir_dtype_name(n->dtype),
-               largest_text(n->dtype));
+    double value = number ? attr_float(number, "value") : 0;
+    if (isinf(value) || !(fabs(value) >= overflow_limit(n->dtype))) continue;
+    diag_error(p->c, E402, n->span, "%s does not fit %s (largest %s)", ir_number_text(p->c, value),
+               ir_dtype_name(n->dtype), largest_text(n->dtype));
     diag_help(p->c, "`-inf` for a mask, or compute it in `autocast(f32)`");
   }
 }
@@ -222,14 +220,14 @@ static void check_constants(Precision *p, const Node *n)
 
 /* One node reduces neighbouring axes. Sums of several such nodes stay f32 in between, so that the
  * result is rounded once, as if there were one node. */
-static Value split_reduction(Precision *p, Node n)
+static Value split_reduction(Precision *p, Node n, uint64_t axes)
 {
   Compile *c = p->c;
   Cursor at = {.block = n.block, .region = n.region, .span = n.span, .why = n.why};
   Value x = n.in[0];
-  bool sums = n.op == OP_sum || n.op == OP_mean;
+  bool sums = op_of(&n)->code.statements[0].kind == STATEMENT_sum;
   if (sums && dtype_is_float(n.dtype)) x = shared_cast(p, &n, x, AMPC_F32);
-  Value v = ir_reduce(c, &at, n.op, x, (uint64_t)n.attr[0].i, n.attr[1].i);
+  Value v = ir_reduce(c, &at, n.op, x, axes, attr_int(&n, "keepdim"));
   v = ir_cast(c, &at, v, n.dtype);
   ir_node(c->graph, v)->name = n.name;
   return v;
@@ -238,18 +236,19 @@ static Value split_reduction(Precision *p, Node n)
 static void type_node(Precision *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
-  bool cast = n.op == OP_cast;
-  if (cast && ir_in(p->c, &n, 0)->dtype == (DType)n.attr[0].i && !ir_in(p->c, &n, 0)->weak) {
+  uint64_t axes;
+  if (n.op == OP_cast && ir_in(p->c, &n, 0)->dtype == (DType)attr_int(&n, "dtype") &&
+      !ir_in(p->c, &n, 0)->weak) {
     p->r.map[id] = n.in[0]; /* .to() the type that it has already */
     return;
   }
-  if (op_info[n.op].precision == PREC_fixed || n.op == OP_output)
+  if (op_says_type(op_of(&n)))
     type_fixed(p, &n);
   else
     type_by_rules(p, &n);
   check_constants(p, &n);
-  if (op_info[n.op].shape == shape_reduce && !ir_axes_touch((uint64_t)n.attr[0].i))
-    p->r.map[id] = split_reduction(p, n);
+  if (op_axes(&n, &axes) && !ir_axes_touch(axes))
+    p->r.map[id] = split_reduction(p, n, axes);
   else
     ir_rewrite_add(&p->r, id, &n);
 }
@@ -266,7 +265,7 @@ static Value widening_parameter(const Graph *g, const Node *n)
   for (uint32_t i = 0; i < n->n_in; i++) {
     const Node *in = ir_node(g, n->in[i]);
     if (in->why == WHY_cast_for) narrow = narrow || ir_node(g, in->in[0])->dtype != AMPC_F32;
-    while (in->op == OP_reshape || in->op == OP_expand) in = ir_node(g, in->in[0]);
+    while (in->op == OP_reshape || op_has(in, T_repeats)) in = ir_node(g, in->in[0]);
     if (in->op == OP_param) param.id = (uint32_t)(in - g->nodes.at);
   }
   return narrow ? param : (Value){0};
@@ -281,7 +280,7 @@ static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
     wide[id] = id == first;
     for (uint32_t i = 0; i < n->n_in && n->why == WHY_follow; i++)
       wide[id] = wide[id] || (n->in[i].id >= first && wide[n->in[i].id]);
-    count += wide[id] && n->dtype == AMPC_F32 && n->op != OP_output;
+    count += wide[id] && n->dtype == AMPC_F32 && !op_has(n, T_kept);
   }
   return count;
 }
@@ -294,7 +293,7 @@ static void warn_widened(Compile *c)
     const Node *n = &g->nodes.at[id];
     Value v = widening_parameter(g, n);
     if (!v.id) continue;
-    const char *path = g->params.at[ir_node(g, v)->attr[0].i].path;
+    const char *path = g->params.at[attr_int(ir_node(g, v), "index")].path;
     uint32_t count = count_followers(g, id, wide);
     diag_warning(c, W406, n->span, "f32 `%s` makes %u operation%s f32", path, count,
                  count == 1 ? "" : "s");

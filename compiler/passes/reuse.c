@@ -14,8 +14,8 @@ static const Group *group_of(const Graph *g, Value v)
 
 static bool is_kernel_of_elements(const Graph *g, const Group *p)
 {
-  if (!p->anchor.id) return p->n > 1 || op_info[ir_node(g, p->nodes[0])->op].tmpl == TMPL_map;
-  return op_info[ir_node(g, p->anchor)->op].tmpl == TMPL_row;
+  if (!p->anchor.id) return p->n > 1 || op_of(ir_node(g, p->nodes[0]))->tmpl == TMPL_map;
+  return op_of(ir_node(g, p->anchor))->tmpl == TMPL_row;
 }
 
 /* Does v come from a row op of its kernel, so that the last walk computes it? */
@@ -23,7 +23,7 @@ static bool is_of_last_walk(const Graph *g, Value v, uint32_t group)
 {
   const Node *n = ir_node(g, v);
   if (n->group != group) return false;
-  if (op_info[n->op].tmpl == TMPL_row) return true;
+  if (op_of(n)->tmpl == TMPL_row) return true;
   for (uint32_t k = 0; k < n->n_in; k++)
     if (is_of_last_walk(g, value_root(g, n->in[k]), group)) return true;
   return false;
@@ -54,7 +54,7 @@ Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
   const Graph *g = c->graph;
   const Node *out = ir_node(g, v);
   const Group *p = group_of(g, v);
-  if (!is_kernel_of_elements(g, p) || op_info[out->op].tmpl == TMPL_move) return (Value){0};
+  if (!is_kernel_of_elements(g, p) || op_of(out)->tmpl == TMPL_move) return (Value){0};
   bool alone = p->anchor.id && !is_of_last_walk(g, v, out->group);
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);

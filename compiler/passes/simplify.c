@@ -48,7 +48,7 @@ static Value fold_view(Compile *c, Node *n)
 static void skip_expands(Compile *c, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
-  if (op_info[n->op].tmpl != TMPL_map || end < first + 2) return;
+  if (op_of(n)->tmpl != TMPL_map || end < first + 2) return;
   for (uint32_t i = 0; i < n->n_in; i++) {
     bool covered = false;
     for (uint32_t k = 0; k < n->n_in; k++)
@@ -157,20 +157,20 @@ static bool equal(const Compile *c, const Node *a, const Node *b)
 }
 
 /* Updates change what these read, and nothing in the node says when it is read. */
-static bool reads_state(OpKind op)
+static bool reads_state(const Node *n)
 {
-  return op == OP_steps_taken || op == OP_step || op == OP_loss_scale;
+  return op_has(n, T_varies);
 }
 
 /* The equal node before n; otherwise 0, and the free slot for n. */
 static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
 {
   const Graph *g = s->c->graph;
-  uint64_t h = reads_state(n->op) ? mix(hash(n), s->updates) : hash(n);
+  uint64_t h = reads_state(n) ? mix(hash(n), s->updates) : hash(n);
   for (uint32_t i = (uint32_t)h & s->mask;; i = (i + 1) & s->mask) {
     *slot = &s->table[i];
     if (!s->table[i]) return (Value){0};
-    bool same_time = !reads_state(n->op) || s->table[i] >= s->updates;
+    bool same_time = !reads_state(n) || s->table[i] >= s->updates;
     if (same_time && equal(s->c, &g->nodes.at[s->table[i]], n)) return (Value){s->table[i]};
   }
 }
@@ -178,7 +178,7 @@ static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
 static void share(Simplify *s, uint32_t id, const Node *n)
 {
   uint32_t *slot;
-  bool fixed = op_has_effect(n->op) || n->op == OP_output;
+  bool fixed = op_has(n, T_effect) || op_has(n, T_kept);
   Value v = fixed ? (Value){0} : find_equal(s, n, &slot);
   if (v.id) {
     s->r.map[id] = v;

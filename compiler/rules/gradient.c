@@ -47,7 +47,7 @@ Value back_where(Back *b, Value condition, Value x, Value y)
 
 Value back_like(Back *b, OpKind op, const Value *in, uint32_t n)
 {
-  return ir_append(b->c, &b->at, op, in, n, b->n.attr);
+  return ir_append(b->c, &b->at, op, in, n, ir_shared_attrs(b->c, &b->n, op));
 }
 
 /* The head of a rule: `b` to build with, `x` the inputs of the forward node. */
@@ -95,9 +95,9 @@ void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   (void)x;
-  Attr back_axes[MAX_ATTR] = {{0}};
-  for (uint32_t i = 0; i < b->n.rank; i++) back_axes[b->n.attr[i].i].i = i;
-  out_dx[0] = ir_append(c, &b->at, OP_permute, &dy, 1, back_axes);
+  uint32_t back_axes[MAX_RANK];
+  for (uint32_t i = 0; i < b->n.rank; i++) back_axes[ir_permuted_axis(&b->n, i)] = i;
+  out_dx[0] = ir_append(c, &b->at, OP_permute, &dy, 1, ir_axis_attrs(c, back_axes, b->n.rank));
 }
 
 void grad_flip_axis(Compile *c, Value n, Value dy, Value *out_dx)
@@ -107,52 +107,56 @@ void grad_flip_axis(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(b, OP_flip_axis, &dy, 1);
 }
 
-/* Back by the same way. */
+/* Each sample was moved by its own offset; its gradient is moved by as many pixels the other way.
+ */
 void grad_shifted(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   const Node *image = ir_node(c->graph, x[0]);
-  Attr size[MAX_ATTR] = {{.i = image->dim[image->rank - 2]}, {.i = image->dim[image->rank - 1]}};
+  int64_t h = image->dim[image->rank - 2], w = image->dim[image->rank - 1];
   Value offset = back_unary(b, OP_neg, x[1]);
-  out_dx[0] = ir_append(c, &b->at, OP_shifted, (Value[]){dy, offset}, 2, size);
+  out_dx[0] = ir_append(c, &b->at, OP_shifted, (Value[]){dy, offset}, 2,
+                        ATTRS({"h", {.i = h}}, {"w", {.i = w}}));
+}
+
+static Value sliced(Back *b, Value x, int64_t dim, int64_t start, int64_t stop, int64_t step)
+{
+  return ir_append(b->c, &b->at, OP_slice, &x, 1,
+                   ATTRS({"dim", {.i = dim}}, {"start", {.i = start}}, {"stop", {.i = stop}},
+                         {"step", {.i = step}}));
 }
 
 void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  int64_t dim = b->n.attr[0].i, before = b->n.attr[1].i;
-  int64_t count = ir_node(c->graph, x[0])->dim[dim];
-  Attr attr[MAX_ATTR] = {{.i = dim}, {.i = before}, {.i = before + count}, {.i = 1}};
-  out_dx[0] = ir_append(c, &b->at, OP_slice, &dy, 1, attr);
+  int64_t dim = attr_int(&b->n, "dim"), before = attr_int(&b->n, "before");
+  out_dx[0] = sliced(b, dy, dim, before, before + ir_node(c->graph, x[0])->dim[dim], 1);
 }
 
 void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  int64_t dim = b->n.attr[0].i;
-  Attr attr[MAX_ATTR] = {
-      {.i = dim}, b->n.attr[1], b->n.attr[3], {.i = ir_node(c->graph, x[0])->dim[dim]}};
-  out_dx[0] = ir_append(c, &b->at, OP_slice_backward, &dy, 1, attr);
+  int64_t dim = attr_int(&b->n, "dim"), size = ir_node(c->graph, x[0])->dim[dim];
+  out_dx[0] = ir_append(c, &b->at, OP_slice_backward, &dy, 1,
+                        ATTRS({"dim", {.i = dim}}, {"start", {.i = attr_int(&b->n, "start")}},
+                              {"step", {.i = attr_int(&b->n, "step")}}, {"size", {.i = size}}));
 }
 
 void grad_slice_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  int64_t dim = b->n.attr[0].i, start = b->n.attr[1].i, step = b->n.attr[2].i;
-  int64_t count = ir_node(c->graph, x[0])->dim[dim];
-  Attr attr[MAX_ATTR] = {
-      {.i = dim}, {.i = start}, {.i = start + (count - 1) * step + 1}, {.i = step}};
-  out_dx[0] = ir_append(c, &b->at, OP_slice, &dy, 1, attr);
+  int64_t dim = attr_int(&b->n, "dim"), start = attr_int(&b->n, "start");
+  int64_t step = attr_int(&b->n, "step"), count = ir_node(c->graph, x[0])->dim[dim];
+  out_dx[0] = sliced(b, dy, dim, start, start + (count - 1) * step + 1, step);
 }
 
 void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  int64_t dim = b->n.attr[0].i, start = 0;
+  int64_t dim = attr_int(&b->n, "dim"), start = 0;
   for (uint32_t i = 0; i < b->n.n_in; i++) {
     int64_t stop = start + ir_node(c->graph, x[i])->dim[dim];
-    Attr attr[MAX_ATTR] = {{.i = dim}, {.i = start}, {.i = stop}, {.i = 1}};
-    out_dx[i] = ir_append(c, &b->at, OP_slice, &dy, 1, attr);
+    out_dx[i] = sliced(b, dy, dim, start, stop, 1);
     start = stop;
   }
 }
@@ -364,8 +368,8 @@ void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
 
 static bool constant_of(const Node *n, double *out)
 {
-  if (n->op == OP_number) *out = n->attr[0].f;
-  if (n->op == OP_integer) *out = (double)n->attr[0].i;
+  if (n->op == OP_number) *out = attr_float(n, "value");
+  if (n->op == OP_integer) *out = (double)attr_int(n, "value");
   return n->op == OP_number || n->op == OP_integer;
 }
 

@@ -2,27 +2,41 @@
 #include "gradient.h"
 #include <string.h>
 
-/* The op with the attributes of the forward node and one more pair after the first `shared`. */
-static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, uint32_t shared, int64_t h,
-                   int64_t w)
+/* The op with the attributes of the forward node and the size of its result. */
+static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, NamedAttr h, NamedAttr w)
 {
-  Attr attr[MAX_ATTR];
-  memcpy(attr, b->n.attr, sizeof attr);
-  attr[shared].i = h;
-  attr[shared + 1].i = w;
-  return ir_append(b->c, &b->at, op, in, n, attr);
+  const NamedAttr *shared = ir_shared_attrs(b->c, &b->n, op);
+  NamedAttr attrs[MAX_ATTR + 3];
+  uint32_t count = 0;
+  for (; shared->name; shared++)
+    if (strcmp(shared->name, h.name) != 0 && strcmp(shared->name, w.name) != 0)
+      attrs[count++] = *shared;
+  attrs[count++] = h;
+  attrs[count++] = w;
+  attrs[count] = (NamedAttr){NULL, {0}};
+  return ir_append(b->c, &b->at, op, in, n, attrs);
+}
+
+static Value sized_image(Back *b, OpKind op, const Value *in, uint32_t n, ImageDims d)
+{
+  return sized(b, op, in, n, (NamedAttr){"h", {.i = d.h}}, (NamedAttr){"w", {.i = d.w}});
+}
+
+static Value sized_kernel(Back *b, const Value *in, const Node *weight)
+{
+  return sized(b, OP_conv2d_weight, in, 2, (NamedAttr){"kh", {.i = weight->dim[2]}},
+               (NamedAttr){"kw", {.i = weight->dim[3]}});
 }
 
 /* Join value `index` of `parts`: f32, one a channel. */
 static Value total(Back *b, Value parts, int64_t index)
 {
-  Attr attr[MAX_ATTR] = {{.i = index}, {.i = 1}};
-  return ir_append(b->c, &b->at, OP_channel_total, &parts, 1, attr);
+  return ir_append(b->c, &b->at, OP_channel_total, &parts, 1, ATTRS({"value", {.i = index}}));
 }
 
 static Value channel_sum(Back *b, Value x)
 {
-  Attr channel[MAX_ATTR] = {{.i = 1}};
+  const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
   return total(b, ir_append(b->c, &b->at, OP_channel_sums, &x, 1, channel), 0);
 }
 
@@ -34,9 +48,9 @@ void grad_conv2d(Compile *c, Value n, Value dy, Value *out_dx)
   Back b = back_begin(c, n, dy);
   Value x = b.n.in[0], weight = b.n.in[1];
   ImageDims d = ir_image_dims(back_in(&b, 0));
-  int64_t kh = back_in(&b, 1)->dim[2], kw = back_in(&b, 1)->dim[3];
-  out_dx[0] = sized(&b, OP_conv2d_data, (Value[]){dy, weight}, 2, CONV_size, d.h, d.w);
-  out_dx[1] = sized(&b, OP_conv2d_weight, (Value[]){dy, x}, 2, CONV_size, kh, kw);
+  Node kernel = *back_in(&b, 1);
+  out_dx[0] = sized_image(&b, OP_conv2d_data, (Value[]){dy, weight}, 2, d);
+  out_dx[1] = sized_kernel(&b, (Value[]){dy, x}, &kernel);
   if (b.n.in[2].id) out_dx[2] = channel_sum(&b, dy);
 }
 
@@ -45,9 +59,9 @@ void grad_conv2d_data(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   Value x = b.n.in[0], weight = b.n.in[1];
-  int64_t kh = back_in(&b, 1)->dim[2], kw = back_in(&b, 1)->dim[3];
+  Node kernel = *back_in(&b, 1);
   out_dx[0] = back_like(&b, OP_conv2d, (Value[]){dy, weight, {0}}, 3);
-  out_dx[1] = sized(&b, OP_conv2d_weight, (Value[]){x, dy}, 2, CONV_size, kh, kw);
+  out_dx[1] = sized_kernel(&b, (Value[]){x, dy}, &kernel);
 }
 
 /* ---- batch norm
@@ -70,12 +84,12 @@ void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   const Value *in = b.n.in;
-  int64_t channel = b.n.attr[0].i;
+  int64_t channel = attr_int(&b.n, "channel");
   NormSums s = norm_sums(&b);
   double rows = (double)(ir_elements(&b.n) / b.n.dim[channel]);
-  Attr attr[MAX_ATTR] = {{.i = channel}, {.f = 1 / rows}};
   Value all[] = {dy, in[0], in[1], in[2], in[3], s.dy, s.dyx};
-  out_dx[0] = ir_append(c, &b.at, OP_batch_norm_backward, all, 7, attr);
+  out_dx[0] = ir_append(c, &b.at, OP_batch_norm_backward, all, 7,
+                        ATTRS({"channel", {.i = channel}}, {"share", {.f = 1 / rows}}));
   if (in[3].id) out_dx[3] = s.dyx;
   if (in[4].id) out_dx[4] = s.dy;
 }
@@ -83,8 +97,8 @@ void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
 /* [c] as [1, c, 1, ..], to meet images elementwise. */
 static Value along_channels(Back *b, Value v)
 {
-  int64_t dim[MAX_RANK];
-  for (uint32_t i = 0; i < b->n.rank; i++) dim[i] = i == b->n.attr[0].i ? b->n.dim[i] : 1;
+  int64_t dim[MAX_RANK], channel = attr_int(&b->n, "channel");
+  for (uint32_t i = 0; i < b->n.rank; i++) dim[i] = i == channel ? b->n.dim[i] : 1;
   return ir_reshape(b->c, &b->at, v, dim, b->n.rank);
 }
 
@@ -114,14 +128,14 @@ void grad_avg_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   ImageDims d = ir_image_dims(back_in(&b, 0));
-  out_dx[0] = sized(&b, OP_avg_pool2d_backward, &dy, 1, POOL_size, d.h, d.w);
+  out_dx[0] = sized_image(&b, OP_avg_pool2d_backward, &dy, 1, d);
 }
 
 void grad_adaptive_avg_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   ImageDims d = ir_image_dims(back_in(&b, 0));
-  out_dx[0] = sized(&b, OP_adaptive_avg_pool2d_backward, &dy, 1, 0, d.h, d.w);
+  out_dx[0] = sized_image(&b, OP_adaptive_avg_pool2d_backward, &dy, 1, d);
 }
 
 void grad_interpolate_nearest(Compile *c, Value n, Value dy, Value *out_dx)

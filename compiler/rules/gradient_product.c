@@ -5,8 +5,8 @@
 
 static Value gemm(Back *b, Value x, Value y, bool trans_x, bool trans_y)
 {
-  Attr attr[MAX_ATTR] = {{.i = trans_x}, {.i = trans_y}};
-  return ir_append(b->c, &b->at, OP_gemm, (Value[]){x, y}, 2, attr);
+  return ir_append(b->c, &b->at, OP_gemm, (Value[]){x, y}, 2,
+                   ATTRS({"trans_a", {.i = trans_x}}, {"trans_b", {.i = trans_y}}));
 }
 
 /* y = op(x) op(z): dx is dy op(z)^T, dz is op(x)^T dy; where a flag is set its own transpose. */
@@ -19,7 +19,8 @@ static void product_gradients(Back *b, Value x, Value z, bool tx, bool tz, Value
 void grad_gemm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
-  product_gradients(&b, b.n.in[0], b.n.in[1], b.n.attr[0].i, b.n.attr[1].i, dy, out_dx);
+  product_gradients(&b, b.n.in[0], b.n.in[1], attr_int(&b.n, "trans_a"), attr_int(&b.n, "trans_b"),
+                    dy, out_dx);
 }
 
 /* [.., k] as a matrix [rows, k] */

@@ -21,7 +21,7 @@ static Value expand_to_input(Back *b, Value v)
 void grad_sum(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
-  out_dx[0] = expand_to_input(&b, keep_axes(&b, dy, (uint64_t)b.n.attr[0].i));
+  out_dx[0] = expand_to_input(&b, keep_axes(&b, dy, (uint64_t)attr_int(&b.n, "dim")));
 }
 
 /* Divided before it is expanded: the same values, computed once. */
@@ -30,7 +30,7 @@ void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
   Back b = back_begin(c, n, dy);
   double count = (double)(ir_elements(back_in(&b, 0)) / ir_elements(&b.n));
   Value share = back_binary(&b, OP_div, dy, back_number(&b, count));
-  out_dx[0] = expand_to_input(&b, keep_axes(&b, share, (uint64_t)b.n.attr[0].i));
+  out_dx[0] = expand_to_input(&b, keep_axes(&b, share, (uint64_t)attr_int(&b.n, "dim")));
 }
 
 /* amax and amin: equal extremes share the gradient evenly. They are counted in f32, for f16 ends at
@@ -38,7 +38,7 @@ void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
-  uint64_t axes = (uint64_t)b.n.attr[0].i;
+  uint64_t axes = (uint64_t)attr_int(&b.n, "dim");
   Value x = b.n.in[0];
   Value extreme = back_binary(&b, OP_eq, x, keep_axes(&b, n, axes));
   Value count = ir_reduce(c, &b.at, OP_sum, ir_cast(c, &b.at, extreme, AMPC_F32), axes, true);
@@ -63,7 +63,7 @@ void grad_log_softmax(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
-  uint64_t axes = 1ull << b.n.attr[0].i;
+  uint64_t axes = 1ull << attr_int(&b.n, "dim");
   Value empty = back_binary(&b, OP_eq, n, back_number(&b, -INFINITY));
   Value y = keep_axes(&b, back_where(&b, empty, back_number(&b, 0), n), axes);
   Value share = back_unary(&b, OP_exp, back_binary(&b, OP_sub, b.n.in[0], y));

@@ -60,19 +60,10 @@ static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
   return (DType)type;
 }
 
-/* Such as exp and sqrt: the result for integers is a float. */
-static bool makes_float(OpKind op)
-{
-  return op_info[op].shape == shape_real;
-}
-
 uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
 {
-  bool (*shape)(Compile *, Node *) = op_info[n->op].shape;
-  *first = n->op == OP_where ? 1 : 0;
-  bool mixes = shape == shape_broadcast || shape == shape_compare || shape == shape_bitwise ||
-               shape == shape_where || shape == shape_cat;
-  if (mixes || op_is_product(n->op)) return n->n_in;
+  *first = op_has(n, T_condition) ? 1 : 0;
+  if (op_has(n, T_mixes) || op_is_product(op_of(n))) return n->n_in;
   return *first + 1;
 }
 
@@ -80,6 +71,5 @@ DType op_common_type(Compile *c, const Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
   DType type = promote(c, n, first, end);
-  bool quotient = n->op == OP_div || makes_float(n->op);
-  return quotient && !dtype_is_float(type) ? AMPC_F32 : type;
+  return op_has(n, T_to_float) && !dtype_is_float(type) ? AMPC_F32 : type;
 }

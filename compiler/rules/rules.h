@@ -11,17 +11,10 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 /* ---- images: shape_image.c ----------------------------------------------------------------------
  */
 
-/* Attributes of conv2d and its gradients, in the order of the table: each along h, along w. */
-enum { CONV_stride, CONV_pad = 2, CONV_dilation = 4, CONV_groups = 6, CONV_size = 7 };
-/* Of pools; max pools have dilations where average pools say what they divide by. */
-enum {
-  POOL_kernel,
-  POOL_stride = 2,
-  POOL_pad = 4,
-  POOL_dilation = 6,
-  POOL_count_pad = 6,
-  POOL_divisor = 7,
-  POOL_size = 8
-};
+typedef struct Window { /* of a convolution or pool, along one axis */
+  int64_t kernel, stride, pad, dilation;
+} Window;
+/* By the attributes stride0, pad0, dil0 or stride1, ... of n. */
+Window rule_window(const Node *n, uint32_t axis, int64_t kernel);
 /* Parts in which `rows` elements of a channel are reduced, see Note [channels] in ops.def. */
 int64_t rule_channel_parts(int64_t rows, int64_t channels);

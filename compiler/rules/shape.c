@@ -17,7 +17,7 @@ static bool check_elements(Compile *c, const Node *n)
   int64_t elements = 1;
   for (uint32_t i = 0; i < n->rank; i++) {
     if (n->dim[i] < 1 || n->dim[i] > MOST_ELEMENTS / elements) {
-      diag_error(c, E311, n->span, "%s makes a tensor with %s elements: %s", op_info[n->op].name,
+      diag_error(c, E311, n->span, "%s makes a tensor with %s elements: %s", op_of(n)->name,
                  n->dim[i] < 1 ? "no" : "too many", ir_dims_text(c, n));
       return false;
     }
@@ -29,8 +29,8 @@ static bool check_elements(Compile *c, const Node *n)
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim)
 {
   if (rank > MAX_RANK) {
-    diag_error(c, E311, n->span, "%s makes a tensor of %u axes, the most are %d",
-               op_info[n->op].name, rank, MAX_RANK);
+    diag_error(c, E311, n->span, "%s makes a tensor of %u axes, the most are %d", op_of(n)->name,
+               rank, MAX_RANK);
     return false;
   }
   n->rank = (uint8_t)rank;
@@ -49,8 +49,8 @@ bool rule_need_float(Compile *c, const Node *n, uint32_t i)
 {
   const Node *in = ir_in(c, n, i);
   if (dtype_is_float(in->dtype)) return true;
-  diag_error(c, E406, n->span, "%s needs float[..] as %s, got %s", op_info[n->op].name,
-             op_signature(n->op)->input[i].name, ir_type_text(c, in));
+  diag_error(c, E406, n->span, "%s needs float[..] as %s, got %s", op_of(n)->name,
+             op_of(n)->signature.input[i].name, ir_type_text(c, in));
   diag_help(c, "`.to(f32)`");
   return false;
 }
@@ -108,7 +108,7 @@ static bool scalar_of(Node *n, DType type, bool weak)
 
 bool shape_source(Compile *c, Node *n)
 {
-  const ampc_source *s = &c->graph->sources.at[n->attr[0].i];
+  const ampc_source *s = &c->graph->sources.at[attr_int(n, "index")];
   int64_t dim[MAX_RANK + 1];
   uint32_t rank = 0;
   if (s->kind != AMPC_SOURCE_ARGUMENT) dim[rank++] = c->graph->blocks.at[n->block].batch;
@@ -119,7 +119,7 @@ bool shape_source(Compile *c, Node *n)
 
 bool shape_param(Compile *c, Node *n)
 {
-  const Parameter *p = &c->graph->params.at[n->attr[0].i];
+  const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
   n->dtype = p->dtype;
   return rule_set_dims(c, n, p->rank, p->dim);
 }
@@ -155,7 +155,7 @@ bool shape_counter(Compile *c, Node *n)
 bool shape_cast(Compile *c, Node *n)
 {
   rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = (DType)n->attr[0].i;
+  n->dtype = (DType)attr_int(n, "dtype");
   n->weak = false;
   return true;
 }
@@ -198,7 +198,7 @@ bool shape_broadcast(Compile *c, Node *n)
   n->dtype = op_common_type(c, n);
   bool picks = n->op == OP_maximum || n->op == OP_minimum;
   if (n->dtype == AMPC_BOOL && !picks) {
-    diag_error(c, E406, n->span, "%s needs numbers, got %s and %s", op_info[n->op].name,
+    diag_error(c, E406, n->span, "%s needs numbers, got %s and %s", op_of(n)->name,
                ir_type_text(c, ir_in(c, n, 0)), ir_type_text(c, ir_in(c, n, 1)));
     diag_help(c, "`&` and `|` for conditions, `.to(f32)` to count with them");
     return false;
@@ -250,12 +250,12 @@ bool shape_reduce(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
   int64_t all = ((int64_t)1 << x->rank) - 1;
-  if (!n->attr[0].i) n->attr[0].i = all;
-  assert((n->attr[0].i & ~all) == 0);
+  if (!attr_int(n, "dim")) attr_set_int(n, "dim", all);
+  assert((attr_int(n, "dim") & ~all) == 0);
   if (n->op == OP_mean && !rule_need_float(c, n, 0)) return false;
   n->dtype = x->dtype;
   if (n->op == OP_sum && !dtype_is_float(x->dtype)) n->dtype = AMPC_I64;
-  return drop_axes(c, n, x, (uint64_t)n->attr[0].i, n->attr[1].i);
+  return drop_axes(c, n, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
 /* A row op needs its axis: a tensor of rank 0 has none. */
@@ -263,10 +263,10 @@ static bool need_axis(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
   if (x->rank) {
-    assert(n->attr[0].i >= 0 && n->attr[0].i < x->rank);
+    assert(attr_int(n, "dim") >= 0 && attr_int(n, "dim") < x->rank);
     return true;
   }
-  diag_error(c, E311, n->span, "%s works along an axis, got %s", op_info[n->op].name,
+  diag_error(c, E311, n->span, "%s works along an axis, got %s", op_of(n)->name,
              ir_type_text(c, x));
   return false;
 }
@@ -275,7 +275,7 @@ bool shape_arg_reduce(Compile *c, Node *n)
 {
   if (!need_axis(c, n)) return false;
   n->dtype = AMPC_I64;
-  return drop_axes(c, n, ir_in(c, n, 0), 1ull << n->attr[0].i, n->attr[1].i);
+  return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
 /* Weight and bias of a norm: one value for each element of the row. */
@@ -283,12 +283,12 @@ static bool check_row_vector(Compile *c, const Node *n, uint32_t i)
 {
   const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, i);
   if (!n->in[i].id) return true;
-  int64_t size = x->dim[n->attr[0].i];
-  bool last = n->attr[0].i == x->rank - 1;
+  int64_t axis = attr_int(n, "dim"), size = x->dim[axis];
+  bool last = axis == x->rank - 1;
   if (last && w->rank == 1 && w->dim[0] == size) return true;
-  diag_error(c, E311, n->span, "%s along axis %lld of %s needs %s [%lld], got %s",
-             op_info[n->op].name, (long long)n->attr[0].i, ir_dims_text(c, x),
-             op_signature(n->op)->input[i].name, (long long)size, ir_dims_text(c, w));
+  diag_error(c, E311, n->span, "%s along axis %lld of %s needs %s [%lld], got %s", op_of(n)->name,
+             (long long)axis, ir_dims_text(c, x), op_of(n)->signature.input[i].name,
+             (long long)size, ir_dims_text(c, w));
   diag_note(c, w->span, "this one");
   return false;
 }
@@ -305,14 +305,14 @@ bool shape_row_reduce(Compile *c, Node *n)
 {
   if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
   n->dtype = ir_in(c, n, 0)->dtype;
-  return drop_axes(c, n, ir_in(c, n, 0), 1ull << n->attr[0].i, n->attr[1].i);
+  return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
 bool shape_row_var(Compile *c, Node *n)
 {
   if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
   n->dtype = ir_in(c, n, 0)->dtype;
-  return drop_axes(c, n, ir_in(c, n, 0), 1ull << n->attr[0].i, false);
+  return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), false);
 }
 
 bool shape_cross_entropy(Compile *c, Node *n)
@@ -320,7 +320,7 @@ bool shape_cross_entropy(Compile *c, Node *n)
   const Node *logits = ir_in(c, n, 0), *target = ir_in(c, n, 1);
   if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
   n->dtype = logits->dtype;
-  drop_axes(c, n, logits, 1ull << n->attr[0].i, false);
+  drop_axes(c, n, logits, 1ull << attr_int(n, "dim"), false);
   if (dtype_is_integer(target->dtype) && ir_same_dims(n, target)) return true;
   diag_error(c, E310, n->span, "cross_entropy of %s needs classes int%s, got %s",
              ir_type_text(c, logits), ir_dims_text(c, n), ir_type_text(c, target));

@@ -12,8 +12,8 @@ static bool need_images(Compile *c, const Node *n, uint32_t i)
   const Node *x = ir_in(c, n, i);
   if (!rule_need_float(c, n, i)) return false;
   if (x->rank == 4) return true;
-  diag_error(c, E311, n->span, "%s needs images [n, c, h, w] as %s, got %s", op_info[n->op].name,
-             op_signature(n->op)->input[i].name, ir_type_text(c, x));
+  diag_error(c, E311, n->span, "%s needs images [n, c, h, w] as %s, got %s", op_of(n)->name,
+             op_of(n)->signature.input[i].name, ir_type_text(c, x));
   if (x->rank == 3) diag_help(c, "`unsqueeze(0)` makes a batch of one image");
   diag_note(c, x->span, "it gets its shape here");
   return false;
@@ -31,22 +31,26 @@ static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
 /* Strides, dilations, kernels and scales count from 1, padding from 0. */
 static bool check_attrs(Compile *c, const Node *n)
 {
-  const OpSignature *sig = op_signature(n->op);
+  const OpSignature *sig = &op_of(n)->signature;
   for (uint32_t i = 0; i < sig->n_attrs; i++) {
     const char *name = sig->attr[i].name;
     bool from_zero = strncmp(name, "pad", 3) == 0 || strcmp(name, "divisor") == 0;
     if (sig->attr[i].kind == ATTR_bool) continue;
     if (n->attr[i].i >= (from_zero ? 0 : 1) && n->attr[i].i <= INT32_MAX) continue;
-    diag_error(c, E311, n->span, "%s with %s %lld", op_info[n->op].name, name,
-               (long long)n->attr[i].i);
+    diag_error(c, E311, n->span, "%s with %s %lld", op_of(n)->name, name, (long long)n->attr[i].i);
     return false;
   }
   return true;
 }
 
-typedef struct Window { /* along one axis */
-  int64_t kernel, stride, pad, dilation;
-} Window;
+Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
+{
+  static const char *const names[2][3] = {{"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}};
+  uint32_t dilation;
+  bool dilates = attr_find(op_of(n), names[axis][2], &dilation); /* average pools do not */
+  return (Window){kernel, attr_int(n, names[axis][0]), attr_int(n, names[axis][1]),
+                  dilates ? n->attr[dilation].i : 1};
+}
 
 /* How many windows there are; 0 where not even one fits. */
 static int64_t count_windows(int64_t size, Window w)
@@ -65,7 +69,7 @@ static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *
   }
   diag_error(c, E311, n->span,
              "the %lldx%lld kernel of %s does not fit images of %lldx%lld, padding %lldx%lld",
-             (long long)w[0].kernel, (long long)w[1].kernel, op_info[n->op].name, (long long)d->h,
+             (long long)w[0].kernel, (long long)w[1].kernel, op_of(n)->name, (long long)d->h,
              (long long)d->w, (long long)w[0].pad, (long long)w[1].pad);
   diag_note(c, x->span, "the images get their shape here");
   return false;
@@ -74,23 +78,17 @@ static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *
 /* ---- convolutions -------------------------------------------------------------------------------
  */
 
-static Window conv_window(const Node *n, uint32_t axis, int64_t kernel)
-{
-  return (Window){kernel, n->attr[CONV_stride + axis].i, n->attr[CONV_pad + axis].i,
-                  n->attr[CONV_dilation + axis].i};
-}
-
 static bool check_weight(Compile *c, const Node *n, const Node *w)
 {
-  int64_t groups = n->attr[CONV_groups].i;
+  int64_t groups = attr_int(n, "groups");
   if (w->rank != 4) {
     diag_error(c, E311, n->span, "the weight of %s is [out, in / groups, h, w], got %s",
-               op_info[n->op].name, ir_dims_text(c, w));
+               op_of(n)->name, ir_dims_text(c, w));
     return false;
   }
   if (w->dim[0] % groups == 0) return true;
   diag_error(c, E311, n->span, "%lld groups of %s do not divide %lld output channels",
-             (long long)groups, op_info[n->op].name, (long long)w->dim[0]);
+             (long long)groups, op_of(n)->name, (long long)w->dim[0]);
   return false;
 }
 
@@ -99,14 +97,14 @@ static void help_channels(Compile *c, const Node *w, int64_t channels)
 {
   while (w->op == OP_cast) w = ir_in(c, w, 0);
   if (w->op != OP_param) return;
-  const char *path = c->graph->params.at[w->attr[0].i].path, *dot = strrchr(path, '.');
+  const char *path = c->graph->params.at[attr_int(w, "index")].path, *dot = strrchr(path, '.');
   if (!dot || strcmp(dot, ".weight") != 0) return;
   diag_help(c, "`%.*s = Conv2d(%lld, ...)`", (int)(dot - path), path, (long long)channels);
 }
 
 static bool check_channels(Compile *c, const Node *n, const Node *x, const Node *w)
 {
-  int64_t want = w->dim[1] * n->attr[CONV_groups].i, have = ir_image_dims(x).c;
+  int64_t want = w->dim[1] * attr_int(n, "groups"), have = ir_image_dims(x).c;
   if (want == have) return true;
   diag_error(c, E302, n->span, "conv2d expects %lld input channel%s, got %lld: %s", (long long)want,
              want == 1 ? "" : "s", (long long)have, ir_type_text(c, x));
@@ -127,7 +125,7 @@ bool shape_conv2d(Compile *c, Node *n)
     return false;
   }
   ImageDims d = ir_image_dims(x);
-  Window windows[2] = {conv_window(n, 0, w->dim[2]), conv_window(n, 1, w->dim[3])};
+  Window windows[2] = {rule_window(n, 0, w->dim[2]), rule_window(n, 1, w->dim[3])};
   if (!windows_fit(c, n, x, windows, &d)) return false;
   d.c = w->dim[0];
   return set_images(c, n, x, d) && (n->dtype = op_common_type(c, n), true);
@@ -140,8 +138,8 @@ bool shape_conv2d_data(Compile *c, Node *n)
   if (!need_images(c, n, 0) || !rule_need_float(c, n, 1) || !check_attrs(c, n)) return false;
   const Node *dy = ir_in(c, n, 0), *w = ir_in(c, n, 1);
   if (!check_weight(c, n, w)) return false;
-  ImageDims d = ir_image_dims(dy), x = {d.n, w->dim[1] * n->attr[CONV_groups].i,
-                                        n->attr[CONV_size].i, n->attr[CONV_size + 1].i};
+  ImageDims d = ir_image_dims(dy),
+            x = {d.n, w->dim[1] * attr_int(n, "groups"), attr_int(n, "h"), attr_int(n, "w")};
   if (d.c != w->dim[0]) {
     diag_error(c, E302, n->span,
                "a transposed convolution expects %lld input channels, got %lld: %s",
@@ -149,8 +147,8 @@ bool shape_conv2d_data(Compile *c, Node *n)
     diag_note(c, w->span, "the weight is %s", ir_dims_text(c, w));
     return false;
   }
-  int64_t h = count_windows(x.h, conv_window(n, 0, w->dim[2]));
-  int64_t k = count_windows(x.w, conv_window(n, 1, w->dim[3]));
+  int64_t h = count_windows(x.h, rule_window(n, 0, w->dim[2]));
+  int64_t k = count_windows(x.w, rule_window(n, 1, w->dim[3]));
   if (h != d.h || k != d.w) {
     diag_error(c, E311, n->span, "no convolution makes %s of images of %lldx%lld",
                ir_dims_text(c, dy), (long long)x.h, (long long)x.w);
@@ -163,11 +161,11 @@ bool shape_conv2d_weight(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0) || !need_images(c, n, 1) || !check_attrs(c, n)) return false;
   const Node *dy = ir_in(c, n, 0), *x = ir_in(c, n, 1);
-  int64_t groups = n->attr[CONV_groups].i, kh = n->attr[CONV_size].i, kw = n->attr[CONV_size + 1].i;
+  int64_t groups = attr_int(n, "groups"), kh = attr_int(n, "kh"), kw = attr_int(n, "kw");
   ImageDims d = ir_image_dims(dy), from = ir_image_dims(x);
   bool fits = d.n == from.n && from.c % groups == 0 && d.c % groups == 0;
-  fits = fits && d.h == count_windows(from.h, conv_window(n, 0, kh));
-  fits = fits && d.w == count_windows(from.w, conv_window(n, 1, kw));
+  fits = fits && d.h == count_windows(from.h, rule_window(n, 0, kh));
+  fits = fits && d.w == count_windows(from.w, rule_window(n, 1, kw));
   if (!fits) {
     diag_error(c, E311, n->span, "no convolution makes %s of %s", ir_dims_text(c, dy),
                ir_dims_text(c, x));
@@ -195,8 +193,9 @@ static bool need_channels(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
   if (!rule_need_float(c, n, 0)) return false;
-  if (x->rank > 1 && n->attr[0].i >= 0 && n->attr[0].i < x->rank) return true;
-  diag_error(c, E311, n->span, "%s needs a tensor [n, c, ..], got %s", op_info[n->op].name,
+  int64_t channel = attr_int(n, "channel");
+  if (x->rank > 1 && channel >= 0 && channel < x->rank) return true;
+  diag_error(c, E311, n->span, "%s needs a tensor [n, c, ..], got %s", op_of(n)->name,
              ir_type_text(c, x));
   return false;
 }
@@ -204,11 +203,11 @@ static bool need_channels(Compile *c, const Node *n)
 static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
 {
   const Node *x = ir_in(c, n, 0), *v = ir_in(c, n, i);
-  int64_t channels = x->dim[n->attr[0].i];
+  int64_t channels = x->dim[attr_int(n, "channel")];
   if (!n->in[i].id || (v->rank == 1 && v->dim[0] == channels)) return true;
-  diag_error(c, E311, n->span, "%s of %lld channels, %s, needs %s [%lld], got %s",
-             op_info[n->op].name, (long long)channels, ir_type_text(c, x),
-             op_signature(n->op)->input[i].name, (long long)channels, ir_dims_text(c, v));
+  diag_error(c, E311, n->span, "%s of %lld channels, %s, needs %s [%lld], got %s", op_of(n)->name,
+             (long long)channels, ir_type_text(c, x), op_of(n)->signature.input[i].name,
+             (long long)channels, ir_dims_text(c, v));
   diag_note(c, v->span, "this one");
   return false;
 }
@@ -231,11 +230,21 @@ bool shape_batch_norm(Compile *c, Node *n)
   return true;
 }
 
+/* Results for each part: the `part` statements of the op's code. */
+static int64_t count_parts(const Node *n)
+{
+  const OpCode *code = &op_of(n)->code;
+  int64_t count = 0;
+  for (uint32_t i = 0; i < code->n_statements; i++)
+    count += code->statements[i].kind == STATEMENT_part;
+  return count;
+}
+
 bool shape_channel_parts(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
-  int64_t channels = x->dim[n->attr[0].i], values = n->op == OP_channel_sums ? 1 : 2;
+  int64_t channels = x->dim[attr_int(n, "channel")], values = count_parts(n);
   if (n->op == OP_batch_norm_sums &&
       !(check_channel_vector(c, n, 2) && check_channel_vector(c, n, 3)))
     return false;
@@ -258,10 +267,7 @@ bool shape_channel_join(Compile *c, Node *n)
 
 static void pool_windows(const Node *n, Window *w)
 {
-  bool max = n->op == OP_max_pool2d || n->op == OP_max_pool2d_backward;
-  for (uint32_t i = 0; i < 2; i++)
-    w[i] = (Window){n->attr[POOL_kernel + i].i, n->attr[POOL_stride + i].i, n->attr[POOL_pad + i].i,
-                    max ? n->attr[POOL_dilation + i].i : 1};
+  for (uint32_t i = 0; i < 2; i++) w[i] = rule_window(n, i, attr_int(n, i ? "kernel1" : "kernel0"));
 }
 
 bool shape_pool2d(Compile *c, Node *n)
@@ -274,7 +280,7 @@ bool shape_pool2d(Compile *c, Node *n)
   for (uint32_t i = 0; i < 2; i++) {
     if (2 * w[i].pad <= w[i].kernel) continue;
     diag_error(c, E311, n->span, "%s pads %lld at each side, the most is half of the kernel's %lld",
-               op_info[n->op].name, (long long)w[i].pad, (long long)w[i].kernel);
+               op_of(n)->name, (long long)w[i].pad, (long long)w[i].kernel);
     return false;
   }
   return windows_fit(c, n, x, w, &d) && set_images(c, n, x, d);
@@ -289,8 +295,8 @@ bool shape_pool2d_backward(Compile *c, Node *n)
     if (!need_images(c, n, 1)) return false;
     x = ir_image_dims(ir_in(c, n, 1));
   } else {
-    x.h = n->attr[POOL_size].i;
-    x.w = n->attr[POOL_size + 1].i;
+    x.h = attr_int(n, "h");
+    x.w = attr_int(n, "w");
   }
   Window w[2];
   pool_windows(n, w);
@@ -306,8 +312,8 @@ bool shape_adaptive_pool2d(Compile *c, Node *n)
   if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(x);
-  d.h = n->attr[0].i;
-  d.w = n->attr[1].i;
+  d.h = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "oh" : "h");
+  d.w = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "ow" : "w");
   return set_images(c, n, x, d);
 }
 
@@ -316,7 +322,7 @@ bool shape_interpolate(Compile *c, Node *n)
   if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(x);
-  int64_t s = n->attr[0].i, t = n->attr[1].i;
+  int64_t s = attr_int(n, "scale0"), t = attr_int(n, "scale1");
   if (n->op == OP_interpolate_nearest) {
     d.h *= s;
     d.w *= t;

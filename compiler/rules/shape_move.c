@@ -2,12 +2,12 @@
 #include "rules.h"
 #include <string.h>
 
-/* The `shape` attributes as dims: attr[first] is the rank, the sizes follow. */
+/* The attribute `shape` as dims. */
 static bool dims_from_attrs(Compile *c, Node *n)
 {
   int64_t dim[MAX_RANK];
-  for (int i = 0; i < MAX_RANK; i++) dim[i] = n->attr[1 + i].i;
-  return rule_set_dims(c, n, (uint32_t)n->attr[0].i, dim);
+  uint32_t rank = ir_shape_of(n, dim);
+  return rule_set_dims(c, n, rank, dim);
 }
 
 bool shape_reshape(Compile *c, Node *n)
@@ -43,7 +43,7 @@ static bool axis_exists(Compile *c, const Node *n, int64_t axis)
 {
   const Node *x = ir_in(c, n, 0);
   if (axis >= 0 && axis < x->rank) return true;
-  diag_error(c, E311, n->span, "%s has no axis %lld: %s", op_info[n->op].name, (long long)axis,
+  diag_error(c, E311, n->span, "%s has no axis %lld: %s", op_of(n)->name, (long long)axis,
              ir_type_text(c, x));
   return false;
 }
@@ -51,7 +51,7 @@ static bool axis_exists(Compile *c, const Node *n, int64_t axis)
 bool shape_transpose(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
-  int64_t a = n->attr[0].i, b = n->attr[1].i;
+  int64_t a = attr_int(n, "dim0"), b = attr_int(n, "dim1");
   if (!axis_exists(c, n, a) || !axis_exists(c, n, b)) return false;
   rule_copy_dims(n, x);
   n->dtype = x->dtype;
@@ -62,7 +62,7 @@ bool shape_transpose(Compile *c, Node *n)
 
 bool shape_flip_axis(Compile *c, Node *n)
 {
-  if (!axis_exists(c, n, n->attr[0].i)) return false;
+  if (!axis_exists(c, n, attr_int(n, "dim"))) return false;
   rule_copy_dims(n, ir_in(c, n, 0));
   n->dtype = ir_in(c, n, 0)->dtype;
   return true;
@@ -75,7 +75,7 @@ bool shape_permute(Compile *c, Node *n)
   n->dtype = x->dtype;
   n->rank = x->rank;
   for (uint32_t i = 0; i < x->rank; i++) {
-    int64_t axis = n->attr[i].i;
+    int64_t axis = ir_permuted_axis(n, i);
     if (!axis_exists(c, n, axis)) return false;
     if (seen >> axis & 1) {
       diag_error(c, E311, n->span, "permute of %s names axis %lld twice", ir_dims_text(c, x),
@@ -91,7 +91,8 @@ bool shape_permute(Compile *c, Node *n)
 bool shape_slice(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
-  int64_t axis = n->attr[0].i, start = n->attr[1].i, stop = n->attr[2].i, step = n->attr[3].i;
+  int64_t axis = attr_int(n, "dim"), start = attr_int(n, "start");
+  int64_t stop = attr_int(n, "stop"), step = attr_int(n, "step");
   if (!axis_exists(c, n, axis)) return false;
   if (start < 0 || stop <= start || stop > x->dim[axis] || step < 1) {
     diag_error(c, E311, n->span, "slice %lld:%lld:%lld of axis %lld does not lie in %s",
@@ -110,14 +111,15 @@ bool shape_slice_backward(Compile *c, Node *n)
   const Node *dy = ir_in(c, n, 0);
   rule_copy_dims(n, dy);
   n->dtype = dy->dtype;
-  n->dim[n->attr[0].i] = n->attr[3].i;
+  n->dim[attr_int(n, "dim")] = attr_int(n, "size");
   return true;
 }
 
 bool shape_pad(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
-  int64_t axis = n->attr[0].i, before = n->attr[1].i, after = n->attr[2].i;
+  int64_t axis = attr_int(n, "dim"), before = attr_int(n, "before");
+  int64_t after = attr_int(n, "after");
   int64_t dim[MAX_RANK];
   if (!axis_exists(c, n, axis)) return false;
   if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX) {
@@ -144,7 +146,7 @@ static bool joinable(const Node *a, const Node *b, int64_t axis)
 bool shape_cat(Compile *c, Node *n)
 {
   const Node *first = ir_in(c, n, 0);
-  int64_t axis = n->attr[0].i, size = 0;
+  int64_t axis = attr_int(n, "dim"), size = 0;
   if (!axis_exists(c, n, axis)) return false;
   for (uint32_t i = 0; i < n->n_in; i++) {
     const Node *x = ir_in(c, n, i);
@@ -167,7 +169,7 @@ static bool need_rank_0(Compile *c, const Node *n, uint32_t i)
 {
   const Node *value = ir_in(c, n, i);
   if (value->rank == 0) return true;
-  diag_error(c, E311, n->span, "%s needs a single number as value, got %s", op_info[n->op].name,
+  diag_error(c, E311, n->span, "%s needs a single number as value, got %s", op_of(n)->name,
              ir_type_text(c, value));
   return false;
 }
@@ -199,8 +201,8 @@ bool shape_shifted(Compile *c, Node *n)
     return false;
   }
   memcpy(dim, x->dim, sizeof dim);
-  dim[x->rank - 2] = n->attr[0].i;
-  dim[x->rank - 1] = n->attr[1].i;
+  dim[x->rank - 2] = attr_int(n, "h");
+  dim[x->rank - 1] = attr_int(n, "w");
   n->dtype = x->dtype;
   return rule_set_dims(c, n, x->rank, dim);
 }

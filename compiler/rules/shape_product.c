@@ -16,8 +16,8 @@ static bool need_axes(Compile *c, const Node *n, uint32_t i, uint32_t least)
   const Node *x = ir_in(c, n, i);
   if (x->rank >= least) return true;
   diag_error(c, E301, n->span, "%s needs a tensor of at least %u ax%s as %s, got %s",
-             op_info[n->op].name, least, least == 1 ? "is" : "es",
-             op_signature(n->op)->input[i].name, ir_type_text(c, x));
+             op_of(n)->name, least, least == 1 ? "is" : "es", op_of(n)->signature.input[i].name,
+             ir_type_text(c, x));
   return false;
 }
 
@@ -67,7 +67,7 @@ bool shape_matmul(Compile *c, Node *n)
 bool shape_gemm(Compile *c, Node *n)
 {
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
-  bool ta = n->attr[0].i, tb = n->attr[1].i;
+  bool ta = attr_int(n, "trans_a"), tb = attr_int(n, "trans_b");
   if (!need_float_operands(c, n)) return false;
   bool plain = a->rank == 2 && b->rank == 2;
   bool batched = a->rank == 3 && b->rank == 3 && a->dim[0] == b->dim[0];

@@ -8,66 +8,51 @@
  * are not counted. Bytes are those of the tensors: each operand once, as large as what is used of
  * it, whatever caches and second passes make of it. */
 #include "inspect.h"
-#include <ctype.h>
 #include <string.h>
 
 /* ---- arithmetic -------------------------------------------------------------------------------
  */
 
-static bool is_word(char c)
-{
-  return isalnum((unsigned char)c) || c == '_';
-}
-
-/* Operators and calls in a piece of an op's code. */
-static int64_t count_code(const char *code, size_t n)
+/* Operators in a piece of text of an op's code. */
+static int64_t count_operators(const CodePiece *p)
 {
   int64_t count = 0;
-  for (size_t i = 0; i < n; i++) {
-    size_t word = i;
-    while (word < n && (is_word(code[word]) || (word == i && strchr("$@", code[i])))) word++;
-    if (word > i) {
-      count += word < n && code[word] == '(';
-      i = word - 1;
-      continue;
-    }
-    if (code[i] == '&') { /* where a function starts to read */
-      while (i + 1 < n && code[i + 1] != ',') i++;
-      continue;
-    }
-    if (code[i] == '|') { /* "$1|0": the number that stands for an absent input */
-      while (i + 1 < n && (isdigit((unsigned char)code[i + 1]) || code[i + 1] == '.')) i++;
-      continue;
-    }
-    count += strchr("+-*/", code[i]) != NULL;
-  }
+  for (uint32_t i = 0; i < p->size; i++) count += strchr("+-*/", p->text[i]) != NULL;
   return count;
 }
 
-static bool starts(const char *s, const char *word)
+/* Operators and calls in a statement of n's code. What stands between a pointer and the next comma
+ * is where a function starts to read. */
+static int64_t count_statement(const Node *n, const CodeStatement *s)
 {
-  size_t n = strlen(word);
-  return strncmp(s, word, n) == 0 && s[n] == ' ';
+  int64_t count = 0;
+  bool address = false;
+  for (uint32_t i = 0; i < s->n_pieces; i++) {
+    const CodePiece *p = &s->pieces[i];
+    if (!code_stands(n, p->condition)) continue;
+    address = p->kind == PIECE_pointer || (address && !memchr(p->text, ',', p->size));
+    if (p->kind == PIECE_call) count++;
+    if (p->kind == PIECE_text && !address) count += count_operators(p);
+  }
+  return count;
 }
 
 /* A row program: statements about each element, and about the row. */
 static int64_t count_row(const Graph *g, Value v)
 {
-  static const char *const reductions[] = {"sum", "max", "min", "argmax", "argmin"};
+  const Node *n = ir_node(g, v);
+  const OpCode *code = &op_of(n)->code;
   RowShape shape = row_shape(g, v);
   int64_t elements = shape.outer * shape.length * shape.inner, flops = 0;
   int64_t rows = (shape.parts ? shape.parts : shape.outer) * shape.inner;
-  for (const char *s = op_info[ir_node(g, v)->op].code; *s; s += strcspn(s, ";"), s += *s == ';') {
-    s += strspn(s, " ");
-    size_t n = strcspn(s, ";"), word = strcspn(s, " ");
-    int64_t each = count_code(s + word, n - word);
-    bool reduces = false;
-    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
-      reduces |= starts(s, reductions[i]);
-    if (reduces)
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    const CodeStatement *s = &code->statements[i];
+    if (!code_stands(n, s->condition) || s->kind == STATEMENT_first) continue; /* a comparison */
+    int64_t each = count_statement(n, s);
+    if (statement_reduces(s->kind))
       flops += elements * (each + 1);
     else
-      flops += (starts(s, "each") ? elements : rows) * each;
+      flops += (s->kind == STATEMENT_each ? elements : rows) * each;
   }
   return flops;
 }
@@ -85,11 +70,11 @@ static int64_t kernel_flops(const Graph *g, const Group *group)
   int64_t flops = 0;
   for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(g, group->nodes[i]);
-    OpTemplate tmpl = op_info[n->op].tmpl;
+    OpTemplate tmpl = op_of(n)->tmpl;
     if (tmpl == TMPL_file) return -1;
     if (!meets_floats(g, n)) continue;
-    const char *code = op_info[n->op].code;
-    if (tmpl == TMPL_map) flops += ir_elements(n) * count_code(code, strlen(code));
+    if (tmpl == TMPL_map)
+      flops += ir_elements(n) * count_statement(n, &op_of(n)->code.statements[0]);
     if (n->op == OP_grad_accumulate) flops += ir_elements(ir_node(g, n->in[0]));
     if (tmpl == TMPL_row) flops += count_row(g, group->nodes[i]);
   }
@@ -104,18 +89,12 @@ static int64_t conv_flops(const ampc_conv *d)
 /* ---- bytes ------------------------------------------------------------------------------------
  */
 
-int64_t inspect_range(const Graph *g, const Node *n)
-{
-  const Optimizer *o = &g->optimizers.at[n->attr[0].i];
-  return n->op == OP_grad_norm ? o->count : o->groups.at[n->attr[1].i].count;
-}
-
 /* Of the slot of one parameter, or of the stretch that an update walks. */
 static int64_t range_elements(const Inspection *in, const Row *row, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
   if (a->value.id) return ir_elements(ir_node(g, ir_node(g, a->value)->in[0]));
-  return inspect_range(g, ir_node(g, g->groups.at[row->group].anchor));
+  return node_range(g, ir_node(g, g->groups.at[row->group].anchor));
 }
 
 /* What is read of an operand: no more than its reader has elements, where that only moves. */
@@ -126,7 +105,7 @@ static int64_t operand_bytes(const Inspection *in, const Row *row, const KernelA
   const Node *n = ir_node(g, a->value);
   int64_t elements = ir_elements(n);
   const Node *reader = ir_node(g, group->nodes[0]);
-  if (group->n == 1 && op_info[reader->op].tmpl == TMPL_move && ir_elements(reader) < elements)
+  if (group->n == 1 && op_of(reader)->tmpl == TMPL_move && ir_elements(reader) < elements)
     elements = ir_elements(reader);
   return elements * ir_dtype_size(in->c, a->type);
 }
@@ -135,7 +114,7 @@ static int64_t buffer_bytes(const Inspection *in, const Row *row)
 {
   const Graph *g = in->c->graph;
   const Node *n = ir_node(g, g->groups.at[row->group].anchor);
-  const Parameter *p = &g->params.at[n->attr[0].i];
+  const Parameter *p = &g->params.at[attr_int(n, "param")];
   int64_t bytes = ir_dtype_size(in->c, p->dtype);
   for (uint32_t i = 0; i < p->rank; i++) bytes *= p->dim[i];
   return bytes;
@@ -209,14 +188,14 @@ void inspect_count(const Inspection *in, Row *row)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[row->group];
-  OpKind anchor = ir_node(g, group->anchor)->op;
+  const Node *anchor = ir_node(g, group->anchor);
   row->read = row->written = 0;
   if (row->product) {
-    count_product(in, row, op_info[anchor].tmpl == TMPL_conv);
+    count_product(in, row, op_of(anchor)->tmpl == TMPL_conv);
     return;
   }
   KernelArgs args = kernel_args(in->c, row->group);
   for (uint32_t i = 0; i < args.n; i++)
-    count_argument(in, row, &args.at[i], group->anchor.id && anchor == OP_grad_norm);
+    count_argument(in, row, &args.at[i], group->anchor.id && op_has(anchor, T_partials));
   row->flops = kernel_flops(g, group);
 }

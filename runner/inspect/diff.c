@@ -30,7 +30,7 @@ static const char *ops_of(const Inspection *in, const Row *r)
   text_init(&t, in->c->arena);
   for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(g, group->nodes[i]);
-    if (n->op != OP_cast) text_printf(&t, "%s%s", t.n ? " " : "", op_info[n->op].name);
+    if (n->op != OP_cast) text_printf(&t, "%s%s", t.n ? " " : "", op_of(n)->name);
   }
   if (!t.n) text_puts(&t, "cast");
   return t.at;

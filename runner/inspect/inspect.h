@@ -45,8 +45,6 @@ const char *inspect_line_text(const Inspection *in, Place place);
 
 /* ---- inspect_count.c ---- */
 void inspect_count(const Inspection *in, Row *row); /* read, written, flops */
-/* Elements of the flat spaces that an update or a gradient norm walks. */
-int64_t inspect_range(const Graph *g, const Node *n);
 
 /* ---- inspect_ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */

@@ -26,8 +26,8 @@ static json_t *nodes_json(const Inspection *in, const Row *row)
     Place place = inspect_place(in, group->nodes[i]);
     json_array_append_new(out,
                           json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)group->nodes[i].id,
-                                    "op", op_info[n->op].name, "type", ir_type_text(in->c, n),
-                                    "line", (json_int_t)place.line));
+                                    "op", op_of(n)->name, "type", ir_type_text(in->c, n), "line",
+                                    (json_int_t)place.line));
   }
   return out;
 }

@@ -18,8 +18,8 @@ static const char *frame_text(Compile *c, const Group *group)
       [TMPL_row] = "row", [TMPL_gemm] = "gemm", [TMPL_conv] = "conv", [TMPL_file] = ""};
   const Node *n = main_node(c->graph, group);
   if (!group->anchor.id && group->n > 1) return names[TMPL_map]; /* its first node may be a move */
-  OpTemplate tmpl = op_info[n->op].tmpl;
-  return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_info[n->op].name) : names[tmpl];
+  OpTemplate tmpl = op_of(n)->tmpl;
+  return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_of(n)->name) : names[tmpl];
 }
 
 static const char *nodes_text(Compile *c, const Group *group)
@@ -28,7 +28,7 @@ static const char *nodes_text(Compile *c, const Group *group)
   text_init(&t, c->arena);
   for (uint32_t i = 0; i < group->n; i++)
     text_printf(&t, "%s%%%u %s", i ? ", " : "", group->nodes[i].id,
-                op_info[ir_node(c->graph, group->nodes[i])->op].name);
+                op_of(ir_node(c->graph, group->nodes[i]))->name);
   return t.at;
 }
 
@@ -86,11 +86,11 @@ static const char *types_text(Compile *c, uint32_t group, const char *frame)
 static const char *shape_text(Compile *c, const Group *group)
 {
   const Node *n = main_node(c->graph, group);
-  bool row = group->anchor.id && op_info[n->op].tmpl == TMPL_row;
-  bool effect = op_info[n->op].tmpl == TMPL_file && op_has_effect(n->op) && n->n_in &&
-                n->in[0].id && n->op != OP_running_count;
-  if (n->op == OP_adam_update || n->op == OP_sgd_update || n->op == OP_grad_norm)
-    return arena_printf(c->arena, "[%lld]", (long long)inspect_range(c->graph, n));
+  bool row = group->anchor.id && op_of(n)->tmpl == TMPL_row;
+  bool effect = op_of(n)->tmpl == TMPL_file && op_has(n, T_effect) && n->n_in && n->in[0].id &&
+                op_of(n)->file_args[0] == FILE_inputs;
+  int64_t range = group->anchor.id ? node_range(c->graph, n) : -1;
+  if (range >= 0) return arena_printf(c->arena, "[%lld]", (long long)range);
   bool walks_input = row || effect || n->op == OP_grad_accumulate;
   return ir_dims_text(c, walks_input ? ir_node(c->graph, n->in[0]) : n);
 }

@@ -31,7 +31,7 @@ bool command_graph(Repl *r, const char *arg)
 
 static const char *name_of(const Graph *g, const Node *n)
 {
-  if (n->op == OP_param) return g->params.at[n->attr[0].i].path;
+  if (n->op == OP_param) return g->params.at[attr_int(n, "index")].path;
   return n->name;
 }
 
@@ -48,7 +48,7 @@ static void print_cast(Compile *c, const Node *n)
   Span span = diag_user_span(c, n->span);
   Place at = span.end ? diag_place(c, span) : (Place){0};
   const char *name = name_of(c->graph, from);
-  const char *what = name ? name : op_info[from->op].name;
+  const char *what = name ? name : op_of(from)->name;
   const char *place =
       at.source ? arena_printf(c->arena, "%s:%u:%u", at.source->path, at.line, at.column) : "-";
   printf("%-24s %-16s %s -> %s  %s\n", place, what, ir_type_text(c, from), ir_dtype_name(n->dtype),

@@ -50,7 +50,8 @@ static void explain_param(Compile *c, const char *path)
   for (uint32_t i = 1; i < g->nodes.n; i++) {
     const Node *n = &g->nodes.at[i], *from = n;
     if (n->op == OP_cast) from = ir_node(g, n->in[0]);
-    if (from->op != OP_param || strcmp(g->params.at[from->attr[0].i].path, path) != 0) continue;
+    if (from->op != OP_param || strcmp(g->params.at[attr_int(from, "index")].path, path) != 0)
+      continue;
     if (n == from && !said) {
       print_why(c, n);
       said = true;
@@ -166,9 +167,10 @@ static bool is_looked_at(Compile *c, const char *label, int optimizer)
   const Graph *g = c->graph;
   for (uint32_t i = 1; i < g->groups.n; i++) {
     const Node *n = ir_node(g, g->groups.at[i].anchor);
-    bool looks = n->op == OP_grad_norm || n->op == OP_optimizer_control || n->op == OP_sgd_update ||
-                 n->op == OP_adam_update;
-    if (looks && n->attr[0].i == optimizer && strcmp(command_name(c, i), label) == 0) return true;
+    uint32_t at;
+    bool looks = op_has(n, T_effect) && !op_has(n, T_running) &&
+                 attr_find(op_of(n), "optimizer", &at) && n->attr[at].i == optimizer;
+    if (looks && strcmp(command_name(c, i), label) == 0) return true;
   }
   return false;
 }

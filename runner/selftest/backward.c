@@ -41,7 +41,7 @@ static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, c
 {
   const Case *t = &g->base;
   if (g->row->build) return g->row->build(b->c, at, in);
-  return ir_append(b->c, at, t->test->op, in, t->n_in, t->attr);
+  return ir_append_values(b->c, at, t->test->op, in, t->n_in, t->attr);
 }
 
 static void append_gradient(Built *b, GradientCase *g)

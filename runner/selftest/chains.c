@@ -40,8 +40,8 @@ static Value chain_broadcast(Compile *c, const Cursor *at, const Value *in)
 static Value chain_attention(Compile *c, const Cursor *at, const Value *in)
 {
   Value score = binary(c, at, OP_matmul, in[0], in[1]);
-  Value p = ir_append(c, at, OP_softmax, &score, 1, (Attr[MAX_ATTR]){{.i = 1}});
-  Value k = ir_append(c, at, OP_transpose, &in[1], 1, (Attr[MAX_ATTR]){{.i = 0}, {.i = 1}});
+  Value p = ir_append_values(c, at, OP_softmax, &score, 1, (Attr[MAX_ATTR]){{.i = 1}});
+  Value k = ir_append_values(c, at, OP_transpose, &in[1], 1, (Attr[MAX_ATTR]){{.i = 0}, {.i = 1}});
   return binary(c, at, OP_matmul, p, k);
 }
 
@@ -50,13 +50,13 @@ static Value chain_residual(Compile *c, const Cursor *at, const Value *in)
 {
   Value x = binary(c, at, OP_add, unary(c, at, OP_gelu_erf, in[0]), in[0]);
   Value norm[] = {x, in[1], in[2]};
-  return ir_append(c, at, OP_layer_norm, norm, 3, (Attr[MAX_ATTR]){{.i = 1}, {.f = 1e-5}});
+  return ir_append_values(c, at, OP_layer_norm, norm, 3, (Attr[MAX_ATTR]){{.i = 1}, {.f = 1e-5}});
 }
 
 /* (x - mean(x))^2: a reduction and its own broadcast */
 static Value chain_centre(Compile *c, const Cursor *at, const Value *in)
 {
-  Value mean = ir_append(c, at, OP_mean, in, 1, (Attr[MAX_ATTR]){{.i = 2}, {.i = 1}});
+  Value mean = ir_append_values(c, at, OP_mean, in, 1, (Attr[MAX_ATTR]){{.i = 2}, {.i = 1}});
   Value centred = binary(c, at, OP_sub, in[0], mean);
   return binary(c, at, OP_mul, centred, centred);
 }
@@ -65,9 +65,9 @@ static Value chain_centre(Compile *c, const Cursor *at, const Value *in)
 static Value chain_seam(Compile *c, const Cursor *at, const Value *in)
 {
   Value both[] = {in[0], unary(c, at, OP_exp, in[0])};
-  Value x = ir_append(c, at, OP_cat, both, 2, (Attr[MAX_ATTR]){{.i = 1}});
+  Value x = ir_append_values(c, at, OP_cat, both, 2, (Attr[MAX_ATTR]){{.i = 1}});
   Attr part[MAX_ATTR] = {{.i = 1}, {.i = 1}, {.i = 9}, {.i = 2}};
-  return ir_append(c, at, OP_slice, &x, 1, part);
+  return ir_append_values(c, at, OP_slice, &x, 1, part);
 }
 
 /* x in its own type: through the value, not through what only gives the type */
@@ -99,11 +99,12 @@ static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
   Node x = *ir_node(c->graph, in[0]);
   Attr channel[MAX_ATTR] = {{.i = 1}},
        rows[MAX_ATTR] = {{.i = 0}, {.i = ir_elements(&x) / x.dim[1]}};
-  Value parts = ir_append(c, at, OP_channel_moments, in, 1, channel);
-  Value mean = ir_append(c, at, OP_channel_total, &parts, 1, rows);
-  Value var = ir_append(c, at, OP_channel_var, (Value[]){parts, mean}, 2, &rows[1]);
+  Value parts = ir_append_values(c, at, OP_channel_moments, in, 1, channel);
+  Value mean = ir_append_values(c, at, OP_channel_total, &parts, 1, rows);
+  Value var = ir_append_values(c, at, OP_channel_var, (Value[]){parts, mean}, 2, &rows[1]);
   Value rstd = unary(c, at, OP_rsqrt, binary(c, at, OP_add, var, ir_number(c, at, 1e-5)));
-  return ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
+  return ir_append_values(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5,
+                          channel);
 }
 
 /* batch_norm(x) with statistics that are given */
@@ -112,10 +113,10 @@ static Value chain_norm_eval(Compile *c, const Cursor *at, const Value *in)
   Attr channel[MAX_ATTR] = {{.i = 1}};
   Attr dims[MAX_ATTR] = {{.i = 1}, {.i = ir_node(c->graph, in[0])->dim[1]}};
   Value number[] = {ir_number(c, at, 0.25), ir_number(c, at, 1.5)};
-  Value mean = ir_append(c, at, OP_full, &number[0], 1, dims);
-  Value rstd = ir_append(c, at, OP_full, &number[1], 1, dims);
-  return ir_append(c, at, OP_batch_norm_eval, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5,
-                   channel);
+  Value mean = ir_append_values(c, at, OP_full, &number[0], 1, dims);
+  Value rstd = ir_append_values(c, at, OP_full, &number[1], 1, dims);
+  return ir_append_values(c, at, OP_batch_norm_eval, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5,
+                          channel);
 }
 
 /* max_pool2d(conv2d(x + x, w, b)) and a flat copy of it: images meet what is none */
@@ -125,8 +126,8 @@ static Value chain_images(Compile *c, const Cursor *at, const Value *in)
   Attr pool[MAX_ATTR] = {{.i = 2}, {.i = 2}, {.i = 2}, {.i = 2},
                          {.i = 0}, {.i = 0}, {.i = 1}, {.i = 1}};
   Value conv_in[] = {binary(c, at, OP_add, in[0], in[0]), in[1], in[2]};
-  Value y = ir_append(c, at, OP_conv2d, conv_in, 3, conv);
-  y = ir_append(c, at, OP_max_pool2d, &y, 1, pool);
+  Value y = ir_append_values(c, at, OP_conv2d, conv_in, 3, conv);
+  y = ir_append_values(c, at, OP_max_pool2d, &y, 1, pool);
   Node n = *ir_node(c->graph, y);
   Value flat = ir_reshape(c, at, y, (int64_t[]){n.dim[0], ir_elements(&n) / n.dim[0]}, 2);
   Value mean = ir_reduce(c, at, OP_mean, y, 12, true);
@@ -140,7 +141,7 @@ static Value tokens(Compile *c, const Cursor *at, Value x)
 {
   Node n = *ir_node(c->graph, x);
   x = ir_reshape(c, at, x, (int64_t[]){n.dim[0], n.dim[1], n.dim[2] * n.dim[3]}, 3);
-  return ir_append(c, at, OP_transpose, &x, 1, (Attr[MAX_ATTR]){{.i = 1}, {.i = 2}});
+  return ir_append_values(c, at, OP_transpose, &x, 1, (Attr[MAX_ATTR]){{.i = 1}, {.i = 2}});
 }
 
 /* Everything that follows the layout of images, from a convolution on, and ways out of it. */
@@ -151,15 +152,15 @@ static Value chain_layouts(Compile *c, const Cursor *at, const Value *in)
   Attr shift[MAX_ATTR] = {{.i = 3}, {.i = 1}, {.i = 0}, {.f = 0.5}};
   Attr back[MAX_ATTR] = {{.i = 3}, {.i = 0}, {.i = 2}, {.i = 1}};
   Attr half[MAX_ATTR] = {{.i = 1}, {.i = 2}, {.i = 6}, {.i = 1}};
-  Value h = ir_append(c, at, OP_conv2d, (Value[]){in[0], in[1], {0}}, 3, conv);
+  Value h = ir_append_values(c, at, OP_conv2d, (Value[]){in[0], in[1], {0}}, 3, conv);
   h = binary(c, at, OP_add, h, in[2]);
-  Value moved = ir_append(c, at, OP_pad, &h, 1, shift);
-  moved = ir_append(c, at, OP_slice, &moved, 1, back);
-  Value both[] = {ir_append(c, at, OP_softmax, &h, 1, channels), moved};
-  Value d = ir_append(c, at, OP_cat, both, 2, channels);
+  Value moved = ir_append_values(c, at, OP_pad, &h, 1, shift);
+  moved = ir_append_values(c, at, OP_slice, &moved, 1, back);
+  Value both[] = {ir_append_values(c, at, OP_softmax, &h, 1, channels), moved};
+  Value d = ir_append_values(c, at, OP_cat, both, 2, channels);
   d = binary(c, at, OP_sub, d, ir_reduce(c, at, OP_mean, d, 12, true));
-  d = ir_append(c, at, OP_slice, &d, 1, half);
-  Value p = ir_append(c, at, OP_permute, &h, 1, last);
+  d = ir_append_values(c, at, OP_slice, &d, 1, half);
+  Value p = ir_append_values(c, at, OP_permute, &h, 1, last);
   p = ir_reshape(c, at, p, (int64_t[]){2, 6, 4}, 3);
   return binary(c, at, OP_add, binary(c, at, OP_mul, tokens(c, at, h), p), tokens(c, at, d));
 }

@@ -63,14 +63,14 @@ static Value row_step(RandomGraph *g, Value x)
   Value in[3] = {x, g->row, {0}}, s;
   switch (pick(g, 4)) {
   case 0:
-    return ir_append(c, &g->at, OP_softmax, &x, 1, axis);
+    return ir_append_values(c, &g->at, OP_softmax, &x, 1, axis);
   case 1:
-    return ir_append(c, &g->at, OP_layer_norm, in, 3, norm);
+    return ir_append_values(c, &g->at, OP_layer_norm, in, 3, norm);
   case 2:
-    s = ir_append(c, &g->at, OP_mean, &x, 1, reduce);
+    s = ir_append_values(c, &g->at, OP_mean, &x, 1, reduce);
     break;
   default:
-    s = ir_append(c, &g->at, OP_amax, &x, 1, reduce);
+    s = ir_append_values(c, &g->at, OP_amax, &x, 1, reduce);
     break;
   }
   return ir_binary(c, &g->at, OP_sub, x, s);
@@ -84,20 +84,20 @@ static Value move_step(RandomGraph *g, Value x)
   Attr rest[MAX_ATTR] = {{.i = 0}, {.i = 20}, {.i = ROWS}, {.i = 1}};
   int64_t dim[] = {ROWS, COLUMNS};
   if (pick(g, 2)) {
-    Value y = ir_append(c, &g->at, OP_transpose, &x, 1, swap);
+    Value y = ir_append_values(c, &g->at, OP_transpose, &x, 1, swap);
     return ir_reshape(c, &g->at, y, dim, 2); /* not the way back: other elements meet */
   }
-  Value parts[] = {ir_append(c, &g->at, OP_slice, &x, 1, rest),
-                   ir_append(c, &g->at, OP_slice, &x, 1, first)};
-  return ir_append(c, &g->at, OP_cat, parts, 2, (Attr[MAX_ATTR]){{.i = 0}});
+  Value parts[] = {ir_append_values(c, &g->at, OP_slice, &x, 1, rest),
+                   ir_append_values(c, &g->at, OP_slice, &x, 1, first)};
+  return ir_append_values(c, &g->at, OP_cat, parts, 2, (Attr[MAX_ATTR]){{.i = 0}});
 }
 
 static Value product_step(RandomGraph *g, Value x)
 {
   Compile *c = g->b->c;
   Value y = ir_cast(c, &g->at, pick_value(g), ir_node(c->graph, x)->dtype);
-  Value square =
-      ir_append(c, &g->at, OP_gemm, (Value[]){x, y}, 2, (Attr[MAX_ATTR]){{.i = 1}, {.i = 0}});
+  Value square = ir_append_values(c, &g->at, OP_gemm, (Value[]){x, y}, 2,
+                                  (Attr[MAX_ATTR]){{.i = 1}, {.i = 0}});
   return ir_binary(c, &g->at, OP_matmul, x, square);
 }
 

@@ -38,7 +38,7 @@ Value built_source(Built *b, const Tensor *t)
   vec_push(b->c->arena, &g->sources, s);
   g->blocks.at[0].n_sources++;
   Cursor at = built_cursor(false);
-  return ir_append(b->c, &at, OP_source, NULL, 0, &attr);
+  return ir_append_values(b->c, &at, OP_source, NULL, 0, &attr);
 }
 
 uint32_t built_output(Built *b, Value v)
@@ -47,7 +47,7 @@ uint32_t built_output(Built *b, Value v)
   Cursor at = built_cursor(false);
   uint32_t index = g->outputs.n;
   Attr attr = {.i = index};
-  Value out = ir_append(b->c, &at, OP_output, &v, 1, &attr);
+  Value out = ir_append_values(b->c, &at, OP_output, &v, 1, &attr);
   const char *name = arena_printf(b->c->arena, "out%u", index);
   vec_push(b->c->arena, &g->outputs, (Output){.name = name, .value = out});
   return index;
@@ -117,7 +117,7 @@ static void append_case(Built *b, Case *t)
   }
   Cursor at = built_cursor(t->tf32);
   bool is_output = t->test->op == OP_output; /* the op that is added anyway */
-  t->value = is_output ? in[0] : ir_append(b->c, &at, t->test->op, in, t->n_in, t->attr);
+  t->value = is_output ? in[0] : ir_append_values(b->c, &at, t->test->op, in, t->n_in, t->attr);
   t->output = built_output(b, t->value);
 }
 

@@ -36,12 +36,12 @@ static void keep(Layouts *l, const char *text, const Value *made)
 
 static Value op(Layouts *l, OpKind kind, Value x, Attr *attr)
 {
-  return ir_append(l->b.c, &l->at, kind, &x, 1, attr);
+  return ir_append_values(l->b.c, &l->at, kind, &x, 1, attr);
 }
 
 static Value op2(Layouts *l, OpKind kind, Value x, Value y, Attr *attr)
 {
-  return ir_append(l->b.c, &l->at, kind, (Value[]){x, y}, 2, attr);
+  return ir_append_values(l->b.c, &l->at, kind, (Value[]){x, y}, 2, attr);
 }
 
 static void add_elementwise(Layouts *l)
@@ -87,12 +87,12 @@ static void add_rows(Layouts *l)
        last[MAX_ATTR] = {{.i = 3}, {.f = 1e-5}};
   BOTH(l, "cross entropy", x, op2(l, OP_cross_entropy_rows, x, l->labels, loss));
   BOTH(l, "its gradient", x,
-       ir_append(l->b.c, &l->at, OP_cross_entropy_backward, (Value[]){x, l->labels, l->rows}, 3,
-                 loss));
+       ir_append_values(l->b.c, &l->at, OP_cross_entropy_backward, (Value[]){x, l->labels, l->rows},
+                        3, loss));
   BOTH(l, "layer norm", x,
-       ir_append(l->b.c, &l->at, OP_layer_norm, (Value[]){x, l->small[0], {0}}, 3, last));
+       ir_append_values(l->b.c, &l->at, OP_layer_norm, (Value[]){x, l->small[0], {0}}, 3, last));
   BOTH(l, "plain layer norm", x,
-       ir_append(l->b.c, &l->at, OP_layer_norm, (Value[]){x, {0}, {0}}, 3, last));
+       ir_append_values(l->b.c, &l->at, OP_layer_norm, (Value[]){x, {0}, {0}}, 3, last));
 }
 
 static void add_moves(Layouts *l)
@@ -176,7 +176,7 @@ static void add_sources(Layouts *l, Tensor *t)
   l->rows = built_source(&l->b, &t[3]);
   for (int i = 0; i < RANK; i++) l->small[i] = built_source(&l->b, &t[4 + i]);
   Attr one[MAX_ATTR] = {{.i = 1}, {.i = 1}, {.i = 0}, {.i = 0}, {.i = 1}, {.i = 1}, {.i = 1}};
-  l->laid = ir_append(l->b.c, &l->at, OP_conv2d, (Value[]){l->x, weight, {0}}, 3, one);
+  l->laid = ir_append_values(l->b.c, &l->at, OP_conv2d, (Value[]){l->x, weight, {0}}, 3, one);
 }
 
 static ampc_status check_pairs(Layouts *l, TestRun *run)

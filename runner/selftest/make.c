@@ -7,7 +7,7 @@
 
 double case_attr(const Case *t, const char *name)
 {
-  const OpSignature *s = op_signature(t->test->op);
+  const OpSignature *s = &op_row(t->test->op)->signature;
   for (uint32_t k = 0; k < s->n_attrs; k++) {
     if (strcmp(s->attr[k].name, name) != 0) continue;
     return s->attr[k].kind == ATTR_float ? t->attr[k].f : (double)t->attr[k].i;
@@ -159,7 +159,7 @@ static void read_shape(Case *t, const char *s)
 
 static void read_attr(Case *t, const char *key, size_t size, const char *value)
 {
-  const OpSignature *s = op_signature(t->test->op);
+  const OpSignature *s = &op_row(t->test->op)->signature;
   if (size == 5 && memcmp(key, "shape", size) == 0) {
     read_shape(t, value);
     return;
@@ -187,7 +187,7 @@ static void read_attr(Case *t, const char *key, size_t size, const char *value)
 
 static void read_attrs(Case *t, const char *s)
 {
-  const OpSignature *signature = op_signature(t->test->op);
+  const OpSignature *signature = &op_row(t->test->op)->signature;
   for (uint32_t k = 0; k < signature->n_attrs; k++) t->attr[k] = signature->attr[k].value;
   while (*s) {
     size_t key = strcspn(s, "="), whole = strcspn(s, " ");
@@ -224,7 +224,7 @@ static void read_inputs(Arena *a, Case *t, const char *s, uint64_t *random)
 static uint64_t first_random(OpKind op, char letter)
 {
   uint64_t h = (uint64_t)letter;
-  for (const char *s = op_info[op].name; *s; s++) h = h * 31 + (uint64_t)*s;
+  for (const char *s = op_row(op)->name; *s; s++) h = h * 31 + (uint64_t)*s;
   return h;
 }
 
@@ -241,7 +241,7 @@ static Case make_case(Arena *a, const CaseRow *row, char letter)
 void cases_make(Arena *a, const CaseRow *rows, uint32_t n_rows, const char *filter, CaseList *out)
 {
   for (uint32_t i = 0; i < n_rows; i++) {
-    if (filter && strcmp(filter, op_info[rows[i].op].name) != 0) continue;
+    if (filter && strcmp(filter, op_row(rows[i].op)->name) != 0) continue;
     for (const char *s = rows[i].types; *s; s++) {
       Case t = make_case(a, &rows[i], *s);
       case_expect(a, &t);

@@ -98,7 +98,7 @@ void reference_map(const Case *t, Tensor *y, double *scale)
 {
   Element *f = elements[t->test->op];
   double a[MAX_ATTR], x[TEST_MAX_IN];
-  const OpSignature *s = op_signature(t->test->op);
+  const OpSignature *s = &op_row(t->test->op)->signature;
   for (uint32_t k = 0; k < s->n_attrs; k++) a[k] = case_attr(t, s->attr[k].name);
   for (int64_t i = 0; i < y->n; i++) {
     for (uint32_t k = 0; k < t->n_in; k++) x[k] = t->in[k].at[broadcast_index(&t->in[k], y, i)];

@@ -25,7 +25,7 @@ void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error,
   if (good && error > t->worst) t->worst = error;
   if (!good || run->verbose)
     fprintf(stderr, "%s: %s: %s (error %.3g of the bound)\n", good ? "ok" : "FAILED",
-            op_info[op].name, what, error);
+            op_row(op)->name, what, error);
   pthread_mutex_unlock(&report_lock);
 }
 
@@ -52,7 +52,7 @@ TestRun test_on_cpu(const TestRun *run)
 
 bool test_wanted(const TestRun *run, OpKind op)
 {
-  return !run->filter || strcmp(run->filter, op_info[op].name) == 0;
+  return !run->filter || strcmp(run->filter, op_row(op)->name) == 0;
 }
 
 /* ---- coverage
@@ -61,12 +61,12 @@ bool test_wanted(const TestRun *run, OpKind op)
 /* Leaves run nothing; those that stand for numbers are checked through the ops that read them. */
 static bool needs_forward(OpKind op)
 {
-  return op_info[op].tmpl != TMPL_leaf;
+  return op_row(op)->tmpl != TMPL_leaf;
 }
 
 static bool needs_backward(OpKind op)
 {
-  return op_info[op].gradient != grad_none;
+  return op_row(op)->gradient != grad_none;
 }
 
 /* Cases of one op; the optimizer's and the scaler's kernels are compared in whole models. */
@@ -119,7 +119,7 @@ static void print_op(const TestRun *run, OpKind op)
   const Tally *f = &run->tally[op][PROOF_forward], *b = &run->tally[op][PROOF_backward];
   const Tally *t = &run->tally[op][PROOF_twin];
   if (f->cases + b->cases + t->cases == 0) return;
-  printf("%-26s ", op_info[op].name);
+  printf("%-26s ", op_row(op)->name);
   print_types(f->types | b->types | t->types);
   print_proof(f);
   print_proof(b);
@@ -151,7 +151,7 @@ static void print_json(const TestRun *run, uint32_t passed, uint32_t failed)
     if (f->cases + b->cases + t->cases == 0) continue;
     printf("%s\n  {\"op\": \"%s\", \"cases\": %u, \"worst\": %.4g, \"gradients\": %u, "
            "\"gradients_worst\": %.4g, ",
-           separator, op_info[op].name, f->cases, f->worst, b->cases, b->worst);
+           separator, op_row(op)->name, f->cases, f->worst, b->cases, b->worst);
     if (test_on_gpu(run)) printf("\"twins\": %u, \"twins_worst\": %.4g, ", t->cases, t->worst);
     printf("\"failed\": %u}", f->failed + b->failed + t->failed);
     separator = ",";
@@ -238,7 +238,7 @@ static int print_help(void)
 static bool known_op(const char *name)
 {
   for (uint32_t op = 0; op < OP_COUNT; op++) {
-    if (strcmp(op_info[op].name, name) == 0) return true;
+    if (strcmp(op_row(op)->name, name) == 0) return true;
   }
   return false;
 }

@@ -7,7 +7,7 @@
 
 static bool must_be_equal(OpKind op)
 {
-  OpTemplate t = op_info[op].tmpl;
+  OpTemplate t = op_row(op)->tmpl;
   return t == TMPL_map || t == TMPL_move || t == TMPL_alias;
 }
 

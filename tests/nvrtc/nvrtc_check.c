@@ -35,7 +35,7 @@ static unsigned wrong, kernels;
 static const char *kind_name(int kind)
 {
   static const char *const names[] = {"map", "move", "im2col", "col2im"};
-  return kind < OP_COUNT ? op_info[kind].name : names[kind - OP_COUNT];
+  return kind < OP_COUNT ? op_row(kind)->name : names[kind - OP_COUNT];
 }
 
 static int kind_of(Compile *c, uint32_t group)
@@ -45,8 +45,8 @@ static int kind_of(Compile *c, uint32_t group)
   if (group_is_columns(c, group))
     return convolution_of(c, group).desc.kind == AMPC_CONV_DATA ? KIND_col2im : KIND_im2col;
   OpKind op = anchor.id ? ir_node(g, anchor)->op : OP_COUNT;
-  if (!anchor.id || op_info[op].tmpl == TMPL_map) return KIND_map;
-  return op_info[op].tmpl == TMPL_move ? KIND_move : (int)op;
+  if (!anchor.id || op_row(op)->tmpl == TMPL_map) return KIND_map;
+  return op_row(op)->tmpl == TMPL_move ? KIND_move : (int)op;
 }
 
 /* ---- the budget ---------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ static void check_job(const char *path, bool rewrite)
 static void check_coverage(void)
 {
   for (int i = 0; i < KIND_COUNT; i++) {
-    bool own = i >= OP_COUNT || op_info[i].tmpl == TMPL_row || op_info[i].tmpl == TMPL_file;
+    bool own = i >= OP_COUNT || op_row(i)->tmpl == TMPL_row || op_row(i)->tmpl == TMPL_file;
     if (!own || met[i]) continue;
     fprintf(stderr, "FAILED: no job has a kernel of %s\n", kind_name(i));
     wrong++;

@@ -36,31 +36,28 @@ static Value param(Job *j, const char *path, uint8_t rank, int64_t d0, int64_t d
 {
   Parameter p = {.path = path, .model = "net", .rank = rank, .dim = {d0, d1}};
   vec_push(j->c->arena, &j->g->params, p);
-  Attr attr[MAX_ATTR] = {{.i = j->g->params.n - 1}};
-  return ir_append(j->c, &j->at, OP_param, NULL, 0, attr);
+  return ir_append(j->c, &j->at, OP_param, NULL, 0, ATTRS({"index", {.i = j->g->params.n - 1}}));
 }
 
 static Value source(Job *j, DType type, uint8_t rank, int64_t d0, int64_t d1)
 {
   ampc_source s = {.dtype = type, .rank = rank, .dim = {d0, d1}, .path = "file"};
   vec_push(j->c->arena, &j->g->sources, s);
-  Attr attr[MAX_ATTR] = {{.i = j->g->sources.n - 1}};
-  return ir_append(j->c, &j->at, OP_source, NULL, 0, attr);
+  return ir_append(j->c, &j->at, OP_source, NULL, 0, ATTRS({"index", {.i = j->g->sources.n - 1}}));
 }
 
 static Value minimize(Job *j, Value loss, int64_t optimizer)
 {
   Value in[1 + SGD_count] = {loss};
   for (uint32_t i = 0; i < SGD_count; i++) in[1 + i] = ir_number(j->c, &j->at, 0.1);
-  Attr attr[MAX_ATTR] = {{.i = optimizer}};
-  return ir_append(j->c, &j->at, OP_minimize, in, 1 + SGD_count, attr);
+  return ir_append(j->c, &j->at, OP_minimize, in, 1 + SGD_count,
+                   ATTRS({"optimizer", {.i = optimizer}}));
 }
 
 static Value output(Job *j, Value x)
 {
   vec_push(j->c->arena, &j->g->outputs, (Output){.name = "y", .value = x});
-  Attr attr[MAX_ATTR] = {{.i = j->g->outputs.n - 1}};
-  Value v = ir_append(j->c, &j->at, OP_output, &x, 1, attr);
+  Value v = ir_append(j->c, &j->at, OP_output, &x, 1, ATTRS({"index", {.i = j->g->outputs.n - 1}}));
   j->g->outputs.at[j->g->outputs.n - 1].value = v;
   return v;
 }
@@ -121,16 +118,17 @@ static void test_signatures(void)
   CHECK(op_lookup("softmax", &op) && op == OP_softmax);
   CHECK(!op_lookup("reshape", &op)); /* internal */
   CHECK(!op_lookup("softmaxx", &op));
-  const OpSignature *sig = op_signature(OP_clamp);
+  const OpSignature *sig = &op_row(OP_clamp)->signature;
   CHECK(sig->n_inputs == 1 && sig->n_attrs == 2 && !sig->internal);
   CHECK(!strcmp(sig->attr[1].name, "max") && sig->attr[0].value.f < -1e300);
-  sig = op_signature(OP_layer_norm);
+  sig = &op_row(OP_layer_norm)->signature;
   CHECK(sig->internal && sig->input[1].optional && !sig->input[0].optional);
   CHECK(sig->attr[0].kind == ATTR_axis && sig->attr[0].value.i == -1);
-  CHECK(op_signature(OP_cat)->input[0].variadic && op_signature(OP_reshape)->n_attrs == 7);
-  CHECK(op_signature(OP_matmul)->attr[0].name == NULL &&
-        op_signature(OP_softmax)->attr[0].required);
-  CHECK(op_has_effect(OP_metric) && op_has_effect(OP_grad_norm) && !op_has_effect(OP_output));
+  CHECK(op_row(OP_cat)->signature.input[0].variadic && op_row(OP_reshape)->signature.n_attrs == 7);
+  CHECK(op_row(OP_matmul)->signature.attr[0].name == NULL &&
+        op_row(OP_softmax)->signature.attr[0].required);
+  CHECK((op_row(OP_metric)->traits & T_effect) && (op_row(OP_grad_norm)->traits & T_effect) &&
+        !(op_row(OP_output)->traits & T_effect));
 }
 
 static void test_promotion(void)
@@ -186,12 +184,15 @@ static void test_shapes(void)
   CHECK(has_type(&j, ir_binary(j.c, &j.at, OP_matmul, row, x), "f32[4, 6]"));
   CHECK(has_type(&j, ir_binary(j.c, &j.at, OP_matmul, v, v), "f32[]"));
   CHECK(has_type(&j, ir_append(j.c, &j.at, OP_linear, (Value[]){x, lw}, 2, NULL), "f32[4, 5, 7]"));
-  Attr mean[MAX_ATTR] = {{.i = 6}, {.i = 1}}, arg[MAX_ATTR] = {{.i = -1}, {.i = 0}};
+  const NamedAttr *mean = ATTRS({"dim", {.i = 6}}, {"keepdim", {.i = 1}});
+  const NamedAttr *arg = ATTRS({"dim", {.i = -1}});
   CHECK(has_type(&j, ir_append(j.c, &j.at, OP_mean, &x, 1, mean), "f32[4, 1, 1]"));
   CHECK(has_type(&j, ir_append(j.c, &j.at, OP_argmax, &x, 1, arg), "i64[4, 5]"));
-  Attr cut[MAX_ATTR] = {{.i = 1}, {.i = 0}, {.i = 5}, {.i = 2}};
+  const NamedAttr *cut =
+      ATTRS({"dim", {.i = 1}}, {"start", {.i = 0}}, {"stop", {.i = 5}}, {"step", {.i = 2}});
+  const NamedAttr *joined = ATTRS({"dim", {.i = 1}});
   CHECK(has_type(&j, ir_append(j.c, &j.at, OP_slice, &x, 1, cut), "f32[4, 3, 6]"));
-  CHECK(has_type(&j, ir_append(j.c, &j.at, OP_cat, (Value[]){x, x}, 2, cut), "f32[4, 10, 6]"));
+  CHECK(has_type(&j, ir_append(j.c, &j.at, OP_cat, (Value[]){x, x}, 2, joined), "f32[4, 10, 6]"));
   CHECK(has_type(&j, ir_reshape(j.c, &j.at, x, (int64_t[]){20, 6}, 2), "f32[20, 6]"));
   CHECK(has_type(&j, ir_reduce(j.c, &j.at, OP_sum, x, 5, false), "f32[5]"));
   CHECK(has_type(&j, ir_reduce(j.c, &j.at, OP_sum, x, 5, true), "f32[1, 5, 1]"));
@@ -204,28 +205,29 @@ static void test_mistakes(void)
   Job j = job_begin(REGION_f32);
   Value x = source(&j, AMPC_F32, 2, 5, 6), w = param(&j, "w", 2, 7, 3), none = {0};
   Value label = source(&j, AMPC_I64, 0, 0, 0);
-  Attr axis[MAX_ATTR] = {{.i = 1}};
+  const NamedAttr *axis = ATTRS({"dim", {.i = 1}}),
+                  *shape = ir_shape_attrs(j.c, (int64_t[]){7, 7}, 2);
   struct {
     OpKind op;
     Value in[3];
     uint32_t n;
-    const Attr *attr;
+    const NamedAttr *attrs;
   } wrong[] = {{OP_matmul, {x, w}, 2, NULL},
                {OP_linear, {x, w}, 2, NULL},
                {OP_add, {x, w}, 2, NULL},
-               {OP_softmax, {label}, 1, (Attr[MAX_ATTR]){{.i = 0}}},
+               {OP_softmax, {label}, 1, ATTRS({"dim", {.i = 0}})},
                {OP_matmul, {x, label}, 2, NULL},
                {OP_cat, {x, w}, 2, axis},
                {OP_where, {x, x, x}, 3, NULL},
-               {OP_cross_entropy_rows, {x, x}, 2, (Attr[MAX_ATTR]){{.i = 2}}},
-               {OP_minimize, {x}, 1, axis},
-               {OP_reshape, {x}, 1, (Attr[MAX_ATTR]){{.i = 2}, {.i = 7}, {.i = 7}}},
+               {OP_cross_entropy_rows, {x, x}, 2, ATTRS({"dim", {.i = 2}})},
+               {OP_minimize, {x}, 1, ATTRS({"optimizer", {.i = 0}})},
+               {OP_reshape, {x}, 1, shape},
                {OP_mean, {label}, 1, NULL}};
   uint32_t n = sizeof wrong / sizeof *wrong;
   for (uint32_t i = 0; i < n; i++) {
     Cursor at = j.at;
     at.span = (Span){0, 0};
-    CHECK(!ir_append(j.c, &at, wrong[i].op, wrong[i].in, wrong[i].n, wrong[i].attr).id);
+    CHECK(!ir_append(j.c, &at, wrong[i].op, wrong[i].in, wrong[i].n, wrong[i].attrs).id);
     CHECK_MSG(diag_error_count(j.c) == i + 1, "case %u", i);
   }
   CHECK(!ir_binary(j.c, &j.at, OP_add, none, x).id); /* says nothing: the mistake was before */
@@ -246,7 +248,7 @@ static Value small_model(Job *j)
   h = ir_unary(j->c, &j->at, OP_relu, h);
   h = ir_append(j->c, &j->at, OP_layer_norm, (Value[]){h, g}, 2, NULL);
   h = ir_append(j->c, &j->at, OP_linear, (Value[]){h, w2}, 2, NULL);
-  Attr axis[MAX_ATTR] = {{.i = 1}, {.i = -100}, {.f = 0}};
+  const NamedAttr *axis = ATTRS({"dim", {.i = 1}});
   Value rows = ir_append(j->c, &j->at, OP_cross_entropy_rows, (Value[]){h, label}, 2, axis);
   return reduce_all(j, OP_mean, rows);
 }
@@ -330,7 +332,8 @@ static void test_gradient(void)
     const Node *n = &j.g->nodes.at[i];
     if (n->op != OP_grad_accumulate) continue;
     const Node *value = ir_in(j.c, n, 0);
-    bool weight = n->attr[0].i == 0 || n->attr[0].i == 2; /* a product: its own f32 sum, no cast */
+    int64_t slot = attr_int(n, "param");
+    bool weight = slot == 0 || slot == 2; /* a product: its own f32 sum, no cast */
     if (weight) CHECK(value->op == OP_gemm && ir_in(j.c, value, 0)->dtype == AMPC_F16);
     CHECK(ir_node(j.g, n->origin)->op == OP_param);
   }
@@ -448,7 +451,7 @@ static void test_narrowing_stays(void)
 
 static Value drop(Job *j, Value x, uint32_t stream)
 {
-  Value v = ir_append(j->c, &j->at, OP_drop, &x, 1, (Attr[MAX_ATTR]){{.f = 0.5}});
+  Value v = ir_append(j->c, &j->at, OP_drop, &x, 1, ATTRS({"p", {.f = 0.5}}));
   ir_node(j->g, v)->stream = stream;
   return v;
 }

@@ -42,7 +42,7 @@ static void test_overlaps(const char *target, int optimize)
   CHECK_MSG(!memory_fault(c), "%s", memory_fault(c));
   uint32_t values = 0, pairs = 0, overwritten = 0;
   for (uint32_t i = 1; i < g->nodes.n; i++) {
-    if (g->nodes.at[i].place.space != AMPC_WORK || op_info[g->nodes.at[i].op].tmpl == TMPL_alias)
+    if (g->nodes.at[i].place.space != AMPC_WORK || op_of(&g->nodes.at[i])->tmpl == TMPL_alias)
       continue;
     values++;
     for (uint32_t k = 1; k < i; k++) {
@@ -129,7 +129,7 @@ static void test_poison(void)
   CHECK(same == a->n_commands);
   for (uint32_t i = 1; i < g->nodes.n; i++) {
     const Node *n = &g->nodes.at[i];
-    if (n->block != 1 || n->place.space != AMPC_WORK || op_info[n->op].tmpl == TMPL_alias) continue;
+    if (n->block != 1 || n->place.space != AMPC_WORK || op_of(n)->tmpl == TMPL_alias) continue;
     bool result = is_result(g, i);
     CHECK(is_filled(c, b, n) == !result);
     *(result ? &results : &others) += 1;

@@ -1,0 +1,337 @@
+/* The parser of the code column; see code.h. It runs once a process, over text of our own, so a
+ * mistake is ours: it ends the program with the op's name. */
+#include "code.h"
+#include "ops.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PIECES = 96, MAX_STATEMENTS = 12 };
+
+typedef struct CodeParser {
+  const char *op, *at;
+  const OpSignature *signature;
+  int condition; /* of the brackets around `at`; -1: none */
+  CodePiece pieces[MAX_PIECES];
+  CodeStatement statements[MAX_STATEMENTS];
+  uint32_t first[MAX_STATEMENTS]; /* piece of each statement */
+  uint32_t n_pieces, n_statements;
+} CodeParser;
+
+static _Noreturn void broken(const CodeParser *p, const char *what, const char *word, size_t n)
+{
+  fprintf(stderr, "ampc: ops.def: code of op %s: %s `%.*s`\n", p->op, what, (int)n, word);
+  abort();
+}
+
+static bool is_word(const char *text, size_t n, const char *word)
+{
+  return strlen(word) == n && memcmp(text, word, n) == 0;
+}
+
+static size_t word_length(const char *s)
+{
+  size_t n = 0;
+  while (isalnum((unsigned char)s[n]) || s[n] == '_') n++;
+  return n;
+}
+
+static void *keep(const void *bytes, size_t size)
+{
+  void *copy = malloc(size + 1);
+  if (!copy) {
+    fputs("ampc: out of memory\n", stderr);
+    exit(5);
+  }
+  memcpy(copy, bytes, size);
+  ((char *)copy)[size] = 0;
+  return copy;
+}
+
+/* ---- pieces ---- */
+
+static CodePiece *add_piece(CodeParser *p, PieceKind kind, size_t size)
+{
+  if (p->n_pieces == MAX_PIECES) broken(p, "too long at", p->at, size);
+  CodePiece *piece = &p->pieces[p->n_pieces++];
+  *piece =
+      (CodePiece){.kind = kind, .text = p->at, .size = (uint32_t)size, .condition = p->condition};
+  p->at += size;
+  return piece;
+}
+
+/* Neighbouring text is one piece, so that `$0 * $1` has three. */
+static void add_text(CodeParser *p, size_t size)
+{
+  CodePiece *last = p->n_pieces > p->first[p->n_statements] ? &p->pieces[p->n_pieces - 1] : NULL;
+  bool joins = last && last->kind == PIECE_text && last->condition == p->condition &&
+               last->text + last->size == p->at;
+  if (!joins) {
+    add_piece(p, PIECE_text, size);
+    return;
+  }
+  last->size += (uint32_t)size;
+  p->at += size;
+}
+
+/* $0, $1|0, @1, &0 */
+static void add_operand(CodeParser *p)
+{
+  PieceKind kind = *p->at == '$' ? PIECE_element : *p->at == '@' ? PIECE_row_value : PIECE_pointer;
+  uint32_t input = (uint32_t)(p->at[1] - '0');
+  if (input >= p->signature->n_inputs) broken(p, "no such input", p->at, 2);
+  CodePiece *piece = add_piece(p, kind, 2);
+  piece->input = input;
+  if (*p->at != '|' || !isdigit((unsigned char)p->at[1])) return;
+  piece->absent = p->at + 1;
+  while (isdigit((unsigned char)piece->absent[piece->absent_size])) piece->absent_size++;
+  p->at += 1 + piece->absent_size;
+}
+
+static uint32_t find_attribute(const CodeParser *p, const char *name, size_t n)
+{
+  uint32_t i = 0;
+  while (i < p->signature->n_attrs && !is_word(name, n, p->signature->attr[i].name)) i++;
+  if (i == p->signature->n_attrs) broken(p, "no such attribute:", name, n);
+  return i;
+}
+
+/* $name */
+static void add_dollar(CodeParser *p)
+{
+  static const struct {
+    const char *word;
+    PieceKind kind;
+  } words[] = {{"i", PIECE_index},     {"c", PIECE_column},          {"n", PIECE_length},
+               {"parts", PIECE_parts}, {"channels", PIECE_channels}, {"stream", PIECE_stream}};
+  const char *name = p->at + 1;
+  size_t n = word_length(name);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (!is_word(name, n, words[i].word)) continue;
+    add_piece(p, words[i].kind, n + 1);
+    return;
+  }
+  uint32_t attribute = find_attribute(p, name, n);
+  add_piece(p, PIECE_attribute, n + 1)->attribute = attribute;
+}
+
+static bool is_defined(const CodeParser *p, const char *name, size_t n)
+{
+  for (uint32_t i = 0; i < p->n_statements; i++)
+    if (p->statements[i].name && is_word(name, n, p->statements[i].name)) return true;
+  return false;
+}
+
+static void add_name(CodeParser *p)
+{
+  size_t n = word_length(p->at);
+  if (p->at[n] == '(')
+    add_piece(p, PIECE_call, n);
+  else if (is_defined(p, p->at, n))
+    add_piece(p, PIECE_name, n);
+  else
+    broken(p, "no statement before defines", p->at, n);
+}
+
+/* ---- statements ---- */
+
+/* [name: text] stands only where the attribute is not 0. */
+static void open_bracket(CodeParser *p)
+{
+  size_t n = strcspn(p->at + 1, ":]");
+  if (p->condition >= 0 || p->at[1 + n] != ':') broken(p, "bad bracket", p->at, 1 + n);
+  p->condition = (int)find_attribute(p, p->at + 1, n);
+  p->at += n + 2;
+}
+
+static bool take_brackets(CodeParser *p)
+{
+  if (*p->at == '[') {
+    open_bracket(p);
+  } else if (*p->at == ']') {
+    p->condition = -1;
+    p->at++;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static void read_expression(CodeParser *p)
+{
+  while (*p->at && *p->at != ';') {
+    bool sign = strchr("$@&", *p->at) != NULL;
+    if (take_brackets(p)) continue;
+    if (sign && isdigit((unsigned char)p->at[1]))
+      add_operand(p);
+    else if (*p->at == '$')
+      add_dollar(p);
+    else if (isalpha((unsigned char)*p->at))
+      add_name(p);
+    else
+      add_text(p, isdigit((unsigned char)*p->at) ? word_length(p->at) : 1);
+  }
+}
+
+static CodeStatement *add_statement(CodeParser *p, StatementKind kind, const char *name)
+{
+  if (p->n_statements == MAX_STATEMENTS) broken(p, "too many statements at", p->at, 8);
+  CodeStatement *s = &p->statements[p->n_statements];
+  *s = (CodeStatement){.kind = kind, .name = name, .condition = p->condition};
+  p->first[p->n_statements] = p->n_pieces;
+  return s;
+}
+
+static void end_statement(CodeParser *p)
+{
+  p->statements[p->n_statements].n_pieces = p->n_pieces - p->first[p->n_statements];
+  p->n_statements++;
+}
+
+/* argmax k = E is two reductions: the greatest E, then the first index that has it. */
+static void read_arg(CodeParser *p, StatementKind kind, const char *name)
+{
+  const char *expression = p->at;
+  char best[64];
+  snprintf(best, sizeof best, "%s_best", name);
+  const char *kept = keep(best, strlen(best));
+  add_statement(p, kind, kept);
+  read_expression(p);
+  end_statement(p);
+  p->at = expression;
+  add_statement(p, STATEMENT_first, name)->best = kept;
+  read_expression(p);
+  end_statement(p);
+}
+
+static const char *read_name(CodeParser *p)
+{
+  size_t n = word_length(p->at);
+  const char *name = keep(p->at, n);
+  p->at += n;
+  p->at += strspn(p->at, " ");
+  if (n == 0 || *p->at != '=') broken(p, "expected a name and =, found", p->at, 8);
+  p->at++;
+  p->at += strspn(p->at, " ");
+  return name;
+}
+
+static void read_statement(CodeParser *p)
+{
+  static const struct {
+    const char *word;
+    StatementKind kind;
+    bool index; /* of the greatest or smallest, not the value */
+  } words[] = {{"sum", STATEMENT_sum, false},   {"max", STATEMENT_max, false},
+               {"min", STATEMENT_min, false},   {"argmax", STATEMENT_max, true},
+               {"argmin", STATEMENT_min, true}, {"let", STATEMENT_let, false},
+               {"each", STATEMENT_each, false}, {"row", STATEMENT_row, false},
+               {"part", STATEMENT_part, false}};
+  size_t n = word_length(p->at), i = 0;
+  while (i < sizeof words / sizeof *words && !is_word(p->at, n, words[i].word)) i++;
+  if (i == sizeof words / sizeof *words) broken(p, "no kind of statement:", p->at, n);
+  p->at += n;
+  p->at += strspn(p->at, " ");
+  const char *name = words[i].kind < STATEMENT_each ? read_name(p) : NULL;
+  if (words[i].index) {
+    read_arg(p, words[i].kind, name);
+    return;
+  }
+  add_statement(p, words[i].kind, name);
+  read_expression(p);
+  end_statement(p);
+}
+
+static void read_program(CodeParser *p)
+{
+  while (*p->at) {
+    if (*p->at == ';' || isspace((unsigned char)*p->at))
+      p->at++;
+    else if (!take_brackets(p))
+      read_statement(p);
+  }
+}
+
+/* ---- facts ---- */
+
+/* Functions of one or a few instructions. All others are dear: they are not computed again in every
+ * walk along a row, and a function that is new is dear until it is listed here. */
+static bool is_cheap(const CodePiece *call)
+{
+  static const char *const cheap[] = {
+      "abs", "ceil", "clamp", "finite_or_zero", "floor", "isfinite", "isnan", "max",
+      "min", "nan",  "relu",  "round",          "rsqrt", "sign",     "sqrt",  "sub_max"};
+  size_t prefix = strlen("ampc_");
+  for (size_t i = 0; i < sizeof cheap / sizeof *cheap; i++)
+    if (call->size > prefix && is_word(call->text + prefix, call->size - prefix, cheap[i]))
+      return true;
+  return false;
+}
+
+static void find_piece_facts(OpCode *code, const CodePiece *piece)
+{
+  switch (piece->kind) {
+  case PIECE_element:
+    code->reads_element[piece->input] = true;
+    break;
+  case PIECE_row_value:
+    code->reads_row_value[piece->input] = true;
+    break;
+  case PIECE_stream:
+    code->random = true;
+    break;
+  case PIECE_length:
+    code->uses_length = true;
+    break;
+  case PIECE_call:
+    code->dear |= !is_cheap(piece);
+    break;
+  case PIECE_text:
+    code->chooses |= memchr(piece->text, '?', piece->size) != NULL;
+    break;
+  default:
+    break;
+  }
+}
+
+/* A walk more is needed for what is computed from the results of the first one, element by
+ * element. */
+static bool walks_again(const CodeStatement *s)
+{
+  bool again = s->kind == STATEMENT_each || s->kind == STATEMENT_first;
+  for (uint32_t i = 0; i < s->n_pieces; i++)
+    again |= s->pieces[i].kind == PIECE_name && statement_reduces(s->kind);
+  return again;
+}
+
+static void find_facts(OpCode *code)
+{
+  code->walks_once = true;
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    const CodeStatement *s = &code->statements[i];
+    code->result = s->kind;
+    code->walks_once &= !walks_again(s);
+    for (uint32_t k = 0; k < s->n_pieces; k++) find_piece_facts(code, &s->pieces[k]);
+  }
+}
+
+OpCode code_parse(const char *op, const char *text, const OpSignature *signature, bool row)
+{
+  OpCode code = {0};
+  CodeParser p = {.op = op, .at = text, .signature = signature, .condition = -1};
+  if (!*text) return code;
+  if (row) {
+    read_program(&p);
+  } else {
+    add_statement(&p, STATEMENT_value, NULL);
+    read_expression(&p);
+    end_statement(&p);
+  }
+  CodePiece *pieces = keep(p.pieces, p.n_pieces * sizeof *pieces);
+  for (uint32_t i = 0; i < p.n_statements; i++) p.statements[i].pieces = pieces + p.first[i];
+  code.statements = keep(p.statements, p.n_statements * sizeof *p.statements);
+  code.n_statements = p.n_statements;
+  find_facts(&code);
+  return code;
+}
