@@ -64,28 +64,28 @@ bool group_is_silent(const Graph *g, uint32_t group)
   return ir_node(g, value_root(g, n->in[0]))->place.space == AMPC_GRAD;
 }
 
-bool group_is_product(const Graph *g, uint32_t group)
+bool group_by_library(const Graph *g, uint32_t group)
 {
   Value anchor = g->groups.at[group].anchor;
-  return anchor.id && op_is_product(op_of(ir_node(g, anchor)));
+  return anchor.id && op_by_library(op_of(ir_node(g, anchor)));
 }
 
 bool group_is_columns(Compile *c, uint32_t group)
 {
-  if (is_cpu_target(c) || !group_is_product(c->graph, group)) return false;
+  if (is_cpu_target(c) || !group_by_library(c->graph, group)) return false;
   if (op_of(ir_node(c->graph, c->graph->groups.at[group].anchor))->tmpl != TMPL_conv) return false;
   return convolution_of(c, group).desc.grid > 0;
 }
 
 bool group_has_kernel(Compile *c, uint32_t group)
 {
-  if (group_is_product(c->graph, group)) return group_is_columns(c, group);
+  if (group_by_library(c->graph, group)) return group_is_columns(c, group);
   return !group_is_silent(c->graph, group);
 }
 
 int64_t group_workspace(Compile *c, uint32_t group)
 {
-  if (!group_is_product(c->graph, group)) return 0;
+  if (!group_by_library(c->graph, group)) return 0;
   bool conv = op_of(ir_node(c->graph, c->graph->groups.at[group].anchor))->tmpl == TMPL_conv;
   return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
 }

@@ -46,7 +46,7 @@ bool is_working_copy(const Graph *g, Value v);
 int64_t node_range(const Graph *g, const Node *n);
 
 /* Whether the vendor library runs the group, not a kernel of ours. */
-bool group_is_product(const Graph *g, uint32_t group);
+bool group_by_library(const Graph *g, uint32_t group);
 
 /* After pass memory. Order: inputs by first use, outputs in node order, then the state of random
  * ops. Ops with a template file of their own have the order that templates/README.md lists. */

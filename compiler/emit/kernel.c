@@ -228,9 +228,9 @@ static void put_thunk(const Kernel *k)
   EMIT(k->p, ");\n}\n");
 }
 
-typedef struct Range { /* of the program's kernels */
+typedef struct KernelRange { /* of the program's kernels */
   uint32_t first, count;
-} Range;
+} KernelRange;
 
 static void put_group(Printer *p, uint32_t group)
 {
@@ -243,7 +243,7 @@ static void put_group(Printer *p, uint32_t group)
   if (is_cpu_target(p->c)) put_thunk(&k);
 }
 
-static void put_kernels(Printer *p, Range range)
+static void put_kernels(Printer *p, KernelRange range)
 {
   const Graph *g = p->c->graph;
   uint32_t number = 0;
@@ -258,11 +258,11 @@ void emit_kernel(Compile *c, uint32_t i, Text *out)
 {
   Printer p;
   printer_begin(&p, c, out);
-  put_kernels(&p, (Range){i, 1});
+  put_kernels(&p, (KernelRange){i, 1});
 }
 
 /* Printed aside first: only then is it known which helpers they use. */
-static Text kernels_aside(Compile *c, Range range)
+static Text kernels_aside(Compile *c, KernelRange range)
 {
   void *kept = c->blame;
   Text out;
@@ -280,7 +280,7 @@ static void put_state(Printer *p)
   printer_text(p, "runtime/plan/ampc_state.h", 1, state->text, state->size);
 }
 
-static void put_texts(Printer *p, bool jit, Range range)
+static void put_texts(Printer *p, bool jit, KernelRange range)
 {
   Text kernels = kernels_aside(p->c, range);
   if (jit) put_state(p);
@@ -291,9 +291,9 @@ static void put_texts(Printer *p, bool jit, Range range)
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");
 }
 
-static Range all_kernels(const Compile *c)
+static KernelRange all_kernels(const Compile *c)
 {
-  return (Range){0, c->program->n_kernels};
+  return (KernelRange){0, c->program->n_kernels};
 }
 
 void emit_kernel_texts(Printer *p, bool jit)
@@ -305,7 +305,7 @@ void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out)
 {
   Printer p;
   printer_begin(&p, c, out);
-  put_texts(&p, true, (Range){first, count});
+  put_texts(&p, true, (KernelRange){first, count});
 }
 
 static void put_table(Printer *p, const char *const *names, uint32_t n)

@@ -37,7 +37,7 @@ static Load *find_load(const Chain *ch, Value v, const char *index)
   return NULL;
 }
 
-void chain_begin(Chain *ch, Kernel *k, Space space, Address *address, const void *frame)
+void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const void *frame)
 {
   *ch = (Chain){.k = k, .space = space, .address = address, .frame = frame};
 }

@@ -2,21 +2,21 @@
 #include "kernel_parts.h"
 #include <string.h>
 
-Space space_of(const Node *n)
+LoopShape loop_shape_of(const Node *n)
 {
-  Space s = {.rank = n->rank};
+  LoopShape s = {.rank = n->rank};
   memcpy(s.dim, n->dim, sizeof s.dim);
   return s;
 }
 
-int64_t space_elements(const Space *s)
+int64_t loop_elements(const LoopShape *s)
 {
   int64_t n = 1;
   for (uint32_t i = 0; i < s->rank; i++) n *= s->dim[i];
   return n;
 }
 
-Access access_whole(const Space *s)
+Access access_whole(const LoopShape *s)
 {
   Access a = {.offset = 0};
   int64_t step = 1;
@@ -27,7 +27,7 @@ Access access_whole(const Space *s)
   return a;
 }
 
-Access access_broadcast(const Space *s, const Node *n)
+Access access_broadcast(const LoopShape *s, const Node *n)
 {
   Access a = {.offset = 0};
   int64_t step = 1;
@@ -47,7 +47,7 @@ static int64_t axis_of(const Node *n, int64_t axis)
 Access access_moved(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
-  Space from = space_of(x);
+  LoopShape from = loop_shape_of(x);
   Access a = access_whole(&from);
   if (n->op == OP_transpose) {
     int64_t i = axis_of(n, attr_int(n, "dim0")), k = axis_of(n, attr_int(n, "dim1")),
@@ -67,22 +67,22 @@ Access access_moved(Compile *c, const Node *n)
     a.stride[axis] *= attr_int(n, "step");
     return a;
   }
-  Space to = space_of(n);
+  LoopShape to = loop_shape_of(n);
   return access_broadcast(&to, x);
 }
 
-Access access_operand(const Kernel *k, const Space *s, const Node *n, uint32_t input)
+Access access_operand(const Kernel *k, const LoopShape *s, const Node *n, uint32_t input)
 {
   if (op_of(n)->tmpl == TMPL_move) return access_moved(k->c, n);
   const Node *x = value_shape(k->g, n->in[input]);
-  bool slot = op_has(n, T_effect) && ir_elements(x) == space_elements(s);
+  bool slot = op_has(n, T_effect) && ir_elements(x) == loop_elements(s);
   return slot ? access_whole(s) : access_broadcast(s, x);
 }
 
 /* ---- collapsing --------------------------------------------------------------------------------
  */
 
-static void drop_axis(Space *s, Access *a, uint32_t n, uint32_t axis)
+static void drop_axis(LoopShape *s, Access *a, uint32_t n, uint32_t axis)
 {
   for (uint32_t i = axis; i + 1 < s->rank; i++) {
     s->dim[i] = s->dim[i + 1];
@@ -91,14 +91,14 @@ static void drop_axis(Space *s, Access *a, uint32_t n, uint32_t axis)
   s->rank--;
 }
 
-static bool walks_on(const Space *s, const Access *a, uint32_t n, uint32_t axis)
+static bool walks_on(const LoopShape *s, const Access *a, uint32_t n, uint32_t axis)
 {
   for (uint32_t k = 0; k < n; k++)
     if (a[k].stride[axis] != a[k].stride[axis + 1] * s->dim[axis + 1]) return false;
   return true;
 }
 
-void space_collapse(Space *s, Access *a, uint32_t n)
+void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 {
   for (uint32_t i = s->rank; i > 0; i--)
     if (s->dim[i - 1] == 1) drop_axis(s, a, n, i - 1);
@@ -124,16 +124,16 @@ static const char *plus(const Kernel *k, const char *a, const char *b)
   return arena_printf(k->c->arena, "%s + %s", a, b);
 }
 
-const char *index_part(const Kernel *k, const Space *s, const Access *a, uint32_t from, uint32_t to,
-                       const char *variable)
+const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
+                       uint32_t to, const char *variable)
 {
-  Space part = {.rank = to - from};
+  LoopShape part = {.rank = to - from};
   Access own = {.offset = 0};
   for (uint32_t i = from; i < to; i++) {
     part.dim[i - from] = s->dim[i];
     own.stride[i - from] = a->stride[i];
   }
-  space_collapse(&part, &own, 1);
+  loop_collapse(&part, &own, 1);
   const char *sum = NULL;
   int64_t below = 1;
   for (uint32_t i = part.rank; i > 0; i--) {

@@ -5,9 +5,9 @@
 
 typedef struct Map {
   Kernel *k;
-  Space shape, left; /* of the nodes; and what is left of it once axes are joined */
-  VEC(Access) walks; /* of all operands; the first one is in order */
-  Access *joined;    /* the same over `left` */
+  LoopShape shape, left; /* of the nodes; and what is left of it once axes are joined */
+  VEC(Access) walks;     /* of all operands; the first one is in order */
+  Access *joined;        /* the same over `left` */
 } Map;
 
 static void collapse(Map *m)
@@ -22,14 +22,14 @@ static void collapse(Map *m)
   m->left = m->shape;
   m->joined = arena_array(a, Access, m->walks.n);
   memcpy(m->joined, m->walks.at, m->walks.n * sizeof *m->joined);
-  space_collapse(&m->left, m->joined, m->walks.n);
+  loop_collapse(&m->left, m->joined, m->walks.n);
 }
 
 static const char *index_of(const void *frame, const Access *walk)
 {
   const Map *m = frame;
   const Kernel *k = m->k;
-  const Space *s = &m->left;
+  const LoopShape *s = &m->left;
   uint32_t at = 0;
   while (memcmp(&m->walks.at[at], walk, sizeof *walk) != 0) at++;
   const Access *a = &m->joined[at], *whole = &m->joined[0];
@@ -43,8 +43,8 @@ static const char *index_of(const void *frame, const Access *walk)
 static void begin_loop(const Map *m)
 {
   const Kernel *k = m->k;
-  const Space *s = &m->left;
-  long long all = space_elements(s), columns = s->rank ? s->dim[s->rank - 1] : 1;
+  const LoopShape *s = &m->left;
+  long long all = loop_elements(s), columns = s->rank ? s->dim[s->rank - 1] : 1;
   if (s->rank < 2) {
     EMIT(k->p, "GRID_LOOP(%s, i, %lld) {\n", k->index_type, all);
     k->p->indent++;
@@ -75,7 +75,7 @@ static void put_move(Map *m, Value v)
 void emit_map(Kernel *k)
 {
   Value first = k->group->nodes[0];
-  Map m = {.k = k, .shape = space_of(node_walked(k->g, first))};
+  Map m = {.k = k, .shape = loop_shape_of(node_walked(k->g, first))};
   collapse(&m);
   begin_loop(&m);
   if (op_of(ir_node(k->g, first))->tmpl == TMPL_move && k->group->n == 1) {

@@ -32,26 +32,26 @@ const char *local_type(DType d); /* of a variable that holds such an element: "r
 typedef struct Access {
   int64_t offset, stride[MAX_RANK];
 } Access;
-typedef struct Space { /* the shape that a kernel walks */
+typedef struct LoopShape { /* the shape that a kernel walks */
   uint32_t rank;
   int64_t dim[MAX_RANK];
-} Space;
+} LoopShape;
 
-Space space_of(const Node *n);
-int64_t space_elements(const Space *s);
-Access access_whole(const Space *s); /* the elements in order */
+LoopShape loop_shape_of(const Node *n);
+int64_t loop_elements(const LoopShape *s);
+Access access_whole(const LoopShape *s); /* the elements in order */
 /* Of a tensor that broadcasts to the space: 0 strides where it does. */
-Access access_broadcast(const Space *s, const Node *n);
+Access access_broadcast(const LoopShape *s, const Node *n);
 /* Of input `input` of an elementwise node or move, over the shape that it walks. */
-Access access_operand(const Kernel *k, const Space *s, const Node *n, uint32_t input);
+Access access_operand(const Kernel *k, const LoopShape *s, const Node *n, uint32_t input);
 /* Of input 0 of a move op (expand, transpose, permute, slice), in the shape of the op. */
 Access access_moved(Compile *c, const Node *n);
 /* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
-void space_collapse(Space *s, Access *a, uint32_t n);
+void loop_collapse(LoopShape *s, Access *a, uint32_t n);
 /* The part of an address that axes [from, to) give when one variable counts through them in order:
  * "r % 32 * 512"; NULL when it is 0. */
-const char *index_part(const Kernel *k, const Space *s, const Access *a, uint32_t from, uint32_t to,
-                       const char *variable);
+const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
+                       uint32_t to, const char *variable);
 /* Terms joined by +, offset included; absent ones are NULL. */
 const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
 
@@ -104,14 +104,14 @@ typedef struct Load { /* an operand that comes from memory */
 typedef const char *Address(const void *frame, const Access *a);
 typedef struct Chain { /* what one loop computes, and what it loads for that */
   Kernel *k;
-  Space space; /* the shape of the nodes */
+  LoopShape space; /* the shape of the nodes */
   Address *address;
   const void *frame;
   VEC(Value) nodes; /* in execution order */
   VEC(Load) loads;
 } Chain;
 
-void chain_begin(Chain *ch, Kernel *k, Space space, Address *address, const void *frame);
+void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const void *frame);
 /* Node v is computed here: so its operands are loaded, unless they are computed here too. Row ops
  * compute what their program says; they load for themselves. */
 void chain_add(Chain *ch, Value v);

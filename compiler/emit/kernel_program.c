@@ -62,8 +62,8 @@ bool code_chooses(const Node *n, const CodeStatement *s)
 /* ---- text ---------------------------------------------------------------------------------------
  */
 
-const char *statement_text(const Row *r, const RowOp *op, const Statement *s, const Operand *in,
-                           const char *const *row)
+const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
+                           const Operand *in, const char *const *row)
 {
   const char *names[MAX_STATEMENTS + 1] = {NULL}, *texts[MAX_STATEMENTS + 1] = {NULL};
   uint32_t n = 0;
@@ -88,7 +88,7 @@ const char *statement_text(const Row *r, const RowOp *op, const Statement *s, co
 }
 
 /* The same for statements that compute the same: operands are named by their nodes. */
-static const char *meaning(const Row *r, const RowOp *op, const Statement *s)
+static const char *meaning(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   Arena *a = r->k->c->arena;
   Operand in[MAX_SIGNATURE] = {{0}};
@@ -102,7 +102,7 @@ static const char *meaning(const Row *r, const RowOp *op, const Statement *s)
   return arena_printf(a, "%d %s of %s", op->integers, text, (s - 1)->as);
 }
 
-bool statement_is_printed(Row *r, const RowOp *op, Statement *s)
+bool statement_is_printed(RowKernel *r, const RowOp *op, Statement *s)
 {
   Arena *a = r->k->c->arena;
   const char *text = meaning(r, op, s);

@@ -24,7 +24,7 @@ typedef VEC(Use) Uses;
 /* Address of an operand in the shape of the rows. */
 static const char *element_index(const void *frame, const Access *a)
 {
-  const Row *r = frame;
+  const RowKernel *r = frame;
   const Kernel *k = r->k;
   Access whole = access_whole(&r->space);
   if (memcmp(&whole, a, sizeof whole) == 0) return "i";
@@ -34,7 +34,7 @@ static const char *element_index(const void *frame, const Access *a)
                    index_part(k, &r->space, a, r->to, r->space.rank, "column"), 0);
 }
 
-static const char *row_index(const Row *r)
+static const char *row_index(const RowKernel *r)
 {
   if (!r->columns) return "row";
   return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->inner);
@@ -43,10 +43,10 @@ static const char *row_index(const Row *r)
 /* Of an operand in the shape of a result that has one value a row. */
 static const char *row_address(const void *frame, const Access *a)
 {
-  const Row *r = frame;
+  const RowKernel *r = frame;
   uint32_t op = 0;
   while (r->ops[op].code[r->ops[op].n_code - 1].kind != STATEMENT_row) op++;
-  Space s = space_of(r->ops[op].n);
+  LoopShape s = loop_shape_of(r->ops[op].n);
   Access whole = access_whole(&s);
   if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
   const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s)", row_index(r)) : "row";
@@ -56,24 +56,24 @@ static const char *row_address(const void *frame, const Access *a)
 /* ---- loops
  * ------------------------------------------------------------------------------------------- */
 
-static void open(const Row *r, const char *line)
+static void open(const RowKernel *r, const char *line)
 {
   EMIT(r->k->p, "%s\n", line);
   r->k->p->indent++;
 }
 
-static void close(const Row *r, const char *line)
+static void close(const RowKernel *r, const char *line)
 {
   r->k->p->indent--;
   EMIT(r->k->p, "%s\n", line);
 }
 
-static void put_column(const Row *r)
+static void put_column(const RowKernel *r)
 {
   EMIT(r->k->p, "const %s column = first + j;\n", r->k->index_type);
 }
 
-static void put_index(const Row *r)
+static void put_index(const RowKernel *r)
 {
   const char *t = r->k->index_type;
   if (r->parts)
@@ -85,7 +85,7 @@ static void put_index(const Row *r)
     EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->length);
 }
 
-static void open_elements(const Row *r, bool reduces)
+static void open_elements(const RowKernel *r, bool reduces)
 {
   Arena *a = r->k->c->arena;
   long long n = r->length;
@@ -103,7 +103,7 @@ static void open_elements(const Row *r, bool reduces)
   put_index(r);
 }
 
-static void close_elements(const Row *r, bool reduces)
+static void close_elements(const RowKernel *r, bool reduces)
 {
   if (r->columns) close(r, "}");
   close(r, reduces && !r->columns ? "});" : "}");
@@ -112,19 +112,19 @@ static void close_elements(const Row *r, bool reduces)
 /* ---- operands -----------------------------------------------------------------------------------
  */
 
-static const char *operand_index(const Row *r, const RowOp *op, uint32_t input)
+static const char *operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   Access a = access_broadcast(&r->space, value_shape(r->k->g, op->n->in[input]));
   return element_index(r, &a);
 }
 
-static const char *value_index(const Row *r, const RowOp *op, uint32_t input)
+static const char *value_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   return ir_elements(value_shape(r->k->g, op->n->in[input])) == 1 ? "0" : row_index(r);
 }
 
 /* Declares what the statements read. */
-static void use_elements(const Row *r, Chain *ch, const Uses *uses)
+static void use_elements(const RowKernel *r, Chain *ch, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
     const RowOp *op = uses->at[i].op;
@@ -135,7 +135,7 @@ static void use_elements(const Row *r, Chain *ch, const Uses *uses)
   }
 }
 
-static void use_row_values(const Row *r, Chain *ch, const Uses *uses)
+static void use_row_values(const RowKernel *r, Chain *ch, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
     const RowOp *op = uses->at[i].op;
@@ -146,7 +146,7 @@ static void use_row_values(const Row *r, Chain *ch, const Uses *uses)
   }
 }
 
-static const char *expression(const Row *r, const Use *use, const Chain *elements,
+static const char *expression(const RowKernel *r, const Use *use, const Chain *elements,
                               const Chain *row_values)
 {
   const RowOp *op = use->op;
@@ -167,7 +167,7 @@ static const char *expression(const Row *r, const Use *use, const Chain *element
 /* ---- nodes of a loop ----------------------------------------------------------------------------
  */
 
-static uint32_t group_index(const Row *r, Value root)
+static uint32_t group_index(const RowKernel *r, Value root)
 {
   const Group *g = r->k->group;
   uint32_t i = 0;
@@ -175,20 +175,20 @@ static uint32_t group_index(const Row *r, Value root)
   return i;
 }
 
-static bool is_map(const Row *r, uint32_t i)
+static bool is_map(const RowKernel *r, uint32_t i)
 {
   return op_of(ir_node(r->k->g, r->k->group->nodes[i]))->tmpl != TMPL_row;
 }
 
 /* Elementwise nodes have the shape of the rows or that of a result of rows. */
-static bool is_element(const Row *r, uint32_t i)
+static bool is_element(const RowKernel *r, uint32_t i)
 {
   const Node *n = node_walked(r->k->g, r->k->group->nodes[i]);
   return is_map(r, i) && !r->flat && ir_same_dims(n, r->x);
 }
 
 /* Marks v, if this kernel computes it and no loop before has stored it, and what it is made of. */
-static void need(const Row *r, bool *needed, Value v)
+static void need(const RowKernel *r, bool *needed, Value v)
 {
   uint32_t i = group_index(r, value_root(r->k->g, v));
   if (i == r->k->group->n || !is_element(r, i) || r->stored[i] || needed[i]) return;
@@ -197,7 +197,7 @@ static void need(const Row *r, bool *needed, Value v)
   for (uint32_t k = 0; k < n->n_in; k++) need(r, needed, n->in[k]);
 }
 
-static void need_operands(const Row *r, bool *needed, const Uses *uses)
+static void need_operands(const RowKernel *r, bool *needed, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++)
     for (uint32_t k = 0; k < uses->at[i].op->n->n_in; k++)
@@ -205,14 +205,14 @@ static void need_operands(const Row *r, bool *needed, const Uses *uses)
         need(r, needed, uses->at[i].op->n->in[k]);
 }
 
-static bool leaves_something(const Row *r, uint32_t i)
+static bool leaves_something(const RowKernel *r, uint32_t i)
 {
   Value v = r->k->group->nodes[i];
   return argument_of(r->k, v) < r->k->args.n || op_has(ir_node(r->k->g, v), T_effect);
 }
 
 /* All results that no loop has stored; false if there are none. */
-static bool need_results(const Row *r, bool *needed)
+static bool need_results(const RowKernel *r, bool *needed)
 {
   bool any = false;
   for (uint32_t i = 0; i < r->k->group->n; i++) {
@@ -223,7 +223,7 @@ static bool need_results(const Row *r, bool *needed)
   return any;
 }
 
-static void add_nodes(const Row *r, Chain *ch, const bool *needed)
+static void add_nodes(const RowKernel *r, Chain *ch, const bool *needed)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++)
     if (needed[i]) chain_add(ch, r->k->group->nodes[i]);
@@ -237,7 +237,7 @@ static const Use *use_of(const Uses *uses, Value v)
 }
 
 /* Nodes in their order; row ops of the loop give what their statements say. */
-static void put_nodes(Row *r, Chain *ch, const Chain *row_values, const Uses *uses,
+static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Uses *uses,
                       const bool *needed, const char *index)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {
@@ -259,7 +259,7 @@ static const char *part_type(const RowOp *op, const Statement *s)
   return s->kind == STATEMENT_first || op->integers ? "long long" : "real";
 }
 
-static const char *part_start(const Row *r, const RowOp *op, const Statement *s)
+static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   if (s->kind == STATEMENT_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->length);
   if (s->kind == STATEMENT_sum) return op->integers ? "0" : "R(0.0)";
@@ -267,7 +267,7 @@ static const char *part_start(const Row *r, const RowOp *op, const Statement *s)
   return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
 }
 
-static const char *joined(const Row *r, const RowOp *op,
+static const char *joined(const RowKernel *r, const RowOp *op,
                           const Statement *s) /* "row_sum", "row_min_int" */
 {
   static const char *const names[] = {[STATEMENT_sum] = "sum",
@@ -278,7 +278,7 @@ static const char *joined(const Row *r, const RowOp *op,
   return arena_printf(r->k->c->arena, "%s%s", names[s->kind], ints ? "_int" : "");
 }
 
-static void put_part(const Row *r, const Use *use, const char *e)
+static void put_part(const RowKernel *r, const Use *use, const char *e)
 {
   Arena *a = r->k->c->arena;
   const RowOp *op = use->op;
@@ -294,7 +294,7 @@ static void put_part(const Row *r, const Use *use, const char *e)
   EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, op, s), part, e);
 }
 
-static void put_start(const Row *r, const Use *use)
+static void put_start(const RowKernel *r, const Use *use)
 {
   const char *t = part_type(use->op, use->s), *start = part_start(r, use->op, use->s);
   if (!r->columns) {
@@ -306,7 +306,7 @@ static void put_start(const Row *r, const Use *use)
 }
 
 /* Reductions of one op that do not wait for each other share a loop, and with those of others. */
-static void gather_reductions(Row *r, RowOp *op, Uses *out)
+static void gather_reductions(RowKernel *r, RowOp *op, Uses *out)
 {
   uint32_t first = op->at;
   for (; op->at < op->n_code && statement_reduces(op->code[op->at].kind); op->at++) {
@@ -317,7 +317,7 @@ static void gather_reductions(Row *r, RowOp *op, Uses *out)
   }
 }
 
-static bool walks_again(const Row *r)
+static bool walks_again(const RowKernel *r)
 {
   for (uint32_t i = 0; i < r->n_ops; i++)
     for (uint32_t k = r->ops[i].at; k < r->ops[i].n_code; k++)
@@ -326,7 +326,7 @@ static bool walks_again(const Row *r)
   return false;
 }
 
-static void put_reductions(Row *r, const Uses *uses)
+static void put_reductions(RowKernel *r, const Uses *uses)
 {
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
@@ -357,7 +357,7 @@ static void put_reductions(Row *r, const Uses *uses)
 /* ---- results
  * --------------------------------------------------------------------------------------------- */
 
-static bool put_lets(Row *r, RowOp *op)
+static bool put_lets(RowKernel *r, RowOp *op)
 {
   bool any = false;
   for (; op->at < op->n_code && op->code[op->at].kind == STATEMENT_let; op->at++) {
@@ -376,7 +376,7 @@ static bool put_lets(Row *r, RowOp *op)
 }
 
 /* The ops whose programs have come to such a statement, and all end with it. */
-static Uses gather_last(Row *r, StatementKind kind)
+static Uses gather_last(RowKernel *r, StatementKind kind)
 {
   Uses out = {0};
   for (uint32_t i = 0; i < r->n_ops; i++) {
@@ -387,13 +387,13 @@ static Uses gather_last(Row *r, StatementKind kind)
   return out;
 }
 
-static void mark_ops(const Row *r, bool *needed, const Uses *uses)
+static void mark_ops(const RowKernel *r, bool *needed, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++) needed[group_index(r, uses->at[i].op->v)] = true;
 }
 
 /* Results in the shape of the rows: those of row ops, and what no loop has stored yet. */
-static void put_each(Row *r, const Uses *uses)
+static void put_each(RowKernel *r, const Uses *uses)
 {
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
@@ -414,7 +414,7 @@ static void put_each(Row *r, const Uses *uses)
 }
 
 /* Results that have one value a row, and the elementwise nodes of their shape. */
-static void put_row(Row *r, const Uses *uses)
+static void put_row(RowKernel *r, const Uses *uses)
 {
   if (!uses->n) return;
   Chain ch;
@@ -423,7 +423,7 @@ static void put_row(Row *r, const Uses *uses)
   mark_ops(r, needed, uses);
   open(r, r->columns ? "EACH_COLUMN(j, width) {" : "ROW_ONCE {");
   if (r->columns) put_column(r);
-  chain_begin(&ch, r->k, space_of(uses->at[0].op->n), row_address, r);
+  chain_begin(&ch, r->k, loop_shape_of(uses->at[0].op->n), row_address, r);
   add_nodes(r, &ch, needed);
   use_row_values(r, &ch, uses);
   chain_put_loads(&ch);
@@ -432,7 +432,7 @@ static void put_row(Row *r, const Uses *uses)
 }
 
 /* Value `value` of part o of each column. */
-static void put_part_value(const Row *r, const Use *use, uint32_t value)
+static void put_part_value(const RowKernel *r, const Use *use, uint32_t value)
 {
   const Kernel *k = r->k;
   Arena *a = k->c->arena;
@@ -446,7 +446,7 @@ static void put_part_value(const Row *r, const Use *use, uint32_t value)
   close(r, "}");
 }
 
-static void put_part_values(const Row *r, const Uses *uses)
+static void put_part_values(const RowKernel *r, const Uses *uses)
 {
   uint32_t value = 0;
   for (uint32_t i = 0; i < uses->n; i++) {
@@ -455,7 +455,7 @@ static void put_part_values(const Row *r, const Uses *uses)
   }
 }
 
-static void put_program(Row *r)
+static void put_program(RowKernel *r)
 {
   for (bool more = true; more;) {
     Uses uses = {0};
@@ -475,7 +475,7 @@ static void put_program(Row *r)
 /* ---- the kernel
  * -------------------------------------------------------------------------------------------- */
 
-static void add_op(Row *r, Value v)
+static void add_op(RowKernel *r, Value v)
 {
   RowOp *op = &r->ops[r->n_ops++];
   op->v = v;
@@ -488,12 +488,12 @@ static void add_op(Row *r, Value v)
   r->flat |= !each && ir_same_dims(op->n, r->x);
 }
 
-static void measure(Row *r)
+static void measure(RowKernel *r)
 {
   const Kernel *k = r->k;
   RowShape shape = row_shape(k->g, k->group->anchor);
   r->x = ir_node(k->g, ir_node(k->g, k->group->anchor)->in[0]);
-  r->space = space_of(r->x);
+  r->space = loop_shape_of(r->x);
   r->from = shape.from;
   r->to = shape.to;
   r->outer = shape.outer;
@@ -509,7 +509,7 @@ static void measure(Row *r)
 }
 
 /* The rows of part o: as even as can be, and never none. */
-static void put_bounds(const Row *r)
+static void put_bounds(const RowKernel *r)
 {
   const char *t = r->k->index_type;
   long long n = r->length, parts = r->parts;
@@ -524,7 +524,7 @@ static void put_bounds(const Row *r)
 
 void emit_row(Kernel *k)
 {
-  Row r = {.k = k};
+  RowKernel r = {.k = k};
   measure(&r);
   if (r.columns)
     EMIT(k->p, "COLUMN_LOOP(%s, o, first, width, %lld, %lld) {\n", k->index_type,

@@ -23,10 +23,10 @@ typedef struct Printed { /* a statement as the kernel has it: another op may ask
   const char *name, *as, *text;
 } Printed;
 
-typedef struct Row {
+typedef struct RowKernel {
   Kernel *k;
   const Node *x; /* input 0 of all its row ops has this shape */
-  Space space;
+  LoopShape space;
   uint32_t from, to; /* axes that make the row */
   int64_t outer, length, inner;
   int64_t parts; /* of a column of channels; 0: whole rows */
@@ -37,7 +37,7 @@ typedef struct Row {
   bool *stored; /* by index in the group: a loop before has written it */
   Chain values; /* of whole rows: what was loaded once a row, for all loops */
   VEC(Printed) printed;
-} Row;
+} RowKernel;
 
 /* ---- programs: kernel_program.c ---- */
 
@@ -49,7 +49,7 @@ bool statement_mentions(const RowOp *op, const Statement *s, const char *name);
 uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uint32_t input);
 /* Gives the statement the variable of an equal one of another op, if there is one; otherwise a
  * variable of its own. */
-bool statement_is_printed(Row *r, const RowOp *op, Statement *s);
+bool statement_is_printed(RowKernel *r, const RowOp *op, Statement *s);
 /* The statement's expression; in[k] is the element of input k, row[k] its value of the row. */
-const char *statement_text(const Row *r, const RowOp *op, const Statement *s, const Operand *in,
-                           const char *const *row);
+const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
+                           const Operand *in, const char *const *row);

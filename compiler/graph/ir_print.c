@@ -96,7 +96,7 @@ const char *ir_why_text(Compile *c, const Node *n)
   case WHY_follow:
     return arena_printf(c->arena, "%s follows its inputs", op);
   case WHY_region:
-    if (ir_is_tf32(c, n) && op_is_product(op_of(n)))
+    if (ir_is_tf32(c, n) && op_by_library(op_of(n)))
       return arena_printf(c->arena, "%s is tf32%s", op, region);
     return arena_printf(c->arena, "all is f32%s", region);
   case WHY_off:

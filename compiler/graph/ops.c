@@ -206,7 +206,7 @@ OpKind op_named(const char *name)
   broken(name, "the table lacks", name);
 }
 
-bool op_is_product(const OpInfo *op)
+bool op_by_library(const OpInfo *op)
 {
   return op->tmpl == TMPL_gemm || op->tmpl == TMPL_conv;
 }

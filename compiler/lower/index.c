@@ -25,12 +25,13 @@ static int64_t clamp(int64_t v, int64_t low, int64_t high)
   return v < low ? low : v > high ? high : v;
 }
 
-typedef struct Range {
+typedef struct SliceBounds {
   int64_t start, stop, step, n;
-} Range;
+} SliceBounds;
 
 /* As Python's slice.indices(size). */
-static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards, Range *r)
+static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards,
+                        SliceBounds *r)
 {
   if (!optional_value(l, s, sub->step, "the step of a slice", 1, &r->step)) return false;
   if (r->step == 0 || (r->step < 0 && !backwards))
@@ -69,7 +70,7 @@ static bool element(Lower *l, Scope *s, const Sub *sub, int64_t size, const char
 
 static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 {
-  Range r;
+  SliceBounds r;
   if (!slice_range(l, s, sub, base.n, true, &r)) return d_of(D_error);
   Datum *at = arena_array(l->arena, Datum, r.n);
   for (int64_t i = 0; i < r.n; i++) at[i] = base.as.list[r.start + i * r.step];
@@ -78,7 +79,7 @@ static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 
 static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 {
-  Range r = {0, 0, 1, 1};
+  SliceBounds r = {0, 0, 1, 1};
   if (sub->kind == SUB_slice ? !slice_range(l, s, sub, base.n, true, &r)
                              : !element(l, s, sub, base.n, "a str", &r.start))
     return d_of(D_error);
@@ -116,7 +117,7 @@ typedef struct TensorIndex {
   bool reshaped; /* axes were dropped or added */
 } TensorIndex;
 
-static bool append_slice(Lower *l, TensorIndex *t, Range r, int64_t size)
+static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1) return true;
   if (r.n == 0)
@@ -134,14 +135,14 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
 {
   Node *n = ir_node(l->g, t->x);
   int64_t size = n->dim[t->axis];
-  Range r = {0, size, 1, size};
+  SliceBounds r = {0, size, 1, size};
   if (sub->kind == SUB_slice) {
     if (!slice_range(l, s, sub, size, false, &r)) return false;
     t->dim[t->rank++] = r.n;
   } else {
     const char *what = arena_printf(l->arena, "axis %u", t->axis);
     if (!element(l, s, sub, size, what, &r.start)) return false;
-    r = (Range){r.start, r.start + 1, 1, 1};
+    r = (SliceBounds){r.start, r.start + 1, 1, 1};
     t->reshaped = true;
   }
   if (!append_slice(l, t, r, size)) return false;

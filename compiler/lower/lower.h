@@ -411,12 +411,12 @@ extern const Class class_sequential;
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span);
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span);
 /* Every module, parameter and buffer below m in the order of definition, with its path. */
-typedef struct Walk {
+typedef struct MemberVisitor {
   void (*module)(Lower *l, Instance *m, const char *path, void *data);
   void (*param)(Lower *l, ParamSlot *p, const char *path, bool alias, void *data);
   void *data;
-} Walk;
-void walk_members(Lower *l, Instance *m, const char *path, const Walk *w);
+} MemberVisitor;
+void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *w);
 
 /* lower_param.c */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);

@@ -113,7 +113,7 @@ void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span)
 
 /* ---- walking ---- */
 
-static void walk_item(Lower *l, Datum v, const char *path, bool alias, const Walk *w)
+static void walk_item(Lower *l, Datum v, const char *path, bool alias, const MemberVisitor *w)
 {
   if (v.kind == D_param && w->param) w->param(l, v.as.param, path, alias, w->data);
   if (v.kind == D_instance) {
@@ -124,7 +124,7 @@ static void walk_item(Lower *l, Datum v, const char *path, bool alias, const Wal
     walk_item(l, v.as.list[i], element_name(l, path, i), alias, w);
 }
 
-void walk_members(Lower *l, Instance *m, const char *path, const Walk *w)
+void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *w)
 {
   for (uint32_t i = 0; i < m->body->names.n; i++) {
     const Binding b = m->body->names.at[i];

@@ -174,7 +174,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   root->path = "";
   root->model = name;
   /* the name travels through a void pointer; nobody writes to it */
-  Walk walk = {register_module, register_param, (void *)(uintptr_t)name};
+  MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)name};
   walk_members(l, root, "", &walk);
   Model model = {name, root, broken || l->broken_consts};
   vec_push(l->arena, &l->models, model);

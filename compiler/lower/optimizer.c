@@ -59,7 +59,7 @@ static bool adopt_all(Lower *l, Datum model, Adoption *a)
            false;
   if (!model.as.instance->path)
     return fail(l, E210, a->span, "this module is not part of a model"), false;
-  walk_members(l, model.as.instance, model.as.instance->path, &(Walk){NULL, adopt, a});
+  walk_members(l, model.as.instance, model.as.instance->path, &(MemberVisitor){NULL, adopt, a});
   return true;
 }
 

@@ -125,7 +125,7 @@ static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
     return;
   }
   Search s = {.match = m, .pattern = pattern};
-  Walk walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, &s};
+  MemberVisitor walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, &s};
   for (uint32_t i = 0; i < m->roots.n; i++) {
     const Root *r = &m->roots.at[i];
     if (r->part.kind == D_instance)

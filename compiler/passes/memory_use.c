@@ -60,7 +60,7 @@ WorkUses work_uses(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   UseList l = {.c = c};
-  if (!group_is_product(g, group)) {
+  if (!group_by_library(g, group)) {
     kernel_uses(&l, group);
   } else if (op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv) {
     convolution_uses(&l, group);

@@ -63,7 +63,7 @@ static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
 static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
-  if (!group_is_product(g, group)) return launch_command(c, group, kernel);
+  if (!group_by_library(g, group)) return launch_command(c, group, kernel);
   OpTemplate tmpl = op_of(ir_node(g, g->groups.at[group].anchor))->tmpl;
   return tmpl == TMPL_conv ? conv_command(c, group, kernel) : gemm_command(c, group);
 }

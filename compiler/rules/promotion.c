@@ -63,7 +63,7 @@ static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
 uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
 {
   *first = op_has(n, T_condition) ? 1 : 0;
-  if (op_has(n, T_mixes) || op_is_product(op_of(n))) return n->n_in;
+  if (op_has(n, T_mixes) || op_by_library(op_of(n))) return n->n_in;
   return *first + 1;
 }
 

@@ -90,7 +90,7 @@ static int64_t conv_flops(const ampc_conv *d)
  */
 
 /* Of the slot of one parameter, or of the stretch that an update walks. */
-static int64_t range_elements(const Inspection *in, const Row *row, const KernelArg *a)
+static int64_t range_elements(const Inspection *in, const CommandRow *row, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
   if (a->value.id) return ir_elements(ir_node(g, ir_node(g, a->value)->in[0]));
@@ -98,7 +98,7 @@ static int64_t range_elements(const Inspection *in, const Row *row, const Kernel
 }
 
 /* What is read of an operand: no more than its reader has elements, where that only moves. */
-static int64_t operand_bytes(const Inspection *in, const Row *row, const KernelArg *a)
+static int64_t operand_bytes(const Inspection *in, const CommandRow *row, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[row->group];
@@ -110,7 +110,7 @@ static int64_t operand_bytes(const Inspection *in, const Row *row, const KernelA
   return elements * ir_dtype_size(in->c, a->type);
 }
 
-static int64_t buffer_bytes(const Inspection *in, const Row *row)
+static int64_t buffer_bytes(const Inspection *in, const CommandRow *row)
 {
   const Graph *g = in->c->graph;
   const Node *n = ir_node(g, g->groups.at[row->group].anchor);
@@ -120,7 +120,7 @@ static int64_t buffer_bytes(const Inspection *in, const Row *row)
   return bytes;
 }
 
-static void count_argument(const Inspection *in, Row *row, const KernelArg *a, bool norm)
+static void count_argument(const Inspection *in, CommandRow *row, const KernelArg *a, bool norm)
 {
   switch (a->role) {
   case ARG_in:
@@ -154,7 +154,7 @@ static void count_argument(const Inspection *in, Row *row, const KernelArg *a, b
   }
 }
 
-static void count_values(const Inspection *in, Row *row, const Value *reads, uint32_t n,
+static void count_values(const Inspection *in, CommandRow *row, const Value *reads, uint32_t n,
                          Value result, bool accumulates)
 {
   const Graph *g = in->c->graph;
@@ -164,7 +164,7 @@ static void count_values(const Inspection *in, Row *row, const Value *reads, uin
   if (accumulates) row->read += row->written;
 }
 
-static void count_product(const Inspection *in, Row *row, bool convolution)
+static void count_product(const Inspection *in, CommandRow *row, bool convolution)
 {
   if (convolution) {
     Convolution p = convolution_of(in->c, row->group);
@@ -184,7 +184,7 @@ static void count_product(const Inspection *in, Row *row, bool convolution)
   }
 }
 
-void inspect_count(const Inspection *in, Row *row)
+void inspect_count(const Inspection *in, CommandRow *row)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[row->group];

@@ -13,7 +13,7 @@ static const char *const change_words[] = {"same", "changed", "removed", "added"
 static const char change_marks[] = " ~-+";
 
 typedef struct Pair { /* a or b is NULL where the other has no match */
-  const Row *a, *b;
+  const CommandRow *a, *b;
   Change change;
 } Pair;
 typedef VEC(Pair) Pairs;
@@ -22,7 +22,7 @@ typedef VEC(Pair) Pairs;
  */
 
 /* The ops of a command without its casts: "relu drop"; "cast" for casts alone. */
-static const char *ops_of(const Inspection *in, const Row *r)
+static const char *ops_of(const Inspection *in, const CommandRow *r)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[r->group];
@@ -36,7 +36,7 @@ static const char *ops_of(const Inspection *in, const Row *r)
   return t.at;
 }
 
-static OpKind main_op(const Inspection *in, const Row *r)
+static OpKind main_op(const Inspection *in, const CommandRow *r)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[r->group];
@@ -46,14 +46,15 @@ static OpKind main_op(const Inspection *in, const Row *r)
   return OP_cast;
 }
 
-static uint32_t score(const Inspection *a, const Row *x, const Inspection *b, const Row *y)
+static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection *b,
+                      const CommandRow *y)
 {
   if (x->place.line != y->place.line) return 0;
   if (strcmp(ops_of(a, x), ops_of(b, y)) == 0) return strcmp(x->shape, y->shape) == 0 ? 4 : 3;
   return main_op(a, x) == main_op(b, y);
 }
 
-static bool same(const Row *x, const Row *y)
+static bool same(const CommandRow *x, const CommandRow *y)
 {
   return strcmp(x->types, y->types) == 0 && strcmp(x->shape, y->shape) == 0 && x->read == y->read &&
          x->written == y->written;
@@ -61,7 +62,7 @@ static bool same(const Row *x, const Row *y)
 
 typedef struct Side { /* the commands of one block */
   const Inspection *in;
-  const Row *at;
+  const CommandRow *at;
   uint32_t n;
 } Side;
 
@@ -116,7 +117,7 @@ static const char *both(Arena *arena, const char *a, const char *b)
   return arena_printf(arena, "%s -> %s", a, b);
 }
 
-static const char *registers(const Inspection *in, const Row *r, uint32_t arch)
+static const char *registers(const Inspection *in, const CommandRow *r, uint32_t arch)
 {
   return r ? arena_printf(in->c->arena, "%d", r->usage[arch].registers) : NULL;
 }
@@ -124,7 +125,7 @@ static const char *registers(const Inspection *in, const Row *r, uint32_t arch)
 static void put_pair(const Inspection *in, const Pair *p)
 {
   Arena *arena = in->c->arena;
-  const Row *a = p->a, *b = p->b, *any = b ? b : a;
+  const CommandRow *a = p->a, *b = p->b, *any = b ? b : a;
   char line[16] = "-";
   if (any->place.source) snprintf(line, sizeof line, "%u", any->place.line);
   printf("  %c %-44s %5s  %-29s  %-20s  read %-20s  written %s", change_marks[p->change],
@@ -195,7 +196,7 @@ int inspect_diff(const Inspection *a, const Inspection *b)
 /* ---- for programs -----------------------------------------------------------------------------
  */
 
-static json_t *row_or_null(const Inspection *in, const Row *r)
+static json_t *row_or_null(const Inspection *in, const CommandRow *r)
 {
   return r ? inspect_row_json(in, r) : json_null();
 }

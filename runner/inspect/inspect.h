@@ -11,7 +11,8 @@ typedef struct Usage { /* of a kernel on one architecture, as ptxas says */
   int registers, shared, spilled; /* spilled: bytes stored and loaded */
 } Usage;
 
-typedef struct Row { /* a command of the plan: a kernel of ours, or a product of the library */
+typedef struct CommandRow { /* a command of the plan: a kernel of ours, or a product of the library
+                             */
   uint32_t group;
   uint16_t block;            /* index into Graph.blocks */
   bool product;              /* a matrix product or convolution of the library */
@@ -25,11 +26,11 @@ typedef struct Row { /* a command of the plan: a kernel of ours, or a product of
   int64_t read, written;     /* bytes of tensors, each operand once */
   int64_t flops;             /* see Note [flops]; -1: not counted */
   Usage usage[INSPECT_ARCHS];
-} Row;
+} CommandRow;
 
 typedef struct Inspection {
   Compile *c;
-  VEC(Row) rows;
+  VEC(CommandRow) rows;
   const char *arch[INSPECT_ARCHS]; /* those whose usage is known */
   uint32_t n_archs;
 } Inspection;
@@ -44,7 +45,7 @@ Place inspect_place(const Inspection *in, Value v);
 const char *inspect_line_text(const Inspection *in, Place place);
 
 /* ---- inspect_count.c ---- */
-void inspect_count(const Inspection *in, Row *row); /* read, written, flops */
+void inspect_count(const Inspection *in, CommandRow *row); /* read, written, flops */
 
 /* ---- inspect_ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */
@@ -62,5 +63,5 @@ int inspect_kernel(Inspection *in, const char *name);
 const char *inspect_bytes(int64_t n);
 const char *inspect_flops(int64_t n); /* "-" for -1 */
 int inspect_columns(void);            /* of the terminal; 0: stdout is none */
-json_t *inspect_row_json(const Inspection *in, const Row *row);
+json_t *inspect_row_json(const Inspection *in, const CommandRow *row);
 int inspect_print_json(json_t *value); /* takes the reference */

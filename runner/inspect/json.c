@@ -4,7 +4,7 @@
 #include "ampc_rt.h"
 #include "inspect.h"
 
-static json_t *usage_json(const Inspection *in, const Row *row)
+static json_t *usage_json(const Inspection *in, const CommandRow *row)
 {
   json_t *out = json_object();
   for (uint32_t i = 0; i < in->n_archs; i++) {
@@ -16,7 +16,7 @@ static json_t *usage_json(const Inspection *in, const Row *row)
   return out;
 }
 
-static json_t *nodes_json(const Inspection *in, const Row *row)
+static json_t *nodes_json(const Inspection *in, const CommandRow *row)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[row->group];
@@ -32,7 +32,7 @@ static json_t *nodes_json(const Inspection *in, const Row *row)
   return out;
 }
 
-json_t *inspect_row_json(const Inspection *in, const Row *row)
+json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
   json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind",
                           row->product ? row->frame : "kernel", "template", row->frame, "types",

@@ -15,10 +15,10 @@ enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ 
  */
 
 /* "k05_relu_drop", or its number alone: "k05", "5". */
-static const Row *find_row(const Inspection *in, const char *name)
+static const CommandRow *find_row(const Inspection *in, const char *name)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
-    const Row *r = &in->rows.at[i];
+    const CommandRow *r = &in->rows.at[i];
     const char *number = strchr("kgc", name[0]) && name[0] ? name + 1 : name;
     char *end;
     unsigned long group = strtoul(number, &end, 10);
@@ -43,7 +43,7 @@ static int no_row(const Inspection *in, const char *name)
  */
 
 /* Each line of the job that a node of the kernel comes from, once, in the order of the nodes. */
-static Text job_lines(const Inspection *in, const Row *row)
+static Text job_lines(const Inspection *in, const CommandRow *row)
 {
   const Group *group = &in->c->graph->groups.at[row->group];
   Text out;
@@ -120,7 +120,7 @@ static void put_beside(const char *left, const char *right, int columns)
   }
 }
 
-static void put_row_facts(const Inspection *in, const Row *r)
+static void put_row_facts(const Inspection *in, const CommandRow *r)
 {
   printf("%s, in %s\n", r->name, inspect_block_text(in, r->block));
   printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape, r->frame,
@@ -149,7 +149,7 @@ static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
   return 0;
 }
 
-static uint32_t kernel_index(const Inspection *in, const Row *row)
+static uint32_t kernel_index(const Inspection *in, const CommandRow *row)
 {
   const ampc_program *p = in->c->program;
   uint32_t i = 0;
@@ -159,7 +159,7 @@ static uint32_t kernel_index(const Inspection *in, const Row *row)
 
 int inspect_kernel(Inspection *in, const char *name)
 {
-  const Row *row = find_row(in, name);
+  const CommandRow *row = find_row(in, name);
   if (!row) return no_row(in, name);
   put_row_facts(in, row);
   Text left = job_lines(in, row);

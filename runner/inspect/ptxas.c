@@ -19,10 +19,10 @@ static int number_before(const char *line, size_t size, const char *word)
   return atoi(at);
 }
 
-static Row *row_of(Inspection *in, const char *name, size_t size)
+static CommandRow *row_of(Inspection *in, const char *name, size_t size)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
-    Row *row = &in->rows.at[i];
+    CommandRow *row = &in->rows.at[i];
     if (row->kernel && strlen(row->kernel) == size && memcmp(row->kernel, name, size) == 0)
       return row;
   }
@@ -30,7 +30,8 @@ static Row *row_of(Inspection *in, const char *name, size_t size)
 }
 
 /* "Function properties for NAME", then a line with the spills, then one with the registers. */
-static void read_line(Inspection *in, const char *line, size_t size, uint32_t arch, Row **current)
+static void read_line(Inspection *in, const char *line, size_t size, uint32_t arch,
+                      CommandRow **current)
 {
   static const char head[] = "Function properties for ";
   const char *name = memmem(line, size, head, sizeof head - 1);
@@ -53,7 +54,7 @@ static void read_line(Inspection *in, const char *line, size_t size, uint32_t ar
 
 static bool read_report(Inspection *in, const char *report, uint32_t arch)
 {
-  Row *current = NULL;
+  CommandRow *current = NULL;
   for (const char *s = report; *s;) {
     size_t size = strcspn(s, "\n");
     read_line(in, s, size, arch, &current);

@@ -102,19 +102,19 @@ static Geometry geometry_of(Compile *c, uint32_t group)
   return (Geometry){d.grid, d.block};
 }
 
-static Row make_row(const Inspection *in, uint32_t group)
+static CommandRow make_row(const Inspection *in, uint32_t group)
 {
   Compile *c = in->c;
   const Group *p = &c->graph->groups.at[group];
   Value last = p->nodes[p->n - 1];
-  Row row = {.group = group,
-             .block = ir_node(c->graph, last)->block,
-             .product = group_is_product(c->graph, group),
-             .name = command_name(c, group),
-             .frame = frame_text(c, p),
-             .nodes = nodes_text(c, p),
-             .shape = shape_text(c, p),
-             .place = inspect_place(in, last)};
+  CommandRow row = {.group = group,
+                    .block = ir_node(c->graph, last)->block,
+                    .product = group_by_library(c->graph, group),
+                    .name = command_name(c, group),
+                    .frame = frame_text(c, p),
+                    .nodes = nodes_text(c, p),
+                    .shape = shape_text(c, p),
+                    .place = inspect_place(in, last)};
   row.types = types_text(c, group, row.frame);
   if (group_has_kernel(c, group)) row.kernel = kernel_name(c, group);
   if (row.kernel) row.at = geometry_of(c, group);

@@ -59,7 +59,7 @@ static int longer(int width, const char *text)
 }
 
 /* "12"; of an imported file "mnist.amp:12"; "-" where the user wrote no line. */
-static const char *line_number(const Inspection *in, const Row *r)
+static const char *line_number(const Inspection *in, const CommandRow *r)
 {
   if (!r->place.source) return "-";
   const char *path = r->place.source->path, *slash = strrchr(path, '/');
@@ -75,7 +75,7 @@ static Widths widths_of(const Inspection *in)
 {
   Widths w = {4, 4, 5, 5, 8};
   for (uint32_t i = 0; i < in->rows.n; i++) {
-    const Row *r = &in->rows.at[i];
+    const CommandRow *r = &in->rows.at[i];
     w.name = longer(w.name, r->name);
     w.line = longer(w.line, line_number(in, r));
     w.types = longer(w.types, r->types);
@@ -106,7 +106,7 @@ static void put_head(const Inspection *in, const Widths *w, int columns)
   put_line(&line, columns);
 }
 
-static void add_geometry(Text *line, const Row *r)
+static void add_geometry(Text *line, const CommandRow *r)
 {
   if (r->kernel)
     text_printf(line, "%5u %5u", r->at.grid, r->at.block);
@@ -123,7 +123,7 @@ static void add_usage(Text *line, const Usage *u, bool lead)
     text_printf(line, "%4s %6s %7s", "-", "-", "-");
 }
 
-static void put_row(const Inspection *in, const Row *r, const Widths *w, int columns)
+static void put_row(const Inspection *in, const CommandRow *r, const Widths *w, int columns)
 {
   Text line;
   text_init(&line, in->c->arena);
@@ -142,7 +142,7 @@ static void put_block(const Inspection *in, uint16_t block, const Widths *w, int
   int64_t read = 0, written = 0, flops = 0;
   uint32_t commands = 0;
   for (uint32_t i = 0; i < in->rows.n; i++) {
-    const Row *r = &in->rows.at[i];
+    const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
     if (commands++ == 0) {
       printf("\n%s\n", inspect_block_text(in, block));
