@@ -84,7 +84,7 @@ typedef struct Node {
   Value over;          /* pass memory: the dying input whose bytes it takes, or 0 */
 } Node;
 
-/* A stretch of program with one precision: `precision`, autocast(..) { }, a pinned instance. */
+/* A part of the program with one precision: `precision`, autocast(..) { }, a pinned instance. */
 typedef enum RegionKind { REGION_f32, REGION_tf32, REGION_f16, REGION_bf16, REGION_off } RegionKind;
 typedef struct Region {
   RegionKind kind;

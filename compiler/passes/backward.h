@@ -1,4 +1,4 @@
-/* Reverse differentiation of a stretch of graph: used by pass gradient and by gradient_of(). */
+/* Reverse differentiation of a part of the graph: used by pass gradient and by gradient_of(). */
 #pragma once
 #include "passes.h"
 

@@ -7,7 +7,7 @@
 
 typedef struct Fold {
   Graph *g;
-  const uint32_t *stretch;
+  const uint32_t *phase;
   uint32_t *first_use, *next_use; /* lists of (user, input) by value: index user_at */
   VEC(Value) user;
   VEC(uint32_t) input;
@@ -33,7 +33,7 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
-static bool reads_widened(const Fold *f, Value v, uint32_t stretch)
+static bool reads_widened(const Fold *f, Value v, uint32_t phase)
 {
   uint32_t use = f->first_use[v.id];
   bool good = use != 0;
@@ -42,14 +42,14 @@ static bool reads_widened(const Fold *f, Value v, uint32_t stretch)
     OpTemplate t = op_of(user)->tmpl;
     good = t == TMPL_map || t == TMPL_row || t == TMPL_file;
     if (t == TMPL_alias && !op_has(user, T_kept))
-      good = reads_widened(f, f->user.at[use], stretch);
-    else if (stretch != UINT32_MAX && f->stretch[f->user.at[use].id] != stretch)
+      good = reads_widened(f, f->user.at[use], phase);
+    else if (phase != UINT32_MAX && f->phase[f->user.at[use].id] != phase)
       good = false;
   }
   return good;
 }
 
-static bool reads_expanded(const Fold *f, Value v, uint32_t stretch)
+static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
 {
   bool single = ir_elements(ir_node(f->g, ir_node(f->g, v)->in[0])) == 1;
   uint32_t use = f->first_use[v.id];
@@ -60,31 +60,32 @@ static bool reads_expanded(const Fold *f, Value v, uint32_t stretch)
     uint32_t input = f->input.at[use];
     good = t == TMPL_map ||
            (t == TMPL_row && input > 0 && (single || !op_of(user)->code.reads_row_value[input]));
-    if (stretch != UINT32_MAX && f->stretch[f->user.at[use].id] != stretch) good = false;
+    if (phase != UINT32_MAX && f->phase[f->user.at[use].id] != phase) good = false;
   }
   return good;
 }
 
-/* What changes while a step runs must be read where the node stands: in its stretch. */
-static uint32_t wanted_stretch(const Fold *f, Value v)
+/* The phase in which v's bytes must be read: that of the node when a later phase may write other
+ * values there (weights, the scale, counters); UINT32_MAX when any phase reads the same. */
+static uint32_t wanted_phase(const Fold *f, Value v)
 {
   const Node *root = ir_node(f->g, value_root(f->g, v));
   bool fixed = op_has(root, T_literal) || root->op == OP_source || op_of(root)->tmpl != TMPL_leaf;
-  return fixed ? UINT32_MAX : f->stretch[v.id];
+  return fixed ? UINT32_MAX : f->phase[v.id];
 }
 
 static bool can_fold(const Fold *f, Value v)
 {
   const Node *n = ir_node(f->g, v);
-  if (n->op == OP_expand) return reads_expanded(f, v, wanted_stretch(f, v));
+  if (n->op == OP_expand) return reads_expanded(f, v, wanted_phase(f, v));
   if (n->op != OP_cast || n->dtype != AMPC_F32) return false;
   DType from = ir_node(f->g, n->in[0])->dtype;
-  return (from == AMPC_F16 || from == AMPC_BF16) && reads_widened(f, v, wanted_stretch(f, v));
+  return (from == AMPC_F16 || from == AMPC_BF16) && reads_widened(f, v, wanted_phase(f, v));
 }
 
-void fold_nodes(Compile *c, const uint32_t *stretch)
+void fold_nodes(Compile *c, const uint32_t *phase)
 {
-  Fold f = {.g = c->graph, .stretch = stretch};
+  Fold f = {.g = c->graph, .phase = phase};
   list_uses(c, &f);
   for (uint32_t id = 1; id < f.g->nodes.n; id++)
     f.g->nodes.at[id].folded = can_fold(&f, (Value){id});

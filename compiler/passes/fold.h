@@ -5,5 +5,5 @@
 /* constants.c: results that are numbers get a node that writes them. */
 void write_constant_outputs(Compile *c);
 /* fold.c: nodes that need no command because their readers do their work. Sets Node.folded.
- * stretch: see Note [fences] in fuse.c. */
-void fold_nodes(Compile *c, const uint32_t *stretch);
+ * phase: see Note [fences] in fuse.c. */
+void fold_nodes(Compile *c, const uint32_t *phase);

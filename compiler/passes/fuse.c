@@ -12,9 +12,9 @@
  * groups, so no bit of a result depends on what this pass does.
  *
  * Note [fences]: nodes that change what others read without naming it (weights, gradients, scale,
- * counters) end a stretch of the program. What reads or changes such things stays in its stretch;
+ * counters) end a phase of the step. What reads or changes such things stays in its phase;
  * a node that only computes belongs to the earliest one in which its operands are there. Groups
- * never span a fence. Effects inside a stretch have no readers, so ordering groups by their first
+ * never span a fence. Effects inside a phase have no readers, so ordering groups by their first
  * nodes keeps the effects in order, and sums into one gradient are made in the same order whatever
  * is fused. */
 #include "fold.h"
@@ -31,7 +31,7 @@ typedef struct Fuse {
   Compile *c;
   Graph *g;
   uint32_t *group;   /* node -> index into sets; 0: not computed by a command */
-  uint32_t *stretch; /* node -> number of fences before it */
+  uint32_t *phase;   /* node -> number of fences before it, see Note [fences] */
   VEC(Members) sets; /* sets.at[0] is unused */
   uint32_t *readers; /* value -> how often it is read */
   uint32_t *sums;    /* block, parameter -> gradients that are added to its slot */
@@ -207,7 +207,7 @@ static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
   const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
   uint32_t from = w->nodes.at[0], to = r->nodes.at[0];
   if (!kinds_join(f, r, w) || !meets(f, r, writer) || !meets(f, w, reader)) return false;
-  if (f->g->nodes.at[from].block != f->g->nodes.at[to].block || f->stretch[from] != f->stretch[to])
+  if (f->g->nodes.at[from].block != f->g->nodes.at[to].block || f->phase[from] != f->phase[to])
     return false;
   return r->nodes.n + w->nodes.n <= MAX_GROUP && !makes_cycle(f, reader, writer);
 }
@@ -263,7 +263,7 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   const Members *m = &f->sets.at[besides], *own = &f->sets.at[set];
   if (!besides || besides == set || m->nodes.n + own->nodes.n > MAX_GROUP) return false;
   return f->g->nodes.at[other].block == f->g->nodes.at[id].block &&
-         f->stretch[other] == f->stretch[id] && are_apart(f, besides, set);
+         f->phase[other] == f->phase[id] && are_apart(f, besides, set);
 }
 
 /* Row ops that read the same value in the same rows share a kernel, and what they reduce alike. */
@@ -336,7 +336,7 @@ static void find_fences(Fuse *f)
 {
   uint32_t fences = 0;
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
-    f->stretch[id] = fences;
+    f->phase[id] = fences;
     fences += is_fence(&f->g->nodes.at[id]);
   }
 }
@@ -353,7 +353,7 @@ static bool reads_what_changes(const Fuse *f, const Node *n)
 }
 
 /* See Note [fences]. */
-static void relax_stretches(Fuse *f)
+static void relax_phases(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     const Node *n = &f->g->nodes.at[id];
@@ -363,11 +363,11 @@ static void relax_stretches(Fuse *f)
       continue;
     uint32_t first = 0;
     for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t of = f->stretch[n->in[k].id];
+      uint32_t of = f->phase[n->in[k].id];
       if (n->in[k].id && op_of(&f->g->nodes.at[n->in[k].id])->tmpl != TMPL_leaf && of > first)
         first = of;
     }
-    f->stretch[id] = first;
+    f->phase[id] = first;
   }
 }
 
@@ -395,7 +395,7 @@ static void count_readers(Fuse *f)
 
 static void join_all(Fuse *f)
 {
-  relax_stretches(f);
+  relax_phases(f);
   count_readers(f);
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     if (!f->group[id]) continue;
@@ -412,7 +412,7 @@ bool pass_fuse(Compile *c)
   uint32_t n = g->nodes.n;
   Fuse f = {.c = c, .g = g};
   f.group = arena_array(c->arena, uint32_t, n);
-  f.stretch = arena_array(c->arena, uint32_t, n);
+  f.phase = arena_array(c->arena, uint32_t, n);
   f.mark = arena_array(c->arena, uint32_t, n + 1);
   f.reader = arena_array(c->arena, uint32_t, n);
   f.sums = arena_array(c->arena, uint32_t, ((size_t)g->blocks.n + 1) * g->params.n + 1);
@@ -420,7 +420,7 @@ bool pass_fuse(Compile *c)
   for (uint32_t id = 1; id < n; id++)
     if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[slot_of(g, &g->nodes.at[id])]++;
   find_fences(&f);
-  if (c->options.optimize > 0) fold_nodes(c, f.stretch);
+  if (c->options.optimize > 0) fold_nodes(c, f.phase);
   make_sets(&f);
   if (c->options.optimize > 0) join_all(&f);
   uint32_t *numbers = arena_array(c->arena, uint32_t, f.sets.n);

@@ -125,8 +125,9 @@ static Value with_rank(Layouts *l, Value v, uint32_t rank)
   return as_shape(l, v, OP_reshape, dim, rank);
 }
 
-/* What was stretched is stretched anew rather than moved. */
-static Value stretched(Layouts *l, const Node *n)
+/* A node that repeats a smaller one (expand, full) in the other layout: repeating the small input
+ * again, along the axes as they lie there, costs nothing; moving the large result would. */
+static Value repeated(Layouts *l, const Node *n)
 {
   int64_t dim[MAX_RANK];
   lay_dims(n->dim, n->rank, dim);
@@ -139,7 +140,7 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
 {
   Node n = *ir_node(l->c->graph, v);
   bool last = want == LAYOUT_channels_last;
-  if (last && op_has(&n, T_repeats)) return stretched(l, &n);
+  if (last && op_has(&n, T_repeats)) return repeated(l, &n);
   uint32_t axes[MAX_RANK], before[MAX_RANK];
   for (uint32_t i = 0; i < n.rank; i++)
     axes[i] = last ? named_axis(n.rank, i) : laid_axis(n.rank, i);

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef struct Room { /* a stretch of WORK and when it is in use */
+typedef struct Room { /* an interval of WORK and when it is in use */
   ampc_ref *place;
   int64_t bytes;
   uint32_t first, last; /* indices of commands, both included */

@@ -1,4 +1,4 @@
-/* Operands of commands as stretches of WORK: see memory_use.h. */
+/* Operands of commands as intervals of WORK: see memory_use.h. */
 #include "memory_use.h"
 
 typedef struct UseList {

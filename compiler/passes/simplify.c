@@ -44,7 +44,7 @@ static Value fold_view(Compile *c, Node *n)
   return ir_same_dims(ir_in(c, n, 0), n) ? n->in[0] : (Value){0};
 }
 
-/* An elementwise op stretches its inputs itself, as long as another one has the full shape. */
+/* An elementwise op broadcasts its inputs itself, as long as another one has the full shape. */
 static void skip_expands(Compile *c, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
@@ -79,7 +79,8 @@ static Value fold(Compile *c, Node *n)
 /* ---- matmul to gemm
  * --------------------------------------------------------------------------------- */
 
-static Value stretch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead)
+/* v with the leading axes `lead`, which become one axis of a batch of matrices. */
+static Value as_batch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead)
 {
   Node x = *ir_node(c->graph, v);
   int64_t rows = x.rank > 1 ? x.dim[x.rank - 2] : 1, columns = x.dim[x.rank - 1], batch = 1;
@@ -102,8 +103,8 @@ static void set_operands(Compile *c, const Cursor *at, Node *n)
     return;
   }
   uint32_t n_lead = (uint32_t)n->rank - (a.rank == 1 ? 1 : 2);
-  n->in[0] = stretch(c, at, n->in[0], n->dim, n_lead);
-  n->in[1] = stretch(c, at, n->in[1], n->dim, n_lead);
+  n->in[0] = as_batch(c, at, n->in[0], n->dim, n_lead);
+  n->in[1] = as_batch(c, at, n->in[1], n->dim, n_lead);
 }
 
 static Value matmul_as_gemm(Compile *c, Node *n)

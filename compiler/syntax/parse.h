@@ -10,7 +10,7 @@ typedef struct Token {
   int kind; /* of amp.tab.h, a character, or RAW_... */
   Span span;
   uint32_t raw;  /* index of the raw token it was made from; for "end of line" what ended it */
-  bool reported; /* a message has been given about this stretch of text: stay silent */
+  bool reported; /* a message has been given about this range of text: stay silent */
   union {
     const char *name; /* names, reserved words, types */
     int64_t integer;

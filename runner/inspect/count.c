@@ -89,7 +89,7 @@ static int64_t conv_flops(const ampc_conv *d)
 /* ---- bytes ------------------------------------------------------------------------------------
  */
 
-/* Of the slot of one parameter, or of the stretch that an update walks. */
+/* Of the slot of one parameter, or of the range that an update walks. */
 static int64_t range_elements(const Inspection *in, const CommandRow *row, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
