@@ -1,5 +1,6 @@
 /* What expands from ops.def: the table itself, names, parsed signatures, attributes of nodes. */
 #include "ops.h"
+#include "compiler/base/embedded.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -157,6 +158,9 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
 
 static void parse_file_args(OpInfo *op)
 {
+  char file[64];
+  snprintf(file, sizeof file, "%s.cu", op->name);
+  if (!embedded_find(file)) broken(op->name, "there is no templates/", file);
   char copy[64], *rest;
   snprintf(copy, sizeof copy, "%s", op->code_text);
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
