@@ -142,9 +142,8 @@ bool output_build_line(const CommandLine *cmd, Text *out)
   if (!object) {
     text_puts(out, named ? " -L" : cuda ? " -x c -L" : " -x none -L");
     add_word(out, library);
-    text_puts(
-        out,
-        " -lampcdata -lampcrt -lampcplan -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
+    text_puts(out, " -lampcdata -lampcrt -lampcformats -lampcbase -lampcplan"
+                   " -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
   }
   text_puts(out, "\n");
   return true;

@@ -133,8 +133,11 @@ static void put_settings(Printer *p, const ampc_program *g)
 
 static void put_sources(Printer *p, const ampc_program *g)
 {
-  static const char *const kinds[] = {"AMPC_SOURCE_IDX", "AMPC_SOURCE_SYNTHETIC",
-                                      "AMPC_SOURCE_ARGUMENT"};
+  static const char *const kinds[] = {
+#define ROW(KIND, name) "AMPC_SOURCE_" #KIND,
+      AMPC_FORMATS(ROW) ROW(ARGUMENT, argument)
+#undef ROW
+  };
   if (!g->n_sources) return;
   EMIT(p, "/* kind, path, type, rank and shape of a sample, samples, part, limit and its reason,\n"
           "   offset in a batch, low, high, stream */\n");

@@ -7,12 +7,12 @@
 #include "lower.h"
 #include "compiler/driver.h"
 #include "compiler/base/embedded.h"
+#include "runtime/plan/formats.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A mistake in the library is ours: the first compile of the program names it and stops. */
-static void library_broken(const char *file, const char *what, const char *name)
+void library_broken(const char *file, const char *what, const char *name)
 {
   fprintf(stderr, "ampc: compiler/layers/%s: %s%s\n", file, what, name);
   abort();
@@ -34,6 +34,16 @@ static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
   }
 }
 
+/* A format of data that no `def` names could not be used. */
+static void check_formats(Lower *l)
+{
+  for (ampc_source_kind kind = 0; kind < AMPC_SOURCE_ARGUMENT; kind++) {
+    const char *name = ampc_format_of(kind)->name;
+    if (!file_find(l->library, name))
+      library_broken("sources.amp", "has no def of the data format ", name);
+  }
+}
+
 /* The files of compiler/layers are one scope, so that they share the names that begin with `_`. */
 static void open_library(Lower *l)
 {
@@ -44,6 +54,7 @@ static void open_library(Lower *l)
   }
   l->library = file_open(l, library, true);
   file_add_globals(l, l->library, false);
+  check_formats(l);
 }
 
 /* Imports bring their declarations; what runs in them is skipped. False: one cannot be read. */

@@ -321,6 +321,8 @@ Binding *scope_find(Scope *s, const char *name); /* in s alone */
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span);
 File *file_open(Lower *l, const Ast *ast, bool builtin);
 void file_add_globals(Lower *l, File *f, bool job);
+/* A mistake in the layer library is ours: the first compile of the program names it and stops. */
+_Noreturn void library_broken(const char *file, const char *what, const char *name);
 Global *file_find(File *f, const char *name);
 Datum global_value(Lower *l, File *f, Global *g);
 /* A name of the file, its imports or the built-ins; D_absent if there is none. */

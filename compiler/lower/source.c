@@ -1,13 +1,16 @@
-/* Data sources of pass lower: idx files and synthetic numbers, and what losses ask of them. */
+/* Data sources of pass lower: files, whose shapes their headers tell, synthetic numbers, and what
+ * losses ask of them. What a header means is the format's business: see runtime/plan/formats.h. */
 #include "lower.h"
+#include "runtime/plan/formats.h"
 #include <errno.h>
-#include <zlib.h>
+#include <unistd.h>
 
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
-/* ---- the header of an IDX file ---- */
+/* ---- the header of a file ---- */
 
+/* Data lies in --data-dir, else beside the job. */
 static const char *data_path(Lower *l, const char *path)
 {
   const char *root = l->c->options.data_dir;
@@ -17,73 +20,41 @@ static const char *data_path(Lower *l, const char *path)
   return slash ? arena_printf(l->arena, "%.*s/%s", (int)(slash - job), job, path) : path;
 }
 
-static bool idx_dtype(unsigned char code, DType *out)
+/* A file that is not there has a way out, `shape`; one that is there and wrong has none. Either way
+ * the exit status is that of bad files, not of a bad program. */
+static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_source *out)
 {
-  switch (code) {
-  case 0x08:
-    *out = AMPC_U8;
+  const char *path = data_path(l, out->path);
+  ampc_header header;
+  bool there = access(path, R_OK) == 0;
+  if (!there) {
+    fail(l, E604, span, "%s cannot be opened, so its shape is unknown: %s", path, strerror(errno));
+    diag_help(l->c,
+              "`%s(path, shape=[28, 28], dtype=u8)` compiles without it; --data-dir=DIR is "
+              "the root of data paths",
+              format->name);
+  } else if (format->probe(path, &header) == AMPC_OK) {
+    out->dtype = header.dtype;
+    out->rank = header.rank;
+    memcpy(out->dim, header.dim, sizeof out->dim);
+    out->samples = header.samples;
     return true;
-  case 0x0C:
-    *out = AMPC_I32;
-    return true;
-  case 0x0D:
-    *out = AMPC_F32;
-    return true;
-  default:
-    return false;
+  } else {
+    fail(l, E604, span, "%s", ampc_last_error());
   }
-}
-
-static bool bad_file(Lower *l, Span span, const char *path, const char *why)
-{
-  fail(l, E604, span, "%s %s", path, why);
   l->c->cannot_read = true;
   return false;
 }
 
-static bool parse_header(Lower *l, gzFile f, const char *path, Span span, ampc_source *out)
-{
-  unsigned char magic[4], size[4];
-  if (gzread(f, magic, 4) != 4 || magic[0] || magic[1])
-    return bad_file(l, span, path, "is no IDX file: its first bytes are wrong");
-  if (!idx_dtype(magic[2], &out->dtype))
-    return bad_file(
-        l, span, path,
-        arena_printf(l->arena, "has elements of type 0x%02x; u8, i32 and f32 are read", magic[2]));
-  if (magic[3] < 1 || magic[3] > MAX_RANK)
-    return bad_file(l, span, path,
-                    arena_printf(l->arena, "has %d axes; 1 to %d are read", magic[3], MAX_RANK));
-  out->rank = magic[3] - 1u;
-  for (uint32_t i = 0; i <= out->rank; i++) {
-    if (gzread(f, size, 4) != 4) return bad_file(l, span, path, "ends within its header");
-    int64_t n = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
-    if (n < 1) return bad_file(l, span, path, "has an axis of size 0");
-    *(i ? &out->dim[i - 1] : &out->samples) = n;
-  }
-  return true;
-}
-
-static bool read_header(Lower *l, const char *name, Span span, ampc_source *out)
-{
-  const char *path = data_path(l, name);
-  errno = 0;
-  gzFile f = gzopen(path, "rb");
-  if (!f) {
-    fail(l, E604, span, "%s cannot be opened, so its shape is unknown: %s", path,
-         strerror(errno ? errno : ENOMEM));
-    l->c->cannot_read = true;
-    diag_help(l->c, "`idx(path, shape=[28, 28], dtype=u8)` compiles without it; --data-dir=DIR is "
-                    "the root of data paths");
-    return false;
-  }
-  bool good = parse_header(l, f, path, span, out);
-  gzclose(f);
-  return good;
-}
-
 /* ---- sources ---- */
 
-/* All sources of a block advance together. */
+static bool has_file(const ampc_source *s)
+{
+  const ampc_format *format = ampc_format_of(s->kind);
+  return format && format->probe;
+}
+
+/* All sources of a block advance together, so they are of one length. */
 static bool count_samples(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
@@ -96,7 +67,7 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
     fail(l, E605, span, "sources of one block differ in length: %lld and %lld samples",
          (long long)run->samples, (long long)count);
     diag_note(l->c, run->samples_span, "the other one");
-    l->c->cannot_read = l->c->cannot_read || s->kind == AMPC_SOURCE_IDX;
+    l->c->cannot_read = l->c->cannot_read || has_file(s);
     return false;
   }
   run->samples = count;
@@ -151,22 +122,37 @@ static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span 
   return samples.kind == D_none || want_int(l, samples, span, "`samples`", &s->samples);
 }
 
-/* _idx(path, shape, dtype, samples, part) */
-static Datum run_idx(Lower *l, Args *args)
+/* Whether the elements of such a file can become `type`. */
+static bool gives_type(Lower *l, const ampc_format *format, DType type, Span span)
 {
-  ampc_source s = {.kind = AMPC_SOURCE_IDX, .path = ARG(0).as.text};
+  Text known;
+  text_init(&known, l->arena);
+  for (uint32_t i = 0; i < format->n_types; i++) {
+    if (format->types[i] == type) return true;
+    const char *before = i == 0 ? "" : i + 1 < format->n_types ? ", " : " and ";
+    text_printf(&known, "%s%s", before, ir_dtype_name(format->types[i]));
+  }
+  fail(l, E209, span, "%s reads %s, not %s", format->name, known.at, ir_dtype_name(type));
+  return false;
+}
+
+/* _file(format, path, shape, dtype, samples, part): all formats that have a file */
+static Datum run_file(Lower *l, Args *args)
+{
+  const ampc_format *format = ampc_format_find(ARG(0).as.text);
+  if (!format || !format->probe)
+    library_broken("sources.amp", "AMPC_FORMATS has no format of files ", ARG(0).as.text);
+  ampc_source s = {.kind = format->kind, .path = ARG(1).as.text};
   Span span = args->span;
-  if (!in_source(l, span, "idx") || !source_part(l, ARG(4), span, &s)) return d_of(D_error);
-  if (ARG(1).kind != D_none) {
-    if (!given_shape(l, ARG(1), ARG(2), ARG(3), span, &s)) return d_of(D_error);
-    bool known = s.dtype == AMPC_U8 || s.dtype == AMPC_I32 || s.dtype == AMPC_F32;
-    if (!known)
-      return fail(l, E209, span, "idx reads u8, i32 and f32, not %s", ir_dtype_name(s.dtype));
-  } else if (ARG(2).kind != D_none || ARG(3).kind != D_none) {
+  if (!in_source(l, span, format->name) || !source_part(l, ARG(5), span, &s)) return d_of(D_error);
+  if (ARG(2).kind != D_none) {
+    if (!given_shape(l, ARG(2), ARG(3), ARG(4), span, &s) || !gives_type(l, format, s.dtype, span))
+      return d_of(D_error);
+  } else if (ARG(3).kind != D_none || ARG(4).kind != D_none) {
     return fail(l, E205, span,
                 "`dtype` and `samples` go with `shape`: without it the file's header "
                 "is read");
-  } else if (!read_header(l, s.path, span, &s)) {
+  } else if (!read_header(l, format, span, &s)) {
     return d_of(D_error);
   }
   return add_source(l, &s, span);
@@ -231,7 +217,7 @@ static bool value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
 {
   *low = 0;
   *high = 255;
-  if (s->kind == AMPC_SOURCE_IDX && s->dtype == AMPC_U8) return true;
+  if (has_file(s) && s->dtype == AMPC_U8) return true;
   if (s->kind != AMPC_SOURCE_SYNTHETIC || dtype_is_float(s->dtype)) return false;
   *low = (int64_t)s->low;
   *high = (int64_t)s->high - 1;
@@ -247,7 +233,7 @@ static Datum run_classes(Lower *l, Args *args)
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
   if (!s || !value_bounds(s, &low, &high)) return d_bool(true);
   if (ignored >= low && ignored <= high) return d_bool(true);
-  if (s->kind == AMPC_SOURCE_IDX && (!s->limit || n < s->limit)) {
+  if (has_file(s) && (!s->limit || n < s->limit)) {
     Place p = diag_place(l->c, diag_user_span(l->c, args->span));
     const char *file = p.source ? p.source->path : "";
     const char *slash = strrchr(file, '/');
@@ -259,7 +245,7 @@ static Datum run_classes(Lower *l, Args *args)
 }
 
 const Native source_natives[] = {
-    {"idx", 5, 5, false, true, run_idx},
+    {"file", 6, 6, false, true, run_file},
     {"synthetic", 7, 7, false, true, run_synthetic},
     {"classes", 3, 3, false, true, run_classes},
     {0},

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ampc_rt.h"
 #include "order.h"
 #include "source.h"
 
@@ -19,7 +20,7 @@ struct ampc_batches {
   const ampc_block *block;
   uint32_t index; /* of the block */
   uint64_t seed;
-  Source *sources;
+  DataSource *sources;
   int64_t samples, per_epoch;
   int64_t base, bytes; /* what a batch covers of INPUT */
   int64_t *order;      /* of epoch order_epoch; the thread's own */
@@ -36,8 +37,7 @@ struct ampc_batches {
   uint64_t seeks;
 };
 
-/* ---- the thread
- * ----------------------------------------------------------------------------------- */
+/* ---- the thread ---- */
 
 static void fill_slot(ampc_batches *b, Slot *slot)
 {
@@ -49,10 +49,11 @@ static void fill_slot(ampc_batches *b, Slot *slot)
     b->order_epoch = slot->position.epoch;
   }
   for (uint32_t i = 0; i < block->n_sources; i++) {
-    const Source *s = &b->sources[i];
+    const DataSource *s = &b->sources[i];
     char *to = slot->bytes + (s->desc->offset - b->base);
-    for (int64_t j = 0; j < slot->samples; j++)
-      source_copy(s, block->shuffle ? b->order[first + j] : first + j, to + j * s->sample_bytes);
+    if (!block->shuffle) source_copy(s, first, slot->samples, to);
+    for (int64_t j = 0; block->shuffle && j < slot->samples; j++)
+      source_copy(s, b->order[first + j], 1, to + j * s->sample_bytes);
   }
 }
 
@@ -94,10 +95,9 @@ static void *prefetch(void *arg)
   return NULL;
 }
 
-/* ---- opening
- * --------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
-static const char *source_name(const Source *s)
+static const char *source_name(const DataSource *s)
 {
   return s->path ? s->path : "a synthetic source";
 }
@@ -107,7 +107,7 @@ static ampc_status check_counts(ampc_batches *b)
   const ampc_block *block = b->block;
   if (block->n_sources == 0)
     return ampc_fail(AMPC_BAD_USAGE, "block `%s` has no data", block->name);
-  const Source *first = &b->sources[0];
+  const DataSource *first = &b->sources[0];
   for (uint32_t i = 1; i < block->n_sources; i++)
     if (b->sources[i].count != first->count)
       return ampc_fail(AMPC_BAD_FILE, "%s gives %lld samples, %s gives %lld", source_name(first),
@@ -146,7 +146,7 @@ static ampc_status open_ring(ampc_batches *b)
   int64_t end = 0;
   b->base = INT64_MAX;
   for (uint32_t i = 0; i < b->block->n_sources; i++) {
-    const Source *s = &b->sources[i];
+    const DataSource *s = &b->sources[i];
     int64_t last = s->desc->offset + b->block->batch * s->sample_bytes;
     if (s->desc->offset < b->base) b->base = s->desc->offset;
     if (last > end) end = last;
@@ -210,8 +210,7 @@ static ampc_status batches_open(const ampc_program *p, uint32_t block, const cha
   return status;
 }
 
-/* ---- reading
- * ----------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static int64_t batches_per_epoch(const ampc_batches *b)
 {

@@ -1,8 +1,9 @@
 /* The runtime that ampc's programs link: devices, memory, the step, checkpoints, the training loop.
  *
  * Functions return 0 (AMPC_OK) or a status; ampc_last_error() then says in one line what failed and
- * what to do. Objects come first, outputs last. Whoever calls a create function frees with the
- * matching free function; NULL is fine there. One runtime belongs to one thread at a time. */
+ * what to do (both in ampc_plan.h). Objects come first, outputs last. Whoever calls a create
+ * function frees with the matching free function; NULL is fine there. One runtime belongs to one
+ * thread at a time. */
 #ifndef AMPC_RT_H
 #define AMPC_RT_H
 #include "ampc_plan.h"
@@ -10,20 +11,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Also the exit statuses of programs. */
-typedef enum ampc_status {
-  AMPC_OK = 0,
-  AMPC_BAD_USAGE = 2,   /* options, names */
-  AMPC_BAD_FILE = 3,    /* missing, unreadable, truncated, of another model, damaged */
-  AMPC_NO_COMPILER = 4, /* cc, nvcc or NVRTC failed */
-  AMPC_RUN_FAILED = 5,  /* device, memory, non-finite loss */
-  AMPC_INTERRUPTED = 130
-} ampc_status;
-
-const char *ampc_last_error(void); /* per thread; never NULL */
-ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns status */
 
 /* ---- a runtime: one program on one device ------------------------------------------------------
  */

@@ -15,6 +15,24 @@
 extern "C" {
 #endif
 
+/* ---- what failed ---- */
+
+/* Also the exit statuses of programs. */
+typedef enum ampc_status {
+  AMPC_OK = 0,
+  AMPC_BAD_USAGE = 2,   /* options, names */
+  AMPC_BAD_FILE = 3,    /* missing, unreadable, truncated, of another model, damaged */
+  AMPC_NO_COMPILER = 4, /* cc, nvcc or NVRTC failed */
+  AMPC_RUN_FAILED = 5,  /* device, memory, non-finite loss */
+  AMPC_INTERRUPTED = 130
+} ampc_status;
+
+const char *ampc_last_error(void); /* per thread; never NULL */
+ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns status */
+
+/* ---- values and where they lie ---- */
+
 typedef enum ampc_dtype {
   AMPC_F32, /* IEEE binary32; double under Note [real64] of the compiler's ir.h */
   AMPC_F16, /* IEEE binary16 */
@@ -167,16 +185,23 @@ typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr"
   double value;
 } ampc_setting;
 
+/* The formats of data, a row each: the kind of source, and the name that its `def` has in
+ * compiler/layers/sources.amp and its table ampc_format_NAME in runtime/data/formats/NAME.c. */
+#define AMPC_FORMATS(ROW)                                                                          \
+  ROW(IDX, idx)                                                                                    \
+  ROW(SYNTHETIC, synthetic)
+
 /* ARGUMENT: an input of an infer block, written by the caller (ampc_write to INPUT) */
 typedef enum ampc_source_kind {
-  AMPC_SOURCE_IDX,
-  AMPC_SOURCE_SYNTHETIC,
-  AMPC_SOURCE_ARGUMENT
+#define AMPC_FORMAT_KIND(KIND, name) AMPC_SOURCE_##KIND,
+  AMPC_FORMATS(AMPC_FORMAT_KIND)
+#undef AMPC_FORMAT_KIND
+      AMPC_SOURCE_ARGUMENT
 } ampc_source_kind;
 typedef struct ampc_source {
   ampc_source_kind kind;
   const char *path;            /* as in the job; relative to the data directory */
-  ampc_dtype dtype;            /* of the file */
+  ampc_dtype dtype;            /* of its elements in INPUT: what the format makes of the file's */
   uint32_t rank;               /* of one sample */
   int64_t dim[AMPC_MAX_RANK];  /* of one sample */
   int64_t samples;             /* in the whole file; 0: not known at compile time */

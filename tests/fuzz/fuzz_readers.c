@@ -17,10 +17,10 @@ static void read_idx(const char *path, ampc_dtype t, uint32_t rank)
                       .dim = {2, 3},
                       .part_end = 1,
                       .limit = t == AMPC_F32 ? 0 : 10};
-  Source s;
+  DataSource s;
   if (source_open(&program, &desc, "", 1, &s) == AMPC_OK) {
     char sample[6 * sizeof(float)];
-    for (int64_t i = 0; i < s.count; i++) source_copy(&s, i, sample);
+    for (int64_t i = 0; i < s.count; i++) source_copy(&s, i, 1, sample);
   }
   source_close(&s);
 }

@@ -12,7 +12,7 @@ static ampc_source source(ampc_dtype t, uint32_t rank, int64_t a, int64_t b)
 }
 
 /* Reads the folder's file "x"; the status, and the source when it is AMPC_OK. */
-static ampc_status read_source(const ampc_program *p, const ampc_source *desc, Source *s)
+static ampc_status read_source(const ampc_program *p, const ampc_source *desc, DataSource *s)
 {
   ampc_status status = source_open(p, desc, temp_folder, 1, s);
   if (status) source_close(s);
@@ -21,7 +21,7 @@ static ampc_status read_source(const ampc_program *p, const ampc_source *desc, S
 
 static void expect_refused(const ampc_source *desc, const char *word, const char *what)
 {
-  Source s;
+  DataSource s;
   ampc_status status = read_source(&program, desc, &s);
   CHECK_MSG(status == AMPC_BAD_FILE, "%s: status %d", what, status);
   CHECK_MSG(strstr(ampc_last_error(), word) && strstr(ampc_last_error(), temp_folder),
@@ -40,11 +40,11 @@ static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2,  0,   0,
 
 static void check_images(const ampc_source *desc)
 {
-  Source s;
+  DataSource s;
   MUST(read_source(&program, desc, &s) == AMPC_OK);
   CHECK(s.count == 3 && s.sample_bytes == 4);
   uint8_t sample[4];
-  source_copy(&s, 2, sample);
+  source_copy(&s, 2, 1, sample);
   CHECK(memcmp(sample, images + 24, 4) == 0);
   source_close(&s);
 }
@@ -72,14 +72,14 @@ static void check_type(uint8_t code, const uint8_t *elements, size_t size, ampc_
   for (int real64 = 0; real64 < 2; real64++) {
     ampc_program p = {.name = "test", .real64 = real64};
     ampc_source desc = source(t, 0, 0, 0);
-    Source s;
+    DataSource s;
     MUST(read_source(&p, &desc, &s) == AMPC_OK);
     for (int i = 0; i < 2; i++) {
       double want = i ? b : a, d = 0;
       float f = 0;
       int32_t n = 0;
       uint8_t u = 0;
-      source_copy(&s, i, t == AMPC_U8 ? &u : t == AMPC_I32 ? &n : real64 ? (void *)&d : &f);
+      source_copy(&s, i, 1, t == AMPC_U8 ? &u : t == AMPC_I32 ? &n : real64 ? (void *)&d : &f);
       CHECK_MSG((double)u + n + (double)f + d == want, "type %02x", code);
     }
     source_close(&s);
@@ -109,7 +109,7 @@ static void check_truncation(void)
   char *gz = temp_read(temp_path("x"), &size);
   for (size_t n = 0; n < size; n++) {
     temp_write(temp_path("x"), gz, n);
-    Source s;
+    DataSource s;
     CHECK_MSG(read_source(&program, &desc, &s) == AMPC_BAD_FILE, "gzip cut to %zu bytes", n);
   }
   gz[size - 6] ^= 1; /* the gzip checksum */
@@ -130,9 +130,17 @@ static void check_lies(void)
   static const struct {
     int at, value;
     const char *word;
-  } lies[] = {{0, 'P', "no IDX"},  {2, 0x0a, "no IDX"},    {3, 0, "no IDX"},      {3, 9, "no IDX"},
-              {3, 2, "[2]"},       {7, 4, "truncated"},    {4, 255, "truncated"}, {7, 0, "empty"},
-              {11, 3, "u8[3, 2]"}, {2, 0x0c, "i32[2, 2]"}, {7, 2, "more bytes"}};
+  } lies[] = {{0, 'P', "no IDX"},
+              {2, 0x0a, "type 0x0a, expected 0x08 (u8), 0x09 (i8)"},
+              {3, 0, "0 axes; 1 to 6"},
+              {3, 9, "9 axes; 1 to 6"},
+              {3, 2, "[2]"},
+              {7, 4, "truncated"},
+              {4, 255, "truncated"},
+              {7, 0, "empty"},
+              {11, 3, "u8[3, 2]"},
+              {2, 0x0c, "i32[2, 2]"},
+              {7, 2, "more bytes"}};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
     memcpy(file, images, sizeof images);
     file[lies[i].at] = (uint8_t)lies[i].value;
@@ -156,7 +164,7 @@ static void check_limits_and_parts(void)
   expect_refused(&desc, "sample 9 is 12, expected 0 to 9 (classes of cross_entropy, mlp.amp:14)",
                  "limit");
   desc.part_end = 0.9;
-  Source s;
+  DataSource s;
   MUST(read_source(&program, &desc, &s) == AMPC_OK);
   CHECK(s.first == 0 && s.count == 9);
   source_close(&s);
@@ -165,7 +173,7 @@ static void check_limits_and_parts(void)
   desc.limit = 13;
   MUST(read_source(&program, &desc, &s) == AMPC_OK);
   uint8_t label;
-  source_copy(&s, 0, &label);
+  source_copy(&s, 0, 1, &label);
   CHECK(s.first == 9 && s.count == 1 && label == 12);
   source_close(&s);
 }
@@ -197,12 +205,12 @@ static void check_synthetic(void)
                       .low = 2,
                       .high = 4,
                       .stream = 3};
-  Source s;
+  DataSource s;
   MUST(read_source(&program, &desc, &s) == AMPC_OK);
   double mean = 0, least = 9, most = 0;
   for (int i = 0; i < N; i++) {
     float x[2];
-    source_copy(&s, i, x);
+    source_copy(&s, i, 1, x);
     mean += ((double)x[0] + (double)x[1]) / 2 / N;
     least = fmin(least, (double)x[0]);
     most = fmax(most, (double)x[0]);
@@ -218,7 +226,7 @@ static void check_synthetic(void)
   int seen[256] = {0};
   for (int i = 0; i < N; i++) {
     uint8_t x;
-    source_copy(&s, i, &x);
+    source_copy(&s, i, 1, &x);
     seen[x]++;
   }
   for (int i = 0; i < 256; i++) CHECK(i < 3 ? abs(seen[i] - N / 3) < 200 : seen[i] == 0);

@@ -1,7 +1,7 @@
 /* The last error of each thread: one line of text. */
 #include <stdarg.h>
 #include <stdio.h>
-#include "ampc_rt.h"
+#include "ampc_plan.h"
 
 static _Thread_local char last_error[1024];
 

@@ -1,0 +1,18 @@
+/* The bytes of a data file from its beginning to its end, whether it is gzipped or not. */
+#pragma once
+#include <zlib.h>
+#include "ampc_plan.h"
+
+typedef struct Stream {
+  gzFile file;
+  const char *path; /* the caller's */
+  int64_t most;     /* bytes that can come out of a file of this size */
+} Stream;
+
+/* Opens a regular file. `expected` says for the message what should be there: "an IDX file". */
+ampc_status stream_open(const char *path, const char *expected, Stream *out);
+void stream_close(Stream *s);
+
+/* Reads up to n bytes; *out_read is less only at the end of the file. Reading on there has zlib
+ * compare the checksum of a gzipped file. */
+ampc_status stream_read(Stream *s, void *to, int64_t n, int64_t *out_read);

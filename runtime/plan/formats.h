@@ -1,0 +1,53 @@
+/* The formats of data: one table, which the compiler asks for shapes and the loader reads through.
+ *
+ * A job names a file, and its shapes come from that file's header, so both sides have to understand
+ * headers in the same way: there is one reader a format and both call it. The readers stand in
+ * runtime/data/formats; they need zlib and nothing else, so that the compiler can link them.
+ *
+ * Functions return a status, and ampc_last_error() then is one line that names the file. */
+#pragma once
+#include "ampc_plan.h"
+
+/* What the header of a file says, all of it checked. */
+typedef struct ampc_header {
+  ampc_dtype dtype; /* of the elements in INPUT; the file's own type may be a narrower integer */
+  uint32_t rank;    /* of one sample: below AMPC_MAX_RANK, since a batch has one axis more */
+  int64_t dim[AMPC_MAX_RANK]; /* of one sample; each at least 1 */
+  int64_t samples;            /* at least 1 */
+} ampc_header;
+
+/* A source that is open. Each format has a struct of its own, which nobody else looks into. */
+typedef struct ampc_reader ampc_reader;
+
+typedef struct ampc_format {
+  ampc_source_kind kind;
+  const char *name; /* both as in the row of AMPC_FORMATS */
+
+  /* Formats with a file: the types that elements can have in INPUT, so that a job which gives
+   * `shape` and `dtype` itself is checked without the file. */
+  ampc_dtype types[AMPC_DTYPE_COUNT];
+  uint32_t n_types;
+
+  /* Reads and checks the header of the file, believing no number in it that the size of the file
+   * contradicts. NULL: the format has no file. */
+  ampc_status (*probe)(const char *path, ampc_header *out);
+
+  /* Opens `desc`, a source of program `p`; `path` is where its file lies, NULL if it has none. A
+   * file that does not hold what the program was compiled for is refused, as is one that is cut or
+   * damaged: from here on nothing can go wrong. `p` and `desc` must outlive the reader. */
+  ampc_status (*open)(const ampc_program *p, const ampc_source *desc, const char *path,
+                      uint64_t seed, ampc_reader **out, int64_t *out_samples);
+
+  /* Writes samples [first, first + n) to `to`, as they lie in INPUT: without gaps, elements as
+   * large as ampc_element_size() says. Any order, any number of threads at once. */
+  void (*copy)(const ampc_reader *r, int64_t first, int64_t n, void *to);
+
+  void (*close)(ampc_reader *r); /* NULL is fine */
+} ampc_format;
+
+#define AMPC_FORMAT_TABLE(KIND, name) extern const ampc_format ampc_format_##name;
+AMPC_FORMATS(AMPC_FORMAT_TABLE)
+#undef AMPC_FORMAT_TABLE
+
+const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: a kind without a reader */
+const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: there is none */
