@@ -1,7 +1,10 @@
-/* Fuzz target for the readers of files: bytes as an IDX file, plain or gzipped, and as a
- * checkpoint. Whatever they are, the answer is a status. The first byte picks the reader. */
+/* Fuzz target for the readers of files: bytes as a file of each format of data, plain or gzipped,
+ * and as a checkpoint. Whatever they are, the answer is a status. The first byte picks the
+ * reader: 0 checkpoints, from 1 on the rows of AMPC_FORMATS. */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "runtime/data/source.h"
@@ -9,20 +12,34 @@
 
 static const ampc_program program = {.name = "fuzz"};
 
-static void read_idx(const char *path, ampc_dtype t, uint32_t rank)
+/* Opens and reads all samples. A file that the loader accepts is one that the compiler accepts. */
+static void read_source(const ampc_source *desc, bool probed)
 {
-  ampc_source desc = {.path = path,
-                      .dtype = t,
-                      .rank = rank,
-                      .dim = {2, 3},
-                      .part_end = 1,
-                      .limit = t == AMPC_F32 ? 0 : 10};
   DataSource s;
-  if (source_open(&program, &desc, "", 1, &s) == AMPC_OK) {
-    char sample[6 * sizeof(float)];
-    for (int64_t i = 0; i < s.count; i++) source_copy(&s, i, 1, sample);
+  if (source_open(&program, desc, "", 1, &s) == AMPC_OK) {
+    if (!probed) abort();
+    char *sample = malloc((size_t)s.sample_bytes);
+    for (int64_t i = 0; sample && i < s.count; i++) source_copy(&s, i, 1, sample);
+    free(sample);
   }
   source_close(&s);
+}
+
+/* As a job that takes its shapes from the file, and as one that was compiled for other shapes. */
+static void read_format(const ampc_format *f, const char *path)
+{
+  ampc_header h;
+  bool probed = f->probe(path, &h) == AMPC_OK;
+  ampc_source desc = {
+      .kind = f->kind, .path = path, .dtype = f->types[0], .rank = 2, .dim = {2, 3}, .part_end = 1};
+  read_source(&desc, probed);
+  if (!probed) return;
+  desc.dtype = h.dtype;
+  desc.rank = h.rank;
+  memcpy(desc.dim, h.dim, sizeof desc.dim);
+  desc.samples = h.samples;
+  desc.limit = h.dtype == AMPC_F32 ? 0 : 10;
+  read_source(&desc, true);
 }
 
 static void read_tensors(const char *path)
@@ -47,19 +64,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
   }
   if (size < 1 || ftruncate(file, 0) || pwrite(file, bytes + 1, size - 1, 0) != (ssize_t)size - 1)
     return 0;
-  switch (bytes[0] % 4) {
-  case 0:
+  unsigned reader = bytes[0] % (AMPC_SOURCE_ARGUMENT + 1);
+  if (reader == 0) {
     read_tensors(path);
-    break;
-  case 1:
-    read_idx(path, AMPC_U8, 2);
-    break;
-  case 2:
-    read_idx(path, AMPC_I32, 0);
-    break;
-  default:
-    read_idx(path, AMPC_F32, 1);
-    break;
+  } else if (ampc_format_of(reader - 1)->probe) {
+    read_format(ampc_format_of(reader - 1), path);
   }
   return 0;
 }

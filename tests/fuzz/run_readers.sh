@@ -12,8 +12,9 @@ images() { printf '\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x03abcdefghijkl'; }
 tensors='{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"__metadata__":{"ampc.checksum":"0000000000000000"}}'
 { printf '\x01' && images; } >$corpus/images
 { printf '\x01' && images | gzip -n; } >$corpus/images_gz
-printf '\x02\0\0\x0c\x01\0\0\0\x02\0\0\0\x01\0\0\0\x02' >$corpus/labels
-printf '\x03\0\0\x0d\x02\0\0\0\x01\0\0\0\x02abcdefgh' >$corpus/floats
+printf '\x01\0\0\x0c\x01\0\0\0\x02\0\0\0\x01\0\0\0\x02' >$corpus/labels
+printf '\x01\0\0\x0d\x02\0\0\0\x01\0\0\0\x02abcdefgh' >$corpus/floats
+printf '\x01\0\0\x09\x01\0\0\0\x02\xfe\x03' >$corpus/signed
 { printf "\\0\\x$(printf %x ${#tensors})\\0\\0\\0\\0\\0\\0\\0%s" "$tensors" && printf '%024d' 0; } >$corpus/tensors
 build-fuzz/tests/fuzz_readers -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
   -max_len=8192 -artifact_prefix=build-fuzz/found/ -print_final_stats=1 $corpus
