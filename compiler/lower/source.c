@@ -48,13 +48,15 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
 
 /* ---- sources ---- */
 
+/* Not synthetic, and no argument of an infer block. */
 static bool has_file(const ampc_source *s)
 {
   const ampc_format *format = ampc_format_of(s->kind);
   return format && format->probe;
 }
 
-/* All sources of a block advance together, so they are of one length. */
+/* All sources of a block advance together, so they are of one length. Where a file's is not known
+ * (shape= without samples=) the loader compares. */
 static bool count_samples(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
@@ -85,6 +87,7 @@ static Datum add_source(Lower *l, const ampc_source *s, Span span)
   return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
 }
 
+/* Sources belong to `data` blocks; train and eval blocks take batches from those. */
 static bool in_source(Lower *l, Span span, const char *name)
 {
   if (l->run && l->in_source) return true;
@@ -92,6 +95,7 @@ static bool in_source(Lower *l, Span span, const char *name)
   return false;
 }
 
+/* part=[0.0, 0.9]: fractions of the samples, all of them by default. */
 static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
 {
   s->part_begin = 0;
@@ -106,6 +110,7 @@ static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
   return fail(l, E209, span, "`part` is %s; it lies within [0.0, 1.0]", d_text(l, part)), false;
 }
 
+/* shape= and its companions, for a file that need not be there. The type is u8 unless given. */
 static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span span,
                         ampc_source *s)
 {
@@ -168,6 +173,7 @@ static uint64_t call_site(Lower *l, Span span)
   return l->call_sites.n - 1;
 }
 
+/* low= and high=, [low, high). Without them floats are standard normal; integers need them. */
 static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
 {
   if (low.kind == D_none && high.kind == D_none) {
@@ -212,7 +218,8 @@ static ampc_source *source_behind(Lower *l, Value v)
   }
 }
 
-/* Bounds of the values in the file, before any check; false: none are known. */
+/* Bounds of the values as the type alone or the job gives them, without a look into the file;
+ * false: none are known. */
 static bool value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
 {
   *low = 0;

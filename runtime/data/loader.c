@@ -7,12 +7,13 @@
 #include "order.h"
 #include "source.h"
 
-enum { RING = 3, ALIGN = 64 };
+/* Three slots: one that the consumer reads, one that is ready, one that is being filled. */
+enum { RING = 3, ALIGN = 64 /* bytes */ };
 
 typedef struct Slot {
-  char *bytes;
+  char *bytes; /* the block's sources as they lie in INPUT, from the lowest offset on */
   ampc_data_position position;
-  int64_t samples;
+  int64_t samples; /* below the block's batch at the end of an epoch that keeps its rest */
 } Slot;
 
 struct ampc_batches {
@@ -21,24 +22,25 @@ struct ampc_batches {
   uint32_t index; /* of the block */
   uint64_t seed;
   DataSource *sources;
-  int64_t samples, per_epoch;
-  int64_t base, bytes; /* what a batch covers of INPUT */
-  int64_t *order;      /* of epoch order_epoch; the thread's own */
-  int64_t order_epoch;
+  int64_t samples, per_epoch; /* samples and batches of an epoch */
+  int64_t base, bytes;        /* what a batch covers of INPUT */
+  int64_t *order;             /* of epoch order_epoch, when it is shuffled; the thread's own */
+  int64_t order_epoch;        /* -1: none yet */
 
   pthread_t thread;
   pthread_mutex_t mutex; /* for all below */
   pthread_cond_t changed;
   bool started, quit;
   Slot ring[RING];
-  int64_t filled, taken; /* slots since the last seek */
-  bool held;             /* the consumer still reads slot taken - 1 */
-  ampc_data_position ahead;
-  uint64_t seeks;
+  int64_t filled, taken;    /* slots since the last seek */
+  bool held;                /* the consumer still reads slot taken - 1 */
+  ampc_data_position ahead; /* of the batch that is filled next */
+  uint64_t seeks;           /* so far: a batch that was begun before the last one is dropped */
 };
 
 /* ---- the thread ---- */
 
+/* What lies behind the samples of a smaller last batch is of an earlier one and is not read. */
 static void fill_slot(ampc_batches *b, Slot *slot)
 {
   const ampc_block *block = b->block;
@@ -57,6 +59,7 @@ static void fill_slot(ampc_batches *b, Slot *slot)
   }
 }
 
+/* The slot that the consumer still reads counts as taken, but may not be filled. */
 static bool ring_is_full(const ampc_batches *b)
 {
   return b->filled - b->taken + b->held >= RING;
@@ -102,6 +105,8 @@ static const char *source_name(const DataSource *s)
   return s->path ? s->path : "a synthetic source";
 }
 
+/* Whether the samples of the files make the batches that the block was compiled for. With `samples`
+ * unknown at compile time (shape=) this is the first place where they are counted. */
 static ampc_status check_counts(ampc_batches *b)
 {
   const ampc_block *block = b->block;
@@ -141,6 +146,7 @@ static ampc_status open_sources(ampc_batches *b, const char *data_dir)
   return status ? status : check_counts(b);
 }
 
+/* Slots begin zeroed: gaps between sources are copied to the device and stay the same bytes. */
 static ampc_status open_ring(ampc_batches *b)
 {
   int64_t end = 0;
@@ -164,6 +170,7 @@ static ampc_status open_ring(ampc_batches *b)
   return AMPC_OK;
 }
 
+/* Also what a failed batches_open leaves: each part is freed if it was made. */
 static void batches_close(ampc_batches *b)
 {
   if (!b) return;
@@ -217,6 +224,8 @@ static int64_t batches_per_epoch(const ampc_batches *b)
   return b->per_epoch;
 }
 
+/* Empties the ring. The position behind the last batch of an epoch, as a checkpoint may hold it, is
+ * the beginning of the next epoch. */
 static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
 {
   if (to.epoch < 0 || to.batch < 0 || to.batch > b->per_epoch)
@@ -234,6 +243,7 @@ static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
   return AMPC_OK;
 }
 
+/* Lets go of the slot handed out before, so that the thread can fill it, and waits for the next. */
 static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t *out_samples,
                                 ampc_data_position *out_position)
 {

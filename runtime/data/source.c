@@ -8,6 +8,7 @@
 
 enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 
+/* A path that is not absolute is relative to the data directory. The caller frees it. */
 static char *join_path(const char *folder, const char *path)
 {
   bool plain = path[0] == '/' || !folder || !*folder || strcmp(folder, ".") == 0;
@@ -19,6 +20,8 @@ static char *join_path(const char *folder, const char *path)
 
 /* ---- values that index something ---- */
 
+/* Samples [first, first + n) of the part. The message counts from the beginning of the file, where
+ * the reader looks for the sample. */
 static ampc_status check_piece(const DataSource *s, const char *bytes, int64_t first, int64_t n)
 {
   const ampc_source *d = s->desc;
@@ -53,6 +56,8 @@ static ampc_status check_limit(const DataSource *s)
 
 /* ---- opening, reading ---- */
 
+/* `part` picks samples after the whole source was opened, so that train and eval blocks on parts of
+ * one file agree about its length. */
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
                         uint64_t seed, DataSource *out)
 {

@@ -20,6 +20,7 @@ ampc_status header_elements(const ampc_header *h, const char *path, int64_t most
   return AMPC_OK;
 }
 
+/* "u8[28, 28]". A rank below AMPC_MAX_RANK fits into 200 bytes. */
 static const char *type_text(char *to, size_t size, ampc_dtype t, const int64_t *dim, uint32_t rank)
 {
   int used = snprintf(to, size, "%s[", ampc_dtype_name(t));
@@ -29,6 +30,8 @@ static const char *type_text(char *to, size_t size, ampc_dtype t, const int64_t 
   return to;
 }
 
+/* Sizes that the program has as literals must be the file's. `samples` 0: not known when it was
+ * compiled, any number will do. */
 ampc_status header_check(const ampc_header *h, const char *path, const ampc_source *desc)
 {
   bool same = h->dtype == desc->dtype && h->rank == desc->rank;

@@ -33,6 +33,7 @@ struct ampc_reader {
 
 /* ---- the header ---- */
 
+/* The four bytes 00 00 TT RR: fills in the type and the rank of a sample. */
 static ampc_status read_magic(Stream *s, IdxHeader *h)
 {
   uint8_t magic[4];
@@ -62,6 +63,7 @@ static ampc_status read_magic(Stream *s, IdxHeader *h)
   return AMPC_OK;
 }
 
+/* All of the header; from here on the sizes are ones that the file has room for. */
 static ampc_status read_header(Stream *s, IdxHeader *h)
 {
   ampc_status status = read_magic(s, h);
@@ -102,6 +104,7 @@ static uint64_t big_endian(const uint8_t *from, unsigned n)
   return v;
 }
 
+/* Every type but u8. A double holds all of i32 and f32. */
 static double element_value(const uint8_t *from, const IdxType *t)
 {
   uint64_t bits = big_endian(from, t->size);
@@ -154,6 +157,7 @@ static ampc_status read_elements(Stream *s, const IdxHeader *h, uint8_t *raw, in
   return status;
 }
 
+/* Whole files are decoded once and held: a gzipped one cannot be entered in the middle. */
 static ampc_status read_samples(Stream *s, const ampc_program *p, const ampc_source *desc,
                                 ampc_reader *r, int64_t *out_samples)
 {

@@ -13,6 +13,7 @@ struct ampc_reader {
   int64_t elements, sample_bytes; /* of one sample */
 };
 
+/* Integers are the floor of a number in [low, high), so each is equally likely. */
 static double value(const ampc_reader *r, int64_t e)
 {
   const ampc_source *d = r->desc;
@@ -21,13 +22,15 @@ static double value(const ampc_reader *r, int64_t e)
   return d->dtype == AMPC_F32 || d->dtype == AMPC_F16 || d->dtype == AMPC_BF16 ? v : floor(v);
 }
 
+/* Rounding to the type may reach `high`, which does not belong to the range: such a value becomes
+ * `low`. */
 static void make_sample(const ampc_reader *r, int64_t sample, char *to)
 {
   const ampc_source *d = r->desc;
   for (int64_t i = 0; i < r->elements; i++) {
     number_store(d->dtype, r->real64, to, i, value(r, sample * r->elements + i));
     bool reached = d->high > d->low && number_load(d->dtype, r->real64, to, i) >= d->high;
-    if (reached) number_store(d->dtype, r->real64, to, i, d->low); /* rounded up to the open end */
+    if (reached) number_store(d->dtype, r->real64, to, i, d->low);
   }
 }
 
@@ -36,6 +39,7 @@ static void synthetic_copy(const ampc_reader *r, int64_t first, int64_t n, void 
   for (int64_t i = 0; i < n; i++) make_sample(r, first + i, (char *)to + i * r->sample_bytes);
 }
 
+/* The bounds are known, so the limit is checked without making a number. */
 static ampc_status synthetic_open(const ampc_program *p, const ampc_source *desc, const char *path,
                                   uint64_t seed, ampc_reader **out, int64_t *out_samples)
 {
