@@ -72,13 +72,13 @@ static bool both(const char *what)
   return !status;
 }
 
-/* Every byte that can stand for a type, with two samples of one element. */
+/* The six types of IDX and bytes around them, with two samples of one element. */
 static void check_types(void)
 {
   static const struct {
     uint8_t code, size;
   } known[] = {{0x08, 1}, {0x09, 1}, {0x0b, 2}, {0x0c, 4}, {0x0d, 4}, {0x0e, 8}};
-  for (int code = 0; code < 256; code++) {
+  for (int code = 0; code < 32; code++) {
     size_t size = 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
       if (known[i].code == code) size = known[i].size;
