@@ -3,6 +3,7 @@
 #include "compiler/emit/emit.h"
 #include "compiler/graph/ir.h"
 #include "memory_report.h"
+#include "options.h"
 #include "output.h"
 #include <stdio.h>
 #include <string.h>

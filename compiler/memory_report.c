@@ -2,7 +2,6 @@
 #include "memory_report.h"
 #include "compiler/command/command.h"
 #include "driver.h"
-#include "options.h"
 #include <stdlib.h>
 #include <string.h>
 

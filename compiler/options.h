@@ -1,48 +1,18 @@
-/* The command line of ampc, and the part of it that amp shares. */
+/* What ampc and the verbs of amp share: options of the compiler, and how a bug of ours ends them.
+ */
 #pragma once
 #include "compile.h"
+#include "option_table.h"
 
-typedef enum OutputKind {
-  OUTPUT_unset,
-  OUTPUT_ast,
-  OUTPUT_graph,
-  OUTPUT_plan,
-  OUTPUT_params,
-  OUTPUT_memory,
-  OUTPUT_cuda,
-  OUTPUT_c,
-  OUTPUT_ptx,
-  OUTPUT_cubin,
-  OUTPUT_header
-} OutputKind;
+/* Groups for option tables; both fill an Options, whose arrays then belong to the table's arena. */
+extern const OptionRow job_options[];    /* what is compiled: -D --set -I --data-dir -O */
+extern const OptionRow memory_options[]; /* --memory-limit --check-memory --poison */
 
-typedef struct CommandLine {
-  Options options;
-  OutputKind kind;
-  const char *output; /* NULL or "-": stdout */
-  const char *deps;   /* file for make's dependencies, or NULL */
-  bool library, build_line, check, verbose;
-  uint32_t blame; /* line, or 0 */
-} CommandLine;
+/* As they are where the command line says nothing. */
+Options options_default(void);
 
-/* Reads the command line into `out`, whose arrays belong to `arena`. False when there is nothing
- * left to do: *status is 0 after --help and the like, 2 after a message about wrong usage. */
-bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status);
-
-/* Options of both programs: `option` is 'O', 'D', 'I' or one of these. 0, or 2 after a message. */
-enum {
-  OPTION_set = 256,
-  OPTION_data_dir,
-  OPTION_poison,
-  OPTION_check_memory,
-  OPTION_memory_limit,
-  OPTION_last
-};
-int options_read(Arena *arena, const char *program, Options *options, int option,
-                 const char *value);
-
-/* Prints "program: error: text" and the way to --help to stderr; returns 2. */
-int usage_error(const char *program, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a setting, as --set does. False: `text` is not KEY=VALUE. */
+bool options_set(Arena *arena, Options *options, const char *text);
 
 /* From here on an assert ends the program with exit status 70 and a line that asks to report it. */
 void exit_on_abort(const char *program);

@@ -1,6 +1,6 @@
 /* Files that ampc writes and commands that it prints. */
 #pragma once
-#include "options.h"
+#include "command_line.h"
 
 /* Puts `size` bytes into the file at `path` ("-" or NULL: stdout). The file is written under
  * another name and renamed, so whoever looks sees the old file or the new one, whole. False after a

@@ -13,7 +13,7 @@ typedef struct Verb {
 
 static const Verb verbs[] = {
     {"train", train_main, "train the job"},
-    {"eval", train_main, "run the eval blocks of the job on saved weights"},
+    {"eval", eval_main, "run the eval blocks of the job on saved weights"},
     {"inspect", inspect_main, "what the job becomes: a table of its kernels"},
     {"repl", repl_main, "a prompt: declarations, statements, commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},

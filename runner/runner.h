@@ -2,7 +2,8 @@
  * (ampc_status, or 1: errors in the program). */
 #pragma once
 
-int train_main(int argc, char **argv); /* train and eval */
+int train_main(int argc, char **argv);
+int eval_main(int argc, char **argv);
 int inspect_main(int argc, char **argv);
 int repl_main(int argc, char **argv);
 int selftest_main(int argc, char **argv);

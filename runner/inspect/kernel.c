@@ -7,7 +7,7 @@
 #include "runtime/cuda/nvrtc_image.h"
 #include "compiler/emit/emit.h"
 #include "inspect.h"
-#include "compiler/options.h"
+#include "compiler/option_table.h"
 
 enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ };
 
@@ -34,9 +34,9 @@ static int no_row(const Inspection *in, const char *name)
   const char **names = arena_array(in->c->arena, const char *, in->rows.n + 1);
   for (uint32_t i = 0; i < in->rows.n; i++) names[i] = in->rows.at[i].name;
   const char *near = diag_nearest(name, names, in->rows.n);
-  if (!near) return usage_error("amp", "--kernel %s: the job has no such command", name);
-  return usage_error("amp", "--kernel %s: the job has no such command; did you mean %s?", name,
-                     near);
+  if (!near) return usage_error("amp inspect", "--kernel %s: the job has no such command", name);
+  return usage_error("amp inspect", "--kernel %s: the job has no such command; did you mean %s?",
+                     name, near);
 }
 
 /* ---- the parts --------------------------------------------------------------------------------

@@ -2,39 +2,31 @@
 #include "repl.h"
 #include "compiler/options.h"
 #include "runner/runner.h"
+#include "runner/train/options.h"
 #include <ctype.h>
-#include <errno.h>
-#include <getopt.h>
 #include <locale.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_device = OPTION_last, OPTION_seed, OPTION_help };
+typedef struct ReplCommand {
+  Options compile;
+  ampc_train_options run; /* device and seed of it */
+} ReplCommand;
 
-static const struct option long_options[] = {{"device", required_argument, NULL, OPTION_device},
-                                             {"seed", required_argument, NULL, OPTION_seed},
-                                             {"set", required_argument, NULL, OPTION_set},
-                                             {"data-dir", required_argument, NULL, OPTION_data_dir},
-                                             {"help", no_argument, NULL, OPTION_help},
-                                             {NULL, 0, NULL, 0}};
-
-static const char help_text[] =
-    "usage: amp repl [options] [job.amp]\n"
-    "\n"
-    "  --device DEVICE   cpu, cuda or auto (default): cuda where there is one\n"
-    "  --seed N          of weights, order of the data and dropout (default: the job's, or 0)\n"
-    "  --set KEY=VALUE   replace a setting: opt.lr=1e-4 train.batch=64 precision=bf16\n"
-    "  -D NAME=VALUE     replace a const of the job\n"
-    "  -I DIR            look for imports in DIR too\n"
-    "  --data-dir DIR    root of data paths (default: the folder of the job)\n"
-    "  -O0 -O1 -O2       no fusion, fusion, more fusion (default)\n"
-    "\n"
-    "Input is the language or a command; ':help' lists the commands. Where the input is no\n"
-    "terminal there is no prompt; after a mistake the next input is read all the same, and the\n"
-    "exit status is then 1.\n";
+static const OptionTable repl_verb = {
+    .program = "amp repl",
+    .usage = "[options] [job.amp]",
+    .groups = (const OptionGroup[]){{fresh_options, offsetof(ReplCommand, run)},
+                                    {job_options, offsetof(ReplCommand, compile)},
+                                    {NULL, 0}},
+    .notes =
+        "Input is the language or a command; ':help' lists the commands. Where the input is no\n"
+        "terminal there is no prompt; after a mistake the next input is read all the same, and\n"
+        "the exit status is then 1."};
 
 /* ---- messages ---------------------------------------------------------------------------------
  */
@@ -62,51 +54,19 @@ bool repl_check(Repl *r, ampc_status status)
 /* ---- the command line -------------------------------------------------------------------------
  */
 
-static int read_seed(Repl *r, const char *text)
-{
-  char *end;
-  errno = 0;
-  r->seed = strtoull(text, &end, 10);
-  r->seed_given = *text >= '0' && *text <= '9' && !*end && !errno && r->seed <= INT64_MAX;
-  return r->seed_given ? 0 : usage_error("amp", "--seed %s: expected a number from 0 on", text);
-}
-
-static int read_option(Repl *r, int option, char **argv)
-{
-  switch (option) {
-  case OPTION_device:
-    if (strcmp(optarg, "cpu") && strcmp(optarg, "cuda") && strcmp(optarg, "auto"))
-      return usage_error("amp", "--device %s: expected cpu, cuda or auto", optarg);
-    r->device = optarg;
-    return 0;
-  case OPTION_seed:
-    return read_seed(r, optarg);
-  case 'O':
-  case 'D':
-  case 'I':
-  case OPTION_set:
-  case OPTION_data_dir:
-    return options_read(r->arena, "amp", &r->options, option, optarg);
-  case ':':
-    return usage_error("amp", "%s needs a value", argv[optind - 1]);
-  default:
-    return usage_error("amp", "no option %s", argv[optind - 1]);
-  }
-}
-
 static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 {
-  opterr = 0;
-  for (int o; (o = getopt_long(argc, argv, ":D:I:O:", long_options, NULL)) != -1;) {
-    if (o == OPTION_help) fputs(help_text, stdout);
-    *status = o == OPTION_help ? 0 : read_option(r, o, argv);
-    if (o == OPTION_help || *status) return false;
-  }
-  *status = 2;
-  if (argc - optind > 1) return usage_error("amp", "more than one job"), false;
-  *status = 0;
-  r->job = optind < argc ? argv[optind] : NULL;
-  return true;
+  Operands jobs;
+  ReplCommand cmd = {.compile = options_default(), .run = {.device = "auto"}};
+  cmd.compile.input = "repl"; /* what messages call the text that was typed */
+  if (!options_read(&repl_verb, r->arena, argc, argv, &cmd, &jobs, status)) return false;
+  *status = options_count_jobs(&repl_verb, &jobs, 0, 1);
+  r->options = cmd.compile;
+  r->device = cmd.run.device;
+  r->seed = cmd.run.seed;
+  r->seed_given = cmd.run.seed_given;
+  r->job = jobs.n ? jobs.at[0] : NULL;
+  return *status == 0;
 }
 
 /* ---- the session ------------------------------------------------------------------------------
@@ -172,13 +132,10 @@ static bool find_target(const Repl *r, char target[AMPC_TARGET_ROOM], int *statu
 int repl_main(int argc, char **argv)
 {
   Arena *arena = arena_create();
-  Repl r = {.arena = arena,
-            .options = {.input = "repl", .optimize = 2, .error_limit = 20},
-            .device = "auto"};
+  Repl r = {.arena = arena};
   int status;
   const char *locale = setlocale(LC_CTYPE, ""); /* the editor must know what a character is */
   if (!locale || !strcmp(locale, "C") || !strcmp(locale, "POSIX")) setlocale(LC_CTYPE, "C.UTF-8");
-  r.options.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   r.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   char target[AMPC_TARGET_ROOM];
   if (read_command_line(&r, argc, argv, &status) && find_target(&r, target, &status)) {

@@ -3,7 +3,7 @@
  * selftest_step.c, selftest_fusion.c, selftest_model.c, selftest_twin.c,
  * selftest_jobs.c. */
 #include "selftest.h"
-#include "compiler/options.h"
+#include "compiler/option_table.h"
 #include "runner/runner.h"
 #include <math.h>
 #include <pthread.h>
@@ -221,20 +221,6 @@ static ampc_status run_suites(TestRun *run)
 /* ---- options
  * ---------------------------------------------------------------------------------------- */
 
-static int print_help(void)
-{
-  puts("usage: amp selftest [options] [job.amp ...]\n"
-       "\n"
-       "  --device NAME   where the kernels run: cpu (default), cuda or auto; what a GPU computes\n"
-       "                  is also compared with the cpu, jobs too: three steps of each\n"
-       "  --filter NAME   one op only\n"
-       "  --json          the result as JSON\n"
-       "  --verbose       every case\n"
-       "\n"
-       "exit status: 0 all passed, 5 something failed");
-  return 0;
-}
-
 static bool known_op(const char *name)
 {
   for (uint32_t op = 0; op < OP_COUNT; op++) {
@@ -243,48 +229,63 @@ static bool known_op(const char *name)
   return false;
 }
 
-/* 0: go on. */
-static int read_option(TestRun *run, int argc, char **argv, int *i)
+static int read_filter(const OptionGiven *given)
 {
-  const char *word = argv[*i];
-  if (strcmp(word, "--json") == 0) return run->json = true, 0;
-  if (strcmp(word, "--verbose") == 0) return run->verbose = true, 0;
-  bool takes_value = strcmp(word, "--device") == 0 || strcmp(word, "--filter") == 0 ||
-                     strcmp(word, "--mutate") == 0;
-  if (!takes_value) return usage_error("amp selftest", "unknown option %s", word);
-  if (++*i == argc) return usage_error("amp selftest", "%s needs a value", word);
-  if (word[2] == 'd')
-    run->device = argv[*i];
-  else if (word[2] == 'f')
-    run->filter = argv[*i];
-  else
-    return mutation_set(run, argv[*i]) ? 0 : usage_error("amp selftest", "FROM=>TO");
-  return 0;
+  if (!known_op(given->value))
+    return usage_error(given->program, "no op %s; `ampc --list-ops` lists them", given->value);
+  ((TestRun *)given->into)->filter = given->value;
+  return OPTIONS_GO_ON;
+}
+
+static int read_mutation(const OptionGiven *given)
+{
+  if (mutation_set(given->into, arena_strdup(given->arena, given->value))) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected FROM=>TO");
+}
+
+static const OptionRow selftest_options[] = {
+    {"device", 0, "DEVICE",
+     "where the kernels run: cpu (default), cuda or auto; what a GPU computes is also compared "
+     "with the cpu, jobs too: three steps of each",
+     .kind = OPTION_text, .field = offsetof(TestRun, device)},
+    {"filter", 0, "NAME", "one op only", .kind = OPTION_call, .read = read_filter},
+    {"json", 0, NULL, "the result as JSON", .kind = OPTION_flag, .field = offsetof(TestRun, json)},
+    {"verbose", 0, NULL, "every case", .kind = OPTION_flag, .field = offsetof(TestRun, verbose)},
+    {"mutate", 0, "FROM=>TO", "replace text of the kernels first: the tests must then fail",
+     .kind = OPTION_call, .read = read_mutation},
+    {0}};
+
+static const OptionTable selftest_verb = {
+    .program = "amp selftest",
+    .usage = "[options] [job.amp ...]",
+    .groups = (const OptionGroup[]){{selftest_options, 0}, {NULL, 0}},
+    .notes = "exit status: 0 all passed, 5 something failed"};
+
+/* `arena` keeps words of the command line for as long as the run needs them. */
+static int test(Arena *arena, int argc, char **argv)
+{
+  static TestRun run = {.device = "cpu"};
+  const char *program = selftest_verb.program;
+  Operands jobs;
+  int wrong;
+  if (!options_read(&selftest_verb, arena, argc, argv, &run, &jobs, &wrong)) return wrong;
+  run.jobs = jobs.at;
+  run.n_jobs = (uint32_t)jobs.n;
+  ampc_status status = ampc_device_target(run.device, run.target);
+  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
+  if (run.n_jobs && !test_on_gpu(&run))
+    return usage_error(program, "jobs are compared between a GPU and the cpu: --device cuda");
+  status = run_suites(&run);
+  if (status) return status;
+  if (run.edit && !run.edits) return usage_error(program, "--mutate: no such text");
+  check_coverage(&run);
+  return print_result(&run) ? AMPC_RUN_FAILED : AMPC_OK;
 }
 
 int selftest_main(int argc, char **argv)
 {
-  static TestRun run = {.device = "cpu"};
-  for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--help") == 0) return print_help();
-    if (argv[i][0] != '-') {
-      run.jobs = argv + i;
-      run.n_jobs = (uint32_t)(argc - i);
-      break;
-    }
-    int wrong = read_option(&run, argc, argv, &i);
-    if (wrong) return wrong;
-  }
-  if (run.filter && !known_op(run.filter))
-    return usage_error("amp selftest", "no op %s; `ampc --list-ops` lists them", run.filter);
-  ampc_status status = ampc_device_target(run.device, run.target);
-  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
-  if (run.n_jobs && !test_on_gpu(&run))
-    return usage_error("amp selftest",
-                       "jobs are compared between a GPU and the cpu: --device cuda");
-  status = run_suites(&run);
-  if (status) return status;
-  if (run.edit && !run.edits) return usage_error("amp selftest", "--mutate: no such text");
-  check_coverage(&run);
-  return print_result(&run) ? AMPC_RUN_FAILED : AMPC_OK;
+  Arena *arena = arena_create();
+  int status = test(arena, argc, argv);
+  arena_destroy(arena);
+  return status;
 }

@@ -134,18 +134,9 @@ typedef struct ampc_train_options {
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options);
 
-/* The options that fill ampc_train_options, shared by `amp train` and emitted programs. The list
- * ends with a null name; `value` is NULL for an option that takes none. */
-typedef struct ampc_option {
-  const char *name, *value, *help;
-} ampc_option;
-extern const ampc_option ampc_train_option_list[];
-/* Takes option number `option` of the list; the text of `value` must outlive t. */
-ampc_status ampc_train_option(uint32_t option, const char *value, ampc_train_options *t);
-void ampc_train_options_print(void); /* a line each, to stdout */
-
-/* main() of an emitted program: the options above and --data-dir --set --eval --help. Trains and
- * returns the exit status. */
+/* main() of an emitted program. Its options fill an ampc_train_options; beside them it has --set
+ * and
+ * --help. Trains and returns the exit status. */
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data);
 
 #ifdef __cplusplus

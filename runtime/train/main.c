@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ampc_rt.h"
+#include "train_options.h"
 
 enum {
   OPTION_data_dir = 256,
@@ -39,6 +39,15 @@ typedef struct Command {
   bool help;
 } Command;
 
+/* The training loop's option that getopt_long has found: by its letter or by its name. */
+static const ampc_option *list_row(int option)
+{
+  const ampc_option *row = ampc_train_option_list;
+  if (option >= OPTION_train) return row + (option - OPTION_train);
+  while (row->letter != option) row++; /* getopt_long knows no other letters */
+  return row;
+}
+
 static ampc_status read_option(int option, char **argv, Command *c)
 {
   ampc_train_options *t = &c->train;
@@ -52,9 +61,6 @@ static ampc_status read_option(int option, char **argv, Command *c)
   case OPTION_help:
     c->help = true;
     return AMPC_OK;
-  case 'q':
-    t->quiet = true;
-    return AMPC_OK;
   case OPTION_set:
     c->settings[c->n_settings++] = optarg;
     return AMPC_OK;
@@ -63,34 +69,52 @@ static ampc_status read_option(int option, char **argv, Command *c)
   case '?':
     return ampc_fail(AMPC_BAD_USAGE, "no option %s; --help lists them", argv[optind - 1]);
   default:
-    return ampc_train_option((uint32_t)(option - OPTION_train), optarg, t);
+    return ampc_train_option(list_row(option)->name, optarg, t);
   }
 }
 
-static void fill_options(struct option out[MAX_OPTIONS])
+static void fill_options(struct option out[MAX_OPTIONS], char letters[2 * MAX_OPTIONS])
 {
   size_t n = sizeof own_options / sizeof *own_options;
   memcpy(out, own_options, sizeof own_options);
-  for (int i = 0; ampc_train_option_list[i].name; i++)
-    out[n++] = (struct option){ampc_train_option_list[i].name,
-                               ampc_train_option_list[i].value ? required_argument : no_argument,
-                               NULL, OPTION_train + i};
+  *letters++ = ':';
+  for (int i = 0; ampc_train_option_list[i].name; i++) {
+    const ampc_option *row = &ampc_train_option_list[i];
+    out[n++] = (struct option){row->name, row->value ? required_argument : no_argument, NULL,
+                               OPTION_train + i};
+    if (row->letter) *letters++ = row->letter;
+    if (row->letter && row->value) *letters++ = ':';
+  }
   out[n] = (struct option){NULL, 0, NULL, 0};
+  *letters = 0;
 }
 
 static ampc_status read_command(int argc, char **argv, Command *c)
 {
   ampc_status status = AMPC_OK;
   struct option options[MAX_OPTIONS];
-  fill_options(options);
+  char letters[2 * MAX_OPTIONS];
+  fill_options(options, letters);
   opterr = 0;
-  for (int o; !status && (o = getopt_long(argc, argv, ":q", options, NULL)) != -1;)
+  for (int o; !status && (o = getopt_long(argc, argv, letters, options, NULL)) != -1;)
     status = read_option(o, argv, c);
   if (status || c->help) return status;
   if (optind < argc) return ampc_fail(AMPC_BAD_USAGE, "unexpected argument %s", argv[optind]);
   if (c->train.eval_only && !c->train.resume)
     return ampc_fail(AMPC_BAD_USAGE, "--eval needs the weights: --resume FILE");
   return AMPC_OK;
+}
+
+static void print_help(const char *program, const char *source)
+{
+  printf("usage: %s [options]\ntrains %s\n\n", program, source);
+  for (const ampc_option *o = ampc_train_option_list; o->name; o++) {
+    char left[64];
+    snprintf(left, sizeof left, "%s%.1s%s--%s%s%s", o->letter ? "-" : "", &o->letter,
+             o->letter ? ", " : "", o->name, o->value ? " " : "", o->value ? o->value : "");
+    printf("  %-22s %s\n", left, o->help);
+  }
+  fputs(help_text, stdout);
 }
 
 static ampc_status apply_setting(ampc_runtime *rt, char *text)
@@ -121,9 +145,7 @@ int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_dat
   ampc_status status =
       c.settings ? read_command(argc, argv, &c) : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status && c.help) {
-    printf("usage: %s [options]\ntrains %s\n\n", argv[0], program->source);
-    ampc_train_options_print();
-    fputs(help_text, stdout);
+    print_help(argv[0], program->source);
   } else if (!status) {
     status = run(program, data, &c);
   }

@@ -80,7 +80,7 @@ same "a log that went on: the table" <(columns logs/two/metrics.csv) <(columns $
 sed 's/metric acc/metric right/' $job >data/other.amp
 refuses "a table of another job" 3 'columns' train --resume part --steps 40 --log-dir logs/two data/other.amp
 mkdir -p locked && touch locked/metrics.csv
-refuses "the log of an evaluation" 2 'log-dir is for training' \
+refuses "the log of an evaluation" 2 'amp eval: error: no option --log-dir' \
   "$amp" eval --device cpu --resume part --log-dir logs/two $job
 refuses "a folder that is a file" 3 'locked/metrics\.csv' train --steps 1 --log-dir locked/metrics.csv $job
 refuses "a folder that cannot be" 3 'proc' train --steps 1 --log-dir /proc/none $job

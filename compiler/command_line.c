@@ -1,0 +1,240 @@
+/* Reads the command line of ampc: its options by their table, then what they mean together. */
+#include "command_line.h"
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "driver.h"
+#include "options.h"
+
+/* ---- options that need more than a field ---- */
+
+/* Index of `word` in a list that ends with NULL, or -1. */
+static int word_index(const char *word, const char *const *words)
+{
+  for (int i = 0; words[i]; i++)
+    if (strcmp(word, words[i]) == 0) return i;
+  return -1;
+}
+
+static int read_target(const OptionGiven *given)
+{
+  static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
+                                      "sm_87",  "sm_88",  "sm_89",  "sm_90",  "sm_90a", "sm_100",
+                                      "sm_103", "sm_110", "sm_120", "sm_121", NULL};
+  CommandLine *cmd = given->into;
+  if (word_index(given->value, archs) < 0)
+    return option_wrong(given, "expected cpu or an architecture from sm_70 to sm_121");
+  cmd->options.target = given->value;
+  return OPTIONS_GO_ON;
+}
+
+static int read_warning(const OptionGiven *given)
+{
+  Options *o = &((CommandLine *)given->into)->options;
+  const char *word = given->value;
+  if (strcmp(word, "error") == 0) {
+    o->werror = true;
+  } else if (strncmp(word, "no-", 3) == 0 && diag_is_warning(word + 3)) {
+    uint32_t n = o->n_no_warnings++;
+    o->no_warnings = arena_grow(given->arena, o->no_warnings, n * sizeof(char *),
+                                (n + 1) * sizeof(char *), _Alignof(char *));
+    o->no_warnings[n] = word + 3;
+  } else if (strcmp(word, "all") != 0 && strcmp(word, "extra") != 0) { /* those are always on */
+    return option_wrong(given, "no such warning");
+  }
+  return OPTIONS_GO_ON;
+}
+
+static int read_pass(const OptionGiven *given)
+{
+  CommandLine *cmd = given->into;
+  if (!pass_exists(given->value))
+    return option_wrong(given, "no such pass; see ampc --list-passes");
+  cmd->options.dump_after = given->value;
+  return OPTIONS_GO_ON;
+}
+
+/* ---- options that answer at once: their exit status ---- */
+
+static int print_version(const OptionGiven *given)
+{
+  (void)given;
+  puts("ampc " AMPC_VERSION);
+  return 0;
+}
+
+static int print_list(Arena *arena, void (*list)(Text *out))
+{
+  Text text;
+  text_init(&text, arena);
+  list(&text);
+  fwrite(text.at, 1, text.n, stdout);
+  return 0;
+}
+
+static int print_passes(const OptionGiven *given)
+{
+  return print_list(given->arena, list_passes);
+}
+
+static int print_ops(const OptionGiven *given)
+{
+  return print_list(given->arena, list_ops);
+}
+
+static int explain_error(const OptionGiven *given)
+{
+  if (diag_explain(given->value)) return 0;
+  return usage_error(given->program, "no error has the code %s", given->value);
+}
+
+/* ---- the table ---- */
+
+/* In the order of OutputKind. */
+static const char *const kinds[] = {"ast", "graph", "plan",  "params", "memory", "cuda",
+                                    "c",   "ptx",   "cubin", "header", NULL};
+static const char *const color_words[] = {"auto", "always", "never", NULL};
+static const char *const format_words[] = {"text", "json", NULL};
+
+#define FIELD(name) .field = offsetof(CommandLine, name)
+
+static const OptionRow output_options[] = {
+    {NULL, 'o', "FILE", "output, - is stdout (default); .cu .c .ptx .cubin say what is made",
+     .kind = OPTION_text, FIELD(output)},
+    {"emit", 0, "KIND", "ast graph plan params memory cuda c ptx cubin", .kind = OPTION_choice,
+     FIELD(kind), .words = kinds,
+     .expected = "ast, graph, plan, params, memory, cuda, c, ptx or cubin"},
+    {"target", 0, "ARCH", "sm_70 ... sm_121 (default sm_80), or cpu", .kind = OPTION_call,
+     .read = read_target},
+    {"library", 0, NULL, "no main()", .kind = OPTION_flag, FIELD(library)},
+    {"build-line", 0, NULL, "print the command that builds the output", .kind = OPTION_flag,
+     FIELD(build_line)},
+    {"check", 0, NULL, "diagnostics only", .kind = OPTION_flag, FIELD(check)},
+    {"strict-rounding", 0, NULL, "16-bit weight gradients are rounded before they are summed",
+     .kind = OPTION_flag, FIELD(options.strict_rounding)},
+    {"blame", 0, "LINE", "which line of the compiler wrote this line of the output",
+     .kind = OPTION_number, FIELD(blame), .least = 1, .expected = "a line number"},
+    {"deps", 0, "FILE", "write what the output depends on, for make", .kind = OPTION_text,
+     FIELD(deps)},
+    {"dim", 0, NULL, NULL, .kind = OPTION_later},
+    {0}};
+
+static const OptionRow message_options[] = {
+    {NULL, 'W', "WARNING", "all warnings (always), warnings are errors, one warning off",
+     .kind = OPTION_call, .read = read_warning, .shown = "-Wall -Wextra -Werror -Wno-NAME"},
+    {"color", 0, "WHEN", "auto always never", .kind = OPTION_choice, FIELD(color),
+     .words = color_words},
+    {"error-limit", 0, "N", "stop showing errors after N (default 20; 0: never)",
+     .kind = OPTION_number, FIELD(options.error_limit)},
+    {"error-format", 0, "FORMAT", "text json", .kind = OPTION_choice, FIELD(error_format),
+     .words = format_words},
+    {"explain-error", 0, "CODE", "an error with its cure", .kind = OPTION_call,
+     .read = explain_error},
+    {NULL, 'v', NULL, "tell what is read and written", .kind = OPTION_flag, FIELD(verbose)},
+    {"explain", 0, NULL, NULL, .kind = OPTION_later},
+    {"fmt", 0, NULL, NULL, .kind = OPTION_later},
+    {0}};
+
+static const OptionRow inside_options[] = {
+    {"dump-after", 0, "PASS", "print the graph as it is after PASS", .kind = OPTION_call,
+     .read = read_pass},
+    {"list-passes", 0, NULL, "the passes and why they stand in this order", .kind = OPTION_call,
+     .read = print_passes},
+    {"list-ops", 0, NULL, "the op table", .kind = OPTION_call, .read = print_ops},
+    {"version", 0, NULL, "print the version", .kind = OPTION_call, .read = print_version},
+    {0}};
+
+static const OptionTable ampc_table = {
+    .program = "ampc",
+    .usage = "[options] job.amp",
+    .about = "Compiles a training job to one CUDA C or C file.",
+    .groups = (const OptionGroup[]){{output_options, 0},
+                                    {job_options, offsetof(CommandLine, options)},
+                                    {memory_options, offsetof(CommandLine, options)},
+                                    {message_options, 0},
+                                    {inside_options, 0},
+                                    {NULL, 0}},
+    .notes =
+        "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or\n"
+        "unreadable, 4 NVRTC failed, 5 out of memory or over --memory-limit, 70 a bug in ampc"};
+
+/* ---- what they mean together ---- */
+
+static bool kind_of_suffix(CommandLine *out)
+{
+  static const char *const suffixes[] = {".cu", ".c", ".ptx", ".cubin", ".h", NULL};
+  const char *dot = strrchr(out->output, '.');
+  int i = dot ? word_index(dot, suffixes) : -1;
+  if (i >= 0) out->kind = OUTPUT_cuda + (OutputKind)i;
+  return i >= 0;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+  struct stat at_a, at_b;
+  return stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev &&
+         at_a.st_ino == at_b.st_ino;
+}
+
+/* A name whose suffix says what to make; that of a device or a pipe says nothing. */
+static bool is_named_file(const char *output)
+{
+  struct stat at;
+  if (!output || strcmp(output, "-") == 0) return false;
+  return stat(output, &at) != 0 || S_ISREG(at.st_mode) || S_ISDIR(at.st_mode);
+}
+
+static int choose_kind(CommandLine *out)
+{
+  const char *target = out->options.target;
+  bool to_file = is_named_file(out->output);
+  if (to_file && same_file(out->output, out->options.input))
+    return usage_error(ampc_table.program, "-o %s would overwrite the job", out->output);
+  if (out->options.dump_after) return 0;
+  if (!out->kind && to_file && !kind_of_suffix(out))
+    return usage_error(ampc_table.program,
+                       "-o %s: the suffix does not tell what to make; use --emit=", out->output);
+  if (!out->kind) out->kind = target && strcmp(target, "cpu") == 0 ? OUTPUT_c : OUTPUT_cuda;
+  if (out->kind == OUTPUT_header)
+    return usage_error(ampc_table.program, "a C API header is not supported yet");
+  return 0;
+}
+
+static int choose_target(CommandLine *out)
+{
+  if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";
+  bool cpu = strcmp(out->options.target, "cpu") == 0;
+  if (out->kind == OUTPUT_c && !cpu)
+    return usage_error(ampc_table.program, "C output is for --target=cpu, not %s",
+                       out->options.target);
+  if ((out->kind == OUTPUT_cuda || out->kind == OUTPUT_ptx || out->kind == OUTPUT_cubin) && cpu)
+    return usage_error(ampc_table.program, "--target=cpu makes C: use -o FILE.c or --emit=c");
+  bool text = out->kind == OUTPUT_cuda || out->kind == OUTPUT_c;
+  if (!text && (out->blame || out->build_line))
+    return usage_error(ampc_table.program, "%s is about CUDA or C output",
+                       out->blame ? "--blame" : "--build-line");
+  return 0;
+}
+
+/* Those that have to be told apart from "not given". */
+static void apply_choices(CommandLine *cmd)
+{
+  enum { COLOR_auto = 1, COLOR_always, FORMAT_json = 2 };
+  if (cmd->color > COLOR_auto) cmd->options.color = cmd->color == COLOR_always;
+  cmd->options.json_errors = cmd->error_format == FORMAT_json;
+}
+
+bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status)
+{
+  Operands jobs;
+  *out = (CommandLine){.options = options_default()};
+  if (!options_read(&ampc_table, arena, argc, argv, out, &jobs, status)) return false;
+  *status = options_count_jobs(&ampc_table, &jobs, 1, 1);
+  if (*status) return false;
+  out->options.input = jobs.at[0];
+  apply_choices(out);
+  *status = choose_kind(out);
+  if (*status == 0) *status = choose_target(out);
+  return *status == 0;
+}

@@ -1,0 +1,31 @@
+/* The command line of ampc. */
+#pragma once
+#include "compile.h"
+
+typedef enum OutputKind {
+  OUTPUT_unset,
+  OUTPUT_ast,
+  OUTPUT_graph,
+  OUTPUT_plan,
+  OUTPUT_params,
+  OUTPUT_memory,
+  OUTPUT_cuda,
+  OUTPUT_c,
+  OUTPUT_ptx,
+  OUTPUT_cubin,
+  OUTPUT_header
+} OutputKind;
+
+typedef struct CommandLine {
+  Options options;
+  OutputKind kind;
+  const char *output; /* NULL or "-": stdout */
+  const char *deps;   /* file for make's dependencies, or NULL */
+  bool library, build_line, check, verbose;
+  uint32_t blame;          /* line, or 0 */
+  int color, error_format; /* 1 + index of the word, 0: not given; options has what follows */
+} CommandLine;
+
+/* Reads the command line into `out`, whose arrays belong to `arena`. False when there is nothing
+ * left to do: *status is 0 after --help and the like, 2 after a message about wrong usage. */
+bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status);

@@ -1,0 +1,281 @@
+/* Reads command lines by their tables, and prints --help from them. getopt_long does the words:
+ * "--name value", "--name=value", names cut short, -abc, options after operands, "--". */
+#include "option_table.h"
+#include <assert.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "compiler/diag/diag.h"
+#include "memory_report.h"
+
+/* NAMED: getopt_long's number of the first option with a name; below are letters. LEFT_WIDTH: an
+ * option that takes more columns has a line of its own in --help. */
+enum { MOST_OPTIONS = 64, NAMED = 256, LEFT_WIDTH = 24, LINE_WIDTH = 98 };
+
+typedef struct Reader {
+  const OptionTable *table;
+  Arena *arena;
+  char *base;                         /* the struct of the whole command line */
+  const OptionRow *row[MOST_OPTIONS]; /* of all groups; the last is --help */
+  void *into[MOST_OPTIONS];           /* what each row fills */
+  uint32_t n;
+  struct option named[MOST_OPTIONS + 1]; /* `val` is NAMED + index into row */
+  char letters[2 * MOST_OPTIONS + 2];    /* as getopt wants them: ":o:q" */
+} Reader;
+
+/* Every table has it after its own rows. */
+static const OptionRow help_row = {"help", 0, NULL, "print this and do no more",
+                                   .kind = OPTION_call};
+
+/* ---- messages ---- */
+
+int usage_error(const char *program, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  fprintf(stderr, "%s: error: ", program);
+  vfprintf(stderr, fmt, ap);
+  fprintf(stderr, "\ntry '%s --help'\n", program);
+  va_end(ap);
+  return OPTIONS_BAD_USAGE;
+}
+
+int option_wrong(const OptionGiven *given, const char *fmt, ...)
+{
+  const OptionRow *row = given->row;
+  va_list ap;
+  va_start(ap, fmt);
+  const char *text = arena_vprintf(given->arena, fmt, ap);
+  va_end(ap);
+  const char *option = given->by_letter ? arena_printf(given->arena, "-%c", row->letter)
+                                        : arena_printf(given->arena, "--%s", row->name);
+  return usage_error(given->program, "%s%s%s: %s", option, given->between, given->value, text);
+}
+
+/* "ast, graph or plan" */
+static const char *list_words(Arena *arena, const char *const *words)
+{
+  Text text;
+  text_init(&text, arena);
+  for (uint32_t i = 0; words[i]; i++)
+    text_printf(&text, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+  return text.at;
+}
+
+int options_count_jobs(const OptionTable *table, const Operands *jobs, int least, int most)
+{
+  if (jobs->n < least) return usage_error(table->program, "no job was given");
+  if (jobs->n > most) return usage_error(table->program, "more than one job: %s", jobs->at[most]);
+  return 0;
+}
+
+/* ---- --help ---- */
+
+/* "--emit KIND", "-o FILE", "-q, --quiet" */
+static const char *shown_as(Arena *arena, const OptionRow *row)
+{
+  if (row->shown) return row->shown;
+  Text text;
+  text_init(&text, arena);
+  if (row->letter) text_printf(&text, "-%c%s", row->letter, row->name ? ", " : "");
+  if (row->name) text_printf(&text, "--%s", row->name);
+  if (row->value) text_printf(&text, " %s", row->value);
+  return text.at;
+}
+
+/* Prints words from column `left` on, in lines that end before LINE_WIDTH. */
+static void print_words(const char *text, int left)
+{
+  int column = left;
+  for (size_t size; *text; text += size, text += strspn(text, " ")) {
+    size = strcspn(text, " ");
+    if (column > left && column + 1 + (int)size > LINE_WIDTH) {
+      printf("\n%*s", left, "");
+      column = left;
+    }
+    column += printf("%s%.*s", column > left ? " " : "", (int)size, text);
+  }
+  putchar('\n');
+}
+
+static int widest(const Reader *r)
+{
+  size_t most = 0;
+  for (uint32_t i = 0; i < r->n; i++) {
+    size_t size = r->row[i]->help ? strlen(shown_as(r->arena, r->row[i])) : 0;
+    if (size > most && size <= LEFT_WIDTH) most = size;
+  }
+  return (int)most;
+}
+
+static void print_row(Arena *arena, const OptionRow *row, int width)
+{
+  const char *shown = shown_as(arena, row);
+  int left = 2 + width + 2;
+  if ((int)strlen(shown) > width)
+    printf("  %s\n%*s", shown, left, "");
+  else
+    printf("  %-*s  ", width, shown);
+  print_words(row->help, left);
+}
+
+/* A blank line stands between groups. */
+static int print_help(const Reader *r)
+{
+  const OptionTable *t = r->table;
+  int width = widest(r);
+  printf("usage: %s %s\n", t->program, t->usage);
+  if (t->about) printf("\n%s\n", t->about);
+  for (uint32_t i = 0; i < r->n; i++) {
+    const OptionRow *row = r->row[i];
+    if (i == 0 || (row != r->row[i - 1] + 1 && row != &help_row)) putchar('\n');
+    if (row->help) print_row(r->arena, row, width);
+  }
+  if (t->notes) printf("\n%s\n", t->notes);
+  return 0;
+}
+
+/* ---- values ---- */
+
+static bool read_number(const char *text, uint32_t least, uint32_t *out)
+{
+  char *end;
+  unsigned long n = strtoul(text, &end, 10);
+  if (*end || *text < '0' || *text > '9' || n > INT_MAX || n < least) return false;
+  *out = (uint32_t)n;
+  return true;
+}
+
+static bool read_word(const char *text, const char *const *words, int *out)
+{
+  for (int i = 0; words[i]; i++) {
+    if (strcmp(text, words[i]) != 0) continue;
+    *out = i + 1;
+    return true;
+  }
+  return false;
+}
+
+/* Has the field got the value? If not, *expected says what would have done. */
+static bool fill(const OptionGiven *given, const char **expected)
+{
+  const OptionRow *row = given->row;
+  void *field = (char *)given->into + row->field;
+  switch (row->kind) {
+  case OPTION_flag:
+    return *(bool *)field = true;
+  case OPTION_text:
+    *(const char **)field = given->value;
+    return true;
+  case OPTION_number:
+    *expected = "a number";
+    return read_number(given->value, row->least, field);
+  case OPTION_size:
+    *expected = "a size such as 4G, 512MB or 1000000";
+    return memory_read_size(given->value, field);
+  case OPTION_choice:
+    *expected = list_words(given->arena, row->words);
+    return read_word(given->value, row->words, field);
+  default:
+    assert(!"an option without a field");
+    return false;
+  }
+}
+
+static int take(const OptionGiven *given)
+{
+  const OptionRow *row = given->row;
+  const char *expected = NULL;
+  if (row->kind == OPTION_call) return row->read(given);
+  if (row->kind == OPTION_later)
+    return usage_error(given->program, "--%s is not supported yet", row->name);
+  if (fill(given, &expected)) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected %s", row->expected ? row->expected : expected);
+}
+
+/* ---- the words ---- */
+
+/* The row, and its letter and name for getopt. */
+static void add_row(Reader *r, const OptionRow *row, void *into)
+{
+  assert(r->n < MOST_OPTIONS);
+  int takes = row->kind == OPTION_later ? optional_argument
+              : row->value              ? required_argument
+                                        : no_argument;
+  if (row->name) {
+    struct option *end = r->named;
+    while (end->name) end++;
+    *end = (struct option){row->name, takes, NULL, NAMED + (int)r->n};
+  }
+  if (row->letter) {
+    char *end = r->letters + strlen(r->letters);
+    *end++ = row->letter;
+    if (takes == required_argument) *end = ':';
+  }
+  r->row[r->n] = row;
+  r->into[r->n++] = into;
+}
+
+static void gather(Reader *r)
+{
+  r->letters[0] = ':'; /* a missing value is ':', not '?' */
+  for (const OptionGroup *g = r->table->groups; g->rows; g++)
+    for (const OptionRow *row = g->rows; row->name || row->letter; row++)
+      add_row(r, row, r->base + g->into);
+  add_row(r, &help_row, NULL);
+}
+
+static uint32_t index_of(const Reader *r, int option)
+{
+  if (option >= NAMED) return (uint32_t)(option - NAMED);
+  uint32_t i = 0;
+  while (r->row[i]->letter != option) i++; /* getopt knows no other letters */
+  return i;
+}
+
+/* An unknown name, or one that is short for several; or a value for an option that takes none. */
+static int unknown_option(const Reader *r, char **argv)
+{
+  const char *program = r->table->program, *word = argv[optind - 1], *names[MOST_OPTIONS];
+  if (optopt >= NAMED)
+    return usage_error(program, "--%s takes no value", r->row[optopt - NAMED]->name);
+  if (optopt) return usage_error(program, "no option -%c", optopt);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->n; i++)
+    if (r->row[i]->name && r->row[i]->help) names[n++] = r->row[i]->name;
+  const char *name = arena_strndup(r->arena, word + 2, strcspn(word + 2, "="));
+  const char *near = diag_nearest(name, names, n);
+  if (!near) return usage_error(program, "no option %s", word);
+  return usage_error(program, "no option %s; did you mean --%s?", word, near);
+}
+
+/* What getopt_long has returned: a row's option, or one of its two kinds of complaint. */
+static int read_option(const Reader *r, int option, char **argv)
+{
+  if (option == ':') return usage_error(r->table->program, "%s needs a value", argv[optind - 1]);
+  if (option == '?') return unknown_option(r, argv);
+  uint32_t i = index_of(r, option);
+  if (r->row[i] == &help_row) return print_help(r);
+  bool by_letter = option < NAMED;
+  const char *between = optarg == argv[optind - 1] ? " " : by_letter ? "" : "=";
+  return take(&(OptionGiven){r->arena, r->table->program, r->row[i], r->into[i], optarg, by_letter,
+                             between});
+}
+
+bool options_read(const OptionTable *table, Arena *arena, int argc, char **argv, void *into,
+                  Operands *out, int *status)
+{
+  Reader r = {.table = table, .arena = arena, .base = into};
+  gather(&r);
+  opterr = 0; /* the messages are ours */
+  optind = 0; /* begins anew, and forgets a command line that was read before */
+  for (int option; (option = getopt_long(argc, argv, r.letters, r.named, NULL)) != -1;) {
+    *status = read_option(&r, option, argv);
+    if (*status != OPTIONS_GO_ON) return false;
+  }
+  *out = (Operands){argv + optind, argc - optind};
+  *status = 0;
+  return true;
+}

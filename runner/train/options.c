@@ -1,0 +1,43 @@
+/* Which verb has which options of the training loop. The runtime reads their values, as it does for
+ * emitted programs. */
+#include "options.h"
+#include "runtime/train/train_options.h"
+
+static int read_value(const OptionGiven *given)
+{
+  ampc_status status = ampc_train_option(given->row->name, given->value, given->into);
+  if (status == AMPC_OK) return OPTIONS_GO_ON;
+  return usage_error(given->program, "%s", ampc_last_error());
+}
+
+/* A line of the list is either a row of ours or nothing, as TAKE_who says. */
+#define ROW(name, letter, value, kind_, field_, help)                                              \
+  {name, letter, value, help, .kind = OPTION_call, .read = read_value},
+#define NO_ROW(name, letter, value, kind_, field_, help)
+#define TAKE_all ROW
+
+#define TAKE_fresh                  ROW
+#define TAKE_eval                   ROW
+#define TAKE_train                  ROW
+#define AMPC_TRAIN_OPTION(who, ...) TAKE_##who(__VA_ARGS__)
+const OptionRow train_options[] = {
+#include "runtime/train/train_options.def"
+    {0}};
+
+#undef TAKE_fresh
+#undef TAKE_train
+#define TAKE_fresh                  NO_ROW
+#define TAKE_train                  NO_ROW
+#define AMPC_TRAIN_OPTION(who, ...) TAKE_##who(__VA_ARGS__)
+const OptionRow eval_options[] = {
+#include "runtime/train/train_options.def"
+    {0}};
+
+#undef TAKE_fresh
+#undef TAKE_eval
+#define TAKE_fresh                  ROW
+#define TAKE_eval                   NO_ROW
+#define AMPC_TRAIN_OPTION(who, ...) TAKE_##who(__VA_ARGS__)
+const OptionRow fresh_options[] = {
+#include "runtime/train/train_options.def"
+    {0}};

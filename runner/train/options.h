@@ -1,0 +1,8 @@
+/* The options of the training loop (runtime/train/train_options.def) as rows of option tables. Each
+ * group fills an ampc_train_options. */
+#pragma once
+#include "compiler/option_table.h"
+
+extern const OptionRow train_options[]; /* amp train has them all */
+extern const OptionRow eval_options[];  /* those that mean something in an evaluation */
+extern const OptionRow fresh_options[]; /* --device --seed: for who starts with new weights */

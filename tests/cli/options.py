@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Every option that a --help lists is one that the program reads, and the messages name program and verb.
+usage: options.py AMPC AMP
+
+Nothing is run: each call ends with a message about wrong usage, which says that the option is known. An option
+that takes a value is given none; a flag is given one.
+"""
+import re
+import subprocess
+import sys
+
+ampc, amp = sys.argv[1:3]
+failures = []
+
+# Options that only training uses: eval neither lists nor takes them.
+TRAIN_ONLY = ["seed", "steps", "max-time", "overfit-batches", "save", "save-every", "keep-last", "keep-best",
+              "log", "log-dir"]
+
+
+def call(command, *words):
+    done = subprocess.run([*command, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check(what, good, seen):
+    print(("ok: " if good else "FAILED: ") + what)
+    if not good:
+        failures.append(what)
+        print("    " + str(seen).replace("\n", "\n    "))
+
+
+def refuses(name, command, words, text):
+    """Status 2, and nothing but "NAME: error: TEXT" and the way to --help."""
+    status, out, err = call(command, *words)
+    want = f"{name}: error: {text}\ntry '{name} --help'\n"
+    check(f"{name} {' '.join(words)}", status == 2 and out == "" and err == want, f"status {status}: {err}")
+
+
+def listed(help_text):
+    """(option, takes a value) of each line "  -q, --quiet  what it does"."""
+    found = []
+    for line in help_text.splitlines():
+        left = re.match(r"  (-\S.*?)(  |$)", line)
+        for word, value in re.findall(r"(-[-\w]+)( [A-Z][^ ,]*)?", left.group(1)) if left else []:
+            found.append((word, bool(value)))
+    return found
+
+
+def check_columns(name, help_text):
+    starts = {m.end() for m in re.finditer(r"^  -\S.*?  +(?=\S)", help_text, re.M)
+              for m in [re.match(r"  -\S.*?  +", m.group())]}
+    check(f"{name} --help is in columns", len(starts) == 1, starts)
+    wide = [line for line in help_text.splitlines() if len(line) > 98 or line != line.rstrip()]
+    check(f"{name} --help fits its lines", not wide, wide)
+
+
+def check_program(name, command):
+    status, out, err = call(command, "--help")
+    options = listed(out)
+    check(f"{name} --help", status == 0 and err == "" and out.startswith(f"usage: {name} ") and options, err)
+    check_columns(name, out)
+    for option, takes_value in options:
+        if option == "-v" or re.match(r"-[OW]\w", option):
+            continue  # below
+        if takes_value:
+            refuses(name, command, [option], f"{option} needs a value")
+        elif option.startswith("--"):
+            refuses(name, command, [f"{option}=3"], f"{option} takes no value")
+        else:  # a letter, before another that there is not
+            refuses(name, command, [f"{option}~"], "no option -~")
+    refuses(name, command, ["--nothing-like-this"], "no option --nothing-like-this")
+    refuses(name, command, ["-~"], "no option -~")
+    refuses(name, command, ["--hepl"], "no option --hepl; did you mean --help?")
+    return {option for option, _ in options}
+
+
+def check_compiler_options(name, command):
+    """The same sentences, whoever reads them."""
+    refuses(name, command, ["-O3"], "-O3: expected -O0, -O1 or -O2")
+    refuses(name, command, ["-D", "A"], "-D A: expected NAME=VALUE")
+    refuses(name, command, ["--set=opt.lr"], "--set=opt.lr: expected NAME=VALUE")
+
+
+def check_eval(command):
+    options = check_program("amp eval", command)
+    for option in TRAIN_ONLY:
+        status, _, err = call(command, f"--{option}", "1", "job.amp")
+        check(f"amp eval refuses --{option}",
+              f"--{option}" not in options and status == 2 and
+              err.startswith(f"amp eval: error: no option --{option}"), err)
+    refuses("amp eval", command, ["job.amp"], "the weights are missing: --resume FILE")
+
+
+def main():
+    check_program("ampc", [ampc])
+    check_compiler_options("ampc", [ampc])
+    refuses("ampc", [ampc], ["--color=blue"], "--color=blue: expected auto, always or never")
+    refuses("ampc", [ampc], ["--error-limit", "x"], "--error-limit x: expected a number")
+    refuses("ampc", [ampc], ["-Wnone"], "-Wnone: no such warning")
+    status, out, _ = call([amp], "--help")
+    verbs = re.findall(r"^  ([a-z]+) ", out, re.M)
+    check("amp --help", status == 0 and "train" in verbs and "eval" in verbs, verbs)
+    for verb in verbs:
+        name, command = f"amp {verb}", [amp, verb]
+        if verb == "eval":
+            check_eval(command)
+        else:
+            options = check_program(name, command)
+            lacks = [option for option in TRAIN_ONLY if f"--{option}" not in options]
+            check(f"{name} has what only training uses", verb != "train" or not lacks, lacks)
+        if verb != "selftest":
+            check_compiler_options(name, command)
+    for verb in ("train", "eval", "inspect"):
+        refuses(f"amp {verb}", [amp, verb], [], "no job was given")
+        refuses(f"amp {verb}", [amp, verb], ["a.amp", "b.amp"], "more than one job: b.amp")
+    refuses("amp repl", [amp, "repl"], ["a.amp", "b.amp"], "more than one job: b.amp")
+    refuses("amp train", [amp, "train"], ["--steps", "-3", "a.amp"], "--steps -3: expected a number from 1 on")
+    refuses("amp repl", [amp, "repl"], ["--seed", "x"], "--seed x: expected a number from 0 on")
+    refuses("amp repl", [amp, "repl"], ["--device=tpu"], "--device tpu: expected cpu, cuda or auto")
+    sys.exit(1 if failures else 0)
+
+
+main()
