@@ -77,9 +77,9 @@ static bool find_beside(const char *const *places, const char *file, char *out)
   *strrchr(self, '/') = 0;
   for (; *places; places++) {
     snprintf(path, sizeof path, "%s/%s/%s", self, *places, file);
-    if (access(path, R_OK) != 0 || !realpath(path, out)) continue;
-    *strrchr(out, '/') = 0;
-    return true;
+    if (access(path, R_OK) != 0) continue;
+    *strrchr(path, '/') = 0; /* the folder: a link's own, where its neighbours are, too */
+    if (realpath(path, out)) return true;
   }
   fprintf(stderr, "ampc: error: %s is not installed beside this program in %s\n", file, self);
   return false;
