@@ -70,8 +70,7 @@ bool compile_graph(Compile *c)
   return good;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
 {
@@ -131,8 +130,7 @@ bool compile_text(Compile *c, const char *name, const char *text, size_t size)
   return good;
 }
 
-/* ---- a job that grows -------------------------------------------------------------------------
- */
+/* ---- a job that grows ---- */
 
 bool compile_add_file(Compile *c, const char *name, const char *text, size_t size)
 {
@@ -159,8 +157,7 @@ bool compile_parsed(Compile *c)
   return good;
 }
 
-/* ---- imports ----------------------------------------------------------------------------------
- */
+/* ---- imports ---- */
 
 static Import *find_import(Compile *c, const char *path)
 {
@@ -202,8 +199,7 @@ const Ast *compile_import(Compile *c, const char *path, Span at)
   return NULL;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------
- */
+/* ---- lists ---- */
 
 bool pass_exists(const char *name)
 {

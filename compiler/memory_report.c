@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sizes as text -----------------------------------------------------------------------------
- */
+/* ---- sizes as text ---- */
 
 bool memory_read_size(const char *text, int64_t *out)
 {
@@ -42,8 +41,7 @@ static const char *grouped(Arena *arena, int64_t n) /* "443,502,916" */
   return t.at;
 }
 
-/* ---- sums -------------------------------------------------------------------------------------
- */
+/* ---- sums ---- */
 
 int64_t memory_of_spaces(const ampc_program *p)
 {
@@ -88,8 +86,7 @@ int64_t memory_of_tensors(const Compile *c)
   return memory_of_spaces(c->program) - c->program->space_bytes[AMPC_WORK] + most;
 }
 
-/* ---- the report ---------------------------------------------------------------------------------
- */
+/* ---- the report ---- */
 
 static void put_line(const Compile *c, Text *out, int64_t bytes, const char *what)
 {
@@ -123,8 +120,7 @@ void memory_report(const Compile *c, int64_t library, Text *out)
               (double)total / (double)tensors, grouped(c->arena, tensors));
 }
 
-/* ---- the largest batch --------------------------------------------------------------------------
- */
+/* ---- the largest batch ---- */
 
 static bool has_batch(const ampc_block *b)
 {

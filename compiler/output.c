@@ -64,8 +64,7 @@ bool output_write(const char *path, const void *data, size_t size)
   return special ? write_directly(path, data, size) : write_renamed(path, data, size);
 }
 
-/* ---- build lines ------------------------------------------------------------------------------
- */
+/* ---- build lines ---- */
 
 /* The first of `places`, relative to the folder of this program, that holds `file`. */
 static bool find_beside(const char *const *places, const char *file, char *out)

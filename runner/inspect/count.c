@@ -10,8 +10,7 @@
 #include "inspect.h"
 #include <string.h>
 
-/* ---- arithmetic -------------------------------------------------------------------------------
- */
+/* ---- arithmetic ---- */
 
 /* Operators in a piece of text of an op's code. */
 static int64_t count_operators(const CodePiece *p)
@@ -86,8 +85,7 @@ static int64_t conv_flops(const ampc_conv *d)
   return 2 * d->n * d->oh * d->ow * d->k * (d->c / d->groups) * d->kh * d->kw;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------
- */
+/* ---- bytes ---- */
 
 /* Of the slot of one parameter, or of the range that an update walks. */
 static int64_t range_elements(const Inspection *in, const CommandRow *row, const KernelArg *a)

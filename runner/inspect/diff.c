@@ -18,8 +18,7 @@ typedef struct Pair { /* a or b is NULL where the other has no match */
 } Pair;
 typedef VEC(Pair) Pairs;
 
-/* ---- pairing ----------------------------------------------------------------------------------
- */
+/* ---- pairing ---- */
 
 /* The ops of a command without its casts: "relu drop"; "cast" for casts alone. */
 static const char *ops_of(const Inspection *in, const CommandRow *r)
@@ -107,8 +106,7 @@ static Pairs pair_up(const Side *a, const Side *b)
   return out;
 }
 
-/* ---- for people -------------------------------------------------------------------------------
- */
+/* ---- for people ---- */
 
 /* "1.2 MB -> 602 kB", or one of them where they are equal or the other is missing. */
 static const char *both(Arena *arena, const char *a, const char *b)
@@ -193,8 +191,7 @@ int inspect_diff(const Inspection *a, const Inspection *b)
   return 0;
 }
 
-/* ---- for programs -----------------------------------------------------------------------------
- */
+/* ---- for programs ---- */
 
 static json_t *row_or_null(const Inspection *in, const CommandRow *r)
 {

@@ -109,8 +109,7 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InspectComman
   return *status == 0;
 }
 
-/* ---- doing it ---------------------------------------------------------------------------------
- */
+/* ---- doing it ---- */
 
 /* The default architecture is left out where there is no NVRTC; one that was asked for is not. */
 static int add_usage(const InspectCommand *cmd, Inspection *in, const char **note)

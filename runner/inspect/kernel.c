@@ -11,8 +11,7 @@
 
 enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ };
 
-/* ---- finding ----------------------------------------------------------------------------------
- */
+/* ---- finding ---- */
 
 /* "k05_relu_drop", or its number alone: "k05", "5". */
 static const CommandRow *find_row(const Inspection *in, const char *name)
@@ -39,8 +38,7 @@ static int no_row(const Inspection *in, const char *name)
                      name, near);
 }
 
-/* ---- the parts --------------------------------------------------------------------------------
- */
+/* ---- the parts ---- */
 
 /* Each line of the job that a node of the kernel comes from, once, in the order of the nodes. */
 static Text job_lines(const Inspection *in, const CommandRow *row)
@@ -91,8 +89,7 @@ static uint32_t count_instructions(const Text *ptx)
   return n;
 }
 
-/* ---- printing ---------------------------------------------------------------------------------
- */
+/* ---- printing ---- */
 
 /* The next piece of at most `width` bytes of a line; false at the end of the text. */
 static bool next_piece(const char **at, int width, const char **piece, int *size)

@@ -7,8 +7,7 @@
 #include "compiler/emit/emit.h"
 #include "inspect.h"
 
-/* ---- reading the report -----------------------------------------------------------------------
- */
+/* ---- reading the report ---- */
 
 /* The whole number that stands before `word` in a line; -1: the line has no such word. */
 static int number_before(const char *line, size_t size, const char *word)
@@ -66,8 +65,7 @@ static bool read_report(Inspection *in, const char *report, uint32_t arch)
   return all;
 }
 
-/* ---- making it --------------------------------------------------------------------------------
- */
+/* ---- making it ---- */
 
 enum { MANY_KERNELS = 50 };
 

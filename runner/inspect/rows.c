@@ -3,8 +3,7 @@
 #include "ampc_rt.h"
 #include "inspect.h"
 
-/* ---- the words of a row -----------------------------------------------------------------------
- */
+/* ---- the words of a row ---- */
 
 static const Node *main_node(const Graph *g, const Group *group)
 {
@@ -122,8 +121,7 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
   return row;
 }
 
-/* ---- a job ------------------------------------------------------------------------------------
- */
+/* ---- a job ---- */
 
 int inspect_open(const Options *options, Inspection *out)
 {

@@ -5,8 +5,7 @@
 #include <unistd.h>
 #include "inspect.h"
 
-/* ---- numbers ----------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 static const char *scaled(int64_t n, const char *unit)
 {
@@ -45,8 +44,7 @@ int inspect_columns(void)
   return known >= 20 ? known : 80;
 }
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 typedef struct Widths {
   int name, line, types, shape, frame;

@@ -19,8 +19,7 @@ typedef struct Seal { /* the last bytes of a file */
 } Seal;
 static const char magic[8] = {'a', 'm', 'p', 'c', 'j', 'i', 't', '2'};
 
-/* ---- the folder -------------------------------------------------------------------------------
- */
+/* ---- the folder ---- */
 
 static bool folder_name(char out[PATH_MAX])
 {
@@ -100,8 +99,7 @@ void cache_close(const Cache *cache, const char *path)
   rmdir(cache->folder);
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 void cache_key(const char *text, size_t size, const char *identity, char key[33])
 {

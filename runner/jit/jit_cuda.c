@@ -36,8 +36,7 @@ typedef struct Build {
   atomic_uint next; /* unit to be taken */
 } Build;
 
-/* ---- one unit ----------------------------------------------------------------------------------
- */
+/* ---- one unit ---- */
 
 static void build_unit(const Build *b, Unit *u)
 {
@@ -76,8 +75,7 @@ static void build_all(Build *b)
   for (uint32_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
 }
 
-/* ---- all of them -------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static CudaImages *cut(Compile *c, TextEdit *edit, void *data)
 {

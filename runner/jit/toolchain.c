@@ -56,8 +56,7 @@ static int run(char *const argv[], int input, int output)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* ---- finding ----------------------------------------------------------------------------------
- */
+/* ---- finding ---- */
 
 static bool find_in_path(const char *name, char out[PATH_MAX])
 {
@@ -133,8 +132,7 @@ ampc_status toolchain_find(const Toolchain **out)
                                      "install one, for example with: apt-get install gcc");
 }
 
-/* ---- building ---------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 static void print_messages(int fd)
 {

@@ -26,8 +26,7 @@ bool command_graph(Repl *r, const char *arg)
   return true;
 }
 
-/* ---- casts ------------------------------------------------------------------------------------
- */
+/* ---- casts ---- */
 
 static const char *name_of(const Graph *g, const Node *n)
 {
@@ -85,8 +84,7 @@ bool command_casts(Repl *r, const char *arg)
   return true;
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out)
 {

@@ -29,8 +29,7 @@ static void offer_all(const Wanted *w, const char *const *words)
   for (; *words; words++) offer(w, *words);
 }
 
-/* ---- the words of commands --------------------------------------------------------------------
- */
+/* ---- the words of commands ---- */
 
 static void offer_commands(const Wanted *w)
 {
@@ -104,8 +103,7 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
   return !strncmp("params", c, n) || !strncmp("grad", c, n) || !strncmp("casts", c, n);
 }
 
-/* ---- the words of the language ----------------------------------------------------------------
- */
+/* ---- the words of the language ---- */
 
 static void offer_language(const Repl *r, const Wanted *w)
 {

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- keys of graph lines ----------------------------------------------------------------------
- */
+/* ---- keys of graph lines ---- */
 
 /* Numbers of nodes and groups shift with every node that comes or goes. */
 static void without_numbers(const char *line, size_t n, char *out)
@@ -86,8 +85,7 @@ static bool diff_precisions(Repl *r, const char *a, const char *b)
                      &(Request){.dump_after = "precision", .precision = b}, without_types);
 }
 
-/* ---- checkpoints ------------------------------------------------------------------------------
- */
+/* ---- checkpoints ---- */
 
 static bool load_twin(Repl *r, const char *path, ampc_runtime **out, ampc_state *state)
 {

@@ -28,8 +28,7 @@ struct Input {
   size_t size, cap;
 };
 
-/* ---- Ctrl-C -----------------------------------------------------------------------------------
- */
+/* ---- Ctrl-C ---- */
 
 static volatile sig_atomic_t interrupts;
 
@@ -58,8 +57,7 @@ void input_calm(void)
   interrupts = 0;
 }
 
-/* ---- history ----------------------------------------------------------------------------------
- */
+/* ---- history ---- */
 
 static void make_folders(char *path)
 {
@@ -109,8 +107,7 @@ static void keep_line(Input *in, const char *line)
   umask(mask);
 }
 
-/* ---- the editor -------------------------------------------------------------------------------
- */
+/* ---- the editor ---- */
 
 static char *prompt(EditLine *editor)
 {
@@ -233,8 +230,7 @@ void input_close(Input *in)
   free(in);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------
- */
+/* ---- lines ---- */
 
 /* NULL at the end, or after Ctrl-C. */
 static const char *read_line(Input *in, size_t *out_size)

@@ -75,8 +75,7 @@ void kernels_free(Kernels *k)
   free(k);
 }
 
-/* ---- keys -------------------------------------------------------------------------------------
- */
+/* ---- keys ---- */
 
 typedef struct Names { /* in the order in which they are seen */
   const char *at[64];
@@ -161,8 +160,7 @@ static XXH128_hash_t key_of(Arena *arena, const Text *kernel, const char *name)
   return XXH3_128bits(key.at, key.n);
 }
 
-/* ---- building ---------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 typedef struct Unit { /* some kernels of a program, built together */
   Text text;
@@ -261,8 +259,7 @@ static void forget_old(Kernels *k)
   }
 }
 
-/* ---- a program --------------------------------------------------------------------------------
- */
+/* ---- a program ---- */
 
 typedef struct Missing {
   Text *texts;
@@ -348,8 +345,7 @@ ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
   return status;
 }
 
-/* ---- edits ------------------------------------------------------------------------------------
- */
+/* ---- edits ---- */
 
 bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel)
 {

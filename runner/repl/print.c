@@ -38,8 +38,7 @@ const char *tensor_type(const HostTensor *t, char text[128])
   return text;
 }
 
-/* ---- one number -------------------------------------------------------------------------------
- */
+/* ---- one number ---- */
 
 typedef enum Form { FORM_integer, FORM_truth, FORM_plain, FORM_exponent } Form;
 
@@ -61,8 +60,7 @@ static int write_number(const Style *s, double v, char text[40])
   return snprintf(text, 40, s->form == FORM_plain ? "%.4f" : "%.4e", v);
 }
 
-/* ---- the walk: rows of rows, with gaps --------------------------------------------------------
- */
+/* ---- the walk: rows of rows, with gaps ---- */
 
 typedef struct Printer {
   const HostTensor *t;

@@ -28,8 +28,7 @@ static Compiled *compiled_of(Compile *c)
   return p;
 }
 
-/* ---- one compile ------------------------------------------------------------------------------
- */
+/* ---- one compile ---- */
 
 static Compile *begin(const Repl *r, const Request *q)
 {
@@ -136,8 +135,7 @@ Compiled *program_compile(Repl *r, const Request *q)
   return NULL;
 }
 
-/* ---- the latest program -----------------------------------------------------------------------
- */
+/* ---- the latest program ---- */
 
 static void set_latest(Repl *r, Compiled *p)
 {
@@ -175,8 +173,7 @@ bool program_open(Repl *r, const char *path)
   return true;
 }
 
-/* ---- inputs -----------------------------------------------------------------------------------
- */
+/* ---- inputs ---- */
 
 /* What is declared anew is no longer replaced by what was said before. */
 static void forget_overrides(Repl *r, const Ast *ast)
@@ -278,8 +275,7 @@ bool program_input(Repl *r, const char *text, size_t size)
   return run_statements(r, &part, keep);
 }
 
-/* ---- options ----------------------------------------------------------------------------------
- */
+/* ---- options ---- */
 
 /* A copy with the key's value replaced or added. */
 static Assignment *with(Arena *arena, const Assignment *old, uint32_t *n, const char *key,

@@ -28,8 +28,7 @@ static const OptionTable repl_verb = {
         "terminal there is no prompt; after a mistake the next input is read all the same, and\n"
         "the exit status is then 1."};
 
-/* ---- messages ---------------------------------------------------------------------------------
- */
+/* ---- messages ---- */
 
 bool repl_error(Repl *r, const char *fmt, ...)
 {
@@ -51,8 +50,7 @@ bool repl_check(Repl *r, ampc_status status)
   return repl_error(r, "%s", ampc_last_error());
 }
 
-/* ---- the command line -------------------------------------------------------------------------
- */
+/* ---- the command line ---- */
 
 static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 {
@@ -69,8 +67,7 @@ static bool read_command_line(Repl *r, int argc, char **argv, int *status)
   return *status == 0;
 }
 
-/* ---- the session ------------------------------------------------------------------------------
- */
+/* ---- the session ---- */
 
 void repl_run(Repl *r, const char *text, size_t size)
 {

@@ -38,8 +38,7 @@ static void print_why(Compile *c, const Node *n)
   printf("%s%s\n", *why ? "  " : "", why);
 }
 
-/* ---- parameters -------------------------------------------------------------------------------
- */
+/* ---- parameters ---- */
 
 /* The stored type, and each other type in which somebody reads it. */
 static void explain_param(Compile *c, const char *path)
@@ -79,8 +78,7 @@ static bool show_param(Repl *r, const char *path)
   return good;
 }
 
-/* ---- values of the train block ----------------------------------------------------------------
- */
+/* ---- values of the train block ---- */
 
 static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
 {
@@ -158,8 +156,7 @@ bool command_show(Repl *r, const char *arg)
   return value_show(r, arg);
 }
 
-/* ---- gradients --------------------------------------------------------------------------------
- */
+/* ---- gradients ---- */
 
 /* Where the optimizer begins to look at its gradients, which are complete by then. */
 static bool is_looked_at(Compile *c, const char *label, int optimizer)

@@ -11,8 +11,7 @@ bool path_matches(const char *pattern, const char *path)
   return !*pattern || fnmatch(pattern, path, 0) == 0;
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static const char *folder_of(Arena *arena, const char *path)
 {
@@ -73,8 +72,7 @@ bool command_load(Repl *r, const char *arg)
   return true;
 }
 
-/* ---- settings ---------------------------------------------------------------------------------
- */
+/* ---- settings ---- */
 
 static bool split(Repl *r, const char *arg, const char *command, const char **key,
                   const char **value)
@@ -167,8 +165,7 @@ bool command_precision(Repl *r, const char *arg)
   return p != NULL;
 }
 
-/* ---- what there is ----------------------------------------------------------------------------
- */
+/* ---- what there is ---- */
 
 static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running)
 {

@@ -41,8 +41,7 @@ bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
   return false;
 }
 
-/* ---- what is told -----------------------------------------------------------------------------
- */
+/* ---- what is told ---- */
 
 static void print_value(double v)
 {
@@ -99,8 +98,7 @@ static bool line_is_due(const Run *t)
   return t->step % (log ? log : DEFAULT_LOG) == 0;
 }
 
-/* ---- one step ---------------------------------------------------------------------------------
- */
+/* ---- one step ---- */
 
 static ampc_status write_epoch(Run *t)
 {
@@ -159,8 +157,7 @@ static ampc_status run_step(Run *t)
   return status ? status : check_loss(t);
 }
 
-/* ---- evaluation -------------------------------------------------------------------------------
- */
+/* ---- evaluation ---- */
 
 static ampc_status eval_block(Repl *r, uint32_t block)
 {
@@ -205,8 +202,7 @@ static bool eval_all(Repl *r)
   return true;
 }
 
-/* ---- a block ----------------------------------------------------------------------------------
- */
+/* ---- a block ---- */
 
 /* An update that was dropped for good stops all later ones: who trains again wants to try. */
 static ampc_status forgive(Repl *r)

@@ -71,8 +71,7 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
   return true;
 }
 
-/* ---- running ----------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 /* Options that do not go together are the runtime's to know: only it sees the blocks of the job. */
 static void print_error(const char *program, ampc_status status)
