@@ -17,6 +17,8 @@ static int word_index(const char *word, const char *const *words)
   return -1;
 }
 
+/* A list, not a pattern: NVRTC refuses others only when a kernel is built, far from the
+ * mistake. */
 static int read_target(const OptionGiven *given)
 {
   static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
@@ -161,6 +163,7 @@ static const OptionTable ampc_table = {
 
 /* ---- what they mean together ---- */
 
+/* -o says what is made where --emit does not. False: the suffix says nothing. */
 static bool kind_of_suffix(CommandLine *out)
 {
   static const char *const suffixes[] = {".cu", ".c", ".ptx", ".cubin", ".h", NULL};
@@ -170,6 +173,7 @@ static bool kind_of_suffix(CommandLine *out)
   return i >= 0;
 }
 
+/* The same file under two names counts, too. */
 static bool same_file(const char *a, const char *b)
 {
   struct stat at_a, at_b;
@@ -185,6 +189,7 @@ static bool is_named_file(const char *output)
   return stat(output, &at) != 0 || S_ISREG(at.st_mode) || S_ISDIR(at.st_mode);
 }
 
+/* --emit, else the suffix of -o, else CUDA or C by the target. 0, or 2 after a message. */
 static int choose_kind(CommandLine *out)
 {
   const char *target = out->options.target;
@@ -201,6 +206,7 @@ static int choose_kind(CommandLine *out)
   return 0;
 }
 
+/* Options that contradict each other are refused: guessing would hide a slip. */
 static int choose_target(CommandLine *out)
 {
   if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";

@@ -72,6 +72,8 @@ bool compile_graph(Compile *c)
 
 /* ---- reading ---- */
 
+/* Whole, with a final zero. NULL with errno; a file above MAX_SOURCE is refused before it fills
+ * the memory. */
 const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
 {
   FILE *f = fopen(path, "rb");
@@ -91,6 +93,7 @@ const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
   return reason ? NULL : text.at;
 }
 
+/* False also where an earlier text had mistakes: the passes then only look for more. */
 static bool parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
 {
   return ast_parse(c, diag_add_source(c, name, text, size, false), out) && !diag_error_count(c);
@@ -121,6 +124,7 @@ bool compile_job(Compile *c)
   return good;
 }
 
+/* For text that is in no file: tests, and jobs that programs make. */
 bool compile_text(Compile *c, const char *name, const char *text, size_t size)
 {
   assert(size <= MAX_SOURCE);
@@ -159,6 +163,7 @@ bool compile_parsed(Compile *c)
 
 /* ---- imports ---- */
 
+/* By path, so that a file that two others import is one: its names are declared once. */
 static Import *find_import(Compile *c, const char *path)
 {
   for (uint32_t i = 0; i < c->imports.n; i++)
@@ -181,6 +186,8 @@ static Import *open_import(Compile *c, const char *path)
   return import;
 }
 
+/* Beside the importing file first, then in the -I folders in their order. A failure names the
+ * first place. */
 const Ast *compile_import(Compile *c, const char *path, Span at)
 {
   const Source *from = diag_place(c, at).source;
@@ -213,6 +220,7 @@ const char *pass_name(uint32_t i)
   return i < PASS_COUNT ? passes[i].name : NULL;
 }
 
+/* A pass needs and gives one fact at most. */
 static const char *facts_text(uint32_t facts)
 {
   static const char *const names[] = {"shaped", "typed",  "diffed", "laid",

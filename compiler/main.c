@@ -11,6 +11,7 @@
 
 enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, NO_MEMORY = 5, OUR_BUG = 70 };
 
+/* Runs the passes that the output needs: a syntax tree needs none. 0, or an exit status. */
 static int compile(Compile *c, const CommandLine *cmd)
 {
   bool good = cmd->kind == OUTPUT_ast ? compile_parse_job(c) : compile_job(c);
@@ -26,6 +27,7 @@ static int compile(Compile *c, const CommandLine *cmd)
   return c->cannot_read ? BAD_FILE : BAD_PROGRAM;
 }
 
+/* The output as text, or the bytes of a cubin. 0, or an exit status after a message. */
 static int produce(Compile *c, const CommandLine *cmd, Text *out)
 {
   if (cmd->options.dump_after && cmd->kind != OUTPUT_graph) {
@@ -61,6 +63,7 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   }
 }
 
+/* The line as it would be written, and the line of the compiler that wrote it. */
 static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
 {
   const char *line = text->at, *end = text->at + text->n;
@@ -75,6 +78,8 @@ static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
   return 0;
 }
 
+/* "output: job.amp imported.amp", with what make gives a meaning to in names escaped. Files
+ * that the compiler carries are no dependencies. */
 static int write_deps(Compile *c, const CommandLine *cmd)
 {
   Text text;
@@ -103,6 +108,7 @@ static int check_limit(Compile *c)
   return NO_MEMORY;
 }
 
+/* In the order of the options' meaning: nothing is written before all of it could be made. */
 static int run(Compile *c, const CommandLine *cmd)
 {
   int status = compile(c, cmd);

@@ -50,6 +50,8 @@ int64_t memory_of_spaces(const ampc_program *p)
   return sum;
 }
 
+/* Does the value lie in memory of its own? Leaves lie in spaces of theirs, aliases in another
+ * value, gradients in GRAD. */
 static bool has_own_bytes(const Compile *c, uint32_t id)
 {
   const Graph *g = c->graph;
@@ -58,6 +60,7 @@ static bool has_own_bytes(const Compile *c, uint32_t id)
          g->nodes.at[id].place.space != AMPC_GRAD;
 }
 
+/* Bytes of the values of a block that somebody reads. */
 static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
 {
   const Graph *g = c->graph;
@@ -88,6 +91,7 @@ int64_t memory_of_tensors(const Compile *c)
 
 /* ---- the report ---- */
 
+/* A space that is empty gets no line. */
 static void put_line(const Compile *c, Text *out, int64_t bytes, const char *what)
 {
   if (bytes) text_printf(out, "%18s  %s\n", grouped(c->arena, bytes), what);
@@ -122,6 +126,7 @@ void memory_report(const Compile *c, int64_t library, Text *out)
 
 /* ---- the largest batch ---- */
 
+/* Can --set make the batch of the block smaller? Infer blocks have no such setting. */
 static bool has_batch(const ampc_block *b)
 {
   return b->kind != AMPC_INFER && b->batch > 0;
@@ -158,6 +163,7 @@ static int64_t need_with(const Compile *c, int64_t most, MemoryNeed *need_of)
   return need;
 }
 
+/* Halves the range: whether a batch fits is asked by compiling. 0: not even a batch of 1. */
 static int64_t largest_batch(const Compile *c, int64_t limit, MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;

@@ -14,6 +14,7 @@ static bool complain(const char *path)
   return false;
 }
 
+/* A signal may cut a write short. */
 static bool write_all(int fd, const char *data, size_t size)
 {
   for (size_t done = 0; done < size;) {
@@ -34,6 +35,8 @@ static bool write_directly(const char *path, const void *data, size_t size)
   return true;
 }
 
+/* The temporary file lies in the same folder, for only there a rename is one step. It gets the
+ * permissions that a new file would have. */
 static bool write_renamed(const char *path, const void *data, size_t size)
 {
   char temporary[PATH_MAX];

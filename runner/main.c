@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Verbs to come have their names already, so that nothing else takes them and "did you mean"
+ * knows them. */
 typedef struct Verb {
   const char *name;
   int (*run)(int argc, char **argv); /* NULL: not supported yet */

@@ -21,7 +21,7 @@ static int64_t count_operators(const CodePiece *p)
 }
 
 /* Operators and calls in a statement of n's code. What stands between a pointer and the next comma
- * is where a function starts to read. */
+ * is the address where a function starts to read: its arithmetic is not counted. */
 static int64_t count_statement(const Node *n, const CodeStatement *s)
 {
   int64_t count = 0;
@@ -56,6 +56,7 @@ static int64_t count_row(const Graph *g, Value v)
   return flops;
 }
 
+/* Arithmetic of integers is not counted: some operand or the result must be a float. */
 static bool meets_floats(const Graph *g, const Node *n)
 {
   bool found = dtype_is_float(n->dtype);
@@ -64,6 +65,8 @@ static bool meets_floats(const Graph *g, const Node *n)
   return found;
 }
 
+/* -1: a template file of its own, whose text is not read. Nodes that were joined into one
+ * kernel add up. */
 static int64_t kernel_flops(const Graph *g, const Group *group)
 {
   int64_t flops = 0;
@@ -80,6 +83,8 @@ static int64_t kernel_flops(const Graph *g, const Group *group)
   return flops;
 }
 
+/* Two for each multiplication of an output element with its window, backward convolutions
+ * alike: they do the same products in another order. */
 static int64_t conv_flops(const ampc_conv *d)
 {
   return 2 * d->n * d->oh * d->ow * d->k * (d->c / d->groups) * d->kh * d->kw;
@@ -87,7 +92,8 @@ static int64_t conv_flops(const ampc_conv *d)
 
 /* ---- bytes ---- */
 
-/* Of the slot of one parameter, or of the range that an update walks. */
+/* Elements of a flat space that an argument covers: the slot of one parameter, or the range
+ * that an update walks. */
 static int64_t range_elements(const Inspection *in, const CommandRow *row, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
@@ -95,7 +101,7 @@ static int64_t range_elements(const Inspection *in, const CommandRow *row, const
   return node_range(g, ir_node(g, g->groups.at[row->group].anchor));
 }
 
-/* What is read of an operand: no more than its reader has elements, where that only moves. */
+/* A kernel that only moves a part of a value (a slice) reads no more than it writes. */
 static int64_t operand_bytes(const Inspection *in, const CommandRow *row, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
@@ -108,6 +114,7 @@ static int64_t operand_bytes(const Inspection *in, const CommandRow *row, const 
   return elements * ir_dtype_size(in->c, a->type);
 }
 
+/* Of the buffer that the anchor updates, read and written: running statistics. */
 static int64_t buffer_bytes(const Inspection *in, const CommandRow *row)
 {
   const Graph *g = in->c->graph;
@@ -118,6 +125,7 @@ static int64_t buffer_bytes(const Inspection *in, const CommandRow *row)
   return bytes;
 }
 
+/* `norm`: a gradient norm only reads the range that an update also writes. */
 static void count_argument(const Inspection *in, CommandRow *row, const KernelArg *a, bool norm)
 {
   switch (a->role) {
@@ -152,6 +160,8 @@ static void count_argument(const Inspection *in, CommandRow *row, const KernelAr
   }
 }
 
+/* For commands without a list of arguments: what is read, and the result, which is read too
+ * where the command adds to it. */
 static void count_values(const Inspection *in, CommandRow *row, const Value *reads, uint32_t n,
                          Value result, bool accumulates)
 {
@@ -162,6 +172,8 @@ static void count_values(const Inspection *in, CommandRow *row, const Value *rea
   if (accumulates) row->read += row->written;
 }
 
+/* Which of x, w, y is the result depends on the direction of the convolution; the others are
+ * read. */
 static void count_product(const Inspection *in, CommandRow *row, bool convolution)
 {
   if (convolution) {

@@ -35,6 +35,7 @@ static const char *ops_of(const Inspection *in, const CommandRow *r)
   return t.at;
 }
 
+/* What the command is about: its anchor, else the last op that is no cast. */
 static OpKind main_op(const Inspection *in, const CommandRow *r)
 {
   const Graph *g = in->c->graph;
@@ -45,6 +46,8 @@ static OpKind main_op(const Inspection *in, const CommandRow *r)
   return OP_cast;
 }
 
+/* 4 the same ops and shape, 3 the same ops, 1 the same main op; 0 another line or op: never a
+ * pair. */
 static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection *b,
                       const CommandRow *y)
 {
@@ -53,6 +56,7 @@ static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection
   return main_op(a, x) == main_op(b, y);
 }
 
+/* Nothing to show: registers are left out, since the same text gives the same ones. */
 static bool same(const CommandRow *x, const CommandRow *y)
 {
   return strcmp(x->types, y->types) == 0 && strcmp(x->shape, y->shape) == 0 && x->read == y->read &&
@@ -115,11 +119,14 @@ static const char *both(Arena *arena, const char *a, const char *b)
   return arena_printf(arena, "%s -> %s", a, b);
 }
 
+/* NULL: this side has no such command. */
 static const char *registers(const Inspection *in, const CommandRow *r, uint32_t arch)
 {
   return r ? arena_printf(in->c->arena, "%d", r->usage[arch].registers) : NULL;
 }
 
+/* A line of the diff. Columns are wide enough for "old -> new" and not cut: it is read in a
+ * pager. */
 static void put_pair(const Inspection *in, const Pair *p)
 {
   Arena *arena = in->c->arena;
@@ -137,6 +144,7 @@ static void put_pair(const Inspection *in, const Pair *p)
   putchar('\n');
 }
 
+/* Of one block in one precision. */
 typedef struct Total {
   int64_t commands, casts, bytes;
 } Total;
@@ -171,6 +179,7 @@ static void put_block(const Side *a, const Side *b, uint16_t block)
          (long long)y.casts, inspect_bytes(x.bytes), inspect_bytes(y.bytes));
 }
 
+/* All spaces; scratch of vendors' libraries is not known without a device. */
 static int64_t memory_of(const Inspection *in)
 {
   int64_t bytes = 0;

@@ -11,6 +11,7 @@
 #include "compiler/options.h"
 #include "runner/runner.h"
 
+/* What the command line asks for. The first architecture is also the one that is compiled for. */
 typedef struct InspectCommand {
   Options compile;
   const char *archs[INSPECT_ARCHS];
@@ -22,6 +23,7 @@ typedef struct InspectCommand {
 
 /* ---- the command line ---- */
 
+/* "sm_80", "sm_120", "sm_90a" */
 static bool is_arch(const char *word)
 {
   size_t digits = strncmp(word, "sm_", 3) == 0 ? strspn(word + 3, "0123456789") : 0;
@@ -29,6 +31,7 @@ static bool is_arch(const char *word)
   return digits >= 2 && digits <= 3 && (!*rest || strcmp(rest, "a") == 0);
 }
 
+/* Later --arch replace earlier ones. */
 static int read_archs(const OptionGiven *given)
 {
   InspectCommand *cmd = given->into;
@@ -124,6 +127,7 @@ static int add_usage(const InspectCommand *cmd, Inspection *in, const char **not
   return status;
 }
 
+/* An exit status, after a message where it is not 0. */
 static int inspect_one(const InspectCommand *cmd)
 {
   Inspection in;
@@ -139,6 +143,7 @@ static int inspect_one(const InspectCommand *cmd)
   return status;
 }
 
+/* The same job with --set precision=... added last, where it wins over others. */
 static int open_in(Arena *arena, const InspectCommand *cmd, const char *precision, Inspection *out)
 {
   Options options = cmd->compile;

@@ -8,12 +8,14 @@ enum { INSPECT_ARCHS = 8 };
 
 typedef struct Usage { /* of a kernel on one architecture, as ptxas says */
   bool known;
-  int registers, shared, spilled; /* spilled: bytes stored and loaded */
+  int registers; /* a thread */
+  int shared;    /* bytes a block */
+  int spilled;   /* bytes a thread, stored and loaded */
 } Usage;
 
-typedef struct CommandRow { /* a command of the plan: a kernel of ours, or a product of the library
-                             */
-  uint32_t group;
+typedef struct CommandRow {  /* a command of the plan: a kernel of ours, or a product of the library
+                              */
+  uint32_t group;            /* index into Graph.groups */
   uint16_t block;            /* index into Graph.blocks */
   bool product;              /* a matrix product or convolution of the library */
   const char *kernel;        /* the program's own: the command, or what makes the columns of a
@@ -29,7 +31,7 @@ typedef struct CommandRow { /* a command of the plan: a kernel of ours, or a pro
 } CommandRow;
 
 typedef struct Inspection {
-  Compile *c;
+  Compile *c; /* owned; rows and their texts lie in its arena */
   VEC(CommandRow) rows;
   const char *arch[INSPECT_ARCHS]; /* those whose usage is known */
   uint32_t n_archs;
@@ -44,19 +46,19 @@ Place inspect_place(const Inspection *in, Value v);
 /* Text of the line, without the spaces before it; "" where there is none. */
 const char *inspect_line_text(const Inspection *in, Place place);
 
-/* ---- inspect_count.c ---- */
+/* ---- count.c ---- */
 void inspect_count(const Inspection *in, CommandRow *row); /* read, written, flops */
 
-/* ---- inspect_ptxas.c ---- */
+/* ---- ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */
 int inspect_usage(Inspection *in, const char *arch);
 
 /* ---- output: each gives an exit status ---- */
-int inspect_table(const Inspection *in, const char *note);  /* inspect_table.c */
-int inspect_json(const Inspection *in);                     /* inspect_json.c */
-int inspect_diff(const Inspection *a, const Inspection *b); /* inspect_diff.c */
+int inspect_table(const Inspection *in, const char *note);  /* table.c */
+int inspect_json(const Inspection *in);                     /* json.c */
+int inspect_diff(const Inspection *a, const Inspection *b); /* diff.c */
 int inspect_diff_json(const Inspection *a, const Inspection *b);
-/* Text, lines of the job and PTX of one kernel: inspect_kernel.c. */
+/* Text, lines of the job and PTX of one kernel: kernel.c. */
 int inspect_kernel(Inspection *in, const char *name);
 
 /* "1.23 MB", "456 k"; into one of a few buffers that are used in turn. */

@@ -4,6 +4,7 @@
 #include "ampc_rt.h"
 #include "inspect.h"
 
+/* By architecture, in the order in which they were asked for. */
 static json_t *usage_json(const Inspection *in, const CommandRow *row)
 {
   json_t *out = json_object();
@@ -16,6 +17,7 @@ static json_t *usage_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
+/* Lines are 0 where the user wrote none: the compiler made the node. */
 static json_t *nodes_json(const Inspection *in, const CommandRow *row)
 {
   const Graph *g = in->c->graph;
@@ -32,6 +34,7 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
+/* A command of the vendor's library ends after "nodes": it has no kernel of ours to describe. */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
   json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind",
@@ -51,6 +54,7 @@ json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
+/* `remainder`: the variant for a smaller last batch. */
 static json_t *block_json(const Inspection *in, uint16_t block)
 {
   const BlockInfo *b = &in->c->graph->blocks.at[block];
@@ -62,6 +66,7 @@ static json_t *block_json(const Inspection *in, uint16_t block)
                    "remainder", b->remainder_of >= 0, "commands", commands);
 }
 
+/* Keys keep the order in which they were added, so that two runs can be compared as text. */
 int inspect_print_json(json_t *value)
 {
   bool good = value && json_dumpf(value, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER) == 0;

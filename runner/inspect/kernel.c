@@ -28,6 +28,7 @@ static const CommandRow *find_row(const Inspection *in, const char *name)
   return NULL;
 }
 
+/* Exit status 2, with the nearest name. */
 static int no_row(const Inspection *in, const char *name)
 {
   const char **names = arena_array(in->c->arena, const char *, in->rows.n + 1);
@@ -60,6 +61,8 @@ static Text job_lines(const Inspection *in, const CommandRow *row)
   return out;
 }
 
+/* Lines of PTX that begin with a dot are declarations; labels are counted out by their missing
+ * semicolon. */
 static bool is_instruction(const char *line, size_t n)
 {
   return n && line[0] != '/' && line[0] != '.';
@@ -78,6 +81,7 @@ static Text ptx_body(Arena *arena, const Text *ptx)
   return out;
 }
 
+/* Instructions of the text, not of the machine: ptxas makes others of them. */
 static uint32_t count_instructions(const Text *ptx)
 {
   uint32_t n = 0;
@@ -104,6 +108,7 @@ static bool next_piece(const char **at, int width, const char **piece, int *size
   return true;
 }
 
+/* Two texts in columns of equal width; lines that are longer go on in the next row. */
 static void put_beside(const char *left, const char *right, int columns)
 {
   int width = (columns - 3) / 2;
@@ -129,6 +134,7 @@ static void put_row_facts(const Inspection *in, const CommandRow *r)
            r->usage[i].registers, r->usage[i].shared, r->usage[i].spilled);
 }
 
+/* `left`: the job's lines and the kernel's text, printed beside the PTX or above it. */
 static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
 {
   Text text, ptx;
@@ -146,6 +152,7 @@ static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
   return 0;
 }
 
+/* The row's kernel is one of the program's, so the walk ends. */
 static uint32_t kernel_index(const Inspection *in, const CommandRow *row)
 {
   const ampc_program *p = in->c->program;

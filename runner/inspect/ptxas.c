@@ -18,6 +18,7 @@ static int number_before(const char *line, size_t size, const char *word)
   return atoi(at);
 }
 
+/* The report knows kernels by their names only. */
 static CommandRow *row_of(Inspection *in, const char *name, size_t size)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
@@ -51,6 +52,7 @@ static void read_line(Inspection *in, const char *line, size_t size, uint32_t ar
   *current = NULL;
 }
 
+/* False: the report is silent about a kernel, so it is of another program or was cut. */
 static bool read_report(Inspection *in, const char *report, uint32_t arch)
 {
   CommandRow *current = NULL;
@@ -69,6 +71,7 @@ static bool read_report(Inspection *in, const char *report, uint32_t arch)
 
 enum { MANY_KERNELS = 50 };
 
+/* Asking takes seconds for a large job; a line on stderr says what the wait is for. */
 static int make_report(Inspection *in, const Text *kernels, const char *arch, Text *out)
 {
   if (in->c->program->n_kernels >= MANY_KERNELS && nvrtc_present())
@@ -89,6 +92,7 @@ static bool read_kept(Inspection *in, const char *path)
   return all;
 }
 
+/* Part of the key: another ptxas may give other numbers for the same text. */
 static const char *identity_of(Inspection *in, const char *arch)
 {
   const CudaLoaded *cuda;
@@ -97,6 +101,7 @@ static const char *identity_of(Inspection *in, const char *arch)
   return arena_printf(in->c->arena, "ampc %s, ptxas %s, %s", AMPC_VERSION, arch, made);
 }
 
+/* A report is kept in the cache of kernels under the hash of their text. */
 int inspect_usage(Inspection *in, const char *arch)
 {
   Text kernels, report;

@@ -5,11 +5,14 @@
 
 /* ---- the words of a row ---- */
 
+/* The node that decides the form of a kernel: its anchor (a reduction, a product), else the
+ * first. */
 static const Node *main_node(const Graph *g, const Group *group)
 {
   return ir_node(g, group->anchor.id ? group->anchor : group->nodes[0]);
 }
 
+/* The column "template". */
 static const char *frame_text(Compile *c, const Group *group)
 {
   static const char *const names[] = {
@@ -21,6 +24,7 @@ static const char *frame_text(Compile *c, const Group *group)
   return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_of(n)->name) : names[tmpl];
 }
 
+/* "%18 relu, %19 drop": numbers as in --dump-after=fuse. */
 static const char *nodes_text(Compile *c, const Group *group)
 {
   Text t;
@@ -31,6 +35,7 @@ static const char *nodes_text(Compile *c, const Group *group)
   return t.at;
 }
 
+/* Types are listed once each, in the order in which they are met; `seen` is a set of bits. */
 static void add_type(Text *t, uint32_t *seen, DType d)
 {
   if (*seen >> d & 1) return;
@@ -61,6 +66,7 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
   return t.at;
 }
 
+/* A product names both operands and the result: "f16*f16>f32". */
 static const char *types_text(Compile *c, uint32_t group, const char *frame)
 {
   if (strcmp(frame, "gemm") == 0) {
@@ -94,6 +100,7 @@ static const char *shape_text(Compile *c, const Group *group)
   return ir_dims_text(c, walks_input ? ir_node(c->graph, n->in[0]) : n);
 }
 
+/* Of a convolution by columns: the grid is that of the kernel that makes the columns. */
 static Geometry geometry_of(Compile *c, uint32_t group)
 {
   if (!group_is_columns(c, group)) return kernel_geometry(c, group);
@@ -123,6 +130,7 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
 
 /* ---- a job ---- */
 
+/* Silent groups are left out: they cost no command. */
 int inspect_open(const Options *options, Inspection *out)
 {
   *out = (Inspection){.c = compile_create(options)};

@@ -7,6 +7,8 @@
 
 /* ---- numbers ---- */
 
+/* Three digits and a prefix: "1.23 M", "999 k". In a few static buffers by turns, so that one
+ * printf may take several. */
 static const char *scaled(int64_t n, const char *unit)
 {
   enum { BUFFERS = 8 };
@@ -46,6 +48,7 @@ int inspect_columns(void)
 
 /* ---- the table ---- */
 
+/* Columns as wide as their longest text; those of numbers are fixed. */
 typedef struct Widths {
   int name, line, types, shape, frame;
 } Widths;
@@ -91,6 +94,7 @@ static void put_line(const Text *line, int columns)
   printf("%.*s\n", columns && n > columns ? columns : n, line->at);
 }
 
+/* One group of three columns an architecture. */
 static void put_head(const Inspection *in, const Widths *w, int columns)
 {
   Text line;
@@ -104,6 +108,7 @@ static void put_head(const Inspection *in, const Widths *w, int columns)
   put_line(&line, columns);
 }
 
+/* Commands of the vendor's library choose their own grid. */
 static void add_geometry(Text *line, const CommandRow *r)
 {
   if (r->kernel)
@@ -112,6 +117,7 @@ static void add_geometry(Text *line, const CommandRow *r)
     text_printf(line, "%5s %5s", "-", "-");
 }
 
+/* `lead`: a bar, to keep architectures apart where there are several. */
 static void add_usage(Text *line, const Usage *u, bool lead)
 {
   text_puts(line, lead ? " | " : " ");
@@ -135,6 +141,8 @@ static void put_row(const Inspection *in, const CommandRow *r, const Widths *w, 
   put_line(&line, columns);
 }
 
+/* Head, rows and sums of a block; nothing for one without commands. FLOPs that are not counted
+ * count as none. */
 static void put_block(const Inspection *in, uint16_t block, const Widths *w, int columns)
 {
   int64_t read = 0, written = 0, flops = 0;

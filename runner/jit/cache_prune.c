@@ -13,6 +13,7 @@
 
 enum { UNFINISHED = 3600 /* seconds after which nobody works on a file that has no name yet */ };
 
+/* An entry; `used` is the time of its last access. */
 typedef struct File {
   char name[64];
   int64_t bytes;
@@ -25,6 +26,7 @@ typedef struct Files {
   int64_t bytes;
 } Files;
 
+/* Only what the cache itself writes is ever removed: nobody loses a file that they put there. */
 static bool is_entry(const char *name)
 {
   static const char *const kinds[] = {"so", "cubin", "txt"};
@@ -68,6 +70,7 @@ static void look(DIR *folder, const char *kept, Files *out)
   }
 }
 
+/* Longest unused first; names make the order the same everywhere. */
 static int by_use(const void *a, const void *b)
 {
   const File *x = a, *y = b;
@@ -76,6 +79,7 @@ static int by_use(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
+/* Oldest first, until at most `bytes` are left; the entry `kept` counts and stays. */
 void cache_prune_to(const char *kept, int64_t bytes)
 {
   const char *slash = strrchr(kept, '/');

@@ -21,6 +21,7 @@ typedef struct JitKernel { /* as emit_kernels writes them */
   ampc_cpu_kernel *function;
 } JitKernel;
 
+/* Into a file without a name yet, which takes its place in the cache when it is whole. */
 static ampc_status build(const Cache *cache, const Toolchain *t, const Text *text, const char *path)
 {
   char temporary[CACHE_PATH];
@@ -34,6 +35,8 @@ static ampc_status build(const Cache *cache, const Toolchain *t, const Text *tex
   return cache_keep(temporary, path);
 }
 
+/* Built once, then found in the cache by its text and the compiler's identity. Closing the
+ * cache may remove a temporary folder; what has been loaded stays. */
 ampc_status jit_open(const Text *text, void **out_library)
 {
   const Toolchain *t;
@@ -90,6 +93,7 @@ static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
   return status;
 }
 
+/* The library stays open as long as the Jit, for the program points into it. */
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {
   *out = NULL;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The parameter or buffer of p that may go on as `like`. A reshaped one, or one of another
+ * type, begins anew. */
 static const ampc_param *find_param(const ampc_program *p, const ampc_param *like)
 {
   for (uint32_t i = 0; i < p->n_params; i++) {
@@ -17,6 +19,8 @@ static const ampc_param *find_param(const ampc_program *p, const ampc_param *lik
   return NULL;
 }
 
+/* Through host memory: the two runtimes may share a device, but neither can address the spaces
+ * of the other. */
 static ampc_status copy_bytes(ampc_runtime *from, ampc_ref a, ampc_runtime *to, ampc_ref b,
                               int64_t bytes)
 {
@@ -28,16 +32,20 @@ static ampc_status copy_bytes(ampc_runtime *from, ampc_ref a, ampc_runtime *to, 
   return status;
 }
 
+/* NULL: frozen, or a buffer. */
 static const ampc_optimizer_desc *owner(const ampc_program *p, const ampc_param *q)
 {
   return q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
 }
 
+/* Moments of another kind of optimizer would be numbers with another meaning. */
 static bool same_optimizer(const ampc_optimizer_desc *a, const ampc_optimizer_desc *b)
 {
   return a && b && strcmp(a->name, b->name) == 0 && strcmp(a->kind, b->kind) == 0;
 }
 
+/* Offsets of buffers are in bytes, those of parameters in elements: they hold for each of the
+ * spaces of parameters. */
 static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
                                const ampc_param *b)
 {
@@ -62,6 +70,7 @@ static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_run
   return status;
 }
 
+/* The 16-bit copies are not carried: they follow from the masters. */
 static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept)
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
@@ -76,6 +85,8 @@ static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *
   return status ? status : ampc_refresh_copies(to);
 }
 
+/* The part of STATE that an optimizer has for itself: schedules and bias correction count the
+ * updates in it. */
 static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
@@ -91,6 +102,8 @@ static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
   return status;
 }
 
+/* Counters go on, so that schedules and random numbers do. The scale goes on only where both
+ * programs move it; a fixed one is what its program says. */
 static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
 {
   ampc_state old, new;

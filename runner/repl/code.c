@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Compiles anew up to that pass: later ones change the graph in place. */
 bool command_graph(Repl *r, const char *arg)
 {
   const char *pass = *arg ? arg : "simplify";
@@ -28,12 +29,14 @@ bool command_graph(Repl *r, const char *arg)
 
 /* ---- casts ---- */
 
+/* What the user calls it: the path of a parameter, the variable of a value; NULL: neither. */
 static const char *name_of(const Graph *g, const Node *n)
 {
   if (n->op == OP_param) return g->params.at[attr_int(n, "index")].path;
   return n->name;
 }
 
+/* A cast is of the value that it reads and of the one that it makes. */
 static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
 {
   if (!*pattern) return true;
@@ -41,6 +44,8 @@ static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
   return (from && path_matches(pattern, from)) || (to && path_matches(pattern, to));
 }
 
+/* "job.amp:12:7   h   f32[32, 512] -> f16   reason"; "-" where no line of the user's asked for
+ * it. */
 static void print_cast(Compile *c, const Node *n)
 {
   const Node *from = ir_in(c, n, 0);
@@ -54,6 +59,8 @@ static void print_cast(Compile *c, const Node *n)
          ir_why_text(c, n));
 }
 
+/* Block by block; the variant for a smaller last batch has the same casts again and is left
+ * out. */
 static uint32_t print_casts(Compile *c, const char *pattern)
 {
   const Graph *g = c->graph;
@@ -86,6 +93,7 @@ bool command_casts(Repl *r, const char *arg)
 
 /* ---- kernels ---- */
 
+/* The kernel of this name, or the only one that begins so: "k05" for k05_relu_drop. */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out)
 {
   uint32_t found = 0;
@@ -101,6 +109,8 @@ bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out
   return repl_error(r, "no kernel %s; :kernel lists them", name);
 }
 
+/* The first line of a kernel's text, its comment, says which values it computes and where they
+ * stand. */
 static void list_kernels(Repl *r, Compile *c)
 {
   for (uint32_t i = 0; i < c->program->n_kernels; i++) {
@@ -133,6 +143,7 @@ static void print_kernel(Compile *c, const char *name)
   }
 }
 
+/* :kernel | :kernel NAME | :kernel NAME edit | :kernel NAME reload */
 bool command_kernel(Repl *r, const char *arg)
 {
   Compiled *p = program_latest(r);
@@ -154,6 +165,7 @@ bool command_kernel(Repl *r, const char *arg)
   return true;
 }
 
+/* The printer keeps the writer of each line of the last text, so that text is made anew first. */
 bool command_blame(Repl *r, const char *arg)
 {
   Compiled *p = program_latest(r);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* `help` "not yet" and `run` NULL go together: the name is kept so that it means nothing else. */
 typedef struct Command {
   const char *name, *usage, *help;
   bool (*run)(Repl *r, const char *arg); /* NULL: not yet */
@@ -86,6 +87,8 @@ static const Command *find(Repl *r, const char *word, size_t n)
   return NULL;
 }
 
+/* `:name argument`: what takes nothing refuses an argument here, so that commands need not
+ * look. */
 bool command_run(Repl *r, const char *text)
 {
   const char *word = text + 1 + strspn(text + 1, " \t");
@@ -106,6 +109,7 @@ static bool command_quit(Repl *r, const char *arg)
   return true;
 }
 
+/* `width` of the left column; 0: one space between usage and help. */
 static void print_usage(const Command *c, int width)
 {
   char head[64];

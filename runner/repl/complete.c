@@ -16,6 +16,7 @@ typedef struct Wanted {
   Words *out;
 } Wanted;
 
+/* Adds `text` if it goes on from the word that is being typed; each text once. */
 static void offer(const Wanted *w, const char *text)
 {
   if (!text || strncmp(text, w->word, w->size) != 0) return;
@@ -37,12 +38,14 @@ static void offer_commands(const Wanted *w)
     offer(w, arena_printf(w->arena, ":%s", command_name_at(i)));
 }
 
+/* What follows from the program comes from the latest one that compiled: Tab compiles nothing. */
 static void offer_params(const Repl *r, const Wanted *w)
 {
   const ampc_program *p = r->latest ? r->latest->c->program : NULL;
   for (uint32_t i = 0; p && i < p->n_params; i++) offer(w, p->params[i].path);
 }
 
+/* The verbs are no first word: with nothing typed yet only kernels are offered. */
 static void offer_kernels(const Repl *r, const Wanted *w)
 {
   static const char *const verbs[] = {"edit", "reload", NULL};
@@ -63,6 +66,7 @@ static void offer_passes(const Wanted *w)
   for (uint32_t i = 0; pass_name(i); i++) offer(w, pass_name(i));
 }
 
+/* Folders end with a slash, so that the next Tab looks into them. */
 static void offer_files(const Wanted *w)
 {
   glob_t found;
@@ -105,6 +109,7 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 
 /* ---- the words of the language ---- */
 
+/* Keywords and types, built-in functions and modules, and what the program declares. */
 static void offer_language(const Repl *r, const Wanted *w)
 {
   static const char *const words[] = {
@@ -132,6 +137,8 @@ static void offer_members(const Repl *r, const Wanted *w)
     offer(w, arena_printf(w->arena, "%.*s.%s", (int)(dot - w->word), w->word, p->params[i].path));
 }
 
+/* A word of a command goes on to the next blank or "="; one of the language ends at operators
+ * and brackets, but not at the dot of a path. */
 void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, Words *out)
 {
   size_t lead = strspn(text, " \t"), start = size;

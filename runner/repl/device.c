@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The session's program for a GPU, whatever device the session runs on: its kernels have the
+ * same names on both. NULL after a message. */
 static Compiled *compile_device(Repl *r, const char *name, uint32_t *out_kernel)
 {
   Compiled *p = program_compile(r, &(Request){.target = "sm_80"});
@@ -16,6 +18,7 @@ static Compiled *compile_device(Repl *r, const char *name, uint32_t *out_kernel)
   return NULL;
 }
 
+/* `make` turns the whole program into PTX or a cubin, `show` prints the part of one kernel. */
 static bool emit(Repl *r, const char *command, const char *name,
                  bool (*make)(Compile *c, Text *out),
                  bool (*show)(Repl *r, const char *kernel, const Text *text))
@@ -68,6 +71,7 @@ static bool print_section(Repl *r, FILE *from, const char *kernel)
   return found || repl_error(r, "the machine code has no %s", kernel);
 }
 
+/* nvdisasm reads files only, and prints all kernels of one. */
 static bool disassemble(Repl *r, const char *path, const char *kernel)
 {
   char command[128];
@@ -78,6 +82,7 @@ static bool disassemble(Repl *r, const char *path, const char *kernel)
   return pclose(from) == 0 && good;
 }
 
+/* `text` holds the bytes of a cubin. */
 static bool show_sass(Repl *r, const char *kernel, const Text *text)
 {
   char path[] = "/tmp/amp-XXXXXX";

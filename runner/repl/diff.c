@@ -9,7 +9,8 @@
 
 /* ---- keys of graph lines ---- */
 
-/* Numbers of nodes and groups shift with every node that comes or goes. */
+/* The line without the numbers of nodes and groups, which shift with every node that comes or
+ * goes: "%12 = add %3" and "%14 = add %5" are equal. */
 static void without_numbers(const char *line, size_t n, char *out)
 {
   for (size_t i = 0; i < n;) {
@@ -27,7 +28,8 @@ static void without_numbers(const char *line, size_t n, char *out)
   *out = 0;
 }
 
-/* Nor what its element type is and why. */
+/* Without its numbers, and without its element types and the reason for them, so that a line pairs
+ * with the same line in another precision. */
 static void without_types(const char *line, size_t n, char *out)
 {
   static const char *const types[] = {"bf16[", "f16[", "f32["};
@@ -52,6 +54,7 @@ static void without_types(const char *line, size_t n, char *out)
   free(text);
 }
 
+/* The text belongs to the program, which the caller drops. */
 static Compiled *graph_text(Repl *r, const Request *q, Text *out)
 {
   Compiled *p = program_compile(r, q);
@@ -61,6 +64,8 @@ static Compiled *graph_text(Repl *r, const Request *q, Text *out)
   return p;
 }
 
+/* Lines pair up by `key`; pairs are still shown as changed where they differ in more than
+ * numbers of nodes, so types that `key` leaves out show. */
 static bool diff_graphs(Repl *r, const Request *one, const Request *two, LineKey *key)
 {
   Text a, b;
@@ -79,6 +84,7 @@ static bool diff_passes(Repl *r, const char *a, const char *b)
   return diff_graphs(r, &(Request){.dump_after = a}, &(Request){.dump_after = b}, without_numbers);
 }
 
+/* A value whose type changed is one line in two versions, not one that went and one that came. */
 static bool diff_precisions(Repl *r, const char *a, const char *b)
 {
   return diff_graphs(r, &(Request){.dump_after = "precision", .precision = a},
@@ -87,6 +93,7 @@ static bool diff_precisions(Repl *r, const char *a, const char *b)
 
 /* ---- checkpoints ---- */
 
+/* Twins, so that neither file touches the state of the session. */
 static bool load_twin(Repl *r, const char *path, ampc_runtime **out, ampc_state *state)
 {
   ampc_data_position at;

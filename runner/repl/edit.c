@@ -13,6 +13,7 @@
 
 enum { FILE_PATH = 512 };
 
+/* One folder a session, made when the first kernel is edited; kernel_forget_files removes it. */
 static bool open_folder(Repl *r)
 {
   if (r->edits[0]) return true;
@@ -22,11 +23,13 @@ static bool open_folder(Repl *r)
   return repl_error(r, "cannot make a folder in /tmp: %s", strerror(errno));
 }
 
+/* ".cu", so that editors colour it: the text of a CPU kernel has the same form. */
 static void file_path(const Repl *r, const char *name, char path[FILE_PATH])
 {
   snprintf(path, FILE_PATH, "%s/%.200s.cu", r->edits, name);
 }
 
+/* A kernel that is being edited already keeps what the user wrote. */
 static bool write_text(Repl *r, const char *path, const Text *text)
 {
   FILE *f = fopen(path, "wx"); /* what is there is being edited */
@@ -55,6 +58,8 @@ static bool run_editor(Repl *r, const char *path)
                     WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/* Writes the emitted text to a file and opens $EDITOR on it. Nothing runs it before :kernel
+ * NAME reload. */
 bool kernel_edit(Repl *r, uint32_t kernel)
 {
   Compile *c = r->latest->c;
@@ -71,6 +76,7 @@ bool kernel_edit(Repl *r, uint32_t kernel)
   return true;
 }
 
+/* A text that does not build leaves the kernel as it was. */
 bool kernel_reload(Repl *r, uint32_t kernel)
 {
   char path[FILE_PATH];

@@ -9,6 +9,7 @@ static bool same_text(const char *a, const char *b)
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Every field that decides which bytes are read and where they are put. */
 static bool same_source(const ampc_source *a, const ampc_source *b)
 {
   return a->kind == b->kind && same_text(a->path, b->path) && a->dtype == b->dtype &&
@@ -18,6 +19,8 @@ static bool same_source(const ampc_source *a, const ampc_source *b)
          a->stream == b->stream;
 }
 
+/* Same data, same order, same batches: then the open files and the thread that reads ahead can
+ * stay. */
 static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t block)
 {
   const ampc_block *a = &p->blocks[block], *b = &q->blocks[block];
@@ -30,6 +33,8 @@ static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t 
   return same;
 }
 
+/* The program of a feed is kept as long as the feed: its tables are read by the loader's
+ * thread. */
 static void feed_close(Feed *f)
 {
   if (f->batches) ampc_data.close(f->batches);
@@ -56,6 +61,8 @@ static void move_position(Repl *r, const ampc_program *p, const ampc_program *q)
   r->position = (ampc_data_position){0};
 }
 
+/* Feeds pass to the next program by the index of their block; those that it reads in another
+ * way are closed and opened again when they are needed. */
 void feeds_move(Repl *r, Compiled *to)
 {
   const ampc_program *q = to->c->program;
@@ -74,6 +81,8 @@ void feeds_move(Repl *r, Compiled *to)
   r->feeds = feeds;
 }
 
+/* Opened with the seed of the running state, which a checkpoint may have brought: the order of
+ * samples follows from it. */
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out)
 {
   Feed *f = &r->feeds[block];

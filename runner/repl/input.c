@@ -59,6 +59,7 @@ void input_calm(void)
 
 /* ---- history ---- */
 
+/* Like mkdir -p for the folders of a file's path. */
 static void make_folders(char *path)
 {
   for (char *p = path + 1; (p = strchr(p, '/')); p++) {
@@ -109,6 +110,7 @@ static void keep_line(Input *in, const char *line)
 
 /* ---- the editor ---- */
 
+/* libedit asks before each line; another prompt while an input goes on over several. */
 static char *prompt(EditLine *editor)
 {
   Input *in;
@@ -151,6 +153,7 @@ static int read_character(EditLine *editor, wchar_t *out)
   return 0;
 }
 
+/* Bytes that all words have in common at their beginning. */
 static size_t common_size(const Words *words)
 {
   size_t n = strlen(words->at[0]);
@@ -160,6 +163,7 @@ static size_t common_size(const Words *words)
   return n;
 }
 
+/* In columns of 20, three to a line; a list of more than 200 says little and is cut. */
 static void list_words(const Words *words)
 {
   putchar('\n');
@@ -171,6 +175,8 @@ static void list_words(const Words *words)
   fflush(stdout);
 }
 
+/* Tab: adds what all candidates have in common; where that is nothing new it lists them. A
+ * single one gets a space behind it, unless it has a bracket in it. */
 static unsigned char complete_key(EditLine *editor, int key)
 {
   (void)key;
@@ -197,6 +203,7 @@ static unsigned char complete_key(EditLine *editor, int key)
   return result;
 }
 
+/* The user's own ~/.editrc is read last, so it may bind other keys. */
 static void open_editor(Input *in)
 {
   in->editor = el_init("amp", stdin, stdout, stderr);
@@ -251,6 +258,7 @@ static const char *read_line(Input *in, size_t *out_size)
   return n > 0 ? in->line : NULL;
 }
 
+/* Keeps a final zero behind the text. */
 static void add_line(Input *in, const char *line, size_t n)
 {
   if (in->size + n + 1 > in->cap) {
@@ -263,11 +271,14 @@ static void add_line(Input *in, const char *line, size_t n)
   in->text[in->size] = 0;
 }
 
+/* Commands are a line: brackets in them open nothing. */
 static bool is_command(const Input *in)
 {
   return in->text[strspn(in->text, " \t")] == ':';
 }
 
+/* An input that is open at the end of stdin is handed on as it is: the parser says what is
+ * missing. So is one beyond INPUT_LIMIT, which is refused. */
 const char *input_next(Input *in, size_t *out_size)
 {
   in->size = 0;

@@ -19,8 +19,8 @@
 enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* kernels that are worth a second compiler */ };
 
 typedef struct Library {
-  void *handle;
-  uint64_t used; /* by the how-manieth load */
+  void *handle;  /* NULL: closed, the place is free */
+  uint64_t used; /* number of the load that last asked for it */
 } Library;
 
 typedef struct Known {
@@ -40,9 +40,10 @@ struct Kernels {
   Known *known;
   Edit *edits;
   uint32_t n_libraries, n_known, n_edits;
-  uint64_t loads;
+  uint64_t loads; /* so far; the clock of Library.used */
 };
 
+/* Room for one more behind n elements. */
 static void *grown(void *old, uint32_t n, size_t size)
 {
   void *at = realloc(old, (n + 1) * size);
@@ -88,6 +89,8 @@ static bool is_word(char c)
   return isalnum((unsigned char)c) || c == '_';
 }
 
+/* Index of the name, which is added where that is asked for; UINT32_MAX: not there, or no room.
+ * A name without a number stays in the key as it is: less is shared, nothing wrong is. */
 static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
 {
   for (uint32_t i = 0; i < names->n; i++)
@@ -120,6 +123,8 @@ static size_t temporary_size(const char *s, size_t n)
   return digits > 1 && (digits == n || s[digits] == '_') ? digits : 0;
 }
 
+/* A word of the text as the key has it: $k for the kernel's own name, $p2 for its parameter,
+ * $t5 for a temporary, else the word itself. */
 static void add_word(Text *out, const char *s, size_t n, const char *kernel,
                      const Names *parameters, Names *temporaries)
 {
@@ -135,6 +140,8 @@ static void add_word(Text *out, const char *s, size_t n, const char *kernel,
     text_add(out, s, n);
 }
 
+/* The hash of the normalized text stands for the text: 128 bits, and nobody attacks their own
+ * session. */
 static XXH128_hash_t key_of(Arena *arena, const Text *kernel, const char *name)
 {
   Text key;
@@ -169,6 +176,7 @@ typedef struct Unit { /* some kernels of a program, built together */
   char error[1024];
 } Unit;
 
+/* Runs in a thread of its own for the second unit. */
 static void *build_unit(void *arg)
 {
   Unit *u = arg;
@@ -196,6 +204,7 @@ static ampc_status build_units(Unit *units, uint32_t n)
   return AMPC_OK;
 }
 
+/* Index of the library; places of closed ones are used again. */
 static uint32_t keep_library(Kernels *k, void *handle)
 {
   uint32_t i = 0;
@@ -208,6 +217,8 @@ static uint32_t keep_library(Kernels *k, void *handle)
   return i;
 }
 
+/* NULL: not built in this session, or forgotten. The pointer holds until the next kernel is
+ * remembered. */
 static const Known *find_known(const Kernels *k, XXH128_hash_t key)
 {
   for (uint32_t i = 0; i < k->n_known; i++)
@@ -215,6 +226,7 @@ static const Known *find_known(const Kernels *k, XXH128_hash_t key)
   return NULL;
 }
 
+/* The unit's library belongs to k from here on, also after a failure. */
 static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys,
                             const char *const *names, uint32_t n)
 {
@@ -229,7 +241,7 @@ static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys
   return AMPC_OK;
 }
 
-/* What runs must stay, however long ago it was loaded. */
+/* Libraries with kernels of the running program count as just used: they must stay loaded. */
 static void mark_running(Kernels *k, const ampc_program *running)
 {
   for (uint32_t i = 0; running && i < running->n_kernels; i++)
@@ -238,7 +250,7 @@ static void mark_running(Kernels *k, const ampc_program *running)
         k->libraries[k->known[n].library].used = k->loads;
 }
 
-/* What was not asked for in the longest time goes. */
+/* Unloads the libraries that were not asked for in the longest time, down to KEPT_LIBRARIES. */
 static void forget_old(Kernels *k)
 {
   for (;;) {
@@ -261,6 +273,7 @@ static void forget_old(Kernels *k)
 
 /* ---- a program ---- */
 
+/* The kernels of a program that have to be built: parallel arrays. */
 typedef struct Missing {
   Text *texts;
   const char **names;
@@ -268,6 +281,7 @@ typedef struct Missing {
   uint32_t n;
 } Missing;
 
+/* An edit holds while what is emitted for that kernel stays what the user saw. */
 static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
 {
   for (uint32_t i = 0; i < k->n_edits; i++) {
@@ -277,6 +291,7 @@ static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
   return NULL;
 }
 
+/* As it is emitted, edited or not. */
 static void print_kernel(Compile *c, uint32_t i, Text *out)
 {
   text_init(out, c->arena);
@@ -296,6 +311,8 @@ static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *tex
   return key_of(c->arena, text, name);
 }
 
+/* Many kernels are built by two compilers side by side. All of a program are one text, though:
+ * `amp train` of the same job then finds it in the cache. */
 static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
 {
   uint32_t n_units = m->n >= SPLIT_FROM ? 2 : 1, half = n_units == 2 ? m->n / 2 : m->n;
@@ -315,6 +332,8 @@ static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
   return status;
 }
 
+/* Two walks: what is missing is built before anything of the program is touched, so a failure
+ * leaves its kernels as they were. */
 ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
 {
   ampc_program *p = c->program;

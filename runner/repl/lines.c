@@ -6,6 +6,7 @@
 
 enum { MOST_EDITS = 4000 /* beyond that the texts have little in common */ };
 
+/* A text cut into lines, which stay in the text; `key` is allocated, one a line. */
 typedef struct Lines {
   const char **at;
   size_t *size;
@@ -47,11 +48,14 @@ static void release(Lines *l)
   free(l->size);
 }
 
+/* "- line", "+ line" */
 static void put(char mark, const Lines *l, int i)
 {
   printf("%c %.*s\n", mark, (int)l->size[i], l->at[i]);
 }
 
+/* Myers walks a grid from (0, 0) to (lines of a, lines of b): right leaves out a line of a,
+ * down adds one of b, and diagonal steps over equal lines are free. Diagonal k is x - y. */
 typedef struct Search {
   const Lines *a, *b;
   LineKey *shown;
@@ -89,7 +93,7 @@ static bool find_path(Search *s)
   return false;
 }
 
-/* Lines that match by their keys may still look different. */
+/* Two lines that pair up: shown as changed if they differ in what the user sees. */
 static void put_match(Search *s, int x, int y)
 {
   char *a = checked(malloc(s->a->size[x] + 1)), *b = checked(malloc(s->b->size[y] + 1));
@@ -104,7 +108,8 @@ static void put_match(Search *s, int x, int y)
   free(b);
 }
 
-/* Forwards: the path is found from its end and walked from its beginning. */
+/* Prints the path. Going back from its end tells each edit (xs[d]: was it an added line?); going
+ * forward from its beginning prints them. */
 static void put_path(Search *s)
 {
   int *xs = checked(malloc(((size_t)s->edits + 1) * sizeof *xs));
@@ -129,6 +134,8 @@ static void put_path(Search *s)
   free(xs);
 }
 
+/* Texts that differ too much are not listed: the search takes memory with the square of the
+ * edits. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown)
 {
   Lines from, to;

@@ -17,6 +17,8 @@ static ampc_status apply_sets(const Repl *r, ampc_runtime *rt)
   return status;
 }
 
+/* Start values are drawn first, for what the running program does not have; then the rest is
+ * carried over and :set is applied again. *out is NULL after a failure. */
 static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *as,
                                 ampc_runtime **out, uint32_t *out_kept)
 {
@@ -49,6 +51,8 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
   return status ? status : make_runtime(r, p, as, out, &kept);
 }
 
+/* feed_next seeks to the batch of the next step, and nothing counts it as done: training reads
+ * it again. */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples)
 {
   uint32_t own;
@@ -66,6 +70,8 @@ static void tell_kept(const ampc_program *p, uint32_t kept)
     printf("kept %u of %u parameters and buffers; the others begin anew\n", kept, p->n_params);
 }
 
+/* The new runtime is whole before the old one is given up: after a failure the session runs
+ * what it ran. */
 bool live_ready(Repl *r)
 {
   Compiled *p = program_latest(r);

@@ -8,6 +8,7 @@
 
 enum { ROWS = 12, LABEL = 10, MOST_COLUMNS = 400 };
 
+/* Of the terminal, or 80 where stdout is none or too narrow to say so. */
 static int terminal_columns(void)
 {
   struct winsize window;
@@ -30,6 +31,8 @@ static bool find_range(const double *at, size_t n, double *low, double *high)
   return *low < *high;
 }
 
+/* Bits of a braille character are numbered down its left column, then the right; the lowest row
+ * came later. */
 static void set_dot(unsigned char *cells, int columns, int x, int y)
 {
   static const unsigned char bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
@@ -60,6 +63,7 @@ static void draw(const double *at, size_t n, double low, double high, unsigned c
   }
 }
 
+/* Braille characters begin at U+2800; three bytes in UTF-8. */
 static void put_cell(unsigned char dots)
 {
   unsigned code = 0x2800u + dots;

@@ -42,6 +42,7 @@ const char *tensor_type(const HostTensor *t, char text[128])
 
 typedef enum Form { FORM_integer, FORM_truth, FORM_plain, FORM_exponent } Form;
 
+/* All elements of a tensor are printed in one form and width, so that columns line up. */
 typedef struct Style {
   Form form;
   int width;
@@ -76,6 +77,7 @@ static bool in_gap(const Printer *p, uint32_t axis, int64_t i)
   return p->gaps && n > 2 * EDGE && i >= EDGE && i < n - EDGE;
 }
 
+/* The least and greatest size of the elements decide between plain digits and exponents. */
 static void see(Printer *p, double v)
 {
   if (isfinite(v) && v != 0) {
@@ -84,6 +86,7 @@ static void see(Printer *p, double v)
   }
 }
 
+/* The same walk first measures the widest number and then prints. */
 static void put_number(Printer *p, double v)
 {
   char text[40];
@@ -94,7 +97,7 @@ static void put_number(Printer *p, double v)
     p->style.width = n;
 }
 
-/* All numbers that are shown, or the text around them. */
+/* Visits the numbers that are shown, in order; prints brackets and commas unless it only looks. */
 static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
 {
   const HostTensor *t = p->t;
@@ -119,6 +122,7 @@ static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
   if (text) putchar(']');
 }
 
+/* Two walks: over the sizes of the numbers, then over their widths. */
 static void choose_style(Printer *p)
 {
   p->style.form = p->t->dtype == AMPC_BOOL ? FORM_truth
@@ -142,6 +146,8 @@ void tensor_print(const HostTensor *t)
   printf("%s%s\n", t->rank > 1 ? "\n" : "  ", tensor_type(t, type));
 }
 
+/* Of the finite elements; those that are not are counted. The deviation takes a second walk:
+ * subtracting squares of large means loses digits. */
 void tensor_print_range(const HostTensor *t)
 {
   double least = INFINITY, most = -INFINITY, sum = 0, squares = 0;

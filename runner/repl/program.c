@@ -20,6 +20,7 @@ void compiled_drop(Compiled *p)
   free(p);
 }
 
+/* The compile belongs to the program from here on. */
 static Compiled *compiled_of(Compile *c)
 {
   Compiled *p = malloc(sizeof *p);
@@ -30,6 +31,7 @@ static Compiled *compiled_of(Compile *c)
 
 /* ---- one compile ---- */
 
+/* A compile with the options of the session and what the request changes. */
 static Compile *begin(const Repl *r, const Request *q)
 {
   Options options = r->options;
@@ -39,6 +41,7 @@ static Compile *begin(const Repl *r, const Request *q)
   return compile_create(&options);
 }
 
+/* Mistakes of all parts are told, not only those of the first. */
 static bool read_parts(const Repl *r, Compile *c)
 {
   bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
@@ -49,7 +52,8 @@ static bool read_parts(const Repl *r, Compile *c)
   return good;
 }
 
-/* The settings that still have an owner when only some declarations are compiled. */
+/* Leaves out the settings that would be reported as unknown because only some declarations are
+ * compiled; `precision`, where given, takes the place of the session's. */
 static void choose_settings(Compile *c, const char *precision, bool all)
 {
   Options *o = &c->options;
@@ -64,12 +68,14 @@ static void choose_settings(Compile *c, const char *precision, bool all)
   o->n_settings = n;
 }
 
+/* Blocks that run by themselves; an expression has no use for them. */
 static bool is_run(DeclKind kind)
 {
   return kind == DECL_train || kind == DECL_eval || kind == DECL_infer;
 }
 
-/* All bodies as one, in order: the values of earlier ones are not asked for again. */
+/* Joins the bodies of all inputs into one, in order. The value that an earlier one ended with was
+ * printed then and is left out. */
 static void join_bodies(Compile *c)
 {
   Ast kept = {0};
@@ -94,6 +100,8 @@ static void join_bodies(Compile *c)
   c->ast = kept;
 }
 
+/* Only train blocks can have the value of a name that :show watches; the others would cost
+ * time. */
 static void keep_trains(Compile *c)
 {
   Ast kept = {0};
@@ -137,6 +145,7 @@ Compiled *program_compile(Repl *r, const Request *q)
 
 /* ---- the latest program ---- */
 
+/* Takes over the reference; NULL: the next who asks compiles. */
 static void set_latest(Repl *r, Compiled *p)
 {
   compiled_drop(r->latest);
@@ -149,7 +158,7 @@ Compiled *program_latest(Repl *r)
   return r->latest;
 }
 
-/* A text that cannot be read to its end would spoil every compile to come. */
+/* A file with mistakes of syntax is not taken: every later compile would stop at them. */
 static bool parses(Repl *r, const Part *file)
 {
   Compile *c = begin(r, &(Request){0});
@@ -175,7 +184,8 @@ bool program_open(Repl *r, const char *path)
 
 /* ---- inputs ---- */
 
-/* What is declared anew is no longer replaced by what was said before. */
+/* A new declaration wins over earlier -D, --set, :const and :set of the same name: they replaced
+ * parts of the declaration that it replaces. */
 static void forget_overrides(Repl *r, const Ast *ast)
 {
   Options *o = &r->options;
@@ -235,6 +245,8 @@ static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *
   return repl_error(r, "taken, but the rest of the program does not fit it yet");
 }
 
+/* A body that only returns a value is asked once and forgotten; one that assigns is part of the
+ * program from then on. */
 static bool has_effect(const Ast *ast)
 {
   for (uint32_t i = 0; i < ast->n; i++)
@@ -290,6 +302,7 @@ static Assignment *with(Arena *arena, const Assignment *old, uint32_t *n, const 
   return all;
 }
 
+/* Options change for good only when the program compiles with them. */
 static bool recompile(Repl *r, const Options *before)
 {
   Compiled *p = program_compile(r, &(Request){0});

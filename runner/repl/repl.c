@@ -52,6 +52,7 @@ bool repl_check(Repl *r, ampc_status status)
 
 /* ---- the command line ---- */
 
+/* Into the session, which `:open` and `:set` change later. */
 static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 {
   Operands jobs;
@@ -69,6 +70,7 @@ static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 
 /* ---- the session ---- */
 
+/* Blanks around the text are dropped; whoever takes it gets a copy that ends with a zero. */
 void repl_run(Repl *r, const char *text, size_t size)
 {
   while (size && isspace((unsigned char)*text)) text++, size--;
@@ -97,6 +99,7 @@ static bool open_session(Repl *r)
   return readable;
 }
 
+/* Feeds and runtime before the programs whose tables they read; kernels last. */
 static void close_session(Repl *r)
 {
   live_close(r);
@@ -106,6 +109,7 @@ static void close_session(Repl *r)
   free(r->losses.at);
 }
 
+/* A terminal's session ends with 0 whatever went wrong in it; that of a script with 1. */
 static int loop(Repl *r)
 {
   Input *in = input_open(r);

@@ -4,9 +4,9 @@
  * The program is the job's file and, in order, the inputs that were taken; a later declaration
  * takes the place of an earlier one (ast_merge). Each change is a compile of the whole program, a
  * few milliseconds; what costs time is building kernels, and a kernel whose text is known but for
- * the names of its variables is not built again (repl_kernels.c). The running state (weights,
+ * the names of its variables is not built again (kernels.c). The running state (weights,
  * moments, counters) lives in a runtime of the last program that ran. When a newer program is to
- * run, a new runtime takes over what has the same path and shape (repl_carry.c). So nothing is
+ * run, a new runtime takes over what has the same path and shape (carry.c). So nothing is
  * built before it is needed, and a change that does not compile changes nothing. */
 #pragma once
 #include "ampc_rt.h"
@@ -19,7 +19,7 @@ typedef struct Compiled { /* a program that compiled; freed with its last user *
   Jit *jit; /* on a GPU, from when it was first to run: all its kernels */
 } Compiled;
 
-typedef struct Part { /* one text of the program */
+typedef struct Part { /* one text of the program; belongs to the session's arena */
   const char *name, *text;
   uint32_t size;
 } Part;
@@ -27,7 +27,7 @@ typedef struct Part { /* one text of the program */
 typedef VEC(Part) Parts;
 typedef VEC(Assignment) Assignments;
 
-typedef struct Kernels Kernels; /* repl_kernels.c */
+typedef struct Kernels Kernels; /* kernels.c */
 
 typedef struct Feed { /* the open data of a block */
   ampc_batches *batches;
@@ -35,7 +35,7 @@ typedef struct Feed { /* the open data of a block */
 } Feed;
 
 typedef struct Losses { /* of every step trained in this session */
-  double *at;
+  double *at;           /* malloced */
   size_t n, cap;
 } Losses;
 
@@ -43,24 +43,25 @@ enum { INPUT_LIMIT = 1 << 24 }; /* bytes of one input */
 
 typedef struct Repl {
   Arena *arena;             /* texts and settings of the whole session */
-  Options given;            /* on the command line */
-  Options options;          /* as they are now */
+  Options given;            /* as the command line had them */
+  Options options;          /* as they are now: :const, :precision and the like change them */
   const char *device, *job; /* path of the job, or NULL */
   const char *data_dir;
-  bool interactive, failed, quit;
+  bool interactive;  /* stdin and stdout are a terminal */
+  bool failed, quit; /* a mistake was told; :quit was said */
   bool seed_given;
   uint64_t seed;
-  uint32_t n_inputs;
+  uint32_t n_inputs; /* so far; the next is called <n_inputs + 1> in messages */
 
-  Part file;
+  Part file;            /* the job's; text NULL: there is none */
   Parts declared, said; /* inputs: declarations; statements */
   Assignments sets;     /* settings that are data */
 
   Compiled *latest; /* NULL: the program does not compile as it stands */
   Compiled *live;   /* what rt runs; NULL before anything ran */
   ampc_runtime *rt;
-  Kernels *kernels;
-  Feed *feeds; /* one a block of `live` */
+  Kernels *kernels; /* owned, as are rt and feeds */
+  Feed *feeds;      /* one a block of `live` */
 
   ampc_data_position position; /* of the next step */
   int64_t per_epoch;           /* batches of an epoch when it was set; 0: not known */
@@ -69,7 +70,7 @@ typedef struct Repl {
   char edits[64]; /* folder of the kernels that are being edited; empty: none */
 } Repl;
 
-/* ---- repl.c */
+/* ---- repl.c ---- */
 /* A mistake of the user's or of the machine's: one line on stderr; the session goes on. Always
  * false. */
 bool repl_error(Repl *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -77,7 +78,7 @@ bool repl_check(Repl *r, ampc_status status); /* tells ampc_last_error unless it
 /* One input: a command or text of the language. */
 void repl_run(Repl *r, const char *text, size_t size);
 
-/* ---- repl_input.c: lines */
+/* ---- input.c: lines ---- */
 typedef struct Input Input;
 Input *input_open(Repl *r);
 /* The next whole input, valid until the next call; NULL at the end. */
@@ -87,11 +88,11 @@ void input_interrupts(bool terminal); /* from here on Ctrl-C only sets a flag */
 bool input_interrupted(void);         /* since input_calm */
 void input_calm(void);
 
-/* ---- repl_complete.c */
+/* ---- complete.c ---- */
 /* What may stand where `text` ends; *out_start is where the word begins that they replace. */
 void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, Words *out);
 
-/* ---- repl_program.c */
+/* ---- program.c ---- */
 typedef struct Request {  /* which compile */
   const char *target;     /* NULL: the session's */
   const char *dump_after; /* or NULL */
@@ -113,7 +114,7 @@ void program_as_given(Repl *r); /* -D and --set: those of the command line for i
 /* The program as it stands, or NULL after its messages. */
 Compiled *program_latest(Repl *r);
 
-/* ---- repl_kernels.c: built kernels, by content */
+/* ---- kernels.c: built kernels, by content ---- */
 Kernels *kernels_create(void);
 void kernels_free(Kernels *k);
 /* Fills in c->program->kernels. Kernels of `running` (may be NULL) stay loaded; others, whose
@@ -125,7 +126,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *text, siz
 void kernels_check_edits(Kernels *k, Compile *c);
 bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel);
 
-/* ---- repl_live.c */
+/* ---- live.c ---- */
 bool live_ready(Repl *r); /* r->rt runs the latest program; false after a message */
 void live_close(Repl *r); /* weights and all */
 /* A runtime of another program with the state of the live one. `as`: p's program, perhaps with
@@ -134,10 +135,10 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
 /* Runs a train block of the twin on the next batch, which stays the next. */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples);
 
-/* ---- repl_carry.c: parameters, buffers, optimizer state, counters and scaler of `from` */
+/* ---- carry.c: parameters, buffers, optimizer state, counters and scaler of `from` ---- */
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
 
-/* ---- repl_train.c */
+/* ---- train.c ---- */
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
 /* The train block of the next step with its data, opened on first use, at that step's batch. */
 typedef struct Next {
@@ -152,7 +153,7 @@ void feeds_close(Repl *r);
 /* The train block of the next step; false: there is none. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out);
 
-/* ---- repl_print.c: tensors as text */
+/* ---- print.c: tensors as text ---- */
 typedef struct HostTensor {
   ampc_dtype dtype;
   uint32_t rank;
@@ -168,20 +169,20 @@ void tensor_print_range(
     const HostTensor *t); /* least, greatest, mean, deviation, what is not finite */
 const char *tensor_type(const HostTensor *t, char text[128]);
 
-/* ---- repl_plot.c */
+/* ---- plot.c ---- */
 void plot_curve(const double *at, size_t n, const char *title);
 
-/* ---- repl_value.c: expressions */
+/* ---- value.c: expressions ---- */
 bool value_run(Repl *r, Compiled *p);       /* prints what its bodies answer */
 bool value_show(Repl *r, const char *text); /* and its range, and why it has its type */
 
-/* ---- repl_lines.c: two texts line by line */
+/* ---- lines.c: two texts line by line ---- */
 /* What a line is compared by, into `out` of the line's size + 1; and how it is shown. */
 typedef void LineKey(const char *line, size_t n, char *out);
 /* Lines that differ, as - and +; false: none does. `shown` of lines that match may differ too. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown);
 
-/* ---- commands: argument text without blanks around it */
+/* ---- commands: argument text without blanks around it ---- */
 bool command_run(Repl *r, const char *text);
 bool path_matches(const char *pattern, const char *path); /* an empty pattern is any */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out);

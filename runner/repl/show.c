@@ -15,6 +15,7 @@ static const ampc_param *find_param(const ampc_program *p, const char *path)
   return NULL;
 }
 
+/* Values of `dtype` at `at`, with their range. False after a message. */
 static bool show_tensor(Repl *r, ampc_runtime *rt, ampc_ref at, ampc_dtype dtype, uint32_t rank,
                         const int64_t *dim)
 {
@@ -26,6 +27,7 @@ static bool show_tensor(Repl *r, ampc_runtime *rt, ampc_ref at, ampc_dtype dtype
   return true;
 }
 
+/* "f16[32, 512]  job.amp:12:7  reason" */
 static void print_why(Compile *c, const Node *n)
 {
   Span span = diag_user_span(c, n->span);
@@ -63,6 +65,8 @@ static void explain_param(Compile *c, const char *path)
   }
 }
 
+/* The values are those of the running program; why they have their type is in the graph after
+ * precision, which is compiled for that. */
 static bool show_param(Repl *r, const char *path)
 {
   if (!live_ready(r)) return false;
@@ -80,6 +84,7 @@ static bool show_param(Repl *r, const char *path)
 
 /* ---- values of the train block ---- */
 
+/* The block of the next step, found by its name: `p` lacks blocks that the running program has. */
 static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
 {
   uint32_t own;
@@ -89,6 +94,8 @@ static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
   return false;
 }
 
+/* Runs the next step on a twin of a program that gives out the value. A name that is assigned
+ * several times has several outputs; the last one counts. */
 static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
 {
   ampc_runtime *twin = NULL;
@@ -110,6 +117,7 @@ static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
   return good;
 }
 
+/* The node before the output: an output only copies, and has no reason of its own. */
 static void explain_watched(Compile *c, const char *block)
 {
   const Graph *g = c->graph;
@@ -143,6 +151,8 @@ static bool is_name(const char *s)
   return *s == 0;
 }
 
+/* A parameter, a value of the train block, or else an expression: a name can be all three, and
+ * the earlier one wins. */
 bool command_show(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":show needs a name, as in :show logits");
@@ -158,7 +168,7 @@ bool command_show(Repl *r, const char *arg)
 
 /* ---- gradients ---- */
 
-/* Where the optimizer begins to look at its gradients, which are complete by then. */
+/* Is this the first command that reads the gradients as a whole? They are complete by then. */
 static bool is_looked_at(Compile *c, const char *label, int optimizer)
 {
   const Graph *g = c->graph;
@@ -172,7 +182,8 @@ static bool is_looked_at(Compile *c, const char *label, int optimizer)
   return false;
 }
 
-/* The program without the commands from there on. */
+/* The program with steps that end before the optimizer begins. False: the block does not train the
+ * parameter's optimizer. */
 static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program *out)
 {
   const ampc_program *p = c->program;
@@ -191,6 +202,7 @@ static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program 
   return cut == blocks[block].n_variants;
 }
 
+/* As the optimizer will see it: what lies in memory is still multiplied by the loss scale. */
 static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
 {
   ampc_state state;
@@ -214,6 +226,7 @@ static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
   return true;
 }
 
+/* The twin runs a step that ends before the optimizer begins. */
 bool command_grad(Repl *r, const char *arg)
 {
   uint32_t block;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Shell patterns: "fc*.weight". */
 bool path_matches(const char *pattern, const char *path)
 {
   return !*pattern || fnmatch(pattern, path, 0) == 0;
@@ -13,6 +14,7 @@ bool path_matches(const char *pattern, const char *path)
 
 /* ---- files ---- */
 
+/* Where data paths of a job start; `amp train` does the same. */
 static const char *folder_of(Arena *arena, const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -20,6 +22,7 @@ static const char *folder_of(Arena *arena, const char *path)
   return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
 }
 
+/* Another job begins without weights and without what was said of the one before. */
 bool command_open(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":open needs a file");
@@ -37,6 +40,7 @@ bool command_open(Repl *r, const char *arg)
   return r->latest != NULL;
 }
 
+/* What was typed goes: the file is the truth again. Weights go on where they fit (live_ready). */
 bool command_reload(Repl *r, const char *arg)
 {
   (void)arg;
@@ -55,6 +59,7 @@ bool command_save(Repl *r, const char *arg)
   return true;
 }
 
+/* The curve of the loss begins anew: the steps of a checkpoint are those of another run. */
 bool command_load(Repl *r, const char *arg)
 {
   ampc_data_position at;
@@ -74,6 +79,7 @@ bool command_load(Repl *r, const char *arg)
 
 /* ---- settings ---- */
 
+/* "KEY = VALUE" into two texts of the session. False after a message. */
 static bool split(Repl *r, const char *arg, const char *command, const char **key,
                   const char **value)
 {
@@ -87,6 +93,7 @@ static bool split(Repl *r, const char *arg, const char *command, const char **ke
   return true;
 }
 
+/* Settings that kernels read from STATE, as opposed to those that shape the program. */
 static bool is_data(const ampc_program *p, const char *key)
 {
   for (uint32_t i = 0; i < p->n_settings; i++)
@@ -94,6 +101,7 @@ static bool is_data(const ampc_program *p, const char *key)
   return false;
 }
 
+/* Values as they are on the device where the program runs; else as they will be set. */
 static bool list_settings(Repl *r)
 {
   Compiled *p = program_latest(r);
@@ -114,6 +122,7 @@ static bool list_settings(Repl *r)
   return true;
 }
 
+/* So that the next program gets it, too. */
 static void remember_set(Repl *r, const char *key, const char *value)
 {
   for (uint32_t i = 0; i < r->sets.n; i++)
@@ -146,6 +155,7 @@ bool command_set(Repl *r, const char *arg)
   return true;
 }
 
+/* A const is part of the program: a new value compiles it again, or is taken back. */
 bool command_const(Repl *r, const char *arg)
 {
   const char *name, *value;
@@ -157,6 +167,7 @@ bool command_const(Repl *r, const char *arg)
   return split(r, arg, ":const", &name, &value) && program_const(r, name, value);
 }
 
+/* Another precision is another program; weights are f32 masters and go on. */
 bool command_precision(Repl *r, const char *arg)
 {
   if (*arg) return program_setting(r, "precision", arg);
@@ -167,6 +178,7 @@ bool command_precision(Repl *r, const char *arg)
 
 /* ---- what there is ---- */
 
+/* `running`: the program of q is the one that runs, so there are values to take the norm of. */
 static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running)
 {
   char type[128];
@@ -235,6 +247,7 @@ bool command_scaler(Repl *r, const char *arg)
   return true;
 }
 
+/* One decimal of KiB or MiB, whichever is read more easily. */
 static void print_bytes(const char *what, int64_t bytes)
 {
   if (bytes >= 10 << 20)
@@ -243,6 +256,8 @@ static void print_bytes(const char *what, int64_t bytes)
     printf("%-22s %10.1f KiB\n", what, (double)bytes / 1024);
 }
 
+/* What is there where the program runs, else what it will take; the libraries' part is known
+ * only then. */
 bool command_memory(Repl *r, const char *arg)
 {
   static const char *const names[AMPC_SPACE_COUNT] = {[AMPC_STATE] = "state",

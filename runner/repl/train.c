@@ -31,6 +31,7 @@ static double clock_now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* From the block of the next step on: earlier ones are done. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
 {
   for (uint32_t i = (uint32_t)r->position.block; i < p->n_blocks; i++)
@@ -43,6 +44,7 @@ bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
 
 /* ---- what is told ---- */
 
+/* Four digits behind the point, or an exponent where those would say nothing. */
 static void print_value(double v)
 {
   bool plain = v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
@@ -68,6 +70,7 @@ static bool print_metrics(Run *t)
   return true;
 }
 
+/* On a terminal over the line before, else a line of its own. */
 static bool print_line(Run *t)
 {
   ampc_state state;
@@ -91,6 +94,7 @@ static bool print_line(Run *t)
   return true;
 }
 
+/* By the clock where a line is rewritten, by steps where each stays. */
 static bool line_is_due(const Run *t)
 {
   if (t->terminal) return clock_now() - t->printed >= REFRESH;
@@ -100,6 +104,7 @@ static bool line_is_due(const Run *t)
 
 /* ---- one step ---- */
 
+/* Kernels read the epoch from STATE (op `epoch`), and a schedule may depend on it. */
 static ampc_status write_epoch(Run *t)
 {
   long long epoch = t->step / t->per_epoch;
@@ -117,6 +122,7 @@ static void add_loss(Losses *l, double v)
   l->at[l->n++] = v;
 }
 
+/* The first metric that is a loss, for :loss. Waits for the step: at a prompt nobody minds. */
 static ampc_status note_loss(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
@@ -130,6 +136,7 @@ static ampc_status note_loss(Run *t)
   return AMPC_OK;
 }
 
+/* The step itself has noted in STATE that its loss was not finite; see ampc_state. */
 static ampc_status check_loss(Run *t)
 {
   ampc_state state;
@@ -141,6 +148,8 @@ static ampc_status check_loss(Run *t)
                    t->p->scaler.on ? "" : " or a gradient", state.bad_loss, (double)state.scale);
 }
 
+/* As in `amp train`: the position moves with the step, so a checkpoint taken here goes on
+ * there. */
 static ampc_status run_step(Run *t)
 {
   int64_t samples = 0;
@@ -159,6 +168,7 @@ static ampc_status run_step(Run *t)
 
 /* ---- evaluation ---- */
 
+/* From the first batch on, whatever was evaluated before. Ctrl-C ends it early. */
 static ampc_status eval_block(Repl *r, uint32_t block)
 {
   const ampc_block *b = &r->live->c->program->blocks[block];
@@ -187,6 +197,7 @@ static bool print_eval(Repl *r, uint32_t block)
   return repl_check(r, ampc_clear_metrics(r->rt, block));
 }
 
+/* An average over a part of the data would look like the whole: it is not printed. */
 static bool eval_one(Repl *r, uint32_t block)
 {
   if (!repl_check(r, eval_block(r, block))) return false;
@@ -204,7 +215,8 @@ static bool eval_all(Repl *r)
 
 /* ---- a block ---- */
 
-/* An update that was dropped for good stops all later ones: who trains again wants to try. */
+/* After a loss that was not finite every update is dropped. Who says :train again wants another
+ * try, so the mark in STATE is taken away. */
 static ampc_status forgive(Repl *r)
 {
   ampc_state state;
@@ -215,6 +227,7 @@ static ampc_status forgive(Repl *r)
                     sizeof none);
 }
 
+/* Where the block stands, and its metrics from zero. */
 static ampc_status begin_block(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
@@ -243,6 +256,7 @@ static bool eval_due(Run *t)
   return true;
 }
 
+/* The next train block in the order of the job; false: there is none. */
 static bool next_block(const Run *t, uint32_t *out)
 {
   for (*out = t->block + 1; *out < t->p->n_blocks; ++*out)
@@ -276,6 +290,8 @@ static void tell_end(Run *t)
   putchar('\n');
 }
 
+/* Block after block until n steps are done, or all of the job; then evaluation, as at the end
+ * of `amp train`, but not after :train N. */
 bool train_steps(Repl *r, int64_t n)
 {
   if (!live_ready(r)) return false;

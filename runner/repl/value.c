@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+/* Whatever the expression gives: a tuple has several outputs. */
 static bool print_outputs(Repl *r, ampc_runtime *rt, bool range)
 {
   const ampc_program *p = ampc_program_of(rt);
@@ -20,6 +21,8 @@ static bool print_outputs(Repl *r, ampc_runtime *rt, bool range)
   return true;
 }
 
+/* A value that is known at compile time needs no runtime; no value at all is fine, too: an
+ * assignment. */
 static bool run(Repl *r, Compiled *p, bool range)
 {
   if (p->c->answer) {
@@ -39,12 +42,14 @@ bool value_run(Repl *r, Compiled *p)
   return run(r, p, false);
 }
 
+/* With the session's declarations and statements before it. NULL after messages. */
 static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_after)
 {
   Part part = {"<expression>", text, (uint32_t)strlen(text)};
   return program_compile(r, &(Request){.input = &part, .dump_after = dump_after});
 }
 
+/* The reason is that of the node before the output, which only copies. */
 static void print_types(Compile *c)
 {
   if (c->answer) printf("%s\n", c->answer);
@@ -54,6 +59,7 @@ static void print_types(Compile *c)
   }
 }
 
+/* Compiled to the end of pass precision, where types are known; nothing is run. */
 bool command_type(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":type needs an expression");
@@ -63,6 +69,7 @@ bool command_type(Repl *r, const char *arg)
   return p != NULL;
 }
 
+/* Compiled twice: once to run, once to the pass that knows the reasons. */
 bool value_show(Repl *r, const char *text)
 {
   Compiled *p = compile_text_of(r, text, NULL);
@@ -110,6 +117,7 @@ static bool measure(Repl *r, ampc_runtime *rt)
   return true;
 }
 
+/* On a twin, so that nothing of the session moves. */
 bool command_time(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":time needs an expression");

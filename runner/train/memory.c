@@ -18,6 +18,7 @@ static int64_t read_bytes(const char *path, const char *name)
   return skip ? n * 1024 : n;
 }
 
+/* A container may have less than its machine. */
 static int64_t machine_memory(void)
 {
   int64_t all = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -25,6 +26,7 @@ static int64_t machine_memory(void)
   return group > 0 && group < all ? group : all;
 }
 
+/* Negative: it cannot be known here. */
 static int64_t need_of(const ampc_program *p)
 {
   ampc_memory m;

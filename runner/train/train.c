@@ -52,6 +52,7 @@ static const char *folder_of(Arena *arena, const char *path)
   return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
 }
 
+/* False when there is nothing left to do; *status says how it ended. */
 static bool read_command_line(const OptionTable *table, Arena *arena, int argc, char **argv,
                               TrainCommand *cmd, int *status)
 {
@@ -82,6 +83,7 @@ static void print_error(const char *program, ampc_status status)
     fprintf(stderr, "amp: error: %s\n", ampc_last_error());
 }
 
+/* Admits, builds, runs: a job that does not fit is refused before a compiler starts. */
 static ampc_status run_program(const char *program, Compile *c, const ampc_train_options *options)
 {
   Jit *jit = NULL;
@@ -96,6 +98,7 @@ static ampc_status run_program(const char *program, Compile *c, const ampc_train
   return status;
 }
 
+/* The device decides the target, so it is looked for before the job is compiled. */
 static int run(const OptionTable *table, int argc, char **argv)
 {
   Arena *arena = arena_create();
