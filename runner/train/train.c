@@ -74,13 +74,12 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
 
 /* ---- running ---- */
 
-/* Options that do not go together are the runtime's to know: only it sees the blocks of the job. */
+/* Options that do not go together, with each other or with the blocks of the job, are the runtime's
+ * to find; the message names the verb all the same. */
 static void print_error(const char *program, ampc_status status)
 {
-  if (status == AMPC_BAD_USAGE)
-    usage_error(program, "%s", ampc_last_error());
-  else if (status != AMPC_OK && status != AMPC_INTERRUPTED)
-    fprintf(stderr, "amp: error: %s\n", ampc_last_error());
+  if (status == AMPC_OK || status == AMPC_INTERRUPTED) return;
+  fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? program : "amp", ampc_last_error());
 }
 
 /* Admits, builds, runs: a job that does not fit is refused before a compiler starts. */
