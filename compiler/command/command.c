@@ -90,8 +90,7 @@ int64_t group_workspace(Compile *c, uint32_t group)
   return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
 }
 
-/* ---- arguments --------------------------------------------------------------------------------
- */
+/* ---- arguments ---- */
 
 typedef struct ArgList_ {
   Compile *c;
@@ -266,8 +265,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   return (KernelArgs){b.args.at, b.args.n};
 }
 
-/* ---- geometry and names -------------------------------------------------------------------------
- */
+/* ---- geometry and names ---- */
 
 enum {
   CUDA_BLOCK = 256,

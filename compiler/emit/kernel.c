@@ -5,8 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- what a kernel is
- * ----------------------------------------------------------------------------- */
+/* ---- what a kernel is ---- */
 
 enum { INT_LIMIT = 1 << 30 }; /* above it, walking in strides could overflow an int */
 
@@ -46,8 +45,7 @@ static OpTemplate template_of(const Kernel *k)
   return chain ? TMPL_map : op_of(main_node(k))->tmpl;
 }
 
-/* ---- the header comment
- * ---------------------------------------------------------------------------- */
+/* ---- the header comment ---- */
 
 /* The job's line, without what would upset a comment. */
 static const char *line_text(const Kernel *k, Place place)
@@ -158,8 +156,7 @@ static void put_shape(const Kernel *k)
          (long long)ir_elements(n), at.grid, at.block, frame_name(k));
 }
 
-/* ---- the kernel
- * ---------------------------------------------------------------------------------------- */
+/* ---- the kernel ---- */
 
 static void put_body(Kernel *k)
 {

@@ -14,8 +14,7 @@ static bool is_row(const Node *n)
   return op_of(n)->tmpl == TMPL_row;
 }
 
-/* ---- loads --------------------------------------------------------------------------------------
- */
+/* ---- loads ---- */
 
 /* A load that only some elements would do counts twice, and so gets a variable: loops in which a
  * load depends on data are not vectorised. */
@@ -95,8 +94,7 @@ void chain_put_loads(Chain *ch)
     if (!ch->loads.at[i].text.text) put_load(ch, i);
 }
 
-/* ---- nodes
- * --------------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 Operand chain_operand(const Chain *ch, Value v, const char *index)
 {

@@ -87,8 +87,7 @@ const char *code_text(const CodeScope *s, const CodeStatement *code)
   return out.at;
 }
 
-/* ---- operands -----------------------------------------------------------------------------------
- */
+/* ---- operands ---- */
 
 static Operand literal(const Kernel *k, const Node *n)
 {
@@ -175,8 +174,7 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
   return code_text(&s, &op_of(n)->code.statements[0]);
 }
 
-/* ---- results ------------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 const char *rounded(const Kernel *k, DType d, const char *expression)
 {

@@ -27,8 +27,7 @@ typedef struct Helpers {
   uint32_t first_after_prelude;
 } Helpers;
 
-/* ---- reading
- * --------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void read_file(Helpers *h, const char *name)
 {
@@ -75,8 +74,7 @@ static void sort_names(Helpers *h)
   }
 }
 
-/* ---- finding
- * ----------------------------------------------------------------------------------------- */
+/* ---- finding ---- */
 
 static void use(Helpers *h, const char *name, size_t n)
 {
@@ -103,8 +101,7 @@ static void use_words(Helpers *h, const char *s, size_t size)
   }
 }
 
-/* ---- printing
- * ------------------------------------------------------------------------------------------ */
+/* ---- printing ---- */
 
 static void put_used(Helpers *h, Printer *p, uint32_t from, uint32_t to)
 {

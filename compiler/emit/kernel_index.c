@@ -79,8 +79,7 @@ Access access_operand(const Kernel *k, const LoopShape *s, const Node *n, uint32
   return slot ? access_whole(s) : access_broadcast(s, x);
 }
 
-/* ---- collapsing --------------------------------------------------------------------------------
- */
+/* ---- collapsing ---- */
 
 static void drop_axis(LoopShape *s, Access *a, uint32_t n, uint32_t axis)
 {
@@ -109,8 +108,7 @@ void loop_collapse(LoopShape *s, Access *a, uint32_t n)
   }
 }
 
-/* ---- text ---------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 static const char *times(const Kernel *k, const char *term, int64_t stride)
 {

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- types --------------------------------------------------------------------------------------
- */
+/* ---- types ---- */
 
 const char *element_type(const KernelArg *a)
 {
@@ -34,8 +33,7 @@ const char *local_type(DType d)
   return dtype_is_float(d) ? "real" : d == AMPC_I64 ? "long long" : "int";
 }
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 /* Words that kernels or the C, C++ and CUDA compilers use themselves. */
 static const char *const reserved[] = {"a",
@@ -302,8 +300,7 @@ bool argument_is_reused(const Kernel *k, Value v)
   return false;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 const char *real_text(const Kernel *k, double v)
 {

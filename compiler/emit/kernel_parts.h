@@ -55,8 +55,7 @@ const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uin
 /* Terms joined by +, offset included; absent ones are NULL. */
 const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
 
-/* ---- expressions: kernel_code.c
- * ---- */
+/* ---- expressions: kernel_code.c ---- */
 
 typedef struct Operand {
   const char *text; /* NULL: absent */
@@ -126,8 +125,7 @@ void chain_put_node(Chain *ch, Value v, const char *index);
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
 bool used_inside(const Kernel *k, Value v); /* by another node of the group */
 
-/* ---- frames
- * ---- */
+/* ---- frames ---- */
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
@@ -139,8 +137,7 @@ void emit_file(Kernel *k);                          /* kernel_file.c: templates/
 void emit_columns(Kernel *k, const Convolution *v); /* kernel_file.c: columns_template(v) */
 const char *columns_template(const Convolution *v); /* "im2col.cu" or "col2im.cu" */
 
-/* ---- helpers: kernel_helpers.c
- * ---- */
+/* ---- helpers: kernel_helpers.c ---- */
 
 /* Prints the prelude, the types and those helpers that `kernels` and they themselves use. */
 void emit_helpers(Printer *p, const Text *kernels);

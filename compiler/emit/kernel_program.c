@@ -17,8 +17,7 @@ void read_program(RowOp *op)
   }
 }
 
-/* ---- facts --------------------------------------------------------------------------------------
- */
+/* ---- facts ---- */
 
 bool statement_mentions(const RowOp *op, const Statement *s, const char *name)
 {
@@ -59,8 +58,7 @@ bool code_chooses(const Node *n, const CodeStatement *s)
   return false;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
                            const Operand *in, const char *const *row)

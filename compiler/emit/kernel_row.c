@@ -18,8 +18,7 @@ typedef struct Use { /* a statement of the loop that is printed */
 } Use;
 typedef VEC(Use) Uses;
 
-/* ---- places -------------------------------------------------------------------------------------
- */
+/* ---- places ---- */
 
 /* Address of an operand in the shape of the rows. */
 static const char *element_index(const void *frame, const Access *a)
@@ -53,8 +52,7 @@ static const char *row_address(const void *frame, const Access *a)
   return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
 }
 
-/* ---- loops
- * ------------------------------------------------------------------------------------------- */
+/* ---- loops ---- */
 
 static void open(const RowKernel *r, const char *line)
 {
@@ -109,8 +107,7 @@ static void close_elements(const RowKernel *r, bool reduces)
   close(r, reduces && !r->columns ? "});" : "}");
 }
 
-/* ---- operands -----------------------------------------------------------------------------------
- */
+/* ---- operands ---- */
 
 static const char *operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
@@ -164,8 +161,7 @@ static const char *expression(const RowKernel *r, const Use *use, const Chain *e
   return statement_text(r, op, use->s, in, row);
 }
 
-/* ---- nodes of a loop ----------------------------------------------------------------------------
- */
+/* ---- nodes of a loop ---- */
 
 static uint32_t group_index(const RowKernel *r, Value root)
 {
@@ -251,8 +247,7 @@ static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Us
   }
 }
 
-/* ---- reductions
- * ---------------------------------------------------------------------------------------- */
+/* ---- reductions ---- */
 
 static const char *part_type(const RowOp *op, const Statement *s)
 {
@@ -354,8 +349,7 @@ static void put_reductions(RowKernel *r, const Uses *uses)
   }
 }
 
-/* ---- results
- * --------------------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 static bool put_lets(RowKernel *r, RowOp *op)
 {
@@ -472,8 +466,7 @@ static void put_program(RowKernel *r)
   put_part_values(r, &part);
 }
 
-/* ---- the kernel
- * -------------------------------------------------------------------------------------------- */
+/* ---- the kernel ---- */
 
 static void add_op(RowKernel *r, Value v)
 {

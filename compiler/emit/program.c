@@ -21,8 +21,7 @@ static const char *const dtypes[AMPC_DTYPE_COUNT] = {
     [AMPC_I32] = "AMPC_I32",  [AMPC_I64] = "AMPC_I64", [AMPC_U8] = "AMPC_U8",
     [AMPC_BOOL] = "AMPC_BOOL"};
 
-/* ---- values as C
- * --------------------------------------------------------------------------------- */
+/* ---- values as C ---- */
 
 static const char *quoted(Printer *p, const char *s)
 {
@@ -75,8 +74,7 @@ static const char *address(Printer *p, ampc_ref r)
   return arena_printf(p->c->arena, "%s + %lld", spaces[r.space], (long long)r.offset);
 }
 
-/* ---- tables
- * --------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 static const char *init_bounds(Printer *p, const ampc_init *init)
 {
@@ -181,8 +179,7 @@ static void put_kernels(Printer *p, const ampc_program *g)
   EMIT(p, "  {0, 0, 0, 0}};\n");
 }
 
-/* ---- steps
- * ------------------------------------------------------------------------------------------ */
+/* ---- steps ---- */
 
 static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
 {
@@ -370,8 +367,7 @@ static void put_blocks(Printer *p, const ampc_program *g)
   EMIT(p, "};\n");
 }
 
-/* ---- the program
- * --------------------------------------------------------------------------------------- */
+/* ---- the program ---- */
 
 static const char *table(const char *name, uint32_t n)
 {

@@ -14,8 +14,7 @@ Graph *ir_create(Compile *c)
   return g;
 }
 
-/* ---- appending ---------------------------------------------------------------------------------
- */
+/* ---- appending ---- */
 
 /* Optional inputs that the caller left out become 0, so that in[i] exists for every input. */
 static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
@@ -263,8 +262,7 @@ Cursor ir_cursor_of(const Graph *g, Value v)
       .block = n->block, .region = n->region, .span = n->span, .origin = n->origin, .why = n->why};
 }
 
-/* ---- facts --------------------------------------------------------------------------------------
- */
+/* ---- facts ---- */
 
 int64_t ir_elements(const Node *n)
 {
@@ -304,8 +302,7 @@ bool ir_is_tf32(const Compile *c, const Node *n)
   return c->graph->regions.at[n->region].kind == REGION_tf32;
 }
 
-/* ---- text
- * ---------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 const char *ir_dtype_name(DType d)
 {

@@ -208,8 +208,7 @@ enum {
   IR_PLANNED = 64
 };
 
-/* ---- building ----------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 /* Where new nodes belong; every append copies it. Passes set it from the node they work on. */
 typedef struct Cursor {
@@ -265,8 +264,7 @@ static inline Node *ir_in(Compile *c, const Node *n, uint32_t i)
 Cursor ir_cursor_of(const Graph *g,
                     Value v); /* to continue a node: its block, region, span, origin */
 
-/* ---- rewriting: for v in the old array: copy it, or put other nodes in its place
- * ------------------ */
+/* ---- rewriting: for v in the old array: copy it, or put other nodes in its place ---- */
 typedef struct Rewrite {
   Compile *c;
   Node *old; /* the array as it was; ids of `old` below */
@@ -281,8 +279,7 @@ Value ir_rewrite_add(Rewrite *r, uint32_t old_id, const Node *n); /* sets map */
 /* What neither an effect nor an output needs goes. */
 void ir_drop_dead(Compile *c);
 
-/* ---- facts
- * ---------------------------------------------------------------------------------------- */
+/* ---- facts ---- */
 int64_t ir_elements(const Node *n);
 int64_t ir_dtype_size(const Compile *c, DType d);
 int64_t ir_bytes(const Compile *c, const Node *n);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- why a node has its type -------------------------------------------------------------------
- */
+/* ---- why a node has its type ---- */
 
 static const char *place_text(Compile *c, Span span)
 {
@@ -111,8 +110,7 @@ const char *ir_why_text(Compile *c, const Node *n)
   return "";
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------
- */
+/* ---- attributes ---- */
 
 const char *ir_number_text(Compile *c, double v)
 {
@@ -209,8 +207,7 @@ static void print_attrs(Compile *c, Text *out, const Node *n)
   }
 }
 
-/* ---- nodes
- * --------------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 enum { COMMENT_COLUMN = 48 };
 

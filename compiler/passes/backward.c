@@ -113,8 +113,7 @@ void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data
   }
 }
 
-/* ---- for tests and other users -----------------------------------------------------------------
- */
+/* ---- for tests and other users ---- */
 
 static void no_more(void *data, Value v, Value gradient)
 {

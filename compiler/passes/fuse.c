@@ -58,8 +58,7 @@ static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
   return f->group[value_root(f->g, n->in[k]).id];
 }
 
-/* ---- joining -----------------------------------------------------------------------------------
- */
+/* ---- joining ---- */
 
 /* Does `set` wait, directly or not, for `target`? */
 static bool waits_for(Fuse *f, uint32_t set, uint32_t target)
@@ -129,8 +128,7 @@ static uint32_t row_in(const Fuse *f, const Members *m)
   return 0;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 static const Node *walked_by(const Fuse *f, uint32_t row) /* the shape of its rows */
 {
@@ -299,8 +297,7 @@ static void join_small(Fuse *f, uint32_t id)
   }
 }
 
-/* ---- order -------------------------------------------------------------------------------------
- */
+/* ---- order ---- */
 
 static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
 {

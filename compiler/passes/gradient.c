@@ -29,8 +29,7 @@ static Cursor cursor_at(const Node *n, WhyKind why)
   return (Cursor){.block = n->block, .region = n->region, .span = n->span, .why = (uint8_t)why};
 }
 
-/* ---- what is differentiated
- * ---------------------------------------------------------------------- */
+/* ---- what is differentiated ---- */
 
 static bool trained_by(const Graph *g, const Node *n, const Minimize *m)
 {
@@ -107,8 +106,7 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
   return true;
 }
 
-/* ---- gradients
- * ------------------------------------------------------------------------------------ */
+/* ---- gradients ---- */
 
 static void accumulate(void *data, Value v, Value gradient)
 {
@@ -135,8 +133,7 @@ static Value seed(Gradient *p, const Minimize *m)
   return ir_cast(c, &at, one, ir_node(c->graph, m->loss)->dtype);
 }
 
-/* ---- running statistics
- * ------------------------------------------------------------------------------------ */
+/* ---- running statistics ---- */
 
 /* By id: does `v` need the value? */
 static bool *needed_for(Compile *c, Value v)
@@ -185,8 +182,7 @@ static bool append_backward(Gradient *p, const Minimize *m)
   return true;
 }
 
-/* ---- the update
- * ------------------------------------------------------------------------------------ */
+/* ---- the update ---- */
 
 static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
 {
@@ -227,8 +223,7 @@ static void append_update(Gradient *p, const Node *minimize)
   append_updates(p, minimize, n_settings);
 }
 
-/* ---- the pass
- * --------------------------------------------------------------------------------------- */
+/* ---- the pass ---- */
 
 static bool same_loss(const Node *a, const Node *b)
 {

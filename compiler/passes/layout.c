@@ -19,9 +19,7 @@ typedef struct Layouts {
   uint8_t *streams; /* by stream of random numbers: 1 + layout in which it was first used */
 } Layouts;
 
-/* ---- axes
- * ----------------------------------------------------------------------------------------
- */
+/* ---- axes ---- */
 
 static uint32_t laid_axis(uint32_t rank, int64_t axis) /* of [n, c, ..] in [n, .., c] */
 {
@@ -59,9 +57,7 @@ static bool keeps_order(const Node *x, uint64_t gone)
   return true;
 }
 
-/* ---- from one layout to the other
- * ------------------------------------------------------------------
- */
+/* ---- from one layout to the other ---- */
 
 static Cursor cursor_at(const Graph *g, Value v)
 {
@@ -174,9 +170,7 @@ static Value relaid(Layouts *l, Value v, Layout want)
   return other;
 }
 
-/* ---- one node
- * ---------------------------------------------------------------------------------------
- */
+/* ---- one node ---- */
 
 static bool is_last(const Layouts *l, Value v)
 {

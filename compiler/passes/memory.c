@@ -37,8 +37,7 @@ static int64_t round_up(int64_t n, int64_t to)
   return (n + to - 1) / to * to;
 }
 
-/* ---- parameters, inputs, state
- * -------------------------------------------------------------------- */
+/* ---- parameters, inputs, state ---- */
 
 enum { PARAM_ALIGN = 64 }; /* elements: 256 bytes of f32, so that vector loads never straddle */
 
@@ -155,8 +154,7 @@ static void place_leaves(Compile *c)
   }
 }
 
-/* ---- WORK
- * ----------------------------------------------------------------------------------------- */
+/* ---- WORK ---- */
 
 /* What the vendor library can add to what lies at its result. */
 static bool accumulates(const Node *n)

@@ -19,8 +19,7 @@ static const char *job_name(Compile *c)
   return arena_strndup(c->arena, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
 }
 
-/* ---- tables ------------------------------------------------------------------------------------
- */
+/* ---- tables ---- */
 
 static void plan_params(Compile *c, ampc_program *p)
 {
@@ -104,8 +103,7 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
   p->n_outputs = g->outputs.n;
 }
 
-/* ---- blocks
- * --------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
 {
@@ -164,8 +162,7 @@ static uint32_t *plan_blocks(Compile *c, ampc_program *p)
   return index;
 }
 
-/* ---- sizes, identity
- * -------------------------------------------------------------------------------- */
+/* ---- sizes, identity ---- */
 
 static int64_t greatest(int64_t a, int64_t b)
 {

@@ -23,8 +23,7 @@ static const Region *region_of(const Precision *p, const Node *n)
   return &p->c->graph->regions.at[n->region];
 }
 
-/* ---- casts
- * --------------------------------------------------------------------------------------- */
+/* ---- casts ---- */
 
 /* A weight has one cast for all its users: the working copy that the optimizer keeps up to date. */
 static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
@@ -69,8 +68,7 @@ static void cast_to_common(Precision *p, Node *n)
       if (is_castable(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], common);
 }
 
-/* ---- categories
- * ----------------------------------------------------------------------------------- */
+/* ---- categories ---- */
 
 static WhyKind autocast(Precision *p, Node *n, DType low)
 {
@@ -142,8 +140,7 @@ static void type_by_rules(Precision *p, Node *n)
   if (n->weak || !dtype_is_float(n->dtype)) n->why = WHY_fixed;
 }
 
-/* ---- ops that say their type themselves
- * ----------------------------------------------------------- */
+/* ---- ops that say their type themselves ---- */
 
 /* Metrics and settings are f32 whatever the program computes in. */
 static void cast_state_inputs(Precision *p, Node *n)
@@ -177,8 +174,7 @@ static void type_fixed(Precision *p, Node *n)
   n->why = (uint8_t)fixed_reason(op_of(n)->precision);
 }
 
-/* ---- constants
- * ------------------------------------------------------------------------------------- */
+/* ---- constants ---- */
 
 /* Values at or above it round to infinity. */
 static double overflow_limit(DType d)
@@ -215,8 +211,7 @@ static void check_constants(Precision *p, const Node *n)
   }
 }
 
-/* ---- the pass
- * -------------------------------------------------------------------------------------- */
+/* ---- the pass ---- */
 
 /* One node reduces neighbouring axes. Sums of several such nodes stay f32 in between, so that the
  * result is rounded once, as if there were one node. */
@@ -253,8 +248,7 @@ static void type_node(Precision *p, uint32_t id)
     ir_rewrite_add(&p->r, id, &n);
 }
 
-/* ---- warnings
- * -------------------------------------------------------------------------------------- */
+/* ---- warnings ---- */
 
 /* The f32 parameter that makes n f32 though another input is 16-bit; 0: there is none. */
 static Value widening_parameter(const Graph *g, const Node *n)

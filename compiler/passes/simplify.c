@@ -15,8 +15,7 @@ typedef struct Simplify {
   uint32_t updates; /* so far: counters that updates change are equal only between two of them */
 } Simplify;
 
-/* ---- folding
- * --------------------------------------------------------------------------------------- */
+/* ---- folding ---- */
 
 /* Every value of type a is exactly a value of type b. */
 static bool widens(DType a, DType b)
@@ -76,8 +75,7 @@ static Value fold(Compile *c, Node *n)
   }
 }
 
-/* ---- matmul to gemm
- * --------------------------------------------------------------------------------- */
+/* ---- matmul to gemm ---- */
 
 /* v with the leading axes `lead`, which become one axis of a batch of matrices. */
 static Value as_batch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead)
@@ -131,8 +129,7 @@ static void unify_products(Compile *c)
   }
 }
 
-/* ---- equal nodes
- * -------------------------------------------------------------------------------------- */
+/* ---- equal nodes ---- */
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {

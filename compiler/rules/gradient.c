@@ -61,8 +61,7 @@ void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
   (void)c, (void)n, (void)dy, (void)out_dx;
 }
 
-/* ---- types and shapes ---------------------------------------------------------------------------
- */
+/* ---- types and shapes ---- */
 
 /* The cast back is what the caller does with every gradient of another type. */
 void grad_cast(Compile *c, Value n, Value dy, Value *out_dx)
@@ -161,8 +160,7 @@ void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
   }
 }
 
-/* ---- one input
- * ----------------------------------------------------------------------------------- */
+/* ---- one input ---- */
 
 void grad_neg(Compile *c, Value n, Value dy, Value *out_dx)
 {
@@ -325,8 +323,7 @@ void grad_like(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = dy;
 }
 
-/* ---- several inputs
- * ------------------------------------------------------------------------------- */
+/* ---- several inputs ---- */
 
 void grad_add(Compile *c, Value n, Value dy, Value *out_dx)
 {

@@ -40,8 +40,7 @@ static Value channel_sum(Back *b, Value x)
   return total(b, ir_append(b->c, &b->at, OP_channel_sums, &x, 1, channel), 0);
 }
 
-/* ---- convolutions -------------------------------------------------------------------------------
- */
+/* ---- convolutions ---- */
 
 void grad_conv2d(Compile *c, Value n, Value dy, Value *out_dx)
 {
@@ -64,9 +63,7 @@ void grad_conv2d_data(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = sized_kernel(&b, (Value[]){x, dy}, &kernel);
 }
 
-/* ---- batch norm
- * -----------------------------------------------------------------------------------
- */
+/* ---- batch norm ---- */
 
 typedef struct NormSums { /* the gradients of bias and weight */
   Value dy, dyx;
@@ -114,9 +111,7 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
   if (in[4].id) out_dx[4] = s.dy;
 }
 
-/* ---- pools
- * ----------------------------------------------------------------------------------------
- */
+/* ---- pools ---- */
 
 void grad_max_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
 {

@@ -47,8 +47,7 @@ void grad_linear(Compile *c, Value n, Value dy, Value *out_dx)
   if (b.n.in[2].id) out_dx[2] = out;
 }
 
-/* ---- matmul
- * --------------------------------------------------------------------------------------- */
+/* ---- matmul ---- */
 
 /* Operand i with the leading axes of the whole product, as [batch, rows, columns]. A vector on the
  * left is one row. */

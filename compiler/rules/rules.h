@@ -8,8 +8,7 @@ void rule_copy_dims(Node *n, const Node *from);
 /* Dims of n: inputs [first, end) broadcast with each other; E303 when they do not fit. */
 bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 
-/* ---- images: shape_image.c ----------------------------------------------------------------------
- */
+/* ---- images: shape_image.c ---- */
 
 typedef struct Window { /* of a convolution or pool, along one axis */
   int64_t kernel, stride, pad, dilation;

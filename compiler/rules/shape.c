@@ -5,8 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- shared with the other shape files --------------------------------------------------------
- */
+/* ---- shared with the other shape files ---- */
 
 /* Beyond this sizes in bytes could leave 64 bits, long after any memory has ended. */
 #define MOST_ELEMENTS ((int64_t)1 << 48)
@@ -95,8 +94,7 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* ---- leaves ------------------------------------------------------------------------------------
- */
+/* ---- leaves ---- */
 
 static bool scalar_of(Node *n, DType type, bool weak)
 {
@@ -149,8 +147,7 @@ bool shape_counter(Compile *c, Node *n)
   return scalar_of(n, AMPC_I64, false);
 }
 
-/* ---- elementwise -------------------------------------------------------------------------------
- */
+/* ---- elementwise ---- */
 
 bool shape_cast(Compile *c, Node *n)
 {
@@ -232,8 +229,7 @@ bool shape_where(Compile *c, Node *n)
   return rule_broadcast(c, n, 0, n->n_in);
 }
 
-/* ---- reductions and rows -----------------------------------------------------------------------
- */
+/* ---- reductions and rows ---- */
 
 static bool drop_axes(Compile *c, Node *n, const Node *x, uint64_t axes, bool keep)
 {
@@ -331,8 +327,7 @@ bool shape_cross_entropy(Compile *c, Node *n)
   return false;
 }
 
-/* ---- effects -----------------------------------------------------------------------------------
- */
+/* ---- effects ---- */
 
 static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *what)
 {

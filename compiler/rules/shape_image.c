@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- shared -------------------------------------------------------------------------------------
- */
+/* ---- shared ---- */
 
 static bool need_images(Compile *c, const Node *n, uint32_t i)
 {
@@ -75,8 +74,7 @@ static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *
   return false;
 }
 
-/* ---- convolutions -------------------------------------------------------------------------------
- */
+/* ---- convolutions ---- */
 
 static bool check_weight(Compile *c, const Node *n, const Node *w)
 {
@@ -175,9 +173,7 @@ bool shape_conv2d_weight(Compile *c, Node *n)
   return rule_set_dims(c, n, 4, (int64_t[]){d.c, from.c / groups, kh, kw});
 }
 
-/* ---- channels
- * ------------------------------------------------------------------------------------
- */
+/* ---- channels ---- */
 
 enum { PART_ELEMENTS = 16384, PART_ROWS = 32, MOST_PARTS = 1024 };
 
@@ -261,9 +257,7 @@ bool shape_channel_join(Compile *c, Node *n)
   return rule_set_dims(c, n, 1, &parts->dim[2]);
 }
 
-/* ---- pools
- * ---------------------------------------------------------------------------------------
- */
+/* ---- pools ---- */
 
 static void pool_windows(const Node *n, Window *w)
 {
