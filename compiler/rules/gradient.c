@@ -2,6 +2,8 @@
 #include "gradient.h"
 #include <math.h>
 
+/* The new nodes stand in the block and region of y and point at it as their origin, so that a dump
+ * says "gradient of softmax" and an error names the line of the forward node. */
 Back back_begin(Compile *c, Value y, Value dy)
 {
   Back b = {.c = c, .at = ir_cursor_of(c->graph, y), .y = y, .dy = dy, .n = *ir_node(c->graph, y)};
@@ -70,6 +72,7 @@ void grad_cast(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = dy;
 }
 
+/* The bytes stay, so dx is dy in x's shape. */
 void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -77,12 +80,15 @@ void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_reshape(c, &b->at, dy, to.dim, to.rank);
 }
 
+/* y repeats x along axes of size 1 or new ones: dx is dy summed over these. backward.c does that
+ * with every gradient that is larger than its input. */
 void grad_expand(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n;
   out_dx[0] = dy;
 }
 
+/* Exchanging the same two axes once more undoes it. */
 void grad_transpose(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -90,6 +96,8 @@ void grad_transpose(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(b, OP_transpose, &dy, 1);
 }
 
+/* Axis i of y is axis p[i] of x, so axis p[i] of dx is axis i of dy: the inverse permutation. y of
+ * axes (2, 0, 1) has a gradient of axes (1, 2, 0). */
 void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -99,6 +107,7 @@ void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_append(c, &b->at, OP_permute, &dy, 1, ir_axis_attrs(c, back_axes, b->n.rank));
 }
 
+/* Flipping once more undoes it. */
 void grad_flip_axis(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -106,8 +115,7 @@ void grad_flip_axis(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(b, OP_flip_axis, &dy, 1);
 }
 
-/* Each sample was moved by its own offset; its gradient is moved by as many pixels the other way.
- */
+/* y[i] = x[i + offset]: dx[i] = dy[i - offset], in x's size, which a crop makes larger than y's. */
 void grad_shifted(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -118,6 +126,7 @@ void grad_shifted(Compile *c, Value n, Value dy, Value *out_dx)
                         ATTRS({"h", {.i = h}}, {"w", {.i = w}}));
 }
 
+/* x[start:stop:step] along axis `dim`. */
 static Value sliced(Back *b, Value x, int64_t dim, int64_t start, int64_t stop, int64_t step)
 {
   return ir_append(b->c, &b->at, OP_slice, &x, 1,
@@ -125,6 +134,7 @@ static Value sliced(Back *b, Value x, int64_t dim, int64_t start, int64_t stop, 
                          {"step", {.i = step}}));
 }
 
+/* dx is the part of dy between the padding; the padding is constant. */
 void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -132,6 +142,8 @@ void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = sliced(b, dy, dim, before, before + ir_node(c->graph, x[0])->dim[dim], 1);
 }
 
+/* y = x[start:stop:step]: dx is 0 but at start, start + step, ..., where dy stands. `size` is
+ * x's. */
 void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -141,6 +153,8 @@ void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
                               {"step", {.i = attr_int(&b->n, "step")}}, {"size", {.i = size}}));
 }
 
+/* The other way round: of y, only the places start, start + step, ... come from x. `stop` is one
+ * past the last of them. */
 void grad_slice_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -149,6 +163,7 @@ void grad_slice_backward(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = sliced(b, dy, dim, start, start + (count - 1) * step + 1, step);
 }
 
+/* Each input gets back its own part of dy. */
 void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -162,6 +177,7 @@ void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- one input ---- */
 
+/* y = -x: dx = -dy */
 void grad_neg(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -169,12 +185,15 @@ void grad_neg(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_unary(b, OP_neg, dy);
 }
 
+/* y = |x|: dx = dy sign(x), 0 at 0 as in PyTorch */
 void grad_abs(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_mul(b, dy, back_unary(b, OP_sign, x[0]));
 }
 
+/* y = max(x, 0): dx = y > 0 ? dy : 0. By y rather than x: y is read by the next layer's gradient
+ * anyway, x need not be kept. */
 void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -182,6 +201,7 @@ void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_binary(b, OP_relu_backward, dy, n);
 }
 
+/* The slopes of gelu and silu are long: functions of x in templates/device.cuh, one op each. */
 void grad_gelu_erf(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -200,6 +220,7 @@ void grad_silu(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_binary(b, OP_silu_backward, dy, x[0]);
 }
 
+/* y = sigmoid(x): dx = dy y (1 - y) */
 void grad_sigmoid(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -207,6 +228,7 @@ void grad_sigmoid(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_binary(b, OP_sigmoid_backward, dy, n);
 }
 
+/* y = tanh(x): dx = dy (1 - y^2) */
 void grad_tanh(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -214,7 +236,7 @@ void grad_tanh(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_binary(b, OP_tanh_backward, dy, n);
 }
 
-/* erf'(x) = 2 / sqrt(pi) exp(-x^2) */
+/* y = erf(x): dx = dy 2 / sqrt(pi) exp(-x^2) */
 void grad_erf(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -222,18 +244,21 @@ void grad_erf(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, back_scale(b, bell, 2 / sqrt(acos(-1.0))), dy);
 }
 
+/* y = sin(x): dx = dy cos(x) */
 void grad_sin(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_mul(b, dy, back_unary(b, OP_cos, x[0]));
 }
 
+/* y = cos(x): dx = -dy sin(x) */
 void grad_cos(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_mul(b, dy, back_unary(b, OP_neg, back_unary(b, OP_sin, x[0])));
 }
 
+/* y = sqrt(x): dx = dy / (2 y) */
 void grad_sqrt(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -241,6 +266,7 @@ void grad_sqrt(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_binary(b, OP_div, dy, back_scale(b, n, 2));
 }
 
+/* y = exp(x): dx = dy y */
 void grad_exp(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -248,6 +274,7 @@ void grad_exp(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, dy, n);
 }
 
+/* y = exp(x) - 1: dx = dy (y + 1) */
 void grad_expm1(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -255,25 +282,28 @@ void grad_expm1(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, dy, back_binary(b, OP_add, n, back_number(b, 1)));
 }
 
+/* y = log(x): dx = dy / x */
 void grad_log(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_binary(b, OP_div, dy, x[0]);
 }
 
+/* y = log(1 + x): dx = dy / (1 + x) */
 void grad_log1p(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_binary(b, OP_div, dy, back_binary(b, OP_add, x[0], back_number(b, 1)));
 }
 
+/* y = log(x) / log(2): dx = dy / (x log(2)) */
 void grad_log2(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_binary(b, OP_div, dy, back_scale(b, x[0], log(2.0)));
 }
 
-/* d x^(-1/2) = -y^3 / 2 */
+/* y = x^(-1/2): dx = -dy y^3 / 2 */
 void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -282,6 +312,7 @@ void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, back_scale(b, dy, -0.5), cube);
 }
 
+/* y = 1 / x: dx = -dy y^2 */
 void grad_reciprocal(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -289,6 +320,7 @@ void grad_reciprocal(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, back_unary(b, OP_neg, dy), back_mul(b, n, n));
 }
 
+/* y = log(1 + exp(x)): dx = dy sigmoid(x) */
 void grad_softplus(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -302,7 +334,8 @@ void grad_clamp(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(b, OP_clamp_backward, (Value[]){dy, x[0]}, 2);
 }
 
-/* The same numbers are drawn again: they are keyed by the stream, not stored. */
+/* y = kept ? x / (1 - p) : 0, and dx is the same of dy. The mask is not stored: the same stream
+ * draws the same numbers again. */
 void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -311,12 +344,15 @@ void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
   ir_node(c->graph, out_dx[0])->stream = b->n.stream;
 }
 
+/* The mask comes from x[1], uniform numbers [n, 1, ..] that are kept; so dx drops the same
+ * samples. */
 void grad_drop_parts(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2);
 }
 
+/* y has the shape of input 0 and the value of input 1, so only input 1 has a gradient. */
 void grad_like(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n;
@@ -325,12 +361,14 @@ void grad_like(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- several inputs ---- */
 
+/* y = x + z: dx = dz = dy */
 void grad_add(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n;
   out_dx[0] = out_dx[1] = dy;
 }
 
+/* y = x - z: dx = dy, dz = -dy */
 void grad_sub(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -339,6 +377,7 @@ void grad_sub(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_unary(b, OP_neg, dy);
 }
 
+/* y = x z: dx = dy z, dz = dy x */
 void grad_mul(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -346,7 +385,7 @@ void grad_mul(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, dy, x[0]);
 }
 
-/* d(x / z) = dx / z - (x / z) / z dz */
+/* y = x / z: dx = dy / z, dz = -dy y / z */
 void grad_div(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -354,7 +393,8 @@ void grad_div(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1]));
 }
 
-/* x - z floor(x / z), with floor(x / z) constant */
+/* y = x - z floor(x / z), where the floor is constant but for jumps:
+ *   dx = dy, dz = -dy floor(x / z) */
 void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -363,6 +403,7 @@ void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), times);
 }
 
+/* Whether n is a literal of the program, and its value. */
 static bool constant_of(const Node *n, double *out)
 {
   if (n->op == OP_number) *out = attr_float(n, "value");
@@ -370,7 +411,8 @@ static bool constant_of(const Node *n, double *out)
   return n->op == OP_number || n->op == OP_integer;
 }
 
-/* e x^(e - 1) for a number e that is not 0; x itself, not a power, where e is 2. */
+/* The slope e x^(e - 1) of x^e for a literal e that is not 0. 1 and 2 are by far the most frequent
+ * exponents: they need no power. */
 static Value power_slope(Back *b, Value x, double e)
 {
   if (e == 1) return back_number(b, 1);
@@ -378,7 +420,10 @@ static Value power_slope(Back *b, Value x, double e)
   return back_scale(b, back_binary(b, OP_pow, x, back_number(b, e - 1)), e);
 }
 
-/* As PyTorch: exponent 0 has slope 0 everywhere; 0 to a power >= 0 does not depend on the power. */
+/* y = x^z: dx = dy z x^(z - 1), dz = dy y log(x)
+ *
+ * Both formulas give NaN at places where the slope is 0. There, as PyTorch: exponent 0 has slope 0
+ * everywhere; 0 to a power >= 0 does not depend on the power. */
 void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -398,7 +443,9 @@ void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, dy, back_where(b, settled, zero, by_power));
 }
 
-/* All to the winner, half to each where both are equal; `loses` is true where x loses to z. */
+/* The gradient of x in max(x, z) or min(x, z): all of dy where x is the result, half of it where
+ * both are equal (as PyTorch), else 0. `loses` is the comparison that is true where x is not the
+ * result. */
 static Value share_of(Back *b, OpKind loses, Value x, Value z)
 {
   Value tie = back_where(b, back_binary(b, OP_eq, x, z), back_scale(b, b->dy, 0.5), b->dy);
@@ -419,6 +466,7 @@ void grad_minimum(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = share_of(b, OP_gt, x[1], x[0]);
 }
 
+/* y = condition ? x : z. The condition is bool: no gradient. */
 void grad_where(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -427,7 +475,8 @@ void grad_where(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[2] = back_where(b, x[0], zero, dy);
 }
 
-/* sigmoid(x) - target */
+/* x logits, t targets: y = (1 - t) x + softplus(-x)
+ *   dx = dy (sigmoid(x) - t), dt = -dy x */
 void grad_bce_with_logits(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -436,6 +485,7 @@ void grad_bce_with_logits(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_unary(b, OP_neg, back_mul(b, x[0], dy));
 }
 
+/* y = (x - z)^2: dx = 2 dy (x - z), dz = -dx */
 void grad_squared_error(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
