@@ -2,7 +2,9 @@
 #include "gradient.h"
 #include <string.h>
 
-/* The op with the attributes of the forward node and the size of its result. */
+/* A gradient op with the attributes that it shares with the forward node (strides, padding, ..) and
+ * two sizes that its inputs do not determine: with stride 2 images of 7x7 and 8x8 give the same
+ * windows. */
 static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, NamedAttr h, NamedAttr w)
 {
   const NamedAttr *shared = ir_shared_attrs(b->c, &b->n, op);
@@ -28,12 +30,15 @@ static Value sized_kernel(Back *b, const Value *in, const Node *weight)
                (NamedAttr){"kw", {.i = weight->dim[3]}});
 }
 
-/* Join value `index` of `parts`: f32, one a channel. */
+/* The sum over axis 1 of parts[values, parts, channels], for value `index`: f32 [channels]. See
+ * Note [channels] in ops.def. */
 static Value total(Back *b, Value parts, int64_t index)
 {
   return ir_append(b->c, &b->at, OP_channel_total, &parts, 1, ATTRS({"value", {.i = index}}));
 }
 
+/* The sum of all elements of each channel of x [n, c, h, w]: rules run before pass layout, so the
+ * channels are axis 1. */
 static Value channel_sum(Back *b, Value x)
 {
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
@@ -42,6 +47,8 @@ static Value channel_sum(Back *b, Value x)
 
 /* ---- convolutions ---- */
 
+/* dx moves dy back through the kernel (a transposed convolution), dweight correlates dy with x,
+ * dbias is the sum of dy over a channel. */
 void grad_conv2d(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -53,7 +60,9 @@ void grad_conv2d(Compile *c, Value n, Value dy, Value *out_dx)
   if (b.n.in[2].id) out_dx[2] = channel_sum(&b, dy);
 }
 
-/* Of a transposed convolution: the images that it makes are those that a convolution reads. */
+/* The forward node is itself a transposed convolution, of ConvTranspose2d: x [n, out, h, w] becomes
+ * larger images. So the plain convolution of dy is dx, and in dweight x and dy have changed
+ * places. */
 void grad_conv2d_data(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -69,6 +78,7 @@ typedef struct NormSums { /* the gradients of bias and weight */
   Value dy, dyx;
 } NormSums;
 
+/* With z = (x - mean) rstd: sum of dy and of dy z, each [channels]. */
 static NormSums norm_sums(Back *b)
 {
   const Value *in = b->n.in;
@@ -76,7 +86,11 @@ static NormSums norm_sums(Back *b)
   return (NormSums){total(b, parts, 0), total(b, parts, 1)};
 }
 
-/* The whole gradient, that through mean and rstd included: those two get none. */
+/* y = z weight + bias, z = (x - mean) rstd, and mean and rstd are those of x. With `rows` elements
+ * a channel:
+ *   dx = rstd weight (dy - sum(dy) / rows - z sum(dy z) / rows)
+ * That is the whole gradient, what goes through mean and rstd included: so those two inputs get
+ * none. */
 void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -91,7 +105,7 @@ void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
   if (in[4].id) out_dx[4] = s.dy;
 }
 
-/* [c] as [1, c, 1, ..], to meet images elementwise. */
+/* v [c] as [1, c, 1, ..], so that it meets images elementwise. */
 static Value along_channels(Back *b, Value v)
 {
   int64_t dim[MAX_RANK], channel = attr_int(&b->n, "channel");
@@ -99,6 +113,8 @@ static Value along_channels(Back *b, Value v)
   return ir_reshape(b->c, &b->at, v, dim, b->n.rank);
 }
 
+/* As batch norm, but mean and rstd are stored numbers that do not depend on x: dx = dy rstd
+ * weight. */
 void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -113,6 +129,7 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- pools ---- */
 
+/* Backward looks for each window's greatest element in x again: indices are not stored. */
 void grad_max_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
