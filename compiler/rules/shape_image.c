@@ -18,6 +18,7 @@ static bool need_images(Compile *c, const Node *n, uint32_t i)
   return false;
 }
 
+/* Images of sizes d in the type and layout of `like`. */
 static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
 {
   n->dtype = like->dtype;
@@ -42,6 +43,9 @@ static bool check_attrs(Compile *c, const Node *n)
   return true;
 }
 
+/* The attributes stride0, pad0, dil0 are those of the height, stride1, .. of the width. The
+ * kernel's size is an attribute of pools but that of the weight in convolutions: the caller has
+ * it. */
 Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
 {
   static const char *const names[2][3] = {{"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}};
@@ -51,13 +55,15 @@ Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
                   dilates ? n->attr[dilation].i : 1};
 }
 
-/* How many windows there are; 0 where not even one fits. */
+/* How many windows fit into `size` pixels and their padding; 0 where not even one does. Size 28,
+ * kernel 5, pad 2, stride 1: 28. */
 static int64_t count_windows(int64_t size, Window w)
 {
   int64_t span = w.dilation * (w.kernel - 1) + 1;
   return size + 2 * w.pad < span ? 0 : (size + 2 * w.pad - span) / w.stride + 1;
 }
 
+/* Height and width in d become those of the result. */
 static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *w, ImageDims *d)
 {
   int64_t h = count_windows(d->h, w[0]), k = count_windows(d->w, w[1]);
@@ -90,7 +96,8 @@ static bool check_weight(Compile *c, const Node *n, const Node *w)
   return false;
 }
 
-/* `conv1 = Conv2d(1, ..)` for the weight `conv1.weight`. */
+/* The line to write instead: `conv1 = Conv2d(1, ..)` for the weight `conv1.weight`. It can only be
+ * named where the weight is a parameter of a module. */
 static void help_channels(Compile *c, const Node *w, int64_t channels)
 {
   while (w->op == OP_cast) w = ir_in(c, w, 0);
@@ -112,6 +119,7 @@ static bool check_channels(Compile *c, const Node *n, const Node *x, const Node 
   return false;
 }
 
+/* [n, c, h, w] by a weight [out, c / groups, kh, kw] gives [n, out, h', w']. */
 bool shape_conv2d(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0) || !rule_need_float(c, n, 1) || !check_attrs(c, n)) return false;
@@ -129,8 +137,9 @@ bool shape_conv2d(Compile *c, Node *n)
   return set_images(c, n, x, d) && (n->dtype = op_common_type(c, n), true);
 }
 
-/* dy must be what conv2d makes of images of the given size: so it is in gradients; a transposed
- * convolution may ask for anything. */
+/* The other way: dy [n, out, h', w'] gives images [n, c, h, w] of the attributes' h and w. dy must
+ * be what conv2d makes of images of that size. In gradients it always is; a transposed convolution
+ * that a user wrote may ask for anything. */
 bool shape_conv2d_data(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0) || !rule_need_float(c, n, 1) || !check_attrs(c, n)) return false;
@@ -155,6 +164,7 @@ bool shape_conv2d_data(Compile *c, Node *n)
   return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
 }
 
+/* dy [n, out, h', w'] and x [n, c, h, w] give the weight's gradient [out, c / groups, kh, kw]. */
 bool shape_conv2d_weight(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0) || !need_images(c, n, 1) || !check_attrs(c, n)) return false;
@@ -175,8 +185,11 @@ bool shape_conv2d_weight(Compile *c, Node *n)
 
 /* ---- channels ---- */
 
+/* A part has about PART_ELEMENTS elements of all channels together, but PART_ROWS of each channel
+ * at least. MOST_PARTS bounds the work of the kernel that joins them. */
 enum { PART_ELEMENTS = 16384, PART_ROWS = 32, MOST_PARTS = 1024 };
 
+/* By the shape alone, never by the machine: the parts fix the order of the sum and so its bits. */
 int64_t rule_channel_parts(int64_t rows, int64_t channels)
 {
   int64_t each = PART_ELEMENTS / channels;
@@ -185,6 +198,7 @@ int64_t rule_channel_parts(int64_t rows, int64_t channels)
   return parts > MOST_PARTS ? MOST_PARTS : parts;
 }
 
+/* Batch norm takes [n, c], [n, c, l] and [n, c, h, w]: any tensor with a channel axis. */
 static bool need_channels(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -208,6 +222,7 @@ static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
   return false;
 }
 
+/* Forward: x, then vectors of the channels; backward: dy and x of one shape, then the vectors. */
 bool shape_batch_norm(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
@@ -226,7 +241,7 @@ bool shape_batch_norm(Compile *c, Node *n)
   return true;
 }
 
-/* Results for each part: the `part` statements of the op's code. */
+/* How many values the op leaves for each part: the `part` statements of its code. */
 static int64_t count_parts(const Node *n)
 {
   const OpCode *code = &op_of(n)->code;
@@ -236,6 +251,8 @@ static int64_t count_parts(const Node *n)
   return count;
 }
 
+/* [values, parts, channels] in f32 whatever x is: a sum of 16-bit sums would lose what the parts
+ * kept. */
 bool shape_channel_parts(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
@@ -249,6 +266,7 @@ bool shape_channel_parts(Compile *c, Node *n)
   return rule_set_dims(c, n, 3, (int64_t[]){values, parts, channels});
 }
 
+/* [values, parts, channels] to [channels]. */
 bool shape_channel_join(Compile *c, Node *n)
 {
   const Node *parts = ir_in(c, n, 0);
@@ -264,6 +282,7 @@ static void pool_windows(const Node *n, Window *w)
   for (uint32_t i = 0; i < 2; i++) w[i] = rule_window(n, i, attr_int(n, i ? "kernel1" : "kernel0"));
 }
 
+/* With padding of more than half the kernel a window could lie in the padding alone. */
 bool shape_pool2d(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
@@ -280,6 +299,7 @@ bool shape_pool2d(Compile *c, Node *n)
   return windows_fit(c, n, x, w, &d) && set_images(c, n, x, d);
 }
 
+/* max_pool2d_backward has the images as input 1; the others have their size as attributes. */
 bool shape_pool2d_backward(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
@@ -301,6 +321,7 @@ bool shape_pool2d_backward(Compile *c, Node *n)
   return false;
 }
 
+/* Forward and backward alike: the attributes say the size of the result. */
 bool shape_adaptive_pool2d(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
