@@ -1,7 +1,7 @@
 /* What gradient rules are written with.
  *
  * A rule gets dy in shape and type of y and may return a gradient in a broadcast shape or another
- * float type of the input: whoever calls the rules sums and casts it to fit (passes/gradient.c).
+ * float type of the input: whoever calls the rules sums and casts it to fit (passes/backward.c).
  * Types are final here: nothing is cast by category, backward runs in the types of forward. */
 #pragma once
 #include "rules.h"

@@ -9,7 +9,10 @@ static Value gemm(Back *b, Value x, Value y, bool trans_x, bool trans_y)
                    ATTRS({"trans_a", {.i = trans_x}}, {"trans_b", {.i = trans_y}}));
 }
 
-/* y = op(x) op(z): dx is dy op(z)^T, dz is op(x)^T dy; where a flag is set its own transpose. */
+/* y = op(x) op(z), where op transposes its operand if the flag (tx, tz) is set.
+ *   d op(x) = dy op(z)^T        d op(z) = op(x)^T dy
+ * Where a flag is set the transpose of this is wanted, which is again a product with flags:
+ *   dx = (dy op(z)^T)^T = op(z) dy^T */
 static void product_gradients(Back *b, Value x, Value z, bool tx, bool tz, Value dy, Value *out)
 {
   out[0] = tx ? gemm(b, z, dy, tz, true) : gemm(b, dy, z, false, !tz);
@@ -23,7 +26,7 @@ void grad_gemm(Compile *c, Value n, Value dy, Value *out_dx)
                     dy, out_dx);
 }
 
-/* [.., k] as a matrix [rows, k] */
+/* [.., k] as a matrix [rows, k]: a linear layer treats all leading axes alike. */
 static Value as_matrix(Back *b, Value v)
 {
   const Node *x = ir_node(b->c->graph, v);
@@ -37,6 +40,8 @@ static Value reshape_as(Back *b, Value v, uint32_t input)
   return ir_reshape(b->c, &b->at, v, x.dim, x.rank);
 }
 
+/* y = x w^T + bias with x [.., in], w [out, in]. dbias is [rows, out] here; backward.c sums the
+ * rows. */
 void grad_linear(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -49,8 +54,9 @@ void grad_linear(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- matmul ---- */
 
-/* Operand i with the leading axes of the whole product, as [batch, rows, columns]. A vector on the
- * left is one row. */
+/* Operand i as [batch, rows, columns], with the leading axes of the whole product: [5, 1, 2, 3]
+ * times [4, 3, 6] has lead [5, 4], so the right operand becomes [20, 3, 6]. A vector on the left is
+ * one row. */
 static Value as_batch(Back *b, uint32_t i, const int64_t *lead, uint32_t n_lead)
 {
   Node x = *back_in(b, i);
@@ -64,8 +70,9 @@ static Value as_batch(Back *b, uint32_t i, const int64_t *lead, uint32_t n_lead)
   return ir_reshape(b->c, &b->at, v, (int64_t[]){batch, rows, columns}, 3);
 }
 
-/* A gradient [batch, rows, columns] in the leading axes of the product, where the caller's summing
- * over broadcast axes finds it; a vector loses the axis that it was given. */
+/* The way back: a gradient [batch, rows, columns] of operand i with the leading axes of the
+ * product, where backward.c sums those along which the operand was broadcast. A vector loses the
+ * axis it was given. */
 static Value from_batch(Back *b, Value v, uint32_t i, const int64_t *lead, uint32_t n_lead)
 {
   const Node *d = ir_node(b->c->graph, v);
@@ -81,6 +88,7 @@ static Value from_batch(Back *b, Value v, uint32_t i, const int64_t *lead, uint3
   return ir_reshape(b->c, &b->at, v, full, rank);
 }
 
+/* Both operands have leading axes or the right one has: one product a batch. */
 static void batched_gradients(Back *b, Value *out_dx)
 {
   bool row = back_in(b, 0)->rank == 1;
@@ -93,7 +101,9 @@ static void batched_gradients(Back *b, Value *out_dx)
   for (uint32_t i = 0; i < 2; i++) out_dx[i] = from_batch(b, d[i], i, lead, n_lead);
 }
 
-/* A right operand without leading axes makes one product of all rows of the left one. */
+/* The right operand is one matrix or vector for all leading axes of the left one, as in a linear
+ * layer: all its rows make a single product, and the weight's gradient is summed by that product
+ * itself. */
 static void single_gradients(Back *b, Value *out_dx)
 {
   Node z = *back_in(b, 1);

@@ -2,7 +2,8 @@
 #include "gradient.h"
 #include <math.h>
 
-/* v, which lacks the axes that forward reduced, with these axes as size 1. */
+/* v has the dims that forward reduced x to; here the reduced axes come back with size 1, so that v
+ * meets x elementwise: x [2, 3, 4] summed over axis 1: v [2, 4] becomes [2, 1, 4]. */
 static Value keep_axes(Back *b, Value v, uint64_t axes)
 {
   Node x = *back_in(b, 0);
@@ -18,13 +19,15 @@ static Value expand_to_input(Back *b, Value v)
   return ir_expand(b->c, &b->at, v, x.dim, x.rank);
 }
 
+/* y = sum of x: each x has the whole dy. */
 void grad_sum(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   out_dx[0] = expand_to_input(&b, keep_axes(&b, dy, (uint64_t)attr_int(&b.n, "dim")));
 }
 
-/* Divided before it is expanded: the same values, computed once. */
+/* y = sum of x / n: each x has dy / n. Divided before it is expanded: once a row, not once an
+ * element. */
 void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -47,12 +50,14 @@ void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_where(&b, extreme, share, back_number(&b, 0));
 }
 
+/* dx = y (dy - sum(dy y)), the sum along the row */
 void grad_softmax(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   out_dx[0] = back_like(&b, OP_softmax_backward, (Value[]){dy, n}, 2);
 }
 
+/* dx = dy - exp(y) sum(dy), the sum along the row */
 void grad_log_softmax(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -70,18 +75,24 @@ void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(&b, keep_axes(&b, dy, axes), share);
 }
 
+/* y = sum (x - mean)^2 / (n - correction): dx = dy 2 (x - mean) / (n - correction). What goes
+ * through the mean cancels. */
 void grad_row_var(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   out_dx[0] = back_like(&b, OP_row_var_backward, (Value[]){b.n.in[0], dy}, 2);
 }
 
+/* y = sqrt(var): dx = dy (x - mean) / (y (n - correction)); 0 where y is 0 */
 void grad_row_std(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   out_dx[0] = back_like(&b, OP_row_std_backward, (Value[]){b.n.in[0], n, dy}, 3);
 }
 
+/* y = z weight + bias with z = (x - mean) rstd. z is layer_norm without weight, computed once more:
+ * that is cheaper than keeping it. dweight = dy z and dbias = dy have the shape of y; backward.c
+ * sums them. */
 void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -91,6 +102,8 @@ void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
   if (bias.id) out_dx[2] = dy;
 }
 
+/* dx = dy (softmax(x) - one_hot(target)), dy once a row; the formula with label smoothing is in
+ * ops.def. Targets are integers: no gradient. */
 void grad_cross_entropy(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);

@@ -13,11 +13,13 @@ bool dtype_is_integer(DType d)
   return d == AMPC_I32 || d == AMPC_I64 || d == AMPC_U8;
 }
 
+/* The order in which integers win over each other; bool is below all. */
 static int integer_width(DType d)
 {
   return d == AMPC_I64 ? 3 : d == AMPC_I32 ? 2 : d == AMPC_U8 ? 1 : 0;
 }
 
+/* i32 with u8 is i32, i64 with f16 is f16: any float wins over any integer. */
 DType dtype_promote(DType a, DType b)
 {
   if (a == b) return a;
@@ -27,6 +29,7 @@ DType dtype_promote(DType a, DType b)
   return integer_width(a) > integer_width(b) ? a : b;
 }
 
+/* "No input of this class", in variables that else hold a DType. */
 enum { NO_TYPE = AMPC_DTYPE_COUNT };
 
 static int join(int a, DType b)
@@ -34,7 +37,9 @@ static int join(int a, DType b)
   return a == NO_TYPE ? (int)b : (int)dtype_promote((DType)a, b);
 }
 
-/* `higher` comes from a class that wins over that of `lower` unless lower is of a higher kind. */
+/* Joins the types of two classes of inputs, of which `higher` decides: an f16 tensor with
+ * dimensions times an f32 scalar is f16. Only where lower is of a higher kind (bool < integer <
+ * float) it counts: an i64 tensor times an f32 scalar is f32. */
 static int combine(int higher, int lower)
 {
   if (higher == NO_TYPE) return lower;
@@ -60,6 +65,8 @@ static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
   return (DType)type;
 }
 
+/* matmul(x, y): both; where(condition, x, y): x and y; softmax(x), batch_norm(x, mean, ..): only x,
+ * the other inputs have the types that the op wants. */
 uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
 {
   *first = op_has(n, T_condition) ? 1 : 0;

@@ -1,8 +1,14 @@
-/* What the shape rules of several files share. */
+/* What the shape rules of several files share.
+ *
+ * A rule gets a node whose inputs and attributes are set. It sets rank, dims and dtype (and `weak`
+ * and `layout` where the default is wrong) and returns true, or reports the user's mistake and
+ * returns false; then the node is not added. */
 #pragma once
 #include "compiler/graph/ops.h"
 
+/* E406 unless input i is of a float type. */
 bool rule_need_float(Compile *c, const Node *n, uint32_t i);
+/* E311 when there are more axes than MAX_RANK, an axis of size 0 or too many elements. */
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim);
 void rule_copy_dims(Node *n, const Node *from);
 /* Dims of n: inputs [first, end) broadcast with each other; E303 when they do not fit. */
@@ -13,7 +19,8 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 typedef struct Window { /* of a convolution or pool, along one axis */
   int64_t kernel, stride, pad, dilation;
 } Window;
-/* By the attributes stride0, pad0, dil0 or stride1, ... of n. */
+/* By the attributes stride0, pad0, dil0 (height, axis 0) or stride1, ... (width, axis 1) of n. */
 Window rule_window(const Node *n, uint32_t axis, int64_t kernel);
-/* Parts in which `rows` elements of a channel are reduced, see Note [channels] in ops.def. */
+/* Parts in which `rows` elements of a channel are reduced, each by one block, see Note [channels]
+ * in ops.def. */
 int64_t rule_channel_parts(int64_t rows, int64_t channels);

@@ -7,10 +7,11 @@
 
 /* ---- shared with the other shape files ---- */
 
-/* Beyond this sizes in bytes could leave 64 bits, long after any memory has ended. */
+/* 2^48 elements, of 8 bytes at most, are 2^51 bytes: products of sizes and strides stay far inside
+ * 64 bits, and no machine has that much memory. */
 #define MOST_ELEMENTS ((int64_t)1 << 48)
 
-/* Kernels, plans and rules count on at least one element. */
+/* No axis of size 0: kernels divide by sizes, and a reduction needs a first element. */
 static bool check_elements(Compile *c, const Node *n)
 {
   int64_t elements = 1;
@@ -54,7 +55,8 @@ bool rule_need_float(Compile *c, const Node *n, uint32_t i)
   return false;
 }
 
-/* Size of axis `axis` of the result where `in` is aligned right with it; 1 where in has none. */
+/* Shapes are aligned at the right: with rank 3, [4] is [1, 1, 4]. The size of `in` along that
+ * axis. */
 static int64_t aligned_dim(const Node *in, uint32_t rank, uint32_t axis)
 {
   uint32_t missing = rank - in->rank;
@@ -72,6 +74,8 @@ static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node
   return false;
 }
 
+/* [32, 1, 4] with [5, 1] gives [32, 5, 4]. `decides` is the input that gave an axis its size: the
+ * message shows it beside the one that does not fit. */
 bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
 {
   uint32_t rank = 0;
@@ -96,6 +100,7 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
 
 /* ---- leaves ---- */
 
+/* A weak result does not raise the type of what it meets: 2 * x is f16 where x is f16. */
 static bool scalar_of(Node *n, DType type, bool weak)
 {
   n->rank = 0;
@@ -104,6 +109,8 @@ static bool scalar_of(Node *n, DType type, bool weak)
   return true;
 }
 
+/* Data comes in batches: a leading axis of the block's batch size. An argument of an infer block
+ * has the shape that is written. */
 bool shape_source(Compile *c, Node *n)
 {
   const ampc_source *s = &c->graph->sources.at[attr_int(n, "index")];
@@ -149,6 +156,7 @@ bool shape_counter(Compile *c, Node *n)
 
 /* ---- elementwise ---- */
 
+/* A cast is asked for, so its result counts as a tensor even where it is made of numbers. */
 bool shape_cast(Compile *c, Node *n)
 {
   rule_copy_dims(n, ir_in(c, n, 0));
@@ -157,6 +165,7 @@ bool shape_cast(Compile *c, Node *n)
   return true;
 }
 
+/* Unlike set_dims, nothing is checked: the input was. */
 bool shape_same(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -165,6 +174,7 @@ bool shape_same(Compile *c, Node *n)
   return true;
 }
 
+/* exp(integers) is f32. Of a number, drop makes something that is random: no longer a number. */
 bool shape_real(Compile *c, Node *n)
 {
   shape_same(c, n);
@@ -190,6 +200,7 @@ bool shape_test(Compile *c, Node *n)
   return true;
 }
 
+/* Arithmetic: bools are no numbers here, though maximum and minimum may choose between them. */
 bool shape_broadcast(Compile *c, Node *n)
 {
   n->dtype = op_common_type(c, n);
@@ -231,6 +242,7 @@ bool shape_where(Compile *c, Node *n)
 
 /* ---- reductions and rows ---- */
 
+/* Dims of x without the axes of the mask, or with size 1 in their place. */
 static bool drop_axes(Compile *c, Node *n, const Node *x, uint64_t axes, bool keep)
 {
   int64_t dim[MAX_RANK];
@@ -242,6 +254,8 @@ static bool drop_axes(Compile *c, Node *n, const Node *x, uint64_t axes, bool ke
   return rule_set_dims(c, n, rank, dim);
 }
 
+/* Mask 0, "no axes given", becomes the mask of all axes, so that nothing later needs to know of it.
+ * Sums of integers and bools are i64, as in PyTorch. */
 bool shape_reduce(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -289,6 +303,7 @@ static bool check_row_vector(Compile *c, const Node *n, uint32_t i)
   return false;
 }
 
+/* Softmax, norms and their gradients: the result has the shape of input 0. */
 bool shape_row_same(Compile *c, Node *n)
 {
   if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
@@ -297,6 +312,7 @@ bool shape_row_same(Compile *c, Node *n)
   return shape_same(c, n);
 }
 
+/* One result a row. */
 bool shape_row_reduce(Compile *c, Node *n)
 {
   if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
@@ -311,6 +327,8 @@ bool shape_row_var(Compile *c, Node *n)
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), false);
 }
 
+/* logits [n, classes, ..] along `dim`, target [n, ..]: losses [n, ..]. Which class is in range only
+ * the kernel can tell. */
 bool shape_cross_entropy(Compile *c, Node *n)
 {
   const Node *logits = ir_in(c, n, 0), *target = ir_in(c, n, 1);
@@ -329,6 +347,8 @@ bool shape_cross_entropy(Compile *c, Node *n)
 
 /* ---- effects ---- */
 
+/* A loss that is not one number is the most frequent mistake here: the help names the
+ * reductions. */
 static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *what)
 {
   const Node *x = ir_in(c, n, 0);
@@ -339,6 +359,7 @@ static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *w
   return false;
 }
 
+/* Nobody reads an effect: its shape is that of a single f32. */
 bool shape_effect(Compile *c, Node *n)
 {
   scalar_of(n, AMPC_F32, false);

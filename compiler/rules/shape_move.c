@@ -10,6 +10,7 @@ static bool dims_from_attrs(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
+/* Bytes stay where they are: only the number of elements must match. */
 bool shape_reshape(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -23,6 +24,8 @@ bool shape_reshape(Compile *c, Node *n)
   return false;
 }
 
+/* x [4, 1] to [2, 4, 3]: its axes are the last ones of the result, and those of size 1 are
+ * repeated. */
 bool shape_expand(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -68,6 +71,8 @@ bool shape_flip_axis(Compile *c, Node *n)
   return true;
 }
 
+/* Axis i of the result is axis p[i] of x, and p must name each axis once: [2, 3, 4] permuted by
+ * (2, 0, 1) is [4, 2, 3]. */
 bool shape_permute(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -88,6 +93,7 @@ bool shape_permute(Compile *c, Node *n)
   return true;
 }
 
+/* start:stop:step takes the elements start, start + step, ... below stop, at least one. */
 bool shape_slice(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -106,6 +112,8 @@ bool shape_slice(Compile *c, Node *n)
   return true;
 }
 
+/* The size before slicing is an attribute: dy cannot tell it. Only gradient rules make this
+ * node. */
 bool shape_slice_backward(Compile *c, Node *n)
 {
   const Node *dy = ir_in(c, n, 0);
@@ -115,6 +123,7 @@ bool shape_slice_backward(Compile *c, Node *n)
   return true;
 }
 
+/* The bounds keep the sum of sizes inside 64 bits; rule_set_dims tells what is too large. */
 bool shape_pad(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -174,6 +183,7 @@ static bool need_rank_0(Compile *c, const Node *n, uint32_t i)
   return false;
 }
 
+/* A tensor with dimensions takes part in promotion even when it is filled with a number. */
 bool shape_full(Compile *c, Node *n)
 {
   if (!need_rank_0(c, n, 0)) return false;
@@ -188,6 +198,7 @@ bool shape_random(Compile *c, Node *n)
   return dims_from_attrs(c, n);
 }
 
+/* h and w are the size of the result: a crop takes 32x32 of padded images of 40x40. */
 bool shape_shifted(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0), *offset = ir_in(c, n, 1);

@@ -2,6 +2,7 @@
 #include "rules.h"
 #include <string.h>
 
+/* Two shapes meet here, and either may be wrong: notes show where both come from. */
 static bool inner_error(Compile *c, const Node *n, const char *what)
 {
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
@@ -29,7 +30,8 @@ static bool need_float_operands(Compile *c, const Node *n)
   return true;
 }
 
-/* Leading axes of both operands, broadcast: dim[0, result). -1 after a message. */
+/* All axes but the last two of both operands, broadcast as in torch.matmul:
+ * dim[0, result). [5, 1, 2, 3] and [4, 3, 6] give 5, 4. -1 after a message. */
 static int leading_dims(Compile *c, const Node *n, int64_t *dim)
 {
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
@@ -49,6 +51,8 @@ static int leading_dims(Compile *c, const Node *n, int64_t *dim)
   return rank;
 }
 
+/* [.., m, k] by [.., k, n] is [.., m, n]. A vector on the left is a row, one on the right a column,
+ * and the result lacks that axis. */
 bool shape_matmul(Compile *c, Node *n)
 {
   if (!need_float_operands(c, n) || !need_axes(c, n, 0, 1) || !need_axes(c, n, 1, 1)) return false;
@@ -64,6 +68,8 @@ bool shape_matmul(Compile *c, Node *n)
   return rule_set_dims(c, n, (uint32_t)rank, dim);
 }
 
+/* Made by the compiler only: gradient rules write it and pass simplify turns matmul into it. Two
+ * matrices or equal batches of them, nothing broadcast: what the vendor library takes as it is. */
 bool shape_gemm(Compile *c, Node *n)
 {
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
@@ -82,6 +88,7 @@ bool shape_gemm(Compile *c, Node *n)
   return rule_set_dims(c, n, r, dim);
 }
 
+/* x [.., in] by weight [out, in] is [.., out]. */
 bool shape_linear(Compile *c, Node *n)
 {
   if (!need_float_operands(c, n) || !need_axes(c, n, 0, 1)) return false;
