@@ -31,6 +31,7 @@ static Cursor cursor_at(const Node *n, WhyKind why)
 
 /* ---- what is differentiated ---- */
 
+/* Parameters of the optimizers that minimize this loss; those of others get no gradient from it. */
 static bool trained_by(const Graph *g, const Node *n, const Minimize *m)
 {
   if (n->op != OP_param || n->block != m->node[0].block) return false;
@@ -42,7 +43,8 @@ static bool trained_by(const Graph *g, const Node *n, const Minimize *m)
   return false;
 }
 
-/* The first node on the way from y that keeps gradients from a wanted node. */
+/* For the message: the first node on the way back from y that keeps gradients from a wanted node,
+ * such as a detach or an argmax. */
 static const Node *find_cut(const Backward *b, Value y)
 {
   const Graph *g = b->c->graph;
@@ -84,7 +86,9 @@ static const Node *as_parameter(const Graph *g, Value v)
   return n->op == OP_param ? n : NULL;
 }
 
-/* Backward reads weights again: they must not have been updated since forward read them. */
+/* Two `minimize` in one block: the backward of the second reads weights again. If the first has
+ * updated them since forward read them, it would differentiate at other weights than forward ran
+ * with. */
 static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
 {
   const Graph *g = p->c->graph;
@@ -108,6 +112,7 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
 
 /* ---- gradients ---- */
 
+/* The gradient of parameter v is complete: it is added to its slot of the f32 gradients. */
 static void accumulate(void *data, Value v, Value gradient)
 {
   Compile *c = data;
@@ -119,8 +124,8 @@ static void accumulate(void *data, Value v, Value gradient)
             ATTRS({"param", {.i = attr_int(&n, "index")}}));
 }
 
-/* The gradient of the scaled loss with respect to the loss. It is a tensor, not a number: all that
- * is multiplied with it has its type. */
+/* The gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is a tensor,
+ * not a number: all that is multiplied with it takes its type, that of the loss. */
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -135,7 +140,7 @@ static Value seed(Gradient *p, const Minimize *m)
 
 /* ---- running statistics ---- */
 
-/* By id: does `v` need the value? */
+/* Which values v is computed from, by id. */
 static bool *needed_for(Compile *c, Value v)
 {
   const Graph *g = c->graph;
@@ -148,8 +153,10 @@ static bool *needed_for(Compile *c, Value v)
   return needed;
 }
 
-/* Statistics of a batch are taken over together with the step: right behind the decision of the
- * first optimizer whose loss needs them. Those that no loss needs are never taken over. */
+/* Running mean and variance of batch norm are written by the step, like weights: if a step is
+ * skipped for overflow they must stay. So their updates stand right behind the decision of the
+ * first optimizer whose loss needs them. Those that no loss needs stay in p->running and are never
+ * made. */
 static void append_running(Gradient *p, const Node *minimize)
 {
   Value loss = minimize->in[0];
@@ -167,6 +174,7 @@ static void append_running(Gradient *p, const Node *minimize)
   p->running.n = kept;
 }
 
+/* False after a message. */
 static bool append_backward(Gradient *p, const Minimize *m)
 {
   Backward b;
@@ -192,7 +200,8 @@ static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
   return any;
 }
 
-/* One update for each group of parameters; which is the last does not matter. */
+/* One update for each group that has parameters. All have the optimizer's decision behind them; the
+ * id of the last is what check_fresh compares with. */
 static void append_updates(Gradient *p, const Node *minimize, uint32_t n_settings)
 {
   Compile *c = p->c;
@@ -208,6 +217,8 @@ static void append_updates(Gradient *p, const Node *minimize, uint32_t n_setting
   }
 }
 
+/* In the order of the step: gradient norm, the decision (clip factor, skip), running statistics,
+ * updates. The inputs of minimize are the loss, the settings of each group, then clip_norm. */
 static void append_update(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
@@ -230,8 +241,9 @@ static bool same_loss(const Node *a, const Node *b)
   return b->op == OP_minimize && a->block == b->block && a->in[0].id == b->in[0].id;
 }
 
-/* `minimize L with a, b`: all gradients come first, then the updates. Takes the minimize at *id and
- * those of the same loss after it; nodes between them (settings) are copied. */
+/* `minimize L with a, b` is two minimize nodes; all gradients come before the first update. Takes
+ * the minimize at *id and those of the same loss after it; what stands between them (settings) is
+ * copied in front. *id becomes that of the last one taken. */
 static void collect(Gradient *p, uint32_t *id, Minimize *m)
 {
   const Node *first = &p->r.old[*id];
