@@ -13,12 +13,15 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->dx = arena_array(c->arena, Value, n);
 }
 
+/* Integers, bools and ops without a gradient rule; and all of a no_grad region. */
 bool backward_stops(const Graph *g, const Node *n)
 {
   return op_of(n)->gradient == grad_none || g->regions.at[n->region].no_grad ||
          !dtype_is_float(n->dtype);
 }
 
+/* A node is active where both hold: a wanted node leads to it (`leads`, forward) and it leads to y
+ * (the second loop, backward). Gradients of all others would be computed for nobody. */
 bool backward_find(Backward *b, Value y)
 {
   const Graph *g = b->c->graph;
@@ -40,7 +43,8 @@ bool backward_find(Backward *b, Value y)
   return any;
 }
 
-/* The 16-bit copy of a weight that is stored in f32. */
+/* v is the 16-bit working copy of a weight that is stored in f32: cast(param). With
+ * --strict-rounding no weight is treated in a special way. */
 static bool is_weight_copy(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
@@ -50,9 +54,10 @@ static bool is_weight_copy(const Backward *b, Value v)
   return from->op == OP_param && from->dtype == AMPC_F32;
 }
 
-/* PyTorch rounds the gradients of a 16-bit weight to 16 bits, adds them so and casts the sum to
- * f32. A product has summed in f32 already: kept so, it cannot overflow and the cast is gone. Only
- * where nothing else sees it: it was made for this use of the weight alone. */
+/* PyTorch rounds the gradient of a 16-bit weight to 16 bits and casts it to f32 afterwards. A
+ * matrix product sums in f32 anyway: kept so, the gradient cannot overflow and the cast is gone.
+ * That is done where dx is a product made for this use of the weight alone; else another reader
+ * would see another type. */
 static bool made_for(const Graph *g, Value weight, Value dx)
 {
   const Node *product = ir_node(g, dx);
@@ -71,6 +76,9 @@ static Cursor cursor_for(const Graph *g, Value forward)
   return at;
 }
 
+/* Adds dx to the gradient of x. dx may have more axes or another float type than x: it is summed
+ * and cast here, so that no rule needs to. The gradient of a weight copy is f32 where made_for
+ * allows it; further uses of the weight are added in f32 then. */
 static void add_gradient(Backward *b, const Cursor *at, Value x, Value dx)
 {
   Node like = *ir_node(b->c->graph, x);
@@ -87,6 +95,7 @@ static void add_gradient(Backward *b, const Cursor *at, Value x, Value dx)
   *sum = sum->id ? ir_binary(b->c, at, OP_add, *sum, dx) : dx;
 }
 
+/* `n` is a copy: the rule appends nodes, which moves the array. */
 static void step_back(Backward *b, Value v)
 {
   Compile *c = b->c;
@@ -102,6 +111,8 @@ static void step_back(Backward *b, Value v)
   }
 }
 
+/* By falling id: all users of a node stand behind it, so its gradient is complete when it is
+ * reached. */
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data)
 {
   b->dx[y.id] = dy;

@@ -4,6 +4,7 @@
  * a `full` writes it. */
 #include "fold.h"
 
+/* An output whose value is, through views, a number. */
 static bool is_constant_output(const Rewrite *r, uint32_t id)
 {
   const Node *n = &r->old[id];
@@ -13,6 +14,8 @@ static bool is_constant_output(const Rewrite *r, uint32_t id)
   return op_has(&r->old[from], T_literal);
 }
 
+/* output(number) becomes output(full(number)): `full` is an elementwise kernel with bytes of its
+ * own. */
 static void copy_output(Rewrite *r, uint32_t id)
 {
   Node n = ir_rewrite_mapped(r, id);

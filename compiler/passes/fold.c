@@ -13,6 +13,7 @@ typedef struct Fold {
   VEC(uint32_t) input;
 } Fold;
 
+/* For each value the list of (user, input), so that all users are looked at in one walk. */
 static void list_uses(Compile *c, Fold *f)
 {
   uint32_t n = f->g->nodes.n, all = 1;
@@ -33,6 +34,8 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
+/* All users of cast v can convert as they load: kernels, and aliases whose users can. `phase`: in
+ * which phase they must all be, UINT32_MAX: any. */
 static bool reads_widened(const Fold *f, Value v, uint32_t phase)
 {
   uint32_t use = f->first_use[v.id];
@@ -49,6 +52,9 @@ static bool reads_widened(const Fold *f, Value v, uint32_t phase)
   return good;
 }
 
+/* All users of expand v can load with stride 0: elementwise ops, and row ops for operands read
+ * element by element. What a row op reads once a row (@1) is addressed by the row alone: only a
+ * single value does. */
 static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
 {
   bool single = ir_elements(ir_node(f->g, ir_node(f->g, v)->in[0])) == 1;
@@ -65,8 +71,9 @@ static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
   return good;
 }
 
-/* The phase in which v's bytes must be read: that of the node when a later phase may write other
- * values there (weights, the scale, counters); UINT32_MAX when any phase reads the same. */
+/* A folded node is computed where its readers stand. If it reads a weight, the scale or a counter,
+ * a reader behind an update would see another value: so its readers must be in its own phase.
+ * UINT32_MAX: the bytes do not change in a step, any phase does. */
 static uint32_t wanted_phase(const Fold *f, Value v)
 {
   const Node *root = ir_node(f->g, value_root(f->g, v));

@@ -31,11 +31,13 @@ static uint32_t named_axis(uint32_t rank, uint32_t axis) /* and back */
   return axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1;
 }
 
+/* [2, 3, 8, 9] is [2, 8, 9, 3]. */
 static void lay_dims(const int64_t *dim, uint32_t rank, int64_t *out)
 {
   for (uint32_t i = 0; i < rank; i++) out[laid_axis(rank, i)] = dim[i];
 }
 
+/* The same for a mask of axes. */
 static uint64_t lay_mask(uint64_t mask, uint32_t rank)
 {
   uint64_t out = 0;
@@ -44,7 +46,9 @@ static uint64_t lay_mask(uint64_t mask, uint32_t rank)
   return out;
 }
 
-/* Do the axes of x that `gone` leaves stand in the order in which the language has them? */
+/* A reduction leaves the axes of x that are not in `gone`. Do they stand in the order in which the
+ * language has them? Then its result is row-major without a move: [n, h, w, c] without h and w is
+ * [n, c], without w it is [n, h, c], but the language means [n, c, h]. */
 static bool keeps_order(const Node *x, uint64_t gone)
 {
   uint32_t last = 0;
@@ -66,13 +70,15 @@ static Cursor cursor_at(const Graph *g, Value v)
   return at;
 }
 
+/* A reshape, expand or full of v, in v's place of the program. */
 static Value as_shape(Layouts *l, Value v, OpKind op, const int64_t *dim, uint32_t rank)
 {
   Cursor at = cursor_at(l->c->graph, v);
   return ir_append(l->c, &at, op, &v, 1, ir_shape_attrs(l->c, dim, rank));
 }
 
-/* v with its axes in another order; the same bytes if only axes of size 1 change places. */
+/* v with its axes in another order: axis i of the result is axes[i] of v. Where only axes of size 1
+ * change places, as in [n, 1, h, w] to [n, h, w, 1], the bytes stay and a reshape does. */
 static Value permuted(Layouts *l, Value v, const uint32_t *axes)
 {
   const Node *n = ir_node(l->c->graph, v);
@@ -102,7 +108,8 @@ static bool moved_axes(const Node *n, uint32_t *axes)
   return true;
 }
 
-/* Only the pixels are arranged anew: the channels stay those of the same axis. */
+/* A reshape that keeps n and c and only arranges pixels anew, like [n, c, h, w] to [n, c, h w]: it
+ * is one in channels last, too. */
 static bool regroups_pixels(const Node *x, const Node *n)
 {
   return x->rank > 2 && n->rank > 2 && x->dim[0] == n->dim[0] && x->dim[1] == n->dim[1];
@@ -132,6 +139,8 @@ static Value repeated(Layouts *l, const Node *n)
   return as_shape(l, from, n->op, dim, n->rank);
 }
 
+/* Cheapest first: repeat again, fold the permute into the one that made v, reshape the other layout
+ * of the input, and only then move the bytes. */
 static Value make_relaid(Layouts *l, Value v, Layout want)
 {
   Node n = *ir_node(l->c->graph, v);
@@ -152,12 +161,15 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
   return permuted(l, v, axes);
 }
 
+/* Both ways, so that moving back gives the value that was there. */
 static void remember(Layouts *l, Value v, Value other)
 {
   while (l->other.n <= v.id) vec_push(l->c->arena, &l->other, (Value){0});
   l->other.at[v.id] = other;
 }
 
+/* v in layout `want`; each value is moved once, whoever asks. Ranks below 3 have one layout
+ * only. */
 static Value relaid(Layouts *l, Value v, Layout want)
 {
   const Graph *g = l->c->graph;
@@ -195,12 +207,15 @@ static void add(Layouts *l, uint32_t id, Node *n, Layout layout)
   ir_rewrite_add(&l->r, id, n);
 }
 
+/* n needs the order of the language: its inputs get it. */
 static void lay_as_written(Layouts *l, uint32_t id, Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_row_major);
   ir_rewrite_add(&l->r, id, n);
 }
 
+/* Convolutions, pools, batch norm: images channels last, and so is the result (its shape rule gives
+ * the layout on). Weights and vectors stay. */
 static void lay_images(Layouts *l, uint32_t id, Node *n)
 {
   uint32_t images = op_image_inputs(op_of(n));
@@ -212,8 +227,9 @@ static void lay_images(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_row_major);
 }
 
-/* An elementwise node lies as its largest input does: the smaller ones are cheaper to move. Random
- * numbers are keyed by the index of an element: backward must lie as forward did. */
+/* An elementwise node lies as its inputs of the full size do, if any of them is channels last;
+ * small ones are cheaper to move. Random numbers are keyed by the index of an element: dropout in
+ * backward must lie as in forward, or it would drop others. */
 static Layout map_layout(const Layouts *l, const Node *n)
 {
   if (op_of(n)->code.random && l->streams[n->stream]) return l->streams[n->stream] - 1;
@@ -228,6 +244,8 @@ static Layout map_layout(const Layouts *l, const Node *n)
   return (whole ? whole_last : last) ? LAYOUT_channels_last : LAYOUT_row_major;
 }
 
+/* Inputs with fewer axes get axes of size 1 in front: [h, w] meets [n, c, h, w] by its last axes,
+ * and in [n, h, w, c] these are others. */
 static void lay_map(Layouts *l, uint32_t id, Node *n)
 {
   Layout layout = map_layout(l, n);
@@ -243,7 +261,8 @@ static void lay_map(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, layout);
 }
 
-/* Inputs of x's rank are read element by element, those of one axis less row by row. */
+/* Inputs of x's rank are read element by element, those of one axis less row by row: these are not
+ * moved, so the axes that the reduction leaves must be in the order of the language. */
 static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool ordered)
 {
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -254,6 +273,8 @@ static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool o
   return true;
 }
 
+/* A reduction or row op stays channels last where its axes still touch: softmax over c of
+ * [n, h, w, c], a sum over h and w. A sum over c and h cannot: the mask 1010 is two runs. */
 static void lay_row(Layouts *l, uint32_t id, Node *n)
 {
   uint32_t keep;
@@ -286,6 +307,8 @@ static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
+/* A transpose or permute of channels-last images in the language's order: one permute from where
+ * the bytes are, which often is none. */
 static void lay_moved(Layouts *l, uint32_t id, const Node *n, const uint32_t *moved)
 {
   uint32_t axes[MAX_RANK];
@@ -306,6 +329,7 @@ static void lay_regrouped(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
+/* With more axes than its input the aligned axes are not those of the layout. */
 static void lay_expand(Layouts *l, uint32_t id, Node *n)
 {
   if (ir_in(l->c, n, 0)->rank != n->rank) {
@@ -318,6 +342,8 @@ static void lay_expand(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
+/* What no image reaches is copied. `old` is used for the shape that a reshape's input had in the
+ * language. */
 static void lay_node(Layouts *l, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&l->r, id);

@@ -8,7 +8,9 @@
 #include "compiler/graph/ops.h"
 #include <math.h>
 
-typedef struct SharedCasts { /* of one node: by type, and apart inside no-gradient regions */
+/* The casts that one node has already, by type. A cast inside no_grad lets no gradient through, so
+ * users outside of it need one of their own. */
+typedef struct SharedCasts {
   Value to[AMPC_DTYPE_COUNT][2];
 } SharedCasts;
 
@@ -25,7 +27,8 @@ static const Region *region_of(const Precision *p, const Node *n)
 
 /* ---- casts ---- */
 
-/* A weight has one cast for all its users: the working copy that the optimizer keeps up to date. */
+/* x in type d, for `user`. All users of x share the cast, so a weight is rounded once: that one
+ * cast is the 16-bit working copy that the optimizer's kernel keeps up to date. */
 static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
 {
   if (ir_node(p->c->graph, x)->dtype == d) return x;
@@ -37,6 +40,7 @@ static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
   return *slot = ir_cast(p->c, &at, x, d);
 }
 
+/* Numbers keep out of it: a literal in a kernel takes the type of what it meets. */
 static bool is_castable(const Precision *p, const Node *n, uint32_t i)
 {
   return n->in[i].id && !ir_in(p->c, n, i)->weak;
@@ -54,7 +58,8 @@ static void cast_floats(Precision *p, Node *n, DType d)
   }
 }
 
-/* What PyTorch's kernels do with mixed inputs: all of them are converted to the promoted type. */
+/* What PyTorch's kernels do with mixed inputs: f16 + f32 computes in f32. full_like(x, v) copies v
+ * into a tensor of x's type: so v takes the type of x. */
 static void cast_to_common(Precision *p, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
@@ -70,6 +75,7 @@ static void cast_to_common(Precision *p, Node *n)
 
 /* ---- categories ---- */
 
+/* The categories of torch.autocast("cuda") in a region whose 16-bit type is `low`. */
 static WhyKind autocast(Precision *p, Node *n, DType low)
 {
   DType widest = low;
@@ -96,7 +102,8 @@ static const char *region_name(const Region *r)
   return r->label ? r->label : "autocast(off)";
 }
 
-/* With autocast off a product does not choose between types. */
+/* `autocast(off)`: products take what they are given, so operands of different float types are a
+ * mistake that the user must decide, as in PyTorch. */
 static void check_off(Precision *p, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -132,6 +139,8 @@ static WhyKind by_region(Precision *p, Node *n)
   return WHY_region;
 }
 
+/* First what the region asks for, then what mixed inputs promote to; the shape rule follows the
+ * inputs. */
 static void type_by_rules(Precision *p, Node *n)
 {
   n->why = (uint8_t)by_region(p, n);
@@ -176,7 +185,8 @@ static void type_fixed(Precision *p, Node *n)
 
 /* ---- constants ---- */
 
-/* Values at or above it round to infinity. */
+/* Values at or above it round to infinity: half a step above the greatest finite one, 65504 in f16.
+ */
 static double overflow_limit(DType d)
 {
   if (d == AMPC_F16) return 65520;
@@ -197,7 +207,8 @@ static const Node *constant_of(const Graph *g, Value x)
   return n->op == OP_number ? n : NULL;
 }
 
-/* Ops that copy a number into their result as it is. */
+/* `x.masked_fill(mask, -1e9)` in f16 would silently be -inf: an error. -inf itself is what was
+ * meant. */
 static void check_constants(Precision *p, const Node *n)
 {
   bool copies = op_has(n, T_copies);
@@ -213,8 +224,8 @@ static void check_constants(Precision *p, const Node *n)
 
 /* ---- the pass ---- */
 
-/* One node reduces neighbouring axes. Sums of several such nodes stay f32 in between, so that the
- * result is rounded once, as if there were one node. */
+/* sum(x, dim=[0, 2]) becomes two nodes, since one node reduces axes that touch. Between them sums
+ * stay f32 even for 16-bit x, so that the result is rounded once, as if there were one node. */
 static Value split_reduction(Precision *p, Node n, uint64_t axes)
 {
   Compile *c = p->c;
@@ -228,6 +239,7 @@ static Value split_reduction(Precision *p, Node n, uint64_t axes)
   return v;
 }
 
+/* `id` is of the old array; n has inputs of the new one, whose types are final. */
 static void type_node(Precision *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
@@ -250,7 +262,8 @@ static void type_node(Precision *p, uint32_t id)
 
 /* ---- warnings ---- */
 
-/* The f32 parameter that makes n f32 though another input is 16-bit; 0: there is none. */
+/* x + p, x 16-bit and p a parameter in f32, is f32, and so is all that follows, at twice the
+ * memory. The parameter that does so to n; 0: there is none. */
 static Value widening_parameter(const Graph *g, const Node *n)
 {
   Value param = {0};
@@ -265,7 +278,8 @@ static Value widening_parameter(const Graph *g, const Node *n)
   return narrow ? param : (Value){0};
 }
 
-/* How many nodes are f32 only because `first` is: those that follow it. */
+/* How many nodes are f32 only because `first` is: those that follow it, directly or through
+ * others. */
 static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
 {
   uint32_t count = 0;

@@ -12,13 +12,15 @@ static const Group *group_of(const Graph *g, Value v)
   return &g->groups.at[ir_node(g, v)->group];
 }
 
+/* Elementwise kernels and those of row ops; a single move reads other elements than it writes. */
 static bool is_kernel_of_elements(const Graph *g, const Group *p)
 {
   if (!p->anchor.id) return p->n > 1 || op_of(ir_node(g, p->nodes[0]))->tmpl == TMPL_map;
   return op_of(ir_node(g, p->anchor))->tmpl == TMPL_row;
 }
 
-/* Does v come from a row op of its kernel, so that the last walk computes it? */
+/* Does v come from a row op of its kernel? Then the last walk computes it: by then everything has
+ * been loaded that earlier walks needed. */
 static bool is_of_last_walk(const Graph *g, Value v, uint32_t group)
 {
   const Node *n = ir_node(g, v);
@@ -36,7 +38,8 @@ static bool reads(const Graph *g, const Node *n, Value x)
   return false;
 }
 
-/* All readers of x in the kernel read it in order; only v reads it, if that is asked for. */
+/* All readers of x in the kernel read, for element i, x's element i; `alone`: and v is the only
+ * reader. */
 static bool is_read_well(const Graph *g, const Group *p, Value x, Value v, bool alone)
 {
   for (uint32_t i = 0; i < p->n; i++) {

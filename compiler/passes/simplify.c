@@ -17,7 +17,7 @@ typedef struct Simplify {
 
 /* ---- folding ---- */
 
-/* Every value of type a is exactly a value of type b. */
+/* Every value of type a is exactly a value of type b: f16 in f32, but not f16 in bf16. */
 static bool widens(DType a, DType b)
 {
   if (a == b || a == AMPC_BOOL) return true;
@@ -26,7 +26,8 @@ static bool widens(DType a, DType b)
   return a == AMPC_I32 && b == AMPC_I64;
 }
 
-/* cast(cast(x, wide), d) is cast(x, d): both round once. */
+/* cast(cast(x, wide), d) is cast(x, d): going to the wider type loses nothing, so both round once.
+ * A cast to the type that x has is x. */
 static Value fold_cast(Compile *c, Node *n)
 {
   const Node *inner = ir_in(c, n, 0);
@@ -35,6 +36,7 @@ static Value fold_cast(Compile *c, Node *n)
   return ir_in(c, n, 0)->dtype == n->dtype ? n->in[0] : (Value){0};
 }
 
+/* A reshape of a reshape reads the first one's input; a view to the same dims is its input. */
 static Value fold_view(Compile *c, Node *n)
 {
   if (n->op == OP_reshape) {
@@ -43,7 +45,8 @@ static Value fold_view(Compile *c, Node *n)
   return ir_same_dims(ir_in(c, n, 0), n) ? n->in[0] : (Value){0};
 }
 
-/* An elementwise op broadcasts its inputs itself, as long as another one has the full shape. */
+/* add(x, expand(b)) is add(x, b): kernels broadcast their operands by stride 0. One input must
+ * still have the full shape, because the result's shape comes from the inputs. */
 static void skip_expands(Compile *c, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
@@ -77,7 +80,8 @@ static Value fold(Compile *c, Node *n)
 
 /* ---- matmul to gemm ---- */
 
-/* v with the leading axes `lead`, which become one axis of a batch of matrices. */
+/* matmul's operand v as [batch, rows, columns], repeated along the leading axes `lead` of the
+ * result; a vector on the left is one row. */
 static Value as_batch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead)
 {
   Node x = *ir_node(c->graph, v);
@@ -105,6 +109,8 @@ static void set_operands(Compile *c, const Cursor *at, Node *n)
   n->in[1] = as_batch(c, at, n->in[1], n->dim, n_lead);
 }
 
+/* [5, 2, 3] by [3, 4] becomes reshape, gemm [10, 3] x [3, 4], reshape: the names and the reason for
+ * the type go to the gemm. */
 static Value matmul_as_gemm(Compile *c, Node *n)
 {
   Cursor at = {n->block, n->region, n->span, n->origin, WHY_follow};
@@ -137,6 +143,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
   return h ^ (h >> 29);
 }
 
+/* Everything that `equal` compares, but for what follows from the inputs. */
 static uint64_t hash(const Node *n)
 {
   uint64_t h = mix(mix((uint64_t)n->op, n->dtype), n->block);
@@ -145,7 +152,8 @@ static uint64_t hash(const Node *n)
   return mix(h, n->stream);
 }
 
-/* tf32 is a property of the region: products are equal only under the same rounding. */
+/* Equal nodes compute the same bits. The region does not count, but for tf32: there products round
+ * their operands first. */
 static bool equal(const Compile *c, const Node *a, const Node *b)
 {
   return a->op == b->op && a->dtype == b->dtype && a->block == b->block && a->weak == b->weak &&
@@ -154,7 +162,8 @@ static bool equal(const Compile *c, const Node *a, const Node *b)
          memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0;
 }
 
-/* Updates change what these read, and nothing in the node says when it is read. */
+/* The loss scale and counters have no inputs and yet change with each update: two of these nodes
+ * are equal only where no update stands between them. */
 static bool reads_state(const Node *n)
 {
   return op_has(n, T_varies);
@@ -173,6 +182,8 @@ static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
   }
 }
 
+/* Effects and outputs are never shared: twice the same metric is two metrics. Every effect starts a
+ * new time for what reads_state. */
 static void share(Simplify *s, uint32_t id, const Node *n)
 {
   uint32_t *slot;
