@@ -41,6 +41,8 @@ static int64_t round_up(int64_t n, int64_t to)
 
 enum { PARAM_ALIGN = 64 }; /* elements: 256 bytes of f32, so that vector loads never straddle */
 
+/* Places the parameters of one group of an optimizer one after the other from `at` on, in elements;
+ * returns the end. Owner -1: those that no optimizer trains. */
 static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
@@ -54,7 +56,8 @@ static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
   return at;
 }
 
-/* Parameters of a group are neighbours, so that one kernel updates them. */
+/* Parameters of a group are neighbours, and groups of an optimizer too: one kernel updates an
+ * interval of MASTER, and the same interval of gradients, moments and copies. */
 static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
 {
   Optimizer *o = &g->optimizers.at[index];
@@ -68,6 +71,9 @@ static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
   return at;
 }
 
+/* MASTER: parameters by optimizer, frozen ones last, so that gradients and moments, which frozen
+ * ones have none of, are a shorter space with the same offsets. Buffers have bytes and a space of
+ * their own. */
 static void place_params(Compile *c)
 {
   Graph *g = c->graph;
@@ -112,6 +118,7 @@ static ampc_ref param_place(const Compile *c, const Parameter *p)
   return (ampc_ref){AMPC_MASTER, p->offset * ir_dtype_size(c, AMPC_F32)};
 }
 
+/* Where a leaf's bytes are in the spaces that exist before the step. */
 static ampc_ref leaf_place(Compile *c, const Node *n)
 {
   const Graph *g = c->graph;
@@ -140,6 +147,8 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
   }
 }
 
+/* A cast that is a weight's working copy lies in COPY16 or COPYBF, at the element that the weight
+ * has in MASTER; the parameter notes that the copy is used, so that the optimizer writes it. */
 static void place_leaves(Compile *c)
 {
   Graph *g = c->graph;
@@ -156,14 +165,15 @@ static void place_leaves(Compile *c)
 
 /* ---- WORK ---- */
 
-/* What the vendor library can add to what lies at its result. */
+/* The vendor library can add a product in f32 to what lies at its result (beta = 1). */
 static bool accumulates(const Node *n)
 {
   bool product = op_of(n)->tmpl == TMPL_gemm || op_has(n, T_keeps_sum);
   return product && n->dtype == AMPC_F32;
 }
 
-/* A product in f32 whose one reader adds it to a gradient writes there itself (beta = 1). */
+/* dw = gemm(..); grad_accumulate(dw): the product is told to write to the gradient's slot in GRAD
+ * and adds there itself. No room in WORK, no kernel that adds. Only if nothing else reads dw. */
 static void place_gradients(Compile *c, const uint32_t *readers)
 {
   Graph *g = c->graph;
@@ -178,6 +188,7 @@ static void place_gradients(Compile *c, const uint32_t *readers)
   }
 }
 
+/* v is read by `group` at time `at`. */
 static void read_by(Graph *g, Life *lives, Value v, uint32_t group, uint32_t at)
 {
   Value root = value_root(g, v);
@@ -204,17 +215,21 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
   }
 }
 
-/* Note [orders]
- * Values that live long, first: by life, by their first or by their last command; then the others,
- * greatest first. From each such order on, whatever reached highest is placed first of all in the
- * next try, up to MOVES times. For what counts as long there are LENGTHS values. A try is good
- * enough within 1 / CLOSE of the bound; and the search ends after about WORK comparisons. */
+/* Note [orders] The smallest WORK is a packing problem; this is a search for a good answer at a
+ * bounded cost. The first order is "greatest room first". The others put rooms with a long life in
+ * front, by life, by first or by last command (KEYS), then the rest, greatest first; what counts as
+ * long goes in LENGTHS steps from 0 to 10 / 32 of the block's commands. Each order is repaired up
+ * to MOVES times: the room that reaches highest is placed first of all in the next try. A try
+ * within 1 / CLOSE of the bound is good enough, and after about WORK comparisons the search
+ * ends. */
 enum { KEYS = 3, LENGTHS = 11, MOVES = 24, CLOSE = 256, WORK = 1 << 25 };
 
 typedef struct Order {
   uint32_t key, length; /* length: of a life that counts as long; UINT32_MAX: none does */
 } Order;
 
+/* The search for a small WORK: rooms in the order of this try, those already placed by offset, the
+ * bound that no placement can beat and the best size so far, in bytes. */
 typedef struct Packing {
   Room **order, **placed;
   uint32_t n;
@@ -228,6 +243,7 @@ static int64_t rank(const Room *r, const Order *o)
   return keys[o->key];
 }
 
+/* Total: ties end at the order of creation, so the result does not depend on the sort. */
 static bool placed_first(const Room *a, const Room *b, const Order *o)
 {
   bool long_a = a->last - a->first >= o->length, long_b = b->last - b->first >= o->length;
@@ -237,6 +253,7 @@ static bool placed_first(const Room *a, const Room *b, const Order *o)
   return a->order < b->order;
 }
 
+/* Merge sort; `spare` has room for n. */
 static void sort_rooms(Room **room, Room **spare, uint32_t n, const Order *o)
 {
   if (n < 2) return;
@@ -248,7 +265,7 @@ static void sort_rooms(Room **room, Room **spare, uint32_t n, const Order *o)
   for (uint32_t k = 0; k < n; k++) room[k] = spare[k];
 }
 
-/* Keeps the rooms that are placed in order of their offsets. */
+/* Keeps `placed` in the order of offsets, for lowest_offset. */
 static void insert_placed(Room **placed, uint32_t n, Room *r)
 {
   uint32_t at = n;
@@ -269,7 +286,8 @@ static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
   return at;
 }
 
-/* Returns the place in the order of what reaches highest. */
+/* Places the rooms in the current order and keeps the offsets if they are the best so far. Returns
+ * which room, by its place in the order, reaches highest: it wants to be placed earlier. */
 static uint32_t try_order(Packing *k)
 {
   uint32_t highest = 0;
@@ -292,6 +310,7 @@ static bool is_done(const Packing *k)
   return k->best - k->bound <= k->bound / CLOSE || k->work > WORK;
 }
 
+/* One start order, then up to MOVES repairs of it. */
 static void try_from(Packing *k, const Order *o)
 {
   sort_rooms(k->order, k->placed, k->n, o);
@@ -304,7 +323,7 @@ static void try_from(Packing *k, const Order *o)
   }
 }
 
-/* The greatest sum of bytes alive at once. */
+/* The greatest sum of bytes alive at once: no placement needs less. */
 static int64_t bytes_at_once(const Placement *p, uint32_t n_commands)
 {
   int64_t *change = arena_array(p->c->arena, int64_t, n_commands + 2), now = 0, most = 0;
@@ -320,6 +339,7 @@ static int64_t bytes_at_once(const Placement *p, uint32_t n_commands)
   return most;
 }
 
+/* Gives all rooms of a block their offsets and returns how many bytes of WORK it needs. */
 static int64_t pack(Placement *p)
 {
   uint32_t n = p->rooms.n, commands = 0;
@@ -351,6 +371,8 @@ static void add_room(Placement *p, ampc_ref *place, int64_t bytes, uint32_t firs
                   .order = p->rooms.n});
 }
 
+/* A value that takes over the room of a dying operand makes that room live longer; any other gets a
+ * new one. */
 static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *taken)
 {
   Node *n = ir_node(p->c->graph, (Value){id});
@@ -368,6 +390,8 @@ static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *t
   if (p->rooms.at[over - 1].last < last) p->rooms.at[over - 1].last = last;
 }
 
+/* Blocks run one after the other, so each has all of WORK. Values that no other command reads stay
+ * in registers: no room. */
 static void place_block(Placement *p, uint16_t block, const Life *lives)
 {
   Graph *g = p->c->graph;
@@ -392,6 +416,7 @@ static void place_block(Placement *p, uint16_t block, const Life *lives)
   }
 }
 
+/* By rising id, so that a view of a view finds the place of the first. */
 static void place_aliases(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {
