@@ -12,6 +12,7 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
+/* models/mlp/mlp.amp is job "mlp". */
 static const char *job_name(Compile *c)
 {
   const char *base = base_name(c->options.input);
@@ -21,6 +22,8 @@ static const char *job_name(Compile *c)
 
 /* ---- tables ---- */
 
+/* The offsets are those of pass memory: elements of MASTER, bytes of BUFFER. Weights are f32 there
+ * whatever the program computes in; buffers have a type of their own. */
 static void plan_params(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -51,6 +54,7 @@ static bool has_momentum(const Optimizer *o)
   return any;
 }
 
+/* Which moments an optimizer has decides which spaces exist and what a checkpoint holds. */
 static void plan_optimizers(Compile *c, ampc_program *p)
 {
   static const char *const kinds[] = {
@@ -85,6 +89,8 @@ static void plan_settings(Compile *c, ampc_program *p)
   p->n_metrics = g->metrics.n;
 }
 
+/* block_index: block of the graph -> block of the program, where smaller last batches are no
+ * blocks. */
 static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_index)
 {
   const Graph *g = c->graph;
@@ -105,6 +111,7 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
 
 /* ---- blocks ---- */
 
+/* The metrics of a block are neighbours in the table: the first and their number say it all. */
 static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
 {
   for (uint32_t i = 0; i < g->metrics.n; i++) {
@@ -120,6 +127,7 @@ static ampc_step plan_step(Compile *c, uint32_t block)
   return s;
 }
 
+/* variant[0] is the full batch; the variants after it are the smaller last batches. */
 static ampc_block plan_block(Compile *c, uint32_t b)
 {
   const Graph *g = c->graph;
@@ -147,7 +155,8 @@ static ampc_block plan_block(Compile *c, uint32_t b)
   return out;
 }
 
-/* The smaller last batches are variants, not blocks: program blocks are fewer than the graph's. */
+/* Blocks of the graph that are smaller last batches become variants of the block they belong to.
+ * Returns the index of each graph block in the program. */
 static uint32_t *plan_blocks(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -169,6 +178,8 @@ static int64_t greatest(int64_t a, int64_t b)
   return a > b ? a : b;
 }
 
+/* Bytes of the spaces of parameters. COPY16 and COPYBF have the offsets of MASTER, in elements of 2
+ * bytes; GRAD and the moments end with the last parameter that an optimizer owns. */
 static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -199,6 +210,8 @@ static void param_spaces(Compile *c, ampc_program *p)
   p->space_bytes[AMPC_MOMENT2] = moment2 ? owned * f32 : 0;
 }
 
+/* Blocks run one at a time and share WORK and INPUT: each is as large as its greatest user asks
+ * for. */
 static void plan_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -263,6 +276,7 @@ static void json_assignments(Text *t, const char *key, const Assignment *a, uint
   text_puts(t, "}");
 }
 
+/* What a checkpoint tells about the run that made it. */
 static const char *config_text(Compile *c, const ampc_program *p)
 {
   Text t;
