@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "memory_use.h"
 
+/* A convolution in columns takes two pointers whatever its group reads: images and columns. */
 void plan_kernels(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -14,6 +15,8 @@ void plan_kernels(Compile *c, ampc_program *p)
   p->kernels = out;
 }
 
+/* Arguments, grid and block come from command/, which the emitter asks too: call and kernel
+ * agree. */
 static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   KernelArgs args = kernel_args(c, group);
@@ -46,6 +49,8 @@ static ampc_command gemm_command(Compile *c, uint32_t group)
   return out;
 }
 
+/* On CUDA the library multiplies columns that a kernel of the program makes: desc.grid is not 0
+ * then. */
 static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
@@ -60,6 +65,7 @@ static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
   return out;
 }
 
+/* `kernel`: index of the group's kernel in the program's table, if it has one. */
 static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
@@ -68,6 +74,8 @@ static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
   return tmpl == TMPL_conv ? conv_command(c, group, kernel) : gemm_command(c, group);
 }
 
+/* Groups are in the order of execution. Kernels are numbered over all blocks, so the groups of
+ * other blocks count as well. */
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
 {
   const Graph *g = c->graph;
