@@ -40,6 +40,8 @@ typedef struct Fuse {
   uint32_t search;
 } Fuse;
 
+/* What a command computes: leaves are there, aliases are the same bytes, folded nodes are done by
+ * readers, and a working copy is written by the optimizer. */
 static bool has_command(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
@@ -47,6 +49,7 @@ static bool has_command(const Graph *g, uint32_t id)
   return t != TMPL_leaf && t != TMPL_alias && !n->folded && !is_working_copy(g, (Value){id});
 }
 
+/* See Note [fences]: an effect that does more than add, such as an update of weights. */
 static bool is_fence(const Node *n)
 {
   return op_has(n, T_effect) && !op_has(n, T_adds);
@@ -75,8 +78,8 @@ static bool waits_for(Fuse *f, uint32_t set, uint32_t target)
   return false;
 }
 
-/* One command for both would wait for itself if the reader also waited for a third one that waits
- * for the writer. */
+/* Let a write for b and b for c: one command for a and c would have to wait for b, which waits for
+ * it. So: does the reader wait for the writer through a third set? */
 static bool makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
 {
   f->search++;
@@ -101,8 +104,8 @@ static int64_t slot_of(const Graph *g, const Node *n)
   return n->block * (int64_t)g->params.n + attr_int(n, "param");
 }
 
-/* Where several gradients are added to one slot, their order is part of the result: they stay
- * commands of their own. */
+/* A weight used twice has two gradients that are added to one slot. Their order is part of the
+ * result's bits: as commands of their own they keep it. */
 static bool stays_alone(const Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
@@ -135,15 +138,17 @@ static const Node *walked_by(const Fuse *f, uint32_t row) /* the shape of its ro
   return ir_node(f->g, f->g->nodes.at[row].in[0]);
 }
 
-/* Its result has one value a row but the shape of the rows: then a node's shape would not tell
- * which of the two it belongs to. */
+/* The result has one value a row, but with rows of length 1 it has the shape of the rows too: then
+ * a node's shape would not tell whether it stands in the loop over elements or once a row. */
 static bool is_flat(const Fuse *f, uint32_t row)
 {
   const Node *n = &f->g->nodes.at[row];
   return op_of(n)->code.result != STATEMENT_each && ir_same_dims(n, walked_by(f, row));
 }
 
-/* Few rows keep few threads busy: great elementwise work would lose by going with them. */
+/* Rows are shared out to blocks, and few rows keep few threads of a GPU busy. Great elementwise
+ * work would lose its own many threads by going with them. `threads`: of how many the row op makes
+ * use. */
 static bool has_room(const Fuse *f, uint32_t row)
 {
   enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
@@ -153,8 +158,9 @@ static bool has_room(const Fuse *f, uint32_t row)
   return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
 }
 
-/* Elementwise nodes that make an operand of row op `row`: cheap ones, as they may be computed again
- * each time that the row is walked. */
+/* Elementwise nodes w that make an operand of row op `row`, so that they need no memory. They are
+ * computed again in each walk along the row (softmax walks three times), so they must be cheap, or
+ * the row walked once. */
 static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
 {
   for (uint32_t i = 0; i < w->nodes.n; i++) {
@@ -165,8 +171,9 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
   return !is_flat(f, row) && only_maps(f, w, false) && has_room(f, row);
 }
 
-/* An activation that the library computes as it stores a matrix product (op T_epilogue), and that
- * is all there is of it. The value is the same, since rounding keeps the sign. */
+/* gemm, then relu, which the library does as it stores (op T_epilogue). The relu must be the only
+ * reader, as the sum before it is nowhere. Rounding keeps the sign, so relu before or after it
+ * gives the same. */
 static bool ends_product(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t product = w->nodes.at[0];
@@ -175,8 +182,11 @@ static bool ends_product(const Fuse *f, const Members *r, const Members *w)
          template_of(f, product) == TMPL_gemm && f->readers[product] == 1;
 }
 
-/* Elementwise nodes and strided loads join each other; elementwise nodes join what a row op gives,
- * or what it is made of. */
+/* Which kinds of sets one kernel can compute, r reading w:
+ *   maps and strided loads   with maps and strided loads
+ *   a row op                 with the cheap maps that make its operands
+ *   maps                     with the row op whose result they read
+ *   relu                     with the product that it ends */
 static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t reader = row_in(f, r), writer = row_in(f, w);
@@ -188,7 +198,8 @@ static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
   return only_maps(f, w, true) && only_maps(f, r, true);
 }
 
-/* What r reads of w it reads where it stands: never a value of another element or row. */
+/* Whoever reads a value of the same kernel has it in a register: so a member of r may read w's
+ * results only at the element (or row) that it computes itself. */
 static bool meets(const Fuse *f, const Members *r, uint32_t writer)
 {
   for (uint32_t i = 0; i < r->nodes.n; i++) {
@@ -200,6 +211,7 @@ static bool meets(const Fuse *f, const Members *r, uint32_t writer)
   return true;
 }
 
+/* Sets of one block and phase that fit together. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
@@ -210,6 +222,7 @@ static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
   return r->nodes.n + w->nodes.n <= MAX_GROUP && !makes_cycle(f, reader, writer);
 }
 
+/* The reader's nodes go over to the writer's set, merged in execution order. */
 static void join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   Members *r = &f->sets.at[reader], *w = &f->sets.at[writer], all = {0};
@@ -224,10 +237,11 @@ static void join(Fuse *f, uint32_t reader, uint32_t writer)
   r->nodes.n = 0;
 }
 
+/* Joins the set of node id to the set of each operand, where that is allowed. */
 static void join_producers(Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
-  if (op_has(n, T_strided)) return; /* what it reads must lie in memory */
+  if (op_has(n, T_strided)) return; /* it reads other elements than its own: they lie in memory */
   for (uint32_t k = 0; k < n->n_in; k++) {
     uint32_t writer = producer(f, n, k), reader = f->group[id];
     if (writer && writer != reader && reads_in_order(f->g, (Value){id}, k) &&
@@ -236,6 +250,9 @@ static void join_producers(Fuse *f, uint32_t id)
   }
 }
 
+/* Row ops a and b walk the same rows of the same shape, so one kernel does both: cross entropy and
+ * its gradient, mean and variance. Two results of one value a row must have one shape to be stored
+ * alike. */
 static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
 {
   RowShape x = row_shape(f->g, (Value){a}), y = row_shape(f->g, (Value){b});
@@ -264,7 +281,8 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
          f->phase[other] == f->phase[id] && are_apart(f, besides, set);
 }
 
-/* Row ops that read the same value in the same rows share a kernel, and what they reduce alike. */
+/* Row ops that read the same value in the same rows share a kernel, which loads it once and makes
+ * equal reductions (the row's maximum) once. */
 static void join_rows(Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
@@ -278,8 +296,9 @@ static void join_rows(Fuse *f, uint32_t id)
   }
 }
 
-/* A launch costs more than what a small elementwise node computes: those that read the same value
- * share a kernel. Great ones do not, because their results would live longer. */
+/* A launch costs some microseconds, more than a small elementwise node computes: those of one shape
+ * that read the same value share a kernel though neither reads the other. Great ones do not,
+ * because their results would live longer. */
 static void join_small(Fuse *f, uint32_t id)
 {
   enum { SMALL = 4096 };
@@ -299,6 +318,8 @@ static void join_small(Fuse *f, uint32_t id)
 
 /* ---- order ---- */
 
+/* The anchor decides which emitter prints the group: its first node that is not elementwise.
+ * Strided loads in a group of several are part of elementwise kernels. */
 static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
 {
   Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n), .n = m->nodes.n};
@@ -314,7 +335,7 @@ static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set
   vec_push(f->c->arena, &f->g->groups, out);
 }
 
-/* After everything it waits for. */
+/* Numbers the set after all sets it waits for: group numbers are the order of commands. */
 static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
 {
   if (!set || numbers[set]) return;
@@ -329,6 +350,7 @@ static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
   add_group(f, m, numbers, set);
 }
 
+/* At first every node is in the phase in which it stands. */
 static void find_fences(Fuse *f)
 {
   uint32_t fences = 0;
@@ -338,6 +360,8 @@ static void find_fences(Fuse *f)
   }
 }
 
+/* Operands that an update writes to: weights and their working copies, buffers, counters, the
+ * scale. Batches and literals stay. */
 static bool reads_what_changes(const Fuse *f, const Node *n)
 {
   for (uint32_t k = 0; k < n->n_in; k++) {
@@ -349,7 +373,8 @@ static bool reads_what_changes(const Fuse *f, const Node *n)
   return false;
 }
 
-/* See Note [fences]. */
+/* Note [fences]: a node that only computes moves to the phase of its latest operand, so that it may
+ * join others in front of an update that it does not depend on. */
 static void relax_phases(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
@@ -368,6 +393,7 @@ static void relax_phases(Fuse *f)
   }
 }
 
+/* One set for each node that a command computes. */
 static void make_sets(Fuse *f)
 {
   vec_push(f->c->arena, &f->sets, (Members){0});
@@ -380,6 +406,8 @@ static void make_sets(Fuse *f)
   }
 }
 
+/* How often each value is read as bytes: readers behind an alias or a folded node count for the
+ * value itself. */
 static void count_readers(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {

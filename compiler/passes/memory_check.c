@@ -23,6 +23,7 @@ static const char *value_text(Compile *c, Value v)
   return arena_printf(c->arena, "%%%u (%s %s)", v.id, op_of(n)->name, ir_type_text(c, n));
 }
 
+/* The latest write of v in this block; NULL: nothing has written it. */
 static Owner *find(Account *a, Value v)
 {
   for (uint32_t i = a->owners.n; i-- > 0;)
@@ -30,6 +31,8 @@ static Owner *find(Account *a, Value v)
   return NULL;
 }
 
+/* The reader finds v's bytes only if they were written and nothing has been written over them
+ * since. */
 static void check_read(Account *a, Value v, const char *reader)
 {
   const Owner *o = find(a, v);
@@ -42,12 +45,14 @@ static void check_read(Account *a, Value v, const char *reader)
   }
 }
 
+/* Pass memory decided that v may overwrite x as its kernel runs: see reuse.c. */
 static bool takes_bytes_of(const Account *a, Value v, Value x)
 {
   return v.id && ir_node(a->c->graph, v)->over.id == x.id;
 }
 
-/* Blocks of a kernel run in any order: what one writes must be nowhere that another looks. */
+/* Inside one command: blocks of a kernel run in any order, so what one writes must be nowhere that
+ * another reads or writes. */
 static void check_command(Account *a, uint32_t group, const WorkUses *uses)
 {
   int64_t work = a->c->graph->blocks.at[a->block].work_bytes;
@@ -68,6 +73,7 @@ static void check_command(Account *a, uint32_t group, const WorkUses *uses)
   }
 }
 
+/* All values of which `use` covers a byte are spoiled; the written one is whole from here on. */
 static void note_write(Account *a, uint32_t group, const WorkUse *use)
 {
   for (uint32_t i = 0; i < a->owners.n; i++)
@@ -75,6 +81,7 @@ static void note_write(Account *a, uint32_t group, const WorkUse *use)
   if (use->value.id) vec_push(a->c->arena, &a->owners, (Owner){*use, 0});
 }
 
+/* Reads come before writes: a command may read what it then overwrites. */
 static void check_group(Account *a, uint32_t group)
 {
   WorkUses uses = work_uses(a->c, group);
@@ -111,6 +118,7 @@ const char *memory_fault(Compile *c)
   return a.fault;
 }
 
+/* Quadratic in the values alive: so not in release builds, unless asked for. */
 void memory_check(Compile *c)
 {
 #ifdef NDEBUG

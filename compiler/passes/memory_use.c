@@ -1,17 +1,20 @@
 /* Operands of commands as intervals of WORK: see memory_use.h. */
 #include "memory_use.h"
 
+/* What one command uses, as it is collected. */
 typedef struct UseList {
   Compile *c;
   VEC(WorkUse) uses;
 } UseList;
 
+/* Other spaces than WORK do not share bytes: nothing to check there. */
 static void add(UseList *l, Value v, ampc_ref place, int64_t bytes, bool written)
 {
   if (place.space != AMPC_WORK || bytes == 0) return;
   vec_push(l->c->arena, &l->uses, (WorkUse){v, place.offset, bytes, written});
 }
 
+/* v as the library sees it: whole, at the place of the node that owns the bytes. */
 static void add_value(UseList *l, Value v, bool written)
 {
   if (!v.id) return;
@@ -20,6 +23,7 @@ static void add_value(UseList *l, Value v, bool written)
   add(l, root, n->place, ir_bytes(l->c, n), written);
 }
 
+/* Scratch is written by its command and read by nobody after it. */
 static void add_scratch(UseList *l, uint32_t group, int64_t bytes)
 {
   add(l, (Value){0}, l->c->graph->groups.at[group].workspace, bytes, true);
@@ -35,6 +39,8 @@ static void product_uses(UseList *l, uint32_t group)
   add_scratch(l, group, p.desc.workspace);
 }
 
+/* Which of the three tensors is written depends on the kind: images (DATA), weight gradient or
+ * result. */
 static void convolution_uses(UseList *l, uint32_t group)
 {
   Convolution p = convolution_of(l->c, group);
@@ -45,6 +51,8 @@ static void convolution_uses(UseList *l, uint32_t group)
   add_scratch(l, group, p.desc.workspace);
 }
 
+/* An argument may stand for two values: the result, and the operand whose bytes it takes
+ * (`over`). */
 static void kernel_uses(UseList *l, uint32_t group)
 {
   KernelArgs args = kernel_args(l->c, group);

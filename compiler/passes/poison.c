@@ -10,6 +10,7 @@ typedef struct Poison {
   VEC(ampc_command) out;
 } Poison;
 
+/* By work_uses, not by pass memory's lifetimes: poison must not repeat a mistake of that pass. */
 static void find_last_uses(Poison *p, uint32_t block)
 {
   const Graph *g = p->c->graph;
@@ -34,6 +35,8 @@ static void fill(Poison *p, int64_t offset, int64_t bytes)
   vec_push(p->c->arena, &p->out, k);
 }
 
+/* Bytes that a living value has, too (a result that took the room of an operand), are not
+ * filled. */
 static bool meets_live(const Poison *p, const WorkUse *use)
 {
   for (uint32_t i = 0; i < p->live.n; i++)
