@@ -1,4 +1,6 @@
-/* Groups of nodes as commands: see command.h. Matrix products are in product.c. */
+/* Groups of nodes as commands: see command.h. Matrix products are in product.c, convolutions in
+ * convolution.c. Nothing is remembered: every question is answered from the graph again, so that
+ * passes memory and plan and the emitter cannot disagree. */
 #include "command.h"
 #include "ampc_state.h"
 #include <assert.h>
@@ -22,6 +24,7 @@ const Node *value_shape(const Graph *g, Value v)
   return n;
 }
 
+/* An effect has no shape of its own; grad_accumulate walks the gradient that it adds. */
 const Node *node_walked(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -30,6 +33,10 @@ const Node *node_walked(const Graph *g, Value v)
   return ir_elements(value) == ir_elements(root) ? root : value; /* else it is broadcast */
 }
 
+/* True: the thread that computes element i of v reads element i of the operand and no other. Only
+ * then may both stand in one kernel with the value in a register, or share bytes. Moves read other
+ * elements, row ops whole rows; of these, operands read element by element ($k) in the shape of the
+ * rows count. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k)
 {
   const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
@@ -38,6 +45,7 @@ bool reads_in_order(const Graph *g, Value v, uint32_t k)
   return op_of(n)->code.reads_element[k] && ir_same_dims(ir_node(g, n->in[0]), root);
 }
 
+/* cast(param) to 16 bits: the optimizer's kernel writes its result, so no kernel casts a weight. */
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -56,6 +64,8 @@ int target_capability(const Compile *c)
   return atoi(c->options.target + strlen("sm_"));
 }
 
+/* grad_accumulate of a product that has been told to add into the gradient's slot itself: nothing
+ * is left to run. */
 bool group_is_silent(const Graph *g, uint32_t group)
 {
   const Group *p = &g->groups.at[group];
@@ -92,7 +102,8 @@ int64_t group_workspace(Compile *c, uint32_t group)
 
 /* ---- arguments ---- */
 
-typedef struct ArgList_ {
+/* The arguments of one kernel while they are gathered. */
+typedef struct ArgBuild {
   Compile *c;
   VEC(KernelArg) args;
 } ArgBuild;
@@ -103,6 +114,8 @@ static void add(ArgBuild *b, ArgRole role, Value v, DType type, ampc_space space
            (KernelArg){.role = role, .value = v, .type = type, .place = {space, offset}});
 }
 
+/* The pointer to the bytes of v, once however often it is read. Numbers are literals in the kernel:
+ * they have no pointer. */
 static void add_value(ArgBuild *b, ArgRole role, Value v)
 {
   const Graph *g = b->c->graph;
@@ -116,7 +129,8 @@ static void add_value(ArgBuild *b, ArgRole role, Value v)
            (KernelArg){.role = role, .value = v, .type = n->dtype, .place = n->place});
 }
 
-/* A result; where it takes the bytes of an input, one pointer serves both. */
+/* A result. Where it takes the bytes of an input (Node.over) the pointer is in the list already, as
+ * that input: it becomes the result's, and both are read and written through it. */
 static void add_result(ArgBuild *b, Value v)
 {
   const Node *n = ir_node(b->c->graph, v);
@@ -131,6 +145,7 @@ static void add_result(ArgBuild *b, Value v)
   add_value(b, ARG_out, v);
 }
 
+/* Bytes of an f32 element: 8 under Note [real64]. */
 static int64_t float_bytes(const Compile *c)
 {
   return ir_dtype_size(c, AMPC_F32);
@@ -141,12 +156,16 @@ static void add_state(ArgBuild *b)
   add(b, ARG_state, (Value){0}, AMPC_U8, AMPC_STATE, 0);
 }
 
+/* STATE is ampc_state, then an ampc_optimizer each, then an ampc_metric each, then settings:
+ * ampc_state.h. */
 static void add_optimizer(ArgBuild *b, int64_t index)
 {
   int64_t offset = (int64_t)sizeof(ampc_state) + index * (int64_t)sizeof(ampc_optimizer);
   add(b, ARG_optimizer, (Value){0}, AMPC_U8, AMPC_STATE, offset);
 }
 
+/* Does a forward pass read 16-bit copies of this optimizer's weights? Only then the update writes
+ * them. */
 static bool copies_in_use(const Graph *g, int optimizer, DType type)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
@@ -162,7 +181,8 @@ static void add_buffer(ArgBuild *b, int64_t param)
   add(b, ARG_buffer, (Value){0}, p->dtype, AMPC_BUFFER, p->offset);
 }
 
-/* What an update kernel walks: the group's part of every flat space that it uses. */
+/* What an update kernel walks: the group's part of every flat space that it uses. All have the same
+ * element numbers; offsets are in bytes, 2 an element in the 16-bit copies. */
 static void add_ranges(ArgBuild *b, const Node *n)
 {
   const Graph *g = b->c->graph;
@@ -229,12 +249,16 @@ static void add_file_arg(ArgBuild *b, Value v, FileArg arg)
   }
 }
 
+/* In the order of the row's code column: the words of a file op. */
 static void file_args(ArgBuild *b, Value v)
 {
   const OpInfo *op = op_of(ir_node(b->c->graph, v));
   for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, v, op->file_args[i]);
 }
 
+/* A file op says what its kernel takes. For all others: values from outside the group, then results
+ * that have bytes (the rest stay in registers), then slots of gradients, then STATE, whose seed and
+ * step key the random numbers. */
 KernelArgs kernel_args(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -273,6 +297,7 @@ enum {
   CPU_SHARE = 32768     /* elements that are worth waking a thread for */
 };
 
+/* A grid of 0 blocks is an error on CUDA. */
 static int64_t at_least_1(int64_t n)
 {
   return n < 1 ? 1 : n;
@@ -289,7 +314,8 @@ int64_t node_range(const Graph *g, const Node *n)
   return -1;
 }
 
-/* Elements that the kernel walks: those of its nodes, or of its largest input or output. */
+/* Elements that the kernel walks: those of its nodes' shape; with an anchor those of its largest
+ * operand; for an update those of the optimizer's range. */
 static int64_t work_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -306,7 +332,8 @@ static int64_t work_of(Compile *c, uint32_t group)
   return most;
 }
 
-/* The axes that make a row: one, or a run of neighbours in a mask (none given: all). */
+/* The axes [from, to) that make a row: one, or a run of neighbours in a mask (none given: all). Of
+ * channel statistics all axes but the last are reduced, cut into parts. */
 static void row_axes(const Node *n, const Node *x, RowShape *r)
 {
   uint32_t channel;
@@ -329,6 +356,7 @@ static void row_axes(const Node *n, const Node *x, RowShape *r)
   while (r->to < x->rank && (mask >> r->to & 1)) r->to++;
 }
 
+/* softmax over axis 1 of [2, 3, 4, 5]: outer 2, length 3, inner 20. */
 RowShape row_shape(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
@@ -349,8 +377,9 @@ Geometry elements_geometry(int64_t n)
   return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
-/* A block walks a contiguous row; otherwise a thread walks a column, and small blocks spread
- * the columns over more multiprocessors. */
+/* inner = 1: a row is contiguous and a block walks it, with as many threads as the row has use for.
+ * Otherwise a thread walks a column, and blocks of one warp spread the columns over more
+ * multiprocessors. */
 static Geometry row_geometry(const RowShape *r)
 {
   enum { WARP = 32, WIDEST = 512 };
@@ -361,6 +390,8 @@ static Geometry row_geometry(const RowShape *r)
   return (Geometry){limit_grid(r->outer), block};
 }
 
+/* On the CPU a block is one thread of the pool: as many as the work is worth waking, 64 at most.
+ * One kernel text serves both, because kernels walk with strides of the grid. */
 Geometry kernel_geometry(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -381,7 +412,7 @@ Geometry kernel_geometry(Compile *c, uint32_t group)
   return elements_geometry(work);
 }
 
-/* The names of the group's ops, each once. */
+/* The names of the group's ops, each once, in order of first appearance. */
 static uint32_t names_of(const Graph *g, const Group *p, const char **out)
 {
   uint32_t n = 0;

@@ -1,4 +1,4 @@
-/* What a group of nodes becomes: the pointers its kernel takes, its geometry, its name; or the
+/* What a group of nodes becomes: the pointers that its kernel takes, its geometry, its name; or the
  * description of a matrix product. Shared by passes memory and plan and by emit/, so that the
  * launch that the plan lists and the kernel that is printed always agree. */
 #pragma once

@@ -1,9 +1,12 @@
-/* Convolutions and their gradients as the vendor libraries take them. */
+/* Convolutions and their gradients as the vendor libraries take them: x images of the large side,
+ * w weight, y images of the small side, whichever of them is the result. All images are [n, h, w,
+ * c] here, since pass layout. */
 #include "command.h"
 #include "runtime/plan/conv_columns.h"
 #include "compiler/rules/rules.h"
 
-/* Which inputs of the node are the images, the weight and the result's images. */
+/* Which nodes are x, w and y. The gradient of the images, and a transposed convolution, write x;
+ * the gradient of the weight writes w. */
 static void find_operands(Convolution *p, const Node *n, Value v)
 {
   switch (n->op) {
@@ -21,6 +24,7 @@ static void find_operands(Convolution *p, const Node *n, Value v)
   }
 }
 
+/* c, h, w of x; k, oh, ow of y. The weight is [k, c / groups, kh, kw]. */
 static void set_sizes(const Graph *g, const Convolution *p, ampc_conv *d)
 {
   const Node *w = ir_node(g, p->w);
@@ -44,6 +48,9 @@ int64_t columns_elements(const ampc_conv *d, bool real64)
   return t.images * d->oh * d->ow * d->c * d->kh * d->kw;
 }
 
+/* On CUDA a convolution is products of columns, some images at a time: the workspace holds the
+ * columns, and grid and block are those of the kernel that makes them. A 1x1 convolution is
+ * `direct`: its images are columns already. */
 static void set_cuda(Compile *c, ampc_conv *d)
 {
   bool real64 = c->options.real64;

@@ -23,14 +23,16 @@ static void linear_sizes(const Node *x, const Node *w, ampc_gemm *d)
   d->trans_b = true;
 }
 
-/* The stride from matrix to matrix; 0 where one operand serves the whole batch. Pass lower expands
- * operands whose leading axes would need more than one stride. */
+/* The stride from matrix to matrix, in elements; 0 where one operand serves the whole batch. One
+ * stride is enough: pass simplify has made one axis of all leading ones. */
 static int64_t batch_stride(const Node *x, int64_t batch)
 {
   if (batch == 1 || lead(x, 2) == 1) return 0;
   return axis_from_end(x, 1) * axis_from_end(x, 2);
 }
 
+/* [.., m, k] by [.., k, n], either transposed. A batch of left matrices by one right matrix is a
+ * single product of m * batch rows. */
 static void matmul_sizes(const Node *n, const Node *a, const Node *b, ampc_gemm *d)
 {
   bool vector_a = a->rank == 1, vector_b = b->rank == 1;
@@ -50,17 +52,22 @@ static void matmul_sizes(const Node *n, const Node *a, const Node *b, ampc_gemm 
   }
 }
 
+/* Pass memory placed the result in the gradient's slot: the library adds to what is there
+ * (beta = 1). */
 static bool result_is_gradient(const Graph *g, Value v)
 {
   return ir_node(g, v)->place.space == AMPC_GRAD;
 }
 
+/* Only gemm has the flags of transposition: for other products they are not set. */
 static bool is_set(const Node *n, const char *attribute)
 {
   uint32_t i;
   return attr_find(op_of(n), attribute, &i) && n->attr[i].i;
 }
 
+/* Row-major, so the leading dimension is the row length as the operand is stored. `c` is the last
+ * member: the relu that ends the product, if there is one. */
 Product product_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
