@@ -42,6 +42,7 @@ static const char *quoted(Printer *p, const char *s)
   return t.at;
 }
 
+/* C has no literal for infinity. */
 static const char *number(Printer *p, double v)
 {
   if (isinf(v)) return v > 0 ? "(1.0 / 0.0)" : "(-1.0 / 0.0)";
@@ -57,6 +58,7 @@ static const char *truth(bool b)
   return b ? "true" : "false";
 }
 
+/* A scalar has no sizes, but C has no empty initialiser. */
 static const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
 {
   Text t;
@@ -67,6 +69,7 @@ static const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
   return t.at;
 }
 
+/* "work + 4096": the spaces are char * in a step function, so offsets are bytes. */
 static const char *address(Printer *p, ampc_ref r)
 {
   if (r.space == AMPC_NONE) return "0";
@@ -82,6 +85,7 @@ static const char *init_bounds(Printer *p, const ampc_init *init)
   return arena_printf(p->c->arena, ", %s, %s", number(p, init->low), number(p, init->high));
 }
 
+/* The tables are those of ampc_plan.h, field by field in the order of the structs. */
 static void put_params(Printer *p, const ampc_program *g)
 {
   static const char *const kinds[] = {
@@ -164,6 +168,7 @@ static void put_outputs(Printer *p, const ampc_program *g)
   EMIT(p, "};\n");
 }
 
+/* K_<name> is what a launch says; on the CPU the table has the thunks. */
 static void put_kernels(Printer *p, const ampc_program *g)
 {
   bool cpu = is_cpu_target(p->c);
@@ -181,6 +186,8 @@ static void put_kernels(Printer *p, const ampc_program *g)
 
 /* ---- steps ---- */
 
+/* A product's sizes do not change from step to step: one constant for each command, named by its
+ * label. */
 static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
 {
   EMIT(p,
@@ -229,6 +236,7 @@ static void put_launch(Printer *p, const ampc_command *command)
   EMIT(p, ");\n");
 }
 
+/* One command of the plan is one call in the step function. */
 static void put_command(Printer *p, const ampc_command *command)
 {
   switch (command->kind) {
@@ -262,6 +270,8 @@ static void mark(bool *used, ampc_ref r)
   used[r.space] = true;
 }
 
+/* Which spaces a step uses: only these become local variables, for unused ones would be
+ * warnings. */
 static void find_spaces(const ampc_step *s, bool *used)
 {
   for (uint32_t i = 0; i < s->n_commands; i++) {
@@ -295,7 +305,8 @@ static void find_spaces(const ampc_step *s, bool *used)
   }
 }
 
-/* The job's line above the commands that it became. */
+/* The job's line above the commands that it became:
+ *   // mlp.amp:12: h = gelu(fc1(x)) */
 static void put_origin(Printer *p, uint32_t line)
 {
   const Compile *c = p->c;
@@ -321,6 +332,11 @@ static const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s
   return arena_printf(p->c->arena, "step_%s_%lld", b->name, (long long)s->batch);
 }
 
+/* One block at one batch size:
+ *   static void step_train_32(ampc_runtime *rt)
+ *   {
+ *     char *const work = ampc_spaces(rt)[AMPC_WORK];
+ *     AMPC_LAUNCH(rt, K_k01_cast, 4, 256, input, work + 512); */
 static void put_step(Printer *p, const ampc_block *b, const ampc_step *s)
 {
   bool used[AMPC_SPACE_COUNT] = {false};
@@ -369,6 +385,7 @@ static void put_blocks(Printer *p, const ampc_program *g)
 
 /* ---- the program ---- */
 
+/* A table without rows is not printed. */
 static const char *table(const char *name, uint32_t n)
 {
   return n ? name : "0";
