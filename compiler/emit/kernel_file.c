@@ -1,6 +1,7 @@
-/* Ops with a frame of their own: templates/<op>.cu with its holes filled; and what rearranges
- * images for convolutions. templates/README.md says
- * what holes and marks there are. */
+/* Ops with a frame of their own: templates/<op>.cu with its holes filled, and the kernels that make
+ * columns of images for convolutions. templates/README.md says what holes and marks there are:
+ *   GRID_LOOP($index, i, $count) {          becomes  GRID_LOOP(int, i, 4096) {
+ *   @copy16      copy16[i] = to_f16(w);     stands only where the kernel has an argument copy16 */
 #include "compiler/base/embedded.h"
 #include "kernel_parts.h"
 #include <assert.h>
@@ -34,7 +35,8 @@ static const OptimizerGroup *group_of(const Template *t)
   return &optimizer_of(t)->groups.at[attr_int(t->n, "group")];
 }
 
-/* The first group that has parameters: its learning rate is the one that is shown. */
+/* Each group's update kernel has a learning rate, and the state has room to show one: that of the
+ * first group that has parameters. */
 static bool is_first_group(const Template *t)
 {
   const Optimizer *o = optimizer_of(t);
@@ -43,6 +45,8 @@ static bool is_first_group(const Template *t)
   return attr_int(t->n, "group") == first;
 }
 
+/* Inputs of the signature that are present: `@weight` stands only where the op was given a
+ * weight. */
 static bool has_input(const Template *t, const char *name, size_t n)
 {
   const OpSignature *sig = &op_of(t->n)->signature;
@@ -57,6 +61,8 @@ static bool is(const char *word, size_t n, const char *name)
   return strlen(name) == n && memcmp(word, name, n) == 0;
 }
 
+/* The words that a marked line may begin with, see templates/README.md: flags, then names of
+ * arguments and inputs. */
 static bool holds(const Template *t, const char *word, size_t n)
 {
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
@@ -69,7 +75,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   return has_argument(t, word, n) || has_input(t, word, n);
 }
 
-/* A scalar input; or, where it has more elements, the one at i. */
+/* The text of $name for an input: its single value, or its element at i where it has several. */
 static const char *input_value(const Template *t, uint32_t i)
 {
   bool walked = ir_elements(ir_node(t->k->g, t->n->in[i])) > 1;
@@ -81,14 +87,16 @@ static const char *number_text(const Template *t, long long v)
   return arena_printf(t->k->c->arena, "%lld", v);
 }
 
-/* Elements of one partial sum: a multiple of the lanes of a reduction. */
+/* grad_norm cuts the gradients into GRAD_NORM_PARTIALS parts. How many elements one has: a multiple
+ * of 16, the accumulators of a reduction on the CPU. */
 static int64_t part_size(const Template *t)
 {
   int64_t part = (t->count + GRAD_NORM_PARTIALS - 1) / GRAD_NORM_PARTIALS;
   return (part + 15) / 16 * 16;
 }
 
-/* Pools and their like: the image, and its windows. A gradient has them the other way round. */
+/* Sizes of pools and their like: $h $w $c of the image, $oh $ow of its windows. A gradient has the
+ * image as its result and the windows as its input. */
 static const char *image_text(const Template *t, const char *word, size_t n)
 {
   bool back = op_of(t->n)->gradient == grad_none;
@@ -105,12 +113,14 @@ static const char *image_text(const Template *t, const char *word, size_t n)
   return NULL;
 }
 
+/* Columns have the type of the images, which are moved as they are. */
 static const char *columns_type(const Template *t)
 {
   ampc_dtype type = t->convolution->desc.x_type;
   return type == AMPC_F16 ? "f16" : type == AMPC_BF16 ? "bf16" : "real";
 }
 
+/* Holes of im2col.cu and col2im.cu: the sizes of the convolution. */
 static const char *columns_text(const Template *t, const char *word, size_t n)
 {
   const ampc_conv *d = &t->convolution->desc;
@@ -145,6 +155,7 @@ static const char *attr_text(const Template *t, uint32_t i)
   return number ? real_text(t->k, t->n->attr[i].f) : number_text(t, t->n->attr[i].i);
 }
 
+/* The text for $word: words that every template knows, then inputs, then attributes of the op. */
 static const char *hole_text(const Template *t, const char *word, size_t n)
 {
   const Kernel *k = t->k;
@@ -177,6 +188,7 @@ static size_t word_length(const char *s, const char *end)
   return n;
 }
 
+/* One line of a template: its mark decides whether it stands, its holes are filled. */
 static void put_line(const Template *t, uint32_t number, const char *s, const char *end)
 {
   if (*s == '@') {
@@ -198,6 +210,7 @@ static void put_line(const Template *t, uint32_t number, const char *s, const ch
   if (!line.n) EMIT(t->k->p, "\n");
 }
 
+/* Elements that the frame's loop over i has; most templates have loops of their own. */
 static int64_t walked(const Template *t)
 {
   OpKind op = t->n->op;
