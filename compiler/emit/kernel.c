@@ -9,6 +9,7 @@
 
 enum { INT_LIMIT = 1 << 30 }; /* above it, walking in strides could overflow an int */
 
+/* The most elements that one argument has: an index must be able to count them. */
 static int64_t most_elements(const Kernel *k)
 {
   int64_t most = 0;
@@ -24,6 +25,7 @@ static int64_t most_elements(const Kernel *k)
   return most;
 }
 
+/* `int` where it suffices: 64-bit index arithmetic costs registers and time on a GPU. */
 static Kernel kernel_of(Printer *p, uint32_t group)
 {
   Kernel k = {.p = p, .c = p->c, .g = p->c->graph, .index = group};
@@ -34,6 +36,8 @@ static Kernel kernel_of(Printer *p, uint32_t group)
   return k;
 }
 
+/* The node that decides how the group is printed: the anchor, or any node of an elementwise
+ * group. */
 static const Node *main_node(const Kernel *k)
 {
   return ir_node(k->g, k->group->anchor.id ? k->group->anchor : k->group->nodes[0]);
@@ -58,6 +62,7 @@ static const char *line_text(const Kernel *k, Place place)
   return arena_printf(k->c->arena, "%.*s%s", (int)(n > 72 ? 72 : n), s, n > 72 ? " .." : "");
 }
 
+/* // k07_add_gelu: h = gelu(fc1(x))                                   mlp.amp:12 */
 static void put_title(const Kernel *k)
 {
   Value last = k->group->nodes[k->group->n - 1];
@@ -73,6 +78,7 @@ static void put_title(const Kernel *k)
        slash ? slash + 1 : place.source->path, place.line);
 }
 
+/* //   nodes      %14 add, %15 gelu (back of gelu); joined by pass fuse */
 static void put_nodes(const Kernel *k)
 {
   Text t;
@@ -85,6 +91,7 @@ static void put_nodes(const Kernel *k)
   EMIT(k->p, "//   nodes      %s%s\n", t.at, k->group->n > 1 ? "; joined by pass fuse" : "");
 }
 
+/* Types of arguments in this role, each once: "load f16, f32". */
 static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
 {
   uint32_t seen = 0;
@@ -97,7 +104,7 @@ static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
   }
 }
 
-/* In what the nodes compute, whatever they read and write. */
+/* For the header comment: the type in which the nodes compute, whatever they read and write. */
 static const char *arithmetic_text(const Kernel *k)
 {
   if (template_of(k) == TMPL_move) return "no arithmetic";
@@ -112,6 +119,7 @@ static const char *arithmetic_text(const Kernel *k)
   return k->c->options.real64 ? "compute f64" : "compute f32";
 }
 
+/* //   precision  load f16; compute f32; store f16; rounds add, gelu */
 static void put_precision(const Kernel *k)
 {
   Text t;
@@ -143,6 +151,7 @@ static const char *frame_name(const Kernel *k)
   }
 }
 
+/* //   shape      [32, 512] = 16384 elements; grid 64, block 256; loops of templates/cuda.cuh */
 static void put_shape(const Kernel *k)
 {
   Geometry at = kernel_geometry(k->c, k->index);
@@ -158,6 +167,8 @@ static void put_shape(const Kernel *k)
 
 /* ---- the kernel ---- */
 
+/* All groups but those of files; moves that are not one affine walk have an emitter each
+ * (kernel_move.c). */
 static void put_body(Kernel *k)
 {
   const Node *n = main_node(k);
@@ -184,6 +195,7 @@ static bool is_empty(const Kernel *k) /* no element to write */
   return false;
 }
 
+/* A file op's template has its own head and braces. */
 static void put_kernel(Kernel *k)
 {
   EMIT(k->p, "\n");
@@ -202,7 +214,7 @@ static void put_kernel(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* What rearranges images for a convolution of the vendor library. */
+/* The kernel that arranges images as columns for a convolution of the vendor library. */
 static void put_columns(Kernel *k)
 {
   Convolution v = convolution_of(k->c, k->index);
@@ -214,7 +226,8 @@ static void put_columns(Kernel *k)
   emit_columns(k, &v);
 }
 
-/* What the thread pool calls: pointers from an array, and which block this is. */
+/* CPU: what the thread pool calls. It unpacks the pointers from an array and sets which block this
+ * is. */
 static void put_thunk(const Kernel *k)
 {
   const char *name = command_name(k->c, k->index);
@@ -258,7 +271,8 @@ void emit_kernel(Compile *c, uint32_t i, Text *out)
   put_kernels(&p, (KernelRange){i, 1});
 }
 
-/* Printed aside first: only then is it known which helpers they use. */
+/* Kernels come after the helpers they use, so they are printed twice: first into a text of its own,
+ * only to see which helpers it names. Blame of that text is dropped. */
 static Text kernels_aside(Compile *c, KernelRange range)
 {
   void *kept = c->blame;
@@ -271,6 +285,7 @@ static Text kernels_aside(Compile *c, KernelRange range)
   return out;
 }
 
+/* The JIT's text includes nothing: the struct ampc_state is copied into it. */
 static void put_state(Printer *p)
 {
   const EmbeddedFile *state = embedded_find("ampc_state.h");

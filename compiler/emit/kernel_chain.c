@@ -16,8 +16,9 @@ static bool is_row(const Node *n)
 
 /* ---- loads ---- */
 
-/* A load that only some elements would do counts twice, and so gets a variable: loops in which a
- * load depends on data are not vectorised. */
+/* How often the text of node n contains its operand. In `a ? b : c` a load would be done for some
+ * elements only, and compilers do not vectorise loops whose loads depend on data: it counts twice,
+ * so that it gets a variable. */
 static uint32_t count_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
@@ -25,7 +26,8 @@ static uint32_t count_uses(const Node *n, uint32_t input)
   return code_reads(n, s, PIECE_element, input) * (code_chooses(n, s) ? 2 : 1);
 }
 
-/* The load of these bytes at this place; NULL if there is none yet. */
+/* The load of these bytes at this place; NULL if there is none yet. Aliases of one value share
+ * it. */
 static Load *find_load(const Chain *ch, Value v, const char *index)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++) {
@@ -41,6 +43,7 @@ void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const 
   *ch = (Chain){.k = k, .space = space, .address = address, .frame = frame};
 }
 
+/* v is a local variable of this loop already. */
 bool chain_computes(const Chain *ch, Value v)
 {
   Value root = value_root(ch->k->g, v);
@@ -71,8 +74,9 @@ void chain_add(Chain *ch, Value v)
   }
 }
 
-/* What is used more than once gets a variable; else the load stands in the expression. So does what
- * this kernel overwrites. */
+/* "const real t12 = from_f16(x[i]);" for what is used more than once; else the load stands in the
+ * expression. What this kernel overwrites is loaded first in any case. The same value at a second
+ * place gets a suffix: t12_1. */
 static void put_load(Chain *ch, uint32_t i)
 {
   const Kernel *k = ch->k;
@@ -115,6 +119,9 @@ bool used_inside(const Kernel *k, Value v)
   return false;
 }
 
+/* grad_accumulate is "grad[i] += t9;". A value that is stored and not read again is rounded by the
+ * store alone; one that is read again must be rounded first, so that readers see what memory would
+ * have given them: fused or not, the same bits. */
 void put_value(const Kernel *k, Value v, const char *expression, const char *index)
 {
   const Node *n = ir_node(k->g, v);

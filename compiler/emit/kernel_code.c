@@ -15,6 +15,7 @@ static const char *attribute_text(const CodeScope *s, uint32_t i)
   return arena_printf(s->k->c->arena, v < 0 ? "(%lld)" : "%lld", v);
 }
 
+/* $n: a literal; in a part of a channel, whose rows differ in number by one, the variable n. */
 static const char *length_text(const CodeScope *s)
 {
   if (s->length_text) return s->length_text;
@@ -29,13 +30,15 @@ static const char *size_text(const CodeScope *s, uint32_t axis)
   return arena_printf(s->k->c->arena, "%lld", (long long)parts->dim[axis]);
 }
 
+/* $0; of an absent input the number that the code names: $1|1 gives R(1.0). */
 static const char *element_text(const CodeScope *s, const CodePiece *p)
 {
   if (s->element && s->element[p->input].text) return s->element[p->input].text;
   return arena_printf(s->k->c->arena, "R(%.*s.0)", (int)p->absent_size, p->absent);
 }
 
-/* What a name of a row program is called in the kernel. */
+/* What a name of a row program is called in the kernel: "m", or "m[j]" in columns, or "row_m_2"
+ * where another op of the kernel has an m of its own. */
 static const char *local_text(const CodeScope *s, const CodePiece *p)
 {
   uint32_t i = 0;
@@ -77,6 +80,8 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
   return "";
 }
 
+/* "$0 * ampc_gelu($1)" with its pieces replaced: "t7 * ampc_gelu(x[i])". What stands in brackets
+ * whose attribute is 0 is left out. */
 const char *code_text(const CodeScope *s, const CodeStatement *code)
 {
   Text out;
@@ -89,6 +94,7 @@ const char *code_text(const CodeScope *s, const CodeStatement *code)
 
 /* ---- operands ---- */
 
+/* Numbers have no bytes: they stand in the expression. */
 static Operand literal(const Kernel *k, const Node *n)
 {
   if (n->op == OP_number) return (Operand){real_text(k, attr_float(n, "value")), true};
@@ -117,6 +123,7 @@ Operand load_operand(const Kernel *k, Value in, const char *index)
   }
 }
 
+/* A literal becomes "R(3.0)" rather than "(real)3". */
 Operand as_real(const Kernel *k, Operand o)
 {
   if (!o.text || o.real) return o;
@@ -126,6 +133,7 @@ Operand as_real(const Kernel *k, Operand o)
   return (Operand){arena_printf(k->c->arena, "(real)%s", o.text), true};
 }
 
+/* A float number that goes into a tensor of integers: full_like(x, 2.5). */
 static Operand as_integer(const Kernel *k, Operand o)
 {
   if (!o.text || !o.real) return o;
@@ -139,7 +147,8 @@ static bool any_float(const Kernel *k, const Node *n)
   return false;
 }
 
-/* Whether the arithmetic of n is that of floats. */
+/* Whether the arithmetic of n is that of floats. A comparison gives a bool, and what it compares
+ * decides. */
 static bool computes_real(const Kernel *k, const Node *n)
 {
   if (op_has(n, T_compares)) return any_float(k, n);
@@ -153,6 +162,9 @@ Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand 
   return computes_real(k, n) ? as_real(k, o) : as_integer(k, o);
 }
 
+/* To a float type only the rounding of the result does something, and that is not printed here.
+ * From a float to an integer the C cast is undefined out of range: ampc_to_i32 and its like say
+ * what happens. */
 static const char *cast_text(const Kernel *k, const Node *n, Operand x)
 {
   Arena *a = k->c->arena;
@@ -176,6 +188,8 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
 
 /* ---- results ---- */
 
+/* `real` holds more than 16 bits: a node of a 16-bit type rounds its value even where nothing is
+ * stored. */
 const char *rounded(const Kernel *k, DType d, const char *expression)
 {
   switch (d) {
@@ -192,6 +206,7 @@ const char *rounded(const Kernel *k, DType d, const char *expression)
   }
 }
 
+/* The same value as it lies in memory: 16-bit floats are plain integers there. */
 const char *stored(const Kernel *k, DType d, const char *expression)
 {
   switch (d) {

@@ -29,6 +29,8 @@ typedef struct Helpers {
 
 /* ---- reading ---- */
 
+/* Cuts an embedded file at its marker lines. What stands before the first one is a section without
+ * a name. */
 static void read_file(Helpers *h, const char *name)
 {
   const EmbeddedFile *file = embedded_find(name);
@@ -58,6 +60,8 @@ static int compare_names(const char *a, size_t n, const char *b, size_t m)
   return order ? order : (n > m) - (n < m);
 }
 
+/* By name, so that each word of the text costs a binary search: emission is part of every
+ * compile. */
 static void sort_names(Helpers *h)
 {
   h->by_name = arena_array(h->c->arena, uint32_t, h->sections.n);
@@ -76,6 +80,7 @@ static void sort_names(Helpers *h)
 
 /* ---- finding ---- */
 
+/* Marks the helper of that name, if there is one: most words are none. */
 static void use(Helpers *h, const char *name, size_t n)
 {
   uint32_t low = 0, high = h->n_named;
@@ -89,6 +94,7 @@ static void use(Helpers *h, const char *name, size_t n)
   }
 }
 
+/* Every word counts, in comments as well: a helper too many does no harm. */
 static void use_words(Helpers *h, const char *s, size_t size)
 {
   for (const char *end = s + size; s < end;) {
@@ -111,6 +117,8 @@ static void put_used(Helpers *h, Printer *p, uint32_t from, uint32_t to)
   }
 }
 
+/* Helpers use helpers that stand before them, so going backwards one walk marks all. The prelude of
+ * the machine comes first, then `real`, then mathematics written in it. */
 void emit_helpers(Printer *p, const Text *kernels)
 {
   Helpers h = {.c = p->c};

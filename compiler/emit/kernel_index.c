@@ -1,4 +1,8 @@
-/* Where an element lies: shapes, strides and the shortest arithmetic that gets there. */
+/* Where an element lies: shapes, strides and the shortest arithmetic that gets there.
+ *
+ * An Access gives each axis of a loop a stride, in elements of the operand. For a loop of [32,
+ * 512]: the result has strides 512, 1; a bias [512] has 0, 1; a transposed x [512, 32] has 1, 32.
+ */
 #include "kernel_parts.h"
 #include <string.h>
 
@@ -27,6 +31,7 @@ Access access_whole(const LoopShape *s)
   return a;
 }
 
+/* Axes are aligned at the right; those of size 1, or that n lacks, are not walked: stride 0. */
 Access access_broadcast(const LoopShape *s, const Node *n)
 {
   Access a = {.offset = 0};
@@ -44,6 +49,8 @@ static int64_t axis_of(const Node *n, int64_t axis)
   return axis < 0 ? axis + n->rank : axis;
 }
 
+/* A transpose exchanges two strides, a slice starts further on and takes larger steps: no bytes are
+ * moved, so such a node can be a load of its reader. */
 Access access_moved(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -71,6 +78,7 @@ Access access_moved(Compile *c, const Node *n)
   return access_broadcast(&to, x);
 }
 
+/* The slot of a gradient lies in the order of the loop, whatever the gradient's shape is called. */
 Access access_operand(const Kernel *k, const LoopShape *s, const Node *n, uint32_t input)
 {
   if (op_of(n)->tmpl == TMPL_move) return access_moved(k->c, n);
@@ -90,6 +98,8 @@ static void drop_axis(LoopShape *s, Access *a, uint32_t n, uint32_t axis)
   s->rank--;
 }
 
+/* Are axes `axis` and the next one a single axis for every operand? [4, 8] with strides 8, 1 is
+ * [32] with 1. */
 static bool walks_on(const LoopShape *s, const Access *a, uint32_t n, uint32_t axis)
 {
   for (uint32_t k = 0; k < n; k++)
@@ -97,6 +107,7 @@ static bool walks_on(const LoopShape *s, const Access *a, uint32_t n, uint32_t a
   return true;
 }
 
+/* Axes of size 1 are dropped first: they would keep their neighbours apart. */
 void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 {
   for (uint32_t i = s->rank; i > 0; i--)
@@ -110,18 +121,23 @@ void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 
 /* ---- text ---- */
 
+/* "r * 512", and "r" for stride 1. */
 static const char *times(const Kernel *k, const char *term, int64_t stride)
 {
   if (stride == 1) return term;
   return arena_printf(k->c->arena, "%s * %lld", term, (long long)stride);
 }
 
+/* Either may be NULL: zero. */
 static const char *plus(const Kernel *k, const char *a, const char *b)
 {
   if (!a || !b) return a ? a : b;
   return arena_printf(k->c->arena, "%s + %s", a, b);
 }
 
+/* One variable counts through several axes: with r over [4, 32] of strides 0 and 512, axis 0 is r /
+ * 32 and axis 1 is r % 32, so the part is "r % 32 * 512". Axes with stride 0 need no arithmetic at
+ * all. */
 const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
                        uint32_t to, const char *variable)
 {

@@ -10,6 +10,8 @@ typedef struct Map {
   Access *joined;        /* the same over `left` */
 } Map;
 
+/* [32, 512] + [512] cannot be one axis, [32, 512] + [32, 512] can: axes are joined where all
+ * operands allow it. Fewer axes are fewer divisions in the index. */
 static void collapse(Map *m)
 {
   Arena *a = m->k->c->arena;
@@ -25,6 +27,9 @@ static void collapse(Map *m)
   loop_collapse(&m->left, m->joined, m->walks.n);
 }
 
+/* The place of an operand in the loop's variables: "i" where it lies as the result does, else
+ * strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". A Chain calls it with the
+ * access over the uncollapsed shape; `at` finds the same one in `joined`. */
 static const char *index_of(const void *frame, const Access *walk)
 {
   const Map *m = frame;
@@ -40,6 +45,8 @@ static const char *index_of(const void *frame, const Access *walk)
                    index_part(k, s, a, s->rank - 1, s->rank, "c"), NULL, a->offset);
 }
 
+/* One axis left: GRID_LOOP over i. More: GRID_ROWS, rows r of contiguous columns c, so that the
+ * inner loop has no division. */
 static void begin_loop(const Map *m)
 {
   const Kernel *k = m->k;
@@ -55,7 +62,7 @@ static void begin_loop(const Map *m)
   }
 }
 
-/* Bytes are moved as they are. */
+/* A single move: bytes go as they are, without a round trip through real. */
 static void put_move(Map *m, Value v)
 {
   const Kernel *k = m->k;
@@ -72,6 +79,7 @@ static void put_move(Map *m, Value v)
        op_of(n)->name);
 }
 
+/* The loop, the loads that several nodes need, then a statement for each node. */
 void emit_map(Kernel *k)
 {
   Value first = k->group->nodes[0];

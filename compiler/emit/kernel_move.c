@@ -33,6 +33,7 @@ static void put_part(Kernel *k, Value in, uint32_t axis, int64_t row, int64_t *a
   *at += own;
 }
 
+/* `at`: where along the row of the result the input's part begins. */
 void emit_cat(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
@@ -47,6 +48,7 @@ typedef struct Filled { /* where input 0 lies along the axis of the result, one 
   double value;
 } Filled;
 
+/* pad is a slice gradient with step 1 that fills with a value of its own. */
 static Filled filled_of(const Node *n)
 {
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
@@ -62,7 +64,8 @@ static const char *fill_text(const Kernel *k, const Node *n, double value)
   return stored(k, n->dtype, number);
 }
 
-/* Element d of the axis comes from element (d - start) / step. */
+/* Element d of the axis comes from element (d - start) / step of the input, where that is whole and
+ * in range; elsewhere stands the fill value. */
 void emit_filled(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
@@ -96,6 +99,8 @@ static const char *moved_element(const Kernel *k, const char *index)
   return arena_printf(k->c->arena, "%s[%s]", k->arg_names[from], index);
 }
 
+/* Row r of [outer * size] comes from the row with its place along the axis mirrored: k = r - p +
+ * (size - 1 - p), p = r % size. */
 void emit_flip(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
@@ -110,7 +115,7 @@ void emit_flip(Kernel *k)
        k->group->nodes[0].id);
 }
 
-/* A row of pixels at a time. */
+/* A row of pixels at a time; s is where the sample's two offsets stand. */
 void emit_shifted(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);

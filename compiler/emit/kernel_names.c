@@ -1,4 +1,6 @@
-/* Names, types and literals in kernels. */
+/* Names, types and literals in kernels. Emitted text is meant to be read, so arguments have the
+ * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow it; the same job gives the same
+ * names. */
 #include "kernel_parts.h"
 #include <ctype.h>
 #include <math.h>
@@ -8,6 +10,7 @@
 
 /* ---- types ---- */
 
+/* Floats in STATE are the host's: `float` even where real is double. */
 const char *element_type(const KernelArg *a)
 {
   static const char *const of_type[AMPC_DTYPE_COUNT] = {
@@ -35,7 +38,8 @@ const char *local_type(DType d)
 
 /* ---- names ---- */
 
-/* Words that kernels or the C, C++ and CUDA compilers use themselves. */
+/* Names that an argument cannot have: keywords of C, C++ and CUDA, macros of compilers, and what
+ * the printed text and the templates call their own variables. */
 static const char *const reserved[] = {"a",
                                        "alignas",
                                        "alignof",
@@ -175,6 +179,7 @@ static const char *const reserved[] = {"a",
                                        "xor",
                                        "z"};
 
+/* Families of names that helpers and printed variables have: ampc_exp, row_sum, s_part, x_at. */
 static bool has_affix(const char *s, size_t n)
 {
   static const char *const prefixes[] = {"ampc_",  "row_",  "round_",  "from_", "to_",
@@ -189,6 +194,7 @@ static bool has_affix(const char *s, size_t n)
   return false;
 }
 
+/* t14 is what a node's value is called; names in capitals may be macros. */
 static bool reserved_name(const char *s)
 {
   size_t n = strlen(s);
@@ -214,6 +220,8 @@ static const char *source_name(const Kernel *k, Value v)
   return reserved_name(name) ? arena_printf(k->c->arena, "%s_%u", name, v.id) : name;
 }
 
+/* `h`; in a template `lr_at` for input lr, because the template says $lr for its value; without a
+ * name "add14". */
 static const char *value_name(const Kernel *k, const KernelArg *a)
 {
   const Node *anchor = ir_node(k->g, k->group->anchor);
@@ -228,7 +236,7 @@ static const char *value_name(const Kernel *k, const KernelArg *a)
   return arena_printf(k->c->arena, "%s%u", op_of(ir_node(k->g, a->value))->name, a->value.id);
 }
 
-/* Of a parameter's slot: "fc1_weight_grad". */
+/* Of a parameter's slot: fc1.weight is "fc1_weight_grad". */
 static const char *gradient_name(const Kernel *k, Value accumulate)
 {
   const char *path = k->g->params.at[attr_int(ir_node(k->g, accumulate), "param")].path;
@@ -239,6 +247,7 @@ static const char *gradient_name(const Kernel *k, Value accumulate)
   return name;
 }
 
+/* Unique in the kernel: a second `x` is "x_7", by the node. */
 static const char *argument_name(const Kernel *k, uint32_t i)
 {
   static const char *const of_role[] = {
@@ -266,6 +275,8 @@ void name_arguments(Kernel *k)
   for (uint32_t i = 0; i < k->args.n; i++) k->arg_names[i] = argument_name(k, i);
 }
 
+/* const tells the reader and the compiler what a kernel only reads. STATE is written by templates
+ * only. */
 static bool is_written(const KernelArg *a, bool file)
 {
   return a->role != ARG_in && (a->role != ARG_state || file);
@@ -285,6 +296,7 @@ const char *argument_list(const Kernel *k)
   return t.at;
 }
 
+/* A value and the operand whose bytes it takes have one pointer: `over` is looked for, too. */
 uint32_t argument_of(const Kernel *k, Value v)
 {
   Value root = value_root(k->g, v);
@@ -302,6 +314,7 @@ bool argument_is_reused(const Kernel *k, Value v)
 
 /* ---- numbers ---- */
 
+/* A literal in C that reads back as v; R() makes it a `real`, so no double arithmetic slips in. */
 const char *real_text(const Kernel *k, double v)
 {
   if (isnan(v)) return "ampc_nan()";

@@ -6,6 +6,7 @@
 
 /* ---- reading ---- */
 
+/* Statements in brackets whose attribute is 0 are left out here: [label_smoothing: sum a = $0;]. */
 void read_program(RowOp *op)
 {
   const OpCode *code = &op_of(op->n)->code;
@@ -60,6 +61,7 @@ bool code_chooses(const Node *n, const CodeStatement *s)
 
 /* ---- text ---- */
 
+/* Names that statements before it define are known by now: `as` of each. */
 const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
                            const Operand *in, const char *const *row)
 {
@@ -85,7 +87,8 @@ const char *statement_text(const RowKernel *r, const RowOp *op, const Statement 
   return code_text(&scope, s->code);
 }
 
-/* The same for statements that compute the same: operands are named by their nodes. */
+/* A text that is the same for statements that compute the same, with nodes in the place of
+ * operands: two softmaxes of one value share their maximum by it. */
 static const char *meaning(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   Arena *a = r->k->c->arena;

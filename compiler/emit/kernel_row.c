@@ -20,7 +20,8 @@ typedef VEC(Use) Uses;
 
 /* ---- places ---- */
 
-/* Address of an operand in the shape of the rows. */
+/* Place of an operand that is read element by element, in the variables of the loops: o or row for
+ * the axes before the reduced ones, c for these, column for those behind. */
 static const char *element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -33,13 +34,15 @@ static const char *element_index(const void *frame, const Access *a)
                    index_part(k, &r->space, a, r->to, r->space.rank, "column"), 0);
 }
 
+/* Place of a value that there is one of a row. */
 static const char *row_index(const RowKernel *r)
 {
   if (!r->columns) return "row";
   return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->inner);
 }
 
-/* Of an operand in the shape of a result that has one value a row. */
+/* Place of an operand of an elementwise node that has the shape of a result of one value a row:
+ * after `sum(x, dim=1) / n`, say. */
 static const char *row_address(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -66,11 +69,13 @@ static void close(const RowKernel *r, const char *line)
   EMIT(r->k->p, "%s\n", line);
 }
 
+/* Columns are taken COLUMNS at a time: j counts inside the strip that starts at `first`. */
 static void put_column(const RowKernel *r)
 {
   EMIT(r->k->p, "const %s column = first + j;\n", r->k->index_type);
 }
 
+/* "i": the element's number in the shape of the rows. */
 static void put_index(const RowKernel *r)
 {
   const char *t = r->k->index_type;
@@ -83,6 +88,9 @@ static void put_index(const RowKernel *r)
     EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->length);
 }
 
+/* Along the row: ROW_REDUCE shares the elements out to the block's threads, or on the CPU to 16
+ * accumulators in a fixed order; ROW_EACH is the same without a result. Columns: each thread walks
+ * its own. */
 static void open_elements(const RowKernel *r, bool reduces)
 {
   Arena *a = r->k->c->arena;
@@ -109,18 +117,21 @@ static void close_elements(const RowKernel *r, bool reduces)
 
 /* ---- operands ---- */
 
+/* The place of operand `input` read as $k .. */
 static const char *operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   Access a = access_broadcast(&r->space, value_shape(r->k->g, op->n->in[input]));
   return element_index(r, &a);
 }
 
+/* .. and as @k, one value a row; or a single value for all. */
 static const char *value_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   return ir_elements(value_shape(r->k->g, op->n->in[input])) == 1 ? "0" : row_index(r);
 }
 
-/* Declares what the statements read. */
+/* Tells the chain which elements the statements read, and how often, so that each is loaded
+ * once. */
 static void use_elements(const RowKernel *r, Chain *ch, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
@@ -132,6 +143,7 @@ static void use_elements(const RowKernel *r, Chain *ch, const Uses *uses)
   }
 }
 
+/* The same for what they read once a row. */
 static void use_row_values(const RowKernel *r, Chain *ch, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
@@ -143,6 +155,7 @@ static void use_row_values(const RowKernel *r, Chain *ch, const Uses *uses)
   }
 }
 
+/* The statement's C text, its operands found in the chains of this loop. */
 static const char *expression(const RowKernel *r, const Use *use, const Chain *elements,
                               const Chain *row_values)
 {
@@ -163,6 +176,7 @@ static const char *expression(const RowKernel *r, const Use *use, const Chain *e
 
 /* ---- nodes of a loop ---- */
 
+/* The number of the node in the group; group.n: it is from outside. */
 static uint32_t group_index(const RowKernel *r, Value root)
 {
   const Group *g = r->k->group;
@@ -183,7 +197,8 @@ static bool is_element(const RowKernel *r, uint32_t i)
   return is_map(r, i) && !r->flat && ir_same_dims(n, r->x);
 }
 
-/* Marks v, if this kernel computes it and no loop before has stored it, and what it is made of. */
+/* Marks v, if it is an elementwise node of this kernel, and what it is made of. Where a loop before
+ * has stored it, it is loaded: marking ends there. */
 static void need(const RowKernel *r, bool *needed, Value v)
 {
   uint32_t i = group_index(r, value_root(r->k->g, v));
@@ -201,6 +216,7 @@ static void need_operands(const RowKernel *r, bool *needed, const Uses *uses)
         need(r, needed, uses->at[i].op->n->in[k]);
 }
 
+/* It has bytes to be stored, or it adds to a gradient. */
 static bool leaves_something(const RowKernel *r, uint32_t i)
 {
   Value v = r->k->group->nodes[i];
@@ -232,7 +248,7 @@ static const Use *use_of(const Uses *uses, Value v)
   return &uses->at[i];
 }
 
-/* Nodes in their order; row ops of the loop give what their statements say. */
+/* Nodes in their order. A row op of the loop gives the value of its `each` or `row` statement. */
 static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Uses *uses,
                       const bool *needed, const char *index)
 {
@@ -249,11 +265,13 @@ static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Us
 
 /* ---- reductions ---- */
 
+/* The type of an accumulator. "First index" and reductions of integers are exact in long long. */
 static const char *part_type(const RowOp *op, const Statement *s)
 {
   return s->kind == STATEMENT_first || op->integers ? "long long" : "real";
 }
 
+/* The neutral value; for "first index" one past the row, which every real index is less than. */
 static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   if (s->kind == STATEMENT_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->length);
@@ -273,6 +291,8 @@ static const char *joined(const RowKernel *r, const RowOp *op,
   return arena_printf(r->k->c->arena, "%s%s", names[s->kind], ints ? "_int" : "");
 }
 
+/* One element into the accumulator. Of argmax the second reduction: the least c whose element
+ * equals the greatest one; NaN (e != e) counts as equal, as in PyTorch. */
 static void put_part(const RowKernel *r, const Use *use, const char *e)
 {
   Arena *a = r->k->c->arena;
@@ -289,6 +309,8 @@ static void put_part(const RowKernel *r, const Use *use, const char *e)
   EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, op, s), part, e);
 }
 
+/* A whole row: ROW_PART declares what the machine needs (16 accumulators on the CPU, one a thread
+ * on CUDA). Columns: an array. */
 static void put_start(const RowKernel *r, const Use *use)
 {
   const char *t = part_type(use->op, use->s), *start = part_start(r, use->op, use->s);
@@ -300,7 +322,9 @@ static void put_start(const RowKernel *r, const Use *use)
   EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] = %s;\n", use->s->as, start);
 }
 
-/* Reductions of one op that do not wait for each other share a loop, and with those of others. */
+/* The reductions that can run in the loop that is printed next: those of an op up to the first that
+ * needs the result of one of them (sum of exp(x - m) waits for max m), together with those of other
+ * ops. */
 static void gather_reductions(RowKernel *r, RowOp *op, Uses *out)
 {
   uint32_t first = op->at;
@@ -312,6 +336,8 @@ static void gather_reductions(RowKernel *r, RowOp *op, Uses *out)
   }
 }
 
+/* Is there a loop over the row still to come? If not, the one that is printed now must store all
+ * results. */
 static bool walks_again(const RowKernel *r)
 {
   for (uint32_t i = 0; i < r->n_ops; i++)
@@ -321,6 +347,8 @@ static bool walks_again(const RowKernel *r)
   return false;
 }
 
+/* One loop for all of `uses`: accumulators, the loop with the nodes it needs, then "const real s =
+ * row_sum(s_part);", which joins what threads or accumulators have. */
 static void put_reductions(RowKernel *r, const Uses *uses)
 {
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
@@ -351,6 +379,7 @@ static void put_reductions(RowKernel *r, const Uses *uses)
 
 /* ---- results ---- */
 
+/* Once a row; for columns one in each element of an array. */
 static bool put_lets(RowKernel *r, RowOp *op)
 {
   bool any = false;
@@ -369,7 +398,7 @@ static bool put_lets(RowKernel *r, RowOp *op)
   return any;
 }
 
-/* The ops whose programs have come to such a statement, and all end with it. */
+/* The results of kind `kind`: all programs have come to their last statements by now. */
 static Uses gather_last(RowKernel *r, StatementKind kind)
 {
   Uses out = {0};
@@ -440,6 +469,8 @@ static void put_part_value(const RowKernel *r, const Use *use, uint32_t value)
   close(r, "}");
 }
 
+/* Note [channels]: an op with two `part` statements gives values 0 and 1, which lie behind each
+ * other. */
 static void put_part_values(const RowKernel *r, const Uses *uses)
 {
   uint32_t value = 0;
@@ -449,6 +480,8 @@ static void put_part_values(const RowKernel *r, const Uses *uses)
   }
 }
 
+/* Level by level: what is computed once a row, then one loop for all reductions that can run; until
+ * only results are left. */
 static void put_program(RowKernel *r)
 {
   for (bool more = true; more;) {
@@ -468,6 +501,7 @@ static void put_program(RowKernel *r)
 
 /* ---- the kernel ---- */
 
+/* Reductions of integers, argmax of integers included, compute in long long. */
 static void add_op(RowKernel *r, Value v)
 {
   RowOp *op = &r->ops[r->n_ops++];
@@ -481,6 +515,7 @@ static void add_op(RowKernel *r, Value v)
   r->flat |= !each && ir_same_dims(op->n, r->x);
 }
 
+/* The shape of the rows, and the row ops of the group: all have the same rows (pass fuse). */
 static void measure(RowKernel *r)
 {
   const Kernel *k = r->k;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The image and the message are malloc'ed by runtime/cuda and freed here. */
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
 {
   const CudaLoaded *cuda;

@@ -3,6 +3,7 @@
 #include "emit.h"
 #include "compiler/graph/ir.h"
 
+/* A parameter of rank 0 has one element. */
 static int64_t elements(const Parameter *p)
 {
   int64_t n = 1;

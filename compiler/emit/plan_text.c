@@ -1,4 +1,5 @@
-/* --emit=plan: the commands with the places of their operands, then the spaces. */
+/* --emit=plan: the commands with the places of their operands, then the spaces. Golden tests
+ * compare this text. Places are space+offset in bytes. */
 #include "emit.h"
 #include "compiler/graph/ir.h"
 
@@ -16,6 +17,7 @@ static void put_ref(Text *out, ampc_ref r)
     text_printf(out, "%s+%lld", space_names[r.space], (long long)r.offset);
 }
 
+/* launch <64, 256> (work+0, master+2048, work+4096) */
 static void put_launch(Text *out, const ampc_launch *l)
 {
   text_printf(out, "launch <%u, %u> (", l->grid, l->block);
@@ -26,6 +28,8 @@ static void put_launch(Text *out, const ampc_launch *l)
   text_puts(out, ")");
 }
 
+/* work+0 f16[32, 512] = input+0 f16 @ copy16+0 f16^T k 784 + copy16+1024 relu; += where it
+ * accumulates */
 static void put_gemm(Text *out, const ampc_command *command)
 {
   const ampc_gemm *d = &command->as.gemm.desc;
@@ -50,6 +54,7 @@ static void put_gemm(Text *out, const ampc_command *command)
   }
 }
 
+/* work+0 f16[28x28x32]: height, width, channels of one image */
 static void put_images(Text *out, ampc_ref place, DType type, int64_t h, int64_t w, int64_t c)
 {
   put_ref(out, place);
@@ -57,6 +62,7 @@ static void put_images(Text *out, ampc_ref place, DType type, int64_t h, int64_t
               (long long)c);
 }
 
+/* Stride, padding, dilation: shown where they are not the usual. */
 static void put_axes(Text *out, const char *what, const int64_t *v, int64_t usual)
 {
   if (v[0] != usual || v[1] != usual)
@@ -71,6 +77,8 @@ static void put_weight(Text *out, const ampc_command *command)
               (long long)(d->c / d->groups), (long long)d->kh, (long long)d->kw);
 }
 
+/* Result = operand sign operand: * is the convolution, *^T its gradient to the images, ** that to
+ * the weight. */
 static void put_conv(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;

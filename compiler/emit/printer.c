@@ -32,6 +32,8 @@ static void note_line(Printer *p, const char *file, uint32_t line)
   while (b->lines.n < p->line) vec_push(p->c->arena, &b->lines, (Origin){file, line});
 }
 
+/* A text may end inside a line: the next one goes on there, and the line's origin stays whoever
+ * began it. */
 static void put_lines(Printer *p, const char *file, uint32_t at, const char *text)
 {
   while (*text) {
@@ -58,6 +60,7 @@ void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
   put_lines(p, tree_path(file), (uint32_t)at, text);
 }
 
+/* No indent: the file's own layout stays. */
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n)
 {
   const char *end = text + n;
