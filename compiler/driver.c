@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The list is checked: what a pass needs must have been given by one before it. */
 typedef struct Pass {
   const char *name;
   bool (*run)(Compile *c);
@@ -49,8 +50,8 @@ void compile_destroy(Compile *c)
   if (c) arena_destroy(c->arena);
 }
 
-/* Stops after the first pass that leaves errors: after mistakes of syntax that is lower, which then
- * tells what else is wrong (diag_aftermath.c). */
+/* Stops after the first pass that leaves errors. After mistakes of syntax that is lower, which
+ * elaborates what could be read and so tells what else is wrong (diag_aftermath.c). */
 static bool run_passes(Compile *c, const Pass *first)
 {
   for (const Pass *p = first; p < passes + PASS_COUNT; p++) {
@@ -63,6 +64,7 @@ static bool run_passes(Compile *c, const Pass *first)
   return true;
 }
 
+/* The first pass is lower, which a graph made by hand has no need of. */
 bool compile_graph(Compile *c)
 {
   bool good = run_passes(c, passes + 1);
@@ -72,8 +74,8 @@ bool compile_graph(Compile *c)
 
 /* ---- reading ---- */
 
-/* Whole, with a final zero. NULL with errno; a file above MAX_SOURCE is refused before it fills
- * the memory. */
+/* Whole, with a final zero; by parts, because a job may come from a pipe. NULL with errno; a file
+ * above MAX_SOURCE is refused before it fills the memory. */
 const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
 {
   FILE *f = fopen(path, "rb");
@@ -93,12 +95,14 @@ const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
   return reason ? NULL : text.at;
 }
 
-/* False also where an earlier text had mistakes: the passes then only look for more. */
+/* Spans are offsets into all sources one after the other: diag_add_source says where this one
+ * begins. False also where an earlier text had mistakes: the passes then only look for more. */
 static bool parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
 {
   return ast_parse(c, diag_add_source(c, name, text, size, false), out) && !diag_error_count(c);
 }
 
+/* An unreadable job has exit status 3, not 1: cannot_read. */
 static bool parse_job(Compile *c)
 {
   uint32_t size;
@@ -116,6 +120,7 @@ bool compile_parse_job(Compile *c)
   return good;
 }
 
+/* Passes run even after mistakes of syntax, see run_passes. */
 bool compile_job(Compile *c)
 {
   bool good = parse_job(c);
@@ -144,6 +149,7 @@ bool compile_add_file(Compile *c, const char *name, const char *text, size_t siz
   return good;
 }
 
+/* A line at the prompt: statements may stand at the top. */
 bool compile_add_input(Compile *c, const char *name, const char *text, size_t size, Ast *out)
 {
   Ast one = {0};
@@ -186,8 +192,8 @@ static Import *open_import(Compile *c, const char *path)
   return import;
 }
 
-/* Beside the importing file first, then in the -I folders in their order. A failure names the
- * first place. */
+/* Beside the importing file first, so that a project does not depend on -I, then in the -I folders
+ * in their order. A failure names the first place. */
 const Ast *compile_import(Compile *c, const char *path, Span at)
 {
   const Source *from = diag_place(c, at).source;
@@ -239,6 +245,7 @@ void list_passes(Text *out)
                 p->why);
 }
 
+/* --list-ops, aligned in columns. What says its type itself is shown as "fixed". */
 void list_ops(Text *out)
 {
   static const char *const precision[] = {"low",   "f32",   "promote", "none", "fixed",

@@ -9,6 +9,8 @@
 
 enum { MAX_PIECES = 96, MAX_STATEMENTS = 12 };
 
+/* `at` goes through the text once. Pieces of all statements are in one array; `first` says where
+ * those of each begin. */
 typedef struct CodeParser {
   const char *op, *at;
   const OpSignature *signature;
@@ -37,6 +39,8 @@ static size_t word_length(const char *s)
   return n;
 }
 
+/* The table lives as long as the process, so its memory is never freed. A zero is put behind the
+ * copy. */
 static void *keep(const void *bytes, size_t size)
 {
   void *copy = malloc(size + 1);
@@ -89,6 +93,7 @@ static void add_operand(CodeParser *p)
   p->at += 1 + piece->absent_size;
 }
 
+/* $name and [name: ..] stand for attributes of the op's own signature only. */
 static uint32_t find_attribute(const CodeParser *p, const char *name, size_t n)
 {
   uint32_t i = 0;
@@ -123,6 +128,7 @@ static bool is_defined(const CodeParser *p, const char *name, size_t n)
   return false;
 }
 
+/* A word is a function if a parenthesis follows, else it must be defined by a statement before. */
 static void add_name(CodeParser *p)
 {
   size_t n = word_length(p->at);
@@ -145,6 +151,7 @@ static void open_bracket(CodeParser *p)
   p->at += n + 2;
 }
 
+/* Brackets give a condition to what stands between them; they do not nest. */
 static bool take_brackets(CodeParser *p)
 {
   if (*p->at == '[') {
@@ -158,6 +165,7 @@ static bool take_brackets(CodeParser *p)
   return true;
 }
 
+/* Up to the next semicolon. A number is one piece of text with its letters: 1e5. */
 static void read_expression(CodeParser *p)
 {
   while (*p->at && *p->at != ';') {
@@ -174,6 +182,7 @@ static void read_expression(CodeParser *p)
   }
 }
 
+/* Opens a statement: pieces that are added now are its own, until end_statement. */
 static CodeStatement *add_statement(CodeParser *p, StatementKind kind, const char *name)
 {
   if (p->n_statements == MAX_STATEMENTS) broken(p, "too many statements at", p->at, 8);
@@ -205,6 +214,7 @@ static void read_arg(CodeParser *p, StatementKind kind, const char *name)
   end_statement(p);
 }
 
+/* "m = " of "max m = $0". */
 static const char *read_name(CodeParser *p)
 {
   size_t n = word_length(p->at);
@@ -243,6 +253,7 @@ static void read_statement(CodeParser *p)
   end_statement(p);
 }
 
+/* Statements between semicolons; a bracket may hold whole ones: [label_smoothing: sum a = $0;]. */
 static void read_program(CodeParser *p)
 {
   while (*p->at) {
@@ -295,8 +306,9 @@ static void find_piece_facts(OpCode *code, const CodePiece *piece)
   }
 }
 
-/* A walk more is needed for what is computed from the results of the first one, element by
- * element. */
+/* Does the statement need a walk along the row after the first? It does if it is computed for each
+ * element from what the whole row gave: a result of each element, or a reduction that mentions an
+ * earlier name. */
 static bool walks_again(const CodeStatement *s)
 {
   bool again = s->kind == STATEMENT_each || s->kind == STATEMENT_first;
@@ -305,6 +317,7 @@ static bool walks_again(const CodeStatement *s)
   return again;
 }
 
+/* What others would otherwise have to look for in the text. */
 static void find_facts(OpCode *code)
 {
   code->walks_once = true;

@@ -16,7 +16,7 @@ Graph *ir_create(Compile *c)
 
 /* ---- appending ---- */
 
-/* Optional inputs that the caller left out become 0, so that in[i] exists for every input. */
+/* linear(x, w) without bias: in[2] is 0. So in[i] exists for every input of the signature. */
 static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -27,7 +27,8 @@ static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
   for (uint32_t i = 0; i < n_in; i++) n->in[i] = in[i];
 }
 
-/* An input that is missing though it is required is the result of an earlier mistake. */
+/* An input that is missing though it is required comes from a node that was refused: the mistake
+ * has been reported there, and nothing more is said here. */
 static bool inputs_present(const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -38,7 +39,7 @@ static bool inputs_present(const Node *n)
   return true;
 }
 
-/* Axes count from the left from here on. */
+/* -1 becomes the last axis: after this, axes count from the left and are never negative. */
 static void settle_axes(Compile *c, Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -48,6 +49,7 @@ static void settle_axes(Compile *c, Node *n)
   }
 }
 
+/* Whether the list, ended by a NULL name, has an attribute of that name. */
 static bool is_named(const NamedAttr *attrs, const char *name)
 {
   for (; attrs && attrs->name; attrs++)
@@ -55,6 +57,8 @@ static bool is_named(const NamedAttr *attrs, const char *name)
   return false;
 }
 
+/* Defaults first, then what is given by name. A required attribute that is not given is our
+ * mistake. */
 static void set_attrs(Node *n, const NamedAttr *attrs)
 {
   const OpInfo *op = op_of(n);
@@ -70,6 +74,8 @@ static void set_attrs(Node *n, const NamedAttr *attrs)
   }
 }
 
+/* An elementwise node of numbers only is a number too: 2 * 3 is weak, 2 * x is not. The shape rule
+ * may say otherwise. */
 bool ir_infer(Compile *c, Node *n)
 {
   const OpInfo *op = op_of(n);
@@ -93,6 +99,7 @@ static Node new_node(Compile *c, const Cursor *at, OpKind op, const Value *in, u
   return n;
 }
 
+/* Attributes are complete: axes are settled, then the rule gives dims and type. */
 static Value add_node(Compile *c, Node *n)
 {
   settle_axes(c, n);
@@ -142,6 +149,7 @@ const NamedAttr *ir_axis_attrs(Compile *c, const uint32_t *axes, uint32_t n)
   return out;
 }
 
+/* For gradients: conv2d_weight has the stride and padding of its conv2d. */
 const NamedAttr *ir_shared_attrs(Compile *c, const Node *n, OpKind op)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -243,6 +251,8 @@ Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes,
   return x;
 }
 
+/* x [32, 4, 5], like [4, 1]: axis 0 is missing and axis 2 was of size 1, so both are summed, then
+ * reshaped to [4, 1]. */
 Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
 {
   Node to = *like, from = *ir_node(c->graph, x);

@@ -13,9 +13,8 @@
 #include "ampc_plan.h"
 
 enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 10 };
-/* grad_norm gives [GRAD_NORM_PARTIALS, 2]: of each block of the kernel the sum of squares and a
- * flag.
- */
+/* The result of grad_norm is [GRAD_NORM_PARTIALS, 2]: from each block of its kernel the sum of
+ * squares and a flag, not 0 where a gradient is not finite. */
 enum { GRAD_NORM_PARTIALS = 256 };
 
 typedef enum OpKind {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where the check stands, for the message: after which pass, at which node. */
 typedef struct Check {
   Compile *c;
   const char *pass;
@@ -23,6 +24,7 @@ static _Noreturn void broken(const Check *k, const char *rule)
   abort();
 }
 
+/* Order, number and blocks of inputs. Every pass counts on inputs standing before their users. */
 static void check_inputs(const Check *k)
 {
   const Graph *g = k->c->graph;
@@ -82,6 +84,8 @@ static bool keeps_f32_sum(const Node *n, DType inferred)
   return op_has(n, T_keeps_sum) && n->dtype == AMPC_F32 && dtype_is_float(inferred);
 }
 
+/* The shape rule once more: a pass that changed inputs or attributes must have changed dims as
+ * well. */
 static void check_shape(const Check *k)
 {
   Node again = *k->n;
@@ -92,6 +96,8 @@ static void check_shape(const Check *k)
     broken(k, "its type is not what its inputs give");
 }
 
+/* After pass precision no op meets inputs of different types; only weak numbers have no type of
+ * their own. */
 static void check_types(const Check *k)
 {
   if (k->n->why == WHY_none) broken(k, "no reason for its type");
@@ -107,6 +113,8 @@ static void check_types(const Check *k)
   }
 }
 
+/* After pass gradient each gradient looks like its parameter, in f32: updates walk both
+ * together. */
 static void check_gradient(const Check *k)
 {
   if (k->n->op == OP_minimize) broken(k, "minimize is left over");
@@ -138,6 +146,7 @@ static void check_layout(const Check *k)
   }
 }
 
+/* Facts say which rules hold already: IR_TYPED rules from pass precision on, and so forth. */
 void ir_check(Compile *c, const char *pass)
 {
   const Graph *g = c->graph;

@@ -8,6 +8,7 @@
 
 /* ---- why a node has its type ---- */
 
+/* "12:9", line and column; "-" for what no line of the job stands for. */
 static const char *place_text(Compile *c, Span span)
 {
   if (!span.end) return "-";
@@ -15,6 +16,7 @@ static const char *place_text(Compile *c, Span span)
   return arena_printf(c->arena, "%u:%u", p.line, p.column);
 }
 
+/* Whether the job as a whole has a precision; then what stands outside of it is worth a word. */
 static bool has_precision_clause(const Graph *g)
 {
   for (uint32_t i = 1; i < g->regions.n; i++) {
@@ -47,6 +49,8 @@ static const Node *first_user(const Graph *g, const Node *n)
   return NULL;
 }
 
+/* A cast that pass precision added says what its user wanted: "added: matmul is low, by precision
+ * f16, 2:1". */
 static const char *cast_reason(Compile *c, const Node *n)
 {
   const Node *user = first_user(c->graph, n);
@@ -63,6 +67,7 @@ static const char *cast_reason(Compile *c, const Node *n)
   return arena_printf(c->arena, "added: %s", why);
 }
 
+/* "gradient of h", by the variable's name where it has one, else by the op. */
 static const char *forward_text(Compile *c, const Node *n)
 {
   if (!n->origin.id) return "gradient";
@@ -157,6 +162,8 @@ static void print_value(Compile *c, Text *out, AttrKind kind, Attr value)
   }
 }
 
+/* Defaults are not shown: lines stay short, and an attribute that an op gets later changes no
+ * dump. */
 static bool is_default(Compile *c, const Node *n, uint32_t i)
 {
   const AttrInfo *info = &op_of(n)->signature.attr[i];
@@ -187,6 +194,8 @@ static const char *table_name(const Graph *g, AttrKind kind, int64_t i)
   }
 }
 
+/* The first attribute is an index for parameters, sources and their like: its name is shown
+ * instead. */
 static void print_attrs(Compile *c, Text *out, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -223,6 +232,7 @@ static void print_inputs(Text *out, const Node *n)
   }
 }
 
+/* %3 = softmax f32[32, 10] %2 dim=1                # 3:35 softmax is f32 */
 static void print_node(Compile *c, Text *out, uint32_t id)
 {
   const Node *n = &c->graph->nodes.at[id];
@@ -239,6 +249,8 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   text_printf(out, "# %s%s%s\n", place_text(c, n->span), *why ? " " : "", why);
 }
 
+/* Train and eval blocks are told apart by batch size too: the smaller last batch is a block of its
+ * own. */
 static const char *block_text(Compile *c, uint32_t i)
 {
   const BlockInfo *b = &c->graph->blocks.at[i];
@@ -246,6 +258,7 @@ static const char *block_text(Compile *c, uint32_t i)
   return arena_printf(c->arena, "%s, batch %lld", b->name, (long long)b->batch);
 }
 
+/* As comments, so that dumps with and without tables differ in no other line. */
 static void print_tables(Compile *c, Text *out)
 {
   const Graph *g = c->graph;

@@ -2,6 +2,7 @@
 #include "ops.h"
 #include <assert.h>
 
+/* The old array stays readable in r->old: the arena frees nothing until the compile ends. */
 void ir_rewrite_begin(Rewrite *r, Compile *c)
 {
   Graph *g = c->graph;
@@ -20,6 +21,8 @@ static void move_output(Graph *g, const Node *n, Value to)
   if (index < g->outputs.n) g->outputs.at[index].value = to;
 }
 
+/* By value: the copy is not in the graph yet. Its inputs must be done already, so nodes are copied
+ * in order. */
 Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id)
 {
   assert(old_id && old_id < r->n_old);
@@ -50,6 +53,7 @@ Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
   return ir_rewrite_add(r, old_id, &n);
 }
 
+/* Backwards: a node lives if it is an effect or an output, or if a living node reads it. */
 void ir_drop_dead(Compile *c)
 {
   Rewrite r;

@@ -1,4 +1,6 @@
-/* What expands from ops.def: the table itself, names, parsed signatures, attributes of nodes. */
+/* What expands from ops.def: the table itself, names, parsed signatures, attributes of nodes. The
+ * columns of text are parsed at first use, so that a row is all there is to write; what does not
+ * parse is our mistake and ends the program with the op's name. */
 #include "ops.h"
 #include "compiler/base/embedded.h"
 #include <math.h>
@@ -48,6 +50,7 @@ static char *trim(char *s)
   return s;
 }
 
+/* "weight?" is optional, "tensors*" takes any number. */
 static void parse_input(SignatureParser *p, char *item)
 {
   if (p->out->n_inputs == MAX_SIGNATURE) broken(p->op, "more than MAX_SIGNATURE inputs at", item);
@@ -67,6 +70,7 @@ static AttrInfo *add_attr(SignatureParser *p, const char *name, AttrKind kind)
   return attr;
 }
 
+/* The word between : and =, as the head of ops.def lists them. */
 static AttrKind parse_kind(const SignatureParser *p, const char *word)
 {
   static const struct {
@@ -99,6 +103,7 @@ static Attr parse_default(AttrKind kind, const char *text)
   return (Attr){.i = strtoll(text, NULL, 10)};
 }
 
+/* "eps:f=1e-5" has a default, "dim:axis" is required. "shape" is a rank and MAX_RANK sizes. */
 static void parse_attr(SignatureParser *p, char *item)
 {
   static const char *const sizes[] = {"size0", "size1", "size2", "size3", "size4", "size5"};
@@ -118,6 +123,7 @@ static void parse_attr(SignatureParser *p, char *item)
   attr->value = parse_default(attr->kind, value);
 }
 
+/* Items between commas. `list` is cut up in place. */
 static void parse_list(SignatureParser *p, char *list, void (*parse)(SignatureParser *, char *))
 {
   char *rest;
@@ -127,6 +133,7 @@ static void parse_list(SignatureParser *p, char *list, void (*parse)(SignaturePa
   }
 }
 
+/* "!x, weight?; dim:axis=-1, eps:f=1e-5": internal, two inputs, two attributes. */
 static void parse_signature(OpInfo *op, char *text)
 {
   SignatureParser p = {op->name, &op->signature};
@@ -156,6 +163,7 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
   broken(op->name, "no argument of a file op:", word);
 }
 
+/* "inputs metric state": what the kernel of templates/<op>.cu takes, in order. */
 static void parse_file_args(OpInfo *op)
 {
   char file[64];
@@ -234,6 +242,8 @@ bool attr_find(const OpInfo *op, const char *name, uint32_t *out)
   return false;
 }
 
+/* A pass that asks for an attribute the op lacks is wrong: better to end here than to read another
+ * one. */
 static uint32_t attr_place(const Node *n, const char *name)
 {
   uint32_t i;
@@ -256,6 +266,7 @@ void attr_set_int(Node *n, const char *name, int64_t value)
   n->attr[attr_place(n, name)].i = value;
 }
 
+/* Only attributes of kind `axes` are masks: softmax's dim is one axis. */
 bool op_axes(const Node *n, uint64_t *out)
 {
   uint32_t i;
@@ -265,6 +276,7 @@ bool op_axes(const Node *n, uint64_t *out)
   return true;
 }
 
+/* -1: no condition. */
 bool code_stands(const Node *n, int condition)
 {
   if (condition < 0) return true;
