@@ -51,7 +51,8 @@ static OpTemplate template_of(const Kernel *k)
 
 /* ---- the header comment ---- */
 
-/* The job's line, without what would upset a comment. */
+/* The job's line, cut to fit. A \ at its end would continue the emitted // comment into the
+ * code. */
 static const char *line_text(const Kernel *k, Place place)
 {
   const char *s = place.source->text;
@@ -62,7 +63,8 @@ static const char *line_text(const Kernel *k, Place place)
   return arena_printf(k->c->arena, "%.*s%s", (int)(n > 72 ? 72 : n), s, n > 72 ? " .." : "");
 }
 
-/* // k07_add_gelu: h = gelu(fc1(x))                                   mlp.amp:12 */
+/* Prints for example
+ *   // k07_add_gelu: h = gelu(fc1(x))                          mlp.amp:12 */
 static void put_title(const Kernel *k)
 {
   Value last = k->group->nodes[k->group->n - 1];
@@ -78,7 +80,8 @@ static void put_title(const Kernel *k)
        slash ? slash + 1 : place.source->path, place.line);
 }
 
-/* //   nodes      %14 add, %15 gelu (back of gelu); joined by pass fuse */
+/* Prints for example
+ *   //   nodes      %14 add, %15 gelu; joined by pass fuse */
 static void put_nodes(const Kernel *k)
 {
   Text t;
@@ -119,7 +122,8 @@ static const char *arithmetic_text(const Kernel *k)
   return k->c->options.real64 ? "compute f64" : "compute f32";
 }
 
-/* //   precision  load f16; compute f32; store f16; rounds add, gelu */
+/* Prints for example
+ *   //   precision  load f16; compute f32; store f16; rounds add, gelu */
 static void put_precision(const Kernel *k)
 {
   Text t;
@@ -151,7 +155,8 @@ static const char *frame_name(const Kernel *k)
   }
 }
 
-/* //   shape      [32, 512] = 16384 elements; grid 64, block 256; loops of templates/cuda.cuh */
+/* Prints for example
+ *   //   shape      [32, 512] = 16384 elements; grid 64, block 256; loops of templates/cuda.cuh */
 static void put_shape(const Kernel *k)
 {
   Geometry at = kernel_geometry(k->c, k->index);

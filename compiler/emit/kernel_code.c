@@ -23,7 +23,8 @@ static const char *length_text(const CodeScope *s)
                      : real_text(s->k, (double)s->length);
 }
 
-/* Axis `axis` of input 0, whose results are joined. */
+/* $parts, $channels: axes 1 and 2 of input 0, the partial results that an op joins
+ * (Note [channels]). */
 static const char *size_text(const CodeScope *s, uint32_t axis)
 {
   const Node *parts = ir_node(s->k->g, s->n->in[0]);

@@ -128,7 +128,7 @@ static const char *times(const Kernel *k, const char *term, int64_t stride)
   return arena_printf(k->c->arena, "%s * %lld", term, (long long)stride);
 }
 
-/* Either may be NULL: zero. */
+/* A NULL term is zero and is left out. */
 static const char *plus(const Kernel *k, const char *a, const char *b)
 {
   if (!a || !b) return a ? a : b;

@@ -56,7 +56,7 @@ static Filled filled_of(const Node *n)
   return (Filled){axis, attr_int(n, "start"), attr_int(n, "step"), 0};
 }
 
-/* What is not covered, as it is stored. */
+/* The fill value in the type in which the result is stored. */
 static const char *fill_text(const Kernel *k, const Node *n, double value)
 {
   if (value == 0) return "0";

@@ -34,7 +34,7 @@ static const char *element_index(const void *frame, const Access *a)
                    index_part(k, &r->space, a, r->to, r->space.rank, "column"), 0);
 }
 
-/* Place of a value that there is one of a row. */
+/* The place of a value that exists once a row. */
 static const char *row_index(const RowKernel *r)
 {
   if (!r->columns) return "row";
@@ -454,7 +454,7 @@ static void put_row(RowKernel *r, const Uses *uses)
   close(r, "}");
 }
 
-/* Value `value` of part o of each column. */
+/* Prints how value `value` of part o is stored for each column: [values, parts, channels]. */
 static void put_part_value(const RowKernel *r, const Use *use, uint32_t value)
 {
   const Kernel *k = r->k;
@@ -536,7 +536,7 @@ static void measure(RowKernel *r)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }
 
-/* The rows of part o: as even as can be, and never none. */
+/* Prints the rows [begin, end) of part o. Parts differ by one row at most and none is empty. */
 static void put_bounds(const RowKernel *r)
 {
   const char *t = r->k->index_type;

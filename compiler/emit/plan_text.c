@@ -17,7 +17,7 @@ static void put_ref(Text *out, ampc_ref r)
     text_printf(out, "%s+%lld", space_names[r.space], (long long)r.offset);
 }
 
-/* launch <64, 256> (work+0, master+2048, work+4096) */
+/* Prints for example launch <64, 256> (work+0, master+2048, work+4096) */
 static void put_launch(Text *out, const ampc_launch *l)
 {
   text_printf(out, "launch <%u, %u> (", l->grid, l->block);
@@ -28,8 +28,9 @@ static void put_launch(Text *out, const ampc_launch *l)
   text_puts(out, ")");
 }
 
-/* work+0 f16[32, 512] = input+0 f16 @ copy16+0 f16^T k 784 + copy16+1024 relu; += where it
- * accumulates */
+/* Prints for example
+ *   work+0 f16[32, 512] = input+0 f16 @ copy16+0 f16^T k 784 + copy16+1024 relu
+ * and += where the product adds to what is there. */
 static void put_gemm(Text *out, const ampc_command *command)
 {
   const ampc_gemm *d = &command->as.gemm.desc;
@@ -54,7 +55,7 @@ static void put_gemm(Text *out, const ampc_command *command)
   }
 }
 
-/* work+0 f16[28x28x32]: height, width, channels of one image */
+/* Prints for example work+0 f16[28x28x32]: height, width, channels of one image. */
 static void put_images(Text *out, ampc_ref place, DType type, int64_t h, int64_t w, int64_t c)
 {
   put_ref(out, place);

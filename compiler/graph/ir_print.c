@@ -232,7 +232,8 @@ static void print_inputs(Text *out, const Node *n)
   }
 }
 
-/* %3 = softmax f32[32, 10] %2 dim=1                # 3:35 softmax is f32 */
+/* Prints for example
+ *   %3 = softmax f32[32, 10] %2 dim=1                # 3:35 softmax is f32 */
 static void print_node(Compile *c, Text *out, uint32_t id)
 {
   const Node *n = &c->graph->nodes.at[id];

@@ -77,7 +77,8 @@ static void report_independent(const Backward *b, const Node *minimize, Value lo
             region ? " here" : "");
 }
 
-/* The parameter itself or what shares its bytes: its working copy, a view. */
+/* The parameter whose bytes v has, or whose 16-bit working copy it is; NULL: v is something
+ * else. */
 static const Node *as_parameter(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);

@@ -21,12 +21,14 @@ typedef struct Layouts {
 
 /* ---- axes ---- */
 
-static uint32_t laid_axis(uint32_t rank, int64_t axis) /* of [n, c, ..] in [n, .., c] */
+/* Where axis `axis` of [n, c, ..] stands in [n, .., c]. */
+static uint32_t laid_axis(uint32_t rank, int64_t axis)
 {
   return axis == 0 ? 0 : axis == 1 ? rank - 1 : (uint32_t)axis - 1;
 }
 
-static uint32_t named_axis(uint32_t rank, uint32_t axis) /* and back */
+/* And back: which axis of [n, c, ..] axis `axis` of [n, .., c] is. */
+static uint32_t named_axis(uint32_t rank, uint32_t axis)
 {
   return axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1;
 }
