@@ -34,22 +34,21 @@ typedef enum OpPrecision {
 typedef enum OpTrait {
   /* operands and result */
   T_mixes = 1 << 0,     /* all inputs meet in one expression and must have one type */
-  T_condition = 1 << 1, /* but input 0, which is a condition */
-  T_compares = 1 << 2,  /* computes in the type its inputs meet in, though it gives a bool */
-  T_tests = 1 << 3,     /* computes in real, though it gives a bool */
+  T_condition = 1 << 1, /* input 0 is a bool that chooses: it does not mix with the others */
+  T_compares = 1 << 2,  /* computes in the type its inputs meet in and gives a bool: lt */
+  T_tests = 1 << 3,     /* computes in floats, though it gives a bool: isnan */
   T_as_is = 1 << 4,     /* takes each operand in the type it has */
   T_to_float = 1 << 5,  /* gives a float for integers, as exp does */
-  T_copies = 1 << 6,    /* an input that is a number stands in the result as it is */
+  T_copies = 1 << 6,    /* copies a number into its result: where, cast; it must fit */
   T_repeats = 1 << 7,   /* the result is input 0, repeated along some axes */
   T_strided = 1 << 8,   /* a move that is a load with other strides: its readers can do it */
   T_image = 1 << 9, /* input 0 is an image, which pass layout lays channels last; not its weight */
-  T_images = 1 << 10,    /* all inputs of three axes and more are */
-  T_epilogue = 1 << 21,  /* a matrix product may do it as it stores: relu */
+  T_images = 1 << 10,    /* the same for all inputs of three axes and more */
+  T_epilogue = 1 << 21,  /* the library can do it as it stores a product: relu */
   T_keeps_sum = 1 << 11, /* a product whose f32 sum may be kept though its operands have 16 bits */
   /* leaves */
   T_literal = 1 << 12, /* a number: a literal in kernels, without bytes */
-  T_varies =
-      1 << 13, /* state that updates change: equal nodes are equal only between two of them */
+  T_varies = 1 << 13,  /* read from state that updates change: loss_scale, counters */
   /* nodes that nobody reads */
   T_kept = 1 << 14,         /* stays in the graph though nobody reads it */
   T_effect = 1 << 15,       /* writes state: never removed, never reordered */
@@ -57,8 +56,8 @@ typedef enum OpTrait {
   T_running = 1 << 17,      /* an update of running statistics: waits for an optimizer's decision */
   T_state_inputs = 1 << 18, /* its settings and values are f32 whatever the program computes in */
   /* geometry */
-  T_one_block = 1 << 19, /* one block: it combines what others left */
-  T_partials = 1 << 20   /* each block leaves a result: their number is the result's first size */
+  T_one_block = 1 << 19, /* its kernel has one block, which joins what many have left */
+  T_partials = 1 << 20   /* each block leaves a result: their number is dim[0] */
 } OpTrait;
 
 typedef enum AttrKind {
