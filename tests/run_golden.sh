@@ -7,6 +7,8 @@
 # %s. What is compared: standard output when the exit status is 0 (behind it standard error, if there
 # was any), standard error when it is 1. Any other status fails.
 # Without an answer nothing may be printed.
+# Dumps, plans and emitted text are compared with names in place of numbers (canonical.py). A job with
+# a line `# PLACES` keeps the byte offsets of its plan.
 # Instead of the answer, or besides it, `# error: TEXT` or `# warning: TEXT` on a line says that this
 # line is answered with one such message that contains TEXT; then there may be no others.
 # --rewrite writes the answers. Look at the difference before you keep it.
@@ -36,6 +38,14 @@ check_notes() {
   notes=$((notes + wanted))
 }
 
+# A dump, a plan or emitted text: names in place of numbers.
+canonical() {
+  local options=()
+  grep -q '^# PLACES' "$file" && options+=(--places)
+  python3 tests/canonical.py "${options[@]}" < "$work/actual" > "$work/named" &&
+    mv "$work/named" "$work/actual"
+}
+
 run_one() {
   file=$(realpath "$1"); file=${file#"$root"/}
   local expected=${file%.amp}.expected arguments status
@@ -55,6 +65,9 @@ run_one() {
   0) cat "$work/out" "$work/err" > "$work/actual" ;;
   1) cp "$work/err" "$work/actual" ;;
   *) cat "$work/err" >&2; fail "exit status $status"; return ;;
+  esac
+  case $status$arguments in
+  0*--dump-after=* | 0*--emit=plan* | 0*--emit=c*) canonical || fail "canonical.py" ;;
   esac
   notes=0
   if grep -q "# \(error\|warning\): " "$file"; then

@@ -1,12 +1,14 @@
 #!/bin/sh
-# The CUDA C of the demo, byte for byte: it should read as if it had been written by hand.
+# The CUDA C of the demo, whole, with names in place of numbers: it should read as if it had been
+# written by hand.
 # usage: tests/emit/demo.sh AMPC [--rewrite]
 set -eu
 ampc=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 work=$(mktemp)
-trap 'rm -f "$work"' EXIT
-"$ampc" --emit=cuda models/fashion_mnist/fashion_mnist.amp >"$work"
+trap 'rm -f "$work" "$work.cu"' EXIT
+"$ampc" --emit=cuda models/fashion_mnist/fashion_mnist.amp >"$work.cu"
+tests/canonical.py --whole <"$work.cu" >"$work"
 if [ "${2-}" = --rewrite ]; then
   cp "$work" tests/emit/demo.expected
 else

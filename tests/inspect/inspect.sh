@@ -9,13 +9,16 @@ here=$source_dir/tests/inspect
 cd "$source_dir" || exit 1
 job=tests/inspect/small.amp
 
-answers() { # answers NAME ARGUMENTS...: stdout is NAME.expected
+answers() { # answers NAME ARGUMENTS...: stdout, with names for numbers, is NAME.expected
   local name=$1
   shift
-  if ! "$amp" inspect "$@" >"$work/$name" 2>"$work/err"; then
+  if ! "$amp" inspect "$@" >"$work/out" 2>"$work/err"; then
     cat "$work/err"
     failed "$name: exit status"
-  elif [ -n "$rewrite" ]; then
+    return
+  fi
+  tests/canonical.py <"$work/out" >"$work/$name"
+  if [ -n "$rewrite" ]; then
     cp "$work/$name" "$here/$name.expected"
   elif ! diff -u "$here/$name.expected" "$work/$name"; then
     failed "$name: another answer"
@@ -26,8 +29,11 @@ answers() { # answers NAME ARGUMENTS...: stdout is NAME.expected
 
 answers table --arch none "$job"
 answers diff --arch none --diff f32 f16 "$job"
-answers kernel --arch cpu --kernel k09 "$job"
-answers product --arch cpu --kernel c02_conv2d "$job"
+# The number of a kernel counts all that stand before it: taken from the table, not written here.
+numbered() { "$amp" inspect --arch none "$job" | grep -om 1 "[kgc][0-9]*_$1\b"; } # numbered NAME
+drop=$(numbered drop)
+answers kernel --arch cpu --kernel "${drop%_drop}" "$job"
+answers product --arch cpu --kernel "$(numbered conv2d)" "$job"
 
 # ---- for programs --------------------------------------------------------------------------------
 "$amp" inspect --arch none --json "$job" >"$work/json" || failed "--json: exit status"
@@ -49,7 +55,7 @@ PY
 
 # ---- wrong usage -----------------------------------------------------------------------------------
 refuses "no job" 2 'no job' "$amp" inspect
-refuses "no such kernel" 2 'did you mean k09_drop' "$amp" inspect --kernel k09_drp "$job"
+refuses "no such kernel" 2 "did you mean $drop" "$amp" inspect --kernel "${drop%op}p" "$job"
 refuses "no architecture" 2 'arch gpu' "$amp" inspect --arch gpu "$job"
 refuses "one precision" 2 'no second precision' "$amp" inspect --diff f32 "$job"
 refuses "no precision" 1 'f64' "$amp" inspect --diff f32 f64 "$job"
@@ -72,7 +78,7 @@ cc -shared -fPIC -o "$work/hide.so" "$work/hide.c" -ldl || failed "cannot build 
 hidden() { env LD_PRELOAD="$work/hide.so" "$@"; }
 hidden "$amp" inspect "$job" >"$work/out" 2>&1 || failed "without NVRTC: exit status"
 grep -q '^no registers.*NVRTC' "$work/out" || failed "without NVRTC: it is not told"
-hidden "$amp" inspect --kernel k09 "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: it is not told"
+hidden "$amp" inspect --kernel "$drop" "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: it is not told"
 refuses "an architecture without NVRTC" 4 'NVRTC is not on this machine' \
   hidden "$amp" inspect --arch sm_90 "$job"
 
@@ -90,16 +96,16 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   "$amp" inspect --arch sm_20 "$job" >"$work/out" 2>"$work/err"
   [ $? -eq 4 ] && grep -q 'error.*sm_20' "$work/err" || failed "an architecture that NVRTC lacks"
   "$amp" inspect --arch sm_80 --diff f32 f16 "$job" >"$work/out" || failed "--diff --arch: exit status"
-  grep -Eq 'k08_drop -> k09_drop .* sm_80 [0-9]+( -> [0-9]+)? registers$' "$work/out" ||
+  grep -Eq 'k[0-9]+_drop -> '$drop' .* sm_80 [0-9]+( -> [0-9]+)? registers$' "$work/out" ||
     failed "--diff --arch: no registers"
-  "$amp" inspect --kernel k09 "$job" >"$work/out"
-  for part in 'small.amp:12: ' '__global__ void k09_drop' '\.entry k09_drop' 'ld.global'; do
+  "$amp" inspect --kernel "$drop" "$job" >"$work/out"
+  for part in 'small.amp:12: ' "__global__ void $drop" "\.entry $drop" 'ld.global'; do
     grep -q -- "$part" "$work/out" || failed "--kernel lacks $part"
   done
-  script -qec "stty cols 150; '$amp' inspect --kernel k09 '$job'" /dev/null >"$work/out"
-  grep -q '__global__ void k09_drop.* | ' "$work/out" || failed "not side by side at 150 columns"
-  script -qec "stty cols 80; '$amp' inspect --kernel k09 '$job'" /dev/null >"$work/out"
-  grep -q '__global__ void k09_drop.* | ' "$work/out" && failed "side by side at 80 columns"
+  script -qec "stty cols 150; '$amp' inspect --kernel $drop '$job'" /dev/null >"$work/out"
+  grep -q "__global__ void $drop.* | " "$work/out" || failed "not side by side at 150 columns"
+  script -qec "stty cols 80; '$amp' inspect --kernel $drop '$job'" /dev/null >"$work/out"
+  grep -q "__global__ void $drop.* | " "$work/out" && failed "side by side at 80 columns"
 else
   echo "skipped: NVRTC is not on this machine"
 fi

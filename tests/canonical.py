@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Golden text whose numbers do not move.
+
+ampc numbers values (%12), kernels (k07_add_gelu) and temporaries (t14, gemm32) over the whole job,
+so one more node at the front renumbers everything behind it. Before two texts are compared, each
+number here gives way to what it stands for, and only lines that say something else still differ:
+
+  %12, in a dump      %relu@8           the relu of line 8 of the job; the second one there: %relu@8.2
+                      %fc1.weight       parameters, sources and settings have names of their own
+  group=17            in=%relu@8        the group whose first node that is
+  k07_add_gelu        k_add_gelu@8      plans and emitted text: the kernel of line 8
+  t14, gemm32         t_add, gemm       inside a kernel; its second add is t_add.2
+  work+6144           work              byte offsets stay only with --places
+
+Emitted text begins with those helpers of templates/ that its kernels call. Of these only the names
+stay, unless --whole is given: they are compared once, in emit/demo.expected.
+
+usage: canonical.py [--places] [--whole] < TEXT
+"""
+import re
+import sys
+
+SPACES = "state|master|copy16|copybf|grad|moment1|moment2|buffer|input|work"
+NODE = re.compile(r"%(\d+) = (\w+) (.*?) +# (\d+):(\d+)(.*)$")
+LABEL = re.compile(r"\b(K_)?([kgc])(\d\d+)_([a-z0-9_]+?)(_thunk|_columns)?\b(?!\.)")
+COMMENT_COLUMN = 64
+
+
+class Names:
+    """Gives each key a name; a name that is taken gets .2, .3 and so on."""
+
+    def __init__(self):
+        self.of, self.taken = {}, {}
+
+    def give(self, key, name):
+        if key not in self.of:
+            self.taken[name] = self.taken.get(name, 0) + 1
+            self.of[key] = name if self.taken[name] == 1 else f"{name}.{self.taken[name]}"
+        return self.of[key]
+
+
+def keep_columns(line, change):
+    """change() on each cell of a row; a cell starts where it did, as far as there is room."""
+    out = ""
+    for cell in re.finditer(r"\S+(?: \S+)*", line):
+        room = cell.start() - len(out)
+        out += " " * (max(room, 1) if out else room) + change(cell.group())
+    return out
+
+
+# ---- dumps of the graph ----------------------------------------------------------------------------
+def dump_names(lines):
+    """Names of the nodes and of the groups, block by block."""
+    values, groups, block = {}, {}, Names()
+    for line in lines:
+        if line.startswith("# "):
+            block = Names()
+        node = NODE.match(line)
+        if not node:
+            continue
+        number, op, rest, row = node.group(1), node.group(2), node.group(3), node.group(4)
+        own = re.match(r"\S+(?:\[[^\]]*\])? ([A-Za-z_0-9.]*[A-Za-z_][A-Za-z_0-9.]*)", rest)
+        leaf = op in ("param", "source", "setting") and own
+        values[number] = block.give(number, own.group(1) if leaf else f"{op}@{row}")
+        group = re.search(r" group=(\d+)", rest)
+        if group:
+            groups.setdefault(group.group(1), values[number])
+    return values, groups
+
+
+def dump(lines):
+    values, groups = dump_names(lines)
+
+    def value(match):
+        return "%" + values.get(match.group(1), match.group(1))
+
+    out = []
+    for line in lines:
+        node = NODE.match(line)
+        line = re.sub(r"%(\d+)", value, line)
+        line = re.sub(r" group=(\d+)", lambda m: f" in=%{groups[m.group(1)]}", line)
+        if node:
+            text, _, comment = re.split(r"( +# )(?=\d+:\d+)", line, maxsplit=1)
+            line = f"{text:<{COMMENT_COLUMN - 1}} # {comment}"
+        out.append(line)
+    return out
+
+
+# ---- plans and emitted text ------------------------------------------------------------------------
+def label_lines(lines):
+    """The line of the job that each command belongs to, by its number."""
+    of, current = {}, None
+    for line in lines:
+        header = re.match(r"// ([kgc]\d+)_\w+: .*:(\d+)$", line)
+        planned = re.match(r"  ([kgc]\d+)_\w+ .*# line (\d+)$", line)
+        step = re.match(r"  // \S+:(\d+): ", line)
+        if header or planned:
+            of.setdefault(*(header or planned).groups())
+        elif step:
+            current = step.group(1)
+        elif line.startswith("  ampc_do_"):
+            for letter, number in re.findall(r"&([gc])(\d+)_", line):
+                of.setdefault(letter + number, current)
+    return of
+
+
+def label_namer(lines):
+    """A function that renames the labels in a line, to be called on one line after the other."""
+    where = label_lines(lines)
+    names = Names()
+
+    def label(match):
+        macro, letter, number, ops, suffix = match.groups(default="")
+        row = where.get(letter + number)
+        name = f"{letter}_{ops}"
+        return macro + (names.give(number, f"{name}@{row}") if row else name) + suffix
+
+    def change(line):
+        if re.match(r"\w+, batch \d+: \d+ commands$", line):
+            names.taken.clear()  # a plan counts anew in each block
+        return LABEL.sub(label, line)
+
+    return change
+
+
+def kernel_namer(kernel, ops):
+    """Names of the values of one kernel; ops has the op of each number, as far as a text tells."""
+    names = Names()
+    for number, array in re.findall(r"\bt(\d+) = [^;]*?\b([A-Za-z_]\w*)\[", kernel):
+        ops.setdefault(number, re.sub(r"_?\d+$", "", array))
+    arguments = set(re.findall(r"__restrict__ (\w+)", kernel))
+
+    def base(number, default):
+        return names.give(number, ops.get(number, default))
+
+    def word(match):
+        whole, stem, number = match.group(0), match.group(1), match.group(2)
+        if stem == "t":
+            return "t_" + base(number, "value")
+        if whole in arguments and stem.endswith("_"):
+            return stem
+        if whole in arguments and ops.get(number, stem) == stem:
+            return base(number, stem)
+        return whole
+
+    def change(line):
+        line = re.sub(r"%(\d+) (\w+)", lambda m: "%" + base(m.group(1), m.group(2)), line)
+        return re.sub(r"\b([A-Za-z_]\w*?)(\d+)(?=_\d+\b|\b)", word, line)
+
+    return change
+
+
+def fold_helpers(lines):
+    """Helpers of templates/: their names only."""
+    if not any(line.startswith('#include "ampc_rt.h"') for line in lines):
+        return lines
+    start = next(i for i, line in enumerate(lines) if line.startswith('#include "ampc_rt.h"')) + 1
+    end = next(
+        i for i in range(start, len(lines)) if re.match(r"// k\d|/\* ----|#ifdef __cpl", lines[i])
+    )
+    found = re.findall(
+        r"^(?:DEVICE .*?|#define )(\w+)\(|^ROW_TREE\([^,]*, (\w+)", "\n".join(lines[start:end]), re.M
+    )
+    names = [f" *   {name or tree}" for name, tree in found]
+    folded = ["", "/* of templates/:", *names, " */", ""]
+    return lines[:start] + folded + lines[end:]
+
+
+def drop_offsets(line):
+    line = re.sub(rf"\b({SPACES})\+\d+", r"\1", line)
+    if re.match(r" *(AMPC_LAUNCH|ampc_do_)", line):
+        line = re.sub(rf"\b({SPACES}) \+ \d+", r"\1", line)
+    return line
+
+
+def align(line):
+    """Plans and the head of a kernel: columns that do not depend on the digits of a number."""
+    planned = re.match(r"  ([kgc]_\S+) +(.*    # line \d+)$", line)
+    header = re.match(r"// ([kgc]_\S+: .*?) +(\S+:\d+)$", line)
+    if planned:
+        return f"  {planned.group(1):<28} {planned.group(2)}"
+    return f"// {header.group(1):<72} {header.group(2)}" if header else line
+
+
+def commands(lines, places, whole):
+    if not whole:
+        lines = fold_helpers(lines)
+    if not places:
+        lines = [drop_offsets(line) for line in lines]
+    label = label_namer(lines)
+    ops = dict(re.findall(r"%(\d+) (\w+)", "\n".join(lines)))
+    out, at = [], 0
+    while at < len(lines):
+        end = at + 1
+        if re.match(r"// k\d+_\w+: ", lines[at]):
+            while end < len(lines) and lines[end - 1] != "}":
+                end += 1
+            value = kernel_namer("\n".join(lines[at:end]), dict(ops))
+        else:
+            value = lambda line: re.sub(r"%\d+ (?=\w)", "%", line)
+        for line in lines[at:end]:
+            change = lambda text: value(label(text))
+            row = re.match(r"  ([~+-] )?[kgc]\d+_\w+ .*[^#]\b\d+ ", line) and " # line " not in line
+            out.append(keep_columns(line, change) if row else align(change(line)))
+        at = end
+    return out
+
+
+def main(options):
+    lines = sys.stdin.read().split("\n")
+    if any(NODE.match(line) for line in lines):
+        lines = dump(lines)
+    else:
+        lines = commands(lines, "--places" in options, "--whole" in options)
+    sys.stdout.write("\n".join(lines))
+
+
+main(sys.argv[1:])
