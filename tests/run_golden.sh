@@ -5,7 +5,7 @@
 #
 # The file begins with `# RUN: ampc ARGUMENTS`; its path is put behind the arguments, or in place of
 # %s. What is compared: standard output when the exit status is 0 (behind it standard error, if there
-# was any), standard error when it is 1. Any other status fails.
+# was any), standard error when it is 1 (mistakes) or 3 (a file is missing). Any other status fails.
 # Without an answer nothing may be printed.
 # Dumps, plans and emitted text are compared with names in place of numbers (canonical.py). A job with
 # a line `# PLACES` keeps the byte offsets of its plan.
@@ -63,7 +63,7 @@ run_one() {
   status=$?
   case $status in
   0) cat "$work/out" "$work/err" > "$work/actual" ;;
-  1) cp "$work/err" "$work/actual" ;;
+  1 | 3) cp "$work/err" "$work/actual" ;;
   *) cat "$work/err" >&2; fail "exit status $status"; return ;;
   esac
   case $status$arguments in

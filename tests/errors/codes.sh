@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Every code of errors.def is reported somewhere, by the compiler or for an entry of mistakes.txt, and
+# some golden job meets it. Codes without a test are named.
+#   codes.sh AMPC
+set -u
+ampc=$(realpath "$1")
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+met() { # the codes that golden jobs are answered with
+  local job arguments
+  for job in tests/errors/*.amp tests/passes/*.amp; do
+    read -r arguments <"$job"
+    arguments=${arguments#"# RUN: ampc"}
+    case $arguments in *%s*) arguments=${arguments//%s/$job} ;; *) arguments="$arguments $job" ;; esac
+    # shellcheck disable=SC2086 # arguments are words
+    "$ampc" $arguments 2>&1 >/dev/null </dev/null
+  done | grep -oE '(error|warning)\[[EW][0-9]+|"code": "[EW][0-9]+' | grep -oE '[EW][0-9]+$' | sort -u
+}
+met >"$work/met"
+grep -oE '^AMPC_(ERROR|WARNING)\([EW][0-9]+' compiler/diag/errors.def | grep -oE '[EW][0-9]+$' >"$work/codes"
+while read -r code; do
+  if ! grep -rqw --include='*.[ch]' --include=mistakes.txt "$code" compiler grammar; then
+    echo "FAIL $code: nobody reports it"
+    failed=1
+  fi
+  if ! grep -qx "$code" "$work/met"; then
+    echo "FAIL $code: no job in tests/errors or tests/passes is answered with it"
+    failed=1
+  fi
+done <"$work/codes"
+echo "$(wc -l <"$work/codes") codes"
+exit "$failed"
