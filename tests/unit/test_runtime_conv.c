@@ -54,13 +54,27 @@ typedef struct Sums { /* of the result, and of the magnitudes of what was added 
   int64_t terms;
 } Sums;
 
-static void add_product(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int64_t y)
+/* The products of `n` channels: x, w and y say where the first of them lies. A plain loop of its
+ * own for each kind, as nearly all the time of this test goes here. */
+static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int64_t y, int64_t n)
 {
-  bool forward = d->kind == AMPC_CONV_FORWARD, data = d->kind == AMPC_CONV_DATA;
-  double product = forward ? s->x[x] * s->w[w] : data ? s->y[y] * s->w[w] : s->x[x] * s->y[y];
-  int64_t to = forward ? y : data ? x : w;
-  s->sum[to] += product;
-  s->size[to] += fabs(product);
+  int64_t taps = d->kh * d->kw; /* from a channel of a filter to the next */
+  if (d->kind == AMPC_CONV_FORWARD) {
+    double sum = 0, size = 0;
+    for (int64_t c = 0; c < n; c++) {
+      double product = s->x[x + c] * s->w[w + c * taps];
+      sum += product, size += fabs(product);
+    }
+    s->sum[y] += sum, s->size[y] += size;
+    return;
+  }
+  double dy = s->y[y];
+  for (int64_t c = 0; c < n; c++) {
+    bool data = d->kind == AMPC_CONV_DATA;
+    double product = dy * (data ? s->w[w + c * taps] : s->x[x + c]);
+    int64_t to = data ? x + c : w + c * taps;
+    s->sum[to] += product, s->size[to] += fabs(product);
+  }
 }
 
 /* All products that belong to pixel (oy, ox) and filter k of image n. */
@@ -73,9 +87,8 @@ static void add_pixel(const ampc_conv *d, Sums *s, int64_t n, int64_t k, int64_t
       int64_t iy = oy * d->stride[0] - d->pad[0] + i * d->dilation[0];
       int64_t ix = ox * d->stride[1] - d->pad[1] + j * d->dilation[1];
       if (iy < 0 || iy >= d->h || ix < 0 || ix >= d->w) continue;
-      for (int64_t c = 0; c < per_group; c++)
-        add_product(d, s, ((n * d->h + iy) * d->w + ix) * d->c + first + c,
-                    ((k * per_group + c) * d->kh + i) * d->kw + j, y);
+      add_channels(d, s, ((n * d->h + iy) * d->w + ix) * d->c + first,
+                   (k * per_group * d->kh + i) * d->kw + j, y, per_group);
     }
 }
 
@@ -338,11 +351,11 @@ static void large(void)
                      .pad = {1, 1},
                      .dilation = {1, 1},
                      .has_bias = true};
-  ampc_conv wide = {.n = 71,
+  ampc_conv wide = {.n = 83,
                     .h = 17,
                     .w = 16,
                     .c = 32,
-                    .k = 32,
+                    .k = 16,
                     .kh = 1,
                     .kw = 2,
                     .groups = 1,
@@ -357,7 +370,7 @@ static void large(void)
       all[i].x_type = all[i].y_type = all[i].bias_type = all[i].w_type = type;
       run_kinds(all[i], false);
       all[i].w_type = AMPC_F32; /* of a gradient */
-      run_kinds(all[i], false);
+      if (type != AMPC_F32) run_kinds(all[i], false);
     }
   }
 }
@@ -366,16 +379,16 @@ static void large(void)
  * which keeps the reference quick. */
 static void sliced(void)
 {
-  ampc_conv d = {.n = 32,
+  ampc_conv d = {.n = 42,
                  .h = 1,
                  .w = 17,
-                 .c = 464,
+                 .c = 112,
                  .k = 256,
-                 .kh = 9,
+                 .kh = 39,
                  .kw = 1,
                  .groups = 1,
                  .stride = {1, 1},
-                 .pad = {4, 0},
+                 .pad = {19, 0},
                  .dilation = {1, 1}};
   for (int t = 0; t < 3; t++) {
     d.x_type = d.y_type = d.w_type = t == 0 ? AMPC_F32 : t == 1 ? AMPC_F16 : AMPC_BF16;
