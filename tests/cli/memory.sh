@@ -6,7 +6,7 @@ d=$work/data
 small_data "$d"
 small_job "$d/job.amp"
 job=$d/job.amp
-train() { timeout 60 "$amp" train --device cpu "$@"; }
+train() { timeout 500 "$amp" train --device cpu "$@"; }
 
 # ---- the report ----------------------------------------------------------------------------------
 passes "the report of ampc" "$ampc" --target=cpu --emit=memory "$job"

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 600
+SECONDS = 1200
 
 
 def parts(text):

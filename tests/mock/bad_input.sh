@@ -16,7 +16,7 @@ train() {
   shift
   rm -rf "$work/cache"
   XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$folder MOCK_CUDA_REPORT=$work/report \
-    timeout 120 "$amp" train --device cuda "$@" "$job"
+    timeout 500 "$amp" train --device cuda "$@" "$job"
 }
 given_back() { # what was made before the failure has been freed
   local held
@@ -102,7 +102,7 @@ given_back "a loss that is not finite"
 auto() { # auto FOLDER: what --device auto takes
   rm -f "$work/report"
   XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$1 MOCK_CUDA_REPORT=$work/report \
-    timeout 120 "$amp" train --save "$work/auto" "$job"
+    timeout 500 "$amp" train --save "$work/auto" "$job"
 }
 passes "auto, with a GPU" auto "$mock"
 same "takes the GPU" "$work/good" "$work/auto"
@@ -112,7 +112,7 @@ passes "a checkpoint of the cpu goes on" train "$mock" --resume "$work/auto" --s
 
 # ---- the cache -----------------------------------------------------------------------------------
 again() { # with the cache of before
-  XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock timeout 120 "$amp" train --device cuda "$@" "$job"
+  XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock timeout 500 "$amp" train --device cuda "$@" "$job"
 }
 cached() { find "$work/cache" -name '*.cubin'; }
 passes "a full cache" again --save "$work/warm"

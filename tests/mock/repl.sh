@@ -6,7 +6,7 @@
 mock=$(realpath "$3")
 job=$source_dir/tests/repl/small.amp
 export LD_LIBRARY_PATH=$mock XDG_CACHE_HOME=$work/cache XDG_STATE_HOME=$work
-session() { timeout 120 "$amp" repl --device cuda "$job" >"$work/out" 2>&1; }
+session() { timeout 500 "$amp" repl --device cuda "$job" >"$work/out" 2>&1; }
 says() { grep -Eq "$2" "$work/out" && echo "ok: $1" || { failed "$1"; cat "$work/out"; }; }
 
 printf ':train 20\n:save %s\n' "$work/prompt" | session || failed "a session: exit status"

@@ -14,7 +14,7 @@ run() {
   local device=$1
   shift
   LD_LIBRARY_PATH=$mock MOCK_CUDA_REPORT=$work/report \
-    timeout 250 "$amp" train --device "$device" --seed 1 "$@" >"$work/$device" 2>&1 ||
+    timeout 500 "$amp" train --device "$device" --seed 1 "$@" >"$work/$device" 2>&1 ||
     { cat "$work/$device" && fail "amp train --device $device $*"; }
 }
 counted() { sed -n "s/^$1 //p" "$work/report"; }

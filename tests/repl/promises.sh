@@ -12,7 +12,7 @@ status=0
 failed() { echo "FAILED: $*"; status=1; }
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
-session() { timeout 200 "$amp" repl "$job" >"$work/out" 2>&1; } # inputs on stdin
+session() { timeout 500 "$amp" repl "$job" >"$work/out" 2>&1; } # inputs on stdin
 same() { cmp "$2" "$3" || failed "$1"; }
 built() { find "$work/cache" -name '*.so' | wc -l; }
 says() { grep -qE "$2" "$work/out" || { failed "$1"; cat "$work/out"; }; }

@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # the leak checker looks at thread-local variables of kernels that are unloaded by then
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
-XDG_STATE_HOME=$work timeout 100 "$amp" $command <"$file" >"$work/all" 2>&1
+XDG_STATE_HOME=$work timeout 500 "$amp" $command <"$file" >"$work/all" 2>&1
 status=$?
 {
   sed -E -e 's/ in [0-9.]+ s, [0-9]+ samples\/s/ in T s/' \

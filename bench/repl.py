@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""figures.py AMP: how long the prompt takes to appear, and how long a redefined layer takes to its
-next step, with the Fashion-MNIST job. The best of some tries: others may be at work here too."""
+"""bench/repl.py [AMP]: how long the prompt takes to appear, and how long a redefined layer takes to its
+next step, with the Fashion-MNIST job. The best of some tries."""
 import os
 import subprocess
 import sys
 import tempfile
 import time
 
-AMP = os.path.realpath(sys.argv[1])
-os.chdir(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../.."))
+ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
+AMP = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build/amp"))
+os.chdir(ROOT)
 JOB = "models/fashion_mnist/mlp.amp"
 LAYERS = """module MLP(hidden: int = 512, classes: int = 10) {
   fc1 = Linear(784, hidden)
@@ -44,9 +45,8 @@ class Session:
         self.child.wait()
 
 
-def check(what, tries, limit):
-    print(f"{what}: {min(tries):.3f} s, at most {limit} s ({len(tries)} tries)")
-    return min(tries) <= limit
+def show(what, tries, aim):
+    print(f"{what}: {min(tries):.3f} s ({len(tries)} tries; aim: {aim} s)")
 
 
 def main():
@@ -67,8 +67,8 @@ def main():
             session.ask("1 + 1", b"int 2")  # an answer: the prompt came before it
             starts.append(time.monotonic() - begin)
             session.end()
-    good = check("start to the prompt", starts, 0.3)
-    return not (check("a redefined layer to its next step", again, 1.0) and good)
+    show("start to the prompt", starts, 0.3)
+    show("a redefined layer to its next step", again, 1.0)
 
 
-sys.exit(main())
+main()
