@@ -18,11 +18,13 @@ static const Option options[] = {
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0] };
 
+/* `epochs` is for train blocks, `every` for eval blocks. */
 static bool applies(const Option *o, const Decl *decl)
 {
   return decl->kind == DECL_train ? o->train : o->eval;
 }
 
+/* All unknown names of a `with`, not only the first. */
 static bool check_option_names(Lower *l, const Decl *decl, const char *block)
 {
   const ArgList *with = &decl->as.run.with;
@@ -53,6 +55,7 @@ static const Arg *find_option(const Decl *decl, const char *name)
   return NULL;
 }
 
+/* Counts are at least 1; a seed may be anything. */
 static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
 {
   int64_t i = 0;
@@ -66,6 +69,7 @@ static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
   return fail(l, E209, span, "%s is %lld; it is at least 1", o->name, (long long)i), false;
 }
 
+/* The value has the right kind here. */
 static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
 {
   if (strcmp(o->name, "batch") == 0) b->batch = v.as.integer;
@@ -82,6 +86,8 @@ static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span sp
   if (strcmp(o->name, "resume") == 0) not_yet(l, span, "`resume` in `with`");
 }
 
+/* In the order of the table, not of the text. --set replaces what is written and gives what is
+ * not: "train.batch", under the block's first name even if `name=` gives it another. */
 static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
@@ -107,6 +113,9 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 
 /* ---- one variant ---- */
 
+/* Makes the block the one that nodes are appended to. `first` is the block whose sources and
+ * metrics it shares, if it is the remainder of one. Versions of parameters begin anew in each
+ * block. */
 static void begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
 {
   uint16_t block = (uint16_t)l->g->blocks.n;
@@ -129,6 +138,8 @@ static void end_block(Lower *l)
   l->at = (Cursor){0};
 }
 
+/* `train x, y in points(64)`: the data function runs once, its sources become inputs of a
+ * step, and its results are bound to the names. After a mistake they are bound to D_error. */
 static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
 {
   const NameList *names = &decl->as.run.names;
@@ -150,6 +161,7 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
   return good;
 }
 
+/* Fewer samples than a batch, and the rest dropped: there would be no step at all. */
 static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t samples = l->run->samples;
@@ -160,6 +172,7 @@ static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
   return false;
 }
 
+/* A value that the caller of an infer block gets. */
 static void add_output(Lower *l, const char *name, Datum v, Span span)
 {
   Value x = as_tensor(l, v, span);
@@ -169,7 +182,8 @@ static void add_output(Lower *l, const char *name, Datum v, Span span)
     vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
 }
 
-/* options.watch: every value of the name, in the order of the text. */
+/* options.watch, from `amp repl`: every value that has the name becomes an output too, in the
+ * order of the text. */
 static void watch(Lower *l)
 {
   const char *name = l->c->options.watch;
@@ -181,6 +195,8 @@ static void watch(Lower *l)
   }
 }
 
+/* One variant of a train or eval block, from its batch to the scaler's update. begin_block()
+ * may have moved the blocks, and so may what runs in between: b is found again. */
 static void elaborate(Lower *l, const Decl *decl)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
@@ -203,6 +219,9 @@ static const char *numbered(Lower *l, const char *name, uint32_t number)
   return number > 1 ? arena_printf(l->arena, "%s%u", name, number) : name;
 }
 
+/* A data set of 50 samples with batch=16 leaves 2. If these are kept, the block is elaborated
+ * again with batch 2: shapes are compile-time values, so the smaller batch is a step of its
+ * own. */
 void lower_run(Lower *l, const Decl *decl, uint32_t number)
 {
   bool train = decl->kind == DECL_train;
@@ -232,6 +251,7 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number)
 
 /* ---- infer ---- */
 
+/* An infer block is called from outside, so all sizes of its arguments are written down. */
 static bool argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
 {
   const TypeExpr *t = &p->type;
@@ -261,6 +281,7 @@ static bool argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
   return true;
 }
 
+/* Arguments are sources whose bytes the caller provides. */
 static bool bind_arguments(Lower *l, Scope *s, const Function *def)
 {
   BlockInfo *b = &l->g->blocks.at[l->run->block];
@@ -278,6 +299,7 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
   return true;
 }
 
+/* `return a, b` of infer `f` are the outputs "f.0" and "f.1". */
 static void add_outputs(Lower *l, const Frame *f, const Function *def)
 {
   Datum v = function_result(l, f, def);
@@ -294,6 +316,8 @@ static void add_outputs(Lower *l, const Frame *f, const Function *def)
     add_output(l, arena_printf(l->arena, "%s.%u", def->name.text, i), v.as.list[i], f->result_span);
 }
 
+/* `infer name(x: f32[32, 784]) { return ... }`: a block without training, for programs that
+ * embed the model. */
 void lower_infer(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;
@@ -318,6 +342,8 @@ void lower_infer(Lower *l, const Decl *decl)
 
 /* ---- statements typed at a prompt ---- */
 
+/* What `amp repl` prints: compile-time values as text at once, tensors as outputs to be
+ * computed. */
 static void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
@@ -333,6 +359,7 @@ static void add_answer(Lower *l, Datum v, Span span)
     add_output(l, arena_printf(l->arena, "answer.%u", i), v.as.list[i], span);
 }
 
+/* Statements typed at the prompt, as an infer block without arguments. */
 void lower_body(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;

@@ -6,6 +6,7 @@ void args_push(Lower *l, Args *a, Datum value, Span span)
   vec_push(l->arena, &a->at, (ArgValue){value, NULL, span, span});
 }
 
+/* `f(*xs)`: each element is an argument by position. */
 static bool push_starred(Lower *l, Args *out, Datum value, Span span)
 {
   DatumVec items = {0};
@@ -14,6 +15,8 @@ static bool push_starred(Lower *l, Args *out, Datum value, Span span)
   return true;
 }
 
+/* All arguments are evaluated even after a mistake in one, so that each gets its own message.
+ * False: there was one, and the call is not made. */
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 {
   bool good = true;
@@ -30,6 +33,8 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
   return good;
 }
 
+/* "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message.
+ * Defaults are shown in the words of the source. */
 const char *signature_text(Lower *l, const char *name, const ParamList *params)
 {
   Text t;
@@ -43,6 +48,7 @@ const char *signature_text(Lower *l, const char *name, const ParamList *params)
   return t.at;
 }
 
+/* A keyword argument that the callee does not have. */
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature)
 {
@@ -57,6 +63,7 @@ Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *c
 
 /* ---- parameters ---- */
 
+/* The arguments of one call, sorted into its parameters. */
 typedef struct Binder {
   const char *callee;
   const ParamList *params;
@@ -64,6 +71,7 @@ typedef struct Binder {
   Span span;
 } Binder;
 
+/* `f(dim=1)`. */
 static bool bind_by_key(Lower *l, const Binder *b, const ArgValue *arg)
 {
   uint32_t n = b->params->n;
@@ -80,6 +88,8 @@ static bool bind_by_key(Lower *l, const Binder *b, const ArgValue *arg)
   return false;
 }
 
+/* Sorts arguments into slots as Python does: by position first, then by name; a parameter that
+ * gets none needs a default. */
 static bool bind_args(Lower *l, const Binder *b, const Args *args)
 {
   bool good = true;
@@ -106,12 +116,17 @@ static bool bind_args(Lower *l, const Binder *b, const Args *args)
   return good;
 }
 
+/* The argument, or the default, which is evaluated in the scope of the call: `def f(a, b=a *
+ * 2)` may use a. */
 static Datum param_datum(Lower *l, Scope *s, const Param *p, const ArgValue *arg, Span *span)
 {
   *span = arg ? arg->span : p->value->span;
   return arg ? arg->value : eval(l, s, p->value);
 }
 
+/* In three passes over the parameters. First values are bound, so that a default can use what
+ * stands before it. Then the sizes that annotations name: `x: f32[N, C]` gives N and C. Only
+ * then are types checked, since an annotation may use a size that a later parameter binds. */
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args)
 {
   Binder b = {callee, params, arena_array(l->arena, const ArgValue *, params->n), args->span};
@@ -138,6 +153,7 @@ bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params
 
 /* ---- functions ---- */
 
+/* A def that annotates its results has them checked: `-> f32[N, 10]`. Several are a tuple. */
 Datum function_result(Lower *l, const Frame *f, const Function *def)
 {
   Datum v = f->returned ? f->result : d_of(D_none);
@@ -155,6 +171,9 @@ Datum function_result(Lower *l, const Frame *f, const Function *def)
   return v;
 }
 
+/* A data block reads under no precision clause: its numbers keep their stored types until the
+ * model uses them. A body that made mistakes and did not return gives an error, not `none`, as
+ * the mistake may have been in the expression that it would have returned. */
 static Datum run_body(Lower *l, const Callable *f, Scope *s)
 {
   Frame frame = {.kind = f->data ? FRAME_data : FRAME_function, .scope = s};
@@ -169,6 +188,8 @@ static Datum run_body(Lower *l, const Callable *f, Scope *s)
 
 /* ---- programs without end ---- */
 
+/* The program would not end, or not soon. Everything that runs checks `stopped` and returns,
+ * in silence. */
 static bool stop(Lower *l, Span span, const char *text)
 {
   fail(l, E210, span, "%s", text);
@@ -176,6 +197,8 @@ static bool stop(Lower *l, Span span, const char *text)
   return false;
 }
 
+/* Counts statements and calls, so that `for i in range(10 ** 9)` ends with a message, not with
+ * the user's patience. False: the job has been stopped. */
 bool count_work(Lower *l, uint32_t amount, Span span)
 {
   if (l->stopped) return false;
@@ -185,6 +208,9 @@ bool count_work(Lower *l, uint32_t amount, Span span)
               arena_printf(l->arena, "the job unrolls to more than %d statements", MAX_WORK));
 }
 
+/* Around every call of a def and every module that is built. Depth finds recursion without end
+ * long before C's own stack is full. The frames let messages inside of the library point at
+ * the line of the job that called it. */
 bool call_begin(Lower *l, const char *name, const File *file, Span span)
 {
   enum { BUILTIN_DEPTH = 20, CALL_WORK = 8 }; /* so that a def of the job is named */
@@ -204,6 +230,8 @@ void call_end(Lower *l)
   l->depth--;
 }
 
+/* A method's scope has the members of its module as parent, so that it reads them by name; a
+ * def at the top of a file has none. */
 Datum call_function(Lower *l, const Callable *f, Args *args)
 {
   if (!call_begin(l, f->def->name.text, f->file, args->span)) return d_of(D_error);
@@ -218,6 +246,8 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
   return r;
 }
 
+/* Checks the number of arguments against the table. Natives that take keywords (`keys`) sort
+ * them out themselves. */
 static Datum call_native(Lower *l, const Native *n, Args *args)
 {
   uint32_t count = args->at.n;
@@ -234,6 +264,8 @@ static Datum call_native(Lower *l, const Native *n, Args *args)
               (count < n->least ? n->least : n->most) == 1 ? "" : "s", count);
 }
 
+/* Whatever can stand before `(`. An op appends a node, a module class builds an instance, an
+ * instance runs its forward. */
 Datum call(Lower *l, Datum callee, Args *args)
 {
   switch ((DatumKind)callee.kind) {

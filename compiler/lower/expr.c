@@ -1,6 +1,8 @@
 /* Expressions of pass lower. */
 #include "lower.h"
 
+/* What `for`, `*xs` and unpacking go through: a list or a Sequential's children. A tensor has
+ * no elements at compile time, so the help says how to loop over its first axis. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
 {
   if (d.kind == D_list) {
@@ -19,6 +21,8 @@ bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
   return false;
 }
 
+/* `f32` where a value is needed, as in `.to(f32)`. `int` and `float` are types and conversion
+ * functions at once: here the function. */
 static Datum type_value(Lower *l, const char *name, Span span)
 {
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
@@ -28,6 +32,8 @@ static Datum type_value(Lower *l, const char *name, Span span)
   return fail(l, E209, span, "`%s` is no value", name);
 }
 
+/* `[a, *b, c]` and `(a, b)`. A tuple is a list that remembers how it was written, for
+ * messages. */
 static Datum eval_items(Lower *l, Scope *s, const Expr *e)
 {
   DatumVec items = {0};
@@ -48,6 +54,7 @@ static Datum eval_items(Lower *l, Scope *s, const Expr *e)
   return list;
 }
 
+/* `a, b = f(x)`: as many names as values. One name takes the value whole. */
 bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out)
 {
   if (n == 1) {
@@ -71,6 +78,8 @@ bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span
   return true;
 }
 
+/* `[Linear(n, n) for i in range(3) if i > 0]`. Each round has a scope of its own, so the names
+ * do not leak. */
 static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 {
   Datum source = eval(l, s, e->as.comp.iter);
@@ -95,7 +104,9 @@ static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 
 /* ---- a.b ---- */
 
-/* nn.Linear, torch.relu, F.gelu, self.fc1: said at once, with what to write. */
+/* nn.Linear, torch.relu, F.gelu, self.fc1: habits from Python. They get a message with what to
+ * write here, instead of "unknown name `nn`". A job may still use such a name for something of
+ * its own. */
 static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
 {
   static const char *const prefixes[] = {"nn", "F", "torch", "self", "np"};
@@ -118,6 +129,8 @@ static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
   return true;
 }
 
+/* Float types are decided by pass precision, later than this; only of integers and bools is
+ * the type known now. */
 static Datum dtype_of(Lower *l, Datum base, Span span)
 {
   DType d = tensor_dtype(l, base);
@@ -127,6 +140,7 @@ static Datum dtype_of(Lower *l, Datum base, Span span)
   return d_of(D_error);
 }
 
+/* For a tensor every function is a method, so the nearest name is looked for among them. */
 static Datum no_attr(Lower *l, Datum base, const Name *name)
 {
   fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
@@ -140,6 +154,8 @@ static Datum no_attr(Lower *l, Datum base, const Name *name)
   return d_of(D_error);
 }
 
+/* A member without a call: `x.shape`, `fc.weight`. A function's name there is nearly always a
+ * call whose brackets were forgotten. */
 static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
 {
   const Name *name = &e->as.attr.name;
@@ -170,7 +186,8 @@ static Datum eval_attr(Lower *l, Scope *s, const Expr *e)
 
 /* ---- calls ---- */
 
-/* x.f(a) is f(x, a): built-ins and the defs of files, never locals or members. */
+/* x.f(a) is f(x, a). Only built-ins and defs of files are looked up so, never locals or
+ * members: otherwise a local variable called `mean` would break `x.mean()`. */
 static Datum call_method(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Name *name = &e->as.call.callee->as.attr.name;
@@ -203,6 +220,8 @@ static Datum eval_call(Lower *l, Scope *s, const Expr *e)
 
 /* ---- operators ---- */
 
+/* As in Python the result is one of the operands, and the right one is not evaluated where the
+ * left one decides: `bias and zeros_(b)`. */
 static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
 {
   bool is_and = e->as.binary.op == OPER_and;
@@ -214,6 +233,7 @@ static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
   return d_truth(l, b, e->as.binary.right->span, is_and ? "`and`" : "`or`") < 0 ? d_of(D_error) : b;
 }
 
+/* One tensor makes the operation a node; numbers alone are worked out here and now. */
 Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if (d_is(a, D_error) || d_is(b, D_error)) return d_of(D_error);
@@ -242,6 +262,8 @@ static Datum eval_unary(Lower *l, Scope *s, const Expr *e)
   return number_unary(l, e->as.unary.op, a, e->span);
 }
 
+/* `a if test else b`: only the chosen one is evaluated, so the other may be wrong for this
+ * job's sizes. */
 static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
 {
   Datum test = eval(l, s, e->as.cond.test);
@@ -250,6 +272,8 @@ static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
   return eval(l, s, truth ? e->as.cond.then : e->as.cond.other);
 }
 
+/* Every expression goes through here. A D_error has been reported: it is handed up, never
+ * reported again. */
 Datum eval(Lower *l, Scope *s, const Expr *e)
 {
   if (l->stopped) return d_of(D_error);

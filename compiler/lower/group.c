@@ -3,12 +3,14 @@
  * give is the optimizer's, whatever earlier clauses say. */
 #include "lower.h"
 
+/* Where a parameter that matches goes. */
 typedef struct Member {
   Opt *opt;
   uint32_t group;
 } Member;
 
-/* Patterns may name what the optimizer leaves alone: buffers, frozen parameters. */
+/* Patterns may also match what the optimizer leaves alone: buffers, frozen parameters, other
+ * models' parts. Those stay as they are. */
 static void join(Lower *l, ParamSlot *p, void *data)
 {
   const Member *m = data;
@@ -19,7 +21,8 @@ static void join(Lower *l, ParamSlot *p, void *data)
 
 /* ---- what patterns can name ---- */
 
-/* In a list of models paths begin with the model's name. */
+/* Where patterns start. In a list of models paths begin with the model's name, as two models
+ * may have equal paths. */
 static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
 {
   const Instance *m = part.kind == D_param ? part.as.param->owner : part.as.instance;
@@ -31,6 +34,7 @@ static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
   vec_push(l->arena, roots, (Root){part, path});
 }
 
+/* What the optimizer was given: a model, a part of one, or a list. */
 static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 {
   if (model.kind != D_list) add_root(l, model, listed, roots);
@@ -40,6 +44,8 @@ static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 
 /* ---- settings ---- */
 
+/* Setting i as parameters of `group` see it, and under which key: the clause's own, else the
+ * optimizer's. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
 {
   const SettingGroup *g = group ? &o->groups.at[group - 1] : NULL;
@@ -59,6 +65,7 @@ static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, D
   return true;
 }
 
+/* Adam's betas are one argument but two settings. */
 static bool set_betas(Lower *l, const Opt *o, SettingGroup *g, const ArgValue *arg)
 {
   Datum v = arg->value;
@@ -68,6 +75,7 @@ static bool set_betas(Lower *l, const Opt *o, SettingGroup *g, const ArgValue *a
          set_one(l, o, g, "beta2", v.as.list[1], arg->span);
 }
 
+/* The signature that belongs to the optimizer's kind. */
 static bool unknown_setting(Lower *l, bool sgd, const ArgValue *arg)
 {
   static const char *const sgd_names[] = {"lr", "momentum", "dampening", "weight_decay",
@@ -81,7 +89,8 @@ static bool unknown_setting(Lower *l, bool sgd, const ArgValue *arg)
   return false;
 }
 
-/* Those that a group can have are the kind's own: all but clip_norm, which is of the whole. */
+/* One keyword of `group(...)`. A group can have every setting of its optimizer's kind but
+ * clip_norm, which is of all gradients together. */
 static bool set_argument(Lower *l, Opt *o, SettingGroup *g, OptimizerGroup *kernel,
                          const ArgValue *arg)
 {
@@ -112,6 +121,7 @@ static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 
 /* ---- clauses ---- */
 
+/* `group("**.bias", weight_decay=0.0)`: patterns, then settings. */
 static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
 {
   Optimizer *q = &l->g->optimizers.at[o->index];
@@ -134,6 +144,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
   return q->kind != OPT_sgd || check_momentum(l, o, index, args->span);
 }
 
+/* Only `group` stands in the braces of an optimizer. */
 static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
@@ -148,6 +159,7 @@ static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
   return group_clause(l, o, &args, m);
 }
 
+/* After the optimizer's own settings, which groups fall back on. */
 bool optimizer_groups(Lower *l, Opt *o, Datum model)
 {
   bool good = true;

@@ -1,6 +1,7 @@
 /* Subscripts: elements and slices of lists and strings, of Sequential, and of tensors. */
 #include "lower.h"
 
+/* x[i]: i is known at compile time. */
 static bool index_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t *out)
 {
   Datum v = eval(l, s, e);
@@ -11,6 +12,7 @@ static bool index_value(Lower *l, Scope *s, const Expr *e, const char *what, int
   return want_int(l, v, e->span, what, out);
 }
 
+/* A part of a slice; `x[2:]` leaves its end out and gets `other`. */
 static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t other,
                            int64_t *out)
 {
@@ -20,11 +22,13 @@ static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, 
   return d_is(v, D_none) || want_int(l, v, e->span, what, out);
 }
 
+/* Python lets slices reach past the ends: "abc"[1:10] is "bc". */
 static int64_t clamp(int64_t v, int64_t low, int64_t high)
 {
   return v < low ? low : v > high ? high : v;
 }
 
+/* Elements start, start + step, ... : n of them. stop is where Python's would be. */
 typedef struct SliceBounds {
   int64_t start, stop, step, n;
 } SliceBounds;
@@ -55,6 +59,7 @@ static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool b
 
 /* ---- lists ---- */
 
+/* An index may be negative, counted from the end, but not outside. */
 static bool element(Lower *l, Scope *s, const Sub *sub, int64_t size, const char *what,
                     int64_t *out)
 {
@@ -77,6 +82,7 @@ static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
   return d_list(at, (uint32_t)r.n);
 }
 
+/* Bytes, not characters: strings name files and parameters. */
 static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 {
   SliceBounds r = {0, 0, 1, 1};
@@ -88,6 +94,7 @@ static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
   return d_str(text);
 }
 
+/* One axis only: nested lists are indexed one after the other, `xs[0][1]`. */
 static Datum index_list(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Sub *sub = e->as.index.subs;
@@ -109,6 +116,8 @@ static Datum index_sequential(Lower *l, Scope *s, const Expr *e, Datum base)
 
 /* ---- tensors ---- */
 
+/* x[:, 0, none, ..., 1:3] as it is taken apart from left to right. Each axis that is cut
+ * becomes a slice node; axes that are dropped or added are one reshape at the end. */
 typedef struct TensorIndex {
   Value x;
   int64_t dim[2 * MAX_RANK]; /* of the result */
@@ -117,6 +126,7 @@ typedef struct TensorIndex {
   bool reshaped; /* axes were dropped or added */
 } TensorIndex;
 
+/* All of an axis needs no node. Tensors have no empty axes, so neither have slices. */
 static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1) return true;
@@ -131,6 +141,8 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
   return !d_is(d, D_error);
 }
 
+/* One subscript for one axis: a slice keeps the axis, an index takes one element of it and
+ * drops it. */
 static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
 {
   Node *n = ir_node(l->g, t->x);
@@ -150,16 +162,20 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
   return true;
 }
 
+/* Axes up to `until` stay as they are: those that `...` stands for, and those behind the last
+ * subscript. */
 static void keep_axes(Lower *l, TensorIndex *t, uint32_t until)
 {
   for (; t->axis < until; t->axis++) t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis];
 }
 
+/* `none` inserts an axis of size 1, as None does in NumPy. */
 static bool is_new_axis(const Sub *sub)
 {
   return sub->kind == SUB_index && sub->index->kind == EXPR_none;
 }
 
+/* Counts first, since `...` stands for as many axes as the others leave. */
 static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Sub *subs = e->as.index.subs;

@@ -12,12 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The library is compiled into ampc, so a mistake in it is ours, not the user's: the first
+ * compile of any job names it and stops. */
 void library_broken(const char *file, const char *what, const char *name)
 {
   fprintf(stderr, "ampc: compiler/layers/%s: %s%s\n", file, what, name);
   abort();
 }
 
+/* Parses one file of compiler/layers and adds its declarations to `library`. A def that had an
+ * op's name would hide the op from every job without a word, so that is refused. */
 static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
 {
   uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
@@ -44,7 +48,8 @@ static void check_formats(Lower *l)
   }
 }
 
-/* The files of compiler/layers are one scope, so that they share the names that begin with `_`. */
+/* The files of compiler/layers become one file scope: they share the names that begin with
+ * `_`, and their order does not matter. */
 static void open_library(Lower *l)
 {
   Ast *library = arena_new(l->arena, Ast);
@@ -57,7 +62,9 @@ static void open_library(Lower *l)
   check_formats(l);
 }
 
-/* Imports bring their declarations; what runs in them is skipped. False: one cannot be read. */
+/* Opens what `f` imports, and what that imports. Of an imported file only the declarations are
+ * used; its models, optimizers and blocks are skipped. False: a file cannot be read, which has
+ * been said. */
 static bool open_imports(Lower *l, File *f)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
@@ -75,12 +82,15 @@ static bool open_imports(Lower *l, File *f)
   return true;
 }
 
+/* Works out all declarations of one kind. Those that something else has already used are done. */
 static void evaluate(Lower *l, DeclKind kind)
 {
   for (uint32_t i = 0; i < l->job->globals.n; i++)
     if (l->job->globals.at[i].decl->kind == kind) global_value(l, l->job, &l->job->globals.at[i]);
 }
 
+/* Calls at the top of the file, such as `manual_seed(1)`: they stand for themselves and are
+ * run once. */
 static void run_calls(Lower *l)
 {
   for (uint32_t i = 0; i < l->job->ast->n; i++) {
@@ -89,6 +99,7 @@ static void run_calls(Lower *l)
   }
 }
 
+/* The `precision` clause decides the outermost region, so it is read before models and blocks. */
 static void find_precision(Lower *l)
 {
   const Decl *found = NULL;
@@ -105,6 +116,8 @@ static void find_precision(Lower *l)
   lower_precision(l, found);
 }
 
+/* Blocks in the order of the file. The second train block is called "train2", unless its
+ * `with` names it. */
 static void run_blocks(Lower *l)
 {
   uint32_t trains = 0, evals = 0;
@@ -117,6 +130,10 @@ static void run_blocks(Lower *l)
   }
 }
 
+/* The order matters in three places. Consts come first, as -D replaces them. A mistake in a
+ * const may leave anything without a member, and in a model the same: what follows then keeps
+ * silent about members that are missing (`broken`). Settings of optimizers that no `minimize`
+ * uses are worked out last, so that their mistakes are found too. */
 bool pass_lower(Compile *c)
 {
   Lower state = {.c = c, .g = ir_create(c), .arena = c->arena}, *l = &state;
@@ -140,6 +157,8 @@ bool pass_lower(Compile *c)
   return diag_error_count(c) == 0;
 }
 
+/* For `amp repl`, which completes names: every name a job may use without declaring it.
+ * `_names` are for the library alone, and names of later.def do not exist yet. */
 void list_builtins(Arena *arena, Words *out)
 {
   Options options = {.error_limit = 1};

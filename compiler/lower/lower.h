@@ -12,27 +12,28 @@ typedef struct Scope Scope;
 typedef struct Class Class;
 typedef struct Instance Instance;
 
+/* What a value is at compile time, with the program text that makes one. */
 typedef enum DatumKind {
-  D_error,  /* a mistake that has been reported */
-  D_absent, /* an argument that was not given */
-  D_none,
-  D_bool,
-  D_int,
-  D_float,
-  D_str,
-  D_list,
-  D_dtype,
-  D_word, /* a name that stands for itself: off, low, promote */
-  D_function,
-  D_native,
-  D_op,
-  D_class,
-  D_instance,
-  D_param,  /* a tensor as well; a node is made where it is read */
-  D_tensor, /* a node */
-  D_init,
-  D_schedule, /* a number of the running program, made of compile-time ones */
-  D_optimizer
+  D_error,    /* a mistake that has been reported: whatever uses it stays silent */
+  D_absent,   /* no such name, or an argument that was not given; never a variable's value */
+  D_none,     /* none; what a def without return gives */
+  D_bool,     /* true, 2 > 1, bias == none */
+  D_int,      /* 784, x.size(0) */
+  D_float,    /* 0.1, 1 / 2 */
+  D_str,      /* "mean" */
+  D_list,     /* [1, 2]; with `tuple`, (1, 2) and what several results are */
+  D_dtype,    /* f16 */
+  D_word,     /* a name that stands for itself: off, low, promote */
+  D_function, /* a def, a method, a data block */
+  D_native,   /* a function that C does: len, range, view */
+  D_op,       /* an op of the table: relu, softmax */
+  D_class,    /* a module that is not built: Linear */
+  D_instance, /* a module that is: Linear(4, 2) */
+  D_param,    /* Parameter([4]); a tensor as well, whose node is made where it is read */
+  D_tensor,   /* a node of the graph */
+  D_init,     /* normal_(0.0, 0.02): an initialiser that has not met its parameter */
+  D_schedule, /* linear_schedule(...): a number of the running program, made of compile-time ones */
+  D_optimizer /* Adam(net, lr=1e-3) */
 } DatumKind;
 
 typedef struct Callable { /* a def; with self, a method */
@@ -280,7 +281,7 @@ struct Lower {
   Span inside_call;
 };
 
-/* lower_value.c */
+/* ---- value.c ---- */
 static inline Datum d_of(DatumKind kind)
 {
   return (Datum){.kind = (uint8_t)kind};
@@ -315,7 +316,7 @@ Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
 Datum not_yet(Lower *l, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *source_text(Lower *l, Span span);
 
-/* lower_scope.c */
+/* ---- scope.c ---- */
 Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self);
 Binding *scope_find(Scope *s, const char *name); /* in s alone */
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span);
@@ -332,7 +333,7 @@ Datum lookup(Lower *l, Scope *s, const char *name, Span span);       /* reports 
 void visible_functions(Lower *l, NameVec *out); /* built-ins, for suggestions */
 bool name_comes_later(const char *name);        /* a built-in that this version does not have */
 
-/* lower_expr.c */
+/* ---- expr.c ---- */
 Datum eval(Lower *l, Scope *s, const Expr *e);
 /* The elements of a list, the children of a Sequential. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out);
@@ -340,7 +341,7 @@ bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out);
 bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span);
 Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 
-/* lower_number.c */
+/* ---- number.c ---- */
 Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum number_unary(Lower *l, Operator op, Datum a, Span span);
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out);
@@ -351,7 +352,7 @@ bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out);
 /* A shape: a list of ints or one int; -1 is left as it is. */
 bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, uint32_t *rank);
 
-/* lower_tensor.c */
+/* ---- tensor.c ---- */
 Value as_tensor(Lower *l, Datum d, Span span); /* value 0 after a message */
 bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank);
 DType tensor_dtype(Lower *l, Datum d);
@@ -364,10 +365,10 @@ Datum cast_to(Lower *l, Value x, DType d, Span span);
 Datum call_op(Lower *l, OpKind op, Args *args);
 bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out);
 
-/* lower_index.c */
+/* ---- index.c ---- */
 Datum eval_index(Lower *l, Scope *s, const Expr *e);
 
-/* lower_call.c */
+/* ---- call.c ---- */
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out);
 void args_push(Lower *l, Args *a, Datum value, Span span);
 Datum call(Lower *l, Datum callee, Args *args);
@@ -382,18 +383,18 @@ const char *signature_text(Lower *l, const char *name, const ParamList *params);
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature);
 
-/* lower_type.c */
+/* ---- type.c ---- */
 const char *type_text(Lower *l, const TypeExpr *t);
 void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what);
 
-/* lower_stmt.c */
+/* ---- stmt.c ---- */
 void exec_block(Lower *l, Frame *f, const Block *b);
 void bind_errors(Lower *l, Scope *s, const Block *b);
 /* A node is called after the first variable of the job that holds it. */
 void name_node(Lower *l, const Scope *s, const char *name, Datum v);
 
-/* lower_module.c */
+/* ---- module.c ---- */
 Datum instantiate(Lower *l, const Class *class, Args *args);
 Datum instance_call(Lower *l, Instance *m, Args *args); /* m(x): its forward */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
@@ -409,7 +410,7 @@ Entry instance_enter(Lower *l, Instance *m, Span call); /* m may be NULL */
 void instance_leave(Lower *l, Entry e);
 extern const Class class_sequential;
 
-/* lower_member.c */
+/* ---- member.c ---- */
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span);
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span);
 /* Every module, parameter and buffer below m in the order of definition, with its path. */
@@ -420,16 +421,16 @@ typedef struct MemberVisitor {
 } MemberVisitor;
 void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *w);
 
-/* lower_param.c */
+/* ---- param.c ---- */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
 Value param_value(Lower *l, ParamSlot *p, Span span);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
-/* lower_model.c */
+/* ---- model.c ---- */
 Datum declare_model(Lower *l, File *f, const Decl *decl);
 void prefix_paths(Lower *l); /* after all models are declared */
 
-/* lower_pattern.c */
+/* ---- pattern.c ---- */
 bool pattern_matches(const char *pattern, const char *path, bool whole);
 typedef struct Root { /* a module or parameter, and the path by which patterns know it */
   Datum part;
@@ -449,12 +450,12 @@ typedef struct Match {
 } Match;
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n);
 
-/* lower_native.c, lower_shape.c, lower_source.c */
+/* ---- native.c, shape.c, source.c ---- */
 const Native *native_find(const char *name, bool internal);
 void native_names(Lower *l, NameVec *out); /* those that the language can name */
 extern const Native natives[], shape_natives[], source_natives[], optimizer_natives[];
 
-/* lower_precision.c */
+/* ---- precision.c ---- */
 uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label);
 bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out);
 bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out);
@@ -462,12 +463,12 @@ const char *region_kind_text(RegionKind kind);
 void lower_precision(Lower *l, const Decl *decl);
 Datum native_scaler(Lower *l, Args *args);
 
-/* lower_optimizer.c */
+/* ---- optimizer.c ---- */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);
 bool optimizer_settle(Lower *l, Opt *o);
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span);
 bool check_momentum(Lower *l, const Opt *o, uint32_t group, Span span);
-/* lower_group.c: clauses of an optimizer; `model` is what it was given. */
+/* ---- group.c: clauses of an optimizer; `model` is what it was given ---- */
 bool optimizer_groups(Lower *l, Opt *o, Datum model);
 /* The value and the key of setting i in group `group`. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
@@ -475,12 +476,12 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *s);
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
 Value schedule_value(Lower *l, const Schedule *s, Span span);
 
-/* lower_block.c */
+/* ---- block.c ---- */
 void lower_run(Lower *l, const Decl *decl, uint32_t number);
 void lower_infer(Lower *l, const Decl *decl);
 void lower_body(Lower *l, const Decl *decl);
 
-/* lower_option.c */
+/* ---- option.c ---- */
 /* A setting's number: `value`, or what --set says; false after a message. */
 bool setting_value(Lower *l, const char *key, Datum *value);
 const char *setting_override(Lower *l, const char *key); /* its text; NULL: not given */

@@ -2,6 +2,8 @@
  * are those of PyTorch's state_dict. */
 #include "lower.h"
 
+/* "encoder.0.fc1.weight": the names from the root module down, as PyTorch's state_dict writes
+ * them. Checkpoints and patterns use them. */
 static const char *path_of(Lower *l, const Instance *owner, const char *name)
 {
   for (; owner && owner->name; owner = owner->owner)
@@ -9,6 +11,7 @@ static const char *path_of(Lower *l, const Instance *owner, const char *name)
   return name;
 }
 
+/* Lists of modules name their elements by index, as ModuleList does: "layers.3". */
 static const char *element_name(Lower *l, const char *name, uint32_t i)
 {
   return arena_printf(l->arena, "%s.%u", name, i);
@@ -16,6 +19,7 @@ static const char *element_name(Lower *l, const char *name, uint32_t i)
 
 /* ---- owning ---- */
 
+/* A module is a member once: its parameters have one path, so one place in a checkpoint. */
 static bool claim_module(Lower *l, Instance *owner, const char *name, Instance *m, Span span)
 {
   if (m->owner) {
@@ -52,6 +56,8 @@ static bool claim(Lower *l, Instance *owner, const char *name, Datum v, Span spa
   return true;
 }
 
+/* What a name held before it was rebound: free to become a member elsewhere. `fc = Linear(4,
+ * 4)`, then `fc = Linear(8, 8)`: the first one is nobody's and has no parameters in the model. */
 static void release(Instance *owner, Datum v)
 {
   if (v.kind == D_instance && v.as.instance->owner == owner) v.as.instance->owner = NULL;
@@ -59,6 +65,8 @@ static void release(Instance *owner, Datum v)
   for (uint32_t i = 0; v.kind == D_list && i < v.n; i++) release(owner, v.as.list[i]);
 }
 
+/* A name in a module's body. Modules and parameters in the value get this module as their
+ * owner and this name. */
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *old = scope_find(s, name);
@@ -76,6 +84,7 @@ static bool same_shape(const ParamSlot *a, const ParamSlot *b)
   return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
+/* Both are parameters, of equal shapes. */
 static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span span)
 {
   const char *text = source_text(l, target->span);
@@ -91,6 +100,9 @@ static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span 
   return false;
 }
 
+/* `fc2.weight = fc1.weight` in a module's body: the place on the left holds the parameter on
+ * the right from now on, and its old parameter is dropped. In a checkpoint it stands once,
+ * under its first path. */
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span)
 {
   const Name *name = &target->as.attr.name;
@@ -113,6 +125,7 @@ void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span)
 
 /* ---- walking ---- */
 
+/* A member, or a list of them, with its path. */
 static void walk_item(Lower *l, Datum v, const char *path, bool alias, const MemberVisitor *w)
 {
   if (v.kind == D_param && w->param) w->param(l, v.as.param, path, alias, w->data);

@@ -4,6 +4,7 @@
 
 /* ---- registering ---- */
 
+/* A parameter is as frozen as any module around it. */
 static bool is_frozen(const ParamSlot *p)
 {
   for (const Instance *m = p->owner; m; m = m->owner)
@@ -11,6 +12,7 @@ static bool is_frozen(const ParamSlot *p)
   return false;
 }
 
+/* From here on the module is part of a model and knows its path. */
 static void register_module(Lower *l, Instance *m, const char *path, void *data)
 {
   (void)l;
@@ -18,6 +20,8 @@ static void register_module(Lower *l, Instance *m, const char *path, void *data)
   m->model = data;
 }
 
+/* Enters the graph's table in the order of definition, which is the order of places in memory
+ * and of names in a checkpoint. A tied parameter has entered under its first path. */
 static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   if (alias || p->index >= 0) return;
@@ -42,6 +46,8 @@ typedef struct InitClause {
   Span span;
 } InitClause;
 
+/* Initial values depend on the shape (fan in, fan out), so each parameter that matches
+ * resolves the initialiser anew. */
 static void apply_init(Lower *l, ParamSlot *p, void *data)
 {
   const InitClause *clause = data;
@@ -68,6 +74,7 @@ static void apply_pin(Lower *l, Instance *m, void *data)
   m->pin_span = clause->span;
 }
 
+/* Patterns of a model start below it: "fc1.weight", without the model's name. */
 static Match match_of(Lower *l, const Model *model)
 {
   Match m = {.owner = model->name, .broken = model->broken};
@@ -76,6 +83,7 @@ static Match match_of(Lower *l, const Model *model)
   return m;
 }
 
+/* `init("**.bias", zeros_())` */
 static void clause_init(Lower *l, Model *model, const Args *args)
 {
   uint32_t n = args->at.n;
@@ -91,6 +99,7 @@ static void clause_init(Lower *l, Model *model, const Args *args)
   match_patterns(l, &m, args->at.at, n - 1);
 }
 
+/* `freeze("encoder.**")`, `unfreeze("encoder.head")` */
 static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
 {
   if (!args->at.n) {
@@ -103,6 +112,8 @@ static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
   match_patterns(l, &m, args->at.at, args->at.n);
 }
 
+/* `autocast(f32, "norm")` pins modules from outside, as `.autocast(f32)` does where they are
+ * built. */
 static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   const ArgList *list = &st->as.region.args;
@@ -129,6 +140,8 @@ static void unknown_clause(Lower *l, Span span)
   diag_help(l->c, "clauses are load, init, freeze, unfreeze, autocast, store");
 }
 
+/* Clauses look like calls but are no functions: their names mean something in a model's braces
+ * only. */
 static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   if (st->kind == STMT_autocast) {
@@ -154,6 +167,8 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     unknown_clause(l, e->as.call.callee->span);
 }
 
+/* `model net = MLP(512) { clauses }`. Only what hangs below a model has a place in memory: a
+ * module that is built and used without one is reported where its parameter is read. */
 Datum declare_model(Lower *l, File *f, const Decl *decl)
 {
   const char *name = decl->as.object.name.text;

@@ -1,9 +1,10 @@
 /* Modules of pass lower: building instances, and calling and reading them. Members and paths are in
- * lower_member.c. */
+ * member.c. */
 #include "lower.h"
 
 const Class class_sequential = {"Sequential", NULL, NULL};
 
+/* The scope of members has the scope of the module's parameters as parent: methods see both. */
 static Instance *instance_new(Lower *l, const Class *class, File *file, Span span)
 {
   Instance *m = arena_new(l->arena, Instance);
@@ -21,6 +22,8 @@ static Datum d_instance(Instance *m)
 
 /* ---- Sequential ---- */
 
+/* The commonest mistakes are `Sequential(relu)` for `Sequential(ReLU())`, and `Linear` without
+ * brackets. */
 static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span span)
 {
   if (child.kind != D_instance) {
@@ -44,6 +47,7 @@ static bool is_pair(Datum d)
   return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str;
 }
 
+/* Children are members named by keyword, by pair, or else by their position: "0", "1". */
 static Datum make_sequential(Lower *l, Args *args)
 {
   Instance *m = instance_new(l, &class_sequential, l->library, args->span);
@@ -62,6 +66,7 @@ static Datum make_sequential(Lower *l, Args *args)
   return good ? d_instance(m) : d_of(D_error);
 }
 
+/* Each child gets what the one before it gave. */
 static Datum call_sequential(Lower *l, Instance *m, Args *args)
 {
   if (args->at.n != 1 || args->at.at[0].key)
@@ -79,6 +84,8 @@ static Datum call_sequential(Lower *l, Instance *m, Args *args)
 
 /* ---- building ---- */
 
+/* Before the body runs: members and methods share their names, and a method may be called
+ * while the module is built. */
 static void bind_methods(Lower *l, Instance *m)
 {
   const Block *body = &m->class->decl->as.module.body;
@@ -94,6 +101,7 @@ static void bind_methods(Lower *l, Instance *m)
   }
 }
 
+/* `Linear(4, 2)`: its body is run once, and what it binds are the members. */
 Datum instantiate(Lower *l, const Class *class, Args *args)
 {
   if (class == &class_sequential) return make_sequential(l, args);
@@ -112,6 +120,8 @@ Datum instantiate(Lower *l, const Class *class, Args *args)
 
 /* ---- using ---- */
 
+/* Calls of a module's own methods from within do not enter it again. Outside code that calls
+ * in meets the module's pin, `.eval()`, and its path in messages: "in net.encoder.0". */
 Entry instance_enter(Lower *l, Instance *m, Span call)
 {
   Entry e = {l->inside, l->inside_call, l->at.region, l->training};
@@ -136,6 +146,7 @@ void instance_leave(Lower *l, Entry e)
   l->training = e.training;
 }
 
+/* `net(x)` is `net.forward(x)`. */
 Datum instance_call(Lower *l, Instance *m, Args *args)
 {
   if (m->class == &class_sequential) return call_sequential(l, m, args);
@@ -146,6 +157,8 @@ Datum instance_call(Lower *l, Instance *m, Args *args)
   return d_of(D_error);
 }
 
+/* As unknown_name() for a module's members: E206 where a branch that was not taken would have
+ * made it. */
 static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
 {
   for (uint32_t i = 0; i < m->body->missing.n; i++) {
@@ -164,6 +177,7 @@ static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
   return d_of(D_error);
 }
 
+/* A member, a method or a parameter of the module: `net.fc1`, `net.width`. */
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
 {
   for (Scope *s = m->body; s; s = s->parent) {
@@ -173,6 +187,8 @@ Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
   return unknown_member(l, m, name, span);
 }
 
+/* `Linear(4, 4).autocast(f32)`: wherever this module is called from, its forward runs in that
+ * precision. */
 static Datum pin_instance(Lower *l, Instance *m, const Args *args)
 {
   if (args->at.n != 1)
@@ -184,6 +200,7 @@ static Datum pin_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
+/* `.requires_grad(false)`: optimizers leave the parameters below alone. */
 static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
 {
   bool needed = true;
@@ -194,6 +211,8 @@ static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
+/* Methods of the module's own come first, so a module may define an `eval`. The others give
+ * the module back, as in `Sequential(...).eval()`. */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
 {
   Binding *own = scope_find(m->body, name->text);

@@ -10,11 +10,13 @@ enum { MAX_RANGE = 1 << 20 };
 
 /* ---- numbers: functions that are ops as well when they are given a tensor ---- */
 
+/* `sqrt(2)` is a number, `sqrt(x)` a node. */
 static bool on_tensor(const Args *args)
 {
   return args->at.n && d_is_tensor(ARG(0));
 }
 
+/* Keywords such as `dim=` make sense for tensors only. */
 static Datum no_keys(Lower *l, const Args *args, const char *name)
 {
   for (uint32_t i = 0; i < args->at.n; i++)
@@ -24,6 +26,7 @@ static Datum no_keys(Lower *l, const Args *args, const char *name)
   return d_of(D_none);
 }
 
+/* To an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
 static Datum rounded(Lower *l, Args *args, OpKind op, double (*f)(double))
 {
   double v;
@@ -50,6 +53,8 @@ static Datum run_ceil(Lower *l, Args *args)
   return rounded(l, args, OP_ceil, ceil);
 }
 
+/* A result that is no finite number stops the compile here, where its operand is known:
+ * log(0). */
 static Datum mapped(Lower *l, Args *args, OpKind op, double (*f)(double))
 {
   double v;
@@ -101,11 +106,14 @@ static Datum run_sum(Lower *l, Args *args)
   return total;
 }
 
+/* A def of the layer library, for what is easier to say in the language. */
 static Datum library_call(Lower *l, const char *name, Args *args)
 {
   return call(l, global_value(l, l->library, file_find(l->library, name)), args);
 }
 
+/* min and max of numbers or of one list. With a tensor among them it is the library's
+ * function: elementwise of two, or along an axis. */
 static Datum extreme(Lower *l, Args *args, Operator better, const char *name, const char *tensors)
 {
   DatumVec items = {0};
@@ -139,6 +147,7 @@ static Datum run_max(Lower *l, Args *args)
 
 /* ---- conversions ---- */
 
+/* As in Python: int(2.7) is 2. */
 static Datum run_int(Lower *l, Args *args)
 {
   double v;
@@ -278,11 +287,13 @@ static Datum run_error(Lower *l, Args *args)
   return d_of(D_error);
 }
 
+/* _not_yet("`weight` of mse_loss"): an argument that the library knows but cannot carry out. */
 static Datum run_not_yet(Lower *l, Args *args)
 {
   return not_yet(l, args->span, "%s", ARG(0).as.text);
 }
 
+/* _type(x): a value as messages show it, for the texts of _error(). */
 static Datum run_type(Lower *l, Args *args)
 {
   return d_str(d_text(l, ARG(0)));
@@ -305,8 +316,8 @@ static Datum run_is_list(Lower *l, Args *args)
   return d_bool(ARG(0).kind == D_list);
 }
 
-/* _class_f32(): the region that an op of class f32 computes in, for autocast( ) around composites.
- */
+/* _class_f32(): the precision that an op of class f32 computes in here, which the library
+ * hands to autocast() around composites. */
 static Datum run_class_f32(Lower *l, Args *args)
 {
   (void)args;
@@ -344,11 +355,14 @@ static Datum run_init(Lower *l, Args *args)
   return (Datum){.kind = D_init, .as.init = init};
 }
 
+/* _parameter(shape, init, dtype): Parameter() of the library, with its defaults filled in. */
 static Datum run_parameter(Lower *l, Args *args)
 {
   return make_param(l, ARG(0), ARG(1), ARG(2), false, args->span);
 }
 
+/* _buffer(shape, init, dtype): saved with the model but not trained, as running statistics
+ * are. */
 static Datum run_buffer(Lower *l, Args *args)
 {
   return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
@@ -409,6 +423,7 @@ const Native natives[] = {
 
 static const Native *const tables[] = {natives, shape_natives, source_natives, optimizer_natives};
 
+/* internal: those that the library alone may call, as _name. */
 const Native *native_find(const char *name, bool internal)
 {
   for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)

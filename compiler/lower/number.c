@@ -5,6 +5,7 @@
 
 /* ---- checks ---- */
 
+/* `what` names the place: "the axis of size needs an int, got float 1.5". */
 static Datum wrong_kind(Lower *l, Datum d, Span span, const char *what, const char *wanted)
 {
   if (d_is(d, D_error)) return d;
@@ -18,6 +19,7 @@ bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)
   return true;
 }
 
+/* An int will do; the other way round it will not, since 2.0 layers are a mistake. */
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out)
 {
   if (!d_is_number(d)) return wrong_kind(l, d, span, what, "a number"), false;
@@ -70,6 +72,7 @@ bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, ui
 
 /* ---- integers ---- */
 
+/* By squaring. False: the result does not fit 64 bits. */
 static bool power(int64_t base, int64_t exponent, int64_t *out)
 {
   int64_t r = 1;
@@ -82,12 +85,14 @@ static bool power(int64_t base, int64_t exponent, int64_t *out)
   return true;
 }
 
+/* C rounds towards zero, Python down: -7 // 2 is -4. */
 static int64_t floor_div(int64_t a, int64_t b)
 {
   int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
+/* Sizes are made of these, so overflow is an error and never wraps. */
 static Datum int_arithmetic(Lower *l, Operator op, int64_t a, int64_t b, Span span)
 {
   int64_t r = 0;
@@ -141,6 +146,7 @@ static Datum float_arithmetic(Operator op, double a, double b)
   }
 }
 
+/* Ints stay ints but for `/` and negative powers, as in Python. */
 static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   bool divides = op == OPER_div || op == OPER_floordiv || op == OPER_mod;
@@ -157,6 +163,7 @@ static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span spa
 
 enum { MAX_LIST = 1 << 20 }; /* longer ones are a mistake, not a model */
 
+/* `[0.5] * 3` */
 static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
 {
   if (n < 0) n = 0;
@@ -184,6 +191,7 @@ static Datum join(Lower *l, Datum a, Datum b, Span span)
   return d_list(at, a.n + b.n);
 }
 
+/* Order is for two numbers or two strings; equality for everything. */
 static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if (op == OPER_eq) return d_bool(d_equal(a, b));
@@ -211,6 +219,7 @@ static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
   }
 }
 
+/* `&` and `|`: of bools they do not short-circuit as `and` and `or` do. */
 static Datum bits(Operator op, Datum a, Datum b)
 {
   if (a.kind == D_bool)
@@ -218,6 +227,7 @@ static Datum bits(Operator op, Datum a, Datum b)
   return d_int(op == OPER_bitand ? a.as.integer & b.as.integer : a.as.integer | b.as.integer);
 }
 
+/* Both operands are compile-time values; apply_binary() has sent tensors elsewhere. */
 Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if (op >= OPER_lt && op <= OPER_ne) return compare(l, op, a, b, span);

@@ -4,6 +4,8 @@
 
 #define ARG(i) (args->at.at[i].value)
 
+/* Only its place in the tables: the settings may need total_steps, so they wait for the block
+ * that trains with it. Group 0 has the parameters that no clause names. */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 {
   Opt *o = arena_new(l->arena, Opt);
@@ -20,12 +22,15 @@ Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 
 /* ---- what an optimizer updates ---- */
 
+/* The parameters that an optimizer takes over. */
 typedef struct Adoption {
   Opt *opt;
   Span span;
   uint32_t count;
 } Adoption;
 
+/* Frozen parameters and buffers are left alone; no error, since a model usually has both
+ * kinds. */
 static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   Adoption *a = data;
@@ -40,6 +45,7 @@ static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *da
     q->optimizer = a->opt->index;
 }
 
+/* `Adam(net)`, `Adam(net.head)`, `Adam([encoder, decoder])` */
 static bool adopt_all(Lower *l, Datum model, Adoption *a)
 {
   if (model.kind == D_list) {
@@ -65,6 +71,7 @@ static bool adopt_all(Lower *l, Datum model, Adoption *a)
 
 /* ---- settings ---- */
 
+/* "opt.lr", "opt.group1.lr": what --set names and checkpoints keep. */
 static const char *setting_key(Lower *l, const char *group, const char *name)
 {
   return arena_printf(l->arena, "%s.%s", group, name);
@@ -85,6 +92,7 @@ bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Da
   return true;
 }
 
+/* Settings stand in the order of the kernel's arguments. */
 static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
 {
   if (!check_setting(l, o, o->name, name, &v, span)) return false;
@@ -110,7 +118,9 @@ bool check_momentum(Lower *l, const Opt *o, uint32_t group, Span span)
   return fail(l, E605, span, "nesterov needs a momentum and no dampening"), false;
 }
 
-/* _optimizer(kind, model, names, values, nesterov, clip_norm) */
+/* _optimizer(kind, model, names, values, nesterov, clip_norm): what SGD() and Adam() of the
+ * library end in. Settings may be numbers or schedules, nesterov picks another kernel and is a
+ * compile-time bool. */
 static Datum run_optimizer(Lower *l, Args *args)
 {
   Opt *o = l->settings_of;
@@ -137,6 +147,7 @@ static Datum run_optimizer(Lower *l, Args *args)
   return (Datum){.kind = D_optimizer, .as.optimizer = o};
 }
 
+/* Runs the declaration's expression once, at the first `minimize` or at the end of the pass. */
 bool optimizer_settle(Lower *l, Opt *o)
 {
   if (o->state != GLOBAL_new) return o->good;
@@ -154,6 +165,8 @@ bool optimizer_settle(Lower *l, Opt *o)
 
 /* ---- nodes of settings and schedules ---- */
 
+/* A setting is read from the state at run time, so `--set opt.lr=` and a resumed run may
+ * change it without a new compile. The same key is one setting, however many blocks read it. */
 static Value setting_node(Lower *l, const char *key, double number, Span span)
 {
   uint32_t i = 0;
@@ -164,7 +177,8 @@ static Value setting_node(Lower *l, const char *key, double number, Span span)
   return v;
 }
 
-/* `key` is NULL outside of optimizers: the arguments are then constants. */
+/* A schedule is arithmetic on the step. In an optimizer its numbers are settings:
+ * "opt.lr.peak". */
 static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span)
 {
   const OpSignature *sig = &op_row(s->op)->signature;
@@ -183,12 +197,15 @@ static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *
   return ir_append(l->c, &l->at, s->op, in, s->n_args + 1, NULL);
 }
 
+/* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the block's steps. */
 Value schedule_value(Lower *l, const Schedule *s, Span span)
 {
   Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
   return schedule_node(l, s, step, NULL, span);
 }
 
+/* In an optimizer a schedule counts the steps that it has taken: a step that a NaN made it
+ * skip does not count. */
 static Value optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i)
 {
   const char *key;
@@ -219,8 +236,8 @@ static Datum run_schedule(Lower *l, Args *args)
   return (Datum){.kind = D_schedule, .as.schedule = s};
 }
 
-/* step_schedule(lr, every, gamma=0.1): not in the layer library, where `every` is a reserved word.
- */
+/* step_schedule(lr, every, gamma=0.1): not in the layer library, where `every` is a reserved
+ * word. */
 static Datum run_step_schedule(Lower *l, Args *args)
 {
   static const char *const names[] = {"lr", "every", "gamma"};
@@ -253,6 +270,7 @@ typedef struct Reach { /* what a loss depends on */
   const Node *cut;     /* where a path was cut */
 } Reach;
 
+/* `version` counts the steps of the parameter's optimizer before the read. */
 static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
 {
   int owner = l->g->params.at[attr_int(n, "index")].optimizer;
@@ -266,7 +284,8 @@ static bool cuts(const Node *n)
   return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
 }
 
-/* Inputs stand before their users, so one walk down the array is enough. */
+/* Does a change of the optimizer's parameters change the loss? Inputs stand before their
+ * users, so one walk from the loss down the array is enough. */
 static Reach reach(Lower *l, const Opt *opt, Value loss)
 {
   Reach r = {0};
@@ -286,6 +305,8 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
   return r;
 }
 
+/* Both are silent mistakes in PyTorch: a loss that nothing can lower, and one made of values
+ * from before a step, as in a GAN whose generator is judged by the discriminator of before. */
 static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
 {
   Reach r = reach(l, o, loss);
@@ -303,6 +324,8 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
   return false;
 }
 
+/* The node that pass gradient replaces by backward pass, check, clip and update. Its inputs:
+ * the loss; the settings group by group; clip_norm, which is of all groups together. */
 static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
 {
   uint16_t region = l->at.region;
@@ -324,6 +347,7 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   o->updates++;
 }
 
+/* `minimize loss with opt` */
 void lower_minimize(Lower *l, Frame *f, const Stmt *st)
 {
   const NameList *names = &st->as.minimize.optimizers;
@@ -355,6 +379,9 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
 
 /* ---- metrics ---- */
 
+/* A metric is shown as one number, so its value is made a scalar of a float type; OP_metric
+ * adds it up over the samples. The remainder of a block shares the metrics of its full
+ * batches. */
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
 {
   uint16_t first = (uint16_t)l->run->first;

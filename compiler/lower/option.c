@@ -2,6 +2,8 @@
  * a setting. Values are written as in the language. */
 #include "lower.h"
 
+/* The text after `=` is parsed as a const of its own little source, so that a mistake in it is
+ * shown like any other, with the option as its file. */
 static Expr *parse_value(Lower *l, const char *option, const char *text)
 {
   const char *source = arena_printf(l->arena, "const value = %s\n", text);
@@ -11,6 +13,7 @@ static Expr *parse_value(Lower *l, const char *option, const char *text)
   return ast.at[0]->as.constant.value;
 }
 
+/* For the message that says what the replaced value was. */
 static const char *kind_name(Datum d)
 {
   switch ((DatumKind)d.kind) {
@@ -31,7 +34,8 @@ static const char *kind_name(Datum d)
   }
 }
 
-/* The value of `text` where otherwise `like` would stand; false after a message. */
+/* Strings need no quotes on a command line, and an int will do for a float. Anything else must
+ * be of the kind that it replaces: `-D WIDTH=wide` is a mistake. */
 static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out)
 {
   if (like.kind == D_str && text[0] != '"') {
@@ -53,6 +57,7 @@ static bool option_value(Lower *l, const char *option, const char *text, Datum l
 
 /* ---- consts ---- */
 
+/* -D reaches the consts of the job and of its imports, never those of the library. */
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
 {
   const Options *o = &l->c->options;
@@ -67,6 +72,7 @@ bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
   return true;
 }
 
+/* All names are collected for the suggestion. */
 static bool is_const(Lower *l, const char *name, NameVec *names)
 {
   for (uint32_t i = 0; i < l->files.n; i++) {
@@ -81,6 +87,7 @@ static bool is_const(Lower *l, const char *name, NameVec *names)
   return false;
 }
 
+/* Before anything is worked out, so that a misspelt -D is not drowned in its consequences. */
 void check_consts(Lower *l)
 {
   const Options *o = &l->c->options;
@@ -95,6 +102,8 @@ void check_consts(Lower *l)
 
 /* ---- settings ---- */
 
+/* Whoever could take a --set asks here for its key, and so makes the key known: at the end,
+ * those that nobody asked for are mistakes. The last of several wins. */
 const char *setting_override(Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
@@ -108,6 +117,7 @@ const char *setting_override(Lower *l, const char *key)
   return value;
 }
 
+/* Replaces *value if --set names it. False: its text is wrong, which has been said. */
 bool setting_value(Lower *l, const char *key, Datum *value)
 {
   const char *text = setting_override(l, key);
@@ -115,6 +125,7 @@ bool setting_value(Lower *l, const char *key, Datum *value)
   return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value);
 }
 
+/* At the end of the pass, when every key has been asked for. */
 void check_settings(Lower *l)
 {
   const Options *o = &l->c->options;

@@ -2,6 +2,8 @@
 #include "lower.h"
 #include <math.h>
 
+/* A slot only: whether the parameter is part of a model, and so has a place in memory, is seen
+ * later. */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span)
 {
   const char *what = buffer ? "Buffer" : "Parameter";
@@ -40,6 +42,9 @@ static uint32_t version_of(Lower *l, const ParamSlot *p)
   return steps;
 }
 
+/* The node that reads the parameter. All reads of one version within a block share it. It
+ * stands in the outermost region: weights are stored as they are, and casting them is the
+ * reader's business. */
 Value param_value(Lower *l, ParamSlot *p, Span span)
 {
   if (p->index < 0) {
@@ -63,6 +68,8 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
 
 /* ---- initialisers: the numbers of torch.nn.init ---- */
 
+/* torch.nn.init.calculate_gain: how much an activation shrinks the variance. That of
+ * leaky_relu depends on its slope, init->a. */
 static bool gain_of(Lower *l, const Init *init, Span span, double *out)
 {
   static const struct {
@@ -83,6 +90,7 @@ static bool gain_of(Lower *l, const Init *init, Span span, double *out)
   return false;
 }
 
+/* How many inputs an output is made of, and the reverse. A weight is [out, in, kernel...]. */
 static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *out)
 {
   if (p->rank < 2) {
@@ -114,6 +122,8 @@ static bool fits_shape(Lower *l, const Init *init, const ParamSlot *p, Span span
   return false;
 }
 
+/* xavier_* and kaiming_* become a plain normal or uniform with numbers for this shape, so that
+ * the runtime knows neither. A uniform of standard deviation s reaches to sqrt(3) * s. */
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out)
 {
   static const ampc_init_kind as_given[] = {[INIT_constant] = AMPC_INIT_CONSTANT,

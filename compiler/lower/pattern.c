@@ -2,6 +2,7 @@
  * module's name for all it contains; or a layer type, or a list of patterns. */
 #include "lower.h"
 
+/* Length of the first segment: 3 of "fc1.weight". */
 static size_t segment(const char *s)
 {
   return strcspn(s, ".");
@@ -13,6 +14,8 @@ static const char *next_segment(const char *s)
   return *s ? s + 1 : s;
 }
 
+/* One segment against one of a pattern: "conv*" matches "conv1". Short texts, so plain
+ * backtracking will do. */
 static bool glob(const char *p, size_t n, const char *s, size_t m)
 {
   if (n == 0) return m == 0;
@@ -24,7 +27,8 @@ static bool glob(const char *p, size_t n, const char *s, size_t m)
   return m > 0 && *p == *s && glob(p + 1, n - 1, s + 1, m - 1);
 }
 
-/* whole: the path itself; else what a module that matches contains, too. */
+/* `whole`: the path itself must match, as where modules are named. Else what a matching module
+ * contains matches too: "encoder" names all parameters below it. */
 bool pattern_matches(const char *pattern, const char *path, bool whole)
 {
   if (!*pattern) return !whole || !*path;
@@ -41,6 +45,7 @@ bool pattern_matches(const char *pattern, const char *path, bool whole)
   return pattern_matches(rest, next_segment(path), whole);
 }
 
+/* One pattern on its way through a model. */
 typedef struct Search {
   const Match *match;
   Datum pattern;
@@ -48,6 +53,7 @@ typedef struct Search {
   NameVec segments; /* of all paths, for the suggestion */
 } Search;
 
+/* `freeze(BatchNorm2d)`: the parameters of every such layer, however deep. */
 static bool built_by(const Instance *m, const Class *class)
 {
   for (; m; m = m->owner)
@@ -61,6 +67,7 @@ static void note_segments(Lower *l, Search *s, const char *path)
     vec_push(l->arena, &s->segments, arena_strndup(l->arena, path, segment(path)));
 }
 
+/* Called for each parameter below the roots. */
 static void try_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   Search *s = data;
@@ -73,6 +80,7 @@ static void try_param(Lower *l, ParamSlot *p, const char *path, bool alias, void
   s->match->param(l, p, s->match->data);
 }
 
+/* Called for each module below the roots. */
 static void try_module(Lower *l, Instance *m, const char *path, void *data)
 {
   Search *s = data;
@@ -101,6 +109,7 @@ static const char *suggestion(Lower *l, const Search *s, const char *pattern)
   return NULL;
 }
 
+/* A pattern that matches nothing is a mistake nearly always: a layer was renamed. */
 static void no_match(Lower *l, const Search *s, Span span)
 {
   const char *what = s->match->modules ? "module" : "parameter";
@@ -136,6 +145,7 @@ static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
   if (!s.found && !m->broken) no_match(l, &s, span);
 }
 
+/* Calls m->param or m->module for everything that any of the patterns names. */
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) match_one(l, m, patterns[i].value, patterns[i].span);

@@ -18,6 +18,7 @@ const char *region_kind_text(RegionKind kind)
   return "?";
 }
 
+/* False: there is no such precision. */
 static bool kind_by_name(const char *name, RegionKind *out)
 {
   for (int i = 0; i < KIND_COUNT; i++)
@@ -28,6 +29,7 @@ static bool kind_by_name(const char *name, RegionKind *out)
   return false;
 }
 
+/* f32 and the like are types, `off` and `tf32` are words. */
 bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
 {
   if (d_is(d, D_error)) return false;
@@ -39,6 +41,7 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
   return false;
 }
 
+/* As eval(), but an unknown name is answered with the precisions that there are. */
 bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
 {
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
@@ -55,6 +58,8 @@ bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
   return region_kind_of_datum(l, eval(l, s, e), e->span, out);
 }
 
+/* Equal regions are one: a layer that is called in a loop does not make a region each time.
+ * Beyond the limit nothing is elaborated wrongly, as the caller stays in its own region. */
 uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label)
 {
   Graph *g = l->g;
@@ -76,6 +81,7 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
 
 /* ---- the precision clause ---- */
 
+/* torch.amp.GradScaler's defaults. Only f16 has so little range that small gradients vanish. */
 static void default_scaler(Graph *g, RegionKind kind)
 {
   g->scaler = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
@@ -90,6 +96,7 @@ static void default_scaler(Graph *g, RegionKind kind)
                                    .interval = 2000};
 }
 
+/* `precision f16 { scaler(init=1024.0) }` */
 static void clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
 {
   if (kind == REGION_f16) {
@@ -103,6 +110,7 @@ static void clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
   }
 }
 
+/* Clauses look like calls; only `scaler` does something yet. */
 static void precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;

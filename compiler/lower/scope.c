@@ -12,6 +12,7 @@ Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self)
   return s;
 }
 
+/* In this scope alone; lookup_quiet() goes through the parents as well. */
 Binding *scope_find(Scope *s, const char *name)
 {
   for (uint32_t i = 0; i < s->names.n; i++)
@@ -19,6 +20,8 @@ Binding *scope_find(Scope *s, const char *name)
   return NULL;
 }
 
+/* An assignment rebinds: a name means its latest value. Tensors are never changed, `x = x + 1`
+ * makes another node and lets x name it. */
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *b = scope_find(s, name);
@@ -30,6 +33,7 @@ void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
 
 /* ---- files ---- */
 
+/* A file that is imported twice, or in a circle, is opened once: it is known by its tree. */
 File *file_open(Lower *l, const Ast *ast, bool builtin)
 {
   for (uint32_t i = 0; i < l->files.n; i++)
@@ -48,6 +52,8 @@ Global *file_find(File *f, const char *name)
   return NULL;
 }
 
+/* Declarations are known before any is worked out, so a def may call one further down. Models
+ * and optimizers of imported files are left out: those files run as jobs of their own. */
 void file_add_globals(Lower *l, File *f, bool job)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
@@ -78,6 +84,8 @@ static Datum declared_class(Lower *l, File *f, const Decl *d)
   return (Datum){.kind = D_class, .as.class = class};
 }
 
+/* `const WIDTH: int = 512`. The type is checked before -D replaces the value, which must be of
+ * the same kind. */
 static Datum declared_const(Lower *l, File *f, const Decl *d)
 {
   Scope *s = scope_new(l, NULL, f, NULL);
@@ -92,6 +100,8 @@ static Datum declared_const(Lower *l, File *f, const Decl *d)
   return const_override(l, f, d, &v) ? v : d_of(D_error);
 }
 
+/* What a name of the file stands for. Functions and data blocks keep their tree and run when
+ * they are called; models and optimizers are made here. */
 static Datum declare(Lower *l, File *f, const Decl *d)
 {
   switch (d->kind) {
@@ -112,6 +122,9 @@ static Datum declare(Lower *l, File *f, const Decl *d)
   }
 }
 
+/* Worked out at the first use. The state finds circles: `const A = B` with `const B = A` comes
+ * back here while A is busy. declare() may open files and so move `globals`: the entry is
+ * found again by its index. */
 Datum global_value(Lower *l, File *f, Global *g)
 {
   if (g->state == GLOBAL_done) return g->value;
@@ -139,6 +152,8 @@ bool name_comes_later(const char *name)
   return false;
 }
 
+/* Ops without a name of their own in the language, such as channel_moments: the library calls
+ * them as _name. */
 static bool internal_op(const char *name, OpKind *out)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++)
@@ -149,7 +164,8 @@ static bool internal_op(const char *name, OpKind *out)
   return false;
 }
 
-/* steps_per_epoch and total_steps: numbers in an optimizer's settings, of the block that trains. */
+/* steps_per_epoch and total_steps: numbers for schedules, known once it is known which block
+ * the optimizer trains in. The last batch of an epoch counts if it is kept. */
 static Datum step_count(Lower *l, const char *name, Span span)
 {
   if (!l->settings_of || !l->run)
@@ -166,6 +182,8 @@ static Datum step_count(Lower *l, const char *name, Span span)
   return d_int(strcmp(name, "total_steps") == 0 ? steps * b->epochs : steps);
 }
 
+/* `step` and `epoch` change from step to step, so they are nodes, not numbers; in an
+ * optimizer's settings they would be frozen at their first value. */
 static Datum counter(Lower *l, OpKind op, Span span)
 {
   if (!l->run || l->settings_of)
@@ -173,6 +191,7 @@ static Datum counter(Lower *l, OpKind op, Span span)
   return append(l, span, op, NULL, 0, NULL);
 }
 
+/* Names that are neither functions nor modules. D_absent: there is no such name. */
 static Datum builtin_value(Lower *l, const char *name, Span span)
 {
   static const char *const words[] = {"off", "low", "promote", "tf32"};
@@ -189,6 +208,8 @@ static Datum builtin_value(Lower *l, const char *name, Span span)
   return d_of(D_absent);
 }
 
+/* The library first, since its defs may wrap an op of a like name; then functions of the
+ * compiler, then ops. Names that begin with `_` are seen by library files only. */
 static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
 {
   OpKind op;
@@ -207,6 +228,7 @@ static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
   return name_comes_later(name) ? not_yet(l, span, "`%s`", name) : v;
 }
 
+/* The file itself hides its imports, and they hide the built-ins. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span)
 {
   Global *g = file_find(f, name);
@@ -218,6 +240,7 @@ Datum lookup_global(Lower *l, File *f, const char *name, Span span)
 
 /* ---- unknown names ---- */
 
+/* For suggestions; `_names` of the library are nobody's business. */
 static void add_file_names(Lower *l, NameVec *out, const File *f)
 {
   for (uint32_t i = 0; i < f->globals.n; i++)
@@ -233,6 +256,8 @@ void visible_functions(Lower *l, NameVec *out)
   native_names(l, out);
 }
 
+/* Of all names visible from `s`, the one that is spelt most like `name`; NULL if none comes
+ * close. */
 static const char *nearest_name(Lower *l, Scope *s, const char *name)
 {
   NameVec names = {0};
@@ -248,6 +273,9 @@ static const char *nearest_name(Lower *l, Scope *s, const char *name)
   return diag_nearest(name, names.at, names.n);
 }
 
+/* A name may be unknown because its `if` went the other way: `if bias { b = ... }` with
+ * bias=false, and then a use of b. That gets a message of its own (E206), which points at the
+ * branch. */
 static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
 {
   for (Scope *p = s; p; p = p->parent)
@@ -270,6 +298,8 @@ static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
   return d_of(D_error);
 }
 
+/* Locals, then the module's members and parameters (the parents of a method's scope), then the
+ * file. */
 Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span)
 {
   for (Scope *p = s; p; p = p->parent) {

@@ -4,7 +4,7 @@
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
-/* Sizes from arguments `first` on: f(2, 3) or f([2, 3]). Keywords are skipped. */
+/* Sizes from arguments `first` on, `x.view(2, 3)` or `x.view([2, 3])`. Keywords are skipped. */
 static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *what, int64_t *dim,
                        uint32_t *rank)
 {
@@ -20,6 +20,7 @@ static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *w
   return want_sizes(l, d_list(rest.at, rest.n), span, what, dim, rank);
 }
 
+/* -1: the product does not fit 64 bits. */
 static int64_t product(const int64_t *dim, uint32_t rank)
 {
   int64_t n = 1;
@@ -49,6 +50,8 @@ static bool infer_size(Lower *l, const Node *x, int64_t *dim, uint32_t rank, Spa
   return false;
 }
 
+/* view() and reshape() are one here: whether data moves is a question of layout, which pass
+ * layout answers. */
 static Datum reshaped(Lower *l, Args *args, const char *name)
 {
   int64_t dim[MAX_RANK];
@@ -70,6 +73,7 @@ static Datum run_reshape(Lower *l, Args *args)
   return reshaped(l, args, "reshape");
 }
 
+/* -1 keeps the size of an axis; new axes come in front. */
 static Datum run_expand(Lower *l, Args *args)
 {
   int64_t dim[MAX_RANK];
@@ -85,7 +89,7 @@ static Datum run_expand(Lower *l, Args *args)
   return d_tensor(ir_expand(l->c, &l->at, x, dim, rank));
 }
 
-/* As exchanges of two axes each. */
+/* Every axis once, in another order; the same order needs no node. */
 static Datum run_permute(Lower *l, Args *args)
 {
   int64_t want[MAX_RANK];
@@ -110,6 +114,7 @@ static Datum run_permute(Lower *l, Args *args)
                : d_tensor(x);
 }
 
+/* `x.size()` is a list, `x.size(1)` an int: compile-time values both. */
 static Datum run_size(Lower *l, Args *args)
 {
   const int64_t *dim;
@@ -136,6 +141,7 @@ static Datum run_to(Lower *l, Args *args)
 
 /* ---- tensors of one number ---- */
 
+/* The one keyword of zeros(), ones(), rand() and randn(). */
 static bool dtype_key(Lower *l, const Args *args, const char *name, DType *out)
 {
   for (uint32_t i = 0; i < args->at.n; i++) {
@@ -166,6 +172,8 @@ static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *na
   return true;
 }
 
+/* One number that every element reads: the tensor takes no memory until somebody needs it
+ * there. */
 static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const char *name)
 {
   const NamedAttr *shape;

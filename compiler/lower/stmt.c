@@ -15,6 +15,8 @@ static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char 
   }
 }
 
+/* Names that only the branch not taken would have assigned, with the reason: "`bias` is
+ * false". If the program uses one, unknown_name() can say so. */
 static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
 {
   for (uint32_t i = 0; i < b->n; i++) {
@@ -30,6 +32,8 @@ static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
   }
 }
 
+/* The test is a compile-time value, so one branch is elaborated and the other leaves nothing
+ * in the graph. After a mistake in the test neither is, but their names count as bound. */
 static void exec_if(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *test = st->as.branch.test;
@@ -59,6 +63,8 @@ void bind_errors(Lower *l, Scope *s, const Block *b)
   }
 }
 
+/* A method must not rebind a layer: `fc1 = relu(fc1(x))` would read the tensor as the layer
+ * the next time. In the module's own body, where layers are made, it may. */
 static bool is_member(const Frame *f, const char *name)
 {
   Instance *self = f->scope->self;
@@ -81,6 +87,8 @@ static void reassigned_member(Lower *l, const Frame *f, const char *name, Span s
   diag_help(l->c, "use another name for the result");
 }
 
+/* A node is called after the first variable of the job that holds it: `h = relu(x)` makes
+ * messages, dumps and emitted code say h. Constants are shared by many, so they get no name. */
 void name_node(Lower *l, const Scope *s, const char *name, Datum v)
 {
   if (v.kind != D_tensor || s->file->builtin) return;
@@ -88,6 +96,8 @@ void name_node(Lower *l, const Scope *s, const char *name, Datum v)
   if (!n->name && n->op != OP_number && n->op != OP_integer) n->name = name;
 }
 
+/* What a name in a module's body is bound to becomes a member, with a path; everywhere else it
+ * is a local. */
 static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span)
 {
   name_node(l, f->scope, name, v);
@@ -99,6 +109,7 @@ static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span
     scope_bind(l, f->scope, name, v, span);
 }
 
+/* `fc2.weight = fc1.weight` in a module's body ties the two: one parameter with two places. */
 static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
 {
   if (target->kind == EXPR_name)
@@ -109,6 +120,9 @@ static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
     fail(l, E210, target->span, "only names can be assigned here");
 }
 
+/* All values before any name, so that `a, b = b, a` exchanges them. One name for several
+ * values gets a tuple; several names for one value unpack it. After a mistake all names are
+ * bound to D_error. */
 static void exec_assign(Lower *l, Frame *f, const Stmt *st)
 {
   const ExprList *targets = &st->as.assign.targets, *values = &st->as.assign.values;
@@ -134,6 +148,7 @@ static void exec_assign(Lower *l, Frame *f, const Stmt *st)
     assign_target(l, f, targets->at[i], good ? out[i] : d_of(D_error));
 }
 
+/* `x += y` is `x = x + y`. */
 static void exec_augment(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *target = st->as.augment.target;
@@ -187,6 +202,8 @@ static void exec_assert(Lower *l, Frame *f, const Stmt *st)
   note_sides(l, f, e->at[0]);
 }
 
+/* Unrolled: the body is elaborated once for each element, so 1000 rounds of 10 ops are 10000
+ * nodes. */
 static void exec_for(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *iter = st->as.loop.iter;
@@ -201,6 +218,9 @@ static void exec_for(Lower *l, Frame *f, const Stmt *st)
   }
 }
 
+/* `autocast(f32) { ... }`: nodes made inside belong to a region of that precision. Without a
+ * block it holds to the end of the enclosing one. In the library it marks built-ins that
+ * compute in f32, and the reason says so. */
 static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
 {
   const ArgList *args = &st->as.region.args;
@@ -219,6 +239,7 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   l->at.region = before;
 }
 
+/* A region of the same precision through which no gradient flows. */
 static void exec_no_grad(Lower *l, Frame *f, const Stmt *st)
 {
   uint16_t before = l->at.region;
@@ -227,6 +248,7 @@ static void exec_no_grad(Lower *l, Frame *f, const Stmt *st)
   l->at.region = before;
 }
 
+/* `metric acc = accuracy(h, y)`: a number that is summed up over the block's steps. */
 static void exec_metric(Lower *l, Frame *f, const Stmt *st)
 {
   if (f->kind != FRAME_train && f->kind != FRAME_eval) {
@@ -287,6 +309,7 @@ static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
   }
 }
 
+/* Statements until one returns. An `autocast` without a block ends here. */
 void exec_block(Lower *l, Frame *f, const Block *b)
 {
   uint16_t region = l->at.region;

@@ -1,7 +1,9 @@
 /* Tensors of pass lower: from a value to a node, operators, and calls of ops by the signatures of
- * the op table. Every node is appended here or in lower_param.c and lower_optimizer.c. */
+ * the op table. Every node is appended here or in param.c and optimizer.c. */
 #include "lower.h"
 
+/* A node needs a block to stand in. Settings are worked out outside of the step, so there a
+ * schedule may stand but not be calculated with. */
 static bool in_run(Lower *l, Span span)
 {
   if (l->run && !l->settings_of) return true;
@@ -31,6 +33,8 @@ static Datum appended(Lower *l, Value v)
   return d_tensor(v);
 }
 
+/* The way in which nodes are made from the program's text. Inside of the library the span is
+ * that of the job's call, since that is the line the user knows. */
 Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const NamedAttr *attrs)
 {
   if (!in_run(l, span)) return d_of(D_error);
@@ -38,12 +42,14 @@ Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, con
   return appended(l, ir_append(l->c, &l->at, op, in, n_in, attrs));
 }
 
+/* There are no bool constants: 0 or 1, cast. */
 static Value bool_tensor(Lower *l, bool v)
 {
   Value number = ir_integer(l->c, &l->at, v);
   return ir_cast(l->c, &l->at, number, AMPC_BOOL);
 }
 
+/* An operand as a node: numbers become constants, a parameter is read, a schedule is computed. */
 Value as_tensor(Lower *l, Datum d, Span span)
 {
   if (d_is(d, D_error) || !in_run(l, span)) return (Value){0};
@@ -68,6 +74,8 @@ Value as_tensor(Lower *l, Datum d, Span span)
   }
 }
 
+/* The shape, without making a node: for `x.shape` of a parameter, and for numbers, which have
+ * no axes. False: the value is no operand. *dim dies with the next node. */
 bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
 {
   static const int64_t none[1];
@@ -92,6 +100,7 @@ bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
   }
 }
 
+/* Of numbers the type that they would have as nodes. */
 DType tensor_dtype(Lower *l, Datum d)
 {
   if (d.kind == D_tensor) return ir_node(l->g, d.as.tensor)->dtype;
@@ -99,6 +108,7 @@ DType tensor_dtype(Lower *l, Datum d)
   return d.kind == D_int ? AMPC_I64 : d.kind == D_bool ? AMPC_BOOL : AMPC_F32;
 }
 
+/* The shape as it is needs no node. */
 Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span)
 {
   const Node *n = ir_node(l->g, x);
@@ -120,6 +130,7 @@ Datum cast_to(Lower *l, Value x, DType d, Span span)
 
 /* ---- operators ---- */
 
+/* Which op an operator is; `and`, `or` and `not` are none. */
 static OpKind operator_op(Operator op)
 {
   static const OpKind ops[OPER_count] = {
@@ -143,6 +154,7 @@ static OpKind operator_op(Operator op)
   return ops[op];
 }
 
+/* Strings, lists and modules are not. */
 static bool is_operand(Datum d)
 {
   return d_is_tensor(d) || d_is_number(d) || d.kind == D_bool;
@@ -157,6 +169,7 @@ static Datum divide_number(Lower *l, Datum a, Value b, Span span)
   return append(l, span, OP_mul, in, 2, NULL);
 }
 
+/* `x == none` asks whether an argument was given, and is answered at compile time. */
 Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if ((op == OPER_eq || op == OPER_ne) && (a.kind == D_none || b.kind == D_none))
@@ -195,6 +208,7 @@ typedef struct Bound { /* arguments of an op in the order of its signature */
   Span span;
 } Bound;
 
+/* Inputs first, then attributes: the order in which arguments are written. */
 static const char *slot_name(const OpSignature *sig, uint32_t i)
 {
   return i < sig->n_inputs ? sig->input[i].name : sig->attr[i - sig->n_inputs].name;
@@ -250,6 +264,7 @@ static bool bind_key(Lower *l, Bound *b, const ArgValue *arg)
   return false;
 }
 
+/* As bind_args() of call.c does for a def, by the signature of the op table instead. */
 static bool bind_slots(Lower *l, Bound *b, const Args *args)
 {
   bool good = true;
@@ -287,6 +302,7 @@ static bool push_input(Lower *l, Datum d, Span span, ValueVec *out)
   return v.id != 0;
 }
 
+/* `cat([a, b], dim=1)`: one argument that is a list of inputs. */
 static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVec *out)
 {
   if (arg->value.kind != D_list || !arg->value.n)
@@ -298,6 +314,7 @@ static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVe
   return true;
 }
 
+/* An optional input that is not given is value 0: `linear(x, w)` has no bias. */
 static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
 {
   for (uint32_t i = 0; i < b->sig->n_inputs; i++) {
@@ -312,6 +329,7 @@ static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
   return true;
 }
 
+/* -1 is the last axis. After this pass axes count from 0. */
 bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out)
 {
   if (axis < -(int64_t)rank || axis >= (int64_t)rank)
@@ -322,6 +340,7 @@ bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int6
   return true;
 }
 
+/* `dim=[0, 2]` as a mask of bits; 0 stands for all axes. */
 static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, const char *what,
                       int64_t *mask)
 {
@@ -339,6 +358,8 @@ static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, con
   return true;
 }
 
+/* An axis is checked against the rank of the first input even where it is the default: softmax
+ * of a scalar has none. */
 static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg, Value x,
                        Attr *out)
 {
@@ -373,6 +394,8 @@ static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg
   }
 }
 
+/* An op of the table called by its name: arguments into slots, tensors and attributes checked,
+ * one node. */
 Datum call_op(Lower *l, OpKind op, Args *args)
 {
   Bound b = {op_row(op), &op_row(op)->signature, {0}, 0, args->span};

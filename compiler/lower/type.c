@@ -9,7 +9,8 @@ static bool is_fresh(Scope *s, const char *name)
   return !g || g->decl->kind != DECL_const;
 }
 
-/* Axis of the value that annotated axis i stands for; -1 for `...`. */
+/* Axis of the value that annotated axis i stands for; -1 for `...`. Behind the dots it is
+ * counted from the end: in f32[N, ..., C] C is the last. */
 static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
 {
   for (uint32_t k = 0; k < t->n_dims; k++)
@@ -17,6 +18,7 @@ static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
   return t->dims[i] ? (int)i : -1;
 }
 
+/* `...` stands for any number of axes; in the tree it is a size that is NULL. */
 static bool has_dots(const TypeExpr *t)
 {
   for (uint32_t i = 0; i < t->n_dims; i++)
@@ -29,6 +31,8 @@ static bool rank_fits(const TypeExpr *t, uint32_t rank)
   return has_dots(t) ? rank >= t->n_dims - 1 : rank == t->n_dims;
 }
 
+/* `x: float[N, 784]` binds N to the first size of x, unless the name means something already;
+ * then check_tensor() compares. */
 void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value)
 {
   const int64_t *dim;
@@ -55,11 +59,13 @@ static bool dtype_fits(const char *name, DType d)
   return false;
 }
 
+/* As the program wrote it. */
 const char *type_text(Lower *l, const TypeExpr *t)
 {
   return source_text(l, t->span);
 }
 
+/* Points at the annotation, and at where the value was made if that is another place. */
 static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char *what)
 {
   fail(l, E306, span, "%s is declared %s, the value is %s", what, type_text(l, t), d_text(l, v));
@@ -70,6 +76,7 @@ static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char
   return false;
 }
 
+/* Each size of the annotation is an expression: a number, a name, `2 * H`. */
 static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span span,
                          const char *what)
 {
@@ -97,6 +104,7 @@ static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span sp
   return true;
 }
 
+/* For types without brackets: `n: int`. An int or a schedule will do for a float. */
 static bool scalar_fits(const char *name, Datum v)
 {
   if (strcmp(name, "int") == 0) return v.kind == D_int;
@@ -106,6 +114,8 @@ static bool scalar_fits(const char *name, Datum v)
   return strcmp(name, "list") == 0 && v.kind == D_list;
 }
 
+/* Annotations check and never cast, but that an int given for `float` becomes one: code behind
+ * it may rely on the kind. */
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what)
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);

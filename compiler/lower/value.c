@@ -40,6 +40,7 @@ Datum d_list(const Datum *at, uint32_t n)
   return (Datum){.kind = D_list, .n = n, .as.list = at};
 }
 
+/* The list gets an array of its own: `v` may grow or be changed afterwards. */
 Datum d_list_of(Lower *l, const DatumVec *v)
 {
   Datum *copy = arena_array(l->arena, Datum, v->n);
@@ -47,11 +48,13 @@ Datum d_list_of(Lower *l, const DatumVec *v)
   return d_list(copy, v->n);
 }
 
+/* Node 0 is "none": an append that failed gives the D_error that keeps its users silent. */
 Datum d_tensor(Value v)
 {
   return v.id ? (Datum){.kind = D_tensor, .as.tensor = v} : d_of(D_error);
 }
 
+/* `x.shape`: the sizes as a list of ints. */
 Datum d_sizes(Lower *l, const int64_t *dim, uint32_t rank)
 {
   Datum *at = arena_array(l->arena, Datum, rank);
@@ -64,11 +67,15 @@ bool d_is_number(Datum d)
   return d.kind == D_int || d.kind == D_float;
 }
 
+/* What a node can be made of where an operand is needed: a parameter becomes one where it is
+ * read, a schedule is arithmetic on the step. */
 bool d_is_tensor(Datum d)
 {
   return d.kind == D_tensor || d.kind == D_param || d.kind == D_schedule;
 }
 
+/* Does the value, or a list in it, hold one of this kind? For members: `layers = [Linear(4,
+ * 4), Linear(4, 4)]` owns modules though it is a list. */
 bool d_contains(Datum d, DatumKind kind)
 {
   if (d.kind == kind) return true;
@@ -91,6 +98,8 @@ static bool lists_equal(Datum a, Datum b)
   return true;
 }
 
+/* As Python's ==: 1 == 1.0, lists element by element, modules and tensors only with
+ * themselves. */
 bool d_equal(Datum a, Datum b)
 {
   if (d_is_number(a) && d_is_number(b)) {
@@ -127,6 +136,8 @@ bool d_equal(Datum a, Datum b)
   }
 }
 
+/* As Python's bool(): zero, "", [] and none are false. A tensor has no truth at compile time;
+ * `if x > 0` is the most common mistake of all, so its message says what to write. */
 int d_truth(Lower *l, Datum d, Span span, const char *place)
 {
   switch ((DatumKind)d.kind) {
@@ -158,6 +169,7 @@ int d_truth(Lower *l, Datum d, Span span, const char *place)
 
 static void text_of(Lower *l, Text *t, Datum d);
 
+/* Strings are quoted inside of lists only, as in Python: str(["a"]) is ["a"], str("a") is a. */
 static void list_text(Lower *l, Text *t, Datum d)
 {
   text_puts(t, d.tuple ? "(" : "[");
@@ -183,6 +195,7 @@ static void float_text(Text *t, double v)
   if (isfinite(v) && !strpbrk(s, ".e")) text_puts(t, ".0");
 }
 
+/* "f32[32, 10]", as a tensor of that shape is shown. */
 static const char *param_text(Lower *l, const ParamSlot *p)
 {
   Text t;
@@ -194,6 +207,7 @@ static const char *param_text(Lower *l, const ParamSlot *p)
   return t.at;
 }
 
+/* What str() gives and what messages show. */
 static void text_of(Lower *l, Text *t, Datum d)
 {
   switch ((DatumKind)d.kind) {
@@ -264,6 +278,8 @@ const char *d_text(Lower *l, Datum d)
   return t.at ? t.at : "";
 }
 
+/* With the kind in front where the text alone could be misread: "int 3", `str "3"`, "list
+ * [3]". A tensor's type says what it is. */
 const char *d_kind_text(Lower *l, Datum d)
 {
   const char *text = d_text(l, d);
@@ -295,6 +311,8 @@ const char *d_kind_text(Lower *l, Datum d)
   }
 }
 
+/* The one way in which the pass reports a mistake. What it returns can be handed on at once:
+ * `return fail(...)`. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
 {
   va_list ap;
@@ -304,7 +322,8 @@ Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
   return d_of(D_error);
 }
 
-/* Said once a thing, however often the job uses it. */
+/* For what the language has but this version does not (E208). Said once for each thing,
+ * however often the job uses it: the later uses are counted as mistakes but not shown. */
 Datum not_yet(Lower *l, Span span, const char *fmt, ...)
 {
   va_list ap;
@@ -320,6 +339,7 @@ Datum not_yet(Lower *l, Span span, const char *fmt, ...)
   return fail(l, E208, span, "%s is not supported yet", thing);
 }
 
+/* The program's own words at `span`, on one line, for messages: "`bias` is false". */
 const char *source_text(Lower *l, Span span)
 {
   Place p = diag_place(l->c, span);
