@@ -6,14 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Made at the first source, so that a Compile can be created without it. */
 static DiagState *diag_state(Compile *c)
 {
   if (!c->diag) c->diag = arena_new(c->arena, DiagState);
   return c->diag;
 }
 
-/* --- sources and places --- */
+/* ---- sources and places ---- */
 
+/* Sources lie end to end in one space of offsets: two numbers say file and place. The starts
+ * of lines are found once, here. */
 uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_t size,
                          bool builtin)
 {
@@ -33,6 +36,7 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
   return base;
 }
 
+/* From the end, as the newest source is asked for most. */
 static uint32_t source_index(const Compile *c, uint32_t offset)
 {
   for (uint32_t i = c->sources.n; i-- > 0;)
@@ -40,6 +44,7 @@ static uint32_t source_index(const Compile *c, uint32_t offset)
   return UINT32_MAX;
 }
 
+/* Binary search. Lines count from 0 here. */
 static uint32_t line_of(const Lines *lines, uint32_t offset)
 {
   uint32_t low = 0, high = lines->start.n; /* start[low] <= offset < start[high] */
@@ -53,6 +58,7 @@ static uint32_t line_of(const Lines *lines, uint32_t offset)
   return low;
 }
 
+/* Of the span's start. A span of {0, 0}, such as that of a command-line option, has no place. */
 Place diag_place(const Compile *c, Span span)
 {
   uint32_t i = source_index(c, span.start);
@@ -62,6 +68,7 @@ Place diag_place(const Compile *c, Span span)
   return (Place){&c->sources.at[i], line + 1, span.start - lines->start.at[line] + 1};
 }
 
+/* Without its line end, that of Windows included. */
 const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size)
 {
   const Source *s = place->source;
@@ -75,8 +82,10 @@ const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size)
   return text;
 }
 
-/* --- frames --- */
+/* ---- frames ---- */
 
+/* Whoever runs a def or builds a module pushes the call, so that a mistake inside the layer
+ * library is shown at the line of the job that led there. */
 void diag_frame_push(Compile *c, Span call)
 {
   vec_push(c->arena, &diag_state(c)->frames, call);
@@ -94,6 +103,7 @@ static bool is_builtin(const Compile *c, Span span)
   return i != UINT32_MAX && c->sources.at[i].builtin;
 }
 
+/* The innermost call outside of built-in sources. */
 Span diag_user_span(Compile *c, Span span)
 {
   const DiagState *d = diag_state(c);
@@ -103,12 +113,12 @@ Span diag_user_span(Compile *c, Span span)
   return (Span){0, 0};
 }
 
-/* --- messages --- */
+/* ---- messages ---- */
 
 enum { MAX_SEEN = 1000 }; /* beyond that a repetition is told again */
 
-/* One mistake, one message: a block that is elaborated again (another batch size, a loop) finds
- * the same one at the same place, if with other sizes. */
+/* One mistake, one message: a block that is elaborated again (another batch size, another
+ * round of a loop) finds the same one at the same place, if with other sizes. */
 static bool said_before(Compile *c, ErrorCode code, Span span)
 {
   DiagState *d = c->diag;
@@ -139,6 +149,9 @@ static void show(Compile *c, const Message *m)
     diag_print_text(c, m);
 }
 
+/* Every error and warning comes through here. It may be left out for three reasons: it follows
+ * from a mistake of syntax, it has been said, or the limit is reached. `muted` tells the notes
+ * behind it. */
 static void report(Compile *c, Severity severity, ErrorCode code, Span span, const char *text)
 {
   DiagState *d = diag_state(c);
@@ -170,6 +183,7 @@ void diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
   va_end(ap);
 }
 
+/* -Wno-NAME */
 static bool switched_off(const Compile *c, const char *name)
 {
   for (uint32_t i = 0; i < c->options.n_no_warnings; i++)
@@ -212,6 +226,8 @@ void diag_help(Compile *c, const char *fmt, ...)
   show(c, &(Message){SEVERITY_help, NULL, {0, 0}, text});
 }
 
+/* For a caller that decided against a message: the notes and helps that it adds all the same
+ * belong to none. */
 void diag_mute(Compile *c)
 {
   diag_state(c)->muted = true;
@@ -222,6 +238,7 @@ uint32_t diag_error_count(const Compile *c)
   return c->diag ? c->diag->errors : 0;
 }
 
+/* The last word: how many errors were not shown. */
 void diag_finish(Compile *c)
 {
   DiagState *d = diag_state(c);

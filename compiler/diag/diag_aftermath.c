@@ -10,7 +10,8 @@ static bool is_word(char c)
   return isalnum((unsigned char)c) || c == '_';
 }
 
-/* What a line defines stands before its first `=` or `(`. */
+/* What a line defines stands before its first `=` or `(`: of `h = relu((x)` that is h, of `def
+ * forward(x` forward. */
 static uint32_t head_size(const char *text, uint32_t size)
 {
   for (uint32_t i = 0; i < size; i++)
@@ -18,6 +19,8 @@ static uint32_t head_size(const char *text, uint32_t size)
   return size;
 }
 
+/* Remembers a line that could not be read: names that it defines will seem to be missing, and
+ * that is no mistake of its own. */
 void diag_wound(Compile *c, Span span)
 {
   Place place = diag_place(c, span);
@@ -27,6 +30,7 @@ void diag_wound(Compile *c, Span span)
   vec_push(c->arena, &c->diag->wounds, (Wound){text, head_size(text, size)});
 }
 
+/* As a whole word: `fc` is not in `fc1`. */
 static bool has_word(const Wound *line, const char *word, uint32_t size)
 {
   for (uint32_t i = 0; i + size <= line->size; i++) {
@@ -50,6 +54,9 @@ static bool stands_alone(ErrorCode code)
   return (code >= E201 && code <= E205) || (code >= E301 && code < E401);
 }
 
+/* Is this error a consequence of an earlier mistake of syntax? Errors of a kind that needs the
+ * whole program (types, training) always count as such. The others do if they stand on a
+ * wounded line, or if a word that they point at is defined on one. */
 bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span)
 {
   const DiagState *d = c->diag;

@@ -10,6 +10,7 @@ const ErrorInfo error_info[ERROR_COUNT] = {
 #include "errors.def"
 };
 
+/* Indented, line by line. */
 static void print_program(const char *what, const char *text)
 {
   printf("\n%s:\n", what);
@@ -43,8 +44,9 @@ bool diag_is_warning(const char *name)
 
 enum { LONGEST_NAME = 63 };
 
-/* Edits (insert, delete, change, swap two neighbours) from a to b. A change of case costs half.
- * Both are at most LONGEST_NAME long. Counted in halves. */
+/* Edits (insert, delete, change, swap two neighbours) from a to b, counted in halves: a change
+ * of case costs one half. Only three rows of the table are needed, as a swap looks back two.
+ * Both are at most LONGEST_NAME long. */
 static unsigned distance(const char *a, const char *b)
 {
   unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];
@@ -68,6 +70,8 @@ static unsigned distance(const char *a, const char *b)
   return last[m];
 }
 
+/* The longer the name, the more may be wrong with it: one edit of `lr` is half of it, one of
+ * `dropout` is not. */
 const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n)
 {
   size_t size = strlen(name);

@@ -15,6 +15,7 @@ static unsigned utf8_size(const unsigned char *s)
   return n;
 }
 
+/* As JSON wants it: control characters escaped, bytes that are no UTF-8 replaced. */
 static void add_string(Text *out, const char *s)
 {
   text_puts(out, "\"");
@@ -33,6 +34,7 @@ static void add_string(Text *out, const char *s)
   text_puts(out, "\"");
 }
 
+/* Lines and columns count from 1, columns in bytes, as in the text form. */
 static void add_place(Compile *c, Span span, Text *out)
 {
   Place from = diag_place(c, span);
@@ -44,6 +46,7 @@ static void add_place(Compile *c, Span span, Text *out)
               from.line, from.column, to.line, to.column);
 }
 
+/* Closes the object that is open and writes it. */
 void diag_finish_json(Compile *c)
 {
   Text *out = &c->diag->json;
@@ -53,6 +56,7 @@ void diag_finish_json(Compile *c)
   out->n = 0;
 }
 
+/* Starts an object for an error or warning; a note or help goes into the one that is open. */
 void diag_print_json(Compile *c, const Message *m)
 {
   DiagState *d = c->diag;

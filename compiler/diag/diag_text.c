@@ -12,6 +12,7 @@ static const char *const severity_text[] = {"error", "warning", "note", "help"};
 static const char *const severity_color[] = {"\033[1;31m", "\033[1;35m", "\033[1;36m",
                                              "\033[1;32m"};
 
+/* Bytes 10xxxxxx: inside of a UTF-8 character. */
 static bool is_continuation(char byte)
 {
   return ((unsigned char)byte & 0xc0) == 0x80;
@@ -43,6 +44,8 @@ typedef struct Window {
   bool cut_left, cut_right;
 } Window;
 
+/* A line of up to 160 bytes is shown whole. Of a longer one 60 bytes before the cause and what
+ * fits behind it; a character is never cut in two. */
 static Window window_of(const Compile *c, const Place *place, Span span)
 {
   Window w = {0};
@@ -66,6 +69,8 @@ static Window window_of(const Compile *c, const Place *place, Span span)
   return w;
 }
 
+/* A tab stays a tab, so that the underline, which repeats it, stands below the right
+ * character. */
 static void add_source_line(Text *out, const Window *w)
 {
   if (w->cut_left) text_puts(out, "...");
@@ -82,6 +87,7 @@ static void add_source_line(Text *out, const Window *w)
   text_puts(out, "\n");
 }
 
+/* `^~~~`, one sign a character, not a byte. */
 static void add_underline(Text *out, const Window *w)
 {
   if (w->cut_left) text_puts(out, "   ");
@@ -96,6 +102,7 @@ static void add_underline(Text *out, const Window *w)
   text_puts(out, "\n");
 }
 
+/* `   12 |   h = gelu(x @ w2)` and the underline below. */
 static void add_quote(Compile *c, const Place *place, const Message *m, Text *out)
 {
   Window w = window_of(c, place, m->span);

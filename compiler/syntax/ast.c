@@ -16,8 +16,10 @@ const char *operator_text(Operator op)
   return text[op];
 }
 
-/* --- lists: they grow when their count is a power of two, so they need no capacity --- */
+/* ---- lists: they grow when their count is a power of two, so they need no capacity ---- */
 
+/* Room for one element more: NULL where there is some. Sizes are 1, 2, 4, ..., so a list is
+ * full exactly when its count is a power of two. */
 static void *grow(Parser *p, const void *at, uint32_t n, size_t size)
 {
   if (n & (n - 1)) return NULL;
@@ -67,8 +69,9 @@ SubList ast_subs(Parser *p, SubList list, Sub sub)
   return list;
 }
 
-/* --- expressions --- */
+/* ---- expressions ---- */
 
+/* An expression without operands has height 1. */
 static Expr *new_expr(Parser *p, ExprKind kind, Span span)
 {
   Expr *e = arena_new(p->c->arena, Expr);
@@ -78,7 +81,8 @@ static Expr *new_expr(Parser *p, ExprKind kind, Span span)
   return e;
 }
 
-/* Notes that `e` stands above `child`. Past the limit `e` becomes `none`, after one message. */
+/* Notes that `e` stands above `child`. The passes recurse over expressions, so their height
+ * has a limit: past it `e` becomes `none`, after one message. */
 static void over(Parser *p, Expr *e, const Expr *child)
 {
   if (!child || child->height < e->height) return;
@@ -99,6 +103,7 @@ static void over_args(Parser *p, Expr *e, ArgList args)
   for (uint32_t i = 0; i < args.n; i++) over(p, e, args.at[i].value);
 }
 
+/* A name or a type; the parser knows which. */
 Expr *ast_name(Parser *p, ExprKind kind, const Token *t, Span span)
 {
   Expr *e = new_expr(p, kind, span);
@@ -128,6 +133,7 @@ Expr *ast_string(Parser *p, const Token *t, Span span)
   return e;
 }
 
+/* true, false, none: the kind says it all. */
 Expr *ast_plain(Parser *p, ExprKind kind, Span span)
 {
   return new_expr(p, kind, span);
@@ -141,6 +147,7 @@ Expr *ast_list(Parser *p, ArgList items, Span span)
   return e;
 }
 
+/* `a, b`: held like the items of a list. */
 Expr *ast_tuple(Parser *p, Expr *first, ExprList rest, Span span)
 {
   Expr *e = new_expr(p, EXPR_tuple, span);
@@ -151,6 +158,7 @@ Expr *ast_tuple(Parser *p, Expr *first, ExprList rest, Span span)
   return e;
 }
 
+/* `[value for names in iter if cond]`; cond may be NULL. */
 Expr *ast_comp(Parser *p, Expr *value, NameList names, Expr *iter, Expr *cond, Span span)
 {
   Expr *e = new_expr(p, EXPR_comp, span);
@@ -174,6 +182,7 @@ Expr *ast_call(Parser *p, Expr *callee, ArgList args, Span span)
   return e;
 }
 
+/* `base[subs]` */
 Expr *ast_index(Parser *p, Expr *base, SubList subs, Span span)
 {
   Expr *e = new_expr(p, EXPR_index, span);
@@ -208,6 +217,7 @@ Expr *ast_unary(Parser *p, Operator op, Expr *operand, Span span)
   return e;
 }
 
+/* op_span is that of the operator itself: messages about mixed operands underline it. */
 Expr *ast_binary(Parser *p, Operator op, Expr *left, Expr *right, Span op_span, Span span)
 {
   Expr *e = new_expr(p, EXPR_binary, span);
@@ -220,6 +230,7 @@ Expr *ast_binary(Parser *p, Operator op, Expr *left, Expr *right, Span op_span, 
   return e;
 }
 
+/* `then if test else other` */
 Expr *ast_cond(Parser *p, Expr *then, Expr *test, Expr *other, Span span)
 {
   Expr *e = new_expr(p, EXPR_cond, span);
@@ -237,8 +248,9 @@ Sub ast_slice(Expr *start, Expr *stop, Expr *step, Span span)
   return (Sub){.kind = SUB_slice, .span = span, .start = start, .stop = stop, .step = step};
 }
 
-/* --- signatures --- */
+/* ---- signatures ---- */
 
+/* `f32[N, 784]` has sizes and is a tensor; `int` has none. `...` among the sizes is NULL. */
 TypeExpr *ast_type(Parser *p, const Token *t, const ExprList *dims, Span span)
 {
   TypeExpr *type = arena_new(p->c->arena, TypeExpr);
@@ -252,6 +264,7 @@ TypeExpr *ast_type(Parser *p, const Token *t, const ExprList *dims, Span span)
   return type;
 }
 
+/* `name: type = value`; both may be missing. */
 Param ast_param(Name name, const TypeExpr *type, Expr *value)
 {
   return (Param){.name = name, .type = type ? *type : (TypeExpr){0}, .value = value};

@@ -6,6 +6,7 @@
 #include "compiler/driver.h"
 #include <string.h>
 
+/* More brackets opened than closed: the prompt asks for another line. */
 bool ast_is_open(const char *text, uint32_t size)
 {
   Options options = {.error_limit = 1};
@@ -26,9 +27,9 @@ bool ast_is_open(const char *text, uint32_t size)
   return open > 0;
 }
 
-/* ---- statements as a body ----------------------------------------------------------------------
- */
+/* ---- statements as a body ---- */
 
+/* By its first word; what else is typed is a statement. */
 static bool starts_declaration(const Parser *p)
 {
   switch (p->tokens.at[0].kind) {
@@ -51,6 +52,7 @@ static bool starts_declaration(const Parser *p)
   }
 }
 
+/* A token that stands nowhere in the text: its span is empty. */
 static void push(Parser *p, Tokens *out, int kind, uint32_t at, uint32_t raw)
 {
   Token t = {.kind = kind, .span = {at, at}, .raw = raw};
@@ -58,7 +60,7 @@ static void push(Parser *p, Tokens *out, int kind, uint32_t at, uint32_t raw)
   vec_push(p->c->arena, out, t);
 }
 
-/* infer answer() { ... } around the tokens. */
+/* `1 + 1` becomes `infer answer() { 1 + 1 }`, in tokens. */
 static void wrap(Parser *p)
 {
   static const int before[] = {TOK_INFER, TOK_NAME, '(', ')', '{'};

@@ -2,6 +2,7 @@
 #include "compiler/compile.h"
 #include <string.h>
 
+/* NULL for blocks, imports and calls, which declare no name. */
 const Name *ast_decl_name(const Decl *d)
 {
   switch (d->kind) {
@@ -35,6 +36,7 @@ static const char *block_name(const Decl *d)
   return NULL;
 }
 
+/* The function that a call at the top of the file calls. */
 static const char *called(const Decl *d)
 {
   const Expr *e = d->as.value;
@@ -47,6 +49,9 @@ static bool same_text(const char *a, const char *b)
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Does d, typed later, take the place of old? What has a name replaces what has the same name,
+ * even of another kind. There is one precision; blocks go by their `name=`, imports by their
+ * path. */
 static bool replaces(const Decl *old, const Decl *d)
 {
   const Name *a = ast_decl_name(old), *b = ast_decl_name(d);
@@ -69,6 +74,7 @@ static bool replaces(const Decl *old, const Decl *d)
   }
 }
 
+/* A declaration that replaces stands where the old one stood; blocks run in this order. */
 void ast_merge(Compile *c, Ast *into, const Ast *more)
 {
   uint32_t before = into->n; /* what stands twice in one text is that text's mistake */

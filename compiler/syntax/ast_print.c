@@ -50,7 +50,7 @@ static void print_string(Printer *pr, const char *s, size_t n)
   text_puts(pr->out, "\"");
 }
 
-/* --- expressions --- */
+/* ---- expressions ---- */
 
 static void print_args(Printer *pr, const ArgList *args)
 {
@@ -76,6 +76,7 @@ static void print_subs(Printer *pr, const Sub *subs, uint32_t n)
   }
 }
 
+/* The word that the line of an expression begins with. */
 static const char *expr_kind(ExprKind kind)
 {
   static const char *const text[] = {
@@ -99,6 +100,7 @@ static void print_number(Printer *pr, double number)
   text_printf(pr->out, " %s", text);
 }
 
+/* What stands on the expression's own line; its parts follow below, indented. */
 static void print_expr_text(Printer *pr, const Expr *e)
 {
   switch (e->kind) {
@@ -133,6 +135,7 @@ static void print_expr_text(Printer *pr, const Expr *e)
   }
 }
 
+/* Operands, each with what it is to the expression. */
 static void print_expr_parts(Printer *pr, const Expr *e)
 {
   switch (e->kind) {
@@ -188,7 +191,7 @@ static void print_exprs(Printer *pr, const char *label, const ExprList *list)
   for (uint32_t i = 0; i < list->n; i++) print_expr(pr, label, list->at[i]);
 }
 
-/* --- signatures --- */
+/* ---- signatures ---- */
 
 static void print_type(Printer *pr, const char *label, const TypeExpr *t)
 {
@@ -225,7 +228,7 @@ static void print_function(Printer *pr, const Function *f)
   print_block(pr, "body", &f->body);
 }
 
-/* --- statements --- */
+/* ---- statements ---- */
 
 static const char *stmt_kind(StmtKind kind)
 {
@@ -238,6 +241,7 @@ static const char *stmt_kind(StmtKind kind)
   return text[kind];
 }
 
+/* As print_expr_text() for statements. */
 static void print_stmt_text(Printer *pr, const Stmt *s)
 {
   switch (s->kind) {
@@ -335,7 +339,7 @@ static void print_block(Printer *pr, const char *label, const Block *b)
   pr->depth--;
 }
 
-/* --- declarations --- */
+/* ---- declarations ---- */
 
 static const char *decl_kind(DeclKind kind)
 {
@@ -357,6 +361,7 @@ static const char *decl_kind(DeclKind kind)
   return text[kind];
 }
 
+/* As print_expr_text() for declarations. */
 static void print_decl_text(Printer *pr, const Decl *d)
 {
   const char *name = NULL;

@@ -6,6 +6,7 @@ Block *ast_new_block(Parser *p)
   return arena_new(p->c->arena, Block);
 }
 
+/* A statement that was reported and left out is NULL. */
 Block *ast_add_stmt(Parser *p, Block *block, Stmt *stmt)
 {
   if (!stmt) return block;
@@ -16,6 +17,7 @@ Block *ast_add_stmt(Parser *p, Block *block, Stmt *stmt)
   return block;
 }
 
+/* The span is known when the `}` has been read. */
 Block *ast_block(Block *block, Span span)
 {
   block->span = span;
@@ -50,6 +52,8 @@ static bool is_path(const Expr *e)
   return e->kind == EXPR_name;
 }
 
+/* Values never change, so `x[0] = 1` cannot be: the most frequent habit from NumPy gets a
+ * message of its own. */
 static bool check_target(Parser *p, const Expr *e)
 {
   if (is_path(e)) return true;
@@ -82,6 +86,7 @@ Stmt *ast_augment(Parser *p, Expr *target, const Token *op, Expr *value, Span sp
   return s;
 }
 
+/* return, emit: any number of values. */
 Stmt *ast_exprs_stmt(Parser *p, StmtKind kind, ExprList exprs, Span span)
 {
   Stmt *s = new_stmt(p, kind, span);
@@ -98,6 +103,7 @@ Stmt *ast_if(Parser *p, Expr *test, const Block *then, const Block *other, Span 
   return s;
 }
 
+/* `else if` is an else block that holds one `if`. */
 Block *ast_else_if(Parser *p, Stmt *stmt, Span span)
 {
   return ast_block(ast_add_stmt(p, ast_new_block(p), stmt), span);
@@ -122,6 +128,7 @@ Stmt *ast_scan(Parser *p, Name name, Expr *iter, NameList carry, const Block *bo
   return s;
 }
 
+/* `metric name = value` */
 Stmt *ast_named(Parser *p, StmtKind kind, Name name, Expr *value, Span span)
 {
   Stmt *s = new_stmt(p, kind, span);
@@ -130,6 +137,7 @@ Stmt *ast_named(Parser *p, StmtKind kind, Name name, Expr *value, Span span)
   return s;
 }
 
+/* autocast and no_grad. Without a block an autocast holds to the end of the one around it. */
 Stmt *ast_region(Parser *p, StmtKind kind, ArgList args, const Block *body, Span span)
 {
   Stmt *s = new_stmt(p, kind, span);
@@ -162,7 +170,7 @@ Stmt *ast_def(Parser *p, const Function *function, Span span)
   return s;
 }
 
-/* --- declarations --- */
+/* ---- declarations ---- */
 
 static Decl *new_decl(Parser *p, DeclKind kind, Span span)
 {
@@ -216,6 +224,7 @@ Decl *ast_op(Parser *p, Name name, ParamList params, ParamList outputs, const Bl
   return d;
 }
 
+/* model, optimizer, precision: a value, and clauses in braces. */
 Decl *ast_object(Parser *p, DeclKind kind, Name name, Expr *value, const Block *clauses, Span span)
 {
   Decl *d = new_decl(p, kind, span);
@@ -225,6 +234,7 @@ Decl *ast_object(Parser *p, DeclKind kind, Name name, Expr *value, const Block *
   return d;
 }
 
+/* train and eval: `train x, y in source with batch=64 { ... }`. */
 Decl *ast_run(Parser *p, DeclKind kind, NameList names, Expr *source, ArgList with,
               const Block *body, Span span)
 {
@@ -236,6 +246,7 @@ Decl *ast_run(Parser *p, DeclKind kind, NameList names, Expr *source, ArgList wi
   return d;
 }
 
+/* def, data and infer. */
 Decl *ast_function_decl(Parser *p, DeclKind kind, const Function *function, Span span)
 {
   Decl *d = new_decl(p, kind, span);
@@ -243,6 +254,7 @@ Decl *ast_function_decl(Parser *p, DeclKind kind, const Function *function, Span
   return d;
 }
 
+/* Of expressions only calls do something at the top of a file, such as `manual_seed(1)`. */
 Decl *ast_expr_decl(Parser *p, Expr *value, Span span)
 {
   if (value->kind != EXPR_call) {

@@ -34,6 +34,8 @@ static const Token *raw_at(const Matcher *m, uint32_t i)
   return &m->p->raw.at[i];
 }
 
+/* The layout is a hint only: it decides where a forgotten bracket is closed, never what the
+ * program means. */
 static uint32_t column(const Matcher *m, uint32_t i)
 {
   return diag_place(m->p->c, raw_at(m, i)->span).column;
@@ -59,9 +61,10 @@ static void add_problem(Matcher *m, Problem problem)
   vec_push(m->p->c->arena, &m->problems, problem);
 }
 
-/* --- where an unclosed ( or [ ends --- */
+/* ---- where an unclosed ( or [ ends ---- */
 
-/* Can the expression that ends before raw token i not go on with it? */
+/* Two operands side by side (`a b`) never belong to one expression, and neither does a
+ * statement's first word. A `)` or `]` may still close something. */
 static bool cannot_continue(const Matcher *m, uint32_t i)
 {
   int kind = lex_word_kind(m->p, i);
@@ -86,6 +89,7 @@ static uint32_t find_break(const Matcher *m, uint32_t open, uint32_t stop)
   return last;
 }
 
+/* Names the place where the bracket must have been closed and what was found there instead. */
 static void report_open(Matcher *m, const Open *open, uint32_t stop, uint32_t end)
 {
   Arena *a = m->p->c->arena;
@@ -138,8 +142,10 @@ static void close_round(Matcher *m, uint32_t stop)
   while (m->open.n && m->open.at[m->open.n - 1].kind != '{') told = close_unclosed(m, stop, told);
 }
 
-/* --- the walk --- */
+/* ---- the walk ---- */
 
+/* A `{` behind something that can end an expression starts a block: no ( or [ can be open
+ * there. */
 static void push_open(Matcher *m, uint32_t i)
 {
   Parser *p = m->p;
@@ -162,6 +168,7 @@ static void push_open(Matcher *m, uint32_t i)
   vec_push(p->c->arena, &m->open, open);
 }
 
+/* Is a bracket of this kind open here, so that a closer of it has something to close? */
 static bool is_open(const Matcher *m, int kind)
 {
   for (uint32_t i = m->open.n; i-- > 0;) {
@@ -191,6 +198,8 @@ static bool told_on_line(const Matcher *m, Span span)
   return diag_place(m->p->c, last->span).line == diag_place(m->p->c, span).line;
 }
 
+/* A closer. Inner brackets that are still open are closed before it; one that closes nothing,
+ * or another kind, is a mistake and left out. */
 static void pop_open(Matcher *m, uint32_t i)
 {
   Arena *a = m->p->c->arena;
@@ -235,6 +244,7 @@ static void meet_declaration(Matcher *m, uint32_t i, bool def)
   }
 }
 
+/* A name: perhaps a reserved word that ends what is open. */
 static void meet_word(Matcher *m, uint32_t i)
 {
   const Token *t = raw_at(m, i);
@@ -273,6 +283,7 @@ static void meet_line_end(Matcher *m, uint32_t i)
   vec_push(a, &m->open, (Open){.kind = '{', .raw = i, .indent = column(m, m->line_start)});
 }
 
+/* Is raw token i the first of a statement? */
 static bool starts_statement(const Matcher *m, uint32_t i)
 {
   if (m->open.n && m->open.at[m->open.n - 1].kind != '{') return false;
@@ -284,6 +295,7 @@ static bool starts_statement(const Matcher *m, uint32_t i)
   return last < i && lex_can_end(before);
 }
 
+/* Remembers where the statement begins and whether a block must follow. */
 static void meet_statement(Matcher *m, uint32_t i)
 {
   if (first_on_line(m, i)) m->line_start = i;
@@ -291,6 +303,8 @@ static void meet_statement(Matcher *m, uint32_t i)
   m->needs_brace = lex_needs_block(m->p, i);
 }
 
+/* One walk over the raw tokens. Nothing is said yet: the walk may be done again with other
+ * guesses. */
 static void match(Matcher *m)
 {
   Parser *p = m->p;
@@ -321,6 +335,9 @@ static int by_place(const void *a, const void *b)
   return x->open == y->open ? 0 : x->open > y->open ? -1 : 1; /* the inner bracket first */
 }
 
+/* The first walk trusts the braces. If they do not fit, a second one looks at the indentation
+ * too, and is taken if it explains them. What follows from a guess is marked `reported`, so
+ * that the parser keeps silent about it. */
 Breaks lex_brackets(Parser *p)
 {
   Matcher m = {.p = p};

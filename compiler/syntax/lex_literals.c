@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- numbers --- */
+/* ---- numbers ---- */
 
+/* Numbers of other languages: .5, 5., 0xff, 1__0, 2nd. The token becomes 1, so that the
+ * expression around it can be read. */
 static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
 {
   Arena *a = p->c->arena;
@@ -32,6 +34,7 @@ static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
   parse_problem(p, E100, t->span, why, help);
 }
 
+/* `_` between digits is dropped: 1_000_000. */
 void lex_number(Parser *p, Token *t, const char *text)
 {
   char *plain = arena_strdup(p->c->arena, text), *to = plain;
@@ -54,7 +57,7 @@ void lex_number(Parser *p, Token *t, const char *text)
   }
 }
 
-/* --- strings --- */
+/* ---- strings ---- */
 
 static int hex_value(char c)
 {
@@ -88,6 +91,7 @@ static bool put_byte(Unescape *u, unsigned value)
   return true;
 }
 
+/* Surrogates and what lies past U+10FFFF are no characters. */
 static bool put_utf8(Unescape *u, unsigned value)
 {
   if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return false;
@@ -133,6 +137,7 @@ static void bad_escape(Parser *p, Token *t, const char *start, const char *text,
                 "the escapes are those of C; a backslash itself is `\\\\`");
 }
 
+/* """...""" may go over several lines and knows no escapes: texts in CUDA C stand in it. */
 static void lex_raw_string(Parser *p, Token *t, const char *text, size_t size)
 {
   bool closed = size >= 6 && memcmp(text + size - 3, "\"\"\"", 3) == 0;
@@ -143,6 +148,7 @@ static void lex_raw_string(Parser *p, Token *t, const char *text, size_t size)
   t->as.string.text = arena_strndup(p->c->arena, text + 3, t->as.string.size);
 }
 
+/* A string in typographic or single quotes is reported but keeps its value. */
 void lex_string(Parser *p, Token *t, const char *text, size_t size)
 {
   if (size >= 3 && memcmp(text, "\"\"\"", 3) == 0) {
@@ -174,7 +180,7 @@ void lex_string(Parser *p, Token *t, const char *text, size_t size)
   t->as.string.size = (size_t)(u.to - value);
 }
 
-/* --- characters that begin nothing --- */
+/* ---- characters that begin nothing ---- */
 
 /* Length of the well-formed character at s, 0 if there is none. */
 static size_t utf8_size(const unsigned char *s, size_t left)
@@ -186,6 +192,7 @@ static size_t utf8_size(const unsigned char *s, size_t left)
   return n;
 }
 
+/* The first bad byte only: a file in another encoding has many. */
 void lex_check_utf8(Parser *p)
 {
   const unsigned char *text = (const unsigned char *)p->source->text;
@@ -200,6 +207,7 @@ void lex_check_utf8(Parser *p)
   }
 }
 
+/* Characters that other languages use, or that a word processor has put in. */
 static const char *stray_help(const char *text, size_t size)
 {
   static const char *const known[][2] = {
@@ -217,6 +225,7 @@ static const char *stray_help(const char *text, size_t size)
   return NULL;
 }
 
+/* Characters that begin no token. */
 void lex_stray(Parser *p, Span span, const char *text, size_t size)
 {
   p->after_stray = true;

@@ -3,6 +3,9 @@
 #include "lex_words.h"
 #include <string.h>
 
+/* always: reserved everywhere but as a member or keyword. type: names a type everywhere. top:
+ * a keyword only where a declaration may begin, so `model` and `data` can be names of
+ * variables. */
 typedef enum WordUse { WORD_always, WORD_type, WORD_top } WordUse;
 
 static const struct Word {
@@ -76,6 +79,7 @@ static bool in_place_of_name(const Parser *p, uint32_t i)
   return (before > 0 && p->raw.at[before - 1].kind == '.') || p->raw.at[after].kind == '=';
 }
 
+/* The kind of raw token i; for a name, that of the reserved word it is, if it is one here. */
 int lex_word_kind(const Parser *p, uint32_t i)
 {
   const Token *t = &p->raw.at[i];
@@ -92,6 +96,8 @@ bool lex_is_top_word(const char *name)
   return word && word->use == WORD_top;
 }
 
+/* Words that begin a statement and stand nowhere in an expression, but for `if` and `for` in
+ * comprehensions. */
 bool lex_starts_statement(int kind)
 {
   switch (kind) {
@@ -113,6 +119,7 @@ bool lex_starts_statement(int kind)
   }
 }
 
+/* Can an expression end with this token? Then a newline behind it ends the statement. */
 bool lex_can_end(int kind)
 {
   switch (kind) {
@@ -133,12 +140,16 @@ bool lex_can_end(int kind)
   }
 }
 
+/* A `def` on its own line inside of a module belongs to it; elsewhere it shows that a brace
+ * was forgotten. */
 bool lex_holds_defs(const Token *first)
 {
   return first->kind == TOK_NAME &&
          (strcmp(first->as.name, "module") == 0 || strcmp(first->as.name, "op") == 0);
 }
 
+/* Does the statement that begins at raw token i have a block? `train = 3` has none, `train x
+ * in ...` has. */
 bool lex_needs_block(const Parser *p, uint32_t i)
 {
   static const char *const always[] = {"module", "op", "data", "infer", "train", "eval"};
@@ -160,6 +171,7 @@ bool lex_needs_block(const Parser *p, uint32_t i)
   return false;
 }
 
+/* Tokens that cannot begin a line: `.`, operators without a unary form, commas. */
 bool lex_only_continues(int kind)
 {
   switch (kind) {
@@ -190,8 +202,9 @@ bool lex_only_continues(int kind)
   }
 }
 
-/* --- from raw tokens to tokens --- */
+/* ---- from raw tokens to tokens ---- */
 
+/* The way from raw tokens to those that the parser sees. */
 typedef struct Filter {
   Parser *p;
   char open[MAX_OPEN_BRACKETS + 1];
@@ -219,11 +232,13 @@ static void add_end(Filter *f, uint32_t raw)
              .kind = TOK_NL, .span = {at, at}, .raw = raw, .reported = f->p->raw.at[raw].reported});
 }
 
+/* Inside of ( ) and [ ] newlines mean nothing. */
 static bool in_round(const Filter *f)
 {
   return f->depth && f->open[f->depth - 1] != '{';
 }
 
+/* `}` ends the statement before it: `{ return x }` needs no newline. */
 static void add_closer(Filter *f, int kind, Token t)
 {
   if (kind == '}' && last_kind(f) != '{') add_end(f, t.raw);
@@ -252,6 +267,7 @@ static void add_missing(Filter *f, int kind, uint32_t i)
   if (kind == '}') add_end(f, i);
 }
 
+/* Declarations begin at depth 0 only, at the start of a statement. */
 static int name_kind(const Filter *f, uint32_t i)
 {
   Parser *p = f->p;
@@ -286,6 +302,7 @@ static bool tell_joined(Filter *f, uint32_t newline)
   return true;
 }
 
+/* One raw token: dropped, passed on, or turned into the end of a statement. */
 static void add_raw(Filter *f, uint32_t i)
 {
   Token t = f->p->raw.at[i];
@@ -322,6 +339,7 @@ static void add_raw(Filter *f, uint32_t i)
   add_token(f, t);
 }
 
+/* Brackets first: the breaks say where a bracket is to be added (`close`) or left out. */
 void lex_tokens(Parser *p)
 {
   Breaks breaks = lex_brackets(p);

@@ -8,6 +8,7 @@
 #include "lex_words.h"
 #include <string.h>
 
+/* The token that the parser could not take. */
 static const Token *stuck_at(const Parser *p)
 {
   return &p->tokens.at[p->current];
@@ -18,6 +19,8 @@ static bool is_word(const Token *t, const char *word)
   return (t->kind == TOK_NAME || t->kind == TOK_DTYPE) && strcmp(t->as.name, word) == 0;
 }
 
+/* The most specific entry that fits: a word counts more than a state, a state more than a
+ * token. */
 static const Mistake *find_mistake(const Parser *p, const SyntaxError *e)
 {
   const Token *t = stuck_at(p), *before = p->current ? t - 1 : t;
@@ -73,7 +76,7 @@ static void note_context(Parser *p)
   }
 }
 
-/* --- going on --- */
+/* ---- going on ---- */
 
 /* Lets the parser go on at the end of the statement that token i is in, braces included. If it is
  * stuck at a `{`, which it will take for that of a block, it gets the `}` of that one first. */
@@ -99,6 +102,7 @@ static uint32_t column_of(const Parser *p, const Token *t)
   return diag_place(p->c, t->span).column;
 }
 
+/* First token of the statement that the parser is stuck in. */
 static uint32_t statement_start(const Parser *p)
 {
   uint32_t i = p->current;
@@ -129,6 +133,8 @@ static bool is_aftermath(const Parser *p)
   return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
 }
 
+/* Called by the parser. Brackets have been mended before, so what is left is local: one
+ * message, then the next statement. */
 void parse_syntax_error(Parser *p, const SyntaxError *e)
 {
   const Token *t = stuck_at(p);

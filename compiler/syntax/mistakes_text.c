@@ -3,7 +3,7 @@
 #include "amp.tab.h"
 #include <string.h>
 
-/* --- what was expected --- */
+/* ---- what was expected ---- */
 
 typedef struct Expected {
   const Parser *p;
@@ -20,6 +20,7 @@ static bool takes(const Expected *x, const char *symbol)
   return false;
 }
 
+/* "a", "a or b", "a, b or c"; `left` says how many come after this one. */
 static void add(Expected *x, const char *what, int left)
 {
   if (x->n++) text_puts(&x->text, left ? ", " : " or ");
@@ -50,6 +51,8 @@ static const struct Kind {
     {"...", "`...`"},
 };
 
+/* From what the grammar would have taken. What an expression may begin or go on with is summed
+ * up, and a list of more than four things helps nobody: then only what was found is said. */
 const char *syntax_expected(const Parser *p, const SyntaxError *e)
 {
   const Token *t = &p->tokens.at[p->current];
@@ -82,7 +85,7 @@ const char *syntax_expected(const Parser *p, const SyntaxError *e)
   return arena_printf(p->c->arena, "expected %s, found %s", x.text.at, found);
 }
 
-/* --- pieces of the program --- */
+/* ---- pieces of the program ---- */
 
 static bool is_comparison(int kind)
 {
@@ -117,6 +120,7 @@ static bool is_border(int kind)
   }
 }
 
+/* First token of the operand that ends before token `end`. */
 static uint32_t operand_start(const Parser *p, uint32_t end)
 {
   uint32_t i = end;
@@ -132,6 +136,7 @@ static uint32_t operand_start(const Parser *p, uint32_t end)
   return i;
 }
 
+/* Behind the last token of the operand that starts at `start`. */
 static uint32_t operand_end(const Parser *p, uint32_t start)
 {
   uint32_t i = start;
@@ -170,6 +175,8 @@ static const char *chain(const Parser *p, bool mended)
   return arena_printf(p->c->arena, "`%s %s %s and %s %s %s`", a, op1, b, b, op2, c);
 }
 
+/* $found is the token where the parser is stuck, $before the one before it; $chain and
+ * $unchained are a chained comparison as it stands and as it should be. */
 const char *syntax_fill(const Parser *p, const char *text)
 {
   const Token *t = &p->tokens.at[p->current], *before = p->current ? t - 1 : t;

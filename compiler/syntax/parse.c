@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A mistake that was found before parsing. It is told when the parser gets there. */
 void parse_problem(Parser *p, ErrorCode code, Span span, const char *text, const char *help)
 {
   vec_push(p->c->arena, &p->problems,
@@ -19,6 +20,7 @@ static int by_place(const void *a, const void *b)
   return strcmp(x->text, y->text);
 }
 
+/* Those that start at or before offset `until`. */
 static void tell_problems(Parser *p, uint32_t until)
 {
   for (; p->next_problem < p->problems.n; p->next_problem++) {
@@ -30,6 +32,7 @@ static void tell_problems(Parser *p, uint32_t until)
   }
 }
 
+/* What the parser calls for its next token. A jump leads over what an error made unreadable. */
 const Token *parse_next(Parser *p)
 {
   const Token *t = &p->tokens.at[p->next_token];
@@ -44,6 +47,7 @@ const Token *parse_next(Parser *p)
   return t;
 }
 
+/* The token as messages quote it. */
 const char *parse_found(const Parser *p, const Token *t)
 {
   if (t->kind == TOK_NL) t = &p->raw.at[t->raw];
@@ -68,6 +72,7 @@ static const Source *find_source(const Compile *c, uint32_t base)
   return NULL;
 }
 
+/* Everything up to the parser: the encoding, raw tokens, brackets, tokens. */
 bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
 {
   *p = (Parser){.c = c, .source = find_source(c, base), .out = out};
@@ -83,6 +88,7 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
   return true;
 }
 
+/* Runs bison's parser; mistakes behind its last token are told at the end. */
 void parse_run(Parser *p)
 {
   amp_parse(p);
