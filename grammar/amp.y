@@ -69,6 +69,8 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 %nterm <subs> subs
 %nterm <sub> sub
 %%
+/* After a mistake the parser goes on behind the next end of a statement; mistakes.c has chosen
+ * where that is. The rules with `body` take up the braces of a declaration that could not be read. */
 program: %empty
   | program decl                                { ast_add_decl(p, $2); }
   | program expr NL                             { ast_add_decl(p, ast_expr_decl(p, $2, @2)); }
@@ -149,6 +151,7 @@ names: name                                     { $$ = ast_names(p, (NameList){0
   | names ',' name                              { $$ = ast_names(p, $1, $3); }
   ;
 
+/* A block holds statements, a body those and defs: of a module, or of an op. */
 block: '{' stmts '}'                            { $$ = ast_block($2, @$); } ;
 stmts: %empty                                   { $$ = ast_new_block(p); }
   | stmts stmt                                  { $$ = ast_add_stmt(p, $1, $2); }
@@ -178,6 +181,7 @@ stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$);
   | error block ELSE block NL                   { $$ = NULL; yyerrok; }
   | error block ELSE if_stmt NL                 { $$ = NULL; yyerrok; }
   ;
+/* The NL that ends an `if` stands behind its last `}`, so that `} else {` is one line. */
 if_stmt: IF expr block                          { $$ = ast_if(p, $2, $3, NULL, @$); }
   | IF expr block ELSE block                    { $$ = ast_if(p, $2, $3, $5, @$); }
   | IF expr block ELSE if_stmt                  { $$ = ast_if(p, $2, $3, ast_else_if(p, $5, @5), @$); }
@@ -186,6 +190,8 @@ if_stmt: IF expr block                          { $$ = ast_if(p, $2, $3, NULL, @
 exprs: expr                                     { $$ = ast_exprs(p, (ExprList){0}, $1); }
   | exprs ',' expr                              { $$ = ast_exprs(p, $1, $3); }
   ;
+/* One rule for each level of precedence, the loosest first. A comparison takes two operands of the
+ * next level, so a chain `a < b < c` does not fit: it has a message of its own. */
 expr: or
   | or IF or ELSE expr                          { $$ = ast_cond(p, $1, $3, $5, @$); }
   ;

@@ -52,6 +52,7 @@ static struct {
   uint32_t end; /* of the text that the token came from */
 } seen;
 
+/* Takes the place of the compiler's own, in syntax/mistakes.c: it only remembers where. */
 void parse_syntax_error(Parser *p, const SyntaxError *e)
 {
   if (seen.stuck) return;
@@ -61,6 +62,7 @@ void parse_syntax_error(Parser *p, const SyntaxError *e)
   seen.end = p->raw.at[p->tokens.at[p->current].raw].span.end;
 }
 
+/* A mistake in mistakes.txt. The build stops when all have been told. */
 static void complain(Builder *b, const char *what, const char *about)
 {
   fprintf(stderr, "%s:%d: %s: %s\n", b->path, b->line, what, about);
@@ -91,6 +93,8 @@ static bool run_snippet(Builder *b, const char *snippet, bool any)
   return seen.stuck && seen.end == base + size;
 }
 
+/* One snippet becomes one key of the table. Two messages for one key would leave it to chance
+ * which one is shown, so that stops the build too. */
 static void add_entry(Builder *b, const char *snippet)
 {
   bool any = ends_with(snippet, " ANY"), newline = ends_with(snippet, " NL");
@@ -120,6 +124,7 @@ static void add_entry(Builder *b, const char *snippet)
     b->entries[b->n++] = e;
 }
 
+/* The snippet once for each of the message's words, in the place of WORD. */
 static void add_words(Builder *b, const char *snippet)
 {
   const char *words = b->message.word, *at = strstr(snippet, "WORD");
@@ -158,6 +163,7 @@ static void add_snippet(Builder *b, const char *snippet)
   add_words(b, snippet);
 }
 
+/* `set %comparison <  >  <=` */
 static void add_set(Builder *b, char *text)
 {
   if (b->n_sets == MAX_SETS) {
@@ -168,6 +174,7 @@ static void add_set(Builder *b, char *text)
   set->name = strtok_r(text, " ", &set->members);
 }
 
+/* `word %comparison` takes its words from a set. */
 static const char *words_of(const Builder *b, const char *text)
 {
   for (int i = 0; i < b->n_sets; i++)

@@ -177,8 +177,8 @@ static Value setting_node(Lower *l, const char *key, double number, Span span)
   return v;
 }
 
-/* A schedule is arithmetic on the step. In an optimizer its numbers are settings:
- * "opt.lr.peak". */
+/* A schedule is arithmetic on the step. In an optimizer its numbers are settings,
+ * "opt.lr.peak"; elsewhere `key` is NULL and they are constants. */
 static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span)
 {
   const OpSignature *sig = &op_row(s->op)->signature;

@@ -34,8 +34,9 @@ static const char *kind_name(Datum d)
   }
 }
 
-/* Strings need no quotes on a command line, and an int will do for a float. Anything else must
- * be of the kind that it replaces: `-D WIDTH=wide` is a mistake. */
+/* The value of `text`, which takes the place of `like`; false after a message. Strings need no
+ * quotes on a command line, and an int will do for a float. Anything else must be of the kind
+ * that it replaces: `-D WIDTH=wide` is a mistake. */
 static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out)
 {
   if (like.kind == D_str && text[0] != '"') {

@@ -63,8 +63,9 @@ static void add_problem(Matcher *m, Problem problem)
 
 /* ---- where an unclosed ( or [ ends ---- */
 
-/* Two operands side by side (`a b`) never belong to one expression, and neither does a
- * statement's first word. A `)` or `]` may still close something. */
+/* Can the expression that ends before raw token i not go on with it? Two operands side by side
+ * (`a b`) never belong to one expression, and neither does a statement's first word. A `)` or
+ * `]` may still close something. */
 static bool cannot_continue(const Matcher *m, uint32_t i)
 {
   int kind = lex_word_kind(m->p, i);
