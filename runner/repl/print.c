@@ -1,6 +1,6 @@
 /* Tensors as text: all of a small one, the corners of a large one, and their range. */
 #include "repl.h"
-#include "runner/selftest/selftest.h"
+#include "runner/selftest/number.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -8,39 +8,96 @@
  * ones, sums over broadcast axes), in a chain of ops by twice as many; each rounds to that type, by
  * half an ulp of what it holds, and is some ulps of f32 off before. Intermediate values are taken
  * to be at most GROWTH times as large as the largest gradient of that input. */
-#include "gradient.h"
+#include "graph.h"
+#include "ops/table.h"
 #include <math.h>
 #include <string.h>
 
 enum { NODES = 4, CHAIN_NODES = 8, GROWTH = 2, F32_ULPS = 24 };
 static const double step = 0x1p-10, differences_bound = 1e-7;
 
+typedef struct GradientCase {
+  Case base;
+  Builder *build; /* NULL: the op alone */
+  Tensor dy;
+  uint32_t dy_source, dx_output[TEST_MAX_IN];
+  /* by input: in the case's type, in doubles, by central differences */
+  Tensor dx[TEST_MAX_IN], wide[TEST_MAX_IN], difference[TEST_MAX_IN];
+} GradientCase;
+typedef VEC(GradientCase) GradientList;
+
+/* ---- making the cases ---- */
+
 static bool wanted(const Case *t, uint32_t i)
 {
   return t->in[i].present && dtype_is_float(t->in[i].dtype);
 }
 
-static GradientCase make_gradient(Arena *a, const GradientRow *row, const Case *base)
+static void make_gradient(Arena *a, const Case *base, Builder *build, GradientList *out)
 {
-  GradientCase g = {.base = *base, .row = row};
+  GradientCase g = {.base = *base, .build = build};
   uint64_t random = 77;
-  if (row->build) {
+  if (build) {
     g.dy = base->in[--g.base.n_in]; /* the row's last input */
   } else {
-    g.dy = tensor_like(a, base->want.dtype, base->want.rank, base->want.dim);
+    case_expect(a, &g.base); /* for the shape and type of the result, and so of dy */
+    g.dy = tensor_like(a, g.base.want.dtype, g.base.want.rank, g.base.want.dim);
     tensor_fill(&g.dy, 'd', &random);
   }
   for (uint32_t i = 0; i < g.base.n_in; i++) {
     const Tensor *x = &base->in[i];
     if (wanted(base, i)) g.difference[i] = tensor_like(a, x->dtype, x->rank, x->dim);
   }
-  return g;
+  vec_push(a, out, g);
 }
+
+static void make_row(Arena *a, const OpTest *test, const CaseRow *row, Builder *build,
+                     GradientList *out)
+{
+  CaseList bases = {0};
+  case_row_make(a, test, row, &bases);
+  for (uint32_t i = 0; i < bases.n; i++) make_gradient(a, &bases.at[i], build, out);
+}
+
+static void make_all(Arena *a, const TestRun *run, GradientList *out)
+{
+  for (uint32_t op = 0; op < OP_COUNT; op++) {
+    const OpTest *test = op_test_find((OpKind)op);
+    if (!test_wanted(run, (OpKind)op)) continue;
+    for (const CaseRow *row = test->gradients; row && row->types; row++)
+      make_row(a, test, row, NULL, out);
+    for (const ChainRow *chain = test->chains; chain && chain->types; chain++) {
+      CaseRow *row = arena_new(a, CaseRow);
+      *row = (CaseRow){chain->types, chain->inputs, ""};
+      make_row(a, test, row, chain->build, out);
+    }
+  }
+}
+
+static Tensor widened(Arena *a, const Tensor *x)
+{
+  if (!x->present) return *x;
+  Tensor t = tensor_like(a, dtype_is_float(x->dtype) ? AMPC_F32 : x->dtype, x->rank, x->dim);
+  memcpy(t.at, x->at, (size_t)x->n * sizeof *t.at);
+  return t;
+}
+
+/* The same numbers with f32 in the place of 16-bit types, for a graph in doubles. */
+static GradientCase gradient_widened(Arena *a, const GradientCase *g)
+{
+  GradientCase w = *g;
+  for (uint32_t i = 0; i < g->base.n_in; i++) w.base.in[i] = widened(a, &g->base.in[i]);
+  w.dy = widened(a, &g->dy);
+  if (g->base.test->op == OP_cast) w.base.attr[0].i = AMPC_F32;
+  return w;
+}
+
+/* ---- running them ---- */
 
 static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, const Value *in)
 {
   const Case *t = &g->base;
-  if (g->row->build) return g->row->build(b->c, at, in);
+  if (g->build) return g->build(b->c, at, in);
   return ir_append_values(b->c, at, t->test->op, in, t->n_in, t->attr);
 }
 
@@ -205,7 +262,7 @@ static double type_bound(const GradientCase *g, uint32_t input)
   double size = fmax(largest(want), 0x1p-10) * GROWTH;
   double terms = fmax((double)g->dy.n, (double)g->base.in[input].n);
   double f32 = (F32_ULPS + terms) * number_ulp(AMPC_F32, size);
-  int nodes = g->row->build ? CHAIN_NODES : NODES;
+  int nodes = g->build ? CHAIN_NODES : NODES;
   return f32 + (d == AMPC_F32 ? 0 : nodes * 0.5 * number_ulp(d, size));
 }
 
@@ -220,13 +277,13 @@ static void report(Arena *a, TestRun *run, const GradientCase *g, uint32_t input
   if (!differences && got->dtype != g->base.in[input].dtype)
     error = -1; /* a gradient is like its
                    value */
-  const CaseRow *row = &g->row->row;
+  const CaseRow *row = g->base.row;
   const char *text =
       arena_printf(a, "%s %s %s: gradient of input %u%s: element %lld is %.9g, expected %.9g",
                    ampc_dtype_name(g->base.type), row->inputs, row->attrs, input,
                    differences ? " (real64, differences)" : "", (long long)at,
                    error < 0 ? NAN : got->at[at], want->at[at]);
-  test_report(run, row->op, PROOF_backward, g->base.type, error, text);
+  test_report(run, g->base.test->op, PROOF_backward, g->base.type, error, text);
 }
 
 static void report_all(Arena *a, TestRun *run, const GradientList *list)
@@ -243,17 +300,6 @@ static void report_all(Arena *a, TestRun *run, const GradientList *list)
 
 /* ---- the suite
  * ----------------------------------------------------------------------------------- */
-
-static void make_all(Arena *a, TestRun *run, GradientList *list)
-{
-  for (uint32_t i = 0; i < n_gradient_rows; i++) {
-    CaseList bases = {0};
-    cases_make(a, &gradient_rows[i].row, 1, run->filter, &bases);
-    for (uint32_t k = 0; k < bases.n; k++) {
-      vec_push(a, list, make_gradient(a, &gradient_rows[i], &bases.at[k]));
-    }
-  }
-}
 
 /* The gradients of all cases in their types, fused as `optimize` says. */
 static ampc_status run_typed(Arena *a, TestRun *run, int optimize, GradientList *list)
@@ -293,9 +339,9 @@ static ampc_status compare_unfused(Arena *a, TestRun *run, const GradientList *l
     for (uint32_t k = 0; k < g->base.n_in; k++) {
       if (wanted(&g->base, k)) same = same && tensor_same_bits(&g->dx[k], &again.at[i].dx[k]);
     }
-    const char *text = arena_printf(a, "%s %s: gradients of -O0 and -O2 differ", g->row->row.inputs,
-                                    g->row->row.attrs);
-    if (!same) test_check(run, g->row->row.op, g->base.type, false, text);
+    const char *text = arena_printf(a, "%s %s: gradients of -O0 and -O2 differ",
+                                    g->base.row->inputs, g->base.row->attrs);
+    if (!same) test_check(run, g->base.test->op, g->base.type, false, text);
   }
   return status;
 }

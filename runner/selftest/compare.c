@@ -1,6 +1,12 @@
-/* What a case must give, and how far off what it gave is: Note [bounds] in selftest.h. */
-#include "selftest.h"
+/* What a case must give, and how far off what it gave is: Note [bounds] in case.h. */
+#include "case.h"
 #include <math.h>
+
+double case_ulps(const Case *t)
+{
+  const OpTest *test = t->test;
+  return test->ulps + (test->terms ? test->per_term * test->terms(t) : 0);
+}
 
 static DType result_type(const Case *t)
 {

@@ -1,6 +1,6 @@
 /* Suite: every op forward, against its reference; the same bits with and without fusion; and in
  * doubles, where a formula that is only nearly right shows. */
-#include "selftest.h"
+#include "graph.h"
 #include <string.h>
 
 static const char *case_text(Arena *a, const Case *t, const char *how, double error, int64_t at)
@@ -62,7 +62,7 @@ static ampc_status compare_doubles(Arena *a, TestRun *run, const CaseList *cases
 ampc_status suite_forward(Arena *a, TestRun *run)
 {
   CaseList cases = {0};
-  cases_make(a, case_rows, n_case_rows, run->filter, &cases);
+  cases_make(a, run->filter, &cases);
   if (cases.n == 0) return AMPC_OK;
   ampc_status status = cases_run(a, run, false, 2, &cases);
   if (status) return status;

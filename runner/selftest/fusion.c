@@ -1,6 +1,6 @@
 /* Suite: fusion never changes a bit. Random graphs of elementwise ops, rows, moves and products in
  * mixed types, some of whose values are results, compiled with -O0, -O1 and -O2. */
-#include "selftest.h"
+#include "graph.h"
 #include <stdlib.h>
 #include <string.h>
 

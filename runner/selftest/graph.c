@@ -1,6 +1,6 @@
 /* Graphs built by hand: one infer block whose arguments are the cases' inputs and whose outputs
  * are their results; compiled, loaded and run as any job. */
-#include "selftest.h"
+#include "graph.h"
 #include <assert.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* Suite: whole jobs, `amp selftest --device cuda job.amp ...`: their first train block takes a few
  * steps on the GPU and on the cpu, with the same weights and batches; the losses must agree. */
-#include "selftest.h"
+#include "graph.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { JOB_STEPS = 3, BLIND_STEPS = 10 };

@@ -1,7 +1,7 @@
 /* Suite: pass layout changes where elements lie and nothing else. Each function is applied to
  * images that a convolution gave, which lie channels last, and to the same images as they are
  * written: the convolution has one weight of 1 for each channel. */
-#include "selftest.h"
+#include "graph.h"
 #include <math.h>
 
 enum { RANK = 4, CHANNELS = 3, MOST_PAIRS = 160 };

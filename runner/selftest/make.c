@@ -1,5 +1,6 @@
-/* From the rows of the case table to cases: reads the row's text, fills the inputs. */
-#include "selftest.h"
+/* From the rows of an op's entry to cases: reads the row's text, fills the inputs. */
+#include "case.h"
+#include "ops/table.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,9 +16,14 @@ double case_attr(const Case *t, const char *name)
   return 0;
 }
 
+int64_t case_int(const Case *t, const char *name)
+{
+  return (int64_t)case_attr(t, name);
+}
+
 int case_axis(const Case *t)
 {
-  int axis = (int)case_attr(t, "dim");
+  int axis = (int)case_int(t, "dim");
   return axis < 0 ? axis + (int)t->in[0].rank : axis;
 }
 
@@ -228,24 +234,30 @@ static uint64_t first_random(OpKind op, char letter)
   return h;
 }
 
-static Case make_case(Arena *a, const CaseRow *row, char letter)
+static Case make_case(Arena *a, const OpTest *test, const CaseRow *row, char letter)
 {
-  uint64_t random = first_random(row->op, letter);
-  Case t = {.test = op_test_find(row->op), .row = row, .type = number_type(letter)};
-  assert(t.test);
+  uint64_t random = first_random(test->op, letter);
+  Case t = {.test = test, .row = row, .type = number_type(letter)};
   read_attrs(&t, row->attrs);
   read_inputs(a, &t, row->inputs, &random);
   return t;
 }
 
-void cases_make(Arena *a, const CaseRow *rows, uint32_t n_rows, const char *filter, CaseList *out)
+void case_row_make(Arena *a, const OpTest *test, const CaseRow *row, CaseList *out)
 {
-  for (uint32_t i = 0; i < n_rows; i++) {
-    if (filter && strcmp(filter, op_row(rows[i].op)->name) != 0) continue;
-    for (const char *s = rows[i].types; *s; s++) {
-      Case t = make_case(a, &rows[i], *s);
-      case_expect(a, &t);
-      vec_push(a, out, t);
-    }
+  for (const char *s = row->types; *s; s++) {
+    Case t = make_case(a, test, row, *s);
+    vec_push(a, out, t);
   }
+}
+
+void cases_make(Arena *a, const char *filter, CaseList *out)
+{
+  for (uint32_t op = 0; op < OP_COUNT; op++) {
+    const OpTest *test = op_test_find((OpKind)op);
+    if (filter && strcmp(filter, op_row(op)->name) != 0) continue;
+    for (const CaseRow *row = test->cases; row && row->types; row++)
+      case_row_make(a, test, row, out);
+  }
+  for (uint32_t i = 0; i < out->n; i++) case_expect(a, &out->at[i]);
 }

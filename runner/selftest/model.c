@@ -1,7 +1,7 @@
 /* Suite: a small model, trained for one body in every precision. With SGD and a learning rate of 1
  * the change of a weight is its gradient, made by the whole pipeline: regions, casts, loss scale,
  * unscaling, working copies. Those of f16, bf16 and tf32 must be near those of f32. */
-#include "selftest.h"
+#include "graph.h"
 #include <math.h>
 #include <string.h>
 

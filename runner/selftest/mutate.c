@@ -1,6 +1,6 @@
 /* Wrong kernels on purpose: `--mutate 'FROM=>TO'` changes the emitted text before it is built. The
  * run must then fail; that it does is what tests/mutation checks. */
-#include "selftest.h"
+#include "run.h"
 #include <string.h>
 
 typedef struct Mutation {

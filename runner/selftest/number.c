@@ -1,6 +1,6 @@
 /* Rounding and bytes of every type, worked out from the definition of the formats and not from the
  * conversions of the runtime or the kernels, which are what is tested. */
-#include "selftest.h"
+#include "number.h"
 #include <math.h>
 #include <string.h>
 

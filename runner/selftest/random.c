@@ -1,7 +1,7 @@
 /* Suite: what has no formula to compare with. Dropout keeps the expected share, draws the same
  * numbers backward as forward and others for another stream, seed or body; uniform and normal
  * numbers are those of the generator; detach lets no gradient through. */
-#include "selftest.h"
+#include "graph.h"
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Suite: running statistics of batch norm in a small job that trains: they follow the batches, but
  * not those of a step whose update is skipped; in double from what they were before. */
-#include "selftest.h"
+#include "graph.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Training steps under test: selftest_step.c runs them, selftest_formulas.c knows what must come
  * out. */
 #pragma once
-#include "selftest.h"
+#include "graph.h"
 
 enum { STEP_BATCH = 2, STEP_W = 33, STEP_FC = 33, STEP_N = STEP_W + STEP_FC };
 

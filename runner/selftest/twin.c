@@ -2,7 +2,7 @@
  * kernels and moves must give the same bits: their maths is ours, and nothing is contracted. Sums
  * over rows and products are taken in another order, so they may differ by what either may be off:
  * twice the bound. */
-#include "selftest.h"
+#include "graph.h"
 #include <math.h>
 
 static bool must_be_equal(OpKind op)
@@ -36,7 +36,7 @@ ampc_status suite_twin(Arena *a, TestRun *run)
 {
   CaseList gpu = {0}, cpu = {0};
   if (!test_on_gpu(run) || run->edit) return AMPC_OK;
-  cases_make(a, case_rows, n_case_rows, run->filter, &gpu);
+  cases_make(a, run->filter, &gpu);
   if (gpu.n == 0) return AMPC_OK;
   for (uint32_t i = 0; i < gpu.n; i++) vec_push(a, &cpu, gpu.at[i]);
   TestRun other = test_on_cpu(run);

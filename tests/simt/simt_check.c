@@ -7,7 +7,7 @@
 #include "compiler/driver.h"
 #include "lockstep.h"
 #include "runner/runner.h"
-#include "runner/selftest/selftest.h"
+#include "runner/selftest/run.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

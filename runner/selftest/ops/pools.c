@@ -1,13 +1,13 @@
-/* References of pools and interpolation: plain loops in double over images [n, c, h, w]. */
-#include "selftest.h"
-#include <math.h>
+/* Pools and interpolation: plain loops over images [n, c, h, w]. */
+#include "entry.h"
+#include <stdio.h>
 
 typedef struct Stretch { /* pixels of one window along one axis: first, first + step, .. below end
                           */
   int64_t first, end, step, counted;
 } Stretch;
 
-static int64_t attr(const Case *t, const char *name, uint32_t axis)
+static int64_t axis_int(const Case *t, const char *name, uint32_t axis)
 {
   static const char digits[][2] = {"0", "1"};
   char text[16];
@@ -39,8 +39,9 @@ static Stretch span_of(const Case *t, uint32_t axis, int64_t i, int64_t size, in
     s.counted = s.end - s.first;
     return s;
   }
-  int64_t kernel = attr(t, "kernel", axis), step = is_max(t) ? attr(t, "dil", axis) : 1;
-  int64_t first = i * attr(t, "stride", axis) - attr(t, "pad", axis), end = first + kernel * step;
+  int64_t kernel = axis_int(t, "kernel", axis), step = is_max(t) ? axis_int(t, "dil", axis) : 1;
+  int64_t first = i * axis_int(t, "stride", axis) - axis_int(t, "pad", axis),
+          end = first + kernel * step;
   Stretch s = {.first = first, .end = end < size ? end : size, .step = step, .counted = kernel};
   while (s.first < 0) s.first += step;
   if (!is_max(t) && case_attr(t, "count_include_pad") == 0) s.counted = s.end - s.first;
@@ -54,8 +55,8 @@ static void small_and_large(const Case *t, int64_t *h, int64_t *w)
   *w = dim[3];
   switch (t->test->op) {
   case OP_adaptive_avg_pool2d:
-    *h = (int64_t)case_attr(t, "oh");
-    *w = (int64_t)case_attr(t, "ow");
+    *h = case_int(t, "oh");
+    *w = case_int(t, "ow");
     break;
   case OP_max_pool2d_backward:
     *h = t->in[1].dim[2];
@@ -63,27 +64,27 @@ static void small_and_large(const Case *t, int64_t *h, int64_t *w)
     break;
   case OP_avg_pool2d_backward:
   case OP_adaptive_avg_pool2d_backward:
-    *h = (int64_t)case_attr(t, "h");
-    *w = (int64_t)case_attr(t, "w");
+    *h = case_int(t, "h");
+    *w = case_int(t, "w");
     break;
   case OP_interpolate_nearest:
-    *h *= attr(t, "scale", 0);
-    *w *= attr(t, "scale", 1);
+    *h *= axis_int(t, "scale", 0);
+    *w *= axis_int(t, "scale", 1);
     break;
   case OP_interpolate_nearest_backward:
-    *h /= attr(t, "scale", 0);
-    *w /= attr(t, "scale", 1);
+    *h /= axis_int(t, "scale", 0);
+    *w /= axis_int(t, "scale", 1);
     break;
   default:
     for (uint32_t axis = 0; axis < 2; axis++) {
-      int64_t kernel = attr(t, "kernel", axis), step = is_max(t) ? attr(t, "dil", axis) : 1;
-      int64_t all = dim[2 + axis] + 2 * attr(t, "pad", axis) - step * (kernel - 1) - 1;
-      *(axis ? w : h) = all / attr(t, "stride", axis) + 1;
+      int64_t kernel = axis_int(t, "kernel", axis), step = is_max(t) ? axis_int(t, "dil", axis) : 1;
+      int64_t all = dim[2 + axis] + 2 * axis_int(t, "pad", axis) - step * (kernel - 1) - 1;
+      *(axis ? w : h) = all / axis_int(t, "stride", axis) + 1;
     }
   }
 }
 
-void shape_pool_of(const Case *t, Tensor *y)
+static void shape_pool_of(const Case *t, Tensor *y)
 {
   y->rank = 4;
   y->dim[0] = t->in[0].dim[0];
@@ -143,12 +144,12 @@ static void add_pair(void *data, int64_t pixel, int64_t window, double weight)
 
 static void interpolate(const Case *t, const Pool *p, Flow *f)
 {
-  int64_t s = attr(t, "scale", 0), u = attr(t, "scale", 1);
+  int64_t s = axis_int(t, "scale", 0), u = axis_int(t, "scale", 1);
   for (int64_t i = 0; i < p->oh * p->ow; i++)
     add_pair(f, i / p->ow / s * p->w + i % p->ow / u, i, 1);
 }
 
-void reference_pool(const Case *t, Tensor *y, double *scale)
+static void reference_pool(const Case *t, Tensor *y, double *scale)
 {
   OpKind op = t->test->op;
   bool back = op == OP_max_pool2d_backward || op == OP_avg_pool2d_backward ||
@@ -166,3 +167,60 @@ void reference_pool(const Case *t, Tensor *y, double *scale)
       walk(&p, add_pair, &f);
   }
 }
+
+/* All windows over a pixel, or pixels of a window: no more than the smaller of both. */
+static double terms_of_pool(const Case *t)
+{
+  const Tensor *x = &t->in[0], *y = &t->want;
+  double image = (double)(x->dim[2] * x->dim[3]), of = (double)(y->dim[2] * y->dim[3]);
+  return image < of ? image : of;
+}
+
+#define POOL WHOLE(shape_pool_of, reference_pool)
+
+static const OpTest tests[] = {
+    {OP_max_pool2d, "w", "=", POOL, EXACT,
+     CASES({FLOATS, "3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
+           {FLOATS, "2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
+           {"fh", "2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
+           {FLOATS, "1x1x2x4{nan,1,-inf,-inf,2,inf,-inf,-inf}",
+            "kernel0=2 kernel1=2 stride0=2 stride1=2"}),
+     GRADIENTS({FLOATS, "1x2x4x6~n", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
+               {"f", "1x2x5x5~n", "kernel0=3 kernel1=3 stride0=2 stride1=1 pad0=1 pad1=1"})},
+    {OP_max_pool2d_backward, "dn", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
+     CASES({FLOATS, "3x5x4x3 3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
+           {FLOATS, "2x65x4x5 2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
+           {"fh", "2x3x5x3 2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
+           {FLOATS, "1x1x1x2 1x1x2x4{1,1,nan,2,1,1,nan,3}",
+            "kernel0=2 kernel1=2 stride0=2 stride1=2"},
+           {"f", "1x1x1x2 1x1x2x4{-inf,-inf,0,0,-inf,-inf,0,0}",
+            "kernel0=2 kernel1=2 stride0=2 stride1=2"})},
+    {OP_avg_pool2d, "n", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
+     CASES({FLOATS, "3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
+           {FLOATS, "2x65x7x9",
+            "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 count_include_pad=0"},
+           {"fh", "2x3x9x11", "kernel0=3 kernel1=5 stride0=1 stride1=3 pad0=1 pad1=2"},
+           {"f", "2x3x4x4", "kernel0=2 kernel1=3 stride0=2 stride1=1 divisor=5"}),
+     GRADIENTS({FLOATS, "1x2x4x5", "kernel0=2 kernel1=3 stride0=2 stride1=1 pad1=1"})},
+    {OP_avg_pool2d_backward, "d", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
+     CASES({FLOATS, "3x5x4x3", "kernel0=2 kernel1=2 stride0=2 stride1=2 h=8 w=6"},
+           {FLOATS, "2x65x4x5",
+            "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 count_include_pad=0 h=7 w=9"},
+           {"fh", "2x3x9x4", "kernel0=3 kernel1=5 stride0=1 stride1=3 pad0=1 pad1=2 h=9 w=11"},
+           {"f", "2x3x2x2", "kernel0=2 kernel1=3 stride0=2 stride1=1 divisor=5 h=4 w=4"})},
+    {OP_adaptive_avg_pool2d, "n", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
+     CASES({FLOATS, "3x5x7x9", "oh=3 ow=2"}, {FLOATS, "2x65x4x3", "oh=1 ow=1"},
+           {"f", "2x3x3x2", "oh=5 ow=7"}),
+     GRADIENTS({FLOATS, "1x2x5x4", "oh=3 ow=2"})},
+    {OP_adaptive_avg_pool2d_backward, "d", "=", POOL,
+     SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
+     CASES({FLOATS, "3x5x3x2", "h=7 w=9"}, {"f", "2x3x5x7", "h=3 w=2"},
+           {"fh", "2x65x1x1", "h=4 w=3"})},
+    {OP_interpolate_nearest, "w", "=", POOL, EXACT,
+     CASES({FLOATS, "2x3x5x7", "scale0=2 scale1=2"}, {"f", "1x65x3x2", "scale0=3 scale1=1"}),
+     GRADIENTS({FLOATS, "1x2x2x3", "scale0=2 scale1=3"})},
+    {OP_interpolate_nearest_backward, "d", "=", POOL,
+     SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
+     CASES({FLOATS, "2x3x10x14", "scale0=2 scale1=2"}, {"f", "1x65x9x2", "scale0=3 scale1=1"})},
+};
+FAMILY(pools)

@@ -1,0 +1,18 @@
+/* Numbers of every type as doubles: rounding and encoding worked out from the definition of the
+ * formats (number.c), and the random numbers that inputs are filled with. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "compiler/graph/ops.h"
+
+double number_round(DType d, double x);         /* to the nearest value of the type, ties to even */
+double number_ulp(DType d, double x);           /* distance of neighbours at |x| */
+double number_round_bits(double x, int digits); /* to so many significant bits */
+bool number_same(double a, double b);           /* equal, or both NaN */
+/* real64: the graph computes in doubles, so what is f32 elsewhere takes 8 bytes. */
+void number_encode(DType d, bool real64, const double *from, int64_t n, void *to);
+void number_decode(DType d, bool real64, const void *from, int64_t n, double *to);
+DType number_type(char letter); /* f f32, h f16, b bf16, i i32, l i64, u u8, else bool */
+int64_t number_size(DType d, bool real64);
+uint64_t number_random(uint64_t *state); /* SplitMix64 */
+double number_uniform(uint64_t *state);  /* [0, 1) */

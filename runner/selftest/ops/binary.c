@@ -1,0 +1,136 @@
+/* Elementwise ops of several inputs. */
+#include "entry.h"
+
+/* The remainder with the sign of y, and the whole number of times that y was taken away: fmod is
+ * exact, while x / y in floating point may already be rounded up to an integer. */
+static double signed_remainder(double x, double y, bool *moved)
+{
+  double rest = fmod(x, y);
+  *moved = rest != 0 && (rest < 0) != (y < 0);
+  return *moved ? rest + y : rest;
+}
+
+static double python_modulo(double x, double y)
+{
+  bool moved;
+  return signed_remainder(x, y, &moved);
+}
+
+static double whole_quotient(double x, double y)
+{
+  bool moved;
+  if (y == 0) return x / y;
+  signed_remainder(x, y, &moved);
+  return nearbyint((x - fmod(x, y)) / y) - moved;
+}
+
+ELEMENT(add, x[0] + x[1], fabs(r))
+ELEMENT(sub, x[0] - x[1], fabs(r))
+ELEMENT(mul, x[0] * x[1], fabs(r))
+ELEMENT(div, x[0] / x[1], fabs(r))
+ELEMENT(floor_divide, whole_quotient(x[0], x[1]), fabs(r))
+ELEMENT(remainder, python_modulo(x[0], x[1]), fabs(x[1]))
+ELEMENT(pow, pow(x[0], x[1]), fabs(r))
+ELEMENT(maximum, isnan(x[0]) || isnan(x[1]) ? NAN : fmax(x[0], x[1]), fabs(r))
+ELEMENT(minimum, isnan(x[0]) || isnan(x[1]) ? NAN : fmin(x[0], x[1]), fabs(r))
+ELEMENT(eq, x[0] == x[1], 0)
+ELEMENT(ne, x[0] != x[1], 0)
+ELEMENT(lt, x[0] < x[1], 0)
+ELEMENT(le, x[0] <= x[1], 0)
+ELEMENT(gt, x[0] > x[1], 0)
+ELEMENT(ge, x[0] >= x[1], 0)
+ELEMENT(logical_and, (double)((int64_t)x[0] & (int64_t)x[1]), 0)
+ELEMENT(logical_or, (double)((int64_t)x[0] | (int64_t)x[1]), 0)
+ELEMENT(where, x[0] != 0 ? x[1] : x[2], fabs(r))
+ELEMENT(clamp, isnan(x[0]) ? NAN : fmin(fmax(x[0], a[0]), a[1]), fabs(r))
+ELEMENT(clamp_backward, x[1] >= a[0] && x[1] <= a[1] ? x[0] : 0, fabs(r))
+
+/* x * x + x: three ways back to x */
+static Value chain_shared(Compile *c, const Cursor *at, const Value *in)
+{
+  return ir_binary(c, at, OP_add, ir_binary(c, at, OP_mul, in[0], in[0]), in[0]);
+}
+
+/* sigmoid(a + b) (a - b), b broadcast both times */
+static Value chain_broadcast(Compile *c, const Cursor *at, const Value *in)
+{
+  Value gate = ir_unary(c, at, OP_sigmoid, ir_binary(c, at, OP_add, in[0], in[1]));
+  return ir_binary(c, at, OP_mul, gate, ir_binary(c, at, OP_sub, in[0], in[1]));
+}
+
+/* x^3 + x^2 x^(1/2) + x^1: powers that are numbers have rules of their own */
+static Value chain_powers(Compile *c, const Cursor *at, const Value *in)
+{
+  static const double powers[] = {3, 2, 0.5, 1};
+  Value p[4];
+  for (int i = 0; i < 4; i++) p[i] = ir_binary(c, at, OP_pow, in[0], ir_number(c, at, powers[i]));
+  return ir_binary(c, at, OP_add, p[0],
+                   ir_binary(c, at, OP_add, ir_binary(c, at, OP_mul, p[1], p[2]), p[3]));
+}
+
+static const OpTest tests[] = {
+    {OP_add, "ww", "=", MAP(add), ROUNDED,
+     CASES({SIGNED, "1025 1025", ""}, {FLOATS, "7x33 33", ""}, {FLOATS, "7x1 1x33", ""},
+           {"fh", "33 7x33", ""}, {"f", "2x3x5 3x1", ""}, {"f", "s 33", ""}, {"h", "33 s", ""},
+           {"f", "1x5 3x1x1", ""}, {"f", "2x1x3x1x2x2 3x1x2x1", ""}, {"f", "s s", ""},
+           {"u", "33 33", ""}, {"fh", "257x1025 1025", ""}, {"f", "h:33 33", "result=f"},
+           {"h", "b:33 33", "result=f"}, {"h", "33 f:s{1.5}", "result=h"},
+           {"hb", "33 f:1{1.5}", "result=f"}),
+     GRADIENTS({FLOATS, "7x3~n 3~n", ""}, {"f", "5x1~n 1x3~n", ""}, {"f", "s~n 7~n", ""})},
+    {OP_sub, "ww", "=", MAP(sub), ROUNDED,
+     CASES({SIGNED, "1023 1023", ""}, {FLOATS, "7x33 33", ""}, {"f", "33 7x33", ""}),
+     GRADIENTS({FLOATS, "7x3~n 3~n", ""}, {"f", "3~n 7x3~n", ""}),
+     CHAINS({chain_broadcast, FLOATS, "5x3~n 3~n 5x3~d"})},
+    {OP_mul, "ww", "=", MAP(mul), ROUNDED,
+     CASES({SIGNED, "1025 1025", ""}, {FLOATS, "7x33 7x1", ""}, {"h", "i:33 33", "result=h"},
+           {"f", "i:33 33", "result=f"}),
+     GRADIENTS({FLOATS, "7x3~n 7x1~n", ""}, {"f", "2x1x5~n 3x1~n", ""}),
+     CHAINS({chain_shared, FLOATS, "33~n 33~d"})},
+    {OP_div, "ww", "=", MAP(div), ROUNDED,
+     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "7x33 33", ""}, {"il", "33 33~q", "result=f"}),
+     GRADIENTS({FLOATS, "7x3~n 3~q", ""}, {"f", "3~n 7x3~q", ""})},
+    {OP_floor_divide, "nq", "=", MAP(floor_divide), EXACT,
+     CASES({SIGNED, "1025 1025", ""},
+           {FLOATS, "8{5,-5,-0.0,inf,5,-5,nan,1} 8{0,0,2,2,inf,inf,1,nan}", ""},
+           {"f", "4{1,0.3,-0.3,16777216} 4{0.1,0.1,0.1,3}", ""})},
+    {OP_remainder, "nq", "=", MAP(remainder),
+     ULPS(1, "fmod is exact, adding y rounds; relative to |y|"),
+     CASES({SIGNED, "1025 1025", ""},
+           {FLOATS, "8{5,-5,-0.0,inf,5,-5,nan,1} 8{0,0,2,2,inf,inf,1,nan}", ""}),
+     GRADIENTS({FLOATS, "9{5.3,-5.3,7.1,-7.4,2.9,3.3,-1.2,0.6,8.5} 9~v", ""})},
+    {OP_pow, "pn", "=", MAP(pow), ULPS(2, "maths.cuh: 2"),
+     CASES({FLOATS, "1025 1025", ""},
+           {FLOATS, "9{0,0,-2,-2,nan,2,inf,1,-8} 9{0,-1,3,0.5,0,nan,-1,inf,2}", ""}),
+     GRADIENTS({FLOATS, "17~v 17~n", ""}, {"f", "5x3~v 3~n", ""}, {"f", "7~v s{2}", ""}),
+     CHAINS({chain_powers, FLOATS, "33~v 33~d"})},
+    {OP_maximum, "ww", "=", MAP(maximum), EXACT,
+     CASES({SIGNED, "1025 1025", ""}, {"uo", "33 33", ""},
+           {FLOATS, "4{nan,1,inf,-inf} 4{1,nan,-inf,nan}", ""}),
+     GRADIENTS({FLOATS, "7x3~n 3~n", ""})},
+    {OP_minimum, "ww", "=", MAP(minimum), EXACT,
+     CASES({SIGNED, "1025 1025", ""}, {FLOATS, "4{nan,1,inf,-inf} 4{1,nan,-inf,nan}", ""}),
+     GRADIENTS({FLOATS, "7x3~n 3~n", ""})},
+    {OP_eq, "ww", "o", MAP(eq), EXACT,
+     CASES({SIGNED, "1025 1025", ""}, {FLOATS, "5{nan,0,1,inf,2} 5{nan,-0.0,1,inf,1}", ""})},
+    {OP_ne, "ww", "o", MAP(ne), EXACT,
+     CASES({SIGNED, "1025 1025", ""}, {FLOATS, "5{nan,0,1,inf,2} 5{nan,-0.0,1,inf,1}", ""})},
+    {OP_lt, "ww", "o", MAP(lt), EXACT, CASES({SIGNED, "7x33 33", ""}, {"h", "i:33 33", ""})},
+    {OP_le, "ww", "o", MAP(le), EXACT, CASES({SIGNED, "1025 1025", ""})},
+    {OP_gt, "ww", "o", MAP(gt), EXACT, CASES({SIGNED, "1025 1025", ""})},
+    {OP_ge, "ww", "o", MAP(ge), EXACT, CASES({SIGNED, "7x33 33", ""})},
+    {OP_logical_and, "ww", "=", MAP(logical_and), EXACT,
+     CASES({"o", "33 33", ""}, {"ilu", "33 33", ""})},
+    {OP_logical_or, "ww", "=", MAP(logical_or), EXACT,
+     CASES({"o", "33 33", ""}, {"il", "33 33", ""})},
+    {OP_where, "cww", "=", MAP(where), EXACT,
+     CASES({SIGNED, "o:1025 1025 1025", ""}, {FLOATS, "o:7x1 33 7x33", ""},
+           {"uo", "o:33 33 33", ""}, {"h", "o:33 f:33 33", "result=f"}),
+     GRADIENTS({FLOATS, "o:7x3 7x3~n 3~n", ""})},
+    {OP_clamp, "w", "=", MAP(clamp), EXACT,
+     CASES({FLOATS, "1025", "min=-0.5 max=1.25"}, {"il", "1025", "min=-10 max=20"},
+           {"fh", "33", "max=0.25"}, {"fh", "33", "min=0.25"}),
+     GRADIENTS({FLOATS, "33~z", "min=-0.75 max=1.25"})},
+    {OP_clamp_backward, "ww", "=", MAP(clamp_backward), EXACT,
+     CASES({FLOATS, "1025 1025", "min=-0.5 max=1.25"})},
+};
+FAMILY(binary)

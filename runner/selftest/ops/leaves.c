@@ -1,0 +1,15 @@
+/* Leaves run nothing: what stands for a value is read by the ops that use it. */
+#include "entry.h"
+
+static const OpTest tests[] = {
+    {OP_source, NO_CASES("an input, which all cases read")},
+    {OP_param, NO_CASES("a weight, which the jobs of suite step read")},
+    {OP_number, NO_CASES("a literal, which the chains read")},
+    {OP_integer, NO_CASES("a literal, printed into its reader")},
+    {OP_setting, NO_CASES("a number of a job, which the jobs of suite step read")},
+    {OP_loss_scale, NO_CASES("read by backward passes: suite step")},
+    {OP_steps_taken, NO_CASES("a counter, which schedules read")},
+    {OP_step, NO_CASES("a counter of the job")},
+    {OP_epoch, NO_CASES("a counter of the job")},
+};
+FAMILY(leaves)

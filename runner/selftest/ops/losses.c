@@ -1,0 +1,79 @@
+/* Losses: of rows against labels, and elementwise. */
+#include "entry.h"
+
+static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  double e = case_attr(t, "label_smoothing"), n = (double)r.length;
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    double m, z = row_log_sum(x->at + start, &r, &m), loss = 0, size = fabs(z) + 1;
+    int64_t label = (int64_t)t->in[1].at[row];
+    for (int64_t c = 0; c < r.length; c++) {
+      double nll = z - x->at[start + c * r.stride], share = e / n + (c == label ? 1 - e : 0);
+      if (share != 0) loss += share * nll;
+      if (share != 0) size += share * fabs(x->at[start + c * r.stride]);
+    }
+    if (label < 0 || label >= r.length || row_undefined(x->at + start, &r)) loss = NAN;
+    bool ignored = (double)label == case_attr(t, "ignore_index");
+    y->at[row] = ignored ? 0 : loss;
+    scale[row] = ignored ? 0 : size;
+  }
+}
+
+static void reference_cross_entropy_backward(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  double e = case_attr(t, "label_smoothing"), n = (double)r.length;
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    double m, sum = row_sum(x->at + start, &r, &m), dy = t->in[2].at[row];
+    int64_t label = (int64_t)t->in[1].at[row];
+    bool ignored = (double)label == case_attr(t, "ignore_index");
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double target = e / n + (c == label ? 1 - e : 0), p = exp(x->at[i] - m) / sum;
+      y->at[i] = ignored ? 0 : dy * (p - target);
+      scale[i] = ignored ? 0 : fabs(dy) * (p * (1 + fabs(x->at[i] - m)) + target);
+    }
+  }
+}
+
+/* log(1 + e^x), without overflow */
+static double softplus(double x)
+{
+  return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
+ELEMENT(bce_with_logits, (1 - x[1]) * x[0] + softplus(-x[0]),
+        fabs((1 - x[1]) * x[0]) + softplus(-x[0]))
+
+static const OpTest tests[] = {
+    {OP_cross_entropy_rows, "nk", "=", ROW(reference_cross_entropy),
+     SUMMED(8, SUMS(1), terms_of_row, "as log_softmax"),
+     CASES({FLOATS, "33x7 l:33", "dim=1"}, {FLOATS, "7x1025 l:7", "dim=1 label_smoothing=0.1"},
+           {"fh", "3x7x5 l:3x5", "dim=1"}, {FLOATS, "5x3 l:5{-100,0,3,-1,2}", "dim=1"},
+           {FLOATS, "5x3 l:5{1,0,3,-1,2}", "dim=1 ignore_index=1"},
+           {"f", "3x3{500,-500,0,1,nan,2,1,inf,3} l:3{1,0,0}", "dim=1"},
+           {FLOATS, "3x3{1,-inf,2,-inf,1,2,-inf,0,-inf} l:3{0,0,1}", "dim=1"},
+           {"fh", "2x3{1,-inf,2,-inf,1,2} l:2{0,0}", "dim=1 label_smoothing=0.1"},
+           {"fh", "1025x129 l:1025", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7 l:5", "dim=1"}, {FLOATS, "5x7 l:5", "dim=1 label_smoothing=0.1"},
+               {"f", "3x5x2 l:3x2", "dim=1"})},
+    {OP_cross_entropy_backward, "nkd", "=", FIRST(reference_cross_entropy_backward),
+     SUMMED(10, SUMS(1), terms_of_row, "as softmax, two differences"),
+     CASES({FLOATS, "2x3{1,-inf,2,-inf,0,-inf} l:2{0,1} 2", "dim=1"},
+           {FLOATS, "33x7 l:33 33", "dim=1"}, {FLOATS, "7x1025 l:7 7", "dim=1 label_smoothing=0.1"},
+           {"fh", "3x7x5 l:3x5 3x5", "dim=1"}, {FLOATS, "3x3 l:3{-100,0,2} 3", "dim=1"})},
+    {OP_squared_error, "gg", "=", MAP(squared_error),
+     ULPS(2, "the difference is half an ulp off, its square two"),
+     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "7x33 33", ""}),
+     GRADIENTS({FLOATS, "7x3~n 3~n", ""})},
+    {OP_bce_with_logits, "gy", "=", MAP(bce_with_logits), ULPS(7, "softplus 4, three roundings"),
+     CASES({FLOATS, "1025 1025", ""}, {"f", "4{200,-200,0,-1e30} 4{0,1,0.5,0}", ""}),
+     GRADIENTS({FLOATS, "17~n 17~y", ""})},
+};
+FAMILY(losses)

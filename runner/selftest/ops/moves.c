@@ -1,0 +1,341 @@
+/* Types and shapes: casts, views, and ops that move elements. */
+#include "entry.h"
+
+/* ---- casts ---- */
+
+/* Between integers the low bits stay, as in C; from floats it truncates and saturates, and NaN is
+ * 0; bool asks whether it is zero. */
+static double cast_element(DType from, DType to, double x)
+{
+  if (dtype_is_float(to)) return x;
+  if (to == AMPC_BOOL) return x != 0;
+  if (dtype_is_float(from)) return number_round(to, x);
+  double span = to == AMPC_U8 ? 0x1p8 : to == AMPC_I32 ? 0x1p32 : 0;
+  if (span == 0) return x;
+  double low = to == AMPC_U8 ? 0 : -span / 2;
+  return x - span * floor((x - low) / span);
+}
+
+static void reference_cast(const Case *t, Tensor *y, double *scale)
+{
+  for (int64_t i = 0; i < y->n; i++) {
+    y->at[i] = cast_element(t->in[0].dtype, y->dtype, t->in[0].at[i]);
+    scale[i] = fabs(y->at[i]);
+  }
+}
+
+/* ---- moves ---- */
+
+static void reference_expand(const Case *t, Tensor *y, double *scale)
+{
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = t->in[0].at[broadcast_index(&t->in[0], y, i)];
+  scale_as_size(y, scale);
+}
+
+static uint32_t axis_attr(const Case *t, const char *name)
+{
+  int axis = (int)case_attr(t, name);
+  return (uint32_t)(axis < 0 ? axis + (int)t->in[0].rank : axis);
+}
+
+static void shape_transpose_of(const Case *t, Tensor *y)
+{
+  uint32_t a = axis_attr(t, "dim0"), b = axis_attr(t, "dim1");
+  shape_of_first(t, y);
+  y->dim[a] = t->in[0].dim[b];
+  y->dim[b] = t->in[0].dim[a];
+}
+
+static void reference_transpose(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  uint32_t a = axis_attr(t, "dim0"), b = axis_attr(t, "dim1");
+  int64_t from[MAX_RANK], to[MAX_RANK];
+  strides_of(x, from);
+  strides_of(y, to);
+  for (int64_t i = 0; i < x->n; i++) {
+    int64_t j = 0;
+    for (uint32_t d = 0; d < x->rank; d++) {
+      uint32_t e = d == a ? b : d == b ? a : d;
+      j += i / from[d] % x->dim[d] * to[e];
+    }
+    y->at[j] = x->at[i];
+  }
+  scale_as_size(y, scale);
+}
+
+static void shape_permute_of(const Case *t, Tensor *y)
+{
+  y->rank = t->in[0].rank;
+  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[0].dim[t->attr[d].i];
+}
+
+static void reference_permute(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t at[MAX_RANK] = {0}, rest = i, from = 0;
+    for (uint32_t d = y->rank; d-- > 0; rest /= y->dim[d]) at[t->attr[d].i] = rest % y->dim[d];
+    for (uint32_t d = 0; d < x->rank; d++) from = from * x->dim[d] + at[d];
+    y->at[i] = x->at[from];
+    scale[i] = fabs(y->at[i]);
+  }
+}
+
+static void shape_slice_of(const Case *t, Tensor *y)
+{
+  int64_t start = case_int(t, "start"), stop = case_int(t, "stop");
+  int64_t count = 0;
+  for (int64_t i = start; i < stop; i += case_int(t, "step")) count++;
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] = count;
+}
+
+static void shape_slice_backward_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] = case_int(t, "size");
+}
+
+/* Element i of the shorter tensor stands at the returned index of the longer one. */
+static int64_t sliced_index(const Case *t, const Tensor *part, const Tensor *whole, int64_t i)
+{
+  int64_t in_part[MAX_RANK], in_whole[MAX_RANK], index = 0;
+  strides_of(part, in_part);
+  strides_of(whole, in_whole);
+  for (uint32_t d = 0; d < part->rank; d++) {
+    int64_t k = i / in_part[d] % part->dim[d];
+    if ((int)d == case_axis(t)) { k = case_int(t, "start") + k * case_int(t, "step"); }
+    index += k * in_whole[d];
+  }
+  return index;
+}
+
+static void reference_slice(const Case *t, Tensor *y, double *scale)
+{
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = t->in[0].at[sliced_index(t, y, &t->in[0], i)];
+  scale_as_size(y, scale);
+}
+
+static void reference_slice_backward(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *dy = &t->in[0];
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = 0;
+  for (int64_t i = 0; i < dy->n; i++) y->at[sliced_index(t, dy, y, i)] = dy->at[i];
+  scale_as_size(y, scale);
+}
+
+static void shape_cat_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  for (uint32_t k = 1; k < t->n_in; k++) y->dim[case_axis(t)] += t->in[k].dim[case_axis(t)];
+}
+
+static void reference_cat(const Case *t, Tensor *y, double *scale)
+{
+  int axis = case_axis(t);
+  int64_t stride[MAX_RANK], before = 0;
+  strides_of(y, stride);
+  for (uint32_t k = 0; k < t->n_in; before += t->in[k++].dim[axis]) {
+    const Tensor *x = &t->in[k];
+    int64_t own[MAX_RANK];
+    strides_of(x, own);
+    for (int64_t i = 0; i < x->n; i++) {
+      int64_t j = before * stride[axis];
+      for (uint32_t d = 0; d < x->rank; d++) j += i / own[d] % x->dim[d] * stride[d];
+      y->at[j] = x->at[i];
+    }
+  }
+  scale_as_size(y, scale);
+}
+
+static void shape_pad_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] += (int64_t)(case_attr(t, "before") + case_attr(t, "after"));
+}
+
+static void reference_pad(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  int axis = case_axis(t);
+  int64_t inner = 1, before = case_int(t, "before"), size = x->dim[axis];
+  for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) inner *= x->dim[d];
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t at = i / inner % y->dim[axis] - before, outer = i / inner / y->dim[axis];
+    bool inside = at >= 0 && at < size;
+    y->at[i] = inside ? x->at[(outer * size + at) * inner + i % inner] : case_attr(t, "value");
+    scale[i] = fabs(y->at[i]);
+  }
+}
+
+static void reference_flip(const Case *t, Tensor *y, double *scale)
+{
+  int64_t stride[MAX_RANK], axis = case_axis(t);
+  strides_of(y, stride);
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t at = i / stride[axis] % y->dim[axis];
+    y->at[i + (y->dim[axis] - 1 - 2 * at) * stride[axis]] = t->in[0].at[i];
+  }
+  scale_as_size(y, scale);
+}
+
+static void shape_shifted_of(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[y->rank - 2] = case_int(t, "h");
+  y->dim[y->rank - 1] = case_int(t, "w");
+}
+
+/* Each pixel goes where its sample's offset moves it, if that is inside. */
+static void reference_shifted(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  int64_t h = x->dim[x->rank - 2], w = x->dim[x->rank - 1];
+  int64_t oh = y->dim[y->rank - 2], ow = y->dim[y->rank - 1];
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = 0;
+  for (int64_t i = 0; i < x->n; i++) {
+    const double *offset = t->in[1].at + i / (x->n / x->dim[0]) * 2;
+    int64_t row = i / w % h - (int64_t)offset[0], column = i % w - (int64_t)offset[1];
+    bool inside = row >= 0 && row < oh && column >= 0 && column < ow;
+    if (inside) y->at[(i / (h * w) * oh + row) * ow + column] = x->at[i];
+  }
+  scale_as_size(y, scale);
+}
+
+ELEMENT(like, x[1], fabs(r))
+ELEMENT(full_like, x[1], fabs(r))
+
+/* ---- chains ---- */
+
+/* x[start:stop:step] along an axis */
+static Value slice(Compile *c, const Cursor *at, Value x, int axis, int start, int stop, int step)
+{
+  return ir_append(c, at, OP_slice, &x, 1,
+                   ATTRS({"dim", {.i = axis}}, {"start", {.i = start}}, {"stop", {.i = stop}},
+                         {"step", {.i = step}}));
+}
+
+/* cat(x, exp(x)) sliced across the seam */
+static Value chain_seam(Compile *c, const Cursor *at, const Value *in)
+{
+  Value both[] = {in[0], ir_unary(c, at, OP_exp, in[0])};
+  Value x = ir_append(c, at, OP_cat, both, 2, ATTRS({"dim", {.i = 1}}));
+  return slice(c, at, x, 1, 1, 9, 2);
+}
+
+/* [n, c, h, w] as [n, h w, c] */
+static Value tokens(Compile *c, const Cursor *at, Value x)
+{
+  Node n = *ir_node(c->graph, x);
+  x = ir_reshape(c, at, x, (int64_t[]){n.dim[0], n.dim[1], n.dim[2] * n.dim[3]}, 3);
+  return ir_append(c, at, OP_transpose, &x, 1, ATTRS({"dim0", {.i = 1}}, {"dim1", {.i = 2}}));
+}
+
+/* Everything that follows the layout of images, from a convolution on, and ways out of it. */
+static Value chain_layouts(Compile *c, const Cursor *at, const Value *in)
+{
+  static const uint32_t channels_last[] = {0, 2, 3, 1};
+  const NamedAttr *channels = ATTRS({"dim", {.i = 1}});
+  const NamedAttr *shift =
+      ATTRS({"dim", {.i = 3}}, {"before", {.i = 1}}, {"after", {.i = 0}}, {"value", {.f = 0.5}});
+  Value h = ir_append(c, at, OP_conv2d, (Value[]){in[0], in[1], {0}}, 3, NULL);
+  h = ir_binary(c, at, OP_add, h, in[2]);
+  Value moved = ir_append(c, at, OP_pad, &h, 1, shift);
+  moved = slice(c, at, moved, 3, 0, 2, 1);
+  Value both[] = {ir_append(c, at, OP_softmax, &h, 1, channels), moved};
+  Value d = ir_append(c, at, OP_cat, both, 2, channels);
+  d = ir_binary(c, at, OP_sub, d, ir_reduce(c, at, OP_mean, d, 12, true));
+  d = slice(c, at, d, 1, 2, 6, 1);
+  Value p = ir_append(c, at, OP_permute, &h, 1, ir_axis_attrs(c, channels_last, 4));
+  p = ir_reshape(c, at, p, (int64_t[]){2, 6, 4}, 3);
+  return ir_binary(c, at, OP_add, ir_binary(c, at, OP_mul, tokens(c, at, h), p), tokens(c, at, d));
+}
+
+/* x in its own type: through the value, not through what only gives the type */
+static Value chain_like(Compile *c, const Cursor *at, const Value *in)
+{
+  return ir_binary(c, at, OP_like, ir_unary(c, at, OP_detach, in[0]), in[0]);
+}
+
+static const OpTest tests[] = {
+    {OP_cast, "w", "d", FIRST(reference_cast), EXACT,
+     CASES(
+         {ALL, "1025", "dtype=f"}, {ALL, "1025", "dtype=h"}, {ALL, "1025", "dtype=b"},
+         {ALL, "1025", "dtype=i"}, {ALL, "1025", "dtype=l"}, {ALL, "1025", "dtype=u"},
+         {ALL, "1025", "dtype=o"},
+         {"f", "9{65503,65504,65519,65519.99609375,65520,-65520,0x1p-24,0x1p-25,0x1.8p-25}",
+          "dtype=h"},
+         {"f", "8{0x1.8p-24,0x1.7fffp-24,0x1.ffcp-15,0x1.002p0,0x1.006p0,0x1.0020001p0,1e-40,-0.0}",
+          "dtype=h"},
+         {"f", "8{0x1.fep127,0x1.fefffep127,0x1.ffp127,0x1.01p0,0x1.03p0,0x1.0100001p0,1e-40,nan}",
+          "dtype=b"},
+         {"f", "8{2147483520,2147483648,-2147483648,-3e9,nan,inf,-inf,-1.99}", "dtype=i"},
+         {"f", "8{9.2233715e18,9.3e18,-9.3e18,nan,inf,-inf,0.99,-0.99}", "dtype=l"},
+         {"f", "8{254.9,255.5,256,-1,nan,inf,-inf,1.5}", "dtype=u"},
+         {"hb", "6{1.5,-2.5,nan,inf,-inf,1e4}", "dtype=i"},
+         {"l", "6{65519,65520,2049,16777217,-70000,9007199254740991}", "dtype=h"},
+         {"l", "6{65519,65520,2049,16777217,-70000,9007199254740991}", "dtype=b"},
+         {"il", "7{-1,255,256,300,-129,127,70000}", "dtype=u"},
+         {"l", "5{2147483647,2147483648,-2147483649,4294967296,-1}", "dtype=i"},
+         {"fhb", "262147", "dtype=f"}),
+     GRADIENTS({"f", "5x3~n", "dtype=h"}, {"fh", "5x3~n", "dtype=b"}, {"hb", "5x3~n", "dtype=f"})},
+    {OP_detach, "w", "=", FIRST(reference_same_order), EXACT, CASES({ALL, "7x33", ""})},
+    {OP_reshape, "w", "=", WHOLE(shape_given_of, reference_same_order), EXACT,
+     CASES({ALL, "7x33", "shape=33x7"}, {"f", "2x3x4x5", "shape=120"}, {"h", "s", "shape=1x1x1"}),
+     GRADIENTS({FLOATS, "5x3", "shape=3x5"})},
+    {OP_expand, "w", "=", WHOLE(shape_given_of, reference_expand), EXACT,
+     CASES({ALL, "33", "shape=7x33"}, {FLOATS, "7x1x5", "shape=2x7x3x5"}, {"f", "s", "shape=1025"},
+           {"h", "1x1", "shape=3x7"}),
+     GRADIENTS({FLOATS, "3x1", "shape=2x3x5"})},
+    {OP_transpose, "w", "=", WHOLE(shape_transpose_of, reference_transpose), EXACT,
+     CASES({ALL, "7x33", "dim0=0 dim1=1"}, {FLOATS, "3x5x7", "dim0=0 dim1=2"},
+           {"fh", "2x3x5x7", "dim0=1 dim1=2"}, {"f", "1023x3", "dim0=1 dim1=0"},
+           {"f", "2x2x3x2x3x2", "dim0=1 dim1=4"}, {"fh", "513x259", "dim0=0 dim1=1"}),
+     GRADIENTS({FLOATS, "5x3", "dim0=0 dim1=1"}, {"f", "2x3x4", "dim0=0 dim1=2"})},
+    {OP_permute, "w", "=", WHOLE(shape_permute_of, reference_permute), EXACT,
+     CASES({ALL, "7x33", "axis0=1 axis1=0"}, {FLOATS, "2x3x5x7", "axis0=0 axis1=2 axis2=3 axis3=1"},
+           {"fh", "2x3x4x5x2x3", "axis0=5 axis1=2 axis2=0 axis3=4 axis4=1 axis5=3"},
+           {"f", "1025x3", "axis0=0 axis1=1"}),
+     GRADIENTS({FLOATS, "2x3x4", "axis0=2 axis1=0 axis2=1"}),
+     CHAINS({chain_layouts, FLOATS, "2x3x3x2~n 4x3x1x1~n 3x1~n 2x6x4~d"})},
+    {OP_slice, "w", "=", WHOLE(shape_slice_of, reference_slice), EXACT,
+     CASES({ALL, "33", "dim=0 start=5 stop=29 step=1"},
+           {FLOATS, "7x33", "dim=1 start=0 stop=33 step=3"},
+           {FLOATS, "7x33", "dim=0 start=6 stop=7 step=1"},
+           {"f", "3x1025x2", "dim=1 start=1 stop=1024 step=7"}),
+     GRADIENTS({FLOATS, "3x7", "dim=1 start=1 stop=6 step=2"},
+               {"f", "7x3", "dim=0 start=2 stop=7 step=1"})},
+    {OP_slice_backward, "w", "=", WHOLE(shape_slice_backward_of, reference_slice_backward), EXACT,
+     CASES({FLOATS, "24", "dim=0 start=5 step=1 size=33"},
+           {FLOATS, "7x11", "dim=1 start=0 step=3 size=33"},
+           {"f", "3x5x2", "dim=1 start=2 step=7 size=33"}),
+     GRADIENTS({FLOATS, "3x3", "dim=1 start=1 step=2 size=7"})},
+    {OP_cat, "wwww", "=", WHOLE(shape_cat_of, reference_cat), EXACT,
+     CASES({ALL, "7 33 1", "dim=0"}, {FLOATS, "3x7 3x1 3x33", "dim=1"},
+           {"fh", "2x3x5 2x1x5 2x2x5", "dim=1"}, {"f", "1025 1", "dim=0"}, {"h", "3x5", "dim=0"},
+           {"f", "300x259 300x257", "dim=1"}, {"h", "33 f:7", "dim=0 result=f"}),
+     GRADIENTS({FLOATS, "2x3 2x1 2x5", "dim=1"}, {"f", "3 4", "dim=0"}),
+     CHAINS({chain_seam, FLOATS, "3x5~n 3x4~d"})},
+    {OP_pad, "w", "=", WHOLE(shape_pad_of, reference_pad), EXACT,
+     CASES({ALL, "7x33", "dim=1 before=2 after=0"},
+           {FLOATS, "3x5x7", "dim=1 before=1 after=3 value=-1.5"},
+           {"f", "33", "dim=0 before=0 after=5 value=2"}),
+     GRADIENTS({FLOATS, "3x4", "dim=1 before=1 after=2 value=3"})},
+    {OP_flip_axis, "w", "=", FIRST(reference_flip), EXACT,
+     CASES({ALL, "7x33", "dim=1"}, {FLOATS, "3x5x7", "dim=1"}, {"f", "1025x1", "dim=0"}),
+     GRADIENTS({FLOATS, "2x3x4", "dim=1"})},
+    {OP_shifted, "wk", "=", WHOLE(shape_shifted_of, reference_shifted), EXACT,
+     CASES({ALL, "2x3x5x7 i:2x2{1,-2,-3,0}", "h=5 w=7"},
+           {FLOATS, "3x9x8 i:3x2{0,0,4,3,2,1}", "h=5 w=4"},
+           {"f", "1x2x2x3x3 i:1x2{-40,2}", "h=7 w=2"},
+           {"f", "1x1x1x33 i:1x2{0,-2147483000}", "h=1 w=33"}),
+     GRADIENTS({FLOATS, "2x2x4x3 i:2x2{1,0,-2,1}", "h=3 w=4"})},
+    {OP_full, "w", "=", WHOLE(shape_given_of, reference_expand), EXACT,
+     CASES({ALL, "s", "shape=7x33"})},
+    {OP_like, "ww", "=", MAP(like), EXACT, CASES({FLOATS, "33 f:33", ""}, {"hb", "4 o:4", ""}),
+     CHAINS({chain_like, FLOATS, "33~n 33~d"})},
+    {OP_full_like, "ww", "=", MAP(full_like), EXACT,
+     CASES({FLOATS, "7x33 s", ""}, {"f", "1 s", ""})},
+};
+FAMILY(moves)

@@ -1,0 +1,119 @@
+/* Reductions over a set of axes, a bit mask, or along one. */
+#include "entry.h"
+
+static bool reduced(const Case *t, uint32_t d)
+{
+  int64_t mask = case_int(t, "dim");
+  return mask == 0 || (mask >> d & 1);
+}
+
+static void shape_reduce_of(const Case *t, Tensor *y)
+{
+  drop_axes(t, y, reduced, case_attr(t, "keepdim") != 0);
+}
+
+static int64_t reduced_index(const Case *t, int64_t i)
+{
+  const Tensor *x = &t->in[0];
+  int64_t index = 0, stride = 1;
+  for (uint32_t d = x->rank; d-- > 0; i /= x->dim[d]) {
+    if (reduced(t, d)) continue;
+    index += i % x->dim[d] * stride;
+    stride *= x->dim[d];
+  }
+  return index;
+}
+
+static void reference_sum(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  double divisor = t->test->op == OP_mean ? (double)(x->n / y->n) : 1;
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
+  for (int64_t i = 0; i < x->n; i++) {
+    int64_t j = reduced_index(t, i);
+    y->at[j] += x->at[i] / divisor;
+    scale[j] += fabs(x->at[i]) / divisor;
+  }
+}
+
+static void reference_extreme(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  double sign = t->test->op == OP_amin ? -1 : 1;
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = -sign * INFINITY;
+  for (int64_t i = 0; i < x->n; i++) {
+    double *m = &y->at[reduced_index(t, i)];
+    if (isnan(x->at[i]) || sign * x->at[i] > sign * *m) *m = isnan(*m) ? *m : x->at[i];
+  }
+  for (int64_t i = 0; i < y->n; i++) scale[i] = fabs(y->at[i]);
+}
+
+static double terms_of_sum(const Case *t)
+{
+  const Tensor *x = &t->in[0];
+  int64_t mask = case_int(t, "dim");
+  bool last = mask == 0 || mask >> (x->rank - 1) & 1;
+  return (double)(x->n / t->want.n) * (last ? 1 : PARTIAL_SUMS);
+}
+
+/* The first NaN wins, as in PyTorch. */
+static void reference_arg(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  double sign = t->test->op == OP_argmin ? -1 : 1;
+  for (int64_t row = 0; row < r.n; row++) {
+    const double *at = x->at + row_start(&r, row);
+    int64_t best = 0;
+    for (int64_t c = 1; c < r.length && !isnan(at[best * r.stride]); c++) {
+      double v = at[c * r.stride];
+      if (isnan(v) || sign * v > sign * at[best * r.stride]) best = c;
+    }
+    y->at[row] = (double)best;
+    scale[row] = 0;
+  }
+}
+
+/* (x - mean(x))^2: a reduction and its own broadcast */
+static Value chain_centre(Compile *c, const Cursor *at, const Value *in)
+{
+  Value mean = ir_reduce(c, at, OP_mean, in[0], 2, true);
+  Value centred = ir_binary(c, at, OP_sub, in[0], mean);
+  return ir_binary(c, at, OP_mul, centred, centred);
+}
+
+static const OpTest tests[] = {
+    {OP_sum, "n", "=", WHOLE(shape_reduce_of, reference_sum),
+     SUMMED(3, SUMS(1), terms_of_sum, "additions in a row"),
+     /* dim: a mask of axes, 2 is axis 1 */
+     CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "7x1025", "dim=2 keepdim=1"},
+           {FLOATS, "33x7", "dim=1"}, {FLOATS, "1023", ""}, {"fh", "3x5x7", "dim=2 keepdim=1"},
+           {"fh", "3x5x7", "dim=6"}, {"f", "3x5x7", "dim=0"}, {"f", "1x1", "dim=2"},
+           {"f", "1025x3", "dim=1"}, {"fh", "513x515", "dim=2"}, {"f", "515x513", "dim=1"},
+           {"f", "262147", ""}, {"iluo", "7x33", "dim=2 result=l"},
+           {"l", "33x7", "dim=1 result=l"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=2"}, {"f", "5x7~n", "dim=1 keepdim=1"},
+               {"f", "2x3x5~n", "dim=2"}, {"f", "5x7~n", ""})},
+    {OP_mean, "n", "=", WHOLE(shape_reduce_of, reference_sum),
+     SUMMED(4, SUMS(1), terms_of_sum, "additions in a row, one quotient"),
+     CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {FLOATS, "1025", ""},
+           {"f", "3x5x7", "dim=3"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=2 keepdim=1"}, {"f", "5x7~n", "dim=1"}),
+     CHAINS({chain_centre, FLOATS, "5x7~n 5x7~d"})},
+    {OP_amax, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,
+     CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {FLOATS, "1025", ""},
+           {"ilu", "7x33", "dim=2"}, {FLOATS, "3x3{1,nan,2,-inf,-inf,-inf,-1,-0.0,-3}", "dim=2"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=2"}, {"f", "5x7~n", "dim=1 keepdim=1"})},
+    {OP_amin, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,
+     CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {"il", "33x7", "dim=1"},
+           {FLOATS, "3x3{1,nan,2,inf,inf,inf,1,0.0,3}", "dim=2"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=2"})},
+    {OP_argmax, "w", "l", ROW(reference_arg), EXACT,
+     CASES({FLOATS, "7x1025", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"},
+           {FLOATS, "3x5x7", "dim=1"}, {"il", "7x33", "dim=1"}, {"f", "1025x129", "dim=1"},
+           {FLOATS, "4x4{1,3,3,2,nan,1,nan,inf,-inf,-inf,-inf,-inf,5,5,nan,5}", "dim=1"})},
+    {OP_argmin, "w", "l", ROW(reference_arg), EXACT,
+     CASES({FLOATS, "7x33", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"},
+           {FLOATS, "3x4{1,3,1,2,nan,1,nan,-inf,inf,inf,inf,inf}", "dim=1"})},
+};
+FAMILY(reductions)

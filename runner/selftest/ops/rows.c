@@ -1,0 +1,242 @@
+/* Ops along one axis: softmax, variance, layer norm. */
+#include "entry.h"
+
+/* x - m is rounded before exp: an error of |x - m| / 2 ulps in the exponent. */
+static void reference_softmax(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  bool is_log = t->test->op == OP_log_softmax;
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    double m, sum = row_sum(x->at + start, &r, &m), z = m + log(sum);
+    bool undefined = row_undefined(x->at + start, &r);
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double spread = isfinite(x->at[i]) ? fabs(x->at[i] - m) : 0;
+      y->at[i] = is_log ? x->at[i] - z : exp(x->at[i] - m) / sum;
+      if (undefined) y->at[i] = NAN;
+      scale[i] = is_log ? fabs(m) + fabs(z) + spread : fmax(y->at[i] * (1 + spread), 0x1p-104);
+    }
+  }
+}
+
+static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *dy = &t->in[0], *p = &t->in[1];
+  Rows r = rows_of(dy, case_axis(t));
+  bool is_log = t->test->op == OP_log_softmax_backward;
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    double dot = 0, size = 0;
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double term = is_log ? dy->at[i] : dy->at[i] * p->at[i];
+      dot += term;
+      size += fabs(term);
+    }
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double q = is_log ? exp(p->at[i]) : p->at[i];
+      y->at[i] = is_log ? dy->at[i] - q * dot : (dy->at[i] - dot) * q;
+      scale[i] = is_log ? fabs(dy->at[i]) + q * size * 2 : (fabs(dy->at[i]) + size) * fabs(q);
+    }
+  }
+}
+
+static void reference_logsumexp(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    double m, worst = 0;
+    const double *at = x->at + row_start(&r, row);
+    y->at[row] = row_log_sum(at, &r, &m);
+    for (int64_t c = 0; c < r.length; c++) {
+      if (isnan(at[c * r.stride])) y->at[row] = NAN;
+      worst = fmax(worst, 1);
+    }
+    scale[row] = isfinite(m) ? fabs(m) + log((double)r.length) + worst : 0;
+  }
+}
+
+/* softmax(q k) k^T */
+static Value chain_attention(Compile *c, const Cursor *at, const Value *in)
+{
+  Value score = ir_binary(c, at, OP_matmul, in[0], in[1]);
+  Value p = ir_append(c, at, OP_softmax, &score, 1, ATTRS({"dim", {.i = 1}}));
+  Value k =
+      ir_append(c, at, OP_transpose, &in[1], 1, ATTRS({"dim0", {.i = 0}}, {"dim1", {.i = 1}}));
+  return ir_binary(c, at, OP_matmul, p, k);
+}
+
+/* ---- variance ---- */
+
+static void reference_var(const Case *t, Tensor *y, double *scale)
+{
+  Rows r = rows_of(&t->in[0], case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    const double *x = t->in[0].at + row_start(&r, row);
+    double mean = row_mean(x, &r), squares = 0;
+    for (int64_t c = 0; c < r.length; c++) squares += pow(x[c * r.stride] - mean, 2);
+    double var = squares / ((double)r.length - case_attr(t, "correction"));
+    y->at[row] = t->test->op == OP_row_std ? sqrt(var) : var;
+    scale[row] = fabs(y->at[row]);
+  }
+}
+
+static void reference_var_backward(const Case *t, Tensor *y, double *scale)
+{
+  Rows r = rows_of(&t->in[0], case_axis(t));
+  bool root = t->test->op == OP_row_std_backward;
+  double divisor = (double)r.length - case_attr(t, "correction");
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    const double *x = t->in[0].at + start;
+    double mean = row_mean(x, &r), dy = t->in[root ? 2 : 1].at[row], largest = 0;
+    double std = root ? t->in[1].at[row] : 0, slope = root ? dy / std : 2 * dy;
+    if (root && std == 0) slope = 0;
+    for (int64_t c = 0; c < r.length; c++) largest = fmax(largest, fabs(x[c * r.stride]));
+    for (int64_t c = 0; c < r.length; c++) {
+      y->at[start + c * r.stride] = slope * (x[c * r.stride] - mean) / divisor;
+      scale[start + c * r.stride] = fabs(slope) * 2 * largest / divisor;
+    }
+  }
+}
+
+/* ---- layer norm ---- */
+
+typedef struct Moments {
+  double mean, rstd, largest;
+} Moments;
+
+static Moments row_moments(const double *x, const Rows *r, double eps)
+{
+  Moments m = {0};
+  double square = 0;
+  for (int64_t c = 0; c < r->length; c++) m.mean += x[c * r->stride] / (double)r->length;
+  for (int64_t c = 0; c < r->length; c++) {
+    double v = x[c * r->stride];
+    square += (v - m.mean) * (v - m.mean);
+    m.largest = fmax(m.largest, fabs(v));
+  }
+  m.rstd = 1 / sqrt(square / (double)r->length + eps);
+  return m;
+}
+
+static double given(const Case *t, uint32_t input, const Tensor *y, int64_t i, double absent)
+{
+  if (input >= t->n_in || !t->in[input].present) return absent;
+  return t->in[input].at[broadcast_index(&t->in[input], y, i)];
+}
+
+/* An error of the mean, or of x - mean, is relative to the largest |x|. */
+static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    Moments m = row_moments(x->at + start, &r, case_attr(t, "eps"));
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double weight = given(t, 1, y, i, 1), bias = given(t, 2, y, i, 0);
+      double normal = (x->at[i] - m.mean) * m.rstd;
+      y->at[i] = normal * weight + bias;
+      scale[i] = fabs(weight) * (fabs(normal) + m.largest * m.rstd) + fabs(bias);
+    }
+  }
+}
+
+static void reference_layer_norm_backward(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0], *dy = &t->in[1];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    Moments m = row_moments(x->at + start, &r, case_attr(t, "eps"));
+    double n = (double)r.length, mean_g = 0, mean_gh = 0, size = 0;
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double g = dy->at[i] * given(t, 2, y, i, 1), h = (x->at[i] - m.mean) * m.rstd;
+      mean_g += g / n;
+      mean_gh += g * h / n;
+      size += fabs(g) * (1 + fabs(h)) / n;
+    }
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double g = dy->at[i] * given(t, 2, y, i, 1), h = (x->at[i] - m.mean) * m.rstd;
+      y->at[i] = m.rstd * (g - mean_g - h * mean_gh);
+      scale[i] = m.rstd * (fabs(g) + size * (1 + fabs(h))) * (1 + m.largest * m.rstd);
+    }
+  }
+}
+
+/* layer_norm(gelu(x) + x, w, b) */
+static Value chain_residual(Compile *c, const Cursor *at, const Value *in)
+{
+  Value x = ir_binary(c, at, OP_add, ir_unary(c, at, OP_gelu_erf, in[0]), in[0]);
+  Value norm[] = {x, in[1], in[2]};
+  return ir_append(c, at, OP_layer_norm, norm, 3, ATTRS({"dim", {.i = 1}}));
+}
+
+static const OpTest tests[] = {
+    {OP_softmax, "n", "=", FIRST(reference_softmax),
+     SUMMED(8, SUMS(1), terms_of_row, "exp 2 twice, sum, quotient"),
+     CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "7x1025", "dim=1"}, {FLOATS, "33x7", "dim=0"},
+           {"fh", "3x5x7", "dim=1"}, {"f", "1023", "dim=0"}, {"f", "3x1", "dim=1"},
+           {"fh", "513x257", "dim=1"}, {"f", "257x513", "dim=0"},
+           {FLOATS, "3x4{60000,59968,-60000,0,-1e4,-1e4,-1e4,-1e4,80,-80,100,100}", "dim=1"},
+           {FLOATS, "4x3{1,-inf,2,-inf,-inf,-inf,1,nan,2,inf,0,1}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0"}),
+     CHAINS({chain_attention, FLOATS, "5x3~n 3x4~n 5x3~d"})},
+    {OP_softmax_backward, "dy", "=", FIRST(reference_softmax_backward),
+     SUMMED(6, SUMS(1), terms_of_row, "sum of products"),
+     CASES({FLOATS, "33x7 33x7", "dim=1"}, {FLOATS, "33x7 33x7", "dim=0"},
+           {"f", "7x1025 7x1025", "dim=1"})},
+    {OP_log_softmax, "n", "=", FIRST(reference_softmax),
+     SUMMED(8, SUMS(1), terms_of_row, "exp 2, sum, log 1, difference"),
+     CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "7x1025", "dim=1"}, {FLOATS, "33x7", "dim=0"},
+           {FLOATS, "3x4{60000,59968,-60000,0,-1e4,-1e4,-1e4,-1e4,80,-80,100,100}", "dim=1"},
+           {FLOATS, "3x3{1,-inf,2,1,nan,2,-inf,-inf,-inf}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0"})},
+    {OP_log_softmax_backward, "dm", "=", FIRST(reference_softmax_backward),
+     SUMMED(8, SUMS(1), terms_of_row, "sum, exp 2"),
+     CASES({FLOATS, "33x7 33x7", "dim=1"}, {FLOATS, "33x7 33x7", "dim=0"})},
+    {OP_logsumexp, "n", "=", ROW(reference_logsumexp),
+     SUMMED(8, SUMS(1), terms_of_row, "exp 2, sum, log 1"),
+     CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"},
+           {FLOATS, "7x1025", "dim=1"},
+           {FLOATS, "5x2{-inf,-inf,inf,1,nan,1,1000,1000,-1000,-1000}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0 keepdim=1"})},
+    {OP_row_var, "n", "=", ROW(reference_var),
+     SUMMED(8, SUMS(3), terms_of_row, "two sums, the mean's error twice"),
+     CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "7x1025", "dim=1 correction=0"},
+           {"fh", "33x7", "dim=0 correction=2"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=1"})},
+    {OP_row_var_backward, "nd", "=", FIRST(reference_var_backward),
+     SUMMED(8, SUMS(1), terms_of_row, "the mean, 4 roundings"),
+     CASES({FLOATS, "33x7 33", "dim=1"}, {"fh", "3x5x7 3x7", "dim=1 correction=0"})},
+    {OP_row_std, "n", "=", ROW(reference_var),
+     SUMMED(8, SUMS(3), terms_of_row, "as row_var, and a root"),
+     CASES({FLOATS, "33x7", "dim=1"}, {"fh", "3x33x5", "dim=1 correction=0"},
+           {"f", "2x3{1,1,1,5,5,5}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=0 correction=0"})},
+    {OP_row_std_backward, "npd", "=", FIRST(reference_var_backward),
+     SUMMED(8, SUMS(1), terms_of_row, "the mean, 4 roundings"),
+     CASES({FLOATS, "33x7 33 33", "dim=1"}, {FLOATS, "2x3 2{0,1} 2", "dim=1"})},
+    {OP_layer_norm, "nnn", "=", FIRST(reference_layer_norm),
+     SUMMED(12, SUMS(2), terms_of_row, "two sums, rsqrt 2"),
+     CASES({FLOATS, "33x7 7 7", "dim=1"}, {FLOATS, "7x1025 1025 1025", "dim=1"},
+           {FLOATS, "33x7 - -", "dim=1 eps=0.001"}, {"fh", "33x7 7 -", "dim=1"},
+           {"f", "2x3x33 33 33", "dim=2"}, {"f", "3x1 1 1", "dim=1"},
+           {"h", "33x7 f:7 f:7", "dim=1"}, {"f", "513x259 259 259", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7 7 7", "dim=1"}, {"fh", "5x7 - -", "dim=1"},
+               {"f", "2x3x5 5 -", "dim=2"}),
+     CHAINS({chain_residual, FLOATS, "5x7~n 7~n 7~n 5x7~d"})},
+    {OP_layer_norm_backward, "ndn", "=", FIRST(reference_layer_norm_backward),
+     SUMMED(24, SUMS(4), terms_of_row, "four sums"),
+     CASES({FLOATS, "33x7 33x7 7", "dim=1"}, {FLOATS, "33x7 33x7 -", "dim=1 eps=0.001"},
+           {"f", "7x1025 7x1025 1025", "dim=1"})},
+};
+FAMILY(rows)

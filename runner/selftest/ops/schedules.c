@@ -1,0 +1,48 @@
+/* Schedules: functions of the steps taken, t, and of their numbers. */
+#include "entry.h"
+
+ELEMENT(schedule_linear,
+        x[0] < x[4] ? x[1] * x[0] / x[4]
+                    : x[2] + (x[1] - x[2]) * fmax(0, (x[3] - x[0]) / (x[3] - x[4])),
+        fabs(x[1]) + fabs(x[2]))
+ELEMENT(schedule_cosine,
+        x[0] < x[3]
+            ? x[1] * x[0] / x[3]
+            : x[4] + (x[1] - x[4]) * pow(cos(M_PI_2 * fmin(1, (x[0] - x[3]) / (x[2] - x[3]))), 2),
+        fabs(x[1]) + fabs(x[4]))
+ELEMENT(schedule_onecycle,
+        x[0] <= 0.3 * x[2] - 1
+            ? x[1] / 25 + x[1] * 24 / 25 * pow(sin(M_PI_2 * x[0] / (0.3 * x[2] - 1)), 2)
+            : x[1] / 25e4 +
+                  (x[1] - x[1] / 25e4) *
+                      pow(cos(M_PI_2 * fmin(1, (x[0] - 0.3 * x[2] + 1) / (0.7 * x[2]))), 2),
+        fabs(x[1]))
+ELEMENT(schedule_step, x[1] * exp(log(x[3]) * floor(x[0] / x[2])), fabs(r))
+
+static const OpTest tests[] = {
+    {OP_schedule_linear, "nnnnn", "f", MAP(schedule_linear),
+     ULPS(3, "four roundings of the sizes of its ends"),
+     CASES({"f", "l:s{0} s{0.1} s{0.01} s{100} s{10}", ""},
+           {"f", "l:s{7} s{0.1} s{0.01} s{100} s{10}", ""},
+           {"f", "l:s{10} s{0.1} s{0.01} s{100} s{10}", ""},
+           {"f", "l:s{63} s{0.1} s{0.01} s{100} s{10}", ""},
+           {"f", "l:s{101} s{0.1} s{0.01} s{100} s{10}", ""},
+           {"f", "l:s{0} s{0.1} s{0} s{100} s{0}", ""})},
+    {OP_schedule_cosine, "nnnnn", "f", MAP(schedule_cosine),
+     ULPS(4, "cos 2, its argument and two roundings"),
+     CASES({"f", "l:s{3} s{0.1} s{100} s{10} s{0.001}", ""},
+           {"f", "l:s{10} s{0.1} s{100} s{10} s{0.001}", ""},
+           {"f", "l:s{41} s{0.1} s{100} s{10} s{0.001}", ""},
+           {"f", "l:s{100} s{0.1} s{100} s{0} s{0}", ""},
+           {"f", "l:s{5000} s{0.1} s{100} s{10} s{0.001}", ""})},
+    {OP_schedule_onecycle, "nnn", "f", MAP(schedule_onecycle),
+     ULPS(6, "cos 2, its argument 2, two roundings"),
+     CASES({"f", "l:s{0} s{0.1} s{100}", ""}, {"f", "l:s{13} s{0.1} s{100}", ""},
+           {"f", "l:s{29} s{0.1} s{100}", ""}, {"f", "l:s{64} s{0.1} s{100}", ""},
+           {"f", "l:s{99} s{0.1} s{100}", ""}, {"f", "l:s{5000} s{0.1} s{100}", ""})},
+    {OP_schedule_step, "nnnn", "f", MAP(schedule_step),
+     ULPS(4, "pow 2, one product, relative twice that"),
+     CASES({"f", "l:s{0} s{0.1} s{30} s{0.5}", ""}, {"f", "l:s{29} s{0.1} s{30} s{0.5}", ""},
+           {"f", "l:s{30} s{0.1} s{30} s{0.1}", ""}, {"f", "l:s{95} s{0.1} s{30} s{0.1}", ""})},
+};
+FAMILY(schedules)

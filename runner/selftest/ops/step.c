@@ -1,0 +1,18 @@
+/* The step's effects. They are proved in whole jobs that train: what they do has no result of its
+ * own. */
+#include "entry.h"
+
+static const OpTest tests[] = {
+    {OP_output, "w", "=", FIRST(reference_same_order), EXACT, CASES({ALL, "33", ""})},
+    {OP_metric, NO_CASES("suite step: sums and averages of a training")},
+    {OP_minimize, NO_CASES("runs nothing; suite model trains through it")},
+    {OP_grad_accumulate, NO_CASES("suite step")},
+    {OP_running_update, NO_CASES("suite running: batch norm in a job that trains")},
+    {OP_running_count, NO_CASES("suite running")},
+    {OP_grad_norm, NO_CASES("suite step")},
+    {OP_optimizer_control, NO_CASES("suite step")},
+    {OP_sgd_update, NO_CASES("suite step: the documentation of torch.optim.SGD")},
+    {OP_adam_update, NO_CASES("suite step: the documentation of Adam and AdamW")},
+    {OP_scaler_update, NO_CASES("suite step: the documentation of GradScaler")},
+};
+FAMILY(step)

@@ -1,0 +1,145 @@
+#include "table.h"
+#include <string.h>
+
+/* THE list of families, in the order of compiler/graph/ops.def: a file of this folder each. */
+#define FAMILIES(F)                                                                                \
+  F(leaves)                                                                                        \
+  F(moves)                                                                                         \
+  F(unary)                                                                                         \
+  F(binary)                                                                                        \
+  F(reductions)                                                                                    \
+  F(rows)                                                                                          \
+  F(losses)                                                                                        \
+  F(products)                                                                                      \
+  F(convolutions)                                                                                  \
+  F(batch_norm)                                                                                    \
+  F(pools)                                                                                         \
+  F(random)                                                                                        \
+  F(schedules)                                                                                     \
+  F(step)
+
+#define DECLARED(name) extern const OpFamily family_##name;
+FAMILIES(DECLARED)
+#define LISTED(name) &family_##name,
+static const OpFamily *const all_families[] = {FAMILIES(LISTED)};
+enum { N_FAMILIES = sizeof all_families / sizeof *all_families };
+
+const OpTest *op_test_find(OpKind op)
+{
+  for (uint32_t i = 0; i < N_FAMILIES; i++) {
+    const OpFamily *f = all_families[i];
+    for (uint32_t k = 0; k < f->n; k++)
+      if (f->tests[k].op == op) return &f->tests[k];
+  }
+  return NULL;
+}
+
+/* ---- the check ---- */
+
+typedef struct Check {
+  const OpFamily *const *families;
+  uint32_t n;
+  Text *faults;
+} Check;
+
+/* The entries of an op, of which there must be one. */
+static uint32_t entries_of(const Check *c, OpKind op, const OpTest **test, const char **file)
+{
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < c->n; i++) {
+    const OpFamily *f = c->families[i];
+    for (uint32_t k = 0; k < f->n; k++) {
+      if (f->tests[k].op != op) continue;
+      *test = &f->tests[k];
+      *file = f->file;
+      count++;
+    }
+  }
+  return count;
+}
+
+/* Ops of a family stand together in ops.def: the entry belongs where that of the op before is. */
+static void report_missing(const Check *c, OpKind op)
+{
+  const OpTest *test;
+  const char *file = c->families[0]->file;
+  for (uint32_t before = op; before-- > 0;)
+    if (entries_of(c, (OpKind)before, &test, &file)) break;
+  text_printf(c->faults, "op '%s' has no selftest entry: add one to %s\n", op_row(op)->name, file);
+}
+
+static bool has_attr(OpKind op, const char *name, size_t size)
+{
+  const OpSignature *s = &op_row(op)->signature;
+  for (uint32_t k = 0; k < s->n_attrs; k++)
+    if (strlen(s->attr[k].name) == size && memcmp(s->attr[k].name, name, size) == 0) return true;
+  return false;
+}
+
+/* Names of attributes that the op does not have would be passed over in silence. */
+static void check_row(const Check *c, const OpTest *test, const char *file, const CaseRow *row)
+{
+  static const char own[][8] = {"shape", "tf32", "result"}; /* of the case */
+  const char *s = row->attrs;
+  while (*s) {
+    size_t key = strcspn(s, "="), word = strcspn(s, " ");
+    bool known = has_attr(test->op, s, key);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+      known = known || (strlen(own[i]) == key && memcmp(own[i], s, key) == 0);
+    if (!known)
+      text_printf(c->faults, "op '%s' has no attribute '%.*s', which a case in %s gives\n",
+                  op_row(test->op)->name, (int)key, s, file);
+    s += word + strspn(s + word, " ");
+  }
+}
+
+static void check_rows(const Check *c, const OpTest *test, const char *file, const CaseRow *rows)
+{
+  for (; rows && rows->types; rows++) check_row(c, test, file, rows);
+}
+
+static void check_entry(const Check *c, const OpTest *test, const char *file)
+{
+  const char *name = op_row(test->op)->name;
+  bool differentiable = op_row(test->op)->gradient != grad_none;
+  bool gradients = test->gradients || test->chains;
+  if (!test->cases && !test->no_cases)
+    text_printf(c->faults,
+                "op '%s' has no forward cases: add CASES, or NO_CASES with the reason, in %s\n",
+                name, file);
+  if (test->cases && (!test->shape || !test->reference))
+    text_printf(c->faults, "op '%s' has cases and no reference: name one in %s\n", name, file);
+  if (differentiable && !gradients && !test->no_gradient)
+    text_printf(c->faults,
+                "op '%s' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or "
+                "NO_GRADIENT with the reason, in %s\n",
+                name, file);
+  if (!differentiable && test->gradients)
+    text_printf(c->faults, "op '%s' has gradient cases and no gradient rule: see %s\n", name, file);
+  if ((test->cases && test->no_cases) || (gradients && test->no_gradient))
+    text_printf(c->faults, "op '%s' has cases and a reason for having none: see %s\n", name, file);
+  check_rows(c, test, file, test->cases);
+  check_rows(c, test, file, test->gradients);
+}
+
+void op_tests_check(const OpFamily *const *families, uint32_t n, Text *faults)
+{
+  Check c = {families, n, faults};
+  for (uint32_t op = 0; op < OP_COUNT; op++) {
+    const OpTest *test = NULL;
+    const char *file = NULL;
+    uint32_t entries = entries_of(&c, (OpKind)op, &test, &file);
+    if (entries == 0)
+      report_missing(&c, (OpKind)op);
+    else if (entries > 1)
+      text_printf(faults, "op '%s' has %u selftest entries: one of them is in %s\n",
+                  op_row(op)->name, entries, file);
+    else
+      check_entry(&c, test, file);
+  }
+}
+
+void op_tests_check_all(Text *faults)
+{
+  op_tests_check(all_families, N_FAMILIES, faults);
+}

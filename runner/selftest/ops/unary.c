@@ -1,0 +1,148 @@
+/* Elementwise ops of one input, and their backward forms. */
+#include "entry.h"
+
+/* Central difference of sixth order: good to about 1e-13. */
+static double slope(Element *f, double x)
+{
+  static const double weight[] = {45, -9, 1};
+  const double h = 0x1p-7;
+  double sum = 0, scale;
+  for (int i = 1; i <= 3; i++) {
+    double right = x + i * h, left = x - i * h;
+    sum += weight[i - 1] * (f(&right, NULL, &scale) - f(&left, NULL, &scale));
+  }
+  return sum / (60 * h);
+}
+
+static double tanh_argument(double x)
+{
+  return sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+}
+
+/* exact: what is rounded, moved or compared */
+ELEMENT(neg, -x[0], fabs(r))
+ELEMENT(abs, fabs(x[0]), fabs(r))
+ELEMENT(sign, isnan(x[0]) ? 0 : x[0] == 0 ? 0 : copysign(1, x[0]), fabs(r))
+ELEMENT(floor, floor(x[0]), fabs(r))
+ELEMENT(ceil, ceil(x[0]), fabs(r))
+ELEMENT(round, nearbyint(x[0]), fabs(r))
+ELEMENT(isnan, isnan(x[0]), 0)
+ELEMENT(isfinite, isfinite(x[0]), 0)
+ELEMENT(logical_not, x[0] == 0, 0)
+ELEMENT(relu, isnan(x[0]) ? NAN : fmax(x[0], 0), fabs(r))
+ELEMENT(relu_backward, x[1] > 0 ? x[0] : 0, fabs(r))
+
+/* one IEEE operation */
+ELEMENT(sqrt, sqrt(x[0]), fabs(r))
+ELEMENT(reciprocal, 1 / x[0], fabs(r))
+
+/* functions of the device library */
+ELEMENT(exp, exp(x[0]), fabs(r))
+ELEMENT(expm1, expm1(x[0]), fabs(r))
+ELEMENT(log, log(x[0]), fabs(r))
+ELEMENT(log1p, log1p(x[0]), fabs(r))
+ELEMENT(log2, log2(x[0]), fabs(r))
+ELEMENT(rsqrt, 1 / sqrt(x[0]), fabs(r))
+ELEMENT(tanh, tanh(x[0]), fabs(r))
+ELEMENT(erf, erf(x[0]), fabs(r))
+ELEMENT(sin, sin(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0])))
+ELEMENT(cos, cos(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0])))
+
+/* several of them; below FLUSH e^-x overflows before the result leaves the normal numbers */
+#define FLUSH 0x1p-104
+ELEMENT(sigmoid, x[0] >= 0 ? 1 / (1 + exp(-x[0])) : exp(x[0]) / (1 + exp(x[0])),
+        fmax(fabs(r), FLUSH))
+ELEMENT(silu, x[0] * element_sigmoid(x, a, scale), fmax(fabs(r), FLUSH * 128))
+ELEMENT(softplus, x[0] > 0 ? x[0] + log1p(exp(-x[0])) : log1p(exp(x[0])), fabs(r))
+ELEMENT(gelu_erf, x[0] * 0.5 * erfc(-x[0] * M_SQRT1_2), fabs(x[0]))
+ELEMENT(gelu_tanh, x[0] * element_sigmoid(&(double){2 * tanh_argument(x[0])}, a, scale), fabs(x[0]))
+
+/* backward forms: scale is that of the largest term */
+ELEMENT(sigmoid_backward, x[0] * x[1] * (1 - x[1]), fabs(r))
+ELEMENT(tanh_backward, x[0] * (1 - x[1]) * (1 + x[1]), fabs(x[0]))
+ELEMENT(silu_backward, x[0] * slope(element_silu, x[1]), fabs(x[0]) * (1 + fabs(x[1]) / 4))
+ELEMENT(gelu_erf_backward, x[0] * slope(element_gelu_erf, x[1]), fabs(x[0]) * (1 + fabs(x[1]) / 2))
+ELEMENT(gelu_tanh_backward, x[0] * slope(element_gelu_tanh, x[1]),
+        fabs(x[0]) * (1 + fabs(x[1]) / 2))
+
+/* silu(silu(x w) v): the shape of an MLP, without a kink that rounding could step over */
+static Value chain_mlp(Compile *c, const Cursor *at, const Value *in)
+{
+  Value h = ir_unary(c, at, OP_silu, ir_binary(c, at, OP_matmul, in[0], in[1]));
+  return ir_unary(c, at, OP_silu, ir_binary(c, at, OP_matmul, h, in[2]));
+}
+
+static const OpTest tests[] = {
+    {OP_neg, "w", "=", MAP(neg), EXACT,
+     CASES({SIGNED, "1025", ""}, {"f", "1", ""}, {"f", "s", ""}, {"h", "2x1x3x1x5x7", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_abs, "w", "=", MAP(abs), EXACT, CASES({SIGNED, "1025", ""}),
+     GRADIENTS({FLOATS, "33~z", ""})},
+    {OP_sign, "w", "=", MAP(sign), EXACT, CASES({SIGNED, "1025", ""})},
+    {OP_floor, "w", "=", MAP(floor), EXACT, CASES({FLOATS, "1025", ""})},
+    {OP_ceil, "w", "=", MAP(ceil), EXACT, CASES({FLOATS, "1025", ""})},
+    {OP_round, "w", "=", MAP(round), EXACT,
+     CASES({FLOATS, "1025", ""}, {FLOATS, "8{0.5,1.5,2.5,-0.5,-1.5,-2.5,0.49999997,3.5}", ""})},
+    {OP_relu, "w", "=", MAP(relu), EXACT,
+     CASES({FLOATS, "1025", ""}, {FLOATS, "6{0,-0.0,nan,inf,-inf,1e-7}", ""}, {"fb", "262147", ""},
+           {"il", "33", ""}),
+     GRADIENTS({FLOATS, "33~z", ""})},
+    {OP_relu_backward, "ww", "=", MAP(relu_backward), EXACT,
+     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "4{1,2,3,4} 4{0,-0.0,nan,1}", ""})},
+    {OP_gelu_erf, "g", "=", MAP(gelu_erf),
+     ULPS(4, "erf 2 and its argument 1.5, halved, relative to |x|"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_gelu_erf_backward, "dn", "=", MAP(gelu_erf_backward),
+     ULPS(6, "erf and exp 2 each, three roundings"), CASES({FLOATS, "1025 1025", ""})},
+    {OP_gelu_tanh, "g", "=", MAP(gelu_tanh),
+     ULPS(4, "tanh 2 and its argument 1.5, halved, relative to |x|"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_gelu_tanh_backward, "dn", "=", MAP(gelu_tanh_backward),
+     ULPS(8, "tanh 2, its slope and polynomial"), CASES({FLOATS, "1025 1025", ""})},
+    {OP_silu, "g", "=", MAP(silu), ULPS(6, "sigmoid 4 and a product, relative twice that"),
+     CASES({FLOATS, "1025", ""}), GRADIENTS({FLOATS, "33~n", ""}),
+     CHAINS({chain_mlp, FLOATS, "5x3~n 3x4~n 4x3~n 5x3~d"})},
+    {OP_silu_backward, "dn", "=", MAP(silu_backward),
+     ULPS(6, "sigmoid 4, three roundings, relative to |dy|"), CASES({FLOATS, "1025 1025", ""})},
+    {OP_sigmoid, "w", "=", MAP(sigmoid),
+     ULPS(4, "exp 2, sum and quotient 1/2 each, relative twice that"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_sigmoid_backward, "dy", "=", MAP(sigmoid_backward),
+     ULPS(3, "1 - y exact for y > 1/2, two products"), CASES({FLOATS, "1025 1025", ""})},
+    {OP_tanh, "w", "=", MAP(tanh), ULPS(3, "maths.cuh: 3"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_tanh_backward, "dt", "=", MAP(tanh_backward), ULPS(2, "1 - y y cancels: relative to |dy|"),
+     CASES({FLOATS, "1025 1025", ""})},
+    {OP_erf, "w", "=", MAP(erf), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_sin, "s", "=", MAP(sin), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_cos, "s", "=", MAP(cos), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_sqrt, "w", "=", MAP(sqrt), ROUNDED, CASES({FLOATS, "1025", ""}, {"il", "33", "result=f"}),
+     GRADIENTS({FLOATS, "33~v", ""})},
+    {OP_exp, "w", "=", MAP(exp), ULPS(1, "maths.cuh: 1"),
+     CASES({FLOATS, "1025", ""}, {"iu", "33", "result=f"},
+           /* f16 overflows at log(65520) */ {"h", "4{11.0859375,11.09375,-17,12}", ""},
+           {"f", "6{88.72283,88.72284,-87.33655,-103.9,-104,-1e30}", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_expm1, "w", "=", MAP(expm1), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_log, "w", "=", MAP(log), ULPS(1, "maths.cuh: 1"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~v", ""})},
+    {OP_log1p, "w", "=", MAP(log1p), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~v", ""})},
+    {OP_log2, "w", "=", MAP(log2), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~v", ""})},
+    {OP_rsqrt, "w", "=", MAP(rsqrt), ULPS(2, "CUDA: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~v", ""})},
+    {OP_reciprocal, "w", "=", MAP(reciprocal), ROUNDED, CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~v", ""})},
+    {OP_softplus, "w", "=", MAP(softplus),
+     ULPS(4, "exp 2, log1p 1, half an ulp relative twice that"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_isnan, "w", "o", MAP(isnan), EXACT, CASES({FLOATS, "1025", ""})},
+    {OP_isfinite, "w", "o", MAP(isfinite), EXACT, CASES({FLOATS, "1025", ""})},
+    {OP_logical_not, "w", "o", MAP(logical_not), EXACT, CASES({"o", "33", ""})},
+};
+FAMILY(unary)

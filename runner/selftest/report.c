@@ -1,0 +1,166 @@
+/* What a run counts and prints: cases of each op and proof, what should have been counted and was
+ * not, the table or JSON at the end. */
+#include "run.h"
+#include "ops/table.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- counting
+ * ------------------------------------------------------------------------------------ */
+
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error, const char *what)
+{
+  bool good = error >= 0 && error <= 1;
+  pthread_mutex_lock(&report_lock);
+  Tally *t = &run->tally[op][proof];
+  t->types |= 1u << type;
+  t->cases++;
+  t->failed += !good;
+  if (good && error > t->worst) t->worst = error;
+  if (!good || run->verbose)
+    fprintf(stderr, "%s: %s: %s (error %.3g of the bound)\n", good ? "ok" : "FAILED",
+            op_row(op)->name, what, error);
+  pthread_mutex_unlock(&report_lock);
+}
+
+void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what)
+{
+  test_report(run, op, PROOF_forward, type, good ? 0 : INFINITY, what);
+}
+
+Options test_options(const TestRun *run, int optimize)
+{
+  return (Options){
+      .input = "selftest", .target = run->target, .optimize = optimize, .error_limit = 20};
+}
+
+bool test_on_gpu(const TestRun *run)
+{
+  return strcmp(run->target, "cpu") != 0;
+}
+
+TestRun test_on_cpu(const TestRun *run)
+{
+  return (TestRun){.device = "cpu", .target = "cpu", .filter = run->filter};
+}
+
+bool test_wanted(const TestRun *run, OpKind op)
+{
+  return !run->filter || strcmp(run->filter, op_row(op)->name) == 0;
+}
+
+/* ---- coverage
+ * --------------------------------------------------------------------------------------- */
+
+/* Leaves run nothing; those that stand for numbers are checked through the ops that read them. */
+static bool needs_forward(OpKind op)
+{
+  return op_row(op)->tmpl != TMPL_leaf;
+}
+
+static bool needs_backward(OpKind op)
+{
+  return op_row(op)->gradient != grad_none;
+}
+
+void test_coverage(TestRun *run)
+{
+  for (uint32_t i = 0; i < OP_COUNT; i++) {
+    OpKind op = (OpKind)i;
+    if (!test_wanted(run, op)) continue;
+    if (needs_forward(op) && run->tally[op][PROOF_forward].cases == 0)
+      test_report(run, op, PROOF_forward, AMPC_F32, INFINITY, "the op has no case");
+    if (test_on_gpu(run) && needs_forward(op) && op_test_find(op)->cases &&
+        run->tally[op][PROOF_twin].cases == 0)
+      test_report(run, op, PROOF_twin, AMPC_F32, INFINITY, "the op has no case on both devices");
+    if (needs_backward(op) && run->tally[op][PROOF_backward].cases == 0)
+      test_report(run, op, PROOF_backward, AMPC_F32, INFINITY, "the gradient has no case");
+  }
+}
+
+/* ---- printing
+ * --------------------------------------------------------------------------------------- */
+
+static void print_types(uint32_t types)
+{
+  char text[64] = "";
+  for (uint32_t d = 0; d < AMPC_DTYPE_COUNT; d++) {
+    if (!(types >> d & 1)) continue;
+    if (*text) strcat(text, " ");
+    strcat(text, ampc_dtype_name((ampc_dtype)d));
+  }
+  printf("%-28s", text);
+}
+
+static void print_proof(const Tally *t)
+{
+  if (t->cases)
+    printf(" %6u %6.3f", t->cases, t->worst);
+  else
+    printf(" %6s %6s", "-", "-");
+}
+
+static void print_op(const TestRun *run, OpKind op)
+{
+  const Tally *f = &run->tally[op][PROOF_forward], *b = &run->tally[op][PROOF_backward];
+  const Tally *t = &run->tally[op][PROOF_twin];
+  if (f->cases + b->cases + t->cases == 0) return;
+  printf("%-26s ", op_row(op)->name);
+  print_types(f->types | b->types | t->types);
+  print_proof(f);
+  print_proof(b);
+  if (test_on_gpu(run)) print_proof(t);
+  printf("  %s\n", f->failed + b->failed + t->failed ? "FAILED" : "pass");
+}
+
+static void print_table(const TestRun *run, uint32_t passed, uint32_t failed)
+{
+  printf("%-26s %-28s %6s %6s %6s %6s", "op", "types", "cases", "worst", "grads", "worst");
+  if (test_on_gpu(run)) printf(" %6s %6s", "twins", "worst");
+  printf("\n");
+  for (uint32_t op = 0; op < OP_COUNT; op++) print_op(run, (OpKind)op);
+  printf("worst: largest error of what passed, in units of its bound\n");
+  if (test_on_gpu(run))
+    printf("twins: %s against cpu; elementwise kernels and moves must have the same bits\n",
+           run->target);
+  printf("%u passed, %u failed\n", passed, failed);
+}
+
+static void print_json(const TestRun *run, uint32_t passed, uint32_t failed)
+{
+  const char *separator = "";
+  printf("{\"device\": \"%s\", \"passed\": %u, \"failed\": %u, \"ops\": [", run->device, passed,
+         failed);
+  for (uint32_t op = 0; op < OP_COUNT; op++) {
+    const Tally *f = &run->tally[op][PROOF_forward], *b = &run->tally[op][PROOF_backward];
+    const Tally *t = &run->tally[op][PROOF_twin];
+    if (f->cases + b->cases + t->cases == 0) continue;
+    printf("%s\n  {\"op\": \"%s\", \"cases\": %u, \"worst\": %.4g, \"gradients\": %u, "
+           "\"gradients_worst\": %.4g, ",
+           separator, op_row(op)->name, f->cases, f->worst, b->cases, b->worst);
+    if (test_on_gpu(run)) printf("\"twins\": %u, \"twins_worst\": %.4g, ", t->cases, t->worst);
+    printf("\"failed\": %u}", f->failed + b->failed + t->failed);
+    separator = ",";
+  }
+  printf("\n]}\n");
+}
+
+uint32_t test_print(const TestRun *run)
+{
+  uint32_t cases = 0, failed = 0;
+  for (uint32_t op = 0; op < OP_COUNT; op++) {
+    for (int p = 0; p < PROOF_COUNT; p++) {
+      cases += run->tally[op][p].cases;
+      failed += run->tally[op][p].failed;
+    }
+  }
+  if (run->json)
+    print_json(run, cases - failed, failed);
+  else
+    print_table(run, cases - failed, failed);
+  return failed;
+}

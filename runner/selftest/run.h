@@ -1,0 +1,52 @@
+/* One run of `amp selftest`: its options, what it counts, and the suites that it calls. */
+#pragma once
+#include "case.h"
+#include "runner/jit/jit.h"
+
+typedef struct Tally {           /* of one op */
+  uint32_t types, cases, failed; /* types: bit mask */
+  double worst;                  /* error in units of the bound */
+} Tally;
+
+/* twin: a GPU's results against those of the cpu */
+typedef enum Proof { PROOF_forward, PROOF_backward, PROOF_twin, PROOF_COUNT } Proof;
+
+typedef struct TestRun {
+  const char *device, *filter;   /* filter: name of one op, or NULL */
+  char target[AMPC_TARGET_ROOM]; /* that runs on the device */
+  char **jobs;                   /* to be compared whole */
+  uint32_t n_jobs;
+  bool verbose, json;
+  TextEdit *edit; /* changes the kernels before they are built: mutations */
+  void *edit_data;
+  uint32_t edits; /* how many were made */
+  Tally tally[OP_COUNT][PROOF_COUNT];
+} TestRun;
+
+/* Counts a case. `what` says in words what was compared; printed when error is not within 0 to 1.
+ */
+void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error, const char *what);
+/* Something that holds or does not. */
+void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what);
+bool test_wanted(const TestRun *run, OpKind op);
+/* For a job that is compiled for the run's device. */
+Options test_options(const TestRun *run, int optimize);
+bool test_on_gpu(const TestRun *run);
+TestRun test_on_cpu(const TestRun *run);     /* the same on the cpu, counting nothing */
+bool mutation_set(TestRun *run, char *text); /* "FROM=>TO"; keeps and cuts the text */
+
+/* What was counted, and what should have been counted and was not: report.c. */
+void test_coverage(TestRun *run);
+uint32_t test_print(const TestRun *run); /* returns how many failed */
+
+/* Suites; a status is a failure of the machinery, not of a case. Arena: for all that they keep. */
+ampc_status suite_forward(Arena *a, TestRun *run);
+ampc_status suite_backward(Arena *a, TestRun *run);
+ampc_status suite_random(Arena *a, TestRun *run);
+ampc_status suite_step(Arena *a, TestRun *run);
+ampc_status suite_running(Arena *a, TestRun *run);
+ampc_status suite_layout(Arena *a, TestRun *run);
+ampc_status suite_fusion(Arena *a, TestRun *run);
+ampc_status suite_model(Arena *a, TestRun *run);
+ampc_status suite_twin(Arena *a, TestRun *run);
+ampc_status suite_jobs(Arena *a, TestRun *run);
