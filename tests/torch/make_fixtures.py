@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """Makes the fixtures of this folder with PyTorch, the reference that ampc is measured against.
 
-    /usr/bin/python3 tests/torch/make_fixtures.py          (Debian: python3-torch)
+    /usr/bin/python3 tests/torch/make_fixtures.py            the cases of cases.def that have none yet
+    /usr/bin/python3 tests/torch/make_fixtures.py NAME...    these cases anew, from the inputs they have
+    ... --draw NAME...     the same from inputs drawn anew
+    ... --check [NAME...]  compares what PyTorch gives here with what is stored; writes nothing
+    ... --trajectory, --state   those files, whole
 
-Tests read the committed files and never need PyTorch. Inputs are float32 values; outputs, losses and
-gradients are computed by PyTorch in float64 from them. Same PyTorch, same bytes.
+Needs Debian's python3-torch; tests read the committed files and never need PyTorch. Inputs are
+float32 values; outputs, losses and gradients are computed by PyTorch in float64 from them. A case is
+drawn from its own name, so that no case moves another; what is not made anew keeps its bytes.
 
 ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE/t (targets), CASE/g
                         (what the output is multiplied with to get a loss), CASE/out, CASE/loss,
@@ -15,20 +20,43 @@ trajectory.safetensors  20 steps of an MLP and of a CNN under several optimizers
                         not stored
 state.safetensors       no tensors: names, shapes and default initialisation of PyTorch's layers
 """
+import argparse
+import ast
 import json
 import math
 import os
 import re
 import struct
+import sys
+import warnings
+import zlib
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.nn.utils.stateless import functional_call
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TYPES = {np.dtype("float64"): "F64", np.dtype("float32"): "F32", np.dtype("int64"): "I64"}
+DTYPES = {name: dtype for dtype, name in TYPES.items()}
+
+
+def numpy_of(value):
+    return np.asarray(value.detach().numpy() if isinstance(value, torch.Tensor) else value, order="C")
+
+
+def read(name):
+    """The tensors of a file as arrays, in the file's order, and its metadata; none: both empty."""
+    path = os.path.join(HERE, name)
+    if not os.path.exists(path):
+        return {}, {}
+    with open(path, "rb") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        header = json.loads(f.read(size))
+        data = f.read()
+    metadata = header.pop("__metadata__")
+    return {key: np.frombuffer(data[slice(*entry["data_offsets"])], DTYPES[entry["dtype"]])
+            .reshape(entry["shape"]) for key, entry in header.items()}, metadata
 
 
 def write(name, tensors, metadata):
@@ -37,8 +65,8 @@ def write(name, tensors, metadata):
                     numpy=np.__version__)
     header, blobs, offset = {"__metadata__": metadata}, [], 0
     for key, value in tensors.items():
-        array = value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
-        blob = np.ascontiguousarray(array).tobytes()
+        array = numpy_of(value)
+        blob = array.tobytes()
         header[key] = {"dtype": TYPES[array.dtype], "shape": list(array.shape),
                        "data_offsets": [offset, offset + len(blob)]}
         blobs.append(blob)
@@ -49,282 +77,185 @@ def write(name, tensors, metadata):
         f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
 
 
-# ---- one layer or function at a time -------------------------------------------------------------
+# ---- how inputs are filled: the words of cases.def ----------------------------------------------------
 
-def normal(*shape, scale=1.0):
-    return (torch.randn(*shape, dtype=torch.float64) * scale).float()
-
-
-def positive(*shape):
-    return torch.rand(*shape, dtype=torch.float64).float() * 3 + 0.1
+def scaled(factor):
+    return lambda random, shape: random.standard_normal(shape) * factor
 
 
-def distinct(*shape):
+normal = scaled(1.0)
+
+
+def positive(random, shape):
+    return random.random_sample(shape) * 3 + 0.1
+
+
+def share(random, shape):
+    return random.random_sample(shape)
+
+
+def distinct(random, shape):
     """No two values are near each other, so that max and argmax have one answer in any type."""
     n = math.prod(shape)
-    return (torch.randperm(n, dtype=torch.float64) / n * 4 - 2).float().reshape(shape)
+    return (random.permutation(n) / n * 4 - 2).reshape(shape)
 
 
-CASES = {}
-STATES = {}  # of a case with running statistics: its module
+def labels(n, classes, extra=None):
+    """n targets; the second and last are `extra`, such as the index that is ignored."""
+    def fill(random, _):
+        t = random.randint(0, classes, n).astype(np.int64)
+        if extra is not None:
+            t[1] = t[-1] = extra
+        return t
+    return fill
 
 
-def case(name, function, t=None, differentiable=True, **params):
-    """function: from named float64 parameters (and targets `t`) to the output."""
-    CASES[name] = (params, t, function, differentiable)
+# ---- one layer or function at a time -------------------------------------------------------------
+
+class Names(dict):
+    """What a case's text may name beside its own members. The language is near enough to PyTorch's that
+    one text serves both."""
+    def __missing__(self, name):
+        if name in ("true", "false"):
+            return name == "true"
+        for module in (nn, F, torch):
+            if hasattr(module, name):
+                return getattr(module, name)
+        raise KeyError(name)
 
 
-def layer_case(name, prefix, module, x):
-    """The module stands as `prefix` in the job, so its parameters are prefix.weight and so on."""
-    params = {"x": x, **{f"{prefix}.{n}": normal(*p.shape, scale=0.5)
-                         for n, p in module.named_parameters()}}
-    module.double()
-
-    def apply(p):
-        own = {n: p[f"{prefix}.{n}"] for n, _ in module.named_parameters()}
-        return functional_call(module, own, p["x"])
-
-    case(name, apply, **params)
-
-
-def unary_cases():
-    x = normal(3, 17, scale=2.0)
-    x[0, 0], x[0, 1], x[0, 2] = 0.0, 9.5, -9.5
-    for name, function in {
-        "relu": torch.relu, "gelu": F.gelu, "silu": F.silu, "sigmoid": torch.sigmoid,
-        "tanh": torch.tanh, "exp": torch.exp,
-        "gelu_tanh": lambda v: 0.5 * v * (1 + torch.tanh(math.sqrt(2 / math.pi)
-                                                         * (v + 0.044715 * v ** 3))),
-    }.items():
-        case(name, lambda p, f=function: f(p["x"]), x=x)
-    assert torch.allclose(CASES["gelu_tanh"][2]({"x": x}), F.gelu(x, approximate="tanh"), atol=1e-6)
-    case("log", lambda p: torch.log(p["x"]), x=positive(3, 17))
-    case("sqrt", lambda p: torch.sqrt(p["x"]), x=positive(3, 17))
-    case("pow_number", lambda p: p["x"] ** 3, x=normal(3, 17))
-    case("pow_half", lambda p: p["x"] ** 1.5, x=positive(3, 17))
-    case("pow_tensor", lambda p: p["x"] ** p["y"], x=positive(3, 17), y=normal(3, 17))
+def read_cases():
+    """name: (members, output, fill) of each CASE of cases.def."""
+    with open(os.path.join(HERE, "cases.def"), encoding="utf-8") as f:
+        text = f.read()
+    cases = {}
+    for match in re.finditer(r'^CASE\((\w+),((?:[^"()]|"(?:[^"\\]|\\.)*")*)\)$', text, re.M):
+        members, output, *fill = ast.literal_eval(f"({match[2]},)")
+        cases[match[1]] = members, output, fill[0] if fill else ""
+    if len(cases) != len(re.findall(r"^CASE\(", text, re.M)):
+        sys.exit("cases.def has a CASE that cannot be read")
+    return cases
 
 
-def arithmetic_cases():
-    x, row, column = normal(4, 5), normal(5), normal(4, 1)
-    case("add", lambda p: p["x"] + p["y"], x=x, y=row)
-    case("sub", lambda p: p["x"] - p["y"], x=x, y=column)
-    case("mul", lambda p: p["x"] * p["y"], x=column, y=row)
-    case("div", lambda p: p["x"] / p["y"], x=x, y=positive(4, 1))
-    case("numbers", lambda p: 2 * p["x"] - p["x"] / 3 + 0.25, x=x)
-    case("broadcast3", lambda p: p["x"] * p["y"], x=normal(2, 3, 4), y=normal(3, 1))
-    case("matmul", lambda p: p["x"] @ p["y"], x=normal(5, 7), y=normal(7, 3))
-    case("matmul_batched", lambda p: p["x"] @ p["y"], x=normal(2, 5, 7), y=normal(2, 7, 3))
-    case("matmul_broadcast", lambda p: p["x"] @ p["y"], x=normal(2, 5, 7), y=normal(7, 3))
+class Case:
+    """A case with its inputs, which are those of `stored` where these still fit."""
+    def __init__(self, name, row, stored):
+        self.name, (members, self.output, fill) = name, row
+        self.fill = eval(f"dict({fill})")  # of our own file
+        self.stored = stored
+        self.random = np.random.RandomState(zlib.crc32(name.encode()))
+        self.inputs = {}  # by name: the parameters, float64 with gradients
+        self.tensors = {}  # what the file gets
+        self.names = Names(Parameter=list)
+        exec("\n".join(line.strip() for line in members.split("\n")), {}, self.names)
+        self.names.pop("Parameter")
+        self.modules = {k: v for k, v in self.names.items() if isinstance(v, nn.Module)}
+        for key, shape in self.names.items():
+            if key not in self.modules:
+                self.names[key] = self.parameter(key, self.drawn(key, shape))
+        for key, module in self.modules.items():
+            module.double()
+            for name, p in module.named_parameters():
+                p.data = self.parameter(f"{key}.{name}", self.drawn(f"{key}.{name}", p.shape, scaled(0.5))).data
+                self.inputs[f"{key}.{name}"] = p
+        self.targets = self.drawn("t", None) if "t" in self.fill else None
+        if self.targets is not None:
+            self.names["t"] = self.tensors["t"] = torch.tensor(self.targets)
 
+    def drawn(self, key, shape, usual=normal):
+        value = self.fill.get(key, usual)(self.random, shape)
+        value = value if value.dtype == np.int64 else value.astype(np.float32)
+        old = self.stored.get(f"{self.name}/{key}")
+        return old.copy() if old is not None and old.shape == value.shape else value
 
-def reduction_cases():
-    x = normal(3, 4, 5)
-    case("sum_all", lambda p: p["x"].sum(), x=x)
-    case("sum_dim", lambda p: p["x"].sum(1), x=x)
-    case("sum_dims", lambda p: p["x"].sum((0, 2)), x=x)
-    case("mean_all", lambda p: p["x"].mean(), x=x)
-    case("mean_keep", lambda p: p["x"].mean(-1, keepdim=True), x=x)
-    case("max_all", lambda p: p["x"].max(), x=distinct(3, 4, 5))
-    case("amax_dim", lambda p: p["x"].amax(1), x=distinct(3, 4, 5))
-    case("amin_dim", lambda p: p["x"].amin(-1), x=distinct(3, 4, 5))
-    case("argmax", lambda p: p["x"].argmax(1), differentiable=False, x=distinct(6, 11))
-    case("argmax_middle", lambda p: p["x"].argmax(1), differentiable=False, x=distinct(3, 4, 5))
+    def parameter(self, key, value):
+        self.tensors[key] = value
+        self.inputs[key] = torch.tensor(value).double().requires_grad_(True)
+        return self.inputs[key]
 
+    def call(self):
+        return eval(self.output, {}, self.names)
 
-def shape_cases():
-    x = normal(2, 3, 4)
-    case("flatten", lambda p: p["x"].flatten(1), x=x)
-    case("view", lambda p: p["x"].view(6, 4), x=x)
-    case("reshape_minus_one", lambda p: p["x"].reshape(4, -1), x=x)
-    case("transpose", lambda p: p["x"].transpose(0, 2), x=x)
-    case("transpose_view", lambda p: p["x"].transpose(1, 2).reshape(2, 12), x=x)
-    case("cat", lambda p: torch.cat([p["x"], p["y"]], dim=1), x=x, y=normal(2, 2, 4))
-    case("slice", lambda p: p["x"][:, 1:, ::2], x=x)
-    case("slice_index", lambda p: p["x"][:, -1], x=x)
-    case("reuse", lambda p: torch.cat([p["x"][:, :1], p["x"]], dim=1) * p["x"][:, 2:3], x=x)
+    def buffers(self):
+        return {f"{key}.{name}": value for key, module in self.modules.items()
+                for name, value in module.named_buffers() if value.dtype != torch.int64}
 
+    def keep_statistics(self):
+        """Running statistics before and after one call in training, and what evaluation gives before."""
+        for key, value in self.buffers().items():
+            self.tensors[key] = self.drawn(key, value.shape, positive if "var" in key else normal)
+            value.copy_(torch.tensor(self.tensors[key]))
+        for module in self.modules.values():
+            module.eval()
+        self.tensors["out"] = self.call().detach()
+        for module in self.modules.values():
+            module.train()
 
-def row_cases():
-    x = normal(6, 10, scale=3.0)
-    case("softmax", lambda p: F.softmax(p["x"], -1), x=x)
-    case("softmax_dim0", lambda p: F.softmax(p["x"], 0), x=x)
-    case("softmax_large", lambda p: F.softmax(p["x"], -1), x=x * 40)
-    case("log_softmax", lambda p: F.log_softmax(p["x"], -1), x=x)
-    case("log_softmax_middle", lambda p: F.log_softmax(p["x"], 1), x=normal(2, 7, 3))
-    t = torch.randint(0, 10, (6,))
-    some = t.clone()
-    some[1], some[4] = -100, -100
-    three = t.clone()
-    three[0], three[5] = 3, 3
-    case("cross_entropy", lambda p: F.cross_entropy(p["x"], p["t"]), t=t, x=x)
-    case("cross_entropy_sum", lambda p: F.cross_entropy(p["x"], p["t"], reduction="sum"), t=t, x=x)
-    case("cross_entropy_none", lambda p: F.cross_entropy(p["x"], p["t"], reduction="none"), t=t, x=x)
-    case("cross_entropy_smooth",
-         lambda p: F.cross_entropy(p["x"], p["t"], label_smoothing=0.1), t=t, x=x)
-    case("cross_entropy_ignore", lambda p: F.cross_entropy(p["x"], p["t"]), t=some, x=x)
-    case("cross_entropy_both", lambda p: F.cross_entropy(
-        p["x"], p["t"], ignore_index=3, label_smoothing=0.2), t=three, x=x)
-    case("mse_loss", lambda p: F.mse_loss(p["x"], p["y"]), x=x, y=normal(6, 10))
-    case("mse_loss_sum", lambda p: F.mse_loss(p["x"], p["y"], reduction="sum"), x=x, y=normal(6, 10))
+    def run(self):
+        statistics = bool(self.buffers())
+        if statistics:
+            self.keep_statistics()
+        out = self.call()
+        self.tensors.setdefault("out", out)
+        if statistics:
+            self.tensors.update({f"after/{k}": v.clone() for k, v in self.buffers().items()})
+        if out.requires_grad:
+            self.differentiate(out)
+        return {f"{self.name}/{key}": numpy_of(value) for key, value in self.tensors.items()}
 
-
-def layer_cases():
-    x = normal(5, 7)
-    layer_case("linear", "fc", nn.Linear(7, 3), x)
-    layer_case("linear_no_bias", "fc", nn.Linear(7, 3, bias=False), x)
-    layer_case("linear_3d", "fc", nn.Linear(7, 3), normal(2, 5, 7))
-    layer_case("layer_norm", "norm", nn.LayerNorm(7), x)
-    layer_case("layer_norm_eps", "norm", nn.LayerNorm(7, eps=0.1), normal(2, 3, 7))
-    layer_case("dropout_eval", "drop", nn.Dropout(0.5).eval(), x)
-    layer_case("sequential", "net", nn.Sequential(nn.Linear(7, 9), nn.LayerNorm(9), nn.GELU(),
-                                                  nn.Linear(9, 4), nn.Softmax(-1)), x)
-    layer_case("activations", "net", nn.Sequential(
-        nn.Linear(7, 6), nn.SiLU(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Sigmoid(),
-        nn.Linear(6, 6), nn.ReLU(), nn.Identity(), nn.Flatten()), x)
-
-
-def convolution_cases():
-    x = normal(2, 4, 7, 6)
-    for name, arguments, options in (
-            ("plain", (4, 3, 3), {}), ("stride", (4, 3, 3), {"stride": 2, "padding": 1}),
-            ("uneven", (4, 2, (3, 2)), {"stride": (2, 1), "padding": (0, 1), "bias": False}),
-            ("dilation", (4, 3, 3), {"dilation": 2, "padding": 2}),
-            ("groups", (4, 6, 3), {"groups": 2, "padding": 1}),
-            ("depthwise", (4, 4, 3), {"groups": 4, "padding": 1, "stride": (1, 2)}),
-            ("point", (4, 5, 1), {"bias": False})):
-        layer_case("conv_" + name, "conv", nn.Conv2d(*arguments, **options), x)
-    layer_case("conv_chain", "net", nn.Sequential(
-        nn.Conv2d(4, 5, 3, padding=1), nn.SiLU(), nn.AvgPool2d(2), nn.Conv2d(5, 3, 2), nn.Flatten(),
-        nn.Linear(12, 2)), x[:, :, :6])
-
-
-def norm_case(name, module, x):
-    """`out` is the value in evaluation, from the statistics before; loss and gradients are those of
-    training, which moves the statistics."""
-    for key, value in module.named_buffers():
-        if value.dtype == torch.float32:
-            value.copy_(positive(*value.shape) if "var" in key else normal(*value.shape))
-    layer_case(name, "norm", module, x)
-    STATES[name] = module
-
-
-def image_cases():
-    x = normal(3, 4, 6, 5) + 0.5
-    norm_case("batch_norm", nn.BatchNorm2d(4), x)
-    norm_case("batch_norm_settings", nn.BatchNorm2d(4, eps=0.01, momentum=0.3), x * 2)
-    norm_case("batch_norm_plain", nn.BatchNorm2d(4, affine=False), x)
-    norm_case("batch_norm_1d", nn.BatchNorm1d(4), normal(7, 4))
-    d = distinct(2, 3, 8, 7)
-    case("max_pool", lambda p: F.max_pool2d(p["x"], 2), x=d)
-    case("max_pool_overlap", lambda p: F.max_pool2d(p["x"], 3, stride=2, padding=1), x=d)
-    case("max_pool_uneven", lambda p: F.max_pool2d(p["x"], (2, 3), stride=(1, 2), dilation=2), x=d)
-    case("avg_pool", lambda p: F.avg_pool2d(p["x"], 2), x=d)
-    case("avg_pool_padded", lambda p: F.avg_pool2d(p["x"], 3, stride=2, padding=1), x=d)
-    case("avg_pool_inside",
-         lambda p: F.avg_pool2d(p["x"], 3, 2, 1, count_include_pad=False), x=d)
-    case("avg_pool_divisor", lambda p: F.avg_pool2d(p["x"], (2, 3), divisor_override=5), x=d)
-    case("adaptive_one", lambda p: F.adaptive_avg_pool2d(p["x"], 1), x=d)
-    case("adaptive_uneven", lambda p: F.adaptive_avg_pool2d(p["x"], (3, 5)), x=d)
-    case("interpolate", lambda p: F.interpolate(p["x"], scale_factor=2), x=x)
-    case("interpolate_uneven", lambda p: F.interpolate(p["x"], scale_factor=(3, 2)), x=x)
-    case("pad_last", lambda p: F.pad(p["x"], (1, 2)), x=x)
-    case("pad_image", lambda p: F.pad(p["x"], (0, 1, 2, 1), value=0.75), x=x)
-    case("permute", lambda p: p["x"].permute(0, 2, 3, 1), x=x)
-    case("unsqueeze", lambda p: p["x"].unsqueeze(1) * p["y"], x=normal(3, 4), y=normal(3, 2, 4))
-    y = torch.rand(6, 10, dtype=torch.float64).float()
-    bce = F.binary_cross_entropy_with_logits
-    logits = normal(6, 10, scale=4.0)
-    case("bce", lambda p: bce(p["x"], p["y"]), x=logits, y=y)
-    case("bce_sum", lambda p: bce(p["x"], p["y"], reduction="sum"), x=logits, y=y)
-    case("bce_none", lambda p: bce(p["x"], p["y"], reduction="none"), x=logits * 10, y=y)
-
-
-def more_cases():
-    x = normal(3, 4, 6, 5) + 0.5
-    case("var_all", lambda p: p["x"].var(), x=x)
-    case("var_dims", lambda p: p["x"].var((0, 3), keepdim=True), x=x)
-    case("var_biased", lambda p: p["x"].var(1, unbiased=False), x=x)
-    case("std_dims", lambda p: p["x"].std((2, 3)), x=x)
-    case("std_dim", lambda p: p["x"].std(0), x=x)
-    case("elu", lambda p: F.elu(p["x"]), x=normal(3, 17, scale=3.0))
-    case("elu_alpha", lambda p: F.elu(p["x"], 0.3), x=normal(3, 17, scale=3.0))
-    case("flip", lambda p: p["x"].flip((1, -1)), x=x)
-    for name, arguments, options in (
-            ("plain", (4, 3, 3), {}), ("stride", (4, 3, 4), {"stride": 2, "padding": 1}),
-            ("groups", (4, 6, (3, 2)), {"stride": (2, 3), "groups": 2, "bias": False,
-                                        "padding": (1, 0), "output_padding": (1, 2)}),
-            ("dilation", (4, 2, 2), {"dilation": 2})):
-        layer_case("transpose_" + name, "conv", nn.ConvTranspose2d(*arguments, **options), x)
-    layer_case("conv1d", "conv", nn.Conv1d(4, 6, 3, stride=2, padding=2, groups=2),
-               normal(2, 4, 9))
-    layer_case("group_norm", "norm", nn.GroupNorm(2, 4), x)
-    layer_case("instance_norm", "norm", nn.InstanceNorm2d(4), x)
-    layer_case("instance_norm_affine", "norm", nn.InstanceNorm2d(4, affine=True), x)
-    layer_case("group_norm_plain", "norm", nn.GroupNorm(4, 4, eps=0.01, affine=False), x)
-
-
-def state_tensors(name, module, p):
-    """Running statistics before and after one call in training, and what evaluation gives before."""
-    tensors = {}
-    floats = [(k, v) for k, v in module.named_buffers() if v.dtype != torch.int64]
-    for key, value in floats:
-        tensors[f"{name}/norm.{key}"] = value.float()
-        assert (value == value.float()).all()
-    own = {n: p[f"norm.{n}"] for n, _ in module.named_parameters()}
-    tensors[f"{name}/out"] = functional_call(module.eval(), own, p["x"])
-    module.train()
-    functional_call(module, own, p["x"])
-    for key, value in floats:
-        tensors[f"{name}/after/norm.{key}"] = dict(module.named_buffers())[key].clone()
-    return tensors
-
-
-FAMILIES = {  # by the seed of their numbers: a new family leaves the others as they are
-    20: (unary_cases, arithmetic_cases, reduction_cases, shape_cases, row_cases, layer_cases),
-    22: (convolution_cases, image_cases),
-    23: (more_cases,),
-}
-
-
-def make_ops():
-    tensors, names = {}, []
-    for seed, makers in FAMILIES.items():
-        torch.manual_seed(seed)
-        CASES.clear()
-        for make in makers:
-            make()
-        tensors.update(case_tensors())
-        names += list(CASES)
-    write("ops.safetensors", tensors, {"cases": " ".join(names)})
-
-
-def case_tensors():
-    tensors = {}
-    for name, (params, t, function, differentiable) in CASES.items():
-        p = {k: v.double().requires_grad_(differentiable) for k, v in params.items()}
-        if t is not None:
-            p["t"] = t
-        state = state_tensors(name, STATES[name], p) if name in STATES else {}
-        out = function(p)
-        for key, value in params.items():
-            tensors[f"{name}/{key}"] = value
-        if t is not None:
-            tensors[f"{name}/t"] = t
-        tensors[f"{name}/out"] = out
-        tensors.update(state)
-        if not differentiable:
-            continue
-        shape = out.shape if out.dim() else (len(t) if t is not None else 1,)
-        g = normal(*shape)
-        loss = (out * g.double()).sum()
+    def differentiate(self, out):
+        """A loss that is not the sum of a scalar takes a batch: of the targets, or of one."""
+        one = len(self.targets) if self.targets is not None else 1
+        g = self.drawn("g", tuple(out.shape) if out.dim() else (one,))
+        loss = (out * torch.tensor(g).double()).sum()
         loss.backward()
-        tensors[f"{name}/g"] = g
-        tensors[f"{name}/loss"] = loss
-        for key in params:
-            if p[key].grad is not None:
-                tensors[f"{name}/grad/{key}"] = p[key].grad
-    return tensors
+        self.tensors["g"], self.tensors["loss"] = g, loss
+        for key, value in self.inputs.items():
+            if value.grad is not None:
+                self.tensors[f"grad/{key}"] = value.grad
+
+
+def owner(key):
+    return key.split("/")[0]
+
+
+def make_ops(cases, names, draw):
+    """Makes the cases `names`; the others keep their bytes, and those that cases.def lacks go."""
+    stored, metadata = read("ops.safetensors")
+    made = {name: Case(name, cases[name], {} if draw else stored).run() for name in names}
+    tensors = {}
+    for key, value in stored.items():
+        name = owner(key)
+        if name in made:
+            tensors.update(made[name])  # in its old place
+        elif name in cases:
+            tensors[key] = value
+    for name in names:
+        tensors.update(made[name])
+    order = list(dict.fromkeys(map(owner, tensors)))
+    write("ops.safetensors", tensors, dict(metadata, cases=" ".join(order)))
+    print(f"{len(made)} cases made: {' '.join(made) or '-'}; {len(order)} in the file")
+
+
+def near(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def check_ops(cases, names):
+    """What PyTorch gives from the stored inputs, against what is stored. Its sums of products may be
+    taken in another order on another machine: they may differ in the last bits of float64."""
+    stored, _ = read("ops.safetensors")
+    bad = 0
+    for name in names:
+        made = Case(name, cases[name], stored).run()
+        old = {key: value for key, value in stored.items() if owner(key) == name}
+        wrong = [key for key in made.keys() | old.keys()
+                 if key not in made or key not in old or not near(made[key], old[key])]
+        if wrong:
+            print(f"{name} is not what is stored: {', '.join(sorted(wrong))}")
+            bad += 1
+    print(f"{len(names)} cases checked, {bad} differ")
+    return bad
 
 
 # ---- twenty steps ------------------------------------------------------------------------------
@@ -503,8 +434,32 @@ def make_state():
     write("state.safetensors", {}, {"state": json.dumps(rows)})
 
 
-if __name__ == "__main__":
+# ---- the command ------------------------------------------------------------------------------------
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", help="cases of cases.def; none: those without a fixture")
+    for option in ("draw", "check", "trajectory", "state"):
+        parser.add_argument("--" + option, action="store_true")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    make_ops()
-    make_trajectory()
-    make_state()
+    warnings.filterwarnings("ignore", "nn.functional.* is deprecated")
+    cases = read_cases()
+    unknown = [name for name in arguments.names if name not in cases]
+    if unknown:
+        sys.exit(f"cases.def has no case {', '.join(unknown)}")
+    if arguments.draw and not arguments.names:
+        sys.exit("--draw needs the names of cases")
+    if arguments.check:
+        sys.exit(check_ops(cases, arguments.names or list(cases)) != 0)
+    if arguments.trajectory:
+        make_trajectory()
+    if arguments.state:
+        make_state()
+    if arguments.names or not (arguments.trajectory or arguments.state):
+        have = {owner(key) for key in read("ops.safetensors")[0]}
+        make_ops(cases, arguments.names or [name for name in cases if name not in have], arguments.draw)
+
+
+if __name__ == "__main__":
+    main()

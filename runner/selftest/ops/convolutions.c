@@ -1,6 +1,16 @@
 /* Convolutions of images and their gradients. */
 #include "entry.h"
 
+/* Images [n, c, h, w], as the language has them. */
+typedef struct Images {
+  int64_t n, c, h, w;
+} Images;
+
+static Images images_of(const Tensor *x)
+{
+  return (Images){x->dim[0], x->dim[1], x->dim[2], x->dim[3]};
+}
+
 static void set_images(Tensor *y, Images d)
 {
   y->rank = 4;

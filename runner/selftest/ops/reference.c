@@ -159,10 +159,3 @@ double terms_of_row(const Case *t)
   bool last = case_axis(t) == (int)t->in[0].rank - 1;
   return (double)t->in[0].dim[case_axis(t)] * (last ? 1 : PARTIAL_SUMS);
 }
-
-/* ---- images ---- */
-
-Images images_of(const Tensor *x)
-{
-  return (Images){x->dim[0], x->dim[1], x->dim[2], x->dim[3]};
-}

@@ -29,9 +29,3 @@ double row_mean(const double *x, const Rows *r);
 double row_sum(const double *x, const Rows *r, double *max);
 double row_log_sum(const double *x, const Rows *r, double *max); /* log of the sum of e^x */
 bool row_undefined(const double *x, const Rows *r);              /* its softmax is NaN */
-
-/* Images [n, c, h, w], as the language has them. */
-typedef struct Images {
-  int64_t n, c, h, w;
-} Images;
-Images images_of(const Tensor *x);

@@ -1,0 +1,56 @@
+/* The table of `amp selftest` is whole, and its check says what lacks and where it goes: an op
+ * without an entry, cases or gradients must stop the selftest before it runs, not be passed over.
+ */
+#include "check.h"
+#include "runner/selftest/ops/entry.h"
+
+static const OpTest faulty[] = {
+    {OP_add, "ww", "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""}),
+     GRADIENTS({FLOATS, "33 33", ""})},
+    {OP_sub, "ww", "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""})},
+    {OP_mul, "ww", "=", FIRST(reference_same_order), EXACT, GRADIENTS({FLOATS, "33 33", ""})},
+    {OP_div, NO_CASES("a reason"), NO_GRADIENT("a reason")},
+    {OP_floor_divide, "ww", "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""}),
+     GRADIENTS({FLOATS, "33 33", ""})},
+    {OP_pow, EXACT, CASES({FLOATS, "33 33", ""}), NO_GRADIENT("a reason")},
+    {OP_softmax, "n", "=", FIRST(reference_same_order), EXACT,
+     CASES({FLOATS, "33x7", "dim=1 keepdim=1"}), NO_GRADIENT("a reason")},
+    {OP_exp, NO_CASES("a reason"), CASES({FLOATS, "33", ""}), FIRST(reference_same_order),
+     NO_GRADIENT("a reason")},
+};
+static const OpTest again[] = {{OP_div, NO_CASES("a reason"), NO_GRADIENT("a reason")}};
+
+static const OpFamily family_faulty = {"ops/faulty.c", faulty, sizeof faulty / sizeof *faulty};
+static const OpFamily family_again = {"ops/again.c", again, 1};
+
+static void check_faults(const char *faults)
+{
+  static const char *const lines[] = {
+      "op 'maximum' has no selftest entry: add one to ops/faulty.c\n", /* as that of pow */
+      "op 'sub' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or NO_GRADIENT "
+      "with the reason, in ops/faulty.c\n",
+      "op 'mul' has no forward cases: add CASES, or NO_CASES with the reason, in ops/faulty.c\n",
+      "op 'div' has 2 selftest entries: one of them is in ops/again.c\n",
+      "op 'floor_divide' has gradient cases and no gradient rule: see ops/faulty.c\n",
+      "op 'pow' has cases and no reference: name one in ops/faulty.c\n",
+      "op 'softmax' has no attribute 'keepdim', which a case in ops/faulty.c gives\n",
+      "op 'exp' has cases and a reason for having none: see ops/faulty.c\n",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    CHECK_MSG(strstr(faults, lines[i]), "lacks: %s", lines[i]);
+  CHECK(!strstr(faults, "'add'"));
+}
+
+int main(void)
+{
+  Arena *a = arena_create();
+  Text whole, faults;
+  text_init(&whole, a);
+  text_init(&faults, a);
+  op_tests_check_all(&whole);
+  CHECK_MSG(whole.n == 0, "%s", whole.at);
+  op_tests_check((const OpFamily *[]){&family_faulty, &family_again}, 2, &faults);
+  check_faults(faults.at);
+  arena_destroy(a);
+  return check_done();
+}
