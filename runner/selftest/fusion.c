@@ -57,20 +57,19 @@ static Value choice_step(RandomGraph *g, Value x)
 static Value row_step(RandomGraph *g, Value x)
 {
   Compile *c = g->b->c;
-  Attr axis[MAX_ATTR] = {{.i = (int64_t)pick(g, 2)}};
-  Attr reduce[MAX_ATTR] = {{.i = 1 + (int64_t)pick(g, 2)}, {.i = 1}};
-  Attr norm[MAX_ATTR] = {{.i = 1}, {.f = 1e-5}};
+  const NamedAttr *axis = ATTRS({"dim", {.i = (int64_t)pick(g, 2)}});
+  uint64_t mask = 1 + pick(g, 2); /* of the rows' axis or of the columns' */
   Value in[3] = {x, g->row, {0}}, s;
   switch (pick(g, 4)) {
   case 0:
-    return ir_append_values(c, &g->at, OP_softmax, &x, 1, axis);
+    return ir_append(c, &g->at, OP_softmax, &x, 1, axis);
   case 1:
-    return ir_append_values(c, &g->at, OP_layer_norm, in, 3, norm);
+    return ir_append(c, &g->at, OP_layer_norm, in, 3, ATTRS({"dim", {.i = 1}}));
   case 2:
-    s = ir_append_values(c, &g->at, OP_mean, &x, 1, reduce);
+    s = ir_reduce(c, &g->at, OP_mean, x, mask, true);
     break;
   default:
-    s = ir_append_values(c, &g->at, OP_amax, &x, 1, reduce);
+    s = ir_reduce(c, &g->at, OP_amax, x, mask, true);
     break;
   }
   return ir_binary(c, &g->at, OP_sub, x, s);
@@ -79,25 +78,24 @@ static Value row_step(RandomGraph *g, Value x)
 static Value move_step(RandomGraph *g, Value x)
 {
   Compile *c = g->b->c;
-  Attr swap[MAX_ATTR] = {{.i = 0}, {.i = 1}};
-  Attr first[MAX_ATTR] = {{.i = 0}, {.i = 0}, {.i = 20}, {.i = 1}};
-  Attr rest[MAX_ATTR] = {{.i = 0}, {.i = 20}, {.i = ROWS}, {.i = 1}};
+  const NamedAttr *swap = ATTRS({"dim0", {.i = 0}}, {"dim1", {.i = 1}});
+  const NamedAttr *first = ATTRS({"dim", {.i = 0}}, {"start", {.i = 0}}, {"stop", {.i = 20}});
+  const NamedAttr *rest = ATTRS({"dim", {.i = 0}}, {"start", {.i = 20}}, {"stop", {.i = ROWS}});
   int64_t dim[] = {ROWS, COLUMNS};
   if (pick(g, 2)) {
-    Value y = ir_append_values(c, &g->at, OP_transpose, &x, 1, swap);
+    Value y = ir_append(c, &g->at, OP_transpose, &x, 1, swap);
     return ir_reshape(c, &g->at, y, dim, 2); /* not the way back: other elements meet */
   }
-  Value parts[] = {ir_append_values(c, &g->at, OP_slice, &x, 1, rest),
-                   ir_append_values(c, &g->at, OP_slice, &x, 1, first)};
-  return ir_append_values(c, &g->at, OP_cat, parts, 2, (Attr[MAX_ATTR]){{.i = 0}});
+  Value parts[] = {ir_append(c, &g->at, OP_slice, &x, 1, rest),
+                   ir_append(c, &g->at, OP_slice, &x, 1, first)};
+  return ir_append(c, &g->at, OP_cat, parts, 2, NULL);
 }
 
 static Value product_step(RandomGraph *g, Value x)
 {
   Compile *c = g->b->c;
   Value y = ir_cast(c, &g->at, pick_value(g), ir_node(c->graph, x)->dtype);
-  Value square = ir_append_values(c, &g->at, OP_gemm, (Value[]){x, y}, 2,
-                                  (Attr[MAX_ATTR]){{.i = 1}, {.i = 0}});
+  Value square = ir_append(c, &g->at, OP_gemm, (Value[]){x, y}, 2, ATTRS({"trans_a", {.i = true}}));
   return ir_binary(c, &g->at, OP_matmul, x, square);
 }
 

@@ -34,11 +34,11 @@ Value built_source(Built *b, const Tensor *t)
   Graph *g = b->c->graph;
   ampc_source s = {.kind = AMPC_SOURCE_ARGUMENT, .dtype = t->dtype, .rank = t->rank, .part_end = 1};
   memcpy(s.dim, t->dim, sizeof s.dim);
-  Attr attr = {.i = g->sources.n};
+  const NamedAttr *index = ATTRS({"index", {.i = g->sources.n}});
   vec_push(b->c->arena, &g->sources, s);
   g->blocks.at[0].n_sources++;
   Cursor at = built_cursor(false);
-  return ir_append_values(b->c, &at, OP_source, NULL, 0, &attr);
+  return ir_append(b->c, &at, OP_source, NULL, 0, index);
 }
 
 uint32_t built_output(Built *b, Value v)
@@ -46,8 +46,7 @@ uint32_t built_output(Built *b, Value v)
   Graph *g = b->c->graph;
   Cursor at = built_cursor(false);
   uint32_t index = g->outputs.n;
-  Attr attr = {.i = index};
-  Value out = ir_append_values(b->c, &at, OP_output, &v, 1, &attr);
+  Value out = ir_append(b->c, &at, OP_output, &v, 1, ATTRS({"index", {.i = index}}));
   const char *name = arena_printf(b->c->arena, "out%u", index);
   vec_push(b->c->arena, &g->outputs, (Output){.name = name, .value = out});
   return index;

@@ -34,14 +34,14 @@ static void keep(Layouts *l, const char *text, const Value *made)
   l->n++;
 }
 
-static Value op(Layouts *l, OpKind kind, Value x, Attr *attr)
+static Value op(Layouts *l, OpKind kind, Value x, const NamedAttr *attrs)
 {
-  return ir_append_values(l->b.c, &l->at, kind, &x, 1, attr);
+  return ir_append(l->b.c, &l->at, kind, &x, 1, attrs);
 }
 
-static Value op2(Layouts *l, OpKind kind, Value x, Value y, Attr *attr)
+static Value op2(Layouts *l, OpKind kind, Value x, Value y, const NamedAttr *attrs)
 {
-  return ir_append_values(l->b.c, &l->at, kind, (Value[]){x, y}, 2, attr);
+  return ir_append(l->b.c, &l->at, kind, (Value[]){x, y}, 2, attrs);
 }
 
 static void add_elementwise(Layouts *l)
@@ -73,7 +73,8 @@ static void add_reductions(Layouts *l)
 static void add_rows(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
-    Attr dim[MAX_ATTR] = {{.i = axis}}, keepdim[MAX_ATTR] = {{.i = axis}, {.i = 1}};
+    const NamedAttr *dim = ATTRS({"dim", {.i = axis}});
+    const NamedAttr *keepdim = ATTRS({"dim", {.i = axis}}, {"keepdim", {.i = true}});
     const char *text = arena_printf(l->a, "rows along axis %d", axis);
     BOTH(l, text, x, op(l, OP_softmax, x, dim));
     BOTH(l, text, x, op(l, OP_log_softmax, x, dim));
@@ -83,25 +84,27 @@ static void add_rows(Layouts *l)
     BOTH(l, text, x, op2(l, OP_softmax_backward, x, l->x, dim));
     BOTH(l, text, x, op2(l, OP_softmax_backward, l->x, x, dim));
   }
-  Attr loss[MAX_ATTR] = {{.i = 1}, {.i = -100}, {.f = 0.125}},
-       last[MAX_ATTR] = {{.i = 3}, {.f = 1e-5}};
+  const NamedAttr *loss = ATTRS({"dim", {.i = 1}}, {"label_smoothing", {.f = 0.125}});
+  const NamedAttr *last = ATTRS({"dim", {.i = 3}});
   BOTH(l, "cross entropy", x, op2(l, OP_cross_entropy_rows, x, l->labels, loss));
   BOTH(l, "its gradient", x,
-       ir_append_values(l->b.c, &l->at, OP_cross_entropy_backward, (Value[]){x, l->labels, l->rows},
-                        3, loss));
+       ir_append(l->b.c, &l->at, OP_cross_entropy_backward, (Value[]){x, l->labels, l->rows}, 3,
+                 loss));
   BOTH(l, "layer norm", x,
-       ir_append_values(l->b.c, &l->at, OP_layer_norm, (Value[]){x, l->small[0], {0}}, 3, last));
+       ir_append(l->b.c, &l->at, OP_layer_norm, (Value[]){x, l->small[0], {0}}, 3, last));
   BOTH(l, "plain layer norm", x,
-       ir_append_values(l->b.c, &l->at, OP_layer_norm, (Value[]){x, {0}, {0}}, 3, last));
+       ir_append(l->b.c, &l->at, OP_layer_norm, (Value[]){x, {0}, {0}}, 3, last));
 }
 
 static void add_moves(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
-    Attr cut[MAX_ATTR] = {{.i = axis}, {.i = 1}, {.i = 2}, {.i = 1}};
-    Attr uncut[MAX_ATTR] = {{.i = axis}, {.i = 1}, {.i = 2}, {.i = 20}};
-    Attr pad[MAX_ATTR] = {{.i = axis}, {.i = 2}, {.i = 1}, {.f = -1}},
-         dim[MAX_ATTR] = {{.i = axis}};
+    const NamedAttr *dim = ATTRS({"dim", {.i = axis}});
+    const NamedAttr *cut = ATTRS({"dim", {.i = axis}}, {"start", {.i = 1}}, {"stop", {.i = 2}});
+    const NamedAttr *uncut =
+        ATTRS({"dim", {.i = axis}}, {"start", {.i = 1}}, {"step", {.i = 2}}, {"size", {.i = 20}});
+    const NamedAttr *pad = ATTRS({"dim", {.i = axis}}, {"before", {.i = 2}}, {"after", {.i = 1}},
+                                 {"value", {.f = -1}});
     const char *text = arena_printf(l->a, "moves along axis %d", axis);
     BOTH(l, text, x, op(l, OP_slice, x, cut));
     BOTH(l, text, x, op(l, OP_slice_backward, x, uncut));
@@ -109,15 +112,14 @@ static void add_moves(Layouts *l)
     BOTH(l, text, x, op2(l, OP_cat, x, l->x, dim));
     BOTH(l, text, x, op(l, OP_flip_axis, x, dim));
     for (int other = axis + 1; other < RANK; other++) {
-      Attr two[MAX_ATTR] = {{.i = axis}, {.i = other}};
+      const NamedAttr *two = ATTRS({"dim0", {.i = axis}}, {"dim1", {.i = other}});
       BOTH(l, text, x, op(l, OP_tanh, op(l, OP_transpose, x, two), NULL));
     }
   }
-  static const int orders[][RANK] = {
+  static const uint32_t orders[][RANK] = {
       {0, 2, 3, 1}, {0, 3, 1, 2}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 0, 1, 3}};
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-    Attr axes[MAX_ATTR] = {{0}};
-    for (int k = 0; k < RANK; k++) axes[k].i = orders[i][k];
+    const NamedAttr *axes = ir_axis_attrs(l->b.c, orders[i], RANK);
     BOTH(l, arena_printf(l->a, "permute %u", (unsigned)i), x, op(l, OP_permute, x, axes));
   }
 }
@@ -127,7 +129,7 @@ static void add_views(Layouts *l)
   Compile *c = l->b.c;
   Node n = *ir_node(c->graph, l->x);
   const int64_t *d = n.dim;
-  Attr swap[MAX_ATTR] = {{.i = 1}, {.i = 2}};
+  const NamedAttr *swap = ATTRS({"dim0", {.i = 1}}, {"dim1", {.i = 2}});
   int64_t flat[] = {d[0], d[1] * d[2] * d[3]}, pixels[] = {d[0], d[1], d[2] * d[3]};
   int64_t split[] = {d[0], d[1], d[2], 1, d[3]}, turned[] = {d[0], d[1], d[3], d[2]};
   int64_t wide[] = {2, d[0], d[1], d[2], d[3]};
@@ -175,8 +177,7 @@ static void add_sources(Layouts *l, Tensor *t)
   l->labels = built_source(&l->b, &t[2]);
   l->rows = built_source(&l->b, &t[3]);
   for (int i = 0; i < RANK; i++) l->small[i] = built_source(&l->b, &t[4 + i]);
-  Attr one[MAX_ATTR] = {{.i = 1}, {.i = 1}, {.i = 0}, {.i = 0}, {.i = 1}, {.i = 1}, {.i = 1}};
-  l->laid = ir_append_values(l->b.c, &l->at, OP_conv2d, (Value[]){l->x, weight, {0}}, 3, one);
+  l->laid = ir_append(l->b.c, &l->at, OP_conv2d, (Value[]){l->x, weight, {0}}, 3, NULL);
 }
 
 static ampc_status check_pairs(Layouts *l, TestRun *run)

@@ -18,8 +18,7 @@ typedef struct Drops { /* y and dx of stream one, y of stream two */
 static Value append_drop(Built *b, Value x, double p, uint32_t stream)
 {
   Cursor at = built_cursor(false);
-  Attr attr = {.f = p};
-  Value y = ir_append_values(b->c, &at, OP_drop, &x, 1, &attr);
+  Value y = ir_append(b->c, &at, OP_drop, &x, 1, ATTRS({"p", {.f = p}}));
   ir_node(b->c->graph, y)->stream = stream;
   if (b->c->graph->n_streams <= stream) b->c->graph->n_streams = stream + 1;
   return y;
@@ -218,8 +217,8 @@ static ampc_status check_detach(Arena *a, TestRun *run)
 static Value append_numbers(Built *b, OpKind op, uint32_t stream)
 {
   Cursor at = built_cursor(false);
-  Attr shape[MAX_ATTR] = {{.i = 2}, {.i = 7}, {.i = DROP_N / 7}};
-  Value v = ir_append_values(b->c, &at, op, NULL, 0, shape);
+  const int64_t dim[] = {7, DROP_N / 7};
+  Value v = ir_append(b->c, &at, op, NULL, 0, ir_shape_attrs(b->c, dim, 2));
   ir_node(b->c->graph, v)->stream = stream;
   b->c->graph->n_streams = stream + 1;
   return v;
