@@ -88,7 +88,8 @@ static GradientCase gradient_widened(Arena *a, const GradientCase *g)
   GradientCase w = *g;
   for (uint32_t i = 0; i < g->base.n_in; i++) w.base.in[i] = widened(a, &g->base.in[i]);
   w.dy = widened(a, &g->dy);
-  if (g->base.test->op == OP_cast) w.base.attr[0].i = AMPC_F32;
+  uint32_t dtype;
+  if (attr_find(op_row(g->base.test->op), "dtype", &dtype)) w.base.attr[dtype].i = AMPC_F32;
   return w;
 }
 
@@ -151,8 +152,7 @@ static ampc_status read_all(Built *b, Arena *a, GradientList *list)
   return status;
 }
 
-/* ---- central differences
- * --------------------------------------------------------------------------- */
+/* ---- central differences ---- */
 
 /* Element k of all differentiable inputs laid end to end; NULL behind the last one. */
 static double *input_element(const GradientCase *g, int64_t k, uint32_t *input, int64_t *index)
@@ -229,8 +229,7 @@ static ampc_status central_differences(Built *b, Arena *a, GradientList *list)
   return status;
 }
 
-/* ---- comparing
- * ------------------------------------------------------------------------------------- */
+/* ---- comparing ---- */
 
 static double largest(const Tensor *t)
 {
@@ -298,8 +297,7 @@ static void report_all(Arena *a, TestRun *run, const GradientList *list)
   }
 }
 
-/* ---- the suite
- * ----------------------------------------------------------------------------------- */
+/* ---- the suite ---- */
 
 /* The gradients of all cases in their types, fused as `optimize` says. */
 static ampc_status run_typed(Arena *a, TestRun *run, int optimize, GradientList *list)

@@ -104,8 +104,7 @@ ampc_status built_read(Built *b, Arena *a, uint32_t output, Tensor *out)
   return status;
 }
 
-/* ---- a list of cases
- * ------------------------------------------------------------------------------ */
+/* ---- a list of cases ---- */
 
 static void append_case(Built *b, Case *t)
 {

@@ -146,8 +146,7 @@ static void add_views(Layouts *l)
                  NULL));
 }
 
-/* ---- the run ------------------------------------------------------------------------------------
- */
+/* ---- the run ---- */
 
 static void fill(Layouts *l, Tensor *t, const int64_t *dim, uint32_t rank, DType type, char how)
 {

@@ -8,12 +8,10 @@
 
 double case_attr(const Case *t, const char *name)
 {
-  const OpSignature *s = &op_row(t->test->op)->signature;
-  for (uint32_t k = 0; k < s->n_attrs; k++) {
-    if (strcmp(s->attr[k].name, name) != 0) continue;
-    return s->attr[k].kind == ATTR_float ? t->attr[k].f : (double)t->attr[k].i;
-  }
-  return 0;
+  const OpInfo *op = op_row(t->test->op);
+  uint32_t k;
+  if (!attr_find(op, name, &k)) return 0;
+  return op->signature.attr[k].kind == ATTR_float ? t->attr[k].f : (double)t->attr[k].i;
 }
 
 int64_t case_int(const Case *t, const char *name)
@@ -27,8 +25,7 @@ int case_axis(const Case *t)
   return axis < 0 ? axis + (int)t->in[0].rank : axis;
 }
 
-/* ---- filling ------------------------------------------------------------------------------------
- */
+/* ---- filling ---- */
 
 static const double specials[] = {
     0,          -0.0,      1,        -1,       0.5,    -0.5,   1.5,      2.5,       -2.5,
@@ -113,8 +110,7 @@ Tensor tensor_like(Arena *a, DType d, uint32_t rank, const int64_t *dim)
   return t;
 }
 
-/* ---- reading rows -------------------------------------------------------------------------------
- */
+/* ---- reading rows ---- */
 
 static uint32_t read_dims(const char **s, int64_t *dim)
 {

@@ -211,8 +211,7 @@ static ampc_status check_detach(Arena *a, TestRun *run)
   return status;
 }
 
-/* ---- uniform and normal numbers
- * ------------------------------------------------------------------------------------ */
+/* ---- uniform and normal numbers ---- */
 
 static Value append_numbers(Built *b, OpKind op, uint32_t stream)
 {

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- counting
- * ------------------------------------------------------------------------------------ */
+/* ---- counting ---- */
 
 static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -53,8 +52,7 @@ bool test_wanted(const TestRun *run, OpKind op)
   return !run->filter || strcmp(run->filter, op_row(op)->name) == 0;
 }
 
-/* ---- coverage
- * --------------------------------------------------------------------------------------- */
+/* ---- coverage ---- */
 
 /* Leaves run nothing; those that stand for numbers are checked through the ops that read them. */
 static bool needs_forward(OpKind op)
@@ -82,8 +80,7 @@ void test_coverage(TestRun *run)
   }
 }
 
-/* ---- printing
- * --------------------------------------------------------------------------------------- */
+/* ---- printing ---- */
 
 static void print_types(uint32_t types)
 {

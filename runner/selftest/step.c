@@ -90,8 +90,7 @@ static const Recipe recipes[] = {
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
-/* ---- the job
- * --------------------------------------------------------------------------------------- */
+/* ---- the job ---- */
 
 static void print_optimizer(Text *t, const Recipe *r)
 {
@@ -153,8 +152,7 @@ static ampc_status compile_recipe(Built *b, const TestRun *run, const Recipe *r,
   return status ? status : ampc_init_params(b->rt, 3);
 }
 
-/* ---- one body
- * ------------------------------------------------------------------------------------- */
+/* ---- one body ---- */
 
 /* Multiples of 1/64: sums of them times the scale are exact in f32, and each fits f16. */
 static void fill_batch(Batch *batch, char letter, uint64_t *random)
@@ -210,8 +208,7 @@ static ampc_status run_body(Built *b, const Batch *batch)
   return status ? status : ampc_wait(b->rt);
 }
 
-/* ---- recipes
- * ------------------------------------------------------------------------------------------ */
+/* ---- recipes ---- */
 
 static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe *r,
                                  const Batch *batches, int n)

@@ -33,8 +33,7 @@ void *test_alloc(size_t size)
   return p;
 }
 
-/* ---- safetensors ------------------------------------------------------------------------------
- */
+/* ---- safetensors ---- */
 
 static char *read_file(const char *path, size_t *out_size)
 {
@@ -144,8 +143,7 @@ const char *fixture_metadata(const Fixture *f, const char *key)
   return text;
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------
- */
+/* ---- jobs ---- */
 
 Job job_open(const char *name, const char *text)
 {

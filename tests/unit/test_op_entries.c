@@ -7,7 +7,7 @@
 static const OpTest faulty[] = {
     {OP_add, "ww", "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""}),
      GRADIENTS({FLOATS, "33 33", ""})},
-    {OP_sub, "ww", "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""})},
+    {OP_sub, "ww", "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 4{1,2,3}", ""})},
     {OP_mul, "ww", "=", FIRST(reference_same_order), EXACT, GRADIENTS({FLOATS, "33 33", ""})},
     {OP_div, NO_CASES("a reason"), NO_GRADIENT("a reason")},
     {OP_floor_divide, "ww", "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""}),
@@ -29,6 +29,7 @@ static void check_faults(const char *faults)
       "op 'maximum' has no selftest entry: add one to ops/faulty.c\n", /* as that of pow */
       "op 'sub' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or NO_GRADIENT "
       "with the reason, in ops/faulty.c\n",
+      "op 'sub': a case in ops/faulty.c gives more or fewer values than '4' has\n",
       "op 'mul' has no forward cases: add CASES, or NO_CASES with the reason, in ops/faulty.c\n",
       "op 'div' has 2 selftest entries: one of them is in ops/again.c\n",
       "op 'floor_divide' has gradient cases and no gradient rule: see ops/faulty.c\n",

@@ -64,10 +64,17 @@ static void reference_transpose(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
+/* Which axis of the input axis d of the result is. */
+static uint32_t permuted_axis(const Case *t, uint32_t d)
+{
+  static const char *const names[MAX_RANK] = {"axis0", "axis1", "axis2", "axis3", "axis4", "axis5"};
+  return (uint32_t)case_int(t, names[d]);
+}
+
 static void shape_permute_of(const Case *t, Tensor *y)
 {
   y->rank = t->in[0].rank;
-  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[0].dim[t->attr[d].i];
+  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[0].dim[permuted_axis(t, d)];
 }
 
 static void reference_permute(const Case *t, Tensor *y, double *scale)
@@ -75,7 +82,8 @@ static void reference_permute(const Case *t, Tensor *y, double *scale)
   const Tensor *x = &t->in[0];
   for (int64_t i = 0; i < y->n; i++) {
     int64_t at[MAX_RANK] = {0}, rest = i, from = 0;
-    for (uint32_t d = y->rank; d-- > 0; rest /= y->dim[d]) at[t->attr[d].i] = rest % y->dim[d];
+    for (uint32_t d = y->rank; d-- > 0; rest /= y->dim[d])
+      at[permuted_axis(t, d)] = rest % y->dim[d];
     for (uint32_t d = 0; d < x->rank; d++) from = from * x->dim[d] + at[d];
     y->at[i] = x->at[from];
     scale[i] = fabs(y->at[i]);

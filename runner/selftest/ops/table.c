@@ -1,4 +1,6 @@
+/* The list of families, look-up, and the check that the tables are whole. */
 #include "table.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* THE list of families, in the order of compiler/graph/ops.def: a file of this folder each. */
@@ -77,7 +79,7 @@ static bool has_attr(OpKind op, const char *name, size_t size)
 }
 
 /* Names of attributes that the op does not have would be passed over in silence. */
-static void check_row(const Check *c, const OpTest *test, const char *file, const CaseRow *row)
+static void check_attrs(const Check *c, const OpTest *test, const char *file, const CaseRow *row)
 {
   static const char own[][8] = {"shape", "tf32", "result"}; /* of the case */
   const char *s = row->attrs;
@@ -93,9 +95,42 @@ static void check_row(const Check *c, const OpTest *test, const char *file, cons
   }
 }
 
+/* "7x33{...}": how many values stand in the braces, and how many the dims ask for. */
+static bool values_fit(const char *word, size_t size)
+{
+  const char *open = memchr(word, '{', size), *type = memchr(word, ':', size);
+  int64_t want = 1, given = 1;
+  if (!open) return true;
+  for (const char *s = type ? type + 1 : word; *s >= '0' && *s <= '9';) {
+    char *end;
+    want *= strtoll(s, &end, 10);
+    s = *end == 'x' ? end + 1 : end;
+  }
+  for (const char *s = open; s < word + size; s++) given += *s == ',';
+  return given == want;
+}
+
+static void check_inputs(const Check *c, OpKind op, const char *file, const char *inputs)
+{
+  uint32_t n = 0;
+  for (const char *s = inputs; *s; n++) {
+    size_t word = strcspn(s, " ");
+    if (!values_fit(s, word))
+      text_printf(c->faults, "op '%s': a case in %s gives more or fewer values than '%.*s' has\n",
+                  op_row(op)->name, file, (int)strcspn(s, "{"), s);
+    s += word + strspn(s + word, " ");
+  }
+  if (n > TEST_MAX_IN)
+    text_printf(c->faults, "op '%s': a case in %s has %u inputs, more than TEST_MAX_IN\n",
+                op_row(op)->name, file, n);
+}
+
 static void check_rows(const Check *c, const OpTest *test, const char *file, const CaseRow *rows)
 {
-  for (; rows && rows->types; rows++) check_row(c, test, file, rows);
+  for (; rows && rows->types; rows++) {
+    check_attrs(c, test, file, rows);
+    check_inputs(c, test->op, file, rows->inputs);
+  }
 }
 
 static void check_entry(const Check *c, const OpTest *test, const char *file)
@@ -120,6 +155,8 @@ static void check_entry(const Check *c, const OpTest *test, const char *file)
     text_printf(c->faults, "op '%s' has cases and a reason for having none: see %s\n", name, file);
   check_rows(c, test, file, test->cases);
   check_rows(c, test, file, test->gradients);
+  for (const ChainRow *chain = test->chains; chain && chain->types; chain++)
+    check_inputs(c, test->op, file, chain->inputs);
 }
 
 void op_tests_check(const OpFamily *const *families, uint32_t n, Text *faults)
