@@ -33,6 +33,7 @@ static bool wanted(const Case *t, uint32_t i)
   return t->in[i].present && dtype_is_float(t->in[i].dtype);
 }
 
+/* dy is drawn for the op's result; a chain's row gives it, as nobody knows its shape here. */
 static void make_gradient(Arena *a, const Case *base, Builder *build, GradientList *out)
 {
   GradientCase g = {.base = *base, .build = build};
@@ -95,6 +96,7 @@ static GradientCase gradient_widened(Arena *a, const GradientCase *g)
 
 /* ---- running them ---- */
 
+/* The op alone, or the chain. */
 static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, const Value *in)
 {
   const Case *t = &g->base;
@@ -102,6 +104,7 @@ static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, c
   return ir_append_values(b->c, at, t->test->op, in, t->n_in, t->attr);
 }
 
+/* Forward, then the rule under test by the pass's own walk; all gradients become outputs. */
 static void append_gradient(Built *b, GradientCase *g)
 {
   Case *t = &g->base;
@@ -177,6 +180,8 @@ static uint32_t source_of(const GradientCase *g, uint32_t input)
   return source;
 }
 
+/* Moves element k of every case at once: the cases do not touch each other, so one step gives a
+ * difference for each of them. */
 static ampc_status move_elements(Built *b, GradientList *list, int64_t k, double by,
                                  uint32_t *moved)
 {
@@ -212,6 +217,7 @@ static ampc_status collect(Built *b, Arena *a, GradientList *list, int64_t k, do
   return status;
 }
 
+/* (f(-2h) - 8 f(-h) + 8 f(h) - f(2h)) / 12 h, element by element. */
 static ampc_status central_differences(Built *b, Arena *a, GradientList *list)
 {
   static const double place[] = {-2, -1, 1, 2}, factor[] = {1, -8, 8, -1};
@@ -254,6 +260,7 @@ static double worst_error(const Tensor *got, const Tensor *want, double bound, i
   return worst;
 }
 
+/* Note [bounds of gradients]. */
 static double type_bound(const GradientCase *g, uint32_t input)
 {
   const Tensor *want = &g->wide[input];

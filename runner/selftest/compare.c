@@ -2,12 +2,14 @@
 #include "case.h"
 #include <math.h>
 
+/* The bound of this case: that of the op, and more for each term that is summed. */
 double case_ulps(const Case *t)
 {
   const OpTest *test = t->test;
   return test->ulps + (test->terms ? test->per_term * test->terms(t) : 0);
 }
 
+/* `where` has a condition before the input that gives the type. */
 static DType result_type(const Case *t)
 {
   const Tensor *same = &t->in[t->test->op == OP_where ? 1 : 0];
@@ -42,6 +44,7 @@ static double interval_error(double got, double want, double low, double high)
   return isnan(error) || error <= 1 ? INFINITY : error;
 }
 
+/* Note [bounds]: integers and bools have one right value. */
 double element_error(DType d, bool real64, double ulps, double got, double want, double scale)
 {
   if (!dtype_is_float(d)) return number_same(got, number_round(d, want)) ? 0 : INFINITY;
@@ -64,6 +67,7 @@ static bool same_dims(const Tensor *a, const Tensor *b)
   return true;
 }
 
+/* Shape and type come first: their elements could not be compared. */
 double case_error(const Case *t, bool real64, int64_t *at)
 {
   *at = 0;
@@ -78,6 +82,7 @@ double case_error(const Case *t, bool real64, int64_t *at)
   return worst;
 }
 
+/* Zeros by their sign too; NaNs are all alike. */
 bool tensor_same_bits(const Tensor *x, const Tensor *y)
 {
   for (int64_t i = 0; i < x->n; i++) {

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+/* What a body must compute from its batch and the scale before it. The loss is linear in the
+ * weights, so the gradients are sums of the inputs. */
 typedef struct Expected {
   double gradient[STEP_N]; /* unscaled, before clipping */
   double norm, clip;       /* factor */
@@ -76,6 +78,8 @@ static double check_sgd(const Recipe *r, const Expected *e, const StepState *bef
   return worst;
 }
 
+/* Bound: what is rounded is as large as the moments and the weight; the root and the division make
+ * of it a change that is a few ulps of itself off. */
 static double check_adam(const Recipe *r, const Expected *e, const StepState *before,
                          const StepState *after)
 {
@@ -99,6 +103,7 @@ static double check_adam(const Recipe *r, const Expected *e, const StepState *be
   return worst;
 }
 
+/* Bit by bit: a step that is dropped writes nothing. */
 static bool unchanged(const StepState *before, const StepState *after)
 {
   return memcmp(before->weight, after->weight, sizeof before->weight) == 0 &&
@@ -160,6 +165,7 @@ static void check_scaler(Arena *a, TestRun *run, const Recipe *r, bool finite,
                           after->state.skipped, scale, growth));
 }
 
+/* What the update reads: whether to skip, the norm, the factor of unscaling and clipping. */
 static void check_control(Arena *a, TestRun *run, const Recipe *r, const Expected *e,
                           const StepState *before, const StepState *after, const char *where)
 {

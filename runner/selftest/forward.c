@@ -3,6 +3,7 @@
 #include "graph.h"
 #include <string.h>
 
+/* What a failure prints: the row, to be found in the family's file, and the worst element. */
 static const char *case_text(Arena *a, const Case *t, const char *how, double error, int64_t at)
 {
   const char *name = ampc_dtype_name(t->type);

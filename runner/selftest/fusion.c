@@ -42,6 +42,7 @@ static Value binary_step(RandomGraph *g, Value x)
   return ir_binary(g->b->c, &g->at, ops[pick(g, sizeof ops / sizeof *ops)], x, other[pick(g, 4)]);
 }
 
+/* Rounds on the way: fused kernels must round there too. */
 static Value cast_step(RandomGraph *g, Value x)
 {
   static const DType types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
@@ -54,6 +55,7 @@ static Value choice_step(RandomGraph *g, Value x)
   return ir_append(g->b->c, &g->at, OP_where, (Value[]){condition, y, x}, 3, NULL);
 }
 
+/* Rows of one axis or the other; what a reduction gives is broadcast back at once. */
 static Value row_step(RandomGraph *g, Value x)
 {
   Compile *c = g->b->c;
@@ -91,6 +93,7 @@ static Value move_step(RandomGraph *g, Value x)
   return ir_append(c, &g->at, OP_cat, parts, 2, NULL);
 }
 
+/* A product of a product, so that the vendor library stands between fused kernels. */
 static Value product_step(RandomGraph *g, Value x)
 {
   Compile *c = g->b->c;
@@ -99,6 +102,7 @@ static Value product_step(RandomGraph *g, Value x)
   return ir_binary(c, &g->at, OP_matmul, x, square);
 }
 
+/* The kinds of steps, elementwise ones more often, as in models. One value in four is a result. */
 static void add_step(RandomGraph *g)
 {
   static Value (*const steps[])(RandomGraph *, Value) = {
@@ -120,6 +124,7 @@ static Value add_source(RandomGraph *g, Arena *a, DType type, uint32_t rank, con
 }
 
 enum { N_SOURCES = 5 };
+/* The same seed makes the same graph for every -O. */
 static ampc_status run_graph(Arena *a, const TestRun *run, uint64_t seed, int optimize,
                              RandomGraph *g, Tensor *out)
 {
@@ -142,6 +147,7 @@ static ampc_status run_graph(Arena *a, const TestRun *run, uint64_t seed, int op
   return status;
 }
 
+/* Each output by itself, so that a failure names the op that made it. */
 static ampc_status compare_graph(Arena *a, TestRun *run, uint64_t seed)
 {
   RandomGraph g;

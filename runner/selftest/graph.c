@@ -1,5 +1,6 @@
 /* Graphs built by hand: one infer block whose arguments are the cases' inputs and whose outputs
- * are their results; compiled, loaded and run as any job. */
+ * are their results; compiled, loaded and run as any job. The block lies outside of autocast unless
+ * a case asks for tf32, so ops compute in the types that they are given. */
 #include "graph.h"
 #include <assert.h>
 #include <string.h>
@@ -41,6 +42,7 @@ Value built_source(Built *b, const Tensor *t)
   return ir_append(b->c, &at, OP_source, NULL, 0, index);
 }
 
+/* Outputs are kept until the block ends, whether anything else reads them or not. */
 uint32_t built_output(Built *b, Value v)
 {
   Graph *g = b->c->graph;
@@ -52,6 +54,7 @@ uint32_t built_output(Built *b, Value v)
   return index;
 }
 
+/* The diagnostics are on stderr by then. */
 static ampc_status failed_compile(void)
 {
   return ampc_fail(AMPC_RUN_FAILED, "a hand-built graph was refused");
@@ -78,6 +81,7 @@ void built_close(Built *b)
   *b = (Built){0};
 }
 
+/* Sources and outputs have the sizes of the graph: doubles for f32 where real64 is on. */
 ampc_status built_write(Built *b, uint32_t source, const Tensor *t)
 {
   int64_t bytes = t->n * number_size(t->dtype, b->real64);
@@ -106,6 +110,7 @@ ampc_status built_read(Built *b, Arena *a, uint32_t output, Tensor *out)
 
 /* ---- a list of cases ---- */
 
+/* The op's node between sources that hold its inputs and an output that holds its result. */
 static void append_case(Built *b, Case *t)
 {
   Value in[TEST_MAX_IN] = {{0}};
@@ -119,6 +124,7 @@ static void append_case(Built *b, Case *t)
   t->output = built_output(b, t->value);
 }
 
+/* Absent inputs have no source. */
 static ampc_status write_case(Built *b, const Case *t)
 {
   uint32_t source = t->first_source;
@@ -130,6 +136,8 @@ static ampc_status write_case(Built *b, const Case *t)
   return AMPC_OK;
 }
 
+/* One compile for all cases, on purpose: the C compiler takes seconds for each program, whatever
+ * its size. */
 ampc_status cases_run(Arena *a, const TestRun *run, bool real64, int optimize, CaseList *cases)
 {
   Built b;

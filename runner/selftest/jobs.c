@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* few, as rounding alone drives two trainings apart; blind ones ask for no result */
 enum { JOB_STEPS = 3, BLIND_STEPS = 10 };
 
 typedef struct Losses {
@@ -21,6 +22,7 @@ static double job_bound(const char *precision)
   return strcmp(precision, "f32") == 0 ? 1e-4 : 2e-3;
 }
 
+/* The first one that has a loss. */
 static ampc_status train_block_of(const ampc_program *p, uint32_t *out)
 {
   for (*out = 0; *out < p->n_blocks; ++*out)
@@ -28,6 +30,7 @@ static ampc_status train_block_of(const ampc_program *p, uint32_t *out)
   return ampc_fail(AMPC_BAD_USAGE, "%s has no train block", p->source);
 }
 
+/* The loader lays sources out as INPUT does, from the lowest offset of the block on. */
 static ampc_status write_batch(ampc_runtime *rt, const ampc_block *b, const char *base, int64_t n)
 {
   const ampc_program *p = ampc_program_of(rt);
@@ -44,6 +47,7 @@ static ampc_status write_batch(ampc_runtime *rt, const ampc_block *b, const char
   return status;
 }
 
+/* A batch that is smaller than the block's runs its second variant. loss NULL: not asked for. */
 static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batches, double *loss)
 {
   const ampc_block *b = &ampc_program_of(rt)->blocks[block];
@@ -60,6 +64,7 @@ static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batc
   return status;
 }
 
+/* Steps whose results nobody asks for must not wait for the GPU: the host only queues them. */
 static ampc_status blind_steps(Built *b, uint32_t block, ampc_batches *batches, Losses *out)
 {
   ampc_status status = AMPC_OK;
@@ -69,6 +74,7 @@ static ampc_status blind_steps(Built *b, uint32_t block, ampc_batches *batches, 
   return status ? status : ampc_wait(b->rt);
 }
 
+/* Equal seeds: the same weights and the same batches on both devices. */
 static ampc_status run_steps(Built *b, const char *data_dir, Losses *out)
 {
   const ampc_program *p = b->c->program;

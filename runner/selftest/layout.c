@@ -1,6 +1,7 @@
-/* Suite: pass layout changes where elements lie and nothing else. Each function is applied to
- * images that a convolution gave, which lie channels last, and to the same images as they are
- * written: the convolution has one weight of 1 for each channel. */
+/* Suite: pass layout changes where elements lie and nothing else. Each function is applied twice,
+ * to images as they are written, [n, c, h, w], and to the same images as a convolution gives them,
+ * which lie channels last in memory. That convolution changes no value: its weight is the identity,
+ * a 1 for each channel. */
 #include "graph.h"
 #include <math.h>
 
@@ -26,6 +27,7 @@ typedef struct Layouts {
     keep(l, text, made_);                                                                          \
   } while (0)
 
+/* Both values become outputs, to be compared after the run. */
 static void keep(Layouts *l, const char *text, const Value *made)
 {
   if (l->n == MOST_PAIRS) return; /* check_pairs sees it */
@@ -44,6 +46,7 @@ static Value op2(Layouts *l, OpKind kind, Value x, Value y, const NamedAttr *att
   return ir_append(l->b.c, &l->at, kind, (Value[]){x, y}, 2, attrs);
 }
 
+/* Operands that are not laid must be read in the other order, whatever axes they have. */
 static void add_elementwise(Layouts *l)
 {
   BOTH(l, "tanh", x, op(l, OP_tanh, x, NULL));
@@ -60,6 +63,7 @@ static void add_elementwise(Layouts *l)
   }
 }
 
+/* Every set of axes; without keepdim the axes that stay move up. */
 static void add_reductions(Layouts *l)
 {
   Compile *c = l->b.c;
@@ -70,6 +74,7 @@ static void add_reductions(Layouts *l)
   }
 }
 
+/* Rows along each axis: along the channels they are contiguous after pass layout only. */
 static void add_rows(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
@@ -96,6 +101,7 @@ static void add_rows(Layouts *l)
        ir_append(l->b.c, &l->at, OP_layer_norm, (Value[]){x, {0}, {0}}, 3, last));
 }
 
+/* The axis that a move names is another one once the image is laid. */
 static void add_moves(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
@@ -124,6 +130,7 @@ static void add_moves(Layouts *l)
   }
 }
 
+/* Reshapes mean the order of [n, c, h, w], so those of laid images need them moved back first. */
 static void add_views(Layouts *l)
 {
   Compile *c = l->b.c;
@@ -160,6 +167,7 @@ static void fill(Layouts *l, Tensor *t, const int64_t *dim, uint32_t rank, DType
 
 enum { N_SOURCES = RANK + 4 };
 
+/* Values as they are written, and the same through a convolution, which pass layout lays. */
 static void add_sources(Layouts *l, Tensor *t)
 {
   static const int64_t dim[] = {2, CHANNELS, 4, 5}, w[] = {CHANNELS, CHANNELS, 1, 1},
@@ -179,6 +187,7 @@ static void add_sources(Layouts *l, Tensor *t)
   l->laid = ir_append(l->b.c, &l->at, OP_conv2d, (Value[]){l->x, weight, {0}}, 3, NULL);
 }
 
+/* Results must have the shape and order of the language whichever way they were made. */
 static ampc_status check_pairs(Layouts *l, TestRun *run)
 {
   test_check(run, OP_permute, AMPC_F32, l->n < MOST_PAIRS, "there is room for all pairs");

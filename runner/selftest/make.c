@@ -27,6 +27,8 @@ int case_axis(const Case *t)
 
 /* ---- filling ---- */
 
+/* What functions get wrong: zeros, ties, infinities, the ends of f16, of exp and of the subnormal
+ * numbers, whole numbers, values near 1. */
 static const double specials[] = {
     0,          -0.0,      1,        -1,       0.5,    -0.5,   1.5,      2.5,       -2.5,
     INFINITY,   -INFINITY, NAN,      65504,    65519,  65520,  -65520,   0x1p-24,   0x1p-25,
@@ -48,6 +50,7 @@ static double any_size(uint64_t *random)
   return number_random(random) & 1 ? size : -size;
 }
 
+/* Small numbers of both signs, so that sums and products fit every type. */
 static double fill_integer(DType d, char how, uint64_t *random)
 {
   if (d == AMPC_BOOL || how == 'c') return (double)(number_random(random) & 1);
@@ -112,6 +115,7 @@ Tensor tensor_like(Arena *a, DType d, uint32_t rank, const int64_t *dim)
 
 /* ---- reading rows ---- */
 
+/* "7x33"; "s" is a scalar. */
 static uint32_t read_dims(const char **s, int64_t *dim)
 {
   uint32_t rank = 0;
@@ -152,6 +156,7 @@ static Tensor read_input(Arena *a, const char *s, DType type, char how, uint64_t
   return t;
 }
 
+/* The attribute `shape` is the rank and six sizes, the first attributes of its signature. */
 static void read_shape(Case *t, const char *s)
 {
   t->shape[0] = read_dims(&s, t->shape + 1);
@@ -159,6 +164,7 @@ static void read_shape(Case *t, const char *s)
   for (int64_t d = 0; d < t->shape[0]; d++) t->attr[d + 1].i = t->shape[d + 1];
 }
 
+/* That the op has the attribute is what op_tests_check has seen to. */
 static void read_attr(Case *t, const char *key, size_t size, const char *value)
 {
   const OpSignature *s = &op_row(t->test->op)->signature;
@@ -187,6 +193,7 @@ static void read_attr(Case *t, const char *key, size_t size, const char *value)
   assert(!"an attribute that the op does not have");
 }
 
+/* Defaults of the signature, then what the row says. */
 static void read_attrs(Case *t, const char *s)
 {
   const OpSignature *signature = &op_row(t->test->op)->signature;
@@ -207,6 +214,7 @@ static void fill_labels(Case *t, uint32_t input, uint64_t *random)
   if (x->n > 2) x->at[1] = case_attr(t, "ignore_index");
 }
 
+/* A word each; the entry's letter says how to fill what the row does not give. */
 static void read_inputs(Arena *a, Case *t, const char *s, uint64_t *random)
 {
   while (*s) {
@@ -230,6 +238,7 @@ static uint64_t first_random(OpKind op, char letter)
   return h;
 }
 
+/* One op in one type, from a row of its entry. */
 static Case make_case(Arena *a, const OpTest *test, const CaseRow *row, char letter)
 {
   uint64_t random = first_random(test->op, letter);

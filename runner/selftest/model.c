@@ -45,6 +45,7 @@ typedef struct Weights {
   float loss;
 } Weights;
 
+/* The loader is not under test here: inputs are written where the block reads them. */
 static ampc_status write_inputs(Built *b)
 {
   float x[BATCH * FEATURES];
@@ -65,6 +66,7 @@ static ampc_status read_weights(Built *b, Weights *out)
   return ampc_read(b->rt, (ampc_ref){AMPC_MASTER, 0}, out->at, bytes);
 }
 
+/* The same job, but for its precision clause. */
 static ampc_status compile_model(Built *b, const TestRun *run, const char *precision)
 {
   Options options = test_options(run, 2);
@@ -93,6 +95,7 @@ static ampc_status model_gradients(Built *b, Weights *out)
   return AMPC_OK;
 }
 
+/* Errors in units of the largest gradient of the tensor: small ones are sums that cancel. */
 static double parameter_error(const ampc_param *p, const Weights *got, const Weights *want,
                               double epsilon)
 {
@@ -124,6 +127,7 @@ static ampc_status compare_with_cpu(Arena *a, TestRun *run, const Precision *p, 
   return status;
 }
 
+/* Gradients and loss of one precision against those of f32. */
 static ampc_status compare_model(Arena *a, TestRun *run, const Precision *p, const Weights *want)
 {
   Built b;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+/* All that a binary format is. */
 typedef struct Format {
   int digits, min_exponent; /* of the significand; of the least normal number, 1 <= m < 2 */
   double max;
@@ -15,6 +16,7 @@ static const Format formats[] = {
     [AMPC_BF16] = {8, -126, 0x1.fep127},
 };
 
+/* Subnormal numbers lie as far apart as the least normal ones. */
 double number_ulp(DType d, double x)
 {
   const Format *f = &formats[d];
@@ -23,6 +25,7 @@ double number_ulp(DType d, double x)
   return ldexp(1.0, exponent - f->digits + 1);
 }
 
+/* Toward zero, limited to what the type holds; NaN is 0. */
 static double round_integer(DType d, double x)
 {
   static const double low[] = {
@@ -34,6 +37,8 @@ static double round_integer(DType d, double x)
   return x < low[d] ? low[d] : x > high[d] ? high[d] : x;
 }
 
+/* Above the largest number by less than half an ulp stays that number; by more is infinite. The
+ * quotient and the product with a power of two are exact, and nearbyint takes ties to even. */
 double number_round(DType d, double x)
 {
   if (!dtype_is_float(d)) return round_integer(d, x);
@@ -55,6 +60,8 @@ bool number_same(double a, double b)
   return a == b || (isnan(a) && isnan(b));
 }
 
+/* Bits of a 16-bit float: sign, exponent, fraction. x is a value of the type already. Subnormal
+ * numbers need no case of their own: the units of the fraction carry over into the exponent. */
 static uint16_t encode16(DType d, double x)
 {
   const Format *f = &formats[d];
@@ -70,6 +77,7 @@ static uint16_t encode16(DType d, double x)
   return (uint16_t)(sign | (biased + (unsigned)units));
 }
 
+/* The exponent of all ones is infinity or NaN, that of all zeros a subnormal number. */
 static double decode16(DType d, uint16_t bits)
 {
   const Format *f = &formats[d];
@@ -92,6 +100,7 @@ int64_t number_size(DType d, bool real64)
   return d == AMPC_F32 && real64 ? 8 : ampc_dtype_size(d);
 }
 
+/* 2^63 stands for the largest i64, which is no double. */
 static int64_t to_i64(double x)
 {
   return x >= 0x1p63 ? INT64_MAX : (int64_t)x;
@@ -148,6 +157,7 @@ void number_decode(DType d, bool real64, const void *from, int64_t n, double *to
   }
 }
 
+/* The letters of the tables: see CaseRow. */
 DType number_type(char letter)
 {
   switch (letter) {
@@ -168,6 +178,7 @@ DType number_type(char letter)
   }
 }
 
+/* SplitMix64: the same numbers on every machine, and any seed will do. */
 uint64_t number_random(uint64_t *state)
 {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;

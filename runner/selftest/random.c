@@ -15,6 +15,7 @@ typedef struct Drops { /* y and dx of stream one, y of stream two */
   Tensor x;
 } Drops;
 
+/* In a job, lowering numbers the streams; in a graph by hand the test does. */
 static Value append_drop(Built *b, Value x, double p, uint32_t stream)
 {
   Cursor at = built_cursor(false);
@@ -44,6 +45,7 @@ static ampc_status open_drops(Drops *d, Arena *a, const TestRun *run, DType type
   return status ? status : built_write(&d->b, 1, &d->x);
 }
 
+/* Seed and body are state of the runtime: what a resumed training would have. */
 static ampc_status run_drops(Drops *d, Arena *a, int64_t seed, int64_t body, uint32_t output,
                              Tensor *out)
 {
@@ -77,6 +79,7 @@ static double uniform_number(int64_t element, uint64_t body, uint32_t stream, ui
   return (double)(philox((uint64_t)element, body, stream, seed) >> 8) * 0x1p-24;
 }
 
+/* What is kept is what the paper's numbers keep; exact zeros do not stand in x. */
 static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint32_t stream)
 {
   for (int64_t i = 0; i < y->n; i++) {
@@ -123,11 +126,13 @@ static void check_drop(TestRun *run, DType type, bool good, const char *what)
   test_check(run, OP_drop, type, good, what);
 }
 
+/* Two masks keep the same element as often as two independent ones do. */
 static bool independent(const Tensor *x, const Tensor *y)
 {
   return near_share(share_both(x, y, 0), (1 - drop_p) * (1 - drop_p));
 }
 
+/* Each part of the key changes the numbers: stream, body, seed, element. */
 static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, const Tensor *y)
 {
   Tensor again, other, body, seed;
@@ -146,6 +151,7 @@ static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, cons
   return AMPC_OK;
 }
 
+/* Values, gradients and the ends p = 0 and p = 1 in one type. */
 static ampc_status check_type(Drops *d, Arena *a, TestRun *run, DType type)
 {
   Tensor y, dx, all, none;
@@ -163,6 +169,7 @@ static ampc_status check_type(Drops *d, Arena *a, TestRun *run, DType type)
   return check_keys(d, a, run, type, &y);
 }
 
+/* All of it fused; then that -O0 draws the same. */
 static ampc_status check_drops(Arena *a, TestRun *run)
 {
   static const DType types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
@@ -223,6 +230,7 @@ static Value append_numbers(Built *b, OpKind op, uint32_t stream)
   return v;
 }
 
+/* Both kinds from one graph, each with a stream of its own. */
 static ampc_status draw_numbers(Arena *a, TestRun *run, int optimize, Tensor *uniform,
                                 Tensor *normal)
 {

@@ -9,6 +9,7 @@
 
 /* ---- counting ---- */
 
+/* suites run side by side */
 static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error, const char *what)
@@ -31,12 +32,14 @@ void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what
   test_report(run, op, PROOF_forward, type, good ? 0 : INFINITY, what);
 }
 
+/* A job without a file: diagnostics name it selftest. */
 Options test_options(const TestRun *run, int optimize)
 {
   return (Options){
       .input = "selftest", .target = run->target, .optimize = optimize, .error_limit = 20};
 }
 
+/* Any target but cpu is code for a GPU. */
 bool test_on_gpu(const TestRun *run)
 {
   return strcmp(run->target, "cpu") != 0;
@@ -65,6 +68,8 @@ static bool needs_backward(OpKind op)
   return op_row(op)->gradient != grad_none;
 }
 
+/* What the tables promise has been run: an op whose suite was left out, or whose cases another
+ * change made disappear, counts as failed. */
 void test_coverage(TestRun *run)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++) {
@@ -93,6 +98,7 @@ static void print_types(uint32_t types)
   printf("%-28s", text);
 }
 
+/* Cases and the worst of them; dashes where there are none. */
 static void print_proof(const Tally *t)
 {
   if (t->cases)
@@ -127,6 +133,7 @@ static void print_table(const TestRun *run, uint32_t passed, uint32_t failed)
   printf("%u passed, %u failed\n", passed, failed);
 }
 
+/* The same as the table; for scripts. */
 static void print_json(const TestRun *run, uint32_t passed, uint32_t failed)
 {
   const char *separator = "";

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+/* ROWS: elements of one channel in a batch; EXTRA: of the weight that overflows */
 enum { IMAGES = 4, CHANNELS = 3, PIXELS = 30, ROWS = IMAGES * PIXELS, EXTRA = 7 };
 
 static const char job[] =
@@ -26,6 +27,7 @@ typedef struct Images {
   float x[IMAGES * CHANNELS * PIXELS], z[IMAGES * EXTRA];
 } Images;
 
+/* The buffers of the batch norm, found by their paths. */
 static ampc_status read_running(Built *b, Running *r)
 {
   const ampc_program *p = b->c->program;
@@ -62,11 +64,13 @@ static ampc_status run_body(Built *b, const Images *batch)
   return status ? status : built_step(b);
 }
 
+/* In units of 16 ulps: a mean of 120 values and two roundings of the update. */
 static double relative(double got, double want)
 {
   return fabs(got - want) / (16 * number_ulp(AMPC_F32, fmax(fabs(want), 1)));
 }
 
+/* PyTorch's rule: new = (1 - momentum) old + momentum batch, with the unbiased variance. */
 static void check(Arena *a, TestRun *run, const Images *batch, const Running *before,
                   const Running *after, bool skipped)
 {
@@ -93,6 +97,7 @@ static void check(Arena *a, TestRun *run, const Images *batch, const Running *be
                           (long long)before->count));
 }
 
+/* i is a batch that overflows: its step must change no statistics, and the next one goes on. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
   Running before = {.count = -1}, after = before;
@@ -111,6 +116,7 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
   return status;
 }
 
+/* Fused and not. */
 ampc_status suite_running(Arena *a, TestRun *run)
 {
   if (!test_wanted(run, OP_running_update) && !test_wanted(run, OP_running_count)) return AMPC_OK;

@@ -6,9 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Letters of plan: n a usual batch, N a hundred times larger, i a gradient that overflows while the
- * loss stays finite, a a NaN, f an infinite input of the product: then the loss is not finite
- * either, and nothing is updated from there on; nor is it after i where there is no scaler. */
+/* Letters of a plan, one a body:
+ *   n  a usual batch
+ *   N  a batch a hundred times larger, which clipping must cut
+ *   i  a gradient overflows while the loss stays finite: with a scaler the update is skipped and
+ * the scale falls; without one nothing is updated from there on a  a NaN among the inputs f  an
+ * infinite input of the product After a and f the loss is not finite either, and nothing is updated
+ * from there on. */
 static const Recipe recipes[] = {
     {.label = "sgd", .kind = "SGD", .lr = 0.1, .precision = "f32", .plan = "nnN"},
     {.label = "sgd momentum",
@@ -105,6 +109,7 @@ static void print_optimizer(Text *t, const Recipe *r)
   text_puts(t, ")\n");
 }
 
+/* Without a scaler the clause is the type alone. */
 static void print_precision(Text *t, const Recipe *r)
 {
   const Scaler *s = &r->scaler;
@@ -139,6 +144,7 @@ static void print_job(Text *t, const Recipe *r)
               STEP_BATCH);
 }
 
+/* Compiled, loaded, weights drawn from a fixed seed. */
 static ampc_status compile_recipe(Built *b, const TestRun *run, const Recipe *r, int optimize)
 {
   Options options = test_options(run, optimize);
@@ -172,6 +178,7 @@ static ampc_status read_floats(ampc_runtime *rt, ampc_space space, int64_t first
   return ampc_read(rt, (ampc_ref){space, first * 4}, to, n * 4);
 }
 
+/* `w` is f32 and has no copy; `fc.weight` has one in 16-bit precisions. */
 ampc_status step_read(Built *b, StepState *s)
 {
   const ampc_program *p = b->c->program;
@@ -210,6 +217,7 @@ static ampc_status run_body(Built *b, const Batch *batch)
 
 /* ---- recipes ---- */
 
+/* Averages weigh each body by its samples; `last` is that of the last body. */
 static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe *r,
                                  const Batch *batches, int n)
 {
@@ -237,6 +245,7 @@ static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe 
   return ampc_fail(AMPC_RUN_FAILED, "the program has lost its metric");
 }
 
+/* The state after a body is what the next one starts from, so errors do not add up. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
 {
   StepState before, after;
@@ -275,6 +284,7 @@ static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const 
   return status;
 }
 
+/* Body by body with -O2; its last weights must be those of -O0. */
 static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
 {
   Built b;
@@ -286,6 +296,7 @@ static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
   return status || run->edit ? status : check_unfused(a, run, r, &end);
 }
 
+/* A filter that names any op of a step runs all recipes: a body runs all of these ops. */
 ampc_status suite_step(Arena *a, TestRun *run)
 {
   static const OpKind proved[] = {OP_metric,       OP_grad_accumulate, OP_grad_norm,

@@ -1,5 +1,4 @@
-/* Training steps under test: selftest_step.c runs them, selftest_formulas.c knows what must come
- * out. */
+/* Training steps under test: step.c runs them, formulas.c knows what must come out. */
 #pragma once
 #include "graph.h"
 

@@ -1,3 +1,4 @@
+/* Reads safetensors files and runs jobs on the CPU, for the tests of this folder. */
 #include "fixture.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ static char *read_file(const char *path, size_t *out_size)
   return bytes;
 }
 
+/* Truth is compared in double, whatever type it is stored in. */
 static double element(const char *type, const char *at, int64_t i)
 {
   double f64;
@@ -76,6 +78,8 @@ static void read_tensor(Tensor *t, const char *name, json_t *entry, const char *
   for (int64_t i = 0; i < t->n; i++) t->at[i] = element(type, data + begin, i);
 }
 
+/* A file is u64 header size, a JSON header with the place of each tensor, then their bytes. All
+ * tensors are read at once: the files are small. */
 Fixture *fixture_open(const char *path)
 {
   size_t size, header_size;
@@ -145,6 +149,7 @@ const char *fixture_metadata(const Fixture *f, const char *key)
 
 /* ---- jobs ---- */
 
+/* The name stands for a file in diagnostics. */
 Job job_open(const char *name, const char *text)
 {
   Options options = {.input = name, .target = "cpu", .optimize = 2, .error_limit = 20};

@@ -54,6 +54,8 @@ static void add_dims(Text *text, const Tensor *t, uint32_t first)
   text_puts(text, "]");
 }
 
+/* The job of a case: an infer block for the value and, where there is a gradient, a train block
+ * with the loss sum(output * g). Targets are an argument of both. */
 static void job_text(Text *text, const Case *k, const Tensor *g, const Tensor *t)
 {
   const char *arg = t ? "t" : "";
@@ -85,6 +87,7 @@ static ampc_ref input_place(const Job *job, uint32_t block, uint32_t i)
   return (ampc_ref){AMPC_INPUT, job->program->sources[b->first_source + i].offset};
 }
 
+/* Inputs, weights and running statistics alike are parameters or buffers of the job. */
 static void set_parameters(Job *job, const Fixture *f, const Case *k)
 {
   for (uint32_t i = 0; i < job->program->n_params; i++) {
@@ -98,6 +101,7 @@ static void set_parameters(Job *job, const Fixture *f, const Case *k)
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
+/* Type, rank, shape, then the values. */
 static void check_output(Job *job, const Fixture *f, const Case *k, const Tensor *t)
 {
   uint32_t block = job_block(job, AMPC_INFER);
@@ -204,6 +208,7 @@ static void run_case(const Fixture *f, const Case *k)
   arena_destroy(arena);
 }
 
+/* Whether a name stands in a list of words with spaces between them. */
 static bool is_word(const char *words, const char *name)
 {
   size_t n = strlen(name);

@@ -2,6 +2,8 @@
 #include "entry.h"
 #include "compiler/rules/rules.h"
 
+/* A tensor seen from its channel axis: element (o, c, i) stands at (o * n_channels + c) * inner +
+ * i. The rows of a channel are numbered through all o and i. */
 typedef struct Channels { /* [outer, c, inner] */
   int64_t outer, c, inner;
 } Channels;
@@ -14,11 +16,14 @@ static Channels channels_of(const Case *t)
   return (Channels){x->n / (x->dim[axis] * inner), x->dim[axis], inner};
 }
 
+/* Index of row `row` of channel c. */
 static int64_t element(const Channels *d, int64_t row, int64_t c)
 {
   return (row / d->inner * d->c + c) * d->inner + row % d->inner;
 }
 
+/* How many parts a channel is summed in is the compiler's choice, which the result's shape shows:
+ * it is the one thing that is taken from the code under test. What stands in the parts is not. */
 static void shape_parts_of(const Case *t, Tensor *y)
 {
   Channels d = channels_of(t);
@@ -28,6 +33,7 @@ static void shape_parts_of(const Case *t, Tensor *y)
   y->dim[2] = d.c;
 }
 
+/* Weight or bias of a channel; absent ones change nothing. */
 static double of_channel(const Case *t, uint32_t input, int64_t c, double absent)
 {
   return input < t->n_in && t->in[input].present ? t->in[input].at[c] : absent;
@@ -58,6 +64,7 @@ static void part_sums(const Case *t, const Channels *d, int64_t c, int64_t begin
   }
 }
 
+/* Result [values, parts, channels]: part p has the rows from n p / parts to n (p + 1) / parts. */
 static void reference_parts(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
@@ -74,6 +81,7 @@ static void reference_parts(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* Rows of the longest part. */
 static double terms_of_parts(const Case *t)
 {
   return (double)(t->in[0].n / (t->want.dim[1] * t->want.dim[2]) + 1);
@@ -85,6 +93,8 @@ static void shape_join_of(const Case *t, Tensor *y)
   y->dim[0] = t->in[0].dim[2];
 }
 
+/* The parts' values, put together: channel_total adds them. channel_var has the squares around each
+ * part's own mean, and moves them to the common mean: n (part mean - mean)^2 more for each part. */
 static void reference_join(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -109,6 +119,7 @@ static double terms_of_join(const Case *t)
   return (double)t->in[0].dim[1];
 }
 
+/* x - mean cancels: errors are relative to |x| + |mean|. */
 static void reference_batch_norm(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
@@ -121,6 +132,8 @@ static void reference_batch_norm(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* rstd w (dy - mean(dy) - normal(x) mean(dy normal(x))); the means come as sums and their share,
+ * the inverse of the number of rows. */
 static void reference_batch_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
@@ -165,6 +178,7 @@ static Value chain_norm_eval(Compile *c, const Cursor *at, const Value *in)
 static const OpTest tests[] = {
     {OP_channel_sums, "n", "f", PARTS, SUMMED(1, 0.5, terms_of_parts, "additions in a row"),
      CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
+           /* several parts of unequal length */
            {"f", "1025x33", "channel=1"})},
     {OP_channel_moments, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},

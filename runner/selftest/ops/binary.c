@@ -24,6 +24,7 @@ static double whole_quotient(double x, double y)
   return nearbyint((x - fmod(x, y)) / y) - moved;
 }
 
+/* arithmetic */
 ELEMENT(add, x[0] + x[1], fabs(r))
 ELEMENT(sub, x[0] - x[1], fabs(r))
 ELEMENT(mul, x[0] * x[1], fabs(r))
@@ -31,8 +32,10 @@ ELEMENT(div, x[0] / x[1], fabs(r))
 ELEMENT(floor_divide, whole_quotient(x[0], x[1]), fabs(r))
 ELEMENT(remainder, python_modulo(x[0], x[1]), fabs(x[1]))
 ELEMENT(pow, pow(x[0], x[1]), fabs(r))
+/* C's fmax passes over a NaN; here it wins, as in PyTorch */
 ELEMENT(maximum, isnan(x[0]) || isnan(x[1]) ? NAN : fmax(x[0], x[1]), fabs(r))
 ELEMENT(minimum, isnan(x[0]) || isnan(x[1]) ? NAN : fmin(x[0], x[1]), fabs(r))
+/* comparisons and bits: exact, no scale */
 ELEMENT(eq, x[0] == x[1], 0)
 ELEMENT(ne, x[0] != x[1], 0)
 ELEMENT(lt, x[0] < x[1], 0)
@@ -41,6 +44,7 @@ ELEMENT(gt, x[0] > x[1], 0)
 ELEMENT(ge, x[0] >= x[1], 0)
 ELEMENT(logical_and, (double)((int64_t)x[0] & (int64_t)x[1]), 0)
 ELEMENT(logical_or, (double)((int64_t)x[0] | (int64_t)x[1]), 0)
+/* choices: one of the inputs as it is */
 ELEMENT(where, x[0] != 0 ? x[1] : x[2], fabs(r))
 ELEMENT(clamp, isnan(x[0]) ? NAN : fmin(fmax(x[0], a[0]), a[1]), fabs(r))
 ELEMENT(clamp_backward, x[1] >= a[0] && x[1] <= a[1] ? x[0] : 0, fabs(r))
@@ -73,9 +77,11 @@ static const OpTest tests[] = {
      CASES({SIGNED, "1025 1025", ""}, {FLOATS, "7x33 33", ""}, {FLOATS, "7x1 1x33", ""},
            {"fh", "33 7x33", ""}, {"f", "2x3x5 3x1", ""}, {"f", "s 33", ""}, {"h", "33 s", ""},
            {"f", "1x5 3x1x1", ""}, {"f", "2x1x3x1x2x2 3x1x2x1", ""}, {"f", "s s", ""},
-           {"u", "33 33", ""}, {"fh", "257x1025 1025", ""}, {"f", "h:33 33", "result=f"},
-           {"h", "b:33 33", "result=f"}, {"h", "33 f:s{1.5}", "result=h"},
-           {"hb", "33 f:1{1.5}", "result=f"}),
+           {"u", "33 33", ""},
+           {"fh", "257x1025 1025", ""}, /* two types meet: PyTorch's promotion; a scalar does not
+                                           promote, a tensor of one element does */
+           {"f", "h:33 33", "result=f"}, {"h", "b:33 33", "result=f"},
+           {"h", "33 f:s{1.5}", "result=h"}, {"hb", "33 f:1{1.5}", "result=f"}),
      GRADIENTS({FLOATS, "7x3~n 3~n", ""}, {"f", "5x1~n 1x3~n", ""}, {"f", "s~n 7~n", ""})},
     {OP_sub, "ww", "=", MAP(sub), ROUNDED,
      CASES({SIGNED, "1023 1023", ""}, {FLOATS, "7x33 33", ""}, {"f", "33 7x33", ""}),
@@ -91,7 +97,9 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "7x3~n 3~q", ""}, {"f", "3~n 7x3~q", ""})},
     {OP_floor_divide, "nq", "=", MAP(floor_divide), EXACT,
      CASES({SIGNED, "1025 1025", ""},
+           /* signs, zero and infinity as divisors */
            {FLOATS, "8{5,-5,-0.0,inf,5,-5,nan,1} 8{0,0,2,2,inf,inf,1,nan}", ""},
+           /* quotients that f32 division rounds up to the next integer */
            {"f", "4{1,0.3,-0.3,16777216} 4{0.1,0.1,0.1,3}", ""})},
     {OP_remainder, "nq", "=", MAP(remainder),
      ULPS(1, "fmod is exact, adding y rounds; relative to |y|"),
@@ -100,6 +108,7 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "9{5.3,-5.3,7.1,-7.4,2.9,3.3,-1.2,0.6,8.5} 9~v", ""})},
     {OP_pow, "pn", "=", MAP(pow), ULPS(2, "maths.cuh: 2"),
      CASES({FLOATS, "1025 1025", ""},
+           /* zero, negative and infinite bases, as C and PyTorch have them */
            {FLOATS, "9{0,0,-2,-2,nan,2,inf,1,-8} 9{0,-1,3,0.5,0,nan,-1,inf,2}", ""}),
      GRADIENTS({FLOATS, "17~v 17~n", ""}, {"f", "5x3~v 3~n", ""}, {"f", "7~v s{2}", ""}),
      CHAINS({chain_powers, FLOATS, "33~v 33~d"})},

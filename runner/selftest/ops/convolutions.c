@@ -31,6 +31,8 @@ typedef struct Conv { /* its three tensors; one is the result */
   const double *xs, *ws, *ys;
 } Conv;
 
+/* Which of the case's tensors plays which part: y = conv2d(x, w); conv2d_data makes x, and
+ * conv2d_weight makes w, of what stands in y's place, dy. */
 static Conv conv_of(const Case *t, const Tensor *result)
 {
   OpKind op = t->test->op;
@@ -50,6 +52,7 @@ static Conv conv_of(const Case *t, const Tensor *result)
                 .ys = y->at};
 }
 
+/* Output pixels along an axis, as PyTorch counts them. */
 static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dil)
 {
   return (size + 2 * pad - dil * (kernel - 1) - 1) / stride + 1;
@@ -73,6 +76,8 @@ static void shape_conv_of(const Case *t, Tensor *y)
   }
 }
 
+/* One product of the sum that all three ops are made of: y[iy] += x[ix] w[iw], read as what the op
+ * makes of the other two. tf32 keeps 11 bits of each factor. */
 static void add_term(const Case *t, const Conv *v, Tensor *y, double *scale, int64_t ix, int64_t iw,
                      int64_t iy)
 {
@@ -104,6 +109,7 @@ static void add_window(const Case *t, const Conv *v, Tensor *y, double *scale, c
   }
 }
 
+/* All three by one walk over the windows of y; the bias is conv2d's alone. */
 static void reference_conv(const Case *t, Tensor *y, double *scale)
 {
   Conv v = conv_of(t, y);
@@ -150,6 +156,8 @@ static const OpTest tests[] = {
     {OP_conv2d, "nnn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(2, 0.5, terms_of_conv, "additions in a row, bias"),
      CASES({FLOATS, "2x3x7x9 5x3x3x3 5", ""}, {FLOATS, "1x1x5x5 1x1x1x1 -", ""},
+           /* groups; a group a channel; uneven strides, padding and dilation; more channels than
+              pixels */
            {FLOATS, "3x4x9x7 8x2x3x3 8", "stride0=2 stride1=2 pad0=1 pad1=1 groups=2"},
            {"fh", "2x5x9x9 5x1x3x5 -", "pad0=1 pad1=2 groups=5"},
            {"fb", "2x3x11x8 7x3x3x2 7", "stride0=3 stride1=1 pad0=2 pad1=0 dil0=2 dil1=3"},

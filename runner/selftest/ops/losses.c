@@ -1,6 +1,9 @@
 /* Losses: of rows against labels, and elementwise. */
 #include "entry.h"
 
+/* -sum(share log p): the label has 1 - e of the shares, and all classes the rest, e / n each. A
+ * share of 0 adds nothing even where log p is -inf. A label out of range gives NaN, the ignored one
+ * 0. */
 static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -22,6 +25,7 @@ static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* dy (softmax - shares). */
 static void reference_cross_entropy_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -55,9 +59,11 @@ static const OpTest tests[] = {
     {OP_cross_entropy_rows, "nk", "=", ROW(reference_cross_entropy),
      SUMMED(8, SUMS(1), terms_of_row, "as log_softmax"),
      CASES({FLOATS, "33x7 l:33", "dim=1"}, {FLOATS, "7x1025 l:7", "dim=1 label_smoothing=0.1"},
-           {"fh", "3x7x5 l:3x5", "dim=1"}, {FLOATS, "5x3 l:5{-100,0,3,-1,2}", "dim=1"},
+           {"fh", "3x7x5 l:3x5", "dim=1"}, /* the ignored label, and labels out of range */
+           {FLOATS, "5x3 l:5{-100,0,3,-1,2}", "dim=1"},
            {FLOATS, "5x3 l:5{1,0,3,-1,2}", "dim=1 ignore_index=1"},
            {"f", "3x3{500,-500,0,1,nan,2,1,inf,3} l:3{1,0,0}", "dim=1"},
+           /* the label's or another class has probability 0 */
            {FLOATS, "3x3{1,-inf,2,-inf,1,2,-inf,0,-inf} l:3{0,0,1}", "dim=1"},
            {"fh", "2x3{1,-inf,2,-inf,1,2} l:2{0,0}", "dim=1 label_smoothing=0.1"},
            {"fh", "1025x129 l:1025", "dim=1"}),
@@ -73,7 +79,8 @@ static const OpTest tests[] = {
      CASES({FLOATS, "1025 1025", ""}, {FLOATS, "7x33 33", ""}),
      GRADIENTS({FLOATS, "7x3~n 3~n", ""})},
     {OP_bce_with_logits, "gy", "=", MAP(bce_with_logits), ULPS(7, "softplus 4, three roundings"),
-     CASES({FLOATS, "1025 1025", ""}, {"f", "4{200,-200,0,-1e30} 4{0,1,0.5,0}", ""}),
+     CASES({FLOATS, "1025 1025", ""}, /* where e^x overflows */
+           {"f", "4{200,-200,0,-1e30} 4{0,1,0.5,0}", ""}),
      GRADIENTS({FLOATS, "17~n 17~y", ""})},
 };
 FAMILY(losses)

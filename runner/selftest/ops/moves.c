@@ -32,6 +32,7 @@ static void reference_expand(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
+/* An axis; -1 is the last one. */
 static uint32_t axis_attr(const Case *t, const char *name)
 {
   int axis = (int)case_attr(t, name);
@@ -46,6 +47,7 @@ static void shape_transpose_of(const Case *t, Tensor *y)
   y->dim[b] = t->in[0].dim[a];
 }
 
+/* Each element of x goes where its two indices are exchanged. */
 static void reference_transpose(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -90,6 +92,7 @@ static void reference_permute(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* Counted by walking, as a range of the language is read. */
 static void shape_slice_of(const Case *t, Tensor *y)
 {
   int64_t start = case_int(t, "start"), stop = case_int(t, "stop");
@@ -139,6 +142,7 @@ static void shape_cat_of(const Case *t, Tensor *y)
   for (uint32_t k = 1; k < t->n_in; k++) y->dim[case_axis(t)] += t->in[k].dim[case_axis(t)];
 }
 
+/* Each input is copied behind those before it. */
 static void reference_cat(const Case *t, Tensor *y, double *scale)
 {
   int axis = case_axis(t);
@@ -163,6 +167,7 @@ static void shape_pad_of(const Case *t, Tensor *y)
   y->dim[case_axis(t)] += (int64_t)(case_attr(t, "before") + case_attr(t, "after"));
 }
 
+/* Inside, the input; outside, the value. */
 static void reference_pad(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -177,6 +182,7 @@ static void reference_pad(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* Element `at` of the axis goes to size - 1 - at. */
 static void reference_flip(const Case *t, Tensor *y, double *scale)
 {
   int64_t stride[MAX_RANK], axis = case_axis(t);
@@ -272,20 +278,28 @@ static const OpTest tests[] = {
          {ALL, "1025", "dtype=f"}, {ALL, "1025", "dtype=h"}, {ALL, "1025", "dtype=b"},
          {ALL, "1025", "dtype=i"}, {ALL, "1025", "dtype=l"}, {ALL, "1025", "dtype=u"},
          {ALL, "1025", "dtype=o"},
+         /* f16: the largest number, the first that rounds to inf, subnormals and half of the least
+          */
          {"f", "9{65503,65504,65519,65519.99609375,65520,-65520,0x1p-24,0x1p-25,0x1.8p-25}",
           "dtype=h"},
+         /* ties to even, next to them, among subnormal and normal numbers */
          {"f", "8{0x1.8p-24,0x1.7fffp-24,0x1.ffcp-15,0x1.002p0,0x1.006p0,0x1.0020001p0,1e-40,-0.0}",
           "dtype=h"},
+         /* bf16: the same, and a NaN whose payload rounding would carry away */
          {"f", "8{0x1.fep127,0x1.fefffep127,0x1.ffp127,0x1.01p0,0x1.03p0,0x1.0100001p0,1e-40,nan}",
           "dtype=b"},
+         /* floats beyond the integers: the nearest limit; NaN is 0 */
          {"f", "8{2147483520,2147483648,-2147483648,-3e9,nan,inf,-inf,-1.99}", "dtype=i"},
          {"f", "8{9.2233715e18,9.3e18,-9.3e18,nan,inf,-inf,0.99,-0.99}", "dtype=l"},
          {"f", "8{254.9,255.5,256,-1,nan,inf,-inf,1.5}", "dtype=u"},
          {"hb", "6{1.5,-2.5,nan,inf,-inf,1e4}", "dtype=i"},
+         /* integers that f32 in between would round before f16 does */
          {"l", "6{65519,65520,2049,16777217,-70000,9007199254740991}", "dtype=h"},
          {"l", "6{65519,65520,2049,16777217,-70000,9007199254740991}", "dtype=b"},
+         /* between integers the low bits stay */
          {"il", "7{-1,255,256,300,-129,127,70000}", "dtype=u"},
          {"l", "5{2147483647,2147483648,-2147483649,4294967296,-1}", "dtype=i"},
+         /* many blocks, with a rest */
          {"fhb", "262147", "dtype=f"}),
      GRADIENTS({"f", "5x3~n", "dtype=h"}, {"fh", "5x3~n", "dtype=b"}, {"hb", "5x3~n", "dtype=f"})},
     {OP_detach, "w", "=", FIRST(reference_same_order), EXACT, CASES({ALL, "7x33", ""})},
@@ -299,7 +313,9 @@ static const OpTest tests[] = {
     {OP_transpose, "w", "=", WHOLE(shape_transpose_of, reference_transpose), EXACT,
      CASES({ALL, "7x33", "dim0=0 dim1=1"}, {FLOATS, "3x5x7", "dim0=0 dim1=2"},
            {"fh", "2x3x5x7", "dim0=1 dim1=2"}, {"f", "1023x3", "dim0=1 dim1=0"},
-           {"f", "2x2x3x2x3x2", "dim0=1 dim1=4"}, {"fh", "513x259", "dim0=0 dim1=1"}),
+           {"f", "2x2x3x2x3x2",
+            "dim0=1 dim1=4"}, /* more than one tile of the kernel, with a rest on both sides */
+           {"fh", "513x259", "dim0=0 dim1=1"}),
      GRADIENTS({FLOATS, "5x3", "dim0=0 dim1=1"}, {"f", "2x3x4", "dim0=0 dim1=2"})},
     {OP_permute, "w", "=", WHOLE(shape_permute_of, reference_permute), EXACT,
      CASES({ALL, "7x33", "axis0=1 axis1=0"}, {FLOATS, "2x3x5x7", "axis0=0 axis1=2 axis2=3 axis3=1"},
@@ -336,6 +352,7 @@ static const OpTest tests[] = {
     {OP_shifted, "wk", "=", WHOLE(shape_shifted_of, reference_shifted), EXACT,
      CASES({ALL, "2x3x5x7 i:2x2{1,-2,-3,0}", "h=5 w=7"},
            {FLOATS, "3x9x8 i:3x2{0,0,4,3,2,1}", "h=5 w=4"},
+           /* offsets that leave nothing of the image, the last one near the limit of i32 */
            {"f", "1x2x2x3x3 i:1x2{-40,2}", "h=7 w=2"},
            {"f", "1x1x1x33 i:1x2{0,-2147483000}", "h=1 w=33"}),
      GRADIENTS({FLOATS, "2x2x4x3 i:2x2{1,0,-2,1}", "h=3 w=4"})},

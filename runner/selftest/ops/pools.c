@@ -1,4 +1,7 @@
-/* Pools and interpolation: plain loops over images [n, c, h, w]. */
+/* Pools and interpolation: plain loops over images [n, c, h, w].
+ *
+ * A pool is described by its pairs of a pixel and a window with the weight that the pixel has in
+ * it: 1 / size for averages, 1 for the greatest pixel of a max pool. */
 #include "entry.h"
 #include <stdio.h>
 
@@ -7,6 +10,7 @@ typedef struct Stretch { /* pixels of one window along one axis: first, first + 
   int64_t first, end, step, counted;
 } Stretch;
 
+/* An attribute that there is one of for each axis: kernel0, kernel1. */
 static int64_t axis_int(const Case *t, const char *name, uint32_t axis)
 {
   static const char digits[][2] = {"0", "1"};
@@ -48,6 +52,7 @@ static Stretch span_of(const Case *t, uint32_t axis, int64_t i, int64_t size, in
   return s;
 }
 
+/* Height and width of the result. */
 static void small_and_large(const Case *t, int64_t *h, int64_t *w)
 {
   const int64_t *dim = t->in[0].dim;
@@ -142,6 +147,7 @@ static void add_pair(void *data, int64_t pixel, int64_t window, double weight)
   f->scale[to] += fabs(f->from[from] * weight);
 }
 
+/* Each result is the pixel that its place, divided by the scale, falls on. */
 static void interpolate(const Case *t, const Pool *p, Flow *f)
 {
   int64_t s = axis_int(t, "scale", 0), u = axis_int(t, "scale", 1);
@@ -149,6 +155,8 @@ static void interpolate(const Case *t, const Pool *p, Flow *f)
     add_pair(f, i / p->ow / s * p->w + i % p->ow / u, i, 1);
 }
 
+/* All pools, forward and backward, by one walk over pairs of a pixel and a window: forward adds the
+ * pixel to the window, backward the window to the pixel. */
 static void reference_pool(const Case *t, Tensor *y, double *scale)
 {
   OpKind op = t->test->op;
@@ -183,6 +191,7 @@ static const OpTest tests[] = {
      CASES({FLOATS, "3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
            {FLOATS, "2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
            {"fh", "2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
+           /* a NaN wins; windows of -inf */
            {FLOATS, "1x1x2x4{nan,1,-inf,-inf,2,inf,-inf,-inf}",
             "kernel0=2 kernel1=2 stride0=2 stride1=2"}),
      GRADIENTS({FLOATS, "1x2x4x6~n", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
@@ -191,6 +200,7 @@ static const OpTest tests[] = {
      CASES({FLOATS, "3x5x4x3 3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
            {FLOATS, "2x65x4x5 2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
            {"fh", "2x3x5x3 2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
+           /* of equal pixels the first gets the gradient; the last NaN gets it all */
            {FLOATS, "1x1x1x2 1x1x2x4{1,1,nan,2,1,1,nan,3}",
             "kernel0=2 kernel1=2 stride0=2 stride1=2"},
            {"f", "1x1x1x2 1x1x2x4{-inf,-inf,0,0,-inf,-inf,0,0}",

@@ -1,6 +1,7 @@
-/* Matrix products. */
+/* Matrix products: each result by itself, a sum over k. */
 #include "entry.h"
 
+/* [m, k] times [k, n], of what the operands are once they are transposed. */
 typedef struct Product {
   int64_t m, n, k;
   bool trans_a, trans_b;
@@ -23,6 +24,7 @@ static Product product_of(const Case *t)
   return p;
 }
 
+/* Axes before the last two: matrices of a batch. */
 static uint32_t leading_rank(const Tensor *x)
 {
   return x->rank > 2 ? x->rank - 2 : 0;
@@ -40,6 +42,7 @@ static void leading_axes(const Case *t, Tensor *y)
   }
 }
 
+/* A vector operand has no axis in the result. */
 static void shape_product_of(const Case *t, Tensor *y)
 {
   Product p = product_of(t);
@@ -66,6 +69,7 @@ static int64_t matrix_start(const Tensor *x, const Tensor *y, uint32_t n_lead, i
   return index * (x->rank > 1 ? x->dim[x->rank - 2] : 1) * x->dim[x->rank - 1];
 }
 
+/* Sums of |a b| are the scale: products of both signs cancel. tf32 keeps 11 bits of each factor. */
 static void reference_product(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *a = &t->in[0], *b = &t->in[1];
@@ -107,7 +111,9 @@ static const OpTest tests[] = {
      SUMMED(1, 0.5, terms_of_product, "additions in a row"),
      CASES({FLOATS, "7x33 33x5", ""}, {FLOATS, "1x1 1x1", ""}, {FLOATS, "3x7x33 3x33x5", ""},
            {"fh", "2x1x7x5 3x5x4", ""}, {"fb", "3x1025 1025x7", ""}, {"f", "7x33 33x5", "tf32=1"},
+           /* vectors */
            {"fh", "33 33x5", ""}, {"fb", "5x33 33", ""}, {"f", "33 33", ""},
+           /* several of the cpu's blocks of 256 with a rest, in m and k, then in n */
            {"fh", "1030x2100 2100x5", ""}, {"hb", "3x70 70x1030", ""},
            {"f", "300x70 70x300", "tf32=1"}),
      GRADIENTS({FLOATS, "5x3 3x4", ""}, {"fh", "2x3x4 2x4x3", ""}, {"f", "2x3x4 4x3", ""},

@@ -1,6 +1,7 @@
 /* Random numbers: what has a formula once its numbers are given. The rest is suite random. */
 #include "entry.h"
 
+/* x[1]: the uniform number that decides. */
 ELEMENT(drop_parts, x[1] >= a[0] ? x[0] / (1 - a[0]) : 0, fabs(r))
 
 static const OpTest tests[] = {

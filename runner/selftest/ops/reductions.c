@@ -1,6 +1,7 @@
 /* Reductions over a set of axes, a bit mask, or along one. */
 #include "entry.h"
 
+/* `dim` is a mask of axes, 0 means all: {0, 2} is 5. */
 static bool reduced(const Case *t, uint32_t d)
 {
   int64_t mask = case_int(t, "dim");
@@ -12,6 +13,7 @@ static void shape_reduce_of(const Case *t, Tensor *y)
   drop_axes(t, y, reduced, case_attr(t, "keepdim") != 0);
 }
 
+/* Which result element i of the input goes into. */
 static int64_t reduced_index(const Case *t, int64_t i)
 {
   const Tensor *x = &t->in[0];
@@ -24,6 +26,7 @@ static int64_t reduced_index(const Case *t, int64_t i)
   return index;
 }
 
+/* Also mean: it divides each term. Signs cancel, so the scale is the sum of sizes. */
 static void reference_sum(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -36,6 +39,7 @@ static void reference_sum(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* NaN wins over all, and the first one stays. */
 static void reference_extreme(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -48,6 +52,7 @@ static void reference_extreme(const Case *t, Tensor *y, double *scale)
   for (int64_t i = 0; i < y->n; i++) scale[i] = fabs(y->at[i]);
 }
 
+/* Where the last axis stays, kernels add all terms one after the other: see SUMS. */
 static double terms_of_sum(const Case *t)
 {
   const Tensor *x = &t->in[0];
@@ -102,7 +107,8 @@ static const OpTest tests[] = {
      CHAINS({chain_centre, FLOATS, "5x7~n 5x7~d"})},
     {OP_amax, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,
      CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {FLOATS, "1025", ""},
-           {"ilu", "7x33", "dim=2"}, {FLOATS, "3x3{1,nan,2,-inf,-inf,-inf,-1,-0.0,-3}", "dim=2"}),
+           {"ilu", "7x33", "dim=2"}, /* a NaN; nothing but -inf; -0 against negative numbers */
+           {FLOATS, "3x3{1,nan,2,-inf,-inf,-inf,-1,-0.0,-3}", "dim=2"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=2"}, {"f", "5x7~n", "dim=1 keepdim=1"})},
     {OP_amin, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,
      CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {"il", "33x7", "dim=1"},
@@ -111,6 +117,7 @@ static const OpTest tests[] = {
     {OP_argmax, "w", "l", ROW(reference_arg), EXACT,
      CASES({FLOATS, "7x1025", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"},
            {FLOATS, "3x5x7", "dim=1"}, {"il", "7x33", "dim=1"}, {"f", "1025x129", "dim=1"},
+           /* the first of equal ones, the first NaN, a row of -inf */
            {FLOATS, "4x4{1,3,3,2,nan,1,nan,inf,-inf,-inf,-inf,-inf,5,5,nan,5}", "dim=1"})},
     {OP_argmin, "w", "l", ROW(reference_arg), EXACT,
      CASES({FLOATS, "7x33", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"},

@@ -1,3 +1,4 @@
+/* What references of several families share; reference.h says what each function is for. */
 #include "reference.h"
 #include "entry.h"
 #include <math.h>
@@ -84,6 +85,7 @@ void shape_row_of(const Case *t, Tensor *y)
 
 /* ---- maps ---- */
 
+/* One element at a time: the op's own function, its inputs broadcast. */
 void reference_map(const Case *t, Tensor *y, double *scale)
 {
   Element *f = t->test->element;

@@ -21,6 +21,8 @@ static void reference_softmax(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* softmax: (dy - sum(dy y)) y. log_softmax: dy - e^y sum(dy). Differences, so errors are relative
+ * to both of their terms. */
 static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *dy = &t->in[0], *p = &t->in[1];
@@ -44,19 +46,18 @@ static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* max + log(sum): an ulp of the log is relative to 1 where the sum is near 1. */
 static void reference_logsumexp(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
   Rows r = rows_of(x, case_axis(t));
   for (int64_t row = 0; row < r.n; row++) {
-    double m, worst = 0;
+    double m;
     const double *at = x->at + row_start(&r, row);
     y->at[row] = row_log_sum(at, &r, &m);
-    for (int64_t c = 0; c < r.length; c++) {
+    for (int64_t c = 0; c < r.length; c++)
       if (isnan(at[c * r.stride])) y->at[row] = NAN;
-      worst = fmax(worst, 1);
-    }
-    scale[row] = isfinite(m) ? fabs(m) + log((double)r.length) + worst : 0;
+    scale[row] = isfinite(m) ? fabs(m) + log((double)r.length) + 1 : 0;
   }
 }
 
@@ -72,6 +73,7 @@ static Value chain_attention(Compile *c, const Cursor *at, const Value *in)
 
 /* ---- variance ---- */
 
+/* Squares around the mean; the divisor is n - correction. */
 static void reference_var(const Case *t, Tensor *y, double *scale)
 {
   Rows r = rows_of(&t->in[0], case_axis(t));
@@ -85,6 +87,8 @@ static void reference_var(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* dx = 2 dy (x - mean) / divisor, for the root dy (x - mean) / (std divisor). An error of the mean
+ * is relative to the largest |x| of the row. A root of 0 has no slope: the gradient is 0 there. */
 static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 {
   Rows r = rows_of(&t->in[0], case_axis(t));
@@ -106,6 +110,7 @@ static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 
 /* ---- layer norm ---- */
 
+/* Of a row; rstd: 1 / sqrt(variance + eps). */
 typedef struct Moments {
   double mean, rstd, largest;
 } Moments;
@@ -124,6 +129,7 @@ static Moments row_moments(const double *x, const Rows *r, double eps)
   return m;
 }
 
+/* Element of an optional input for element i of y. */
 static double given(const Case *t, uint32_t input, const Tensor *y, int64_t i, double absent)
 {
   if (input >= t->n_in || !t->in[input].present) return absent;
@@ -148,6 +154,7 @@ static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
   }
 }
 
+/* With g = dy w and h = (x - mean) rstd: rstd (g - mean(g) - h mean(g h)). */
 static void reference_layer_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *dy = &t->in[1];
@@ -186,7 +193,9 @@ static const OpTest tests[] = {
      CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "7x1025", "dim=1"}, {FLOATS, "33x7", "dim=0"},
            {"fh", "3x5x7", "dim=1"}, {"f", "1023", "dim=0"}, {"f", "3x1", "dim=1"},
            {"fh", "513x257", "dim=1"}, {"f", "257x513", "dim=0"},
+           /* e^x overflows without the maximum taken away */
            {FLOATS, "3x4{60000,59968,-60000,0,-1e4,-1e4,-1e4,-1e4,80,-80,100,100}", "dim=1"},
+           /* -inf is probability 0; a row of it, a NaN, and inf have none */
            {FLOATS, "4x3{1,-inf,2,-inf,-inf,-inf,1,nan,2,inf,0,1}", "dim=1"}),
      GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0"}),
      CHAINS({chain_attention, FLOATS, "5x3~n 3x4~n 5x3~d"})},
@@ -207,6 +216,7 @@ static const OpTest tests[] = {
      SUMMED(8, SUMS(1), terms_of_row, "exp 2, sum, log 1"),
      CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"},
            {FLOATS, "7x1025", "dim=1"},
+           /* the sum of nothing is -inf; an infinite term; a NaN; far from 0 */
            {FLOATS, "5x2{-inf,-inf,inf,1,nan,1,1000,1000,-1000,-1000}", "dim=1"}),
      GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0 keepdim=1"})},
     {OP_row_var, "n", "=", ROW(reference_var),
@@ -220,11 +230,13 @@ static const OpTest tests[] = {
     {OP_row_std, "n", "=", ROW(reference_var),
      SUMMED(8, SUMS(3), terms_of_row, "as row_var, and a root"),
      CASES({FLOATS, "33x7", "dim=1"}, {"fh", "3x33x5", "dim=1 correction=0"},
+           /* rows without spread: a root of 0 */
            {"f", "2x3{1,1,1,5,5,5}", "dim=1"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=0 correction=0"})},
     {OP_row_std_backward, "npd", "=", FIRST(reference_var_backward),
      SUMMED(8, SUMS(1), terms_of_row, "the mean, 4 roundings"),
-     CASES({FLOATS, "33x7 33 33", "dim=1"}, {FLOATS, "2x3 2{0,1} 2", "dim=1"})},
+     CASES({FLOATS, "33x7 33 33", "dim=1"}, /* where the root is 0 */
+           {FLOATS, "2x3 2{0,1} 2", "dim=1"})},
     {OP_layer_norm, "nnn", "=", FIRST(reference_layer_norm),
      SUMMED(12, SUMS(2), terms_of_row, "two sums, rsqrt 2"),
      CASES({FLOATS, "33x7 7 7", "dim=1"}, {FLOATS, "7x1025 1025 1025", "dim=1"},

@@ -1,15 +1,19 @@
 /* Schedules: functions of the steps taken, t, and of their numbers. */
 #include "entry.h"
 
+/* x: t, start, end, steps, warmup. From 0 to start over the warm-up, then to end in a line. */
 ELEMENT(schedule_linear,
         x[0] < x[4] ? x[1] * x[0] / x[4]
                     : x[2] + (x[1] - x[2]) * fmax(0, (x[3] - x[0]) / (x[3] - x[4])),
         fabs(x[1]) + fabs(x[2]))
+/* x: t, peak, steps, warmup, floor. Half a cosine from the peak to the floor. */
 ELEMENT(schedule_cosine,
         x[0] < x[3]
             ? x[1] * x[0] / x[3]
             : x[4] + (x[1] - x[4]) * pow(cos(M_PI_2 * fmin(1, (x[0] - x[3]) / (x[2] - x[3]))), 2),
         fabs(x[1]) + fabs(x[4]))
+/* x: t, peak, steps. PyTorch's OneCycleLR: up from peak / 25 in the first 30 % of the steps, down
+ * to peak / 250000 in the rest, each half a cosine. */
 ELEMENT(schedule_onecycle,
         x[0] <= 0.3 * x[2] - 1
             ? x[1] / 25 + x[1] * 24 / 25 * pow(sin(M_PI_2 * x[0] / (0.3 * x[2] - 1)), 2)
@@ -17,11 +21,13 @@ ELEMENT(schedule_onecycle,
                   (x[1] - x[1] / 25e4) *
                       pow(cos(M_PI_2 * fmin(1, (x[0] - 0.3 * x[2] + 1) / (0.7 * x[2]))), 2),
         fabs(x[1]))
+/* x: t, start, every, gamma. */
 ELEMENT(schedule_step, x[1] * exp(log(x[3]) * floor(x[0] / x[2])), fabs(r))
 
 static const OpTest tests[] = {
     {OP_schedule_linear, "nnnnn", "f", MAP(schedule_linear),
      ULPS(3, "four roundings of the sizes of its ends"),
+     /* start, in the warm-up, its end, between, behind the last step; without a warm-up */
      CASES({"f", "l:s{0} s{0.1} s{0.01} s{100} s{10}", ""},
            {"f", "l:s{7} s{0.1} s{0.01} s{100} s{10}", ""},
            {"f", "l:s{10} s{0.1} s{0.01} s{100} s{10}", ""},
@@ -37,11 +43,13 @@ static const OpTest tests[] = {
            {"f", "l:s{5000} s{0.1} s{100} s{10} s{0.001}", ""})},
     {OP_schedule_onecycle, "nnn", "f", MAP(schedule_onecycle),
      ULPS(6, "cos 2, its argument 2, two roundings"),
+     /* on both sides of the peak at step 29, and behind the last step */
      CASES({"f", "l:s{0} s{0.1} s{100}", ""}, {"f", "l:s{13} s{0.1} s{100}", ""},
            {"f", "l:s{29} s{0.1} s{100}", ""}, {"f", "l:s{64} s{0.1} s{100}", ""},
            {"f", "l:s{99} s{0.1} s{100}", ""}, {"f", "l:s{5000} s{0.1} s{100}", ""})},
     {OP_schedule_step, "nnnn", "f", MAP(schedule_step),
      ULPS(4, "pow 2, one product, relative twice that"),
+     /* the last step before a drop and the first one after it */
      CASES({"f", "l:s{0} s{0.1} s{30} s{0.5}", ""}, {"f", "l:s{29} s{0.1} s{30} s{0.5}", ""},
            {"f", "l:s{30} s{0.1} s{30} s{0.1}", ""}, {"f", "l:s{95} s{0.1} s{30} s{0.1}", ""})},
 };

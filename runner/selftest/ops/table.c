@@ -78,6 +78,8 @@ static bool has_attr(OpKind op, const char *name, size_t size)
   return false;
 }
 
+/* ---- rows: what make.c reads ---- */
+
 /* Names of attributes that the op does not have would be passed over in silence. */
 static void check_attrs(const Check *c, const OpTest *test, const char *file, const CaseRow *row)
 {

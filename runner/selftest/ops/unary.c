@@ -82,13 +82,16 @@ static const OpTest tests[] = {
     {OP_floor, "w", "=", MAP(floor), EXACT, CASES({FLOATS, "1025", ""})},
     {OP_ceil, "w", "=", MAP(ceil), EXACT, CASES({FLOATS, "1025", ""})},
     {OP_round, "w", "=", MAP(round), EXACT,
-     CASES({FLOATS, "1025", ""}, {FLOATS, "8{0.5,1.5,2.5,-0.5,-1.5,-2.5,0.49999997,3.5}", ""})},
+     CASES({FLOATS, "1025",
+            ""}, /* halves go to the even neighbour; the largest number below a half does not */
+           {FLOATS, "8{0.5,1.5,2.5,-0.5,-1.5,-2.5,0.49999997,3.5}", ""})},
     {OP_relu, "w", "=", MAP(relu), EXACT,
-     CASES({FLOATS, "1025", ""}, {FLOATS, "6{0,-0.0,nan,inf,-inf,1e-7}", ""}, {"fb", "262147", ""},
-           {"il", "33", ""}),
+     CASES({FLOATS, "1025", ""}, /* a NaN passes, -0 is 0 */
+           {FLOATS, "6{0,-0.0,nan,inf,-inf,1e-7}", ""}, {"fb", "262147", ""}, {"il", "33", ""}),
      GRADIENTS({FLOATS, "33~z", ""})},
     {OP_relu_backward, "ww", "=", MAP(relu_backward), EXACT,
-     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "4{1,2,3,4} 4{0,-0.0,nan,1}", ""})},
+     CASES({FLOATS, "1025 1025", ""}, /* no slope at 0, and none at a NaN */
+           {FLOATS, "4{1,2,3,4} 4{0,-0.0,nan,1}", ""})},
     {OP_gelu_erf, "g", "=", MAP(gelu_erf),
      ULPS(4, "erf 2 and its argument 1.5, halved, relative to |x|"), CASES({FLOATS, "1025", ""}),
      GRADIENTS({FLOATS, "33~n", ""})},
@@ -124,6 +127,7 @@ static const OpTest tests[] = {
     {OP_exp, "w", "=", MAP(exp), ULPS(1, "maths.cuh: 1"),
      CASES({FLOATS, "1025", ""}, {"iu", "33", "result=f"},
            /* f16 overflows at log(65520) */ {"h", "4{11.0859375,11.09375,-17,12}", ""},
+           /* f32: the last finite one, inf, the last normal one, the last subnormal one, 0 */
            {"f", "6{88.72283,88.72284,-87.33655,-103.9,-104,-1e30}", ""}),
      GRADIENTS({FLOATS, "33~n", ""})},
     {OP_expm1, "w", "=", MAP(expm1), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
