@@ -102,6 +102,16 @@ void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
   if (bias.id) out_dx[2] = dy;
 }
 
+/* y = z weight with z = x r. z is rms_norm without weight, computed once more as for layer_norm;
+ * dweight = dy z has the shape of y. */
+void grad_rms_norm(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  Value x = b.n.in[0], weight = b.n.in[1];
+  out_dx[0] = back_like(&b, OP_rms_norm_backward, (Value[]){x, dy, weight}, 3);
+  if (weight.id) out_dx[1] = back_mul(&b, dy, back_like(&b, OP_rms_norm, &x, 1));
+}
+
 /* dx = dy (softmax(x) - one_hot(target)), dy once a row; the formula with label smoothing is in
  * ops.def. Targets are integers: no gradient. */
 void grad_cross_entropy(Compile *c, Value n, Value dy, Value *out_dx)

@@ -179,6 +179,53 @@ static void reference_layer_norm_backward(const Case *t, Tensor *y, double *scal
   }
 }
 
+/* 1 / sqrt(mean(x^2) + eps) of the row */
+static double row_rms(const double *x, const Rows *r, double eps)
+{
+  double square = 0;
+  for (int64_t c = 0; c < r->length; c++) square += x[c * r->stride] * x[c * r->stride];
+  return 1 / sqrt(square / (double)r->length + eps);
+}
+
+/* All terms of the sum are positive: no error is larger than that of the result itself. */
+static void reference_rms_norm(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    double rms = row_rms(x->at + start, &r, case_attr(t, "eps"));
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      y->at[i] = x->at[i] * rms * given(t, 1, y, i, 1);
+      scale[i] = fabs(y->at[i]);
+    }
+  }
+}
+
+/* With g = dy w and h = x r: r (g - h mean(g h)). */
+static void reference_rms_norm_backward(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0], *dy = &t->in[1];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    double rms = row_rms(x->at + start, &r, case_attr(t, "eps")), mean = 0, size = 0;
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double g = dy->at[i] * given(t, 2, y, i, 1), h = x->at[i] * rms;
+      mean += g * h / (double)r.length;
+      size += fabs(g * h) / (double)r.length;
+    }
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = start + c * r.stride;
+      double g = dy->at[i] * given(t, 2, y, i, 1), h = x->at[i] * rms;
+      y->at[i] = rms * (g - h * mean);
+      scale[i] = rms * (fabs(g) + fabs(h) * size);
+    }
+  }
+}
+
 /* layer_norm(gelu(x) + x, w, b) */
 static Value chain_residual(Compile *c, const Cursor *at, const Value *in)
 {
@@ -250,5 +297,19 @@ static const OpTest tests[] = {
      SUMMED(24, SUMS(4), terms_of_row, "four sums"),
      CASES({FLOATS, "33x7 33x7 7", "dim=1"}, {FLOATS, "33x7 33x7 -", "dim=1 eps=0.001"},
            {"f", "7x1025 7x1025 1025", "dim=1"})},
+    {OP_rms_norm, "nn", "=", FIRST(reference_rms_norm),
+     SUMMED(8, SUMS(1), terms_of_row, "a sum of squares, rsqrt 2, two products"),
+     CASES({FLOATS, "33x7 7", "dim=1 eps=1e-6"}, {FLOATS, "7x1025 1025", "dim=1 eps=1e-6"},
+           {FLOATS, "33x7 -", "dim=1 eps=0.001"}, {"f", "2x3x33 33", "dim=2 eps=1e-6"},
+           {"f", "3x1 1", "dim=1 eps=1e-6"}, {"h", "33x7 f:7", "dim=1 eps=1e-6"},
+           /* a row of zeros */
+           {FLOATS, "2x3{0,0,0,1,2,3} 3", "dim=1 eps=1e-5"},
+           {"f", "513x259 259", "dim=1 eps=1e-6"}),
+     GRADIENTS({FLOATS, "5x7 7", "dim=1 eps=0.001"}, {"fh", "5x7 -", "dim=1 eps=0.001"},
+               {"f", "2x3x5 5", "dim=2 eps=0.001"})},
+    {OP_rms_norm_backward, "ndn", "=", FIRST(reference_rms_norm_backward),
+     SUMMED(16, SUMS(2), terms_of_row, "two sums, rsqrt 2"),
+     CASES({FLOATS, "33x7 33x7 7", "dim=1 eps=1e-6"}, {FLOATS, "33x7 33x7 -", "dim=1 eps=0.001"},
+           {"f", "7x1025 7x1025 1025", "dim=1 eps=1e-6"})},
 };
 FAMILY(rows)
