@@ -24,8 +24,8 @@ struct Products {
 
 ampc_status products_open(CudaDevice *d)
 {
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM];
+  const CudaApi *cuda;
+  char why[AMPC_WHY_ROOM];
   d->products = calloc(1, sizeof *d->products);
   if (!d->products) return ampc_fail(AMPC_RUN_FAILED, "out of memory for products");
   if (!cuda_load_blas(&cuda, why)) return ampc_fail(AMPC_RUN_FAILED, "%s: %s", d->device.name, why);
