@@ -41,7 +41,7 @@ static ampc_status open_spaces(ampc_runtime *rt)
 
 static ampc_status check_program(const ampc_program *p)
 {
-  int64_t need = ampc_state_setting(p, p->n_settings);
+  int64_t need = ampc_state_setting(p->n_optimizers, p->n_metrics, p->n_settings);
   if (p->space_bytes[AMPC_STATE] < need)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: STATE has %lld bytes, needs %lld",
                      (long long)p->space_bytes[AMPC_STATE], (long long)need);
@@ -57,7 +57,7 @@ static ampc_status write_settings(ampc_runtime *rt)
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < p->n_settings && !status; i++) {
     float value = (float)p->settings[i].value;
-    ampc_ref at = {AMPC_STATE, ampc_state_setting(p, i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
     status = ampc_write(rt, at, &value, sizeof value);
   }
   return status;
@@ -79,7 +79,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
       .growth_interval = (int)s->interval,
       .dynamic = s->on && s->dynamic,
   };
-  int64_t rest = ampc_state_setting(p, 0) - (int64_t)sizeof state;
+  int64_t rest = ampc_state_setting(p->n_optimizers, p->n_metrics, 0) - (int64_t)sizeof state;
   ampc_status status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   if (status || rest == 0) return status;
   return rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
@@ -321,7 +321,9 @@ ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value)
   for (uint32_t i = 0; i < p->n_settings; i++)
     if (strcmp(p->settings[i].name, setting) == 0) {
       float f = (float)value;
-      return ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_setting(p, i)}, &f, sizeof f);
+      return ampc_write(
+          rt, (ampc_ref){AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)}, &f,
+          sizeof f);
     }
   return no_setting(p, setting);
 }
@@ -338,7 +340,8 @@ ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
   if (metric >= p->n_metrics) return ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
   ampc_status status = ampc_wait(rt);
   if (status) return status;
-  return ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_metric(p, metric)}, out, sizeof *out);
+  return ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_metric(p->n_optimizers, metric)}, out,
+                   sizeof *out);
 }
 
 ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
@@ -349,7 +352,7 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
   ampc_metric zero = {0};
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < b->n_metrics && !status; i++) {
-    ampc_ref at = {AMPC_STATE, ampc_state_metric(p, b->first_metric + i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_metric(p->n_optimizers, b->first_metric + i)};
     status = ampc_write(rt, at, &zero, sizeof zero);
   }
   return status;

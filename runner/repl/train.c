@@ -81,7 +81,7 @@ static bool print_line(Run *t)
   if (!print_metrics(t)) return false;
   for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
     ampc_optimizer o;
-    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(t->p, i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
     if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
     printf("  %s.lr %.4g", t->p->optimizers[i].name, (double)o.lr);
   }

@@ -119,7 +119,8 @@ static bool grow(BlockCache *cache)
 
 static void need_scratch(BlockCache *cache, const Block *block)
 {
-  int64_t bytes = ((int64_t)dnnl_memory_desc_get_size(&block->scratch) + 63) / 64 * 64;
+  int64_t bytes =
+      ampc_round_up((int64_t)dnnl_memory_desc_get_size(&block->scratch), AMPC_CPU_ALIGN);
   if (bytes > cache->lane_scratch) cache->lane_scratch = bytes;
 }
 
@@ -128,7 +129,7 @@ ampc_status block_cache_allocate(BlockCache *cache)
   int64_t bytes = block_cache_bytes(cache);
   if (bytes <= cache->allocated) return AMPC_OK;
   free(cache->scratch);
-  cache->scratch = aligned_alloc(64, (size_t)bytes);
+  cache->scratch = aligned_alloc(AMPC_CPU_ALIGN, (size_t)bytes);
   cache->allocated = cache->scratch ? bytes : 0;
   return cache->scratch ? AMPC_OK
                         : ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");

@@ -179,7 +179,7 @@ static ConvTiling tiling_of(const ampc_conv *d, bool real64)
   if (t.total / channel >= c) t.sum = 0;
   int64_t fit = (t.total - t.sum) / channel, parts = (c + fit - 1) / fit;
   t.channels = (c + parts - 1) / parts;
-  t.columns = (t.channels * channel + 63) / 64 * 64;
+  t.columns = ampc_round_up(t.channels * channel, AMPC_CPU_ALIGN);
   return t;
 }
 

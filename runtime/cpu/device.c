@@ -19,12 +19,12 @@ static CpuDevice *cpu_of(Device *d)
   return (CpuDevice *)d;
 }
 
-/* 64 bytes suit any vector unit; large spaces start on a huge page. */
+/* Large spaces start on a huge page. */
 static ampc_status cpu_alloc(Device *d, int64_t bytes, void **out)
 {
   (void)d;
   double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  size_t align = bytes >= (4 << 20) ? 2u << 20 : 64;
+  size_t align = bytes >= (4 << 20) ? 2u << 20 : AMPC_CPU_ALIGN;
   *out = NULL;
   if ((double)bytes >= have || posix_memalign(out, align, (size_t)bytes) != 0)
     return ampc_fail(AMPC_RUN_FAILED,

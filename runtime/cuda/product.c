@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_ALIGNMENT = 256 };
-
 struct Products {
   LtHandle handle;
   Product *at;
@@ -218,7 +216,7 @@ static uint32_t alignment_of(const void *p)
 {
   uintptr_t at = (uintptr_t)p;
   uint32_t lowest = (uint32_t)(at & (~at + 1));
-  return at % MOST_ALIGNMENT ? lowest : MOST_ALIGNMENT;
+  return at % AMPC_CUDA_ALIGN ? lowest : AMPC_CUDA_ALIGN;
 }
 
 static ampc_status grow(Products *s)

@@ -32,7 +32,7 @@ ConvColumns conv_columns(const ampc_conv *d, bool real64)
   bool whole = d->kind == AMPC_CONV_WEIGHT && d->w_type != AMPC_F32;
   if (image > 0 && !whole) t.images = divisor(d->n, COLUMN_BYTES / image);
   t.parts = d->n / t.images;
-  t.bytes = (t.images * image + 255) / 256 * 256;
+  t.bytes = ampc_round_up(t.images * image, AMPC_CUDA_ALIGN);
   return t;
 }
 

@@ -40,7 +40,7 @@ static int64_t round_up(int64_t a, int64_t b)
 
 static int64_t floats(int64_t n)
 {
-  return round_up(n * (int64_t)sizeof(float), 64);
+  return round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
 }
 
 static int64_t weights(const ampc_conv *d)

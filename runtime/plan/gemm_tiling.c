@@ -1,4 +1,4 @@
-/* Sizes of the panels of a matrix product on the CPU. Part of both libraries. */
+/* Sizes of the panels of a matrix product on the CPU. */
 #include "gemm_tiling.h"
 
 /* Bounds on a panel: wide enough that widening it costs little beside the product, small enough
@@ -14,7 +14,7 @@ static GemmRoom room(bool used, int64_t rows, int64_t columns)
 {
   GemmRoom r = {.used = used};
   if (!used) return r;
-  r.ld = columns > 0 ? (columns + 15) / 16 * 16 : 16; /* rows stay 64-byte aligned */
+  r.ld = ampc_round_up(columns > 0 ? columns : 1, AMPC_CPU_ALIGN / (int64_t)sizeof(float));
   r.bytes = rows * r.ld * (int64_t)sizeof(float);
   return r;
 }

@@ -123,7 +123,7 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
   for (uint32_t i = 0; i < p->n_settings && good; i++) {
     float value;
     char key[256];
-    ampc_ref at = {AMPC_STATE, ampc_state_setting(p, i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
     ampc_status status = ampc_read(rt, at, &value, sizeof value);
     if (status) return status;
     snprintf(key, sizeof key, "ampc.setting.%s", p->settings[i].name);
@@ -148,7 +148,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
     ampc_optimizer o;
     char key[256];
-    status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, i)}, &o, sizeof o);
+    status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
     if (status) return status;
     taken_key(p, i, key, sizeof key);
     good = set(f, key, "%lld", o.taken);
@@ -315,7 +315,7 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
     ampc_optimizer o = {.taken = s->taken[i]};
-    status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, i)}, &o, sizeof o);
+    status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
   }
   return status;
 }

@@ -56,7 +56,7 @@ static void add_metrics(Session *s, uint32_t block)
   const ampc_block *b = &s->program->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     ampc_metric m;
-    memcpy(&m, s->state + ampc_state_metric(s->program, i), sizeof m);
+    memcpy(&m, s->state + ampc_state_metric(s->program->n_optimizers, i), sizeof m);
     for (int k = 0; k < SINK_COUNT; k++) {
       s->gone[k][i].sum += m.sum;
       s->gone[k][i].count += m.count;
@@ -71,7 +71,7 @@ static Record record_of(Session *s, const Glance *g)
   memcpy(&r.state, s->state, sizeof r.state);
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
     ampc_optimizer o;
-    memcpy(&o, s->state + ampc_state_optimizer(p, i), sizeof o);
+    memcpy(&o, s->state + ampc_state_optimizer(i), sizeof o);
     s->rates[i] = (double)o.lr;
   }
   r.seconds = progress_clock() - s->progress.started - s->progress.paused;
