@@ -207,7 +207,7 @@ ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan 
   *out = p;
   if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
   p->desc = *d;
-  p->tiling = conv_tiling(d, false);
+  p->tiling = ampc_conv_tiling(d, false);
   p->filters = d->kind == AMPC_CONV_WEIGHT ? p->tiling.slice : d->k;
   p->rest = d->n - (p->tiling.shares - 1) * p->tiling.images;
   p->lanes = p->tiling.lanes;

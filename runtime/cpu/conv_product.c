@@ -140,7 +140,7 @@ static int64_t channels_from(const Job *job, int64_t begin)
 static ampc_gemm product_of(const Job *job, int64_t begin)
 {
   const ampc_conv *d = job->d;
-  ampc_gemm g = conv_product_part(d, channels_from(job, begin), job->real64);
+  ampc_gemm g = ampc_conv_product_part(d, channels_from(job, begin), job->real64);
   if (d->kind != AMPC_CONV_FORWARD || begin == 0) return g;
   g.accumulate = true;
   g.has_bias = false;
@@ -167,7 +167,7 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
  * and parts are larger. */
 static ConvTiling tiling_of(const ampc_conv *d, bool real64)
 {
-  ConvTiling t = conv_tiling(d, real64);
+  ConvTiling t = ampc_conv_tiling(d, real64);
   int64_t c = d->c / d->groups, rows = d->n * d->oh * d->ow;
   int64_t size = d->kind == AMPC_CONV_DATA ? (int64_t)sizeof(float) : ampc_dtype_size(d->x_type);
   int64_t channel = rows * d->kh * d->kw * size;

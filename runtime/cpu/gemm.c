@@ -395,7 +395,7 @@ static void choose_types(Product *p)
   ampc_gemm in_place = *g;
   if (p->native) in_place.a_type = in_place.b_type = AMPC_F32, in_place.tf32 = false;
   if (p->native && narrow_c) in_place.c_type = AMPC_F32;
-  p->tiling = gemm_tiling(&in_place, p->real64);
+  p->tiling = ampc_gemm_tiling(&in_place, p->real64);
   p->fused_bias = g->has_bias && !p->real64 && g->k > 0 && !p->tiling.c.used &&
                   (g->bias_type == AMPC_F32 || (p->native && g->bias_type == AMPC_BF16));
 }

@@ -74,8 +74,7 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
     ampc_do_launch(rt, kernel, grid, block, args_, (uint32_t)(sizeof args_ / sizeof *args_));      \
   } while (0)
 
-/* ---- data: where batches come from. libampcdata has the implementation for a job's sources.
- * ------ */
+/* ---- data: where batches come from; runtime/data implements it for the sources of a job ---- */
 typedef struct ampc_batches ampc_batches; /* the batches of one block, epoch after epoch */
 typedef struct ampc_data_position {       /* where a run stands; kept in checkpoints */
   int64_t epoch, batch;                   /* batch within the epoch, from 0 */
@@ -94,7 +93,7 @@ typedef struct ampc_data_interface {
                       ampc_data_position *out_position);
   void (*close)(ampc_batches *b);
 } ampc_data_interface;
-extern const ampc_data_interface ampc_data; /* in libampcdata */
+extern const ampc_data_interface ampc_data;
 
 /* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,

@@ -21,7 +21,7 @@ static int64_t divisor(int64_t n, int64_t most)
   return best;
 }
 
-ConvColumns conv_columns(const ampc_conv *d, bool real64)
+ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64)
 {
   ConvColumns t = {.direct = is_pointwise(d), .images = d->n, .parts = 1, .type = d->x_type};
   if (d->kind == AMPC_CONV_DATA) t.type = AMPC_F32;
@@ -44,5 +44,5 @@ int64_t ampc_gemm_workspace_cuda(int capability)
 
 int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability)
 {
-  return conv_columns(d, real64).bytes + ampc_gemm_workspace_cuda(capability);
+  return ampc_conv_columns(d, real64).bytes + ampc_gemm_workspace_cuda(capability);
 }

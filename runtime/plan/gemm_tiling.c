@@ -19,7 +19,7 @@ static GemmRoom room(bool used, int64_t rows, int64_t columns)
   return r;
 }
 
-GemmTiling gemm_tiling(const ampc_gemm *g, bool real64)
+GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64)
 {
   bool tf32 = g->tf32 && !real64;
   bool wa = g->a_type != AMPC_F32 || tf32, wb = g->b_type != AMPC_F32 || tf32;
@@ -40,6 +40,6 @@ GemmTiling gemm_tiling(const ampc_gemm *g, bool real64)
 
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64)
 {
-  GemmTiling t = gemm_tiling(g, real64);
+  GemmTiling t = ampc_gemm_tiling(g, real64);
   return t.bytes * t.group;
 }

@@ -16,4 +16,4 @@ typedef struct GemmTiling {
   int64_t bytes; /* of one batch entry of a group */
 } GemmTiling;
 
-GemmTiling gemm_tiling(const ampc_gemm *g, bool real64);
+GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64);
