@@ -15,8 +15,7 @@
 #include <unistd.h>
 #include "log.h"
 
-/* ---- checksums --------------------------------------------------------------------------------
- */
+/* ---- checksums ---- */
 
 uint32_t crc32c(const void *bytes, size_t n)
 {
@@ -36,8 +35,7 @@ static uint32_t masked(const void *bytes, size_t n)
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* ---- protobuf ---------------------------------------------------------------------------------
- */
+/* ---- protobuf ---- */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5, MAX_EVENT = 512, MAX_TAG = 200 };
 
@@ -85,8 +83,7 @@ static void begin_event(Buffer *b, int64_t step)
   put_varint(b, (uint64_t)step);
 }
 
-/* ---- the file ---------------------------------------------------------------------------------
- */
+/* ---- the file ---- */
 
 /* One write a frame: a reader meets whole frames, but for the last one of a killed process. */
 static bool write_frame(Events *e, const Buffer *event)
