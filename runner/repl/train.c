@@ -117,7 +117,7 @@ static void add_loss(Losses *l, double v)
   if (l->n == l->cap) {
     l->cap = l->cap ? 2 * l->cap : 1024;
     l->at = realloc(l->at, l->cap * sizeof *l->at);
-    if (!l->at) abort();
+    if (!l->at) arena_out_of_memory();
   }
   l->at[l->n++] = v;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "dnn.h"
+#include "runtime/base/out_of_memory.h"
 
 typedef struct BlockLane { /* made when the lane runs its first block of this kind */
   dnnl_memory_t a, b, bias, c, scratch;
@@ -33,8 +34,7 @@ bool has_native_bf16(void)
   return (isa & wanted) == wanted;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 BlockCache *block_cache_create(unsigned lanes)
 {
@@ -135,8 +135,7 @@ ampc_status block_cache_allocate(BlockCache *cache)
                         : ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
 }
 
-/* ---- making ------------------------------------------------------------------------------------
- */
+/* ---- making ---- */
 
 static dnnl_data_type_t library_type(int64_t t)
 {
@@ -198,12 +197,14 @@ static ampc_status make_block(BlockCache *cache, const BlockKey *key, Block **ou
   block->key = *key;
   block->lane = calloc(cache->lanes, sizeof *block->lane);
   int threads = dnn_enter();
-  dnnl_status_t bad = block->lane ? make_primitive(cache, block) : dnnl_out_of_memory;
+  bool room = block->lane && !out_of_memory_near();
+  dnnl_status_t bad = room ? make_primitive(cache, block) : dnnl_out_of_memory;
   dnn_leave(threads);
   *out = block;
   if (!bad) need_scratch(cache, block);
   if (!bad) return AMPC_OK;
   block_free(block, cache->lanes);
+  if (bad == dnnl_out_of_memory) return block_failed((int)bad);
   return ampc_fail(
       AMPC_RUN_FAILED,
       "oneDNN cannot do a matrix product [%lld, %lld] x [%lld, %lld]: its status is %d",
@@ -225,11 +226,19 @@ ampc_status block_get(BlockCache *cache, const BlockKey *key, Block **out)
   return AMPC_OK;
 }
 
-/* ---- running -----------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
+ampc_status block_failed(int status)
+{
+  if (status == dnnl_out_of_memory)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
+  return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", status);
+}
+
+/* What a lane runs for the first time may make kernels that its creation did not make. */
 static dnnl_status_t make_lane(const BlockCache *cache, const Block *block, BlockLane *l)
 {
+  if (out_of_memory_near()) return dnnl_out_of_memory;
   dnnl_engine_t engine = cache->engine;
   dnnl_status_t bad = dnnl_memory_create(&l->a, &block->a, engine, DNNL_MEMORY_NONE);
   if (!bad) bad = dnnl_memory_create(&l->b, &block->b, engine, DNNL_MEMORY_NONE);

@@ -23,6 +23,7 @@ ampc_status block_get(BlockCache *cache, const BlockKey *key, Block **out);
 /* 0, or the library's status. One call at a time on each lane. */
 int block_run(BlockCache *cache, Block *block, unsigned lane, const void *a, const void *b,
               const void *bias, void *c);
+ampc_status block_failed(int status); /* the library's status, not 0, as an error */
 /* Note [native bf16]
  * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
  * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */

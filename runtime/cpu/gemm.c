@@ -441,6 +441,5 @@ ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const 
                .workspace = workspace};
   status = run_tiles(&p);
   int bad = atomic_load(&p.failed);
-  if (status || !bad) return status;
-  return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", bad);
+  return status || !bad ? status : block_failed(bad);
 }

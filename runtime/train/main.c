@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/out_of_memory.h"
 #include "train_options.h"
 
 enum {
@@ -140,6 +141,7 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
 
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data)
 {
+  out_of_memory_catch(program->name);
   Command c = {.train = {.device = "auto", .data_dir = "."}};
   c.settings = calloc((size_t)argc + 1, sizeof *c.settings);
   ampc_status status =
