@@ -17,7 +17,7 @@ bool out_of_memory_near(void)
   return false;
 }
 
-static const char *running;
+static const char *running; /* the name of the program */
 static struct sigaction before_segv, before_abort;
 
 /* Calls only what a handler may call. */

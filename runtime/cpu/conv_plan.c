@@ -1,7 +1,7 @@
 /* Convolutions as oneDNN's primitives. All calls stand between dnn_enter and dnn_leave. */
 #include "conv_plan.h"
 #include <stdlib.h>
-#include "block.h"
+#include "primitive.h"
 
 /* The number of images decides about memory descriptors and primitives; the weights' order in
  * memory is the library's choice for the first number and given for the second. */

@@ -4,7 +4,7 @@
  * the filter sees there of the c-th channel of the part, zero where that lies outside the image. */
 #include "conv_product.h"
 #include <string.h>
-#include "block.h"
+#include "primitive.h"
 #include "runtime/plan/conv_tiling.h"
 #include "runtime/base/convert.h"
 

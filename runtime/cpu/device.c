@@ -19,7 +19,9 @@ static CpuDevice *cpu_of(Device *d)
   return (CpuDevice *)d;
 }
 
-/* Large spaces start on a huge page. */
+/* Linux promises more memory than there is and kills who uses it, so what cannot be there is
+ * refused here. Large spaces start on a huge page; writing the zeros touches all pages now, not in
+ * a step. */
 static ampc_status cpu_alloc(Device *d, int64_t bytes, void **out)
 {
   (void)d;
@@ -107,6 +109,7 @@ static int64_t cpu_library_bytes(const Device *d)
   return gemm_cache_bytes(cpu->products) + conv_cache_bytes(cpu->convolutions);
 }
 
+/* The bytes are copied at once: nothing runs behind the host's back. */
 static ampc_status cpu_look(Device *d, uint32_t slot, const void *from, int64_t bytes)
 {
   CpuDevice *cpu = cpu_of(d);

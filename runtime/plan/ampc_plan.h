@@ -150,8 +150,7 @@ typedef struct ampc_command {
   } as;
 } ampc_command;
 
-/* ---- what a job consists of -------------------------------------------------------------------
- */
+/* ---- what a job consists of ---- */
 
 typedef enum ampc_init_kind {
   AMPC_INIT_CONSTANT,

@@ -3,7 +3,7 @@
 
 /* Bounds on a panel: wide enough that widening it costs little beside the product, small enough
  * that the workspace of any product stays near 20 MB. */
-enum { TILE = 1024, DEPTH = 2048, GROUP_BYTES = 16 << 20 };
+enum { TILE = 1024, DEPTH = 2048, TOGETHER_BYTES = 16 << 20 };
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -24,7 +24,7 @@ GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64)
   bool tf32 = g->tf32 && !real64;
   bool wa = g->a_type != AMPC_F32 || tf32, wb = g->b_type != AMPC_F32 || tf32;
   bool wc = g->c_type != AMPC_F32;
-  GemmTiling t = {.mt = g->m, .nt = g->n, .kt = g->k, .group = g->batch};
+  GemmTiling t = {.mt = g->m, .nt = g->n, .kt = g->k, .entries = g->batch};
   if (!wa && !wb && !wc) return t;
   t.mt = least(g->m, TILE);
   t.nt = least(g->n, TILE);
@@ -33,13 +33,13 @@ GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64)
   t.b = g->trans_b ? room(wb, t.nt, t.kt) : room(wb, t.kt, t.nt);
   t.c = room(wc, t.mt, t.nt);
   t.bytes = t.a.bytes + t.b.bytes + t.c.bytes;
-  int64_t fit = t.bytes > 0 ? GROUP_BYTES / t.bytes : g->batch;
-  t.group = least(g->batch, fit > 1 ? fit : 1);
+  int64_t fit = t.bytes > 0 ? TOGETHER_BYTES / t.bytes : g->batch;
+  t.entries = least(g->batch, fit > 1 ? fit : 1);
   return t;
 }
 
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64)
 {
   GemmTiling t = ampc_gemm_tiling(g, real64);
-  return t.bytes * t.group;
+  return t.bytes * t.entries;
 }

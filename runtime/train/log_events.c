@@ -29,6 +29,7 @@ uint32_t crc32c(const void *bytes, size_t n)
   return ~crc;
 }
 
+/* As TFRecord wants it: a checksum of bytes that hold checksums would be a weak one. */
 static uint32_t masked(const void *bytes, size_t n)
 {
   uint32_t crc = crc32c(bytes, n);
@@ -44,6 +45,7 @@ typedef struct Buffer {
   size_t n;
 } Buffer;
 
+/* Seven bits a byte, the lowest first; the top bit says that more follow. */
 static void put_varint(Buffer *b, uint64_t v)
 {
   for (; v >= 0x80; v >>= 7) b->at[b->n++] = (unsigned char)(v | 0x80);

@@ -74,6 +74,7 @@ static ampc_status read_option(int option, char **argv, Command *c)
   }
 }
 
+/* getopt's tables: our own options, then those of the training loop. */
 static void fill_options(struct option out[MAX_OPTIONS], char letters[2 * MAX_OPTIONS])
 {
   size_t n = sizeof own_options / sizeof *own_options;
@@ -128,6 +129,8 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
   return ampc_set(rt, text, value);
 }
 
+/* Settings are replaced before the run, which may load a checkpoint: those do not come back from
+ * it. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
                        const Command *c)
 {

@@ -134,12 +134,15 @@ static void show(Progress *p, Line *l, bool keep)
   fflush(stderr);
 }
 
+/* What it keeps is the session's own Progress: notes have to end an open line. */
 static ampc_status open_line(Session *s, void **own)
 {
   *own = s->options->quiet ? NULL : &s->progress;
   return AMPC_OK;
 }
 
+/* A terminal's line is rewritten a few times a second, whatever the steps; a file gets fewer lines.
+ */
 static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
   Progress *p = own;

@@ -1,28 +1,31 @@
-/* Blocks of products as oneDNN's primitives: a hash table that only grows. A program has as many
- * kinds of blocks as its products have shapes. */
-#include "block.h"
+/* What oneDNN does for blocks of products: a hash table of its primitives that only grows. A
+ * program needs one for each shape of a block, some dozens.
+ *
+ * A primitive is made once and run by many lanes (threads of the pool) at the same time; each lane
+ * has memory objects of its own, whose pointers it sets before each run. */
+#include "primitive.h"
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
 #include "dnn.h"
 #include "runtime/base/out_of_memory.h"
 
-typedef struct BlockLane { /* made when the lane runs its first block of this kind */
+typedef struct PrimitiveLane { /* made when the lane runs its first block of this kind */
   dnnl_memory_t a, b, bias, c, scratch;
-} BlockLane;
+} PrimitiveLane;
 
-struct Block {
-  BlockKey key;
+struct Primitive {
+  PrimitiveKey key;
   dnnl_memory_desc_t a, b, bias, c, scratch;
   dnnl_primitive_t run;
-  BlockLane *lane;
+  PrimitiveLane *lane;
 };
 
-struct BlockCache {
+struct PrimitiveCache {
   dnnl_engine_t engine;
   dnnl_stream_t *stream; /* one a lane */
   unsigned lanes;
-  Block **table; /* open addressing; `room` is a power of two, less than half full */
+  Primitive **table; /* open addressing; `room` is a power of two, less than half full */
   size_t room, count;
   char *scratch; /* `allocated` bytes, of which a lane uses lane_scratch */
   int64_t lane_scratch, allocated;
@@ -36,9 +39,9 @@ bool has_native_bf16(void)
 
 /* ---- the table ---- */
 
-BlockCache *block_cache_create(unsigned lanes)
+PrimitiveCache *primitive_cache_create(unsigned lanes)
 {
-  BlockCache *cache = calloc(1, sizeof *cache);
+  PrimitiveCache *cache = calloc(1, sizeof *cache);
   if (!cache) return NULL;
   cache->lanes = lanes;
   cache->stream = calloc(lanes, sizeof *cache->stream);
@@ -47,29 +50,29 @@ BlockCache *block_cache_create(unsigned lanes)
   for (unsigned i = 0; i < lanes && !bad; i++)
     bad = dnnl_stream_create(&cache->stream[i], cache->engine, dnnl_stream_default_flags);
   if (!bad) return cache;
-  block_cache_free(cache);
+  primitive_cache_free(cache);
   return NULL;
 }
 
-static void block_free(Block *block, unsigned lanes)
+static void primitive_free(Primitive *primitive, unsigned lanes)
 {
-  if (!block) return;
-  for (unsigned i = 0; block->lane && i < lanes; i++) {
-    dnnl_memory_destroy(block->lane[i].a);
-    dnnl_memory_destroy(block->lane[i].b);
-    dnnl_memory_destroy(block->lane[i].bias);
-    dnnl_memory_destroy(block->lane[i].c);
-    dnnl_memory_destroy(block->lane[i].scratch);
+  if (!primitive) return;
+  for (unsigned i = 0; primitive->lane && i < lanes; i++) {
+    dnnl_memory_destroy(primitive->lane[i].a);
+    dnnl_memory_destroy(primitive->lane[i].b);
+    dnnl_memory_destroy(primitive->lane[i].bias);
+    dnnl_memory_destroy(primitive->lane[i].c);
+    dnnl_memory_destroy(primitive->lane[i].scratch);
   }
-  dnnl_primitive_destroy(block->run);
-  free(block->lane);
-  free(block);
+  dnnl_primitive_destroy(primitive->run);
+  free(primitive->lane);
+  free(primitive);
 }
 
-void block_cache_free(BlockCache *cache)
+void primitive_cache_free(PrimitiveCache *cache)
 {
   if (!cache) return;
-  for (size_t i = 0; i < cache->room; i++) block_free(cache->table[i], cache->lanes);
+  for (size_t i = 0; i < cache->room; i++) primitive_free(cache->table[i], cache->lanes);
   for (unsigned i = 0; cache->stream && i < cache->lanes; i++)
     dnnl_stream_destroy(cache->stream[i]);
   if (cache->engine) dnnl_engine_destroy(cache->engine);
@@ -79,12 +82,13 @@ void block_cache_free(BlockCache *cache)
   free(cache);
 }
 
-int64_t block_cache_bytes(const BlockCache *cache)
+int64_t primitive_cache_bytes(const PrimitiveCache *cache)
 {
   return cache->lane_scratch * cache->lanes;
 }
 
-static uint64_t hash(const BlockKey *key)
+/* Of the key's words: it has no padding, all its members have 8 bytes. */
+static uint64_t hash(const PrimitiveKey *key)
 {
   const int64_t *word = &key->m;
   uint64_t h = 0;
@@ -96,18 +100,19 @@ static uint64_t hash(const BlockKey *key)
 }
 
 /* Where the block is or belongs. The table has room. */
-static Block **place_of(Block **table, size_t room, const BlockKey *key)
+static Primitive **place_of(Primitive **table, size_t room, const PrimitiveKey *key)
 {
   size_t at = (size_t)hash(key) & (room - 1);
   while (table[at] && memcmp(&table[at]->key, key, sizeof *key) != 0) at = (at + 1) & (room - 1);
   return &table[at];
 }
 
-static bool grow(BlockCache *cache)
+/* Keeps the table at most half full, so that probing stays short; false: out of memory. */
+static bool grow(PrimitiveCache *cache)
 {
   if (2 * (cache->count + 1) <= cache->room) return true;
   size_t room = cache->room ? 2 * cache->room : 64;
-  Block **table = calloc(room, sizeof *table);
+  Primitive **table = calloc(room, sizeof *table);
   if (!table) return false;
   for (size_t i = 0; i < cache->room; i++)
     if (cache->table[i]) *place_of(table, room, &cache->table[i]->key) = cache->table[i];
@@ -117,16 +122,17 @@ static bool grow(BlockCache *cache)
   return true;
 }
 
-static void need_scratch(BlockCache *cache, const Block *block)
+/* Scratch space is the largest that any primitive needs, once a lane: a lane runs one at a time. */
+static void need_scratch(PrimitiveCache *cache, const Primitive *primitive)
 {
   int64_t bytes =
-      ampc_round_up((int64_t)dnnl_memory_desc_get_size(&block->scratch), AMPC_CPU_ALIGN);
+      ampc_round_up((int64_t)dnnl_memory_desc_get_size(&primitive->scratch), AMPC_CPU_ALIGN);
   if (bytes > cache->lane_scratch) cache->lane_scratch = bytes;
 }
 
-ampc_status block_cache_allocate(BlockCache *cache)
+ampc_status primitive_cache_allocate(PrimitiveCache *cache)
 {
-  int64_t bytes = block_cache_bytes(cache);
+  int64_t bytes = primitive_cache_bytes(cache);
   if (bytes <= cache->allocated) return AMPC_OK;
   free(cache->scratch);
   cache->scratch = aligned_alloc(AMPC_CPU_ALIGN, (size_t)bytes);
@@ -149,20 +155,21 @@ static dnnl_status_t matrix_desc(dnnl_memory_desc_t *out, int64_t type, int64_t 
   return dnnl_memory_desc_init_by_strides(out, 2, size, library_type(type), step);
 }
 
-static dnnl_status_t describe(Block *block, dnnl_matmul_desc_t *out)
+/* The library's words for the key: strides say what is transposed. */
+static dnnl_status_t describe(Primitive *primitive, dnnl_matmul_desc_t *out)
 {
-  const BlockKey *k = &block->key;
-  dnnl_status_t bad = matrix_desc(&block->a, k->type, k->m, k->k, k->lda, k->trans_a);
-  if (!bad) bad = matrix_desc(&block->b, k->type, k->k, k->n, k->ldb, k->trans_b);
-  if (!bad) bad = matrix_desc(&block->c, k->c_type, k->m, k->n, k->ldc, 0);
-  if (!bad && k->has_bias) bad = matrix_desc(&block->bias, k->bias_type, 1, k->n, k->n, 0);
+  const PrimitiveKey *k = &primitive->key;
+  dnnl_status_t bad = matrix_desc(&primitive->a, k->type, k->m, k->k, k->lda, k->trans_a);
+  if (!bad) bad = matrix_desc(&primitive->b, k->type, k->k, k->n, k->ldb, k->trans_b);
+  if (!bad) bad = matrix_desc(&primitive->c, k->c_type, k->m, k->n, k->ldc, 0);
+  if (!bad && k->has_bias) bad = matrix_desc(&primitive->bias, k->bias_type, 1, k->n, k->n, 0);
   return bad ? bad
-             : dnnl_matmul_desc_init(out, &block->a, &block->b, k->has_bias ? &block->bias : NULL,
-                                     &block->c);
+             : dnnl_matmul_desc_init(out, &primitive->a, &primitive->b,
+                                     k->has_bias ? &primitive->bias : NULL, &primitive->c);
 }
 
 /* Scratch space is ours, and C is added to where the key says so. */
-static dnnl_status_t attributes_of(const BlockKey *key, dnnl_primitive_attr_t *out)
+static dnnl_status_t attributes_of(const PrimitiveKey *key, dnnl_primitive_attr_t *out)
 {
   dnnl_post_ops_t sum = NULL;
   dnnl_status_t bad = dnnl_primitive_attr_create(out);
@@ -175,49 +182,49 @@ static dnnl_status_t attributes_of(const BlockKey *key, dnnl_primitive_attr_t *o
   return bad;
 }
 
-static dnnl_status_t make_primitive(BlockCache *cache, Block *block)
+static dnnl_status_t make_primitive(PrimitiveCache *cache, Primitive *primitive)
 {
   dnnl_matmul_desc_t d;
   dnnl_primitive_attr_t attributes = NULL;
   dnnl_primitive_desc_t desc = NULL;
-  dnnl_status_t bad = describe(block, &d);
-  if (!bad) bad = attributes_of(&block->key, &attributes);
+  dnnl_status_t bad = describe(primitive, &d);
+  if (!bad) bad = attributes_of(&primitive->key, &attributes);
   if (!bad) bad = dnnl_primitive_desc_create(&desc, &d, attributes, cache->engine, NULL);
-  if (!bad) bad = dnnl_primitive_create(&block->run, desc);
-  if (!bad) block->scratch = *dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+  if (!bad) bad = dnnl_primitive_create(&primitive->run, desc);
+  if (!bad) primitive->scratch = *dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
   dnnl_primitive_desc_destroy(desc);
   dnnl_primitive_attr_destroy(attributes);
   return bad;
 }
 
-static ampc_status make_block(BlockCache *cache, const BlockKey *key, Block **out)
+static ampc_status make(PrimitiveCache *cache, const PrimitiveKey *key, Primitive **out)
 {
-  Block *block = calloc(1, sizeof *block);
-  if (!block) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
-  block->key = *key;
-  block->lane = calloc(cache->lanes, sizeof *block->lane);
+  Primitive *primitive = calloc(1, sizeof *primitive);
+  if (!primitive) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
+  primitive->key = *key;
+  primitive->lane = calloc(cache->lanes, sizeof *primitive->lane);
   int threads = dnn_enter();
-  bool room = block->lane && !out_of_memory_near();
-  dnnl_status_t bad = room ? make_primitive(cache, block) : dnnl_out_of_memory;
+  bool room = primitive->lane && !out_of_memory_near();
+  dnnl_status_t bad = room ? make_primitive(cache, primitive) : dnnl_out_of_memory;
   dnn_leave(threads);
-  *out = block;
-  if (!bad) need_scratch(cache, block);
+  *out = primitive;
+  if (!bad) need_scratch(cache, primitive);
   if (!bad) return AMPC_OK;
-  block_free(block, cache->lanes);
-  if (bad == dnnl_out_of_memory) return block_failed((int)bad);
+  primitive_free(primitive, cache->lanes);
+  if (bad == dnnl_out_of_memory) return primitive_failed((int)bad);
   return ampc_fail(
       AMPC_RUN_FAILED,
       "oneDNN cannot do a matrix product [%lld, %lld] x [%lld, %lld]: its status is %d",
       (long long)key->m, (long long)key->k, (long long)key->k, (long long)key->n, (int)bad);
 }
 
-ampc_status block_get(BlockCache *cache, const BlockKey *key, Block **out)
+ampc_status primitive_get(PrimitiveCache *cache, const PrimitiveKey *key, Primitive **out)
 {
   if (!grow(cache)) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
-  Block **place = place_of(cache->table, cache->room, key);
+  Primitive **place = place_of(cache->table, cache->room, key);
   if (!*place) {
-    Block *made = NULL;
-    ampc_status status = make_block(cache, key, &made);
+    Primitive *made = NULL;
+    ampc_status status = make(cache, key, &made);
     if (status) return status;
     *place = made;
     cache->count++;
@@ -228,7 +235,7 @@ ampc_status block_get(BlockCache *cache, const BlockKey *key, Block **out)
 
 /* ---- running ---- */
 
-ampc_status block_failed(int status)
+ampc_status primitive_failed(int status)
 {
   if (status == dnnl_out_of_memory)
     return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
@@ -236,23 +243,26 @@ ampc_status block_failed(int status)
 }
 
 /* What a lane runs for the first time may make kernels that its creation did not make. */
-static dnnl_status_t make_lane(const BlockCache *cache, const Block *block, BlockLane *l)
+static dnnl_status_t make_lane(const PrimitiveCache *cache, const Primitive *primitive,
+                               PrimitiveLane *l)
 {
   if (out_of_memory_near()) return dnnl_out_of_memory;
   dnnl_engine_t engine = cache->engine;
-  dnnl_status_t bad = dnnl_memory_create(&l->a, &block->a, engine, DNNL_MEMORY_NONE);
-  if (!bad) bad = dnnl_memory_create(&l->b, &block->b, engine, DNNL_MEMORY_NONE);
-  if (!bad) bad = dnnl_memory_create(&l->c, &block->c, engine, DNNL_MEMORY_NONE);
-  if (!bad) bad = dnnl_memory_create(&l->bias, &block->bias, engine, DNNL_MEMORY_NONE);
-  if (!bad) bad = dnnl_memory_create(&l->scratch, &block->scratch, engine, DNNL_MEMORY_NONE);
+  dnnl_status_t bad = dnnl_memory_create(&l->a, &primitive->a, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->b, &primitive->b, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->c, &primitive->c, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->bias, &primitive->bias, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->scratch, &primitive->scratch, engine, DNNL_MEMORY_NONE);
   return bad;
 }
 
-int block_run(BlockCache *cache, Block *block, unsigned lane, const void *a, const void *b,
-              const void *bias, void *c)
+/* The first run of a lane makes its memory objects; that is safe, since no other lane touches them.
+ */
+int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane, const void *a,
+                  const void *b, const void *bias, void *c)
 {
-  BlockLane *l = &block->lane[lane];
-  dnnl_status_t bad = l->scratch ? dnnl_success : make_lane(cache, block, l);
+  PrimitiveLane *l = &primitive->lane[lane];
+  dnnl_status_t bad = l->scratch ? dnnl_success : make_lane(cache, primitive, l);
   if (!bad) bad = dnnl_memory_set_data_handle(l->a, (void *)a);
   if (!bad) bad = dnnl_memory_set_data_handle(l->b, (void *)b);
   if (!bad) bad = dnnl_memory_set_data_handle(l->c, c);
@@ -266,7 +276,7 @@ int block_run(BlockCache *cache, Block *block, unsigned lane, const void *a, con
                             {DNNL_ARG_BIAS, l->bias}};
   if (bad) return (int)bad;
   int threads = dnn_enter();
-  bad = dnnl_primitive_execute(block->run, cache->stream[lane], bias ? 5 : 4, args);
+  bad = dnnl_primitive_execute(primitive->run, cache->stream[lane], bias ? 5 : 4, args);
   dnn_leave(threads);
   return (int)bad;
 }
