@@ -119,7 +119,7 @@ static const char *text_path(const CommandLine *cmd, const char *suffix, Arena *
 
 bool output_build_line(const CommandLine *cmd, Text *out)
 {
-  static const char *const include_places[] = {"include", "../include", "../runtime/include", NULL};
+  static const char *const include_places[] = {"include", "../include", NULL};
   static const char *const library_places[] = {".", "../lib", "../lib/x86_64-linux-gnu",
                                                "../lib/aarch64-linux-gnu", NULL};
   bool cuda = cmd->kind == OUTPUT_cuda, object = cmd->library;
@@ -144,8 +144,7 @@ bool output_build_line(const CommandLine *cmd, Text *out)
   if (!object) {
     text_puts(out, named ? " -L" : cuda ? " -x c -L" : " -x none -L");
     add_word(out, library);
-    text_puts(out, " -lampcdata -lampcrt -lampcformats -lampcbase -lampcplan"
-                   " -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
+    text_puts(out, " -lampcrt -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
   }
   text_puts(out, "\n");
   return true;

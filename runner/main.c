@@ -2,6 +2,7 @@
 #include "runner.h"
 #include "compiler/diag/diag.h"
 #include "compiler/options.h"
+#include "runtime/base/out_of_memory.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ static int unknown_verb(const char *word)
 int main(int argc, char **argv)
 {
   exit_on_abort("amp");
+  out_of_memory_catch("amp");
   if (argc < 2) return usage_error("amp", "no verb was given");
   if (strcmp(argv[1], "--help") == 0) return print_help();
   if (strcmp(argv[1], "--version") == 0) return puts("amp " AMPC_VERSION), 0;

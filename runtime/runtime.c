@@ -10,8 +10,10 @@ static const char *const space_names[AMPC_SPACE_COUNT] = {
     "moments", "moments", "buffers", "input",      "work",
 };
 
-/* ---- create and free ------------------------------------------------------------------------- */
+/* ---- create and free ---- */
 
+/* A program is compiled for one kind of device, so `device` only confirms it ("auto": whatever it
+ * is). */
 static ampc_status open_device(const ampc_program *p, const char *device, Device **out)
 {
   bool cpu = strcmp(device, "cpu") == 0, cuda = strcmp(device, "cuda") == 0;
@@ -39,9 +41,10 @@ static ampc_status open_spaces(ampc_runtime *rt)
   return AMPC_OK;
 }
 
+/* What would make later calls write out of bounds. Kernels of images are checked by the device. */
 static ampc_status check_program(const ampc_program *p)
 {
-  int64_t need = ampc_state_setting(p, p->n_settings);
+  int64_t need = ampc_state_setting(p->n_optimizers, p->n_metrics, p->n_settings);
   if (p->space_bytes[AMPC_STATE] < need)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: STATE has %lld bytes, needs %lld",
                      (long long)p->space_bytes[AMPC_STATE], (long long)need);
@@ -57,12 +60,14 @@ static ampc_status write_settings(ampc_runtime *rt)
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < p->n_settings && !status; i++) {
     float value = (float)p->settings[i].value;
-    ampc_ref at = {AMPC_STATE, ampc_state_setting(p, i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
     status = ampc_write(rt, at, &value, sizeof value);
   }
   return status;
 }
 
+/* Optimizers and metrics are cleared with the rest: they lie between ampc_state and the settings.
+ */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
 {
   const ampc_program *p = rt->program;
@@ -79,7 +84,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
       .growth_interval = (int)s->interval,
       .dynamic = s->on && s->dynamic,
   };
-  int64_t rest = ampc_state_setting(p, 0) - (int64_t)sizeof state;
+  int64_t rest = ampc_state_setting(p->n_optimizers, p->n_metrics, 0) - (int64_t)sizeof state;
   ampc_status status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   if (status || rest == 0) return status;
   return rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
@@ -90,7 +95,7 @@ static ampc_status set_up(ampc_runtime *rt, const char *device)
   ampc_status status = check_program(rt->program);
   if (!status) status = open_device(rt->program, device, &rt->device);
   if (!status) status = open_spaces(rt);
-  if (!status) status = walk_create(rt);
+  if (!status) status = commands_resolve(rt);
   if (!status) status = runtime_reset_state(rt, rt->program->seed);
   if (!status) status = write_settings(rt);
   return status;
@@ -120,7 +125,7 @@ void ampc_free(ampc_runtime *rt)
       if (rt->space[s]) d->ops->release(d, rt->space[s]);
     d->ops->close(d);
   }
-  walk_free(rt);
+  commands_free(rt);
   free(rt);
 }
 
@@ -143,6 +148,8 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   return m;
 }
 
+/* The CPU's library tells its scratch space only when its primitives exist, so a device is opened
+ * and prepared for that; the spaces themselves are not allocated. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out)
 {
   Device *d = NULL;
@@ -151,7 +158,7 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   if (strcmp(program->target, "cpu") == 0) {
     status = open_device(program, device ? device : "auto", &d);
     if (status) return status;
-    status = walk_prepare(d, program);
+    status = commands_prepare(d, program);
     out->library = d->ops->library_bytes(d);
     d->ops->close(d);
   }
@@ -161,7 +168,7 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   return status;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 /* The failure of an earlier call, if there is one, as this call's. */
 static ampc_status failed(const ampc_runtime *rt)
@@ -169,6 +176,7 @@ static ampc_status failed(const ampc_runtime *rt)
   return rt->failed ? ampc_fail(rt->failed, "%s", rt->failure) : AMPC_OK;
 }
 
+/* Of the calls of a step, which run one after the other, only the first that fails says why. */
 static void keep_failure(ampc_runtime *rt, ampc_status status)
 {
   if (!status || rt->failed) return;
@@ -176,6 +184,7 @@ static void keep_failure(ampc_runtime *rt, ampc_status status)
   snprintf(rt->failure, sizeof rt->failure, "%s", ampc_last_error());
 }
 
+/* What run_commands is called with, through a device that may call it again later. */
 typedef struct Step {
   ampc_runtime *rt;
   uint32_t block, variant;
@@ -188,7 +197,7 @@ static ampc_status run_commands(void *context)
   if (step->run) {
     step->run(s->rt);
   } else {
-    walk_run(s->rt, s->block, s->variant);
+    commands_run(s->rt, s->block, s->variant);
   }
   return failed(s->rt);
 }
@@ -262,9 +271,9 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
   keep_failure(rt, rt->device->ops->fill(rt->device, to, value, bytes));
 }
 
-/* ---- reading and writing -----------------------------------------------------------------------
- */
+/* ---- reading and writing ---- */
 
+/* The bytes come from users (ampc_read, ampc_write): the sum is not computed, it could overflow. */
 static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes)
 {
   bool space = r.space > AMPC_NONE && r.space < AMPC_SPACE_COUNT;
@@ -321,7 +330,9 @@ ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value)
   for (uint32_t i = 0; i < p->n_settings; i++)
     if (strcmp(p->settings[i].name, setting) == 0) {
       float f = (float)value;
-      return ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_setting(p, i)}, &f, sizeof f);
+      return ampc_write(
+          rt, (ampc_ref){AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)}, &f,
+          sizeof f);
     }
   return no_setting(p, setting);
 }
@@ -338,7 +349,8 @@ ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
   if (metric >= p->n_metrics) return ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
   ampc_status status = ampc_wait(rt);
   if (status) return status;
-  return ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_metric(p, metric)}, out, sizeof *out);
+  return ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_metric(p->n_optimizers, metric)}, out,
+                   sizeof *out);
 }
 
 ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
@@ -349,7 +361,7 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
   ampc_metric zero = {0};
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < b->n_metrics && !status; i++) {
-    ampc_ref at = {AMPC_STATE, ampc_state_metric(p, b->first_metric + i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_metric(p->n_optimizers, b->first_metric + i)};
     status = ampc_write(rt, at, &zero, sizeof zero);
   }
   return status;

@@ -6,19 +6,21 @@
 enum { ERROR_TEXT = 512 };
 
 /* The commands of a block's variant with their addresses, resolved once. */
-typedef struct Walk {
+typedef struct Resolved {
   void **pointers; /* of all commands, one after the other */
   uint32_t *first; /* where those of a command begin */
-} Walk;
+} Resolved;
 
 struct ampc_runtime {
   const ampc_program *program;
   Device *device;
   char *space[AMPC_SPACE_COUNT]; /* NULL where the program uses none */
-  Walk *walks;                   /* two a block, empty where the program has a step function */
+  Resolved *resolved;            /* two a block, empty where the program has a step function */
   ampc_status failed;            /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
+
+/* ---- runtime.c ---- */
 
 /* STATE as it is before the first step, but for the settings. */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
@@ -26,8 +28,12 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
  * for the whole space. */
 ampc_status runtime_look(ampc_runtime *rt, uint32_t slot);
 ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to, bool *out_there);
-ampc_status walk_create(ampc_runtime *rt);
+
+/* ---- commands.c ---- */
+
+/* Finds the addresses of all command lists, then prepares the device for them. */
+ampc_status commands_resolve(ampc_runtime *rt);
 /* Prepares what the command lists of a program ask the device for; step functions have none. */
-ampc_status walk_prepare(Device *d, const ampc_program *p);
-void walk_free(ampc_runtime *rt);
-void walk_run(ampc_runtime *rt, uint32_t block, uint32_t variant);
+ampc_status commands_prepare(Device *d, const ampc_program *p);
+void commands_free(ampc_runtime *rt);
+void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant);

@@ -1,6 +1,7 @@
-/* For cuda_headers.sh, compiled as C++ and never run: are the functions of cuda_api.def those of
- * NVIDIA's headers? Two parameters are the same when a machine passes them in the same way: numbers
- * and enumerations of one size, pointers to things that are the same or that one side hides. */
+/* For cuda_headers.sh, compiled as C++ and never run: are the functions of driver.def, blas.def and
+ * nvrtc.def those of NVIDIA's headers? Two parameters are the same when a machine passes them in
+ * the same way: numbers and enumerations of one size, pointers to things that are the same or that
+ * one side hides. */
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,8 @@
 namespace ours
 {
 #include "runtime/cuda/cuda_api.h"
-}
+#include "compiler/nvrtc/nvrtc_api.h"
+} // namespace ours
 
 template <typename T, typename = void> struct is_complete : std::false_type {
 };
@@ -61,9 +63,14 @@ struct same_function<R (*)(P...), Q (*)(O...)> {
   }();
 };
 
-#define CUDA_API(library, result, name, parameters)                                                \
-  static_assert(same_function<decltype(&::name), decltype(ours::CudaApi::name)>::value, #name);
-#include "runtime/cuda/cuda_api.def"
+#define SAME_FUNCTION(table, name)                                                                 \
+  static_assert(same_function<decltype(&::name), decltype(ours::table::name)>::value, #name);
+#define CUDA_API(result, name, parameters) SAME_FUNCTION(CudaApi, name)
+#include "runtime/cuda/driver.def"
+#define CUDA_API(result, name, parameters) SAME_FUNCTION(CudaApi, name)
+#include "runtime/cuda/blas.def"
+#define CUDA_API(result, name, parameters) SAME_FUNCTION(NvrtcApi, name)
+#include "compiler/nvrtc/nvrtc.def"
 
 static_assert(offsetof(ours::LtHeuristic, workspace) ==
               offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# runtime/cuda/cuda_api.def and cuda_api.h against NVIDIA's own headers, where they are: the same
+# driver.def, blas.def, nvrtc.def and cuda_api.h against NVIDIA's own headers, where they are: the same
 # functions, parameters, structs and constants. Skips (77) without the headers or a C++ compiler.
 tests=$(cd "$(dirname "$0")" && pwd)
 api=$tests/../runtime/cuda
@@ -19,5 +19,5 @@ names=$(grep -o 'CU[A-Za-z0-9_]* = [0-9]*' "$api/cuda_api.h" | sed 's/ = .*//')
     echo "static_assert((long)ours::$name == (long)::$name, \"$name\");"
   done
 } | c++ -std=c++17 -fsyntax-only -Wall -Werror -x c++ -isystem "$found" -I "$tests/.." -I "$tests" - &&
-  echo "cuda_api agrees with $found: $(grep -c '^CUDA_API(' "$api/cuda_api.def") functions," \
+  echo "cuda_api agrees with $found: $(cat "$api/driver.def" "$api/blas.def" "$tests/../compiler/nvrtc/nvrtc.def" | grep -c '^CUDA_API(') functions," \
     "$(echo "$names" | wc -l) constants"

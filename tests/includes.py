@@ -32,7 +32,8 @@ ROOMS = {
                        "compiler/passes"],
     "compiler/command": ["compiler", "compiler/graph", "compiler/rules"],
     "compiler/passes": ["compiler", "compiler/graph", "compiler/rules", "compiler/command"],
-    "compiler/emit": ["compiler", "compiler/graph", "compiler/command"],
+    "compiler/nvrtc": [],
+    "compiler/emit": ["compiler", "compiler/graph", "compiler/command", "compiler/nvrtc"],
 }
 INSTALLED = {"ampc_rt.h": "runtime/include", "ampc_plan.h": "runtime/plan", "ampc_state.h": "runtime/plan"}
 GENERATED = {"amp.tab.h": "compiler/syntax", "amp.lex.h": "compiler/syntax"}

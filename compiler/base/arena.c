@@ -1,4 +1,5 @@
 #include "arena.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,16 @@ struct Arena {
   Block *top;
 };
 
+_Noreturn void arena_out_of_memory(void)
+{
+  fprintf(stderr, "%s: error: out of memory\n", program_invocation_short_name);
+  exit(5);
+}
+
 static Block *block_create(size_t size)
 {
   Block *b = calloc(1, sizeof(Block) + size);
-  if (!b) {
-    fputs("ampc: out of memory\n", stderr);
-    exit(5);
-  }
+  if (!b) arena_out_of_memory();
   b->size = size;
   return b;
 }

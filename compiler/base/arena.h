@@ -14,6 +14,8 @@ void arena_destroy(Arena *a); /* NULL is fine */
 
 void *arena_alloc(Arena *a, size_t size, size_t align); /* zeroed */
 void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, size_t align);
+/* What every allocation of the compiler does when it fails: says so and ends with status 5. */
+_Noreturn void arena_out_of_memory(void);
 char *arena_strndup(Arena *a, const char *s, size_t n); /* adds the final zero */
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

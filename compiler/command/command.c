@@ -160,7 +160,7 @@ static void add_state(ArgBuild *b)
  * ampc_state.h. */
 static void add_optimizer(ArgBuild *b, int64_t index)
 {
-  int64_t offset = (int64_t)sizeof(ampc_state) + index * (int64_t)sizeof(ampc_optimizer);
+  int64_t offset = ampc_state_optimizer((uint32_t)index);
   add(b, ARG_optimizer, (Value){0}, AMPC_U8, AMPC_STATE, offset);
 }
 
@@ -204,8 +204,7 @@ static void add_ranges(ArgBuild *b, const Node *n)
 static void add_metric(ArgBuild *b, int64_t index)
 {
   const Graph *g = b->c->graph;
-  int64_t offset = (int64_t)(sizeof(ampc_state) + g->optimizers.n * sizeof(ampc_optimizer)) +
-                   index * (int64_t)sizeof(ampc_metric);
+  int64_t offset = ampc_state_metric(g->optimizers.n, (uint32_t)index);
   add(b, ARG_metric, (Value){0}, AMPC_U8, AMPC_STATE, offset);
 }
 

@@ -43,7 +43,7 @@ static void set_sizes(const Graph *g, const Convolution *p, ampc_conv *d)
 /* Elements that the kernel between images and columns writes: a thread each. */
 int64_t columns_elements(const ampc_conv *d, bool real64)
 {
-  ConvColumns t = conv_columns(d, real64);
+  ConvColumns t = ampc_conv_columns(d, real64);
   if (d->kind == AMPC_CONV_DATA) return t.images * d->h * d->w * d->c;
   return t.images * d->oh * d->ow * d->c * d->kh * d->kw;
 }
@@ -56,7 +56,7 @@ static void set_cuda(Compile *c, ampc_conv *d)
   bool real64 = c->options.real64;
   d->workspace = ampc_conv_workspace_cuda(d, real64, target_capability(c));
   int64_t n = columns_elements(d, real64);
-  if (conv_columns(d, real64).direct || n == 0) return;
+  if (ampc_conv_columns(d, real64).direct || n == 0) return;
   Geometry at = elements_geometry(n);
   d->grid = at.grid;
   d->block = at.block;

@@ -1,16 +1,16 @@
 /* Kernels to PTX or a cubin: `--emit=ptx`, `--emit=cubin`. How NVRTC is found and called stands in
- * runtime/cuda, whose JIT goes the same way. */
+ * compiler/nvrtc, where the JIT goes too. */
 #include "emit.h"
-#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/nvrtc/nvrtc.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* The image and the message are malloc'ed by runtime/cuda and freed here. */
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
 {
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM];
-  if (!cuda_load_nvrtc(&cuda, why)) {
+  const NvrtcApi *nvrtc;
+  char why[AMPC_WHY_ROOM];
+  if (!nvrtc_load(&nvrtc, why)) {
     diag_error(c, E210, (Span){0}, "NVRTC is not on this machine, so there is no PTX to make");
     diag_help(c, "%s; or write CUDA C: ampc job.amp -o job.cu", why);
     return false;
@@ -18,8 +18,8 @@ bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kin
   if (kind == NVRTC_ptx) /* it is for a virtual architecture */
     arch = arena_printf(c->arena, "compute_%s", arch + strlen("sm_"));
   NvrtcImage image;
-  bool good = kind == NVRTC_report ? nvrtc_report(cuda, kernels->at, arch, &image)
-                                   : nvrtc_compile(cuda, kernels->at, arch, &image);
+  bool good = kind == NVRTC_report ? nvrtc_report(nvrtc, kernels->at, arch, &image)
+                                   : nvrtc_compile(nvrtc, kernels->at, arch, &image);
   if (good)
     text_add(out, image.bytes, image.size);
   else

@@ -32,14 +32,7 @@ typedef struct Placement {
   uint32_t *room;  /* value -> its room in `rooms` + 1; 0: none */
 } Placement;
 
-static int64_t round_up(int64_t n, int64_t to)
-{
-  return (n + to - 1) / to * to;
-}
-
 /* ---- parameters, inputs, state ---- */
-
-enum { PARAM_ALIGN = 64 }; /* elements: 256 bytes of f32, so that vector loads never straddle */
 
 /* Places the parameters of one group of an optimizer one after the other from `at` on, in elements;
  * returns the end. Owner -1: those that no optimizer trains. */
@@ -51,7 +44,7 @@ static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
     int64_t n = 1;
     for (uint32_t k = 0; k < p->rank; k++) n *= p->dim[k];
     p->offset = at;
-    at += round_up(n, PARAM_ALIGN);
+    at += ampc_round_up(n, AMPC_PARAM_ALIGN);
   }
   return at;
 }
@@ -87,7 +80,7 @@ static void place_params(Compile *c)
     int64_t n = 1;
     for (uint32_t k = 0; k < p->rank; k++) n *= p->dim[k];
     p->offset = bytes;
-    bytes += round_up(n * ir_dtype_size(c, p->dtype), 256);
+    bytes += ampc_round_up(n * ir_dtype_size(c, p->dtype), AMPC_BUFFER_ALIGN);
   }
 }
 
@@ -107,7 +100,7 @@ static void place_sources(Placement *p)
       int64_t n = info->batch > 0 ? info->batch : 1;
       for (uint32_t k = 0; k < s->rank; k++) n *= s->dim[k];
       s->offset = at;
-      at += round_up(n * ir_dtype_size(p->c, s->dtype), p->align);
+      at += ampc_round_up(n * ir_dtype_size(p->c, s->dtype), p->align);
     }
   }
 }
@@ -127,10 +120,9 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
     return (ampc_ref){AMPC_INPUT, g->sources.at[attr_int(n, "index")].offset};
   case OP_param:
     return param_place(c, &g->params.at[attr_int(n, "index")]);
-  case OP_setting: {
-    ampc_program sizes = {.n_optimizers = g->optimizers.n, .n_metrics = g->metrics.n};
-    return (ampc_ref){AMPC_STATE, ampc_state_setting(&sizes, (uint32_t)attr_int(n, "index"))};
-  }
+  case OP_setting:
+    return (ampc_ref){AMPC_STATE, ampc_state_setting(g->optimizers.n, g->metrics.n,
+                                                     (uint32_t)attr_int(n, "index"))};
   case OP_loss_scale:
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, scale)};
   case OP_step:
@@ -138,10 +130,8 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
   case OP_epoch:
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, epoch)};
   case OP_steps_taken:
-    return (ampc_ref){AMPC_STATE,
-                      (int64_t)(sizeof(ampc_state) +
-                                (size_t)attr_int(n, "optimizer") * sizeof(ampc_optimizer) +
-                                offsetof(ampc_optimizer, taken))};
+    return (ampc_ref){AMPC_STATE, ampc_state_optimizer((uint32_t)attr_int(n, "optimizer")) +
+                                      (int64_t)offsetof(ampc_optimizer, taken)};
   default:
     return (ampc_ref){AMPC_NONE, 0}; /* numbers: literals */
   }
@@ -365,7 +355,7 @@ static void add_room(Placement *p, ampc_ref *place, int64_t bytes, uint32_t firs
 {
   vec_push(p->c->arena, &p->rooms,
            (Room){.place = place,
-                  .bytes = round_up(bytes ? bytes : 1, p->align),
+                  .bytes = ampc_round_up(bytes ? bytes : 1, p->align),
                   .first = first,
                   .last = last,
                   .order = p->rooms.n});
@@ -428,7 +418,7 @@ static void place_aliases(Graph *g)
 bool pass_memory(Compile *c)
 {
   Graph *g = c->graph;
-  Placement p = {.c = c, .align = is_cpu_target(c) ? 64 : 256};
+  Placement p = {.c = c, .align = is_cpu_target(c) ? AMPC_CPU_ALIGN : AMPC_CUDA_ALIGN};
   place_params(c);
   place_sources(&p);
   place_leaves(c);

@@ -187,11 +187,11 @@ static void param_spaces(Compile *c, ampc_program *p)
   bool copy16 = false, copybf = false, moment1 = false, moment2 = false;
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
-    int64_t end = q->offset + (q->elements + 63) / 64 * 64;
+    int64_t end = q->offset + ampc_round_up(q->elements, AMPC_PARAM_ALIGN);
     if (q->buffer)
-      p->space_bytes[AMPC_BUFFER] =
-          greatest(p->space_bytes[AMPC_BUFFER],
-                   q->offset + (q->elements * ir_dtype_size(c, q->dtype) + 255) / 256 * 256);
+      p->space_bytes[AMPC_BUFFER] = greatest(
+          p->space_bytes[AMPC_BUFFER],
+          q->offset + ampc_round_up(q->elements * ir_dtype_size(c, q->dtype), AMPC_BUFFER_ALIGN));
     else
       elements = greatest(elements, end);
     copy16 |= g->params.at[i].copy16;
@@ -216,7 +216,7 @@ static void plan_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   param_spaces(c, p);
-  p->space_bytes[AMPC_STATE] = ampc_state_setting(p, p->n_settings);
+  p->space_bytes[AMPC_STATE] = ampc_state_setting(p->n_optimizers, p->n_metrics, p->n_settings);
   for (uint32_t b = 0; b < g->blocks.n; b++) {
     const BlockInfo *info = &g->blocks.at[b];
     p->space_bytes[AMPC_WORK] = greatest(p->space_bytes[AMPC_WORK], info->work_bytes);

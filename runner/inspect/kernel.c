@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
-#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include "inspect.h"
 #include "compiler/option_table.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runner/jit/cache.h"
-#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include "inspect.h"
 
@@ -95,9 +95,9 @@ static bool read_kept(Inspection *in, const char *path)
 /* Part of the key: another ptxas may give other numbers for the same text. */
 static const char *identity_of(Inspection *in, const char *arch)
 {
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM], made[100] = "";
-  if (cuda_load_nvrtc(&cuda, why)) nvrtc_identity(cuda, made, sizeof made);
+  const NvrtcApi *nvrtc;
+  char why[AMPC_WHY_ROOM], made[100] = "";
+  if (nvrtc_load(&nvrtc, why)) nvrtc_identity(nvrtc, made, sizeof made);
   return arena_printf(in->c->arena, "ampc %s, ptxas %s, %s", AMPC_VERSION, arch, made);
 }
 

@@ -5,7 +5,7 @@
  * depends on the program only, so that any machine finds the units of another in the cache. */
 #include "jit_cuda.h"
 #include "cache.h"
-#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ struct CudaImages {
 };
 
 typedef struct Build {
-  const CudaLoaded *cuda;
+  const NvrtcApi *nvrtc;
   Cache cache;
   char architecture[24], identity[160];
   CudaImages *images;
@@ -46,7 +46,7 @@ static void build_unit(const Build *b, Unit *u)
   cache_path(&b->cache, key, "cubin", path);
   if (!b->cache.temporary && cache_read(path, &u->bytes, &size)) return;
   NvrtcImage image;
-  if (!nvrtc_compile(b->cuda, u->text.at, b->architecture, &image)) {
+  if (!nvrtc_compile(b->nvrtc, u->text.at, b->architecture, &image)) {
     u->trouble = image.trouble ? image.trouble : strdup("out of memory");
     return;
   }
@@ -95,14 +95,14 @@ static CudaImages *cut(Compile *c, TextEdit *edit, void *data)
 
 static ampc_status find_compiler(const char *target, Build *b)
 {
-  char why[CUDA_ERROR_ROOM], made[100];
-  if (!cuda_load_nvrtc(&b->cuda, why)) return ampc_fail(AMPC_NO_COMPILER, "no NVRTC: %s", why);
+  char why[AMPC_WHY_ROOM], made[100];
+  if (!nvrtc_load(&b->nvrtc, why)) return ampc_fail(AMPC_NO_COMPILER, "no NVRTC: %s", why);
   int capability = atoi(target + strlen("sm_"));
-  if (!nvrtc_architecture(b->cuda, capability, b->architecture))
+  if (!nvrtc_architecture(b->nvrtc, capability, b->architecture))
     return ampc_fail(AMPC_NO_COMPILER,
                      "NVRTC compiles nothing for %s: a GPU that old needs an older CUDA toolkit",
                      target);
-  nvrtc_identity(b->cuda, made, sizeof made);
+  nvrtc_identity(b->nvrtc, made, sizeof made);
   snprintf(b->identity, sizeof b->identity, "%s %s " AMPC_VERSION, made, b->architecture);
   return AMPC_OK;
 }

@@ -95,9 +95,9 @@ static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
     for (uint32_t k = 0; k < p->n_optimizers && !status; k++) {
       if (!same_optimizer(&p->optimizers[k], &q->optimizers[i])) continue;
       ampc_optimizer o;
-      status = ampc_read(from, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, k)}, &o, sizeof o);
+      status = ampc_read(from, (ampc_ref){AMPC_STATE, ampc_state_optimizer(k)}, &o, sizeof o);
       if (!status)
-        status = ampc_write(to, (ampc_ref){AMPC_STATE, ampc_state_optimizer(q, i)}, &o, sizeof o);
+        status = ampc_write(to, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
     }
   return status;
 }

@@ -34,7 +34,7 @@ static void without_types(const char *line, size_t n, char *out)
 {
   static const char *const types[] = {"bf16[", "f16[", "f32["};
   char *text = malloc(n + 1);
-  if (!text) abort();
+  if (!text) arena_out_of_memory();
   without_numbers(line, n, text);
   char *comment = strstr(text, "# ");
   if (comment && comment != text) { /* the place stays */
@@ -163,7 +163,7 @@ bool command_diff(Repl *r, const char *arg)
 {
   char *kind = NULL, *a = NULL, *b = NULL;
   char *copy = strdup(arg), *rest = copy;
-  if (!copy) abort();
+  if (!copy) arena_out_of_memory();
   kind = strtok_r(rest, " \t", &rest);
   a = strtok_r(NULL, " \t", &rest);
   b = strtok_r(NULL, " \t", &rest);

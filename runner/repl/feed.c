@@ -67,7 +67,7 @@ void feeds_move(Repl *r, Compiled *to)
 {
   const ampc_program *q = to->c->program;
   Feed *feeds = calloc(q->n_blocks + 1, sizeof *feeds);
-  if (!feeds) abort();
+  if (!feeds) arena_out_of_memory();
   if (r->live) {
     const ampc_program *p = r->live->c->program;
     for (uint32_t i = 0; i < p->n_blocks && i < q->n_blocks; i++)

@@ -222,7 +222,7 @@ static void open_editor(Input *in)
 Input *input_open(Repl *r)
 {
   Input *in = calloc(1, sizeof *in);
-  if (!in) abort();
+  if (!in) arena_out_of_memory();
   in->r = r;
   if (r->interactive) open_editor(in);
   return in;
@@ -264,7 +264,7 @@ static void add_line(Input *in, const char *line, size_t n)
   if (in->size + n + 1 > in->cap) {
     in->cap = 2 * (in->size + n + 1);
     in->text = realloc(in->text, in->cap);
-    if (!in->text) abort();
+    if (!in->text) arena_out_of_memory();
   }
   memcpy(in->text + in->size, line, n);
   in->size += n;

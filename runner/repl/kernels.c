@@ -47,14 +47,14 @@ struct Kernels {
 static void *grown(void *old, uint32_t n, size_t size)
 {
   void *at = realloc(old, (n + 1) * size);
-  if (!at) abort(); /* as an arena does: nothing sensible is left to do */
+  if (!at) arena_out_of_memory();
   return at;
 }
 
 Kernels *kernels_create(void)
 {
   Kernels *k = calloc(1, sizeof *k);
-  if (!k) abort();
+  if (!k) arena_out_of_memory();
   return k;
 }
 
@@ -419,7 +419,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *text, siz
   if (XXH128_isEqual(from, key)) return true; /* as it was emitted */
   k->edits = grown(k->edits, k->n_edits, sizeof *k->edits);
   k->edits[k->n_edits] = (Edit){from, strdup(name), strndup(text, size), size};
-  if (!k->edits[k->n_edits].name || !k->edits[k->n_edits].text) abort();
+  if (!k->edits[k->n_edits].name || !k->edits[k->n_edits].text) arena_out_of_memory();
   k->n_edits++;
   return true;
 }

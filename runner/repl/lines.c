@@ -16,7 +16,7 @@ typedef struct Lines {
 
 static void *checked(void *p)
 {
-  if (!p) abort();
+  if (!p) arena_out_of_memory();
   return p;
 }
 

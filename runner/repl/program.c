@@ -24,7 +24,7 @@ void compiled_drop(Compiled *p)
 static Compiled *compiled_of(Compile *c)
 {
   Compiled *p = malloc(sizeof *p);
-  if (!p) abort();
+  if (!p) arena_out_of_memory();
   *p = (Compiled){.c = c, .users = 1};
   return p;
 }

@@ -79,7 +79,7 @@ void repl_run(Repl *r, const char *text, size_t size)
   input_calm();
   bool command = *text == ':';
   char *line = strndup(text, size);
-  if (!line) abort();
+  if (!line) arena_out_of_memory();
   if (!(command ? command_run(r, line) : program_input(r, text, size))) r->failed = true;
   free(line);
   fflush(stdout);

@@ -81,7 +81,7 @@ static bool print_line(Run *t)
   if (!print_metrics(t)) return false;
   for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
     ampc_optimizer o;
-    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(t->p, i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
     if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
     printf("  %s.lr %.4g", t->p->optimizers[i].name, (double)o.lr);
   }
@@ -117,7 +117,7 @@ static void add_loss(Losses *l, double v)
   if (l->n == l->cap) {
     l->cap = l->cap ? 2 * l->cap : 1024;
     l->at = realloc(l->at, l->cap * sizeof *l->at);
-    if (!l->at) abort();
+    if (!l->at) arena_out_of_memory();
   }
   l->at[l->n++] = v;
 }

@@ -184,7 +184,7 @@ ampc_status step_read(Built *b, StepState *s)
   const ampc_program *p = b->c->program;
   memset(s, 0, sizeof *s);
   ampc_status status = ampc_get_state(b->rt, &s->state);
-  ampc_ref place = {AMPC_STATE, ampc_state_optimizer(p, 0)};
+  ampc_ref place = {AMPC_STATE, ampc_state_optimizer(0)};
   if (!status) status = ampc_read(b->rt, place, &s->optimizer, sizeof s->optimizer);
   float *to = NULL;
   for (uint32_t i = 0; !status && i < p->n_params; i++) {

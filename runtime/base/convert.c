@@ -34,6 +34,8 @@ static inline uint16_t f16_of(float f)
   return (uint16_t)(h | ((x >> 16) & 0x8000u));
 }
 
+/* The exponent is moved from bias 15 to 127; subnormals are normalised by a subtraction, infinity
+ * and NaN get the largest exponent, NaN is made quiet. */
 static inline float f32_of_f16(uint16_t h)
 {
   uint32_t a = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
@@ -44,6 +46,8 @@ static inline float f32_of_f16(uint16_t h)
   return float_of(x | sign);
 }
 
+/* bf16 is the upper half of f32: half an ulp less one, plus the last bit that stays, rounds to
+ * even. A NaN must not be rounded up to an infinity. */
 static inline uint16_t bf16_of(float f)
 {
   uint32_t x = bits_of(f);

@@ -33,6 +33,7 @@ static ampc_status check_target(const char *path)
   return ampc_fail(AMPC_BAD_FILE, "cannot write %s: not a regular file", path);
 }
 
+/* Not through a link: somebody else could have put one there. */
 static int open_temporary(const char *name)
 {
   return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -105,6 +106,8 @@ ampc_status file_check_writable(const char *path)
   return fd >= 0 ? AMPC_OK : cannot_write(path, error);
 }
 
+/* The size may change while we read: what was there at the beginning must come. One byte more is
+ * allocated, so that callers can end text. */
 static ampc_status read_open(int fd, const char *path, char **out, int64_t *out_size)
 {
   struct stat info;

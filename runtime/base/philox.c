@@ -2,6 +2,7 @@
 #include <math.h>
 #include "philox.h"
 
+/* Two numbers a block: element i is the (i mod 2)-th of block i / 2. */
 double philox_uniform(uint64_t key, uint64_t stream, uint64_t i)
 {
   Philox p = philox(key, i / 2, stream);

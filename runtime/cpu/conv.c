@@ -474,7 +474,7 @@ ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d)
 {
   ampc_status status = check(d, cache->real64);
   if (status) return status;
-  if (conv_tiling(d, cache->real64).product)
+  if (ampc_conv_tiling(d, cache->real64).product)
     return conv_by_product_prepare(cache->products, cache->real64, d);
   if (find(cache, d)) return AMPC_OK;
   int threads = dnn_enter();
@@ -489,7 +489,7 @@ ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, con
   ConvPlan *plan = find(cache, d);
   ampc_status status = plan ? AMPC_OK : check(d, cache->real64);
   if (status) return status;
-  if (!plan && conv_tiling(d, cache->real64).product)
+  if (!plan && ampc_conv_tiling(d, cache->real64).product)
     return conv_by_product(cache->pool, cache->products, cache->real64, d, x, w, bias, y,
                            workspace);
   if (!plan) status = cpu_conv_prepare(cache, d);

@@ -1,7 +1,7 @@
 /* Convolutions as oneDNN's primitives. All calls stand between dnn_enter and dnn_leave. */
 #include "conv_plan.h"
 #include <stdlib.h>
-#include "block.h"
+#include "primitive.h"
 
 /* The number of images decides about memory descriptors and primitives; the weights' order in
  * memory is the library's choice for the first number and given for the second. */
@@ -207,7 +207,7 @@ ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan 
   *out = p;
   if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
   p->desc = *d;
-  p->tiling = conv_tiling(d, false);
+  p->tiling = ampc_conv_tiling(d, false);
   p->filters = d->kind == AMPC_CONV_WEIGHT ? p->tiling.slice : d->k;
   p->rest = d->n - (p->tiling.shares - 1) * p->tiling.images;
   p->lanes = p->tiling.lanes;

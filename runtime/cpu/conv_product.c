@@ -4,7 +4,7 @@
  * the filter sees there of the c-th channel of the part, zero where that lies outside the image. */
 #include "conv_product.h"
 #include <string.h>
-#include "block.h"
+#include "primitive.h"
 #include "runtime/plan/conv_tiling.h"
 #include "runtime/base/convert.h"
 
@@ -140,7 +140,7 @@ static int64_t channels_from(const Job *job, int64_t begin)
 static ampc_gemm product_of(const Job *job, int64_t begin)
 {
   const ampc_conv *d = job->d;
-  ampc_gemm g = conv_product_part(d, channels_from(job, begin), job->real64);
+  ampc_gemm g = ampc_conv_product_part(d, channels_from(job, begin), job->real64);
   if (d->kind != AMPC_CONV_FORWARD || begin == 0) return g;
   g.accumulate = true;
   g.has_bias = false;
@@ -167,7 +167,7 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
  * and parts are larger. */
 static ConvTiling tiling_of(const ampc_conv *d, bool real64)
 {
-  ConvTiling t = conv_tiling(d, real64);
+  ConvTiling t = ampc_conv_tiling(d, real64);
   int64_t c = d->c / d->groups, rows = d->n * d->oh * d->ow;
   int64_t size = d->kind == AMPC_CONV_DATA ? (int64_t)sizeof(float) : ampc_dtype_size(d->x_type);
   int64_t channel = rows * d->kh * d->kw * size;
@@ -179,7 +179,7 @@ static ConvTiling tiling_of(const ampc_conv *d, bool real64)
   if (t.total / channel >= c) t.sum = 0;
   int64_t fit = (t.total - t.sum) / channel, parts = (c + fit - 1) / fit;
   t.channels = (c + parts - 1) / parts;
-  t.columns = (t.channels * channel + 63) / 64 * 64;
+  t.columns = ampc_round_up(t.channels * channel, AMPC_CPU_ALIGN);
   return t;
 }
 

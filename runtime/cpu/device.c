@@ -19,12 +19,14 @@ static CpuDevice *cpu_of(Device *d)
   return (CpuDevice *)d;
 }
 
-/* 64 bytes suit any vector unit; large spaces start on a huge page. */
+/* Linux promises more memory than there is and kills who uses it, so what cannot be there is
+ * refused here. Large spaces start on a huge page; writing the zeros touches all pages now, not in
+ * a step. */
 static ampc_status cpu_alloc(Device *d, int64_t bytes, void **out)
 {
   (void)d;
   double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  size_t align = bytes >= (4 << 20) ? 2u << 20 : 64;
+  size_t align = bytes >= (4 << 20) ? 2u << 20 : AMPC_CPU_ALIGN;
   *out = NULL;
   if ((double)bytes >= have || posix_memalign(out, align, (size_t)bytes) != 0)
     return ampc_fail(AMPC_RUN_FAILED,
@@ -107,6 +109,7 @@ static int64_t cpu_library_bytes(const Device *d)
   return gemm_cache_bytes(cpu->products) + conv_cache_bytes(cpu->convolutions);
 }
 
+/* The bytes are copied at once: nothing runs behind the host's back. */
 static ampc_status cpu_look(Device *d, uint32_t slot, const void *from, int64_t bytes)
 {
   CpuDevice *cpu = cpu_of(d);

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include "block.h"
+#include "primitive.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/gemm_tiling.h"
 
@@ -23,10 +23,10 @@ enum { EDGE = 256, MAX_BLOCKS = 64, SMALL = 1 << 20, CHUNK = 256 };
 struct GemmCache {
   Pool *pool;
   bool real64;
-  BlockCache *blocks;
+  PrimitiveCache *primitives;
 };
 
-typedef struct Product {
+typedef struct GemmCall {
   const ampc_gemm *g;
   GemmTiling tiling;
   GemmCache *cache;
@@ -39,9 +39,9 @@ typedef struct Product {
   /* the tile being computed, and the piece of k */
   int64_t e0, entries, i0, m, j0, n, p0, k;
   int64_t block_m, block_n, blocks_m, blocks_n; /* of the tile */
-  Block *block[2][2];                           /* [1]: of the last row, of the last column */
+  Primitive *primitive[2][2];                   /* [1]: of the last row, of the last column */
   atomic_int failed;                            /* the library's status */
-} Product;
+} GemmCall;
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -53,95 +53,98 @@ static int64_t least(int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
-static int64_t size_of(const Product *p, ampc_dtype t)
+static int64_t size_of(const GemmCall *p, ampc_dtype t)
 {
   return p->real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
 }
 
-/* ---- panels --------------------------------------------------------------------------------- */
+/* ---- panels ---- */
 
-typedef struct Operand {
+typedef struct Panel {
   const char *base;
   ampc_dtype type;
   bool trans;
   int64_t ld, stride;                 /* elements */
   int64_t row, column, rows, columns; /* the panel, as stored */
   const GemmRoom *room;
-  char *panel; /* of the group's first entry; entries are tiling.bytes apart */
-} Operand;
+  char *wide; /* where it is widened to: of the first entry; they are tiling.bytes apart */
+} Panel;
 
-static Operand operand_a(const Product *p)
+static Panel panel_a(const GemmCall *p)
 {
   const ampc_gemm *g = p->g;
-  Operand o = {p->a,  g->a_type, g->trans_a, g->lda,       g->stride_a, p->i0,
-               p->p0, p->m,      p->k,       &p->tiling.a, p->workspace};
-  if (o.trans) o.row = p->p0, o.column = p->i0, o.rows = p->k, o.columns = p->m;
-  return o;
+  Panel panel = {p->a,  g->a_type, g->trans_a, g->lda,       g->stride_a, p->i0,
+                 p->p0, p->m,      p->k,       &p->tiling.a, p->workspace};
+  if (panel.trans) panel.row = p->p0, panel.column = p->i0, panel.rows = p->k, panel.columns = p->m;
+  return panel;
 }
 
-static Operand operand_b(const Product *p)
+static Panel panel_b(const GemmCall *p)
 {
   const ampc_gemm *g = p->g;
-  Operand o = {p->b,
-               g->b_type,
-               g->trans_b,
-               g->ldb,
-               g->stride_b,
-               p->p0,
-               p->j0,
-               p->k,
-               p->n,
-               &p->tiling.b,
-               p->workspace + p->tiling.a.bytes};
-  if (o.trans) o.row = p->j0, o.column = p->p0, o.rows = p->n, o.columns = p->k;
-  return o;
+  Panel panel = {p->b,
+                 g->b_type,
+                 g->trans_b,
+                 g->ldb,
+                 g->stride_b,
+                 p->p0,
+                 p->j0,
+                 p->k,
+                 p->n,
+                 &p->tiling.b,
+                 p->workspace + p->tiling.a.bytes};
+  if (panel.trans) panel.row = p->j0, panel.column = p->p0, panel.rows = p->n, panel.columns = p->k;
+  return panel;
 }
 
-/* Where the element (row, column) of the panel lies, for the entry-th of the group. */
-static const char *operand_at(const Product *p, const Operand *o, int64_t entry, int64_t row,
-                              int64_t column)
+/* Where the element (row, column) of the panel lies, for the entry-th of those worked on together.
+ */
+static const char *panel_at(const GemmCall *p, const Panel *panel, int64_t entry, int64_t row,
+                            int64_t column)
 {
-  if (o->room->used)
-    return o->panel + entry * p->tiling.bytes +
-           (row * o->room->ld + column) * (int64_t)sizeof(float);
-  int64_t at = (p->e0 + entry) * o->stride + (o->row + row) * o->ld + o->column + column;
-  return o->base + at * size_of(p, o->type);
+  if (panel->room->used)
+    return panel->wide + entry * p->tiling.bytes +
+           (row * panel->room->ld + column) * (int64_t)sizeof(float);
+  int64_t at =
+      (p->e0 + entry) * panel->stride + (panel->row + row) * panel->ld + panel->column + column;
+  return panel->base + at * size_of(p, panel->type);
 }
 
-static void widen_rows(const Product *p, const Operand *o, int64_t begin, int64_t end)
+/* Rows from `begin` to `end` of the panels of all entries, counted through. */
+static void widen_rows(const GemmCall *p, const Panel *panel, int64_t begin, int64_t end)
 {
   for (int64_t r = begin; r < end; r++) {
-    int64_t entry = r / o->rows, row = r % o->rows;
-    int64_t at = (p->e0 + entry) * o->stride + (o->row + row) * o->ld + o->column;
-    const char *from = o->base + at * ampc_dtype_size(o->type);
-    float *to = (float *)(void *)(o->panel + entry * p->tiling.bytes) + row * o->room->ld;
-    if (p->g->tf32 && o->type == AMPC_F32) {
-      convert_tf32((const float *)(const void *)from, to, o->columns);
+    int64_t entry = r / panel->rows, row = r % panel->rows;
+    int64_t at = (p->e0 + entry) * panel->stride + (panel->row + row) * panel->ld + panel->column;
+    const char *from = panel->base + at * ampc_dtype_size(panel->type);
+    float *to = (float *)(void *)(panel->wide + entry * p->tiling.bytes) + row * panel->room->ld;
+    if (p->g->tf32 && panel->type == AMPC_F32) {
+      convert_tf32((const float *)(const void *)from, to, panel->columns);
     } else {
-      convert_widen(o->type, from, to, o->columns);
+      convert_widen(panel->type, from, to, panel->columns);
     }
   }
 }
 
-static void widen_share(const Product *p, const Operand *o, unsigned block, unsigned n_blocks)
+static void widen_share(const GemmCall *p, const Panel *panel, unsigned part, unsigned n_parts)
 {
-  if (!o->room->used) return;
-  int64_t rows = o->rows * p->entries;
-  widen_rows(p, o, rows * block / n_blocks, rows * (block + 1) / n_blocks);
+  if (!panel->room->used) return;
+  int64_t rows = panel->rows * p->entries;
+  widen_rows(p, panel, rows * part / n_parts, rows * (part + 1) / n_parts);
 }
 
-static void widen_task(void *context, unsigned block, unsigned n_blocks)
+static void widen_task(void *context, unsigned part, unsigned n_parts)
 {
-  const Product *p = context;
-  Operand a = operand_a(p), b = operand_b(p);
-  widen_share(p, &a, block, n_blocks);
-  widen_share(p, &b, block, n_blocks);
+  const GemmCall *p = context;
+  Panel a = panel_a(p), b = panel_b(p);
+  widen_share(p, &a, part, n_parts);
+  widen_share(p, &b, part, n_parts);
 }
 
-/* ---- products ------------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 /* Element (row, column) of the tile of C that is summed: in place, or in the workspace. */
-static char *sum_at(const Product *p, int64_t entry, int64_t row, int64_t column)
+static char *sum_at(const GemmCall *p, int64_t entry, int64_t row, int64_t column)
 {
   const GemmTiling *t = &p->tiling;
   if (t->c.used)
@@ -151,24 +154,24 @@ static char *sum_at(const Product *p, int64_t entry, int64_t row, int64_t column
   return p->c + at * size_of(p, p->g->c_type);
 }
 
-/* The operands of a block: one entry of the group, from row i and column j of the tile on. */
+/* The operands of a block: one entry of the batch, from row i and column j of the tile on. */
 typedef struct BlockPlace {
   const void *a, *b, *bias;
   void *c;
   int64_t i, j, m, n;
 } BlockPlace;
 
-static BlockPlace place_of(const Product *p, int64_t block)
+static BlockPlace place_of(const GemmCall *p, int64_t block)
 {
   int64_t j = block % p->blocks_n * p->block_n, x = block / p->blocks_n;
   int64_t i = x % p->blocks_m * p->block_m;
-  Operand oa = operand_a(p), ob = operand_b(p);
+  Panel a = panel_a(p), b = panel_b(p);
   x /= p->blocks_m;
   BlockPlace at = {.i = i, .j = j};
   at.m = least(p->block_m, p->m - i);
   at.n = least(p->block_n, p->n - j);
-  at.a = operand_at(p, &oa, x, oa.trans ? 0 : i, oa.trans ? i : 0);
-  at.b = operand_at(p, &ob, x, ob.trans ? j : 0, ob.trans ? 0 : j);
+  at.a = panel_at(p, &a, x, a.trans ? 0 : i, a.trans ? i : 0);
+  at.b = panel_at(p, &b, x, b.trans ? j : 0, b.trans ? 0 : j);
   at.c = sum_at(p, x, i, j);
   if (p->fused_bias && p->p0 == 0)
     at.bias = p->bias + (p->j0 + j) * ampc_dtype_size(p->g->bias_type);
@@ -176,7 +179,7 @@ static BlockPlace place_of(const Product *p, int64_t block)
 }
 
 /* Doubles, which the library does not know: for tests of gradients, where speed is no matter. */
-static void multiply_real64(const Product *p, const BlockPlace *at)
+static void multiply_real64(const GemmCall *p, const BlockPlace *at)
 {
   const ampc_gemm *g = p->g;
   const double *a = at->a, *b = at->b;
@@ -193,16 +196,17 @@ static void multiply_real64(const Product *p, const BlockPlace *at)
 }
 
 /* A product over nothing, which the library leaves undone. */
-static void clear_block(const Product *p, const BlockPlace *at)
+static void clear_block(const GemmCall *p, const BlockPlace *at)
 {
   int64_t ldc = p->tiling.c.used ? p->tiling.c.ld : p->g->ldc;
   for (int64_t r = 0; r < at->m && !p->g->accumulate; r++)
     memset((float *)at->c + r * ldc, 0, (size_t)at->n * sizeof(float));
 }
 
+/* A lane runs every n_lanes-th block of the tile, in all entries. */
 static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
 {
-  Product *p = context;
+  GemmCall *p = context;
   for (int64_t x = lane; x < p->entries * p->blocks_m * p->blocks_n; x += n_lanes) {
     BlockPlace at = place_of(p, x);
     if (p->real64) {
@@ -210,29 +214,30 @@ static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
     } else if (p->k == 0) {
       clear_block(p, &at);
     } else {
-      Block *block = p->block[at.m < p->block_m][at.n < p->block_n];
-      int bad = block_run(p->cache->blocks, block, lane, at.a, at.b, at.bias, at.c);
+      Primitive *primitive = p->primitive[at.m < p->block_m][at.n < p->block_n];
+      int bad = primitive_run(p->cache->primitives, primitive, lane, at.a, at.b, at.bias, at.c);
       if (bad) atomic_store(&p->failed, bad);
     }
   }
 }
 
-/* The primitives of the tile's blocks. */
-static ampc_status find_blocks(Product *p)
+/* The primitives of the tile's blocks, at most four: blocks of the last row and of the last column
+ * may be smaller. */
+static ampc_status find_primitives(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
   const GemmTiling *t = &p->tiling;
   if (p->real64 || p->k == 0) return AMPC_OK;
-  BlockKey key = {.k = p->k,
-                  .lda = t->a.used ? t->a.ld : g->lda,
-                  .ldb = t->b.used ? t->b.ld : g->ldb,
-                  .ldc = t->c.used ? t->c.ld : g->ldc,
-                  .trans_a = g->trans_a,
-                  .trans_b = g->trans_b,
-                  .add = p->p0 > 0 || g->accumulate,
-                  .has_bias = p->fused_bias && p->p0 == 0,
-                  .type = p->native ? AMPC_BF16 : AMPC_F32,
-                  .c_type = t->c.used ? AMPC_F32 : g->c_type};
+  PrimitiveKey key = {.k = p->k,
+                      .lda = t->a.used ? t->a.ld : g->lda,
+                      .ldb = t->b.used ? t->b.ld : g->ldb,
+                      .ldc = t->c.used ? t->c.ld : g->ldc,
+                      .trans_a = g->trans_a,
+                      .trans_b = g->trans_b,
+                      .add = p->p0 > 0 || g->accumulate,
+                      .has_bias = p->fused_bias && p->p0 == 0,
+                      .type = p->native ? AMPC_BF16 : AMPC_F32,
+                      .c_type = t->c.used ? AMPC_F32 : g->c_type};
   if (key.has_bias) key.bias_type = g->bias_type;
   int64_t last_m = p->m - (p->blocks_m - 1) * p->block_m;
   int64_t last_n = p->n - (p->blocks_n - 1) * p->block_n;
@@ -243,15 +248,16 @@ static ampc_status find_blocks(Product *p)
     any &= column ? last_n < p->block_n : p->blocks_n > 1 || last_n == p->block_n;
     key.m = row ? last_m : p->block_m;
     key.n = column ? last_n : p->block_n;
-    if (any) status = block_get(p->cache->blocks, &key, &p->block[row][column]);
+    if (any) status = primitive_get(p->cache->primitives, &key, &p->primitive[row][column]);
   }
   return status;
 }
 
-/* ---- the end of a tile: bias, relu, rounding ---------------------------------------------------
- */
+/* ---- the end of a tile: bias, relu, rounding ---- */
 
-static void store_chunk(const Product *p, char *sum, char *to, const float *bias, int64_t n)
+/* `sum` is f32: C itself, or a row in the workspace that is rounded to `to`. NaN stays NaN in relu.
+ */
+static void store_chunk(const GemmCall *p, char *sum, char *to, const float *bias, int64_t n)
 {
   float *s = (float *)(void *)sum;
   if (bias)
@@ -261,7 +267,7 @@ static void store_chunk(const Product *p, char *sum, char *to, const float *bias
   if (p->tiling.c.used) convert_narrow(p->g->c_type, s, to, n);
 }
 
-static void store_chunk_real64(const Product *p, char *sum, const double *bias, int64_t n)
+static void store_chunk_real64(const GemmCall *p, char *sum, const double *bias, int64_t n)
 {
   double *s = (double *)(void *)sum;
   if (bias)
@@ -270,7 +276,8 @@ static void store_chunk_real64(const Product *p, char *sum, const double *bias, 
     for (int64_t j = 0; j < n; j++) s[j] = s[j] <= 0 ? 0 : s[j];
 }
 
-static void store_rows(const Product *p, int64_t j, int64_t n, int64_t begin, int64_t end)
+/* Rows of all entries, counted through, in columns j to j + n of the tile. */
+static void store_rows(const GemmCall *p, int64_t j, int64_t n, int64_t begin, int64_t end)
 {
   const ampc_gemm *g = p->g;
   float wide[CHUNK];
@@ -289,17 +296,18 @@ static void store_rows(const Product *p, int64_t j, int64_t n, int64_t begin, in
   }
 }
 
-static void store_task(void *context, unsigned block, unsigned n_blocks)
+static void store_task(void *context, unsigned part, unsigned n_parts)
 {
-  const Product *p = context;
+  const GemmCall *p = context;
   int64_t rows = p->m * p->entries;
   for (int64_t j = 0; j < p->n; j += CHUNK)
-    store_rows(p, j, least(CHUNK, p->n - j), rows * block / n_blocks,
-               rows * (block + 1) / n_blocks);
+    store_rows(p, j, least(CHUNK, p->n - j), rows * part / n_parts, rows * (part + 1) / n_parts);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
+/* Cuts `size` into blocks of about `edge`: as equal as multiples of 16, which the library likes,
+ * let them be; the last one may be smaller. */
 static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blocks)
 {
   int64_t blocks = ceil_div(size, edge);
@@ -307,7 +315,9 @@ static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blo
   *out_blocks = ceil_div(size, *out_block);
 }
 
-static ampc_status run_tile(Product *p)
+/* One tile of C, summed over all pieces of k: widen, multiply, and after the last piece store.
+ * Blocks depend on the shape alone; `shares`, how many threads help, changes no bit. */
+static ampc_status run_tile(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
   Pool *pool = p->cache->pool;
@@ -320,8 +330,8 @@ static ampc_status run_tile(Product *p)
   p->p0 = 0;
   do {
     p->k = least(p->tiling.kt, g->k - p->p0);
-    ampc_status status = find_blocks(p);
-    if (!status && !p->prepare) status = block_cache_allocate(p->cache->blocks);
+    ampc_status status = find_primitives(p);
+    if (!status && !p->prepare) status = primitive_cache_allocate(p->cache->primitives);
     if (status) return status;
     bool widens = p->tiling.a.used || p->tiling.b.used;
     if (widens && !p->prepare) pool_run(pool, widen_task, p, shares);
@@ -339,6 +349,7 @@ static bool is_float(ampc_dtype t)
   return t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
 }
 
+/* A plan may come from elsewhere; what the loops below take for granted is checked here. */
 static ampc_status check(const ampc_gemm *g, bool real64)
 {
   bool types = is_float(g->a_type) && is_float(g->b_type) && is_float(g->c_type) &&
@@ -368,8 +379,8 @@ GemmCache *gemm_cache_create(Pool *pool, bool real64)
   if (!cache) return NULL;
   cache->pool = pool;
   cache->real64 = real64;
-  cache->blocks = block_cache_create(pool_threads(pool));
-  if (cache->blocks) return cache;
+  cache->primitives = primitive_cache_create(pool_threads(pool));
+  if (cache->primitives) return cache;
   free(cache);
   return NULL;
 }
@@ -377,17 +388,17 @@ GemmCache *gemm_cache_create(Pool *pool, bool real64)
 void gemm_cache_free(GemmCache *cache)
 {
   if (!cache) return;
-  block_cache_free(cache->blocks);
+  primitive_cache_free(cache->primitives);
   free(cache);
 }
 
 int64_t gemm_cache_bytes(const GemmCache *cache)
 {
-  return block_cache_bytes(cache->blocks);
+  return primitive_cache_bytes(cache->primitives);
 }
 
 /* How the library is used: on which types, and who adds the bias. */
-static void choose_types(Product *p)
+static void choose_types(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
   bool narrow_c = g->c_type == AMPC_BF16 && !g->relu && !(g->has_bias && g->bias_type == AMPC_F16);
@@ -395,18 +406,19 @@ static void choose_types(Product *p)
   ampc_gemm in_place = *g;
   if (p->native) in_place.a_type = in_place.b_type = AMPC_F32, in_place.tf32 = false;
   if (p->native && narrow_c) in_place.c_type = AMPC_F32;
-  p->tiling = gemm_tiling(&in_place, p->real64);
+  p->tiling = ampc_gemm_tiling(&in_place, p->real64);
   p->fused_bias = g->has_bias && !p->real64 && g->k > 0 && !p->tiling.c.used &&
                   (g->bias_type == AMPC_F32 || (p->native && g->bias_type == AMPC_BF16));
 }
 
-static ampc_status run_tiles(Product *p)
+/* Tiles are computed one after the other: they share the workspace. */
+static ampc_status run_tiles(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
   ampc_status status = AMPC_OK;
   choose_types(p);
-  for (p->e0 = 0; p->e0 < g->batch; p->e0 += p->tiling.group) {
-    p->entries = least(p->tiling.group, g->batch - p->e0);
+  for (p->e0 = 0; p->e0 < g->batch; p->e0 += p->tiling.entries) {
+    p->entries = least(p->tiling.entries, g->batch - p->e0);
     for (p->i0 = 0; p->i0 < g->m; p->i0 += p->tiling.mt) {
       p->m = least(p->tiling.mt, g->m - p->i0);
       for (p->j0 = 0; p->j0 < g->n && !status; p->j0 += p->tiling.nt) {
@@ -422,7 +434,7 @@ ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g)
 {
   ampc_status status = check(g, cache->real64);
   if (status || g->m == 0 || g->n == 0) return status;
-  Product p = {.g = g, .cache = cache, .real64 = cache->real64, .prepare = true};
+  GemmCall p = {.g = g, .cache = cache, .real64 = cache->real64, .prepare = true};
   return run_tiles(&p);
 }
 
@@ -431,16 +443,15 @@ ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const 
 {
   ampc_status status = check(g, cache->real64);
   if (status || g->m == 0 || g->n == 0) return status;
-  Product p = {.g = g,
-               .cache = cache,
-               .real64 = cache->real64,
-               .a = a,
-               .b = b,
-               .bias = bias,
-               .c = c,
-               .workspace = workspace};
+  GemmCall p = {.g = g,
+                .cache = cache,
+                .real64 = cache->real64,
+                .a = a,
+                .b = b,
+                .bias = bias,
+                .c = c,
+                .workspace = workspace};
   status = run_tiles(&p);
   int bad = atomic_load(&p.failed);
-  if (status || !bad) return status;
-  return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", bad);
+  return status || !bad ? status : primitive_failed(bad);
 }

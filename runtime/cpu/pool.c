@@ -1,7 +1,9 @@
-/* Note [dispatch]
+/* Threads that share one task at a time.
+ *
+ * Note [dispatch]
  * A step is hundreds of tasks of some microseconds. A worker that has finished one spins briefly
  * for the next, each on a cache line of its own, and sleeps when none comes. The caller takes part,
- * spins for the stragglers and then yields the processor. Workers without a block are not woken. */
+ * spins for the stragglers and then yields the processor. Workers without a part are not woken. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -25,7 +27,7 @@ struct Pool {
   _Alignas(LINE) atomic_uint pending; /* workers that have not finished the task */
   _Alignas(LINE) PoolTask *task;      /* written before tickets are raised */
   void *context;
-  unsigned n_blocks, threads;
+  unsigned n_parts, threads;
   bool quit;
   Worker *workers; /* [threads - 1] */
 };
@@ -37,10 +39,11 @@ static inline void relax(void)
 #endif
 }
 
+/* Parts are dealt out in turn: thread i takes parts i, i + threads, ... */
 static void run_share(const Pool *pool, unsigned index)
 {
-  for (unsigned b = index; b < pool->n_blocks; b += pool->threads)
-    pool->task(pool->context, b, pool->n_blocks);
+  for (unsigned part = index; part < pool->n_parts; part += pool->threads)
+    pool->task(pool->context, part, pool->n_parts);
 }
 
 /* `asleep` is set before the ticket is looked at again and the caller raises the ticket before it
@@ -67,6 +70,7 @@ static void raise_ticket(Worker *w)
   pthread_mutex_unlock(&w->mutex);
 }
 
+/* A worker's life: tickets count up, so none is missed between two looks. */
 static void *work(void *arg)
 {
   Worker *w = arg;
@@ -79,13 +83,13 @@ static void *work(void *arg)
   }
 }
 
-void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_blocks)
+void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_parts)
 {
-  unsigned helpers = n_blocks < pool->threads ? n_blocks : pool->threads;
+  unsigned helpers = n_parts < pool->threads ? n_parts : pool->threads;
   helpers = helpers > 0 ? helpers - 1 : 0;
   pool->task = task;
   pool->context = context;
-  pool->n_blocks = n_blocks;
+  pool->n_parts = n_parts;
   atomic_store_explicit(&pool->pending, helpers, memory_order_relaxed);
   for (unsigned i = 0; i < helpers; i++) raise_ticket(&pool->workers[i]);
   run_share(pool, 0);
@@ -98,6 +102,7 @@ void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_blocks)
   }
 }
 
+/* False: the system has no more threads; the pool is smaller then. */
 static bool worker_start(Worker *w, Pool *pool, unsigned index)
 {
   w->index = index;
@@ -110,6 +115,7 @@ static bool worker_start(Worker *w, Pool *pool, unsigned index)
   return false;
 }
 
+/* Whole cache lines, so that no two threads write to one. */
 static void *zeroed_lines(size_t bytes)
 {
   bytes = (bytes + LINE - 1) / LINE * LINE;

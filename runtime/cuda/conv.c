@@ -29,7 +29,7 @@ static void set_product(Convolution *v)
   ampc_conv part = *d;
   part.n = v->columns.images;
   ampc_gemm *g = &v->product;
-  *g = conv_product(&part, v->device->program->real64);
+  *g = ampc_conv_product(&part, v->device->program->real64);
   if (d->kind == AMPC_CONV_DATA && v->columns.direct) g->c_type = d->x_type;
   g->workspace = d->workspace - v->columns.bytes;
   if (d->groups == 1 || d->has_bias) return;
@@ -113,7 +113,7 @@ ampc_status cuda_conv(Device *device, const ampc_conv *d, void *x, void *w, cons
   Convolution v = {.device = cuda_of(device), .d = d};
   ampc_status status = cuda_prepare_conv(device, d);
   if (status || d->n == 0 || d->k == 0 || d->c == 0) return status;
-  v.columns = conv_columns(d, v.device->program->real64);
+  v.columns = ampc_conv_columns(d, v.device->program->real64);
   v.room = workspace;
   v.workspace = v.room + v.columns.bytes;
   set_product(&v);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "cuda_device.h"
 
+/* Bytes. A half holds a whole batch of input and some writes beside it. */
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };
 
 struct Staging {
@@ -26,6 +27,7 @@ struct Looks {
   CuEvent there[LOOKS];
 };
 
+/* Memory of the host that the driver copies from and to by itself. */
 static ampc_status pinned(CudaDevice *d, int64_t bytes, char **out)
 {
   void *memory = NULL;
@@ -89,6 +91,8 @@ static ampc_status next_half(CudaDevice *d)
   return CUDA(d, cuEventSynchronize(s->done[s->current]));
 }
 
+/* `from` may change when this returns: its bytes lie in the staging memory then. What does not fit
+ * into a whole half goes in pieces. */
 ampc_status cuda_copy_in(Device *device, void *to, const void *from, int64_t bytes)
 {
   CudaDevice *d = cuda_of(device);
@@ -141,6 +145,7 @@ ampc_status cuda_copy_out(Device *device, void *to, const void *from, int64_t by
   return status;
 }
 
+/* In stream order after all calls so far, into the slot's own pinned memory. */
 ampc_status cuda_look(Device *device, uint32_t slot, const void *from, int64_t bytes)
 {
   CudaDevice *d = cuda_of(device);

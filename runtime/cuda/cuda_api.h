@@ -1,11 +1,11 @@
-/* NVIDIA's driver, NVRTC and cuBLASLt with prototypes of our own: handles are pointers to structs
- * that nobody defines, enumerations are ints. The functions come from libraries that are loaded at
- * run time (load.h); cuda_api.def lists them. */
+/* NVIDIA's driver and cuBLASLt with prototypes of our own: handles are pointers to structs that
+ * nobody defines, enumerations are ints. The functions come from libraries that are loaded at run
+ * time (load.h); driver.def and blas.def list them. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- the driver: libcuda.so.1 ---------------------------------------------------------------- */
+/* ---- the driver: libcuda.so.1 ---- */
 
 typedef int CuResult, CuDevice, CuDeviceAttribute, CuCaptureMode, CuJitOption, CuFunctionAttribute;
 typedef unsigned long long CuPointer; /* a device address */
@@ -36,14 +36,7 @@ enum { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
 enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
 enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
 
-/* ---- NVRTC: libnvrtc.so.13 or .12 --------------------------------------------------------------
- */
-
-typedef int NvrtcResult; /* 0: success */
-typedef struct _nvrtcProgram *NvrtcProgram;
-
-/* ---- cuBLASLt: libcublasLt.so.13 or .12 --------------------------------------------------------
- */
+/* ---- cuBLASLt: libcublasLt.so.13 or .12 ---- */
 
 typedef int LtStatus, LtCompute, LtType, LtMatmulAttribute, LtLayoutAttribute,
     LtPreferenceAttribute;
@@ -90,10 +83,11 @@ enum {                                                 /* LtPreferenceAttribute 
  * each part to the type of the result. */
 enum { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 
-/* ---- the functions
- * ------------------------------------------------------------------------------ */
+/* ---- the functions ---- */
 
 typedef struct CudaApi { /* NULL where the library has not been loaded */
-#define CUDA_API(library, result, name, parameters) result(*name) parameters;
-#include "cuda_api.def"
+#define CUDA_API(result, name, parameters) result(*name) parameters;
+#include "driver.def"
+#define CUDA_API(result, name, parameters) result(*name) parameters;
+#include "blas.def"
 } CudaApi;

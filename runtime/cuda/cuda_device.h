@@ -5,7 +5,7 @@
 
 typedef struct Staging Staging;
 typedef struct Looks Looks;
-typedef struct Products Products;
+typedef struct ProductPlans ProductPlans;
 typedef struct Recording Recording;
 
 typedef struct CudaDevice {
@@ -20,7 +20,7 @@ typedef struct CudaDevice {
   CuFunction *functions; /* one a kernel */
   Staging *staging;
   Looks *looks;
-  Products *products;
+  ProductPlans *products;
   Recording *recordings; /* one a step: 2 block + variant */
   void *kept_state;      /* room for STATE while a step is tried out */
 } CudaDevice;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include "cuda_device.h"
 
+/* Zeroed in stream order: the host does not wait, and whatever uses it comes later. */
 static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
 {
   CudaDevice *d = cuda_of(device);
@@ -15,6 +16,7 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
   return CUDA(d, cuMemsetD8Async(memory, 0, (size_t)bytes, d->stream));
 }
 
+/* Memory of a context that broke off goes with the context. */
 static void cuda_release(Device *device, void *memory)
 {
   CudaDevice *d = cuda_of(device);

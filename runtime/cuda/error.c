@@ -24,6 +24,7 @@ static const char *text_of(const CudaDevice *d, CuResult r)
   return text ? text : "no description";
 }
 
+/* `call`: its text, of which the message has the name. */
 ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call)
 {
   if (r == CUDA_SUCCESS) return AMPC_OK;

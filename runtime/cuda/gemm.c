@@ -11,6 +11,7 @@ static ampc_status empty_sum(CudaDevice *d, const ampc_gemm *g, void *c)
   return d->device.ops->fill(&d->device, c, 0, g->batch * g->m * g->n * size);
 }
 
+/* Nothing can be done yet: a plan depends on the alignment of operands. */
 ampc_status cuda_prepare_gemm(Device *device, const ampc_gemm *g)
 {
   (void)device, (void)g;
@@ -22,7 +23,7 @@ ampc_status cuda_gemm(Device *device, const ampc_gemm *g, const void *a, const v
 {
   CudaDevice *d = cuda_of(device);
   const CudaApi *api = d->api;
-  const Product *p;
+  const ProductPlan *p;
   if (g->m == 0 || g->n == 0 || g->batch == 0) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   if (status) return status;

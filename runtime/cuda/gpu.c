@@ -60,12 +60,12 @@ static ampc_status no_gpu(const char *seen, const char *target)
 ampc_status gpu_open(CudaDevice *d)
 {
   const ampc_program *p = d->program;
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM];
+  const CudaApi *cuda;
+  char why[AMPC_WHY_ROOM];
   if (!cuda_load_driver(&cuda, why))
     return ampc_fail(AMPC_RUN_FAILED, "no CUDA device for %s, which was compiled for %s: %s",
                      p->source, p->target, why);
-  d->api = &cuda->api;
+  d->api = cuda;
   Choice at;
   int wanted = strncmp(p->target, "sm_", 3) == 0 ? atoi(p->target + 3) : 0;
   if (!choose(d->api, wanted, p->n_images > 0, &at)) return no_gpu(at.seen, p->target);
@@ -93,8 +93,8 @@ void gpu_close(CudaDevice *d)
 ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM])
 {
   bool cpu = strcmp(device, "cpu") == 0, must = strcmp(device, "cuda") == 0;
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM];
+  const CudaApi *cuda;
+  char why[AMPC_WHY_ROOM];
   Choice at;
   if (!cpu && !must && strcmp(device, "auto") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: cpu, cuda or auto", device);
@@ -102,7 +102,7 @@ ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM])
   if (cpu) return AMPC_OK;
   if (!cuda_load_driver(&cuda, why))
     return must ? ampc_fail(AMPC_RUN_FAILED, "--device cuda: %s", why) : AMPC_OK;
-  if (!choose(&cuda->api, OLDEST_CAPABILITY, false, &at))
+  if (!choose(cuda, OLDEST_CAPABILITY, false, &at))
     return must ? no_gpu(at.seen, "sm_70 or newer") : AMPC_OK;
   snprintf(out, AMPC_TARGET_ROOM, "sm_%d", at.capability);
   return AMPC_OK;

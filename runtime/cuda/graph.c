@@ -30,6 +30,7 @@ void recordings_close(CudaDevice *d)
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
 }
 
+/* bad_loss is marked with bytes of 1: any number but 0 stops all updates. */
 static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
 {
   size_t bytes = (size_t)d->program->space_bytes[AMPC_STATE];
@@ -42,6 +43,8 @@ static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void 
   return status ? status : CUDA(d, cuMemcpyDtoDAsync_v2(now, kept, bytes, d->stream));
 }
 
+/* While the stream captures, calls go into a graph instead of running. Capturing is ended even when
+ * a call failed: the stream is of no use until then. */
 static ampc_status record(CudaDevice *d, Recording *r, ampc_status (*body)(void *), void *context)
 {
   CuGraph graph = NULL;

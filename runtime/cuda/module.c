@@ -5,11 +5,12 @@
 #include "cuda_device.h"
 
 enum {
-  MOST_ARGUMENTS = 512, /* of 8 bytes: what every architecture takes */
-  PLAIN_SHARED = 48 << 10,
-  LOG_ROOM = 512
+  MOST_ARGUMENTS = 512,    /* of 8 bytes: what every architecture takes */
+  PLAIN_SHARED = 48 << 10, /* bytes of shared memory that need no asking */
+  LOG_ROOM = 512           /* bytes of what the driver says about an image */
 };
 
+/* An image is a cubin, which the driver takes as it is, or PTX, which it compiles. */
 static ampc_status load_image(CudaDevice *d, uint32_t i)
 {
   char log[LOG_ROOM] = "";
@@ -32,6 +33,7 @@ static ampc_status load_image(CudaDevice *d, uint32_t i)
   return log[0] ? ampc_fail(status, "%s: %s", ampc_last_error(), log) : status;
 }
 
+/* Images hold the program's kernels in their order, some each. */
 static ampc_status find_in_image(CudaDevice *d, uint32_t i)
 {
   const ampc_program *p = d->program;
@@ -46,6 +48,7 @@ static ampc_status find_in_image(CudaDevice *d, uint32_t i)
   return AMPC_OK;
 }
 
+/* nvcc gives a program's kernels to cudart, which knows the driver's handle for each. */
 static ampc_status find_linked(CudaDevice *d)
 {
   const ampc_program *p = d->program;
@@ -64,6 +67,7 @@ static ampc_status find_linked(CudaDevice *d)
   return AMPC_OK;
 }
 
+/* More shared memory than every GPU has must be asked for. */
 static ampc_status ask_for_shared(CudaDevice *d)
 {
   const ampc_program *p = d->program;
@@ -76,6 +80,7 @@ static ampc_status ask_for_shared(CudaDevice *d)
   return status;
 }
 
+/* Images could leave one out. */
 static ampc_status check_complete(const CudaDevice *d)
 {
   const ampc_program *p = d->program;
@@ -109,6 +114,7 @@ void modules_close(CudaDevice *d)
   free(d->functions);
 }
 
+/* `args` are the addresses of operands; the driver wants pointers to them. */
 ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                         void *const *args)
 {

@@ -11,21 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_ALIGNMENT = 256 };
-
-struct Products {
+struct ProductPlans {
   LtHandle handle;
-  Product *at;
+  ProductPlan *at;
   uint32_t n, room;
 };
 
-/* ---- the library -------------------------------------------------------------------------------
- */
+/* ---- the library ---- */
 
 ampc_status products_open(CudaDevice *d)
 {
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM];
+  const CudaApi *cuda;
+  char why[AMPC_WHY_ROOM];
   d->products = calloc(1, sizeof *d->products);
   if (!d->products) return ampc_fail(AMPC_RUN_FAILED, "out of memory for products");
   if (!cuda_load_blas(&cuda, why)) return ampc_fail(AMPC_RUN_FAILED, "%s: %s", d->device.name, why);
@@ -36,7 +33,7 @@ ampc_status products_open(CudaDevice *d)
                    d->api->cublasLtGetStatusString(status));
 }
 
-static void destroy(const CudaApi *api, Product *p)
+static void destroy(const CudaApi *api, ProductPlan *p)
 {
   if (p->a) api->cublasLtMatrixLayoutDestroy(p->a);
   if (p->b) api->cublasLtMatrixLayoutDestroy(p->b);
@@ -46,7 +43,7 @@ static void destroy(const CudaApi *api, Product *p)
 
 void products_close(CudaDevice *d)
 {
-  Products *s = d->products;
+  ProductPlans *s = d->products;
   if (!s) return;
   for (uint32_t i = 0; i < s->n; i++) destroy(d->api, &s->at[i]);
   if (s->handle) d->api->cublasLtDestroy(s->handle);
@@ -70,8 +67,7 @@ ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus sta
                    d->api->cublasLtGetStatusString(status));
 }
 
-/* ---- making a plan -----------------------------------------------------------------------------
- */
+/* ---- making a plan ---- */
 
 static bool type_of(const CudaDevice *d, ampc_dtype t, LtType *out)
 {
@@ -95,6 +91,7 @@ static LtStatus set(const CudaApi *api, LtMatmul m, LtMatmulAttribute what, uint
   return api->cublasLtMatmulDescSetAttribute(m, what, &value, sizeof value);
 }
 
+/* A and B are swapped: see Note [row-major]. */
 static LtStatus make_matmul(const CudaDevice *d, const ampc_gemm *g, LtMatmul *out)
 {
   const CudaApi *api = d->api;
@@ -131,7 +128,7 @@ static LtStatus make_layout(const CudaDevice *d, const ampc_gemm *g, ampc_dtype 
                                                &stride, sizeof stride);
 }
 
-static LtStatus make_layouts(const CudaDevice *d, Product *p)
+static LtStatus make_layouts(const CudaDevice *d, ProductPlan *p)
 {
   const ampc_gemm *g = &p->desc;
   int64_t m = g->m, n = g->n, k = g->k;
@@ -143,7 +140,9 @@ static LtStatus make_layouts(const CudaDevice *d, Product *p)
   return s ? s : make_layout(d, g, g->c_type, m, n, g->ldc, g->stride_c, &p->c);
 }
 
-static LtStatus make_preference(const CudaDevice *d, const Product *p, LtPreference *out)
+/* What the heuristic may choose from: sums in a fixed order, our workspace, alignments as they are.
+ */
+static LtStatus make_preference(const CudaDevice *d, const ProductPlan *p, LtPreference *out)
 {
   const CudaApi *api = d->api;
   uint64_t workspace = (uint64_t)p->desc.workspace;
@@ -166,7 +165,8 @@ static LtStatus make_preference(const CudaDevice *d, const Product *p, LtPrefere
   return s;
 }
 
-static ampc_status choose_algorithm(const CudaDevice *d, Product *p)
+/* One that the heuristic names and cannot run counts as none. */
+static ampc_status choose_algorithm(const CudaDevice *d, ProductPlan *p)
 {
   const CudaApi *api = d->api;
   LtPreference preference = NULL;
@@ -184,7 +184,8 @@ static ampc_status choose_algorithm(const CudaDevice *d, Product *p)
   return AMPC_OK;
 }
 
-static ampc_status make(CudaDevice *d, Product *p, const void *bias)
+/* The bias's address is set before the heuristic is asked, which looks at its alignment. */
+static ampc_status make(CudaDevice *d, ProductPlan *p, const void *bias)
 {
   const ampc_gemm *g = &p->desc;
   LtType type;
@@ -200,8 +201,7 @@ static ampc_status make(CudaDevice *d, Product *p, const void *bias)
   return s ? product_failed(d, g, s, "no description") : choose_algorithm(d, p);
 }
 
-/* ---- finding it again --------------------------------------------------------------------------
- */
+/* ---- finding it again ---- */
 
 static bool same(const ampc_gemm *x, const ampc_gemm *y)
 {
@@ -214,39 +214,41 @@ static bool same(const ampc_gemm *x, const ampc_gemm *y)
          x->workspace == y->workspace;
 }
 
+/* The greatest power of two that divides the address, up to what the fastest algorithms want. */
 static uint32_t alignment_of(const void *p)
 {
   uintptr_t at = (uintptr_t)p;
   uint32_t lowest = (uint32_t)(at & (~at + 1));
-  return at % MOST_ALIGNMENT ? lowest : MOST_ALIGNMENT;
+  return at % AMPC_CUDA_ALIGN ? lowest : AMPC_CUDA_ALIGN;
 }
 
-static ampc_status grow(Products *s)
+static ampc_status grow(ProductPlans *s)
 {
   if (s->n < s->room) return AMPC_OK;
   uint32_t room = s->room ? 2 * s->room : 16;
-  Product *at = realloc(s->at, room * sizeof *at);
+  ProductPlan *at = realloc(s->at, room * sizeof *at);
   if (!at) return ampc_fail(AMPC_RUN_FAILED, "out of memory for products");
   s->at = at;
   s->room = room;
   return AMPC_OK;
 }
 
+/* A program has some dozens of kinds of products and a step is recorded once, so a list will do. */
 ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const void *a, const void *b,
-                         const void *bias, const void *c, const Product **out)
+                         const void *bias, const void *c, const ProductPlan **out)
 {
-  Products *s = d->products;
+  ProductPlans *s = d->products;
   uint32_t alignment[4] = {alignment_of(a), alignment_of(b), alignment_of(c), alignment_of(bias)};
   for (uint32_t i = 0; i < s->n; i++) {
-    const Product *p = *out = &s->at[i];
+    const ProductPlan *p = *out = &s->at[i];
     bool fits = same(&p->desc, g);
     for (int k = 0; k < 4; k++) fits = fits && p->alignment[k] == alignment[k];
     if (fits) return AMPC_OK;
   }
   ampc_status status = grow(s);
   if (status) return status;
-  Product *p = &s->at[s->n];
-  *p = (Product){.desc = *g};
+  ProductPlan *p = &s->at[s->n];
+  *p = (ProductPlan){.desc = *g};
   for (int k = 0; k < 4; k++) p->alignment[k] = alignment[k];
   status = make(d, p, bias);
   if (status) {

@@ -12,8 +12,7 @@
 extern "C" {
 #endif
 
-/* ---- a runtime: one program on one device ------------------------------------------------------
- */
+/* ---- a runtime: one program on one device ---- */
 
 /* `device`: "cpu", "cuda" or "auto" (cuda where there is one). `program` must outlive the runtime.
  * Allocates all spaces (zeroed), fills STATE from the program; weights are not yet set. */
@@ -54,9 +53,10 @@ ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out);             /* wa
 ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out);
 ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 
-/* ---- what step functions call. The first failure is kept in rt and stops nothing: it comes out of
- * ampc_run_step or ampc_wait, and later calls of the step do nothing.
- * ------------------------------ */
+/* ---- what step functions call ---- */
+
+/* They return nothing, so that an emitted step is a flat list of calls: the first failure is kept
+ * in rt, later calls of the step do nothing, and ampc_run_step or ampc_wait gives the failure. */
 char *const *ampc_spaces(ampc_runtime *rt); /* base address of each space */
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args);
@@ -74,8 +74,7 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
     ampc_do_launch(rt, kernel, grid, block, args_, (uint32_t)(sizeof args_ / sizeof *args_));      \
   } while (0)
 
-/* ---- data: where batches come from. libampcdata has the implementation for a job's sources.
- * ------ */
+/* ---- data: where batches come from; runtime/data implements it for the sources of a job ---- */
 typedef struct ampc_batches ampc_batches; /* the batches of one block, epoch after epoch */
 typedef struct ampc_data_position {       /* where a run stands; kept in checkpoints */
   int64_t epoch, batch;                   /* batch within the epoch, from 0 */
@@ -94,14 +93,13 @@ typedef struct ampc_data_interface {
                       ampc_data_position *out_position);
   void (*close)(ampc_batches *b);
 } ampc_data_interface;
-extern const ampc_data_interface ampc_data; /* in libampcdata */
+extern const ampc_data_interface ampc_data;
 
 /* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t *out_samples);
 
-/* ---- checkpoints --------------------------------------------------------------------------------
- */
+/* ---- checkpoints ---- */
 /* One safetensors file: parameters under their paths (f32), optimizer state, and in its metadata
  * scaler, counters, data position, config and a checksum of the tensor bytes. Written to a
  * temporary file in the same folder, synced, renamed: a reader sees the old file or the new one,
@@ -110,8 +108,7 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
 /* Refuses another model's or a damaged file and then leaves rt as it was. */
 ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at);
 
-/* ---- the training loop
- * --------------------------------------------------------------------------- */
+/* ---- the training loop ---- */
 typedef struct ampc_train_options {
   const char *device, *data_dir;
   const char *save, *resume;      /* NULL: none; `save` NULL falls back to the block's save= */

@@ -4,8 +4,7 @@
  * it as C (static tables and one step function a block), the JIT hands it over in memory and the
  * runtime walks the command lists. Both ways make the same calls in the same order.
  *
- * Memory is a few flat spaces; every tensor is a byte offset into one of them. In a program of
- * target cpu offsets suit 64-byte, on CUDA 256-byte alignment. */
+ * Memory is a few flat spaces; every tensor is a byte offset into one of them. */
 #ifndef AMPC_PLAN_H
 #define AMPC_PLAN_H
 #include <stdbool.h>
@@ -46,6 +45,13 @@ typedef enum ampc_dtype {
 
 enum { AMPC_MAX_RANK = 6 };
 
+enum {
+  AMPC_CPU_ALIGN = 64,     /* bytes, of places in WORK and INPUT: a cache line, any vector */
+  AMPC_CUDA_ALIGN = 256,   /* bytes, likewise: whole memory transactions, cuBLASLt's fast kernels */
+  AMPC_PARAM_ALIGN = 64,   /* elements, of a parameter in the flat spaces from MASTER to MOMENT2 */
+  AMPC_BUFFER_ALIGN = 256, /* bytes, of a buffer */
+};
+
 typedef enum ampc_space {
   AMPC_NONE,    /* the null pointer: an operand that is absent */
   AMPC_STATE,   /* ampc_state.h */
@@ -66,7 +72,7 @@ typedef struct ampc_ref {
   int64_t offset; /* bytes */
 } ampc_ref;
 
-/* ---- commands ------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 typedef struct ampc_launch {
   uint32_t kernel;      /* index into ampc_program.kernels */
@@ -144,8 +150,7 @@ typedef struct ampc_command {
   } as;
 } ampc_command;
 
-/* ---- what a job consists of -------------------------------------------------------------------
- */
+/* ---- what a job consists of ---- */
 
 typedef enum ampc_init_kind {
   AMPC_INIT_CONSTANT,
@@ -300,10 +305,14 @@ typedef struct ampc_program {
   ampc_find_kernel *find_kernel;
 } ampc_program;
 
-/* Offsets within STATE, the same on both sides. */
-int64_t ampc_state_optimizer(const ampc_program *p, uint32_t i);
-int64_t ampc_state_metric(const ampc_program *p, uint32_t i);
-int64_t ampc_state_setting(const ampc_program *p, uint32_t i);
+/* Offsets within STATE, in bytes; `i` one past the last gives where the next kind begins. They take
+ * counts because the compiler asks before it has a program. */
+int64_t ampc_state_optimizer(uint32_t i);
+int64_t ampc_state_metric(uint32_t n_optimizers, uint32_t i);
+int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i);
+
+/* The next multiple, or n itself. */
+int64_t ampc_round_up(int64_t n, int64_t multiple);
 
 /* Samples of `part=[begin, end]` of n: from *out_first on, *out_count. Ranges that meet at a
  * fraction neither overlap nor leave a gap. */

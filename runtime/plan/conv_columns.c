@@ -21,7 +21,7 @@ static int64_t divisor(int64_t n, int64_t most)
   return best;
 }
 
-ConvColumns conv_columns(const ampc_conv *d, bool real64)
+ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64)
 {
   ConvColumns t = {.direct = is_pointwise(d), .images = d->n, .parts = 1, .type = d->x_type};
   if (d->kind == AMPC_CONV_DATA) t.type = AMPC_F32;
@@ -32,7 +32,7 @@ ConvColumns conv_columns(const ampc_conv *d, bool real64)
   bool whole = d->kind == AMPC_CONV_WEIGHT && d->w_type != AMPC_F32;
   if (image > 0 && !whole) t.images = divisor(d->n, COLUMN_BYTES / image);
   t.parts = d->n / t.images;
-  t.bytes = (t.images * image + 255) / 256 * 256;
+  t.bytes = ampc_round_up(t.images * image, AMPC_CUDA_ALIGN);
   return t;
 }
 
@@ -44,5 +44,5 @@ int64_t ampc_gemm_workspace_cuda(int capability)
 
 int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability)
 {
-  return conv_columns(d, real64).bytes + ampc_gemm_workspace_cuda(capability);
+  return ampc_conv_columns(d, real64).bytes + ampc_gemm_workspace_cuda(capability);
 }

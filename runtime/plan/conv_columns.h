@@ -17,4 +17,4 @@ typedef struct ConvColumns {
   ampc_dtype type;
   int64_t bytes; /* of columns, a multiple of 256 */
 } ConvColumns;
-ConvColumns conv_columns(const ampc_conv *d, bool real64);
+ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64);

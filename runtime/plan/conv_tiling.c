@@ -40,7 +40,7 @@ static int64_t round_up(int64_t a, int64_t b)
 
 static int64_t floats(int64_t n)
 {
-  return round_up(n * (int64_t)sizeof(float), 64);
+  return round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
 }
 
 static int64_t weights(const ampc_conv *d)
@@ -70,7 +70,7 @@ static bool by_product(const ampc_conv *d, bool real64)
   return real64 || (heavy && d->oh * d->ow <= FEW_PIXELS && bytes <= COLUMN_BYTES);
 }
 
-ampc_gemm conv_product(const ampc_conv *d, bool real64)
+ampc_gemm ampc_conv_product(const ampc_conv *d, bool real64)
 {
   int64_t rows = d->n * d->oh * d->ow, k = d->k / d->groups;
   int64_t depth = d->c / d->groups * d->kh * d->kw, all = depth * d->groups;
@@ -100,9 +100,9 @@ ampc_gemm conv_product(const ampc_conv *d, bool real64)
   return g;
 }
 
-ampc_gemm conv_product_part(const ampc_conv *d, int64_t channels, bool real64)
+ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t channels, bool real64)
 {
-  ampc_gemm g = conv_product(d, real64);
+  ampc_gemm g = ampc_conv_product(d, real64);
   int64_t depth = channels * d->kh * d->kw;
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
@@ -123,7 +123,7 @@ ampc_gemm conv_product_part(const ampc_conv *d, int64_t channels, bool real64)
 
 static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
 {
-  ampc_gemm g = conv_product_part(d, channels, real64);
+  ampc_gemm g = ampc_conv_product_part(d, channels, real64);
   ampc_dtype type = d->kind == AMPC_CONV_DATA ? AMPC_F32 : d->x_type;
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
   int64_t rows = d->n * d->oh * d->ow;
@@ -203,7 +203,7 @@ static void set_rooms(const ampc_conv *d, ConvTiling *t)
   if (t->wide_w || (weight && d->accumulate)) t->plain = floats(weights(d) / t->slices);
 }
 
-ConvTiling conv_tiling(const ampc_conv *d, bool real64)
+ConvTiling ampc_conv_tiling(const ampc_conv *d, bool real64)
 {
   ConvTiling t = {0};
   if (d->n == 0 || d->k == 0 || d->c == 0) return t;
@@ -226,5 +226,5 @@ ConvTiling conv_tiling(const ampc_conv *d, bool real64)
 
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64)
 {
-  return conv_tiling(d, real64).total;
+  return ampc_conv_tiling(d, real64).total;
 }

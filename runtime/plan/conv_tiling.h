@@ -29,8 +29,8 @@ typedef struct ConvTiling {
   int64_t lane, total; /* of one lane; of all */
 } ConvTiling;
 
-ConvTiling conv_tiling(const ampc_conv *d, bool real64);
+ConvTiling ampc_conv_tiling(const ampc_conv *d, bool real64);
 /* The product that stands for one group of the convolution, its workspace set. */
-ampc_gemm conv_product(const ampc_conv *d, bool real64);
+ampc_gemm ampc_conv_product(const ampc_conv *d, bool real64);
 /* The same for columns of so many channels alone. Forward: if they are not all, then in f32. */
-ampc_gemm conv_product_part(const ampc_conv *d, int64_t channels, bool real64);
+ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t channels, bool real64);

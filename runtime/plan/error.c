@@ -10,6 +10,7 @@ const char *ampc_last_error(void)
   return last_error;
 }
 
+/* Gives `status` back, so that a caller can `return ampc_fail(...)`. */
 ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
 {
   char text[sizeof last_error]; /* an argument may be the last error itself */

@@ -1,9 +1,9 @@
-/* Sizes of the panels of a matrix product on the CPU. Part of both libraries. */
+/* Sizes of the panels of a matrix product on the CPU. */
 #include "gemm_tiling.h"
 
 /* Bounds on a panel: wide enough that widening it costs little beside the product, small enough
  * that the workspace of any product stays near 20 MB. */
-enum { TILE = 1024, DEPTH = 2048, GROUP_BYTES = 16 << 20 };
+enum { TILE = 1024, DEPTH = 2048, TOGETHER_BYTES = 16 << 20 };
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -14,17 +14,17 @@ static GemmRoom room(bool used, int64_t rows, int64_t columns)
 {
   GemmRoom r = {.used = used};
   if (!used) return r;
-  r.ld = columns > 0 ? (columns + 15) / 16 * 16 : 16; /* rows stay 64-byte aligned */
+  r.ld = ampc_round_up(columns > 0 ? columns : 1, AMPC_CPU_ALIGN / (int64_t)sizeof(float));
   r.bytes = rows * r.ld * (int64_t)sizeof(float);
   return r;
 }
 
-GemmTiling gemm_tiling(const ampc_gemm *g, bool real64)
+GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64)
 {
   bool tf32 = g->tf32 && !real64;
   bool wa = g->a_type != AMPC_F32 || tf32, wb = g->b_type != AMPC_F32 || tf32;
   bool wc = g->c_type != AMPC_F32;
-  GemmTiling t = {.mt = g->m, .nt = g->n, .kt = g->k, .group = g->batch};
+  GemmTiling t = {.mt = g->m, .nt = g->n, .kt = g->k, .entries = g->batch};
   if (!wa && !wb && !wc) return t;
   t.mt = least(g->m, TILE);
   t.nt = least(g->n, TILE);
@@ -33,13 +33,13 @@ GemmTiling gemm_tiling(const ampc_gemm *g, bool real64)
   t.b = g->trans_b ? room(wb, t.nt, t.kt) : room(wb, t.kt, t.nt);
   t.c = room(wc, t.mt, t.nt);
   t.bytes = t.a.bytes + t.b.bytes + t.c.bytes;
-  int64_t fit = t.bytes > 0 ? GROUP_BYTES / t.bytes : g->batch;
-  t.group = least(g->batch, fit > 1 ? fit : 1);
+  int64_t fit = t.bytes > 0 ? TOGETHER_BYTES / t.bytes : g->batch;
+  t.entries = least(g->batch, fit > 1 ? fit : 1);
   return t;
 }
 
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64)
 {
-  GemmTiling t = gemm_tiling(g, real64);
-  return t.bytes * t.group;
+  GemmTiling t = ampc_gemm_tiling(g, real64);
+  return t.bytes * t.entries;
 }

@@ -11,9 +11,9 @@ typedef struct GemmRoom {
 
 typedef struct GemmTiling {
   int64_t mt, nt, kt; /* largest panel of each axis */
-  int64_t group;      /* batch entries that are worked on together */
+  int64_t entries;    /* batch entries that are worked on together */
   GemmRoom a, b, c;
-  int64_t bytes; /* of one batch entry of a group */
+  int64_t bytes; /* of one batch entry */
 } GemmTiling;
 
-GemmTiling gemm_tiling(const ampc_gemm *g, bool real64);
+GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64);

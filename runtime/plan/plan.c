@@ -1,4 +1,4 @@
-/* Facts about a plan that compiler and runtime must agree on. Part of both libraries. */
+/* Facts about a plan that compiler and runtime must agree on. */
 #include <math.h>
 #include "ampc_plan.h"
 #include "ampc_state.h"
@@ -27,20 +27,24 @@ int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
   return p->real64 && t == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
 }
 
-int64_t ampc_state_optimizer(const ampc_program *p, uint32_t i)
+int64_t ampc_state_optimizer(uint32_t i)
 {
-  (void)p;
   return (int64_t)(sizeof(ampc_state) + i * sizeof(ampc_optimizer));
 }
 
-int64_t ampc_state_metric(const ampc_program *p, uint32_t i)
+int64_t ampc_state_metric(uint32_t n_optimizers, uint32_t i)
 {
-  return ampc_state_optimizer(p, p->n_optimizers) + (int64_t)(i * sizeof(ampc_metric));
+  return ampc_state_optimizer(n_optimizers) + (int64_t)(i * sizeof(ampc_metric));
 }
 
-int64_t ampc_state_setting(const ampc_program *p, uint32_t i)
+int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i)
 {
-  return ampc_state_metric(p, p->n_metrics) + (int64_t)(i * sizeof(float));
+  return ampc_state_metric(n_optimizers, n_metrics) + (int64_t)(i * sizeof(float));
+}
+
+int64_t ampc_round_up(int64_t n, int64_t multiple)
+{
+  return (n + multiple - 1) / multiple * multiple;
 }
 
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count)

@@ -14,8 +14,7 @@
 
 static const char version[] = "1";
 
-/* ---- which tensors there are -------------------------------------------------------------------
- */
+/* ---- which tensors there are ---- */
 
 typedef struct Entry {
   const ampc_param *param;
@@ -34,7 +33,7 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
   return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
 }
 
-/* `o` and `moment` are NULL for the parameter itself. */
+/* `o` and `moment` are NULL for the parameter itself. Malloced; NULL: out of memory. */
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
   if (!o) return strdup(q->path);
@@ -44,6 +43,8 @@ static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const
   return name;
 }
 
+/* The place in the device's memory; where the bytes lie in the file is known when all are listed.
+ */
 static void add_entry(Entries *e, const ampc_program *p, const ampc_param *q, ampc_space space,
                       char *name)
 {
@@ -60,6 +61,7 @@ static void entries_free(Entries *e)
   free(e->at);
 }
 
+/* Parameters and buffers first, then moments, each in the program's order: it decides the bytes. */
 static ampc_status entries_of(const ampc_program *p, Entries *out)
 {
   *out = (Entries){.at = calloc(3 * p->n_params + 1, sizeof(Entry))};
@@ -79,8 +81,7 @@ static ampc_status entries_of(const ampc_program *p, Entries *out)
   return AMPC_OK;
 }
 
-/* ---- saving
- * -------------------------------------------------------------------------------------- */
+/* ---- saving ---- */
 
 __attribute__((format(printf, 3, 4))) static bool set(TensorFile *f, const char *key,
                                                       const char *format, ...)
@@ -98,6 +99,8 @@ static const char *scaler_word(const ampc_program *p)
   return !p->scaler.on ? "off" : p->scaler.dynamic ? "dynamic" : "static";
 }
 
+/* "format" is PyTorch's word for how its own files are read. A growth counter below 0 counts
+ * overflows in a row, which end with the run. */
 static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state *s,
                          ampc_data_position at)
 {
@@ -123,7 +126,7 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
   for (uint32_t i = 0; i < p->n_settings && good; i++) {
     float value;
     char key[256];
-    ampc_ref at = {AMPC_STATE, ampc_state_setting(p, i)};
+    ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
     ampc_status status = ampc_read(rt, at, &value, sizeof value);
     if (status) return status;
     snprintf(key, sizeof key, "ampc.setting.%s", p->settings[i].name);
@@ -148,7 +151,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
     ampc_optimizer o;
     char key[256];
-    status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, i)}, &o, sizeof o);
+    status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
     if (status) return status;
     taken_key(p, i, key, sizeof key);
     good = set(f, key, "%lld", o.taken);
@@ -160,6 +163,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
 }
 
+/* All tensors in one piece of memory: the checksum in the header is over all of them. */
 static ampc_status fill_data(ampc_runtime *rt, const Entries *e, TensorFile *f)
 {
   f->data = malloc((size_t)f->size + 1);
@@ -170,6 +174,7 @@ static ampc_status fill_data(ampc_runtime *rt, const Entries *e, TensorFile *f)
   return status;
 }
 
+/* Waits for the device; the file is whole or not there. */
 ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_position at)
 {
   Entries e;
@@ -184,8 +189,7 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
   return status;
 }
 
-/* ---- loading: all checks first
- * -------------------------------------------------------------------- */
+/* ---- loading: all checks first ---- */
 
 typedef struct Saved { /* the metadata as numbers */
   ampc_state state;
@@ -194,6 +198,7 @@ typedef struct Saved { /* the metadata as numbers */
   bool dynamic;
 } Saved;
 
+/* False where the key is missing or is no number. */
 static bool get_integer(const TensorFile *f, const char *key, long long *out)
 {
   const char *text = tensor_file_get(f, key);
@@ -218,6 +223,7 @@ static bool get_scaler(const TensorFile *f, Saved *s)
   return isfinite(s->state.scale) && s->state.scale > 0;
 }
 
+/* Of the next batch. Whether the epoch has as many is the loader's to see. */
 static bool get_position(const TensorFile *f, const ampc_program *p, ampc_data_position *out)
 {
   long long block, epoch, batch;
@@ -228,6 +234,7 @@ static bool get_position(const TensorFile *f, const ampc_program *p, ampc_data_p
   return block < p->n_blocks;
 }
 
+/* Counters that make no sense are taken for those of another program. */
 static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
 {
   bool good = get_integer(f, "ampc.seed", &s->state.seed) &&
@@ -245,6 +252,7 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
                    p->source);
 }
 
+/* Why the first tensor that does not fit does not: it is not there, or has another type. */
 static ampc_status other_model(const char *path, const ampc_program *p, const TensorFile *f,
                                const Entry *e)
 {
@@ -267,6 +275,8 @@ static bool is_wanted(const Entries *e, const char *name)
   return strcmp(name, "__metadata__") == 0;
 }
 
+/* Version, then tensor by tensor, so that the message names one; then the hash, which knows what
+ * the tensors do not show. Sets where each entry begins in the file's data. */
 static ampc_status check_model(const char *path, const ampc_program *p, const TensorFile *f,
                                Entries *e)
 {
@@ -294,9 +304,10 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
   return AMPC_OK;
 }
 
-/* ---- loading: then the change
- * ----------------------------------------------------------------------- */
+/* ---- loading: then the change ---- */
 
+/* What the checkpoint does not have starts anew: norms, metrics, the marks of a failed step. A
+ * scale goes on only where both runs have one that moves. */
 static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
 {
   const ampc_program *p = rt->program;
@@ -315,7 +326,7 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
     ampc_optimizer o = {.taken = s->taken[i]};
-    status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(p, i)}, &o, sizeof o);
+    status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
   }
   return status;
 }
@@ -331,6 +342,7 @@ static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e
   return status ? status : ampc_refresh_copies(rt);
 }
 
+/* The runtime is as before if this fails before `apply`. */
 ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at)
 {
   const ampc_program *p = rt->program;

@@ -40,6 +40,7 @@ static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
   return bytes ? rt->device->ops->fill(rt->device, rt->space[space], 0, bytes) : AMPC_OK;
 }
 
+/* Gradients too: a body adds to what lies there. */
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
 {
   ampc_status status = runtime_reset_state(rt, seed);
@@ -51,6 +52,7 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   return status ? status : ampc_refresh_copies(rt);
 }
 
+/* The 16-bit copies of one space; it has an element for each of MASTER, or for the first ones. */
 static ampc_status refresh(ampc_runtime *rt, ampc_space space, ampc_dtype type, const float *master,
                            int64_t elements)
 {
@@ -65,6 +67,7 @@ static ampc_status refresh(ampc_runtime *rt, ampc_space space, ampc_dtype type, 
   return status;
 }
 
+/* On the host, where no step is under way; in a step the optimizer's kernel writes them. */
 ampc_status ampc_refresh_copies(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 #include "runtime/base/philox.h"
 
-typedef struct Draw {
+typedef struct Draw { /* which sequence of random numbers */
   uint64_t seed, stream;
 } Draw;
 
@@ -24,6 +24,7 @@ static double truncated(const ampc_init *init, Draw d, uint64_t i)
   return fabs(init->low - init->a) < fabs(init->high - init->a) ? init->low : init->high;
 }
 
+/* Element i of those that are drawn one by one; it does not depend on the others. */
 static double element(const ampc_init *init, Draw d, uint64_t i)
 {
   switch (init->kind) {
@@ -40,6 +41,7 @@ static double element(const ampc_init *init, Draw d, uint64_t i)
 
 /* ---- as a whole ---- */
 
+/* Ones on the diagonal. */
 static void eye(const ampc_param *p, double *out)
 {
   memset(out, 0, (size_t)p->elements * sizeof *out);

@@ -29,9 +29,9 @@ typedef struct KeptList {
   size_t n;
 } KeptList;
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
+/* The block whose evaluation says what is best; NULL: none does. */
 static const ampc_block *judge(const ampc_program *p)
 {
   for (uint32_t i = 0; i < p->n_blocks; i++)
@@ -39,6 +39,7 @@ static const ampc_block *judge(const ampc_program *p)
   return NULL;
 }
 
+/* By the metric's name: a job has no word for it. */
 static bool lower_is_better(const ampc_metric_desc *m)
 {
   static const char *const words[] = {"loss", "error", "perplexity", "mse", "mae", "nll"};
@@ -72,6 +73,7 @@ static bool read_name(const char *rest, bool best, double *value, long long *ste
   return *rest >= '0' && *rest <= '9' && !*end;
 }
 
+/* To open: "." where the path names no folder. */
 static const char *folder_of(const char *path, char *buffer, size_t size)
 {
   const char *slash = strrchr(path, '/');
@@ -80,9 +82,9 @@ static const char *folder_of(const char *path, char *buffer, size_t size)
   return buffer;
 }
 
-/* ---- those that are there ---------------------------------------------------------------------
- */
+/* ---- those that are there ---- */
 
+/* `name`: of a file in the folder. Others than ours are left out; false: out of memory. */
 static bool add(KeptList *list, const char *prefix, size_t folder, const char *name, bool best,
                 bool lower)
 {
@@ -102,6 +104,8 @@ static bool add(KeptList *list, const char *prefix, size_t folder, const char *n
   return true;
 }
 
+/* What the folder holds of this prefix. One that cannot be read counts as empty: then nothing is
+ * deleted. */
 static KeptList look(const char *path, const char *prefix, bool best, bool lower)
 {
   char buffer[LONGEST];
@@ -129,8 +133,7 @@ static int by_worth(const void *a, const void *b)
   return x->step > y->step ? -1 : x->step < y->step;
 }
 
-/* ---- keeping ----------------------------------------------------------------------------------
- */
+/* ---- keeping ---- */
 
 /* `length`: what the name would need; it may not have fitted. */
 static ampc_status give_name(const Session *s, const char *name, int length)
@@ -173,6 +176,7 @@ ampc_status keep_last(const Session *s)
   return status;
 }
 
+/* Would a run with this value be one of the best `most`? Values are such that smaller is better. */
 static bool is_among_best(const KeptList *list, int64_t most, double value)
 {
   int64_t better = 0;

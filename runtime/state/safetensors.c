@@ -27,6 +27,7 @@ static const struct {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
+/* Every type of ours has a row. */
 static size_t kind_of(const TensorType *t)
 {
   size_t i = 0;
@@ -34,9 +35,9 @@ static size_t kind_of(const TensorType *t)
   return i;
 }
 
-/* ---- writing
- * -------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
+/* A new reference, as jansson's functions ending in _new take it. */
 static json_t *shape_of(const TensorType *t)
 {
   json_t *shape = json_array();
@@ -73,6 +74,7 @@ static void length_bytes(int64_t n, uint8_t to[8])
   for (int i = 0; i < 8; i++) to[i] = (uint8_t)((uint64_t)n >> (8 * i));
 }
 
+/* The parts are those of the file in their order: length, header, tensors. */
 static XXH64_hash_t checksum(const FilePart parts[3])
 {
   XXH3_state_t *state = XXH3_createState();
@@ -105,6 +107,7 @@ static char *header_text(const TensorFile *f, int64_t *out_size)
   return text;
 }
 
+/* The header is made with zeros for the checksum, which is then put in their place. */
 ampc_status tensor_file_write(TensorFile *f, const char *path)
 {
   int64_t size = 0;
@@ -121,12 +124,11 @@ ampc_status tensor_file_write(TensorFile *f, const char *path)
   return status;
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
-typedef struct Range {
+typedef struct ByteRange {
   int64_t begin, end;
-} Range;
+} ByteRange;
 
 /* Size of the tensor by dtype and shape; -1 when they make no sense in a file of this size. */
 static int64_t entry_bytes(const json_t *entry, int64_t most)
@@ -146,20 +148,21 @@ static int64_t entry_bytes(const json_t *entry, int64_t most)
   return bytes;
 }
 
-static bool entry_range(const json_t *entry, int64_t size, Range *out)
+/* Where a tensor lies, if that fits the file and its own type. */
+static bool entry_range(const json_t *entry, int64_t size, ByteRange *out)
 {
   const json_t *offsets = json_object_get(entry, "data_offsets");
   const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
   if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
     return false;
-  *out = (Range){json_integer_value(begin), json_integer_value(end)};
+  *out = (ByteRange){json_integer_value(begin), json_integer_value(end)};
   return out->begin >= 0 && out->begin <= out->end && out->end <= size &&
          out->end - out->begin == entry_bytes(entry, size);
 }
 
 static int by_begin(const void *a, const void *b)
 {
-  const Range *x = a, *y = b;
+  const ByteRange *x = a, *y = b;
   if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
   return x->end < y->end ? -1 : x->end > y->end;
 }
@@ -168,7 +171,7 @@ static int by_begin(const void *a, const void *b)
 static bool entries_are_sound(const TensorFile *f, const char **out_bad)
 {
   size_t n = 0;
-  Range *ranges = calloc(json_object_size(f->header) + 1, sizeof *ranges);
+  ByteRange *ranges = calloc(json_object_size(f->header) + 1, sizeof *ranges);
   const char *name;
   json_t *entry;
   bool sound = ranges != NULL;
@@ -198,6 +201,7 @@ static ampc_status damaged(const char *path, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path, why);
 }
 
+/* Zeros take the place of the digits, as when they were computed. */
 static ampc_status verify(const char *path, char *text, int64_t text_size, const TensorFile *f)
 {
   char *digits = find_digits(text, text_size), found[DIGITS + 1] = "", wanted[DIGITS + 1];
@@ -213,6 +217,7 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
                    found, wanted);
 }
 
+/* Header first, tensors next, checksum last: each may rely on what was checked before. */
 static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
 {
   if (file_size < 9 || f->file[8] != '{')
@@ -277,6 +282,7 @@ void tensor_entry_text(const json_t *entry, char *to, size_t size)
   free(dims);
 }
 
+/* The header has been checked: the range lies in the data. */
 const char *tensor_file_find(const TensorFile *f, const char *name, const TensorType *t)
 {
   const json_t *entry = json_object_get(f->header, name);

@@ -3,6 +3,8 @@
 #include "interrupt.h"
 #include "train.h"
 
+/* The loader gives a batch of all sources in one piece, which begins with the source that lies
+ * lowest in INPUT. A smaller batch is the last of an epoch: variant 1. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t *out_samples)
 {

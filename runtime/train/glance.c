@@ -1,6 +1,7 @@
 /* What the training loop learns of its steps without waiting for them. */
 #include "train.h"
 
+/* The oldest one; *out_there is false where its bytes have not come and `wait` does not insist. */
 static ampc_status take_first(Session *s, bool wait, bool *out_there)
 {
   const Glance g = s->glances[s->first_glance];

@@ -1,3 +1,4 @@
+/* Signals become requests that the loop asks for after each step. */
 #include "interrupt.h"
 #include <signal.h>
 

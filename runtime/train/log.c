@@ -1,32 +1,29 @@
-/* --log-dir: metrics.csv, a row for each told step and evaluation, and the same numbers as
- * TensorBoard events.
+/* --log-dir: the folder, and the table metrics.csv in it, a row for each told step and evaluation.
+ * log_scalars.c writes the same numbers as TensorBoard events.
  *
  * A run that goes on from a checkpoint goes on in the same table: rows of steps that the checkpoint
- * does not know are of a run that was lost, and go. Whatever fails after the start ends the log
- * with one note, never the run. */
+ * does not know are of a run that was lost, and go. Whatever fails after the start ends table and
+ * events with one note, never the run. */
 #include "log.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "runtime/base/file.h"
-#include "train.h"
 
-struct Log {
-  char path[PATH_MAX]; /* of the table */
-  FILE *table;         /* NULL after trouble */
-  Events events;
-  bool failed;
-};
+#define TABLE "metrics.csv"
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+typedef struct Table {
+  char path[PATH_MAX];
+  FILE *file; /* NULL: it could not be opened */
+} Table;
+
+/* ---- columns, and the rows that are there ---- */
 
 static void put_names(const Session *s, FILE *f)
 {
@@ -70,23 +67,23 @@ static int64_t kept_bytes(const char *text, int64_t steps)
   return row ? row - text : 0;
 }
 
-static ampc_status check_table(const Session *s, const Log *log, int64_t *out_kept)
+static ampc_status check_table(const Session *s, const Table *t, int64_t *out_kept)
 {
   struct stat info;
   *out_kept = 0;
-  if (stat(log->path, &info) != 0 || info.st_size == 0) return AMPC_OK;
+  if (stat(t->path, &info) != 0 || info.st_size == 0) return AMPC_OK;
   if (!s->options->resume)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s is there already: give --log-dir another folder, or go on with --resume",
-                     log->path);
+                     t->path);
   char *text = NULL, *names = names_text(s);
   int64_t size = 0;
-  ampc_status status = file_read(log->path, &text, &size);
+  ampc_status status = file_read(t->path, &text, &size);
   if (!status && !names) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) {
     text[size] = 0;
     if (strncmp(text, names, strlen(names)) != 0)
-      status = ampc_fail(AMPC_BAD_FILE, "%s is of another job: its columns are others", log->path);
+      status = ampc_fail(AMPC_BAD_FILE, "%s is of another job: its columns are others", t->path);
     else
       *out_kept = kept_bytes(text, s->steps);
   }
@@ -95,19 +92,18 @@ static ampc_status check_table(const Session *s, const Log *log, int64_t *out_ke
   return status;
 }
 
-static bool open_table(const Session *s, Log *log, int64_t kept)
+static bool begin_table(const Session *s, Table *t, int64_t kept)
 {
-  log->table = fopen(log->path, "a");
-  if (!log->table) return false;
+  t->file = fopen(t->path, "a");
+  if (!t->file) return false;
   struct stat info;
-  if (fstat(fileno(log->table), &info) != 0) return false;
-  if (S_ISREG(info.st_mode) && ftruncate(fileno(log->table), kept) != 0) return false;
-  if (!kept) put_names(s, log->table);
-  return fflush(log->table) == 0;
+  if (fstat(fileno(t->file), &info) != 0) return false;
+  if (S_ISREG(info.st_mode) && ftruncate(fileno(t->file), kept) != 0) return false;
+  if (!kept) put_names(s, t->file);
+  return fflush(t->file) == 0;
 }
 
-/* ---- opening and trouble ----------------------------------------------------------------------
- */
+/* ---- opening and trouble ---- */
 
 /* The folder and those above it. */
 static bool make_folders(const char *path)
@@ -129,99 +125,80 @@ static bool make_folders(const char *path)
   return S_ISDIR(info.st_mode);
 }
 
-static void give_up(Session *s)
+void log_give_up(Session *s)
 {
-  Log *log = s->log;
-  if (!log->failed)
+  if (!s->log_failed)
     progress_warn(&s->progress, "note: cannot write the log in %s: %s; the run goes on without",
                   s->options->log_dir, strerror(errno));
-  log->failed = true;
+  s->log_failed = true;
 }
 
-ampc_status log_open(Session *s)
+ampc_status log_unwritable(Session *s)
 {
-  const char *folder = s->options->log_dir;
-  if (!make_folders(folder))
-    return ampc_fail(AMPC_BAD_FILE, "cannot make the folder %s: %s", folder, strerror(errno));
-  Log *log = calloc(1, sizeof *log);
-  if (!log) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  s->log = log;
-  log->events.fd = -1;
-  int64_t kept;
-  if (snprintf(log->path, sizeof log->path, "%s/metrics.csv", folder) >= PATH_MAX)
-    return ampc_fail(AMPC_BAD_FILE, "cannot write in %s: %s", folder, strerror(ENAMETOOLONG));
-  ampc_status status = check_table(s, log, &kept);
-  if (status) return status;
-  bool reachable = access(folder, W_OK | X_OK) == 0;
-  if (reachable && open_table(s, log, kept) && events_open(&log->events, folder, s->steps))
-    return AMPC_OK;
-  if (!reachable || !log->table || errno != ENOSPC)
-    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", log->path, strerror(errno));
-  give_up(s); /* a disk that is full now may not be so at the next checkpoint */
+  if (errno != ENOSPC)
+    return ampc_fail(AMPC_BAD_FILE, "cannot write %s/" TABLE ": %s", s->options->log_dir,
+                     strerror(errno));
+  log_give_up(s);
   return AMPC_OK;
 }
 
-const char *log_trouble(const Log *log)
+static ampc_status open_table(Session *s, void **out)
 {
-  return log->failed ? log->path : NULL;
+  const char *folder = s->options->log_dir;
+  if (!folder) return AMPC_OK;
+  if (!make_folders(folder))
+    return ampc_fail(AMPC_BAD_FILE, "cannot make the folder %s: %s", folder, strerror(errno));
+  Table *t = *out = calloc(1, sizeof *t);
+  if (!t) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  int64_t kept;
+  if (snprintf(t->path, sizeof t->path, "%s/" TABLE, folder) >= PATH_MAX)
+    return ampc_fail(AMPC_BAD_FILE, "cannot write in %s: %s", folder, strerror(ENAMETOOLONG));
+  ampc_status status = check_table(s, t, &kept);
+  if (status) return status;
+  if (access(folder, W_OK | X_OK) == 0) {
+    if (begin_table(s, t, kept)) return AMPC_OK;
+    if (t->file) return log_unwritable(s);
+  }
+  return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", t->path, strerror(errno));
 }
 
-void log_close(Log *log)
+/* ---- rows ---- */
+
+static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
-  if (!log) return;
-  if (log->table) fclose(log->table);
-  events_close(&log->events);
-  free(log);
+  (void)own;
+  return must || s->steps % report_every(s, block) == 0;
 }
 
-/* ---- rows and events --------------------------------------------------------------------------
- */
-
-__attribute__((format(printf, 5, 6))) static bool put_scalar(Session *s, int64_t step, double value,
-                                                             bool good, const char *fmt, ...)
-{
-  char tag[256];
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(tag, sizeof tag, fmt, args);
-  va_end(args);
-  return good && events_scalar(&s->log->events, step, tag, value);
-}
-
-static bool put_metric_events(Session *s, uint32_t block, int64_t step, bool good)
-{
-  const ampc_block *b = &s->program->blocks[block];
-  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    good = put_scalar(s, step, s->values[i], good, "%s/%s", b->name, s->program->metrics[i].name);
-  return good;
-}
-
-void log_step(Session *s, uint32_t block, const Record *r)
+static void tell_step(Session *s, void *own, const Record *r)
 {
   const ampc_program *p = s->program;
-  FILE *f = s->log->table;
-  if (s->log->failed) return;
+  FILE *f = ((Table *)own)->file;
+  if (s->log_failed) return;
   fprintf(f, "%lld,%lld,%s,%.3f,%.1f,%.9g,%lld", (long long)r->step, r->state.epoch + 1,
-          p->blocks[block].name, r->seconds, r->rate, (double)r->state.scale, r->state.skipped);
+          p->blocks[r->block].name, r->seconds, r->rate, (double)r->state.scale, r->state.skipped);
   for (uint32_t i = 0; i < p->n_optimizers; i++) fprintf(f, ",%.9g", s->rates[i]);
-  put_metrics(s, block, f);
-  bool good = fflush(f) == 0 && !ferror(f);
-  good = put_metric_events(s, block, r->step, good);
-  for (uint32_t i = 0; i < p->n_optimizers; i++)
-    good = put_scalar(s, r->step, s->rates[i], good, "lr/%s", p->optimizers[i].name);
-  good = put_scalar(s, r->step, (double)r->state.scale, good, "scaler/scale");
-  good = put_scalar(s, r->step, (double)r->state.skipped, good, "scaler/skipped");
-  good = put_scalar(s, r->step, r->rate, good, "speed/samples_per_second");
-  if (!good) give_up(s);
+  put_metrics(s, r->block, f);
+  if (fflush(f) != 0 || ferror(f)) log_give_up(s);
 }
 
-void log_evaluated(Session *s, uint32_t block)
+static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
-  FILE *f = s->log->table;
-  if (s->log->failed) return;
+  FILE *f = ((Table *)own)->file;
+  if (s->log_failed) return;
   fprintf(f, "%lld,,%s,,,,", (long long)s->steps, s->program->blocks[block].name);
   for (uint32_t i = 0; i < s->program->n_optimizers; i++) fputc(',', f);
   put_metrics(s, block, f);
-  bool good = fflush(f) == 0 && !ferror(f);
-  if (!put_metric_events(s, block, s->steps, good)) give_up(s);
+  if (fflush(f) != 0 || ferror(f)) log_give_up(s);
 }
+
+static ampc_status end_table(Session *s, void *own, ampc_status status)
+{
+  Table *t = own;
+  if (t && t->file) fclose(t->file);
+  free(t);
+  if (status || !s->log_failed) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "the log in %s is not complete", s->options->log_dir);
+}
+
+const Sink table_sink = {open_table, is_due, tell_step, tell_evaluated, end_table};

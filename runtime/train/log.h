@@ -1,8 +1,16 @@
 /* The files of --log-dir. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "train.h"
+
+/* ---- both files: log.c ---- */
+
+/* Something could not be written, for the reason in errno: says so once; no more is written. */
+void log_give_up(Session *s);
+/* A file could not be opened. A full disk only ends the log: it may not be full any more at the
+ * next checkpoint. Anything else is an error before the first step. */
+ampc_status log_unwritable(Session *s);
+
+/* ---- the format of events: log_events.c ---- */
 
 /* A TensorBoard event file: TFRecord frames, each a protobuf Event. Functions give false with errno
  * set when the file could not be written. */

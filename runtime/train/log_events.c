@@ -15,8 +15,7 @@
 #include <unistd.h>
 #include "log.h"
 
-/* ---- checksums --------------------------------------------------------------------------------
- */
+/* ---- checksums ---- */
 
 uint32_t crc32c(const void *bytes, size_t n)
 {
@@ -30,14 +29,14 @@ uint32_t crc32c(const void *bytes, size_t n)
   return ~crc;
 }
 
+/* As TFRecord wants it: a checksum of bytes that hold checksums would be a weak one. */
 static uint32_t masked(const void *bytes, size_t n)
 {
   uint32_t crc = crc32c(bytes, n);
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* ---- protobuf ---------------------------------------------------------------------------------
- */
+/* ---- protobuf ---- */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5, MAX_EVENT = 512, MAX_TAG = 200 };
 
@@ -46,6 +45,7 @@ typedef struct Buffer {
   size_t n;
 } Buffer;
 
+/* Seven bits a byte, the lowest first; the top bit says that more follow. */
 static void put_varint(Buffer *b, uint64_t v)
 {
   for (; v >= 0x80; v >>= 7) b->at[b->n++] = (unsigned char)(v | 0x80);
@@ -85,8 +85,7 @@ static void begin_event(Buffer *b, int64_t step)
   put_varint(b, (uint64_t)step);
 }
 
-/* ---- the file ---------------------------------------------------------------------------------
- */
+/* ---- the file ---- */
 
 /* One write a frame: a reader meets whole frames, but for the last one of a killed process. */
 static bool write_frame(Events *e, const Buffer *event)

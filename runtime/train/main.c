@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/out_of_memory.h"
 #include "train_options.h"
 
 enum {
@@ -73,6 +74,7 @@ static ampc_status read_option(int option, char **argv, Command *c)
   }
 }
 
+/* getopt's tables: our own options, then those of the training loop. */
 static void fill_options(struct option out[MAX_OPTIONS], char letters[2 * MAX_OPTIONS])
 {
   size_t n = sizeof own_options / sizeof *own_options;
@@ -127,6 +129,8 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
   return ampc_set(rt, text, value);
 }
 
+/* Settings are replaced before the run, which may load a checkpoint: those do not come back from
+ * it. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
                        const Command *c)
 {
@@ -140,6 +144,7 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
 
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data)
 {
+  out_of_memory_catch(program->name);
   Command c = {.train = {.device = "auto", .data_dir = "."}};
   c.settings = calloc((size_t)argc + 1, sizeof *c.settings);
   ampc_status status =

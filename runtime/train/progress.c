@@ -22,8 +22,7 @@ void progress_start(Progress *p, bool quiet)
   *p = (Progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO), .started = progress_clock()};
 }
 
-/* ---- a line of text, built piece by piece
- * ----------------------------------------------------------- */
+/* ---- a line of text, built piece by piece ---- */
 
 typedef struct Line {
   char text[512];
@@ -92,8 +91,7 @@ static void build_line(Session *s, uint32_t block, const Record *r, Line *l)
   }
 }
 
-/* ---- when and how
- * --------------------------------------------------------------------------------------- */
+/* ---- when and how ---- */
 
 void progress_end_line(Progress *p)
 {
@@ -136,30 +134,44 @@ static void show(Progress *p, Line *l, bool keep)
   fflush(stderr);
 }
 
-bool progress_due(const Session *s, uint32_t block, bool must)
+/* What it keeps is the session's own Progress: notes have to end an open line. */
+static ampc_status open_line(Session *s, void **own)
 {
-  const Progress *p = &s->progress;
-  if (p->quiet || must) return !p->quiet;
-  return p->terminal ? progress_clock() - p->printed >= REFRESH
-                     : s->steps % report_every(s, block) == 0;
+  *own = s->options->quiet ? NULL : &s->progress;
+  return AMPC_OK;
 }
 
-void progress_step(Session *s, uint32_t block, const Record *r, bool keep)
+/* A terminal's line is rewritten a few times a second, whatever the steps; a file gets fewer lines.
+ */
+static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
-  Line line = {.size = 0};
-  build_line(s, block, r, &line);
-  show(&s->progress, &line, keep);
+  Progress *p = own;
+  double now = progress_clock();
+  bool due = p->terminal ? now - p->printed >= REFRESH : s->steps % report_every(s, block) == 0;
+  if (must || due) p->printed = now;
+  return must || due;
 }
 
-void progress_evaluated(Session *s, uint32_t block)
+static void tell_step(Session *s, void *own, const Record *r)
 {
   Line line = {.size = 0};
-  if (s->progress.quiet) return;
+  build_line(s, r->block, r, &line);
+  show(own, &line, r->must);
+}
+
+static void tell_evaluated(Session *s, void *own, uint32_t block)
+{
+  Line line = {.size = 0};
+  (void)own;
   add(&line, "step %lld %s", (long long)s->steps, s->program->blocks[block].name);
   add_metrics(s, block, &line);
   progress_end_line(&s->progress);
   fprintf(stderr, "%s\n", line.text);
 }
+
+const Sink line_sink = {open_line, is_due, tell_step, tell_evaluated, NULL};
+
+/* ---- messages and results ---- */
 
 static void put_note(Progress *p, const char *fmt, va_list args)
 {

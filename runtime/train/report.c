@@ -2,14 +2,17 @@
  *
  * Note [windows]
  * A metric is summed on the device until somebody asks. Asking costs a copy of STATE, which comes
- * later (glance.c), and a few writes; so it is done only at steps where a line, a line of JSON or
- * the log is due. What comes is added up for each of them apart, so that each averages over the
- * steps since it was last told, however often the others ask. */
+ * later (glance.c), and a few writes; so it is done only at steps that some sink is to be told.
+ * What comes is added up for each of them apart, so that each averages over the steps since it was
+ * last told, however often the others ask. */
 #include <stdlib.h>
 #include <string.h>
 #include "train.h"
 
 enum { DEFAULT_LOG = 100 };
+
+#define SINK_ROW(name) [SINK_##name] = &name##_sink,
+static const Sink *const sinks[SINK_COUNT] = {SINKS(SINK_ROW)};
 
 ampc_status report_open(Session *s)
 {
@@ -17,18 +20,19 @@ ampc_status report_open(Session *s)
   s->rates = calloc(p->n_optimizers + 1, sizeof *s->rates);
   bool good = s->rates != NULL;
   for (int i = 0; i < SINK_COUNT; i++) {
-    s->gone[i] = calloc(p->n_metrics + 1, sizeof **s->gone);
-    good = good && s->gone[i];
+    s->telling[i].sums = calloc(p->n_metrics + 1, sizeof(ampc_metric));
+    good = good && s->telling[i].sums;
   }
-  if (!good) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  return s->options->log_dir ? log_open(s) : AMPC_OK;
+  ampc_status status = good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (int i = 0; i < SINK_COUNT && !status; i++) status = sinks[i]->open(s, &s->telling[i].own);
+  return status;
 }
 
 void report_begin_block(Session *s, uint32_t block)
 {
   const ampc_block *b = &s->program->blocks[block];
   for (int i = 0; i < SINK_COUNT; i++)
-    memset(s->gone[i] + b->first_metric, 0, b->n_metrics * sizeof **s->gone);
+    memset(s->telling[i].sums + b->first_metric, 0, b->n_metrics * sizeof(ampc_metric));
 }
 
 int64_t report_every(const Session *s, uint32_t block)
@@ -37,29 +41,16 @@ int64_t report_every(const Session *s, uint32_t block)
   return s->options->log ? s->options->log : of_block ? of_block : DEFAULT_LOG;
 }
 
-static bool is_due(const Session *s, uint32_t block, Sink sink, bool must)
-{
-  const ampc_train_options *o = s->options;
-  switch (sink) {
-  case SINK_line:
-    return progress_due(s, block, must);
-  case SINK_json:
-    return o->json && (must || s->steps % (o->log ? o->log : 1) == 0);
-  default:
-    return s->log && (must || s->steps % report_every(s, block) == 0);
-  }
-}
-
 /* What the device had summed goes to every sink's own sums. */
 static void add_metrics(Session *s, uint32_t block)
 {
   const ampc_block *b = &s->program->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     ampc_metric m;
-    memcpy(&m, s->state + ampc_state_metric(s->program, i), sizeof m);
+    memcpy(&m, s->state + ampc_state_metric(s->program->n_optimizers, i), sizeof m);
     for (int k = 0; k < SINK_COUNT; k++) {
-      s->gone[k][i].sum += m.sum;
-      s->gone[k][i].count += m.count;
+      s->telling[k].sums[i].sum += m.sum;
+      s->telling[k].sums[i].count += m.count;
     }
   }
 }
@@ -67,11 +58,11 @@ static void add_metrics(Session *s, uint32_t block)
 static Record record_of(Session *s, const Glance *g)
 {
   const ampc_program *p = s->program;
-  Record r = {.step = g->step, .samples = g->samples};
+  Record r = {.block = g->block, .step = g->step, .samples = g->samples, .must = g->must};
   memcpy(&r.state, s->state, sizeof r.state);
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
     ampc_optimizer o;
-    memcpy(&o, s->state + ampc_state_optimizer(p, i), sizeof o);
+    memcpy(&o, s->state + ampc_state_optimizer(i), sizeof o);
     s->rates[i] = (double)o.lr;
   }
   r.seconds = progress_clock() - s->progress.started - s->progress.paused;
@@ -80,11 +71,11 @@ static Record record_of(Session *s, const Glance *g)
 }
 
 /* The averages of this sink's steps, for it to tell. */
-static void set_values(Session *s, uint32_t block, Sink sink)
+static void set_values(Session *s, uint32_t block, Telling *t)
 {
   const ampc_block *b = &s->program->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
-    ampc_metric *m = &s->gone[sink][i];
+    ampc_metric *m = &t->sums[i];
     if (m->count > 0) s->values[i] = m->sum / m->count;
     *m = (ampc_metric){0};
   }
@@ -92,14 +83,13 @@ static void set_values(Session *s, uint32_t block, Sink sink)
 
 ampc_status report_step(Session *s, uint32_t block, bool must, bool look)
 {
-  Glance g = {.block = block,
-              .step = s->steps,
-              .samples = s->progress.samples,
-              .keep = must,
-              .told = false};
-  for (int i = 0; i < SINK_COUNT; i++) g.told |= g.due[i] = is_due(s, block, (Sink)i, must);
+  Glance g = {.block = block, .step = s->steps, .samples = s->progress.samples, .must = must};
+  for (int i = 0; i < SINK_COUNT; i++) {
+    void *own = s->telling[i].own;
+    g.due[i] = own && sinks[i]->due(s, own, block, must);
+    g.told = g.told || g.due[i];
+  }
   if (!g.told && !look) return AMPC_OK;
-  if (g.due[SINK_line]) s->progress.printed = progress_clock();
   ampc_status status = glance_begin(s, g);
   return !status && g.told ? ampc_clear_metrics(s->rt, block) : status;
 }
@@ -111,32 +101,25 @@ void report_tell(Session *s, const Glance *g)
   add_metrics(s, g->block);
   for (int i = 0; i < SINK_COUNT; i++) {
     if (!g->due[i]) continue;
-    set_values(s, g->block, (Sink)i);
-    if (i == SINK_line) progress_step(s, g->block, &r, g->keep);
-    if (i == SINK_json) json_step(s, g->block, &r);
-    if (i == SINK_log) log_step(s, g->block, &r);
+    set_values(s, g->block, &s->telling[i]);
+    sinks[i]->step(s, s->telling[i].own, &r);
   }
 }
 
 void report_evaluated(Session *s, uint32_t block)
 {
-  progress_evaluated(s, block);
-  if (s->options->json) json_evaluated(s, block);
-  if (s->log) log_evaluated(s, block);
+  for (int i = 0; i < SINK_COUNT; i++)
+    if (s->telling[i].own) sinks[i]->evaluated(s, s->telling[i].own, block);
 }
 
 ampc_status report_end(Session *s, ampc_status status)
 {
-  if (s->options->json) json_end(s, status);
-  const char *trouble = s->log ? log_trouble(s->log) : NULL;
-  log_close(s->log);
-  s->log = NULL;
+  ampc_status lost = AMPC_OK;
+  for (int i = 0; i < SINK_COUNT; i++) {
+    ampc_status one = sinks[i]->end ? sinks[i]->end(s, s->telling[i].own, status) : AMPC_OK;
+    if (one) lost = one;
+    free(s->telling[i].sums);
+  }
   free(s->rates);
-  for (int i = 0; i < SINK_COUNT; i++) free(s->gone[i]);
-  if (status) return status;
-  if (trouble)
-    return ampc_fail(AMPC_BAD_FILE, "the log in %s is not complete", s->options->log_dir);
-  if (s->json_failed)
-    return ampc_fail(AMPC_BAD_FILE, "the lines of JSON on stdout are not complete");
-  return AMPC_OK;
+  return status ? status : lost;
 }

@@ -3,8 +3,13 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "train.h"
+
+typedef struct Json {
+  bool failed; /* stdout could not be written */
+} Json;
 
 static json_t *number(double v)
 {
@@ -21,41 +26,54 @@ static json_t *metrics(const Session *s, uint32_t block)
 }
 
 /* A whole line at once, so that a reader sees it when the step is done. */
-static void put(Session *s, json_t *line)
+static void put(Session *s, Json *own, json_t *line)
 {
   bool good = line && json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0;
   good = good && putchar('\n') != EOF && fflush(stdout) == 0;
   json_decref(line);
   if (good) return;
-  if (!s->json_failed)
+  if (!own->failed)
     progress_warn(&s->progress, "note: cannot write to stdout: %s; the run goes on without",
                   strerror(errno));
-  s->json_failed = true;
+  own->failed = true;
   clearerr(stdout);
 }
 
-void json_step(Session *s, uint32_t block, const Record *r)
+static ampc_status open_json(Session *s, void **out)
 {
+  if (!s->options->json) return AMPC_OK;
+  *out = calloc(1, sizeof(Json));
+  return *out ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+}
+
+static bool is_due(Session *s, void *own, uint32_t block, bool must)
+{
+  (void)own;
+  (void)block;
+  return must || s->steps % (s->options->log ? s->options->log : 1) == 0;
+}
+
+static void tell_step(Session *s, void *own, const Record *r)
+{
+  if (((Json *)own)->failed) return;
   json_t *rates = json_object();
   for (uint32_t i = 0; i < s->program->n_optimizers; i++)
     json_object_set_new(rates, s->program->optimizers[i].name, number(s->rates[i]));
-  if (s->json_failed) {
-    json_decref(rates);
-    return;
-  }
-  put(s, json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "event", "step",
-                   "block", s->program->blocks[block].name, "step", (json_int_t)r->step, "of",
-                   (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
-                   metrics(s, block), "lr", rates, "scale", number((double)r->state.scale),
-                   "skipped", (json_int_t)r->state.skipped, "samples", (json_int_t)r->samples,
-                   "seconds", number(r->seconds)));
+  put(s, own,
+      json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "event", "step", "block",
+                s->program->blocks[r->block].name, "step", (json_int_t)r->step, "of",
+                (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
+                metrics(s, r->block), "lr", rates, "scale", number((double)r->state.scale),
+                "skipped", (json_int_t)r->state.skipped, "samples", (json_int_t)r->samples,
+                "seconds", number(r->seconds)));
 }
 
-void json_evaluated(Session *s, uint32_t block)
+static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
-  if (s->json_failed) return;
-  put(s, json_pack("{s:s, s:s, s:I, s:o}", "event", "eval", "block", s->program->blocks[block].name,
-                   "step", (json_int_t)s->steps, "metrics", metrics(s, block)));
+  if (((Json *)own)->failed) return;
+  put(s, own,
+      json_pack("{s:s, s:s, s:I, s:o}", "event", "eval", "block", s->program->blocks[block].name,
+                "step", (json_int_t)s->steps, "metrics", metrics(s, block)));
 }
 
 static const char *reason(const Session *s, ampc_status status)
@@ -65,12 +83,24 @@ static const char *reason(const Session *s, ampc_status status)
   return s->out_of_time ? "time" : "done";
 }
 
-void json_end(Session *s, ampc_status status)
+static void tell_end(Session *s, Json *own, ampc_status status)
 {
-  if (s->json_failed) return;
   json_t *line =
       json_pack("{s:s, s:s, s:i, s:I, s:s?}", "event", "end", "reason", reason(s, status), "status",
                 (int)status, "step", (json_int_t)s->steps, "saved", s->saved);
   if (status) json_object_set_new(line, "error", json_string(ampc_last_error()));
-  put(s, line);
+  put(s, own, line);
 }
+
+/* A run that fails before its first step says so too. */
+static ampc_status end_json(Session *s, void *own, ampc_status status)
+{
+  Json unopened = {false}, *json = own ? own : &unopened;
+  if (s->options->json && !json->failed) tell_end(s, json, status);
+  bool lost = json->failed;
+  free(own);
+  if (status || !lost) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "the lines of JSON on stdout are not complete");
+}
+
+const Sink json_sink = {open_json, is_due, tell_step, tell_evaluated, end_json};

@@ -16,9 +16,9 @@
  * so many steps in a row that overflowed at the lowest scale no update is to be expected. */
 enum { LOOK_EVERY = 100, HOPELESS = 20 };
 
-/* ---- before the first step
- * ----------------------------------------------------------------------- */
+/* ---- before the first step ---- */
 
+/* --save goes before the block's own `save`; NULL: nothing is saved. */
 static const char *save_path(const Session *s, const ampc_block *b)
 {
   return s->options->save ? s->options->save : b->save;
@@ -39,6 +39,7 @@ static ampc_status check_saving(const Session *s, bool saves)
   return keep_check(s);
 }
 
+/* What can be refused before anything was loaded or written. */
 static ampc_status check_options(const Session *s)
 {
   const ampc_program *p = s->program;
@@ -60,6 +61,7 @@ static ampc_status check_options(const Session *s)
   return check_saving(s, saves);
 }
 
+/* Start values, or those of --resume with its seed: random numbers must go on as they were. */
 static ampc_status load_weights(Session *s)
 {
   const ampc_train_options *o = s->options;
@@ -80,6 +82,7 @@ static ampc_status load_weights(Session *s)
   return AMPC_OK;
 }
 
+/* A train block's data is not needed, and may not be there, when a run only evaluates. */
 static ampc_status open_data(Session *s)
 {
   const ampc_program *p = s->program;
@@ -93,8 +96,7 @@ static ampc_status open_data(Session *s)
   return status;
 }
 
-/* ---- saving, and reasons to stop
- * ------------------------------------------------------------------- */
+/* ---- saving, and reasons to stop ---- */
 
 /* Overflow at a scale that cannot go down is no matter of the scale. */
 static ampc_status check_overflow(const ampc_state *state, const char *last)
@@ -158,6 +160,7 @@ static ampc_status save_asked(Session *s)
   return AMPC_OK;
 }
 
+/* SIGINT or SIGTERM: saves where it can, and ends the run with a status of its own. */
 static ampc_status stop_interrupted(Session *s)
 {
   const char *path = s->path;
@@ -173,8 +176,7 @@ static ampc_status stop_interrupted(Session *s)
   return ampc_fail(AMPC_INTERRUPTED, "interrupted after step %lld", (long long)s->steps);
 }
 
-/* ---- a train block ----------------------------------------------------------------------------
- */
+/* ---- a train block ---- */
 
 typedef struct Course { /* of one train block */
   uint32_t index;
@@ -217,6 +219,8 @@ static ampc_status seek(Session *s, const Course *c, int64_t step)
   return s->data->seek(s->batches[c->index], at);
 }
 
+/* One step, without what is due after it. The epoch in STATE is written when it changes: schedules
+ * and lines read it on the device. */
 static ampc_status train_step(Session *s, const Course *c, int64_t step)
 {
   int64_t samples = 0;
@@ -248,6 +252,7 @@ static ampc_status after_step(Session *s, const Course *c, int64_t step)
   return !status && interrupt_requested() ? stop_interrupted(s) : status;
 }
 
+/* A block may end with no step left to do (--steps, a resumed run); it is saved all the same. */
 static ampc_status train_block(Session *s, const Course *c)
 {
   s->path = save_path(s, c->block);
@@ -261,8 +266,7 @@ static ampc_status train_block(Session *s, const Course *c)
   return !status && s->path ? session_save(s, s->path) : status;
 }
 
-/* ---- the run
- * ------------------------------------------------------------------------------------------ */
+/* ---- the run ---- */
 
 static uint32_t last_train_block(const ampc_program *p)
 {
@@ -303,6 +307,7 @@ static void limit_courses(Session *s, Course *courses, uint32_t last)
   }
 }
 
+/* All train blocks in their order, as far as --steps and a resumed run leave some of them. */
 static ampc_status train_blocks(Session *s)
 {
   const ampc_program *p = s->program;
@@ -338,6 +343,7 @@ static void tell_end(Session *s)
     progress_note(&s->progress, "saved %s at step %lld", s->saved, (long long)s->saved_step);
 }
 
+/* An evaluation that ran at the last step is not repeated. */
 static ampc_status run(Session *s)
 {
   ampc_status status = check_options(s);

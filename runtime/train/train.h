@@ -2,8 +2,44 @@
 #pragma once
 #include "runtime/runtime.h"
 
-/* Who is told about steps, each at its own pace. */
-typedef enum Sink { SINK_line, SINK_json, SINK_log, SINK_COUNT } Sink;
+typedef struct Session Session;
+
+/* ---- who is told about steps ---- */
+
+/* All of them, in the order in which they are told. One more is one word here and one file that
+ * defines its Sink: `NAME_sink`. */
+#define SINKS(X) X(line) X(json) X(table) X(events)
+
+#define SINK_ENUM(name) SINK_##name,
+enum { SINKS(SINK_ENUM) SINK_COUNT };
+
+typedef struct Record { /* a step, as it is told; its metrics are in Session.values */
+  uint32_t block;
+  int64_t step, samples; /* trained until then, since the start */
+  ampc_state state;
+  double seconds, rate; /* since the start, pauses left out; samples a second, or 0 */
+  bool must;            /* the end of an epoch or of the run, which everybody is told */
+} Record;
+
+/* What a sink does. `own` is what `open` gave; functions but `open` and `end` are called only where
+ * that is not NULL. `end` may be NULL. A sink that cannot write warns once and is silent from
+ * then on: telling never ends a run. */
+typedef struct Sink {
+  /* Before the first step. Leaves *own NULL where the options do not ask for this sink. */
+  ampc_status (*open)(Session *s, void **own);
+  /* Is this sink to be told of the step that has just been asked for? Asked once a step. */
+  bool (*due)(Session *s, void *own, uint32_t block, bool must);
+  void (*step)(Session *s, void *own, const Record *r);
+  void (*evaluated)(Session *s, void *own, uint32_t block);
+  /* The end of the run, also of one that failed before `open`: frees `own`. Where `status` is 0,
+   * gives a failure if not all was written. */
+  ampc_status (*end)(Session *s, void *own, ampc_status status);
+} Sink;
+
+#define SINK_DECLARE(name) extern const Sink name##_sink;
+SINKS(SINK_DECLARE)
+
+/* ---- one run ---- */
 
 /* Progress on stderr: one line that is rewritten on a terminal, a line every `log` steps else. */
 typedef struct Progress {
@@ -14,47 +50,43 @@ typedef struct Progress {
   int64_t samples, steps;  /* trained since the start */
 } Progress;
 
-typedef struct Record {  /* a step, as it is told */
-  int64_t step, samples; /* trained until then, since the start */
-  ampc_state state;
-  double seconds, rate; /* since the start, pauses left out; samples a second, or 0 */
-} Record;
-
 /* STATE as it was after a step, on its way from the device: the loop does not wait for it. */
 typedef struct Glance {
   uint32_t block;
   int64_t step, samples;
   bool told, due[SINK_COUNT]; /* to whom; if to anybody, the block's metrics begin anew */
-  bool keep;                  /* the line stays */
+  bool must;                  /* as in Record */
 } Glance;
 
-typedef struct Log Log; /* log.c */
+typedef struct Telling { /* a sink in this run */
+  void *own;             /* of the sink; NULL: it is not told */
+  ampc_metric *sums;     /* one a metric: since this sink was last told */
+} Telling;
 
-typedef struct Session {
+struct Session {
   ampc_runtime *rt;
   const ampc_program *program;
   const ampc_data_interface *data;
   const ampc_train_options *options;
   uint64_t seed;
-  ampc_batches **batches;        /* one a block; NULL where the run does not need it */
-  double *values;                /* one a metric: its last average */
-  ampc_metric *gone[SINK_COUNT]; /* one a metric: sums since this sink was last told */
-  double *rates;                 /* one an optimizer: its last learning rate */
-  int64_t *evaluated;            /* one a block: the step of its last evaluation, or -1 */
-  int64_t steps, total;          /* attempted, those before a resume included; of the whole run */
-  const char *path;              /* where the train block that runs saves, or NULL */
-  const char *saved;             /* where the last checkpoint of this run went, or NULL */
+  ampc_batches **batches; /* one a block; NULL where the run does not need it */
+  double *values;         /* one a metric: its last average */
+  Telling telling[SINK_COUNT];
+  double *rates;        /* one an optimizer: its last learning rate */
+  int64_t *evaluated;   /* one a block: the step of its last evaluation, or -1 */
+  int64_t steps, total; /* attempted, those before a resume included; of the whole run */
+  const char *path;     /* where the train block that runs saves, or NULL */
+  const char *saved;    /* where the last checkpoint of this run went, or NULL */
   int64_t saved_step;
   ampc_data_position position; /* of the next step */
   double deadline;             /* progress_clock() of --max-time, or infinity */
   bool out_of_time;
-  Log *log;         /* of --log-dir, or NULL */
-  bool json_failed; /* stdout could not be written */
+  bool log_failed; /* the log in --log-dir is not complete; that was said */
   Progress progress;
   Glance glances[LOOKS]; /* those under way: a ring, whose index is the device's slot */
   uint32_t first_glance, n_glances;
   char *state; /* room for the STATE space */
-} Session;
+};
 
 /* ---- glance.c ---- */
 /* Asks for STATE as the calls so far leave it; `g` says what for. */
@@ -94,20 +126,6 @@ void report_evaluated(Session *s, uint32_t block);
 ampc_status report_end(Session *s, ampc_status status);
 int64_t report_every(const Session *s, uint32_t block); /* steps between lines */
 
-/* ---- report_json.c: --json ---- */
-void json_step(Session *s, uint32_t block, const Record *r);
-void json_evaluated(Session *s, uint32_t block);
-void json_end(Session *s, ampc_status status);
-
-/* ---- log.c: --log-dir ---- */
-/* Refuses a folder that holds the log of another run. A failure later is told once and ends the
- * log, not the run. */
-ampc_status log_open(Session *s);
-void log_step(Session *s, uint32_t block, const Record *r);
-void log_evaluated(Session *s, uint32_t block);
-const char *log_trouble(const Log *log); /* NULL: all was written */
-void log_close(Log *log);                /* NULL is fine */
-
 /* ---- keep.c: --keep-last and --keep-best ---- */
 ampc_status keep_check(const Session *s); /* before the first step */
 ampc_status keep_last(const Session *s);  /* after s->saved was written */
@@ -116,9 +134,6 @@ ampc_status keep_best(Session *s, uint32_t block);
 
 /* ---- progress.c ---- */
 void progress_start(Progress *p, bool quiet);
-bool progress_due(const Session *s, uint32_t block, bool must);
-void progress_step(Session *s, uint32_t block, const Record *r, bool keep);
-void progress_evaluated(Session *s, uint32_t block);
 /* A message of its own line; progress_warn also with --quiet. */
 void progress_note(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void progress_warn(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

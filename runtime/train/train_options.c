@@ -15,6 +15,7 @@ const ampc_option ampc_train_option_list[] = {
 
 typedef ampc_status Reader(const char *name, const char *text, void *field);
 
+/* Digits only: strtoull would take "-1" and " 1" too. */
 static ampc_status read_whole(const char *name, const char *text, uint64_t least, uint64_t *out)
 {
   char *end = NULL;

@@ -12,6 +12,12 @@ for header in ampc_rt.h ampc_plan.h ampc_state.h; do
 done
 ls "$work/a tree"/lib*/libampcrt.a "$work/a tree"/lib*/*/libampcrt.a >"$work/out" 2>/dev/null
 [ "$(wc -l <"$work/out")" = 1 ] || failed "not one libampcrt.a"
+[ "$(cd "$work/a tree" && find . -name '*.a' | wc -l)" = 1 ] || failed "more than one library"
+# what is global must be ampc's by name: a program that links the library may have any other
+library=$(find "$work/a tree" -name libampcrt.a)
+nm -g --defined-only "$library" 2>/dev/null | awk 'NF == 3 {print $3}' >"$work/symbols"
+grep -qx ampc_main "$work/symbols" || failed "libampcrt.a has no ampc_main"
+grep -v '^ampc_' "$work/symbols" >"$work/strangers" && failed "global symbols without ampc_: $(tr '\n' ' ' <"$work/strangers")"
 small_data "$work/data"
 small_job "$work/data/job.amp"
 cd "$work/data" || exit 1

@@ -1,5 +1,5 @@
-/* A CUDA driver without a GPU, for tests: what its parts share. The functions of cuda_api.def are
- * exported under NVIDIA's names; README.md says what they check.
+/* A CUDA driver without a GPU, for tests: what its parts share. The functions of driver.def,
+ * blas.def and nvrtc.def are exported under NVIDIA's names; README.md says what they check.
  *
  * What CUDA itself would refuse gets CUDA's status. What CUDA would not notice, and a GPU would pay
  * for with wrong numbers, ends the program with one line that begins with "mock:". */
@@ -8,11 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "compiler/nvrtc/nvrtc_api.h"
 #include "runtime/cuda/cuda_api.h"
 
-#define EXPORT                                      __attribute__((visibility("default")))
-#define CUDA_API(library, result, name, parameters) EXPORT result name parameters;
-#include "runtime/cuda/cuda_api.def"
+#define EXPORT                             __attribute__((visibility("default")))
+#define CUDA_API(result, name, parameters) EXPORT result name parameters;
+#include "runtime/cuda/driver.def"
+#define CUDA_API(result, name, parameters) EXPORT result name parameters;
+#include "runtime/cuda/blas.def"
+#define CUDA_API(result, name, parameters) EXPORT result name parameters;
+#include "compiler/nvrtc/nvrtc.def"
 
 enum { /* results of the driver that ampc has no need to tell apart */
        MOCK_INVALID_VALUE = 1,

@@ -6,7 +6,7 @@
  * does not know the architecture; 5 when something is wrong. */
 #include "cubin.h"
 #include "compiler/command/command.h"
-#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/nvrtc/nvrtc.h"
 #include "compiler/driver.h"
 #include "compiler/emit/emit.h"
 #include <glob.h>
@@ -161,16 +161,16 @@ static void check_coverage(void)
 /* 0: it compiles for the architecture. */
 static int find_nvrtc(void)
 {
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM], best[24];
-  if (!cuda_load_nvrtc(&cuda, why)) {
+  const NvrtcApi *nvrtc;
+  char why[AMPC_WHY_ROOM], best[24];
+  if (!nvrtc_load(&nvrtc, why)) {
     glob_t found;
     bool there = glob("/usr/local/cuda*/lib64/libnvrtc.so.*", 0, NULL, &found) == 0;
     globfree(&found);
     fprintf(stderr, "%s: %s\n", there ? "FAILED, though NVRTC is here" : "skipped", why);
     return there ? WRONG : SKIPPED;
   }
-  if (nvrtc_architecture(cuda, atoi(architecture + strlen("sm_")), best) &&
+  if (nvrtc_architecture(nvrtc, atoi(architecture + strlen("sm_")), best) &&
       strcmp(best, architecture) == 0)
     return 0;
   fprintf(stderr, "skipped: this NVRTC does not know %s\n", architecture);

@@ -2,7 +2,7 @@
  * where there is no NVRTC. */
 #include "check.h"
 #include "cubin.h"
-#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/nvrtc/nvrtc.h"
 
 static const char text[] =
     "extern \"C\" __global__ void plain(float *x) { x[threadIdx.x] = 1; }\n"
@@ -19,14 +19,14 @@ static const char text[] =
 
 int main(void)
 {
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM];
-  if (!cuda_load_nvrtc(&cuda, why)) {
+  const NvrtcApi *nvrtc;
+  char why[AMPC_WHY_ROOM];
+  if (!nvrtc_load(&nvrtc, why)) {
     fprintf(stderr, "skipped: %s\n", why);
     return 77;
   }
   NvrtcImage image;
-  MUST(nvrtc_compile(cuda, text, "sm_80", &image));
+  MUST(nvrtc_compile(nvrtc, text, "sm_80", &image));
   KernelNeeds plain, shares, spills, none;
   MUST(cubin_needs(image.bytes, image.size, "plain", &plain));
   MUST(cubin_needs(image.bytes, image.size, "shares", &shares));

@@ -6,7 +6,7 @@
 
 ColumnsArgs columns_args(const ampc_conv *d, bool real64)
 {
-  ConvColumns t = conv_columns(d, real64);
+  ConvColumns t = ampc_conv_columns(d, real64);
   ColumnsArgs a;
   int images = d->kind == AMPC_CONV_DATA ? 1 : 0;
   a.type[images] = d->x_type;

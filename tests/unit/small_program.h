@@ -146,21 +146,21 @@ typedef struct SmallProgram { /* all tables that a test may want to change */
 static inline void small_commands(SmallProgram *s)
 {
   const ampc_program *p = &s->program;
-  int64_t opt = ampc_state_optimizer(p, 0), loss = ampc_state_metric(p, 0);
+  int64_t opt = ampc_state_optimizer(0), loss = ampc_state_metric(p->n_optimizers, 0);
   ampc_ref train[] = {{AMPC_STATE, 0},
                       {AMPC_MASTER, 0},
                       {AMPC_MOMENT1, 0},
                       {AMPC_MOMENT2, 0},
                       {AMPC_INPUT, 0},
                       {AMPC_INPUT, 64},
-                      {AMPC_STATE, ampc_state_setting(p, 0)},
+                      {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, 0)},
                       {AMPC_COPY16, 0},
                       {AMPC_STATE, opt},
                       {AMPC_STATE, loss},
                       {AMPC_BUFFER, 0}};
   for (int i = 0; i < 11; i++) s->train_args[i] = train[i];
   s->eval_args[0] = (ampc_ref){AMPC_INPUT, 128};
-  s->eval_args[1] = (ampc_ref){AMPC_STATE, ampc_state_metric(p, 1)};
+  s->eval_args[1] = (ampc_ref){AMPC_STATE, ampc_state_metric(p->n_optimizers, 1)};
   s->relu_args[0] = (ampc_ref){AMPC_WORK, 64};
   s->train[0] = (ampc_command){.label = "k00_train", .as.launch = {0, 1, 1, 11, s->train_args}};
   s->eval[0] = (ampc_command){.label = "k01_eval", .as.launch = {1, 1, 1, 2, s->eval_args}};
@@ -252,7 +252,7 @@ static inline void small_program(SmallProgram *s)
                               .n_blocks = 3,
                               .n_kernels = 4};
   int64_t *bytes = s->program.space_bytes;
-  bytes[AMPC_STATE] = ampc_state_setting(&s->program, 2);
+  bytes[AMPC_STATE] = ampc_state_setting(s->program.n_optimizers, s->program.n_metrics, 2);
   bytes[AMPC_MASTER] = bytes[AMPC_GRAD] = SMALL_MASTER * 4;
   bytes[AMPC_MOMENT1] = bytes[AMPC_MOMENT2] = SMALL_MASTER * 4;
   bytes[AMPC_COPY16] = SMALL_MASTER * 2;

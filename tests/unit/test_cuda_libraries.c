@@ -2,7 +2,8 @@
  * sets, in the size in which it is set; NVRTC compiles for what it knows and says what else to
  * take. Skips (77) where there are none. */
 #include "check.h"
-#include "runtime/cuda/nvrtc_image.h"
+#include "compiler/nvrtc/nvrtc.h"
+#include "runtime/cuda/load.h"
 
 static void check_blas(const CudaApi *api)
 {
@@ -40,10 +41,10 @@ static void check_blas(const CudaApi *api)
   CHECK(api->cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED)[0] != 0);
 }
 
-static void check_compiles(const CudaLoaded *cuda, const char *architecture, const char *begins)
+static void check_compiles(const NvrtcApi *nvrtc, const char *architecture, const char *begins)
 {
   NvrtcImage image;
-  CHECK_MSG(nvrtc_compile(cuda, "extern \"C\" __global__ void k(float *x) { *x = 1; }",
+  CHECK_MSG(nvrtc_compile(nvrtc, "extern \"C\" __global__ void k(float *x) { *x = 1; }",
                           architecture, &image),
             "%s: %s", architecture, image.trouble);
   CHECK(image.bytes && image.size > 100 && !image.trouble && strstr(image.bytes, begins));
@@ -51,30 +52,29 @@ static void check_compiles(const CudaLoaded *cuda, const char *architecture, con
   free(image.trouble);
 }
 
-static void check_nvrtc(const CudaLoaded *cuda)
+static void check_nvrtc(const NvrtcApi *nvrtc)
 {
   char architecture[24];
   NvrtcImage image;
-  CHECK(nvrtc_architecture(cuda, 90, architecture) && strcmp(architecture, "sm_90") == 0);
-  check_compiles(cuda, architecture, "ELF");
-  check_compiles(cuda, "compute_90", ".version");
-  CHECK(nvrtc_architecture(cuda, 909, architecture)); /* newer than all: PTX */
+  CHECK(nvrtc_architecture(nvrtc, 90, architecture) && strcmp(architecture, "sm_90") == 0);
+  check_compiles(nvrtc, architecture, "ELF");
+  check_compiles(nvrtc, "compute_90", ".version");
+  CHECK(nvrtc_architecture(nvrtc, 909, architecture)); /* newer than all: PTX */
   CHECK(strncmp(architecture, "compute_", 8) == 0);
-  check_compiles(cuda, architecture, ".version");
-  CHECK(!nvrtc_architecture(cuda, 30, architecture));
-  CHECK(!nvrtc_compile(cuda, "what is this", "sm_90", &image) && !image.bytes);
+  check_compiles(nvrtc, architecture, ".version");
+  CHECK(!nvrtc_architecture(nvrtc, 30, architecture));
+  CHECK(!nvrtc_compile(nvrtc, "what is this", "sm_90", &image) && !image.bytes);
   CHECK(image.trouble && strstr(image.trouble, "sm_90"));
   free(image.trouble);
 }
 
 int main(void)
 {
-  char why[CUDA_ERROR_ROOM];
-  const CudaLoaded *cuda;
-  bool nvrtc = cuda_load_nvrtc(&cuda, why);
-  if (nvrtc) check_nvrtc(cuda);
-  bool blas = cuda_load_blas(&cuda, why);
-  if (blas) check_blas(&cuda->api);
-  if (!nvrtc && !blas) return 77;
+  char why[AMPC_WHY_ROOM];
+  const NvrtcApi *nvrtc;
+  const CudaApi *cuda;
+  if (nvrtc_load(&nvrtc, why)) check_nvrtc(nvrtc);
+  if (cuda_load_blas(&cuda, why)) check_blas(cuda);
+  if (!nvrtc && !cuda) return 77;
   return check_done();
 }

@@ -145,7 +145,7 @@ static void check_state(void)
   CHECK(state.growth_factor == 2 && state.backoff_factor == 0.5f && state.min_scale == 1);
   CHECK(state.max_scale == 16777216 && state.growth_interval == 2000 && state.dynamic == 1);
   float lr;
-  ampc_ref at = {AMPC_STATE, ampc_state_setting(&s.program, 0)};
+  ampc_ref at = {AMPC_STATE, ampc_state_setting(s.program.n_optimizers, s.program.n_metrics, 0)};
   CHECK(ampc_read(rt, at, &lr, sizeof lr) == AMPC_OK && lr == 0.25f);
   CHECK(ampc_set(rt, "opt.lr", 0.125) == AMPC_OK);
   CHECK(ampc_init_params(rt, 5) == AMPC_OK); /* keeps settings */
@@ -154,7 +154,7 @@ static void check_state(void)
   CHECK(ampc_set(rt, "opt.lrr", 1) == AMPC_BAD_USAGE && strstr(ampc_last_error(), "opt.momentum"));
   CHECK(ampc_set(rt, "opt.lr", INFINITY) == AMPC_BAD_USAGE);
   ampc_metric metric = {.sum = 3, .count = 2};
-  at.offset = ampc_state_metric(&s.program, 1);
+  at.offset = ampc_state_metric(s.program.n_optimizers, 1);
   CHECK(ampc_write(rt, at, &metric, sizeof metric) == AMPC_OK);
   CHECK(ampc_clear_metrics(rt, 0) == AMPC_OK); /* metric 1 is block 1's */
   CHECK(ampc_get_metric(rt, 1, &metric) == AMPC_OK && metric.sum == 3 && metric.count == 2);

@@ -1,4 +1,5 @@
-/* Command lists: addresses are found once, when the runtime is made; a step only calls. */
+/* The command lists of a program. A command names its operands by space and offset; the addresses
+ * are found once, when the runtime is made, so that a step only calls. */
 #include <stdlib.h>
 #include <string.h>
 #include "runtime.h"
@@ -38,6 +39,8 @@ static uint32_t command_refs(const ampc_command *k, const ampc_ref **out, ampc_r
   return 0;
 }
 
+/* A broken plan must end with a message, not with bytes written somewhere. An operand without
+ * elements may begin at the end of its space. */
 static bool ref_is_valid(const ampc_runtime *rt, ampc_ref r)
 {
   if (r.space == AMPC_NONE) return true;
@@ -45,7 +48,9 @@ static bool ref_is_valid(const ampc_runtime *rt, ampc_ref r)
          r.offset <= rt->program->space_bytes[r.space];
 }
 
-static ampc_status resolve(ampc_runtime *rt, const ampc_step *step, Walk *w)
+/* Two rounds: the first counts the operands of all commands, the second fills in their addresses.
+ */
+static ampc_status resolve(ampc_runtime *rt, const ampc_step *step, Resolved *w)
 {
   ampc_ref room[OPERANDS];
   const ampc_ref *refs;
@@ -83,7 +88,7 @@ static ampc_status prepare(Device *d, const ampc_step *step)
   return status;
 }
 
-ampc_status walk_prepare(Device *d, const ampc_program *p)
+ampc_status commands_prepare(Device *d, const ampc_program *p)
 {
   ampc_status status = AMPC_OK;
   for (uint32_t b = 0; b < p->n_blocks; b++)
@@ -92,31 +97,32 @@ ampc_status walk_prepare(Device *d, const ampc_program *p)
   return status;
 }
 
-ampc_status walk_create(ampc_runtime *rt)
+ampc_status commands_resolve(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
-  rt->walks = calloc(2 * p->n_blocks + 1, sizeof *rt->walks);
-  if (!rt->walks) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
+  rt->resolved = calloc(2 * p->n_blocks + 1, sizeof *rt->resolved);
+  if (!rt->resolved) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
       const ampc_step *step = &p->blocks[b].variant[v];
       if (step->run) continue;
-      ampc_status status = resolve(rt, step, &rt->walks[2 * b + v]);
+      ampc_status status = resolve(rt, step, &rt->resolved[2 * b + v]);
       if (status) return status;
     }
-  return walk_prepare(rt->device, p);
+  return commands_prepare(rt->device, p);
 }
 
-void walk_free(ampc_runtime *rt)
+void commands_free(ampc_runtime *rt)
 {
-  if (!rt->walks) return;
+  if (!rt->resolved) return;
   for (uint32_t i = 0; i < 2 * rt->program->n_blocks; i++) {
-    free(rt->walks[i].pointers);
-    free(rt->walks[i].first);
+    free(rt->resolved[i].pointers);
+    free(rt->resolved[i].first);
   }
-  free(rt->walks);
+  free(rt->resolved);
 }
 
+/* `at`: the addresses of the command's operands, in the order of command_refs. */
 static void run_command(ampc_runtime *rt, const ampc_command *k, void *const *at)
 {
   switch (k->kind) {
@@ -139,10 +145,10 @@ static void run_command(ampc_runtime *rt, const ampc_command *k, void *const *at
   }
 }
 
-void walk_run(ampc_runtime *rt, uint32_t block, uint32_t variant)
+void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
   const ampc_step *step = &rt->program->blocks[block].variant[variant];
-  const Walk *w = &rt->walks[2 * block + variant];
+  const Resolved *w = &rt->resolved[2 * block + variant];
   for (uint32_t i = 0; i < step->n_commands && !rt->failed; i++)
     run_command(rt, &step->commands[i], w->pointers + w->first[i]);
 }

@@ -4,25 +4,27 @@
 
 /* C [m, n] = A B (+ bias) (+ C); rows are ld elements apart. All members count, so that keys can be
  * compared as bytes. */
-typedef struct BlockKey {
+typedef struct PrimitiveKey {
   int64_t m, n, k, lda, ldb, ldc;
   int64_t trans_a, trans_b, add, has_bias;
   int64_t type, c_type, bias_type; /* f32, or bf16 where has_native_bf16(); f32 takes no bf16 */
-} BlockKey;
+} PrimitiveKey;
 
-typedef struct Block Block;
-typedef struct BlockCache BlockCache;
+typedef struct Primitive Primitive;
+typedef struct PrimitiveCache PrimitiveCache;
 
-BlockCache *block_cache_create(unsigned lanes); /* lanes: threads that run blocks; NULL: memory */
-void block_cache_free(BlockCache *cache);
-int64_t block_cache_bytes(const BlockCache *cache); /* of scratch space */
+PrimitiveCache *
+primitive_cache_create(unsigned lanes); /* lanes: threads that run blocks; NULL: memory */
+void primitive_cache_free(PrimitiveCache *cache);
+int64_t primitive_cache_bytes(const PrimitiveCache *cache); /* of scratch space */
 /* Scratch space for all that was made; before blocks are run. */
-ampc_status block_cache_allocate(BlockCache *cache);
+ampc_status primitive_cache_allocate(PrimitiveCache *cache);
 /* Finds or makes one. Not while blocks are run. */
-ampc_status block_get(BlockCache *cache, const BlockKey *key, Block **out);
+ampc_status primitive_get(PrimitiveCache *cache, const PrimitiveKey *key, Primitive **out);
 /* 0, or the library's status. One call at a time on each lane. */
-int block_run(BlockCache *cache, Block *block, unsigned lane, const void *a, const void *b,
-              const void *bias, void *c);
+int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane, const void *a,
+                  const void *b, const void *bias, void *c);
+ampc_status primitive_failed(int status); /* the library's status, not 0, as an error */
 /* Note [native bf16]
  * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
  * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */

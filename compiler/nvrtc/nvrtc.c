@@ -1,5 +1,6 @@
-/* NVRTC: see nvrtc_image.h. */
-#include "nvrtc_image.h"
+/* NVRTC: see nvrtc.h. */
+#include "nvrtc.h"
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,33 @@
 #define FLAG_LANGUAGE    "--std=c++17"
 #define FLAG_REPORT      "--ptxas-options=-v"
 
+/* ---- the library ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static NvrtcApi loaded;
+static bool is_loaded;
+static char why_not[AMPC_WHY_ROOM];
+
+static void load(void)
+{
+  static const ampc_symbol symbols[] = {
+#define CUDA_API(result, name, parameters) {#name, offsetof(NvrtcApi, name)},
+#include "nvrtc.def"
+  };
+  is_loaded = ampc_toolkit_open("libnvrtc", symbols, sizeof symbols / sizeof *symbols, &loaded,
+                                why_not) != 0;
+}
+
+bool nvrtc_load(const NvrtcApi **out, char why[AMPC_WHY_ROOM])
+{
+  pthread_once(&once, load);
+  if (!is_loaded) snprintf(why, AMPC_WHY_ROOM, "%s", why_not);
+  *out = is_loaded ? &loaded : NULL;
+  return is_loaded;
+}
+
+/* ---- one compilation ---- */
+
 __attribute__((format(printf, 2, 3))) static void trouble(NvrtcImage *out, const char *fmt, ...)
 {
   va_list args;
@@ -19,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static void trouble(NvrtcImage *out, const
 }
 
 /* Malloced, "" where NVRTC says nothing; NULL: out of memory. */
-static char *log_of(const CudaApi *api, NvrtcProgram p)
+static char *log_of(const NvrtcApi *api, NvrtcProgram p)
 {
   size_t size = 0;
   if (api->nvrtcGetProgramLogSize(p, &size) != 0) size = 0;
@@ -28,7 +56,7 @@ static char *log_of(const CudaApi *api, NvrtcProgram p)
   return log;
 }
 
-static void refused(const CudaApi *api, NvrtcProgram p, NvrtcResult r, const char *architecture,
+static void refused(const NvrtcApi *api, NvrtcProgram p, NvrtcResult r, const char *architecture,
                     NvrtcImage *out)
 {
   char *log = log_of(api, p);
@@ -37,7 +65,7 @@ static void refused(const CudaApi *api, NvrtcProgram p, NvrtcResult r, const cha
   free(log);
 }
 
-static NvrtcResult take_image(const CudaApi *api, NvrtcProgram p, bool cubin, NvrtcImage *out)
+static NvrtcResult take_image(const NvrtcApi *api, NvrtcProgram p, bool cubin, NvrtcImage *out)
 {
   size_t size = 0;
   NvrtcResult r = cubin ? api->nvrtcGetCUBINSize(p, &size) : api->nvrtcGetPTXSize(p, &size);
@@ -50,7 +78,7 @@ static NvrtcResult take_image(const CudaApi *api, NvrtcProgram p, bool cubin, Nv
   return r;
 }
 
-static NvrtcResult take(const CudaApi *api, NvrtcProgram p, const char *architecture, bool report,
+static NvrtcResult take(const NvrtcApi *api, NvrtcProgram p, const char *architecture, bool report,
                         NvrtcImage *out)
 {
   if (!report) return take_image(api, p, strncmp(architecture, "sm_", 3) == 0, out);
@@ -59,10 +87,9 @@ static NvrtcResult take(const CudaApi *api, NvrtcProgram p, const char *architec
   return 0;
 }
 
-static bool compile(const CudaLoaded *cuda, const char *text, const char *architecture, bool report,
+static bool compile(const NvrtcApi *api, const char *text, const char *architecture, bool report,
                     NvrtcImage *out)
 {
-  const CudaApi *api = &cuda->api;
   char target[64];
   snprintf(target, sizeof target, "--gpu-architecture=%s", architecture);
   const char *options[] = {target, FLAG_CONTRACTION, FLAG_LANGUAGE, FLAG_REPORT};
@@ -86,38 +113,38 @@ static bool compile(const CudaLoaded *cuda, const char *text, const char *archit
   return out->bytes != NULL;
 }
 
-bool nvrtc_compile(const CudaLoaded *cuda, const char *text, const char *architecture,
-                   NvrtcImage *out)
+bool nvrtc_compile(const NvrtcApi *api, const char *text, const char *architecture, NvrtcImage *out)
 {
-  return compile(cuda, text, architecture, false, out);
+  return compile(api, text, architecture, false, out);
 }
 
-bool nvrtc_report(const CudaLoaded *cuda, const char *text, const char *architecture,
-                  NvrtcImage *out)
+bool nvrtc_report(const NvrtcApi *api, const char *text, const char *architecture, NvrtcImage *out)
 {
-  return compile(cuda, text, architecture, true, out);
+  return compile(api, text, architecture, true, out);
 }
+
+/* ---- what there is ---- */
 
 bool nvrtc_present(void)
 {
-  const CudaLoaded *cuda;
-  char why[CUDA_ERROR_ROOM];
-  return cuda_load_nvrtc(&cuda, why);
+  const NvrtcApi *api;
+  char why[AMPC_WHY_ROOM];
+  return nvrtc_load(&api, why);
 }
 
-void nvrtc_identity(const CudaLoaded *cuda, char *out, size_t size)
+void nvrtc_identity(const NvrtcApi *api, char *out, size_t size)
 {
   int major = 0, minor = 0;
-  cuda->api.nvrtcVersion(&major, &minor);
+  api->nvrtcVersion(&major, &minor);
   snprintf(out, size, "nvrtc %d.%d " FLAG_CONTRACTION " " FLAG_LANGUAGE, major, minor);
 }
 
-bool nvrtc_architecture(const CudaLoaded *cuda, int capability, char out[24])
+bool nvrtc_architecture(const NvrtcApi *api, int capability, char out[24])
 {
   int n = 0, best = 0;
-  if (cuda->api.nvrtcGetNumSupportedArchs(&n) != 0 || n <= 0) return false;
+  if (api->nvrtcGetNumSupportedArchs(&n) != 0 || n <= 0) return false;
   int *known = calloc((size_t)n, sizeof *known);
-  bool good = known && cuda->api.nvrtcGetSupportedArchs(known) == 0;
+  bool good = known && api->nvrtcGetSupportedArchs(known) == 0;
   for (int i = 0; good && i < n; i++)
     if (known[i] <= capability && known[i] > best) best = known[i];
   free(known);

@@ -1,0 +1,12 @@
+/* NVRTC, libnvrtc.so.13 or .12, with prototypes of our own: it is loaded at run time and its header
+ * is never included. nvrtc.def lists the functions. */
+#pragma once
+#include <stddef.h>
+
+typedef int NvrtcResult; /* 0: success */
+typedef struct _nvrtcProgram *NvrtcProgram;
+
+typedef struct NvrtcApi {
+#define CUDA_API(result, name, parameters) result(*name) parameters;
+#include "nvrtc.def"
+} NvrtcApi;

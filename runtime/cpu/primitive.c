@@ -1,0 +1,282 @@
+/* What oneDNN does for blocks of products: a hash table of its primitives that only grows. A
+ * program needs one for each shape of a block, some dozens.
+ *
+ * A primitive is made once and run by many lanes (threads of the pool) at the same time; each lane
+ * has memory objects of its own, whose pointers it sets before each run. */
+#include "primitive.h"
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "dnn.h"
+#include "runtime/base/out_of_memory.h"
+
+typedef struct PrimitiveLane { /* made when the lane runs its first block of this kind */
+  dnnl_memory_t a, b, bias, c, scratch;
+} PrimitiveLane;
+
+struct Primitive {
+  PrimitiveKey key;
+  dnnl_memory_desc_t a, b, bias, c, scratch;
+  dnnl_primitive_t run;
+  PrimitiveLane *lane;
+};
+
+struct PrimitiveCache {
+  dnnl_engine_t engine;
+  dnnl_stream_t *stream; /* one a lane */
+  unsigned lanes;
+  Primitive **table; /* open addressing; `room` is a power of two, less than half full */
+  size_t room, count;
+  char *scratch; /* `allocated` bytes, of which a lane uses lane_scratch */
+  int64_t lane_scratch, allocated;
+};
+
+bool has_native_bf16(void)
+{
+  unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wanted = dnnl_cpu_isa_avx512_core_bf16;
+  return (isa & wanted) == wanted;
+}
+
+/* ---- the table ---- */
+
+PrimitiveCache *primitive_cache_create(unsigned lanes)
+{
+  PrimitiveCache *cache = calloc(1, sizeof *cache);
+  if (!cache) return NULL;
+  cache->lanes = lanes;
+  cache->stream = calloc(lanes, sizeof *cache->stream);
+  dnnl_status_t bad =
+      cache->stream ? dnnl_engine_create(&cache->engine, dnnl_cpu, 0) : dnnl_out_of_memory;
+  for (unsigned i = 0; i < lanes && !bad; i++)
+    bad = dnnl_stream_create(&cache->stream[i], cache->engine, dnnl_stream_default_flags);
+  if (!bad) return cache;
+  primitive_cache_free(cache);
+  return NULL;
+}
+
+static void primitive_free(Primitive *primitive, unsigned lanes)
+{
+  if (!primitive) return;
+  for (unsigned i = 0; primitive->lane && i < lanes; i++) {
+    dnnl_memory_destroy(primitive->lane[i].a);
+    dnnl_memory_destroy(primitive->lane[i].b);
+    dnnl_memory_destroy(primitive->lane[i].bias);
+    dnnl_memory_destroy(primitive->lane[i].c);
+    dnnl_memory_destroy(primitive->lane[i].scratch);
+  }
+  dnnl_primitive_destroy(primitive->run);
+  free(primitive->lane);
+  free(primitive);
+}
+
+void primitive_cache_free(PrimitiveCache *cache)
+{
+  if (!cache) return;
+  for (size_t i = 0; i < cache->room; i++) primitive_free(cache->table[i], cache->lanes);
+  for (unsigned i = 0; cache->stream && i < cache->lanes; i++)
+    dnnl_stream_destroy(cache->stream[i]);
+  if (cache->engine) dnnl_engine_destroy(cache->engine);
+  free(cache->stream);
+  free(cache->table);
+  free(cache->scratch);
+  free(cache);
+}
+
+int64_t primitive_cache_bytes(const PrimitiveCache *cache)
+{
+  return cache->lane_scratch * cache->lanes;
+}
+
+/* Of the key's words: it has no padding, all its members have 8 bytes. */
+static uint64_t hash(const PrimitiveKey *key)
+{
+  const int64_t *word = &key->m;
+  uint64_t h = 0;
+  for (size_t i = 0; i < sizeof *key / sizeof *word; i++) {
+    h = (h ^ (uint64_t)word[i]) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 29;
+  }
+  return h;
+}
+
+/* Where the block is or belongs. The table has room. */
+static Primitive **place_of(Primitive **table, size_t room, const PrimitiveKey *key)
+{
+  size_t at = (size_t)hash(key) & (room - 1);
+  while (table[at] && memcmp(&table[at]->key, key, sizeof *key) != 0) at = (at + 1) & (room - 1);
+  return &table[at];
+}
+
+/* Keeps the table at most half full, so that probing stays short; false: out of memory. */
+static bool grow(PrimitiveCache *cache)
+{
+  if (2 * (cache->count + 1) <= cache->room) return true;
+  size_t room = cache->room ? 2 * cache->room : 64;
+  Primitive **table = calloc(room, sizeof *table);
+  if (!table) return false;
+  for (size_t i = 0; i < cache->room; i++)
+    if (cache->table[i]) *place_of(table, room, &cache->table[i]->key) = cache->table[i];
+  free(cache->table);
+  cache->table = table;
+  cache->room = room;
+  return true;
+}
+
+/* Scratch space is the largest that any primitive needs, once a lane: a lane runs one at a time. */
+static void need_scratch(PrimitiveCache *cache, const Primitive *primitive)
+{
+  int64_t bytes =
+      ampc_round_up((int64_t)dnnl_memory_desc_get_size(&primitive->scratch), AMPC_CPU_ALIGN);
+  if (bytes > cache->lane_scratch) cache->lane_scratch = bytes;
+}
+
+ampc_status primitive_cache_allocate(PrimitiveCache *cache)
+{
+  int64_t bytes = primitive_cache_bytes(cache);
+  if (bytes <= cache->allocated) return AMPC_OK;
+  free(cache->scratch);
+  cache->scratch = aligned_alloc(AMPC_CPU_ALIGN, (size_t)bytes);
+  cache->allocated = cache->scratch ? bytes : 0;
+  return cache->scratch ? AMPC_OK
+                        : ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
+}
+
+/* ---- making ---- */
+
+static dnnl_data_type_t library_type(int64_t t)
+{
+  return t == AMPC_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static dnnl_status_t matrix_desc(dnnl_memory_desc_t *out, int64_t type, int64_t rows,
+                                 int64_t columns, int64_t ld, int64_t trans)
+{
+  dnnl_dims_t size = {rows, columns}, step = {trans ? 1 : ld, trans ? ld : 1};
+  return dnnl_memory_desc_init_by_strides(out, 2, size, library_type(type), step);
+}
+
+/* The library's words for the key: strides say what is transposed. */
+static dnnl_status_t describe(Primitive *primitive, dnnl_matmul_desc_t *out)
+{
+  const PrimitiveKey *k = &primitive->key;
+  dnnl_status_t bad = matrix_desc(&primitive->a, k->type, k->m, k->k, k->lda, k->trans_a);
+  if (!bad) bad = matrix_desc(&primitive->b, k->type, k->k, k->n, k->ldb, k->trans_b);
+  if (!bad) bad = matrix_desc(&primitive->c, k->c_type, k->m, k->n, k->ldc, 0);
+  if (!bad && k->has_bias) bad = matrix_desc(&primitive->bias, k->bias_type, 1, k->n, k->n, 0);
+  return bad ? bad
+             : dnnl_matmul_desc_init(out, &primitive->a, &primitive->b,
+                                     k->has_bias ? &primitive->bias : NULL, &primitive->c);
+}
+
+/* Scratch space is ours, and C is added to where the key says so. */
+static dnnl_status_t attributes_of(const PrimitiveKey *key, dnnl_primitive_attr_t *out)
+{
+  dnnl_post_ops_t sum = NULL;
+  dnnl_status_t bad = dnnl_primitive_attr_create(out);
+  if (!bad) bad = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+  if (bad || !key->add) return bad;
+  bad = dnnl_post_ops_create(&sum);
+  if (!bad) bad = dnnl_post_ops_append_sum(sum, 1);
+  if (!bad) bad = dnnl_primitive_attr_set_post_ops(*out, sum);
+  dnnl_post_ops_destroy(sum);
+  return bad;
+}
+
+static dnnl_status_t make_primitive(PrimitiveCache *cache, Primitive *primitive)
+{
+  dnnl_matmul_desc_t d;
+  dnnl_primitive_attr_t attributes = NULL;
+  dnnl_primitive_desc_t desc = NULL;
+  dnnl_status_t bad = describe(primitive, &d);
+  if (!bad) bad = attributes_of(&primitive->key, &attributes);
+  if (!bad) bad = dnnl_primitive_desc_create(&desc, &d, attributes, cache->engine, NULL);
+  if (!bad) bad = dnnl_primitive_create(&primitive->run, desc);
+  if (!bad) primitive->scratch = *dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+  dnnl_primitive_desc_destroy(desc);
+  dnnl_primitive_attr_destroy(attributes);
+  return bad;
+}
+
+static ampc_status make(PrimitiveCache *cache, const PrimitiveKey *key, Primitive **out)
+{
+  Primitive *primitive = calloc(1, sizeof *primitive);
+  if (!primitive) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
+  primitive->key = *key;
+  primitive->lane = calloc(cache->lanes, sizeof *primitive->lane);
+  int threads = dnn_enter();
+  bool room = primitive->lane && !out_of_memory_near();
+  dnnl_status_t bad = room ? make_primitive(cache, primitive) : dnnl_out_of_memory;
+  dnn_leave(threads);
+  *out = primitive;
+  if (!bad) need_scratch(cache, primitive);
+  if (!bad) return AMPC_OK;
+  primitive_free(primitive, cache->lanes);
+  if (bad == dnnl_out_of_memory) return primitive_failed((int)bad);
+  return ampc_fail(
+      AMPC_RUN_FAILED,
+      "oneDNN cannot do a matrix product [%lld, %lld] x [%lld, %lld]: its status is %d",
+      (long long)key->m, (long long)key->k, (long long)key->k, (long long)key->n, (int)bad);
+}
+
+ampc_status primitive_get(PrimitiveCache *cache, const PrimitiveKey *key, Primitive **out)
+{
+  if (!grow(cache)) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
+  Primitive **place = place_of(cache->table, cache->room, key);
+  if (!*place) {
+    Primitive *made = NULL;
+    ampc_status status = make(cache, key, &made);
+    if (status) return status;
+    *place = made;
+    cache->count++;
+  }
+  *out = *place;
+  return AMPC_OK;
+}
+
+/* ---- running ---- */
+
+ampc_status primitive_failed(int status)
+{
+  if (status == dnnl_out_of_memory)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for a matrix product");
+  return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", status);
+}
+
+/* What a lane runs for the first time may make kernels that its creation did not make. */
+static dnnl_status_t make_lane(const PrimitiveCache *cache, const Primitive *primitive,
+                               PrimitiveLane *l)
+{
+  if (out_of_memory_near()) return dnnl_out_of_memory;
+  dnnl_engine_t engine = cache->engine;
+  dnnl_status_t bad = dnnl_memory_create(&l->a, &primitive->a, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->b, &primitive->b, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->c, &primitive->c, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->bias, &primitive->bias, engine, DNNL_MEMORY_NONE);
+  if (!bad) bad = dnnl_memory_create(&l->scratch, &primitive->scratch, engine, DNNL_MEMORY_NONE);
+  return bad;
+}
+
+/* The first run of a lane makes its memory objects; that is safe, since no other lane touches them.
+ */
+int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane, const void *a,
+                  const void *b, const void *bias, void *c)
+{
+  PrimitiveLane *l = &primitive->lane[lane];
+  dnnl_status_t bad = l->scratch ? dnnl_success : make_lane(cache, primitive, l);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->a, (void *)a);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->b, (void *)b);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->c, c);
+  if (!bad && bias) bad = dnnl_memory_set_data_handle(l->bias, (void *)bias);
+  char *scratch = cache->scratch + lane * cache->lane_scratch;
+  if (!bad) bad = dnnl_memory_set_data_handle(l->scratch, scratch);
+  dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, l->a},
+                            {DNNL_ARG_WEIGHTS, l->b},
+                            {DNNL_ARG_DST, l->c},
+                            {DNNL_ARG_SCRATCHPAD, l->scratch},
+                            {DNNL_ARG_BIAS, l->bias}};
+  if (bad) return (int)bad;
+  int threads = dnn_enter();
+  bad = dnnl_primitive_execute(primitive->run, cache->stream[lane], bias ? 5 : 4, args);
+  dnn_leave(threads);
+  return (int)bad;
+}

@@ -1,0 +1,27 @@
+/* NVIDIA's toolkit libraries: where they lie and which version fits the driver. The compiler loads
+ * NVRTC and the runtime cuBLASLt; both look here, so that one process takes both of one version.
+ * Nothing is linked: a library is loaded when it is first asked for. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { AMPC_WHY_ROOM = 400 }; /* bytes of a reason: what is wrong and what to do, in one line */
+
+/* A function of a library, and where a table of pointers keeps it. */
+typedef struct ampc_symbol {
+  const char *name;
+  size_t offset; /* of the pointer in the table */
+} ampc_symbol;
+
+/* Fills in `table`; NULL, or the name of the first function that the library lacks. `library` is
+ * what dlopen gave. */
+const char *ampc_bind(void *library, const ampc_symbol *symbols, size_t n, void *table);
+
+/* The driver supports CUDA `version` (12040 for 12.4): toolkit libraries that are opened from now
+ * on are of its major version or older. Safe from any thread. */
+void ampc_toolkit_limit(int version);
+
+/* Opens the newest `stem`.so.N that fits and fills in `table`. Gives N, or 0 with the reason in
+ * `why`. The library stays open until the process ends. */
+int ampc_toolkit_open(const char *stem, const ampc_symbol *symbols, size_t n, void *table,
+                      char why[AMPC_WHY_ROOM]);

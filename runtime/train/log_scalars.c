@@ -1,0 +1,74 @@
+/* --log-dir: the numbers of a run as TensorBoard events, beside the table of log.c. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "log.h"
+
+static ampc_status open_events(Session *s, void **out)
+{
+  const char *folder = s->options->log_dir;
+  if (!folder) return AMPC_OK;
+  Events *e = *out = calloc(1, sizeof *e);
+  if (!e) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  e->fd = -1;
+  if (s->log_failed || events_open(e, folder, s->steps)) return AMPC_OK;
+  return log_unwritable(s);
+}
+
+static bool is_due(Session *s, void *own, uint32_t block, bool must)
+{
+  (void)own;
+  return must || s->steps % report_every(s, block) == 0;
+}
+
+/* `good`: all before it was written. */
+__attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t step, double value,
+                                                             bool good, const char *fmt, ...)
+{
+  char tag[256];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(tag, sizeof tag, fmt, args);
+  va_end(args);
+  return good && events_scalar(e, step, tag, value);
+}
+
+static bool put_metrics(const Session *s, Events *e, uint32_t block, int64_t step)
+{
+  const ampc_block *b = &s->program->blocks[block];
+  bool good = true;
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
+    good = put_scalar(e, step, s->values[i], good, "%s/%s", b->name, s->program->metrics[i].name);
+  return good;
+}
+
+static void tell_step(Session *s, void *own, const Record *r)
+{
+  const ampc_program *p = s->program;
+  if (s->log_failed) return;
+  bool good = put_metrics(s, own, r->block, r->step);
+  for (uint32_t i = 0; i < p->n_optimizers; i++)
+    good = put_scalar(own, r->step, s->rates[i], good, "lr/%s", p->optimizers[i].name);
+  good = put_scalar(own, r->step, (double)r->state.scale, good, "scaler/scale");
+  good = put_scalar(own, r->step, (double)r->state.skipped, good, "scaler/skipped");
+  good = put_scalar(own, r->step, r->rate, good, "speed/samples_per_second");
+  if (!good) log_give_up(s);
+}
+
+static void tell_evaluated(Session *s, void *own, uint32_t block)
+{
+  if (!s->log_failed && !put_metrics(s, own, block, s->steps)) log_give_up(s);
+}
+
+/* Whether the log is complete is the table's to say. */
+static ampc_status end_events(Session *s, void *own, ampc_status status)
+{
+  (void)s;
+  (void)status;
+  if (own) events_close(own);
+  free(own);
+  return AMPC_OK;
+}
+
+const Sink events_sink = {open_events, is_due, tell_step, tell_evaluated, end_events};

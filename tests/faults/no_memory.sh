@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Memory that runs out ends with status 5 and one sentence, wherever it happens: in the compiler, in
+# ours or in the libraries. Address space is limited to a little more than a program needs to start,
+# then to more and more, until a run goes through.
+#   no_memory.sh AMPC AMP
+. "$(dirname "$0")/lib.sh"
+limited() { # limited KB COMMAND...
+  local kb=$1
+  shift
+  (ulimit -c 0 && ulimit -v "$kb" && exec "$@") >"$work/out" 2>"$work/err"
+}
+
+limited 4000000 "$amp" --version || { echo "skipped: does not run with limited memory"; exit 77; }
+
+# starts COMMAND...: the least limit, in steps of 2 MB, with which it prints its version or help
+starts() {
+  local kb
+  for ((kb = 8000; kb < 4000000; kb += 2000)); do
+    limited "$kb" "$@" && break
+  done
+  echo "$kb"
+}
+
+# runs_out NAME START COMMAND...: status 5 and a sentence, with more and more memory, until it is 0
+runs_out() {
+  local name=$1 start=$2 more=1000 refused=0 status
+  shift 2
+  while :; do
+    limited $((start + more)) "$@"
+    status=$?
+    [ "$status" = 0 ] && break
+    if [ "$status" != 5 ] || [ "$(grep -c . "$work/err")" != 1 ] ||
+      ! grep -qE 'error: .*(memory|cannot start)' "$work/err"; then
+      failed "$name with $((start + more)) kB ended with $status"
+    fi
+    refused=$((refused + 1))
+    more=$((more + 1000 + more / 8))
+    [ "$more" -lt 4000000 ] || { failed "$name needs more than $more kB"; return; }
+  done
+  [ "$refused" -gt 0 ] || failed "$name never ran out of memory"
+  echo "ok: $name: refused $refused times"
+}
+
+small_data "$work/data"
+small_job "$work/data/job.amp"
+cd "$work/data" || exit 1
+"$amp" train --device cpu -q --steps 3 job.amp >"$work/out" 2>"$work/err" || failed "amp train" # builds kernels
+runs_out "amp train" "$(starts "$amp" --version)" "$amp" train --device cpu -q --steps 3 job.amp
+"$ampc" --target=cpu -o job.c job.amp && "$ampc" --target=cpu --build-line -o job.c job.amp >line
+sh line >"$work/out" 2>"$work/err" || failed "the emitted program does not build"
+runs_out "an emitted program" "$(starts ./job --help)" ./job -q --steps 3
+# the compiler needs little: the models are what it needs most for
+runs_out "ampc" "$(starts "$ampc" --version)" "$ampc" -o job.cu "$source_dir/models/mnist_cnn/mnist_cnn.amp"
+finish
