@@ -16,7 +16,7 @@ __global__ void $name($arguments)
   if (taken) {
     GRID_LOOP($index, i, $count) {
       real w = master[i];
-@coupled      const real g = grad[i] * factor + weight_decay * w;
+@!decoupled      const real g = grad[i] * factor + weight_decay * w;
 @decoupled      const real g = grad[i] * factor;
 @decoupled      w -= lr * weight_decay * w;
       const real m = moment1[i] + fresh1 * (g - moment1[i]);

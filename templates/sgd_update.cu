@@ -16,7 +16,7 @@ __global__ void $name($arguments)
 @moment1      const real b = first ? g : momentum * moment1[i] + fresh * g;
 @moment1      moment1[i] = b;
 @nesterov      g += momentum * b;
-@heavy_ball      g = b;
+@moment1@!nesterov      g = b;
       w -= lr * g;
       master[i] = w;
 @copy16      copy16[i] = to_f16(w);

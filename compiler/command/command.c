@@ -190,11 +190,10 @@ static void add_ranges(ArgBuild *b, const Node *n)
   const Optimizer *o = &g->optimizers.at[index];
   const OptimizerGroup *own = &o->groups.at[attr_int(n, "group")];
   int64_t at = own->first * float_bytes(b->c), at16 = own->first * 2;
-  bool adam = o->kind != OPT_sgd;
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
   add(b, ARG_master, (Value){0}, AMPC_F32, AMPC_MASTER, at);
-  if (adam || own->momentum) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
-  if (adam) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
+  if (own->moments & 1) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
+  if (own->moments & 2) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
   if (copies_in_use(g, (int)index, AMPC_F16))
     add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
   if (copies_in_use(g, (int)index, AMPC_BF16))

@@ -3,6 +3,7 @@
  *   GRID_LOOP($index, i, $count) {          becomes  GRID_LOOP(int, i, 4096) {
  *   @copy16      copy16[i] = to_f16(w);     stands only where the kernel has an argument copy16 */
 #include "compiler/base/embedded.h"
+#include "compiler/graph/optimizers.h"
 #include "kernel_parts.h"
 #include <assert.h>
 #include <ctype.h>
@@ -25,21 +26,21 @@ static bool has_argument(const Template *t, const char *name, size_t n)
   return false;
 }
 
-static const Optimizer *optimizer_of(const Template *t)
+static const Optimizer *own_optimizer(const Template *t)
 {
   return &t->k->g->optimizers.at[attr_int(t->n, "optimizer")];
 }
 
-static const OptimizerGroup *group_of(const Template *t)
+static const OptimizerGroup *own_group(const Template *t)
 {
-  return &optimizer_of(t)->groups.at[attr_int(t->n, "group")];
+  return &own_optimizer(t)->groups.at[attr_int(t->n, "group")];
 }
 
 /* Each group's update kernel has a learning rate, and the state has room to show one: that of the
  * first group that has parameters. */
 static bool is_first_group(const Template *t)
 {
-  const Optimizer *o = optimizer_of(t);
+  const Optimizer *o = own_optimizer(t);
   uint32_t first = 0;
   while (!o->groups.at[first].count) first++;
   return attr_int(t->n, "group") == first;
@@ -61,18 +62,22 @@ static bool is(const char *word, size_t n, const char *name)
   return strlen(name) == n && memcmp(word, name, n) == 0;
 }
 
+/* Of updates: a flag that the group of parameters has, or a word of the optimizer's row. */
+static bool is_chosen(const Template *t, const char *word, size_t n)
+{
+  uint32_t place;
+  if (!attr_find(op_of(t->n), "group", &place)) return false;
+  return optimizer_holds(own_optimizer(t), own_group(t), word, n);
+}
+
 /* The words that a marked line may begin with, see templates/README.md: flags, then names of
  * arguments and inputs. */
 static bool holds(const Template *t, const char *word, size_t n)
 {
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
-  if (is(word, n, "nesterov")) return group_of(t)->momentum && group_of(t)->nesterov;
-  if (is(word, n, "heavy_ball")) return group_of(t)->momentum && !group_of(t)->nesterov;
-  if (is(word, n, "coupled")) return optimizer_of(t)->kind == OPT_adam;
-  if (is(word, n, "decoupled")) return optimizer_of(t)->kind == OPT_adamw;
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
-  return has_argument(t, word, n) || has_input(t, word, n);
+  return has_argument(t, word, n) || has_input(t, word, n) || is_chosen(t, word, n);
 }
 
 /* The text of $name for an input: its single value, or its element at i where it has several. */
@@ -191,10 +196,12 @@ static size_t word_length(const char *s, const char *end)
 /* One line of a template: its mark decides whether it stands, its holes are filled. */
 static void put_line(const Template *t, uint32_t number, const char *s, const char *end)
 {
-  if (*s == '@') {
-    size_t n = word_length(s + 1, end);
-    if (!holds(t, s + 1, n)) return;
-    s += 1 + n;
+  while (*s == '@') { /* @word and @!word: the line stands where all of them hold */
+    bool wanted = s[1] != '!';
+    s += wanted ? 1 : 2;
+    size_t n = word_length(s, end);
+    if (holds(t, s, n) != wanted) return;
+    s += n;
   }
   Text line;
   text_init(&line, t->k->c->arena);
@@ -213,10 +220,9 @@ static void put_line(const Template *t, uint32_t number, const char *s, const ch
 /* Elements that the frame's loop over i has; most templates have loops of their own. */
 static int64_t walked(const Template *t)
 {
-  OpKind op = t->n->op;
-  if (op == OP_grad_norm) return optimizer_of(t)->count;
-  if (op == OP_sgd_update || op == OP_adam_update) return group_of(t)->count;
-  if (op == OP_running_update) return ir_elements(ir_node(t->k->g, t->n->in[0]));
+  int64_t range = node_range(t->k->g, t->n);
+  if (range >= 0) return range;
+  if (t->n->op == OP_running_update) return ir_elements(ir_node(t->k->g, t->n->in[0]));
   return 1;
 }
 

@@ -107,28 +107,17 @@ typedef struct Parameter {
   Span span;
 } Parameter;
 
-typedef enum OptimizerKind { OPT_sgd, OPT_adam, OPT_adamw } OptimizerKind;
-/* Settings of an optimizer are inputs of its `minimize` node: those of each group in this order,
- * then clip_norm. */
-typedef enum SgdSetting {
-  SGD_lr,
-  SGD_momentum,
-  SGD_dampening,
-  SGD_weight_decay,
-  SGD_count
-} SgdSetting;
-typedef enum AdamSetting {
-  ADAM_lr,
-  ADAM_beta1,
-  ADAM_beta2,
-  ADAM_eps,
-  ADAM_weight_decay,
-  ADAM_count
-} AdamSetting;
-typedef struct OptimizerGroup { /* parameters with the same settings, updated by one kernel */
-  bool momentum;                /* SGD: has a momentum buffer (momentum is not the literal 0) */
-  bool nesterov;
-  int64_t first, count; /* elements of MASTER; pass memory */
+typedef enum OptimizerKind {
+#define AMPC_OPTIMIZER(name, ...) OPT_##name,
+#include "optimizers.def"
+  OPT_COUNT
+} OptimizerKind;
+/* Parameters with the same settings, updated by one kernel. Settings are inputs of the `minimize`
+ * node: those of each group in the order of the update op's inputs, then clip_norm. Flags and
+ * moments are as optimizers.def has them. */
+typedef struct OptimizerGroup {
+  uint32_t moments, flags; /* bits: moment i + 1 is kept, flag i is set */
+  int64_t first, count;    /* elements of MASTER; pass memory */
 } OptimizerGroup;
 typedef struct Optimizer {
   const char *name;

@@ -54,6 +54,7 @@ Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
   return own ? g->value[i] : o->value[i];
 }
 
+/* Makes the setting `name` the group's own. */
 static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, Datum v, Span span)
 {
   for (uint32_t i = 0; i < o->n_settings; i++) {
@@ -65,46 +66,37 @@ static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, D
   return true;
 }
 
-/* Adam's betas are one argument but two settings. */
-static bool set_betas(Lower *l, const Opt *o, SettingGroup *g, const ArgValue *arg)
+static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue *arg)
 {
-  Datum v = arg->value;
-  if (v.kind != D_list || v.n != 2)
-    return fail(l, E209, arg->span, "`betas` are two numbers, got %s", d_text(l, v)), false;
-  return set_one(l, o, g, "beta1", v.as.list[0], arg->span) &&
-         set_one(l, o, g, "beta2", v.as.list[1], arg->span);
-}
-
-/* The signature that belongs to the optimizer's kind. */
-static bool unknown_setting(Lower *l, bool sgd, const ArgValue *arg)
-{
-  static const char *const sgd_names[] = {"lr", "momentum", "dampening", "weight_decay",
-                                          "nesterov"};
-  static const char *const adam_names[] = {"lr", "betas", "eps", "weight_decay"};
-  if (sgd)
-    wrong_key(l, "group", arg, sgd_names, 5,
-              "group(*patterns, lr, momentum, dampening, weight_decay, nesterov)");
-  else
-    wrong_key(l, "group", arg, adam_names, 4, "group(*patterns, lr, betas, eps, weight_decay)");
+  const char *names[MAX_ARGUMENTS];
+  Text t;
+  text_init(&t, l->arena);
+  text_puts(&t, "group(*patterns");
+  for (uint32_t i = 0; i < row->n_arguments; i++) {
+    names[i] = row->argument[i].name;
+    text_printf(&t, ", %s", names[i]);
+  }
+  text_puts(&t, ")");
+  wrong_key(l, "group", arg, names, row->n_arguments, t.at);
   return false;
 }
 
-/* One keyword of `group(...)`. A group can have every setting of its optimizer's kind but
- * clip_norm, which is of all gradients together. */
-static bool set_argument(Lower *l, Opt *o, SettingGroup *g, OptimizerGroup *kernel,
+/* A group can have what the optimizer's row has: all but clip_norm, which is of the whole. */
+static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, OptimizerGroup *group,
                          const ArgValue *arg)
 {
-  bool sgd = l->g->optimizers.at[o->index].kind == OPT_sgd;
-  uint32_t n = sgd ? SGD_count : ADAM_count;
-  if (sgd && strcmp(arg->key, "nesterov") == 0)
-    return want_bool(l, arg->value, arg->span, "`nesterov`", &kernel->nesterov);
-  if (!sgd && strcmp(arg->key, "betas") == 0) return set_betas(l, o, g, arg);
-  for (uint32_t i = 0; i < n; i++) {
-    bool beta = !sgd && (i == ADAM_beta1 || i == ADAM_beta2);
-    if (!beta && strcmp(o->setting[i], arg->key) == 0)
-      return set_one(l, o, g, arg->key, arg->value, arg->span);
+  const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
+  for (uint32_t i = 0; i < row->n_arguments; i++) {
+    const OptimizerArgument *a = &row->argument[i];
+    if (strcmp(a->name, arg->key) != 0) continue;
+    if (a->flag) return set_flag(l, a, group, arg->value, arg->span);
+    const Datum *values = argument_values(l, a, &arg->value, arg->span);
+    for (uint32_t k = 0; values && k < a->n; k++)
+      if (!set_one(l, o, g, optimizer_setting_name(row, a->first + k), values[k], arg->span))
+        return false;
+    return values != NULL;
   }
-  return unknown_setting(l, sgd, arg);
+  return unknown_argument(l, row, arg);
 }
 
 /* --set may give a group what its clause does not. */
@@ -133,15 +125,15 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
     return false;
   }
   SettingGroup group = {.key = arena_printf(l->arena, "%s.group%u", o->name, index)};
-  OptimizerGroup kernel = {.nesterov = q->groups.at[0].nesterov};
+  OptimizerGroup own = {.flags = q->groups.at[0].flags};
   for (uint32_t i = n; i < args->at.n; i++)
-    if (!set_argument(l, o, &group, &kernel, &args->at.at[i])) return false;
+    if (!set_argument(l, o, &group, &own, &args->at.at[i])) return false;
   if (!set_from_options(l, o, &group, args->span)) return false;
   vec_push(l->arena, &o->groups, group);
-  vec_push(l->arena, &q->groups, kernel);
+  vec_push(l->arena, &q->groups, own);
   m->data = &(Member){o, index};
   match_patterns(l, m, args->at.at, n);
-  return q->kind != OPT_sgd || check_momentum(l, o, index, args->span);
+  return settle_group(l, o, index, args->span);
 }
 
 /* Only `group` stands in the braces of an optimizer. */

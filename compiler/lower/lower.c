@@ -60,6 +60,7 @@ static void open_library(Lower *l)
   l->library = file_open(l, library, true);
   file_add_globals(l, l->library, false);
   check_formats(l);
+  check_library(l);
 }
 
 /* Opens what `f` imports, and what that imports. Of an imported file only the declarations are

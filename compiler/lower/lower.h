@@ -3,7 +3,7 @@
  * on tensors leave nodes in the graph. A mistake is reported where it is found and gives a D_error,
  * which everything made of it passes on in silence, so that one mistake is one message. */
 #pragma once
-#include "compiler/graph/ops.h"
+#include "compiler/graph/optimizers.h"
 #include <string.h>
 
 typedef struct Lower Lower;
@@ -82,8 +82,10 @@ typedef struct ParamSlot {
 
 typedef struct Schedule {
   OpKind op;          /* schedule_linear, ...: its inputs after `step` name the arguments */
-  const double *args; /* as many as the op has inputs after `step` */
-  uint32_t n_args;
+  const double *args; /* its inputs after `step`; where it is repeated, all but the last */
+  uint32_t n_args, n_each;
+  bool repeated; /* applied once for each of `each`, its last input, each time to what it gave */
+  const double *each;
 } Schedule;
 
 typedef struct Opt Opt;
@@ -234,10 +236,10 @@ typedef struct Run { /* a block being elaborated */
   uint32_t n_sources, n_losses, n_metrics, first_metric;
 } Run;
 
-enum { MAX_SETTINGS = 8 };
-typedef struct SettingGroup { /* a `group` clause */
-  const char *key;            /* "opt.group1" */
-  bool own[MAX_SETTINGS];     /* given by the clause; the others are the optimizer's */
+enum { MAX_SETTINGS = MAX_SIGNATURE + 1 }; /* the inputs of an update, and clip_norm */
+typedef struct SettingGroup {              /* a `group` clause */
+  const char *key;                         /* "opt.group1" */
+  bool own[MAX_SETTINGS];                  /* given by the clause; the others are the optimizer's */
   Datum value[MAX_SETTINGS];
 } SettingGroup;
 struct Opt {
@@ -248,7 +250,7 @@ struct Opt {
   GlobalState state;
   bool good;
   uint32_t n_settings;
-  const char *setting[MAX_SETTINGS]; /* "lr"; the order of ir.h, then clip_norm */
+  const char *setting[MAX_SETTINGS]; /* "lr"; inputs of the update, then clip_norm */
   Datum value[MAX_SETTINGS];
   VEC(SettingGroup) groups; /* group i + 1 of the graph's optimizer */
   uint32_t updates;         /* minimize nodes so far in the block */
@@ -453,7 +455,8 @@ void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t
 /* ---- native.c, shape.c, source.c ---- */
 const Native *native_find(const char *name, bool internal);
 void native_names(Lower *l, NameVec *out); /* those that the language can name */
-extern const Native natives[], shape_natives[], source_natives[], optimizer_natives[];
+extern const Native natives[], shape_natives[], source_natives[], optimizer_natives[],
+    schedule_natives[];
 
 /* ---- precision.c ---- */
 uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label);
@@ -467,14 +470,32 @@ Datum native_scaler(Lower *l, Args *args);
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);
 bool optimizer_settle(Lower *l, Opt *o);
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span);
-bool check_momentum(Lower *l, const Opt *o, uint32_t group, Span span);
+/* What a group's settings make of its kernel: the moments that it keeps; flags that do not fit are
+ * reported. */
+bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span);
+bool set_flag(Lower *l, const OptimizerArgument *a, OptimizerGroup *group, Datum v, Span span);
+/* The values of the settings that an argument stands for: `v` itself, or the elements of the list
+ * that it is; NULL after a message. */
+const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *v, Span span);
+
 /* ---- group.c: clauses of an optimizer; `model` is what it was given ---- */
 bool optimizer_groups(Lower *l, Opt *o, Datum model);
 /* The value and the key of setting i in group `group`. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
 void lower_minimize(Lower *l, Frame *f, const Stmt *s);
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
+
+/* ---- schedule.c ---- */
+Value setting_node(Lower *l, const char *key, double number, Span span); /* one for each key */
+/* Of `step` steps; `key`, "opt.lr", begins the keys of its arguments. Value 0 after a message. */
+Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span);
+/* Outside of optimizers: of the steps of the run. */
 Value schedule_value(Lower *l, const Schedule *s, Span span);
+
+/* ---- library.c ---- */
+/* Ends the program where a def of the layer library names an optimizer or a
+ * schedule that the tables do not have, or the other way round. */
+void check_library(Lower *l);
 
 /* ---- block.c ---- */
 void lower_run(Lower *l, const Decl *decl, uint32_t number);

@@ -421,7 +421,8 @@ const Native natives[] = {
     {0},
 };
 
-static const Native *const tables[] = {natives, shape_natives, source_natives, optimizer_natives};
+static const Native *const tables[] = {natives, shape_natives, source_natives, optimizer_natives,
+                                       schedule_natives};
 
 /* internal: those that the library alone may call, as _name. */
 const Native *native_find(const char *name, bool internal)

@@ -1,6 +1,9 @@
 /* Optimizers, their settings, `minimize` and `metric`. The settings of an optimizer are worked out
- * at its first `minimize`, where the sizes of the training block are known. */
+ * at its first `minimize`, where the sizes of the training block are known: `steps_per_epoch` may
+ * stand in a schedule. What an optimizer takes is in compiler/graph/optimizers.def; groups are in
+ * group.c, schedules in schedule.c. */
 #include "lower.h"
+#include <assert.h>
 
 #define ARG(i) (args->at.at[i].value)
 
@@ -25,8 +28,8 @@ Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 /* The parameters that an optimizer takes over. */
 typedef struct Adoption {
   Opt *opt;
-  Span span;
-  uint32_t count;
+  Span span;      /* of the optimizer's call */
+  uint32_t count; /* parameters found, also those that are refused */
 } Adoption;
 
 /* Frozen parameters and buffers are left alone; no error, since a model usually has both
@@ -102,25 +105,98 @@ static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
   return true;
 }
 
+/* The literal 0. A schedule is not, whatever it comes to while the job runs. */
 static bool is_zero(Datum v)
 {
   return d_is_number(v) && d_number(v) == 0;
 }
 
-/* Of SGD: what the settings of a group make of its kernel. */
-bool check_momentum(Lower *l, const Opt *o, uint32_t group, Span span)
+/* Whether group `group` has the settings that a moment or a flag of optimizers.def asks for. */
+static bool condition_holds(const Opt *o, uint32_t group, uint32_t n, SettingCondition c)
 {
   const char *key;
-  OptimizerGroup *q = &l->g->optimizers.at[o->index].groups.at[group];
-  q->momentum = !is_zero(group_setting(o, group, SGD_momentum, &key));
-  bool damped = !is_zero(group_setting(o, group, SGD_dampening, &key));
-  if (!q->nesterov || (q->momentum && !damped)) return true;
-  return fail(l, E605, span, "nesterov needs a momentum and no dampening"), false;
+  for (uint32_t i = 0; i < n; i++) {
+    bool zero = is_zero(group_setting(o, group, i, &key));
+    if ((zero ? c.nonzero : c.zero) >> i & 1) return false;
+  }
+  return true;
 }
 
-/* _optimizer(kind, model, names, values, nesterov, clip_norm): what SGD() and Adam() of the
- * library end in. Settings may be numbers or schedules, nesterov picks another kernel and is a
- * compile-time bool. */
+/* "a momentum and no dampening" */
+static const char *condition_text(Lower *l, const OptimizerInfo *row, SettingCondition c)
+{
+  Text t;
+  text_init(&t, l->arena);
+  for (uint32_t i = 0; i < row->n_settings; i++) {
+    if (!((c.nonzero | c.zero) >> i & 1)) continue;
+    text_printf(&t, "%s%s %s", t.n ? " and " : "", c.zero >> i & 1 ? "no" : "a",
+                optimizer_setting_name(row, i));
+  }
+  return t.at;
+}
+
+bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span)
+{
+  const Optimizer *q = &l->g->optimizers.at[o->index];
+  const OptimizerInfo *row = optimizer_of(q);
+  OptimizerGroup *own = &q->groups.at[group];
+  for (uint32_t i = 0; i < MAX_MOMENTS; i++)
+    if (row->moments >> i & 1 && condition_holds(o, group, row->n_settings, row->keep[i]))
+      own->moments |= 1u << i;
+  for (uint32_t i = 0; i < row->n_flags; i++) {
+    if (!(own->flags >> i & 1)) continue;
+    if (condition_holds(o, group, row->n_settings, row->needs[i])) continue;
+    fail(l, E605, span, "%s needs %s", row->word[i], condition_text(l, row, row->needs[i]));
+    return false;
+  }
+  return true;
+}
+
+const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *v, Span span)
+{
+  static const char *const numbers[] = {"no", "one", "two", "three", "four"};
+  if (a->n == 1) return v;
+  if (v->kind == D_list && v->n == a->n) return v->as.list;
+  assert(a->n < sizeof numbers / sizeof *numbers);
+  fail(l, E209, span, "`%s` are %s numbers, got %s", a->name, numbers[a->n], d_text(l, *v));
+  return NULL;
+}
+
+bool set_flag(Lower *l, const OptimizerArgument *a, OptimizerGroup *group, Datum v, Span span)
+{
+  bool truth;
+  if (!want_bool(l, v, span, arena_printf(l->arena, "`%s`", a->name), &truth)) return false;
+  group->flags = (group->flags & ~(1u << a->first)) | (uint32_t)truth << a->first;
+  return true;
+}
+
+/* check_library has seen that every argument is given. */
+static const Datum *named_argument(const OptimizerInfo *row, const Args *args, const char *name)
+{
+  for (uint32_t i = 0; i < args->at.n; i++)
+    if (args->at.at[i].key && strcmp(args->at.at[i].key, name) == 0) return &args->at.at[i].value;
+  optimizer_broken(row->name, "its def does not give", name);
+}
+
+/* The settings and flags that a def of the layer library gives, in the order of the table. */
+static bool add_arguments(Lower *l, Opt *o, const Args *args)
+{
+  const Optimizer *q = &l->g->optimizers.at[o->index];
+  const OptimizerInfo *row = optimizer_of(q);
+  for (uint32_t i = 0; i < row->n_arguments; i++) {
+    const OptimizerArgument *a = &row->argument[i];
+    const Datum *v = named_argument(row, args, a->name);
+    const Datum *values = argument_values(l, a, v, args->span);
+    if (!values) return false;
+    if (a->flag && !set_flag(l, a, &q->groups.at[0], *v, args->span)) return false;
+    for (uint32_t k = 0; !a->flag && k < a->n; k++)
+      if (!add_setting(l, o, optimizer_setting_name(row, a->first + k), values[k], args->span))
+        return false;
+  }
+  return true;
+}
+
+/* _optimizer("SGD", model, clip_norm, lr=lr, ...): every argument of the table by its name */
 static Datum run_optimizer(Lower *l, Args *args)
 {
   Opt *o = l->settings_of;
@@ -131,14 +207,11 @@ static Datum run_optimizer(Lower *l, Args *args)
     return d_of(D_error);
   }
   Optimizer *q = &l->g->optimizers.at[o->index];
-  q->kind = strcmp(kind, "SGD") == 0 ? OPT_sgd : strcmp(kind, "Adam") == 0 ? OPT_adam : OPT_adamw;
-  for (uint32_t i = 0; i < ARG(2).n; i++)
-    if (!add_setting(l, o, ARG(2).as.list[i].as.text, ARG(3).as.list[i], args->span))
-      return d_of(D_error);
-  q->clip = ARG(5).kind != D_none;
-  if (q->clip && !add_setting(l, o, "clip_norm", ARG(5), args->span)) return d_of(D_error);
-  q->groups.at[0].nesterov = ARG(4).as.truth;
-  if (q->kind == OPT_sgd && !check_momentum(l, o, 0, args->span)) return d_of(D_error);
+  if (!optimizer_lookup(kind, &q->kind)) optimizer_broken(kind, "a def has it and no row:", kind);
+  if (!add_arguments(l, o, args)) return d_of(D_error);
+  q->clip = ARG(2).kind != D_none;
+  if (q->clip && !add_setting(l, o, "clip_norm", ARG(2), args->span)) return d_of(D_error);
+  if (!settle_group(l, o, 0, args->span)) return d_of(D_error);
   Adoption a = {o, args->span, 0};
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
   if (!a.count && l->broken) return d_of(D_error);
@@ -147,7 +220,22 @@ static Datum run_optimizer(Lower *l, Args *args)
   return (Datum){.kind = D_optimizer, .as.optimizer = o};
 }
 
-/* Runs the declaration's expression once, at the first `minimize` or at the end of the pass. */
+/* "SGD(...), Adam(...) or AdamW(...)" */
+static const char *optimizer_choice(Lower *l)
+{
+  Text t;
+  text_init(&t, l->arena);
+  for (OptimizerKind k = 0; k < OPT_COUNT; k++)
+    text_printf(&t, "%s%s(...)",
+                k == 0               ? ""
+                : k == OPT_COUNT - 1 ? " or "
+                                     : ", ",
+                optimizer_row(k)->name);
+  return t.at;
+}
+
+/* Runs the declaration's expression once, at the first `minimize` or at the end of the pass; the
+ * native `_optimizer` finds the declaration in l->settings_of. */
 bool optimizer_settle(Lower *l, Opt *o)
 {
   if (o->state != GLOBAL_new) return o->good;
@@ -156,52 +244,9 @@ bool optimizer_settle(Lower *l, Opt *o)
   Datum v = eval(l, scope_new(l, NULL, o->file, NULL), o->decl->as.object.value);
   l->settings_of = NULL;
   if (!d_is(v, D_error) && v.kind != D_optimizer)
-    fail(l, E209, o->decl->as.object.value->span,
-         "an optimizer is SGD(...), Adam(...) or "
-         "AdamW(...), got %s",
+    fail(l, E209, o->decl->as.object.value->span, "an optimizer is %s, got %s", optimizer_choice(l),
          d_kind_text(l, v));
   return o->good = v.kind == D_optimizer;
-}
-
-/* ---- nodes of settings and schedules ---- */
-
-/* A setting is read from the state at run time, so `--set opt.lr=` and a resumed run may
- * change it without a new compile. The same key is one setting, however many blocks read it. */
-static Value setting_node(Lower *l, const char *key, double number, Span span)
-{
-  uint32_t i = 0;
-  while (i < l->g->settings.n && strcmp(l->g->settings.at[i].name, key) != 0) i++;
-  if (i == l->g->settings.n) vec_push(l->arena, &l->g->settings, (Setting){key, number, span});
-  Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, ATTRS({"index", {.i = i}}));
-  ir_node(l->g, v)->name = key;
-  return v;
-}
-
-/* A schedule is arithmetic on the step. In an optimizer its numbers are settings,
- * "opt.lr.peak"; elsewhere `key` is NULL and they are constants. */
-static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span)
-{
-  const OpSignature *sig = &op_row(s->op)->signature;
-  Value in[MAX_SIGNATURE] = {step};
-  for (uint32_t i = 0; i < s->n_args; i++) {
-    double number = s->args[i];
-    if (!key) {
-      in[i + 1] = ir_number(l->c, &l->at, number);
-      continue;
-    }
-    const char *name = arena_printf(l->arena, "%s.%s", key, sig->input[i + 1].name);
-    Datum v = d_float(number);
-    if (!setting_value(l, name, &v)) return (Value){0};
-    in[i + 1] = setting_node(l, name, d_number(v), span);
-  }
-  return ir_append(l->c, &l->at, s->op, in, s->n_args + 1, NULL);
-}
-
-/* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the block's steps. */
-Value schedule_value(Lower *l, const Schedule *s, Span span)
-{
-  Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
-  return schedule_node(l, s, step, NULL, span);
 }
 
 /* In an optimizer a schedule counts the steps that it has taken: a step that a NaN made it
@@ -217,49 +262,6 @@ static Value optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t 
   Value v = schedule_node(l, d.as.schedule, step, key, o->decl->span);
   if (v.id) ir_node(l->g, v)->name = key;
   return v;
-}
-
-/* _schedule("linear", [arguments]) */
-static Datum run_schedule(Lower *l, Args *args)
-{
-  Schedule *s = arena_new(l->arena, Schedule);
-  s->op = op_named(arena_printf(l->arena, "schedule_%s", ARG(0).as.text));
-  s->n_args = ARG(1).n;
-  double *numbers = arena_array(l->arena, double, s->n_args);
-  for (uint32_t i = 0; i < s->n_args; i++)
-    if (!want_float(l, ARG(1).as.list[i], args->span,
-                    arena_printf(l->arena, "`%s` of the schedule",
-                                 op_row(s->op)->signature.input[i + 1].name),
-                    &numbers[i]))
-      return d_of(D_error);
-  s->args = numbers;
-  return (Datum){.kind = D_schedule, .as.schedule = s};
-}
-
-/* step_schedule(lr, every, gamma=0.1): not in the layer library, where `every` is a reserved
- * word. */
-static Datum run_step_schedule(Lower *l, Args *args)
-{
-  static const char *const names[] = {"lr", "every", "gamma"};
-  static const char signature[] = "step_schedule(lr, every, gamma=0.1)";
-  Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(0.1)};
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    const ArgValue *arg = &args->at.at[i];
-    uint32_t slot = i;
-    for (uint32_t k = 0; arg->key && k < 3; k++)
-      if (strcmp(names[k], arg->key) == 0) slot = k + 3;
-    if (arg->key && slot < 3) return wrong_key(l, "step_schedule", arg, names, 3, signature);
-    value[slot % 3] = arg->value;
-  }
-  if (d_is(value[0], D_absent) || d_is(value[1], D_absent)) {
-    fail(l, E205, args->span, "step_schedule needs `lr` and `every`");
-    diag_help(l->c, "`%s`", signature);
-    return d_of(D_error);
-  }
-  Args all = {.span = args->span};
-  args_push(l, &all, d_str("step"), args->span);
-  args_push(l, &all, d_list(value, 3), args->span);
-  return run_schedule(l, &all);
 }
 
 /* ---- minimize ---- */
@@ -403,8 +405,6 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
 }
 
 const Native optimizer_natives[] = {
-    {"optimizer", 6, 6, false, true, run_optimizer},
-    {"schedule", 2, 2, false, true, run_schedule},
-    {"step_schedule", 1, 3, true, false, run_step_schedule},
+    {"optimizer", 3, ANY_NUMBER, true, true, run_optimizer},
     {0},
 };

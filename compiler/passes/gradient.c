@@ -1,7 +1,7 @@
 /* Pass gradient. Needs types; puts in the place of every `minimize` the backward nodes, the
  * accumulation of gradients and the optimizer's update. Backward runs in the types of forward, and
  * every node of it names the forward node it came from. */
-#include "compiler/graph/ops.h"
+#include "compiler/graph/optimizers.h"
 #include "backward.h"
 
 enum { MAX_TOGETHER = 8 }; /* minimize nodes of one loss that are expanded as one */
@@ -203,16 +203,17 @@ static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
 
 /* One update for each group that has parameters. All have the optimizer's decision behind them; the
  * id of the last is what check_fresh compares with. */
-static void append_updates(Gradient *p, const Node *minimize, uint32_t n_settings)
+static void append_updates(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
   Cursor at = cursor_at(minimize, WHY_state);
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
-  OpKind op = o->kind == OPT_sgd ? OP_sgd_update : OP_adam_update;
+  const OptimizerInfo *row = optimizer_of(o);
   for (uint32_t i = 0; i < o->groups.n; i++) {
     if (!has_parameters(c->graph, index, i)) continue;
-    Value update = ir_append(c, &at, op, minimize->in + 1 + i * n_settings, n_settings,
+    const Value *settings = minimize->in + 1 + i * row->n_settings;
+    Value update = ir_append(c, &at, row->update, settings, row->n_settings,
                              ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
     *updated_at(p, minimize->block, index) = update.id;
   }
@@ -226,13 +227,13 @@ static void append_update(Gradient *p, const Node *minimize)
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
   Cursor at = cursor_at(minimize, WHY_state);
-  uint32_t n_settings = o->kind == OPT_sgd ? SGD_count : ADAM_count;
-  Value clip = o->clip ? minimize->in[1 + o->groups.n * n_settings] : (Value){0};
+  uint32_t n = o->groups.n * optimizer_of(o)->n_settings;
+  Value clip = o->clip ? minimize->in[1 + n] : (Value){0};
   const NamedAttr *own = ATTRS({"optimizer", {.i = index}});
   Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, own);
   ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3, own);
   append_running(p, minimize);
-  append_updates(p, minimize, n_settings);
+  append_updates(p, minimize);
 }
 
 /* ---- the pass ---- */

@@ -3,6 +3,7 @@
  * needs IR_PLACED. Gives IR_PLANNED and c->program. Why last: it only writes down what the other
  * passes decided. Commands are in plan_commands.c. */
 #include "plan.h"
+#include "compiler/graph/optimizers.h"
 #include "passes.h"
 #include <string.h>
 
@@ -47,28 +48,20 @@ static void plan_params(Compile *c, ampc_program *p)
   p->n_params = g->params.n;
 }
 
-static bool has_momentum(const Optimizer *o)
-{
-  bool any = false;
-  for (uint32_t i = 0; i < o->groups.n; i++) any = any || o->groups.at[i].momentum;
-  return any;
-}
-
 /* Which moments an optimizer has decides which spaces exist and what a checkpoint holds. */
 static void plan_optimizers(Compile *c, ampc_program *p)
 {
-  static const char *const kinds[] = {
-      [OPT_sgd] = "SGD", [OPT_adam] = "Adam", [OPT_adamw] = "AdamW"};
   const Graph *g = c->graph;
   ampc_optimizer_desc *out = arena_array(c->arena, ampc_optimizer_desc, g->optimizers.n + 1);
   for (uint32_t i = 0; i < g->optimizers.n; i++) {
     const Optimizer *o = &g->optimizers.at[i];
+    uint32_t moments = optimizer_moments(o);
     out[i] = (ampc_optimizer_desc){.name = o->name,
-                                   .kind = kinds[o->kind],
+                                   .kind = optimizer_of(o)->name,
                                    .first = o->first,
                                    .count = o->count,
-                                   .uses_moment1 = o->kind != OPT_sgd || has_momentum(o),
-                                   .uses_moment2 = o->kind != OPT_sgd};
+                                   .uses_moment1 = moments & 1,
+                                   .uses_moment2 = moments >> 1 & 1};
   }
   p->optimizers = out;
   p->n_optimizers = g->optimizers.n;

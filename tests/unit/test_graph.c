@@ -2,7 +2,7 @@
  * and simplify make of graphs built by hand. Texts of whole graphs are in tests/passes. */
 #include "check.h"
 #include "compiler/driver.h"
-#include "compiler/graph/ops.h"
+#include "compiler/graph/optimizers.h"
 #include "compiler/passes/passes.h"
 
 typedef struct Job { /* a graph with one train block of batch 4 in one region */
@@ -19,7 +19,7 @@ static Job job_begin(RegionKind kind)
   vec_push(j.c->arena, &j.g->regions, (Region){.kind = kind, .label = "precision x"});
   vec_push(j.c->arena, &j.g->blocks, (BlockInfo){.kind = AMPC_TRAIN, .name = "train", .batch = 4});
   for (int i = 0; i < 2; i++) {
-    Optimizer o = {.name = i ? "other" : "opt", .kind = OPT_sgd};
+    Optimizer o = {.name = i ? "other" : "opt", .kind = OPT_SGD};
     vec_push(j.c->arena, &o.groups, (OptimizerGroup){0});
     vec_push(j.c->arena, &j.g->optimizers, o);
   }
@@ -48,10 +48,10 @@ static Value source(Job *j, DType type, uint8_t rank, int64_t d0, int64_t d1)
 
 static Value minimize(Job *j, Value loss, int64_t optimizer)
 {
-  Value in[1 + SGD_count] = {loss};
-  for (uint32_t i = 0; i < SGD_count; i++) in[1 + i] = ir_number(j->c, &j->at, 0.1);
-  return ir_append(j->c, &j->at, OP_minimize, in, 1 + SGD_count,
-                   ATTRS({"optimizer", {.i = optimizer}}));
+  uint32_t n = optimizer_row(OPT_SGD)->n_settings;
+  Value in[1 + MAX_SIGNATURE] = {loss};
+  for (uint32_t i = 0; i < n; i++) in[1 + i] = ir_number(j->c, &j->at, 0.1);
+  return ir_append(j->c, &j->at, OP_minimize, in, 1 + n, ATTRS({"optimizer", {.i = optimizer}}));
 }
 
 static Value output(Job *j, Value x)

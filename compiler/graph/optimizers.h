@@ -1,0 +1,53 @@
+/* What expands from optimizers.def, the one table of optimizers. */
+#pragma once
+#include "ops.h"
+
+enum {
+  MAX_MOMENTS = 2, /* the spaces of the plan: AMPC_MOMENT1, AMPC_MOMENT2 */
+  MAX_WORDS = 4,   /* flags and variant together */
+  MAX_ARGUMENTS = MAX_SIGNATURE + MAX_WORDS
+};
+
+/* Which settings must not be the literal 0, and which must: bit masks over the update's inputs.
+ * Both empty: it always holds. `momentum !dampening` of SGD is {1 << 1, 1 << 2}. */
+typedef struct SettingCondition {
+  uint32_t nonzero, zero;
+} SettingCondition;
+
+/* What the language takes, in order: settings, then flags. */
+typedef struct OptimizerArgument {
+  const char *name;  /* "lr"; "betas" for beta1 and beta2 */
+  bool flag;         /* then `first` is its bit in OptimizerGroup.flags */
+  uint32_t first, n; /* settings [first, first + n); more than one are given as a list */
+} OptimizerArgument;
+
+typedef struct OptimizerInfo {
+  const char *name; /* "AdamW" */
+  OpKind update;
+  const char *moments_text, *flags_text, *variant_text; /* see optimizers.def */
+  uint32_t n_settings;
+  uint32_t moments; /* bit i: moment i + 1 is kept where keep[i] holds */
+  SettingCondition keep[MAX_MOMENTS];
+  uint32_t n_flags, n_words; /* words: the flags, then the variant */
+  const char *word[MAX_WORDS];
+  SettingCondition needs[MAX_WORDS]; /* of a flag: what it is an error without */
+  OptimizerArgument argument[MAX_ARGUMENTS];
+  uint32_t n_arguments;
+} OptimizerInfo;
+
+/* The table is parsed and checked at first use, once a process; thread-safe. A mistake in it ends
+ * the program with a message that names the optimizer and the word. */
+const OptimizerInfo *optimizer_row(OptimizerKind kind);
+static inline const OptimizerInfo *optimizer_of(const Optimizer *o)
+{
+  return optimizer_row(o->kind);
+}
+bool optimizer_lookup(const char *name, OptimizerKind *out);
+const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "beta1" */
+/* The moments that some group of o keeps: bit i is moment i + 1. */
+uint32_t optimizer_moments(const Optimizer *o);
+/* Whether word[0, n) is a flag that the group has, or of the optimizer's variant. */
+bool optimizer_holds(const Optimizer *o, const OptimizerGroup *group, const char *word, size_t n);
+
+/* A mistake of ours about a row: the program ends with the row's name. */
+_Noreturn void optimizer_broken(const char *name, const char *what, const char *word);

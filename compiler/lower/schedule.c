@@ -1,0 +1,120 @@
+/* Schedules: a number of the running program, made of the steps that an optimizer has taken. And
+ * the nodes of settings, numbers that stay data so that --set and checkpoints can change them. The
+ * arguments of a schedule are settings too: `lr=cosine_schedule(0.1, steps=100)` of `opt` makes
+ * opt.lr.peak, opt.lr.steps, ... */
+#include "lower.h"
+
+#define ARG(i) (args->at.at[i].value)
+
+/* ---- nodes of settings and schedules ---- */
+
+/* A setting is read from the state at run time, so `--set opt.lr=` and a resumed run may
+ * change it without a new compile. The same key is one setting, however many blocks read it. */
+Value setting_node(Lower *l, const char *key, double number, Span span)
+{
+  uint32_t i = 0;
+  while (i < l->g->settings.n && strcmp(l->g->settings.at[i].name, key) != 0) i++;
+  if (i == l->g->settings.n) vec_push(l->arena, &l->g->settings, (Setting){key, number, span});
+  Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, ATTRS({"index", {.i = i}}));
+  ir_node(l->g, v)->name = key;
+  return v;
+}
+
+/* Input i of the op: a setting of the optimizer, or outside of optimizers (`key` is NULL) a
+ * constant. */
+static Value argument_node(Lower *l, const char *key, const char *name, double number, Span span)
+{
+  if (!key) return ir_number(l->c, &l->at, number);
+  name = arena_printf(l->arena, "%s.%s", key, name);
+  Datum v = d_float(number);
+  return setting_value(l, name, &v) ? setting_node(l, name, d_number(v), span) : (Value){0};
+}
+
+/* A repeated op makes a chain: value -> op(value, first) -> op(that, second) -> ... */
+Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span)
+{
+  const OpSignature *sig = &op_row(s->op)->signature;
+  Value in[MAX_SIGNATURE] = {step};
+  uint32_t n = 1;
+  for (uint32_t i = 0; i < s->n_args; i++, n++) {
+    in[n] = argument_node(l, key, sig->input[n].name, s->args[i], span);
+    if (!in[n].id) return (Value){0};
+  }
+  if (!s->repeated) return ir_append(l->c, &l->at, s->op, in, n, NULL);
+  for (uint32_t i = 0; i < s->n_each; i++) {
+    const char *name = arena_printf(l->arena, "%s.%u", sig->input[n].name, i);
+    in[n] = argument_node(l, key, name, s->each[i], span);
+    if (!in[n].id) return (Value){0};
+    in[1] = ir_append(l->c, &l->at, s->op, in, n + 1, NULL);
+  }
+  return in[1];
+}
+
+/* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the block's steps. */
+Value schedule_value(Lower *l, const Schedule *s, Span span)
+{
+  Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
+  return schedule_node(l, s, step, NULL, span);
+}
+
+/* The numbers of a list: those of `input` and the inputs after it, or all of the one input. */
+static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, bool one, Span span)
+{
+  double *numbers = arena_array(l->arena, double, list.n);
+  for (uint32_t i = 0; i < list.n; i++) {
+    const char *what = arena_printf(l->arena, "`%s` of the schedule", input[one ? 0 : i].name);
+    if (!want_float(l, list.as.list[i], span, what, &numbers[i])) return NULL;
+  }
+  return numbers;
+}
+
+/* _schedule("linear", [start, ...]): the op schedule_linear of the steps taken and these numbers.
+ * _schedule("milestone", [value, gamma], milestones): the op once for each element of the list,
+ * which is its last input; what it gives takes the place of the first number the next time. */
+static Datum run_schedule(Lower *l, Args *args)
+{
+  Schedule *s = arena_new(l->arena, Schedule);
+  s->op = op_named(arena_printf(l->arena, "schedule_%s", ARG(0).as.text));
+  const InputInfo *input = op_row(s->op)->signature.input + 1;
+  s->n_args = ARG(1).n;
+  s->args = want_numbers(l, ARG(1), input, false, args->span);
+  s->repeated = args->at.n > 2;
+  if (s->args && s->repeated) {
+    s->n_each = ARG(2).n;
+    s->each = want_numbers(l, ARG(2), input + s->n_args, true, args->span);
+  }
+  if (!s->args || (s->repeated && !s->each)) return d_of(D_error);
+  return (Datum){.kind = D_schedule, .as.schedule = s};
+}
+
+/* step_schedule(lr, every, gamma=0.1): not in the layer library, where `every` is a reserved word.
+ */
+static Datum run_step_schedule(Lower *l, Args *args)
+{
+  static const char *const names[] = {"lr", "every", "gamma"};
+  static const char signature[] = "step_schedule(lr, every, gamma=0.1)";
+  Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(0.1)};
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    uint32_t slot = i;
+    for (uint32_t k = 0; arg->key && k < 3; k++)
+      if (strcmp(names[k], arg->key) == 0) slot = k + 3;
+    if (arg->key && slot < 3) return wrong_key(l, "step_schedule", arg, names, 3, signature);
+    value[slot % 3] = arg->value;
+  }
+  if (d_is(value[0], D_absent) || d_is(value[1], D_absent)) {
+    fail(l, E205, args->span, "step_schedule needs `lr` and `every`");
+    diag_help(l->c, "`%s`", signature);
+    return d_of(D_error);
+  }
+  Args all = {.span = args->span};
+  args_push(l, &all, d_str("step"), args->span);
+  args_push(l, &all, d_list(value, 3), args->span);
+  return run_schedule(l, &all);
+}
+
+const Native schedule_natives[] = {
+    {"schedule", 2, 3, false, true, run_schedule},
+    {"step_schedule", 1, 3, true, false, run_step_schedule},
+    {0},
+};
