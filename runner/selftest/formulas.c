@@ -1,5 +1,5 @@
-/* What a training step must do, after the documentation of torch.optim.SGD, Adam, AdamW,
- * torch.nn.utils.clip_grad_norm_ and torch.amp.GradScaler: plain double arithmetic. */
+/* What a training step must do, after the documentation of torch.nn.utils.clip_grad_norm_ and
+ * torch.amp.GradScaler, and the optimizer's formula: plain double arithmetic. */
 #include "step.h"
 #include <math.h>
 #include <string.h>
@@ -11,16 +11,6 @@ typedef struct Expected {
   double norm, clip;       /* factor */
   bool dropped;            /* the scaled gradients are not finite, or some loss was not */
 } Expected;
-
-bool is_adam(const Recipe *r)
-{
-  return r->kind[0] == 'A';
-}
-
-OpKind step_update(const Recipe *r)
-{
-  return is_adam(r) ? OP_adam_update : OP_sgd_update;
-}
 
 static Expected expect_gradient(const Recipe *r, const Batch *batch, double scale)
 {
@@ -57,48 +47,25 @@ static double ulps_off(float got, double want, double size, double ulps)
   return isnan(error) ? INFINITY : error;
 }
 
-/* The first step that is taken starts the buffer with the gradient, undampened. */
-static double check_sgd(const Recipe *r, const Expected *e, const StepState *before,
-                        const StepState *after)
+/* The largest error of a weight or of a moment, in units of 8 f32 ulps at its size. */
+static double update_error(const Recipe *r, const Expected *e, const StepState *before,
+                           const StepState *after)
 {
+  enum { ULPS = 8 };
   double worst = 0;
   for (int i = 0; i < STEP_N; i++) {
-    double w = (double)before->weight[i], buffer = (double)before->moment1[i];
-    double g = e->gradient[i] * e->clip + r->decay * w;
-    if (r->momentum > 0) {
-      bool first = before->optimizer.taken == 0;
-      buffer = first ? g : r->momentum * buffer + (1 - r->dampening) * g;
-      double size = fabs(r->momentum * (double)before->moment1[i]) + fabs(g);
-      worst = fmax(worst, ulps_off(after->moment1[i], buffer, size, 8));
-      g = r->nesterov ? g + r->momentum * buffer : buffer;
+    Update x = {.g = e->gradient[i] * e->clip,
+                .taken = (double)before->optimizer.taken,
+                .weight = (double)before->weight[i]};
+    for (int k = 0; k < MAX_MOMENTS; k++) {
+      x.moment[k] = (double)before->moment[k][i];
+      x.moment_size[k] = -1;
     }
-    double size = fabs(w) + r->lr * (fabs(g) + fabs(buffer) + fabs(e->gradient[i]));
-    worst = fmax(worst, ulps_off(after->weight[i], w - r->lr * g, size, 8));
-  }
-  return worst;
-}
-
-/* Bound: what is rounded is as large as the moments and the weight; the root and the division make
- * of it a change that is a few ulps of itself off. */
-static double check_adam(const Recipe *r, const Expected *e, const StepState *before,
-                         const StepState *after)
-{
-  bool decoupled = strcmp(r->kind, "AdamW") == 0;
-  double worst = 0, t = (double)before->optimizer.taken + 1;
-  for (int i = 0; i < STEP_N; i++) {
-    double w = (double)before->weight[i], g = e->gradient[i] * e->clip;
-    if (decoupled)
-      w -= r->lr * r->decay * w;
-    else
-      g += r->decay * w;
-    double m = r->beta1 * (double)before->moment1[i] + (1 - r->beta1) * g;
-    double v = r->beta2 * (double)before->moment2[i] + (1 - r->beta2) * g * g;
-    double root = sqrt(v / (1 - pow(r->beta2, t)));
-    double change = r->lr * m / (1 - pow(r->beta1, t)) / (root + r->eps);
-    worst = fmax(worst, ulps_off(after->moment1[i], m, fabs(m) + fabs(g), 8));
-    worst = fmax(worst, ulps_off(after->moment2[i], v, v, 16));
-    double size = fabs(w) + 2 * fabs(change);
-    worst = fmax(worst, ulps_off(after->weight[i], w - change, size, 8));
+    optimizer_formula(r->kind)(r, &x);
+    worst = fmax(worst, ulps_off(after->weight[i], x.weight, x.weight_size, ULPS));
+    for (int k = 0; k < MAX_MOMENTS; k++)
+      if (x.moment_size[k] >= 0)
+        worst = fmax(worst, ulps_off(after->moment[k][i], x.moment[k], x.moment_size[k], ULPS));
   }
   return worst;
 }
@@ -107,21 +74,20 @@ static double check_adam(const Recipe *r, const Expected *e, const StepState *be
 static bool unchanged(const StepState *before, const StepState *after)
 {
   return memcmp(before->weight, after->weight, sizeof before->weight) == 0 &&
-         memcmp(before->moment1, after->moment1, sizeof before->moment1) == 0 &&
-         memcmp(before->moment2, after->moment2, sizeof before->moment2) == 0 &&
+         memcmp(before->moment, after->moment, sizeof before->moment) == 0 &&
          before->optimizer.taken == after->optimizer.taken;
 }
 
 static void check_update(Arena *a, TestRun *run, const Recipe *r, const Expected *e,
                          const StepState *before, const StepState *after, const char *where)
 {
-  OpKind op = step_update(r);
+  OpKind op = optimizer_row(r->kind)->update;
   if (e->dropped) {
     test_check(run, op, AMPC_F32, unchanged(before, after),
                arena_printf(a, "%s: an overflow changes nothing", where));
     return;
   }
-  double error = is_adam(r) ? check_adam(r, e, before, after) : check_sgd(r, e, before, after);
+  double error = update_error(r, e, before, after);
   test_report(run, op, PROOF_forward, AMPC_F32, error, arena_printf(a, "%s: update", where));
   test_check(run, op, AMPC_F32, after->optimizer.taken == before->optimizer.taken + 1,
              arena_printf(a, "%s: counts its updates", where));
@@ -139,7 +105,8 @@ static void check_copies(Arena *a, TestRun *run, const Recipe *r, const StepStat
     number_decode(d, false, &after->copy[i], 1, &copy);
     good = good && copy == number_round(d, master);
   }
-  test_check(run, step_update(r), d, good, arena_printf(a, "%s: 16-bit copies", where));
+  test_check(run, optimizer_row(r->kind)->update, d, good,
+             arena_printf(a, "%s: 16-bit copies", where));
 }
 
 /* Backoff at once, growth after `interval` good bodies in a row, both within bounds. */
@@ -182,7 +149,7 @@ static void check_control(Arena *a, TestRun *run, const Recipe *r, const Expecte
   test_report(run, OP_optimizer_control, PROOF_forward, AMPC_F32,
               ulps_off(o->factor, factor, factor, STEP_N / 4),
               arena_printf(a, "%s: factor %.9g, expected %.9g", where, (double)o->factor, factor));
-  test_check(run, OP_optimizer_control, AMPC_F32, o->lr == (float)r->lr,
+  test_check(run, OP_optimizer_control, AMPC_F32, o->lr == (float)recipe_setting(r, "lr"),
              arena_printf(a, "%s: learning rate %.9g", where, (double)o->lr));
 }
 
@@ -190,10 +157,9 @@ static void check_control(Arena *a, TestRun *run, const Recipe *r, const Expecte
 static Recipe stored(const Recipe *r)
 {
   Recipe s = *r;
-  double *number[] = {&s.lr,    &s.momentum, &s.dampening, &s.decay,
-                      &s.beta1, &s.beta2,    &s.eps,       &s.clip};
-  for (uint32_t i = 0; i < sizeof number / sizeof *number; i++)
-    *number[i] = number_round(AMPC_F32, *number[i]);
+  s.clip = number_round(AMPC_F32, s.clip);
+  for (uint32_t i = 0; i < MAX_SIGNATURE; i++)
+    s.setting[i].value = number_round(AMPC_F32, s.setting[i].value);
   return s;
 }
 

@@ -6,104 +6,25 @@
 #include <math.h>
 #include <string.h>
 
-/* Letters of a plan, one a body:
- *   n  a usual batch
- *   N  a batch a hundred times larger, which clipping must cut
- *   i  a gradient overflows while the loss stays finite: with a scaler the update is skipped and
- * the scale falls; without one nothing is updated from there on a  a NaN among the inputs f  an
- * infinite input of the product After a and f the loss is not finite either, and nothing is updated
- * from there on. */
-static const Recipe recipes[] = {
-    {.label = "sgd", .kind = "SGD", .lr = 0.1, .precision = "f32", .plan = "nnN"},
-    {.label = "sgd momentum",
-     .kind = "SGD",
-     .lr = 0.1,
-     .momentum = 0.9,
-     .decay = 0.01,
-     .precision = "f32",
-     .plan = "nnnn"},
-    {.label = "sgd dampening",
-     .kind = "SGD",
-     .lr = 0.05,
-     .momentum = 0.5,
-     .dampening = 0.25,
-     .precision = "bf16",
-     .plan = "nnnn"},
-    {.label = "sgd nesterov, scaler",
-     .kind = "SGD",
-     .lr = 0.1,
-     .momentum = 0.9,
-     .nesterov = true,
-     .decay = 0.001,
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 3, 256, 4096},
-     .plan = "nninnnnnnnnnniiiiiinn"},
-    {.label = "sgd first body overflows",
-     .kind = "SGD",
-     .lr = 0.1,
-     .momentum = 0.9,
-     .dampening = 0.5,
-     .precision = "f16",
-     .scaler = {65536, 2, 0.5, 2000, 1, 16777216},
-     .plan = "iinnn"},
-    {.label = "sgd clip",
-     .kind = "SGD",
-     .lr = 0.1,
-     .clip = 1,
-     .precision = "f16",
-     .scaler = {512, 4, 0.25, 2, 1, 65536},
-     .plan = "nNnNinn"},
-    {.label = "adam",
-     .kind = "Adam",
-     .lr = 0.01,
-     .beta1 = 0.9,
-     .beta2 = 0.999,
-     .eps = 1e-8,
-     .precision = "f32",
-     .plan = "nnNnnin"},
-    {.label = "adam decay",
-     .kind = "Adam",
-     .lr = 0.01,
-     .beta1 = 0.8,
-     .beta2 = 0.95,
-     .eps = 1e-3,
-     .decay = 0.1,
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 2, 1, 65536},
-     .plan = "ninnfnn"},
-    {.label = "adamw",
-     .kind = "AdamW",
-     .lr = 0.01,
-     .beta1 = 0.9,
-     .beta2 = 0.999,
-     .eps = 1e-8,
-     .decay = 0.1,
-     .precision = "bf16",
-     .plan = "nnan"},
-    {.label = "adamw clip",
-     .kind = "AdamW",
-     .lr = 0.01,
-     .beta1 = 0.9,
-     .beta2 = 0.99,
-     .eps = 1e-6,
-     .decay = 0.05,
-     .clip = 0.5,
-     .precision = "f16",
-     .scaler = {2048, 2, 0.25, 2, 1024, 65536},
-     .plan = "niiinnn"},
-};
-enum { N_RECIPES = sizeof recipes / sizeof *recipes };
-
 /* ---- the job ---- */
 
+/* Settings that the recipe leaves out are 0: all are given, so that no default is relied on. */
 static void print_optimizer(Text *t, const Recipe *r)
 {
-  text_printf(t, "optimizer opt = %s(net, lr=%.17g, weight_decay=%.17g", r->kind, r->lr, r->decay);
-  if (is_adam(r)) {
-    text_printf(t, ", betas=[%.17g, %.17g], eps=%.17g", r->beta1, r->beta2, r->eps);
-  } else {
-    text_printf(t, ", momentum=%.17g, dampening=%.17g", r->momentum, r->dampening);
-    if (r->nesterov) text_puts(t, ", nesterov=true");
+  const OptimizerInfo *row = optimizer_row(r->kind);
+  text_printf(t, "optimizer opt = %s(net", row->name);
+  for (uint32_t i = 0; i < row->n_arguments; i++) {
+    const OptimizerArgument *a = &row->argument[i];
+    if (a->flag) {
+      bool set = r->flag && strcmp(r->flag, a->name) == 0;
+      text_printf(t, ", %s=%s", a->name, set ? "true" : "false");
+      continue;
+    }
+    text_printf(t, ", %s=%s", a->name, a->n > 1 ? "[" : "");
+    for (uint32_t k = 0; k < a->n; k++)
+      text_printf(t, "%s%.17g", k ? ", " : "",
+                  recipe_setting(r, optimizer_setting_name(row, a->first + k)));
+    text_puts(t, a->n > 1 ? "]" : "");
   }
   if (r->clip > 0) text_printf(t, ", clip_norm=%.17g", r->clip);
   text_puts(t, ")\n");
@@ -194,9 +115,9 @@ ampc_status step_read(Built *b, StepState *s)
     to = &s->weight[at];
     status = read_floats(b->rt, AMPC_MASTER, first, to, n);
     if (!status && p->optimizers[0].uses_moment1)
-      status = read_floats(b->rt, AMPC_MOMENT1, first, &s->moment1[at], n);
+      status = read_floats(b->rt, AMPC_MOMENT1, first, &s->moment[0][at], n);
     if (!status && p->optimizers[0].uses_moment2)
-      status = read_floats(b->rt, AMPC_MOMENT2, first, &s->moment2[at], n);
+      status = read_floats(b->rt, AMPC_MOMENT2, first, &s->moment[1][at], n);
     if (!status && !w && p->space_bytes[AMPC_COPY16])
       status = ampc_read(b->rt, (ampc_ref){AMPC_COPY16, first * 2}, s->copy, n * 2);
     if (!status && !w && p->space_bytes[AMPC_COPYBF])
@@ -279,7 +200,7 @@ static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const 
   built_close(&b);
   bool same = !status && memcmp(plain.weight, fused->weight, sizeof plain.weight) == 0;
   if (!status)
-    test_check(run, step_update(r), AMPC_F32, same,
+    test_check(run, optimizer_row(r->kind)->update, AMPC_F32, same,
                arena_printf(a, "%s: -O0 and -O2 end in the same weights", r->label));
   return status;
 }
@@ -299,12 +220,12 @@ static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
 /* A filter that names any op of a step runs all recipes: a body runs all of these ops. */
 ampc_status suite_step(Arena *a, TestRun *run)
 {
-  static const OpKind proved[] = {OP_metric,       OP_grad_accumulate, OP_grad_norm,
-                                  OP_sgd_update,   OP_adam_update,     OP_optimizer_control,
+  static const OpKind proved[] = {OP_metric, OP_grad_accumulate, OP_grad_norm, OP_optimizer_control,
                                   OP_scaler_update};
   bool any = false;
   for (uint32_t i = 0; i < sizeof proved / sizeof *proved; i++) any |= test_wanted(run, proved[i]);
-  ampc_status status = AMPC_OK;
-  for (int i = 0; any && !status && i < N_RECIPES; i++) status = run_recipe(a, run, &recipes[i]);
+  for (OptimizerKind k = 0; k < OPT_COUNT; k++) any |= test_wanted(run, optimizer_row(k)->update);
+  ampc_status status = recipes_check();
+  for (const Recipe *r = recipes; any && !status && r->label; r++) status = run_recipe(a, run, r);
   return status;
 }

@@ -1,6 +1,8 @@
-/* Training steps under test: step.c runs them, formulas.c knows what must come out. */
+/* Training steps under test: ops/optimizers.c lists them and has the formulas of optimizers, step.c
+ * runs them, formulas.c knows what else must come out. */
 #pragma once
 #include "graph.h"
+#include "compiler/graph/optimizers.h"
 
 enum { STEP_BATCH = 2, STEP_W = 33, STEP_FC = 33, STEP_N = STEP_W + STEP_FC };
 
@@ -11,27 +13,47 @@ typedef struct Scaler { /* init 0: none */
 } Scaler;
 
 typedef struct Recipe {
-  const char *label, *kind; /* kind: SGD, Adam, AdamW */
-  double lr, momentum, dampening, decay, beta1, beta2, eps, clip;
-  bool nesterov;
+  const char *label; /* NULL ends the table */
+  OptimizerKind kind;
+  struct {
+    const char *name; /* as the update's inputs: "beta1"; those left out are 0 */
+    double value;
+  } setting[MAX_SIGNATURE];
+  const char *flag; /* "nesterov", or NULL */
+  double clip;
   const char *precision;
   Scaler scaler;
   const char *plan; /* a letter a body */
 } Recipe;
+
+/* One weight in a body that updates it. Before: what the optimizer keeps of it, then what it must
+ * become, each with the size whose f32 ulps count: that of the greatest term of its sum. */
+typedef struct Update {
+  double g;     /* gradient, unscaled and clipped */
+  double taken; /* updates before this one */
+  double weight, moment[MAX_MOMENTS];
+  double weight_size, moment_size[MAX_MOMENTS]; /* below 0: such a moment is not kept */
+} Update;
 
 typedef struct Batch {
   float x[STEP_BATCH * STEP_W], z[STEP_BATCH * STEP_FC];
 } Batch;
 
 typedef struct StepState { /* w, then fc.weight */
-  float weight[STEP_N], moment1[STEP_N], moment2[STEP_N];
+  float weight[STEP_N], moment[MAX_MOMENTS][STEP_N];
   uint16_t copy[STEP_FC]; /* 16-bit copy of fc.weight */
   ampc_state state;
   ampc_optimizer optimizer;
 } StepState;
 
-bool is_adam(const Recipe *r);
-OpKind step_update(const Recipe *r); /* its update op */
+/* ops/optimizers.c: every optimizer has a formula and recipes; a failure names one that lacks them.
+ */
+extern const Recipe recipes[];
+typedef void Formula(const Recipe *r, Update *u);
+Formula *optimizer_formula(OptimizerKind kind);
+double recipe_setting(const Recipe *r, const char *name);
+ampc_status recipes_check(void);
+
 /* Reports whether `after` is what the body must make of `before`. */
 void step_check(Arena *a, TestRun *run, const Recipe *r, const Batch *batch,
                 const StepState *before, const StepState *after, const char *where);

@@ -11,8 +11,6 @@ static const OpTest tests[] = {
     {OP_running_count, NO_CASES("suite running")},
     {OP_grad_norm, NO_CASES("suite step")},
     {OP_optimizer_control, NO_CASES("suite step")},
-    {OP_sgd_update, NO_CASES("suite step: the documentation of torch.optim.SGD")},
-    {OP_adam_update, NO_CASES("suite step: the documentation of Adam and AdamW")},
     {OP_scaler_update, NO_CASES("suite step: the documentation of GradScaler")},
 };
 FAMILY(step)

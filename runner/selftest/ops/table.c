@@ -18,7 +18,8 @@
   F(pools)                                                                                         \
   F(random)                                                                                        \
   F(schedules)                                                                                     \
-  F(step)
+  F(step)                                                                                          \
+  F(optimizers)
 
 #define DECLARED(name) extern const OpFamily family_##name;
 FAMILIES(DECLARED)

@@ -1,0 +1,168 @@
+/* Optimizers: the trainings of suite step, and the formula of each optimizer after the
+ * documentation of torch.optim, in plain double arithmetic. */
+#include "entry.h"
+#include "runner/selftest/step.h"
+#include <string.h>
+
+static const OpTest tests[] = {
+    {OP_sgd_update, NO_CASES("suite step: formula sgd")},
+    {OP_adam_update, NO_CASES("suite step: formula adam")},
+};
+FAMILY(optimizers)
+
+/* Letters of a plan, one a body:
+ *   n  a usual batch
+ *   N  a batch a hundred times larger, which clipping must cut
+ *   i  a gradient overflows while the loss stays finite
+ *   a  a NaN among the inputs
+ *   f  an infinite input of the product
+ *
+ * After i a scaler skips the update and lowers the scale; without one, nothing is updated from
+ * there on. After a and f the loss is not finite either, and nothing is updated from there on. */
+const Recipe recipes[] = {
+    {.label = "sgd", .kind = OPT_SGD, .setting = {{"lr", 0.1}}, .precision = "f32", .plan = "nnN"},
+    {.label = "sgd momentum",
+     .kind = OPT_SGD,
+     .setting = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.01}},
+     .precision = "f32",
+     .plan = "nnnn"},
+    {.label = "sgd dampening",
+     .kind = OPT_SGD,
+     .setting = {{"lr", 0.05}, {"momentum", 0.5}, {"dampening", 0.25}},
+     .precision = "bf16",
+     .plan = "nnnn"},
+    {.label = "sgd nesterov, scaler",
+     .kind = OPT_SGD,
+     .setting = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.001}},
+     .flag = "nesterov",
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 3, 256, 4096},
+     .plan = "nninnnnnnnnnniiiiiinn"},
+    {.label = "sgd first body overflows",
+     .kind = OPT_SGD,
+     .setting = {{"lr", 0.1}, {"momentum", 0.9}, {"dampening", 0.5}},
+     .precision = "f16",
+     .scaler = {65536, 2, 0.5, 2000, 1, 16777216},
+     .plan = "iinnn"},
+    {.label = "sgd clip",
+     .kind = OPT_SGD,
+     .setting = {{"lr", 0.1}},
+     .clip = 1,
+     .precision = "f16",
+     .scaler = {512, 4, 0.25, 2, 1, 65536},
+     .plan = "nNnNinn"},
+    {.label = "adam",
+     .kind = OPT_Adam,
+     .setting = {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}},
+     .precision = "f32",
+     .plan = "nnNnnin"},
+    {.label = "adam decay",
+     .kind = OPT_Adam,
+     .setting =
+         {{"lr", 0.01}, {"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-3}, {"weight_decay", 0.1}},
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 2, 1, 65536},
+     .plan = "ninnfnn"},
+    {.label = "adamw",
+     .kind = OPT_AdamW,
+     .setting =
+         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"weight_decay", 0.1}},
+     .precision = "bf16",
+     .plan = "nnan"},
+    {.label = "adamw clip",
+     .kind = OPT_AdamW,
+     .setting =
+         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}, {"weight_decay", 0.05}},
+     .clip = 0.5,
+     .precision = "f16",
+     .scaler = {2048, 2, 0.25, 2, 1024, 65536},
+     .plan = "niiinnn"},
+    {.label = NULL},
+};
+
+double recipe_setting(const Recipe *r, const char *name)
+{
+  for (uint32_t i = 0; i < MAX_SIGNATURE && r->setting[i].name; i++)
+    if (strcmp(r->setting[i].name, name) == 0) return r->setting[i].value;
+  return 0;
+}
+
+/* ---- formulas: what an element must become, with the sizes that round ---- */
+
+/* The first step that is taken starts the buffer with the gradient, undampened. */
+static void sgd(const Recipe *r, Update *u)
+{
+  double lr = recipe_setting(r, "lr"), momentum = recipe_setting(r, "momentum");
+  double g = u->g + recipe_setting(r, "weight_decay") * u->weight, buffer = u->moment[0];
+  if (momentum > 0) {
+    u->moment_size[0] = fabs(momentum * buffer) + fabs(g);
+    double fresh = 1 - recipe_setting(r, "dampening");
+    buffer = u->taken == 0 ? g : momentum * buffer + fresh * g;
+    u->moment[0] = buffer;
+    g = r->flag ? g + momentum * buffer : buffer;
+  }
+  u->weight_size = fabs(u->weight) + lr * (fabs(g) + fabs(buffer) + fabs(u->g));
+  u->weight -= lr * g;
+}
+
+/* Decay is part of the gradient in Adam and shrinks the weight in AdamW. Bound: what is rounded is
+ * as large as the moments and the weight; the root and the division make of it a change that is a
+ * few ulps of itself off. */
+static void adam(const Recipe *r, Update *u)
+{
+  double lr = recipe_setting(r, "lr"), decay = recipe_setting(r, "weight_decay");
+  double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2");
+  double t = u->taken + 1;
+  bool decoupled = r->kind == OPT_AdamW;
+  double g = u->g + (decoupled ? 0 : decay * u->weight);
+  if (decoupled) u->weight -= lr * decay * u->weight;
+  double m = beta1 * u->moment[0] + (1 - beta1) * g;
+  double v = beta2 * u->moment[1] + (1 - beta2) * g * g;
+  double root = sqrt(v / (1 - pow(beta2, t)));
+  double change = lr * m / (1 - pow(beta1, t)) / (root + recipe_setting(r, "eps"));
+  u->moment[0] = m;
+  u->moment[1] = v;
+  u->moment_size[0] = fabs(m) + fabs(g);
+  u->moment_size[1] = 2 * v;
+  u->weight_size = fabs(u->weight) + 2 * fabs(change);
+  u->weight -= change;
+}
+
+static Formula *const formulas[OPT_COUNT] = {
+    [OPT_SGD] = sgd, [OPT_Adam] = adam, [OPT_AdamW] = adam};
+
+Formula *optimizer_formula(OptimizerKind kind)
+{
+  return formulas[kind];
+}
+
+/* ---- the check ---- */
+
+/* A setting that the optimizer does not have would be passed over in silence. */
+static ampc_status check_settings(const Recipe *r)
+{
+  const OpSignature *sig = &op_row(optimizer_row(r->kind)->update)->signature;
+  for (uint32_t i = 0; i < MAX_SIGNATURE && r->setting[i].name; i++) {
+    uint32_t k = 0;
+    while (k < sig->n_inputs && strcmp(sig->input[k].name, r->setting[i].name) != 0) k++;
+    if (k == sig->n_inputs)
+      return ampc_fail(AMPC_RUN_FAILED, "recipe %s: %s has no setting `%s`", r->label,
+                       optimizer_row(r->kind)->name, r->setting[i].name);
+  }
+  return AMPC_OK;
+}
+
+ampc_status recipes_check(void)
+{
+  bool any[OPT_COUNT] = {false};
+  for (const Recipe *r = recipes; r->label; r++) {
+    ampc_status status = check_settings(r);
+    if (status) return status;
+    any[r->kind] = true;
+  }
+  for (OptimizerKind k = 0; k < OPT_COUNT; k++)
+    if (!any[k] || !formulas[k])
+      return ampc_fail(AMPC_RUN_FAILED, "%s has no %s in runner/selftest/ops/optimizers.c",
+                       optimizer_row(k)->name, any[k] ? "formula" : "recipe");
+  return AMPC_OK;
+}
