@@ -112,6 +112,26 @@ static const Node *result(const Job *j, uint32_t output_index)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* Rows of optimizers.def: arguments follow the update's inputs, moments and flags their conditions.
+ */
+static void test_optimizers(void)
+{
+  OptimizerKind kind;
+  CHECK(optimizer_lookup("AdamW", &kind) && kind == OPT_AdamW && !optimizer_lookup("adam", &kind));
+  const OptimizerInfo *sgd = optimizer_row(OPT_SGD), *adamw = optimizer_row(OPT_AdamW);
+  CHECK(sgd->n_settings == 4 && sgd->n_arguments == 5 && sgd->argument[4].flag);
+  CHECK(sgd->moments == 1 && sgd->keep[0].nonzero == 1 << 1 && !sgd->keep[0].zero);
+  CHECK(sgd->needs[0].nonzero == 1 << 1 && sgd->needs[0].zero == 1 << 2);
+  CHECK(adamw->n_settings == 5 && adamw->n_arguments == 4 && adamw->moments == 3);
+  CHECK(!strcmp(adamw->argument[1].name, "betas") && adamw->argument[1].n == 2);
+  OptimizerGroup plain = {0}, nesterov = {.flags = 1};
+  Optimizer o = {.kind = OPT_SGD}, w = {.kind = OPT_AdamW};
+  CHECK(optimizer_holds(&o, &nesterov, "nesterov", 8) &&
+        !optimizer_holds(&o, &plain, "nesterov", 8));
+  CHECK(optimizer_holds(&w, &plain, "decoupled", 9) &&
+        !optimizer_holds(&o, &plain, "decoupled", 9));
+}
+
 static void test_signatures(void)
 {
   OpKind op;
@@ -485,6 +505,7 @@ static void test_products(void)
 int main(void)
 {
   test_signatures();
+  test_optimizers();
   test_promotion();
   test_shapes();
   test_mistakes();
