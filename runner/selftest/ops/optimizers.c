@@ -7,6 +7,7 @@
 static const OpTest tests[] = {
     {OP_sgd_update, NO_CASES("suite step: formula sgd")},
     {OP_adam_update, NO_CASES("suite step: formula adam")},
+    {OP_rmsprop_update, NO_CASES("suite step: formula rmsprop")},
 };
 FAMILY(optimizers)
 
@@ -77,6 +78,19 @@ const Recipe recipes[] = {
      .precision = "f16",
      .scaler = {2048, 2, 0.25, 2, 1024, 65536},
      .plan = "niiinnn"},
+    {.label = "rmsprop",
+     .kind = OPT_RMSprop,
+     .setting = {{"lr", 0.01}, {"alpha", 0.99}, {"eps", 1e-8}},
+     .precision = "f32",
+     .plan = "nnNnnin"},
+    {.label = "rmsprop momentum",
+     .kind = OPT_RMSprop,
+     .setting =
+         {{"lr", 0.01}, {"alpha", 0.9}, {"eps", 1e-3}, {"weight_decay", 0.1}, {"momentum", 0.9}},
+     .clip = 0.5,
+     .precision = "f16",
+     .scaler = {2048, 2, 0.25, 2, 1024, 65536},
+     .plan = "niiinnn"},
     {.label = NULL},
 };
 
@@ -128,8 +142,29 @@ static void adam(const Recipe *r, Update *u)
   u->weight -= change;
 }
 
+/* The gradient and the decay may cancel: what rounds is as large as `terms`, not as their sum. */
+static void rmsprop(const Recipe *r, Update *u)
+{
+  double lr = recipe_setting(r, "lr"), alpha = recipe_setting(r, "alpha");
+  double momentum = recipe_setting(r, "momentum");
+  double decay = recipe_setting(r, "weight_decay") * u->weight;
+  double g = u->g + decay, terms = fabs(u->g) + fabs(decay);
+  double v = alpha * u->moment[1] + (1 - alpha) * g * g;
+  double root = sqrt(v) + recipe_setting(r, "eps"), change = g / root, size = terms / root;
+  u->moment[1] = v;
+  u->moment_size[1] = v + (1 - alpha) * fabs(g) * terms;
+  if (momentum > 0) {
+    size += fabs(momentum * u->moment[0]);
+    change += momentum * u->moment[0];
+    u->moment[0] = change;
+    u->moment_size[0] = size;
+  }
+  u->weight_size = fabs(u->weight) + 2 * lr * size;
+  u->weight -= lr * change;
+}
+
 static Formula *const formulas[OPT_COUNT] = {
-    [OPT_SGD] = sgd, [OPT_Adam] = adam, [OPT_AdamW] = adam};
+    [OPT_SGD] = sgd, [OPT_Adam] = adam, [OPT_AdamW] = adam, [OPT_RMSprop] = rmsprop};
 
 Formula *optimizer_formula(OptimizerKind kind)
 {
