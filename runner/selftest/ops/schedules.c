@@ -24,6 +24,9 @@ ELEMENT(schedule_onecycle,
 /* x: t, start, every, gamma. */
 ELEMENT(schedule_step, x[1] * exp(log(x[3]) * floor(x[0] / x[2])), fabs(r))
 
+/* x: t, start, gamma, milestone. One milestone of PyTorch's MultiStepLR. */
+ELEMENT(schedule_milestone, x[0] < x[3] ? x[1] : x[1] * x[2], fabs(r))
+
 static const OpTest tests[] = {
     {OP_schedule_linear, "nnnnn", "f", MAP(schedule_linear),
      ULPS(3, "four roundings of the sizes of its ends"),
@@ -52,5 +55,9 @@ static const OpTest tests[] = {
      /* the last step before a drop and the first one after it */
      CASES({"f", "l:s{0} s{0.1} s{30} s{0.5}", ""}, {"f", "l:s{29} s{0.1} s{30} s{0.5}", ""},
            {"f", "l:s{30} s{0.1} s{30} s{0.1}", ""}, {"f", "l:s{95} s{0.1} s{30} s{0.1}", ""})},
+    {OP_schedule_milestone, "nnnn", "f", MAP(schedule_milestone), ULPS(1, "one product"),
+     /* the last step before it, its own and a later one */
+     CASES({"f", "l:s{29} s{0.1} s{0.3} s{30}", ""}, {"f", "l:s{30} s{0.1} s{0.3} s{30}", ""},
+           {"f", "l:s{95} s{0.1} s{0.3} s{30}", ""})},
 };
 FAMILY(schedules)
