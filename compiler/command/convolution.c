@@ -1,51 +1,52 @@
 /* Convolutions and their gradients as the vendor libraries take them: x images of the large side,
- * w weight, y images of the small side, whichever of them is the result. All images are [n, h, w,
- * c] here, since pass layout. */
+ * w weight, y images of the small side, whichever of them is the result. All images are [n,
+ * h, w, c] here, since pass layout. */
 #include "command.h"
 #include "runtime/plan/conv_columns.h"
+#include "runtime/plan/conv_sizes.h"
 #include "compiler/rules/rules.h"
 
 /* Which nodes are x, w and y. The gradient of the images, and a transposed convolution, write x;
  * the gradient of the weight writes w. */
 static void find_operands(Convolution *p, const Node *n, Value v)
 {
-  switch (n->op) {
-  case OP_conv2d_data:
+  bool data = op_of(n)->shape == shape_conv_data, weight = op_of(n)->shape == shape_conv_weight;
+  if (data)
     *p = (Convolution){.x = v, .w = n->in[1], .y = n->in[0]};
-    p->desc.kind = AMPC_CONV_DATA;
-    break;
-  case OP_conv2d_weight:
+  else if (weight)
     *p = (Convolution){.x = n->in[1], .w = v, .y = n->in[0]};
-    p->desc.kind = AMPC_CONV_WEIGHT;
-    break;
-  default:
+  else
     *p = (Convolution){.x = n->in[0], .w = n->in[1], .bias = n->in[2], .y = v};
-    p->desc.kind = AMPC_CONV_FORWARD;
-  }
+  p->desc.kind = data ? AMPC_CONV_DATA : weight ? AMPC_CONV_WEIGHT : AMPC_CONV_FORWARD;
 }
 
-/* c, h, w of x; k, oh, ow of y. The weight is [k, c / groups, kh, kw]. */
-static void set_sizes(const Graph *g, const Convolution *p, ampc_conv *d)
+/* c and sizes of x, k and sizes of y; the weight is [k, c / groups, kernel..]. */
+static void set_sizes(const Graph *g, const Convolution *p, const Node *n, ampc_conv *d)
 {
   const Node *w = ir_node(g, p->w);
   ImageDims x = ir_image_dims(ir_node(g, p->x)), y = ir_image_dims(ir_node(g, p->y));
   d->n = x.n;
-  d->h = x.h;
-  d->w = x.w;
   d->c = x.c;
   d->k = y.c;
-  d->kh = w->dim[2];
-  d->kw = w->dim[3];
-  d->oh = y.h;
-  d->ow = y.w;
+  d->groups = attr_int(n, "groups");
+  d->spatial = x.spatial;
+  for (uint32_t i = 0; i < x.spatial; i++) {
+    Window window = rule_window(n, i, w->dim[2 + i]);
+    d->in[i] = x.size[i];
+    d->kernel[i] = window.kernel;
+    d->out[i] = y.size[i];
+    d->stride[i] = window.stride;
+    d->pad[i] = window.pad;
+    d->dilation[i] = window.dilation;
+  }
 }
 
 /* Elements that the kernel between images and columns writes: a thread each. */
 int64_t columns_elements(const ampc_conv *d, bool real64)
 {
   ConvColumns t = ampc_conv_columns(d, real64);
-  if (d->kind == AMPC_CONV_DATA) return t.images * d->h * d->w * d->c;
-  return t.images * d->oh * d->ow * d->c * d->kh * d->kw;
+  if (d->kind == AMPC_CONV_DATA) return t.images * conv_in_elements(d);
+  return t.images * conv_out_pixels(d) * d->c * conv_taps(d);
 }
 
 /* On CUDA a convolution is products of columns, some images at a time: the workspace holds the
@@ -70,14 +71,7 @@ Convolution convolution_of(Compile *c, uint32_t group)
   Convolution p;
   find_operands(&p, n, v);
   ampc_conv *d = &p.desc;
-  set_sizes(g, &p, d);
-  d->groups = attr_int(n, "groups");
-  for (uint32_t i = 0; i < 2; i++) {
-    Window w = rule_window(n, i, 0);
-    d->stride[i] = w.stride;
-    d->pad[i] = w.pad;
-    d->dilation[i] = w.dilation;
-  }
+  set_sizes(g, &p, n, d);
   d->x_type = ir_node(g, p.x)->dtype;
   d->w_type = ir_node(g, p.w)->dtype;
   d->y_type = ir_node(g, p.y)->dtype;

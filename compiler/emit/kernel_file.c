@@ -4,6 +4,7 @@
  *   @copy16      copy16[i] = to_f16(w);     stands only where the kernel has an argument copy16 */
 #include "compiler/base/embedded.h"
 #include "compiler/graph/optimizers.h"
+#include "runtime/plan/conv_sizes.h"
 #include "kernel_parts.h"
 #include <assert.h>
 #include <ctype.h>
@@ -74,6 +75,8 @@ static bool is_chosen(const Template *t, const char *word, size_t n)
  * arguments and inputs. */
 static bool holds(const Template *t, const char *word, size_t n)
 {
+  if (is(word, n, "deep")) return t->convolution->desc.spatial == 3;
+  if (is(word, n, "flat")) return t->convolution->desc.spatial < 3;
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
@@ -109,12 +112,12 @@ static const char *image_text(const Template *t, const char *word, size_t n)
   assert(t->n->layout == LAYOUT_channels_last && in->layout == LAYOUT_channels_last);
   ImageDims d = ir_image_dims(back ? t->n : in), of = ir_image_dims(back ? in : t->n);
   if (is(word, n, "c")) return number_text(t, d.c);
-  if (is(word, n, "h")) return number_text(t, d.h);
-  if (is(word, n, "w")) return number_text(t, d.w);
-  if (is(word, n, "oh")) return number_text(t, of.h);
-  if (is(word, n, "ow")) return number_text(t, of.w);
-  if (is(word, n, "pixels")) return number_text(t, d.n * d.h * d.w);
-  if (is(word, n, "windows")) return number_text(t, of.n * of.h * of.w);
+  if (is(word, n, "h")) return number_text(t, d.size[0]);
+  if (is(word, n, "w")) return number_text(t, d.size[1]);
+  if (is(word, n, "oh")) return number_text(t, of.size[0]);
+  if (is(word, n, "ow")) return number_text(t, of.size[1]);
+  if (is(word, n, "pixels")) return number_text(t, d.n * ir_pixels(&d));
+  if (is(word, n, "windows")) return number_text(t, of.n * ir_pixels(&of));
   return NULL;
 }
 
@@ -125,33 +128,50 @@ static const char *columns_type(const Template *t)
   return type == AMPC_F16 ? "f16" : type == AMPC_BF16 ? "bf16" : "real";
 }
 
-/* Holes of im2col.cu and col2im.cu: the sizes of the convolution. */
-static const char *columns_text(const Template *t, const char *word, size_t n)
+/* "28 * 28": pixels of an image, or taps. A convolution over one axis is written as one over two,
+ * the first of size 1. */
+static const char *sizes_text(const Template *t, const int64_t *size)
+{
+  const ampc_conv *d = &t->convolution->desc;
+  const char *text = d->spatial == 1 ? "1 * " : "";
+  for (uint32_t i = 0; i < d->spatial; i++)
+    text = arena_printf(t->k->c->arena, "%s%s%lld", text, i ? " * " : "", (long long)size[i]);
+  return text;
+}
+
+/* $h, $kh, $oh, $stride_h, $pad_h, $dil_h: a number for an axis, which the last letter names. */
+static const char *axis_text(const Template *t, const char *word, size_t n)
 {
   const ampc_conv *d = &t->convolution->desc;
   const struct {
-    const char *name;
-    int64_t value;
-  } sizes[] = {{"h", d->h},
-               {"w", d->w},
-               {"c", d->c},
-               {"kh", d->kh},
-               {"kw", d->kw},
-               {"oh", d->oh},
-               {"ow", d->ow},
-               {"depth", d->c * d->kh * d->kw},
-               {"stride0", d->stride[0]},
-               {"stride1", d->stride[1]},
-               {"pad0", d->pad[0]},
-               {"pad1", d->pad[1]},
-               {"dil0", d->dilation[0]},
-               {"dil1", d->dilation[1]}};
+    const char *prefix;
+    const int64_t *value;
+    int64_t absent; /* the value along an axis that the images lack */
+  } kinds[] = {{"", d->in, 1},      {"k", d->kernel, 1},
+               {"o", d->out, 1},    {"stride_", d->stride, 1},
+               {"pad_", d->pad, 0}, {"dil_", d->dilation, 1}};
+  static const char axes[] = "dhw";
+  const char *axis = strchr(axes, word[n - 1]);
+  if (!axis) return NULL;
+  int64_t missing = AMPC_MAX_SPATIAL - d->spatial, i = axis - axes - missing;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+    if (is(word, n - 1, kinds[k].prefix))
+      return number_text(t, i < 0 ? kinds[k].absent : kinds[k].value[i]);
+  return NULL;
+}
+
+static const char *columns_text(const Template *t, const char *word, size_t n)
+{
+  const ampc_conv *d = &t->convolution->desc;
   if (is(word, n, "name")) return kernel_name(t->k->c, t->k->index);
   if (is(word, n, "type")) return columns_type(t);
   if (is(word, n, "result")) return stored(t->k, d->x_type, "result");
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-    if (is(word, n, sizes[i].name)) return number_text(t, sizes[i].value);
-  return NULL;
+  if (is(word, n, "c")) return number_text(t, d->c);
+  if (is(word, n, "depth")) return number_text(t, d->c * conv_taps(d));
+  if (is(word, n, "taps")) return sizes_text(t, d->kernel);
+  if (is(word, n, "in_pixels")) return sizes_text(t, d->in);
+  if (is(word, n, "out_pixels")) return sizes_text(t, d->out);
+  return axis_text(t, word, n);
 }
 
 static const char *attr_text(const Template *t, uint32_t i)
@@ -261,8 +281,8 @@ void emit_columns(Kernel *k, const Convolution *v)
   const ampc_conv *d = &v->desc;
   Template t = {.k = k, .n = ir_node(k->g, k->group->anchor), .convolution = v};
   t.count = columns_elements(d, k->c->options.real64);
-  bool large = t.count > INT_LIMIT || d->n * d->h * d->w * d->c > INT_LIMIT ||
-               d->n * d->oh * d->ow * d->c * d->kh * d->kw > INT_LIMIT;
+  bool large = t.count > INT_LIMIT || d->n * conv_in_elements(d) > INT_LIMIT ||
+               d->n * conv_out_pixels(d) * d->c * conv_taps(d) > INT_LIMIT;
   k->index_type = large ? "long long" : "int";
   put_template(&t, columns_template(v));
 }

@@ -55,27 +55,47 @@ static void put_gemm(Text *out, const ampc_command *command)
   }
 }
 
-/* Prints for example work+0 f16[28x28x32]: height, width, channels of one image. */
-static void put_images(Text *out, ampc_ref place, DType type, int64_t h, int64_t w, int64_t c)
+static void put_sizes(Text *out, const int64_t *size, uint32_t n) /* 28x28 */
 {
-  put_ref(out, place);
-  text_printf(out, " %s[%lldx%lldx%lld]", ir_dtype_name(type), (long long)h, (long long)w,
-              (long long)c);
+  for (uint32_t i = 0; i < n; i++) text_printf(out, "%s%lld", i ? "x" : "", (long long)size[i]);
 }
 
-/* Stride, padding, dilation: shown where they are not the usual. */
-static void put_axes(Text *out, const char *what, const int64_t *v, int64_t usual)
+/* Prints for example work+0 f16[28x28x32]: sizes and channels of one image. */
+static void put_x(Text *out, const ampc_command *command)
 {
-  if (v[0] != usual || v[1] != usual)
-    text_printf(out, " %s %lldx%lld", what, (long long)v[0], (long long)v[1]);
+  const ampc_conv *d = &command->as.conv.desc;
+  put_ref(out, command->as.conv.x);
+  text_printf(out, " %s[", ir_dtype_name(d->x_type));
+  put_sizes(out, d->in, d->spatial);
+  text_printf(out, "x%lld]", (long long)d->c);
+}
+
+static void put_y(Text *out, const ampc_command *command)
+{
+  const ampc_conv *d = &command->as.conv.desc;
+  put_ref(out, command->as.conv.y);
+  text_printf(out, " %s[", ir_dtype_name(d->y_type));
+  put_sizes(out, d->out, d->spatial);
+  text_printf(out, "x%lld]", (long long)d->k);
+}
+
+static void put_axes(Text *out, const char *what, const int64_t *v, uint32_t n, int64_t usual)
+{
+  bool told = false;
+  for (uint32_t i = 0; i < n; i++) told = told || v[i] != usual;
+  if (!told) return;
+  text_printf(out, " %s ", what);
+  put_sizes(out, v, n);
 }
 
 static void put_weight(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;
   put_ref(out, command->as.conv.w);
-  text_printf(out, " %s[%lldx%lld of %lldx%lld]", ir_dtype_name(d->w_type), (long long)d->k,
-              (long long)(d->c / d->groups), (long long)d->kh, (long long)d->kw);
+  text_printf(out, " %s[%lldx%lld of ", ir_dtype_name(d->w_type), (long long)d->k,
+              (long long)(d->c / d->groups));
+  put_sizes(out, d->kernel, d->spatial);
+  text_puts(out, "]");
 }
 
 /* Result = operand sign operand: * is the convolution, *^T its gradient to the images, ** that to
@@ -84,20 +104,19 @@ static void put_conv(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;
   bool forward = d->kind == AMPC_CONV_FORWARD, data = d->kind == AMPC_CONV_DATA;
-  ampc_ref x = command->as.conv.x, y = command->as.conv.y;
-  if (forward) put_images(out, y, d->y_type, d->oh, d->ow, d->k);
-  if (data) put_images(out, x, d->x_type, d->h, d->w, d->c);
+  if (forward) put_y(out, command);
+  if (data) put_x(out, command);
   if (!forward && !data) put_weight(out, command);
   text_printf(out, " %s ", d->accumulate ? "+=" : "=");
-  if (forward) put_images(out, x, d->x_type, d->h, d->w, d->c);
-  if (!forward) put_images(out, y, d->y_type, d->oh, d->ow, d->k);
+  if (forward) put_x(out, command);
+  if (!forward) put_y(out, command);
   text_puts(out, forward ? " * " : data ? " *^T " : " ** ");
   if (forward || data) put_weight(out, command);
-  if (!forward && !data) put_images(out, x, d->x_type, d->h, d->w, d->c);
+  if (!forward && !data) put_x(out, command);
   text_printf(out, " n %lld", (long long)d->n);
-  put_axes(out, "stride", d->stride, 1);
-  put_axes(out, "padding", d->pad, 0);
-  put_axes(out, "dilation", d->dilation, 1);
+  put_axes(out, "stride", d->stride, d->spatial, 1);
+  put_axes(out, "padding", d->pad, d->spatial, 0);
+  put_axes(out, "dilation", d->dilation, d->spatial, 1);
   if (d->groups != 1) text_printf(out, " groups %lld", (long long)d->groups);
   if (d->has_bias) {
     text_puts(out, " + ");

@@ -205,14 +205,13 @@ static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
 static void put_conv(Printer *p, const char *label, const ampc_conv *d)
 {
   static const char *const kinds[] = {"AMPC_CONV_FORWARD", "AMPC_CONV_DATA", "AMPC_CONV_WEIGHT"};
+  const int64_t *axes[] = {d->in, d->kernel, d->out, d->stride, d->pad, d->dilation};
   EMIT(p, "static const ampc_conv %s = {%s,\n", label, kinds[d->kind]);
-  EMIT(p, "    %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld,\n", (long long)d->n,
-       (long long)d->h, (long long)d->w, (long long)d->c, (long long)d->k, (long long)d->kh,
-       (long long)d->kw, (long long)d->oh, (long long)d->ow, (long long)d->groups);
-  EMIT(p, "    {%lld, %lld}, {%lld, %lld}, {%lld, %lld}, %s, %s, %s,\n", (long long)d->stride[0],
-       (long long)d->stride[1], (long long)d->pad[0], (long long)d->pad[1],
-       (long long)d->dilation[0], (long long)d->dilation[1], truth(d->accumulate), truth(d->tf32),
-       truth(d->has_bias));
+  EMIT(p, "    %lld, %lld, %lld, %lld, %u", (long long)d->n, (long long)d->c, (long long)d->k,
+       (long long)d->groups, d->spatial);
+  for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+    EMIT(p, ", %s", dims(p, axes[i], d->spatial));
+  EMIT(p, ",\n    %s, %s, %s,\n", truth(d->accumulate), truth(d->tf32), truth(d->has_bias));
   EMIT(p, "    %s, %s, %s, %s, %lld", dtypes[d->x_type], dtypes[d->w_type], dtypes[d->y_type],
        dtypes[d->bias_type], (long long)d->workspace);
   if (d->grid) EMIT(p, ", K_%s_columns, %u, %u", label, d->grid, d->block);

@@ -301,10 +301,27 @@ bool ir_same_dims(const Node *a, const Node *b)
 
 ImageDims ir_image_dims(const Node *n)
 {
-  const int64_t *d = n->dim;
-  assert(n->rank == 4);
-  if (n->layout == LAYOUT_channels_last) return (ImageDims){d[0], d[3], d[1], d[2]};
-  return (ImageDims){d[0], d[1], d[2], d[3]};
+  bool last = n->layout == LAYOUT_channels_last;
+  assert(n->rank > 2 && n->rank <= 2 + AMPC_MAX_SPATIAL);
+  ImageDims d = {n->dim[0], n->dim[last ? n->rank - 1 : 1], n->rank - 2u, {0}};
+  memcpy(d.size, n->dim + (last ? 1 : 2), d.spatial * sizeof *d.size);
+  return d;
+}
+
+uint32_t ir_set_image_dims(const ImageDims *d, Layout layout, int64_t dim[MAX_RANK])
+{
+  bool last = layout == LAYOUT_channels_last;
+  dim[0] = d->n;
+  dim[last ? 1 + d->spatial : 1] = d->c;
+  memcpy(dim + (last ? 1 : 2), d->size, d->spatial * sizeof *dim);
+  return 2 + d->spatial;
+}
+
+int64_t ir_pixels(const ImageDims *d)
+{
+  int64_t pixels = 1;
+  for (uint32_t i = 0; i < d->spatial; i++) pixels *= d->size[i];
+  return pixels;
 }
 
 bool ir_is_tf32(const Compile *c, const Node *n)

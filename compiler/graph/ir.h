@@ -12,7 +12,9 @@
 #include "compiler/compile.h"
 #include "ampc_plan.h"
 
-enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 10 };
+/* MAX_ATTR: what a gradient of a convolution over three axes needs: three times stride, padding,
+ * dilation and size, and groups. */
+enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 13 };
 /* The result of grad_norm is [GRAD_NORM_PARTIALS, 2]: from each block of its kernel the sum of
  * squares and a flag, not 0 where a gradient is not finite. */
 enum { GRAD_NORM_PARTIALS = 256 };
@@ -276,9 +278,14 @@ bool dtype_is_integer(DType d);        /* i32 i64 u8, not bool */
 DType dtype_promote(DType a, DType b); /* PyTorch's table for two tensors with dimensions */
 bool ir_same_dims(const Node *a, const Node *b);
 typedef struct ImageDims { /* of a node of images, whatever its layout */
-  int64_t n, c, h, w;
+  int64_t n, c;
+  uint32_t spatial;               /* axes of one image: 1 to 3 */
+  int64_t size[AMPC_MAX_SPATIAL]; /* along them; the last is the width */
 } ImageDims;
 ImageDims ir_image_dims(const Node *n);
+/* Dims of images of these sizes in a layout, written to `dim`; gives the rank. */
+uint32_t ir_set_image_dims(const ImageDims *d, Layout layout, int64_t dim[MAX_RANK]);
+int64_t ir_pixels(const ImageDims *d);               /* of one image */
 bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32 operands first */
 const char *ir_dtype_name(DType d);                  /* "f32" */
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */

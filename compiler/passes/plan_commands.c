@@ -56,7 +56,7 @@ static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
   const Graph *g = c->graph;
   Convolution p = convolution_of(c, group);
   ampc_command out = {.kind = AMPC_CONV, .as.conv = {.desc = p.desc}};
-  if (p.desc.grid) out.as.conv.desc.kernel = kernel;
+  if (p.desc.grid) out.as.conv.desc.columns = kernel;
   out.as.conv.x = place_of(g, p.x);
   out.as.conv.w = place_of(g, p.w);
   out.as.conv.bias = place_of(g, p.bias);

@@ -2,32 +2,40 @@
 #include "gradient.h"
 #include <string.h>
 
+typedef const char *SizeName(uint32_t spatial, uint32_t axis);
+
+typedef struct Sizes { /* attributes that say how large the result is */
+  SizeName *name;
+  uint32_t spatial;
+  const int64_t *size;
+} Sizes;
+
+static bool names_size(const Sizes *s, const char *attr)
+{
+  for (uint32_t i = 0; i < s->spatial; i++)
+    if (strcmp(s->name(s->spatial, i), attr) == 0) return true;
+  return false;
+}
+
 /* A gradient op with the attributes that it shares with the forward node (strides, padding, ..) and
- * two sizes that its inputs do not determine: with stride 2 images of 7x7 and 8x8 give the same
+ * the sizes that its inputs do not determine: with stride 2 images of 7x7 and 8x8 give the same
  * windows. */
-static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, NamedAttr h, NamedAttr w)
+static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, Sizes s)
 {
   const NamedAttr *shared = ir_shared_attrs(b->c, &b->n, op);
-  NamedAttr attrs[MAX_ATTR + 3];
+  NamedAttr attrs[MAX_ATTR + AMPC_MAX_SPATIAL + 1];
   uint32_t count = 0;
   for (; shared->name; shared++)
-    if (strcmp(shared->name, h.name) != 0 && strcmp(shared->name, w.name) != 0)
-      attrs[count++] = *shared;
-  attrs[count++] = h;
-  attrs[count++] = w;
+    if (!names_size(&s, shared->name)) attrs[count++] = *shared;
+  for (uint32_t i = 0; i < s.spatial; i++)
+    attrs[count++] = (NamedAttr){s.name(s.spatial, i), {.i = s.size[i]}};
   attrs[count] = (NamedAttr){NULL, {0}};
   return ir_append(b->c, &b->at, op, in, n, attrs);
 }
 
 static Value sized_image(Back *b, OpKind op, const Value *in, uint32_t n, ImageDims d)
 {
-  return sized(b, op, in, n, (NamedAttr){"h", {.i = d.h}}, (NamedAttr){"w", {.i = d.w}});
-}
-
-static Value sized_kernel(Back *b, const Value *in, const Node *weight)
-{
-  return sized(b, OP_conv2d_weight, in, 2, (NamedAttr){"kh", {.i = weight->dim[2]}},
-               (NamedAttr){"kw", {.i = weight->dim[3]}});
+  return sized(b, op, in, n, (Sizes){rule_image_size, d.spatial, d.size});
 }
 
 /* The sum over axis 1 of parts[values, parts, channels], for value `index`: f32 [channels]. See
@@ -45,31 +53,48 @@ static Value channel_sum(Back *b, Value x)
   return total(b, ir_append(b->c, &b->at, OP_channel_sums, &x, 1, channel), 0);
 }
 
-/* ---- convolutions ---- */
+/* ---- convolutions: a row `x` of the table goes with rows `x_data` and `x_weight` ---- */
+
+static OpKind forward_op(const Back *b)
+{
+  const char *name = op_of(&b->n)->name, *data = strstr(name, "_data");
+  return data ? op_named(arena_strndup(b->c->arena, name, (size_t)(data - name))) : b->n.op;
+}
+
+static OpKind gradient_op(const Back *b, const char *suffix)
+{
+  return op_named(arena_printf(b->c->arena, "%s%s", op_row(forward_op(b))->name, suffix));
+}
+
+static Value weight_gradient(Back *b, const Value *in, const Node *weight)
+{
+  Sizes kernel = {rule_kernel_size, weight->rank - 2u, weight->dim + 2};
+  return sized(b, gradient_op(b, "_weight"), in, 2, kernel);
+}
 
 /* dx moves dy back through the kernel (a transposed convolution), dweight correlates dy with x,
  * dbias is the sum of dy over a channel. */
-void grad_conv2d(Compile *c, Value n, Value dy, Value *out_dx)
+void grad_conv(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   Value x = b.n.in[0], weight = b.n.in[1];
   ImageDims d = ir_image_dims(back_in(&b, 0));
   Node kernel = *back_in(&b, 1);
-  out_dx[0] = sized_image(&b, OP_conv2d_data, (Value[]){dy, weight}, 2, d);
-  out_dx[1] = sized_kernel(&b, (Value[]){dy, x}, &kernel);
+  out_dx[0] = sized_image(&b, gradient_op(&b, "_data"), (Value[]){dy, weight}, 2, d);
+  out_dx[1] = weight_gradient(&b, (Value[]){dy, x}, &kernel);
   if (b.n.in[2].id) out_dx[2] = channel_sum(&b, dy);
 }
 
 /* The forward node is itself a transposed convolution, of ConvTranspose2d: x [n, out, h, w] becomes
  * larger images. So the plain convolution of dy is dx, and in dweight x and dy have changed
  * places. */
-void grad_conv2d_data(Compile *c, Value n, Value dy, Value *out_dx)
+void grad_conv_data(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   Value x = b.n.in[0], weight = b.n.in[1];
   Node kernel = *back_in(&b, 1);
-  out_dx[0] = back_like(&b, OP_conv2d, (Value[]){dy, weight, {0}}, 3);
-  out_dx[1] = sized_kernel(&b, (Value[]){x, dy}, &kernel);
+  out_dx[0] = back_like(&b, forward_op(&b), (Value[]){dy, weight, {0}}, 3);
+  out_dx[1] = weight_gradient(&b, (Value[]){x, dy}, &kernel);
 }
 
 /* ---- batch norm ---- */

@@ -19,8 +19,11 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 typedef struct Window { /* of a convolution or pool, along one axis */
   int64_t kernel, stride, pad, dilation;
 } Window;
-/* By the attributes stride0, pad0, dil0 (height, axis 0) or stride1, ... (width, axis 1) of n. */
+/* By the attributes stride0, pad0, dil0 of n for its first axis, stride1, ... for the next. */
 Window rule_window(const Node *n, uint32_t axis, int64_t kernel);
+/* The attributes for the size of an image or kernel along one of its `spatial` axes: "h", "kh". */
+const char *rule_image_size(uint32_t spatial, uint32_t axis);
+const char *rule_kernel_size(uint32_t spatial, uint32_t axis);
 /* Parts in which `rows` elements of a channel are reduced, each by one block, see Note [channels]
  * in ops.def. */
 int64_t rule_channel_parts(int64_t rows, int64_t channels);

@@ -6,14 +6,17 @@
 
 /* ---- shared ---- */
 
-static bool need_images(Compile *c, const Node *n, uint32_t i)
+/* The axes of an image, as messages name them. */
+static const char *const axes_text[] = {"", "w", "h, w", "d, h, w"};
+
+static bool need_images(Compile *c, const Node *n, uint32_t i, uint32_t spatial)
 {
   const Node *x = ir_in(c, n, i);
   if (!rule_need_float(c, n, i)) return false;
-  if (x->rank == 4) return true;
-  diag_error(c, E311, n->span, "%s needs images [n, c, h, w] as %s, got %s", op_of(n)->name,
-             op_of(n)->signature.input[i].name, ir_type_text(c, x));
-  if (x->rank == 3) diag_help(c, "`unsqueeze(0)` makes a batch of one image");
+  if (x->rank == 2 + spatial) return true;
+  diag_error(c, E311, n->span, "%s needs images [n, c, %s] as %s, got %s", op_of(n)->name,
+             axes_text[spatial], op_of(n)->signature.input[i].name, ir_type_text(c, x));
+  if (x->rank == 1 + spatial) diag_help(c, "`unsqueeze(0)` makes a batch of one image");
   diag_note(c, x->span, "it gets its shape here");
   return false;
 }
@@ -23,9 +26,9 @@ static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
 {
   n->dtype = like->dtype;
   n->layout = like->layout;
-  if (n->layout == LAYOUT_channels_last)
-    return rule_set_dims(c, n, 4, (int64_t[]){d.n, d.h, d.w, d.c});
-  return rule_set_dims(c, n, 4, (int64_t[]){d.n, d.c, d.h, d.w});
+  int64_t dim[MAX_RANK];
+  uint32_t rank = ir_set_image_dims(&d, (Layout)n->layout, dim);
+  return rule_set_dims(c, n, rank, dim);
 }
 
 /* Strides, dilations, kernels and scales count from 1, padding from 0. */
@@ -43,12 +46,13 @@ static bool check_attrs(Compile *c, const Node *n)
   return true;
 }
 
-/* The attributes stride0, pad0, dil0 are those of the height, stride1, .. of the width. The
- * kernel's size is an attribute of pools but that of the weight in convolutions: the caller has
- * it. */
+/* stride0, pad0, dil0 are those of the first axis of an image, stride1, .. of the next. The
+ * kernel's size is an attribute of pools but that of the weight in convolutions: the caller has it.
+ */
 Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
 {
-  static const char *const names[2][3] = {{"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}};
+  static const char *const names[AMPC_MAX_SPATIAL][3] = {
+      {"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}, {"stride2", "pad2", "dil2"}};
   uint32_t dilation;
   bool dilates = attr_find(op_of(n), names[axis][2], &dilation); /* average pools do not */
   return (Window){kernel, attr_int(n, names[axis][0]), attr_int(n, names[axis][1]),
@@ -63,31 +67,80 @@ static int64_t count_windows(int64_t size, Window w)
   return size + 2 * w.pad < span ? 0 : (size + 2 * w.pad - span) / w.stride + 1;
 }
 
-/* Height and width in d become those of the result. */
+static const char *sizes_text(Compile *c, const int64_t *size, uint32_t n) /* "28x28" */
+{
+  const char *text = "";
+  for (uint32_t i = 0; i < n; i++)
+    text = arena_printf(c->arena, "%s%s%lld", text, i ? "x" : "", (long long)size[i]);
+  return text;
+}
+
+/* d: of the images x; becomes what the windows make of them. */
 static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *w, ImageDims *d)
 {
-  int64_t h = count_windows(d->h, w[0]), k = count_windows(d->w, w[1]);
-  if (h && k) {
-    d->h = h;
-    d->w = k;
+  int64_t count[AMPC_MAX_SPATIAL], kernel[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL];
+  bool fit = true;
+  for (uint32_t i = 0; i < d->spatial; i++) {
+    kernel[i] = w[i].kernel;
+    pad[i] = w[i].pad;
+    count[i] = count_windows(d->size[i], w[i]);
+    fit = fit && count[i];
+  }
+  if (fit) {
+    memcpy(d->size, count, d->spatial * sizeof *count);
     return true;
   }
-  diag_error(c, E311, n->span,
-             "the %lldx%lld kernel of %s does not fit images of %lldx%lld, padding %lldx%lld",
-             (long long)w[0].kernel, (long long)w[1].kernel, op_of(n)->name, (long long)d->h,
-             (long long)d->w, (long long)w[0].pad, (long long)w[1].pad);
+  diag_error(c, E311, n->span, "the %s kernel of %s does not fit images of %s, padding %s",
+             sizes_text(c, kernel, d->spatial), op_of(n)->name, sizes_text(c, d->size, d->spatial),
+             sizes_text(c, pad, d->spatial));
   diag_note(c, x->span, "the images get their shape here");
   return false;
 }
 
-/* ---- convolutions ---- */
+/* Does a convolution or pool with these windows make images of the sizes of y from those of x? */
+static bool windows_make(const ImageDims *x, const Window *w, const ImageDims *y)
+{
+  bool make = x->n == y->n;
+  for (uint32_t i = 0; i < x->spatial; i++)
+    make = make && count_windows(x->size[i], w[i]) == y->size[i];
+  return make;
+}
+
+/* ---- convolutions: over as many axes as the op has strides ---- */
+
+/* Axes of an image of a convolution: it has a stride for each. */
+static uint32_t spatial_of(const Node *n)
+{
+  static const char *const strides[] = {"stride0", "stride1", "stride2"};
+  uint32_t count = 0, at;
+  while (count < AMPC_MAX_SPATIAL && attr_find(op_of(n), strides[count], &at)) count++;
+  return count;
+}
+
+const char *rule_image_size(uint32_t spatial, uint32_t axis)
+{
+  static const char *const names[] = {"d", "h", "w"};
+  return names[AMPC_MAX_SPATIAL - spatial + axis];
+}
+
+const char *rule_kernel_size(uint32_t spatial, uint32_t axis)
+{
+  static const char *const names[] = {"kd", "kh", "kw"};
+  return names[AMPC_MAX_SPATIAL - spatial + axis];
+}
+
+static void weight_windows(const Node *n, const Node *weight, Window *w)
+{
+  for (uint32_t i = 0; i + 2 < weight->rank; i++) w[i] = rule_window(n, i, weight->dim[2 + i]);
+}
 
 static bool check_weight(Compile *c, const Node *n, const Node *w)
 {
   int64_t groups = attr_int(n, "groups");
-  if (w->rank != 4) {
-    diag_error(c, E311, n->span, "the weight of %s is [out, in / groups, h, w], got %s",
-               op_of(n)->name, ir_dims_text(c, w));
+  uint32_t spatial = spatial_of(n);
+  if (w->rank != 2 + spatial) {
+    diag_error(c, E311, n->span, "the weight of %s is [out, in / groups, %s], got %s",
+               op_of(n)->name, axes_text[spatial], ir_dims_text(c, w));
     return false;
   }
   if (w->dim[0] % groups == 0) return true;
@@ -104,49 +157,55 @@ static void help_channels(Compile *c, const Node *w, int64_t channels)
   if (w->op != OP_param) return;
   const char *path = c->graph->params.at[attr_int(w, "index")].path, *dot = strrchr(path, '.');
   if (!dot || strcmp(dot, ".weight") != 0) return;
-  diag_help(c, "`%.*s = Conv2d(%lld, ...)`", (int)(dot - path), path, (long long)channels);
+  diag_help(c, "`%.*s = Conv%ud(%lld, ...)`", (int)(dot - path), path, w->rank - 2u,
+            (long long)channels);
 }
 
 static bool check_channels(Compile *c, const Node *n, const Node *x, const Node *w)
 {
   int64_t want = w->dim[1] * attr_int(n, "groups"), have = ir_image_dims(x).c;
   if (want == have) return true;
-  diag_error(c, E302, n->span, "conv2d expects %lld input channel%s, got %lld: %s", (long long)want,
-             want == 1 ? "" : "s", (long long)have, ir_type_text(c, x));
+  diag_error(c, E302, n->span, "%s expects %lld input channel%s, got %lld: %s", op_of(n)->name,
+             (long long)want, want == 1 ? "" : "s", (long long)have, ir_type_text(c, x));
   help_channels(c, w, have);
-  diag_note(c, w->span, "the weight is [out, in / groups, h, w] = %s", ir_dims_text(c, w));
+  diag_note(c, w->span, "the weight is [out, in / groups, %s] = %s", axes_text[spatial_of(n)],
+            ir_dims_text(c, w));
   diag_note(c, x->span, "the images get their shape here");
   return false;
 }
 
-/* [n, c, h, w] by a weight [out, c / groups, kh, kw] gives [n, out, h', w']. */
-bool shape_conv2d(Compile *c, Node *n)
+/* [n, c, in..] by a weight [out, c / groups, kernel..] gives [n, out, windows..]. */
+bool shape_conv(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0) || !rule_need_float(c, n, 1) || !check_attrs(c, n)) return false;
+  if (!need_images(c, n, 0, spatial_of(n)) || !rule_need_float(c, n, 1) || !check_attrs(c, n))
+    return false;
   const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, 1), *bias = ir_in(c, n, 2);
   if (!check_weight(c, n, w) || !check_channels(c, n, x, w)) return false;
   if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0])) {
-    diag_error(c, E311, n->span, "the bias of conv2d with weight %s is [%lld], got %s",
+    diag_error(c, E311, n->span, "the bias of %s with weight %s is [%lld], got %s", op_of(n)->name,
                ir_dims_text(c, w), (long long)w->dim[0], ir_dims_text(c, bias));
     return false;
   }
   ImageDims d = ir_image_dims(x);
-  Window windows[2] = {rule_window(n, 0, w->dim[2]), rule_window(n, 1, w->dim[3])};
+  Window windows[AMPC_MAX_SPATIAL];
+  weight_windows(n, w, windows);
   if (!windows_fit(c, n, x, windows, &d)) return false;
   d.c = w->dim[0];
   return set_images(c, n, x, d) && (n->dtype = op_common_type(c, n), true);
 }
 
-/* The other way: dy [n, out, h', w'] gives images [n, c, h, w] of the attributes' h and w. dy must
- * be what conv2d makes of images of that size. In gradients it always is; a transposed convolution
- * that a user wrote may ask for anything. */
-bool shape_conv2d_data(Compile *c, Node *n)
+/* The other way: dy [n, out, windows..] gives images [n, c, in..] of the sizes that attributes say.
+ * dy must be what the convolution makes of images of that size. In gradients it always is; a
+ * transposed convolution that a user wrote may ask for anything. */
+bool shape_conv_data(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0) || !rule_need_float(c, n, 1) || !check_attrs(c, n)) return false;
+  if (!need_images(c, n, 0, spatial_of(n)) || !rule_need_float(c, n, 1) || !check_attrs(c, n))
+    return false;
   const Node *dy = ir_in(c, n, 0), *w = ir_in(c, n, 1);
   if (!check_weight(c, n, w)) return false;
-  ImageDims d = ir_image_dims(dy),
-            x = {d.n, w->dim[1] * attr_int(n, "groups"), attr_int(n, "h"), attr_int(n, "w")};
+  ImageDims d = ir_image_dims(dy), x = d;
+  x.c = w->dim[1] * attr_int(n, "groups");
+  for (uint32_t i = 0; i < x.spatial; i++) x.size[i] = attr_int(n, rule_image_size(x.spatial, i));
   if (d.c != w->dim[0]) {
     diag_error(c, E302, n->span,
                "a transposed convolution expects %lld input channels, got %lld: %s",
@@ -154,33 +213,39 @@ bool shape_conv2d_data(Compile *c, Node *n)
     diag_note(c, w->span, "the weight is %s", ir_dims_text(c, w));
     return false;
   }
-  int64_t h = count_windows(x.h, rule_window(n, 0, w->dim[2]));
-  int64_t k = count_windows(x.w, rule_window(n, 1, w->dim[3]));
-  if (h != d.h || k != d.w) {
-    diag_error(c, E311, n->span, "no convolution makes %s of images of %lldx%lld",
-               ir_dims_text(c, dy), (long long)x.h, (long long)x.w);
+  Window windows[AMPC_MAX_SPATIAL];
+  weight_windows(n, w, windows);
+  if (!windows_make(&x, windows, &d)) {
+    diag_error(c, E311, n->span, "no convolution makes %s of images of %s", ir_dims_text(c, dy),
+               sizes_text(c, x.size, x.spatial));
     return false;
   }
   return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
 }
 
-/* dy [n, out, h', w'] and x [n, c, h, w] give the weight's gradient [out, c / groups, kh, kw]. */
-bool shape_conv2d_weight(Compile *c, Node *n)
+/* dy [n, out, windows..] and x [n, c, in..] give the weight's gradient [out, c / groups, kernel..].
+ */
+bool shape_conv_weight(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0) || !need_images(c, n, 1) || !check_attrs(c, n)) return false;
+  uint32_t spatial = spatial_of(n);
+  if (!need_images(c, n, 0, spatial) || !need_images(c, n, 1, spatial) || !check_attrs(c, n))
+    return false;
   const Node *dy = ir_in(c, n, 0), *x = ir_in(c, n, 1);
-  int64_t groups = attr_int(n, "groups"), kh = attr_int(n, "kh"), kw = attr_int(n, "kw");
+  int64_t groups = attr_int(n, "groups");
   ImageDims d = ir_image_dims(dy), from = ir_image_dims(x);
-  bool fits = d.n == from.n && from.c % groups == 0 && d.c % groups == 0;
-  fits = fits && d.h == count_windows(from.h, rule_window(n, 0, kh));
-  fits = fits && d.w == count_windows(from.w, rule_window(n, 1, kw));
-  if (!fits) {
+  int64_t dim[MAX_RANK] = {d.c, from.c / groups};
+  Window windows[AMPC_MAX_SPATIAL];
+  for (uint32_t i = 0; i < spatial; i++) {
+    dim[2 + i] = attr_int(n, rule_kernel_size(spatial, i));
+    windows[i] = rule_window(n, i, dim[2 + i]);
+  }
+  if (from.c % groups || d.c % groups || !windows_make(&from, windows, &d)) {
     diag_error(c, E311, n->span, "no convolution makes %s of %s", ir_dims_text(c, dy),
                ir_dims_text(c, x));
     return false;
   }
   n->dtype = op_common_type(c, n);
-  return rule_set_dims(c, n, 4, (int64_t[]){d.c, from.c / groups, kh, kw});
+  return rule_set_dims(c, n, 2 + spatial, dim);
 }
 
 /* ---- channels ---- */
@@ -275,22 +340,25 @@ bool shape_channel_join(Compile *c, Node *n)
   return rule_set_dims(c, n, 1, &parts->dim[2]);
 }
 
-/* ---- pools ---- */
+/* ---- pools: over two axes ---- */
+
+enum { POOL_AXES = 2 };
 
 static void pool_windows(const Node *n, Window *w)
 {
-  for (uint32_t i = 0; i < 2; i++) w[i] = rule_window(n, i, attr_int(n, i ? "kernel1" : "kernel0"));
+  for (uint32_t i = 0; i < POOL_AXES; i++)
+    w[i] = rule_window(n, i, attr_int(n, i ? "kernel1" : "kernel0"));
 }
 
 /* With padding of more than half the kernel a window could lie in the padding alone. */
 bool shape_pool2d(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(x);
-  Window w[2];
+  Window w[POOL_AXES];
   pool_windows(n, w);
-  for (uint32_t i = 0; i < 2; i++) {
+  for (uint32_t i = 0; i < POOL_AXES; i++) {
     if (2 * w[i].pad <= w[i].kernel) continue;
     diag_error(c, E311, n->span, "%s pads %lld at each side, the most is half of the kernel's %lld",
                op_of(n)->name, (long long)w[i].pad, (long long)w[i].kernel);
@@ -302,53 +370,52 @@ bool shape_pool2d(Compile *c, Node *n)
 /* max_pool2d_backward has the images as input 1; the others have their size as attributes. */
 bool shape_pool2d_backward(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
   const Node *dy = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(dy), x = d;
   if (n->op == OP_max_pool2d_backward) {
-    if (!need_images(c, n, 1)) return false;
+    if (!need_images(c, n, 1, POOL_AXES)) return false;
     x = ir_image_dims(ir_in(c, n, 1));
   } else {
-    x.h = attr_int(n, "h");
-    x.w = attr_int(n, "w");
+    x.size[0] = attr_int(n, "h");
+    x.size[1] = attr_int(n, "w");
   }
-  Window w[2];
+  Window w[POOL_AXES];
   pool_windows(n, w);
-  bool fits = x.n == d.n && x.c == d.c && count_windows(x.h, w[0]) == d.h;
-  if (fits && count_windows(x.w, w[1]) == d.w) return set_images(c, n, dy, x);
-  diag_error(c, E311, n->span, "no pool makes %s of images of %lldx%lld", ir_dims_text(c, dy),
-             (long long)x.h, (long long)x.w);
+  if (x.c == d.c && windows_make(&x, w, &d)) return set_images(c, n, dy, x);
+  diag_error(c, E311, n->span, "no pool makes %s of images of %s", ir_dims_text(c, dy),
+             sizes_text(c, x.size, x.spatial));
   return false;
 }
 
 /* Forward and backward alike: the attributes say the size of the result. */
 bool shape_adaptive_pool2d(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(x);
-  d.h = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "oh" : "h");
-  d.w = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "ow" : "w");
+  d.size[0] = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "oh" : "h");
+  d.size[1] = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "ow" : "w");
   return set_images(c, n, x, d);
 }
 
 bool shape_interpolate(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0) || !check_attrs(c, n)) return false;
+  if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(x);
   int64_t s = attr_int(n, "scale0"), t = attr_int(n, "scale1");
   if (n->op == OP_interpolate_nearest) {
-    d.h *= s;
-    d.w *= t;
+    d.size[0] *= s;
+    d.size[1] *= t;
     return set_images(c, n, x, d);
   }
-  if (d.h % s || d.w % t) {
+  if (d.size[0] % s || d.size[1] % t) {
     diag_error(c, E311, n->span, "interpolation by %lldx%lld does not make %s", (long long)s,
                (long long)t, ir_dims_text(c, x));
     return false;
   }
-  d.h /= s;
-  d.w /= t;
+  d.size[0] /= s;
+  d.size[1] /= t;
   return set_images(c, n, x, d);
 }

@@ -8,6 +8,7 @@
  * are not counted. Bytes are those of the tensors: each operand once, as large as what is used of
  * it, whatever caches and second passes make of it. */
 #include "inspect.h"
+#include "runtime/plan/conv_sizes.h"
 #include <string.h>
 
 /* ---- arithmetic ---- */
@@ -87,7 +88,7 @@ static int64_t kernel_flops(const Graph *g, const Group *group)
  * alike: they do the same products in another order. */
 static int64_t conv_flops(const ampc_conv *d)
 {
-  return 2 * d->n * d->oh * d->ow * d->k * (d->c / d->groups) * d->kh * d->kw;
+  return 2 * d->n * conv_out_pixels(d) * conv_weights(d);
 }
 
 /* ---- bytes ---- */

@@ -16,6 +16,7 @@
 #include "conv_plan.h"
 #include "conv_product.h"
 #include "runtime/base/convert.h"
+#include "runtime/plan/conv_sizes.h"
 #include "dnn.h"
 
 struct ConvCache {
@@ -58,11 +59,13 @@ int64_t conv_cache_bytes(const ConvCache *cache)
 
 static bool same_sizes(const ampc_conv *a, const ampc_conv *b)
 {
-  return a->n == b->n && a->h == b->h && a->w == b->w && a->c == b->c && a->k == b->k &&
-         a->kh == b->kh && a->kw == b->kw && a->oh == b->oh && a->ow == b->ow &&
-         a->groups == b->groups && memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
-         memcmp(a->pad, b->pad, sizeof a->pad) == 0 &&
-         memcmp(a->dilation, b->dilation, sizeof a->dilation) == 0;
+  bool same = a->n == b->n && a->c == b->c && a->k == b->k && a->groups == b->groups &&
+              a->spatial == b->spatial;
+  for (uint32_t i = 0; same && i < a->spatial; i++)
+    same = a->in[i] == b->in[i] && a->kernel[i] == b->kernel[i] && a->out[i] == b->out[i] &&
+           a->stride[i] == b->stride[i] && a->pad[i] == b->pad[i] &&
+           a->dilation[i] == b->dilation[i];
+  return same;
 }
 
 static bool same(const ampc_conv *a, const ampc_conv *b)
@@ -217,7 +220,7 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
   const ampc_conv *d = &plan->desc;
   int64_t first = share * plan->tiling.images;
   int64_t images = share == plan->tiling.shares - 1 ? plan->rest : plan->tiling.images;
-  int64_t x_size = d->h * d->w * d->c, y_size = d->oh * d->ow * d->k;
+  int64_t x_size = conv_in_elements(d), y_size = conv_out_elements(d);
   Rooms r = rooms_of(work, lane);
   char *x = work->x + first * x_size * ampc_dtype_size(d->x_type), *x_used = x;
   char *y = work->y + first * y_size * ampc_dtype_size(d->y_type), *y_used = y;
@@ -225,7 +228,7 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
   if (!in_place(plan, false)) y_used = r.y;
   if (x_used != x && d->kind != AMPC_CONV_DATA) widen(d->x_type, x, x_used, images * x_size);
   if (is_sliced(plan)) {
-    take_slice(plan, slice, y, y_used, images * d->oh * d->ow);
+    take_slice(plan, slice, y, y_used, images * conv_out_pixels(d));
   } else if (y_used != y && d->kind != AMPC_CONV_FORWARD) {
     widen(d->y_type, y, y_used, images * y_size);
   }
@@ -264,17 +267,12 @@ static void widen_task(void *context, unsigned block, unsigned n_blocks)
         end - begin);
 }
 
-static int64_t weights_of(const ampc_conv *d)
-{
-  return d->k * (d->c / d->groups) * d->kh * d->kw;
-}
-
 static int pack_weights(Work *work, char *packed)
 {
   ConvPlan *plan = work->plan;
   const ampc_conv *d = &plan->desc;
   const ConvTiling *t = &plan->tiling;
-  int64_t n = weights_of(d) / t->slices;
+  int64_t n = conv_weights(d) / t->slices;
   dnnl_status_t bad = dnnl_success;
   for (int64_t s = 0; s < t->slices && !bad; s++) {
     char *w = work->w + s * n * ampc_dtype_size(d->w_type);
@@ -373,7 +371,7 @@ static void run_slice(Work *work, int64_t lane, int64_t slice)
   const ConvTiling *t = &plan->tiling;
   Rooms r = rooms_of(work, lane);
   bool direct = d->w_type == AMPC_F32 && !d->accumulate;
-  int64_t n = weights_of(d) / t->slices;
+  int64_t n = conv_weights(d) / t->slices;
   for (int64_t s = 0; s < t->shares; s++) {
     run_share(work, lane, s, slice, s == 0 ? r.sum : r.part);
     if (s > 0) add_floats(r.part, r.sum, t->sum);
@@ -410,7 +408,7 @@ static int run_weight(Work *work)
   dnnl_status_t bad = conv_plan_unpack(plan, 0, rooms_of(work, 0).sum, direct ? work->w : plain);
   dnn_leave(threads);
   if (bad || direct) return (int)bad;
-  Finish finish = {d, plain, work->w, weights_of(d)};
+  Finish finish = {d, plain, work->w, conv_weights(d)};
   pool_run(pool, finish_task, &finish, pool_threads(pool));
   return 0;
 }
@@ -440,28 +438,30 @@ static ampc_status check_types(const ampc_conv *d, bool real64)
   return AMPC_OK;
 }
 
-static bool axis_fits(int64_t size, int64_t taps, int64_t out, int64_t stride, int64_t pad,
-                      int64_t dilation)
+static bool axis_fits(const ampc_conv *d, uint32_t i)
 {
-  int64_t span = size + 2 * pad - dilation * (taps - 1) - 1;
-  return size > 0 && taps > 0 && stride > 0 && pad >= 0 && dilation > 0 && span >= 0 &&
-         out == span / stride + 1;
+  int64_t span = d->in[i] + 2 * d->pad[i] - d->dilation[i] * (d->kernel[i] - 1) - 1;
+  return d->in[i] > 0 && d->kernel[i] > 0 && d->stride[i] > 0 && d->pad[i] >= 0 &&
+         d->dilation[i] > 0 && span >= 0 && d->out[i] == span / d->stride[i] + 1;
+}
+
+static bool sizes_fit(const ampc_conv *d)
+{
+  bool fits = d->spatial > 0 && d->spatial <= AMPC_MAX_SPATIAL && d->n > 0 && d->groups > 0 &&
+              d->c > 0 && d->k > 0 && d->c % d->groups == 0 && d->k % d->groups == 0;
+  for (uint32_t i = 0; fits && i < d->spatial; i++) fits = axis_fits(d, i);
+  return fits;
 }
 
 static ampc_status check(const ampc_conv *d, bool real64)
 {
   ampc_status status = check_types(d, real64);
   if (status) return status;
-  bool fits = d->n > 0 && d->groups > 0 && d->c > 0 && d->k > 0 && d->c % d->groups == 0 &&
-              d->k % d->groups == 0 &&
-              axis_fits(d->h, d->kh, d->oh, d->stride[0], d->pad[0], d->dilation[0]) &&
-              axis_fits(d->w, d->kw, d->ow, d->stride[1], d->pad[1], d->dilation[1]);
-  if (!fits)
+  if (!sizes_fit(d))
     return ampc_fail(AMPC_RUN_FAILED,
-                     "broken plan: a convolution of [%lld, %lld, %lld, %lld] to "
-                     "[%lld, %lld, %lld, %lld] in %lld groups",
-                     (long long)d->n, (long long)d->c, (long long)d->h, (long long)d->w,
-                     (long long)d->n, (long long)d->k, (long long)d->oh, (long long)d->ow,
+                     "broken plan: a convolution over %u dimensions of %lld images from %lld to "
+                     "%lld channels in %lld groups, whose sizes do not fit",
+                     d->spatial, (long long)d->n, (long long)d->c, (long long)d->k,
                      (long long)d->groups);
   int64_t need = ampc_conv_workspace_cpu(d, real64);
   if (d->workspace < need)

@@ -1,7 +1,9 @@
 /* Convolutions as oneDNN's primitives. All calls stand between dnn_enter and dnn_leave. */
 #include "conv_plan.h"
 #include <stdlib.h>
+#include <string.h>
 #include "primitive.h"
+#include "runtime/plan/conv_sizes.h"
 
 /* The number of images decides about memory descriptors and primitives; the weights' order in
  * memory is the library's choice for the first number and given for the second. */
@@ -17,22 +19,38 @@ static dnnl_data_type_t library_type(ampc_dtype t)
 static dnnl_status_t weights_desc(const ConvPlan *p, bool any, dnnl_memory_desc_t *out)
 {
   const ampc_conv *d = &p->desc;
-  int64_t k = p->filters / d->groups, c = d->c / d->groups;
-  dnnl_dims_t whole = {k, c, d->kh, d->kw}, grouped = {d->groups, k, c, d->kh, d->kw};
-  dnnl_data_type_t type = library_type(p->w_type);
-  dnnl_format_tag_t plain = d->groups > 1 ? dnnl_goihw : dnnl_oihw;
-  return dnnl_memory_desc_init_by_tag(out, d->groups > 1 ? 5 : 4, d->groups > 1 ? grouped : whole,
-                                      type, any ? dnnl_format_tag_any : plain);
+  static const dnnl_format_tag_t whole[] = {dnnl_oiw, dnnl_oihw, dnnl_oidhw};
+  static const dnnl_format_tag_t grouped[] = {dnnl_goiw, dnnl_goihw, dnnl_goidhw};
+  dnnl_format_tag_t plain = (d->groups > 1 ? grouped : whole)[d->spatial - 1];
+  dnnl_dims_t dims;
+  int rank = 0;
+  if (d->groups > 1) dims[rank++] = d->groups;
+  dims[rank++] = p->filters / d->groups;
+  dims[rank++] = d->c / d->groups;
+  for (uint32_t i = 0; i < d->spatial; i++) dims[rank++] = d->kernel[i];
+  return dnnl_memory_desc_init_by_tag(out, rank, dims, library_type(p->w_type),
+                                      any ? dnnl_format_tag_any : plain);
+}
+
+/* Channels last, though the library names the channels before the pixels. */
+static dnnl_status_t images_desc(const ampc_conv *d, int64_t n, int64_t channels,
+                                 const int64_t *size, ampc_dtype type, dnnl_memory_desc_t *out)
+{
+  static const dnnl_format_tag_t tags[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
+  dnnl_dims_t dims = {n, channels};
+  memcpy(dims + 2, size, d->spatial * sizeof *size);
+  return dnnl_memory_desc_init_by_tag(out, 2 + (int)d->spatial, dims, library_type(type),
+                                      tags[d->spatial - 1]);
 }
 
 static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_memory_desc_t *w,
                                 Shape *s)
 {
   const ampc_conv *d = &p->desc;
-  dnnl_dims_t x = {images, d->c, d->h, d->w}, y = {images, p->filters, d->oh, d->ow}, bias = {d->k};
+  dnnl_dims_t bias = {d->k};
   s->w = *w;
-  dnnl_status_t bad = dnnl_memory_desc_init_by_tag(&s->x, 4, x, library_type(p->x_type), dnnl_nhwc);
-  if (!bad) bad = dnnl_memory_desc_init_by_tag(&s->y, 4, y, library_type(p->y_type), dnnl_nhwc);
+  dnnl_status_t bad = images_desc(d, images, d->c, d->in, p->x_type, &s->x);
+  if (!bad) bad = images_desc(d, images, p->filters, d->out, p->y_type, &s->y);
   if (!bad) bad = dnnl_memory_desc_init_by_tag(&s->bias, 1, bias, dnnl_f32, dnnl_a);
   return bad;
 }
@@ -40,8 +58,12 @@ static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_me
 static dnnl_status_t describe(const ConvPlan *p, const Shape *s, dnnl_convolution_desc_t *out)
 {
   const ampc_conv *d = &p->desc;
-  dnnl_dims_t dilation = {d->dilation[0] - 1, d->dilation[1] - 1};
-  dnnl_dims_t stride = {d->stride[0], d->stride[1]}, pad = {d->pad[0], d->pad[1]};
+  dnnl_dims_t stride, pad, dilation; /* dilation: how many elements are left out */
+  for (uint32_t i = 0; i < d->spatial; i++) {
+    stride[i] = d->stride[i];
+    pad[i] = d->pad[i];
+    dilation[i] = d->dilation[i] - 1;
+  }
   const dnnl_alg_kind_t direct = dnnl_convolution_direct;
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
@@ -135,7 +157,8 @@ static dnnl_status_t choose(ConvPlan *p, dnnl_engine_t engine, Choice *c)
 static dnnl_status_t slice_desc(const ConvPlan *p, const Choice *c, int64_t first,
                                 dnnl_memory_desc_t *out)
 {
-  dnnl_dims_t size = {p->tiling.slice, p->desc.c, p->desc.kh, p->desc.kw}, at = {first};
+  dnnl_dims_t size = {p->tiling.slice, p->desc.c}, at = {first};
+  memcpy(size + 2, p->desc.kernel, p->desc.spatial * sizeof *size);
   *out = c->shape[0].w;
   if (p->filters == p->tiling.slice) return dnnl_success;
   return dnnl_memory_desc_init_submemory(out, &c->shape[0].w, size, at);
@@ -220,10 +243,10 @@ ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan 
   conv_plan_free(p);
   *out = NULL;
   return ampc_fail(AMPC_RUN_FAILED,
-                   "oneDNN cannot do a convolution of [%lld, %lld, %lld, %lld] by %lld filters of "
-                   "[%lld, %lld]: its status is %d",
-                   (long long)d->n, (long long)d->c, (long long)d->h, (long long)d->w,
-                   (long long)d->k, (long long)d->kh, (long long)d->kw, (int)bad);
+                   "oneDNN cannot do a convolution of %lld images of %lld channels and %lld pixels "
+                   "by %lld filters of %lld taps: its status is %d",
+                   (long long)d->n, (long long)d->c, (long long)conv_in_pixels(d), (long long)d->k,
+                   (long long)conv_taps(d), (int)bad);
 }
 
 void conv_plan_free(ConvPlan *p)

@@ -1,10 +1,12 @@
 /* Convolutions as matrix products: Note [columns] in conv_tiling.c.
  *
- * A row of columns belongs to a pixel of y; element (c kh + i) kw + j of it is what tap (i, j) of
- * the filter sees there of the c-th channel of the part, zero where that lies outside the image. */
+ * A row of columns belongs to a pixel of y; element c taps + t of it is what tap t of the filter
+ * sees there of the c-th channel of the part, zero where that lies outside the image. Pixels and
+ * taps are counted in row-major order, from the first of an image or filter. */
 #include "conv_product.h"
 #include <string.h>
 #include "primitive.h"
+#include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
 #include "runtime/base/convert.h"
 
@@ -32,35 +34,55 @@ static void spread(int64_t size, const char *from, char *to, int64_t n, int64_t 
   }
 }
 
+/* The pixel of x that a tap sees from pixel `out` of y; -1: it sees padding. */
+static int64_t seen_pixel(const ampc_conv *d, int64_t out, int64_t tap)
+{
+  int64_t pixel = 0, step = 1;
+  for (uint32_t i = d->spatial; i-- > 0;) {
+    int64_t at = out % d->out[i] * d->stride[i] - d->pad[i] + tap % d->kernel[i] * d->dilation[i];
+    if (at < 0 || at >= d->in[i]) return -1;
+    pixel += at * step;
+    step *= d->in[i];
+    out /= d->out[i];
+    tap /= d->kernel[i];
+  }
+  return pixel;
+}
+
 static void gather_row(const Columns *k, int64_t row)
 {
   const ampc_conv *d = k->d;
-  int64_t taps = d->kh * d->kw, image = row / (d->oh * d->ow);
-  int64_t oy = row / d->ow % d->oh, ox = row % d->ow;
+  int64_t taps = conv_taps(d), pixels = conv_out_pixels(d);
+  int64_t image = row / pixels, out = row % pixels, first = image * conv_in_pixels(d);
   char *to = k->columns + row * k->channels * taps * k->size;
   for (int64_t tap = 0; tap < taps; tap++) {
-    int64_t iy = oy * d->stride[0] - d->pad[0] + tap / d->kw * d->dilation[0];
-    int64_t ix = ox * d->stride[1] - d->pad[1] + tap % d->kw * d->dilation[1];
-    bool inside = iy >= 0 && iy < d->h && ix >= 0 && ix < d->w;
-    int64_t at = ((image * d->h + iy) * d->w + ix) * d->c + k->first;
-    spread(k->size, inside ? k->image + at * k->size : NULL, to + tap * k->size, k->channels, taps);
+    int64_t pixel = seen_pixel(d, out, tap), at = (first + pixel) * d->c + k->first;
+    const char *from = pixel < 0 ? NULL : k->image + at * k->size;
+    spread(k->size, from, to + tap * k->size, k->channels, taps);
   }
 }
 
 static void gather_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Columns *k = context;
-  int64_t rows = k->d->n * k->d->oh * k->d->ow;
+  int64_t rows = k->d->n * conv_out_pixels(k->d);
   for (int64_t r = rows * block / n_blocks; r < rows * (block + 1) / n_blocks; r++)
     gather_row(k, r);
 }
 
-/* The row of the pixel of y that sees `at` by the tap, or -1. */
-static int64_t seen_from(int64_t at, int64_t tap, int64_t stride, int64_t pad, int64_t dilation,
-                         int64_t size)
+/* The pixel of y that sees pixel `in` of x by the tap; -1: none does. */
+static int64_t seeing_pixel(const ampc_conv *d, int64_t in, int64_t tap)
 {
-  int64_t first = at + pad - tap * dilation;
-  return first >= 0 && first % stride == 0 && first / stride < size ? first / stride : -1;
+  int64_t pixel = 0, step = 1;
+  for (uint32_t i = d->spatial; i-- > 0;) {
+    int64_t at = in % d->in[i] + d->pad[i] - tap % d->kernel[i] * d->dilation[i];
+    if (at < 0 || at % d->stride[i] || at / d->stride[i] >= d->out[i]) return -1;
+    pixel += at / d->stride[i] * step;
+    step *= d->out[i];
+    in /= d->in[i];
+    tap /= d->kernel[i];
+  }
+  return pixel;
 }
 
 static void add_strided(const Columns *k, int64_t at, int64_t step, double *sum, int64_t n)
@@ -89,14 +111,13 @@ static void store_sums(const Columns *k, int64_t at, const double *sum, int64_t 
 static void sum_pixel(const Columns *k, int64_t pixel, int64_t begin, int64_t n)
 {
   const ampc_conv *d = k->d;
-  int64_t taps = d->kh * d->kw, image = pixel / (d->h * d->w);
-  int64_t iy = pixel / d->w % d->h, ix = pixel % d->w;
+  int64_t taps = conv_taps(d), pixels = conv_in_pixels(d);
+  int64_t image = pixel / pixels, in = pixel % pixels;
   double sum[CHUNK] = {0};
   for (int64_t tap = 0; tap < taps; tap++) {
-    int64_t oy = seen_from(iy, tap / d->kw, d->stride[0], d->pad[0], d->dilation[0], d->oh);
-    int64_t ox = seen_from(ix, tap % d->kw, d->stride[1], d->pad[1], d->dilation[1], d->ow);
-    if (oy < 0 || ox < 0) continue;
-    int64_t row = (image * d->oh + oy) * d->ow + ox;
+    int64_t out = seeing_pixel(d, in, tap);
+    if (out < 0) continue;
+    int64_t row = image * conv_out_pixels(d) + out;
     add_strided(k, (row * k->channels + begin) * taps + tap, taps, sum, n);
   }
   store_sums(k, pixel * d->c + k->first + begin, sum, n);
@@ -105,7 +126,7 @@ static void sum_pixel(const Columns *k, int64_t pixel, int64_t begin, int64_t n)
 static void sum_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Columns *k = context;
-  int64_t pixels = k->d->n * k->d->h * k->d->w, c = k->channels;
+  int64_t pixels = k->d->n * conv_in_pixels(k->d), c = k->channels;
   for (int64_t p = pixels * block / n_blocks; p < pixels * (block + 1) / n_blocks; p++)
     for (int64_t begin = 0; begin < c; begin += CHUNK)
       sum_pixel(k, p, begin, c - begin < CHUNK ? c - begin : CHUNK);
@@ -157,7 +178,7 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Narrowing *n = context;
   const ampc_conv *d = n->job->d;
-  int64_t rows = d->n * d->oh * d->ow, k = d->k / d->groups;
+  int64_t rows = d->n * conv_out_pixels(d), k = d->k / d->groups;
   const float *sum = (const float *)(const void *)n->sum;
   for (int64_t r = rows * block / n_blocks; r < rows * (block + 1) / n_blocks; r++)
     convert_narrow(d->y_type, sum + r * k, n->y + r * d->k * ampc_dtype_size(d->y_type), k);
@@ -168,9 +189,9 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
 static ConvTiling tiling_of(const ampc_conv *d, bool real64)
 {
   ConvTiling t = ampc_conv_tiling(d, real64);
-  int64_t c = d->c / d->groups, rows = d->n * d->oh * d->ow;
+  int64_t c = d->c / d->groups, rows = d->n * conv_out_pixels(d);
   int64_t size = d->kind == AMPC_CONV_DATA ? (int64_t)sizeof(float) : ampc_dtype_size(d->x_type);
-  int64_t channel = rows * d->kh * d->kw * size;
+  int64_t channel = rows * conv_taps(d) * size;
   bool weight = d->kind == AMPC_CONV_WEIGHT;
   bool native = d->x_type == AMPC_BF16 && d->y_type == AMPC_BF16 &&
                 (d->w_type == AMPC_BF16 || (weight && d->w_type == AMPC_F32)) &&
@@ -186,7 +207,7 @@ static ConvTiling tiling_of(const ampc_conv *d, bool real64)
 static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
 {
   const ampc_conv *d = job->d;
-  int64_t c = d->c / d->groups, k = d->k / d->groups, taps = d->kh * d->kw;
+  int64_t c = d->c / d->groups, k = d->k / d->groups, taps = conv_taps(d);
   Columns columns = {.d = d,
                      .real64 = job->real64,
                      .size = size_of(job, d->x_type),

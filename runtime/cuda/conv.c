@@ -1,5 +1,6 @@
 /* Convolutions as matrix products: Note [columns on CUDA] in conv_columns.h. */
 #include "runtime/plan/conv_columns.h"
+#include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
 #include "cuda_device.h"
 
@@ -33,7 +34,7 @@ static void set_product(Convolution *v)
   if (d->kind == AMPC_CONV_DATA && v->columns.direct) g->c_type = d->x_type;
   g->workspace = d->workspace - v->columns.bytes;
   if (d->groups == 1 || d->has_bias) return;
-  int64_t k = d->k / d->groups, depth = d->c / d->groups * d->kh * d->kw;
+  int64_t k = d->k / d->groups, depth = d->c / d->groups * conv_taps(d);
   g->batch = d->groups;
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
@@ -55,11 +56,11 @@ static ampc_status multiply(const Convolution *v, int64_t first, int64_t group, 
   const ampc_conv *d = v->d;
   Device *device = &v->device->device;
   ampc_gemm g = v->product;
-  int64_t k = d->k / d->groups, depth = d->c / d->groups * d->kh * d->kw;
-  char *pixels = at(v, y, first * d->oh * d->ow * d->k + group * k, d->y_type);
+  int64_t k = d->k / d->groups, depth = d->c / d->groups * conv_taps(d);
+  char *pixels = at(v, y, first * conv_out_elements(d) + group * k, d->y_type);
   char *weights = at(v, w, group * k * depth, d->w_type);
   bool direct = v->columns.direct;
-  char *columns = direct ? at(v, x, first * d->h * d->w * d->c + group * depth, d->x_type)
+  char *columns = direct ? at(v, x, first * conv_in_elements(d) + group * depth, d->x_type)
                          : at(v, v->room, group * depth, v->columns.type);
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
@@ -79,12 +80,12 @@ static ampc_status rearrange(const Convolution *v, int64_t first, char *x)
   const ampc_conv *d = v->d;
   const ampc_program *p = v->device->program;
   if (v->columns.direct) return AMPC_OK;
-  if (d->kernel >= p->n_kernels || d->grid == 0 || p->kernels[d->kernel].n_args != 2)
+  if (d->columns >= p->n_kernels || d->grid == 0 || p->kernels[d->columns].n_args != 2)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: a convolution without its kernel");
-  char *images = at(v, x, first * d->h * d->w * d->c, d->x_type);
+  char *images = at(v, x, first * conv_in_elements(d), d->x_type);
   void *args[] = {images, v->room};
   if (d->kind == AMPC_CONV_DATA) args[0] = v->room, args[1] = images;
-  return cuda_launch(&v->device->device, &p->kernels[d->kernel], d->grid, d->block, args);
+  return cuda_launch(&v->device->device, &p->kernels[d->columns], d->grid, d->block, args);
 }
 
 static ampc_status run_part(const Convolution *v, int64_t first, char *x, char *w, const void *bias,

@@ -98,22 +98,26 @@ typedef struct ampc_gemm {
                         CUDA what cuBLASLt may use */
 } ampc_gemm;
 
-/* A two-dimensional convolution (cross-correlation) or one of its gradients. Images lie as [n, h,
- * w, c], weights as [k, c / groups, kh, kw]; oh = (h + 2 pad - dilation (kh - 1) - 1) / stride + 1.
- *   forward   y[n, oh, ow, k]  = x * w (+ bias[k])
- *   data      x[n, h, w, c]    = gradient of x from y's
- *   weight    w[k, c / groups, kh, kw] (+)= gradient of w from x and y's; f32 when accumulate
+/* A convolution (cross-correlation) over 1 to 3 spatial dimensions, or one of its gradients. Images
+ * lie channels last, x as [n, in.., c] and y as [n, out.., k], weights as [k, c / groups,
+ * kernel..]. Along each dimension, out = (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1.
+ *   forward   y   = x * w (+ bias[k])
+ *   data      x   = gradient of x from y's
+ *   weight    w (+)= gradient of w from x and y's; f32 when accumulate
  * Products are summed in f32 and rounded once, after the bias, to the result's type. */
+enum { AMPC_MAX_SPATIAL = 3 };
 typedef enum ampc_conv_kind { AMPC_CONV_FORWARD, AMPC_CONV_DATA, AMPC_CONV_WEIGHT } ampc_conv_kind;
 typedef struct ampc_conv {
   ampc_conv_kind kind;
-  int64_t n, h, w, c, k, kh, kw, oh, ow, groups;
-  int64_t stride[2], pad[2], dilation[2]; /* along h, along w */
+  int64_t n, c, k, groups;
+  uint32_t spatial; /* dimensions: the arrays have so many entries, the last for the width */
+  int64_t in[AMPC_MAX_SPATIAL], kernel[AMPC_MAX_SPATIAL], out[AMPC_MAX_SPATIAL];
+  int64_t stride[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL], dilation[AMPC_MAX_SPATIAL];
   bool accumulate, tf32, has_bias;
   ampc_dtype x_type, w_type, y_type, bias_type; /* whichever of them is the result counts too */
   int64_t workspace;                            /* bytes; see ampc_conv_workspace_* */
-  uint32_t kernel, grid, block;                 /* CUDA: what turns images into columns or back, see
-                                                   conv_columns.h; grid 0: nothing has to */
+  uint32_t columns, grid, block;                /* CUDA: the kernel that turns images into columns
+                                                   or back, see conv_columns.h; grid 0: none */
 } ampc_conv;
 
 typedef enum ampc_command_kind {

@@ -1,12 +1,14 @@
 /* Sizes of columns: see conv_columns.h. Part of both libraries. */
 #include "conv_columns.h"
+#include "conv_sizes.h"
 
 enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20 };
 
 static bool is_pointwise(const ampc_conv *d)
 {
-  return d->kh == 1 && d->kw == 1 && d->stride[0] == 1 && d->stride[1] == 1 && d->pad[0] == 0 &&
-         d->pad[1] == 0;
+  for (uint32_t i = 0; i < d->spatial; i++)
+    if (d->kernel[i] != 1 || d->stride[i] != 1 || d->pad[i] != 0) return false;
+  return true;
 }
 
 /* The greatest divisor of n that is at most `most`; at least 1. */
@@ -27,7 +29,7 @@ ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64)
   if (d->kind == AMPC_CONV_DATA) t.type = AMPC_F32;
   if (t.direct || d->n == 0) return t;
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t.type);
-  int64_t image = d->oh * d->ow * d->c * d->kh * d->kw * size;
+  int64_t image = conv_out_pixels(d) * d->c * conv_taps(d) * size;
   /* parts of a weight's gradient are summed in the result, which must then be f32 */
   bool whole = d->kind == AMPC_CONV_WEIGHT && d->w_type != AMPC_F32;
   if (image > 0 && !whole) t.images = divisor(d->n, COLUMN_BYTES / image);

@@ -1,5 +1,6 @@
 /* Sizes of the pieces of a convolution on the CPU. Part of both libraries. */
 #include "conv_tiling.h"
+#include "conv_sizes.h"
 
 /* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. SHARE_BYTES:
  * of a share in f32, which should stay in a core's cache. */
@@ -43,15 +44,10 @@ static int64_t floats(int64_t n)
   return round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
 }
 
-static int64_t weights(const ampc_conv *d)
-{
-  return d->k * (d->c / d->groups) * d->kh * d->kw;
-}
-
 /* Libraries keep weights in blocks of up to 64 output and 16 input channels. */
 static int64_t packed_bytes(const ampc_conv *d)
 {
-  int64_t k = d->k / d->groups, c = d->c / d->groups, taps = d->kh * d->kw;
+  int64_t k = d->k / d->groups, c = d->c / d->groups, taps = conv_taps(d);
   if (k == 1 && c == 1) return floats(round_up(d->groups, 16) * taps);
   return floats(d->groups * round_up(k, 64) * round_up(c, 16) * taps);
 }
@@ -59,21 +55,21 @@ static int64_t packed_bytes(const ampc_conv *d)
 /* Note [columns]
  * Where an image has few pixels, a library reads all weights for a few rows of a product. If they
  * are too many for a core's cache, it is quicker to lay out what each pixel of y sees in one row
- * and to multiply this matrix of [n oh ow, c kh kw] by the weights. Doubles, which only tests use,
- * go this way too. Beside panels of 16-bit operands the matrix is not there as a whole: columns of
- * some channels, about PART_DEPTH of them, are laid out and multiplied before the next. Forward
- * sums over these parts in f32. */
+ * and to multiply this matrix of [n out.., c kernel..] by the weights. Doubles, which only tests
+ * use, go this way too. Beside panels of 16-bit operands the matrix is not there as a whole:
+ * columns of some channels, about PART_DEPTH of them, are laid out and multiplied before the next.
+ * Forward sums over these parts in f32. */
 static bool by_product(const ampc_conv *d, bool real64)
 {
-  int64_t bytes = floats(d->n * d->oh * d->ow * d->c * d->kh * d->kw);
-  bool heavy = weights(d) / d->groups * (int64_t)sizeof(float) >= MANY_WEIGHTS;
-  return real64 || (heavy && d->oh * d->ow <= FEW_PIXELS && bytes <= COLUMN_BYTES);
+  int64_t bytes = floats(d->n * conv_out_pixels(d) * d->c * conv_taps(d));
+  bool heavy = conv_weights(d) / d->groups * (int64_t)sizeof(float) >= MANY_WEIGHTS;
+  return real64 || (heavy && conv_out_pixels(d) <= FEW_PIXELS && bytes <= COLUMN_BYTES);
 }
 
 ampc_gemm ampc_conv_product(const ampc_conv *d, bool real64)
 {
-  int64_t rows = d->n * d->oh * d->ow, k = d->k / d->groups;
-  int64_t depth = d->c / d->groups * d->kh * d->kw, all = depth * d->groups;
+  int64_t rows = d->n * conv_out_pixels(d), k = d->k / d->groups;
+  int64_t depth = d->c / d->groups * conv_taps(d), all = depth * d->groups;
   ampc_gemm g = {.batch = 1, .tf32 = d->tf32};
   switch (d->kind) {
   case AMPC_CONV_FORWARD: /* y = columns w^T */
@@ -103,7 +99,7 @@ ampc_gemm ampc_conv_product(const ampc_conv *d, bool real64)
 ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t channels, bool real64)
 {
   ampc_gemm g = ampc_conv_product(d, real64);
-  int64_t depth = channels * d->kh * d->kw;
+  int64_t depth = channels * conv_taps(d);
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
     g.k = g.lda = depth;
@@ -126,9 +122,9 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
   ampc_gemm g = ampc_conv_product_part(d, channels, real64);
   ampc_dtype type = d->kind == AMPC_CONV_DATA ? AMPC_F32 : d->x_type;
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
-  int64_t rows = d->n * d->oh * d->ow;
+  int64_t rows = d->n * conv_out_pixels(d);
   ConvTiling t = {.product = true, .channels = channels};
-  t.columns = round_up(rows * channels * d->kh * d->kw * size, 64);
+  t.columns = round_up(rows * channels * conv_taps(d) * size, 64);
   if (d->kind == AMPC_CONV_FORWARD && g.c_type != d->y_type) t.sum = floats(rows * g.n);
   t.total = t.columns + t.sum + g.workspace;
   return t;
@@ -138,7 +134,7 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
  * reads, the whole is quicker. */
 static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 {
-  int64_t all = d->c / d->groups, some = most(PART_DEPTH / (d->kh * d->kw), 1);
+  int64_t all = d->c / d->groups, some = most(PART_DEPTH / conv_taps(d), 1);
   if (some > 8) some = some / 8 * 8;
   ConvTiling whole = cut_columns(d, all, real64), parts = cut_columns(d, least(some, all), real64);
   bool f32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32;
@@ -148,7 +144,7 @@ static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 /* Forward and data: shares of the batch, `lanes` of them at once. */
 static void cut_batch(const ampc_conv *d, ConvTiling *t)
 {
-  int64_t work = most(d->oh * d->ow * weights(d), 1);
+  int64_t work = most(conv_out_pixels(d) * conv_weights(d), 1);
   int64_t image = t->x + t->y; /* bytes */
   t->images = most(ceil_div(d->n, SHARES), ceil_div(MIN_WORK, work));
   if (image > 0) t->images = least(t->images, most(SHARE_BYTES / image, 1));
@@ -163,9 +159,9 @@ static void cut_batch(const ampc_conv *d, ConvTiling *t)
  * images in shares that stay in a core's cache but are worth an addition of all weights. */
 static void cut_sums(const ampc_conv *d, ConvTiling *t)
 {
-  int64_t image = floats(d->h * d->w * d->c) + floats(d->oh * d->ow * d->k);
+  int64_t image = floats(conv_in_elements(d)) + floats(conv_out_elements(d));
   t->lanes = t->packed <= 256 << 10 ? 8 : t->packed <= 4 << 20 ? 4 : 2;
-  t->images = most(SHARE_BYTES / image, ceil_div(512, d->oh * d->ow));
+  t->images = most(SHARE_BYTES / image, ceil_div(512, conv_out_pixels(d)));
   t->images = least(t->images, ceil_div(d->n, t->lanes));
   t->shares = ceil_div(d->n, t->images);
   t->lanes = least(t->lanes, t->shares);
@@ -177,11 +173,11 @@ static void cut_sums(const ampc_conv *d, ConvTiling *t)
 /* Weight: a lane has slices of its own and goes through all images for each. */
 static void cut_slices(const ampc_conv *d, ConvTiling *t)
 {
-  int64_t image = floats(d->h * d->w * d->c) + floats(d->oh * d->ow * d->k);
-  t->images = most(SHARE_BYTES / image, ceil_div(512, d->oh * d->ow));
+  int64_t image = floats(conv_in_elements(d)) + floats(conv_out_elements(d));
+  t->images = most(SHARE_BYTES / image, ceil_div(512, conv_out_pixels(d)));
   t->images = least(t->images, d->n);
   t->shares = ceil_div(d->n, t->images);
-  t->y = floats(d->oh * d->ow * t->slice);
+  t->y = floats(conv_out_pixels(d) * t->slice);
   t->sum = t->part = t->packed / t->slices;
   t->packed = t->plain = 0;
   t->lanes = 2;
@@ -194,13 +190,13 @@ static void set_rooms(const ampc_conv *d, ConvTiling *t)
   t->wide_w = d->w_type != AMPC_F32 || (d->tf32 && !weight);
   t->wide_y = d->y_type != AMPC_F32 || (d->tf32 && d->kind != AMPC_CONV_FORWARD);
   if (d->has_bias && d->bias_type != AMPC_F32) t->bias = floats(d->k);
-  if (t->wide_x) t->x = floats(d->h * d->w * d->c);
-  if (t->wide_y) t->y = floats(d->oh * d->ow * d->k);
+  if (t->wide_x) t->x = floats(conv_in_elements(d));
+  if (t->wide_y) t->y = floats(conv_out_elements(d));
   t->packed = packed_bytes(d);
   bool sliced = t->packed > SLICED_WEIGHTS && d->groups == 1 && d->k % SLICE == 0;
   t->slice = sliced ? SLICE : d->k;
   t->slices = d->k / t->slice;
-  if (t->wide_w || (weight && d->accumulate)) t->plain = floats(weights(d) / t->slices);
+  if (t->wide_w || (weight && d->accumulate)) t->plain = floats(conv_weights(d) / t->slices);
 }
 
 ConvTiling ampc_conv_tiling(const ampc_conv *d, bool real64)

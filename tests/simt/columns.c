@@ -1,6 +1,7 @@
 /* Columns of convolutions with numbers in them: see columns.h. */
 #include "columns.h"
 #include "runtime/plan/conv_columns.h"
+#include "runtime/plan/conv_sizes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +11,9 @@ ColumnsArgs columns_args(const ampc_conv *d, bool real64)
   ColumnsArgs a;
   int images = d->kind == AMPC_CONV_DATA ? 1 : 0;
   a.type[images] = d->x_type;
-  a.elements[images] = t.images * d->h * d->w * d->c;
+  a.elements[images] = t.images * conv_in_elements(d);
   a.type[!images] = t.type;
-  a.elements[!images] = t.images * d->oh * d->ow * d->c * d->kh * d->kw;
+  a.elements[!images] = t.images * conv_out_pixels(d) * d->c * conv_taps(d);
   for (int i = 0; i < 2; i++)
     a.size[i] = real64 && a.type[i] == AMPC_F32 ? 8 : ampc_dtype_size(a.type[i]);
   return a;

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "runtime/base/convert.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/plan/conv_sizes.h"
 
 typedef struct Array {
   char *bytes;
@@ -58,7 +59,7 @@ typedef struct Sums { /* of the result, and of the magnitudes of what was added 
  * own for each kind, as nearly all the time of this test goes here. */
 static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int64_t y, int64_t n)
 {
-  int64_t taps = d->kh * d->kw; /* from a channel of a filter to the next */
+  int64_t taps = conv_taps(d); /* from a channel of a filter to the next */
   if (d->kind == AMPC_CONV_FORWARD) {
     double sum = 0, size = 0;
     for (int64_t c = 0; c < n; c++) {
@@ -77,19 +78,48 @@ static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int6
   }
 }
 
-/* All products that belong to pixel (oy, ox) and filter k of image n. */
-static void add_pixel(const ampc_conv *d, Sums *s, int64_t n, int64_t k, int64_t oy, int64_t ox)
+/* The next index of a box of these sizes, in row-major order; false after the last. */
+static bool advance(uint32_t n, const int64_t *size, int64_t *index)
+{
+  for (uint32_t i = n; i-- > 0; index[i] = 0)
+    if (++index[i] < size[i]) return true;
+  return false;
+}
+
+/* The pixel of x at o * stride - pad + t * dilation; false: outside. */
+static bool find_pixel(const ampc_conv *d, const int64_t *o, const int64_t *t, int64_t *out)
+{
+  *out = 0;
+  for (uint32_t i = 0; i < d->spatial; i++) {
+    int64_t at = o[i] * d->stride[i] - d->pad[i] + t[i] * d->dilation[i];
+    if (at < 0 || at >= d->in[i]) return false;
+    *out = *out * d->in[i] + at;
+  }
+  return true;
+}
+
+/* All products that belong to filter k at pixel `o`, the pixel-th of image n of y. */
+static void add_pixel(const ampc_conv *d, Sums *s, int64_t n, const int64_t *o, int64_t pixel,
+                      int64_t k)
 {
   int64_t per_group = d->c / d->groups, first = k / (d->k / d->groups) * per_group;
-  int64_t y = ((n * d->oh + oy) * d->ow + ox) * d->k + k;
-  for (int64_t i = 0; i < d->kh; i++)
-    for (int64_t j = 0; j < d->kw; j++) {
-      int64_t iy = oy * d->stride[0] - d->pad[0] + i * d->dilation[0];
-      int64_t ix = ox * d->stride[1] - d->pad[1] + j * d->dilation[1];
-      if (iy < 0 || iy >= d->h || ix < 0 || ix >= d->w) continue;
-      add_channels(d, s, ((n * d->h + iy) * d->w + ix) * d->c + first,
-                   (k * per_group * d->kh + i) * d->kw + j, y, per_group);
-    }
+  int64_t t[AMPC_MAX_SPATIAL] = {0}, tap = 0, y = (n * conv_out_pixels(d) + pixel) * d->k + k;
+  do {
+    int64_t at;
+    if (find_pixel(d, o, t, &at))
+      add_channels(d, s, (n * conv_in_pixels(d) + at) * d->c + first,
+                   k * per_group * conv_taps(d) + tap, y, per_group);
+    tap++;
+  } while (advance(d->spatial, d->kernel, t));
+}
+
+static void add_image(const ampc_conv *d, Sums *s, int64_t n)
+{
+  int64_t o[AMPC_MAX_SPATIAL] = {0}, pixel = 0;
+  do {
+    for (int64_t k = 0; k < d->k; k++) add_pixel(d, s, n, o, pixel, k);
+    pixel++;
+  } while (advance(d->spatial, d->out, o));
 }
 
 static Sums reference(const ampc_conv *d, bool real64, const Operands *o, const Array *result)
@@ -100,13 +130,10 @@ static Sums reference(const ampc_conv *d, bool real64, const Operands *o, const 
             .sum = calloc((size_t)result->elements, sizeof(double)),
             .size = calloc((size_t)result->elements, sizeof(double))};
   MUST(s.sum && s.size);
-  for (int64_t n = 0; n < d->n; n++)
-    for (int64_t oy = 0; oy < d->oh; oy++)
-      for (int64_t ox = 0; ox < d->ow; ox++)
-        for (int64_t k = 0; k < d->k; k++) add_pixel(d, &s, n, k, oy, ox);
-  s.terms = d->kind == AMPC_CONV_FORWARD ? d->c / d->groups * d->kh * d->kw
-            : d->kind == AMPC_CONV_DATA  ? d->k / d->groups * d->kh * d->kw
-                                         : d->n * d->oh * d->ow;
+  for (int64_t n = 0; n < d->n; n++) add_image(d, &s, n);
+  s.terms = d->kind == AMPC_CONV_FORWARD ? d->c / d->groups * conv_taps(d)
+            : d->kind == AMPC_CONV_DATA  ? d->k / d->groups * conv_taps(d)
+                                         : d->n * conv_out_pixels(d);
   return s;
 }
 
@@ -117,6 +144,15 @@ static double unit(ampc_dtype t, bool real64)
 {
   return t == AMPC_F16 ? 0x1p-11 : t == AMPC_BF16 ? 0x1p-8 : real64 ? 0x1p-53 : 0x1p-24;
 }
+
+static const char *axes_text(const ampc_conv *d, const int64_t *v, char *room, size_t size)
+{
+  size_t at = 0;
+  for (uint32_t i = 0; i < d->spatial; i++)
+    at += (size_t)snprintf(room + at, size - at, "%s%d", i ? "x" : "", (int)v[i]);
+  return room;
+}
+#define AXES(d, field) axes_text(d, (d)->field, (char[64]){0}, 64)
 
 static void compare(const ampc_conv *d, bool real64, const Operands *o, const Array *before,
                     const Array *result, ampc_dtype type)
@@ -133,14 +169,14 @@ static void compare(const ampc_conv *d, bool real64, const Operands *o, const Ar
     double off = fabs(number_load(type, real64, result->bytes, i) - want) / bound;
     worst = off > worst || isnan(off) ? off : worst;
   }
-  CHECK_MSG(worst <= 1,
-            "kind %d %s %s %s n %d %dx%d c %d k %d %dx%d groups %d stride %d %d pad %d %d dilation "
-            "%d %d add %d bias %d tf32 %d real64 %d: %g of the bound",
-            d->kind, ampc_dtype_name(d->x_type), ampc_dtype_name(d->w_type),
-            ampc_dtype_name(d->y_type), (int)d->n, (int)d->h, (int)d->w, (int)d->c, (int)d->k,
-            (int)d->kh, (int)d->kw, (int)d->groups, (int)d->stride[0], (int)d->stride[1],
-            (int)d->pad[0], (int)d->pad[1], (int)d->dilation[0], (int)d->dilation[1], d->accumulate,
-            d->has_bias, d->tf32, real64, worst);
+  CHECK_MSG(
+      worst <= 1,
+      "kind %d %s %s %s n %d c %d k %d groups %d in %s kernel %s stride %s pad %s dilation %s "
+      "add %d bias %d tf32 %d real64 %d: %g of the bound",
+      d->kind, ampc_dtype_name(d->x_type), ampc_dtype_name(d->w_type), ampc_dtype_name(d->y_type),
+      (int)d->n, (int)d->c, (int)d->k, (int)d->groups, AXES(d, in), AXES(d, kernel),
+      AXES(d, stride), AXES(d, pad), AXES(d, dilation), d->accumulate, d->has_bias, d->tf32, real64,
+      worst);
   free(s.x);
   free(s.w);
   free(s.y);
@@ -171,12 +207,13 @@ static void call(ConvCache *cache, const ampc_conv *d, const Operands *o)
 
 static void run(ampc_conv d, bool real64)
 {
-  d.oh = (d.h + 2 * d.pad[0] - d.dilation[0] * (d.kh - 1) - 1) / d.stride[0] + 1;
-  d.ow = (d.w + 2 * d.pad[1] - d.dilation[1] * (d.kw - 1) - 1) / d.stride[1] + 1;
+  for (uint32_t i = 0; i < d.spatial; i++)
+    d.out[i] = (d.in[i] + 2 * d.pad[i] - d.dilation[i] * (d.kernel[i] - 1) - 1) / d.stride[i] + 1;
   d.workspace = ampc_conv_workspace_cpu(&d, real64);
-  Operands o = {array(d.x_type, real64, d.n * d.h * d.w * d.c),
-                array(d.w_type, real64, d.k * (d.c / d.groups) * d.kh * d.kw),
-                array(d.y_type, real64, d.n * d.oh * d.ow * d.k), array(d.bias_type, real64, d.k)};
+  Operands o = {array(d.x_type, real64, d.n * conv_in_elements(&d)),
+                array(d.w_type, real64, conv_weights(&d)),
+                array(d.y_type, real64, d.n * conv_out_elements(&d)),
+                array(d.bias_type, real64, d.k)};
   Array *result = d.kind == AMPC_CONV_FORWARD ? &o.y : d.kind == AMPC_CONV_DATA ? &o.x : &o.w;
   ampc_dtype type = d.kind == AMPC_CONV_FORWARD ? d.y_type
                     : d.kind == AMPC_CONV_DATA  ? d.x_type
@@ -214,99 +251,41 @@ static void run_kinds(ampc_conv d, bool real64)
 /* ---- cases --------------------------------------------------------------------------------------
  */
 
+/* n, c, k, groups, spatial, in, kernel, out (see run), stride, pad, dilation (0: 1) */
 static const ampc_conv shapes[] = {
-    {.n = 1, .h = 1, .w = 1, .c = 1, .k = 1, .kh = 1, .kw = 1, .groups = 1, .stride = {1, 1}},
-    {.n = 37,
-     .h = 9,
-     .w = 7,
-     .c = 1,
-     .k = 5,
-     .kh = 3,
-     .kw = 3,
-     .groups = 1,
-     .stride = {1, 1},
-     .pad = {1, 1},
-     .has_bias = true},
-    {.n = 33,
-     .h = 8,
-     .w = 8,
-     .c = 16,
-     .k = 32,
-     .kh = 3,
-     .kw = 3,
-     .groups = 1,
-     .stride = {1, 1},
-     .pad = {1, 1}},
-    {.n = 5,
-     .h = 11,
-     .w = 10,
-     .c = 17,
-     .k = 19,
-     .kh = 3,
-     .kw = 2,
-     .groups = 1,
-     .stride = {2, 3},
-     .pad = {1, 0},
-     .has_bias = true},
-    {.n = 3,
-     .h = 12,
-     .w = 13,
-     .c = 6,
-     .k = 10,
-     .kh = 3,
-     .kw = 5,
-     .groups = 2,
-     .stride = {1, 2},
-     .pad = {2, 3},
-     .dilation = {2, 3},
-     .has_bias = true},
-    {.n = 4,
-     .h = 7,
-     .w = 6,
-     .c = 24,
-     .k = 24,
-     .kh = 3,
-     .kw = 3,
-     .groups = 24,
-     .stride = {1, 1},
-     .pad = {1, 1}},
+    {.n = 1, 1, 1, 1, 2, {1, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}},
+    {.n = 37, 1, 5, 1, 2, {9, 7}, {3, 3}, {0}, {1, 1}, {1, 1}, {0}, .has_bias = true},
+    {.n = 33, 16, 32, 1, 2, {8, 8}, {3, 3}, {0}, {1, 1}, {1, 1}, {0}},
+    {.n = 5, 17, 19, 1, 2, {11, 10}, {3, 2}, {0}, {2, 3}, {1, 0}, {0}, .has_bias = true},
+    {.n = 3, 6, 10, 2, 2, {12, 13}, {3, 5}, {0}, {1, 2}, {2, 3}, {2, 3}, .has_bias = true},
+    {.n = 4, 24, 24, 24, 2, {7, 6}, {3, 3}, {0}, {1, 1}, {1, 1}, {0}},
+    {.n = 2, 20, 40, 20, 2, {7, 7}, {5, 5}, {0}, {2, 2}, {2, 2}, {0}, .has_bias = true},
+    {.n = 6, 64, 30, 1, 2, {5, 4}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
+    {.n = 2, 8, 8, 1, 2, {6, 6}, {2, 2}, {0}, {4, 4}, {0}, {0}},
+    {.n = 2, 3, 4, 1, 2, {3, 3}, {3, 3}, {0}, {1, 1}, {4, 4}, {0}}, /* rows of padding alone */
+    /* one axis: sequences */
+    {.n = 3, 5, 7, 1, 1, {23}, {4}, {0}, {3}, {2}, {2}, .has_bias = true},
+    {.n = 35, 16, 32, 2, 1, {17}, {3}, {0}, {1}, {1}, {0}},
+    /* three: volumes */
     {.n = 2,
-     .h = 7,
-     .w = 7,
-     .c = 20,
-     .k = 40,
-     .kh = 5,
-     .kw = 5,
-     .groups = 20,
-     .stride = {2, 2},
-     .pad = {2, 2},
+     6,
+     10,
+     2,
+     3,
+     {5, 7, 6},
+     {2, 3, 3},
+     {0},
+     {2, 1, 3},
+     {1, 0, 2},
+     {3, 2, 1},
      .has_bias = true},
-    {.n = 6,
-     .h = 5,
-     .w = 4,
-     .c = 64,
-     .k = 30,
-     .kh = 1,
-     .kw = 1,
-     .groups = 1,
-     .stride = {1, 1},
-     .has_bias = true},
-    {.n = 2, .h = 6, .w = 6, .c = 8, .k = 8, .kh = 2, .kw = 2, .groups = 1, .stride = {4, 4}},
-    {.n = 2,
-     .h = 3,
-     .w = 3,
-     .c = 3,
-     .k = 4,
-     .kh = 3,
-     .kw = 3,
-     .groups = 1,
-     .stride = {1, 1},
-     .pad = {4, 4}}, /* rows of padding alone */
+    {.n = 3, 17, 19, 1, 3, {4, 3, 5}, {3, 1, 3}, {0}, {1, 2, 1}, {1, 0, 1}, {0}},
+    {.n = 5, 12, 12, 12, 3, {3, 5, 4}, {3, 3, 3}, {0}, {1, 1, 1}, {1, 1, 1}, {0}, .has_bias = true},
 };
 
 static ampc_conv dilated(ampc_conv d)
 {
-  for (int i = 0; i < 2; i++)
+  for (uint32_t i = 0; i < d.spatial; i++)
     if (d.dilation[i] == 0) d.dilation[i] = 1;
   return d;
 }
@@ -322,7 +301,7 @@ static void every_shape(void)
 static void every_type(void)
 {
   static const ampc_dtype types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
-  static const size_t which[] = {1, 3, 4, 5};
+  static const size_t which[] = {1, 3, 4, 5, 10, 12, 14};
   for (size_t i = 0; i < sizeof which / sizeof *which; i++)
     for (size_t t = 0; t < 54; t++) {
       ampc_conv d = dilated(shapes[which[i]]);
@@ -340,33 +319,42 @@ static void every_type(void)
 static void large(void)
 {
   ampc_conv heavy = {.n = 2,
-                     .h = 3,
-                     .w = 1,
                      .c = 250,
                      .k = 260,
-                     .kh = 3,
-                     .kw = 3,
                      .groups = 1,
+                     .spatial = 2,
+                     .in = {3, 1},
+                     .kernel = {3, 3},
                      .stride = {1, 1},
                      .pad = {1, 1},
                      .dilation = {1, 1},
                      .has_bias = true};
   ampc_conv wide = {.n = 83,
-                    .h = 17,
-                    .w = 16,
                     .c = 32,
                     .k = 16,
-                    .kh = 1,
-                    .kw = 2,
                     .groups = 1,
+                    .spatial = 2,
+                    .in = {17, 16},
+                    .kernel = {1, 2},
                     .stride = {1, 1},
                     .dilation = {1, 1}};
+  ampc_conv volumes = {.n = 2, /* many weights, few pixels: a product */
+                       .c = 140,
+                       .k = 160,
+                       .groups = 1,
+                       .spatial = 3,
+                       .in = {3, 2, 4},
+                       .kernel = {3, 3, 3},
+                       .stride = {2, 1, 2},
+                       .pad = {1, 1, 1},
+                       .dilation = {1, 1, 1},
+                       .has_bias = true};
   ampc_conv in_groups = heavy;
   in_groups.n = 1, in_groups.c = 520, in_groups.k = 508, in_groups.groups = 2;
   for (int t = 0; t < 3; t++) {
     ampc_dtype type = t == 0 ? AMPC_F32 : t == 1 ? AMPC_F16 : AMPC_BF16;
-    ampc_conv all[] = {heavy, wide, in_groups};
-    for (int i = 0; i < 3; i++) {
+    ampc_conv all[] = {heavy, wide, in_groups, volumes};
+    for (int i = 0; i < 4; i++) {
       all[i].x_type = all[i].y_type = all[i].bias_type = all[i].w_type = type;
       run_kinds(all[i], false);
       all[i].w_type = AMPC_F32; /* of a gradient */
@@ -380,13 +368,12 @@ static void large(void)
 static void sliced(void)
 {
   ampc_conv d = {.n = 42,
-                 .h = 1,
-                 .w = 17,
                  .c = 112,
                  .k = 256,
-                 .kh = 39,
-                 .kw = 1,
                  .groups = 1,
+                 .spatial = 2,
+                 .in = {1, 17},
+                 .kernel = {39, 1},
                  .stride = {1, 1},
                  .pad = {19, 0},
                  .dilation = {1, 1}};
@@ -407,15 +394,13 @@ static void sliced(void)
 static void one_rounding(void)
 {
   ampc_conv d = {.n = 1,
-                 .h = 1,
-                 .w = 2,
                  .c = 1,
                  .k = 1,
-                 .kh = 1,
-                 .kw = 2,
-                 .oh = 1,
-                 .ow = 1,
                  .groups = 1,
+                 .spatial = 2,
+                 .in = {1, 2},
+                 .kernel = {1, 2},
+                 .out = {1, 1},
                  .stride = {1, 1},
                  .dilation = {1, 1},
                  .has_bias = true,
@@ -446,25 +431,27 @@ static void refused(ampc_conv d, const char *why)
 static void refusals(void)
 {
   ampc_conv d = {.n = 1,
-                 .h = 1,
-                 .w = 1,
                  .c = 1,
                  .k = 1,
-                 .kh = 1,
-                 .kw = 1,
-                 .oh = 1,
-                 .ow = 1,
                  .groups = 1,
+                 .spatial = 2,
+                 .in = {1, 1},
+                 .kernel = {1, 1},
+                 .out = {1, 1},
                  .stride = {1, 1},
                  .dilation = {1, 1}};
   ampc_conv bad = d;
   refused(bad, "0 bytes of workspace");
   bad.x_type = AMPC_I32;
   refused(bad, "no convolution of i32 by f32 to f32");
-  bad = d, bad.oh = 2;
+  bad = d, bad.out[0] = 2;
   refused(bad, "broken plan");
   bad = d, bad.groups = 2;
   refused(bad, "broken plan");
+  bad = d, bad.spatial = 0;
+  refused(bad, "broken plan");
+  bad = d, bad.spatial = 4;
+  refused(bad, "over 4 dimensions");
   bad = d, bad.dilation[1] = 0;
   refused(bad, "broken plan");
   bad = d, bad.accumulate = true;
@@ -477,7 +464,7 @@ static void refusals(void)
 static void kept(void)
 {
   ampc_conv d = dilated(shapes[2]);
-  d.oh = d.h, d.ow = d.w;
+  memcpy(d.out, d.in, sizeof d.out);
   d.workspace = ampc_conv_workspace_cpu(&d, false);
   ConvCache *cache = conv_cache_create(two, products_two, false);
   CHECK(conv_cache_bytes(cache) == 0);

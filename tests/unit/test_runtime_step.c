@@ -84,15 +84,13 @@ static void check_convolution(bool by_function)
   SmallProgram s;
   small_program(&s);
   convolution = (ampc_conv){.n = SMALL_BATCH,
-                            .h = 1,
-                            .w = SMALL_IN,
                             .c = 1,
                             .k = 1,
-                            .kh = 1,
-                            .kw = SMALL_IN,
-                            .oh = 1,
-                            .ow = 1,
                             .groups = 1,
+                            .spatial = 2,
+                            .in = {1, SMALL_IN},
+                            .kernel = {1, SMALL_IN},
+                            .out = {1, 1},
                             .stride = {1, 1},
                             .dilation = {1, 1}};
   convolution.workspace = ampc_conv_workspace_cpu(&convolution, false);
@@ -128,7 +126,7 @@ static void check_convolution(bool by_function)
   CHECK(m.total == total && total > 0);
   ampc_free(rt);
   s.blocks[2].variant[0] = (ampc_step){.batch = SMALL_BATCH, .commands = &command, .n_commands = 1};
-  command.as.conv.desc.oh = 2;
+  command.as.conv.desc.out[0] = 2;
   CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED);
 }
 

@@ -1,0 +1,38 @@
+/* Counts that follow from the sizes of a convolution, whatever its number of dimensions. */
+#pragma once
+#include "ampc_plan.h"
+
+static inline int64_t conv_product_of(uint32_t n, const int64_t *size)
+{
+  int64_t product = 1;
+  for (uint32_t i = 0; i < n; i++) product *= size[i];
+  return product;
+}
+
+/* Pixels of one image of x, and of one of y; elements of the kernel for one pair of channels. */
+static inline int64_t conv_in_pixels(const ampc_conv *d)
+{
+  return conv_product_of(d->spatial, d->in);
+}
+static inline int64_t conv_out_pixels(const ampc_conv *d)
+{
+  return conv_product_of(d->spatial, d->out);
+}
+static inline int64_t conv_taps(const ampc_conv *d)
+{
+  return conv_product_of(d->spatial, d->kernel);
+}
+
+/* Elements of one image of x, of one of y, and of all weights. */
+static inline int64_t conv_in_elements(const ampc_conv *d)
+{
+  return conv_in_pixels(d) * d->c;
+}
+static inline int64_t conv_out_elements(const ampc_conv *d)
+{
+  return conv_out_pixels(d) * d->k;
+}
+static inline int64_t conv_weights(const ampc_conv *d)
+{
+  return d->k * (d->c / d->groups) * conv_taps(d);
+}
