@@ -1,89 +1,94 @@
-/* The command lists of a program. A command names its operands by space and offset; the addresses
- * are found once, when the runtime is made, so that a step only calls. */
+/* Command lists: checked when the runtime is made, run step by step. A list is that of a step or
+ * the body of an AMPC_REPEAT. */
+#include "runtime/plan/commands.h"
 #include <stdlib.h>
-#include <string.h>
 #include "runtime.h"
 
-enum { OPERANDS = 5 }; /* of a product or a convolution */
+typedef struct CommandList {
+  const ampc_command *at;
+  uint32_t n;
+  int64_t count; /* how often it runs in a row */
+} CommandList;
 
-/* The references of a command in the order in which its pointers are kept. */
-static uint32_t command_refs(const ampc_command *k, const ampc_ref **out, ampc_ref room[OPERANDS])
+static CommandList list_of(const ampc_step *step)
 {
-  *out = room;
+  return (CommandList){step->commands, step->n_commands, 1};
+}
+
+static CommandList body_of(const ampc_command *k)
+{
+  return (CommandList){k->as.repeat.commands, k->as.repeat.n_commands, k->as.repeat.count};
+}
+
+/* ---- checks ---- */
+
+/* `bytes` from the operand on lie in its space, in every iteration. Places move evenly, so that the
+ * first and the last decide. */
+static bool operand_is_valid(const ampc_program *p, ampc_operand o, int64_t count, int64_t bytes)
+{
+  int64_t way, last;
+  if (o.at.space == AMPC_NONE) return bytes == 0;
+  if (o.at.space < AMPC_NONE || o.at.space >= AMPC_SPACE_COUNT) return false;
+  int64_t end = p->space_bytes[o.at.space] - bytes;
+  if (__builtin_mul_overflow(o.stride, count - 1, &way)) return false;
+  if (__builtin_add_overflow(o.at.offset, way, &last)) return false;
+  return o.at.offset >= 0 && o.at.offset <= end && last >= 0 && last <= end;
+}
+
+/* Bytes that the command itself says it touches, where it does; kernels and products know alone. */
+static int64_t known_bytes(const ampc_program *p, const ampc_command *k)
+{
   switch (k->kind) {
-  case AMPC_LAUNCH_KERNEL:
-    *out = k->as.launch.args;
-    return k->as.launch.n_args;
-  case AMPC_GEMM:
-    room[0] = k->as.gemm.a;
-    room[1] = k->as.gemm.b;
-    room[2] = k->as.gemm.bias;
-    room[3] = k->as.gemm.c;
-    room[4] = k->as.gemm.workspace;
-    return OPERANDS;
-  case AMPC_CONV:
-    room[0] = k->as.conv.x;
-    room[1] = k->as.conv.w;
-    room[2] = k->as.conv.bias;
-    room[3] = k->as.conv.y;
-    room[4] = k->as.conv.workspace;
-    return OPERANDS;
   case AMPC_COPY:
-    room[0] = k->as.copy.to;
-    room[1] = k->as.copy.from;
-    return 2;
+    return k->as.copy.bytes;
   case AMPC_FILL:
-    room[0] = k->as.fill.to;
-    return 1;
+    return k->as.fill.bytes;
+  case AMPC_ALL_REDUCE:
+    return k->as.all_reduce.count * ampc_element_size(p, k->as.all_reduce.type);
+  default:
+    return 0;
   }
-  return 0;
 }
 
-/* A broken plan must end with a message, not with bytes written somewhere. An operand without
- * elements may begin at the end of its space. */
-static bool ref_is_valid(const ampc_runtime *rt, ampc_ref r)
+static ampc_status check_command(ampc_runtime *rt, const ampc_command *k, int64_t count)
 {
-  if (r.space == AMPC_NONE) return true;
-  return r.space > AMPC_NONE && r.space < AMPC_SPACE_COUNT && r.offset >= 0 &&
-         r.offset <= rt->program->space_bytes[r.space];
-}
-
-/* Two rounds: the first counts the operands of all commands, the second fills in their addresses.
- */
-static ampc_status resolve(ampc_runtime *rt, const ampc_step *step, Resolved *w)
-{
-  ampc_ref room[OPERANDS];
-  const ampc_ref *refs;
-  uint32_t total = 0;
-  for (uint32_t i = 0; i < step->n_commands; i++)
-    total += command_refs(&step->commands[i], &refs, room);
-  w->pointers = malloc((total + 1) * sizeof *w->pointers);
-  w->first = malloc((step->n_commands + 1) * sizeof *w->first);
-  if (!w->pointers || !w->first) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
-  uint32_t at = 0;
-  for (uint32_t i = 0; i < step->n_commands; i++) {
-    const ampc_command *k = &step->commands[i];
-    uint32_t n = command_refs(k, &refs, room);
-    w->first[i] = at;
-    for (uint32_t j = 0; j < n; j++) {
-      if (!ref_is_valid(rt, refs[j]))
-        return ampc_fail(AMPC_RUN_FAILED, "broken plan: operand %u of %s lies outside its space", j,
-                         k->label ? k->label : "a command");
-      w->pointers[at++] =
-          refs[j].space == AMPC_NONE ? NULL : rt->space[refs[j].space] + refs[j].offset;
-    }
-  }
+  ampc_operand room[COMMAND_OPERANDS];
+  const ampc_operand *operands;
+  uint32_t n = ampc_command_operands(k, room, &operands);
+  int64_t bytes = known_bytes(rt->program, k);
+  const char *name = k->label ? k->label : "a command";
+  for (uint32_t i = 0; i < n; i++)
+    if (bytes < 0 || !operand_is_valid(rt->program, operands[i], count, bytes))
+      return ampc_fail(AMPC_RUN_FAILED, "broken plan: operand %u of %s lies outside its space", i,
+                       name);
+  if (k->kind == AMPC_REPEAT && k->as.repeat.count < 1)
+    return ampc_fail(AMPC_RUN_FAILED, "broken plan: %s repeats %lld times", name,
+                     (long long)k->as.repeat.count);
+  if (n > rt->n_addresses) rt->n_addresses = n;
   return AMPC_OK;
 }
 
-/* What the device can do once for products and convolutions, it does before the first step. */
-static ampc_status prepare(Device *d, const ampc_step *step)
+static ampc_status check_list(ampc_runtime *rt, CommandList list)
 {
   ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < step->n_commands && !status; i++) {
-    const ampc_command *k = &step->commands[i];
+  for (uint32_t i = 0; i < list.n && !status; i++) {
+    status = check_command(rt, &list.at[i], list.count);
+    if (!status && list.at[i].kind == AMPC_REPEAT) status = check_list(rt, body_of(&list.at[i]));
+  }
+  return status;
+}
+
+/* ---- before the first step ---- */
+
+/* What the device can do once for products and convolutions. */
+static ampc_status prepare(Device *d, CommandList list)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < list.n && !status; i++) {
+    const ampc_command *k = &list.at[i];
     if (k->kind == AMPC_CONV) status = d->ops->prepare_conv(d, &k->as.conv.desc);
     if (k->kind == AMPC_GEMM) status = d->ops->prepare_gemm(d, &k->as.gemm.desc);
+    if (k->kind == AMPC_REPEAT) status = prepare(d, body_of(k));
   }
   return status;
 }
@@ -93,38 +98,43 @@ ampc_status commands_prepare(Device *d, const ampc_program *p)
   ampc_status status = AMPC_OK;
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants && !status; v++)
-      status = prepare(d, &p->blocks[b].variant[v]);
+      status = prepare(d, list_of(&p->blocks[b].variant[v]));
   return status;
 }
 
-ampc_status commands_resolve(ampc_runtime *rt)
+ampc_status commands_create(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
-  rt->resolved = calloc(2 * p->n_blocks + 1, sizeof *rt->resolved);
-  if (!rt->resolved) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
+  ampc_status status = AMPC_OK;
   for (uint32_t b = 0; b < p->n_blocks; b++)
-    for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
-      const ampc_step *step = &p->blocks[b].variant[v];
-      if (step->run) continue;
-      ampc_status status = resolve(rt, step, &rt->resolved[2 * b + v]);
-      if (status) return status;
-    }
+    for (uint32_t v = 0; v < p->blocks[b].n_variants && !status; v++)
+      status = check_list(rt, list_of(&p->blocks[b].variant[v]));
+  if (status) return status;
+  rt->addresses = calloc(rt->n_addresses + 1, sizeof *rt->addresses);
+  if (!rt->addresses) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
   return commands_prepare(rt->device, p);
 }
 
-void commands_free(ampc_runtime *rt)
+/* ---- a step ---- */
+
+/* The addresses of a command's operands in iteration t of its list; valid until the next call. */
+static void *const *find_addresses(ampc_runtime *rt, const ampc_command *k, int64_t t)
 {
-  if (!rt->resolved) return;
-  for (uint32_t i = 0; i < 2 * rt->program->n_blocks; i++) {
-    free(rt->resolved[i].pointers);
-    free(rt->resolved[i].first);
-  }
-  free(rt->resolved);
+  ampc_operand room[COMMAND_OPERANDS];
+  const ampc_operand *o;
+  uint32_t n = ampc_command_operands(k, room, &o);
+  for (uint32_t i = 0; i < n; i++)
+    rt->addresses[i] = o[i].at.space == AMPC_NONE
+                           ? NULL
+                           : rt->space[o[i].at.space] + o[i].at.offset + t * o[i].stride;
+  return rt->addresses;
 }
 
-/* `at`: the addresses of the command's operands, in the order of command_refs. */
-static void run_command(ampc_runtime *rt, const ampc_command *k, void *const *at)
+static void run_list(ampc_runtime *rt, CommandList list);
+
+static void run_command(ampc_runtime *rt, const ampc_command *k, int64_t t)
 {
+  void *const *at = find_addresses(rt, k, t);
   switch (k->kind) {
   case AMPC_LAUNCH_KERNEL:
     ampc_do_launch(rt, k->as.launch.kernel, k->as.launch.grid, k->as.launch.block, at,
@@ -142,13 +152,22 @@ static void run_command(ampc_runtime *rt, const ampc_command *k, void *const *at
   case AMPC_FILL:
     ampc_do_fill(rt, at[0], k->as.fill.value, k->as.fill.bytes);
     break;
+  case AMPC_ALL_REDUCE:
+    ampc_do_all_reduce(rt, at[0], k->as.all_reduce.type, k->as.all_reduce.count);
+    break;
+  case AMPC_REPEAT:
+    run_list(rt, body_of(k));
+    break;
   }
+}
+
+static void run_list(ampc_runtime *rt, CommandList list)
+{
+  for (int64_t t = 0; t < list.count; t++)
+    for (uint32_t i = 0; i < list.n && !rt->failed; i++) run_command(rt, &list.at[i], t);
 }
 
 void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
-  const ampc_step *step = &rt->program->blocks[block].variant[variant];
-  const Resolved *w = &rt->resolved[2 * block + variant];
-  for (uint32_t i = 0; i < step->n_commands && !rt->failed; i++)
-    run_command(rt, &step->commands[i], w->pointers + w->first[i]);
+  run_list(rt, list_of(&rt->program->blocks[block].variant[variant]));
 }

@@ -3,7 +3,8 @@
  * A device is opened by the function that ampc_create picks; all else goes through this table.
  * Pointers that come from `alloc` are device addresses: only the device looks behind them, unless
  * host_memory says that they are plain memory. Calls of one device come from one thread at a time
- * and take effect in order; launch, gemm, conv, copy and fill may return before they are done. */
+ * and take effect in order; launch, gemm, conv, copy, fill and all_reduce may return before they
+ * are done. */
 #pragma once
 #include "ampc_rt.h"
 
@@ -26,6 +27,8 @@ typedef struct DeviceOps {
                       void *c, void *workspace);
   ampc_status (*conv)(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
                       void *workspace);
+  /* The sum over all devices of the world, in place on each. In a world of one it is there. */
+  ampc_status (*all_reduce)(Device *d, void *at, ampc_dtype type, int64_t count);
   /* Does what can be done before the first `conv` or `gemm` of this kind, which does it otherwise.
    * Allocates no memory that counts. */
   ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
@@ -53,6 +56,8 @@ struct Device { /* the first member of each device's own struct */
   int64_t waits;    /* how often the host stood still until all that it had asked for was done */
 };
 
+/* all_reduce of a device that is alone. */
+ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count);
 /* Runs programs of target "cpu" on this machine's cores. */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
 /* Runs programs of target "sm_xx" on a GPU. */

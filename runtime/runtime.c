@@ -44,6 +44,9 @@ static ampc_status open_spaces(ampc_runtime *rt)
 /* What would make later calls write out of bounds. Kernels of images are checked by the device. */
 static ampc_status check_program(const ampc_program *p)
 {
+  if (p->world > 1)
+    return ampc_fail(AMPC_RUN_FAILED, "%s is for %u devices at once; this build runs one device",
+                     p->source, p->world);
   int64_t need = ampc_state_setting(p->n_optimizers, p->n_metrics, p->n_settings);
   if (p->space_bytes[AMPC_STATE] < need)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: STATE has %lld bytes, needs %lld",
@@ -95,7 +98,7 @@ static ampc_status set_up(ampc_runtime *rt, const char *device)
   ampc_status status = check_program(rt->program);
   if (!status) status = open_device(rt->program, device, &rt->device);
   if (!status) status = open_spaces(rt);
-  if (!status) status = commands_resolve(rt);
+  if (!status) status = commands_create(rt);
   if (!status) status = runtime_reset_state(rt, rt->program->seed);
   if (!status) status = write_settings(rt);
   return status;
@@ -125,7 +128,7 @@ void ampc_free(ampc_runtime *rt)
       if (rt->space[s]) d->ops->release(d, rt->space[s]);
     d->ops->close(d);
   }
-  commands_free(rt);
+  free(rt->addresses);
   free(rt);
 }
 
@@ -166,6 +169,12 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
     out->total += out->space[s] = program->space_bytes[s];
   return status;
+}
+
+ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count)
+{
+  (void)d, (void)at, (void)type, (void)count;
+  return AMPC_OK;
 }
 
 /* ---- steps ---- */
@@ -269,6 +278,12 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
 {
   if (rt->failed) return;
   keep_failure(rt, rt->device->ops->fill(rt->device, to, value, bytes));
+}
+
+void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t count)
+{
+  if (rt->failed) return;
+  keep_failure(rt, rt->device->ops->all_reduce(rt->device, at, type, count));
 }
 
 /* ---- reading and writing ---- */

@@ -5,18 +5,13 @@
 
 enum { ERROR_TEXT = 512 };
 
-/* The commands of a block's variant with their addresses, resolved once. */
-typedef struct Resolved {
-  void **pointers; /* of all commands, one after the other */
-  uint32_t *first; /* where those of a command begin */
-} Resolved;
-
 struct ampc_runtime {
   const ampc_program *program;
   Device *device;
   char *space[AMPC_SPACE_COUNT]; /* NULL where the program uses none */
-  Resolved *resolved;            /* two a block, empty where the program has a step function */
-  ampc_status failed;            /* of the first call that failed in a step */
+  void **addresses;              /* room for those of one command's operands */
+  uint32_t n_addresses;
+  ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
 
@@ -31,9 +26,8 @@ ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to,
 
 /* ---- commands.c ---- */
 
-/* Finds the addresses of all command lists, then prepares the device for them. */
-ampc_status commands_resolve(ampc_runtime *rt);
-/* Prepares what the command lists of a program ask the device for; step functions have none. */
+/* Checks the command lists of the program, which steps that are functions lack, and prepares. */
+ampc_status commands_create(ampc_runtime *rt);
+/* Prepares what the command lists of a program ask the device for. */
 ampc_status commands_prepare(Device *d, const ampc_program *p);
-void commands_free(ampc_runtime *rt);
 void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant);

@@ -9,12 +9,15 @@ static const char *const space_names[AMPC_SPACE_COUNT] = {
     [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_BUFFER] = "buffer",
     [AMPC_INPUT] = "input",     [AMPC_WORK] = "work"};
 
-static void put_ref(Text *out, ampc_ref r)
+/* work+64, or work+64+128t: 128 bytes further in each iteration */
+static void put_operand(Text *out, ampc_operand o)
 {
-  if (r.space == AMPC_NONE)
+  if (o.at.space == AMPC_NONE) {
     text_puts(out, "none");
-  else
-    text_printf(out, "%s+%lld", space_names[r.space], (long long)r.offset);
+    return;
+  }
+  text_printf(out, "%s+%lld", space_names[o.at.space], (long long)o.at.offset);
+  if (o.stride) text_printf(out, "%+lldt", (long long)o.stride);
 }
 
 /* Prints for example launch <64, 256> (work+0, master+2048, work+4096) */
@@ -23,7 +26,7 @@ static void put_launch(Text *out, const ampc_launch *l)
   text_printf(out, "launch <%u, %u> (", l->grid, l->block);
   for (uint32_t i = 0; i < l->n_args; i++) {
     if (i) text_puts(out, ", ");
-    put_ref(out, l->args[i]);
+    put_operand(out, l->args[i]);
   }
   text_puts(out, ")");
 }
@@ -34,24 +37,24 @@ static void put_launch(Text *out, const ampc_launch *l)
 static void put_gemm(Text *out, const ampc_command *command)
 {
   const ampc_gemm *d = &command->as.gemm.desc;
-  put_ref(out, command->as.gemm.c);
+  put_operand(out, command->as.gemm.c);
   text_printf(out, " %s[%lld, %lld] %s ", ir_dtype_name(d->c_type), (long long)d->m,
               (long long)d->n, d->accumulate ? "+=" : "=");
-  put_ref(out, command->as.gemm.a);
+  put_operand(out, command->as.gemm.a);
   text_printf(out, " %s%s @ ", ir_dtype_name(d->a_type), d->trans_a ? "^T" : "");
-  put_ref(out, command->as.gemm.b);
+  put_operand(out, command->as.gemm.b);
   text_printf(out, " %s%s k %lld", ir_dtype_name(d->b_type), d->trans_b ? "^T" : "",
               (long long)d->k);
   if (d->batch != 1) text_printf(out, " batch %lld", (long long)d->batch);
   if (d->has_bias) {
     text_puts(out, " + ");
-    put_ref(out, command->as.gemm.bias);
+    put_operand(out, command->as.gemm.bias);
   }
   if (d->relu) text_puts(out, " relu");
   if (d->tf32) text_puts(out, " tf32");
   if (d->workspace) {
     text_printf(out, " workspace %lld at ", (long long)d->workspace);
-    put_ref(out, command->as.gemm.workspace);
+    put_operand(out, command->as.gemm.workspace);
   }
 }
 
@@ -64,7 +67,7 @@ static void put_sizes(Text *out, const int64_t *size, uint32_t n) /* 28x28 */
 static void put_x(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;
-  put_ref(out, command->as.conv.x);
+  put_operand(out, command->as.conv.x);
   text_printf(out, " %s[", ir_dtype_name(d->x_type));
   put_sizes(out, d->in, d->spatial);
   text_printf(out, "x%lld]", (long long)d->c);
@@ -73,7 +76,7 @@ static void put_x(Text *out, const ampc_command *command)
 static void put_y(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;
-  put_ref(out, command->as.conv.y);
+  put_operand(out, command->as.conv.y);
   text_printf(out, " %s[", ir_dtype_name(d->y_type));
   put_sizes(out, d->out, d->spatial);
   text_printf(out, "x%lld]", (long long)d->k);
@@ -91,7 +94,7 @@ static void put_axes(Text *out, const char *what, const int64_t *v, uint32_t n, 
 static void put_weight(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;
-  put_ref(out, command->as.conv.w);
+  put_operand(out, command->as.conv.w);
   text_printf(out, " %s[%lldx%lld of ", ir_dtype_name(d->w_type), (long long)d->k,
               (long long)(d->c / d->groups));
   put_sizes(out, d->kernel, d->spatial);
@@ -120,17 +123,19 @@ static void put_conv(Text *out, const ampc_command *command)
   if (d->groups != 1) text_printf(out, " groups %lld", (long long)d->groups);
   if (d->has_bias) {
     text_puts(out, " + ");
-    put_ref(out, command->as.conv.bias);
+    put_operand(out, command->as.conv.bias);
   }
   if (d->tf32) text_puts(out, " tf32");
   if (!d->workspace) return;
   text_printf(out, " workspace %lld at ", (long long)d->workspace);
-  put_ref(out, command->as.conv.workspace);
+  put_operand(out, command->as.conv.workspace);
 }
 
-static void put_command(Text *out, const ampc_command *command)
+static void put_commands(Text *out, const ampc_command *commands, uint32_t n, int indent);
+
+static void put_command(Text *out, const ampc_command *command, int indent)
 {
-  text_printf(out, "  %-28s ", command->label);
+  text_printf(out, "%*s%-*s ", indent, "", 30 - indent, command->label);
   switch (command->kind) {
   case AMPC_LAUNCH_KERNEL:
     put_launch(out, &command->as.launch);
@@ -142,17 +147,32 @@ static void put_command(Text *out, const ampc_command *command)
     put_conv(out, command);
     break;
   case AMPC_COPY:
-    put_ref(out, command->as.copy.to);
+    put_operand(out, command->as.copy.to);
     text_puts(out, " = ");
-    put_ref(out, command->as.copy.from);
+    put_operand(out, command->as.copy.from);
     text_printf(out, " %lld bytes", (long long)command->as.copy.bytes);
     break;
   case AMPC_FILL:
-    put_ref(out, command->as.fill.to);
+    put_operand(out, command->as.fill.to);
     text_printf(out, " = byte %u, %lld bytes", command->as.fill.value,
                 (long long)command->as.fill.bytes);
+    break;
+  case AMPC_ALL_REDUCE:
+    put_operand(out, command->as.all_reduce.at);
+    text_printf(out, " %s[%lld] = sum over all devices", ir_dtype_name(command->as.all_reduce.type),
+                (long long)command->as.all_reduce.count);
+    break;
+  case AMPC_REPEAT:
+    text_printf(out, "%lld times, t = 0 ..", (long long)command->as.repeat.count);
   }
   text_printf(out, "    # line %u\n", command->line);
+  if (command->kind == AMPC_REPEAT)
+    put_commands(out, command->as.repeat.commands, command->as.repeat.n_commands, indent + 2);
+}
+
+static void put_commands(Text *out, const ampc_command *commands, uint32_t n, int indent)
+{
+  for (uint32_t i = 0; i < n; i++) put_command(out, &commands[i], indent);
 }
 
 void emit_plan(Compile *c, Text *out)
@@ -163,7 +183,7 @@ void emit_plan(Compile *c, Text *out)
       const ampc_step *s = &p->blocks[b].variant[v];
       text_printf(out, "%s, batch %lld: %u commands\n", p->blocks[b].name, (long long)s->batch,
                   s->n_commands);
-      for (uint32_t i = 0; i < s->n_commands; i++) put_command(out, &s->commands[i]);
+      put_commands(out, s->commands, s->n_commands, 2);
     }
   }
   int64_t total = 0;

@@ -2,6 +2,7 @@
  *
  * The text is C and C++ alike: tables are initialised in order, with a comment to a line. */
 #include "compiler/command/command.h"
+#include "runtime/plan/commands.h"
 #include "emit.h"
 #include "kernel.h"
 #include <math.h>
@@ -69,12 +70,21 @@ static const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
   return t.at;
 }
 
-/* "work + 4096": the spaces are char * in a step function, so offsets are bytes. */
-static const char *address(Printer *p, ampc_ref r)
+/* The counter of a loop that is so deep in others: an operand's stride goes with the innermost. */
+static const char *counter(Printer *p, uint32_t depth)
 {
-  if (r.space == AMPC_NONE) return "0";
-  if (r.offset == 0) return spaces[r.space];
-  return arena_printf(p->c->arena, "%s + %lld", spaces[r.space], (long long)r.offset);
+  return arena_printf(p->c->arena, "t%u", depth);
+}
+
+/* "work + 4096": the spaces are char * in a step function, so offsets are bytes. `depth`: number of
+ * loops around the command. */
+static const char *address(Printer *p, ampc_operand o, uint32_t depth)
+{
+  if (o.at.space == AMPC_NONE) return "0";
+  const char *text = spaces[o.at.space];
+  if (o.at.offset) text = arena_printf(p->c->arena, "%s + %lld", text, (long long)o.at.offset);
+  if (!depth || !o.stride) return text;
+  return arena_printf(p->c->arena, "%s + %s * %lld", text, counter(p, depth), (long long)o.stride);
 }
 
 /* ---- tables ---- */
@@ -218,89 +228,89 @@ static void put_conv(Printer *p, const char *label, const ampc_conv *d)
   EMIT(p, "};\n");
 }
 
-static void put_products(Printer *p, const ampc_step *s)
+/* The descriptions of products and convolutions, those of loops' bodies included. */
+static void put_products(Printer *p, const ampc_command *commands, uint32_t n)
 {
-  for (uint32_t i = 0; i < s->n_commands; i++) {
-    const ampc_command *command = &s->commands[i];
-    if (command->kind == AMPC_GEMM) put_gemm(p, command->label, &command->as.gemm.desc);
-    if (command->kind == AMPC_CONV) put_conv(p, command->label, &command->as.conv.desc);
+  for (uint32_t i = 0; i < n; i++) {
+    const ampc_command *k = &commands[i];
+    if (k->kind == AMPC_GEMM) put_gemm(p, k->label, &k->as.gemm.desc);
+    if (k->kind == AMPC_CONV) put_conv(p, k->label, &k->as.conv.desc);
+    if (k->kind == AMPC_REPEAT) put_products(p, k->as.repeat.commands, k->as.repeat.n_commands);
   }
 }
 
-static void put_launch(Printer *p, const ampc_command *command)
+static void put_operands(Printer *p, const ampc_command *command, uint32_t depth)
+{
+  ampc_operand room[COMMAND_OPERANDS];
+  const ampc_operand *operands;
+  uint32_t n = ampc_command_operands(command, room, &operands);
+  for (uint32_t i = 0; i < n; i++) EMIT(p, ", %s", address(p, operands[i], depth));
+}
+
+static void put_commands(Printer *p, const ampc_command *commands, uint32_t n, uint32_t depth);
+
+static void put_repeat(Printer *p, const ampc_command *command, uint32_t depth)
+{
+  const char *t = counter(p, depth);
+  EMIT(p, "for (long long %s = 0; %s < %lld; %s++) { /* %s */\n", t, t,
+       (long long)command->as.repeat.count, t, command->label);
+  p->indent++;
+  put_commands(p, command->as.repeat.commands, command->as.repeat.n_commands, depth);
+  p->indent--;
+  EMIT(p, "}\n");
+}
+
+/* One command of the plan is one call in the step function, or a loop. */
+static void put_command(Printer *p, const ampc_command *command, uint32_t depth)
 {
   const ampc_launch *l = &command->as.launch;
-  EMIT(p, "AMPC_LAUNCH(rt, K_%s, %u, %u", command->label, l->grid, l->block);
-  for (uint32_t i = 0; i < l->n_args; i++) EMIT(p, ", %s", address(p, l->args[i]));
+  switch (command->kind) {
+  case AMPC_LAUNCH_KERNEL:
+    EMIT(p, "AMPC_LAUNCH(rt, K_%s, %u, %u", command->label, l->grid, l->block);
+    put_operands(p, command, depth);
+    break;
+  case AMPC_GEMM:
+    EMIT(p, "ampc_do_gemm(rt, &%s", command->label);
+    put_operands(p, command, depth);
+    break;
+  case AMPC_CONV:
+    EMIT(p, "ampc_do_conv(rt, &%s", command->label);
+    put_operands(p, command, depth);
+    break;
+  case AMPC_COPY:
+    EMIT(p, "ampc_do_copy(rt");
+    put_operands(p, command, depth);
+    EMIT(p, ", %lld", (long long)command->as.copy.bytes);
+    break;
+  case AMPC_FILL:
+    EMIT(p, "ampc_do_fill(rt");
+    put_operands(p, command, depth);
+    EMIT(p, ", %u, %lld", command->as.fill.value, (long long)command->as.fill.bytes);
+    break;
+  case AMPC_ALL_REDUCE:
+    EMIT(p, "ampc_do_all_reduce(rt");
+    put_operands(p, command, depth);
+    EMIT(p, ", %s, %lld", dtypes[command->as.all_reduce.type],
+         (long long)command->as.all_reduce.count);
+    break;
+  case AMPC_REPEAT:
+    put_repeat(p, command, depth + 1);
+    return;
+  }
   EMIT(p, ");\n");
 }
 
-/* One command of the plan is one call in the step function. */
-static void put_command(Printer *p, const ampc_command *command)
-{
-  switch (command->kind) {
-  case AMPC_LAUNCH_KERNEL:
-    put_launch(p, command);
-    break;
-  case AMPC_GEMM:
-    EMIT(p, "ampc_do_gemm(rt, &%s, %s, %s, %s, %s, %s);\n", command->label,
-         address(p, command->as.gemm.a), address(p, command->as.gemm.b),
-         address(p, command->as.gemm.bias), address(p, command->as.gemm.c),
-         address(p, command->as.gemm.workspace));
-    break;
-  case AMPC_CONV:
-    EMIT(p, "ampc_do_conv(rt, &%s, %s, %s, %s, %s, %s);\n", command->label,
-         address(p, command->as.conv.x), address(p, command->as.conv.w),
-         address(p, command->as.conv.bias), address(p, command->as.conv.y),
-         address(p, command->as.conv.workspace));
-    break;
-  case AMPC_COPY:
-    EMIT(p, "ampc_do_copy(rt, %s, %s, %lld);\n", address(p, command->as.copy.to),
-         address(p, command->as.copy.from), (long long)command->as.copy.bytes);
-    break;
-  case AMPC_FILL:
-    EMIT(p, "ampc_do_fill(rt, %s, %u, %lld);\n", address(p, command->as.fill.to),
-         command->as.fill.value, (long long)command->as.fill.bytes);
-  }
-}
-
-static void mark(bool *used, ampc_ref r)
-{
-  used[r.space] = true;
-}
-
-/* Which spaces a step uses: only these become local variables, for unused ones would be
+/* Which spaces the commands use: only these become local variables, for unused ones would be
  * warnings. */
-static void find_spaces(const ampc_step *s, bool *used)
+static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
 {
-  for (uint32_t i = 0; i < s->n_commands; i++) {
-    const ampc_command *command = &s->commands[i];
-    switch (command->kind) {
-    case AMPC_LAUNCH_KERNEL:
-      for (uint32_t k = 0; k < command->as.launch.n_args; k++)
-        mark(used, command->as.launch.args[k]);
-      break;
-    case AMPC_GEMM:
-      mark(used, command->as.gemm.a);
-      mark(used, command->as.gemm.b);
-      mark(used, command->as.gemm.bias);
-      mark(used, command->as.gemm.c);
-      mark(used, command->as.gemm.workspace);
-      break;
-    case AMPC_CONV:
-      mark(used, command->as.conv.x);
-      mark(used, command->as.conv.w);
-      mark(used, command->as.conv.bias);
-      mark(used, command->as.conv.y);
-      mark(used, command->as.conv.workspace);
-      break;
-    case AMPC_COPY:
-      mark(used, command->as.copy.to);
-      mark(used, command->as.copy.from);
-      break;
-    case AMPC_FILL:
-      mark(used, command->as.fill.to);
-    }
+  for (uint32_t i = 0; i < n; i++) {
+    ampc_operand room[COMMAND_OPERANDS];
+    const ampc_operand *operands;
+    uint32_t n_operands = ampc_command_operands(&commands[i], room, &operands);
+    for (uint32_t k = 0; k < n_operands; k++) used[operands[k].at.space] = true;
+    if (commands[i].kind == AMPC_REPEAT)
+      find_spaces(commands[i].as.repeat.commands, commands[i].as.repeat.n_commands, used);
   }
 }
 
@@ -326,6 +336,16 @@ static void put_origin(Printer *p, uint32_t line)
   EMIT(p, "\n// %s:%u: %.*s\n", p->c->program->source, line, (int)(n > 80 ? 80 : n), text);
 }
 
+static void put_commands(Printer *p, const ampc_command *commands, uint32_t n, uint32_t depth)
+{
+  uint32_t line = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (commands[i].line != line) put_origin(p, commands[i].line);
+    line = commands[i].line;
+    put_command(p, &commands[i], depth);
+  }
+}
+
 static const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
 {
   return arena_printf(p->c->arena, "step_%s_%lld", b->name, (long long)s->batch);
@@ -339,21 +359,16 @@ static const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s
 static void put_step(Printer *p, const ampc_block *b, const ampc_step *s)
 {
   bool used[AMPC_SPACE_COUNT] = {false};
-  find_spaces(s, used);
+  find_spaces(s->commands, s->n_commands, used);
   EMIT(p, "\n/* block %s, batch %lld: %u commands */\n", b->name, (long long)s->batch,
        s->n_commands);
-  put_products(p, s);
+  put_products(p, s->commands, s->n_commands);
   EMIT(p, "static void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
   p->indent++;
   for (int i = AMPC_STATE; i < AMPC_SPACE_COUNT; i++) {
     if (used[i]) EMIT(p, "char *const %s = ampc_spaces(rt)[%s];\n", spaces[i], space_enums[i]);
   }
-  uint32_t line = 0;
-  for (uint32_t i = 0; i < s->n_commands; i++) {
-    if (s->commands[i].line != line) put_origin(p, s->commands[i].line);
-    line = s->commands[i].line;
-    put_command(p, &s->commands[i]);
-  }
+  put_commands(p, s->commands, s->n_commands, 0);
   p->indent--;
   EMIT(p, "}\n");
 }

@@ -21,19 +21,19 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   KernelArgs args = kernel_args(c, group);
   Geometry shape = kernel_geometry(c, group);
-  ampc_ref *refs = arena_array(c->arena, ampc_ref, args.n + 1);
-  for (uint32_t i = 0; i < args.n; i++) refs[i] = args.at[i].place;
+  ampc_operand *operands = arena_array(c->arena, ampc_operand, args.n + 1);
+  for (uint32_t i = 0; i < args.n; i++) operands[i].at = args.at[i].place;
   return (ampc_command){.kind = AMPC_LAUNCH_KERNEL,
                         .as.launch = {.kernel = kernel,
                                       .grid = shape.grid,
                                       .block = shape.block,
                                       .n_args = args.n,
-                                      .args = refs}};
+                                      .args = operands}};
 }
 
-static ampc_ref place_of(const Graph *g, Value v)
+static ampc_operand operand_of(const Graph *g, Value v)
 {
-  return v.id ? ir_node(g, v)->place : (ampc_ref){AMPC_NONE, 0};
+  return (ampc_operand){.at = v.id ? ir_node(g, v)->place : (ampc_ref){AMPC_NONE, 0}};
 }
 
 static ampc_command gemm_command(Compile *c, uint32_t group)
@@ -41,11 +41,11 @@ static ampc_command gemm_command(Compile *c, uint32_t group)
   const Graph *g = c->graph;
   Product p = product_of(c, group);
   ampc_command out = {.kind = AMPC_GEMM, .as.gemm = {.desc = p.desc}};
-  out.as.gemm.a = place_of(g, p.a);
-  out.as.gemm.b = place_of(g, p.b);
-  out.as.gemm.bias = place_of(g, p.bias);
-  out.as.gemm.c = place_of(g, p.c);
-  out.as.gemm.workspace = g->groups.at[group].workspace;
+  out.as.gemm.a = operand_of(g, p.a);
+  out.as.gemm.b = operand_of(g, p.b);
+  out.as.gemm.bias = operand_of(g, p.bias);
+  out.as.gemm.c = operand_of(g, p.c);
+  out.as.gemm.workspace.at = g->groups.at[group].workspace;
   return out;
 }
 
@@ -57,11 +57,11 @@ static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
   Convolution p = convolution_of(c, group);
   ampc_command out = {.kind = AMPC_CONV, .as.conv = {.desc = p.desc}};
   if (p.desc.grid) out.as.conv.desc.columns = kernel;
-  out.as.conv.x = place_of(g, p.x);
-  out.as.conv.w = place_of(g, p.w);
-  out.as.conv.bias = place_of(g, p.bias);
-  out.as.conv.y = place_of(g, p.y);
-  out.as.conv.workspace = g->groups.at[group].workspace;
+  out.as.conv.x = operand_of(g, p.x);
+  out.as.conv.w = operand_of(g, p.w);
+  out.as.conv.bias = operand_of(g, p.bias);
+  out.as.conv.y = operand_of(g, p.y);
+  out.as.conv.workspace.at = g->groups.at[group].workspace;
   return out;
 }
 

@@ -29,7 +29,7 @@ static void find_last_uses(Poison *p, uint32_t block)
 static void fill(Poison *p, int64_t offset, int64_t bytes)
 {
   ampc_command k = {.kind = AMPC_FILL, .label = "poison"};
-  k.as.fill.to = (ampc_ref){AMPC_WORK, offset};
+  k.as.fill.to.at = (ampc_ref){AMPC_WORK, offset};
   k.as.fill.value = POISON;
   k.as.fill.bytes = bytes;
   vec_push(p->c->arena, &p->out, k);

@@ -154,6 +154,7 @@ static const DeviceOps cpu_ops = {
     .launch = cpu_launch,
     .gemm = cpu_do_gemm,
     .conv = cpu_do_conv,
+    .all_reduce = device_alone_all_reduce,
     .prepare_conv = cpu_prepare_conv,
     .prepare_gemm = cpu_prepare_gemm,
     .look = cpu_look,

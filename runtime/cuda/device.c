@@ -77,6 +77,7 @@ static const DeviceOps cuda_ops = {
     .launch = cuda_launch,
     .gemm = cuda_gemm,
     .conv = cuda_conv,
+    .all_reduce = device_alone_all_reduce,
     .prepare_conv = cuda_prepare_conv,
     .prepare_gemm = cuda_prepare_gemm,
     .step = cuda_step,

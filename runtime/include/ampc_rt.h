@@ -66,6 +66,7 @@ void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, con
                   void *y, void *workspace);
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes);
 void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
+void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t count);
 
 /* AMPC_LAUNCH(rt, kernel index, grid, block, pointers...): at least one pointer */
 #define AMPC_LAUNCH(rt, kernel, grid, block, ...)                                                  \

@@ -74,12 +74,19 @@ typedef struct ampc_ref {
 
 /* ---- commands ---- */
 
+/* Where a command finds an operand. In iteration t of the AMPC_REPEAT around the command, the
+ * innermost one, that is t * stride bytes further: a slice of a sequence, say. */
+typedef struct ampc_operand {
+  ampc_ref at;
+  int64_t stride; /* bytes; 0: the same place in every iteration */
+} ampc_operand;
+
 typedef struct ampc_launch {
   uint32_t kernel;      /* index into ampc_program.kernels */
   uint32_t grid, block; /* CUDA geometry. On the CPU `grid` is the number of threads that share
                            the work (a block there has one thread) and `block` is 1. */
   uint32_t n_args;
-  const ampc_ref *args; /* kernels take pointers only; sizes are literals in their text */
+  const ampc_operand *args; /* kernels take pointers only; sizes are literals in their text */
 } ampc_launch;
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).
@@ -125,7 +132,10 @@ typedef enum ampc_command_kind {
   AMPC_GEMM,
   AMPC_CONV,
   AMPC_COPY,
-  AMPC_FILL
+  AMPC_FILL,
+  AMPC_REPEAT,    /* a list of commands, `count` times in a row; what it carries from one iteration
+                     to the next lies where no stride moves it */
+  AMPC_ALL_REDUCE /* the sum over all devices of the program's world, in place on each of them */
 } ampc_command_kind;
 
 typedef struct ampc_command {
@@ -136,21 +146,31 @@ typedef struct ampc_command {
     ampc_launch launch;
     struct {
       ampc_conv desc;
-      ampc_ref x, w, bias, y, workspace;
+      ampc_operand x, w, bias, y, workspace;
     } conv;
     struct {
       ampc_gemm desc;
-      ampc_ref a, b, bias, c, workspace;
+      ampc_operand a, b, bias, c, workspace;
     } gemm;
     struct {
-      ampc_ref to, from;
+      ampc_operand to, from;
       int64_t bytes;
     } copy;
     struct {
-      ampc_ref to;
+      ampc_operand to;
       uint8_t value;
       int64_t bytes;
     } fill;
+    struct {
+      int64_t count; /* at least 1 */
+      const struct ampc_command *commands;
+      uint32_t n_commands;
+    } repeat;
+    struct {
+      ampc_operand at;
+      ampc_dtype type;
+      int64_t count; /* elements */
+    } all_reduce;
   } as;
 } ampc_command;
 
@@ -307,6 +327,7 @@ typedef struct ampc_program {
   const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
+  uint32_t world; /* devices that run this program together; 0 and 1: one alone */
 } ampc_program;
 
 /* Offsets within STATE, in bytes; `i` one past the last gives where the next kind begins. They take

@@ -139,7 +139,7 @@ typedef struct SmallProgram { /* all tables that a test may want to change */
   ampc_kernel kernels[4];
   ampc_block blocks[3];
   ampc_command forward[2], train[1], eval[2];
-  ampc_ref relu_args[1], train_args[11], eval_args[2];
+  ampc_operand relu_args[1], train_args[11], eval_args[2];
   ampc_output_desc output;
 } SmallProgram;
 
@@ -158,10 +158,10 @@ static inline void small_commands(SmallProgram *s)
                       {AMPC_STATE, opt},
                       {AMPC_STATE, loss},
                       {AMPC_BUFFER, 0}};
-  for (int i = 0; i < 11; i++) s->train_args[i] = train[i];
-  s->eval_args[0] = (ampc_ref){AMPC_INPUT, 128};
-  s->eval_args[1] = (ampc_ref){AMPC_STATE, ampc_state_metric(p->n_optimizers, 1)};
-  s->relu_args[0] = (ampc_ref){AMPC_WORK, 64};
+  for (int i = 0; i < 11; i++) s->train_args[i] = (ampc_operand){train[i], 0};
+  s->eval_args[0] = (ampc_operand){{AMPC_INPUT, 128}, 0};
+  s->eval_args[1] = (ampc_operand){{AMPC_STATE, ampc_state_metric(p->n_optimizers, 1)}, 0};
+  s->relu_args[0] = (ampc_operand){{AMPC_WORK, 64}, 0};
   s->train[0] = (ampc_command){.label = "k00_train", .as.launch = {0, 1, 1, 11, s->train_args}};
   s->eval[0] = (ampc_command){.label = "k01_eval", .as.launch = {1, 1, 1, 2, s->eval_args}};
   s->eval[1] = (ampc_command){.label = "k02_eval", .as.launch = {2, 1, 1, 2, s->eval_args}};
@@ -174,10 +174,10 @@ static inline void small_commands(SmallProgram *s)
                                            .ldb = SMALL_OUT,
                                            .ldc = SMALL_OUT,
                                            .has_bias = true};
-  s->forward[0].as.gemm.a = (ampc_ref){AMPC_INPUT, 0};
-  s->forward[0].as.gemm.b = (ampc_ref){AMPC_MASTER, 0};
-  s->forward[0].as.gemm.bias = (ampc_ref){AMPC_MASTER, 64};
-  s->forward[0].as.gemm.c = (ampc_ref){AMPC_WORK, 64};
+  s->forward[0].as.gemm.a = (ampc_operand){{AMPC_INPUT, 0}, 0};
+  s->forward[0].as.gemm.b = (ampc_operand){{AMPC_MASTER, 0}, 0};
+  s->forward[0].as.gemm.bias = (ampc_operand){{AMPC_MASTER, 64}, 0};
+  s->forward[0].as.gemm.c = (ampc_operand){{AMPC_WORK, 64}, 0};
   s->forward[1] = (ampc_command){.label = "k03_relu", .as.launch = {3, 4, 1, 1, s->relu_args}};
 }
 

@@ -160,7 +160,7 @@ static void test_no_weight_casts(void)
     const ampc_command *k = &s->commands[i];
     if (k->kind != AMPC_LAUNCH_KERNEL || !strstr(k->label, "cast")) continue;
     for (uint32_t a = 0; a < k->as.launch.n_args; a++)
-      CHECK(k->as.launch.args[a].space != AMPC_MASTER);
+      CHECK(k->as.launch.args[a].at.space != AMPC_MASTER);
   }
   compile_destroy(c);
 }

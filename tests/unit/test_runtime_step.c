@@ -97,10 +97,10 @@ static void check_convolution(bool by_function)
   s.program.space_bytes[AMPC_WORK] = 128 + convolution.workspace;
   ampc_command command = {.kind = AMPC_CONV, .label = "c00_conv"};
   command.as.conv.desc = convolution;
-  command.as.conv.x = (ampc_ref){AMPC_INPUT, 0};
-  command.as.conv.w = (ampc_ref){AMPC_MASTER, 0};
-  command.as.conv.y = (ampc_ref){AMPC_WORK, 64};
-  command.as.conv.workspace = (ampc_ref){AMPC_WORK, 128};
+  command.as.conv.x.at = (ampc_ref){AMPC_INPUT, 0};
+  command.as.conv.w.at = (ampc_ref){AMPC_MASTER, 0};
+  command.as.conv.y.at = (ampc_ref){AMPC_WORK, 64};
+  command.as.conv.workspace.at = (ampc_ref){AMPC_WORK, 128};
   s.blocks[2].variant[0] = (ampc_step){.batch = SMALL_BATCH, .commands = &command, .n_commands = 1};
   if (by_function) s.blocks[2].variant[0] = (ampc_step){.run = convolve_by_function};
   ampc_runtime *rt;
@@ -253,7 +253,7 @@ static void check_refusals(void)
   s.program.space_bytes[AMPC_WORK] = (int64_t)1 << 50;
   CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED && strstr(ampc_last_error(), "MB"));
   small_program(&s);
-  s.relu_args[0].offset = 1 << 20;
+  s.relu_args[0].at.offset = 1 << 20;
   CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED);
   CHECK(strstr(ampc_last_error(), "k03_relu"));
   small_program(&s);
