@@ -8,8 +8,6 @@ typedef struct Statement { /* of one node's program, which the kernel has */
   const char *as; /* the kernel's variable, once it is known */
 } Statement;
 
-enum { MAX_STATEMENTS = 24 };
-
 typedef struct RowOp {
   Value v;
   const Node *n;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PIECES = 96, MAX_STATEMENTS = 12 };
+enum { MAX_PIECES = 96 }; /* of all statements of one op */
 
 /* `at` goes through the text once. Pieces of all statements are in one array; `first` says where
  * those of each begin. */

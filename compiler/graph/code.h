@@ -8,6 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+  MAX_SIGNATURE = 8,   /* inputs of an op's row; a variadic one may stand for more */
+  MAX_STATEMENTS = 12, /* of an op's code; argmax and argmin count as two */
+};
+
 typedef enum StatementKind {
   STATEMENT_value, /* the code of a map op: the element */
   /* reductions over the row, each with a name */
@@ -73,7 +78,7 @@ typedef struct OpCode {
   bool walks_once;      /* all its reductions can be made in one walk along the row */
   bool uses_length;     /* $n stands in it */
   bool chooses;         /* a ? b : c stands in it: not every operand is used for each element */
-  bool reads_element[8], reads_row_value[8]; /* by input: $k, @k */
+  bool reads_element[MAX_SIGNATURE], reads_row_value[MAX_SIGNATURE]; /* by input: $k, @k */
 } OpCode;
 
 struct OpSignature;

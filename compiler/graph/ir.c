@@ -16,6 +16,15 @@ Graph *ir_create(Compile *c)
 
 /* ---- appending ---- */
 
+/* Node.n_in has 16 bits. */
+static bool inputs_fit(Compile *c, const Cursor *at, OpKind op, uint32_t n_in)
+{
+  if (n_in <= UINT16_MAX) return true;
+  diag_error(c, E210, at->span, "%s takes at most %d tensors, got %u", op_row(op)->name, UINT16_MAX,
+             n_in);
+  return false;
+}
+
 /* linear(x, w) without bias: in[2] is 0. So in[i] exists for every input of the signature. */
 static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
 {
@@ -111,6 +120,7 @@ static Value add_node(Compile *c, Node *n)
 Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
                 const NamedAttr *attrs)
 {
+  if (!inputs_fit(c, at, op, n_in)) return (Value){0};
   Node n = new_node(c, at, op, in, n_in);
   if (!inputs_present(&n)) return (Value){0};
   set_attrs(&n, attrs);
@@ -120,6 +130,7 @@ Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32
 Value ir_append_values(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
                        const Attr *values)
 {
+  if (!inputs_fit(c, at, op, n_in)) return (Value){0};
   Node n = new_node(c, at, op, in, n_in);
   if (!inputs_present(&n)) return (Value){0};
   memcpy(n.attr, values, op_row(op)->signature.n_attrs * sizeof *values);

@@ -169,18 +169,29 @@ static void parse_file_args(OpInfo *op)
   char file[64];
   snprintf(file, sizeof file, "%s.cu", op->name);
   if (!embedded_find(file)) broken(op->name, "there is no templates/", file);
-  char copy[64], *rest;
-  snprintf(copy, sizeof copy, "%s", op->code_text);
+  char copy[MAX_FILE_ARGS * 16], *rest;
+  if (strlen(op->code_text) >= sizeof copy)
+    broken(op->name, "too long a list of arguments:", op->code_text);
+  strcpy(copy, op->code_text);
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     if (op->n_file_args == MAX_FILE_ARGS) broken(op->name, "more than MAX_FILE_ARGS at", word);
     op->file_args[op->n_file_args++] = parse_file_arg(op, word);
   }
 }
 
+/* Kernels of rows have room for the operands that the signature names, and for no more. */
+static void refuse_variadic_row(const OpInfo *op)
+{
+  const OpSignature *s = &op->signature;
+  if (op->tmpl == TMPL_row && s->n_inputs && s->input[s->n_inputs - 1].variadic)
+    broken(op->name, "a row op cannot take any number of", s->input[s->n_inputs - 1].name);
+}
+
 static void parse_all(void)
 {
   for (OpInfo *op = table; op < table + OP_COUNT; op++) {
     parse_signature(op, texts[op - table]);
+    refuse_variadic_row(op);
     if (op->tmpl == TMPL_file)
       parse_file_args(op);
     else

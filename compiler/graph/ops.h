@@ -90,8 +90,6 @@ typedef struct InputInfo {
   bool variadic; /* the last one: any number */
 } InputInfo;
 
-enum { MAX_SIGNATURE = 8 };
-
 typedef struct OpSignature {
   InputInfo input[MAX_SIGNATURE];
   AttrInfo attr[MAX_ATTR];

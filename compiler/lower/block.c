@@ -115,9 +115,13 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 
 /* Makes the block the one that nodes are appended to. `first` is the block whose sources and
  * metrics it shares, if it is the remainder of one. Versions of parameters begin anew in each
- * block. */
-static void begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
+ * block. Blocks are counted in 16 bits: false after a message when there are too many. */
+static bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
 {
+  if (l->g->blocks.n > UINT16_MAX)
+    return fail(l, E210, info->span, "the job has more than %d blocks, batch sizes counted apart",
+                UINT16_MAX + 1),
+           false;
   uint16_t block = (uint16_t)l->g->blocks.n;
   vec_push(l->arena, &l->g->blocks, *info);
   *run = (Run){.name = info->name,
@@ -129,6 +133,7 @@ static void begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *fi
   l->at = (Cursor){.block = block};
   l->training = info->kind == AMPC_TRAIN;
   for (uint32_t i = 0; i < l->optimizers.n; i++) l->optimizers.at[i]->updates = 0;
+  return true;
 }
 
 static void end_block(Lower *l)
@@ -237,14 +242,13 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number)
   Run run, rest;
   uint32_t errors = diag_error_count(l->c);
   if (!read_options(l, decl, &info)) return;
-  begin_block(l, &run, &info, NULL);
+  if (!begin_block(l, &run, &info, NULL)) return;
   elaborate(l, decl);
   int64_t left = run.samples % info.batch;
   if (!info.drop_last && left && diag_error_count(l->c) == errors) {
     info.batch = left;
     info.remainder_of = run.block;
-    begin_block(l, &rest, &info, &run);
-    elaborate(l, decl);
+    if (begin_block(l, &rest, &info, &run)) elaborate(l, decl);
   }
   end_block(l);
 }
@@ -329,7 +333,7 @@ void lower_infer(Lower *l, const Decl *decl)
                     .first_source = l->g->sources.n};
   Run run;
   uint32_t errors = diag_error_count(l->c);
-  begin_block(l, &run, &info, NULL);
+  if (!begin_block(l, &run, &info, NULL)) return;
   Scope *s = scope_new(l, NULL, l->job, NULL);
   if (bind_arguments(l, s, def)) {
     Frame frame = {.kind = FRAME_function, .scope = s};
@@ -370,7 +374,7 @@ void lower_body(Lower *l, const Decl *decl)
                     .remainder_of = -1,
                     .first_source = l->g->sources.n};
   Run run;
-  begin_block(l, &run, &info, NULL);
+  if (!begin_block(l, &run, &info, NULL)) return;
   Frame frame = {.kind = FRAME_function, .scope = scope_new(l, NULL, l->job, NULL)};
   l->at.region = l->job_region;
   exec_block(l, &frame, &def->body);

@@ -4,8 +4,6 @@
 #include "compiler/graph/optimizers.h"
 #include "backward.h"
 
-enum { MAX_TOGETHER = 8 }; /* minimize nodes of one loss that are expanded as one */
-
 typedef struct Gradient {
   Compile *c;
   Rewrite r;
@@ -13,9 +11,8 @@ typedef struct Gradient {
   VEC(Node) running; /* updates of running statistics that have not found their place yet */
 } Gradient;
 
-typedef struct Minimize {  /* one or more minimize nodes of the same loss */
-  Node node[MAX_TOGETHER]; /* inputs are of the new array */
-  uint32_t n;
+typedef struct Minimize { /* the minimize nodes of one loss, which are expanded as one */
+  VEC(Node) nodes;        /* inputs are of the new array */
   Value loss;
 } Minimize;
 
@@ -34,11 +31,11 @@ static Cursor cursor_at(const Node *n, WhyKind why)
 /* Parameters of the optimizers that minimize this loss; those of others get no gradient from it. */
 static bool trained_by(const Graph *g, const Node *n, const Minimize *m)
 {
-  if (n->op != OP_param || n->block != m->node[0].block) return false;
+  if (n->op != OP_param || n->block != m->nodes.at[0].block) return false;
   const Parameter *param = &g->params.at[attr_int(n, "index")];
   if (param->buffer || param->frozen) return false;
-  for (uint32_t i = 0; i < m->n; i++) {
-    if (param->optimizer == attr_int(&m->node[i], "optimizer")) return true;
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    if (param->optimizer == attr_int(&m->nodes.at[i], "optimizer")) return true;
   }
   return false;
 }
@@ -100,7 +97,7 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
       if (!param || param->optimizer < 0) continue;
       uint32_t at = *updated_at(p, n->block, param->optimizer);
       if ((uint32_t)(n - g->nodes.at) >= at) continue;
-      diag_error(p->c, E602, m->node[0].span,
+      diag_error(p->c, E602, m->nodes.at[0].span,
                  "this loss uses values of `%s` from before `minimize ... with %s`, line %u",
                  param->model, g->optimizers.at[param->optimizer].name,
                  diag_place(p->c, g->nodes.at[at].span).line);
@@ -130,7 +127,7 @@ static void accumulate(void *data, Value v, Value gradient)
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
-  Cursor at = cursor_at(&m->node[0], WHY_state);
+  Cursor at = cursor_at(&m->nodes.at[0], WHY_state);
   at.origin = m->loss;
   Value one =
       c->graph->scaler.on ? ir_append(c, &at, OP_loss_scale, NULL, 0, NULL) : ir_number(c, &at, 1);
@@ -183,7 +180,7 @@ static bool append_backward(Gradient *p, const Minimize *m)
   backward_init(&b, p->c, g->nodes.n);
   for (uint32_t id = 1; id < b.n; id++) b.wanted[id] = trained_by(g, &g->nodes.at[id], m);
   if (!backward_find(&b, m->loss)) {
-    report_independent(&b, &m->node[0], m->loss);
+    report_independent(&b, &m->nodes.at[0], m->loss);
     return false;
   }
   if (!check_fresh(p, &b, m)) return false;
@@ -249,26 +246,26 @@ static bool same_loss(const Node *a, const Node *b)
 static void collect(Gradient *p, uint32_t *id, Minimize *m)
 {
   const Node *first = &p->r.old[*id];
-  m->node[m->n++] = ir_rewrite_mapped(&p->r, *id);
-  m->loss = m->node[0].in[0];
-  for (uint32_t next = *id + 1; next < p->r.n_old && m->n < MAX_TOGETHER; next++) {
+  vec_push(p->c->arena, &m->nodes, ir_rewrite_mapped(&p->r, *id));
+  m->loss = m->nodes.at[0].in[0];
+  for (uint32_t next = *id + 1; next < p->r.n_old; next++) {
     const Node *n = &p->r.old[next];
     bool together = same_loss(first, n);
     bool harmless = op_has(n, T_adds) || !op_has(n, T_effect);
     if (!together && (!harmless || n->op == OP_param || n->block != first->block)) return;
     if (!together) continue;
     for (uint32_t k = *id + 1; k < next; k++) ir_rewrite_copy(&p->r, k);
-    m->node[m->n++] = ir_rewrite_mapped(&p->r, next);
+    vec_push(p->c->arena, &m->nodes, ir_rewrite_mapped(&p->r, next));
     *id = next;
   }
 }
 
 static void expand_minimize(Gradient *p, uint32_t *id)
 {
-  Minimize m = {.n = 0};
+  Minimize m = {.loss = {0}};
   collect(p, id, &m);
   if (!append_backward(p, &m)) return;
-  for (uint32_t i = 0; i < m.n; i++) append_update(p, &m.node[i]);
+  for (uint32_t i = 0; i < m.nodes.n; i++) append_update(p, &m.nodes.at[i]);
 }
 
 bool pass_gradient(Compile *c)
