@@ -88,6 +88,8 @@ static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
   return NULL;
 }
 
+/* Partial sums of a weight gradient are as many as the plan says, however many threads there are:
+ * their number decides the bits. Else a lane without a thread of its own would be of no use. */
 static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
 {
   int64_t threads = pool_threads(cache->pool);
@@ -95,13 +97,15 @@ static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
   return plan->lanes < threads || partial ? plan->lanes : threads;
 }
 
-/* Of y, a slice's channels are copied. */
+/* A weight gradient of many weights is computed a slice of the output channels at a time. The
+ * library then sees y with these channels alone, which are copied side by side first. */
 static bool is_sliced(const ConvPlan *plan)
 {
   return plan->filters < plan->desc.k;
 }
 
-/* An image operand as the library takes it: in place, or in the lane's room. */
+/* Whether the library reads or writes an image operand where it lies. Else it is widened, or its
+ * slice copied, to the lane's room. */
 static bool in_place(const ConvPlan *plan, bool is_x)
 {
   const ConvTiling *t = &plan->tiling;
@@ -110,13 +114,16 @@ static bool in_place(const ConvPlan *plan, bool is_x)
   return !wide || (is_x ? plan->x_type : plan->y_type) == AMPC_BF16;
 }
 
-/* Rooms of images that are read in place are free. */
+/* Where both images are used in place, their rooms in the lane are free for the library's scratch
+ * space. */
 static bool scratch_fits_images(const ConvPlan *plan)
 {
   const ConvTiling *t = &plan->tiling;
   return in_place(plan, true) && in_place(plan, false) && plan->scratch <= t->x + t->y;
 }
 
+/* The library says only on the machine how much scratch space it takes: what the plan does not have
+ * room for lies in one piece of memory of the cache, which library_bytes counts. */
 static bool scratch_is_outside(const ConvPlan *plan)
 {
   return plan->scratch > plan->tiling.scratch && !scratch_fits_images(plan);
@@ -139,6 +146,7 @@ static ampc_status allocate_scratch(ConvCache *cache)
   return AMPC_OK;
 }
 
+/* A plan that is kept until the cache is freed: a program has few different convolutions. */
 static ampc_status add(ConvCache *cache, const ampc_conv *d)
 {
   if (cache->n_plans == cache->room) {
@@ -157,8 +165,7 @@ static ampc_status add(ConvCache *cache, const ampc_conv *d)
   return AMPC_OK;
 }
 
-/* ---- one share --------------------------------------------------------------------------------
- */
+/* ---- one share ---- */
 
 typedef struct Work {
   ConvCache *cache;
@@ -187,6 +194,7 @@ static Rooms rooms_of(const Work *work, int64_t lane)
   return r;
 }
 
+/* To f32 in `to`. What is f32 comes here for tf32 alone: it loses its low mantissa bits. */
 static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
 {
   float *wide = (float *)(void *)to;
@@ -197,7 +205,7 @@ static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
   }
 }
 
-/* The channels of a slice, of `rows` pixels. */
+/* Copies the channels of a slice, of `rows` pixels of y, widened where the library wants f32. */
 static void take_slice(const ConvPlan *plan, int64_t slice, const char *y, char *to, int64_t rows)
 {
   const ampc_conv *d = &plan->desc;
@@ -213,7 +221,8 @@ static void take_slice(const ConvPlan *plan, int64_t slice, const char *y, char 
   }
 }
 
-/* Of a weight gradient: the slice, and where its part goes. */
+/* Computes one share of the batch: widens what must be, calls the library, narrows what it gave.
+ * `slice` and `w` (where the part of this share goes) are of a weight gradient. */
 static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, char *w)
 {
   ConvPlan *plan = work->plan;
@@ -242,9 +251,9 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
     convert_narrow(d->y_type, (float *)(void *)y_used, y, images * y_size);
 }
 
-/* ---- forward and data --------------------------------------------------------------------------
- */
+/* ---- forward and data ---- */
 
+/* Lane by lane through the shares: which lane computes a share does not change its result. */
 static void image_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
@@ -267,6 +276,7 @@ static void widen_task(void *context, unsigned block, unsigned n_blocks)
         end - begin);
 }
 
+/* All weights into the library's order, a slice at a time: the plain f32 copy has room for one. */
 static int pack_weights(Work *work, char *packed)
 {
   ConvPlan *plan = work->plan;
@@ -308,8 +318,7 @@ static int run_images(Work *work, const void *bias, char *room)
   return atomic_load(&work->failed);
 }
 
-/* ---- weight ------------------------------------------------------------------------------------
- */
+/* ---- weight ---- */
 
 static void add_floats(const char *from, char *to, int64_t bytes)
 {
@@ -319,6 +328,8 @@ static void add_floats(const char *from, char *to, int64_t bytes)
   for (int64_t i = 0; i < n; i++) sum[i] += part[i];
 }
 
+/* Each lane adds up the parts of its own stretch of shares: the first goes into `sum`, the others
+ * into `part` and from there into `sum`. */
 static void sum_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
@@ -331,7 +342,7 @@ static void sum_task(void *context, unsigned lane, unsigned n_lanes)
   }
 }
 
-/* All partial results into the first. */
+/* The sums of all lanes into that of lane 0, in order. Blocks share out the weights. */
 static void join_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Work *work = context;
@@ -349,6 +360,7 @@ typedef struct Finish {
   int64_t n;
 } Finish;
 
+/* A gradient that has its own order again, added to what is there or rounded to its type. */
 static void finish_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Finish *f = context;
@@ -363,7 +375,7 @@ static void finish_task(void *context, unsigned block, unsigned n_blocks)
   }
 }
 
-/* One slice: all its shares, and where they belong. */
+/* One slice of a weight gradient by one lane: the sum of all shares, unpacked to its place. */
 static void run_slice(Work *work, int64_t lane, int64_t slice)
 {
   ConvPlan *plan = work->plan;
@@ -390,6 +402,7 @@ static void slice_task(void *context, unsigned lane, unsigned n_lanes)
   for (int64_t s = lane; s < work->plan->tiling.slices; s += n_lanes) run_slice(work, lane, s);
 }
 
+/* A weight gradient. Many weights: a slice a lane. Else: a sum a lane, all sums joined. */
 static int run_weight(Work *work)
 {
   ConvPlan *plan = work->plan;
@@ -413,14 +426,14 @@ static int run_weight(Work *work)
   return 0;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ---- */
 
 static bool is_float(ampc_dtype t)
 {
   return t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
 }
 
+/* The compiler makes no other; a plan may come from elsewhere. */
 static ampc_status check_types(const ampc_conv *d, bool real64)
 {
   bool types = is_float(d->x_type) && is_float(d->w_type) && is_float(d->y_type) &&

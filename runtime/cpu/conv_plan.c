@@ -16,6 +16,7 @@ static dnnl_data_type_t library_type(ampc_dtype t)
   return t == AMPC_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
+/* `any`: in an order of the library's choice; else as they lie, [k, c / groups, kernel..]. */
 static dnnl_status_t weights_desc(const ConvPlan *p, bool any, dnnl_memory_desc_t *out)
 {
   const ampc_conv *d = &p->desc;
@@ -43,6 +44,7 @@ static dnnl_status_t images_desc(const ampc_conv *d, int64_t n, int64_t channels
                                       tags[d->spatial - 1]);
 }
 
+/* All descriptions for a share of so many images. */
 static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_memory_desc_t *w,
                                 Shape *s)
 {
@@ -136,6 +138,8 @@ static bool is_native(const ampc_conv *d)
   return x && w && y && has_native_bf16();
 }
 
+/* bf16 where the machine computes with it, else f32. The library's own order of weights is the
+ * quickest; where it does not fit the room that was planned, the plain one must do. */
 static dnnl_status_t choose(ConvPlan *p, dnnl_engine_t engine, Choice *c)
 {
   const ampc_conv *d = &p->desc;
@@ -171,6 +175,7 @@ static dnnl_status_t plain_desc(const ConvPlan *p, dnnl_memory_desc_t *out)
   return weights_desc(&slice, false, out);
 }
 
+/* The primitive between plain and packed weights of one slice, and its memory objects. */
 static dnnl_status_t make_reorder(ConvPlan *p, dnnl_engine_t engine, const Choice *c)
 {
   dnnl_memory_desc_t plain, packed, next;

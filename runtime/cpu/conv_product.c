@@ -20,6 +20,8 @@ typedef struct Columns {
   char *image, *columns;
 } Columns;
 
+/* n elements to every step-th place of a row, or zeros where `from` is NULL. One plain loop for
+ * each size of element, so that the compiler sees fixed sizes. */
 static void spread(int64_t size, const char *from, char *to, int64_t n, int64_t step)
 {
   if (size == 2) {
@@ -49,6 +51,7 @@ static int64_t seen_pixel(const ampc_conv *d, int64_t out, int64_t tap)
   return pixel;
 }
 
+/* One row of columns: all taps of the channels of the part. */
 static void gather_row(const Columns *k, int64_t row)
 {
   const ampc_conv *d = k->d;
@@ -85,6 +88,7 @@ static int64_t seeing_pixel(const ampc_conv *d, int64_t in, int64_t tap)
   return pixel;
 }
 
+/* Sums are kept in double: the result is rounded once. */
 static void add_strided(const Columns *k, int64_t at, int64_t step, double *sum, int64_t n)
 {
   const double *wide = (const double *)(const void *)k->columns + at;
@@ -132,8 +136,7 @@ static void sum_task(void *context, unsigned block, unsigned n_blocks)
       sum_pixel(k, p, begin, c - begin < CHUNK ? c - begin : CHUNK);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------
- */
+/* ---- parts ---- */
 
 typedef struct Job {
   const ampc_conv *d;
@@ -204,6 +207,8 @@ static ConvTiling tiling_of(const ampc_conv *d, bool real64)
   return t;
 }
 
+/* The channels of a group from `begin` on: columns and product, in the order that the kind asks
+ * for. Forward in 16 bits adds its parts up in f32 (`sum`) and rounds after the last. */
 static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
 {
   const ampc_conv *d = job->d;

@@ -88,6 +88,7 @@ static ampc_status rearrange(const Convolution *v, int64_t first, char *x)
   return cuda_launch(&v->device->device, &p->kernels[d->columns], d->grid, d->block, args);
 }
 
+/* Some images: columns before the product, or, for the gradient of images, after it. */
 static ampc_status run_part(const Convolution *v, int64_t first, char *x, char *w, const void *bias,
                             char *y)
 {

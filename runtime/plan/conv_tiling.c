@@ -117,6 +117,7 @@ ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t channels, bool real
   return g;
 }
 
+/* Rooms for columns of so many channels of a group. */
 static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
 {
   ampc_gemm g = ampc_conv_product_part(d, channels, real64);
@@ -183,6 +184,7 @@ static void cut_slices(const ampc_conv *d, ConvTiling *t)
   t->lanes = 2;
 }
 
+/* What every kind needs: which operands are widened, rooms of one image, slices of weights. */
 static void set_rooms(const ampc_conv *d, ConvTiling *t)
 {
   bool weight = d->kind == AMPC_CONV_WEIGHT;
