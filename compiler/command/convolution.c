@@ -10,7 +10,7 @@
  * the gradient of the weight writes w. */
 static void find_operands(Convolution *p, const Node *n, Value v)
 {
-  bool data = op_of(n)->shape == shape_conv_data, weight = op_of(n)->shape == shape_conv_weight;
+  bool data = op_has(n, T_gives_image), weight = op_has(n, T_gives_weight);
   if (data)
     *p = (Convolution){.x = v, .w = n->in[1], .y = n->in[0]};
   else if (weight)

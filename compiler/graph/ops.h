@@ -43,8 +43,10 @@ typedef enum OpTrait {
   T_repeats = 1 << 7,   /* the result is input 0, repeated along some axes */
   T_strided = 1 << 8,   /* a move that is a load with other strides: its readers can do it */
   T_image = 1 << 9, /* input 0 is an image, which pass layout lays channels last; not its weight */
-  T_images = 1 << 10,    /* the same for all inputs of three axes and more */
-  T_epilogue = 1 << 21,  /* the library can do it as it stores a product: relu */
+  T_images = 1 << 10,       /* the same for all inputs of three axes and more */
+  T_epilogue = 1 << 21,     /* the library can do it as it stores a product: relu */
+  T_gives_image = 1 << 22,  /* a convolution's gradient: of the images, or its transpose */
+  T_gives_weight = 1 << 23, /* a convolution's gradient: of the weight */
   T_keeps_sum = 1 << 11, /* a product whose f32 sum may be kept though its operands have 16 bits */
   /* leaves */
   T_literal = 1 << 12, /* a number: a literal in kernels, without bytes */
