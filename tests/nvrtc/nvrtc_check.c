@@ -2,13 +2,16 @@
  *   nvrtc_check BUDGET sm_90 job.amp...             compiles, keeps its numbers in registers, and
  *                                                   needs no more than the budget says
  *   nvrtc_check --rewrite BUDGET sm_90 job.amp...   prints the lines that the budget should have
- * The jobs together must use every template. Ends with status 77 where there is no NVRTC, or it
- * does not know the architecture; 5 when something is wrong. */
+ * The jobs together must use every template; where they leave out a row op or an optimizer, a job
+ * is made for it, of PyTorch's cases (tests/torch/cases.def) or of the table of optimizers. Ends
+ * with status 77 where there is no NVRTC, or it does not know the architecture; 5 when something is
+ * wrong. */
 #include "cubin.h"
 #include "compiler/command/command.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/driver.h"
 #include "compiler/emit/emit.h"
+#include "compiler/graph/optimizers.h"
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +32,7 @@ static KernelNeeds used[KIND_COUNT];
 static bool seen[KIND_COUNT];
 static bool met[KIND_COUNT]; /* in a kernel that may be named by another op */
 static Budget budget[KIND_COUNT];
+static Budget usual; /* of what has no line of its own: the line `*` */
 static const char *architecture;
 static unsigned wrong, kernels;
 
@@ -68,7 +72,9 @@ static bool read_budget(const char *path)
   while (fgets(line, sizeof line, f)) {
     if (sscanf(line, "%63s %15s %u %u", name, arch, &n.registers, &n.shared) != 4) continue;
     int kind = kind_named(name);
-    if (strcmp(arch, architecture) == 0 && kind < KIND_COUNT) budget[kind] = (Budget){n, true};
+    if (strcmp(arch, architecture) != 0) continue;
+    if (strcmp(name, "*") == 0) usual = (Budget){n, true};
+    if (kind < KIND_COUNT) budget[kind] = (Budget){n, true};
   }
   fclose(f);
   return true;
@@ -96,7 +102,7 @@ static void complain(const char *job, const char *kernel, const char *what, unsi
 
 static void judge(const char *job, const char *name, int kind, const KernelNeeds *n)
 {
-  const Budget *b = &budget[kind];
+  const Budget *b = budget[kind].given ? &budget[kind] : &usual;
   if (n->local) complain(job, name, "spills: bytes of local memory", n->local, 0);
   if (!b->given) {
     fprintf(stderr, "FAILED: the budget has no line for %s and %s (%s of %s)\n", kind_name(kind),
@@ -129,27 +135,100 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
   kernels++;
 }
 
+static void take_kernels(Compile *c, bool compiled, bool rewrite)
+{
+  Text cubin;
+  text_init(&cubin, c->arena);
+  if (compiled && emit_cubin(c, &cubin)) {
+    for (uint32_t i = 1; i < c->graph->groups.n; i++)
+      if (group_has_kernel(c, i)) take_kernel(c, i, &cubin, rewrite);
+  } else {
+    fprintf(stderr, "FAILED: %s does not compile for %s\n", c->options.input, architecture);
+    wrong++;
+  }
+}
+
 static void check_job(const char *path, bool rewrite)
 {
   Options options = {.input = path, .target = architecture, .optimize = 2, .error_limit = 20};
   Compile *c = compile_create(&options);
-  Text cubin;
-  text_init(&cubin, c->arena);
-  if (compile_job(c) && emit_cubin(c, &cubin)) {
-    for (uint32_t i = 1; i < c->graph->groups.n; i++)
-      if (group_has_kernel(c, i)) take_kernel(c, i, &cubin, rewrite);
-  } else {
-    fprintf(stderr, "FAILED: %s does not compile for %s\n", path, architecture);
-    wrong++;
-  }
+  take_kernels(c, compile_job(c), rewrite);
   compile_destroy(c);
+}
+
+/* ---- what no job has ---- */
+
+/* Ops with a kernel text of their own. */
+static bool needs_kernel(int kind)
+{
+  if (kind >= OP_COUNT) return true;
+  OpTemplate t = op_row((OpKind)kind)->tmpl;
+  return t == TMPL_row || t == TMPL_file;
+}
+
+static bool has_news(const Graph *g)
+{
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    OpKind op = g->nodes.at[id].op;
+    if (needs_kernel((int)op) && !met[op]) return true;
+  }
+  return false;
+}
+
+/* A text that does not compile (a case that needs targets) is left out: check_coverage tells. */
+static void check_text(const char *name, const char *text, bool rewrite)
+{
+  Options options = {
+      .input = name, .target = architecture, .optimize = 2, .silent = true, .error_limit = 1};
+  Compile *c = compile_create(&options);
+  if (compile_text(c, name, text, strlen(text)) && has_news(c->graph))
+    take_kernels(c, true, rewrite);
+  compile_destroy(c);
+}
+
+static const char data_text[] =
+    "data d(split: str) { return synthetic(8, [1]) }\nprecision f16\n"
+    "train b in d(\"train\") with batch=4 { minimize net() with opt }\n";
+
+static void check_cases(bool rewrite)
+{
+  static const struct {
+    const char *name, *members, *output;
+  } cases[] = {
+#define CASE(name, members, output, ...) {#name, members, output},
+#include "tests/torch/cases.def"
+#undef CASE
+  };
+  Arena *arena = arena_create();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    check_text(cases[i].name,
+               arena_printf(arena,
+                            "module M {\n  %s\n  def forward() { return sum(%s) }\n}\n"
+                            "model net = M()\noptimizer opt = SGD(net, lr=0.1)\n%s",
+                            cases[i].members, cases[i].output, data_text),
+               rewrite);
+  arena_destroy(arena);
+}
+
+static void check_optimizers(bool rewrite)
+{
+  Arena *arena = arena_create();
+  for (int i = 0; i < OPT_COUNT; i++) {
+    const char *name = optimizer_row((OptimizerKind)i)->name;
+    check_text(name,
+               arena_printf(arena,
+                            "module M {\n  w = Parameter([33])\n  def forward() { return "
+                            "sum(w * w) }\n}\nmodel net = M()\noptimizer opt = %s(net, lr=0.1)\n%s",
+                            name, data_text),
+               rewrite);
+  }
+  arena_destroy(arena);
 }
 
 static void check_coverage(void)
 {
   for (int i = 0; i < KIND_COUNT; i++) {
-    bool own = i >= OP_COUNT || op_row(i)->tmpl == TMPL_row || op_row(i)->tmpl == TMPL_file;
-    if (!own || met[i]) continue;
+    if (!needs_kernel(i) || met[i]) continue;
     fprintf(stderr, "FAILED: no job has a kernel of %s\n", kind_name(i));
     wrong++;
   }
@@ -193,6 +272,8 @@ int main(int argc, char **argv)
     return WRONG;
   }
   for (int i = first + 2; i < argc; i++) check_job(argv[i], rewrite);
+  check_cases(rewrite);
+  check_optimizers(rewrite);
   check_coverage();
   if (rewrite) print_budget();
   fprintf(stderr, "%u kernels for %s, %u faults\n", kernels, architecture, wrong);

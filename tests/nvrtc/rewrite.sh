@@ -7,6 +7,8 @@ check=$1
 cd "$(dirname "$0")/../.."
 echo "# What a kernel may need: made from, architecture, registers a thread, bytes of static shared memory a"
 echo "# block (with what the toolkit adds). Registers are given in eights, as a GPU allots them."
+grep '^# `\*`' tests/nvrtc/budget.tsv
+grep '^\*' tests/nvrtc/budget.tsv
 for arch in 75 80 90 100 120; do
   "$check" --rewrite - "sm_$arch" models/*/*.amp tests/nvrtc/*.amp tests/simt/jobs/*.amp
 done
