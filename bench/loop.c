@@ -15,8 +15,7 @@
 enum { WARM = 60, MAX_ROUNDS = 50 };
 static int64_t steps = 400; /* that are timed, after the first WARM */
 
-/* ---- a clock in the data ----------------------------------------------------------------------
- */
+/* ---- a clock in the data ---- */
 
 /* By the wall, and of the thread that runs the loop: with OMP_NUM_THREADS=1 all work is in it, and
  * other programs on the machine matter less. */
@@ -43,8 +42,7 @@ static ampc_status timed_next(ampc_batches *b, const void **base, int64_t *sampl
   return ampc_data.next(b, base, samples, at);
 }
 
-/* ---- the ways ---------------------------------------------------------------------------------
- */
+/* ---- the ways ---- */
 
 typedef struct Job {
   ampc_runtime *rt;
@@ -125,8 +123,7 @@ static int measure(Job *j, int rounds, FILE *out)
   return 0;
 }
 
-/* ---- set-up -----------------------------------------------------------------------------------
- */
+/* ---- set-up ---- */
 
 static int run_job(Compile *c, int rounds)
 {

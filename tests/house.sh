@@ -50,6 +50,11 @@ while read -r lines file; do
 done < <(find compiler grammar runtime runner templates tests \
   \( -name '*.[ch]' -o -name '*.cu*' -o -name '*.sh' \) -exec wc -l {} + | grep -v ' total$')
 
+# A banner that is too long for its line would be broken by scripts/format.
+while IFS= read -r place; do complain "$place is a banner over two lines"; done < <(
+  grep -rnEA1 '^/\* ---- ' compiler runtime runner grammar bench tests --include='*.[ch]' |
+    grep -E -- '-[0-9]+- ?(\* -*|-*)\*/$' | sed 's/-\([0-9]*\)-.*/:\1/')
+
 # What is known of an op stands in its row of compiler/graph/ops.def. Outside rules/ and emit/ code may
 # name the ops that the graph itself is made of, and lower/ those that the language has words for.
 own='source|param|number|integer|setting|step|epoch|steps_taken|loss_scale|cast|reshape|expand|permute|transpose'

@@ -188,7 +188,7 @@ static void add_ranges(ArgBuild *b, const Node *n)
   const Graph *g = b->c->graph;
   int64_t index = attr_int(n, "optimizer");
   const Optimizer *o = &g->optimizers.at[index];
-  const OptimizerGroup *own = &o->groups.at[attr_int(n, "group")];
+  const ParamGroup *own = &o->groups.at[attr_int(n, "group")];
   int64_t at = own->first * float_bytes(b->c), at16 = own->first * 2;
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
   add(b, ARG_master, (Value){0}, AMPC_F32, AMPC_MASTER, at);

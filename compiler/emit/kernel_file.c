@@ -32,7 +32,7 @@ static const Optimizer *own_optimizer(const Template *t)
   return &t->k->g->optimizers.at[attr_int(t->n, "optimizer")];
 }
 
-static const OptimizerGroup *own_group(const Template *t)
+static const ParamGroup *own_group(const Template *t)
 {
   return &own_optimizer(t)->groups.at[attr_int(t->n, "group")];
 }

@@ -117,15 +117,15 @@ typedef enum OptimizerKind {
 /* Parameters with the same settings, updated by one kernel. Settings are inputs of the `minimize`
  * node: those of each group in the order of the update op's inputs, then clip_norm. Flags and
  * moments are as optimizers.def has them. */
-typedef struct OptimizerGroup {
+typedef struct ParamGroup {
   uint32_t moments, flags; /* bits: moment i + 1 is kept, flag i is set */
   int64_t first, count;    /* elements of MASTER; pass memory */
-} OptimizerGroup;
+} ParamGroup;
 typedef struct Optimizer {
   const char *name;
   OptimizerKind kind;
-  VEC(OptimizerGroup) groups; /* the first has what no `group` clause names */
-  bool clip;                  /* clip_norm follows the groups' settings */
+  VEC(ParamGroup) groups; /* the first has what no `group` clause names */
+  bool clip;              /* clip_norm follows the groups' settings */
   Span span;
   int64_t first, count; /* elements of MASTER; pass memory */
 } Optimizer;

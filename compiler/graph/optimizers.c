@@ -224,7 +224,7 @@ uint32_t optimizer_moments(const Optimizer *o)
   return kept;
 }
 
-bool optimizer_holds(const Optimizer *o, const OptimizerGroup *group, const char *word, size_t n)
+bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *word, size_t n)
 {
   const OptimizerInfo *row = optimizer_of(o);
   for (uint32_t i = 0; i < row->n_words; i++)

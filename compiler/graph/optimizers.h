@@ -17,7 +17,7 @@ typedef struct SettingCondition {
 /* What the language takes, in order: settings, then flags. */
 typedef struct OptimizerArgument {
   const char *name;  /* "lr"; "betas" for beta1 and beta2 */
-  bool flag;         /* then `first` is its bit in OptimizerGroup.flags */
+  bool flag;         /* then `first` is its bit in ParamGroup.flags */
   uint32_t first, n; /* settings [first, first + n); more than one are given as a list */
 } OptimizerArgument;
 
@@ -47,7 +47,7 @@ const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "be
 /* The moments that some group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
 /* Whether word[0, n) is a flag that the group has, or of the optimizer's variant. */
-bool optimizer_holds(const Optimizer *o, const OptimizerGroup *group, const char *word, size_t n);
+bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *word, size_t n);
 
 /* A mistake of ours about a row: the program ends with the row's name. */
 _Noreturn void optimizer_broken(const char *name, const char *what, const char *word);

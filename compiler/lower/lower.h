@@ -473,7 +473,7 @@ bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Da
 /* What a group's settings make of its kernel: the moments that it keeps; flags that do not fit are
  * reported. */
 bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span);
-bool set_flag(Lower *l, const OptimizerArgument *a, OptimizerGroup *group, Datum v, Span span);
+bool set_flag(Lower *l, const OptimizerArgument *a, ParamGroup *group, Datum v, Span span);
 /* The values of the settings that an argument stands for: `v` itself, or the elements of the list
  * that it is; NULL after a message. */
 const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *v, Span span);

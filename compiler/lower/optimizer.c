@@ -18,7 +18,7 @@ Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
   o->index = (int)l->g->optimizers.n;
   vec_push(l->arena, &l->optimizers, o);
   Optimizer q = {.name = o->name, .span = decl->span};
-  vec_push(l->arena, &q.groups, (OptimizerGroup){0});
+  vec_push(l->arena, &q.groups, (ParamGroup){0});
   vec_push(l->arena, &l->g->optimizers, q);
   return o;
 }
@@ -139,7 +139,7 @@ bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span)
 {
   const Optimizer *q = &l->g->optimizers.at[o->index];
   const OptimizerInfo *row = optimizer_of(q);
-  OptimizerGroup *own = &q->groups.at[group];
+  ParamGroup *own = &q->groups.at[group];
   for (uint32_t i = 0; i < MAX_MOMENTS; i++)
     if (row->moments >> i & 1 && condition_holds(o, group, row->n_settings, row->keep[i]))
       own->moments |= 1u << i;
@@ -162,7 +162,7 @@ const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *
   return NULL;
 }
 
-bool set_flag(Lower *l, const OptimizerArgument *a, OptimizerGroup *group, Datum v, Span span)
+bool set_flag(Lower *l, const OptimizerArgument *a, ParamGroup *group, Datum v, Span span)
 {
   bool truth;
   if (!want_bool(l, v, span, arena_printf(l->arena, "`%s`", a->name), &truth)) return false;

@@ -47,8 +47,7 @@ static long looked;
   __attribute__((cleanup(mock_leave))) int entered_ = mock_enter(NEEDS_CONTEXT);                   \
   if (entered_) return NOT_INITIALIZED
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects ---- */
 
 LtStatus cublasLtCreate(LtHandle *out)
 {
@@ -158,8 +157,7 @@ LtStatus cublasLtMatmulPreferenceDestroy(LtPreference preference)
   return free_object(preference);
 }
 
-/* ---- attributes --------------------------------------------------------------------------------
- */
+/* ---- attributes ---- */
 
 static LtStatus set(void *to, size_t wanted, const void *value, size_t size, const char *what)
 {
@@ -221,8 +219,7 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference preference, LtPrefere
   }
 }
 
-/* ---- what a product may be ---------------------------------------------------------------------
- */
+/* ---- what a product may be ---- */
 
 static ampc_dtype type_of(int type)
 {
@@ -329,8 +326,7 @@ static uint64_t problem_of(const Product *p)
   return mix(mix(mix(0xcbf29ce484222325u ^ flags, &p->a), &p->b), &p->d);
 }
 
-/* ---- algorithms --------------------------------------------------------------------------------
- */
+/* ---- algorithms ---- */
 
 /* Long sums of few results are shared out, as the library does; the shares need room. */
 static uint64_t wanted_workspace(const Product *p)

@@ -18,8 +18,7 @@ static struct {
 static int the_context; /* its address is the handle */
 static _Thread_local CuContext current;
 
-/* ---- entry, counters, complaints ---------------------------------------------------------------
- */
+/* ---- entry, counters, complaints ---- */
 
 __attribute__((constructor)) static void make_lock(void)
 {
@@ -107,8 +106,7 @@ long mock_setting(const char *name, long otherwise)
   return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
-/* ---- start -------------------------------------------------------------------------------------
- */
+/* ---- start ---- */
 
 CuResult cuInit(unsigned flags)
 {
@@ -184,8 +182,7 @@ CuResult cuGetErrorString(CuResult result, const char **out)
   return error_text(result, false, out);
 }
 
-/* ---- device and context ------------------------------------------------------------------------
- */
+/* ---- device and context ---- */
 
 CuResult cuDeviceGetCount(int *out)
 {

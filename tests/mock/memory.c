@@ -113,8 +113,7 @@ bool mock_is_pinned(const void *host, size_t bytes)
   return r && r->pinned && bytes <= r->size - (size_t)((uint64_t)host - r->address);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------
- */
+/* ---- faults ---- */
 
 static void put(const char *text)
 {
@@ -145,8 +144,7 @@ void mock_watch_faults(void)
   sigaction(SIGBUS, &action, NULL);
 }
 
-/* ---- the driver's functions --------------------------------------------------------------------
- */
+/* ---- the driver's functions ---- */
 
 static size_t capacity(void)
 {

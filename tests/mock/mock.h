@@ -36,8 +36,7 @@ enum { /* results of the driver that ampc has no need to tell apart */
        MOCK_CAPTURED_EVENT = 907,
 };
 
-/* ---- what has happened: mock_count("stream_syncs"), and a line each in $MOCK_CUDA_REPORT --------
- */
+/* ---- what has happened: mock_count("stream_syncs"), and a line each in $MOCK_CUDA_REPORT ---- */
 typedef enum Count {
 #define COUNTS(X)                                                                                  \
   X(stream_syncs)                                                                                  \
@@ -63,8 +62,7 @@ typedef enum Count {
 EXPORT long mock_count(const char *name);
 EXPORT void mock_add(Count which, long n);
 
-/* ---- the entry of every exported function ------------------------------------------------------
- */
+/* ---- the entry of every exported function ---- */
 
 /* One call at a time, whatever the thread. `MOCK_ENTER(NEEDS_CONTEXT)` returns what such a call
  * returns when the driver is not started, the thread has no context or an error has stuck. */
@@ -82,8 +80,7 @@ EXPORT long mock_setting(const char *name, long otherwise); /* a number of the e
 EXPORT void mock_stick(CuResult error);                     /* every later call returns it */
 int mock_capability(void);                                  /* 90: of the device */
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 /* Where work finds the bytes of a device address: never there itself, so that the host cannot read
  * them. `what` names the user in messages. NULL where there is no such memory. */
@@ -92,8 +89,7 @@ bool mock_is_pinned(const void *host, size_t bytes);
 void mock_watch_faults(void);           /* says whose fault a segmentation fault is */
 EXPORT extern const char *mock_running; /* what the device is doing; NULL: nothing */
 
-/* ---- work --------------------------------------------------------------------------------------
- */
+/* ---- work ---- */
 
 enum { MAX_ARGUMENTS = 128, LIBRARY_DATA = 384 };
 

@@ -30,8 +30,7 @@ struct CUmod_st {
 static CuModule modules;
 static long kernels_run;
 
-/* ---- images ------------------------------------------------------------------------------------
- */
+/* ---- images ---- */
 
 /* An image says nothing of its length but in its headers. 0: it is none. */
 static size_t image_size(const void *image)
@@ -155,8 +154,7 @@ CuResult cuFuncSetAttribute(CuFunction function, CuFunctionAttribute what, int v
   return CUDA_SUCCESS;
 }
 
-/* ---- launches ----------------------------------------------------------------------------------
- */
+/* ---- launches ---- */
 
 static CuResult find_arguments(const Op *op, void **out)
 {

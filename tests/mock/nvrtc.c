@@ -55,8 +55,7 @@ const char *nvrtcGetErrorString(NvrtcResult result)
   return result >= 0 && result <= COMPILATION ? names[result] : "NVRTC_ERROR unknown";
 }
 
-/* ---- architectures -----------------------------------------------------------------------------
- */
+/* ---- architectures ---- */
 
 static const int all_archs[] = {70, 75, 80, 86, 87, 89, 90, 100, 120};
 
@@ -86,8 +85,7 @@ NvrtcResult nvrtcGetSupportedArchs(int *out)
   return 0;
 }
 
-/* ---- programs ----------------------------------------------------------------------------------
- */
+/* ---- programs ---- */
 
 NvrtcResult nvrtcCreateProgram(NvrtcProgram *out, const char *text, const char *name, int n_headers,
                                const char *const *headers, const char *const *names)
@@ -118,8 +116,7 @@ static NvrtcResult complain(NvrtcProgram p, NvrtcResult result, const char *what
   return result;
 }
 
-/* ---- from CUDA to C ----------------------------------------------------------------------------
- */
+/* ---- from CUDA to C ---- */
 
 /* The C text: cpu.h in the place of the other prelude, which ends where `real` is defined. */
 static bool put_c_text(FILE *out, const char *text)
@@ -191,8 +188,7 @@ static bool translate(const struct _nvrtcProgram *p, int arch, char **out, size_
   return known;
 }
 
-/* ---- compiling ---------------------------------------------------------------------------------
- */
+/* ---- compiling ---- */
 
 /* The arch, or 0 with a log. Products must not be contracted: the CPU's are not. */
 static int read_options(NvrtcProgram p, int n, const char *const *options)
@@ -262,8 +258,7 @@ NvrtcResult nvrtcCompileProgram(NvrtcProgram program, int n, const char *const *
   return result;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 NvrtcResult nvrtcGetProgramLogSize(NvrtcProgram program, size_t *out)
 {

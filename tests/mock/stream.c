@@ -28,8 +28,7 @@ struct CUevent_st {
 static CuStream streams;
 static CuEvent events;
 
-/* ---- queues ------------------------------------------------------------------------------------
- */
+/* ---- queues ---- */
 
 static CuResult run_first(CuStream s)
 {
@@ -115,8 +114,7 @@ CuResult mock_queue_library(CuStream stream, const char *label, CuResult (*run)(
   return mock_queue(stream, &op);
 }
 
-/* ---- streams -----------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 CuResult cuStreamCreate(CuStream *out, unsigned flags)
 {
@@ -211,8 +209,7 @@ CuResult cuStreamEndCapture(CuStream stream, CuGraph *out)
   return CUDA_SUCCESS;
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
 static bool event_exists(CuEvent event)
 {

@@ -12,8 +12,7 @@ static CuFunction add_one;
 static CuPointer memory;
 static LtHandle library;
 
-/* ---- what all cases start with -----------------------------------------------------------------
- */
+/* ---- what all cases start with ---- */
 
 static const char kernels[] =
     "#define DEVICE static __device__ __forceinline__\n"
@@ -76,8 +75,7 @@ static CuResult both(CuResult called) /* what comes out when the work is done */
   return called ? called : cuStreamSynchronize(stream);
 }
 
-/* ---- what is right -----------------------------------------------------------------------------
- */
+/* ---- what is right ---- */
 
 static int plain_step(void)
 {
@@ -129,8 +127,7 @@ static int all_given_back(void)
   return (int)mock_count("held");
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static int host_touches_device(void)
 {
@@ -233,8 +230,7 @@ static int no_context(void)
   return cuMemAlloc_v2(&p, 4);
 }
 
-/* ---- launches ----------------------------------------------------------------------------------
- */
+/* ---- launches ---- */
 
 static int too_many_threads(void)
 {
@@ -303,8 +299,7 @@ static int image_for_other(void)
   return cuModuleLoadDataEx(&m, other, 0, NULL, NULL);
 }
 
-/* ---- capture -----------------------------------------------------------------------------------
- */
+/* ---- capture ---- */
 
 static void begin(void)
 {
@@ -379,8 +374,7 @@ static int default_stream(void)
   return cuMemsetD8Async(memory, 0, 4, NULL);
 }
 
-/* ---- NVRTC -------------------------------------------------------------------------------------
- */
+/* ---- NVRTC ---- */
 
 static int contracted(void)
 {

@@ -19,8 +19,7 @@ static void open_all(void)
   MUST(cuMemAlloc_v2(&workspace, WORKSPACE) == 0);
 }
 
-/* ---- a product as a caller would write it ------------------------------------------------------
- */
+/* ---- a product as a caller would write it ---- */
 
 typedef struct Call { /* what a case changes before the product is made, or between its steps */
   int64_t m, n, k, lda, ldb, ldd, stride_a, stride_b, stride_d;
@@ -125,8 +124,7 @@ static LtStatus call(const Call *c)
                         c->given ? (void *)(uintptr_t)workspace : NULL, c->given, stream);
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 enum { ELEMENTS = 1 << 15 };
 
@@ -281,8 +279,7 @@ static int wide_numbers(void)
   return *y != 2 + 1e-9;
 }
 
-/* ---- misuse ------------------------------------------------------------------------------------
- */
+/* ---- misuse ---- */
 
 static int wrong_ld(void)
 {

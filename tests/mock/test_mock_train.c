@@ -10,8 +10,7 @@
 #include <dlfcn.h>
 #include <math.h>
 
-/* ---- jobs --------------------------------------------------------------------------------------
- */
+/* ---- jobs ---- */
 
 static const char elementwise[] =
     "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[70]) }\n"
@@ -159,8 +158,7 @@ static void run_steps(const Job *j, int n)
   }
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------
- */
+/* ---- comparing ---- */
 
 static float *read_space(const Job *j, ampc_space space, int64_t *out_n)
 {
@@ -203,8 +201,7 @@ static double loss_of(const Job *j)
   return m.sum / m.count;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 enum { STEPS = 6 };
 

@@ -53,8 +53,7 @@ static int kind_of(Compile *c, uint32_t group)
   return op_row(op)->tmpl == TMPL_move ? KIND_move : (int)op;
 }
 
-/* ---- the budget ---------------------------------------------------------------------------------
- */
+/* ---- the budget ---- */
 
 static int kind_named(const char *name)
 {
@@ -89,8 +88,7 @@ static void print_budget(void)
   }
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 static void complain(const char *job, const char *kernel, const char *what, unsigned has,
                      unsigned most)
@@ -234,8 +232,7 @@ static void check_coverage(void)
   }
 }
 
-/* ---- NVRTC --------------------------------------------------------------------------------------
- */
+/* ---- NVRTC ---- */
 
 /* 0: it compiles for the architecture. */
 static int find_nvrtc(void)

@@ -31,8 +31,7 @@ void simt_as_cpu(Compile *c)
   c->options.target = "cpu";
 }
 
-/* ---- texts --------------------------------------------------------------------------------------
- */
+/* ---- texts ---- */
 
 static ampc_status add_prelude(Text *out)
 {
@@ -114,8 +113,7 @@ static void cpu_text(Compile *c, Text *out)
   add_bounds(out, "simt_own");
 }
 
-/* ---- building ----------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 typedef struct Build {
   char folder[64];

@@ -42,8 +42,7 @@ LockstepTotals lockstep_totals(void)
   return totals;
 }
 
-/* ---- a launch -----------------------------------------------------------------------------------
- */
+/* ---- a launch ---- */
 
 static const char *const order_names[] = {"forward", "reverse", "random"};
 
@@ -162,8 +161,7 @@ void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks
   pthread_mutex_unlock(&machine_lock);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------
- */
+/* ---- loading ---- */
 
 /* log2 of the smallest element; fields of STATE have four bytes at least. */
 static unsigned shift_of(const Compile *c, const KernelArgs *args)

@@ -55,8 +55,7 @@ static void make_context(Context *c, char *stack, void (*run)(void))
 }
 #endif
 
-/* ---- state --------------------------------------------------------------------------------------
- */
+/* ---- state ---- */
 
 typedef enum FiberState { NOT_BEGUN, CAN_RUN, AT_BARRIER, AT_SHUFFLE, ENDED } FiberState;
 
@@ -107,8 +106,7 @@ static void make_stacks(void)
   for (size_t i = 0; i < SIMT_MAX_BLOCK; i++) mprotect(machine.stacks + i * STACK, PAGE, PROT_NONE);
 }
 
-/* ---- what kernels call --------------------------------------------------------------------------
- */
+/* ---- what kernels call ---- */
 
 void simt_barrier(unsigned place);
 uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step);
@@ -158,8 +156,7 @@ static void fiber_main(void)
   stop(ENDED, 0);
 }
 
-/* ---- a warp -------------------------------------------------------------------------------------
- */
+/* ---- a warp ---- */
 
 static unsigned next_random(unsigned n)
 {
@@ -258,8 +255,7 @@ static void run_warp(unsigned warp, unsigned lanes)
   } while (release_shuffles(warp, lanes));
 }
 
-/* ---- a block ------------------------------------------------------------------------------------
- */
+/* ---- a block ---- */
 
 static void begin_block(unsigned block)
 {

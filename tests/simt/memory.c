@@ -30,8 +30,7 @@ static struct {
   Page recent[CACHED];
 } memory;
 
-/* ---- cells --------------------------------------------------------------------------------------
- */
+/* ---- cells ---- */
 
 static Page *page_at(Page *table, size_t room, uintptr_t number)
 {
@@ -86,8 +85,7 @@ static void forget_all(void)
   memset(memory.recent, 0, sizeof memory.recent);
 }
 
-/* ---- races --------------------------------------------------------------------------------------
- */
+/* ---- races ---- */
 
 static bool same_thread(SimtNow a, SimtNow b)
 {
@@ -137,8 +135,7 @@ static void note_write(Cell *c, uintptr_t at)
   c->writer = simt_now;
 }
 
-/* ---- accesses -----------------------------------------------------------------------------------
- */
+/* ---- accesses ---- */
 
 static void log_word(uintptr_t at, unsigned size)
 {
@@ -222,8 +219,7 @@ static void touch_range(const char *at, size_t size, bool write)
     touch(at + i, size - i < 8 ? (unsigned)(size - i) : 8, write);
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------
- */
+/* ---- runs ---- */
 
 void memory_begin(const MemoryRun *run)
 {

@@ -20,7 +20,7 @@ static Job job_begin(RegionKind kind)
   vec_push(j.c->arena, &j.g->blocks, (BlockInfo){.kind = AMPC_TRAIN, .name = "train", .batch = 4});
   for (int i = 0; i < 2; i++) {
     Optimizer o = {.name = i ? "other" : "opt", .kind = OPT_SGD};
-    vec_push(j.c->arena, &o.groups, (OptimizerGroup){0});
+    vec_push(j.c->arena, &o.groups, (ParamGroup){0});
     vec_push(j.c->arena, &j.g->optimizers, o);
   }
   j.at.region = 1;
@@ -124,7 +124,7 @@ static void test_optimizers(void)
   CHECK(sgd->needs[0].nonzero == 1 << 1 && sgd->needs[0].zero == 1 << 2);
   CHECK(adamw->n_settings == 5 && adamw->n_arguments == 4 && adamw->moments == 3);
   CHECK(!strcmp(adamw->argument[1].name, "betas") && adamw->argument[1].n == 2);
-  OptimizerGroup plain = {0}, nesterov = {.flags = 1};
+  ParamGroup plain = {0}, nesterov = {.flags = 1};
   Optimizer o = {.kind = OPT_SGD}, w = {.kind = OPT_AdamW};
   CHECK(optimizer_holds(&o, &nesterov, "nesterov", 8) &&
         !optimizer_holds(&o, &plain, "nesterov", 8));
@@ -182,8 +182,7 @@ static void test_promotion(void)
   job_end(&j);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------
- */
+/* ---- shapes ---- */
 
 static bool has_type(Job *j, Value v, const char *type)
 {
@@ -255,8 +254,7 @@ static void test_mistakes(void)
   job_end(&j);
 }
 
-/* ---- precision
- * ----------------------------------------------------------------------------------- */
+/* ---- precision ---- */
 
 /* Two layers, layer norm between them, cross entropy: the loss. */
 static Value small_model(Job *j)
@@ -334,8 +332,7 @@ static void test_constants(void)
   }
 }
 
-/* ---- gradient
- * ------------------------------------------------------------------------------------ */
+/* ---- gradient ---- */
 
 static void test_gradient(void)
 {
@@ -437,8 +434,7 @@ static void test_gradient_of(void)
   job_end(&j);
 }
 
-/* ---- simplify
- * ------------------------------------------------------------------------------------- */
+/* ---- simplify ---- */
 
 static void test_simplify(void)
 {

@@ -82,7 +82,7 @@ static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue 
 }
 
 /* A group can have what the optimizer's row has: all but clip_norm, which is of the whole. */
-static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, OptimizerGroup *group,
+static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *group,
                          const ArgValue *arg)
 {
   const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
@@ -125,7 +125,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
     return false;
   }
   SettingGroup group = {.key = arena_printf(l->arena, "%s.group%u", o->name, index)};
-  OptimizerGroup own = {.flags = q->groups.at[0].flags};
+  ParamGroup own = {.flags = q->groups.at[0].flags};
   for (uint32_t i = n; i < args->at.n; i++)
     if (!set_argument(l, o, &group, &own, &args->at.at[i])) return false;
   if (!set_from_options(l, o, &group, args->span)) return false;
