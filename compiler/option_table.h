@@ -10,16 +10,15 @@
 #pragma once
 #include "compiler/base/arena.h"
 
-typedef enum OptionKind {              /* what the option does to the field of its row */
-                          OPTION_flag, /* bool: true */
-                          OPTION_text, /* const char *: the word itself, which is the caller's argv
-                                        */
-                          OPTION_number, /* uint32_t, row->least or more */
-                          OPTION_size,   /* int64_t: bytes, written as in "4G" */
-                          OPTION_choice, /* int: 1 for the first of row->words; so 0 stays where
-                                            none was given */
-                          OPTION_call,   /* row->read does it all */
-                          OPTION_later   /* refused: not supported yet */
+/* What the option does to the field of its row. */
+typedef enum OptionKind {
+  OPTION_flag,   /* bool: true */
+  OPTION_text,   /* const char *: the word itself, which is the caller's argv */
+  OPTION_number, /* uint32_t, row->least or more */
+  OPTION_size,   /* int64_t: bytes, written as in "4G" */
+  OPTION_choice, /* int: 1 for the first of row->words; so 0 stays where none was given */
+  OPTION_call,   /* row->read does it all */
+  OPTION_later   /* refused: not supported yet */
 } OptionKind;
 
 typedef struct OptionRow OptionRow;
