@@ -12,6 +12,7 @@ enum { MAX_PIECES = 96 }; /* of all statements of one op */
 /* `at` goes through the text once. Pieces of all statements are in one array; `first` says where
  * those of each begin. */
 typedef struct CodeParser {
+  Arena *arena;
   const char *op, *at;
   const OpSignature *signature;
   int condition; /* of the brackets around `at`; -1: none */
@@ -39,18 +40,9 @@ static size_t word_length(const char *s)
   return n;
 }
 
-/* The table lives as long as the process, so its memory is never freed. A zero is put behind the
- * copy. */
-static void *keep(const void *bytes, size_t size)
+static void *keep(const CodeParser *p, const void *items, size_t size)
 {
-  void *copy = malloc(size + 1);
-  if (!copy) {
-    fputs("ampc: out of memory\n", stderr);
-    exit(5);
-  }
-  memcpy(copy, bytes, size);
-  ((char *)copy)[size] = 0;
-  return copy;
+  return memcpy(arena_alloc(p->arena, size, _Alignof(max_align_t)), items, size);
 }
 
 /* ---- pieces ---- */
@@ -204,7 +196,7 @@ static void read_arg(CodeParser *p, StatementKind kind, const char *name)
   const char *expression = p->at;
   char best[64];
   snprintf(best, sizeof best, "%s_best", name);
-  const char *kept = keep(best, strlen(best));
+  const char *kept = arena_strdup(p->arena, best);
   add_statement(p, kind, kept);
   read_expression(p);
   end_statement(p);
@@ -218,7 +210,7 @@ static void read_arg(CodeParser *p, StatementKind kind, const char *name)
 static const char *read_name(CodeParser *p)
 {
   size_t n = word_length(p->at);
-  const char *name = keep(p->at, n);
+  const char *name = arena_strndup(p->arena, p->at, n);
   p->at += n;
   p->at += strspn(p->at, " ");
   if (n == 0 || *p->at != '=') broken(p, "expected a name and =, found", p->at, 8);
@@ -329,10 +321,11 @@ static void find_facts(OpCode *code)
   }
 }
 
-OpCode code_parse(const char *op, const char *text, const OpSignature *signature, bool row)
+OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignature *signature,
+                  bool row)
 {
   OpCode code = {0};
-  CodeParser p = {.op = op, .at = text, .signature = signature, .condition = -1};
+  CodeParser p = {.arena = arena, .op = op, .at = text, .signature = signature, .condition = -1};
   if (!*text) return code;
   if (row) {
     read_program(&p);
@@ -341,9 +334,9 @@ OpCode code_parse(const char *op, const char *text, const OpSignature *signature
     read_expression(&p);
     end_statement(&p);
   }
-  CodePiece *pieces = keep(p.pieces, p.n_pieces * sizeof *pieces);
+  CodePiece *pieces = keep(&p, p.pieces, p.n_pieces * sizeof *pieces);
   for (uint32_t i = 0; i < p.n_statements; i++) p.statements[i].pieces = pieces + p.first[i];
-  code.statements = keep(p.statements, p.n_statements * sizeof *p.statements);
+  code.statements = keep(&p, p.statements, p.n_statements * sizeof *p.statements);
   code.n_statements = p.n_statements;
   find_facts(&code);
   return code;

@@ -4,6 +4,7 @@
  * statements about a row, see Note [row programs] in ops.def. An expression is a list of pieces, in
  * the order of the text; printing it is replacing each piece. */
 #pragma once
+#include "compiler/base/arena.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,6 +84,7 @@ typedef struct OpCode {
 
 struct OpSignature;
 /* Parses `text` of op `op`, whose statements are about a row or else are one value. A mistake in
- * the table ends the program with a message that names the op and the word. Memory is kept until
- * the process ends. */
-OpCode code_parse(const char *op, const char *text, const struct OpSignature *signature, bool row);
+ * the table ends the program with a message that names the op and the word. What it consists of
+ * lies in `arena`. */
+OpCode code_parse(Arena *arena, const char *op, const char *text,
+                  const struct OpSignature *signature, bool row);

@@ -187,15 +187,25 @@ static void refuse_variadic_row(const OpInfo *op)
     broken(op->name, "a row op cannot take any number of", s->input[s->n_inputs - 1].name);
 }
 
+/* What the codes were parsed into; the table needs it until the process ends. */
+static Arena *memory;
+
+static void free_memory(void)
+{
+  arena_destroy(memory);
+}
+
 static void parse_all(void)
 {
+  memory = arena_create();
+  atexit(free_memory);
   for (OpInfo *op = table; op < table + OP_COUNT; op++) {
     parse_signature(op, texts[op - table]);
     refuse_variadic_row(op);
     if (op->tmpl == TMPL_file)
       parse_file_args(op);
     else
-      op->code = code_parse(op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
+      op->code = code_parse(memory, op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
   }
 }
 

@@ -11,14 +11,16 @@ static const OpSignature signature = {
     .n_inputs = 2,
     .n_attrs = 2};
 
+static Arena *arena;
+
 static OpCode row(const char *text)
 {
-  return code_parse("test", text, &signature, true);
+  return code_parse(arena, "test", text, &signature, true);
 }
 
 static OpCode map(const char *text)
 {
-  return code_parse("test", text, &signature, false);
+  return code_parse(arena, "test", text, &signature, false);
 }
 
 static void test_operands(void)
@@ -102,10 +104,12 @@ static void test_mistakes(void)
 
 int main(void)
 {
+  arena = arena_create();
   test_operands();
   test_cost();
   test_statements();
   test_conditions();
   test_mistakes();
+  arena_destroy(arena);
   return check_done();
 }
