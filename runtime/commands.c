@@ -1,5 +1,5 @@
-/* Command lists: checked when the runtime is made, run step by step. A list is that of a step or
- * the body of an AMPC_REPEAT. */
+/* Command lists: checked and bound to addresses when the runtime is made, run step by step. A list
+ * is that of a step or the body of an AMPC_REPEAT. */
 #include "runtime/plan/commands.h"
 #include <stdlib.h>
 #include "runtime.h"
@@ -64,7 +64,9 @@ static ampc_status check_command(ampc_runtime *rt, const ampc_command *k, int64_
   if (k->kind == AMPC_REPEAT && k->as.repeat.count < 1)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: %s repeats %lld times", name,
                      (long long)k->as.repeat.count);
-  if (n > rt->n_addresses) rt->n_addresses = n;
+  rt->n_bound++;
+  rt->n_addresses += n;
+  if (n > rt->most_operands) rt->most_operands = n;
   return AMPC_OK;
 }
 
@@ -102,6 +104,44 @@ ampc_status commands_prepare(Device *d, const ampc_program *p)
   return status;
 }
 
+/* ---- binding ---- */
+
+/* Appends the list to rt->bound, and the addresses of its operands to rt->addresses: commands in
+ * their order, the body of a repeat behind it. */
+static void bind_list(ampc_runtime *rt, CommandList list)
+{
+  ampc_operand room[COMMAND_OPERANDS];
+  const ampc_operand *o;
+  for (uint32_t i = 0; i < list.n; i++) {
+    uint32_t place = rt->n_bound++, n = ampc_command_operands(&list.at[i], room, &o);
+    void **at = rt->addresses + rt->n_addresses;
+    rt->n_addresses += n;
+    for (uint32_t k = 0; k < n; k++)
+      at[k] = o[k].at.space == AMPC_NONE ? NULL : rt->space[o[k].at.space] + o[k].at.offset;
+    if (list.at[i].kind == AMPC_REPEAT) bind_list(rt, body_of(&list.at[i]));
+    rt->bound[place] = (BoundCommand){&list.at[i], at, n, rt->n_bound - place - 1};
+  }
+}
+
+static ampc_status bind_program(ampc_runtime *rt)
+{
+  const ampc_program *p = rt->program;
+  rt->bound = calloc(rt->n_bound + 1, sizeof *rt->bound);
+  rt->first_bound = calloc(2 * p->n_blocks + 1, sizeof *rt->first_bound);
+  rt->addresses = calloc(rt->n_addresses + rt->most_operands + 1, sizeof *rt->addresses);
+  if (!rt->bound || !rt->first_bound || !rt->addresses)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
+  rt->moved = rt->addresses + rt->n_addresses;
+  rt->n_bound = rt->n_addresses = 0;
+  for (uint32_t key = 0; key < 2 * p->n_blocks; key++) {
+    const ampc_block *b = &p->blocks[key / 2];
+    rt->first_bound[key] = rt->n_bound;
+    if (key % 2 < b->n_variants) bind_list(rt, list_of(&b->variant[key % 2]));
+  }
+  rt->first_bound[2 * p->n_blocks] = rt->n_bound;
+  return AMPC_OK;
+}
+
 ampc_status commands_create(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
@@ -109,32 +149,37 @@ ampc_status commands_create(ampc_runtime *rt)
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants && !status; v++)
       status = check_list(rt, list_of(&p->blocks[b].variant[v]));
-  if (status) return status;
-  rt->addresses = calloc(rt->n_addresses + 1, sizeof *rt->addresses);
-  if (!rt->addresses) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
-  return commands_prepare(rt->device, p);
+  if (!status) status = bind_program(rt);
+  return status ? status : commands_prepare(rt->device, p);
+}
+
+void commands_free(ampc_runtime *rt)
+{
+  free(rt->bound);
+  free(rt->first_bound);
+  free(rt->addresses);
 }
 
 /* ---- a step ---- */
 
-/* The addresses of a command's operands in iteration t of its list; valid until the next call. */
-static void *const *find_addresses(ampc_runtime *rt, const ampc_command *k, int64_t t)
+/* The addresses of the operands in iteration t of their list; valid until the next call. */
+static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   ampc_operand room[COMMAND_OPERANDS];
   const ampc_operand *o;
-  uint32_t n = ampc_command_operands(k, room, &o);
-  for (uint32_t i = 0; i < n; i++)
-    rt->addresses[i] = o[i].at.space == AMPC_NONE
-                           ? NULL
-                           : rt->space[o[i].at.space] + o[i].at.offset + t * o[i].stride;
-  return rt->addresses;
+  if (t == 0) return b->at;
+  ampc_command_operands(b->command, room, &o);
+  for (uint32_t i = 0; i < b->n; i++)
+    rt->moved[i] = b->at[i] ? (char *)b->at[i] + t * o[i].stride : NULL;
+  return rt->moved;
 }
 
-static void run_list(ampc_runtime *rt, CommandList list);
+static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int64_t t);
 
-static void run_command(ampc_runtime *rt, const ampc_command *k, int64_t t)
+static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
-  void *const *at = find_addresses(rt, k, t);
+  const ampc_command *k = b->command;
+  void *const *at = addresses_in(rt, b, t);
   switch (k->kind) {
   case AMPC_LAUNCH_KERNEL:
     ampc_do_launch(rt, k->as.launch.kernel, k->as.launch.grid, k->as.launch.block, at,
@@ -156,18 +201,19 @@ static void run_command(ampc_runtime *rt, const ampc_command *k, int64_t t)
     ampc_do_all_reduce(rt, at[0], k->as.all_reduce.type, k->as.all_reduce.count);
     break;
   case AMPC_REPEAT:
-    run_list(rt, body_of(k));
+    for (int64_t i = 0; i < k->as.repeat.count; i++) run_list(rt, b + 1, b->body, i);
     break;
   }
 }
 
-static void run_list(ampc_runtime *rt, CommandList list)
+/* The list of `n` bound commands, those of bodies counted too, in iteration t. */
+static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int64_t t)
 {
-  for (int64_t t = 0; t < list.count; t++)
-    for (uint32_t i = 0; i < list.n && !rt->failed; i++) run_command(rt, &list.at[i], t);
+  for (uint32_t i = 0; i < n && !rt->failed; i += 1 + list[i].body) run_command(rt, &list[i], t);
 }
 
 void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
-  run_list(rt, list_of(&rt->program->blocks[block].variant[variant]));
+  const uint32_t *first = &rt->first_bound[2 * block + variant];
+  run_list(rt, rt->bound + first[0], first[1] - first[0], 0);
 }

@@ -128,7 +128,7 @@ void ampc_free(ampc_runtime *rt)
       if (rt->space[s]) d->ops->release(d, rt->space[s]);
     d->ops->close(d);
   }
-  free(rt->addresses);
+  commands_free(rt);
   free(rt);
 }
 

@@ -5,12 +5,23 @@
 
 enum { ERROR_TEXT = 512 };
 
+/* A command with the addresses of its operands, found once: a step only calls. */
+typedef struct BoundCommand {
+  const ampc_command *command;
+  void **at;     /* in the first iteration of its list */
+  uint32_t n;    /* operands */
+  uint32_t body; /* AMPC_REPEAT: bound commands of its body, which follow this one */
+} BoundCommand;
+
 struct ampc_runtime {
   const ampc_program *program;
   Device *device;
   char *space[AMPC_SPACE_COUNT]; /* NULL where the program uses none */
-  void **addresses;              /* room for those of one command's operands */
-  uint32_t n_addresses;
+  BoundCommand *bound;           /* of all steps, one after the other */
+  uint32_t *first_bound;         /* of step 2 block + variant; one more for the end */
+  void **addresses;              /* of all operands, in the order of `bound` */
+  void **moved;                  /* room for those of one command in a later iteration */
+  uint32_t n_bound, n_addresses, most_operands;
   ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
@@ -26,8 +37,10 @@ ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to,
 
 /* ---- commands.c ---- */
 
-/* Checks the command lists of the program, which steps that are functions lack, and prepares. */
+/* Checks and binds the command lists of the program, which steps that are functions lack, and
+ * prepares. */
 ampc_status commands_create(ampc_runtime *rt);
+void commands_free(ampc_runtime *rt);
 /* Prepares what the command lists of a program ask the device for. */
 ampc_status commands_prepare(Device *d, const ampc_program *p);
 void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant);
