@@ -64,22 +64,25 @@ static void put_sizes(Text *out, const int64_t *size, uint32_t n) /* 28x28 */
 }
 
 /* Prints for example work+0 f16[28x28x32]: sizes and channels of one image. */
+static void put_image(Text *out, ampc_operand at, ampc_dtype type, const int64_t *size,
+                      uint32_t spatial, int64_t channels)
+{
+  put_operand(out, at);
+  text_printf(out, " %s[", ir_dtype_name(type));
+  put_sizes(out, size, spatial);
+  text_printf(out, "x%lld]", (long long)channels);
+}
+
 static void put_x(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;
-  put_operand(out, command->as.conv.x);
-  text_printf(out, " %s[", ir_dtype_name(d->x_type));
-  put_sizes(out, d->in, d->spatial);
-  text_printf(out, "x%lld]", (long long)d->c);
+  put_image(out, command->as.conv.x, d->x_type, d->in, d->spatial, d->c);
 }
 
 static void put_y(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;
-  put_operand(out, command->as.conv.y);
-  text_printf(out, " %s[", ir_dtype_name(d->y_type));
-  put_sizes(out, d->out, d->spatial);
-  text_printf(out, "x%lld]", (long long)d->k);
+  put_image(out, command->as.conv.y, d->y_type, d->out, d->spatial, d->k);
 }
 
 static void put_axes(Text *out, const char *what, const int64_t *v, uint32_t n, int64_t usual)

@@ -320,17 +320,22 @@ static void add_outputs(Lower *l, const Frame *f, const Function *def)
     add_output(l, arena_printf(l->arena, "%s.%u", def->name.text, i), v.as.list[i], f->result_span);
 }
 
+static BlockInfo infer_info(const Lower *l, const Decl *decl)
+{
+  return (BlockInfo){.kind = AMPC_INFER,
+                     .name = decl->as.function.name.text,
+                     .span = decl->span,
+                     .batch = 1,
+                     .remainder_of = -1,
+                     .first_source = l->g->sources.n};
+}
+
 /* `infer name(x: f32[32, 784]) { return ... }`: a block without training, for programs that
  * embed the model. */
 void lower_infer(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;
-  BlockInfo info = {.kind = AMPC_INFER,
-                    .name = def->name.text,
-                    .span = decl->span,
-                    .batch = 1,
-                    .remainder_of = -1,
-                    .first_source = l->g->sources.n};
+  BlockInfo info = infer_info(l, decl);
   Run run;
   uint32_t errors = diag_error_count(l->c);
   if (!begin_block(l, &run, &info, NULL)) return;
@@ -367,12 +372,7 @@ static void add_answer(Lower *l, Datum v, Span span)
 void lower_body(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;
-  BlockInfo info = {.kind = AMPC_INFER,
-                    .name = def->name.text,
-                    .span = decl->span,
-                    .batch = 1,
-                    .remainder_of = -1,
-                    .first_source = l->g->sources.n};
+  BlockInfo info = infer_info(l, decl);
   Run run;
   if (!begin_block(l, &run, &info, NULL)) return;
   Frame frame = {.kind = FRAME_function, .scope = scope_new(l, NULL, l->job, NULL)};
