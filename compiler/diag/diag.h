@@ -64,5 +64,8 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
 bool diag_explain(const char *code);
 bool diag_is_warning(const char *name); /* is there a warning of this name, for -Wno-NAME */
 
+/* Help for a name that is none of `names`: the nearest one, else all of them. */
+void diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n);
+
 /* The candidate nearest to `name` in spelling, or NULL when none is near enough to suggest. */
 const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n);

@@ -41,8 +41,7 @@ static bool check_option_names(Lower *l, const Decl *decl, const char *block)
     if (known) continue;
     good = false;
     fail(l, E205, with->at[i].key.span, "%s has no option `%s`", block, with->at[i].key.text);
-    const char *near = diag_nearest(with->at[i].key.text, names, n);
-    if (near) diag_help(l->c, "did you mean `%s`?", near);
+    diag_help_names(l->c, with->at[i].key.text, names, n);
   }
   return good;
 }
@@ -200,10 +199,21 @@ static void watch(Lower *l)
   }
 }
 
+/* The remainder of a block has the metrics of its full batches; after a mistake in the body
+ * nothing is known. */
+static void check_metrics(Lower *l, const Decl *decl, uint32_t errors)
+{
+  if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c) > errors)
+    return;
+  diag_warning(l->c, W606, decl->span, "this eval block has no metric, so it tells nothing");
+  diag_help(l->c, "`metric acc = accuracy(net(x), y)`");
+}
+
 /* One variant of a train or eval block, from its batch to the scaler's update. begin_block()
  * may have moved the blocks, and so may what runs in between: b is found again. */
 static void elaborate(Lower *l, const Decl *decl)
 {
+  uint32_t errors = diag_error_count(l->c);
   Scope *s = scope_new(l, NULL, l->job, NULL);
   BlockInfo *b = &l->g->blocks.at[l->run->block];
   bind_batch(l, s, decl);
@@ -214,6 +224,7 @@ static void elaborate(Lower *l, const Decl *decl)
   l->at.region = l->job_region;
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
   exec_block(l, &frame, &decl->as.run.body);
+  if (!train) check_metrics(l, decl, errors);
   if (l->c->options.watch && l->run->first == l->run->block) watch(l);
   l->at.region = 0;
   if (train) append(l, decl->span, OP_scaler_update, NULL, 0, NULL);

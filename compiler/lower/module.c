@@ -84,6 +84,23 @@ static Datum call_sequential(Lower *l, Instance *m, Args *args)
 
 /* ---- building ---- */
 
+/* `def forward(self, x)`, a habit from Python: after the message, the method without it. */
+static const Function *without_self(Lower *l, const Function *def)
+{
+  if (!def->params.n || strcmp(def->params.at[0].name.text, "self") != 0) return def;
+  Text t;
+  text_init(&t, l->arena);
+  for (uint32_t i = 1; i < def->params.n; i++)
+    text_printf(&t, "%s%s", i > 1 ? ", " : "", def->params.at[i].name.text);
+  fail(l, E203, def->params.at[0].name.span, "methods have no `self`");
+  diag_help(l->c, "write `def %s(%s)`; members are used by their name", def->name.text, t.at);
+  Function *rest = arena_new(l->arena, Function);
+  *rest = *def;
+  rest->params.at++;
+  rest->params.n--;
+  return rest;
+}
+
 /* Before the body runs: members and methods share their names, and a method may be called
  * while the module is built. */
 static void bind_methods(Lower *l, Instance *m)
@@ -91,7 +108,7 @@ static void bind_methods(Lower *l, Instance *m)
   const Block *body = &m->class->decl->as.module.body;
   for (uint32_t i = 0; i < body->n; i++) {
     if (body->at[i]->kind != STMT_def) continue;
-    const Function *def = &body->at[i]->as.def;
+    const Function *def = without_self(l, &body->at[i]->as.def);
     Callable *f = arena_new(l->arena, Callable);
     *f = (Callable){def, m->class->file, m, false};
     if (scope_find(m->body, def->name.text))

@@ -293,6 +293,31 @@ static Datum run_not_yet(Lower *l, Args *args)
   return not_yet(l, args->span, "%s", ARG(0).as.text);
 }
 
+/* Looks through views, which change no value, and casts. */
+static const Node *maker(Lower *l, Value v)
+{
+  const Node *n = ir_node(l->g, v);
+  while (op_of(n)->tmpl == TMPL_alias || n->op == OP_cast) n = ir_in(l->c, n, 0);
+  return n;
+}
+
+/* _takes_logits(x, "cross_entropy"): warns where x is a probability already: the loss would take
+ * softmax or sigmoid twice, which trains, slowly, and is never meant. */
+static Datum run_takes_logits(Lower *l, Args *args)
+{
+  static const OpKind squash[] = {OP_softmax, OP_log_softmax, OP_sigmoid};
+  if (!d_is_tensor(ARG(0))) return d_of(D_none);
+  const Node *n = maker(l, ARG(0).as.tensor);
+  for (size_t i = 0; i < sizeof squash / sizeof squash[0]; i++) {
+    if (n->op != squash[i]) continue;
+    diag_warning(l->c, W312, args->span, "%s takes logits, and gets what %s made", ARG(1).as.text,
+                 op_of(n)->name);
+    diag_note(l->c, n->span, "it is made here");
+    diag_help(l->c, "leave out this %s", op_of(n)->name);
+  }
+  return d_of(D_none);
+}
+
 /* _type(x): a value as messages show it, for the texts of _error(). */
 static Datum run_type(Lower *l, Args *args)
 {
@@ -408,6 +433,7 @@ const Native natives[] = {
     {"manual_seed", 1, 1, false, false, run_manual_seed},
     {"error", 2, 3, false, true, run_error},
     {"not_yet", 1, 1, false, true, run_not_yet},
+    {"takes_logits", 2, 2, false, true, run_takes_logits},
     {"type", 1, 1, false, true, run_type},
     {"is_float", 1, 1, false, true, run_is_float},
     {"is_tensor", 1, 1, false, true, run_is_tensor},

@@ -96,8 +96,7 @@ void check_consts(Lower *l)
     NameVec names = {0};
     if (is_const(l, o->consts[i].key, &names)) continue;
     fail(l, E207, (Span){0, 0}, "-D %s=%s: no such const", o->consts[i].key, o->consts[i].value);
-    const char *near = diag_nearest(o->consts[i].key, names.at, names.n);
-    if (near) diag_help(l->c, "did you mean `%s`?", near);
+    diag_help_names(l->c, o->consts[i].key, names.at, names.n);
   }
 }
 
@@ -138,7 +137,6 @@ void check_settings(Lower *l)
     if (known) continue;
     fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has no such setting", key,
          o->settings[i].value);
-    const char *near = diag_nearest(key, l->known_settings.at, l->known_settings.n);
-    if (near) diag_help(l->c, "did you mean `%s`?", near);
+    diag_help_names(l->c, key, l->known_settings.at, l->known_settings.n);
   }
 }

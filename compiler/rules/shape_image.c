@@ -9,6 +9,20 @@
 /* The axes of an image, as messages name them. */
 static const char *const axes_text[] = {"", "w", "h, w", "d, h, w"};
 
+/* Which axis is missing? A convolution knows its channels by its weight [out, in / groups, ..]: if
+ * the first axis has as many, the batch is what is missing. */
+static void help_axis(Compile *c, const Node *n, const Node *x)
+{
+  bool convolves = n->op == OP_conv2d;
+  int64_t channels = convolves ? ir_in(c, n, 1)->dim[1] * attr_int(n, "groups") : 0;
+  if (convolves && x->dim[0] == channels)
+    diag_help(c, "`unsqueeze(0)` makes a batch of one image");
+  else if (channels == 1)
+    diag_help(c, "`unsqueeze(1)` gives each image its one channel");
+  else
+    diag_help(c, "`unsqueeze(0)` adds the axis n, `unsqueeze(1)` the axis c");
+}
+
 static bool need_images(Compile *c, const Node *n, uint32_t i, uint32_t spatial)
 {
   const Node *x = ir_in(c, n, i);
@@ -16,7 +30,7 @@ static bool need_images(Compile *c, const Node *n, uint32_t i, uint32_t spatial)
   if (x->rank == 2 + spatial) return true;
   diag_error(c, E311, n->span, "%s needs images [n, c, %s] as %s, got %s", op_of(n)->name,
              axes_text[spatial], op_of(n)->signature.input[i].name, ir_type_text(c, x));
-  if (x->rank == 1 + spatial) diag_help(c, "`unsqueeze(0)` makes a batch of one image");
+  if (x->rank == 1 + spatial) help_axis(c, n, x);
   diag_note(c, x->span, "it gets its shape here");
   return false;
 }
