@@ -1,9 +1,11 @@
 /* Sources: a format's reader, the part of its samples that a job uses, and the check of their
  * values. */
 #include "source.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "runtime/base/convert.h"
 
 enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
@@ -56,6 +58,18 @@ static ampc_status check_limit(const DataSource *s)
 
 /* ---- opening, reading ---- */
 
+/* A file that is not there is mostly looked for in the wrong folder. */
+static ampc_status explain_missing(const DataSource *s, const char *folder, ampc_status status)
+{
+  if (!s->path || access(s->path, F_OK) == 0) return status;
+  const char *reason = strerror(errno);
+  if (s->desc->path[0] == '/')
+    return ampc_fail(status, "cannot open %s: %s; this path stands in the program", s->path,
+                     reason);
+  return ampc_fail(status, "cannot open %s: %s; data is looked for in %s, or in --data-dir DIR",
+                   s->path, reason, folder && *folder ? folder : ".");
+}
+
 /* `part` picks samples after the whole source was opened, so that train and eval blocks on parts of
  * one file agree about its length. */
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
@@ -72,7 +86,7 @@ ampc_status source_open(const ampc_program *p, const ampc_source *desc, const ch
     if (!out->path) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   }
   ampc_status status = out->format->open(p, desc, out->path, seed, &out->reader, &out->samples);
-  if (status) return status;
+  if (status) return explain_missing(out, data_dir, status);
   ampc_part(out->samples, desc->part_begin, desc->part_end, &out->first, &out->count);
   return check_limit(out);
 }
