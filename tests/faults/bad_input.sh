@@ -23,7 +23,10 @@ passes "the job itself trains" train --save "$work/good" "$job"
 
 # ---- data --------------------------------------------------------------------------------------
 fresh && rm "$bad/train-images.gz"
-refuses "missing data" 3 'train-images\.gz.*looked for in .*, or in --data-dir DIR' train "$bad/job.amp"
+refuses "missing data" 3 'train-images\.gz' train "$bad/job.amp"
+sed -i 's/-images.gz")/-images.gz", shape=[28, 28])/' "$bad/job.amp"
+refuses "missing data of a job with shape=" 3 'train-images\.gz.*looked for in .*, or in --data-dir DIR' \
+  train "$bad/job.amp"
 fresh && head -c 20000 "$d/train-images.gz" >"$bad/train-images.gz"
 refuses "truncated gzip" 3 'train-images\.gz' train "$bad/job.amp"
 fresh && plain train-images.gz && head -c 300000 "$work/plain" | gzip -n >"$bad/train-images.gz"
