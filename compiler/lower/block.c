@@ -199,12 +199,11 @@ static void watch(Lower *l)
   }
 }
 
-/* The remainder of a block has the metrics of its full batches; after a mistake in the body
+/* The remainder of a block has the metrics of its full batches; after a mistake
  * nothing is known. */
-static void check_metrics(Lower *l, const Decl *decl, uint32_t errors)
+static void check_metrics(Lower *l, const Decl *decl)
 {
-  if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c) > errors)
-    return;
+  if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c)) return;
   diag_warning(l->c, W606, decl->span, "this eval block has no metric, so it tells nothing");
   diag_help(l->c, "`metric acc = accuracy(net(x), y)`");
 }
@@ -213,7 +212,6 @@ static void check_metrics(Lower *l, const Decl *decl, uint32_t errors)
  * may have moved the blocks, and so may what runs in between: b is found again. */
 static void elaborate(Lower *l, const Decl *decl)
 {
-  uint32_t errors = diag_error_count(l->c);
   Scope *s = scope_new(l, NULL, l->job, NULL);
   BlockInfo *b = &l->g->blocks.at[l->run->block];
   bind_batch(l, s, decl);
@@ -224,7 +222,7 @@ static void elaborate(Lower *l, const Decl *decl)
   l->at.region = l->job_region;
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
   exec_block(l, &frame, &decl->as.run.body);
-  if (!train) check_metrics(l, decl, errors);
+  if (!train) check_metrics(l, decl);
   if (l->c->options.watch && l->run->first == l->run->block) watch(l);
   l->at.region = 0;
   if (train) append(l, decl->span, OP_scaler_update, NULL, 0, NULL);

@@ -4,13 +4,11 @@ pastes them would: in a copy of the tree in which build/ has been made.
 
 A command block is fenced and marked `sh`. A block under a line `<!-- not run by tests: why -->` is
 left out, and told. A fenced block without a mark under a line `<!-- file: NAME -->` is written to
-NAME first. README.md trains on the MNIST files in the working directory: small ones are put there."""
+NAME first. Under a line `<!-- prints: TEXT -->`, a regular expression, the commands must print it. What is shown trains on what it names: the data of Debian's dataset-fashion-mnist."""
 
-import gzip
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,7 +23,7 @@ def parts(text):
     note, lines = None, text.split("\n")
     at = 0
     while at < len(lines):
-        found = re.match(r"<!-- (file|not run by tests): (.*) -->$", lines[at])
+        found = re.match(r"<!-- (file|prints|not run by tests): (.*) -->$", lines[at])
         fence = re.match(r"```(\w*)$", lines[at])
         if found:
             note = found.groups()
@@ -40,36 +38,25 @@ def parts(text):
         at += 1
 
 
-def put_mnist(folder):
-    """As many of Fashion-MNIST's samples as make ten batches, under the names of MNIST's files."""
-    source = Path("/usr/share/datasets/fashion-mnist")
-    for split, n in (("train", 1280), ("t10k", 1000)):
-        for kind, size, rank in (("images-idx3", 784, 3), ("labels-idx1", 1, 1)):
-            data = gzip.open(source / f"{split}-{kind}-ubyte.gz").read()
-            head = 4 + 4 * rank
-            bytes_ = data[:4] + struct.pack(">I", n) + data[8:head] + data[head : head + n * size]
-            with gzip.open(folder / f"{split}-{kind}-ubyte.gz", "wb") as f:
-                f.write(bytes_)
-
-
 def make_tree(build):
     folder = Path(tempfile.mkdtemp(prefix="ampc-docs-"))
     for name in ("models", "docs", "scripts", "README.md"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
     (folder / "build").symlink_to(Path(build).resolve())
-    put_mnist(folder)
     return folder
 
 
-def run_block(folder, name, line, commands):
-    """True when each command succeeds; a pipe fails with any of its parts."""
+def run_block(folder, name, line, commands, wanted):
+    """True when each command succeeds and `wanted` is printed; a pipe fails with any of its parts."""
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder, text=True,
                           stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
-    if done.returncode == 0:
+    printed = re.search(wanted, done.stdout)
+    if done.returncode == 0 and printed:
         print(f"ok: {name}:{line}: {len(commands.splitlines())} lines")
         return True
-    print(f"FAILED: {name}:{line}: exit status {done.returncode}")
+    why = "" if printed else f", does not print {wanted}"
+    print(f"FAILED: {name}:{line}: exit status {done.returncode}{why}")
     print("    " + (commands + done.stdout[-2000:] + done.stderr[-2000:]).replace("\n", "\n    "))
     return False
 
@@ -81,11 +68,11 @@ def run_file(build, path):
         for note, mark, content, line in parts(Path(path).read_text()):
             if note and note[0] == "file":
                 (folder / note[1]).write_text(content)
-            elif mark == "sh" and note:
+            elif mark == "sh" and note and note[0] != "prints":
                 print(f"left out: {name}:{line}: {note[1]}")
             elif mark == "sh":
                 blocks += 1
-                good = run_block(folder, name, line, content) and good
+                good = run_block(folder, name, line, content, note[1] if note else "") and good
             elif mark == "" and "build/amp" in content:
                 print(f"FAILED: {name}:{line}: a block of commands is not marked sh")
                 good = False
