@@ -4,7 +4,11 @@
 #   run.sh AMPC AMP BUILD_FOLDER
 build=$(realpath "$3")
 . "$(dirname "$0")/../faults/lib.sh"
-cmake --install "$build" --prefix "$work/a tree" >"$work/out" 2>"$work/err" || failed "cmake --install"
+if [ "$build" = "$source_dir/build" ]; then # all is built: this installs
+  "$source_dir/scripts/install" "$work/a tree" >"$work/out" 2>"$work/err" || failed "scripts/install"
+else
+  cmake --install "$build" --prefix "$work/a tree" >"$work/out" 2>"$work/err" || failed "cmake --install"
+fi
 bin="$work/a tree/bin"
 [ "$(cd "$bin" && echo *)" = "amp ampc" ] || failed "programs: $(ls "$bin")"
 for header in ampc_rt.h ampc_plan.h ampc_state.h; do
