@@ -1,47 +1,64 @@
 /* Part of pass fuse: numbers that must be tensors.
  *
- * A number has no bytes, it is a literal in kernels. Where it is itself a result of an infer block,
- * a `full` writes it. */
+ * A number has no bytes, it is a literal in kernels; settings, counters and the loss scale have
+ * theirs in STATE. Where such a value is itself a result of an infer block, or an operand of a
+ * product or convolution (as the gradient of a sum of one element is), a `full` writes it: the
+ * caller and the vendors' libraries read tensors. */
 #include "fold.h"
 
-/* An output whose value is, through views, a number. */
-static bool is_constant_output(const Rewrite *r, uint32_t id)
+/* The number that v is through views; 0: it is a tensor. */
+static uint32_t number_of(const Rewrite *r, Value v)
 {
-  const Node *n = &r->old[id];
-  if (!op_has(n, T_kept)) return false;
-  uint32_t from = n->in[0].id;
+  uint32_t from = v.id;
   while (op_of(&r->old[from])->tmpl == TMPL_alias) from = r->old[from].in[0].id;
-  return op_has(&r->old[from], T_literal);
+  const Node *n = &r->old[from];
+  bool tensor = op_of(n)->tmpl != TMPL_leaf || n->op == OP_source || n->op == OP_param;
+  return tensor ? 0 : from;
 }
 
-/* output(number) becomes output(full(number)): `full` is an elementwise kernel with bytes of its
- * own. */
-static void copy_output(Rewrite *r, uint32_t id)
+/* Does n need the bytes of its inputs, and is one of them a number? */
+static bool reads_number(const Rewrite *r, uint32_t id)
+{
+  const Node *n = &r->old[id];
+  bool any = false;
+  if (!op_has(n, T_kept) && !op_by_library(op_of(n))) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) any = any || number_of(r, n->in[i]);
+  return any;
+}
+
+/* v as a tensor: `full` is an elementwise kernel with bytes of its own. */
+static Value written(Rewrite *r, const Node *reader, Value v)
+{
+  Compile *c = r->c;
+  Cursor at = ir_cursor_of(c->graph, v);
+  at.why = reader->why;
+  at.span = reader->span;
+  Value number = value_root(c->graph, v);
+  const Node shape = *ir_node(c->graph, v);
+  Value full = ir_append(c, &at, OP_full, &number, 1, ir_shape_attrs(c, shape.dim, shape.rank));
+  ir_node(c->graph, full)->layout = shape.layout;
+  return full;
+}
+
+static void write_numbers(Rewrite *r, uint32_t id)
 {
   Node n = ir_rewrite_mapped(r, id);
-  Compile *c = r->c;
-  Cursor at = ir_cursor_of(c->graph, n.in[0]);
-  at.why = n.why;
-  at.span = n.span;
-  Value number = value_root(c->graph, n.in[0]);
-  const Node shape = *ir_node(c->graph, n.in[0]);
-  Value full = ir_append(c, &at, OP_full, &number, 1, ir_shape_attrs(c, shape.dim, shape.rank));
-  n.in = arena_new(c->arena, Value);
-  n.in[0] = full;
+  for (uint32_t i = 0; i < n.n_in; i++)
+    if (number_of(r, r->old[id].in[i])) n.in[i] = written(r, &n, n.in[i]);
   n.weak = false;
   ir_rewrite_add(r, id, &n);
 }
 
-void write_constant_outputs(Compile *c)
+void write_constants(Compile *c)
 {
   bool any = false;
   Rewrite r = {.old = c->graph->nodes.at};
-  for (uint32_t id = 1; id < c->graph->nodes.n; id++) any = any || is_constant_output(&r, id);
+  for (uint32_t id = 1; id < c->graph->nodes.n; id++) any = any || reads_number(&r, id);
   if (!any) return;
   ir_rewrite_begin(&r, c);
   for (uint32_t id = 1; id < r.n_old; id++) {
-    if (is_constant_output(&r, id))
-      copy_output(&r, id);
+    if (reads_number(&r, id))
+      write_numbers(&r, id);
     else
       ir_rewrite_copy(&r, id);
   }

@@ -432,7 +432,7 @@ static void join_all(Fuse *f)
 
 bool pass_fuse(Compile *c)
 {
-  write_constant_outputs(c);
+  write_constants(c);
   Graph *g = c->graph;
   uint32_t n = g->nodes.n;
   Fuse f = {.c = c, .g = g};

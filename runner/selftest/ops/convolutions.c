@@ -152,6 +152,16 @@ static Value chain_images(Compile *c, const Cursor *at, const Value *in)
       ir_reshape(c, at, centred, (int64_t[]){n.dim[0], ir_elements(&n) / n.dim[0]}, 2));
 }
 
+/* Numbers that are no tensors: as weight of one convolution and as images of another. */
+static Value chain_numbers(Compile *c, const Cursor *at, const Value *in)
+{
+  Value one = ir_reshape(c, at, ir_number(c, at, 0.75), (int64_t[]){1, 1, 1, 1}, 4);
+  one = ir_cast(c, at, one, ir_node(c->graph, in[0])->dtype);
+  Value x = ir_append(c, at, OP_conv2d, (Value[]){in[0], one, {0}}, 3, NULL);
+  Value y = ir_append(c, at, OP_conv2d, (Value[]){one, in[1], {0}}, 3, NULL);
+  return ir_binary(c, at, OP_mul, x, y);
+}
+
 static const OpTest tests[] = {
     {OP_conv2d, "nnn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(2, 0.5, terms_of_conv, "additions in a row, bias"),
@@ -165,7 +175,8 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "2x3x4x5 2x3x3x3 2", "pad0=1 pad1=1"},
                {"fh", "1x4x6x5 4x2x2x3 -", "stride0=2 stride1=1 pad0=1 pad1=0 groups=2"},
                {"f", "1x2x7x5 3x2x3x2 3", "dil0=2 dil1=3 stride0=1 stride1=1"}),
-     CHAINS({chain_images, FLOATS, "2x2x4x4~n 3x2x3x3~n 3~n 2x12~d"})},
+     CHAINS({chain_images, FLOATS, "2x2x4x4~n 3x2x3x3~n 3~n 2x12~d"},
+            {chain_numbers, FLOATS, "2x1x3x3~n 3x1x1x1~n 2x3x3x3~d"})},
     {OP_conv2d_data, "dn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(1, 0.5, terms_of_conv, "additions in a row"),
      CASES({FLOATS, "2x5x5x7 5x3x3x3", "h=7 w=9"},
