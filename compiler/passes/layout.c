@@ -50,7 +50,8 @@ static uint64_t lay_mask(uint64_t mask, uint32_t rank)
 
 /* A reduction leaves the axes of x that are not in `gone`. Do they stand in the order in which the
  * language has them? Then its result is row-major without a move: [n, h, w, c] without h and w is
- * [n, c], without w it is [n, h, c], but the language means [n, c, h]. */
+ * [n, c], without w it is [n, h, c], but the language means [n, c, h]. Axes of size 1 may stand
+ * anywhere: the bytes are the same, and a reshape gives the dims. */
 static bool keeps_order(const Node *x, uint64_t gone)
 {
   uint32_t last = 0;
@@ -119,13 +120,15 @@ static bool regroups_pixels(const Node *x, const Node *n)
 
 static Value relaid(Layouts *l, Value v, Layout want);
 
-/* v with axes of size 1 in front, so that it has `rank` of them. */
+/* v with axes of size 1 in front, so that it has `rank` of them; they are aligned as in the
+ * language, so v must be in its order. */
 static Value with_rank(Layouts *l, Value v, uint32_t rank)
 {
-  Node n = *ir_node(l->c->graph, v);
   int64_t dim[MAX_RANK];
-  uint32_t missing = rank - n.rank;
+  uint32_t missing = rank - ir_node(l->c->graph, v)->rank;
   if (!missing) return v;
+  v = relaid(l, v, LAYOUT_row_major);
+  Node n = *ir_node(l->c->graph, v);
   for (uint32_t i = 0; i < rank; i++) dim[i] = i < missing ? 1 : n.dim[i - missing];
   return as_shape(l, v, OP_reshape, dim, rank);
 }
@@ -155,7 +158,9 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
     for (uint32_t i = 0; i < n.rank; i++) axes[i] = before[axes[i]];
     return permuted(l, n.in[0], axes);
   }
-  if (last && n.op == OP_reshape && regroups_pixels(ir_in(l->c, &n, 0), &n)) {
+  const Node *from = n.n_in ? ir_in(l->c, &n, 0) : NULL;
+  bool same_order = from && from->layout == LAYOUT_row_major; /* else it is a move without bytes */
+  if (last && n.op == OP_reshape && same_order && regroups_pixels(from, &n)) {
     int64_t dim[MAX_RANK];
     lay_dims(n.dim, n.rank, dim);
     return as_shape(l, relaid(l, n.in[0], want), OP_reshape, dim, n.rank);
@@ -275,6 +280,30 @@ static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool o
   return true;
 }
 
+/* What is read or given row by row has the axes of x that are not `gone`, and lies in the order of
+ * the language; as x is laid, its axes of size 1 may stand elsewhere. */
+static Value as_rows(Layouts *l, Value v, const Node *x, uint64_t gone)
+{
+  int64_t dim[MAX_RANK];
+  uint32_t rank = 0;
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (!(gone >> i & 1)) dim[rank++] = x->dim[i];
+  Cursor at = cursor_at(l->c->graph, v);
+  return ir_reshape(l->c, &at, v, dim, rank);
+}
+
+/* Inputs of a row op on x, which is channels last. */
+static void lay_row_inputs(Layouts *l, Node *n, const Node *x, uint64_t gone)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!n->in[i].id) continue;
+    uint32_t have = ir_in(l->c, n, i)->rank;
+    bool element = have == x->rank;
+    n->in[i] = relaid(l, n->in[i], element ? LAYOUT_channels_last : LAYOUT_row_major);
+    if (!element && have != 0) n->in[i] = as_rows(l, n->in[i], x, gone);
+  }
+}
+
 /* A reduction or row op stays channels last where its axes still touch: softmax over c of
  * [n, h, w, c], a sum over h and w. A sum over c and h cannot: the mask 1010 is two runs. */
 static void lay_row(Layouts *l, uint32_t id, Node *n)
@@ -282,7 +311,7 @@ static void lay_row(Layouts *l, uint32_t id, Node *n)
   uint32_t keep;
   uint64_t named;
   bool is_axis = !op_axes(n, &named);
-  Node x = *ir_node(l->c->graph, relaid(l, n->in[0], LAYOUT_channels_last));
+  Node x = *ir_node(l->c->graph, relaid(l, n->in[0], LAYOUT_channels_last)), written = *n;
   if (is_axis) named = 1ull << attr_int(n, "dim");
   uint64_t gone = lay_mask(named, x.rank);
   bool keeps = attr_find(op_of(n), "keepdim", &keep) && n->attr[keep].i;
@@ -292,13 +321,11 @@ static void lay_row(Layouts *l, uint32_t id, Node *n)
     lay_as_written(l, id, n);
     return;
   }
-  for (uint32_t i = 0; i < n->n_in; i++) {
-    if (!n->in[i].id) continue;
-    bool element = ir_in(l->c, n, i)->rank == x.rank;
-    n->in[i] = relaid(l, n->in[i], element ? LAYOUT_channels_last : LAYOUT_row_major);
-  }
+  lay_row_inputs(l, n, &x, gone);
   attr_set_int(n, "dim", is_axis ? laid_axis(x.rank, attr_int(n, "dim")) : (int64_t)gone);
   add(l, id, n, same_rank ? LAYOUT_channels_last : LAYOUT_row_major);
+  Cursor at = cursor_at(l->c->graph, l->r.map[id]);
+  if (!same_rank) l->r.map[id] = ir_reshape(l->c, &at, l->r.map[id], written.dim, written.rank);
 }
 
 /* slice, pad, cat, flip_axis: one axis is named, the others stay as they are. */

@@ -168,6 +168,8 @@ ampc_status suite_fusion(Arena *a, TestRun *run)
 {
   ampc_status status = AMPC_OK;
   if (run->filter || run->edit) return AMPC_OK; /* about no op in particular */
-  for (uint64_t seed = 1; !status && seed <= GRAPHS; seed++) status = compare_graph(a, run, seed);
+  uint64_t end = run->seed + (run->graphs ? run->graphs : GRAPHS);
+  for (uint64_t seed = run->seed; !status && seed < end; seed++)
+    status = compare_graph(a, run, seed);
   return status;
 }

@@ -16,6 +16,7 @@ typedef struct TestRun {
   char target[AMPC_TARGET_ROOM]; /* that runs on the device */
   char **jobs;                   /* to be compared whole */
   uint32_t n_jobs;
+  uint32_t graphs, seed; /* random ones of a suite: how many, 0: as it thinks fit; the first */
   bool verbose, json;
   TextEdit *edit; /* changes the kernels before they are built: mutations */
   void *edit_data;
@@ -46,6 +47,7 @@ ampc_status suite_random(Arena *a, TestRun *run);
 ampc_status suite_step(Arena *a, TestRun *run);
 ampc_status suite_running(Arena *a, TestRun *run);
 ampc_status suite_layout(Arena *a, TestRun *run);
+ampc_status suite_layout_random(Arena *a, TestRun *run);
 ampc_status suite_fusion(Arena *a, TestRun *run);
 ampc_status suite_model(Arena *a, TestRun *run);
 ampc_status suite_twin(Arena *a, TestRun *run);

@@ -32,11 +32,11 @@ static void *run_suite(void *data)
 /* All threads are joined before the first error is told. */
 static ampc_status run_suites(TestRun *run)
 {
-  SuiteThread threads[] = {{.suite = suite_forward}, {.suite = suite_backward},
-                           {.suite = suite_random},  {.suite = suite_step},
-                           {.suite = suite_running}, {.suite = suite_layout},
-                           {.suite = suite_fusion},  {.suite = suite_model},
-                           {.suite = suite_twin},    {.suite = suite_jobs}};
+  SuiteThread threads[] = {
+      {.suite = suite_forward},       {.suite = suite_backward}, {.suite = suite_random},
+      {.suite = suite_step},          {.suite = suite_running},  {.suite = suite_layout},
+      {.suite = suite_layout_random}, {.suite = suite_fusion},   {.suite = suite_model},
+      {.suite = suite_twin},          {.suite = suite_jobs}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {
@@ -83,6 +83,10 @@ static const OptionRow selftest_options[] = {
      "with the cpu, jobs too: three steps of each",
      .kind = OPTION_text, .field = offsetof(TestRun, device)},
     {"filter", 0, "NAME", "one op only", .kind = OPTION_call, .read = read_filter},
+    {"graphs", 0, "N", "how many graphs each suite of random graphs makes; without it a few",
+     .kind = OPTION_number, .field = offsetof(TestRun, graphs), .least = 1},
+    {"seed", 0, "N", "the number of the first of them (default 1)", .kind = OPTION_number,
+     .field = offsetof(TestRun, seed)},
     {"json", 0, NULL, "the result as JSON", .kind = OPTION_flag, .field = offsetof(TestRun, json)},
     {"verbose", 0, NULL, "every case", .kind = OPTION_flag, .field = offsetof(TestRun, verbose)},
     {"mutate", 0, "FROM=>TO", "replace text of the kernels first: the tests must then fail",
@@ -111,7 +115,7 @@ static bool tables_whole(void)
 /* `arena` keeps words of the command line for as long as the run needs them. */
 static int test(Arena *arena, int argc, char **argv)
 {
-  static TestRun run = {.device = "cpu"};
+  static TestRun run = {.device = "cpu", .seed = 1};
   const char *program = selftest_verb.program;
   Operands jobs;
   int wrong;
