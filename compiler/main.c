@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/ir.h"
+#include "build_line.h"
 #include "memory_report.h"
 #include "options.h"
 #include "output.h"
@@ -18,7 +19,7 @@ static int compile(Compile *c, const CommandLine *cmd)
   if (cmd->verbose) {
     for (uint32_t i = 0; i < c->sources.n; i++)
       if (!c->sources.at[i].builtin)
-        fprintf(stderr, "ampc: read %s, %u bytes\n", c->sources.at[i].path, c->sources.at[i].size);
+        fprintf(stderr, "ampc: read %s, %u bytes\n", c->sources.at[i].shown, c->sources.at[i].size);
     if (good && c->graph)
       fprintf(stderr, "ampc: %u nodes, %u parameters, target %s\n", c->graph->nodes.n - 1,
               c->graph->params.n, c->options.target);
@@ -78,23 +79,38 @@ static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
   return 0;
 }
 
-/* "output: job.amp imported.amp", with what make gives a meaning to in names escaped. Files
- * that the compiler carries are no dependencies. */
+/* A name as make reads it: $ doubled, a backslash before what `special` lists, and before
+ * backslashes that stand before such. There is no way to write a newline. */
+static bool add_make_name(Text *out, const char *name, const char *special)
+{
+  for (const char *p = name; *p; p++) {
+    const char *after = p + strspn(p, "\\");
+    if (*p == '\n') return false;
+    if (strchr(special, *p) || (*p == '\\' && *after && strchr(special, *after)))
+      text_puts(out, "\\");
+    if (*p == '$') text_puts(out, "$");
+    text_add(out, p, 1);
+  }
+  return true;
+}
+
+/* "output: job.amp imported.amp". Files that the compiler carries are no dependencies. */
 static int write_deps(Compile *c, const CommandLine *cmd)
 {
   Text text;
   text_init(&text, c->arena);
-  text_printf(&text, "%s:", cmd->output ? cmd->output : "-");
+  bool good = add_make_name(&text, cmd->output ? cmd->output : "-", " \t#:%");
+  text_puts(&text, ":");
   for (uint32_t i = 0; i < c->sources.n; i++) {
     if (c->sources.at[i].builtin) continue;
     text_puts(&text, " ");
-    for (const char *p = c->sources.at[i].path; *p; p++) {
-      if (*p == ' ' || *p == '#') text_puts(&text, "\\");
-      if (*p == '$') text_puts(&text, "$");
-      text_add(&text, p, 1);
-    }
+    good = add_make_name(&text, c->sources.at[i].path, " \t#:") && good;
   }
   text_puts(&text, "\n");
+  if (!good) {
+    fprintf(stderr, "ampc: error: --deps: make cannot read a file name with a newline in it\n");
+    return BAD_FILE;
+  }
   return output_write(cmd->deps, text.at, text.n) ? 0 : BAD_FILE;
 }
 
@@ -125,12 +141,13 @@ static int run(Compile *c, const CommandLine *cmd)
   if (!cmd->build_line || cmd->output) {
     if (!output_write(cmd->check ? NULL : cmd->output, text.at, text.n)) return BAD_FILE;
     if (cmd->verbose && cmd->output && !cmd->check)
-      fprintf(stderr, "ampc: wrote %s, %zu bytes\n", cmd->output, text.n);
+      fprintf(stderr, "ampc: wrote %s, %zu bytes\n", arena_shown(c->arena, cmd->output, ""),
+              text.n);
   }
   if (!cmd->build_line) return 0;
   Text line;
   text_init(&line, c->arena);
-  if (!output_build_line(cmd, &line)) return BAD_FILE;
+  if (!build_line(cmd, &line)) return BAD_FILE;
   return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/diag/diag.h"
+#include "runtime/plan/shown.h"
 #include "memory_report.h"
 
 /* NAMED: getopt_long's number of the first option with a name; below are letters. LEFT_WIDTH: an
@@ -33,12 +34,13 @@ static const OptionRow help_row = {"help", 0, NULL, "print this and do no more",
 
 int usage_error(const char *program, const char *fmt, ...)
 {
+  char text[4096], shown[4096];
   va_list ap;
   va_start(ap, fmt);
-  fprintf(stderr, "%s: error: ", program);
-  vfprintf(stderr, fmt, ap);
-  fprintf(stderr, "\ntry '%s --help'\n", program);
+  vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
+  ampc_show(shown, sizeof shown, text, "");
+  fprintf(stderr, "%s: error: %s\ntry '%s --help'\n", program, shown, program);
   return OPTIONS_BAD_USAGE;
 }
 

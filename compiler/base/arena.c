@@ -1,4 +1,5 @@
 #include "arena.h"
+#include "runtime/plan/shown.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,13 @@ void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, si
   void *p = arena_alloc(a, new_size, align);
   if (old_size) memcpy(p, old, old_size);
   return p;
+}
+
+/* An escape has at most four times the bytes of what it stands for. */
+const char *arena_shown(Arena *a, const char *s, const char *keep)
+{
+  size_t n = strlen(s);
+  return ampc_is_plain(s, n) ? s : ampc_show(arena_alloc(a, 4 * n + 1, 1), 4 * n + 1, s, keep);
 }
 
 void vec_reserve_(Arena *a, void **at, uint32_t *cap, uint32_t n, size_t size)

@@ -20,6 +20,8 @@ char *arena_strndup(Arena *a, const char *s, size_t n); /* adds the final zero *
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
+/* So that it can be printed: runtime/plan/shown.h. Bytes that `keep` lists stay. */
+const char *arena_shown(Arena *a, const char *s, const char *keep);
 
 #define arena_new(a, T)      ((T *)arena_alloc((a), sizeof(T), _Alignof(T)))
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n), _Alignof(T)))

@@ -32,7 +32,8 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
   for (uint32_t i = 0; i < size; i++)
     if (text[i] == '\n') vec_push(c->arena, &lines.start, base + i + 1);
   vec_push(c->arena, &d->lines, lines);
-  vec_push(c->arena, &c->sources, (Source){path, text, base, size, builtin});
+  const char *shown = arena_shown(c->arena, path, "");
+  vec_push(c->arena, &c->sources, (Source){path, text, base, size, builtin, shown});
   return base;
 }
 
@@ -73,6 +74,8 @@ const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size)
 {
   const Source *s = place->source;
   const Lines *lines = &c->diag->lines.at[s - c->sources.at];
+  *size = 0;
+  if (place->line > lines->start.n) return "";
   uint32_t start = lines->start.at[place->line - 1];
   uint32_t end =
       place->line < lines->start.n ? lines->start.at[place->line] - 1 : s->base + s->size;
@@ -175,11 +178,17 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
   show(c, &(Message){severity, error_info[code].code, span, text});
 }
 
+/* Names, strings and paths of the user's stand in messages. */
+static const char *message_text(Compile *c, const char *fmt, va_list ap)
+{
+  return arena_shown(c->arena, arena_vprintf(c->arena, fmt, ap), "");
+}
+
 void diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
 {
   va_list ap;
   va_start(ap, fmt);
-  report(c, SEVERITY_error, code, span, arena_vprintf(c->arena, fmt, ap));
+  report(c, SEVERITY_error, code, span, message_text(c, fmt, ap));
   va_end(ap);
 }
 
@@ -200,7 +209,7 @@ void diag_warning(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
   va_list ap;
   va_start(ap, fmt);
   report(c, c->options.werror ? SEVERITY_error : SEVERITY_warning, code, span,
-         arena_vprintf(c->arena, fmt, ap));
+         message_text(c, fmt, ap));
   va_end(ap);
 }
 
@@ -209,7 +218,7 @@ void diag_note(Compile *c, Span span, const char *fmt, ...)
   if (diag_state(c)->muted) return;
   va_list ap;
   va_start(ap, fmt);
-  const char *text = arena_vprintf(c->arena, fmt, ap);
+  const char *text = message_text(c, fmt, ap);
   va_end(ap);
   span = diag_user_span(c, span);
   if (c->diag->wounding) diag_wound(c, span);
@@ -221,7 +230,7 @@ void diag_help(Compile *c, const char *fmt, ...)
   if (diag_state(c)->muted) return;
   va_list ap;
   va_start(ap, fmt);
-  const char *text = arena_vprintf(c->arena, fmt, ap);
+  const char *text = message_text(c, fmt, ap);
   va_end(ap);
   show(c, &(Message){SEVERITY_help, NULL, {0, 0}, text});
 }

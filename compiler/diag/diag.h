@@ -27,6 +27,7 @@ typedef struct Source {
   const char *text;
   uint32_t base, size; /* of the text within all sources */
   bool builtin;        /* the layer library inside the compiler: never shown as the place */
+  const char *shown;   /* the path, for people: arena_shown */
 } Source;
 
 /* Each prints (or, for --error-format=json, collects) one message. A note or help belongs to the
@@ -55,6 +56,9 @@ typedef struct Place {
   uint32_t line, column; /* from 1; column counts bytes */
 } Place;
 Place diag_place(const Compile *c, Span span);
+/* The whole line that a place stands on, without its end; "" where the source has no such line. It
+ * does not end in a zero. */
+const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size);
 
 /* Adds a source; its spans start at the returned base. `text` must outlive the compile. */
 uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_t size,

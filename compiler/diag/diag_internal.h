@@ -44,9 +44,6 @@ typedef struct ErrorInfo {
 } ErrorInfo;
 extern const ErrorInfo error_info[ERROR_COUNT];
 
-/* The whole line that a place stands on, without its end. */
-const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size);
-
 /* diag_aftermath.c: notes the line of a syntax error; does an error only follow from one? */
 void diag_wound(Compile *c, Span span);
 bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span);

@@ -1,8 +1,10 @@
 /* A message for people: place, text, and the source line with the cause underlined.
  *
- * The line is shown as the user typed it except that control characters and broken UTF-8 become
- * `?`, and that of a very long line only the part around the cause is shown. */
+ * The line is shown as the user typed it except that control characters, those that turn the
+ * direction of text, and broken UTF-8 become `?`, and that of a very long line only the part around
+ * the cause is shown. */
 #include "diag_internal.h"
+#include "runtime/plan/shown.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -21,20 +23,10 @@ static bool is_continuation(char byte)
 /* Bytes of the UTF-8 character at s, at least 1; *valid tells whether it may be printed. */
 static uint32_t character_size(const char *s, uint32_t left, bool *valid)
 {
-  unsigned char first = (unsigned char)s[0];
-  uint32_t n = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  *valid = first < 0x80 ? first >= ' ' && first != 0x7f : first >= 0xc2 && first < 0xf5;
-  if (n > left) {
-    *valid = false;
-    return 1;
-  }
-  for (uint32_t i = 1; i < n; i++) {
-    if (!is_continuation(s[i])) {
-      *valid = false;
-      return 1;
-    }
-  }
-  return n;
+  char escape[AMPC_ESCAPE_ROOM];
+  size_t n = ampc_character(s, left, escape);
+  *valid = !escape[0];
+  return (uint32_t)n;
 }
 
 /* The part of the line to show, and the cause within it. */
@@ -121,7 +113,7 @@ void diag_print_text(Compile *c, const Message *m)
   Place place = diag_place(c, m->span);
   bool color = c->options.color;
   if (m->severity == SEVERITY_help) text_puts(&out, "      ");
-  if (place.source) text_printf(&out, "%s:%u:%u: ", place.source->path, place.line, place.column);
+  if (place.source) text_printf(&out, "%s:%u:%u: ", place.source->shown, place.line, place.column);
   if (color) text_puts(&out, severity_color[m->severity]);
   text_puts(&out, severity_text[m->severity]);
   if (m->code) text_printf(&out, "[%s]", m->code);

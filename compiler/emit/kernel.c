@@ -2,6 +2,7 @@
 #include "kernel_parts.h"
 #include "compiler/base/embedded.h"
 #include "emit.h"
+#include "user_text.h"
 #include <assert.h>
 #include <string.h>
 
@@ -51,16 +52,13 @@ static OpTemplate template_of(const Kernel *k)
 
 /* ---- the header comment ---- */
 
-/* The job's line, cut to fit. A \ at its end would continue the emitted // comment into the
- * code. */
+/* The job's line, cut to fit. */
 static const char *line_text(const Kernel *k, Place place)
 {
-  const char *s = place.source->text;
-  for (uint32_t line = 1; line < place.line; line++) s = strchr(s, '\n') + 1;
-  s += strspn(s, " \t");
-  size_t n = strcspn(s, "\r\n");
-  while (n && (s[n - 1] == ' ' || s[n - 1] == '\\')) n--;
-  return arena_printf(k->c->arena, "%.*s%s", (int)(n > 72 ? 72 : n), s, n > 72 ? " .." : "");
+  uint32_t n;
+  const char *s = diag_line_text(k->c, &place, &n), *end = s + n;
+  while (s < end && (*s == ' ' || *s == '\t')) s++;
+  return comment_text(k->c->arena, s, (size_t)(end - s), 72);
 }
 
 /* Prints for example
@@ -76,8 +74,9 @@ static void put_title(const Kernel *k)
     return;
   }
   const char *slash = strrchr(place.source->path, '/');
+  const char *file = slash ? slash + 1 : place.source->path;
   EMIT(k->p, "// %s: %-48s %s:%u\n", command_name(k->c, k->index), line_text(k, place),
-       slash ? slash + 1 : place.source->path, place.line);
+       comment_text(k->c->arena, file, strlen(file), 200), place.line);
 }
 
 /* Prints for example

@@ -2,7 +2,7 @@
  * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow it; the same job gives the same
  * names. */
 #include "kernel_parts.h"
-#include <ctype.h>
+#include "user_text.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,10 +213,7 @@ static const char *source_name(const Kernel *k, Value v)
   if (is_working_copy(k->g, v)) n = ir_node(k->g, n->in[0]);
   const char *from = n->op == OP_param ? k->g->params.at[attr_int(n, "index")].path : n->name;
   if (!from || !*from) return NULL;
-  char *name = arena_strdup(k->c->arena, from);
-  for (char *s = name; *s; s++)
-    if (!isalnum((unsigned char)*s)) *s = '_';
-  if (isdigit((unsigned char)*name)) name = arena_printf(k->c->arena, "p%s", name);
+  const char *name = identifier(k->c->arena, from);
   return reserved_name(name) ? arena_printf(k->c->arena, "%s_%u", name, v.id) : name;
 }
 
@@ -240,14 +237,17 @@ static const char *value_name(const Kernel *k, const KernelArg *a)
 static const char *gradient_name(const Kernel *k, Value accumulate)
 {
   const char *path = k->g->params.at[attr_int(ir_node(k->g, accumulate), "param")].path;
-  char *name =
-      arena_printf(k->c->arena, "%s%s_grad", isdigit((unsigned char)*path) ? "p" : "", path);
-  for (char *s = name; *s; s++)
-    if (!isalnum((unsigned char)*s)) *s = '_';
-  return name;
+  return arena_printf(k->c->arena, "%s_grad", identifier(k->c->arena, path));
 }
 
-/* Unique in the kernel: a second `x` is "x_7", by the node. */
+static bool is_taken(const Kernel *k, uint32_t n, const char *name)
+{
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(k->arg_names[i], name) == 0) return true;
+  return false;
+}
+
+/* Unique in the kernel: a second `x` is "x_7", by the node, and longer where that is taken too. */
 static const char *argument_name(const Kernel *k, uint32_t i)
 {
   static const char *const of_role[] = {
@@ -263,9 +263,7 @@ static const char *argument_name(const Kernel *k, uint32_t i)
     return of_role[a->role];
   else
     name = value_name(k, a);
-  for (uint32_t j = 0; j < i; j++)
-    if (strcmp(k->arg_names[j], name) == 0)
-      return arena_printf(k->c->arena, "%s_%u", name, a->value.id);
+  while (is_taken(k, i, name)) name = arena_printf(k->c->arena, "%s_%u", name, a->value.id);
   return name;
 }
 

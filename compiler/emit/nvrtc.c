@@ -5,6 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A message of ours is a line; NVRTC's may be a log of many. */
+static void report_trouble(Compile *c, const char *trouble)
+{
+  int n = (int)strcspn(trouble, "\n");
+  diag_error(c, E210, (Span){0}, "%.*s", n, trouble);
+  while (trouble[n]) {
+    trouble += n + 1;
+    n = (int)strcspn(trouble, "\n");
+    if (n) diag_note(c, (Span){0}, "%.*s", n, trouble);
+  }
+}
+
 /* The image and the message are malloc'ed by runtime/cuda and freed here. */
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
 {
@@ -23,7 +35,7 @@ bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kin
   if (good)
     text_add(out, image.bytes, image.size);
   else
-    diag_error(c, E210, (Span){0}, "%s", image.trouble ? image.trouble : "out of memory");
+    report_trouble(c, image.trouble ? image.trouble : "out of memory");
   free(image.bytes);
   free(image.trouble);
   return good;

@@ -5,6 +5,7 @@
 #include "runtime/plan/commands.h"
 #include "emit.h"
 #include "kernel.h"
+#include "user_text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,21 +27,12 @@ static const char *const dtypes[AMPC_DTYPE_COUNT] = {
 
 static const char *quoted(Printer *p, const char *s)
 {
-  if (!s) return "0";
-  Text t;
-  text_init(&t, p->c->arena);
-  text_puts(&t, "\"");
-  for (; *s; s++) {
-    unsigned char ch = (unsigned char)*s;
-    if (ch == '"' || ch == '\\')
-      text_printf(&t, "\\%c", ch);
-    else if (ch < 0x20 || ch == 0x7f)
-      text_printf(&t, "\\%03o", ch);
-    else
-      text_add(&t, s, 1);
-  }
-  text_puts(&t, "\"");
-  return t.at;
+  return string_literal(p->c->arena, s);
+}
+
+static const char *comment_of(Printer *p, const char *name)
+{
+  return comment_text(p->c->arena, name, strlen(name), 200);
 }
 
 /* C has no literal for infinity. */
@@ -319,21 +311,16 @@ static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
 static void put_origin(Printer *p, uint32_t line)
 {
   const Compile *c = p->c;
-  if (!line || !c->sources.n) return;
-  const Source *job = NULL;
-  for (uint32_t i = 0; i < c->sources.n && !job; i++) {
-    if (!c->sources.at[i].builtin) job = &c->sources.at[i];
-  }
-  if (!job) return;
-  const char *text = job->text;
-  for (uint32_t i = 1; i < line && text; i++)
-    text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
-  if (!text) return;
-  text += strspn(text, " \t");
-  size_t n = strcspn(text, "\n");
-  while (n && (text[n - 1] == ' ' || text[n - 1] == '\\'))
-    n--; /* a final \ would join the next line */
-  EMIT(p, "\n// %s:%u: %.*s\n", p->c->program->source, line, (int)(n > 80 ? 80 : n), text);
+  Place at = {.line = line};
+  for (uint32_t i = 0; i < c->sources.n && !at.source; i++)
+    if (!c->sources.at[i].builtin) at.source = &c->sources.at[i];
+  if (!line || !at.source) return;
+  uint32_t n;
+  const char *s = diag_line_text(c, &at, &n), *end = s + n;
+  while (s < end && (*s == ' ' || *s == '\t')) s++;
+  if (s == end) return;
+  EMIT(p, "\n// %s:%u: %s\n", comment_of(p, c->program->source), line,
+       comment_text(c->arena, s, (size_t)(end - s), 80));
 }
 
 static void put_commands(Printer *p, const ampc_command *commands, uint32_t n, uint32_t depth)
@@ -346,9 +333,22 @@ static void put_commands(Printer *p, const ampc_command *commands, uint32_t n, u
   }
 }
 
+/* A name may be any text. Where it is no identifier, or ends as if it had a number of ours, the
+ * number of the block tells it from others: no two blocks get the same identifier. */
+static bool is_own_identifier(const char *name, const char *made)
+{
+  const char *last = strrchr(name, '_');
+  bool numbered = last && last[1] && last[1 + strspn(last + 1, "0123456789")] == 0;
+  return strcmp(name, made) == 0 && !numbered;
+}
+
 static const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
 {
-  return arena_printf(p->c->arena, "step_%s_%lld", b->name, (long long)s->batch);
+  Arena *a = p->c->arena;
+  const char *made = identifier(a, b->name);
+  if (!is_own_identifier(b->name, made))
+    made = arena_printf(a, "%.40s_%u", made, (unsigned)(b - p->c->program->blocks));
+  return arena_printf(a, "step_%s_%lld", made, (long long)s->batch);
 }
 
 /* One block at one batch size:
@@ -360,8 +360,8 @@ static void put_step(Printer *p, const ampc_block *b, const ampc_step *s)
 {
   bool used[AMPC_SPACE_COUNT] = {false};
   find_spaces(s->commands, s->n_commands, used);
-  EMIT(p, "\n/* block %s, batch %lld: %u commands */\n", b->name, (long long)s->batch,
-       s->n_commands);
+  EMIT(p, "\n/* block %s, batch %lld: %u commands */\n", comment_of(p, b->name),
+       (long long)s->batch, s->n_commands);
   put_products(p, s->commands, s->n_commands);
   EMIT(p, "static void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
   p->indent++;
@@ -441,8 +441,9 @@ static void put_find_kernel(Printer *p)
 
 static void put_head(Printer *p, const ampc_program *g)
 {
-  EMIT(p, "// %s: %s of %s, precision %s, target %s. Written by ampc; edit as you like.\n", g->name,
-       g->n_blocks ? "the steps" : "nothing to run", g->source, g->precision, g->target);
+  EMIT(p, "// %s: %s of %s, precision %s, target %s. Written by ampc; edit as you like.\n",
+       comment_of(p, g->name), g->n_blocks ? "the steps" : "nothing to run",
+       comment_of(p, g->source), g->precision, g->target);
   EMIT(p,
        "// Kernels first, then tables, step functions, main(). Build line: ampc --build-line.\n");
   EMIT(p, "#include \"ampc_rt.h\"\n\n");

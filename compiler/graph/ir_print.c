@@ -205,7 +205,7 @@ static void print_attrs(Compile *c, Text *out, const Node *n)
     const AttrInfo *info = &sig->attr[i];
     const char *name = i == 0 ? table_name(c->graph, info->kind, n->attr[i].i) : NULL;
     if (name) {
-      text_printf(out, " %s", name);
+      text_printf(out, " %s", arena_shown(c->arena, name, "")); /* a source's is a path */
     } else if (op_has(n, T_literal)) {
       text_puts(out, " ");
       print_value(c, out, info->kind, n->attr[i]);

@@ -1,6 +1,9 @@
 /* train, eval and infer blocks: each is elaborated once, or twice where a smaller last batch is
  * kept. */
 #include "lower.h"
+#include "runtime/plan/shown.h"
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct Option { /* of `with` */
   const char *name;
@@ -16,7 +19,7 @@ static const Option options[] = {
     {"save", D_str, true, false},    {"name", D_str, true, true},
     {"seed", D_int, true, true},     {"resume", D_str, true, false},
 };
-enum { OPTION_COUNT = sizeof options / sizeof options[0] };
+enum { OPTION_COUNT = sizeof options / sizeof options[0], MOST_NAME = 100 };
 
 /* `epochs` is for train blocks, `every` for eval blocks. */
 static bool applies(const Option *o, const Decl *decl)
@@ -54,6 +57,21 @@ static const Arg *find_option(const Decl *decl, const char *name)
   return NULL;
 }
 
+/* Progress, logs and tables call the block by its name: a line of text with something in it. */
+static bool name_fits(Lower *l, const char *name, Span span)
+{
+  size_t n = strlen(name);
+  if (n == 0) return fail(l, E209, span, "the name is empty"), false;
+  if (n > MOST_NAME)
+    return fail(l, E209, span, "the name has %zu bytes; it has at most %d", n, MOST_NAME), false;
+  if (ampc_is_plain(name, n)) return true;
+  fail(l, E209, span, "the name has characters that cannot be printed: `%s`", name);
+  diag_help(l->c,
+            "control characters, those that turn the direction of text, and bytes that are no "
+            "UTF-8 cannot stand in a name");
+  return false;
+}
+
 /* Counts are at least 1; a seed may be anything. */
 static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
 {
@@ -61,7 +79,9 @@ static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
   bool truth;
   const char *text;
   if (o->kind == D_bool) return want_bool(l, v, span, o->name, &truth);
-  if (o->kind == D_str) return want_str(l, v, span, o->name, &text);
+  if (o->kind == D_str)
+    return want_str(l, v, span, o->name, &text) &&
+           (strcmp(o->name, "name") != 0 || name_fits(l, text, span));
   if (!want_int(l, v, span, o->name, &i)) return false;
   bool seed = strcmp(o->name, "seed") == 0;
   if (i > 0 || seed) return true;
@@ -262,6 +282,33 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number)
   end_block(l);
 }
 
+/* ---- names ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+  const BlockInfo *p = *(const BlockInfo *const *)a, *q = *(const BlockInfo *const *)b;
+  int order = strcmp(p->name, q->name);
+  return order ? order : (p > q) - (p < q);
+}
+
+/* What is told of a block is told under its name, and logs have a column for it: no two blocks have
+ * the same. Sorted, since a job may have many. */
+void lower_check_names(Lower *l)
+{
+  const BlockInfo **by_name = arena_array(l->arena, const BlockInfo *, l->g->blocks.n + 1);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < l->g->blocks.n; i++)
+    if (l->g->blocks.at[i].remainder_of < 0) by_name[n++] = &l->g->blocks.at[i];
+  qsort(by_name, n, sizeof *by_name, compare_names);
+  for (uint32_t i = 1; i < n; i++) {
+    if (strcmp(by_name[i - 1]->name, by_name[i]->name) != 0) continue;
+    fail(l, E210, by_name[i]->span, "two blocks have the name `%s`", by_name[i]->name);
+    diag_note(l->c, by_name[i - 1]->span, "the other one");
+    diag_help(l->c, "progress, logs and tables call a block by its name: give one of them another, "
+                    "with name=\"...\"");
+  }
+}
+
 /* ---- infer ---- */
 
 /* An infer block is called from outside, so all sizes of its arguments are written down. */
@@ -366,7 +413,7 @@ static void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
   if (!tensors) {
-    l->c->answer = d_kind_text(l, v);
+    l->c->answer = arena_shown(l->arena, d_kind_text(l, v), "\n\t");
     return;
   }
   if (v.kind != D_list) {

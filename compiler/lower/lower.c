@@ -129,6 +129,7 @@ static void run_blocks(Lower *l)
     if (d->kind == DECL_infer) lower_infer(l, d);
     if (d->kind == DECL_body) lower_body(l, d);
   }
+  lower_check_names(l);
 }
 
 /* The order matters in three places. Consts come first, as -D replaces them. A mistake in a

@@ -499,6 +499,7 @@ void check_library(Lower *l);
 
 /* ---- block.c ---- */
 void lower_run(Lower *l, const Decl *decl, uint32_t number);
+void lower_check_names(Lower *l); /* of blocks: no two are equal */
 void lower_infer(Lower *l, const Decl *decl);
 void lower_body(Lower *l, const Decl *decl);
 

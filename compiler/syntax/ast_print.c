@@ -1,6 +1,7 @@
 /* --emit=ast: the tree as text, one node a line, indented by depth: kind, text, line:column. A
  * label such as `value:` before a kind says which part of the node above it is. */
 #include "compiler/compile.h"
+#include "runtime/plan/shown.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,16 +37,15 @@ static void print_names(Printer *pr, const NameList *names)
 static void print_string(Printer *pr, const char *s, size_t n)
 {
   text_puts(pr->out, "\"");
-  for (size_t i = 0; i < n; i++) {
-    unsigned char c = (unsigned char)s[i];
-    if (c == '\n')
-      text_puts(pr->out, "\\n");
-    else if (c == '"' || c == '\\')
-      text_printf(pr->out, "\\%c", c);
-    else if (c < ' ' || c == 0x7f)
-      text_printf(pr->out, "\\x%02x", c);
+  for (size_t i = 0, size; i < n; i += size) {
+    char escape[AMPC_ESCAPE_ROOM];
+    size = ampc_character(s + i, n - i, escape);
+    if (s[i] == '"' || s[i] == '\\')
+      text_printf(pr->out, "\\%c", s[i]);
+    else if (escape[0])
+      text_puts(pr->out, escape);
     else
-      text_add(pr->out, s + i, 1);
+      text_add(pr->out, s + i, size);
   }
   text_puts(pr->out, "\"");
 }

@@ -43,7 +43,7 @@ json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
                           (json_int_t)row->written);
   json_object_set_new(out, "flops", row->flops < 0 ? json_null() : json_integer(row->flops));
   json_object_set_new(out, "file",
-                      row->place.source ? json_string(row->place.source->path) : json_null());
+                      row->place.source ? json_string(row->place.source->shown) : json_null());
   json_object_set_new(out, "line", json_integer(row->place.line));
   json_object_set_new(out, "nodes", nodes_json(in, row));
   if (!row->kernel) return out;

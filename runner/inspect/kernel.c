@@ -55,7 +55,7 @@ static Text job_lines(const Inspection *in, const CommandRow *row)
       seen = q.source == p.source && q.line == p.line;
     }
     if (seen) continue;
-    text_printf(&out, "%s:%u: %s\n", p.source->path, p.line, inspect_line_text(in, p));
+    text_printf(&out, "%s:%u: %s\n", p.source->shown, p.line, inspect_line_text(in, p));
   }
   if (!out.n) text_puts(&out, "(made by the compiler; no line of the job)\n");
   return out;

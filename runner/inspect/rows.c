@@ -165,8 +165,8 @@ Place inspect_place(const Inspection *in, Value v)
 const char *inspect_line_text(const Inspection *in, Place place)
 {
   if (!place.source) return "";
-  const char *s = place.source->text;
-  for (uint32_t i = 1; i < place.line; i++) s = strchr(s, '\n') + 1;
-  s += strspn(s, " \t");
-  return arena_strndup(in->c->arena, s, strcspn(s, "\r\n"));
+  uint32_t n;
+  const char *s = diag_line_text(in->c, &place, &n), *end = s + n;
+  while (s < end && (*s == ' ' || *s == '\t')) s++;
+  return arena_shown(in->c->arena, arena_strndup(in->c->arena, s, (size_t)(end - s)), "\t");
 }

@@ -63,8 +63,8 @@ static int longer(int width, const char *text)
 static const char *line_number(const Inspection *in, const CommandRow *r)
 {
   if (!r->place.source) return "-";
-  const char *path = r->place.source->path, *slash = strrchr(path, '/');
-  bool job = strcmp(path, in->c->options.input) == 0;
+  const char *path = r->place.source->shown, *slash = strrchr(path, '/');
+  bool job = strcmp(r->place.source->path, in->c->options.input) == 0;
   return arena_printf(in->c->arena, "%s%s%u",
                       job     ? ""
                       : slash ? slash + 1

@@ -1,5 +1,6 @@
 /* The cache folder and the files in it; see cache.h. */
 #include "cache.h"
+#include "runtime/plan/shown.h"
 #include "cache_prune.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +71,10 @@ static const char *write_trouble(const Cache *cache)
 static ampc_status open_temporary(Cache *out, const char *why)
 {
   static bool said;
-  if (!said) fprintf(stderr, "amp: note: kernels are not cached in %s: %s\n", out->folder, why);
+  char shown[2 * CACHE_PATH];
+  if (!said)
+    fprintf(stderr, "amp: note: kernels are not cached in %s: %s\n",
+            ampc_show(shown, sizeof shown, out->folder, ""), why);
   said = true;
   out->temporary = true;
   strcpy(out->folder, "/tmp/amp-kernels-XXXXXX");

@@ -112,7 +112,7 @@ static ampc_status take(Compile *c, const CudaImages *images)
   ampc_image *out = arena_array(c->arena, ampc_image, images->n + 1);
   for (uint32_t i = 0; i < images->n; i++) {
     const Unit *u = &images->units[i];
-    if (!u->bytes) return ampc_fail(AMPC_NO_COMPILER, "%s", u->trouble);
+    if (!u->bytes) return ampc_fail_log(AMPC_NO_COMPILER, u->trouble);
     out[i] = (ampc_image){u->bytes, u->first, u->count};
   }
   c->program->images = out;

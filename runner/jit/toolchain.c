@@ -1,6 +1,7 @@
 /* Runs the C compiler; see toolchain.h. Text goes in and messages come out through files in
  * memory, so a run that is killed leaves nothing behind. */
 #include "toolchain.h"
+#include "runtime/plan/shown.h"
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -143,7 +144,8 @@ static void print_messages(int fd)
 
 ampc_status toolchain_build(const Toolchain *t, const char *text, size_t size, const char *path)
 {
-  char *compiler = (char *)(uintptr_t)t->compiler, *result = (char *)(uintptr_t)path;
+  char *compiler = (char *)(uintptr_t)t->compiler, result[PATH_MAX + 2];
+  ampc_path_argument(result, sizeof result, path);
   char *argv[] = {compiler, FLAGS, "-std=gnu11", "-w", "-shared", "-fPIC", "-x", "c",
                   "-",      "-x",  "none",       "-o", result,    "-lm",   NULL};
   int input = memory_file(text, size), messages = memory_file("", 0);

@@ -54,7 +54,7 @@ static void print_cast(Compile *c, const Node *n)
   const char *name = name_of(c->graph, from);
   const char *what = name ? name : op_of(from)->name;
   const char *place =
-      at.source ? arena_printf(c->arena, "%s:%u:%u", at.source->path, at.line, at.column) : "-";
+      at.source ? arena_printf(c->arena, "%s:%u:%u", at.source->shown, at.line, at.column) : "-";
   printf("%-24s %-16s %s -> %s  %s\n", place, what, ir_type_text(c, from), ir_dtype_name(n->dtype),
          ir_why_text(c, n));
 }

@@ -3,6 +3,7 @@
 #include "compiler/options.h"
 #include "runner/runner.h"
 #include "runner/train/options.h"
+#include "runtime/plan/shown.h"
 #include <ctype.h>
 #include <locale.h>
 #include <stdarg.h>
@@ -35,9 +36,9 @@ bool repl_error(Repl *r, const char *fmt, ...)
   va_list args;
   fflush(stdout);
   va_start(args, fmt);
-  fputs("amp: ", stderr);
-  vfprintf(stderr, fmt, args);
-  fputc('\n', stderr);
+  char text[8192], shown[8192];
+  vsnprintf(text, sizeof text, fmt, args);
+  fprintf(stderr, "amp: %s\n", ampc_show(shown, sizeof shown, text, "\n\t"));
   va_end(args);
   r->failed = true;
   return false;

@@ -34,7 +34,7 @@ static void print_why(Compile *c, const Node *n)
   printf("%s", ir_type_text(c, n));
   if (span.end) {
     Place at = diag_place(c, span);
-    printf("  %s:%u:%u", at.source->path, at.line, at.column);
+    printf("  %s:%u:%u", at.source->shown, at.line, at.column);
   }
   const char *why = ir_why_text(c, n);
   printf("%s%s\n", *why ? "  " : "", why);

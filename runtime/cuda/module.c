@@ -30,7 +30,10 @@ static ampc_status load_image(CudaDevice *d, uint32_t i)
                      d->capability,
                      r == CUDA_ERROR_NO_BINARY_FOR_GPU ? "" : ", or install a newer driver");
   ampc_status status = cuda_status(d, r, "cuModuleLoadDataEx");
-  return log[0] ? ampc_fail(status, "%s: %s", ampc_last_error(), log) : status;
+  if (!log[0]) return status;
+  char text[2 * LOG_ROOM];
+  snprintf(text, sizeof text, "%s: %s", ampc_last_error(), log);
+  return ampc_fail_log(status, text);
 }
 
 /* Images hold the program's kernels in their order, some each. */

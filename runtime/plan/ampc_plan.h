@@ -29,6 +29,7 @@ typedef enum ampc_status {
 const char *ampc_last_error(void); /* per thread; never NULL */
 ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns status */
+ampc_status ampc_fail_log(ampc_status status, const char *log); /* the same with lines of a log */
 
 /* ---- values and where they lie ---- */
 

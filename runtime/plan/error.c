@@ -1,7 +1,9 @@
-/* The last error of each thread: one line of text. */
+/* The last error of each thread: one line of text, or that and the log of a compiler. Paths and
+ * names in it come from outside: what a terminal would obey is shown as an escape. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "ampc_plan.h"
+#include "shown.h"
 
 static _Thread_local char last_error[1024];
 
@@ -18,6 +20,12 @@ ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  snprintf(last_error, sizeof last_error, "%s", text);
+  ampc_show(last_error, sizeof last_error, text, "");
+  return status;
+}
+
+ampc_status ampc_fail_log(ampc_status status, const char *log)
+{
+  ampc_show(last_error, sizeof last_error, log, "\n\t");
   return status;
 }

@@ -25,14 +25,36 @@ typedef struct Table {
 
 /* ---- columns, and the rows that are there ---- */
 
+/* A field after RFC 4180, the parts one after the other: where a name holds what has a meaning in
+ * the table, the field stands in quotes. NULL ends the parts. */
+static void put_field(FILE *f, const char *const *parts)
+{
+  bool plain = true;
+  for (const char *const *p = parts; *p; p++) plain = plain && !(*p)[strcspn(*p, ",\"\r\n")];
+  if (!plain) fputc('"', f);
+  for (const char *const *p = parts; *p; p++)
+    for (const char *s = *p; *s; s++) {
+      if (*s == '"') fputc('"', f);
+      fputc(*s, f);
+    }
+  if (!plain) fputc('"', f);
+}
+
+/* "train.loss" */
+static void put_column(FILE *f, const char *of, const char *what)
+{
+  fputc(',', f);
+  put_field(f, (const char *[]){of, ".", what, NULL});
+}
+
 static void put_names(const Session *s, FILE *f)
 {
   const ampc_program *p = s->program;
   fprintf(f, "step,epoch,block,seconds,samples_per_second,scale,skipped");
-  for (uint32_t i = 0; i < p->n_optimizers; i++) fprintf(f, ",lr.%s", p->optimizers[i].name);
+  for (uint32_t i = 0; i < p->n_optimizers; i++) put_column(f, "lr", p->optimizers[i].name);
   for (uint32_t i = 0; i < p->n_blocks; i++)
     for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++)
-      fprintf(f, ",%s.%s", p->blocks[i].name, p->metrics[p->blocks[i].first_metric + k].name);
+      put_column(f, p->blocks[i].name, p->metrics[p->blocks[i].first_metric + k].name);
   fputc('\n', f);
 }
 
@@ -175,8 +197,9 @@ static void tell_step(Session *s, void *own, const Record *r)
   const ampc_program *p = s->program;
   FILE *f = ((Table *)own)->file;
   if (s->log_failed) return;
-  fprintf(f, "%lld,%lld,%s,%.3f,%.1f,%.9g,%lld", (long long)r->step, r->state.epoch + 1,
-          p->blocks[r->block].name, r->seconds, r->rate, (double)r->state.scale, r->state.skipped);
+  fprintf(f, "%lld,%lld,", (long long)r->step, r->state.epoch + 1);
+  put_field(f, (const char *[]){p->blocks[r->block].name, NULL});
+  fprintf(f, ",%.3f,%.1f,%.9g,%lld", r->seconds, r->rate, (double)r->state.scale, r->state.skipped);
   for (uint32_t i = 0; i < p->n_optimizers; i++) fprintf(f, ",%.9g", s->rates[i]);
   put_metrics(s, r->block, f);
   if (fflush(f) != 0 || ferror(f)) log_give_up(s);
@@ -186,7 +209,9 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
   FILE *f = ((Table *)own)->file;
   if (s->log_failed) return;
-  fprintf(f, "%lld,,%s,,,,", (long long)s->steps, s->program->blocks[block].name);
+  fprintf(f, "%lld,,", (long long)s->steps);
+  put_field(f, (const char *[]){s->program->blocks[block].name, NULL});
+  fputs(",,,,", f);
   for (uint32_t i = 0; i < s->program->n_optimizers; i++) fputc(',', f);
   put_metrics(s, block, f);
   if (fflush(f) != 0 || ferror(f)) log_give_up(s);

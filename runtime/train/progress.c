@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+#include "runtime/plan/shown.h"
 #include "train.h"
 
 #define REFRESH 0.1 /* seconds between two states of a terminal's line */
@@ -175,9 +176,10 @@ const Sink line_sink = {open_line, is_due, tell_step, tell_evaluated, NULL};
 
 static void put_note(Progress *p, const char *fmt, va_list args)
 {
+  char text[8192], shown[8192]; /* paths have up to 4096 bytes */
   progress_end_line(p);
-  vfprintf(stderr, fmt, args);
-  fputc('\n', stderr);
+  vsnprintf(text, sizeof text, fmt, args);
+  fprintf(stderr, "%s\n", ampc_show(shown, sizeof shown, text, ""));
 }
 
 void progress_note(Progress *p, const char *fmt, ...)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/plan/shown.h"
 #include "train.h"
 
 typedef struct Json {
@@ -14,6 +15,16 @@ typedef struct Json {
 static json_t *number(double v)
 {
   return isfinite(v) ? json_real(v) : json_null();
+}
+
+/* A path may be no UTF-8, which a string of JSON must be. NULL: null. */
+static json_t *path_text(const char *path)
+{
+  size_t room = path ? 4 * strlen(path) + 1 : 0;
+  char *text = path ? malloc(room) : NULL;
+  json_t *out = text ? json_string(ampc_show(text, room, path, "")) : json_null();
+  free(text);
+  return out;
 }
 
 static json_t *metrics(const Session *s, uint32_t block)
@@ -86,8 +97,8 @@ static const char *reason(const Session *s, ampc_status status)
 static void tell_end(Session *s, Json *own, ampc_status status)
 {
   json_t *line =
-      json_pack("{s:s, s:s, s:i, s:I, s:s?}", "event", "end", "reason", reason(s, status), "status",
-                (int)status, "step", (json_int_t)s->steps, "saved", s->saved);
+      json_pack("{s:s, s:s, s:i, s:I, s:o}", "event", "end", "reason", reason(s, status), "status",
+                (int)status, "step", (json_int_t)s->steps, "saved", path_text(s->saved));
   if (status) json_object_set_new(line, "error", json_string(ampc_last_error()));
   put(s, own, line);
 }

@@ -1,0 +1,88 @@
+/* The user's text as comment, string literal and identifier of C; see Note [the user's text in C].
+ */
+#include "user_text.h"
+#include "runtime/plan/shown.h"
+#include <string.h>
+
+/* ---- comments ---- */
+
+/* What ends a block comment, or seems to begin one. */
+static bool is_comment_sign(const char *s, size_t left)
+{
+  return left > 1 && (memcmp(s, "*/", 2) == 0 || memcmp(s, "/*", 2) == 0);
+}
+
+/* Spaces, and what would join the next line. */
+static void drop_end(Text *t)
+{
+  for (;;) {
+    char last = t->n ? t->at[t->n - 1] : 0;
+    size_t drop = last == ' ' || last == '\\' ? 1 : 0;
+    if (t->n >= 3 && memcmp(t->at + t->n - 3, "?\?/", 3) == 0) drop = 3;
+    if (!drop) return;
+    t->n -= drop;
+    t->at[t->n] = 0;
+  }
+}
+
+const char *comment_text(Arena *a, const char *s, size_t n, size_t width)
+{
+  Text t;
+  text_init(&t, a);
+  while (n && (s[n - 1] == ' ' || s[n - 1] == '\t')) n--;
+  size_t at = 0;
+  for (size_t columns = 0, size; at < n && columns < width; at += size, columns++) {
+    char escape[AMPC_ESCAPE_ROOM];
+    size = ampc_character(s + at, n - at, escape);
+    if (s[at] == '\t')
+      text_puts(&t, " ");
+    else if (escape[0])
+      text_puts(&t, escape);
+    else
+      text_add(&t, s + at, size);
+    if (is_comment_sign(s + at, n - at)) text_puts(&t, " ");
+  }
+  drop_end(&t);
+  if (at < n) text_puts(&t, " ..");
+  return t.at;
+}
+
+/* ---- strings ---- */
+
+/* Three octal digits always: a digit that follows is not taken for one more. ?? would begin a
+ * trigraph. */
+const char *string_literal(Arena *a, const char *s)
+{
+  if (!s) return "0";
+  Text t;
+  text_init(&t, a);
+  text_puts(&t, "\"");
+  for (size_t left = strlen(s), n; left; s += n, left -= n) {
+    char escape[AMPC_ESCAPE_ROOM];
+    n = ampc_character(s, left, escape);
+    if (*s == '"' || *s == '\\' || (*s == '?' && t.at[t.n - 1] == '?'))
+      text_printf(&t, "\\%c", *s);
+    else if (!escape[0])
+      text_add(&t, s, n);
+    else
+      for (size_t i = 0; i < n; i++) text_printf(&t, "\\%03o", (unsigned char)s[i]);
+  }
+  text_puts(&t, "\"");
+  return t.at;
+}
+
+/* ---- identifiers ---- */
+
+/* ASCII, whatever the locale says: a compiler of C need not take more. */
+static bool is_word(char c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+char *identifier(Arena *a, const char *name)
+{
+  char *out = arena_printf(a, "%s%s", *name >= '0' && *name <= '9' ? "p" : "", name);
+  for (char *s = out; *s; s++)
+    if (!is_word(*s)) *s = '_';
+  return out;
+}

@@ -1,0 +1,78 @@
+/* What can be printed as it is, and what is printed instead. */
+#include "shown.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Reads one character of UTF-8 into *out. Its bytes, or 0 where there is none: overlong forms,
+ * surrogates and what lies past U+10FFFF are no characters. */
+static size_t decode(const unsigned char *s, size_t left, unsigned *out)
+{
+  static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+  unsigned first = s[0];
+  size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (n == 0 || n > left || first > 0xf4) return 0;
+  unsigned value = n == 1 ? first : first & (0x7fu >> n);
+  for (size_t i = 1; i < n; i++) {
+    if ((s[i] & 0xc0) != 0x80) return 0;
+    value = value << 6 | (s[i] & 0x3fu);
+  }
+  if (value < least[n] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return 0;
+  *out = value;
+  return n;
+}
+
+/* U+2028 and U+2029 end lines; the others turn the direction of text, so that it reads as what it
+ * is not. */
+static bool is_treacherous(unsigned value)
+{
+  return value == 0x61c || (value >= 0x200e && value <= 0x200f) ||
+         (value >= 0x2028 && value <= 0x202e) || (value >= 0x2066 && value <= 0x2069);
+}
+
+size_t ampc_character(const char *s, size_t left, char escape[AMPC_ESCAPE_ROOM])
+{
+  static const char letters[] = "\a\b\f\n\r\t\v", names[] = "abfnrtv";
+  unsigned value = (unsigned char)*s;
+  size_t n = decode((const unsigned char *)s, left, &value);
+  const char *letter = n == 1 && value ? strchr(letters, (int)value) : NULL;
+  escape[0] = 0;
+  if (letter)
+    snprintf(escape, AMPC_ESCAPE_ROOM, "\\%c", names[letter - letters]);
+  else if (n == 0 || value < ' ' || value == 0x7f)
+    snprintf(escape, AMPC_ESCAPE_ROOM, "\\x%02x", value & 0xff);
+  else if ((value >= 0x80 && value < 0xa0) || is_treacherous(value))
+    snprintf(escape, AMPC_ESCAPE_ROOM, "\\u%04x", value);
+  return n ? n : 1;
+}
+
+bool ampc_is_plain(const char *s, size_t n)
+{
+  char escape[AMPC_ESCAPE_ROOM];
+  for (size_t i = 0; i < n;) {
+    i += ampc_character(s + i, n - i, escape);
+    if (escape[0]) return false;
+  }
+  return true;
+}
+
+char *ampc_show(char *out, size_t room, const char *s, const char *keep)
+{
+  size_t used = 0;
+  for (size_t left = strlen(s), n; left; s += n, left -= n) {
+    char escape[AMPC_ESCAPE_ROOM];
+    n = ampc_character(s, left, escape);
+    const char *shown = escape[0] && !strchr(keep, *s) ? escape : s;
+    size_t size = shown == s ? n : strlen(shown);
+    if (used + size >= room) break;
+    memcpy(out + used, shown, size);
+    used += size;
+  }
+  out[used] = 0;
+  return out;
+}
+
+char *ampc_path_argument(char *out, size_t room, const char *path)
+{
+  snprintf(out, room, "%s%s", *path == '-' || *path == '@' ? "./" : "", path);
+  return out;
+}
