@@ -5,11 +5,11 @@
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "compiler/diag/diag.h"
 #include "runtime/plan/shown.h"
 #include "memory_report.h"
+#include "runtime/plan/number.h"
 
 /* NAMED: getopt_long's number of the first option with a name; below are letters. LEFT_WIDTH: an
  * option that takes more columns has a line of its own in --help. */
@@ -141,11 +141,12 @@ static int print_help(const Reader *r)
 
 /* ---- values ---- */
 
-static bool read_number(const char *text, uint32_t least, uint32_t *out)
+static bool read_number(const OptionGiven *given, uint32_t *out, const char **expected)
 {
-  char *end;
-  unsigned long n = strtoul(text, &end, 10);
-  if (*end || *text < '0' || *text > '9' || n > INT_MAX || n < least) return false;
+  int64_t n, least = given->row->least;
+  char range[AMPC_RANGE_ROOM];
+  *expected = arena_strdup(given->arena, ampc_range_text(range, least, INT_MAX));
+  if (!ampc_read_count(given->value, least, INT_MAX, &n)) return false;
   *out = (uint32_t)n;
   return true;
 }
@@ -172,8 +173,7 @@ static bool fill(const OptionGiven *given, const char **expected)
     *(const char **)field = given->value;
     return true;
   case OPTION_number:
-    *expected = "a number";
-    return read_number(given->value, row->least, field);
+    return read_number(given, field, expected);
   case OPTION_size:
     *expected = "a size such as 4G, 512MB or 1000000";
     return memory_read_size(given->value, field);

@@ -1,8 +1,8 @@
 /* A program on a device: its memory, its steps, and what the host may read and set. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/plan/number.h"
 #include "runtime.h"
 
 static const char *const space_names[AMPC_SPACE_COUNT] = {
@@ -84,7 +84,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
       .backoff_factor = (float)(s->on ? s->backoff : 1),
       .min_scale = (float)(s->on ? s->min : 1),
       .max_scale = (float)(s->on ? s->max : 1),
-      .growth_interval = (int)s->interval,
+      .growth_interval = s->interval,
       .dynamic = s->on && s->dynamic,
   };
   int64_t rest = ampc_state_setting(p->n_optimizers, p->n_metrics, 0) - (int64_t)sizeof state;
@@ -326,6 +326,7 @@ ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to,
                                  out_there);
 }
 
+/* A long list is cut in the message alone. */
 static ampc_status no_setting(const ampc_program *p, const char *setting)
 {
   char names[256] = "";
@@ -340,16 +341,15 @@ static ampc_status no_setting(const ampc_program *p, const char *setting)
 ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value)
 {
   const ampc_program *p = rt->program;
-  if (!isfinite((float)value))
-    return ampc_fail(AMPC_BAD_USAGE, "setting `%s`: %g is not a finite f32", setting, value);
-  for (uint32_t i = 0; i < p->n_settings; i++)
-    if (strcmp(p->settings[i].name, setting) == 0) {
-      float f = (float)value;
-      return ampc_write(
-          rt, (ampc_ref){AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)}, &f,
-          sizeof f);
-    }
-  return no_setting(p, setting);
+  uint32_t i = 0;
+  while (i < p->n_settings && strcmp(p->settings[i].name, setting) != 0) i++;
+  if (i == p->n_settings) return no_setting(p, setting);
+  if (!ampc_in_domain(p->settings[i].domain, value))
+    return ampc_fail(AMPC_BAD_USAGE, "setting `%s` is %.9g; it must be %s", setting, value,
+                     ampc_domain_text(p->settings[i].domain));
+  float f = (float)value;
+  ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
+  return ampc_write(rt, at, &f, sizeof f);
 }
 
 ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out)

@@ -119,13 +119,25 @@ static void put_optimizers(Printer *p, const ampc_program *g)
   EMIT(p, "};\n");
 }
 
+static const char *domain_name(ampc_domain domain)
+{
+  static const char *const names[AMPC_DOMAIN_COUNT] = {
+      [AMPC_FINITE] = "AMPC_FINITE",     [AMPC_NOT_NEGATIVE] = "AMPC_NOT_NEGATIVE",
+      [AMPC_POSITIVE] = "AMPC_POSITIVE", [AMPC_ABOVE_ONE] = "AMPC_ABOVE_ONE",
+      [AMPC_FRACTION] = "AMPC_FRACTION", [AMPC_SHRINKING] = "AMPC_SHRINKING",
+      [AMPC_SCALE] = "AMPC_SCALE",
+  };
+  return names[domain];
+}
+
 static void put_settings(Printer *p, const ampc_program *g)
 {
   if (g->n_settings) {
     EMIT(p, "/* numbers that stay data: --set changes them */\n");
     EMIT(p, "static const ampc_setting settings[] = {\n");
     for (uint32_t i = 0; i < g->n_settings; i++)
-      EMIT(p, "  {%s, %s},\n", quoted(p, g->settings[i].name), number(p, g->settings[i].value));
+      EMIT(p, "  {%s, %s, %s},\n", quoted(p, g->settings[i].name), number(p, g->settings[i].value),
+           domain_name(g->settings[i].domain));
     EMIT(p, "};\n");
   }
   if (!g->n_metrics) return;

@@ -108,11 +108,25 @@ static Node new_node(Compile *c, const Cursor *at, OpKind op, const Value *in, u
   return n;
 }
 
+/* 2^56 elements of a job, with what other passes make of them, leave sums of bytes far inside 64
+ * bits. One tensor has 2^48 at most (rules/shape.c), and a list of nodes fits into memory. */
+#define MOST_ELEMENTS ((int64_t)1 << 56)
+
+static bool count_elements(Compile *c, const Node *n)
+{
+  Graph *g = c->graph;
+  if (g->facts & IR_SHAPED) return true;
+  g->elements += ir_elements(n);
+  if (g->elements <= MOST_ELEMENTS) return true;
+  diag_error(c, E311, n->span, "the tensors of the job have more than 2^56 elements in all");
+  return false;
+}
+
 /* Attributes are complete: axes are settled, then the rule gives dims and type. */
 static Value add_node(Compile *c, Node *n)
 {
   settle_axes(c, n);
-  if (!ir_infer(c, n)) return (Value){0};
+  if (!ir_infer(c, n) || !count_elements(c, n)) return (Value){0};
   vec_push(c->arena, &c->graph->nodes, *n);
   return (Value){c->graph->nodes.n - 1};
 }

@@ -133,6 +133,7 @@ typedef struct Optimizer {
 typedef struct Setting { /* a number that stays data: changing it recompiles nothing */
   const char *name;      /* "opt.lr" */
   double value;
+  ampc_domain domain; /* what --set may make of it */
   Span span;
 } Setting;
 
@@ -175,6 +176,7 @@ struct Graph {
   VEC(Region) regions;
   VEC(Parameter) params;
   VEC(Optimizer) optimizers;
+  int64_t elements; /* of all values that pass lower has made */
   VEC(Setting) settings;
   VEC(Metric) metrics;
   VEC(Output) outputs;

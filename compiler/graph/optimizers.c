@@ -132,6 +132,26 @@ static void find_arguments(OptimizerInfo *row)
     row->argument[row->n_arguments++] = (OptimizerArgument){row->word[i], true, i, 1};
 }
 
+/* ---- settings ---- */
+
+bool setting_domain(const char *name, ampc_domain value, ampc_domain *out)
+{
+  enum { AMPC_VALUE = AMPC_DOMAIN_COUNT };
+  static const struct {
+    const char *name;
+    int domain;
+  } settings[] = {
+#define AMPC_SETTING(row, domain) {#row, AMPC_##domain},
+#include "settings.def"
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    if (strcmp(settings[i].name, name) != 0) continue;
+    *out = settings[i].domain == AMPC_VALUE ? value : (ampc_domain)settings[i].domain;
+    return true;
+  }
+  return false;
+}
+
 /* ---- checks ---- */
 
 /* Inputs that may be absent or many are no settings; `optimizer_control` shows the first as lr. */
@@ -147,9 +167,14 @@ static void check_update(const OptimizerInfo *row)
   if (!first_is_lr) optimizer_broken(row->name, "the first input is not lr of", op->name);
   if (!attr_find(op, "optimizer", &place) || !attr_find(op, "group", &place))
     optimizer_broken(row->name, "no attributes `optimizer` and `group` in", op->name);
-  for (uint32_t i = 0; i < op->signature.n_inputs; i++)
-    if (op->signature.input[i].optional || op->signature.input[i].variadic)
-      optimizer_broken(row->name, "this input is no setting:", op->signature.input[i].name);
+  for (uint32_t i = 0; i < op->signature.n_inputs; i++) {
+    const InputInfo *input = &op->signature.input[i];
+    ampc_domain domain;
+    if (input->optional || input->variadic)
+      optimizer_broken(row->name, "this input is no setting:", input->name);
+    if (!setting_domain(input->name, AMPC_FINITE, &domain))
+      optimizer_broken(row->name, "settings.def has no row", input->name);
+  }
 }
 
 /* Whether a line of the template is marked @word or @!word. */

@@ -49,5 +49,9 @@ uint32_t optimizer_moments(const Optimizer *o);
 /* Whether word[0, n) is a flag that the group has, or of the optimizer's variant. */
 bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *word, size_t n);
 
+/* The numbers that the setting `name` takes, by settings.def; `value` is the domain of what a
+ * schedule stands for. False: the table does not have it. */
+bool setting_domain(const char *name, ampc_domain value, ampc_domain *out);
+
 /* A mistake of ours about a row: the program ends with the row's name. */
 _Noreturn void optimizer_broken(const char *name, const char *what, const char *word);

@@ -1,6 +1,7 @@
 /* train, eval and infer blocks: each is elaborated once, or twice where a smaller last batch is
  * kept. */
 #include "lower.h"
+#include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 #include <stdlib.h>
 #include <string.h>
@@ -72,20 +73,18 @@ static bool name_fits(Lower *l, const char *name, Span span)
   return false;
 }
 
-/* Counts are at least 1; a seed may be anything. */
+/* Counts are at least 1, and no more than can be counted; a seed may be anything. */
 static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
 {
-  int64_t i = 0;
+  int64_t count;
   bool truth;
-  const char *text;
+  const char *text, *what = arena_printf(l->arena, "`%s`", o->name);
   if (o->kind == D_bool) return want_bool(l, v, span, o->name, &truth);
   if (o->kind == D_str)
     return want_str(l, v, span, o->name, &text) &&
            (strcmp(o->name, "name") != 0 || name_fits(l, text, span));
-  if (!want_int(l, v, span, o->name, &i)) return false;
-  bool seed = strcmp(o->name, "seed") == 0;
-  if (i > 0 || seed) return true;
-  return fail(l, E209, span, "%s is %lld; it is at least 1", o->name, (long long)i), false;
+  if (strcmp(o->name, "seed") == 0) return want_int(l, v, span, o->name, &count);
+  return want_count(l, v, span, what, 1, AMPC_MOST_STEPS, &count);
 }
 
 /* The value has the right kind here. */
@@ -196,6 +195,16 @@ static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
   return false;
 }
 
+/* `epochs` and the samples are each within bounds; the steps that they come to must be, too. */
+static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
+{
+  int64_t per_epoch = l->run->samples / b->batch + (b->drop_last ? 0 : 1), steps;
+  if (b->max_steps || ampc_steps_of(b->epochs, per_epoch, &steps)) return true;
+  fail(l, E605, decl->as.run.source->span, "epochs=%lld of %lld samples are more than %lld steps",
+       (long long)b->epochs, (long long)l->run->samples, (long long)AMPC_MOST_STEPS);
+  return false;
+}
+
 /* A value that the caller of an infer block gets. */
 static void add_output(Lower *l, const char *name, Datum v, Span span)
 {
@@ -237,7 +246,7 @@ static void elaborate(Lower *l, const Decl *decl)
   bind_batch(l, s, decl);
   b = &l->g->blocks.at[l->run->block];
   b->n_sources = l->run->n_sources;
-  if (!check_batch(l, decl, b)) return;
+  if (!check_batch(l, decl, b) || !check_steps(l, decl, b)) return;
   bool train = b->kind == AMPC_TRAIN;
   l->at.region = l->job_region;
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};

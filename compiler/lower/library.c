@@ -75,6 +75,10 @@ static void check_schedule(Lower *l, const Function *def, const ArgList *args)
   const Expr *values = args->n > 1 ? args->at[1].value : NULL;
   if (!values || values->kind != EXPR_list || values->as.args.n + args->n - 1 != sig->n_inputs)
     def_broken(def, "its list does not have the inputs of the op", name);
+  ampc_domain domain;
+  for (uint32_t i = 1; i < sig->n_inputs; i++)
+    if (!setting_domain(sig->input[i].name, AMPC_FINITE, &domain))
+      def_broken(def, "settings.def has no row", sig->input[i].name);
 }
 
 /* ---- both ---- */

@@ -271,15 +271,16 @@ struct Lower {
   Run *run; /* NULL: outside of blocks */
   uint16_t job_region;
   bool training;
-  bool in_source;     /* what a run reads is being worked out */
-  bool broken_consts; /* a const has no value, so anything may lack members */
-  bool broken;        /* a model lacks some: that is not said again */
-  bool in_precision;  /* a clause of `precision` is being worked out */
-  Opt *settings_of;   /* while an optimizer's settings are worked out */
-  uint32_t depth;     /* of calls */
-  uint32_t work;      /* calls and statements so far */
-  bool stopped;       /* the program has no end: nothing more is elaborated, nothing more said */
-  Instance *inside;   /* the innermost member that is being run, and the call that led there */
+  bool in_source;         /* what a run reads is being worked out */
+  bool broken_consts;     /* a const has no value, so anything may lack members */
+  bool broken;            /* a model lacks some: that is not said again */
+  bool in_precision;      /* a clause of `precision` is being worked out */
+  Opt *settings_of;       /* while an optimizer's settings are worked out */
+  int64_t param_elements; /* elements of all parameters so far */
+  uint32_t depth;         /* of calls */
+  uint32_t work;          /* calls and statements so far */
+  bool stopped;     /* the program has no end: nothing more is elaborated, nothing more said */
+  Instance *inside; /* the innermost member that is being run, and the call that led there */
   Span inside_call;
 };
 
@@ -348,6 +349,10 @@ Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum number_unary(Lower *l, Operator op, Datum a, Span span);
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out);
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out);
+/* And of what its place takes. */
+bool want_count(Lower *l, Datum d, Span span, const char *what, int64_t least, int64_t most,
+                int64_t *out);
+bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain, double *out);
 bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out);
 bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out);
 bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out);
@@ -486,9 +491,12 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *s);
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
 
 /* ---- schedule.c ---- */
-Value setting_node(Lower *l, const char *key, double number, Span span); /* one for each key */
-/* Of `step` steps; `key`, "opt.lr", begins the keys of its arguments. Value 0 after a message. */
-Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span);
+Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
+                   Span span); /* one for each key */
+/* Of `step` steps; `key`, "opt.lr", begins the keys of its arguments, and `domain` is of what it
+ * gives. Value 0 after a message. */
+Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
+                    Span span);
 /* Outside of optimizers: of the steps of the run. */
 Value schedule_value(Lower *l, const Schedule *s, Span span);
 

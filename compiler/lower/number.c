@@ -1,6 +1,7 @@
 /* Arithmetic of compile-time values, as Python's: `/` gives a float, `//` and `%` round down, int
  * `**` int is an int. And the checks that a value is what its place needs (E209). */
 #include "lower.h"
+#include "runtime/plan/number.h"
 #include <math.h>
 
 /* ---- checks ---- */
@@ -25,6 +26,30 @@ bool want_float(Lower *l, Datum d, Span span, const char *what, double *out)
   if (!d_is_number(d)) return wrong_kind(l, d, span, what, "a number"), false;
   *out = d_number(d);
   return true;
+}
+
+bool want_count(Lower *l, Datum d, Span span, const char *what, int64_t least, int64_t most,
+                int64_t *out)
+{
+  char range[AMPC_RANGE_ROOM];
+  if (!want_int(l, d, span, what, out)) return false;
+  if (*out >= least && *out <= most) return true;
+  return fail(l, E209, span, "%s is %lld; it must be %s", what, (long long)*out,
+              ampc_range_text(range, least, most)),
+         false;
+}
+
+/* In f32 a number may become a bound that it is not itself: 0.999999999 is 1 there. */
+bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain, double *out)
+{
+  if (!want_float(l, d, span, what, out)) return false;
+  if (ampc_in_domain(domain, *out)) return true;
+  double rounded = (double)(float)*out;
+  bool changed = rounded != *out && (rounded == 0 || rounded == 1 || isinf(rounded));
+  const char *as_f32 = changed ? arena_printf(l->arena, ", in f32 %g", rounded) : "";
+  return fail(l, E209, span, "%s is %s%s; it must be %s", what, d_text(l, d), as_f32,
+              ampc_domain_text(domain)),
+         false;
 }
 
 bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out)

@@ -80,6 +80,14 @@ static const char *setting_key(Lower *l, const char *group, const char *name)
   return arena_printf(l->arena, "%s.%s", group, name);
 }
 
+/* optimizers.c has seen that the table has every setting. */
+static ampc_domain domain_of(const char *name)
+{
+  ampc_domain domain = AMPC_FINITE;
+  setting_domain(name, AMPC_FINITE, &domain);
+  return domain;
+}
+
 /* What --set makes of it, if it is a setting's value; `key` is that of its group. */
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span)
 {
@@ -88,11 +96,10 @@ bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Da
     return fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
                 d_kind_text(l, *v)),
            false;
-  if (d_is_number(*v) && d_number(*v) < 0)
-    return fail(l, E209, span, "`%s` of `%s` is %s; it cannot be negative", name, o->name,
-                d_text(l, *v)),
-           false;
-  return true;
+  double number;
+  return !d_is_number(*v) ||
+         want_in(l, *v, span, arena_printf(l->arena, "`%s` of `%s`", name, o->name),
+                 domain_of(name), &number);
 }
 
 /* Settings stand in the order of the kernel's arguments. */
@@ -256,10 +263,11 @@ static Value optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t 
   const char *key;
   Datum d = group_setting(o, group, i, &key);
   key = setting_key(l, key, o->setting[i]);
-  if (d.kind != D_schedule) return setting_node(l, key, d_number(d), o->decl->span);
+  ampc_domain domain = domain_of(o->setting[i]);
+  if (d.kind != D_schedule) return setting_node(l, key, d_number(d), domain, o->decl->span);
   const NamedAttr *own = ATTRS({"optimizer", {.i = o->index}});
   Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, own);
-  Value v = schedule_node(l, d.as.schedule, step, key, o->decl->span);
+  Value v = schedule_node(l, d.as.schedule, step, key, domain, o->decl->span);
   if (v.id) ir_node(l->g, v)->name = key;
   return v;
 }

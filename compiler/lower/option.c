@@ -9,8 +9,10 @@ static Expr *parse_value(Lower *l, const char *option, const char *text)
   const char *source = arena_printf(l->arena, "const value = %s\n", text);
   uint32_t base = diag_add_source(l->c, option, source, (uint32_t)strlen(source), false);
   Ast ast = {0};
-  if (!ast_parse(l->c, base, &ast) || ast.n != 1 || ast.at[0]->kind != DECL_const) return NULL;
-  return ast.at[0]->as.constant.value;
+  if (!ast_parse(l->c, base, &ast)) return NULL;
+  if (ast.n == 1 && ast.at[0]->kind == DECL_const) return ast.at[0]->as.constant.value;
+  fail(l, E207, (Span){0, 0}, "%s: expected one value, on one line", option);
+  return NULL;
 }
 
 /* For the message that says what the replaced value was. */

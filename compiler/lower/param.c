@@ -2,6 +2,10 @@
 #include "lower.h"
 #include <math.h>
 
+/* Elements of all parameters and buffers together: of 8 bytes, in as many spaces as there are, they
+ * can be added up in 64 bits. */
+#define MOST_PARAMS ((int64_t)1 << 48)
+
 /* A slot only: whether the parameter is part of a model, and so has a place in memory, is seen
  * later. */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span)
@@ -16,6 +20,13 @@ Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Sp
     if (p->dim[i] < 1)
       return fail(l, E209, span, "the shape of %s is %s; sizes are at least 1", what,
                   d_text(l, shape));
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < rank; i++)
+    if (__builtin_mul_overflow(elements, p->dim[i], &elements)) elements = INT64_MAX / 2;
+  if (elements > MOST_PARAMS - l->param_elements)
+    return fail(l, E311, span, "%s %s: the parameters of a job have at most 2^48 elements", what,
+                d_text(l, shape));
+  l->param_elements += elements;
   if (init.kind != D_init)
     return fail(l, E209, span, "`init` needs an initialiser such as normal_(), got %s",
                 d_kind_text(l, init));

@@ -1,5 +1,6 @@
 /* Regions of precision: the `precision` clause with its scaler, autocast blocks, pins. */
 #include "lower.h"
+#include "runtime/plan/number.h"
 
 static const struct {
   const char *name;
@@ -154,13 +155,46 @@ void lower_precision(Lower *l, const Decl *decl)
     precision_clause(l, s, decl->as.object.clauses.at[i], kind, given != NULL);
 }
 
+/* The numbers of a scaler, in the order of scaler() in the layer library, behind `mode`; `interval`
+ * has rules of its own. A scale and its inverse are both numbers of f32. */
+enum {
+  SCALER_init,
+  SCALER_growth,
+  SCALER_backoff,
+  SCALER_interval,
+  SCALER_min,
+  SCALER_max,
+  SCALER_static,
+  SCALER_COUNT
+};
+static const struct {
+  const char *name;
+  ampc_domain domain;
+} scaler_numbers[SCALER_COUNT] = {
+    [SCALER_init] = {"`init` of the scaler", AMPC_SCALE},
+    [SCALER_growth] = {"`growth` of the scaler", AMPC_ABOVE_ONE},
+    [SCALER_backoff] = {"`backoff` of the scaler", AMPC_SHRINKING},
+    [SCALER_interval] = {"`interval` of the scaler", AMPC_POSITIVE},
+    [SCALER_min] = {"`min` of the scaler", AMPC_SCALE},
+    [SCALER_max] = {"`max` of the scaler", AMPC_SCALE},
+    [SCALER_static] = {"`static` of the scaler", AMPC_SCALE},
+};
+
+/* As the kernels have them: in f32. */
+static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
+{
+  if (d->min <= d->init && d->init <= d->max) return true;
+  fail(l, E209, span, "the scaler starts at %g, outside of [%g, %g]", d->init, d->min, d->max);
+  diag_help(l->c, "`min` and `max` bound the scale, so min <= init <= max");
+  return false;
+}
+
 /* scaler(mode, init, growth, backoff, interval, min, max, static) of the layer library */
 Datum native_scaler(Lower *l, Args *args)
 {
-  static const char *const what[] = {"",           "`init`", "`growth`", "`backoff`",
-                                     "`interval`", "`min`",  "`max`",    "`static`"};
   ampc_scaler_desc *d = &l->g->scaler;
-  double v[8] = {0};
+  double v[SCALER_COUNT] = {0};
+  int64_t interval = 0;
   const ArgValue *at = args->at.at;
   if (!l->in_precision) return fail(l, E210, args->span, "`scaler` is a clause of `precision`");
   if (at[0].value.kind == D_word && strcmp(at[0].value.as.text, "off") == 0) {
@@ -170,17 +204,19 @@ Datum native_scaler(Lower *l, Args *args)
   if (at[0].value.kind != D_none)
     return fail(l, E209, args->span, "`scaler` takes `off` or named numbers, got %s",
                 d_kind_text(l, at[0].value));
-  for (int i = 1; i < 8; i++) {
-    if (at[i].value.kind == D_none) continue;
-    if (!want_float(l, at[i].value, args->span, what[i], &v[i])) return d_of(D_error);
-    if (v[i] <= 0)
-      return fail(l, E209, args->span, "%s of the scaler is %g; it must be positive", what[i],
-                  v[i]);
+  for (int i = 0; i < SCALER_COUNT; i++) {
+    Datum given = at[i + 1].value;
+    const char *name = scaler_numbers[i].name;
+    bool fits = i == SCALER_interval
+                    ? want_count(l, given, args->span, name, 1, AMPC_MOST_STEPS, &interval)
+                    : given.kind == D_none ||
+                          want_in(l, given, args->span, name, scaler_numbers[i].domain, &v[i]);
+    if (!fits) return d_of(D_error);
   }
-  *d = (ampc_scaler_desc){true, true, v[1], v[2], v[3], v[5], v[6], (int64_t)v[4]};
-  if (v[7] > 0) *d = (ampc_scaler_desc){true, false, v[7], 1, 1, v[7], v[7], 0};
-  if (d->min > d->init || d->init > d->max)
-    return fail(l, E209, args->span, "the scaler starts at %g, outside of [%g, %g]", d->init,
-                d->min, d->max);
-  return d_of(D_none);
+  *d = (ampc_scaler_desc){
+      true,          true,          v[SCALER_init], v[SCALER_growth], v[SCALER_backoff],
+      v[SCALER_min], v[SCALER_max], interval};
+  double scale = v[SCALER_static];
+  if (scale > 0) *d = (ampc_scaler_desc){true, false, scale, 1, 1, scale, scale, 0};
+  return d_of(scaler_bounds(l, d, args->span) ? D_none : D_error);
 }

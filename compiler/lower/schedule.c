@@ -10,40 +10,56 @@
 
 /* A setting is read from the state at run time, so `--set opt.lr=` and a resumed run may
  * change it without a new compile. The same key is one setting, however many blocks read it. */
-Value setting_node(Lower *l, const char *key, double number, Span span)
+Value setting_node(Lower *l, const char *key, double number, ampc_domain domain, Span span)
 {
   uint32_t i = 0;
   while (i < l->g->settings.n && strcmp(l->g->settings.at[i].name, key) != 0) i++;
-  if (i == l->g->settings.n) vec_push(l->arena, &l->g->settings, (Setting){key, number, span});
+  if (i == l->g->settings.n)
+    vec_push(l->arena, &l->g->settings, (Setting){key, number, domain, span});
   Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, ATTRS({"index", {.i = i}}));
   ir_node(l->g, v)->name = key;
   return v;
 }
 
-/* Input i of the op: a setting of the optimizer, or outside of optimizers (`key` is NULL) a
+/* What a schedule is being made for. */
+typedef struct Purpose {
+  const char *key; /* "opt.lr"; NULL outside of optimizers */
+  ampc_domain domain;
+  Span span;
+} Purpose;
+
+/* Input `input` of the op: a setting of the optimizer, called `name`, or outside of optimizers a
  * constant. */
-static Value argument_node(Lower *l, const char *key, const char *name, double number, Span span)
+static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, const char *name,
+                           double number)
 {
-  if (!key) return ir_number(l->c, &l->at, number);
-  name = arena_printf(l->arena, "%s.%s", key, name);
+  if (!to->key) return ir_number(l->c, &l->at, number);
+  const char *key = arena_printf(l->arena, "%s.%s", to->key, name);
   Datum v = d_float(number);
-  return setting_value(l, name, &v) ? setting_node(l, name, d_number(v), span) : (Value){0};
+  ampc_domain domain = to->domain;
+  setting_domain(input->name, to->domain, &domain); /* library.c has seen that there is one */
+  if (!setting_value(l, key, &v) ||
+      !want_in(l, v, to->span, arena_printf(l->arena, "`%s`", key), domain, &number))
+    return (Value){0};
+  return setting_node(l, key, number, domain, to->span);
 }
 
 /* A repeated op makes a chain: value -> op(value, first) -> op(that, second) -> ... */
-Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Span span)
+Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
+                    Span span)
 {
+  const Purpose to = {key, domain, span};
   const OpSignature *sig = &op_row(s->op)->signature;
   Value in[MAX_SIGNATURE] = {step};
   uint32_t n = 1;
   for (uint32_t i = 0; i < s->n_args; i++, n++) {
-    in[n] = argument_node(l, key, sig->input[n].name, s->args[i], span);
+    in[n] = argument_node(l, &to, &sig->input[n], sig->input[n].name, s->args[i]);
     if (!in[n].id) return (Value){0};
   }
   if (!s->repeated) return ir_append(l->c, &l->at, s->op, in, n, NULL);
   for (uint32_t i = 0; i < s->n_each; i++) {
     const char *name = arena_printf(l->arena, "%s.%u", sig->input[n].name, i);
-    in[n] = argument_node(l, key, name, s->each[i], span);
+    in[n] = argument_node(l, &to, &sig->input[n], name, s->each[i]);
     if (!in[n].id) return (Value){0};
     in[1] = ir_append(l->c, &l->at, s->op, in, n + 1, NULL);
   }
@@ -54,7 +70,7 @@ Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, Sp
 Value schedule_value(Lower *l, const Schedule *s, Span span)
 {
   Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
-  return schedule_node(l, s, step, NULL, span);
+  return schedule_node(l, s, step, NULL, AMPC_FINITE, span);
 }
 
 /* The numbers of a list: those of `input` and the inputs after it, or all of the one input. */
@@ -62,8 +78,12 @@ static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, 
 {
   double *numbers = arena_array(l->arena, double, list.n);
   for (uint32_t i = 0; i < list.n; i++) {
-    const char *what = arena_printf(l->arena, "`%s` of the schedule", input[one ? 0 : i].name);
-    if (!want_float(l, list.as.list[i], span, what, &numbers[i])) return NULL;
+    const char *name = input[one ? 0 : i].name;
+    ampc_domain domain = AMPC_FINITE;
+    setting_domain(name, AMPC_FINITE, &domain);
+    if (!want_in(l, list.as.list[i], span, arena_printf(l->arena, "`%s` of the schedule", name),
+                 domain, &numbers[i]))
+      return NULL;
   }
   return numbers;
 }

@@ -2,7 +2,10 @@
  * losses ask of them. What a header means is the format's business: see runtime/plan/formats.h. */
 #include "lower.h"
 #include "runtime/plan/formats.h"
+#include "runtime/plan/number.h"
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <unistd.h>
 
 #define ARG(i)  (args->at.at[i].value)
@@ -124,7 +127,9 @@ static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span 
   for (uint32_t i = 0; i < s->rank; i++)
     if (s->dim[i] < 1) return fail(l, E209, span, "`shape` has a size below 1"), false;
   if (dtype.kind != D_none && !want_dtype(l, dtype, span, "`dtype`", &s->dtype)) return false;
-  return samples.kind == D_none || want_int(l, samples, span, "`samples`", &s->samples);
+  const char *what = s->kind == AMPC_SOURCE_SYNTHETIC ? "`n` of synthetic" : "`samples`";
+  return samples.kind == D_none ||
+         want_count(l, samples, span, what, 1, AMPC_MOST_SAMPLES, &s->samples);
 }
 
 /* Whether the elements of such a file can become `type`. */
@@ -173,6 +178,38 @@ static uint64_t call_site(Lower *l, Span span)
   return l->call_sites.n - 1;
 }
 
+/* All the numbers of a synthetic source are counted in 64 bits. */
+static bool countable(Lower *l, const ampc_source *s, Span span)
+{
+  int64_t n = s->samples;
+  for (uint32_t i = 0; i < s->rank; i++)
+    if (__builtin_mul_overflow(n, s->dim[i], &n))
+      return fail(l, E209, span, "synthetic of %lld samples has more than 2^63 numbers",
+                  (long long)s->samples),
+             false;
+  return true;
+}
+
+/* A bound is a number that the type holds, or one past the last. Integers are made as doubles,
+ * which hold those up to 2^53. */
+static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double bound, Span span)
+{
+  static const double least[] = {
+      [AMPC_F32] = -FLT_MAX, [AMPC_F16] = -65504,  [AMPC_BF16] = -0x1.fep127,
+      [AMPC_I32] = -0x1p31,  [AMPC_I64] = -0x1p53, [AMPC_U8] = 0,
+      [AMPC_BOOL] = 0};
+  static const double most[] = {
+      [AMPC_F32] = FLT_MAX, [AMPC_F16] = 65504, [AMPC_BF16] = 0x1.fep127, [AMPC_I32] = 0x1p31,
+      [AMPC_I64] = 0x1p53,  [AMPC_U8] = 256,    [AMPC_BOOL] = 2};
+  bool whole = dtype_is_float(s->dtype) || bound == floor(bound);
+  if (whole && bound >= least[s->dtype] && bound <= most[s->dtype]) return true;
+  return fail(l, E209, span,
+              "`%s` of synthetic %s is %.17g; it must be a %snumber from %.9g to %.9g", what,
+              ir_dtype_name(s->dtype), bound, dtype_is_float(s->dtype) ? "" : "whole ",
+              least[s->dtype], most[s->dtype]),
+         false;
+}
+
 /* low= and high=, [low, high). Without them floats are standard normal; integers need them. */
 static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
 {
@@ -182,7 +219,8 @@ static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
     return false;
   }
   if (!want_float(l, low.kind == D_none ? d_int(0) : low, span, "`low`", &s->low) ||
-      !want_float(l, high, span, "`high`", &s->high))
+      !want_float(l, high, span, "`high`", &s->high) || !bound_fits(l, s, "low", s->low, span) ||
+      !bound_fits(l, s, "high", s->high, span))
     return false;
   if (s->low < s->high) return true;
   return fail(l, E209, span, "synthetic numbers in [%g, %g)", s->low, s->high), false;
@@ -198,7 +236,7 @@ static Datum run_synthetic(Lower *l, Args *args)
       !given_shape(l, ARG(1), ARG(2), ARG(0), span, &s) || !bounds(l, ARG(3), ARG(4), span, &s) ||
       !want_int(l, ARG(5), span, "`seed`", &seed))
     return d_of(D_error);
-  if (s.samples < 1) return fail(l, E209, span, "synthetic of %lld samples", (long long)s.samples);
+  if (!countable(l, &s, span)) return d_of(D_error);
   s.stream = call_site(l, span) << 32 ^ (uint64_t)seed;
   return add_source(l, &s, span);
 }

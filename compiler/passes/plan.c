@@ -74,7 +74,8 @@ static void plan_settings(Compile *c, ampc_program *p)
   const Graph *g = c->graph;
   ampc_setting *settings = arena_array(c->arena, ampc_setting, g->settings.n + 1);
   for (uint32_t i = 0; i < g->settings.n; i++)
-    settings[i] = (ampc_setting){g->settings.at[i].name, g->settings.at[i].value};
+    settings[i] =
+        (ampc_setting){g->settings.at[i].name, g->settings.at[i].value, g->settings.at[i].domain};
   ampc_metric_desc *metrics = arena_array(c->arena, ampc_metric_desc, g->metrics.n + 1);
   for (uint32_t i = 0; i < g->metrics.n; i++)
     metrics[i] = (ampc_metric_desc){g->metrics.at[i].name, g->metrics.at[i].is_loss};

@@ -3,6 +3,7 @@
 #include "compiler/command/command.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/ir.h"
+#include "runtime/plan/number.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,17 +170,16 @@ bool command_kernel(Repl *r, const char *arg)
 bool command_blame(Repl *r, const char *arg)
 {
   Compiled *p = program_latest(r);
-  char *end;
-  unsigned long line = strtoul(arg, &end, 10);
+  int64_t line;
   if (!p) return false;
-  if (*arg < '1' || *arg > '9' || *end || line > UINT32_MAX)
+  if (!ampc_read_count(arg, 1, UINT32_MAX, &line))
     return repl_error(r, ":blame needs a line number, as :kernel NAME shows them");
   Text text;
   text_init(&text, p->c->arena);
   emit_kernels(p->c, &text);
   const char *writer = emit_blame(p->c, (uint32_t)line), *s = text.at;
-  if (!writer) return repl_error(r, "the kernels' text has no line %lu", line);
-  for (unsigned long i = 1; i < line; i++) s += strcspn(s, "\n") + 1;
-  printf("%lu: %.*s\nwritten by %s\n", line, (int)strcspn(s, "\n"), s, writer);
+  if (!writer) return repl_error(r, "the kernels' text has no line %lld", (long long)line);
+  for (int64_t i = 1; i < line; i++) s += strcspn(s, "\n") + 1;
+  printf("%lld: %.*s\nwritten by %s\n", (long long)line, (int)strcspn(s, "\n"), s, writer);
   return true;
 }

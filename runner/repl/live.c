@@ -1,6 +1,7 @@
 /* The program that runs: kernels, runtime, and the passage from one program to the next. */
 #include "repl.h"
 #include "compiler/command/command.h"
+#include "runtime/plan/number.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,13 @@ static ampc_status apply_sets(const Repl *r, ampc_runtime *rt)
 {
   const ampc_program *p = ampc_program_of(rt);
   ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < r->sets.n; i++)
-    for (uint32_t k = 0; k < p->n_settings && !status; k++)
+  for (uint32_t i = 0; i < r->sets.n; i++) {
+    double value;
+    bool good = ampc_read_real(r->sets.at[i].value, &value); /* :set has seen to it */
+    for (uint32_t k = 0; k < p->n_settings && good && !status; k++)
       if (strcmp(p->settings[k].name, r->sets.at[i].key) == 0)
-        status = ampc_set(rt, r->sets.at[i].key, strtod(r->sets.at[i].value, NULL));
+        status = ampc_set(rt, r->sets.at[i].key, value);
+  }
   return status;
 }
 

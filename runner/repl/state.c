@@ -1,5 +1,6 @@
 /* Commands about the job and its state. */
 #include "repl.h"
+#include "runtime/plan/number.h"
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
@@ -101,6 +102,14 @@ static bool is_data(const ampc_program *p, const char *key)
   return false;
 }
 
+/* Of a value that :set has taken. */
+static double number_of(const char *value)
+{
+  double number = 0;
+  ampc_read_real(value, &number);
+  return number;
+}
+
 /* Values as they are on the device where the program runs; else as they will be set. */
 static bool list_settings(Repl *r)
 {
@@ -113,13 +122,20 @@ static bool list_settings(Repl *r)
     if (r->live == p && !repl_check(r, ampc_read(r->rt, at, &value, sizeof value))) return false;
     for (uint32_t k = 0; k < r->sets.n && r->live != p; k++)
       if (strcmp(r->sets.at[k].key, g->settings[i].name) == 0)
-        value = strtof(r->sets.at[k].value, NULL);
+        value = (float)number_of(r->sets.at[k].value);
     printf("%-24s %.7g\n", g->settings[i].name, (double)value);
   }
   for (uint32_t i = 0; i < r->options.n_settings; i++)
     if (!is_data(g, r->options.settings[i].key))
       printf("%-24s %s\n", r->options.settings[i].key, r->options.settings[i].value);
   return true;
+}
+
+static ampc_domain domain_of(const ampc_program *p, const char *key)
+{
+  uint32_t i = 0;
+  while (strcmp(p->settings[i].name, key) != 0) i++;
+  return p->settings[i].domain;
 }
 
 /* So that the next program gets it, too. */
@@ -141,15 +157,15 @@ bool command_set(Repl *r, const char *arg)
   if (!*arg) return list_settings(r);
   Compiled *p = program_latest(r);
   if (!p || !split(r, arg, ":set", &key, &value)) return false;
-  char *end;
-  double number = strtod(value, &end);
+  double number;
   if (!is_data(p->c->program, key)) {
     if (!program_setting(r, key, value)) return false;
     printf("%s is part of the program, which was compiled again\n", key);
     return true;
   }
-  if (*end || end == value || !isfinite((float)number))
-    return repl_error(r, ":set %s: %s is not a number", key, value);
+  ampc_domain domain = domain_of(p->c->program, key);
+  if (!ampc_read_real(value, &number) || !ampc_in_domain(domain, number))
+    return repl_error(r, ":set %s: %s, expected %s", key, value, ampc_domain_text(domain));
   if (r->live == p && !repl_check(r, ampc_set(r->rt, key, number))) return false;
   remember_set(r, key, value);
   return true;
@@ -241,7 +257,7 @@ bool command_scaler(Repl *r, const char *arg)
   printf("scale %g (%s)\n", (double)s.scale, s.dynamic ? "dynamic" : "static");
   printf("skipped %lld of %lld steps\n", s.skipped, s.body);
   if (s.dynamic)
-    printf("grows by %g after %d steps without overflow (%d so far), shrinks by %g; %g to %g\n",
+    printf("grows by %g after %lld steps without overflow (%lld so far), shrinks by %g; %g to %g\n",
            (double)s.growth_factor, s.growth_interval, s.growth, (double)s.backoff_factor,
            (double)s.min_scale, (double)s.max_scale);
   return true;

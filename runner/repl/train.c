@@ -1,6 +1,7 @@
 /* Training and evaluating in a session: the steps of `amp train`, any number at a time, with the
  * same numbers. Ctrl-C ends between two steps. */
 #include "repl.h"
+#include "runtime/plan/number.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -238,7 +239,10 @@ static ampc_status begin_block(Run *t)
   t->batches = next.batches;
   t->per_epoch = next.per_epoch;
   t->step = next.step;
-  t->end = b->max_steps ? b->max_steps : b->epochs * t->per_epoch;
+  if (!ampc_steps_of(b->epochs, t->per_epoch, &t->end) && !b->max_steps)
+    return ampc_fail(AMPC_BAD_USAGE, "block `%s`: epochs=%lld of %lld steps are too many", b->name,
+                     (long long)b->epochs, (long long)t->per_epoch);
+  if (b->max_steps) t->end = b->max_steps;
   return ampc_clear_metrics(r->rt, t->block);
 }
 
@@ -316,10 +320,7 @@ bool train_steps(Repl *r, int64_t n)
 
 static bool read_count(Repl *r, const char *arg, int64_t *out)
 {
-  char *end;
-  long long n = strtoll(arg, &end, 10);
-  *out = n;
-  if (*arg >= '1' && *arg <= '9' && !*end && n < INT32_MAX) return true;
+  if (ampc_read_count(arg, 1, INT32_MAX, out)) return true;
   return repl_error(r, "%s: expected a number of steps, as in :train 100", arg);
 }
 

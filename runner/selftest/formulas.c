@@ -115,7 +115,7 @@ static void check_scaler(Arena *a, TestRun *run, const Recipe *r, bool finite,
 {
   const Scaler *s = &r->scaler;
   double scale = (double)before->state.scale;
-  int growth = before->state.growth; /* below zero: overflows where the scale is lowest */
+  long long growth = before->state.growth; /* below zero: overflows where the scale is lowest */
   bool lowest = before->state.scale <= (float)s->min;
   growth = finite ? (growth > 0 ? growth : 0) + 1 : !lowest ? 0 : growth < 0 ? growth - 1 : -1;
   if (s->init > 0 && !finite) scale = fmax(s->min, scale * s->backoff);
@@ -127,7 +127,8 @@ static void check_scaler(Arena *a, TestRun *run, const Recipe *r, bool finite,
   if (s->init > 0) good = good && after->state.growth == growth;
   good = good && after->state.skipped == before->state.skipped + !finite;
   test_check(run, OP_scaler_update, AMPC_F32, good,
-             arena_printf(a, "%s: scale %g, growth %d, skipped %lld; expected scale %g, growth %d",
+             arena_printf(a,
+                          "%s: scale %g, growth %lld, skipped %lld; expected scale %g, growth %lld",
                           where, (double)after->state.scale, after->state.growth,
                           after->state.skipped, scale, growth));
 }

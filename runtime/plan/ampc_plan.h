@@ -210,9 +210,22 @@ typedef struct ampc_optimizer_desc {
   bool uses_moment1, uses_moment2;
 } ampc_optimizer_desc;
 
+/* Which numbers a setting takes, as f32; number.h tells and checks. */
+typedef enum ampc_domain {
+  AMPC_FINITE,
+  AMPC_NOT_NEGATIVE,
+  AMPC_POSITIVE,
+  AMPC_ABOVE_ONE,
+  AMPC_FRACTION,  /* 0 or more and below 1: beta of a moving average */
+  AMPC_SHRINKING, /* above 0 and below 1 */
+  AMPC_SCALE,     /* a loss scale: its inverse is a number, too */
+  AMPC_DOMAIN_COUNT
+} ampc_domain;
+
 typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr", "opt.lr.peak" */
   const char *name;
   double value;
+  ampc_domain domain;
 } ampc_setting;
 
 /* The formats of data, a row each: the kind of source, and the name that its `def` has in

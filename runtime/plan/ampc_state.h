@@ -15,16 +15,16 @@ typedef struct ampc_state {
   long long epoch;    /* from 0 */
   float scale;        /* loss scale; 1 when there is no scaler */
   float inv_scale;    /* 1 / scale, rounded once from fp64 */
-  int growth;         /* steps since the last overflow or growth; below 0: minus the number of
+  long long growth;   /* steps since the last overflow or growth; below 0: minus the number of
                          bodies in a row that overflowed where the scale is lowest */
-  int found_inf;      /* 1: some optimizer of this body met a non-finite gradient */
   long long skipped;  /* bodies in which found_inf was 1 */
   long long bad_loss; /* 1 + body of the first minimized value, or without a scaler gradient,
                          that is not finite: from then on no update is taken; 0: none yet */
+  long long growth_interval;           /* 2000 */
   float growth_factor, backoff_factor; /* 2 and 0.5 */
   float min_scale, max_scale;
-  int growth_interval; /* 2000 */
-  int dynamic;         /* 0: static scale, or none */
+  int found_inf; /* 1: some optimizer of this body met a non-finite gradient */
+  int dynamic;   /* 0: static scale, or none */
 } ampc_state;
 
 typedef struct ampc_optimizer {

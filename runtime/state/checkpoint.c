@@ -4,15 +4,25 @@
  * Metadata: counters, scaler, data position, seed, config. What a step computes anew (gradients,
  * norms, metrics, 16-bit copies) and settings stay out, and so do times and paths: same state, same
  * bytes. */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/plan/number.h"
 #include "runtime/runtime.h"
 #include "safetensors.h"
 
 static const char version[] = "1";
+
+/* The texts, ended by NULL, one behind the other. Malloced; NULL: out of memory. */
+static char *text_join(const char *const *parts)
+{
+  size_t size = 1;
+  for (uint32_t i = 0; parts[i]; i++) size += strlen(parts[i]);
+  char *out = calloc(size, 1), *to = out;
+  for (uint32_t i = 0; out && parts[i]; i++) to = stpcpy(to, parts[i]);
+  return out;
+}
 
 /* ---- which tensors there are ---- */
 
@@ -37,10 +47,7 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
   if (!o) return strdup(q->path);
-  size_t size = strlen(o->name) + strlen(q->path) + 32;
-  char *name = malloc(size);
-  if (name) snprintf(name, size, "optimizer.%s.%s/%s", o->name, moment, q->path);
-  return name;
+  return text_join((const char *[]){"optimizer.", o->name, ".", moment, "/", q->path, NULL});
 }
 
 /* The place in the device's memory; where the bytes lie in the file is known when all are listed.
@@ -112,7 +119,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          set(f, "ampc.skipped", "%lld", s->skipped) &&
          tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
          set(f, "ampc.scale", "%.9g", (double)s->scale) &&
-         set(f, "ampc.growth", "%d", s->growth > 0 ? s->growth : 0) &&
+         set(f, "ampc.growth", "%lld", s->growth > 0 ? s->growth : 0) &&
          set(f, "ampc.position.block", "%lld", (long long)at.block) &&
          set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
          set(f, "ampc.position.batch", "%lld", (long long)at.batch);
@@ -125,19 +132,20 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
   bool good = true;
   for (uint32_t i = 0; i < p->n_settings && good; i++) {
     float value;
-    char key[256];
     ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
     ampc_status status = ampc_read(rt, at, &value, sizeof value);
     if (status) return status;
-    snprintf(key, sizeof key, "ampc.setting.%s", p->settings[i].name);
-    good = set(f, key, "%.9g", (double)value);
+    char *key = text_join((const char *[]){"ampc.setting.", p->settings[i].name, NULL});
+    good = key && set(f, key, "%.9g", (double)value);
+    free(key);
   }
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
 }
 
-static void taken_key(const ampc_program *p, uint32_t i, char *to, size_t size)
+/* Malloced; NULL: out of memory. Names have any length, and no two of them share a key. */
+static char *taken_key(const ampc_program *p, uint32_t i)
 {
-  snprintf(to, size, "ampc.optimizer.%s.taken", p->optimizers[i].name);
+  return text_join((const char *[]){"ampc.optimizer.", p->optimizers[i].name, ".taken", NULL});
 }
 
 static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position at, TensorFile *f)
@@ -150,11 +158,11 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   bool good = set_metadata(f, p, &state, at);
   for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
     ampc_optimizer o;
-    char key[256];
     status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
     if (status) return status;
-    taken_key(p, i, key, sizeof key);
-    good = set(f, key, "%lld", o.taken);
+    char *key = taken_key(p, i);
+    good = key && set(f, key, "%lld", o.taken);
+    free(key);
   }
   for (uint32_t i = 0; i < e->n && good; i++) {
     TensorType t = type_of(p, e->at[i].param);
@@ -198,58 +206,101 @@ typedef struct Saved { /* the metadata as numbers */
   bool dynamic;
 } Saved;
 
-/* False where the key is missing or is no number. */
-static bool get_integer(const TensorFile *f, const char *key, long long *out)
+/* A file from somewhere: what is read, and the first key whose value makes no sense. */
+typedef struct Metadata {
+  const TensorFile *file;
+  const char *path, *bad;
+  char *bad_expected; /* malloced: what would have done */
+} Metadata;
+
+/* The text of a key; "" after it is missing, which no reader of a number takes. */
+static const char *text_of(const Metadata *m, const char *key)
 {
-  const char *text = tensor_file_get(f, key);
-  char *end = NULL;
-  *out = text ? strtoll(text, &end, 10) : 0;
-  return text && *text && !*end;
+  const char *text = tensor_file_get(m->file, key);
+  return text ? text : "";
 }
 
-static bool get_count(const TensorFile *f, const char *key, long long *out)
+static bool refuse(Metadata *m, const char *key, const char *expected)
 {
-  return get_integer(f, key, out) && *out >= 0;
+  m->bad = key;
+  m->bad_expected = strdup(expected);
+  return false;
 }
 
-static bool get_scaler(const TensorFile *f, Saved *s)
+static bool get_within(Metadata *m, const char *key, int64_t least, int64_t most, long long *out)
 {
-  const char *word = tensor_file_get(f, "ampc.scaler"), *scale = tensor_file_get(f, "ampc.scale");
-  long long growth;
-  if (!word || !scale || !get_count(f, "ampc.growth", &growth) || growth > INT32_MAX) return false;
+  int64_t value = 0;
+  char range[AMPC_RANGE_ROOM];
+  bool good = ampc_read_count(text_of(m, key), least, most, &value);
+  *out = value;
+  return good || refuse(m, key, ampc_range_text(range, least, most));
+}
+
+static bool get_count(Metadata *m, const char *key, long long most, long long *out)
+{
+  return get_within(m, key, 0, most, out);
+}
+
+static bool get_scaler(Metadata *m, Saved *s)
+{
+  const char *word = text_of(m, "ampc.scaler");
+  double scale = 0;
   s->dynamic = strcmp(word, "dynamic") == 0;
-  s->state.growth = (int)growth;
-  s->state.scale = strtof(scale, NULL);
-  return isfinite(s->state.scale) && s->state.scale > 0;
+  if (!s->dynamic && strcmp(word, "static") != 0 && strcmp(word, "off") != 0)
+    return refuse(m, "ampc.scaler", "off, static or dynamic");
+  if (!get_count(m, "ampc.growth", AMPC_MOST_STEPS, &s->state.growth)) return false;
+  if (!ampc_read_real(text_of(m, "ampc.scale"), &scale) || !ampc_in_domain(AMPC_SCALE, scale))
+    return refuse(m, "ampc.scale", ampc_domain_text(AMPC_SCALE));
+  s->state.scale = (float)scale;
+  return true;
 }
 
 /* Of the next batch. Whether the epoch has as many is the loader's to see. */
-static bool get_position(const TensorFile *f, const ampc_program *p, ampc_data_position *out)
+static bool get_position(Metadata *m, const ampc_program *p, Saved *s)
 {
   long long block, epoch, batch;
-  if (!get_count(f, "ampc.position.block", &block) ||
-      !get_count(f, "ampc.position.epoch", &epoch) || !get_count(f, "ampc.position.batch", &batch))
+  if (!get_count(m, "ampc.position.block", (long long)p->n_blocks - 1, &block) ||
+      !get_count(m, "ampc.position.epoch", AMPC_MOST_STEPS, &epoch) ||
+      !get_count(m, "ampc.position.batch", AMPC_MOST_STEPS, &batch))
     return false;
-  *out = (ampc_data_position){epoch, batch, block};
-  return block < p->n_blocks;
+  s->at = (ampc_data_position){epoch, batch, block};
+  return true;
 }
 
-/* Counters that make no sense are taken for those of another program. */
+static bool get_counters(Metadata *m, const ampc_program *p, Saved *s)
+{
+  return get_within(m, "ampc.seed", INT64_MIN, INT64_MAX, &s->state.seed) &&
+         get_count(m, "ampc.body", AMPC_MOST_STEPS, &s->state.body) &&
+         get_count(m, "ampc.skipped", s->state.body, &s->state.skipped) && get_scaler(m, s) &&
+         get_position(m, p, s);
+}
+
+static ampc_status nonsense(const Metadata *m, const ampc_program *p)
+{
+  const char *found = tensor_file_get(m->file, m->bad);
+  return ampc_fail(AMPC_BAD_FILE,
+                   "%s is of another model than %s, or forged: %s is %s%s%s, expected %s", m->path,
+                   p->source, m->bad, found ? "`" : "missing", found ? found : "", found ? "`" : "",
+                   m->bad_expected ? m->bad_expected : "another value");
+}
+
+/* Counters that make no sense are those of another program, or somebody's who wishes us ill. */
 static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
 {
-  bool good = get_integer(f, "ampc.seed", &s->state.seed) &&
-              get_count(f, "ampc.body", &s->state.body) &&
-              get_count(f, "ampc.skipped", &s->state.skipped) && get_scaler(f, s) &&
-              get_position(f, p, &s->at);
+  Metadata m = {.file = f, .path = path};
   s->taken = calloc(p->n_optimizers + 1, sizeof *s->taken);
-  for (uint32_t i = 0; i < p->n_optimizers && s->taken && good; i++) {
-    char key[256];
-    taken_key(p, i, key, sizeof key);
-    good = get_count(f, key, &s->taken[i]);
+  if (!s->taken) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  ampc_status status = get_counters(&m, p, s) ? AMPC_OK : nonsense(&m, p);
+  for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
+    char *key = taken_key(p, i);
+    if (!key)
+      status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+    else if (!get_count(&m, key, s->state.body, &s->taken[i]))
+      status = nonsense(&m, p);
+    free(key);
   }
-  if (good && s->taken) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "%s is of another model: its counters do not fit %s", path,
-                   p->source);
+  free(m.bad_expected);
+  return status;
 }
 
 /* Why the first tensor that does not fit does not: it is not there, or has another type. */

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,10 +39,12 @@ static uint32_t masked(const void *bytes, size_t n)
 
 /* ---- protobuf ---- */
 
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5, MAX_EVENT = 512, MAX_TAG = 200 };
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+enum { EVENT_ROOM = 128 }; /* bytes of all of an event but its tag */
 
 typedef struct Buffer {
-  unsigned char at[MAX_EVENT];
+  unsigned char *at; /* room for what is put there */
   size_t n;
 } Buffer;
 
@@ -90,28 +93,28 @@ static void begin_event(Buffer *b, int64_t step)
 /* One write a frame: a reader meets whole frames, but for the last one of a killed process. */
 static bool write_frame(Events *e, const Buffer *event)
 {
-  Buffer length = {.n = 0};
-  unsigned char frame[MAX_EVENT + 16];
-  put_fixed(&length, event->n, 8);
-  put_fixed(&length, masked(length.at, 8), 4);
-  memcpy(frame, length.at, 12);
-  memcpy(frame + 12, event->at, event->n);
-  Buffer tail = {.n = 0};
-  put_fixed(&tail, masked(event->at, event->n), 4);
-  memcpy(frame + 12 + event->n, tail.at, 4);
-  size_t size = event->n + 16;
-  for (size_t done = 0; done < size;) {
-    ssize_t n = write(e->fd, frame + done, size - done);
-    if (n < 0 && errno != EINTR) return false;
+  Buffer frame = {malloc(event->n + 16), 0};
+  if (!frame.at) return false;
+  put_fixed(&frame, event->n, 8);
+  put_fixed(&frame, masked(frame.at, 8), 4);
+  memcpy(frame.at + frame.n, event->at, event->n);
+  frame.n += event->n;
+  put_fixed(&frame, masked(event->at, event->n), 4);
+  bool good = true;
+  for (size_t done = 0; good && done < frame.n;) {
+    ssize_t n = write(e->fd, frame.at + done, frame.n - done);
+    good = n >= 0 || errno == EINTR;
     if (n > 0) done += (size_t)n;
   }
-  return true;
+  free(frame.at);
+  return good;
 }
 
 static bool begin_file(Events *e, int64_t step)
 {
   static const char version[] = "brain.Event:2";
-  Buffer b, session = {.n = 0};
+  unsigned char memory[2][EVENT_ROOM];
+  Buffer b = {memory[0], 0}, session = {memory[1], 0};
   begin_event(&b, 0);
   put_bytes(&b, 3, version, sizeof version - 1);
   bool good = write_frame(e, &b);
@@ -138,18 +141,22 @@ bool events_open(Events *e, const char *folder, int64_t step)
 
 bool events_scalar(Events *e, int64_t step, const char *tag, double value)
 {
-  Buffer b, summary = {.n = 0}, item = {.n = 0};
-  size_t n = strlen(tag);
+  size_t n = strlen(tag), room = n + EVENT_ROOM;
+  unsigned char *memory = malloc(3 * room);
+  if (!memory) return false;
+  Buffer b = {memory, 0}, summary = {memory + room, 0}, item = {memory + 2 * room, 0};
   float v = (float)value;
   uint32_t bits;
   memcpy(&bits, &v, sizeof bits);
-  put_bytes(&item, 1, tag, n < MAX_TAG ? n : MAX_TAG);
+  put_bytes(&item, 1, tag, n);
   put_key(&item, 2, FIXED32);
   put_fixed(&item, bits, 4);
   put_bytes(&summary, 1, item.at, item.n);
   begin_event(&b, step);
   put_bytes(&b, 5, summary.at, summary.n);
-  return write_frame(e, &b);
+  bool good = write_frame(e, &b);
+  free(memory);
+  return good;
 }
 
 bool events_close(Events *e)

@@ -26,12 +26,15 @@ static bool is_due(Session *s, void *own, uint32_t block, bool must)
 __attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t step, double value,
                                                              bool good, const char *fmt, ...)
 {
-  char tag[256];
+  char *tag = NULL;
   va_list args;
   va_start(args, fmt);
-  vsnprintf(tag, sizeof tag, fmt, args);
+  int size = vasprintf(&tag, fmt, args);
   va_end(args);
-  return good && events_scalar(e, step, tag, value);
+  if (size < 0) return false; /* names have any length, and none is cut: it would be another's */
+  good = good && events_scalar(e, step, tag, value);
+  free(tag);
+  return good;
 }
 
 static bool put_metrics(const Session *s, Events *e, uint32_t block, int64_t step)

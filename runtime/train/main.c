@@ -1,10 +1,10 @@
 /* main() of emitted programs: the command line, then ampc_train. */
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/out_of_memory.h"
+#include "runtime/plan/number.h"
 #include "train_options.h"
 
 enum {
@@ -121,9 +121,9 @@ static void print_help(const char *program, const char *source)
 
 static ampc_status apply_setting(ampc_runtime *rt, char *text)
 {
-  char *equals = strchr(text, '='), *end = NULL;
-  double value = equals ? strtod(equals + 1, &end) : 0;
-  if (!equals || equals == text || end == equals + 1 || *end)
+  char *equals = strchr(text, '=');
+  double value;
+  if (!equals || equals == text || !ampc_read_real(equals + 1, &value))
     return ampc_fail(AMPC_BAD_USAGE, "--set %s: expected NAME=NUMBER", text);
   *equals = 0;
   return ampc_set(rt, text, value);

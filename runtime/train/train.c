@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/file.h"
+#include "runtime/plan/number.h"
 #include "interrupt.h"
 #include "train.h"
 
@@ -104,7 +105,7 @@ static ampc_status check_overflow(const ampc_state *state, const char *last)
   if (state->growth > -HOPELESS) return AMPC_OK;
   return ampc_fail(
       AMPC_RUN_FAILED,
-      "the gradients of the last %d steps, up to step %lld, are not finite with a loss "
+      "the gradients of the last %lld steps, up to step %lld, are not finite with a loss "
       "scale of %g, which %s; their updates were skipped%s%s; a smaller learning rate, "
       "or autocast(f32) around what overflows, may help",
       -state->growth, state->body, (double)state->scale,
@@ -277,18 +278,25 @@ static uint32_t last_train_block(const ampc_program *p)
 }
 
 /* The steps that are left of a block by the job, from where the run stands. */
-static Course course_of(const Session *s, uint32_t block)
+static ampc_status course_of(const Session *s, uint32_t block, Course *out)
 {
   const ampc_block *b = &s->program->blocks[block];
   Course c = {.index = block, .block = b, .per_epoch = session_batches(s, block)};
   bool resumed = s->options->resume != NULL, here = block == (uint32_t)s->position.block;
-  c.end = b->max_steps ? b->max_steps : b->epochs * c.per_epoch;
+  if (!ampc_steps_of(b->epochs, c.per_epoch, &c.end) && !b->max_steps)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "block `%s`: epochs=%lld of %lld steps are more than %lld steps", b->name,
+                     (long long)b->epochs, (long long)c.per_epoch, (long long)AMPC_MOST_STEPS);
+  if (b->max_steps) c.end = b->max_steps;
   if (resumed && here) {
-    int64_t batch = s->position.batch < c.per_epoch ? s->position.batch : c.per_epoch;
-    c.first = s->position.epoch * c.per_epoch + batch;
+    if (!ampc_steps_of(s->position.epoch, c.per_epoch, &c.first))
+      return ampc_fail(AMPC_BAD_FILE, "%s stands in epoch %lld of %lld steps each: no run does",
+                       s->options->resume, (long long)s->position.epoch, (long long)c.per_epoch);
+    c.first += s->position.batch < c.per_epoch ? s->position.batch : c.per_epoch;
   }
   if ((resumed && block < (uint32_t)s->position.block) || c.end < c.first) c.end = c.first;
-  return c;
+  *out = c;
+  return AMPC_OK;
 }
 
 /* --steps cuts the run short, or lengthens its last train block. */
@@ -314,10 +322,10 @@ static ampc_status train_blocks(Session *s)
   uint32_t last = last_train_block(p);
   Course *courses = calloc(p->n_blocks + 1, sizeof *courses);
   if (!courses) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  for (uint32_t i = 0; i <= last; i++)
-    if (p->blocks[i].kind == AMPC_TRAIN) courses[i] = course_of(s, i);
-  limit_courses(s, courses, last);
   ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i <= last && !status; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) status = course_of(s, i, &courses[i]);
+  if (!status) limit_courses(s, courses, last);
   for (uint32_t i = 0; i <= last && !status && !s->out_of_time; i++) {
     const Course *c = &courses[i];
     if (c->block && (c->first < c->end || i == last)) status = train_block(s, c);

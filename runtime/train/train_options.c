@@ -1,10 +1,8 @@
 /* Reads the options of the training loop by their list, train_options.def. */
 #include "train_options.h"
-#include <errno.h>
-#include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
+#include "runtime/plan/number.h"
 
 const ampc_option ampc_train_option_list[] = {
 #define AMPC_TRAIN_OPTION(who, name, letter, value, kind, field, help) {name, value, help, letter},
@@ -15,44 +13,44 @@ const ampc_option ampc_train_option_list[] = {
 
 typedef ampc_status Reader(const char *name, const char *text, void *field);
 
-/* Digits only: strtoull would take "-1" and " 1" too. */
-static ampc_status read_whole(const char *name, const char *text, uint64_t least, uint64_t *out)
+static ampc_status read_whole(const char *name, const char *text, int64_t least, int64_t most,
+                              int64_t *out)
 {
-  char *end = NULL;
-  errno = 0;
-  *out = strtoull(text, &end, 10);
-  bool digits = *text >= '0' && *text <= '9' && !*end;
-  if (digits && !errno && *out >= least && *out <= INT64_MAX) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_USAGE, "--%s %s: expected a number from %llu on", name, text,
-                   (unsigned long long)least);
+  char range[AMPC_RANGE_ROOM];
+  if (ampc_read_count(text, least, most, out)) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "--%s %s: expected %s", name, text,
+                   ampc_range_text(range, least, most));
 }
 
 static ampc_status read_count(const char *name, const char *text, void *field)
 {
-  uint64_t n;
-  ampc_status status = read_whole(name, text, 1, &n);
-  *(int64_t *)field = (int64_t)n;
-  return status;
+  return read_whole(name, text, 1, AMPC_MOST_STEPS, field);
 }
 
 static ampc_status read_seed(const char *name, const char *text, void *field)
 {
-  return read_whole(name, text, 0, field);
+  int64_t seed = 0;
+  ampc_status status = read_whole(name, text, 0, INT64_MAX, &seed);
+  *(uint64_t *)field = (uint64_t)seed;
+  return status;
 }
 
-/* Seconds from "90", "90s", "1.5m", "2h". */
+/* Seconds from "90", "90s", "1.5m", "2h"; a hundred years at most. */
 static ampc_status read_time(const char *name, const char *text, void *field)
 {
-  char *end = NULL;
-  double value = *text >= '0' && *text <= '9' ? strtod(text, &end) : 0;
-  double unit = !end || !*end || strcmp(end, "s") == 0 ? 1
-                : strcmp(end, "m") == 0                ? 60
-                : strcmp(end, "h") == 0                ? 3600
-                                                       : 0;
-  double *seconds = field;
-  *seconds = value * unit;
-  if (isfinite(*seconds) && *seconds > 0) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_USAGE, "--%s %s: expected a time such as 90s, 15m or 2h", name, text);
+  enum { MOST_ROOM = 32 };
+  static const double most = 100.0 * 366 * 24 * 3600;
+  size_t size = strlen(text);
+  char unit = size ? text[size - 1] : 0, number[MOST_ROOM] = "";
+  double each = unit == 'm' ? 60 : unit == 'h' ? 3600 : 1, *seconds = field;
+  if (unit == 's' || each > 1) size--;
+  if (size < MOST_ROOM) memcpy(number, text, size);
+  bool good = ampc_read_real(number, seconds);
+  *seconds *= each;
+  if (good && *seconds > 0 && *seconds <= most) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE,
+                   "--%s %s: expected a time such as 90s, 15m or 2h, at most 100 years", name,
+                   text);
 }
 
 static ampc_status read_device(const char *name, const char *text, void *field)

@@ -95,7 +95,7 @@ def main():
     check_program("ampc", [ampc])
     check_compiler_options("ampc", [ampc])
     refuses("ampc", [ampc], ["--color=blue"], "--color=blue: expected auto, always or never")
-    refuses("ampc", [ampc], ["--error-limit", "x"], "--error-limit x: expected a number")
+    refuses("ampc", [ampc], ["--error-limit", "x"], "--error-limit x: expected a whole number from 0 to 2147483647")
     refuses("ampc", [ampc], ["-Wnone"], "-Wnone: no such warning")
     status, out, _ = call([amp], "--help")
     verbs = re.findall(r"^  ([a-z]+) ", out, re.M)
@@ -114,8 +114,20 @@ def main():
         refuses(f"amp {verb}", [amp, verb], [], "no job was given")
         refuses(f"amp {verb}", [amp, verb], ["a.amp", "b.amp"], "more than one job: b.amp")
     refuses("amp repl", [amp, "repl"], ["a.amp", "b.amp"], "more than one job: b.amp")
-    refuses("amp train", [amp, "train"], ["--steps", "-3", "a.amp"], "--steps -3: expected a number from 1 on")
-    refuses("amp repl", [amp, "repl"], ["--seed", "x"], "--seed x: expected a number from 0 on")
+    refuses("amp train", [amp, "train"], ["--steps", "-3", "a.amp"], "--steps -3: expected a whole number from 1 to 2^53")
+    most = "a whole number from 1 to 2^53"
+    for bad in ("0", "12abc", " 7", "+7", "1e3", "9007199254740993", "18446744073709551617", ""):
+        for option in ("steps", "save-every", "keep-last", "keep-best", "limit-batches", "log"):
+            refuses("amp train", [amp, "train"], [f"--{option}={bad}", "a.amp"], f"--{option} {bad}: expected {most}")
+    for bad in ("-1", "9223372036854775808", "1.5", "nan"):
+        refuses("amp train", [amp, "train"], ["--seed", bad, "a.amp"], f"--seed {bad}: expected a whole number from 0 on")
+    for bad in ("0", "-1s", "nan", "inf", "0x10", "1e999h", "90d", "s", "1e300"):
+        refuses("amp train", [amp, "train"], ["--max-time", bad, "a.amp"],
+                f"--max-time {bad}: expected a time such as 90s, 15m or 2h, at most 100 years")
+    for bad in ("nan", "-1", "1e9", "0", "9e99G", "99999999999G", "4GB4", "0x10"):
+        refuses("ampc", [ampc], [f"--memory-limit={bad}", "a.amp"],
+                f"--memory-limit={bad}: expected a size such as 4G, 512MB or 1000000")
+    refuses("amp repl", [amp, "repl"], ["--seed", "x"], "--seed x: expected a whole number from 0 on")
     refuses("amp repl", [amp, "repl"], ["--device=tpu"], "--device tpu: expected cpu, cuda or auto")
     sys.exit(1 if failures else 0)
 

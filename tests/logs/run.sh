@@ -12,8 +12,14 @@ data d(n: int) { return synthetic(n, shape=[4]), synthetic(n, shape=[1]) }
 model net = Linear(4, 1)
 optimizer opt = SGD(net, lr=0.01)
 train x, y in d(64) with batch=4, epochs=2 { minimize mse_loss(net(x), y) with opt }
-eval x, y in d(16) with batch=4 { metric error = mse_loss(net(x), y) }
+eval x, y in d(16) with batch=4 {
+  metric error = mse_loss(net(x), y)
+  metric LONG_a = mse_loss(net(x), y) * 2.0
+  metric LONG_b = mse_loss(net(x), y) * 3.0
+}
 AMP
+long=$(printf 'm%.0s' {1..400})
+sed -i "s/LONG/$long/" job.amp
 "$amp" train --device cpu -q --log 3 --log-dir logs job.amp
 "$reader" logs >events
 python3 - <<'PY'
@@ -26,5 +32,9 @@ for tag, column, want in (("train/loss", "train.loss", steps), ("eval/error", "e
     assert [s for s, _ in told] == want, told
     assert [s for s, _ in events[tag]] == want, events[tag]
     assert all(math.isclose(a, b, rel_tol=1e-6) for (_, a), (_, b) in zip(events[tag], told)), tag
+for letter, factor in (("a", 2), ("b", 3)):  # names that share 400 characters are two names
+    scaled = events["eval/" + 400 * "m" + "_" + letter]
+    assert all(math.isclose(a, factor * b, rel_tol=1e-6)
+               for (_, a), (_, b) in zip(scaled, events["eval/error"], strict=True)), letter
 print("ok: the event file has the numbers of the table")
 PY

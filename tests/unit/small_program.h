@@ -37,7 +37,8 @@ static const ampc_param small_params[] = {
 
 static const ampc_optimizer_desc small_optimizers[] = {
     {.name = "opt", .kind = "Adam", .count = 32, .uses_moment1 = true, .uses_moment2 = true}};
-static const ampc_setting small_settings[] = {{"opt.lr", 0.25}, {"opt.momentum", 0.5}};
+static const ampc_setting small_settings[] = {{"opt.lr", 0.25, AMPC_NOT_NEGATIVE},
+                                              {"opt.momentum", 0.5, AMPC_NOT_NEGATIVE}};
 static const ampc_metric_desc small_metrics[] = {{"loss", true}, {"acc", false}};
 
 static const ampc_source small_sources[] = {
@@ -96,7 +97,7 @@ static inline void small_train_kernel(void *const *args, unsigned block, unsigne
   state->skipped = state->body / 3;
   state->scale = 65536.0f * (float)(1 + state->body % 2);
   state->inv_scale = 1 / state->scale;
-  state->growth = (int)(state->body % 5);
+  state->growth = state->body % 5;
   opt->taken = state->body - state->skipped;
   opt->lr = *lr;
   loss->sum += (double)(master[0] * SMALL_BATCH);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include "runtime/state/safetensors.h"
 #include "small_program.h"
 #include "temp.h"
 
@@ -245,6 +246,99 @@ static void check_other_models(void)
   expect_foreign(&s, "F64[3, 2]");
 }
 
+/* Whole files with a right checksum whose metadata nobody's run has written. */
+static void check_forged(void)
+{
+  static const struct {
+    const char *key, *value;
+  } forged[] = {
+      {"ampc.scale", "12abc"},
+      {"ampc.scale", "nan"},
+      {"ampc.scale", "inf"},
+      {"ampc.scale", "-1"},
+      {"ampc.scale", "1e39"},
+      {"ampc.scale", "0"},
+      {"ampc.scale", "1e-44"},
+      {"ampc.scale", "0x1p4"},
+      {"ampc.scale", ""},
+      {"ampc.scaler", "on"},
+      {"ampc.growth", "-1"},
+      {"ampc.growth", "9223372036854775807"},
+      {"ampc.seed", "1 "},
+      {"ampc.seed", "9223372036854775808"},
+      {"ampc.body", "-1"},
+      {"ampc.body", "4.0"},
+      {"ampc.body", "9223372036854775807"},
+      {"ampc.skipped", "5"},
+      {"ampc.optimizer.opt.taken", "5"},
+      {"ampc.optimizer.opt.taken", "18446744073709551617"},
+      {"ampc.position.block", "77"},
+      {"ampc.position.block", "4294967296"},
+      {"ampc.position.epoch", "4611686018427387904"},
+      {"ampc.position.epoch", " 3"},
+      {"ampc.position.batch", "-2"},
+      {"ampc.position.batch", "9223372036854775807"},
+  };
+  ampc_runtime *rt = start(&job, 3);
+  run(rt, 4);
+  save(rt, temp_path("a"));
+  Snapshot before = snapshot(rt);
+  for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+    TensorFile f;
+    MUST(tensor_file_read(temp_path("a"), &f) == AMPC_OK);
+    MUST(tensor_file_set(&f, forged[i].key, forged[i].value));
+    MUST(tensor_file_write(&f, temp_path("bad")) == AMPC_OK);
+    tensor_file_free(&f);
+    expect_refused(rt, &before, forged[i].key, (long)i);
+    CHECK_MSG(strstr(ampc_last_error(), forged[i].key) && strstr(ampc_last_error(), ", expected "),
+              "%s", ampc_last_error());
+  }
+  ampc_free(rt);
+}
+
+/* Two optimizers whose names differ only behind a long beginning have a counter each. */
+static void check_long_names(void)
+{
+  enum { LONG = 400 };
+  char names[2][LONG + 2], settings[2][LONG + 8];
+  for (int i = 0; i < 2; i++) {
+    memset(names[i], 'o', LONG);
+    names[i][LONG] = (char)('a' + i);
+    names[i][LONG + 1] = 0;
+    snprintf(settings[i], sizeof settings[i], "%s.lr", names[i]);
+  }
+  SmallProgram s;
+  small_program(&s);
+  const ampc_optimizer_desc two[] = {{.name = names[0], .kind = "SGD", .count = 32},
+                                     {.name = names[1], .kind = "SGD", .first = 32}};
+  const ampc_setting rates[] = {{settings[0], 0.25, AMPC_NOT_NEGATIVE},
+                                {settings[1], 0.5, AMPC_NOT_NEGATIVE}};
+  s.program.optimizers = two;
+  s.program.n_optimizers = 2;
+  s.program.settings = rates;
+  s.program.space_bytes[AMPC_STATE] += (int64_t)sizeof(ampc_optimizer);
+  ampc_runtime *rt = start(&s, 3), *other = start(&s, 3);
+  ampc_state state;
+  MUST(ampc_get_state(rt, &state) == AMPC_OK);
+  state.body = 9;
+  MUST(ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state) == AMPC_OK);
+  for (uint32_t i = 0; i < 2; i++) {
+    ampc_optimizer o = {.taken = 3 + i};
+    MUST(ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o) == AMPC_OK);
+  }
+  save(rt, temp_path("a"));
+  ampc_data_position at;
+  CHECK_MSG(ampc_checkpoint_load(other, temp_path("a"), &at) == AMPC_OK, "%s", ampc_last_error());
+  for (uint32_t i = 0; i < 2; i++) {
+    ampc_optimizer o = {0};
+    MUST(ampc_read(other, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o) ==
+         AMPC_OK);
+    CHECK_MSG(o.taken == 3 + i, "optimizer %u has taken %lld steps", i, o.taken);
+  }
+  ampc_free(rt);
+  ampc_free(other);
+}
+
 /* A checkpoint of a run without a scaler starts the scaler anew. */
 static void check_other_scaler(void)
 {
@@ -326,6 +420,8 @@ int main(void)
   check_hostile();
   check_other_models();
   check_other_scaler();
+  check_forged();
+  check_long_names();
   check_write_errors();
   check_kill();
   temp_close();

@@ -151,6 +151,10 @@ static void check_state(void)
   CHECK(ampc_get_state(rt, &state) == AMPC_OK && state.seed == 5 && state.body == 0);
   CHECK(ampc_set(rt, "opt.lrr", 1) == AMPC_BAD_USAGE && strstr(ampc_last_error(), "opt.momentum"));
   CHECK(ampc_set(rt, "opt.lr", INFINITY) == AMPC_BAD_USAGE);
+  CHECK(ampc_set(rt, "opt.lr", NAN) == AMPC_BAD_USAGE);
+  CHECK(ampc_set(rt, "opt.lr", 1e39) == AMPC_BAD_USAGE);
+  CHECK(ampc_set(rt, "opt.lr", -1) == AMPC_BAD_USAGE && strstr(ampc_last_error(), "0 or more"));
+  CHECK(ampc_read(rt, at, &lr, sizeof lr) == AMPC_OK && lr == 0.125f);
   ampc_metric metric = {.sum = 3, .count = 2};
   at.offset = ampc_state_metric(s.program.n_optimizers, 1);
   CHECK(ampc_write(rt, at, &metric, sizeof metric) == AMPC_OK);
