@@ -201,7 +201,7 @@ static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
     }
   }
   keep_axes(l, &t, rank);
-  return t.reshaped ? reshape_to(l, t.x, t.dim, t.rank, e->span) : d_tensor(t.x);
+  return t.reshaped ? reshape_to(l, t.x, t.dim, t.rank, e->span) : unchanged(l, t.x, e->span);
 }
 
 Datum eval_index(Lower *l, Scope *s, const Expr *e)

@@ -367,6 +367,7 @@ Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in,
              const NamedAttr *attrs);
 Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum tensor_unary(Lower *l, Operator op, Datum a, Span span);
+Datum unchanged(Lower *l, Value x, Span span);
 Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span);
 Datum cast_to(Lower *l, Value x, DType d, Span span);
 Datum call_op(Lower *l, OpKind op, Args *args);

@@ -86,10 +86,11 @@ static Datum run_expand(Lower *l, Args *args)
   for (uint32_t i = 0; i < rank; i++)
     if (dim[i] == -1 && i >= rank - n->rank) dim[i] = n->dim[i - (rank - n->rank)];
   l->at.span = diag_user_span(l->c, args->span);
-  return d_tensor(ir_expand(l->c, &l->at, x, dim, rank));
+  Value v = ir_expand(l->c, &l->at, x, dim, rank);
+  return v.id == x.id ? unchanged(l, x, args->span) : d_tensor(v);
 }
 
-/* Every axis once, in another order; the same order needs no node. */
+/* Every axis once, in another order; the same order moves nothing. */
 static Datum run_permute(Lower *l, Args *args)
 {
   int64_t want[MAX_RANK];
@@ -111,7 +112,7 @@ static Datum run_permute(Lower *l, Args *args)
     moves = moves || want[i] != i;
   }
   return moves ? append(l, args->span, OP_permute, &x, 1, ir_axis_attrs(l->c, axes, rank))
-               : d_tensor(x);
+               : unchanged(l, x, args->span);
 }
 
 /* `x.size()` is a list, `x.size(1)` an int: compile-time values both. */

@@ -108,11 +108,18 @@ DType tensor_dtype(Lower *l, Datum d)
   return d.kind == D_int ? AMPC_I64 : d.kind == D_bool ? AMPC_BOOL : AMPC_F32;
 }
 
-/* The shape as it is needs no node. */
+/* What a view is that changes nothing: x itself. Inside of no_grad it is cut off, as a view that
+ * changes something would be. */
+Datum unchanged(Lower *l, Value x, Span span)
+{
+  if (!l->g->regions.at[l->at.region].no_grad) return d_tensor(x);
+  return append(l, span, OP_detach, &x, 1, NULL);
+}
+
 Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span)
 {
   const Node *n = ir_node(l->g, x);
-  if (n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0) return d_tensor(x);
+  if (n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0) return unchanged(l, x, span);
   if (!in_run(l, span)) return d_of(D_error);
   l->at.span = diag_user_span(l->c, span);
   return d_tensor(ir_reshape(l->c, &l->at, x, dim, rank));

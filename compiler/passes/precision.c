@@ -239,6 +239,14 @@ static Value split_reduction(Precision *p, Node n, uint64_t axes)
   return v;
 }
 
+/* .to() the type that x has already: x. Inside of no_grad no gradient flows through it, whichever
+ * type that turns out to be. */
+static Value as_it_is(Precision *p, const Node *n)
+{
+  Cursor at = {.block = n->block, .region = n->region, .span = n->span, .why = WHY_follow};
+  return region_of(p, n)->no_grad ? ir_append(p->c, &at, OP_detach, n->in, 1, NULL) : n->in[0];
+}
+
 /* `id` is of the old array; n has inputs of the new one, whose types are final. */
 static void type_node(Precision *p, uint32_t id)
 {
@@ -246,7 +254,7 @@ static void type_node(Precision *p, uint32_t id)
   uint64_t axes;
   if (n.op == OP_cast && ir_in(p->c, &n, 0)->dtype == (DType)attr_int(&n, "dtype") &&
       !ir_in(p->c, &n, 0)->weak) {
-    p->r.map[id] = n.in[0]; /* .to() the type that it has already */
+    p->r.map[id] = as_it_is(p, &n);
     return;
   }
   if (op_says_type(op_of(&n)))
