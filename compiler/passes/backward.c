@@ -54,6 +54,19 @@ static bool is_weight_copy(const Backward *b, Value v)
   return from->op == OP_param && from->dtype == AMPC_F32;
 }
 
+/* v is the 16-bit form of a value in f32, made by pass precision for all readers at once. PyTorch
+ * casts at each use, so there the gradients of the uses are rounded to 16 bits and meet in f32: a
+ * sum in 16 bits is rounded each time and overflows where none of its terms does. Of weights
+ * PyTorch keeps the cast as well. */
+static bool is_shared_cast(const Backward *b, Value v)
+{
+  const Graph *g = b->c->graph;
+  const Node *cast = ir_node(g, v);
+  if (cast->op != OP_cast || cast->why != WHY_cast_for || cast->dtype == AMPC_F32) return false;
+  const Node *from = ir_node(g, cast->in[0]);
+  return from->op != OP_param && from->dtype == AMPC_F32;
+}
+
 /* PyTorch rounds the gradient of a 16-bit weight to 16 bits and casts it to f32 afterwards. A
  * matrix product sums in f32 anyway: kept so, the gradient cannot overflow and the cast is gone.
  * That is done where dx is a product made for this use of the weight alone; else another reader
@@ -78,17 +91,17 @@ static Cursor cursor_for(const Graph *g, Value forward)
 
 /* Adds dx to the gradient of x. dx may have more axes or another float type than x: it is summed
  * and cast here, so that no rule needs to. The gradient of a weight copy is f32 where made_for
- * allows it; further uses of the weight are added in f32 then. */
+ * allows it; further uses of the weight, and of a shared cast, are added in f32. */
 static void add_gradient(Backward *b, const Cursor *at, Value x, Value dx)
 {
   Node like = *ir_node(b->c->graph, x);
   if (!ir_same_dims(ir_node(b->c->graph, dx), &like)) dx = ir_sum_to(b->c, at, dx, &like);
-  bool weight = is_weight_copy(b, x);
+  bool weight = is_weight_copy(b, x), adds_wide = weight || is_shared_cast(b, x);
   if (weight && made_for(b->c->graph, x, dx)) ir_node(b->c->graph, dx)->dtype = AMPC_F32;
   Value *sum = &b->dx[x.id];
   if (!weight || (!sum->id && ir_node(b->c->graph, dx)->dtype != AMPC_F32))
     dx = ir_cast(b->c, at, dx, like.dtype);
-  if (weight && sum->id) { /* of several uses */
+  if (adds_wide && sum->id) { /* of several uses */
     *sum = ir_cast(b->c, at, *sum, AMPC_F32);
     dx = ir_cast(b->c, at, dx, AMPC_F32);
   }
@@ -103,7 +116,7 @@ static void step_back(Backward *b, Value v)
   Value dy = b->dx[v.id];
   Value *dx = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
   assert(ir_same_dims(ir_node(c->graph, dy), &n));
-  assert(ir_node(c->graph, dy)->dtype == n.dtype || is_weight_copy(b, v));
+  assert(ir_node(c->graph, dy)->dtype == n.dtype || is_weight_copy(b, v) || is_shared_cast(b, v));
   op_of(&n)->gradient(c, v, dy, dx);
   Cursor at = cursor_for(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {

@@ -390,6 +390,32 @@ static void test_shared_weight(void)
   check_shared_weight(true);
 }
 
+/* A value in f32 that three products read: one cast serves them, and their gradients, each in 16
+ * bits, are added in f32. */
+static void test_shared_cast(void)
+{
+  Job j = job_begin(REGION_f16);
+  Value x = source(&j, AMPC_F32, 2, 6, 6), p = param(&j, "p", 1, 6, 0), loss = {0};
+  Value h = ir_binary(j.c, &j.at, OP_mul, x, p);
+  for (int i = 0; i < 3; i++) {
+    Value w = param(&j, i == 0 ? "a" : i == 1 ? "b" : "c", 2, 6, 6);
+    Value y = ir_append(j.c, &j.at, OP_linear, (Value[]){h, w}, 2, NULL);
+    y = reduce_all(&j, OP_sum, y);
+    loss = loss.id ? ir_binary(j.c, &j.at, OP_add, loss, y) : y;
+  }
+  minimize(&j, loss, 0);
+  MUST(differentiate(&j));
+  uint32_t sums = 0;
+  for (uint32_t i = loss.id + 1; i < j.g->nodes.n; i++) {
+    const Node *n = &j.g->nodes.at[i];
+    if (n->op != OP_add || n->rank == 0) continue;
+    sums++;
+    CHECK(n->dtype == AMPC_F32);
+  }
+  CHECK(sums == 2);
+  job_end(&j);
+}
+
 static void test_two_optimizers(void)
 {
   Job j = job_begin(REGION_f32);
@@ -512,6 +538,7 @@ int main(void)
   test_gradient();
   test_strict_rounding();
   test_shared_weight();
+  test_shared_cast();
   test_two_optimizers();
   test_cut();
   test_gradient_of();
