@@ -23,8 +23,8 @@ typedef struct Options {
   bool poison;            /* what nobody may read any more is overwritten with NaN */
   int64_t memory_limit;   /* bytes that the job may need; 0: no limit */
   bool check_memory;      /* no two live values overlap: checked in release builds too */
-  const char *watch;      /* train and eval blocks give the values of this name as outputs,
-                                but for a smaller last batch; or NULL */
+  const char *watch;      /* train and eval blocks give this value as an output, but for a
+                                smaller last batch (lower/watch.c); or NULL */
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;

@@ -150,6 +150,7 @@ static bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *fi
   l->run = run;
   l->at = (Cursor){.block = block};
   l->training = info->kind == AMPC_TRAIN;
+  l->watched = d_of(D_absent);
   for (uint32_t i = 0; i < l->optimizers.n; i++) l->optimizers.at[i]->updates = 0;
   return true;
 }
@@ -215,19 +216,6 @@ static void add_output(Lower *l, const char *name, Datum v, Span span)
     vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
 }
 
-/* options.watch, from `amp repl`: every value that has the name becomes an output too, in the
- * order of the text. */
-static void watch(Lower *l)
-{
-  const char *name = l->c->options.watch;
-  for (uint32_t i = 1, n = l->g->nodes.n; i < n; i++) {
-    const Node *node = &l->g->nodes.at[i];
-    if (node->block != l->run->block || !node->name || strcmp(node->name, name) != 0) continue;
-    l->at.region = node->region;
-    add_output(l, name, d_tensor((Value){i}), node->span);
-  }
-}
-
 /* The remainder of a block has the metrics of its full batches; after a mistake
  * nothing is known. */
 static void check_metrics(Lower *l, const Decl *decl)
@@ -252,7 +240,7 @@ static void elaborate(Lower *l, const Decl *decl)
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
   exec_block(l, &frame, &decl->as.run.body);
   if (!train) check_metrics(l, decl);
-  if (l->c->options.watch && l->run->first == l->run->block) watch(l);
+  watch_end(l, s);
   l->at.region = 0;
   if (train) append(l, decl->span, OP_scaler_update, NULL, 0, NULL);
 }
@@ -418,7 +406,7 @@ void lower_infer(Lower *l, const Decl *decl)
 
 /* What `amp repl` prints: compile-time values as text at once, tensors as outputs to be
  * computed. */
-static void add_answer(Lower *l, Datum v, Span span)
+void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
   if (!tensors) {

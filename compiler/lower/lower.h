@@ -280,6 +280,7 @@ struct Lower {
   uint32_t depth;         /* of calls */
   uint32_t work;          /* calls and statements so far */
   bool stopped;     /* the program has no end: nothing more is elaborated, nothing more said */
+  Datum watched;    /* watch.c: what a metric or a layer of the block gave; D_absent */
   Instance *inside; /* the innermost member that is being run, and the call that led there */
   Span inside_call;
 };
@@ -511,6 +512,14 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number);
 void lower_check_names(Lower *l); /* of blocks: no two are equal */
 void lower_infer(Lower *l, const Decl *decl);
 void lower_body(Lower *l, const Decl *decl);
+/* What a prompt gets: a compile-time value as text, tensors as outputs of the block. */
+void add_answer(Lower *l, Datum v, Span span);
+
+/* ---- watch.c: the value that options.watch asks for ---- */
+void watch_value(Lower *l, const char *name, Datum v); /* of a metric */
+void watch_call(Lower *l, const Instance *m, Datum v); /* what a layer gave */
+bool watch_stops_updates(const Lower *l);              /* `minimize` leaves the weights alone */
+void watch_end(Lower *l, Scope *s);                    /* of the block's own names */
 
 /* ---- option.c ---- */
 /* A setting's number: `value`, or what --set says; false after a message. */

@@ -166,9 +166,13 @@ void instance_leave(Lower *l, Entry e)
 /* `net(x)` is `net.forward(x)`. */
 Datum instance_call(Lower *l, Instance *m, Args *args)
 {
-  if (m->class == &class_sequential) return call_sequential(l, m, args);
   Binding *b = scope_find(m->body, "forward");
-  if (b && b->value.kind == D_function) return call_function(l, b->value.as.function, args);
+  bool sequential = m->class == &class_sequential;
+  if (sequential || (b && b->value.kind == D_function)) {
+    Datum v = sequential ? call_sequential(l, m, args) : call_function(l, b->value.as.function, args);
+    watch_call(l, m, v);
+    return v;
+  }
   fail(l, E209, args->span, "%s has no `forward` and cannot be called", m->class->name);
   if (m->class->decl) diag_note(l->c, m->class->decl->as.module.name.span, "it is declared here");
   return d_of(D_error);

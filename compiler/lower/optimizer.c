@@ -384,7 +384,7 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
       l->run->n_losses++ ? arena_printf(l->arena, "loss_%s", d.as.optimizer->name) : "loss";
   /* before the update, which does not happen when the loss is not finite */
   if (ir_elements(ir_node(l->g, loss)) == 1) lower_metric(l, name, loss, true, e->span);
-  append_minimize(l, d.as.optimizer, loss, st);
+  if (!watch_stops_updates(l)) append_minimize(l, d.as.optimizer, loss, st);
 }
 
 /* ---- metrics ---- */
@@ -402,6 +402,7 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
       return;
     }
   l->run->n_metrics++;
+  watch_value(l, name, d_tensor(value));
   if (index == l->g->metrics.n) vec_push(l->arena, &l->g->metrics, (Metric){name, first, is_loss});
   const Node *n = ir_node(l->g, value);
   Datum d = d_tensor(value);

@@ -81,17 +81,21 @@ void feeds_move(Repl *r, Compiled *to)
   r->feeds = feeds;
 }
 
-/* Opened with the seed of the running state, which a checkpoint may have brought: the order of
- * samples follows from it. */
+/* Opened with the seed of the running state, from which the order of samples follows; anew when
+ * a checkpoint has brought another one. */
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out)
 {
   Feed *f = &r->feeds[block];
   ampc_state state;
   ampc_status status = ampc_get_state(r->rt, &state);
+  uint64_t seed = (uint64_t)state.seed;
+  if (!status && f->batches && f->seed != seed) feed_close(f);
   if (!status && !f->batches) {
-    status =
-        ampc_data.open(r->live->c->program, block, r->data_dir, (uint64_t)state.seed, &f->batches);
-    if (!status) f->from = compiled_keep(r->live);
+    status = ampc_data.open(r->live->c->program, block, r->data_dir, seed, &f->batches);
+    if (!status) {
+      f->from = compiled_keep(r->live);
+      f->seed = seed;
+    }
   }
   if (!status) status = ampc_data.seek(f->batches, at);
   *out = f->batches;

@@ -32,6 +32,7 @@ typedef struct Kernels Kernels; /* kernels.c */
 typedef struct Feed { /* the open data of a block */
   ampc_batches *batches;
   Compiled *from; /* whose tables it reads */
+  uint64_t seed;  /* that it was opened with */
 } Feed;
 
 typedef struct Losses { /* of every step trained in this session */

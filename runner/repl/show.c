@@ -2,7 +2,6 @@
 #include "repl.h"
 #include "compiler/command/command.h"
 #include "compiler/graph/ir.h"
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,25 +93,34 @@ static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
   return false;
 }
 
-/* Runs the next step on a twin of a program that gives out the value. A name that is assigned
- * several times has several outputs; the last one counts. */
+/* The outputs of a block: one, or those of a tuple. */
+static bool show_outputs(Repl *r, ampc_runtime *twin, uint32_t block)
+{
+  const ampc_program *g = ampc_program_of(twin);
+  bool good = true;
+  for (uint32_t i = 0; i < g->n_outputs && good; i++) {
+    const ampc_output_desc *o = &g->outputs[i];
+    if (o->block == block) good = show_tensor(r, twin, o->place, o->dtype, o->rank, o->dim);
+  }
+  return good;
+}
+
+/* Runs the next step on a twin of a program that gives out the value. */
 static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
 {
   ampc_runtime *twin = NULL;
   const ampc_program *g = p->c->program;
-  const ampc_output_desc *last = NULL;
   if (!live_ready(r) || !block_index(r, g, out_block)) return false;
-  uint32_t block = *out_block;
-  for (uint32_t i = 0; i < g->n_outputs; i++)
-    if (g->outputs[i].block == block) last = &g->outputs[i];
-  if (!last) return repl_error(r, "it is no value of block %s", g->blocks[block].name);
+  uint32_t block = *out_block, n = 0;
+  for (uint32_t i = 0; i < g->n_outputs; i++) n += g->outputs[i].block == block;
+  if (!n) return repl_error(r, "it is no value of block %s", g->blocks[block].name);
   int64_t samples = 0;
   bool good = repl_check(r, live_twin(r, p, NULL, &twin)) &&
               repl_check(r, live_try_batch(r, twin, block, &samples));
   if (good && samples != g->blocks[block].batch)
     good =
         repl_error(r, "the next batch is the last, smaller one of its epoch; :step goes past it");
-  good = good && show_tensor(r, twin, last->place, last->dtype, last->rank, last->dim);
+  good = good && show_outputs(r, twin, block);
   ampc_free(twin);
   return good;
 }
@@ -126,10 +134,10 @@ static void explain_watched(Compile *c, const char *block)
       print_why(c, ir_in(c, ir_node(g, g->outputs.at[i].value), 0));
 }
 
-/* 1: shown; 0: a failure that was told; -1: no value of the step has this name. */
-static int show_value(Repl *r, const char *name)
+/* 1: shown; 0: a failure that was told; -1: no train block knows such a value. */
+static int show_value(Repl *r, const char *text)
 {
-  const char *kept = arena_strdup(r->arena, name);
+  const char *kept = arena_strdup(r->arena, text);
   Compiled *typed = program_compile(r, &(Request){.dump_after = "precision", .watch = kept});
   if (!typed) return 0;
   bool found = typed->c->graph->outputs.n > 0, good = false;
@@ -139,31 +147,24 @@ static int show_value(Repl *r, const char *name)
     good = p && show_watched(r, p, &block);
     if (good) explain_watched(typed->c, p->c->program->blocks[block].name);
     compiled_drop(p);
+  } else if (typed->c->answer) {
+    puts(typed->c->answer);
+    found = good = true;
   }
   compiled_drop(typed);
   return found ? good : -1;
 }
 
-static bool is_name(const char *s)
-{
-  if (!isalpha((unsigned char)*s) && *s != '_') return false;
-  while (isalnum((unsigned char)*s) || *s == '_') s++;
-  return *s == 0;
-}
-
-/* A parameter, a value of the train block, or else an expression: a name can be all three, and
- * the earlier one wins. */
+/* A parameter, a value of the train block, or else an expression of the session: a name can be all
+ * three, and the earlier one wins. */
 bool command_show(Repl *r, const char *arg)
 {
-  if (!*arg) return repl_error(r, ":show needs a name, as in :show logits");
+  if (!*arg) return repl_error(r, ":show needs a name or an expression, as in :show logits");
   Compiled *latest = program_latest(r);
   if (!latest) return false;
   if (find_param(latest->c->program, arg)) return show_param(r, arg);
-  if (is_name(arg)) {
-    int shown = show_value(r, arg);
-    if (shown >= 0) return shown == 1;
-  }
-  return value_show(r, arg);
+  int shown = show_value(r, arg);
+  return shown >= 0 ? shown == 1 : value_show(r, arg);
 }
 
 /* ---- gradients ---- */
