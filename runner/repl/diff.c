@@ -112,12 +112,14 @@ static bool diff_place(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, 
   double most = 0, squares = 0, size = 0;
   int64_t n = 0;
   for (int64_t i = 0; good && i < t[0].elements; i++) {
-    double x = t[0].at[i], y = t[1].at[i];
+    double x = t[0].at[i], y = t[1].at[i], gap = x - y;
+    if (t[0].whole) /* exact, where the doubles may be the same */
+      gap = (double)(int64_t)((uint64_t)t[0].whole[i] - (uint64_t)t[1].whole[i]);
     size += x * x;
-    if (x == y || (isnan(x) && isnan(y))) continue;
+    if (gap == 0 || (!t[0].whole && x == y) || (isnan(x) && isnan(y))) continue; /* inf */
     n++;
-    most = fmax(most, fabs(x - y));
-    squares += (x - y) * (x - y);
+    most = fmax(most, fabs(gap));
+    squares += gap * gap;
   }
   if (n)
     printf("%s%s: %lld of %lld differ, by at most %.3g; relative %.3g\n", what, q->path,

@@ -17,10 +17,15 @@ ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint
   for (uint32_t i = 0; i < rank; i++) out->elements *= out->dim[i] = dim[i];
   int64_t bytes = out->elements * ampc_element_size(p, dtype);
   void *raw = malloc((size_t)bytes + 1);
-  out->at = malloc(((size_t)out->elements + 1) * sizeof *out->at);
+  size_t elements = (size_t)out->elements + 1;
+  out->at = malloc(elements * (sizeof *out->at + sizeof *out->whole));
   ampc_status status = raw && out->at ? ampc_wait(rt) : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) status = ampc_read(rt, place, raw, bytes);
   if (!status) number_decode(dtype, p->real64, raw, out->elements, out->at);
+  if (!status && dtype == AMPC_I64) {
+    out->whole = (int64_t *)(out->at + elements);
+    memcpy(out->whole, raw, (size_t)bytes);
+  }
   if (status) {
     free(out->at);
     out->at = NULL;
@@ -53,8 +58,10 @@ static bool is_float(ampc_dtype d)
   return d == AMPC_F32 || d == AMPC_F16 || d == AMPC_BF16;
 }
 
-static int write_number(const Style *s, double v, char text[40])
+static int write_number(const Style *s, const HostTensor *t, int64_t at, char text[40])
 {
+  double v = t->at[at];
+  if (t->whole) return snprintf(text, 40, "%" PRId64, t->whole[at]);
   if (s->form == FORM_integer) return snprintf(text, 40, "%.0f", v);
   if (s->form == FORM_truth) return snprintf(text, 40, "%s", v != 0 ? "true" : "false");
   if (isnan(v)) return snprintf(text, 40, "nan");
@@ -87,10 +94,10 @@ static void see(Printer *p, double v)
 }
 
 /* The same walk first measures the widest number and then prints. */
-static void put_number(Printer *p, double v)
+static void put_number(Printer *p, int64_t at)
 {
   char text[40];
-  int n = write_number(&p->style, v, text);
+  int n = write_number(&p->style, p->t, at, text);
   if (!p->measure)
     printf("%*s", p->style.width, text);
   else if (n > p->style.width)
@@ -103,7 +110,7 @@ static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
   const HostTensor *t = p->t;
   bool text = !p->measure && !first_look;
   if (axis == t->rank) {
-    first_look ? see(p, t->at[at]) : put_number(p, t->at[at]);
+    first_look ? see(p, t->at[at]) : put_number(p, at);
     return;
   }
   if (text) putchar('[');
@@ -146,12 +153,28 @@ void tensor_print(const HostTensor *t)
   printf("%s%s\n", t->rank > 1 ? "\n" : "  ", tensor_type(t, type));
 }
 
-/* Of the finite elements; those that are not are counted. The deviation takes a second walk:
+/* Integers to the last digit, other numbers to five. */
+static void print_ends(const HostTensor *t, double least, double most)
+{
+  int64_t low = INT64_MAX, high = INT64_MIN;
+  for (int64_t i = 0; t->whole && i < t->elements; i++) {
+    if (t->whole[i] < low) low = t->whole[i];
+    if (t->whole[i] > high) high = t->whole[i];
+  }
+  if (t->whole)
+    printf("range: %" PRId64 " to %" PRId64, low, high);
+  else
+    printf("range: %.*g to %.*g", is_float(t->dtype) ? 5 : 17, least, is_float(t->dtype) ? 5 : 17,
+           most);
+}
+
+/* Of the finite elements; those that are not are counted. One element is its own range. The deviation takes a second walk:
  * subtracting squares of large means loses digits. */
 void tensor_print_range(const HostTensor *t)
 {
   double least = INFINITY, most = -INFINITY, sum = 0, squares = 0;
   int64_t n = 0, zeros = 0;
+  if (t->elements == 1) return;
   for (int64_t i = 0; i < t->elements; i++) {
     double v = t->at[i];
     zeros += v == 0;
@@ -168,8 +191,8 @@ void tensor_print_range(const HostTensor *t)
     printf("range: no finite element of %" PRId64 "\n", t->elements);
     return;
   }
-  printf("range: %.5g to %.5g, mean %.5g, deviation %.5g", least, most, mean,
-         sqrt(squares / (double)n));
+  print_ends(t, least, most);
+  printf(", mean %.5g, deviation %.5g", mean, sqrt(squares / (double)n));
   if (zeros) printf(", %.1f %% zeros", 100.0 * (double)zeros / (double)t->elements);
   if (n < t->elements) printf(", %" PRId64 " not finite", t->elements - n);
   putchar('\n');

@@ -161,6 +161,7 @@ typedef struct HostTensor {
   int64_t dim[AMPC_MAX_RANK];
   int64_t elements;
   double *at;
+  int64_t *whole; /* of i64, which a double does not hold: the same elements, freed with `at` */
 } HostTensor;
 /* `tensor.at` is to be freed. */
 ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,

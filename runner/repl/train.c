@@ -58,7 +58,7 @@ static void end_line(Run *t)
   t->line_open = false;
 }
 
-/* The last values of the block's metrics. */
+/* As `amp train`: averages over the steps since the last line. */
 static bool print_metrics(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
@@ -66,9 +66,9 @@ static bool print_metrics(Run *t)
     ampc_metric m;
     if (!repl_check(t->r, ampc_get_metric(t->r->rt, b->first_metric + i, &m))) return false;
     printf("  %s ", t->p->metrics[b->first_metric + i].name);
-    print_value((double)m.last);
+    print_value(m.count > 0 ? m.sum / m.count : NAN);
   }
-  return true;
+  return repl_check(t->r, ampc_clear_metrics(t->r->rt, t->block));
 }
 
 /* On a terminal over the line before, else a line of its own. */
