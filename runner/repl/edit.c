@@ -87,7 +87,7 @@ bool kernel_reload(Repl *r, uint32_t kernel)
   file_path(r, name, path);
   const char *text = r->edits[0] ? compile_read_file(c->arena, path, &size) : NULL;
   if (!text) return repl_error(r, "%s is not being edited; :kernel %s edit", name, name);
-  if (!kernels_edit(r->kernels, c, kernel, text, size))
+  if (!kernels_edit(r->kernels, c, kernel, path, text, size))
     return repl_error(r, "%s; the kernel is as it was", ampc_last_error());
   if (!repl_check(r, kernels_load(r->kernels, c, c->program))) return false;
   printf("%s runs %s\n", name,

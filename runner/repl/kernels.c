@@ -399,8 +399,21 @@ static void drop_edit(Kernels *k, const char *name, XXH128_hash_t from)
   *e = k->edits[--k->n_edits];
 }
 
+/* The text with the lines of its file, so that the C compiler's messages count and quote those.
+ * `path` has no character that a string of C would need to escape. */
+static Text with_lines(Compile *c, const Text *text, const char *name, const char *path)
+{
+  Text out;
+  text_init(&out, c->arena);
+  text_printf(&out, "#line 1 \"%s\"\n", path);
+  text_add(&out, text->at, text->n);
+  text_printf(&out, "\n#line 1 \"the call of %s\"\n", name);
+  return out;
+}
+
 /* The edited text goes through the compiler alone first: a broken one leaves all as it is. */
-bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *text, size_t size)
+bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, const char *text,
+                  size_t size)
 {
   const char *name = c->program->kernels[kernel].name;
   Text original;
@@ -410,8 +423,9 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *text, siz
   Text edited;
   text_init(&edited, c->arena);
   text_add(&edited, text, size);
+  Text lines = with_lines(c, &edited, name, path);
   text_init(&unit.text, c->arena);
-  emit_unit(c, &edited, &name, 1, &unit.text);
+  emit_unit(c, &lines, &name, 1, &unit.text);
   XXH128_hash_t key = key_of(c->arena, &edited, name);
   k->loads++;
   if (build_units(&unit, 1) || remember(k, &unit, &key, &name, 1)) return false;

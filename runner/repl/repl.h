@@ -121,8 +121,10 @@ void kernels_free(Kernels *k);
 /* Fills in c->program->kernels. Kernels of `running` (may be NULL) stay loaded; others, whose
  * program does not run any more, may go. */
 ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running);
-/* Replaces the text of a kernel of this text (emit_kernel) by another. False: it does not build. */
-bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *text, size_t size);
+/* Replaces the text of a kernel of this text (emit_kernel) by that of the file at `path`. False: it
+ * does not build. */
+bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, const char *text,
+                  size_t size);
 /* Tells of edited texts that the program has no place for any more, and drops them. */
 void kernels_check_edits(Kernels *k, Compile *c);
 bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel);
