@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-enum { HISTORY = 2000 /* lines */ };
+enum { HISTORY = 2000 /* inputs */, HISTORY_ENTRY = 1 << 16 /* bytes of one that is kept */ };
 
 struct Input {
   Repl *r;
@@ -96,12 +96,14 @@ static void open_history(Input *in)
   history(in->history, &event, H_LOAD, in->history_path);
 }
 
-/* A history that cannot be kept is no reason to say anything. */
-static void keep_line(Input *in, const char *line)
+/* An input is one entry, however many lines it has. A history that cannot be kept is no reason to
+ * say anything. */
+static void keep_input(Input *in)
 {
   HistEvent event;
-  if (!in->history || line[strspn(line, " \t\n")] == 0) return;
-  history(in->history, &event, H_ENTER, line);
+  if (!in->history || !in->size || in->size > HISTORY_ENTRY) return;
+  if (in->text[strspn(in->text, " \t\n")] == 0) return;
+  history(in->history, &event, H_ENTER, in->text);
   if (!in->history_path[0]) return;
   mode_t mask = umask(077); /* what was typed is the user's own */
   history(in->history, &event, H_SAVE, in->history_path);
@@ -247,7 +249,6 @@ static const char *read_line(Input *in, size_t *out_size)
     /* before the prompt: whoever sees that may type Ctrl-D or Ctrl-C */
     el_set(in->editor, EL_PREP_TERM, 1);
     const char *line = el_gets(in->editor, &n);
-    if (line && n > 0) keep_line(in, line);
     *out_size = n > 0 ? (size_t)n : 0;
     return line && n > 0 ? line : NULL;
   }
@@ -289,6 +290,7 @@ const char *input_next(Input *in, size_t *out_size)
     if (!line && input_interrupted()) { /* what was typed is dropped */
       if (!in->editor) return NULL;
       el_reset(in->editor);
+      keep_input(in); /* the lines before the one that was being typed can be had again */
       in->size = 0;
       puts("^C");
       continue;
@@ -298,6 +300,7 @@ const char *input_next(Input *in, size_t *out_size)
     bool open = line && in->size <= INPUT_LIMIT && !is_command(in) &&
                 ast_is_open(in->text, (uint32_t)in->size);
     if (open) continue;
+    keep_input(in);
     *out_size = in->size;
     return in->text;
   }
