@@ -169,7 +169,8 @@ Datum instance_call(Lower *l, Instance *m, Args *args)
   Binding *b = scope_find(m->body, "forward");
   bool sequential = m->class == &class_sequential;
   if (sequential || (b && b->value.kind == D_function)) {
-    Datum v = sequential ? call_sequential(l, m, args) : call_function(l, b->value.as.function, args);
+    Datum v =
+        sequential ? call_sequential(l, m, args) : call_function(l, b->value.as.function, args);
     watch_call(l, m, v);
     return v;
   }

@@ -57,8 +57,7 @@ static bool mentions_local(Lower *l, Scope *s)
 static Datum eval_text(Lower *l, Scope *s)
 {
   const char *text = l->c->options.watch;
-  uint32_t base =
-      diag_add_source(l->c, "<expression>", text, (uint32_t)strlen(text), false);
+  uint32_t base = diag_add_source(l->c, "<expression>", text, (uint32_t)strlen(text), false);
   Ast ast = {0};
   if (!ast_parse_input(l->c, base, &ast)) return d_of(D_error);
   const Block *body = ast.n ? &ast.at[0]->as.function.body : NULL;

@@ -45,6 +45,25 @@ static void offer_params(const Repl *r, const Wanted *w)
   for (uint32_t i = 0; p && i < p->n_params; i++) offer(w, p->params[i].path);
 }
 
+/* What :show looks at besides: the batch and the metrics of train blocks, and the layers that hold
+ * parameters. */
+static void offer_values(const Repl *r, const Wanted *w)
+{
+  const Compile *c = r->latest ? r->latest->c : NULL;
+  const ampc_program *p = c ? c->program : NULL;
+  for (uint32_t i = 0; c && i < c->ast.n; i++) {
+    const Decl *d = c->ast.at[i];
+    for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++)
+      offer(w, d->as.run.names.at[k].text);
+  }
+  for (uint32_t i = 0; p && i < p->n_blocks; i++)
+    for (uint32_t k = 0; p->blocks[i].kind == AMPC_TRAIN && k < p->blocks[i].n_metrics; k++)
+      offer(w, p->metrics[p->blocks[i].first_metric + k].name);
+  for (uint32_t i = 0; p && i < p->n_params; i++)
+    for (const char *dot = p->params[i].path; (dot = strchr(dot, '.')); dot++)
+      offer(w, arena_strndup(w->arena, p->params[i].path, (size_t)(dot - p->params[i].path)));
+}
+
 /* The verbs are no first word: with nothing typed yet only kernels are offered. */
 static void offer_kernels(const Repl *r, const Wanted *w)
 {
@@ -66,12 +85,17 @@ static void offer_passes(const Wanted *w)
   for (uint32_t i = 0; pass_name(i); i++) offer(w, pass_name(i));
 }
 
-/* Folders end with a slash, so that the next Tab looks into them. */
+/* Folders end with a slash, so that the next Tab looks into them. What has been typed is a name,
+ * not a pattern. */
 static void offer_files(const Wanted *w)
 {
   glob_t found;
-  const char *pattern = arena_printf(w->arena, "%.*s*", (int)w->size, w->word);
-  if (glob(pattern, GLOB_MARK, NULL, &found) != 0) return;
+  Text pattern;
+  text_init(&pattern, w->arena);
+  for (size_t i = 0; i < w->size; i++)
+    text_printf(&pattern, "%s%c", strchr("*?[\\", w->word[i]) ? "\\" : "", w->word[i]);
+  text_puts(&pattern, "*");
+  if (glob(pattern.at, GLOB_MARK, NULL, &found) != 0) return;
   for (size_t i = 0; i < found.gl_pathc; i++) offer(w, found.gl_pathv[i]);
   globfree(&found);
 }
@@ -83,6 +107,17 @@ static bool offer_precisions(const Wanted *w)
   return true;
 }
 
+/* All that follows is one file's name, blanks and all. */
+static bool takes_file(const char *command)
+{
+  static const char *const names[] = {"open", "save", "load", "write"};
+  size_t n = 0;
+  while (isalpha((unsigned char)command[n])) n++;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (n && strncmp(names[i], command, n) == 0) return true;
+  return false;
+}
+
 /* False: the command takes an expression. */
 static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 {
@@ -90,8 +125,7 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
   char c[16] = "";
   size_t n = 0;
   while (n + 1 < sizeof c && isalpha((unsigned char)command[n])) c[n] = command[n], n++;
-  if (!strncmp("open", c, n) || !strncmp("save", c, n) || !strncmp("load", c, n))
-    return offer_files(w), true;
+  if (takes_file(command)) return offer_files(w), true;
   if (!strncmp("set", c, n)) return offer_settings(r, w), true;
   if (!strncmp("precision", c, n)) return offer_precisions(w);
   if (!strncmp("graph", c, n)) return offer_passes(w), true;
@@ -104,6 +138,7 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
     return true;
   }
   offer_params(r, w);
+  if (!strncmp("show", c, n)) offer_values(r, w);
   return !strncmp("params", c, n) || !strncmp("grad", c, n) || !strncmp("casts", c, n);
 }
 
@@ -138,7 +173,7 @@ static void offer_members(const Repl *r, const Wanted *w)
 }
 
 /* A word of a command goes on to the next blank or "="; one of the language ends at operators
- * and brackets, but not at the dot of a path. */
+ * and brackets, but not at the dot of a path. The name of a file may have all of these in it. */
 void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, Words *out)
 {
   size_t lead = strspn(text, " \t"), start = size;
@@ -146,6 +181,11 @@ void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_
   const char *breaks = command ? " \t=" : " \t()[]{},=+-*/@:;<>";
   while (start > lead + command && !strchr(breaks, text[start - 1])) start--;
   if (command && start == lead + 1) start = lead;
+  if (command && start > lead && takes_file(text + lead + 1)) {
+    start = lead + strcspn(text + lead, " \t");
+    start += strspn(text + start, " \t");
+    if (start > size) start = size;
+  }
   const char *word = arena_strndup(arena, text + start, size - start);
   Wanted w = {arena, word, size - start, out};
   *out_start = start;

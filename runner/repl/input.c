@@ -178,7 +178,7 @@ static void list_words(const Words *words)
 }
 
 /* Tab: adds what all candidates have in common; where that is nothing new it lists them. A
- * single one gets a space behind it, unless it has a bracket in it. */
+ * single one gets a space behind it, unless it is a folder or has a bracket in it. */
 static unsigned char complete_key(EditLine *editor, int key)
 {
   (void)key;
@@ -194,7 +194,9 @@ static unsigned char complete_key(EditLine *editor, int key)
     size_t typed = size - start, n = common_size(&words);
     if (n > typed) {
       char *rest = arena_strndup(arena, words.at[0] + typed, n - typed);
-      if (words.n == 1 && strchr(words.at[0], '(') == NULL) rest = arena_printf(arena, "%s ", rest);
+      char last = words.at[0][strlen(words.at[0]) - 1];
+      bool whole = words.n == 1 && last != '/' && strchr(words.at[0], '(') == NULL;
+      if (whole) rest = arena_printf(arena, "%s ", rest);
       if (el_insertstr(editor, rest) == 0) result = CC_REFRESH;
     } else if (words.n > 1) {
       list_words(&words);

@@ -168,8 +168,8 @@ static void print_ends(const HostTensor *t, double least, double most)
            most);
 }
 
-/* Of the finite elements; those that are not are counted. One element is its own range. The deviation takes a second walk:
- * subtracting squares of large means loses digits. */
+/* Of the finite elements; those that are not are counted. One element is its own range. The
+ * deviation takes a second walk: subtracting squares of large means loses digits. */
 void tensor_print_range(const HostTensor *t)
 {
   double least = INFINITY, most = -INFINITY, sum = 0, squares = 0;
