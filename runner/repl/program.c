@@ -41,15 +41,33 @@ static Compile *begin(const Repl *r, const Request *q)
   return compile_create(&options);
 }
 
-/* Mistakes of all parts are told, not only those of the first. */
-static bool read_parts(const Repl *r, Compile *c)
+static bool read_inputs(const Repl *r, Compile *c)
 {
-  bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
+  bool good = true;
   for (uint32_t i = 0; i < r->declared.n; i++) {
     const Part *p = &r->declared.at[i];
     good = compile_add_input(c, p->name, p->text, p->size, NULL) && good;
   }
   return good;
+}
+
+/* Mistakes of all parts are told, not only those of the first. */
+static bool read_parts(const Repl *r, Compile *c)
+{
+  bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
+  return read_inputs(r, c) && good;
+}
+
+Compile *program_parse(Repl *r, Ast *file)
+{
+  Compile *c = begin(r, &(Request){0});
+  *file = (Ast){0};
+  bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
+  for (uint32_t i = 0; i < c->ast.n; i++) vec_push(c->arena, file, c->ast.at[i]);
+  if (good && read_inputs(r, c)) return c;
+  diag_finish(c);
+  compile_destroy(c);
+  return NULL;
 }
 
 /* Leaves out the settings that would be reported as unknown because only some declarations are

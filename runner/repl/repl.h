@@ -103,6 +103,9 @@ typedef struct Request {  /* which compile */
 } Request;
 /* NULL after messages. */
 Compiled *program_compile(Repl *r, const Request *q);
+/* The session's text as one tree, nothing compiled; `file` has the declarations of the job's file
+ * alone, source 0. NULL after messages. */
+Compile *program_parse(Repl *r, Ast *file);
 Compiled *compiled_keep(Compiled *p);
 void compiled_drop(Compiled *p); /* NULL is fine */
 /* The job's file; typed declarations are dropped. False: it cannot be read, all is as it was. */
@@ -186,6 +189,9 @@ typedef void LineKey(const char *line, size_t n, char *out);
 /* Lines that differ, as - and +; false: none does. `shown` of lines that match may differ too. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown);
 
+/* Where data paths of a job start; `amp train` does the same. */
+const char *folder_of(Arena *arena, const char *path);
+
 /* ---- commands: argument text without blanks around it ---- */
 bool command_run(Repl *r, const char *text);
 bool path_matches(const char *pattern, const char *path); /* an empty pattern is any */
@@ -197,6 +203,7 @@ const char *command_name_at(uint32_t i); /* ":train"; NULL after the last */
 
 bool command_open(Repl *r, const char *arg);
 bool command_reload(Repl *r, const char *arg);
+bool command_write(Repl *r, const char *arg);
 bool command_save(Repl *r, const char *arg);
 bool command_load(Repl *r, const char *arg);
 bool command_set(Repl *r, const char *arg);

@@ -15,8 +15,7 @@ bool path_matches(const char *pattern, const char *path)
 
 /* ---- files ---- */
 
-/* Where data paths of a job start; `amp train` does the same. */
-static const char *folder_of(Arena *arena, const char *path)
+const char *folder_of(Arena *arena, const char *path)
 {
   const char *slash = strrchr(path, '/');
   if (!slash) return ".";

@@ -31,6 +31,72 @@ same "a loaded run goes on" "$work/train" "$work/more"
 "$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
 same "amp train goes on from a session" "$work/train" "$work/resumed"
 
+# A checkpoint with another seed goes on in its own order of samples, not in that of the open data.
+"$amp" train --quiet --seed 9 --steps 6 --save "$work/six" "$job" >/dev/null 2>&1
+"$amp" train --quiet --steps 12 --resume "$work/six" --save "$work/twelve" "$job" >/dev/null 2>&1
+printf ':train 3\n:eval\n:load %s\n:train 6\n:save %s\n' "$work/six" "$work/loaded" | session
+same "a loaded run with another seed" "$work/twelve" "$work/loaded"
+
+# loss is what amp train calls so: the average over the steps since the last line.
+"$amp" train --steps 8 "$job" 2>&1 | sed -nE 's/.* (step [48])\/.* (loss [0-9.]+ acc [0-9.]+) .*/\1 \2/p' >"$work/lines"
+printf ':train 8\n' | session
+sed -nE 's/^(step [48])\/.*  (loss [0-9.]+)  (acc [0-9.]+) .*/\1 \2 \3/p' "$work/out" >"$work/said"
+[ "$(wc -l <"$work/said")" = 2 ] || failed "lines of a session"
+same "the loss of amp train" "$work/lines" "$work/said"
+
+# What was typed, as a program: comments stay, values are in the text, the weights are the same.
+tensors() { python3 -c 'import sys
+b = open(sys.argv[1], "rb").read(); sys.stdout.buffer.write(b[8 + int.from_bytes(b[:8], "little"):])' "$1"; }
+cat >"$work/typed" <<EOF
+module Net(hidden: int = HIDDEN) {
+  fc1 = Linear(8, hidden)
+  fc2 = Linear(hidden, 4) # a comment of the prompt
+  def forward(x: float[N, 8]) { return fc2(tanh(fc1(x))) }
+}
+:const HIDDEN=24
+:set opt.lr=0.004
+:set opt.weight_decay=0.1
+:set train.batch=16
+:set train.seed=77
+:set eval2.steps=3
+:precision bf16
+eval x, y in numbers(64) with name="more" { metric other = accuracy(net(x), y) }
+:set eval2.batch=8
+:set eval2.steps=3
+forgotten = ones(3)
+:write $work/typed.amp
+:train 11
+:save $work/typed.st
+:write $work/typed.amp
+:set opt.beta1=0.8
+:write! $work/more.amp
+EOF
+session <"$work/typed" && failed ":write over a file"
+says ":write tells how to run it" "^wrote $work/typed.amp: amp train $work/typed.amp\$"
+says ":write tells what stays out" '^1 statement of the session is no part of a program'
+says ":write does not write over a file" "typed.amp is there; :write! $work/typed.amp writes over it"
+says ":write names what has no place in a text" 'amp train --set opt.beta1=0.8 '
+for line in '# A job that trains in no time, for sessions.' 'const HIDDEN = 24' 'precision bf16' \
+  '  fc2 = Linear(hidden, 4) # a comment of the prompt' 'optimizer opt = AdamW(net, lr=0.004, weight_decay=0.1)' \
+  'train x, y in numbers(256) with batch=16, epochs=4, log=4, seed=77 {' \
+  'eval x, y in numbers(64) with name="more", batch=8, steps=3 { metric other = accuracy(net(x), y) }'; do
+  grep -qxF "$line" "$work/typed.amp" || failed ":write lacks $line"
+done
+"$amp" train --quiet --steps 11 --save "$work/written.st" "$work/typed.amp" >/dev/null 2>&1 ||
+  failed "amp train of what was written"
+tensors "$work/typed.st" >"$work/a" && tensors "$work/written.st" >"$work/b"
+same "the weights of what was written" "$work/a" "$work/b"
+"${amp}c" --check "$work/typed.amp" || failed "ampc of what was written"
+# without a job, with a seed of its own
+sed 's/^data numbers/manual_seed(1); data numbers/' "$job" | grep -v '^#' >"$work/whole"
+{ sed 's/manual_seed(1); //' "$work/whole"
+  printf ':write %s\n:train 5\n:save %s\n' "$work/nojob.amp" "$work/nojob.st"; } |
+  timeout 500 "$amp" repl --seed 5 >"$work/out" 2>&1 || failed ":write without a job"
+grep -qx 'manual_seed(5)' "$work/nojob.amp" || failed ":write keeps --seed"
+"$amp" train --quiet --steps 5 --save "$work/nojob2.st" "$work/nojob.amp" >/dev/null 2>&1
+tensors "$work/nojob.st" >"$work/a" && tensors "$work/nojob2.st" >"$work/b"
+same "the weights of a job that was typed" "$work/a" "$work/b"
+
 # :set compiles nothing; what is known is not built again.
 before=$(built)
 printf ':step\n:set opt.lr=0.5\n:step\n:set opt.beta1=0.8\n:step\n' | session
@@ -82,6 +148,7 @@ printf ':kernel k03 edit\n:kernel k03 reload\n:train 20\n:save %s\n' "$work/brok
   EDITOR=$work/break session && failed "a broken edit is no failure"
 says "a broken edit" 'the kernel is as it was'
 same "a broken edit changes nothing" "$work/train" "$work/broken"
+says "an edit's errors have the lines of its file" '^/tmp/amp-edit-.*/k03_silu\.cu:[12]?[0-9]:.*error'
 printf ':kernel k03 edit\n:kernel k03 reload\n:kernel\n:train 20\n:save %s\n' "$work/edited" |
   EDITOR=$work/triple session || failed "an edit"
 says "an edited kernel is listed" '^k03_silu: .*edited'

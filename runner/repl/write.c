@@ -1,0 +1,412 @@
+/* :write: the program of the session as one file, which `amp train` and `ampc` take.
+ *
+ * The job's text stays as it is, comments and all; what was typed takes the place of the
+ * declaration that it replaced, or comes behind. Values said by -D, --set, :const, :precision and
+ * :set take the place of those in the text; for the few that have none there (a const of an import,
+ * a setting of a group) the command that :write prints has an option. The text is compiled before
+ * it is written: it must give the program of the session. */
+#include "repl.h"
+#include "runtime/base/file.h"
+#include "runtime/plan/formats.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Change { /* `text` in place of what stands there; an empty span: before it */
+  Span span;
+  const char *text;
+} Change;
+
+typedef struct Writing {
+  Repl *r;
+  Compile *c; /* its tree is that of the whole session */
+  VEC(Change) changes;
+  Text behind; /* what no place in the text has */
+  Assignments consts, settings;
+} Writing;
+
+/* ---- text ---- */
+
+static const char *source_at(const Compile *c, Span span)
+{
+  Place place = diag_place(c, span);
+  return place.source->text + (span.start - place.source->base);
+}
+
+/* Without the line's end, which belongs to the span of a declaration. */
+static Span trimmed(const Compile *c, Span span)
+{
+  const char *text = source_at(c, span);
+  while (span.end > span.start && isspace((unsigned char)text[span.end - span.start - 1]))
+    span.end--;
+  return span;
+}
+
+/* The one that begins first from `from` on. */
+static const Change *next_change(const Writing *w, uint32_t from, uint32_t end)
+{
+  const Change *found = NULL;
+  for (uint32_t i = 0; i < w->changes.n; i++) {
+    const Change *c = &w->changes.at[i];
+    if (c->span.start < from || c->span.start >= end) continue;
+    if (!found || c->span.start < found->span.start) found = c;
+  }
+  return found;
+}
+
+/* The text of a span with the changes within. */
+static void add_text(Writing *w, Span span, Text *out)
+{
+  const char *text = source_at(w->c, span);
+  uint32_t at = span.start;
+  for (const Change *c; (c = next_change(w, at, span.end));) {
+    text_add(out, text + (at - span.start), c->span.start - at);
+    text_puts(out, c->text);
+    at = c->span.end;
+    if (c->span.end > c->span.start) continue;
+    text_add(out, text + (at - span.start), 1); /* an insertion: go on behind its place */
+    at++;
+  }
+  text_add(out, text + (at - span.start), span.end - at);
+}
+
+static void change(Writing *w, Span span, const char *text)
+{
+  vec_push(w->c->arena, &w->changes, (Change){span, text});
+}
+
+/* At the end of a list: `first` is what the list begins with where it has nothing yet. */
+static void add_to_list(Writing *w, uint32_t at, const char *first, const char *key,
+                        const char *value)
+{
+  Arena *arena = w->c->arena;
+  for (uint32_t i = 0; i < w->changes.n; i++) {
+    Change *c = &w->changes.at[i];
+    if (c->span.start != at || c->span.end != at) continue;
+    c->text = arena_printf(arena, "%s, %s=%s", c->text, key, value);
+    return;
+  }
+  change(w, (Span){at, at}, arena_printf(arena, "%s%s=%s", first, key, value));
+}
+
+/* ---- values ---- */
+
+/* Strings need no quotes at a prompt; in a text they do. */
+static void change_value(Writing *w, const Expr *old, const char *value)
+{
+  bool quotes = old->kind == EXPR_string && value[0] != '"';
+  change(w, old->span, quotes ? arena_printf(w->c->arena, "\"%s\"", value) : value);
+}
+
+static const Expr *find_argument(const ArgList *list, const char *key, size_t n)
+{
+  for (uint32_t i = 0; i < list->n; i++) {
+    const char *own = list->at[i].key.text;
+    if (own && strlen(own) == n && strncmp(own, key, n) == 0) return list->at[i].value;
+  }
+  return NULL;
+}
+
+static bool set_const(Writing *w, const char *key, const char *value)
+{
+  for (uint32_t i = 0; i < w->c->ast.n; i++) {
+    const Decl *d = w->c->ast.at[i];
+    if (d->kind != DECL_const || strcmp(d->as.constant.name.text, key) != 0) continue;
+    change_value(w, d->as.constant.value, value);
+    return true;
+  }
+  return false;
+}
+
+static bool set_precision(Writing *w, const char *value)
+{
+  for (uint32_t i = 0; i < w->c->ast.n; i++)
+    if (w->c->ast.at[i]->kind == DECL_precision) {
+      change(w, w->c->ast.at[i]->as.object.value->span, value);
+      return true;
+    }
+  text_printf(&w->behind, "precision %s\n", value);
+  return true;
+}
+
+/* `batch` of `with`; a block without `with` gets one. */
+static void set_option(Writing *w, const Decl *d, const char *key, const char *value)
+{
+  const ArgList *with = &d->as.run.with;
+  const Expr *old = find_argument(with, key, strlen(key));
+  bool text = strcmp(key, "save") == 0 || strcmp(key, "name") == 0 || strcmp(key, "resume") == 0;
+  const char *quote = text && value[0] != '"' ? "\"" : "";
+  const char *given = arena_printf(w->c->arena, "%s%s%s", quote, value, quote);
+  const Expr *before = with->n ? with->at[with->n - 1].value : d->as.run.source;
+  if (old)
+    change(w, old->span, given);
+  else
+    add_to_list(w, before->span.end, with->n ? ", " : " with ", key, given);
+}
+
+/* "train", "train2": as pass lower counts blocks, whatever their name=. */
+static bool set_block(Writing *w, const char *owner, const char *key, const char *value)
+{
+  uint32_t seen[2] = {0, 0};
+  for (uint32_t i = 0; i < w->c->ast.n; i++) {
+    const Decl *d = w->c->ast.at[i];
+    char name[32];
+    if (d->kind != DECL_train && d->kind != DECL_eval) continue;
+    bool train = d->kind == DECL_train;
+    uint32_t number = ++seen[train];
+    snprintf(name, sizeof name, number > 1 ? "%s%u" : "%s", train ? "train" : "eval", number);
+    if (strcmp(name, owner) != 0) continue;
+    set_option(w, d, key, value);
+    return true;
+  }
+  return false;
+}
+
+/* "lr" of `AdamW(net, lr=0.1)`, "lr.peak" of a schedule that was called with `peak=`. By position
+ * only the learning rate is known, which is the second of every optimizer. */
+static bool set_argument(Writing *w, const Expr *call, const char *key, const char *value)
+{
+  while (call->kind == EXPR_call) {
+    const ArgList *args = &call->as.call.args;
+    size_t n = strcspn(key, ".");
+    const Expr *old = find_argument(args, key, n);
+    if (!old && strcmp(key, "lr") == 0 && args->n > 1 && !args->at[1].key.text)
+      old = args->at[1].value;
+    bool last = key[n] == 0, keys_only = args->n && (args->n == 1 || args->at[1].key.text);
+    if (old && last) change_value(w, old, value);
+    if (!old && last && keys_only)
+      add_to_list(w, args->at[args->n - 1].value->span.end, ", ", key, value);
+    if (last || !old) return last && (old || keys_only);
+    call = old;
+    key += n + 1;
+  }
+  return false;
+}
+
+static bool set_optimizer(Writing *w, const char *owner, const char *key, const char *value)
+{
+  if (strncmp(key, "group", 5) == 0 || strncmp(key, "beta", 4) == 0) return false;
+  for (uint32_t i = 0; i < w->c->ast.n; i++) {
+    const Decl *d = w->c->ast.at[i];
+    if (d->kind == DECL_optimizer && strcmp(d->as.object.name.text, owner) == 0)
+      return set_argument(w, d->as.object.value, key, value);
+  }
+  return false;
+}
+
+static bool set_setting(Writing *w, const char *key, const char *value)
+{
+  if (strcmp(key, "precision") == 0) return set_precision(w, value);
+  const char *dot = strchr(key, '.');
+  if (!dot) return false;
+  const char *owner = arena_strndup(w->c->arena, key, (size_t)(dot - key));
+  return set_block(w, owner, dot + 1, value) || set_optimizer(w, owner, dot + 1, value);
+}
+
+/* Of several values of a key the last one holds. */
+static bool is_last(const Assignment *at, uint32_t n, uint32_t i)
+{
+  for (uint32_t k = i + 1; k < n; k++)
+    if (strcmp(at[k].key, at[i].key) == 0) return false;
+  return true;
+}
+
+static bool is_set(const Repl *r, const char *key)
+{
+  for (uint32_t i = 0; i < r->sets.n; i++)
+    if (strcmp(r->sets.at[i].key, key) == 0) return true;
+  return false;
+}
+
+/* :set comes after --set; each value goes into the text or into the command. */
+static void set_values(Writing *w)
+{
+  const Options *o = &w->r->options;
+  Arena *arena = w->c->arena;
+  for (uint32_t i = 0; i < o->n_consts; i++)
+    if (is_last(o->consts, o->n_consts, i) && !set_const(w, o->consts[i].key, o->consts[i].value))
+      vec_push(arena, &w->consts, o->consts[i]);
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    const Assignment *a = &o->settings[i];
+    if (!is_last(o->settings, o->n_settings, i) || is_set(w->r, a->key)) continue;
+    if (!set_setting(w, a->key, a->value)) vec_push(arena, &w->settings, *a);
+  }
+  for (uint32_t i = 0; i < w->r->sets.n; i++) {
+    const Assignment *a = &w->r->sets.at[i];
+    if (!set_setting(w, a->key, a->value)) vec_push(arena, &w->settings, *a);
+  }
+}
+
+/* --seed of the session: `seed=` of a block wins over manual_seed, so both are set. */
+static void set_seed(Writing *w)
+{
+  const char *seed = arena_printf(w->c->arena, "%llu", (unsigned long long)w->r->seed);
+  bool found = false;
+  for (uint32_t i = 0; w->r->seed_given && i < w->c->ast.n; i++) {
+    const Decl *d = w->c->ast.at[i];
+    bool run = d->kind == DECL_train || d->kind == DECL_eval;
+    const Expr *old = run ? find_argument(&d->as.run.with, "seed", 4) : NULL;
+    if (old) change(w, old->span, seed);
+    if (d->kind != DECL_expr || d->as.value->kind != EXPR_call) continue;
+    change(w, trimmed(w->c, d->span), arena_printf(w->c->arena, "manual_seed(%s)", seed));
+    found = true;
+  }
+  if (w->r->seed_given && !found) text_printf(&w->behind, "manual_seed(%s)\n", seed);
+}
+
+/* ---- the whole ---- */
+
+/* Of the session's declarations those with an index below that of `file` took the place of one of
+ * its own (ast_merge). */
+static const char *whole_text(Writing *w, const Ast *file)
+{
+  Compile *c = w->c;
+  Text out;
+  for (uint32_t i = 0; i < c->ast.n; i++) {
+    const Decl *d = c->ast.at[i];
+    if (i < file->n && d == file->at[i]) continue;
+    text_init(&out, c->arena);
+    add_text(w, trimmed(c, d->span), &out);
+    if (i < file->n)
+      change(w, trimmed(c, file->at[i]->span), out.at);
+    else
+      text_printf(&w->behind, "%s\n", out.at);
+  }
+  text_init(&out, c->arena);
+  const Part *f = &w->r->file;
+  if (f->text) add_text(w, (Span){c->sources.at[0].base, c->sources.at[0].base + f->size}, &out);
+  if (out.n && out.at[out.n - 1] != '\n') text_puts(&out, "\n");
+  text_puts(&out, w->behind.at);
+  return out.at;
+}
+
+/* ---- is it the same program? ---- */
+
+static bool same_blocks(const ampc_program *p, const ampc_program *q)
+{
+  bool same = p->n_blocks == q->n_blocks;
+  for (uint32_t i = 0; same && i < p->n_blocks; i++) {
+    const ampc_block *a = &p->blocks[i], *b = &q->blocks[i];
+    same = a->kind == b->kind && strcmp(a->name, b->name) == 0 && a->batch == b->batch &&
+           a->epochs == b->epochs && a->max_steps == b->max_steps && a->every == b->every &&
+           a->shuffle == b->shuffle && a->drop_last == b->drop_last &&
+           a->n_sources == b->n_sources && a->n_metrics == b->n_metrics;
+  }
+  return same;
+}
+
+static bool same_params(const ampc_program *p, const ampc_program *q)
+{
+  bool same = p->n_params == q->n_params;
+  for (uint32_t i = 0; same && i < p->n_params; i++) {
+    const ampc_param *a = &p->params[i], *b = &q->params[i];
+    same = strcmp(a->path, b->path) == 0 && a->rank == b->rank && a->optimizer == b->optimizer &&
+           memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0 && a->init.kind == b->init.kind &&
+           a->init.a == b->init.a && a->init.b == b->init.b;
+  }
+  return same;
+}
+
+/* With what :set has said of them. */
+static bool same_settings(const Repl *r, const ampc_program *p, const ampc_program *q)
+{
+  bool same = p->n_settings == q->n_settings;
+  for (uint32_t i = 0; same && i < p->n_settings; i++) {
+    double value = p->settings[i].value;
+    for (uint32_t k = 0; k < r->sets.n; k++)
+      if (strcmp(r->sets.at[k].key, p->settings[i].name) == 0)
+        value = strtod(r->sets.at[k].value, NULL);
+    same = strcmp(p->settings[i].name, q->settings[i].name) == 0 &&
+           (float)value == (float)q->settings[i].value;
+  }
+  return same;
+}
+
+/* The text, compiled under its new name, must be the program of the session. */
+static bool check_text(Writing *w, const char *path, const char *text)
+{
+  Repl *r = w->r;
+  const ampc_program *p = r->latest->c->program, *q;
+  Options options = r->options;
+  options.input = path;
+  options.consts = w->consts.at;
+  options.n_consts = w->consts.n;
+  options.settings = w->settings.at;
+  options.n_settings = w->settings.n;
+  Compile *c = compile_create(&options);
+  bool good = compile_text(c, path, text, strlen(text));
+  if (!good) repl_error(r, "%s was not written: as a file it does not compile", path);
+  q = c->program;
+  const char *what = !good ? NULL
+                     : strcmp(p->precision, q->precision) || p->n_kernels != q->n_kernels
+                         ? "kernels"
+                     : !same_params(p, q)                             ? "parameters"
+                     : !same_blocks(p, q)                             ? "blocks"
+                     : !same_settings(r, p, q)                        ? "settings"
+                     : q->seed != (r->seed_given ? r->seed : p->seed) ? "seed"
+                                                                      : NULL;
+  if (what) good = repl_error(r, "%s was not written: its %s would differ", path, what);
+  compile_destroy(c);
+  return good;
+}
+
+/* ---- the command ---- */
+
+/* Files that are looked for from the job's folder on. */
+static bool has_relative_data(const ampc_program *p)
+{
+  for (uint32_t i = 0; i < p->n_sources; i++) {
+    const ampc_format *format = ampc_format_of(p->sources[i].kind);
+    if (format && format->probe && p->sources[i].path[0] != '/') return true;
+  }
+  return false;
+}
+
+/* How to run what was written, with what stands in no text. */
+static void tell(const Writing *w, const char *path)
+{
+  const Repl *r = w->r;
+  printf("wrote %s: amp train", path);
+  for (uint32_t i = 0; i < w->consts.n; i++)
+    printf(" -D %s=%s", w->consts.at[i].key, w->consts.at[i].value);
+  for (uint32_t i = 0; i < w->settings.n; i++)
+    printf(" --set %s=%s", w->settings.at[i].key, w->settings.at[i].value);
+  if (strcmp(folder_of(w->c->arena, path), r->data_dir) != 0 &&
+      has_relative_data(r->latest->c->program))
+    printf(" --data-dir %s", r->data_dir);
+  printf(" %s\n", path);
+  if (r->said.n)
+    printf("%u statement%s of the session %s no part of a program and stay%s out\n", r->said.n,
+           r->said.n == 1 ? "" : "s", r->said.n == 1 ? "is" : "are", r->said.n == 1 ? "s" : "");
+}
+
+static bool write_program(Writing *w, const Ast *file, const char *path)
+{
+  set_values(w);
+  set_seed(w);
+  const char *text = whole_text(w, file);
+  FilePart part = {text, (int64_t)strlen(text)};
+  if (!check_text(w, path, text) || !repl_check(w->r, file_replace(path, &part, 1))) return false;
+  tell(w, path);
+  return true;
+}
+
+/* `:write FILE`; `:write! FILE` also over a file that is there. */
+bool command_write(Repl *r, const char *arg)
+{
+  bool over = *arg == '!';
+  if (over) arg += 1 + strspn(arg + 1, " \t");
+  if (!*arg) return repl_error(r, ":write needs a file");
+  if (!over && access(arg, F_OK) == 0)
+    return repl_error(r, "%s is there; :write! %s writes over it", arg, arg);
+  if (!program_latest(r)) return false;
+  Ast file;
+  Writing w = {.r = r, .c = program_parse(r, &file)};
+  if (!w.c) return false;
+  text_init(&w.behind, w.c->arena);
+  bool good = write_program(&w, &file, arg);
+  compile_destroy(w.c);
+  return good;
+}
