@@ -6,7 +6,7 @@
 
 /* `help` "not yet" and `run` NULL go together: the name is kept so that it means nothing else. */
 typedef struct Command {
-  const char *name, *usage, *help;
+  const char *name, *usage, *help; /* a help of several lines has them indented by print_usage */
   bool (*run)(Repl *r, const char *arg); /* NULL: not yet */
 } Command;
 
@@ -18,8 +18,7 @@ static const Command commands[] = {
     {"reload", "", "read the job's file again; weights of the same path and shape stay",
      command_reload},
     {"write", "[!] FILE",
-     "the program of the session as a file for amp train and ampc; ! writes over one",
-     command_write},
+     "the session as a program for amp train and ampc; ! over a file that is there", command_write},
     {"save", "FILE", "write a checkpoint", command_save},
     {"load", "FILE", "go on from a checkpoint", command_load},
     {"set", "[KEY=VALUE]", "a setting: :set opt.lr=1e-4; alone: lists them", command_set},
@@ -31,7 +30,10 @@ static const Command commands[] = {
      command_train},
     {"step", "", "one step", command_step},
     {"eval", "", "run the eval blocks", command_eval},
-    {"show", "NAME", "a value with type, shape, range, and why it has its type", command_show},
+    {"show", "NAME|EXPR",
+     "a parameter, a value of the next batch (its data, a variable, a metric,\n"
+     "a layer as fc1), or an expression of these: its range, and why it has its type",
+     command_show},
     {"type", "EXPR", "type and shape of an expression, and why; nothing is run", command_type},
     {"params", "[PATTERN]", "parameters: shape, type, optimizer, norm", command_params},
     {"loss", "", "curve of the loss of the steps trained here", command_loss},
@@ -117,7 +119,12 @@ static void print_usage(const Command *c, int width)
 {
   char head[64];
   snprintf(head, sizeof head, ":%s %s", c->name, c->usage);
-  printf("%-*s %s\n", width, head, c->help);
+  printf("%-*s ", width, head);
+  for (const char *s = c->help; *s; s++) {
+    putchar(*s);
+    if (*s == '\n') printf("%*s ", width, "");
+  }
+  putchar('\n');
 }
 
 static bool command_help(Repl *r, const char *arg)
@@ -128,9 +135,15 @@ static bool command_help(Repl *r, const char *arg)
     if (c) print_usage(c, 0);
     return c != NULL;
   }
-  puts("a declaration or statement of the language is added to the program; one of a name that is\n"
-       "there takes its place. An expression is run and printed. Commands may be shortened:");
+  puts("A declaration of the language is added to the program; one of a name that is there takes "
+       "its\n"
+       "place. An expression is run and printed; an assignment (x = ones(3)) is remembered. A "
+       "bracket\n"
+       "that is open keeps the input open. Commands may be shortened:");
   for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
     if (c->run) print_usage(c, 30);
+  puts("Tab completes, Up recalls an input, Ctrl-R searches; Ctrl-C ends what is at work or drops "
+       "what\n"
+       "was typed, Ctrl-D ends the session. <3> in a message is the third input.");
   return true;
 }

@@ -44,6 +44,23 @@ sed -nE 's/^(step [48])\/.*  (loss [0-9.]+)  (acc [0-9.]+) .*/\1 \2 \3/p' "$work
 [ "$(wc -l <"$work/said")" = 2 ] || failed "lines of a session"
 same "the loss of amp train" "$work/lines" "$work/said"
 
+# A name, an expression over the batch and a layer: the same values, of the weights before the step.
+shown() { # shown TEXT...: what :show prints of each, one file
+  printf ':step\n' >"$work/in"
+  printf ':show %s\n' "$@" >>"$work/in"
+  session <"$work/in" || failed ":show $*"
+  grep -vE '^step|^trained|small.amp:|<expression>' "$work/out"
+}
+for value in logits 'net(x)' net; do shown "$value" >"$work/shown.$value"; done
+same "an expression has the weights of the step" "$work/shown.logits" "$work/shown.net(x)"
+same "a model's output" "$work/shown.logits" "$work/shown.net"
+grep -qx 'f16\[32, 4\]' "$work/shown.net" || failed ":show net"
+for value in fc1 net.fc1 'net.fc1(x)'; do shown "$value" >"$work/shown"; mv "$work/shown" "$work/shown.$value"; done
+same "a layer's output" "$work/shown.fc1" "$work/shown.net.fc1"
+same "a layer's output, called" "$work/shown.fc1" "$work/shown.net.fc1(x)"
+[ "$(shown acc | head -1)" = "$(shown '(argmax(logits, dim=-1) == y).to(f32).mean()' | head -1)" ] || failed ":show acc"
+[ "$(shown loss | head -1)" = "$(shown 'cross_entropy(logits, y)' | head -1)" ] || failed ":show loss"
+
 # What was typed, as a program: comments stay, values are in the text, the weights are the same.
 tensors() { python3 -c 'import sys
 b = open(sys.argv[1], "rb").read(); sys.stdout.buffer.write(b[8 + int.from_bytes(b[:8], "little"):])' "$1"; }

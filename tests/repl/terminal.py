@@ -121,6 +121,9 @@ def every_command():
     t.type(":params fc2.*", r"^total 68 parameters$")
     t.type(":grad fc2.bias", r"^range: ", r"^norm [0-9.e-]+; the loss scale of 65536 is taken out$")
     t.type(":show logits", r"^f16\[32, 4\]$", r"^range: ", r"small.amp:11:40  linear is low, by precision f16, 15:1$")
+    t.type(":show y", r"^i64\[32\]$|\]  i64\[32\]$")
+    t.type(":show fc1", r"^f16\[32, 16\]$")
+    t.type(":show loss", r"^[0-9.]+  f32\[\]$")
     t.type(":show fc1.weight", r"^f32\[16, 8\]$", r"stored type$", r"^read as f16\[16, 8\]")
     t.type(":type net(ones(7, 8))", r"^f16\[7, 4\]  linear is low")
     t.type(":memory", r"^weights +[0-9.]+ KiB$", r"^total ")
@@ -138,6 +141,7 @@ def every_command():
     t.type(":step", r"^trained 1 step in ")
     t.type(":ptx k03", r"\.entry k03_silu\(|NVRTC is not on this machine")
     t.type(":sass k03", r"k03_silu|nvdisasm is not on this machine")
+    t.type(f":write {WORK}/a.amp", r"^wrote .*/a.amp: amp train .*/a.amp$")
     t.type(f":save {WORK}/a", r"^saved .* at step 42$")
     t.type(":set opt.lr=0.001")
     t.type(":set", r"^opt.lr +0.001$")
@@ -183,6 +187,11 @@ def keys():
     t.send("\x15HID\t\r")  # Ctrl-U drops the line
     t.expect(r"^int 16$")
     t.expect(r"^amp> ")
+    t.send(":open tests/re\t")  # a folder gets no blank, so the next Tab looks into it
+    t.expect(r"tests/repl/$")
+    t.send("sm\t")
+    t.expect(r"all\.amp ")
+    t.send("\x15")
     t.send("net.fc\t\t")  # several: listed
     t.expect(r"net\.fc1\.weight +net\.fc1\.bias")
     t.send("\x15")
@@ -205,6 +214,18 @@ def keys():
     t.send("\x10\r")  # Ctrl-P: the line before
     t.expect(r"^int 9$", "the history")
     t.expect(r"^amp> ")
+    # an input of several lines is one entry: two steps back, and it runs again
+    t.send("def g(x) {\r")
+    t.expect(r"^\.\.\.> ")
+    t.send("  return x * 7\r")
+    t.expect(r"^\.\.\.> ")
+    t.type("}")
+    t.type("g(2)", r"^int 14$")
+    t.send("\x1b[A\x1b[A")
+    t.expect(r"def g\(x\) \{\n  return x \* 7\n\}", "the whole input")
+    t.send("\r")
+    t.expect(r"^amp> ")
+    t.type("g(3)", r"^int 21$")
     # Ctrl-C while training: back at the prompt, with the state
     t.type(":set opt.lr=0.002")
     t.send(":train 100000000\r")
