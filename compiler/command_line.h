@@ -21,7 +21,7 @@ typedef struct CommandLine {
   OutputKind kind;
   const char *output; /* NULL or "-": stdout */
   const char *deps;   /* file for make's dependencies, or NULL */
-  bool library, build_line, check, verbose;
+  bool library, build_line, force, check, verbose;
   uint32_t blame;          /* line, or 0 */
   int color, error_format; /* 1 + index of the word, 0: not given; options has what follows */
 } CommandLine;

@@ -6,6 +6,7 @@
 #include "memory_report.h"
 #include "options.h"
 #include "output.h"
+#include "replace.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,6 +112,7 @@ static int write_deps(Compile *c, const CommandLine *cmd)
     fprintf(stderr, "ampc: error: --deps: make cannot read a file name with a newline in it\n");
     return BAD_FILE;
   }
+  if (!replace_deps(cmd, &text)) return BAD_FILE;
   return output_write(cmd->deps, text.at, text.n) ? 0 : BAD_FILE;
 }
 
@@ -124,12 +126,24 @@ static int check_limit(Compile *c)
   return NO_MEMORY;
 }
 
+/* Of the file that -o names or would have named; it may have been edited, so it is left alone, and
+ * the job too. */
+static int print_build_line(Compile *c, const CommandLine *cmd)
+{
+  Text line;
+  text_init(&line, c->arena);
+  if (!build_line(cmd, &line)) return BAD_FILE;
+  return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
+}
+
 /* In the order of the options' meaning: nothing is written before all of it could be made. */
 static int run(Compile *c, const CommandLine *cmd)
 {
+  if (cmd->build_line) return print_build_line(c, cmd);
   int status = compile(c, cmd);
   if (!status && c->program) status = check_limit(c);
   if (status || (cmd->check && !cmd->options.dump_after)) return status;
+  const char *output = cmd->check ? NULL : cmd->output;
   Text text;
   text_init(&text, c->arena);
   status = produce(c, cmd, &text);
@@ -137,18 +151,12 @@ static int run(Compile *c, const CommandLine *cmd)
   if (cmd->blame) return show_blame(c, cmd, &text);
   if (cmd->kind == OUTPUT_cubin && !cmd->output && isatty(STDOUT_FILENO))
     return usage_error("ampc", "a cubin is not for a terminal: use -o FILE.cubin");
+  if (!replace_output(cmd, output, &text)) return BAD_FILE;
   if (cmd->deps && (status = write_deps(c, cmd))) return status;
-  if (!cmd->build_line || cmd->output) {
-    if (!output_write(cmd->check ? NULL : cmd->output, text.at, text.n)) return BAD_FILE;
-    if (cmd->verbose && cmd->output && !cmd->check)
-      fprintf(stderr, "ampc: wrote %s, %zu bytes\n", arena_shown(c->arena, cmd->output, ""),
-              text.n);
-  }
-  if (!cmd->build_line) return 0;
-  Text line;
-  text_init(&line, c->arena);
-  if (!build_line(cmd, &line)) return BAD_FILE;
-  return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
+  if (!output_write(output, text.at, text.n)) return BAD_FILE;
+  if (cmd->verbose && output)
+    fprintf(stderr, "ampc: wrote %s, %zu bytes\n", arena_shown(c->arena, output, ""), text.n);
+  return 0;
 }
 
 int main(int argc, char **argv)

@@ -11,6 +11,7 @@ number here gives way to what it stands for, and only lines that say something e
   k07_add_gelu        k_add_gelu@8      plans and emitted text: the kernel of line 8
   t14, gemm32         t_add, gemm       inside a kernel; its second add is t_add.2
   work+6144           work              byte offsets stay only with --places
+  xxh64 0123abcd..    xxh64 HASH        the seal of an emitted text
 
 Emitted text begins with those helpers of templates/ that its kernels call. Of these only the names
 stay, unless --whole is given: they are compared once, in emit/demo.expected.
@@ -23,6 +24,7 @@ import sys
 SPACES = "state|master|copy16|copybf|grad|moment1|moment2|buffer|input|work"
 NODE = re.compile(r"%(\d+) = (\w+) (.*?) +# (\d+):(\d+)(.*)$")
 LABEL = re.compile(r"\b(K_)?([kgc])(\d\d+)_([a-z0-9_]+?)(_thunk|_columns)?\b(?!\.)")
+SEAL = re.compile(r"(\n// As ampc wrote it: xxh64 )[0-9a-f]{16};")
 COMMENT_COLUMN = 64
 
 
@@ -207,7 +209,7 @@ def commands(lines, places, whole):
 
 
 def main(options):
-    lines = sys.stdin.read().split("\n")
+    lines = SEAL.sub(r"\1HASH;", sys.stdin.read(), count=1).split("\n")
     if any(NODE.match(line) for line in lines):
         lines = dump(lines)
     else:

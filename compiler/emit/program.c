@@ -5,6 +5,7 @@
 #include "runtime/plan/commands.h"
 #include "emit.h"
 #include "kernel.h"
+#include "seal.h"
 #include "user_text.h"
 #include <math.h>
 #include <stdlib.h>
@@ -458,6 +459,7 @@ static void put_head(Printer *p, const ampc_program *g)
        comment_of(p, g->source), g->precision, g->target);
   EMIT(p,
        "// Kernels first, then tables, step functions, main(). Build line: ampc --build-line.\n");
+  seal_put(p);
   EMIT(p, "#include \"ampc_rt.h\"\n\n");
 }
 
@@ -465,6 +467,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
 {
   const ampc_program *g = c->program;
   Printer p;
+  size_t from = out->n;
   printer_begin(&p, c, out);
   put_head(&p, g);
   emit_kernel_texts(&p, false);
@@ -483,7 +486,9 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_blocks(&p, g);
   if (!is_cpu_target(c)) put_find_kernel(&p);
   put_program(&p, g);
-  if (!with_main) return;
-  EMIT(&p, "\nint main(int argc, char **argv)\n{\n");
-  EMIT(&p, "  return ampc_main(argc, argv, &program, &ampc_data);\n}\n");
+  if (with_main) {
+    EMIT(&p, "\nint main(int argc, char **argv)\n{\n");
+    EMIT(&p, "  return ampc_main(argc, argv, &program, &ampc_data);\n}\n");
+  }
+  seal_close(out, from);
 }

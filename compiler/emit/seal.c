@@ -1,0 +1,56 @@
+/* Writing and checking the line of the head that says what ampc wrote; see Note [the seal]. */
+#include "seal.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define MARK                                                                                       \
+  "\n// As ampc wrote it: xxh64 " /* the newline before it counts: it is no other comment */
+#define ZEROS "0000000000000000"
+
+enum { DIGITS = sizeof ZEROS - 1, HEAD = 4096 /* bytes of a text in which the line stands */ };
+
+void seal_put(Printer *p)
+{
+  EMIT(p, "%s" ZEROS "; -o replaces an edited text only with --force.\n", MARK + 1);
+}
+
+/* The digits of a text, or NULL. */
+static char *digits_of(const char *text, size_t size)
+{
+  size_t head = size < HEAD ? size : HEAD;
+  char *mark = memmem(text, head, MARK, sizeof MARK - 1);
+  if (!mark || (size_t)(mark - text) + sizeof MARK - 1 + DIGITS > size) return NULL;
+  return mark + sizeof MARK - 1;
+}
+
+static void hash_text(const char *text, size_t size, const char *digits, char out[DIGITS + 1])
+{
+  size_t before = (size_t)(digits - text), after = before + DIGITS;
+  XXH64_state_t *state = XXH64_createState();
+  if (!state) arena_out_of_memory();
+  XXH64_reset(state, 0);
+  XXH64_update(state, text, before);
+  XXH64_update(state, ZEROS, DIGITS);
+  XXH64_update(state, text + after, size - after);
+  snprintf(out, DIGITS + 1, "%016llx", (unsigned long long)XXH64_digest(state));
+  XXH64_freeState(state);
+}
+
+void seal_close(Text *out, size_t from)
+{
+  char hash[DIGITS + 1], *text = out->at + from, *digits = digits_of(text, out->n - from);
+  assert(digits);
+  hash_text(text, out->n - from, digits, hash);
+  memcpy(digits, hash, DIGITS);
+}
+
+Seal seal_of(const char *text, size_t size)
+{
+  char hash[DIGITS + 1];
+  const char *digits = digits_of(text, size);
+  if (!digits) return SEAL_none;
+  hash_text(text, size, digits, hash);
+  return memcmp(digits, hash, DIGITS) == 0 ? SEAL_whole : SEAL_broken;
+}
