@@ -64,7 +64,7 @@ printf 'old\n' >kept.cu
 printf 'model net = Nothing()\n' >wrong.amp
 refuses "errors keep the old output" 1 'Nothing' "$ampc" -o kept.cu wrong.amp
 same "the old output is there" kept.cu <(printf 'old\n')
-passes "a new output replaces it" "$ampc" -o kept.cu "$job"
+passes "a new output replaces it" "$ampc" --force -o kept.cu "$job"
 [ "$(find . -name 'kept.cu?*')" = "" ] || failed "a temporary file is left over"
 passes "--check writes nothing" "$ampc" --check -o checked.cu "$job"
 [ -e checked.cu ] && failed "--check wrote a file"

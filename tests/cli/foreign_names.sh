@@ -76,7 +76,7 @@ built() {
 built "a name like an option" ./-fplugin=x -o -fplugin=x.c
 built "a name like a file of options" ./@x -o @x.c
 built "a name with all" "./$name" -o "$name.c"
-built "no suffix" "./$name.out" --emit=c -o "$name"
+built "no suffix" "./bare $name.out" --emit=c -o "bare $name"
 "$ampc" --target=cpu --emit=c -o $'end\n' "./$job" && "$ampc" --target=cpu --emit=c --build-line -o $'end\n' "./$job" 2>err &&
   failed "a newline at the end"
 [ -n "$(find "$work" -name 'PWNED*')" ] && failed "a name was run"

@@ -18,7 +18,7 @@ compare() { # compare NAME STEPS BATCH: models/fashion_mnist/NAME.amp
   line=$("$ampc" --target=sm_90 "${options[@]}" --build-line -o job.cu job.amp)
   rm -f job
   passes "$1: nvcc" bash -c "$line -cudart shared"
-  passes "$1: twins" on_mock "$ampc" --target=sm_90 "${options[@]}" --emit=cubin -o job.image job.amp
+  passes "$1: twins" on_mock "$ampc" --target=sm_90 "${options[@]}" --emit=cubin --force -o job.image job.amp
   passes "$1: emitted" on_mock ./job --steps "$2" --seed 3 --quiet --save emitted.st
   passes "$1: jit" on_mock "$amp" train --device cuda "${options[@]}" --steps "$2" --seed 3 --quiet \
     --save jit.st job.amp
