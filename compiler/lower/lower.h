@@ -72,8 +72,8 @@ typedef struct ParamSlot {
   int64_t dim[MAX_RANK];
   DType dtype;
   bool buffer;
-  const Init *init;
-  Span span;
+  const Init *init; /* that of the last `init` clause, else its own */
+  Span span, init_span;
   int index;  /* into Graph.params; -1 until its model is declared */
   Value node; /* the one of block `block` and version `version` */
   uint16_t block;
@@ -453,6 +453,7 @@ typedef struct Match {
   RootVec roots;
   bool broken; /* mistakes were made in building it: what is missing is not said again */
   bool modules;
+  bool initial; /* of `init`: buffers are not named, and a layer type names its weights */
   void (*param)(Lower *l, ParamSlot *p, void *data);
   void (*module)(Lower *l, Instance *m, void *data);
   void *data;

@@ -1,5 +1,6 @@
 /* `model` declarations: the parameters of the instance enter the graph's table under their paths,
- * then the clauses are applied in order, so that the last one that matches wins. */
+ * then the clauses are applied in order, so that the last one that matches wins. Initialisers are
+ * resolved after all clauses: one that is replaced need not fit. */
 #include "lower.h"
 
 /* ---- registering ---- */
@@ -34,7 +35,6 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
                          .optimizer = -1,
                          .span = p->span};
   memcpy(parameter.dim, p->dim, sizeof parameter.dim);
-  if (!init_resolve(l, p->init, p, p->span, &parameter.init)) return;
   p->index = (int)l->g->params.n;
   vec_push(l->arena, &l->g->params, parameter);
 }
@@ -46,13 +46,21 @@ typedef struct InitClause {
   Span span;
 } InitClause;
 
-/* Initial values depend on the shape (fan in, fan out), so each parameter that matches
- * resolves the initialiser anew. */
 static void apply_init(Lower *l, ParamSlot *p, void *data)
 {
   const InitClause *clause = data;
-  if (p->index >= 0)
-    init_resolve(l, clause->init, p, clause->span, &l->g->params.at[p->index].init);
+  (void)l;
+  p->init = clause->init;
+  p->init_span = clause->span;
+}
+
+/* Initial values depend on the shape (fan in, fan out), so each parameter resolves its initialiser
+ * anew. */
+static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  (void)path, (void)data;
+  if (!alias && p->index >= 0)
+    init_resolve(l, p->init, p, p->init_span, &l->g->params.at[p->index].init);
 }
 
 static void apply_frozen(Lower *l, ParamSlot *p, void *data)
@@ -83,7 +91,7 @@ static Match match_of(Lower *l, const Model *model)
   return m;
 }
 
-/* `init("**.bias", zeros_())` */
+/* `init("**.bias", zeros_())`; `init(Conv2d, kaiming_normal_())` is of weights, not of biases. */
 static void clause_init(Lower *l, Model *model, const Args *args)
 {
   uint32_t n = args->at.n;
@@ -94,6 +102,7 @@ static void clause_init(Lower *l, Model *model, const Args *args)
   }
   InitClause clause = {args->at.at[n - 1].value.as.init, args->at.at[n - 1].span};
   Match m = match_of(l, model);
+  m.initial = true;
   m.param = apply_init;
   m.data = &clause;
   match_patterns(l, &m, args->at.at, n - 1);
@@ -195,6 +204,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   vec_push(l->arena, &l->models, model);
   for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
     model_clause(l, s, &model, decl->as.object.clauses.at[i]);
+  walk_members(l, root, "", &(MemberVisitor){NULL, resolve_param, NULL});
   return v;
 }
 

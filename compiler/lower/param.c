@@ -35,7 +35,7 @@ Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Sp
   p->rank = (uint8_t)rank;
   p->buffer = buffer;
   p->init = init.as.init;
-  p->span = diag_user_span(l->c, span);
+  p->span = p->init_span = diag_user_span(l->c, span);
   p->index = -1;
   return (Datum){.kind = D_param, .as.param = p};
 }

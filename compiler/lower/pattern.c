@@ -67,11 +67,20 @@ static void note_segments(Lower *l, Search *s, const char *path)
     vec_push(l->arena, &s->segments, arena_strndup(l->arena, path, segment(path)));
 }
 
+/* `init(Conv2d, kaiming_normal_())` is not meant for biases, which are named: "**.bias". No `init`
+ * is meant for buffers: running statistics begin as their layer says. */
+static bool is_left_out(const Search *s, const ParamSlot *p)
+{
+  if (!s->match->initial) return false;
+  return p->buffer || (s->pattern.kind == D_class && strncmp(p->name, "bias", 4) == 0);
+}
+
 /* Called for each parameter below the roots. */
 static void try_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   Search *s = data;
   (void)alias;
+  if (is_left_out(s, p)) return;
   note_segments(l, s, path);
   bool fits = s->pattern.kind == D_class ? built_by(p->owner, s->pattern.as.class)
                                          : pattern_matches(s->pattern.as.text, path, false);
@@ -112,7 +121,9 @@ static const char *suggestion(Lower *l, const Search *s, const char *pattern)
 /* A pattern that matches nothing is a mistake nearly always: a layer was renamed. */
 static void no_match(Lower *l, const Search *s, Span span)
 {
-  const char *what = s->match->modules ? "module" : "parameter";
+  const char *what = s->match->modules                                 ? "module"
+                     : s->match->initial && s->pattern.kind == D_class ? "weight"
+                                                                       : "parameter";
   const char *owner = s->match->owner;
   if (s->pattern.kind == D_class) {
     fail(l, E501, span, "`%s` has no %s of a %s", owner, what, s->pattern.as.class->name);
