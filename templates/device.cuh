@@ -118,7 +118,7 @@ DEVICE real ampc_sign(real x)
 // --- ampc_relu
 DEVICE real ampc_relu(real x)
 {
-  return x <= R(0.0) ? R(0.0) : x;
+  return x < R(0.0) ? R(0.0) : x; /* -0 and NaN stay */
 }
 
 // --- ampc_rsqrt
@@ -143,36 +143,35 @@ DEVICE real ampc_softplus(real x)
 }
 
 // --- ampc_gelu
-/* x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2 */
+/* x Phi(x); far below 0 small, and not what is left of 1 - 1 */
 DEVICE real ampc_gelu(real x)
 {
-  return R(0.5) * x * (R(1.0) + ampc_erf(x * R(0.70710678118654752)));
+  return x * ampc_normal_cdf(x);
 }
 
 // --- ampc_gelu_slope
 /* Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi) */
 DEVICE real ampc_gelu_slope(real x)
 {
-  real phi = R(0.5) * (R(1.0) + ampc_erf(x * R(0.70710678118654752)));
-  return phi + x * (R(0.39894228040143268) * ampc_exp(R(-0.5) * x * x));
+  return ampc_normal_cdf(x) + x * (R(0.39894228040143268) * ampc_exp(R(-0.5) * x * x));
 }
 
 // --- ampc_gelu_tanh
-/* x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3) */
+/* x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3); (1 + tanh u) / 2 is sigmoid(2 u), which
+ * does not cancel */
 DEVICE real ampc_gelu_tanh(real x)
 {
-  real u = R(0.79788456080286536) * (x + R(0.044715) * x * x * x);
-  return R(0.5) * x * (R(1.0) + ampc_tanh(u));
+  real u = R(1.5957691216057308) * (x + R(0.044715) * x * x * x);
+  return x * ampc_sigmoid(u);
 }
 
 // --- ampc_gelu_tanh_slope
-/* (1 + tanh u) / 2 + x (1 - tanh(u)^2) u' / 2 */
+/* s + x s (1 - s) (2 u)', s = sigmoid(2 u); 1 - s is sigmoid(-2 u) */
 DEVICE real ampc_gelu_tanh_slope(real x)
 {
-  real u = R(0.79788456080286536) * (x + R(0.044715) * x * x * x);
-  real t = ampc_tanh(u);
-  real du = R(0.79788456080286536) * (R(1.0) + R(0.134145) * x * x);
-  return R(0.5) * (R(1.0) + t) + R(0.5) * x * (R(1.0) - t * t) * du;
+  real u = R(1.5957691216057308) * (x + R(0.044715) * x * x * x);
+  real du = R(1.5957691216057308) * (R(1.0) + R(0.134145) * x * x);
+  return ampc_sigmoid(u) * (R(1.0) + x * ampc_sigmoid(-u) * du);
 }
 
 // --- ampc_silu
@@ -186,6 +185,27 @@ DEVICE real ampc_silu(real x)
 DEVICE real ampc_silu_slope(real x)
 {
   return ampc_sigmoid(x) * (R(1.0) + x * ampc_sigmoid(-x));
+}
+
+// --- ampc_elu
+/* expm1(-0) is -0 */
+DEVICE real ampc_elu(real x, real alpha)
+{
+  return x > R(0.0) ? x : alpha * ampc_expm1(x);
+}
+
+// --- ampc_hardswish
+DEVICE real ampc_hardswish(real x)
+{
+  return x * (ampc_clamp(x + R(3.0), R(0.0), R(6.0)) / R(6.0)); /* must not overflow */
+}
+
+// --- ampc_hardswish_slope
+/* at -3 that of the left side, at 3 that of the right side, as in PyTorch */
+DEVICE real ampc_hardswish_slope(real x)
+{
+  real y = x < R(3.0) ? x / R(3.0) + R(0.5) : R(1.0);
+  return x <= R(-3.0) ? R(0.0) : y;
 }
 
 // --- ampc_remainder
@@ -293,6 +313,19 @@ DEVICE long long ampc_floor_divide_int(long long x, long long y)
   if (y == 0) return 0;
   if (y == -1) return (long long)(0ull - (unsigned long long)x);
   return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+
+// --- ampc_pow_int
+/* By squaring; what does not fit wraps. A negative power is 0 but for 1 and -1. */
+DEVICE long long ampc_pow_int(long long x, long long y)
+{
+  unsigned long long base = (unsigned long long)x, r = 1;
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
+  for (; y > 0; y /= 2) {
+    if (y % 2) r *= base;
+    base *= base;
+  }
+  return (long long)r;
 }
 
 // --- ampc_philox

@@ -224,6 +224,34 @@ DEVICE float ampc_erf(float x)
   return a <= 1.0f ? near : far;
 }
 
+// --- ampc_normal_cdf
+/* Phi(x), the share of a normal distribution that lies below x. |x| <= 1: 1/2 + x P(x^2); else for
+ * x = -a it is t Q(t) e^(-a^2 / 2) with t = 1 / (1 + a / 2), the square in two parts. Minimax fits
+ * made for this file, errors 2^-31 and 2^-24; in all <= 5 ulp, however far below 0. */
+DEVICE float ampc_normal_cdf(float x)
+{
+  float a = ampc_abs(x), z = x * x;
+  float p = fmaf(z, -7.66467929e-06f, 1.13512659e-04f);
+  p = fmaf(p, z, -1.18635304e-03f);
+  p = fmaf(p, z, 9.97333135e-03f);
+  p = fmaf(p, z, -6.64903596e-02f);
+  p = fmaf(p, z, 3.98942292e-01f);
+  float near = fmaf(p, x, 0.5f);
+  float b = a > 15.0f ? 15.0f : a; /* 0 from there on */
+  float t = 1.0f / fmaf(b, 0.5f, 1.0f);
+  float q = fmaf(t, -1.28407434e-01f, 3.76072288e-01f);
+  q = fmaf(q, t, -3.43585491e-01f);
+  q = fmaf(q, t, 7.37727201e-03f);
+  q = fmaf(q, t, 3.80211137e-02f);
+  q = fmaf(q, t, 1.50670156e-01f);
+  q = fmaf(q, t, 1.99431315e-01f);
+  q = fmaf(q, t, 1.99471205e-01f);
+  float square = b * b;
+  float far = q * t * ampc_exp_sum(-0.5f * square, -0.5f * fmaf(b, b, -square));
+  far = x < 0.0f ? far : 1.0f - far;
+  return a <= 1.0f ? near : far;
+}
+
 // --- ampc_sin_cos
 /* sin x for quadrant 0, cos x for quadrant 1. n = round(x 2/pi), r = x - n pi/2 in doubles, then the
  * Taylor series to r^9 and r^10. Exact to 2 ulp for |x| < 2^40; beyond that r loses its bits. */

@@ -121,6 +121,13 @@ DEVICE double ampc_erf(double x)
   return erf(x);
 }
 
+// --- ampc_normal_cdf
+double erfc(double);
+DEVICE double ampc_normal_cdf(double x)
+{
+  return 0.5 * erfc(x * -0.70710678118654752);
+}
+
 // --- ampc_sin
 double sin(double);
 DEVICE double ampc_sin(double x)

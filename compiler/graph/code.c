@@ -263,8 +263,8 @@ static void read_program(CodeParser *p)
 static bool is_cheap(const CodePiece *call)
 {
   static const char *const cheap[] = {
-      "abs", "ceil", "clamp", "finite_or_zero", "floor", "isfinite", "isnan", "max",
-      "min", "nan",  "relu",  "round",          "rsqrt", "sign",     "sqrt",  "sub_max"};
+      "abs", "ceil", "clamp", "finite_or_zero", "floor", "hardswish", "isfinite", "isnan",  "max",
+      "min", "nan",  "relu",  "round",          "rsqrt", "sign",      "sqrt",     "sub_max"};
   size_t prefix = strlen("ampc_");
   for (size_t i = 0; i < sizeof cheap / sizeof *cheap; i++)
     if (call->size > prefix && is_word(call->text + prefix, call->size - prefix, cheap[i]))

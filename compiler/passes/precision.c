@@ -209,17 +209,25 @@ static const Node *constant_of(const Graph *g, Value x)
 
 /* `x.masked_fill(mask, -1e9)` in f16 would silently be -inf: an error. -inf itself is what was
  * meant. */
+static void check_fits(Precision *p, const Node *n, double value)
+{
+  if (isinf(value) || !(fabs(value) >= overflow_limit(n->dtype))) return;
+  diag_error(p->c, E402, n->span, "%s does not fit %s (largest %s)", ir_number_text(p->c, value),
+             ir_dtype_name(n->dtype), largest_text(n->dtype));
+  diag_help(p->c, "`-inf` for a mask, or compute it in `autocast(f32)`");
+}
+
+/* Numbers that a node copies into its result: those among its inputs and its attributes. */
 static void check_constants(Precision *p, const Node *n)
 {
-  bool copies = op_has(n, T_copies);
-  for (uint32_t i = 0; i < n->n_in && copies && dtype_is_float(n->dtype); i++) {
+  const OpSignature *sig = &op_of(n)->signature;
+  if (!op_has(n, T_copies) || !dtype_is_float(n->dtype)) return;
+  for (uint32_t i = 0; i < n->n_in; i++) {
     const Node *number = constant_of(p->c->graph, n->in[i]);
-    double value = number ? attr_float(number, "value") : 0;
-    if (isinf(value) || !(fabs(value) >= overflow_limit(n->dtype))) continue;
-    diag_error(p->c, E402, n->span, "%s does not fit %s (largest %s)", ir_number_text(p->c, value),
-               ir_dtype_name(n->dtype), largest_text(n->dtype));
-    diag_help(p->c, "`-inf` for a mask, or compute it in `autocast(f32)`");
+    if (number) check_fits(p, n, attr_float(number, "value"));
   }
+  for (uint32_t i = 0; i < sig->n_attrs; i++)
+    if (sig->attr[i].kind == ATTR_float) check_fits(p, n, n->attr[i].f);
 }
 
 /* ---- the pass ---- */

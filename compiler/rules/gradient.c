@@ -201,7 +201,8 @@ void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_binary(b, OP_relu_backward, dy, n);
 }
 
-/* The slopes of gelu and silu are long: functions of x in templates/device.cuh, one op each. */
+/* The slopes of gelu, hardswish and silu are long: functions of x in templates/device.cuh, one op
+ * each. */
 void grad_gelu_erf(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -218,6 +219,19 @@ void grad_silu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_binary(b, OP_silu_backward, dy, x[0]);
+}
+
+/* At 0 the slope is that of the left side, alpha, as in PyTorch. */
+void grad_elu(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_like(b, OP_elu_backward, (Value[]){dy, x[0]}, 2);
+}
+
+void grad_hardswish(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_binary(b, OP_hardswish_backward, dy, x[0]);
 }
 
 /* y = sigmoid(x): dx = dy y (1 - y) */
@@ -327,7 +341,7 @@ void grad_softplus(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, dy, back_unary(b, OP_sigmoid, x[0]));
 }
 
-/* The mask is inclusive: at a bound the gradient passes, as in PyTorch. */
+/* At a bound no gradient passes, as in PyTorch. */
 void grad_clamp(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

@@ -50,6 +50,19 @@ void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_where(&b, extreme, share, back_number(&b, 0));
 }
 
+/* The index that argmax gives has the whole gradient, however many are equal. */
+void grad_max_along(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  out_dx[0] = back_like(&b, OP_max_along_backward, (Value[]){b.n.in[0], dy}, 2);
+}
+
+void grad_min_along(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  out_dx[0] = back_like(&b, OP_min_along_backward, (Value[]){b.n.in[0], dy}, 2);
+}
+
 /* dx = y (dy - sum(dy y)), the sum along the row */
 void grad_softmax(Compile *c, Value n, Value dy, Value *out_dx)
 {

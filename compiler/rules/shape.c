@@ -214,6 +214,19 @@ bool shape_broadcast(Compile *c, Node *n)
   return rule_broadcast(c, n, 0, n->n_in);
 }
 
+/* Integers to the power of integers are integers, so a power below 0 has no result. */
+bool shape_pow(Compile *c, Node *n)
+{
+  const Node *power = ir_in(c, n, 1);
+  if (!shape_broadcast(c, n)) return false;
+  bool below = power->op == OP_integer && attr_int(power, "value") < 0;
+  if (!below || dtype_is_float(n->dtype)) return true;
+  diag_error(c, E406, n->span, "%s to the power %lld is no integer",
+             ir_type_text(c, ir_in(c, n, 0)), (long long)attr_int(power, "value"));
+  diag_help(c, "`.to(f32)`");
+  return false;
+}
+
 bool shape_compare(Compile *c, Node *n)
 {
   n->dtype = AMPC_BOOL;
@@ -316,6 +329,14 @@ bool shape_row_same(Compile *c, Node *n)
 bool shape_row_reduce(Compile *c, Node *n)
 {
   if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  n->dtype = ir_in(c, n, 0)->dtype;
+  return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
+}
+
+/* One element of each row, of any type. */
+bool shape_row_pick(Compile *c, Node *n)
+{
+  if (!need_axis(c, n)) return false;
   n->dtype = ir_in(c, n, 0)->dtype;
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }

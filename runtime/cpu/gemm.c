@@ -255,15 +255,29 @@ static ampc_status find_primitives(GemmCall *p)
 
 /* ---- the end of a tile: bias, relu, rounding ---- */
 
-/* `sum` is f32: C itself, or a row in the workspace that is rounded to `to`. NaN stays NaN in relu.
- */
+/* Half of the least number above 0: the greatest that is rounded to 0. */
+static float vanishing(ampc_dtype d)
+{
+  return d == AMPC_F16 ? 0x1p-25f : d == AMPC_BF16 ? 0x1p-134f : 0;
+}
+
+/* NaN stays, and so does -0, which rounding makes of what is not below -least: the result is that
+ * of a relu after the rounding. */
+static void relu_chunk(float *s, int64_t n, float least)
+{
+  for (int64_t j = 0; j < n; j++) {
+    float below = s[j] >= -least ? -0.0f : 0.0f;
+    s[j] = s[j] < 0 ? below : s[j];
+  }
+}
+
+/* `sum` is f32: C itself, or a row in the workspace that is rounded to `to`. */
 static void store_chunk(const GemmCall *p, char *sum, char *to, const float *bias, int64_t n)
 {
   float *s = (float *)(void *)sum;
   if (bias)
     for (int64_t j = 0; j < n; j++) s[j] += bias[j];
-  if (p->g->relu)
-    for (int64_t j = 0; j < n; j++) s[j] = s[j] <= 0 ? 0 : s[j];
+  if (p->g->relu) relu_chunk(s, n, vanishing(p->g->c_type));
   if (p->tiling.c.used) convert_narrow(p->g->c_type, s, to, n);
 }
 
@@ -273,7 +287,7 @@ static void store_chunk_real64(const GemmCall *p, char *sum, const double *bias,
   if (bias)
     for (int64_t j = 0; j < n; j++) s[j] += bias[j];
   if (p->g->relu)
-    for (int64_t j = 0; j < n; j++) s[j] = s[j] <= 0 ? 0 : s[j];
+    for (int64_t j = 0; j < n; j++) s[j] = s[j] < 0 ? 0 : s[j];
 }
 
 /* Rows of all entries, counted through, in columns j to j + n of the tile. */

@@ -139,7 +139,7 @@ static void test_signatures(void)
   CHECK(!op_lookup("reshape", &op)); /* internal */
   CHECK(!op_lookup("softmaxx", &op));
   const OpSignature *sig = &op_row(OP_clamp)->signature;
-  CHECK(sig->n_inputs == 1 && sig->n_attrs == 2 && !sig->internal);
+  CHECK(sig->n_inputs == 1 && sig->n_attrs == 2 && sig->internal);
   CHECK(!strcmp(sig->attr[1].name, "max") && sig->attr[0].value.f < -1e300);
   sig = &op_row(OP_layer_norm)->signature;
   CHECK(sig->internal && sig->input[1].optional && !sig->input[0].optional);

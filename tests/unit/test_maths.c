@@ -61,14 +61,19 @@ static double gelu_slope_d(double x)
 {
   return isinf(x) ? NAN : phi(x) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
 }
+/* (1 + tanh u) / 2, without what 1 + tanh u loses */
+static double tanh_share(double x)
+{
+  return 1 / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 static double gelu_tanh_d(double x)
 {
-  return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  return x * tanh_share(x);
 }
 static double gelu_tanh_slope_d(double x)
 {
-  double t = tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  double s = tanh_share(x), du = 2 * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  return s + x * s * (1 - s) * du;
 }
 static double silu_d(double x)
 {
@@ -127,6 +132,10 @@ static float softplus_f(float x)
 {
   return ampc_softplus(x);
 }
+static float normal_cdf_f(float x)
+{
+  return ampc_normal_cdf(x);
+}
 static float gelu_f(float x)
 {
   return ampc_gelu(x);
@@ -160,6 +169,7 @@ static const Case all_range[] = {
     {"log1p", log1p_f, log1p, 2, 0, -1, 4},
     {"tanh", tanh_f, tanh, 3, 0, -10, 10},
     {"erf", erf_f, erf, 2, 0, -5, 5},
+    {"normal_cdf", normal_cdf_f, phi, 5, 0, -15, 6},
     {"rsqrt", rsqrt_f, rsqrt_d, 2, 0, 0, 10},
     {"sigmoid", sigmoid_f, sigmoid_d, 3, 0, -104, 20},
     {"softplus", softplus_f, softplus_d, 3, 0, -104, 100},
@@ -169,10 +179,14 @@ static const Case near_zero[] = {
     {"sin, large", sin_f, sin, 2, 0, 1e5f, 1e9f},
     {"cos", cos_f, cos, 2, 0, -100, 100},
     {"cos, large", cos_f, cos, 2, 0, -1e9f, -1e5f},
-    {"gelu", gelu_f, gelu_d, 4, 4e-7, -20, 20},
+    /* far below 0 the argument of exp is large, and half an ulp of it many of the result */
+    {"gelu", gelu_f, gelu_d, 6, 0, -12.5f, 20},
     {"gelu slope", gelu_slope_f, gelu_slope_d, 4, 3e-7, -13, 13},
-    {"gelu_tanh", gelu_tanh_f, gelu_tanh_d, 4, 4e-7, -13, 13},
-    {"gelu_tanh slope", gelu_tanh_slope_f, gelu_tanh_slope_d, 4, 2e-6, -9, 9},
+    {"gelu slope, far", gelu_slope_f, gelu_slope_d, 80, 0, -12.5f, -2},
+    {"gelu_tanh", gelu_tanh_f, gelu_tanh_d, 4, 4e-7, -4, 13},
+    {"gelu_tanh, far", gelu_tanh_f, gelu_tanh_d, 250, 0, -9.5f, -2},
+    {"gelu_tanh slope", gelu_tanh_slope_f, gelu_tanh_slope_d, 4, 2e-6, -4, 9},
+    {"gelu_tanh slope, far", gelu_tanh_slope_f, gelu_tanh_slope_d, 250, 0, -9.5f, -2},
     {"silu", silu_f, silu_d, 4, 0, -80, 80},
     {"silu slope", silu_slope_f, silu_slope_d, 6, 2e-7, -80, 80},
 };
@@ -320,12 +334,18 @@ static void test_small_ones(void)
   CHECK(isnan(ampc_max(NAN, 1)) && isnan(ampc_max(1, NAN)) && ampc_max(1, 2) == 2);
   CHECK(isnan(ampc_min(NAN, 1)) && isnan(ampc_min(1, NAN)) && ampc_min(1, 2) == 1);
   CHECK(isnan(ampc_relu(NAN)) && ampc_relu(-1) == 0 && ampc_relu(3) == 3);
+  CHECK(!signbit(ampc_relu(-1)) && signbit(ampc_relu(-0.0f)) && !signbit(ampc_relu(0)));
+  CHECK(signbit(ampc_elu(-0.0f, 1)) && signbit(ampc_hardswish(-0.0f)) && isnan(ampc_elu(NAN, 1)));
+  CHECK(ampc_hardswish_slope(-3) == 0 && ampc_hardswish_slope(3) == 1);
+  CHECK(ampc_gelu_slope(0) == 0.5f && ampc_gelu_tanh_slope(0) == 0.5f);
   CHECK(isnan(ampc_clamp(NAN, 0, 1)) && ampc_clamp(2, 0, 1) == 1 && ampc_clamp(-2, 0, 1) == 0);
   CHECK(ampc_round(2.5f) == 2 && ampc_round(3.5f) == 4 && ampc_round(-0.5f) == 0);
   CHECK(ampc_remainder(-7, 3) == 2 && ampc_remainder(7, -3) == -2 && ampc_remainder(6, 3) == 0);
   CHECK(ampc_floor_divide(-7, 3) == -3 && ampc_floor_divide(7, 3) == 2);
   CHECK(isinf(ampc_floor_divide(1, 0)) && ampc_floor_divide(1, 0.1f) == 9);
   CHECK(ampc_remainder_int(-7, 3) == 2 && ampc_floor_divide_int(-7, 3) == -3);
+  CHECK(ampc_pow_int(-3, 3) == -27 && ampc_pow_int(0, 0) == 1 && ampc_pow_int(2, 62) == 1ll << 62);
+  CHECK(ampc_pow_int(-1, -5) == -1 && ampc_pow_int(-1, -4) == 1 && ampc_pow_int(7, -1) == 0);
   CHECK(ampc_floor_divide_int(5, 0) == 0 && ampc_remainder_int(5, 0) == 0);
   CHECK(ampc_to_i64(NAN) == 0 && ampc_to_i64(1e30f) == 0x7fffffffffffffffLL);
   CHECK(ampc_to_i32(-1e30f) == -0x7fffffff - 1 && ampc_to_i32(-2.9f) == -2);

@@ -47,7 +47,7 @@ ELEMENT(logical_or, (double)((int64_t)x[0] | (int64_t)x[1]), 0)
 /* choices: one of the inputs as it is */
 ELEMENT(where, x[0] != 0 ? x[1] : x[2], fabs(r))
 ELEMENT(clamp, isnan(x[0]) ? NAN : fmin(fmax(x[0], a[0]), a[1]), fabs(r))
-ELEMENT(clamp_backward, x[1] >= a[0] && x[1] <= a[1] ? x[0] : 0, fabs(r))
+ELEMENT(clamp_backward, x[1] > a[0] && x[1] < a[1] ? x[0] : 0, fabs(r))
 
 /* x * x + x: three ways back to x */
 static Value chain_shared(Compile *c, const Cursor *at, const Value *in)
@@ -109,7 +109,10 @@ static const OpTest tests[] = {
     {OP_pow, "pn", "=", MAP(pow), ULPS(2, "maths.cuh: 2"),
      CASES({FLOATS, "1025 1025", ""},
            /* zero, negative and infinite bases, as C and PyTorch have them */
-           {FLOATS, "9{0,0,-2,-2,nan,2,inf,1,-8} 9{0,-1,3,0.5,0,nan,-1,inf,2}", ""}),
+           {FLOATS, "9{0,0,-2,-2,nan,2,inf,1,-8} 9{0,-1,3,0.5,0,nan,-1,inf,2}", ""},
+           /* integers: a power below 0 is cut off to 0, but for 1 and -1 */
+           {"il", "10{2,3,-2,0,0,5,1,-1,-1,2} 10{10,3,5,0,3,1,-7,-3,-2,-1}", ""},
+           {"u", "4{2,3,0,15} 4{7,5,0,2}", ""}),
      GRADIENTS({FLOATS, "17~v 17~n", ""}, {"f", "5x3~v 3~n", ""}, {"f", "7~v s{2}", ""}),
      CHAINS({chain_powers, FLOATS, "33~v 33~d"})},
     {OP_maximum, "ww", "=", MAP(maximum), EXACT,
@@ -140,6 +143,7 @@ static const OpTest tests[] = {
            {"fh", "33", "max=0.25"}, {"fh", "33", "min=0.25"}),
      GRADIENTS({FLOATS, "33~z", "min=-0.75 max=1.25"})},
     {OP_clamp_backward, "ww", "=", MAP(clamp_backward), EXACT,
-     CASES({FLOATS, "1025 1025", "min=-0.5 max=1.25"})},
+     CASES({FLOATS, "1025 1025", "min=-0.5 max=1.25"}, /* no slope at a bound */
+           {FLOATS, "4{1,2,3,4} 4{-0.5,1.25,0,nan}", "min=-0.5 max=1.25"})},
 };
 FAMILY(binary)

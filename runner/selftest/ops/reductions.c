@@ -61,21 +61,49 @@ static double terms_of_sum(const Case *t)
   return (double)(x->n / t->want.n) * (last ? 1 : PARTIAL_SUMS);
 }
 
-/* The first NaN wins, as in PyTorch. */
+/* The index in the row; the first NaN wins, as in PyTorch. */
+static int64_t first_extreme(const Case *t, const Rows *r, int64_t row)
+{
+  const double *at = t->in[0].at + row_start(r, row);
+  OpKind op = t->test->op;
+  double sign = op == OP_argmin || op == OP_min_along || op == OP_min_along_backward ? -1 : 1;
+  int64_t best = 0;
+  for (int64_t c = 1; c < r->length && !isnan(at[best * r->stride]); c++) {
+    double v = at[c * r->stride];
+    if (isnan(v) || sign * v > sign * at[best * r->stride]) best = c;
+  }
+  return best;
+}
+
 static void reference_arg(const Case *t, Tensor *y, double *scale)
+{
+  Rows r = rows_of(&t->in[0], case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    y->at[row] = (double)first_extreme(t, &r, row);
+    scale[row] = 0;
+  }
+}
+
+static void reference_extreme_along(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
   Rows r = rows_of(x, case_axis(t));
-  double sign = t->test->op == OP_argmin ? -1 : 1;
+  reference_arg(t, y, scale);
   for (int64_t row = 0; row < r.n; row++) {
-    const double *at = x->at + row_start(&r, row);
-    int64_t best = 0;
-    for (int64_t c = 1; c < r.length && !isnan(at[best * r.stride]); c++) {
-      double v = at[c * r.stride];
-      if (isnan(v) || sign * v > sign * at[best * r.stride]) best = c;
-    }
-    y->at[row] = (double)best;
-    scale[row] = 0;
+    y->at[row] = x->at[row_start(&r, row) + (int64_t)y->at[row] * r.stride];
+    scale[row] = fabs(y->at[row]);
+  }
+}
+
+/* dy at the index that argmax gives, 0 elsewhere. */
+static void reference_extreme_backward(const Case *t, Tensor *y, double *scale)
+{
+  Rows r = rows_of(&t->in[0], case_axis(t));
+  clear_sums(y, scale);
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t i = row_start(&r, row) + first_extreme(t, &r, row) * r.stride;
+    y->at[i] = t->in[1].at[row];
+    scale[i] = fabs(y->at[i]);
   }
 }
 
@@ -114,6 +142,21 @@ static const OpTest tests[] = {
      CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {"il", "33x7", "dim=1"},
            {FLOATS, "3x3{1,nan,2,inf,inf,inf,1,0.0,3}", "dim=2"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=2"})},
+    {OP_max_along, "w", "=", ROW(reference_extreme_along), EXACT,
+     CASES({FLOATS, "7x33", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"}, {"ilu", "7x33", "dim=1"},
+           {FLOATS, "3x3{1,nan,2,-inf,-inf,-inf,-1,-0.0,-3}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=1"}, {"f", "5x7~n", "dim=0 keepdim=1"})},
+    {OP_min_along, "w", "=", ROW(reference_extreme_along), EXACT,
+     CASES({FLOATS, "7x33", "dim=1"}, {FLOATS, "3x5x7", "dim=1"}, {"il", "33x7", "dim=0"},
+           {FLOATS, "3x3{1,nan,2,inf,inf,inf,1,0.0,3}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=1"})},
+    {OP_max_along_backward, "wd", "=", FIRST(reference_extreme_backward), EXACT,
+     CASES({FLOATS, "7x33 7", "dim=1"}, {FLOATS, "33x7 7", "dim=0"},
+           /* the first of equal ones, the first NaN */
+           {FLOATS, "3x3{1,2,2,nan,nan,1,-inf,-inf,-inf} 3", "dim=1"})},
+    {OP_min_along_backward, "wd", "=", FIRST(reference_extreme_backward), EXACT,
+     CASES({FLOATS, "7x33 7", "dim=1"}, {FLOATS, "3x5x7 3x7", "dim=1"},
+           {FLOATS, "3x3{1,1,2,2,nan,nan,inf,inf,inf} 3", "dim=1"})},
     {OP_argmax, "w", "l", ROW(reference_arg), EXACT,
      CASES({FLOATS, "7x1025", "dim=1"}, {FLOATS, "33x7", "dim=0 keepdim=1"},
            {FLOATS, "3x5x7", "dim=1"}, {"il", "7x33", "dim=1"}, {"f", "1025x129", "dim=1"},

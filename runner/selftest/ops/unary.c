@@ -29,7 +29,7 @@ ELEMENT(round, nearbyint(x[0]), fabs(r))
 ELEMENT(isnan, isnan(x[0]), 0)
 ELEMENT(isfinite, isfinite(x[0]), 0)
 ELEMENT(logical_not, x[0] == 0, 0)
-ELEMENT(relu, isnan(x[0]) ? NAN : fmax(x[0], 0), fabs(r))
+ELEMENT(relu, x[0] < 0 ? 0 : x[0], fabs(r))
 ELEMENT(relu_backward, x[1] > 0 ? x[0] : 0, fabs(r))
 
 /* one IEEE operation */
@@ -54,12 +54,21 @@ ELEMENT(sigmoid, x[0] >= 0 ? 1 / (1 + exp(-x[0])) : exp(x[0]) / (1 + exp(x[0])),
         fmax(fabs(r), FLUSH))
 ELEMENT(silu, x[0] * element_sigmoid(x, a, scale), fmax(fabs(r), FLUSH * 128))
 ELEMENT(softplus, x[0] > 0 ? x[0] + log1p(exp(-x[0])) : log1p(exp(x[0])), fabs(r))
-ELEMENT(gelu_erf, x[0] * 0.5 * erfc(-x[0] * M_SQRT1_2), fabs(x[0]))
-ELEMENT(gelu_tanh, x[0] * element_sigmoid(&(double){2 * tanh_argument(x[0])}, a, scale), fabs(x[0]))
+ELEMENT(gelu_erf, x[0] * 0.5 * erfc(-x[0] * M_SQRT1_2), fmax(fabs(r), FLUSH))
+/* an ulp of the argument of exp is |argument| ulps of the result */
+ELEMENT(gelu_tanh, x[0] * element_sigmoid(&(double){2 * tanh_argument(x[0])}, a, scale),
+        fmax(fabs(r), FLUSH * 128) * (1 + fmin(fabs(tanh_argument(x[0])), 100)))
+ELEMENT(elu, x[0] > 0 ? x[0] : a[0] * expm1(x[0]), fabs(r))
+ELEMENT(hardswish, x[0] * fmin(fmax(x[0] + 3, 0), 6) / 6,
+        fabs(r) + (isnan(x[0])      ? 0
+                   : fabs(x[0]) < 3 ? 1
+                                    : 0))
 
 /* backward forms: scale is that of the largest term */
 ELEMENT(sigmoid_backward, x[0] * x[1] * (1 - x[1]), fabs(r))
 ELEMENT(tanh_backward, x[0] * (1 - x[1]) * (1 + x[1]), fabs(x[0]))
+ELEMENT(elu_backward, x[0] * (x[1] > 0 ? 1 : a[0] * exp(x[1])), fabs(r))
+ELEMENT(hardswish_backward, x[0] * (x[1] <= -3 ? 0 : x[1] < 3 ? x[1] / 3 + 0.5 : 1), fabs(x[0]))
 ELEMENT(silu_backward, x[0] * slope(element_silu, x[1]), fabs(x[0]) * (1 + fabs(x[1]) / 4))
 ELEMENT(gelu_erf_backward, x[0] * slope(element_gelu_erf, x[1]), fabs(x[0]) * (1 + fabs(x[1]) / 2))
 ELEMENT(gelu_tanh_backward, x[0] * slope(element_gelu_tanh, x[1]),
@@ -86,22 +95,37 @@ static const OpTest tests[] = {
             ""}, /* halves go to the even neighbour; the largest number below a half does not */
            {FLOATS, "8{0.5,1.5,2.5,-0.5,-1.5,-2.5,0.49999997,3.5}", ""})},
     {OP_relu, "w", "=", MAP(relu), EXACT,
-     CASES({FLOATS, "1025", ""}, /* a NaN passes, -0 is 0 */
+     CASES({FLOATS, "1025", ""}, /* a NaN passes, and so does -0 */
            {FLOATS, "6{0,-0.0,nan,inf,-inf,1e-7}", ""}, {"fb", "262147", ""}, {"il", "33", ""}),
      GRADIENTS({FLOATS, "33~z", ""})},
     {OP_relu_backward, "ww", "=", MAP(relu_backward), EXACT,
      CASES({FLOATS, "1025 1025", ""}, /* no slope at 0, and none at a NaN */
            {FLOATS, "4{1,2,3,4} 4{0,-0.0,nan,1}", ""})},
-    {OP_gelu_erf, "g", "=", MAP(gelu_erf),
-     ULPS(4, "erf 2 and its argument 1.5, halved, relative to |x|"), CASES({FLOATS, "1025", ""}),
+    {OP_gelu_erf, "g", "=", MAP(gelu_erf), ULPS(6, "maths.cuh: 5, a product"),
+     CASES({FLOATS, "1025", ""}, /* far below 0 */ {FLOATS, "7{-4,-5,-5.5,-6,-8,-11,-13}", ""}),
      GRADIENTS({FLOATS, "33~n", ""})},
     {OP_gelu_erf_backward, "dn", "=", MAP(gelu_erf_backward),
      ULPS(6, "erf and exp 2 each, three roundings"), CASES({FLOATS, "1025 1025", ""})},
-    {OP_gelu_tanh, "g", "=", MAP(gelu_tanh),
-     ULPS(4, "tanh 2 and its argument 1.5, halved, relative to |x|"), CASES({FLOATS, "1025", ""}),
+    {OP_gelu_tanh, "g", "=", MAP(gelu_tanh), ULPS(8, "sigmoid 4, its argument 3, a product"),
+     CASES({FLOATS, "1025", ""}, /* far below 0 */ {FLOATS, "7{-4,-5,-5.5,-6,-8,-9,-10}", ""}),
      GRADIENTS({FLOATS, "33~n", ""})},
     {OP_gelu_tanh_backward, "dn", "=", MAP(gelu_tanh_backward),
      ULPS(8, "tanh 2, its slope and polynomial"), CASES({FLOATS, "1025 1025", ""})},
+    {OP_elu, "w", "=", MAP(elu), ULPS(3, "expm1 2, a product, relative twice that"),
+     CASES({FLOATS, "1025", "alpha=1"}, {FLOATS, "1025", "alpha=0.3"},
+           {"il", "33", "alpha=0.5 result=f"}),
+     GRADIENTS({FLOATS, "33~z", "alpha=0.3"})},
+    {OP_elu_backward, "dw", "=", MAP(elu_backward), ULPS(3, "exp 1, two products"),
+     CASES({FLOATS, "1025 1025", "alpha=0.3"},
+           /* at 0 the slope is alpha */
+           {FLOATS, "3{1,2,3} 3{0,-0.0,nan}", "alpha=0.5"})},
+    {OP_hardswish, "w", "=", MAP(hardswish), ULPS(3, "a sum, a product, a quotient"),
+     CASES({FLOATS, "1025", ""}, /* one rounding, and no overflow before it */
+           {"h", "5{10928,60000,-60000,-3,3}", ""}, {"il", "33", "result=f"}),
+     GRADIENTS({FLOATS, "6{-4,-2.5,-1,0.5,2.5,4}", ""})},
+    {OP_hardswish_backward, "dn", "=", MAP(hardswish_backward),
+     ULPS(2, "a quotient, a sum, a product"),
+     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "4{1,2,3,4} 4{-3,3,0,-0.0}", ""})},
     {OP_silu, "g", "=", MAP(silu), ULPS(6, "sigmoid 4 and a product, relative twice that"),
      CASES({FLOATS, "1025", ""}), GRADIENTS({FLOATS, "33~n", ""}),
      CHAINS({chain_mlp, FLOATS, "5x3~n 3x4~n 4x3~n 5x3~d"})},
