@@ -152,6 +152,26 @@ static void every_type(void)
     }
 }
 
+/* As a relu after the rounding: what rounds to -0 stays -0, what is below it becomes 0. */
+static void relu_and_small_ones(void)
+{
+  ampc_gemm g = {.m = 1, .n = 2, .k = 1, .batch = 1, .lda = 1, .ldb = 2, .ldc = 2, .relu = true};
+  g.a_type = g.b_type = g.c_type = AMPC_F16;
+  g.workspace = ampc_gemm_workspace_cpu(&g, false);
+  double a[1], b[2], c[2]; /* room for the numbers in any type */
+  number_store(AMPC_F16, false, (char *)a, 0, 0x1p-13);
+  number_store(AMPC_F16, false, (char *)b, 0, -0x1p-13);
+  number_store(AMPC_F16, false, (char *)b, 1, -0x1p-3);
+  void *workspace = malloc((size_t)g.workspace + 1);
+  MUST(workspace);
+  CHECK(cpu_gemm(cache_plain, &g, (char *)a, (char *)b, NULL, (char *)c, workspace) == AMPC_OK);
+  double vanished = number_load(AMPC_F16, false, (char *)c, 0);
+  double below = number_load(AMPC_F16, false, (char *)c, 1);
+  CHECK(vanished == 0 && signbit(vanished));
+  CHECK(below == 0 && !signbit(below));
+  free(workspace);
+}
+
 /* Larger than a panel in each axis; several blocks. */
 static void large(void)
 {
@@ -304,6 +324,7 @@ int main(void)
   MUST(cache_plain && cache_real64);
   every_type();
   large();
+  relu_and_small_ones();
   real64();
   one_rounding();
   any_threads();
