@@ -7,6 +7,7 @@
 #include "options.h"
 #include "output.h"
 #include "replace.h"
+#include "runtime/plan/standard_files.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,6 +162,7 @@ static int run(Compile *c, const CommandLine *cmd)
 
 int main(int argc, char **argv)
 {
+  if (!standard_files_open()) return BAD_FILE;
   exit_on_abort("ampc");
   Arena *arena = arena_create();
   CommandLine cmd;

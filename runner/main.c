@@ -2,7 +2,9 @@
 #include "runner.h"
 #include "compiler/diag/diag.h"
 #include "compiler/options.h"
+#include "ampc_rt.h"
 #include "runtime/base/out_of_memory.h"
+#include "runtime/plan/standard_files.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +55,7 @@ static int unknown_verb(const char *word)
 
 int main(int argc, char **argv)
 {
+  if (!standard_files_open()) return AMPC_BAD_FILE;
   exit_on_abort("amp");
   out_of_memory_catch("amp");
   if (argc < 2) return usage_error("amp", "no verb was given");

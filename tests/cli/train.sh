@@ -147,9 +147,19 @@ awk -v a="$(sed -n 's/^eval acc: //p' out)" -v b="$value" 'BEGIN { exit !((a - b
 refuses "--keep-last without --save" 2 'keep-last needs --save' train --keep-last 2 $job
 refuses "--keep-best without --save" 2 'keep-best needs --save' train --keep-best 2 $job
 
+# ---- a closed stdout or stderr: its number goes to no file of ours -------------------------------------
+train --steps 20 --log 1 --log-dir logs/open --save open $job >out 2>err
+(train --steps 20 --log 1 --log-dir logs/shut --save shut $job >&- 2>&-)
+[ "$(wc -l <logs/open/metrics.csv)" = "$(wc -l <logs/shut/metrics.csv)" ] &&
+  ! grep -rqE 'step 1/|eval acc:|bytes' logs/shut || failed "closed: what is printed lands in a log"
+same "closed: the checkpoint" open shut
+"$ampc" $job >&- 2>err
+[ $? -eq 3 ] && grep -q 'cannot write' err || failed "closed: ampc says nothing"
+
 # ---- signals ---------------------------------------------------------------------------------------------
 start() { # start ARGUMENTS...: in the background; waits for 20 lines
-  "$amp" train --device cpu --json --steps 100000000 "$@" $job >out 2>err &
+  # shells let what runs in the background ignore SIGINT, and what is ignored stays so
+  env --default-signal=INT "$amp" train --device cpu --json --steps 100000000 "$@" $job >out 2>err &
   child=$!
   for _ in $(seq 3000); do [ "$(wc -l <out)" -ge 20 ] && return; sleep 0.1; done
   failed "no step was told"
@@ -160,7 +170,7 @@ end() { # end NAME SIGNAL STATUS
   local got=$?
   [ $got -eq "$3" ] && echo "ok: $1" || failed "$1: exit status $got"
 }
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
   rm -f stopped
   start --save stopped
   end "SIG$signal saves and ends" $signal 130

@@ -17,7 +17,9 @@ ampc_status stream_open(const char *path, const char *expected, Stream *out)
   if (there && !S_ISREG(info.st_mode))
     return ampc_fail(AMPC_BAD_FILE, "%s is %s, expected %s", path,
                      S_ISDIR(info.st_mode) ? "a folder" : "no regular file", expected);
+  errno = there ? ENOMEM : errno; /* zlib says nothing when it has no memory */
   gzFile file = there ? gzopen(path, "rb") : NULL;
+  if (!file && errno == ENOMEM) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", path);
   if (!file) return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(errno));
   *out = (Stream){file, path, (int64_t)info.st_size * DEFLATE_MOST};
   gzbuffer(file, BUFFER);
@@ -38,6 +40,8 @@ ampc_status stream_read(Stream *s, void *to, int64_t n, int64_t *out_read)
     int code = Z_OK;
     const char *why = gzerror(s->file, &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
+      if (code == Z_MEM_ERROR)
+        return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", s->path);
       if (code == Z_ERRNO) why = strerror(errno);
       if (code == Z_BUF_ERROR) why = "the gzip stream ends too early";
       return ampc_fail(AMPC_BAD_FILE, "%s is truncated or damaged: %s", s->path, why);
