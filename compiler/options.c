@@ -102,6 +102,8 @@ static void on_abort(int signal_number)
 
 void exit_on_abort(const char *program)
 {
+  struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_ONSTACK};
+  sigemptyset(&action.sa_mask);
   aborting_program = program;
-  signal(SIGABRT, on_abort);
+  sigaction(SIGABRT, &action, NULL);
 }

@@ -35,7 +35,7 @@ typedef struct DeviceOps {
   ampc_status (*prepare_gemm)(Device *d, const ampc_gemm *g);
   /* Runs `body`, which makes the calls of step `key` (2 block + variant), always the same ones: a
    * device may record and repeat them. Before it records, it may run them once in a way that
-   * changes nothing but scratch memory; `state` is the STATE space. NULL: body is called. */
+   * changes nothing but scratch memory; `state` is the STATE space. */
   ampc_status (*step)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                       void *context);
   /* Reading without waiting: the bytes as all calls so far leave them are kept in one of LOOKS

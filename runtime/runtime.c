@@ -219,7 +219,6 @@ ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
     return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variant);
   if (rt->failed) return failed(rt);
   Step s = {rt, block, variant};
-  if (!ops->step) return run_commands(&s);
   keep_failure(rt,
                ops->step(rt->device, 2 * block + variant, rt->space[AMPC_STATE], run_commands, &s));
   return failed(rt);

@@ -5,6 +5,7 @@
 #include "ops/table.h"
 #include "compiler/option_table.h"
 #include "runner/runner.h"
+#include "runtime/base/out_of_memory.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,8 @@ typedef struct SuiteThread { /* the C compiler takes most of the time: suites ru
 static void *run_suite(void *data)
 {
   SuiteThread *s = data;
+  char crash_stack[CRASH_STACK]; /* it computes: Note [signals] */
+  out_of_memory_stack(crash_stack);
   Arena *a = arena_create();
   s->status = s->suite(a, s->run);
   snprintf(s->message, sizeof s->message, "%s", ampc_last_error());

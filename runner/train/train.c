@@ -22,8 +22,9 @@ static const char train_notes[] =
     "file\n"
     "is missing or unreadable, or a log could not be written (all else was done); 4 the C "
     "compiler\n"
-    "failed; 5 the run failed; 130 interrupted by SIGINT or SIGTERM, after saving. SIGUSR1 saves\n"
-    "and goes on.";
+    "failed; 5 the run failed; 130 interrupted by SIGINT, SIGTERM or SIGHUP, after saving. "
+    "SIGUSR1\n"
+    "saves and goes on.";
 
 static const OptionTable train_verb = {
     .program = "amp train",

@@ -21,10 +21,12 @@ static const char *running; /* the name of the program */
 static struct sigaction before_segv, before_abort;
 
 /* Calls only what a handler may call. */
-static void on_crash(int number)
+static void on_crash(int number, siginfo_t *info, void *context)
 {
   static const char text[] = ": error: out of memory\n";
-  if (out_of_memory_near()) {
+  bool sent = info->si_code <= 0 && info->si_code != SI_TKILL; /* which is abort() */
+  (void)context;
+  if (!sent && out_of_memory_near()) {
     ssize_t ignored = write(STDERR_FILENO, running, strlen(running));
     ignored = write(STDERR_FILENO, text, sizeof text - 1);
     (void)ignored;
@@ -34,21 +36,20 @@ static void on_crash(int number)
   raise(number); /* is delivered when this handler returns */
 }
 
-/* A stack that cannot grow leaves no room for a handler. */
-static void set_stack(void)
+void out_of_memory_stack(char stack[CRASH_STACK])
 {
-  static char stack[16 << 10];
   stack_t now;
   if (sigaltstack(NULL, &now) == 0 && now.ss_flags == SS_DISABLE)
-    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = CRASH_STACK}, NULL);
 }
 
 void out_of_memory_catch(const char *program)
 {
-  struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+  static char stack[CRASH_STACK];
+  struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_ONSTACK | SA_SIGINFO};
   sigemptyset(&action.sa_mask);
   running = program;
-  set_stack();
+  out_of_memory_stack(stack);
   sigaction(SIGSEGV, &action, &before_segv);
   sigaction(SIGABRT, &action, &before_abort);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cpu.h"
+#include "runtime/base/signals.h"
 
 typedef struct CpuDevice {
   Device device;
@@ -109,6 +110,18 @@ static int64_t cpu_library_bytes(const Device *d)
   return gemm_cache_bytes(cpu->products) + conv_cache_bytes(cpu->convolutions);
 }
 
+/* No handler may run where oneDNN computes: Note [signals]. */
+static ampc_status cpu_step(Device *d, uint32_t key, void *state,
+                            ampc_status (*body)(void *context), void *context)
+{
+  sigset_t before;
+  (void)d, (void)key, (void)state;
+  signals_hold(&before);
+  ampc_status status = body(context);
+  signals_release(&before);
+  return status;
+}
+
 /* The bytes are copied at once: nothing runs behind the host's back. */
 static ampc_status cpu_look(Device *d, uint32_t slot, const void *from, int64_t bytes)
 {
@@ -157,6 +170,7 @@ static const DeviceOps cpu_ops = {
     .all_reduce = device_alone_all_reduce,
     .prepare_conv = cpu_prepare_conv,
     .prepare_gemm = cpu_prepare_gemm,
+    .step = cpu_step,
     .look = cpu_look,
     .looked = cpu_looked,
     .library_bytes = cpu_library_bytes,

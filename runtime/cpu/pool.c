@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include "pool.h"
+#include "runtime/base/out_of_memory.h"
+#include "runtime/base/signals.h"
 
 enum { SPINS = 2000, LINE = 64, MAX_THREADS = 256 };
 
@@ -75,6 +77,8 @@ static void *work(void *arg)
 {
   Worker *w = arg;
   Pool *pool = w->pool;
+  char crash_stack[CRASH_STACK];
+  out_of_memory_stack(crash_stack);
   for (unsigned seen = 0;; seen++) {
     await_ticket(w, seen);
     if (pool->quit) return NULL;
@@ -109,7 +113,7 @@ static bool worker_start(Worker *w, Pool *pool, unsigned index)
   w->pool = pool;
   pthread_mutex_init(&w->mutex, NULL);
   pthread_cond_init(&w->wake, NULL);
-  if (pthread_create(&w->thread, NULL, work, w) == 0) return true;
+  if (signals_thread(&w->thread, work, w) == 0) return true;
   pthread_mutex_destroy(&w->mutex);
   pthread_cond_destroy(&w->wake);
   return false;

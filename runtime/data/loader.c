@@ -5,6 +5,7 @@
 #include <string.h>
 #include "ampc_rt.h"
 #include "order.h"
+#include "runtime/base/signals.h"
 #include "source.h"
 
 /* Three slots: one that the consumer reads, one that is ready, one that is being filled. */
@@ -206,7 +207,7 @@ static ampc_status batches_open(const ampc_program *p, uint32_t block, const cha
   ampc_status status = open_sources(b, data_dir);
   if (!status) status = open_ring(b);
   if (!status) {
-    b->started = pthread_create(&b->thread, NULL, prefetch, b) == 0;
+    b->started = signals_thread(&b->thread, prefetch, b) == 0;
     if (!b->started) status = ampc_fail(AMPC_RUN_FAILED, "cannot start the loader thread");
   }
   if (status) {

@@ -1,5 +1,5 @@
-/* Signals as requests that the training loop looks at between steps: Ctrl-C (SIGINT) and SIGTERM to
- * end, SIGUSR1 to save. */
+/* Signals as requests that the training loop looks at between steps: Ctrl-C (SIGINT), SIGTERM and
+ * SIGHUP to end, SIGUSR1 to save. What was ignored before, as under nohup, stays ignored. */
 #pragma once
 #include <stdbool.h>
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "runtime/base/out_of_memory.h"
 #include "runtime/plan/number.h"
+#include "runtime/plan/standard_files.h"
 #include "train_options.h"
 
 enum {
@@ -30,8 +31,8 @@ static const char help_text[] =
     "  --set NAME=VALUE       replace a setting, as in --set opt.lr=1e-4\n"
     "\n"
     "exit status: 0 done, or stopped by --max-time; 2 bad usage; 3 a file, or a log could not be\n"
-    "written (all else was done); 5 the run failed; 130 interrupted by SIGINT or SIGTERM, after\n"
-    "saving. SIGUSR1 saves and goes on.\n";
+    "written (all else was done); 5 the run failed; 130 interrupted by SIGINT, SIGTERM or SIGHUP,\n"
+    "after saving. SIGUSR1 saves and goes on.\n";
 
 typedef struct Command {
   ampc_train_options train;
@@ -144,6 +145,7 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
 
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data)
 {
+  if (!standard_files_open()) return AMPC_BAD_FILE;
   out_of_memory_catch(program->name);
   Command c = {.train = {.device = "auto", .data_dir = "."}};
   c.settings = calloc((size_t)argc + 1, sizeof *c.settings);

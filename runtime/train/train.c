@@ -161,7 +161,7 @@ static ampc_status save_asked(Session *s)
   return AMPC_OK;
 }
 
-/* SIGINT or SIGTERM: saves where it can, and ends the run with a status of its own. */
+/* SIGINT, SIGTERM or SIGHUP: saves where it can, and ends the run with a status of its own. */
 static ampc_status stop_interrupted(Session *s)
 {
   const char *path = s->path;

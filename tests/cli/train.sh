@@ -62,7 +62,8 @@ for tag, column in names.items():
     want = [(int(r["step"]), float(r[column])) for r in rows if r[column]]
     got = events[tag]
     assert [s for s, _ in got] == [s for s, _ in want], (tag, got, want)
-    assert all(math.isclose(g, w, rel_tol=1e-4, abs_tol=1e-6) for (_, g), (_, w) in zip(got, want)), tag
+    rounded = 0.06 if tag.startswith("speed/") else 1e-6  # one digit behind the point: much of a slow run
+    assert all(math.isclose(g, w, rel_tol=1e-4, abs_tol=rounded) for (_, g), (_, w) in zip(got, want)), tag
 PY
 }
 check_events events $csv && echo "ok: events are the table" || failed "events are not the table"

@@ -1,5 +1,8 @@
 /* The thread pool: every block runs once, results do not depend on the number of threads, sleeping
- * workers wake. */
+ * workers wake, and take no signals. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <time.h>
 #include "check.h"
 #include "runtime/cpu/pool.h"
@@ -36,6 +39,33 @@ static void check_pool(unsigned threads)
   pool_free(pool);
 }
 
+/* What is true of the threads that ran a part: 1 a worker, 2 signals are held, 4 crashes are not,
+ * 8 a handler has a stack of its own. */
+static void look_at_thread(void *context, unsigned block, unsigned n_blocks)
+{
+  int *seen = context;
+  sigset_t mask;
+  stack_t stack = {.ss_flags = SS_DISABLE};
+  (void)n_blocks;
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  sigaltstack(NULL, &stack);
+  bool held = sigismember(&mask, SIGINT) && sigismember(&mask, SIGHUP) &&
+              sigismember(&mask, SIGUSR1) && sigismember(&mask, SIGCHLD);
+  seen[block] = (block > 0) | held << 1 | !sigismember(&mask, SIGSEGV) << 2 |
+                !(stack.ss_flags & SS_DISABLE) << 3;
+}
+
+/* Note [signals] in runtime/base/signals.h. */
+static void check_signals(void)
+{
+  int seen[4] = {0};
+  Pool *pool = pool_create(4);
+  MUST(pool);
+  pool_run(pool, look_at_thread, seen, 4);
+  for (int i = 1; i < 4; i++) CHECK_MSG(seen[i] == 15, "worker %d: %d", i, seen[i]);
+  pool_free(pool);
+}
+
 static void check_sleep(void)
 {
   static Shares s;
@@ -53,6 +83,7 @@ static void check_sleep(void)
 int main(void)
 {
   for (unsigned threads = 1; threads <= 5; threads++) check_pool(threads);
+  check_signals();
   check_sleep();
   pool_free(NULL);
   setenv("OMP_NUM_THREADS", "1", 1);

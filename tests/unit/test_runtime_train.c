@@ -1,5 +1,6 @@
 /* The training loop and the command line of emitted programs, each run in a process of its own:
  * results, exit statuses, resuming, Ctrl-C, a lost loss. */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include "small_program.h"
@@ -8,14 +9,29 @@
 static SmallProgram job;
 
 /* What the train kernel does besides: at a given body, once. */
-static long long signal_at = -1, lose_at = -1, fail_after = -1;
+static long long signal_at = -1, lose_at = -1, fail_after = -1, insist_at = -1;
+static int signal_sent = SIGINT;
+
+/* A step that lasts until the process ends: the second signal must not wait for it. */
+static void insist(void)
+{
+  for (int i = 0; i < 6000; i++) {
+    kill(getpid(), signal_sent);
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+  _exit(98);
+}
 
 static void train_kernel(void *const *args, unsigned block, unsigned n_blocks)
 {
   ampc_state *state = args[0];
   long long body = state->body;
   if (state->bad_loss == 0) small_train_kernel(args, block, n_blocks);
-  if (body == signal_at) raise(SIGINT);
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  if (!sigismember(&mask, SIGINT) || sigismember(&mask, SIGSEGV)) _exit(97); /* Note [signals] */
+  if (body == signal_at) raise(signal_sent);
+  if (body == insist_at) insist();
   if (body == lose_at) state->bad_loss = body + 1;
   if (fail_after >= 0 && body >= fail_after) _exit(99);
 }
@@ -85,7 +101,7 @@ static void fresh(void)
 {
   small_program(&job);
   job.kernels[0].function = (void (*)(void))train_kernel;
-  signal_at = lose_at = fail_after = -1;
+  signal_at = lose_at = fail_after = insist_at = -1;
 }
 
 static void check_whole(void)
@@ -162,7 +178,18 @@ static void check_interrupt(void)
     expect_same("whole", "part", word);
   }
   signal_at = 3;
-  expect("", AMPC_INTERRUPTED, NULL, "nothing was saved");
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    signal_sent = ends[i];
+    expect("", AMPC_INTERRUPTED, NULL, "nothing was saved");
+    insist_at = 4, signal_at = -1;
+    expect("--save %s/part", 1000 + ends[i], NULL, NULL);
+    insist_at = -1, signal_at = 3;
+    signal(ends[i], SIG_IGN); /* as nohup does */
+    expect("", 0, "eval acc: ", NULL);
+    signal(ends[i], SIG_DFL);
+  }
+  signal_sent = SIGINT;
   signal_at = -1;
 }
 
