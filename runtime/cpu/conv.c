@@ -496,6 +496,14 @@ ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d)
   return status;
 }
 
+ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const char **out)
+{
+  ampc_status status = cpu_conv_prepare(cache, d);
+  const ConvPlan *plan = status ? NULL : find(cache, d);
+  *out = plan ? plan->name : "product";
+  return status;
+}
+
 ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, const void *bias,
                      void *y, void *workspace)
 {

@@ -1,4 +1,4 @@
-/* One convolution as the library's objects: made once, then only run. */
+/* One convolution: the library's objects, made once, then only run; or loops of our own. */
 #pragma once
 #include <oneapi/dnnl/dnnl.h>
 #include "runtime/plan/conv_tiling.h"
@@ -14,11 +14,15 @@ typedef struct ConvLane {
 typedef struct ConvPlan {
   ampc_conv desc;
   ConvTiling tiling;
-  ampc_dtype x_type, w_type, y_type; /* in which the library takes and gives them: f32 or bf16 */
+  ampc_dtype x_type, w_type, y_type; /* in which it takes and gives them: f32 or bf16 */
+  char name[48];                     /* of the implementation: the library's, or "loops" */
+  bool loops;                        /* by conv_loops.c; there are no objects then */
   int64_t rest;                      /* images of the last share */
   int64_t filters;                   /* that a primitive sees: all, or those of a slice */
   dnnl_primitive_t run[2], reorder;  /* reorder: a slice of w, from or to its own order */
   dnnl_memory_t packed, bias;
+  void *packed_at; /* where they are, for loops */
+  const void *bias_at;
   int64_t slice_bytes; /* from a packed slice to the next */
   int64_t scratch;     /* bytes a lane; a multiple of 64 */
   int64_t lanes;

@@ -221,6 +221,8 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
                      .image = job->x,
                      .columns = job->columns};
   ampc_gemm g = product_of(job, begin);
+  if (job->tiling.direct) columns.columns = job->x + columns.first * columns.size;
+  bool lays_out = !job->tiling.direct;
   char *w = job->w + (group * k * c + begin) * taps * size_of(job, d->w_type);
   char *y = job->y + group * k * size_of(job, d->y_type);
   char *sum = job->columns + job->tiling.columns, *room = sum + job->tiling.sum;
@@ -228,10 +230,10 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   unsigned threads = pool_threads(job->pool);
   if (d->kind == AMPC_CONV_DATA) {
     ampc_status status = cpu_gemm(job->products, &g, y, w, NULL, columns.columns, room);
-    if (!status) pool_run(job->pool, sum_task, &columns, threads);
+    if (!status && lays_out) pool_run(job->pool, sum_task, &columns, threads);
     return status;
   }
-  pool_run(job->pool, gather_task, &columns, threads);
+  if (lays_out) pool_run(job->pool, gather_task, &columns, threads);
   if (d->kind == AMPC_CONV_WEIGHT)
     return cpu_gemm(job->products, &g, y, columns.columns, NULL, w, room);
   char *to = job->tiling.sum > 0 ? sum : y;

@@ -22,3 +22,6 @@ int64_t conv_cache_bytes(const ConvCache *cache); /* of scratch space outside th
 ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, const void *bias,
                      void *y, void *workspace);
 ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d);
+/* What computes it on this machine: the library's name for its code, "loops" or "product". The name
+ * lives as long as the cache. */
+ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const char **out);

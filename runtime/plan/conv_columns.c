@@ -4,13 +4,6 @@
 
 enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20 };
 
-static bool is_pointwise(const ampc_conv *d)
-{
-  for (uint32_t i = 0; i < d->spatial; i++)
-    if (d->kernel[i] != 1 || d->stride[i] != 1 || d->pad[i] != 0) return false;
-  return true;
-}
-
 /* The greatest divisor of n that is at most `most`; at least 1. */
 static int64_t divisor(int64_t n, int64_t most)
 {
@@ -25,7 +18,7 @@ static int64_t divisor(int64_t n, int64_t most)
 
 ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64)
 {
-  ConvColumns t = {.direct = is_pointwise(d), .images = d->n, .parts = 1, .type = d->x_type};
+  ConvColumns t = {.direct = conv_is_pointwise(d), .images = d->n, .parts = 1, .type = d->x_type};
   if (d->kind == AMPC_CONV_DATA) t.type = AMPC_F32;
   if (t.direct || d->n == 0) return t;
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t.type);

@@ -36,3 +36,12 @@ static inline int64_t conv_weights(const ampc_conv *d)
 {
   return d->k * (d->c / d->groups) * conv_taps(d);
 }
+
+/* Whether the only tap sees each pixel of x once, in order: then x itself is the matrix of
+ * columns. */
+static inline bool conv_is_pointwise(const ampc_conv *d)
+{
+  for (uint32_t i = 0; i < d->spatial; i++)
+    if (d->kernel[i] != 1 || d->stride[i] != 1 || d->pad[i] != 0) return false;
+  return true;
+}

@@ -3,7 +3,8 @@
 #include "conv_sizes.h"
 
 /* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. SHARE_BYTES:
- * of a share in f32, which should stay in a core's cache. */
+ * of a share in f32, which should stay in a core's cache. POINTWISE_WEIGHTS: from here on a product
+ * has as many blocks as threads want, and takes 0.7 to 1.1 times as long as a convolution. */
 enum {
   SHARES = 32,
   MIN_WORK = 1 << 20,
@@ -13,6 +14,7 @@ enum {
   MANY_WEIGHTS = 2 << 20,
   SLICED_WEIGHTS = 4 << 20,
   SLICE = 128,
+  POINTWISE_WEIGHTS = 128 << 10,
   FEW_PIXELS = 16,
   SCRATCH = 8 << 10,
   COLUMN_BYTES = 64 << 20,
@@ -44,12 +46,12 @@ static int64_t floats(int64_t n)
   return round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
 }
 
-/* Libraries keep weights in blocks of up to 64 output and 16 input channels. */
-static int64_t packed_bytes(const ampc_conv *d)
+/* Libraries keep weights in blocks of `block` output and up to 16 input channels. */
+static int64_t packed_bytes(const ampc_conv *d, int64_t block)
 {
   int64_t k = d->k / d->groups, c = d->c / d->groups, taps = conv_taps(d);
   if (k == 1 && c == 1) return floats(round_up(d->groups, 16) * taps);
-  return floats(d->groups * round_up(k, 64) * round_up(c, 16) * taps);
+  return floats(d->groups * round_up(k, block) * round_up(c, 16) * taps);
 }
 
 /* Note [columns]
@@ -58,9 +60,11 @@ static int64_t packed_bytes(const ampc_conv *d)
  * and to multiply this matrix of [n out.., c kernel..] by the weights. Doubles, which only tests
  * use, go this way too. Beside panels of 16-bit operands the matrix is not there as a whole:
  * columns of some channels, about PART_DEPTH of them, are laid out and multiplied before the next.
- * Forward sums over these parts in f32. */
+ * Forward sums over these parts in f32. Taps of 1x1 with stride 1 see each pixel of x once: x is
+ * the matrix itself, and nothing is laid out. */
 static bool by_product(const ampc_conv *d, bool real64)
 {
+  if (conv_is_pointwise(d) && conv_weights(d) / d->groups >= POINTWISE_WEIGHTS) return true;
   int64_t bytes = floats(d->n * conv_out_pixels(d) * d->c * conv_taps(d));
   bool heavy = conv_weights(d) / d->groups * (int64_t)sizeof(float) >= MANY_WEIGHTS;
   return real64 || (heavy && conv_out_pixels(d) <= FEW_PIXELS && bytes <= COLUMN_BYTES);
@@ -83,6 +87,7 @@ ampc_gemm ampc_conv_product(const ampc_conv *d, bool real64)
     g.m = rows, g.n = depth, g.k = k;
     g.lda = d->k, g.ldb = depth, g.ldc = all;
     g.a_type = d->y_type, g.b_type = d->w_type;
+    if (conv_is_pointwise(d)) g.c_type = d->x_type;
     break;
   case AMPC_CONV_WEIGHT: /* w = y^T columns */
     g.m = k, g.n = depth, g.k = rows;
@@ -100,6 +105,7 @@ ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t channels, bool real
 {
   ampc_gemm g = ampc_conv_product(d, real64);
   int64_t depth = channels * conv_taps(d);
+  if (conv_is_pointwise(d)) return g;
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
     g.k = g.lda = depth;
@@ -135,7 +141,12 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
  * reads, the whole is quicker. */
 static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 {
-  int64_t all = d->c / d->groups, some = most(PART_DEPTH / conv_taps(d), 1);
+  int64_t all = d->c / d->groups;
+  if (conv_is_pointwise(d)) {
+    int64_t workspace = ampc_conv_product(d, real64).workspace;
+    return (ConvTiling){.product = true, .direct = true, .channels = all, .total = workspace};
+  }
+  int64_t some = most(PART_DEPTH / conv_taps(d), 1);
   if (some > 8) some = some / 8 * 8;
   ConvTiling whole = cut_columns(d, all, real64), parts = cut_columns(d, least(some, all), real64);
   bool f32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32;
@@ -194,10 +205,11 @@ static void set_rooms(const ampc_conv *d, ConvTiling *t)
   if (d->has_bias && d->bias_type != AMPC_F32) t->bias = floats(d->k);
   if (t->wide_x) t->x = floats(conv_in_elements(d));
   if (t->wide_y) t->y = floats(conv_out_elements(d));
-  t->packed = packed_bytes(d);
+  t->packed = packed_bytes(d, 64);
   bool sliced = t->packed > SLICED_WEIGHTS && d->groups == 1 && d->k % SLICE == 0;
   t->slice = sliced ? SLICE : d->k;
   t->slices = d->k / t->slice;
+  if (!sliced) t->packed = most(t->packed, packed_bytes(d, 48)); /* some have blocks of 48 */
   if (t->wide_w || (weight && d->accumulate)) t->plain = floats(conv_weights(d) / t->slices);
 }
 

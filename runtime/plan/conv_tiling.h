@@ -15,6 +15,7 @@
  * outside WORK (library_bytes). */
 typedef struct ConvTiling {
   bool product;           /* computed as a matrix product of columns, see Note [columns] */
+  bool direct;            /* x itself is the columns */
   int64_t channels;       /* of a group whose columns are laid out at once */
   int64_t columns;        /* bytes; then come `sum` and the workspace of the product */
   int64_t images, shares; /* images of a share, but the last may have fewer; number of shares */

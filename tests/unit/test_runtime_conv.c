@@ -2,6 +2,7 @@
 #include <math.h>
 #include "check.h"
 #include "runtime/base/convert.h"
+#include "runtime/cpu/conv_loops.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/plan/conv_sizes.h"
 
@@ -203,6 +204,28 @@ static void call(ConvCache *cache, const ampc_conv *d, const Operands *o)
   free(workspace);
 }
 
+/* The same by our own loops, which stand in where the library has only reference code: all at once,
+ * or the weights in two slices. */
+static void by_loops(const ampc_conv *d, const Operands *o, int64_t slices, Array *result)
+{
+  int64_t filters = d->k / slices, plain = conv_weights(d) / slices;
+  float *w = (float *)(void *)o->w.bytes, *packed = calloc((size_t)conv_weights(d), sizeof *packed);
+  MUST(packed);
+  for (int64_t s = 0; s < slices && d->kind != AMPC_CONV_WEIGHT; s++)
+    conv_loops_pack(d, s * filters, filters, w + s * plain, packed);
+  conv_loops_run(d, d->n, d->k, (float *)(void *)o->x.bytes, packed, (float *)(void *)o->y.bytes,
+                 d->has_bias ? (const float *)(const void *)o->bias.bytes : NULL);
+  if (d->kind == AMPC_CONV_WEIGHT) conv_loops_unpack(d, d->k, packed, w);
+  compare(d, false, o, NULL, result, AMPC_F32);
+  free(packed);
+}
+
+static bool is_plain_f32(const ampc_conv *d, bool real64)
+{
+  return !real64 && !d->tf32 && !d->accumulate && d->x_type == AMPC_F32 && d->w_type == AMPC_F32 &&
+         d->y_type == AMPC_F32 && d->bias_type == AMPC_F32;
+}
+
 static void run(ampc_conv d, bool real64)
 {
   for (uint32_t i = 0; i < d.spatial; i++)
@@ -227,6 +250,8 @@ static void run(ampc_conv d, bool real64)
           0);
     free(first.bytes);
   }
+  if (is_plain_f32(&d, real64)) by_loops(&d, &o, 1, result);
+  if (is_plain_f32(&d, real64) && d.groups == 1 && d.k % 2 == 0) by_loops(&d, &o, 2, result);
   free(before.bytes);
   free(o.x.bytes);
   free(o.w.bytes);
@@ -260,9 +285,15 @@ static const ampc_conv shapes[] = {
     {.n = 6, 64, 30, 1, 2, {5, 4}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
     {.n = 2, 8, 8, 1, 2, {6, 6}, {2, 2}, {0}, {4, 4}, {0}, {0}},
     {.n = 2, 3, 4, 1, 2, {3, 3}, {3, 3}, {0}, {1, 1}, {4, 4}, {0}}, /* rows of padding alone */
+    {.n = 2, 70, 70, 70, 2, {9, 8}, {5, 5}, {0}, {1, 2}, {4, 2}, {2}},
+    /* 1x1 with many weights: a product of x itself; in groups; with gaps, so that x is no matrix */
+    {.n = 3, 400, 330, 1, 2, {3, 2}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
+    {.n = 2, 722, 728, 2, 2, {2, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
+    {.n = 2, 400, 330, 1, 2, {3, 2}, {1, 1}, {0}, {2, 1}, {0}, {0}},
     /* one axis: sequences */
     {.n = 3, 5, 7, 1, 1, {23}, {4}, {0}, {3}, {2}, {2}, .has_bias = true},
     {.n = 35, 16, 32, 2, 1, {17}, {3}, {0}, {1}, {1}, {0}},
+    {.n = 3, 70, 70, 70, 1, {19}, {5}, {0}, {2}, {2}, {0}, .has_bias = true},
     /* three: volumes */
     {.n = 2,
      6,
@@ -298,7 +329,7 @@ static void every_shape(void)
 static void every_type(void)
 {
   static const ampc_dtype types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
-  static const size_t which[] = {1, 3, 4, 5};
+  static const size_t which[] = {1, 3, 4, 5, 11};
   for (size_t i = 0; i < sizeof which / sizeof *which; i++)
     for (size_t t = 0; t < 54; t++) {
       ampc_conv d = dilated(shapes[which[i]]);

@@ -1,0 +1,247 @@
+/* Which of the library's implementations computes a convolution. All calls stand between dnn_enter
+ * and dnn_leave.
+ *
+ * Note [reference code]
+ * For what its generated code cannot do the library has plain loops, named "ref", which are some
+ * hundred times slower and meant as a definition. Its list of implementations is walked through,
+ * the quickest come first; a reference is never taken, nor products ("gemm") of one channel each
+ * for a depthwise convolution, which are as slow. Where nothing else is left, loops of our own do
+ * it: conv_loops.c. */
+#include "conv_choice.h"
+#include <stdio.h>
+#include <string.h>
+#include "primitive.h"
+#include "runtime/plan/conv_sizes.h"
+
+static dnnl_data_type_t library_type(ampc_dtype t)
+{
+  return t == AMPC_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+/* ---- descriptions ---------------------------------------------------------------------------- */
+
+/* A sequence is an image of height 1: for images there is more generated code. */
+static bool is_sequence(const ampc_conv *d)
+{
+  return d->spatial == 1;
+}
+
+/* Appends one number for each axis to the n that are there and gives how many they are then. */
+static int add_axes(const ampc_conv *d, const int64_t *values, int64_t of_height, dnnl_dims_t dims,
+                    int n)
+{
+  if (is_sequence(d)) dims[n++] = of_height;
+  for (uint32_t i = 0; i < d->spatial; i++) dims[n++] = values[i];
+  return n;
+}
+
+/* `any`: in an order of the library's choice; else as they lie. */
+static dnnl_status_t weights_desc(const ConvPlan *p, int64_t filters, bool any,
+                                  dnnl_memory_desc_t *out)
+{
+  const ampc_conv *d = &p->desc;
+  bool volume = d->spatial == 3, grouped = d->groups > 1;
+  dnnl_format_tag_t plain = grouped  ? volume ? dnnl_goidhw : dnnl_goihw
+                            : volume ? dnnl_oidhw
+                                     : dnnl_oihw;
+  dnnl_dims_t dims;
+  int rank = 0;
+  if (grouped) dims[rank++] = d->groups;
+  dims[rank++] = filters / d->groups;
+  dims[rank++] = d->c / d->groups;
+  rank = add_axes(d, d->kernel, 1, dims, rank);
+  return dnnl_memory_desc_init_by_tag(out, rank, dims, library_type(p->w_type),
+                                      any ? dnnl_format_tag_any : plain);
+}
+
+dnnl_status_t conv_plain_desc(const ConvPlan *p, int64_t filters, dnnl_memory_desc_t *out)
+{
+  return weights_desc(p, filters, false, out);
+}
+
+/* Channels last, though the library names the channels before the pixels. */
+static dnnl_status_t images_desc(const ampc_conv *d, int64_t n, int64_t channels,
+                                 const int64_t *size, ampc_dtype type, dnnl_memory_desc_t *out)
+{
+  dnnl_dims_t dims = {n, channels};
+  int rank = add_axes(d, size, 1, dims, 2);
+  return dnnl_memory_desc_init_by_tag(out, rank, dims, library_type(type),
+                                      d->spatial == 3 ? dnnl_ndhwc : dnnl_nhwc);
+}
+
+/* All descriptions for a share of so many images. */
+static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_memory_desc_t *w,
+                                Shape *s)
+{
+  const ampc_conv *d = &p->desc;
+  dnnl_dims_t bias = {d->k};
+  s->w = *w;
+  dnnl_status_t bad = images_desc(d, images, d->c, d->in, p->x_type, &s->x);
+  if (!bad) bad = images_desc(d, images, p->filters, d->out, p->y_type, &s->y);
+  if (!bad) bad = dnnl_memory_desc_init_by_tag(&s->bias, 1, bias, dnnl_f32, dnnl_a);
+  return bad;
+}
+
+static dnnl_status_t describe(const ConvPlan *p, const Shape *s, dnnl_convolution_desc_t *out)
+{
+  const ampc_conv *d = &p->desc;
+  dnnl_dims_t stride, pad, dilation; /* dilation: how many elements are left out */
+  int64_t left_out[AMPC_MAX_SPATIAL];
+  for (uint32_t i = 0; i < d->spatial; i++) left_out[i] = d->dilation[i] - 1;
+  add_axes(d, d->stride, 1, stride, 0);
+  add_axes(d, d->pad, 0, pad, 0);
+  add_axes(d, left_out, 0, dilation, 0);
+  const dnnl_alg_kind_t direct = dnnl_convolution_direct;
+  switch (d->kind) {
+  case AMPC_CONV_FORWARD:
+    return dnnl_dilated_convolution_forward_desc_init(out, dnnl_forward_training, direct, &s->x,
+                                                      &s->w, d->has_bias ? &s->bias : NULL, &s->y,
+                                                      stride, dilation, pad, pad);
+  case AMPC_CONV_DATA:
+    return dnnl_dilated_convolution_backward_data_desc_init(out, direct, &s->x, &s->w, &s->y,
+                                                            stride, dilation, pad, pad);
+  default:
+    return dnnl_dilated_convolution_backward_weights_desc_init(out, direct, &s->x, &s->w, NULL,
+                                                               &s->y, stride, dilation, pad, pad);
+  }
+}
+
+/* ---- the library's list ---------------------------------------------------------------------- */
+
+typedef struct List {
+  dnnl_convolution_desc_t what; /* the iterator goes on to read it */
+  dnnl_primitive_attr_t attributes;
+  dnnl_primitive_desc_iterator_t at;
+} List;
+
+/* Closed by the caller, also where it fails: then there is no implementation, or no memory. */
+static dnnl_status_t list_open(const ConvPlan *p, dnnl_engine_t engine, const Shape *s, List *out)
+{
+  dnnl_status_t bad = describe(p, s, &out->what);
+  if (!bad) bad = dnnl_primitive_attr_create(&out->attributes);
+  if (!bad)
+    bad = dnnl_primitive_attr_set_scratchpad_mode(out->attributes, dnnl_scratchpad_mode_user);
+  if (!bad)
+    bad = dnnl_primitive_desc_iterator_create(&out->at, &out->what, out->attributes, engine, NULL);
+  return bad;
+}
+
+static void list_close(List *list)
+{
+  if (list->at) dnnl_primitive_desc_iterator_destroy(list->at);
+  dnnl_primitive_attr_destroy(list->attributes);
+}
+
+static const char *name_of(dnnl_primitive_desc_t desc)
+{
+  const char *name = NULL;
+  dnnl_status_t bad = dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, (void *)&name);
+  return bad || !name ? "ref" : name;
+}
+
+static bool is_slow(const ConvPlan *p, dnnl_primitive_desc_t desc)
+{
+  const ampc_conv *d = &p->desc;
+  bool depthwise = d->groups > 1 && d->groups == d->c && d->groups == d->k;
+  const char *name = name_of(desc);
+  return strncmp(name, "ref", 3) == 0 || (depthwise && strstr(name, "gemm"));
+}
+
+dnnl_status_t conv_slice_desc(const ConvPlan *p, const Choice *c, int64_t first,
+                              dnnl_memory_desc_t *out)
+{
+  dnnl_dims_t size = {p->tiling.slice, p->desc.c}, at = {first};
+  add_axes(&p->desc, p->desc.kernel, 1, size, 2);
+  *out = c->shape[0].w;
+  if (p->filters == p->tiling.slice) return dnnl_success;
+  return dnnl_memory_desc_init_submemory(out, &c->shape[0].w, size, at);
+}
+
+/* Whether packed weights fit their room in the workspace and can be packed slice by slice. */
+static bool weights_fit(const ConvPlan *p, const Choice *c)
+{
+  bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
+  int64_t room = weight ? p->tiling.sum : p->tiling.packed;
+  dnnl_memory_desc_t slice;
+  if ((int64_t)dnnl_memory_desc_get_size(&c->shape[0].w) > room) return false;
+  return p->filters == p->tiling.slice ||
+         conv_slice_desc(p, c, p->tiling.slice, &slice) == dnnl_success;
+}
+
+/* The first of the list for the last share that takes the weights in the order that the others
+ * have them. */
+static dnnl_status_t choose_rest(const ConvPlan *p, dnnl_engine_t engine, Choice *c)
+{
+  List list = {0};
+  dnnl_status_t bad = shape_init(p, p->rest, &c->shape[0].w, &c->shape[1]);
+  if (!bad) bad = list_open(p, engine, &c->shape[1], &list);
+  while (!bad) {
+    c->desc[1] = dnnl_primitive_desc_iterator_fetch(list.at);
+    if (!is_slow(p, c->desc[1])) break;
+    dnnl_primitive_desc_destroy(c->desc[1]);
+    c->desc[1] = NULL;
+    bad = dnnl_primitive_desc_iterator_next(list.at);
+  }
+  list_close(&list);
+  return bad;
+}
+
+/* One implementation for all shares: whether it can be taken. */
+static bool choose_this(const ConvPlan *p, dnnl_engine_t engine, Choice *c)
+{
+  bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
+  if (is_slow(p, c->desc[0])) return false;
+  c->shape[0].w = *dnnl_primitive_desc_query_md(
+      c->desc[0], weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+  return weights_fit(p, c) && choose_rest(p, engine, c) == dnnl_success;
+}
+
+/* In the plan's types: the first implementation of the list that will do. */
+static dnnl_status_t choose_types(ConvPlan *p, dnnl_engine_t engine, Choice *c)
+{
+  dnnl_memory_desc_t any;
+  List list = {0};
+  dnnl_status_t bad = weights_desc(p, p->filters, true, &any);
+  if (!bad) bad = shape_init(p, p->tiling.images, &any, &c->shape[0]);
+  if (!bad) bad = list_open(p, engine, &c->shape[0], &list);
+  while (!bad) {
+    c->desc[0] = dnnl_primitive_desc_iterator_fetch(list.at);
+    if (choose_this(p, engine, c)) break;
+    conv_choice_free(c);
+    shape_init(p, p->tiling.images, &any, &c->shape[0]);
+    bad = dnnl_primitive_desc_iterator_next(list.at);
+  }
+  list_close(&list);
+  if (!bad) snprintf(p->name, sizeof p->name, "%s", name_of(c->desc[0]));
+  return bad;
+}
+
+void conv_choice_free(Choice *c)
+{
+  for (int i = 0; i < 2; i++) dnnl_primitive_desc_destroy(c->desc[i]);
+  *c = (Choice){0};
+}
+
+/* Note [native bf16]: all operands must be bf16. */
+static bool is_native(const ampc_conv *d)
+{
+  bool x = d->kind == AMPC_CONV_DATA || d->x_type == AMPC_BF16;
+  bool w = d->kind == AMPC_CONV_WEIGHT || d->w_type == AMPC_BF16;
+  bool y = d->kind == AMPC_CONV_FORWARD || d->y_type == AMPC_BF16;
+  return x && w && y && has_native_bf16();
+}
+
+/* bf16 where the machine computes with it, else f32. */
+dnnl_status_t conv_choose(ConvPlan *p, dnnl_engine_t engine, Choice *out)
+{
+  const ampc_conv *d = &p->desc;
+  if (is_native(d)) {
+    p->x_type = d->x_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;
+    p->w_type = d->kind == AMPC_CONV_WEIGHT ? AMPC_F32 : AMPC_BF16;
+    p->y_type = d->y_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;
+    dnnl_status_t bad = choose_types(p, engine, out);
+    if (!bad || bad == dnnl_out_of_memory) return bad;
+  }
+  p->x_type = p->w_type = p->y_type = AMPC_F32;
+  return choose_types(p, engine, out);
+}
