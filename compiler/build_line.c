@@ -26,8 +26,9 @@ static bool find_beside(const char *const *places, const char *file, char *out)
   return false;
 }
 
-/* In single quotes; where the line could not be shown or pasted so, printf makes the word, which
- * every shell has. $() drops newlines at the end: path_fits sees to it that there are none. */
+/* A word in single quotes; where the line could not be shown or pasted so, printf makes the word,
+ * which every shell has. $() drops newlines at the end: path_fits sees to it that there are none.
+ */
 static void add_quoted(Text *out, const char *word)
 {
   bool plain = ampc_is_plain(word, strlen(word));
@@ -49,8 +50,7 @@ static void add_quoted(Text *out, const char *word)
   text_puts(out, plain ? "'" : "')\"");
 }
 
-/* A word of a shell command, in quotes where it needs them. */
-static void add_word(Text *out, const char *word)
+void shell_word(Text *out, const char *word)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "_-+=./,:@%";
@@ -106,17 +106,17 @@ bool build_line(const CommandLine *cmd, Text *out)
     text_printf(out, "cc %s-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math",
                 object ? "-c " : "");
   text_puts(out, " -I");
-  add_word(out, include);
+  shell_word(out, include);
   bool named = has_suffix(path, suffix);
   int stem = (int)(strlen(path) - (named ? strlen(suffix) : 0));
   const char *result = object ? ".o" : named ? "" : ".out";
   text_puts(out, " -o ");
-  add_word(out, arena_printf(out->arena, "%.*s%s", stem, path, result));
+  shell_word(out, arena_printf(out->arena, "%.*s%s", stem, path, result));
   text_puts(out, named ? " " : cuda ? " -x cu " : " -x c ");
-  add_word(out, path);
+  shell_word(out, path);
   if (!object) {
     text_puts(out, named ? " -L" : cuda ? " -x c -L" : " -x none -L");
-    add_word(out, library);
+    shell_word(out, library);
     text_puts(out, " -lampcrt -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
   }
   text_puts(out, "\n");

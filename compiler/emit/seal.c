@@ -5,15 +5,15 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define MARK                                                                                       \
-  "\n// As ampc wrote it: xxh64 " /* the newline before it counts: it is no other comment */
+#define WORDS "// As ampc wrote it: xxh64 "
+#define MARK  "\n" WORDS /* at the beginning of a line: no comment of the job's */
 #define ZEROS "0000000000000000"
 
 enum { DIGITS = sizeof ZEROS - 1, HEAD = 4096 /* bytes of a text in which the line stands */ };
 
 void seal_put(Printer *p)
 {
-  EMIT(p, "%s" ZEROS "; -o replaces an edited text only with --force.\n", MARK + 1);
+  EMIT(p, WORDS ZEROS "; -o replaces an edited text only with --force.\n");
 }
 
 /* The digits of a text, or NULL. */

@@ -6,6 +6,8 @@
  * a setting of a group) the command that :write prints has an option. The text is compiled before
  * it is written: it must give the program of the session. */
 #include "repl.h"
+#include "compiler/build_line.h"
+#include "compiler/emit/user_text.h"
 #include "runtime/base/file.h"
 #include "runtime/plan/formats.h"
 #include <ctype.h>
@@ -97,7 +99,7 @@ static void add_to_list(Writing *w, uint32_t at, const char *first, const char *
 static void change_value(Writing *w, const Expr *old, const char *value)
 {
   bool quotes = old->kind == EXPR_string && value[0] != '"';
-  change(w, old->span, quotes ? arena_printf(w->c->arena, "\"%s\"", value) : value);
+  change(w, old->span, quotes ? string_literal(w->c->arena, value) : value);
 }
 
 static const Expr *find_argument(const ArgList *list, const char *key, size_t n)
@@ -137,8 +139,7 @@ static void set_option(Writing *w, const Decl *d, const char *key, const char *v
   const ArgList *with = &d->as.run.with;
   const Expr *old = find_argument(with, key, strlen(key));
   bool text = strcmp(key, "save") == 0 || strcmp(key, "name") == 0 || strcmp(key, "resume") == 0;
-  const char *quote = text && value[0] != '"' ? "\"" : "";
-  const char *given = arena_printf(w->c->arena, "%s%s%s", quote, value, quote);
+  const char *given = text && value[0] != '"' ? string_literal(w->c->arena, value) : value;
   const Expr *before = with->n ? with->at[with->n - 1].value : d->as.run.source;
   if (old)
     change(w, old->span, given);
@@ -364,19 +365,31 @@ static bool has_relative_data(const ampc_program *p)
   return false;
 }
 
+static void add_option(Text *line, const char *option, const char *key, const char *value)
+{
+  text_puts(line, option);
+  shell_word(line, arena_printf(line->arena, "%s=%s", key, value));
+  text_puts(line, " ");
+}
+
 /* How to run what was written, with what stands in no text. */
 static void tell(const Writing *w, const char *path)
 {
   const Repl *r = w->r;
-  printf("wrote %s: amp train", path);
+  Text line;
+  text_init(&line, w->c->arena);
   for (uint32_t i = 0; i < w->consts.n; i++)
-    printf(" -D %s=%s", w->consts.at[i].key, w->consts.at[i].value);
+    add_option(&line, "-D ", w->consts.at[i].key, w->consts.at[i].value);
   for (uint32_t i = 0; i < w->settings.n; i++)
-    printf(" --set %s=%s", w->settings.at[i].key, w->settings.at[i].value);
+    add_option(&line, "--set ", w->settings.at[i].key, w->settings.at[i].value);
   if (strcmp(folder_of(w->c->arena, path), r->data_dir) != 0 &&
-      has_relative_data(r->latest->c->program))
-    printf(" --data-dir %s", r->data_dir);
-  printf(" %s\n", path);
+      has_relative_data(r->latest->c->program)) {
+    text_puts(&line, "--data-dir ");
+    shell_word(&line, r->data_dir);
+    text_puts(&line, " ");
+  }
+  shell_word(&line, arena_printf(w->c->arena, "%s%s", path[0] == '-' ? "./" : "", path));
+  printf("wrote %s: amp train %s\n", arena_shown(w->c->arena, path, ""), line.at);
   if (r->said.n)
     printf("%u statement%s of the session %s no part of a program and stay%s out\n", r->said.n,
            r->said.n == 1 ? "" : "s", r->said.n == 1 ? "is" : "are", r->said.n == 1 ? "s" : "");

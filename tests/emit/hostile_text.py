@@ -161,7 +161,7 @@ class Tester:
 
 def main():
     if sys.argv[1] == '--write':
-        for i, (_, text, _) in enumerate(jobs()):
+        for i, (_, text, _) in enumerate(list(jobs())[::6]):  # the fuzzer finds the others
             with open(os.path.join(sys.argv[2], 'hostile_%d' % i), 'wb') as f: f.write(b'A' + text)
         return 0
     tester = Tester(sys.argv[1])

@@ -1,23 +1,104 @@
 /* libFuzzer's entry: any bytes are a program. The front end must answer every one with messages or
- * a graph: no bad access, no undefined arithmetic, no leak, no assert, no endless elaboration.
+ * a graph, and what becomes a program is printed by every emitter: no bad access, no undefined
+ * arithmetic, no leak, no assert, no endless elaboration, and no text of the program where it could
+ * become code.
  *
  * The first byte chooses the target and the way of messages, so that one corpus serves all. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "compiler/driver.h"
+#include "compiler/emit/emit.h"
+#include "compiler/emit/seal.h"
+#include "compiler/graph/ir.h"
+#include "compiler/memory_report.h"
+#include "runtime/plan/shown.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void refuse(const char *why, const Text *text)
+{
+  fprintf(stderr, "%s:\n%.*s\n", why, (int)text->n, text->at);
+  abort();
+}
+
+/* What a terminal obeys, and a comment that would join the next line: Note [the user's text in C].
+ * Only macros of our own have lines that go on. */
+static void check_lines(const Text *text)
+{
+  if (strlen(text->at) != text->n) refuse("a zero in the text", text);
+  for (const char *s = text->at; *s;) {
+    size_t n = strcspn(s, "\n");
+    if (!ampc_is_plain(s, n)) refuse("a control character", text);
+    bool joined = n && (s[n - 1] == '\\' || (n >= 3 && memcmp(s + n - 3, "?\?/", 3) == 0));
+    bool comment = memmem(s, n, "//", 2) != NULL;
+    if (joined && comment) refuse("a comment that goes on", text);
+    s += n + (s[n] == '\n');
+  }
+}
+
+typedef void Emitter(Compile *c, Text *out);
+
+static void emit_whole(Compile *c, Text *out)
+{
+  emit_program(c, out, true);
+  if (seal_of(out->at, out->n) != SEAL_whole) refuse("a broken seal", out);
+}
+
+static void emit_one(Compile *c, Text *out)
+{
+  for (uint32_t i = 0; i < c->program->n_kernels; i++) emit_kernel(c, i, out);
+}
+
+static void print_graph(Compile *c, Text *out)
+{
+  ir_print(c, out, true);
+}
+
+static void print_tree(Compile *c, Text *out)
+{
+  ast_print(c, &c->ast, out);
+}
+
+static void report_memory(Compile *c, Text *out)
+{
+  memory_report(c, -1, out);
+}
+
+static void emit_all(Compile *c)
+{
+  static Emitter *const emitters[] = {emit_whole,  emit_kernels, emit_one,   emit_plan,
+                                      emit_params, print_graph,  print_tree, report_memory};
+  for (size_t i = 0; i < sizeof emitters / sizeof *emitters; i++) {
+    Text text;
+    text_init(&text, c->arena);
+    emitters[i](c, &text);
+    check_lines(&text);
+  }
+}
+
+/* Under bit 16 the first line is the name of the file, which may be any bytes but / and zero. */
+static const char *file_name(Arena *arena, const uint8_t *data, size_t size)
+{
+  const char *text = (const char *)data + 1;
+  size_t n = 0;
+  while (n < size - 1 && n < 100 && text[n] && text[n] != '/' && text[n] != '\n') n++;
+  return data[0] & 16 && n ? arena_strndup(arena, text, n) : "fuzz.amp";
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (size < 1 || size > 1 << 14) return 0;
-  Options options = {.input = "fuzz.amp",
+  Arena *arena = arena_create();
+  Options options = {.input = file_name(arena, data, size),
                      .target = data[0] & 1 ? "cpu" : "sm_80",
                      .optimize = data[0] & 2 ? 2 : 0,
                      .color = (data[0] & 4) != 0,
                      .json_errors = (data[0] & 8) != 0,
                      .error_limit = 20};
   Compile *c = compile_create(&options);
-  compile_text(c, options.input, (const char *)data + 1, size - 1);
+  if (compile_text(c, options.input, (const char *)data + 1, size - 1) && c->program) emit_all(c);
   compile_destroy(c);
+  arena_destroy(arena);
   return 0;
 }

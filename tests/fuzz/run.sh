@@ -1,17 +1,38 @@
 #!/usr/bin/env bash
-# Fuzzes the front end for some seconds, starting from every .amp file of the repository.
+# Fuzzes the front end and the emitters for some seconds, starting from every .amp file of the repository
+# and from jobs whose text tries to become code; then gives C of some of what was found to a compiler.
 #   run.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 cmake --preset fuzz -G Ninja --log-level=WARNING >/dev/null
-cmake --build build-fuzz --target fuzz_frontend
+cmake --build build-fuzz --target fuzz_frontend ampc
 corpus=build-fuzz/corpus
 mkdir -p $corpus build-fuzz/found
 find compiler models tests -name '*.amp' -print0 | while IFS= read -r -d '' file; do
   { printf 'A' && cat "$file"; } >"$corpus/$(echo "$file" | tr / _)"
 done
+tests/emit/hostile_text.py --write $corpus
 # Messages of the compiler are not wanted (mask 2); findings are printed all the same.
 build-fuzz/tests/fuzz_frontend -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
   -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-fuzz/found/ -close_fd_mask=2 \
   -print_final_stats=1 $corpus
+
+# Twice: as C knows its lines, and with trigraphs.
+compiled=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+while IFS= read -r input; do
+  [ $compiled -lt 60 ] || break
+  tail -c +2 "$corpus/$input" >"$work/j.amp"
+  status=0
+  timeout 20 build-fuzz/ampc --target=cpu --emit=c "$work/j.amp" >"$work/j.c" 2>/dev/null || status=$?
+  [ $status -eq 0 ] || { [ $status -lt 70 ] && continue; echo "FAILED: $input: ampc ends with $status"; exit 1; }
+  for words in -std=gnu11 -trigraphs; do
+    cc $words -fsyntax-only -Wall -Wno-unused -Wno-trigraphs -Werror=comment -Ibuild-fuzz/include "$work/j.c" 2>"$work/err" ||
+      { echo "FAILED: the C of $corpus/$input:"; head -5 "$work/err"; exit 1; }
+  done
+  compiled=$((compiled + 1))
+done < <(ls -t $corpus)
+echo "$compiled emitted programs compile"
+[ $compiled -ge 10 ]
