@@ -1,5 +1,6 @@
 /* A number to its metric: averages are made late, on the host. $samples: that it stands for.
- * @loss: it is what `minimize` minimizes; the first one that is not finite is noted. */
+ * @loss: it is what `minimize` minimizes. Without a scaler the first one that is not finite ends all
+ * updates; with one it is an overflow of its step, unless updates have ended already. */
 __global__ void $name($arguments)
 {
   ONE_THREAD {
@@ -7,6 +8,7 @@ __global__ void $name($arguments)
     metric->sum += (double)value * $samples.0;
     metric->count += $samples.0;
     metric->last = (float)value;
-@loss    if (!ampc_isfinite(value) && !state->bad_loss) state->bad_loss = state->body + 1;
+@loss@unscaled    if (!ampc_isfinite(value) && !state->bad_loss) state->bad_loss = state->body + 1;
+@loss@!unscaled    if (state->bad_loss <= 0) state->bad_loss = ampc_isfinite(value) ? 0 : -1 - state->body;
   }
 }

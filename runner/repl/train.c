@@ -2,6 +2,7 @@
  * same numbers. Ctrl-C ends between two steps. */
 #include "repl.h"
 #include "runtime/plan/number.h"
+#include "runtime/train/lost.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -142,11 +143,7 @@ static ampc_status check_loss(Run *t)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(t->r->rt, &state);
-  if (status || !state.bad_loss) return status;
-  return ampc_fail(AMPC_RUN_FAILED,
-                   "the loss%s of step %lld is not finite (loss scale %g); its update was dropped; "
-                   "a smaller learning rate or clip_norm may help",
-                   t->p->scaler.on ? "" : " or a gradient", state.bad_loss, (double)state.scale);
+  return status ? status : lost_check(t->p, &state, NULL);
 }
 
 /* As in `amp train`: the position moves with the step, so a checkpoint taken here goes on
@@ -216,16 +213,20 @@ static bool eval_all(Repl *r)
 
 /* ---- a block ---- */
 
-/* After a loss that was not finite every update is dropped. Who says :train again wants another
- * try, so the mark in STATE is taken away. */
+static ampc_status write_count(Repl *r, size_t offset, long long value)
+{
+  return ampc_write(r->rt, (ampc_ref){AMPC_STATE, (int64_t)offset}, &value, sizeof value);
+}
+
+/* After a loss that was not finite every update is dropped, and overflows in a row are counted. Who
+ * says :train again wants another try, so both marks in STATE are taken away. */
 static ampc_status forgive(Repl *r)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(r->rt, &state);
-  if (status || !state.bad_loss) return status;
-  long long none = 0;
-  return ampc_write(r->rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, bad_loss)}, &none,
-                    sizeof none);
+  if (!status && state.bad_loss) status = write_count(r, offsetof(ampc_state, bad_loss), 0);
+  if (!status && state.growth < 0) status = write_count(r, offsetof(ampc_state, growth), 0);
+  return status;
 }
 
 /* Where the block stands, and its metrics from zero. */

@@ -170,14 +170,14 @@ void step_check(Arena *a, TestRun *run, const Recipe *r, const Batch *batch,
   Recipe exact = stored(r);
   r = &exact;
   Expected e = expect_gradient(r, batch, (double)before->state.scale);
-  bool bad_loss = !loss_finite(batch) || (e.dropped && r->scaler.init <= 0);
-  if (bad_loss || before->state.bad_loss) e.dropped = true;
-  long long first_bad = bad_loss ? before->state.body + 1 : 0;
-  if (before->state.bad_loss) first_bad = before->state.bad_loss;
-  test_check(run, OP_metric, AMPC_F32, after->state.bad_loss == first_bad,
-             arena_printf(
-                 a, "%s: the first loss that is not finite is noted, or gradient without a scaler",
-                 where));
+  bool scaled = r->scaler.init > 0;
+  long long body = before->state.body + 1, noted = scaled ? 0 : before->state.bad_loss;
+  if (scaled && !loss_finite(batch)) noted = -body;
+  if (!scaled && !noted && (e.dropped || !loss_finite(batch))) noted = body;
+  e.dropped = e.dropped || noted != 0;
+  test_check(run, OP_metric, AMPC_F32, after->state.bad_loss == noted,
+             arena_printf(a, "%s: a loss that is not finite is noted, or gradient without a scaler",
+                          where));
   check_control(a, run, r, &e, before, after, where);
   check_update(a, run, r, &e, before, after, where);
   check_copies(a, run, r, after, where);

@@ -18,8 +18,9 @@ typedef struct ampc_state {
   long long growth;   /* steps since the last overflow or growth; below 0: minus the number of
                          bodies in a row that overflowed where the scale is lowest */
   long long skipped;  /* bodies in which found_inf was 1 */
-  long long bad_loss; /* 1 + body of the first minimized value, or without a scaler gradient,
-                         that is not finite: from then on no update is taken; 0: none yet */
+  long long bad_loss; /* without a scaler 1 + body of the first minimized value or gradient that is
+                         not finite: from then on no update is taken; 0: none yet. With one minus
+                         that, of the last minimized value, 0 where it is finite: one step */
   long long growth_interval;           /* 2000 */
   float growth_factor, backoff_factor; /* 2 and 0.5 */
   float min_scale, max_scale;

@@ -11,11 +11,11 @@
 #include "runtime/base/file.h"
 #include "runtime/plan/number.h"
 #include "interrupt.h"
+#include "lost.h"
 #include "train.h"
 
-/* LOOK_EVERY: steps between looks at the loss where it has to come from a device. HOPELESS: after
- * so many steps in a row that overflowed at the lowest scale no update is to be expected. */
-enum { LOOK_EVERY = 100, HOPELESS = 20 };
+/* Steps between looks at the loss where it has to come from a device. */
+enum { LOOK_EVERY = 100 };
 
 /* ---- before the first step ---- */
 
@@ -99,31 +99,9 @@ static ampc_status open_data(Session *s)
 
 /* ---- saving, and reasons to stop ---- */
 
-/* Overflow at a scale that cannot go down is no matter of the scale. */
-static ampc_status check_overflow(const ampc_state *state, const char *last)
-{
-  if (state->growth > -HOPELESS) return AMPC_OK;
-  return ampc_fail(
-      AMPC_RUN_FAILED,
-      "the gradients of the last %lld steps, up to step %lld, are not finite with a loss "
-      "scale of %g, which %s; their updates were skipped%s%s; a smaller learning rate, "
-      "or autocast(f32) around what overflows, may help",
-      -state->growth, state->body, (double)state->scale,
-      state->dynamic ? "is the lowest" : "is fixed", last ? "; the last checkpoint is " : "",
-      last ? last : "");
-}
-
-/* A non-finite loss or, without a scaler, gradient: its update and all later ones were dropped by
- * the step itself. */
 ampc_status check_state(const Session *s, const ampc_state *state)
 {
-  const char *last = s->saved ? s->saved : s->options->resume;
-  if (!state->bad_loss) return check_overflow(state, last);
-  return ampc_fail(AMPC_RUN_FAILED,
-                   "%s of step %lld is not finite (loss scale %g); its update was dropped "
-                   "and not saved%s%s; a smaller learning rate or clip_norm may help",
-                   s->program->scaler.on ? "the loss" : "the loss or a gradient", state->bad_loss,
-                   (double)state->scale, last ? "; the last checkpoint is " : "", last ? last : "");
+  return lost_check(s->program, state, s->saved ? s->saved : s->options->resume);
 }
 
 /* Of the last step; those before it are told first. */

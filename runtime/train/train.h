@@ -106,7 +106,7 @@ ampc_status evaluate(Session *s, uint32_t block);
 ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
 
 /* ---- train.c ---- */
-/* A non-finite loss, or overflow without end, as an error. */
+/* lost_check, with the run's last checkpoint. */
 ampc_status check_state(const Session *s, const ampc_state *state);
 /* Writes a checkpoint unless this step has one already; keeps the last ones that were asked for. */
 ampc_status session_save(Session *s, const char *path);

@@ -93,6 +93,32 @@ eval image, label in small("t10k") with batch=100 { metric acc = accuracy(net(im
 AMP
 }
 
+lost_data() { # lost_data FILE SAMPLES "LOST...": samples of 8 numbers 0.5; those of the lost ones are 1e18
+  local i k number
+  for ((i = 0; i < $2; i++)); do
+    number='\x3f\0\0\0'
+    case " $3 " in *" $i "*) number='\x5d\x5e\x0b\x6b' ;; esac
+    for ((k = 0; k < 8; k++)); do printf '%b' "$number"; done
+  done >"$work/bytes"
+  idx "\\0\\0\\x0d\\x02\\0\\0\\0\\x$(printf %x "$2")\\0\\0\\0\\x08" <"$work/bytes" >"$1"
+}
+
+lost_job() { # lost_job FILE DATA PRECISION: squares what the lost samples make, too large for any type
+  cat >"$1" <<AMP
+data numbers() { return idx("$2") }
+module Net {
+  a = Linear(8, 16); b = Linear(16, 1)
+  def forward(x) { h = a(x); return b(h * h) }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.001)
+precision $3
+train x in numbers() with batch=1, shuffle=false {
+  minimize mse_loss(net(x), zeros(1, 1)) with opt
+}
+AMP
+}
+
 finish() {
   [ $failures -eq 0 ] || echo "$failures failures"
   exit $((failures != 0))

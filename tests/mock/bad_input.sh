@@ -97,6 +97,12 @@ same "and the run that goes on from it is the same" "$work/good" "$work/resumed"
 sed 's/lr=0.1/lr=1e30/; s/precision f16/precision f32/' "$job" >"$d/wild.amp"
 job=$d/wild.amp refuses "a loss that is not finite" 5 'finite' train "$mock"
 given_back "a loss that is not finite"
+cd "$d" || exit 1
+lost_data one.idx 12 5
+lost_job one.amp one.idx f16
+job=one.amp passes "one that a scaler steps over" train "$mock"
+grep -q 'skipped steps: 1 of 12' "$work/out" || failed "one that a scaler steps over: its step"
+cd - >"$work/out" || exit 1
 
 # ---- devices -------------------------------------------------------------------------------------
 auto() { # auto FOLDER: what --device auto takes

@@ -18,8 +18,8 @@ FAMILY(optimizers)
  *   a  a NaN among the inputs
  *   f  an infinite input of the product
  *
- * After i a scaler skips the update and lowers the scale; without one, nothing is updated from
- * there on. After a and f the loss is not finite either, and nothing is updated from there on. */
+ * With a and f the loss is not finite either. After each of i, a and f a scaler skips the update
+ * and lowers the scale; without one, nothing is updated from there on. */
 const Recipe recipes[] = {
     {.label = "sgd", .kind = OPT_SGD, .setting = {{"lr", 0.1}}, .precision = "f32", .plan = "nnN"},
     {.label = "sgd momentum",
@@ -45,6 +45,12 @@ const Recipe recipes[] = {
      .precision = "f16",
      .scaler = {65536, 2, 0.5, 2000, 1, 16777216},
      .plan = "iinnn"},
+    {.label = "sgd lost losses",
+     .kind = OPT_SGD,
+     .setting = {{"lr", 0.1}, {"momentum", 0.9}},
+     .precision = "f16",
+     .scaler = {8, 2, 0.5, 2, 2, 64},
+     .plan = "nanfnnaaaanfnn"},
     {.label = "sgd clip",
      .kind = OPT_SGD,
      .setting = {{"lr", 0.1}},

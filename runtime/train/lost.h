@@ -1,0 +1,6 @@
+/* When numbers that are not finite end a training: for the loop and the prompt. */
+#pragma once
+#include "ampc_rt.h"
+
+/* OK, or why no update is to be expected any more. `last`: the last checkpoint, or NULL. */
+ampc_status lost_check(const ampc_program *p, const ampc_state *state, const char *last);
