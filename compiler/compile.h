@@ -45,6 +45,7 @@ struct Compile {
   Options options;
   DiagState *diag;
   VEC(Source) sources;
+  uint32_t tokens;       /* of all files but the compiler's own, so far */
   Ast ast;               /* of the job; imports and the layer library have their own */
   VEC(Import *) imports; /* compile_import */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */

@@ -1,5 +1,6 @@
 /* One compile: reads the job, parses it, runs the passes. What a pass does is in its own file. */
 #include "driver.h"
+#include "compiler/base/limits.h"
 #include "compiler/graph/ops.h"
 #include "compiler/passes/passes.h"
 #include <assert.h>
@@ -34,7 +35,7 @@ static const Pass passes[] = {
     {"plan", pass_plan, IR_PLACED, IR_PLANNED,
      "the command list that emit/ prints and the runtime walks"},
 };
-enum { PASS_COUNT = sizeof passes / sizeof passes[0], MAX_SOURCE = 64 << 20 };
+enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 
 Compile *compile_create(const Options *options)
 {
@@ -95,6 +96,12 @@ const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
   return reason ? NULL : text.at;
 }
 
+static const char *read_problem(Compile *c, int reason)
+{
+  return reason == EFBIG ? arena_printf(c->arena, "it has more than %d bytes", MAX_SOURCE)
+                         : strerror(reason);
+}
+
 /* Spans are offsets into all sources one after the other: diag_add_source says where this one
  * begins. False also where an earlier text had mistakes: the passes then only look for more. */
 static bool parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
@@ -108,7 +115,7 @@ static bool parse_job(Compile *c)
   uint32_t size;
   const char *text = compile_read_file(c->arena, c->options.input, &size);
   if (text) return parse(c, c->options.input, text, size, &c->ast);
-  diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, strerror(errno));
+  diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, read_problem(c, errno));
   c->cannot_read = true;
   return false;
 }
@@ -206,7 +213,7 @@ const Ast *compile_import(Compile *c, const char *path, Span at)
   for (uint32_t i = 0; !found && path[0] != '/' && i < c->options.n_include_dirs; i++)
     found = open_import(c, arena_printf(c->arena, "%s/%s", c->options.include_dirs[i], path));
   if (found) return &found->ast;
-  diag_error(c, E211, at, "cannot read \"%s\": %s", near, strerror(reason));
+  diag_error(c, E211, at, "cannot read \"%s\": %s", near, read_problem(c, reason));
   if (path[0] != '/') diag_help(c, "imports are looked for beside this file and in each -I folder");
   c->cannot_read = true;
   return NULL;

@@ -160,6 +160,11 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
+  if (d->hidden > MAX_SEEN) { /* nobody looks at them one by one */
+    d->errors++;
+    d->hidden++;
+    return;
+  }
   if (severity == SEVERITY_error && diag_is_aftermath(c, code, span)) return;
   if ((span.start || span.end) && said_before(c, code, span)) return;
   if (c->options.error_limit && severity == SEVERITY_error &&
@@ -240,6 +245,11 @@ void diag_help(Compile *c, const char *fmt, ...)
 void diag_mute(Compile *c)
 {
   diag_state(c)->muted = true;
+}
+
+bool diag_is_muted(const Compile *c)
+{
+  return c->options.silent || (c->diag && c->diag->muted);
 }
 
 uint32_t diag_error_count(const Compile *c)

@@ -42,6 +42,8 @@ void diag_help(Compile *c, const char *fmt, ...) __attribute__((format(printf, 2
 void diag_mute(
     Compile *c); /* until the next error or warning: what is added now has none to follow */
 
+bool diag_is_muted(const Compile *c); /* nobody sees a help now, so it need not be thought out */
+
 /* The chain of calls that elaboration is in, so that a message can name the user's line. */
 void diag_frame_push(Compile *c, Span call);
 void diag_frame_pop(Compile *c);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include "diag_internal.h"
 
+enum { MAX_WOUNDS = 1000, MAX_HEAD = 1000 /* bytes */ }; /* all are looked at for each mistake */
+
 static bool is_word(char c)
 {
   return isalnum((unsigned char)c) || c == '_';
@@ -27,6 +29,8 @@ void diag_wound(Compile *c, Span span)
   if (!place.source) return;
   uint32_t size;
   const char *text = diag_line_text(c, &place, &size);
+  if (c->diag->wounds.n == MAX_WOUNDS) return;
+  if (size > MAX_HEAD) size = MAX_HEAD;
   vec_push(c->arena, &c->diag->wounds, (Wound){text, head_size(text, size)});
 }
 

@@ -133,12 +133,12 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 
 /* Makes the block the one that nodes are appended to. `first` is the block whose sources and
  * metrics it shares, if it is the remainder of one. Versions of parameters begin anew in each
- * block. Blocks are counted in 16 bits: false after a message when there are too many. */
+ * block. False after a message when there are too many. */
 static bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
 {
-  if (l->g->blocks.n > UINT16_MAX)
+  if (l->g->blocks.n == MAX_BLOCKS)
     return fail(l, E210, info->span, "the job has more than %d blocks, batch sizes counted apart",
-                UINT16_MAX + 1),
+                MAX_BLOCKS),
            false;
   uint16_t block = (uint16_t)l->g->blocks.n;
   vec_push(l->arena, &l->g->blocks, *info);
@@ -410,7 +410,7 @@ void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
   if (!tensors) {
-    l->c->answer = arena_shown(l->arena, d_kind_text(l, v), "\n\t");
+    l->c->answer = arena_shown(l->arena, d_answer_text(l, v), "\n\t");
     return;
   }
   if (v.kind != D_list) {

@@ -75,15 +75,16 @@ typedef struct Binder {
 static bool bind_by_key(Lower *l, const Binder *b, const ArgValue *arg)
 {
   uint32_t n = b->params->n;
-  const char **names = arena_array(l->arena, const char *, n);
+  if (!count_work(l, n / BYTES_PER_WORK, arg->key_span)) return false;
   for (uint32_t i = 0; i < n; i++) {
-    names[i] = b->params->at[i].name.text;
-    if (strcmp(names[i], arg->key) != 0) continue;
+    if (strcmp(b->params->at[i].name.text, arg->key) != 0) continue;
     if (b->slot[i])
       return fail(l, E205, arg->key_span, "%s gets `%s` twice", b->callee, arg->key), false;
     b->slot[i] = arg;
     return true;
   }
+  const char **names = arena_array(l->arena, const char *, n);
+  for (uint32_t i = 0; i < n; i++) names[i] = b->params->at[i].name.text;
   wrong_key(l, b->callee, arg, names, n, signature_text(l, b->callee, b->params));
   return false;
 }
@@ -205,7 +206,18 @@ bool count_work(Lower *l, uint32_t amount, Span span)
   l->work += amount;
   if (l->work <= MAX_WORK) return true;
   return stop(l, span,
-              arena_printf(l->arena, "the job unrolls to more than %d statements", MAX_WORK));
+              arena_printf(l->arena,
+                           "the job unrolls to more than %d statements; %d values of a list count "
+                           "as one",
+                           MAX_WORK, ELEMENTS_PER_WORK));
+}
+
+bool go_deeper(Lower *l, Span span)
+{
+  if (l->stack < MAX_STACK) return ++l->stack;
+  return stop(l, span,
+              arena_printf(l->arena, "calls, expressions and statements nest more than %d deep",
+                           MAX_STACK));
 }
 
 /* Around every call of a def and every module that is built. Depth finds recursion without end

@@ -6,6 +6,7 @@
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
 {
   if (d.kind == D_list) {
+    if (!count_work(l, d.n / ELEMENTS_PER_WORK, span)) return false;
     for (uint32_t i = 0; i < d.n; i++) vec_push(l->arena, out, d.as.list[i]);
     return true;
   }
@@ -144,7 +145,7 @@ static Datum dtype_of(Lower *l, Datum base, Span span)
 static Datum no_attr(Lower *l, Datum base, const Name *name)
 {
   fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
-  if (d_is_tensor(base)) {
+  if (d_is_tensor(base) && !diag_is_muted(l->c)) {
     NameVec names = {0};
     visible_functions(l, &names);
     const char *near = diag_nearest(name->text, names.at, names.n);
@@ -272,11 +273,8 @@ static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
   return eval(l, s, truth ? e->as.cond.then : e->as.cond.other);
 }
 
-/* Every expression goes through here. A D_error has been reported: it is handed up, never
- * reported again. */
-Datum eval(Lower *l, Scope *s, const Expr *e)
+static Datum eval_any(Lower *l, Scope *s, const Expr *e)
 {
-  if (l->stopped) return d_of(D_error);
   switch (e->kind) {
   case EXPR_name:
     return lookup(l, s, e->as.name, e->span);
@@ -313,4 +311,24 @@ Datum eval(Lower *l, Scope *s, const Expr *e)
     return eval_cond(l, s, e);
   }
   return d_of(D_error);
+}
+
+/* What recurses over a list relies on this: lists that share others hold no more than they show. */
+static bool list_fits(Lower *l, Datum d, Span span)
+{
+  if (d.depth > MAX_NESTING)
+    fail(l, E209, span, "lists are nested more than %d deep", MAX_NESTING);
+  else if (d.total > MAX_LIST)
+    fail(l, E209, span, "a list has at most %d values, with those of the lists in it", MAX_LIST);
+  return d.depth <= MAX_NESTING && d.total <= MAX_LIST;
+}
+
+/* Every expression goes through here. A D_error has been reported: it is handed up, never
+ * reported again. */
+Datum eval(Lower *l, Scope *s, const Expr *e)
+{
+  if (l->stopped || !go_deeper(l, e->span)) return d_of(D_error);
+  Datum d = eval_any(l, s, e);
+  l->stack--;
+  return d.kind == D_list && !list_fits(l, d, e->span) ? d_of(D_error) : d;
 }

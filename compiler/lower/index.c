@@ -77,6 +77,7 @@ static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 {
   SliceBounds r;
   if (!slice_range(l, s, sub, base.n, true, &r)) return d_of(D_error);
+  if (!count_work(l, (uint32_t)r.n / ELEMENTS_PER_WORK, sub->span)) return d_of(D_error);
   Datum *at = arena_array(l->arena, Datum, r.n);
   for (int64_t i = 0; i < r.n; i++) at[i] = base.as.list[r.start + i * r.step];
   return d_list(at, (uint32_t)r.n);
@@ -89,6 +90,7 @@ static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
   if (sub->kind == SUB_slice ? !slice_range(l, s, sub, base.n, true, &r)
                              : !element(l, s, sub, base.n, "a str", &r.start))
     return d_of(D_error);
+  if (!count_work(l, (uint32_t)r.n / BYTES_PER_WORK, sub->span)) return d_of(D_error);
   char *text = arena_array(l->arena, char, r.n + 1);
   for (int64_t i = 0; i < r.n; i++) text[i] = base.as.text[r.start + i * r.step];
   return d_str(text);

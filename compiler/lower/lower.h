@@ -3,6 +3,8 @@
  * on tensors leave nodes in the graph. A mistake is reported where it is found and gives a D_error,
  * which everything made of it passes on in silence, so that one mistake is one message. */
 #pragma once
+#include "compiler/base/limits.h"
+#include "compiler/base/names.h"
 #include "compiler/graph/optimizers.h"
 #include <string.h>
 
@@ -93,8 +95,11 @@ typedef struct Native Native;
 typedef struct Datum Datum;
 struct Datum {
   uint8_t kind;
-  bool tuple; /* a list written without brackets: printed so */
-  uint32_t n; /* of a list or string */
+  bool tuple;     /* a list written without brackets: printed so */
+  uint8_t depth;  /* of a list: lists within lists */
+  uint32_t n;     /* of a list or string */
+  uint32_t total; /* of a list: values in it and in its lists, each as often as it stands there */
+  uint32_t holds; /* of a list: bit k: it or its lists hold a value of kind k */
   union {
     bool truth;
     int64_t integer;
@@ -137,7 +142,9 @@ struct Scope {
   File *file;
   Instance *self; /* a module body, or a method of it */
   VEC(Binding) names;
-  VEC(Missing) missing;
+  VEC(Missing) missing; /* each name once */
+  NameIndex names_index, missing_index;
+  Arena *arena; /* of the two */
 };
 
 typedef enum GlobalState { GLOBAL_new, GLOBAL_busy, GLOBAL_done } GlobalState;
@@ -152,6 +159,8 @@ struct File {
   const Ast *ast;
   bool builtin;
   VEC(Global) globals;
+  NameIndex index; /* of the globals */
+  Arena *arena;    /* of the index */
   VEC(File *) imports;
 };
 
@@ -196,11 +205,7 @@ typedef struct Args {
   Span span; /* of the call */
 } Args;
 
-enum {
-  ANY_NUMBER = 255,
-  MAX_DEPTH = 200,   /* of calls: deeper is a recursion without end */
-  MAX_WORK = 2000000 /* more is a program that nobody waits for */
-};
+enum { ANY_NUMBER = 255 };
 struct Native {
   const char *name;
   uint8_t least, most; /* arguments, by position */
@@ -265,8 +270,10 @@ struct Lower {
   VEC(Model) models;
   VEC(Opt *) optimizers;
   NameVec known_settings; /* keys that --set may name */
-  NameVec not_yet;        /* things already reported as such */
-  VEC(Span) call_sites;   /* of synthetic() */
+  NameIndex known_index;
+  NameIndex settings_index; /* of g->settings */
+  NameVec not_yet;          /* things already reported as such */
+  VEC(Span) call_sites;     /* of synthetic() */
   Cursor at;
   Run *run; /* NULL: outside of blocks */
   uint16_t job_region;
@@ -278,6 +285,8 @@ struct Lower {
   Opt *settings_of;       /* while an optimizer's settings are worked out */
   int64_t param_elements; /* elements of all parameters so far */
   uint32_t depth;         /* of calls */
+  uint32_t global_depth;  /* of declarations that are being worked out */
+  uint32_t stack;         /* expressions and statements that are being run, one within the other */
   uint32_t work;          /* calls and statements so far */
   bool stopped;     /* the program has no end: nothing more is elaborated, nothing more said */
   Datum watched;    /* watch.c: what a metric or a layer of the block gave; D_absent */
@@ -308,11 +317,16 @@ bool d_is_number(Datum d);                /* int, float */
 bool d_is_tensor(Datum d);                /* tensor, param, schedule */
 bool d_contains(Datum d, DatumKind kind); /* itself or somewhere in its lists */
 double d_number(Datum d);
-bool d_equal(Datum a, Datum b);
+/* Counts down *left for each value and each BYTES_PER_WORK bytes that it looks at, and ends at 0.
+ */
+bool d_equal(Datum a, Datum b, uint32_t *left);
 /* 1, 0; -1 when the value has no truth (a tensor): reported as E307 at span. */
 int d_truth(Lower *l, Datum d, Span span, const char *place);
-const char *d_text(Lower *l, Datum d); /* "3", "[1, 2]", "f32[32, 10]": for messages and str() */
+const char *d_text(Lower *l, Datum d); /* "3", "[1, 2]", "f32[32, 10]": long ones end in "..." */
+const char *d_whole_text(Lower *l,
+                         Datum d);          /* up to MAX_LIST bytes, and one more if it is longer */
 const char *d_kind_text(Lower *l, Datum d); /* "int 3", "a list", "f32[32, 10]" */
+const char *d_answer_text(Lower *l, Datum d); /* the same, with all that a list has */
 
 /* Reports and gives D_error. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
@@ -323,6 +337,7 @@ const char *source_text(Lower *l, Span span);
 /* ---- scope.c ---- */
 Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self);
 Binding *scope_find(Scope *s, const char *name); /* in s alone */
+Missing *scope_missing(Scope *s, const char *name);
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span);
 File *file_open(Lower *l, const Ast *ast, bool builtin);
 void file_add_globals(Lower *l, File *f, bool job);
@@ -385,6 +400,8 @@ Datum call(Lower *l, Datum callee, Args *args);
 bool call_begin(Lower *l, const char *name, const File *file, Span call);
 void call_end(Lower *l);
 bool count_work(Lower *l, uint32_t amount, Span span);
+/* One more on C's stack; l->stack-- when it is left. */
+bool go_deeper(Lower *l, Span span);
 Datum call_function(Lower *l, const Callable *f, Args *args);
 Datum function_result(Lower *l, const Frame *f, const Function *def); /* checked */
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args);

@@ -183,9 +183,8 @@ Datum instance_call(Lower *l, Instance *m, Args *args)
  * made it. */
 static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
 {
-  for (uint32_t i = 0; i < m->body->missing.n; i++) {
-    const Missing *missing = &m->body->missing.at[i];
-    if (strcmp(missing->name, name) != 0) continue;
+  const Missing *missing = scope_missing(m->body, name);
+  if (missing) {
     fail(l, E206, span, "`%s` is not defined when %s", name, missing->why);
     diag_note(l->c, missing->span, "it is defined in the other branch");
     return d_of(D_error);

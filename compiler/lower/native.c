@@ -3,8 +3,6 @@
 #include "lower.h"
 #include <math.h>
 
-enum { MAX_RANGE = 1 << 20 };
-
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
@@ -167,7 +165,10 @@ static Datum run_float(Lower *l, Args *args)
 
 static Datum run_str(Lower *l, Args *args)
 {
-  return d_str(d_text(l, ARG(0)));
+  const char *text = d_whole_text(l, ARG(0));
+  size_t n = strlen(text);
+  if (n > MAX_LIST) return fail(l, E209, args->span, "a str has at most %d bytes", MAX_LIST);
+  return count_work(l, (uint32_t)n / BYTES_PER_WORK, args->span) ? d_str(text) : d_of(D_error);
 }
 
 static Datum run_list(Lower *l, Args *args)
@@ -183,7 +184,7 @@ static Datum run_len(Lower *l, Args *args)
   const int64_t *dim;
   uint32_t rank;
   DatumVec items = {0};
-  if (ARG(0).kind == D_str) return d_int(ARG(0).n);
+  if (ARG(0).kind == D_str || ARG(0).kind == D_list) return d_int(ARG(0).n);
   if (d_is_tensor(ARG(0)) && tensor_dims(l, ARG(0), &dim, &rank) && rank) return d_int(dim[0]);
   return iterate(l, ARG(0), SPAN(0), &items) ? d_int(items.n) : d_of(D_error);
 }
@@ -203,12 +204,12 @@ static Datum run_range(Lower *l, Args *args)
   if (v[2] == 0) return fail(l, E209, args->span, "range with step 0");
   DatumVec items = {0};
   for (int64_t i = v[0]; v[2] > 0 ? i < v[1] : i > v[1]; i += v[2]) {
-    if (items.n >= MAX_RANGE)
-      return fail(l, E209, args->span, "this range has more than %d elements", MAX_RANGE);
+    if (items.n >= MAX_LIST)
+      return fail(l, E209, args->span, "this range has more than %d elements", MAX_LIST);
+    if (items.n % ELEMENTS_PER_WORK == 0 && !count_work(l, 1, args->span)) return d_of(D_error);
     vec_push(l->arena, &items, d_int(i));
     if ((v[2] > 0 && i > INT64_MAX - v[2]) || (v[2] < 0 && i < INT64_MIN - v[2])) break;
   }
-  if (!count_work(l, items.n / 2, args->span)) return d_of(D_error); /* it fills memory */
   return d_list_of(l, &items);
 }
 
@@ -225,7 +226,7 @@ static Datum run_enumerate(Lower *l, Args *args)
 {
   DatumVec items = {0};
   if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
-  for (uint32_t i = 0; i < items.n; i++)
+  for (uint32_t i = 0; i < items.n && count_work(l, 1, args->span); i++)
     items.at[i] = tuple_of(l, (Datum[]){d_int(i), items.at[i]}, 2);
   return d_list_of(l, &items);
 }
@@ -240,7 +241,7 @@ static Datum run_zip(Lower *l, Args *args)
   }
   DatumVec out = {0};
   Datum *row = arena_array(l->arena, Datum, n);
-  for (uint32_t k = 0; k < shortest; k++) {
+  for (uint32_t k = 0; k < shortest && count_work(l, n / ELEMENTS_PER_WORK + 1, args->span); k++) {
     for (uint32_t i = 0; i < n; i++) row[i] = lists[i].at[k];
     vec_push(l->arena, &out, tuple_of(l, row, n));
   }

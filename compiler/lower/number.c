@@ -186,8 +186,6 @@ static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span spa
 
 /* ---- other values ---- */
 
-enum { MAX_LIST = 1 << 20 }; /* longer ones are a mistake, not a model */
-
 /* `[0.5] * 3` */
 static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
 {
@@ -195,6 +193,7 @@ static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
   if (list.n && n > MAX_LIST / list.n)
     return fail(l, E209, span, "%lld times %u elements: a list has at most %d", (long long)n,
                 list.n, MAX_LIST);
+  if (!count_work(l, (uint32_t)n * list.n / ELEMENTS_PER_WORK, span)) return d_of(D_error);
   Datum *at = arena_array(l->arena, Datum, (size_t)n * list.n);
   for (int64_t i = 0; i < n * (int64_t)list.n; i++) at[i] = list.as.list[i % list.n];
   return d_list(at, (uint32_t)n * list.n);
@@ -208,7 +207,8 @@ static Datum join(Lower *l, Datum a, Datum b, Span span)
   if (n > MAX_LIST)
     return fail(l, E209, span, "%zu %s: a %s has at most %d", n, text ? "bytes" : "elements",
                 text ? "str" : "list", MAX_LIST);
-  if (!count_work(l, (uint32_t)(n / 64), span)) return d_of(D_error);
+  if (!count_work(l, (uint32_t)n / (text ? BYTES_PER_WORK : ELEMENTS_PER_WORK), span))
+    return d_of(D_error);
   if (text) return d_str(arena_printf(l->arena, "%s%s", a.as.text, b.as.text));
   Datum *at = arena_array(l->arena, Datum, a.n + b.n);
   if (a.n) memcpy(at, a.as.list, a.n * sizeof *at);
@@ -216,16 +216,29 @@ static Datum join(Lower *l, Datum a, Datum b, Span span)
   return d_list(at, a.n + b.n);
 }
 
+/* As much as it looks at counts as work. */
+static Datum equal(Lower *l, Datum a, Datum b, Span span)
+{
+  uint32_t most = (MAX_WORK - l->work) * ELEMENTS_PER_WORK + 1, left = most;
+  bool same = d_equal(a, b, &left);
+  uint32_t work = left ? (most - left) / ELEMENTS_PER_WORK : MAX_WORK;
+  return count_work(l, work, span) ? d_bool(same) : d_of(D_error);
+}
+
 /* Order is for two numbers or two strings; equality for everything. */
 static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
-  if (op == OPER_eq) return d_bool(d_equal(a, b));
-  if (op == OPER_ne) return d_bool(!d_equal(a, b));
+  if (op == OPER_eq) return equal(l, a, b, span);
+  if (op == OPER_ne) {
+    Datum same = equal(l, a, b, span);
+    return d_is(same, D_error) ? same : d_bool(!same.as.truth);
+  }
   double x, y;
   if (d_is_number(a) && d_is_number(b)) {
     x = d_number(a);
     y = d_number(b);
   } else if (a.kind == D_str && b.kind == D_str) {
+    if (!count_work(l, a.n / BYTES_PER_WORK, span)) return d_of(D_error);
     x = strcmp(a.as.text, b.as.text);
     y = 0;
   } else {

@@ -104,16 +104,20 @@ void check_consts(Lower *l)
 
 /* ---- settings ---- */
 
+static bool is_known(Lower *l, const char *key)
+{
+  const NameVec *known = &l->known_settings;
+  return name_find(l->arena, &l->known_index, known->at, known->n, sizeof *known->at, key) !=
+         NO_NAME;
+}
+
 /* Whoever could take a --set asks here for its key, and so makes the key known: at the end,
  * those that nobody asked for are mistakes. The last of several wins. */
 const char *setting_override(Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
   const char *value = NULL;
-  bool known = false;
-  for (uint32_t i = 0; i < l->known_settings.n; i++)
-    known = known || strcmp(l->known_settings.at[i], key) == 0;
-  if (!known) vec_push(l->arena, &l->known_settings, arena_strdup(l->arena, key));
+  if (!is_known(l, key)) vec_push(l->arena, &l->known_settings, arena_strdup(l->arena, key));
   for (uint32_t i = 0; i < o->n_settings; i++)
     if (strcmp(o->settings[i].key, key) == 0) value = o->settings[i].value;
   return value;
@@ -133,10 +137,7 @@ void check_settings(Lower *l)
   const Options *o = &l->c->options;
   for (uint32_t i = 0; i < o->n_settings; i++) {
     const char *key = o->settings[i].key;
-    bool known = false;
-    for (uint32_t k = 0; k < l->known_settings.n; k++)
-      known = known || strcmp(l->known_settings.at[k], key) == 0;
-    if (known) continue;
+    if (is_known(l, key)) continue;
     fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has no such setting", key,
          o->settings[i].value);
     diag_help_names(l->c, key, l->known_settings.at, l->known_settings.n);

@@ -14,43 +14,64 @@ static const char *next_segment(const char *s)
   return *s ? s + 1 : s;
 }
 
-/* One segment against one of a pattern: "conv*" matches "conv1". Short texts, so plain
- * backtracking will do. */
+/* One segment against one of a pattern: "conv*" matches "conv1". A star takes as little as will do:
+ * where what follows it does not fit, the last one takes a character more, and those before it need
+ * not be looked at again. */
 static bool glob(const char *p, size_t n, const char *s, size_t m)
 {
-  if (n == 0) return m == 0;
-  if (*p == '*') {
-    for (size_t skip = 0; skip <= m; skip++)
-      if (glob(p + 1, n - 1, s + skip, m - skip)) return true;
-    return false;
+  const char *p_end = p + n, *s_end = s + m, *star = NULL, *taken = NULL;
+  while (s < s_end || p < p_end) {
+    if (p < p_end && *p == '*') {
+      star = p++;
+      taken = s;
+    } else if (p < p_end && s < s_end && *p == *s) {
+      p++, s++;
+    } else if (star && taken < s_end) {
+      p = star + 1;
+      s = ++taken;
+    } else {
+      return false;
+    }
   }
-  return m > 0 && *p == *s && glob(p + 1, n - 1, s + 1, m - 1);
+  return true;
+}
+
+static bool is_any(const char *pattern)
+{
+  return segment(pattern) == 2 && memcmp(pattern, "**", 2) == 0;
 }
 
 /* `whole`: the path itself must match, as where modules are named. Else what a matching module
- * contains matches too: "encoder" names all parameters below it. */
+ * contains matches too: "encoder" names all parameters below it. `**` takes segments as a star
+ * takes characters. */
 bool pattern_matches(const char *pattern, const char *path, bool whole)
 {
-  if (!*pattern) return !whole || !*path;
-  size_t n = segment(pattern);
-  const char *rest = next_segment(pattern);
-  if (n == 2 && memcmp(pattern, "**", 2) == 0) {
-    if (!*rest) return true;
-    for (const char *s = path;; s = next_segment(s)) {
-      if (pattern_matches(rest, s, whole)) return true;
-      if (!*s) return false;
+  const char *any = NULL, *taken = NULL;
+  for (;;) {
+    if (!*pattern && (!whole || !*path)) return true;
+    if (*pattern && is_any(pattern)) {
+      any = pattern = next_segment(pattern);
+      taken = path;
+      if (!*pattern) return true;
+    } else if (*pattern && *path && glob(pattern, segment(pattern), path, segment(path))) {
+      pattern = next_segment(pattern);
+      path = next_segment(path);
+    } else if (any && *taken) {
+      pattern = any;
+      path = taken = next_segment(taken);
+    } else {
+      return false;
     }
   }
-  if (!*path || !glob(pattern, n, path, segment(path))) return false;
-  return pattern_matches(rest, next_segment(path), whole);
 }
 
 /* One pattern on its way through a model. */
 typedef struct Search {
   const Match *match;
   Datum pattern;
-  uint32_t found;
-  NameVec segments; /* of all paths, for the suggestion */
+  uint32_t found, tried;
+  NameVec segments; /* of all paths, for the suggestion: gathered when nothing was found */
+  bool gathering;
 } Search;
 
 /* `freeze(BatchNorm2d)`: the parameters of every such layer, however deep. */
@@ -80,8 +101,12 @@ static void try_param(Lower *l, ParamSlot *p, const char *path, bool alias, void
 {
   Search *s = data;
   (void)alias;
+  s->tried++;
   if (is_left_out(s, p)) return;
-  note_segments(l, s, path);
+  if (s->gathering) {
+    note_segments(l, s, path);
+    return;
+  }
   bool fits = s->pattern.kind == D_class ? built_by(p->owner, s->pattern.as.class)
                                          : pattern_matches(s->pattern.as.text, path, false);
   if (!fits) return;
@@ -93,7 +118,11 @@ static void try_param(Lower *l, ParamSlot *p, const char *path, bool alias, void
 static void try_module(Lower *l, Instance *m, const char *path, void *data)
 {
   Search *s = data;
-  note_segments(l, s, path);
+  s->tried++;
+  if (s->gathering) {
+    note_segments(l, s, path);
+    return;
+  }
   bool fits = s->pattern.kind == D_class ? m->class == s->pattern.as.class
                                          : pattern_matches(s->pattern.as.text, path, true);
   if (!fits) return;
@@ -118,8 +147,22 @@ static const char *suggestion(Lower *l, const Search *s, const char *pattern)
   return NULL;
 }
 
+/* All that lies below the roots. */
+static void search(Lower *l, Search *s)
+{
+  const Match *m = s->match;
+  MemberVisitor walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, s};
+  for (uint32_t i = 0; i < m->roots.n; i++) {
+    const Root *r = &m->roots.at[i];
+    if (r->part.kind == D_instance)
+      walk_members(l, r->part.as.instance, r->path, &walk);
+    else if (!m->modules)
+      try_param(l, r->part.as.param, r->path, false, s);
+  }
+}
+
 /* A pattern that matches nothing is a mistake nearly always: a layer was renamed. */
-static void no_match(Lower *l, const Search *s, Span span)
+static void no_match(Lower *l, Search *s, Span span)
 {
   const char *what = s->match->modules                                 ? "module"
                      : s->match->initial && s->pattern.kind == D_class ? "weight"
@@ -130,6 +173,9 @@ static void no_match(Lower *l, const Search *s, Span span)
     return;
   }
   fail(l, E501, span, "pattern \"%s\" matches no %s of `%s`", s->pattern.as.text, what, owner);
+  if (diag_is_muted(l->c)) return;
+  s->gathering = true;
+  search(l, s);
   const char *near = suggestion(l, s, s->pattern.as.text);
   if (near) diag_help(l->c, "did you mean \"%s\"?", near);
 }
@@ -145,14 +191,8 @@ static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
     return;
   }
   Search s = {.match = m, .pattern = pattern};
-  MemberVisitor walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, &s};
-  for (uint32_t i = 0; i < m->roots.n; i++) {
-    const Root *r = &m->roots.at[i];
-    if (r->part.kind == D_instance)
-      walk_members(l, r->part.as.instance, r->path, &walk);
-    else if (!m->modules)
-      try_param(l, r->part.as.param, r->path, false, &s);
-  }
+  search(l, &s);
+  if (!count_work(l, s.tried / ELEMENTS_PER_WORK, span)) return;
   if (!s.found && !m->broken) no_match(l, &s, span);
 }
 

@@ -12,10 +12,10 @@
  * change it without a new compile. The same key is one setting, however many blocks read it. */
 Value setting_node(Lower *l, const char *key, double number, ampc_domain domain, Span span)
 {
-  uint32_t i = 0;
-  while (i < l->g->settings.n && strcmp(l->g->settings.at[i].name, key) != 0) i++;
-  if (i == l->g->settings.n)
-    vec_push(l->arena, &l->g->settings, (Setting){key, number, domain, span});
+  uint32_t n = l->g->settings.n;
+  uint32_t i = name_find(l->arena, &l->settings_index, l->g->settings.at, n, sizeof(Setting), key);
+  if (i == NO_NAME) i = n;
+  if (i == n) vec_push(l->arena, &l->g->settings, (Setting){key, number, domain, span});
   Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, ATTRS({"index", {.i = i}}));
   ir_node(l->g, v)->name = key;
   return v;

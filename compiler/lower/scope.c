@@ -6,6 +6,7 @@
 Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self)
 {
   Scope *s = arena_new(l->arena, Scope);
+  s->arena = l->arena;
   s->parent = parent;
   s->file = file;
   s->self = self;
@@ -15,9 +16,15 @@ Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self)
 /* In this scope alone; lookup_quiet() goes through the parents as well. */
 Binding *scope_find(Scope *s, const char *name)
 {
-  for (uint32_t i = 0; i < s->names.n; i++)
-    if (strcmp(s->names.at[i].name, name) == 0) return &s->names.at[i];
-  return NULL;
+  uint32_t i = name_find(s->arena, &s->names_index, s->names.at, s->names.n, sizeof(Binding), name);
+  return i == NO_NAME ? NULL : &s->names.at[i];
+}
+
+Missing *scope_missing(Scope *s, const char *name)
+{
+  uint32_t i =
+      name_find(s->arena, &s->missing_index, s->missing.at, s->missing.n, sizeof(Missing), name);
+  return i == NO_NAME ? NULL : &s->missing.at[i];
 }
 
 /* An assignment rebinds: a name means its latest value. Tensors are never changed, `x = x + 1`
@@ -39,6 +46,7 @@ File *file_open(Lower *l, const Ast *ast, bool builtin)
   for (uint32_t i = 0; i < l->files.n; i++)
     if (l->files.at[i]->ast == ast) return l->files.at[i];
   File *f = arena_new(l->arena, File);
+  f->arena = l->arena;
   f->ast = ast;
   f->builtin = builtin;
   vec_push(l->arena, &l->files, f);
@@ -47,9 +55,8 @@ File *file_open(Lower *l, const Ast *ast, bool builtin)
 
 Global *file_find(File *f, const char *name)
 {
-  for (uint32_t i = 0; i < f->globals.n; i++)
-    if (strcmp(f->globals.at[i].name, name) == 0) return &f->globals.at[i];
-  return NULL;
+  uint32_t i = name_find(f->arena, &f->index, f->globals.at, f->globals.n, sizeof(Global), name);
+  return i == NO_NAME ? NULL : &f->globals.at[i];
 }
 
 /* Declarations are known before any is worked out, so a def may call one further down. Models
@@ -130,9 +137,13 @@ Datum global_value(Lower *l, File *f, Global *g)
   if (g->state == GLOBAL_done) return g->value;
   if (g->state == GLOBAL_busy)
     return fail(l, E210, g->decl->span, "`%s` is defined by itself", g->name);
+  if (l->global_depth == MAX_DEPTH)
+    return fail(l, E210, g->decl->span, "more than %d declarations need one another", MAX_DEPTH);
   g->state = GLOBAL_busy;
   uint32_t index = (uint32_t)(g - f->globals.at);
+  l->global_depth++;
   Datum v = declare(l, f, g->decl);
+  l->global_depth--;
   g = &f->globals.at[index];
   g->state = GLOBAL_done;
   return g->value = v;
@@ -278,22 +289,21 @@ static const char *nearest_name(Lower *l, Scope *s, const char *name)
  * branch. */
 static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
 {
-  for (Scope *p = s; p; p = p->parent)
-    for (uint32_t i = 0; i < p->missing.n; i++) {
-      const Missing *m = &p->missing.at[i];
-      if (strcmp(m->name, name) != 0) continue;
-      fail(l, E206, span, "`%s` is not defined when %s", name, m->why);
-      diag_note(l->c, m->span, "it is defined in the other branch");
-      diag_help(l->c, "assign it in both branches");
-      return d_of(D_error);
-    }
+  for (Scope *p = s; p; p = p->parent) {
+    const Missing *m = scope_missing(p, name);
+    if (!m) continue;
+    fail(l, E206, span, "`%s` is not defined when %s", name, m->why);
+    diag_note(l->c, m->span, "it is defined in the other branch");
+    diag_help(l->c, "assign it in both branches");
+    return d_of(D_error);
+  }
   if (strcmp(name, "self") == 0) {
     fail(l, E203, span, "there is no `self`");
     diag_help(l->c, "members are used by name: `fc1(x)`");
     return d_of(D_error);
   }
   fail(l, E201, span, "unknown name `%s`", name);
-  const char *near = nearest_name(l, s, name);
+  const char *near = diag_is_muted(l->c) ? NULL : nearest_name(l, s, name);
   if (near) diag_help(l->c, "did you mean `%s`?", near);
   return d_of(D_error);
 }

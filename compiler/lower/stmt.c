@@ -10,7 +10,7 @@ static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char 
 {
   for (uint32_t i = 0; i < st->as.assign.targets.n; i++) {
     const Expr *target = st->as.assign.targets.at[i];
-    if (target->kind == EXPR_name)
+    if (target->kind == EXPR_name && !scope_missing(s, target->as.name))
       vec_push(l->arena, &s->missing, (Missing){target->as.name, why, target->span});
   }
 }
@@ -43,9 +43,11 @@ static void exec_if(Lower *l, Frame *f, const Stmt *st)
     bind_errors(l, f->scope, &st->as.branch.other);
     return;
   }
-  const char *why =
-      arena_printf(l->arena, "`%s` is %s", source_text(l, test->span), truth ? "true" : "false");
-  note_missing(l, f->scope, truth ? &st->as.branch.other : &st->as.branch.then, why);
+  const Block *left_out = truth ? &st->as.branch.other : &st->as.branch.then;
+  if (left_out->n && count_work(l, left_out->n / ELEMENTS_PER_WORK, test->span))
+    note_missing(
+        l, f->scope, left_out,
+        arena_printf(l->arena, "`%s` is %s", source_text(l, test->span), truth ? "true" : "false"));
   exec_block(l, f, truth ? &st->as.branch.then : &st->as.branch.other);
 }
 
@@ -213,7 +215,9 @@ static void exec_for(Lower *l, Frame *f, const Stmt *st)
     return;
   }
   for (uint32_t i = 0; i < items.n && !f->returned && !l->stopped; i++) {
-    if (!bind_loop_names(l, f->scope, &st->as.loop.names, items.at[i], iter->span)) return;
+    if (!count_work(l, 1, iter->span) ||
+        !bind_loop_names(l, f->scope, &st->as.loop.names, items.at[i], iter->span))
+      return;
     exec_block(l, f, &st->as.loop.body);
   }
 }
@@ -313,7 +317,11 @@ static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
 void exec_block(Lower *l, Frame *f, const Block *b)
 {
   uint16_t region = l->at.region;
-  for (uint32_t i = 0; i < b->n && !f->returned && count_work(l, 1, b->at[i]->span); i++)
+  for (uint32_t i = 0;
+       i < b->n && !f->returned && count_work(l, 1, b->at[i]->span) && go_deeper(l, b->at[i]->span);
+       i++) {
     exec_stmt(l, f, b->at[i]);
+    l->stack--;
+  }
   l->at.region = region;
 }

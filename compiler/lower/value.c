@@ -35,9 +35,22 @@ Datum d_dtype(DType d)
   return (Datum){.kind = D_dtype, .as.dtype = d};
 }
 
+/* Depth and total stay within their types: what is beyond the limits stays beyond them. */
+static void count_item(Datum *list, Datum item)
+{
+  enum { DEEP = UINT8_MAX - 1, MANY = 2 * MAX_LIST };
+  uint32_t total = item.kind == D_list ? item.total + 1 : 1;
+  uint32_t depth = item.kind == D_list ? item.depth + 1u : 1;
+  if (depth > list->depth) list->depth = (uint8_t)(depth < DEEP ? depth : DEEP);
+  list->total = list->total + total < MANY ? list->total + total : MANY;
+  list->holds |= item.kind == D_list ? item.holds : 1u << item.kind;
+}
+
 Datum d_list(const Datum *at, uint32_t n)
 {
-  return (Datum){.kind = D_list, .n = n, .as.list = at};
+  Datum list = {.kind = D_list, .depth = 1, .n = n, .as.list = at};
+  for (uint32_t i = 0; i < n; i++) count_item(&list, at[i]);
+  return list;
 }
 
 /* The list gets an array of its own: `v` may grow or be changed afterwards. */
@@ -78,11 +91,7 @@ bool d_is_tensor(Datum d)
  * 4), Linear(4, 4)]` owns modules though it is a list. */
 bool d_contains(Datum d, DatumKind kind)
 {
-  if (d.kind == kind) return true;
-  if (d.kind != D_list) return false;
-  for (uint32_t i = 0; i < d.n; i++)
-    if (d_contains(d.as.list[i], kind)) return true;
-  return false;
+  return d.kind == kind || (d.kind == D_list && d.holds >> kind & 1);
 }
 
 double d_number(Datum d)
@@ -90,18 +99,26 @@ double d_number(Datum d)
   return d.kind == D_int ? (double)d.as.integer : d.as.number;
 }
 
-static bool lists_equal(Datum a, Datum b)
+static bool lists_equal(Datum a, Datum b, uint32_t *left)
 {
-  if (a.n != b.n) return false;
+  if (a.n != b.n || a.total != b.total) return false;
   for (uint32_t i = 0; i < a.n; i++)
-    if (!d_equal(a.as.list[i], b.as.list[i])) return false;
+    if (!d_equal(a.as.list[i], b.as.list[i], left)) return false;
   return true;
+}
+
+static bool texts_equal(const char *a, const char *b, uint32_t *left)
+{
+  size_t n = strlen(a), cost = n / BYTES_PER_WORK;
+  *left = cost < *left ? *left - (uint32_t)cost : 0;
+  return *left && strcmp(a, b) == 0;
 }
 
 /* As Python's ==: 1 == 1.0, lists element by element, modules and tensors only with
  * themselves. */
-bool d_equal(Datum a, Datum b)
+bool d_equal(Datum a, Datum b, uint32_t *left)
 {
+  if (!*left || !--*left) return false;
   if (d_is_number(a) && d_is_number(b)) {
     if (a.kind == D_int && b.kind == D_int) return a.as.integer == b.as.integer;
     return d_number(a) == d_number(b);
@@ -114,9 +131,9 @@ bool d_equal(Datum a, Datum b)
     return a.as.truth == b.as.truth;
   case D_str:
   case D_word:
-    return strcmp(a.as.text, b.as.text) == 0;
+    return texts_equal(a.as.text, b.as.text, left);
   case D_list:
-    return lists_equal(a, b);
+    return lists_equal(a, b, left);
   case D_dtype:
     return a.as.dtype == b.as.dtype;
   case D_op:
@@ -167,18 +184,18 @@ int d_truth(Lower *l, Datum d, Span span, const char *place)
   }
 }
 
-static void text_of(Lower *l, Text *t, Datum d);
+static void text_of(Lower *l, Text *t, Datum d, size_t most);
 
 /* Strings are quoted inside of lists only, as in Python: str(["a"]) is ["a"], str("a") is a. */
-static void list_text(Lower *l, Text *t, Datum d)
+static void list_text(Lower *l, Text *t, Datum d, size_t most)
 {
   text_puts(t, d.tuple ? "(" : "[");
-  for (uint32_t i = 0; i < d.n; i++) {
+  for (uint32_t i = 0; i < d.n && t->n <= most; i++) {
+    bool quoted = d.as.list[i].kind == D_str;
     if (i) text_puts(t, ", ");
-    if (d.as.list[i].kind == D_str)
-      text_printf(t, "\"%s\"", d.as.list[i].as.text);
-    else
-      text_of(l, t, d.as.list[i]);
+    if (quoted) text_puts(t, "\"");
+    text_of(l, t, d.as.list[i], most);
+    if (quoted) text_puts(t, "\"");
   }
   text_puts(t, d.tuple ? ")" : "]");
 }
@@ -207,8 +224,8 @@ static const char *param_text(Lower *l, const ParamSlot *p)
   return t.at;
 }
 
-/* What str() gives and what messages show. */
-static void text_of(Lower *l, Text *t, Datum d)
+/* What str() gives and what messages show; not much more of it than `most` bytes. */
+static void text_of(Lower *l, Text *t, Datum d, size_t most)
 {
   switch ((DatumKind)d.kind) {
   case D_error:
@@ -229,10 +246,10 @@ static void text_of(Lower *l, Text *t, Datum d)
     break;
   case D_str:
   case D_word:
-    text_puts(t, d.as.text);
+    text_add(t, d.as.text, strnlen(d.as.text, most + 1));
     break;
   case D_list:
-    list_text(l, t, d);
+    list_text(l, t, d, most);
     break;
   case D_dtype:
     text_puts(t, ir_dtype_name(d.as.dtype));
@@ -270,19 +287,39 @@ static void text_of(Lower *l, Text *t, Datum d)
   }
 }
 
-const char *d_text(Lower *l, Datum d)
+/* At the start of a character of UTF-8. */
+static void cut(Text *t, size_t most)
+{
+  t->n = most;
+  while (t->n && ((unsigned char)t->at[t->n] & 0xc0) == 0x80) t->n--;
+  t->at[t->n] = 0;
+}
+
+const char *d_whole_text(Lower *l, Datum d)
 {
   Text t;
   text_init(&t, l->arena);
-  text_of(l, &t, d);
-  return t.at ? t.at : "";
+  text_of(l, &t, d, MAX_LIST);
+  if (t.n > MAX_LIST + 1) cut(&t, MAX_LIST + 1);
+  return t.at;
+}
+
+const char *d_text(Lower *l, Datum d)
+{
+  enum { SHOWN = 400 };
+  Text t;
+  text_init(&t, l->arena);
+  text_of(l, &t, d, SHOWN);
+  if (t.n <= SHOWN) return t.at;
+  cut(&t, SHOWN);
+  text_puts(&t, "...");
+  return t.at;
 }
 
 /* With the kind in front where the text alone could be misread: "int 3", `str "3"`, "list
  * [3]". A tensor's type says what it is. */
-const char *d_kind_text(Lower *l, Datum d)
+static const char *kind_text(Lower *l, Datum d, const char *text)
 {
-  const char *text = d_text(l, d);
   switch ((DatumKind)d.kind) {
   case D_bool:
     return arena_printf(l->arena, "bool %s", text);
@@ -311,6 +348,16 @@ const char *d_kind_text(Lower *l, Datum d)
   }
 }
 
+const char *d_kind_text(Lower *l, Datum d)
+{
+  return kind_text(l, d, d_text(l, d));
+}
+
+const char *d_answer_text(Lower *l, Datum d)
+{
+  return kind_text(l, d, d_whole_text(l, d));
+}
+
 /* The one way in which the pass reports a mistake. What it returns can be handed on at once:
  * `return fail(...)`. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
@@ -319,6 +366,7 @@ Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
   va_start(ap, fmt);
   diag_error(l->c, code, span, "%s", arena_vprintf(l->arena, fmt, ap));
   va_end(ap);
+  if (diag_error_count(l->c) > MAX_ERRORS) l->stopped = true;
   return d_of(D_error);
 }
 
@@ -339,13 +387,17 @@ Datum not_yet(Lower *l, Span span, const char *fmt, ...)
   return fail(l, E208, span, "%s is not supported yet", thing);
 }
 
-/* The program's own words at `span`, on one line, for messages: "`bias` is false". */
+/* The program's own words at `span`, on one line, for messages: "`bias` is false". Long ones end in
+ * "...". */
 const char *source_text(Lower *l, Span span)
 {
+  enum { SHOWN = 200 };
   Place p = diag_place(l->c, span);
   if (!p.source || span.end <= span.start) return "";
   const char *start = p.source->text + (span.start - p.source->base);
-  char *text = arena_strndup(l->arena, start, span.end - span.start);
+  uint32_t n = span.end - span.start, shown = n < SHOWN ? n : SHOWN;
+  while (shown < n && ((unsigned char)start[shown] & 0xc0) == 0x80) shown--;
+  char *text = arena_printf(l->arena, "%.*s%s", (int)shown, start, shown < n ? "..." : "");
   for (char *s = text; *s; s++)
     if (*s == '\n') *s = ' ';
   return text;

@@ -157,6 +157,7 @@ typedef struct ParamList {
 typedef struct Block { /* { ... } */
   Stmt **at;
   uint32_t n;
+  uint32_t height; /* statements one within the other */
   Span span;
 } Block;
 

@@ -6,10 +6,45 @@ Block *ast_new_block(Parser *p)
   return arena_new(p->c->arena, Block);
 }
 
+/* Of the statements in it. */
+static uint32_t stmt_height(const Stmt *s)
+{
+  uint32_t then;
+  switch (s->kind) {
+  case STMT_if:
+    then = s->as.branch.then.height;
+    return then > s->as.branch.other.height ? then : s->as.branch.other.height;
+  case STMT_for:
+    return s->as.loop.body.height;
+  case STMT_scan:
+    return s->as.scan.body.height;
+  case STMT_autocast:
+  case STMT_no_grad:
+    return s->as.region.body.height;
+  case STMT_every:
+    return s->as.every.body.height;
+  case STMT_def:
+    return s->as.def.body.height;
+  default:
+    return 0;
+  }
+}
+
+/* The passes recurse over statements: past the limit one is left out, after one message. Brackets
+ * bound all that nests but `else if`. */
+static bool is_too_high(Parser *p, const Stmt *stmt)
+{
+  if (stmt_height(stmt) < MAX_HEIGHT) return false;
+  if (!p->too_deep)
+    diag_error(p->c, E100, stmt->span, "statements are more than %d deep here", MAX_HEIGHT);
+  return p->too_deep = true;
+}
+
 /* A statement that was reported and left out is NULL. */
 Block *ast_add_stmt(Parser *p, Block *block, Stmt *stmt)
 {
-  if (!stmt) return block;
+  if (!stmt || is_too_high(p, stmt)) return block;
+  if (stmt_height(stmt) + 1 > block->height) block->height = stmt_height(stmt) + 1;
   if (!(block->n & (block->n - 1))) /* as all lists: grows when the count is a power of two */
     block->at = arena_grow(p->c->arena, block->at, block->n * sizeof(Stmt *),
                            (block->n ? 2 * block->n : 1) * sizeof(Stmt *), sizeof(Stmt *));

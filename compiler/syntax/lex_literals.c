@@ -207,6 +207,18 @@ void lex_check_utf8(Parser *p)
   }
 }
 
+/* Names and strings end in a zero, and messages quote lines: a zero byte would cut them. */
+bool lex_is_text(Parser *p)
+{
+  const Source *s = p->source;
+  const char *zero = s->size ? memchr(s->text, 0, s->size) : NULL;
+  if (!zero) return true;
+  uint32_t at = s->base + (uint32_t)(zero - s->text);
+  diag_error(p->c, E100, (Span){at, at + 1}, "byte 0x00: this is no text");
+  diag_help(p->c, "save the file as UTF-8");
+  return false;
+}
+
 /* Characters that other languages use, or that a word processor has put in. */
 static const char *stray_help(const char *text, size_t size)
 {

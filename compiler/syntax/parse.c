@@ -81,8 +81,16 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
                p->source->size, MAX_SOURCE);
     return false;
   }
+  p->most_raw = p->source->builtin ? UINT32_MAX : MAX_TOKENS - c->tokens;
+  if (!lex_is_text(p)) return false;
   lex_check_utf8(p);
   lex_raw(p);
+  if (p->raw.n - 1 > p->most_raw) { /* without its end */
+    diag_error(c, E100, p->raw.at[p->raw.n - 1].span,
+               "the files of the job have more than %d words and signs", MAX_TOKENS);
+    return false;
+  }
+  if (!p->source->builtin) c->tokens += p->raw.n - 1;
   lex_tokens(p);
   if (p->problems.n) qsort(p->problems.at, p->problems.n, sizeof(Problem), by_place);
   return true;

@@ -4,6 +4,7 @@
  * The whole text is cut into tokens before the parser runs. So a statement end, a reserved word or
  * an unclosed bracket is decided with all of the text in view, and a message can look around. */
 #pragma once
+#include "compiler/base/limits.h"
 #include "compiler/compile.h"
 
 typedef struct Token {
@@ -50,6 +51,7 @@ typedef struct Parser {
   const Source *source;
   Tokens raw, tokens;
   Problems problems;            /* sorted by place before parsing */
+  uint32_t most_raw;            /* tokens that the limit leaves to this source */
   uint32_t raw_end;             /* amp.l: how far the text has been cut */
   bool after_stray;             /* amp.l: a message was given about what is before the next token */
   uint32_t current, next_token; /* the token that the parser looks at; the one it gets next */
@@ -61,13 +63,6 @@ typedef struct Parser {
   Ast *out;
 } Parser;
 
-enum {
-  MAX_SOURCE = 1 << 26, /* bytes of one source */
-  MAX_OPEN_BRACKETS =
-      200,         /* with MAX_HEIGHT what keeps recursive passes off the end of the stack */
-  MAX_HEIGHT = 500 /* of an expression */
-};
-
 /* amp.l: fills p->raw; the last one is the end of the text, kind 0. */
 void lex_raw(Parser *p);
 /* lex_literals.c: called from amp.l for one piece of text. */
@@ -75,6 +70,7 @@ void lex_number(Parser *p, Token *t, const char *text);
 void lex_string(Parser *p, Token *t, const char *text, size_t size);
 void lex_stray(Parser *p, Span span, const char *text, size_t size);
 void lex_check_utf8(Parser *p);
+bool lex_is_text(Parser *p); /* false, after a message, for what has a zero byte in it */
 /* lex_tokens.c: raw tokens -> tokens: statement ends and reserved words. */
 void lex_tokens(Parser *p);
 /* lex_brackets.c: where a bracket that nobody closed must have ended. */

@@ -19,8 +19,10 @@ refused() { # refused JOB TEXT: status 1, and TEXT in what is said
 echo 'infer f(x: f32[2]) { return cat([x for i in range(65536)], dim=0) }' >cat.amp
 refused cat.amp 'cat.amp:1:29: error[E210]: cat takes at most 65535 tensors, got 65536'
 
-seq -f 'infer g%.0f(x: f32[2]) { return x }' 65537 >blocks.amp
-refused blocks.amp 'blocks.amp:65537:1: error[E210]: the job has more than 65536 blocks'
+seq -f 'infer g%.0f(x: f32[2]) { return x }' 1024 >blocks.amp
+"$ampc" --check blocks.amp || complain "1024 blocks are refused"
+echo 'infer last(x: f32[2]) { return x }' >>blocks.amp
+refused blocks.amp 'blocks.amp:1025:1: error[E210]: the job has more than 1024 blocks'
 
 echo 'infer f(x: f32[1, 1, 1, 1, 1, 1]) { return x.unsqueeze(0) }' >rank.amp
 refused rank.amp 'tensors have at most 6 axes'

@@ -13,6 +13,7 @@ find compiler models tests -name '*.amp' -print0 | while IFS= read -r -d '' file
   { printf 'A' && cat "$file"; } >"$corpus/$(echo "$file" | tr / _)"
 done
 tests/emit/hostile_text.py --write $corpus
+tests/errors/hostile.py --write $corpus
 # Messages of the compiler are not wanted (mask 2); findings are printed all the same.
 build-fuzz/tests/fuzz_frontend -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
   -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-fuzz/found/ -close_fd_mask=2 \

@@ -1,0 +1,25 @@
+/* The limits of a program: THE list, which docs/grammar.md tells to users. They keep what a compile
+ * costs linear in the text, and every recursion far from the end of C's stack. A program beyond one
+ * is refused with a message that names it. */
+#pragma once
+
+enum {
+  /* ---- the text ---- */
+  MAX_SOURCE = 1 << 24, /* bytes of a file */
+  MAX_TOKENS =
+      1 << 20, /* words and signs of all files together: 100 bytes each, and a tree of them */
+  MAX_OPEN_BRACKETS =
+      200,          /* one within the other; with MAX_HEIGHT what bounds recursion over the tree */
+  MAX_HEIGHT = 500, /* of an expression, of statements: one upon the other, `else if` too */
+
+  /* ---- what it unrolls to ---- */
+  MAX_DEPTH = 200,       /* of calls: deeper is a recursion without end */
+  MAX_STACK = 4000,      /* expressions and statements within one another, through calls */
+  MAX_WORK = 2000000,    /* statements and calls; more is a program that nobody waits for */
+  ELEMENTS_PER_WORK = 4, /* elements of a list that are made, and count as one of those */
+  BYTES_PER_WORK = 64,   /* of a str, likewise */
+  MAX_LIST = 1 << 20,    /* values in a list, those of lists in it too; bytes of a str */
+  MAX_NESTING = 100,     /* lists within lists */
+  MAX_BLOCKS = 1024,     /* train, eval, infer; each batch size of one counts */
+  MAX_ERRORS = 1000      /* mistakes, after which no more are looked for */
+};

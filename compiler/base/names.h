@@ -1,0 +1,15 @@
+/* Finds a name in an array of structs that begin with one, in time that does not grow with the
+ * array. Names are only ever added behind those that are there. */
+#pragma once
+#include "arena.h"
+
+typedef struct NameIndex { /* zeroed: empty */
+  uint32_t *slot;          /* 1 + index of an entry; 0: free */
+  uint32_t cap, n;         /* a power of two; entries that are indexed so far */
+} NameIndex;
+
+enum { NO_NAME = UINT32_MAX };
+
+/* The first of the `n` entries at `at`, of `size` bytes each, that has the name; NO_NAME: none. */
+uint32_t name_find(Arena *a, NameIndex *x, const void *at, uint32_t n, size_t size,
+                   const char *name);
