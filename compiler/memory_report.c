@@ -2,6 +2,7 @@
 #include "memory_report.h"
 #include "compiler/command/command.h"
 #include "driver.h"
+#include "runtime/plan/bytes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,8 @@ bool memory_read_size(const char *text, int64_t *out)
 
 const char *memory_text(Arena *arena, int64_t bytes)
 {
-  return arena_printf(arena, "%lld bytes (%.1f MB)", (long long)bytes, (double)bytes / 1e6);
+  char text[AMPC_BYTES_ROOM];
+  return arena_printf(arena, "%lld bytes (%s)", (long long)bytes, ampc_bytes_text(bytes, text));
 }
 
 static const char *grouped(Arena *arena, int64_t n) /* "443,502,916" */
@@ -122,6 +124,15 @@ void memory_report(const Compile *c, int64_t library, Text *out)
   text_printf(out, "%18s  in all%s, %.2f of the %s that all tensors take without reuse\n",
               grouped(c->arena, total), library < 0 ? " but for library scratch" : "",
               (double)total / (double)tensors, grouped(c->arena, tensors));
+}
+
+const char *memory_line(const Compile *c, int64_t library)
+{
+  const ampc_program *p = c->program;
+  char text[AMPC_BYTES_ROOM];
+  int64_t total = memory_of_spaces(p) + (library > 0 ? library : 0);
+  return arena_printf(c->arena, "memory of %s on %s: %s (-v: for what)", p->source, p->target,
+                      ampc_bytes_text(total, text));
 }
 
 /* ---- the largest batch ---- */

@@ -4,28 +4,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "inspect.h"
+#include "runtime/plan/bytes.h"
 
 /* ---- numbers ---- */
 
-/* Three digits and a prefix: "1.23 M", "999 k". In a few static buffers by turns, so that one
- * printf may take several. */
+/* In a few static buffers by turns, so that one printf may take several. */
 static const char *scaled(int64_t n, const char *unit)
 {
   enum { BUFFERS = 8 };
-  static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
-  static char buffers[BUFFERS][24];
+  static char buffers[BUFFERS][AMPC_BYTES_ROOM];
   static unsigned next;
-  char *out = buffers[next++ % BUFFERS];
-  double value = (double)n;
-  int prefix = 0;
-  while (value >= 999.5 && prefix < 5) {
-    value /= 1000;
-    prefix++;
-  }
-  int digits = !prefix || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  const char *space = prefix || *unit ? " " : "";
-  snprintf(out, sizeof buffers[0], "%.*f%s%s%s", digits, value, space, prefixes[prefix], unit);
-  return out;
+  return ampc_scaled_text(n, unit, buffers[next++ % BUFFERS]);
 }
 
 const char *inspect_bytes(int64_t n)

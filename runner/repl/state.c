@@ -1,5 +1,6 @@
 /* Commands about the job and its state. */
 #include "repl.h"
+#include "runtime/plan/bytes.h"
 #include "runtime/plan/number.h"
 #include <fnmatch.h>
 #include <math.h>
@@ -262,13 +263,10 @@ bool command_scaler(Repl *r, const char *arg)
   return true;
 }
 
-/* One decimal of KiB or MiB, whichever is read more easily. */
 static void print_bytes(const char *what, int64_t bytes)
 {
-  if (bytes >= 10 << 20)
-    printf("%-22s %10.1f MiB\n", what, (double)bytes / (1 << 20));
-  else
-    printf("%-22s %10.1f KiB\n", what, (double)bytes / 1024);
+  char text[AMPC_BYTES_ROOM];
+  printf("%-22s %10s\n", what, ampc_bytes_text(bytes, text));
 }
 
 /* What is there where the program runs, else what it will take; the libraries' part is known

@@ -38,7 +38,7 @@ static ampc_status refuse(Compile *c, int64_t need, int64_t limit, const char *l
   return ampc_fail(AMPC_RUN_FAILED, "%s", memory_refusal(c, need, limit, limit_name, need_of));
 }
 
-ampc_status memory_admit(Compile *c, const char *device, bool quiet)
+ampc_status memory_admit(Compile *c, const char *device, bool quiet, bool verbose)
 {
   ampc_memory m;
   ampc_status status = ampc_plan_memory(c->program, device, &m);
@@ -52,6 +52,10 @@ ampc_status memory_admit(Compile *c, const char *device, bool quiet)
     fprintf(stderr, "amp: warning: %s needs %s of memory, only %s are free now\n",
             c->program->source, memory_text(c->arena, m.total), memory_text(c->arena, available));
   if (quiet) return AMPC_OK;
+  if (!verbose && !limit) {
+    fprintf(stderr, "%s\n", memory_line(c, m.library));
+    return AMPC_OK;
+  }
   Text text;
   text_init(&text, c->arena);
   memory_report(c, m.library, &text);

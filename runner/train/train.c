@@ -15,7 +15,11 @@
 typedef struct TrainCommand {
   Options compile;
   ampc_train_options train;
+  bool verbose;
 } TrainCommand;
+
+static const OptionRow verbose_option[] = {
+    {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, .field = 0}, {0}};
 
 static const char train_notes[] =
     "exit status: 0 done, or stopped by --max-time; 1 errors in the program; 2 bad usage; 3 a "
@@ -32,6 +36,7 @@ static const OptionTable train_verb = {
     .groups = (const OptionGroup[]){{train_options, offsetof(TrainCommand, train)},
                                     {job_options, offsetof(TrainCommand, compile)},
                                     {memory_options, offsetof(TrainCommand, compile)},
+                                    {verbose_option, offsetof(TrainCommand, verbose)},
                                     {NULL, 0}},
     .notes = train_notes};
 
@@ -41,6 +46,7 @@ static const OptionTable eval_verb = {
     .groups = (const OptionGroup[]){{eval_options, offsetof(TrainCommand, train)},
                                     {job_options, offsetof(TrainCommand, compile)},
                                     {memory_options, offsetof(TrainCommand, compile)},
+                                    {verbose_option, offsetof(TrainCommand, verbose)},
                                     {NULL, 0}},
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
              "unreadable; 4 the C compiler failed; 5 the run failed; 130 interrupted"};
@@ -84,11 +90,12 @@ static void print_error(const char *program, ampc_status status)
 }
 
 /* Admits, builds, runs: a job that does not fit is refused before a compiler starts. */
-static ampc_status run_program(const char *program, Compile *c, const ampc_train_options *options)
+static ampc_status run_program(const char *program, Compile *c, const ampc_train_options *options,
+                               bool verbose)
 {
   Jit *jit = NULL;
   ampc_runtime *rt = NULL;
-  ampc_status status = memory_admit(c, options->device, options->quiet);
+  ampc_status status = memory_admit(c, options->device, options->quiet, verbose);
   if (status == AMPC_OK) status = jit_load(c, &jit);
   if (status == AMPC_OK) status = ampc_create(c->program, options->device, &rt);
   if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, options);
@@ -112,7 +119,7 @@ static int run(const OptionTable *table, int argc, char **argv)
     cmd.compile.target = target;
     Compile *c = compile_create(&cmd.compile);
     if (compile_job(c))
-      status = (int)run_program(table->program, c, &cmd.train);
+      status = (int)run_program(table->program, c, &cmd.train, cmd.verbose);
     else
       status = c->cannot_read ? AMPC_BAD_FILE : 1;
     compile_destroy(c);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "cpu.h"
 #include "runtime/base/signals.h"
+#include "runtime/plan/bytes.h"
 
 typedef struct CpuDevice {
   Device device;
@@ -29,11 +30,12 @@ static ampc_status cpu_alloc(Device *d, int64_t bytes, void **out)
   double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   size_t align = bytes >= (4 << 20) ? 2u << 20 : AMPC_CPU_ALIGN;
   *out = NULL;
+  char wanted[AMPC_BYTES_ROOM], all[AMPC_BYTES_ROOM];
   if ((double)bytes >= have || posix_memalign(out, align, (size_t)bytes) != 0)
-    return ampc_fail(AMPC_RUN_FAILED,
-                     "cannot allocate %.1f MB of memory (this machine has %.1f MB); "
-                     "a smaller batch needs less",
-                     (double)bytes / 1e6, have / 1e6);
+    return ampc_fail(
+        AMPC_RUN_FAILED,
+        "cannot allocate %s of memory (this machine has %s); a smaller batch needs less",
+        ampc_bytes_text(bytes, wanted), ampc_bytes_text((int64_t)have, all));
   memset(*out, 0, (size_t)bytes);
   return AMPC_OK;
 }

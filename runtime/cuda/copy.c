@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
+#include "runtime/plan/bytes.h"
 
 /* Bytes. A half holds a whole batch of input and some writes beside it. */
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };
@@ -34,9 +35,10 @@ static ampc_status pinned(CudaDevice *d, int64_t bytes, char **out)
   CuResult r = d->api->cuMemAllocHost_v2(&memory, (size_t)bytes);
   *out = memory;
   if (r != CUDA_ERROR_OUT_OF_MEMORY) return cuda_status(d, r, "cuMemAllocHost");
+  char text[AMPC_BYTES_ROOM];
   return ampc_fail(AMPC_RUN_FAILED,
-                   "%s: cannot pin %.1f MB of the host's memory; `ulimit -l` may forbid it",
-                   d->device.name, (double)bytes / 1e6);
+                   "%s: cannot pin %s of the host's memory; `ulimit -l` may forbid it",
+                   d->device.name, ampc_bytes_text(bytes, text));
 }
 
 static ampc_status create_events(CudaDevice *d, CuEvent *events, int n)

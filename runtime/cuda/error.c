@@ -1,6 +1,7 @@
 /* What the driver refuses, in one message: what happened, to which device, and what to do next. */
 #include <string.h>
 #include "cuda_device.h"
+#include "runtime/plan/bytes.h"
 
 /* Errors after which a context is of no use: illegal addresses, failed launches, lost GPUs. */
 static bool is_sticky(CuResult r)
@@ -44,15 +45,17 @@ ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, in
 {
   if (r != CUDA_ERROR_OUT_OF_MEMORY) return cuda_status(d, r, call);
   size_t unused = 0, total = 0;
+  char wanted[AMPC_BYTES_ROOM], left[AMPC_BYTES_ROOM], all[AMPC_BYTES_ROOM];
   d->api->cuMemGetInfo_v2(&unused, &total);
+  ampc_bytes_text((int64_t)unused, left);
+  ampc_bytes_text((int64_t)total, all);
   if (bytes == 0)
     return ampc_fail(AMPC_RUN_FAILED,
-                     "%s: out of memory in %.*s (%.1f MB of %.1f MB are free); a smaller batch "
+                     "%s: out of memory in %.*s (%s of %s are free); a smaller batch "
                      "needs less, and nvidia-smi shows who else uses the GPU",
-                     d->device.name, (int)strcspn(call, "("), call, (double)unused / 1e6,
-                     (double)total / 1e6);
+                     d->device.name, (int)strcspn(call, "("), call, left, all);
   return ampc_fail(AMPC_RUN_FAILED,
-                   "%s: cannot allocate %.1f MB (%.1f MB of %.1f MB are free); a smaller batch "
+                   "%s: cannot allocate %s (%s of %s are free); a smaller batch "
                    "needs less, and nvidia-smi shows who else uses the GPU",
-                   d->device.name, (double)bytes / 1e6, (double)unused / 1e6, (double)total / 1e6);
+                   d->device.name, ampc_bytes_text(bytes, wanted), left, all);
 }

@@ -85,7 +85,8 @@ static void build_line(Session *s, uint32_t block, const Record *r, Line *l)
   add(l, "epoch %lld step %lld/%lld", r->state.epoch + 1, (long long)r->step, (long long)s->total);
   add_metrics(s, block, l);
   add_rates(s, l);
-  add(l, " scale %g skipped %lld", (double)r->state.scale, r->state.skipped);
+  if (s->program->scaler.on)
+    add(l, " scale %g skipped %lld", (double)r->state.scale, r->state.skipped);
   if (r->rate > 0 && p->steps > 0) {
     add(l, " %.0f samples/s eta ", r->rate);
     add_time(l, r->seconds / (double)p->steps * (double)(s->total - r->step));
@@ -217,7 +218,8 @@ void progress_results(Session *s)
   if (s->options->json) return; /* report_json.c has told them */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (p->blocks[i].kind == AMPC_EVAL) print_block(s, i);
-  if (!s->options->eval_only && ampc_get_state(s->rt, &state) == AMPC_OK)
+  bool scaled = p->scaler.on && !s->options->eval_only; /* else no step can be skipped */
+  if (scaled && ampc_get_state(s->rt, &state) == AMPC_OK)
     printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->steps);
   fflush(stdout);
 }

@@ -14,10 +14,21 @@ total=$(sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' "$work/out" | tr -d ,)
 sum=$(grep -v 'in all' "$work/out" | sed -n 's/^ *\([0-9,]*\)  .*/\1/p' | tr -d , | paste -sd+ | bc)
 [ -n "$total" ] && [ "$total" = "$sum" ] || failed "the lines of the report add up to $sum, not $total"
 grep -Eq '^ +[0-9,]+  batch' "$work/out" || failed "no line for the batch"
-passes "the report before a run" train --steps 1 "$job"
+passes "the report before a run" train -v --steps 1 "$job"
 grep -Eq '^ +[0-9,]+  in all, [0-9]\.[0-9]+ of the [0-9,]+' "$work/err" || failed "no total before a run"
 [ "$(grep -n 'in all' "$work/err" | cut -d: -f1)" -lt "$(grep -n 'step' "$work/err" | head -n 1 | cut -d: -f1)" ] ||
   failed "the report does not come first"
+passes "a limit shows the report" train --memory-limit 1G --steps 1 "$job"
+grep -Eq '^ +[0-9,]+  in all' "$work/err" || failed "no report with a limit"
+passes "one line otherwise" train --steps 1 "$job"
+[ "$(grep -c 'memory' "$work/err")" = 1 ] && grep -q 'in all' "$work/err" && failed "more than a line"
+# the same number, three digits and a unit
+grep -Eq "^memory of .*job.amp on cpu: [0-9.]+ MB \(-v: for what\)$" "$work/err" || failed "no line of the memory"
+said=$(sed -nE 's/^memory of .*: ([0-9.]+) MB .*/\1/p' "$work/err")
+passes "the report again" train -v --steps 1 "$job"
+whole=$(sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' "$work/err" | tr -d ,)
+python3 -c "import sys; sys.exit(abs(float(sys.argv[1]) * 1e6 - int(sys.argv[2])) > 0.005 * int(sys.argv[2]))" "$said" "$whole" ||
+  failed "the line says $said MB, the report $whole bytes"
 passes "--quiet" train --quiet --steps 1 "$job"
 [ -s "$work/err" ] && failed "--quiet prints something"
 passes "the report of CUDA" "$ampc" --emit=memory "$job"
