@@ -102,6 +102,7 @@ static Node new_node(Compile *c, const Cursor *at, OpKind op, const Value *in, u
             .block = at->block,
             .region = at->region,
             .span = at->span,
+            .layer = at->layer,
             .origin = at->origin,
             .why = at->why};
   set_inputs(c, &n, in, n_in);
@@ -293,8 +294,12 @@ Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
 Cursor ir_cursor_of(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  return (Cursor){
-      .block = n->block, .region = n->region, .span = n->span, .origin = n->origin, .why = n->why};
+  return (Cursor){.block = n->block,
+                  .region = n->region,
+                  .span = n->span,
+                  .layer = n->layer,
+                  .origin = n->origin,
+                  .why = n->why};
 }
 
 /* ---- facts ---- */

@@ -429,6 +429,7 @@ Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);
 typedef struct Entry {
   Instance *inside;
   Span inside_call;
+  const char *layer;
   uint16_t region;
   bool training;
 } Entry;

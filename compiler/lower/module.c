@@ -141,7 +141,7 @@ Datum instantiate(Lower *l, const Class *class, Args *args)
  * in meets the module's pin, `.eval()`, and its path in messages: "in net.encoder.0". */
 Entry instance_enter(Lower *l, Instance *m, Span call)
 {
-  Entry e = {l->inside, l->inside_call, l->at.region, l->training};
+  Entry e = {l->inside, l->inside_call, l->at.layer, l->at.region, l->training};
   if (!m || m == l->inside) return e;
   if (m->pinned) {
     const char *kind = region_kind_text(m->pin);
@@ -151,6 +151,7 @@ Entry instance_enter(Lower *l, Instance *m, Span call)
   }
   if (m->evaluating) l->training = false;
   l->inside = m;
+  l->at.layer = m->path && *m->path ? m->path : m->model;
   l->inside_call = diag_user_span(l->c, call);
   return e;
 }
@@ -159,6 +160,7 @@ void instance_leave(Lower *l, Entry e)
 {
   l->inside = e.inside;
   l->inside_call = e.inside_call;
+  l->at.layer = e.layer;
   l->at.region = e.region;
   l->training = e.training;
 }

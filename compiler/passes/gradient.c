@@ -23,7 +23,11 @@ static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
 
 static Cursor cursor_at(const Node *n, WhyKind why)
 {
-  return (Cursor){.block = n->block, .region = n->region, .span = n->span, .why = (uint8_t)why};
+  return (Cursor){.block = n->block,
+                  .region = n->region,
+                  .span = n->span,
+                  .layer = n->layer,
+                  .why = (uint8_t)why};
 }
 
 /* ---- what is differentiated ---- */

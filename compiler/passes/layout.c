@@ -346,6 +346,7 @@ static void lay_moved(Layouts *l, uint32_t id, const Node *n, const uint32_t *mo
   Node *at = ir_node(l->c->graph, v);
   at->name = n->name;
   at->span = n->span;
+  at->layer = n->layer;
   at->origin = n->origin;
   l->r.map[id] = v;
 }

@@ -16,7 +16,7 @@ typedef struct InspectCommand {
   Options compile;
   const char *archs[INSPECT_ARCHS];
   uint32_t n_archs;
-  bool arch_given, json;
+  bool arch_given, json, by_layer;
   const char *kernel;
   const char *diff[2];
 } InspectCommand;
@@ -62,6 +62,8 @@ static const OptionRow inspect_options[] = {
      "what changes from precision A to B (f32, tf32, f16, bf16); registers too where --arch is "
      "given",
      .kind = OPTION_text, .field = offsetof(InspectCommand, diff[0])},
+    {"by-layer", 0, NULL, "the commands added up by the layer that they compute",
+     .kind = OPTION_flag, .field = offsetof(InspectCommand, by_layer)},
     {"json", 0, NULL, "for programs", .kind = OPTION_flag, .field = offsetof(InspectCommand, json)},
     {0}};
 
@@ -97,6 +99,8 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
   if (status) return status;
   if (precisions) cmd->diff[1] = given->at[0];
   if (precisions && cmd->kernel) return usage_error(program, "--kernel does not go with --diff");
+  if (cmd->by_layer && (cmd->kernel || cmd->json || precisions))
+    return usage_error(program, "--by-layer does not go with --kernel, --diff and --json");
   if (cmd->json && cmd->kernel) return usage_error(program, "--json does not go with --kernel");
   cmd->compile.input = given->at[precisions];
   return 0;
@@ -135,6 +139,8 @@ static int inspect_one(const InspectCommand *cmd)
   int status = inspect_open(&cmd->compile, &in);
   if (!status && cmd->kernel) {
     status = inspect_kernel(&in, cmd->kernel);
+  } else if (!status && cmd->by_layer) {
+    status = inspect_layers(&in);
   } else if (!status) {
     status = add_usage(cmd, &in, &note);
     if (!status) status = cmd->json ? inspect_json(&in) : inspect_table(&in, note);

@@ -55,6 +55,7 @@ int inspect_usage(Inspection *in, const char *arch);
 
 /* ---- output: each gives an exit status ---- */
 int inspect_table(const Inspection *in, const char *note);  /* table.c */
+int inspect_layers(const Inspection *in);                    /* layers.c */
 int inspect_json(const Inspection *in);                     /* json.c */
 int inspect_diff(const Inspection *a, const Inspection *b); /* diff.c */
 int inspect_diff_json(const Inspection *a, const Inspection *b);
@@ -64,6 +65,5 @@ int inspect_kernel(Inspection *in, const char *name);
 /* "1.23 MB", "456 k"; into one of a few buffers that are used in turn. */
 const char *inspect_bytes(int64_t n);
 const char *inspect_flops(int64_t n); /* "-" for -1 */
-int inspect_columns(void);            /* of the terminal; 0: stdout is none */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row);
 int inspect_print_json(json_t *value); /* takes the reference */

@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "ampc_rt.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include "inspect.h"
+#include "runtime/base/terminal.h"
+#include "runtime/base/terminal.h"
 #include "compiler/option_table.h"
 
 enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ };
@@ -143,7 +146,7 @@ static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
   emit_some_kernels(in->c, kernel, 1, &text);
   if (!emit_nvrtc(in->c, &text, in->c->options.target, NVRTC_ptx, &ptx)) return AMPC_NO_COMPILER;
   Text body = ptx_body(in->c->arena, &ptx);
-  int columns = inspect_columns();
+  int columns = terminal_columns(STDOUT_FILENO);
   printf("  PTX for %s: %u instructions\n\n", in->c->options.target, count_instructions(&body));
   if (columns >= 2 * NARROWEST)
     put_beside(left, body.at, columns);

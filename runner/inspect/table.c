@@ -1,9 +1,10 @@
 /* The table of `amp inspect` for people. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
+#include "columns.h"
 #include "inspect.h"
+#include "runtime/base/terminal.h"
 #include "runtime/plan/bytes.h"
 
 /* ---- numbers ---- */
@@ -27,26 +28,7 @@ const char *inspect_flops(int64_t n)
   return n < 0 ? "-" : scaled(n, "");
 }
 
-int inspect_columns(void)
-{
-  struct winsize window = {0};
-  if (!isatty(STDOUT_FILENO)) return 0;
-  int known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
-  return known >= 20 ? known : 80;
-}
-
 /* ---- the table ---- */
-
-/* Columns as wide as their longest text; those of numbers are fixed. */
-typedef struct Widths {
-  int name, line, types, shape, frame;
-} Widths;
-
-static int longer(int width, const char *text)
-{
-  int n = (int)strlen(text);
-  return n > width ? n : width;
-}
 
 /* "12"; of an imported file "mnist.amp:12"; "-" where the user wrote no line. */
 static const char *line_number(const Inspection *in, const CommandRow *r)
@@ -61,89 +43,78 @@ static const char *line_number(const Inspection *in, const CommandRow *r)
                       job ? "" : ":", r->place.line);
 }
 
-static Widths widths_of(const Inspection *in)
+enum { OWN_COLUMNS = 10, USAGE_COLUMNS = 3, MOST_COLUMNS = OWN_COLUMNS + 3 * INSPECT_ARCHS };
+
+typedef struct Table {
+  Column at[MOST_COLUMNS];
+  int n, columns; /* of the terminal */
+} Table;
+
+/* What is known without the table goes first where it does not fit. */
+static Table make_table(const Inspection *in)
 {
-  Widths w = {4, 4, 5, 5, 8};
-  for (uint32_t i = 0; i < in->rows.n; i++) {
-    const CommandRow *r = &in->rows.at[i];
-    w.name = longer(w.name, r->name);
-    w.line = longer(w.line, line_number(in, r));
-    w.types = longer(w.types, r->types);
-    w.shape = longer(w.shape, r->shape);
-    w.frame = longer(w.frame, r->frame);
+  static const Column own[OWN_COLUMNS] = {
+      {"name", 4, true, 0},     {"line", 4, false, 1},  {"types", 5, true, 2},
+      {"shape", 5, true, 4},    {"grid", 5, false, 7},  {"block", 5, false, 8},
+      {"template", 8, true, 6}, {"read", 9, false, 0},  {"written", 9, false, 0},
+      {"FLOPs", 9, false, 0}};
+  static const Column usage[USAGE_COLUMNS] = {
+      {"regs", 4, false, 3}, {"shared", 6, false, 5}, {"spilled", 7, false, 5}};
+  Table t = {.n = OWN_COLUMNS, .columns = terminal_columns(STDOUT_FILENO)};
+  memcpy(t.at, own, sizeof own);
+  for (uint32_t i = 0; i < in->n_archs; i++, t.n += USAGE_COLUMNS) {
+    memcpy(t.at + t.n, usage, sizeof usage);
+    if (in->n_archs > 1) t.at[t.n].title = "| regs"; /* a bar keeps architectures apart */
   }
-  return w;
+  return t;
 }
 
-/* On a terminal what does not fit is cut, so that a row stays a line. */
-static void put_line(const Text *line, int columns)
+static const char *number(Arena *arena, bool known, int64_t n)
 {
-  int n = (int)line->n;
-  while (n > 0 && line->at[n - 1] == ' ') n--;
-  printf("%.*s\n", columns && n > columns ? columns : n, line->at);
-}
-
-/* One group of three columns an architecture. */
-static void put_head(const Inspection *in, const Widths *w, int columns)
-{
-  Text line;
-  text_init(&line, in->c->arena);
-  text_printf(&line, "  %-*s %*s %-*s %-*s %5s %5s %-*s %9s %9s %9s", w->name, "name", w->line,
-              "line", w->types, "types", w->shape, "shape", "grid", "block", w->frame, "template",
-              "read", "written", "FLOPs");
-  for (uint32_t i = 0; i < in->n_archs; i++)
-    text_printf(&line, " %s%4s %6s %7s", in->n_archs > 1 ? "| " : "", "regs", "shared", "spilled");
-  text_puts(&line, "  nodes");
-  put_line(&line, columns);
+  return known ? arena_printf(arena, "%lld", (long long)n) : "-";
 }
 
 /* Commands of the vendor's library choose their own grid. */
-static void add_geometry(Text *line, const CommandRow *r)
+static void row_texts(const Inspection *in, const CommandRow *r, const char *out[MOST_COLUMNS])
 {
-  if (r->kernel)
-    text_printf(line, "%5u %5u", r->at.grid, r->at.block);
-  else
-    text_printf(line, "%5s %5s", "-", "-");
-}
-
-/* `lead`: a bar, to keep architectures apart where there are several. */
-static void add_usage(Text *line, const Usage *u, bool lead)
-{
-  text_puts(line, lead ? " | " : " ");
-  if (u->known)
-    text_printf(line, "%4d %6d %7d", u->registers, u->shared, u->spilled);
-  else
-    text_printf(line, "%4s %6s %7s", "-", "-", "-");
-}
-
-static void put_row(const Inspection *in, const CommandRow *r, const Widths *w, int columns)
-{
-  Text line;
-  text_init(&line, in->c->arena);
-  text_printf(&line, "  %-*s %*s %-*s %-*s ", w->name, r->name, w->line, line_number(in, r),
-              w->types, r->types, w->shape, r->shape);
-  add_geometry(&line, r);
-  text_printf(&line, " %-*s %9s %9s %9s", w->frame, r->frame, inspect_bytes(r->read),
-              inspect_bytes(r->written), inspect_flops(r->flops));
-  for (uint32_t i = 0; i < in->n_archs; i++) add_usage(&line, &r->usage[i], in->n_archs > 1);
-  text_printf(&line, "  %s", r->nodes);
-  put_line(&line, columns);
+  Arena *arena = in->c->arena;
+  const char *const own[OWN_COLUMNS] = {r->name,
+                                        line_number(in, r),
+                                        r->types,
+                                        r->shape,
+                                        number(arena, r->kernel != NULL, r->at.grid),
+                                        number(arena, r->kernel != NULL, r->at.block),
+                                        r->frame,
+                                        arena_strdup(arena, inspect_bytes(r->read)),
+                                        arena_strdup(arena, inspect_bytes(r->written)),
+                                        arena_strdup(arena, inspect_flops(r->flops))};
+  memcpy(out, own, sizeof own);
+  for (uint32_t i = 0; i < in->n_archs; i++) {
+    const Usage *u = &r->usage[i];
+    const char **at = out + OWN_COLUMNS + USAGE_COLUMNS * i;
+    at[0] = number(arena, u->known, u->registers);
+    if (in->n_archs > 1) at[0] = arena_printf(arena, "| %4s", at[0]);
+    at[1] = number(arena, u->known, u->shared);
+    at[2] = number(arena, u->known, u->spilled);
+  }
 }
 
 /* Head, rows and sums of a block; nothing for one without commands. FLOPs that are not counted
  * count as none. */
-static void put_block(const Inspection *in, uint16_t block, const Widths *w, int columns)
+static void put_block(const Inspection *in, uint16_t block, const Table *t)
 {
   int64_t read = 0, written = 0, flops = 0;
   uint32_t commands = 0;
+  const char *texts[MOST_COLUMNS];
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
     if (commands++ == 0) {
       printf("\n%s\n", inspect_block_text(in, block));
-      put_head(in, w, columns);
+      columns_put(t->at, t->n, NULL, "nodes", t->columns);
     }
-    put_row(in, r, w, columns);
+    row_texts(in, r, texts);
+    columns_put(t->at, t->n, texts, r->nodes, t->columns);
     read += r->read;
     written += r->written;
     flops += r->flops > 0 ? r->flops : 0;
@@ -166,10 +137,15 @@ static void put_title(const Inspection *in)
 
 int inspect_table(const Inspection *in, const char *note)
 {
-  Widths w = widths_of(in);
-  int columns = inspect_columns();
+  Table t = make_table(in);
+  const char *texts[MOST_COLUMNS];
+  for (uint32_t i = 0; i < in->rows.n; i++) {
+    row_texts(in, &in->rows.at[i], texts);
+    columns_see(t.at, t.n, texts);
+  }
+  columns_fit(t.at, t.n, t.columns);
   put_title(in);
-  for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, (uint16_t)i, &w, columns);
+  for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, (uint16_t)i, &t);
   if (note) printf("\n%s\n", note);
   return 0;
 }

@@ -2,6 +2,7 @@
  * while a bracket is open. Ctrl-C drops what has been typed, or sets a flag for whoever is at work.
  */
 #include "repl.h"
+#include "runtime/base/terminal.h"
 #include <errno.h>
 #include <histedit.h>
 #include <limits.h>
@@ -165,15 +166,22 @@ static size_t common_size(const Words *words)
   return n;
 }
 
-/* In columns of 20, three to a line; a list of more than 200 says little and is cut. */
+/* In columns that fit the terminal; a list of more than 200 says little and is cut. */
 static void list_words(const Words *words)
 {
+  enum { MOST = 200 };
+  size_t width = 18;
+  uint32_t n = words->n < MOST ? words->n : MOST;
+  for (uint32_t i = 0; i < n; i++)
+    if (strlen(words->at[i]) > width) width = strlen(words->at[i]);
+  uint32_t fit = (uint32_t)terminal_columns(STDOUT_FILENO) / (uint32_t)(width + 2);
+  if (fit < 1) fit = 1;
   putchar('\n');
-  for (uint32_t i = 0, column = 0; i < words->n && i < 200; i++) {
-    int n = printf("%-20s ", words->at[i]);
-    column += (uint32_t)n;
-    if (column >= 63 || i + 1 == words->n) column = 0, putchar('\n');
+  for (uint32_t i = 0; i < n; i++) {
+    bool last = i + 1 == n || (i + 1) % fit == 0;
+    printf("%-*s%s", last ? 0 : (int)width + 2, words->at[i], last ? "\n" : "");
   }
+  if (n < words->n) printf("and %u more\n", words->n - n);
   fflush(stdout);
 }
 

@@ -1,19 +1,18 @@
 /* A curve in the terminal, drawn with braille characters: each holds 2 by 4 dots. */
 #include "repl.h"
+#include "runtime/base/terminal.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { ROWS = 12, LABEL = 10, MOST_COLUMNS = 400 };
 
-/* Of the terminal, or 80 where stdout is none or too narrow to say so. */
-static int terminal_columns(void)
+/* Of the terminal, or 80 where stdout is none. */
+static int plot_columns(void)
 {
-  struct winsize window;
-  bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col >= 30;
-  int columns = known ? window.ws_col : 80;
+  int columns = terminal_columns(STDOUT_FILENO);
+  if (columns < 30) columns = 80;
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
 
@@ -75,7 +74,7 @@ static void put_cell(unsigned char dots)
 void plot_curve(const double *at, size_t n, const char *title)
 {
   double low, high;
-  int columns = terminal_columns() - LABEL - 2;
+  int columns = plot_columns() - LABEL - 2;
   unsigned char cells[ROWS * MOST_COLUMNS] = {0};
   if (!find_range(at, n, &low, &high)) {
     puts("no finite value to draw");

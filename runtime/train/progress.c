@@ -3,10 +3,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 #include "runtime/plan/shown.h"
+#include "runtime/base/terminal.h"
 #include "train.h"
 
 #define REFRESH 0.1 /* seconds between two states of a terminal's line */
@@ -122,13 +122,11 @@ static void shorten(Line *l, size_t columns)
 /* On a terminal the line stays open; too long a line would not be rewritten but repeated. */
 static void show(Progress *p, Line *l, bool keep)
 {
-  struct winsize window = {0};
   if (!p->terminal) {
     fprintf(stderr, "%s\n", l->text);
     return;
   }
-  int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
-  if (columns < 20) columns = 80;
+  int columns = terminal_columns(STDERR_FILENO);
   shorten(l, (size_t)columns - 1);
   fprintf(stderr, "\r%.*s\033[K", columns - 1, l->text);
   p->line_open = true;
