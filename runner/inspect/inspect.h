@@ -55,7 +55,7 @@ int inspect_usage(Inspection *in, const char *arch);
 
 /* ---- output: each gives an exit status ---- */
 int inspect_table(const Inspection *in, const char *note);  /* table.c */
-int inspect_layers(const Inspection *in);                    /* layers.c */
+int inspect_layers(const Inspection *in);                   /* layers.c */
 int inspect_json(const Inspection *in);                     /* json.c */
 int inspect_diff(const Inspection *a, const Inspection *b); /* diff.c */
 int inspect_diff_json(const Inspection *a, const Inspection *b);

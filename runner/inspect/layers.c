@@ -1,6 +1,6 @@
-/* `amp inspect --by-layer`: the commands of a block added up by the layer that they compute, forward
- * and backward. A command that does the work of several layers counts for the one of its main node;
- * what no layer asked for (loss, metrics) and each optimizer have a row of their own. */
+/* `amp inspect --by-layer`: the commands of a block added up by the layer that they compute,
+ * forward and backward. A command that does the work of several layers counts for the one of its
+ * main node; what no layer asked for (loss, metrics) and each optimizer have a row of their own. */
 #include "columns.h"
 #include "inspect.h"
 #include "runtime/base/terminal.h"
@@ -92,9 +92,8 @@ static LayerRow sum_of(const LayerRows *rows)
 
 static void put_block(const Inspection *in, uint16_t block)
 {
-  Column at[COLUMNS] = {{"layer", 5, true, 0},     {"commands", 8, false, 2},
-                        {"backward", 8, false, 3}, {"read", 9, false, 0},
-                        {"written", 9, false, 0},  {"of bytes", 8, false, 1},
+  Column at[COLUMNS] = {{"layer", 5, true, 0}, {"commands", 8, false, 2}, {"backward", 8, false, 3},
+                        {"read", 9, false, 0}, {"written", 9, false, 0},  {"of bytes", 8, false, 1},
                         {"FLOPs", 9, false, 0}};
   LayerRows rows = rows_of(in, block);
   LayerRow all = sum_of(&rows);

@@ -53,11 +53,11 @@ typedef struct Table {
 /* What is known without the table goes first where it does not fit. */
 static Table make_table(const Inspection *in)
 {
-  static const Column own[OWN_COLUMNS] = {
-      {"name", 4, true, 0},     {"line", 4, false, 1},  {"types", 5, true, 2},
-      {"shape", 5, true, 4},    {"grid", 5, false, 7},  {"block", 5, false, 8},
-      {"template", 8, true, 6}, {"read", 9, false, 0},  {"written", 9, false, 0},
-      {"FLOPs", 9, false, 0}};
+  static const Column own[OWN_COLUMNS] = {{"name", 4, true, 0},     {"line", 4, false, 1},
+                                          {"types", 5, true, 2},    {"shape", 5, true, 4},
+                                          {"grid", 5, false, 7},    {"block", 5, false, 8},
+                                          {"template", 8, true, 6}, {"read", 9, false, 0},
+                                          {"written", 9, false, 0}, {"FLOPs", 9, false, 0}};
   static const Column usage[USAGE_COLUMNS] = {
       {"regs", 4, false, 3}, {"shared", 6, false, 5}, {"spilled", 7, false, 5}};
   Table t = {.n = OWN_COLUMNS, .columns = terminal_columns(STDOUT_FILENO)};

@@ -1,11 +1,13 @@
 /* Tensors as text: all of a small one, the corners of a large one, and their range. */
 #include "repl.h"
+#include "runtime/base/terminal.h"
 #include "runner/selftest/number.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ALL = 1000 /* elements that are shown without gaps */, EDGE = 3 /* beside a gap */ };
 
@@ -75,6 +77,7 @@ typedef struct Printer {
   Style style;
   bool gaps;
   bool measure; /* nothing is printed: widths only */
+  int columns;  /* of the terminal; 0: rows are not broken */
   double least, most;
 } Printer;
 
@@ -104,6 +107,17 @@ static void put_number(Printer *p, int64_t at)
     p->style.width = n;
 }
 
+/* What stands between two elements of a row, or two rows. A row that is longer than the terminal
+ * goes on under its first element. */
+static void put_comma(const Printer *p, uint32_t axis, int64_t i)
+{
+  int width = p->style.width + 2, room = p->columns - (int)p->t->rank - 1;
+  int64_t fit = p->columns && room > width ? room / width : INT64_MAX;
+  bool row = axis + 1 == p->t->rank, breaks = !row || (!p->gaps && i % fit == 0);
+  printf(breaks ? ",\n" : ", ");
+  for (uint32_t k = 0; breaks && k <= axis; k++) putchar(' ');
+}
+
 /* Visits the numbers that are shown, in order; prints brackets and commas unless it only looks. */
 static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
 {
@@ -115,10 +129,7 @@ static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
   }
   if (text) putchar('[');
   for (int64_t i = 0; i < t->dim[axis]; i++) {
-    if (text && i > 0) {
-      printf(axis + 1 == t->rank ? ", " : ",\n");
-      for (uint32_t k = 0; axis + 1 < t->rank && k <= axis; k++) putchar(' ');
-    }
+    if (text && i > 0) put_comma(p, axis, i);
     if (in_gap(p, axis, i)) {
       if (text) printf("...");
       i = t->dim[axis] - EDGE - 1;
@@ -147,7 +158,7 @@ static void choose_style(Printer *p)
 void tensor_print(const HostTensor *t)
 {
   char type[128];
-  Printer p = {.t = t, .gaps = t->elements > ALL};
+  Printer p = {.t = t, .gaps = t->elements > ALL, .columns = terminal_columns(STDOUT_FILENO)};
   choose_style(&p);
   walk(&p, 0, 0, false);
   printf("%s%s\n", t->rank > 1 ? "\n" : "  ", tensor_type(t, type));

@@ -29,6 +29,24 @@ answers() { # answers NAME ARGUMENTS...: stdout, with names for numbers, is NAME
 
 answers table --arch none "$job"
 answers diff --arch none --diff f32 f16 "$job"
+answers layers --arch none --by-layer "$job"
+# All commands of a block are in its layers, each once.
+sums() { "$amp" inspect --arch none "$@" "$job"; }
+diff <(sums | sed -nE 's/^  ([0-9]+) commands: (.*) read, (.*) written, (.*) FLOPs$/\1 \2 \3 \4/p') \
+  <(sums --by-layer | sed -nE 's/^  all +([0-9]+) +[0-9]+ +([0-9.]+ [kM]?B) +([0-9.]+ [kM]?B) +100.0 % +(.*)$/\1 \2 \3 \4/p') ||
+  failed "the layers do not add up to the commands"
+refuses "layers of one kernel" 2 'does not go with' "$amp" inspect --by-layer --kernel k05 "$job"
+
+# On a terminal no line is longer than it; read and written stay.
+for columns in 60 70 80 120; do
+  for mode in "" --by-layer; do
+    script -qec "stty cols $columns; '$amp' inspect --arch none $mode '$job'" /dev/null | tr -d '\r' >"$work/out"
+    sed 1d "$work/out" | awk -v most=$columns 'length > most' | grep -q . && failed "too wide for $columns columns"
+    grep -Eq '(name|layer).* read +written' "$work/out" || failed "no columns at $columns"
+  done
+done
+COLUMNS=70 script -qec "'$amp' inspect --arch none '$job'" /dev/null | tr -d '\r' | sed 1d | awk 'length > 70' | grep -q . &&
+  failed "COLUMNS is not asked"
 # The number of a kernel counts all that stand before it: taken from the table, not written here.
 numbered() { "$amp" inspect --arch none "$job" | grep -om 1 "[kgc][0-9]*_$1\b"; } # numbered NAME
 drop=$(numbered drop)

@@ -255,7 +255,8 @@ static void check_refusals(void)
   CHECK(strstr(ampc_last_error(), "sm_80"));
   small_program(&s);
   s.program.space_bytes[AMPC_WORK] = (int64_t)1 << 50;
-  CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED && strstr(ampc_last_error(), "MB"));
+  CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED &&
+        strstr(ampc_last_error(), "1.13 PB"));
   small_program(&s);
   s.relu_args[0].at.offset = 1 << 20;
   CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_RUN_FAILED);

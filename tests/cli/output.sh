@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# What a run prints: of the scaler only where there is one.
+#   output.sh AMPC AMP
+. "$(dirname "$0")/../faults/lib.sh"
+d=$work/data
+small_data "$d"
+small_job "$d/job.amp"
+job=$d/job.amp
+train() { timeout 500 "$amp" train --device cpu --steps 3 --log 1 "$@" "$job"; }
+
+for precision in f32 bf16 tf32; do
+  passes "$precision" train --set precision=$precision
+  grep -Eq 'step 3/3 .* lr ' "$work/err" || failed "$precision: no line of a step"
+  grep -Eq ' scale | skipped ' "$work/err" && failed "$precision: a scale without a scaler"
+  grep -q 'skipped' "$work/out" && failed "$precision: skipped steps without a scaler"
+done
+passes "f16" train --set precision=f16
+grep -Eq 'step 3/3 .* scale [0-9]+ skipped [0-9]' "$work/err" || failed "f16: no scale"
+grep -Eq '^skipped steps: [0-9] of 3$' "$work/out" || failed "f16: no skipped steps"
+finish
