@@ -79,7 +79,7 @@ for n in 1 4 8; do
     'cannot allocate .*MB are free.*smaller batch' train "$mock"
   given_back "out of memory at allocation $n"
 done
-MOCK_CUDA_MEMORY=300000 refuses "too little memory" 5 'of 0\.3 MB are free' train "$mock"
+MOCK_CUDA_MEMORY=300000 refuses "too little memory" 5 'of 300 kB are free' train "$mock"
 for n in 1 2; do
   MOCK_CUDA_PIN_AT=$n refuses "no pinned memory $n" 5 'cannot pin.*ulimit' train "$mock"
   given_back "no pinned memory $n"

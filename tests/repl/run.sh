@@ -19,7 +19,7 @@ status=$?
   sed -E -e 's/ in [0-9.]+ s, [0-9]+ samples\/s/ in T s/' \
     -e 's/^(step [0-9]+\/[0-9]+ .*loss) [^ ]+/\1 L/' -e 's/^(.*  acc) [0-9.]+/\1 A/' \
     -e 's/^(eval[a-z0-9]* acc:) [0-9.]+/\1 A/' -e 's/ norm [0-9.e+-]+$/ norm N/' \
-    -e 's/^ *[0-9]+  ([^ ]|  |$)/    N  \1/' -e 's/^(libraries|total|activations and work)( +)[0-9.]+ [kM]?B/\1\2N/' \
+    -e 's/^ *[0-9]+  ([^ ]|  |$)/    N  \1/' -e 's/^(libraries|total|activations and work) +[0-9.]+ [kM]?B/\1 N/' \
     "$work/all"
   echo "exit status $status"
 } >"$work/out"
