@@ -1,12 +1,14 @@
 /* THE table of commands of the prompt, and finding one by the beginning of its name. */
 #include "repl.h"
+#include "runtime/base/terminal.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* `help` "not yet" and `run` NULL go together: the name is kept so that it means nothing else. */
 typedef struct Command {
-  const char *name, *usage, *help; /* a help of several lines has them indented by print_usage */
+  const char *name, *usage, *help;
   bool (*run)(Repl *r, const char *arg); /* NULL: not yet */
 } Command;
 
@@ -17,8 +19,9 @@ static const Command commands[] = {
     {"open", "FILE", "another job; weights and what was typed are dropped", command_open},
     {"reload", "", "read the job's file again; weights of the same path and shape stay",
      command_reload},
-    {"write", "[!] FILE",
-     "the session as a program for amp train and ampc; ! over a file that is there", command_write},
+    {"write", "FILE",
+     "the session as a program for amp train and ampc; :write! over a file that is there",
+     command_write},
     {"save", "FILE", "write a checkpoint", command_save},
     {"load", "FILE", "go on from a checkpoint", command_load},
     {"set", "[KEY=VALUE]", "a setting: :set opt.lr=1e-4; alone: lists them", command_set},
@@ -31,8 +34,8 @@ static const Command commands[] = {
     {"step", "", "one step", command_step},
     {"eval", "", "run the eval blocks", command_eval},
     {"show", "NAME|EXPR",
-     "a parameter, a value of the next batch (its data, a variable, a metric,\n"
-     "a layer as fc1), or an expression of these: its range, and why it has its type",
+     "a parameter; of the next batch its data, a variable, a metric or a layer (fc1); or an "
+     "expression of these, as in :show argmax(net(x), dim=-1) == y",
      command_show},
     {"type", "EXPR", "type and shape of an expression, and why; nothing is run", command_type},
     {"params", "[PATTERN]", "parameters: shape, type, optimizer, norm", command_params},
@@ -114,17 +117,34 @@ static bool command_quit(Repl *r, const char *arg)
   return true;
 }
 
+/* In lines of the terminal's width, 96 where there is none, broken between words. `at`: where the
+ * first one begins; the others begin at `indent`. */
+static void put_wrapped(const char *text, int at, int indent)
+{
+  int columns = terminal_columns(STDOUT_FILENO);
+  if (!columns) columns = 96;
+  while (*text) {
+    size_t size = strcspn(text, " ");
+    int word = (int)size;
+    bool first = at == indent;
+    if (!first && at + 1 + word > columns) {
+      printf("\n%*s", indent, "");
+      at = indent;
+      first = true;
+    }
+    at += printf("%s%.*s", first ? "" : " ", word, text);
+    text += size + strspn(text + size, " ");
+  }
+  putchar('\n');
+}
+
 /* `width` of the left column; 0: one space between usage and help. */
 static void print_usage(const Command *c, int width)
 {
   char head[64];
   snprintf(head, sizeof head, ":%s %s", c->name, c->usage);
-  printf("%-*s ", width, head);
-  for (const char *s = c->help; *s; s++) {
-    putchar(*s);
-    if (*s == '\n') printf("%*s ", width, "");
-  }
-  putchar('\n');
+  int n = printf("%-*s ", width, head);
+  put_wrapped(c->help, n, n);
 }
 
 static bool command_help(Repl *r, const char *arg)
@@ -135,15 +155,14 @@ static bool command_help(Repl *r, const char *arg)
     if (c) print_usage(c, 0);
     return c != NULL;
   }
-  puts("A declaration of the language is added to the program; one of a name that is there takes "
-       "its\n"
-       "place. An expression is run and printed; an assignment (x = ones(3)) is remembered. A "
-       "bracket\n"
-       "that is open keeps the input open. Commands may be shortened:");
+  put_wrapped("A declaration of the language is added to the program; one of a name that is there "
+              "takes its place. An expression is run and printed; an assignment (x = ones(3)) is "
+              "remembered. A bracket that is open keeps the input open. Commands may be shortened:",
+              0, 0);
   for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
     if (c->run) print_usage(c, 30);
-  puts("Tab completes, Up recalls an input, Ctrl-R searches; Ctrl-C ends what is at work or drops "
-       "what\n"
-       "was typed, Ctrl-D ends the session. <3> in a message is the third input.");
+  put_wrapped("Tab completes, Up recalls an input, Ctrl-R searches; Ctrl-C ends what is at work or "
+              "drops what was typed, Ctrl-D ends the session. <3> in a message is the third input.",
+              0, 0);
   return true;
 }

@@ -1,6 +1,7 @@
 /* The program of a session: the job's file and what was typed; see Note [how a session grows]. */
 #include "repl.h"
 #include "compiler/graph/ir.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,10 +274,31 @@ static bool has_effect(const Ast *ast)
   return false;
 }
 
+/* A name that a train block gives to its data; NULL: the text has none. Members behind a dot do not
+ * count. */
+static const char *batch_name(const Repl *r, const Part *part)
+{
+  const Compile *c = r->latest ? r->latest->c : NULL;
+  for (uint32_t i = 0; c && i < c->ast.n; i++) {
+    const Decl *d = c->ast.at[i];
+    for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++) {
+      const char *name = d->as.run.names.at[k].text;
+      size_t n = strlen(name);
+      for (const char *at = part->text; (at = strstr(at, name)); at += n) {
+        bool begins = at == part->text || !(isalnum((unsigned char)at[-1]) || strchr("_.", at[-1]));
+        if (begins && !isalnum((unsigned char)at[n]) && at[n] != '_') return name;
+      }
+    }
+  }
+  return NULL;
+}
+
 static bool run_statements(Repl *r, const Part *part, bool keep)
 {
   Compiled *p = program_compile(r, &(Request){.input = part});
   bool good = p && value_run(r, p);
+  const char *name = p || keep ? NULL : batch_name(r, part);
+  if (name) repl_error(r, "`%s` is data of the next batch: :show looks at it", name);
   compiled_drop(p);
   if (good && keep) vec_push(r->arena, &r->said, *part);
   return good;

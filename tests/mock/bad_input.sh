@@ -76,7 +76,7 @@ MOCK_BLAS_REFUSE=2 refuses "a product without an algorithm" 5 \
 given_back "a product without an algorithm"
 for n in 1 4 8; do
   MOCK_CUDA_OOM_AT=$n refuses "out of memory at allocation $n" 5 \
-    'cannot allocate .*MB are free.*smaller batch' train "$mock"
+    'cannot allocate .*GB are free.*smaller batch' train "$mock"
   given_back "out of memory at allocation $n"
 done
 MOCK_CUDA_MEMORY=300000 refuses "too little memory" 5 'of 300 kB are free' train "$mock"
