@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "driver.h"
 #include "options.h"
+#include "runtime/plan/file.h"
 
 /* ---- options that need more than a field ---- */
 
@@ -175,20 +175,10 @@ static bool kind_of_suffix(CommandLine *out)
   return i >= 0;
 }
 
-/* The same file under two names counts, too. */
-static bool same_file(const char *a, const char *b)
-{
-  struct stat at_a, at_b;
-  return stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev &&
-         at_a.st_ino == at_b.st_ino;
-}
-
 /* A name whose suffix says what to make; that of a device or a pipe says nothing. */
 static bool is_named_file(const char *output)
 {
-  struct stat at;
-  if (!output || strcmp(output, "-") == 0) return false;
-  return stat(output, &at) != 0 || S_ISREG(at.st_mode) || S_ISDIR(at.st_mode);
+  return output && strcmp(output, "-") != 0 && !file_is_special(output);
 }
 
 /* --emit, else the suffix of -o, else CUDA or C by the target. 0, or 2 after a message. */
@@ -196,8 +186,10 @@ static int choose_kind(CommandLine *out)
 {
   const char *target = out->options.target;
   bool to_file = is_named_file(out->output);
-  if (to_file && same_file(out->output, out->options.input))
+  if (to_file && file_is_same(out->output, out->options.input))
     return usage_error(ampc_table.program, "-o %s would overwrite the job", out->output);
+  if (to_file && out->deps && strcmp(out->output, out->deps) == 0)
+    return usage_error(ampc_table.program, "-o and --deps are both %s", out->output);
   if (out->options.dump_after) return 0;
   if (!out->kind && to_file && !kind_of_suffix(out))
     return usage_error(ampc_table.program,

@@ -3,9 +3,10 @@
 #include "compiler/base/limits.h"
 #include "compiler/graph/ops.h"
 #include "compiler/passes/passes.h"
+#include "runtime/plan/file.h"
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The list is checked: what a pass needs must have been given by one before it. */
@@ -75,31 +76,20 @@ bool compile_graph(Compile *c)
 
 /* ---- reading ---- */
 
-/* Whole, with a final zero; by parts, because a job may come from a pipe. NULL with errno; a file
- * above MAX_SOURCE is refused before it fills the memory. */
-const char *compile_read_file(Arena *arena, const char *path, uint32_t *size)
+/* Into the arena, for messages quote it. A file above MAX_SOURCE is refused before it fills the
+ * memory. */
+const char *compile_read_file(Arena *arena, const char *path, uint32_t *size, const char **why)
 {
-  FILE *f = fopen(path, "rb");
-  if (!f) return NULL;
+  char *bytes;
+  int64_t n;
+  *why = file_read_any(path, MAX_SOURCE, &bytes, &n);
+  if (*why) return NULL;
   Text text;
   text_init(&text, arena);
-  char part[1 << 14];
-  int reason = 0;
-  for (size_t n; !reason && (n = fread(part, 1, sizeof part, f)) > 0;) {
-    text_add(&text, part, n);
-    if (text.n > MAX_SOURCE) reason = EFBIG;
-  }
-  if (ferror(f)) reason = errno;
-  fclose(f);
-  errno = reason;
-  *size = (uint32_t)text.n;
-  return reason ? NULL : text.at;
-}
-
-static const char *read_problem(Compile *c, int reason)
-{
-  return reason == EFBIG ? arena_printf(c->arena, "it has more than %d bytes", MAX_SOURCE)
-                         : strerror(reason);
+  text_add(&text, bytes, (size_t)n);
+  free(bytes);
+  *size = (uint32_t)n;
+  return text.at;
 }
 
 /* Spans are offsets into all sources one after the other: diag_add_source says where this one
@@ -113,9 +103,9 @@ static bool parse(Compile *c, const char *name, const char *text, uint32_t size,
 static bool parse_job(Compile *c)
 {
   uint32_t size;
-  const char *text = compile_read_file(c->arena, c->options.input, &size);
+  const char *why, *text = compile_read_file(c->arena, c->options.input, &size, &why);
   if (text) return parse(c, c->options.input, text, size, &c->ast);
-  diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, read_problem(c, errno));
+  diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, why);
   c->cannot_read = true;
   return false;
 }
@@ -184,13 +174,13 @@ static Import *find_import(Compile *c, const char *path)
   return NULL;
 }
 
-/* The import at this very path, parsed now if it was not before. NULL with errno: not there. */
-static Import *open_import(Compile *c, const char *path)
+/* The import at this very path, parsed now if it was not before. NULL with why: not there. */
+static Import *open_import(Compile *c, const char *path, const char **why)
 {
   Import *known = find_import(c, path);
   if (known) return known;
   uint32_t size;
-  const char *text = compile_read_file(c->arena, path, &size);
+  const char *text = compile_read_file(c->arena, path, &size, why);
   if (!text) return NULL;
   Import *import = arena_new(c->arena, Import);
   import->path = path;
@@ -208,12 +198,13 @@ const Ast *compile_import(Compile *c, const char *path, Span at)
   const char *near = path;
   if (slash)
     near = arena_printf(c->arena, "%.*s%s", (int)(slash - from->path) + 1, from->path, path);
-  Import *found = open_import(c, near);
-  int reason = errno;
+  const char *why, *other;
+  Import *found = open_import(c, near, &why);
   for (uint32_t i = 0; !found && path[0] != '/' && i < c->options.n_include_dirs; i++)
-    found = open_import(c, arena_printf(c->arena, "%s/%s", c->options.include_dirs[i], path));
+    found =
+        open_import(c, arena_printf(c->arena, "%s/%s", c->options.include_dirs[i], path), &other);
   if (found) return &found->ast;
-  diag_error(c, E211, at, "cannot read \"%s\": %s", near, read_problem(c, reason));
+  diag_error(c, E211, at, "cannot read \"%s\": %s", near, why);
   if (path[0] != '/') diag_help(c, "imports are looked for beside this file and in each -I folder");
   c->cannot_read = true;
   return NULL;

@@ -15,8 +15,8 @@ bool compile_add_input(Compile *c, const char *name, const char *text, size_t si
 bool compile_add_file(Compile *c, const char *name, const char *text, size_t size);
 /* All passes over c->ast. */
 bool compile_parsed(Compile *c);
-/* A file as compile_job reads it: *size bytes and a zero. NULL with errno. */
-const char *compile_read_file(Arena *arena, const char *path, uint32_t *size);
+/* A file as compile_job reads it: *size bytes and a zero. NULL with *why. */
+const char *compile_read_file(Arena *arena, const char *path, uint32_t *size, const char **why);
 /* Reading and parsing alone, for --emit=ast: c->ast. */
 bool compile_parse_job(Compile *c);
 /* The tree of an imported file, for pass lower. `path` is looked for in the folder of the file that

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "runtime/plan/file.h"
 
 enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, NO_MEMORY = 5, OUR_BUG = 70 };
 
@@ -137,12 +138,25 @@ static int print_build_line(Compile *c, const CommandLine *cmd)
   return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
 }
 
+/* Whatever was read is not written over, under whatever name. 0, or 2 after a message. */
+static int check_places(const Compile *c, const CommandLine *cmd)
+{
+  const char *const written[] = {cmd->check ? NULL : cmd->output, cmd->deps};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t k = 0; k < c->sources.n && written[i]; k++)
+      if (!c->sources.at[k].builtin && file_is_same(written[i], c->sources.at[k].path))
+        return usage_error("ampc", "%s %s would overwrite %s", i ? "--deps" : "-o", written[i],
+                           c->sources.at[k].path);
+  return 0;
+}
+
 /* In the order of the options' meaning: nothing is written before all of it could be made. */
 static int run(Compile *c, const CommandLine *cmd)
 {
   if (cmd->build_line) return print_build_line(c, cmd);
   int status = compile(c, cmd);
   if (!status && c->program) status = check_limit(c);
+  if (!status) status = check_places(c, cmd);
   if (status || (cmd->check && !cmd->options.dump_after)) return status;
   const char *output = cmd->check ? NULL : cmd->output;
   Text text;
@@ -174,5 +188,5 @@ int main(int argc, char **argv)
     compile_destroy(c);
   }
   arena_destroy(arena);
-  return status;
+  return file_end_stdout("ampc", status);
 }

@@ -1,6 +1,7 @@
 /* Does -o write over somebody's work? See Note [what -o replaces]. */
 #include "replace.h"
 #include "compiler/emit/seal.h"
+#include "runtime/plan/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ static Found read_file(const char *path, Text *out)
 {
   char piece[1 << 16];
   struct stat at;
-  if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return FOUND_nothing;
+  if (stat(path, &at) != 0 || !S_ISREG(at.st_mode) || file_is_special(path)) return FOUND_nothing;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return errno == ENOENT ? FOUND_nothing : FOUND_unreadable;
   ssize_t n;

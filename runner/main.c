@@ -4,6 +4,7 @@
 #include "compiler/options.h"
 #include "ampc_rt.h"
 #include "runtime/base/out_of_memory.h"
+#include "runtime/plan/file.h"
 #include "runtime/plan/standard_files.h"
 #include <stdio.h>
 #include <string.h>
@@ -53,11 +54,8 @@ static int unknown_verb(const char *word)
   return usage_error("amp", "no verb %s; did you mean %s?", word, near);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-  if (!standard_files_open()) return AMPC_BAD_FILE;
-  exit_on_abort("amp");
-  out_of_memory_catch("amp");
   if (argc < 2) return usage_error("amp", "no verb was given");
   if (strcmp(argv[1], "--help") == 0) return print_help();
   if (strcmp(argv[1], "--version") == 0) return puts("amp " AMPC_VERSION), 0;
@@ -67,4 +65,12 @@ int main(int argc, char **argv)
     return v->run(argc - 1, argv + 1);
   }
   return unknown_verb(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+  if (!standard_files_open()) return AMPC_BAD_FILE;
+  exit_on_abort("amp");
+  out_of_memory_catch("amp");
+  return file_end_stdout("amp", run(argc, argv));
 }

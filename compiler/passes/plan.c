@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
 #include "passes.h"
+#include "runtime/plan/shown.h"
 #include <string.h>
 
 static const char *base_name(const char *path)
@@ -247,15 +248,20 @@ static uint64_t model_hash(const ampc_program *p)
   return h;
 }
 
+/* What is given on the command line may hold any bytes: those that are no UTF-8 are written as the
+ * text \xNN. */
 static void json_string(Text *t, const char *s)
 {
   text_puts(t, "\"");
-  for (; *s; s++) {
-    if (*s == '"' || *s == '\\') text_puts(t, "\\");
+  for (size_t n; *s; s += n) {
+    char escape[AMPC_ESCAPE_ROOM];
+    n = ampc_character(s, strlen(s), escape);
     if ((unsigned char)*s < 0x20)
       text_printf(t, "\\u%04x", (unsigned)*s);
+    else if (n == 1 && (unsigned char)*s >= 0x80)
+      text_printf(t, "\\%s", escape);
     else
-      text_add(t, s, 1);
+      text_printf(t, "%s%.*s", *s == '"' || *s == '\\' ? "\\" : "", (int)n, s);
   }
   text_puts(t, "\"");
 }

@@ -165,9 +165,10 @@ static void mark_used(int fd)
   futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
 }
 
+/* O_NONBLOCK: what is a pipe is looked at, not waited for. */
 bool cache_has(const char *path)
 {
-  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return false;
   bool whole = whole_size(fd, path) >= 0;
   if (whole) mark_used(fd);
@@ -177,7 +178,7 @@ bool cache_has(const char *path)
 
 bool cache_read(const char *path, char **out, size_t *out_size)
 {
-  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   off_t size = fd >= 0 ? whole_size(fd, path) : -1;
   *out = size >= 0 ? malloc((size_t)size + 1) : NULL;
   bool good = *out && pread(fd, *out, (size_t)size, 0) == size;

@@ -8,7 +8,7 @@
 #include "repl.h"
 #include "compiler/build_line.h"
 #include "compiler/emit/user_text.h"
-#include "runtime/base/file.h"
+#include "runtime/plan/file.h"
 #include "runtime/plan/formats.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -400,8 +400,9 @@ static bool write_program(Writing *w, const Ast *file, const char *path)
   set_values(w);
   set_seed(w);
   const char *text = whole_text(w, file);
-  FilePart part = {text, (int64_t)strlen(text)};
-  if (!check_text(w, path, text) || !repl_check(w->r, file_replace(path, &part, 1))) return false;
+  if (!check_text(w, path, text) ||
+      !repl_check(w->r, file_write(path, text, (int64_t)strlen(text))))
+    return false;
   tell(w, path);
   return true;
 }

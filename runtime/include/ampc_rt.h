@@ -115,7 +115,7 @@ typedef struct ampc_train_options {
   const char *save, *resume;      /* NULL: none; `save` NULL falls back to the block's save= */
   int64_t steps, save_every, log; /* 0: as in the job. steps: optimizer steps attempted in all,
                                      those before a resume included */
-  bool seed_given;
+  bool seed_given, steps_given;   /* then a 0 is meant */
   uint64_t seed;
   bool quiet;
   bool eval_only;  /* run the eval blocks once on the resumed weights */

@@ -13,6 +13,7 @@
 #include "safetensors.h"
 
 static const char version[] = "1";
+enum { PIECE = 1 << 20 /* bytes of tensors that are on their way at once */ };
 
 /* The texts, ended by NULL, one behind the other. Malloced; NULL: out of memory. */
 static char *text_join(const char *const *parts)
@@ -171,14 +172,32 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
 }
 
-/* All tensors in one piece of memory: the checksum in the header is over all of them. */
-static ampc_status fill_data(ampc_runtime *rt, const Entries *e, TensorFile *f)
+/* By pieces, so that no second copy of the tensors is needed. */
+static ampc_status write_entry(ampc_runtime *rt, const Entry *e, char *piece, TensorWriter *w)
 {
-  f->data = malloc((size_t)f->size + 1);
-  if (!f->data) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < e->n && !status; i++)
-    status = ampc_read(rt, e->at[i].place, f->data + e->at[i].begin, e->at[i].bytes);
+  for (int64_t at = 0; at < e->bytes && !status; at += PIECE) {
+    int64_t n = e->bytes - at < PIECE ? e->bytes - at : PIECE;
+    status = ampc_read(rt, (ampc_ref){e->place.space, e->place.offset + at}, piece, n);
+    if (!status) status = tensor_write(w, piece, n);
+  }
+  return status;
+}
+
+static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f, const char *path)
+{
+  TensorWriter w;
+  char *piece = malloc(PIECE);
+  ampc_status status = piece ? tensor_write_begin(&w, f, path)
+                             : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+  bool begun = !status;
+  for (uint32_t i = 0; i < e->n && !status; i++) status = write_entry(rt, &e->at[i], piece, &w);
+  if (!status) {
+    status = tensor_write_end(&w);
+  } else if (begun) {
+    tensor_write_abandon(&w);
+  }
+  free(piece);
   return status;
 }
 
@@ -186,12 +205,10 @@ static ampc_status fill_data(ampc_runtime *rt, const Entries *e, TensorFile *f)
 ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_position at)
 {
   Entries e;
-  TensorFile f = {0};
+  TensorFile f = {.fd = -1};
   ampc_status status = entries_of(rt->program, &e);
   if (!status) status = fill_header(rt, &e, at, &f);
-  if (!status) status = fill_data(rt, &e, &f);
-  if (!status) status = tensor_file_write(&f, path);
-  free(f.data);
+  if (!status) status = write_file(rt, &e, &f, path);
   tensor_file_free(&f);
   entries_free(&e);
   return status;
@@ -337,9 +354,8 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
                      found ? found : "none", version);
   for (uint32_t i = 0; i < e->n; i++) {
     TensorType t = type_of(p, e->at[i].param);
-    const char *bytes = tensor_file_find(f, e->at[i].name, &t);
-    if (!bytes) return other_model(path, p, f, &e->at[i]);
-    e->at[i].begin = bytes - f->data;
+    e->at[i].begin = tensor_file_find(f, e->at[i].name, &t);
+    if (e->at[i].begin < 0) return other_model(path, p, f, &e->at[i]);
   }
   const char *name;
   json_t *entry;
@@ -382,11 +398,25 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   return status;
 }
 
+static ampc_status load_entry(ampc_runtime *rt, const TensorFile *f, const Entry *e, char *piece)
+{
+  ampc_status status = AMPC_OK;
+  for (int64_t at = 0; at < e->bytes && !status; at += PIECE) {
+    int64_t n = e->bytes - at < PIECE ? e->bytes - at : PIECE;
+    status = tensor_file_load(f, e->begin + at, piece, n);
+    if (!status)
+      status = ampc_write(rt, (ampc_ref){e->place.space, e->place.offset + at}, piece, n);
+  }
+  return status;
+}
+
 static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e, const Saved *s)
 {
+  char *piece = malloc(PIECE);
+  if (!piece) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   ampc_status status = apply_state(rt, s);
-  for (uint32_t i = 0; i < e->n && !status; i++)
-    status = ampc_write(rt, e->at[i].place, f->data + e->at[i].begin, e->at[i].bytes);
+  for (uint32_t i = 0; i < e->n && !status; i++) status = load_entry(rt, f, &e->at[i], piece);
+  free(piece);
   int64_t gradients = rt->program->space_bytes[AMPC_GRAD];
   if (!status && gradients)
     status = rt->device->ops->fill(rt->device, rt->space[AMPC_GRAD], 0, gradients);

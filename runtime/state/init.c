@@ -4,40 +4,45 @@
 #include "init_values.h"
 #include "runtime/runtime.h"
 
-static bool fill_param(const ampc_program *p, const ampc_param *param, uint64_t seed, char *to)
+enum { PIECE = 1 << 15 /* values that are on their way at once: no copy of the weights is made */ };
+
+static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
 {
-  double *v = calloc((size_t)param->elements + 1, sizeof *v);
-  if (!v) return false;
-  init_values(param, seed, v);
-  for (int64_t i = 0; i < param->elements; i++) number_store(param->dtype, p->real64, to, i, v[i]);
-  free(v);
-  return true;
+  int64_t bytes = rt->program->space_bytes[space];
+  return bytes ? rt->device->ops->fill(rt->device, rt->space[space], 0, bytes) : AMPC_OK;
+}
+
+/* The values are made as doubles and stored in the parameter's own type. */
+static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                              uint64_t seed)
+{
+  const ampc_program *p = rt->program;
+  int64_t size = ampc_element_size(p, q->dtype), piece = init_is_whole(q) ? q->elements : PIECE;
+  int64_t at = q->buffer ? q->offset : q->offset * ampc_element_size(p, AMPC_F32);
+  double *values = malloc((size_t)piece * sizeof *values);
+  char *bytes = malloc((size_t)(piece * size));
+  ampc_status status = AMPC_OK;
+  if (!values || !bytes) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
+  for (int64_t i = 0; i < q->elements && !status; i += piece) {
+    int64_t n = q->elements - i < piece ? q->elements - i : piece;
+    init_values(q, seed, i, n, values);
+    for (int64_t k = 0; k < n; k++) number_store(q->dtype, p->real64, bytes, k, values[k]);
+    status = ampc_write(rt, (ampc_ref){space, at + i * size}, bytes, n * size);
+  }
+  free(values);
+  free(bytes);
+  return status;
 }
 
 /* Writes one space: all parameters of it, zeros between them. */
 static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
 {
   const ampc_program *p = rt->program;
-  int64_t bytes = p->space_bytes[space];
-  if (bytes == 0) return AMPC_OK;
-  char *image = calloc(1, (size_t)bytes);
-  bool good = image != NULL;
-  for (uint32_t i = 0; i < p->n_params && good; i++) {
-    const ampc_param *q = &p->params[i];
-    if (q->buffer != (space == AMPC_BUFFER)) continue;
-    int64_t unit = q->buffer ? 1 : ampc_element_size(p, AMPC_F32);
-    good = fill_param(p, q, seed, image + q->offset * unit);
-  }
-  ampc_status status = good ? ampc_write(rt, (ampc_ref){space, 0}, image, bytes)
-                            : ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
-  free(image);
+  ampc_status status = zero_space(rt, space);
+  for (uint32_t i = 0; i < p->n_params && !status; i++)
+    if (p->params[i].buffer == (space == AMPC_BUFFER))
+      status = init_param(rt, &p->params[i], space, seed);
   return status;
-}
-
-static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
-{
-  int64_t bytes = rt->program->space_bytes[space];
-  return bytes ? rt->device->ops->fill(rt->device, rt->space[space], 0, bytes) : AMPC_OK;
 }
 
 /* Gradients too: a body adds to what lies there. */
@@ -52,33 +57,34 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   return status ? status : ampc_refresh_copies(rt);
 }
 
-/* The 16-bit copies of one space; it has an element for each of MASTER, or for the first ones. */
+/* Elements [first, first + n) of a space of 16-bit copies, which may have fewer than MASTER. */
 static ampc_status refresh(ampc_runtime *rt, ampc_space space, ampc_dtype type, const float *master,
-                           int64_t elements)
+                           int64_t first, int64_t n)
 {
-  int64_t bytes = rt->program->space_bytes[space];
-  if (bytes == 0) return AMPC_OK;
-  if (elements > bytes / 2) elements = bytes / 2;
-  void *copy = calloc(1, (size_t)bytes);
-  if (!copy) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weight copies");
-  convert_narrow(type, master, copy, elements);
-  ampc_status status = ampc_write(rt, (ampc_ref){space, 0}, copy, bytes);
-  free(copy);
-  return status;
+  int64_t room = rt->program->space_bytes[space] / 2 - first;
+  if (n > room) n = room;
+  uint16_t copy[PIECE];
+  if (n <= 0) return AMPC_OK;
+  convert_narrow(type, master, copy, n);
+  return ampc_write(rt, (ampc_ref){space, 2 * first}, copy, 2 * n);
 }
 
 /* On the host, where no step is under way; in a step the optimizer's kernel writes them. */
 ampc_status ampc_refresh_copies(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
-  int64_t bytes = p->space_bytes[AMPC_MASTER];
-  if (p->real64 || bytes == 0) return AMPC_OK; /* no 16-bit types with real64 */
-  float *master = malloc((size_t)bytes);
+  int64_t size = sizeof(float), all = p->space_bytes[AMPC_MASTER] / size;
+  if (p->real64 || p->space_bytes[AMPC_COPY16] + p->space_bytes[AMPC_COPYBF] == 0)
+    return AMPC_OK; /* no 16-bit types with real64 */
+  float *master = malloc((size_t)(PIECE * size));
   if (!master) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weight copies");
-  int64_t n = bytes / (int64_t)sizeof *master;
-  ampc_status status = ampc_read(rt, (ampc_ref){AMPC_MASTER, 0}, master, bytes);
-  if (!status) status = refresh(rt, AMPC_COPY16, AMPC_F16, master, n);
-  if (!status) status = refresh(rt, AMPC_COPYBF, AMPC_BF16, master, n);
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0; i < all && !status; i += PIECE) {
+    int64_t n = all - i < PIECE ? all - i : PIECE;
+    status = ampc_read(rt, (ampc_ref){AMPC_MASTER, i * size}, master, n * size);
+    if (!status) status = refresh(rt, AMPC_COPY16, AMPC_F16, master, i, n);
+    if (!status) status = refresh(rt, AMPC_COPYBF, AMPC_BF16, master, i, n);
+  }
   free(master);
   return status;
 }

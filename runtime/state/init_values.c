@@ -24,43 +24,39 @@ static double truncated(const ampc_init *init, Draw d, uint64_t i)
   return fabs(init->low - init->a) < fabs(init->high - init->a) ? init->low : init->high;
 }
 
-/* Element i of those that are drawn one by one; it does not depend on the others. */
-static double element(const ampc_init *init, Draw d, uint64_t i)
+/* A convolution that gives its input on, in each of `a` groups of channels. */
+static double dirac(const ampc_param *p, int64_t i)
 {
+  int64_t own = p->dim[0] / (int64_t)p->init.a, field = 1, centre = 0;
+  for (uint32_t k = 2; k < p->rank; k++) {
+    field *= p->dim[k];
+    centre = centre * p->dim[k] + p->dim[k] / 2;
+  }
+  int64_t from = i / field % p->dim[1], to = i / field / p->dim[1];
+  return i % field == centre && to % own == from && to / own < (int64_t)p->init.a;
+}
+
+/* Element i of those that do not depend on the others. */
+static double element(const ampc_param *p, Draw d, int64_t i)
+{
+  const ampc_init *init = &p->init;
   switch (init->kind) {
   case AMPC_INIT_UNIFORM:
-    return init->a + (init->b - init->a) * philox_uniform(d.seed, d.stream, i);
+    return init->a + (init->b - init->a) * philox_uniform(d.seed, d.stream, (uint64_t)i);
   case AMPC_INIT_NORMAL:
-    return init->a + init->b * philox_normal(d.seed, d.stream, i);
+    return init->a + init->b * philox_normal(d.seed, d.stream, (uint64_t)i);
   case AMPC_INIT_TRUNC_NORMAL:
-    return truncated(init, d, i);
+    return truncated(init, d, (uint64_t)i);
+  case AMPC_INIT_EYE:
+    return i / p->dim[1] == i % p->dim[1];
+  case AMPC_INIT_DIRAC:
+    return dirac(p, i);
   default:
     return init->a;
   }
 }
 
 /* ---- as a whole ---- */
-
-/* Ones on the diagonal. */
-static void eye(const ampc_param *p, double *out)
-{
-  memset(out, 0, (size_t)p->elements * sizeof *out);
-  for (int64_t i = 0; i < p->dim[0] && i < p->dim[1]; i++) out[i * p->dim[1] + i] = 1;
-}
-
-/* A convolution that gives its input on, in each of `a` groups of channels. */
-static void dirac(const ampc_param *p, double *out)
-{
-  int64_t groups = (int64_t)p->init.a, own = p->dim[0] / groups, field = 1, centre = 0;
-  for (uint32_t k = 2; k < p->rank; k++) {
-    field *= p->dim[k];
-    centre = centre * p->dim[k] + p->dim[k] / 2;
-  }
-  memset(out, 0, (size_t)p->elements * sizeof *out);
-  for (int64_t g = 0; g < groups; g++)
-    for (int64_t d = 0; d < own && d < p->dim[1]; d++)
-      out[((g * own + d) * p->dim[1] + d) * field + centre] = 1;
-}
 
 typedef struct Vectors { /* those of a matrix that are made orthogonal: its rows or its columns */
   double *at;
@@ -95,20 +91,17 @@ static void orthogonal(const ampc_param *p, Draw d, double *out)
   for (int64_t i = 0; i < p->elements; i++) out[i] *= p->init.a;
 }
 
-void init_values(const ampc_param *p, uint64_t seed, double *out)
+bool init_is_whole(const ampc_param *p)
+{
+  return p->init.kind == AMPC_INIT_ORTHOGONAL;
+}
+
+void init_values(const ampc_param *p, uint64_t seed, int64_t first, int64_t n, double *out)
 {
   Draw d = {seed, XXH3_64bits(p->path, strlen(p->path))};
-  switch (p->init.kind) {
-  case AMPC_INIT_EYE:
-    eye(p, out);
-    break;
-  case AMPC_INIT_DIRAC:
-    dirac(p, out);
-    break;
-  case AMPC_INIT_ORTHOGONAL:
+  if (init_is_whole(p)) {
     orthogonal(p, d, out);
-    break;
-  default:
-    for (int64_t i = 0; i < p->elements; i++) out[i] = element(&p->init, d, (uint64_t)i);
+  } else {
+    for (int64_t i = 0; i < n; i++) out[i] = element(p, d, first + i);
   }
 }

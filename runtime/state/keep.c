@@ -5,15 +5,18 @@
  *
  * They are further names (hard links) of the file that was just written, so keeping one costs
  * nothing and a crash leaves whole files. Which there are is read from the folder, so a run that
- * goes on counts those of the run before. Best is the first metric of the first eval block: the
- * lowest where it is a loss, an error or a perplexity, else the highest. */
+ * goes on counts those of the run before. The last ones are those that were written last, whatever
+ * their steps: files of an earlier, longer run go first. Best is the first metric of the first eval
+ * block: the lowest where it is a loss, an error or a perplexity, else the highest. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include "runtime/plan/file.h"
 #include "runtime/train/train.h"
 
 enum { LONGEST = 4096 }; /* of a path */
@@ -21,6 +24,7 @@ enum { LONGEST = 4096 }; /* of a path */
 typedef struct Kept {
   char *name;
   double value; /* the larger, the sooner it goes */
+  struct timespec written;
   long long step;
 } Kept;
 
@@ -100,6 +104,12 @@ static bool add(KeptList *list, const char *prefix, size_t folder, const char *n
   k.name = malloc(size);
   if (!k.name) return false;
   snprintf(k.name, size, "%.*s%s", (int)folder, prefix, name);
+  struct stat info;
+  if (lstat(k.name, &info) != 0 || !S_ISREG(info.st_mode)) {
+    free(k.name); /* gone meanwhile, or nothing of ours */
+    return true;
+  }
+  k.written = info.st_mtim;
   at[list->n++] = k;
   return true;
 }
@@ -125,26 +135,30 @@ static void list_free(KeptList *list)
   free(list->at);
 }
 
-/* Better first; of equal ones the later. */
+/* Better first; of equal ones, as all are without a value, the later. Two of one moment of the
+ * clock are of one run. */
 static int by_worth(const void *a, const void *b)
 {
   const Kept *x = a, *y = b;
   if (x->value != y->value) return x->value < y->value ? -1 : 1;
+  if (x->written.tv_sec != y->written.tv_sec) return x->written.tv_sec > y->written.tv_sec ? -1 : 1;
+  if (x->written.tv_nsec != y->written.tv_nsec)
+    return x->written.tv_nsec > y->written.tv_nsec ? -1 : 1;
   return x->step > y->step ? -1 : x->step < y->step;
 }
 
 /* ---- keeping ---- */
 
-/* `length`: what the name would need; it may not have fitted. */
+/* `length`: what the name would need; it may not have fitted. Where a file system cannot give it to
+ * the file itself, such as that of a link that --save names, a second one is written. */
 static ampc_status give_name(const Session *s, const char *name, int length)
 {
-  if (length >= LONGEST)
-    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", name, strerror(ENAMETOOLONG));
-  unlink(name);
-  if (link(s->saved, name) == 0) return AMPC_OK;
-  if (errno != EPERM && errno != EMLINK && errno != EOPNOTSUPP && errno != ENOSYS)
-    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", name, strerror(errno));
-  return ampc_checkpoint_save(s->rt, name, s->position); /* a file system without hard links */
+  static const int unable[] = {EPERM, EMLINK, EOPNOTSUPP, ENOSYS, EXDEV};
+  errno = ENAMETOOLONG;
+  if (length < LONGEST && file_link(s->saved, name)) return AMPC_OK;
+  for (size_t i = 0; i < sizeof unable / sizeof *unable; i++)
+    if (errno == unable[i]) return ampc_checkpoint_save(s->rt, name, s->position);
+  return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", name, strerror(errno));
 }
 
 static void prune(const char *path, const char *prefix, bool best, bool lower, int64_t most)

@@ -4,16 +4,18 @@
  *
  * A header is hostile until checked: lengths, shapes and offsets are compared with the size of the
  * file before anything is read through them. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-#include "runtime/base/file.h"
+#include <sys/stat.h>
+#include <unistd.h>
 #include "safetensors.h"
 
 #define CHECKSUM_KEY "ampc.checksum"
 static const char zeros[] = "0000000000000000";
-enum { DIGITS = sizeof zeros - 1, MAX_HEADER = 100 << 20, MOST_AXES = 8 };
+enum { DIGITS = sizeof zeros - 1, MAX_HEADER = 100 << 20, MOST_AXES = 8, PIECE = 1 << 20 };
 
 static const struct {
   const char *name;
@@ -74,17 +76,6 @@ static void length_bytes(int64_t n, uint8_t to[8])
   for (int i = 0; i < 8; i++) to[i] = (uint8_t)((uint64_t)n >> (8 * i));
 }
 
-/* The parts are those of the file in their order: length, header, tensors. */
-static XXH64_hash_t checksum(const FilePart parts[3])
-{
-  XXH3_state_t *state = XXH3_createState();
-  XXH3_64bits_reset(state);
-  for (int i = 0; i < 3; i++) XXH3_64bits_update(state, parts[i].bytes, (size_t)parts[i].size);
-  XXH64_hash_t hash = XXH3_64bits_digest(state);
-  XXH3_freeState(state);
-  return hash;
-}
-
 /* The digits of the checksum in the text of a header, or NULL. */
 static char *find_digits(char *text, int64_t size)
 {
@@ -107,21 +98,54 @@ static char *header_text(const TensorFile *f, int64_t *out_size)
   return text;
 }
 
-/* The header is made with zeros for the checksum, which is then put in their place. */
-ampc_status tensor_file_write(TensorFile *f, const char *path)
+/* The header is made and summed with zeros for the checksum, which takes their place at the end. */
+static ampc_status write_header(TensorWriter *w, char *text, int64_t size)
 {
-  int64_t size = 0;
-  char *text = tensor_file_set(f, CHECKSUM_KEY, zeros) ? header_text(f, &size) : NULL;
-  if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   uint8_t length[8];
   length_bytes(size, length);
-  FilePart parts[3] = {{length, 8}, {text, size}, {f->data, f->size}};
-  char digits[DIGITS + 1];
-  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)checksum(parts));
-  memcpy(find_digits(text, size), digits, DIGITS);
-  ampc_status status = file_replace(path, parts, 3);
-  free(text);
+  w->digits = 8 + (find_digits(text, size) - text);
+  XXH3_64bits_reset(w->sum);
+  ampc_status status = tensor_write(w, length, sizeof length);
+  if (!status) status = tensor_write(w, text, size);
   return status;
+}
+
+ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path)
+{
+  int64_t size = 0;
+  ampc_status status = tensor_file_check_place(path);
+  if (status) return status;
+  char *text = tensor_file_set(f, CHECKSUM_KEY, zeros) ? header_text(f, &size) : NULL;
+  *w = (TensorWriter){.sum = XXH3_createState(), .file.fd = -1};
+  status = text && w->sum ? file_begin(&w->file, path)
+                          : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  if (!status) status = write_header(w, text, size);
+  free(text);
+  if (status) tensor_write_abandon(w);
+  return status;
+}
+
+ampc_status tensor_write(TensorWriter *w, const void *bytes, int64_t size)
+{
+  XXH3_64bits_update(w->sum, bytes, (size_t)size);
+  return file_add(&w->file, bytes, size);
+}
+
+ampc_status tensor_write_end(TensorWriter *w)
+{
+  char digits[DIGITS + 1];
+  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH3_64bits_digest(w->sum));
+  ampc_status status = file_put(&w->file, w->digits, digits, DIGITS);
+  if (!status) status = file_finish(&w->file, true);
+  tensor_write_abandon(w);
+  return status;
+}
+
+void tensor_write_abandon(TensorWriter *w)
+{
+  file_abandon(&w->file);
+  XXH3_freeState(w->sum);
+  w->sum = NULL;
 }
 
 /* ---- reading ---- */
@@ -201,6 +225,41 @@ static ampc_status damaged(const char *path, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path, why);
 }
 
+/* `n` bytes at `at` of the file, all of them. */
+static ampc_status read_at(const TensorFile *f, const char *path, int64_t at, void *to, int64_t n)
+{
+  for (int64_t done = 0; done < n;) {
+    ssize_t got = pread(f->fd, (char *)to + done, (size_t)(n - done), at + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", path,
+                       got < 0 ? strerror(errno) : "it became shorter");
+    done += got;
+  }
+  return AMPC_OK;
+}
+
+/* Of the header as it was summed, and of the tensors as they lie in the file. */
+static ampc_status sum_up(const TensorFile *f, const char *path, const char *text,
+                          int64_t text_size, XXH3_state_t *sum)
+{
+  char *piece = malloc(PIECE);
+  if (!piece) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  uint8_t length[8];
+  length_bytes(text_size, length);
+  XXH3_64bits_reset(sum);
+  XXH3_64bits_update(sum, length, sizeof length);
+  XXH3_64bits_update(sum, text, (size_t)text_size);
+  ampc_status status = AMPC_OK;
+  for (int64_t at = 0; at < f->size && !status; at += PIECE) {
+    int64_t n = f->size - at < PIECE ? f->size - at : PIECE;
+    status = read_at(f, path, f->begin + at, piece, n);
+    if (!status) XXH3_64bits_update(sum, piece, (size_t)n);
+  }
+  free(piece);
+  return status;
+}
+
 /* Zeros take the place of the digits, as when they were computed. */
 static ampc_status verify(const char *path, char *text, int64_t text_size, const TensorFile *f)
 {
@@ -208,29 +267,20 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
   if (!digits) return ampc_fail(AMPC_BAD_FILE, "%s is no checkpoint of ampc: no checksum", path);
   memcpy(found, digits, DIGITS);
   memcpy(digits, zeros, DIGITS);
-  uint8_t length[8];
-  length_bytes(text_size, length);
-  FilePart parts[3] = {{length, 8}, {text, text_size}, {f->data, f->size}};
-  snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)checksum(parts));
-  if (strcmp(found, wanted) == 0) return AMPC_OK;
+  XXH3_state_t *sum = XXH3_createState();
+  ampc_status status = sum ? sum_up(f, path, text, text_size, sum)
+                           : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  if (!status)
+    snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)XXH3_64bits_digest(sum));
+  XXH3_freeState(sum);
+  if (status || strcmp(found, wanted) == 0) return status;
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: its checksum is %s, its bytes give %s", path,
                    found, wanted);
 }
 
-/* Header first, tensors next, checksum last: each may rely on what was checked before. */
-static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
+/* Tensors next, checksum last: each may rely on what was checked before. */
+static ampc_status check_header(const char *path, char *text, int64_t text_size, TensorFile *f)
 {
-  if (file_size < 9 || f->file[8] != '{')
-    return ampc_fail(AMPC_BAD_FILE, "%s is not a checkpoint: no safetensors file begins like that",
-                     path);
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; i--) length = length << 8 | (uint8_t)f->file[i];
-  if (length > (uint64_t)(file_size - 8) || length > MAX_HEADER)
-    return damaged(path, "its header is longer than the file or than 100 MB");
-  char *text = f->file + 8;
-  int64_t text_size = (int64_t)length;
-  f->data = text + text_size;
-  f->size = file_size - 8 - text_size;
   json_error_t error;
   f->header = json_loadb(text, (size_t)text_size, JSON_REJECT_DUPLICATES, &error);
   if (!json_is_object(f->header)) return damaged(path, "its header is not a JSON object");
@@ -245,13 +295,75 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   return verify(path, text, text_size, f);
 }
 
+/* What every safetensors file begins with. False: nothing else is to be believed either. */
+static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
+{
+  uint8_t head[9];
+  if (file_size < (int64_t)sizeof head || pread(f->fd, head, sizeof head, 0) != sizeof head ||
+      head[8] != '{')
+    return false;
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; i--) length = length << 8 | head[i];
+  *out = length < INT64_MAX ? (int64_t)length : INT64_MAX;
+  return true;
+}
+
+static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
+{
+  int64_t length;
+  if (!read_length(f, file_size, &length))
+    return ampc_fail(AMPC_BAD_FILE, "%s is not a checkpoint: no safetensors file begins like that",
+                     path);
+  if (length > file_size - 8 || length > MAX_HEADER)
+    return damaged(path, "its header is longer than the file or than 100 MB");
+  f->begin = 8 + length;
+  f->size = file_size - f->begin;
+  char *text = malloc((size_t)length + 1);
+  if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  ampc_status status = read_at(f, path, 8, text, length);
+  if (!status) status = check_header(path, text, length, f);
+  free(text);
+  return status;
+}
+
+/* A pipe is not waited for. */
+static ampc_status open_file(const char *path, TensorFile *out, int64_t *out_size)
+{
+  struct stat info;
+  out->fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (out->fd < 0 || fstat(out->fd, &info) != 0)
+    return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(errno));
+  if (!S_ISREG(info.st_mode))
+    return ampc_fail(AMPC_BAD_FILE, "cannot read %s: not a regular file", path);
+  *out_size = info.st_size;
+  return AMPC_OK;
+}
+
 ampc_status tensor_file_read(const char *path, TensorFile *out)
 {
-  *out = (TensorFile){0};
+  *out = (TensorFile){.fd = -1, .path = path};
   int64_t size = 0;
-  ampc_status status = file_read(path, &out->file, &size);
+  ampc_status status = open_file(path, out, &size);
   if (!status) status = check_file(path, size, out);
   if (status) tensor_file_free(out);
+  return status;
+}
+
+ampc_status tensor_file_check_place(const char *path)
+{
+  ampc_status status = file_check_writable(path);
+  struct stat info;
+  if (status || stat(path, &info) != 0 || info.st_size == 0) return status;
+  TensorFile f = {.fd = -1};
+  int64_t size, length;
+  status = open_file(path, &f, &size);
+  if (!status && !read_length(&f, size, &length))
+    status =
+        ampc_fail(AMPC_BAD_FILE,
+                  "cannot write %s: there is a file of that name, which is no checkpoint; give "
+                  "another name, or remove it",
+                  path);
+  tensor_file_free(&f);
   return status;
 }
 
@@ -263,8 +375,8 @@ const char *tensor_file_get(const TensorFile *f, const char *key)
 void tensor_file_free(TensorFile *f)
 {
   json_decref(f->header);
-  free(f->file);
-  *f = (TensorFile){0};
+  if (f->fd >= 0) close(f->fd);
+  *f = (TensorFile){.fd = -1};
 }
 
 void tensor_type_text(const TensorType *t, char *to, size_t size)
@@ -283,15 +395,19 @@ void tensor_entry_text(const json_t *entry, char *to, size_t size)
 }
 
 /* The header has been checked: the range lies in the data. */
-const char *tensor_file_find(const TensorFile *f, const char *name, const TensorType *t)
+int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType *t)
 {
   const json_t *entry = json_object_get(f->header, name);
-  if (!entry || strcmp(name, "__metadata__") == 0) return NULL;
+  if (!entry || strcmp(name, "__metadata__") == 0) return -1;
   json_t *shape = shape_of(t);
   const char *dtype = json_string_value(json_object_get(entry, "dtype"));
   bool same = strcmp(dtype, kinds[kind_of(t)].name) == 0 &&
               json_equal(shape, json_object_get(entry, "shape"));
   json_decref(shape);
-  if (!same) return NULL;
-  return f->data + json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 0));
+  return same ? json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 0)) : -1;
+}
+
+ampc_status tensor_file_load(const TensorFile *f, int64_t begin, void *to, int64_t bytes)
+{
+  return read_at(f, f->path, f->begin + begin, to, bytes);
 }

@@ -2,14 +2,25 @@
  * checksum of all their bytes in the metadata. */
 #pragma once
 #include <jansson.h>
+#include <xxhash.h>
 #include "ampc_rt.h"
+#include "runtime/plan/file.h"
 
 typedef struct TensorFile {
   json_t *header; /* name -> {"dtype", "shape", "data_offsets"}, and "__metadata__" */
-  char *data;     /* all tensors, one after the other */
-  int64_t size;
-  char *file; /* what `data` lies in, after reading; else NULL and `data` is the owner's own */
+  int64_t size;   /* bytes of all tensors, which lie one after the other */
+  /* of a file that is read, where the tensors stay: */
+  const char *path; /* the caller's */
+  int64_t begin;    /* of the first tensor */
+  int fd;
 } TensorFile;
+
+/* A file that is being written, by parts: no copy of the tensors is made. */
+typedef struct TensorWriter {
+  FileWriter file;
+  XXH3_state_t *sum;
+  int64_t digits; /* where the checksum stands */
+} TensorWriter;
 
 typedef struct TensorType {
   ampc_dtype dtype;
@@ -18,10 +29,22 @@ typedef struct TensorType {
   const int64_t *dim;
 } TensorType;
 
-/* Adds a tensor behind those that are there; its bytes are the caller's to place at *out_begin. */
+/* ---- writing ---- */
+
+/* Adds a tensor behind those that are there, at *out_begin of all their bytes. */
 bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64_t *out_begin);
 bool tensor_file_set(TensorFile *f, const char *key, const char *value); /* metadata */
-ampc_status tensor_file_write(TensorFile *f, const char *path);
+/* Refuses what is no place for a checkpoint: what is not a regular file, and one that is there and
+ * is none, such as a job or its data. Leaves nothing behind. */
+ampc_status tensor_file_check_place(const char *path);
+/* Then all tensors, in the order in which they were added. A writer that began and does not end is
+ * abandoned. */
+ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path);
+ampc_status tensor_write(TensorWriter *w, const void *bytes, int64_t size);
+ampc_status tensor_write_end(TensorWriter *w);
+void tensor_write_abandon(TensorWriter *w);
+
+/* ---- reading ---- */
 
 /* Reads and checks everything that does not depend on a model: header, offsets, checksum. */
 ampc_status tensor_file_read(const char *path, TensorFile *out);
@@ -30,5 +53,7 @@ void tensor_file_free(TensorFile *f);
 /* "f32[784, 128]" of a type, or of an entry of a header that has been checked. */
 void tensor_type_text(const TensorType *t, char *to, size_t size);
 void tensor_entry_text(const json_t *entry, char *to, size_t size);
-/* Bytes of a tensor if it is there with that type, else NULL. */
-const char *tensor_file_find(const TensorFile *f, const char *name, const TensorType *t);
+/* Where a tensor begins if it is there with that type, else -1. */
+int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType *t);
+/* Bytes of the tensors, from `begin` on. */
+ampc_status tensor_file_load(const TensorFile *f, int64_t begin, void *to, int64_t bytes);

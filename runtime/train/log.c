@@ -14,13 +14,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "runtime/base/file.h"
+#include "runtime/base/file_lock.h"
+#include "runtime/plan/file.h"
 
 #define TABLE "metrics.csv"
 
 typedef struct Table {
   char path[PATH_MAX];
   FILE *file; /* NULL: it could not be opened */
+  int lock;   /* on the path, or -1 */
 } Table;
 
 /* ---- columns, and the rows that are there ---- */
@@ -89,7 +91,23 @@ static int64_t kept_bytes(const char *text, int64_t steps)
   return row ? row - text : 0;
 }
 
-static ampc_status check_table(const Session *s, const Table *t, int64_t *out_kept)
+/* The evaluations of this step that the table has: one that is made once more is no second row. */
+static void find_logged(Session *s, const char *text)
+{
+  const ampc_program *p = s->program;
+  char row[512];
+  for (uint32_t i = 0; i < p->n_blocks; i++) {
+    snprintf(row, sizeof row, "\n%lld,,%s,", (long long)s->steps, p->blocks[i].name);
+    if (p->blocks[i].kind == AMPC_EVAL && strstr(text, row)) s->logged[i] = s->steps;
+  }
+}
+
+bool log_has(const Session *s, uint32_t block)
+{
+  return s->logged[block] == s->steps;
+}
+
+static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
 {
   struct stat info;
   *out_kept = 0;
@@ -108,15 +126,20 @@ static ampc_status check_table(const Session *s, const Table *t, int64_t *out_ke
       status = ampc_fail(AMPC_BAD_FILE, "%s is of another job: its columns are others", t->path);
     else
       *out_kept = kept_bytes(text, s->steps);
+    if (!status) find_logged(s, text);
   }
   free(text);
   free(names);
   return status;
 }
 
+/* A pipe that nobody reads is no place for a table; one that somebody reads is written as it takes
+ * it. */
 static bool begin_table(const Session *s, Table *t, int64_t kept)
 {
-  t->file = fopen(t->path, "a");
+  int fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+  bool good = fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) == 0;
+  t->file = good ? fdopen(fd, "a") : NULL;
   if (!t->file) return false;
   struct stat info;
   if (fstat(fileno(t->file), &info) != 0) return false;
@@ -172,10 +195,12 @@ static ampc_status open_table(Session *s, void **out)
     return ampc_fail(AMPC_BAD_FILE, "cannot make the folder %s: %s", folder, strerror(errno));
   Table *t = *out = calloc(1, sizeof *t);
   if (!t) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  t->lock = -1;
   int64_t kept;
   if (snprintf(t->path, sizeof t->path, "%s/" TABLE, folder) >= PATH_MAX)
     return ampc_fail(AMPC_BAD_FILE, "cannot write in %s: %s", folder, strerror(ENAMETOOLONG));
-  ampc_status status = check_table(s, t, &kept);
+  ampc_status status = file_lock(t->path, &t->lock);
+  if (!status) status = check_table(s, t, &kept);
   if (status) return status;
   if (access(folder, W_OK | X_OK) == 0) {
     if (begin_table(s, t, kept)) return AMPC_OK;
@@ -208,7 +233,7 @@ static void tell_step(Session *s, void *own, const Record *r)
 static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
   FILE *f = ((Table *)own)->file;
-  if (s->log_failed) return;
+  if (s->log_failed || log_has(s, block)) return;
   fprintf(f, "%lld,,", (long long)s->steps);
   put_field(f, (const char *[]){s->program->blocks[block].name, NULL});
   fputs(",,,,", f);
@@ -221,6 +246,7 @@ static ampc_status end_table(Session *s, void *own, ampc_status status)
 {
   Table *t = own;
   if (t && t->file) fclose(t->file);
+  if (t && t->lock >= 0) close(t->lock);
   free(t);
   if (status || !s->log_failed) return AMPC_OK;
   return ampc_fail(AMPC_BAD_FILE, "the log in %s is not complete", s->options->log_dir);

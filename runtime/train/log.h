@@ -10,6 +10,9 @@ void log_give_up(Session *s);
  * next checkpoint. Anything else is an error before the first step. */
 ampc_status log_unwritable(Session *s);
 
+/* Whether the log had an evaluation at this step when the run began; both files have it then. */
+bool log_has(const Session *s, uint32_t block);
+
 /* ---- the format of events: log_events.c ---- */
 
 /* A TensorBoard event file: TFRecord frames, each a protobuf Event. Functions give false with errno

@@ -61,7 +61,8 @@ static void tell_step(Session *s, void *own, const Record *r)
 
 static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
-  if (!s->log_failed && !put_metrics(s, own, block, s->steps)) log_give_up(s);
+  if (s->log_failed || log_has(s, block)) return;
+  if (!put_metrics(s, own, block, s->steps)) log_give_up(s);
 }
 
 /* Whether the log is complete is the table's to say. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/out_of_memory.h"
+#include "runtime/plan/file.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/standard_files.h"
 #include "train_options.h"
@@ -159,5 +160,5 @@ int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_dat
   if (status && status != AMPC_INTERRUPTED)
     fprintf(stderr, "%s: error: %s\n", program->name, ampc_last_error());
   free(c.settings);
-  return (int)status;
+  return file_end_stdout(program->name, (int)status);
 }

@@ -8,10 +8,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/base/file.h"
-#include "runtime/plan/number.h"
+#include <sys/stat.h>
+#include <unistd.h>
 #include "interrupt.h"
 #include "lost.h"
+#include "runtime/base/file_lock.h"
+#include "runtime/plan/number.h"
+#include "runtime/state/safetensors.h"
 #include "train.h"
 
 /* Steps between looks at the loss where it has to come from a device. */
@@ -23,6 +26,30 @@ enum { LOOK_EVERY = 100 };
 static const char *save_path(const Session *s, const ampc_block *b)
 {
   return s->options->save ? s->options->save : b->save;
+}
+
+/* A checkpoint goes where a link leads. Where that is the file of --resume under another name, that
+ * one would be lost, perhaps against the intention. */
+static ampc_status check_link(const Session *s, const char *path)
+{
+  const char *resume = s->options->resume;
+  struct stat info;
+  if (!resume || strcmp(resume, path) == 0 || lstat(path, &info) != 0 || !S_ISLNK(info.st_mode) ||
+      !file_is_same(path, resume))
+    return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE,
+                   "cannot write %s: it is a link to %s, which --resume reads; save to that name, "
+                   "or to one of its own",
+                   path, resume);
+}
+
+/* Better now than after hours: a place for checkpoints, which no other run writes to. Blocks may
+ * share one. */
+static ampc_status take_place(Session *s, uint32_t block, const char *path)
+{
+  ampc_status status = tensor_file_check_place(path);
+  if (!status) status = check_link(s, path);
+  return status ? status : file_lock(path, &s->locks[block]);
 }
 
 static ampc_status check_saving(const Session *s, bool saves)
@@ -41,7 +68,7 @@ static ampc_status check_saving(const Session *s, bool saves)
 }
 
 /* What can be refused before anything was loaded or written. */
-static ampc_status check_options(const Session *s)
+static ampc_status check_options(Session *s)
 {
   const ampc_program *p = s->program;
   const ampc_train_options *o = s->options;
@@ -53,7 +80,7 @@ static ampc_status check_options(const Session *s)
     const char *path = b->kind == AMPC_TRAIN && !o->eval_only ? save_path(s, b) : NULL;
     kinds[b->kind]++;
     saves = saves || path;
-    if (path) status = file_check_writable(path); /* better now than after hours */
+    if (path) status = take_place(s, i, path);
   }
   if (status) return status;
   if (!kinds[o->eval_only ? AMPC_EVAL : AMPC_TRAIN])
@@ -91,7 +118,7 @@ static ampc_status open_data(Session *s)
   for (uint32_t i = 0; i < p->n_blocks && !status; i++) {
     bool wanted = p->blocks[i].kind == AMPC_EVAL ||
                   (p->blocks[i].kind == AMPC_TRAIN && !s->options->eval_only);
-    s->evaluated[i] = -1;
+    s->evaluated[i] = s->logged[i] = -1;
     if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
   }
   return status;
@@ -280,17 +307,28 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
 /* --steps cuts the run short, or lengthens its last train block. */
 static void limit_courses(Session *s, Course *courses, uint32_t last)
 {
+  bool given = s->options->steps || s->options->steps_given;
   int64_t left = s->options->steps - s->steps;
   s->total = s->steps;
   for (uint32_t i = 0; i <= last; i++) {
     Course *c = &courses[i];
     if (!c->block) continue;
     int64_t n = c->end - c->first;
-    if (s->options->steps && (i == last || left < n)) n = left > 0 ? left : 0;
+    if (given && (i == last || left < n)) n = left > 0 ? left : 0;
     c->end = c->first + n;
     left -= n;
     s->total += n;
   }
+}
+
+/* What was due at the step of a checkpoint came after it was written, and may not have been made:
+ * the run may have ended meanwhile. So it is made, perhaps once more. */
+static ampc_status evaluate_resumed(Session *s, const Course *c)
+{
+  if (!s->options->resume || s->steps == 0) return AMPC_OK;
+  bool epoch_ended = c->first > 0 && c->first % c->per_epoch == 0 && !s->options->overfit_batches;
+  s->path = save_path(s, c->block);
+  return evaluate_due(s, epoch_ended, false);
 }
 
 /* All train blocks in their order, as far as --steps and a resumed run leave some of them. */
@@ -304,6 +342,7 @@ static ampc_status train_blocks(Session *s)
   for (uint32_t i = 0; i <= last && !status; i++)
     if (p->blocks[i].kind == AMPC_TRAIN) status = course_of(s, i, &courses[i]);
   if (!status) limit_courses(s, courses, last);
+  if (!status) status = evaluate_resumed(s, &courses[s->position.block]);
   for (uint32_t i = 0; i <= last && !status && !s->out_of_time; i++) {
     const Course *c = &courses[i];
     if (c->block && (c->first < c->end || i == last)) status = train_block(s, c);
@@ -358,10 +397,13 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   progress_start(&s.progress, options->quiet);
   s.batches = calloc(p->n_blocks + 1, sizeof *s.batches);
   s.evaluated = calloc(p->n_blocks + 1, sizeof *s.evaluated);
+  s.logged = calloc(p->n_blocks + 1, sizeof *s.logged);
   s.values = calloc(p->n_metrics + 1, sizeof *s.values);
+  s.locks = malloc((p->n_blocks + 1) * sizeof *s.locks);
+  for (uint32_t i = 0; s.locks && i < p->n_blocks; i++) s.locks[i] = -1;
   s.state = malloc((size_t)p->space_bytes[AMPC_STATE]);
   ampc_status status = AMPC_RUN_FAILED;
-  if (s.batches && s.evaluated && s.values && s.state) {
+  if (s.batches && s.evaluated && s.logged && s.values && s.locks && s.state) {
     interrupt_catch();
     status = run(&s);
     interrupt_restore();
@@ -371,8 +413,12 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   }
   for (uint32_t i = 0; s.batches && i < p->n_blocks; i++)
     if (s.batches[i]) data->close(s.batches[i]);
+  for (uint32_t i = 0; s.locks && i < p->n_blocks; i++)
+    if (s.locks[i] >= 0) close(s.locks[i]);
   free(s.batches);
+  free(s.locks);
   free(s.evaluated);
+  free(s.logged);
   free(s.values);
   free(s.state);
   return status;

@@ -73,7 +73,9 @@ struct Session {
   double *values;         /* one a metric: its last average */
   Telling telling[SINK_COUNT];
   double *rates;        /* one an optimizer: its last learning rate */
+  int *locks;           /* one a block: that of where it saves, or -1 */
   int64_t *evaluated;   /* one a block: the step of its last evaluation, or -1 */
+  int64_t *logged;      /* likewise, of what the log had when the run began */
   int64_t steps, total; /* attempted, those before a resume included; of the whole run */
   const char *path;     /* where the train block that runs saves, or NULL */
   const char *saved;    /* where the last checkpoint of this run went, or NULL */

@@ -27,6 +27,12 @@ static ampc_status read_count(const char *name, const char *text, void *field)
   return read_whole(name, text, 1, AMPC_MOST_STEPS, field);
 }
 
+/* --steps 0 saves and evaluates the weights as they are. */
+static ampc_status read_steps(const char *name, const char *text, void *field)
+{
+  return read_whole(name, text, 0, AMPC_MOST_STEPS, field);
+}
+
 static ampc_status read_seed(const char *name, const char *text, void *field)
 {
   int64_t seed = 0;
@@ -94,6 +100,7 @@ ampc_status ampc_train_option(const char *name, const char *value, ampc_train_op
   for (size_t i = 0; ampc_train_option_list[i].name; i++) {
     if (strcmp(ampc_train_option_list[i].name, name) != 0) continue;
     if (targets[i].read == read_seed) t->seed_given = true; /* no number says "not given" */
+    if (targets[i].read == read_steps) t->steps_given = true;
     return targets[i].read(name, value, (char *)t + targets[i].field);
   }
   return ampc_fail(AMPC_BAD_USAGE, "no option --%s", name);

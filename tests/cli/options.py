@@ -114,10 +114,10 @@ def main():
         refuses(f"amp {verb}", [amp, verb], [], "no job was given")
         refuses(f"amp {verb}", [amp, verb], ["a.amp", "b.amp"], "more than one job: b.amp")
     refuses("amp repl", [amp, "repl"], ["a.amp", "b.amp"], "more than one job: b.amp")
-    refuses("amp train", [amp, "train"], ["--steps", "-3", "a.amp"], "--steps -3: expected a whole number from 1 to 2^53")
+    refuses("amp train", [amp, "train"], ["--steps", "-3", "a.amp"], "--steps -3: expected a whole number from 0 to 2^53")
     most = "a whole number from 1 to 2^53"
     for bad in ("0", "12abc", " 7", "+7", "1e3", "9007199254740993", "18446744073709551617", ""):
-        for option in ("steps", "save-every", "keep-last", "keep-best", "limit-batches", "log"):
+        for option in ("save-every", "keep-last", "keep-best", "limit-batches", "log"):
             refuses("amp train", [amp, "train"], [f"--{option}={bad}", "a.amp"], f"--{option} {bad}: expected {most}")
     for bad in ("-1", "9223372036854775808", "1.5", "nan"):
         refuses("amp train", [amp, "train"], ["--seed", bad, "a.amp"], f"--seed {bad}: expected a whole number from 0 on")

@@ -1,15 +1,28 @@
 /* Start values: what each initialiser promises of the numbers it makes. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "check.h"
 #include "runtime/state/init_values.h"
+
+/* Whoever asks for parts gets the same numbers. */
+static void check_parts(const ampc_param *p, uint64_t seed, const double *all)
+{
+  double part[7];
+  for (int64_t i = 0; i < p->elements && !init_is_whole(p); i += 7) {
+    int64_t n = p->elements - i < 7 ? p->elements - i : 7;
+    init_values(p, seed, i, n, part);
+    CHECK(memcmp(part, all + i, (size_t)n * sizeof *part) == 0);
+  }
+}
 
 static double *values(ampc_param *p, uint64_t seed)
 {
   p->elements = 1;
   for (uint32_t k = 0; k < p->rank; k++) p->elements *= p->dim[k];
   double *v = malloc((size_t)p->elements * sizeof *v);
-  init_values(p, seed, v);
+  init_values(p, seed, 0, p->elements, v);
+  check_parts(p, seed, v);
   return v;
 }
 

@@ -36,6 +36,17 @@ static void train_kernel(void *const *args, unsigned block, unsigned n_blocks)
   if (fail_after >= 0 && body >= fail_after) _exit(99);
 }
 
+/* What the eval kernel of a run does besides: in which evaluation, counted from 1. */
+static int evaluations, kill_in = -1, stop_in = -1;
+
+static void eval_kernel(void *const *args, unsigned block, unsigned n_blocks)
+{
+  evaluations++;
+  if (evaluations == kill_in) raise(SIGKILL);
+  if (evaluations == stop_in) raise(SIGTERM);
+  small_eval_four(args, block, n_blocks);
+}
+
 typedef struct Result {
   int status;
   char out[8192], err[8192];
@@ -101,7 +112,10 @@ static void fresh(void)
 {
   small_program(&job);
   job.kernels[0].function = (void (*)(void))train_kernel;
+  job.kernels[1].function = (void (*)(void))eval_kernel;
   signal_at = lose_at = fail_after = insist_at = -1;
+  evaluations = 0;
+  kill_in = stop_in = -1;
 }
 
 static void check_whole(void)
@@ -193,6 +207,95 @@ static void check_interrupt(void)
   signal_at = -1;
 }
 
+/* The number of rows of the table that begin so. */
+static int rows(const char *begin)
+{
+  size_t n;
+  int found = 0;
+  char *text = temp_read(temp_path("log/metrics.csv"), &n);
+  text[n] = 0;
+  for (char *at = text; (at = strstr(at, begin)); at++) found += at > text && at[-1] == '\n';
+  free(text);
+  return found;
+}
+
+static void remove_log(void)
+{
+  char command[256];
+  snprintf(command, sizeof command, "rm -rf %s/log %s/part*", temp_folder, temp_folder);
+  MUST(system(command) == 0);
+}
+
+/* A run that ends within an evaluation, after the checkpoint of its step: the next one makes it,
+ * keeps what is best, and the log has each evaluation once. */
+static void check_lost_evaluation(void)
+{
+  static const char first[] = "--save %s/part --save-every 2 --keep-best 9 --log-dir %s/log";
+  static const char rest[] = "--resume %s/part --save %s/part --keep-best 9 --log-dir %s/log";
+  for (int stopped = 0; stopped < 2; stopped++) {
+    if (stopped) {
+      stop_in = 2;
+    } else {
+      kill_in = 2;
+    }
+    expect(first, stopped ? (int)AMPC_INTERRUPTED : 1000 + SIGKILL, NULL, NULL);
+    CHECK(rows("4,,eval,") == 0);
+    fresh();
+    expect(rest, 0, NULL, "step 4 eval acc");
+    for (int step = 2; step <= 10; step += 2) {
+      char begin[32], name[64];
+      snprintf(begin, sizeof begin, "%d,,eval,", step);
+      CHECK_MSG(rows(begin) == 1, "step %d has %d rows", step, rows(begin));
+      snprintf(name, sizeof name, "part.best-acc=0.5.step%d", step);
+      CHECK_MSG(exists(name), "no %s", name);
+    }
+    expect_same("whole", "part", "a lost evaluation");
+    remove_log();
+  }
+  fail_after = 4; /* killed after the evaluation of step 4: it is made again, and told once */
+  expect(first, 99, NULL, NULL);
+  CHECK(rows("4,,eval,") == 1);
+  fresh();
+  expect(rest, 0, NULL, "step 4 eval");
+  CHECK(rows("4,,eval,") == 1 && rows("6,,eval,") == 1);
+  remove_log();
+}
+
+/* Files of an earlier, longer run go, whatever their steps; nothing else does. */
+static void check_keep_last(void)
+{
+  expect("--quiet --save %s/part --save-every 2 --keep-last 2", 0, NULL, NULL);
+  CHECK(exists("part.step8") && exists("part.step10") && !exists("part.step6"));
+  MUST(mkdir(temp_path("part.step99"), 0700) == 0);
+  temp_write(temp_path("part.step3x"), "mine", 4);
+  expect("--quiet --save %s/part --save-every 1 --steps 5 --keep-last 2", 0, NULL, NULL);
+  CHECK(exists("part.step4") && exists("part.step5") && !exists("part.step8"));
+  CHECK(!exists("part.step10") && !exists("part.step3"));
+  expect_same("part", "part.step5", "the last one");
+  CHECK(exists("part.step99") && exists("part.step3x"));
+  CHECK(temp_count() == 6); /* these, part, and `whole` */
+  /* through a link: each name is one of the file */
+  remove_log();
+  MUST(symlink("real", temp_path("part")) == 0);
+  expect("--quiet --save %s/part --save-every 2 --steps 4 --keep-last 2", 0, NULL, NULL);
+  expect("--quiet --save %s/again --steps 2", 0, NULL, NULL);
+  expect_same("part.step4", "real", "the file of a link");
+  expect_same("part.step2", "again", "a kept name of a link");
+  remove_log();
+  unlink(temp_path("real"));
+  unlink(temp_path("again"));
+}
+
+/* Start values as a checkpoint, from which the whole run follows. */
+static void check_no_steps(void)
+{
+  expect("--steps 0 --save %s/part", 0, "skipped steps: 0 of 0", "step 0 eval acc");
+  expect("--quiet --resume %s/part --save %s/part", 0, "of 10", NULL);
+  expect_same("whole", "part", "from the start values");
+  expect("--steps 0", 0, "eval acc", NULL);
+  unlink(temp_path("part"));
+}
+
 static void check_lost_loss(void)
 {
   unlink(temp_path("part"));
@@ -222,7 +325,6 @@ static void check_bad_input(void)
   expect("--resume %s/none", AMPC_BAD_FILE, NULL, "none");
   expect("--device cuda", AMPC_RUN_FAILED, NULL, "compiled for cpu");
   expect("--device tpu", AMPC_BAD_USAGE, NULL, "tpu");
-  expect("--steps 0", AMPC_BAD_USAGE, NULL, "--steps 0");
   expect("--steps -3", AMPC_BAD_USAGE, NULL, "--steps -3");
   expect("--steps 3x", AMPC_BAD_USAGE, NULL, "3x");
   expect("--steps", AMPC_BAD_USAGE, NULL, "--steps needs a value");
@@ -281,6 +383,12 @@ int main(void)
   check_every();
   fresh();
   check_interrupt();
+  for (const char *const *name = (const char *const[]){"again", "other", "part", NULL}; *name;
+       name++)
+    unlink(temp_path(*name));
+  check_lost_evaluation();
+  check_keep_last();
+  check_no_steps();
   check_lost_loss();
   check_bad_input();
   check_eval_only();

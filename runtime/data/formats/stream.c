@@ -1,8 +1,10 @@
 /* Reads files through zlib, which passes on the bytes of a file that is not gzipped as they are. */
 #include "stream.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
   PIECE = 1 << 30,    /* bytes a call: zlib counts them in an int */
@@ -13,14 +15,21 @@ enum {
 ampc_status stream_open(const char *path, const char *expected, Stream *out)
 {
   struct stat info;
-  bool there = stat(path, &info) == 0;
-  if (there && !S_ISREG(info.st_mode))
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  bool there = fd >= 0 && fstat(fd, &info) == 0;
+  if (there && !S_ISREG(info.st_mode)) {
+    close(fd);
     return ampc_fail(AMPC_BAD_FILE, "%s is %s, expected %s", path,
                      S_ISDIR(info.st_mode) ? "a folder" : "no regular file", expected);
+  }
   errno = there ? ENOMEM : errno; /* zlib says nothing when it has no memory */
-  gzFile file = there ? gzopen(path, "rb") : NULL;
-  if (!file && errno == ENOMEM) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", path);
-  if (!file) return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(errno));
+  gzFile file = there ? gzdopen(fd, "rb") : NULL;
+  if (!file) {
+    int error = errno;
+    if (fd >= 0) close(fd);
+    if (error == ENOMEM) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", path);
+    return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(error));
+  }
   *out = (Stream){file, path, (int64_t)info.st_size * DEFLATE_MOST};
   gzbuffer(file, BUFFER);
   return AMPC_OK;

@@ -1,0 +1,78 @@
+/* A lock is a name among the system's abstract sockets, made of the folder's and the file's own. It
+ * lies in no folder, so nothing is left over, and it goes with its process however that ends. A
+ * process of another machine, which may share the folder, does not see it: then the last one to
+ * save wins, and each file is whole all the same (file.c). */
+#include "file_lock.h"
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "runtime/plan/file.h"
+
+/* FNV-1a: names are longer than an address may be. */
+static unsigned long long hash_of(const char *text)
+{
+  unsigned long long hash = 0xcbf29ce484222325u;
+  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  return hash;
+}
+
+/* Other names of the file give the same address. False: there is no such folder. */
+static bool address_of(const char *path, struct sockaddr_un *out, socklen_t *out_size)
+{
+  struct stat info;
+  char *target = file_target(path), *folder = target ? file_folder(target) : NULL;
+  bool there = folder && stat(folder, &info) == 0;
+  if (there) {
+    const char *slash = strrchr(target, '/');
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "ampc-%llx-%llx-%016llx",
+                     (unsigned long long)info.st_dev, (unsigned long long)info.st_ino,
+                     hash_of(slash ? slash + 1 : target));
+    *out_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+  }
+  free(folder);
+  free(target);
+  return there;
+}
+
+/* The process that listens at the address; 0: it cannot be known. */
+static long holder_of(const struct sockaddr_un *address, socklen_t size)
+{
+  struct ucred who = {.pid = 0};
+  socklen_t n = sizeof who;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return 0;
+  if (connect(fd, (const struct sockaddr *)address, size) != 0 ||
+      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0)
+    who.pid = 0;
+  close(fd);
+  return who.pid;
+}
+
+ampc_status file_lock(const char *path, int *out)
+{
+  struct sockaddr_un address;
+  socklen_t size;
+  *out = -1;
+  if (!address_of(path, &address, &size)) return AMPC_OK; /* writing will say why */
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return AMPC_OK;
+  if (bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 1) == 0) {
+    *out = fd;
+    return AMPC_OK;
+  }
+  int error = errno;
+  close(fd);
+  if (error != EADDRINUSE) return AMPC_OK;
+  long holder = holder_of(&address, size);
+  if (holder == (long)getpid()) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE,
+                   "another run, process %ld, writes to %s; end it, or give this one another name",
+                   holder, path);
+}

@@ -1,0 +1,297 @@
+/* Note [a file or none]
+ * New content goes to a file without a name in the folder of the one that it replaces. When it is
+ * whole it gets a name beside that one and at once takes its place by rename. Whoever is killed
+ * before leaves nothing behind. A file system without such files gives it the name at the start. */
+#include "file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum { MOST_LINKS = 40, MOST_TRIES = 100, PROC = 0x9fa0 /* the file system /proc, in statfs */ };
+
+static ampc_status cannot_write(const char *path, int error)
+{
+  return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", path, strerror(error));
+}
+
+/* ---- names ---- */
+
+char *file_folder(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+}
+
+bool file_is_same(const char *a, const char *b)
+{
+  struct stat at_a, at_b;
+  return stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && S_ISREG(at_a.st_mode) &&
+         at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+}
+
+/* What a link in the folder of `path` says. */
+static char *beside(const char *path, const char *to)
+{
+  const char *slash = strrchr(path, '/');
+  size_t folder = *to == '/' || !slash ? 0 : (size_t)(slash - path) + 1;
+  size_t size = folder + strlen(to) + 1;
+  char *out = malloc(size);
+  if (out) snprintf(out, size, "%.*s%s", (int)folder, path, to);
+  return out;
+}
+
+/* Links of /proc, which /dev/stdout leads to, are open files; what they say is only a text. */
+static bool is_open_file(const char *link)
+{
+  struct statfs system;
+  int fd = open(link, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  bool found = fd >= 0 && fstatfs(fd, &system) == 0 && system.f_type == PROC;
+  if (fd >= 0) close(fd);
+  return found;
+}
+
+char *file_target(const char *path)
+{
+  char *at = strdup(path), to[PATH_MAX];
+  for (int links = 0; at; links++) {
+    ssize_t n = readlink(at, to, sizeof to - 1);
+    if (n < 0 || is_open_file(at)) return at;
+    to[n] = 0;
+    char *next = links < MOST_LINKS ? beside(at, to) : NULL;
+    free(at);
+    at = next;
+    if (links == MOST_LINKS) errno = ELOOP;
+  }
+  return NULL;
+}
+
+bool file_is_special(const char *path)
+{
+  struct stat info;
+  char *target = file_target(path);
+  bool there = target && lstat(target, &info) == 0;
+  free(target);
+  return there && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/* ---- writing ---- */
+
+/* True also where nothing is there yet. */
+static bool can_be_replaced(const char *target)
+{
+  struct stat info;
+  if (lstat(target, &info) != 0) return true;
+  return S_ISREG(info.st_mode);
+}
+
+static bool write_all(int fd, const char *bytes, int64_t size)
+{
+  while (size > 0) {
+    ssize_t n = write(fd, bytes, (size_t)size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes += n;
+    size -= n;
+  }
+  return true;
+}
+
+/* A name beside the target that no other file has, whoever else writes to the same path: for the
+ * file `from`, or with NULL for a new one. False with errno. */
+static bool take_name(FileWriter *w, const char *from)
+{
+  size_t size = strlen(w->path) + sizeof ".new-0123456789abcdef";
+  w->name = malloc(size);
+  for (int i = 0; i < MOST_TRIES && w->name; i++) {
+    unsigned long long random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) break;
+    snprintf(w->name, size, "%s.new-%016llx", w->path, random);
+    if (!from) w->fd = open(w->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (from ? linkat(AT_FDCWD, from, AT_FDCWD, w->name, AT_SYMLINK_FOLLOW) == 0 : w->fd >= 0)
+      return true;
+    if (errno != EEXIST) break;
+  }
+  int error = errno;
+  free(w->name);
+  w->name = NULL;
+  errno = error;
+  return false;
+}
+
+static bool name_open_file(FileWriter *w)
+{
+  char from[64];
+  snprintf(from, sizeof from, "/proc/self/fd/%d", w->fd);
+  return take_name(w, from);
+}
+
+/* False where the system lacks such files, or the way to give them a name. */
+static bool open_unnamed(FileWriter *w)
+{
+  char *folder = file_folder(w->path);
+  bool proc = access("/proc/self/fd", X_OK) == 0;
+  w->fd = folder && proc ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+  free(folder);
+  return w->fd >= 0;
+}
+
+ampc_status file_begin(FileWriter *w, const char *path)
+{
+  *w = (FileWriter){.path = file_target(path), .fd = -1};
+  if (!w->path) return cannot_write(path, errno);
+  struct stat info;
+  if (!can_be_replaced(w->path)) {
+    bool folder = stat(w->path, &info) == 0 && S_ISDIR(info.st_mode);
+    file_abandon(w);
+    if (folder) return cannot_write(path, EISDIR);
+    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: not a regular file", path);
+  }
+  if (open_unnamed(w) || take_name(w, NULL)) return AMPC_OK;
+  int error = errno;
+  file_abandon(w);
+  return cannot_write(path, error);
+}
+
+static ampc_status failed(FileWriter *w, int error)
+{
+  ampc_status status = cannot_write(w->path, error);
+  file_abandon(w);
+  return status;
+}
+
+ampc_status file_add(FileWriter *w, const void *bytes, int64_t size)
+{
+  return write_all(w->fd, bytes, size) ? AMPC_OK : failed(w, errno);
+}
+
+ampc_status file_put(FileWriter *w, int64_t at, const void *bytes, int64_t size)
+{
+  for (int64_t done = 0; done < size;) {
+    ssize_t n = pwrite(w->fd, (const char *)bytes + done, (size_t)(size - done), at + done);
+    if (n < 0 && errno != EINTR) return failed(w, errno);
+    if (n > 0) done += n;
+  }
+  return AMPC_OK;
+}
+
+/* The new file is what the old one was to others. Whose it is only root may say. */
+static bool take_permissions(const FileWriter *w)
+{
+  struct stat old, new;
+  if (stat(w->path, &old) != 0) return true;
+  if (fstat(w->fd, &new) != 0) return false;
+  if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) &&
+      fchown(w->fd, old.st_uid, old.st_gid) != 0 && errno != EPERM)
+    return false;
+  return fchmod(w->fd, old.st_mode & 0777) == 0;
+}
+
+static bool sync_folder(const char *path)
+{
+  char *folder = file_folder(path);
+  int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  bool done =
+      fd >= 0 && (fsync(fd) == 0 || errno == EINVAL); /* some file systems have no such sync */
+  if (fd >= 0) close(fd);
+  free(folder);
+  return done;
+}
+
+ampc_status file_finish(FileWriter *w, bool durable)
+{
+  bool good =
+      take_permissions(w) && (!durable || fsync(w->fd) == 0) && (w->name || name_open_file(w));
+  if (good) {
+    good = close(w->fd) == 0;
+    w->fd = -1;
+  }
+  good = good && can_be_replaced(w->path) && rename(w->name, w->path) == 0;
+  if (!good) return failed(w, errno);
+  free(w->name);
+  w->name = NULL;
+  ampc_status status = !durable || sync_folder(w->path) ? AMPC_OK : cannot_write(w->path, errno);
+  file_abandon(w);
+  return status;
+}
+
+void file_abandon(FileWriter *w)
+{
+  if (w->fd >= 0) close(w->fd);
+  if (w->name) unlink(w->name);
+  free(w->name);
+  free(w->path);
+  *w = (FileWriter){.fd = -1};
+}
+
+bool file_link(const char *from, const char *to)
+{
+  FileWriter w = {.path = strdup(to), .fd = -1};
+  bool good = w.path && take_name(&w, from) && rename(w.name, to) == 0;
+  int error = errno;
+  file_abandon(&w); /* the name is still there where `to` was that file before */
+  errno = error;
+  return good;
+}
+
+ampc_status file_check_writable(const char *path)
+{
+  FileWriter w;
+  ampc_status status = file_begin(&w, path);
+  file_abandon(&w);
+  return status;
+}
+
+/* ---- what is not a regular file ---- */
+
+/* One that this process has open goes on where it stands; opened again it would begin anew. -1 with
+ * errno. */
+static int open_as_it_is(const char *target)
+{
+  const char *slash = strrchr(target, '/');
+  char *end = NULL;
+  long number = slash ? strtol(slash + 1, &end, 10) : -1;
+  struct stat here, own;
+  if (end && end > slash + 1 && !*end && number >= 0 && number <= INT_MAX && is_open_file(target) &&
+      stat(target, &here) == 0 && fstat((int)number, &own) == 0 && here.st_dev == own.st_dev &&
+      here.st_ino == own.st_ino)
+    return fcntl((int)number, F_DUPFD_CLOEXEC, 0);
+  return open(target, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+}
+
+ampc_status file_write(const char *path, const void *bytes, int64_t size)
+{
+  char *target = file_target(path);
+  if (!target) return cannot_write(path, errno);
+  FileWriter w;
+  ampc_status status = AMPC_OK;
+  if (can_be_replaced(target)) {
+    status = file_begin(&w, target);
+    if (!status) status = file_add(&w, bytes, size);
+    if (!status) status = file_finish(&w, false);
+  } else {
+    int fd = open_as_it_is(target);
+    if (fd < 0 || !write_all(fd, bytes, size)) status = cannot_write(path, errno);
+    if (fd >= 0 && close(fd) != 0 && !status) status = cannot_write(path, errno);
+  }
+  free(target);
+  return status;
+}
+
+/* ---- stdout ---- */
+
+int file_end_stdout(const char *program, int status)
+{
+  bool lost = ferror(stdout) != 0;
+  errno = 0;
+  if ((fflush(stdout) == 0 && !lost) || status) return status;
+  fprintf(stderr, "%s: error: cannot write to stdout%s%s\n", program, errno ? ": " : "",
+          errno ? strerror(errno) : "");
+  return AMPC_BAD_FILE;
+}

@@ -1,0 +1,136 @@
+/* Reading. A pipe is opened without waiting for its other end: nobody may be there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "file.h"
+
+enum {
+  PATIENCE = 2000,     /* ms, for somebody who is about to write to a named pipe */
+  PAUSE = 10,          /* ms */
+  FIRST_ROOM = 1 << 16 /* bytes, of what does not say its size */
+};
+
+static ampc_status cannot_read(const char *path, const char *why)
+{
+  return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", path, why);
+}
+
+static int open_at_once(const char *path)
+{
+  return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* ---- regular files ---- */
+
+/* The size may change while we read: what was there at the beginning must come. */
+static ampc_status read_regular(int fd, const char *path, char **out, int64_t *out_size)
+{
+  struct stat info;
+  if (fstat(fd, &info) != 0) return cannot_read(path, strerror(errno));
+  if (S_ISDIR(info.st_mode)) return cannot_read(path, strerror(EISDIR));
+  if (!S_ISREG(info.st_mode)) return cannot_read(path, "not a regular file");
+  int64_t got = 0;
+  *out_size = info.st_size;
+  *out = malloc((size_t)info.st_size + 1);
+  if (!*out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  while (got < *out_size) {
+    ssize_t n = read(fd, *out + got, (size_t)(*out_size - got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return cannot_read(path, n < 0 ? strerror(errno) : "it became shorter");
+    got += n;
+  }
+  (*out)[got] = 0;
+  return AMPC_OK;
+}
+
+ampc_status file_read(const char *path, char **out, int64_t *out_size)
+{
+  *out = NULL;
+  int fd = open_at_once(path);
+  if (fd < 0) return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(errno));
+  ampc_status status = read_regular(fd, path, out, out_size);
+  close(fd);
+  if (status) {
+    free(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+/* ---- anything that can be read ---- */
+
+typedef struct Bytes {
+  char *at;
+  int64_t n, room;
+} Bytes;
+
+static bool make_room(Bytes *b)
+{
+  if (b->n + 1 < b->room) return true;
+  int64_t room = b->room ? 2 * b->room : FIRST_ROOM;
+  char *at = realloc(b->at, (size_t)room);
+  if (!at) return false;
+  b->at = at;
+  b->room = room;
+  return true;
+}
+
+/* Nothing was there: a named pipe whose writer has not come, else the end. */
+static bool may_come(int fd, int *waited)
+{
+  struct stat info;
+  if (*waited >= PATIENCE || fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return false;
+  struct pollfd at = {.fd = fd, .events = POLLIN};
+  *waited += PAUSE;
+  return poll(&at, 1, PAUSE) == 0 || at.revents & POLLIN; /* else a writer has gone */
+}
+
+static const char *too_long(int64_t most)
+{
+  static _Thread_local char why[64];
+  snprintf(why, sizeof why, "it has more than %lld bytes", (long long)most);
+  return why;
+}
+
+/* NULL, or why not all could be read. */
+static const char *read_any(int fd, int64_t most, Bytes *b)
+{
+  int waited = 0;
+  for (;;) {
+    if (!make_room(b)) return "out of memory";
+    ssize_t n = read(fd, b->at + b->n, (size_t)(b->room - b->n - 1));
+    if (n > 0 && (b->n += n) > most) return too_long(most);
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    if (n < 0 && errno == EAGAIN) {
+      struct pollfd at = {.fd = fd, .events = POLLIN}; /* there is a writer: now wait for it */
+      poll(&at, 1, -1);
+    } else if (n < 0) {
+      return strerror(errno);
+    } else if (b->n || !may_come(fd, &waited)) {
+      return waited >= PATIENCE ? "nobody writes to this pipe" : NULL;
+    }
+  }
+}
+
+const char *file_read_any(const char *path, int64_t most, char **out, int64_t *out_size)
+{
+  Bytes b = {0};
+  *out = NULL;
+  int fd = open_at_once(path);
+  if (fd < 0) return strerror(errno);
+  const char *why = read_any(fd, most, &b);
+  close(fd);
+  if (why) {
+    free(b.at);
+    return why;
+  }
+  b.at[b.n] = 0;
+  *out = b.at;
+  *out_size = b.n;
+  return NULL;
+}

@@ -1,0 +1,302 @@
+/* Files as all programs read and write them: links, permissions, what is no regular file, what is
+ * left behind, pipes without another end; locks; texts of any bytes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include "check.h"
+#include "runtime/base/file_lock.h"
+#include "runtime/plan/file.h"
+#include "temp.h"
+
+static void make(const char *name, const char *text)
+{
+  temp_write(temp_path(name), text, strlen(text));
+}
+
+static bool holds(const char *name, const char *text)
+{
+  size_t n;
+  char *bytes = temp_read(temp_path(name), &n);
+  bool same = n == strlen(text) && memcmp(bytes, text, n) == 0;
+  free(bytes);
+  return same;
+}
+
+static ampc_status put(const char *name, const char *text)
+{
+  return file_write(temp_path(name), text, (int64_t)strlen(text));
+}
+
+static mode_t mode_of(const char *name)
+{
+  struct stat info;
+  MUST(stat(temp_path(name), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+static ino_t inode_of(const char *name)
+{
+  struct stat info;
+  MUST(lstat(temp_path(name), &info) == 0);
+  return info.st_ino;
+}
+
+/* ---- writing ---- */
+
+static void check_plain(void)
+{
+  int files = temp_count();
+  umask(027);
+  CHECK(put("new", "one") == AMPC_OK && holds("new", "one") && mode_of("new") == 0640);
+  MUST(chmod(temp_path("new"), 0604) == 0);
+  ino_t before = inode_of("new");
+  CHECK(put("new", "two") == AMPC_OK && holds("new", "two") && mode_of("new") == 0604);
+  CHECK(inode_of("new") != before); /* another file took the name: nobody saw half of it */
+  umask(022);
+  make("new.tmp", "mine");
+  CHECK(put("new", "three") == AMPC_OK && holds("new.tmp", "mine"));
+  CHECK(temp_count() == files + 2);
+  CHECK(put("no/such", "x") == AMPC_BAD_FILE && strstr(ampc_last_error(), "no/such"));
+  unlink(temp_path("new.tmp"));
+  unlink(temp_path("new"));
+}
+
+/* A link stays a link, and its target is replaced in the target's own folder. */
+static void check_links(void)
+{
+  MUST(mkdir(temp_path("there"), 0700) == 0);
+  make("there/target", "old");
+  MUST(symlink("there/target", temp_path("link")) == 0 &&
+       symlink("link", temp_path("second")) == 0);
+  ino_t link = inode_of("link");
+  CHECK(put("second", "new") == AMPC_OK && holds("there/target", "new"));
+  CHECK(inode_of("link") == link && holds("link", "new"));
+  MUST(symlink("there/none", temp_path("dangling")) == 0);
+  CHECK(put("dangling", "made") == AMPC_OK && holds("there/none", "made"));
+  MUST(symlink("circle", temp_path("circle")) == 0);
+  CHECK(put("circle", "x") == AMPC_BAD_FILE && strstr(ampc_last_error(), strerror(ELOOP)));
+  CHECK(file_is_same(temp_path("second"), temp_path("there/target")));
+  CHECK(!file_is_same(temp_path("second"), temp_path("there/none")));
+  static const char *const made[] = {"link",         "second",     "dangling", "circle",
+                                     "there/target", "there/none", "there"};
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++) remove(temp_path(made[i]));
+}
+
+/* What is no regular file takes a text and is not replaced. */
+static void check_special(void)
+{
+  CHECK(file_write("/dev/null", "x", 1) == AMPC_OK);
+  CHECK(file_write("/dev/full", "x", 1) == AMPC_BAD_FILE);
+  CHECK(strstr(ampc_last_error(), "/dev/full") && strstr(ampc_last_error(), strerror(ENOSPC)));
+  MUST(mkfifo(temp_path("pipe"), 0600) == 0);
+  int reader = open(temp_path("pipe"), O_RDONLY | O_NONBLOCK);
+  char got[8] = "";
+  CHECK(put("pipe", "text") == AMPC_OK && read(reader, got, sizeof got) == 4 &&
+        strcmp(got, "text") == 0);
+  close(reader);
+  FileWriter w;
+  CHECK(file_begin(&w, temp_path("pipe")) == AMPC_BAD_FILE);
+  CHECK(strstr(ampc_last_error(), "not a regular file"));
+  CHECK(file_begin(&w, temp_folder) == AMPC_BAD_FILE && strstr(ampc_last_error(), "directory"));
+  struct stat info;
+  CHECK(lstat(temp_path("pipe"), &info) == 0 && S_ISFIFO(info.st_mode));
+  unlink(temp_path("pipe"));
+}
+
+/* One that is open is written where it stands, also where it is a regular file. */
+static void check_open(void)
+{
+  char name[64];
+  int fd = open(temp_path("open"), O_RDWR | O_CREAT, 0600);
+  MUST(fd >= 0 && write(fd, "before ", 7) == 7);
+  snprintf(name, sizeof name, "/dev/fd/%d", fd);
+  CHECK(file_write(name, "text", 4) == AMPC_OK && write(fd, " after", 6) == 6);
+  CHECK(holds("open", "before text after"));
+  CHECK(file_check_writable(name) == AMPC_BAD_FILE);
+  close(fd);
+  unlink(temp_path("open"));
+}
+
+static void check_parts(void)
+{
+  int files = temp_count();
+  FileWriter w;
+  make("whole", "old");
+  MUST(file_begin(&w, temp_path("whole")) == AMPC_OK && file_add(&w, "0123", 4) == AMPC_OK);
+  CHECK(holds("whole", "old"));
+  file_abandon(&w);
+  CHECK(holds("whole", "old") && temp_count() == files + 1);
+  MUST(file_begin(&w, temp_path("whole")) == AMPC_OK && file_add(&w, "0123", 4) == AMPC_OK);
+  CHECK(file_put(&w, 1, "xy", 2) == AMPC_OK && file_add(&w, "4", 1) == AMPC_OK);
+  CHECK(file_finish(&w, true) == AMPC_OK && holds("whole", "0xy34"));
+  file_abandon(&w);
+  CHECK(file_check_writable(temp_path("whole")) == AMPC_OK && holds("whole", "0xy34"));
+  CHECK(temp_count() == files + 1);
+  CHECK(file_link(temp_path("whole"), temp_path("other")) && holds("other", "0xy34"));
+  CHECK(file_link(temp_path("whole"), temp_path("other")) && temp_count() == files + 2);
+  MUST(symlink("whole", temp_path("link")) == 0);
+  CHECK(file_link(temp_path("link"), temp_path("other")) && inode_of("other") == inode_of("whole"));
+  unlink(temp_path("link"));
+  unlink(temp_path("other"));
+  unlink(temp_path("whole"));
+}
+
+/* Many write, one reads: each finds a whole text, and nothing is left over. */
+static void check_together(void)
+{
+  enum { WRITERS = 4, SIZE = 100000 };
+  static char text[SIZE];
+  int files = temp_count();
+  pid_t child[WRITERS];
+  make("shared", "");
+  for (int i = 0; i < WRITERS; i++) {
+    child[i] = fork();
+    MUST(child[i] >= 0);
+    memset(text, 'a' + i, sizeof text);
+    for (int k = 0; !child[i] && k < 100; k++)
+      if (file_write(temp_path("shared"), text, SIZE)) _exit(1);
+    if (!child[i]) _exit(0);
+  }
+  for (int k = 0; k < 300; k++) {
+    char *bytes;
+    int64_t n;
+    MUST(file_read(temp_path("shared"), &bytes, &n) == AMPC_OK);
+    CHECK(n == 0 || (n == SIZE && bytes[0] == bytes[SIZE - 1]));
+    free(bytes);
+  }
+  for (int i = 0; i < WRITERS; i++) {
+    int status;
+    MUST(waitpid(child[i], &status, 0) == child[i]);
+    CHECK(status == 0);
+  }
+  CHECK(temp_count() == files + 1);
+  unlink(temp_path("shared"));
+}
+
+/* ---- reading ---- */
+
+static bool reads(const char *path, const char *want)
+{
+  char *bytes;
+  int64_t n;
+  const char *why = file_read_any(path, 1000, &bytes, &n);
+  bool good = !why && n == (int64_t)strlen(want) && strcmp(bytes, want) == 0;
+  CHECK_MSG(good, "%s: %s", path, why ? why : "another text");
+  free(bytes);
+  return good;
+}
+
+static bool refuses(const char *path, const char *word)
+{
+  char *bytes;
+  int64_t n;
+  const char *why = file_read_any(path, 1000, &bytes, &n);
+  CHECK_MSG(why && strstr(why, word), "%s: %s", path, why ? why : "was read");
+  return why != NULL;
+}
+
+/* A pipe is read when somebody writes to it, before or after it was opened. */
+static void check_pipes(void)
+{
+  char *bytes;
+  int64_t n;
+  MUST(mkfifo(temp_path("pipe"), 0600) == 0);
+  CHECK(refuses(temp_path("pipe"), "nobody writes"));
+  CHECK(file_read(temp_path("pipe"), &bytes, &n) == AMPC_BAD_FILE && !bytes);
+  CHECK(strstr(ampc_last_error(), "not a regular file"));
+  pid_t child = fork();
+  if (child == 0) {
+    int fd = open(temp_path("pipe"), O_WRONLY); /* waits for the reader */
+    usleep(50000);                              /* who then waits for the text */
+    _exit(write(fd, "late", 4) != 4);
+  }
+  CHECK(reads(temp_path("pipe"), "late"));
+  waitpid(child, NULL, 0);
+  child = fork();
+  if (child == 0) {
+    usleep(100000);
+    int fd = open(temp_path("pipe"), O_WRONLY);
+    _exit(write(fd, "at once", 7) != 7);
+  }
+  CHECK(reads(temp_path("pipe"), "at once"));
+  waitpid(child, NULL, 0);
+  unlink(temp_path("pipe"));
+  int ends[2];
+  char name[64];
+  MUST(pipe(ends) == 0 && write(ends[1], "text", 4) == 4 && close(ends[1]) == 0);
+  snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+  CHECK(reads(name, "text") && reads(name, "")); /* read, and at its end */
+  close(ends[0]);
+}
+
+static void check_reading(void)
+{
+  make("text", "abc");
+  CHECK(reads(temp_path("text"), "abc") && reads("/dev/null", ""));
+  CHECK(refuses(temp_path("none"), strerror(ENOENT)));
+  CHECK(refuses(temp_folder, strerror(EISDIR)));
+  CHECK(refuses("/dev/zero", "more than 1000 bytes"));
+  unlink(temp_path("text"));
+}
+
+/* ---- locks ---- */
+
+static int try_lock(const char *name)
+{
+  pid_t child = fork();
+  MUST(child >= 0);
+  int lock;
+  if (child == 0) _exit(file_lock(temp_path(name), &lock));
+  int status;
+  MUST(waitpid(child, &status, 0) == child);
+  return WEXITSTATUS(status);
+}
+
+/* It ends with its process, whatever ends that, and knows a file under all its names. */
+static void check_lock(void)
+{
+  int lock, again, pipe_ends[2];
+  MUST(symlink("saved", temp_path("link")) == 0);
+  CHECK(file_lock(temp_path("saved"), &lock) == AMPC_OK && lock >= 0);
+  CHECK(file_lock(temp_path("saved"), &again) == AMPC_OK && again == -1); /* it is ours */
+  CHECK(try_lock("saved") == AMPC_BAD_FILE && try_lock("link") == AMPC_BAD_FILE);
+  CHECK(try_lock("other") == AMPC_OK);
+  close(lock);
+  CHECK(try_lock("saved") == AMPC_OK);
+  MUST(pipe(pipe_ends) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    char held = file_lock(temp_path("saved"), &lock) == AMPC_OK;
+    if (write(pipe_ends[1], &held, 1) == 1) pause();
+    _exit(0);
+  }
+  char held = 0;
+  CHECK(read(pipe_ends[0], &held, 1) == 1 && held);
+  CHECK(file_lock(temp_path("saved"), &lock) == AMPC_BAD_FILE);
+  char number[32];
+  snprintf(number, sizeof number, "process %d,", (int)child);
+  CHECK_MSG(strstr(ampc_last_error(), number), "%s", ampc_last_error());
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  CHECK(file_lock(temp_path("saved"), &lock) == AMPC_OK && lock >= 0);
+  close(lock);
+  unlink(temp_path("link"));
+  CHECK(temp_count() == 0); /* nothing lies anywhere */
+}
+
+int main(void)
+{
+  temp_open();
+  check_plain();
+  check_links();
+  check_special();
+  check_open();
+  check_parts();
+  check_together();
+  check_pipes();
+  check_reading();
+  check_lock();
+  temp_close();
+  return check_done();
+}
