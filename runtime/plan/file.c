@@ -1,8 +1,10 @@
 /* Note [a file or none]
  * New content goes to a file without a name in the folder of the one that it replaces. When it is
  * whole it gets a name beside that one and at once takes its place by rename. Whoever is killed
- * before leaves nothing behind. A file system without such files gives it the name at the start. */
+ * before leaves nothing behind. A file system without such files gives it the name at the start.
+ * What is left all the same goes when a run takes the place again (file_sweep). */
 #include "file.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,9 +14,17 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST_LINKS = 40, MOST_TRIES = 100, PROC = 0x9fa0 /* the file system /proc, in statfs */ };
+#define NEW ".new-"
+enum {
+  DIGITS = 16,
+  MOST_LINKS = 40,
+  MOST_TRIES = 100,
+  UNFINISHED = 60, /* seconds after which nobody works on a file that has no name of its own */
+  PROC = 0x9fa0    /* the file system /proc, in statfs */
+};
 
 static ampc_status cannot_write(const char *path, int error)
 {
@@ -107,12 +117,12 @@ static bool write_all(int fd, const char *bytes, int64_t size)
  * file `from`, or with NULL for a new one. False with errno. */
 static bool take_name(FileWriter *w, const char *from)
 {
-  size_t size = strlen(w->path) + sizeof ".new-0123456789abcdef";
+  size_t size = strlen(w->path) + sizeof NEW + DIGITS;
   w->name = malloc(size);
   for (int i = 0; i < MOST_TRIES && w->name; i++) {
     unsigned long long random;
     if (getrandom(&random, sizeof random, 0) != sizeof random) break;
-    snprintf(w->name, size, "%s.new-%016llx", w->path, random);
+    snprintf(w->name, size, "%s" NEW "%0*llx", w->path, DIGITS, random);
     if (!from) w->fd = open(w->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (from ? linkat(AT_FDCWD, from, AT_FDCWD, w->name, AT_SYMLINK_FOLLOW) == 0 : w->fd >= 0)
       return true;
@@ -246,6 +256,35 @@ ampc_status file_check_writable(const char *path)
   ampc_status status = file_begin(&w, path);
   file_abandon(&w);
   return status;
+}
+
+/* ---- what was left behind ---- */
+
+/* NAME.new- and 16 digits: whoever was killed between giving a new file this name and its own. */
+static bool is_part_of(const char *entry, const char *name)
+{
+  size_t n = strlen(name);
+  if (strncmp(entry, name, n) != 0 || strncmp(entry + n, NEW, sizeof NEW - 1) != 0) return false;
+  const char *digits = entry + n + sizeof NEW - 1;
+  return strspn(digits, "0123456789abcdef") == DIGITS && !digits[DIGITS];
+}
+
+/* One that somebody just writes, perhaps on another machine, is younger. */
+void file_sweep(const char *path)
+{
+  char *target = file_target(path), *folder = target ? file_folder(target) : NULL;
+  DIR *d = folder ? opendir(folder) : NULL;
+  const char *slash = target ? strrchr(target, '/') : NULL;
+  for (struct dirent *e; d && (e = readdir(d));) {
+    struct stat info;
+    if (is_part_of(e->d_name, slash ? slash + 1 : target) &&
+        fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+        time(NULL) - info.st_mtime > UNFINISHED)
+      unlinkat(dirfd(d), e->d_name, 0);
+  }
+  if (d) closedir(d);
+  free(folder);
+  free(target);
 }
 
 /* ---- what is not a regular file ---- */

@@ -29,6 +29,8 @@ ampc_status file_write(const char *path, const void *bytes, int64_t size);
 /* A further name (hard link) of the file that `from` leads to; in the place of another file, if
  * there is one. False with errno: not all file systems have such names. */
 bool file_link(const char *from, const char *to);
+/* Removes what was left beside `path` by those who were killed while they wrote it. */
+void file_sweep(const char *path);
 /* Whether file_begin would work; leaves nothing behind. */
 ampc_status file_check_writable(const char *path);
 

@@ -49,7 +49,9 @@ static ampc_status take_place(Session *s, uint32_t block, const char *path)
 {
   ampc_status status = tensor_file_check_place(path);
   if (!status) status = check_link(s, path);
-  return status ? status : file_lock(path, &s->locks[block]);
+  if (!status) status = file_lock(path, &s->locks[block]);
+  if (!status) file_sweep(path);
+  return status;
 }
 
 static ampc_status check_saving(const Session *s, bool saves)

@@ -143,9 +143,13 @@ for _ in $(seq 20); do
 done
 kill -9 $first
 wait $first 2>/dev/null
+for part in two/saved.new-*; do [ -e "$part" ] && touch -d '2 minutes ago' "$part"; done
+touch -d '2 minutes ago' two/saved.new-0123456789abcdef two/saved.new-mine two/other.new-0123456789abcdef
+touch two/saved.new-fedcba9876543210 # somebody writes it now
 passes "after it was killed" train --resume two/saved --steps 1 --save two/saved $job
 same "a file model.tmp of the user's" <(echo mine) two/saved.tmp
-nothing_new "two runs" two link other saved saved.tmp
+nothing_new "what was left goes, and nothing else" two link other other.new-0123456789abcdef saved \
+  saved.new-fedcba9876543210 saved.new-mine saved.tmp
 for _ in 1 2 3 4; do # whoever comes first runs, the other one is told
   rm -f race
   train --save race $job >out.a 2>err.a & a=$!
