@@ -156,16 +156,18 @@ static void put_sources(Printer *p, const ampc_program *g)
 #undef ROW
   };
   if (!g->n_sources) return;
-  EMIT(p, "/* kind, path, type, rank and shape of a sample, samples, part, limit and its reason,\n"
-          "   offset in a batch, low, high, stream */\n");
+  EMIT(
+      p,
+      "/* kind, path, type, rank and shape of a sample, samples, part, limit, value beside it and\n"
+      "   its reason, offset in a batch, low, high, stream */\n");
   EMIT(p, "static const ampc_source sources[] = {\n");
   for (uint32_t i = 0; i < g->n_sources; i++) {
     const ampc_source *s = &g->sources[i];
-    EMIT(p, "  {%s, %s, %s, %u, %s, %lld, %s, %s, %lld, %s, %lld, %s, %s, %lluull},\n",
+    EMIT(p, "  {%s, %s, %s, %u, %s, %lld, %s, %s, %lld, %lld, %s, %lld, %s, %s, %lluull},\n",
          kinds[s->kind], quoted(p, s->path), dtypes[s->dtype], s->rank, dims(p, s->dim, s->rank),
          (long long)s->samples, number(p, s->part_begin), number(p, s->part_end),
-         (long long)s->limit, quoted(p, s->limit_why), (long long)s->offset, number(p, s->low),
-         number(p, s->high), (unsigned long long)s->stream);
+         (long long)s->limit, (long long)s->ignored, quoted(p, s->limit_why), (long long)s->offset,
+         number(p, s->low), number(p, s->high), (unsigned long long)s->stream);
   }
   EMIT(p, "};\n");
 }

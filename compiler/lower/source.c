@@ -256,37 +256,58 @@ static ampc_source *source_behind(Lower *l, Value v)
   }
 }
 
-/* Bounds of the values as the type alone or the job gives them, without a look into the file;
- * false: none are known. */
-static bool value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
+/* Bounds of the values, without a look into the file. */
+static void value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
 {
-  *low = 0;
-  *high = 255;
-  if (has_file(s) && s->dtype == AMPC_U8) return true;
-  if (s->kind != AMPC_SOURCE_SYNTHETIC || dtype_is_float(s->dtype)) return false;
-  *low = (int64_t)s->low;
-  *high = (int64_t)s->high - 1;
-  return true;
+  bool synthetic = s->kind == AMPC_SOURCE_SYNTHETIC;
+  *low = synthetic ? (int64_t)s->low : s->dtype == AMPC_U8 ? 0 : INT64_MIN;
+  *high = synthetic ? (int64_t)s->high - 1 : s->dtype == AMPC_U8 ? 255 : INT64_MAX;
+}
+
+/* The loader checks the labels of a file. What several losses take is what each of them takes. */
+static void limit_labels(Lower *l, ampc_source *s, int64_t n, int64_t ignored, Span span)
+{
+  if (ignored >= 0 && ignored < n) ignored = 0;
+  s->ignored = s->limit && s->ignored != ignored ? 0 : ignored;
+  if (s->limit && n >= s->limit) return;
+  Place p = diag_place(l->c, diag_user_span(l->c, span));
+  const char *file = p.source ? p.source->path : "", *slash = strrchr(file, '/');
+  s->limit = n;
+  s->limit_why =
+      arena_printf(l->arena, "classes of cross_entropy, %s:%u", slash ? slash + 1 : file, p.line);
+}
+
+/* Labels that are made are known now. */
+static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t ignored, Span span)
+{
+  if (low < 0 && !(low == -1 && ignored == -1)) {
+    fail(l, E310, span, "cross_entropy of %lld classes gets labels from %lld on", (long long)n,
+         (long long)low);
+  } else if (high >= n && !(high == n && ignored == n)) {
+    fail(l, E310, span, "cross_entropy of %lld classes gets labels up to %lld", (long long)n,
+         (long long)high);
+  } else {
+    return true;
+  }
+  diag_help(l->c, "`low=0, high=%lld` makes labels from 0 to %lld", (long long)n,
+            (long long)(n - 1));
+  return false;
 }
 
 /* _classes(target, n, ignore_index): target holds classes below n. True when some may be ignored.
- * Where none can be, the loader checks the labels of the file. */
+ */
 static Datum run_classes(Lower *l, Args *args)
 {
   int64_t low, high, n = ARG(1).as.integer, ignored = ARG(2).as.integer;
   if (ARG(0).kind != D_tensor) return d_bool(true);
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
-  if (!s || !value_bounds(s, &low, &high)) return d_bool(true);
-  if (ignored >= low && ignored <= high) return d_bool(true);
-  if (has_file(s) && (!s->limit || n < s->limit)) {
-    Place p = diag_place(l->c, diag_user_span(l->c, args->span));
-    const char *file = p.source ? p.source->path : "";
-    const char *slash = strrchr(file, '/');
-    s->limit = n;
-    s->limit_why =
-        arena_printf(l->arena, "classes of cross_entropy, %s:%u", slash ? slash + 1 : file, p.line);
-  }
-  return d_bool(false);
+  if (!s) return d_bool(true);
+  value_bounds(s, &low, &high);
+  bool some_ignored = ignored >= low && ignored <= high;
+  if (has_file(s)) limit_labels(l, s, n, some_ignored ? ignored : 0, args->span);
+  if (s->kind == AMPC_SOURCE_SYNTHETIC && !labels_fit(l, low, high, n, ignored, args->span))
+    return d_of(D_error);
+  return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }
 
 const Native source_natives[] = {

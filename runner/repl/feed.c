@@ -1,6 +1,7 @@
 /* The data of the blocks: opened when a block first runs, and kept when the next program reads the
  * same the same way. */
 #include "repl.h"
+#include "runtime/plan/number.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +113,11 @@ ampc_status feed_next(Repl *r, uint32_t block, Next *out)
   if (status) return status;
   if (at->block != block) *at = (ampc_data_position){.block = block};
   out->per_epoch = ampc_data.per_epoch(out->batches);
-  out->step = at->epoch * (r->per_epoch ? r->per_epoch : out->per_epoch) + at->batch;
+  int64_t each = r->per_epoch ? r->per_epoch : out->per_epoch;
+  if (!ampc_steps_of(at->epoch, each, &out->step))
+    return ampc_fail(AMPC_BAD_FILE, "no run stands in epoch %lld of %lld steps each",
+                     (long long)at->epoch, (long long)each);
+  out->step += at->batch;
   *at = (ampc_data_position){out->step / out->per_epoch, out->step % out->per_epoch, block};
   r->per_epoch = out->per_epoch;
   return ampc_data.seek(out->batches, *at);

@@ -143,7 +143,7 @@ static ampc_status check_loss(Run *t)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(t->r->rt, &state);
-  return status ? status : lost_check(t->p, &state, NULL);
+  return status ? status : lost_check(t->p, &state, NULL, &ampc_data, t->batches);
 }
 
 /* As in `amp train`: the position moves with the step, so a checkpoint taken here goes on

@@ -1,6 +1,8 @@
 /* The batches of a block: all its sources advance together through one index. A thread fills a ring
  * of buffers ahead of the consumer; what is in a batch depends on seed and position alone. */
+#include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
@@ -261,10 +263,27 @@ static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t 
   return AMPC_OK;
 }
 
+/* Samples are looked at one after the other, which takes as long as an epoch does to read. */
+static bool batches_find_lost(const ampc_batches *b, char *text, size_t size)
+{
+  for (uint32_t i = 0; i < b->block->n_sources; i++) {
+    int64_t sample;
+    double value;
+    if (!source_find_lost(&b->sources[i], &sample, &value)) continue;
+    snprintf(text, size, "sample %lld of %s holds %s", (long long)sample, b->sources[i].path,
+             isnan(value) ? "nan"
+             : value < 0  ? "-inf"
+                          : "inf");
+    return true;
+  }
+  return false;
+}
+
 const ampc_data_interface ampc_data = {
     .open = batches_open,
     .per_epoch = batches_per_epoch,
     .seek = batches_seek,
     .next = batches_next,
+    .find_lost = batches_find_lost,
     .close = batches_close,
 };

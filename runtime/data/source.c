@@ -1,6 +1,7 @@
 /* Sources: a format's reader, the part of its samples that a job uses, and the check of their
  * values. */
 #include "source.h"
+#include <math.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,20 +21,53 @@ static char *join_path(const char *folder, const char *path)
   return out;
 }
 
-/* ---- values that index something ---- */
+/* ---- values that are looked at ---- */
 
-/* Samples [first, first + n) of the part. The message counts from the beginning of the file, where
- * the reader looks for the sample. */
-static ampc_status check_piece(const DataSource *s, const char *bytes, int64_t first, int64_t n)
+/* Is the value one that the job cannot use? */
+typedef bool IsBad(const DataSource *s, double value);
+
+/* No class of the loss that reads them. */
+static bool is_out_of_range(const DataSource *s, double value)
 {
   const ampc_source *d = s->desc;
+  return (value < 0 || value >= (double)d->limit) && (!d->ignored || value != (double)d->ignored);
+}
+
+static bool is_not_finite(const DataSource *s, double value)
+{
+  (void)s;
+  return !isfinite(value);
+}
+
+/* The first such value of samples [first, first + n) of the part; false: there is none. */
+static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsBad *is_bad,
+                          int64_t *sample, double *value)
+{
   for (int64_t i = 0; i < n * s->elements; i++) {
-    double v = number_load(d->dtype, s->program->real64, bytes, i);
-    if (v < 0 || v >= (double)d->limit)
-      return ampc_fail(AMPC_BAD_FILE, "%s: sample %lld is %g, expected 0 to %lld (%s)", s->path,
-                       (long long)(s->first + first + i / s->elements), v,
-                       (long long)(d->limit - 1), d->limit_why ? d->limit_why : "limit");
+    *value = number_load(s->desc->dtype, s->program->real64, bytes, i);
+    *sample = i / s->elements;
+    if (is_bad(s, *value)) return true;
   }
+  return false;
+}
+
+/* Over the whole part. *sample counts from the beginning of the file, where the reader looks for
+ * it; -1: there is none. */
+static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sample, double *value)
+{
+  int64_t piece = CHECKED_AT_ONCE / s->sample_bytes;
+  if (piece < 1) piece = 1;
+  char *bytes = malloc((size_t)(piece * s->sample_bytes));
+  if (!bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", s->path);
+  bool found = false;
+  for (int64_t i = 0; i < s->count && !found; i += piece) {
+    int64_t n = s->count - i < piece ? s->count - i : piece;
+    source_copy(s, i, n, bytes);
+    found = find_in_piece(s, bytes, n, is_bad, sample, value);
+    *sample += s->first + i;
+  }
+  if (!found) *sample = -1;
+  free(bytes);
   return AMPC_OK;
 }
 
@@ -41,19 +75,25 @@ static ampc_status check_piece(const DataSource *s, const char *bytes, int64_t f
  * knows the bounds of its values and has checked them in `open`. */
 static ampc_status check_limit(const DataSource *s)
 {
-  if (s->desc->limit == 0 || !s->path) return AMPC_OK;
-  int64_t piece = CHECKED_AT_ONCE / s->sample_bytes;
-  if (piece < 1) piece = 1;
-  char *bytes = malloc((size_t)(piece * s->sample_bytes));
-  if (!bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", s->path);
-  ampc_status status = AMPC_OK;
-  for (int64_t i = 0; i < s->count && !status; i += piece) {
-    int64_t n = s->count - i < piece ? s->count - i : piece;
-    source_copy(s, i, n, bytes);
-    status = check_piece(s, bytes, i, n);
-  }
-  free(bytes);
-  return status;
+  const ampc_source *d = s->desc;
+  int64_t sample = -1;
+  double value = 0;
+  char besides[40] = "";
+  if (d->limit == 0 || !s->path) return AMPC_OK;
+  ampc_status status = find_value(s, is_out_of_range, &sample, &value);
+  if (status || sample < 0) return status;
+  if (d->ignored) snprintf(besides, sizeof besides, " or %lld", (long long)d->ignored);
+  return ampc_fail(AMPC_BAD_FILE, "%s: sample %lld is %.17g, expected 0 to %lld%s (%s)", s->path,
+                   (long long)sample, value, (long long)(d->limit - 1), besides,
+                   d->limit_why ? d->limit_why : "limit");
+}
+
+bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
+{
+  ampc_dtype t = s->desc->dtype;
+  bool floats = t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
+  if (!floats || !s->path) return false;
+  return !find_value(s, is_not_finite, sample, value) && *sample >= 0;
 }
 
 /* ---- opening, reading ---- */

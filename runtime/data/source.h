@@ -16,5 +16,8 @@ typedef struct DataSource {
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
                         uint64_t seed, DataSource *out);
 void source_close(DataSource *s); /* also after a failed open */
+/* The first value of the part that is not finite, with its sample in the file; false: there is
+ * none. */
+bool source_find_lost(const DataSource *s, int64_t *sample, double *value);
 /* Copies n samples from `first` on, first + n <= count, to where a batch wants them. */
 void source_copy(const DataSource *s, int64_t first, int64_t n, void *to);

@@ -92,6 +92,9 @@ typedef struct ampc_data_interface {
    * lowest offset of the block's sources. *out_samples is smaller for a kept last batch. */
   ampc_status (*next)(ampc_batches *b, const void **out_base, int64_t *out_samples,
                       ampc_data_position *out_position);
+  /* When a loss was not finite: does the data of the block hold such a number? Then `text` is
+   * where: "sample 17 of x.idx holds nan". NULL: nobody can tell. */
+  bool (*find_lost)(const ampc_batches *b, char *text, size_t size);
   void (*close)(ampc_batches *b);
 } ampc_data_interface;
 extern const ampc_data_interface ampc_data;

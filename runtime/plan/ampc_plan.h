@@ -250,6 +250,7 @@ typedef struct ampc_source {
   int64_t samples;             /* in the whole file; 0: not known at compile time */
   double part_begin, part_end; /* fraction of the samples used: 0 and 1; see ampc_part */
   int64_t limit;               /* integer values must lie in [0, limit); 0: anything goes */
+  int64_t ignored;             /* or be this one; 0: none but those */
   const char *limit_why;       /* "classes of cross_entropy, mlp.amp:14"; NULL with limit 0 */
   int64_t offset;              /* bytes, of the batch [batch, dim...] in INPUT */
   double low, high;            /* synthetic: bounds, or both 0: standard normal */

@@ -7,28 +7,45 @@
 /* Steps in a row at the lowest scale after which no update is to be expected. */
 enum { HOPELESS = 20 };
 
+typedef struct Loss { /* what a message is made of */
+  const ampc_state *state;
+  const char *then, *last; /* "; the last checkpoint is ", its path; or "" both */
+  const char *culprit;     /* where the data holds such a number itself; or NULL */
+} Loss;
+
 /* The step itself has dropped this update and all later ones. */
-static ampc_status first_one(const ampc_state *state, const char *then, const char *last)
+static ampc_status first_one(const Loss *l)
 {
   return ampc_fail(AMPC_RUN_FAILED,
                    "the loss or a gradient of step %lld is not finite; its update was dropped and "
-                   "not saved%s%s; a smaller learning rate or clip_norm may help",
-                   state->bad_loss, then, last);
+                   "not saved%s%s; %s",
+                   l->state->bad_loss, l->then, l->last,
+                   l->culprit ? l->culprit : "a smaller learning rate or clip_norm may help");
 }
 
-ampc_status lost_check(const ampc_program *p, const ampc_state *state, const char *last)
+static ampc_status many(const Loss *l)
 {
-  const char *then = last ? "; the last checkpoint is " : "";
-  if (!last) last = "";
-  if (!p->scaler.on && state->bad_loss) return first_one(state, then, last);
-  if (state->growth > -HOPELESS) return AMPC_OK;
+  const ampc_state *state = l->state;
   bool lost = state->bad_loss != 0; /* that of the last step */
+  const char *advice =
+      lost ? "a smaller learning rate, or a look at the data of these steps, may help"
+           : "a smaller learning rate, or autocast(f32) around what overflows, may help";
   return ampc_fail(AMPC_RUN_FAILED,
                    "the %s of the last %lld steps, up to step %lld, are not finite with a loss "
-                   "scale of %g, which %s; their updates were skipped%s%s; a smaller learning "
-                   "rate%s may help",
+                   "scale of %g, which %s; their updates were skipped%s%s; %s",
                    lost ? "losses or gradients" : "gradients", -state->growth, state->body,
-                   (double)state->scale, state->dynamic ? "is the lowest" : "is fixed", then, last,
-                   lost ? ", or a look at the data of these steps,"
-                        : ", or autocast(f32) around what overflows,");
+                   (double)state->scale, state->dynamic ? "is the lowest" : "is fixed", l->then,
+                   l->last, l->culprit ? l->culprit : advice);
+}
+
+ampc_status lost_check(const ampc_program *p, const ampc_state *state, const char *last,
+                       const ampc_data_interface *data, const ampc_batches *batches)
+{
+  char culprit[1024];
+  bool first = !p->scaler.on && state->bad_loss;
+  if (!first && state->growth > -HOPELESS) return AMPC_OK;
+  bool found = batches && data->find_lost && data->find_lost(batches, culprit, sizeof culprit);
+  Loss l = {state, last ? "; the last checkpoint is " : "", last ? last : "",
+            found ? culprit : NULL};
+  return first ? first_one(&l) : many(&l);
 }

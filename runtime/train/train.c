@@ -130,7 +130,8 @@ static ampc_status open_data(Session *s)
 
 ampc_status check_state(const Session *s, const ampc_state *state)
 {
-  return lost_check(s->program, state, s->saved ? s->saved : s->options->resume);
+  return lost_check(s->program, state, s->saved ? s->saved : s->options->resume, s->data,
+                    s->batches[s->position.block]);
 }
 
 /* Of the last step; those before it are told first. */
