@@ -33,6 +33,9 @@ typedef struct DeviceOps {
    * Allocates no memory that counts. */
   ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
   ampc_status (*prepare_gemm)(Device *d, const ampc_gemm *g);
+  /* What would compute it on this machine, in the words of its library; they live as long as the
+   * device. NULL: the device cannot tell. */
+  ampc_status (*conv_implementation)(Device *d, const ampc_conv *c, const char **out);
   /* Runs `body`, which makes the calls of step `key` (2 block + variant), always the same ones: a
    * device may record and repeat them. Before it records, it may run them once in a way that
    * changes nothing but scratch memory; `state` is the STATE space. */

@@ -84,7 +84,9 @@ static const OptionTable inspect_verb = {
         "product,\n"
         "1 for each operator and function of an elementwise or row op; - where they are not\n"
         "counted. Registers (a thread), shared memory (bytes a block) and spills (bytes a thread)\n"
-        "are those that ptxas tells through NVRTC."};
+        "are those that ptxas tells through NVRTC. --arch cpu names what computes a convolution "
+        "on\n"
+        "this machine: oneDNN's code, a product, or loops of our own."};
 
 /* `--diff A B job` is an option with its value, and two operands. */
 static int read_operands(const Operands *given, InspectCommand *cmd)
@@ -137,6 +139,7 @@ static int inspect_one(const InspectCommand *cmd)
   Inspection in;
   const char *note = NULL;
   int status = inspect_open(&cmd->compile, &in);
+  if (!status) status = inspect_library(&in);
   if (!status && cmd->kernel) {
     status = inspect_kernel(&in, cmd->kernel);
   } else if (!status && cmd->by_layer) {

@@ -21,6 +21,7 @@ typedef struct CommandRow {  /* a command of the plan: a kernel of ours, or a pr
   const char *kernel;        /* the program's own: the command, or what makes the columns of a
                                 convolution; NULL: the library does it all */
   const char *name, *frame;  /* "k05_relu_drop"; map, move, row, the template's file, gemm, conv */
+  const char *library;       /* what computes it here, "jit:avx512_core"; NULL: not known */
   const char *nodes;         /* "%18 relu, %19 drop" */
   const char *types, *shape; /* "f16>f16", "[128, 512]" */
   Place place;               /* of the last node; source NULL: none that the user wrote */
@@ -52,6 +53,12 @@ void inspect_count(const Inspection *in, CommandRow *row); /* read, written, flo
 /* ---- ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */
 int inspect_usage(Inspection *in, const char *arch);
+
+/* ---- library.c ---- */
+/* Names what computes the convolutions of a job for the CPU on this machine. An exit status. */
+int inspect_library(Inspection *in);
+/* "conv"; "conv by jit:avx512_core" where that is known. */
+const char *inspect_frame_text(const Inspection *in, const CommandRow *row);
 
 /* ---- output: each gives an exit status ---- */
 int inspect_table(const Inspection *in, const char *note);  /* table.c */

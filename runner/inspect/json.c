@@ -34,7 +34,8 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* A command of the vendor's library ends after "nodes": it has no kernel of ours to describe. */
+/* A command of the vendor's library has no kernel of ours to describe; on the CPU its
+ * implementation of a convolution is named. */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
   json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind",
@@ -46,6 +47,7 @@ json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
                       row->place.source ? json_string(row->place.source->shown) : json_null());
   json_object_set_new(out, "line", json_integer(row->place.line));
   json_object_set_new(out, "nodes", nodes_json(in, row));
+  if (row->library) json_object_set_new(out, "library", json_string(row->library));
   if (!row->kernel) return out;
   json_object_set_new(out, "kernel", json_string(row->kernel));
   json_object_set_new(out, "grid", json_integer(row->at.grid));

@@ -128,8 +128,9 @@ static void put_beside(const char *left, const char *right, int columns)
 static void put_row_facts(const Inspection *in, const CommandRow *r)
 {
   printf("%s, in %s\n", r->name, inspect_block_text(in, r->block));
-  printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape, r->frame,
-         inspect_bytes(r->read), inspect_bytes(r->written), inspect_flops(r->flops));
+  printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape,
+         inspect_frame_text(in, r), inspect_bytes(r->read), inspect_bytes(r->written),
+         inspect_flops(r->flops));
   if (r->product && r->kernel) printf("  its columns are made by %s\n", r->kernel);
   if (r->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
   for (uint32_t i = 0; i < in->n_archs && r->usage[i].known; i++)
@@ -171,7 +172,9 @@ int inspect_kernel(Inspection *in, const char *name)
   put_row_facts(in, row);
   Text left = job_lines(in, row);
   if (!row->kernel) {
-    printf("\n%s\nthe vendor's library computes it; there is no text of ours\n", left.at);
+    bool loops = row->library && strcmp(row->library, "loops") == 0;
+    printf("\n%s\n%s; there is no text of ours\n", left.at,
+           loops ? "the runtime's own loops compute it" : "the vendor's library computes it");
     return 0;
   }
   uint32_t kernel = kernel_index(in, row);

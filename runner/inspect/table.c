@@ -84,7 +84,7 @@ static void row_texts(const Inspection *in, const CommandRow *r, const char *out
                                         r->shape,
                                         number(arena, r->kernel != NULL, r->at.grid),
                                         number(arena, r->kernel != NULL, r->at.block),
-                                        r->frame,
+                                        inspect_frame_text(in, r),
                                         arena_strdup(arena, inspect_bytes(r->read)),
                                         arena_strdup(arena, inspect_bytes(r->written)),
                                         arena_strdup(arena, inspect_flops(r->flops))};

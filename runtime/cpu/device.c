@@ -101,6 +101,11 @@ static ampc_status cpu_prepare_conv(Device *d, const ampc_conv *c)
   return cpu_conv_prepare(cpu_of(d)->convolutions, c);
 }
 
+static ampc_status cpu_tell_implementation(Device *d, const ampc_conv *c, const char **out)
+{
+  return cpu_conv_implementation(cpu_of(d)->convolutions, c, out);
+}
+
 static ampc_status cpu_prepare_gemm(Device *d, const ampc_gemm *g)
 {
   return cpu_gemm_prepare(cpu_of(d)->products, g);
@@ -172,6 +177,7 @@ static const DeviceOps cpu_ops = {
     .all_reduce = device_alone_all_reduce,
     .prepare_conv = cpu_prepare_conv,
     .prepare_gemm = cpu_prepare_gemm,
+    .conv_implementation = cpu_tell_implementation,
     .step = cpu_step,
     .look = cpu_look,
     .looked = cpu_looked,
