@@ -60,14 +60,17 @@ static int64_t packed_bytes(const ampc_conv *d, int64_t block)
  * and to multiply this matrix of [n out.., c kernel..] by the weights. Doubles, which only tests
  * use, go this way too. Beside panels of 16-bit operands the matrix is not there as a whole:
  * columns of some channels, about PART_DEPTH of them, are laid out and multiplied before the next.
- * Forward sums over these parts in f32. Taps of 1x1 with stride 1 see each pixel of x once: x is
- * the matrix itself, and nothing is laid out. */
+ * Forward sums over these parts in f32. The tap of a 1x1 filter with stride 1 sees each pixel
+ * of x once: x is the matrix itself, and nothing is laid out. With a stride it is a copy of some
+ * pixels, which pays where the library would get the weights in slices. */
 static bool by_product(const ampc_conv *d, bool real64)
 {
   if (conv_is_pointwise(d) && conv_weights(d) / d->groups >= POINTWISE_WEIGHTS) return true;
   int64_t bytes = floats(d->n * conv_out_pixels(d) * d->c * conv_taps(d));
-  bool heavy = conv_weights(d) / d->groups * (int64_t)sizeof(float) >= MANY_WEIGHTS;
-  return real64 || (heavy && conv_out_pixels(d) <= FEW_PIXELS && bytes <= COLUMN_BYTES);
+  int64_t weights = conv_weights(d) / d->groups * (int64_t)sizeof(float); /* bytes */
+  bool heavy = weights >= MANY_WEIGHTS && conv_out_pixels(d) <= FEW_PIXELS;
+  heavy = heavy || (weights > SLICED_WEIGHTS && conv_taps(d) == 1);
+  return real64 || (heavy && bytes <= COLUMN_BYTES);
 }
 
 ampc_gemm ampc_conv_product(const ampc_conv *d, bool real64)
