@@ -118,10 +118,12 @@ static void put_used(Helpers *h, Printer *p, uint32_t from, uint32_t to)
 }
 
 /* Helpers use helpers that stand before them, so going backwards one walk marks all. The prelude of
- * the machine comes first, then `real`, then mathematics written in it. */
+ * the machine comes first, then `real`, then mathematics written in it. Without kernels nobody
+ * would use what it defines, which compilers mind. */
 void emit_helpers(Printer *p, const Text *kernels)
 {
   Helpers h = {.c = p->c};
+  if (!kernels->n) return;
   read_file(&h, is_cpu_target(p->c) ? "cpu.h" : "cuda.cuh");
   h.sections.at[0].used = true; /* the head: what the machine needs in any case */
   h.first_after_prelude = h.sections.n;

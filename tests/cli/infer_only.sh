@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Programs that have infer blocks and nothing else compile for both targets: with weights or none,
+# with kernels or none, whatever an argument is called. A trainer made of them says that there is
+# nothing to train.
+#   infer_only.sh AMPC AMP
+. "$(dirname "$0")/../faults/lib.sh"
+export PATH=$PATH:/usr/local/cuda/bin
+cd "$work" || exit 1
+write() { cat >"$1.amp"; } # write NAME: the job on stdin
+write model <<'E2'
+module Net() {
+  fc1 = Linear(8, 4)
+  def forward(x) { return fc1(x) }
+}
+model net = Net()
+precision f16
+infer answer(x: f32[3, 8]) -> f32[3, 4] { return net(x) }
+infer weight() { return net.fc1.weight }
+E2
+write identity <<'E2'
+infer same(x: f32[3, 8], y: bool[3], z: i64[]) { return x, y, z }
+E2
+write product <<'E2'
+infer square(x: f32[4, 4]) { return x @ x }
+E2
+write names <<'E2'
+infer main(double: f32[3], static: f32[3], i: f32[3], t1: f32[3]) { return double + static * i - t1 }
+infer program(work: f32[3]) { kernels = work * 2.0; return kernels }
+E2
+write image <<'E2'
+module Net() {
+  c = Conv2d(3, 8, 3)
+  b = BatchNorm2d(8)
+  def forward(x) { return b(c(x)).relu() }
+}
+model net = Net()
+precision bf16
+infer look(x: f32[2, 3, 8, 8]) { return net(x), net(x).sum() }
+E2
+for job in model identity product names image; do
+  passes "$job, C" "$ampc" --target=cpu -o $job.c $job.amp
+  line=$("$ampc" --build-line --target=cpu -o $job.c $job.amp)
+  passes "$job, cc" bash -c "$line -Wall -Werror"
+  passes "$job, CUDA" "$ampc" -o $job.cu $job.amp
+  if command -v nvcc >/dev/null; then
+    line=$("$ampc" --build-line -o $job.cu $job.amp)
+    passes "$job, nvcc" bash -c "$line"
+  fi
+  printf ':params\n:memory\n:kernel\n1 + 1\n' | "$amp" repl $job.amp >out 2>&1 || failed "$job, at the prompt"
+  refuses "$job, amp train" 2 'has no train block' "$amp" train $job.amp
+done
+sh -c "$("$ampc" --build-line --target=cpu -o model.c model.amp)" || failed "the model again, for the cpu"
+refuses "the emitted program" 2 'has no train block' ./model
+finish
