@@ -1,5 +1,6 @@
 /* Commands about the job and its state. */
 #include "repl.h"
+#include "runtime/base/terminal.h"
 #include "runtime/plan/bytes.h"
 #include "runtime/plan/number.h"
 #include <fnmatch.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Shell patterns: "fc*.weight". */
 bool path_matches(const char *pattern, const char *path)
@@ -176,6 +178,7 @@ bool command_const(Repl *r, const char *arg)
 {
   const char *name, *value;
   if (!*arg) {
+    if (!r->options.n_consts) puts("no const has been replaced");
     for (uint32_t i = 0; i < r->options.n_consts; i++)
       printf("%-24s %s\n", r->options.consts[i].key, r->options.consts[i].value);
     return true;
@@ -194,13 +197,27 @@ bool command_precision(Repl *r, const char *arg)
 
 /* ---- what there is ---- */
 
+/* Of the paths that match; a terminal gets no more than they need. */
+static int path_width(const ampc_program *p, const char *pattern)
+{
+  enum { WIDTH = 36 };
+  int longest = 0;
+  if (!terminal_columns(STDOUT_FILENO)) return WIDTH;
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    int n = (int)strlen(p->params[i].path);
+    if (path_matches(pattern, p->params[i].path) && n > longest) longest = n;
+  }
+  return longest;
+}
+
 /* `running`: the program of q is the one that runs, so there are values to take the norm of. */
-static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running)
+static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running,
+                        int width)
 {
   char type[128];
   HostTensor t = {.dtype = q->dtype, .rank = q->rank};
   memcpy(t.dim, q->dim, sizeof t.dim);
-  printf("%-36s %-20s %-10s", q->path, tensor_type(&t, type),
+  printf("%-*s %-20s %-10s", width, q->path, tensor_type(&t, type),
          q->buffer          ? "buffer"
          : q->optimizer < 0 ? "frozen"
                             : p->optimizers[q->optimizer].name);
@@ -223,11 +240,12 @@ bool command_params(Repl *r, const char *arg)
   if (!p) return false;
   const ampc_program *g = p->c->program;
   int64_t total = 0;
+  int width = path_width(g, arg);
   uint32_t shown = 0;
   for (uint32_t i = 0; i < g->n_params; i++) {
     const ampc_param *q = &g->params[i];
     if (!path_matches(arg, q->path)) continue;
-    if (!print_param(r, g, q, r->live == p)) return false;
+    if (!print_param(r, g, q, r->live == p, width)) return false;
     if (!q->buffer) total += q->elements;
     shown++;
   }
