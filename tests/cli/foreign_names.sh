@@ -18,10 +18,11 @@ folder="-fplugin=x @x"
 mkdir -- "$folder" && cd -- "$folder" || exit 1
 job=$name.amp
 cat >"./$job" <<'AMP'
+const TAG = "x"
 data d(n: int) { return synthetic(n, shape=[4]), synthetic(n, shape=[1]) }
 model net = Linear(4, 1)
 optimizer opt = SGD(net, lr=0.01) # C:\data\
-train x, y in d(64) with batch=4, epochs=2, name="a,\"b\"" {
+train x, y in d(64) with batch=4, epochs=2, save=TAG, name="a,\"b\"" {
   minimize mse_loss(net(x), y) with opt # C:\data\
 }
 train x, y in d(16) with batch=4, name="a_\"b\"" { minimize mse_loss(net(x), y) with opt }
@@ -29,7 +30,8 @@ eval x, y in d(16) with batch=4, name="=1+1 %s%n */ größe" { metric error = ms
 AMP
 
 # ---- amp -----------------------------------------------------------------------------------------------
-"$amp" train --device cpu --json --log 3 --log-dir $'logs\x1b' --save $'s\x1b\xff' "./$job" >out 2>err ||
+tag=$'TAG=\xff\x1b'
+"$amp" train --device cpu -D "$tag" --json --log 3 --log-dir $'logs\x1b' --save $'s\x1b\xff' "./$job" >out 2>err ||
   failed "amp train: exit status $?: $(cat err)"
 quiet "amp train: stdout" out
 quiet "amp train: stderr" err
@@ -64,8 +66,8 @@ built() {
   shift 2
   for shell in sh bash; do
     rm -f -- "$program" e
-    "$ampc" --target=cpu "$@" "./$job" >/dev/null 2>err || failed "$what: $(cat err)"
-    "$ampc" --target=cpu --build-line "$@" "./$job" >line 2>err || failed "$what, build line: $(cat err)"
+    "$ampc" --target=cpu -D "$tag" "$@" "./$job" >/dev/null 2>err || failed "$what: $(cat err)"
+    "$ampc" --target=cpu -D "$tag" --build-line "$@" "./$job" >line 2>err || failed "$what, build line: $(cat err)"
     quiet "$what: the line" line
     [ "$(wc -l <line)" -eq 1 ] || failed "$what: more than one line"
     $shell ./line || failed "$what: $shell does not build it"

@@ -87,6 +87,19 @@ def control_bytes(data):
     return re.findall('[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udcff]', text)
 
 
+# Two values of one name meet in a kernel, and one that has the name which tells them apart.
+NAMESAKES = '''module Net {
+  w = Parameter([8, 8]); x_%d = Parameter([8])
+  def inner(x) { x = linear(x, w); return x }
+  def forward(x) { a = inner(x); return x_%d * x * a + inner(a) }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.1)
+data d(n: int) { return synthetic(n, [8]) }
+train x in d(64) with batch=4 { minimize net(x).mean() with opt }
+'''
+
+
 class Tester:
     def __init__(self, ampc):
         self.ampc, self.bad, self.known, self.checked = os.path.abspath(ampc), 0, {}, set()
@@ -142,6 +155,13 @@ class Tester:
             got = subprocess.run([self.ampc, option, 'j.amp'], capture_output=True)
             if got.returncode == 0 or control_bytes(got.stderr): self.failed('an option', option, got.stderr)
 
+    def check_arguments(self):
+        for n in range(1, 9):
+            text = (NAMESAKES % (n, n)).encode()
+            got = self.emit('j.amp', text, ['--target=cpu', '-O2'])
+            built = self.compiles(got.stdout)
+            if got.returncode or built.returncode: self.failed('arguments: %s' % built.stderr, 'j.amp', text)
+
     def check_names(self):
         """Two blocks of one name, and names that cannot be printed, are refused."""
         for places in ({'name': '"A"', 'eval': '"A"'}, {'name': '"probe"'}, {'name': '""'}, {'name': '"\\x1b"'},
@@ -156,6 +176,7 @@ class Tester:
         for name in FILES: self.check_dumps(name, job(name='"\\"*/,?\\?/"', options=', save="\\x1b\\n"'))
         self.check_messages()
         self.check_names()
+        self.check_arguments()
         return self.bad != 0
 
 
