@@ -2,34 +2,28 @@
 #include "replace.h"
 #include "compiler/emit/seal.h"
 #include "runtime/plan/file.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include "runtime/plan/file.h"
 
-typedef enum Found { FOUND_nothing, FOUND_file, FOUND_unreadable } Found;
-
-/* What lies there, if it is a file with something in it. A pipe or a device is not read. */
-static Found read_file(const char *path, Text *out)
+/* What lies there, if it is a file with something in it: a pipe or a device is not read. False
+ * after a message. */
+static bool read_there(const char *path, Text *out)
 {
-  char piece[1 << 16];
   struct stat at;
-  if (stat(path, &at) != 0 || !S_ISREG(at.st_mode) || file_is_special(path)) return FOUND_nothing;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return errno == ENOENT ? FOUND_nothing : FOUND_unreadable;
-  ssize_t n;
-  while ((n = read(fd, piece, sizeof piece)) != 0) {
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) break;
-    text_add(out, piece, (size_t)n);
+  char *bytes;
+  int64_t size;
+  if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return true;
+  if (file_read(path, &bytes, &size) != AMPC_OK) {
+    fprintf(stderr, "ampc: error: %s, and so not tell what would be written over\n",
+            ampc_last_error());
+    return false;
   }
-  int error = errno;
-  close(fd);
-  errno = error;
-  if (n < 0) return FOUND_unreadable;
-  return out->n ? FOUND_file : FOUND_nothing;
+  text_add(out, bytes, (size_t)size);
+  free(bytes);
+  return true;
 }
 
 static bool begins(const Text *text, const char *with, size_t n)
@@ -84,21 +78,13 @@ static bool refuse(Arena *arena, const char *option, const char *path, Seal seal
   return false;
 }
 
-static bool unreadable(Arena *arena, const char *path)
-{
-  fprintf(stderr, "ampc: error: cannot read %s, to see what would be written over: %s\n",
-          arena_shown(arena, path, ""), strerror(errno));
-  return false;
-}
-
 bool replace_output(const CommandLine *cmd, const char *path, const Text *text)
 {
   Text there;
   if (cmd->force || !path || strcmp(path, "-") == 0) return true;
   text_init(&there, text->arena);
-  Found found = read_file(path, &there);
-  if (found == FOUND_unreadable) return unreadable(text->arena, path);
-  if (found == FOUND_nothing || is_same(&there, text)) return true;
+  if (!read_there(path, &there)) return false;
+  if (!there.n || is_same(&there, text)) return true;
   Seal seal = seal_of(there.at, there.n);
   if (is_ours(cmd->kind, seal, &there)) return true;
   return refuse(text->arena, "-o", path, seal);
@@ -110,9 +96,8 @@ bool replace_deps(const CommandLine *cmd, const Text *text)
   Text there;
   if (cmd->force || strcmp(cmd->deps, "-") == 0) return true;
   text_init(&there, text->arena);
-  Found found = read_file(cmd->deps, &there);
-  if (found == FOUND_unreadable) return unreadable(text->arena, cmd->deps);
+  if (!read_there(cmd->deps, &there)) return false;
   size_t head = (size_t)(strstr(text->at, ": ") - text->at) + 1;
-  if (found == FOUND_nothing || begins(&there, text->at, head)) return true;
+  if (!there.n || begins(&there, text->at, head)) return true;
   return refuse(text->arena, "--deps", cmd->deps, SEAL_none);
 }
