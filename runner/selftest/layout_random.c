@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GRAPHS = 12, STEPS = 10, GRAPHS_AT_ONCE = 12, MAX_OUTPUTS = STEPS + 2, MOST_ELEMENTS = 400 };
+enum { GRAPHS = 8, STEPS = 10, GRAPHS_AT_ONCE = 12, MAX_OUTPUTS = STEPS + 2, MOST_ELEMENTS = 400 };
 
 typedef struct Images {
   Built *b;
@@ -120,17 +120,43 @@ static Value reduce_step(Images *g, Value x)
   return ir_reduce(g->b->c, &g->at, op, x, mask, pick(g, 2));
 }
 
-/* Rows along any axis; what leaves one value a row drops the axis. */
+/* Rows along any axis; what leaves one value a row drops the axis or keeps it. */
 static Value row_step(Images *g, Value x)
 {
-  static const OpKind ops[] = {OP_softmax, OP_log_softmax, OP_logsumexp, OP_row_var};
+  static const OpKind ops[] = {OP_softmax, OP_log_softmax, OP_logsumexp, OP_row_var, OP_argmax};
   Node n = node(g, x);
   if (!n.rank) return x;
-  int64_t axis = (int64_t)pick(g, n.rank);
+  NamedAttr dim = {"dim", {.i = (int64_t)pick(g, n.rank)}};
+  NamedAttr keepdim = {"keepdim", {.i = (int64_t)pick(g, 2)}};
   OpKind op = ops[pick(g, sizeof ops / sizeof *ops)];
   if (op == OP_row_var)
-    return append(g, op, x, ATTRS({"dim", {.i = axis}}, {"correction", {.f = 0}}));
-  return append(g, op, x, ATTRS({"dim", {.i = axis}}));
+    return append(g, op, x, (const NamedAttr[]){dim, {"correction", {.f = 0}}, {0}});
+  bool drops = op == OP_logsumexp || op == OP_argmax;
+  x = append(g, op, x, (const NamedAttr[]){dim, drops ? keepdim : (NamedAttr){0}, {0}});
+  return ir_cast(g->b->c, &g->at, x, AMPC_F32);
+}
+
+/* Each value one of two, by a third. */
+static Value choice_step(Images *g, Value x)
+{
+  Compile *c = g->b->c;
+  Node n = node(g, x), m;
+  Value y = pick_value(g), zero = ir_number(c, &g->at, 0);
+  m = node(g, y);
+  if (!broadcast(&n, &m)) y = zero;
+  Value condition = ir_binary(c, &g->at, OP_lt, x, y);
+  return ir_append(c, &g->at, OP_where, (Value[]){condition, y, x}, 3, NULL);
+}
+
+/* The last axis as features. */
+static Value linear_step(Images *g, Value x)
+{
+  Node n = node(g, x);
+  if (!n.rank) return x;
+  int64_t out = pick_size(g);
+  Value w = source(g, 2, (int64_t[]){out, n.dim[n.rank - 1]}), bias = source(g, 1, &out);
+  x = ir_append(g->b->c, &g->at, OP_linear, (Value[]){x, w, bias}, 3, NULL);
+  return ir_unary(g->b->c, &g->at, OP_tanh, x);
 }
 
 /* Normalised over all but the leading axes, as group norm does. */
@@ -239,12 +265,16 @@ static Value pool_step(Images *g, Value x)
   Node n = node(g, x);
   int64_t h = 1 + (int64_t)pick(g, (uint64_t)n.dim[2]),
           w = 1 + (int64_t)pick(g, (uint64_t)n.dim[3]);
-  switch (pick(g, 3)) {
+  switch (pick(g, 4)) {
   case 0:
+    return append(g, OP_max_pool2d, x,
+                  ATTRS({"kernel0", {.i = h}}, {"kernel1", {.i = w}}, {"stride0", {.i = 1}},
+                        {"stride1", {.i = w}}));
+  case 1:
     return append(g, OP_avg_pool2d, x,
                   ATTRS({"kernel0", {.i = h}}, {"kernel1", {.i = w}}, {"stride0", {.i = h}},
                         {"stride1", {.i = w}}));
-  case 1:
+  case 2:
     return append(g, OP_adaptive_avg_pool2d, x, ATTRS({"oh", {.i = h}}, {"ow", {.i = w}}));
   default:
     return append(g, OP_interpolate_nearest, x, ATTRS({"scale0", {.i = 1}}, {"scale1", {.i = 2}}));
@@ -273,9 +303,9 @@ static Value norm_step(Images *g, Value x)
 static void add_step(Images *g)
 {
   static Value (*const steps[])(Images *, Value) = {
-      unary_step, binary_step, binary_step, reduce_step, reduce_step, row_step,
-      group_step, move_step,   move_step,   view_step,   view_step,   expand_step,
-      conv_step,  conv_step,   pool_step,   norm_step};
+      unary_step,  binary_step, binary_step, choice_step, linear_step, reduce_step, reduce_step,
+      row_step,    row_step,    group_step,  move_step,   move_step,   view_step,   view_step,
+      expand_step, conv_step,   conv_step,   pool_step,   norm_step};
   Value x = pick_value(g), y = steps[pick(g, sizeof steps / sizeof *steps)](g, x);
   Node n = node(g, y);
   if (ir_elements(&n) > MOST_ELEMENTS) y = ir_reduce(g->b->c, &g->at, OP_mean, y, 1, true);

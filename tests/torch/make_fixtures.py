@@ -5,7 +5,7 @@
     /usr/bin/python3 tests/torch/make_fixtures.py NAME...    these cases anew, from the inputs they have
     ... --draw NAME...     the same from inputs drawn anew
     ... --check [NAME...]  compares what PyTorch gives here with what is stored; writes nothing
-    ... --trajectory, --state   those files, whole
+    ... --trajectory, --mixed, --state   those files, whole
 
 Needs Debian's python3-torch; tests read the committed files and never need PyTorch. Inputs are
 float32 values; outputs, losses and gradients are computed by PyTorch in float64 from them. A case is
@@ -18,6 +18,7 @@ ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE
 trajectory.safetensors  20 steps of an MLP and of a CNN under several optimizers and schedules;
                         weights and batches come from `mix`, which the test has too, so they are
                         not stored
+mixed.safetensors       20 steps under autocast in bf16 of a value that three products read
 state.safetensors       no tensors: names, shapes and default initialisation of PyTorch's layers
 """
 import argparse
@@ -302,7 +303,7 @@ class CNN:
 
 
 def mix(seed, n):
-    """n numbers of [0, 1), multiples of 2^-24: splitmix64, the same in test_trajectory.c."""
+    """n numbers of [0, 1), multiples of 2^-24: splitmix64, the same in mix.h."""
     with np.errstate(over="ignore"):
         z = (np.arange(n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z += np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
@@ -418,6 +419,30 @@ def make_trajectory():
         print(f"{name:14} f32 against f64: losses {d[0]:.1e} relative, weights {d[1]:.1e}")
 
 
+# ---- mixed precision ------------------------------------------------------------------------------------
+
+def make_mixed():
+    """h = p x is f32 and three products read it in bf16, each through a cast of its own. The gradient of h
+    is the f32 sum of three that are rounded to bf16; a sum in bf16 is off by 1e-3 of it."""
+    def numbers(seed, *shape):
+        return torch.tensor((2 * mix(seed, math.prod(shape)) - 1).reshape(shape), dtype=torch.float32)
+    p, steps, losses = numbers(1, 8).requires_grad_(True), [], []
+    weights = [numbers(2 + i, 4, 8) for i in range(3)]
+    optimizer = torch.optim.SGD([p], lr=0.05)
+    for step in range(STEPS):
+        x, t = numbers(1000 + step, 4, 8), numbers(2000 + step, 4, 4)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            h = p * x
+            y = F.linear(h, weights[0]) + F.linear(h, weights[1]) + F.linear(h, weights[2])
+        loss = F.mse_loss(y.float(), t)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        steps.append(p.detach().double().numpy().copy())
+    write("mixed.safetensors", {"losses": np.array(losses), "p": np.stack(steps)}, {})
+
+
 # ---- names, shapes, initialisation ---------------------------------------------------------------------
 
 def make_state():
@@ -444,7 +469,7 @@ def make_state():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="cases of cases.def; none: those without a fixture")
-    for option in ("draw", "check", "trajectory", "state"):
+    for option in ("draw", "check", "trajectory", "mixed", "state"):
         parser.add_argument("--" + option, action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -459,9 +484,11 @@ def main():
         sys.exit(check_ops(cases, arguments.names or list(cases)) != 0)
     if arguments.trajectory:
         make_trajectory()
+    if arguments.mixed:
+        make_mixed()
     if arguments.state:
         make_state()
-    if arguments.names or not (arguments.trajectory or arguments.state):
+    if arguments.names or not (arguments.trajectory or arguments.mixed or arguments.state):
         have = {owner(key) for key in read("ops.safetensors")[0]}
         make_ops(cases, arguments.names or [name for name in cases if name not in have], arguments.draw)
 

@@ -10,6 +10,7 @@
  * relu passes on. A wrong bias correction, decay, momentum or schedule shows as 1e-3 or more from
  * the first steps on. */
 #include "fixture.h"
+#include "mix.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,16 +84,6 @@ static const Run runs[] = {
                      "weight_decay=5e-4)"},
     {"cnn_adamw", "AdamW(net, lr=2e-3, weight_decay=0.01, clip_norm=1.0)"},
 };
-
-/* Numbers of [0, 1), multiples of 2^-24: splitmix64, the same in make_fixtures.py. */
-static double mix(uint64_t seed, uint64_t i)
-{
-  uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u + seed * 0xD1342543DE82EF95u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  z ^= z >> 31;
-  return (double)(z >> 40) * 0x1p-24;
-}
 
 static const ampc_param *parameter(const Job *job, const char *path)
 {
