@@ -68,6 +68,10 @@ static const char *write_trouble(const Cache *cache)
   return NULL;
 }
 
+/* The last one is memory: there may be room when all disks are full. */
+static const char *const places[] = {"/tmp", "/var/tmp", "/dev/shm"};
+enum { PLACES = sizeof places / sizeof *places };
+
 static ampc_status open_temporary(Cache *out, const char *why)
 {
   static bool said;
@@ -77,10 +81,18 @@ static ampc_status open_temporary(Cache *out, const char *why)
             ampc_show(shown, sizeof shown, out->folder, ""), why);
   said = true;
   out->temporary = true;
-  strcpy(out->folder, "/tmp/amp-kernels-XXXXXX");
-  if (mkdtemp(out->folder)) return AMPC_OK;
-  return ampc_fail(AMPC_RUN_FAILED, "cannot make a folder in /tmp for the kernels: %s",
-                   strerror(errno));
+  while (out->tried < PLACES) {
+    snprintf(out->folder, sizeof out->folder, "%s/amp-kernels-XXXXXX", places[out->tried++]);
+    if (mkdtemp(out->folder)) return AMPC_OK;
+  }
+  return ampc_fail(AMPC_RUN_FAILED,
+                   "no place for the kernels: not in the cache, /tmp, /var/tmp or /dev/shm");
+}
+
+bool cache_elsewhere(Cache *cache, const char *why)
+{
+  if (cache->temporary) rmdir(cache->folder);
+  return open_temporary(cache, why) == AMPC_OK;
 }
 
 ampc_status cache_open(Cache *out)

@@ -10,11 +10,15 @@
 
 typedef struct Cache {
   char folder[PATH_MAX];
-  bool temporary; /* a private folder in /tmp, because the real one cannot be used */
+  bool temporary; /* a private folder elsewhere, because the real one cannot be used */
+  unsigned tried; /* places for that, so far */
 } Cache;
 enum { CACHE_PATH = PATH_MAX + 80, CACHE_BYTES = 256 << 20 };
 
 ampc_status cache_open(Cache *out);
+/* Goes on in a private folder, the first time with a note that says why: where it was there is no
+ * room. False with ampc_last_error: there is no other place. */
+bool cache_elsewhere(Cache *cache, const char *why);
 /* 32 hexadecimal digits of all that decides the bytes of a file: a text, and what it is made with.
  */
 void cache_key(const char *text, size_t size, const char *identity, char key[33]);

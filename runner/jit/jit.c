@@ -5,10 +5,12 @@
 #include "jit_cuda.h"
 #include "toolchain.h"
 #include <dlfcn.h>
-#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct Jit {
@@ -21,40 +23,88 @@ typedef struct JitKernel { /* as emit_kernels writes them */
   ampc_cpu_kernel *function;
 } JitKernel;
 
-/* Into a file without a name yet, which takes its place in the cache when it is whole. */
-static ampc_status build(const Cache *cache, const Toolchain *t, const Text *text, const char *path)
+typedef struct Wanted { /* the text and the kernels that its library must have */
+  const Text *text;
+  const char *const *names;
+  uint32_t n;
+} Wanted;
+
+/* Whether the file reaches to the end of its table of sections, which comes last: what is cut off
+ * would else be missed when it is used. */
+static bool is_whole(const char *path)
+{
+  ElfW(Ehdr) head;
+  struct stat at;
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  bool good = fd >= 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode) &&
+              pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head &&
+              memcmp(head.e_ident, ELFMAG, SELFMAG) == 0;
+  if (fd >= 0) close(fd);
+  return good && (uint64_t)at.st_size >= head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
+}
+
+/* NULL with ampc_last_error: the file is not what was wanted. */
+static void *load(const char *path, const Wanted *wanted)
+{
+  void *library = is_whole(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  if (!library) {
+    ampc_fail(AMPC_RUN_FAILED, "%s", is_whole(path) ? dlerror() : "it is no whole library");
+    return NULL;
+  }
+  for (uint32_t i = 0; i < wanted->n; i++)
+    if (!jit_find(library, wanted->names[i])) {
+      dlclose(library);
+      return NULL;
+    }
+  return library;
+}
+
+/* Into a file without a name yet, which takes its place in the cache when it has been loaded. A
+ * cache that cannot keep it is no reason to do without it. AMPC_BAD_FILE: there is no room. */
+static ampc_status build(const Cache *cache, const Toolchain *t, const Wanted *wanted,
+                         const char *path, void **out)
 {
   char temporary[CACHE_PATH];
-  ampc_status status = cache_begin(cache, temporary);
-  if (status) return status;
-  status = toolchain_build(t, text->at, text->n, temporary);
-  if (status) {
+  if (cache_begin(cache, temporary) != AMPC_OK) return AMPC_BAD_FILE;
+  const char *scratch = cache->temporary ? cache->folder : NULL;
+  ampc_status status = toolchain_build(t, wanted->text->at, wanted->text->n, temporary, scratch);
+  if (!status && !(*out = load(temporary, wanted)))
+    status = ampc_fail(AMPC_NO_COMPILER, "the kernels that %s made cannot be used: %s", t->compiler,
+                       ampc_last_error());
+  if (status || cache->temporary)
     unlink(temporary);
-    return status;
+  else if (cache_keep(temporary, path) != AMPC_OK)
+    fprintf(stderr, "amp: note: the kernels are not kept: %s\n", ampc_last_error());
+  return status;
+}
+
+/* Found in the cache, or built there, or else where there is room. */
+static ampc_status find_or_build(Cache *cache, const Toolchain *t, const Wanted *wanted, void **out)
+{
+  char key[33], path[CACHE_PATH], why[1024];
+  cache_key(wanted->text->at, wanted->text->n, t->identity, key);
+  cache_path(cache, key, "so", path);
+  if (!cache->temporary && cache_has(path) && (*out = load(path, wanted))) return AMPC_OK;
+  ampc_status status;
+  while ((status = build(cache, t, wanted, path, out)) == AMPC_BAD_FILE) {
+    snprintf(why, sizeof why, "%s", ampc_last_error());
+    if (!cache_elsewhere(cache, why))
+      return ampc_fail(AMPC_RUN_FAILED, "%s: %s", ampc_last_error(), why);
   }
-  return cache_keep(temporary, path);
+  return status;
 }
 
 /* Built once, then found in the cache by its text and the compiler's identity. Closing the
  * cache may remove a temporary folder; what has been loaded stays. */
-ampc_status jit_open(const Text *text, void **out_library)
+ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, void **out_library)
 {
   const Toolchain *t;
-  ampc_status status = toolchain_find(&t);
-  if (status) return status;
   Cache cache;
-  status = cache_open(&cache);
+  ampc_status status = toolchain_find(&t);
+  if (!status) status = cache_open(&cache);
   if (status) return status;
-  char key[33], path[CACHE_PATH];
-  cache_key(text->at, text->n, t->identity, key);
-  cache_path(&cache, key, "so", path);
-  if (!cache_has(path)) status = build(&cache, t, text, path);
-  if (status == AMPC_OK) {
-    *out_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*out_library)
-      status = ampc_fail(AMPC_RUN_FAILED, "cannot load the kernels: %s", dlerror());
-  }
-  cache_close(&cache, path);
+  status = find_or_build(&cache, t, &(Wanted){text, names, n}, out_library);
+  cache_close(&cache, "");
   return status;
 }
 
@@ -103,7 +153,10 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
   emit_kernels(c, &text);
   if (edit) edit(&text, data);
   void *library;
-  ampc_status status = jit_open(&text, &library);
+  const ampc_program *p = c->program;
+  const char **names = arena_array(c->arena, const char *, p->n_kernels + 1);
+  for (uint32_t i = 0; i < p->n_kernels; i++) names[i] = p->kernels[i].name;
+  ampc_status status = jit_open(&text, names, p->n_kernels, &library);
   if (status) return status;
   status = bind_kernels(c, library);
   if (status == AMPC_OK) {

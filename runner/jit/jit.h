@@ -2,8 +2,9 @@
  * GPU compiled by NVRTC, and loaded when the program's runtime is made.
  *
  * Results are cached by content in $XDG_CACHE_HOME/ampc (or ~/.cache/ampc), so a job that was seen
- * before starts at once. A cache that cannot be trusted or written is not used: a private folder in
- * the temporary directory takes its place and is removed after loading. */
+ * before starts at once. A cache that cannot be trusted or written, or has no room, is not used: a
+ * private folder elsewhere takes its place and is removed after loading. Nothing is kept that does
+ * not load. */
 #pragma once
 #include "ampc_rt.h"
 #include "compiler/compile.h"
@@ -20,7 +21,7 @@ typedef void TextEdit(Text *text, void *data);
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
 void jit_unload(Jit *jit); /* NULL is fine */
 
-/* A text as emit_kernels and emit_unit write it, built or found in the cache: a library to
- * dlclose. May be called from several threads at once. */
-ampc_status jit_open(const Text *text, void **out_library);
+/* A text as emit_kernels and emit_unit write it, built or found in the cache: a library to dlclose
+ * that has all kernels named. May be called from several threads at once. */
+ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, void **out_library);
 ampc_cpu_kernel *jit_find(void *library, const char *name); /* NULL with ampc_last_error */

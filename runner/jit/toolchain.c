@@ -38,7 +38,7 @@ static int memory_file(const char *text, size_t size)
 }
 
 /* The child's exit status (128 + signal when it was killed), or -1 with errno. */
-static int run(char *const argv[], int input, int output)
+static int run(char *const argv[], char **environment, int input, int output)
 {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -46,7 +46,7 @@ static int run(char *const argv[], int input, int output)
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
   pid_t child;
-  int failed = posix_spawn(&child, argv[0], &actions, NULL, argv, environ), status = 0;
+  int failed = posix_spawn(&child, argv[0], &actions, NULL, argv, environment), status = 0;
   posix_spawn_file_actions_destroy(&actions);
   if (failed) {
     errno = failed;
@@ -79,7 +79,8 @@ static void read_version(char *compiler, char *out, size_t size)
 {
   int input = memory_file("", 0), output = memory_file("", 0);
   ssize_t n = 0;
-  if (input >= 0 && output >= 0 && run((char *[]){compiler, "--version", NULL}, input, output) == 0)
+  if (input >= 0 && output >= 0 &&
+      run((char *[]){compiler, "--version", NULL}, environ, input, output) == 0)
     n = pread(output, out, size - 1, 0);
   out[n > 0 ? n : 0] = 0;
   out[strcspn(out, "\n")] = 0;
@@ -135,30 +136,78 @@ ampc_status toolchain_find(const Toolchain **out)
 
 /* ---- building ---- */
 
-static void print_messages(int fd)
+typedef struct Environment {
+  char **at; /* malloced; NULL: out of memory */
+  char temporary[PATH_MAX + 8];
+} Environment;
+
+/* Ours, but for two: messages are in English, for find_full reads them, and temporary files may
+ * have a place. */
+static void make_environment(const char *scratch, Environment *out)
 {
-  char text[4096];
-  ssize_t n = pread(fd, text, sizeof text, 0);
-  if (n > 0) fwrite(text, 1, (size_t)n, stderr);
+  static char english[] = "LC_ALL=C";
+  size_t n = 0, kept = 0;
+  while (environ[n]) n++;
+  out->at = calloc(n + 3, sizeof *out->at);
+  for (size_t i = 0; i < n && out->at; i++) {
+    bool other = strncmp(environ[i], "LC_ALL=", 7) == 0 ||
+                 (scratch && strncmp(environ[i], "TMPDIR=", 7) == 0);
+    if (!other) out->at[kept++] = environ[i];
+  }
+  if (!out->at) return;
+  out->at[kept++] = english;
+  snprintf(out->temporary, sizeof out->temporary, "TMPDIR=%s", scratch ? scratch : "");
+  if (scratch) out->at[kept] = out->temporary;
 }
 
-ampc_status toolchain_build(const Toolchain *t, const char *text, size_t size, const char *path)
+enum { MESSAGES = 4096 /* bytes of the compiler's messages that are read */ };
+
+/* The line that tells of a disk without room, as a string; NULL: there is none. */
+static const char *find_full(char *messages)
+{
+  static const char *const reasons[] = {"No space left on device", "Disk quota exceeded"};
+  for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+    char *at = strcasestr(messages, reasons[i]);
+    if (!at) continue;
+    at[strcspn(at, "\n")] = 0;
+    while (at > messages && at[-1] != '\n') at--;
+    return at;
+  }
+  return NULL;
+}
+
+/* Why the compiler refused, in its own words. */
+static ampc_status refused(const Toolchain *t, int fd, int status)
+{
+  char text[MESSAGES + 1];
+  ssize_t n = pread(fd, text, MESSAGES, 0);
+  text[n > 0 ? n : 0] = 0;
+  const char *full = find_full(text);
+  if (full) return ampc_fail(AMPC_BAD_FILE, "%s", full);
+  fputs(text, stderr);
+  return ampc_fail(AMPC_NO_COMPILER, "%s failed on the kernels with exit status %d", t->compiler,
+                   status);
+}
+
+ampc_status toolchain_build(const Toolchain *t, const char *text, size_t size, const char *path,
+                            const char *scratch)
 {
   char *compiler = (char *)(uintptr_t)t->compiler, result[PATH_MAX + 2];
   ampc_path_argument(result, sizeof result, path);
   char *argv[] = {compiler, FLAGS, "-std=gnu11", "-w", "-shared", "-fPIC", "-x", "c",
                   "-",      "-x",  "none",       "-o", result,    "-lm",   NULL};
+  Environment environment;
+  make_environment(scratch, &environment);
   int input = memory_file(text, size), messages = memory_file("", 0);
-  int status = input >= 0 && messages >= 0 ? run(argv, input, messages) : -1;
+  bool ready = environment.at && input >= 0 && messages >= 0;
+  int status = ready ? run(argv, environment.at, input, messages) : -1;
   ampc_status result_status = AMPC_OK;
-  if (status < 0) {
+  if (status < 0)
     result_status = ampc_fail(AMPC_NO_COMPILER, "cannot run %s: %s", t->compiler, strerror(errno));
-  } else if (status > 0) {
-    print_messages(messages);
-    result_status = ampc_fail(AMPC_NO_COMPILER, "%s failed on the kernels with exit status %d",
-                              t->compiler, status);
-  }
+  else if (status > 0)
+    result_status = refused(t, messages, status);
   if (input >= 0) close(input);
   if (messages >= 0) close(messages);
+  free(environment.at);
   return result_status;
 }

@@ -171,6 +171,8 @@ static XXH128_hash_t key_of(Arena *arena, const Text *kernel, const char *name)
 
 typedef struct Unit { /* some kernels of a program, built together */
   Text text;
+  const char *const *names;
+  uint32_t n;
   void *library;
   ampc_status status;
   char error[1024];
@@ -180,7 +182,7 @@ typedef struct Unit { /* some kernels of a program, built together */
 static void *build_unit(void *arg)
 {
   Unit *u = arg;
-  u->status = jit_open(&u->text, &u->library);
+  u->status = jit_open(&u->text, u->names, u->n, &u->library);
   if (u->status) snprintf(u->error, sizeof u->error, "%s", ampc_last_error());
   return NULL;
 }
@@ -227,12 +229,11 @@ static const Known *find_known(const Kernels *k, XXH128_hash_t key)
 }
 
 /* The unit's library belongs to k from here on, also after a failure. */
-static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys,
-                            const char *const *names, uint32_t n)
+static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys)
 {
   uint32_t library = keep_library(k, u->library);
-  for (uint32_t i = 0; i < n; i++) {
-    ampc_cpu_kernel *function = jit_find(u->library, names[i]);
+  for (uint32_t i = 0; i < u->n; i++) {
+    ampc_cpu_kernel *function = jit_find(u->library, u->names[i]);
     if (!function) return AMPC_RUN_FAILED;
     if (find_known(k, keys[i])) continue;
     k->known = grown(k->known, k->n_known, sizeof *k->known);
@@ -318,17 +319,16 @@ static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
   uint32_t n_units = m->n >= SPLIT_FROM ? 2 : 1, half = n_units == 2 ? m->n / 2 : m->n;
   bool whole = m->n == c->program->n_kernels; /* one text then, which `amp train` caches too */
   if (whole) n_units = 1, half = m->n;
-  Unit units[2] = {{.library = NULL}};
+  Unit units[2];
   for (uint32_t i = 0; i < n_units; i++) {
     uint32_t from = i * half, n = i + 1 == n_units ? m->n - from : half;
+    units[i] = (Unit){.names = m->names + from, .n = n};
     text_init(&units[i].text, c->arena);
     emit_unit(c, m->texts + from, m->names + from, n, &units[i].text);
   }
   ampc_status status = build_units(units, n_units);
-  for (uint32_t i = 0; i < n_units && !status; i++) {
-    uint32_t from = i * half, n = i + 1 == n_units ? m->n - from : half;
-    status = remember(k, &units[i], m->keys + from, m->names + from, n);
-  }
+  for (uint32_t i = 0; i < n_units && !status; i++)
+    status = remember(k, &units[i], m->keys + i * half);
   return status;
 }
 
@@ -419,7 +419,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
   Text original;
   print_kernel(c, kernel, &original);
   XXH128_hash_t from = key_of(c->arena, &original, name);
-  Unit unit = {.library = NULL};
+  Unit unit = {.names = &name, .n = 1};
   Text edited;
   text_init(&edited, c->arena);
   text_add(&edited, text, size);
@@ -428,7 +428,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
   emit_unit(c, &lines, &name, 1, &unit.text);
   XXH128_hash_t key = key_of(c->arena, &edited, name);
   k->loads++;
-  if (build_units(&unit, 1) || remember(k, &unit, &key, &name, 1)) return false;
+  if (build_units(&unit, 1) || remember(k, &unit, &key)) return false;
   drop_edit(k, name, from);
   if (XXH128_isEqual(from, key)) return true; /* as it was emitted */
   k->edits = grown(k->edits, k->n_edits, sizeof *k->edits);

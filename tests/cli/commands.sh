@@ -166,4 +166,42 @@ mkdir bin && printf '#!/bin/sh\necho broken >&2\nexit 1\n' >bin/cc && chmod +x b
 refuses "a cc that fails" 4 'bin/cc failed' env PATH="$work/bin" "$amp" train --device cpu data/job.amp
 [ "$(find "$cache" -name 'new.*')" = "" ] || failed "a part of an entry is left over"
 
+# A disk without room: the compiler cannot write where the cache is, or for itself in /tmp.
+real=$(command -v cc)
+compiler() { # compiler LINES: bin/cc does this; $out is where the library goes
+  printf '#!/bin/bash\n[ "$1" = --version ] && exec %s --version\nfor a; do [ "$last" = -o ] && out=$a; last=$a; done\n%s\n' \
+    "$real" "$1" >bin/cc
+}
+no_room='{ echo "ld: final link failed: No space left on device" >&2; exit 1; }'
+compiler "case \$out in $cache/*) $no_room ;; esac; exec $real \"\$@\""
+again "no room in the cache" PATH="$work/bin:$PATH"
+run PATH="$work/bin:$PATH" && grep -q 'not cached in .*No space left' err || failed "no room in the cache: it is not told"
+compiler "case \$TMPDIR in /dev/shm/*) exec $real \"\$@\" ;; *) $no_room ;; esac"
+again "no room but in memory" PATH="$work/bin:$PATH"
+compiler "$no_room"
+refuses "no room at all" 5 'no place for the kernels: .*No space left' env PATH="$work/bin:$PATH" \
+  "$amp" train --device cpu data/job.amp
+[ "$(find /tmp /var/tmp /dev/shm -maxdepth 1 -name 'amp-kernels-*' -newer bin/cc -user "$(id -u)")" = "" ] ||
+  failed "no room: a temporary folder is left over"
+if unshare -rm true 2>/dev/null; then
+  XDG_CACHE_HOME=$work/tiny unshare -rm bash -c 'mkdir "$0/tiny" && mount -t tmpfs -o size=8k tmpfs "$0/tiny" &&
+    "$1" train --device cpu --steps 3 --save "$0/run" data/job.amp' "$work" "$amp" >out 2>err || failed "a full disk"
+  same "a full disk" first run
+fi
+
+# A compiler that says it is done and is not: nothing of it is kept.
+broken() { # broken NAME LINES
+  compiler "$2"
+  rm -rf "$work/broken"
+  refuses "$1" 4 'cannot be used' env PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/broken" \
+    "$amp" train --device cpu data/job.amp
+  [ "$(ls "$work/broken/ampc")" = "" ] || failed "$1: something of it is kept"
+}
+broken "a cc that writes nothing" "exit 0"
+broken "a cc that writes what is no library" 'echo junk >"$out"'
+broken "a cc whose library is cut" "$real \"\$@\"; truncate -s 9000 \"\$out\""
+broken "a cc whose library is another" "echo 'int x;' | $real -shared -x c - -o \"\$out\""
+broken "a cc whose library lacks a function" \
+  "echo 'extern int f(void); int (*g)(void) = f;' | $real -shared -fPIC -x c - -o \"\$out\""
+
 finish

@@ -235,7 +235,7 @@ static bool build(NvrtcProgram p, const char *text, size_t size)
   if (file < 0) return false;
   close(file);
   bool good = toolchain_find(&compiler) == AMPC_OK &&
-              toolchain_build(compiler, text, size, path) == AMPC_OK && read_image(p, path);
+              toolchain_build(compiler, text, size, path, NULL) == AMPC_OK && read_image(p, path);
   unlink(path);
   return good;
 }

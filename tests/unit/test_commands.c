@@ -163,7 +163,7 @@ static void test_printed(Scan *s)
   const Toolchain *toolchain;
   setenv("CPATH", "runtime/include:runtime/plan", 1);
   MUST(toolchain_find(&toolchain) == AMPC_OK);
-  CHECK_MSG(toolchain_build(toolchain, text.at, text.n, path) == AMPC_OK, "%s", text.at);
+  CHECK_MSG(toolchain_build(toolchain, text.at, text.n, path, NULL) == AMPC_OK, "%s", text.at);
   void *library = dlopen(path, RTLD_NOW);
   CHECK_MSG(library, "%s", dlerror());
   MUST(library);
