@@ -4,6 +4,7 @@
 #include "conv_loops.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "runtime/base/out_of_memory.h"
 #include "runtime/plan/conv_sizes.h"
 
 /* ---- objects --------------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static dnnl_status_t make_objects(ConvPlan *p, dnnl_engine_t engine, const Choic
   dnnl_memory_desc_t scratch = {0};
   dnnl_status_t bad = make_reorder(p, engine, c);
   for (int i = 0; i < 2 && !bad; i++) {
-    bad = dnnl_primitive_create(&p->run[i], c->desc[i]);
+    bad = out_of_memory_near() ? dnnl_out_of_memory : dnnl_primitive_create(&p->run[i], c->desc[i]);
     const dnnl_memory_desc_t *s =
         dnnl_primitive_desc_query_md(c->desc[i], dnnl_query_scratchpad_md, 0);
     if (dnnl_memory_desc_get_size(s) >= dnnl_memory_desc_get_size(&scratch)) scratch = *s;
@@ -66,7 +67,8 @@ static dnnl_status_t make_objects(ConvPlan *p, dnnl_engine_t engine, const Choic
 static dnnl_status_t make(ConvPlan *p, dnnl_engine_t engine)
 {
   Choice choice = {0};
-  dnnl_status_t bad = conv_choose(p, engine, &choice);
+  bool room = !out_of_memory_near();
+  dnnl_status_t bad = room ? conv_choose(p, engine, &choice) : dnnl_out_of_memory;
   if (!bad) {
     bad = make_objects(p, engine, &choice);
   } else if (bad != dnnl_out_of_memory) {
@@ -93,6 +95,8 @@ ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan 
   if (!bad) return AMPC_OK;
   conv_plan_free(p);
   *out = NULL;
+  if (bad == dnnl_out_of_memory)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for a convolution");
   return ampc_fail(AMPC_RUN_FAILED,
                    "oneDNN cannot do a convolution of %lld images of %lld channels and %lld pixels "
                    "by %lld filters of %lld taps: its status is %d",

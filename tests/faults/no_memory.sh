@@ -33,6 +33,7 @@ runs_out() {
       ! grep -qE 'error: .*(memory|cannot start)' "$work/err"; then
       failed "$name with $((start + more)) kB ended with $status"
     fi
+    cat "$work/err" >>"$work/said"
     refused=$((refused + 1))
     more=$((more + 1000 + more / 8))
     [ "$more" -lt 4000000 ] || { failed "$name needs more than $more kB"; return; }
@@ -49,6 +50,38 @@ runs_out "amp train" "$(starts "$amp" --version)" "$amp" train --device cpu -q -
 "$ampc" --target=cpu -o job.c job.amp && "$ampc" --target=cpu --build-line -o job.c job.amp >line
 sh line >"$work/out" 2>"$work/err" || failed "the emitted program does not build"
 runs_out "an emitted program" "$(starts ./job --help)" ./job -q --steps 3
+cat >conv.amp <<'AMP'
+data numbers(n: int) { return synthetic(n, [8, 16, 16]), synthetic(n, [], dtype=i64, low=0, high=4) }
+module Net() {
+  c1 = Conv2d(8, 32, 3, padding=1)
+  c2 = Conv2d(32, 32, 3, padding=1)
+  fc = Linear(32, 4)
+  def forward(x) { return fc(mean(relu(c2(relu(c1(x)))), (2, 3))) }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.001)
+train x, y in numbers(512) with batch=64 { minimize cross_entropy(net(x), y) with opt }
+AMP
+"$amp" train --device cpu -q --steps 3 conv.amp >"$work/out" 2>"$work/err" || failed "amp train of convolutions"
+start=$(starts "$amp" --version)
+runs_out "convolutions" "$start" "$amp" train --device cpu -q --steps 3 conv.amp
+grep -q 'memory for a convolution' "$work/said" || failed "no convolution ran out of memory"
+# The prompt tells it and goes on; what it cannot go on without ends it with status 5.
+printf ':train 2\n1 + 2\n' >inputs
+went_on=0
+for ((more = 1000; more < 400000; more += 1000 + more / 8)); do
+  limited $((start + more)) "$amp" repl --device cpu conv.amp <inputs
+  status=$?
+  [ $status = 0 ] && break
+  grep -q 'memory' "$work/err" || failed "the prompt with $((start + more)) kB: nothing of memory is told"
+  case $status in
+  1) grep -q '^int 3$' "$work/out" && went_on=$((went_on + 1)) || failed "the prompt with $((start + more)) kB does not go on" ;;
+  5) ;;
+  *) failed "the prompt with $((start + more)) kB ended with $status" ;;
+  esac
+done
+[ $status = 0 ] && [ $went_on -gt 0 ] || failed "the prompt never goes on"
+echo "ok: the prompt: goes on $went_on times"
 # the compiler needs little: the models are what it needs most for
 runs_out "ampc" "$(starts "$ampc" --version)" "$ampc" -o job.cu "$source_dir/models/mnist_cnn/mnist_cnn.amp"
 finish
