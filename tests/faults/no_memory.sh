@@ -73,7 +73,7 @@ for ((more = 1000; more < 400000; more += 1000 + more / 8)); do
   limited $((start + more)) "$amp" repl --device cpu conv.amp <inputs
   status=$?
   [ $status = 0 ] && break
-  grep -q 'memory' "$work/err" || failed "the prompt with $((start + more)) kB: nothing of memory is told"
+  grep -qE 'memory|cannot start' "$work/err" || failed "the prompt with $((start + more)) kB: nothing of memory is told"
   case $status in
   1) grep -q '^int 3$' "$work/out" && went_on=$((went_on + 1)) || failed "the prompt with $((start + more)) kB does not go on" ;;
   5) ;;
