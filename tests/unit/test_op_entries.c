@@ -17,6 +17,13 @@ static const OpTest faulty[] = {
      CASES({FLOATS, "33x7", "dim=1 keepdim=1"}), NO_GRADIENT("a reason")},
     {OP_exp, NO_CASES("a reason"), CASES({FLOATS, "33", ""}), FIRST(reference_same_order),
      NO_GRADIENT("a reason")},
+    {OP_maximum, "nn", "=", WHOLE(shape_broadcast_of, reference_map), EXACT,
+     CASES({FLOATS, "33 33", ""}), GRADIENTS({FLOATS, "33 33", ""})},
+    {OP_minimum, .result = "=", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""}),
+     GRADIENTS({FLOATS, "33 33", ""})},
+    {OP_eq, "nn", FIRST(reference_same_order), EXACT, CASES({FLOATS, "33 33", ""})},
+    {OP_sum, "n", "=", FIRST(reference_same_order), SUMMED(1, 1, NULL, "a reason"),
+     CASES({FLOATS, "33", ""}), NO_GRADIENT("a reason")},
 };
 static const OpTest again[] = {{OP_div, NO_CASES("a reason"), NO_GRADIENT("a reason")}};
 
@@ -26,7 +33,7 @@ static const OpFamily family_again = {"ops/again.c", again, 1};
 static void check_faults(const char *faults)
 {
   static const char *const lines[] = {
-      "op 'maximum' has no selftest entry: add one to ops/faulty.c\n", /* as that of pow */
+      "op 'ne' has no selftest entry: add one to ops/faulty.c\n", /* as that of eq */
       "op 'sub' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or NO_GRADIENT "
       "with the reason, in ops/faulty.c\n",
       "op 'sub': a case in ops/faulty.c gives more or fewer values than '4' has\n",
@@ -36,6 +43,10 @@ static void check_faults(const char *faults)
       "op 'pow' has cases and no reference: name one in ops/faulty.c\n",
       "op 'softmax' has no attribute 'keepdim', which a case in ops/faulty.c gives\n",
       "op 'exp' has cases and a reason for having none: see ops/faulty.c\n",
+      "op 'maximum' has no ELEMENT, which MAP takes its numbers from: see ops/faulty.c\n",
+      "op 'minimum' does not say how its inputs are filled: see ops/faulty.c\n",
+      "op 'eq' does not say of which type its result is: see ops/faulty.c\n",
+      "op 'sum' has a bound for each term and no terms: see ops/faulty.c\n",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
     CHECK_MSG(strstr(faults, lines[i]), "lacks: %s", lines[i]);

@@ -1,5 +1,6 @@
 /* The list of families, look-up, and the check that the tables are whole. */
 #include "table.h"
+#include "reference.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,23 @@ static void check_rows(const Check *c, const OpTest *test, const char *file, con
   }
 }
 
+/* What the suites look at without asking whether it is there. */
+static void check_words(const Check *c, const OpTest *test, const char *file)
+{
+  const char *name = op_row(test->op)->name;
+  bool computed = test->cases && test->reference;
+  if (computed && test->reference == reference_map && !test->element)
+    text_printf(c->faults, "op '%s' has no ELEMENT, which MAP takes its numbers from: see %s\n",
+                name, file);
+  if ((computed || test->gradients || test->chains) && !test->fills)
+    text_printf(c->faults, "op '%s' does not say how its inputs are filled: see %s\n", name, file);
+  if (computed && !test->result)
+    text_printf(c->faults, "op '%s' does not say of which type its result is: see %s\n", name,
+                file);
+  if (test->per_term > 0 && !test->terms)
+    text_printf(c->faults, "op '%s' has a bound for each term and no terms: see %s\n", name, file);
+}
+
 static void check_entry(const Check *c, const OpTest *test, const char *file)
 {
   const char *name = op_row(test->op)->name;
@@ -156,6 +174,7 @@ static void check_entry(const Check *c, const OpTest *test, const char *file)
     text_printf(c->faults, "op '%s' has gradient cases and no gradient rule: see %s\n", name, file);
   if ((test->cases && test->no_cases) || (gradients && test->no_gradient))
     text_printf(c->faults, "op '%s' has cases and a reason for having none: see %s\n", name, file);
+  check_words(c, test, file);
   check_rows(c, test, file, test->cases);
   check_rows(c, test, file, test->gradients);
   for (const ChainRow *chain = test->chains; chain && chain->types; chain++)
