@@ -84,6 +84,11 @@ static void check_type(uint8_t code, const uint8_t *elements, size_t size, ampc_
     }
     source_close(&s);
   }
+  if (t == AMPC_U8) return;
+  char word[32]; /* a source with shape= alone is of bytes */
+  snprintf(word, sizeof word, "shape=[], dtype=%s", ampc_dtype_name(t));
+  ampc_source of_bytes = source(AMPC_U8, 0, 0, 0);
+  expect_refused(&of_bytes, word, "another type");
 }
 
 static void check_types(void)
