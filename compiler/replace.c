@@ -6,16 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "runtime/plan/file.h"
 
-/* What lies there, if it is a file with something in it: a pipe or a device is not read. False
- * after a message. */
+/* What lies there, if it is a file with something in it: a pipe or a device is not read, nor is an
+ * open file such as /dev/stdout, which a text goes on in. False after a message. */
 static bool read_there(const char *path, Text *out)
 {
   struct stat at;
   char *bytes;
   int64_t size;
-  if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return true;
+  if (stat(path, &at) != 0 || !S_ISREG(at.st_mode) || file_is_special(path)) return true;
   if (file_read(path, &bytes, &size) != AMPC_OK) {
     fprintf(stderr, "ampc: error: %s, and so not tell what would be written over\n",
             ampc_last_error());

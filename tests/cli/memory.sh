@@ -67,4 +67,48 @@ for size in 0 -1 1e9 12Q 5GG nan '' 1.2.3 0x10 99999999999T 4Gi 0.5; do
   refuses "a limit of '$size'" 2 'expected a size' train --memory-limit "$size" "$job"
   refuses "ampc, a limit of '$size'" 2 'expected a size' "$ampc" --memory-limit="$size" "$job"
 done
+
+# ---- what a run takes: the plan, at its start and with checkpoints too ------------------------------------
+wide_job() { # wide_job FILE WIDTH: nearly all of its memory are weights and their gradients
+  cat >"$1" <<AMP
+data noise(n: int) { return synthetic(n, [$2]), synthetic(n, [], i64, 0, 10) }
+module Net {
+  fc1 = Linear($2, $2)
+  fc2 = Linear($2, 10)
+  def forward(x) { return fc2(relu(fc1(x))) }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.01)
+precision f16
+train x, y in noise(4) with batch=4 { minimize cross_entropy(net(x), y) with opt }
+AMP
+}
+peak() { # peak ARGUMENTS...: the most bytes that the process had in memory, beyond a small job's
+  python3 - "$amp" "$@" <<'PY'
+import os, subprocess, sys
+def peak(*command):
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    sys.exit(f"status {status}") if status else None
+    return used.ru_maxrss * 1024
+amp, job, *arguments = sys.argv[1:]
+train = [amp, "train", "--device", "cpu", "-q"]
+print(peak(*train, *arguments, job) - peak(*train, "--steps", "1", job.replace("wide", "narrow")))
+PY
+}
+wide_job "$d/wide.amp" 3000
+wide_job "$d/narrow.amp" 8
+for width in wide narrow; do
+  train -q --steps 1 "$d/$width.amp" >"$work/out" 2>"$work/err" || failed "the $width job" # builds kernels
+done
+planned=$("$ampc" --target=cpu --emit=memory "$d/wide.amp" | sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' | tr -d ,)
+for arguments in "--steps 1" "--steps 1 --save $work/wide" "--steps 2 --resume $work/wide --save $work/wide"; do
+  # shellcheck disable=SC2086
+  taken=$(peak "$d/wide.amp" $arguments)
+  if [ $((taken * 100)) -le $((planned * 115)) ]; then
+    echo "ok: ${arguments//$work\//} takes $taken of the planned $planned bytes"
+  else
+    failed "${arguments//$work\//} takes $taken bytes, planned were $planned"
+  fi
+done
 finish
