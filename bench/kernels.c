@@ -11,6 +11,7 @@
 #include <time.h>
 #include "runtime/base/convert.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/plan/file.h"
 
 enum { BATCH = 128 };
 static const double least_seconds = 0.2;
@@ -205,5 +206,5 @@ int main(int argc, char **argv)
   conv_cache_free(convs);
   gemm_cache_free(gemms);
   pool_free(pool);
-  return 0;
+  return file_end_stdout("bench_kernels", 0);
 }

@@ -139,7 +139,7 @@ static int run_job(Compile *c, int rounds)
     status = 3;
   if (!status) status = measure(&j, rounds, out);
   if (status && out) fprintf(out, "bench_loop: %s\n", ampc_last_error());
-  if (out) fclose(out);
+  if (out && fclose(out) != 0 && !status) status = AMPC_BAD_FILE; /* what was measured is lost */
   ampc_free(j.rt);
   jit_unload(jit);
   return status;

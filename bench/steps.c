@@ -14,6 +14,7 @@
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "runner/jit/jit.h"
+#include "runtime/plan/file.h"
 
 enum { BATCHES = 8, MOST_SETTINGS = 8 };
 
@@ -174,5 +175,5 @@ int main(int argc, char **argv)
   ampc_free(b.rt);
   jit_unload(jit);
   compile_destroy(b.c);
-  return 0;
+  return file_end_stdout("bench_steps", 0);
 }
