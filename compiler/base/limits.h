@@ -21,5 +21,6 @@ enum {
   MAX_LIST = 1 << 20,    /* values in a list, those of lists in it too; bytes of a str */
   MAX_NESTING = 100,     /* lists within lists */
   MAX_BLOCKS = 1024,     /* train, eval, infer; each batch size of one counts */
+  MAX_OUTPUTS = 8192,    /* values that infer blocks give; each has a kernel or a copy */
   MAX_ERRORS = 1000      /* mistakes, after which no more are looked for */
 };

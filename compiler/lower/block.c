@@ -211,6 +211,11 @@ static void add_output(Lower *l, const char *name, Datum v, Span span)
 {
   Value x = as_tensor(l, v, span);
   if (!x.id) return;
+  if (l->g->outputs.n == MAX_OUTPUTS) {
+    fail(l, E210, span, "the job has more than %d outputs", MAX_OUTPUTS);
+    l->stopped = true;
+    return;
+  }
   Datum out = append(l, span, OP_output, &x, 1, ATTRS({"index", {.i = l->g->outputs.n}}));
   if (!d_is(out, D_error))
     vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});

@@ -136,6 +136,7 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
     return fail(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
                 (long long)size),
            false;
+  if (r.n == 1) r = (SliceBounds){r.start, r.start + 1, 1, 1}; /* whatever its step was */
   Datum d = append(l, t->span, OP_slice, &t->x, 1,
                    ATTRS({"dim", {.i = t->axis}}, {"start", {.i = r.start}},
                          {"stop", {.i = r.stop}}, {"step", {.i = r.step}}));

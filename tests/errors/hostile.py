@@ -127,6 +127,7 @@ PROGRAMS = {
     "blocks": (lines("infer g#(x: f32[2]) { return x }\n", 65537), "the job has more than 1024 blocks"),
     "blocks that train": (job() + "train x, y in d(64) with batch=4 { minimize cross_entropy(net(x), y) with opt }\n" * 500,
                           None),
+    "outputs": ("infer f(x: f32[2]) { return range(65537) }\n", "the job has more than 8192 outputs"),
     "metrics": (job() + "eval x, y in d(64) with batch=4 {\n" + lines(" metric m# = net(x).mean()\n", 5000) + "}\n", None),
     "optimizers": (job() + lines("model n# = MLP()\noptimizer o# = SGD(n#, lr=0.1)\n", 2000), None),
 }

@@ -332,6 +332,11 @@ static void check_bad_input(void)
   expect("job.amp", AMPC_BAD_USAGE, NULL, "job.amp");
   expect("--set opt.lr", AMPC_BAD_USAGE, NULL, "opt.lr");
   expect("--set opt.lr=x", AMPC_BAD_USAGE, NULL, "opt.lr=x");
+  expect("--set opt.lr=nan", AMPC_BAD_USAGE, NULL, "opt.lr=nan");
+  expect("--set opt.lr=1e39", AMPC_BAD_USAGE, NULL, "0 or more");
+  expect("--set opt.lr=-1", AMPC_BAD_USAGE, NULL, "0 or more");
+  expect("--set opt.lr=0.5x", AMPC_BAD_USAGE, NULL, "opt.lr=0.5x");
+  expect("--set opt.lr=0x1p-3", AMPC_BAD_USAGE, NULL, "opt.lr=0x1p-3");
   expect("--set opt.lrr=1", AMPC_BAD_USAGE, NULL, "opt.lrr");
   expect("--eval", AMPC_BAD_USAGE, NULL, "--resume");
   expect("--help", 0, "--save-every", NULL);
