@@ -167,13 +167,14 @@ wait $first 2>/dev/null
 
 # ---- names of any bytes -----------------------------------------------------------------------------------
 name=$(printf 'caf\xe9')
-cp $job "data/$name.amp"
-passes "a job whose name is no UTF-8" train --save "$name.st" --json "data/$name.amp"
+{ cat $job; echo 'const TITLE = "plain"'; } >"data/$name.amp"
+passes "a job whose name is no UTF-8" train --save "$name.st" --json -D "TITLE=$name" "data/$name.amp"
 python3 - "$name.st" out <<'PY' || failed "a name that is no UTF-8"
 import json, os, sys
 head = open(os.fsencode(sys.argv[1]), "rb").read()
 meta = json.loads(head[8:8 + int.from_bytes(head[:8], "little")])["__metadata__"]
 assert meta["ampc.job"] == "caf\\xe9" and json.loads(meta["ampc.config"])["job"] == "caf\\xe9.amp", meta
+assert json.loads(meta["ampc.config"])["const"] == {"TITLE": "caf\\xe9"}, meta
 assert json.loads(open(sys.argv[2], "rb").read().splitlines()[-1])["saved"] == "caf\\xe9.st"
 PY
 passes "it goes on" train --resume "$name.st" --save "$name.st" "data/$name.amp"
