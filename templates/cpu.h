@@ -105,6 +105,39 @@ DEVICE long long block_share(long long n, unsigned k)
     }                                                                                              \
   } while (0)
 
+// --- ROW_REDUCE_LONG
+/* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
+#define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \
+  do {                                                                                             \
+    for (T lane_at = 0; lane_at + 16 <= (n);) {                                                    \
+      for (int lane_end = 0; lane_end < 256 && lane_at + 16 <= (n); lane_end++, lane_at += 16) {   \
+        for (int lane = 0; lane < 16; lane++) {                                                    \
+          const T c = lane_at + lane;                                                              \
+          __VA_ARGS__                                                                              \
+        }                                                                                          \
+      }                                                                                            \
+      ends                                                                                         \
+    }                                                                                              \
+    for (int lane = 0; lane < (int)((n) % 16); lane++) {                                           \
+      const T c = (n) / 16 * 16 + lane;                                                            \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+    ends                                                                                           \
+  } while (0)
+
+// --- ROW_PART_LONG
+/* As ROW_PART, and name_sum for what stretches have left. */
+#define ROW_PART_LONG(T, name, start)                                                              \
+  T name[16], name##_sum[16];                                                                      \
+  for (int lane = 0; lane < 16; lane++) name[lane] = name##_sum[lane] = (start)
+
+// --- ROW_END
+#define ROW_END(name)                                                                              \
+  for (int lane = 0; lane < 16; lane++) {                                                          \
+    name##_sum[lane] += name[lane];                                                                \
+    name[lane] = 0;                                                                                \
+  }
+
 // --- ROW_PART
 /* The partial results of a reduction, before any element; ROW_PUT names the one that the current
  * element goes to. */

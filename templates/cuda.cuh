@@ -55,6 +55,25 @@ typedef unsigned philox_word;
     __VA_ARGS__                                                                                    \
   }
 
+// --- ROW_REDUCE_LONG
+/* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
+#define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \
+  for (T c = (T)threadIdx.x; c < (n);) {                                                           \
+    for (int c##_end = 0; c##_end < 64 && c < (n); c##_end++, c += (T)blockDim.x) {                \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+    ends                                                                                           \
+  }
+
+// --- ROW_PART_LONG
+/* As ROW_PART, and name_sum for what stretches have left. */
+#define ROW_PART_LONG(T, name, start) T name = (start), name##_sum = (start)
+
+// --- ROW_END
+#define ROW_END(name)                                                                              \
+  name##_sum += name;                                                                              \
+  name = 0
+
 // --- ROW_PART
 /* The partial result of a reduction, before any element; ROW_PUT names it. */
 #define ROW_PART(T, name, start) T name = (start)

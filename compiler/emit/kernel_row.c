@@ -12,12 +12,6 @@
 #include <assert.h>
 #include <string.h>
 
-typedef struct Use { /* a statement of the loop that is printed */
-  RowOp *op;
-  Statement *s;
-} Use;
-typedef VEC(Use) Uses;
-
 /* ---- places ---- */
 
 /* Place of an operand that is read element by element, in the variables of the loops: o or row for
@@ -53,66 +47,6 @@ static const char *row_address(const void *frame, const Access *a)
   if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
   const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s)", row_index(r)) : "row";
   return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
-}
-
-/* ---- loops ---- */
-
-static void open(const RowKernel *r, const char *line)
-{
-  EMIT(r->k->p, "%s\n", line);
-  r->k->p->indent++;
-}
-
-static void close(const RowKernel *r, const char *line)
-{
-  r->k->p->indent--;
-  EMIT(r->k->p, "%s\n", line);
-}
-
-/* Columns are taken COLUMNS at a time: j counts inside the strip that starts at `first`. */
-static void put_column(const RowKernel *r)
-{
-  EMIT(r->k->p, "const %s column = first + j;\n", r->k->index_type);
-}
-
-/* "i": the element's number in the shape of the rows. */
-static void put_index(const RowKernel *r)
-{
-  const char *t = r->k->index_type;
-  if (r->parts)
-    EMIT(r->k->p, "const %s i = c * %lld + column;\n", t, (long long)r->inner);
-  else if (r->columns)
-    EMIT(r->k->p, "const %s i = (o * %lld + c) * %lld + column;\n", t, (long long)r->length,
-         (long long)r->inner);
-  else
-    EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->length);
-}
-
-/* Along the row: ROW_REDUCE shares the elements out to the block's threads, or on the CPU to 16
- * accumulators in a fixed order; ROW_EACH is the same without a result. Columns: each thread walks
- * its own. */
-static void open_elements(const RowKernel *r, bool reduces)
-{
-  Arena *a = r->k->c->arena;
-  long long n = r->length;
-  const char *t = r->k->index_type;
-  if (r->columns) {
-    open(r, r->parts ? arena_printf(a, "for (%s c = begin; c < end; c++) {", t)
-                     : arena_printf(a, "for (%s c = 0; c < %lld; c++) {", t, n));
-    open(r, "EACH_COLUMN(j, width) {");
-    put_column(r);
-  } else if (reduces) {
-    open(r, arena_printf(a, "ROW_REDUCE(%s, c, %lld, {", t, n));
-  } else {
-    open(r, arena_printf(a, "ROW_EACH(%s, c, %lld) {", t, n));
-  }
-  put_index(r);
-}
-
-static void close_elements(const RowKernel *r, bool reduces)
-{
-  if (r->columns) close(r, "}");
-  close(r, reduces && !r->columns ? "});" : "}");
 }
 
 /* ---- operands ---- */
@@ -298,7 +232,10 @@ static void put_part(const RowKernel *r, const Use *use, const char *e)
   Arena *a = r->k->c->arena;
   const RowOp *op = use->op;
   const Statement *s = use->s;
-  const char *part = arena_printf(a, r->columns ? "%s[j]" : "ROW_PUT(%s_part)", s->as);
+  const char *form = !r->columns                 ? "ROW_PUT(%s_part)"
+                     : row_has_stretches(r, use) ? "%s_part[j]"
+                                                 : "%s[j]";
+  const char *part = arena_printf(a, form, s->as);
   if (s->kind == STATEMENT_sum) {
     EMIT(r->k->p, "%s += %s;\n", part, e);
     return;
@@ -314,12 +251,15 @@ static void put_part(const RowKernel *r, const Use *use, const char *e)
 static void put_start(const RowKernel *r, const Use *use)
 {
   const char *t = part_type(use->op, use->s), *start = part_start(r, use->op, use->s);
+  const char *form = row_has_stretches(r, use) && !r->columns ? "ROW_PART_LONG" : "ROW_PART";
   if (!r->columns) {
-    EMIT(r->k->p, "ROW_PART(%s, %s_part, %s);\n", t, use->s->as, start);
+    EMIT(r->k->p, "%s(%s, %s_part, %s);\n", form, t, use->s->as, start);
     return;
   }
-  EMIT(r->k->p, "%s %s[COLUMNS];\n", t, use->s->as);
-  EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] = %s;\n", use->s->as, start);
+  for (int part = 0; part <= row_has_stretches(r, use); part++) {
+    EMIT(r->k->p, "%s %s%s[COLUMNS];\n", t, use->s->as, part ? "_part" : "");
+    EMIT(r->k->p, "EACH_COLUMN(j, width) %s%s[j] = %s;\n", use->s->as, part ? "_part" : "", start);
+  }
 }
 
 /* The reductions that can run in the loop that is printed next: those of an op up to the first that
@@ -360,7 +300,7 @@ static void put_reductions(RowKernel *r, const Uses *uses)
   for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
   use_row_values(r, row_values, uses);
   if (!r->columns) chain_put_loads(row_values);
-  open_elements(r, true);
+  row_open_elements(r, uses);
   if (r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
   use_elements(r, &elements, uses);
@@ -368,12 +308,12 @@ static void put_reductions(RowKernel *r, const Uses *uses)
   put_nodes(r, &elements, row_values, uses, needed, "i");
   for (uint32_t i = 0; i < uses->n; i++)
     put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
-  close_elements(r, true);
+  row_close_elements(r, uses);
   for (uint32_t i = 0; i < uses->n && !r->columns; i++) {
     const RowOp *op = uses->at[i].op;
     const Statement *s = uses->at[i].s;
-    EMIT(r->k->p, "const %s %s = row_%s(%s_part);\n", part_type(op, s), s->as, joined(r, op, s),
-         s->as);
+    EMIT(r->k->p, "const %s %s = row_%s(%s%s);\n", part_type(op, s), s->as, joined(r, op, s), s->as,
+         row_has_stretches(r, &uses->at[i]) ? "_part_sum" : "_part");
   }
 }
 
@@ -427,13 +367,13 @@ static void put_each(RowKernel *r, const Uses *uses)
   chain_begin(&of_column, r->k, r->space, element_index, r);
   use_row_values(r, row_values, uses);
   if (!r->columns) chain_put_loads(row_values);
-  open_elements(r, false);
+  row_open_elements(r, NULL);
   if (r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
   use_elements(r, &elements, uses);
   chain_put_loads(&elements);
   put_nodes(r, &elements, row_values, uses, needed, "i");
-  close_elements(r, false);
+  row_close_elements(r, NULL);
 }
 
 /* Results that have one value a row, and the elementwise nodes of their shape. */
@@ -444,14 +384,14 @@ static void put_row(RowKernel *r, const Uses *uses)
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   for (uint32_t i = 0; i < r->k->group->n; i++) needed[i] = is_map(r, i) && !is_element(r, i);
   mark_ops(r, needed, uses);
-  open(r, r->columns ? "EACH_COLUMN(j, width) {" : "ROW_ONCE {");
-  if (r->columns) put_column(r);
+  row_open(r, r->columns ? "EACH_COLUMN(j, width) {" : "ROW_ONCE {");
+  if (r->columns) row_put_column(r);
   chain_begin(&ch, r->k, loop_shape_of(uses->at[0].op->n), row_address, r);
   add_nodes(r, &ch, needed);
   use_row_values(r, &ch, uses);
   chain_put_loads(&ch);
   put_nodes(r, &ch, &ch, uses, needed, row_index(r));
-  close(r, "}");
+  row_close(r, "}");
 }
 
 /* Prints how value `value` of part o is stored for each column: [values, parts, channels]. */
@@ -461,12 +401,12 @@ static void put_part_value(const RowKernel *r, const Use *use, uint32_t value)
   Arena *a = k->c->arena;
   const RowOp *op = use->op;
   const char *part = value ? arena_printf(a, "(%lld + o)", (long long)(value * r->parts)) : "o";
-  open(r, "EACH_COLUMN(j, width) {");
-  put_column(r);
+  row_open(r, "EACH_COLUMN(j, width) {");
+  row_put_column(r);
   const char *e = statement_text(r, op, use->s, NULL, NULL);
   EMIT(k->p, "%s[%s * %lld + column] = %s; // %%%u %s\n", k->arg_names[argument_of(k, op->v)], part,
        (long long)r->inner, stored(k, op->n->dtype, e), op->v.id, op_of(op->n)->name);
-  close(r, "}");
+  row_close(r, "}");
 }
 
 /* Note [channels]: an op with two `part` statements gives values 0 and 1, which lie behind each

@@ -37,6 +37,24 @@ typedef struct RowKernel {
   VEC(Printed) printed;
 } RowKernel;
 
+typedef struct Use { /* a statement of the loop that is printed */
+  RowOp *op;
+  Statement *s;
+} Use;
+typedef VEC(Use) Uses;
+
+/* ---- loops: kernel_loop.c ---- */
+
+void row_open(const RowKernel *r, const char *line);
+void row_close(const RowKernel *r, const char *line);
+/* Defines `column` of the strip that a loop over j walks. */
+void row_put_column(const RowKernel *r);
+/* The loop over all elements; `uses`: the reductions in it, NULL where it makes results. */
+void row_open_elements(const RowKernel *r, const Uses *uses);
+void row_close_elements(const RowKernel *r, const Uses *uses);
+/* Whether the reduction is a sum that begins anew: Note [long sums]. */
+bool row_has_stretches(const RowKernel *r, const Use *use);
+
 /* ---- programs: kernel_program.c ---- */
 
 /* The statements of the op that hold for its attributes. */

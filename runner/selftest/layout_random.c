@@ -290,8 +290,7 @@ static Value norm_step(Images *g, Value x)
   int64_t rows = ir_elements(&n) / n.dim[1];
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
   Value parts = append(g, OP_channel_moments, x, channel);
-  Value mean =
-      append(g, OP_channel_total, parts, ATTRS({"value", {.i = 0}}, {"rows", {.i = rows}}));
+  Value mean = append(g, OP_channel_mean, parts, ATTRS({"rows", {.i = rows}}));
   Value var =
       ir_append(c, &g->at, OP_channel_var, (Value[]){parts, mean}, 2, ATTRS({"rows", {.i = rows}}));
   Value rstd =

@@ -61,6 +61,8 @@ static double fill_integer(DType d, char how, uint64_t *random)
 static double fill_float(char how, uint64_t *random)
 {
   switch (how) {
+  case 'e':
+    return 0.1;
   case 'g':
     return between(random, -9, 9);
   case 'd':
@@ -88,9 +90,9 @@ static double fill_float(char how, uint64_t *random)
   }
 }
 
-/* w: every size and the special values; n: -3..3; g: -9..9; s: -100..100; d: a gradient, -1..1; y:
- * a probability; t: a tanh; m: a log of a probability; p: positive; v: 0.5..3; q: a divisor; z: not
- * near 0; c: 0 or 1; k: a label, filled by the caller. */
+/* w: every size and the special values; e: 0.1 throughout; n: -3..3; g: -9..9; s: -100..100; d: a
+ * gradient, -1..1; y: a probability; t: a tanh; m: a log of a probability; p: positive; v: 0.5..3;
+ * q: a divisor; z: not near 0; c: 0 or 1; k: a label, filled by the caller. */
 void tensor_fill(Tensor *t, char how, uint64_t *random)
 {
   for (int64_t i = 0; i < t->n; i++) {

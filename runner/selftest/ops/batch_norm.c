@@ -39,7 +39,7 @@ static double of_channel(const Case *t, uint32_t input, int64_t c, double absent
   return input < t->n_in && t->in[input].present ? t->in[input].at[c] : absent;
 }
 
-/* Sums of one part of one channel; moments: the second is of squares around the part's mean. */
+/* Sums of one part of one channel; moments: its mean, and the sum of squares around it. */
 static void part_sums(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end,
                       double *sum, double *size)
 {
@@ -62,6 +62,10 @@ static void part_sums(const Case *t, const Channels *d, int64_t c, int64_t begin
     sum[1] += term;
     size[1] += large;
   }
+  if (t->test->op != OP_channel_moments) return;
+  sum[0] /= n;
+  size[0] /= n;
+  if (sum[1] == 0) size[0] = size[1] = 0; /* equal numbers: exact */
 }
 
 /* Result [values, parts, channels]: part p has the rows from n p / parts to n (p + 1) / parts. */
@@ -93,19 +97,24 @@ static void shape_join_of(const Case *t, Tensor *y)
   y->dim[0] = t->in[0].dim[2];
 }
 
-/* The parts' values, put together: channel_total adds them. channel_var has the squares around each
- * part's own mean, and moves them to the common mean: n (part mean - mean)^2 more for each part. */
+/* The parts' values, put together: channel_total adds them, channel_mean weighs means by their
+ * rows. channel_var has the squares around each part's own mean, and moves them to the common mean:
+ * n (part mean - mean)^2 more for each part. */
 static void reference_join(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
   int64_t parts = x->dim[1], rows = case_int(t, "rows"), value = case_int(t, "value");
+  if (t->test->op == OP_channel_total) rows = 1;
   clear_sums(y, scale);
   for (int64_t i = 0; i < parts * y->n; i++) {
     int64_t p = i / y->n, c = i % y->n;
     double n = (double)(rows * (p + 1) / parts - rows * p / parts);
     double term = x->at[value * parts * y->n + i], size = fabs(term);
-    if (t->test->op == OP_channel_var) {
-      double mean = t->in[1].at[c], off = term / n - mean;
+    if (t->test->op == OP_channel_mean) {
+      term *= n;
+      size *= n;
+    } else if (t->test->op == OP_channel_var) {
+      double mean = t->in[1].at[c], off = term - mean;
       term = x->at[parts * y->n + i] + n * off * off;
       size = fabs(x->at[parts * y->n + i]) + n * fabs(off) * (fabs(off) + fabs(mean));
     }
@@ -155,7 +164,7 @@ static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
   const NamedAttr *rows = ATTRS({"rows", {.i = ir_elements(&x) / x.dim[1]}});
   Value parts = ir_append(c, at, OP_channel_moments, in, 1, channel);
-  Value mean = ir_append(c, at, OP_channel_total, &parts, 1, rows);
+  Value mean = ir_append(c, at, OP_channel_mean, &parts, 1, rows);
   Value var = ir_append(c, at, OP_channel_var, (Value[]){parts, mean}, 2, rows);
   Value rstd = ir_unary(c, at, OP_rsqrt, ir_binary(c, at, OP_add, var, ir_number(c, at, 1e-5)));
   return ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
@@ -183,10 +192,18 @@ static const OpTest tests[] = {
     {OP_channel_moments, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
            {"fh", "3x65x7", "channel=1"}, {"f", "1025x33", "channel=1"},
-           {"f", "2x3x2x5x7", "channel=1"}, {"f", "1x1x1x3", "channel=1"})},
+           {"f", "2x3x2x5x7", "channel=1"}, {"f", "1x1x1x3", "channel=1"},
+           /* equal numbers: their mean, and no distance from it */
+           {"f",
+            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,"
+            "0.3,100.1,0.3,100.1,0.3,100.1,0.3}",
+            "channel=1"})},
     {OP_channel_total, "n", "f", WHOLE(shape_join_of, reference_join),
      SUMMED(2, 0.5, terms_of_join, "additions in a row"),
-     CASES({"f", "2x3x5", "value=1"}, {"f", "2x7x65", "value=0 rows=1001"})},
+     CASES({"f", "2x3x5", "value=1"}, {"f", "2x7x65", "value=0"})},
+    {OP_channel_mean, "n", "f", WHOLE(shape_join_of, reference_join),
+     SUMMED(3, 0.5, terms_of_join, "differences, products, additions in a row"),
+     CASES({"f", "2x3x5", "rows=10"}, {"f", "2x7x65", "rows=1001"})},
     {OP_channel_var, "vn", "f", WHOLE(shape_join_of, reference_join),
      SUMMED(6, 0.5, terms_of_join, "additions in a row, a square"),
      CASES({"f", "2x3x5 5", "rows=10"}, {"f", "2x7x65 65", "rows=1001"})},

@@ -73,7 +73,7 @@ static Value chain_attention(Compile *c, const Cursor *at, const Value *in)
 
 /* ---- variance ---- */
 
-/* Squares around the mean; the divisor is n - correction. */
+/* Squares around the mean; the divisor is n - correction. Equal numbers have none, exactly. */
 static void reference_var(const Case *t, Tensor *y, double *scale)
 {
   Rows r = rows_of(&t->in[0], case_axis(t));
@@ -113,15 +113,17 @@ static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 /* Of a row; rstd: 1 / sqrt(variance + eps). */
 typedef struct Moments {
   double mean, rstd, largest;
+  bool equal; /* all of its numbers */
 } Moments;
 
 static Moments row_moments(const double *x, const Rows *r, double eps)
 {
-  Moments m = {0};
+  Moments m = {.equal = true};
   double square = 0;
   for (int64_t c = 0; c < r->length; c++) m.mean += x[c * r->stride] / (double)r->length;
   for (int64_t c = 0; c < r->length; c++) {
     double v = x[c * r->stride];
+    m.equal = m.equal && v == x[0];
     square += (v - m.mean) * (v - m.mean);
     m.largest = fmax(m.largest, fabs(v));
   }
@@ -136,7 +138,7 @@ static double given(const Case *t, uint32_t input, const Tensor *y, int64_t i, d
   return t->in[input].at[broadcast_index(&t->in[input], y, i)];
 }
 
-/* An error of the mean, or of x - mean, is relative to the largest |x|. */
+/* An error of the mean, or of x - mean, is relative to the largest |x|; equal numbers have none. */
 static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -147,9 +149,10 @@ static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
     for (int64_t c = 0; c < r.length; c++) {
       int64_t i = start + c * r.stride;
       double weight = given(t, 1, y, i, 1), bias = given(t, 2, y, i, 0);
-      double normal = (x->at[i] - m.mean) * m.rstd;
+      double normal = m.equal ? 0 : (x->at[i] - m.mean) * m.rstd;
       y->at[i] = normal * weight + bias;
       scale[i] = fabs(weight) * (fabs(normal) + m.largest * m.rstd) + fabs(bias);
+      if (m.equal) scale[i] = 0;
     }
   }
 }
@@ -278,7 +281,8 @@ static const OpTest tests[] = {
      SUMMED(8, SUMS(3), terms_of_row, "as row_var, and a root"),
      CASES({FLOATS, "33x7", "dim=1"}, {"fh", "3x33x5", "dim=1 correction=0"},
            /* rows without spread: a root of 0 */
-           {"f", "2x3{1,1,1,5,5,5}", "dim=1"}),
+           {"f", "2x3{1,1,1,5,5,5}", "dim=1"},
+           {"f", "1x7{100.1,100.1,100.1,100.1,100.1,100.1,100.1}", "dim=1"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=0 correction=0"})},
     {OP_row_std_backward, "npd", "=", FIRST(reference_var_backward),
      SUMMED(8, SUMS(1), terms_of_row, "the mean, 4 roundings"),
@@ -289,7 +293,13 @@ static const OpTest tests[] = {
      CASES({FLOATS, "33x7 7 7", "dim=1"}, {FLOATS, "7x1025 1025 1025", "dim=1"},
            {FLOATS, "33x7 - -", "dim=1 eps=0.001"}, {"fh", "33x7 7 -", "dim=1"},
            {"f", "2x3x33 33 33", "dim=2"}, {"f", "3x1 1 1", "dim=1"},
-           {"h", "33x7 f:7 f:7", "dim=1"}, {"f", "513x259 259 259", "dim=1"}),
+           {"h", "33x7 f:7 f:7", "dim=1"}, {"f", "513x259 259 259", "dim=1"},
+           /* equal numbers, far from 0: nothing is left of them */
+           {FLOATS,
+            "3x11{100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,"
+            "0.3,0.3,0.3,0.3,0.3,0.3,0.3,0.3,0.3,0.3,0.3,"
+            "6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4} 11 11",
+            "dim=1"}),
      GRADIENTS({FLOATS, "5x7 7 7", "dim=1"}, {"fh", "5x7 - -", "dim=1"},
                {"f", "2x3x5 5 -", "dim=2"}),
      CHAINS({chain_residual, FLOATS, "5x7~n 7~n 7~n 5x7~d"})},
