@@ -3,6 +3,7 @@
 #include "rules.h"
 #include <assert.h>
 #include <string.h>
+#include "runtime/plan/number.h"
 
 /* ---- shared ---- */
 
@@ -14,7 +15,9 @@ static const char *const axes_text[] = {"", "w", "h, w", "d, h, w"};
 static void help_axis(Compile *c, const Node *n, const Node *x)
 {
   bool convolves = n->op == OP_conv2d;
-  int64_t channels = convolves ? ir_in(c, n, 1)->dim[1] * attr_int(n, "groups") : 0;
+  int64_t channels = convolves ? ir_in(c, n, 1)->dim[1] : 0;
+  if (__builtin_mul_overflow(channels, convolves ? attr_int(n, "groups") : 1, &channels))
+    channels = 0;
   if (convolves && x->dim[0] == channels)
     diag_help(c, "`unsqueeze(0)` makes a batch of one image");
   else if (channels == 1)
@@ -45,6 +48,18 @@ static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
   return rule_set_dims(c, n, rank, dim);
 }
 
+/* What the language calls an attribute that an op has once for each axis: "stride" for stride0. */
+static const char *argument_name(const char *attr)
+{
+  static const char *const names[][2] = {{"stride", "stride"},      {"pad", "padding"},
+                                         {"dil", "dilation"},       {"kernel", "kernel_size"},
+                                         {"scale", "scale_factor"}, {"oh", "output_size"},
+                                         {"ow", "output_size"}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strncmp(attr, names[i][0], strlen(names[i][0])) == 0) return names[i][1];
+  return attr;
+}
+
 /* Strides, dilations, kernels and scales count from 1, padding from 0. */
 static bool check_attrs(Compile *c, const Node *n)
 {
@@ -52,9 +67,11 @@ static bool check_attrs(Compile *c, const Node *n)
   for (uint32_t i = 0; i < sig->n_attrs; i++) {
     const char *name = sig->attr[i].name;
     bool from_zero = strncmp(name, "pad", 3) == 0 || strcmp(name, "divisor") == 0;
-    if (sig->attr[i].kind == ATTR_bool) continue;
-    if (n->attr[i].i >= (from_zero ? 0 : 1) && n->attr[i].i <= INT32_MAX) continue;
-    diag_error(c, E311, n->span, "%s with %s %lld", op_of(n)->name, name, (long long)n->attr[i].i);
+    char range[AMPC_RANGE_ROOM];
+    int64_t value = n->attr[i].i, least = from_zero ? 0 : 1;
+    if (sig->attr[i].kind == ATTR_bool || (value >= least && value <= INT32_MAX)) continue;
+    diag_error(c, E311, n->span, "`%s` of %s is %lld; it must be %s", argument_name(name),
+               op_of(n)->name, (long long)value, ampc_range_text(range, least, INT32_MAX));
     return false;
   }
   return true;
@@ -77,7 +94,10 @@ Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
  * kernel 5, pad 2, stride 1: 28. */
 static int64_t count_windows(int64_t size, Window w)
 {
-  int64_t span = w.dilation * (w.kernel - 1) + 1;
+  int64_t span;
+  if (__builtin_mul_overflow(w.dilation, w.kernel - 1, &span) ||
+      __builtin_add_overflow(span, 1, &span))
+    return 0;
   return size + 2 * w.pad < span ? 0 : (size + 2 * w.pad - span) / w.stride + 1;
 }
 
@@ -191,7 +211,7 @@ static bool check_channels(Compile *c, const Node *n, const Node *x, const Node 
 /* [n, c, in..] by a weight [out, c / groups, kernel..] gives [n, out, windows..]. */
 bool shape_conv(Compile *c, Node *n)
 {
-  if (!need_images(c, n, 0, spatial_of(n)) || !rule_need_float(c, n, 1) || !check_attrs(c, n))
+  if (!check_attrs(c, n) || !need_images(c, n, 0, spatial_of(n)) || !rule_need_float(c, n, 1))
     return false;
   const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, 1), *bias = ir_in(c, n, 2);
   if (!check_weight(c, n, w) || !check_channels(c, n, x, w)) return false;
@@ -420,9 +440,9 @@ bool shape_interpolate(Compile *c, Node *n)
   ImageDims d = ir_image_dims(x);
   int64_t s = attr_int(n, "scale0"), t = attr_int(n, "scale1");
   if (n->op == OP_interpolate_nearest) {
-    d.size[0] *= s;
-    d.size[1] *= t;
-    return set_images(c, n, x, d);
+    if (__builtin_mul_overflow(d.size[0], s, &d.size[0])) d.size[0] = INT64_MAX;
+    if (__builtin_mul_overflow(d.size[1], t, &d.size[1])) d.size[1] = INT64_MAX;
+    return set_images(c, n, x, d); /* which knows what a tensor can be */
   }
   if (d.size[0] % s || d.size[1] % t) {
     diag_error(c, E311, n->span, "interpolation by %lldx%lld does not make %s", (long long)s,
