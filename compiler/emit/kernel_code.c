@@ -7,20 +7,25 @@
 
 /* ---- pieces of code ---- */
 
+/* C has no literal for the least integer: it would negate one that does not fit. */
+static const char *integer_text(const Kernel *k, int64_t v)
+{
+  if (v == INT64_MIN) return "(-9223372036854775807 - 1)";
+  return arena_printf(k->c->arena, v < 0 ? "(%lld)" : "%lld", (long long)v);
+}
+
 static const char *attribute_text(const CodeScope *s, uint32_t i)
 {
   const AttrInfo *info = &op_of(s->n)->signature.attr[i];
   if (info->kind == ATTR_float) return real_text(s->k, s->n->attr[i].f);
-  long long v = s->n->attr[i].i;
-  return arena_printf(s->k->c->arena, v < 0 ? "(%lld)" : "%lld", v);
+  return integer_text(s->k, s->n->attr[i].i);
 }
 
 /* $n: a literal; in a part of a channel, whose rows differ in number by one, the variable n. */
 static const char *length_text(const CodeScope *s)
 {
   if (s->length_text) return s->length_text;
-  return s->integers ? arena_printf(s->k->c->arena, "%lld", (long long)s->length)
-                     : real_text(s->k, (double)s->length);
+  return s->integers ? integer_text(s->k, s->length) : real_text(s->k, (double)s->length);
 }
 
 /* $parts, $channels: axes 1 and 2 of input 0, the partial results that an op joins
@@ -99,8 +104,7 @@ const char *code_text(const CodeScope *s, const CodeStatement *code)
 static Operand literal(const Kernel *k, const Node *n)
 {
   if (n->op == OP_number) return (Operand){real_text(k, attr_float(n, "value")), true};
-  long long v = attr_int(n, "value");
-  return (Operand){arena_printf(k->c->arena, v < 0 ? "(%lld)" : "%lld", v), false};
+  return (Operand){integer_text(k, attr_int(n, "value")), false};
 }
 
 Operand load_operand(const Kernel *k, Value in, const char *index)
