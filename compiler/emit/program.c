@@ -126,7 +126,8 @@ static const char *domain_name(ampc_domain domain)
       [AMPC_FINITE] = "AMPC_FINITE",     [AMPC_NOT_NEGATIVE] = "AMPC_NOT_NEGATIVE",
       [AMPC_POSITIVE] = "AMPC_POSITIVE", [AMPC_ABOVE_ONE] = "AMPC_ABOVE_ONE",
       [AMPC_FRACTION] = "AMPC_FRACTION", [AMPC_SHRINKING] = "AMPC_SHRINKING",
-      [AMPC_SCALE] = "AMPC_SCALE",
+      [AMPC_SCALE] = "AMPC_SCALE",       [AMPC_UNIT] = "AMPC_UNIT",
+      [AMPC_BOUND] = "AMPC_BOUND",
   };
   return names[domain];
 }

@@ -294,6 +294,36 @@ static Datum run_not_yet(Lower *l, Args *args)
   return not_yet(l, args->span, "%s", ARG(0).as.text);
 }
 
+/* _number(value, "`p` of dropout", "unit"): the value, a number of that domain. Tensors and
+ * schedules are none: what they hold shows only when they run. */
+static Datum run_number(Lower *l, Args *args)
+{
+  static const struct {
+    const char *name;
+    ampc_domain domain;
+  } domains[] = {{"finite", AMPC_FINITE},
+                 {"not_negative", AMPC_NOT_NEGATIVE},
+                 {"positive", AMPC_POSITIVE},
+                 {"unit", AMPC_UNIT},
+                 {"bound", AMPC_BOUND}};
+  double v;
+  for (size_t i = 0; i < sizeof domains / sizeof domains[0]; i++) {
+    if (strcmp(ARG(2).as.text, domains[i].name) != 0) continue;
+    bool good = want_in(l, ARG(0), args->span, ARG(1).as.text, domains[i].domain, &v);
+    return good ? ARG(0) : d_of(D_error);
+  }
+  library_broken("_number()", "does not know the domain ", ARG(2).as.text);
+}
+
+/* _count(value, "`groups` of dirac_", least, most): the value, a whole number of that range. */
+static Datum run_count(Lower *l, Args *args)
+{
+  int64_t v;
+  bool good =
+      want_count(l, ARG(0), args->span, ARG(1).as.text, ARG(2).as.integer, ARG(3).as.integer, &v);
+  return good ? ARG(0) : d_of(D_error);
+}
+
 /* Looks through views, which change no value, and casts. */
 static const Node *maker(Lower *l, Value v)
 {
@@ -434,6 +464,8 @@ const Native natives[] = {
     {"manual_seed", 1, 1, false, false, run_manual_seed},
     {"error", 2, 3, false, true, run_error},
     {"not_yet", 1, 1, false, true, run_not_yet},
+    {"number", 3, 3, false, true, run_number},
+    {"count", 4, 4, false, true, run_count},
     {"takes_logits", 2, 2, false, true, run_takes_logits},
     {"type", 1, 1, false, true, run_type},
     {"is_float", 1, 1, false, true, run_is_float},

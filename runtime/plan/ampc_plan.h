@@ -219,6 +219,8 @@ typedef enum ampc_domain {
   AMPC_FRACTION,  /* 0 or more and below 1: beta of a moving average */
   AMPC_SHRINKING, /* above 0 and below 1 */
   AMPC_SCALE,     /* a loss scale: its inverse is a number, too */
+  AMPC_UNIT,      /* from 0 to 1, both of them: a probability, a share */
+  AMPC_BOUND,     /* of a range that may be open: infinity, too */
   AMPC_DOMAIN_COUNT
 } ampc_domain;
 

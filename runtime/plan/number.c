@@ -22,6 +22,8 @@ static const struct {
     [AMPC_FRACTION] = {0, FLT_BELOW_1, "a number from 0 to below 1"},
     [AMPC_SHRINKING] = {FLT_MIN, FLT_BELOW_1, "a number between 0 and 1"},
     [AMPC_SCALE] = {0x1p-126, 0x1p+126, "a number from 2^-126 to 2^126"},
+    [AMPC_UNIT] = {0, 1, "a number from 0 to 1"},
+    [AMPC_BOUND] = {-INFINITY, INFINITY, "a number, inf or -inf"},
 };
 
 bool ampc_steps_of(int64_t epochs, int64_t per_epoch, int64_t *out)
@@ -32,8 +34,9 @@ bool ampc_steps_of(int64_t epochs, int64_t per_epoch, int64_t *out)
 bool ampc_in_domain(ampc_domain domain, double value)
 {
   double rounded = (double)(float)value;
-  bool vanishes = value != 0 && rounded == 0;
-  return !vanishes && rounded >= domains[domain].least && rounded <= domains[domain].most;
+  bool vanishes = value != 0 && rounded == 0, bursts = isinf(rounded) && !isinf(value);
+  return !vanishes && !bursts && rounded >= domains[domain].least &&
+         rounded <= domains[domain].most;
 }
 
 const char *ampc_domain_text(ampc_domain domain)

@@ -57,7 +57,9 @@ static void check_real(void)
 static void check_domains(void)
 {
   for (ampc_domain d = 0; d < AMPC_DOMAIN_COUNT; d++) {
-    CHECK(!ampc_in_domain(d, NAN) && !ampc_in_domain(d, INFINITY) && !ampc_in_domain(d, -INFINITY));
+    CHECK(!ampc_in_domain(d, NAN));
+    CHECK(ampc_in_domain(d, INFINITY) == (d == AMPC_BOUND));
+    CHECK(ampc_in_domain(d, -INFINITY) == (d == AMPC_BOUND));
     CHECK(!ampc_in_domain(d, 1e39) && !ampc_in_domain(d, 1e-60) && !ampc_in_domain(d, -1e39));
     CHECK(ampc_domain_text(d) != NULL);
   }
@@ -70,6 +72,8 @@ static void check_domains(void)
   CHECK(!ampc_in_domain(AMPC_FRACTION, 1) && !ampc_in_domain(AMPC_FRACTION, 1 - 1e-12));
   CHECK(ampc_in_domain(AMPC_SHRINKING, 0.5) && !ampc_in_domain(AMPC_SHRINKING, 0));
   CHECK(!ampc_in_domain(AMPC_SHRINKING, 1));
+  CHECK(ampc_in_domain(AMPC_UNIT, 0) && ampc_in_domain(AMPC_UNIT, 1));
+  CHECK(!ampc_in_domain(AMPC_UNIT, -1e-9) && !ampc_in_domain(AMPC_UNIT, 1.001));
   CHECK(ampc_in_domain(AMPC_SCALE, 0x1p126) && ampc_in_domain(AMPC_SCALE, 0x1p-126));
   CHECK(!ampc_in_domain(AMPC_SCALE, 0x1p127) && !ampc_in_domain(AMPC_SCALE, 0x1p-127));
 }
