@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Every number of the layer library and of the ops is checked against what it is for.
+usage: numbers.py AMPC [--rewrite]
+
+Puts extreme numbers into each argument of each public def and module of compiler/layers, and into each attribute of
+each op of compiler/graph/ops.def that the language can name. The compiler takes the program or refuses it by a
+message at its line; it never crashes and never takes it for a bug of its own. Which numbers it takes is written in
+numbers.expected, a line for an argument: a new argument needs its line, and --rewrite writes them.
+"""
+import concurrent.futures
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ampc = os.path.abspath(sys.argv[1])
+expected = pathlib.Path(__file__).with_suffix(".expected")
+
+NUMBERS = {
+    "nan": "nan", "inf": "inf", "-inf": "-inf", "1e39": "1e39", "1e-60": "1e-60", "-0.5": "-0.5", "0.5": "0.5",
+    "1.5": "1.5", "-1": "-1", "0": "0", "1": "1", "2": "2", "2^31": "2147483648", "2^62": "4611686018427387904",
+    "-2^62": "-4611686018427387904", "2^63-1": "9223372036854775807", "-2^63": "-9223372036854775807 - 1",
+}
+
+# Where an argument needs a value: by its name, and by `def.argument` where that name means several things.
+GIVEN = {
+    "x": "x", "input": "x", "logits": "x", "target": "x", "tensors": "[x, x]", "y": "x", "mask": "x > 0",
+    "condition": "x > 0", "value": "0.5", "weight": "w", "dim": "1", "dim0": "1", "dim1": "2", "dims": "[1]",
+    "sizes": "[2, 2]", "start": "0", "length": "1", "split_size_or_sections": "2", "chunks": "2", "fill_value": "1",
+    "pad": "[1, 1]", "low": "0", "high": "5", "size": "[2, 2]", "p": "0.5", "normalized_shape": "[6]",
+    "num_groups": "2", "num_channels": "4", "num_features": "4", "in_features": "6", "out_features": "3",
+    "in_channels": "4", "out_channels": "4", "kernel_size": "3", "output_size": "3", "distance": "1", "val": "1.0",
+    "shape": "[4, 4]", "unflattened_size": "[2, 2]",
+    "model": "net", "lr": "0.1", "end": "0.01", "steps": "10", "peak": "0.1", "milestones": "[5]", "n": "8",
+    "path": "\"none\"",
+    "bernoulli.p": "x", "conv1d.input": "x[:, :, 0]", "conv1d.weight": "w[:, :, 0]", "linear_schedule.start": "0.1",
+    "interpolate.scale_factor": "2", "Upsample.scale_factor": "2", "unflatten.dim": "1",
+    "cross_entropy.target": "(x[:, 0] > 0).to(i64)", "accuracy.target": "(x[:, 0] > 0).to(i64)",
+    "synthetic.shape": "[4, 6, 6]", "synthetic.low": "0.0", "synthetic.high": "1.0", "linear.weight": "w2",
+    "matmul.y": "x",
+    "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
+}
+# Arguments without annotation that may be lists, one number an axis.
+LISTS = ("dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
+         "padding", "scale_factor", "shape", "size", "split_size_or_sections", "stride")
+# What a layer is given, and which tensor of a result is taken, where it is not x and the result itself.
+IMAGES = {"Conv1d": "x[:, :, 0]", "BatchNorm1d": "x[:, :, 0, 0]"}
+RESULT = {"split": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+
+
+def arguments(text):
+    """(name, annotation, has a default) of "x, p: float = 0.5, shape=[1, 2]"."""
+    depth, parts = 0, [""]
+    for c in text:
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    for part in filter(str.strip, parts):
+        name, kind, default = re.match(r"\s*(\w+)\s*(?::\s*(\w+))?\s*(=.*)?$", part, re.S).groups()
+        yield name, kind, default is not None
+
+
+def library():
+    """(file, def or module, arguments) of all that has a name without `_`."""
+    for path in sorted((ROOT / "compiler/layers").glob("*.amp")):
+        text = re.sub(r"#.*", "", path.read_text())
+        for m in re.finditer(r"^(def|module) ([A-Za-z]\w*)(?:\(((?:[^()]|\([^()]*\))*)\))? *\{", text, re.M):
+            yield path.stem, m.group(1), m.group(2), list(arguments(m.group(3) or ""))
+
+
+def ops():
+    """Ops that the language can name, with their attributes."""
+    text = (ROOT / "compiler/graph/ops.def").read_text()
+    for m in re.finditer(r"AMPC_OP\(\s*(\w+),\s*\"([^!\"][^\"]*)\"", text):
+        inputs, _, attrs = m.group(2).partition(";")
+        found = [(name.strip(" ?*"), "tensor", "?" in name) for name in inputs.split(",")]
+        for attr in filter(str.strip, attrs.split(",")):
+            name, _, kind = attr.partition(":")
+            found.append((name.strip(), None if kind[0] in "ifa" else "bool", "=" in kind))
+        if attrs:
+            yield "ops", "def", m.group(1), found
+
+
+def job(family, kind, name, call):
+    """A training job in which the call stands where such a call may stand."""
+    init, members, y, optimizer, data, top = "normal_()", "", "x", "SGD(net, lr=0.1)", "synthetic(8, [4, 6, 6])", ""
+    if family == "init" and kind == "def" and name.endswith("_"):
+        init = call
+    elif family == "init":
+        members = f"  more = {call}\n"
+    elif family == "optimizers" and name == "scaler":
+        top = f"precision f16 {{ {call} }}\n"
+    elif family == "optimizers":
+        optimizer = f"SGD(net, lr={call})" if name.endswith("_schedule") else call
+    elif family == "sources":
+        data = call
+    elif kind == "module":
+        members, y = f"  layer = {call}\n", f"layer({IMAGES.get(name, 'x')})"
+    else:
+        y = call
+    return f"""module Net {{
+  w = Parameter([4, 4, 3, 3], init={init})
+  w2 = Parameter([3, 6], init=normal_())
+{members}  def forward(x) {{
+    x = x * w.mean()
+    y = {y}
+    return {RESULT.get(name, "y")}.to(f32).sum() + w2.sum()
+  }}
+}}
+model net = Net()
+{top}optimizer opt = {optimizer}
+data fake() {{ return {data} }}
+train x in fake() with batch=2 {{ minimize net(x) with opt }}
+"""
+
+
+def call_with(name, all_arguments, argument, value):
+    words = []
+    for other, _, optional in all_arguments:
+        needed = not optional or f"{name}.{other}" in GIVEN
+        if other == argument:
+            words.append(f"{other}={value}")
+        elif needed:
+            words.append(f"{other}={GIVEN.get(f'{name}.{other}', GIVEN.get(other))}")
+    return f"{name}({', '.join(words)})"
+
+
+def compile_job(text, folder, index):
+    path = pathlib.Path(folder) / f"{index}.amp"
+    path.write_text(text)
+    done = subprocess.run([ampc, "-o", "-", str(path)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=100)
+    return done.returncode, done.stderr.replace(str(path), "job.amp")
+
+
+def cases():
+    for family, kind, name, all_arguments in [*library(), *ops()]:
+        for argument, annotation, _ in all_arguments:
+            if annotation in ("bool", "str", "tensor") or GIVEN.get(argument, "").startswith("x"):
+                continue
+            forms = ["[%s]", "[%s, %s]"] if annotation == "list" else ["%s", "[%s, %s]"]
+            if annotation != "list" and (annotation or argument not in LISTS):
+                forms = ["%s"]
+            for form in forms:
+                for label, number in NUMBERS.items():
+                    call = call_with(name, all_arguments, argument, form.replace("%s", number))
+                    yield f"{name}.{argument} {form.replace('%s', 'N')}", label, job(family, kind, name, call)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        todo = list(cases())
+        texts = {}
+        for _, _, text in todo:
+            texts.setdefault(text, len(texts))
+        answers = dict(zip(texts, pool.map(lambda item: compile_job(item[0], folder, item[1]), texts.items())))
+    taken, failed = {}, 0
+    for argument, label, text in todo:
+        status, messages = answers[text]
+        taken.setdefault(argument, []).extend([label] if status == 0 else [])
+        if status not in (0, 1) or "bug" in messages or "runtime error" in messages or (
+                status == 1 and "error[" not in messages):
+            failed += 1
+            print(f"FAILED: {argument} with {label}: status {status}\n{messages[-1500:]}\n{text}")
+    found = "".join(f"{argument}: {' '.join(labels) or 'none'}\n" for argument, labels in taken.items())
+    if "--rewrite" in sys.argv[2:]:
+        expected.write_text(found)
+    elif found != expected.read_text():
+        failed += 1
+        print("".join(difflib.unified_diff(expected.read_text().splitlines(True), found.splitlines(True),
+                                           "numbers.expected", "now")))
+    print(f"{len(texts)} jobs, {len(taken)} arguments, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
