@@ -14,7 +14,7 @@ enum {
 
   /* ---- what it unrolls to ---- */
   MAX_DEPTH = 200,       /* of calls: deeper is a recursion without end */
-  MAX_STACK = 4000,      /* expressions and statements within one another, through calls */
+  MAX_STACK = 2000,      /* expressions and statements within one another, through calls */
   MAX_WORK = 2000000,    /* statements and calls; more is a program that nobody waits for */
   ELEMENTS_PER_WORK = 4, /* elements of a list that are made, and count as one of those */
   BYTES_PER_WORK = 64,   /* of a str, likewise */

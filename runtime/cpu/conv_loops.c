@@ -153,7 +153,11 @@ typedef struct LinesFunctions {
 LINES_FUNCTIONS(any_machine, )
 #if defined __x86_64__
 LINES_FUNCTIONS(with_avx2, __attribute__((target("avx2,fma"))))
+#  if defined __clang__ /* does not know the width as an attribute */
+LINES_FUNCTIONS(with_avx512, __attribute__((target("avx512f"))))
+#  else
 LINES_FUNCTIONS(with_avx512, __attribute__((target("avx512f,prefer-vector-width=512"))))
+#  endif
 #endif
 
 static const LinesFunctions *functions(void)

@@ -49,7 +49,7 @@ WORK = "the job unrolls to more than 2000000 statements"
 TOKENS = "more than 1048576 words and signs"
 VALUES = "a list has at most 1048576 values"
 NESTED = "lists are nested more than 100 deep"
-STACK = "calls, expressions and statements nest more than 4000 deep"
+STACK = "calls, expressions and statements nest more than 2000 deep"
 
 # name: (program, text of the first message; None: it compiles)
 PROGRAMS = {

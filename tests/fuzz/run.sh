@@ -15,7 +15,7 @@ done
 tests/emit/hostile_text.py --write $corpus
 tests/errors/hostile.py --write $corpus
 # Messages of the compiler are not wanted (mask 2); findings are printed all the same.
-build-fuzz/tests/fuzz_frontend -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+build-fuzz/tests/fuzz_frontend -max_total_time="$seconds" -timeout=200 -rss_limit_mb=2048 \
   -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-fuzz/found/ -close_fd_mask=2 \
   -print_final_stats=1 $corpus
 
@@ -27,7 +27,7 @@ while IFS= read -r input; do
   [ $compiled -lt 60 ] || break
   tail -c +2 "$corpus/$input" >"$work/j.amp"
   status=0
-  timeout 20 build-fuzz/ampc --target=cpu --emit=c "$work/j.amp" >"$work/j.c" 2>/dev/null || status=$?
+  timeout 200 build-fuzz/ampc --target=cpu --emit=c "$work/j.amp" >"$work/j.c" 2>/dev/null || status=$?
   [ $status -eq 0 ] || { [ $status -lt 70 ] && continue; echo "FAILED: $input: ampc ends with $status"; exit 1; }
   for words in -std=gnu11 -trigraphs; do
     cc $words -fsyntax-only -Wall -Wno-unused -Wno-trigraphs -Werror=comment -Ibuild-fuzz/include "$work/j.c" 2>"$work/err" ||

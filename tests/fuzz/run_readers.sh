@@ -16,5 +16,5 @@ printf '\x01\0\0\x0c\x01\0\0\0\x02\0\0\0\x01\0\0\0\x02' >$corpus/labels
 printf '\x01\0\0\x0d\x02\0\0\0\x01\0\0\0\x02abcdefgh' >$corpus/floats
 printf '\x01\0\0\x09\x01\0\0\0\x02\xfe\x03' >$corpus/signed
 { printf "\\0\\x$(printf %x ${#tensors})\\0\\0\\0\\0\\0\\0\\0%s" "$tensors" && printf '%024d' 0; } >$corpus/tensors
-build-fuzz/tests/fuzz_readers -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+build-fuzz/tests/fuzz_readers -max_total_time="$seconds" -timeout=200 -rss_limit_mb=2048 \
   -max_len=8192 -artifact_prefix=build-fuzz/found/ -print_final_stats=1 $corpus
