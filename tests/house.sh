@@ -64,6 +64,10 @@ while IFS=: read -r file line op; do
 done < <(grep -rnoE '\bOP_[a-z][a-z0-9_]*' compiler runner --include='*.[ch]' |
   grep -vE '^(compiler/(rules|emit|lower)|runner/selftest)/')
 
+# What a merge leaves where it could not decide.
+while IFS= read -r place; do complain "$place is a mark of a conflict"; done < <(
+  git grep -nE '^(<<<<<<<|>>>>>>>) ' -- . | cut -d: -f1,2)
+
 for command in scripts/demo scripts/test; do
   head -n 30 README.md | grep -q "^$command" || complain "README.md lacks $command in its first 30 lines"
 done

@@ -1,6 +1,7 @@
-/* The limits of a program: THE list, which docs/grammar.md tells to users. They keep what a compile
- * costs linear in the text, and every recursion far from the end of C's stack. A program beyond one
- * is refused with a message that names it. */
+/* The limits of a program: docs/grammar.md tells them to users, with those of tensors and counts,
+ * which stand where they are checked. They keep what a compile costs linear in the text, and every
+ * recursion far from the end of C's stack. A program beyond one is refused with a message that
+ * names it. */
 #pragma once
 
 enum {

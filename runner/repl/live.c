@@ -12,9 +12,8 @@ static ampc_status apply_sets(const Repl *r, ampc_runtime *rt)
   const ampc_program *p = ampc_program_of(rt);
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < r->sets.n; i++) {
-    double value;
-    bool good = ampc_read_real(r->sets.at[i].value, &value); /* :set has seen to it */
-    for (uint32_t k = 0; k < p->n_settings && good && !status; k++)
+    double value = number_of(r->sets.at[i].value);
+    for (uint32_t k = 0; k < p->n_settings && !status; k++)
       if (strcmp(p->settings[k].name, r->sets.at[i].key) == 0)
         status = ampc_set(rt, r->sets.at[i].key, value);
   }

@@ -132,6 +132,8 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
 void kernels_check_edits(Kernels *k, Compile *c);
 bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel);
 
+double number_of(const char *value); /* of a value that :set has taken; state.c */
+
 /* ---- live.c ---- */
 bool live_ready(Repl *r); /* r->rt runs the latest program; false after a message */
 void live_close(Repl *r); /* weights and all */

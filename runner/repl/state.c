@@ -104,8 +104,7 @@ static bool is_data(const ampc_program *p, const char *key)
   return false;
 }
 
-/* Of a value that :set has taken. */
-static double number_of(const char *value)
+double number_of(const char *value)
 {
   double number = 0;
   ampc_read_real(value, &number);

@@ -12,7 +12,6 @@
 #include "runtime/plan/formats.h"
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -318,7 +317,7 @@ static bool same_settings(const Repl *r, const ampc_program *p, const ampc_progr
     double value = p->settings[i].value;
     for (uint32_t k = 0; k < r->sets.n; k++)
       if (strcmp(r->sets.at[k].key, p->settings[i].name) == 0)
-        value = strtod(r->sets.at[k].value, NULL);
+        value = number_of(r->sets.at[k].value);
     same = strcmp(p->settings[i].name, q->settings[i].name) == 0 &&
            (float)value == (float)q->settings[i].value;
   }

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
 export XDG_CACHE_HOME=$work/cache
-# hostile FILE: nothing in it that a terminal obeys, but for the ends of lines
+# quiet NAME FILE: nothing in it that a terminal obeys, but for the ends of lines
 quiet() {
   python3 - "$2" <<'PY' || failed "$1"
 import re, sys

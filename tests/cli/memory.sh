@@ -21,7 +21,8 @@ grep -Eq '^ +[0-9,]+  in all, [0-9]\.[0-9]+ of the [0-9,]+' "$work/err" || faile
 passes "a limit shows the report" train --memory-limit 1G --steps 1 "$job"
 grep -Eq '^ +[0-9,]+  in all' "$work/err" || failed "no report with a limit"
 passes "one line otherwise" train --steps 1 "$job"
-[ "$(grep -c 'memory' "$work/err")" = 1 ] && grep -q 'in all' "$work/err" && failed "more than a line"
+[ "$(grep -c 'memory' "$work/err")" = 1 ] || failed "not one line of the memory"
+grep -q 'in all' "$work/err" && failed "more than a line"
 # the same number, three digits and a unit
 grep -Eq "^memory of .*job.amp on cpu: [0-9.]+ MB \(-v: for what\)$" "$work/err" || failed "no line of the memory"
 said=$(sed -nE 's/^memory of .*: ([0-9.]+) MB .*/\1/p' "$work/err")

@@ -32,14 +32,14 @@ CODE = '{int PWNED();PWNED();}'
 
 # Ends of the lines that are copied into // comments, of what a compiler may take for the end of a
 # line or for its joining with the next, at the column where the copy is cut off, too.
-ENDS = ['# C:\\data\\', '# C:\\data\\\t', '# a\\\v', '# a\\\f', '# a\\ \t ', '# a\\\\', '# a?\?/', '# a?\?/ ',
+ENDS = ['# C:\\data\\', '# C:\\data\\\t', '# a\\\v', '# a\\\f', '# a\\ \t ', '# a\\\\', '# a??/', '# a??/ ',
         '# \r' + CODE + '//', '# \r' + CODE + '\\', '# */' + CODE + '/*', '# /* ' + CODE, '# // ' + CODE,
         '# \x1b[31mPWNED', '# \xe2\x80\xa8' + CODE, '# \xe2\x80\xae' + CODE, '# \xc2\x85' + CODE,
         '# "' + CODE, "# '" + CODE, '# é ß 😀 \\'.encode().decode('latin1')]
 NAMES = ['warm up', 'a,b', '*/' + CODE + '/*', '\\\\', '?\\?/', '\\"' + CODE + '\\"', '// ' + CODE,
          'a(void){} __attribute__((constructor)) void PWNED(void){', "'", '%s%n', '$(PWNED)', 'int', '1st',
          'größe'.encode().decode('latin1'), 'x' * 100, 't_1', 'a b']
-FILES = ['plain.amp', 'a b.amp', '*PWNED.amp', '\n' + CODE + '\n.amp', '\r' + CODE + '.amp', 'a\\', 'a?\?\\',
+FILES = ['plain.amp', 'a b.amp', '*PWNED.amp', '\n' + CODE + '\n.amp', '\r' + CODE + '.amp', 'a\\', 'a??\\',
          'x\n#define PWNED .amp', '"' + CODE + '.amp', '-DPWNED.amp', '\x1b[31mPWNED.amp', '\xff.amp',
          '\xe2\x80\xaePWNED.amp']
 
@@ -74,7 +74,7 @@ TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*
 
 
 def code_of(text):
-    text = text.replace('?\?/'.replace('\\', ''), '\\')
+    text = text.replace('??/', '\\')
     text = re.sub('\r\n?', '\n', text)
     text = re.sub(r'\\[ \t\v\f\r]*\n', '', text)
     text = TOKEN.sub(lambda m: ' ' if m[0][0] == '/' else m[0][0] * 2, text)
