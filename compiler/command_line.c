@@ -186,6 +186,7 @@ static int choose_kind(CommandLine *out)
 {
   const char *target = out->options.target;
   bool to_file = is_named_file(out->output);
+  if (out->output && !*out->output) return usage_error(ampc_table.program, "-o needs a file name");
   if (to_file && file_is_same(out->output, out->options.input))
     return usage_error(ampc_table.program, "-o %s would overwrite the job", out->output);
   if (to_file && out->deps && strcmp(out->output, out->deps) == 0)

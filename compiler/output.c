@@ -1,10 +1,7 @@
 /* Writes whole files. */
 #include "output.h"
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "runtime/plan/file.h"
 
 bool output_write(const char *path, const void *data, size_t size)

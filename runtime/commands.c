@@ -119,7 +119,7 @@ static void bind_list(ampc_runtime *rt, CommandList list)
     for (uint32_t k = 0; k < n; k++)
       at[k] = o[k].at.space == AMPC_NONE ? NULL : rt->space[o[k].at.space] + o[k].at.offset;
     if (list.at[i].kind == AMPC_REPEAT) bind_list(rt, body_of(&list.at[i]));
-    rt->bound[place] = (BoundCommand){&list.at[i], at, n, rt->n_bound - place - 1};
+    rt->bound[place] = (BoundCommand){&list.at[i], at, rt->n_bound - place - 1};
   }
 }
 
@@ -168,8 +168,8 @@ static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_
   ampc_operand room[COMMAND_OPERANDS];
   const ampc_operand *o;
   if (t == 0) return b->at;
-  ampc_command_operands(b->command, room, &o);
-  for (uint32_t i = 0; i < b->n; i++)
+  uint32_t n = ampc_command_operands(b->command, room, &o);
+  for (uint32_t i = 0; i < n; i++)
     rt->moved[i] = b->at[i] ? (char *)b->at[i] + t * o[i].stride : NULL;
   return rt->moved;
 }

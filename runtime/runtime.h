@@ -9,7 +9,6 @@ enum { ERROR_TEXT = 512 };
 typedef struct BoundCommand {
   const ampc_command *command;
   void **at;     /* in the first iteration of its list */
-  uint32_t n;    /* operands */
   uint32_t body; /* AMPC_REPEAT: bound commands of its body, which follow this one */
 } BoundCommand;
 

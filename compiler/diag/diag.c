@@ -152,17 +152,17 @@ static void show(Compile *c, const Message *m)
     diag_print_text(c, m);
 }
 
-/* Every error and warning comes through here. It may be left out for three reasons: it follows
- * from a mistake of syntax, it has been said, or the limit is reached. `muted` tells the notes
- * behind it. */
+/* Every error and warning comes through here. It may be left out for four reasons: it follows
+ * from a mistake of syntax, it has been said, the limit is reached, or far too many came before it.
+ * `muted` tells the notes behind it. */
 static void report(Compile *c, Severity severity, ErrorCode code, Span span, const char *text)
 {
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
   if (d->hidden > MAX_SEEN) { /* nobody looks at them one by one */
-    d->errors++;
-    d->hidden++;
+    d->errors += severity == SEVERITY_error;
+    d->hidden += severity == SEVERITY_error;
     return;
   }
   if (severity == SEVERITY_error && diag_is_aftermath(c, code, span)) return;

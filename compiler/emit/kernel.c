@@ -52,15 +52,6 @@ static OpTemplate template_of(const Kernel *k)
 
 /* ---- the header comment ---- */
 
-/* The job's line, cut to fit. */
-static const char *line_text(const Kernel *k, Place place)
-{
-  uint32_t n;
-  const char *s = diag_line_text(k->c, &place, &n), *end = s + n;
-  while (s < end && (*s == ' ' || *s == '\t')) s++;
-  return comment_text(k->c->arena, s, (size_t)(end - s), 72);
-}
-
 /* Prints for example
  *   // k07_add_gelu: h = gelu(fc1(x))                          mlp.amp:12 */
 static void put_title(const Kernel *k)
@@ -75,7 +66,7 @@ static void put_title(const Kernel *k)
   }
   const char *slash = strrchr(place.source->path, '/');
   const char *file = slash ? slash + 1 : place.source->path;
-  EMIT(k->p, "// %s: %-48s %s:%u\n", command_name(k->c, k->index), line_text(k, place),
+  EMIT(k->p, "// %s: %-48s %s:%u\n", command_name(k->c, k->index), comment_line(k->c, place, 72),
        comment_text(k->c->arena, file, strlen(file), 200), place.line);
 }
 

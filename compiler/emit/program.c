@@ -123,11 +123,9 @@ static void put_optimizers(Printer *p, const ampc_program *g)
 static const char *domain_name(ampc_domain domain)
 {
   static const char *const names[AMPC_DOMAIN_COUNT] = {
-      [AMPC_FINITE] = "AMPC_FINITE",     [AMPC_NOT_NEGATIVE] = "AMPC_NOT_NEGATIVE",
-      [AMPC_POSITIVE] = "AMPC_POSITIVE", [AMPC_ABOVE_ONE] = "AMPC_ABOVE_ONE",
-      [AMPC_FRACTION] = "AMPC_FRACTION", [AMPC_SHRINKING] = "AMPC_SHRINKING",
-      [AMPC_SCALE] = "AMPC_SCALE",       [AMPC_UNIT] = "AMPC_UNIT",
-      [AMPC_BOUND] = "AMPC_BOUND",
+#define ROW(DOMAIN) "AMPC_" #DOMAIN,
+      AMPC_DOMAINS(ROW)
+#undef ROW
   };
   return names[domain];
 }
@@ -331,12 +329,8 @@ static void put_origin(Printer *p, uint32_t line)
   for (uint32_t i = 0; i < c->sources.n && !at.source; i++)
     if (!c->sources.at[i].builtin) at.source = &c->sources.at[i];
   if (!line || !at.source) return;
-  uint32_t n;
-  const char *s = diag_line_text(c, &at, &n), *end = s + n;
-  while (s < end && (*s == ' ' || *s == '\t')) s++;
-  if (s == end) return;
-  EMIT(p, "\n// %s:%u: %s\n", comment_of(p, c->program->source), line,
-       comment_text(c->arena, s, (size_t)(end - s), 80));
+  const char *text = comment_line(c, at, 80);
+  if (*text) EMIT(p, "\n// %s:%u: %s\n", comment_of(p, c->program->source), line, text);
 }
 
 static void put_commands(Printer *p, const ampc_command *commands, uint32_t n, uint32_t depth)

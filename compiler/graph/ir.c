@@ -291,15 +291,21 @@ Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
   return ir_reshape(c, at, x, to.dim, to.rank);
 }
 
-Cursor ir_cursor_of(const Graph *g, Value v)
+Cursor ir_cursor_at(const Node *n, WhyKind why)
 {
-  const Node *n = ir_node(g, v);
   return (Cursor){.block = n->block,
                   .region = n->region,
                   .span = n->span,
                   .layer = n->layer,
-                  .origin = n->origin,
-                  .why = n->why};
+                  .why = (uint8_t)why};
+}
+
+Cursor ir_cursor_of(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  Cursor at = ir_cursor_at(n, (WhyKind)n->why);
+  at.origin = n->origin;
+  return at;
 }
 
 /* ---- facts ---- */

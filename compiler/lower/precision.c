@@ -48,12 +48,8 @@ bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
     const char *names[KIND_COUNT];
     for (int i = 0; i < KIND_COUNT; i++) names[i] = kinds[i].name;
-    const char *near = diag_nearest(e->as.name, names, KIND_COUNT);
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
-    if (near)
-      diag_help(l->c, "did you mean `%s`?", near);
-    else
-      diag_help(l->c, "there are f32, tf32, f16 and bf16");
+    diag_help_names(l->c, e->as.name, names, KIND_COUNT);
     return false;
   }
   return region_kind_of_datum(l, eval(l, s, e), e->span, out);
@@ -174,7 +170,7 @@ static const struct {
     [SCALER_init] = {"`init` of the scaler", AMPC_SCALE},
     [SCALER_growth] = {"`growth` of the scaler", AMPC_ABOVE_ONE},
     [SCALER_backoff] = {"`backoff` of the scaler", AMPC_SHRINKING},
-    [SCALER_interval] = {"`interval` of the scaler", AMPC_POSITIVE},
+    [SCALER_interval] = {.name = "`interval` of the scaler"}, /* counts: want_count */
     [SCALER_min] = {"`min` of the scaler", AMPC_SCALE},
     [SCALER_max] = {"`max` of the scaler", AMPC_SCALE},
     [SCALER_static] = {"`static` of the scaler", AMPC_SCALE},

@@ -21,15 +21,6 @@ static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
   return &p->updated[block * p->c->graph->optimizers.n + (uint64_t)optimizer];
 }
 
-static Cursor cursor_at(const Node *n, WhyKind why)
-{
-  return (Cursor){.block = n->block,
-                  .region = n->region,
-                  .span = n->span,
-                  .layer = n->layer,
-                  .why = (uint8_t)why};
-}
-
 /* ---- what is differentiated ---- */
 
 /* Parameters of the optimizers that minimize this loss; those of others get no gradient from it. */
@@ -119,7 +110,7 @@ static void accumulate(void *data, Value v, Value gradient)
 {
   Compile *c = data;
   Node n = *ir_node(c->graph, v);
-  Cursor at = cursor_at(&n, WHY_state);
+  Cursor at = ir_cursor_at(&n, WHY_state);
   at.origin = v;
   gradient = ir_cast(c, &at, gradient, AMPC_F32);
   ir_append(c, &at, OP_grad_accumulate, &gradient, 1,
@@ -131,7 +122,7 @@ static void accumulate(void *data, Value v, Value gradient)
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
-  Cursor at = cursor_at(&m->nodes.at[0], WHY_state);
+  Cursor at = ir_cursor_at(&m->nodes.at[0], WHY_state);
   at.origin = m->loss;
   Value one =
       c->graph->scaler.on ? ir_append(c, &at, OP_loss_scale, NULL, 0, NULL) : ir_number(c, &at, 1);
@@ -207,7 +198,7 @@ static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
 static void append_updates(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
-  Cursor at = cursor_at(minimize, WHY_state);
+  Cursor at = ir_cursor_at(minimize, WHY_state);
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
   const OptimizerInfo *row = optimizer_of(o);
@@ -227,7 +218,7 @@ static void append_update(Gradient *p, const Node *minimize)
   Compile *c = p->c;
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
-  Cursor at = cursor_at(minimize, WHY_state);
+  Cursor at = ir_cursor_at(minimize, WHY_state);
   uint32_t n = o->groups.n * optimizer_of(o)->n_settings;
   Value clip = o->clip ? minimize->in[1 + n] : (Value){0};
   const NamedAttr *own = ATTRS({"optimizer", {.i = index}});

@@ -35,8 +35,7 @@ static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
   while (p->casts.n <= x.id) vec_push(p->c->arena, &p->casts, (SharedCasts){0});
   Value *slot = &p->casts.at[x.id].to[d][region_of(p, user)->no_grad];
   if (slot->id) return *slot;
-  Cursor at = {
-      .block = user->block, .region = user->region, .span = user->span, .why = WHY_cast_for};
+  Cursor at = ir_cursor_at(user, WHY_cast_for);
   return *slot = ir_cast(p->c, &at, x, d);
 }
 
@@ -237,7 +236,7 @@ static void check_constants(Precision *p, const Node *n)
 static Value split_reduction(Precision *p, Node n, uint64_t axes)
 {
   Compile *c = p->c;
-  Cursor at = {.block = n.block, .region = n.region, .span = n.span, .why = n.why};
+  Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
   Value x = n.in[0];
   bool sums = op_of(&n)->code.statements[0].kind == STATEMENT_sum;
   if (sums && dtype_is_float(n.dtype)) x = shared_cast(p, &n, x, AMPC_F32);
@@ -251,7 +250,7 @@ static Value split_reduction(Precision *p, Node n, uint64_t axes)
  * type that turns out to be. */
 static Value as_it_is(Precision *p, const Node *n)
 {
-  Cursor at = {.block = n->block, .region = n->region, .span = n->span, .why = WHY_follow};
+  Cursor at = ir_cursor_at(n, WHY_follow);
   return region_of(p, n)->no_grad ? ir_append(p->c, &at, OP_detach, n->in, 1, NULL) : n->in[0];
 }
 

@@ -63,7 +63,7 @@ ampc_status file_lock(const char *path, int *out)
   if (!address_of(path, &address, &size)) return AMPC_OK; /* writing will say why */
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return AMPC_OK;
-  if (bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 1) == 0) {
+  if (bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, SOMAXCONN) == 0) {
     *out = fd;
     return AMPC_OK;
   }

@@ -31,7 +31,6 @@ static void set_product(Convolution *v)
   part.n = v->columns.images;
   ampc_gemm *g = &v->product;
   *g = ampc_conv_product(&part, v->device->program->real64);
-  if (d->kind == AMPC_CONV_DATA && v->columns.direct) g->c_type = d->x_type;
   g->workspace = d->workspace - v->columns.bytes;
   if (d->groups == 1 || d->has_bias) return;
   int64_t k = d->k / d->groups, depth = d->c / d->groups * conv_taps(d);

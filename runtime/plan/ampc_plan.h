@@ -210,18 +210,28 @@ typedef struct ampc_optimizer_desc {
   bool uses_moment1, uses_moment2;
 } ampc_optimizer_desc;
 
-/* Which numbers a setting takes, as f32; number.h tells and checks. */
+/* Which numbers a setting takes, as f32; number.h tells and checks.
+ *   FRACTION   0 or more and below 1: beta of a moving average
+ *   SHRINKING  above 0 and below 1
+ *   SCALE      a loss scale: its inverse is a number, too
+ *   UNIT       from 0 to 1, both of them: a probability, a share
+ *   BOUND      of a range that may be open: infinity, too */
+#define AMPC_DOMAINS(ROW)                                                                          \
+  ROW(FINITE)                                                                                      \
+  ROW(NOT_NEGATIVE)                                                                                \
+  ROW(POSITIVE)                                                                                    \
+  ROW(ABOVE_ONE)                                                                                   \
+  ROW(FRACTION)                                                                                    \
+  ROW(SHRINKING)                                                                                   \
+  ROW(SCALE)                                                                                       \
+  ROW(UNIT)                                                                                        \
+  ROW(BOUND)
+
 typedef enum ampc_domain {
-  AMPC_FINITE,
-  AMPC_NOT_NEGATIVE,
-  AMPC_POSITIVE,
-  AMPC_ABOVE_ONE,
-  AMPC_FRACTION,  /* 0 or more and below 1: beta of a moving average */
-  AMPC_SHRINKING, /* above 0 and below 1 */
-  AMPC_SCALE,     /* a loss scale: its inverse is a number, too */
-  AMPC_UNIT,      /* from 0 to 1, both of them: a probability, a share */
-  AMPC_BOUND,     /* of a range that may be open: infinity, too */
-  AMPC_DOMAIN_COUNT
+#define AMPC_DOMAIN(DOMAIN) AMPC_##DOMAIN,
+  AMPC_DOMAINS(AMPC_DOMAIN)
+#undef AMPC_DOMAIN
+      AMPC_DOMAIN_COUNT
 } ampc_domain;
 
 typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr", "opt.lr.peak" */

@@ -260,13 +260,14 @@ ampc_status file_check_writable(const char *path)
 
 /* ---- what was left behind ---- */
 
-/* NAME.new- and 16 digits: whoever was killed between giving a new file this name and its own. */
+/* NAME.new- and 16 digits: whoever was killed between giving a new file this name and its own. Of
+ * those that stand beside it, too: NAME.step400.new- and 16 digits. */
 static bool is_part_of(const char *entry, const char *name)
 {
-  size_t n = strlen(name);
-  if (strncmp(entry, name, n) != 0 || strncmp(entry + n, NEW, sizeof NEW - 1) != 0) return false;
-  const char *digits = entry + n + sizeof NEW - 1;
-  return strspn(digits, "0123456789abcdef") == DIGITS && !digits[DIGITS];
+  size_t n = strlen(name), size = strlen(entry), tail = sizeof NEW - 1 + DIGITS;
+  if (size < n + tail || strncmp(entry, name, n) != 0 || entry[n] != '.') return false;
+  const char *end = entry + size - tail, *digits = end + sizeof NEW - 1;
+  return strncmp(end, NEW, sizeof NEW - 1) == 0 && strspn(digits, "0123456789abcdef") == DIGITS;
 }
 
 /* One that somebody just writes, perhaps on another machine, is younger. */

@@ -77,15 +77,6 @@ static bool read_name(const char *rest, bool best, double *value, long long *ste
   return *rest >= '0' && *rest <= '9' && !*end;
 }
 
-/* To open: "." where the path names no folder. */
-static const char *folder_of(const char *path, char *buffer, size_t size)
-{
-  const char *slash = strrchr(path, '/');
-  if (!slash) return ".";
-  snprintf(buffer, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-  return buffer;
-}
-
 /* ---- those that are there ---- */
 
 /* `name`: of a file in the folder. Others than ours are left out; false: out of memory. */
@@ -118,11 +109,12 @@ static bool add(KeptList *list, const char *prefix, size_t folder, const char *n
  * deleted. */
 static KeptList look(const char *path, const char *prefix, bool best, bool lower)
 {
-  char buffer[LONGEST];
   KeptList list = {0};
   const char *slash = strrchr(path, '/');
   size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-  DIR *d = opendir(folder_of(path, buffer, sizeof buffer));
+  char *name = file_folder(path);
+  DIR *d = name ? opendir(name) : NULL;
+  free(name);
   for (struct dirent *e; d && (e = readdir(d));)
     if (!add(&list, prefix, folder, e->d_name, best, lower)) break;
   if (d) closedir(d);

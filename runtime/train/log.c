@@ -92,14 +92,24 @@ static int64_t kept_bytes(const char *text, int64_t steps)
 }
 
 /* The evaluations of this step that the table has: one that is made once more is no second row. */
-static void find_logged(Session *s, const char *text)
+static ampc_status find_logged(Session *s, const char *text)
 {
   const ampc_program *p = s->program;
-  char row[512];
   for (uint32_t i = 0; i < p->n_blocks; i++) {
-    snprintf(row, sizeof row, "\n%lld,,%s,", (long long)s->steps, p->blocks[i].name);
-    if (p->blocks[i].kind == AMPC_EVAL && strstr(text, row)) s->logged[i] = s->steps;
+    if (p->blocks[i].kind != AMPC_EVAL) continue;
+    char *row = NULL;
+    size_t size;
+    FILE *f = open_memstream(&row, &size);
+    if (f) {
+      fprintf(f, "\n%lld,,", (long long)s->steps);
+      put_field(f, (const char *[]){p->blocks[i].name, NULL});
+      fputc(',', f);
+    }
+    if (!f || fclose(f) != 0) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+    if (strstr(text, row)) s->logged[i] = s->steps;
+    free(row);
   }
+  return AMPC_OK;
 }
 
 bool log_has(const Session *s, uint32_t block)
@@ -121,12 +131,12 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   ampc_status status = file_read(t->path, &text, &size);
   if (!status && !names) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) {
-    text[size] = 0;
     if (strncmp(text, names, strlen(names)) != 0)
       status = ampc_fail(AMPC_BAD_FILE, "%s is of another job: its columns are others", t->path);
     else
       *out_kept = kept_bytes(text, s->steps);
-    if (!status) find_logged(s, text);
+    text[*out_kept] = 0; /* the rest will be cut off */
+    if (!status) status = find_logged(s, text);
   }
   free(text);
   free(names);

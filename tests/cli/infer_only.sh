@@ -49,6 +49,14 @@ for job in model identity product names image; do
   printf ':params\n:memory\n:kernel\n1 + 1\n' | "$amp" repl $job.amp >out 2>&1 || failed "$job, at the prompt"
   refuses "$job, amp train" 2 'has no train block' "$amp" train $job.amp
 done
+# A name of the job that a kernel's own variables have is another one in the text.
+for word in x s_part s_part_sum d_part_sum guess d; do
+  echo "infer f($word: f32[2, 8192]) { return layer_norm($word, 8192) }" >word.amp
+  "$ampc" --target=cpu --emit=c word.amp | grep -c 'restrict__ '$word'[,)]' >"count.$word"
+done
+[ "$(cat count.x)" = 1 ] || failed "the input's name is not in the text"
+[ "$(cat count.s_part count.s_part_sum count.d_part_sum count.guess count.d | sort -u)" = 0 ] ||
+  failed "an input has the name of a variable: $(grep -l 1 count.*)"
 sh -c "$("$ampc" --build-line --target=cpu -o model.c model.amp)" || failed "the model again, for the cpu"
 refuses "the emitted program" 2 'has no train block' ./model
 finish

@@ -259,7 +259,8 @@ static void check_lock(void)
   int lock, again, pipe_ends[2];
   MUST(symlink("saved", temp_path("link")) == 0);
   CHECK(file_lock(temp_path("saved"), &lock) == AMPC_OK && lock >= 0);
-  CHECK(file_lock(temp_path("saved"), &again) == AMPC_OK && again == -1); /* it is ours */
+  for (int i = 0; i < 20; i++) /* it is ours, however often it is asked for */
+    CHECK(file_lock(temp_path("saved"), &again) == AMPC_OK && again == -1);
   CHECK(try_lock("saved") == AMPC_BAD_FILE && try_lock("link") == AMPC_BAD_FILE);
   CHECK(try_lock("other") == AMPC_OK);
   close(lock);
