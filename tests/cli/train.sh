@@ -78,6 +78,19 @@ columns() { cut -d, -f1-3,6-10 "$1"; }
 same "a log that went on: the table" <(columns logs/two/metrics.csv) <(columns $csv)
 "$reader" logs/two >events && check_events events logs/two/metrics.csv &&
   echo "ok: a log that went on: events" || failed "a log that went on: events"
+# The evaluation of the checkpoint's step is made once more: no second row, and a row that was cut off is
+# written again. A name that the table quotes is found as well.
+sed 's/with batch=100/with batch=100, name="a, \\"b\\""/' $job >data/quoted.amp
+train --steps 20 --save quoted --log-dir logs/quoted data/quoted.amp >out 2>err || failed "a quoted name"
+cp logs/quoted/metrics.csv whole
+[ "$(grep -c '^20,,"a, ""b""",' whole)" = 1 ] || failed "a quoted name: the row"
+for cut in 0 3; do
+  truncate -s -$cut logs/quoted/metrics.csv
+  train --resume quoted --steps 21 --log-dir logs/quoted data/quoted.amp >out 2>err || failed "a quoted name, resumed"
+  same "the evaluation of step 20, $cut bytes cut off" <(grep '^20,,' logs/quoted/metrics.csv | cut -d, -f-4,7-) \
+    <(grep '^20,,' whole | cut -d, -f-4,7-)
+  cp whole logs/quoted/metrics.csv
+done
 sed 's/metric acc/metric right/' $job >data/other.amp
 refuses "a table of another job" 3 'columns' train --resume part --steps 40 --log-dir logs/two data/other.amp
 mkdir -p locked && touch locked/metrics.csv
