@@ -166,12 +166,13 @@ DEVICE real ampc_gelu_tanh(real x)
 }
 
 // --- ampc_gelu_tanh_slope
-/* s + x s (1 - s) (2 u)', s = sigmoid(2 u); 1 - s is sigmoid(-2 u) */
+/* s + x s (1 - s) (2 u)', s = sigmoid(2 u); 1 - s is sigmoid(-2 u); x s is 0 where (2 u)' is large */
 DEVICE real ampc_gelu_tanh_slope(real x)
 {
   real u = R(1.5957691216057308) * (x + R(0.044715) * x * x * x);
   real du = R(1.5957691216057308) * (R(1.0) + R(0.134145) * x * x);
-  return ampc_sigmoid(u) * (R(1.0) + x * ampc_sigmoid(-u) * du);
+  real s = ampc_sigmoid(u);
+  return s + x * s * ampc_sigmoid(-u) * du;
 }
 
 // --- ampc_silu

@@ -198,8 +198,8 @@ static ampc_status check_pairs(Layouts *l, TestRun *run)
     if (status) return status;
     double worst = got.n == want.n && got.rank == want.rank ? 0 : INFINITY;
     for (int64_t k = 0; k < want.n && worst < INFINITY; k++) /* sums may be in another order */
-      worst = fmax(worst, fabs(got.at[k] - want.at[k]) /
-                              (16 * number_ulp(AMPC_F32, fabs(want.at[k]) + 4)));
+      worst = number_worse(worst, fabs(got.at[k] - want.at[k]) /
+                                      (16 * number_ulp(AMPC_F32, fabs(want.at[k]) + 4)));
     test_report(run, OP_permute, PROOF_forward, AMPC_F32, worst,
                 arena_printf(l->a, "%s: not the same channels last", l->name[i]));
   }

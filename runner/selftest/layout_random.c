@@ -367,7 +367,7 @@ static double difference(const Tensor *x, const Tensor *y)
   for (int64_t i = 0; i < x->n; i++) largest = fmax(largest, fabs(x->at[i]));
   for (int64_t i = 0; i < x->n; i++) {
     double error = fabs(x->at[i] - y->at[i]) / (ULPS * number_ulp(AMPC_F32, largest));
-    worst = error <= worst ? worst : error; /* NaN counts */
+    worst = number_worse(worst, error);
   }
   return worst;
 }

@@ -102,8 +102,7 @@ static double parameter_error(const ampc_param *p, const Weights *got, const Wei
   double largest = 0, worst = 0;
   for (int64_t i = p->offset; i < p->offset + p->elements; i++) {
     largest = fmax(largest, fabs((double)want->at[i]));
-    double error = fabs((double)got->at[i] - (double)want->at[i]);
-    worst = isnan(error) ? INFINITY : fmax(worst, error);
+    worst = number_worse(worst, fabs((double)got->at[i] - (double)want->at[i]));
   }
   return worst / (ROUNDINGS * epsilon * largest);
 }

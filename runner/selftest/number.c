@@ -60,6 +60,11 @@ bool number_same(double a, double b)
   return a == b || (isnan(a) && isnan(b));
 }
 
+double number_worse(double a, double b)
+{
+  return a > b || isnan(a) ? a : b;
+}
+
 /* Bits of a 16-bit float: sign, exponent, fraction. x is a value of the type already. Subnormal
  * numbers need no case of their own: the units of the fraction carry over into the exponent. */
 static uint16_t encode16(DType d, double x)

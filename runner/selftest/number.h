@@ -9,6 +9,7 @@ double number_round(DType d, double x);         /* to the nearest value of the t
 double number_ulp(DType d, double x);           /* distance of neighbours at |x| */
 double number_round_bits(double x, int digits); /* to so many significant bits */
 bool number_same(double a, double b);           /* equal, or both NaN */
+double number_worse(double a, double b);        /* the larger error; a NaN is the largest */
 /* real64: the graph computes in doubles, so what is f32 elsewhere takes 8 bytes. */
 void number_encode(DType d, bool real64, const double *from, int64_t n, void *to);
 void number_decode(DType d, bool real64, const void *from, int64_t n, double *to);

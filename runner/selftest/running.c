@@ -86,8 +86,8 @@ static void check(Arena *a, TestRun *run, const Images *batch, const Running *be
     double part = skipped ? 0 : 0.25;
     double want_mean = (1 - part) * (double)before->mean[c] + part * mean;
     double want_var = (1 - part) * (double)before->var[c] + part * square / (ROWS - 1);
-    worst = fmax(worst, relative((double)after->mean[c], want_mean));
-    worst = fmax(worst, relative((double)after->var[c], want_var));
+    worst = number_worse(worst, relative((double)after->mean[c], want_mean));
+    worst = number_worse(worst, relative((double)after->var[c], want_var));
   }
   const char *how = skipped ? "of a skipped step" : "of a step";
   test_report(run, OP_running_update, PROOF_forward, AMPC_F32, worst,

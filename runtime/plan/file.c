@@ -20,15 +20,16 @@
 #define NEW ".new-"
 enum {
   DIGITS = 16,
+  TAIL = sizeof NEW - 1 + DIGITS,
   MOST_LINKS = 40,
   MOST_TRIES = 100,
   UNFINISHED = 60, /* seconds after which nobody works on a file that has no name of its own */
   PROC = 0x9fa0    /* the file system /proc, in statfs */
 };
 
-static ampc_status cannot_write(const char *path, int error)
+static ampc_status cannot_write(const char *path, const char *why)
 {
-  return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", path, strerror(error));
+  return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", path, why);
 }
 
 /* ---- names ---- */
@@ -37,6 +38,19 @@ char *file_folder(const char *path)
 {
   const char *slash = strrchr(path, '/');
   return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+}
+
+static const char *last_part(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* How much of a long name the new file's has: it must not be longer than names can be. */
+static size_t kept_of(const char *name)
+{
+  size_t size = strlen(name);
+  return size + TAIL > NAME_MAX ? NAME_MAX - TAIL : size;
 }
 
 bool file_is_same(const char *a, const char *b)
@@ -93,12 +107,15 @@ bool file_is_special(const char *path)
 
 /* ---- writing ---- */
 
-/* True also where nothing is there yet. */
-static bool can_be_replaced(const char *target)
+/* NULL where a new file can take this place, or why not. */
+static const char *unreplaceable(const char *target)
 {
   struct stat info;
-  if (lstat(target, &info) != 0) return true;
-  return S_ISREG(info.st_mode);
+  if (!*target) return strerror(ENOENT);
+  if (lstat(target, &info) != 0) return errno == ENOENT ? NULL : strerror(errno);
+  return S_ISREG(info.st_mode)   ? NULL
+         : S_ISDIR(info.st_mode) ? strerror(EISDIR)
+                                 : "not a regular file";
 }
 
 static bool write_all(int fd, const char *bytes, int64_t size)
@@ -117,12 +134,13 @@ static bool write_all(int fd, const char *bytes, int64_t size)
  * file `from`, or with NULL for a new one. False with errno. */
 static bool take_name(FileWriter *w, const char *from)
 {
-  size_t size = strlen(w->path) + sizeof NEW + DIGITS;
+  size_t kept = (size_t)(last_part(w->path) - w->path) + kept_of(last_part(w->path));
+  size_t size = kept + sizeof NEW + DIGITS;
   w->name = malloc(size);
   for (int i = 0; i < MOST_TRIES && w->name; i++) {
     unsigned long long random;
     if (getrandom(&random, sizeof random, 0) != sizeof random) break;
-    snprintf(w->name, size, "%s" NEW "%0*llx", w->path, DIGITS, random);
+    snprintf(w->name, size, "%.*s" NEW "%0*llx", (int)kept, w->path, DIGITS, random);
     if (!from) w->fd = open(w->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (from ? linkat(AT_FDCWD, from, AT_FDCWD, w->name, AT_SYMLINK_FOLLOW) == 0 : w->fd >= 0)
       return true;
@@ -155,51 +173,46 @@ static bool open_unnamed(FileWriter *w)
 ampc_status file_begin(FileWriter *w, const char *path)
 {
   *w = (FileWriter){.path = file_target(path), .fd = -1};
-  if (!w->path) return cannot_write(path, errno);
-  struct stat info;
-  if (!can_be_replaced(w->path)) {
-    bool folder = stat(w->path, &info) == 0 && S_ISDIR(info.st_mode);
-    file_abandon(w);
-    if (folder) return cannot_write(path, EISDIR);
-    return ampc_fail(AMPC_BAD_FILE, "cannot write %s: not a regular file", path);
-  }
-  if (open_unnamed(w) || take_name(w, NULL)) return AMPC_OK;
-  int error = errno;
+  if (!w->path) return cannot_write(path, strerror(errno));
+  const char *why = unreplaceable(w->path);
+  if (!why && (open_unnamed(w) || take_name(w, NULL))) return AMPC_OK;
+  ampc_status status = cannot_write(path, why ? why : strerror(errno));
   file_abandon(w);
-  return cannot_write(path, error);
+  return status;
 }
 
-static ampc_status failed(FileWriter *w, int error)
+static ampc_status failed(FileWriter *w, const char *why)
 {
-  ampc_status status = cannot_write(w->path, error);
+  ampc_status status = cannot_write(w->path, why);
   file_abandon(w);
   return status;
 }
 
 ampc_status file_add(FileWriter *w, const void *bytes, int64_t size)
 {
-  return write_all(w->fd, bytes, size) ? AMPC_OK : failed(w, errno);
+  return write_all(w->fd, bytes, size) ? AMPC_OK : failed(w, strerror(errno));
 }
 
 ampc_status file_put(FileWriter *w, int64_t at, const void *bytes, int64_t size)
 {
   for (int64_t done = 0; done < size;) {
     ssize_t n = pwrite(w->fd, (const char *)bytes + done, (size_t)(size - done), at + done);
-    if (n < 0 && errno != EINTR) return failed(w, errno);
+    if (n < 0 && errno != EINTR) return failed(w, strerror(errno));
     if (n > 0) done += n;
   }
   return AMPC_OK;
 }
 
-/* The new file is what the old one was to others. Whose it is only root may say. */
+/* The new file is what the old one was to others. Whose it is only root may say, and not of all. */
 static bool take_permissions(const FileWriter *w)
 {
   struct stat old, new;
   if (stat(w->path, &old) != 0) return true;
   if (fstat(w->fd, &new) != 0) return false;
   if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) &&
-      fchown(w->fd, old.st_uid, old.st_gid) != 0 && errno != EPERM)
-    return false;
+      fchown(w->fd, old.st_uid, old.st_gid) != 0) {
+    /* it is ours then */
+  }
   return fchmod(w->fd, old.st_mode & 0777) == 0;
 }
 
@@ -222,11 +235,13 @@ ampc_status file_finish(FileWriter *w, bool durable)
     good = close(w->fd) == 0;
     w->fd = -1;
   }
-  good = good && can_be_replaced(w->path) && rename(w->name, w->path) == 0;
-  if (!good) return failed(w, errno);
+  const char *why = good ? unreplaceable(w->path) : strerror(errno);
+  if (!why && rename(w->name, w->path) != 0) why = strerror(errno);
+  if (why) return failed(w, why);
   free(w->name);
   w->name = NULL;
-  ampc_status status = !durable || sync_folder(w->path) ? AMPC_OK : cannot_write(w->path, errno);
+  ampc_status status =
+      !durable || sync_folder(w->path) ? AMPC_OK : cannot_write(w->path, strerror(errno));
   file_abandon(w);
   return status;
 }
@@ -264,9 +279,9 @@ ampc_status file_check_writable(const char *path)
  * those that stand beside it, too: NAME.step400.new- and 16 digits. */
 static bool is_part_of(const char *entry, const char *name)
 {
-  size_t n = strlen(name), size = strlen(entry), tail = sizeof NEW - 1 + DIGITS;
-  if (size < n + tail || strncmp(entry, name, n) != 0 || entry[n] != '.') return false;
-  const char *end = entry + size - tail, *digits = end + sizeof NEW - 1;
+  size_t n = kept_of(name), size = strlen(entry);
+  if (size < n + TAIL || strncmp(entry, name, n) != 0 || entry[n] != '.') return false;
+  const char *end = entry + size - TAIL, *digits = end + sizeof NEW - 1;
   return strncmp(end, NEW, sizeof NEW - 1) == 0 && strspn(digits, "0123456789abcdef") == DIGITS;
 }
 
@@ -275,10 +290,9 @@ void file_sweep(const char *path)
 {
   char *target = file_target(path), *folder = target ? file_folder(target) : NULL;
   DIR *d = folder ? opendir(folder) : NULL;
-  const char *slash = target ? strrchr(target, '/') : NULL;
   for (struct dirent *e; d && (e = readdir(d));) {
     struct stat info;
-    if (is_part_of(e->d_name, slash ? slash + 1 : target) &&
+    if (is_part_of(e->d_name, last_part(target)) &&
         fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
         time(NULL) - info.st_mtime > UNFINISHED)
       unlinkat(dirfd(d), e->d_name, 0);
@@ -308,17 +322,17 @@ static int open_as_it_is(const char *target)
 ampc_status file_write(const char *path, const void *bytes, int64_t size)
 {
   char *target = file_target(path);
-  if (!target) return cannot_write(path, errno);
+  if (!target) return cannot_write(path, strerror(errno));
   FileWriter w;
   ampc_status status = AMPC_OK;
-  if (can_be_replaced(target)) {
+  if (!unreplaceable(target)) {
     status = file_begin(&w, target);
     if (!status) status = file_add(&w, bytes, size);
     if (!status) status = file_finish(&w, false);
   } else {
     int fd = open_as_it_is(target);
-    if (fd < 0 || !write_all(fd, bytes, size)) status = cannot_write(path, errno);
-    if (fd >= 0 && close(fd) != 0 && !status) status = cannot_write(path, errno);
+    if (fd < 0 || !write_all(fd, bytes, size)) status = cannot_write(path, strerror(errno));
+    if (fd >= 0 && close(fd) != 0 && !status) status = cannot_write(path, strerror(errno));
   }
   free(target);
   return status;

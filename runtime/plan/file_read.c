@@ -111,7 +111,9 @@ static const char *read_any(int fd, int64_t most, Bytes *b)
       poll(&at, 1, -1);
     } else if (n < 0) {
       return strerror(errno);
-    } else if (b->n || !may_come(fd, &waited)) {
+    } else if (b->n) {
+      return NULL;
+    } else if (!may_come(fd, &waited)) {
       return waited >= PATIENCE ? "nobody writes to this pipe" : NULL;
     }
   }

@@ -7,6 +7,7 @@
 #include "compiler/compile.h"
 #include "compiler/driver.h"
 #include "runner/jit/jit.h"
+#include "runner/selftest/number.h"
 #include <dlfcn.h>
 #include <math.h>
 
@@ -176,8 +177,7 @@ static double difference(const Job *a, const Job *b, ampc_space space)
   float *x = read_space(a, space, &n), *y = read_space(b, space, &m);
   double worst = 0;
   for (int64_t i = 0; i < n && i < m; i++) {
-    double error = fabs((double)x[i] - y[i]) / (1 + fabs((double)x[i]));
-    if (!(error <= worst)) worst = error;
+    worst = number_worse(worst, fabs((double)x[i] - y[i]) / (1 + fabs((double)x[i])));
   }
   free(x);
   free(y);

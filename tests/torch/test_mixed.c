@@ -7,6 +7,7 @@
  * order; gradients that are added in bf16 put them off by 5e-3 in these steps. */
 #include "fixture.h"
 #include "mix.h"
+#include "runner/selftest/number.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static double step_error(Job *job, uint32_t block, const Fixture *f, int step)
   double worst = fabs((double)m.last - fixture_get(f, "losses")->at[step]);
   for (int i = 0; i < INPUTS; i++) {
     double d = fabs((double)p[i] - fixture_get(f, "p")->at[step * INPUTS + i]);
-    worst = d <= worst ? worst : d; /* keeps a NaN */
+    worst = number_worse(worst, d);
   }
   return worst;
 }
@@ -79,8 +80,7 @@ int main(int argc, char **argv)
   double worst = 0;
   write_parameters(&job);
   for (int step = 0; step < STEPS; step++) {
-    double d = step_error(&job, block, f, step);
-    worst = d <= worst ? worst : d;
+    worst = number_worse(worst, step_error(&job, block, f, step));
   }
   printf("losses and weights within %.1e (bound %.0e)\n", worst, bound);
   job_close(&job);

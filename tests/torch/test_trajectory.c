@@ -11,6 +11,7 @@
  * the first steps on. */
 #include "fixture.h"
 #include "mix.h"
+#include "runner/selftest/number.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,7 +150,7 @@ static double weight_distance(Job *job, const Net *net, const Tensor *truth)
     for (int64_t i = 0; i < p->elements; i++, at++) {
       if (at % net->sample) continue;
       double d = fabs((double)w[i] - truth->at[sampled++]);
-      worst = d <= worst ? worst : d; /* keeps a NaN */
+      worst = number_worse(worst, d);
     }
     free(w);
   }
@@ -178,7 +179,7 @@ static bool run(const Fixture *f, const Run *r)
     set_batch(&job, net, block, draw, step);
     job_run(&job, block);
     double d = fabs(last_loss(&job, block) - losses->at[step]) / losses->at[step];
-    worst = d <= worst ? worst : d;
+    worst = number_worse(worst, d);
   }
   double weights = weight_distance(&job, net, fixture_get(f, "%s/weights", r->name));
   bool good = worst <= loss_bound && weights <= weight_bound;

@@ -142,6 +142,24 @@ static void check_parts(void)
   unlink(temp_path("whole"));
 }
 
+/* What cannot be written in the end is refused at the start. */
+static void check_names(void)
+{
+  char name[NAME_MAX + 2];
+  memset(name, 's', sizeof name);
+  for (size_t size = 200; size <= NAME_MAX; size += 5) {
+    name[size] = 0;
+    CHECK(file_check_writable(temp_path(name)) == AMPC_OK);
+    CHECK(file_write(temp_path(name), "text", 4) == AMPC_OK && holds(name, "text"));
+    unlink(temp_path(name));
+    name[size] = 's';
+  }
+  name[NAME_MAX + 1] = 0;
+  CHECK(file_check_writable(temp_path(name)) == AMPC_BAD_FILE);
+  CHECK(strstr(ampc_last_error(), strerror(ENAMETOOLONG)));
+  CHECK(file_check_writable("") == AMPC_BAD_FILE);
+}
+
 /* Many write, one reads: each finds a whole text, and nothing is left over. */
 static void check_together(void)
 {
@@ -294,6 +312,7 @@ int main(void)
   check_special();
   check_open();
   check_parts();
+  check_names();
   check_together();
   check_pipes();
   check_reading();

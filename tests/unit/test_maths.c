@@ -187,6 +187,7 @@ static const Case near_zero[] = {
     {"gelu_tanh, far", gelu_tanh_f, gelu_tanh_d, 250, 0, -9.5f, -2},
     {"gelu_tanh slope", gelu_tanh_slope_f, gelu_tanh_slope_d, 4, 2e-6, -4, 9},
     {"gelu_tanh slope, far", gelu_tanh_slope_f, gelu_tanh_slope_d, 250, 0, -9.5f, -2},
+    {"gelu_tanh slope, 0", gelu_tanh_slope_f, gelu_tanh_slope_d, 0, 0, -1e18f, -1e3f},
     {"silu", silu_f, silu_d, 4, 0, -80, 80},
     {"silu slope", silu_slope_f, silu_slope_d, 6, 2e-7, -80, 80},
 };

@@ -1,6 +1,7 @@
 /* Matrix products on the CPU in every type and transposition against a plain loop in double. */
 #include <math.h>
 #include "check.h"
+#include "runner/selftest/number.h"
 #include "runtime/base/convert.h"
 #include "runtime/cpu/cpu.h"
 
@@ -72,7 +73,7 @@ static void compare(const ampc_gemm *g, bool real64, const Matrix *a, const Matr
         double got = number_load(g->c_type, real64, c->bytes, at);
         double bound = (size + 2) * sqrt((double)g->k + 4) * unit(AMPC_F32, real64) +
                        fabs(want) * unit(g->c_type, real64);
-        worst = fmax(worst, fabs(got - want) / bound);
+        worst = number_worse(worst, fabs(got - want) / bound);
       }
   CHECK_MSG(
       worst <= 1,
