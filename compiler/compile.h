@@ -10,21 +10,27 @@ typedef struct Assignment { /* -D NAME=VALUE, --set object.key=value, --dim N=64
   const char *key, *value;
 } Assignment;
 
+typedef struct NameHint { /* the help for a name that is unknown */
+  const char *name, *text;
+} NameHint;
+
 typedef struct Options {
   const char *input;    /* path of the job; messages show it as given */
   const char *data_dir; /* root of data paths; NULL: the folder of the job */
   const char **include_dirs;
   Assignment *consts, *settings;
   uint32_t n_include_dirs, n_consts, n_settings;
-  const char *target;     /* "cpu" or "sm_80"; default "sm_80" */
-  int optimize;           /* 0, 1, 2: fusion only; never a bit of the result */
-  bool real64;            /* tests: f32 is double everywhere, see Note [real64] in ir.h */
-  bool strict_rounding;   /* 16-bit weight gradients round as in PyTorch before they are summed */
-  bool poison;            /* what nobody may read any more is overwritten with NaN */
-  int64_t memory_limit;   /* bytes that the job may need; 0: no limit */
-  bool check_memory;      /* no two live values overlap: checked in release builds too */
-  const char *watch;      /* train and eval blocks give this value as an output, but for a
-                                smaller last batch (lower/watch.c); or NULL */
+  const char *target;    /* "cpu" or "sm_80"; default "sm_80" */
+  int optimize;          /* 0, 1, 2: fusion only; never a bit of the result */
+  bool real64;           /* tests: f32 is double everywhere, see Note [real64] in ir.h */
+  bool strict_rounding;  /* 16-bit weight gradients round as in PyTorch before they are summed */
+  bool poison;           /* what nobody may read any more is overwritten with NaN */
+  int64_t memory_limit;  /* bytes that the job may need; 0: no limit */
+  bool check_memory;     /* no two live values overlap: checked in release builds too */
+  const char *watch;     /* train and eval blocks give this value as an output, but for a
+                               smaller last batch (lower/watch.c); or NULL */
+  const NameHint *hints; /* for names that only a prompt knows of */
+  uint32_t n_hints;
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;

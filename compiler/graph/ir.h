@@ -77,7 +77,7 @@ typedef struct Node {
   Attr attr[MAX_ATTR]; /* in the order of the op's signature */
   Span span;           /* every rewrite copies it, so emitted code can always name a line */
   const char *name;    /* of the variable the value was bound to, or of the parameter; or NULL */
-  const char *layer;   /* path of the module that made it, or the model's name; NULL: none did */
+  const char *layer;   /* the module that made it: "net.fc1", "net" for the model; NULL: none did */
   Value origin;        /* forward node a backward node came from; 0 for forward nodes */
   uint32_t stream;     /* random ops: fixed at lowering, kept by clones and by the backward node */
   uint32_t group;      /* pass fuse: index into Graph.groups; 0 for none */

@@ -178,6 +178,7 @@ struct Instance {
   Instance *owner;          /* set when it becomes a member */
   const char *name;         /* within the owner: "fc1", "layers.3" */
   const char *path, *model; /* within the model; set when the model is declared */
+  const char *layer;        /* "net.fc1", "net" for the model itself; as those */
   bool pinned;
   RegionKind pin;
   Span pin_span;

@@ -16,9 +16,9 @@ static bool is_frozen(const ParamSlot *p)
 /* From here on the module is part of a model and knows its path. */
 static void register_module(Lower *l, Instance *m, const char *path, void *data)
 {
-  (void)l;
   m->path = path;
   m->model = data;
+  m->layer = arena_printf(l->arena, "%s.%s", m->model, path);
 }
 
 /* Enters the graph's table in the order of definition, which is the order of places in memory
@@ -196,7 +196,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   if (root->owner || root->path)
     return fail(l, E504, decl->as.object.value->span, "this module is already part of a model");
   root->path = "";
-  root->model = name;
+  root->model = root->layer = name;
   /* the name travels through a void pointer; nobody writes to it */
   MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)name};
   walk_members(l, root, "", &walk);

@@ -151,7 +151,7 @@ Entry instance_enter(Lower *l, Instance *m, Span call)
   }
   if (m->evaluating) l->training = false;
   l->inside = m;
-  l->at.layer = m->path && *m->path ? m->path : m->model;
+  l->at.layer = m->layer;
   l->inside_call = diag_user_span(l->c, call);
   return e;
 }

@@ -303,6 +303,12 @@ static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
     return d_of(D_error);
   }
   fail(l, E201, span, "unknown name `%s`", name);
+  const Options *o = &l->c->options;
+  for (uint32_t i = 0; i < o->n_hints; i++) {
+    if (strcmp(o->hints[i].name, name) != 0) continue;
+    diag_help(l->c, "%s", o->hints[i].text);
+    return d_of(D_error);
+  }
   const char *near = diag_is_muted(l->c) ? NULL : nearest_name(l, s, name);
   if (near) diag_help(l->c, "did you mean `%s`?", near);
   return d_of(D_error);

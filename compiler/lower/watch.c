@@ -35,8 +35,7 @@ void watch_call(Lower *l, const Instance *m, Datum v)
 {
   if (!is_watching(l) || !m->path) return;
   watch_value(l, m->path, v);
-  if (m->model)
-    watch_value(l, *m->path ? arena_printf(l->arena, "%s.%s", m->model, m->path) : m->model, v);
+  watch_value(l, m->layer, v);
 }
 
 /* Does the text name something that the block itself has bound? Members behind a dot do not count.

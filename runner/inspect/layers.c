@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 typedef struct LayerRow {
-  const char *name;
+  const char *name;  /* "net.fc1", "opt" */
+  const char *shown; /* "fc1" where that says enough */
   int64_t commands, backward, read, written, flops;
 } LayerRow;
 
@@ -41,6 +42,47 @@ static LayerRow *find_row(const Inspection *in, LayerRows *rows, const char *nam
   return &rows->at[rows->n - 1];
 }
 
+/* ---- names ---- */
+
+static const char *without_model(const char *name)
+{
+  const char *dot = strchr(name, '.');
+  return dot ? dot + 1 : name;
+}
+
+static bool has_several_models(const Graph *g)
+{
+  const char *first = NULL;
+  for (uint32_t i = 1; i < g->nodes.n; i++) {
+    const char *layer = g->nodes.at[i].layer;
+    if (!layer) continue;
+    if (!first) first = layer;
+    size_t n = strcspn(first, ".");
+    if (n != strcspn(layer, ".") || memcmp(first, layer, n) != 0) return true;
+  }
+  return false;
+}
+
+/* Would another row be called so, too? */
+static bool is_ambiguous(const LayerRows *rows, uint32_t at)
+{
+  const char *name = without_model(rows->at[at].name);
+  for (uint32_t i = 0; i < rows->n; i++)
+    if (i != at && strcmp(without_model(rows->at[i].name), name) == 0) return true;
+  return false;
+}
+
+static void set_shown(const Graph *g, LayerRows *rows)
+{
+  bool several = has_several_models(g);
+  for (uint32_t i = 0; i < rows->n; i++) {
+    LayerRow *r = &rows->at[i];
+    r->shown = several || is_ambiguous(rows, i) ? r->name : without_model(r->name);
+  }
+}
+
+/* ---- rows ---- */
+
 /* In the order in which the layers first have a command. */
 static LayerRows rows_of(const Inspection *in, uint16_t block)
 {
@@ -58,6 +100,7 @@ static LayerRows rows_of(const Inspection *in, uint16_t block)
     row->written += r->written;
     row->flops += r->flops > 0 ? r->flops : 0;
   }
+  set_shown(g, &rows);
   return rows;
 }
 
@@ -68,7 +111,7 @@ static void row_texts(const Inspection *in, const LayerRow *r, const LayerRow *a
 {
   Arena *arena = in->c->arena;
   int64_t bytes = r->read + r->written, whole = all->read + all->written;
-  out[0] = r->name;
+  out[0] = r->shown;
   out[1] = arena_printf(arena, "%lld", (long long)r->commands);
   out[2] = arena_printf(arena, "%lld", (long long)r->backward);
   out[3] = arena_strdup(arena, inspect_bytes(r->read));
@@ -79,7 +122,7 @@ static void row_texts(const Inspection *in, const LayerRow *r, const LayerRow *a
 
 static LayerRow sum_of(const LayerRows *rows)
 {
-  LayerRow all = {.name = "all"};
+  LayerRow all = {.shown = "all"};
   for (uint32_t i = 0; i < rows->n; i++) {
     all.commands += rows->at[i].commands;
     all.backward += rows->at[i].backward;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "runner/jit/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
@@ -121,7 +122,8 @@ int inspect_usage(Inspection *in, const char *arch)
     /* whatever goes wrong with the cache is no reason to say nothing about the kernels */
     cache_write(&cache, path, report.at, report.n);
   }
-  if (cached) cache_close(&cache, path);
+  if (cached && cache.temporary) unlink(path);
+  if (cached) cache_close(&cache);
   in->arch[in->n_archs++] = arch;
   return status;
 }

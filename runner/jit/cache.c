@@ -108,11 +108,9 @@ ampc_status cache_open(Cache *out)
   return why ? open_temporary(out, why) : AMPC_OK;
 }
 
-void cache_close(const Cache *cache, const char *path)
+void cache_close(const Cache *cache)
 {
-  if (!cache->temporary) return;
-  unlink(path);
-  rmdir(cache->folder);
+  if (cache->temporary) rmdir(cache->folder);
 }
 
 /* ---- files ---- */

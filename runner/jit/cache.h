@@ -33,5 +33,5 @@ ampc_status cache_begin(const Cache *cache, char temporary[CACHE_PATH]);
 /* Adds the checksum, moves the file to `path` in one step, and makes room: of the other files
  * those go that were used longest ago, until all together fit in the bound (CACHE_BYTES). */
 ampc_status cache_keep(const char *temporary, const char *path);
-/* A temporary folder and the file in it vanish; what has been loaded stays. */
-void cache_close(const Cache *cache, const char *path);
+/* A temporary folder vanishes; whoever kept files in it has removed them. */
+void cache_close(const Cache *cache);

@@ -104,7 +104,7 @@ ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, voi
   if (!status) status = cache_open(&cache);
   if (status) return status;
   status = find_or_build(&cache, t, &(Wanted){text, names, n}, out_library);
-  cache_close(&cache, "");
+  cache_close(&cache);
   return status;
 }
 

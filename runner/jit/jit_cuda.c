@@ -128,7 +128,7 @@ ampc_status jit_cuda_load(Compile *c, TextEdit *edit, void *data, CudaImages **o
   if (!status) status = cache_open(&b.cache);
   if (status) return status;
   build_all(&b);
-  cache_close(&b.cache, "");
+  cache_close(&b.cache);
   status = take(c, b.images);
   if (status) {
     jit_cuda_unload(b.images);

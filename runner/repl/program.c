@@ -1,7 +1,6 @@
 /* The program of a session: the job's file and what was typed; see Note [how a session grows]. */
 #include "repl.h"
 #include "compiler/graph/ir.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +31,24 @@ static Compiled *compiled_of(Compile *c)
 
 /* ---- one compile ---- */
 
+/* Statements do not see the data of a train block; a program that asks for it is told who does. */
+static void add_hints(const Repl *r, Compile *c)
+{
+  const Compile *from = r->latest ? r->latest->c : NULL;
+  VEC(NameHint) hints = {0};
+  for (uint32_t i = 0; from && i < from->ast.n; i++) {
+    const Decl *d = from->ast.at[i];
+    for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++) {
+      const char *name = arena_strdup(c->arena, d->as.run.names.at[k].text);
+      const char *text =
+          arena_printf(c->arena, "`%s` is data of the next batch: :show looks at it", name);
+      vec_push(c->arena, &hints, (NameHint){name, text});
+    }
+  }
+  c->options.hints = hints.at;
+  c->options.n_hints = hints.n;
+}
+
 /* A compile with the options of the session and what the request changes. */
 static Compile *begin(const Repl *r, const Request *q)
 {
@@ -39,7 +56,10 @@ static Compile *begin(const Repl *r, const Request *q)
   if (q->target) options.target = q->target;
   options.dump_after = q->dump_after;
   options.watch = q->watch;
-  return compile_create(&options);
+  options.silent = q->quiet;
+  Compile *c = compile_create(&options);
+  if (q->input) add_hints(r, c);
+  return c;
 }
 
 static bool read_inputs(const Repl *r, Compile *c)
@@ -130,20 +150,20 @@ static void keep_trains(Compile *c)
   c->ast = kept;
 }
 
-static bool read_statements(const Repl *r, Compile *c, const Part *input, Ast *out)
+static bool read_statements(const Repl *r, Compile *c, const Request *q)
 {
-  for (uint32_t i = 0; i < r->said.n; i++) {
+  for (uint32_t i = 0; i < r->said.n && !q->alone; i++) {
     const Part *p = &r->said.at[i];
     if (!compile_add_input(c, p->name, p->text, p->size, NULL)) return false;
   }
-  return compile_add_input(c, input->name, input->text, input->size, out);
+  return compile_add_input(c, q->input->name, q->input->text, q->input->size, NULL);
 }
 
 static bool compile(const Repl *r, Compile *c, const Request *q)
 {
   if (!read_parts(r, c)) return false;
   if (q->input) {
-    if (!read_statements(r, c, q->input, NULL)) return false;
+    if (!read_statements(r, c, q)) return false;
     join_bodies(c);
   }
   if (q->watch) keep_trains(c);
@@ -158,7 +178,7 @@ Compiled *program_compile(Repl *r, const Request *q)
   if (compile(r, c, q)) return compiled_of(c);
   diag_finish(c);
   compile_destroy(c);
-  r->failed = true;
+  r->failed = r->failed || !q->quiet;
   return NULL;
 }
 
@@ -274,31 +294,10 @@ static bool has_effect(const Ast *ast)
   return false;
 }
 
-/* A name that a train block gives to its data; NULL: the text has none. Members behind a dot do not
- * count. */
-static const char *batch_name(const Repl *r, const Part *part)
-{
-  const Compile *c = r->latest ? r->latest->c : NULL;
-  for (uint32_t i = 0; c && i < c->ast.n; i++) {
-    const Decl *d = c->ast.at[i];
-    for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++) {
-      const char *name = d->as.run.names.at[k].text;
-      size_t n = strlen(name);
-      for (const char *at = part->text; (at = strstr(at, name)); at += n) {
-        bool begins = at == part->text || !(isalnum((unsigned char)at[-1]) || strchr("_.", at[-1]));
-        if (begins && !isalnum((unsigned char)at[n]) && at[n] != '_') return name;
-      }
-    }
-  }
-  return NULL;
-}
-
 static bool run_statements(Repl *r, const Part *part, bool keep)
 {
   Compiled *p = program_compile(r, &(Request){.input = part});
   bool good = p && value_run(r, p);
-  const char *name = p || keep ? NULL : batch_name(r, part);
-  if (name) repl_error(r, "`%s` is data of the next batch: :show looks at it", name);
   compiled_drop(p);
   if (good && keep) vec_push(r->arena, &r->said, *part);
   return good;

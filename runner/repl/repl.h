@@ -100,6 +100,8 @@ typedef struct Request {  /* which compile */
   const char *watch;      /* or NULL; then train blocks alone are compiled */
   const char *precision;  /* in place of the session's; or NULL */
   const Part *input;      /* statements to add; then blocks and optimizers are left out */
+  bool alone;             /* those that were typed before `input` are left out, too */
+  bool quiet;             /* messages are not shown */
 } Request;
 /* NULL after messages. */
 Compiled *program_compile(Repl *r, const Request *q);

@@ -155,6 +155,23 @@ static int show_value(Repl *r, const char *text)
   return found ? good : -1;
 }
 
+/* NULL: no eval block has such a metric. */
+static const ampc_block *eval_of_metric(const ampc_program *p, const char *name)
+{
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    for (uint32_t k = 0; p->blocks[i].kind == AMPC_EVAL && k < p->blocks[i].n_metrics; k++)
+      if (strcmp(p->metrics[p->blocks[i].first_metric + k].name, name) == 0) return &p->blocks[i];
+  return NULL;
+}
+
+static bool is_expression(Repl *r, const char *text)
+{
+  Part part = {"<expression>", text, (uint32_t)strlen(text)};
+  Compiled *p = program_compile(r, &(Request){.input = &part, .quiet = true});
+  compiled_drop(p);
+  return p != NULL;
+}
+
 /* A parameter, a value of the train block, or else an expression of the session: a name can be all
  * three, and the earlier one wins. */
 bool command_show(Repl *r, const char *arg)
@@ -164,7 +181,11 @@ bool command_show(Repl *r, const char *arg)
   if (!latest) return false;
   if (find_param(latest->c->program, arg)) return show_param(r, arg);
   int shown = show_value(r, arg);
-  return shown >= 0 ? shown == 1 : value_show(r, arg);
+  if (shown >= 0) return shown == 1;
+  const ampc_block *eval = eval_of_metric(latest->c->program, arg);
+  if (eval && !is_expression(r, arg))
+    return repl_error(r, "`%s` is a metric of block %s; :eval works it out", arg, eval->name);
+  return value_show(r, arg);
 }
 
 /* ---- gradients ---- */

@@ -78,6 +78,34 @@ static void change(Writing *w, Span span, const char *text)
   vec_push(w->c->arena, &w->changes, (Change){span, text});
 }
 
+/* Behind the brackets around a value, which its span leaves out: as many as open between `from` and
+ * the value. */
+static uint32_t end_of_value(const Compile *c, uint32_t from, const Expr *value)
+{
+  const Source *source = diag_place(c, value->span).source;
+  const char *text = source->text;
+  uint32_t at = from - source->base, open = 0;
+  while (at < value->span.start - source->base) {
+    open += text[at] == '(';
+    at += text[at] == '#' ? (uint32_t)strcspn(text + at, "\n") : 1;
+  }
+  for (at = value->span.end - source->base; open && text[at]; at++) {
+    if (text[at] == '#') at += (uint32_t)strcspn(text + at, "\n");
+    open -= text[at] == ')';
+  }
+  return source->base + at;
+}
+
+/* `before` is where the list begins. */
+static uint32_t end_of_list(const Compile *c, uint32_t before, const ArgList *list)
+{
+  const Arg *last = &list->at[list->n - 1];
+  uint32_t from = last->key.text ? last->key.span.end
+                  : list->n > 1  ? last[-1].value->span.end
+                                 : before;
+  return end_of_value(c, from, last->value);
+}
+
 /* At the end of a list: `first` is what the list begins with where it has nothing yet. */
 static void add_to_list(Writing *w, uint32_t at, const char *first, const char *key,
                         const char *value)
@@ -95,10 +123,19 @@ static void add_to_list(Writing *w, uint32_t at, const char *first, const char *
 /* ---- values ---- */
 
 /* Strings need no quotes at a prompt; in a text they do. */
-static void change_value(Writing *w, const Expr *old, const char *value)
+static const char *literal(const Writing *w, bool is_text, const char *value)
 {
-  bool quotes = old->kind == EXPR_string && value[0] != '"';
-  change(w, old->span, quotes ? string_literal(w->c->arena, value) : value);
+  return is_text && value[0] != '"' ? string_literal(w->c->arena, value) : value;
+}
+
+/* Whatever it is worked out from: "a" + "b" is one, too. */
+static bool is_text_const(Repl *r, const char *name)
+{
+  Part part = {"<const>", name, (uint32_t)strlen(name)};
+  Compiled *p = program_compile(r, &(Request){.input = &part, .alone = true, .quiet = true});
+  bool text = p && p->c->answer && strncmp(p->c->answer, "str ", 4) == 0;
+  compiled_drop(p);
+  return text;
 }
 
 static const Expr *find_argument(const ArgList *list, const char *key, size_t n)
@@ -115,7 +152,7 @@ static bool set_const(Writing *w, const char *key, const char *value)
   for (uint32_t i = 0; i < w->c->ast.n; i++) {
     const Decl *d = w->c->ast.at[i];
     if (d->kind != DECL_const || strcmp(d->as.constant.name.text, key) != 0) continue;
-    change_value(w, d->as.constant.value, value);
+    change(w, d->as.constant.value->span, literal(w, is_text_const(w->r, key), value));
     return true;
   }
   return false;
@@ -138,12 +175,15 @@ static void set_option(Writing *w, const Decl *d, const char *key, const char *v
   const ArgList *with = &d->as.run.with;
   const Expr *old = find_argument(with, key, strlen(key));
   bool text = strcmp(key, "save") == 0 || strcmp(key, "name") == 0 || strcmp(key, "resume") == 0;
-  const char *given = text && value[0] != '"' ? string_literal(w->c->arena, value) : value;
-  const Expr *before = with->n ? with->at[with->n - 1].value : d->as.run.source;
+  const char *given = literal(w, text, value);
+  const NameList *names = &d->as.run.names;
+  uint32_t before = names->n ? names->at[names->n - 1].span.end : d->span.start;
   if (old)
     change(w, old->span, given);
+  else if (with->n)
+    add_to_list(w, end_of_list(w->c, before, with), ", ", key, given);
   else
-    add_to_list(w, before->span.end, with->n ? ", " : " with ", key, given);
+    add_to_list(w, end_of_value(w->c, before, d->as.run.source), " with ", key, given);
 }
 
 /* "train", "train2": as pass lower counts blocks, whatever their name=. */
@@ -164,23 +204,37 @@ static bool set_block(Writing *w, const char *owner, const char *key, const char
   return false;
 }
 
+/* Where the arguments of a call begin. */
+static uint32_t start_of_arguments(const Compile *c, const Expr *call)
+{
+  Span callee = call->as.call.callee->span;
+  return callee.end + (uint32_t)strcspn(source_at(c, (Span){callee.end, callee.end}), "(") + 1;
+}
+
 /* "lr" of `AdamW(net, lr=0.1)`, "lr.peak" of a schedule that was called with `peak=`. By position
- * only the learning rate is known, which is the second of every optimizer. */
+ * only the model and the learning rate are known, the first two of every optimizer. A schedule gets
+ * no further argument: it may have it by position, or call it otherwise. */
 static bool set_argument(Writing *w, const Expr *call, const char *key, const char *value)
 {
-  while (call->kind == EXPR_call) {
+  for (bool top = true; call->kind == EXPR_call; top = false) {
     const ArgList *args = &call->as.call.args;
     size_t n = strcspn(key, ".");
     const Expr *old = find_argument(args, key, n);
-    if (!old && strcmp(key, "lr") == 0 && args->n > 1 && !args->at[1].key.text)
-      old = args->at[1].value;
-    bool last = key[n] == 0, keys_only = args->n && (args->n == 1 || args->at[1].key.text);
-    if (old && last) change_value(w, old, value);
-    if (!old && last && keys_only)
-      add_to_list(w, args->at[args->n - 1].value->span.end, ", ", key, value);
-    if (last || !old) return last && (old || keys_only);
-    call = old;
-    key += n + 1;
+    bool second = args->n > 1 && !args->at[1].key.text && !args->at[1].star;
+    if (!old && top && second && n == 2 && strncmp(key, "lr", n) == 0) old = args->at[1].value;
+    if (key[n]) {
+      if (!old) return false;
+      call = old;
+      key += n + 1;
+      continue;
+    }
+    bool keys_only = args->n && (args->n == 1 || args->at[1].key.text);
+    if (!old && !(top && keys_only)) return false;
+    if (old)
+      change(w, old->span, value);
+    else
+      add_to_list(w, end_of_list(w->c, start_of_arguments(w->c, call), args), ", ", key, value);
+    return true;
   }
   return false;
 }
@@ -213,6 +267,13 @@ static bool is_last(const Assignment *at, uint32_t n, uint32_t i)
   return true;
 }
 
+/* A seed of the session wins over those of the blocks (set_seed). */
+static bool is_overruled(const Repl *r, const char *key)
+{
+  const char *dot = strchr(key, '.');
+  return r->seed_given && dot && strcmp(dot, ".seed") == 0;
+}
+
 static bool is_set(const Repl *r, const char *key)
 {
   for (uint32_t i = 0; i < r->sets.n; i++)
@@ -231,6 +292,7 @@ static void set_values(Writing *w)
   for (uint32_t i = 0; i < o->n_settings; i++) {
     const Assignment *a = &o->settings[i];
     if (!is_last(o->settings, o->n_settings, i) || is_set(w->r, a->key)) continue;
+    if (is_overruled(w->r, a->key)) continue;
     if (!set_setting(w, a->key, a->value)) vec_push(arena, &w->settings, *a);
   }
   for (uint32_t i = 0; i < w->r->sets.n; i++) {
@@ -381,6 +443,11 @@ static void tell(const Writing *w, const char *path)
     add_option(&line, "-D ", w->consts.at[i].key, w->consts.at[i].value);
   for (uint32_t i = 0; i < w->settings.n; i++)
     add_option(&line, "--set ", w->settings.at[i].key, w->settings.at[i].value);
+  for (uint32_t i = 0; i < r->options.n_include_dirs; i++) {
+    text_puts(&line, "-I ");
+    shell_word(&line, r->options.include_dirs[i]);
+    text_puts(&line, " ");
+  }
   if (strcmp(folder_of(w->c->arena, path), r->data_dir) != 0 &&
       has_relative_data(r->latest->c->program)) {
     text_puts(&line, "--data-dir ");

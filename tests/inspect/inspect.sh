@@ -36,6 +36,27 @@ sums() { "$amp" inspect --arch none "$@" "$job"; }
 diff <(sums | sed -nE 's/^  ([0-9]+) commands: (.*) read, (.*) written, (.*) FLOPs$/\1 \2 \3 \4/p') \
   <(sums --by-layer | sed -nE 's/^  all +([0-9]+) +[0-9]+ +([0-9.]+ [kM]?B) +([0-9.]+ [kM]?B) +100.0 % +(.*)$/\1 \2 \3 \4/p') ||
   failed "the layers do not add up to the commands"
+# Two models with the same members, one of them named as an optimizer: each has a row of its own.
+cat >"$work/two.amp" <<'AMP'
+data numbers() { return synthetic(64, [8]), synthetic(64, [], dtype=i64, low=0, high=3) }
+module Net(h: int) {
+  fc = Linear(8, h)
+  opt = Linear(h, 3)
+  def forward(x) { return opt(relu(fc(x))) }
+}
+model a = Net(16)
+model b = Net(32)
+optimizer opt = SGD(a, 0.1)
+optimizer more = SGD(b, 0.1)
+train x, y in numbers() with batch=32 {
+  minimize cross_entropy(a(x), y) with opt
+  minimize cross_entropy(b(x), y) with more
+}
+AMP
+layers_of() { "$amp" inspect --arch none --by-layer "$1" | sed -nE 's/^  ([a-z.]+) +[0-9].*/\1/p' | sort | xargs; }
+[ "$(layers_of "$work/two.amp")" = "a.fc a.opt all b.fc b.opt more opt" ] || failed "two models: $(layers_of "$work/two.amp")"
+grep -v '\bb\b' "$work/two.amp" | sed 's/, more//' >"$work/one.amp"
+[ "$(layers_of "$work/one.amp")" = "a.opt all fc opt" ] || failed "a layer named as the optimizer: $(layers_of "$work/one.amp")"
 refuses "layers of one kernel" 2 'does not go with' "$amp" inspect --by-layer --kernel k05 "$job"
 
 # On a terminal no line is longer than it; read and written stay.

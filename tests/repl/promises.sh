@@ -114,6 +114,44 @@ grep -qx 'manual_seed(5)' "$work/nojob.amp" || failed ":write keeps --seed"
 tensors "$work/nojob.st" >"$work/a" && tensors "$work/nojob2.st" >"$work/b"
 same "the weights of a job that was typed" "$work/a" "$work/b"
 
+# written JOB OPTION... < inputs: `:write` gives $work/new.amp, which has the session's first five steps
+written() {
+  local from=$1
+  shift
+  { cat; printf ':write! %s\n:train 5\n:save %s\n' "$work/new.amp" "$work/typed.st"; } |
+    timeout 500 "$amp" repl "$@" "$from" >"$work/out" 2>&1 || { failed ":write of $from"; cat "$work/out"; }
+  eval "$(sed -nE "s|^wrote .*: amp train|'$amp' train --quiet --steps 5 --save '$work/written.st'|p" "$work/out")" \
+    >/dev/null 2>&1 || failed "the command that :write told"
+  tensors "$work/typed.st" >"$work/a" && tensors "$work/written.st" >"$work/b"
+  same "the weights of $from, $*" "$work/a" "$work/b"
+}
+has() { grep -qxF "$1" "$work/new.amp" || { failed ":write lacks $1"; cat "$work/new.amp"; }; }
+# an argument of a schedule by position has no name in the text
+sed 's/lr=0.01/cosine_schedule(0.01, steps=32)/' "$job" >"$work/schedule.amp"
+printf ':set opt.lr.peak=0.2\n' | written "$work/schedule.amp"
+says "an argument by position" 'amp train --set opt.lr.peak=0.2 '
+sed 's/(0.01, steps=32)/(peak=(0.01), steps=(32))/' "$work/schedule.amp" >"$work/named.amp"
+printf ':set opt.lr.peak=0.2\n:set opt.lr.warmup=2\n' | written "$work/named.amp"
+has 'optimizer opt = AdamW(net, cosine_schedule(peak=(0.2), steps=(32)))'
+says "an argument that has no place" 'amp train --set opt.lr.warmup=2 '
+sed 's/lr=0.01/multistep_schedule(lr=0.01, milestones=[4])/' "$job" >"$work/steps.amp"
+printf ':set opt.lr.start=0.2\n' | written "$work/steps.amp"
+# the seed of the session wins over those of its blocks
+written "$job" --seed 3 --set train.seed=9 </dev/null
+sed 's/log=4/log=4, seed=5/' "$job" >"$work/seed.amp"
+printf ':set train.seed=8\n' | written "$work/seed.amp" --seed 3
+has 'train x, y in numbers(256) with batch=32, epochs=4, log=4, seed=3 {'
+# values in brackets, a text that is worked out, a folder of imports
+mkdir "$work/a folder"
+printf 'const WIDE = 4\n' >"$work/a folder/wide.amp"
+{ printf 'import "wide.amp"\nconst OUT = "a" + "b"\n'
+  sed -e 's/(net, lr=0.01)/((net))/' -e 's/log=4/log=( # ( of the log\n  (4))/' -e 's/batch=64/batch=(64)/' \
+    -e 's/\bnumbers(256)/(&)/' "$job"; } >"$work/brackets.amp"
+printf '%s\n' :const\ OUT=/c ':set opt.lr=0.5' ':set train.seed=7' ':set eval.steps=1' |
+  written "$work/brackets.amp" -I "$work/a folder"
+for line in 'const OUT = "/c"' 'optimizer opt = AdamW((net), lr=0.5)' '  (4)), seed=7 {'; do has "$line"; done
+grep -q 'with batch=(64), steps=1 {' "$work/new.amp" || failed ":write behind a value in brackets"
+
 # :set compiles nothing; what is known is not built again.
 before=$(built)
 printf ':step\n:set opt.lr=0.5\n:step\n:set opt.beta1=0.8\n:step\n' | session
