@@ -127,10 +127,10 @@ written() {
 }
 has() { grep -qxF "$1" "$work/new.amp" || { failed ":write lacks $1"; cat "$work/new.amp"; }; }
 # an argument of a schedule by position has no name in the text
-sed 's/lr=0.01/cosine_schedule(0.01, steps=32)/' "$job" >"$work/schedule.amp"
+sed 's/=0.01/=cosine_schedule(0.01, steps=32)/' "$job" >"$work/schedule.amp"
 printf ':set opt.lr.peak=0.2\n' | written "$work/schedule.amp"
 says "an argument by position" 'amp train --set opt.lr.peak=0.2 '
-sed 's/(0.01, steps=32)/(peak=(0.01), steps=(32))/' "$work/schedule.amp" >"$work/named.amp"
+sed 's/lr=\(.*\)(0.01, steps=32)/\1(peak=(0.01), steps=(32))/' "$work/schedule.amp" >"$work/named.amp"
 printf ':set opt.lr.peak=0.2\n:set opt.lr.warmup=2\n' | written "$work/named.amp"
 has 'optimizer opt = AdamW(net, cosine_schedule(peak=(0.2), steps=(32)))'
 says "an argument that has no place" 'amp train --set opt.lr.warmup=2 '
