@@ -99,12 +99,19 @@ static bool parse(Compile *c, const char *name, const char *text, uint32_t size,
   return ast_parse(c, diag_add_source(c, name, text, size, false), out) && !diag_error_count(c);
 }
 
+static bool parse_file(Compile *c, const char *path, const char *text, uint32_t size, Ast *out)
+{
+  uint32_t base = diag_add_source(c, path, text, size, false);
+  c->sources.at[c->sources.n - 1].file = true;
+  return ast_parse(c, base, out) && !diag_error_count(c);
+}
+
 /* An unreadable job has exit status 3, not 1: cannot_read. */
 static bool parse_job(Compile *c)
 {
   uint32_t size;
   const char *why, *text = compile_read_file(c->arena, c->options.input, &size, &why);
-  if (text) return parse(c, c->options.input, text, size, &c->ast);
+  if (text) return parse_file(c, c->options.input, text, size, &c->ast);
   diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, why);
   c->cannot_read = true;
   return false;
@@ -185,7 +192,8 @@ static Import *open_import(Compile *c, const char *path, const char **why)
   Import *import = arena_new(c->arena, Import);
   import->path = path;
   vec_push(c->arena, &c->imports, import);
-  parse(c, path, text, size, &import->ast); /* mistakes are counted; what could be read is used */
+  /* mistakes are counted; what could be read is used */
+  parse_file(c, path, text, size, &import->ast);
   return import;
 }
 

@@ -21,7 +21,7 @@ static int compile(Compile *c, const CommandLine *cmd)
   bool good = cmd->kind == OUTPUT_ast ? compile_parse_job(c) : compile_job(c);
   if (cmd->verbose) {
     for (uint32_t i = 0; i < c->sources.n; i++)
-      if (!c->sources.at[i].builtin)
+      if (c->sources.at[i].file)
         fprintf(stderr, "ampc: read %s, %u bytes\n", c->sources.at[i].shown, c->sources.at[i].size);
     if (good && c->graph)
       fprintf(stderr, "ampc: %u nodes, %u parameters, target %s\n", c->graph->nodes.n - 1,
@@ -97,7 +97,7 @@ static bool add_make_name(Text *out, const char *name, const char *special)
   return true;
 }
 
-/* "output: job.amp imported.amp". Files that the compiler carries are no dependencies. */
+/* "output: job.amp imported.amp" */
 static int write_deps(Compile *c, const CommandLine *cmd)
 {
   Text text;
@@ -105,7 +105,7 @@ static int write_deps(Compile *c, const CommandLine *cmd)
   bool good = add_make_name(&text, cmd->output ? cmd->output : "-", " \t#:%");
   text_puts(&text, ":");
   for (uint32_t i = 0; i < c->sources.n; i++) {
-    if (c->sources.at[i].builtin) continue;
+    if (!c->sources.at[i].file) continue;
     text_puts(&text, " ");
     good = add_make_name(&text, c->sources.at[i].path, " \t#:") && good;
   }
@@ -144,7 +144,7 @@ static int check_places(const Compile *c, const CommandLine *cmd)
   const char *const written[] = {cmd->check ? NULL : cmd->output, cmd->deps};
   for (int i = 0; i < 2; i++)
     for (uint32_t k = 0; k < c->sources.n && written[i]; k++)
-      if (!c->sources.at[k].builtin && file_is_same(written[i], c->sources.at[k].path))
+      if (c->sources.at[k].file && file_is_same(written[i], c->sources.at[k].path))
         return usage_error("ampc", "%s %s would overwrite %s", i ? "--deps" : "-o", written[i],
                            c->sources.at[k].path);
   return 0;

@@ -33,7 +33,7 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
     if (text[i] == '\n') vec_push(c->arena, &lines.start, base + i + 1);
   vec_push(c->arena, &d->lines, lines);
   const char *shown = arena_shown(c->arena, path, "");
-  vec_push(c->arena, &c->sources, (Source){path, text, base, size, builtin, shown});
+  vec_push(c->arena, &c->sources, (Source){path, text, base, size, builtin, shown, false});
   return base;
 }
 

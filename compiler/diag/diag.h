@@ -28,6 +28,7 @@ typedef struct Source {
   uint32_t base, size; /* of the text within all sources */
   bool builtin;        /* the layer library inside the compiler: never shown as the place */
   const char *shown;   /* the path, for people: arena_shown */
+  bool file;           /* read from `path`; else text of an option, a prompt or a program */
 } Source;
 
 /* Each prints (or, for --error-format=json, collects) one message. A note or help belongs to the

@@ -102,6 +102,9 @@ prints "--build-line --library, CUDA" '^nvcc -c .*-arch=sm_90 .*-o m\.o m\.cu$' 
 prints "--build-line, C" '^cc .* -o '"'"'a m'"'"' '"'"'a m\.c'"'" "$ampc" --build-line -o 'a m.c' "$job"
 passes "--deps" "$ampc" --deps=m.d -o m.cu "$job"
 same "what --deps writes" m.d <(echo "m.cu: $job")
+passes "--deps, -D and --set" "$ampc" --deps=m.d -o m.cu -v -D EPOCHS=3 --set opt.lr=0.5 "$job"
+grep -qE 'read (-D|--set)' err && failed "-v calls an option a file"
+same "what --deps writes with -D and --set" m.d <(echo "m.cu: $job")
 if "$ampc" --library --emit=c "$job" | grep -q 'int main'; then failed "--library has a main"; fi
 "$ampc" --error-format=json wrong.amp 2>err
 python3 -c 'import json, sys
