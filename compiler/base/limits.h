@@ -16,8 +16,9 @@ enum {
   /* ---- what it unrolls to ---- */
   MAX_DEPTH = 200,       /* of calls: deeper is a recursion without end */
   MAX_STACK = 2000,      /* expressions and statements within one another, through calls */
-  MAX_WORK = 2000000,    /* statements and calls; more is a program that nobody waits for */
-  ELEMENTS_PER_WORK = 4, /* elements of a list that are made, and count as one of those */
+  MAX_WORK = 2000000,    /* statements, calls, arguments, parameters: nobody waits for more */
+  ELEMENTS_PER_WORK = 4, /* expressions, elements of a list that are made: count as one of those */
+  NODE_WORK = 4,         /* an operation on tensors: as many of those */
   BYTES_PER_WORK = 64,   /* of a str, likewise */
   MAX_LIST = 1 << 20,    /* values in a list, those of lists in it too; bytes of a str */
   MAX_NESTING = 100,     /* lists within lists */

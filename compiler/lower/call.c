@@ -10,7 +10,7 @@ void args_push(Lower *l, Args *a, Datum value, Span span)
 static bool push_starred(Lower *l, Args *out, Datum value, Span span)
 {
   DatumVec items = {0};
-  if (!iterate(l, value, span, &items)) return false;
+  if (!iterate(l, value, span, &items) || !count_work(l, items.n, span)) return false;
   for (uint32_t i = 0; i < items.n; i++) args_push(l, out, items.at[i], span);
   return true;
 }
@@ -20,7 +20,7 @@ static bool push_starred(Lower *l, Args *out, Datum value, Span span)
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 {
   bool good = true;
-  for (uint32_t i = 0; i < list->n; i++) {
+  for (uint32_t i = 0; i < list->n && count_work(l, 1, list->at[i].value->span); i++) {
     const Arg *arg = &list->at[i];
     Datum v = eval(l, s, arg->value);
     if (d_is(v, D_error))
@@ -30,7 +30,7 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
     else
       vec_push(l->arena, &out->at, (ArgValue){v, arg->key.text, arg->value->span, arg->key.span});
   }
-  return good;
+  return good && !l->stopped;
 }
 
 /* "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message.
@@ -130,6 +130,7 @@ static Datum param_datum(Lower *l, Scope *s, const Param *p, const ArgValue *arg
  * then are types checked, since an annotation may use a size that a later parameter binds. */
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args)
 {
+  if (!count_work(l, params->n, args->span)) return false;
   Binder b = {callee, params, arena_array(l->arena, const ArgValue *, params->n), args->span};
   if (!bind_args(l, &b, args)) return false;
   Span *span = arena_array(l->arena, Span, params->n);
@@ -198,8 +199,8 @@ static bool stop(Lower *l, Span span, const char *text)
   return false;
 }
 
-/* Counts statements and calls, so that `for i in range(10 ** 9)` ends with a message, not with
- * the user's patience. False: the job has been stopped. */
+/* Counts what is run and made, so that `for i in range(10 ** 9)` ends with a message, not with the
+ * user's patience. False: the job has been stopped. */
 bool count_work(Lower *l, uint32_t amount, Span span)
 {
   if (l->stopped) return false;
@@ -207,8 +208,8 @@ bool count_work(Lower *l, uint32_t amount, Span span)
   if (l->work <= MAX_WORK) return true;
   return stop(l, span,
               arena_printf(l->arena,
-                           "the job unrolls to more than %d statements; %d values of a list count "
-                           "as one",
+                           "the job unrolls to more than %d statements; %d expressions or values "
+                           "of a list count as one",
                            MAX_WORK, ELEMENTS_PER_WORK));
 }
 

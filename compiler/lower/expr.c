@@ -49,7 +49,7 @@ static Datum eval_items(Lower *l, Scope *s, const Expr *e)
     else
       vec_push(l->arena, &items, v);
   }
-  if (!good) return d_of(D_error);
+  if (!good || !count_work(l, items.n / ELEMENTS_PER_WORK, e->span)) return d_of(D_error);
   Datum list = d_list_of(l, &items);
   list.tuple = e->kind == EXPR_tuple;
   return list;
@@ -327,7 +327,9 @@ static bool list_fits(Lower *l, Datum d, Span span)
  * reported again. */
 Datum eval(Lower *l, Scope *s, const Expr *e)
 {
-  if (l->stopped || !go_deeper(l, e->span)) return d_of(D_error);
+  bool counts = ++l->expressions % ELEMENTS_PER_WORK == 0;
+  if (l->stopped || (counts && !count_work(l, 1, e->span)) || !go_deeper(l, e->span))
+    return d_of(D_error);
   Datum d = eval_any(l, s, e);
   l->stack--;
   return d.kind == D_list && !list_fits(l, d, e->span) ? d_of(D_error) : d;

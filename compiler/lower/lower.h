@@ -288,7 +288,8 @@ struct Lower {
   uint32_t depth;         /* of calls */
   uint32_t global_depth;  /* of declarations that are being worked out */
   uint32_t stack;         /* expressions and statements that are being run, one within the other */
-  uint32_t work;          /* calls and statements so far */
+  uint32_t work;          /* done so far: MAX_WORK */
+  uint32_t expressions;   /* run so far */
   bool stopped;     /* the program has no end: nothing more is elaborated, nothing more said */
   Datum watched;    /* watch.c: what a metric or a layer of the block gave; D_absent */
   Instance *inside; /* the innermost member that is being run, and the call that led there */

@@ -8,6 +8,7 @@ static void note_missing(Lower *l, Scope *s, const Block *b, const char *why);
 
 static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char *why)
 {
+  if (!count_work(l, st->as.assign.targets.n / ELEMENTS_PER_WORK, st->span)) return;
   for (uint32_t i = 0; i < st->as.assign.targets.n; i++) {
     const Expr *target = st->as.assign.targets.at[i];
     if (target->kind == EXPR_name && !scope_missing(s, target->as.name))
@@ -16,9 +17,11 @@ static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char 
 }
 
 /* Names that only the branch not taken would have assigned, with the reason: "`bias` is
- * false". If the program uses one, unknown_name() can say so. */
+ * false". If the program uses one, unknown_name() can say so. A loop notes them in each round, so
+ * every block counts. */
 static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
 {
+  if (!b->n || !count_work(l, b->n / ELEMENTS_PER_WORK + 1, b->at[0]->span)) return;
   for (uint32_t i = 0; i < b->n; i++) {
     const Stmt *st = b->at[i];
     if (st->kind == STMT_assign) note_missing_targets(l, s, st, why);
@@ -44,7 +47,7 @@ static void exec_if(Lower *l, Frame *f, const Stmt *st)
     return;
   }
   const Block *left_out = truth ? &st->as.branch.other : &st->as.branch.then;
-  if (left_out->n && count_work(l, left_out->n / ELEMENTS_PER_WORK, test->span))
+  if (left_out->n)
     note_missing(
         l, f->scope, left_out,
         arena_printf(l->arena, "`%s` is %s", source_text(l, test->span), truth ? "true" : "false"));

@@ -29,6 +29,12 @@ precision f16
 train x, y in d(64) with batch=16, epochs=2 { minimize cross_entropy(net(x), y) with opt }
 """
 LONG = "0123456789abcdef"
+SMALL_BRANCHES = "a = 1"
+for _ in range(9):
+    SMALL_BRANCHES = "if x == 0 { %s }; if x == 0 { %s }; if x == 0 { %s }" % ((SMALL_BRANCHES,) * 3)
+SUM = "1"
+for _ in range(15):
+    SUM = "(%s + %s)" % (SUM, SUM)
 SIXTEEN_TIMES = "for i in range(16) { s = s + s }"
 
 
@@ -90,6 +96,10 @@ PROGRAMS = {
     "arguments 3k": ("def f(" + lines("a#=1, ", 3000) + "b=1) { return 1 }\nconst A = f(" + lines("a#=2, ", 3000) +
                      "b=2)\n", None),
     "names of branches": (run("for i in range(100000) { if i < 0 { " + lines("a# = 1; ", 300) + "} }"), WORK),
+    "names of branches in branches": (run("for i in range(100000) { if i < 0 { if i < 0 { " +
+                                           lines("a# = 1; ", 20000) + "} } }"), WORK),
+    "names of branches in small branches": (run("for i in range(100000) { if i < 0 { " + SMALL_BRANCHES + " } }"), WORK),
+    "names of targets": (run("for i in range(100000) { if i < 0 { " + lines("a#, ", 50000) + "b = x } }"), WORK),
     "imports": ("import \"imports.amp\"\n" * 30000, None),
     # ---- values ----
     "nested lists": (job("a = [1]\n for i in range(100000) { a = [a] }\n z = str(a)"), NESTED),
@@ -104,6 +114,12 @@ PROGRAMS = {
     "zip": (run("L = range(1000000)\n for i in range(1000) { M = zip(L, L) }"), VALUES),
     "enumerate": (run("L = range(300000)\n for i in range(1000) { M = enumerate(L) }"), WORK),
     "loops over nothing": (run("L = range(1000000)\n for i in L { for j in L { } }"), WORK),
+    "list literals": (run("for i in range(100000) { x = [" + "1," * 50000 + "1] }"), WORK),
+    "sums of numbers": (run("for i in range(100000) { x = " + SUM + " }"), WORK),
+    "arguments": (run("for i in range(100000) { x = min(" + "1," * 33000 + "1) }"), WORK),
+    "arguments of a list": (run("L = range(33000)\n for i in range(100000) { x = min(*L) }"), WORK),
+    "parameters": ("def g(" + lines("a#=1, ", 30000) + "b=1) { return b }\n" +
+                   run("for i in range(100000) { x = g() }"), WORK),
     "lists compared": (run("L = range(1000)\n for i in range(100000) { assert L == L }"), WORK),
     "texts compared": (run('s = "%s"\n %s\n t = s[1:] + "b"; u = s[1:] + "c"\n for i in range(1000000) { v = t == u }' %
                            (LONG, SIXTEEN_TIMES)), WORK),
@@ -116,6 +132,7 @@ PROGRAMS = {
                           " else { return f(n) }\n return 3 }\nconst A = f(1)\n", STACK),
     "calls": ("def f(n) { return f(n + 1) }\nconst A = f(1)\n", "calls of `f` nest more than 200 deep"),
     # ---- models ----
+    "sums of tensors": ("infer g(x: f32[2]) {\n for i in range(20000) { y = x" + " + x" * 400 + " }\n return x }\n", WORK),
     "a pattern of stars": (job(group='group("*' + "a*" * 18 + 'b", lr=0.2)').replace("fc1", "a" * 40),
                            "matches no parameter"),
     "a pattern of double stars": (job(group='group("' + "**." * 300 + 'b", lr=0.2)'), "matches no parameter"),
