@@ -30,29 +30,45 @@ static bool kind_by_name(const char *name, RegionKind *out)
   return false;
 }
 
-/* f32 and the like are types, `off` and `tf32` are words. */
-bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
+/* f32 and the like are types, `off` and `tf32` are words. `off` is for regions, not for a job. */
+static bool kind_of_datum(Lower *l, Datum d, Span span, bool off, RegionKind *out)
 {
   if (d_is(d, D_error)) return false;
   const char *name = d.kind == D_dtype  ? ir_dtype_name(d.as.dtype)
                      : d.kind == D_word ? d.as.text
                                         : "";
-  if (kind_by_name(name, out)) return true;
-  fail(l, E209, span, "a precision is f16, bf16, f32, tf32 or off, got %s", d_kind_text(l, d));
+  if (kind_by_name(name, out) && (off || *out != REGION_off)) return true;
+  if (off)
+    fail(l, E209, span, "a precision is f16, bf16, f32, tf32 or off, got %s", d_kind_text(l, d));
+  else
+    fail(l, E209, span, "the precision of a job is f16, bf16, f32 or tf32, got %s",
+         d_kind_text(l, d));
   return false;
 }
 
+bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
+{
+  return kind_of_datum(l, d, span, true, out);
+}
+
 /* As eval(), but an unknown name is answered with the precisions that there are. */
-bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
+static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind *out)
 {
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
     const char *names[KIND_COUNT];
-    for (int i = 0; i < KIND_COUNT; i++) names[i] = kinds[i].name;
+    uint32_t n = 0;
+    for (int i = 0; i < KIND_COUNT; i++)
+      if (off || kinds[i].kind != REGION_off) names[n++] = kinds[i].name;
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
-    diag_help_names(l->c, e->as.name, names, KIND_COUNT);
+    diag_help_names(l->c, e->as.name, names, n);
     return false;
   }
-  return region_kind_of_datum(l, eval(l, s, e), e->span, out);
+  return kind_of_datum(l, eval(l, s, e), e->span, off, out);
+}
+
+bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
+{
+  return kind_of_expr(l, s, e, true, out);
 }
 
 /* Equal regions are one: a layer that is called in a loop does not make a region each time.
@@ -135,11 +151,7 @@ void lower_precision(Lower *l, const Decl *decl)
     fail(l, E207, (Span){0, 0}, "--set precision=%s: a precision is f16, bf16, f32 or tf32", given);
     return;
   }
-  if (!given && decl && !region_kind_of(l, s, decl->as.object.value, &kind)) return;
-  if (kind == REGION_off) {
-    fail(l, E209, decl->as.object.value->span, "the precision of a job is f16, bf16, f32 or tf32");
-    return;
-  }
+  if (!given && decl && !kind_of_expr(l, s, decl->as.object.value, false, &kind)) return;
   l->g->precision = region_kind_text(kind);
   default_scaler(l->g, kind);
   if (!decl && !given) return;
