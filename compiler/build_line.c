@@ -96,10 +96,15 @@ bool build_line(const CommandLine *cmd, Text *out)
                                                "../lib/aarch64-linux-gnu", NULL};
   bool cuda = cmd->kind == OUTPUT_cuda, object = cmd->library;
   const char *suffix = cuda ? ".cu" : ".c", *path = text_path(cmd, suffix, out->arena);
+  bool named = has_suffix(path, suffix);
+  int stem = (int)(strlen(path) - (named ? strlen(suffix) : 0));
+  const char *end = object ? ".o" : named ? "" : ".out";
+  const char *result = arena_printf(out->arena, "%.*s%s", stem, path, end);
   char include[PATH_MAX], library[PATH_MAX];
-  if (!path_fits(path)) return false;
-  if (!find_beside(include_places, "ampc_rt.h", include)) return false;
-  if (!object && !find_beside(library_places, "libampcrt.a", library)) return false;
+  if (!path_fits(path) || !path_fits(result)) return false;
+  if (!find_beside(include_places, "ampc_rt.h", include) || !path_fits(include)) return false;
+  if (!object && (!find_beside(library_places, "libampcrt.a", library) || !path_fits(library)))
+    return false;
   if (cuda)
     text_printf(out, "nvcc %s--fmad=false -arch=%s", object ? "-c " : "", cmd->options.target);
   else
@@ -107,11 +112,8 @@ bool build_line(const CommandLine *cmd, Text *out)
                 object ? "-c " : "");
   text_puts(out, " -I");
   shell_word(out, include);
-  bool named = has_suffix(path, suffix);
-  int stem = (int)(strlen(path) - (named ? strlen(suffix) : 0));
-  const char *result = object ? ".o" : named ? "" : ".out";
   text_puts(out, " -o ");
-  shell_word(out, arena_printf(out->arena, "%.*s%s", stem, path, result));
+  shell_word(out, result);
   text_puts(out, named ? " " : cuda ? " -x cu " : " -x c ");
   shell_word(out, path);
   if (!object) {

@@ -81,6 +81,9 @@ built "a name with all" "./$name" -o "$name.c"
 built "no suffix" "./bare $name.out" --emit=c -o "bare $name"
 "$ampc" --target=cpu --emit=c -o $'end\n' "./$job" && "$ampc" --target=cpu --emit=c --build-line -o $'end\n' "./$job" 2>err &&
   failed "a newline at the end"
+"$ampc" --target=cpu --build-line -o $'end\n.c' "./$job" 2>err && failed "a newline at the end of the program's name"
+grep -q 'ends in a newline' err || failed "a newline at the end of the program's name: $(cat err)"
+"$ampc" --target=cpu --library --build-line -o $'end\n.c' "./$job" >/dev/null || failed "a newline before .o"
 [ -n "$(find "$work" -name 'PWNED*')" ] && failed "a name was run"
 
 # ---- make reads the dependencies -------------------------------------------------------------------------
