@@ -2,7 +2,9 @@
 #include "command_line.h"
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "driver.h"
 #include "options.h"
 #include "runtime/plan/file.h"
@@ -181,6 +183,28 @@ static bool is_named_file(const char *output)
   return output && strcmp(output, "-") != 0 && !file_is_special(output);
 }
 
+static const char *name_of(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* Whether both names lead to one file, which need not be there yet. */
+static bool is_same_place(const char *a, const char *b)
+{
+  char *target[2] = {file_target(a), file_target(b)};
+  struct stat in[2];
+  bool same = target[0] && target[1] && strcmp(name_of(target[0]), name_of(target[1])) == 0;
+  for (int i = 0; i < 2 && same; i++) {
+    char *folder = file_folder(target[i]);
+    same = folder && stat(folder, &in[i]) == 0;
+    free(folder);
+  }
+  free(target[0]);
+  free(target[1]);
+  return same && in[0].st_dev == in[1].st_dev && in[0].st_ino == in[1].st_ino;
+}
+
 /* --emit, else the suffix of -o, else CUDA or C by the target. 0, or 2 after a message. */
 static int choose_kind(CommandLine *out)
 {
@@ -189,7 +213,7 @@ static int choose_kind(CommandLine *out)
   if (out->output && !*out->output) return usage_error(ampc_table.program, "-o needs a file name");
   if (to_file && file_is_same(out->output, out->options.input))
     return usage_error(ampc_table.program, "-o %s would overwrite the job", out->output);
-  if (to_file && out->deps && strcmp(out->output, out->deps) == 0)
+  if (to_file && out->deps && is_same_place(out->output, out->deps))
     return usage_error(ampc_table.program, "-o and --deps are both %s", out->output);
   if (out->options.dump_after) return 0;
   if (!out->kind && to_file && !kind_of_suffix(out))

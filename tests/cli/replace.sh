@@ -55,6 +55,10 @@ passes "--deps: again" "$ampc" -o new.c --deps deps other.amp
 kept "--deps over a job" "does not look as if ampc" other.amp "$ampc" -o new.c --deps other.amp job.amp
 kept "--deps of another output" "does not look as if ampc" deps "$ampc" -o newer.c --deps deps job.amp
 [ -e newer.c ] && failed "--deps refused: the output was written"
+ln -s later.c link
+for deps in later.c ./later.c "$PWD/later.c" link; do
+  refuses "-o and --deps are one file, $deps" 2 'are both later\.c' "$ampc" -o later.c --deps "$deps" job.amp
+done
 passes "--deps --force" "$ampc" -o new.c --deps other.amp --force job.amp
 
 # ---- --build-line ------------------------------------------------------------------------------------------
