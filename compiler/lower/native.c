@@ -333,19 +333,17 @@ static const Node *maker(Lower *l, Value v)
 }
 
 /* _takes_logits(x, "cross_entropy"): warns where x is a probability already: the loss would take
- * softmax or sigmoid twice, which trains, slowly, and is never meant. */
+ * softmax or sigmoid twice, which trains, slowly, and is never meant. What log_softmax made is no
+ * mistake: softmax makes the same of it. */
 static Datum run_takes_logits(Lower *l, Args *args)
 {
-  static const OpKind squash[] = {OP_softmax, OP_log_softmax, OP_sigmoid};
   if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is made by nothing */
   const Node *n = maker(l, ARG(0).as.tensor);
-  for (size_t i = 0; i < sizeof squash / sizeof squash[0]; i++) {
-    if (n->op != squash[i]) continue;
-    diag_warning(l->c, W312, args->span, "%s takes logits, and gets what %s made", ARG(1).as.text,
-                 op_of(n)->name);
-    diag_note(l->c, n->span, "it is made here");
-    diag_help(l->c, "leave out this %s", op_of(n)->name);
-  }
+  if (!op_has(n, T_squashes)) return d_of(D_none);
+  diag_warning(l->c, W312, args->span, "%s takes logits, and gets what %s made", ARG(1).as.text,
+               op_of(n)->name);
+  diag_note(l->c, n->span, "it is made here");
+  diag_help(l->c, "leave out this %s", op_of(n)->name);
   return d_of(D_none);
 }
 
