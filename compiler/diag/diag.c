@@ -160,7 +160,7 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
-  if (d->hidden > MAX_SEEN) { /* nobody looks at them one by one */
+  if (d->hidden > MAX_SEEN) { /* nobody looks at them one by one: each repetition counts */
     d->errors += severity == SEVERITY_error;
     d->hidden += severity == SEVERITY_error;
     return;
