@@ -105,17 +105,20 @@ same "what --deps writes" m.d <(echo "m.cu: $job")
 passes "--deps, -D and --set" "$ampc" --deps=m.d -o m.cu -v -D EPOCHS=3 --set opt.lr=0.5 "$job"
 grep -qE 'read (-D|--set)' err && failed "-v calls an option a file"
 same "what --deps writes with -D and --set" m.d <(echo "m.cu: $job")
-if "$ampc" --library --emit=c "$job" | grep -q 'int main'; then failed "--library has a main"; fi
+passes "--library" "$ampc" --library --emit=c "$job"
+grep -q 'int main' out && failed "--library has a main"
 "$ampc" --error-format=json wrong.amp 2>err
-python3 -c 'import json, sys
-for line in open("err"): assert json.loads(line)["line"] == 1' || failed "--error-format=json"
+[ $? -eq 1 ] && python3 -c 'import json
+lines = [json.loads(line)["line"] for line in open("err")]
+assert lines and set(lines) == {1}, lines' || failed "--error-format=json"
 
 # Same job, same bytes, from wherever it is compiled; and nothing of this machine in it.
-"$ampc" --emit=cuda "$job" >one.cu
-(cd / && "$ampc" --emit=cuda "$job") >two.cu
+"$ampc" --emit=cuda "$job" >one.cu || failed "--emit=cuda to stdout"
+(cd / && "$ampc" --emit=cuda "$job") >two.cu || failed "--emit=cuda from /"
 same "the same bytes again" one.cu two.cu
 cp "$job" mlp.amp
-"$ampc" --emit=c mlp.amp | grep -nF "$work" && failed "an absolute path in the emitted text"
+passes "--emit=c of a job in this folder" "$ampc" --emit=c mlp.amp
+grep -nF "$work" out && failed "an absolute path in the emitted text"
 
 # ---- the kernel cache ----------------------------------------------------------------------------
 small_data data

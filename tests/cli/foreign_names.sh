@@ -52,9 +52,11 @@ python3 -c 'import json; json.load(open("out"))' || failed "amp inspect --json"
 "$amp" inspect "./$job" >out 2>err || failed "amp inspect"
 quiet "amp inspect" out
 printf ':blocks\n"\\x1b[31m"\n:open ./no\x1b\nnone\x1b\n:show nothing\n' | "$amp" repl --device cpu "./$job" >out 2>err
+[ $? -eq 1 ] && [ -s out ] || failed "amp repl: exit status"
 quiet "amp repl: stdout" out
 quiet "amp repl: stderr" err
-"$amp" train --device cpu --resume $'no\x1b\n::error' "./$job" >out 2>err && failed "--resume of nothing"
+"$amp" train --device cpu --resume $'no\x1b\n::error' "./$job" >out 2>err
+[ $? -eq 3 ] || failed "--resume of nothing"
 quiet "a runtime error" err
 grep -q '^::error' err && failed "a path begins a line of its own"
 
@@ -79,8 +81,8 @@ built "a name like an option" ./-fplugin=x -o -fplugin=x.c
 built "a name like a file of options" ./@x -o @x.c
 built "a name with all" "./$name" -o "$name.c"
 built "no suffix" "./bare $name.out" --emit=c -o "bare $name"
-"$ampc" --target=cpu --emit=c -o $'end\n' "./$job" && "$ampc" --target=cpu --emit=c --build-line -o $'end\n' "./$job" 2>err &&
-  failed "a newline at the end"
+"$ampc" --target=cpu --emit=c -o $'end\n' "./$job" || failed "a newline at the end"
+"$ampc" --target=cpu --emit=c --build-line -o $'end\n' "./$job" 2>err && failed "a newline at the end, build line"
 "$ampc" --target=cpu --build-line -o $'end\n.c' "./$job" 2>err && failed "a newline at the end of the program's name"
 grep -q 'ends in a newline' err || failed "a newline at the end of the program's name: $(cat err)"
 "$ampc" --target=cpu --library --build-line -o $'end\n.c' "./$job" >/dev/null || failed "a newline before .o"

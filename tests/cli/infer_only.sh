@@ -39,11 +39,11 @@ infer look(x: f32[2, 3, 8, 8]) { return net(x), net(x).sum() }
 E2
 for job in model identity product names image; do
   passes "$job, C" "$ampc" --target=cpu -o $job.c $job.amp
-  line=$("$ampc" --build-line --target=cpu -o $job.c $job.amp)
+  line=$("$ampc" --build-line --target=cpu -o $job.c $job.amp) || failed "$job, C: the build line"
   passes "$job, cc" bash -c "$line -Wall -Werror"
   passes "$job, CUDA" "$ampc" -o $job.cu $job.amp
   if command -v nvcc >/dev/null; then
-    line=$("$ampc" --build-line -o $job.cu $job.amp)
+    line=$("$ampc" --build-line -o $job.cu $job.amp) || failed "$job, CUDA: the build line"
     passes "$job, nvcc" bash -c "$line"
   fi
   printf ':params\n:memory\n:kernel\n1 + 1\n' | "$amp" repl $job.amp >out 2>&1 || failed "$job, at the prompt"
@@ -52,7 +52,8 @@ done
 # A name of the job that a kernel's own variables have is another one in the text.
 for word in x s_part s_part_sum d_part_sum guess d; do
   echo "infer f($word: f32[2, 8192]) { return layer_norm($word, 8192) }" >word.amp
-  "$ampc" --target=cpu --emit=c word.amp | grep -c 'restrict__ '$word'[,)]' >"count.$word"
+  "$ampc" --target=cpu --emit=c word.amp >word.c || failed "an input called $word"
+  grep -c 'restrict__ '$word'[,)]' word.c >"count.$word"
 done
 [ "$(cat count.x)" = 1 ] || failed "the input's name is not in the text"
 [ "$(cat count.s_part count.s_part_sum count.d_part_sum count.guess count.d | sort -u)" = 0 ] ||

@@ -105,7 +105,7 @@ done
 planned=$("$ampc" --target=cpu --emit=memory "$d/wide.amp" | sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' | tr -d ,)
 for arguments in "--steps 1" "--steps 1 --save $work/wide" "--steps 2 --resume $work/wide --save $work/wide"; do
   # shellcheck disable=SC2086
-  taken=$(peak "$d/wide.amp" $arguments)
+  taken=$(peak "$d/wide.amp" $arguments) || { failed "${arguments//$work\//} does not run"; continue; }
   if [ $((taken * 100)) -le $((planned * 115)) ]; then
     echo "ok: ${arguments//$work\//} takes $taken of the planned $planned bytes"
   else

@@ -21,13 +21,15 @@ for kind in c cu; do
   passes "$kind: of another job" "${emit[@]}" other.amp
   passes "$kind: without main" "${emit[@]}" --library job.amp
   passes "$kind: from stdout" "${emit[@]}" --emit="${kind/cu/cuda}" -o - job.amp
-  "$ampc" --emit="${kind/cu/cuda}" job.amp >"job.$kind" && passes "$kind: over stdout's" "${emit[@]}" other.amp
+  "$ampc" --emit="${kind/cu/cuda}" job.amp >"job.$kind" || failed "$kind: to stdout"
+  passes "$kind: over stdout's" "${emit[@]}" other.amp
   for edit in '$a\/* mine *\/' '1s/^/ /' '3s/[0-9a-f]\{16\}/0123456789abcdef/' '$d' 's/$/\r/'; do
     "${emit[@]}" --force job.amp || failed "--force"
     sed -i "$edit" "job.$kind"
     kept "$kind: edited by $edit" "was edited since" "job.$kind" "${emit[@]}" job.amp
   done
-  "${emit[@]}" --force job.amp && sed -i 3d "job.$kind"
+  "${emit[@]}" --force job.amp || failed "--force"
+  sed -i 3d "job.$kind"
   kept "$kind: without the line" "does not look as if ampc" "job.$kind" "${emit[@]}" job.amp
   printf 'int main(void) { return 0; }\n' >"job.$kind"
   kept "$kind: not ampc's" "does not look as if ampc.*" "job.$kind" "${emit[@]}" job.amp

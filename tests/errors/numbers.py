@@ -42,7 +42,7 @@ GIVEN = {
     "cross_entropy.target": "(x[:, 0] > 0).to(i64)", "accuracy.target": "(x[:, 0] > 0).to(i64)",
     "synthetic.shape": "[4, 6, 6]", "synthetic.low": "0.0", "synthetic.high": "1.0", "linear.weight": "w2",
     "matmul.y": "x",
-    "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
+    "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Arguments without annotation that may be lists, one number an axis.
 LISTS = ("dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
@@ -147,6 +147,8 @@ def cases():
             forms = ["[%s]", "[%s, %s]"] if annotation == "list" else ["%s", "[%s, %s]"]
             if annotation != "list" and (annotation or argument not in LISTS):
                 forms = ["%s"]
+            if argument == "part":  # begin and end
+                forms = ["%s", "[%s, 1]", "[0, %s]"]
             for form in forms:
                 for label, number in NUMBERS.items():
                     call = call_with(name, all_arguments, argument, form.replace("%s", number))

@@ -70,6 +70,6 @@ passes "emit" "$ampc" --target=cpu -o job.c job.amp
 passes "build" bash -c "$("$ampc" --target=cpu --build-line -o job.c job.amp)"
 refuses "the emitted program" 5 'sample 2 of .*x\.idx holds -inf$' ./job
 printf ':train\n' >in
-sh -c '"$0" repl job.amp <in' "$amp" >"$work/out" 2>"$work/err"
+sh -c '"$0" repl --device cpu job.amp <in' "$amp" >"$work/out" 2>"$work/err"
 cat "$work/out" "$work/err" | grep -q 'x.idx holds -inf' || failed "the prompt does not name it"
 finish

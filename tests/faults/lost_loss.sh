@@ -8,7 +8,7 @@ mkdir -p "$d"
 cd "$d" || exit 1
 
 train() { # train JOB OPTIONS...
-  timeout 300 "$amp" train --log 1 "$@"
+  timeout 300 "$amp" train --device cpu --log 1 "$@"
 }
 says() { # says NAME PATTERN: the last command did
   cat "$work/out" "$work/err" | grep -Eq -- "$2" || failed "$1: nothing says '$2'"
@@ -45,9 +45,9 @@ refuses "a fixed scale" 5 'up to step 20,.*1024, which is fixed' train fixed.amp
 refuses "no scaler" 5 'the loss or a gradient of step 6 is not finite' train plain.amp
 
 printf ':train\n:scaler\n' >in
-passes "the prompt goes on" sh -c '"$0" repl one.amp <in' "$amp"
+passes "the prompt goes on" sh -c '"$0" repl --device cpu one.amp <in' "$amp"
 says "after one skipped step" 'skipped 1 of 12'
 printf ':train\n:scaler\n' >in
-sh -c '"$0" repl all.amp <in' "$amp" >"$work/out" 2>"$work/err"
+sh -c '"$0" repl --device cpu all.amp <in' "$amp" >"$work/out" 2>"$work/err"
 says "the prompt ends" 'of the last 20 steps, up to step 36'
 finish

@@ -69,7 +69,7 @@ grep -q 'memory for a convolution' "$work/said" || failed "no convolution ran ou
 # The prompt tells it and goes on; what it cannot go on without ends it with status 5.
 printf ':train 2\n1 + 2\n' >inputs
 went_on=0
-for ((more = 1000; more < 400000; more += 1000 + more / 8)); do
+for ((more = 1000; more < 4000000; more += 1000 + more / 8)); do
   limited $((start + more)) "$amp" repl --device cpu conv.amp <inputs
   status=$?
   [ $status = 0 ] && break

@@ -19,6 +19,9 @@ build-fuzz/tests/fuzz_frontend -max_total_time="$seconds" -timeout=200 -rss_limi
   -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-fuzz/found/ -close_fd_mask=2 \
   -print_final_stats=1 $corpus
 
+# What a sanitizer reports is no refusal: its status is not that of a mistake in a job.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99 UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}exitcode=99
+
 # Twice: as C knows its lines, and with trigraphs.
 compiled=0
 work=$(mktemp -d)
@@ -27,8 +30,9 @@ while IFS= read -r input; do
   [ $compiled -lt 60 ] || break
   tail -c +2 "$corpus/$input" >"$work/j.amp"
   status=0
-  timeout 200 build-fuzz/ampc --target=cpu --emit=c "$work/j.amp" >"$work/j.c" 2>/dev/null || status=$?
-  [ $status -eq 0 ] || { [ $status -lt 70 ] && continue; echo "FAILED: $input: ampc ends with $status"; exit 1; }
+  timeout 200 build-fuzz/ampc --target=cpu --emit=c "$work/j.amp" >"$work/j.c" 2>"$work/err" || status=$?
+  [ $status -eq 0 ] ||
+    { [ $status -lt 70 ] && continue; echo "FAILED: $input: ampc ends with $status"; tail -n 20 "$work/err"; exit 1; }
   for words in -std=gnu11 -trigraphs; do
     cc $words -fsyntax-only -Wall -Wno-unused -Wno-trigraphs -Werror=comment -Ibuild-fuzz/include "$work/j.c" 2>"$work/err" ||
       { echo "FAILED: the C of $corpus/$input:"; head -5 "$work/err"; exit 1; }
