@@ -7,7 +7,8 @@
     ... --check [NAME...]  compares what PyTorch gives here with what is stored; writes nothing
     ... --trajectory, --mixed, --state   those files, whole
 
-Needs Debian's python3-torch; tests read the committed files and never need PyTorch. Inputs are
+Needs Debian's python3-torch, but for two cases: kinks_bounds has the slopes of PyTorch 2.15, 1.13 has
+others, and rms_norm needs 2.4. Tests read the committed files and never need PyTorch. Inputs are
 float32 values; outputs, losses and gradients are computed by PyTorch in float64 from them. A case is
 drawn from its own name, so that no case moves another; what is not made anew keeps its bytes.
 
