@@ -87,7 +87,7 @@ static bool may_come(int fd, int *waited)
   if (*waited >= PATIENCE || fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return false;
   struct pollfd at = {.fd = fd, .events = POLLIN};
   *waited += PAUSE;
-  return poll(&at, 1, PAUSE) == 0 || at.revents & POLLIN; /* else a writer has gone */
+  return poll(&at, 1, PAUSE) <= 0 || at.revents & POLLIN; /* else a writer has gone */
 }
 
 static const char *too_long(int64_t most)

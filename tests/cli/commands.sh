@@ -147,7 +147,7 @@ again "cached kernels again"
 [ "$(stat -c %Y.%i "$entry")" = "$before" ] || failed "the cache was not used"
 printf X | dd of="$entry" bs=1 seek=5000 conv=notrunc 2>/dev/null
 again "a damaged entry is built anew"
-[ "$(stat -c %Y.%i "$entry")" = "$before" ] && failed "the damaged entry is still there"
+[ -f "$entry" ] && [ "$(stat -c %Y.%i "$entry")" != "$before" ] || failed "the damaged entry is still there, or none"
 truncate -s 1000 "$entry"
 again "a cut entry"
 "$amp" train --device cpu --steps 1 --set precision=f32 data/job.amp >out 2>err || failed "another job"

@@ -14,7 +14,7 @@ job=$d/job.amp
 train() {
   local folder=$1
   shift
-  rm -rf "$work/cache"
+  rm -rf "$work/cache" "$work/report"
   XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$folder MOCK_CUDA_REPORT=$work/report \
     timeout 500 "$amp" train --device cuda "$@" "$job"
 }

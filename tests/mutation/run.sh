@@ -86,4 +86,4 @@ mutate_rules() {
 [ "$part" = rules ] || mutate_kernels
 [ "$part" = kernels ] || mutate_rules
 echo "$noticed noticed, $survived survived"
-[ "$survived" -eq 0 ]
+[ "$survived" -eq 0 ] && [ "$noticed" -gt 0 ]

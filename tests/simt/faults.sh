@@ -31,4 +31,4 @@ while IFS='@' read -r what from to message; do
   fi
 done <"$here/faults.txt"
 echo "$found found, $missed missed"
-[ "$missed" -eq 0 ]
+[ "$missed" -eq 0 ] && [ "$found" -gt 0 ]
