@@ -1,11 +1,17 @@
 /* Times training steps of a job as `amp train` runs them, without reading data or compiling: a few
  * batches are read first and used in turn.
  *
- *   bench_steps FOLDER WARM-UP TIMED JOB [SETTING=VALUE]...
+ *   bench_steps [OPTION]... FOLDER WARM-UP TIMED JOB [SETTING=VALUE]...
  *
  * Leaves in FOLDER what another framework needs to do the same: the weights as they were before the
  * first step (start.safetensors) and the batches (batches.bin: of each batch the sources' bytes).
  * Prints one line: milliseconds of a step (median, least), loss of the first and of the last step.
+ *   --device cuda      (cpu) the device to compile for and to run on
+ *   -D NAME=VALUE      a const of the job
+ *   --json             an object instead of the line: groups of TIMED steps are run without waiting
+ *                      between them, as a training does; compiling and memory, too
+ *   --commands FILE    also writes name and microseconds of every command of the step, each
+ * repeated in a row: what `amp inspect --gpu NAME --measured FILE` reads
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +22,14 @@
 #include "runner/jit/jit.h"
 #include "runtime/plan/file.h"
 
-enum { BATCHES = 8, MOST_SETTINGS = 8 };
+enum { BATCHES = 8, MOST_SETTINGS = 8, GROUPS = 5, REPEATS = 100, ROUNDS = 5 };
+
+typedef struct Wanted { /* of the command line */
+  const char *device, *commands;
+  bool json;
+  Assignment consts[MOST_SETTINGS], settings[MOST_SETTINGS];
+  uint32_t n_consts, n_settings;
+} Wanted;
 
 typedef struct Bench {
   Compile *c;
@@ -46,17 +59,26 @@ static void must(ampc_status status)
   if (status) die(ampc_last_error());
 }
 
-static Compile *compile(int argc, char **argv)
+static Assignment assignment(char *text)
 {
-  static Assignment settings[MOST_SETTINGS];
-  Options options = {
-      .input = argv[0], .target = "cpu", .optimize = 2, .error_limit = 20, .settings = settings};
-  for (int i = 1; i < argc; i++) {
-    char *equals = strchr(argv[i], '=');
-    if (!equals || options.n_settings == MOST_SETTINGS) die("expected SETTING=VALUE");
-    *equals = 0;
-    settings[options.n_settings++] = (Assignment){argv[i], equals + 1};
-  }
+  char *equals = strchr(text, '=');
+  if (!equals) die("expected NAME=VALUE");
+  *equals = 0;
+  return (Assignment){text, equals + 1};
+}
+
+static Compile *compile(Wanted *w, const char *job)
+{
+  static char target[AMPC_TARGET_ROOM];
+  must(ampc_device_target(w->device, target));
+  Options options = {.input = job,
+                     .target = target,
+                     .optimize = 2,
+                     .error_limit = 20,
+                     .settings = w->settings,
+                     .n_settings = w->n_settings,
+                     .consts = w->consts,
+                     .n_consts = w->n_consts};
   Compile *c = compile_create(&options);
   if (!compile_job(c)) exit(1);
   return c;
@@ -156,21 +178,147 @@ static void run(Bench *b, int warm, int timed)
   free(ms);
 }
 
+/* As a training runs: the host waits at the end of a group only. Milliseconds of a step. */
+static double group(Bench *b, int first, int n)
+{
+  double begin = now();
+  for (int i = 0; i < n; i++) {
+    const char *batch = b->batch[(first + i) % BATCHES];
+    must(ampc_write(b->rt, (ampc_ref){AMPC_INPUT, 0}, batch, b->bytes));
+    must(ampc_run_step(b->rt, b->index, 0));
+  }
+  must(ampc_wait(b->rt));
+  return (now() - begin) / n;
+}
+
+/* `begin`: when compiling began; the first step ends it, since libraries choose and graphs are
+ * recorded in it. */
+static void run_json(Bench *b, int warm, int timed, double begin)
+{
+  double ms[GROUPS];
+  step(b, 0);
+  double ready = now() - begin;
+  float first = loss(b);
+  if (warm > 1) group(b, 1, warm - 1);
+  for (int i = 0; i < GROUPS; i++) ms[i] = group(b, warm + i * timed, timed);
+  qsort(ms, GROUPS, sizeof *ms, ascending);
+  printf(
+      "{\"step_ms\": %.5f, \"least_ms\": %.5f, \"samples_per_second\": %.0f, \"first_loss\": %.6f, "
+      "\"last_loss\": %.6f, \"ready_seconds\": %.3f, \"memory_bytes\": %lld, \"device\": \"%s\"}\n",
+      ms[GROUPS / 2], ms[0], (double)b->block->batch / ms[GROUPS / 2] * 1e3, (double)first,
+      (double)loss(b), ready / 1e3, (long long)ampc_memory_of(b->rt).total,
+      ampc_device_name(b->rt));
+}
+
+/* ---- every command for itself ---- */
+
+/* A program with a block for each command, which repeats it; the first block is the whole step, so
+ * that what they read is there. */
+static ampc_program repeating(const Bench *b)
+{
+  Arena *arena = b->c->arena;
+  ampc_program p = *b->program;
+  const ampc_step *whole = &b->block->variant[0];
+  uint32_t n = whole->n_commands;
+  ampc_block *blocks = arena_array(arena, ampc_block, n + 1);
+  for (uint32_t i = 0; i <= n; i++) {
+    blocks[i] = *b->block;
+    blocks[i].n_variants = 1;
+    if (i == 0) continue;
+    ampc_command *repeat = arena_new(arena, ampc_command);
+    repeat->kind = AMPC_REPEAT;
+    repeat->label = whole->commands[i - 1].label;
+    repeat->as.repeat.count = REPEATS;
+    repeat->as.repeat.commands = &whole->commands[i - 1];
+    repeat->as.repeat.n_commands = 1;
+    blocks[i].variant[0].commands = repeat;
+    blocks[i].variant[0].n_commands = 1;
+  }
+  p.blocks = blocks;
+  p.n_blocks = n + 1;
+  return p;
+}
+
+static double repeated(ampc_runtime *rt, uint32_t block)
+{
+  double least = 0;
+  for (int i = 0; i <= ROUNDS; i++) { /* the first is recorded */
+    double begin = now();
+    must(ampc_run_step(rt, block, 0));
+    must(ampc_wait(rt));
+    double us = (now() - begin) * 1e3 / REPEATS;
+    if (i == 1 || (i > 1 && us < least)) least = us;
+  }
+  return least;
+}
+
+static void write_commands(Bench *b, const char *device, const char *path)
+{
+  ampc_program p = repeating(b);
+  ampc_runtime *rt;
+  FILE *out = fopen(path, "w");
+  if (!out) die("cannot write the times of commands");
+  must(ampc_create(&p, device, &rt));
+  must(ampc_init_params(rt, 1));
+  must(ampc_write(rt, (ampc_ref){AMPC_INPUT, 0}, b->batch[0], b->bytes));
+  must(ampc_run_step(rt, 0, 0));
+  for (uint32_t i = 1; i < p.n_blocks; i++)
+    fprintf(out, "%s\t%.3f\n", p.blocks[i].variant[0].commands->label, repeated(rt, i));
+  ampc_free(rt);
+  if (fclose(out) != 0) die("cannot write the times of commands");
+}
+
+/* ---- the command line ---- */
+
+static int read_options(Wanted *w, int argc, char **argv)
+{
+  int i = 1;
+  for (; i < argc && argv[i][0] == '-'; i++) {
+    if (strcmp(argv[i], "--json") == 0) {
+      w->json = true;
+    } else if (i + 1 == argc) {
+      die("an option without its value");
+    } else if (strcmp(argv[i], "--device") == 0) {
+      w->device = argv[++i];
+    } else if (strcmp(argv[i], "--commands") == 0) {
+      w->commands = argv[++i];
+    } else if (strcmp(argv[i], "-D") == 0 && w->n_consts < MOST_SETTINGS) {
+      w->consts[w->n_consts++] = assignment(argv[++i]);
+    } else {
+      die("unknown option");
+    }
+  }
+  for (int k = i + 4; k < argc; k++) {
+    if (w->n_settings == MOST_SETTINGS) die("too many settings");
+    w->settings[w->n_settings++] = assignment(argv[k]);
+  }
+  return i;
+}
+
 int main(int argc, char **argv)
 {
-  if (argc < 5) die("usage: bench_steps FOLDER WARM-UP TIMED JOB [SETTING=VALUE]...");
-  int warm = atoi(argv[2]), timed = atoi(argv[3]);
+  Wanted w = {.device = "cpu"};
+  int at = read_options(&w, argc, argv);
+  if (argc < at + 4)
+    die("usage: bench_steps [OPTION]... FOLDER WARM-UP TIMED JOB [SETTING=VALUE]...");
+  int warm = atoi(argv[at + 1]), timed = atoi(argv[at + 2]);
   if (warm < 1 || timed < 1) die("at least one step of warm-up and one that is timed");
-  Bench b = {.c = compile(argc - 4, argv + 4)};
+  double begin = now();
+  Bench b = {.c = compile(&w, argv[at + 3])};
   Jit *jit = NULL;
   must(jit_load(b.c, &jit));
   b.program = b.c->program;
   find_block(&b);
-  must(ampc_create(b.program, "cpu", &b.rt));
+  must(ampc_create(b.program, w.device, &b.rt));
   must(ampc_init_params(b.rt, 1));
   must(ampc_clear_metrics(b.rt, b.index));
-  write_start(&b, argv[1]);
-  run(&b, warm, timed);
+  double compiled = now() - begin;
+  write_start(&b, argv[at]);
+  if (w.json)
+    run_json(&b, warm, timed, now() - compiled);
+  else
+    run(&b, warm, timed);
+  if (w.commands) write_commands(&b, w.device, w.commands);
   for (int i = 0; i < BATCHES; i++) free(b.batch[i]);
   ampc_free(b.rt);
   jit_unload(jit);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "runtime/plan/toolkit.h"
 
 Options options_default(void)
 {
@@ -53,6 +54,12 @@ static int read_include(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+int options_cuda_path(const OptionGiven *given)
+{
+  ampc_toolkit_path(given->value);
+  return OPTIONS_GO_ON;
+}
+
 static int read_level(const OptionGiven *given)
 {
   const char *level = given->value;
@@ -72,6 +79,8 @@ const OptionRow job_options[] = {
     {NULL, 'I', "DIR", "look for imports in DIR too", .kind = OPTION_call, .read = read_include},
     {"data-dir", 0, "DIR", "root of data paths (default: the folder of the job)",
      .kind = OPTION_text, .field = offsetof(Options, data_dir)},
+    {"cuda-path", 0, "DIR", "look for NVIDIA's libraries in DIR first", .kind = OPTION_call,
+     .read = options_cuda_path},
     {NULL, 'O', "LEVEL", "no fusion, fusion, more fusion (default); the results stay the same",
      .kind = OPTION_call, .read = read_level, .shown = "-O0 -O1 -O2"},
     {0}};

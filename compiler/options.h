@@ -5,11 +5,14 @@
 #include "option_table.h"
 
 /* Groups for option tables; both fill an Options, whose arrays then belong to the table's arena. */
-extern const OptionRow job_options[];    /* what is compiled: -D --set -I --data-dir -O */
+extern const OptionRow job_options[]; /* what is compiled: -D --set -I --data-dir --cuda-path -O */
 extern const OptionRow memory_options[]; /* --memory-limit --check-memory --poison */
 
 /* As they are where the command line says nothing. */
 Options options_default(void);
+
+/* Reads --cuda-path, for verbs that take it and not job_options. */
+int options_cuda_path(const OptionGiven *given);
 
 /* Adds a setting, as --set does. False: `text` is not KEY=VALUE. */
 bool options_set(Arena *arena, Options *options, const char *text);

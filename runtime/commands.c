@@ -162,15 +162,19 @@ void commands_free(ampc_runtime *rt)
 
 /* ---- a step ---- */
 
-/* The addresses of the operands in iteration t of their list; valid until the next call. */
+/* The addresses of the operands in iteration t of their list; valid until the next call. Those that
+ * are bound are of the first half of INPUT. */
 static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   ampc_operand room[COMMAND_OPERANDS];
   const ampc_operand *o;
-  if (t == 0) return b->at;
+  int64_t half = rt->space[AMPC_INPUT] - rt->input;
+  if (t == 0 && half == 0) return b->at;
   uint32_t n = ampc_command_operands(b->command, room, &o);
   for (uint32_t i = 0; i < n; i++)
-    rt->moved[i] = b->at[i] ? (char *)b->at[i] + t * o[i].stride : NULL;
+    rt->moved[i] =
+        !b->at[i] ? NULL
+                  : (char *)b->at[i] + t * o[i].stride + (o[i].at.space == AMPC_INPUT ? half : 0);
   return rt->moved;
 }
 
@@ -180,16 +184,18 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   const ampc_command *k = b->command;
   void *const *at = addresses_in(rt, b, t);
+  ampc_called(rt, k->label ? k->label : "a command");
+  rt->line = k->line;
   switch (k->kind) {
   case AMPC_LAUNCH_KERNEL:
     ampc_do_launch(rt, k->as.launch.kernel, k->as.launch.grid, k->as.launch.block, at,
                    k->as.launch.n_args);
     break;
   case AMPC_GEMM:
-    ampc_do_gemm(rt, &k->as.gemm.desc, at[0], at[1], at[2], at[3], at[4]);
+    (ampc_do_gemm)(rt, &k->as.gemm.desc, at[0], at[1], at[2], at[3], at[4]);
     break;
   case AMPC_CONV:
-    ampc_do_conv(rt, &k->as.conv.desc, at[0], at[1], at[2], at[3], at[4]);
+    (ampc_do_conv)(rt, &k->as.conv.desc, at[0], at[1], at[2], at[3], at[4]);
     break;
   case AMPC_COPY:
     ampc_do_copy(rt, at[0], at[1], k->as.copy.bytes);

@@ -16,6 +16,11 @@ typedef struct DeviceOps {
   /* Zeroed memory, aligned for any kernel. */
   ampc_status (*alloc)(Device *d, int64_t bytes, void **out);
   void (*release)(Device *d, void *memory);
+  /* The batch of the next step, while steps are under way: a device that keeps INPUT twice has
+   * them read one half and fills the other. `turn_input` gives the half, 0 or 1, that `bring` fills
+   * and that calls from then on read; `bring` is copy_in, into that half. */
+  ampc_status (*turn_input)(Device *d, int *out_half);
+  ampc_status (*bring)(Device *d, void *to, const void *from, int64_t bytes);
   /* Host to device and back; the host's bytes may be reused when the call returns. */
   ampc_status (*copy_in)(Device *d, void *to, const void *from, int64_t bytes);
   ampc_status (*copy_out)(Device *d, void *to, const void *from, int64_t bytes);
@@ -38,7 +43,8 @@ typedef struct DeviceOps {
   ampc_status (*conv_implementation)(Device *d, const ampc_conv *c, const char **out);
   /* Runs `body`, which makes the calls of step `key` (2 block + variant), always the same ones: a
    * device may record and repeat them. Before it records, it may run them once in a way that
-   * changes nothing but scratch memory; `state` is the STATE space. */
+   * changes nothing but scratch memory; `state` is the STATE space. Calls are the same but for the
+   * half of INPUT. */
   ampc_status (*step)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                       void *context);
   /* Reading without waiting: the bytes as all calls so far leave them are kept in one of LOOKS
@@ -56,12 +62,16 @@ struct Device { /* the first member of each device's own struct */
   const DeviceOps *ops;
   char name[128];   /* "cpu", "cuda:0 NVIDIA H200" */
   bool host_memory; /* reading a space costs nothing */
+  int inputs;       /* halves of INPUT: 1 or 2 */
   int64_t waits;    /* how often the host stood still until all that it had asked for was done */
 };
 
+/* turn_input of a device that keeps INPUT once. */
+ampc_status device_one_input(Device *d, int *out_half);
 /* all_reduce of a device that is alone. */
 ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count);
 /* Runs programs of target "cpu" on this machine's cores. */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
 /* Runs programs of target "sm_xx" on a GPU. */
 ampc_status cuda_device_open(const ampc_program *p, Device **out);
+int64_t cuda_bytes_beside(const ampc_program *p); /* library_bytes, before it is opened */

@@ -30,14 +30,17 @@ static ampc_status open_device(const ampc_program *p, const char *device, Device
 static ampc_status open_spaces(ampc_runtime *rt)
 {
   Device *d = rt->device;
+  rt->input_step = ampc_round_up(rt->program->space_bytes[AMPC_INPUT], AMPC_CUDA_ALIGN);
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
     int64_t bytes = rt->program->space_bytes[s];
     if (bytes == 0) continue;
+    if (s == AMPC_INPUT) bytes += (d->inputs - 1) * rt->input_step;
     void *memory = NULL;
     ampc_status status = d->ops->alloc(d, bytes, &memory);
     if (status) return ampc_fail(status, "%s: %s", space_names[s], ampc_last_error());
     rt->space[s] = memory;
   }
+  rt->input = rt->space[AMPC_INPUT];
   return AMPC_OK;
 }
 
@@ -124,6 +127,7 @@ void ampc_free(ampc_runtime *rt)
   if (!rt) return;
   Device *d = rt->device;
   if (d) {
+    if (rt->input) rt->space[AMPC_INPUT] = rt->input;
     for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
       if (rt->space[s]) d->ops->release(d, rt->space[s]);
     d->ops->close(d);
@@ -151,6 +155,36 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   return m;
 }
 
+/* What the convolutions of a list can need beside WORK on a GPU: Note [scratch] of
+ * cuda/conv_choice.c. */
+static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, uint32_t n)
+{
+  int64_t most = 0;
+  int capability = atoi(p->target + strlen("sm_"));
+  for (uint32_t i = 0; i < n; i++) {
+    const ampc_command *k = &commands[i];
+    int64_t bytes = 0;
+    if (k->kind == AMPC_CONV)
+      bytes = ampc_conv_workspace_cuda(&k->as.conv.desc, p->real64, capability);
+    if (k->kind == AMPC_REPEAT)
+      bytes = scratch_of(p, k->as.repeat.commands, k->as.repeat.n_commands);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+static int64_t most_scratch(const ampc_program *p)
+{
+  int64_t most = 0;
+  for (uint32_t i = 0; i < 2 * p->n_blocks; i++) {
+    const ampc_block *b = &p->blocks[i / 2];
+    if (i % 2 >= b->n_variants) continue;
+    int64_t bytes = scratch_of(p, b->variant[i % 2].commands, b->variant[i % 2].n_commands);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 /* The CPU's library tells its scratch space only when its primitives exist, so a device is opened
  * and prepared for that; the spaces themselves are not allocated. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out)
@@ -164,11 +198,20 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
     status = commands_prepare(d, program);
     out->library = d->ops->library_bytes(d);
     d->ops->close(d);
+  } else {
+    out->library = cuda_bytes_beside(program) + most_scratch(program);
   }
   out->total = out->library;
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
     out->total += out->space[s] = program->space_bytes[s];
   return status;
+}
+
+ampc_status device_one_input(Device *d, int *out_half)
+{
+  (void)d;
+  *out_half = 0;
+  return AMPC_OK;
 }
 
 ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count)
@@ -191,6 +234,23 @@ static void keep_failure(ampc_runtime *rt, ampc_status status)
   if (!status || rt->failed) return;
   rt->failed = status;
   snprintf(rt->failure, sizeof rt->failure, "%s", ampc_last_error());
+}
+
+ampc_runtime *ampc_called(ampc_runtime *rt, const char *name)
+{
+  rt->called = name + (name[0] == '&');
+  rt->line = 0;
+  return rt;
+}
+
+/* The library knows sizes and types; which operation of the job it is stands here. */
+static void keep_failure_of(ampc_runtime *rt, ampc_status status)
+{
+  if (!status || rt->failed) return;
+  char line[16] = "", why[ERROR_TEXT];
+  if (rt->line) snprintf(line, sizeof line, ":%u", rt->line);
+  snprintf(why, sizeof why, "%s", ampc_last_error());
+  keep_failure(rt, ampc_fail(status, "%s (%s%s): %s", rt->called, rt->program->source, line, why));
 }
 
 /* What run_commands is called with, through a device that may call it again later. */
@@ -253,18 +313,18 @@ void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t b
   keep_failure(rt, rt->device->ops->launch(rt->device, &p->kernels[kernel], grid, block, args));
 }
 
-void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
-                  const void *bias, void *c, void *workspace)
+void(ampc_do_gemm)(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
+                   const void *bias, void *c, void *workspace)
 {
   if (rt->failed) return;
-  keep_failure(rt, rt->device->ops->gemm(rt->device, desc, a, b, bias, c, workspace));
+  keep_failure_of(rt, rt->device->ops->gemm(rt->device, desc, a, b, bias, c, workspace));
 }
 
-void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
-                  void *y, void *workspace)
+void(ampc_do_conv)(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
+                   void *y, void *workspace)
 {
   if (rt->failed) return;
-  keep_failure(rt, rt->device->ops->conv(rt->device, desc, x, w, bias, y, workspace));
+  keep_failure_of(rt, rt->device->ops->conv(rt->device, desc, x, w, bias, y, workspace));
 }
 
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes)
@@ -311,6 +371,21 @@ ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t 
   ampc_status status = check_range(rt, to, bytes);
   if (status || bytes == 0) return status;
   return rt->device->ops->copy_in(rt->device, rt->space[to.space] + to.offset, from, bytes);
+}
+
+ampc_status runtime_turn_input(ampc_runtime *rt)
+{
+  int half = 0;
+  ampc_status status = rt->device->ops->turn_input(rt->device, &half);
+  if (!status && rt->input) rt->space[AMPC_INPUT] = rt->input + half * rt->input_step;
+  return status;
+}
+
+ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes)
+{
+  ampc_status status = check_range(rt, (ampc_ref){AMPC_INPUT, offset}, bytes);
+  if (status || bytes == 0) return status;
+  return rt->device->ops->bring(rt->device, rt->space[AMPC_INPUT] + offset, from, bytes);
 }
 
 ampc_status runtime_look(ampc_runtime *rt, uint32_t slot)

@@ -16,11 +16,15 @@ struct ampc_runtime {
   const ampc_program *program;
   Device *device;
   char *space[AMPC_SPACE_COUNT]; /* NULL where the program uses none */
-  BoundCommand *bound;           /* of all steps, one after the other */
-  uint32_t *first_bound;         /* of step 2 block + variant; one more for the end */
-  void **addresses;              /* of all operands, in the order of `bound` */
-  void **moved;                  /* room for those of one command in a later iteration */
+  char *input;           /* the memory of INPUT, all halves; space[AMPC_INPUT] is the current one */
+  int64_t input_step;    /* bytes from one half to the next */
+  BoundCommand *bound;   /* of all steps, one after the other */
+  uint32_t *first_bound; /* of step 2 block + variant; one more for the end */
+  void **addresses;      /* of all operands, in the order of `bound` */
+  void **moved;          /* room for those of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
+  const char *called; /* the product or convolution that runs: "g03_linear", "&g03_linear" */
+  uint32_t line;      /* of the job's text that asks for it; 0: not known */
   ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
@@ -33,6 +37,10 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
  * for the whole space. */
 ampc_status runtime_look(ampc_runtime *rt, uint32_t slot);
 ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to, bool *out_there);
+
+/* What follows brings a batch: space[AMPC_INPUT] is the half for it. */
+ampc_status runtime_turn_input(ampc_runtime *rt);
+ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes);
 
 /* ---- commands.c ---- */
 

@@ -14,22 +14,40 @@ __global__ void $name($arguments)
   const int taken = !optimizer->found_inf;
 @first_group  ONE_THREAD optimizer->lr = (float)lr;
   if (taken) {
-    GRID_LOOP($index, i, $count) {
-      real w = master[i];
-@!decoupled      const real g = grad[i] * factor + weight_decay * w;
-@decoupled      const real g = grad[i] * factor;
-@decoupled      w -= lr * weight_decay * w;
-      const real m = moment1[i] + fresh1 * (g - moment1[i]);
-      const real v = beta2 * moment2[i] + fresh2 * g * g;
-      w -= step * (m / (ampc_sqrt(v) / correct2 + eps));
-      moment1[i] = m;
-      moment2[i] = v;
-      master[i] = w;
-@copy16      copy16[i] = to_f16(w);
-@copybf      copybf[i] = to_bf16(w);
-      grad[i] = R(0.0);
+    GRID_VECTORS(4, $index, i, $count) {
+      VECTOR_LOAD(4, real, w_at, master + i);
+      VECTOR_LOAD(4, real, g_at, grad + i);
+      VECTOR_LOAD(4, real, m_at, moment1 + i);
+      VECTOR_LOAD(4, real, v_at, moment2 + i);
+@copy16      VECTOR_ROOM(4, f16, copy16_to, copy16 + i);
+@copybf      VECTOR_ROOM(4, bf16, copybf_to, copybf + i);
+      VECTOR_EACH(4, j) {
+        real w = w_at[j];
+@!decoupled        const real g = g_at[j] * factor + weight_decay * w;
+@decoupled        const real g = g_at[j] * factor;
+@decoupled        w -= lr * weight_decay * w;
+        const real m = m_at[j] + fresh1 * (g - m_at[j]);
+        const real v = beta2 * v_at[j] + fresh2 * g * g;
+        w -= step * (m / (ampc_sqrt(v) / correct2 + eps));
+        m_at[j] = m;
+        v_at[j] = v;
+        w_at[j] = w;
+@copy16        copy16_to[j] = to_f16(w);
+@copybf        copybf_to[j] = to_bf16(w);
+        g_at[j] = R(0.0);
+      }
+      VECTOR_STORE(master + i, w_at);
+      VECTOR_STORE(grad + i, g_at);
+      VECTOR_STORE(moment1 + i, m_at);
+      VECTOR_STORE(moment2 + i, v_at);
+@copy16      VECTOR_STORE(copy16 + i, copy16_to);
+@copybf      VECTOR_STORE(copybf + i, copybf_to);
     }
   } else {
-    GRID_LOOP($index, i, $count) grad[i] = R(0.0);
+    GRID_VECTORS(4, $index, i, $count) {
+      VECTOR_ROOM(4, real, g_at, grad + i);
+      VECTOR_EACH(4, j) g_at[j] = R(0.0);
+      VECTOR_STORE(grad + i, g_at);
+    }
   }
 }

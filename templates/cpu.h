@@ -39,6 +39,57 @@ DEVICE float bits_float(unsigned bits)
   return u.number;
 }
 
+// --- f16
+/* 16-bit numbers are only stored, as their bits; all arithmetic is done in `real`. */
+typedef unsigned short f16;
+
+// --- bf16
+typedef unsigned short bf16;
+
+// --- from_f16
+/* A NaN keeps its bits; which ones it has on CUDA is not stated. */
+DEVICE real from_f16(f16 h)
+{
+  unsigned sign = (unsigned)(h & 0x8000u) << 16;
+  unsigned bits = (unsigned)(h & 0x7fffu) << 13;
+  unsigned exponent = bits & 0x0f800000u;
+  unsigned normal = bits + 0x38000000u;  /* the bias of f32 is 112 more */
+  unsigned special = bits | 0x7f800000u; /* inf and NaN */
+  unsigned tiny = float_bits(bits_float(bits + 0x38800000u) - bits_float(0x38800000u));
+  unsigned magnitude = exponent == 0x0f800000u ? special : normal;
+  magnitude = exponent == 0u ? tiny : magnitude;
+  return (real)bits_float(magnitude | sign);
+}
+
+// --- to_f16
+/* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff, as cvt.rn.f16.f32 does. */
+DEVICE f16 to_f16(real value)
+{
+  unsigned x = float_bits((float)value);
+  unsigned a = x & 0x7fffffffu;
+  unsigned normal = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13;
+  unsigned tiny = float_bits(bits_float(a) + 0.5f) - 0x3f000000u; /* an ulp of 0.5 is 2^-24 */
+  unsigned h = a < 0x38800000u ? tiny : normal;
+  h = a >= 0x477ff000u ? 0x7c00u : h;
+  h |= (x >> 16) & 0x8000u;
+  return (f16)(a > 0x7f800000u ? 0x7fffu : h);
+}
+
+// --- from_bf16
+DEVICE real from_bf16(bf16 h)
+{
+  return (real)bits_float((unsigned)h << 16);
+}
+
+// --- to_bf16
+/* Nearest, halves to even; NaN gives 0x7fff, as cvt.rn.bf16.f32 does. */
+DEVICE bf16 to_bf16(real value)
+{
+  unsigned x = float_bits((float)value);
+  unsigned h = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
+  return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
+}
+
 // --- philox_word
 /* 32 bits in a variable of 64: vectors of such products need no shuffling of halves. */
 typedef unsigned long long philox_word;
@@ -67,9 +118,68 @@ DEVICE long long block_share(long long n, unsigned k)
            c##_end = r##_end - r * (columns) < (columns) ? r##_end - r * (columns) : (columns);    \
          c < c##_end; c++)
 
+// --- VECTOR_LOAD
+/* Vectors are what a thread takes at once: on CUDA n neighbours in registers, here up to
+ * VECTOR_MOST where they lie, so that loops are long. name[j] are those at `from`. */
+#define VECTOR_LOAD(n, T, name, from) T *const name = (T *)(from)
+
+// --- VECTOR_ROOM
+/* name[j] are what VECTOR_STORE will store at `to`. */
+#define VECTOR_ROOM(n, T, name, to) T *const name = (to)
+
+// --- VECTOR_STORE
+#define VECTOR_STORE(to, name) (void)(name)
+
+// --- VECTOR_MOST
+#define VECTOR_MOST 1024
+
+// --- VECTOR_LOCAL
+/* name[j] are the thread's own. */
+#define VECTOR_LOCAL(n, T, name) T name[VECTOR_MOST]
+
+// --- VECTOR_EACH
+/* for each j of the vector */
+#define VECTOR_EACH(n, j) for (int j = 0; j < vector_width; j++)
+
+// --- GRID_VECTORS
+/* for each vector of elements [i, i + vector_width) of [0, count) */
+#define GRID_VECTORS(n, T, i, count)                                                               \
+  for (T i = (T)block_share(count, block_index), i##_end = (T)block_share(count, block_index + 1); \
+       i < i##_end; i += VECTOR_MOST)                                                              \
+    for (int vector_width = (int)(i##_end - i < VECTOR_MOST ? i##_end - i : VECTOR_MOST);          \
+         vector_width; vector_width = 0)
+
+// --- GRID_ROW_VECTORS
+/* for each vector of columns [c, c + vector_width) of [0, columns) of each row r of [0, rows) */
+#define GRID_ROW_VECTORS(n, T, r, c, rows, columns)                                                \
+  for (T r##_at = (T)block_share((long long)(rows) * (columns), block_index),                      \
+         r##_end = (T)block_share((long long)(rows) * (columns), block_index + 1), r = 0;          \
+       r##_at < r##_end && (r = r##_at / (columns), 1); r##_at = (r + 1) * (columns))              \
+    for (T c = r##_at - r * (columns),                                                             \
+           c##_end = r##_end - r * (columns) < (columns) ? r##_end - r * (columns) : (columns);    \
+         c < c##_end; c += VECTOR_MOST)                                                            \
+      for (int vector_width = (int)(c##_end - c < VECTOR_MOST ? c##_end - c : VECTOR_MOST);        \
+           vector_width; vector_width = 0)
+
+// --- EACH_VECTOR
+#define EACH_VECTOR(n, T, i, count) GRID_VECTORS(n, T, i, count)
+
+// --- EACH_ROW_VECTOR
+#define EACH_ROW_VECTOR(n, T, r, c, rows, columns) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
+
 // --- ONE_THREAD
 /* in one thread of the launch */
 #define ONE_THREAD if (block_index == 0)
+
+// --- FIRST_BLOCK
+/* the kernel is for one block, whatever the launch has */
+#define FIRST_BLOCK                                                                                \
+  if (block_index > 0) return;                                                                     \
+  block_count = 1
+
+// --- BLOCK_MEETS
+/* all threads of the block have come here, and each sees what the others have stored */
+#define BLOCK_MEETS (void)0
 
 // --- ROW_LOOP
 /* for each row of [0, rows), all threads of a block together */

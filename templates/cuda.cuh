@@ -1,5 +1,6 @@
-/* CUDA: what differs from cpu.h, by the same names. Kernels walk their work in strides of the whole
- * launch, so any grid and any block of whole warps will do. */
+/* CUDA: what differs from cpu.h, by the same names. But for those that take each vector in a thread
+ * of its own, kernels walk their work in strides of the whole launch, so any grid and any block of
+ * whole warps will do. */
 #define DEVICE static __device__ __forceinline__
 
 // --- float_bits
@@ -12,6 +13,52 @@ DEVICE unsigned float_bits(float x)
 DEVICE float bits_float(unsigned bits)
 {
   return __uint_as_float(bits);
+}
+
+// --- f16
+/* 16-bit numbers are only stored, as their bits; all arithmetic is done in `real`. */
+typedef unsigned short f16;
+
+// --- bf16
+typedef unsigned short bf16;
+
+// --- from_f16
+/* Exact. A NaN stays one. */
+DEVICE real from_f16(f16 h)
+{
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return (real)x;
+}
+
+// --- to_f16
+/* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff. */
+DEVICE f16 to_f16(real value)
+{
+  f16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"((float)value));
+  return h;
+}
+
+// --- from_bf16
+DEVICE real from_bf16(bf16 h)
+{
+  return (real)__uint_as_float((unsigned)h << 16);
+}
+
+// --- to_bf16
+/* Nearest, halves to even; NaN gives 0x7fff. */
+DEVICE bf16 to_bf16(real value)
+{
+#if __CUDA_ARCH__ >= 800
+  bf16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"((float)value));
+  return h;
+#else
+  unsigned x = __float_as_uint((float)value);
+  unsigned h = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
+  return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
+#endif
 }
 
 // --- philox_word
@@ -31,9 +78,106 @@ typedef unsigned philox_word;
        r##_at < (T)(rows) * (columns) && (r = r##_at / (columns), c = r##_at - r * (columns), 1);  \
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
+// --- vector_copy
+/* `bytes` (a literal: 4, 8 or whole 16s) in the fewest accesses; both addresses are multiples of
+ * them, or of 16. */
+DEVICE void vector_copy(void *to, const void *from, int bytes)
+{
+  if (bytes == 4)
+    *(unsigned *)to = *(const unsigned *)from;
+  else if (bytes == 8)
+    *(uint2 *)to = *(const uint2 *)from;
+  else
+    for (int i = 0; i < bytes / 16; i++) ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+}
+
+// --- vector_copy_words
+/* The same for elements of 4 bytes: as numbers, which moves fewer registers. */
+DEVICE void vector_copy_words(void *to, const void *from, int bytes)
+{
+  for (int i = 0; i < bytes / 16; i++) ((float4 *)to)[i] = ((const float4 *)from)[i];
+}
+
+// --- VECTOR_COPY
+#define VECTOR_COPY(to, from, bytes)                                                               \
+  (sizeof *(to) == 4 ? vector_copy_words(to, from, bytes) : vector_copy(to, from, bytes))
+
+// --- VECTOR_LOAD
+/* Vectors are what a thread takes at once: n neighbours, 8 or 4, in registers. name[j], j of [0, n),
+ * are those at `from`. */
+#define VECTOR_LOAD(n, T, name, from)                                                              \
+  __align__(16) T name[n];                                                                         \
+  VECTOR_COPY(name, from, (int)sizeof name)
+
+// --- VECTOR_ROOM
+/* name[j] are what VECTOR_STORE will store at `to`. */
+#define VECTOR_ROOM(n, T, name, to) __align__(16) T name[n]
+
+// --- VECTOR_STORE
+#define VECTOR_STORE(to, name) VECTOR_COPY(to, name, (int)sizeof name)
+
+// --- VECTOR_LOCAL
+/* name[j] are the thread's own. */
+#define VECTOR_LOCAL(n, T, name) T name[n]
+
+// --- VECTOR_EACH
+/* for each j of the vector */
+#define VECTOR_EACH(n, j) _Pragma("unroll") for (int j = 0; j < (n); j++)
+
+// --- EACH_VECTOR
+/* for each vector of elements [i, i + n) of [0, count), n divides count: the launch has a thread for
+ * each, so that this is a loop in its looks only */
+#define EACH_VECTOR(n, T, i, count)                                                                \
+  for (T i = ((T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x) * (n); i < (count); i = (count))
+
+// --- EACH_ROW_VECTOR
+/* likewise, for each vector of columns [c, c + n) of [0, columns) of each row r of [0, rows); n
+ * divides columns */
+#define EACH_ROW_VECTOR(n, T, r, c, rows, columns)                                                 \
+  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = r##_at / ((columns) / (n)),  \
+         c = (r##_at - r * ((columns) / (n))) * (n);                                               \
+       r < (rows); r = (rows))
+
+// --- GRID_VECTORS
+/* as EACH_VECTOR, in strides of any launch */
+#define GRID_VECTORS(n, T, i, count)                                                               \
+  for (T i = ((T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x) * (n); i < (count);                  \
+       i += (T)gridDim.x * (T)blockDim.x * (n))
+
+// --- GRID_ROW_VECTORS
+/* as EACH_ROW_VECTOR, in strides of any launch */
+#define GRID_ROW_VECTORS(n, T, r, c, rows, columns)                                                \
+  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = 0, c = 0;                    \
+       r##_at < (T)(rows) * ((columns) / (n)) &&                                                   \
+       (r = r##_at / ((columns) / (n)), c = (r##_at - r * ((columns) / (n))) * (n), 1);            \
+       r##_at += (T)gridDim.x * (T)blockDim.x)
+
 // --- ONE_THREAD
 /* in one thread of the launch */
 #define ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
+
+// --- ON_BLOCK
+/* The statement after it is for block k of the launch, which does it as if it were alone. */
+typedef struct ampc_size {
+  unsigned x;
+} ampc_size;
+#define ON_BLOCK(k)                                                                                \
+  if (blockIdx.x == (k))                                                                           \
+    for (ampc_size blockIdx = {0}, gridDim = {1}; gridDim.x; gridDim.x = 0)
+
+// --- LEAVE_FROM_BLOCK
+/* blocks from k on have nothing more to do */
+#define LEAVE_FROM_BLOCK(k)                                                                        \
+  if (blockIdx.x >= (k)) return
+
+// --- FIRST_BLOCK
+/* the kernel is for one block, whatever the launch has */
+#define FIRST_BLOCK                                                                                \
+  if (blockIdx.x > 0) return
+
+// --- BLOCK_MEETS
+/* all threads of the block have come here, and each sees what the others have stored */
+#define BLOCK_MEETS __syncthreads()
 
 // --- ROW_LOOP
 /* for each row of [0, rows), all threads of a block together */

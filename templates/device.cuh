@@ -1,60 +1,10 @@
 /* What kernels call, on top of maths.cuh or maths64.cuh: `real` is float, or double in tests.
  * Helpers and markers as there. */
 
-// --- f16
-/* 16-bit numbers are only stored, as their bits; all arithmetic is done in `real`. */
-typedef unsigned short f16;
-
-// --- bf16
-typedef unsigned short bf16;
-
-// --- from_f16
-DEVICE real from_f16(f16 h)
-{
-  unsigned sign = (unsigned)(h & 0x8000u) << 16;
-  unsigned bits = (unsigned)(h & 0x7fffu) << 13;
-  unsigned exponent = bits & 0x0f800000u;
-  unsigned normal = bits + 0x38000000u;                     /* the bias of f32 is 112 more */
-  unsigned special = bits | 0x7f800000u;                    /* inf and NaN */
-  unsigned tiny = float_bits(bits_float(bits + 0x38800000u) - bits_float(0x38800000u));
-  unsigned magnitude = exponent == 0x0f800000u ? special : normal;
-  magnitude = exponent == 0u ? tiny : magnitude;
-  return (real)bits_float(magnitude | sign);
-}
-
-// --- to_f16
-/* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff, as cvt.rn.f16.f32 does. */
-DEVICE f16 to_f16(real value)
-{
-  unsigned x = float_bits((float)value);
-  unsigned a = x & 0x7fffffffu;
-  unsigned normal = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13;
-  unsigned tiny = float_bits(bits_float(a) + 0.5f) - 0x3f000000u; /* an ulp of 0.5 is 2^-24 */
-  unsigned h = a < 0x38800000u ? tiny : normal;
-  h = a >= 0x477ff000u ? 0x7c00u : h;
-  h |= (x >> 16) & 0x8000u;
-  return (f16)(a > 0x7f800000u ? 0x7fffu : h);
-}
-
 // --- round_f16
 DEVICE real round_f16(real x)
 {
   return from_f16(to_f16(x));
-}
-
-// --- from_bf16
-DEVICE real from_bf16(bf16 h)
-{
-  return (real)bits_float((unsigned)h << 16);
-}
-
-// --- to_bf16
-/* Nearest, halves to even; NaN gives 0x7fff, as cvt.rn.bf16.f32 does. */
-DEVICE bf16 to_bf16(real value)
-{
-  unsigned x = float_bits((float)value);
-  unsigned h = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
-  return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
 }
 
 // --- round_bf16

@@ -1,21 +1,49 @@
-/* The columns of images, Note [columns on CUDA] in conv_columns.h: element channel * taps + tap of a
- * row is what that tap of the filter sees of the channel at that pixel of the result. */
-__global__ void $name(const $type *__restrict__ x, $type *__restrict__ columns)
+/* Columns of images, Note [columns on CUDA] in conv_columns.h: a row has what the taps of the filter
+ * see at a pixel of the result, tap after tap, all channels of a group each. For the gradient of
+ * images these are pixels of dy that saw the pixel, and the weights are turned with them. */
+__global__ void $name($arguments)
 {
-  GRID_LOOP($index, at, $count) {
-    const $index row = at / $depth;
-    const int e = (int)(at - row * $depth);
-    const int channel = e / ($taps), tap = e - channel * ($taps);
-    const $index image = row / ($out_pixels);
-    const int pixel = (int)(row - image * ($out_pixels));
-@deep    const int z = pixel / ($oh * $ow) * $stride_d - $pad_d + tap / ($kh * $kw) * $dil_d;
-@deep    const int y = pixel / $ow % $oh * $stride_h - $pad_h + tap / $kw % $kh * $dil_h;
-@flat    const int y = pixel / $ow * $stride_h - $pad_h + tap / $kw * $dil_h;
-    const int column = pixel % $ow * $stride_w - $pad_w + tap % $kw * $dil_w;
-@deep    const int seen = z >= 0 && z < $d && y >= 0 && y < $h;
-@deep    const int inside = seen && column >= 0 && column < $w;
-@flat    const int inside = y >= 0 && y < $h && column >= 0 && column < $w;
-@deep    columns[at] = inside ? x[(((image * $d + z) * $h + y) * $w + column) * $c + channel] : ($type)0;
-@flat    columns[at] = inside ? x[((image * $h + y) * $w + column) * $c + channel] : ($type)0;
+@vectors  GRID_ROW_VECTORS($vector, $index, cell, c, $cells, $channels) {
+@!vectors  GRID_ROWS($index, cell, c, $cells, $channels) {
+@!groups    const $index pixel = cell / ($taps);
+@groups    const $index pixel = cell / ($groups * ($taps));
+    const int tap = (int)(cell % ($taps));
+    const $index image = pixel / ($out_pixels);
+    const int at = (int)(pixel - image * ($out_pixels));
+@deep    const int z = $seen_d;
+    const int y = $seen_h;
+    const int column = $seen_w;
+@strided    /* between two pixels of dy there are others that nobody saw */
+@strided@deep    const int meets = z % $stride_d == 0 && y % $stride_h == 0 && column % $stride_w == 0;
+@strided@flat    const int meets = y % $stride_h == 0 && column % $stride_w == 0;
+@strided@deep    const int oz = z / $stride_d;
+@strided    const int oy = y / $stride_h, ox = column / $stride_w;
+@strided@deep    const int inside = meets && z >= 0 && oz < $d && y >= 0 && oy < $h && column >= 0 && ox < $w;
+@strided@flat    const int inside = meets && y >= 0 && oy < $h && column >= 0 && ox < $w;
+@!strided@deep    const int inside = z >= 0 && z < $d && y >= 0 && y < $h && column >= 0 && column < $w;
+@!strided@flat    const int inside = y >= 0 && y < $h && column >= 0 && column < $w;
+@strided@deep    const $index seen = ((image * $d + oz) * $h + oy) * $w + ox;
+@strided@flat    const $index seen = (image * $h + oy) * $w + ox;
+@!strided@deep    const $index seen = ((image * $d + z) * $h + y) * $w + column;
+@!strided@flat    const $index seen = (image * $h + y) * $w + column;
+@groups    const $index from = seen * $c + cell / ($taps) % $groups * $channels + c;
+@!groups    const $index from = seen * $c + c;
+@vectors    VECTOR_ROOM($vector, $type, to, columns + cell * $channels + c);
+@vectors    if (inside) {
+@vectors      VECTOR_LOAD($vector, $type, pixels, x + from);
+@vectors      VECTOR_EACH($vector, j) to[j] = pixels[j];
+@vectors    } else {
+@vectors      VECTOR_EACH($vector, j) to[j] = ($type)0;
+@vectors    }
+@vectors    VECTOR_STORE(columns + cell * $channels + c, to);
+@!vectors    columns[cell * $channels + c] = inside ? x[from] : ($type)0;
   }
+@back  /* w, [group, k, tap, c], as [group, c, tap, k]: from a channel of x to all that it was multiplied by */
+@back  GRID_LOOP($index, i, $weights) {
+@back    const $index filter = i / $channels / ($taps);
+@back    const int k = (int)(i % $channels), tap = (int)(i / $channels % ($taps));
+@back@groups    const int group = (int)(filter / $filters), c = (int)(filter % $filters);
+@back@groups    turned[i] = w[((($index)group * $channels + k) * ($taps) + tap) * $filters + c];
+@back@!groups    turned[i] = w[(($index)k * ($taps) + tap) * $filters + filter];
+@back  }
 }

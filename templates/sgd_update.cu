@@ -10,20 +10,36 @@ __global__ void $name($arguments)
   const int taken = !optimizer->found_inf;
 @first_group  ONE_THREAD optimizer->lr = (float)lr;
   if (taken) {
-    GRID_LOOP($index, i, $count) {
-      real w = master[i];
-      real g = grad[i] * factor + weight_decay * w;
-@moment1      const real b = first ? g : momentum * moment1[i] + fresh * g;
-@moment1      moment1[i] = b;
-@nesterov      g += momentum * b;
-@moment1@!nesterov      g = b;
-      w -= lr * g;
-      master[i] = w;
-@copy16      copy16[i] = to_f16(w);
-@copybf      copybf[i] = to_bf16(w);
-      grad[i] = R(0.0);
+    GRID_VECTORS(4, $index, i, $count) {
+      VECTOR_LOAD(4, real, w_at, master + i);
+      VECTOR_LOAD(4, real, g_at, grad + i);
+@moment1      VECTOR_LOAD(4, real, m_at, moment1 + i);
+@copy16      VECTOR_ROOM(4, f16, copy16_to, copy16 + i);
+@copybf      VECTOR_ROOM(4, bf16, copybf_to, copybf + i);
+      VECTOR_EACH(4, j) {
+        real w = w_at[j];
+        real g = g_at[j] * factor + weight_decay * w;
+@moment1        const real b = first ? g : momentum * m_at[j] + fresh * g;
+@moment1        m_at[j] = b;
+@nesterov        g += momentum * b;
+@moment1@!nesterov        g = b;
+        w -= lr * g;
+        w_at[j] = w;
+@copy16        copy16_to[j] = to_f16(w);
+@copybf        copybf_to[j] = to_bf16(w);
+        g_at[j] = R(0.0);
+      }
+      VECTOR_STORE(master + i, w_at);
+      VECTOR_STORE(grad + i, g_at);
+@moment1      VECTOR_STORE(moment1 + i, m_at);
+@copy16      VECTOR_STORE(copy16 + i, copy16_to);
+@copybf      VECTOR_STORE(copybf + i, copybf_to);
     }
   } else {
-    GRID_LOOP($index, i, $count) grad[i] = R(0.0);
+    GRID_VECTORS(4, $index, i, $count) {
+      VECTOR_ROOM(4, real, g_at, grad + i);
+      VECTOR_EACH(4, j) g_at[j] = R(0.0);
+      VECTOR_STORE(grad + i, g_at);
+    }
   }
 }

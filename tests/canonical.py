@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Golden text whose numbers do not move.
 
-ampc numbers values (%12), kernels (k07_add_gelu) and temporaries (t14, gemm32) over the whole job,
-so one more node at the front renumbers everything behind it. Before two texts are compared, each
+ampc numbers values (%12) and temporaries (t14, gemm32) over the whole job, so one more node at the
+front renumbers everything behind it. Before two texts are compared, each
 number here gives way to what it stands for, and only lines that say something else still differ:
 
   %12, in a dump      %relu@8           the relu of line 8 of the job; the second one there: %relu@8.2
                       %fc1.weight       parameters, sources and settings have names of their own
   group=17            in=%relu@8        the group whose first node that is
-  k07_add_gelu        k_add_gelu@8      plans and emitted text: the kernel of line 8
   t14, gemm32         t_add, gemm       inside a kernel; its second add is t_add.2
+  at_relu26           at_relu           a place in a step; another one is at_relu.2
   work+6144           work              byte offsets stay only with --places
   xxh64 0123abcd..    xxh64 HASH        the seal of an emitted text
 
@@ -23,7 +23,6 @@ import sys
 
 SPACES = "state|master|copy16|copybf|grad|moment1|moment2|buffer|input|work"
 NODE = re.compile(r"%(\d+) = (\w+) (.*?) +# (\d+):(\d+)(.*)$")
-LABEL = re.compile(r"\b(K_)?([kgc])(\d\d+)_([a-z0-9_]+?)(_thunk|_columns)?\b(?!\.)")
 SEAL = re.compile(r"(\n// As ampc wrote it: xxh64 )[0-9a-f]{16};")
 COMMENT_COLUMN = 64
 
@@ -61,7 +60,7 @@ def dump_names(lines):
         if not node:
             continue
         number, op, rest, row = node.group(1), node.group(2), node.group(3), node.group(4)
-        own = re.match(r"\S+(?:\[[^\]]*\])? ([A-Za-z_0-9.]*[A-Za-z_][A-Za-z_0-9.]*)", rest)
+        own = re.match(r"\S+(?:\[[^\]]*\])?(?: nhwc| channels last)? ([\w.]*[A-Za-z_][\w.]*)", rest)
         leaf = op in ("param", "source", "setting") and own
         values[number] = block.give(number, own.group(1) if leaf else f"{op}@{row}")
         group = re.search(r" group=(\d+)", rest)
@@ -89,42 +88,6 @@ def dump(lines):
 
 
 # ---- plans and emitted text ------------------------------------------------------------------------
-def label_lines(lines):
-    """The line of the job that each command belongs to, by its number."""
-    of, current = {}, None
-    for line in lines:
-        header = re.match(r"// ([kgc]\d+)_\w+: .*:(\d+)$", line)
-        planned = re.match(r"  ([kgc]\d+)_\w+ .*# line (\d+)$", line)
-        step = re.match(r"  // \S+:(\d+): ", line)
-        if header or planned:
-            of.setdefault(*(header or planned).groups())
-        elif step:
-            current = step.group(1)
-        elif line.startswith("  ampc_do_"):
-            for letter, number in re.findall(r"&([gc])(\d+)_", line):
-                of.setdefault(letter + number, current)
-    return of
-
-
-def label_namer(lines):
-    """A function that renames the labels in a line, to be called on one line after the other."""
-    where = label_lines(lines)
-    names = Names()
-
-    def label(match):
-        macro, letter, number, ops, suffix = match.groups(default="")
-        row = where.get(letter + number)
-        name = f"{letter}_{ops}"
-        return macro + (names.give(number, f"{name}@{row}") if row else name) + suffix
-
-    def change(line):
-        if re.match(r"\w+, batch \d+: \d+ commands$", line):
-            names.taken.clear()  # a plan counts anew in each block
-        return LABEL.sub(label, line)
-
-    return change
-
-
 def kernel_namer(kernel, ops):
     """Names of the values of one kernel; ops has the op of each number, as far as a text tells."""
     names = Names()
@@ -147,7 +110,7 @@ def kernel_namer(kernel, ops):
 
     def change(line):
         line = re.sub(r"%(\d+) (\w+)", lambda m: "%" + base(m.group(1), m.group(2)), line)
-        return re.sub(r"\b([A-Za-z_]\w*?)(\d+)(?=_\d+\b|\b)", word, line)
+        return re.sub(r"\b([A-Za-z_]\w*?)(\d+)(?=(?:_\d+)?(?:_at)?\b)", word, line)
 
     return change
 
@@ -158,7 +121,7 @@ def fold_helpers(lines):
         return lines
     start = next(i for i, line in enumerate(lines) if line.startswith('#include "ampc_rt.h"')) + 1
     end = next(
-        i for i in range(start, len(lines)) if re.match(r"// k\d|/\* ----|#ifdef __cpl", lines[i])
+        i for i in range(start, len(lines)) if re.match(r"// \w+: |/\* ----|#ifdef __cpl", lines[i])
     )
     found = re.findall(
         r"^(?:DEVICE .*?|#define )(\w+)\(|^ROW_TREE\([^,]*, (\w+)", "\n".join(lines[start:end]), re.M
@@ -171,17 +134,22 @@ def fold_helpers(lines):
 def drop_offsets(line):
     line = re.sub(rf"\b({SPACES})\+\d+", r"\1", line)
     if re.match(r" *(AMPC_LAUNCH|ampc_do_)", line):
-        line = re.sub(rf"\b({SPACES}) \+ \d+", r"\1", line)
+        line = re.sub(rf"\b({SPACES}) \+ \d+\b(?! \*)", r"\1", line)
     return line
 
 
-def align(line):
-    """Plans and the head of a kernel: columns that do not depend on the digits of a number."""
-    planned = re.match(r"  ([kgc]_\S+) +(.*    # line \d+)$", line)
-    header = re.match(r"// ([kgc]_\S+: .*?) +(\S+:\d+)$", line)
-    if planned:
-        return f"  {planned.group(1):<28} {planned.group(2)}"
-    return f"// {header.group(1):<72} {header.group(2)}" if header else line
+def place_namer():
+    """Places of a step: at_relu26 is at_relu, another one at_relu.2; each step counts anew."""
+    names = Names()
+
+    def change(line):
+        if line.startswith("static void step_"):
+            names.of.clear(), names.taken.clear()
+        line = re.sub(r"^(  const long long \w+) = \d+; *(// .*?)?(?:, |// )commands? \d+(?: to \d+)?$", lambda m: f"{m[1]}; {m[2] or ''}".rstrip(), line)
+        line = re.sub(r"^(  const long long \w+) = \d+;$", r"\1;", line)
+        return re.sub(r"\bat_(\w*?)\d*\b", lambda m: "at_" + names.give(m[0], m[1]), line)
+
+    return change
 
 
 def commands(lines, places, whole):
@@ -189,21 +157,22 @@ def commands(lines, places, whole):
         lines = fold_helpers(lines)
     if not places:
         lines = [drop_offsets(line) for line in lines]
-    label = label_namer(lines)
+    place = place_namer()
+    step = next((i for i, line in enumerate(lines) if line.startswith("/* ---- steps")), len(lines))
+    lines = lines[:step] + [place(line) for line in lines[step:]]
     ops = dict(re.findall(r"%(\d+) (\w+)", "\n".join(lines)))
     out, at = [], 0
     while at < len(lines):
         end = at + 1
-        if re.match(r"// k\d+_\w+: ", lines[at]):
+        if re.match(r"// \w+(: .*)?$", lines[at]) and "".join(lines[at + 1 : at + 2]).startswith("//   "):
             while end < len(lines) and lines[end - 1] != "}":
                 end += 1
             value = kernel_namer("\n".join(lines[at:end]), dict(ops))
         else:
             value = lambda line: re.sub(r"%\d+ (?=\w)", "%", line)
         for line in lines[at:end]:
-            change = lambda text: value(label(text))
-            row = re.match(r"  ([~+-] )?[kgc]\d+_\w+ .*[^#]\b\d+ ", line) and " # line " not in line
-            out.append(keep_columns(line, change) if row else align(change(line)))
+            row = re.match(r"  ([~+-] )?\w+ .*[^#]\b\d+ .* %\d+ \w", line)
+            out.append(keep_columns(line, value) if row else value(line))
         at = end
     return out
 

@@ -24,4 +24,4 @@ changed() {
 }
 # the two nodes and the cast that reads them; the command, that cast, the count of commands
 changed --dump-after=fuse 3 '@11|^. %cast@6 '
-changed --emit=plan 3 'k_sub@11|k_cast@6|commands$'
+changed --emit=plan 3 'sub|cast|commands$'

@@ -1,7 +1,7 @@
-/* For cuda_headers.sh, compiled as C++ and never run: are the functions of driver.def, blas.def and
- * nvrtc.def those of NVIDIA's headers? Two parameters are the same when a machine passes them in
- * the same way: numbers and enumerations of one size, pointers to things that are the same or that
- * one side hides. */
+/* For cuda_headers.sh, compiled as C++ and never run: are the functions of driver.def, blas.def,
+ * cudnn.def and nvrtc.def those of NVIDIA's headers? Two parameters are the same when a machine
+ * passes them in the same way: numbers and enumerations of one size, pointers to things that are
+ * the same or that one side hides. */
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,10 +9,13 @@
 #include <cuda.h>
 #include <nvrtc.h>
 #include <cublasLt.h>
+#ifdef HAS_CUDNN
+#  include <cudnn.h>
+#endif
 
 namespace ours
 {
-#include "runtime/cuda/cuda_api.h"
+#include "runtime/cuda/cudnn_api.h"
 #include "compiler/nvrtc/nvrtc_api.h"
 } // namespace ours
 
@@ -71,6 +74,10 @@ struct same_function<R (*)(P...), Q (*)(O...)> {
 #include "runtime/cuda/blas.def"
 #define CUDA_API(result, name, parameters) SAME_FUNCTION(NvrtcApi, name)
 #include "compiler/nvrtc/nvrtc.def"
+#ifdef HAS_CUDNN
+#  define CUDA_API(result, name, parameters) SAME_FUNCTION(DnnApi, name)
+#  include "runtime/cuda/cudnn.def"
+#endif
 
 static_assert(offsetof(ours::LtHeuristic, workspace) ==
               offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));

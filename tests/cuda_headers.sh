@@ -1,6 +1,7 @@
 #!/bin/sh
-# driver.def, blas.def, nvrtc.def and cuda_api.h against NVIDIA's own headers, where they are: the same
-# functions, parameters, structs and constants. Skips (77) without the headers or a C++ compiler.
+# driver.def, blas.def, cudnn.def, nvrtc.def, cuda_api.h and cudnn_api.h against NVIDIA's own headers, where
+# they are: the same functions, parameters, structs and constants. Skips (77) without the headers or a C++
+# compiler; cuDNN's header may be missing.
 tests=$(cd "$(dirname "$0")" && pwd)
 api=$tests/../runtime/cuda
 for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include /usr/local/include /usr/include; do
@@ -11,13 +12,22 @@ for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include /usr/lo
 done
 [ -n "$found" ] || { echo "no CUDA headers here"; exit 77; }
 command -v c++ > /dev/null || { echo "no C++ compiler here"; exit 77; }
-names=$(grep -o 'CU[A-Za-z0-9_]* = [0-9]*' "$api/cuda_api.h" | sed 's/ = .*//')
+constants() { grep -o 'CU[A-Za-z0-9_]* = [0-9]*' "$1" | sed 's/ = .*//'; }
+names=$(constants "$api/cuda_api.h")
+tables="$api/driver.def $api/blas.def $tests/../compiler/nvrtc/nvrtc.def"
 [ -n "$names" ] || { echo "FAILED: no constants in cuda_api.h"; exit 1; }
+if [ -f "$found/cudnn.h" ]; then
+  cudnn=-DHAS_CUDNN
+  names="$names $(constants "$api/cudnn_api.h")"
+  tables="$tables $api/cudnn.def"
+else
+  echo "no cudnn.h here: cudnn.def is not compared"
+fi
 { # static assertions: what compiles is right
   echo '#include "cuda_headers.h"'
   for name in $names; do
     echo "static_assert((long)ours::$name == (long)::$name, \"$name\");"
   done
-} | c++ -std=c++17 -fsyntax-only -Wall -Werror -x c++ -isystem "$found" -I "$tests/.." -I "$tests" - &&
-  echo "cuda_api agrees with $found: $(cat "$api/driver.def" "$api/blas.def" "$tests/../compiler/nvrtc/nvrtc.def" | grep -c '^CUDA_API(') functions," \
-    "$(echo "$names" | wc -l) constants"
+} | c++ -std=c++17 -fsyntax-only -Wall -Wno-deprecated-declarations -Werror $cudnn -x c++ -isystem "$found" -I "$tests/.." -I "$tests" - &&
+  echo "cuda_api agrees with $found: $(cat $tables | grep -c '^CUDA_API(') functions," \
+    "$(echo $names | wc -w) constants"

@@ -1,7 +1,7 @@
 /* Groups of nodes as commands: see command.h. Matrix products are in product.c, convolutions in
  * convolution.c. Nothing is remembered: every question is answered from the graph again, so that
  * passes memory and plan and the emitter cannot disagree. */
-#include "command.h"
+#include "walk.h"
 #include "ampc_state.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -33,6 +33,18 @@ const Node *node_walked(const Graph *g, Value v)
   return ir_elements(value) == ir_elements(root) ? root : value; /* else it is broadcast */
 }
 
+bool reads_flat(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  int64_t all = ir_elements(node_walked(g, v));
+  if (op_of(n)->tmpl != TMPL_map) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    int64_t own = n->in[i].id ? ir_elements(value_shape(g, n->in[i])) : 1;
+    if (own != 1 && own != all) return false;
+  }
+  return true;
+}
+
 /* True: the thread that computes element i of v reads element i of the operand and no other. Only
  * then may both stand in one kernel with the value in a register, or share bytes. Moves read other
  * elements, row ops whole rows; of these, operands read element by element ($k) in the shape of the
@@ -41,7 +53,11 @@ bool reads_in_order(const Graph *g, Value v, uint32_t k)
 {
   const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
   if (op_of(n)->tmpl == TMPL_move) return false;
-  if (op_of(n)->tmpl != TMPL_row) return ir_same_dims(node_walked(g, v), root);
+  if (op_of(n)->tmpl != TMPL_row) {
+    const Node *walked = node_walked(g, v);
+    return ir_same_dims(walked, root) ||
+           (ir_elements(walked) == ir_elements(root) && reads_flat(g, v));
+  }
   return op_of(n)->code.reads_element[k] && ir_same_dims(ir_node(g, n->in[0]), root);
 }
 
@@ -87,6 +103,13 @@ bool group_is_columns(Compile *c, uint32_t group)
   return convolution_of(c, group).desc.grid > 0;
 }
 
+/* Images and columns; for a gradient of images also the weights and the same turned. */
+uint32_t group_n_args(Compile *c, uint32_t group)
+{
+  if (!group_is_columns(c, group)) return kernel_args(c, group).n;
+  return convolution_of(c, group).desc.kind == AMPC_CONV_DATA ? 4 : 2;
+}
+
 bool group_has_kernel(Compile *c, uint32_t group)
 {
   if (group_by_library(c->graph, group)) return group_is_columns(c, group);
@@ -108,10 +131,35 @@ typedef struct ArgBuild {
   VEC(KernelArg) args;
 } ArgBuild;
 
+static bool same(const KernelArg *a, const KernelArg *b)
+{
+  if (a->value.id || b->value.id)
+    return a->value.id == b->value.id || (a->over.id && a->over.id == b->value.id);
+  return a->role == b->role && a->place.space == b->place.space &&
+         a->place.offset == b->place.offset;
+}
+
+uint32_t same_argument(const KernelArgs *args, const KernelArg *a)
+{
+  uint32_t i = 0;
+  while (i < args->n && !same(&args->at[i], a)) i++;
+  return i;
+}
+
+/* Once, however many parts of a launch take it. */
+static void add_argument(ArgBuild *b, KernelArg a)
+{
+  KernelArgs have = {b->args.at, b->args.n};
+  uint32_t at = same_argument(&have, &a);
+  if (at == have.n)
+    vec_push(b->c->arena, &b->args, a);
+  else
+    have.at[at].only_read &= a.only_read;
+}
+
 static void add(ArgBuild *b, ArgRole role, Value v, DType type, ampc_space space, int64_t offset)
 {
-  vec_push(b->c->arena, &b->args,
-           (KernelArg){.role = role, .value = v, .type = type, .place = {space, offset}});
+  add_argument(b, (KernelArg){.role = role, .value = v, .type = type, .place = {space, offset}});
 }
 
 /* The pointer to the bytes of v, once however often it is read. Numbers are literals in the kernel:
@@ -151,17 +199,23 @@ static int64_t float_bytes(const Compile *c)
   return ir_dtype_size(c, AMPC_F32);
 }
 
-static void add_state(ArgBuild *b)
+static void add_state(ArgBuild *b, bool only_read)
 {
-  add(b, ARG_state, (Value){0}, AMPC_U8, AMPC_STATE, 0);
+  add_argument(
+      b, (KernelArg){
+             .role = ARG_state, .type = AMPC_U8, .place = {AMPC_STATE, 0}, .only_read = only_read});
 }
 
 /* STATE is ampc_state, then an ampc_optimizer each, then an ampc_metric each, then settings:
  * ampc_state.h. */
-static void add_optimizer(ArgBuild *b, int64_t index)
+static void add_optimizer(ArgBuild *b, int64_t index, bool only_read)
 {
   int64_t offset = ampc_state_optimizer((uint32_t)index);
-  add(b, ARG_optimizer, (Value){0}, AMPC_U8, AMPC_STATE, offset);
+  add_argument(b, (KernelArg){.role = ARG_optimizer,
+                              .index = (uint32_t)index,
+                              .type = AMPC_U8,
+                              .place = {AMPC_STATE, offset},
+                              .only_read = only_read});
 }
 
 /* Does a forward pass read 16-bit copies of this optimizer's weights? Only then the update writes
@@ -178,7 +232,10 @@ static bool copies_in_use(const Graph *g, int optimizer, DType type)
 static void add_buffer(ArgBuild *b, int64_t param)
 {
   const Parameter *p = &b->c->graph->params.at[param];
-  add(b, ARG_buffer, (Value){0}, p->dtype, AMPC_BUFFER, p->offset);
+  add_argument(b, (KernelArg){.role = ARG_buffer,
+                              .index = (uint32_t)param,
+                              .type = p->dtype,
+                              .place = {AMPC_BUFFER, p->offset}});
 }
 
 /* What an update kernel walks: the group's part of every flat space that it uses. All have the same
@@ -204,7 +261,10 @@ static void add_metric(ArgBuild *b, int64_t index)
 {
   const Graph *g = b->c->graph;
   int64_t offset = ampc_state_metric(g->optimizers.n, (uint32_t)index);
-  add(b, ARG_metric, (Value){0}, AMPC_U8, AMPC_STATE, offset);
+  add_argument(b, (KernelArg){.role = ARG_metric,
+                              .index = (uint32_t)index,
+                              .type = AMPC_U8,
+                              .place = {AMPC_STATE, offset}});
 }
 
 static void add_gradients(ArgBuild *b, const Node *n)
@@ -224,16 +284,15 @@ static void add_file_arg(ArgBuild *b, Value v, FileArg arg)
     add_value(b, ARG_out, v);
     break;
   case FILE_state:
-    add_state(b);
+  case FILE_const_state:
+    add_state(b, arg == FILE_const_state);
     break;
   case FILE_metric:
     add_metric(b, attr_int(n, "metric"));
     break;
   case FILE_optimizer:
-    add_optimizer(b, attr_int(n, "optimizer"));
-    break;
-  case FILE_optimizers:
-    add_optimizer(b, 0);
+  case FILE_const_optimizer:
+    add_optimizer(b, attr_int(n, "optimizer"), arg == FILE_const_optimizer);
     break;
   case FILE_buffer:
     add_buffer(b, attr_int(n, "param"));
@@ -254,40 +313,59 @@ static void file_args(ArgBuild *b, Value v)
   for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, v, op->file_args[i]);
 }
 
-/* A file op says what its kernel takes. For all others: values from outside the group, then results
- * that have bytes (the rest stay in registers), then slots of gradients, then STATE, whose seed and
- * step key the random numbers. */
-KernelArgs kernel_args(Compile *c, uint32_t group)
+/* Does the kernel that has `n` compute v itself? */
+static bool is_of_part(const Graph *g, const Node *n, Value v)
 {
-  const Graph *g = c->graph;
-  const Group *p = &g->groups.at[group];
-  ArgBuild b = {.c = c};
+  const Node *root = ir_node(g, value_root(g, v));
+  return root->group == n->group && root->part == n->part;
+}
+
+/* A file op says what its kernel takes. For all others: values from outside, then results that have
+ * bytes (the rest stay in registers), then slots of gradients, then STATE, whose seed and step key
+ * the random numbers. */
+static void add_part(ArgBuild *b, const Group *p)
+{
+  const Graph *g = b->c->graph;
   if (p->anchor.id && op_of(ir_node(g, p->anchor))->tmpl == TMPL_file) {
-    file_args(&b, p->anchor);
-    return (KernelArgs){b.args.at, b.args.n};
+    file_args(b, p->anchor);
+    return;
   }
   bool random = false;
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
     random |= op_of(n)->code.random;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-      if (ir_node(g, value_root(g, n->in[k]))->group != group) add_value(&b, ARG_in, n->in[k]);
-    }
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (!is_of_part(g, n, n->in[k])) add_value(b, ARG_in, n->in[k]);
   }
   for (uint32_t i = 0; i < p->n; i++) {
-    if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(&b, p->nodes[i]);
+    if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(b, p->nodes[i]);
   }
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
     if (n->op == OP_grad_accumulate)
-      add(&b, ARG_grad, p->nodes[i], AMPC_F32, AMPC_GRAD,
-          g->params.at[attr_int(n, "param")].offset * float_bytes(c));
+      add(b, ARG_grad, p->nodes[i], AMPC_F32, AMPC_GRAD,
+          g->params.at[attr_int(n, "param")].offset * float_bytes(b->c));
   }
-  if (random) add_state(&b);
+  if (random) add_state(b, true);
+}
+
+KernelArgs part_args(Compile *c, const Group *part)
+{
+  ArgBuild b = {.c = c};
+  add_part(&b, part);
   return (KernelArgs){b.args.at, b.args.n};
 }
 
-/* ---- geometry and names ---- */
+KernelArgs kernel_args(Compile *c, uint32_t group)
+{
+  const Group *p = &c->graph->groups.at[group];
+  if (!p->n_parts) return part_args(c, p);
+  ArgBuild b = {.c = c};
+  for (uint32_t i = 0; i < p->n_parts; i++) add_part(&b, &p->parts[i]);
+  return (KernelArgs){b.args.at, b.args.n};
+}
+
+/* ---- geometry ---- */
 
 enum {
   CUDA_BLOCK = 256,
@@ -314,12 +392,11 @@ int64_t node_range(const Graph *g, const Node *n)
 
 /* Elements that the kernel walks: those of its nodes' shape; with an anchor those of its largest
  * operand; for an update those of the optimizer's range. */
-static int64_t work_of(Compile *c, uint32_t group)
+static int64_t work_of(Compile *c, const Group *p)
 {
   const Graph *g = c->graph;
-  const Group *p = &g->groups.at[group];
   if (!p->anchor.id) return at_least_1(ir_elements(node_walked(g, p->nodes[0])));
-  KernelArgs args = kernel_args(c, group);
+  KernelArgs args = part_args(c, p);
   int64_t most = 1;
   for (uint32_t i = 0; i < args.n; i++) {
     int64_t n = args.at[i].value.id ? ir_elements(ir_node(g, args.at[i].value)) : 1;
@@ -388,61 +465,58 @@ static Geometry row_geometry(const RowShape *r)
   return (Geometry){limit_grid(r->outer), block};
 }
 
-/* On the CPU a block is one thread of the pool: as many as the work is worth waking, 64 at most.
- * One kernel text serves both, because kernels walk with strides of the grid. */
-Geometry kernel_geometry(Compile *c, uint32_t group)
+Geometry part_geometry(Compile *c, const Group *p)
 {
   const Graph *g = c->graph;
-  Value anchor = g->groups.at[group].anchor;
-  const Node *n = ir_node(g, anchor);
+  const Node *n = ir_node(g, p->anchor);
   bool cpu = is_cpu_target(c);
-  if (anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
-  int64_t work = work_of(c, group);
+  if (p->anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
+  int64_t work = work_of(c, p);
   if (cpu) {
     int64_t threads = at_least_1(work / CPU_SHARE);
     return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
   }
-  if (anchor.id && op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
-  if (anchor.id && op_of(n)->tmpl == TMPL_row) {
-    RowShape r = row_shape(g, anchor);
+  if (p->anchor.id && op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
+  if (p->anchor.id && op_of(n)->tmpl == TMPL_row) {
+    RowShape r = row_shape(g, p->anchor);
     return row_geometry(&r);
   }
+  if (p->anchor.id && node_range(g, n) >= 0)
+    return elements_geometry(work / 4); /* by vectors of 4 */
   return elements_geometry(work);
 }
 
-/* The names of the group's ops, each once, in order of first appearance. */
-static uint32_t names_of(const Graph *g, const Group *p, const char **out)
+/* Of an elementwise group on CUDA a thread a vector: GRID_VECTORS is no loop. Grid 0: it has none.
+ */
+static Geometry vector_geometry(Compile *c, uint32_t group)
 {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < p->n; i++) {
-    const char *name = op_of(ir_node(g, p->nodes[i]))->name;
-    uint32_t at = 0;
-    while (at < n && strcmp(out[at], name) != 0) at++;
-    out[at] = name;
-    n += at == n;
+  const Group *p = &c->graph->groups.at[group];
+  if (is_cpu_target(c) || !group_is_map(c->graph, p)) return (Geometry){0};
+  KernelArgs args = kernel_args(c, group);
+  MapWalk m = map_walk(c, p, &args);
+  if (m.vector == 1) return (Geometry){0};
+  int64_t blocks = (work_of(c, p) / m.vector + CUDA_BLOCK - 1) / CUDA_BLOCK;
+  return (Geometry){(uint32_t)blocks, CUDA_BLOCK};
+}
+
+/* On the CPU a block is one thread of the pool: as many as the work is worth waking, 64 at most.
+ * One kernel text serves both, because kernels walk with strides of the grid. For the same reason
+ * the parts of a launch have the most blocks and threads that one of them asks for, so that each
+ * adds up in the order that it has alone; and a block for each part that takes one. */
+Geometry kernel_geometry(Compile *c, uint32_t group)
+{
+  const Group *p = &c->graph->groups.at[group];
+  Geometry vectors = p->n_parts ? (Geometry){0} : vector_geometry(c, group);
+  if (vectors.grid) return vectors;
+  if (!p->n_parts) return part_geometry(c, p);
+  Geometry most = {1, p->in_turn && !is_cpu_target(c) ? CUDA_BLOCK : 1};
+  for (uint32_t i = 0; i < p->n_parts; i++) {
+    Geometry at = part_geometry(c, &p->parts[i]);
+    if (at.grid > most.grid && !p->in_turn) most.grid = at.grid;
+    if (at.block > most.block) most.block = at.block;
   }
-  return n;
-}
-
-const char *command_name(Compile *c, uint32_t group)
-{
-  const Graph *g = c->graph;
-  const Group *p = &g->groups.at[group];
-  OpTemplate tmpl = p->anchor.id ? op_of(ir_node(g, p->anchor))->tmpl : TMPL_map;
-  const char **names = arena_array(c->arena, const char *, p->n);
-  uint32_t n = names_of(g, p, names);
-  Text t;
-  text_init(&t, c->arena);
-  text_printf(&t, "%c%02u", tmpl == TMPL_gemm ? 'g' : tmpl == TMPL_conv ? 'c' : 'k', group);
-  for (uint32_t i = 0; i < n; i++) /* of many: the first, the second and the last */
-    if (n <= 4 || i < 2 || i == n - 1) text_printf(&t, "_%s", names[i]);
-  return t.at;
-}
-
-const char *kernel_name(Compile *c, uint32_t group)
-{
-  const char *name = command_name(c, group);
-  return group_is_columns(c, group) ? arena_printf(c->arena, "%s_columns", name) : name;
+  if (!is_cpu_target(c) && !p->in_turn && most.grid < p->n_parts) most.grid = p->n_parts;
+  return most;
 }
 
 uint32_t node_line(const Compile *c, Value v)

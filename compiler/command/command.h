@@ -8,7 +8,7 @@ typedef enum ArgRole {
   ARG_in,        /* read: a value from outside the group, or a scalar of STATE */
   ARG_out,       /* written: a value of the group that somebody else needs */
   ARG_state,     /* ampc_state * */
-  ARG_optimizer, /* ampc_optimizer *: the op's own one, or the first of all for scaler_update */
+  ARG_optimizer, /* ampc_optimizer * of the op's own one */
   ARG_metric,    /* ampc_metric * */
   ARG_grad,      /* real *: the optimizer's range, or the parameter's slot for grad_accumulate */
   ARG_master,    /* real *: the optimizer's range; likewise below */
@@ -21,9 +21,11 @@ typedef enum ArgRole {
 
 typedef struct KernelArg {
   ArgRole role;
-  Value value; /* ARG_in, ARG_out: the node that owns the bytes (aliases are looked through) */
-  Value over;  /* ARG_out: the input that it is written over, element by element; or 0 */
-  DType type;  /* of one element; floats of STATE are `float` even under Note [real64] */
+  Value value;    /* ARG_in, ARG_out: the node that owns the bytes (aliases are looked through) */
+  Value over;     /* ARG_out: the input that it is written over, element by element; or 0 */
+  uint32_t index; /* ARG_optimizer, ARG_metric, ARG_buffer: in the graph's table */
+  bool only_read; /* not ARG_in, and yet nothing is written */
+  DType type;     /* of one element; floats of STATE are `float` even under Note [real64] */
   ampc_ref place;
 } KernelArg;
 
@@ -38,6 +40,9 @@ Value value_root(const Graph *g, Value v);
 const Node *value_shape(const Graph *g, Value v);
 /* The node in whose shape v is walked: v, or what an effect on elements reads. */
 const Node *node_walked(const Graph *g, Value v);
+/* An elementwise node whose operands have as many elements as it walks, or one: it needs no axes,
+ * so a view of an operand under another shape makes no difference. */
+bool reads_flat(const Graph *g, Value v);
 /* Whether v reads its input k where it stands: element i for element i of what it walks. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k);
 /* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
@@ -51,6 +56,9 @@ bool group_by_library(const Graph *g, uint32_t group);
 /* After pass memory. Order: inputs by first use, outputs in node order, then the state of random
  * ops. Ops with a template file of their own have the order that templates/README.md lists. */
 KernelArgs kernel_args(Compile *c, uint32_t group);
+/* Those of a group that is one kernel, or of one of its parts; the same pointers are in both. */
+KernelArgs part_args(Compile *c, const Group *part);
+uint32_t same_argument(const KernelArgs *args, const KernelArg *a); /* its index; args->n: none */
 
 /* No command of its own: its gradient was written by the product itself (accumulate). */
 bool group_is_silent(const Graph *g, uint32_t group);
@@ -68,10 +76,24 @@ typedef struct Geometry {
   uint32_t grid, block;
 } Geometry;
 Geometry kernel_geometry(Compile *c, uint32_t group);
-Geometry elements_geometry(int64_t n); /* CUDA, a thread an element */
+Geometry part_geometry(Compile *c, const Group *part); /* that one part of it asks for */
+Geometry elements_geometry(int64_t n);                 /* CUDA, a thread an element */
 
-/* "k07_add_gelu", "g03_linear": the number is the group's */
+/* ---- names.c ---- */
+
+/* What names a launch of several parts: side by side the greatest one, which is the last. */
+const Group *group_main_part(const Graph *g, uint32_t group);
+/* "features_2_1_batch_norm_relu": an identifier of C, of no other command of the program. */
 const char *command_name(Compile *c, uint32_t group);
+const char *group_ops(Compile *c, uint32_t group); /* "batch_norm_relu" */
+/* The node that decides what a group is about: its anchor if a layer made that, else the first that
+ * a layer made. */
+const Node *group_main_node(const Graph *g, uint32_t group);
+/* What a layer is called in the job: "features.2.1", without the model where there is one only. */
+const char *layer_path(const Graph *g, const char *layer);
+const char *layer_type(const Graph *g, const char *layer); /* "BatchNorm2d"; NULL: not known */
+/* The optimizer that a node of an update belongs to; NULL: none. */
+const char *optimizer_name_of(const Graph *g, const Node *n);
 
 /* Line of the job's text where the node stands; 0 outside the job. */
 uint32_t node_line(const Compile *c, Value v);
@@ -92,8 +114,9 @@ Convolution convolution_of(Compile *c, uint32_t group);
 /* The program's own kernel of a group: that of a launch, or on CUDA the one that makes the columns
  * of a convolution, conv_columns.h. False: the library does it all, or nothing is to be done. */
 bool group_has_kernel(Compile *c, uint32_t group);
-bool group_is_columns(Compile *c, uint32_t group);         /* of the second kind: two arguments */
+bool group_is_columns(Compile *c, uint32_t group);         /* of the second kind */
 int64_t columns_elements(const ampc_conv *d, bool real64); /* that this kernel writes */
+uint32_t group_n_args(Compile *c, uint32_t group);         /* of the kernel, whatever its kind */
 const char *kernel_name(Compile *c, uint32_t group);
 /* Bytes of scratch that the group's product or convolution asks for; 0 for all other groups. */
 int64_t group_workspace(Compile *c, uint32_t group);

@@ -20,18 +20,18 @@ static void find_operands(Convolution *p, const Node *n, Value v)
   p->desc.kind = data ? AMPC_CONV_DATA : weight ? AMPC_CONV_WEIGHT : AMPC_CONV_FORWARD;
 }
 
-/* c and sizes of x, k and sizes of y; the weight is [k, c / groups, kernel..]. */
+/* c and sizes of x, k and sizes of y; the weight is [k, kernel.., c / groups]. */
 static void set_sizes(const Graph *g, const Convolution *p, const Node *n, ampc_conv *d)
 {
-  const Node *w = ir_node(g, p->w);
   ImageDims x = ir_image_dims(ir_node(g, p->x)), y = ir_image_dims(ir_node(g, p->y));
+  ImageDims w = ir_image_dims(ir_node(g, p->w));
   d->n = x.n;
   d->c = x.c;
   d->k = y.c;
   d->groups = attr_int(n, "groups");
   d->spatial = x.spatial;
   for (uint32_t i = 0; i < x.spatial; i++) {
-    Window window = rule_window(n, i, w->dim[2 + i]);
+    Window window = rule_window(n, i, w.size[i]);
     d->in[i] = x.size[i];
     d->kernel[i] = window.kernel;
     d->out[i] = y.size[i];
@@ -41,24 +41,23 @@ static void set_sizes(const Graph *g, const Convolution *p, const Node *n, ampc_
   }
 }
 
-/* Elements that the kernel between images and columns writes: a thread each. */
+/* Elements of the columns that the kernel of a convolution makes at a time. */
 int64_t columns_elements(const ampc_conv *d, bool real64)
 {
-  ConvColumns t = ampc_conv_columns(d, real64);
-  if (d->kind == AMPC_CONV_DATA) return t.images * conv_in_elements(d);
-  return t.images * conv_out_pixels(d) * d->c * conv_taps(d);
+  ampc_conv m = ampc_conv_of_columns(d);
+  return ampc_conv_columns(d, real64).images * conv_out_pixels(&m) * m.c * conv_taps(&m);
 }
 
-/* On CUDA a convolution is products of columns, some images at a time: the workspace holds the
- * columns, and grid and block are those of the kernel that makes them. A 1x1 convolution is
- * `direct`: its images are columns already. */
+/* On CUDA a convolution that no library computes is products of columns, some images at a time:
+ * grid and block are those of the kernel that makes them. The device finds room for them when it
+ * knows which way it goes. A 1x1 convolution is `direct`: its images are columns already. */
 static void set_cuda(Compile *c, ampc_conv *d)
 {
   bool real64 = c->options.real64;
-  d->workspace = ampc_conv_workspace_cuda(d, real64, target_capability(c));
   int64_t n = columns_elements(d, real64);
-  if (ampc_conv_columns(d, real64).direct || n == 0) return;
-  Geometry at = elements_geometry(n);
+  ConvColumns t = ampc_conv_columns(d, real64);
+  if (t.direct || n == 0) return;
+  Geometry at = elements_geometry(n / t.vector);
   d->grid = at.grid;
   d->block = at.block;
 }

@@ -2,7 +2,6 @@
 #include "kernel_parts.h"
 #include "compiler/base/embedded.h"
 #include "emit.h"
-#include "user_text.h"
 #include <assert.h>
 #include <string.h>
 
@@ -39,125 +38,15 @@ static Kernel kernel_of(Printer *p, uint32_t group)
 
 /* The node that decides how the group is printed: the anchor, or any node of an elementwise
  * group. */
-static const Node *main_node(const Kernel *k)
+const Node *kernel_main_node(const Kernel *k)
 {
   return ir_node(k->g, k->group->anchor.id ? k->group->anchor : k->group->nodes[0]);
 }
 
-static OpTemplate template_of(const Kernel *k)
+OpTemplate kernel_template(const Kernel *k)
 {
   bool chain = !k->group->anchor.id && k->group->n > 1; /* its first node may be a move */
-  return chain ? TMPL_map : op_of(main_node(k))->tmpl;
-}
-
-/* ---- the header comment ---- */
-
-/* Prints for example
- *   // k07_add_gelu: h = gelu(fc1(x))                          mlp.amp:12 */
-static void put_title(const Kernel *k)
-{
-  Value last = k->group->nodes[k->group->n - 1];
-  Span span = diag_user_span(k->c, ir_node(k->g, last)->span);
-  Place place = {0};
-  if (span.end) place = diag_place(k->c, span);
-  if (!place.source || place.source->builtin) {
-    EMIT(k->p, "// %s\n", command_name(k->c, k->index));
-    return;
-  }
-  const char *slash = strrchr(place.source->path, '/');
-  const char *file = slash ? slash + 1 : place.source->path;
-  EMIT(k->p, "// %s: %-48s %s:%u\n", command_name(k->c, k->index), comment_line(k->c, place, 72),
-       comment_text(k->c->arena, file, strlen(file), 200), place.line);
-}
-
-/* Prints for example
- *   //   nodes      %14 add, %15 gelu; joined by pass fuse */
-static void put_nodes(const Kernel *k)
-{
-  Text t;
-  text_init(&t, k->c->arena);
-  for (uint32_t i = 0; i < k->group->n; i++) {
-    const Node *n = ir_node(k->g, k->group->nodes[i]);
-    text_printf(&t, "%s%%%u %s", i ? ", " : "", k->group->nodes[i].id, op_of(n)->name);
-    if (n->origin.id) text_printf(&t, " (back of %s)", op_of(ir_node(k->g, n->origin))->name);
-  }
-  EMIT(k->p, "//   nodes      %s%s\n", t.at, k->group->n > 1 ? "; joined by pass fuse" : "");
-}
-
-/* Types of arguments in this role, each once: "load f16, f32". */
-static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
-{
-  uint32_t seen = 0;
-  for (uint32_t i = 0; i < k->args.n; i++) {
-    const KernelArg *a = &k->args.at[i];
-    bool both = role == ARG_in && a->over.id;
-    if ((a->role != role && !both) || seen >> a->type & 1) continue;
-    text_printf(t, "%s%s", seen ? ", " : lead, ir_dtype_name(a->type));
-    seen |= 1u << a->type;
-  }
-}
-
-/* For the header comment: the type in which the nodes compute, whatever they read and write. */
-static const char *arithmetic_text(const Kernel *k)
-{
-  if (template_of(k) == TMPL_move) return "no arithmetic";
-  bool real = template_of(k) == TMPL_file;
-  for (uint32_t i = 0; i < k->group->n; i++) {
-    const Node *n = ir_node(k->g, k->group->nodes[i]);
-    real |= dtype_is_float(n->dtype);
-    for (uint32_t j = 0; j < n->n_in; j++)
-      real |= n->in[j].id && dtype_is_float(ir_node(k->g, n->in[j])->dtype);
-  }
-  if (!real) return "compute integers";
-  return k->c->options.real64 ? "compute f64" : "compute f32";
-}
-
-/* Prints for example
- *   //   precision  load f16; compute f32; store f16; rounds add, gelu */
-static void put_precision(const Kernel *k)
-{
-  Text t;
-  text_init(&t, k->c->arena);
-  add_type(k, &t, "load ", ARG_in);
-  if (t.n) text_puts(&t, "; ");
-  bool moves = template_of(k) == TMPL_move;
-  text_puts(&t, arithmetic_text(k));
-  add_type(k, &t, "; store ", ARG_out);
-  uint32_t rounds = 0;
-  for (uint32_t i = 0; i < k->group->n && !moves; i++) {
-    const Node *n = ir_node(k->g, k->group->nodes[i]);
-    if (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16) continue;
-    text_printf(&t, "%s%s", rounds++ ? ", " : "; rounds ", op_of(n)->name);
-  }
-  EMIT(k->p, "//   precision  %s\n", t.at);
-}
-
-static const char *frame_name(const Kernel *k)
-{
-  const char *prelude = is_cpu_target(k->c) ? "cpu.h" : "cuda.cuh";
-  switch (template_of(k)) {
-  case TMPL_row:
-    return arena_printf(k->c->arena, "rows of templates/%s", prelude);
-  case TMPL_file:
-    return arena_printf(k->c->arena, "templates/%s.cu", op_of(main_node(k))->name);
-  default:
-    return arena_printf(k->c->arena, "loops of templates/%s", prelude);
-  }
-}
-
-/* Prints for example
- *   //   shape      [32, 512] = 16384 elements; grid 64, block 256; loops of templates/cuda.cuh */
-static void put_shape(const Kernel *k)
-{
-  Geometry at = kernel_geometry(k->c, k->index);
-  const Node *n = main_node(k);
-  if (template_of(k) == TMPL_row) n = ir_node(k->g, n->in[0]);
-  if (op_has(n, T_effect) && template_of(k) == TMPL_map) n = node_walked(k->g, k->group->nodes[0]);
-  if (template_of(k) == TMPL_file)
-    EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
-  else
-    EMIT(k->p, "//   shape      %s = %lld elements; grid %u, block %u; %s\n", ir_dims_text(k->c, n),
-         (long long)ir_elements(n), at.grid, at.block, frame_name(k));
+  return chain ? TMPL_map : op_of(kernel_main_node(k))->tmpl;
 }
 
 /* ---- the kernel ---- */
@@ -166,8 +55,8 @@ static void put_shape(const Kernel *k)
  * (kernel_move.c). */
 static void put_body(Kernel *k)
 {
-  const Node *n = main_node(k);
-  if (template_of(k) == TMPL_row)
+  const Node *n = kernel_main_node(k);
+  if (kernel_template(k) == TMPL_row)
     emit_row(k);
   else if (n->op == OP_cat)
     emit_cat(k);
@@ -190,21 +79,105 @@ static bool is_empty(const Kernel *k) /* no element to write */
   return false;
 }
 
+/* ---- parts of a launch ---- */
+
+/* Maps and rows print the names of the launch. */
+static void use_names(const Kernel *launch, Kernel *part)
+{
+  for (uint32_t i = 0; i < part->args.n; i++)
+    part->arg_names[i] = launch->arg_names[same_argument(&launch->args, &part->args.at[i])];
+}
+
+/* Templates know their arguments by names of their own. */
+static void put_own_names(const Kernel *launch, const Kernel *part)
+{
+  for (uint32_t i = 0; i < part->args.n; i++) {
+    const KernelArg *a = &part->args.at[i];
+    const char *name = launch->arg_names[same_argument(&launch->args, a)];
+    if (strcmp(name, part->arg_names[i]) == 0 || !template_uses(part, part->arg_names[i])) continue;
+    bool read = a->role == ARG_in || a->only_read;
+    EMIT(part->p, "%s%s *const %s = %s;\n", read ? "const " : "", element_type(a),
+         part->arg_names[i], name);
+  }
+}
+
+/* `where`: "ON_BLOCK(3) ", or nothing */
+static void put_part(const Kernel *launch, const Group *group, const char *where)
+{
+  Kernel k = *launch;
+  k.group = group;
+  k.is_part = true;
+  k.args = part_args(k.c, group);
+  name_arguments(&k);
+  EMIT(k.p, "%s{ // %s\n", where, kernel_nodes_text(&k));
+  k.p->indent++;
+  if (kernel_template(&k) == TMPL_file) {
+    put_own_names(launch, &k);
+    emit_file(&k);
+  } else if (!is_empty(&k)) {
+    use_names(launch, &k);
+    put_body(&k);
+  }
+  k.p->indent--;
+  EMIT(k.p, "}\n");
+}
+
+static bool is_of_one_block(const Kernel *k, uint32_t part)
+{
+  const Group *g = k->group;
+  return !g->in_turn && !is_cpu_target(k->c) && part_geometry(k->c, &g->parts[part]).grid == 1;
+}
+
+/* Where from `part` on each part is for one block, most blocks are done: a test instead of one for
+ * each of the parts. */
+static void put_leave(const Kernel *k, uint32_t part, uint32_t grid)
+{
+  uint32_t n = k->group->n_parts;
+  if (part && is_of_one_block(k, part - 1)) return;
+  for (uint32_t i = part; i < n; i++)
+    if (!is_of_one_block(k, i)) return;
+  if (n - part > 1 && n < grid) EMIT(k->p, "LEAVE_FROM_BLOCK(%u);\n", n);
+}
+
+/* Note [parts] */
+static void put_parts(const Kernel *k)
+{
+  const Group *g = k->group;
+  uint32_t grid = kernel_geometry(k->c, k->index).grid;
+  if (g->in_turn) EMIT(k->p, "FIRST_BLOCK;\n");
+  for (uint32_t i = 0; i < g->n_parts; i++) {
+    if (g->parts[i].meets) EMIT(k->p, "BLOCK_MEETS;\n");
+    put_leave(k, i, grid);
+    bool alone = is_of_one_block(k, i);
+    put_part(k, &g->parts[i], alone ? arena_printf(k->c->arena, "ON_BLOCK(%u) ", i % grid) : "");
+  }
+}
+
+/* The launch that the plan lists is the only one: registers are for a block of that size. Of many
+ * parts ptxas would rather spill some than have fewer blocks. */
+static void put_bounds(const Kernel *k, unsigned block)
+{
+  if (!is_cpu_target(k->c) && !k->group->n_parts) EMIT(k->p, "__launch_bounds__(%u)\n", block);
+}
+
 /* A file op's template has its own head and braces. */
 static void put_kernel(Kernel *k)
 {
   EMIT(k->p, "\n");
-  put_title(k);
-  put_nodes(k);
-  put_precision(k);
-  put_shape(k);
-  if (template_of(k) == TMPL_file) {
+  put_head(k);
+  put_bounds(k, kernel_geometry(k->c, k->index).block);
+  if (kernel_template(k) == TMPL_file) {
     emit_file(k);
     return;
   }
-  EMIT(k->p, "__global__ void %s(%s)\n{\n", command_name(k->c, k->index), argument_list(k));
+  EMIT_WRAPPED(k->p, "    ", "__global__ void %s(%s)\n", kernel_name(k->c, k->index),
+               argument_list(k));
+  EMIT(k->p, "{\n");
   k->p->indent++;
-  if (!is_empty(k)) put_body(k);
+  if (k->group->n_parts)
+    put_parts(k);
+  else if (!is_empty(k))
+    put_body(k);
   k->p->indent--;
   EMIT(k->p, "}\n");
 }
@@ -214,10 +187,8 @@ static void put_columns(Kernel *k)
 {
   Convolution v = convolution_of(k->c, k->index);
   EMIT(k->p, "\n");
-  put_title(k);
-  EMIT(k->p, "//   columns    %s of the images; grid %u, block %u; templates/%s\n",
-       v.desc.kind == AMPC_CONV_DATA ? "gradients" : "for the product", v.desc.grid, v.desc.block,
-       columns_template(&v));
+  put_columns_head(k, &v);
+  put_bounds(k, v.desc.block);
   emit_columns(k, &v);
 }
 
@@ -225,12 +196,18 @@ static void put_columns(Kernel *k)
  * is. */
 static void put_thunk(const Kernel *k)
 {
-  const char *name = command_name(k->c, k->index);
-  EMIT(k->p, "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n", name);
-  EMIT(k->p, "  block_index = block;\n  block_count = n_blocks;\n  %s(", name);
+  const char *name = kernel_name(k->c, k->index);
+  Text t;
+  text_init(&t, k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++)
-    EMIT(k->p, "%s(%s *)a[%u]", i ? ", " : "", element_type(&k->args.at[i]), i);
-  EMIT(k->p, ");\n}\n");
+    text_printf(&t, "%s(%s *)a[%u]", i ? ", " : "", element_type(&k->args.at[i]), i);
+  EMIT(k->p, "\n");
+  EMIT_WRAPPED(k->p, "    ",
+               "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n",
+               name);
+  EMIT(k->p, "  block_index = block;\n  block_count = n_blocks;\n");
+  EMIT_WRAPPED(k->p, "      ", "  %s(%s);\n", name, t.at);
+  EMIT(k->p, "}\n");
 }
 
 typedef struct KernelRange { /* of the program's kernels */

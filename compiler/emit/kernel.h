@@ -6,3 +6,11 @@
  * of program->kernels; on the CPU each kernel's thunk, named <kernel>_thunk. `jit`: the text stands
  * alone (ampc_state.h is put before it); else ampc_rt.h has been included. */
 void emit_kernel_texts(Printer *p, bool jit);
+
+/* Where a group comes from, for comments. */
+typedef struct Origin {
+  const char *owner; /* "backward of features.2.1 BatchNorm2d", "optimizer opt"; NULL: none */
+  const char *place; /* "mlp.amp:17"; "": nowhere in the job */
+  const char *text;  /* the expression there, "" likewise */
+} Origin;
+Origin origin_of(Compile *c, uint32_t group, size_t width);

@@ -19,7 +19,7 @@ static bool is_row(const Node *n)
 /* How often the text of node n contains its operand. In `a ? b : c` a load would be done for some
  * elements only, and compilers do not vectorise loops whose loads depend on data: it counts twice,
  * so that it gets a variable. */
-static uint32_t count_uses(const Node *n, uint32_t input)
+uint32_t operand_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
   const CodeStatement *s = &op_of(n)->code.statements[0];
@@ -69,8 +69,8 @@ void chain_add(Chain *ch, Value v)
   vec_push(ch->k->c->arena, &ch->nodes, v);
   for (uint32_t i = 0; i < n->n_in && !is_row(n); i++) {
     if (!n->in[i].id || chain_computes(ch, n->in[i])) continue;
-    Access a = access_operand(ch->k, &ch->space, n, i);
-    chain_use(ch, n->in[i], ch->address(ch->frame, &a), count_uses(n, i));
+    Access a = access_operand(ch->k->c, &ch->space, n, i);
+    chain_use(ch, n->in[i], ch->address(ch->frame, &a), operand_uses(n, i));
   }
 }
 
@@ -127,7 +127,7 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
   const Node *n = ir_node(k->g, v);
   uint32_t out = argument_of(k, v);
   if (op_has(n, T_effect)) {
-    EMIT(k->p, "%s[%s] += %s; // %%%u %s\n", k->arg_names[out], index, expression, v.id,
+    EMIT(k->p, "%s += %s; // %%%u %s\n", element_place(k, out, index), expression, v.id,
          op_of(n)->name);
     return;
   }
@@ -138,7 +138,7 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
   if (out == k->args.n) return;
   const char *name = arena_printf(k->c->arena, "t%u", v.id);
   bool exact = n->dtype == AMPC_I32 || n->dtype == AMPC_F32 || n->dtype == AMPC_I64;
-  EMIT(k->p, "%s[%s] = %s;%s\n", k->arg_names[out], index, exact ? name : stored(k, n->dtype, name),
+  EMIT(k->p, "%s = %s;%s\n", element_place(k, out, index), exact ? name : stored(k, n->dtype, name),
        n->over.id ? " // in place" : "");
 }
 
@@ -148,9 +148,11 @@ void chain_put_node(Chain *ch, Value v, const char *index)
   const Node *n = ir_node(k->g, v);
   Operand *in = arena_array(k->c->arena, Operand, n->n_in + 1);
   for (uint32_t i = 0; i < n->n_in; i++) {
-    Access a = access_operand(ch->k, &ch->space, n, i);
-    if (n->in[i].id && count_uses(n, i))
+    Access a = access_operand(ch->k->c, &ch->space, n, i);
+    if (n->in[i].id && operand_uses(n, i))
       in[i] = chain_operand(ch, n->in[i], ch->address(ch->frame, &a));
   }
-  put_value(k, v, node_expression(k, n, in, index), index);
+  /* its number, where it is one of a vector's */
+  const char *element = k->vectors.n ? arena_printf(k->c->arena, "(%s + j)", index) : index;
+  put_value(k, v, node_expression(k, n, in, element), index);
 }

@@ -107,6 +107,16 @@ static Operand literal(const Kernel *k, const Node *n)
   return (Operand){integer_text(k, attr_int(n, "value")), false};
 }
 
+const char *element_place(const Kernel *k, uint32_t argument, const char *index)
+{
+  for (uint32_t i = 0; i < k->vectors.n; i++) {
+    const Vector *v = &k->vectors.at[i];
+    if (v->argument == argument && strcmp(v->index, index) == 0)
+      return arena_printf(k->c->arena, "%s[j]", v->name);
+  }
+  return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index);
+}
+
 Operand load_operand(const Kernel *k, Value in, const char *index)
 {
   if (!in.id) return (Operand){0};
@@ -115,7 +125,7 @@ Operand load_operand(const Kernel *k, Value in, const char *index)
   uint32_t i = argument_of(k, in);
   assert(i < k->args.n);
   const KernelArg *a = &k->args.at[i];
-  const char *place = arena_printf(k->c->arena, "%s[%s]", k->arg_names[i], index);
+  const char *place = element_place(k, i, index);
   switch (a->type) {
   case AMPC_F16:
     return (Operand){arena_printf(k->c->arena, "from_f16(%s)", place), true};

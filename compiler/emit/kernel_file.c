@@ -4,6 +4,7 @@
  *   @copy16      copy16[i] = to_f16(w);     stands only where the kernel has an argument copy16 */
 #include "compiler/base/embedded.h"
 #include "compiler/graph/optimizers.h"
+#include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "kernel_parts.h"
 #include <assert.h>
@@ -15,6 +16,8 @@ typedef struct Template {
   const Node *n;
   const char *file;               /* "templates/metric.cu" */
   const Convolution *convolution; /* whose columns these are, or NULL */
+  ampc_conv_kind asked;           /* as planned; here a gradient of images is a convolution of dy */
+  int64_t vector;                 /* channels of columns that a thread takes at once */
   int64_t count;                  /* elements that the kernel walks */
 } Template;
 
@@ -71,12 +74,25 @@ static bool is_chosen(const Template *t, const char *word, size_t n)
   return optimizer_holds(own_optimizer(t), own_group(t), word, n);
 }
 
+/* Where a stride leaves pixels out, not all of x were seen. */
+static bool is_strided(const Template *t)
+{
+  const ampc_conv *d = &t->convolution->desc;
+  bool strided = false;
+  for (uint32_t i = 0; i < d->spatial; i++) strided = strided || d->stride[i] > 1;
+  return strided && t->asked == AMPC_CONV_DATA;
+}
+
 /* The words that a marked line may begin with, see templates/README.md: flags, then names of
  * arguments and inputs. */
 static bool holds(const Template *t, const char *word, size_t n)
 {
   if (is(word, n, "deep")) return t->convolution->desc.spatial == 3;
   if (is(word, n, "flat")) return t->convolution->desc.spatial < 3;
+  if (is(word, n, "groups")) return t->convolution->desc.groups > 1;
+  if (is(word, n, "vectors")) return t->vector > 1;
+  if (is(word, n, "back")) return t->asked == AMPC_CONV_DATA;
+  if (is(word, n, "strided")) return is_strided(t);
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
@@ -122,9 +138,8 @@ static const char *image_text(const Template *t, const char *word, size_t n)
 }
 
 /* Columns have the type of the images, which are moved as they are. */
-static const char *columns_type(const Template *t)
+static const char *columns_type(ampc_dtype type)
 {
-  ampc_dtype type = t->convolution->desc.x_type;
   return type == AMPC_F16 ? "f16" : type == AMPC_BF16 ? "bf16" : "real";
 }
 
@@ -139,6 +154,8 @@ static const char *sizes_text(const Template *t, const int64_t *size)
   return text;
 }
 
+static const char axis_names[] = "dhw";
+
 /* $h, $kh, $oh, $stride_h, $pad_h, $dil_h: a number for an axis, which the last letter names. */
 static const char *axis_text(const Template *t, const char *word, size_t n)
 {
@@ -150,27 +167,73 @@ static const char *axis_text(const Template *t, const char *word, size_t n)
   } kinds[] = {{"", d->in, 1},      {"k", d->kernel, 1},
                {"o", d->out, 1},    {"stride_", d->stride, 1},
                {"pad_", d->pad, 0}, {"dil_", d->dilation, 1}};
-  static const char axes[] = "dhw";
-  const char *axis = strchr(axes, word[n - 1]);
+  const char *axis = strchr(axis_names, word[n - 1]);
   if (!axis) return NULL;
-  int64_t missing = AMPC_MAX_SPATIAL - d->spatial, i = axis - axes - missing;
+  int64_t missing = AMPC_MAX_SPATIAL - d->spatial, i = axis - axis_names - missing;
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     if (is(word, n - 1, kinds[k].prefix))
       return number_text(t, i < 0 ? kinds[k].absent : kinds[k].value[i]);
   return NULL;
 }
 
+/* The place along axis i of what `name` counts in row-major order: "at / 28", "tap % 3". */
+static const char *place_text(const Template *t, const char *name, const int64_t *size, uint32_t i)
+{
+  Arena *a = t->k->c->arena;
+  uint32_t axes = t->convolution->desc.spatial;
+  const char *text = name;
+  if (i + 1 < axes) text = arena_printf(a, "%s / %lld", name, (long long)size[axes - 1]);
+  if (i + 2 < axes)
+    text = arena_printf(a, "%s / (%lld * %lld)", name, (long long)size[1], (long long)size[2]);
+  return i ? arena_printf(a, "%s %% %lld", text, (long long)size[i]) : text;
+}
+
+/* "at / 28 * 2 - 1 + tap / 3": along an axis, the pixel that a tap sees from pixel `at`; of a
+ * gradient of images the other way round, not yet divided by the stride. */
+static const char *seen_text(const Template *t, const char *axis)
+{
+  const ampc_conv *d = &t->convolution->desc;
+  Arena *a = t->k->c->arena;
+  int64_t place = strchr(axis_names, *axis) - axis_names,
+          i = place - (AMPC_MAX_SPATIAL - d->spatial);
+  bool back = t->asked == AMPC_CONV_DATA;
+  if (i < 0) return "0";
+  const char *text = place_text(t, "at", d->out, (uint32_t)i);
+  if (!back && d->stride[i] > 1) text = arena_printf(a, "%s * %lld", text, (long long)d->stride[i]);
+  if (d->pad[i]) text = arena_printf(a, "%s %c %lld", text, back ? '+' : '-', (long long)d->pad[i]);
+  if (d->kernel[i] == 1) return text;
+  text = arena_printf(a, "%s %c %s", text, back ? '-' : '+',
+                      place_text(t, "tap", d->kernel, (uint32_t)i));
+  return d->dilation[i] == 1 ? text : arena_printf(a, "%s * %lld", text, (long long)d->dilation[i]);
+}
+
+static const char *columns_arguments(const Template *t)
+{
+  const char *type = columns_type(t->convolution->desc.x_type);
+  const char *text = arena_printf(t->k->c->arena,
+                                  "const %s *__restrict__ x, %s *__restrict__ columns", type, type);
+  if (t->asked != AMPC_CONV_DATA) return text;
+  type = columns_type(t->convolution->desc.w_type);
+  return arena_printf(t->k->c->arena, "%s, const %s *__restrict__ w, %s *__restrict__ turned", text,
+                      type, type);
+}
+
 static const char *columns_text(const Template *t, const char *word, size_t n)
 {
   const ampc_conv *d = &t->convolution->desc;
   if (is(word, n, "name")) return kernel_name(t->k->c, t->k->index);
-  if (is(word, n, "type")) return columns_type(t);
-  if (is(word, n, "result")) return stored(t->k, d->x_type, "result");
+  if (is(word, n, "arguments")) return columns_arguments(t);
+  if (is(word, n, "type")) return columns_type(d->x_type);
+  if (is(word, n, "vector")) return number_text(t, t->vector);
   if (is(word, n, "c")) return number_text(t, d->c);
-  if (is(word, n, "depth")) return number_text(t, d->c * conv_taps(d));
+  if (is(word, n, "channels")) return number_text(t, d->c / d->groups);
+  if (is(word, n, "filters")) return number_text(t, d->k / d->groups);
+  if (is(word, n, "groups")) return number_text(t, d->groups);
+  if (is(word, n, "weights")) return number_text(t, conv_weights(d));
+  if (is(word, n, "cells")) return number_text(t, t->count / (d->c / d->groups));
   if (is(word, n, "taps")) return sizes_text(t, d->kernel);
-  if (is(word, n, "in_pixels")) return sizes_text(t, d->in);
   if (is(word, n, "out_pixels")) return sizes_text(t, d->out);
+  if (n == 6 && memcmp(word, "seen_", 5) == 0) return seen_text(t, word + 5);
   return axis_text(t, word, n);
 }
 
@@ -186,7 +249,7 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   const Kernel *k = t->k;
   const char *column = t->convolution ? columns_text(t, word, n) : NULL;
   if (column) return column;
-  if (is(word, n, "name")) return command_name(k->c, k->index);
+  if (is(word, n, "name")) return kernel_name(k->c, k->index);
   if (is(word, n, "arguments")) return argument_list(k);
   if (is(word, n, "index")) return k->index_type;
   if (is(word, n, "count")) return number_text(t, t->count);
@@ -225,6 +288,7 @@ static void put_line(const Template *t, uint32_t number, const char *s, const ch
   }
   Text line;
   text_init(&line, t->k->c->arena);
+  for (int i = 1; t->k->is_part && i < t->k->p->indent; i++) text_puts(&line, "  ");
   while (s < end) {
     size_t n = *s == '$' ? word_length(s + 1, end) : 0;
     if (n)
@@ -233,8 +297,19 @@ static void put_line(const Template *t, uint32_t number, const char *s, const ch
       text_add(&line, s, 1);
     s += 1 + n;
   }
-  printer_text(t->k->p, t->file, number, line.at, line.n);
+  if (strncmp(line.at, "__global__", 10) == 0) /* a long list of arguments */
+    printer_wrap(t->k->p, t->file, (int)number, "    ", "%s\n", line.at);
+  else {
+    const char *text = fold_line(t->k, line.at);
+    printer_text(t->k->p, t->file, number, text, strlen(text));
+  }
   if (!line.n) EMIT(t->k->p, "\n");
+}
+
+/* The kernel's name and its braces, which a part of a launch does not have. */
+static bool is_frame_line(const char *s, const char *end)
+{
+  return end > s && (*s == '{' || *s == '}' || *s == '_');
 }
 
 /* Elements that the frame's loop over i has; most templates have loops of their own. */
@@ -257,10 +332,24 @@ static void put_template(Template *t, const char *name)
   for (const char *s = file->text, *end = s + file->size; s < end; number++) {
     const char *stop = memchr(s, '\n', (size_t)(end - s));
     if (!stop) stop = end;
-    if (!head) put_line(t, number, s, stop);
+    if (!head && !(t->k->is_part && is_frame_line(s, stop))) put_line(t, number, s, stop);
     if (head && stop - s >= 2 && memcmp(stop - 2, "*/", 2) == 0) head = false;
     s = stop + 1;
   }
+}
+
+/* By name, as it is or as a hole ($out); an input as its own hole: lr_at is $lr. */
+bool template_uses(const Kernel *k, const char *name)
+{
+  const char *op = op_of(ir_node(k->g, k->group->anchor))->name;
+  const EmbeddedFile *file = embedded_find(arena_printf(k->c->arena, "%s.cu", op));
+  size_t n = strlen(name), input = n > 3 && strcmp(name + n - 3, "_at") == 0 ? n - 3 : 0;
+  for (const char *s = file->text, *end = s + file->size; s < end; s++) {
+    size_t hole = *s == '$', size = word_length(s + hole, end);
+    if (size == (hole && input ? input : n) && memcmp(s + hole, name, size) == 0) return true;
+    s += hole + size - (size > 0);
+  }
+  return false;
 }
 
 void emit_file(Kernel *k)
@@ -270,19 +359,21 @@ void emit_file(Kernel *k)
   put_template(&t, arena_printf(k->c->arena, "%s.cu", op_of(t.n)->name));
 }
 
-const char *columns_template(const Convolution *v)
-{
-  return v->desc.kind == AMPC_CONV_DATA ? "col2im.cu" : "im2col.cu";
-}
-
 void emit_columns(Kernel *k, const Convolution *v)
 {
   enum { INT_LIMIT = 1 << 30 };
-  const ampc_conv *d = &v->desc;
-  Template t = {.k = k, .n = ir_node(k->g, k->group->anchor), .convolution = v};
-  t.count = columns_elements(d, k->c->options.real64);
-  bool large = t.count > INT_LIMIT || d->n * conv_in_elements(d) > INT_LIMIT ||
+  bool real64 = k->c->options.real64;
+  Convolution of_columns = *v;
+  ampc_conv *d = &of_columns.desc;
+  *d = ampc_conv_of_columns(&v->desc);
+  Template t = {.k = k,
+                .n = ir_node(k->g, k->group->anchor),
+                .convolution = &of_columns,
+                .asked = v->desc.kind,
+                .vector = ampc_conv_columns(&v->desc, real64).vector,
+                .count = columns_elements(&v->desc, real64)};
+  bool large = d->n * conv_in_elements(d) > INT_LIMIT || conv_weights(d) > INT_LIMIT ||
                d->n * conv_out_pixels(d) * d->c * conv_taps(d) > INT_LIMIT;
   k->index_type = large ? "long long" : "int";
-  put_template(&t, columns_template(v));
+  put_template(&t, "im2col.cu");
 }

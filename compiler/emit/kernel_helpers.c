@@ -117,8 +117,8 @@ static void put_used(Helpers *h, Printer *p, uint32_t from, uint32_t to)
   }
 }
 
-/* Helpers use helpers that stand before them, so going backwards one walk marks all. The prelude of
- * the machine comes first, then `real`, then mathematics written in it. Without kernels nobody
+/* Helpers use helpers that stand before them, so going backwards one walk marks all. `real` comes
+ * first, then the prelude of the machine, then mathematics written in them. Without kernels nobody
  * would use what it defines, which compilers mind. */
 void emit_helpers(Printer *p, const Text *kernels)
 {
@@ -136,9 +136,10 @@ void emit_helpers(Printer *p, const Text *kernels)
     const Section *s = &h.sections.at[i - 1];
     if (s->used) use_words(&h, s->text, s->size);
   }
-  put_used(&h, p, 0, h.first_after_prelude);
   EMIT(p, "typedef %s real; /* the type of arithmetic */\n",
        p->c->options.real64 ? "double" : "float");
   EMIT(p, "#define R(x) ((real)(x))\n\n");
+  put_used(&h, p, 0, h.first_after_prelude);
+  EMIT(p, "/* from here on the same on every machine */\n\n");
   put_used(&h, p, h.first_after_prelude, h.sections.n);
 }

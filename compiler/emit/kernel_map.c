@@ -1,56 +1,54 @@
 /* Elementwise groups and moves: one loop over the shape. Axes that all operands walk alike are
- * joined, and what is left of the index arithmetic is printed. */
+ * joined, and what is left of the index arithmetic is printed. Where the last axis allows it, a
+ * thread takes a vector at once: Note [vectors] in compiler/command/walk.c. */
 #include "kernel_parts.h"
 #include <string.h>
 
 typedef struct Map {
   Kernel *k;
-  LoopShape shape, left; /* of the nodes; and what is left of it once axes are joined */
-  VEC(Access) walks;     /* of all operands; the first one is in order */
-  Access *joined;        /* the same over `left` */
+  MapWalk walk;
 } Map;
 
-/* [32, 512] + [512] cannot be one axis, [32, 512] + [32, 512] can: axes are joined where all
- * operands allow it. Fewer axes are fewer divisions in the index. */
-static void collapse(Map *m)
+/* Whether vectors of the loop are vectors of the operand, which may be loaded at once. */
+static bool is_vector(const Map *m, const Access *a)
 {
-  Arena *a = m->k->c->arena;
-  vec_push(a, &m->walks, access_whole(&m->shape));
-  for (uint32_t i = 0; i < m->k->group->n; i++) {
-    const Node *n = ir_node(m->k->g, m->k->group->nodes[i]);
-    for (uint32_t k = 0; k < n->n_in; k++)
-      if (n->in[k].id) vec_push(a, &m->walks, access_operand(m->k, &m->shape, n, k));
-  }
-  m->left = m->shape;
-  m->joined = arena_array(a, Access, m->walks.n);
-  memcpy(m->joined, m->walks.at, m->walks.n * sizeof *m->joined);
-  loop_collapse(&m->left, m->joined, m->walks.n);
+  const LoopShape *s = &m->walk.left;
+  uint32_t n = m->walk.vector;
+  if (n == 1 || !s->rank || a->stride[s->rank - 1] != 1 || a->offset % n) return false;
+  for (uint32_t i = 0; i + 1 < s->rank; i++)
+    if (a->stride[i] % n) return false;
+  return true;
 }
 
 /* The place of an operand in the loop's variables: "i" where it lies as the result does, else
- * strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". A Chain calls it with the
- * access over the uncollapsed shape; `at` finds the same one in `joined`. */
+ * strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". Of an operand that has no
+ * vectors each element is addressed: "(c + j) * 32 + r". A Chain calls it with the access over the
+ * uncollapsed shape; `at` finds the same one in `joined`. */
 static const char *index_of(const void *frame, const Access *walk)
 {
   const Map *m = frame;
   const Kernel *k = m->k;
-  const LoopShape *s = &m->left;
+  const LoopShape *s = &m->walk.left;
   uint32_t at = 0;
-  while (memcmp(&m->walks.at[at], walk, sizeof *walk) != 0) at++;
-  const Access *a = &m->joined[at], *whole = &m->joined[0];
+  while (memcmp(&m->walk.walks.at[at], walk, sizeof *walk) != 0) at++;
+  const Access *a = &m->walk.joined[at], *whole = &m->walk.joined[0];
   if (a->offset == 0 && memcmp(a->stride, whole->stride, s->rank * sizeof *a->stride) == 0)
     return "i";
-  if (s->rank < 2) return index_sum(k, index_part(k, s, a, 0, s->rank, "i"), NULL, NULL, a->offset);
-  return index_sum(k, index_part(k, s, a, 0, s->rank - 1, "r"),
-                   index_part(k, s, a, s->rank - 1, s->rank, "c"), NULL, a->offset);
+  bool each = m->walk.vector > 1 && !is_vector(m, a);
+  const char *r = s->rank < 2 ? NULL : index_part(k, s, a, 0, s->rank - 1, "r");
+  const char *last = s->rank < 2 ? (each ? "(i + j)" : "i") : each ? "(c + j)" : "c";
+  const char *c = s->rank ? index_part(k, s, a, s->rank - 1, s->rank, last) : NULL;
+  return index_sum(k, r, c, NULL, a->offset);
 }
+
+/* ---- the loop ---- */
 
 /* One axis left: GRID_LOOP over i. More: GRID_ROWS, rows r of contiguous columns c, so that the
  * inner loop has no division. */
-static void begin_loop(const Map *m)
+static void begin_elements(const Map *m)
 {
   const Kernel *k = m->k;
-  const LoopShape *s = &m->left;
+  const LoopShape *s = &m->walk.left;
   long long all = loop_elements(s), columns = s->rank ? s->dim[s->rank - 1] : 1;
   if (s->rank < 2) {
     EMIT(k->p, "GRID_LOOP(%s, i, %lld) {\n", k->index_type, all);
@@ -62,38 +60,141 @@ static void begin_loop(const Map *m)
   }
 }
 
+/* The same where i is the first element of a vector. */
+static void begin_vectors(const Map *m)
+{
+  const Kernel *k = m->k;
+  const LoopShape *s = &m->walk.left;
+  long long all = loop_elements(s), columns = s->dim[s->rank - 1];
+  if (s->rank < 2) {
+    EMIT(k->p, "EACH_VECTOR(%u, %s, i, %lld) {\n", m->walk.vector, k->index_type, all);
+    k->p->indent++;
+    return;
+  }
+  EMIT(k->p, "EACH_ROW_VECTOR(%u, %s, r, c, %lld, %lld) {\n", m->walk.vector, k->index_type,
+       all / columns, columns);
+  k->p->indent++;
+  EMIT(k->p, "const %s i = r * %lld + c;\n", k->index_type, columns);
+}
+
+static bool has_vector(const Kernel *k, uint32_t argument, const char *index)
+{
+  for (uint32_t i = 0; i < k->vectors.n; i++)
+    if (k->vectors.at[i].argument == argument && strcmp(k->vectors.at[i].index, index) == 0)
+      return true;
+  return false;
+}
+
+/* "x_at"; of a second place "x_2_at". No argument's name ends so. */
+static const char *vector_name(const Kernel *k, uint32_t argument)
+{
+  const char *name = arena_printf(k->c->arena, "%s_at", k->arg_names[argument]);
+  uint32_t places = 1;
+  for (uint32_t i = 0; i < k->vectors.n; i++) {
+    if (strcmp(k->vectors.at[i].name, name) != 0) continue;
+    name = arena_printf(k->c->arena, "%s_%u_at", k->arg_names[argument], ++places);
+    i = UINT32_MAX; /* from the first on */
+  }
+  return name;
+}
+
+/* "VECTOR_LOAD(8, f16, x_at, x + i);", or VECTOR_ROOM for what is only stored. */
+static void put_vector(const Map *m, const char *what, uint32_t argument, const char *index)
+{
+  Kernel *k = m->k;
+  if (argument == k->args.n || has_vector(k, argument, index)) return;
+  Vector v = {argument, index, vector_name(k, argument)};
+  vec_push(k->c->arena, &k->vectors, v);
+  EMIT(k->p, "%s(%u, %s, %s, %s + %s);\n", what, m->walk.vector,
+       element_type(&k->args.at[argument]), v.name, k->arg_names[argument], index);
+}
+
+static bool is_computed(const Kernel *k, Value v)
+{
+  Value root = value_root(k->g, v);
+  for (uint32_t i = 0; i < k->group->n; i++)
+    if (k->group->nodes[i].id == root.id) return true;
+  return false;
+}
+
+/* Operands first, in the order of map_walk. A slot of a gradient is read too. */
+static void put_vectors(const Map *m)
+{
+  const Kernel *k = m->k;
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    for (uint32_t j = 0; j < n->n_in; j++) {
+      if (!n->in[j].id || (at++, is_computed(k, n->in[j]))) continue;
+      if (!operand_uses(n, j)) continue; /* of x in randn_like(x) the shape counts */
+      if (is_vector(m, &m->walk.joined[at]))
+        put_vector(m, "VECTOR_LOAD", argument_of(k, n->in[j]), index_of(m, &m->walk.walks.at[at]));
+    }
+  }
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    bool adds = op_has(ir_node(k->g, k->group->nodes[i]), T_effect);
+    put_vector(m, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", argument_of(k, k->group->nodes[i]), "i");
+  }
+}
+
+static void store_vectors(const Map *m)
+{
+  const Kernel *k = m->k;
+  for (uint32_t i = 0; i < k->vectors.n; i++) {
+    const Vector *v = &k->vectors.at[i];
+    if (k->args.at[v->argument].role != ARG_in)
+      EMIT(k->p, "VECTOR_STORE(%s + %s, %s);\n", k->arg_names[v->argument], v->index, v->name);
+  }
+}
+
+/* ---- what is computed ---- */
+
 /* A single move: bytes go as they are, without a round trip through real. */
-static void put_move(Map *m, Value v)
+static void put_move(const Map *m, Value v)
 {
   const Kernel *k = m->k;
   const Node *n = ir_node(k->g, v);
   uint32_t from = argument_of(k, n->in[0]);
-  const char *to = k->arg_names[argument_of(k, v)];
-  if (from == k->args.n) {
-    const char *x = load_operand(k, n->in[0], "0").text;
-    EMIT(k->p, "%s[i] = %s; // %%%u %s\n", to, stored(k, n->dtype, x), v.id, op_of(n)->name);
-    return;
-  }
-  Access a = access_operand(k, &m->shape, n, 0);
-  EMIT(k->p, "%s[i] = %s[%s]; // %%%u %s\n", to, k->arg_names[from], index_of(m, &a), v.id,
-       op_of(n)->name);
+  const char *to = element_place(k, argument_of(k, v), "i"), *x;
+  Access a = access_operand(k->c, &m->walk.shape, n, 0);
+  if (from == k->args.n)
+    x = stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
+  else
+    x = element_place(k, from, index_of(m, &a));
+  EMIT(k->p, "%s = %s; // %%%u %s\n", to, x, v.id, op_of(n)->name);
 }
 
-/* The loop, the loads that several nodes need, then a statement for each node. */
+/* The loads that several nodes need, then a statement for each node. */
+static void put_elements(const Map *m)
+{
+  Kernel *k = m->k;
+  Value first = k->group->nodes[0];
+  if (op_of(ir_node(k->g, first))->tmpl == TMPL_move && k->group->n == 1) {
+    put_move(m, first);
+    return;
+  }
+  Chain ch;
+  chain_begin(&ch, k, m->walk.shape, index_of, m);
+  for (uint32_t i = 0; i < k->group->n; i++) chain_add(&ch, k->group->nodes[i]);
+  chain_put_loads(&ch);
+  for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
+}
+
 void emit_map(Kernel *k)
 {
-  Value first = k->group->nodes[0];
-  Map m = {.k = k, .shape = loop_shape_of(node_walked(k->g, first))};
-  collapse(&m);
-  begin_loop(&m);
-  if (op_of(ir_node(k->g, first))->tmpl == TMPL_move && k->group->n == 1) {
-    put_move(&m, first);
+  Map m = {.k = k, .walk = map_walk(k->c, k->group, k->is_part ? NULL : &k->args)};
+  if (m.walk.vector == 1) {
+    begin_elements(&m);
+    put_elements(&m);
   } else {
-    Chain ch;
-    chain_begin(&ch, k, m.shape, index_of, &m);
-    for (uint32_t i = 0; i < k->group->n; i++) chain_add(&ch, k->group->nodes[i]);
-    chain_put_loads(&ch);
-    for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
+    begin_vectors(&m);
+    put_vectors(&m);
+    EMIT(k->p, "VECTOR_EACH(%u, j) {\n", m.walk.vector);
+    k->p->indent++;
+    put_elements(&m);
+    k->p->indent--;
+    EMIT(k->p, "}\n");
+    store_vectors(&m);
   }
   k->p->indent--;
   EMIT(k->p, "}\n");

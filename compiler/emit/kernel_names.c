@@ -1,8 +1,9 @@
 /* Names, types and literals in kernels. Emitted text is meant to be read, so arguments have the
  * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow it; the same job gives the same
  * names. */
+#include "compiler/base/reserved_names.h"
+#include "compiler/base/user_text.h"
 #include "kernel_parts.h"
-#include "user_text.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,175 +38,6 @@ const char *local_type(DType d)
 }
 
 /* ---- names ---- */
-
-/* Names that an argument cannot have: keywords of C, C++ and CUDA, macros of compilers, and what
- * the printed text and the templates call their own variables. */
-static const char *const reserved[] = {"a",
-                                       "alignas",
-                                       "alignof",
-                                       "and",
-                                       "asm",
-                                       "auto",
-                                       "b",
-                                       "begin",
-                                       "bf16",
-                                       "blockDim",
-                                       "blockIdx",
-                                       "blocks",
-                                       "bool",
-                                       "break",
-                                       "buffer",
-                                       "c",
-                                       "case",
-                                       "catch",
-                                       "char",
-                                       "class",
-                                       "column",
-                                       "concept",
-                                       "const",
-                                       "const_cast",
-                                       "consteval",
-                                       "constexpr",
-                                       "constinit",
-                                       "continue",
-                                       "copy16",
-                                       "copybf",
-                                       "d",
-                                       "decltype",
-                                       "default",
-                                       "delete",
-                                       "do",
-                                       "double",
-                                       "dynamic_cast",
-                                       "else",
-                                       "end",
-                                       "enum",
-                                       "explicit",
-                                       "export",
-                                       "extern",
-                                       "f16",
-                                       "false",
-                                       "first",
-                                       "float",
-                                       "for",
-                                       "friend",
-                                       "goto",
-                                       "guess",
-                                       "grad",
-                                       "gridDim",
-                                       "i",
-                                       "if",
-                                       "inline",
-                                       "input",
-                                       "int",
-                                       "j",
-                                       "k",
-                                       "kept",
-                                       "kernels",
-                                       "lane",
-                                       "linux",
-                                       "long",
-                                       "m",
-                                       "main",
-                                       "master",
-                                       "mean",
-                                       "metric",
-                                       "metrics",
-                                       "moment1",
-                                       "moment2",
-                                       "mutable",
-                                       "n",
-                                       "namespace",
-                                       "new",
-                                       "noexcept",
-                                       "not",
-                                       "nullptr",
-                                       "o",
-                                       "operator",
-                                       "optimizer",
-                                       "optimizers",
-                                       "or",
-                                       "outputs",
-                                       "params",
-                                       "private",
-                                       "program",
-                                       "protected",
-                                       "public",
-                                       "q",
-                                       "r",
-                                       "real",
-                                       "register",
-                                       "reinterpret_cast",
-                                       "requires",
-                                       "restrict",
-                                       "return",
-                                       "row",
-                                       "rstd",
-                                       "s",
-                                       "settings",
-                                       "short",
-                                       "signed",
-                                       "sizeof",
-                                       "sources",
-                                       "state",
-                                       "static",
-                                       "static_assert",
-                                       "static_cast",
-                                       "struct",
-                                       "switch",
-                                       "t",
-                                       "template",
-                                       "this",
-                                       "thread_local",
-                                       "threadIdx",
-                                       "throw",
-                                       "true",
-                                       "try",
-                                       "typedef",
-                                       "typeid",
-                                       "typename",
-                                       "typeof",
-                                       "union",
-                                       "unix",
-                                       "unsigned",
-                                       "using",
-                                       "virtual",
-                                       "void",
-                                       "volatile",
-                                       "warpSize",
-                                       "wchar_t",
-                                       "while",
-                                       "width",
-                                       "work",
-                                       "xor",
-                                       "z"};
-
-/* Families of names that helpers and printed variables have: ampc_exp, row_sum, s_part, x_at. */
-static bool has_affix(const char *s, size_t n)
-{
-  static const char *const prefixes[] = {"ampc_",  "row_",  "round_",  "from_", "to_",
-                                         "block_", "bits_", "philox_", "float_"};
-  static const char *const suffixes[] = {"_end", "_at", "_tiles", "_part", "_part_sum", "_best"};
-  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-    if (strncmp(s, prefixes[i], strlen(prefixes[i])) == 0) return true;
-  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-    size_t m = strlen(suffixes[i]);
-    if (n > m && strcmp(s + n - m, suffixes[i]) == 0) return true;
-  }
-  return false;
-}
-
-/* t14 is what a node's value is called; names in capitals may be macros. */
-static bool reserved_name(const char *s)
-{
-  size_t n = strlen(s);
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-    if (strcmp(reserved[i], s) == 0) return true;
-  if (n > 1 && s[0] == 't' && strspn(s + 1, "0123456789") == n - 1) return true; /* t14 */
-  if (strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n || s[0] == '_')
-    return true; /* macros */
-  return has_affix(s, n);
-}
 
 /* What the value is called in the job, as far as C allows; NULL where it has no name. */
 static const char *source_name(const Kernel *k, Value v)
@@ -248,6 +80,14 @@ static bool is_taken(const Kernel *k, uint32_t n, const char *name)
   return false;
 }
 
+/* Several parts of a launch may each have a buffer, which then is called as in checkpoints; other
+ * things of STATE are counted. */
+static const char *shared_name(const Kernel *k, const KernelArg *a, const char *role)
+{
+  if (a->role == ARG_buffer) return identifier(k->c->arena, k->g->params.at[a->index].path);
+  return a->index ? arena_printf(k->c->arena, "%s%u", role, a->index) : role;
+}
+
 /* Unique in the kernel: a second `x` is "x_7", by the node, and longer where that is taken too. */
 static const char *argument_name(const Kernel *k, uint32_t i)
 {
@@ -261,7 +101,7 @@ static const char *argument_name(const Kernel *k, uint32_t i)
   if (a->role == ARG_grad && a->value.id)
     name = gradient_name(k, a->value);
   else if (a->role != ARG_in && a->role != ARG_out)
-    return of_role[a->role];
+    return k->group->n_parts ? shared_name(k, a, of_role[a->role]) : of_role[a->role];
   else
     name = value_name(k, a);
   while (is_taken(k, i, name)) name = arena_printf(k->c->arena, "%s_%u", name, a->value.id);
@@ -274,23 +114,18 @@ void name_arguments(Kernel *k)
   for (uint32_t i = 0; i < k->args.n; i++) k->arg_names[i] = argument_name(k, i);
 }
 
-/* const tells the reader and the compiler what a kernel only reads. STATE is written by templates
- * only. */
-static bool is_written(const KernelArg *a, bool file)
-{
-  return a->role != ARG_in && (a->role != ARG_state || file);
-}
-
+/* const tells the reader and the compiler what a kernel only reads. Parts of a launch may read by
+ * one pointer into STATE what they write by another: these have no __restrict__. */
 const char *argument_list(const Kernel *k)
 {
-  const Node *anchor = ir_node(k->g, k->group->anchor);
-  bool file = k->group->anchor.id && op_of(anchor)->tmpl == TMPL_file;
   Text t;
   text_init(&t, k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
-    text_printf(&t, "%s%s%s *__restrict__ %s", i ? ", " : "", is_written(a, file) ? "" : "const ",
-                element_type(a), k->arg_names[i]);
+    bool read = a->role == ARG_in || a->only_read;
+    bool shared = k->group->n_parts && a->place.space == AMPC_STATE;
+    text_printf(&t, "%s%s%s *%s%s", i ? ", " : "", read ? "const " : "", element_type(a),
+                shared ? "" : "__restrict__ ", k->arg_names[i]);
   }
   return t.at;
 }

@@ -1,7 +1,13 @@
 /* What the files that print kernels share. */
 #pragma once
-#include "compiler/command/command.h"
+#include "compiler/command/walk.h"
 #include "kernel.h"
+
+typedef struct Vector { /* neighbours that a thread has at hand: name[j] */
+  uint32_t argument;
+  const char *index; /* where they begin */
+  const char *name;  /* "x_at" */
+} Vector;
 
 typedef struct Kernel { /* the one that is being printed */
   Printer *p;
@@ -12,7 +18,20 @@ typedef struct Kernel { /* the one that is being printed */
   KernelArgs args;
   const char **arg_names; /* unique in this kernel */
   const char *index_type; /* "int", or "long long" where int may be too small */
+  bool is_part;           /* of a launch: the text around it is printed already */
+  VEC(Vector) vectors;    /* of this kernel's frame */
 } Kernel;
+
+/* The node that decides how the group is printed: its anchor, or any node of an elementwise
+ * group; and how that is. */
+const Node *kernel_main_node(const Kernel *k);
+OpTemplate kernel_template(const Kernel *k);
+
+/* ---- the comment above: kernel_head.c ---- */
+
+const char *kernel_nodes_text(const Kernel *k); /* "%14 add, %15 gelu" */
+void put_head(const Kernel *k);
+void put_columns_head(const Kernel *k, const Convolution *v);
 
 /* ---- texts: kernel_names.c ---- */
 
@@ -28,26 +47,6 @@ const char *local_type(DType d); /* of a variable that holds such an element: "r
 
 /* ---- index arithmetic: kernel_index.c ---- */
 
-/* Element (i0, i1, ..) of a loop's shape lies at offset + i0 stride[0] + i1 stride[1] + .. */
-typedef struct Access {
-  int64_t offset, stride[MAX_RANK];
-} Access;
-typedef struct LoopShape { /* the shape that a kernel walks */
-  uint32_t rank;
-  int64_t dim[MAX_RANK];
-} LoopShape;
-
-LoopShape loop_shape_of(const Node *n);
-int64_t loop_elements(const LoopShape *s);
-Access access_whole(const LoopShape *s); /* the elements in order */
-/* Of a tensor that broadcasts to the space: 0 strides where it does. */
-Access access_broadcast(const LoopShape *s, const Node *n);
-/* Of input `input` of an elementwise node or move, over the shape that it walks. */
-Access access_operand(const Kernel *k, const LoopShape *s, const Node *n, uint32_t input);
-/* Of input 0 of a move op (expand, transpose, permute, slice), in the shape of the op. */
-Access access_moved(Compile *c, const Node *n);
-/* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
-void loop_collapse(LoopShape *s, Access *a, uint32_t n);
 /* The part of an address that axes [from, to) give when one variable counts through them in order:
  * "r % 32 * 512"; NULL when it is 0. */
 const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
@@ -80,6 +79,8 @@ const char *code_text(const CodeScope *s, const CodeStatement *code);
 /* How often n's statement reads `input` so. */
 uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);
 bool code_chooses(const Node *n, const CodeStatement *s); /* a ? b : c stands in it */
+/* "x[i]"; of a vector that begins at `index` "x_at[j]". */
+const char *element_place(const Kernel *k, uint32_t argument, const char *index);
 /* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
 Operand load_operand(const Kernel *k, Value in, const char *index);
 Operand as_real(const Kernel *k, Operand o);
@@ -110,6 +111,7 @@ typedef struct Chain { /* what one loop computes, and what it loads for that */
   VEC(Load) loads;
 } Chain;
 
+uint32_t operand_uses(const Node *n, uint32_t input); /* 0: only its shape counts */
 void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const void *frame);
 /* Node v is computed here: so its operands are loaded, unless they are computed here too. Row ops
  * compute what their program says; they load for themselves. */
@@ -125,17 +127,20 @@ void chain_put_node(Chain *ch, Value v, const char *index);
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
 bool used_inside(const Kernel *k, Value v); /* by another node of the group */
 
+/* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
+const char *fold_line(const Kernel *k, const char *line);
+
 /* ---- frames ---- */
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
-void emit_filled(Kernel *k);                        /* slice_backward and pad */
-void emit_row(Kernel *k);                           /* kernel_row.c: row ops */
-void emit_file(Kernel *k);                          /* kernel_file.c: templates/<op>.cu */
-void emit_columns(Kernel *k, const Convolution *v); /* kernel_file.c: columns_template(v) */
-const char *columns_template(const Convolution *v); /* "im2col.cu" or "col2im.cu" */
+void emit_filled(Kernel *k);                           /* slice_backward and pad */
+void emit_row(Kernel *k);                              /* kernel_row.c: row ops */
+void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
+bool template_uses(const Kernel *k, const char *name); /* its text names this argument */
+void emit_columns(Kernel *k, const Convolution *v);    /* kernel_file.c: im2col.cu */
 
 /* ---- helpers: kernel_helpers.c ---- */
 

@@ -60,6 +60,45 @@ void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
   put_lines(p, tree_path(file), (uint32_t)at, text);
 }
 
+enum { WIDEST = 112 /* columns */ };
+
+/* Where to break a line that has `room` columns: behind the last comma with a space that is not in
+ * a string or inside of braces, the first one where all stand further right; n where there is none.
+ * Braces that the line begins with are those of a whole row. */
+static size_t break_of(const char *s, size_t n, size_t room)
+{
+  size_t at = n;
+  bool quoted = false;
+  int depth = s[strspn(s, " ")] == '{' ? -1 : 0;
+  for (size_t i = 0; i + 1 < n; i++) {
+    if (s[i] == '\\' && quoted) i++;
+    if (s[i] == '"') quoted = !quoted;
+    if (!quoted) depth += (s[i] == '{') - (s[i] == '}');
+    if (quoted || depth > 0 || s[i] != ',' || s[i + 1] != ' ') continue;
+    if (at < n && i + 1 > room) break;
+    at = i + 1;
+  }
+  return at;
+}
+
+void printer_wrap(Printer *p, const char *file, int at, const char *next, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  const char *text = arena_vprintf(p->c->arena, fmt, ap);
+  va_end(ap);
+  size_t n = strcspn(text, "\n"), room = WIDEST - 2 * (size_t)p->indent;
+  while (n > room) {
+    size_t stop = break_of(text, n, room);
+    if (stop == n) break;
+    put_lines(p, tree_path(file), (uint32_t)at,
+              arena_printf(p->c->arena, "%.*s\n", (int)stop, text));
+    text = arena_printf(p->c->arena, "%s%s", next, text + stop + 1);
+    n = strcspn(text, "\n");
+  }
+  put_lines(p, tree_path(file), (uint32_t)at, text);
+}
+
 /* No indent: the file's own layout stays. */
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n)
 {

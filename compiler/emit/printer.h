@@ -15,9 +15,14 @@ void printer_begin(Printer *p, Compile *c, Text *out);
 /* Prints; '\n' ends a line, the next one starts with the indent. Use the macros below. */
 void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same for one line, from its beginning: a wide one is broken behind commas, and goes on with
+ * `next`. */
+void printer_wrap(Printer *p, const char *file, int at, const char *next, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 /* Text of an embedded file, as it stands; `name` is its path in the tree: "templates/device.cuh".
  * Blame gives that file's own lines, counted from `first_line`. */
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n);
 
 /* EMIT(p, "real t%u = %s;\n", ...): the caller's place becomes the line's origin. */
-#define EMIT(p, ...) printer_put((p), __FILE__, __LINE__, __VA_ARGS__)
+#define EMIT(p, ...)               printer_put((p), __FILE__, __LINE__, __VA_ARGS__)
+#define EMIT_WRAPPED(p, next, ...) printer_wrap((p), __FILE__, __LINE__, (next), __VA_ARGS__)

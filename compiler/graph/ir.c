@@ -360,6 +360,15 @@ int64_t ir_pixels(const ImageDims *d)
   return pixels;
 }
 
+Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK])
+{
+  memcpy(dim, p->dim, p->rank * sizeof *dim);
+  if (!p->channels_last) return LAYOUT_row_major;
+  memcpy(dim + 1, p->dim + 2, (p->rank - 2u) * sizeof *dim);
+  dim[p->rank - 1] = p->dim[1];
+  return LAYOUT_channels_last;
+}
+
 bool ir_is_tf32(const Compile *c, const Node *n)
 {
   return c->graph->regions.at[n->region].kind == REGION_tf32;

@@ -81,6 +81,7 @@ typedef struct Node {
   Value origin;        /* forward node a backward node came from; 0 for forward nodes */
   uint32_t stream;     /* random ops: fixed at lowering, kept by clones and by the backward node */
   uint32_t group;      /* pass fuse: index into Graph.groups; 0 for none */
+  uint32_t part;       /* pass fuse: which part of the group, Note [parts] */
   bool folded;         /* pass fuse: a cast or expand that its readers do as they load */
   ampc_ref place;      /* pass memory: where the bytes are */
   Value over;          /* pass memory: the dying input whose bytes it takes, or 0 */
@@ -96,6 +97,12 @@ typedef struct Region {
   const char *label; /* "precision f16", "autocast(f32)", "pin f32 on head" */
 } Region;            /* regions[0]: f32, no clause */
 
+typedef struct Layer { /* a module of a model */
+  const char *name;    /* "net.fc1", as nodes have it; "net" for the model itself */
+  const char *model;   /* "net" */
+  const char *type;    /* "Linear" */
+} Layer;
+
 typedef struct Parameter {
   const char *path, *model; /* "fc1.weight", "net" */
   bool buffer, frozen;
@@ -106,6 +113,7 @@ typedef struct Parameter {
   int optimizer;       /* index into Graph.optimizers, -1: none */
   uint32_t group;      /* index into the optimizer's groups */
   bool copy16, copybf; /* pass plan: a 16-bit working copy is used */
+  bool channels_last;  /* pass layout: how it lies in every space; `dim` is the language's */
   int64_t offset;      /* elements of MASTER, or bytes of BUFFER; pass memory */
   Span span;
 } Parameter;
@@ -164,17 +172,29 @@ typedef struct BlockInfo {
   int64_t work_bytes; /* pass memory */
 } BlockInfo;
 
-/* Pass fuse: nodes that one command computes. groups[0] is unused. */
+/* Pass fuse: nodes that one command computes. groups[0] is unused.
+ *
+ * Note [parts] A launch may do the work of several kernels, each with loops of its own: `parts`.
+ * Either no part waits for another: then blocks do them in any order, those with work for one block
+ * alone each in a block of its own. Or (`in_turn`) the launch is one block, whose threads meet
+ * before a part that reads what another has stored. A value that another part reads lies in memory
+ * as if it were another kernel's. */
 typedef struct Group {
   Value *nodes; /* in execution order; the last one names the group */
   uint32_t n;
-  Value anchor;       /* the row, gemm or file node in it; 0 for a pure map group */
-  ampc_ref workspace; /* pass memory: scratch of a matrix product */
+  const char *name;    /* command_name(), from the first time that one is asked for */
+  Value anchor;        /* the row, gemm or file node in it; 0 for a pure map group, or for parts */
+  ampc_ref workspace;  /* pass memory: scratch of a matrix product */
+  struct Group *parts; /* of several kernels in one launch; NULL: it is one */
+  uint32_t n_parts;
+  bool in_turn;
+  bool meets; /* of a part: threads meet before it */
 } Group;
 
 struct Graph {
   VEC(Node) nodes; /* nodes.at[0] is a dummy */
   VEC(Region) regions;
+  VEC(Layer) layers;
   VEC(Parameter) params;
   VEC(Optimizer) optimizers;
   int64_t elements; /* of all values that pass lower has made */
@@ -291,7 +311,9 @@ typedef struct ImageDims { /* of a node of images, whatever its layout */
 ImageDims ir_image_dims(const Node *n);
 /* Dims of images of these sizes in a layout, written to `dim`; gives the rank. */
 uint32_t ir_set_image_dims(const ImageDims *d, Layout layout, int64_t dim[MAX_RANK]);
-int64_t ir_pixels(const ImageDims *d);               /* of one image */
+int64_t ir_pixels(const ImageDims *d); /* of one image */
+/* The sizes of a parameter as it lies; gives its layout. */
+Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
 bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32 operands first */
 const char *ir_dtype_name(DType d);                  /* "f32" */
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */

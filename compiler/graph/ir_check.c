@@ -121,13 +121,16 @@ static void check_gradient(const Check *k)
   if (k->n->op != OP_grad_accumulate) return;
   const Parameter *p = &k->c->graph->params.at[attr_int(k->n, "param")];
   const Node *value = ir_in(k->c, k->n, 0);
+  int64_t dim[MAX_RANK];
+  Layout layout = ir_param_dims(p, dim);
   if (value->dtype != AMPC_F32) broken(k, "a gradient that is not f32");
-  if (value->rank != p->rank || memcmp(value->dim, p->dim, p->rank * sizeof *p->dim) != 0)
+  if (value->rank != p->rank || memcmp(value->dim, dim, p->rank * sizeof *dim) != 0)
     broken(k, "a gradient with another shape than its parameter");
+  if (value->layout != layout) broken(k, "a gradient that lies otherwise than its parameter");
 }
 
-/* After pass layout: an op that is given images gets them channels last; all others either follow
- * the layout of their inputs or get what the language sees. */
+/* After pass layout: an op that is given images gets them channels last, and a convolution its
+ * weight; all others either follow the layout of their inputs or get what the language sees. */
 static void check_layout(const Check *k)
 {
   const Node *n = k->n;
@@ -140,6 +143,7 @@ static void check_layout(const Check *k)
     if (!n->in[i].id) continue;
     const Node *in = ir_in(k->c, n, i);
     bool last = in->layout == LAYOUT_channels_last, image = images >> i & 1;
+    image = image || tmpl == TMPL_conv;
     if (image && in->rank > 2 && !last) broken(k, "images that are not channels last");
     if (images || tmpl == TMPL_row || in->rank != n->rank) continue;
     if (last != laid) broken(k, "inputs of different layouts");

@@ -152,12 +152,16 @@ static void parse_signature(OpInfo *op, char *text)
 
 static FileArg parse_file_arg(const OpInfo *op, const char *word)
 {
-  static const char *const words[] = {
-      [FILE_inputs] = "inputs",       [FILE_out] = "out",
-      [FILE_state] = "state",         [FILE_metric] = "metric",
-      [FILE_optimizer] = "optimizer", [FILE_optimizers] = "optimizers",
-      [FILE_buffer] = "buffer",       [FILE_grad] = "grad",
-      [FILE_ranges] = "ranges"};
+  static const char *const words[] = {[FILE_inputs] = "inputs",
+                                      [FILE_out] = "out",
+                                      [FILE_state] = "state",
+                                      [FILE_metric] = "metric",
+                                      [FILE_optimizer] = "optimizer",
+                                      [FILE_buffer] = "buffer",
+                                      [FILE_grad] = "grad",
+                                      [FILE_ranges] = "ranges",
+                                      [FILE_const_state] = "const_state",
+                                      [FILE_const_optimizer] = "const_optimizer"};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(word, words[i]) == 0) return (FileArg)i;
   broken(op->name, "no argument of a file op:", word);

@@ -60,7 +60,8 @@ typedef enum OpTrait {
   T_state_inputs = 1 << 18, /* its settings and values are f32 whatever the program computes in */
   /* geometry */
   T_one_block = 1 << 19, /* its kernel has one block, which joins what many have left */
-  T_partials = 1 << 20   /* each block leaves a result: their number is dim[0] */
+  T_partials = 1 << 20,  /* each block leaves a result: their number is dim[0] */
+  T_ends_body = 1 << 25  /* an effect that moves the scale and the counters on */
 } OpTrait;
 
 typedef enum AttrKind {
@@ -106,8 +107,9 @@ typedef enum FileArg {
   FILE_out,
   FILE_state,
   FILE_metric,
+  FILE_const_state,
   FILE_optimizer,
-  FILE_optimizers,
+  FILE_const_optimizer,
   FILE_buffer,
   FILE_grad,
   FILE_ranges

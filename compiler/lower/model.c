@@ -13,12 +13,18 @@ static bool is_frozen(const ParamSlot *p)
   return false;
 }
 
+static void register_layer(Lower *l, const Instance *m)
+{
+  vec_push(l->arena, &l->g->layers, (Layer){m->layer, m->model, m->class->name});
+}
+
 /* From here on the module is part of a model and knows its path. */
 static void register_module(Lower *l, Instance *m, const char *path, void *data)
 {
   m->path = path;
   m->model = data;
   m->layer = arena_printf(l->arena, "%s.%s", m->model, path);
+  register_layer(l, m);
 }
 
 /* Enters the graph's table in the order of definition, which is the order of places in memory
@@ -197,6 +203,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
     return fail(l, E504, decl->as.object.value->span, "this module is already part of a model");
   root->path = "";
   root->model = root->layer = name;
+  register_layer(l, root);
   /* the name travels through a void pointer; nobody writes to it */
   MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)name};
   walk_members(l, root, "", &walk);

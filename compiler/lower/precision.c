@@ -1,5 +1,6 @@
 /* Regions of precision: the `precision` clause with its scaler, autocast blocks, pins. */
 #include "lower.h"
+#include <stdlib.h>
 #include "runtime/plan/number.h"
 
 static const struct {
@@ -71,6 +72,16 @@ bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
   return kind_of_expr(l, s, e, true, out);
 }
 
+/* Tensor cores know bf16 from compute capability 8.0 on; before it, libraries lack some of its
+ * products and convolutions, and emulate the rest slowly. */
+static void refuse_bf16(Lower *l, Span span)
+{
+  const char *target = l->c->options.target;
+  if (!target || strncmp(target, "sm_", 3) != 0 || atoi(target + 3) >= 80) return;
+  fail(l, E405, span, "bf16 is for GPUs from sm_80 on, the target is %s", target);
+  diag_help(l->c, "`precision f16`, which this GPU computes fast; or f32");
+}
+
 /* Equal regions are one: a layer that is called in a loop does not make a region each time.
  * Beyond the limit nothing is elaborated wrongly, as the caller stays in its own region. */
 uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label)
@@ -89,6 +100,7 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
     return parent;
   }
   vec_push(l->arena, &g->regions, (Region){kind, parent, no_grad, span, label});
+  if (kind == REGION_bf16 && g->regions.at[parent].kind != REGION_bf16) refuse_bf16(l, span);
   return (uint16_t)(g->regions.n - 1);
 }
 

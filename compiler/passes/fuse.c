@@ -11,34 +11,17 @@
  * widening casts and expands vanish into them (fold.c). Rounding is the business of nodes, not of
  * groups, so no bit of a result depends on what this pass does.
  *
- * Note [fences]: nodes that change what others read without naming it (weights, gradients, scale,
- * counters) end a phase of the step. What reads or changes such things stays in its phase;
- * a node that only computes belongs to the earliest one in which its operands are there. Groups
- * never span a fence. Effects inside a phase have no readers, so ordering groups by their first
- * nodes keeps the effects in order, and sums into one gradient are made in the same order whatever
- * is fused. */
+ * Nodes that change what others read without naming it (weights, gradients, scale, counters) are
+ * in an order of their own (order.c), which counts here as if they were operands of each other. So
+ * sums into one gradient are made in the same order whatever is fused. At last, small sets share
+ * launches (share.c).
+ *
+ * Note [fences]: an effect that does more than add ends a phase of the step. What is computed where
+ * its readers stand, and reads what effects change, needs all of them in its own phase. */
+#include "fuse.h"
 #include "fold.h"
 #include "passes.h"
 #include <string.h>
-
-enum { MAX_GROUP = 48 }; /* nodes: more would not fit in registers */
-
-typedef struct Members {
-  VEC(uint32_t) nodes; /* in execution order */
-} Members;
-
-typedef struct Fuse {
-  Compile *c;
-  Graph *g;
-  uint32_t *group;   /* node -> index into sets; 0: not computed by a command */
-  uint32_t *phase;   /* node -> number of fences before it, see Note [fences] */
-  VEC(Members) sets; /* sets.at[0] is unused */
-  uint32_t *readers; /* value -> how often it is read */
-  uint32_t *sums;    /* block, parameter -> gradients that are added to its slot */
-  uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
-  uint32_t *mark;    /* set -> the last search that was there */
-  uint32_t search;
-} Fuse;
 
 /* What a command computes: leaves are there, aliases are the same bytes, folded nodes are done by
  * readers, and a working copy is written by the optimizer. */
@@ -63,6 +46,26 @@ static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
 
 /* ---- joining ---- */
 
+/* The next set that node `id` waits for: those that make its operands, then those that must come
+ * before it, see order.c. False: there are no more. A walk begins with {0}. */
+typedef struct Wait {
+  uint32_t input, edge, set;
+  bool in_edges;
+} Wait;
+
+static bool next_wait(const Fuse *f, uint32_t id, Wait *w)
+{
+  const Node *n = &f->g->nodes.at[id];
+  if (w->input < n->n_in) {
+    w->set = producer(f, n, w->input++);
+    return true;
+  }
+  w->edge = w->in_edges ? f->order.edges.at[w->edge].next : f->order.first[id];
+  w->in_edges = true;
+  w->set = w->edge ? f->group[f->order.edges.at[w->edge].before] : 0;
+  return w->edge != 0;
+}
+
 /* Does `set` wait, directly or not, for `target`? */
 static bool waits_for(Fuse *f, uint32_t set, uint32_t target)
 {
@@ -70,27 +73,21 @@ static bool waits_for(Fuse *f, uint32_t set, uint32_t target)
   if (!set || f->mark[set] == f->search) return false;
   f->mark[set] = f->search;
   const Members *m = &f->sets.at[set];
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
-    for (uint32_t k = 0; k < n->n_in; k++)
-      if (waits_for(f, producer(f, n, k), target)) return true;
-  }
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    for (Wait w = {0}; next_wait(f, m->nodes.at[i], &w);)
+      if (waits_for(f, w.set, target)) return true;
   return false;
 }
 
 /* Let a write for b and b for c: one command for a and c would have to wait for b, which waits for
- * it. So: does the reader wait for the writer through a third set? */
-static bool makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
+ * it. */
+bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
 {
   f->search++;
   const Members *m = &f->sets.at[reader];
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
-    for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t p = producer(f, n, k);
-      if (p != reader && p != writer && waits_for(f, p, writer)) return true;
-    }
-  }
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    for (Wait w = {0}; next_wait(f, m->nodes.at[i], &w);)
+      if (w.set != reader && w.set != writer && waits_for(f, w.set, writer)) return true;
   return false;
 }
 
@@ -211,19 +208,38 @@ static bool meets(const Fuse *f, const Members *r, uint32_t writer)
   return true;
 }
 
-/* Sets of one block and phase that fit together. */
+/* The loop of a kernel has the shape of one node. Nodes of other shapes with as many elements may
+ * stand in it where none of them has a use for axes. In a kernel of row ops a node's shape tells
+ * whether it stands once a row: there only values of rows may have other shapes. */
+static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
+{
+  const Node *first = node_walked(f->g, (Value){w->nodes.at[0]});
+  uint32_t row = row_in(f, w);
+  bool same = true, flat = template_of(f, w->nodes.at[0]) != TMPL_gemm;
+  if (row) first = &f->g->nodes.at[row];
+  for (uint32_t i = 0; i < r->nodes.n + w->nodes.n; i++) {
+    bool reader = i < r->nodes.n;
+    Value v = {reader ? r->nodes.at[i] : w->nodes.at[i - r->nodes.n]};
+    if (row && !reader) continue;
+    const Node *n = node_walked(f->g, v);
+    same &= ir_same_dims(n, first) || (row && ir_same_dims(n, walked_by(f, row)));
+    flat &= reads_flat(f->g, v) && ir_elements(n) == ir_elements(first);
+  }
+  return same || (flat && !(row && ir_elements(first) == ir_elements(walked_by(f, row))));
+}
+
+/* Sets of one block that fit together. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
   uint32_t from = w->nodes.at[0], to = r->nodes.at[0];
   if (!kinds_join(f, r, w) || !meets(f, r, writer) || !meets(f, w, reader)) return false;
-  if (f->g->nodes.at[from].block != f->g->nodes.at[to].block || f->phase[from] != f->phase[to])
-    return false;
-  return r->nodes.n + w->nodes.n <= MAX_GROUP && !makes_cycle(f, reader, writer);
+  if (f->g->nodes.at[from].block != f->g->nodes.at[to].block) return false;
+  if (!row_in(f, r) && !shapes_join(f, r, w)) return false;
+  return r->nodes.n + w->nodes.n <= MAX_GROUP && !fuse_makes_cycle(f, reader, writer);
 }
 
-/* The reader's nodes go over to the writer's set, merged in execution order. */
-static void join(Fuse *f, uint32_t reader, uint32_t writer)
+void fuse_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   Members *r = &f->sets.at[reader], *w = &f->sets.at[writer], all = {0};
   uint32_t i = 0, k = 0;
@@ -246,7 +262,7 @@ static void join_producers(Fuse *f, uint32_t id)
     uint32_t writer = producer(f, n, k), reader = f->group[id];
     if (writer && writer != reader && reads_in_order(f->g, (Value){id}, k) &&
         can_join(f, reader, writer))
-      join(f, reader, writer);
+      fuse_join(f, reader, writer);
   }
 }
 
@@ -263,8 +279,7 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
          (!once || ir_same_dims(n, m));
 }
 
-/* Neither set waits for the other, so that one command may compute both. */
-static bool are_apart(Fuse *f, uint32_t a, uint32_t b)
+bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b)
 {
   f->search++;
   if (waits_for(f, a, b)) return false;
@@ -277,8 +292,7 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   uint32_t set = f->group[id], besides = f->group[other];
   const Members *m = &f->sets.at[besides], *own = &f->sets.at[set];
   if (!besides || besides == set || m->nodes.n + own->nodes.n > MAX_GROUP) return false;
-  return f->g->nodes.at[other].block == f->g->nodes.at[id].block &&
-         f->phase[other] == f->phase[id] && are_apart(f, besides, set);
+  return f->g->nodes.at[other].block == f->g->nodes.at[id].block && fuse_are_apart(f, besides, set);
 }
 
 /* Row ops that read the same value in the same rows share a kernel, which loads it once and makes
@@ -291,7 +305,7 @@ static void join_rows(Fuse *f, uint32_t id)
     if (!root || !reads_in_order(f->g, (Value){id}, k)) continue;
     uint32_t other = f->reader[root], row = other ? row_in(f, &f->sets.at[f->group[other]]) : 0;
     if (row && same_rows(f, row, id) && can_join_beside(f, id, row))
-      join(f, f->group[id], f->group[row]);
+      fuse_join(f, f->group[id], f->group[row]);
     f->reader[root] = id;
   }
 }
@@ -310,29 +324,35 @@ static void join_small(Fuse *f, uint32_t id)
                 ir_same_dims(node_walked(f->g, (Value){other}), walked);
     if (same && can_join_beside(f, id, other) &&
         only_maps(f, &f->sets.at[f->group[other]], false) &&
-        only_maps(f, &f->sets.at[f->group[id]], false))
-      join(f, f->group[id], f->group[other]);
+        only_maps(f, &f->sets.at[f->group[id]], false) &&
+        shapes_join(f, &f->sets.at[f->group[id]], &f->sets.at[f->group[other]]))
+      fuse_join(f, f->group[id], f->group[other]);
     f->reader[root] = id;
   }
 }
 
 /* ---- order ---- */
 
-/* The anchor decides which emitter prints the group: its first node that is not elementwise.
- * Strided loads in a group of several are part of elementwise kernels. */
 static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
 {
-  Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n), .n = m->nodes.n};
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    out.nodes[i].id = m->nodes.at[i];
-    Node *n = &f->g->nodes.at[m->nodes.at[i]];
-    n->group = f->g->groups.n;
-    OpTemplate t = op_of(n)->tmpl;
-    bool frame = t != TMPL_map && (t != TMPL_move || m->nodes.n == 1);
-    if (frame && !out.anchor.id) out.anchor = out.nodes[i];
-  }
+  Group out = share_group(f, m);
+  for (uint32_t i = 0; i < out.n; i++) ir_node(f->g, out.nodes[i])->group = f->g->groups.n;
   numbers[set] = f->g->groups.n;
   vec_push(f->c->arena, &f->g->groups, out);
+}
+
+/* Sets take their turns by their first nodes, and launches by the first node of the part that
+ * begins last: what this part waits for has its own turn before. Gives that node of each set. */
+static uint32_t *last_begun(const Fuse *f)
+{
+  uint32_t *last = arena_array(f->c->arena, uint32_t, f->sets.n);
+  bool *begun = arena_array(f->c->arena, bool, f->sets.n);
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    if (!f->group[id] || begun[f->part[id]]) continue;
+    begun[f->part[id]] = true;
+    last[f->group[id]] = id;
+  }
+  return last;
 }
 
 /* Numbers the set after all sets it waits for: group numbers are the order of commands. */
@@ -340,56 +360,18 @@ static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
 {
   if (!set || numbers[set]) return;
   const Members *m = &f->sets.at[set];
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
-    for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t p = producer(f, n, k);
-      if (p != set) order_set(f, p, numbers);
-    }
-  }
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    for (Wait w = {0}; next_wait(f, m->nodes.at[i], &w);)
+      if (w.set != set) order_set(f, w.set, numbers);
   add_group(f, m, numbers, set);
 }
 
-/* At first every node is in the phase in which it stands. */
 static void find_fences(Fuse *f)
 {
   uint32_t fences = 0;
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     f->phase[id] = fences;
     fences += is_fence(&f->g->nodes.at[id]);
-  }
-}
-
-/* Operands that an update writes to: weights and their working copies, buffers, counters, the
- * scale. Batches and literals stay. */
-static bool reads_what_changes(const Fuse *f, const Node *n)
-{
-  for (uint32_t k = 0; k < n->n_in; k++) {
-    Value root = value_root(f->g, n->in[k]);
-    const Node *from = ir_node(f->g, root);
-    bool leaf = op_of(from)->tmpl == TMPL_leaf || is_working_copy(f->g, root);
-    if (root.id && leaf && !op_has(from, T_literal) && from->op != OP_source) return true;
-  }
-  return false;
-}
-
-/* Note [fences]: a node that only computes moves to the phase of its latest operand, so that it may
- * join others in front of an update that it does not depend on. */
-static void relax_phases(Fuse *f)
-{
-  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
-    const Node *n = &f->g->nodes.at[id];
-    OpTemplate t = op_of(n)->tmpl;
-    if (t == TMPL_leaf || op_has(n, T_effect) || op_has(n, T_kept) || op_of(n)->code.random ||
-        reads_what_changes(f, n))
-      continue;
-    uint32_t first = 0;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t of = f->phase[n->in[k].id];
-      if (n->in[k].id && op_of(&f->g->nodes.at[n->in[k].id])->tmpl != TMPL_leaf && of > first)
-        first = of;
-    }
-    f->phase[id] = first;
   }
 }
 
@@ -420,7 +402,6 @@ static void count_readers(Fuse *f)
 
 static void join_all(Fuse *f)
 {
-  relax_phases(f);
   count_readers(f);
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     if (!f->group[id]) continue;
@@ -437,6 +418,7 @@ bool pass_fuse(Compile *c)
   uint32_t n = g->nodes.n;
   Fuse f = {.c = c, .g = g};
   f.group = arena_array(c->arena, uint32_t, n);
+  f.part = arena_array(c->arena, uint32_t, n);
   f.phase = arena_array(c->arena, uint32_t, n);
   f.mark = arena_array(c->arena, uint32_t, n + 1);
   f.reader = arena_array(c->arena, uint32_t, n);
@@ -446,12 +428,18 @@ bool pass_fuse(Compile *c)
     if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[slot_of(g, &g->nodes.at[id])]++;
   find_fences(&f);
   if (c->options.optimize > 0) fold_nodes(c, f.phase);
+  order_effects(c, &f.order);
   make_sets(&f);
   if (c->options.optimize > 0) join_all(&f);
+  memcpy(f.part, f.group, n * sizeof *f.part);
+  f.in_turn = arena_array(c->arena, bool, f.sets.n);
+  if (c->options.optimize > 0) share_launches(&f);
   uint32_t *numbers = arena_array(c->arena, uint32_t, f.sets.n);
   g->groups.n = 0;
   vec_push(c->arena, &g->groups, (Group){0});
-  for (uint32_t id = 1; id < n; id++) order_set(&f, f.group[id], numbers);
+  uint32_t *last = last_begun(&f);
+  for (uint32_t id = 1; id < n; id++)
+    if (last[f.group[id]] == id) order_set(&f, f.group[id], numbers);
   g->facts |= IR_FUSED;
   return true;
 }

@@ -3,9 +3,10 @@
  * The language and the passes before this one see images as [n, c, h, w]. Convolutions, pools and
  * statistics of channels are fast where the channels of a pixel are neighbours, so here they get
  * their images as [n, h, w, c], and what is computed from such images elementwise, along one axis
- * or in parts stays so. What asks for the order of the language (reshapes, products, outputs)
- * gets it by a permute, or by a reshape where the bytes are the same. Axes and shapes in nodes are
- * those of the layout afterwards, so the later passes know nothing of layouts.
+ * or in parts stays so. Weights of convolutions too: [k, c, h, w] becomes [k, h, w, c], and a
+ * parameter that is such a weight is stored so. What asks for the order of the language (reshapes,
+ * products, outputs) gets it by a permute, or by a reshape where the bytes are the same. Axes and
+ * shapes in nodes are those of the layout afterwards, so the later passes know nothing of layouts.
  *
  * The same holds for all ranks from 3 on: [n, c, spatial..] becomes [n, spatial.., c]. */
 #include "compiler/graph/ops.h"
@@ -222,10 +223,10 @@ static void lay_as_written(Layouts *l, uint32_t id, Node *n)
 }
 
 /* Convolutions, pools, batch norm: images channels last, and so is the result (its shape rule gives
- * the layout on). Weights and vectors stay. */
+ * the layout on). The weight of a convolution lies like an image; vectors have one layout only. */
 static void lay_images(Layouts *l, uint32_t id, Node *n)
 {
-  uint32_t images = op_image_inputs(op_of(n));
+  uint32_t images = op_of(n)->tmpl == TMPL_conv ? ~0u : op_image_inputs(op_of(n));
   for (uint32_t i = 0; i < n->n_in; i++)
     if (images >> i & 1) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
   uint32_t channel;
@@ -372,6 +373,20 @@ static void lay_expand(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
+static void lay_param(Layouts *l, uint32_t id, Node *n)
+{
+  bool last = l->c->graph->params.at[attr_int(n, "index")].channels_last;
+  add(l, id, n, last ? LAYOUT_channels_last : LAYOUT_row_major);
+}
+
+/* A gradient lies as its parameter does. */
+static void lay_gradient(Layouts *l, uint32_t id, Node *n)
+{
+  bool last = l->c->graph->params.at[attr_int(n, "param")].channels_last;
+  n->in[0] = relaid(l, n->in[0], last ? LAYOUT_channels_last : LAYOUT_row_major);
+  ir_rewrite_add(&l->r, id, n);
+}
+
 /* What no image reaches is copied. `old` is used for the shape that a reshape's input had in the
  * language. */
 static void lay_node(Layouts *l, uint32_t id)
@@ -382,6 +397,10 @@ static void lay_node(Layouts *l, uint32_t id)
   uint32_t axis;
   if (op_image_inputs(op_of(&n)))
     lay_images(l, id, &n);
+  else if (n.op == OP_param)
+    lay_param(l, id, &n);
+  else if (n.op == OP_grad_accumulate)
+    lay_gradient(l, id, &n);
   else if (!any_last(l, &n) && !op_of(&n)->code.random)
     ir_rewrite_add(&l->r, id, &n);
   else if (tmpl == TMPL_map && !op_has(&n, T_effect))
@@ -400,9 +419,25 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_as_written(l, id, &n);
 }
 
+/* Parameters that a convolution reads, as they are or in another type. Buffers stay as they are
+ * written. */
+static void mark_weights(Graph *g)
+{
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (op_of(n)->tmpl != TMPL_conv || op_has(n, T_gives_weight)) continue;
+    const Node *w = ir_node(g, n->in[1]);
+    while (w->op == OP_cast) w = ir_node(g, w->in[0]);
+    if (w->op != OP_param) continue;
+    Parameter *p = &g->params.at[attr_int(w, "index")];
+    p->channels_last = !p->buffer;
+  }
+}
+
 bool pass_layout(Compile *c)
 {
   Layouts l = {.c = c};
+  mark_weights(c->graph);
   l.streams = arena_array(c->arena, uint8_t, c->graph->n_streams + 1);
   ir_rewrite_begin(&l.r, c);
   for (uint32_t id = 1; id < l.r.n_old; id++) lay_node(&l, id);

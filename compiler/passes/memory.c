@@ -178,13 +178,14 @@ static void place_gradients(Compile *c, const uint32_t *readers)
   }
 }
 
-/* v is read by `group` at time `at`. */
-static void read_by(Graph *g, Life *lives, Value v, uint32_t group, uint32_t at)
+/* v is read by node n (NULL: whoever wants the block's results) at time `at`. */
+static void read_by(Graph *g, Life *lives, Value v, const Node *n, uint32_t at)
 {
   Value root = value_root(g, v);
+  const Node *from = ir_node(g, root);
   Life *life = &lives[root.id];
   if (at > life->last) life->last = at;
-  if (ir_node(g, root)->group != group) life->needed = true;
+  if (!n || from->group != n->group || from->part != n->part) life->needed = true;
 }
 
 /* Groups are numbered in the order in which their commands run, so a group's index is its time. */
@@ -195,11 +196,11 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
     if (n->block != block) continue;
     bool alias = op_of(n)->tmpl == TMPL_alias;
     if (n->group) lives[id].first = n->group;
-    if (op_has(n, T_kept)) read_by(g, lives, n->in[0], 0, end);
+    if (op_has(n, T_kept)) read_by(g, lives, n->in[0], NULL, end);
     if (alias || !n->group) continue;
     for (uint32_t i = 0; i < n->n_in; i++) {
       if (!n->in[i].id) continue;
-      read_by(g, lives, n->in[i], n->group, n->group);
+      read_by(g, lives, n->in[i], n, n->group);
       readers[value_root(g, n->in[i]).id]++;
     }
   }

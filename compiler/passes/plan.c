@@ -41,7 +41,8 @@ static void plan_params(Compile *c, ampc_program *p)
                           .rank = from->rank,
                           .elements = 1,
                           .offset = from->offset,
-                          .init = from->init};
+                          .init = from->init,
+                          .channels_last = from->channels_last};
     for (uint32_t k = 0; k < from->rank; k++) {
       out[i].dim[k] = from->dim[k];
       out[i].elements *= from->dim[k];

@@ -9,7 +9,7 @@ void plan_kernels(Compile *c, ampc_program *p)
   ampc_kernel *out = arena_array(c->arena, ampc_kernel, g->groups.n + 1);
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_has_kernel(c, i)) continue;
-    uint32_t n_args = group_is_columns(c, i) ? 2 : kernel_args(c, i).n;
+    uint32_t n_args = group_n_args(c, i);
     out[p->n_kernels++] = (ampc_kernel){.name = kernel_name(c, i), .n_args = n_args};
   }
   p->kernels = out;

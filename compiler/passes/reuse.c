@@ -7,9 +7,12 @@
  * those of an operand that no other node reads, because later walks load the stored value. */
 #include "reuse.h"
 
-static const Group *group_of(const Graph *g, Value v)
+/* The kernel that computes v: its group, or the part of it. */
+static const Group *kernel_of(const Graph *g, Value v)
 {
-  return &g->groups.at[ir_node(g, v)->group];
+  const Node *n = ir_node(g, v);
+  const Group *group = &g->groups.at[n->group];
+  return group->n_parts ? &group->parts[n->part] : group;
 }
 
 /* Elementwise kernels and those of row ops; a single move reads other elements than it writes. */
@@ -21,13 +24,13 @@ static bool is_kernel_of_elements(const Graph *g, const Group *p)
 
 /* Does v come from a row op of its kernel? Then the last walk computes it: by then everything has
  * been loaded that earlier walks needed. */
-static bool is_of_last_walk(const Graph *g, Value v, uint32_t group)
+static bool is_of_last_walk(const Graph *g, Value v, const Node *out)
 {
   const Node *n = ir_node(g, v);
-  if (n->group != group) return false;
+  if (n->group != out->group || n->part != out->part) return false;
   if (op_of(n)->tmpl == TMPL_row) return true;
   for (uint32_t k = 0; k < n->n_in; k++)
-    if (is_of_last_walk(g, value_root(g, n->in[k]), group)) return true;
+    if (is_of_last_walk(g, value_root(g, n->in[k]), out)) return true;
   return false;
 }
 
@@ -52,13 +55,22 @@ static bool is_read_well(const Graph *g, const Group *p, Value x, Value v, bool 
   return true;
 }
 
+/* Other parts of the launch read x when they like. */
+static bool is_read_beside(const Graph *g, const Group *launch, const Group *p, Value x)
+{
+  for (uint32_t i = 0; i < launch->n_parts; i++)
+    for (uint32_t k = 0; k < launch->parts[i].n && &launch->parts[i] != p; k++)
+      if (reads(g, ir_node(g, launch->parts[i].nodes[k]), x)) return true;
+  return false;
+}
+
 Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
 {
   const Graph *g = c->graph;
   const Node *out = ir_node(g, v);
-  const Group *p = group_of(g, v);
+  const Group *p = kernel_of(g, v), *launch = &g->groups.at[out->group];
   if (!is_kernel_of_elements(g, p) || op_of(out)->tmpl == TMPL_move) return (Value){0};
-  bool alone = p->anchor.id && !is_of_last_walk(g, v, out->group);
+  bool alone = p->anchor.id && !is_of_last_walk(g, v, out);
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -66,6 +78,7 @@ Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
       const Node *from = ir_node(g, x);
       if (!x.id || from->group == out->group || !from->group || taken[x.id]) continue;
       if (lives[x.id].last != out->group || from->dtype != out->dtype) continue;
+      if (launch->n_parts && is_read_beside(g, launch, p, x)) continue;
       if (ir_same_dims(from, out) && is_read_well(g, p, x, v, alone)) return x;
     }
   }

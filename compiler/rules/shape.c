@@ -125,8 +125,10 @@ bool shape_source(Compile *c, Node *n)
 bool shape_param(Compile *c, Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
+  int64_t dim[MAX_RANK];
   n->dtype = p->dtype;
-  return rule_set_dims(c, n, p->rank, p->dim);
+  n->layout = (uint8_t)ir_param_dims(p, dim);
+  return rule_set_dims(c, n, p->rank, dim);
 }
 
 bool shape_number(Compile *c, Node *n)

@@ -165,7 +165,8 @@ const char *rule_kernel_size(uint32_t spatial, uint32_t axis)
 
 static void weight_windows(const Node *n, const Node *weight, Window *w)
 {
-  for (uint32_t i = 0; i + 2 < weight->rank; i++) w[i] = rule_window(n, i, weight->dim[2 + i]);
+  ImageDims d = ir_image_dims(weight);
+  for (uint32_t i = 0; i < d.spatial; i++) w[i] = rule_window(n, i, d.size[i]);
 }
 
 static bool check_weight(Compile *c, const Node *n, const Node *w)
@@ -197,7 +198,7 @@ static void help_channels(Compile *c, const Node *w, int64_t channels)
 
 static bool check_channels(Compile *c, const Node *n, const Node *x, const Node *w)
 {
-  int64_t want = w->dim[1] * attr_int(n, "groups"), have = ir_image_dims(x).c;
+  int64_t want = ir_image_dims(w).c * attr_int(n, "groups"), have = ir_image_dims(x).c;
   if (want == have) return true;
   diag_error(c, E302, n->span, "%s expects %lld input channel%s, got %lld: %s", op_of(n)->name,
              (long long)want, want == 1 ? "" : "s", (long long)have, ir_type_text(c, x));
@@ -238,7 +239,7 @@ bool shape_conv_data(Compile *c, Node *n)
   const Node *dy = ir_in(c, n, 0), *w = ir_in(c, n, 1);
   if (!check_weight(c, n, w)) return false;
   ImageDims d = ir_image_dims(dy), x = d;
-  x.c = w->dim[1] * attr_int(n, "groups");
+  x.c = ir_image_dims(w).c * attr_int(n, "groups");
   for (uint32_t i = 0; i < x.spatial; i++) x.size[i] = attr_int(n, rule_image_size(x.spatial, i));
   if (d.c != w->dim[0]) {
     diag_error(c, E302, n->span,
@@ -267,19 +268,18 @@ bool shape_conv_weight(Compile *c, Node *n)
   const Node *dy = ir_in(c, n, 0), *x = ir_in(c, n, 1);
   int64_t groups = attr_int(n, "groups");
   ImageDims d = ir_image_dims(dy), from = ir_image_dims(x);
-  int64_t dim[MAX_RANK] = {d.c, from.c / groups};
+  ImageDims w = {d.c, from.c / groups, spatial, {0}};
   Window windows[AMPC_MAX_SPATIAL];
   for (uint32_t i = 0; i < spatial; i++) {
-    dim[2 + i] = attr_int(n, rule_kernel_size(spatial, i));
-    windows[i] = rule_window(n, i, dim[2 + i]);
+    w.size[i] = attr_int(n, rule_kernel_size(spatial, i));
+    windows[i] = rule_window(n, i, w.size[i]);
   }
   if (from.c % groups || d.c % groups || !windows_make(&from, windows, &d)) {
     diag_error(c, E311, n->span, "no convolution makes %s of %s", ir_dims_text(c, dy),
                ir_dims_text(c, x));
     return false;
   }
-  n->dtype = op_common_type(c, n);
-  return rule_set_dims(c, n, 2 + spatial, dim);
+  return set_images(c, n, x, w) && (n->dtype = op_common_type(c, n), true);
 }
 
 /* ---- channels ---- */

@@ -95,18 +95,17 @@ static int64_t conv_flops(const ampc_conv *d)
 
 /* Elements of a flat space that an argument covers: the slot of one parameter, or the range
  * that an update walks. */
-static int64_t range_elements(const Inspection *in, const CommandRow *row, const KernelArg *a)
+static int64_t range_elements(const Inspection *in, const Group *group, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
   if (a->value.id) return ir_elements(ir_node(g, ir_node(g, a->value)->in[0]));
-  return node_range(g, ir_node(g, g->groups.at[row->group].anchor));
+  return node_range(g, ir_node(g, group->anchor));
 }
 
 /* A kernel that only moves a part of a value (a slice) reads no more than it writes. */
-static int64_t operand_bytes(const Inspection *in, const CommandRow *row, const KernelArg *a)
+static int64_t operand_bytes(const Inspection *in, const Group *group, const KernelArg *a)
 {
   const Graph *g = in->c->graph;
-  const Group *group = &g->groups.at[row->group];
   const Node *n = ir_node(g, a->value);
   int64_t elements = ir_elements(n);
   const Node *reader = ir_node(g, group->nodes[0]);
@@ -115,23 +114,23 @@ static int64_t operand_bytes(const Inspection *in, const CommandRow *row, const 
   return elements * ir_dtype_size(in->c, a->type);
 }
 
-/* Of the buffer that the anchor updates, read and written: running statistics. */
-static int64_t buffer_bytes(const Inspection *in, const CommandRow *row)
+/* Of a buffer that is read and written: running statistics. */
+static int64_t buffer_bytes(const Inspection *in, const KernelArg *a)
 {
-  const Graph *g = in->c->graph;
-  const Node *n = ir_node(g, g->groups.at[row->group].anchor);
-  const Parameter *p = &g->params.at[attr_int(n, "param")];
+  const Parameter *p = &in->c->graph->params.at[a->index];
   int64_t bytes = ir_dtype_size(in->c, p->dtype);
   for (uint32_t i = 0; i < p->rank; i++) bytes *= p->dim[i];
   return bytes;
 }
 
-/* `norm`: a gradient norm only reads the range that an update also writes. */
-static void count_argument(const Inspection *in, CommandRow *row, const KernelArg *a, bool norm)
+/* A gradient norm only reads the range that an update also writes. */
+static void count_argument(const Inspection *in, CommandRow *row, const Group *group,
+                           const KernelArg *a)
 {
+  bool norm = group->anchor.id && op_has(ir_node(in->c->graph, group->anchor), T_partials);
   switch (a->role) {
   case ARG_in:
-    if (a->place.space != AMPC_STATE) row->read += operand_bytes(in, row, a);
+    if (a->place.space != AMPC_STATE) row->read += operand_bytes(in, group, a);
     break;
   case ARG_out:
     row->written += ir_bytes(in->c, ir_node(in->c->graph, a->value));
@@ -141,24 +140,37 @@ static void count_argument(const Inspection *in, CommandRow *row, const KernelAr
   case ARG_master:
   case ARG_moment1:
   case ARG_moment2: {
-    int64_t bytes = range_elements(in, row, a) * ir_dtype_size(in->c, AMPC_F32);
+    int64_t bytes = range_elements(in, group, a) * ir_dtype_size(in->c, AMPC_F32);
     row->read += bytes;
     if (!norm) row->written += bytes;
     break;
   }
   case ARG_copy16:
   case ARG_copybf:
-    row->written += range_elements(in, row, a) * 2;
+    row->written += range_elements(in, group, a) * 2;
     break;
   case ARG_buffer:
-    row->read += buffer_bytes(in, row);
-    row->written += buffer_bytes(in, row);
+    row->read += buffer_bytes(in, a);
+    row->written += buffer_bytes(in, a);
     break;
   case ARG_state:
   case ARG_optimizer:
   case ARG_metric:
     break; /* a few bytes of STATE, as are settings */
   }
+}
+
+static void count_kernel(const Inspection *in, CommandRow *row, const Group *group)
+{
+  KernelArgs args = part_args(in->c, group);
+  for (uint32_t i = 0; i < args.n; i++) count_argument(in, row, group, &args.at[i]);
+}
+
+int64_t inspect_kernel_bytes(const Inspection *in, const Group *group)
+{
+  CommandRow row = {0};
+  count_kernel(in, &row, group);
+  return row.read + row.written;
 }
 
 /* For commands without a list of arguments: what is read, and the result, which is read too
@@ -205,8 +217,7 @@ void inspect_count(const Inspection *in, CommandRow *row)
     count_product(in, row, op_of(anchor)->tmpl == TMPL_conv);
     return;
   }
-  KernelArgs args = kernel_args(in->c, row->group);
-  for (uint32_t i = 0; i < args.n; i++)
-    count_argument(in, row, &args.at[i], group->anchor.id && op_has(anchor, T_partials));
+  for (uint32_t i = 0; i < group->n_parts; i++) count_kernel(in, row, &group->parts[i]);
+  if (!group->n_parts) count_kernel(in, row, group);
   row->flops = kernel_flops(g, group);
 }

@@ -9,6 +9,7 @@
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include "compiler/options.h"
+#include "runner/cost/gpu.h"
 #include "runner/runner.h"
 
 /* What the command line asks for. The first architecture is also the one that is compiled for. */
@@ -16,7 +17,8 @@ typedef struct InspectCommand {
   Options compile;
   const char *archs[INSPECT_ARCHS];
   uint32_t n_archs;
-  bool arch_given, json, by_layer;
+  bool arch_given, json, by_layer, cudnn;
+  GpuRequest gpu;
   const char *kernel;
   const char *diff[2];
 } InspectCommand;
@@ -51,12 +53,22 @@ static int read_archs(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+static int read_gpu(const OptionGiven *given)
+{
+  InspectCommand *cmd = given->into;
+  const Gpu *gpu = gpu_find(given->value);
+  if (!gpu) return option_wrong(given, "expected one of %s", gpu_names(given->arena));
+  cmd->gpu.name = gpu->name;
+  return OPTIONS_GO_ON;
+}
+
 static const OptionRow inspect_options[] = {
     {"arch", 0, "LIST",
      "architectures: sm_80,sm_90 (default sm_80); the first is compiled for. cpu: the commands of "
      "the CPU; none: no registers",
      .kind = OPTION_call, .read = read_archs},
-    {"kernel", 0, "NAME", "one kernel (k05_relu_drop, or k05): its text, its lines, its PTX",
+    {"kernel", 0, "NAME",
+     "one kernel (fc1_relu_drop, or a part of its name): its text, its lines, its PTX",
      .kind = OPTION_text, .field = offsetof(InspectCommand, kernel)},
     {"diff", 0, "A B",
      "what changes from precision A to B (f32, tf32, f16, bf16); registers too where --arch is "
@@ -64,6 +76,19 @@ static const OptionRow inspect_options[] = {
      .kind = OPTION_text, .field = offsetof(InspectCommand, diff[0])},
     {"by-layer", 0, NULL, "the commands added up by the layer that they compute",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, by_layer)},
+    {"gpu", 0, "NAME",
+     "what each command costs on an h200, h100, a100, l4, t4, rtx4090 or b200: instructions, "
+     "bytes, "
+     "predicted time, what bounds it",
+     .kind = OPTION_call, .read = read_gpu},
+    {"cudnn", 0, NULL,
+     "which engine of cuDNN computes each convolution on the first --arch, or why none does",
+     .kind = OPTION_flag, .field = offsetof(InspectCommand, cudnn)},
+    {"no-cudnn", 0, NULL, "with --gpu: convolutions by kernels of ours and products",
+     .kind = OPTION_flag, .field = offsetof(InspectCommand, gpu.no_cudnn)},
+    {"measured", 0, "FILE",
+     "with --gpu: times of commands to show beside, as bench_steps --commands writes them",
+     .kind = OPTION_text, .field = offsetof(InspectCommand, gpu.measured)},
     {"json", 0, NULL, "for programs", .kind = OPTION_flag, .field = offsetof(InspectCommand, json)},
     {0}};
 
@@ -104,6 +129,12 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
   if (cmd->by_layer && (cmd->kernel || cmd->json || precisions))
     return usage_error(program, "--by-layer does not go with --kernel, --diff and --json");
   if (cmd->json && cmd->kernel) return usage_error(program, "--json does not go with --kernel");
+  if ((cmd->gpu.no_cudnn || cmd->gpu.measured) && !cmd->gpu.name)
+    return usage_error(program, "--%s goes with --gpu only",
+                       cmd->gpu.no_cudnn ? "no-cudnn" : "measured");
+  if (cmd->gpu.name && (cmd->kernel || cmd->by_layer || precisions || cmd->arch_given))
+    return usage_error(program, "--gpu does not go with --kernel, --by-layer, --diff and --arch");
+  if (cmd->gpu.name) cmd->compile.target = gpu_find(cmd->gpu.name)->arch;
   cmd->compile.input = given->at[precisions];
   return 0;
 }
@@ -140,8 +171,11 @@ static int inspect_one(const InspectCommand *cmd)
   const char *note = NULL;
   int status = inspect_open(&cmd->compile, &in);
   if (!status) status = inspect_library(&in);
+  if (!status && cmd->cudnn) status = inspect_cudnn(&in, &note);
   if (!status && cmd->kernel) {
     status = inspect_kernel(&in, cmd->kernel);
+  } else if (!status && cmd->gpu.name) {
+    status = inspect_gpu(&in, &cmd->gpu, cmd->json);
   } else if (!status && cmd->by_layer) {
     status = inspect_layers(&in);
   } else if (!status) {

@@ -20,10 +20,11 @@ typedef struct CommandRow {  /* a command of the plan: a kernel of ours, or a pr
   bool product;              /* a matrix product or convolution of the library */
   const char *kernel;        /* the program's own: the command, or what makes the columns of a
                                 convolution; NULL: the library does it all */
-  const char *name, *frame;  /* "k05_relu_drop"; map, move, row, the template's file, gemm, conv */
+  const char *name, *frame;  /* "fc1_relu_drop"; map, move, row, the template's file, gemm, conv */
   const char *library;       /* what computes it here, "jit:avx512_core"; NULL: not known */
   const char *nodes;         /* "%18 relu, %19 drop" */
   const char *types, *shape; /* "f16>f16", "[128, 512]" */
+  int64_t elements;          /* of that shape */
   Place place;               /* of the last node; source NULL: none that the user wrote */
   Geometry at;               /* of the kernel */
   int64_t read, written;     /* bytes of tensors, each operand once */
@@ -49,14 +50,28 @@ const char *inspect_line_text(const Inspection *in, Place place);
 
 /* ---- count.c ---- */
 void inspect_count(const Inspection *in, CommandRow *row); /* read, written, flops */
+/* Of one kernel of ours, or of one part of a launch. */
+int64_t inspect_kernel_bytes(const Inspection *in, const Group *group);
 
 /* ---- ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */
 int inspect_usage(Inspection *in, const char *arch);
 
+/* ---- gpu.c, gpu_print.c ---- */
+typedef struct GpuRequest {
+  const char *name;     /* "h200"; NULL: nothing is asked */
+  bool no_cudnn;        /* convolutions by columns and products */
+  const char *measured; /* a file of names and microseconds, or NULL */
+} GpuRequest;
+/* What the commands cost on a GPU of that name, as a table or JSON. An exit status. */
+int inspect_gpu(Inspection *in, const GpuRequest *request, bool json);
+
 /* ---- library.c ---- */
 /* Names what computes the convolutions of a job for the CPU on this machine. An exit status. */
 int inspect_library(Inspection *in);
+/* Names cuDNN's engines for a GPU, or why our own kernels compute a convolution; `note`: there is
+ * no cuDNN. An exit status. */
+int inspect_cudnn(Inspection *in, const char **note);
 /* "conv"; "conv by jit:avx512_core" where that is known. */
 const char *inspect_frame_text(const Inspection *in, const CommandRow *row);
 

@@ -15,24 +15,29 @@ enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ 
 
 /* ---- finding ---- */
 
-/* "k05_relu_drop", or its number alone: "k05", "5". */
-static const CommandRow *find_row(const Inspection *in, const char *name)
+/* The command of this name, or the only one in whose name this stands. */
+static const CommandRow *find_row(const Inspection *in, const char *name, uint32_t *out_found)
 {
+  const CommandRow *found = NULL;
+  *out_found = 0;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
-    const char *number = strchr("kgc", name[0]) && name[0] ? name + 1 : name;
-    char *end;
-    unsigned long group = strtoul(number, &end, 10);
-    bool letter = number == name || name[0] == r->name[0];
-    if (strcmp(r->name, name) == 0 || (letter && end > number && !*end && group == r->group))
-      return r;
+    if (!strstr(r->name, name)) continue;
+    found = r;
+    ++*out_found;
+    if (strcmp(r->name, name) != 0) continue;
+    *out_found = 1;
+    break;
   }
-  return NULL;
+  return found;
 }
 
 /* Exit status 2, with the nearest name. */
-static int no_row(const Inspection *in, const char *name)
+static int no_row(const Inspection *in, const char *name, uint32_t found)
 {
+  if (found)
+    return usage_error("amp inspect", "--kernel %s: %u commands have that in their names", name,
+                       found);
   const char **names = arena_array(in->c->arena, const char *, in->rows.n + 1);
   for (uint32_t i = 0; i < in->rows.n; i++) names[i] = in->rows.at[i].name;
   const char *near = diag_nearest(name, names, in->rows.n);
@@ -166,8 +171,9 @@ static uint32_t kernel_index(const Inspection *in, const CommandRow *row)
 
 int inspect_kernel(Inspection *in, const char *name)
 {
-  const CommandRow *row = find_row(in, name);
-  if (!row) return no_row(in, name);
+  uint32_t found;
+  const CommandRow *row = find_row(in, name, &found);
+  if (found != 1) return no_row(in, name, found);
   put_row_facts(in, row);
   Text left = job_lines(in, row);
   if (!row->kernel) {

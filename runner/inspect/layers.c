@@ -16,24 +16,6 @@ typedef struct LayerRow {
 
 typedef VEC(LayerRow) LayerRows;
 
-/* The node that decides what a command is, as in its name: its anchor, or else the first that a
- * layer made. */
-static const Node *main_node(const Graph *g, const Group *group)
-{
-  if (group->anchor.id && ir_node(g, group->anchor)->layer) return ir_node(g, group->anchor);
-  for (uint32_t i = 0; i < group->n; i++)
-    if (ir_node(g, group->nodes[i])->layer) return ir_node(g, group->nodes[i]);
-  return ir_node(g, group->nodes[group->n - 1]);
-}
-
-/* The optimizer that a node of an update belongs to; NULL: none. */
-static const char *optimizer_of(const Graph *g, const Node *n)
-{
-  uint32_t at;
-  bool has = attr_find(op_of(n), "optimizer", &at) && n->attr[at].i >= 0;
-  return has ? g->optimizers.at[n->attr[at].i].name : NULL;
-}
-
 static LayerRow *find_row(const Inspection *in, LayerRows *rows, const char *name)
 {
   for (uint32_t i = 0; i < rows->n; i++)
@@ -50,19 +32,6 @@ static const char *without_model(const char *name)
   return dot ? dot + 1 : name;
 }
 
-static bool has_several_models(const Graph *g)
-{
-  const char *first = NULL;
-  for (uint32_t i = 1; i < g->nodes.n; i++) {
-    const char *layer = g->nodes.at[i].layer;
-    if (!layer) continue;
-    if (!first) first = layer;
-    size_t n = strcspn(first, ".");
-    if (n != strcspn(layer, ".") || memcmp(first, layer, n) != 0) return true;
-  }
-  return false;
-}
-
 /* Would another row be called so, too? */
 static bool is_ambiguous(const LayerRows *rows, uint32_t at)
 {
@@ -74,10 +43,9 @@ static bool is_ambiguous(const LayerRows *rows, uint32_t at)
 
 static void set_shown(const Graph *g, LayerRows *rows)
 {
-  bool several = has_several_models(g);
   for (uint32_t i = 0; i < rows->n; i++) {
     LayerRow *r = &rows->at[i];
-    r->shown = several || is_ambiguous(rows, i) ? r->name : without_model(r->name);
+    r->shown = is_ambiguous(rows, i) ? r->name : layer_path(g, r->name);
   }
 }
 
@@ -91,8 +59,8 @@ static LayerRows rows_of(const Inspection *in, uint16_t block)
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
-    const Node *n = main_node(g, &g->groups.at[r->group]);
-    const char *optimizer = n->layer ? NULL : optimizer_of(g, n);
+    const Node *n = group_main_node(g, r->group);
+    const char *optimizer = n->layer ? NULL : optimizer_name_of(g, n);
     LayerRow *row = find_row(in, &rows, n->layer ? n->layer : optimizer ? optimizer : "(no layer)");
     row->commands++;
     row->backward += n->layer && n->origin.id != 0;

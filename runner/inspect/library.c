@@ -1,9 +1,12 @@
-/* What computes the convolutions of a job for the CPU: the device is asked, which chooses among the
- * implementations of its library by what this machine has. */
+/* What computes the convolutions of a job. For the CPU the device is asked, which chooses among the
+ * implementations of its library by what this machine has. For a GPU cuDNN is asked, which plans
+ * for one that need not be here. */
 #include <stdio.h>
 #include <string.h>
 #include "ampc_rt.h"
+#include "compiler/options.h"
 #include "inspect.h"
+#include "runtime/cuda/cudnn.h"
 #include "runtime/device.h"
 
 static ampc_status name_rows(Inspection *in, Device *device)
@@ -19,6 +22,42 @@ static ampc_status name_rows(Inspection *in, Device *device)
     row->library = arena_strdup(c->arena, name);
   }
   return AMPC_OK;
+}
+
+static void name_planned(Inspection *in, const DnnMachine *machine)
+{
+  Compile *c = in->c;
+  for (uint32_t i = 0; i < in->rows.n; i++) {
+    CommandRow *row = &in->rows.at[i];
+    if (!row->product || strcmp(row->frame, "conv") != 0) continue;
+    ampc_conv d = convolution_of(c, row->group).desc;
+    DnnPlan plan;
+    int64_t limit = ampc_conv_workspace_cuda(&d, c->options.real64, target_capability(c));
+    bool good = dnn_plan_make(machine, &d, limit, &plan);
+    row->library = good ? arena_printf(c->arena, "cuDNN's engine %lld", (long long)plan.engine)
+                        : arena_printf(c->arena, "own kernels: %s", plan.why);
+    dnn_plan_free(&plan);
+  }
+}
+
+int inspect_cudnn(Inspection *in, const char **note)
+{
+  DnnMachine machine;
+  char why[AMPC_WHY_ROOM];
+  if (is_cpu_target(in->c))
+    return usage_error("amp inspect", "--cudnn goes with a GPU's --arch only");
+  if (dnn_machine_of(target_capability(in->c), &machine, why)) {
+    const CudaApi *driver;
+    name_planned(in, &machine);
+    dnn_machine_free(&machine);
+    if (!cuda_load_driver(&driver, why))
+      *note =
+          "without NVIDIA's driver cuDNN leaves out the engines that it compiles, such as those of "
+          "weight gradients in 16 bits";
+  } else {
+    *note = arena_printf(in->c->arena, "convolutions by own kernels: %s", why);
+  }
+  return 0;
 }
 
 int inspect_library(Inspection *in)

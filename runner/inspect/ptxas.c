@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "runner/jit/cache.h"
+#include "runtime/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include "inspect.h"

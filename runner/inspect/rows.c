@@ -9,6 +9,7 @@
  * first. */
 static const Node *main_node(const Graph *g, const Group *group)
 {
+  if (group->n_parts) return main_node(g, &group->parts[group->n_parts - 1]);
   return ir_node(g, group->anchor.id ? group->anchor : group->nodes[0]);
 }
 
@@ -19,6 +20,7 @@ static const char *frame_text(Compile *c, const Group *group)
       [TMPL_leaf] = "",   [TMPL_alias] = "",    [TMPL_map] = "map",   [TMPL_move] = "move",
       [TMPL_row] = "row", [TMPL_gemm] = "gemm", [TMPL_conv] = "conv", [TMPL_file] = ""};
   const Node *n = main_node(c->graph, group);
+  if (group->n_parts) return "parts";
   if (!group->anchor.id && group->n > 1) return names[TMPL_map]; /* its first node may be a move */
   OpTemplate tmpl = op_of(n)->tmpl;
   return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_of(n)->name) : names[tmpl];
@@ -87,17 +89,42 @@ static const char *types_text(Compile *c, uint32_t group, const char *frame)
   return types_of_kernel(c, &args);
 }
 
-/* Of what the kernel walks: a reduction walks its input. */
-static const char *shape_text(Compile *c, const Group *group)
+/* What the kernel walks: a reduction walks its input. Of several parts: the last one. */
+static const Node *walked_node(Compile *c, const Group *group)
 {
+  if (group->n_parts) return walked_node(c, &group->parts[group->n_parts - 1]);
   const Node *n = main_node(c->graph, group);
   bool row = group->anchor.id && op_of(n)->tmpl == TMPL_row;
   bool effect = op_of(n)->tmpl == TMPL_file && op_has(n, T_effect) && n->n_in && n->in[0].id &&
                 op_of(n)->file_args[0] == FILE_inputs;
-  int64_t range = group->anchor.id ? node_range(c->graph, n) : -1;
-  if (range >= 0) return arena_printf(c->arena, "[%lld]", (long long)range);
   bool walks_input = row || effect || n->op == OP_grad_accumulate;
-  return ir_dims_text(c, walks_input ? ir_node(c->graph, n->in[0]) : n);
+  return walks_input ? ir_node(c->graph, n->in[0]) : n;
+}
+
+/* Elements of a flat space that the kernel walks; -1: it walks a node. */
+static int64_t walked_range(const Graph *g, const Group *group)
+{
+  if (group->n_parts) return walked_range(g, &group->parts[group->n_parts - 1]);
+  return group->anchor.id ? node_range(g, ir_node(g, group->anchor)) : -1;
+}
+
+static const char *shape_text(Compile *c, const Group *group)
+{
+  int64_t range = walked_range(c->graph, group);
+  if (range >= 0) return arena_printf(c->arena, "[%lld]", (long long)range);
+  return ir_dims_text(c, walked_node(c, group));
+}
+
+/* Of nodes that share a launch, those of the one that walks most. */
+static int64_t walked_elements(Compile *c, const Group *group)
+{
+  int64_t range = walked_range(c->graph, group);
+  int64_t most = range >= 0 ? range : ir_elements(walked_node(c, group));
+  for (uint32_t i = 0; i < group->n; i++) {
+    range = node_range(c->graph, ir_node(c->graph, group->nodes[i]));
+    if (range > most) most = range;
+  }
+  return most;
 }
 
 /* Of a convolution by columns: the grid is that of the kernel that makes the columns. */
@@ -120,6 +147,7 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
                     .frame = frame_text(c, p),
                     .nodes = nodes_text(c, p),
                     .shape = shape_text(c, p),
+                    .elements = walked_elements(c, p),
                     .place = inspect_place(in, last)};
   row.types = types_text(c, group, row.frame);
   if (group_has_kernel(c, group)) row.kernel = kernel_name(c, group);

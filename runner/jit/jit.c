@@ -1,6 +1,6 @@
 /* From the kernels of a plan to functions in this process; see jit.h. */
 #include "jit.h"
-#include "cache.h"
+#include "runtime/cache.h"
 #include "compiler/emit/emit.h"
 #include "jit_cuda.h"
 #include "toolchain.h"

@@ -4,7 +4,7 @@
  * cores share the work, large enough that NVRTC's start does not count. Which kernels make a unit
  * depends on the program only, so that any machine finds the units of another in the cache. */
 #include "jit_cuda.h"
-#include "cache.h"
+#include "runtime/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include <pthread.h>

@@ -19,15 +19,15 @@ static const ampc_param *find_param(const ampc_program *p, const ampc_param *lik
   return NULL;
 }
 
-/* Through host memory: the two runtimes may share a device, but neither can address the spaces
- * of the other. */
-static ampc_status copy_bytes(ampc_runtime *from, ampc_ref a, ampc_runtime *to, ampc_ref b,
-                              int64_t bytes)
+/* What belongs to a in a space of `from`, to b in that of `to`. Through host memory: the two
+ * runtimes may share a device, but neither can address the spaces of the other. */
+static ampc_status copy_param(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
+                              const ampc_param *b, ampc_space space)
 {
-  void *room = malloc((size_t)bytes + 1);
+  void *room = malloc((size_t)(b->elements * ampc_element_size(ampc_program_of(to), b->dtype)) + 1);
   if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = ampc_read(from, a, room, bytes);
-  if (!status) status = ampc_write(to, b, room, bytes);
+  ampc_status status = ampc_read_param(from, a, space, room);
+  if (!status) status = ampc_write_param(to, b, space, room);
   free(room);
   return status;
 }
@@ -44,16 +44,11 @@ static bool same_optimizer(const ampc_optimizer_desc *a, const ampc_optimizer_de
   return a && b && strcmp(a->name, b->name) == 0 && strcmp(a->kind, b->kind) == 0;
 }
 
-/* Offsets of buffers are in bytes, those of parameters in elements: they hold for each of the
- * spaces of parameters. */
 static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
                                const ampc_param *b)
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
-  int64_t unit = ampc_element_size(q, b->buffer ? b->dtype : AMPC_F32), bytes = b->elements * unit;
-  if (b->buffer)
-    return copy_bytes(from, (ampc_ref){AMPC_BUFFER, a->offset}, to,
-                      (ampc_ref){AMPC_BUFFER, b->offset}, bytes);
+  if (b->buffer) return copy_param(from, a, to, b, AMPC_BUFFER);
   const ampc_optimizer_desc *o = owner(p, a), *n = owner(q, b);
   bool same = same_optimizer(o, n);
   const struct {
@@ -64,9 +59,7 @@ static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_run
                 {AMPC_MOMENT2, same && o->uses_moment2 && n->uses_moment2}};
   ampc_status status = AMPC_OK;
   for (int i = 0; i < 3 && !status; i++)
-    if (spaces[i].wanted)
-      status = copy_bytes(from, (ampc_ref){spaces[i].space, a->offset * unit}, to,
-                          (ampc_ref){spaces[i].space, b->offset * unit}, bytes);
+    if (spaces[i].wanted) status = copy_param(from, a, to, b, spaces[i].space);
   return status;
 }
 

@@ -94,15 +94,14 @@ bool command_casts(Repl *r, const char *arg)
 
 /* ---- kernels ---- */
 
-/* The kernel of this name, or the only one that begins so: "k05" for k05_relu_drop. */
+/* The kernel of this name, or the only one in whose name this stands: "silu" for net_silu. */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out)
 {
   uint32_t found = 0;
-  size_t n = strlen(name);
   for (uint32_t i = 0; i < p->n_kernels; i++) {
-    if (strncmp(p->kernels[i].name, name, n) != 0) continue;
+    if (!strstr(p->kernels[i].name, name)) continue;
     *out = i;
-    if (!p->kernels[i].name[n]) return true;
+    if (strcmp(p->kernels[i].name, name) == 0) return true;
     found++;
   }
   if (found == 1) return true;
@@ -136,7 +135,7 @@ static void print_kernel(Compile *c, const char *name)
   bool inside = false;
   for (const char *s = text.at; *s; line++) {
     size_t size = strcspn(s, "\n");
-    bool own = strncmp(s, head, n) == 0 && (s[n] == ':' || s[n] == '\n');
+    bool own = strncmp(s, head, n) == 0 && strchr(":,\n", s[n]);
     if (own) inside = true;
     if (inside) printf("%5u  %.*s\n", line, (int)size, s);
     if (inside && strncmp(s, "}", 1) == 0 && s[size] == '\n' && s[size + 1] == '\n') return;

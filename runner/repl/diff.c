@@ -102,13 +102,13 @@ static bool load_twin(Repl *r, const char *path, ampc_runtime **out, ampc_state 
          repl_check(r, ampc_get_state(*out, state));
 }
 
-/* What lies at `at` in both; `what` comes before its path. */
-static bool diff_place(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, ampc_ref at,
+/* What belongs to q in a space of both; `what` comes before its path. */
+static bool diff_space(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, ampc_space space,
                        const char *what, uint32_t *differ)
 {
   HostTensor t[2] = {{.at = NULL}, {.at = NULL}};
-  bool good = repl_check(r, tensor_read(rt[0], at, q->dtype, q->rank, q->dim, &t[0])) &&
-              repl_check(r, tensor_read(rt[1], at, q->dtype, q->rank, q->dim, &t[1]));
+  bool good = repl_check(r, tensor_read_param(rt[0], q, space, &t[0])) &&
+              repl_check(r, tensor_read_param(rt[1], q, space, &t[1]));
   double most = 0, squares = 0, size = 0;
   int64_t n = 0;
   for (int64_t i = 0; good && i < t[0].elements; i++) {
@@ -133,13 +133,12 @@ static bool diff_place(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, 
 static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, uint32_t *differ)
 {
   const ampc_program *p = ampc_program_of(rt[0]);
-  if (q->buffer) return diff_place(r, rt, q, (ampc_ref){AMPC_BUFFER, q->offset}, "", differ);
-  int64_t at = q->offset * ampc_element_size(p, AMPC_F32);
+  if (q->buffer) return diff_space(r, rt, q, AMPC_BUFFER, "", differ);
   const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
   bool one = o && o->uses_moment1, two = o && o->uses_moment2;
-  return diff_place(r, rt, q, (ampc_ref){AMPC_MASTER, at}, "", differ) &&
-         (!one || diff_place(r, rt, q, (ampc_ref){AMPC_MOMENT1, at}, "moment 1 of ", differ)) &&
-         (!two || diff_place(r, rt, q, (ampc_ref){AMPC_MOMENT2, at}, "moment 2 of ", differ));
+  return diff_space(r, rt, q, AMPC_MASTER, "", differ) &&
+         (!one || diff_space(r, rt, q, AMPC_MOMENT1, "moment 1 of ", differ)) &&
+         (!two || diff_space(r, rt, q, AMPC_MOMENT2, "moment 2 of ", differ));
 }
 
 static bool diff_checkpoints(Repl *r, const char *path_a, const char *path_b)

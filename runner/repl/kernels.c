@@ -1,6 +1,6 @@
 /* Built kernels of a session, by content.
  *
- * A kernel's text carries numbers that a change elsewhere moves: its own name (k07_..), the names
+ * A kernel's text carries numbers that a change elsewhere moves: its own name (fc1_gelu), the names
  * of its values (t14), comments with lines. So the key is the text with comments left out and with
  * the names that the kernel itself declares replaced by numbers; kernels of the same key compute
  * the same. What is not known is printed together, built in one or two runs of the C compiler and

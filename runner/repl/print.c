@@ -11,8 +11,9 @@
 
 enum { ALL = 1000 /* elements that are shown without gaps */, EDGE = 3 /* beside a gap */ };
 
-ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
-                        const int64_t *dim, HostTensor *out)
+/* What lies at `place`, or, of a parameter, in its space. */
+static ampc_status read_as(ampc_runtime *rt, ampc_ref place, const ampc_param *q, ampc_dtype dtype,
+                           uint32_t rank, const int64_t *dim, HostTensor *out)
 {
   const ampc_program *p = ampc_program_of(rt);
   *out = (HostTensor){.dtype = dtype, .rank = rank, .elements = 1};
@@ -22,7 +23,8 @@ ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint
   size_t elements = (size_t)out->elements + 1;
   out->at = malloc(elements * (sizeof *out->at + sizeof *out->whole));
   ampc_status status = raw && out->at ? ampc_wait(rt) : ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  if (!status) status = ampc_read(rt, place, raw, bytes);
+  if (!status)
+    status = q ? ampc_read_param(rt, q, place.space, raw) : ampc_read(rt, place, raw, bytes);
   if (!status) number_decode(dtype, p->real64, raw, out->elements, out->at);
   if (!status && dtype == AMPC_I64) {
     out->whole = (int64_t *)(out->at + elements);
@@ -34,6 +36,18 @@ ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint
   }
   free(raw);
   return status;
+}
+
+ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
+                        const int64_t *dim, HostTensor *out)
+{
+  return read_as(rt, place, NULL, dtype, rank, dim, out);
+}
+
+ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                              HostTensor *out)
+{
+  return read_as(rt, (ampc_ref){space, 0}, q, q->dtype, q->rank, q->dim, out);
 }
 
 const char *tensor_type(const HostTensor *t, char text[128])

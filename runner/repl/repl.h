@@ -175,6 +175,9 @@ typedef struct HostTensor {
 /* `tensor.at` is to be freed. */
 ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
                         const int64_t *dim, HostTensor *out);
+/* What belongs to a parameter in a space, in the order of its shape. */
+ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                              HostTensor *out);
 void tensor_print(const HostTensor *t); /* values, abbreviated, and the type */
 void tensor_print_range(
     const HostTensor *t); /* least, greatest, mean, deviation, what is not finite */

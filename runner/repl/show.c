@@ -14,15 +14,13 @@ static const ampc_param *find_param(const ampc_program *p, const char *path)
   return NULL;
 }
 
-/* Values of `dtype` at `at`, with their range. False after a message. */
-static bool show_tensor(Repl *r, ampc_runtime *rt, ampc_ref at, ampc_dtype dtype, uint32_t rank,
-                        const int64_t *dim)
+/* Values with their range. False after a message. */
+static bool show_tensor(Repl *r, ampc_status read, HostTensor *t)
 {
-  HostTensor t;
-  if (!repl_check(r, tensor_read(rt, at, dtype, rank, dim, &t))) return false;
-  tensor_print(&t);
-  tensor_print_range(&t);
-  free(t.at);
+  if (!repl_check(r, read)) return false;
+  tensor_print(t);
+  tensor_print_range(t);
+  free(t->at);
   return true;
 }
 
@@ -73,9 +71,9 @@ static bool show_param(Repl *r, const char *path)
   const ampc_param *q = find_param(p, path);
   Compiled *typed = program_compile(r, &(Request){.dump_after = "precision"});
   if (!typed) return false;
-  int64_t unit = q->buffer ? 1 : ampc_element_size(p, AMPC_F32);
-  ampc_ref at = {q->buffer ? AMPC_BUFFER : AMPC_MASTER, q->offset * unit};
-  bool good = show_tensor(r, r->rt, at, q->dtype, q->rank, q->dim);
+  HostTensor t;
+  ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
+  bool good = show_tensor(r, tensor_read_param(r->rt, q, space, &t), &t);
   if (good) explain_param(typed->c, path);
   compiled_drop(typed);
   return good;
@@ -100,7 +98,9 @@ static bool show_outputs(Repl *r, ampc_runtime *twin, uint32_t block)
   bool good = true;
   for (uint32_t i = 0; i < g->n_outputs && good; i++) {
     const ampc_output_desc *o = &g->outputs[i];
-    if (o->block == block) good = show_tensor(r, twin, o->place, o->dtype, o->rank, o->dim);
+    HostTensor t;
+    if (o->block == block)
+      good = show_tensor(r, tensor_read(twin, o->place, o->dtype, o->rank, o->dim, &t), &t);
   }
   return good;
 }
@@ -230,10 +230,8 @@ static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
   ampc_state state;
   HostTensor t;
   double sum = 0;
-  int64_t unit = ampc_element_size(ampc_program_of(twin), AMPC_F32);
-  ampc_ref at = {AMPC_GRAD, q->offset * unit};
   if (!repl_check(r, ampc_get_state(twin, &state)) ||
-      !repl_check(r, tensor_read(twin, at, AMPC_F32, q->rank, q->dim, &t)))
+      !repl_check(r, tensor_read_param(twin, q, AMPC_GRAD, &t)))
     return false;
   for (int64_t i = 0; i < t.elements; i++) {
     t.at[i] /= (double)state.scale;

@@ -221,10 +221,9 @@ static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, boo
          : q->optimizer < 0 ? "frozen"
                             : p->optimizers[q->optimizer].name);
   if (running) {
-    int64_t unit = q->buffer ? 1 : ampc_element_size(p, AMPC_F32);
-    ampc_ref at = {q->buffer ? AMPC_BUFFER : AMPC_MASTER, q->offset * unit};
+    ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
     double sum = 0;
-    if (!repl_check(r, tensor_read(r->rt, at, q->dtype, q->rank, q->dim, &t))) return false;
+    if (!repl_check(r, tensor_read_param(r->rt, q, space, &t))) return false;
     for (int64_t i = 0; i < t.elements; i++) sum += t.at[i] * t.at[i];
     free(t.at);
     printf(" norm %.5g", sqrt(sum));

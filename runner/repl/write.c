@@ -7,7 +7,7 @@
  * it is written: it must give the program of the session. */
 #include "repl.h"
 #include "compiler/build_line.h"
-#include "compiler/emit/user_text.h"
+#include "compiler/base/user_text.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/formats.h"
 #include <ctype.h>

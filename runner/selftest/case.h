@@ -86,6 +86,7 @@ struct Case {
   Attr attr[MAX_ATTR];
   int64_t shape[MAX_RANK + 1]; /* of "shape=": rank, sizes */
   bool tf32;
+  bool by_gpu; /* it was run there */
   char result;
   Value value; /* in the graph that is being built */
   uint32_t first_source, output;
@@ -97,8 +98,8 @@ typedef VEC(Case) CaseList;
 /* Attributes as numbers; 0 for one that the op does not have. */
 double case_attr(const Case *t, const char *name);
 int64_t case_int(const Case *t, const char *name);
-int case_axis(const Case *t); /* `dim`, counted from the left, of input 0 */
-double case_ulps(const Case *t);
+int case_axis(const Case *t);    /* `dim`, counted from the left, of input 0 */
+double case_ulps(const Case *t); /* once the case has run */
 
 /* Adds the forward cases of all ops, or of the one that the filter names, ready to run. */
 void cases_make(Arena *a, const char *filter, CaseList *out);

@@ -2,11 +2,19 @@
 #include "case.h"
 #include <math.h>
 
+/* How a GPU makes tf32 of f32 is not written down: the 13 bits below may be cut off or rounded. The
+ * reference rounds to the nearest of 11 bits, ties to even, as the CPU does. Whatever else is done
+ * takes that number or its neighbour, 2^-10 off in proportion; a product of two such factors is
+ * (1 + 2^-10)^2 - 1 = 2^-9 + 2^-20 off, and the sum at most so much of the sum of |a b|, which is
+ * the scale. An ulp of f32 is 2^-24 of it or more. */
+static const double tf32_ulps = 0x1p15 + 0x1p4;
+
 /* The bound of this case: that of the op, and more for each term that is summed. */
 double case_ulps(const Case *t)
 {
   const OpTest *test = t->test;
-  return test->ulps + (test->terms ? test->per_term * test->terms(t) : 0);
+  double ulps = test->ulps + (test->terms ? test->per_term * test->terms(t) : 0);
+  return t->tf32 && t->by_gpu ? ulps + tf32_ulps : ulps;
 }
 
 /* `where` has a condition before the input that gives the type. */

@@ -147,6 +147,7 @@ ampc_status cases_run(Arena *a, const TestRun *run, bool real64, int optimize, C
   for (uint32_t i = 0; !status && i < cases->n; i++) status = write_case(&b, &cases->at[i]);
   if (!status) status = built_step(&b);
   for (uint32_t i = 0; !status && i < cases->n; i++) {
+    cases->at[i].by_gpu = test_on_gpu(run);
     status = built_read(&b, a, cases->at[i].output, &cases->at[i].got);
   }
   built_close(&b);

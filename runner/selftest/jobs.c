@@ -30,34 +30,13 @@ static ampc_status train_block_of(const ampc_program *p, uint32_t *out)
   return ampc_fail(AMPC_BAD_USAGE, "%s has no train block", p->source);
 }
 
-/* The loader lays sources out as INPUT does, from the lowest offset of the block on. */
-static ampc_status write_batch(ampc_runtime *rt, const ampc_block *b, const char *base, int64_t n)
-{
-  const ampc_program *p = ampc_program_of(rt);
-  const ampc_source *first = &p->sources[b->first_source], *end = first + b->n_sources;
-  int64_t lowest = INT64_MAX;
-  ampc_status status = AMPC_OK;
-  for (const ampc_source *s = first; s < end; s++)
-    if (s->offset < lowest) lowest = s->offset;
-  for (const ampc_source *s = first; s < end && !status; s++) {
-    int64_t bytes = n * ampc_element_size(p, s->dtype);
-    for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
-    status = ampc_write(rt, (ampc_ref){AMPC_INPUT, s->offset}, base + (s->offset - lowest), bytes);
-  }
-  return status;
-}
-
-/* A batch that is smaller than the block's runs its second variant. loss NULL: not asked for. */
+/* loss NULL: not asked for. */
 static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batches, double *loss)
 {
   const ampc_block *b = &ampc_program_of(rt)->blocks[block];
-  const void *base;
   int64_t samples;
-  ampc_data_position at;
   ampc_metric m;
-  ampc_status status = ampc_data.next(batches, &base, &samples, &at);
-  if (!status) status = write_batch(rt, b, base, samples);
-  if (!status) status = ampc_run_step(rt, block, samples == b->variant[0].batch ? 0 : 1);
+  ampc_status status = ampc_run_batch(rt, &ampc_data, batches, block, &samples);
   if (status || !loss) return status;
   status = ampc_get_metric(rt, b->first_metric, &m);
   if (!status) *loss = (double)m.last;

@@ -3,7 +3,7 @@
  */
 #include "run.h"
 #include "ops/table.h"
-#include "compiler/option_table.h"
+#include "compiler/options.h"
 #include "runner/runner.h"
 #include "runtime/base/out_of_memory.h"
 #include <pthread.h>
@@ -74,6 +74,13 @@ static int read_filter(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+static int read_no_cudnn(const OptionGiven *given)
+{
+  (void)given;
+  ampc_use_cudnn(false);
+  return OPTIONS_GO_ON;
+}
+
 static int read_mutation(const OptionGiven *given)
 {
   if (mutation_set(given->into, arena_strdup(given->arena, given->value))) return OPTIONS_GO_ON;
@@ -85,6 +92,10 @@ static const OptionRow selftest_options[] = {
      "where the kernels run: cpu (default), cuda or auto; what a GPU computes is also compared "
      "with the cpu, jobs too: three steps of each",
      .kind = OPTION_text, .field = offsetof(TestRun, device)},
+    {"cuda-path", 0, "DIR", "look for NVIDIA's libraries in DIR first", .kind = OPTION_call,
+     .read = options_cuda_path},
+    {"no-cudnn", 0, NULL, "convolutions by our own kernels, also where cuDNN is found",
+     .kind = OPTION_call, .read = read_no_cudnn},
     {"filter", 0, "NAME", "one op only", .kind = OPTION_call, .read = read_filter},
     {"graphs", 0, "N", "how many graphs each suite of random graphs makes; without it a few",
      .kind = OPTION_number, .field = offsetof(TestRun, graphs), .least = 1},

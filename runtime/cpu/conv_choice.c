@@ -41,9 +41,9 @@ static dnnl_status_t weights_desc(const ConvPlan *p, int64_t filters, bool any,
 {
   const ampc_conv *d = &p->desc;
   bool volume = d->spatial == 3, grouped = d->groups > 1;
-  dnnl_format_tag_t plain = grouped  ? volume ? dnnl_goidhw : dnnl_goihw
-                            : volume ? dnnl_oidhw
-                                     : dnnl_oihw;
+  dnnl_format_tag_t plain = grouped  ? volume ? dnnl_godhwi : dnnl_gohwi
+                            : volume ? dnnl_odhwi
+                                     : dnnl_ohwi;
   dnnl_dims_t dims;
   int rank = 0;
   if (grouped) dims[rank++] = d->groups;

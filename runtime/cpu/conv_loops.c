@@ -36,18 +36,18 @@ void conv_loops_pack(const ampc_conv *d, int64_t first, int64_t filters, const f
 {
   int64_t taps = conv_taps(d), c_each = d->c / d->groups;
   for (int64_t k = 0; k < filters; k++)
-    for (int64_t c = 0; c < c_each; c++)
-      for (int64_t t = 0; t < taps; t++)
-        packed[packed_at(d, d->k, first + k, c, t)] = plain[(k * c_each + c) * taps + t];
+    for (int64_t t = 0; t < taps; t++)
+      for (int64_t c = 0; c < c_each; c++)
+        packed[packed_at(d, d->k, first + k, c, t)] = plain[(k * taps + t) * c_each + c];
 }
 
 void conv_loops_unpack(const ampc_conv *d, int64_t filters, const float *packed, float *plain)
 {
   int64_t taps = conv_taps(d), c_each = d->c / d->groups;
   for (int64_t k = 0; k < filters; k++)
-    for (int64_t c = 0; c < c_each; c++)
-      for (int64_t t = 0; t < taps; t++)
-        plain[(k * c_each + c) * taps + t] = packed[packed_at(d, filters, k, c, t)];
+    for (int64_t t = 0; t < taps; t++)
+      for (int64_t c = 0; c < c_each; c++)
+        plain[(k * taps + t) * c_each + c] = packed[packed_at(d, filters, k, c, t)];
 }
 
 /* ---- one pair of lines ----------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* Convolutions as matrix products: Note [columns] in conv_tiling.c.
  *
- * A row of columns belongs to a pixel of y; element c taps + t of it is what tap t of the filter
- * sees there of the c-th channel of the part, zero where that lies outside the image. Pixels and
+ * A row of columns belongs to a pixel of y; element t c + i of it is what tap t of the filter sees
+ * there of the i-th of a group's c channels, zero where that lies outside the image. Pixels and
  * taps are counted in row-major order, from the first of an image or filter. */
 #include "conv_product.h"
 #include <string.h>
@@ -15,25 +15,16 @@ enum { CHUNK = 256 };
 typedef struct Columns {
   const ampc_conv *d;
   bool real64;
-  int64_t size;            /* of an element of the image */
-  int64_t first, channels; /* of the image: those of the part */
+  int64_t size;              /* of an element of the image */
+  int64_t first, channels;   /* of the image: those of the group */
+  int64_t begin, depth, all; /* the part of a row: `depth` of `all` elements, from `begin` on */
   char *image, *columns;
+  float *sum; /* of the parts so far, pixels of a group; NULL: there is one part */
 } Columns;
 
-/* n elements to every step-th place of a row, or zeros where `from` is NULL. One plain loop for
- * each size of element, so that the compiler sees fixed sizes. */
-static void spread(int64_t size, const char *from, char *to, int64_t n, int64_t step)
+static int64_t least(int64_t a, int64_t b)
 {
-  if (size == 2) {
-    for (int64_t c = 0; c < n; c++)
-      ((uint16_t *)(void *)to)[c * step] = from ? ((const uint16_t *)(const void *)from)[c] : 0;
-  } else if (size == 4) {
-    for (int64_t c = 0; c < n; c++)
-      ((uint32_t *)(void *)to)[c * step] = from ? ((const uint32_t *)(const void *)from)[c] : 0;
-  } else {
-    for (int64_t c = 0; c < n; c++)
-      ((uint64_t *)(void *)to)[c * step] = from ? ((const uint64_t *)(const void *)from)[c] : 0;
-  }
+  return a < b ? a : b;
 }
 
 /* The pixel of x that a tap sees from pixel `out` of y; -1: it sees padding. */
@@ -51,17 +42,21 @@ static int64_t seen_pixel(const ampc_conv *d, int64_t out, int64_t tap)
   return pixel;
 }
 
-/* One row of columns: all taps of the channels of the part. */
+/* One row of columns: what each tap of the part sees. */
 static void gather_row(const Columns *k, int64_t row)
 {
   const ampc_conv *d = k->d;
-  int64_t taps = conv_taps(d), pixels = conv_out_pixels(d);
+  int64_t c = k->channels, pixels = conv_out_pixels(d);
   int64_t image = row / pixels, out = row % pixels, first = image * conv_in_pixels(d);
-  char *to = k->columns + row * k->channels * taps * k->size;
-  for (int64_t tap = 0; tap < taps; tap++) {
-    int64_t pixel = seen_pixel(d, out, tap), at = (first + pixel) * d->c + k->first;
-    const char *from = pixel < 0 ? NULL : k->image + at * k->size;
-    spread(k->size, from, to + tap * k->size, k->channels, taps);
+  char *to = k->columns + row * k->depth * k->size;
+  for (int64_t at = k->begin, n; at < k->begin + k->depth; at += n, to += n * k->size) {
+    int64_t channel = at % c, pixel = seen_pixel(d, out, at / c);
+    n = least(c - channel, k->begin + k->depth - at);
+    if (pixel < 0)
+      memset(to, 0, (size_t)(n * k->size));
+    else
+      memcpy(to, k->image + ((first + pixel) * d->c + k->first + channel) * k->size,
+             (size_t)(n * k->size));
   }
 }
 
@@ -88,43 +83,50 @@ static int64_t seeing_pixel(const ampc_conv *d, int64_t in, int64_t tap)
   return pixel;
 }
 
-/* Sums are kept in double: the result is rounded once. */
-static void add_strided(const Columns *k, int64_t at, int64_t step, double *sum, int64_t n)
+/* Sums are kept in double: the result is rounded once; between parts they are f32. */
+static void add_columns(const Columns *k, int64_t at, double *sum, int64_t n)
 {
   const double *wide = (const double *)(const void *)k->columns + at;
   const float *narrow = (const float *)(const void *)k->columns + at;
   if (k->real64) {
-    for (int64_t c = 0; c < n; c++) sum[c] += wide[c * step];
+    for (int64_t c = 0; c < n; c++) sum[c] += wide[c];
   } else {
-    for (int64_t c = 0; c < n; c++) sum[c] += (double)narrow[c * step];
+    for (int64_t c = 0; c < n; c++) sum[c] += (double)narrow[c];
   }
 }
 
-static void store_sums(const Columns *k, int64_t at, const double *sum, int64_t n)
+/* To the images from element `at` on; before the last part, to `part`. */
+static void store_sums(const Columns *k, int64_t at, float *part, const double *sum, int64_t n)
 {
   float narrow[CHUNK];
+  bool last = k->begin + k->depth == k->all;
   if (k->real64) {
     memcpy((double *)(void *)k->image + at, sum, (size_t)n * sizeof *sum);
-  } else {
-    for (int64_t c = 0; c < n; c++) narrow[c] = (float)sum[c];
-    convert_narrow(k->d->x_type, narrow, k->image + at * k->size, n);
+    return;
   }
+  float *to = last ? narrow : part;
+  for (int64_t c = 0; c < n; c++) to[c] = (float)sum[c];
+  if (last) convert_narrow(k->d->x_type, narrow, k->image + at * k->size, n);
 }
 
-/* Channels [begin, begin + n) of the part, of a pixel of x: the sum of what was seen of it. */
+/* Channels [begin, begin + n) of the group, of a pixel of x: the sum of what was seen of it. */
 static void sum_pixel(const Columns *k, int64_t pixel, int64_t begin, int64_t n)
 {
   const ampc_conv *d = k->d;
-  int64_t taps = conv_taps(d), pixels = conv_in_pixels(d);
+  int64_t c = k->channels, end = k->begin + k->depth, pixels = conv_in_pixels(d);
   int64_t image = pixel / pixels, in = pixel % pixels;
+  float *part = k->sum ? k->sum + pixel * c + begin : NULL;
   double sum[CHUNK] = {0};
-  for (int64_t tap = 0; tap < taps; tap++) {
-    int64_t out = seeing_pixel(d, in, tap);
+  for (int64_t i = 0; i < n && k->begin > 0; i++) sum[i] = (double)part[i];
+  for (int64_t tap = k->begin / c; tap * c < end; tap++) {
+    int64_t low = tap * c + begin, high = least(low + n, end), from = low;
+    if (low < k->begin) low = k->begin;
+    int64_t out = low < high ? seeing_pixel(d, in, tap) : -1;
     if (out < 0) continue;
     int64_t row = image * conv_out_pixels(d) + out;
-    add_strided(k, (row * k->channels + begin) * taps + tap, taps, sum, n);
+    add_columns(k, row * k->depth + low - k->begin, sum + low - from, high - low);
   }
-  store_sums(k, pixel * d->c + k->first + begin, sum, n);
+  store_sums(k, pixel * d->c + k->first + begin, part, sum, n);
 }
 
 static void sum_task(void *context, unsigned block, unsigned n_blocks)
@@ -133,7 +135,7 @@ static void sum_task(void *context, unsigned block, unsigned n_blocks)
   int64_t pixels = k->d->n * conv_in_pixels(k->d), c = k->channels;
   for (int64_t p = pixels * block / n_blocks; p < pixels * (block + 1) / n_blocks; p++)
     for (int64_t begin = 0; begin < c; begin += CHUNK)
-      sum_pixel(k, p, begin, c - begin < CHUNK ? c - begin : CHUNK);
+      sum_pixel(k, p, begin, least(c - begin, CHUNK));
 }
 
 /* ---- parts ---- */
@@ -153,18 +155,18 @@ static int64_t size_of(const Job *job, ampc_dtype t)
   return job->real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
 }
 
-static int64_t channels_from(const Job *job, int64_t begin)
+static int64_t all_columns(const ampc_conv *d) /* of a group */
 {
-  int64_t left = job->d->c / job->d->groups - begin;
-  return left < job->tiling.channels ? left : job->tiling.channels;
+  return d->c / d->groups * conv_taps(d);
 }
 
-/* The part from channel `begin` of a group on. The parts of a forward convolution are added up, the
+/* The part from column `begin` of a group on. The parts of a forward convolution are added up, the
  * first one has the bias. */
 static ampc_gemm product_of(const Job *job, int64_t begin)
 {
   const ampc_conv *d = job->d;
-  ampc_gemm g = ampc_conv_product_part(d, channels_from(job, begin), job->real64);
+  int64_t depth = least(all_columns(d) - begin, job->tiling.depth);
+  ampc_gemm g = ampc_conv_product_part(d, depth, job->real64);
   if (d->kind != AMPC_CONV_FORWARD || begin == 0) return g;
   g.accumulate = true;
   g.has_bias = false;
@@ -192,38 +194,51 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
 static ConvTiling tiling_of(const ampc_conv *d, bool real64)
 {
   ConvTiling t = ampc_conv_tiling(d, real64);
-  int64_t c = d->c / d->groups, rows = d->n * conv_out_pixels(d);
+  int64_t all = all_columns(d), rows = t.images * conv_out_pixels(d);
   int64_t size = d->kind == AMPC_CONV_DATA ? (int64_t)sizeof(float) : ampc_dtype_size(d->x_type);
-  int64_t channel = rows * conv_taps(d) * size;
+  int64_t column = rows * size;
   bool weight = d->kind == AMPC_CONV_WEIGHT;
   bool native = d->x_type == AMPC_BF16 && d->y_type == AMPC_BF16 &&
                 (d->w_type == AMPC_BF16 || (weight && d->w_type == AMPC_F32)) &&
                 !(d->has_bias && d->bias_type == AMPC_F16) && has_native_bf16();
-  if (real64 || !native || t.channels == c) return t;
-  if (t.total / channel >= c) t.sum = 0;
-  int64_t fit = (t.total - t.sum) / channel, parts = (c + fit - 1) / fit;
-  t.channels = (c + parts - 1) / parts;
-  t.columns = ampc_round_up(t.channels * channel, AMPC_CPU_ALIGN);
+  if (real64 || !native || t.depth == all) return t;
+  if (t.total / column >= all) t.sum = 0;
+  int64_t fit = (t.total - t.sum) / column, parts = (all + fit - 1) / fit;
+  t.depth = (all + parts - 1) / parts;
+  t.columns = ampc_round_up(t.depth * column, AMPC_CPU_ALIGN);
   return t;
 }
 
-/* The channels of a group from `begin` on: columns and product, in the order that the kind asks
- * for. Forward in 16 bits adds its parts up in f32 (`sum`) and rounds after the last. */
+static Columns columns_of(const Job *job, int64_t group, int64_t begin)
+{
+  const ampc_conv *d = job->d;
+  int64_t c = d->c / d->groups, all = all_columns(d);
+  Columns k = {.d = d,
+               .real64 = job->real64,
+               .size = size_of(job, d->x_type),
+               .first = group * c,
+               .channels = c,
+               .begin = begin,
+               .depth = least(all - begin, job->tiling.depth),
+               .all = all,
+               .image = job->x,
+               .columns = job->columns};
+  if (job->tiling.direct) k.columns = job->x + k.first * k.size;
+  if (job->tiling.sum > 0) k.sum = (float *)(void *)(job->columns + job->tiling.columns);
+  return k;
+}
+
+/* The columns of a group from `begin` on, and their product, in the order that the kind asks for.
+ * Images that are the result are summed over the parts in f32 (`sum`), and rounded after the last.
+ */
 static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
 {
   const ampc_conv *d = job->d;
-  int64_t c = d->c / d->groups, k = d->k / d->groups, taps = conv_taps(d);
-  Columns columns = {.d = d,
-                     .real64 = job->real64,
-                     .size = size_of(job, d->x_type),
-                     .first = group * c + begin,
-                     .channels = channels_from(job, begin),
-                     .image = job->x,
-                     .columns = job->columns};
+  int64_t k = d->k / d->groups;
+  Columns columns = columns_of(job, group, begin);
   ampc_gemm g = product_of(job, begin);
-  if (job->tiling.direct) columns.columns = job->x + columns.first * columns.size;
   bool lays_out = !job->tiling.direct;
-  char *w = job->w + (group * k * c + begin) * taps * size_of(job, d->w_type);
+  char *w = job->w + (group * k * columns.all + begin) * size_of(job, d->w_type);
   char *y = job->y + group * k * size_of(job, d->y_type);
   char *sum = job->columns + job->tiling.columns, *room = sum + job->tiling.sum;
   const char *bias = g.has_bias ? job->bias + group * k * size_of(job, d->bias_type) : NULL;
@@ -239,18 +254,46 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   char *to = job->tiling.sum > 0 ? sum : y;
   ampc_status status = cpu_gemm(job->products, &g, columns.columns, w, bias, to, room);
   Narrowing last = {job, sum, y};
-  if (to == sum && begin + columns.channels == c) pool_run(job->pool, narrow_task, &last, threads);
+  if (to == sum && begin + columns.depth == columns.all)
+    pool_run(job->pool, narrow_task, &last, threads);
   return status;
+}
+
+/* The images from `first` on that are handled at a time. */
+static ampc_conv some_images(const Job *job, int64_t first)
+{
+  ampc_conv some = *job->d;
+  some.n = least(job->tiling.images, some.n - first);
+  return some;
 }
 
 ampc_status conv_by_product_prepare(GemmCache *products, bool real64, const ampc_conv *d)
 {
   Job job = {.d = d, .tiling = tiling_of(d, real64), .real64 = real64};
   ampc_status status = AMPC_OK;
-  for (int64_t at = 0; at < d->c / d->groups && !status; at += job.tiling.channels) {
-    ampc_gemm g = product_of(&job, at);
-    status = cpu_gemm_prepare(products, &g);
+  for (int64_t first = 0; first < d->n; first += job.tiling.images) {
+    ampc_conv some = some_images(&job, first);
+    Job part = job;
+    part.d = &some;
+    for (int64_t at = 0; at < all_columns(d) && !status; at += job.tiling.depth) {
+      ampc_gemm g = product_of(&part, at);
+      status = cpu_gemm_prepare(products, &g);
+    }
   }
+  return status;
+}
+
+static ampc_status run_images(const Job *all, int64_t first)
+{
+  ampc_conv some = some_images(all, first);
+  Job job = *all;
+  job.d = &some;
+  job.x += first * conv_in_elements(&some) * size_of(all, some.x_type);
+  job.y += first * conv_out_elements(&some) * size_of(all, some.y_type);
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0; i < some.groups && !status; i++)
+    for (int64_t at = 0; at < all_columns(&some) && !status; at += job.tiling.depth)
+      status = run_part(&job, i, at);
   return status;
 }
 
@@ -268,8 +311,7 @@ ampc_status conv_by_product(Pool *pool, GemmCache *products, bool real64, const 
              .columns = workspace,
              .bias = bias};
   ampc_status status = AMPC_OK;
-  for (int64_t i = 0; i < d->groups && !status; i++)
-    for (int64_t at = 0; at < d->c / d->groups && !status; at += job.tiling.channels)
-      status = run_part(&job, i, at);
+  for (int64_t first = 0; first < d->n && !status; first += job.tiling.images)
+    status = run_images(&job, first);
   return status;
 }

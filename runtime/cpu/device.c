@@ -167,6 +167,8 @@ static void cpu_close(Device *d)
 static const DeviceOps cpu_ops = {
     .alloc = cpu_alloc,
     .release = cpu_release,
+    .turn_input = device_one_input,
+    .bring = cpu_copy,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
     .copy = cpu_copy,
@@ -190,7 +192,7 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out)
 {
   CpuDevice *cpu = calloc(1, sizeof *cpu);
   if (!cpu) return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
-  cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true};
+  cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true, .inputs = 1};
   cpu->real64 = p->real64;
   cpu->pool = pool_create(pool_default_threads());
   if (cpu->pool) cpu->products = gemm_cache_create(cpu->pool, p->real64);

@@ -2,14 +2,15 @@
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
-#include "cuda_device.h"
+#include "conv_own.h"
 
 typedef struct Convolution {
   CudaDevice *device;
   const ampc_conv *d;
+  const ampc_conv *asked; /* d, or the gradient of images that d is: Note [columns on CUDA] */
   ConvColumns columns;
   ampc_gemm product; /* of one group of one part */
-  char *room, *workspace;
+  char *room, *turned, *workspace;
 } Convolution;
 
 static int64_t size_of(const Convolution *v, ampc_dtype t)
@@ -31,7 +32,7 @@ static void set_product(Convolution *v)
   part.n = v->columns.images;
   ampc_gemm *g = &v->product;
   *g = ampc_conv_product(&part, v->device->program->real64);
-  g->workspace = d->workspace - v->columns.bytes;
+  g->workspace = conv_own_scratch(v->device, v->asked) - v->columns.bytes - v->columns.turned;
   if (d->groups == 1 || d->has_bias) return;
   int64_t k = d->k / d->groups, depth = d->c / d->groups * conv_taps(d);
   g->batch = d->groups;
@@ -73,52 +74,49 @@ static ampc_status multiply(const Convolution *v, int64_t first, int64_t group, 
   }
 }
 
-/* The program's kernel between images [first, ..) and the columns. */
-static ampc_status rearrange(const Convolution *v, int64_t first, char *x)
+/* The program's kernel: the columns of images [first, ..), and turned weights. */
+static ampc_status arrange(const Convolution *v, int64_t first, char *x, void *w)
 {
   const ampc_conv *d = v->d;
   const ampc_program *p = v->device->program;
+  uint32_t n = v->columns.turned ? 4 : 2;
   if (v->columns.direct) return AMPC_OK;
-  if (d->columns >= p->n_kernels || d->grid == 0 || p->kernels[d->columns].n_args != 2)
+  if (d->columns >= p->n_kernels || d->grid == 0 || p->kernels[d->columns].n_args != n)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: a convolution without its kernel");
-  char *images = at(v, x, first * conv_in_elements(d), d->x_type);
-  void *args[] = {images, v->room};
-  if (d->kind == AMPC_CONV_DATA) args[0] = v->room, args[1] = images;
+  void *args[] = {at(v, x, first * conv_in_elements(d), d->x_type), v->room, w, v->turned};
   return cuda_launch(&v->device->device, &p->kernels[d->columns], d->grid, d->block, args);
 }
 
-/* Some images: columns before the product, or, for the gradient of images, after it. */
+/* Some images: columns, then their products. */
 static ampc_status run_part(const Convolution *v, int64_t first, char *x, char *w, const void *bias,
                             char *y)
 {
-  bool data = v->d->kind == AMPC_CONV_DATA;
   int64_t calls = v->d->groups / v->product.batch;
-  ampc_status status = data ? AMPC_OK : rearrange(v, first, x);
-  for (int64_t i = 0; i < calls && !status; i++) status = multiply(v, first, i, x, w, bias, y);
-  return !status && data ? rearrange(v, first, x) : status;
+  ampc_status status = arrange(v, first, x, w);
+  char *weights = v->columns.turned ? v->turned : w;
+  for (int64_t i = 0; i < calls && !status; i++)
+    status = multiply(v, first, i, x, weights, bias, y);
+  return status;
 }
 
-ampc_status cuda_prepare_conv(Device *device, const ampc_conv *d)
+int64_t conv_own_scratch(const CudaDevice *d, const ampc_conv *c)
 {
-  CudaDevice *cuda = cuda_of(device);
-  int64_t needs = ampc_conv_workspace_cuda(d, cuda->program->real64, 0);
-  if (d->workspace >= needs) return AMPC_OK;
-  return ampc_fail(AMPC_RUN_FAILED,
-                   "broken plan: a convolution has %lld bytes of workspace and needs %lld",
-                   (long long)d->workspace, (long long)needs);
+  return ampc_conv_workspace_cuda(c, d->program->real64, d->capability);
 }
 
-ampc_status cuda_conv(Device *device, const ampc_conv *d, void *x, void *w, const void *bias,
-                      void *y, void *workspace)
+ampc_status conv_own(CudaDevice *device, const ampc_conv *d, void *x, void *w, const void *bias,
+                     void *y, void *scratch)
 {
-  Convolution v = {.device = cuda_of(device), .d = d};
-  ampc_status status = cuda_prepare_conv(device, d);
-  if (status || d->n == 0 || d->k == 0 || d->c == 0) return status;
-  v.columns = ampc_conv_columns(d, v.device->program->real64);
-  v.room = workspace;
-  v.workspace = v.room + v.columns.bytes;
+  ampc_conv of_columns = ampc_conv_of_columns(d);
+  Convolution v = {.device = device, .d = &of_columns, .asked = d};
+  bool mirrored = of_columns.kind != d->kind;
+  ampc_status status = AMPC_OK;
+  v.columns = ampc_conv_columns(d, device->program->real64);
+  v.room = scratch;
+  v.turned = v.room + v.columns.bytes;
+  v.workspace = v.turned + v.columns.turned;
   set_product(&v);
   for (int64_t i = 0; i < v.columns.parts && !status; i++)
-    status = run_part(&v, i * v.columns.images, x, w, bias, y);
+    status = run_part(&v, i * v.columns.images, mirrored ? y : x, w, bias, mirrored ? x : y);
   return status;
 }

@@ -4,22 +4,37 @@
  * The driver copies from and to pinned memory while the host goes on. Two halves of such memory
  * take turns: what comes in is copied into the current half and sent; when it is full, an event
  * marks the end of its copies and the other half is next, once its own event has come. So the host
- * is never more than two halves ahead of the device, and it waits only then. */
+ * is never more than two halves ahead of the device, and it waits only then. Writes and batches
+ * have such memory each.
+ *
+ * Note [halves of INPUT]
+ * Batches go to the device on a stream of their own, into the half of INPUT that the step under way
+ * does not read. Two events keep the order, and the host waits for neither:
+ *   free   on the stream of the steps, when a half is left: what was called until then may read it.
+ *          The batch that comes into this half next waits for that.
+ *   there  on the stream of the batches, after each copy: all that is called later waits for it.
+ * A half has its own recording of a step, as a graph keeps its addresses. */
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
 #include "runtime/plan/bytes.h"
 
-/* Bytes. A half holds a whole batch of input and some writes beside it. */
+/* Bytes. A half holds a whole batch. */
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };
 
 struct Staging {
+  CuStream stream;
   char *memory; /* pinned: two halves */
   int64_t half; /* bytes */
   int64_t used; /* of the current half */
   int current;
   bool busy[2]; /* its event has been recorded and not been waited for */
   CuEvent done[2];
+};
+
+struct Inputs {
+  Staging *staging;
+  CuEvent free[2], there[2]; /* of each half */
 };
 
 struct Looks {
@@ -49,41 +64,74 @@ static ampc_status create_events(CudaDevice *d, CuEvent *events, int n)
   return status;
 }
 
+static void destroy_events(CudaDevice *d, const CuEvent *events, int n)
+{
+  for (int i = 0; i < n; i++)
+    if (events[i]) d->api->cuEventDestroy_v2(events[i]);
+}
+
+static ampc_status open_staging(CudaDevice *d, CuStream stream, int64_t half, Staging **out)
+{
+  Staging *s = *out = calloc(1, sizeof *s);
+  if (!s) return ampc_fail(AMPC_RUN_FAILED, "out of memory for copies");
+  s->stream = stream;
+  s->half = half;
+  ampc_status status = pinned(d, 2 * s->half, &s->memory);
+  return status ? status : create_events(d, s->done, 2);
+}
+
+static ampc_status open_inputs(CudaDevice *d)
+{
+  Inputs *in = d->inputs = calloc(1, sizeof *in);
+  if (!in) return ampc_fail(AMPC_RUN_FAILED, "out of memory for copies");
+  int64_t half = d->program->space_bytes[AMPC_INPUT] + LEAST_HALF;
+  ampc_status status = open_staging(d, d->input, half, &in->staging);
+  if (!status) status = create_events(d, in->free, 2);
+  return status ? status : create_events(d, in->there, 2);
+}
+
+static ampc_status open_looks(CudaDevice *d)
+{
+  Looks *l = d->looks = calloc(1, sizeof *l);
+  if (!l) return ampc_fail(AMPC_RUN_FAILED, "out of memory for copies");
+  l->slot = (d->program->space_bytes[AMPC_STATE] + ALIGN - 1) / ALIGN * ALIGN;
+  ampc_status status = pinned(d, LOOKS * l->slot, &l->memory);
+  return status ? status : create_events(d, l->there, LOOKS);
+}
+
 ampc_status staging_open(CudaDevice *d)
 {
-  const int64_t *bytes = d->program->space_bytes;
-  d->staging = calloc(1, sizeof *d->staging);
-  d->looks = calloc(1, sizeof *d->looks);
-  if (!d->staging || !d->looks) return ampc_fail(AMPC_RUN_FAILED, "out of memory for copies");
-  Staging *s = d->staging;
-  Looks *l = d->looks;
-  s->half = bytes[AMPC_INPUT] + LEAST_HALF;
-  l->slot = (bytes[AMPC_STATE] + ALIGN - 1) / ALIGN * ALIGN;
-  ampc_status status = pinned(d, 2 * s->half, &s->memory);
-  if (!status) status = pinned(d, LOOKS * l->slot, &l->memory);
-  if (!status) status = create_events(d, s->done, 2);
-  return status ? status : create_events(d, l->there, LOOKS);
+  ampc_status status = open_staging(d, d->stream, LEAST_HALF, &d->staging);
+  if (!status) status = open_inputs(d);
+  return status ? status : open_looks(d);
+}
+
+static void close_staging(CudaDevice *d, Staging *s)
+{
+  if (!s) return;
+  destroy_events(d, s->done, 2);
+  if (s->memory) d->api->cuMemFreeHost(s->memory);
+  free(s);
 }
 
 void staging_close(CudaDevice *d)
 {
-  Staging *s = d->staging;
+  Inputs *in = d->inputs;
   Looks *l = d->looks;
-  for (int i = 0; s && i < 2; i++)
-    if (s->done[i]) d->api->cuEventDestroy_v2(s->done[i]);
-  for (int i = 0; l && i < LOOKS; i++)
-    if (l->there[i]) d->api->cuEventDestroy_v2(l->there[i]);
-  if (s && s->memory) d->api->cuMemFreeHost(s->memory);
+  close_staging(d, d->staging);
+  if (in) close_staging(d, in->staging);
+  if (in) destroy_events(d, in->free, 2);
+  if (in) destroy_events(d, in->there, 2);
+  if (l) destroy_events(d, l->there, LOOKS);
   if (l && l->memory) d->api->cuMemFreeHost(l->memory);
-  free(s);
+  free(in);
   free(l);
 }
 
 /* Makes room in the current half, or goes on to the other one. */
-static ampc_status next_half(CudaDevice *d)
+static ampc_status next_half(CudaDevice *d, Staging *s)
 {
-  Staging *s = d->staging;
-  ampc_status status = CUDA(d, cuEventRecord(s->done[s->current], d->stream));
+  ampc_status status = CUDA(d, cuEventRecord(s->done[s->current], s->stream));
   if (status) return status;
   s->busy[s->current] = true;
   s->current = 1 - s->current;
@@ -95,26 +143,48 @@ static ampc_status next_half(CudaDevice *d)
 
 /* `from` may change when this returns: its bytes lie in the staging memory then. What does not fit
  * into a whole half goes in pieces. */
-ampc_status cuda_copy_in(Device *device, void *to, const void *from, int64_t bytes)
+static ampc_status send(CudaDevice *d, Staging *s, void *to, const void *from, int64_t bytes)
 {
-  CudaDevice *d = cuda_of(device);
-  Staging *s = d->staging;
   ampc_status status = gpu_enter(d);
   for (int64_t done = 0; done < bytes && !status;) {
     int64_t room = s->half - s->used, left = bytes - done;
     if (room <= 0 || (room < left && left <= s->half)) { /* whole, where it can be */
-      status = next_half(d);
+      status = next_half(d, s);
       continue;
     }
     int64_t n = left < room ? left : room;
     char *at = s->memory + s->current * s->half + s->used;
     memcpy(at, (const char *)from + done, (size_t)n);
     status =
-        CUDA(d, cuMemcpyHtoDAsync_v2(cuda_address(to) + (CuPointer)done, at, (size_t)n, d->stream));
+        CUDA(d, cuMemcpyHtoDAsync_v2(cuda_address(to) + (CuPointer)done, at, (size_t)n, s->stream));
     s->used += (n + ALIGN - 1) / ALIGN * ALIGN;
     done += n;
   }
   return status;
+}
+
+ampc_status cuda_copy_in(Device *device, void *to, const void *from, int64_t bytes)
+{
+  CudaDevice *d = cuda_of(device);
+  return send(d, d->staging, to, from, bytes);
+}
+
+ampc_status cuda_turn_input(Device *device, int *out_half)
+{
+  CudaDevice *d = cuda_of(device);
+  ampc_status status = gpu_enter(d);
+  if (!status) status = CUDA(d, cuEventRecord(d->inputs->free[d->half], d->stream));
+  *out_half = d->half = 1 - d->half;
+  return status ? status : CUDA(d, cuStreamWaitEvent(d->input, d->inputs->free[d->half], 0));
+}
+
+ampc_status cuda_bring(Device *device, void *to, const void *from, int64_t bytes)
+{
+  CudaDevice *d = cuda_of(device);
+  CuEvent there = d->inputs->there[d->half];
+  ampc_status status = send(d, d->inputs->staging, to, from, bytes);
+  if (!status) status = CUDA(d, cuEventRecord(there, d->input));
+  return status ? status : CUDA(d, cuStreamWaitEvent(d->stream, there, 0));
 }
 
 ampc_status cuda_wait(Device *device)

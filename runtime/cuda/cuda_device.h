@@ -4,8 +4,12 @@
 #include "load.h"
 
 typedef struct Staging Staging;
+typedef struct Inputs Inputs;
 typedef struct Looks Looks;
+typedef struct BlasLibrary BlasLibrary;
 typedef struct ProductPlans ProductPlans;
+typedef struct DnnLibrary DnnLibrary;
+typedef struct ConvPlans ConvPlans;
 typedef struct Recording Recording;
 
 typedef struct CudaDevice {
@@ -16,13 +20,19 @@ typedef struct CudaDevice {
   CuDevice gpu;
   CuContext context;     /* the primary one, so that programs built by nvcc share it */
   CuStream stream;       /* all work of the device, in order */
+  CuStream input;        /* but for batches on their way to INPUT: Note [halves of INPUT] */
+  int half;              /* of INPUT: the one that steps read from now on */
   CuModule *modules;     /* one an image of the program */
   CuFunction *functions; /* one a kernel */
   Staging *staging;
+  Inputs *inputs;
   Looks *looks;
+  BlasLibrary *blas;
   ProductPlans *products;
-  Recording *recordings; /* one a step: 2 block + variant */
-  void *kept_state;      /* room for STATE while a step is tried out */
+  ConvPlans *convolutions; /* NULL before the first */
+  CuModule relu;           /* NULL where no product needed it */
+  Recording *recordings;   /* two a step, one for each half of INPUT */
+  void *kept_state;        /* room for STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)
@@ -43,6 +53,16 @@ ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call);
 /* The same for memory that was asked for. */
 ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, int64_t bytes);
 
+/* ---- what all devices of the process share: shared.c ---- */
+
+/* Held by all that opens or closes a device and by the first run of a step: Note [one at a time].
+ * A thread may take it again. */
+void setup_lock(void);
+void setup_unlock(void);
+ampc_status blas_open(CudaDevice *d); /* loads cuBLASLt; d->blas */
+void blas_close(CudaDevice *d);       /* the last user of a GPU frees its handle */
+LtHandle blas_handle(const CudaDevice *d);
+
 /* ---- the GPU: gpu.c ---- */
 
 /* Opens the GPU that can run the program: device.name, capability, context. */
@@ -61,6 +81,8 @@ ampc_status cuda_launch(Device *d, const ampc_kernel *kernel, uint32_t grid, uin
 
 ampc_status staging_open(CudaDevice *d);
 void staging_close(CudaDevice *d);
+ampc_status cuda_turn_input(Device *d, int *out_half);
+ampc_status cuda_bring(Device *d, void *to, const void *from, int64_t bytes);
 ampc_status cuda_copy_in(Device *d, void *to, const void *from, int64_t bytes);
 ampc_status cuda_copy_out(Device *d, void *to, const void *from, int64_t bytes);
 ampc_status cuda_look(Device *d, uint32_t slot, const void *from, int64_t bytes);
@@ -77,11 +99,19 @@ ampc_status cuda_prepare_gemm(Device *d, const ampc_gemm *g);
 ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const void *a, const void *b, const void *bias,
                       void *c, void *workspace);
 
-/* ---- convolutions: conv.c ---- */
+/* ---- the relu of products whose library loses NaN: relu.c ---- */
+
+extern const char cuda_relu_ptx[];
+ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, int64_t n); /* in place */
+void relu_close(CudaDevice *d);
+
+/* ---- convolutions: conv_choice.c, by own kernels: conv.c ---- */
 
 ampc_status cuda_conv(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
                       void *workspace);
 ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
+void conv_plans_close(CudaDevice *d);
+int64_t conv_scratch_bytes(const CudaDevice *d); /* beside WORK */
 
 /* ---- a step as one graph: graph.c ---- */
 

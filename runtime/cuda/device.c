@@ -10,7 +10,9 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
   *out = NULL;
   ampc_status status = gpu_enter(d);
   if (status) return status;
+  setup_lock();
   CuResult r = d->api->cuMemAlloc_v2(&memory, (size_t)bytes);
+  setup_unlock();
   if (r != CUDA_SUCCESS) return cuda_no_memory(d, r, "cuMemAlloc", bytes);
   *out = (void *)(uintptr_t)memory;
   return CUDA(d, cuMemsetD8Async(memory, 0, (size_t)bytes, d->stream));
@@ -20,8 +22,10 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
 static void cuda_release(Device *device, void *memory)
 {
   CudaDevice *d = cuda_of(device);
+  setup_lock();
   if (d->api->cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
     d->api->cuMemFree_v2(cuda_address(memory));
+  setup_unlock();
 }
 
 static ampc_status cuda_copy(Device *device, void *to, const void *from, int64_t bytes)
@@ -45,10 +49,15 @@ static ampc_status cuda_fill(Device *device, void *to, uint8_t value, int64_t by
 
 /* What the libraries have taken beside the spaces lies in the context; the driver tells only what
  * the whole GPU uses. */
+int64_t cuda_bytes_beside(const ampc_program *p)
+{
+  return p->space_bytes[AMPC_STATE] + p->space_bytes[AMPC_INPUT]; /* kept_state; the other half */
+}
+
 static int64_t cuda_library_bytes(const Device *device)
 {
   const CudaDevice *d = (const CudaDevice *)device;
-  return d->program->space_bytes[AMPC_STATE]; /* kept_state */
+  return cuda_bytes_beside(d->program) + conv_scratch_bytes(d);
 }
 
 /* A context that broke off refuses all this and goes with its last user; the host's side is freed
@@ -56,20 +65,26 @@ static int64_t cuda_library_bytes(const Device *device)
 static void cuda_close(Device *device)
 {
   CudaDevice *d = cuda_of(device);
+  setup_lock();
   if (d->context) {
     d->api->cuCtxSetCurrent(d->context);
     recordings_close(d);
+    conv_plans_close(d);
     products_close(d);
+    relu_close(d);
     modules_close(d);
     staging_close(d);
     gpu_close(d);
   }
+  setup_unlock();
   free(d);
 }
 
 static const DeviceOps cuda_ops = {
     .alloc = cuda_alloc,
     .release = cuda_release,
+    .turn_input = cuda_turn_input,
+    .bring = cuda_bring,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
     .copy = cuda_copy,
@@ -94,12 +109,15 @@ ampc_status cuda_device_open(const ampc_program *p, Device **out)
   CudaDevice *d = calloc(1, sizeof *d);
   if (!d) return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the CUDA device");
   d->device.ops = &cuda_ops;
+  d->device.inputs = 2;
   d->program = p;
+  setup_lock();
   ampc_status status = gpu_open(d);
   if (!status) status = modules_open(d);
   if (!status) status = staging_open(d);
   if (!status) status = products_open(d);
   if (!status) status = recordings_open(d);
+  setup_unlock();
   if (status) {
     cuda_close(&d->device);
   } else {

@@ -1,5 +1,16 @@
-/* Matrix products by cuBLASLt: the call. How a product is described to it: product.c. */
+/* Matrix products by cuBLASLt: the call. How a product is described to it: product.c.
+ *
+ * Note [NaN through a product]
+ * A relu leaves NaN as it is: a step that went wrong must be seen to. cuBLASLt says of its relu
+ * only that it is max(x, 0), and the maximum of NaN and 0 is 0 to some instructions. So before an
+ * algorithm is taken for a product with relu, it is called with NaN as the factor of the product,
+ * which makes every result NaN, and one of them is looked at; then it computes the product itself.
+ * An algorithm that lost it is not taken. Where none keeps it, the product goes without relu, and
+ * one of our own follows (relu.c). All this is done once, as a step is tried out. */
+#include <math.h>
+#include <string.h>
 #include "product.h"
+#include "runtime/base/convert.h"
 
 /* A sum of nothing: zeros, or what lies there already. */
 static ampc_status empty_sum(CudaDevice *d, const ampc_gemm *g, void *c)
@@ -18,28 +29,151 @@ ampc_status cuda_prepare_gemm(Device *device, const ampc_gemm *g)
   return AMPC_OK;
 }
 
+typedef struct Operands {
+  const void *a, *b, *bias;
+  void *c, *workspace;
+} Operands;
+
+static ampc_status multiply(CudaDevice *d, const ampc_gemm *g, Operands at);
+
+/* ---- what the library does not take as it stands ---- */
+
+enum { LEAST_ALIGNMENT = 16 }; /* bytes, of a bias in the epilogue */
+
+/* A bias that begins between two such places, as that of a group of a convolution may, is first
+ * copied to the beginning of the workspace. */
+static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, Operands at)
+{
+  ampc_gemm rest = *g;
+  int64_t bytes = g->n * ampc_element_size(d->program, g->bias_type);
+  rest.workspace -= ampc_round_up(bytes, AMPC_CUDA_ALIGN);
+  if (rest.workspace < 0)
+    return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "no room to align the bias");
+  ampc_status status = d->device.ops->copy(&d->device, at.workspace, at.bias, bytes);
+  at.bias = at.workspace;
+  at.workspace = (char *)at.workspace + (g->workspace - rest.workspace);
+  return status ? status : multiply(d, &rest, at);
+}
+
+/* The matrices of a batch, one by one. */
+static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, Operands at)
+{
+  ampc_gemm one = *g;
+  ampc_status status = AMPC_OK;
+  int64_t a = g->stride_a * ampc_element_size(d->program, g->a_type);
+  int64_t b = g->stride_b * ampc_element_size(d->program, g->b_type);
+  int64_t c = g->stride_c * ampc_element_size(d->program, g->c_type);
+  one.batch = 1;
+  one.stride_a = one.stride_b = one.stride_c = 0;
+  for (int64_t i = 0; i < g->batch && !status; i++) {
+    Operands now = at;
+    now.a = (const char *)at.a + i * a;
+    now.b = (const char *)at.b + i * b;
+    now.c = (char *)at.c + i * c;
+    status = multiply(d, &one, now);
+  }
+  return status;
+}
+
+/* A relu that the library cannot do, or not as we want it: afterwards, where results lie dense. */
+static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, Operands at)
+{
+  ampc_gemm rest = *g;
+  rest.relu = false;
+  if (g->ldc != g->n || (g->batch > 1 && g->stride_c != g->m * g->n))
+    return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "results with gaps");
+  ampc_status status = multiply(d, &rest, at);
+  return status ? status : cuda_relu(d, g->c_type, at.c, g->batch * g->m * g->n);
+}
+
+/* ---- the call ---- */
+
+/* `factor`: of the product, 1 or NaN. */
+static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, const Operands *at,
+                    float factor)
+{
+  const LtHeuristic *h = &p->algorithm[p->chosen];
+  const double wide[2] = {factor, g->accumulate};
+  const float narrow[2] = {factor, (float)g->accumulate};
+  const void *alpha = d->program->real64 ? (const void *)&wide[0] : &narrow[0];
+  const void *beta = d->program->real64 ? (const void *)&wide[1] : &narrow[1];
+  return d->api->cublasLtMatmul(blas_handle(d), p->matmul, alpha, at->b, p->b, at->a, p->a, beta,
+                                at->c, p->c, at->c, p->c, &h->algorithm, at->workspace,
+                                h->workspace, d->stream);
+}
+
+static bool is_refusal(LtStatus s)
+{
+  return s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+/* The first result, looked at where it lies. Waits. */
+static ampc_status is_nan(CudaDevice *d, const ampc_gemm *g, const void *c, bool *out)
+{
+  char bytes[sizeof(double)] = {0};
+  float x;
+  double wide;
+  int64_t size = ampc_element_size(d->program, g->c_type);
+  ampc_status status = d->device.ops->copy_out(&d->device, bytes, c, size);
+  memcpy(&wide, bytes, sizeof wide);
+  convert_widen(g->c_type, bytes, &x, 1);
+  *out = size == sizeof wide ? isnan(wide) : isnan(x);
+  return status;
+}
+
+/* Leaves out the algorithms whose relu loses NaN: Note [NaN through a product]. */
+static ampc_status take_one_that_keeps_nan(CudaDevice *d, const ampc_gemm *g, ProductPlan *p,
+                                           const Operands *at)
+{
+  for (; p->chosen < p->n_algorithms; p->chosen++) {
+    LtStatus s = run(d, g, p, at, NAN);
+    if (is_refusal(s)) continue;
+    if (s) return product_failed(d, g, s, "failed");
+    ampc_status status = is_nan(d, g, at->c, &p->keeps_nan);
+    if (status || p->keeps_nan) return status;
+  }
+  p->n_algorithms = 0;
+  return AMPC_OK;
+}
+
+/* The heuristic names algorithms that then do not run. A step is tried out before it is recorded
+ * (graph.c), so that the first one that runs is known by then. */
+static ampc_status run_first_that_can(CudaDevice *d, const ampc_gemm *g, ProductPlan *p,
+                                      const Operands *at)
+{
+  LtStatus s = CUBLAS_STATUS_SUCCESS;
+  if (g->has_bias) /* products of one kind share a plan */
+    s = d->api->cublasLtMatmulDescSetAttribute(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                               &at->bias, sizeof at->bias);
+  if (s) return product_failed(d, g, s, "no bias");
+  if (g->relu && !p->keeps_nan) {
+    ampc_status status = take_one_that_keeps_nan(d, g, p, at);
+    if (status || !p->n_algorithms) return status;
+  }
+  while (is_refusal(s = run(d, g, p, at, 1)) && p->chosen + 1 < p->n_algorithms) p->chosen++;
+  if (is_refusal(s)) p->n_algorithms = 0;
+  return !s || is_refusal(s) ? AMPC_OK : product_failed(d, g, s, "failed");
+}
+
+static ampc_status multiply(CudaDevice *d, const ampc_gemm *g, Operands at)
+{
+  ProductPlan *p;
+  if (g->has_bias && (uintptr_t)at.bias % LEAST_ALIGNMENT) return with_aligned_bias(d, g, at);
+  ampc_status status = product_find(d, g, at.a, at.b, at.bias, at.c, &p);
+  if (!status && p->n_algorithms) status = run_first_that_can(d, g, p, &at);
+  if (status || p->n_algorithms) return status;
+  if (g->relu) return relu_afterwards(d, g, at);
+  if (g->batch > 1) return one_by_one(d, g, at);
+  return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm");
+}
+
 ampc_status cuda_gemm(Device *device, const ampc_gemm *g, const void *a, const void *b,
                       const void *bias, void *c, void *workspace)
 {
   CudaDevice *d = cuda_of(device);
-  const CudaApi *api = d->api;
-  const ProductPlan *p;
   if (g->m == 0 || g->n == 0 || g->batch == 0) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   if (status) return status;
   if (g->k == 0) return empty_sum(d, g, c);
-  status = product_find(d, g, a, b, bias, c, &p);
-  if (status) return status;
-  const double wide[2] = {1, g->accumulate};
-  const float narrow[2] = {1, (float)g->accumulate};
-  const void *alpha = d->program->real64 ? (const void *)&wide[0] : &narrow[0];
-  const void *beta = d->program->real64 ? (const void *)&wide[1] : &narrow[1];
-  LtStatus s = CUBLAS_STATUS_SUCCESS;
-  if (g->has_bias) /* products of one kind share a plan */
-    s = api->cublasLtMatmulDescSetAttribute(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
-                                            sizeof bias);
-  if (!s)
-    s = api->cublasLtMatmul(product_library(d), p->matmul, alpha, b, p->b, a, p->a, beta, c, p->c,
-                            c, p->c, &p->algorithm, workspace, p->workspace, d->stream);
-  return s ? product_failed(d, g, s, "failed") : AMPC_OK;
+  return multiply(d, g, (Operands){a, b, bias, c, workspace});
 }

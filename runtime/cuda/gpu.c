@@ -76,7 +76,8 @@ ampc_status gpu_open(CudaDevice *d)
   snprintf(d->device.name, sizeof d->device.name, "cuda:%d %s", at.ordinal, name);
   ampc_status status = CUDA(d, cuDevicePrimaryCtxRetain(&d->context, d->gpu));
   if (!status) status = gpu_enter(d);
-  return status ? status : CUDA(d, cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING));
+  if (!status) status = CUDA(d, cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING));
+  return status ? status : CUDA(d, cuStreamCreate(&d->input, CU_STREAM_NON_BLOCKING));
 }
 
 ampc_status gpu_enter(CudaDevice *d)
@@ -86,6 +87,7 @@ ampc_status gpu_enter(CudaDevice *d)
 
 void gpu_close(CudaDevice *d)
 {
+  if (d->input) d->api->cuStreamDestroy_v2(d->input);
   if (d->stream) d->api->cuStreamDestroy_v2(d->stream);
   if (d->context) d->api->cuDevicePrimaryCtxRelease_v2(d->gpu);
 }

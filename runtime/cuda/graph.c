@@ -6,7 +6,9 @@
  * and marked as after a loss that is not finite, so that no weight, moment, buffer or count moves;
  * the calls are made; STATE comes back. (Gradients are cleared by the update whether it is taken or
  * not.) Then the same calls are recorded and the graph is launched, now and from then on. The whole
- * dance is in stream order: the host does not wait for it. */
+ * dance is in stream order: the host waits for none of it, but where it looks at a relu (Note [NaN
+ * through a product] in gemm.c). Meanwhile no other thread opens or
+ * closes a device: Note [one at a time] in shared.c. */
 #include <stddef.h>
 #include <stdlib.h>
 #include "cuda_device.h"
@@ -17,14 +19,14 @@ struct Recording {
 
 ampc_status recordings_open(CudaDevice *d)
 {
-  d->recordings = calloc(2 * d->program->n_blocks + 1, sizeof *d->recordings);
+  d->recordings = calloc(4 * d->program->n_blocks + 1, sizeof *d->recordings);
   if (!d->recordings) return ampc_fail(AMPC_RUN_FAILED, "out of memory for graphs");
   return d->device.ops->alloc(&d->device, d->program->space_bytes[AMPC_STATE], &d->kept_state);
 }
 
 void recordings_close(CudaDevice *d)
 {
-  for (uint32_t i = 0; d->recordings && i < 2 * d->program->n_blocks; i++)
+  for (uint32_t i = 0; d->recordings && i < 4 * d->program->n_blocks; i++)
     if (d->recordings[i].graph) d->api->cuGraphExecDestroy(d->recordings[i].graph);
   free(d->recordings);
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
@@ -63,11 +65,13 @@ ampc_status cuda_step(Device *device, uint32_t key, void *state, ampc_status (*b
                       void *context)
 {
   CudaDevice *d = cuda_of(device);
-  Recording *r = &d->recordings[key];
+  Recording *r = &d->recordings[2 * key + (uint32_t)d->half];
   ampc_status status = gpu_enter(d);
   if (!status && !r->graph) {
+    setup_lock();
     status = try_out(d, state, body, context);
     if (!status) status = record(d, r, body, context);
+    setup_unlock();
   }
   return status ? status : CUDA(d, cuGraphLaunch(r->graph, d->stream));
 }

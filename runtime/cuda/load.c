@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 enum { OLDEST_DRIVER = 12000 }; /* CUDA 12.0 */
+enum { DNN_VERSION = 9, OLDEST_DNN = 90000, NEXT_DNN = 100000 };
 
 /* What a library gave when it was first asked for. */
 typedef struct Library {
@@ -14,7 +15,9 @@ typedef struct Library {
 } Library;
 
 static Library driver = {.once = PTHREAD_ONCE_INIT}, blas = {.once = PTHREAD_ONCE_INIT};
+static Library dnn = {.once = PTHREAD_ONCE_INIT};
 static CudaApi api;
+static DnnApi dnn_api;
 
 #define CUDA_API(result, name, parameters) {#name, offsetof(CudaApi, name)},
 static const ampc_symbol driver_symbols[] = {
@@ -23,6 +26,10 @@ static const ampc_symbol driver_symbols[] = {
 #define CUDA_API(result, name, parameters) {#name, offsetof(CudaApi, name)},
 static const ampc_symbol blas_symbols[] = {
 #include "blas.def"
+};
+#define CUDA_API(result, name, parameters) {#name, offsetof(DnnApi, name)},
+static const ampc_symbol dnn_symbols[] = {
+#include "cudnn.def"
 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -84,20 +91,40 @@ static void load_blas(void)
   blas.loaded = ampc_toolkit_open("libcublasLt", blas_symbols, COUNT(blas_symbols), &api, blas.why);
 }
 
-static bool load(Library *l, void (*first)(void), const CudaApi **out, char *why)
+/* Its first digits say nothing of functions: each version 9 has more than the one before. */
+static void load_dnn(void)
+{
+  if (!ampc_library_open("libcudnn", DNN_VERSION, DNN_VERSION, dnn_symbols, COUNT(dnn_symbols),
+                         &dnn_api, dnn.why))
+    return;
+  size_t version = dnn_api.cudnnGetVersion();
+  dnn.loaded = version >= OLDEST_DNN && version < NEXT_DNN;
+  if (!dnn.loaded)
+    snprintf(dnn.why, sizeof dnn.why,
+             "libcudnn.so.9 is cuDNN %zu: version 9 (90000 or more) is needed", version);
+}
+
+static bool load(Library *l, void (*first)(void), char *why)
 {
   pthread_once(&l->once, first);
   if (!l->loaded) snprintf(why, AMPC_WHY_ROOM, "%s", l->why);
-  *out = l->loaded ? &api : NULL;
   return l->loaded;
 }
 
 bool cuda_load_driver(const CudaApi **out, char why[AMPC_WHY_ROOM])
 {
-  return load(&driver, load_driver, out, why);
+  *out = load(&driver, load_driver, why) ? &api : NULL;
+  return *out != NULL;
 }
 
 bool cuda_load_blas(const CudaApi **out, char why[AMPC_WHY_ROOM])
 {
-  return load(&blas, load_blas, out, why);
+  *out = load(&blas, load_blas, why) ? &api : NULL;
+  return *out != NULL;
+}
+
+bool cuda_load_dnn(const DnnApi **out, char why[AMPC_WHY_ROOM])
+{
+  *out = load(&dnn, load_dnn, why) ? &dnn_api : NULL;
+  return *out != NULL;
 }

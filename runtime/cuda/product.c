@@ -5,14 +5,14 @@
  * C = A B is asked for as C' = B' A' with n and m swapped; nothing is copied, and one bias value a
  * column of C is one a row of C', as the epilogue wants it.
  *
- * The algorithm is the first that the library's heuristic names among those that add up in f32 and
- * in a fixed order: nothing is timed, so the same program takes the same one everywhere. */
+ * The algorithm is the first that runs of those that the library's heuristic names, among
+ * algorithms that add up in f32 and in a fixed order: nothing is timed, so the same program takes
+ * the same one on every GPU of a kind. */
 #include "product.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 struct ProductPlans {
-  LtHandle handle;
   ProductPlan *at;
   uint32_t n, room;
 };
@@ -21,16 +21,9 @@ struct ProductPlans {
 
 ampc_status products_open(CudaDevice *d)
 {
-  const CudaApi *cuda;
-  char why[AMPC_WHY_ROOM];
   d->products = calloc(1, sizeof *d->products);
   if (!d->products) return ampc_fail(AMPC_RUN_FAILED, "out of memory for products");
-  if (!cuda_load_blas(&cuda, why)) return ampc_fail(AMPC_RUN_FAILED, "%s: %s", d->device.name, why);
-  LtStatus status = d->api->cublasLtCreate(&d->products->handle);
-  if (status == CUBLAS_STATUS_SUCCESS) return AMPC_OK;
-  d->products->handle = NULL;
-  return ampc_fail(AMPC_RUN_FAILED, "%s: cuBLASLt does not start: %s", d->device.name,
-                   d->api->cublasLtGetStatusString(status));
+  return blas_open(d);
 }
 
 static void destroy(const CudaApi *api, ProductPlan *p)
@@ -46,25 +39,20 @@ void products_close(CudaDevice *d)
   ProductPlans *s = d->products;
   if (!s) return;
   for (uint32_t i = 0; i < s->n; i++) destroy(d->api, &s->at[i]);
-  if (s->handle) d->api->cublasLtDestroy(s->handle);
+  blas_close(d);
   free(s->at);
   free(s);
-}
-
-LtHandle product_library(const CudaDevice *d)
-{
-  return d->products->handle;
 }
 
 ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus status,
                            const char *what)
 {
   return ampc_fail(AMPC_RUN_FAILED,
-                   "%s: cuBLASLt: %s, product of %s [%lld, %lld] and %s [%lld, %lld] to %s%s: %s",
+                   "%s: cuBLASLt: %s, product of %s [%lld, %lld] and %s [%lld, %lld] to %s%s%s: %s",
                    d->device.name, what, ampc_dtype_name(g->a_type), (long long)g->m,
                    (long long)g->k, ampc_dtype_name(g->b_type), (long long)g->k, (long long)g->n,
                    ampc_dtype_name(g->c_type), g->has_bias ? " with bias" : "",
-                   d->api->cublasLtGetStatusString(status));
+                   g->relu ? " and relu" : "", d->api->cublasLtGetStatusString(status));
 }
 
 /* ---- making a plan ---- */
@@ -165,22 +153,21 @@ static LtStatus make_preference(const CudaDevice *d, const ProductPlan *p, LtPre
   return s;
 }
 
-/* One that the heuristic names and cannot run counts as none. */
-static ampc_status choose_algorithm(const CudaDevice *d, ProductPlan *p)
+/* Those that the heuristic names and says to be of no use are left out. */
+static ampc_status list_algorithms(const CudaDevice *d, ProductPlan *p)
 {
   const CudaApi *api = d->api;
   LtPreference preference = NULL;
-  LtHeuristic best = {.state = CUBLAS_STATUS_NOT_SUPPORTED};
   int found = 0;
   LtStatus s = make_preference(d, p, &preference);
   if (!s)
-    s = api->cublasLtMatmulAlgoGetHeuristic(d->products->handle, p->matmul, p->b, p->a, p->c, p->c,
-                                            preference, 1, &best, &found);
+    s = api->cublasLtMatmulAlgoGetHeuristic(blas_handle(d), p->matmul, p->b, p->a, p->c, p->c,
+                                            preference, MOST_ALGORITHMS, p->algorithm, &found);
   if (preference) api->cublasLtMatmulPreferenceDestroy(preference);
-  if (!s) s = found > 0 ? best.state : CUBLAS_STATUS_NOT_SUPPORTED;
-  if (s) return product_failed(d, &p->desc, s, "no algorithm");
-  p->algorithm = best.algorithm;
-  p->workspace = best.workspace;
+  if (s && s != CUBLAS_STATUS_NOT_SUPPORTED) return product_failed(d, &p->desc, s, "no algorithm");
+  for (int i = 0; i < found && !s; i++)
+    if (p->algorithm[i].state == CUBLAS_STATUS_SUCCESS)
+      p->algorithm[p->n_algorithms++] = p->algorithm[i];
   return AMPC_OK;
 }
 
@@ -198,7 +185,7 @@ static ampc_status make(CudaDevice *d, ProductPlan *p, const void *bias)
     s = d->api->cublasLtMatmulDescSetAttribute(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
                                                sizeof bias);
   if (!s) s = make_layouts(d, p);
-  return s ? product_failed(d, g, s, "no description") : choose_algorithm(d, p);
+  return s ? product_failed(d, g, s, "no description") : list_algorithms(d, p);
 }
 
 /* ---- finding it again ---- */
@@ -235,12 +222,12 @@ static ampc_status grow(ProductPlans *s)
 
 /* A program has some dozens of kinds of products and a step is recorded once, so a list will do. */
 ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const void *a, const void *b,
-                         const void *bias, const void *c, const ProductPlan **out)
+                         const void *bias, const void *c, ProductPlan **out)
 {
   ProductPlans *s = d->products;
   uint32_t alignment[4] = {alignment_of(a), alignment_of(b), alignment_of(c), alignment_of(bias)};
   for (uint32_t i = 0; i < s->n; i++) {
-    const ProductPlan *p = *out = &s->at[i];
+    ProductPlan *p = *out = &s->at[i];
     bool fits = same(&p->desc, g);
     for (int k = 0; k < 4; k++) fits = fits && p->alignment[k] == alignment[k];
     if (fits) return AMPC_OK;

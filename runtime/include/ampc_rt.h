@@ -22,18 +22,21 @@ void ampc_free(ampc_runtime *rt);
  * "auto" that of a GPU where there is one. */
 enum { AMPC_TARGET_ROOM = 16 };
 ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM]);
+/* Whether runtimes of this process that are made from now on use cuDNN where it is found (they do,
+ * unless told otherwise); else convolutions run by the program's own kernels. */
+void ampc_use_cudnn(bool use);
 const ampc_program *ampc_program_of(const ampc_runtime *rt);
 const char *ampc_device_name(const ampc_runtime *rt); /* "cpu", "cuda:0 NVIDIA H200" */
 
-/* Bytes that a runtime holds on its device. `library`: scratch space of vendors' libraries that
- * does not lie in WORK; complete once each step has run, or from the start where steps are command
- * lists. */
+/* Bytes that a runtime holds on its device. `library`: what lies beside the spaces: scratch space
+ * of vendors' libraries, complete once each step has run, or from the start where steps are command
+ * lists; on a GPU a second half of INPUT and a copy of STATE. */
 typedef struct ampc_memory {
   int64_t space[AMPC_SPACE_COUNT], library, total;
 } ampc_memory;
 ampc_memory ampc_memory_of(const ampc_runtime *rt);
-/* The same before anything is allocated. Kernels need not be loaded. On a GPU `library` is 0: its
- * libraries tell only as they work. */
+/* The same before anything is allocated. Kernels need not be loaded. On a GPU `library` has the
+ * most that convolutions can take. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
@@ -44,6 +47,11 @@ int64_t ampc_waits(const ampc_runtime *rt); /* how often the host has stood stil
 /* Bytes between host memory and a space. The copy has happened when the call returns. */
 ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes);
 ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t bytes);
+/* A parameter, or what belongs to it in the space of gradients or moments, in the order of its
+ * shape; a buffer in BUFFER. All of its elements, in the type in which they lie there. */
+ampc_status ampc_read_param(ampc_runtime *rt, const ampc_param *param, ampc_space space, void *to);
+ampc_status ampc_write_param(ampc_runtime *rt, const ampc_param *param, ampc_space space,
+                             const void *from);
 /* After MASTER was written from the host: makes the 16-bit copies anew. */
 ampc_status ampc_refresh_copies(ampc_runtime *rt);
 
@@ -67,6 +75,11 @@ void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, con
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes);
 void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
 void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t count);
+
+/* A product or convolution that fails is called what its description is called. */
+ampc_runtime *ampc_called(ampc_runtime *rt, const char *name); /* gives rt back */
+#define ampc_do_gemm(rt, desc, ...) (ampc_do_gemm)(ampc_called(rt, #desc), desc, __VA_ARGS__)
+#define ampc_do_conv(rt, desc, ...) (ampc_do_conv)(ampc_called(rt, #desc), desc, __VA_ARGS__)
 
 /* AMPC_LAUNCH(rt, kernel index, grid, block, pointers...): at least one pointer */
 #define AMPC_LAUNCH(rt, kernel, grid, block, ...)                                                  \
@@ -123,6 +136,7 @@ typedef struct ampc_train_options {
   bool quiet;
   bool eval_only;  /* run the eval blocks once on the resumed weights */
   double max_time; /* seconds; 0: no limit. What is left is done as after the last step */
+  bool no_cudnn;   /* reading the option tells ampc_use_cudnn */
   int64_t limit_batches, overfit_batches; /* of an epoch; 0: all. overfit: the same in each epoch */
   int64_t keep_last, keep_best;           /* checkpoints beside `save`, under names of their own */
   bool json;                              /* a line a step on stdout, and nothing else there */

@@ -100,15 +100,15 @@ typedef struct ampc_gemm {
   bool accumulate; /* beta = 1: C is read and added to; c_type is then f32 */
   bool tf32;       /* f32 operands are rounded to 10 mantissa bits first */
   bool has_bias;   /* one value a column, of bias_type */
-  bool relu;       /* negative results become 0, after the bias; NaN stays where the device can */
+  bool relu;       /* negative results become 0, after the bias; NaN stays */
   ampc_dtype a_type, b_type, c_type, bias_type;
   int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result, on
                         CUDA what cuBLASLt may use */
 } ampc_gemm;
 
 /* A convolution (cross-correlation) over 1 to 3 spatial dimensions, or one of its gradients. Images
- * lie channels last, x as [n, in.., c] and y as [n, out.., k], weights as [k, c / groups,
- * kernel..]. Along each dimension, out = (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1.
+ * lie channels last, x as [n, in.., c] and y as [n, out.., k], and so do weights: [k, kernel..,
+ * c / groups]. Along each dimension, out = (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1.
  *   forward   y   = x * w (+ bias[k])
  *   data      x   = gradient of x from y's
  *   weight    w (+)= gradient of w from x and y's; f32 when accumulate
@@ -123,7 +123,7 @@ typedef struct ampc_conv {
   int64_t stride[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL], dilation[AMPC_MAX_SPATIAL];
   bool accumulate, tf32, has_bias;
   ampc_dtype x_type, w_type, y_type, bias_type; /* whichever of them is the result counts too */
-  int64_t workspace;                            /* bytes; see ampc_conv_workspace_* */
+  int64_t workspace;                            /* bytes; on CUDA 0: the device has its own */
   uint32_t columns, grid, block;                /* CUDA: the kernel that turns images into columns
                                                    or back, see conv_columns.h; grid 0: none */
 } ampc_conv;
@@ -141,7 +141,7 @@ typedef enum ampc_command_kind {
 
 typedef struct ampc_command {
   ampc_command_kind kind;
-  const char *label; /* "k07_add_gelu", "g03_linear": as in the emitted text */
+  const char *label; /* "fc1_gelu", "fc2_linear": as in the emitted text */
   uint32_t line;     /* of the job's text, for messages and profiles; 0: none */
   union {
     ampc_launch launch;
@@ -202,6 +202,9 @@ typedef struct ampc_param {
   int64_t elements;
   int64_t offset; /* in elements of MASTER (and GRAD, MOMENT*, COPY*); in bytes of BUFFER */
   ampc_init init;
+  bool channels_last; /* a convolution's weight: `dim` is [k, c, kernel..], which is how files and
+                         people see it, but in every space it lies as [k, kernel.., c]. Read and
+                         written by ampc_read_param and ampc_write_param */
 } ampc_param;
 
 typedef struct ampc_optimizer_desc {
@@ -373,7 +376,7 @@ void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t 
 /* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);
-/* On CUDA, where `capability` is 90 for sm_90. */
+/* On CUDA, where `capability` is 90 for sm_90; that of a convolution lies beside WORK. */
 int64_t ampc_gemm_workspace_cuda(int capability);
 int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability);
 

@@ -18,7 +18,8 @@ enum {
   FEW_PIXELS = 16,
   SCRATCH = 8 << 10,
   COLUMN_BYTES = 64 << 20,
-  PART_DEPTH = 384
+  PART_DEPTH = 352,
+  SUM_BYTES = 1 << 20
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -57,10 +58,11 @@ static int64_t packed_bytes(const ampc_conv *d, int64_t block)
 /* Note [columns]
  * Where an image has few pixels, a library reads all weights for a few rows of a product. If they
  * are too many for a core's cache, it is quicker to lay out what each pixel of y sees in one row
- * and to multiply this matrix of [n out.., c kernel..] by the weights. Doubles, which only tests
+ * and to multiply this matrix of [n out.., kernel.. c] by the weights. Doubles, which only tests
  * use, go this way too. Beside panels of 16-bit operands the matrix is not there as a whole:
- * columns of some channels, about PART_DEPTH of them, are laid out and multiplied before the next.
- * Forward sums over these parts in f32. The tap of a 1x1 filter with stride 1 sees each pixel
+ * PART_DEPTH of its columns are laid out and multiplied before the next. Images that are the result
+ * are sums over these parts, in f32: about SUM_BYTES of them at a time, from some of the batch. The
+ * tap of a 1x1 filter with stride 1 sees each pixel
  * of x once: x is the matrix itself, and nothing is laid out. With a stride it is a copy of some
  * pixels, which pays where the library would get the weights in slices. */
 static bool by_product(const ampc_conv *d, bool real64)
@@ -104,16 +106,14 @@ ampc_gemm ampc_conv_product(const ampc_conv *d, bool real64)
   return g;
 }
 
-ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t channels, bool real64)
+ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t depth, bool real64)
 {
   ampc_gemm g = ampc_conv_product(d, real64);
-  int64_t depth = channels * conv_taps(d);
   if (conv_is_pointwise(d)) return g;
   switch (d->kind) {
   case AMPC_CONV_FORWARD:
+    if (depth < g.k && g.c_type != AMPC_F32) g.c_type = AMPC_F32, g.ldc = g.n;
     g.k = g.lda = depth;
-    if (channels == d->c / d->groups || g.c_type == AMPC_F32) break;
-    g.c_type = AMPC_F32, g.ldc = g.n;
     break;
   case AMPC_CONV_DATA:
     g.n = g.ldc = depth;
@@ -126,32 +126,43 @@ ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t channels, bool real
   return g;
 }
 
-/* Rooms for columns of so many channels of a group. */
-static ConvTiling cut_columns(const ampc_conv *d, int64_t channels, bool real64)
+/* Rooms for so many of the `all` columns of a group. */
+static ConvTiling cut_columns(const ampc_conv *d, int64_t depth, int64_t all, bool real64)
 {
-  ampc_gemm g = ampc_conv_product_part(d, channels, real64);
+  ampc_gemm g = ampc_conv_product_part(d, depth, real64);
   ampc_dtype type = d->kind == AMPC_CONV_DATA ? AMPC_F32 : d->x_type;
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
   int64_t rows = d->n * conv_out_pixels(d);
-  ConvTiling t = {.product = true, .channels = channels};
-  t.columns = round_up(rows * channels * conv_taps(d) * size, 64);
+  ConvTiling t = {.product = true, .depth = depth, .images = d->n};
+  t.columns = round_up(rows * depth * size, 64);
   if (d->kind == AMPC_CONV_FORWARD && g.c_type != d->y_type) t.sum = floats(rows * g.n);
+  if (d->kind == AMPC_CONV_DATA && depth < all)
+    t.sum = floats(d->n * conv_in_elements(d) / d->groups);
   t.total = t.columns + t.sum + g.workspace;
   return t;
+}
+
+/* The same for so many images at a time that their sums take about SUM_BYTES. */
+static ConvTiling cut_images(const ampc_conv *d, int64_t depth, int64_t all, bool real64)
+{
+  int64_t sums = cut_columns(d, depth, all, real64).sum;
+  ampc_conv some = *d;
+  if (d->kind == AMPC_CONV_DATA) some.n = ceil_div(d->n, most(sums / SUM_BYTES, 1));
+  return cut_columns(&some, depth, all, real64);
 }
 
 /* In parts, unless that takes more: the sums of many pixels. Without panels to widen what a product
  * reads, the whole is quicker. */
 static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 {
-  int64_t all = d->c / d->groups;
+  int64_t all = d->c / d->groups * conv_taps(d);
   if (conv_is_pointwise(d)) {
     int64_t workspace = ampc_conv_product(d, real64).workspace;
-    return (ConvTiling){.product = true, .direct = true, .channels = all, .total = workspace};
+    return (ConvTiling){
+        .product = true, .direct = true, .depth = all, .images = d->n, .total = workspace};
   }
-  int64_t some = most(PART_DEPTH / conv_taps(d), 1);
-  if (some > 8) some = some / 8 * 8;
-  ConvTiling whole = cut_columns(d, all, real64), parts = cut_columns(d, least(some, all), real64);
+  ConvTiling whole = cut_columns(d, all, all, real64);
+  ConvTiling parts = cut_images(d, least(PART_DEPTH, all), all, real64);
   bool f32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32;
   return parts.total >= whole.total || real64 || (f32 && !d->tf32) ? whole : parts;
 }

@@ -1,10 +1,10 @@
 /* dlopen and dlsym; see toolkit.h. */
 #include "toolkit.h"
 #include <dlfcn.h>
-#include <glob.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include "toolkit_places.h"
 
 /* CUDA 12 has all that is called, and its drivers run what its libraries make. */
 enum { NEWEST = 13, OLDEST = 12 };
@@ -26,34 +26,49 @@ void ampc_toolkit_limit(int version)
   atomic_store(&driver, version);
 }
 
-/* By its name, wherever the loader looks; else where toolkits are installed. */
-static void *open_version(const char *stem, int version)
+static void not_here(const char *stem, int newest, int oldest, int supported, char *why)
 {
-  char name[64], pattern[128];
-  snprintf(name, sizeof name, "%s.so.%d", stem, version);
-  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library) return library;
-  glob_t found;
-  snprintf(pattern, sizeof pattern, "/usr/local/cuda*/lib64/%s", name);
-  if (glob(pattern, 0, NULL, &found) != 0) return NULL;
-  for (size_t i = found.gl_pathc; i > 0 && !library; i--)
-    library = dlopen(found.gl_pathv[i - 1], RTLD_NOW | RTLD_LOCAL);
-  globfree(&found);
-  return library;
+  char places[AMPC_WHY_ROOM / 2], or_older[24] = "", limit[80] = "";
+  toolkit_tell_places(places, sizeof places);
+  if (oldest < newest) snprintf(or_older, sizeof or_older, " or .%d", oldest);
+  if (supported && newest < NEWEST)
+    snprintf(limit, sizeof limit, " (the driver supports CUDA %d.%d)", supported / 1000,
+             supported % 1000 / 10);
+  snprintf(why, AMPC_WHY_ROOM,
+           "%s.so.%d%s is not on this machine%s: install %s, or say where it is with --cuda-path "
+           "DIR; looked for in %s",
+           stem, newest, or_older, limit,
+           limit[0] ? "that version of the CUDA toolkit or a newer driver"
+                    : "the CUDA toolkit or its Python wheel",
+           places);
 }
 
-static void not_here(const char *stem, int supported, int newest, char *why)
+static void *open_version(const char *stem, int version, void *open(const char *file))
 {
-  if (newest < NEWEST)
-    snprintf(why, AMPC_WHY_ROOM,
-             "%s.so.%d is not on this machine (the driver supports CUDA %d.%d): install that "
-             "version of the CUDA toolkit or a newer driver",
-             stem, newest, supported / 1000, supported % 1000 / 10);
-  else
-    snprintf(why, AMPC_WHY_ROOM,
-             "%s.so.%d or .%d is not on this machine: install the CUDA toolkit (12 or 13), or put "
-             "the folder of the library into LD_LIBRARY_PATH",
-             stem, NEWEST, OLDEST);
+  char file[64];
+  snprintf(file, sizeof file, "%s.so.%d", stem, version);
+  return open(file);
+}
+
+/* In the folder that was given any version counts more than a newer one elsewhere. */
+int ampc_library_open(const char *stem, int newest, int oldest, const ampc_symbol *symbols,
+                      size_t n, void *table, char why[AMPC_WHY_ROOM])
+{
+  void *library = NULL;
+  int version = newest + 1;
+  while (!library && version > oldest) library = open_version(stem, --version, toolkit_open_given);
+  if (!library) version = newest + 1;
+  while (!library && version > oldest) library = open_version(stem, --version, toolkit_open_found);
+  if (!library) {
+    not_here(stem, newest, oldest, atomic_load(&driver), why);
+    return 0;
+  }
+  const char *lacks = ampc_bind(library, symbols, n, table);
+  if (!lacks) return version;
+  snprintf(why, AMPC_WHY_ROOM, "%s.so.%d has no function %s: it is damaged or too old", stem,
+           version, lacks);
+  dlclose(library);
+  return 0;
 }
 
 /* A library for a newer CUDA than the driver's makes what the driver cannot run. */
@@ -61,18 +76,6 @@ int ampc_toolkit_open(const char *stem, const ampc_symbol *symbols, size_t n, vo
                       char why[AMPC_WHY_ROOM])
 {
   int supported = atomic_load(&driver);
-  int newest = supported ? supported / 1000 : NEWEST;
-  if (newest > NEWEST) newest = NEWEST;
-  for (int version = newest; version >= OLDEST; version--) {
-    void *library = open_version(stem, version);
-    if (!library) continue;
-    const char *lacks = ampc_bind(library, symbols, n, table);
-    if (!lacks) return version;
-    snprintf(why, AMPC_WHY_ROOM, "%s.so.%d has no function %s: it is damaged or too old", stem,
-             version, lacks);
-    dlclose(library);
-    return 0;
-  }
-  not_here(stem, supported, newest, why);
-  return 0;
+  int newest = supported && supported / 1000 < NEWEST ? supported / 1000 : NEWEST;
+  return ampc_library_open(stem, newest, OLDEST, symbols, n, table, why);
 }

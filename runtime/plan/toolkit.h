@@ -1,11 +1,15 @@
 /* NVIDIA's toolkit libraries: where they lie and which version fits the driver. The compiler loads
  * NVRTC and the runtime cuBLASLt; both look here, so that one process takes both of one version.
- * Nothing is linked: a library is loaded when it is first asked for. */
+ * Nothing is linked: a library is loaded when it is first asked for.
+ *
+ * Looked through in this order: the folder of --cuda-path; where the loader looks
+ * (LD_LIBRARY_PATH); CUDA_PATH and CUDA_HOME; the wheels of VIRTUAL_ENV and of the python3 on PATH;
+ * /usr/local/cuda*. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { AMPC_WHY_ROOM = 400 }; /* bytes of a reason: what is wrong and what to do, in one line */
+enum { AMPC_WHY_ROOM = 800 }; /* bytes of a reason: what is wrong and what to do, in one line */
 
 /* A function of a library, and where a table of pointers keeps it. */
 typedef struct ampc_symbol {
@@ -21,7 +25,16 @@ const char *ampc_bind(void *library, const ampc_symbol *symbols, size_t n, void 
  * on are of its major version or older. Safe from any thread. */
 void ampc_toolkit_limit(int version);
 
+/* Libraries are looked for in this folder first: a toolkit, a virtual environment, a folder of
+ * Python packages, or of libraries. The text must outlive them. Before anything is opened; from one
+ * thread. */
+void ampc_toolkit_path(const char *folder);
+
 /* Opens the newest `stem`.so.N that fits and fills in `table`. Gives N, or 0 with the reason in
  * `why`. The library stays open until the process ends. */
 int ampc_toolkit_open(const char *stem, const ampc_symbol *symbols, size_t n, void *table,
                       char why[AMPC_WHY_ROOM]);
+
+/* The same for a library with versions of its own: N is from `newest` down to `oldest`. */
+int ampc_library_open(const char *stem, int newest, int oldest, const ampc_symbol *symbols,
+                      size_t n, void *table, char why[AMPC_WHY_ROOM]);

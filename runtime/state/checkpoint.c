@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/plan/number.h"
+#include "param.h"
 #include "runtime/runtime.h"
 #include "safetensors.h"
 
@@ -29,9 +30,10 @@ static char *text_join(const char *const *parts)
 
 typedef struct Entry {
   const ampc_param *param;
-  ampc_ref place;
+  ampc_space space;
   char *name;
-  int64_t bytes, begin; /* begin: in the file's data */
+  int64_t unit, piece; /* bytes of an element; elements that are on their way at once */
+  int64_t begin;       /* bytes, in the file's data */
 } Entry;
 
 typedef struct Entries {
@@ -51,16 +53,16 @@ static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const
   return text_join((const char *[]){"optimizer.", o->name, ".", moment, "/", q->path, NULL});
 }
 
-/* The place in the device's memory; where the bytes lie in the file is known when all are listed.
- */
+/* Where the bytes lie in the file is known when all are listed. */
 static void add_entry(Entries *e, const ampc_program *p, const ampc_param *q, ampc_space space,
                       char *name)
 {
   int64_t unit = ampc_element_size(p, q->buffer ? q->dtype : AMPC_F32);
   e->at[e->n++] = (Entry){.param = q,
-                          .place = {space, q->buffer ? q->offset : q->offset * unit},
+                          .space = space,
                           .name = name,
-                          .bytes = q->elements * unit};
+                          .unit = unit,
+                          .piece = param_piece(q, PIECE / unit)};
 }
 
 static void entries_free(Entries *e)
@@ -172,14 +174,24 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
 }
 
+/* Room for the largest piece of them; NULL: out of memory. */
+static char *piece_room(const Entries *e)
+{
+  int64_t bytes = 1;
+  for (uint32_t i = 0; i < e->n; i++)
+    if (e->at[i].piece * e->at[i].unit > bytes) bytes = e->at[i].piece * e->at[i].unit;
+  return malloc((size_t)bytes);
+}
+
 /* By pieces, so that no second copy of the tensors is needed. */
 static ampc_status write_entry(ampc_runtime *rt, const Entry *e, char *piece, TensorWriter *w)
 {
+  int64_t all = e->param->elements;
   ampc_status status = AMPC_OK;
-  for (int64_t at = 0; at < e->bytes && !status; at += PIECE) {
-    int64_t n = e->bytes - at < PIECE ? e->bytes - at : PIECE;
-    status = ampc_read(rt, (ampc_ref){e->place.space, e->place.offset + at}, piece, n);
-    if (!status) status = tensor_write(w, piece, n);
+  for (int64_t at = 0; at < all && !status; at += e->piece) {
+    int64_t n = all - at < e->piece ? all - at : e->piece;
+    status = param_read(rt, e->param, e->space, at, n, piece);
+    if (!status) status = tensor_write(w, piece, n * e->unit);
   }
   return status;
 }
@@ -187,7 +199,7 @@ static ampc_status write_entry(ampc_runtime *rt, const Entry *e, char *piece, Te
 static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f, const char *path)
 {
   TensorWriter w;
-  char *piece = malloc(PIECE);
+  char *piece = piece_room(e);
   ampc_status status = piece ? tensor_write_begin(&w, f, path)
                              : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   bool begun = !status;
@@ -400,19 +412,19 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
 
 static ampc_status load_entry(ampc_runtime *rt, const TensorFile *f, const Entry *e, char *piece)
 {
+  int64_t all = e->param->elements;
   ampc_status status = AMPC_OK;
-  for (int64_t at = 0; at < e->bytes && !status; at += PIECE) {
-    int64_t n = e->bytes - at < PIECE ? e->bytes - at : PIECE;
-    status = tensor_file_load(f, e->begin + at, piece, n);
-    if (!status)
-      status = ampc_write(rt, (ampc_ref){e->place.space, e->place.offset + at}, piece, n);
+  for (int64_t at = 0; at < all && !status; at += e->piece) {
+    int64_t n = all - at < e->piece ? all - at : e->piece;
+    status = tensor_file_load(f, e->begin + at * e->unit, piece, n * e->unit);
+    if (!status) status = param_write(rt, e->param, e->space, at, n, piece);
   }
   return status;
 }
 
 static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e, const Saved *s)
 {
-  char *piece = malloc(PIECE);
+  char *piece = piece_room(e);
   if (!piece) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   ampc_status status = apply_state(rt, s);
   for (uint32_t i = 0; i < e->n && !status; i++) status = load_entry(rt, f, &e->at[i], piece);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include "runtime/base/convert.h"
 #include "init_values.h"
+#include "param.h"
 #include "runtime/runtime.h"
 
 enum { PIECE = 1 << 15 /* values that are on their way at once: no copy of the weights is made */ };
@@ -17,8 +18,8 @@ static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
                               uint64_t seed)
 {
   const ampc_program *p = rt->program;
-  int64_t size = ampc_element_size(p, q->dtype), piece = init_is_whole(q) ? q->elements : PIECE;
-  int64_t at = q->buffer ? q->offset : q->offset * ampc_element_size(p, AMPC_F32);
+  int64_t size = ampc_element_size(p, q->dtype);
+  int64_t piece = init_is_whole(q) ? q->elements : param_piece(q, PIECE);
   double *values = malloc((size_t)piece * sizeof *values);
   char *bytes = malloc((size_t)(piece * size));
   ampc_status status = AMPC_OK;
@@ -27,7 +28,7 @@ static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
     int64_t n = q->elements - i < piece ? q->elements - i : piece;
     init_values(q, seed, i, n, values);
     for (int64_t k = 0; k < n; k++) number_store(q->dtype, p->real64, bytes, k, values[k]);
-    status = ampc_write(rt, (ampc_ref){space, at + i * size}, bytes, n * size);
+    status = param_write(rt, q, space, i, n, bytes);
   }
   free(values);
   free(bytes);

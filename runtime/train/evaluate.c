@@ -18,12 +18,13 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
   for (uint32_t i = 0; i < b->n_sources; i++)
     if (p->sources[b->first_source + i].offset < lowest)
       lowest = p->sources[b->first_source + i].offset;
+  status = runtime_turn_input(rt);
   for (uint32_t i = 0; i < b->n_sources && !status; i++) {
     const ampc_source *source = &p->sources[b->first_source + i];
     int64_t bytes = *out_samples * ampc_element_size(p, source->dtype);
     for (uint32_t k = 0; k < source->rank; k++) bytes *= source->dim[k];
-    status = ampc_write(rt, (ampc_ref){AMPC_INPUT, source->offset},
-                        (const char *)base + (source->offset - lowest), bytes);
+    status =
+        runtime_bring(rt, source->offset, (const char *)base + (source->offset - lowest), bytes);
   }
   if (status) return status;
   return ampc_run_step(rt, block, *out_samples == b->variant[0].batch ? 0 : 1);

@@ -7,10 +7,12 @@
 #include "runtime/plan/file.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/standard_files.h"
+#include "runtime/plan/toolkit.h"
 #include "train_options.h"
 
 enum {
-  OPTION_data_dir = 256,
+  OPTION_cuda_path = 256,
+  OPTION_data_dir,
   OPTION_eval,
   OPTION_help,
   OPTION_set,
@@ -20,6 +22,7 @@ enum {
 
 /* Those of the training loop come after these, numbered from OPTION_train on. */
 static const struct option own_options[] = {
+    {"cuda-path", required_argument, NULL, OPTION_cuda_path},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
     {"eval", no_argument, NULL, OPTION_eval},
     {"help", no_argument, NULL, OPTION_help},
@@ -27,6 +30,7 @@ static const struct option own_options[] = {
 };
 
 static const char help_text[] =
+    "  --cuda-path DIR        look for NVIDIA's libraries in DIR first\n"
     "  --data-dir DIR         root of data paths (default: the current folder)\n"
     "  --eval                 only evaluate the weights of --resume\n"
     "  --set NAME=VALUE       replace a setting, as in --set opt.lr=1e-4\n"
@@ -55,6 +59,9 @@ static ampc_status read_option(int option, char **argv, Command *c)
 {
   ampc_train_options *t = &c->train;
   switch (option) {
+  case OPTION_cuda_path:
+    ampc_toolkit_path(optarg);
+    return AMPC_OK;
   case OPTION_data_dir:
     t->data_dir = optarg;
     return AMPC_OK;

@@ -82,6 +82,13 @@ static ampc_status read_flag(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
+/* Of the process: the prompt makes runtimes for values, too. */
+static ampc_status read_no_cudnn(const char *name, const char *text, void *field)
+{
+  ampc_use_cudnn(false);
+  return read_flag(name, text, field);
+}
+
 /* ---- a row's value ---- */
 
 typedef struct Target { /* beside each row of the list: what reads its value, and what that fills */

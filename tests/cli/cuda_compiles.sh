@@ -17,6 +17,8 @@ compile_kernels() { # compile_kernels ARCH JOB
   local name="$(basename "$2" .amp) for $1"
   if "$ampc" --emit=cubin --target="$1" -o a.cubin "$2" 2>err && [ -s a.cubin ]; then
     echo "ok: $name"
+  elif [ "$1" = sm_75 ] && grep -q 'E405' err; then
+    echo "ok: $name has no bf16"
   else
     failed "$name: $(head -3 err)"
   fi

@@ -79,6 +79,7 @@ def code_of(text):
     text = re.sub('\r\n?', '\n', text)
     text = re.sub(r'\\[ \t\v\f\r]*\n', '', text)
     text = TOKEN.sub(lambda m: ' ' if m[0][0] == '/' else m[0][0] * 2, text)
+    text = re.sub('\n[ \t\n]*\n', '\n', text)
     return re.sub(r'\bstep_\w+', 'step', re.sub(r'[ \t]+', ' ', text))
 
 

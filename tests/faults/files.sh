@@ -94,7 +94,7 @@ job_by() { # job_by NAME COMMAND...: gives the text of the job itself
   "$@" >dev/text 2>err
   aside dev/text >got
   aside whole.c >want
-  grep -q '^// k01_.* JOB:[0-9]*$' want || failed "$name: no kernel of the job"
+  grep -q '^// .* JOB:[0-9]*$' want || failed "$name: no kernel of the job"
   same "$name" want got
 }
 by_stdin() { soon "$ampc" --target=cpu --emit=c --data-dir data /dev/stdin; }

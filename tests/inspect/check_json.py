@@ -41,16 +41,18 @@ def check_counts(job):
         check("fc1 line", fc1["line"], 12)
     drop = find(train["commands"], "drop")
     check("dropout read", drop["read"], 2 * 32 * 16)
-    check("dropout written", drop["written"], 2 * 32 * 16)
-    bias = find(train["commands"], "sum", 1)  # back through dropout and relu, in place; into the slot of fc1.bias
-    check("backward of relu", [n["op"] for n in bias["nodes"]], ["drop", "relu_backward", "sum", "grad_accumulate"])
-    check("backward of relu read", bias["read"], 2 * 2 * 32 * 16 + 4 * 16)
-    check("backward of relu written", bias["written"], 2 * 32 * 16 + 4 * 16)
+    check("dropout written", drop["written"], 2 * 32 * 16 + 4)  # beside it the gradient of the mean of losses
+    bias = find(train["commands"], "relu_backward", 0)  # back through dropout and relu, in place; into the slot of fc1.bias
+    beside = ["sum", "grad_accumulate"]  # the slot of fc2.bias
+    check("backward of relu", [n["op"] for n in bias["nodes"]], beside + ["drop", "relu_backward", "sum", "grad_accumulate"])
+    check("backward of relu read", bias["read"], 2 * 2 * 32 * 16 + 4 * 16 + 2 * 32 * 3 + 4 * 3)
+    check("backward of relu written", bias["written"], 2 * 32 * 16 + 4 * 16 + 4 * 3)
     adam = find(train["commands"], "adam_update")
     # parameters: 4*9 + 4 + 4 + 64*16 + 16 + 16*3 + 3, each padded to 64 elements
     elements = 64 + 64 + 64 + 1024 + 64 + 64 + 64
-    check("Adam read", adam["read"], 4 * 4 * elements)  # gradient, weight, two moments
-    check("Adam written", adam["written"], (4 * 4 + 2) * elements)  # and the f16 copy
+    running = 4 * 4 + 4 * 4 + 8  # mean and variance of 4 channels, a counter: beside it
+    check("Adam read", adam["read"], 4 * 4 * elements + running + 2 * 4 * 4)  # gradient, weight, two moments
+    check("Adam written", adam["written"], (4 * 4 + 2) * elements + running)  # and the f16 copy
     check("Adam FLOPs", adam["flops"], None)
     norm = find(train["commands"], "batch_norm")
     check("batch norm types", norm["types"], "f16,f32>f16")

@@ -58,7 +58,7 @@ layers_of() { "$amp" inspect --arch none --by-layer "$1" | sed -nE 's/^  ([a-z.]
 [ "$(layers_of "$work/two.amp")" = "a.fc a.opt all b.fc b.opt more opt" ] || failed "two models: $(layers_of "$work/two.amp")"
 grep -v '\bb\b' "$work/two.amp" | sed 's/, more//' >"$work/one.amp"
 [ "$(layers_of "$work/one.amp")" = "a.opt all fc opt" ] || failed "a layer named as the optimizer: $(layers_of "$work/one.amp")"
-refuses "layers of one kernel" 2 'does not go with' "$amp" inspect --by-layer --kernel k05 "$job"
+refuses "layers of one kernel" 2 'does not go with' "$amp" inspect --by-layer --kernel relu "$job"
 
 # On a terminal no line is longer than it; read and written stay.
 for columns in 60 70 80 120; do
@@ -70,11 +70,9 @@ for columns in 60 70 80 120; do
 done
 COLUMNS=70 script -qec "'$amp' inspect --arch none '$job'" /dev/null >"$work/out" || failed "COLUMNS: exit status"
 tr -d '\r' <"$work/out" | sed 1d | awk 'length > 70' | grep -q . && failed "COLUMNS is not asked"
-# The number of a kernel counts all that stand before it: taken from the table, not written here.
-numbered() { "$amp" inspect --arch none "$job" | grep -om 1 "[kgc][0-9]*_$1\b"; } # numbered NAME
-drop=$(numbered drop)
-answers kernel --arch cpu --kernel "${drop%_drop}" "$job"
-answers product --arch cpu --kernel "$(numbered conv2d)" "$job"
+drop=net_drop
+answers kernel --arch cpu --kernel net_dr "$job"
+answers product --arch cpu --kernel conv_conv2d "$job"
 
 # ---- for programs --------------------------------------------------------------------------------
 "$amp" inspect --arch none --json "$job" >"$work/json" || failed "--json: exit status"
@@ -103,9 +101,9 @@ by = {(c["nodes"][0]["op"], c["shape"]): c["library"] for c in commands if c["ki
 assert len([c for c in commands if "library" in c]) == 11, commands
 assert not any(name.startswith("ref") for name in by.values()), by
 assert not any("library" in c for c in commands if c["kind"] != "conv"), commands
-pointwise = [("conv2d", "[32, 2, 2, 400]"), ("conv2d_data", "[32, 2, 2, 384]"), ("conv2d_weight", "[400, 384, 1, 1]")]
+pointwise = [("conv2d", "[32, 2, 2, 400]"), ("conv2d_data", "[32, 2, 2, 384]"), ("conv2d_weight", "[400, 1, 1, 384]")]
 assert [by[key] for key in pointwise] == ["product"] * 3, by
-assert by["conv2d_weight", "[24, 1, 5, 5]"] == "loops", by # oneDNN has code of its own up to 3x3
+assert by["conv2d_weight", "[24, 5, 5, 1]"] == "loops", by # oneDNN has code of its own up to 3x3
 print("ok: --arch cpu: what computes convolutions")
 PY
 passes "--arch none: no library" "$amp" inspect --arch none --json tests/inspect/convolutions.amp
@@ -114,7 +112,11 @@ grep -q '"library"' "$work/out" && failed "library: only on the CPU"
 # ---- wrong usage -----------------------------------------------------------------------------------
 refuses "no job" 2 'no job' "$amp" inspect
 refuses "no such kernel" 2 "did you mean $drop" "$amp" inspect --kernel "${drop%op}p" "$job"
+refuses "several kernels" 2 'commands have that' "$amp" inspect --kernel conv "$job"
 refuses "no architecture" 2 'arch gpu' "$amp" inspect --arch gpu "$job"
+refuses "no such GPU" 2 'expected one of h200, ' "$amp" inspect --gpu h300 "$job"
+refuses "a GPU and an architecture" 2 'does not go with' "$amp" inspect --gpu h200 --arch sm_80 "$job"
+refuses "no cuDNN of no GPU" 2 'goes with --gpu only' "$amp" inspect --no-cudnn "$job"
 refuses "one precision" 2 'no second precision' "$amp" inspect --diff f32 "$job"
 refuses "no precision" 1 'f64' "$amp" inspect --diff f32 f64 "$job"
 refuses "a wrong job" 3 'nothing\.amp' "$amp" inspect nothing.amp
@@ -139,6 +141,7 @@ grep -q '^no registers.*NVRTC' "$work/out" || failed "without NVRTC: it is not t
 hidden "$amp" inspect --kernel "$drop" "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: it is not told"
 refuses "an architecture without NVRTC" 4 'NVRTC is not on this machine' \
   hidden "$amp" inspect --arch sm_90 "$job"
+refuses "a GPU without NVRTC" 4 'NVRTC is not on this machine' hidden "$amp" inspect --gpu h200 "$job"
 
 # ---- with it ---------------------------------------------------------------------------------------
 if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
@@ -154,7 +157,7 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   "$amp" inspect --arch sm_20 "$job" >"$work/out" 2>"$work/err"
   [ $? -eq 4 ] && grep -q 'error.*sm_20' "$work/err" || failed "an architecture that NVRTC lacks"
   "$amp" inspect --arch sm_80 --diff f32 f16 "$job" >"$work/out" || failed "--diff --arch: exit status"
-  grep -Eq 'k[0-9]+_drop -> '$drop' .* sm_80 [0-9]+( -> [0-9]+)? registers$' "$work/out" ||
+  grep -Eq "$drop .* sm_80 [0-9]+( -> [0-9]+)? registers$" "$work/out" ||
     failed "--diff --arch: no registers"
   "$amp" inspect --kernel "$drop" "$job" >"$work/out"
   for part in 'small.amp:12: ' "__global__ void $drop" "\.entry $drop" 'ld.global'; do
@@ -164,6 +167,21 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   grep -q "__global__ void $drop.* | " "$work/out" || failed "not side by side at 150 columns"
   script -qec "stty cols 80; '$amp' inspect --kernel $drop '$job'" /dev/null >"$work/out" || failed "--kernel at 80 columns"
   grep -q "__global__ void $drop.* | " "$work/out" && failed "side by side at 80 columns"
+
+  # What it costs on GPUs: sums, sectors of what can be counted by hand, every GPU, every width.
+  "$amp" inspect --gpu h200 --json "$job" >"$work/json" && python3 "$here/check_gpu.py" "$work/json" || failed "--gpu --json"
+  "$amp" inspect --gpu h200 --no-cudnn --json "$job" >"$work/own" && python3 "$here/check_gpu.py" "$work/own" "$work/json" ||
+    failed "--gpu --no-cudnn --json"
+  "$amp" inspect --gpu h200 --json "$job" | cmp - "$work/json" || failed "--gpu: two runs differ"
+  for gpu in h100 a100 l4 t4 rtx4090 b200; do
+    "$amp" inspect --gpu $gpu "$job" >"$work/out" 2>"$work/err" || { grep -q 'NVRTC refuses' "$work/err" || failed "--gpu $gpu: $(cat "$work/err")"; }
+  done
+  for columns in 60 80 120; do
+    script -qec "stty cols $columns; '$amp' inspect --gpu h200 '$job'" /dev/null | tr -d '\r' >"$work/out"
+    sed 1d "$work/out" | awk -v most=$columns 'length > most' | grep -vE '^  [0-9.]+ [a-z]*' |
+      grep -q . && failed "--gpu: too wide for $columns columns"
+    grep -Eq 'name.* bytes .*us bound' "$work/out" || failed "--gpu: no columns at $columns"
+  done
 else
   echo "skipped: NVRTC is not on this machine"
 fi

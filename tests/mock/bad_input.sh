@@ -68,11 +68,15 @@ MOCK_CUDA_ARCH=130 MOCK_CUDA_DRIVER=13000 refuses "an older driver than NVRTC" 5
 MOCK_CUDA_ARCH=130 passes "a newer GPU than NVRTC knows" train "$mock" --save "$work/by_ptx"
 same "PTX gives the same" "$work/good" "$work/by_ptx"
 
+sed 's/precision f16/precision bf16/' "$job" >"$d/bf16.amp"
+job=$d/bf16.amp MOCK_CUDA_ARCH=75 refuses "bf16 on an old GPU" 1 \
+  'E405.*bf16 is for GPUs from sm_80 on, the target is sm_75' train "$mock"
+
 # ---- products, memory ----------------------------------------------------------------------------
 folder blas_lacks libcublasLt.so.13 empty
 refuses "a damaged cuBLASLt" 5 'libcublasLt\.so\.13 has no function.*damaged' train "$work/blas_lacks"
 MOCK_BLAS_REFUSE=2 refuses "a product without an algorithm" 5 \
-  'cuBLASLt: no algorithm, product of f16 \[' train "$mock"
+  '[a-z]+[a-z_0-9]* \(.*job\.amp:[1-9][0-9]*\): .*cuBLASLt: no algorithm, product of f16 \[.*NOT_SUPPORTED' train "$mock"
 given_back "a product without an algorithm"
 for n in 1 4 8; do
   MOCK_CUDA_OOM_AT=$n refuses "out of memory at allocation $n" 5 \
@@ -86,7 +90,7 @@ for n in 1 2; do
 done
 
 # ---- in the middle of a run ----------------------------------------------------------------------
-for n in 1 30 500; do
+for n in 1 30 200; do
   rm -f "$work/last"
   MOCK_CUDA_STICKY_AT=$n refuses "an illegal address in launch $n" 5 \
     'illegal memory access.*--resume' train "$mock" --save-every 5 --save "$work/last"

@@ -1,14 +1,18 @@
 /* cuBLASLt without CUDA: descriptors, and what its documentation asks of them. A product is checked
  * when its algorithm is looked for and again when it is called: types, sizes, leading dimensions,
  * batches, the alignment that was promised, workspace, that the algorithm is that product's own.
- *   MOCK_BLAS_REFUSE=n   the n-th product finds no algorithm */
+ *   MOCK_BLAS_REFUSE=n   the n-th product finds no algorithm
+ *   MOCK_BLAS_UNFIT=n    the n best algorithms of each product do not run
+ *   MOCK_BLAS_ALONE=1    a batch finds no algorithm
+ *   MOCK_BLAS_LOSE=n     the relu of the n best algorithms of each product makes 0 of NaN
+ * A bias must lie at a multiple of 16 bytes. */
 #include "blas.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, EXECUTION_FAILED = 13 };
-enum { ALIGN_OF_LIBRARY = 256, IN_PLACE = 1, ALL_SCHEMES = 7 };
+enum { ALIGN_OF_LIBRARY = 256, IN_PLACE = 1, ALL_SCHEMES = 7, ALGORITHMS = 6, BIAS_ALIGN = 16 };
 
 struct LtOpaqueMatmul {
   LtCompute compute;
@@ -35,6 +39,7 @@ typedef struct Chosen {
   uint64_t problem; /* hash of the product that it was found for */
   uint64_t workspace;
   uint32_t align[4];
+  int32_t rank; /* among those of the product: 0 is the best */
 } Chosen;
 
 enum { MOST_USED = 4096 };
@@ -52,8 +57,10 @@ static long looked;
 LtStatus cublasLtCreate(LtHandle *out)
 {
   BLAS_ENTER();
+  if (mock_opens("cublasLtCreate")) return NOT_INITIALIZED;
   handles++;
   mock_add(COUNT_held, 1);
+  mock_add(COUNT_libraries, 1);
   *out = (LtHandle)(void *)&handles;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -61,6 +68,7 @@ LtStatus cublasLtCreate(LtHandle *out)
 LtStatus cublasLtDestroy(LtHandle handle)
 {
   if (handle != (LtHandle)(void *)&handles || !handles) return INVALID_VALUE;
+  if (mock_opens("cublasLtDestroy")) return NOT_INITIALIZED;
   handles--;
   mock_add(COUNT_held, -1);
   return CUBLAS_STATUS_SUCCESS;
@@ -348,12 +356,16 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle handle, LtMatmul matmul, LtLayo
   LtStatus status = read_product(matmul, a, b, c, d, &p);
   if (status) return status;
   if (++looked == mock_setting("MOCK_BLAS_REFUSE", 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (p.d.batch > 1 && mock_setting("MOCK_BLAS_ALONE", 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Chosen chosen = {.problem = problem_of(&p), .workspace = wanted_workspace(&p)};
   if (chosen.workspace > preference->workspace) chosen.workspace = 0;
   memcpy(chosen.align, preference->align, sizeof chosen.align);
-  *out = (LtHeuristic){.workspace = chosen.workspace, .waves = 1};
-  memcpy(&out->algorithm, &chosen, sizeof chosen);
-  *found = 1;
+  while (*found < wanted && *found < ALGORITHMS) {
+    LtHeuristic *h = &out[*found];
+    *h = (LtHeuristic){.workspace = chosen.workspace, .waves = 1};
+    chosen.rank = (*found)++;
+    memcpy(&h->algorithm, &chosen, sizeof chosen);
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -402,6 +414,9 @@ LtStatus cublasLtMatmul(LtHandle handle, LtMatmul matmul, const void *alpha, con
   memcpy(&chosen, algorithm, sizeof chosen);
   if (chosen.problem != problem_of(&p)) mock_misuse("the algorithm is that of another product");
   if (p.bias && !matmul->bias) return mock_refuse(INVALID_VALUE, "no bias");
+  if (p.bias && (uint64_t)matmul->bias % BIAS_ALIGN)
+    return mock_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "a bias that is not aligned to 16 bytes");
+  if (chosen.rank < mock_setting("MOCK_BLAS_UNFIT", 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (chosen.workspace > workspace_bytes || (chosen.workspace && !workspace))
     return mock_refuse(INVALID_VALUE, "the algorithm needs a workspace of %llu bytes, %zu given",
                        (unsigned long long)chosen.workspace, workspace ? workspace_bytes : 0);
@@ -411,8 +426,9 @@ LtStatus cublasLtMatmul(LtHandle handle, LtMatmul matmul, const void *alpha, con
   p.bias_at = (uint64_t)matmul->bias;
   p.workspace_at = (uint64_t)workspace;
   p.workspace = chosen.workspace;
+  p.keeps_nan = chosen.rank >= mock_setting("MOCK_BLAS_LOSE", 0);
   check_pointers(&p, &chosen);
-  check_first_use(chosen.problem, mock_is_capturing(stream));
+  check_first_use(chosen.problem + (uint64_t)chosen.rank, mock_is_capturing(stream));
   mock_add(COUNT_library_calls, 1);
   CuResult queued = mock_queue_library(stream, "a product", product_run, &p, sizeof p);
   return queued ? EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;

@@ -16,7 +16,7 @@ typedef struct Product {
   size_t workspace;
   int64_t m, n, k;
   double alpha, beta;
-  bool transpose_a, transpose_b, tf32, bias, relu;
+  bool transpose_a, transpose_b, tf32, bias, relu, keeps_nan;
   bool wide; /* AMPC_F32 stands for doubles, summed in doubles */
   ampc_dtype bias_type;
 } Product;

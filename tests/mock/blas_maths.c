@@ -19,6 +19,21 @@ size_t matrix_bytes(const Product *p, const Matrix *m)
   return (size_t)(last * element_bytes(p, m->type));
 }
 
+/* What a GPU may make of f32 for tf32: MOCK_BLAS_TF32 = 0: to the nearest, ties to even; 1: cut
+ * off; 2: to the nearest, ties away from zero. */
+static void to_tf32(float *x, int64_t n)
+{
+  long how = mock_setting("MOCK_BLAS_TF32", 0);
+  if (how == 0) convert_tf32(x, x, n);
+  for (int64_t i = 0; i < n && how != 0; i++) {
+    uint32_t bits;
+    memcpy(&bits, &x[i], sizeof bits);
+    bool finite = (bits >> 23 & 0xff) != 0xff;
+    if (finite) bits = (bits + (how == 2 ? 0x1000 : 0)) & ~(uint32_t)0x1fff;
+    memcpy(&x[i], &bits, sizeof bits);
+  }
+}
+
 /* Matrix `batch` of m as floats without gaps, [columns][rows], or the other way if transposed. */
 static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool transpose, bool tf32)
 {
@@ -29,7 +44,7 @@ static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool tra
   for (int64_t c = 0; c < m->columns; c++) {
     float *to = transpose ? column : out + c * m->rows;
     convert_widen(m->type, bytes + (batch * m->stride + c * m->ld) * size, to, m->rows);
-    if (tf32) convert_tf32(to, to, m->rows);
+    if (tf32) to_tf32(to, m->rows);
     for (int64_t r = 0; transpose && r < m->rows; r++) out[r * m->columns + c] = to[r];
   }
   free(column);
@@ -98,10 +113,9 @@ static void multiply(const Product *p, const float *a, const float *b, float *su
   free(packed);
 }
 
-/* As the library: a NaN becomes 0. */
 static double relu(const Product *p, double x)
 {
-  return !p->relu || x > 0 ? x : 0;
+  return !p->relu || x > 0 || (x != x && p->keeps_nan) ? x : 0;
 }
 
 /* alpha sum + beta C + bias, relu, rounded once. */

@@ -6,6 +6,10 @@ typedef struct MockKernel { /* `mock_kernels` of an image; the last one has no n
   const char *name;
   void (*run)(void *const *arguments, unsigned block, unsigned n_blocks);
   unsigned n_arguments;
-  const unsigned char *align; /* of what each argument points to */
+  const unsigned char *align; /* of what each argument points to, or A_NUMBER */
 } MockKernel;
+enum { A_NUMBER = 0 }; /* an argument of 8 bytes that is no pointer */
 /* and `const int mock_arch[3]`: 90 for sm_90; 1 if it stands for PTX; the version of its NVRTC */
+
+/* The kernels that the runtime brings as PTX text; NULL: `image` is not that text. */
+const MockKernel *mock_ptx_kernels(const void *image);

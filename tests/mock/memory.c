@@ -162,7 +162,7 @@ CuResult cuMemGetInfo_v2(size_t *free, size_t *total)
 CuResult cuMemAlloc_v2(CuPointer *out, size_t bytes)
 {
   MOCK_ENTER(NEEDS_CONTEXT);
-  CuResult status = mock_not_while_capturing("cuMemAlloc");
+  CuResult status = mock_opens("cuMemAlloc");
   if (status) return status;
   if (bytes == 0) return mock_refuse(MOCK_INVALID_VALUE, "cuMemAlloc of 0 bytes");
   bool planted = ++allocations == mock_setting("MOCK_CUDA_OOM_AT", 0);
@@ -178,7 +178,7 @@ CuResult cuMemAlloc_v2(CuPointer *out, size_t bytes)
 CuResult cuMemFree_v2(CuPointer memory)
 {
   MOCK_ENTER(NEEDS_CONTEXT);
-  CuResult status = mock_not_while_capturing("cuMemFree");
+  CuResult status = mock_opens("cuMemFree");
   if (status || !memory) return status;
   Range *r = range_of(memory);
   if (!r || r->pinned || r->freed || r->address != memory)
@@ -193,7 +193,7 @@ CuResult cuMemFree_v2(CuPointer memory)
 CuResult cuMemAllocHost_v2(void **out, size_t bytes)
 {
   MOCK_ENTER(NEEDS_CONTEXT);
-  CuResult status = mock_not_while_capturing("cuMemAllocHost");
+  CuResult status = mock_opens("cuMemAllocHost");
   if (status) return status;
   if (bytes == 0) return mock_refuse(MOCK_INVALID_VALUE, "cuMemAllocHost of 0 bytes");
   if (++pinnings == mock_setting("MOCK_CUDA_PIN_AT", 0)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -206,7 +206,7 @@ CuResult cuMemAllocHost_v2(void **out, size_t bytes)
 CuResult cuMemFreeHost(void *memory)
 {
   MOCK_ENTER(NEEDS_CONTEXT);
-  CuResult status = mock_not_while_capturing("cuMemFreeHost");
+  CuResult status = mock_opens("cuMemFreeHost");
   if (status) return status;
   Range *r = range_of((uint64_t)memory);
   if (!r || !r->pinned || r->freed || r->bytes != memory)

@@ -49,10 +49,13 @@ typedef enum Count {
   X(library_calls)                                                                                 \
   X(graph_launches)                                                                                \
   X(captures)                                                                                      \
+  X(meanwhile) /* calls that open or close something while another thread captures */              \
   X(allocations)                                                                                   \
   X(modules)                                                                                       \
+  X(libraries) /* handles of cuBLASLt */                                                           \
   X(kernels_run)                                                                                   \
   X(products_run)                                                                                  \
+  X(convolutions_run)                                                                              \
   X(held) /* objects and memory that were made and not given back */
 #define X(name) COUNT_##name,
   COUNTS(X)
@@ -91,7 +94,7 @@ EXPORT extern const char *mock_running; /* what the device is doing; NULL: nothi
 
 /* ---- work ---- */
 
-enum { MAX_ARGUMENTS = 128, LIBRARY_DATA = 384 };
+enum { MAX_ARGUMENTS = 512, LIBRARY_DATA = 384 };
 
 typedef struct Op Op;
 struct Op {
@@ -99,6 +102,7 @@ struct Op {
   CuResult (*run)(const Op *op);
   void (*queued)(Op *op); /* when it is put on a stream, each time; may be NULL */
   const char *label;
+  bool runs_code; /* a kernel or a product */
   union {
     struct {
       CuFunction function;
@@ -137,6 +141,8 @@ EXPORT bool mock_is_capturing(CuStream stream);
 /* What this thread must not call while it captures, nor any while a stream captures in the global
  * mode; spoils the capture. */
 CuResult mock_not_while_capturing(const char *call);
+/* The same for what opens or closes memory, modules, libraries; counted when another captures. */
+EXPORT CuResult mock_opens(const char *call);
 CuResult mock_drain(void); /* all streams, for calls that wait for the device by themselves */
 
 struct CUgraph_st {

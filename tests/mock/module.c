@@ -52,9 +52,8 @@ static bool load(CuModule m, const void *image, size_t size)
   return m->library && dlsym(m->library, "mock_kernels") && dlsym(m->library, "mock_arch");
 }
 
-static void list_functions(CuModule m)
+static void list_functions(CuModule m, const MockKernel *kernels)
 {
-  const MockKernel *kernels = dlsym(m->library, "mock_kernels");
   while (kernels[m->n].name) m->n++;
   m->functions = calloc(m->n + 1, sizeof *m->functions);
   if (!m->functions) mock_misuse("out of memory");
@@ -85,23 +84,25 @@ CuResult cuModuleLoadDataEx(CuModule *out, const void *image, unsigned n, CuJitO
                             void **values)
 {
   MOCK_ENTER(NEEDS_CONTEXT);
-  CuResult status = mock_not_while_capturing("cuModuleLoadData");
+  CuResult status = mock_opens("cuModuleLoadData");
   if (status) return status;
   for (unsigned i = 0; i < n; i++) {
     if (options[i] != CU_JIT_ERROR_LOG_BUFFER && options[i] != CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
       return mock_refuse(MOCK_INVALID_VALUE, "the mock has no option %d of images", options[i]);
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER && values[i]) *(char *)values[i] = 0;
   }
-  size_t size = image_size(image);
-  if (!size) return MOCK_INVALID_IMAGE;
+  const MockKernel *kernels = mock_ptx_kernels(image);
+  size_t size = kernels ? 0 : image_size(image);
+  if (!size && !kernels) return MOCK_INVALID_IMAGE;
   CuModule m = calloc(1, sizeof *m);
   if (!m) return CUDA_ERROR_OUT_OF_MEMORY;
-  status = load(m, image, size) ? check_arch(m) : MOCK_INVALID_IMAGE;
+  m->file = -1;
+  if (!kernels) status = load(m, image, size) ? check_arch(m) : MOCK_INVALID_IMAGE;
   if (status) {
     unload(m);
     return status;
   }
-  list_functions(m);
+  list_functions(m, kernels ? kernels : dlsym(m->library, "mock_kernels"));
   m->next = modules;
   modules = m;
   mock_add(COUNT_modules, 1);
@@ -113,7 +114,7 @@ CuResult cuModuleLoadDataEx(CuModule *out, const void *image, unsigned n, CuJitO
 CuResult cuModuleUnload(CuModule module)
 {
   MOCK_ENTER(NEEDS_CONTEXT);
-  CuResult status = mock_not_while_capturing("cuModuleUnload");
+  CuResult status = mock_opens("cuModuleUnload");
   if (status) return status;
   for (CuModule *at = &modules; *at; at = &(*at)->next)
     if (*at == module) {
@@ -161,6 +162,10 @@ static CuResult find_arguments(const Op *op, void **out)
   const MockKernel *k = op->as.launch.function->kernel;
   for (unsigned i = 0; i < k->n_arguments; i++) {
     uint64_t address = (uint64_t)op->as.launch.argument[i];
+    if (k->align[i] == A_NUMBER) {
+      out[i] = op->as.launch.argument[i];
+      continue;
+    }
     out[i] = address ? mock_device_bytes(address, 0, k->name) : NULL;
     if (address && !out[i]) return MOCK_ILLEGAL_ADDRESS;
     if (address % k->align[i]) {
@@ -219,8 +224,10 @@ CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y, u
   if (extra || (k->n_arguments && !arguments))
     return mock_refuse(MOCK_INVALID_VALUE, "%s: how its arguments are given", k->name);
   if (k->n_arguments > MAX_ARGUMENTS) mock_misuse("%s: too many arguments for the mock", k->name);
-  Op op = {
-      .run = run_kernel, .label = k->name, .as.launch = {.function = function, .grid = grid_x}};
+  Op op = {.run = run_kernel,
+           .label = k->name,
+           .runs_code = true,
+           .as.launch = {.function = function, .grid = grid_x}};
   for (unsigned i = 0; i < k->n_arguments; i++) {
     if (!arguments[i]) return mock_refuse(MOCK_INVALID_VALUE, "%s: no argument %u", k->name, i);
     memcpy(&op.as.launch.argument[i], arguments[i], sizeof(void *));

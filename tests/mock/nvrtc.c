@@ -118,15 +118,26 @@ static NvrtcResult complain(NvrtcProgram p, NvrtcResult result, const char *what
 
 /* ---- from CUDA to C ---- */
 
-/* The C text: cpu.h in the place of the other prelude, which ends where `real` is defined. */
+/* What cpu.h lacks, as only CUDA shares launches: templates/cuda.cuh says what it is. */
+static const char only_cuda[] =
+    "#define ON_BLOCK(k) \\\n"
+    "  if (block_index == (k)) \\\n"
+    "    for (unsigned on_k = block_index, on_n = (block_index = 0, block_count), \\\n"
+    "                  on_once = (block_count = 1); \\\n"
+    "         on_once; on_once = 0, block_index = on_k, block_count = on_n)\n"
+    "#define LEAVE_FROM_BLOCK(k) \\\n"
+    "  if (block_index >= (k)) return\n";
+
+/* The C text: cpu.h in the place of the other prelude. */
 static bool put_c_text(FILE *out, const char *text)
 {
   const char *from = strstr(text, "#define DEVICE static __device__ __forceinline__\n");
-  const char *to = from ? strstr(from, "\ntypedef float real;") : NULL;
-  if (from && !to) to = strstr(from, "\ntypedef double real;");
+  const char *to = from ? strstr(from, "/* from here on the same on every machine */\n") : NULL;
   if (!to) return false;
   fwrite(text, 1, (size_t)(from - text), out);
   fwrite(embedded_files[0].text, 1, embedded_files[0].size, out);
+  fputs(only_cuda, out);
+  fputs("#define __launch_bounds__(threads)\n", out);
   fputs(to, out);
   return true;
 }

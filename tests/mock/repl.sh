@@ -30,7 +30,7 @@ says "values" '^f16\[32, 4\]  .*linear is low'
 says "a redefinition" '^kept 0 of 2 parameters'
 says "a step of it" '^step 3/32 .* loss [0-9]'
 says "an evaluation" '^eval acc: [0-9]'
-printf ':kernel k03 edit\n' | session && failed "an edit is no failure"
+printf ':kernel net_silu edit\n' | session && failed "an edit is no failure"
 says "edits" 'with --device cpu only'
 MOCK_CUDA_DEVICES=0 session <<<'1 + 1' && failed "no GPU is no failure"
 says "no GPU" 'error: --device cuda: '

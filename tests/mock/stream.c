@@ -1,6 +1,8 @@
 /* Streams, events, copies. Work waits on its stream until somebody waits for it, so results that
  * are read too early are not there yet, and memory that is reused too early is seen to change. With
- * MOCK_CUDA_EAGER=1 work is done when it is called: the other of the two extreme schedules. */
+ * MOCK_CUDA_EAGER=1 work is done when it is called: the other of the two extreme schedules. With
+ * MOCK_CUDA_EAGER=2 copies on streams that run no kernels are done when they are called, and the
+ * rest waits: copies are as far ahead of steps as the order of events allows. */
 #include "mock.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@ struct CUstream_st {
   CuCaptureMode mode;
   pthread_t capturer; /* the thread that began it */
   bool spoilt;
+  bool computes; /* it has been given kernels, products or a graph */
 };
 
 struct CUevent_st {
@@ -95,7 +98,9 @@ CuResult mock_queue(CuStream stream, const Op *op)
     return CUDA_SUCCESS;
   }
   mock_put(stream, op);
-  if (mock_setting("MOCK_CUDA_EAGER", 0)) return drain(stream);
+  if (op->runs_code) stream->computes = true;
+  long eager = mock_setting("MOCK_CUDA_EAGER", 0);
+  if (eager == 1 || (eager == 2 && !stream->computes)) return drain(stream);
   while (stream->n > LONGEST_QUEUE && !status) status = run_first(stream);
   return status;
 }
@@ -108,7 +113,7 @@ static CuResult run_library(const Op *op)
 CuResult mock_queue_library(CuStream stream, const char *label, CuResult (*run)(const void *data),
                             const void *data, size_t size)
 {
-  Op op = {.run = run_library, .label = label, .as.library = {.run = run}};
+  Op op = {.run = run_library, .label = label, .runs_code = true, .as.library = {.run = run}};
   if (size > LIBRARY_DATA) mock_misuse("%s: too much data for the mock", label);
   memcpy(op.as.library.data, data, size);
   return mock_queue(stream, &op);
@@ -176,6 +181,15 @@ CuResult mock_not_while_capturing(const char *call)
       return mock_refuse(MOCK_CAPTURE_UNSUPPORTED, "%s while a stream captures", call);
     }
   return CUDA_SUCCESS;
+}
+
+CuResult mock_opens(const char *call)
+{
+  bool other = false;
+  for (CuStream s = streams; s; s = s->next)
+    other = other || (s->capture && !pthread_equal(s->capturer, pthread_self()));
+  mock_add(COUNT_meanwhile, other);
+  return mock_not_while_capturing(call);
 }
 
 CuResult cuStreamBeginCapture_v2(CuStream stream, CuCaptureMode mode)
@@ -249,6 +263,35 @@ CuResult cuEventRecord(CuEvent event, CuStream stream)
   Op op = {.run = run_event,
            .label = "an event",
            .as.event = {.event = event, .turn = ++event->recorded}};
+  return mock_queue(stream, &op);
+}
+
+/* Work of the other stream, until the event as it was when the wait was called. */
+static CuResult run_wait(const Op *op)
+{
+  CuEvent e = op->as.event.event;
+  CuResult status = CUDA_SUCCESS;
+  if (!event_exists(e)) mock_misuse("a stream waits for an event that was destroyed");
+  while (!status && e->done < op->as.event.turn) {
+    if (!e->stream || !e->stream->first) mock_misuse("a stream waits for what will never be");
+    status = run_first(e->stream);
+  }
+  mock_running = op->label;
+  return status;
+}
+
+CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned flags)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (!event_exists(event)) return mock_refuse(MOCK_INVALID_HANDLE, "no such event");
+  CuResult status = check_stream(stream);
+  if (status) return status;
+  if (flags) return mock_refuse(MOCK_INVALID_VALUE, "flags %#x of a wait", flags);
+  if (stream->capture) mock_misuse("the mock captures one stream: no events of others");
+  if (event->captured) return mock_refuse(MOCK_CAPTURED_EVENT, "cuStreamWaitEvent");
+  Op op = {.run = run_wait,
+           .label = "a wait for an event",
+           .as.event = {.event = event, .turn = event->recorded}};
   return mock_queue(stream, &op);
 }
 

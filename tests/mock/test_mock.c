@@ -15,8 +15,9 @@ static LtHandle library;
 /* ---- what all cases start with ---- */
 
 static const char kernels[] =
-    "#define DEVICE static __device__ __forceinline__\n"
     "typedef float real;\n"
+    "#define DEVICE static __device__ __forceinline__\n"
+    "/* from here on the same on every machine */\n"
     "__global__ void add_one(const float *__restrict__ x, float *__restrict__ y)\n"
     "{\n  GRID_LOOP (int, i, 1000) y[i] = x[i] + 1;\n}\n"
     "__global__ void too_far(float *x)\n"
@@ -118,6 +119,21 @@ static int event_order(void)
   MUST(launch(add_one, 1, 32, memory, memory) == 0 && cuEventSynchronize(event) == 0);
   CHECK(cuEventQuery(event) == 0 && mock_count("kernels_run") == 0); /* no further than asked for */
   return check_failures != 0;
+}
+
+static int stream_waits(void)
+{
+  CuStream second;
+  CuEvent event;
+  char *y = new_pinned(1);
+  MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING) == 0);
+  MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == 0);
+  MUST(cuStreamWaitEvent(second, event, 0) == 0); /* never recorded: for nothing */
+  MUST(cuMemsetD8Async(memory, 7, BYTES, stream) == 0 && cuEventRecord(event, stream) == 0);
+  MUST(cuMemsetD8Async(memory, 8, BYTES, stream) == 0); /* behind the event */
+  MUST(cuStreamWaitEvent(second, event, 0) == 0);
+  MUST(cuMemcpyDtoHAsync_v2(y, memory, 1, second) == 0 && cuStreamSynchronize(second) == 0);
+  return *y != 7;
 }
 
 static int all_given_back(void)
@@ -388,7 +404,9 @@ static int unknown_arch(void)
 
 static int not_c(void)
 {
-  return compile("#define DEVICE static __device__ __forceinline__\ntypedef float real;\noops\n",
+  return compile("typedef float real;\n"
+                 "#define DEVICE static __device__ __forceinline__\n"
+                 "/* from here on the same on every machine */\noops\n",
                  "--gpu-architecture=sm_90", "--fmad=false", &image);
 }
 
@@ -402,6 +420,7 @@ static const Case cases[] = {
     {"plain step", plain_step, 0, NULL},
     {"graph", graph_replay, 0, NULL},
     {"events", event_order, 0, NULL},
+    {"a stream waits for another", stream_waits, 0, NULL},
     {"all given back", all_given_back, 0, NULL},
     {"the host touches memory of the device", host_touches_device, FAULTS, "the host touches"},
     {"fill after free", used_after_free, MOCK_INVALID_VALUE, "that was freed"},

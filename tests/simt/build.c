@@ -1,5 +1,6 @@
 /* From a compiled job to two instrumented libraries: see build.h. */
 #include "build.h"
+#include "ptx.h"
 #include "compiler/emit/emit.h"
 #include "runner/jit/toolchain.h"
 #include <dlfcn.h>
@@ -86,7 +87,7 @@ static void list_kernels(Compile *c, SimtLibraries *out)
   SimtKernel *kernels = arena_array(c->arena, SimtKernel, c->graph->groups.n);
   for (uint32_t i = 1; i < c->graph->groups.n; i++) {
     if (!group_has_kernel(c, i)) continue;
-    uint32_t n_args = group_is_columns(c, i) ? 2 : kernel_args(c, i).n;
+    uint32_t n_args = group_n_args(c, i);
     kernels[out->n++] = (SimtKernel){kernel_name(c, i), i, n_args};
   }
   out->kernels = kernels;
@@ -102,7 +103,7 @@ static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibrari
   emit_some_kernels(c, 0, l->n, &kernels);
   simt_as_cpu(c);
   if (edit) edit(&kernels, data);
-  text_add(out, kernels.at, kernels.n);
+  ptx_as_calls(&kernels, out);
   add_table(out, l);
   return status;
 }

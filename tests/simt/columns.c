@@ -7,14 +7,13 @@
 
 ColumnsArgs columns_args(const ampc_conv *d, bool real64)
 {
+  ampc_conv m = ampc_conv_of_columns(d);
   ConvColumns t = ampc_conv_columns(d, real64);
-  ColumnsArgs a;
-  int images = d->kind == AMPC_CONV_DATA ? 1 : 0;
-  a.type[images] = d->x_type;
-  a.elements[images] = t.images * conv_in_elements(d);
-  a.type[!images] = t.type;
-  a.elements[!images] = t.images * conv_out_pixels(d) * d->c * conv_taps(d);
-  for (int i = 0; i < 2; i++)
+  int64_t cells = t.images * conv_out_pixels(&m) * m.c * conv_taps(d), weights = conv_weights(d);
+  ColumnsArgs a = {.n = d->kind == AMPC_CONV_DATA ? 4 : 2,
+                   .type = {t.type, t.type, d->w_type, d->w_type},
+                   .elements = {t.images * conv_in_elements(&m), cells, weights, weights}};
+  for (int i = 0; i < a.n; i++)
     a.size[i] = real64 && a.type[i] == AMPC_F32 ? 8 : ampc_dtype_size(a.type[i]);
   return a;
 }
@@ -33,15 +32,24 @@ static void put_number(char *at, ampc_dtype type, int64_t size, uint32_t n)
     memcpy(at, &half, 2);
 }
 
-ampc_status columns_fill(const ColumnsArgs *a, void *out[2])
+void columns_free(void *args[COLUMNS_ARGS])
 {
-  for (int i = 0; i < 2; i++) out[i] = calloc((size_t)a->elements[i] + 1, (size_t)a->size[i]);
-  if (!out[0] || !out[1]) {
-    free(out[0]);
-    free(out[1]);
+  for (int i = 0; i < COLUMNS_ARGS; i++) free(args[i]);
+}
+
+ampc_status columns_fill(const ColumnsArgs *a, void *out[COLUMNS_ARGS])
+{
+  bool good = true;
+  for (int i = 0; i < COLUMNS_ARGS; i++) {
+    out[i] = i < a->n ? calloc((size_t)a->elements[i] + 1, (size_t)a->size[i]) : NULL;
+    good = good && (out[i] || i >= a->n);
+  }
+  if (!good) {
+    columns_free(out);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory for columns");
   }
-  for (int64_t i = 0; i < a->elements[0]; i++)
-    put_number((char *)out[0] + i * a->size[0], a->type[0], a->size[0], (uint32_t)i);
+  for (int k = 0; k < a->n; k += 2)
+    for (int64_t i = 0; i < a->elements[k]; i++)
+      put_number((char *)out[k] + i * a->size[k], a->type[k], a->size[k], (uint32_t)i);
   return AMPC_OK;
 }

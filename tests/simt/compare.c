@@ -42,10 +42,12 @@ static double number_of(DType type, unsigned size, uint64_t bits)
   return size == 8 ? d : (double)f;
 }
 
+/* A number that is read from STATE lies inside a struct that another argument may name whole. */
 static uint32_t argument_at(const Comparison *c, uintptr_t at)
 {
   uint32_t best = c->n_args;
   for (uint32_t i = 0; i < c->n_args; i++) {
+    if (c->args[i].role == ARG_in && c->args[i].place.space == AMPC_STATE) continue;
     uintptr_t from = (uintptr_t)c->at[i];
     if (from <= at && (best == c->n_args || from > (uintptr_t)c->at[best])) best = i;
   }

@@ -182,9 +182,9 @@ static void describe_columns(Compile *c, Checked *k, uint32_t group)
 {
   ampc_conv d = convolution_of(c, group).desc;
   ColumnsArgs a = columns_args(&d, k->jit->real64);
-  KernelArg *args = arena_array(c->arena, KernelArg, 2);
-  for (int i = 0; i < 2; i++) args[i] = (KernelArg){.role = ARG_in, .type = a.type[i]};
-  k->args = (KernelArgs){args, 2};
+  KernelArg *args = arena_array(c->arena, KernelArg, COLUMNS_ARGS);
+  for (int i = 0; i < a.n; i++) args[i] = (KernelArg){.role = ARG_in, .type = a.type[i]};
+  k->args = (KernelArgs){args, (uint32_t)a.n};
   k->at = (Geometry){d.grid, d.block};
 }
 
@@ -247,12 +247,12 @@ static ampc_status check_columns(Compile *c, Jit *jit)
     simt_as_cuda(c);
     ampc_conv d = convolution_of(c, jit->libraries.kernels[i].group).desc;
     simt_as_cpu(c);
-    void *memory[2];
+    void *memory[COLUMNS_ARGS];
     ColumnsArgs a = columns_args(&d, jit->real64);
     status = columns_fill(&a, memory);
     if (status) break;
     check_launch(&jit->kernels[i], memory);
-    for (int k = 0; k < 2; k++) free(memory[k]);
+    columns_free(memory);
   }
   return status;
 }

@@ -289,6 +289,15 @@ void memory_put_back(const WordList *words)
   for (size_t i = 0; i < words->n; i++) write_word(&words->at[i], words->at[i].value);
 }
 
+/* The compiler knows no better: on a GPU each access must be at a multiple of its size. */
+static void touch_unaligned(const char *at, unsigned size, bool write)
+{
+  if (memory.on && !memory.now.twin && (uintptr_t)at % size && !simt_on_stack((uintptr_t)at))
+    simt_fault((uintptr_t)at, "block %u thread %u %s %u bytes at no multiple of them",
+               simt_now.block, simt_now.thread, write ? "writes" : "reads", size);
+  touch_range(at, size, write);
+}
+
 /* ---- the hooks of -fsanitize=thread
  * ----------------------------------------------------------------
  */
@@ -296,8 +305,6 @@ void memory_put_back(const WordList *words)
 #define HOOKS(size)                                                                                \
   void __tsan_read##size(const void *at);                                                          \
   void __tsan_write##size(const void *at);                                                         \
-  void __tsan_unaligned_read##size(const void *at);                                                \
-  void __tsan_unaligned_write##size(const void *at);                                               \
   void __tsan_read##size(const void *at)                                                           \
   {                                                                                                \
     touch(at, size, false);                                                                        \
@@ -305,19 +312,27 @@ void memory_put_back(const WordList *words)
   void __tsan_write##size(const void *at)                                                          \
   {                                                                                                \
     touch(at, size, true);                                                                         \
-  }                                                                                                \
-  void __tsan_unaligned_read##size(const void *at)                                                 \
-  {                                                                                                \
-    touch(at, size, false);                                                                        \
-  }                                                                                                \
-  void __tsan_unaligned_write##size(const void *at)                                                \
-  {                                                                                                \
-    touch(at, size, true);                                                                         \
   }
 HOOKS(1)
 HOOKS(2)
 HOOKS(4)
 HOOKS(8)
+
+#define UNALIGNED_HOOKS(size)                                                                      \
+  void __tsan_unaligned_read##size(const char *at);                                                \
+  void __tsan_unaligned_write##size(const char *at);                                               \
+  void __tsan_unaligned_read##size(const char *at)                                                 \
+  {                                                                                                \
+    touch_unaligned(at, size, false);                                                              \
+  }                                                                                                \
+  void __tsan_unaligned_write##size(const char *at)                                                \
+  {                                                                                                \
+    touch_unaligned(at, size, true);                                                               \
+  }
+UNALIGNED_HOOKS(2)
+UNALIGNED_HOOKS(4)
+UNALIGNED_HOOKS(8)
+UNALIGNED_HOOKS(16)
 
 void __tsan_read16(const char *at);
 void __tsan_write16(const char *at);

@@ -11,7 +11,8 @@ options=$(sed -n "s|^$model@||p" "$here/reduced.txt")
 [ -n "$options" ] || options='--set train.batch=3'
 
 ops() { # ops [options]: those that emitted kernels compute
-  "$ampc" "$@" --emit=cuda "$model" | sed -n 's|^//   nodes  *||p' | grep -o '%[0-9]* [a-z0-9_]*' |
+  "$ampc" "$@" --emit=cuda "$model" | # a long list goes on in lines that begin with more blanks
+    awk '/^\/\/   [a-z]/ {on = $2 == "nodes"} !/^\/\/ / {on = 0} on' | grep -o '%[0-9]* [a-z0-9_]*' |
     cut -d' ' -f2 | sort -u
 }
 whole=$(ops)

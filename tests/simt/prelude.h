@@ -14,6 +14,16 @@ double floor(double);
 typedef struct SimtSize {
   unsigned x, y, z;
 } SimtSize;
+/* Their addresses must be multiples of their sizes: the hooks see to it. */
+typedef struct __attribute__((may_alias)) uint2 {
+  unsigned x, y;
+} uint2;
+typedef struct __attribute__((may_alias)) uint4 {
+  unsigned x, y, z, w;
+} uint4;
+typedef struct __attribute__((may_alias)) float4 {
+  float x, y, z, w;
+} float4;
 /* Constants, as far as a thread can see. */
 extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 
@@ -21,7 +31,10 @@ extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 #define __global__ static
 #define __device__
 #define __forceinline__ inline
-#define __shared__      static __attribute__((section("simt_shared")))
+#define __align__(n)    __attribute__((aligned(n)))
+#define __launch_bounds__(n)
+#define __CUDA_ARCH__ 900
+#define __shared__    static __attribute__((section("simt_shared")))
 
 void simt_barrier(unsigned place);
 unsigned long long simt_shuffle(unsigned place, unsigned mask, unsigned long long bits,
@@ -55,4 +68,39 @@ static inline float __uint_as_float(unsigned bits)
     float number;
   } u = {bits};
   return u.number;
+}
+
+/* ---- instructions: ptx.h ---- */
+
+static inline void simt_cvt_f32_f16(float *to, unsigned short from)
+{
+  union {
+    unsigned short bits;
+    _Float16 number;
+  } u = {from};
+  *to = (float)u.number;
+}
+
+static inline void simt_cvt_rn_f16_f32(unsigned short *to, float from)
+{
+  union {
+    _Float16 number;
+    unsigned short bits;
+  } u = {(_Float16)from};
+  *to = from != from ? 0x7fff : u.bits;
+}
+
+/* The nearer of the two numbers that enclose it, halves to even. Behind the greatest one comes
+ * infinity, which counts as 2^128. */
+static inline void simt_cvt_rn_bf16_f32(unsigned short *to, float from)
+{
+  unsigned bits = __float_as_uint(from), low = bits >> 16;
+  double below = __uint_as_float(low << 16);
+  double next =
+      (low & 0x7fff) == 0x7f7f ? 0x1p128 : __uint_as_float((low << 16 & 0x7fffffff) + 0x10000);
+  double up = next - (below < 0 ? -below : below), off = from - below;
+  if (off < 0) off = -off;
+  *to = (unsigned short)(low + (off + off > up || (off + off == up && low % 2 == 1)));
+  if (below - below != 0) *to = (unsigned short)low;
+  if (from != from) *to = 0x7fff;
 }

@@ -182,10 +182,18 @@ void job_run(Job *job, uint32_t block)
   test_must(ampc_wait(job->rt), "step");
 }
 
-void job_read_floats(Job *job, ampc_space space, int64_t first, int64_t n, float *out)
+void job_read_param(Job *job, const ampc_param *p, ampc_space space, float *out)
 {
-  ampc_ref from = {space, first * (int64_t)sizeof *out};
-  test_must(ampc_read(job->rt, from, out, n * (int64_t)sizeof *out), "read");
+  test_must(ampc_read_param(job->rt, p, space, out), "read");
+}
+
+void job_write_param(Job *job, const ampc_param *p, const double *from)
+{
+  float *host = test_alloc((size_t)p->elements * sizeof *host);
+  for (int64_t i = 0; i < p->elements; i++) host[i] = (float)from[i];
+  ampc_space space = p->buffer ? AMPC_BUFFER : AMPC_MASTER;
+  test_must(ampc_write_param(job->rt, p, space, host), "write");
+  free(host);
 }
 
 void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n)

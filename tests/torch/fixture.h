@@ -35,8 +35,9 @@ void job_close(Job *job);
 uint32_t job_block(const Job *job, ampc_block_kind kind);
 void job_run(Job *job, uint32_t block); /* one step, waits */
 
-/* f32 elements of a space, and the other way round; offsets in elements. */
-void job_read_floats(Job *job, ampc_space space, int64_t first, int64_t n, float *out);
+/* What belongs to a parameter in a space, of f32: in the order of its shape. */
+void job_read_param(Job *job, const ampc_param *p, ampc_space space, float *out);
+void job_write_param(Job *job, const ampc_param *p, const double *from); /* or a buffer */
 void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n);
 void job_write_integers(Job *job, ampc_ref to, const double *from, int64_t n);
 

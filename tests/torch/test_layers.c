@@ -96,8 +96,7 @@ static void set_parameters(Job *job, const Fixture *f, const Case *k)
     if (p->dtype == AMPC_I64) continue; /* counts the batches from 0 on */
     const Tensor *t = fixture_get(f, "%s/%s", k->name, p->path);
     if (t->n != p->elements) test_fail("%s: %s has another size", k->name, p->path);
-    ampc_ref master = {AMPC_MASTER, p->offset * 4}, buffer = {AMPC_BUFFER, p->offset};
-    job_write_floats(job, p->buffer ? buffer : master, t->at, t->n);
+    job_write_param(job, p, t->at);
   }
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
@@ -162,7 +161,7 @@ static void check_buffer(Job *job, const Fixture *f, const Case *k, const ampc_p
     return;
   }
   float *got = test_alloc((size_t)p->elements * sizeof *got);
-  job_read_floats(job, AMPC_BUFFER, p->offset / 4, p->elements, got);
+  job_read_param(job, p, AMPC_BUFFER, got);
   const Tensor *truth = fixture_get(f, "%s/after/%s", k->name, p->path);
   printf(", %s %s", p->path, compare(k->name, what, truth, got));
   free(got);
@@ -184,7 +183,7 @@ static void check_gradients(Job *job, const Fixture *f, const Case *k, const Ten
     }
     const Tensor *truth = fixture_get(f, "%s/grad/%s", k->name, p->path);
     float *got = test_alloc((size_t)p->elements * sizeof *got);
-    job_read_floats(job, AMPC_MOMENT1, p->offset, p->elements, got);
+    job_read_param(job, p, AMPC_MOMENT1, got);
     char what[128];
     snprintf(what, sizeof what, "gradient of %s", p->path);
     printf(", %s %s", p->path, compare(k->name, what, truth, got));

@@ -35,20 +35,20 @@ static void write_numbers(Job *job, ampc_ref to, uint64_t seed, int64_t n)
   job_write_floats(job, to, at, n);
 }
 
-static int64_t offset_of(const Job *job, const char *path)
+static const ampc_param *param_of(const Job *job, const char *path)
 {
   for (uint32_t i = 0; i < job->program->n_params; i++)
-    if (!strcmp(job->program->params[i].path, path)) return job->program->params[i].offset;
+    if (!strcmp(job->program->params[i].path, path)) return &job->program->params[i];
   test_fail("no parameter %s", path);
 }
 
 static void write_parameters(Job *job)
 {
   static const char *const weights[] = {"a.weight", "b.weight", "c.weight"};
-  write_numbers(job, (ampc_ref){AMPC_MASTER, offset_of(job, "p") * 4}, 1, INPUTS);
+  write_numbers(job, (ampc_ref){AMPC_MASTER, param_of(job, "p")->offset * 4}, 1, INPUTS);
   for (int i = 0; i < 3; i++)
-    write_numbers(job, (ampc_ref){AMPC_MASTER, offset_of(job, weights[i]) * 4}, 2 + (uint64_t)i,
-                  INPUTS * OUTPUTS);
+    write_numbers(job, (ampc_ref){AMPC_MASTER, param_of(job, weights[i])->offset * 4},
+                  2 + (uint64_t)i, INPUTS * OUTPUTS);
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
@@ -62,7 +62,7 @@ static double step_error(Job *job, uint32_t block, const Fixture *f, int step)
   write_numbers(job, (ampc_ref){AMPC_INPUT, s[1].offset}, 2000 + (uint64_t)step, BATCH * OUTPUTS);
   job_run(job, block);
   test_must(ampc_get_metric(job->rt, 0, &m), "loss");
-  job_read_floats(job, AMPC_MASTER, offset_of(job, "p"), INPUTS, p);
+  job_read_param(job, param_of(job, "p"), AMPC_MASTER, p);
   double worst = fabs((double)m.last - fixture_get(f, "losses")->at[step]);
   for (int i = 0; i < INPUTS; i++) {
     double d = fabs((double)p[i] - fixture_get(f, "p")->at[step * INPUTS + i]);

@@ -30,7 +30,7 @@ static void check_init(const ampc_param *p, json_t *init)
 static void check_values(Job *job, const ampc_param *p)
 {
   float *w = test_alloc((size_t)p->elements * sizeof *w);
-  job_read_floats(job, AMPC_MASTER, p->offset, p->elements, w);
+  job_read_param(job, p, AMPC_MASTER, w);
   float low = w[0], high = w[0];
   for (int64_t i = 1; i < p->elements; i++) low = fminf(low, w[i]), high = fmaxf(high, w[i]);
   free(w);

@@ -103,8 +103,7 @@ static void set_weights(Job *job, const Net *net)
     double *w = test_alloc((size_t)p->elements * sizeof *w);
     for (int64_t i = 0; i < p->elements; i++)
       w[i] = mean + (p->buffer ? 0 : (2 * mix(k + 1, (uint64_t)i) - 1) / 8);
-    ampc_ref master = {AMPC_MASTER, p->offset * 4}, buffer = {AMPC_BUFFER, p->offset};
-    job_write_floats(job, p->buffer ? buffer : master, w, p->elements);
+    job_write_param(job, p, w);
     free(w);
   }
   test_must(ampc_refresh_copies(job->rt), "copies");
@@ -143,10 +142,7 @@ static double weight_distance(Job *job, const Net *net, const Tensor *truth)
   for (uint32_t k = 0; net->order[k]; k++) {
     const ampc_param *p = parameter(job, net->order[k]);
     float *w = test_alloc((size_t)p->elements * sizeof *w);
-    if (p->buffer)
-      job_read_floats(job, AMPC_BUFFER, p->offset / 4, p->elements, w);
-    else
-      job_read_floats(job, AMPC_MASTER, p->offset, p->elements, w);
+    job_read_param(job, p, p->buffer ? AMPC_BUFFER : AMPC_MASTER, w);
     for (int64_t i = 0; i < p->elements; i++, at++) {
       if (at % net->sample) continue;
       double d = fabs((double)w[i] - truth->at[sampled++]);

@@ -1,7 +1,7 @@
 /* The kernel cache keeps within its bound: what was used longest ago goes first, the newest entry
  * and what is no entry stay. */
-#include "runner/jit/cache.h"
-#include "runner/jit/cache_prune.h"
+#include "runtime/cache.h"
+#include "runtime/cache_prune.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* The kernels between images and columns (templates/im2col.cu, col2im.cu) over 1, 2 and 3 axes,
+/* The kernel that makes columns of images (templates/im2col.cu) over 1, 2 and 3 axes,
  * against plain loops. Their text is that of CUDA, compiled as C; numbers are small integers, so
  * every type and order of sums gives the same. */
 #include "check.h"
@@ -53,12 +53,14 @@ static void *build(Stand *s, const ampc_conv *d, const char **out_name)
   k.group = &k.g->groups.at[s->group];
   const char *name = kernel_name(c, s->group);
   emit_columns(&k, &v);
-  bool data = d->kind == AMPC_CONV_DATA;
+  const char *type = type_text(d->x_type);
   text_printf(&kernel,
               "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n"
               "  block_index = block;\n  block_count = n_blocks;\n"
-              "  %s((const %s *)a[0], (%s *)a[1]);\n}\n",
-              name, name, data ? "real" : type_text(d->x_type), type_text(d->x_type));
+              "  %s((const %s *)a[0], (%s *)a[1]",
+              name, name, type, type);
+  if (d->kind == AMPC_CONV_DATA) text_printf(&kernel, ", (const %s *)a[2], (%s *)a[3]", type, type);
+  text_puts(&kernel, ");\n}\n");
   const char *target = c->options.target;
   c->options.target = "cpu";
   emit_unit(c, &kernel, &name, 1, &unit);
@@ -89,20 +91,71 @@ static double small_number(int64_t i)
   return (double)(i * 7 % 13 - 6);
 }
 
-/* What the kernel must write for input `from`. */
-static void expect(const ampc_conv *d, const double *from, double *to)
+/* The columns of images x; of a gradient of images, those of dy: which pixel of y sees this one of
+ * x by the tap? */
+static void expect_columns(const ampc_conv *d, const double *from, double *to)
 {
+  bool data = d->kind == AMPC_CONV_DATA;
   int64_t taps = conv_taps(d), outs = conv_out_pixels(d), ins = conv_in_pixels(d);
-  for (int64_t row = 0; row < d->n * outs; row++)
-    for (int64_t c = 0; c < d->c; c++)
-      for (int64_t tap = 0; tap < taps; tap++) {
-        int64_t column = (row * d->c + c) * taps + tap, pixel = sees(d, row % outs, tap);
-        int64_t image = (row / outs * ins + pixel) * d->c + c;
-        if (d->kind != AMPC_CONV_DATA)
-          to[column] = pixel < 0 ? 0 : from[image];
-        else if (pixel >= 0)
-          to[image] += from[column];
-      }
+  int64_t channels = data ? d->k : d->c, each = channels / d->groups, rows = data ? ins : outs;
+  for (int64_t row = 0; row < d->n * rows; row++)
+    for (int64_t tap = 0; tap < taps; tap++) {
+      int64_t pixel = -1, image = row / rows, at = row % rows;
+      if (!data) pixel = sees(d, at, tap);
+      for (int64_t y = 0; data && y < outs; y++)
+        if (sees(d, y, tap) == at) pixel = y;
+      int64_t source = (image * (data ? outs : ins) + pixel) * channels;
+      for (int64_t c = 0; c < channels; c++)
+        to[((row * d->groups + c / each) * taps + tap) * each + c % each] =
+            pixel < 0 ? 0 : from[source + c];
+    }
+}
+
+/* Weights [group, k, tap, c] as [group, c, tap, k]. */
+static void expect_turned(const ampc_conv *d, const double *from, double *to)
+{
+  int64_t taps = conv_taps(d), k_each = d->k / d->groups, c_each = d->c / d->groups;
+  for (int64_t k = 0; k < d->k; k++)
+    for (int64_t t = 0; t < taps; t++)
+      for (int64_t c = 0; c < c_each; c++)
+        to[((k / k_each * c_each + c) * taps + t) * k_each + k % k_each] =
+            from[(k * taps + t) * c_each + c];
+}
+
+typedef struct Array { /* as the kernel has it, and as numbers */
+  char *bytes;
+  double *numbers;
+  int64_t n;
+} Array;
+
+static Array array(ampc_dtype type, int64_t n)
+{
+  Array a = {calloc((size_t)n + 1, 4), calloc((size_t)n + 1, sizeof(double)), n};
+  MUST(a.bytes && a.numbers);
+  for (int64_t i = 0; i < n; i++) {
+    a.numbers[i] = small_number(i);
+    number_store(type, false, a.bytes, i, a.numbers[i]);
+  }
+  return a;
+}
+
+static void free_arrays(Array *a, int n)
+{
+  for (int i = 0; i < n; i++) {
+    free(a[i].bytes);
+    free(a[i].numbers);
+  }
+}
+
+static void compare(const ampc_conv *d, const char *what, const Array *got)
+{
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < got->n; i++)
+    wrong += number_load(d->x_type, false, got->bytes, i) != got->numbers[i];
+  CHECK_MSG(wrong == 0,
+            "kind %d, %u axes, %d channels, %s: %lld of %lld elements of the %s are wrong", d->kind,
+            d->spatial, (int)d->c, ampc_dtype_name(d->x_type), (long long)wrong, (long long)got->n,
+            what);
 }
 
 static void check_kernel(Stand *s, ampc_conv d)
@@ -111,34 +164,23 @@ static void check_kernel(Stand *s, ampc_conv d)
     d.out[i] = (d.in[i] + 2 * d.pad[i] - d.dilation[i] * (d.kernel[i] - 1) - 1) / d.stride[i] + 1;
   ConvColumns columns = ampc_conv_columns(&d, false);
   bool data = d.kind == AMPC_CONV_DATA;
-  int64_t images = d.n * conv_in_elements(&d);
-  int64_t cells = d.n * conv_out_pixels(&d) * d.c * conv_taps(&d);
-  int64_t n_from = data ? cells : images, n_to = data ? images : cells;
-  ampc_dtype from_type = data ? columns.type : d.x_type, to_type = data ? d.x_type : columns.type;
   MUST(!columns.direct && columns.parts == 1);
-  double *numbers = calloc((size_t)n_from, sizeof *numbers);
-  double *want = calloc((size_t)n_to, sizeof *want);
-  char *from = calloc((size_t)n_from, 4), *to = calloc((size_t)n_to, 4);
-  MUST(numbers && want && from && to);
-  for (int64_t i = 0; i < n_from; i++) {
-    numbers[i] = small_number(i);
-    number_store(from_type, false, from, i, numbers[i]);
-  }
-  expect(&d, numbers, want);
+  int64_t rows = d.n * (data ? conv_in_pixels(&d) : conv_out_pixels(&d));
+  Array a[] = {array(d.x_type, d.n * (data ? conv_out_elements(&d) : conv_in_elements(&d))),
+               array(d.x_type, rows * (data ? d.k : d.c) * conv_taps(&d)),
+               array(d.x_type, conv_weights(&d)), array(d.x_type, conv_weights(&d))};
+  expect_columns(&d, a[0].numbers, a[1].numbers);
+  expect_turned(&d, a[2].numbers, a[3].numbers);
   const char *name;
   void *library = build(s, &d, &name);
   ampc_cpu_kernel *run = jit_find(library, name);
   MUST(run);
-  for (unsigned b = 0; b < 3; b++) run((void *const[]){from, to}, b, 3);
-  int64_t wrong = 0;
-  for (int64_t i = 0; i < n_to; i++) wrong += number_load(to_type, false, to, i) != want[i];
-  CHECK_MSG(wrong == 0, "kind %d, %u axes, %s: %lld of %lld elements are wrong", d.kind, d.spatial,
-            ampc_dtype_name(d.x_type), (long long)wrong, (long long)n_to);
+  void *const args[] = {a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes};
+  for (unsigned b = 0; b < 3; b++) run(args, b, 3);
+  compare(&d, "columns", &a[1]);
+  if (data) compare(&d, "weights", &a[3]);
   dlclose(library);
-  free(numbers);
-  free(want);
-  free(from);
-  free(to);
+  free_arrays(a, 4);
 }
 
 /* n, c, k, groups, spatial, in, kernel, out (see check_kernel), stride, pad, dilation */
@@ -147,6 +189,11 @@ static const ampc_conv shapes[] = {
     {.n = 2, 3, 4, 1, 2, {7, 6}, {3, 2}, {0}, {2, 1}, {1, 0}, {1, 2}},
     {.n = 2, 3, 4, 1, 3, {5, 7, 6}, {2, 3, 3}, {0}, {2, 1, 3}, {1, 0, 2}, {3, 2, 1}},
     {.n = 1, 4, 4, 2, 3, {3, 2, 4}, {3, 1, 2}, {0}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}},
+    /* vectors of 8, 4 and 2 channels, in groups too */
+    {.n = 2, 16, 8, 1, 2, {6, 5}, {3, 3}, {0}, {1, 1}, {1, 1}, {1, 1}},
+    {.n = 2, 16, 32, 2, 2, {5, 7}, {3, 2}, {0}, {2, 3}, {1, 1}, {1, 2}},
+    {.n = 3, 12, 4, 1, 1, {9}, {3}, {0}, {2}, {1}, {1}},
+    {.n = 1, 12, 20, 2, 3, {4, 3, 5}, {2, 2, 3}, {0}, {1, 2, 2}, {1, 1, 0}, {1, 1, 1}},
 };
 
 int main(void)

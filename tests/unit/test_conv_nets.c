@@ -313,11 +313,11 @@ static void add_pair(const Operands *o, Sum *s, int64_t x, int64_t y, int64_t ta
   int64_t first_k = first_c / c_each * k_each;
   if (d->kind == AMPC_CONV_FORWARD)
     for (int64_t i = 0; i < c_each; i++)
-      add(o, s, o->x, x * d->c + first_c + i, o->w, (k * c_each + i) * taps + tap);
+      add(o, s, o->x, x * d->c + first_c + i, o->w, (k * taps + tap) * c_each + i);
   else if (d->kind == AMPC_CONV_DATA)
     for (int64_t j = 0; j < k_each; j++)
       add(o, s, o->y, y * d->k + first_k + j, o->w,
-          ((first_k + j) * c_each + c - first_c) * taps + tap);
+          ((first_k + j) * taps + tap) * c_each + c - first_c);
   else
     add(o, s, o->x, x * d->c + c, o->y, y * d->k + k);
 }
@@ -329,7 +329,7 @@ static Sum reference(const Operands *o, int64_t at)
   int64_t c_each = d->c / d->groups, taps = conv_taps(d), n_x = d->in[0], n_y = d->out[0];
   bool forward = d->kind == AMPC_CONV_FORWARD, data = d->kind == AMPC_CONV_DATA;
   int64_t k = forward ? at % d->k : at / taps / c_each;
-  int64_t c = data ? at % d->c : k / (d->k / d->groups) * c_each + at / taps % c_each;
+  int64_t c = data ? at % d->c : k / (d->k / d->groups) * c_each + at % c_each;
   Sum s = {0};
   for (int64_t y = 0; y < d->n * n_y * n_y; y++)
     for (int64_t tap = 0; tap < taps; tap++) {
@@ -337,7 +337,7 @@ static Sum reference(const Operands *o, int64_t at)
       int64_t column = y % n_y * d->stride[1] - d->pad[1] + tap % d->kernel[1];
       int64_t x = (y / (n_y * n_y) * n_x + row) * n_x + column;
       bool inside = row >= 0 && row < n_x && column >= 0 && column < n_x;
-      bool meets = forward ? y == at / d->k : data ? x == at / d->c : tap == at % taps;
+      bool meets = forward ? y == at / d->k : data ? x == at / d->c : tap == at / c_each % taps;
       if (inside && meets) add_pair(o, &s, x, y, tap, c, k);
     }
   return s;

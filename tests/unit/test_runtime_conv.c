@@ -60,11 +60,10 @@ typedef struct Sums { /* of the result, and of the magnitudes of what was added 
  * own for each kind, as nearly all the time of this test goes here. */
 static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int64_t y, int64_t n)
 {
-  int64_t taps = conv_taps(d); /* from a channel of a filter to the next */
   if (d->kind == AMPC_CONV_FORWARD) {
     double sum = 0, size = 0;
     for (int64_t c = 0; c < n; c++) {
-      double product = s->x[x + c] * s->w[w + c * taps];
+      double product = s->x[x + c] * s->w[w + c];
       sum += product, size += fabs(product);
     }
     s->sum[y] += sum, s->size[y] += size;
@@ -73,8 +72,8 @@ static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int6
   double dy = s->y[y];
   for (int64_t c = 0; c < n; c++) {
     bool data = d->kind == AMPC_CONV_DATA;
-    double product = dy * (data ? s->w[w + c * taps] : s->x[x + c]);
-    int64_t to = data ? x + c : w + c * taps;
+    double product = dy * (data ? s->w[w + c] : s->x[x + c]);
+    int64_t to = data ? x + c : w + c;
     s->sum[to] += product, s->size[to] += fabs(product);
   }
 }
@@ -109,7 +108,7 @@ static void add_pixel(const ampc_conv *d, Sums *s, int64_t n, const int64_t *o, 
     int64_t at;
     if (find_pixel(d, o, t, &at))
       add_channels(d, s, (n * conv_in_pixels(d) + at) * d->c + first,
-                   k * per_group * conv_taps(d) + tap, y, per_group);
+                   (k * conv_taps(d) + tap) * per_group, y, per_group);
     tap++;
   } while (advance(d->spatial, d->kernel, t));
 }

@@ -1,6 +1,6 @@
 /* Text that is not ours: what of it is printed, and what stands in C. */
 #include "check.h"
-#include "compiler/emit/user_text.h"
+#include "compiler/base/user_text.h"
 #include "runtime/plan/shown.h"
 #include <string.h>
 

@@ -47,14 +47,6 @@ const char *comment_text(Arena *a, const char *s, size_t n, size_t width)
   return t.at;
 }
 
-const char *comment_line(const Compile *c, Place place, size_t width)
-{
-  uint32_t n;
-  const char *s = diag_line_text(c, &place, &n), *end = s + n;
-  while (s < end && (*s == ' ' || *s == '\t')) s++;
-  return comment_text(c->arena, s, (size_t)(end - s), width);
-}
-
 /* ---- strings ---- */
 
 /* Three octal digits always: a digit that follows is not taken for one more. ?? would begin a

@@ -1,5 +1,6 @@
-/* Where built kernels, and what is known about them, are kept between runs: $XDG_CACHE_HOME/ampc
- * or ~/.cache/ampc. It keeps within a bound: what was used longest ago goes first.
+/* Where built kernels, plans of libraries and what is known about both are kept between runs:
+ * $XDG_CACHE_HOME/ampc or ~/.cache/ampc. It keeps within a bound: what was used longest ago goes
+ * first.
  *
  * What is loaded from there runs with the user's rights. So the folder must belong to the user and
  * be writable by nobody else, and a file counts only when it is the user's too and ends in the
@@ -22,7 +23,7 @@ bool cache_elsewhere(Cache *cache, const char *why);
 /* 32 hexadecimal digits of all that decides the bytes of a file: a text, and what it is made with.
  */
 void cache_key(const char *text, size_t size, const char *identity, char key[33]);
-/* `kind`: "so", "cubin", "txt" */
+/* `kind`: "so", "cubin", "txt", "cudnn" */
 void cache_path(const Cache *cache, const char *key, const char *kind, char path[CACHE_PATH]);
 /* Is a whole file there that may be loaded? It counts as used now, as does one that is read. */
 bool cache_has(const char *path);

@@ -7,15 +7,12 @@
  * ??/ is one), and some take a lone carriage return for the end of a line. So what looks like a
  * comment to the printer may swallow the next statement or end early. */
 #pragma once
-#include "compiler/compile.h"
+#include "arena.h"
 
 /* For a comment of either kind: at most `width` characters, the rest cut off, with " .." for it. No
  * line ends in it, no comment either, and it never ends in a backslash; control characters are
  * shown as escapes. */
 const char *comment_text(Arena *a, const char *s, size_t n, size_t width);
-
-/* The line of the place, without what it is indented by, as such a comment. */
-const char *comment_line(const Compile *c, Place place, size_t width);
 
 /* A C string literal whose value is `s`, byte for byte; "0" for NULL. */
 const char *string_literal(Arena *a, const char *s);

@@ -29,7 +29,7 @@ typedef struct Files {
 /* Only what the cache itself writes is ever removed: nobody loses a file that they put there. */
 static bool is_entry(const char *name)
 {
-  static const char *const kinds[] = {"so", "cubin", "txt"};
+  static const char *const kinds[] = {"so", "cubin", "txt", "cudnn"};
   const char *dot = strrchr(name, '.');
   bool known = false;
   for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)

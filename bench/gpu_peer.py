@@ -1,0 +1,146 @@
+"""The training steps of bench/steps.c --json in PyTorch: the same net, start weights, batches, optimizer.
+
+    gpu_peer.py NET FOLDER WARM-UP TIMED BATCH PRECISION MODE DEVICE
+    gpu_peer.py --data FOLDER       writes data in the form of Fashion-MNIST, where there is none
+    gpu_peer.py --gpu               prints the name of the GPU; fails where there is none
+
+NET is one of bench/peer.py; FOLDER has what bench_steps left there. PRECISION is f32, tf32, f16 or bf16
+(torch.autocast, f16 with a GradScaler). MODE is eager, compile (torch.compile) or graphs (torch.compile
+with mode "reduce-overhead": CUDA graphs). Optimizers are fused, convolutions channels_last. DEVICE is
+cuda, or cpu for a try without a GPU. Prints one object with the keys of bench_steps --json."""
+import contextlib
+import gzip
+import inspect
+import json
+import os
+import random
+import statistics
+import struct
+import sys
+import time
+
+GROUPS = 5
+READY = 3  # steps until all is compiled and recorded
+
+
+def write_data(folder, samples=2048, seed=1):
+    """Noise around one of ten pictures of 4 x 4 patches: the label can be learned."""
+    rng = random.Random(seed)
+    pictures = [[rng.randrange(256) for _ in range(49)] for _ in range(10)]
+    for split in ("train", "t10k"):
+        labels = bytes(rng.randrange(10) for _ in range(samples))
+        images = bytearray()
+        for label in labels:
+            noise = rng.randbytes(784)
+            images += bytes((pictures[label][i // 112 * 7 + i % 28 // 4] * 3 + noise[i]) // 4 for i in range(784))
+        for kind, head, body in (("images-idx3", struct.pack(">4I", 0x803, samples, 28, 28), images),
+                                 ("labels-idx1", struct.pack(">2I", 0x801, samples), labels)):
+            with gzip.open(os.path.join(folder, f"{split}-{kind}-ubyte.gz"), "wb") as f:
+                f.write(head + bytes(body))
+
+
+def fused(opt, net):
+    """The same optimizer with its step in one kernel."""
+    known = inspect.signature(type(opt)).parameters
+    return type(opt)(net.parameters(), **{k: v for k, v in opt.defaults.items() if k in known} | {"fused": True})
+
+
+class Training:
+    def __init__(self, argv):
+        import torch
+        import peer
+        self.torch = torch
+        self.name, self.folder = argv[0], argv[1]
+        self.batch, self.precision, self.mode, self.device = int(argv[4]), argv[5], argv[6], argv[7]
+        torch.manual_seed(1)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.precision != "f32"
+        net, opt, factor, self.clip = peer.make(self.name)
+        state = peer.read_safetensors(os.path.join(self.folder, "start.safetensors"))
+        net.load_state_dict({key: state[key] for key in net.state_dict()})
+        self.net = net.to(self.device)
+        if self.name != "mlp":
+            self.net = self.net.to(memory_format=torch.channels_last)
+        on_gpu = self.device == "cuda"
+        self.opt = fused(opt, self.net) if on_gpu else type(opt)(self.net.parameters(), **{
+            k: v for k, v in opt.defaults.items() if k in inspect.signature(type(opt)).parameters})
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.opt, factor)
+        self.scaler = torch.amp.GradScaler(self.device, enabled=self.precision == "f16")
+        pairs = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch)
+        self.batches = [tuple(t.pin_memory() if on_gpu else t for t in pair) for pair in pairs]
+        self.loss_of = self.forward
+        if self.mode != "eager":
+            self.loss_of = torch.compile(self.forward, mode="reduce-overhead" if self.mode == "graphs" else None)
+
+    def autocast(self):
+        types = {"f16": self.torch.float16, "bf16": self.torch.bfloat16}
+        if self.precision not in types:
+            return contextlib.nullcontext()
+        return self.torch.autocast(self.device, dtype=types[self.precision])
+
+    def forward(self, images, labels):
+        x = images.float() / 255
+        if self.name != "mnist_cnn":
+            x = (x - 0.28604) / 0.35302
+        return self.torch.nn.functional.cross_entropy(self.net(x), labels.long())
+
+    def step(self, number):
+        images, labels = (t.to(self.device, non_blocking=True) for t in self.batches[number % len(self.batches)])
+        with self.autocast():
+            loss = self.loss_of(images, labels)
+        self.opt.zero_grad(set_to_none=True)
+        self.scaler.scale(loss).backward()
+        if self.clip:
+            self.scaler.unscale_(self.opt)
+            self.torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.clip)
+        self.scaler.step(self.opt)
+        self.scaler.update()
+        self.scheduler.step()
+        return loss
+
+    def wait(self):
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+    def group(self, first, n):
+        """Milliseconds of a step, and the last loss. The host waits at the end only."""
+        begin = time.perf_counter()
+        for i in range(n):
+            loss = self.step(first + i)
+        last = loss.clone()
+        self.wait()
+        return (time.perf_counter() - begin) * 1e3 / n, last.item()
+
+
+def measure(argv):
+    begin = time.perf_counter()
+    t = Training(argv)
+    warm, timed = int(argv[2]), int(argv[3])
+    first = t.step(0).item()
+    t.group(1, READY - 1)
+    ready = time.perf_counter() - begin
+    if warm > READY:
+        t.group(READY, warm - READY)
+    groups = [t.group(max(warm, READY) + i * timed, timed) for i in range(GROUPS)]
+    took = sorted(ms for ms, _ in groups)
+    gpu = t.device == "cuda"
+    return {"step_ms": statistics.median(took), "least_ms": took[0],
+            "samples_per_second": round(t.batch / statistics.median(took) * 1e3), "first_loss": first,
+            "last_loss": groups[-1][1], "ready_seconds": round(ready, 3),
+            "memory_bytes": t.torch.cuda.max_memory_reserved() if gpu else 0,
+            "device": t.torch.cuda.get_device_name() if gpu else "cpu"}
+
+
+def main():
+    if sys.argv[1] == "--data":
+        write_data(sys.argv[2])
+    elif sys.argv[1] == "--gpu":
+        import torch
+        if not torch.cuda.is_available():
+            sys.exit("no GPU that PyTorch can use")
+        print(torch.cuda.get_device_name())
+    else:
+        print(json.dumps(measure(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+/* See reserved_names.h. */
+#include "reserved_names.h"
+#include <string.h>
+
+/* Names that what is printed cannot have: keywords of C, C++ and CUDA, macros of compilers, and
+ * what the printed text and the templates call their own variables. */
+static const char *const reserved[] = {"a",
+                                       "alignas",
+                                       "alignof",
+                                       "and",
+                                       "asm",
+                                       "auto",
+                                       "b",
+                                       "begin",
+                                       "bf16",
+                                       "blockDim",
+                                       "blockIdx",
+                                       "blocks",
+                                       "bool",
+                                       "break",
+                                       "buffer",
+                                       "c",
+                                       "case",
+                                       "catch",
+                                       "char",
+                                       "class",
+                                       "column",
+                                       "concept",
+                                       "const",
+                                       "const_cast",
+                                       "consteval",
+                                       "constexpr",
+                                       "constinit",
+                                       "continue",
+                                       "copy16",
+                                       "copybf",
+                                       "d",
+                                       "decltype",
+                                       "default",
+                                       "delete",
+                                       "do",
+                                       "double",
+                                       "dynamic_cast",
+                                       "else",
+                                       "end",
+                                       "enum",
+                                       "explicit",
+                                       "export",
+                                       "extern",
+                                       "f16",
+                                       "false",
+                                       "first",
+                                       "float",
+                                       "for",
+                                       "friend",
+                                       "goto",
+                                       "guess",
+                                       "grad",
+                                       "gridDim",
+                                       "i",
+                                       "if",
+                                       "inline",
+                                       "input",
+                                       "int",
+                                       "j",
+                                       "k",
+                                       "kept",
+                                       "kernels",
+                                       "lane",
+                                       "linux",
+                                       "long",
+                                       "m",
+                                       "main",
+                                       "master",
+                                       "mean",
+                                       "metric",
+                                       "metrics",
+                                       "moment1",
+                                       "moment2",
+                                       "mutable",
+                                       "n",
+                                       "namespace",
+                                       "new",
+                                       "noexcept",
+                                       "not",
+                                       "nullptr",
+                                       "o",
+                                       "operator",
+                                       "optimizer",
+                                       "optimizers",
+                                       "or",
+                                       "outputs",
+                                       "params",
+                                       "private",
+                                       "program",
+                                       "protected",
+                                       "public",
+                                       "q",
+                                       "r",
+                                       "real",
+                                       "register",
+                                       "reinterpret_cast",
+                                       "requires",
+                                       "restrict",
+                                       "return",
+                                       "row",
+                                       "rstd",
+                                       "s",
+                                       "settings",
+                                       "short",
+                                       "signed",
+                                       "sizeof",
+                                       "sources",
+                                       "state",
+                                       "static",
+                                       "static_assert",
+                                       "static_cast",
+                                       "struct",
+                                       "switch",
+                                       "t",
+                                       "template",
+                                       "this",
+                                       "thread_local",
+                                       "threadIdx",
+                                       "throw",
+                                       "true",
+                                       "try",
+                                       "typedef",
+                                       "typeid",
+                                       "typename",
+                                       "typeof",
+                                       "union",
+                                       "unix",
+                                       "unsigned",
+                                       "using",
+                                       "virtual",
+                                       "void",
+                                       "volatile",
+                                       "warpSize",
+                                       "wchar_t",
+                                       "while",
+                                       "width",
+                                       "work",
+                                       "xor",
+                                       "z"};
+
+/* Families of names that helpers and printed variables have: ampc_exp, row_sum, s_part, x_at. */
+static bool has_affix(const char *s, size_t n)
+{
+  static const char *const prefixes[] = {"ampc_",  "row_",  "round_",  "from_",  "to_",
+                                         "block_", "bits_", "philox_", "float_", "vector_"};
+  static const char *const suffixes[] = {"_end", "_at", "_tiles", "_part", "_part_sum", "_best"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(s, prefixes[i], strlen(prefixes[i])) == 0) return true;
+  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    size_t m = strlen(suffixes[i]);
+    if (n > m && strcmp(s + n - m, suffixes[i]) == 0) return true;
+  }
+  return false;
+}
+
+/* t14 is what a node's value is called; names in capitals may be macros. */
+bool reserved_name(const char *s)
+{
+  size_t n = strlen(s);
+  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+    if (strcmp(reserved[i], s) == 0) return true;
+  if (n > 1 && s[0] == 't' && strspn(s + 1, "0123456789") == n - 1) return true; /* t14 */
+  if (strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n || s[0] == '_')
+    return true; /* macros */
+  return has_affix(s, n);
+}

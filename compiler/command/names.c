@@ -1,0 +1,163 @@
+/* What commands and kernels are called: by the layer that they compute and the ops that do it, so
+ * that logs, tables and the emitted text speak of the same thing and a change elsewhere in the job
+ * renames nothing. Identifiers of C, each once in a program. */
+#include "compiler/base/names.h"
+#include "compiler/base/reserved_names.h"
+#include "compiler/base/user_text.h"
+#include "command.h"
+#include <string.h>
+
+/* ---- layers ---- */
+
+const Group *group_main_part(const Graph *g, uint32_t group)
+{
+  const Group *p = &g->groups.at[group];
+  return p->n_parts && !p->in_turn ? &p->parts[p->n_parts - 1] : p;
+}
+
+const Node *group_main_node(const Graph *g, uint32_t group)
+{
+  const Group *p = group_main_part(g, group);
+  if (p->anchor.id && ir_node(g, p->anchor)->layer) return ir_node(g, p->anchor);
+  for (uint32_t i = 0; i < p->n; i++)
+    if (ir_node(g, p->nodes[i])->layer) return ir_node(g, p->nodes[i]);
+  return ir_node(g, p->anchor.id ? p->anchor : p->nodes[p->n - 1]);
+}
+
+const char *optimizer_name_of(const Graph *g, const Node *n)
+{
+  uint32_t at;
+  bool has = attr_find(op_of(n), "optimizer", &at) && n->attr[at].i >= 0;
+  return has ? g->optimizers.at[n->attr[at].i].name : NULL;
+}
+
+static bool has_several_models(const Graph *g)
+{
+  for (uint32_t i = 1; i < g->layers.n; i++)
+    if (strcmp(g->layers.at[i].model, g->layers.at[0].model) != 0) return true;
+  return false;
+}
+
+const char *layer_path(const Graph *g, const char *layer)
+{
+  const char *dot = has_several_models(g) ? NULL : strchr(layer, '.');
+  return dot ? dot + 1 : layer;
+}
+
+const char *layer_type(const Graph *g, const char *layer)
+{
+  for (uint32_t i = 0; i < g->layers.n; i++)
+    if (strcmp(g->layers.at[i].name, layer) == 0) return g->layers.at[i].type;
+  return NULL; /* a graph that was made by hand */
+}
+
+/* ---- commands ---- */
+
+/* The names of the group's ops, each once, in order of first appearance. */
+static uint32_t ops_of(const Graph *g, const Group *p, const char **out)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const char *name = op_of(ir_node(g, p->nodes[i]))->name;
+    uint32_t at = 0;
+    while (at < n && strcmp(out[at], name) != 0) at++;
+    out[at] = name;
+    n += at == n;
+  }
+  return n;
+}
+
+const char *group_ops(Compile *c, uint32_t group)
+{
+  const Group *p = group_main_part(c->graph, group);
+  const char **names = arena_array(c->arena, const char *, p->n);
+  uint32_t n = ops_of(c->graph, p, names);
+  Text t;
+  text_init(&t, c->arena);
+  for (uint32_t i = 0; i < n; i++) /* of many: the first, the second and the last */
+    if (n <= 4 || i < 2 || i == n - 1) text_printf(&t, "%s%s", t.n ? "_" : "", names[i]);
+  return t.at;
+}
+
+/* "train", "eval2": by the kind, for the user's name of a block may be any text. */
+static const char *block_word(Compile *c, uint16_t block)
+{
+  static const char *const kinds[] = {"train", "eval", "infer"};
+  const Graph *g = c->graph;
+  uint32_t number = 0;
+  for (uint32_t i = 0; i <= block; i++)
+    number += g->blocks.at[i].kind == g->blocks.at[block].kind && g->blocks.at[i].remainder_of < 0;
+  const char *kind = kinds[g->blocks.at[block].kind];
+  return number > 1 ? arena_printf(c->arena, "%s%u", kind, number) : kind;
+}
+
+/* Paths may be long; their end tells layers apart. */
+static const char *short_path(const char *path)
+{
+  enum { LONGEST = 48 };
+  size_t n = strlen(path);
+  if (n <= LONGEST) return path;
+  const char *end = path + n - LONGEST, *word = strchr(end, '_');
+  return word && word[1] ? word + 1 : end;
+}
+
+/* "features_2_1_batch_norm_relu"; "train_mean" for what no layer asked for, "opt_grad_norm" for an
+ * optimizer. Of blocks but the first one all names begin with the block. */
+static const char *base_name(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  const Node *n = group_main_node(g, group);
+  const char *owner = n->layer ? layer_path(g, n->layer) : optimizer_name_of(g, n);
+  const char *block = block_word(c, n->block), *ops = group_ops(c, group);
+  const char *own = owner ? short_path(identifier(c->arena, owner)) : block;
+  const char *name = arena_printf(c->arena, "%s_%s", own, ops);
+  if (owner && n->block > 0) name = arena_printf(c->arena, "%s_%s", block, name);
+  return reserved_name(name) ? arena_printf(c->arena, "k_%s", name) : name;
+}
+
+typedef struct Taken {
+  const char *name;
+  bool back; /* of a backward pass */
+} Taken;
+typedef struct Names { /* those given so far */
+  Arena *arena;
+  VEC(Taken) taken;
+  NameIndex index;
+} Names;
+
+static const Taken *find(Names *x, const char *name)
+{
+  uint32_t i = name_find(x->arena, &x->index, x->taken.at, x->taken.n, sizeof(Taken), name);
+  return i == NO_NAME ? NULL : &x->taken.at[i];
+}
+
+/* Where backward does what forward does, "_back" tells them apart; else a number. */
+static const char *give(Names *x, const char *base, bool back)
+{
+  const Taken *first = find(x, base);
+  if (first && back && !first->back) base = arena_printf(x->arena, "%s_back", base);
+  const char *name = base;
+  for (uint32_t i = 2; find(x, name); i++) name = arena_printf(x->arena, "%s_%u", base, i);
+  vec_push(x->arena, &x->taken, (Taken){name, back});
+  return name;
+}
+
+static void name_commands(Compile *c)
+{
+  Graph *g = c->graph;
+  Names names = {.arena = c->arena};
+  for (uint32_t i = 1; i < g->groups.n; i++)
+    g->groups.at[i].name = give(&names, base_name(c, i), group_main_node(g, i)->origin.id != 0);
+}
+
+const char *command_name(Compile *c, uint32_t group)
+{
+  if (!c->graph->groups.at[group].name) name_commands(c);
+  return c->graph->groups.at[group].name;
+}
+
+const char *kernel_name(Compile *c, uint32_t group)
+{
+  const char *name = command_name(c, group);
+  return group_is_columns(c, group) ? arena_printf(c->arena, "%s_columns", name) : name;
+}

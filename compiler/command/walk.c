@@ -1,0 +1,181 @@
+/* How kernels walk shapes: see walk.h. */
+#include "walk.h"
+#include <string.h>
+
+LoopShape loop_shape_of(const Node *n)
+{
+  LoopShape s = {.rank = n->rank};
+  memcpy(s.dim, n->dim, sizeof s.dim);
+  return s;
+}
+
+int64_t loop_elements(const LoopShape *s)
+{
+  int64_t n = 1;
+  for (uint32_t i = 0; i < s->rank; i++) n *= s->dim[i];
+  return n;
+}
+
+Access access_whole(const LoopShape *s)
+{
+  Access a = {.offset = 0};
+  int64_t step = 1;
+  for (uint32_t i = s->rank; i > 0; i--) {
+    a.stride[i - 1] = step;
+    step *= s->dim[i - 1];
+  }
+  return a;
+}
+
+/* Axes are aligned at the right; those of size 1, or that n lacks, are not walked: stride 0. */
+Access access_broadcast(const LoopShape *s, const Node *n)
+{
+  Access a = {.offset = 0};
+  int64_t step = 1;
+  for (uint32_t i = 1; i <= n->rank && i <= s->rank; i++) {
+    int64_t dim = n->dim[n->rank - i];
+    a.stride[s->rank - i] = dim == 1 ? 0 : step;
+    step *= dim;
+  }
+  return a;
+}
+
+static int64_t axis_of(const Node *n, int64_t axis)
+{
+  return axis < 0 ? axis + n->rank : axis;
+}
+
+/* A transpose exchanges two strides, a slice starts further on and takes larger steps: no bytes are
+ * moved, so such a node can be a load of its reader. */
+static Access access_moved(Compile *c, const Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  LoopShape from = loop_shape_of(x);
+  Access a = access_whole(&from);
+  if (n->op == OP_transpose) {
+    int64_t i = axis_of(n, attr_int(n, "dim0")), k = axis_of(n, attr_int(n, "dim1")),
+            kept = a.stride[i];
+    a.stride[i] = a.stride[k];
+    a.stride[k] = kept;
+    return a;
+  }
+  if (n->op == OP_permute) {
+    Access whole = a;
+    for (uint32_t i = 0; i < n->rank; i++) a.stride[i] = whole.stride[ir_permuted_axis(n, i)];
+    return a;
+  }
+  uint32_t start;
+  if (attr_find(op_of(n), "start", &start)) {
+    int64_t axis = axis_of(n, attr_int(n, "dim"));
+    a.offset = n->attr[start].i * a.stride[axis];
+    a.stride[axis] *= attr_int(n, "step");
+    return a;
+  }
+  LoopShape to = loop_shape_of(n);
+  return access_broadcast(&to, x);
+}
+
+/* What has as many elements as the loop lies in its order, whatever its shape is called: the slot
+ * of a gradient, a view. */
+Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t input)
+{
+  if (op_of(n)->tmpl == TMPL_move) return access_moved(c, n);
+  const Node *x = value_shape(c->graph, n->in[input]);
+  return ir_elements(x) == loop_elements(s) ? access_whole(s) : access_broadcast(s, x);
+}
+
+/* ---- collapsing ---- */
+
+static void drop_axis(LoopShape *s, Access *a, uint32_t n, uint32_t axis)
+{
+  for (uint32_t i = axis; i + 1 < s->rank; i++) {
+    s->dim[i] = s->dim[i + 1];
+    for (uint32_t k = 0; k < n; k++) a[k].stride[i] = a[k].stride[i + 1];
+  }
+  s->rank--;
+}
+
+/* Are axes `axis` and the next one a single axis for every operand? [4, 8] with strides 8, 1 is
+ * [32] with 1. */
+static bool walks_on(const LoopShape *s, const Access *a, uint32_t n, uint32_t axis)
+{
+  for (uint32_t k = 0; k < n; k++)
+    if (a[k].stride[axis] != a[k].stride[axis + 1] * s->dim[axis + 1]) return false;
+  return true;
+}
+
+/* Axes of size 1 are dropped first: they would keep their neighbours apart. */
+void loop_collapse(LoopShape *s, Access *a, uint32_t n)
+{
+  for (uint32_t i = s->rank; i > 0; i--)
+    if (s->dim[i - 1] == 1) drop_axis(s, a, n, i - 1);
+  for (uint32_t i = s->rank; i > 1; i--) {
+    if (!walks_on(s, a, n, i - 2)) continue;
+    s->dim[i - 1] *= s->dim[i - 2];
+    drop_axis(s, a, n, i - 2);
+  }
+}
+
+/* ---- elementwise groups ---- */
+
+bool group_is_map(const Graph *g, const Group *p)
+{
+  if (p->anchor.id || p->n_parts) return false;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    if (op_of(n)->tmpl != TMPL_map && !op_has(n, T_strided)) return false;
+  }
+  return true;
+}
+
+/* Note [vectors]
+ * A thread of an elementwise kernel takes 128 bits of 16-bit numbers, 8 of them; 4 numbers where
+ * all have 32 bits or more, so that neighbouring threads read neighbouring bytes. They lie along
+ * the last axis that is left, which they must fill. Where a node calls a long function, threads do
+ * less each until every multiprocessor has some. What is less than a block's is not worth the
+ * words. */
+static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
+{
+  for (uint32_t i = 0; i < args->n; i++)
+    if (args->at[i].value.id && ir_dtype_size(c, args->at[i].type) <= 2) return 8;
+  return 4;
+}
+
+static bool is_dear(const Graph *g, const Group *p)
+{
+  for (uint32_t i = 0; i < p->n; i++)
+    if (op_of(ir_node(g, p->nodes[i]))->code.dear) return true;
+  return false;
+}
+
+static uint32_t vector_of(const Compile *c, const Group *p, const KernelArgs *args,
+                          const LoopShape *left)
+{
+  enum { BUSY = 16384 }; /* threads */
+  int64_t columns = left->rank ? left->dim[left->rank - 1] : 1, all = loop_elements(left);
+  bool dear = is_dear(c->graph, p);
+  if (all < 256) return 1;
+  for (uint32_t n = widest_vector(c, args); n >= 4; n /= 2)
+    if (columns % n == 0 && (!dear || all / n >= BUSY)) return n;
+  return 1;
+}
+
+/* [32, 512] + [512] cannot be one axis, [32, 512] + [32, 512] can: axes are joined where all
+ * operands allow it. Fewer axes are fewer divisions in the index. */
+MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
+{
+  const Graph *g = c->graph;
+  MapWalk m = {.shape = loop_shape_of(node_walked(g, p->nodes[0]))};
+  vec_push(c->arena, &m.walks, access_whole(&m.shape));
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (n->in[k].id) vec_push(c->arena, &m.walks, access_operand(c, &m.shape, n, k));
+  }
+  m.left = m.shape;
+  m.joined = arena_array(c->arena, Access, m.walks.n);
+  memcpy(m.joined, m.walks.at, m.walks.n * sizeof *m.joined);
+  loop_collapse(&m.left, m.joined, m.walks.n);
+  m.vector = args ? vector_of(c, p, args, &m.left) : 1;
+  return m;
+}

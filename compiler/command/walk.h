@@ -1,0 +1,39 @@
+/* How kernels walk shapes: axes, strides, and how many elements a thread takes at once.
+ *
+ * An Access gives each axis of a loop a stride, in elements of the operand. For a loop of [32,
+ * 512]: the result has strides 512, 1; a bias [512] has 0, 1; a transposed x [512, 32] has 1, 32.
+ */
+#pragma once
+#include "command.h"
+
+/* Element (i0, i1, ..) of a loop's shape lies at offset + i0 stride[0] + i1 stride[1] + .. */
+typedef struct Access {
+  int64_t offset, stride[MAX_RANK];
+} Access;
+typedef struct LoopShape { /* the shape that a kernel walks */
+  uint32_t rank;
+  int64_t dim[MAX_RANK];
+} LoopShape;
+
+LoopShape loop_shape_of(const Node *n);
+int64_t loop_elements(const LoopShape *s);
+Access access_whole(const LoopShape *s); /* the elements in order */
+/* Of a tensor that broadcasts to the space: 0 strides where it does. */
+Access access_broadcast(const LoopShape *s, const Node *n);
+/* Of input `input` of an elementwise node or move, over the shape that it walks. */
+Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t input);
+/* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
+void loop_collapse(LoopShape *s, Access *a, uint32_t n);
+
+/* A group of elementwise nodes and of moves that are other strides: emit/kernel_map.c prints it. */
+bool group_is_map(const Graph *g, const Group *p);
+
+typedef struct MapWalk {
+  LoopShape shape, left; /* of the nodes; and what is left of it once axes are joined */
+  VEC(Access) walks;     /* of all operands; the first one is in order */
+  Access *joined;        /* the same over `left` */
+  uint32_t vector;       /* elements along its last axis that a thread takes: Note [vectors] */
+} MapWalk;
+/* `args` of a kernel that is a launch of its own; NULL: a part of one, whose grid is another's and
+ * which has no vectors. */
+MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args);

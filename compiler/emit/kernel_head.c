@@ -1,0 +1,230 @@
+/* The comment above a kernel: what it is for and where that stands in the job, the nodes that it
+ * computes, types and shape. */
+#include "compiler/base/user_text.h"
+#include "kernel_parts.h"
+#include <string.h>
+
+/* ---- where it comes from ---- */
+
+enum { WIDEST = 112 /* columns of a line */ };
+
+/* "features.2.1 BatchNorm2d"; "features.2.1" where nobody said what it is. */
+static const char *layer_text(Compile *c, const char *layer)
+{
+  const char *path = layer_path(c->graph, layer), *type = layer_type(c->graph, layer);
+  const char *text = type ? arena_printf(c->arena, "%s %s", path, type) : path;
+  return comment_text(c->arena, text, strlen(text), 60);
+}
+
+/* Each layer that made a node of the group, once: "features.2.1 BatchNorm2d, features.2.2 ReLU". */
+static const char *layers_text(Compile *c, const Group *p)
+{
+  enum { MOST = 3 };
+  const char *seen[MOST];
+  uint32_t n = 0;
+  Text t;
+  text_init(&t, c->arena);
+  for (uint32_t i = 0; i < p->n; i++) {
+    const char *layer = ir_node(c->graph, p->nodes[i])->layer;
+    uint32_t at = 0;
+    while (layer && at < n && strcmp(seen[at], layer) != 0) at++;
+    if (!layer || at < n) continue;
+    if (n == MOST) {
+      text_puts(&t, ", ..");
+      break;
+    }
+    seen[n++] = layer;
+    text_printf(&t, "%s%s", n > 1 ? ", " : "", layer_text(c, layer));
+  }
+  return t.at;
+}
+
+/* The text of the job that a span covers, on one line; "" where the job has none. */
+static const char *span_text(const Compile *c, Span span, size_t width)
+{
+  Place place = diag_place(c, span);
+  if (!span.end || !place.source || place.source->builtin) return "";
+  const char *s = place.source->text + (span.start - place.source->base);
+  Text t;
+  text_init(&t, c->arena);
+  for (size_t n = span.end - span.start; n; s++, n--) {
+    if (n > 1 && *s == '{' && s[1] == '\n') break; /* a block has no end */
+    bool blank = *s == ' ' || *s == '\t' || *s == '\n' || *s == '\r';
+    if (!blank) text_add(&t, s, 1);
+    if (blank && t.n && t.at[t.n - 1] != ' ') text_puts(&t, " ");
+  }
+  return comment_text(c->arena, t.at, t.n, width);
+}
+
+/* The node whose expression says most. */
+static Value speaker(const Compile *c, uint32_t group)
+{
+  const Group *p = group_main_part(c->graph, group);
+  return p->anchor.id ? p->anchor : p->nodes[p->n - 1];
+}
+
+/* What the group belongs to: a layer, an optimizer, or else the expression alone. */
+static const char *owner_text(Compile *c, const Node *main)
+{
+  const char *optimizer = optimizer_name_of(c->graph, main);
+  if (main->layer)
+    return arena_printf(c->arena, "%s%s", main->origin.id ? "backward of " : "",
+                        layer_text(c, main->layer));
+  return optimizer ? arena_printf(c->arena, "optimizer %s", optimizer) : NULL;
+}
+
+Origin origin_of(Compile *c, uint32_t group, size_t width)
+{
+  Span span = diag_user_span(c, ir_node(c->graph, speaker(c, group))->span);
+  Origin out = {.owner = owner_text(c, group_main_node(c->graph, group)), .text = "", .place = ""};
+  Place place = span.end ? diag_place(c, span) : (Place){0};
+  if (!place.source || place.source->builtin) return out;
+  const char *slash = strrchr(place.source->path, '/');
+  const char *file = slash ? slash + 1 : place.source->path;
+  out.place =
+      arena_printf(c->arena, "%s:%u", comment_text(c->arena, file, strlen(file), 200), place.line);
+  out.text = span_text(c, span, width);
+  return out;
+}
+
+/* Prints for example
+ *   // features_2_1_batch_norm_relu: features.2.1 BatchNorm2d, features.2.2 ReLU, mlp.amp:17
+ *   //   source     features(x.unsqueeze(1)) */
+static void put_title(const Kernel *k)
+{
+  Origin o = origin_of(k->c, k->index, WIDEST - 16);
+  const char *layers = layers_text(k->c, group_main_part(k->g, k->index));
+  const char *what = o.owner ? o.owner : o.text;
+  if (*layers)
+    what = arena_printf(k->c->arena, "%s%s",
+                        group_main_node(k->g, k->index)->origin.id ? "backward of " : "", layers);
+  EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", kernel_name(k->c, k->index), *what ? ": " : "",
+               what, *o.place ? ", " : "", o.place);
+  if (o.owner && *o.text) EMIT(k->p, "//   source     %s\n", o.text);
+}
+
+/* ---- what it does ---- */
+
+const char *kernel_nodes_text(const Kernel *k)
+{
+  Text t;
+  text_init(&t, k->c->arena);
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    text_printf(&t, "%s%%%u %s", i ? ", " : "", k->group->nodes[i].id, op_of(n)->name);
+    if (n->origin.id) text_printf(&t, " (back of %s)", op_of(ir_node(k->g, n->origin))->name);
+  }
+  return t.at;
+}
+
+/* Prints for example
+ *   //   nodes      %14 add, %15 gelu; joined by pass fuse */
+static void put_nodes(const Kernel *k)
+{
+  EMIT_WRAPPED(k->p, "//              ", "//   nodes      %s%s\n", kernel_nodes_text(k),
+               k->group->n > 1 ? "; joined by pass fuse" : "");
+}
+
+/* Types of arguments in this role, each once: "load f16, f32". */
+static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
+{
+  uint32_t seen = 0;
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const KernelArg *a = &k->args.at[i];
+    bool both = role == ARG_in && a->over.id;
+    if ((a->role != role && !both) || seen >> a->type & 1) continue;
+    text_printf(t, "%s%s", seen ? ", " : lead, ir_dtype_name(a->type));
+    seen |= 1u << a->type;
+  }
+}
+
+/* For the header comment: the type in which the nodes compute, whatever they read and write. */
+static const char *arithmetic_text(const Kernel *k)
+{
+  if (kernel_template(k) == TMPL_move) return "no arithmetic";
+  bool real = kernel_template(k) == TMPL_file;
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    real |= dtype_is_float(n->dtype);
+    for (uint32_t j = 0; j < n->n_in; j++)
+      real |= n->in[j].id && dtype_is_float(ir_node(k->g, n->in[j])->dtype);
+  }
+  if (!real) return "compute integers";
+  return k->c->options.real64 ? "compute f64" : "compute f32";
+}
+
+/* Prints for example
+ *   //   precision  load f16; compute f32; store f16; rounds add, gelu */
+static void put_precision(const Kernel *k)
+{
+  Text t;
+  text_init(&t, k->c->arena);
+  add_type(k, &t, "load ", ARG_in);
+  if (t.n) text_puts(&t, "; ");
+  bool moves = kernel_template(k) == TMPL_move;
+  text_puts(&t, arithmetic_text(k));
+  add_type(k, &t, "; store ", ARG_out);
+  uint32_t rounds = 0;
+  for (uint32_t i = 0; i < k->group->n && !moves; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    if (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16) continue;
+    text_printf(&t, "%s%s", rounds++ ? ", " : "; rounds ", op_of(n)->name);
+  }
+  EMIT(k->p, "//   precision  %s\n", t.at);
+}
+
+static const char *frame_name(const Kernel *k)
+{
+  const char *prelude = is_cpu_target(k->c) ? "cpu.h" : "cuda.cuh";
+  if (k->group->n_parts)
+    return arena_printf(k->c->arena, "%u parts, %s", k->group->n_parts,
+                        k->group->in_turn ? "in turn" : "side by side");
+  switch (kernel_template(k)) {
+  case TMPL_row:
+    return arena_printf(k->c->arena, "rows of templates/%s", prelude);
+  case TMPL_file:
+    return arena_printf(k->c->arena, "templates/%s.cu", op_of(kernel_main_node(k))->name);
+  default:
+    return arena_printf(k->c->arena, "loops of templates/%s", prelude);
+  }
+}
+
+static const char *vector_note(const Kernel *k)
+{
+  uint32_t n = group_is_map(k->g, k->group) ? map_walk(k->c, k->group, &k->args).vector : 1;
+  return n > 1 ? arena_printf(k->c->arena, " by %u", n) : "";
+}
+
+/* Prints for example
+ *   //   shape      [32, 512] = 16384 elements by 8; grid 8, block 256; loops of templates/cuda.cuh
+ */
+static void put_shape(const Kernel *k)
+{
+  Geometry at = kernel_geometry(k->c, k->index);
+  const Node *n = kernel_main_node(k);
+  if (kernel_template(k) == TMPL_row) n = ir_node(k->g, n->in[0]);
+  if (op_has(n, T_effect) && kernel_template(k) == TMPL_map)
+    n = node_walked(k->g, k->group->nodes[0]);
+  if (kernel_template(k) == TMPL_file || k->group->n_parts)
+    EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
+  else
+    EMIT(k->p, "//   shape      %s = %lld elements%s; grid %u, block %u; %s\n",
+         ir_dims_text(k->c, n), (long long)ir_elements(n), vector_note(k), at.grid, at.block,
+         frame_name(k));
+}
+
+void put_head(const Kernel *k)
+{
+  put_title(k);
+  put_nodes(k);
+  put_precision(k);
+  put_shape(k);
+}
+
+void put_columns_head(const Kernel *k, const Convolution *v)
+{
+  put_title(k);
+  EMIT(k->p, "//   columns    of the %s for the product; grid %u, block %u; templates/im2col.cu\n",
+       v->desc.kind == AMPC_CONV_DATA ? "gradients, and weights turned," : "images", v->desc.grid,
+       v->desc.block);
+}

@@ -1,0 +1,40 @@
+/* What the files share that print the host half. */
+#pragma once
+#include "printer.h"
+#include "compiler/graph/ir.h"
+
+/* ---- values as C: program_text.c ---- */
+
+extern const char *const space_names[AMPC_SPACE_COUNT]; /* "work" */
+extern const char *const space_enums[AMPC_SPACE_COUNT]; /* "AMPC_WORK" */
+extern const char *const dtype_enums[AMPC_DTYPE_COUNT]; /* "AMPC_F16" */
+const char *quoted(Printer *p, const char *s);
+const char *comment_of(Printer *p, const char *name);
+const char *number(Printer *p, double v);
+const char *truth(bool b);
+const char *dims(Printer *p, const int64_t *dim, uint32_t rank); /* "{28, 28}" */
+
+/* A struct's fields as designated initialisers, in the order in which it declares them: C++ wants
+ * that. What is 0 is left out. Its texts begin with ", ". */
+void field_text(Text *t, const char *name, const char *value);
+void field_integer(Text *t, const char *name, long long v);
+void field_number(Printer *p, Text *t, const char *name, double v);
+void field_truth(Text *t, const char *name, bool v);
+
+/* ---- places by name: places.c ---- */
+
+typedef struct Places Places; /* of WORK and STATE, as one step uses them */
+Places *places_create(Printer *p, const ampc_step *s);
+void put_places(Printer *p, const Places *x); /* as constants, with what lies there */
+/* The values whose bytes a command's operands are, in their order; {0}: none of the graph's. */
+void operand_values(Compile *c, uint32_t group, const ampc_command *command, Value *out);
+/* "work + at_relu26" for an operand of the command with that label; NULL: it has no name. */
+const char *place_text(Printer *p, const Places *x, ampc_ref at, Value v, const char *label);
+void put_param_places(Printer *p, const ampc_program *g);
+const char *param_place(Printer *p, const ampc_program *g, uint32_t i); /* "p_fc1_weight" */
+
+/* ---- steps: step.c ---- */
+
+const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s);
+/* The step function of a block at one batch size, under the descriptions of its products. */
+void put_step(Printer *p, const ampc_block *b, const ampc_step *s);

@@ -1,0 +1,78 @@
+/* Values of a plan as C. */
+#include "compiler/base/user_text.h"
+#include "program_parts.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const space_names[AMPC_SPACE_COUNT] = {
+    [AMPC_NONE] = "",           [AMPC_STATE] = "state",     [AMPC_MASTER] = "master",
+    [AMPC_COPY16] = "copy16",   [AMPC_COPYBF] = "copybf",   [AMPC_GRAD] = "grad",
+    [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_BUFFER] = "buffer",
+    [AMPC_INPUT] = "input",     [AMPC_WORK] = "work"};
+const char *const space_enums[AMPC_SPACE_COUNT] = {
+    "AMPC_NONE",    "AMPC_STATE",   "AMPC_MASTER", "AMPC_COPY16", "AMPC_COPYBF", "AMPC_GRAD",
+    "AMPC_MOMENT1", "AMPC_MOMENT2", "AMPC_BUFFER", "AMPC_INPUT",  "AMPC_WORK"};
+const char *const dtype_enums[AMPC_DTYPE_COUNT] = {
+    [AMPC_F32] = "AMPC_F32",  [AMPC_F16] = "AMPC_F16", [AMPC_BF16] = "AMPC_BF16",
+    [AMPC_I32] = "AMPC_I32",  [AMPC_I64] = "AMPC_I64", [AMPC_U8] = "AMPC_U8",
+    [AMPC_BOOL] = "AMPC_BOOL"};
+
+const char *quoted(Printer *p, const char *s)
+{
+  return string_literal(p->c->arena, s);
+}
+
+const char *comment_of(Printer *p, const char *name)
+{
+  return comment_text(p->c->arena, name, strlen(name), 200);
+}
+
+/* C has no literal for infinity. */
+const char *number(Printer *p, double v)
+{
+  if (isinf(v)) return v > 0 ? "(1.0 / 0.0)" : "(-1.0 / 0.0)";
+  for (int digits = 6; digits < 17; digits++) { /* the shortest form that reads back the same */
+    const char *s = arena_printf(p->c->arena, "%.*g", digits, v);
+    if (strtod(s, NULL) == v) return s;
+  }
+  return arena_printf(p->c->arena, "%.17g", v);
+}
+
+const char *truth(bool b)
+{
+  return b ? "true" : "false";
+}
+
+/* A scalar has no sizes, but C has no empty initialiser. */
+const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  text_puts(&t, "{");
+  for (uint32_t i = 0; i < rank; i++) text_printf(&t, "%s%lld", i ? ", " : "", (long long)dim[i]);
+  text_puts(&t, rank ? "}" : "0}");
+  return t.at;
+}
+
+/* ---- fields ---- */
+
+void field_text(Text *t, const char *name, const char *value)
+{
+  text_printf(t, "%s.%s = %s", t->n ? ", " : "", name, value);
+}
+
+void field_integer(Text *t, const char *name, long long v)
+{
+  if (v) text_printf(t, "%s.%s = %lld", t->n ? ", " : "", name, v);
+}
+
+void field_number(Printer *p, Text *t, const char *name, double v)
+{
+  if (v != 0) field_text(t, name, number(p, v));
+}
+
+void field_truth(Text *t, const char *name, bool v)
+{
+  if (v) field_text(t, name, "true");
+}

@@ -1,0 +1,279 @@
+/* What runs, in order: a step function for each block and batch size, and the descriptions of its
+ * products. */
+#include "compiler/base/user_text.h"
+#include "compiler/command/command.h"
+#include "runtime/plan/commands.h"
+#include "kernel.h"
+#include "program_parts.h"
+#include <string.h>
+
+typedef struct Step { /* the one that is being printed */
+  Printer *p;
+  const ampc_program *program;
+  const Places *places;
+  uint32_t group;     /* of this command, or the last that has one: groups are in that order */
+  const char *origin; /* the comment above it */
+} Step;
+
+/* ---- products ---- */
+
+/* A product's sizes do not change from step to step: one constant for each command, named by its
+ * label. */
+static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  field_integer(&t, "m", d->m);
+  field_integer(&t, "n", d->n);
+  field_integer(&t, "k", d->k);
+  field_integer(&t, "batch", d->batch);
+  field_integer(&t, "lda", d->lda);
+  field_integer(&t, "ldb", d->ldb);
+  field_integer(&t, "ldc", d->ldc);
+  field_integer(&t, "stride_a", d->stride_a);
+  field_integer(&t, "stride_b", d->stride_b);
+  field_integer(&t, "stride_c", d->stride_c);
+  field_truth(&t, "trans_a", d->trans_a);
+  field_truth(&t, "trans_b", d->trans_b);
+  field_truth(&t, "accumulate", d->accumulate);
+  field_truth(&t, "tf32", d->tf32);
+  field_truth(&t, "has_bias", d->has_bias);
+  field_truth(&t, "relu", d->relu);
+  field_text(&t, "a_type", dtype_enums[d->a_type]);
+  field_text(&t, "b_type", dtype_enums[d->b_type]);
+  field_text(&t, "c_type", dtype_enums[d->c_type]);
+  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
+  field_integer(&t, "workspace", d->workspace);
+  EMIT(p, "\nstatic const ampc_gemm %s = {\n", label);
+  EMIT_WRAPPED(p, "  ", "  %s};\n", t.at);
+}
+
+static void put_conv(Printer *p, const char *label, const ampc_conv *d, const char *columns)
+{
+  static const char *const kinds[] = {"AMPC_CONV_FORWARD", "AMPC_CONV_DATA", "AMPC_CONV_WEIGHT"};
+  Text t;
+  text_init(&t, p->c->arena);
+  field_text(&t, "kind", kinds[d->kind]);
+  field_integer(&t, "n", d->n);
+  field_integer(&t, "c", d->c);
+  field_integer(&t, "k", d->k);
+  field_integer(&t, "groups", d->groups);
+  field_integer(&t, "spatial", d->spatial);
+  field_text(&t, "in", dims(p, d->in, d->spatial));
+  field_text(&t, "kernel", dims(p, d->kernel, d->spatial));
+  field_text(&t, "out", dims(p, d->out, d->spatial));
+  field_text(&t, "stride", dims(p, d->stride, d->spatial));
+  field_text(&t, "pad", dims(p, d->pad, d->spatial));
+  field_text(&t, "dilation", dims(p, d->dilation, d->spatial));
+  field_truth(&t, "accumulate", d->accumulate);
+  field_truth(&t, "tf32", d->tf32);
+  field_truth(&t, "has_bias", d->has_bias);
+  field_text(&t, "x_type", dtype_enums[d->x_type]);
+  field_text(&t, "w_type", dtype_enums[d->w_type]);
+  field_text(&t, "y_type", dtype_enums[d->y_type]);
+  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
+  field_integer(&t, "workspace", d->workspace);
+  if (d->grid) {
+    field_text(&t, "columns", arena_printf(p->c->arena, "K_%s", columns));
+    field_integer(&t, "grid", d->grid);
+    field_integer(&t, "block", d->block);
+  }
+  EMIT(p, "\nstatic const ampc_conv %s = {\n", label);
+  EMIT_WRAPPED(p, "  ", "  %s};\n", t.at);
+}
+
+/* The descriptions of products and convolutions, those of loops' bodies included. */
+static void put_products(const Step *s, const ampc_command *commands, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    const ampc_command *k = &commands[i];
+    if (k->kind == AMPC_GEMM) put_gemm(s->p, k->label, &k->as.gemm.desc);
+    if (k->kind == AMPC_CONV)
+      put_conv(s->p, k->label, &k->as.conv.desc, s->program->kernels[k->as.conv.desc.columns].name);
+    if (k->kind == AMPC_REPEAT) put_products(s, k->as.repeat.commands, k->as.repeat.n_commands);
+  }
+}
+
+/* ---- commands ---- */
+
+/* The counter of a loop that is so deep in others: an operand's stride goes with the innermost. */
+static const char *counter(Printer *p, uint32_t depth)
+{
+  return arena_printf(p->c->arena, "t%u", depth);
+}
+
+/* "work + at_relu26", or a number where the place has no name: the spaces are char * in a step
+ * function, so offsets are bytes. `depth`: number of loops around the command. */
+static const char *address(const Step *s, ampc_operand o, Value v, const char *label,
+                           uint32_t depth)
+{
+  Arena *arena = s->p->c->arena;
+  if (o.at.space == AMPC_NONE) return "0";
+  const char *text = place_text(s->p, s->places, o.at, v, label);
+  if (!text) text = space_names[o.at.space];
+  if (text == space_names[o.at.space] && o.at.offset)
+    text = arena_printf(arena, "%s + %lld", text, (long long)o.at.offset);
+  if (!depth || !o.stride) return text;
+  return arena_printf(arena, "%s + %s * %lld", text, counter(s->p, depth), (long long)o.stride);
+}
+
+/* Where the operands lie, each behind ", ". */
+static const char *operands_text(const Step *s, const ampc_command *command, uint32_t depth)
+{
+  Compile *c = s->p->c;
+  ampc_operand room[COMMAND_OPERANDS];
+  const ampc_operand *operands;
+  uint32_t n = ampc_command_operands(command, room, &operands);
+  Value *values = arena_array(c->arena, Value, n + 1);
+  bool own = s->group && c->graph->groups.at[s->group].name == command->label;
+  if (own) operand_values(c, s->group, command, values);
+  Text t;
+  text_init(&t, c->arena);
+  for (uint32_t i = 0; i < n; i++)
+    text_printf(&t, ", %s", address(s, operands[i], values[i], command->label, depth));
+  return t.at;
+}
+
+static void put_commands(Step *s, const ampc_command *commands, uint32_t n, uint32_t depth);
+
+static void put_repeat(Step *s, const ampc_command *command, uint32_t depth)
+{
+  const char *t = counter(s->p, depth);
+  EMIT(s->p, "for (long long %s = 0; %s < %lld; %s++) { /* %s */\n", t, t,
+       (long long)command->as.repeat.count, t, command->label);
+  s->p->indent++;
+  put_commands(s, command->as.repeat.commands, command->as.repeat.n_commands, depth);
+  s->p->indent--;
+  EMIT(s->p, "}\n");
+}
+
+/* One command of the plan is one call in the step function, or a loop. */
+static void put_command(Step *s, const ampc_command *command, uint32_t depth)
+{
+  static const char next[] = "    ";
+  const ampc_launch *l = &command->as.launch;
+  Printer *p = s->p;
+  const char *operands = operands_text(s, command, depth);
+  switch (command->kind) {
+  case AMPC_LAUNCH_KERNEL:
+    EMIT_WRAPPED(p, next, "AMPC_LAUNCH(rt, K_%s, %u, %u%s);\n", s->program->kernels[l->kernel].name,
+                 l->grid, l->block, operands);
+    break;
+  case AMPC_GEMM:
+    EMIT_WRAPPED(p, next, "ampc_do_gemm(rt, &%s%s);\n", command->label, operands);
+    break;
+  case AMPC_CONV:
+    EMIT_WRAPPED(p, next, "ampc_do_conv(rt, &%s%s);\n", command->label, operands);
+    break;
+  case AMPC_COPY:
+    EMIT_WRAPPED(p, next, "ampc_do_copy(rt%s, %lld);\n", operands,
+                 (long long)command->as.copy.bytes);
+    break;
+  case AMPC_FILL:
+    EMIT_WRAPPED(p, next, "ampc_do_fill(rt%s, %u, %lld);\n", operands, command->as.fill.value,
+                 (long long)command->as.fill.bytes);
+    break;
+  case AMPC_ALL_REDUCE:
+    EMIT_WRAPPED(p, next, "ampc_do_all_reduce(rt%s, %s, %lld);\n", operands,
+                 dtype_enums[command->as.all_reduce.type], (long long)command->as.all_reduce.count);
+    break;
+  case AMPC_REPEAT:
+    put_repeat(s, command, depth + 1);
+    break;
+  }
+}
+
+/* Which spaces the commands use: only these become local variables, for unused ones would be
+ * warnings. */
+static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    ampc_operand room[COMMAND_OPERANDS];
+    const ampc_operand *operands;
+    uint32_t n_operands = ampc_command_operands(&commands[i], room, &operands);
+    for (uint32_t k = 0; k < n_operands; k++) used[operands[k].at.space] = true;
+    if (commands[i].kind == AMPC_REPEAT)
+      find_spaces(commands[i].as.repeat.commands, commands[i].as.repeat.n_commands, used);
+  }
+}
+
+/* ---- comments ---- */
+
+/* The group that became the command; 0: the compiler added it (poison). A label is the name of its
+ * group. */
+static uint32_t group_of(const Step *s, const ampc_command *command)
+{
+  const Graph *g = s->p->c->graph;
+  for (uint32_t i = s->group + 1; i < g->groups.n && command->kind != AMPC_FILL; i++)
+    if (g->groups.at[i].name == command->label) return i;
+  return 0;
+}
+
+/* Above the commands of a layer, or of an expression that is in none:
+ *   // backward of features.2.1 BatchNorm2d, mlp.amp:17
+ *   // cross_entropy(logits, label), mlp.amp:26 */
+static void put_origin(Step *s, const ampc_command *command)
+{
+  uint32_t group = group_of(s, command);
+  if (!group) return;
+  s->group = group;
+  Compile *c = s->p->c;
+  Origin o = origin_of(c, group, 80);
+  const char *what = o.owner ? o.owner : o.text;
+  bool same = s->origin && strcmp(what, s->origin) == 0;
+  if (*what && !same) EMIT(s->p, "\n// %s%s%s\n", what, *o.place ? ", " : "", o.place);
+  s->origin = what;
+}
+
+static void put_commands(Step *s, const ampc_command *commands, uint32_t n, uint32_t depth)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    put_origin(s, &commands[i]);
+    put_command(s, &commands[i], depth);
+  }
+}
+
+/* ---- a step ---- */
+
+/* A name may be any text. Where it is no identifier, or ends as if it had a number of ours, the
+ * number of the block tells it from others: no two blocks get the same identifier. */
+static bool is_own_identifier(const char *name, const char *made)
+{
+  const char *last = strrchr(name, '_');
+  bool numbered = last && last[1] && last[1 + strspn(last + 1, "0123456789")] == 0;
+  return strcmp(name, made) == 0 && !numbered;
+}
+
+const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
+{
+  Arena *a = p->c->arena;
+  const char *made = identifier(a, b->name);
+  if (!is_own_identifier(b->name, made))
+    made = arena_printf(a, "%.40s_%u", made, (unsigned)(b - p->c->program->blocks));
+  return arena_printf(a, "step_%s_%lld", made, (long long)s->batch);
+}
+
+/* One block at one batch size:
+ *   static void step_train_32(ampc_runtime *rt)
+ *   {
+ *     char *const work = ampc_spaces(rt)[AMPC_WORK];
+ *     const long long at_cast13 = 512; // f16[32, 784], 50176 bytes, commands 1 to 2
+ *     AMPC_LAUNCH(rt, K_fc1_cast, 4, 256, input, work + at_cast13); */
+void put_step(Printer *p, const ampc_block *b, const ampc_step *s)
+{
+  bool used[AMPC_SPACE_COUNT] = {false};
+  Step step = {.p = p, .program = p->c->program, .places = places_create(p, s)};
+  find_spaces(s->commands, s->n_commands, used);
+  EMIT(p, "\n/* block %s, batch %lld: %u commands */\n", comment_of(p, b->name),
+       (long long)s->batch, s->n_commands);
+  put_products(&step, s->commands, s->n_commands);
+  EMIT(p, "\nstatic void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
+  p->indent++;
+  for (int i = AMPC_STATE; i < AMPC_SPACE_COUNT; i++) {
+    if (used[i]) EMIT(p, "char *const %s = ampc_spaces(rt)[%s];\n", space_names[i], space_enums[i]);
+  }
+  put_places(p, step.places);
+  put_commands(&step, s->commands, s->n_commands, 0);
+  p->indent--;
+  EMIT(p, "}\n");
+}

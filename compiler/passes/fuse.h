@@ -1,0 +1,48 @@
+/* What the files of pass fuse share: sets of nodes on their way to being groups. */
+#pragma once
+#include "compiler/command/command.h"
+
+enum { MAX_GROUP = 48 }; /* nodes: more would not fit in registers */
+
+typedef struct Members {
+  VEC(uint32_t) nodes; /* in execution order */
+} Members;
+
+/* Which nodes must come before a node though it reads no value of theirs: order.c. */
+typedef struct Edge {
+  uint32_t before, next; /* a node; the next edge of the same list, 0: none */
+} Edge;
+typedef struct Order {
+  uint32_t *first; /* node -> its first edge; 0: none */
+  VEC(Edge) edges; /* edges.at[0] is unused */
+} Order;
+
+typedef struct Fuse {
+  Compile *c;
+  Graph *g;
+  uint32_t *group; /* node -> index into sets; 0: not computed by a command */
+  uint32_t *part;  /* the same before launches were shared: Note [parts] */
+  uint32_t *phase; /* node -> number of fences before it, see Note [fences] */
+  Order order;
+  VEC(Members) sets; /* sets.at[0] is unused */
+  uint32_t *readers; /* value -> how often it is read */
+  uint32_t *sums;    /* block, parameter -> gradients that are added to its slot */
+  uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
+  bool *in_turn;     /* set -> a launch of one block, part after part */
+  uint32_t *mark;    /* set -> the last search that was there */
+  uint32_t search;
+} Fuse;
+
+/* order.c: finds the order of effects. After fold_nodes. */
+void order_effects(Compile *c, Order *out);
+
+/* fuse.c: */
+/* Does `reader` wait for `writer` through a third set? Then one command cannot do both. */
+bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
+bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b);      /* neither waits for the other */
+void fuse_join(Fuse *f, uint32_t reader, uint32_t writer); /* into the writer's set */
+
+/* share.c: sets that share a launch. */
+void share_launches(Fuse *f);
+/* Makes the group of a set, its parts in an order in which each follows what it waits for. */
+Group share_group(Fuse *f, const Members *m);

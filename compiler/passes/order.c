@@ -1,0 +1,207 @@
+/* Part of pass fuse: the order of nodes that no value tells.
+ *
+ * Weights, gradients, buffers, metrics, the scale and the decisions of optimizers are changed by
+ * effects and read by nodes that do not name those. Each is a *thing* here. Who reads a thing comes
+ * after the last node that changed it; who changes it, after that node and all that have read it
+ * since. All other nodes may move: an update of running statistics and one of weights are in no
+ * order. What an op reads and changes is in its row: the words of a file op, traits, leaves among
+ * its inputs. */
+#include "fuse.h"
+
+/* Of one block. After THING_first: optimizers, metrics, parameters, slots of gradients. */
+enum {
+  THING_scale,   /* the loss scale, counters of steps, the seed */
+  THING_verdict, /* what the host is told: overflow, a loss that is not finite */
+  THING_first
+};
+
+typedef struct Thing {
+  uint32_t changed;   /* the last node that changed it; 0: none */
+  VEC(uint32_t) seen; /* nodes that have read it since */
+} Thing;
+
+typedef struct Things {
+  Compile *c;
+  const Graph *g;
+  Order *out;
+  Thing *at;         /* of all blocks */
+  uint32_t n;        /* of one block */
+  uint32_t *adds_to; /* product -> parameter + 1 to whose slot it may be told to add */
+} Things;
+
+static uint32_t optimizer_thing(int64_t optimizer)
+{
+  return THING_first + (uint32_t)optimizer;
+}
+
+static uint32_t metric_thing(const Things *t, int64_t metric)
+{
+  return THING_first + t->g->optimizers.n + (uint32_t)metric;
+}
+
+static uint32_t param_thing(const Things *t, int64_t param)
+{
+  return THING_first + t->g->optimizers.n + t->g->metrics.n + (uint32_t)param;
+}
+
+static uint32_t slot_thing(const Things *t, int64_t param)
+{
+  return param_thing(t, param) + t->g->params.n;
+}
+
+static void must_follow(Things *t, uint32_t id, uint32_t before)
+{
+  if (!before || before == id) return;
+  uint32_t last = t->out->first[id];
+  if (last && t->out->edges.at[last].before == before) return;
+  t->out->first[id] = t->out->edges.n;
+  vec_push(t->c->arena, &t->out->edges, ((Edge){before, last}));
+}
+
+static Thing *thing_of(Things *t, uint32_t id, uint32_t thing)
+{
+  return &t->at[t->g->nodes.at[id].block * t->n + thing];
+}
+
+static void reads(Things *t, uint32_t id, uint32_t thing)
+{
+  Thing *at = thing_of(t, id, thing);
+  must_follow(t, id, at->changed);
+  vec_push(t->c->arena, &at->seen, id);
+}
+
+static void changes(Things *t, uint32_t id, uint32_t thing)
+{
+  Thing *at = thing_of(t, id, thing);
+  must_follow(t, id, at->changed);
+  for (uint32_t i = 0; i < at->seen.n; i++) must_follow(t, id, at->seen.at[i]);
+  at->seen.n = 0;
+  at->changed = id;
+}
+
+/* ---- what a node reads and changes ---- */
+
+static void reads_leaf(Things *t, uint32_t id, Value input)
+{
+  Value root = value_root(t->g, input);
+  const Node *n = ir_node(t->g, root);
+  if (!root.id) return;
+  if (is_working_copy(t->g, root)) n = ir_node(t->g, n->in[0]);
+  if (n->op == OP_param) reads(t, id, param_thing(t, attr_int(n, "index")));
+  if (n->op == OP_steps_taken) reads(t, id, optimizer_thing(attr_int(n, "optimizer")));
+  if (n->op == OP_loss_scale || n->op == OP_step) reads(t, id, THING_scale);
+}
+
+typedef void Touch(Things *t, uint32_t id, uint32_t thing);
+
+/* The parameters that an optimizer has, or one of its groups; `group` -1: all. */
+static void touch_params(Things *t, uint32_t id, int64_t group, Touch *weight, Touch *slot)
+{
+  const Graph *g = t->g;
+  int64_t optimizer = attr_int(&g->nodes.at[id], "optimizer");
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    const Parameter *p = &g->params.at[i];
+    if (p->optimizer != optimizer || (group >= 0 && p->group != group)) continue;
+    if (weight) weight(t, id, param_thing(t, i));
+    slot(t, id, slot_thing(t, i));
+  }
+}
+
+/* A metric says something about the step only where it is the loss. */
+static void touch_state(Things *t, uint32_t id)
+{
+  const Node *n = &t->g->nodes.at[id];
+  if (n->op == OP_metric && !t->g->metrics.at[attr_int(n, "metric")].is_loss) return;
+  if (op_has(n, T_ends_body))
+    changes(t, id, THING_scale);
+  else
+    reads(t, id, THING_scale);
+  changes(t, id, THING_verdict);
+}
+
+/* An update writes the learning rate to its optimizer's state, for people: nobody in a step reads
+ * it, so the update counts as a reader of the decision. */
+static void touch_optimizer(Things *t, uint32_t id)
+{
+  const Node *n = &t->g->nodes.at[id];
+  uint32_t thing = optimizer_thing(attr_int(n, "optimizer"));
+  bool decides = node_range(t->g, n) < 0;
+  (decides ? changes : reads)(t, id, thing);
+}
+
+static void touch_argument(Things *t, uint32_t id, FileArg arg)
+{
+  const Node *n = &t->g->nodes.at[id];
+  switch (arg) {
+  case FILE_inputs:
+  case FILE_out:
+    break;
+  case FILE_state:
+    touch_state(t, id);
+    break;
+  case FILE_const_state:
+    reads(t, id, THING_scale);
+    break;
+  case FILE_metric:
+    changes(t, id, metric_thing(t, attr_int(n, "metric")));
+    break;
+  case FILE_optimizer:
+    touch_optimizer(t, id);
+    break;
+  case FILE_const_optimizer:
+    reads(t, id, optimizer_thing(attr_int(n, "optimizer")));
+    break;
+  case FILE_buffer:
+    changes(t, id, param_thing(t, attr_int(n, "param")));
+    break;
+  case FILE_grad:
+    touch_params(t, id, -1, NULL, reads);
+    break;
+  case FILE_ranges:
+    touch_params(t, id, attr_int(n, "group"), changes, changes);
+    break;
+  }
+}
+
+static void touch(Things *t, uint32_t id)
+{
+  const Node *n = &t->g->nodes.at[id];
+  const OpInfo *op = op_of(n);
+  for (uint32_t i = 0; i < n->n_in; i++) reads_leaf(t, id, n->in[i]);
+  if (op->code.random) reads(t, id, THING_scale);
+  if (n->op == OP_grad_accumulate) changes(t, id, slot_thing(t, attr_int(n, "param")));
+  if (t->adds_to[id]) changes(t, id, slot_thing(t, t->adds_to[id] - 1));
+  for (uint32_t i = 0; i < op->n_file_args; i++) touch_argument(t, id, op->file_args[i]);
+}
+
+/* A product may add to the slot itself, in the place of the grad_accumulate that reads it: pass
+ * memory decides. So it keeps that node's place in the order. */
+static void find_products(Things *t)
+{
+  for (uint32_t id = 1; id < t->g->nodes.n; id++) {
+    const Node *n = &t->g->nodes.at[id];
+    if (n->op != OP_grad_accumulate) continue;
+    Value root = value_root(t->g, n->in[0]);
+    if (op_by_library(op_of(ir_node(t->g, root))))
+      t->adds_to[root.id] = (uint32_t)attr_int(n, "param") + 1;
+  }
+}
+
+void order_effects(Compile *c, Order *out)
+{
+  const Graph *g = c->graph;
+  Things t = {.c = c, .g = g, .out = out};
+  t.n = THING_first + g->optimizers.n + g->metrics.n + 2 * g->params.n;
+  t.at = arena_array(c->arena, Thing, ((size_t)g->blocks.n + 1) * t.n);
+  t.adds_to = arena_array(c->arena, uint32_t, g->nodes.n);
+  out->first = arena_array(c->arena, uint32_t, g->nodes.n);
+  out->edges.n = 0;
+  vec_push(c->arena, &out->edges, (Edge){0});
+  find_products(&t);
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    OpTemplate tmpl = op_of(&g->nodes.at[id])->tmpl;
+    if (tmpl != TMPL_leaf && tmpl != TMPL_alias && !g->nodes.at[id].folded &&
+        !is_working_copy(g, (Value){id}))
+      touch(&t, id);
+  }
+}

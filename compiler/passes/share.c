@@ -1,0 +1,274 @@
+/* Part of pass fuse: small sets that share a launch, Note [parts] in ir.h.
+ *
+ * A launch costs some microseconds, more than a small kernel computes. What one block does (means
+ * of a batch, metrics, the decision of an optimizer, the scaler, arithmetic of single values) goes
+ * into one launch as far as the order allows, part after part. What is small and in no order with
+ * another kernel goes beside it: updates of running statistics beside that of the weights, the sums
+ * of a bias beside other work of backward. */
+#include "fuse.h"
+
+enum {
+  MAX_POINTERS = 400, /* of 512 that a launch takes */
+  ONE_BLOCK = 4096,   /* elements that one block reduces in the time of a launch */
+  SMALL = 4096        /* elements of work that may go beside another kernel */
+};
+
+static const Node *node_at(const Fuse *f, uint32_t id)
+{
+  return &f->g->nodes.at[id];
+}
+
+/* The node that is no elementwise one; 0: all are. */
+static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    OpTemplate t = op_of(node_at(f, nodes[i]))->tmpl;
+    if (t != TMPL_map && (t != TMPL_move || n == 1)) return nodes[i];
+  }
+  return 0;
+}
+
+/* Its gradient may be written by the product itself: then there is nothing to run. */
+static bool may_be_silent(const Fuse *f, uint32_t id)
+{
+  const Node *n = node_at(f, id);
+  return n->op == OP_grad_accumulate &&
+         op_by_library(op_of(ir_node(f->g, value_root(f->g, n->in[0]))));
+}
+
+/* ---- what fits ---- */
+
+/* One block does it: effects that say so, reductions of all there is, single values. */
+static bool is_of_one_block(const Fuse *f, const Members *m)
+{
+  uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
+  if (!anchor) return ir_elements(node_walked(f->g, (Value){m->nodes.at[0]})) == 1;
+  if (op_of(node_at(f, anchor))->tmpl != TMPL_row) return op_has(node_at(f, anchor), T_one_block);
+  RowShape s = row_shape(f->g, (Value){anchor});
+  return s.outer == 1 && s.inner == 1 && !s.parts && s.length <= ONE_BLOCK;
+}
+
+/* A kernel of ours, in any case. */
+static bool is_kernel(const Fuse *f, const Members *m)
+{
+  uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    if (may_be_silent(f, m->nodes.at[i])) return false;
+  return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
+}
+
+/* Little to compute: the running statistics of a layer, a few columns, elementwise work. */
+static bool is_small(const Fuse *f, const Members *m)
+{
+  uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
+  if (!anchor) return ir_elements(node_walked(f->g, (Value){m->nodes.at[0]})) <= SMALL;
+  const Node *n = node_at(f, anchor);
+  if (op_has(n, T_running)) return true;
+  return op_of(n)->tmpl == TMPL_row && ir_elements(ir_node(f->g, n->in[0])) <= SMALL;
+}
+
+/* Pointers that its kernel takes at most. */
+static uint32_t pointers(const Fuse *f, const Members *m)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    n += node_at(f, m->nodes.at[i])->n_in + 1u + op_of(node_at(f, m->nodes.at[i]))->n_file_args;
+  return n;
+}
+
+/* What a set is, and the launch that it is part of. */
+typedef struct Sharing {
+  Fuse *f;
+  bool *kernel, *one_block, *small; /* by set */
+} Sharing;
+
+static bool fit(const Sharing *s, uint32_t a, uint32_t b)
+{
+  const Fuse *f = s->f;
+  const Members *m = &f->sets.at[a], *w = &f->sets.at[b];
+  if (a == b || !s->kernel[a] || !s->kernel[b]) return false;
+  if (node_at(f, m->nodes.at[0])->block != node_at(f, w->nodes.at[0])->block) return false;
+  return pointers(f, m) + pointers(f, w) <= MAX_POINTERS;
+}
+
+/* ---- sharing ---- */
+
+/* The set's nodes go over to another's. */
+static void share(Sharing *s, uint32_t set, uint32_t to)
+{
+  fuse_join(s->f, set, to);
+  s->kernel[set] = false;
+  s->small[to] &= s->small[set];
+}
+
+/* A launch of one block takes in all such sets, unless a third set stands between: one that waits
+ * for some of them and that others wait for. */
+static void share_one_block(Sharing *s)
+{
+  Fuse *f = s->f;
+  for (uint32_t set = 1; set < f->sets.n; set++) {
+    for (uint32_t to = set - 1; to > 0 && s->kernel[set] && s->one_block[set]; to--) {
+      if (!s->one_block[to] || !fit(s, set, to)) continue;
+      if (fuse_makes_cycle(f, set, to) || fuse_makes_cycle(f, to, set)) continue;
+      share(s, set, to);
+      f->in_turn[to] = true;
+    }
+  }
+}
+
+/* `small`: only another small one will do. Work of one block that has company must stay one
+ * block. */
+static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool small)
+{
+  if (!fit(s, set, to) || (small && !s->small[to])) return false;
+  if (s->one_block[to] || s->f->in_turn[set]) return false;
+  return fuse_are_apart(s->f, set, to);
+}
+
+/* A partner for a small set among those that come soon after it, or came before. */
+static uint32_t find_partner(const Sharing *s, uint32_t set, bool small)
+{
+  enum { FAR = 24 };
+  Fuse *f = s->f;
+  for (uint32_t away = 1; away <= FAR; away++)
+    if (set + away < f->sets.n && may_stand_beside(s, set, set + away, small)) return set + away;
+  for (uint32_t away = 1; away <= FAR && away < set; away++)
+    if (may_stand_beside(s, set, set - away, small)) return set - away;
+  return 0;
+}
+
+static void share_small(Sharing *s)
+{
+  for (uint32_t set = 1; set < s->f->sets.n; set++) {
+    if (!s->kernel[set] || !s->small[set]) continue;
+    uint32_t to = find_partner(s, set, true);
+    if (!to) to = find_partner(s, set, false);
+    if (to) share(s, set, to);
+  }
+}
+
+void share_launches(Fuse *f)
+{
+  Arena *a = f->c->arena;
+  uint32_t n = f->sets.n;
+  Sharing s = {f, arena_array(a, bool, n), arena_array(a, bool, n), arena_array(a, bool, n)};
+  for (uint32_t set = 1; set < n; set++) {
+    const Members *m = &f->sets.at[set];
+    s.kernel[set] = is_kernel(f, m);
+    s.one_block[set] = s.kernel[set] && is_of_one_block(f, m);
+    s.small[set] = s.kernel[set] && is_small(f, m);
+  }
+  share_one_block(&s);
+  share_small(&s);
+}
+
+/* ---- groups ---- */
+
+/* The anchor decides which emitter prints a kernel: its first node that is not elementwise. Strided
+ * loads in a kernel of several nodes are part of elementwise kernels. */
+static Group make_part(const Fuse *f, const Members *m, uint32_t part, uint32_t number)
+{
+  Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n)};
+  uint32_t *nodes = arena_array(f->c->arena, uint32_t, m->nodes.n);
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    if (f->part[m->nodes.at[i]] != part) continue;
+    nodes[out.n] = m->nodes.at[i];
+    out.nodes[out.n++].id = m->nodes.at[i];
+    f->g->nodes.at[m->nodes.at[i]].part = number;
+  }
+  out.anchor.id = anchor_of(f, nodes, out.n);
+  return out;
+}
+
+/* The parts of a set, which are numbered by the node that they begin with. */
+typedef struct Parts {
+  Fuse *f;
+  const Members *m;
+  VEC(uint32_t) list;
+  uint32_t *level; /* part -> 1 + the greatest of those that it waits for; 0: not known yet */
+} Parts;
+
+static uint32_t level_of(Parts *p, uint32_t part);
+
+/* What a part that waits for node id has at least. */
+static uint32_t level_after(Parts *p, uint32_t part, uint32_t id)
+{
+  bool here = p->f->group[id] == p->f->group[p->m->nodes.at[0]] && p->f->part[id] != part;
+  return here ? level_of(p, p->f->part[id]) + 1 : 1;
+}
+
+static uint32_t level_of(Parts *p, uint32_t part)
+{
+  const Fuse *f = p->f;
+  uint32_t level = 1;
+  if (p->level[part]) return p->level[part];
+  for (uint32_t i = 0; i < p->m->nodes.n; i++) {
+    uint32_t id = p->m->nodes.at[i];
+    const Node *n = node_at(f, id);
+    if (f->part[id] != part) continue;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      uint32_t after = level_after(p, part, value_root(f->g, n->in[k]).id);
+      if (after > level) level = after;
+    }
+    for (uint32_t e = f->order.first[id]; e; e = f->order.edges.at[e].next) {
+      uint32_t after = level_after(p, part, f->order.edges.at[e].before);
+      if (after > level) level = after;
+    }
+  }
+  return p->level[part] = level;
+}
+
+/* Elements that a part walks. */
+static int64_t work_of(const Parts *p, uint32_t part)
+{
+  const Fuse *f = p->f;
+  int64_t most = 0;
+  for (uint32_t i = 0; i < p->m->nodes.n; i++) {
+    const Node *n = node_at(f, p->m->nodes.at[i]);
+    if (f->part[p->m->nodes.at[i]] != part) continue;
+    const Node *walked = op_of(n)->tmpl == TMPL_row ? ir_node(f->g, n->in[0]) : n;
+    int64_t range = node_range(f->g, n), work = range >= 0 ? range : ir_elements(walked);
+    if (work > most) most = work;
+  }
+  return most;
+}
+
+static bool comes_before(Parts *p, uint32_t a, uint32_t b)
+{
+  if (level_of(p, a) != level_of(p, b)) return level_of(p, a) < level_of(p, b);
+  return !p->f->in_turn[p->f->group[p->m->nodes.at[0]]] && work_of(p, a) < work_of(p, b);
+}
+
+/* Level by level, so that threads meet once for all parts of a level. Side by side the greatest
+ * part is the last one, which names the launch. */
+static void order_parts(Parts *p)
+{
+  for (uint32_t i = 0; i < p->m->nodes.n; i++) {
+    uint32_t part = p->f->part[p->m->nodes.at[i]];
+    bool known = false;
+    for (uint32_t k = 0; k < p->list.n; k++) known |= p->list.at[k] == part;
+    if (known) continue;
+    uint32_t at = p->list.n;
+    vec_push(p->f->c->arena, &p->list, part);
+    for (; at > 0 && comes_before(p, part, p->list.at[at - 1]); at--)
+      p->list.at[at] = p->list.at[at - 1];
+    p->list.at[at] = part;
+  }
+}
+
+Group share_group(Fuse *f, const Members *m)
+{
+  Parts p = {.f = f, .m = m, .level = arena_array(f->c->arena, uint32_t, f->sets.n)};
+  order_parts(&p);
+  if (p.list.n == 1) return make_part(f, m, p.list.at[0], 0);
+  Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n),
+               .parts = arena_array(f->c->arena, Group, p.list.n),
+               .in_turn = f->in_turn[f->group[m->nodes.at[0]]]};
+  for (uint32_t i = 0; i < p.list.n; i++) {
+    Group *part = &out.parts[out.n_parts++];
+    *part = make_part(f, m, p.list.at[i], i);
+    part->meets = i && p.level[p.list.at[i]] > p.level[p.list.at[i - 1]];
+    for (uint32_t k = 0; k < part->n; k++) out.nodes[out.n++] = part->nodes[k];
+  }
+  return out;
+}

@@ -1,0 +1,341 @@
+/* Walks blocks of a kernel: see walk.h. */
+#include "walk.h"
+#include <string.h>
+#include "walk_memory.h"
+
+enum { LANES = 32, DONE = UINT32_MAX, BARRIER_SPACES = 2 };
+
+/* Note [cycles of a warp]
+ * A GPU issues in the order of the machine's text, and ptxas orders each basic block so that loads
+ * begin early. So here an instruction of a block issues as soon as its operands are there, loads
+ * behind stores that they might see; a block ends when its last has issued, and takes at least one
+ * cycle a slot. */
+typedef struct Clock {
+  int64_t start, end; /* of the basic block, cycles */
+  int64_t slots;      /* of the block so far */
+  int64_t stored[2]; /* when the last store of the block went out, to global and to shared memory */
+  int64_t *ready;    /* when each register has its value */
+} Clock;
+
+typedef struct Walk {
+  const PtxKernel *k;
+  const WalkLaunch *launch;
+  WalkCounts *counts;
+  WalkMemory memory;
+  Arena *arena;
+  uint64_t (*reg)[LANES];
+  uint32_t pc[LANES]; /* DONE: the lane has left */
+  uint32_t block, warp;
+  Clock clock;
+  uint64_t steps; /* instructions of warps so far */
+  const char *why;
+} Walk;
+
+/* ---- values ---- */
+
+static uint64_t special(const Walk *w, uint32_t which, uint32_t lane)
+{
+  switch ((PtxSpecial)which) {
+  case SPECIAL_tid:
+    return w->warp * LANES + lane;
+  case SPECIAL_ntid:
+    return w->launch->block;
+  case SPECIAL_ctaid:
+    return w->block;
+  case SPECIAL_nctaid:
+    return w->launch->grid;
+  case SPECIAL_lane:
+    return lane;
+  case SPECIAL_warp:
+    return w->warp;
+  case SPECIAL_zero:
+    return 0;
+  case SPECIAL_one:
+    return 1;
+  }
+  return 0;
+}
+
+static uint64_t operand(const Walk *w, const PtxOperand *o, uint32_t lane)
+{
+  uint64_t v = o->kind == OPERAND_register  ? w->reg[o->at][lane]
+               : o->kind == OPERAND_special ? special(w, o->at, lane)
+                                            : o->bits;
+  return o->negated ? !v : v;
+}
+
+/* Lanes of `mask` for which the guard holds. */
+static uint32_t guarded(const Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  uint32_t out = 0;
+  if (i->guard.kind == OPERAND_none) return mask;
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1 && operand(w, &i->guard, lane) & 1) out |= 1u << lane;
+  return out;
+}
+
+/* ---- time ---- */
+
+static void begin_block(Clock *c)
+{
+  c->start = c->end;
+  c->slots = 0;
+  c->stored[0] = c->stored[1] = c->start;
+}
+
+static void wait_for(const Clock *c, const PtxOperand *o, int64_t *at)
+{
+  if (o->kind == OPERAND_register && c->ready[o->at] > *at) *at = c->ready[o->at];
+}
+
+static void tick(Clock *c, const PtxInstruction *i, uint32_t latency)
+{
+  int64_t at = c->start;
+  bool shared = i->space == SPACE_shared;
+  wait_for(c, &i->guard, &at);
+  for (uint32_t k = 0; k < i->n_in; k++) wait_for(c, &i->in[k], &at);
+  if (i->op == PTX_OP_ld && !i->constant && c->stored[shared] > at) at = c->stored[shared];
+  if (i->op == PTX_OP_st) c->stored[shared] = at;
+  for (uint32_t k = 0; k < i->n_to; k++) c->ready[i->to[k].at] = at + latency;
+  c->slots += i->slots;
+  if (c->end < c->start + c->slots) c->end = c->start + c->slots;
+  if (c->end < at + i->slots) c->end = at + i->slots;
+  if (i->op == PTX_OP_bar || i->op == PTX_OP_barrier) c->end += latency;
+}
+
+/* ---- instructions ---- */
+
+/* Halves of a register: `mov.b32 {low, high}, r` and `mov.b32 r, {low, high}`. */
+static void move_parts(Walk *w, const PtxInstruction *i, uint32_t lane)
+{
+  uint32_t n = i->n_to > 1 ? i->n_to : i->n_in, bits = 8 * ptx_type_bytes(i->type) / n;
+  uint64_t mask = (1ull << bits) - 1, all = i->n_to > 1 ? operand(w, &i->in[0], lane) : 0;
+  for (uint32_t k = 0; k < n; k++) {
+    if (i->n_to > 1)
+      w->reg[i->to[k].at][lane] = all >> bits * k & mask;
+    else
+      all |= (operand(w, &i->in[k], lane) & mask) << bits * k;
+  }
+  if (i->n_to == 1) w->reg[i->to[0].at][lane] = all;
+}
+
+static bool compute(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  uint64_t in[PTX_VECTOR];
+  for (uint32_t lane = 0; lane < LANES; lane++) {
+    if (!(mask >> lane & 1)) continue;
+    if (i->op == PTX_OP_mov && i->n_to + i->n_in > 2) {
+      move_parts(w, i, lane);
+      continue;
+    }
+    for (uint32_t k = 0; k < i->n_in; k++) in[k] = operand(w, &i->in[k], lane);
+    if (!walk_value(i, in, &w->reg[i->to[0].at][lane])) {
+      w->why = arena_printf(w->arena, "not known how to compute: %s", i->name);
+      return false;
+    }
+    if (i->n_to > 1) w->reg[i->to[1].at][lane] = i->op == PTX_OP_shfl || !w->reg[i->to[0].at][lane];
+  }
+  return true;
+}
+
+/* Of the lanes that are there. */
+static void vote(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  uint32_t yes = 0;
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1 && i->op == PTX_OP_vote && operand(w, &i->in[0], lane) & 1)
+      yes |= 1u << lane;
+  uint64_t r = i->op == PTX_OP_activemask ? mask
+               : i->mode == 'a'           ? yes
+               : i->mode == 'l'           ? yes == mask
+                                          : yes != 0;
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1) w->reg[i->to[0].at][lane] = r;
+}
+
+static void load_parameter(Walk *w, const PtxInstruction *i)
+{
+  uint64_t n = i->in[0].bits;
+  uint64_t at = walk_argument_at(w->launch, (uint32_t)n);
+  for (uint32_t lane = 0; lane < LANES; lane++) w->reg[i->to[0].at][lane] = at;
+}
+
+/* Gives the cycles until a load has its value. */
+static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  WalkAccess a = {.instruction = i, .bytes = ptx_type_bytes(i->type)};
+  uint32_t parts = i->op == PTX_OP_ld ? i->n_to : i->op == PTX_OP_st ? i->n_in - 1u : 1;
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1) a.at[a.n++] = operand(w, &i->in[0], lane) + (uint64_t)i->offset;
+  a.bytes *= parts;
+  uint32_t latency = walk_memory(&w->memory, w->launch, &a, w->counts);
+  if (i->op != PTX_OP_ld && i->op != PTX_OP_atom) return latency;
+  for (uint32_t lane = 0, n = 0; lane < LANES; lane++) {
+    if (!(mask >> lane & 1)) continue;
+    for (uint32_t k = 0; k < i->n_to; k++)
+      w->reg[i->to[k].at][lane] =
+          walk_memory_value(w->launch, i, a.at[n] + k * ptx_type_bytes(i->type));
+    n++;
+  }
+  return latency;
+}
+
+/* All but branches. */
+static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  uint32_t latency = i->latency;
+  switch (i->op) {
+  case PTX_OP_ld:
+  case PTX_OP_st:
+  case PTX_OP_atom:
+  case PTX_OP_red:
+    if (i->space == SPACE_param)
+      load_parameter(w, i);
+    else
+      latency = touch(w, i, mask);
+    break;
+  case PTX_OP_bar:
+  case PTX_OP_barrier:
+  case PTX_OP_membar:
+  case PTX_OP_fence:
+    break;
+  case PTX_OP_vote:
+  case PTX_OP_activemask:
+    vote(w, i, mask);
+    break;
+  default:
+    if (!compute(w, i, mask)) return false;
+  }
+  tick(&w->clock, i, latency);
+  return true;
+}
+
+static void count(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  WalkCounts *c = w->counts;
+  if (!i->slots) return;
+  c->instructions += __builtin_popcount(mask);
+  c->slots += i->slots;
+  if (i->pipe != PIPE_lsu || i->op == PTX_OP_shfl) c->pipe[i->pipe] += i->slots;
+}
+
+/* ---- a warp ---- */
+
+/* The lanes that stand lowest in the text, and where the next ones stand. */
+static uint32_t lowest(const Walk *w, uint32_t *pc, uint32_t *next)
+{
+  uint32_t mask = 0;
+  *pc = *next = DONE;
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    if (w->pc[lane] < *pc) *pc = w->pc[lane];
+  for (uint32_t lane = 0; lane < LANES && *pc != DONE; lane++) {
+    if (w->pc[lane] == *pc)
+      mask |= 1u << lane;
+    else if (w->pc[lane] < *next)
+      *next = w->pc[lane];
+  }
+  return mask;
+}
+
+static void put_lanes(Walk *w, uint32_t mask, uint32_t pc)
+{
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1) w->pc[lane] = pc;
+}
+
+/* Lanes that stand together go on until some of them turn off or they meet others. */
+static bool run_together(Walk *w, uint32_t mask, uint32_t pc, uint32_t next)
+{
+  begin_block(&w->clock);
+  while (pc < next && pc < w->k->n) {
+    const PtxInstruction *i = &w->k->at[pc];
+    uint32_t takes = guarded(w, i, mask);
+    if (i->leads) begin_block(&w->clock);
+    count(w, i, mask);
+    w->steps++;
+    if (i->op == PTX_OP_bra || i->op == PTX_OP_ret || i->op == PTX_OP_exit) {
+      uint32_t to = i->op == PTX_OP_bra ? i->target : DONE;
+      tick(&w->clock, i, 0);
+      put_lanes(w, takes, to);
+      put_lanes(w, mask & ~takes, pc + 1);
+      if (takes && takes != mask) return true;
+      pc = takes ? to : pc + 1;
+      if (i->op == PTX_OP_bra && w->steps > w->launch->endless) return true;
+      continue;
+    }
+    if (!execute(w, i, takes)) return false;
+    pc++;
+  }
+  put_lanes(w, mask, pc < w->k->n ? pc : DONE);
+  return true;
+}
+
+static bool run_warp(Walk *w)
+{
+  uint32_t pc, next, mask;
+  uint64_t before = w->steps;
+  memset(w->clock.ready, 0, w->k->n_registers * sizeof *w->clock.ready);
+  w->clock.start = w->clock.end = 0;
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    w->pc[lane] = w->warp * LANES + lane < w->launch->block ? 0 : (uint32_t)DONE;
+  while ((mask = lowest(w, &pc, &next))) {
+    if (!run_together(w, mask, pc, next)) return false;
+    if (w->steps - before > w->launch->endless) {
+      w->why = arena_printf(w->arena, "a warp does not end in %llu instructions",
+                            (unsigned long long)w->launch->endless);
+      return false;
+    }
+  }
+  if ((double)w->clock.end > w->counts->longest) w->counts->longest = (double)w->clock.end;
+  return true;
+}
+
+/* ---- a launch ---- */
+
+static bool run_block(Walk *w, uint32_t block)
+{
+  w->block = block;
+  walk_memory_clear(&w->memory);
+  for (w->warp = 0; w->warp * LANES < w->launch->block; w->warp++)
+    if (!run_warp(w)) return false;
+  return true;
+}
+
+static void scale(WalkCounts *c, double by)
+{
+  double *sums[] = {&c->instructions, &c->slots, &c->sectors_read, &c->sectors_written,
+                    &c->sectors_once};
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] *= by;
+  for (int i = 0; i < PIPE_COUNT; i++) c->pipe[i] *= by;
+}
+
+/* How many blocks are worth walking, when the first took `steps`. */
+static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps)
+{
+  uint64_t n = launch->most / (steps ? steps : 1);
+  if (n > launch->blocks) n = launch->blocks;
+  if (n > launch->grid) n = launch->grid;
+  return n < 1 ? 1 : (uint32_t)n;
+}
+
+bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, WalkCounts *out,
+                 const char **why)
+{
+  Walk w = {.k = k, .launch = launch, .counts = out, .arena = arena};
+  *out = (WalkCounts){0};
+  w.reg = arena_alloc(arena, (k->n_registers + 1) * sizeof *w.reg, _Alignof(uint64_t));
+  w.clock.ready = arena_array(arena, int64_t, k->n_registers + 1);
+  walk_memory_open(&w.memory, arena);
+  if (k->n_params != launch->n_arguments) {
+    *why = arena_printf(arena, "takes %u arguments, not %u", k->n_params, launch->n_arguments);
+    return false;
+  }
+  bool good = run_block(&w, 0);
+  uint32_t n = blocks_of(launch, w.steps);
+  for (uint32_t i = 1; i < n && good; i++)
+    good = run_block(&w, (uint32_t)((uint64_t)i * (launch->grid - 1) / (n - 1)));
+  *why = w.why;
+  scale(out, (double)launch->grid / n);
+  out->walked = (double)n / launch->grid;
+  return good;
+}

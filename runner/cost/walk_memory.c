@@ -1,0 +1,118 @@
+/* Sectors, lines and banks: see walk_memory.h. */
+#include "walk_memory.h"
+#include <assert.h>
+#include <string.h>
+
+enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, ARGUMENT_SHIFT = 44, FIRST_CAP = 1024 };
+
+/* ---- addresses ---- */
+
+uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n)
+{
+  assert(n < launch->n_arguments);
+  return (uint64_t)(n + 1) << ARGUMENT_SHIFT | launch->arguments[n].skew;
+}
+
+/* An index that is too small for its argument would fall into the one before: half its room is
+ * left in front. */
+uint64_t walk_memory_value(const WalkLaunch *launch, const PtxInstruction *i, uint64_t at)
+{
+  uint64_t n = at >> ARGUMENT_SHIFT;
+  uint32_t bytes = ptx_type_bytes(i->type);
+  if (i->space == SPACE_shared || i->space == SPACE_const || n == 0 || n > launch->n_arguments)
+    return 0;
+  uint64_t word = launch->arguments[n - 1].pattern >> (at - launch->arguments[n - 1].skew) % 8 * 8;
+  return bytes >= 8 ? word : word & ((1ull << 8 * bytes) - 1);
+}
+
+/* ---- a set of sectors ---- */
+
+void walk_memory_open(WalkMemory *m, Arena *arena)
+{
+  *m = (WalkMemory){.arena = arena, .cap = FIRST_CAP};
+  m->slot = arena_array(arena, uint64_t, m->cap);
+}
+
+void walk_memory_clear(WalkMemory *m)
+{
+  memset(m->slot, 0, m->cap * sizeof *m->slot);
+  m->n = 0;
+}
+
+static uint64_t *slot_of(const WalkMemory *m, uint64_t sector)
+{
+  uint64_t i = sector * 0x9E3779B97F4A7C15u >> 20;
+  while (m->slot[i & (m->cap - 1)] && m->slot[i & (m->cap - 1)] != sector) i++;
+  return &m->slot[i & (m->cap - 1)];
+}
+
+static void grow(WalkMemory *m)
+{
+  WalkMemory old = *m;
+  m->cap *= 2;
+  m->slot = arena_array(m->arena, uint64_t, m->cap);
+  for (uint32_t i = 0; i < old.cap; i++)
+    if (old.slot[i]) *slot_of(m, old.slot[i]) = old.slot[i];
+}
+
+/* False: it was there. */
+static bool add(WalkMemory *m, uint64_t sector)
+{
+  uint64_t *slot = slot_of(m, sector);
+  if (*slot) return false;
+  *slot = sector;
+  if (++m->n * 2 > m->cap) grow(m);
+  return true;
+}
+
+/* ---- accesses ---- */
+
+/* Units of `unit` bytes that the lanes touch, each once; a lane touches at most two. */
+static uint32_t units(const WalkAccess *a, uint32_t unit, uint64_t out[64])
+{
+  uint32_t n = 0;
+  for (uint32_t lane = 0; lane < a->n; lane++)
+    for (uint64_t u = a->at[lane] / unit; u <= (a->at[lane] + a->bytes - 1) / unit; u++) {
+      uint32_t k = n;
+      while (k > 0 && out[k - 1] != u) k--;
+      if (k == 0 && n < 64) out[n++] = u;
+    }
+  return n;
+}
+
+/* Lanes that want different words of a bank wait for each other. */
+static uint32_t bank_passes(const WalkAccess *a)
+{
+  uint64_t word[64];
+  uint32_t of_bank[BANKS] = {0}, most = 1;
+  WalkAccess one = *a;
+  one.bytes = WORD;
+  for (uint32_t k = 0; k < a->bytes; k += WORD) {
+    uint32_t n = units(&one, WORD, word);
+    for (uint32_t i = 0; i < n; i++)
+      if (++of_bank[word[i] % BANKS] > most) most = of_bank[word[i] % BANKS];
+    for (uint32_t lane = 0; lane < a->n; lane++) one.at[lane] += WORD;
+  }
+  return most;
+}
+
+uint32_t walk_memory(WalkMemory *m, const WalkLaunch *launch, const WalkAccess *a,
+                     WalkCounts *counts)
+{
+  uint64_t unit[64];
+  const PtxInstruction *i = a->instruction;
+  if (i->space == SPACE_shared || i->space == SPACE_const) {
+    counts->pipe[PIPE_lsu] += bank_passes(a);
+    return launch->latency_shared;
+  }
+  counts->pipe[PIPE_lsu] += a->n ? units(a, LINE, unit) : 1;
+  uint32_t n = units(a, SECTOR, unit), fresh = 0;
+  if (i->op != PTX_OP_ld) {
+    counts->sectors_written += n;
+    return launch->latency_l2;
+  }
+  for (uint32_t k = 0; k < n; k++) fresh += add(m, unit[k] + 1);
+  counts->sectors_read += n;
+  counts->sectors_once += fresh;
+  return fresh ? launch->latency_dram : launch->latency_l1;
+}

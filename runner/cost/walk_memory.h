@@ -1,0 +1,25 @@
+/* Memory as walk.c sees it: nothing is stored, accesses are counted. */
+#pragma once
+#include "walk.h"
+
+typedef struct WalkAccess { /* of a warp */
+  const PtxInstruction *instruction;
+  uint32_t bytes; /* a lane */
+  uint32_t n;     /* lanes that take part */
+  uint64_t at[32];
+} WalkAccess;
+
+typedef struct WalkMemory { /* sectors that the block has read */
+  Arena *arena;
+  uint64_t *slot; /* 0: free */
+  uint32_t cap, n;
+} WalkMemory;
+
+void walk_memory_open(WalkMemory *m, Arena *arena);
+void walk_memory_clear(WalkMemory *m);
+/* Counts an access; cycles until its value is there. */
+uint32_t walk_memory(WalkMemory *m, const WalkLaunch *launch, const WalkAccess *a,
+                     WalkCounts *counts);
+uint64_t walk_memory_value(const WalkLaunch *launch, const PtxInstruction *i, uint64_t at);
+/* Where argument n begins: each is far from the others. */
+uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n);

@@ -1,0 +1,438 @@
+/* What instructions compute, for one thread. */
+#include <math.h>
+#include <string.h>
+#include "runtime/base/convert.h"
+#include "walk.h"
+
+/* ---- numbers as bits ---- */
+
+static uint64_t masked(uint64_t bits, uint32_t bytes)
+{
+  return bytes >= 8 ? bits : bits & ((1ull << 8 * bytes) - 1);
+}
+
+static int64_t sign_extended(uint64_t bits, uint32_t bytes)
+{
+  uint32_t shift = 64 - 8 * bytes;
+  return (int64_t)(bits << shift) >> shift;
+}
+
+static bool is_signed(PtxType t)
+{
+  return t == PTX_s8 || t == PTX_s16 || t == PTX_s32 || t == PTX_s64;
+}
+
+static int64_t whole(PtxType t, uint64_t bits)
+{
+  uint32_t bytes = ptx_type_bytes(t);
+  return is_signed(t) ? sign_extended(bits, bytes) : (int64_t)masked(bits, bytes);
+}
+
+static double real_of(PtxType t, uint64_t bits)
+{
+  uint32_t word = (uint32_t)bits;
+  uint16_t half = (uint16_t)bits;
+  float f;
+  double d;
+  switch (t) {
+  case PTX_f64:
+    memcpy(&d, &bits, sizeof d);
+    return d;
+  case PTX_f16:
+  case PTX_f16x2:
+    convert_widen(AMPC_F16, &half, &f, 1);
+    return f;
+  case PTX_bf16:
+  case PTX_bf16x2:
+    convert_widen(AMPC_BF16, &half, &f, 1);
+    return f;
+  default:
+    memcpy(&f, &word, sizeof f);
+    return f;
+  }
+}
+
+static uint64_t half_bits(ampc_dtype t, double value)
+{
+  float f = (float)value;
+  uint16_t half;
+  convert_narrow(t, &f, &half, 1);
+  return half;
+}
+
+static uint64_t bits_of(PtxType t, double value)
+{
+  float f = (float)value;
+  uint32_t word;
+  uint64_t bits;
+  switch (t) {
+  case PTX_f64:
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+  case PTX_f16:
+    return half_bits(AMPC_F16, value);
+  case PTX_bf16:
+    return half_bits(AMPC_BF16, value);
+  case PTX_f16x2:
+    return half_bits(AMPC_F16, value) * 0x10001;
+  case PTX_bf16x2:
+    return half_bits(AMPC_BF16, value) * 0x10001;
+  default:
+    memcpy(&word, &f, sizeof word);
+    return word;
+  }
+}
+
+static bool is_real(PtxType t)
+{
+  PtxFamily f = ptx_type_family(t);
+  return f == FAMILY_f16 || f == FAMILY_f32 || f == FAMILY_f64;
+}
+
+/* ---- arithmetic ---- */
+
+/* Pairs of 16 bits are computed by their lower half, twice: what a pair holds decides nothing. */
+static bool real_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
+{
+  double a = real_of(i->type, in[0]), b = i->n_in > 1 ? real_of(i->type, in[1]) : 0;
+  double c = i->n_in > 2 ? real_of(i->type, in[2]) : 0, r;
+  switch (i->op) {
+  case PTX_OP_add:
+    r = a + b;
+    break;
+  case PTX_OP_sub:
+    r = a - b;
+    break;
+  case PTX_OP_mul:
+    r = a * b;
+    break;
+  case PTX_OP_mad:
+  case PTX_OP_fma:
+    r = fma(a, b, c);
+    break;
+  case PTX_OP_div:
+    r = a / b;
+    break;
+  case PTX_OP_min:
+    r = fmin(a, b);
+    break;
+  case PTX_OP_max:
+    r = fmax(a, b);
+    break;
+  case PTX_OP_neg:
+    r = -a;
+    break;
+  case PTX_OP_abs:
+    r = fabs(a);
+    break;
+  case PTX_OP_copysign:
+    r = copysign(b, a);
+    break;
+  case PTX_OP_rcp:
+    r = 1 / a;
+    break;
+  case PTX_OP_sqrt:
+    r = sqrt(a);
+    break;
+  case PTX_OP_rsqrt:
+    r = 1 / sqrt(a);
+    break;
+  case PTX_OP_ex2:
+    r = exp2(a);
+    break;
+  case PTX_OP_lg2:
+    r = log2(a);
+    break;
+  case PTX_OP_sin:
+    r = sin(a);
+    break;
+  case PTX_OP_cos:
+    r = cos(a);
+    break;
+  case PTX_OP_tanh:
+    r = tanh(a);
+    break;
+  default:
+    return false;
+  }
+  *out = bits_of(i->type, r);
+  return true;
+}
+
+/* What PTX leaves open, dividing by zero, gives all ones, as GPUs do. */
+static uint64_t quotient(PtxType t, uint64_t x, uint64_t y, bool rest)
+{
+  int64_t a = whole(t, x), b = whole(t, y);
+  if (b == 0) return UINT64_MAX;
+  if (is_signed(t)) {
+    if (b == -1) return rest ? 0 : 0 - (uint64_t)a;
+    return (uint64_t)(rest ? a % b : a / b);
+  }
+  return rest ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b;
+}
+
+/* The upper half of a product. */
+static uint64_t high(PtxType t, uint64_t x, uint64_t y)
+{
+  uint32_t bits = 8 * ptx_type_bytes(t);
+  if (is_signed(t)) return (uint64_t)((__int128)whole(t, x) * whole(t, y) >> bits);
+  return (uint64_t)((unsigned __int128)(uint64_t)whole(t, x) * (uint64_t)whole(t, y) >> bits);
+}
+
+static uint64_t shifted(const PtxInstruction *i, uint64_t x, uint64_t by)
+{
+  uint64_t bits = 8 * ptx_type_bytes(i->type);
+  int64_t a = whole(i->type, x);
+  by = (uint32_t)by;
+  if (i->op == PTX_OP_shl) return by >= bits ? 0 : x << by;
+  if (is_signed(i->type)) return (uint64_t)(a >> (by >= bits ? bits - 1 : by));
+  return by >= bits ? 0 : (uint64_t)a >> by;
+}
+
+static uint64_t permuted(uint64_t a, uint64_t b, uint64_t select)
+{
+  uint64_t all = (uint32_t)a | b << 32, out = 0;
+  for (int k = 0; k < 4; k++) {
+    uint64_t pick = select >> 4 * k & 15, byte = all >> 8 * (pick & 7) & 255;
+    if (pick & 8) byte = byte & 128 ? 255 : 0;
+    out |= byte << 8 * k;
+  }
+  return out;
+}
+
+static uint64_t funnel(char mode, uint64_t low, uint64_t high_word, uint64_t by)
+{
+  uint64_t all = (uint32_t)low | high_word << 32;
+  by &= 31;
+  return mode == 'l' ? all << by >> 32 : all >> by;
+}
+
+static uint64_t looked_up(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
+{
+  uint64_t out = 0;
+  for (int k = 0; k < 32; k++)
+    out |= (table >> ((a >> k & 1) << 2 | (b >> k & 1) << 1 | (c >> k & 1)) & 1) << k;
+  return out;
+}
+
+static uint64_t extracted(PtxType t, uint64_t a, uint64_t at, uint64_t n)
+{
+  uint64_t bits = 8 * ptx_type_bytes(t);
+  at &= 255, n &= 255;
+  if (n == 0 || at >= bits) return 0;
+  if (at + n > bits) n = bits - at;
+  uint64_t left = a << (64 - at - n);
+  return is_signed(t) ? (uint64_t)((int64_t)left >> (64 - n)) : left >> (64 - n);
+}
+
+static uint64_t inserted(uint64_t a, uint64_t into, uint64_t at, uint64_t n)
+{
+  at &= 255, n &= 255;
+  if (n == 0 || at > 31) return into;
+  uint64_t mask = (n > 31 ? 0xffffffffu : (1ull << n) - 1) << at;
+  return (into & ~mask) | (a << at & mask);
+}
+
+static uint64_t reversed(uint64_t a)
+{
+  uint64_t out = 0;
+  for (int k = 0; k < 32; k++) out |= (a >> k & 1) << (31 - k);
+  return out;
+}
+
+static bool whole_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
+{
+  PtxType t = i->type;
+  int64_t a = whole(t, in[0]), b = i->n_in > 1 ? whole(t, in[1]) : 0;
+  uint64_t x = (uint64_t)a, y = (uint64_t)b, z = i->n_in > 2 ? in[2] : 0, r;
+  bool less = is_signed(t) ? a < b : x < y;
+  switch (i->op) {
+  case PTX_OP_add:
+    r = x + y;
+    break;
+  case PTX_OP_sub:
+    r = x - y;
+    break;
+  case PTX_OP_mul:
+  case PTX_OP_mul_wide:
+    r = x * y;
+    break;
+  case PTX_OP_mad:
+  case PTX_OP_mad_wide:
+    r = x * y + z;
+    break;
+  case PTX_OP_mul_hi:
+    r = high(t, in[0], in[1]);
+    break;
+  case PTX_OP_mad_hi:
+    r = high(t, in[0], in[1]) + z;
+    break;
+  case PTX_OP_div:
+    r = quotient(t, in[0], in[1], false);
+    break;
+  case PTX_OP_rem:
+    r = quotient(t, in[0], in[1], true);
+    break;
+  case PTX_OP_min:
+    r = less ? x : y;
+    break;
+  case PTX_OP_max:
+    r = less ? y : x;
+    break;
+  case PTX_OP_neg:
+    r = 0 - x;
+    break;
+  case PTX_OP_abs:
+    r = a < 0 ? 0 - x : x;
+    break;
+  case PTX_OP_and:
+    r = x & y;
+    break;
+  case PTX_OP_or:
+    r = x | y;
+    break;
+  case PTX_OP_xor:
+    r = x ^ y;
+    break;
+  case PTX_OP_not:
+    r = t == PTX_pred ? !x : ~x;
+    break;
+  case PTX_OP_shl:
+  case PTX_OP_shr:
+    r = shifted(i, in[0], in[1]);
+    break;
+  case PTX_OP_shf:
+    r = funnel(i->mode, in[0], in[1], in[2]);
+    break;
+  case PTX_OP_prmt:
+    r = permuted(in[0], in[1], in[2]);
+    break;
+  case PTX_OP_bfe:
+    r = extracted(t, in[0], in[1], in[2]);
+    break;
+  case PTX_OP_bfi:
+    r = inserted(in[0], in[1], in[2], in[3]);
+    break;
+  case PTX_OP_lop3:
+    r = looked_up(in[0], in[1], in[2], in[3]);
+    break;
+  case PTX_OP_popc:
+    r = (uint64_t)__builtin_popcountll(x);
+    break;
+  case PTX_OP_clz:
+    r = (uint32_t)x ? (uint64_t)__builtin_clz((uint32_t)x) : 32;
+    break;
+  case PTX_OP_brev:
+    r = reversed(in[0]);
+    break;
+  default:
+    return false;
+  }
+  bool wide = i->op == PTX_OP_mul_wide || i->op == PTX_OP_mad_wide;
+  *out = masked(r, ptx_type_bytes(t) * (wide ? 2 : 1));
+  return true;
+}
+
+/* ---- comparisons and conversions ---- */
+
+static bool compared(PtxCompare how, int order)
+{
+  switch (how) {
+  case COMPARE_eq:
+    return order == 0;
+  case COMPARE_ne:
+    return order != 0;
+  case COMPARE_lt:
+    return order < 0;
+  case COMPARE_le:
+    return order <= 0;
+  case COMPARE_gt:
+    return order > 0;
+  case COMPARE_ge:
+    return order >= 0;
+  case COMPARE_num:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static uint64_t comparison(const PtxInstruction *i, const uint64_t in[])
+{
+  bool r;
+  if (is_real(i->type)) {
+    double a = real_of(i->type, in[0]), b = real_of(i->type, in[1]);
+    bool nan = isnan(a) || isnan(b);
+    r = nan ? i->unordered : compared(i->compare, (a > b) - (a < b));
+  } else {
+    int64_t a = whole(i->type, in[0]), b = whole(i->type, in[1]);
+    bool less = is_signed(i->type) ? a < b : (uint64_t)a < (uint64_t)b;
+    r = compared(i->compare, less ? -1 : a != b);
+  }
+  bool other = i->n_in > 2 && in[2] & 1;
+  switch (i->join) {
+  case JOIN_and:
+    return r && other;
+  case JOIN_or:
+    return r || other;
+  case JOIN_xor:
+    return r != other;
+  default:
+    return r;
+  }
+}
+
+static double rounded(char mode, double x)
+{
+  return mode == 'z' ? trunc(x) : mode == 'm' ? floor(x) : mode == 'p' ? ceil(x) : nearbyint(x);
+}
+
+/* Out of range is the nearest number there is, no number is 0. */
+static uint64_t to_whole(PtxType t, double x)
+{
+  uint32_t bits = 8 * ptx_type_bytes(t);
+  double top = ldexp(1, (int)(is_signed(t) ? bits - 1 : bits)), low = is_signed(t) ? -top : 0;
+  if (isnan(x)) return 0;
+  if (x < low) x = low;
+  if (x >= top) return is_signed(t) ? (1ull << (bits - 1)) - 1 : masked(UINT64_MAX, bits / 8);
+  return is_signed(t) ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
+
+/* cvt.rn.f16x2.f32 d, a, b: a goes to the upper half. */
+static uint64_t conversion(const PtxInstruction *i, const uint64_t in[])
+{
+  uint32_t bytes = ptx_type_bytes(i->type);
+  if (is_real(i->from)) {
+    double x = real_of(i->from, in[0]);
+    if (i->mode) x = rounded(i->mode, x);
+    if (!is_real(i->type)) return masked(to_whole(i->type, x), bytes);
+    if (i->n_in < 2) return bits_of(i->type, x);
+    PtxType half = i->type == PTX_f16x2 ? PTX_f16 : PTX_bf16;
+    return bits_of(half, x) << 16 | bits_of(half, real_of(i->from, in[1]));
+  }
+  int64_t x = whole(i->from, in[0]);
+  if (!is_real(i->type)) return masked((uint64_t)x, bytes);
+  return bits_of(i->type, is_signed(i->from) ? (double)x : (double)(uint64_t)x);
+}
+
+bool walk_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
+{
+  switch (i->op) {
+  case PTX_OP_mov:
+  case PTX_OP_cvta:
+  case PTX_OP_shfl:
+    *out = in[0];
+    return true; /* the lane's own */
+  case PTX_OP_selp:
+    *out = in[2] & 1 ? in[0] : in[1];
+    return true;
+  case PTX_OP_setp:
+    *out = comparison(i, in);
+    return true;
+  case PTX_OP_cvt:
+    *out = conversion(i, in);
+    return true;
+  default:
+    return is_real(i->type) ? real_value(i, in, out) : whole_value(i, in, out);
+  }
+}

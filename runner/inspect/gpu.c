@@ -1,0 +1,298 @@
+/* `amp inspect --gpu`: every command of a job walked and weighed (runner/cost). */
+#include "gpu.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "ampc_rt.h"
+#include "compiler/emit/emit.h"
+#include "runtime/plan/conv_columns.h"
+#include "runtime/plan/conv_sizes.h"
+#include "runtime/plan/conv_tiling.h"
+
+enum { BLOCKS_WALKED = 9, MOST_STEPS = 200000, ENDLESS = 50000000, ALIGNMENT = 16 };
+
+typedef struct Maker {
+  Inspection *in;
+  GpuReport *report;
+  PtxText ptx;
+  const char *why; /* what is not understood */
+} Maker;
+
+/* ---- kernels ---- */
+
+/* 1.0 in the type, and 0 in integers and in STATE. */
+static uint64_t pattern_of(const KernelArg *a)
+{
+  if (a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric) return 0;
+  if (a->place.space == AMPC_STATE) return 0;
+  return a->type == AMPC_F16    ? 0x3C003C003C003C00u
+         : a->type == AMPC_BF16 ? 0x3F803F803F803F80u
+         : a->type == AMPC_F32  ? 0x3F8000003F800000u
+                                : 0;
+}
+
+/* The columns of a convolution: what they are made from, or made into, and they themselves. */
+static uint32_t column_arguments(WalkArgument out[2])
+{
+  out[0] = out[1] = (WalkArgument){0x3C003C003C003C00u, 0};
+  return 2;
+}
+
+static uint32_t arguments_of(const Maker *m, const CommandRow *row, WalkArgument **out)
+{
+  Compile *c = m->in->c;
+  if (row->product) {
+    *out = arena_array(c->arena, WalkArgument, 2);
+    return column_arguments(*out);
+  }
+  KernelArgs args = kernel_args(c, row->group);
+  *out = arena_array(c->arena, WalkArgument, args.n + 1);
+  for (uint32_t i = 0; i < args.n; i++)
+    (*out)[i] = (WalkArgument){pattern_of(&args.at[i]), (uint32_t)(args.at[i].place.offset % 256)};
+  return args.n;
+}
+
+static bool walk_row(Maker *m, const CommandRow *row, WalkCounts *out)
+{
+  const Gpu *g = m->report->gpu;
+  Arena *arena = m->in->c->arena;
+  const char *why = "it is not there";
+  const PtxKernel *k = ptx_find(&m->ptx, row->kernel);
+  WalkArgument *arguments;
+  uint32_t n = arguments_of(m, row, &arguments);
+  WalkLaunch launch = {.grid = row->at.grid,
+                       .block = row->at.block,
+                       .blocks = BLOCKS_WALKED,
+                       .most = MOST_STEPS,
+                       .endless = ENDLESS,
+                       .arguments = arguments,
+                       .n_arguments = n,
+                       .latency_shared = (uint32_t)g->latency_shared,
+                       .latency_l1 = (uint32_t)g->latency_l1,
+                       .latency_l2 = (uint32_t)g->latency_l2,
+                       .latency_dram = (uint32_t)g->latency_dram};
+  if (k && walk_kernel(arena, k, &launch, out, &why)) return true;
+  m->why = arena_printf(arena, "%s: %s", row->kernel, why);
+  return false;
+}
+
+static bool weigh_kernel(Maker *m, const CommandRow *row, double bytes, WalkCounts *counts,
+                         Cost *out)
+{
+  const Usage *u = &row->usage[0];
+  if (!walk_row(m, row, counts)) return false;
+  KernelLoad load = {.grid = row->at.grid,
+                     .block = row->at.block,
+                     .registers = u->known ? u->registers : 0,
+                     .shared = u->known ? u->shared : 0,
+                     .bytes = bytes,
+                     .counts = counts};
+  *out = gpu_kernel_cost(m->report->gpu, &load);
+  return true;
+}
+
+/* ---- products ---- */
+
+static bool multiple(const Inspection *in, ampc_dtype t, int64_t elements)
+{
+  return elements * ir_dtype_size(in->c, t) % ALIGNMENT == 0;
+}
+
+static ProductLoad load_of(const Inspection *in, const ampc_gemm *d, double bytes)
+{
+  bool aligned = multiple(in, d->a_type, d->lda) && multiple(in, d->b_type, d->ldb) &&
+                 multiple(in, d->c_type, d->ldc) && multiple(in, d->a_type, d->stride_a) &&
+                 multiple(in, d->b_type, d->stride_b);
+  return (ProductLoad){.m = (double)d->m,
+                       .n = (double)d->n,
+                       .k = (double)d->k,
+                       .batch = (double)d->batch,
+                       .bytes = bytes,
+                       .type = d->a_type,
+                       .tf32 = d->tf32,
+                       .aligned = aligned};
+}
+
+static const char *tensor_text(const Gpu *g, const ProductLoad *p)
+{
+  if (!gpu_has_tensor(g, p))
+    return p->type == AMPC_F32 && !p->tf32 ? "f32 is not for tensor cores"
+                                           : "this GPU has no tensor cores for the type";
+  return p->aligned ? NULL : "rows are no multiple of 16 bytes";
+}
+
+/* As a product: a row for each pixel of y, or of w. */
+static ProductLoad conv_load(const Inspection *in, const ampc_conv *d, double bytes)
+{
+  double pixels = (double)(d->n * conv_out_pixels(d)), k = (double)(d->k / d->groups);
+  double depth = (double)(d->c / d->groups * conv_taps(d));
+  ampc_dtype type = d->kind == AMPC_CONV_FORWARD ? d->w_type : d->y_type;
+  ProductLoad p = {.batch = (double)d->groups, .bytes = bytes, .type = type, .tf32 = d->tf32};
+  p.aligned = multiple(in, type, d->c / d->groups) && multiple(in, type, d->k / d->groups);
+  p.m = d->kind == AMPC_CONV_WEIGHT ? k : pixels;
+  p.n = d->kind == AMPC_CONV_FORWARD ? k : depth;
+  p.k = d->kind == AMPC_CONV_WEIGHT ? pixels : d->kind == AMPC_CONV_DATA ? k : depth;
+  return p;
+}
+
+static void weigh_product(const Maker *m, GpuRow *out, const ProductLoad *p)
+{
+  out->nodes = 1;
+  out->bytes = p->bytes;
+  out->cost = gpu_product_cost(m->report->gpu, p);
+  out->tensor = tensor_text(m->report->gpu, p);
+}
+
+static void add_cost(Cost *to, const Cost *more, double times)
+{
+  to->us += more->us * times;
+  to->dram_us += more->dram_us * times;
+  to->l2_us += more->l2_us * times;
+  to->issue_us += more->issue_us * times;
+  to->latency_us += more->latency_us * times;
+  to->tensor_us += more->tensor_us * times;
+  to->l2_bytes += more->l2_bytes * times;
+}
+
+static void scale_counts(WalkCounts *c, double by)
+{
+  c->instructions *= by;
+  c->slots *= by;
+}
+
+/* Parts of the images, each with a kernel that makes columns and a product; what its own operands
+ * are is moved once, columns are written and read. */
+static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *d, GpuRow *out)
+{
+  ConvColumns columns = ampc_conv_columns(d, m->in->c->program->real64);
+  double parts = (double)columns.parts, of_columns = (double)columns.bytes;
+  double operands = (double)(row->read + row->written);
+  ampc_conv part = *d;
+  part.n = columns.images;
+  ampc_gemm g = ampc_conv_product(&part, m->in->c->program->real64);
+  double calls = d->groups > 1 && d->has_bias ? (double)d->groups : 1;
+  if (calls == 1) g.batch = d->groups;
+  ProductLoad p =
+      load_of(m->in, &g, (operands / parts + (columns.direct ? 0 : of_columns)) / calls);
+  weigh_product(m, out, &p);
+  Cost product = out->cost, kernel = {0};
+  out->nodes = (int)(parts * (calls + (columns.direct ? 0 : 1)));
+  out->bytes = operands + (columns.direct ? 0 : 2 * of_columns * parts);
+  if (!columns.direct) {
+    double image =
+        (double)(columns.images * conv_in_elements(d) * ir_dtype_size(m->in->c, d->x_type));
+    if (!weigh_kernel(m, row, of_columns + image, &out->counts, &kernel)) return false;
+    scale_counts(&out->counts, parts);
+    out->counted = true;
+    out->bytes += image * parts;
+  }
+  out->cost = (Cost){.bound = product.us * calls > kernel.us ? product.bound : kernel.bound,
+                     .in_flight = product.in_flight};
+  add_cost(&out->cost, &product, parts * calls);
+  add_cost(&out->cost, &kernel, parts);
+  return true;
+}
+
+/* ---- a command ---- */
+
+static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
+{
+  Convolution v = convolution_of(m->in->c, row->group);
+  ProductLoad p = conv_load(m->in, &v.desc, (double)(row->read + row->written));
+  double roof = gpu_product_cost(m->report->gpu, &p).roof_us;
+  if (!m->report->no_cudnn)
+    weigh_product(m, out, &p);
+  else if (!weigh_columns(m, row, &v.desc, out))
+    return false;
+  out->cost.roof_us = roof;
+  return true;
+}
+
+static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
+{
+  double bytes = (double)(row->read + row->written);
+  *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
+  bool good = true;
+  if (!row->product) {
+    good = weigh_kernel(m, row, bytes, &out->counts, &out->cost);
+    out->counted = true;
+  } else if (strcmp(row->frame, "conv") == 0) {
+    good = weigh_conv(m, row, out);
+  } else {
+    Product d = product_of(m->in->c, row->group);
+    ProductLoad p = load_of(m->in, &d.desc, bytes);
+    weigh_product(m, out, &p);
+  }
+  out->us = out->cost.us + out->nodes * m->report->gpu->node;
+  return good;
+}
+
+GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
+{
+  GpuBlock b = {.unavoidable = gpu_unavoidable(in, block)};
+  for (uint32_t i = 0; i < in->rows.n; i++) {
+    if (in->rows.at[i].block != block) continue;
+    b.commands++;
+    b.nodes += r->rows[i].nodes;
+    b.bytes += r->rows[i].bytes;
+    b.instructions += r->rows[i].counts.instructions;
+    b.us += r->rows[i].us;
+    b.measured += r->rows[i].measured;
+  }
+  return b;
+}
+
+/* ---- a job ---- */
+
+static bool read_ptx(Maker *m)
+{
+  Text kernels, ptx;
+  Compile *c = m->in->c;
+  text_init(&kernels, c->arena);
+  text_init(&ptx, c->arena);
+  emit_kernels(c, &kernels);
+  if (!emit_nvrtc(c, &kernels, m->report->gpu->arch, NVRTC_ptx, &ptx)) return false;
+  if (ptx_read(c->arena, ptx.at, &m->ptx, &m->why)) return true;
+  fprintf(stderr, "amp: error: PTX of %s is not understood: %s\n", m->report->gpu->arch, m->why);
+  return false;
+}
+
+/* "k07_add_gelu<tab>12.3" a line. Names that the job has not are of another one: its times would
+ * be shown for nothing. */
+static int read_measured(Inspection *in, const GpuReport *r, const char *path)
+{
+  char name[256];
+  double us;
+  uint32_t found = 0;
+  FILE *f = fopen(path, "r");
+  while (f && fscanf(f, "%255[^\t\n]\t%lf\n", name, &us) == 2)
+    for (uint32_t i = 0; i < in->rows.n; i++)
+      if (strcmp(in->rows.at[i].name, name) == 0 && us > 0) r->rows[i].measured = us, found++;
+  bool whole = f && feof(f);
+  if (f) fclose(f);
+  if (whole && found) return 0;
+  fprintf(stderr, "amp inspect: error: %s: %s\n", path,
+          !f       ? strerror(errno)
+          : !whole ? "expected a name, a tab and microseconds in each line"
+                   : "no command of this job");
+  return AMPC_BAD_FILE;
+}
+
+int inspect_gpu(Inspection *in, const GpuRequest *request, bool json)
+{
+  GpuReport report = {.gpu = gpu_find(request->name), .no_cudnn = request->no_cudnn};
+  Maker m = {.in = in, .report = &report};
+  int status = inspect_usage(in, report.gpu->arch);
+  if (status) return status;
+  if (!read_ptx(&m)) return AMPC_NO_COMPILER;
+  report.rows = arena_array(in->c->arena, GpuRow, in->rows.n + 1);
+  for (uint32_t i = 0; i < in->rows.n; i++)
+    if (!weigh(&m, &in->rows.at[i], &report.rows[i])) {
+      fprintf(stderr, "amp: error: a kernel cannot be counted: %s\n", m.why);
+      return AMPC_NO_COMPILER;
+    }
+  report.measured = request->measured != NULL;
+  if (request->measured) status = read_measured(in, &report, request->measured);
+  if (status) return status;
+  return json ? gpu_print_json(in, &report) : gpu_print_table(in, &report);
+}

@@ -1,0 +1,8 @@
+/* Convolutions by kernels of the program and matrix products: conv.c. */
+#pragma once
+#include "cuda_device.h"
+
+/* Bytes of scratch that it needs. */
+int64_t conv_own_scratch(const CudaDevice *d, const ampc_conv *c);
+ampc_status conv_own(CudaDevice *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
+                     void *scratch);

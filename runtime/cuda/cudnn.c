@@ -1,0 +1,94 @@
+/* cuDNN is loaded when a program first has a convolution; see cudnn.h. */
+#include "cudnn.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static atomic_bool unwanted;
+static DnnLibrary *libraries; /* guarded by the lock */
+
+void ampc_use_cudnn(bool use)
+{
+  atomic_store(&unwanted, !use);
+}
+
+static DnnLibrary *find(CuDevice gpu)
+{
+  DnnLibrary *l = libraries;
+  while (l && l->gpu != gpu) l = l->next;
+  return l;
+}
+
+/* A plan holds code for one GPU and runs only where all of these are equal, and only in the cuDNN
+ * that made it. */
+static void identify(const CudaDevice *d, const DnnApi *api, DnnLibrary *l)
+{
+  static const CuDeviceAttribute attributes[] = {
+      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+      CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+      CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+      CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
+      CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+  };
+  int driver = 0;
+  char name[96] = "";
+  d->api->cuDriverGetVersion(&driver);
+  d->api->cuDeviceGetName(name, sizeof name, d->gpu);
+  size_t at =
+      (size_t)snprintf(l->identity, sizeof l->identity, "graph %d cudnn %zu driver %d sm %d %s",
+                       DNN_GRAPH_VERSION, api->cudnnGetVersion(), driver, d->capability, name);
+  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+    int value = 0;
+    d->api->cuDeviceGetAttribute(&value, attributes[i], d->gpu);
+    at += (size_t)snprintf(l->identity + at, sizeof l->identity - at, " %d", value);
+  }
+}
+
+static DnnLibrary *start(const CudaDevice *d, const DnnApi *api, char *why)
+{
+  DnnLibrary *l = calloc(1, sizeof *l);
+  DnnStatus s = l ? api->cudnnCreate(&l->machine.handle) : CUDNN_STATUS_SUCCESS;
+  if (!l || s) {
+    snprintf(why, AMPC_WHY_ROOM, "cuDNN does not start: %s",
+             l ? api->cudnnGetErrorString(s) : "out of memory");
+    free(l);
+    return NULL;
+  }
+  l->machine.api = api;
+  l->gpu = d->gpu;
+  identify(d, api, l);
+  l->next = libraries;
+  return libraries = l;
+}
+
+DnnLibrary *dnn_open(CudaDevice *d, char why[AMPC_WHY_ROOM])
+{
+  const DnnApi *api;
+  if (atomic_load(&unwanted)) {
+    snprintf(why, AMPC_WHY_ROOM, "--no-cudnn");
+    return NULL;
+  }
+  if (!cuda_load_dnn(&api, why)) return NULL;
+  setup_lock();
+  DnnLibrary *l = find(d->gpu);
+  if (!l) l = start(d, api, why);
+  if (l) l->users++;
+  setup_unlock();
+  return l;
+}
+
+void dnn_close(DnnLibrary *l)
+{
+  if (!l) return;
+  setup_lock();
+  if (--l->users == 0) {
+    DnnLibrary **at = &libraries;
+    while (*at != l) at = &(*at)->next;
+    *at = l->next;
+    l->machine.api->cudnnDestroy(l->machine.handle);
+    free(l);
+  }
+  setup_unlock();
+}

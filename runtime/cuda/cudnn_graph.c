@@ -1,0 +1,245 @@
+/* A convolution as cuDNN's graph of operations, in one of two forms.
+ *
+ * Note [forms] DIRECT is the convolution alone, with beta = 1 where it adds to a gradient. All its
+ * tensors are of one type. JOINED has a second operation behind it, which adds the bias or what
+ * lies in the gradient already; between the two lies a sum in f32 that is never in memory. So a
+ * gradient in f32 of images in 16 bits is summed in f32 and rounded nowhere: DIRECT has no engine
+ * for that. The gradient is read and written in place, each element by the thread that owns it.
+ *
+ * cuDNN's dims are [n, c, spatial..] whatever lies where; strides tell that images and
+ * weights lie channels last. It knows two spatial dimensions or three: one becomes two, of which
+ * the first is 1. */
+#include "cudnn_graph.h"
+#include "runtime/plan/conv_sizes.h"
+
+enum { MOST_DIMS = AMPC_MAX_SPATIAL + 2 };
+
+/* ---- descriptors ---- */
+
+static bool failed(DnnObjects *o, DnnStatus status)
+{
+  if (o->status == CUDNN_STATUS_SUCCESS) o->status = status;
+  return o->status != CUDNN_STATUS_SUCCESS;
+}
+
+DnnDescriptor dnn_make(DnnObjects *o, DnnKind kind, const char *what)
+{
+  DnnDescriptor d = NULL;
+  if (o->status) return NULL;
+  o->what = what;
+  if (failed(o, o->api->cudnnBackendCreateDescriptor(kind, &d))) return NULL;
+  return o->made[o->n++] = d;
+}
+
+void dnn_set(DnnObjects *o, DnnDescriptor d, DnnAttribute attribute, DnnType type, int64_t n,
+             const void *values)
+{
+  if (!o->status) failed(o, o->api->cudnnBackendSetAttribute(d, attribute, type, n, values));
+}
+
+void dnn_finalize(DnnObjects *o, DnnDescriptor d)
+{
+  if (!o->status) failed(o, o->api->cudnnBackendFinalize(d));
+}
+
+void dnn_free(DnnObjects *o)
+{
+  while (o->n > 0) o->api->cudnnBackendDestroyDescriptor(o->made[--o->n]);
+}
+
+static void set_number(DnnObjects *o, DnnDescriptor d, DnnAttribute attribute, DnnType type,
+                       int32_t value)
+{
+  dnn_set(o, d, attribute, type, 1, &value);
+}
+
+static void set_descriptor(DnnObjects *o, DnnDescriptor d, DnnAttribute attribute,
+                           DnnDescriptor value)
+{
+  dnn_set(o, d, attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+/* ---- tensors ---- */
+
+typedef struct Sizes {
+  int64_t n; /* of the arrays */
+  int64_t dim[MOST_DIMS], stride[MOST_DIMS];
+} Sizes;
+
+static int32_t type_of(ampc_dtype t)
+{
+  return t == AMPC_F16 ? CUDNN_DATA_HALF : t == AMPC_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+/* dims [a, b, size..] where b lies innermost */
+static Sizes last_innermost(int64_t a, int64_t b, uint32_t spatial, const int64_t *size)
+{
+  Sizes s = {.dim = {a, b}, .stride = {0, 1}};
+  uint32_t at = 2;
+  if (spatial == 1) s.dim[at++] = 1;
+  for (uint32_t i = 0; i < spatial; i++) s.dim[at++] = size[i];
+  s.n = at;
+  int64_t step = b;
+  for (uint32_t i = at; i-- > 2;) s.stride[i] = step, step *= s.dim[i];
+  s.stride[0] = step;
+  return s;
+}
+
+static DnnDescriptor tensor(DnnObjects *o, int64_t number, int32_t type, const Sizes *s,
+                            bool is_virtual)
+{
+  DnnDescriptor d = dnn_make(o, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
+  int64_t alignment = DNN_ALIGN;
+  set_number(o, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
+  dnn_set(o, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, s->n, s->dim);
+  dnn_set(o, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, s->n, s->stride);
+  dnn_set(o, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+  dnn_set(o, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &number);
+  dnn_set(o, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+  dnn_finalize(o, d);
+  return d;
+}
+
+/* ---- operations ---- */
+
+static void set_spatial(DnnObjects *o, DnnDescriptor d, DnnAttribute attribute, const ampc_conv *c,
+                        const int64_t *values, int64_t other)
+{
+  int64_t all[AMPC_MAX_SPATIAL] = {other};
+  uint32_t first = c->spatial == 1;
+  for (uint32_t i = 0; i < c->spatial; i++) all[first + i] = values[i];
+  dnn_set(o, d, attribute, CUDNN_TYPE_INT64, first + c->spatial, all);
+}
+
+static DnnDescriptor window(DnnObjects *o, const ampc_conv *c)
+{
+  DnnDescriptor d = dnn_make(o, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "convolution");
+  int64_t spatial = c->spatial == 1 ? 2 : c->spatial;
+  set_number(o, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  set_number(o, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
+             CUDNN_CROSS_CORRELATION);
+  dnn_set(o, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &spatial);
+  set_spatial(o, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, c, c->dilation, 1);
+  set_spatial(o, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, c, c->stride, 1);
+  set_spatial(o, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, c, c->pad, 0);
+  set_spatial(o, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, c, c->pad, 0);
+  dnn_finalize(o, d);
+  return d;
+}
+
+/* The attributes of the three operations: which is which. */
+typedef struct Names {
+  DnnKind kind;
+  DnnAttribute window, x, w, y, alpha, beta;
+} Names;
+static const Names names[] = {
+    [AMPC_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    [AMPC_CONV_DATA] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    [AMPC_CONV_WEIGHT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
+
+/* x, w and y of the problem, and its result: where the convolution writes. */
+typedef struct Tensors {
+  DnnDescriptor x, w, y, result;
+  Sizes result_sizes;
+} Tensors;
+
+static Tensors operands(DnnObjects *o, const ampc_conv *c)
+{
+  Sizes x = last_innermost(c->n, c->c, c->spatial, c->in);
+  Sizes w = last_innermost(c->k, c->c / c->groups, c->spatial, c->kernel);
+  Sizes y = last_innermost(c->n, c->k, c->spatial, c->out);
+  Tensors t = {.x = tensor(o, DNN_X, type_of(c->x_type), &x, false),
+               .w = tensor(o, DNN_W, type_of(c->w_type), &w, false),
+               .y = tensor(o, DNN_Y, type_of(c->y_type), &y, false)};
+  bool forward = c->kind == AMPC_CONV_FORWARD, data = c->kind == AMPC_CONV_DATA;
+  t.result = forward ? t.y : data ? t.x : t.w;
+  t.result_sizes = forward ? y : data ? x : w;
+  return t;
+}
+
+/* Writes to `result` instead of to the operand that it stands for. */
+static DnnDescriptor convolve(DnnObjects *o, const ampc_conv *c, const Tensors *t,
+                              DnnDescriptor result, bool accumulate)
+{
+  const Names *name = &names[c->kind];
+  const float alpha = 1, beta = accumulate;
+  DnnDescriptor how = window(o, c), d = dnn_make(o, name->kind, "convolution");
+  set_descriptor(o, d, name->window, how);
+  set_descriptor(o, d, name->x, t->x == t->result ? result : t->x);
+  set_descriptor(o, d, name->w, t->w == t->result ? result : t->w);
+  set_descriptor(o, d, name->y, t->y == t->result ? result : t->y);
+  dnn_set(o, d, name->alpha, CUDNN_TYPE_FLOAT, 1, &alpha);
+  dnn_set(o, d, name->beta, CUDNN_TYPE_FLOAT, 1, &beta);
+  dnn_finalize(o, d);
+  return d;
+}
+
+/* `b` NULL: y = x, rounded to y's type; else y = x + b */
+static DnnDescriptor pointwise(DnnObjects *o, DnnDescriptor x, DnnDescriptor b, DnnDescriptor y)
+{
+  DnnDescriptor how = dnn_make(o, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "sum");
+  set_number(o, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE,
+             b ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_IDENTITY);
+  set_number(o, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  dnn_finalize(o, how);
+  DnnDescriptor d = dnn_make(o, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "sum");
+  set_descriptor(o, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+  set_descriptor(o, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+  if (b) set_descriptor(o, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+  set_descriptor(o, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  dnn_finalize(o, d);
+  return d;
+}
+
+/* The sum in f32 goes on to be the result: with the bias, with what lies there already, or rounded
+ * alone. */
+static DnnDescriptor join(DnnObjects *o, const ampc_conv *c, DnnDescriptor sum, const Tensors *t)
+{
+  static const int64_t ones[AMPC_MAX_SPATIAL] = {1, 1, 1};
+  Sizes bias = last_innermost(1, c->k, c->spatial, ones);
+  DnnDescriptor add = NULL;
+  if (c->has_bias) add = tensor(o, DNN_BIAS, type_of(c->bias_type), &bias, false);
+  if (c->accumulate) add = tensor(o, DNN_OLD, type_of(c->w_type), &t->result_sizes, false);
+  return pointwise(o, sum, add, t->result);
+}
+
+bool dnn_form_is_possible(const ampc_conv *c, DnnForm form)
+{
+  bool same = type_of(c->x_type) == type_of(c->w_type) && type_of(c->w_type) == type_of(c->y_type);
+  return form == DNN_DIRECT ? same && !c->has_bias : c->has_bias || c->accumulate || !same;
+}
+
+DnnDescriptor dnn_graph(DnnObjects *o, DnnHandle handle, const ampc_conv *c, DnnForm form)
+{
+  DnnDescriptor operations[2];
+  int64_t n = 0;
+  Tensors t = operands(o, c);
+  DnnDescriptor to = t.result;
+  if (form == DNN_JOINED) to = tensor(o, DNN_SUM, CUDNN_DATA_FLOAT, &t.result_sizes, true);
+  operations[n++] = convolve(o, c, &t, to, form == DNN_DIRECT && c->accumulate);
+  if (form == DNN_JOINED) operations[n++] = join(o, c, to, &t);
+  DnnDescriptor g = dnn_make(o, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "graph");
+  if (handle) dnn_set(o, g, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  dnn_set(o, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, operations);
+  dnn_finalize(o, g);
+  return o->status ? NULL : g;
+}

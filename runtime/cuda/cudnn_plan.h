@@ -1,0 +1,36 @@
+/* Plans of cuDNN: which of its engines computes a convolution, ready to run. */
+#pragma once
+#include "cudnn_graph.h"
+#include "runtime/plan/toolkit.h"
+
+/* What plans are made for. */
+typedef struct DnnMachine {
+  const DnnApi *api;
+  DnnHandle handle;         /* of a GPU; NULL: of one that is not here, with these */
+  DnnDescriptor properties; /* finalised */
+} DnnMachine;
+
+typedef struct DnnPlan {
+  DnnObjects objects;
+  DnnDescriptor plan; /* NULL: there is none, and `why` */
+  DnnForm form;
+  int64_t engine, workspace; /* cuDNN's number of the engine; bytes */
+  char why[AMPC_WHY_ROOM];
+} DnnPlan;
+
+enum { DNN_PROBLEM_ROOM = 320 };
+/* The problem in words, all that a plan depends on: for messages, and to find a plan again. */
+void dnn_problem(const ampc_conv *c, char out[DNN_PROBLEM_ROOM]);
+
+/* The first of cuDNN's engines that computes c as we want it, Note [engines], in at most `limit`
+ * bytes of workspace. False: out->why. dnn_plan_free in any case. */
+bool dnn_plan_make(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *out);
+void dnn_plan_free(DnnPlan *p);
+
+/* A plan as bytes (malloced), for the same version of cuDNN and an equal GPU, and back. */
+bool dnn_plan_save(const DnnPlan *p, char **out, size_t *size);
+bool dnn_plan_load(const DnnMachine *m, const char *bytes, size_t size, DnnPlan *out);
+
+/* Puts the work on the handle's stream. Operands and workspace are aligned to DNN_ALIGN. */
+DnnStatus dnn_plan_run(const DnnMachine *m, const DnnPlan *p, const ampc_conv *c, void *x, void *w,
+                       const void *bias, void *y, void *workspace);

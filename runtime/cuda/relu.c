@@ -1,0 +1,87 @@
+/* The relu of products whose library turns NaN into 0: Note [NaN through a product] in gemm.c. It
+ * is the only kernel of the runtime's own, which has no compiler for CUDA: PTX, which the driver
+ * compiles. Few GPUs need it, so it is loaded when it is first called for. */
+#include <stdlib.h>
+#include "cuda_device.h"
+
+/* A number below 0 is one whose bits, as a whole number, lie from the one after -0 to -inf: `count`
+ * of them from `first` on. NaN and -0 lie outside and stay, as in ampc_relu. A thread an element.
+ */
+#define RELU(BITS, BYTES)                                                                          \
+  ".visible .entry ampc_relu" BITS "(.param .u64 x_, .param .u64 n_, .param .u64 first_,\n"        \
+  "                            .param .u64 count_)\n"                                              \
+  "{\n"                                                                                            \
+  "  .reg .pred %outside;\n"                                                                       \
+  "  .reg .u32 %block, %size, %thread;\n"                                                          \
+  "  .reg .u64 %x, %n, %i, %t, %wide;\n"                                                           \
+  "  .reg .u" BITS " %first, %count, %bits, %zero;\n"                                              \
+  "  ld.param.u64 %x, [x_];\n"                                                                     \
+  "  ld.param.u64 %n, [n_];\n"                                                                     \
+  "  mov.u32 %block, %ctaid.x;\n"                                                                  \
+  "  mov.u32 %size, %ntid.x;\n"                                                                    \
+  "  mov.u32 %thread, %tid.x;\n"                                                                   \
+  "  mul.wide.u32 %i, %block, %size;\n"                                                            \
+  "  cvt.u64.u32 %t, %thread;\n"                                                                   \
+  "  add.u64 %i, %i, %t;\n"                                                                        \
+  "  setp.ge.u64 %outside, %i, %n;\n"                                                              \
+  "  @%outside bra done;\n"                                                                        \
+  "  cvta.to.global.u64 %x, %x;\n"                                                                 \
+  "  mad.lo.u64 %x, %i, " BYTES ", %x;\n"                                                          \
+  "  ld.param.u64 %wide, [first_];\n"                                                              \
+  "  cvt.u" BITS ".u64 %first, %wide;\n"                                                           \
+  "  ld.param.u64 %wide, [count_];\n"                                                              \
+  "  cvt.u" BITS ".u64 %count, %wide;\n"                                                           \
+  "  ld.global.u" BITS " %bits, [%x];\n"                                                           \
+  "  sub.u" BITS " %bits, %bits, %first;\n"                                                        \
+  "  setp.ge.u" BITS " %outside, %bits, %count;\n"                                                 \
+  "  @%outside bra done;\n"                                                                        \
+  "  mov.u" BITS " %zero, 0;\n"                                                                    \
+  "  st.global.u" BITS " [%x], %zero;\n"                                                           \
+  "done:\n"                                                                                        \
+  "  ret;\n"                                                                                       \
+  "}\n"
+
+/* Of the oldest GPU that there is a program for; newer ones take it too. */
+const char cuda_relu_ptx[] = ".version 6.3\n"
+                             ".target sm_70\n"
+                             ".address_size 64\n" RELU("16", "2") RELU("32", "4") RELU("64", "8");
+
+enum { BLOCK = 256 };
+
+typedef struct Format { /* how a type's numbers below 0 lie */
+  const char *kernel;
+  uint64_t first, count; /* the bits after -0; those of +inf */
+} Format;
+
+static Format format_of(const CudaDevice *d, ampc_dtype type)
+{
+  if (type == AMPC_F16) return (Format){"ampc_relu16", 0x8001, 0x7c00};
+  if (type == AMPC_BF16) return (Format){"ampc_relu16", 0x8001, 0x7f80};
+  if (!d->program->real64) return (Format){"ampc_relu32", 0x80000001, 0x7f800000};
+  return (Format){"ampc_relu64", 0x8000000000000001, 0x7ff0000000000000};
+}
+
+static ampc_status load(CudaDevice *d)
+{
+  if (d->relu) return AMPC_OK;
+  return CUDA(d, cuModuleLoadDataEx(&d->relu, cuda_relu_ptx, 0, NULL, NULL));
+}
+
+ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, int64_t n)
+{
+  Format f = format_of(d, type);
+  CuFunction function;
+  CuPointer at = cuda_address(x);
+  uint64_t elements = (uint64_t)n;
+  void *arguments[] = {&at, &elements, &f.first, &f.count};
+  ampc_status status = load(d);
+  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->relu, f.kernel));
+  if (status) return status;
+  unsigned grid = (unsigned)((n + BLOCK - 1) / BLOCK);
+  return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));
+}
+
+void relu_close(CudaDevice *d)
+{
+  if (d->relu) d->api->cuModuleUnload(d->relu);
+}

@@ -1,0 +1,113 @@
+/* Parameters in the order of their shape, whatever the order in which they lie: the one place that
+ * knows how a convolution's weight is stored. */
+#include <stdlib.h>
+#include <string.h>
+#include "param.h"
+#include "runtime/runtime.h"
+
+/* ---- one filter ---- */
+
+typedef struct Filter {         /* [c, kernel..] or [kernel.., c]: what the first axis counts */
+  int64_t channels, taps, size; /* size: bytes of an element */
+} Filter;
+
+static int64_t filter_elements(const ampc_param *q)
+{
+  return q->channels_last && q->dim[0] > 0 ? q->elements / q->dim[0] : 1;
+}
+
+static Filter filter_of(const ampc_program *p, const ampc_param *q)
+{
+  int64_t channels = q->dim[1];
+  return (Filter){channels, filter_elements(q) / channels, ampc_element_size(p, q->dtype)};
+}
+
+/* [rows, columns] as [columns, rows]. A loop for each size, so that the compiler sees it. */
+static void transpose(int64_t size, const char *from, char *to, int64_t rows, int64_t columns)
+{
+  const uint32_t *from4 = (const uint32_t *)(const void *)from;
+  const uint64_t *from8 = (const uint64_t *)(const void *)from;
+  uint32_t *to4 = (uint32_t *)(void *)to;
+  uint64_t *to8 = (uint64_t *)(void *)to;
+  for (int64_t i = 0; i < columns; i++)
+    for (int64_t k = 0; k < rows; k++) {
+      if (size == 8)
+        to8[i * rows + k] = from8[k * columns + i];
+      else
+        to4[i * rows + k] = from4[k * columns + i];
+    }
+}
+
+/* Whole filters in place, from one order to the other. */
+static ampc_status permute(const Filter *f, char *filters, int64_t n, bool to_channels_last)
+{
+  int64_t bytes = f->channels * f->taps * f->size;
+  if (f->channels == 1 || f->taps == 1) return AMPC_OK;
+  char *one = malloc((size_t)bytes);
+  if (!one) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weights");
+  int64_t rows = to_channels_last ? f->channels : f->taps;
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(one, filters + i * bytes, (size_t)bytes);
+    transpose(f->size, one, filters + i * bytes, rows, f->channels * f->taps / rows);
+  }
+  free(one);
+  return AMPC_OK;
+}
+
+/* ---- parameters ---- */
+
+int64_t param_piece(const ampc_param *q, int64_t most)
+{
+  int64_t filter = filter_elements(q);
+  int64_t piece = most < filter ? filter : most / filter * filter;
+  return piece < q->elements ? piece : q->elements;
+}
+
+static ampc_ref place_of(const ampc_program *p, const ampc_param *q, ampc_space space,
+                         int64_t first)
+{
+  int64_t size = ampc_element_size(p, q->dtype);
+  return (ampc_ref){space, (q->buffer ? q->offset : q->offset * size) + first * size};
+}
+
+ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
+                       int64_t n, void *to)
+{
+  const ampc_program *p = rt->program;
+  int64_t bytes = n * ampc_element_size(p, q->dtype);
+  ampc_status status = ampc_read(rt, place_of(p, q, space, first), to, bytes);
+  if (status || !q->channels_last) return status;
+  Filter f = filter_of(p, q);
+  return permute(&f, to, n / filter_elements(q), false);
+}
+
+ampc_status param_write(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
+                        int64_t n, void *from)
+{
+  const ampc_program *p = rt->program;
+  int64_t bytes = n * ampc_element_size(p, q->dtype);
+  ampc_status status = AMPC_OK;
+  if (q->channels_last) {
+    Filter f = filter_of(p, q);
+    status = permute(&f, from, n / filter_elements(q), true);
+  }
+  return status ? status : ampc_write(rt, place_of(p, q, space, first), from, bytes);
+}
+
+ampc_status ampc_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space, void *to)
+{
+  return param_read(rt, q, space, 0, q->elements, to);
+}
+
+ampc_status ampc_write_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                             const void *from)
+{
+  int64_t bytes = q->elements * ampc_element_size(rt->program, q->dtype);
+  if (!q->channels_last) return ampc_write(rt, place_of(rt->program, q, space, 0), from, bytes);
+  void *copy = malloc((size_t)bytes + 1);
+  if (!copy) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weights");
+  memcpy(copy, from, (size_t)bytes);
+  ampc_status status = param_write(rt, q, space, 0, q->elements, copy);
+  free(copy);
+  return status;
+}

@@ -1,0 +1,12 @@
+/* Parameters by pieces, in the order of their shape. */
+#pragma once
+#include "ampc_rt.h"
+
+/* How many elements a piece of a parameter has: whole filters of what lies channels last, at most
+ * `most` elements or one filter. Pieces are read and written from multiples of it on. */
+int64_t param_piece(const ampc_param *q, int64_t most);
+ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
+                       int64_t n, void *to);
+/* `from` is lost: it is put into the order of the space. */
+ampc_status param_write(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
+                        int64_t n, void *from);

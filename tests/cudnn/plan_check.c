@@ -1,0 +1,181 @@
+/* Which of cuDNN's engines computes which convolution, on a GPU that is not here:
+ *   plan_check sm_90 job.amp...
+ * All convolutions of the jobs, and odd ones. Each gets a plan that we take, within the memory that
+ * our own kernels would need, or a reason is told; those that are marked must get one. A plan is
+ * kept and read back. Ends with status 77 where there is no cuDNN, 5 when something is wrong. */
+#include "compiler/driver.h"
+#include "compiler/options.h"
+#include "runtime/cuda/cudnn.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SKIPPED = 77, WRONG = 5, MOST_SEEN = 256 };
+
+static char seen[MOST_SEEN][DNN_PROBLEM_ROOM];
+static unsigned n_seen, wrong, planned;
+static DnnMachine machine;
+static int capability;
+
+static double seconds(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void fail(const char *problem, const char *what)
+{
+  printf("FAILED: %s: %s\n", problem, what);
+  wrong++;
+}
+
+static void check_kept(const char *problem, const DnnPlan *p)
+{
+  char *bytes;
+  size_t size;
+  DnnPlan again;
+  if (!dnn_plan_save(p, &bytes, &size)) {
+    fail(problem, "the plan cannot be kept");
+    return;
+  }
+  bool good = dnn_plan_load(&machine, bytes, size, &again);
+  if (!good || again.workspace != p->workspace || again.form != p->form)
+    fail(problem, "the plan comes back as another one");
+  if (good) dnn_plan_free(&again);
+  free(bytes);
+}
+
+static bool is_new(const char *problem)
+{
+  for (unsigned i = 0; i < n_seen; i++)
+    if (strcmp(seen[i], problem) == 0) return false;
+  if (n_seen == MOST_SEEN) abort();
+  memcpy(seen[n_seen++], problem, DNN_PROBLEM_ROOM);
+  return true;
+}
+
+static void check(const ampc_conv *c, bool must)
+{
+  char problem[DNN_PROBLEM_ROOM];
+  DnnPlan p;
+  dnn_problem(c, problem);
+  if (!is_new(problem)) return;
+  int64_t limit = ampc_conv_workspace_cuda(c, false, capability);
+  double start = seconds();
+  bool good = dnn_plan_make(&machine, c, limit, &p);
+  printf("%s\n", problem);
+  if (good) {
+    printf("  engine %lld, %s, workspace %lld, %.1f s\n", (long long)p.engine,
+           p.form == DNN_DIRECT ? "direct" : "joined", (long long)p.workspace, seconds() - start);
+    if (p.workspace > limit) fail(problem, "more workspace than it may have");
+    check_kept(problem, &p);
+  } else {
+    printf("  own kernels: %s\n", p.why);
+    if (must) fail(problem, "there should be an engine");
+    if (!p.why[0]) fail(problem, "nobody says why");
+  }
+  planned += good;
+  dnn_plan_free(&p);
+}
+
+/* ---- those of jobs ---- */
+
+static void check_commands(const ampc_command *commands, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    const ampc_command *k = &commands[i];
+    if (k->kind == AMPC_CONV) check(&k->as.conv.desc, false);
+    if (k->kind == AMPC_REPEAT) check_commands(k->as.repeat.commands, k->as.repeat.n_commands);
+  }
+}
+
+static void check_job(const char *path, const char *target)
+{
+  Options options = options_default();
+  options.input = path;
+  options.target = target;
+  Compile *c = compile_create(&options);
+  if (compile_job(c)) {
+    for (uint32_t i = 0; i < 2 * c->program->n_blocks; i++) {
+      const ampc_block *b = &c->program->blocks[i / 2];
+      if (i % 2 < b->n_variants)
+        check_commands(b->variant[i % 2].commands, b->variant[i % 2].n_commands);
+    }
+  } else {
+    fail(path, "does not compile");
+  }
+  compile_destroy(c);
+}
+
+/* ---- odd ones ---- */
+
+typedef struct Case {
+  const char *what;
+  int64_t n, c, k, groups, in, kernel, stride, pad, dilation;
+  uint32_t spatial;
+  bool bias, tf32;
+  ampc_dtype type;
+  const char *must; /* of "fdw": which of forward, data, weight has to get an engine */
+} Case;
+
+static const Case cases[] = {
+    {"f16", 128, 64, 64, 1, 28, 3, 1, 1, 1, 2, false, false, AMPC_F16, "fdw"},
+    {"bf16", 128, 64, 64, 1, 28, 3, 1, 1, 1, 2, false, false, AMPC_BF16, "fdw"},
+    {"f32", 32, 64, 64, 1, 28, 3, 1, 1, 1, 2, false, false, AMPC_F32, "fdw"},
+    {"tf32", 128, 64, 64, 1, 28, 3, 1, 1, 1, 2, false, true, AMPC_F32, "fdw"},
+    {"bias f16", 128, 64, 64, 1, 28, 3, 1, 1, 1, 2, true, false, AMPC_F16, "f"},
+    {"bias bf16", 128, 64, 64, 1, 28, 3, 1, 1, 1, 2, true, false, AMPC_BF16, "f"},
+    {"bias tf32", 128, 64, 64, 1, 28, 3, 1, 1, 1, 2, true, true, AMPC_F32, "f"},
+    {"1x1", 128, 64, 256, 1, 14, 1, 1, 0, 1, 2, false, false, AMPC_F16, "fdw"},
+    {"stride", 128, 64, 128, 1, 28, 3, 2, 1, 1, 2, false, false, AMPC_F16, "fdw"},
+    {"dilation", 32, 64, 64, 1, 28, 3, 1, 2, 2, 2, false, false, AMPC_F16, "fdw"},
+    {"1d", 128, 64, 64, 1, 256, 3, 1, 1, 1, 1, false, false, AMPC_F16, "fdw"},
+    {"3d", 16, 32, 32, 1, 14, 3, 1, 1, 1, 3, false, false, AMPC_F16, "fdw"},
+    {"groups", 128, 64, 64, 4, 28, 3, 1, 1, 1, 2, false, false, AMPC_F16, "fd"},
+    {"depthwise", 128, 64, 64, 64, 28, 3, 1, 1, 1, 2, false, false, AMPC_F16, "fd"},
+    {"stem", 128, 3, 32, 1, 32, 3, 2, 1, 1, 2, false, false, AMPC_F16, "f"},
+    {"few odd channels", 7, 5, 9, 1, 28, 3, 2, 1, 1, 2, false, false, AMPC_F16, ""},
+};
+
+static void check_case(const Case *t)
+{
+  static const char kinds[] = "fdw";
+  for (ampc_conv_kind kind = AMPC_CONV_FORWARD; kind <= AMPC_CONV_WEIGHT; kind++) {
+    ampc_conv c = {.kind = kind,
+                   .n = t->n,
+                   .c = t->c,
+                   .k = t->k,
+                   .groups = t->groups,
+                   .spatial = t->spatial,
+                   .tf32 = t->tf32};
+    for (uint32_t i = 0; i < t->spatial; i++) {
+      c.in[i] = t->in, c.kernel[i] = t->kernel, c.stride[i] = t->stride;
+      c.pad[i] = t->pad, c.dilation[i] = t->dilation;
+      c.out[i] = (t->in + 2 * t->pad - t->dilation * (t->kernel - 1) - 1) / t->stride + 1;
+    }
+    c.x_type = c.w_type = c.y_type = c.bias_type = t->type;
+    c.has_bias = t->bias && kind == AMPC_CONV_FORWARD;
+    c.accumulate = kind == AMPC_CONV_WEIGHT;
+    if (c.accumulate) c.w_type = AMPC_F32;
+    check(&c, strchr(t->must, kinds[kind]) != NULL);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  char why[AMPC_WHY_ROOM];
+  if (argc < 2 || strncmp(argv[1], "sm_", 3) != 0) return WRONG;
+  capability = atoi(argv[1] + 3);
+  if (!dnn_machine_of(capability, &machine, why)) {
+    printf("skipped: %s\n", why);
+    return SKIPPED;
+  }
+  printf("cuDNN %zu\n", machine.api->cudnnGetVersion());
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_case(&cases[i]);
+  for (int i = 2; i < argc; i++) check_job(argv[i], argv[1]);
+  dnn_machine_free(&machine);
+  printf("%u of %u kinds of convolution by cuDNN\n", planned, n_seen);
+  return wrong ? WRONG : 0;
+}

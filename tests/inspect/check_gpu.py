@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""check_gpu.py JSON [JSON-WITH-CUDNN]: checks what `amp inspect --gpu h200 --json` says of small.amp: its
+keys, its sums, what can be counted by hand; with a second file, that the first, of --no-cudnn, has
+more nodes and bytes."""
+
+import json
+import sys
+
+BLOCK = ["name", "batch", "remainder", "nodes", "bytes", "unavoidable", "instructions", "us", "commands"]
+COST = ["nodes", "bytes", "us", "bound", "roof", "times", "l2_bytes", "threads"]
+KERNEL = ["instructions", "instructions_per_element", "slots", "longest", "walked"]
+TIMES = ["memory", "l2", "issue", "latency", "tensor"]
+
+
+def check(what, good, *seen):
+    if not good:
+        print("FAILED:", what, *seen)
+        sys.exit(1)
+
+
+def near(a, b):
+    return abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1)
+
+
+def check_cost(command, node_us):
+    cost = command["cost"]
+    name = command["name"]
+    check(f"keys of {name}", list(cost)[:len(COST)] == COST, list(cost))
+    check(f"times of {name}", list(cost["times"]) == TIMES, cost["times"])
+    if command["kind"] == "kernel":
+        check(f"kernel {name}", list(cost)[len(COST):] == KERNEL, list(cost))
+        check(f"time of {name}", near(cost["us"], max(cost["times"].values()) + node_us), cost)
+        check(f"slots of {name}", cost["slots"] * 32 >= cost["instructions"] > 0, cost)
+        check(f"bytes of {name}", cost["bytes"] == command["read"] + command["written"], cost)
+    else:
+        check(f"product {name}", list(cost)[len(COST):][:2] == ["tensor", "why_not"], list(cost))
+        check(f"reason of {name}", cost["tensor"] == (cost["why_not"] is None), cost)
+    check(f"roof of {name}", 0 <= cost["roof"] <= 1, cost)
+
+
+def check_block(block, node_us):
+    check("keys of a block", list(block) == BLOCK, list(block))
+    commands = block["commands"]
+    for c in commands:
+        check_cost(c, node_us)
+    for key in ("nodes", "bytes", "us"):
+        check(f"sum of {key}", near(block[key], sum(c["cost"][key] for c in commands)), block[key])
+    check("unavoidable", 0 < block["unavoidable"] <= block["bytes"], block["unavoidable"], block["bytes"])
+
+
+def main():
+    job = json.load(open(sys.argv[1], encoding="utf-8"))
+    check("keys", list(job) == ["job", "precision", "gpu", "cudnn", "blocks"], list(job))
+    for block in job["blocks"]:
+        check_block(block, job["gpu"]["node_us"])
+    train = job["blocks"][0]
+    # A stem of one channel and a layer of three: rows of 2 and 6 bytes.
+    why = {c["nodes"][0]["op"]: c["cost"]["why_not"] for c in train["commands"] if c["kind"] != "kernel"}
+    check("tensor cores", why["conv2d"] and "16 bytes" in why["conv2d"], why)
+    if len(sys.argv) > 2:
+        cudnn = json.load(open(sys.argv[2], encoding="utf-8"))["blocks"][0]
+        check("columns", train["nodes"] > cudnn["nodes"] and train["bytes"] > cudnn["bytes"],
+              train["nodes"], cudnn["nodes"])
+    print("ok: --gpu --json")
+
+
+main()

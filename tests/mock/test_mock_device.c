@@ -1,0 +1,363 @@
+/* The CUDA device behind the mock, called as the runtime calls it: products that a job would not
+ * make easily, what happens in other threads meanwhile, the order of copies and steps. */
+#include "cases.h"
+#include "runtime/base/convert.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/device.h"
+#include <math.h>
+#include <time.h>
+
+enum { STATE = 4096, ROOM = 1 << 16 };
+
+static ampc_block block = {.kind = AMPC_INFER, .name = "f", .batch = 1, .n_variants = 1};
+static ampc_program program = {
+    .name = "test",
+    .source = "test.amp",
+    .target = "sm_90",
+    .precision = "f32",
+    .space_bytes = {[AMPC_STATE] = STATE, [AMPC_INPUT] = 1024, [AMPC_WORK] = ROOM},
+    .blocks = &block,
+    .n_blocks = 1};
+
+static Device *device;
+static void *state, *room;
+
+static Device *new_device(void)
+{
+  Device *d;
+  if (cuda_device_open(&program, &d)) fprintf(stderr, "%s\n", ampc_last_error());
+  MUST(d);
+  return d;
+}
+
+static void open_all(void)
+{
+  device = new_device();
+  MUST(device->ops->alloc(device, STATE, &state) == AMPC_OK);
+  MUST(device->ops->alloc(device, ROOM, &room) == AMPC_OK);
+}
+
+static void close_all(void)
+{
+  device->ops->release(device, state);
+  device->ops->release(device, room);
+  device->ops->close(device);
+}
+
+/* ---- opening and closing beside a recording ---- */
+
+static void *open_and_close(void *unused)
+{
+  Device *d = new_device();
+  void *memory;
+  MUST(d->ops->alloc(d, 1024, &memory) == AMPC_OK);
+  d->ops->release(d, memory);
+  d->ops->close(d);
+  return unused;
+}
+
+/* The second time it runs, a step is being recorded: then another thread opens a device, and has a
+ * fifth of a second for it. */
+static pthread_t other;
+static int runs;
+
+static ampc_status body_beside(void *unused)
+{
+  (void)unused;
+  if (++runs == 2) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 200000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    MUST(pthread_create(&other, NULL, open_and_close, NULL) == 0);
+    if (pthread_timedjoin_np(other, NULL, &until) == 0) other = 0;
+  }
+  return device->ops->fill(device, room, 0, 16);
+}
+
+static int opens_beside_a_recording(void)
+{
+  open_all();
+  CHECK(device->ops->step(device, 0, state, body_beside, NULL) == AMPC_OK);
+  if (other) pthread_join(other, NULL);
+  CHECK(mock_count("captures") == 1 && mock_count("meanwhile") == 0);
+  close_all();
+  CHECK(mock_count("held") == 0);
+  return check_failures;
+}
+
+static int one_library(void)
+{
+  open_all();
+  long libraries = mock_count("libraries");
+  Device *second = new_device();
+  CHECK(libraries == 1 && mock_count("libraries") == 1);
+  second->ops->close(second);
+  close_all();
+  CHECK(mock_count("held") == 0);
+  open_all(); /* and a new one after the last user has gone */
+  CHECK(mock_count("libraries") == 2);
+  close_all();
+  CHECK(mock_count("held") == 0);
+  return check_failures;
+}
+
+/* ---- products ---- */
+
+enum { M = 5, N = 6, K = 4, BATCH = 3 };
+
+/* Of small whole numbers, so that any order of sums and any rounding gives the same. */
+static ampc_gemm small_product(void)
+{
+  return (ampc_gemm){.m = M,
+                     .n = N,
+                     .k = K,
+                     .batch = BATCH,
+                     .lda = K,
+                     .ldb = N,
+                     .ldc = N,
+                     .stride_a = M * K,
+                     .stride_b = K * N,
+                     .stride_c = M * N,
+                     .has_bias = true,
+                     .a_type = AMPC_F16,
+                     .b_type = AMPC_F16,
+                     .c_type = AMPC_F16,
+                     .bias_type = AMPC_F16,
+                     .workspace = 8192};
+}
+
+enum { A = 0, B = 4096, BIAS = 8192, C = 12288, WORKSPACE = 16384, NUMBERS = 1024 };
+
+static char *place(int64_t offset)
+{
+  return (char *)room + offset;
+}
+
+typedef struct Numbers {
+  float a[NUMBERS], b[NUMBERS], bias[NUMBERS], c[NUMBERS];
+} Numbers;
+static Numbers numbers;
+static int64_t bias_at;
+
+static void put(int64_t offset, const float *x, int n)
+{
+  char bytes[NUMBERS * 2];
+  convert_narrow(AMPC_F16, x, bytes, n);
+  MUST(device->ops->copy_in(device, place(offset), bytes, n * 2) == AMPC_OK);
+}
+
+/* a, b and the bias on the device, the bias `bias_at` bytes behind its place. */
+static void put_numbers(void)
+{
+  for (int i = 0; i < NUMBERS; i++) {
+    numbers.a[i] = (float)(i * 7 % 11 - 5);
+    numbers.b[i] = (float)(i * 5 % 13 - 6);
+    numbers.bias[i] = (float)(i % 3);
+  }
+  put(A, numbers.a, BATCH * M * K);
+  put(B, numbers.b, BATCH * K * N);
+  put(BIAS + bias_at, numbers.bias, N);
+}
+
+static float expected_at(const ampc_gemm *g, int64_t l, int64_t i, int64_t j)
+{
+  float sum = numbers.bias[j];
+  for (int64_t k = 0; k < K; k++)
+    sum += numbers.a[l * g->stride_a + i * K + k] * numbers.b[l * g->stride_b + k * N + j];
+  return g->relu && sum < 0 ? 0 : sum;
+}
+
+static void check_product(const ampc_gemm *g)
+{
+  char bytes[NUMBERS * 2];
+  int64_t n = g->batch * M * N;
+  MUST(device->ops->copy_out(device, bytes, place(C), n * 2) == AMPC_OK);
+  convert_widen(AMPC_F16, bytes, numbers.c, n);
+  for (int64_t l = 0; l < g->batch; l++)
+    for (int64_t i = 0; i < M; i++)
+      for (int64_t j = 0; j < N; j++) {
+        float got = numbers.c[l * g->stride_c + i * N + j], want = expected_at(g, l, i, j);
+        CHECK_MSG(got == want, "[%lld, %lld, %lld]: %g, expected %g", (long long)l, (long long)i,
+                  (long long)j, got, want);
+      }
+}
+
+static ampc_status multiply(void *context)
+{
+  return device->ops->gemm(device, context, place(A), place(B), place(BIAS + bias_at), place(C),
+                           place(WORKSPACE));
+}
+
+/* As a step: tried out, recorded, run. */
+static int product_step(ampc_gemm g)
+{
+  open_all();
+  put_numbers();
+  ampc_status status = device->ops->step(device, 0, state, multiply, &g);
+  if (!status) check_product(&g);
+  if (status) fprintf(stderr, "%s\n", ampc_last_error());
+  return status ? (int)status : check_failures;
+}
+
+static int plain_product(void)
+{
+  return product_step(small_product());
+}
+
+static int unfit_algorithms(void)
+{
+  setenv("MOCK_BLAS_UNFIT", "3", 1);
+  return product_step(small_product());
+}
+
+static int only_unfit_algorithms(void)
+{
+  setenv("MOCK_BLAS_UNFIT", "100", 1);
+  return product_step(small_product());
+}
+
+static int bias_between(void)
+{
+  bias_at = 6;
+  return product_step(small_product());
+}
+
+static int bias_without_room(void)
+{
+  ampc_gemm g = small_product();
+  bias_at = 6;
+  g.workspace = 255;
+  return product_step(g);
+}
+
+static int batch_one_by_one(void)
+{
+  setenv("MOCK_BLAS_ALONE", "1", 1);
+  return product_step(small_product());
+}
+
+/* ---- NaN through a relu ---- */
+
+/* Of three rows the first is NaN, by one of its operands. */
+static int keep_nan(const char *lost)
+{
+  ampc_gemm g = small_product();
+  char bytes[NUMBERS * 2];
+  g.relu = true;
+  setenv("MOCK_BLAS_LOSE", lost, 1);
+  open_all();
+  put_numbers();
+  put(A, (float[]){NAN}, 1);
+  ampc_status status = device->ops->step(device, 0, state, multiply, &g);
+  MUST(device->ops->copy_out(device, bytes, place(C), BATCH * M * N * 2) == AMPC_OK);
+  convert_widen(AMPC_F16, bytes, numbers.c, BATCH * M * N);
+  for (int j = 0; j < N; j++) CHECK_MSG(isnan(numbers.c[j]), "NaN became %g", numbers.c[j]);
+  for (int i = N; i < BATCH * M * N; i++) {
+    float want = expected_at(&g, i / (M * N), i / N % M, i % N);
+    CHECK_MSG(numbers.c[i] == want, "[%d]: %g, expected %g", i, numbers.c[i], want);
+  }
+  fprintf(stderr, "modules: %ld\n", mock_count("modules"));
+  close_all();
+  CHECK(mock_count("held") == 0);
+  return status ? (int)status : check_failures;
+}
+
+static int nan_kept(void)
+{
+  return keep_nan("0");
+}
+
+static int nan_lost_by_some(void)
+{
+  return keep_nan("3");
+}
+
+static int nan_lost_by_all(void)
+{
+  return keep_nan("100");
+}
+
+static int nan_lost_in_a_batch(void)
+{
+  setenv("MOCK_BLAS_ALONE", "1", 1);
+  return keep_nan("100");
+}
+
+/* A number of each kind, of each type: what is below 0 becomes 0, and nothing else changes. */
+static int own_relu(void)
+{
+  static const float in[] = {1.5f, -1.5f, 0, -0.0f, INFINITY, -INFINITY, NAN, -0x1p-20f};
+  enum { COUNT = sizeof in / sizeof *in };
+  static const ampc_dtype types[] = {AMPC_F16, AMPC_BF16, AMPC_F32};
+  open_all();
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    float x[COUNT * 40], y[COUNT * 40]; /* more than a block of threads */
+    char bytes[sizeof x];
+    int n = COUNT * 40 - 1;
+    int64_t size = ampc_dtype_size(types[t]);
+    for (int i = 0; i < COUNT * 40; i++) x[i] = in[i % COUNT];
+    convert_narrow(types[t], x, bytes, COUNT * 40);
+    MUST(device->ops->copy_in(device, room, bytes, COUNT * 40 * size) == AMPC_OK);
+    MUST(cuda_relu(cuda_of(device), types[t], room, n) == AMPC_OK);
+    MUST(device->ops->copy_out(device, bytes, room, COUNT * 40 * size) == AMPC_OK);
+    convert_widen(types[t], bytes, y, COUNT * 40);
+    for (int i = 0; i < COUNT * 40; i++) {
+      float want = i < n && x[i] < 0 ? 0 : x[i];
+      bool same = isnan(want) ? isnan(y[i]) : want == y[i] && signbit(want) == signbit(y[i]);
+      CHECK_MSG(same || i == n, "%s: %g became %g", ampc_dtype_name(types[t]), x[i], y[i]);
+    }
+    CHECK(y[n] < 0); /* past the end */
+  }
+  close_all();
+  return check_failures;
+}
+
+/* The text is PTX for every GPU that NVIDIA's assembler knows; nothing to see where it is not. */
+static int relu_text(void)
+{
+  static const char *const targets[] = {"sm_75", "sm_90", "sm_120"};
+  if (system("PATH=$PATH:/usr/local/cuda/bin; command -v ptxas >/dev/null")) return 0;
+  char name[] = "/tmp/relu.XXXXXX", line[256];
+  int file = mkstemp(name);
+  size_t size = strlen(cuda_relu_ptx);
+  MUST(file >= 0 && write(file, cuda_relu_ptx, size) == (ssize_t)size);
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+    snprintf(line, sizeof line, "PATH=$PATH:/usr/local/cuda/bin ptxas -arch=%s -o /dev/null %s >&2",
+             targets[i], name);
+    CHECK_MSG(system(line) == 0, "ptxas refuses it for %s", targets[i]);
+  }
+  close(file);
+  unlink(name);
+  return check_failures;
+}
+
+static const Case cases[] = {
+    {"devices open and close beside a recording", opens_beside_a_recording, 0, NULL},
+    {"devices share a library", one_library, 0, NULL},
+    {"a product", plain_product, 0, NULL},
+    {"algorithms that do not run", unfit_algorithms, 0, NULL},
+    {"no algorithm runs", only_unfit_algorithms, AMPC_RUN_FAILED,
+     "cuBLASLt: no algorithm, product of f16 [5, 4] and f16 [4, 6] to f16 with bias: "
+     "CUBLAS_STATUS_NOT_SUPPORTED"},
+    {"a bias between two places", bias_between, 0, NULL},
+    {"and no room for it", bias_without_room, AMPC_RUN_FAILED, "no room to align the bias"},
+    {"a batch that the library refuses", batch_one_by_one, 0, NULL},
+    {"NaN through a relu", nan_kept, 0, "modules: 0"},
+    {"NaN that some algorithms lose", nan_lost_by_some, 0, "modules: 0"},
+    {"NaN that all algorithms lose", nan_lost_by_all, 0, "modules: 1"},
+    {"and in a batch one by one", nan_lost_in_a_batch, 0, "modules: 1"},
+    {"a relu of our own", own_relu, 0, NULL},
+    {"its text", relu_text, 0, NULL},
+};
+
+static void nothing(void)
+{
+}
+
+int main(void)
+{
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i], nothing);
+  return check_done();
+}

@@ -1,0 +1,115 @@
+/* Where NVIDIA's libraries are looked for: in which order, in which layouts, and what is said of a
+ * library that is nowhere. The library is one of ours, of which each place has a copy that gives
+ * another answer. */
+#include "runner/jit/toolchain.h"
+#include "runtime/plan/toolkit.h"
+#include "temp.h"
+
+typedef struct Table {
+  int (*answer)(void);
+} Table;
+static const ampc_symbol symbols[] = {{"answer", offsetof(Table, answer)}};
+
+/* A library in a folder below the temporary one. */
+static void put(const char *folder, const char *file, int answer)
+{
+  char command[600], text[200], path[600];
+  const Toolchain *toolchain;
+  snprintf(command, sizeof command, "mkdir -p '%s/%s'", temp_folder, folder);
+  MUST(system(command) == 0);
+  snprintf(path, sizeof path, "%s/%s/%s", temp_folder, folder, file);
+  snprintf(text, sizeof text, "int answer(void) { return %d; }\n", answer);
+  MUST(toolchain_find(&toolchain) == AMPC_OK);
+  MUST(toolchain_build(toolchain, text, strlen(text), path, NULL) == AMPC_OK);
+}
+
+static void set(const char *name, const char *folder)
+{
+  setenv(name, temp_path(folder), 1);
+}
+
+static char why[AMPC_WHY_ROOM];
+
+/* The answer of the library that is found; 0: none. */
+static int found(const char *stem)
+{
+  Table table;
+  return ampc_library_open(stem, 13, 12, symbols, 1, &table, why) ? table.answer() : 0;
+}
+
+/* Each place, from the last one looked at to the first, takes over from the one before. */
+static void test_order(void)
+{
+  put("py/bin", "python3", 0); /* any file that can be run */
+  put("py/lib/python3.11/site-packages/nvidia/some/lib", "libampca.so.12", 1);
+  put("py/lib/python3.11/site-packages/nvidia/cu13/lib", "libampca.so.13", 2);
+  put("venv/lib64/python3.12/site-packages/nvidia/cu13/lib", "libampca.so.13", 3);
+  put("home/targets/x86_64-linux/lib", "libampca.so.13", 4);
+  put("path[1]/lib64", "libampca.so.13", 5);
+  put("given/nvidia/some/lib", "libampca.so.12", 6);
+  CHECK(found("libampca") == 0);
+  char *path = strdup(getenv("PATH"));
+  set("PATH", "py/bin");
+  CHECK(found("libampca") == 2); /* the newer one */
+  set("VIRTUAL_ENV", "venv");
+  CHECK(found("libampca") == 3);
+  set("CUDA_HOME", "home");
+  CHECK(found("libampca") == 4);
+  set("CUDA_PATH", "path[1]");
+  CHECK(found("libampca") == 5);
+  ampc_toolkit_path(temp_path("given"));
+  CHECK(found("libampca") == 6); /* an older one, where it was asked for */
+  char venv[300];
+  snprintf(venv, sizeof venv, "%s/venv", temp_folder);
+  ampc_toolkit_path(venv);
+  CHECK(found("libampca") == 3);
+  setenv("PATH", path, 1);
+  free(path);
+}
+
+/* A library that is not one does not hide the next. */
+static void test_damaged(void)
+{
+  put("damaged", "libampcb.so.13", 0);
+  temp_write(temp_path("damaged/libampcb.so.13"), "nothing", 7);
+  put("home/lib64", "libampcb.so.13", 7);
+  ampc_toolkit_path(temp_path("damaged"));
+  CHECK(found("libampcb") == 7);
+}
+
+static void test_nowhere(void)
+{
+  static const char *const told[] = {"libampcnone.so.13 or .12 is not on this machine",
+                                     "--cuda-path /given",
+                                     "the loader (LD_LIBRARY_PATH)",
+                                     "CUDA_PATH /one",
+                                     "CUDA_HOME /two",
+                                     "VIRTUAL_ENV /three",
+                                     "/usr/local/cuda*"};
+  setenv("CUDA_PATH", "/one", 1);
+  setenv("CUDA_HOME", "/two", 1);
+  setenv("VIRTUAL_ENV", "/three", 1);
+  ampc_toolkit_path("/given");
+  CHECK(found("libampcnone") == 0);
+  for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+    CHECK_MSG(strstr(why, told[i]), "no `%s` in: %s", told[i], why);
+  const ampc_symbol lacks = {"question", 0};
+  Table table;
+  ampc_toolkit_path(temp_path("home"));
+  CHECK(!ampc_library_open("libampcb", 13, 12, &lacks, 1, &table, why));
+  CHECK_MSG(strstr(why, "has no function question"), "%s", why);
+}
+
+int main(void)
+{
+  temp_open();
+  unsetenv("CUDA_PATH");
+  unsetenv("CUDA_HOME");
+  unsetenv("VIRTUAL_ENV");
+  test_order();
+  test_damaged();
+  test_nowhere();
+  char command[300];
+  snprintf(command, sizeof command, "rm -r %s", temp_folder);
+  return system(command) != 0 || check_done();
+}

@@ -1,0 +1,251 @@
+/* Walked PTX (runner/cost) against counts made by hand: each text stands with the sum that its
+ * counts come from. */
+#include "check.h"
+#include "runner/cost/gpu.h"
+
+#define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
+#define REGISTERS                                                                                  \
+  ".reg .pred %p<4>;\n.reg .f32 %f<12>;\n.reg .b32 %r<6>;\n.reg .b64 %rd<7>;\n.reg .b16 %h<4>;\n"
+#define PARAM(n) ".param .u64 k_param_" #n
+
+/* y[i] = x[i] + 1 for i < n, a thread an element, 4 bytes each. */
+static const char scale_text[] = HEAD
+    ".visible .entry k(\n" PARAM(0) ",\n" PARAM(1) "\n)\n"
+                                                   ".maxntid 256, 1, 1\n{\n" REGISTERS
+                                                   "ld.param.u64 %rd1, [k_param_0];\n" // free
+                                                   "ld.param.u64 %rd2, [k_param_1];\n" // free
+                                                   "mov.u32 %r1, %ctaid.x;\n"          // 1
+                                                   "mov.u32 %r2, %ntid.x;\n"           // 2
+                                                   "mov.u32 %r3, %tid.x;\n"            // 3
+                                                   "mad.lo.s32 %r4, %r1, %r2, %r3;\n"  // 4
+                                                   "setp.gt.s32 %p1, %r4, 299;\n"      // 5
+                                                   "@%p1 bra $L__BB0_2;\n" // 6: all threads so far
+                                                   "cvta.to.global.u64 %rd3, %rd1;\n" // free
+                                                   "mul.wide.s32 %rd4, %r4, 4;\n"     // 7
+                                                   "add.s64 %rd5, %rd3, %rd4;\n"     // 8, two slots
+                                                   "ld.global.nc.f32 %f1, [%rd5];\n" // 9
+                                                   "add.rn.f32 %f2, %f1, 0f3F800000;\n" // 10
+                                                   "add.s64 %rd6, %rd2, %rd4;\n"  // 11, two slots
+                                                   "st.global.f32 [%rd6], %f2;\n" // 12
+                                                   "$L__BB0_2:\n"
+                                                   "ret;\n" // 7 or 13: all threads
+                                                   "}\n";
+
+/* Each of 32 threads adds 5 numbers that lie 256 bytes apart: no two lanes in a sector. */
+static const char strided_text[] =
+    HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n" REGISTERS "ld.param.u64 %rd1, [k_param_0];\n"
+                                         "mov.u32 %r1, %tid.x;\n"          // 1
+                                         "mul.wide.u32 %rd2, %r1, 2048;\n" // 1
+                                         "add.s64 %rd3, %rd1, %rd2;\n"     // 1
+                                         "mov.u32 %r2, 0;\n"               // free
+                                         "mov.f32 %f1, 0f00000000;\n"      // free
+                                         "$L__BB0_1:\n"
+                                         "ld.global.f32 %f2, [%rd3+8];\n" // 5 times
+                                         "add.rn.f32 %f1, %f1, %f2;\n"    // 5 times
+                                         "add.s64 %rd3, %rd3, 256;\n"     // 5 times
+                                         "add.s32 %r2, %r2, 1;\n"         // 5 times
+                                         "setp.lt.u32 %p1, %r2, 5;\n"     // 5 times
+                                         "@%p1 bra $L__BB0_1;\n"          // 5 times
+                                         "ret;\n}\n";                     // 1
+
+/* Even lanes go through the loop as often as their number says, odd ones not at all; then all meet.
+ * Warp instructions: 4 before, 30 turns of 3 for the lane that goes longest, 1 at the end. */
+static const char parting_text[] =
+    HEAD ".visible .entry k()\n{\n" REGISTERS "mov.u32 %r1, %tid.x;\n"
+         "and.b32 %r2, %r1, 1;\n"
+         "setp.eq.s32 %p1, %r2, 1;\n"
+         "@%p1 bra $L__BB0_3;\n"
+         "mov.u32 %r3, 0;\n"
+         "$L__BB0_2:\n"
+         "setp.ge.u32 %p2, %r3, %r1;\n"
+         "@%p2 bra $L__BB0_3;\n"
+         "{ // inline assembly\n .reg .b32 one;\n mov.b32 one, 1;\n add.s32 %r3, %r3, one; }\n"
+         "bra.uni $L__BB0_2;\n"
+         "$L__BB0_3:\n"
+         "ret;\n}\n";
+
+/* Shared memory: 32 lanes a row of 33 words apart, then 32 words apart, all of one bank. */
+static const char banks_text[] = HEAD
+    ".visible .entry k()\n{\n.shared .align 4 .b8 tile[8448];\n" REGISTERS "mov.u32 %r1, %tid.x;\n"
+    "mov.u32 %r2, tile;\n"
+    "mad.lo.s32 %r3, %r1, 132, %r2;\n"
+    "ld.shared.f32 %f1, [%r3];\n"
+    "mad.lo.s32 %r4, %r1, 128, %r2;\n"
+    "ld.shared.f32 %f2, [%r4];\n"
+    "ret;\n}\n";
+
+/* A chain of four sums, 4 cycles each, behind a load of 600; beside it one that nobody waits for.
+ */
+static const char chain_text[] =
+    HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n" REGISTERS "ld.param.u64 %rd1, [k_param_0];\n"
+                                         "ld.global.nc.f32 %f1, [%rd1];\n"
+                                         "ld.global.nc.f32 %f9, [%rd1+4096];\n"
+                                         "add.rn.f32 %f2, %f1, %f1;\n"
+                                         "add.rn.f32 %f3, %f2, %f2;\n"
+                                         "add.rn.f32 %f4, %f3, %f3;\n"
+                                         "st.global.f32 [%rd1], %f4;\n"
+                                         "ret;\n}\n";
+
+static WalkCounts walk(const char *text, uint32_t grid, uint32_t block, uint32_t n_arguments)
+{
+  static const WalkArgument arguments[2] = {{0, 0}, {0, 0}};
+  Arena *arena = arena_create();
+  WalkLaunch launch = {.grid = grid,
+                       .block = block,
+                       .blocks = 100,
+                       .most = 1000000,
+                       .endless = 1000000,
+                       .arguments = arguments,
+                       .n_arguments = n_arguments,
+                       .latency_shared = 30,
+                       .latency_l1 = 40,
+                       .latency_l2 = 260,
+                       .latency_dram = 600};
+  WalkCounts out = {0};
+  PtxText ptx;
+  const char *why = "";
+  CHECK_MSG(ptx_read(arena, text, &ptx, &why), "%s", why);
+  const PtxKernel *k = ptx_find(&ptx, "k");
+  CHECK_MSG(k && walk_kernel(arena, k, &launch, &out, &why), "%s", why);
+  arena_destroy(arena);
+  return out;
+}
+
+#define SAME(of, is, should)                                                                       \
+  CHECK_MSG((is) == (should), "%s: %s is %g, not %g", of, #is, (double)(is), (double)(should))
+
+/* 512 threads, 300 of them with an element; 10 warps of 16 have some that have, one of them 12. */
+static void test_elements(void)
+{
+  WalkCounts c = walk(scale_text, 2, 256, 2);
+  SAME("elements", c.instructions, 512.0 * 7 + 300 * 6);
+  SAME("elements", c.slots, 16.0 * 7 + 10 * 8);
+  SAME("elements", c.sectors_read, 300 * 4 / 32 + 1.0);
+  SAME("elements", c.sectors_written, 300 * 4 / 32 + 1.0);
+  SAME("elements", c.pipe[PIPE_lsu], 10 * 2.0); /* a line each */
+  SAME("elements", c.pipe[PIPE_fma], 10.0);
+}
+
+static void test_strided(void)
+{
+  WalkCounts c = walk(strided_text, 1, 32, 1);
+  SAME("strided", c.instructions, 32.0 * (3 + 5 * 6 + 1));
+  SAME("strided", c.slots, 4.0 + 5 * 7 + 1); /* add.s64 is two */
+  SAME("strided", c.sectors_read, 32.0 * 5);
+  SAME("strided", c.sectors_once, 32.0 * 5);
+  SAME("strided", c.pipe[PIPE_lsu], 32.0 * 5);
+}
+
+static void test_parting(void)
+{
+  WalkCounts c = walk(parting_text, 1, 32, 0);
+  /* lane 30: setp and bra 31 times, add and bra 30 times; lanes 0, 2, .. 30 likewise */
+  double of_lanes = 0;
+  for (int lane = 0; lane < 32; lane += 2) of_lanes += 2 * (lane + 1) + 2 * lane;
+  SAME("parting", c.instructions, 32.0 * 4 + of_lanes + 32);
+  SAME("parting", c.slots, 4.0 + 2 * 31 + 2 * 30 + 1);
+}
+
+static void test_banks(void)
+{
+  WalkCounts c = walk(banks_text, 1, 32, 0);
+  SAME("banks", c.pipe[PIPE_lsu], 1.0 + 32);
+}
+
+/* The load, three sums, and the store that takes a slot. */
+static void test_chain(void)
+{
+  WalkCounts c = walk(chain_text, 1, 32, 1);
+  CHECK_MSG(c.longest >= 600 + 3 * 4 + 1 && c.longest <= 600 + 3 * 4 + 4, "longest %g", c.longest);
+}
+
+/* Few blocks of many stand for all. */
+static void test_scaled(void)
+{
+  WalkCounts c = walk(strided_text, 100000, 32, 1);
+  SAME("scaled", c.instructions, 100000.0 * 32 * (3 + 5 * 6 + 1));
+  SAME("scaled", c.walked, 100 / 100000.0);
+}
+
+/* ---- what is not understood is named ---- */
+
+static void refuses(const char *text, const char *word)
+{
+  static const WalkArgument argument = {0, 0};
+  Arena *arena = arena_create();
+  PtxText ptx;
+  WalkCounts counts;
+  WalkLaunch launch = {1, 32, 1, 1000, 1000, &argument, 0, 30, 40, 260, 600};
+  const char *why = "";
+  bool good = ptx_read(arena, text, &ptx, &why) &&
+              walk_kernel(arena, ptx_find(&ptx, "k"), &launch, &counts, &why);
+  CHECK_MSG(!good && strstr(why, word), "`%s` does not name %s", why, word);
+  arena_destroy(arena);
+}
+
+#define BODY(text) HEAD ".visible .entry k()\n{\n" REGISTERS text "ret;\n}\n"
+
+static void test_refusals(void)
+{
+  refuses(BODY("frob.s32 %r1, %r2;\n"), "frob.s32");
+  refuses(BODY("add.frob.s32 %r1, %r2, 1;\n"), "add.frob.s32");
+  refuses(BODY("div.rn.f16 %h1, %h2, %h3;\n"), "div.rn.f16");
+  refuses(BODY("call.uni function, (a);\n"), "call.uni");
+  refuses(BODY(".local .align 4 .b8 depot[16];\n"), "local memory");
+  refuses(BODY("mov.u32 %r1, %clock;\n"), "%clock");
+  refuses(BODY("bra $L__BB0_9;\n"), "$L__BB0_9");
+  refuses(BODY("$L__BB0_1:\nbra.uni $L__BB0_1;\n"), "does not end");
+  refuses(HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\nret;\n}\n", "arguments");
+  refuses(HEAD ".visible .entry k()\n{\n" REGISTERS "add.s32 %r1, %r1, 1;\n", "cut off");
+}
+
+/* ---- microseconds ---- */
+
+static void test_costs(void)
+{
+  const Gpu *g = gpu_find("h200");
+  MUST(g);
+  CHECK(!gpu_find("h2000"));
+  /* a gigabyte, and next to no instructions: what DRAM takes */
+  WalkCounts c = {.slots = 1e6, .longest = 700, .sectors_read = 1e9 / 32, .sectors_once = 1e9 / 32};
+  KernelLoad k = {.grid = 10000, .block = 256, .bytes = 1e9, .counts = &c};
+  Cost cost = gpu_kernel_cost(g, &k);
+  CHECK(cost.bound == BOUND_dram && cost.us == 1e9 / (g->dram * 1e3));
+  SAME("resident", cost.in_flight, 132.0 * 2048);
+  /* a hundred million instructions of warps on four schedulers of each multiprocessor */
+  c = (WalkCounts){.slots = 1e8};
+  k.bytes = 1e6;
+  cost = gpu_kernel_cost(g, &k);
+  CHECK(cost.bound == BOUND_issue && cost.us > 1e8 / 4 / 132 / g->mhz * 0.99 &&
+        cost.us < 1e8 / 4 / 132 / g->mhz * 1.01);
+  /* one block of a thousand instructions waits for its own */
+  c = (WalkCounts){.slots = 1000, .longest = 1e6};
+  k.grid = 1;
+  cost = gpu_kernel_cost(g, &k);
+  CHECK(cost.bound == BOUND_latency && cost.us == 1e6 * (1.0 / g->mhz));
+  ProductLoad p = {.m = 8192,
+                   .n = 8192,
+                   .k = 8192,
+                   .batch = 1,
+                   .bytes = 4e8,
+                   .type = AMPC_BF16,
+                   .aligned = true};
+  cost = gpu_product_cost(g, &p);
+  CHECK(cost.bound == BOUND_tensor && cost.us > 2 * 8192.0 * 8192 * 8192 / 792e6 * 0.99 &&
+        cost.us < 2 * 8192.0 * 8192 * 8192 / 790e6 * 1.01);
+  p.type = AMPC_F32;
+  CHECK(!gpu_has_tensor(g, &p));
+}
+
+int main(void)
+{
+  test_elements();
+  test_strided();
+  test_parting();
+  test_banks();
+  test_chain();
+  test_scaled();
+  test_refusals();
+  test_costs();
+  return check_done();
+}

@@ -1,0 +1,109 @@
+/* Kernels that ampc emitted (tests/inspect/emitted.ptx), walked as `amp inspect --gpu` does,
+ * against counts made by hand: numbers beside the lines there say what each count consists of.
+ *
+ * Counts are of the whole launch. Nine blocks of it are walked where it has more, and those have a
+ * little more or less than the mean: hence a margin of half a percent, stated where it is needed.
+ * One instruction more or less an element is 4 percent. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "check.h"
+#include "runner/cost/walk.h"
+
+enum { DRAM = 600 };
+
+static char *read_kernels(void)
+{
+  enum { MOST = 64 << 10 };
+  char *text = calloc(1, MOST);
+  FILE *f = fopen("tests/inspect/emitted.ptx", "r");
+  CHECK_MSG(text && f && fread(text, 1, MOST - 1, f) > 0, "%s", "emitted.ptx cannot be read");
+  if (f) fclose(f);
+  return text;
+}
+
+static WalkCounts walk(const char *kernel, uint32_t grid, uint32_t block, uint32_t n_arguments)
+{
+  static const WalkArgument arguments[3] = {{0, 0}, {0, 0}, {0, 0}};
+  Arena *arena = arena_create();
+  WalkLaunch launch = {.grid = grid,
+                       .block = block,
+                       .blocks = 9,
+                       .most = 200000,
+                       .endless = 50000000,
+                       .arguments = arguments,
+                       .n_arguments = n_arguments,
+                       .latency_shared = 30,
+                       .latency_l1 = 40,
+                       .latency_l2 = 260,
+                       .latency_dram = DRAM};
+  WalkCounts out = {0};
+  PtxText ptx;
+  const char *why = "";
+  char *text = read_kernels();
+  CHECK_MSG(ptx_read(arena, text, &ptx, &why), "%s", why);
+  const PtxKernel *k = ptx_find(&ptx, kernel);
+  CHECK_MSG(k && walk_kernel(arena, k, &launch, &out, &why), "%s", why);
+  arena_destroy(arena);
+  free(text);
+  return out;
+}
+
+#define WITHIN(is, should, part)                                                                   \
+  CHECK_MSG((is) >= (should) * (1 - (part)) && (is) <= (should) * (1 + (part)),                    \
+            "%s is %.0f, not %.0f", #is, (double)(is), (double)(should))
+
+/* y = relu(2 a + b) of 4096 x 1024 f16: 1056 blocks of 256 threads. A thread has 15.5 elements on
+ * average, those of the nine blocks 15.6. A warp reads twice 64 bytes at a time and writes 64. */
+static void test_elementwise(void)
+{
+  const double elements = 4096.0 * 1024, threads = 1056.0 * 256;
+  WalkCounts c = walk("infer_mul_add_relu", 1056, 256, 3);
+  WITHIN(c.instructions, 9 * threads + 21 * elements, 0.005);
+  WITHIN(c.slots, (9 * threads + 24 * elements) / 32, 0.005); /* three sums of 64 bits */
+  WITHIN(c.sectors_read, 2 * elements * 2 / 32, 0.005);
+  WITHIN(c.sectors_once, 2 * elements * 2 / 32, 0.005);
+  WITHIN(c.sectors_written, elements * 2 / 32, 0.005);
+  /* 16 elements one after the other, each waits for its loads and then for a chain of eight */
+  CHECK(c.longest > 16 * DRAM && c.longest < 16 * (DRAM + 100));
+}
+
+/* Sums of the 64 columns of 100352 rows of f16, a thread each, in 392 parts of 16 turns: 2 blocks
+ * of 32 threads, which do the same. Slots: a thread's instructions, and one more for each sum of 64
+ * bits, of which there are one in a part, two in a turn, one at the end. */
+static void test_columns(void)
+{
+  const double one = 8 + 7 + 392 * (7 + 16 * 56 + 5) + 8 + 1;
+  WalkCounts c = walk("infer13_sum", 2, 32, 2);
+  WITHIN(c.instructions, 64 * one, 0.0);
+  WITHIN(c.slots, 2 * (one + 392 * (1 + 16 * 2) + 1), 0.0);
+  WITHIN(c.sectors_read, 100352.0 * 64 * 2 / 32, 0.0);
+  WITHIN(c.sectors_written, 64.0 * 4 / 32, 0.0);
+  /* each turn waits once for its 16 loads and then for 16 sums, 4 cycles each */
+  CHECK(c.longest > 392 * 16 * (DRAM + 64) && c.longest < 392 * 16 * (DRAM + 64 + 50));
+}
+
+/* Sums of 4096 rows of 1024 f16: 1056 blocks of 512 threads, a row each at a time. 928 blocks have
+ * four rows, the others three; of the nine, one has three. Sums of 64 bits, two slots each: one at
+ * the start, one an element, in a row two of each of 3 turns and 3 behind them, one in the thread
+ * that stores. */
+static void test_rows(void)
+{
+  const double rows = 4096.0, threads = 1056.0 * 512;
+  const double row = 49 + 2 * 9 + 3 * 17;
+  WalkCounts c = walk("infer12_sum", 1056, 512, 2);
+  WITHIN(c.instructions, 17 * threads + rows * (512 * row + 16 * 1 + 3), 0.005);
+  double warps = 16 * (row + 2 + 3 * 2 + 3); /* all lanes take part */
+  WITHIN(c.slots, 18 * threads / 32 + rows * (warps + 16 * 1 + 4), 0.005);
+  WITHIN(c.sectors_read, rows * 1024 * 2 / 32, 0.005);
+  WITHIN(c.sectors_written, rows, 0.005);
+  /* four rows one after the other, two elements each one after the other */
+  CHECK(c.longest > 4 * 2 * DRAM);
+}
+
+int main(void)
+{
+  test_elementwise();
+  test_columns();
+  test_rows();
+  return check_done();
+}
