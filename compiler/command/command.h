@@ -81,7 +81,8 @@ Geometry elements_geometry(int64_t n);                 /* CUDA, a thread an elem
 
 /* ---- names.c ---- */
 
-/* What names a launch of several parts: side by side the greatest one, which is the last. */
+/* What names a launch of several parts: side by side the first of those that walk most.
+ */
 const Group *group_main_part(const Graph *g, uint32_t group);
 /* "features_2_1_batch_norm_relu": an identifier of C, of no other command of the program. */
 const char *command_name(Compile *c, uint32_t group);

@@ -9,10 +9,30 @@
 
 /* ---- layers ---- */
 
+/* Elements of the greatest value that the part reads or makes, or of an optimizer's range. */
+static int64_t part_elements(const Graph *g, const Group *part)
+{
+  int64_t most = 0;
+  for (uint32_t i = 0; i < part->n; i++) {
+    const Node *n = ir_node(g, part->nodes[i]);
+    int64_t range = node_range(g, n), own = ir_elements(n);
+    if (own > most) most = own;
+    if (range > most) most = range;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      int64_t in = n->in[k].id ? ir_elements(value_shape(g, n->in[k])) : 0;
+      if (in > most) most = in;
+    }
+  }
+  return most;
+}
+
 const Group *group_main_part(const Graph *g, uint32_t group)
 {
-  const Group *p = &g->groups.at[group];
-  return p->n_parts && !p->in_turn ? &p->parts[p->n_parts - 1] : p;
+  const Group *p = &g->groups.at[group], *main = p->parts;
+  if (!p->n_parts || p->in_turn) return p;
+  for (const Group *part = p->parts + 1; part < p->parts + p->n_parts; part++)
+    if (part_elements(g, part) > part_elements(g, main)) main = part;
+  return main;
 }
 
 const Node *group_main_node(const Graph *g, uint32_t group)
