@@ -11,3 +11,11 @@ function(ampc_embed out)
     COMMAND ${CMAKE_COMMAND} -DOUT=${out} "-DFILES=${inputs}" -P ${CMAKE_SOURCE_DIR}/cmake/embed_run.cmake
     DEPENDS ${inputs} ${CMAKE_SOURCE_DIR}/cmake/embed_run.cmake VERBATIM)
 endfunction()
+
+# ampc_embed_text(OUT NAME file): a C file that defines `const char NAME[]`, the text of the file.
+function(ampc_embed_text out name file)
+  set(run ${CMAKE_SOURCE_DIR}/cmake/embed_text_run.cmake)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DNAME=${name} -DFILE=${CMAKE_SOURCE_DIR}/${file} -P ${run}
+    DEPENDS ${CMAKE_SOURCE_DIR}/${file} ${run} VERBATIM)
+endfunction()

@@ -185,7 +185,6 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
   const ampc_command *k = b->command;
   void *const *at = addresses_in(rt, b, t);
   ampc_called(rt, k->label ? k->label : "a command");
-  rt->line = k->line;
   switch (k->kind) {
   case AMPC_LAUNCH_KERNEL:
     ampc_do_launch(rt, k->as.launch.kernel, k->as.launch.grid, k->as.launch.block, at,

@@ -239,16 +239,15 @@ static void keep_failure(ampc_runtime *rt, ampc_status status)
 ampc_runtime *ampc_called(ampc_runtime *rt, const char *name)
 {
   rt->called = name + (name[0] == '&');
-  rt->line = 0;
   return rt;
 }
 
 /* The library knows sizes and types; which operation of the job it is stands here. */
-static void keep_failure_of(ampc_runtime *rt, ampc_status status)
+static void keep_failure_of(ampc_runtime *rt, ampc_status status, uint32_t asked)
 {
   if (!status || rt->failed) return;
   char line[16] = "", why[ERROR_TEXT];
-  if (rt->line) snprintf(line, sizeof line, ":%u", rt->line);
+  if (asked) snprintf(line, sizeof line, ":%u", asked);
   snprintf(why, sizeof why, "%s", ampc_last_error());
   keep_failure(rt, ampc_fail(status, "%s (%s%s): %s", rt->called, rt->program->source, line, why));
 }
@@ -317,14 +316,16 @@ void(ampc_do_gemm)(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const
                    const void *bias, void *c, void *workspace)
 {
   if (rt->failed) return;
-  keep_failure_of(rt, rt->device->ops->gemm(rt->device, desc, a, b, bias, c, workspace));
+  keep_failure_of(rt, rt->device->ops->gemm(rt->device, desc, a, b, bias, c, workspace),
+                  desc->line);
 }
 
 void(ampc_do_conv)(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
                    void *y, void *workspace)
 {
   if (rt->failed) return;
-  keep_failure_of(rt, rt->device->ops->conv(rt->device, desc, x, w, bias, y, workspace));
+  keep_failure_of(rt, rt->device->ops->conv(rt->device, desc, x, w, bias, y, workspace),
+                  desc->line);
 }
 
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes)

@@ -24,7 +24,6 @@ struct ampc_runtime {
   void **moved;          /* room for those of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
   const char *called; /* the product or convolution that runs: "g03_linear", "&g03_linear" */
-  uint32_t line;      /* of the job's text that asks for it; 0: not known */
   ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };

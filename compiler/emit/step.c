@@ -44,6 +44,7 @@ static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
   field_text(&t, "c_type", dtype_enums[d->c_type]);
   if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
   field_integer(&t, "workspace", d->workspace);
+  field_integer(&t, "line", d->line);
   EMIT(p, "\nstatic const ampc_gemm %s = {\n", label);
   EMIT_WRAPPED(p, "  ", "  %s};\n", t.at);
 }
@@ -78,6 +79,7 @@ static void put_conv(Printer *p, const char *label, const ampc_conv *d, const ch
     field_integer(&t, "grid", d->grid);
     field_integer(&t, "block", d->block);
   }
+  field_integer(&t, "line", d->line);
   EMIT(p, "\nstatic const ampc_conv %s = {\n", label);
   EMIT_WRAPPED(p, "  ", "  %s};\n", t.at);
 }

@@ -88,6 +88,8 @@ const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
       ampc_command command = group_command(c, i, kernel);
       command.label = command_name(c, i);
       command.line = node_line(c, last);
+      if (command.kind == AMPC_GEMM) command.as.gemm.desc.line = command.line;
+      if (command.kind == AMPC_CONV) command.as.conv.desc.line = command.line;
       vec_push(c->arena, &out, command);
     }
     kernel += group_has_kernel(c, i);

@@ -30,7 +30,7 @@ typedef struct CudaDevice {
   BlasLibrary *blas;
   ProductPlans *products;
   ConvPlans *convolutions; /* NULL before the first */
-  CuModule relu;           /* NULL where no product needed it */
+  CuModule relu, product;  /* own_product.c; NULL where no product needed it */
   Recording *recordings;   /* two a step, one for each half of INPUT */
   void *kept_state;        /* room for STATE while a step is tried out */
 } CudaDevice;
@@ -98,6 +98,11 @@ void products_close(CudaDevice *d);
 ampc_status cuda_prepare_gemm(Device *d, const ampc_gemm *g);
 ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const void *a, const void *b, const void *bias,
                       void *c, void *workspace);
+
+/* ---- products that the library refuses: own_product.c ---- */
+
+extern const char cuda_product_ptx[]; /* of product.cu */
+void own_product_close(CudaDevice *d);
 
 /* ---- the relu of products whose library loses NaN: relu.c ---- */
 

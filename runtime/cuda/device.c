@@ -72,6 +72,7 @@ static void cuda_close(Device *device)
     conv_plans_close(d);
     products_close(d);
     relu_close(d);
+    own_product_close(d);
     modules_close(d);
     staging_close(d);
     gpu_close(d);

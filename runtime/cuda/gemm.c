@@ -6,19 +6,23 @@
  * algorithm is taken for a product with relu, it is called with NaN as the factor of the product,
  * which makes every result NaN, and one of them is looked at; then it computes the product itself.
  * An algorithm that lost it is not taken. Where none keeps it, the product goes without relu, and
- * one of our own follows (relu.c). All this is done once, as a step is tried out. */
+ * one of our own follows (relu.c). All this is done once, as a step is tried out.
+ *
+ * Note [refused] What the library refuses as it stands is asked for in other forms: without relu,
+ * with its bias moved, matrix by matrix. What it refuses in all of them our own kernel does
+ * (own_product.c). */
 #include <math.h>
 #include <string.h>
 #include "product.h"
 #include "runtime/base/convert.h"
 
 /* A sum of nothing: zeros, or what lies there already. */
-static ampc_status empty_sum(CudaDevice *d, const ampc_gemm *g, void *c)
+static ampc_status empty_sum(CudaDevice *d, const ampc_gemm *g, void *c, bool *out_refused)
 {
-  if (g->accumulate) return AMPC_OK;
-  if (g->has_bias || g->ldc != g->n || (g->batch > 1 && g->stride_c != g->m * g->n))
-    return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "nothing to sum");
   int64_t size = ampc_element_size(d->program, g->c_type);
+  bool gaps = g->ldc != g->n || (g->batch > 1 && g->stride_c != g->m * g->n);
+  *out_refused = g->has_bias || (gaps && !g->accumulate);
+  if (*out_refused || g->accumulate) return AMPC_OK;
   return d->device.ops->fill(&d->device, c, 0, g->batch * g->m * g->n * size);
 }
 
@@ -29,12 +33,8 @@ ampc_status cuda_prepare_gemm(Device *device, const ampc_gemm *g)
   return AMPC_OK;
 }
 
-typedef struct Operands {
-  const void *a, *b, *bias;
-  void *c, *workspace;
-} Operands;
-
-static ampc_status multiply(CudaDevice *d, const ampc_gemm *g, Operands at);
+/* By the library: *out_refused if it will not do it in any form. */
+static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, Operands at, bool *out_refused);
 
 /* ---- what the library does not take as it stands ---- */
 
@@ -42,21 +42,23 @@ enum { LEAST_ALIGNMENT = 16 }; /* bytes, of a bias in the epilogue */
 
 /* A bias that begins between two such places, as that of a group of a convolution may, is first
  * copied to the beginning of the workspace. */
-static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, Operands at)
+static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, Operands at,
+                                     bool *out_refused)
 {
   ampc_gemm rest = *g;
   int64_t bytes = g->n * ampc_element_size(d->program, g->bias_type);
   rest.workspace -= ampc_round_up(bytes, AMPC_CUDA_ALIGN);
-  if (rest.workspace < 0)
-    return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "no room to align the bias");
+  *out_refused = rest.workspace < 0;
+  if (*out_refused) return AMPC_OK;
   ampc_status status = d->device.ops->copy(&d->device, at.workspace, at.bias, bytes);
   at.bias = at.workspace;
   at.workspace = (char *)at.workspace + (g->workspace - rest.workspace);
-  return status ? status : multiply(d, &rest, at);
+  return status ? status : by_library(d, &rest, at, out_refused);
 }
 
-/* The matrices of a batch, one by one. */
-static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, Operands at)
+/* The matrices of a batch, one by one. Where the library refuses some of them only, by where they
+ * lie, those are done by our own kernel. */
+static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, Operands at, bool *out_refused)
 {
   ampc_gemm one = *g;
   ampc_status status = AMPC_OK;
@@ -70,20 +72,25 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, Operands at)
     now.a = (const char *)at.a + i * a;
     now.b = (const char *)at.b + i * b;
     now.c = (char *)at.c + i * c;
-    status = multiply(d, &one, now);
+    status = by_library(d, &one, now, out_refused);
+    if (*out_refused && i == 0) return status;
+    if (*out_refused) status = own_product(d, &one, &now);
   }
+  *out_refused = false;
   return status;
 }
 
 /* A relu that the library cannot do, or not as we want it: afterwards, where results lie dense. */
-static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, Operands at)
+static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, Operands at,
+                                   bool *out_refused)
 {
   ampc_gemm rest = *g;
   rest.relu = false;
-  if (g->ldc != g->n || (g->batch > 1 && g->stride_c != g->m * g->n))
-    return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "results with gaps");
-  ampc_status status = multiply(d, &rest, at);
-  return status ? status : cuda_relu(d, g->c_type, at.c, g->batch * g->m * g->n);
+  *out_refused = g->ldc != g->n || (g->batch > 1 && g->stride_c != g->m * g->n);
+  if (*out_refused) return AMPC_OK;
+  ampc_status status = by_library(d, &rest, at, out_refused);
+  if (status || *out_refused) return status;
+  return cuda_relu(d, g->c_type, at.c, g->batch * g->m * g->n);
 }
 
 /* ---- the call ---- */
@@ -155,25 +162,30 @@ static ampc_status run_first_that_can(CudaDevice *d, const ampc_gemm *g, Product
   return !s || is_refusal(s) ? AMPC_OK : product_failed(d, g, s, "failed");
 }
 
-static ampc_status multiply(CudaDevice *d, const ampc_gemm *g, Operands at)
+static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, Operands at, bool *out_refused)
 {
   ProductPlan *p;
-  if (g->has_bias && (uintptr_t)at.bias % LEAST_ALIGNMENT) return with_aligned_bias(d, g, at);
+  *out_refused = false;
+  if (g->has_bias && (uintptr_t)at.bias % LEAST_ALIGNMENT)
+    return with_aligned_bias(d, g, at, out_refused);
   ampc_status status = product_find(d, g, at.a, at.b, at.bias, at.c, &p);
   if (!status && p->n_algorithms) status = run_first_that_can(d, g, p, &at);
   if (status || p->n_algorithms) return status;
-  if (g->relu) return relu_afterwards(d, g, at);
-  if (g->batch > 1) return one_by_one(d, g, at);
-  return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm");
+  if (g->relu) return relu_afterwards(d, g, at, out_refused);
+  if (g->batch > 1) return one_by_one(d, g, at, out_refused);
+  *out_refused = true;
+  return AMPC_OK;
 }
 
 ampc_status cuda_gemm(Device *device, const ampc_gemm *g, const void *a, const void *b,
                       const void *bias, void *c, void *workspace)
 {
   CudaDevice *d = cuda_of(device);
+  Operands at = {a, b, bias, c, workspace};
+  bool refused;
   if (g->m == 0 || g->n == 0 || g->batch == 0) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   if (status) return status;
-  if (g->k == 0) return empty_sum(d, g, c);
-  return multiply(d, g, (Operands){a, b, bias, c, workspace});
+  status = g->k ? by_library(d, g, at, &refused) : empty_sum(d, g, c, &refused);
+  return status || !refused ? status : own_product(d, g, &at);
 }

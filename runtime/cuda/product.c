@@ -44,15 +44,23 @@ void products_close(CudaDevice *d)
   free(s);
 }
 
+char *product_text(const ampc_gemm *g, char out[PRODUCT_TEXT])
+{
+  char batch[32] = "";
+  if (g->batch != 1) snprintf(batch, sizeof batch, "%lld times ", (long long)g->batch);
+  snprintf(out, PRODUCT_TEXT, "product of %s%s [%lld, %lld] and %s [%lld, %lld] to %s%s%s", batch,
+           ampc_dtype_name(g->a_type), (long long)g->m, (long long)g->k, ampc_dtype_name(g->b_type),
+           (long long)g->k, (long long)g->n, ampc_dtype_name(g->c_type),
+           g->has_bias ? " with bias" : "", g->relu ? " and relu" : "");
+  return out;
+}
+
 ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus status,
                            const char *what)
 {
-  return ampc_fail(AMPC_RUN_FAILED,
-                   "%s: cuBLASLt: %s, product of %s [%lld, %lld] and %s [%lld, %lld] to %s%s%s: %s",
-                   d->device.name, what, ampc_dtype_name(g->a_type), (long long)g->m,
-                   (long long)g->k, ampc_dtype_name(g->b_type), (long long)g->k, (long long)g->n,
-                   ampc_dtype_name(g->c_type), g->has_bias ? " with bias" : "",
-                   g->relu ? " and relu" : "", d->api->cublasLtGetStatusString(status));
+  char text[PRODUCT_TEXT];
+  return ampc_fail(AMPC_RUN_FAILED, "%s: cuBLASLt: %s, %s: %s", d->device.name, what,
+                   product_text(g, text), d->api->cublasLtGetStatusString(status));
 }
 
 /* ---- making a plan ---- */

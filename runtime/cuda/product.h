@@ -19,6 +19,15 @@ typedef struct ProductPlan {
  * algorithm. */
 ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const void *a, const void *b,
                          const void *bias, const void *c, ProductPlan **out);
+/* "product of f16 [5, 4] and f16 [4, 6] to f16 with bias": gives `out` back. */
+enum { PRODUCT_TEXT = 200 };
+char *product_text(const ampc_gemm *g, char out[PRODUCT_TEXT]);
+typedef struct Operands {
+  const void *a, *b, *bias;
+  void *c, *workspace;
+} Operands;
+/* By our own kernel: own_product.c. Says so once a process. */
+ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at);
 /* Says what failed, with the sizes and types of the product. */
 ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus status,
                            const char *what);

@@ -104,6 +104,7 @@ typedef struct ampc_gemm {
   ampc_dtype a_type, b_type, c_type, bias_type;
   int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result, on
                         CUDA what cuBLASLt may use */
+  uint32_t line;     /* of the job's text, for messages; 0: none */
 } ampc_gemm;
 
 /* A convolution (cross-correlation) over 1 to 3 spatial dimensions, or one of its gradients. Images
@@ -126,6 +127,7 @@ typedef struct ampc_conv {
   int64_t workspace;                            /* bytes; on CUDA 0: the device has its own */
   uint32_t columns, grid, block;                /* CUDA: the kernel that turns images into columns
                                                    or back, see conv_columns.h; grid 0: none */
+  uint32_t line;                                /* of the job's text, for messages; 0: none */
 } ampc_conv;
 
 typedef enum ampc_command_kind {

@@ -75,9 +75,15 @@ job=$d/bf16.amp MOCK_CUDA_ARCH=75 refuses "bf16 on an old GPU" 1 \
 # ---- products, memory ----------------------------------------------------------------------------
 folder blas_lacks libcublasLt.so.13 empty
 refuses "a damaged cuBLASLt" 5 'libcublasLt\.so\.13 has no function.*damaged' train "$work/blas_lacks"
-MOCK_BLAS_REFUSE=2 refuses "a product without an algorithm" 5 \
-  '[a-z]+[a-z_0-9]* \(.*job\.amp:[1-9][0-9]*\): .*cuBLASLt: no algorithm, product of f16 \[.*NOT_SUPPORTED' train "$mock"
-given_back "a product without an algorithm"
+MOCK_BLAS_FAIL=2 refuses "a product that fails" 5 \
+  '[a-z]+[a-z_0-9]* \(.*job\.amp:[1-9][0-9]*\): .*cuBLASLt: failed, product of f16 \[.*EXECUTION_FAILED' train "$mock"
+given_back "a product that fails"
+# What cuBLASLt refuses, all of it or one product, our own kernel does: a note, and the same losses.
+for how in MOCK_BLAS_REFUSE=2 MOCK_BLAS_UNFIT=100; do
+  passes "$how" env $how XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock timeout 500 "$amp" train --device cuda \
+    --save "$work/own" "$job"
+  [ "$(grep -c '^note: product of f16 \[.*by our own kernel, not by cuBLASLt' "$work/err")" = 1 ] || failed "$how: not one note"
+done
 for n in 1 4 8; do
   MOCK_CUDA_OOM_AT=$n refuses "out of memory at allocation $n" 5 \
     'cannot allocate .*GB are free.*smaller batch' train "$mock"

@@ -3,6 +3,7 @@
  * batches, the alignment that was promised, workspace, that the algorithm is that product's own.
  *   MOCK_BLAS_REFUSE=n   the n-th product finds no algorithm
  *   MOCK_BLAS_UNFIT=n    the n best algorithms of each product do not run
+ *   MOCK_BLAS_FAIL=n     the n-th call of a product fails
  *   MOCK_BLAS_ALONE=1    a batch finds no algorithm
  *   MOCK_BLAS_LOSE=n     the relu of the n best algorithms of each product makes 0 of NaN
  * A bias must lie at a multiple of 16 bytes. */
@@ -46,7 +47,7 @@ enum { MOST_USED = 4096 };
 static uint64_t used[MOST_USED]; /* problems that have been computed outside of a capture */
 static unsigned n_used;
 static int handles; /* the address of this is the handle */
-static long looked;
+static long looked, called;
 
 #define BLAS_ENTER()                                                                               \
   __attribute__((cleanup(mock_leave))) int entered_ = mock_enter(NEEDS_CONTEXT);                   \
@@ -417,6 +418,7 @@ LtStatus cublasLtMatmul(LtHandle handle, LtMatmul matmul, const void *alpha, con
   if (p.bias && (uint64_t)matmul->bias % BIAS_ALIGN)
     return mock_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "a bias that is not aligned to 16 bytes");
   if (chosen.rank < mock_setting("MOCK_BLAS_UNFIT", 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (++called == mock_setting("MOCK_BLAS_FAIL", 0)) return EXECUTION_FAILED;
   if (chosen.workspace > workspace_bytes || (chosen.workspace && !workspace))
     return mock_refuse(INVALID_VALUE, "the algorithm needs a workspace of %llu bytes, %zu given",
                        (unsigned long long)chosen.workspace, workspace ? workspace_bytes : 0);

@@ -26,5 +26,8 @@ compare() { # compare NAME STEPS BATCH: models/fashion_mnist/NAME.amp
 }
 
 compare mlp 20 128
+MOCK_BLAS_FAIL=2 refuses "a product that fails" 5 '[a-z]+[a-z_0-9]* \(job\.amp:[1-9][0-9]*\): .*cuBLASLt: failed, product of f16' \
+  on_mock ./job --steps 1
 compare fashion_mnist 3 16
+MOCK_DNN_FAIL=20 refuses "a convolution that fails" 5 '[a-z]+[a-z_0-9]* \(job\.amp:[1-9][0-9]*\): .*cuDNN: ' on_mock ./job --steps 1
 finish

@@ -1,7 +1,10 @@
-/* C twins of the kernels that the runtime brings as PTX (runtime/cuda/relu.c). The text itself is
- * not read beyond their names; ptxas reads it in test_mock_device.c. */
+/* C twins of the kernels that the runtime brings as PTX (runtime/cuda/relu.c, product.cu). The text
+ * itself is not read beyond their names; ptxas reads it in test_mock_device.c, and what threads of
+ * product.cu do is seen by the SIMT check. */
 #include "image.h"
 #include "mock.h"
+#include "runtime/base/convert.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +26,30 @@ TWIN(relu16, uint16_t)
 TWIN(relu32, uint32_t)
 TWIN(relu64, uint64_t)
 
+/* As product.cu, a tile a block; the arguments are those of the kernel. */
+static void product(void *const *p, unsigned block, unsigned n_blocks)
+{
+  enum { TILE = 64 };
+  int64_t n[18];
+  for (int i = 0; i < 18; i++) n[i] = (int64_t)p[i];
+  ampc_dtype a = n[15] & 15, b = n[15] >> 4 & 15, c = n[15] >> 8 & 15, bias = n[15] >> 12 & 15;
+  int64_t across = (n[5] + TILE - 1) / TILE, down = (n[4] + TILE - 1) / TILE;
+  int64_t first_i = block / across % down * TILE, first_j = block % across * TILE;
+  int64_t matrix = block / across / down;
+  (void)n_blocks;
+  for (int64_t i = first_i; i < n[4] && i < first_i + TILE; i++)
+    for (int64_t j = first_j; j < n[5] && j < first_j + TILE; j++) {
+      int64_t at = matrix * n[14] + i * n[13] + j;
+      float sum = 0;
+      for (int64_t k = 0; k < n[6]; k++)
+        sum = fmaf((float)number_load(a, false, p[0], matrix * n[9] + i * n[7] + k * n[8]),
+                   (float)number_load(b, false, p[1], matrix * n[12] + j * n[10] + k * n[11]), sum);
+      if (n[16]) sum += (float)number_load(c, false, p[3], at);
+      if (p[2]) sum += (float)number_load(bias, false, p[2], j);
+      number_store(c, false, p[3], at, n[17] && sum < 0 ? 0 : sum);
+    }
+}
+
 #define KERNEL(TWIN, BYTES)                                                                        \
   {                                                                                                \
     "ampc_" #TWIN, TWIN, 4, (const unsigned char[])                                                \
@@ -30,17 +57,26 @@ TWIN(relu64, uint64_t)
       BYTES, A_NUMBER, A_NUMBER, A_NUMBER                                                          \
     }                                                                                              \
   }
-static const MockKernel kernels[] = {
+static const MockKernel relus[] = {
     KERNEL(relu16, 2), KERNEL(relu32, 4), KERNEL(relu64, 8), {NULL, NULL, 0, NULL}};
+static const unsigned char product_align[18] = {2, 2, 2, 2}; /* the rest are numbers */
+static const MockKernel products[] = {{"ampc_product", product, 18, product_align},
+                                      {NULL, NULL, 0, NULL}};
 
-const MockKernel *mock_ptx_kernels(const void *image)
+static bool has_all(const char *text, const MockKernel *kernels)
 {
-  static const char begin[] = ".version ";
-  if (strncmp(image, begin, sizeof begin - 1) != 0) return NULL;
   for (const MockKernel *k = kernels; k->name; k++) {
     char entry[64];
     snprintf(entry, sizeof entry, ".visible .entry %s(", k->name);
-    if (!strstr(image, entry)) return NULL;
+    if (!strstr(text, entry)) return false;
   }
-  return kernels;
+  return true;
+}
+
+const MockKernel *mock_ptx_kernels(const void *image)
+{
+  const char *text = image, first[] = ".version ";
+  while (text[0] == '/' && text[1] == '/') text += strcspn(text, "\n") + 1;
+  if (strncmp(text, first, sizeof first - 1) != 0) return NULL;
+  return has_all(text, relus) ? relus : has_all(text, products) ? products : NULL;
 }

@@ -36,6 +36,10 @@ typedef struct SimtLibraries {
 ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out);
 void simt_unload(SimtLibraries *l);
 
+/* The same for one CUDA text that no job has, behind the prelude. */
+ampc_status simt_build_text(const Text *cuda, Arena *arena, void **library);
+void simt_find_shared(void *library, char **out, size_t *out_size);
+
 /* Between these two the same compiled job is one of target sm_80, as far as emit/ and the geometry
  * of launches are concerned. */
 void simt_as_cuda(Compile *c);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Shows that the SIMT check sees faults: plants those of faults.txt, one at a time, in the CUDA text
-# of faults.amp, and expects each to be found and named. A fault that cannot be planted because the
+# of faults.amp or, after `product:`, in product.cu, and expects each to be found and named. A fault that cannot be planted because the
 # text has changed fails this test.
 # usage: tests/simt/faults.sh SIMT_CHECK
 set -u
@@ -19,7 +19,10 @@ if ! "$check" "$here/faults.amp" >"$out" 2>&1; then
 fi
 while IFS='@' read -r what from to message; do
   case $what in '' | '#'*) continue ;; esac
-  "$check" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1
+  case $what in
+  product:*) "$check" product "$here/../../runtime/cuda/product.cu" --mutate "$from=>$to" >"$out" 2>&1 ;;
+  *) "$check" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1 ;;
+  esac
   status=$?
   if [ $status -eq 5 ] && grep '^simt: FAILED' "$out" | grep -Eq "$message"; then
     found=$((found + 1))

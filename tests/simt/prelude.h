@@ -31,7 +31,8 @@ extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 #define __global__ static
 #define __device__
 #define __forceinline__ inline
-#define __align__(n)    __attribute__((aligned(n)))
+#define __noinline__
+#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(n)
 #define __CUDA_ARCH__ 900
 #define __shared__    static __attribute__((section("simt_shared")))

@@ -1,11 +1,13 @@
 /* The CUDA text of kernels, thread by thread, against their CPU text (lockstep.h):
  *   simt_check selftest [options of amp selftest]   every op in every type
+ *   simt_check product FILE                     the runtime's product (product.c)
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp   all blocks of a job
  * `--mutate FROM=>TO` plants a fault in the CUDA text. Ends with status 5 when it found something.
  */
 #include "compiler/compile.h"
 #include "compiler/driver.h"
 #include "lockstep.h"
+#include "product.h"
 #include "runner/runner.h"
 #include "runner/selftest/run.h"
 #include <math.h>
@@ -156,6 +158,7 @@ static int check_job(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+  if (argc > 2 && strcmp(argv[1], "product") == 0) return check_product(argc - 2, argv + 2);
   bool all_ops = argc > 1 && strcmp(argv[1], "selftest") == 0;
   int status = all_ops ? selftest_main(argc - 1, argv + 1) : check_job(argc, argv);
   LockstepTotals t = lockstep_totals();

@@ -1,0 +1,68 @@
+/* Products that cuBLASLt refuses, by our own kernel: product.cu, which the driver gets as PTX. It
+ * is loaded when it is first called for. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include "product.h"
+
+enum { TILE = 64, BLOCK = 256 }; /* as in product.cu */
+
+static void say_once(const ampc_gemm *g)
+{
+  static atomic_bool said;
+  char text[PRODUCT_TEXT];
+  if (!atomic_exchange(&said, true))
+    fprintf(stderr, "note: %s by our own kernel, not by cuBLASLt: it has no algorithm that runs\n",
+            product_text(g, text));
+}
+
+/* The kernel's numbers, in the order of its arguments: see there. */
+enum { NUMBERS = 14 };
+static void set_numbers(const ampc_gemm *g, int64_t out[NUMBERS])
+{
+  int64_t types = g->a_type | g->b_type << 4 | g->c_type << 8 | g->bias_type << 12;
+  const int64_t numbers[NUMBERS] = {
+      g->m,
+      g->n,
+      g->k,
+      g->trans_a ? 1 : g->lda,
+      g->trans_a ? g->lda : 1,
+      g->stride_a,
+      g->trans_b ? g->ldb : 1,
+      g->trans_b ? 1 : g->ldb,
+      g->stride_b,
+      g->ldc,
+      g->stride_c,
+      types,
+      g->accumulate,
+      g->relu,
+  };
+  for (int i = 0; i < NUMBERS; i++) out[i] = numbers[i];
+}
+
+ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at)
+{
+  CuFunction function;
+  CuPointer pointers[] = {cuda_address(at->a), cuda_address(at->b),
+                          cuda_address(g->has_bias ? at->bias : NULL), cuda_address(at->c)};
+  int64_t numbers[NUMBERS];
+  void *arguments[4 + NUMBERS];
+  int64_t across = (g->n + TILE - 1) / TILE, down = (g->m + TILE - 1) / TILE;
+  if (d->program->real64 || across > INT32_MAX / down / g->batch)
+    return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm");
+  if (g->k) say_once(g);
+  set_numbers(g, numbers);
+  for (int i = 0; i < 4; i++) arguments[i] = &pointers[i];
+  for (int i = 0; i < NUMBERS; i++) arguments[4 + i] = &numbers[i];
+  ampc_status status = AMPC_OK;
+  if (!d->product)
+    status = CUDA(d, cuModuleLoadDataEx(&d->product, cuda_product_ptx, 0, NULL, NULL));
+  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->product, "ampc_product"));
+  if (status) return status;
+  unsigned grid = (unsigned)(across * down * g->batch);
+  return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));
+}
+
+void own_product_close(CudaDevice *d)
+{
+  if (d->product) d->api->cuModuleUnload(d->product);
+}

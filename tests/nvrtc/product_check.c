@@ -1,0 +1,115 @@
+/* The kernel that the runtime brings as PTX (runtime/cuda/product.cu) through NVRTC.
+ *   product_check TEXT PTX             PTX is what this NVRTC makes of the text, where it is the
+ * NVRTC that made it; for no GPU does the kernel spill product_check --rewrite TEXT       prints
+ * the PTX NVRTC's PTX is for its own drivers and newer ones. What stands in this one is older, so
+ * it says so: then every driver takes it, for every GPU. ptxas sees to it in test_mock_device.c.
+ * Ends with status 77 without NVRTC. */
+#include "cubin.h"
+#include "compiler/base/arena.h"
+#include "compiler/nvrtc/nvrtc.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIPPED = 77, WRONG = 5 };
+
+static const char *const oldest[][2] = {{".version ", "6.3"}, {".target ", "sm_70"}};
+
+static void read_file(const char *path, Text *out)
+{
+  FILE *f = fopen(path, "rb");
+  char part[4096];
+  if (!f) {
+    fprintf(stderr, "product_check: no %s\n", path);
+    exit(WRONG);
+  }
+  for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) text_add(out, part, n);
+  fclose(f);
+}
+
+static void compile(const char *text, const char *architecture, NvrtcImage *out)
+{
+  const NvrtcApi *nvrtc;
+  char why[AMPC_WHY_ROOM];
+  if (!nvrtc_load(&nvrtc, why)) {
+    fprintf(stderr, "skipped: %s\n", why);
+    exit(SKIPPED);
+  }
+  if (nvrtc_compile(nvrtc, text, architecture, out)) return;
+  fprintf(stderr, "FAILED: %s: %s\n", architecture, out->trouble);
+  exit(WRONG);
+}
+
+/* The lines of NVRTC's PTX that say something, for the oldest GPU and driver. */
+static void make_ptx(const char *text, Text *out)
+{
+  NvrtcImage image;
+  compile(text, "compute_75", &image);
+  const char *end = image.bytes + image.size;
+  for (const char *s = image.bytes, *next; s < end && *s; s = next) {
+    const char *stop = memchr(s, '\n', (size_t)(end - s));
+    size_t n = (size_t)((stop ? stop : end) - s);
+    next = s + n + 1;
+    for (int i = 0; i < 2; i++)
+      if (n > strlen(oldest[i][0]) && memcmp(s, oldest[i][0], strlen(oldest[i][0])) == 0) {
+        text_printf(out, "%s%s\n", oldest[i][0], oldest[i][1]);
+        n = 0;
+      }
+    if (n) text_printf(out, "%.*s\n", (int)n, s);
+  }
+  free(image.bytes);
+}
+
+/* "// Compiler Build ID: CL-..." */
+static bool same_compiler(const char *a, const char *b)
+{
+  static const char mark[] = "// Compiler Build ID:";
+  a = strstr(a, mark), b = strstr(b, mark);
+  return a && b && strcspn(a, "\n") == strcspn(b, "\n") && !memcmp(a, b, strcspn(a, "\n"));
+}
+
+static int spills(const char *text)
+{
+  static const char *const architectures[] = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"};
+  int wrong = 0;
+  for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
+    NvrtcImage image;
+    KernelNeeds n = {0};
+    compile(text, architectures[i], &image);
+    bool found = cubin_needs(image.bytes, image.size, "ampc_product", &n);
+    if (!found || n.local || n.registers == 0 || n.registers > 64) {
+      fprintf(stderr, "FAILED: %s: %u registers, %u bytes of local memory\n", architectures[i],
+              n.registers, n.local);
+      wrong++;
+    }
+    free(image.bytes);
+  }
+  return wrong;
+}
+
+int main(int argc, char **argv)
+{
+  bool rewrite = argc == 3 && strcmp(argv[1], "--rewrite") == 0;
+  if (argc != 3) return 2;
+  Arena *arena = arena_create();
+  Text text, kept, made;
+  text_init(&text, arena);
+  text_init(&kept, arena);
+  text_init(&made, arena);
+  read_file(argv[rewrite ? 2 : 1], &text);
+  make_ptx(text.at, &made);
+  int wrong = 0;
+  if (rewrite) {
+    fputs(made.at, stdout);
+  } else {
+    read_file(argv[2], &kept);
+    if (same_compiler(kept.at, made.at) && strcmp(kept.at, made.at) != 0) {
+      fprintf(stderr, "FAILED: %s is not what NVRTC makes of %s: product_check --rewrite\n",
+              argv[2], argv[1]);
+      wrong++;
+    }
+    wrong += spills(text.at);
+  }
+  arena_destroy(arena);
+  return wrong ? WRONG : 0;
+}

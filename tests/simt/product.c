@@ -1,0 +1,187 @@
+/* Products of odd sizes, types and strides by runtime/cuda/product.cu: first by a plain loop, which
+ * also tells what may be read and written, then by its threads, in several orders. The sums are
+ * made in the same order, so all bits are equal; and their values are looked at. */
+#include "product.h"
+#include "build.h"
+#include "machine.h"
+#include "memory.h"
+#include "runner/selftest/run.h"
+#include "runtime/base/convert.h"
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARGUMENTS = 18, BLOCK = 256, TILE = 64, ELEMENTS = 1 << 16, SHIFT = 1, WRONG = 5 };
+
+/* The kernel as one of its threads, and the plain loop; the numbers of a[] are in its order. */
+static const char entries[] =
+    "\n#define N(i) ((long long)a[i])\n"
+    "__attribute__((no_sanitize(\"thread\"))) void product_thread(void *const *a)\n"
+    "{\n"
+    "  ampc_product(a[0], a[1], a[2], a[3], N(4), N(5), N(6), N(7), N(8), N(9), N(10), N(11), "
+    "N(12),\n"
+    "               N(13), N(14), N(15), N(16), N(17));\n"
+    "}\n"
+    "static void plain(void *const *a, long long batch)\n"
+    "{\n"
+    "  for (long long l = 0; l < batch; l++)\n"
+    "    for (long long i = 0; i < N(4); i++)\n"
+    "      for (long long j = 0; j < N(5); j++) {\n"
+    "        long long at = l * N(14) + i * N(13) + j, t = N(15);\n"
+    "        float sum = 0;\n"
+    "        for (long long k = 0; k < N(6); k++)\n"
+    "          sum = fmaf(number_at(a[0], t & 15, l * N(9) + i * N(7) + k * N(8)),\n"
+    "                     number_at(a[1], t >> 4 & 15, l * N(12) + j * N(10) + k * N(11)), sum);\n"
+    "        if (N(16)) sum += number_at(a[3], t >> 8 & 15, at);\n"
+    "        if (a[2]) sum += number_at(a[2], t >> 12 & 15, j);\n"
+    "        put_number(a[3], t >> 8 & 15, at, N(17) && sum < 0 ? 0 : sum);\n"
+    "      }\n"
+    "}\n"
+    "__attribute__((no_sanitize(\"thread\"))) void product_plain(void *const *a)\n"
+    "{\n"
+    "  plain(a, N(18));\n"
+    "}\n";
+
+typedef struct OwnProduct {
+  int64_t m, n, k, batch, a_row, a_step, a_stride, b_column, b_step, b_stride, c_row, c_stride;
+  ampc_dtype a, b, c, bias;
+  bool has_bias, accumulate, relu;
+} OwnProduct;
+
+static const OwnProduct products[] = {
+    /* [m, k] by [k, n], dense */
+    {70, 65, 33, 1, 33, 1, 0, 1, 65, 0, 65, 0, AMPC_F16, AMPC_F16, AMPC_F16, AMPC_F16, true, false,
+     true},
+    /* both transposed, a batch, gaps */
+    {5, 130, 17, 3, 1, 7, 150, 20, 1, 2700, 131, 700, AMPC_BF16, AMPC_BF16, AMPC_BF16, AMPC_F32,
+     true, false, false},
+    /* a weight's gradient: y^T x into what lies there */
+    {64, 64, 100, 1, 1, 64, 0, 1, 70, 0, 64, 0, AMPC_F16, AMPC_F16, AMPC_F32, AMPC_F32, false, true,
+     false},
+    {3, 2, 1, 2, 1, 1, 3, 1, 2, 2, 2, 6, AMPC_F32, AMPC_F32, AMPC_F32, AMPC_F32, true, false, true},
+    {65, 1, 16, 1, 16, 1, 0, 1, 1, 0, 1, 0, AMPC_F32, AMPC_F32, AMPC_F16, AMPC_F32, false, false,
+     true},
+    {2, 66, 0, 1, 1, 1, 0, 1, 66, 0, 66, 0, AMPC_F16, AMPC_F16, AMPC_BF16, AMPC_BF16, true, false,
+     false}, /* nothing */
+};
+
+typedef struct Operand {
+  ampc_dtype type;
+  char *bytes; /* ELEMENTS of the type */
+  float *numbers;
+} Operand;
+
+static Operand operand(ampc_dtype type, unsigned seed)
+{
+  Operand o = {type, calloc(ELEMENTS, 4), calloc(ELEMENTS, sizeof(float))};
+  if (!o.bytes || !o.numbers) abort();
+  for (int i = 0; i < ELEMENTS; i++) { /* eighths: sums are exact, what is stored is rounded */
+    seed = seed * 1664525u + 1013904223u;
+    o.numbers[i] = (float)((int)(seed >> 24) - 128) / 8;
+  }
+  convert_narrow(type, o.numbers, o.bytes, ELEMENTS);
+  convert_widen(type, o.bytes, o.numbers, ELEMENTS);
+  return o;
+}
+
+static void expect(const OwnProduct *p, const Operand *o, char *out)
+{
+  memcpy(out, o[3].bytes, ELEMENTS * 4);
+  for (int64_t l = 0; l < p->batch; l++)
+    for (int64_t i = 0; i < p->m; i++)
+      for (int64_t j = 0; j < p->n; j++) {
+        int64_t at = l * p->c_stride + i * p->c_row + j;
+        float sum = 0;
+        for (int64_t k = 0; k < p->k; k++)
+          sum += o[0].numbers[l * p->a_stride + i * p->a_row + k * p->a_step] *
+                 o[1].numbers[l * p->b_stride + j * p->b_column + k * p->b_step];
+        if (p->accumulate) sum += o[3].numbers[at];
+        if (p->has_bias) sum += o[2].numbers[j];
+        if (p->relu && sum < 0) sum = 0;
+        convert_narrow(p->c, &sum, out + at * ampc_dtype_size(p->c), 1);
+      }
+}
+
+static bool run(const SimtLaunch *l, WordList *words, bool twin, SimtFault *fault)
+{
+  MemoryRun memory = {.shift = SHIFT,
+                      .shared = l->shared,
+                      .shared_size = l->shared_size,
+                      .twin = twin,
+                      .words = words};
+  bool waited;
+  memory_begin(&memory);
+  bool good = simt_run(l, fault, &waited);
+  memory_end();
+  return good;
+}
+
+/* False: said why. */
+static bool check_one(const OwnProduct *p, void *library)
+{
+  static WordList words;
+  static char want[ELEMENTS * 4], before[ELEMENTS * 4];
+  int64_t types = p->a | p->b << 4 | p->c << 8 | p->bias << 12;
+  Operand o[] = {operand(p->a, 1), operand(p->b, 2), operand(p->bias, 3), operand(p->c, 4)};
+  const int64_t numbers[] = {p->m,        p->n,        p->k,          p->a_row,    p->a_step,
+                             p->a_stride, p->b_column, p->b_step,     p->b_stride, p->c_row,
+                             p->c_stride, types,       p->accumulate, p->relu,     p->batch};
+  void *args[ARGUMENTS + 1] = {o[0].bytes, o[1].bytes, p->has_bias ? o[2].bytes : NULL, o[3].bytes};
+  for (int i = 4; i <= ARGUMENTS; i++) args[i] = (void *)(uintptr_t)numbers[i - 4];
+  SimtLaunch l = {.args = args, .grid = 1, .block = 1};
+  SimtFault fault = {0};
+  expect(p, o, want);
+  memcpy(before, o[3].bytes, sizeof before);
+  *(void **)&l.thread = dlsym(library, "product_plain");
+  bool good = run(&l, &words, true, &fault);
+  good = good && memcmp(want, o[3].bytes, sizeof want) == 0;
+  if (!good) fprintf(stderr, "simt: FAILED ampc_product: its numbers; %s\n", fault.text);
+  *(void **)&l.thread = dlsym(library, "product_thread");
+  l.grid = (unsigned)((p->m + TILE - 1) / TILE * ((p->n + TILE - 1) / TILE) * p->batch);
+  l.block = BLOCK;
+  simt_find_shared(library, &l.shared, &l.shared_size);
+  for (; good && l.order < SIMT_ORDERS; l.order++) {
+    memcpy(o[3].bytes, before, sizeof before);
+    good = run(&l, &words, false, &fault);
+    if (!good) fprintf(stderr, "simt: FAILED ampc_product: %s\n", fault.text);
+    if (good && memcmp(want, o[3].bytes, sizeof want) != 0) {
+      fprintf(stderr, "simt: FAILED ampc_product: another number than the plain loop\n");
+      good = false;
+    }
+  }
+  for (int i = 0; i < 4; i++) {
+    free(o[i].bytes);
+    free(o[i].numbers);
+  }
+  return good;
+}
+
+int check_product(int argc, char **argv)
+{
+  Arena *arena = arena_create();
+  Text text;
+  TestRun edits = {0};
+  char part[4096];
+  void *library = NULL;
+  int wrong = 0;
+  FILE *f = fopen(argv[0], "rb");
+  if (!f) return WRONG;
+  text_init(&text, arena);
+  for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) text_add(&text, part, n);
+  fclose(f);
+  if (argc == 3 && mutation_set(&edits, argv[2])) edits.edit(&text, edits.edit_data);
+  if (argc == 3 && !edits.edits) fprintf(stderr, "simt_check: the text has no such place\n");
+  text_puts(&text, entries);
+  if (simt_build_text(&text, arena, &library)) {
+    fprintf(stderr, "simt_check: %s\n", ampc_last_error());
+    return WRONG;
+  }
+  size_t n = sizeof products / sizeof *products;
+  for (size_t i = 0; i < n; i++) wrong += !check_one(&products[i], library);
+  printf("simt: %zu products, %d with a fault\n", n, wrong);
+  dlclose(library);
+  arena_destroy(arena);
+  return wrong ? WRONG : 0;
+}
