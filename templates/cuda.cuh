@@ -1,6 +1,6 @@
-/* CUDA: what differs from cpu.h, by the same names. But for those that take each vector in a thread
- * of its own, kernels walk their work in strides of the whole launch, so any grid and any block of
- * whole warps will do. */
+/* CUDA: what differs from cpu.h, by the same names. A launch needs the grid and the block that stand
+ * at its kernel: a thread takes one vector, ON_BLOCK(k) is for block k, __launch_bounds__ is the
+ * largest block. Kernels without these walk their work in strides of the whole launch. */
 #define DEVICE static __device__ __forceinline__
 
 // --- float_bits

@@ -118,13 +118,18 @@ void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 
 /* ---- elementwise groups ---- */
 
+/* It computes elements, or is a load with strides of its own. */
+static bool is_walk(const Node *n)
+{
+  return op_of(n)->tmpl == TMPL_map || op_has(n, T_strided) || n->op == OP_permute;
+}
+
+/* A move that is a kernel of its own is its anchor. */
 bool group_is_map(const Graph *g, const Group *p)
 {
-  if (p->anchor.id || p->n_parts) return false;
-  for (uint32_t i = 0; i < p->n; i++) {
-    const Node *n = ir_node(g, p->nodes[i]);
-    if (op_of(n)->tmpl != TMPL_map && !op_has(n, T_strided)) return false;
-  }
+  if (p->n_parts || (p->anchor.id && !is_walk(ir_node(g, p->anchor)))) return false;
+  for (uint32_t i = 0; i < p->n; i++)
+    if (!is_walk(ir_node(g, p->nodes[i]))) return false;
   return true;
 }
 
@@ -176,6 +181,6 @@ MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
   m.joined = arena_array(c->arena, Access, m.walks.n);
   memcpy(m.joined, m.walks.at, m.walks.n * sizeof *m.joined);
   loop_collapse(&m.left, m.joined, m.walks.n);
-  m.vector = args ? vector_of(c, p, args, &m.left) : 1;
+  m.vector = args && group_is_map(g, p) ? vector_of(c, p, args, &m.left) : 1;
   return m;
 }
