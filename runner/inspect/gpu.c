@@ -31,19 +31,14 @@ static uint64_t pattern_of(const KernelArg *a)
                                 : 0;
 }
 
-/* The columns of a convolution: what they are made from, or made into, and they themselves. */
-static uint32_t column_arguments(WalkArgument out[2])
-{
-  out[0] = out[1] = (WalkArgument){0x3C003C003C003C00u, 0};
-  return 2;
-}
-
 static uint32_t arguments_of(const Maker *m, const CommandRow *row, WalkArgument **out)
 {
   Compile *c = m->in->c;
-  if (row->product) {
-    *out = arena_array(c->arena, WalkArgument, 2);
-    return column_arguments(*out);
+  if (row->product) { /* columns: images and weights hold ones, so does what is made of them */
+    uint32_t n = group_n_args(c, row->group);
+    *out = arena_array(c->arena, WalkArgument, n);
+    for (uint32_t i = 0; i < n; i++) (*out)[i] = (WalkArgument){0x3C003C003C003C00u, 0};
+    return n;
   }
   KernelArgs args = kernel_args(c, row->group);
   *out = arena_array(c->arena, WalkArgument, args.n + 1);
@@ -160,31 +155,47 @@ static void scale_counts(WalkCounts *c, double by)
   c->slots *= by;
 }
 
-/* Parts of the images, each with a kernel that makes columns and a product; what its own operands
- * are is moved once, columns are written and read. */
-static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *d, GpuRow *out)
+/* Operands and result, each once. */
+static double product_bytes(const Inspection *in, const ampc_gemm *d)
 {
-  ConvColumns columns = ampc_conv_columns(d, m->in->c->program->real64);
-  double parts = (double)columns.parts, of_columns = (double)columns.bytes;
-  double operands = (double)(row->read + row->written);
-  ampc_conv part = *d;
+  int64_t bytes = d->m * d->k * ir_dtype_size(in->c, d->a_type) +
+                  d->k * d->n * ir_dtype_size(in->c, d->b_type) +
+                  d->m * d->n * ir_dtype_size(in->c, d->c_type) * (d->accumulate ? 2 : 1);
+  if (d->has_bias) bytes += d->n * ir_dtype_size(in->c, d->bias_type);
+  return (double)(d->batch * bytes);
+}
+
+/* Images and columns; of a gradient of images the weights and the turned ones, too. */
+static double columns_bytes(const Inspection *in, const ampc_conv *d, const ConvColumns *t)
+{
+  int64_t images = t->images * conv_in_elements(d) * ir_dtype_size(in->c, d->x_type);
+  int64_t weights = t->turned ? 2 * conv_weights(d) * ir_dtype_size(in->c, d->w_type) : 0;
+  return (double)(t->bytes + images + weights);
+}
+
+/* Note [columns on CUDA]: parts of the images, each with a kernel that makes columns and with a
+ * product of them. */
+static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *asked, GpuRow *out)
+{
+  bool real64 = m->in->c->program->real64;
+  ConvColumns columns = ampc_conv_columns(asked, real64);
+  ampc_conv part = ampc_conv_of_columns(asked);
   part.n = columns.images;
-  ampc_gemm g = ampc_conv_product(&part, m->in->c->program->real64);
-  double calls = d->groups > 1 && d->has_bias ? (double)d->groups : 1;
-  if (calls == 1) g.batch = d->groups;
-  ProductLoad p =
-      load_of(m->in, &g, (operands / parts + (columns.direct ? 0 : of_columns)) / calls);
+  ampc_gemm g = ampc_conv_product(&part, real64);
+  double parts = (double)columns.parts;
+  double calls = part.groups > 1 && part.has_bias ? (double)part.groups : 1;
+  if (calls == 1) g.batch = part.groups;
+  ProductLoad p = load_of(m->in, &g, product_bytes(m->in, &g));
   weigh_product(m, out, &p);
   Cost product = out->cost, kernel = {0};
   out->nodes = (int)(parts * (calls + (columns.direct ? 0 : 1)));
-  out->bytes = operands + (columns.direct ? 0 : 2 * of_columns * parts);
+  out->bytes = parts * calls * p.bytes;
   if (!columns.direct) {
-    double image =
-        (double)(columns.images * conv_in_elements(d) * ir_dtype_size(m->in->c, d->x_type));
-    if (!weigh_kernel(m, row, of_columns + image, &out->counts, &kernel)) return false;
+    double bytes = columns_bytes(m->in, &part, &columns);
+    if (!weigh_kernel(m, row, bytes, &out->counts, &kernel)) return false;
     scale_counts(&out->counts, parts);
     out->counted = true;
-    out->bytes += image * parts;
+    out->bytes += parts * bytes;
   }
   out->cost = (Cost){.bound = product.us * calls > kernel.us ? product.bound : kernel.bound,
                      .in_flight = product.in_flight};

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_gpu.py JSON [JSON-WITH-CUDNN]: checks what `amp inspect --gpu h200 --json` says of small.amp: its
 keys, its sums, what can be counted by hand; with a second file, that the first, of --no-cudnn, has
-more nodes and bytes."""
+more nodes and bytes.
+check_gpu.py --columns JSON: the bytes of --no-cudnn's columns in convolutions.amp."""
 
 import json
 import sys
@@ -48,7 +49,29 @@ def check_block(block, node_us):
     check("unavoidable", 0 < block["unavoidable"] <= block["bytes"], block["unavoidable"], block["bytes"])
 
 
+def check_columns():
+    """Of `wide`, f32: x [32, 6, 6, 24], w [384, 3, 3, 24], y [32, 2, 2, 384]; its columns, and those
+    of dy for its gradient of images, are written and read; weights there are turned before, and have a bias
+    forward; their gradient is added to."""
+    job = json.load(open(sys.argv[2], encoding="utf-8"))
+    for block in job["blocks"]:
+        check_block(block, job["gpu"]["node_us"])
+    x, w, y = (4 * n for n in (32 * 36 * 24, 384 * 9 * 24, 32 * 4 * 384))
+    columns, back = 32 * 4 * 9 * 24 * 4, 32 * 36 * 9 * 384 * 4
+    want = {"conv2d": x + 2 * columns + w + 4 * 384 + y, "conv2d_data": y + 2 * back + 3 * w + x,
+            "conv2d_weight": x + 2 * columns + y + 2 * w}
+    for c in job["blocks"][0]["commands"]:
+        op = c["nodes"][0]["op"]
+        if c["kind"] == "conv" and c["name"].startswith("wide"):
+            check(f"bytes of {op}", c["cost"]["bytes"] == want.pop(op), c["cost"]["bytes"])
+            check(f"launches of {op}", c["cost"]["nodes"] == 2, c["cost"]["nodes"])
+    check("the three convolutions of `wide`", not want, want)
+    print("ok: --gpu --no-cudnn: columns")
+
+
 def main():
+    if sys.argv[1] == "--columns":
+        return check_columns()
     job = json.load(open(sys.argv[1], encoding="utf-8"))
     check("keys", list(job) == ["job", "precision", "gpu", "cudnn", "blocks"], list(job))
     for block in job["blocks"]:
