@@ -11,7 +11,8 @@
  * Batches go to the device on a stream of their own, into the half of INPUT that the step under way
  * does not read. Two events keep the order, and the host waits for neither:
  *   free   on the stream of the steps, when a half is left: what was called until then may read it.
- *          The batch that comes into this half next waits for that.
+ *          The batch that comes into this half next waits for that; the first one for what made
+ *          the memory zero.
  *   there  on the stream of the batches, after each copy: all that is called later waits for it.
  * A half has its own recording of a step, as a graph keeps its addresses. */
 #include <stdlib.h>
@@ -35,6 +36,7 @@ struct Staging {
 struct Inputs {
   Staging *staging;
   CuEvent free[2], there[2]; /* of each half */
+  bool turned;               /* a half has been left */
 };
 
 struct Looks {
@@ -172,10 +174,13 @@ ampc_status cuda_copy_in(Device *device, void *to, const void *from, int64_t byt
 ampc_status cuda_turn_input(Device *device, int *out_half)
 {
   CudaDevice *d = cuda_of(device);
+  Inputs *in = d->inputs;
   ampc_status status = gpu_enter(d);
-  if (!status) status = CUDA(d, cuEventRecord(d->inputs->free[d->half], d->stream));
+  if (!status) status = CUDA(d, cuEventRecord(in->free[d->half], d->stream));
+  if (!status && !in->turned) status = CUDA(d, cuEventRecord(in->free[1 - d->half], d->stream));
+  in->turned = true;
   *out_half = d->half = 1 - d->half;
-  return status ? status : CUDA(d, cuStreamWaitEvent(d->input, d->inputs->free[d->half], 0));
+  return status ? status : CUDA(d, cuStreamWaitEvent(d->input, in->free[d->half], 0));
 }
 
 ampc_status cuda_bring(Device *device, void *to, const void *from, int64_t bytes)

@@ -111,6 +111,7 @@ CuResult cuMemcpyDtoDAsync_v2(CuPointer to, CuPointer from, size_t bytes, CuStre
     return MOCK_INVALID_VALUE;
   Op op = {.run = run_inside,
            .label = "copy on the device",
+           .of_step = true,
            .as.copy = {.to = to, .from = from, .bytes = bytes}};
   return mock_queue(stream, &op);
 }
@@ -127,6 +128,9 @@ CuResult cuMemsetD8Async(CuPointer to, unsigned char value, size_t bytes, CuStre
 {
   MOCK_ENTER(NEEDS_CONTEXT);
   if (!mock_device_bytes(to, bytes, "fill")) return MOCK_INVALID_VALUE;
-  Op op = {.run = run_fill, .label = "fill", .as.fill = {.to = to, .bytes = bytes, .value = value}};
+  Op op = {.run = run_fill,
+           .label = "fill",
+           .of_step = true,
+           .as.fill = {.to = to, .bytes = bytes, .value = value}};
   return mock_queue(stream, &op);
 }

@@ -102,7 +102,7 @@ struct Op {
   CuResult (*run)(const Op *op);
   void (*queued)(Op *op); /* when it is put on a stream, each time; may be NULL */
   const char *label;
-  bool runs_code; /* a kernel or a product */
+  bool of_step; /* what steps are made of: not a copy from or to the host, not an event */
   union {
     struct {
       CuFunction function;

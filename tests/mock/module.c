@@ -226,7 +226,7 @@ CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y, u
   if (k->n_arguments > MAX_ARGUMENTS) mock_misuse("%s: too many arguments for the mock", k->name);
   Op op = {.run = run_kernel,
            .label = k->name,
-           .runs_code = true,
+           .of_step = true,
            .as.launch = {.function = function, .grid = grid_x}};
   for (unsigned i = 0; i < k->n_arguments; i++) {
     if (!arguments[i]) return mock_refuse(MOCK_INVALID_VALUE, "%s: no argument %u", k->name, i);

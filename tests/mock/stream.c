@@ -1,8 +1,9 @@
 /* Streams, events, copies. Work waits on its stream until somebody waits for it, so results that
  * are read too early are not there yet, and memory that is reused too early is seen to change. With
  * MOCK_CUDA_EAGER=1 work is done when it is called: the other of the two extreme schedules. With
- * MOCK_CUDA_EAGER=2 copies on streams that run no kernels are done when they are called, and the
- * rest waits: copies are as far ahead of steps as the order of events allows. */
+ * MOCK_CUDA_EAGER=2 copies between host and device are done when they are called on streams that
+ * were given nothing else, and the rest waits: copies are as far ahead of steps, and of the fill
+ * that makes memory zero, as the order of events allows. */
 #include "mock.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ struct CUstream_st {
   CuCaptureMode mode;
   pthread_t capturer; /* the thread that began it */
   bool spoilt;
-  bool computes; /* it has been given kernels, products or a graph */
+  bool steps; /* it has been given something of a step */
 };
 
 struct CUevent_st {
@@ -98,9 +99,9 @@ CuResult mock_queue(CuStream stream, const Op *op)
     return CUDA_SUCCESS;
   }
   mock_put(stream, op);
-  if (op->runs_code) stream->computes = true;
+  if (op->of_step) stream->steps = true;
   long eager = mock_setting("MOCK_CUDA_EAGER", 0);
-  if (eager == 1 || (eager == 2 && !stream->computes)) return drain(stream);
+  if (eager == 1 || (eager == 2 && !stream->steps)) return drain(stream);
   while (stream->n > LONGEST_QUEUE && !status) status = run_first(stream);
   return status;
 }
@@ -113,7 +114,7 @@ static CuResult run_library(const Op *op)
 CuResult mock_queue_library(CuStream stream, const char *label, CuResult (*run)(const void *data),
                             const void *data, size_t size)
 {
-  Op op = {.run = run_library, .label = label, .runs_code = true, .as.library = {.run = run}};
+  Op op = {.run = run_library, .label = label, .of_step = true, .as.library = {.run = run}};
   if (size > LIBRARY_DATA) mock_misuse("%s: too much data for the mock", label);
   memcpy(op.as.library.data, data, size);
   return mock_queue(stream, &op);

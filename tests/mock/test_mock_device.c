@@ -103,6 +103,32 @@ static int one_library(void)
   return check_failures;
 }
 
+/* ---- the first batches ---- */
+
+/* Memory is made zero on the stream of the steps, and batches come on another, as early as the
+ * order of events allows. */
+static int first_batches(void)
+{
+  enum { BYTES = 1024 };
+  char sent[BYTES], got[BYTES];
+  void *input;
+  int half;
+  setenv("MOCK_CUDA_EAGER", "2", 1);
+  open_all();
+  MUST(device->ops->alloc(device, 2 * BYTES, &input) == AMPC_OK);
+  for (int i = 0; i < 3; i++) {
+    memset(sent, 'a' + i, BYTES);
+    MUST(device->ops->turn_input(device, &half) == AMPC_OK);
+    char *to = (char *)input + half * BYTES;
+    MUST(device->ops->bring(device, to, sent, BYTES) == AMPC_OK);
+    MUST(device->ops->copy_out(device, got, to, BYTES) == AMPC_OK);
+    CHECK_MSG(memcmp(sent, got, BYTES) == 0, "batch %d begins with %d", i, got[0]);
+  }
+  device->ops->release(device, input);
+  close_all();
+  return check_failures;
+}
+
 /* ---- products ---- */
 
 enum { M = 5, N = 6, K = 4, BATCH = 3 };
@@ -408,6 +434,7 @@ static int product_text_of_ours(void)
 static const Case cases[] = {
     {"devices open and close beside a recording", opens_beside_a_recording, 0, NULL},
     {"devices share a library", one_library, 0, NULL},
+    {"the first batches", first_batches, 0, NULL},
     {"a product", plain_product, 0, NULL},
     {"algorithms that do not run", unfit_algorithms, 0, NULL},
     {"no algorithm runs", only_unfit_algorithms, 0,
