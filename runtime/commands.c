@@ -104,6 +104,18 @@ ampc_status commands_prepare(Device *d, const ampc_program *p)
   return status;
 }
 
+/* Steps that are functions tell what they ask for by asking. */
+static ampc_status prepare_functions(ampc_runtime *rt)
+{
+  const ampc_program *p = rt->program;
+  rt->preparing = true;
+  for (uint32_t b = 0; b < p->n_blocks; b++)
+    for (uint32_t v = 0; v < p->blocks[b].n_variants; v++)
+      if (p->blocks[b].variant[v].run) p->blocks[b].variant[v].run(rt);
+  rt->preparing = false;
+  return rt->failed;
+}
+
 /* ---- binding ---- */
 
 /* Appends the list to rt->bound, and the addresses of its operands to rt->addresses: commands in
@@ -150,7 +162,8 @@ ampc_status commands_create(ampc_runtime *rt)
     for (uint32_t v = 0; v < p->blocks[b].n_variants && !status; v++)
       status = check_list(rt, list_of(&p->blocks[b].variant[v]));
   if (!status) status = bind_program(rt);
-  return status ? status : commands_prepare(rt->device, p);
+  if (!status) status = commands_prepare(rt->device, p);
+  return status ? status : prepare_functions(rt);
 }
 
 void commands_free(ampc_runtime *rt)

@@ -299,11 +299,17 @@ char *const *ampc_spaces(ampc_runtime *rt)
   return rt->space;
 }
 
+/* After a failure, and before the first step, calls of a step do nothing. */
+static bool is_idle(const ampc_runtime *rt)
+{
+  return rt->failed || rt->preparing;
+}
+
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args)
 {
   const ampc_program *p = rt->program;
-  if (rt->failed || grid == 0) return;
+  if (is_idle(rt) || grid == 0) return;
   if (kernel >= p->n_kernels || p->kernels[kernel].n_args != n_args) {
     keep_failure(
         rt, ampc_fail(AMPC_RUN_FAILED, "broken plan: kernel %u with %u arguments", kernel, n_args));
@@ -315,34 +321,40 @@ void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t b
 void(ampc_do_gemm)(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
                    const void *bias, void *c, void *workspace)
 {
+  const DeviceOps *ops = rt->device->ops;
   if (rt->failed) return;
-  keep_failure_of(rt, rt->device->ops->gemm(rt->device, desc, a, b, bias, c, workspace),
+  keep_failure_of(rt,
+                  rt->preparing ? ops->prepare_gemm(rt->device, desc)
+                                : ops->gemm(rt->device, desc, a, b, bias, c, workspace),
                   desc->line);
 }
 
 void(ampc_do_conv)(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
                    void *y, void *workspace)
 {
+  const DeviceOps *ops = rt->device->ops;
   if (rt->failed) return;
-  keep_failure_of(rt, rt->device->ops->conv(rt->device, desc, x, w, bias, y, workspace),
+  keep_failure_of(rt,
+                  rt->preparing ? ops->prepare_conv(rt->device, desc)
+                                : ops->conv(rt->device, desc, x, w, bias, y, workspace),
                   desc->line);
 }
 
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes)
 {
-  if (rt->failed) return;
+  if (is_idle(rt)) return;
   keep_failure(rt, rt->device->ops->copy(rt->device, to, from, bytes));
 }
 
 void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
 {
-  if (rt->failed) return;
+  if (is_idle(rt)) return;
   keep_failure(rt, rt->device->ops->fill(rt->device, to, value, bytes));
 }
 
 void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t count)
 {
-  if (rt->failed) return;
+  if (is_idle(rt)) return;
   keep_failure(rt, rt->device->ops->all_reduce(rt->device, at, type, count));
 }
 

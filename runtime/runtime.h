@@ -24,6 +24,7 @@ struct ampc_runtime {
   void **moved;          /* room for those of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
   const char *called; /* the product or convolution that runs: "g03_linear", "&g03_linear" */
+  bool preparing;     /* products and convolutions that steps call are prepared; nothing runs */
   ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
@@ -44,7 +45,7 @@ ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, in
 /* ---- commands.c ---- */
 
 /* Checks and binds the command lists of the program, which steps that are functions lack, and
- * prepares. */
+ * prepares; such functions are called for that. */
 ampc_status commands_create(ampc_runtime *rt);
 void commands_free(ampc_runtime *rt);
 /* Prepares what the command lists of a program ask the device for. */

@@ -4,7 +4,8 @@
  *
  * Note [scratch] Both ways need room that no plan of memory knows, so it lies beside WORK: one
  * piece for all, because a device does one thing after the other. cuDNN gets no more than our own
- * kernels would need for the same convolution. A piece that turns out to be too small stays,
+ * kernels would need for the same convolution. All that a program calls is prepared before, so one
+ * is enough, unless cuDNN fails when it is called: a piece that turns out to be too small stays,
  * because steps that are recorded know its address. */
 #include <stdatomic.h>
 #include <stdio.h>

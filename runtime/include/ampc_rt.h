@@ -29,14 +29,14 @@ const ampc_program *ampc_program_of(const ampc_runtime *rt);
 const char *ampc_device_name(const ampc_runtime *rt); /* "cpu", "cuda:0 NVIDIA H200" */
 
 /* Bytes that a runtime holds on its device. `library`: what lies beside the spaces: scratch space
- * of vendors' libraries, complete once each step has run, or from the start where steps are command
- * lists; on a GPU a second half of INPUT and a copy of STATE. */
+ * of vendors' libraries; on a GPU a second half of INPUT and a copy of STATE. */
 typedef struct ampc_memory {
   int64_t space[AMPC_SPACE_COUNT], library, total;
 } ampc_memory;
 ampc_memory ampc_memory_of(const ampc_runtime *rt);
-/* The same before anything is allocated. Kernels need not be loaded. On a GPU `library` has the
- * most that convolutions can take. */
+/* The same before anything is allocated, of a program whose steps are command lists: functions are
+ * called by ampc_create alone. Kernels need not be loaded. On a GPU `library` has the most that
+ * convolutions can take. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
@@ -64,7 +64,9 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 /* ---- what step functions call ---- */
 
 /* They return nothing, so that an emitted step is a flat list of calls: the first failure is kept
- * in rt, later calls of the step do nothing, and ampc_run_step or ampc_wait gives the failure. */
+ * in rt, later calls of the step do nothing, and ampc_run_step or ampc_wait gives the failure.
+ * ampc_create calls each step once, before its spaces hold anything: then products and convolutions
+ * are prepared, and no call does anything else. */
 char *const *ampc_spaces(ampc_runtime *rt); /* base address of each space */
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args);

@@ -304,8 +304,80 @@ static void test_no_waits(void)
   CHECK(count("held") == 0);
 }
 
+/* The commands of the one block as the calls that an emitted step is made of. */
+static const ampc_command *called;
+static uint32_t n_called;
+
+static char *place(ampc_runtime *rt, ampc_operand o)
+{
+  return o.at.space == AMPC_NONE ? NULL : ampc_spaces(rt)[o.at.space] + o.at.offset;
+}
+
+static void call_all(ampc_runtime *rt)
+{
+  for (const ampc_command *k = called; k < called + n_called; k++) {
+    const ampc_launch *l = &k->as.launch;
+    void *args[32];
+    switch (k->kind) {
+    case AMPC_LAUNCH_KERNEL:
+      MUST(l->n_args <= 32);
+      for (uint32_t i = 0; i < l->n_args; i++) args[i] = place(rt, l->args[i]);
+      ampc_do_launch(rt, l->kernel, l->grid, l->block, args, l->n_args);
+      break;
+    case AMPC_GEMM:
+      ampc_do_gemm(rt, &k->as.gemm.desc, place(rt, k->as.gemm.a), place(rt, k->as.gemm.b),
+                   place(rt, k->as.gemm.bias), place(rt, k->as.gemm.c),
+                   place(rt, k->as.gemm.workspace));
+      break;
+    case AMPC_CONV:
+      ampc_do_conv(rt, &k->as.conv.desc, place(rt, k->as.conv.x), place(rt, k->as.conv.w),
+                   place(rt, k->as.conv.bias), place(rt, k->as.conv.y), NULL);
+      break;
+    default:
+      MUST(!"a command of this kind");
+    }
+  }
+}
+
+/* A step that is a function takes as much memory beside the spaces as its list of commands, in as
+ * many pieces, and says so from the start: convolutions share one piece. */
+static void test_scratch(void)
+{
+  ampc_use_cudnn(false);
+  Job list = open_job(images, "f16", "cuda");
+  long before = count("allocations");
+  MUST(bring_batch(&list, 0, 1) == AMPC_OK && ampc_run_step(list.rt, 0, 0) == AMPC_OK);
+  long pieces = count("allocations") - before;
+  ampc_program *p = (ampc_program *)(uintptr_t)list.c->program;
+  ampc_block block = p->blocks[0];
+  called = block.variant[0].commands;
+  n_called = block.variant[0].n_commands;
+  block.variant[0].commands = NULL;
+  block.variant[0].n_commands = 0;
+  block.variant[0].run = call_all;
+  block.n_variants = 1;
+  p->blocks = &block;
+  Job function = {.c = list.c};
+  p->target = "sm_90"; /* open_job's is gone */
+  CHECK_MSG(ampc_create(p, "cuda", &function.rt) == AMPC_OK, "%s", ampc_last_error());
+  MUST(function.rt);
+  int64_t from_start = ampc_memory_of(function.rt).library;
+  CHECK(ampc_init_params(function.rt, 7) == AMPC_OK);
+  before = count("allocations");
+  CHECK(bring_batch(&function, 0, 1) == AMPC_OK);
+  CHECK_MSG(ampc_run_step(function.rt, 0, 0) == AMPC_OK, "%s", ampc_last_error());
+  CHECK(count("allocations") - before == pieces && pieces == 1);
+  CHECK(ampc_memory_of(function.rt).library == from_start);
+  CHECK(from_start == ampc_memory_of(list.rt).library);
+  CHECK(same_bits(&list, &function, AMPC_MASTER));
+  ampc_free(function.rt);
+  close_job(&list);
+  ampc_use_cudnn(true);
+}
+
 int main(void)
 {
+  test_scratch();
   test_elementwise("f32");
   test_elementwise("f16");
   test_elementwise("bf16");
