@@ -34,6 +34,5 @@ typedef struct MapWalk {
   Access *joined;        /* the same over `left` */
   uint32_t vector;       /* elements along its last axis that a thread takes: Note [vectors] */
 } MapWalk;
-/* `args` of a kernel that is a launch of its own; NULL: a part of one, whose grid is another's and
- * which has no vectors. */
+/* `args` of its kernel; NULL: without vectors. */
 MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args);

@@ -60,19 +60,22 @@ static void begin_elements(const Map *m)
   }
 }
 
-/* The same where i is the first element of a vector. */
+/* The same where i is the first element of a vector. The grid of a launch of parts is that of its
+ * greatest one, which need not be this. */
 static void begin_vectors(const Map *m)
 {
   const Kernel *k = m->k;
   const LoopShape *s = &m->walk.left;
+  const char *walk = k->is_part ? "GRID" : "EACH";
   long long all = loop_elements(s), columns = s->dim[s->rank - 1];
   if (s->rank < 2) {
-    EMIT(k->p, "EACH_VECTOR(%u, %s, i, %lld) {\n", m->walk.vector, k->index_type, all);
+    EMIT(k->p, "%s_VECTOR%s(%u, %s, i, %lld) {\n", walk, k->is_part ? "S" : "", m->walk.vector,
+         k->index_type, all);
     k->p->indent++;
     return;
   }
-  EMIT(k->p, "EACH_ROW_VECTOR(%u, %s, r, c, %lld, %lld) {\n", m->walk.vector, k->index_type,
-       all / columns, columns);
+  EMIT(k->p, "%s_ROW_VECTOR%s(%u, %s, r, c, %lld, %lld) {\n", walk, k->is_part ? "S" : "",
+       m->walk.vector, k->index_type, all / columns, columns);
   k->p->indent++;
   EMIT(k->p, "const %s i = r * %lld + c;\n", k->index_type, columns);
 }
@@ -180,9 +183,16 @@ static void put_elements(const Map *m)
   for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
 }
 
+/* A small part of a launch has no use for vectors, which would cost all its parts registers. */
+static bool may_have_vectors(const Kernel *k)
+{
+  enum { SMALL = 4096 };
+  return !k->is_part || ir_elements(node_walked(k->g, k->group->nodes[0])) > SMALL;
+}
+
 void emit_map(Kernel *k)
 {
-  Map m = {.k = k, .walk = map_walk(k->c, k->group, k->is_part ? NULL : &k->args)};
+  Map m = {.k = k, .walk = map_walk(k->c, k->group, may_have_vectors(k) ? &k->args : NULL)};
   if (m.walk.vector == 1) {
     begin_elements(&m);
     put_elements(&m);

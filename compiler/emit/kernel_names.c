@@ -88,7 +88,8 @@ static const char *shared_name(const Kernel *k, const KernelArg *a, const char *
   return a->index ? arena_printf(k->c->arena, "%s%u", role, a->index) : role;
 }
 
-/* Unique in the kernel: a second `x` is "x_7", by the node, and longer where that is taken too. */
+/* Unique in the kernel: a second `x` is "x_7", by the node or what it has a number of, and longer
+ * where that is taken too. */
 static const char *argument_name(const Kernel *k, uint32_t i)
 {
   static const char *const of_role[] = {
@@ -101,10 +102,11 @@ static const char *argument_name(const Kernel *k, uint32_t i)
   if (a->role == ARG_grad && a->value.id)
     name = gradient_name(k, a->value);
   else if (a->role != ARG_in && a->role != ARG_out)
-    return k->group->n_parts ? shared_name(k, a, of_role[a->role]) : of_role[a->role];
+    name = k->group->n_parts ? shared_name(k, a, of_role[a->role]) : of_role[a->role];
   else
     name = value_name(k, a);
-  while (is_taken(k, i, name)) name = arena_printf(k->c->arena, "%s_%u", name, a->value.id);
+  uint32_t number = a->value.id ? a->value.id : a->index;
+  while (is_taken(k, i, name)) name = arena_printf(k->c->arena, "%s_%u", name, number);
   return name;
 }
 

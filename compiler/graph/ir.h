@@ -180,7 +180,7 @@ typedef struct BlockInfo {
  * before a part that reads what another has stored. A value that another part reads lies in memory
  * as if it were another kernel's. */
 typedef struct Group {
-  Value *nodes; /* in execution order; the last one names the group */
+  Value *nodes; /* in execution order */
   uint32_t n;
   const char *name;    /* command_name(), from the first time that one is asked for */
   Value anchor;        /* the row, gemm or file node in it; 0 for a pure map group, or for parts */

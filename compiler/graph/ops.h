@@ -54,7 +54,7 @@ typedef enum OpTrait {
   T_varies = 1 << 13,  /* read from state that updates change: loss_scale, counters */
   /* nodes that nobody reads */
   T_kept = 1 << 14,         /* stays in the graph though nobody reads it */
-  T_effect = 1 << 15,       /* writes state: never removed, never reordered */
+  T_effect = 1 << 15,       /* writes state: never removed; see passes/order.c */
   T_adds = 1 << 16,         /* an effect that only adds to what is read later */
   T_running = 1 << 17,      /* an update of running statistics: waits for an optimizer's decision */
   T_state_inputs = 1 << 18, /* its settings and values are f32 whatever the program computes in */

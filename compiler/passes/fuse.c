@@ -279,7 +279,8 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
          (!once || ir_same_dims(n, m));
 }
 
-bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b)
+/* Neither waits for the other. */
+static bool are_apart(Fuse *f, uint32_t a, uint32_t b)
 {
   f->search++;
   if (waits_for(f, a, b)) return false;
@@ -292,7 +293,7 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   uint32_t set = f->group[id], besides = f->group[other];
   const Members *m = &f->sets.at[besides], *own = &f->sets.at[set];
   if (!besides || besides == set || m->nodes.n + own->nodes.n > MAX_GROUP) return false;
-  return f->g->nodes.at[other].block == f->g->nodes.at[id].block && fuse_are_apart(f, besides, set);
+  return f->g->nodes.at[other].block == f->g->nodes.at[id].block && are_apart(f, besides, set);
 }
 
 /* Row ops that read the same value in the same rows share a kernel, which loads it once and makes
@@ -433,6 +434,7 @@ bool pass_fuse(Compile *c)
   if (c->options.optimize > 0) join_all(&f);
   memcpy(f.part, f.group, n * sizeof *f.part);
   f.in_turn = arena_array(c->arena, bool, f.sets.n);
+  f.level = arena_array(c->arena, uint32_t, f.sets.n);
   if (c->options.optimize > 0) share_launches(&f);
   uint32_t *numbers = arena_array(c->arena, uint32_t, f.sets.n);
   g->groups.n = 0;

@@ -29,7 +29,8 @@ typedef struct Fuse {
   uint32_t *sums;    /* block, parameter -> gradients that are added to its slot */
   uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
   bool *in_turn;     /* set -> a launch of one block, part after part */
-  uint32_t *mark;    /* set -> the last search that was there */
+  uint32_t *level; /* part -> 1 + the most of those of its launch that it waits for; 0: not known */
+  uint32_t *mark;  /* set -> the last search that was there */
   uint32_t search;
 } Fuse;
 
@@ -39,7 +40,6 @@ void order_effects(Compile *c, Order *out);
 /* fuse.c: */
 /* Does `reader` wait for `writer` through a third set? Then one command cannot do both. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
-bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b);      /* neither waits for the other */
 void fuse_join(Fuse *f, uint32_t reader, uint32_t writer); /* into the writer's set */
 
 /* share.c: sets that share a launch. */

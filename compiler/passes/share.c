@@ -76,10 +76,13 @@ static uint32_t pointers(const Fuse *f, const Members *m)
   return n;
 }
 
-/* What a set is, and the launch that it is part of. */
+/* What sets are, and which of them are in an order with the one that a partner is looked for. */
 typedef struct Sharing {
   Fuse *f;
   bool *kernel, *one_block, *small; /* by set */
+  Order before, after;              /* node -> those that it waits for, that wait for it */
+  uint32_t *ordered;                /* set -> the last searched one that is in an order with it */
+  uint32_t *stack;                  /* room for all sets */
 } Sharing;
 
 static bool fit(const Sharing *s, uint32_t a, uint32_t b)
@@ -122,7 +125,57 @@ static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool s
 {
   if (!fit(s, set, to) || (small && !s->small[to])) return false;
   if (s->one_block[to] || s->f->in_turn[set]) return false;
-  return fuse_are_apart(s->f, set, to);
+  return s->ordered[to] != set;
+}
+
+static void add_link(Arena *a, Order *o, uint32_t from, uint32_t to)
+{
+  vec_push(a, &o->edges, (Edge){to, o->first[from]});
+  o->first[from] = o->edges.n - 1;
+}
+
+/* Node id waits for `other`; what no command computes is there anyway. */
+static void link_nodes(Sharing *s, uint32_t id, uint32_t other)
+{
+  if (!s->f->group[other]) return;
+  add_link(s->f->c->arena, &s->before, id, other);
+  add_link(s->f->c->arena, &s->after, other, id);
+}
+
+/* Sets that join change nothing here. */
+static void find_links(Sharing *s)
+{
+  const Fuse *f = s->f;
+  Order *both[] = {&s->before, &s->after};
+  for (uint32_t i = 0; i < 2; i++) {
+    both[i]->first = arena_array(f->c->arena, uint32_t, f->g->nodes.n);
+    vec_push(f->c->arena, &both[i]->edges, (Edge){0, 0});
+  }
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    const Node *n = node_at(f, id);
+    for (uint32_t k = 0; k < n->n_in && f->group[id]; k++)
+      link_nodes(s, id, value_root(f->g, n->in[k]).id);
+    for (uint32_t e = f->order.first[id]; e && f->group[id]; e = f->order.edges.at[e].next)
+      link_nodes(s, id, f->order.edges.at[e].before);
+  }
+}
+
+/* Marks all sets that can be reached from `set`. */
+static void mark_reached(Sharing *s, uint32_t set, const Order *links)
+{
+  const Fuse *f = s->f;
+  uint32_t n = 0;
+  s->stack[n++] = set;
+  while (n) {
+    const Members *m = &f->sets.at[s->stack[--n]];
+    for (uint32_t i = 0; i < m->nodes.n; i++)
+      for (uint32_t e = links->first[m->nodes.at[i]]; e; e = links->edges.at[e].next) {
+        uint32_t next = f->group[links->edges.at[e].before];
+        if (s->ordered[next] == set) continue;
+        s->ordered[next] = set;
+        s->stack[n++] = next;
+      }
+  }
 }
 
 /* A partner for a small set among those that come soon after it, or came before. */
@@ -141,6 +194,9 @@ static void share_small(Sharing *s)
 {
   for (uint32_t set = 1; set < s->f->sets.n; set++) {
     if (!s->kernel[set] || !s->small[set]) continue;
+    s->ordered[set] = set;
+    mark_reached(s, set, &s->before);
+    mark_reached(s, set, &s->after);
     uint32_t to = find_partner(s, set, true);
     if (!to) to = find_partner(s, set, false);
     if (to) share(s, set, to);
@@ -151,7 +207,12 @@ void share_launches(Fuse *f)
 {
   Arena *a = f->c->arena;
   uint32_t n = f->sets.n;
-  Sharing s = {f, arena_array(a, bool, n), arena_array(a, bool, n), arena_array(a, bool, n)};
+  Sharing s = {.f = f,
+               .kernel = arena_array(a, bool, n),
+               .one_block = arena_array(a, bool, n),
+               .small = arena_array(a, bool, n),
+               .ordered = arena_array(a, uint32_t, n),
+               .stack = arena_array(a, uint32_t, n)};
   for (uint32_t set = 1; set < n; set++) {
     const Members *m = &f->sets.at[set];
     s.kernel[set] = is_kernel(f, m);
@@ -159,6 +220,7 @@ void share_launches(Fuse *f)
     s.small[set] = s.kernel[set] && is_small(f, m);
   }
   share_one_block(&s);
+  find_links(&s);
   share_small(&s);
 }
 
@@ -185,7 +247,6 @@ typedef struct Parts {
   Fuse *f;
   const Members *m;
   VEC(uint32_t) list;
-  uint32_t *level; /* part -> 1 + the greatest of those that it waits for; 0: not known yet */
 } Parts;
 
 static uint32_t level_of(Parts *p, uint32_t part);
@@ -201,7 +262,7 @@ static uint32_t level_of(Parts *p, uint32_t part)
 {
   const Fuse *f = p->f;
   uint32_t level = 1;
-  if (p->level[part]) return p->level[part];
+  if (f->level[part]) return f->level[part];
   for (uint32_t i = 0; i < p->m->nodes.n; i++) {
     uint32_t id = p->m->nodes.at[i];
     const Node *n = node_at(f, id);
@@ -215,7 +276,7 @@ static uint32_t level_of(Parts *p, uint32_t part)
       if (after > level) level = after;
     }
   }
-  return p->level[part] = level;
+  return f->level[part] = level;
 }
 
 /* Elements that a part walks. */
@@ -258,7 +319,7 @@ static void order_parts(Parts *p)
 
 Group share_group(Fuse *f, const Members *m)
 {
-  Parts p = {.f = f, .m = m, .level = arena_array(f->c->arena, uint32_t, f->sets.n)};
+  Parts p = {.f = f, .m = m};
   order_parts(&p);
   if (p.list.n == 1) return make_part(f, m, p.list.at[0], 0);
   Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n),
@@ -267,7 +328,7 @@ Group share_group(Fuse *f, const Members *m)
   for (uint32_t i = 0; i < p.list.n; i++) {
     Group *part = &out.parts[out.n_parts++];
     *part = make_part(f, m, p.list.at[i], i);
-    part->meets = i && p.level[p.list.at[i]] > p.level[p.list.at[i - 1]];
+    part->meets = i && f->level[p.list.at[i]] > f->level[p.list.at[i - 1]];
     for (uint32_t k = 0; k < part->n; k++) out.nodes[out.n++] = part->nodes[k];
   }
   return out;
