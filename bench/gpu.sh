@@ -8,20 +8,23 @@
 # Nothing is built or installed here: BUILD (default build) has bench_steps and amp (cmake --build build
 # --target bench_steps amp), PYTHON a PyTorch. Results lie in RESULTS (bench/results/gpu), a file for
 # each; a file that is there is not measured again, so that a run which ends early goes on where it
-# was. A pair (a net and a precision, both sides) takes less than 8 minutes: each of its four
-# measurements is ended after 110 s. LIMIT: seconds after which no pair is begun. PAIRS: those that are
-# wanted, as in PAIRS="mlp:f16 mnist_cnn:bf16". WARM and STEPS: steps before and in a group.
+# was. A pair (a net and a precision, both sides) takes less than 10 minutes: each of its four
+# measurements, and its prediction, is ended after EACH seconds (110). LIMIT: seconds after which no
+# pair is begun. PAIRS: those that are wanted, as in PAIRS="mlp:f16 mnist_cnn:bf16". WARM and STEPS:
+# steps before and in a group. GPU: the name of amp inspect --gpu to predict for, where that of the GPU
+# is not known. DATA: the folder of Fashion-MNIST (Debian's), without which there are other numbers.
 # DEVICE=cpu tries all of it without a GPU. Status 77: there is no GPU, or no PyTorch for it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build
 [ $# -eq 0 ] || [ "$1" = report ] || [ "$1" = pack ] || { build=$1 && shift; }
 mode=${1:-run}
-results=${RESULTS:-bench/results/gpu} device=${DEVICE:-cuda} limit=${LIMIT:-86400} each=${EACH:-110}
+results=$(realpath -m "${RESULTS:-bench/results/gpu}") device=${DEVICE:-cuda} limit=${LIMIT:-86400} each=${EACH:-110}
 warm=${WARM:-20} steps=${STEPS:-100} python=${PYTHON:-python3}
-nets="mlp fashion_mnist mnist_cnn"
+nets="mlp fashion_mnist mnist_cnn" peers="eager compile graphs"
 pairs=${PAIRS:-$(for net in $nets; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done)}
-[ ! -d "$build/lib" ] || export LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+ours=(env) # before bench_steps and amp alone: PyTorch has libraries of its own
+[ ! -d "$build/lib" ] || ours=(env "LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
 
 stop() { # stop STATUS TEXT
   echo "gpu.sh: $2" >&2
@@ -45,62 +48,85 @@ job_of() {
   esac
 }
 
+fail() { # fail TEXT: the object of what failed
+  "$python" -c 'import json, sys; print(json.dumps({"failed": sys.argv[1]}))' "$1"
+}
+
 # keep FILE COMMAND...: its object in FILE; where it fails, why. A file that is there stays.
 keep() {
-  local file=$1 status=0
+  local file=$1 status=0 why
   shift
   [ ! -e "$file" ] || return 0
   echo "  ${file##*/}" >&2
   timeout "$each" "$@" >"$file.new" 2>"$file.err" || status=$?
   if [ $status -ne 0 ]; then
-    "$python" - "$status" "$file.err" >"$file.new" <<'PY'
-import json, sys
-lines = open(sys.argv[2], errors="replace").read().strip().splitlines()
-why = "out of time" if sys.argv[1] == "124" else (lines[-1] if lines else "status " + sys.argv[1])
-print(json.dumps({"failed": why}))
-PY
+    why=$(grep -i error "$file.err" | tail -n 1) || why=$(grep -v '^[[:space:]]*$' "$file.err" | tail -n 1) || why="status $status"
+    [ $status -ne 124 ] || why="out of time"
+    fail "$why" >"$file.new"
   fi
   rm -f "$file.err"
   mv "$file.new" "$file"
 }
 
-predict() { # predict JOB SETTINGS COMMANDS FILE
-  local gpu
-  gpu=$("$build/amp" inspect --gpu "${GPU:-$name}" --measured "$3" --json $2 "$1" 2>/dev/null) || gpu='{}'
-  echo "$gpu" >"$4"
+predict() { # predict BASE JOB SETTINGS...: beside the measured times, if there are some
+  local base=$1 job=$2
+  shift 2
+  [ -s "$base.tsv" ] || return 0
+  if [ -n "$name" ]; then
+    keep "$base.cost.json" "${ours[@]}" "$build/amp" inspect --gpu "$name" --measured "$base.tsv" --json "$@" "$job"
+  else
+    fail "no figures of $found" >"$base.cost.json"
+  fi
 }
 
-pair() { # pair NET PRECISION: ours first, which leaves weights and batches for theirs
-  local net=$1 precision=$2 job base scratch
-  job=$(job_of "$net")
-  base=$results/$net-$precision
-  scratch=$results/work-$net-$precision
-  mkdir -p "$scratch"
-  [ ! -e "$base.graphs.json" ] || return 0
-  if [ ! -e "$scratch/batches.bin" ]; then rm -f "$base.ampc.json"; fi
-  keep "$base.ampc.json" "$build/bench_steps" --device "$device" --json --commands "$base.tsv" -D "DIR=$data/" \
-    "$scratch" "$warm" "$steps" "$job" train.batch=128 precision="$precision"
-  for way in eager compile graphs; do
-    keep "$base.$way.json" "$python" bench/gpu_peer.py "$net" "$scratch" "$warm" "$steps" 128 "$precision" $way "$device"
+have_all() { # have_all BASE: all four
+  local way
+  for way in ampc $peers; do [ -e "$1.$way.json" ] || return 1; done
+}
+
+measure() { # measure NET PRECISION JOB BASE SCRATCH: ours first, which leaves weights and batches for theirs
+  local net=$1 precision=$2 base=$4 scratch=$5 way
+  local steps_of=("${ours[@]}" "$build/bench_steps" --device "$device" -D "DIR=$data/")
+  local of=("$3" train.batch=128 precision="$precision")
+  if [ ! -e "$base.ampc.json" ]; then
+    rm -f "$base.tsv" "$base.cost.json"
+    keep "$base.ampc.json" "${steps_of[@]}" --json --commands "$base.tsv" "$scratch" "$warm" "$steps" "${of[@]}"
+  elif [ ! -e "$scratch/batches.bin" ]; then # the same as then
+    timeout "$each" "${steps_of[@]}" "$scratch" 1 1 "${of[@]}" >/dev/null || true
+  fi
+  [ -e "$scratch/batches.bin" ] || { echo "  no batches: PyTorch is not measured" >&2 && return 0; }
+  for way in $peers; do
+    keep "$base.$way.json" "$python" bench/gpu_peer.py "$net" "$scratch" "$warm" "$steps" 128 "$precision" "$way" "$device"
   done
-  [ ! -e "$base.tsv" ] || predict "$job" "--set train.batch=128 --set precision=$precision -D DIR=$data/" "$base.tsv" "$base.cost.json"
-  rm -rf "$scratch"
+}
+
+pair() { # pair NET PRECISION
+  local job base=$results/$1-$2 scratch=$results/work-$1-$2
+  job=$(job_of "$1")
+  if ! have_all "$base"; then
+    mkdir -p "$scratch"
+    measure "$1" "$2" "$job" "$base" "$scratch"
+    rm -rf "$scratch"
+  fi
+  predict "$base" "$job" --set train.batch=128 --set precision="$2" -D "DIR=$data/"
 }
 
 find_data() { # Fashion-MNIST where it is, else numbers of the same form
-  data=/usr/share/datasets/fashion-mnist
-  [ ! -e $data/train-images-idx3-ubyte.gz ] || return 0
-  data=$PWD/$results/data
+  data=$(realpath -m "${DATA:-/usr/share/datasets/fashion-mnist}")
+  [ ! -e "$data/train-images-idx3-ubyte.gz" ] || return 0
+  data=$results/data
   [ -e "$data/t10k-labels-idx1-ubyte.gz" ] || { mkdir -p "$data" && "$python" bench/gpu_peer.py --data "$data"; }
 }
 
+# `found`: what PyTorch calls the GPU; `name`: what amp inspect --gpu does, empty where it has no figures.
 find_gpu() {
   [ -x "$build/bench_steps" ] && [ -x "$build/amp" ] || stop 2 "$build has no bench_steps and amp: build them, or pack"
-  [ "$device" = cuda ] || { name=${GPU:-h200} && return 0; }
+  [ "$device" = cuda ] || { found=$device name=${GPU:-h200} && return 0; }
   "$python" -c 'import torch' 2>/dev/null || stop 77 "no PyTorch: set PYTHON"
-  local found
   found=$("$python" bench/gpu_peer.py --gpu 2>/dev/null) || stop 77 "no GPU that PyTorch can use"
-  name=$(tr '[:upper:]' '[:lower:]' <<<"$found" | grep -oE 'h200|h100|a100|b200|rtx 4090|l4|t4' | head -n 1 | tr -d ' ') || name=h200
+  name=$(tr '[:upper:]' '[:lower:]' <<<"$found" | grep -v laptop | grep -owE 'h200|h100|a100|b200|rtx 4090|l4|t4' | head -n 1 | tr -d ' ') || name=
+  name=${GPU:-$name}
+  if [ -n "$name" ]; then echo "gpu.sh: $found: predicted as $name"; else echo "gpu.sh: $found: no figures, so no prediction (set GPU)"; fi >&2
 }
 
 case $mode in

@@ -6,12 +6,14 @@
 
 NET is one of bench/peer.py; FOLDER has what bench_steps left there. PRECISION is f32, tf32, f16 or bf16
 (torch.autocast, f16 with a GradScaler). MODE is eager, compile (torch.compile) or graphs (torch.compile
-with mode "reduce-overhead": CUDA graphs). Optimizers are fused, convolutions channels_last. DEVICE is
-cuda, or cpu for a try without a GPU. Prints one object with the keys of bench_steps --json."""
+with mode "reduce-overhead": CUDA graphs). Optimizers are fused, convolutions channels_last and chosen by
+cudnn.benchmark. DEVICE is cuda, or cpu for a try without a GPU. Prints one object with the keys of
+bench_steps --json; seconds until it is ready begin when PyTorch has been imported."""
 import contextlib
 import gzip
 import inspect
 import json
+import math
 import os
 import random
 import statistics
@@ -54,6 +56,7 @@ class Training:
         self.batch, self.precision, self.mode, self.device = int(argv[4]), argv[5], argv[6], argv[7]
         torch.manual_seed(1)
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.precision != "f32"
+        torch.backends.cudnn.benchmark = True
         net, opt, factor, self.clip = peer.make(self.name)
         state = peer.read_safetensors(os.path.join(self.folder, "start.safetensors"))
         net.load_state_dict({key: state[key] for key in net.state_dict()})
@@ -111,7 +114,13 @@ class Training:
         return (time.perf_counter() - begin) * 1e3 / n, last.item()
 
 
+def finite(x):
+    """JSON has no word for what is not."""
+    return x if math.isfinite(x) else None
+
+
 def measure(argv):
+    import peer  # PyTorch with it
     begin = time.perf_counter()
     t = Training(argv)
     warm, timed = int(argv[2]), int(argv[3])
@@ -124,8 +133,8 @@ def measure(argv):
     took = sorted(ms for ms, _ in groups)
     gpu = t.device == "cuda"
     return {"step_ms": statistics.median(took), "least_ms": took[0],
-            "samples_per_second": round(t.batch / statistics.median(took) * 1e3), "first_loss": first,
-            "last_loss": groups[-1][1], "ready_seconds": round(ready, 3),
+            "samples_per_second": round(t.batch / statistics.median(took) * 1e3), "first_loss": finite(first),
+            "last_loss": finite(groups[-1][1]), "ready_seconds": round(ready, 3),
             "memory_bytes": t.torch.cuda.max_memory_reserved() if gpu else 0,
             "device": t.torch.cuda.get_device_name() if gpu else "cpu"}
 

@@ -3,48 +3,82 @@
 import glob
 import json
 import os
+import re
 import sys
 
 WAYS = ["ampc", "eager", "compile", "graphs"]
 TITLES = {"ampc": "ampc", "eager": "eager", "compile": "torch.compile", "graphs": "with graphs"}
 NEAR = 0.4  # a prediction is near when it is within 40 %
+# How far the first losses of both sides may lie apart, relative to ampc's: what the types round, and
+# where there is dropout what other random numbers do (30 draws of each lie within 2 %).
+ROUNDED = {"f32": 1e-4, "tf32": 2e-3, "f16": 2e-3, "bf16": 2e-2}
+DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist"}
 
 
 def read(path):
+    """Its object; {"failed": why} where there is none. A loss that is not finite is None."""
     try:
         with open(path, encoding="utf-8") as f:
-            return json.load(f)
-    except (OSError, ValueError):
-        return {}
+            found = json.load(f, parse_constant=lambda name: None)
+    except FileNotFoundError:
+        return {"failed": "not run yet"}
+    except (OSError, ValueError) as e:
+        return {"failed": f"{os.path.basename(path)} cannot be read: {e}"}
+    return found if isinstance(found, dict) else {"failed": f"{os.path.basename(path)} has no object"}
 
 
 def number(value, form):
     return form.format(value) if value is not None else "-"
 
 
+def loss(one, key):
+    return "not finite" if key in one and one[key] is None else number(one.get(key), "{:.4f}")
+
+
 def times(a, b):
     return f"{a / b:.2f}" if a and b else "-"
 
 
-def step_row(folder, pair):
-    one = {way: read(os.path.join(folder, f"{pair}.{way}.json")) for way in WAYS}
+def pair_of(folder, pair):
+    """{way: its object}, and "cost": that of the prediction."""
+    return {part: read(os.path.join(folder, f"{pair}.{part}.json")) for part in WAYS + ["cost"]}
+
+
+def blocks_of(one):
+    return one["cost"].get("blocks") or [{"commands": []}]
+
+
+def step_row(pair, one):
     ms = {way: one[way].get("step_ms") for way in WAYS}
-    blocks = read(os.path.join(folder, f"{pair}.cost.json")).get("blocks") or [{}]
     net, precision = pair.rsplit("-", 1)
     cells = [net, precision] + [number(ms[way], "{:.3f}") for way in WAYS]
     cells += [times(ms[way], ms["ampc"]) for way in WAYS[1:]]
-    cells += [number(one["ampc"].get("samples_per_second"), "{:.0f}"), number(blocks[0].get("us"), "{:.0f}"),
+    cells += [number(one["ampc"].get("samples_per_second"), "{:.0f}"), number(blocks_of(one)[0].get("us"), "{:.0f}"),
               " / ".join(number(one[way].get("memory_bytes") and one[way]["memory_bytes"] / 1e6, "{:.0f}") for way in WAYS),
               " / ".join(number(one[way].get("ready_seconds"), "{:.1f}") for way in WAYS),
-              " / ".join(number(one[way].get("last_loss"), "{:.4f}") for way in WAYS)]
-    failed = [f"- {pair}, {TITLES[way]}: {one[way]['failed']}" for way in WAYS if "failed" in one[way]]
-    return "| " + " | ".join(cells) + " |", failed
+              " / ".join(loss(one[way], "first_loss") for way in WAYS),
+              " / ".join(loss(one[way], "last_loss") for way in WAYS)]
+    return "| " + " | ".join(cells) + " |"
 
 
-def command_rows(folder, pair):
+def strange_losses(pair, one):
+    """What is wrong with the losses: both sides start from the same weights and batch."""
+    net, precision = pair.rsplit("-", 1)
+    ours = one["ampc"].get("first_loss")
+    far = max(ROUNDED.get(precision, 0), DROPOUT if net in WITH_DROPOUT else 0)
+    out = []
+    for way in WAYS:
+        out += [f"- {pair}, {TITLES[way]}: its {key.replace('_', ' ')} is not finite"
+                for key in ("first_loss", "last_loss") if key in one[way] and one[way][key] is None]
+        theirs = one[way].get("first_loss")
+        if ours is not None and theirs is not None and abs(theirs - ours) > far * abs(ours):
+            out.append(f"- {pair}, {TITLES[way]}: its first loss is {theirs:.4f}, that of ampc {ours:.4f}: not the same training")
+    return out
+
+
+def command_rows(pair, one):
     """The ten commands that take longest: predicted beside measured."""
-    blocks = read(os.path.join(folder, f"{pair}.cost.json")).get("blocks") or [{"commands": []}]
-    known = [c for c in blocks[0]["commands"] if c["cost"].get("measured_us")]
+    known = [c for c in blocks_of(one)[0]["commands"] if c["cost"].get("measured_us")]
     known.sort(key=lambda c: -c["cost"]["measured_us"])
     rows, near = [], 0
     for c in known[:10]:
@@ -54,35 +88,51 @@ def command_rows(folder, pair):
     return rows, near, len(known[:10])
 
 
+def put_list(title, lines):
+    if lines:
+        print(f"\n{title}:\n\n" + "\n".join(lines))
+
+
+def put_commands(all_of):
+    rows, near, known = [], 0, 0
+    for pair, one in all_of.items():
+        more, good, n = command_rows(pair, one)
+        rows, near, known = rows + more, near + good, known + n
+    if not rows:
+        return
+    print(f"\nThe ten longest commands of each, repeated in a row: what fits into L2 comes from there, while the prediction"
+          f"\ncounts on none of it there. {near} of {known} predicted within {NEAR:.0%}.\n")
+    print("| pair | command | measured us | predicted us | ratio | bound by |")
+    print("|" + "---|" * 6)
+    print("\n".join(rows))
+
+
 def main():
     folder = sys.argv[1]
-    pairs = sorted({os.path.basename(p)[:-len(".ampc.json")] for p in glob.glob(os.path.join(folder, "*.ampc.json"))})
+    pairs = sorted({found[1] for found in (re.match(rf"(\w+-\w+)\.({'|'.join(WAYS)})\.json$", os.path.basename(p))
+                                           for p in glob.glob(os.path.join(glob.escape(folder), "*.json"))) if found})
     if not pairs:
         sys.exit(f"gpu_report.py: {folder} has no results")
-    devices = {read(p).get("device") for p in glob.glob(os.path.join(folder, "*.json"))} - {None}
+    all_of = {pair: pair_of(folder, pair) for pair in pairs}
+    devices = {one[way]["device"] for one in all_of.values() for way in WAYS if "device" in one[way]}
+    models = {one["cost"]["gpu"]["model"] for one in all_of.values() if "gpu" in one["cost"]}
     print("# Training steps on a GPU beside PyTorch\n")
     print("Milliseconds of a step: the median of groups of steps, in which the host does not wait. Both sides start from")
     print("the same weights and take the same batches of 128 in the same order; dropout draws other numbers. PyTorch: autocast,")
-    print("fused optimizers, channels_last; `with graphs` is mode reduce-overhead. Predicted: `amp inspect --gpu`. Memory: what")
-    print("the spaces of ampc and PyTorch's allocator hold. Seconds: until the first step of ampc and the third of PyTorch are done.\n")
-    print("Devices: " + ", ".join(sorted(devices)) + "\n")
+    print("fused optimizers, channels_last, cudnn.benchmark; `with graphs` is mode reduce-overhead. Predicted: `amp inspect --gpu`.")
+    print("Memory: what the spaces of ampc and PyTorch's allocator hold. Seconds: from the start of ampc's compiler until its first")
+    print("step is done, and from where PyTorch has been imported until its third is.\n")
+    print("Devices: " + (", ".join(sorted(devices)) or "none") + ". Predicted for: " + (", ".join(sorted(models)) or "none") + "\n")
     print("| net | precision | ampc ms | eager | torch.compile | with graphs | eager / ampc | compile / ampc | graphs / ampc |"
-          " samples/s | predicted us | memory MB | ready s | last loss |")
-    print("|" + "---|" * 14)
-    failures, rows, near, known = [], [], 0, 0
-    for pair in pairs:
-        row, failed = step_row(folder, pair)
-        print(row)
-        failures += failed
-        more, good, n = command_rows(folder, pair)
-        rows, near, known = rows + more, near + good, known + n
-    if failures:
-        print("\nNot measured:\n\n" + "\n".join(failures))
-    if rows:
-        print(f"\nThe ten longest commands of each, repeated in a row; {near} of {known} predicted within {NEAR:.0%}.\n")
-        print("| pair | command | measured us | predicted us | ratio | bound by |")
-        print("|" + "---|" * 6)
-        print("\n".join(rows))
+          " samples/s | predicted us | memory MB | ready s | first loss | last loss |")
+    print("|" + "---|" * 15)
+    for pair, one in all_of.items():
+        print(step_row(pair, one))
+    put_list("Not measured", [f"- {pair}, {TITLES[way]}: {one[way]['failed']}"
+                              for pair, one in all_of.items() for way in WAYS if "failed" in one[way]])
+    put_list("Not predicted", [f"- {pair}: {one['cost']['failed']}" for pair, one in all_of.items() if "failed" in one["cost"]])
+    put_list("Losses", [line for pair, one in all_of.items() for line in strange_losses(pair, one)])
+    put_commands(all_of)
 
 
 main()

@@ -9,10 +9,13 @@
  *   --device cuda      (cpu) the device to compile for and to run on
  *   -D NAME=VALUE      a const of the job
  *   --json             an object instead of the line: groups of TIMED steps are run without waiting
- *                      between them, as a training does; compiling and memory, too
+ *                      between them, as a training does; compiling and memory, too; null for a loss
+ *                      that is not finite
  *   --commands FILE    also writes name and microseconds of every command of the step, each
- * repeated in a row: what `amp inspect --gpu NAME --measured FILE` reads
+ *                      repeated in a row, so that operands lie in caches where there is room: what
+ *                      `amp inspect --gpu NAME --measured FILE` reads
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +40,10 @@ typedef struct Bench {
   const ampc_block *block;
   uint32_t index; /* of the block, the first that trains */
   ampc_runtime *rt;
-  char *batch[BATCHES]; /* as INPUT has them */
-  int64_t bytes;        /* that a batch covers of INPUT */
+  char *batch[BATCHES]; /* as INPUT has them, from `lowest` on */
+  int64_t lowest;       /* offset in INPUT of the block's sources, */
+  int64_t bytes;        /* which end so many bytes later */
+  int next;             /* the batch whose turn it is, counted from 0 */
 } Bench;
 
 static double now(void)
@@ -99,15 +104,24 @@ static int64_t source_bytes(const Bench *b, const ampc_source *s)
   return bytes;
 }
 
+static void find_sources(Bench *b)
+{
+  int64_t end = 0;
+  b->lowest = INT64_MAX;
+  for (uint32_t k = 0; k < b->block->n_sources; k++) {
+    const ampc_source *s = &b->program->sources[b->block->first_source + k];
+    if (s->offset < b->lowest) b->lowest = s->offset;
+    if (s->offset + source_bytes(b, s) > end) end = s->offset + source_bytes(b, s);
+  }
+  b->bytes = end - b->lowest;
+}
+
 /* The first full batches in the order of an epoch. */
 static void read_batches(Bench *b, FILE *copy)
 {
   ampc_batches *batches;
   must(ampc_data.open(b->program, b->index, ".", 1, &batches));
-  for (uint32_t k = 0; k < b->block->n_sources; k++) {
-    const ampc_source *s = &b->program->sources[b->block->first_source + k];
-    if (s->offset + source_bytes(b, s) > b->bytes) b->bytes = s->offset + source_bytes(b, s);
-  }
+  find_sources(b);
   for (int i = 0; i < BATCHES; i++) {
     const void *base;
     int64_t samples;
@@ -117,24 +131,46 @@ static void read_batches(Bench *b, FILE *copy)
     if (!(b->batch[i] = calloc(1, (size_t)b->bytes))) die("out of memory");
     for (uint32_t k = 0; k < b->block->n_sources; k++) {
       const ampc_source *s = &b->program->sources[b->block->first_source + k];
+      int64_t from = s->offset - b->lowest;
       size_t size = (size_t)source_bytes(b, s);
-      memcpy(b->batch[i] + s->offset, (const char *)base + s->offset, size);
-      if (fwrite(b->batch[i] + s->offset, 1, size, copy) != size) die("cannot write the batches");
+      memcpy(b->batch[i] + from, (const char *)base + from, size);
+      if (fwrite(b->batch[i] + from, 1, size, copy) != size) die("cannot write the batches");
     }
   }
   ampc_data.close(batches);
 }
 
+/* batches.bin is there when all of it is. */
 static void write_start(Bench *b, const char *folder)
 {
-  char path[4096];
+  char path[4096], begun[sizeof path + 4];
   snprintf(path, sizeof path, "%s/start.safetensors", folder);
   must(ampc_checkpoint_save(b->rt, path, (ampc_data_position){0, 0, b->index}));
   snprintf(path, sizeof path, "%s/batches.bin", folder);
-  FILE *copy = fopen(path, "wb");
+  snprintf(begun, sizeof begun, "%s.new", path);
+  FILE *copy = fopen(begun, "wb");
   if (!copy) die("cannot write the batches");
   read_batches(b, copy);
-  if (fclose(copy) != 0) die("cannot write the batches");
+  if (fclose(copy) != 0 || rename(begun, path) != 0) die("cannot write the batches");
+}
+
+/* `next` of a data interface: the batches that were read, in turn. */
+static ampc_status next_batch(ampc_batches *from, const void **base, int64_t *samples,
+                              ampc_data_position *at)
+{
+  Bench *b = (Bench *)(void *)from;
+  *base = b->batch[b->next++ % BATCHES];
+  *samples = b->block->batch;
+  *at = (ampc_data_position){0};
+  return AMPC_OK;
+}
+
+/* Brings a batch and begins the step on it, as `amp train` does. */
+static void begin_step(Bench *b)
+{
+  static const ampc_data_interface kept = {.next = next_batch};
+  int64_t samples;
+  must(ampc_run_batch(b->rt, &kept, (ampc_batches *)(void *)b, b->index, &samples));
 }
 
 static float loss(Bench *b)
@@ -148,11 +184,10 @@ static float loss(Bench *b)
   die("the job has no loss");
 }
 
-static double step(Bench *b, int number)
+static double step(Bench *b)
 {
   double begin = now();
-  must(ampc_write(b->rt, (ampc_ref){AMPC_INPUT, 0}, b->batch[number % BATCHES], b->bytes));
-  must(ampc_run_step(b->rt, b->index, 0));
+  begin_step(b);
   must(ampc_wait(b->rt));
   return now() - begin;
 }
@@ -169,7 +204,7 @@ static void run(Bench *b, int warm, int timed)
   if (!ms) die("out of memory");
   float first = 0;
   for (int i = 0; i < warm + timed; i++) {
-    double taken = step(b, i);
+    double taken = step(b);
     if (i == 0) first = loss(b);
     if (i >= warm) ms[i - warm] = taken;
   }
@@ -179,16 +214,19 @@ static void run(Bench *b, int warm, int timed)
 }
 
 /* As a training runs: the host waits at the end of a group only. Milliseconds of a step. */
-static double group(Bench *b, int first, int n)
+static double group(Bench *b, int n)
 {
   double begin = now();
-  for (int i = 0; i < n; i++) {
-    const char *batch = b->batch[(first + i) % BATCHES];
-    must(ampc_write(b->rt, (ampc_ref){AMPC_INPUT, 0}, batch, b->bytes));
-    must(ampc_run_step(b->rt, b->index, 0));
-  }
+  for (int i = 0; i < n; i++) begin_step(b);
   must(ampc_wait(b->rt));
   return (now() - begin) / n;
+}
+
+/* JSON has no word for what is not finite. */
+static const char *loss_text(float x, char room[32])
+{
+  snprintf(room, 32, "%.6f", (double)x);
+  return isfinite(x) ? room : "null";
 }
 
 /* `begin`: when compiling began; the first step ends it, since libraries choose and graphs are
@@ -196,17 +234,18 @@ static double group(Bench *b, int first, int n)
 static void run_json(Bench *b, int warm, int timed, double begin)
 {
   double ms[GROUPS];
-  step(b, 0);
+  char first[32], last[32];
+  step(b);
   double ready = now() - begin;
-  float first = loss(b);
-  if (warm > 1) group(b, 1, warm - 1);
-  for (int i = 0; i < GROUPS; i++) ms[i] = group(b, warm + i * timed, timed);
+  const char *first_loss = loss_text(loss(b), first);
+  if (warm > 1) group(b, warm - 1);
+  for (int i = 0; i < GROUPS; i++) ms[i] = group(b, timed);
   qsort(ms, GROUPS, sizeof *ms, ascending);
   printf(
-      "{\"step_ms\": %.5f, \"least_ms\": %.5f, \"samples_per_second\": %.0f, \"first_loss\": %.6f, "
-      "\"last_loss\": %.6f, \"ready_seconds\": %.3f, \"memory_bytes\": %lld, \"device\": \"%s\"}\n",
-      ms[GROUPS / 2], ms[0], (double)b->block->batch / ms[GROUPS / 2] * 1e3, (double)first,
-      (double)loss(b), ready / 1e3, (long long)ampc_memory_of(b->rt).total,
+      "{\"step_ms\": %.5f, \"least_ms\": %.5f, \"samples_per_second\": %.0f, \"first_loss\": %s, "
+      "\"last_loss\": %s, \"ready_seconds\": %.3f, \"memory_bytes\": %lld, \"device\": \"%s\"}\n",
+      ms[GROUPS / 2], ms[0], (double)b->block->batch / ms[GROUPS / 2] * 1e3, first_loss,
+      loss_text(loss(b), last), ready / 1e3, (long long)ampc_memory_of(b->rt).total,
       ampc_device_name(b->rt));
 }
 
@@ -260,7 +299,7 @@ static void write_commands(Bench *b, const char *device, const char *path)
   if (!out) die("cannot write the times of commands");
   must(ampc_create(&p, device, &rt));
   must(ampc_init_params(rt, 1));
-  must(ampc_write(rt, (ampc_ref){AMPC_INPUT, 0}, b->batch[0], b->bytes));
+  must(ampc_write(rt, (ampc_ref){AMPC_INPUT, b->lowest}, b->batch[0], b->bytes));
   must(ampc_run_step(rt, 0, 0));
   for (uint32_t i = 1; i < p.n_blocks; i++)
     fprintf(out, "%s\t%.3f\n", p.blocks[i].variant[0].commands->label, repeated(rt, i));

@@ -48,9 +48,87 @@ before=$(stat -c %Y.%s "$RESULTS"/*.json)
 DEVICE=cpu bench/gpu.sh "$build" >"$work/second" 2>/dev/null || failed "a second run"
 [ "$before" = "$(stat -c %Y.%s "$RESULTS"/*.json)" ] || failed "what is there was measured again"
 cmp -s "$work/first" "$work/second" || failed "the report of the same results differs"
-rm "$RESULTS/mlp-f16.graphs.json"
-DEVICE=cpu bench/gpu.sh "$build" >/dev/null 2>&1 && [ -s "$RESULTS/mlp-f16.graphs.json" ] || failed "it does not go on"
 ends "no time" 0 'run it again to go on' env DEVICE=cpu LIMIT=0 bench/gpu.sh "$build"
+
+# ---- with a PyTorch that only tells what it is asked ----------------------------------------------
+# A word and the libraries' path for each measurement, which needs weights and batches; what it is told
+# to answer. bench_steps and amp tell their path, too.
+cat >"$work/python" <<'SH'
+#!/usr/bin/env bash
+case "$*" in
+"-c import torch") exit 0 ;;
+"bench/gpu_peer.py --gpu") echo "$FAKE_GPU" && exit 0 ;;
+"bench/gpu_peer.py --data"* | -*) exec python3 "$@" ;;
+bench/gpu_report.py*) exec python3 "$@" ;;
+esac
+[ "$(stat -c %s "$3/batches.bin")" = $((8 * 128 * 785)) ] && [ -s "$3/start.safetensors" ] || exit 9
+echo "$8 ${LD_LIBRARY_PATH-none}" >>"$SAID"
+echo "${ANSWER:-$EMPTY}"
+SH
+chmod +x "$work/python"
+export EMPTY='{"step_ms": 1.0, "first_loss": 2.31, "last_loss": 2.0, "device": "fake"}' SAID=$work/said
+export RESULTS="$work/results with blanks" PYTHON=$work/python DATA=$work/nowhere
+fake() { DEVICE=cpu bench/gpu.sh "$build" >"$work/out" 2>"$work/err"; }
+said() { [ "$(cut -d' ' -f1 "$SAID" | xargs)" = "$2" ] || failed "$1: measured $(cat "$SAID")"; }
+of() { echo "$RESULTS/mlp-f16.$1"; }
+
+# All of it, with data that are written into a folder with blanks; PyTorch has its own libraries.
+mkdir "$build/lib" && : >"$SAID"
+fake || failed "with a fake"
+said "a whole pair" "eager compile graphs"
+grep -qv ' none$' "$SAID" && failed "PyTorch gets our libraries: $(cat "$SAID")"
+[ -s "$RESULTS/data/t10k-labels-idx1-ubyte.gz" ] || failed "no data in the results"
+grep -q 'Not measured' "$work/out" && failed "a fake pair: something is not there"
+grep -q '2.3100 / 2.3100 / 2.3100' "$work/out" || failed "no first losses"
+grep -q '^Losses' "$work/out" && failed "the same losses are called strange"
+[ ! -e "$RESULTS/work-mlp-f16" ] || failed "the work folder is left"
+
+# Whichever file goes is measured again, and nothing else.
+for part in ampc eager graphs; do
+  before=$(stat -c %n%Y "$RESULTS"/mlp-f16.{ampc,eager,compile,graphs}.json | grep -v "\.$part\.")
+  rm "$(of $part.json)" && : >"$SAID"
+  ends "without $part: the report" 0 '^\| mlp \| f16 ' bench/gpu.sh "$build" report
+  grep -q "not run yet" "$work/out" || failed "the report does not tell that $part is missing"
+  sleep 1
+  fake && [ -s "$(of $part.json)" ] || failed "$part is not measured again"
+  said "$part again" "${part#ampc}"
+  [ "$before" = "$(stat -c %n%Y "$RESULTS"/mlp-f16.{ampc,eager,compile,graphs}.json | grep -v "\.$part\.")" ] || failed "more than $part was measured again"
+  [ ! -e "$RESULTS/work-mlp-f16" ] || failed "$part again: the work folder is left"
+done
+
+# No batches: PyTorch is not begun, so nothing of it is kept.
+mv "$build/bench_steps" "$work/steps" && printf '#!/bin/sh\necho broken >&2; exit 7\n' >"$build/bench_steps" && chmod +x "$build/bench_steps"
+rm "$RESULTS"/mlp-f16.* && : >"$SAID"
+fake && grep -q 'failed.*broken' "$(of ampc.json)" || failed "what is broken is not told"
+[ ! -e "$(of eager.json)" ] && [ ! -s "$SAID" ] && grep -q 'no batches' "$work/err" || failed "PyTorch was begun without batches"
+cp "$work/steps" "$build/bench_steps"
+
+# Losses that no JSON has, other losses, files that are none.
+rm "$RESULTS"/mlp-f16.*
+DEVICE=cpu ANSWER='{"step_ms": 1.0, "first_loss": 2.9, "last_loss": NaN}' bench/gpu.sh "$build" >"$work/out" 2>"$work/err"
+grep -q 'eager: its first loss is 2.9000, that of ampc 2.3' "$work/out" || failed "another first loss is not told"
+grep -q 'eager: its last loss is not finite' "$work/out" || failed "a lost loss is not told"
+echo '{"step_ms": 1.0, "last_loss": nan}' >"$(of compile.json)"
+ends "no JSON" 0 'torch.compile: mlp-f16.compile.json cannot be read' bench/gpu.sh "$build" report
+"$build/bench_steps" --json -D "DIR=$RESULTS/data/" "$work" 1 3 models/fashion_mnist/mlp.amp train.batch=128 precision=bf16 opt.lr=1e30 >"$work/out" 2>"$work/err" &&
+  python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["last_loss"] is None' "$work/out" || failed "bench_steps: a loss that is not finite"
+
+# What is predicted for: whole words, and nothing for a GPU that has no figures. No GPU is needed.
+predicted() { # predicted GPU PATTERN
+  FAKE_GPU=$1 PAIRS=none bench/gpu.sh "$build" >"$work/out" 2>"$work/err"
+  grep -Eq "gpu.sh: $1: $2" "$work/err" || failed "what is predicted for $1"
+}
+for gpu in "NVIDIA GeForce RTX 3090" "NVIDIA L40S" "NVIDIA T400 4GB" "NVIDIA GH200 480GB" "NVIDIA GeForce RTX 4090 Laptop GPU"; do
+  predicted "$gpu" 'no figures'
+done
+predicted "NVIDIA H100 80GB HBM3" 'predicted as h100'
+predicted "NVIDIA A100-SXM4-80GB" 'predicted as a100'
+predicted "NVIDIA GeForce RTX 4090" 'predicted as rtx4090'
+predicted "Tesla T4" 'predicted as t4'
+GPU=l4 predicted "NVIDIA L40S" 'predicted as l4'
+rm "$(of cost.json)"
+DEVICE=cpu GPU=h300 bench/gpu.sh "$build" >"$work/out" 2>"$work/err"
+grep -A3 'Not predicted' "$work/out" | grep -q 'h300' || failed "why nothing is predicted"
 
 bench/gpu.sh "$build" pack "$work/packed" >/dev/null || failed "pack"
 [ -x "$work/packed/bench_steps" ] && ls "$work/packed/lib" | grep -q '^libdnnl' || failed "pack: something is missing"
