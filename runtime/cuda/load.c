@@ -95,7 +95,10 @@ static void load_blas(void)
 static void load_dnn(void)
 {
   if (!ampc_library_open("libcudnn", DNN_VERSION, DNN_VERSION, dnn_symbols, COUNT(dnn_symbols),
-                         &dnn_api, dnn.why))
+                         &dnn_api,
+                         "cuDNN 9 (a package of its own; as a Python wheel nvidia-cudnn-cu12 or "
+                         "nvidia-cudnn-cu13)",
+                         dnn.why))
     return;
   size_t version = dnn_api.cudnnGetVersion();
   dnn.loaded = version >= OLDEST_DNN && version < NEXT_DNN;

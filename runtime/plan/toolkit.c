@@ -26,21 +26,15 @@ void ampc_toolkit_limit(int version)
   atomic_store(&driver, version);
 }
 
-static void not_here(const char *stem, int newest, int oldest, int supported, char *why)
+static void not_here(const char *stem, int newest, int oldest, const char *install, char *why)
 {
-  char places[AMPC_WHY_ROOM / 2], or_older[24] = "", limit[80] = "";
+  char places[AMPC_WHY_ROOM / 2], or_older[24] = "";
   toolkit_tell_places(places, sizeof places);
   if (oldest < newest) snprintf(or_older, sizeof or_older, " or .%d", oldest);
-  if (supported && newest < NEWEST)
-    snprintf(limit, sizeof limit, " (the driver supports CUDA %d.%d)", supported / 1000,
-             supported % 1000 / 10);
   snprintf(why, AMPC_WHY_ROOM,
-           "%s.so.%d%s is not on this machine%s: install %s, or say where it is with --cuda-path "
+           "%s.so.%d%s is not on this machine: install %s, or say where it is with --cuda-path "
            "DIR; looked for in %s",
-           stem, newest, or_older, limit,
-           limit[0] ? "that version of the CUDA toolkit or a newer driver"
-                    : "the CUDA toolkit or its Python wheel",
-           places);
+           stem, newest, or_older, install, places);
 }
 
 static void *open_version(const char *stem, int version, void *open(const char *file))
@@ -52,7 +46,7 @@ static void *open_version(const char *stem, int version, void *open(const char *
 
 /* In the folder that was given any version counts more than a newer one elsewhere. */
 int ampc_library_open(const char *stem, int newest, int oldest, const ampc_symbol *symbols,
-                      size_t n, void *table, char why[AMPC_WHY_ROOM])
+                      size_t n, void *table, const char *install, char why[AMPC_WHY_ROOM])
 {
   void *library = NULL;
   int version = newest + 1;
@@ -60,7 +54,7 @@ int ampc_library_open(const char *stem, int newest, int oldest, const ampc_symbo
   if (!library) version = newest + 1;
   while (!library && version > oldest) library = open_version(stem, --version, toolkit_open_found);
   if (!library) {
-    not_here(stem, newest, oldest, atomic_load(&driver), why);
+    not_here(stem, newest, oldest, install, why);
     return 0;
   }
   const char *lacks = ampc_bind(library, symbols, n, table);
@@ -76,6 +70,12 @@ int ampc_toolkit_open(const char *stem, const ampc_symbol *symbols, size_t n, vo
                       char why[AMPC_WHY_ROOM])
 {
   int supported = atomic_load(&driver);
-  int newest = supported && supported / 1000 < NEWEST ? supported / 1000 : NEWEST;
-  return ampc_library_open(stem, newest, OLDEST, symbols, n, table, why);
+  bool limited = supported && supported / 1000 < NEWEST;
+  char install[120] = "the CUDA toolkit or its Python wheel";
+  if (limited)
+    snprintf(install, sizeof install,
+             "that version of the CUDA toolkit, or a newer driver than this one for CUDA %d.%d",
+             supported / 1000, supported % 1000 / 10);
+  return ampc_library_open(stem, limited ? supported / 1000 : NEWEST, OLDEST, symbols, n, table,
+                           install, why);
 }

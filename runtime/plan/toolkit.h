@@ -35,6 +35,7 @@ void ampc_toolkit_path(const char *folder);
 int ampc_toolkit_open(const char *stem, const ampc_symbol *symbols, size_t n, void *table,
                       char why[AMPC_WHY_ROOM]);
 
-/* The same for a library with versions of its own: N is from `newest` down to `oldest`. */
+/* The same for a library with versions of its own: N is from `newest` down to `oldest`. `install`
+ * is what brings it, in words. */
 int ampc_library_open(const char *stem, int newest, int oldest, const ampc_symbol *symbols,
-                      size_t n, void *table, char why[AMPC_WHY_ROOM]);
+                      size_t n, void *table, const char *install, char why[AMPC_WHY_ROOM]);

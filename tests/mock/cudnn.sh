@@ -19,12 +19,25 @@ run() {
   local name=$1
   shift
   XDG_CACHE_HOME=${cache:-$work/cache} LD_LIBRARY_PATH=${libraries:-$mock} MOCK_CUDA_REPORT=$work/$name.report \
-    timeout 500 "$amp" train --device cuda --seed 1 --steps 4 --log 1 --save "$work/$name.pt" "$@" "$work/job.amp" \
+    LD_PRELOAD=${preload:-} timeout 500 "$amp" train --device cuda --seed 1 --steps 4 --log 1 --save "$work/$name.pt" "$@" "$work/job.amp" \
     >"$work/$name.log" 2>&1 || { cat "$work/$name.log" && failed "$name: exit status"; }
   [ "$(sed -n 's/^held //p' "$work/$name.report")" = 0 ] || failed "$name: objects were not given back"
 }
 convolutions() { sed -n 's/^convolutions_run //p' "$work/$1.report"; }
 notes() { grep -c '^note: ' "$work/$1.log"; }
+
+# With this, dlopen finds no cuDNN: a folder without it is not enough where NVIDIA's own is.
+cat >"$work/hide.c" <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+void *dlopen(const char *name, int flags)
+{
+  void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+  return name && strstr(name, "libcudnn") ? NULL : real(name, flags);
+}
+C
+cc -shared -fPIC -o "$work/hide.so" "$work/hide.c" -ldl || failed "cannot build the test's library"
 
 run cudnn
 [ "$(convolutions cudnn)" -ge 40 ] || failed "cuDNN computes $(convolutions cudnn) convolutions"
@@ -53,6 +66,10 @@ falls_back() {
   grep -qE "^note: .*own kernels, not by cuDNN: $2" "$work/$1.log" || { cat "$work/$1.log" && failed "$1: not the note that is expected"; }
   same "$1" "$work/own.pt" "$work/$1.pt"
 }
+preload=$work/hide.so falls_back missing \
+  'libcudnn\.so\.9 is not on this machine: install cuDNN 9 .*nvidia-cudnn-cu13.*--cuda-path'
+grep -Eq 'driver|toolkit' <(grep '^note' "$work/missing.log" | sed 's/, or say.*//') &&
+  failed "cuDNN comes neither with the driver nor with the toolkit"
 MOCK_DNN_VERSION=80907 falls_back too_old 'libcudnn\.so\.9 is cuDNN 80907: version 9'
 MOCK_DNN_START=1001 falls_back no_start 'cuDNN does not start: CUDNN_STATUS_NOT_INITIALIZED'
 MOCK_DNN_ENGINES=0 falls_back no_engine 'it names no engine'

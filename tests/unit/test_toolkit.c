@@ -34,7 +34,8 @@ static char why[AMPC_WHY_ROOM];
 static int found(const char *stem)
 {
   Table table;
-  return ampc_library_open(stem, 13, 12, symbols, 1, &table, why) ? table.answer() : 0;
+  return ampc_library_open(stem, 13, 12, symbols, 1, &table, "its package", why) ? table.answer()
+                                                                                 : 0;
 }
 
 /* Each place, from the last one looked at to the first, takes over from the one before. */
@@ -79,7 +80,8 @@ static void test_damaged(void)
 
 static void test_nowhere(void)
 {
-  static const char *const told[] = {"libampcnone.so.13 or .12 is not on this machine",
+  static const char *const told[] = {"libampcnone.so.13 or .12 is not on this machine: install its "
+                                     "package, or ",
                                      "--cuda-path /given",
                                      "the loader (LD_LIBRARY_PATH)",
                                      "CUDA_PATH /one",
@@ -96,8 +98,24 @@ static void test_nowhere(void)
   const ampc_symbol lacks = {"question", 0};
   Table table;
   ampc_toolkit_path(temp_path("home"));
-  CHECK(!ampc_library_open("libampcb", 13, 12, &lacks, 1, &table, why));
+  CHECK(!ampc_library_open("libampcb", 13, 12, &lacks, 1, &table, "", why));
   CHECK_MSG(strstr(why, "has no function question"), "%s", why);
+}
+
+/* What the driver supports says what to do of the toolkit's libraries, and of no others. */
+static void test_limit(void)
+{
+  Table table;
+  ampc_toolkit_limit(12040);
+  CHECK(!ampc_toolkit_open("libampcnone", symbols, 1, &table, why));
+  CHECK_MSG(strstr(why, "libampcnone.so.12 is") && strstr(why, "newer driver") &&
+                strstr(why, "CUDA 12.4"),
+            "%s", why);
+  CHECK(!ampc_library_open("libampcnone", 9, 9, symbols, 1, &table, "its package", why));
+  CHECK_MSG(!strstr(why, "driver") && strstr(why, "install its package, or"), "%s", why);
+  ampc_toolkit_limit(13000);
+  CHECK(!ampc_toolkit_open("libampcnone", symbols, 1, &table, why));
+  CHECK_MSG(strstr(why, ".so.13 or .12 is") && !strstr(why, "driver"), "%s", why);
 }
 
 int main(void)
@@ -109,6 +127,7 @@ int main(void)
   test_order();
   test_damaged();
   test_nowhere();
+  test_limit();
   char command[300];
   snprintf(command, sizeof command, "rm -r %s", temp_folder);
   return system(command) != 0 || check_done();
