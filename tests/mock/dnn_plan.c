@@ -1,17 +1,31 @@
 /* cuDNN without CUDA: graphs, engines, plans and their calls.
  *
- * A graph is one convolution, or one and what is done to its sum. It has up to four engines. 0 is
- * not deterministic and always named first; 1 uses tensor cores; 2 needs more workspace than
- * anybody gives; 3 does what is asked for. Of convolutions with a stride the first heuristic names
- * only 0. As with the real library, types may differ only where a sum goes on, and weight gradients
- * of groups in 16 bits have no engine. MOCK_DNN_ENGINES=n    so many of them, 4 (0: none)
- *   MOCK_DNN_FAIL=n       the n-th call of a plan fails */
+ * A graph is one convolution, or one and what is done to its sum. It has up to eight engines, named
+ * in this order: those that nobody may run, one for each note against it; one with tensor cores;
+ * one that needs more workspace than anybody gives; one that does what is asked for. Of
+ * convolutions with a stride the first heuristic names only the first. As with the real library,
+ * types may differ only where a sum goes on, and weight gradients of groups in 16 bits have no
+ * engine. MOCK_DNN_ENGINES=n    so many of them, 8 (0: none) MOCK_DNN_FAIL=n       the n-th call of
+ * a plan fails */
 #include "dnn.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONDETERMINISTIC, TENSOR_CORE, GREEDY, PLAIN, ENGINES };
+enum { TENSOR_CORE = 5, GREEDY, PLAIN, ENGINES, NO_NOTE = -1 };
+static const struct {
+  int32_t note;
+  const char *against; /* why nobody may run it */
+} engines[ENGINES] = {
+    {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, "is not deterministic"},
+    {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, "sums in 16 bits"},
+    {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, "rounds what it reads"},
+    {CUDNN_NUMERICAL_NOTE_FFT, "multiplies spectra"},
+    {CUDNN_NUMERICAL_NOTE_WINOGRAD, "transforms tiles"},
+    [TENSOR_CORE] = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, NULL},
+    [GREEDY] = {NO_NOTE, NULL},
+    [PLAIN] = {NO_NOTE, NULL},
+};
 enum { WORKSPACE = 4096, MOST_USED = 4096 };
 
 static const Convolution *used[MOST_USED]; /* called outside of a capture */
@@ -183,16 +197,14 @@ static int named(const Descriptor *heuristic, int out[ENGINES])
   bool first = dnn_integer(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_A;
   long most = mock_setting("MOCK_DNN_ENGINES", ENGINES);
   for (int i = 0; i < most && i < ENGINES && is_possible(&c); i++)
-    if (i == NONDETERMINISTIC || !first || c.stride[0] == 1) out[n++] = i;
+    if (i == 0 || !first || c.stride[0] == 1) out[n++] = i;
   return n;
 }
 
 static int notes_of(int engine, int32_t *out)
 {
-  int n = 0;
-  if (engine == NONDETERMINISTIC) out[n++] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-  if (engine == TENSOR_CORE) out[n++] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-  return n;
+  out[0] = engines[engine].note;
+  return engines[engine].note != NO_NOTE;
 }
 
 /* ---- plans ---- */
@@ -256,15 +268,15 @@ DnnStatus dnn_complete(Descriptor *d)
 
 static DnnStatus give_results(const Descriptor *d, int64_t wanted, int64_t *n, void *values)
 {
-  int engines[ENGINES];
+  int numbers[ENGINES];
   Descriptor *const *out = values;
-  *n = named(d, engines);
+  *n = named(d, numbers);
   if (wanted < *n) *n = wanted;
   for (int64_t i = 0; i < *n; i++) {
     if (out[i]->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR || out[i]->final)
       return bad("results want empty configurations");
     out[i]->final = true;
-    out[i]->number = engines[i];
+    out[i]->number = numbers[i];
     out[i]->data = dnn_named(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
     ((Descriptor *)out[i]->data)->users++;
   }
@@ -395,7 +407,8 @@ DnnStatus cudnnBackendExecute(DnnHandle handle, DnnDescriptor plan, DnnDescripto
   if (++calls == mock_setting("MOCK_DNN_FAIL", 0)) return DNN_EXECUTION_FAILED;
   ConvolutionCall call = {.c = p->data};
   const Convolution *c = call.c;
-  if (c->engine == NONDETERMINISTIC) mock_misuse("cudnn: an engine that is not deterministic");
+  if (engines[c->engine].against)
+    mock_misuse("cudnn: an engine that %s", engines[c->engine].against);
   call.x = unless_virtual(pack, &c->x);
   call.w = unless_virtual(pack, &c->w);
   call.y = unless_virtual(pack, &c->y);
