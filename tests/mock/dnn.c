@@ -1,7 +1,7 @@
 /* cuDNN without CUDA: descriptors. Which attributes a kind has, of which type and how many, and
  * which of them it needs, stands in one table; what is set twice, late, wrongly or not at all is
  * refused, and what is freed while another descriptor names it ends the program.
- *   MOCK_DNN_VERSION=n    what cudnnGetVersion says, 91900
+ *   MOCK_DNN_VERSION=n    what cudnnGetVersion says, 91901
  *   MOCK_DNN_START=n      cudnnCreate returns n */
 #include "dnn.h"
 #include <stdarg.h>
@@ -121,7 +121,7 @@ static DnnStatus refuse(DnnStatus status, const char *format, ...)
 
 size_t cudnnGetVersion(void)
 {
-  return (size_t)mock_setting("MOCK_DNN_VERSION", 91900);
+  return (size_t)mock_setting("MOCK_DNN_VERSION", 91901);
 }
 
 const char *cudnnGetErrorString(DnnStatus status)

@@ -216,7 +216,7 @@ static bool check_machine(const Descriptor *d)
          dnn_values(d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, &n);
 }
 
-/* "mock 91900 " and the bytes of the convolution in hexadecimal */
+/* "mock 91901 " and the bytes of the convolution in hexadecimal */
 static DnnStatus read_text(Descriptor *d, Convolution *c)
 {
   int64_t n;
