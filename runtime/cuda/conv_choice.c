@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "runtime/cache.h"
 #include "conv_own.h"
 #include "cudnn.h"
@@ -97,24 +98,40 @@ static ampc_status get_scratch(CudaDevice *d, int64_t bytes, void **out)
 
 /* ---- plans ---- */
 
-static void say(const char *what, const char *why)
-{
-  fprintf(stderr, "note: %s by the program's own kernels, not by cuDNN: %s\n", what, why);
-}
+#define OWN_KERNELS "the program's own kernels, not by cuDNN"
 
 /* Once a process: a job has many convolutions, and `amp inspect --cudnn` tells of each. */
-static void say_once(const char *what, const char *why)
+static void say_once(atomic_bool *said, const char *what, const char *how, const char *why)
+{
+  if (!atomic_exchange(said, true)) fprintf(stderr, "note: %s by %s: %s\n", what, how, why);
+}
+
+static void say_absent(const char *what, const char *why)
 {
   static atomic_bool said;
-  if (!atomic_exchange(&said, true)) say(what, why);
+  say_once(&said, what, OWN_KERNELS, why);
+}
+
+static void say_failing(const ConvPlan *p, const char *why)
+{
+  static atomic_bool said;
+  say_once(&said, p->problem, p->plan.plan ? "another engine of cuDNN" : OWN_KERNELS, why);
+}
+
+static void file_of(const ConvPlans *s, const ConvPlan *p, char path[CACHE_PATH])
+{
+  char key[33];
+  cache_key(p->problem, strlen(p->problem), s->library->identity, key);
+  cache_path(&s->cache, key, "cudnn", path);
 }
 
 static void keep(const ConvPlans *s, const char *path, const DnnPlan *p)
 {
+  static atomic_bool said;
   char *bytes;
   size_t size;
   if (!dnn_plan_save(p, &bytes, &size)) return;
-  if (cache_write(&s->cache, path, bytes, size) != AMPC_OK)
+  if (cache_write(&s->cache, path, bytes, size) != AMPC_OK && !atomic_exchange(&said, true))
     fprintf(stderr, "note: plans of convolutions are not kept: %s\n", ampc_last_error());
   free(bytes);
 }
@@ -123,11 +140,10 @@ static void keep(const ConvPlans *s, const char *path, const DnnPlan *p)
 static void plan(const ConvPlans *s, const ampc_conv *c, int64_t limit, ConvPlan *p)
 {
   const DnnLibrary *l = s->library;
-  char key[33], path[CACHE_PATH], *bytes;
+  char path[CACHE_PATH], *bytes;
   size_t size;
   bool kept = !s->cache.temporary;
-  cache_key(p->problem, strlen(p->problem), l->identity, key);
-  cache_path(&s->cache, key, "cudnn", path);
+  file_of(s, p, path);
   if (kept && cache_read(path, &bytes, &size)) {
     bool good = dnn_plan_load(&l->machine, bytes, size, &p->plan);
     free(bytes);
@@ -135,6 +151,16 @@ static void plan(const ConvPlans *s, const ampc_conv *c, int64_t limit, ConvPlan
     dnn_plan_free(&p->plan);
   }
   if (dnn_plan_make(&l->machine, c, limit, &p->plan) && kept) keep(s, path, &p->plan);
+}
+
+/* As the engine of p fails: by the next one, for later runs as well. */
+static void plan_anew(const ConvPlans *s, const ampc_conv *c, int64_t limit, ConvPlan *p)
+{
+  char path[CACHE_PATH];
+  bool kept = !s->cache.temporary;
+  file_of(s, p, path);
+  if (kept) unlink(path);
+  if (dnn_plan_next(&s->library->machine, c, limit, &p->plan) && kept) keep(s, path, &p->plan);
 }
 
 static ConvPlan *append(ConvPlans *s)
@@ -166,8 +192,8 @@ static ampc_status find(CudaDevice *d, const ampc_conv *c, ConvPlan **out)
   int64_t own = conv_own_scratch(d, c);
   bool possible = s->library && !d->program->real64;
   if (possible) plan(s, c, own, p);
-  if (!p->plan.plan && possible) say_once(p->problem, p->plan.why);
-  if (!s->library && strcmp(s->why, "--no-cudnn") != 0) say_once("convolutions run", s->why);
+  if (!p->plan.plan && possible) say_absent(p->problem, p->plan.why);
+  if (!s->library && strcmp(s->why, "--no-cudnn") != 0) say_absent("convolutions run", s->why);
   int64_t bytes = p->plan.plan ? p->plan.workspace : own;
   if (bytes > s->needed) s->needed = bytes;
   *out = p;
@@ -198,25 +224,29 @@ static bool is_aligned(const void *p)
   return (uintptr_t)p % DNN_ALIGN == 0;
 }
 
-/* A plan that fails when it is first called, before anything is recorded, is given up. */
+/* A plan that fails when it is first called, before anything is recorded, gives way to the next.
+ * Without p->plan.plan afterwards nobody has done it. */
 static ampc_status by_library(CudaDevice *d, const ampc_conv *c, ConvPlan *p, void *x, void *w,
                               const void *bias, void *y)
 {
   const DnnMachine *m = &d->convolutions->library->machine;
+  char why[AMPC_WHY_ROOM] = "";
   void *room;
-  ampc_status status = get_scratch(d, p->plan.workspace, &room);
-  if (status) return status;
-  DnnStatus s = m->api->cudnnSetStream(m->handle, d->stream);
-  if (!s) s = dnn_plan_run(m, &p->plan, c, x, w, bias, y, room);
-  if (s && p->ran)
-    return ampc_fail(AMPC_RUN_FAILED, "%s: cuDNN: %s: %s", d->device.name, p->problem,
-                     m->api->cudnnGetErrorString(s));
-  p->ran = true;
-  if (!s) return AMPC_OK;
-  dnn_plan_free(&p->plan);
-  snprintf(p->plan.why, sizeof p->plan.why, "its engine %lld fails: %s", (long long)p->plan.engine,
-           m->api->cudnnGetErrorString(s));
-  say(p->problem, p->plan.why);
+  while (p->plan.plan) {
+    ampc_status status = get_scratch(d, p->plan.workspace, &room);
+    if (status) return status;
+    DnnStatus s = m->api->cudnnSetStream(m->handle, d->stream);
+    if (!s) s = dnn_plan_run(m, &p->plan, c, x, w, bias, y, room);
+    if (s && p->ran)
+      return ampc_fail(AMPC_RUN_FAILED, "%s: cuDNN: %s: %s", d->device.name, p->problem,
+                       m->api->cudnnGetErrorString(s));
+    p->ran = !s;
+    if (!s) break;
+    snprintf(why, sizeof why, "its engine %lld fails: %s", (long long)p->plan.engine,
+             m->api->cudnnGetErrorString(s));
+    plan_anew(d->convolutions, c, conv_own_scratch(d, c), p);
+  }
+  if (why[0]) say_failing(p, why);
   return AMPC_OK;
 }
 

@@ -20,7 +20,7 @@ static DnnLibrary *find(CuDevice gpu)
 }
 
 /* A plan holds code for one GPU and runs only where all of these are equal, and only in the cuDNN
- * that made it. */
+ * that made it; its version stands for the rules by which we make one. */
 static void identify(const CudaDevice *d, const DnnApi *api, DnnLibrary *l)
 {
   static const CuDeviceAttribute attributes[] = {
@@ -37,8 +37,8 @@ static void identify(const CudaDevice *d, const DnnApi *api, DnnLibrary *l)
   d->api->cuDriverGetVersion(&driver);
   d->api->cuDeviceGetName(name, sizeof name, d->gpu);
   size_t at =
-      (size_t)snprintf(l->identity, sizeof l->identity, "graph %d cudnn %zu driver %d sm %d %s",
-                       DNN_GRAPH_VERSION, api->cudnnGetVersion(), driver, d->capability, name);
+      (size_t)snprintf(l->identity, sizeof l->identity, "plan %d cudnn %zu driver %d sm %d %s",
+                       DNN_PLAN_VERSION, api->cudnnGetVersion(), driver, d->capability, name);
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
     int value = 0;
     d->api->cuDeviceGetAttribute(&value, attributes[i], d->gpu);

@@ -25,9 +25,9 @@ void dnn_set(DnnObjects *o, DnnDescriptor d, DnnAttribute attribute, DnnType typ
 void dnn_finalize(DnnObjects *o, DnnDescriptor d);
 void dnn_free(DnnObjects *o);
 
-/* Goes up whenever cudnn_graph.c makes another graph of the same problem: plans that are kept are
- * those of the old one. */
-enum { DNN_GRAPH_VERSION = 2 };
+/* Goes up whenever cudnn_graph.c makes another graph of the same problem, or cudnn_plan.c takes
+ * other engines (Note [engines]): plans that are kept are those of before. */
+enum { DNN_PLAN_VERSION = 2 };
 
 /* Note [forms] in cudnn_graph.c. */
 typedef enum DnnForm { DNN_DIRECT, DNN_JOINED, DNN_FORMS } DnnForm;

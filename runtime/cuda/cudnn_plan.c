@@ -102,6 +102,8 @@ static bool is_acceptable(const DnnApi *api, const ampc_conv *c, DnnDescriptor c
                                       CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &n, notes);
   if (s) refuse_failed(p, api, "an engine's notes", s);
   for (int64_t i = 0; i < n && !s && !why; i++) why = against(notes[i], exact);
+  for (uint32_t i = 0; i < p->n_failed && !why; i++)
+    if (p->failed[i] == number) why = "fails when it is called";
   if (engine) api->cudnnBackendDestroyDescriptor(engine);
   p->engine = number;
   char text[TEXT_ROOM];
@@ -121,12 +123,15 @@ static void set_machine(DnnObjects *o, const DnnMachine *m, DnnDescriptor plan)
             &m->properties);
 }
 
+/* Of a plan that is finalised, if it is. */
 static bool measure(const DnnMachine *m, DnnPlan *p, DnnDescriptor plan)
 {
+  DnnObjects *o = &p->objects;
   int64_t n = 0;
-  return m->api->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                          CUDNN_TYPE_INT64, 1, &n,
-                                          &p->workspace) == CUDNN_STATUS_SUCCESS;
+  if (!o->status)
+    o->status = m->api->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                 CUDNN_TYPE_INT64, 1, &n, &p->workspace);
+  return !o->status;
 }
 
 /* An engine that cannot do it after all leaves no more than its reason. */
@@ -139,7 +144,7 @@ static bool finish(const DnnMachine *m, DnnDescriptor config, int64_t limit, Dnn
   dnn_set(o, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
           &config);
   dnn_finalize(o, plan);
-  bool good = !o->status && measure(m, p, plan);
+  bool good = measure(m, p, plan);
   snprintf(text, sizeof text, "its engine %lld", (long long)p->engine);
   if (!good) refuse_failed(p, m->api, text, o->status);
   if (good && p->workspace > limit) {
@@ -220,13 +225,28 @@ static bool make_form(const DnnMachine *m, const ampc_conv *c, DnnForm form, int
   return false;
 }
 
+static bool make(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *p)
+{
+  p->engine = -1;
+  p->why[0] = 0;
+  for (DnnForm form = DNN_DIRECT; form < DNN_FORMS; form++)
+    if (dnn_form_is_possible(c, form) && make_form(m, c, form, limit, p)) return true;
+  refuse(p, "it names no engine");
+  return false;
+}
+
 bool dnn_plan_make(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *out)
 {
-  *out = (DnnPlan){.engine = -1};
-  for (DnnForm form = DNN_DIRECT; form < DNN_FORMS; form++)
-    if (dnn_form_is_possible(c, form) && make_form(m, c, form, limit, out)) return true;
-  refuse(out, "it names no engine");
-  return false;
+  *out = (DnnPlan){.plan = NULL};
+  return make(m, c, limit, out);
+}
+
+bool dnn_plan_next(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *p)
+{
+  dnn_plan_free(p);
+  if (p->n_failed == DNN_MOST_FAILED) return false;
+  p->failed[p->n_failed++] = p->engine;
+  return make(m, c, limit, p);
 }
 
 void dnn_plan_free(DnnPlan *p)
@@ -271,7 +291,7 @@ bool dnn_plan_load(const DnnMachine *m, const char *bytes, size_t size, DnnPlan 
   dnn_finalize(o, plan);
   out->form = (DnnForm)form;
   out->engine = engine;
-  bool good = !o->status && measure(m, out, plan);
+  bool good = measure(m, out, plan);
   out->plan = good ? plan : NULL;
   if (!good) dnn_free(o);
   return good;

@@ -10,12 +10,16 @@ typedef struct DnnMachine {
   DnnDescriptor properties; /* finalised */
 } DnnMachine;
 
+enum { DNN_MOST_FAILED = 8 };
+
 typedef struct DnnPlan {
   DnnObjects objects;
   DnnDescriptor plan; /* NULL: there is none, and `why` */
   DnnForm form;
   int64_t engine, workspace; /* cuDNN's number of the engine; bytes */
   char why[AMPC_WHY_ROOM];
+  int64_t failed[DNN_MOST_FAILED]; /* engines that dnn_plan_next leaves out */
+  uint32_t n_failed;
 } DnnPlan;
 
 enum { DNN_PROBLEM_ROOM = 320 };
@@ -25,6 +29,8 @@ void dnn_problem(const ampc_conv *c, char out[DNN_PROBLEM_ROOM]);
 /* The first of cuDNN's engines that computes c as we want it, Note [engines], in at most `limit`
  * bytes of workspace. False: out->why. dnn_plan_free in any case. */
 bool dnn_plan_make(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *out);
+/* The engine of a plan fails when it is called: the first of the others. */
+bool dnn_plan_next(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *p);
 void dnn_plan_free(DnnPlan *p);
 
 /* A plan as bytes (malloced), for the same version of cuDNN and an equal GPU, and back. */

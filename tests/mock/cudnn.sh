@@ -47,6 +47,10 @@ same "plans that were kept" "$work/cudnn.pt" "$work/kept.pt"
 [ "$(convolutions kept)" = "$(convolutions cudnn)" ] || failed "plans that were kept are not used"
 for plan in "$work"/cache/ampc/*.cudnn; do printf x >>"$plan"; done
 run damaged
+mkdir "$work/full" && cp -r "$work/cache/ampc" "$work/full"
+for plan in "$work"/full/ampc/*.cudnn; do rm "$plan" && mkdir "$plan"; done # no file can take its place
+cache=$work/full run unkept
+[ "$(grep -c 'plans of convolutions are not kept' "$work/unkept.log")" = 1 ] || failed "plans that cannot be kept: said once"
 same "plans that were damaged are made anew" "$work/cudnn.pt" "$work/damaged.pt"
 
 run own --no-cudnn
@@ -73,6 +77,7 @@ grep -Eq 'driver|toolkit' <(grep '^note' "$work/missing.log" | sed 's/, or say.*
 MOCK_DNN_VERSION=80907 falls_back too_old 'libcudnn\.so\.9 is cuDNN 80907: version 9'
 MOCK_DNN_START=1001 falls_back no_start 'cuDNN does not start: CUDNN_STATUS_NOT_INITIALIZED'
 MOCK_DNN_ENGINES=0 falls_back no_engine 'it names no engine'
+MOCK_DNN_FROM=7 MOCK_DNN_SIZE=3000 falls_back no_size 'its engine 7: CUDNN_STATUS_NOT_SUPPORTED'
 MOCK_DNN_ENGINES=1 falls_back nondeterministic 'its engine 0 is not deterministic'
 mkdir "$work/empty"
 cp -P "$mock"/*.so* "$work/empty"
@@ -80,9 +85,25 @@ rm "$work/empty/libcudnn.so.9"
 echo 'int ampc_nothing;' | cc -shared -fPIC -x c - -o "$work/empty/libcudnn.so.9"
 libraries=$work/empty falls_back damaged_library 'libcudnn\.so\.9 has no function cudnn'
 
-# One that fails when it is first called is given up; all others stay.
+# An engine that fails when it is first called is left out, which is said once and kept: the next one takes over.
+# tells NAME NOTES PATTERN: the note of such an engine is among so many
+tells() {
+  [ "$(notes "$1")" = "$2" ] && grep -q "$3: its engine [0-9]* fails: CUDNN_STATUS_EXECUTION_FAILED" "$work/$1.log" ||
+    { cat "$work/$1.log"; failed "$1: a call that fails"; }
+}
 rm -rf "$work/cache"
-MOCK_DNN_FAIL=3 run fails
-[ "$(notes fails)" = 2 ] && grep -q 'its engine [0-9]* fails: CUDNN_STATUS_EXECUTION_FAILED' "$work/fails.log" || { cat "$work/fails.log"; failed "a call that fails"; }
-[ "$(convolutions fails)" -gt 0 ] && [ "$(convolutions fails)" -lt "$(convolutions cudnn)" ] || failed "one is given up: $(convolutions fails) convolutions"
+MOCK_DNN_REFUSES=5 run fails
+tells fails 2 'by another engine of cuDNN'
+same "another engine" "$work/cudnn.pt" "$work/fails.pt"
+[ "$(convolutions fails)" = "$(convolutions cudnn)" ] || failed "another engine: $(convolutions fails) convolutions"
+MOCK_DNN_REFUSES=5 run fails_again
+[ "$(notes fails_again)" = 1 ] || { cat "$work/fails_again.log"; failed "the engine that fails is kept"; }
+same "another engine, kept" "$work/cudnn.pt" "$work/fails_again.pt"
+
+# Where all fail our own kernels take over, and no plan is kept.
+rm -rf "$work/cache"
+MOCK_DNN_REFUSES=-1 run fail_all
+tells fail_all 2 "by the program's own kernels, not by cuDNN"
+same "all engines fail" "$work/own.pt" "$work/fail_all.pt"
+find "$work/cache" -name '*.cudnn' | grep -q . && failed "plans that fail are kept"
 finish

@@ -5,8 +5,12 @@
  * one that needs more workspace than anybody gives; one that does what is asked for. Of
  * convolutions with a stride the first heuristic names only the first. As with the real library,
  * types may differ only where a sum goes on, and weight gradients of groups in 16 bits have no
- * engine. MOCK_DNN_ENGINES=n    so many of them, 8 (0: none) MOCK_DNN_FAIL=n       the n-th call of
- * a plan fails */
+ * engine.
+ *   MOCK_DNN_ENGINES=n    so many of them, 8 (0: none)
+ *   MOCK_DNN_FROM=n       from the n-th on, 0
+ *   MOCK_DNN_SIZE=n       n is the status of the question how much workspace a plan needs
+ *   MOCK_DNN_FAIL=n       the n-th call of a plan fails
+ *   MOCK_DNN_REFUSES=n    calls of engine n fail, or of all: -1 */
 #include "dnn.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,7 +200,8 @@ static int named(const Descriptor *heuristic, int out[ENGINES])
   read_graph(dnn_named(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &c);
   bool first = dnn_integer(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_A;
   long most = mock_setting("MOCK_DNN_ENGINES", ENGINES);
-  for (int i = 0; i < most && i < ENGINES && is_possible(&c); i++)
+  for (int i = (int)mock_setting("MOCK_DNN_FROM", 0); i < most && i < ENGINES && is_possible(&c);
+       i++)
     if (i == 0 || !first || c.stride[0] == 1) out[n++] = i;
   return n;
 }
@@ -318,7 +323,7 @@ DnnStatus dnn_ask(Descriptor *d, DnnAttribute what, int64_t wanted, int64_t *n, 
   case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
     *(int64_t *)values = ((const Convolution *)d->data)->workspace;
     *n = 1;
-    return CUDNN_STATUS_SUCCESS;
+    return (DnnStatus)mock_setting("MOCK_DNN_SIZE", CUDNN_STATUS_SUCCESS);
   case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION:
     return give_text(d->data, wanted, n, values);
   default:
@@ -404,9 +409,11 @@ DnnStatus cudnnBackendExecute(DnnHandle handle, DnnDescriptor plan, DnnDescripto
   const Descriptor *p = plan, *pack = operands;
   if (entered_ || !handle || !p->final || !pack->final) return DNN_NOT_INITIALIZED;
   if (!has_stream) mock_misuse("cudnn: no stream: the default one is nobody's");
-  if (++calls == mock_setting("MOCK_DNN_FAIL", 0)) return DNN_EXECUTION_FAILED;
   ConvolutionCall call = {.c = p->data};
   const Convolution *c = call.c;
+  long refuses = mock_setting("MOCK_DNN_REFUSES", ENGINES);
+  if (++calls == mock_setting("MOCK_DNN_FAIL", 0) || refuses == c->engine || refuses == -1)
+    return DNN_EXECUTION_FAILED;
   if (engines[c->engine].against)
     mock_misuse("cudnn: an engine that %s", engines[c->engine].against);
   call.x = unless_virtual(pack, &c->x);
