@@ -1,6 +1,7 @@
 /* One compile: reads the job, parses it, runs the passes. What a pass does is in its own file. */
 #include "driver.h"
 #include "compiler/base/limits.h"
+#include "compiler/emit/emit.h"
 #include "compiler/graph/ops.h"
 #include "compiler/passes/passes.h"
 #include "runtime/plan/file.h"
@@ -33,6 +34,8 @@ static const Pass passes[] = {
      "clones typed nodes; simplify, if it came later, would share them again"},
     {"fuse", pass_fuse, IR_LAID, IR_FUSED, "groups the final nodes, one command each"},
     {"memory", pass_memory, IR_FUSED, IR_PLACED, "a value inside a group needs no memory"},
+    {"kernels", pass_kernels, IR_PLACED, 0,
+     "the text of a kernel knows which operands lie together; the plan lists equal ones once"},
     {"plan", pass_plan, IR_PLACED, IR_PLANNED,
      "the command list that emit/ prints and the runtime walks"},
 };

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Golden text whose numbers do not move.
 
-ampc numbers values (%12) and temporaries (t14, gemm32) over the whole job, so one more node at the
+ampc numbers values (%12) and temporaries (t14) over the whole job, so one more node at the
 front renumbers everything behind it. Before two texts are compared, each
 number here gives way to what it stands for, and only lines that say something else still differ:
 
   %12, in a dump      %relu@8           the relu of line 8 of the job; the second one there: %relu@8.2
                       %fc1.weight       parameters, sources and settings have names of their own
   group=17            in=%relu@8        the group whose first node that is
-  t14, gemm32         t_add, gemm       inside a kernel; its second add is t_add.2
+  t14                 t_add             inside a kernel; its second add is t_add.2
   at_relu26           at_relu           a place in a step; another one is at_relu.2
   work+6144           work              byte offsets stay only with --places
   xxh64 0123abcd..    xxh64 HASH        the seal of an emitted text
@@ -93,24 +93,13 @@ def kernel_namer(kernel, ops):
     names = Names()
     for number, array in re.findall(r"\bt(\d+) = [^;]*?\b([A-Za-z_]\w*)\[", kernel):
         ops.setdefault(number, re.sub(r"_?\d+$", "", array))
-    arguments = set(re.findall(r"__restrict__ (\w+)", kernel))
 
     def base(number, default):
         return names.give(number, ops.get(number, default))
 
-    def word(match):
-        whole, stem, number = match.group(0), match.group(1), match.group(2)
-        if stem == "t":
-            return "t_" + base(number, "value")
-        if whole in arguments and stem.endswith("_"):
-            return stem
-        if whole in arguments and ops.get(number, stem) == stem:
-            return base(number, stem)
-        return whole
-
     def change(line):
         line = re.sub(r"%(\d+) (\w+)", lambda m: "%" + base(m.group(1), m.group(2)), line)
-        return re.sub(r"\b([A-Za-z_]\w*?)(\d+)(?=(?:_\d+)?(?:_at)?\b)", word, line)
+        return re.sub(r"\bt(\d+)(?=(?:_\d+)?\b)", lambda m: "t_" + base(m.group(1), "value"), line)
 
     return change
 

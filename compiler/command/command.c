@@ -116,6 +116,17 @@ bool group_has_kernel(Compile *c, uint32_t group)
   return !group_is_silent(c->graph, group);
 }
 
+uint32_t group_kernel(const Graph *g, uint32_t group)
+{
+  uint32_t first = g->groups.at[group].kernel;
+  return first ? first : group;
+}
+
+bool group_owns_kernel(Compile *c, uint32_t group)
+{
+  return group_kernel(c->graph, group) == group && group_has_kernel(c, group);
+}
+
 int64_t group_workspace(Compile *c, uint32_t group)
 {
   if (!group_by_library(c->graph, group)) return 0;

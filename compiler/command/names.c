@@ -178,6 +178,7 @@ const char *command_name(Compile *c, uint32_t group)
 
 const char *kernel_name(Compile *c, uint32_t group)
 {
+  group = group_kernel(c->graph, group);
   const char *name = command_name(c, group);
   return group_is_columns(c, group) ? arena_printf(c->arena, "%s_columns", name) : name;
 }

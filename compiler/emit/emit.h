@@ -2,6 +2,9 @@
 #pragma once
 #include "compiler/compile.h"
 
+/* Pass kernels: commands whose kernels have the same text launch one. */
+bool pass_kernels(Compile *c);
+
 /* The whole trainer as one file: CUDA C for target sm_xx, C for target cpu (c->options.target). It
  * includes ampc_rt.h only. Without `with_main` there is no main(). */
 void emit_program(Compile *c, Text *out, bool with_main);

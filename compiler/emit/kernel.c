@@ -225,12 +225,22 @@ static void put_group(Printer *p, uint32_t group)
   if (is_cpu_target(p->c)) put_thunk(&k);
 }
 
+/* Nobody asks for the blame of such a text. */
+void emit_group(Compile *c, uint32_t group, Text *out)
+{
+  void *kept = c->blame;
+  Printer p;
+  printer_begin(&p, c, out);
+  put_group(&p, group);
+  c->blame = kept;
+}
+
 static void put_kernels(Printer *p, KernelRange range)
 {
   const Graph *g = p->c->graph;
   uint32_t number = 0;
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!group_has_kernel(p->c, i)) continue;
+    if (!group_owns_kernel(p->c, i)) continue;
     uint32_t at = number++;
     if (at >= range.first && at - range.first < range.count) put_group(p, i);
   }

@@ -7,6 +7,9 @@
  * alone (ampc_state.h is put before it); else ampc_rt.h has been included. */
 void emit_kernel_texts(Printer *p, bool jit);
 
+/* The kernel that a group has, or would have if it had not that of an earlier one. */
+void emit_group(Compile *c, uint32_t group, Text *out);
+
 /* Where a group comes from, for comments. */
 typedef struct Origin {
   const char *owner; /* "backward of features.2.1 BatchNorm2d", "optimizer opt"; NULL: none */

@@ -87,6 +87,35 @@ Origin origin_of(Compile *c, uint32_t group, size_t width)
   return out;
 }
 
+/* Who else launches it, each once: "features.3.1", "backward of features.3.0", "mlp.amp:17". */
+static const char *sharer_text(Compile *c, uint32_t group)
+{
+  const Node *main = group_main_node(c->graph, group);
+  if (!main->layer) return origin_of(c, group, WIDEST).place;
+  const char *path = layer_path(c->graph, main->layer);
+  return arena_printf(c->arena, "%s%s", main->origin.id ? "backward of " : "",
+                      comment_text(c->arena, path, strlen(path), 60));
+}
+
+static void put_sharers(const Kernel *k)
+{
+  const char *own = sharer_text(k->c, k->index);
+  VEC(const char *) seen = {0};
+  Text t;
+  text_init(&t, k->c->arena);
+  vec_push(k->c->arena, &seen, own);
+  for (uint32_t i = k->index + 1; i < k->g->groups.n; i++) {
+    if (k->g->groups.at[i].kernel != k->index) continue;
+    const char *text = sharer_text(k->c, i);
+    uint32_t at = 0;
+    while (at < seen.n && strcmp(seen.at[at], text) != 0) at++;
+    if (at < seen.n) continue;
+    vec_push(k->c->arena, &seen, text);
+    text_printf(&t, "%s%s", t.n ? ", " : "", text);
+  }
+  if (t.n) EMIT_WRAPPED(k->p, "//              ", "//   also for   %s\n", t.at);
+}
+
 /* Prints for example
  *   // features_2_1_batch_norm_relu: features.2.1 BatchNorm2d, features.2.2 ReLU, mlp.amp:17
  *   //   source     features(x.unsqueeze(1)) */
@@ -101,6 +130,7 @@ static void put_title(const Kernel *k)
   EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", kernel_name(k->c, k->index), *what ? ": " : "",
                what, *o.place ? ", " : "", o.place);
   if (o.owner && *o.text) EMIT(k->p, "//   source     %s\n", o.text);
+  put_sharers(k);
 }
 
 /* ---- what it does ---- */

@@ -39,19 +39,46 @@ const char *local_type(DType d)
 
 /* ---- names ---- */
 
-/* What the value is called in the job, as far as C allows; NULL where it has no name. */
-static const char *source_name(const Kernel *k, Value v)
+/* The parameter whose bytes or whose gradient's an argument has; NULL: none. */
+static const char *param_of(const Kernel *k, const KernelArg *a)
 {
-  const Node *n = ir_node(k->g, v);
-  if (is_working_copy(k->g, v)) n = ir_node(k->g, n->in[0]);
-  const char *from = n->op == OP_param ? k->g->params.at[attr_int(n, "index")].path : n->name;
-  if (!from || !*from) return NULL;
-  const char *name = identifier(k->c->arena, from);
-  return reserved_name(name) ? arena_printf(k->c->arena, "%s_%u", name, v.id) : name;
+  const Graph *g = k->g;
+  if (a->role == ARG_buffer) return g->params.at[a->index].path;
+  if (!a->value.id) return NULL;
+  const Node *n = ir_node(g, a->value);
+  if (a->role == ARG_grad) return g->params.at[attr_int(n, "param")].path;
+  if (is_working_copy(g, a->value)) n = ir_node(g, n->in[0]);
+  return n->op == OP_param ? g->params.at[attr_int(n, "index")].path : NULL;
 }
 
-/* `h`; in a template `lr_at` for input lr, because the template says $lr for its value; without a
- * name "add14". */
+static const char *last_word(const char *path)
+{
+  const char *dot = strrchr(path, '.');
+  return dot ? dot + 1 : path;
+}
+
+/* "weight", for the kernel may be that of many layers; of several weights "fc1_weight". */
+static const char *param_name(const Kernel *k, const char *path)
+{
+  bool several = false;
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const char *other = param_of(k, &k->args.at[i]);
+    several |= other && strcmp(other, path) != 0 && strcmp(last_word(other), last_word(path)) == 0;
+  }
+  return identifier(k->c->arena, several ? path : last_word(path));
+}
+
+/* What the value is called in the job, or else its op. */
+static const char *source_name(const Kernel *k, const KernelArg *a)
+{
+  const Node *n = ir_node(k->g, a->value);
+  const char *path = param_of(k, a);
+  if (path) return param_name(k, path);
+  return n->name && *n->name ? identifier(k->c->arena, n->name) : op_of(n)->name;
+}
+
+/* `h`, or `register_value` where C does not allow the name; in a template `lr_at` for input lr,
+ * because the template says $lr for its value. */
 static const char *value_name(const Kernel *k, const KernelArg *a)
 {
   const Node *anchor = ir_node(k->g, k->group->anchor);
@@ -61,16 +88,8 @@ static const char *value_name(const Kernel *k, const KernelArg *a)
         return arena_printf(k->c->arena, "%s_at", op_of(anchor)->signature.input[i].name);
     return anchor->op == OP_grad_norm ? "partials" : "out";
   }
-  const char *name = source_name(k, a->value);
-  if (name) return name;
-  return arena_printf(k->c->arena, "%s%u", op_of(ir_node(k->g, a->value))->name, a->value.id);
-}
-
-/* Of a parameter's slot: fc1.weight is "fc1_weight_grad". */
-static const char *gradient_name(const Kernel *k, Value accumulate)
-{
-  const char *path = k->g->params.at[attr_int(ir_node(k->g, accumulate), "param")].path;
-  return arena_printf(k->c->arena, "%s_grad", identifier(k->c->arena, path));
+  const char *name = source_name(k, a);
+  return reserved_name(name) ? arena_printf(k->c->arena, "%s_value", name) : name;
 }
 
 static bool is_taken(const Kernel *k, uint32_t n, const char *name)
@@ -84,12 +103,11 @@ static bool is_taken(const Kernel *k, uint32_t n, const char *name)
  * things of STATE are counted. */
 static const char *shared_name(const Kernel *k, const KernelArg *a, const char *role)
 {
-  if (a->role == ARG_buffer) return identifier(k->c->arena, k->g->params.at[a->index].path);
+  if (a->role == ARG_buffer) return param_name(k, param_of(k, a));
   return a->index ? arena_printf(k->c->arena, "%s%u", role, a->index) : role;
 }
 
-/* Unique in the kernel: a second `x` is "x_7", by the node or what it has a number of, and longer
- * where that is taken too. */
+/* Unique in the kernel: a second `x` is "x_2". */
 static const char *argument_name(const Kernel *k, uint32_t i)
 {
   static const char *const of_role[] = {
@@ -100,13 +118,13 @@ static const char *argument_name(const Kernel *k, uint32_t i)
   const KernelArg *a = &k->args.at[i];
   const char *name;
   if (a->role == ARG_grad && a->value.id)
-    name = gradient_name(k, a->value);
+    name = arena_printf(k->c->arena, "%s_grad", param_name(k, param_of(k, a)));
   else if (a->role != ARG_in && a->role != ARG_out)
     name = k->group->n_parts ? shared_name(k, a, of_role[a->role]) : of_role[a->role];
   else
     name = value_name(k, a);
-  uint32_t number = a->value.id ? a->value.id : a->index;
-  while (is_taken(k, i, name)) name = arena_printf(k->c->arena, "%s_%u", name, number);
+  const char *own = name;
+  for (uint32_t n = 2; is_taken(k, i, name); n++) name = arena_printf(k->c->arena, "%s_%u", own, n);
   return name;
 }
 

@@ -185,6 +185,7 @@ typedef struct Group {
   const char *name;    /* command_name(), from the first time that one is asked for */
   Value anchor;        /* the row, gemm or file node in it; 0 for a pure map group, or for parts */
   ampc_ref workspace;  /* pass memory: scratch of a matrix product */
+  uint32_t kernel;     /* pass kernels: the earlier group whose kernel it launches; 0: its own */
   struct Group *parts; /* of several kernels in one launch; NULL: it is one */
   uint32_t n_parts;
   bool in_turn;

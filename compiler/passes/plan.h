@@ -2,7 +2,7 @@
 #pragma once
 #include "compiler/command/command.h"
 
-/* The kernels table: one entry for each group that is a launch, in the order of groups. */
+/* The kernels table: one entry for each group that owns one, in the order of groups. */
 void plan_kernels(Compile *c, ampc_program *p);
 /* The commands of a block of the graph, in the order in which they run. */
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n);

@@ -8,7 +8,7 @@ void plan_kernels(Compile *c, ampc_program *p)
   const Graph *g = c->graph;
   ampc_kernel *out = arena_array(c->arena, ampc_kernel, g->groups.n + 1);
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!group_has_kernel(c, i)) continue;
+    if (!group_owns_kernel(c, i)) continue;
     uint32_t n_args = group_n_args(c, i);
     out[p->n_kernels++] = (ampc_kernel){.name = kernel_name(c, i), .n_args = n_args};
   }
@@ -80,19 +80,19 @@ const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
 {
   const Graph *g = c->graph;
   VEC(ampc_command) out = {0};
-  uint32_t kernel = 0;
+  uint32_t *kernel = arena_array(c->arena, uint32_t, g->groups.n), n_kernels = 0;
   for (uint32_t i = 1; i < g->groups.n; i++) {
     const Group *group = &g->groups.at[i];
+    kernel[i] = group_owns_kernel(c, i) ? n_kernels++ : kernel[group_kernel(g, i)];
     Value last = group->nodes[group->n - 1];
     if (ir_node(g, last)->block == block && !group_is_silent(g, i)) {
-      ampc_command command = group_command(c, i, kernel);
+      ampc_command command = group_command(c, i, kernel[i]);
       command.label = command_name(c, i);
       command.line = node_line(c, last);
       if (command.kind == AMPC_GEMM) command.as.gemm.desc.line = command.line;
       if (command.kind == AMPC_CONV) command.as.conv.desc.line = command.line;
       vec_push(c->arena, &out, command);
     }
-    kernel += group_has_kernel(c, i);
   }
   *out_n = out.n;
   return c->options.poison ? poison_commands(c, block, out.at, out_n) : out.at;

@@ -19,7 +19,7 @@ static int number_before(const char *line, size_t size, const char *word)
   return atoi(at);
 }
 
-/* The report knows kernels by their names only. */
+/* The report knows kernels by their names only: the first row that launches it. */
 static CommandRow *row_of(Inspection *in, const char *name, size_t size)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
@@ -28,6 +28,15 @@ static CommandRow *row_of(Inspection *in, const char *name, size_t size)
       return row;
   }
   return NULL;
+}
+
+/* Commands may share a kernel. */
+static void spread(Inspection *in, uint32_t arch)
+{
+  for (uint32_t i = 0; i < in->rows.n; i++) {
+    CommandRow *row = &in->rows.at[i];
+    if (row->kernel) row->usage[arch] = row_of(in, row->kernel, strlen(row->kernel))->usage[arch];
+  }
 }
 
 /* "Function properties for NAME", then a line with the spills, then one with the registers. */
@@ -62,6 +71,7 @@ static bool read_report(Inspection *in, const char *report, uint32_t arch)
     read_line(in, s, size, arch, &current);
     s += size + (s[size] == '\n');
   }
+  spread(in, arch);
   bool all = true;
   for (uint32_t i = 0; i < in->rows.n; i++)
     all &= !in->rows.at[i].kernel || in->rows.at[i].usage[arch].known;

@@ -94,10 +94,26 @@ bool command_casts(Repl *r, const char *arg)
 
 /* ---- kernels ---- */
 
-/* The kernel of this name, or the only one in whose name this stands: "silu" for net_silu. */
+/* The kernel that a command of this name launches, which may be that of an earlier one. */
+static bool find_command(const ampc_step *s, const char *name, uint32_t *out)
+{
+  for (uint32_t i = 0; i < s->n_commands; i++) {
+    const ampc_command *k = &s->commands[i];
+    if (k->kind != AMPC_LAUNCH_KERNEL || strcmp(k->label, name) != 0) continue;
+    *out = k->as.launch.kernel;
+    return true;
+  }
+  return false;
+}
+
+/* The kernel of this name, or of a command of this name, or the only one in whose name this stands:
+ * "silu" for net_silu. */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out)
 {
   uint32_t found = 0;
+  for (uint32_t b = 0; b < p->n_blocks; b++)
+    for (uint32_t v = 0; v < p->blocks[b].n_variants; v++)
+      if (find_command(&p->blocks[b].variant[v], name, out)) return true;
   for (uint32_t i = 0; i < p->n_kernels; i++) {
     if (!strstr(p->kernels[i].name, name)) continue;
     *out = i;

@@ -1,20 +1,17 @@
 /* Built kernels of a session, by content.
  *
- * A kernel's text carries numbers that a change elsewhere moves: its own name (fc1_gelu), the names
- * of its values (t14), comments with lines. So the key is the text with comments left out and with
- * the names that the kernel itself declares replaced by numbers; kernels of the same key compute
- * the same. What is not known is printed together, built in one or two runs of the C compiler and
- * loaded. Libraries stay loaded while a kernel of theirs may be asked for again. */
+ * The key (compiler/emit/kernel_key.h) holds while a change elsewhere moves numbers and lines in a
+ * kernel's text. What is not known is printed together, built in one or two runs of the C compiler
+ * and loaded. Libraries stay loaded while a kernel of theirs may be asked for again. */
 #include "repl.h"
 #include "compiler/emit/emit.h"
+#include "compiler/emit/kernel_key.h"
 #include "runner/jit/jit.h"
-#include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* kernels that are worth a second compiler */ };
 
@@ -74,97 +71,6 @@ void kernels_free(Kernels *k)
   free(k->known);
   free(k->edits);
   free(k);
-}
-
-/* ---- keys ---- */
-
-typedef struct Names { /* in the order in which they are seen */
-  const char *at[64];
-  size_t size[64];
-  uint32_t n;
-} Names;
-
-static bool is_word(char c)
-{
-  return isalnum((unsigned char)c) || c == '_';
-}
-
-/* Index of the name, which is added where that is asked for; UINT32_MAX: not there, or no room.
- * A name without a number stays in the key as it is: less is shared, nothing wrong is. */
-static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
-{
-  for (uint32_t i = 0; i < names->n; i++)
-    if (names->size[i] == n && memcmp(names->at[i], s, n) == 0) return i;
-  if (!add || names->n == 64) return UINT32_MAX;
-  names->at[names->n] = s;
-  names->size[names->n] = n;
-  return names->n++;
-}
-
-/* The parameters: the last word before each comma of `__global__ void name(...)`. */
-static void read_parameters(const char *s, Names *names)
-{
-  const char *open = strstr(s, "__global__ void "), *close;
-  if (!open || !(open = strchr(open, '(')) || !(close = strchr(open, ')'))) return;
-  for (const char *p = open + 1; p < close;) {
-    const char *end = p + strcspn(p, ",)"), *word = end;
-    while (word > p && is_word(word[-1])) word--;
-    name_index(names, word, (size_t)(end - word), true);
-    p = end + 1;
-  }
-}
-
-/* t14 or t14_end: how many bytes are its own name, else 0. */
-static size_t temporary_size(const char *s, size_t n)
-{
-  size_t digits = 1;
-  if (s[0] != 't') return 0;
-  while (digits < n && isdigit((unsigned char)s[digits])) digits++;
-  return digits > 1 && (digits == n || s[digits] == '_') ? digits : 0;
-}
-
-/* A word of the text as the key has it: $k for the kernel's own name, $p2 for its parameter,
- * $t5 for a temporary, else the word itself. */
-static void add_word(Text *out, const char *s, size_t n, const char *kernel,
-                     const Names *parameters, Names *temporaries)
-{
-  size_t own = strlen(kernel), t = temporary_size(s, n);
-  uint32_t i = name_index((Names *)(uintptr_t)parameters, s, n, false);
-  if (n >= own && memcmp(s, kernel, own) == 0 && (n == own || s[own] == '_'))
-    text_printf(out, "$k%.*s", (int)(n - own), s + own);
-  else if (i != UINT32_MAX)
-    text_printf(out, "$p%u", i);
-  else if (t && (i = name_index(temporaries, s, t, true)) != UINT32_MAX)
-    text_printf(out, "$t%u%.*s", i, (int)(n - t), s + t);
-  else
-    text_add(out, s, n);
-}
-
-/* The hash of the normalized text stands for the text: 128 bits, and nobody attacks their own
- * session. */
-static XXH128_hash_t key_of(Arena *arena, const Text *kernel, const char *name)
-{
-  Text key;
-  Names parameters = {0}, temporaries = {0};
-  text_init(&key, arena);
-  read_parameters(kernel->at, &parameters);
-  for (const char *s = kernel->at; *s;) {
-    size_t n = 0;
-    if (s[0] == '/' && s[1] == '/') {
-      s += strcspn(s, "\n");
-    } else if (isalpha((unsigned char)*s) || *s == '_') {
-      while (is_word(s[n])) n++;
-      add_word(&key, s, n, name, &parameters, &temporaries);
-      s += n;
-    } else if (isdigit((unsigned char)*s)) { /* a number with its suffix is no name */
-      while (is_word(s[n]) || s[n] == '.') n++;
-      text_add(&key, s, n);
-      s += n;
-    } else {
-      text_add(&key, s++, 1);
-    }
-  }
-  return XXH3_128bits(key.at, key.n);
 }
 
 /* ---- building ---- */
@@ -304,12 +210,12 @@ static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *tex
 {
   const char *name = c->program->kernels[i].name;
   print_kernel(c, i, text);
-  XXH128_hash_t key = key_of(c->arena, text, name);
+  XXH128_hash_t key = kernel_key(c->arena, text, name);
   const Edit *e = find_edit(k, name, key);
   if (!e) return key;
   text_init(text, c->arena);
   text_add(text, e->text, e->size);
-  return key_of(c->arena, text, name);
+  return kernel_key(c->arena, text, name);
 }
 
 /* Many kernels are built by two compilers side by side. All of a program are one text, though:
@@ -371,7 +277,7 @@ bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel)
   Text text;
   print_kernel(c, kernel, &text);
   const char *name = c->program->kernels[kernel].name;
-  return find_edit(k, name, key_of(c->arena, &text, name)) != NULL;
+  return find_edit(k, name, kernel_key(c->arena, &text, name)) != NULL;
 }
 
 void kernels_check_edits(Kernels *k, Compile *c)
@@ -418,7 +324,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
   const char *name = c->program->kernels[kernel].name;
   Text original;
   print_kernel(c, kernel, &original);
-  XXH128_hash_t from = key_of(c->arena, &original, name);
+  XXH128_hash_t from = kernel_key(c->arena, &original, name);
   Unit unit = {.names = &name, .n = 1};
   Text edited;
   text_init(&edited, c->arena);
@@ -426,7 +332,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
   Text lines = with_lines(c, &edited, name, path);
   text_init(&unit.text, c->arena);
   emit_unit(c, &lines, &name, 1, &unit.text);
-  XXH128_hash_t key = key_of(c->arena, &edited, name);
+  XXH128_hash_t key = kernel_key(c->arena, &edited, name);
   k->loads++;
   if (build_units(&unit, 1) || remember(k, &unit, &key)) return false;
   drop_edit(k, name, from);

@@ -139,7 +139,7 @@ static void take_kernels(Compile *c, bool compiled, bool rewrite)
   text_init(&cubin, c->arena);
   if (compiled && emit_cubin(c, &cubin)) {
     for (uint32_t i = 1; i < c->graph->groups.n; i++)
-      if (group_has_kernel(c, i)) take_kernel(c, i, &cubin, rewrite);
+      if (group_owns_kernel(c, i)) take_kernel(c, i, &cubin, rewrite);
   } else {
     fprintf(stderr, "FAILED: %s does not compile for %s\n", c->options.input, architecture);
     wrong++;

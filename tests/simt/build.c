@@ -2,6 +2,7 @@
 #include "build.h"
 #include "ptx.h"
 #include "compiler/emit/emit.h"
+#include "compiler/emit/kernel_key.h"
 #include "runner/jit/toolchain.h"
 #include <dlfcn.h>
 #include <limits.h>
@@ -86,11 +87,24 @@ static void list_kernels(Compile *c, SimtLibraries *out)
 {
   SimtKernel *kernels = arena_array(c->arena, SimtKernel, c->graph->groups.n);
   for (uint32_t i = 1; i < c->graph->groups.n; i++) {
-    if (!group_has_kernel(c, i)) continue;
+    if (!group_owns_kernel(c, i)) continue;
     uint32_t n_args = group_n_args(c, i);
     kernels[out->n++] = (SimtKernel){kernel_name(c, i), i, n_args};
   }
   out->kernels = kernels;
+}
+
+/* What the CPU's commands share, CUDA's share as well: a check of the first is one of all. */
+static ampc_status check_shared(Compile *c)
+{
+  const Graph *g = c->graph;
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    uint32_t first = group_kernel(g, i);
+    if (first != i && !XXH128_isEqual(group_key(c, i), group_key(c, first)))
+      return ampc_fail(AMPC_RUN_FAILED, "%s and %s share a kernel on the CPU only",
+                       command_name(c, first), command_name(c, i));
+  }
+  return AMPC_OK;
 }
 
 static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibraries *l, Text *out)
@@ -101,6 +115,7 @@ static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibrari
   simt_as_cuda(c);
   list_kernels(c, l);
   emit_some_kernels(c, 0, l->n, &kernels);
+  if (!status) status = check_shared(c);
   simt_as_cpu(c);
   if (edit) edit(&kernels, data);
   ptx_as_calls(&kernels, out);

@@ -141,6 +141,61 @@ static void test_fences(void)
   compile_destroy(c);
 }
 
+static uint32_t times(const char *text, const char *what)
+{
+  uint32_t n = 0;
+  for (const char *s = text; (s = strstr(s, what)); s++) n++;
+  return n;
+}
+
+static uint32_t kernels_of(const char *text, const char *target)
+{
+  Compile *c = compile(text, target, 2);
+  Text out = program_text(c);
+  uint32_t n = c->program->n_kernels;
+  CHECK(times(out.at, "\n__global__ void ") == n);
+  compile_destroy(c);
+  return n;
+}
+
+/* Equal kernels are printed once: whatever layers, values and numbers are called in them, but not
+ * where a size, a type, an order of operands or a stream of random numbers differs. */
+static void test_shared_kernels(const char *target)
+{
+  static const char same[] = "model a = LayerNorm(48)\nmodel bb = LayerNorm(48)\n"
+                             "infer f(x: f32[8, 48], w: f32[48, 48]) {\n"
+                             "  h = silu(a(x @ w)) @ w; return silu(bb(h)) @ w\n}\n";
+  static const char sizes[] =
+      "model a = LayerNorm(48)\nmodel bb = LayerNorm(64)\n"
+      "infer f(x: f32[8, 48], w: f32[48, 64], v: f32[48, 48]) {\n"
+      "  h = silu(a(x @ v)) @ w; return silu(bb(h)) @ w.transpose(0, 1)\n}\n";
+  static const char types[] = "infer f(x: f32[8, 9], y: f16[8, 9], w: f32[9, 9], v: f16[9, 9]) {\n"
+                              "  return silu(x @ w) @ w, silu(y @ v) @ v\n}\n";
+  static const char order[] = "infer f(x: f32[9, 9], w: f32[9, 9]) {\n"
+                              "  a = x @ w; h = x - a * a; b = h @ w; return (b * b - h) @ w\n}\n";
+  CHECK(kernels_of(same, target) == 1 && kernels_of(sizes, target) == 2);
+  CHECK(kernels_of(types, target) == 2);
+  CHECK(kernels_of(order, target) == 2);
+  Compile *c = compile(same, target, 2);
+  const ampc_step *s = &c->program->blocks[0].variant[0];
+  CHECK(s->n_commands == 5 && strcmp(s->commands[1].label, s->commands[3].label) != 0);
+  CHECK(s->commands[1].as.launch.kernel == s->commands[3].as.launch.kernel);
+  compile_destroy(c);
+  CHECK(contains(same, target, 2, "//   also for   bb\n"));
+}
+
+static void test_random_kernels(const char *target)
+{
+  static const char drops[] =
+      "model net = Sequential(Dropout(0.5), Linear(8, 8), Dropout(0.5), "
+      "Linear(8, 8))\n"
+      "data points(n: int) { return synthetic(n, shape=[8]) }\n"
+      "optimizer opt = SGD(net, lr=0.1)\n"
+      "train x in points(64) with batch=16 { minimize net(x).mean() with opt }\n";
+  CHECK(contains(drops, target, 2, "state->body, 0u,"));
+  CHECK(contains(drops, target, 2, "state->body, 1u,"));
+}
+
 static void test_constant_outputs(void)
 {
   Compile *c = compile("infer f(x: f32[3]) { return 1.5, 2, x }\n", "cpu", 2);
@@ -173,6 +228,9 @@ int main(void)
   test_names();
   test_fusion();
   test_fences();
+  test_shared_kernels("cpu");
+  test_shared_kernels("sm_90");
+  test_random_kernels("cpu");
   test_constant_outputs();
   test_no_weight_casts();
   return check_done();

@@ -1,0 +1,152 @@
+/* Equal kernels: the key of a text, and pass kernels, by which commands whose kernels have the same
+ * text launch one.
+ *
+ * needs IR_PLACED: which operands share bytes stands in the text. Why before plan: its table of
+ * kernels has each once. */
+#include "kernel_key.h"
+#include "compiler/command/command.h"
+#include "emit.h"
+#include "kernel.h"
+#include <ctype.h>
+#include <string.h>
+
+/* ---- keys ---- */
+
+typedef struct Names { /* in the order in which they are seen */
+  const char *at[64];
+  size_t size[64];
+  uint32_t n;
+} Names;
+
+static bool is_word(char c)
+{
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Index of the name, which is added where that is asked for; UINT32_MAX: not there, or no room.
+ * A name without a number stays in the key as it is: less is shared, nothing wrong is. */
+static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
+{
+  for (uint32_t i = 0; i < names->n; i++)
+    if (names->size[i] == n && memcmp(names->at[i], s, n) == 0) return i;
+  if (!add || names->n == 64) return UINT32_MAX;
+  names->at[names->n] = s;
+  names->size[names->n] = n;
+  return names->n++;
+}
+
+/* The parameters: the last word before each comma of `__global__ void name(...)`. */
+static void read_parameters(const char *s, Names *names)
+{
+  const char *open = strstr(s, "__global__ void "), *close;
+  if (!open || !(open = strchr(open, '(')) || !(close = strchr(open, ')'))) return;
+  for (const char *p = open + 1; p < close;) {
+    const char *end = p + strcspn(p, ",)"), *word = end;
+    while (word > p && is_word(word[-1])) word--;
+    name_index(names, word, (size_t)(end - word), true);
+    p = end + 1;
+  }
+}
+
+/* t14 or t14_end: how many bytes are its own name, else 0. */
+static size_t temporary_size(const char *s, size_t n)
+{
+  size_t digits = 1;
+  if (s[0] != 't') return 0;
+  while (digits < n && isdigit((unsigned char)s[digits])) digits++;
+  return digits > 1 && (digits == n || s[digits] == '_') ? digits : 0;
+}
+
+/* relu_at, relu_2_at: the neighbours that a thread has of parameter relu. How many bytes stand
+ * before that ending. */
+static size_t stem_size(const char *s, size_t n, bool number)
+{
+  if (n < 4 || memcmp(s + n - 3, "_at", 3) != 0) return 0;
+  n -= 3;
+  size_t digits = n;
+  while (digits > 0 && isdigit((unsigned char)s[digits - 1])) digits--;
+  if (!number) return n;
+  return digits < n && digits > 1 && s[digits - 1] == '_' ? digits - 1 : 0;
+}
+
+/* The parameter that a word is, or is made of; *size: bytes of the word that are its name. */
+static uint32_t parameter_of(Names *parameters, const char *s, size_t n, size_t *size)
+{
+  size_t stems[] = {n, stem_size(s, n, false), stem_size(s, n, true)};
+  for (int i = 0; i < 3; i++) {
+    *size = stems[i];
+    uint32_t at = *size ? name_index(parameters, s, *size, false) : UINT32_MAX;
+    if (at != UINT32_MAX) return at;
+  }
+  return UINT32_MAX;
+}
+
+/* A word of the text as the key has it: $k for the kernel's own name, $p2 for its parameter,
+ * $t5 for a temporary, else the word itself. */
+static void add_word(Text *out, const char *s, size_t n, const char *kernel, Names *parameters,
+                     Names *temporaries)
+{
+  size_t own = strlen(kernel), t = temporary_size(s, n), size;
+  uint32_t i = parameter_of(parameters, s, n, &size);
+  if (n >= own && memcmp(s, kernel, own) == 0 && (n == own || s[own] == '_'))
+    text_printf(out, "$k%.*s", (int)(n - own), s + own);
+  else if (i != UINT32_MAX)
+    text_printf(out, "$p%u%.*s", i, (int)(n - size), s + size);
+  else if (t && (i = name_index(temporaries, s, t, true)) != UINT32_MAX)
+    text_printf(out, "$t%u%.*s", i, (int)(n - t), s + t);
+  else
+    text_add(out, s, n);
+}
+
+XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
+{
+  Text key;
+  Names parameters = {0}, temporaries = {0};
+  text_init(&key, arena);
+  read_parameters(kernel->at, &parameters);
+  for (const char *s = kernel->at; *s;) {
+    size_t n = 0;
+    if (s[0] == '/' && s[1] == '/') {
+      s += strcspn(s, "\n");
+    } else if (isspace((unsigned char)*s)) { /* where lines are broken depends on names */
+      if (key.n && key.at[key.n - 1] != ' ') text_puts(&key, " ");
+      s++;
+    } else if (isalpha((unsigned char)*s) || *s == '_') {
+      while (is_word(s[n])) n++;
+      add_word(&key, s, n, name, &parameters, &temporaries);
+      s += n;
+    } else if (isdigit((unsigned char)*s)) { /* a number with its suffix is no name */
+      while (is_word(s[n]) || s[n] == '.') n++;
+      text_add(&key, s, n);
+      s += n;
+    } else {
+      text_add(&key, s++, 1);
+    }
+  }
+  return XXH3_128bits(key.at, key.n);
+}
+
+/* ---- the pass ---- */
+
+XXH128_hash_t group_key(Compile *c, uint32_t group)
+{
+  Text text;
+  text_init(&text, c->arena);
+  emit_group(c, group, &text);
+  return kernel_key(c->arena, &text, kernel_name(c, group));
+}
+
+bool pass_kernels(Compile *c)
+{
+  Graph *g = c->graph;
+  XXH128_hash_t *keys = arena_array(c->arena, XXH128_hash_t, g->groups.n);
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    if (!group_has_kernel(c, i)) continue;
+    keys[i] = group_key(c, i);
+    uint32_t first = 1;
+    while (first < i && (!XXH128_isEqual(keys[first], keys[i]) || !group_owns_kernel(c, first)))
+      first++;
+    if (first < i) g->groups.at[i].kernel = first;
+  }
+  return true;
+}

@@ -1,0 +1,11 @@
+/* What a kernel computes and how, whatever its values are called. */
+#pragma once
+#include "compiler/compile.h"
+#include <xxhash.h>
+
+/* Of the text of emit_kernel. It carries names that say nothing about what it does: its own
+ * (fc1_gelu), its parameters' (relu, relu_2_at), those of its values (t14), comments. So the key is
+ * of the text without comments and line breaks and with these names replaced by numbers; kernels of
+ * the same key compute the same. 128 bits stand for the text: nobody attacks their own job. */
+XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name);
+XXH128_hash_t group_key(Compile *c, uint32_t group); /* of a group's own kernel */
