@@ -8,8 +8,8 @@
 # Nothing is built or installed here: BUILD (default build) has bench_steps and amp (cmake --build build
 # --target bench_steps amp), PYTHON a PyTorch. Results lie in RESULTS (bench/results/gpu), a file for
 # each; a file that is there is not measured again, so that a run which ends early goes on where it
-# was. A pair (a net and a precision, both sides) takes less than 10 minutes: each of its four
-# measurements, and its prediction, is ended after EACH seconds (110). LIMIT: seconds after which no
+# was. A pair (a net and a precision, both sides) takes less than 8 minutes: each of its four
+# measurements is ended after EACH seconds (110), its prediction after a third of that. LIMIT: seconds after which no
 # pair is begun. PAIRS: those that are wanted, as in PAIRS="mlp:f16 mnist_cnn:bf16". WARM and STEPS:
 # steps before and in a group. GPU: the name of amp inspect --gpu to predict for, where that of the GPU
 # is not known. DATA: the folder of Fashion-MNIST (Debian's), without which there are other numbers.
@@ -73,7 +73,7 @@ predict() { # predict BASE JOB SETTINGS...: beside the measured times, if there 
   shift 2
   [ -s "$base.tsv" ] || return 0
   if [ -n "$name" ]; then
-    keep "$base.cost.json" "${ours[@]}" "$build/amp" inspect --gpu "$name" --measured "$base.tsv" --json "$@" "$job"
+    each=$((each / 3)) keep "$base.cost.json" "${ours[@]}" "$build/amp" inspect --gpu "$name" --measured "$base.tsv" --json "$@" "$job"
   else
     fail "no figures of $found" >"$base.cost.json"
   fi

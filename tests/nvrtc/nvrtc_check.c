@@ -20,8 +20,9 @@
 enum { SKIPPED = 77, WRONG = 5, REGISTER_UNIT = 8 /* a GPU allots so many at once */ };
 
 /* Kernels are counted by what they are made from: each row op and each file in templates/ apart,
- * elementwise chains together, moves together, columns of convolutions by their file. */
-enum { KIND_map = OP_COUNT, KIND_move, KIND_im2col, KIND_turned, KIND_COUNT };
+ * elementwise chains together, moves together, launches of several parts together, columns of
+ * convolutions by their file. */
+enum { KIND_map = OP_COUNT, KIND_move, KIND_parts, KIND_im2col, KIND_turned, KIND_COUNT };
 
 typedef struct Budget {
   KernelNeeds most;
@@ -38,7 +39,7 @@ static unsigned wrong, kernels;
 
 static const char *kind_name(int kind)
 {
-  static const char *const names[] = {"map", "move", "im2col", "turned"};
+  static const char *const names[] = {"map", "move", "parts", "im2col", "turned"};
   return kind < OP_COUNT ? op_row(kind)->name : names[kind - OP_COUNT];
 }
 
@@ -48,6 +49,7 @@ static int kind_of(Compile *c, uint32_t group)
   Value anchor = g->groups.at[group].anchor;
   if (group_is_columns(c, group))
     return convolution_of(c, group).desc.kind == AMPC_CONV_DATA ? KIND_turned : KIND_im2col;
+  if (g->groups.at[group].n_parts) return KIND_parts;
   OpKind op = anchor.id ? ir_node(g, anchor)->op : OP_COUNT;
   if (!anchor.id || op_row(op)->tmpl == TMPL_map) return KIND_map;
   return op_row(op)->tmpl == TMPL_move ? KIND_move : (int)op;
