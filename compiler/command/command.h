@@ -90,6 +90,7 @@ const char *group_ops(Compile *c, uint32_t group); /* "batch_norm_relu" */
 /* The node that decides what a group is about: its anchor if a layer made that, else the first that
  * a layer made. */
 const Node *group_main_node(const Graph *g, uint32_t group);
+const char *block_word(Compile *c, uint16_t block); /* "train", "eval2" */
 /* What a layer is called in the job: "features.2.1", without the model where there is one only. */
 const char *layer_path(const Graph *g, const char *layer);
 const char *layer_type(const Graph *g, const char *layer); /* "BatchNorm2d"; NULL: not known */

@@ -99,8 +99,8 @@ const char *group_ops(Compile *c, uint32_t group)
   return t.at;
 }
 
-/* "train", "eval2": by the kind, for the user's name of a block may be any text. */
-static const char *block_word(Compile *c, uint16_t block)
+/* By the kind, for the user's name of a block may be any text. */
+const char *block_word(Compile *c, uint16_t block)
 {
   static const char *const kinds[] = {"train", "eval", "infer"};
   const Graph *g = c->graph;

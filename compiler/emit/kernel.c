@@ -26,7 +26,7 @@ static int64_t most_elements(const Kernel *k)
 }
 
 /* `int` where it suffices: 64-bit index arithmetic costs registers and time on a GPU. */
-static Kernel kernel_of(Printer *p, uint32_t group)
+Kernel kernel_of(Printer *p, uint32_t group)
 {
   Kernel k = {.p = p, .c = p->c, .g = p->c->graph, .index = group};
   k.group = &k.g->groups.at[group];
@@ -280,6 +280,7 @@ static void put_texts(Printer *p, bool jit, KernelRange range)
   if (jit) put_state(p);
   emit_helpers(p, &kernels);
   bool cpu = is_cpu_target(p->c);
+  if (!jit && kernels.n) EMIT(p, "\n/* ---- kernels ---- */\n");
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   put_kernels(p, range);
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");

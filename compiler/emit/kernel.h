@@ -7,6 +7,9 @@
  * alone (ampc_state.h is put before it); else ampc_rt.h has been included. */
 void emit_kernel_texts(Printer *p, bool jit);
 
+/* The table of contents, as a comment. */
+void put_contents(Printer *p);
+
 /* The kernel that a group has, or would have if it had not that of an earlier one. */
 void emit_group(Compile *c, uint32_t group, Text *out);
 

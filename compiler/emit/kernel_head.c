@@ -225,16 +225,21 @@ static const char *vector_note(const Kernel *k)
   return n > 1 ? arena_printf(k->c->arena, " by %u", n) : "";
 }
 
+const Node *kernel_walked_node(const Kernel *k)
+{
+  const Node *n = kernel_main_node(k);
+  if (kernel_template(k) == TMPL_row) return ir_node(k->g, n->in[0]);
+  bool effect = op_has(n, T_effect) && kernel_template(k) == TMPL_map;
+  return effect ? node_walked(k->g, k->group->nodes[0]) : n;
+}
+
 /* Prints for example
  *   //   shape      [32, 512] = 16384 elements by 8; grid 8, block 256; loops of templates/cuda.cuh
  */
 static void put_shape(const Kernel *k)
 {
   Geometry at = kernel_geometry(k->c, k->index);
-  const Node *n = kernel_main_node(k);
-  if (kernel_template(k) == TMPL_row) n = ir_node(k->g, n->in[0]);
-  if (op_has(n, T_effect) && kernel_template(k) == TMPL_map)
-    n = node_walked(k->g, k->group->nodes[0]);
+  const Node *n = kernel_walked_node(k);
   if (kernel_template(k) == TMPL_file || k->group->n_parts)
     EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
   else

@@ -22,6 +22,7 @@ typedef struct Kernel { /* the one that is being printed */
   VEC(Vector) vectors;    /* of this kernel's frame */
 } Kernel;
 
+Kernel kernel_of(Printer *p, uint32_t group);
 /* The node that decides how the group is printed: its anchor, or any node of an elementwise
  * group; and how that is. */
 const Node *kernel_main_node(const Kernel *k);
@@ -29,7 +30,8 @@ OpTemplate kernel_template(const Kernel *k);
 
 /* ---- the comment above: kernel_head.c ---- */
 
-const char *kernel_nodes_text(const Kernel *k); /* "%14 add, %15 gelu" */
+const char *kernel_nodes_text(const Kernel *k);  /* "%14 add, %15 gelu" */
+const Node *kernel_walked_node(const Kernel *k); /* whose shape the kernel walks */
 void put_head(const Kernel *k);
 void put_columns_head(const Kernel *k, const Convolution *v);
 

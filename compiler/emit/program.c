@@ -217,9 +217,12 @@ static void put_head(Printer *p, const ampc_program *g)
        comment_of(p, g->name), g->n_blocks ? "the steps" : "nothing to run",
        comment_of(p, g->source), g->precision, g->target);
   EMIT(p,
-       "// Kernels first, then tables, step functions, main(). Build line: ampc --build-line.\n");
+       "// What kernels are written in, kernels, tables, step functions, main(). Build line: ampc "
+       "--build-line.\n");
   seal_put(p);
-  EMIT(p, "#include \"ampc_rt.h\"\n\n");
+  put_contents(p);
+  EMIT(p, "\n#include \"ampc_rt.h\"\n\n");
+  if (g->n_kernels) EMIT(p, "/* ---- what kernels are written in ---- */\n\n");
 }
 
 void emit_program(Compile *c, Text *out, bool with_main)

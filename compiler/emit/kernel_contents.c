@@ -1,0 +1,62 @@
+/* The table of contents of an emitted text: its kernels in their order, each with the layer that it
+ * is for and the shape that it walks. */
+#include "compiler/base/user_text.h"
+#include "kernel_parts.h"
+#include <string.h>
+
+enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
+
+/* "[128, 28, 28, 32]"; "131328 elements" of an optimizer's range; what has no shape of its own by
+ * what it consists of. */
+static const char *shape_text(const Kernel *k)
+{
+  Arena *arena = k->c->arena;
+  if (group_is_columns(k->c, k->index)) return "columns";
+  if (k->group->n_parts)
+    return arena_printf(arena, "%u parts, %s", k->group->n_parts,
+                        k->group->in_turn ? "in turn" : "side by side");
+  const Node *n = kernel_walked_node(k);
+  int64_t range = node_range(k->g, n);
+  if (range >= 0) return arena_printf(arena, "%lld elements", (long long)range);
+  return ir_dims_text(k->c, n);
+}
+
+/* How many commands launch it. */
+static uint32_t launches(const Graph *g, uint32_t group)
+{
+  uint32_t n = 1;
+  for (uint32_t i = group + 1; i < g->groups.n; i++) n += g->groups.at[i].kernel == group;
+  return n;
+}
+
+static void put_row(Printer *p, uint32_t group)
+{
+  Kernel k = kernel_of(p, group);
+  Origin o = origin_of(p->c, group, OWNER_COLUMN);
+  uint32_t n = launches(k.g, group);
+  const char *times = n > 1 ? arena_printf(p->c->arena, ", %u launches", n) : "";
+  EMIT(p, "//   %-*s %-*s %s%s\n", NAME_COLUMN, kernel_name(p->c, group), OWNER_COLUMN,
+       o.owner ? o.owner : o.text, shape_text(&k), times);
+}
+
+static void put_block(Printer *p, uint16_t block)
+{
+  const BlockInfo *b = &p->c->graph->blocks.at[block];
+  EMIT(p, "//\n// Kernels of %s", block_word(p->c, block));
+  if (b->kind != AMPC_INFER) EMIT(p, ", batch %lld", (long long)b->batch);
+  EMIT(p, ":\n");
+}
+
+void put_contents(Printer *p)
+{
+  const Graph *g = p->c->graph;
+  int block = -1;
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    if (!group_owns_kernel(p->c, i)) continue;
+    const Group *group = &g->groups.at[i];
+    const Node *last = ir_node(g, group->nodes[group->n - 1]);
+    if (last->block != block) put_block(p, last->block);
+    block = last->block;
+    put_row(p, i);
+  }
+}
