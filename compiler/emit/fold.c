@@ -1,6 +1,6 @@
 /* Sizes are literals, so a template's arithmetic may come out as `x * 1 - 0`. What changes nothing
- * is left out, so that the text says what is computed. Integers only: 1.0 and 0x1 are other tokens.
- */
+ * is left out, so that the text says what is computed. Of integers: 1.0 and 0x1 are other tokens;
+ * of numbers `R(1.0) * ` alone, which changes no bit. */
 #include "kernel_parts.h"
 #include <ctype.h>
 #include <string.h>
@@ -26,6 +26,18 @@ static bool is_free(const char *s)
   return !strchr("*/%[", *s) || !*s;
 }
 
+/* " + 0 * 49 * 128": the bytes of a sum's product of literals that begins with 0; else 0. */
+static size_t idle_product(const char *s)
+{
+  if (strncmp(s, " + 0 * ", 7) != 0) return 0;
+  const char *end = s + 4;
+  while (strncmp(end, " * ", 3) == 0 && isdigit((unsigned char)end[3])) {
+    end += 3;
+    while (isdigit((unsigned char)*end)) end++;
+  }
+  return ends(*end) && is_free(end) ? (size_t)(end - s) : 0;
+}
+
 /* How many bytes at s may go: " * 1" and " / 1"; " + 0" and " - 0" where no product follows; "1 * "
  * where none is before it. */
 static size_t idle(const Text *before, const char *s)
@@ -33,7 +45,9 @@ static size_t idle(const Text *before, const char *s)
   if ((strncmp(s, " * 1", 4) == 0 || strncmp(s, " / 1", 4) == 0) && ends(s[4])) return 4;
   if ((strncmp(s, " + 0", 4) == 0 || strncmp(s, " - 0", 4) == 0) && ends(s[4]) && is_free(s + 4))
     return 4;
-  return strncmp(s, "1 * ", 4) == 0 && is_loose(before) ? 4 : 0;
+  if (strncmp(s, "1 * ", 4) == 0 && is_loose(before)) return 4;
+  if (strncmp(s, "R(1.0) * ", 9) == 0 && is_loose(before)) return 9;
+  return idle_product(s);
 }
 
 const char *fold_line(const Kernel *k, const char *line)

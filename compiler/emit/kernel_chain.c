@@ -126,15 +126,16 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
 {
   const Node *n = ir_node(k->g, v);
   uint32_t out = argument_of(k, v);
+  expression = fold_line(k, expression);
   if (op_has(n, T_effect)) {
-    EMIT(k->p, "%s += %s; // %%%u %s\n", element_place(k, out, index), expression, v.id,
-         op_of(n)->name);
+    EMIT_STATEMENT(k->p, "%s += %s; // %%%u %s\n", element_place(k, out, index), expression, v.id,
+                   op_of(n)->name);
     return;
   }
   bool stored_only = out < k->args.n && !used_inside(k, v);
   if (!stored_only) expression = rounded(k, n->dtype, expression);
-  EMIT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), v.id, expression, v.id,
-       op_of(n)->name);
+  EMIT_STATEMENT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), v.id, expression,
+                 v.id, op_of(n)->name);
   if (out == k->args.n) return;
   const char *name = arena_printf(k->c->arena, "t%u", v.id);
   bool exact = n->dtype == AMPC_I32 || n->dtype == AMPC_F32 || n->dtype == AMPC_I64;

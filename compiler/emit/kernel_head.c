@@ -129,7 +129,9 @@ static void put_title(const Kernel *k)
                         group_main_node(k->g, k->index)->origin.id ? "backward of " : "", layers);
   EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", kernel_name(k->c, k->index), *what ? ": " : "",
                what, *o.place ? ", " : "", o.place);
-  if (o.owner && *o.text) EMIT(k->p, "//   source     %s\n", o.text);
+  if (o.owner && *o.text && (!k->p->source || strcmp(k->p->source, o.text) != 0))
+    EMIT(k->p, "//   source     %s\n", o.text);
+  k->p->source = o.text;
   put_sharers(k);
 }
 

@@ -1,6 +1,7 @@
 /* See printer.h. The table of lines hangs in Compile.blame. */
 #include "printer.h"
 #include "emit.h"
+#include <limits.h>
 #include <string.h>
 
 typedef struct Origin {
@@ -60,7 +61,7 @@ void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
   put_lines(p, tree_path(file), (uint32_t)at, text);
 }
 
-enum { WIDEST = 112 /* columns */ };
+enum { WIDEST = 112, STATEMENT = 100 /* columns */ };
 
 /* Where to break a line that has `room` columns: behind the last comma with a space that is not in
  * a string or inside of braces, the first one where all stand further right; n where there is none.
@@ -95,6 +96,59 @@ void printer_wrap(Printer *p, const char *file, int at, const char *next, const 
               arena_printf(p->c->arena, "%.*s\n", (int)stop, text));
     text = arena_printf(p->c->arena, "%s%s", next, text + stop + 1);
     n = strcspn(text, "\n");
+  }
+  put_lines(p, tree_path(file), (uint32_t)at, text);
+}
+
+/* How early a statement should be broken before the operator at s: by the brackets around it, sums
+ * before products; UINT_MAX: no operator stands there. */
+static unsigned break_rank(const char *s, unsigned depth)
+{
+  static const char *const loose[] = {" ? ", " : ", " && ", " || ", " + ", " - ", " == ", " > "};
+  for (size_t i = 0; i < sizeof loose / sizeof *loose; i++)
+    if (strncmp(s, loose[i], strlen(loose[i])) == 0) return 2 * depth;
+  return strncmp(s, " * ", 3) == 0 || strncmp(s, " / ", 3) == 0 ? 2 * depth + 1 : UINT_MAX;
+}
+
+/* The last of the earliest operators that leave a line of at most `room`; n: there is none. A line
+ * may close brackets of those before it. */
+static size_t statement_break(const char *s, size_t n, size_t room)
+{
+  enum { DEEP = 1000 };
+  unsigned depth = DEEP, best = UINT_MAX;
+  size_t at = n;
+  for (size_t i = 0; i < n && i <= room; i++) {
+    depth += s[i] == '(' || s[i] == '[';
+    depth -= s[i] == ')' || s[i] == ']';
+    unsigned rank = i > room / 3 ? break_rank(s + i, depth) : UINT_MAX;
+    if (rank == UINT_MAX || rank > best) continue;
+    best = rank;
+    at = i;
+  }
+  return at;
+}
+
+/* Without the comment behind it. */
+static size_t statement_size(const char *s)
+{
+  const char *comment = strstr(s, "; //");
+  return comment ? (size_t)(comment - s) : strcspn(s, "\n");
+}
+
+void printer_statement(Printer *p, const char *file, int at, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  const char *text = arena_vprintf(p->c->arena, fmt, ap);
+  va_end(ap);
+  size_t n = statement_size(text), room = STATEMENT - 2 * (size_t)p->indent;
+  while (n > room) {
+    size_t stop = statement_break(text, n, room);
+    if (stop == n) break;
+    put_lines(p, tree_path(file), (uint32_t)at,
+              arena_printf(p->c->arena, "%.*s\n", (int)stop, text));
+    text = arena_printf(p->c->arena, "    %s", text + stop + 1);
+    n = statement_size(text);
   }
   put_lines(p, tree_path(file), (uint32_t)at, text);
 }

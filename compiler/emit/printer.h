@@ -5,9 +5,10 @@
 typedef struct Printer {
   Compile *c;
   Text *out;
-  int indent;     /* levels of two spaces */
-  bool line_open; /* text stands on the current line already */
-  uint32_t line;  /* of the output, from 1 */
+  int indent;         /* levels of two spaces */
+  bool line_open;     /* text stands on the current line already */
+  uint32_t line;      /* of the output, from 1 */
+  const char *source; /* the job's text above the last kernel: it is not quoted twice in a row */
 } Printer;
 
 /* Starts a text; forgets the lines of the one before (emit_blame answers for the last text). */
@@ -19,6 +20,9 @@ void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
  * `next`. */
 void printer_wrap(Printer *p, const char *file, int at, const char *next, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* The same for a statement of C: a wide one is broken before operators. */
+void printer_statement(Printer *p, const char *file, int at, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Text of an embedded file, as it stands; `name` is its path in the tree: "templates/device.cuh".
  * Blame gives that file's own lines, counted from `first_line`. */
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n);
@@ -26,3 +30,4 @@ void printer_text(Printer *p, const char *name, uint32_t first_line, const char 
 /* EMIT(p, "real t%u = %s;\n", ...): the caller's place becomes the line's origin. */
 #define EMIT(p, ...)               printer_put((p), __FILE__, __LINE__, __VA_ARGS__)
 #define EMIT_WRAPPED(p, next, ...) printer_wrap((p), __FILE__, __LINE__, (next), __VA_ARGS__)
+#define EMIT_STATEMENT(p, ...)     printer_statement((p), __FILE__, __LINE__, __VA_ARGS__)

@@ -158,6 +158,43 @@ static uint32_t kernels_of(const char *text, const char *target)
   return n;
 }
 
+/* Columns of the longest line of code, without a comment behind it; comments and tables aside. */
+static size_t widest_statement(const char *text)
+{
+  size_t most = 0;
+  const char *end = strstr(text, "/* ---- tables");
+  for (const char *s = strstr(text, "/* ---- kernels"); s && s < end; s += strcspn(s, "\n") + 1) {
+    const char *stop = s + strcspn(s, "\n");
+    const char *comment = memmem(s, (size_t)(stop - s), "//", 2);
+    size_t n = (size_t)((comment ? comment : stop) - s);
+    if (n > most && strncmp(s, "__global__", 10) != 0 && strncmp(s, "    ", 4) == 0) most = n;
+  }
+  return most;
+}
+
+/* Long expressions are broken before an operator, and arithmetic that changes nothing is left
+ * out: but for what is of numbers and looks like it. */
+static void test_lines(const char *target)
+{
+  static const char wide[] =
+      "infer f(a_long_name: f32[4, 9], another_long_name: f32[9], a_third_long_name: f32[9]) {\n"
+      "  return gelu(a_long_name * another_long_name - a_third_long_name) * (a_long_name + 0.5) / "
+      "(another_long_name * another_long_name + a_third_long_name * a_long_name + 0.25)\n}\n";
+  Compile *c = compile(wide, target, 2);
+  Text out = program_text(c);
+  size_t n = widest_statement(out.at);
+  CHECK_MSG(n > 60 && n <= 104, "%zu", n);
+  compile_destroy(c);
+  static const char idle[] =
+      "model bn = BatchNorm2d(4)\noptimizer opt = SGD(bn, lr=0.1)\n"
+      "data images(n: int) { return synthetic(n, [4, 8, 8]) }\n"
+      "train x in images(64) with batch=16 { minimize bn(x).mean() with opt }\n";
+  CHECK(!contains(idle, target, 2, " + 0 * ") && !contains(idle, target, 2, "R(1.0) * stat"));
+  CHECK(!contains(idle, target, 2, " + 1 * ") && contains(idle, target, 2, "ampc_sum_parts("));
+  static const char zero[] = "infer f(x: f32[8], k: i64[8]) { return x + 0.0, x * 1.0, k + 10 }\n";
+  CHECK(contains(zero, target, 2, " + R(0.0)") && contains(zero, target, 2, " + 10"));
+}
+
 /* Equal kernels are printed once: whatever layers, values and numbers are called in them, but not
  * where a size, a type, an order of operands or a stream of random numbers differs. */
 static void test_shared_kernels(const char *target)
@@ -231,6 +268,8 @@ int main(void)
   test_shared_kernels("cpu");
   test_shared_kernels("sm_90");
   test_random_kernels("cpu");
+  test_lines("cpu");
+  test_lines("sm_90");
   test_constant_outputs();
   test_no_weight_casts();
   return check_done();
