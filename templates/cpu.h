@@ -189,7 +189,7 @@ DEVICE long long block_share(long long n, unsigned k)
        row < row##_end; row++)
 
 // --- ROW_EACH
-/* for each c of [first, end) of the row; no reductions inside */
+/* for each c of [0, n), a row; no reductions inside */
 #define ROW_EACH(T, c, n) for (T c = 0; c < (n); c++)
 
 // --- ROW_ONCE

@@ -116,7 +116,7 @@ bool gpu_has_tensor(const Gpu *g, const ProductLoad *p)
 
 /* Note [products]
  * A multiprocessor computes a tile of 64 x 64 of the result, or more; where tiles are few, k is cut
- * into parts of no less than 256. Of the peak 0.8 is reached (790 of 989 measured at 8192^3). Rows
+ * into parts of no less than 256. Of the peak 0.8 is reached, an estimate. Rows
  * that do not begin at multiples of 16 bytes are loaded element by element: a quarter of that. The
  * shortest takes two loads from DRAM, and a load from L2 for four steps of 32 of k, which are begun
  * ahead. */

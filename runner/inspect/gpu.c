@@ -241,6 +241,7 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
 GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
 {
   GpuBlock b = {.unavoidable = gpu_unavoidable(in, block)};
+  bool all = true;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     if (in->rows.at[i].block != block) continue;
     b.commands++;
@@ -249,7 +250,9 @@ GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
     b.instructions += r->rows[i].counts.instructions;
     b.us += r->rows[i].us;
     b.measured += r->rows[i].measured;
+    all &= r->rows[i].measured > 0;
   }
+  if (!all) b.measured = 0;
   return b;
 }
 
@@ -268,24 +271,30 @@ static bool read_ptx(Maker *m)
   return false;
 }
 
-/* "k07_add_gelu<tab>12.3" a line. Names that the job has not are of another one: its times would
- * be shown for nothing. */
-static int read_measured(Inspection *in, const GpuReport *r, const char *path)
+static bool take_measured(const Inspection *in, const GpuReport *r, const char *name, double us)
+{
+  bool found = false;
+  for (uint32_t i = 0; i < in->rows.n; i++)
+    if (strcmp(in->rows.at[i].name, name) == 0) r->rows[i].measured = us, found = true;
+  return found;
+}
+
+/* "features_1_max_pool2d<tab>5.5" a line. A name that the job has not is of another one, or of the
+ * same in another precision: its times would be shown for nothing. */
+static int read_measured(const Inspection *in, const GpuReport *r, const char *path)
 {
   char name[256];
   double us;
-  uint32_t found = 0;
+  bool known = true, any = false;
   FILE *f = fopen(path, "r");
-  while (f && fscanf(f, "%255[^\t\n]\t%lf\n", name, &us) == 2)
-    for (uint32_t i = 0; i < in->rows.n; i++)
-      if (strcmp(in->rows.at[i].name, name) == 0 && us > 0) r->rows[i].measured = us, found++;
+  while (f && known && fscanf(f, "%255[^\t\n]\t%lf\n", name, &us) == 2)
+    known = take_measured(in, r, name, us), any = true;
   bool whole = f && feof(f);
+  const char *why = f ? "expected a name, a tab and microseconds in each line" : strerror(errno);
   if (f) fclose(f);
-  if (whole && found) return 0;
-  fprintf(stderr, "amp inspect: error: %s: %s\n", path,
-          !f       ? strerror(errno)
-          : !whole ? "expected a name, a tab and microseconds in each line"
-                   : "no command of this job");
+  if (!known) why = arena_printf(in->c->arena, "no command `%s` in this job", name);
+  if (known && whole && any) return 0;
+  fprintf(stderr, "amp inspect: error: %s: %s\n", path, why);
   return AMPC_BAD_FILE;
 }
 

@@ -15,7 +15,7 @@ typedef struct GpuRow { /* of a command; the launches of a convolution by column
   const char *tensor; /* of a product: NULL, or why it is not for tensor cores */
 } GpuRow;
 
-typedef struct GpuBlock { /* sums */
+typedef struct GpuBlock { /* sums; measured 0: not of all commands */
   uint32_t commands;
   int nodes;
   double bytes, unavoidable, instructions, us, measured;

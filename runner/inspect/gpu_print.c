@@ -86,7 +86,7 @@ static void put_block(const Inspection *in, const GpuReport *r, uint16_t block, 
          inspect_bytes((int64_t)b.bytes), inspect_bytes((int64_t)b.unavoidable));
   printf("  %s instructions of our kernels, predicted %.0f us",
          inspect_flops((int64_t)b.instructions), b.us);
-  if (r->measured) printf(", measured %.0f us", b.measured);
+  if (b.measured > 0) printf(", measured %.0f us", b.measured);
   putchar('\n');
 }
 

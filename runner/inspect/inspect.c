@@ -77,9 +77,10 @@ static const OptionRow inspect_options[] = {
     {"by-layer", 0, NULL, "the commands added up by the layer that they compute",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, by_layer)},
     {"gpu", 0, "NAME",
-     "what each command costs on an h200, h100, a100, l4, t4, rtx4090 or b200: instructions, "
-     "bytes, "
-     "predicted time, what bounds it",
+     "what each command costs on a GPU, one of"
+#define GPU(name, ...) " " #name
+#include "runner/cost/gpus.def"
+     ": instructions, bytes, predicted time, what bounds it",
      .kind = OPTION_call, .read = read_gpu},
     {"cudnn", 0, NULL,
      "which engine of cuDNN computes each convolution on the first --arch, or why none does",

@@ -5,11 +5,17 @@
 
 /* ---- the words of a row ---- */
 
+/* The part of a launch that speaks for it: the one that it is called after, in turn the last. */
+static const Group *main_part(const Graph *g, uint32_t group)
+{
+  const Group *p = group_main_part(g, group);
+  return p->n_parts ? &p->parts[p->n_parts - 1] : p;
+}
+
 /* The node that decides the form of a kernel: its anchor (a reduction, a product), else the
  * first. */
 static const Node *main_node(const Graph *g, const Group *group)
 {
-  if (group->n_parts) return main_node(g, &group->parts[group->n_parts - 1]);
   return ir_node(g, group->anchor.id ? group->anchor : group->nodes[0]);
 }
 
@@ -19,8 +25,8 @@ static const char *frame_text(Compile *c, const Group *group)
   static const char *const names[] = {
       [TMPL_leaf] = "",   [TMPL_alias] = "",    [TMPL_map] = "map",   [TMPL_move] = "move",
       [TMPL_row] = "row", [TMPL_gemm] = "gemm", [TMPL_conv] = "conv", [TMPL_file] = ""};
-  const Node *n = main_node(c->graph, group);
   if (group->n_parts) return "parts";
+  const Node *n = main_node(c->graph, group);
   if (!group->anchor.id && group->n > 1) return names[TMPL_map]; /* its first node may be a move */
   OpTemplate tmpl = op_of(n)->tmpl;
   return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_of(n)->name) : names[tmpl];
@@ -89,10 +95,9 @@ static const char *types_text(Compile *c, uint32_t group, const char *frame)
   return types_of_kernel(c, &args);
 }
 
-/* What the kernel walks: a reduction walks its input. Of several parts: the last one. */
+/* What the kernel walks: a reduction walks its input. */
 static const Node *walked_node(Compile *c, const Group *group)
 {
-  if (group->n_parts) return walked_node(c, &group->parts[group->n_parts - 1]);
   const Node *n = main_node(c->graph, group);
   bool row = group->anchor.id && op_of(n)->tmpl == TMPL_row;
   bool effect = op_of(n)->tmpl == TMPL_file && op_has(n, T_effect) && n->n_in && n->in[0].id &&
@@ -104,7 +109,6 @@ static const Node *walked_node(Compile *c, const Group *group)
 /* Elements of a flat space that the kernel walks; -1: it walks a node. */
 static int64_t walked_range(const Graph *g, const Group *group)
 {
-  if (group->n_parts) return walked_range(g, &group->parts[group->n_parts - 1]);
   return group->anchor.id ? node_range(g, ir_node(g, group->anchor)) : -1;
 }
 
@@ -116,10 +120,10 @@ static const char *shape_text(Compile *c, const Group *group)
 }
 
 /* Of nodes that share a launch, those of the one that walks most. */
-static int64_t walked_elements(Compile *c, const Group *group)
+static int64_t walked_elements(Compile *c, const Group *group, const Group *main)
 {
-  int64_t range = walked_range(c->graph, group);
-  int64_t most = range >= 0 ? range : ir_elements(walked_node(c, group));
+  int64_t range = walked_range(c->graph, main);
+  int64_t most = range >= 0 ? range : ir_elements(walked_node(c, main));
   for (uint32_t i = 0; i < group->n; i++) {
     range = node_range(c->graph, ir_node(c->graph, group->nodes[i]));
     if (range > most) most = range;
@@ -138,16 +142,16 @@ static Geometry geometry_of(Compile *c, uint32_t group)
 static CommandRow make_row(const Inspection *in, uint32_t group)
 {
   Compile *c = in->c;
-  const Group *p = &c->graph->groups.at[group];
-  Value last = p->nodes[p->n - 1];
+  const Group *p = &c->graph->groups.at[group], *main = main_part(c->graph, group);
+  Value last = main->nodes[main->n - 1];
   CommandRow row = {.group = group,
                     .block = ir_node(c->graph, last)->block,
                     .product = group_by_library(c->graph, group),
                     .name = command_name(c, group),
                     .frame = frame_text(c, p),
                     .nodes = nodes_text(c, p),
-                    .shape = shape_text(c, p),
-                    .elements = walked_elements(c, p),
+                    .shape = shape_text(c, main),
+                    .elements = walked_elements(c, p, main),
                     .place = inspect_place(in, last)};
   row.types = types_text(c, group, row.frame);
   if (group_has_kernel(c, group)) row.kernel = kernel_name(c, group);

@@ -178,6 +178,25 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   for gpu in h100 a100 l4 t4 rtx4090 b200; do
     "$amp" inspect --gpu $gpu "$job" >"$work/out" 2>"$work/err" || { grep -q 'NVRTC refuses' "$work/err" || failed "--gpu $gpu: $(cat "$work/err")"; }
   done
+  # Measured times: of commands of this job alone, and added up where all of a block have one.
+  python3 - "$work/json" "$work/times" <<'PY' || failed "--measured: the times"
+import json, sys
+with open(sys.argv[2], "w") as f:
+    for c in json.load(open(sys.argv[1]))["blocks"][0]["commands"]:
+        f.write(f"{c['name']}\t2.5\n")
+PY
+  n=$(wc -l <"$work/times")
+  passes "--measured" "$amp" inspect --gpu h200 --measured "$work/times" "$job"
+  [ "$(grep -c 'measured [0-9]' "$work/out")" = 1 ] && grep -q "measured $(python3 -c "print('%.0f' % ($n * 2.5))") us" "$work/out" || failed "--measured: the sum of the train block"
+  sed -i 1d "$work/times"
+  passes "--measured, one is missing" "$amp" inspect --gpu h200 --measured "$work/times" "$job"
+  grep -q 'measured [0-9]' "$work/out" && failed "--measured: a sum without one of the commands"
+  printf 'conv_another\t2.5\n' >>"$work/times"
+  refuses "--measured of another job" 3 'no command `conv_another`' "$amp" inspect --gpu h200 --measured "$work/times" "$job"
+  echo 'net_drop 3' >"$work/times"
+  refuses "--measured without tabs" 3 'a tab and microseconds' "$amp" inspect --gpu h200 --measured "$work/times" "$job"
+  : >"$work/times"
+  refuses "--measured of nothing" 3 'a tab and microseconds' "$amp" inspect --gpu h200 --measured "$work/times" "$job"
   for columns in 60 80 120; do
     script -qec "stty cols $columns; '$amp' inspect --gpu h200 '$job'" /dev/null | tr -d '\r' >"$work/out"
     sed 1d "$work/out" | awk -v most=$columns 'length > most' | grep -vE '^  [0-9.]+ [a-z]*' |
