@@ -1,6 +1,6 @@
-/* The relu of products whose library turns NaN into 0: Note [NaN through a product] in gemm.c. It
- * is the only kernel of the runtime's own, which has no compiler for CUDA: PTX, which the driver
- * compiles. Few GPUs need it, so it is loaded when it is first called for. */
+/* The relu of products whose library turns NaN into 0: Note [NaN through a product] in gemm.c. The
+ * runtime has no compiler for CUDA, so it is PTX, which the driver compiles. Few GPUs need it, so
+ * it is loaded when it is first called for. */
 #include <stdlib.h>
 #include "cuda_device.h"
 

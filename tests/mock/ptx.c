@@ -1,6 +1,6 @@
 /* C twins of the kernels that the runtime brings as PTX (runtime/cuda/relu.c, product.cu). The text
- * itself is not read beyond their names; ptxas reads it in test_mock_device.c, and what threads of
- * product.cu do is seen by the SIMT check. */
+ * itself is not read beyond their names; ptxas reads it in test_mock_device.c, test_relu_text.c
+ * runs that of the relu, and what threads of product.cu do is seen by the SIMT check. */
 #include "image.h"
 #include "mock.h"
 #include "runtime/base/convert.h"
