@@ -1,6 +1,6 @@
 /* The host half of an emitted program: tables, one step function a block and batch size, main().
  *
- * The text is C and C++ alike: tables are initialised in order, with a comment to a line. */
+ * The text is C and C++ alike: fields of tables stand in the order of the structs. */
 #include "compiler/base/user_text.h"
 #include "compiler/command/command.h"
 #include "emit.h"
@@ -54,12 +54,18 @@ static void put_params(Printer *p, const ampc_program *g)
 static void put_optimizers(Printer *p, const ampc_program *g)
 {
   if (!g->n_optimizers) return;
-  EMIT(p, "/* name, kind, first element, elements, moment 1, moment 2 */\n");
   EMIT(p, "static const ampc_optimizer_desc optimizers[] = {\n");
   for (uint32_t i = 0; i < g->n_optimizers; i++) {
     const ampc_optimizer_desc *o = &g->optimizers[i];
-    EMIT(p, "  {%s, %s, %lld, %lld, %s, %s},\n", quoted(p, o->name), quoted(p, o->kind),
-         (long long)o->first, (long long)o->count, truth(o->uses_moment1), truth(o->uses_moment2));
+    Text t;
+    text_init(&t, p->c->arena);
+    field_text(&t, "name", quoted(p, o->name));
+    field_text(&t, "kind", quoted(p, o->kind));
+    field_integer(&t, "first", o->first);
+    field_integer(&t, "count", o->count);
+    field_truth(&t, "uses_moment1", o->uses_moment1);
+    field_truth(&t, "uses_moment2", o->uses_moment2);
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "};\n");
 }
@@ -80,14 +86,15 @@ static void put_settings(Printer *p, const ampc_program *g)
     EMIT(p, "/* numbers that stay data: --set changes them */\n");
     EMIT(p, "static const ampc_setting settings[] = {\n");
     for (uint32_t i = 0; i < g->n_settings; i++)
-      EMIT(p, "  {%s, %s, %s},\n", quoted(p, g->settings[i].name), number(p, g->settings[i].value),
-           domain_name(g->settings[i].domain));
+      EMIT(p, "  {.name = %s, .value = %s, .domain = %s},\n", quoted(p, g->settings[i].name),
+           number(p, g->settings[i].value), domain_name(g->settings[i].domain));
     EMIT(p, "};\n");
   }
   if (!g->n_metrics) return;
   EMIT(p, "static const ampc_metric_desc metrics[] = {\n");
   for (uint32_t i = 0; i < g->n_metrics; i++)
-    EMIT(p, "  {%s, %s},\n", quoted(p, g->metrics[i].name), truth(g->metrics[i].is_loss));
+    EMIT(p, "  {.name = %s%s},\n", quoted(p, g->metrics[i].name),
+         g->metrics[i].is_loss ? ", .is_loss = true" : "");
   EMIT(p, "};\n");
 }
 
@@ -99,19 +106,28 @@ static void put_sources(Printer *p, const ampc_program *g)
 #undef ROW
   };
   if (!g->n_sources) return;
-  EMIT(
-      p,
-      "/* kind, path, type, rank and shape of a sample, samples, part, limit, value beside it and\n"
-      "   its reason, offset in a batch, low, high, stream */\n");
   EMIT(p, "static const ampc_source sources[] = {\n");
   for (uint32_t i = 0; i < g->n_sources; i++) {
     const ampc_source *s = &g->sources[i];
-    EMIT(p, "  {%s, %s, %s, %u, %s, %lld, %s, %s, %lld, %lld, %s, %lld, %s, %s, %lluull},\n",
-         kinds[s->kind], quoted(p, s->path), dtype_enums[s->dtype], s->rank,
-         dims(p, s->dim, s->rank), (long long)s->samples, number(p, s->part_begin),
-         number(p, s->part_end), (long long)s->limit, (long long)s->ignored,
-         quoted(p, s->limit_why), (long long)s->offset, number(p, s->low), number(p, s->high),
-         (unsigned long long)s->stream);
+    Text t;
+    text_init(&t, p->c->arena);
+    field_text(&t, "kind", kinds[s->kind]);
+    field_text(&t, "path", quoted(p, s->path));
+    field_text(&t, "dtype", dtype_enums[s->dtype]);
+    field_integer(&t, "rank", s->rank);
+    if (s->rank) field_text(&t, "dim", dims(p, s->dim, s->rank));
+    field_integer(&t, "samples", s->samples);
+    field_number(p, &t, "part_begin", s->part_begin);
+    field_number(p, &t, "part_end", s->part_end);
+    field_integer(&t, "limit", s->limit);
+    field_integer(&t, "ignored", s->ignored);
+    if (s->limit_why) field_text(&t, "limit_why", quoted(p, s->limit_why));
+    field_integer(&t, "offset", s->offset);
+    field_number(p, &t, "low", s->low);
+    field_number(p, &t, "high", s->high);
+    if (s->stream)
+      field_text(&t, "stream", arena_printf(p->c->arena, "%lluull", (unsigned long long)s->stream));
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "};\n");
 }
@@ -122,9 +138,17 @@ static void put_outputs(Printer *p, const ampc_program *g)
   EMIT(p, "static const ampc_output_desc outputs[] = {\n");
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const ampc_output_desc *o = &g->outputs[i];
-    EMIT(p, "  {%s, %u, %s, %u, %s, {%s, %lld}},\n", quoted(p, o->name), o->block,
-         dtype_enums[o->dtype], o->rank, dims(p, o->dim, o->rank), space_enums[o->place.space],
-         (long long)o->place.offset);
+    Text t;
+    text_init(&t, p->c->arena);
+    field_text(&t, "name", quoted(p, o->name));
+    field_integer(&t, "block", o->block);
+    field_text(&t, "dtype", dtype_enums[o->dtype]);
+    field_integer(&t, "rank", o->rank);
+    if (o->rank) field_text(&t, "dim", dims(p, o->dim, o->rank));
+    field_text(&t, "place",
+               arena_printf(p->c->arena, "{%s, %lld}", space_enums[o->place.space],
+                            (long long)o->place.offset));
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "};\n");
 }
@@ -139,68 +163,122 @@ static void put_kernels(Printer *p, const ampc_program *g)
   EMIT(p, "static const ampc_kernel kernels[] = {\n");
   for (uint32_t i = 0; i < g->n_kernels; i++) {
     const ampc_kernel *k = &g->kernels[i];
-    EMIT(p, "  {\"%s\", %u, %u, (void (*)(void))%s%s},\n", k->name, k->n_args, k->shared, k->name,
-         cpu ? "_thunk" : "");
+    Text t;
+    text_init(&t, p->c->arena);
+    field_text(&t, "name", quoted(p, k->name));
+    field_integer(&t, "n_args", k->n_args);
+    field_integer(&t, "shared", k->shared);
+    field_text(&t, "function",
+               arena_printf(p->c->arena, "(void (*)(void))%s%s", k->name, cpu ? "_thunk" : ""));
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "  {0, 0, 0, 0}};\n");
 }
 
-static void put_blocks(Printer *p, const ampc_program *g)
+static void put_block(Printer *p, const ampc_block *b)
 {
   static const char *const kinds[] = {"AMPC_TRAIN", "AMPC_EVAL", "AMPC_INFER"};
+  Text t, variants;
+  text_init(&t, p->c->arena);
+  text_init(&variants, p->c->arena);
+  field_text(&t, "kind", kinds[b->kind]);
+  field_text(&t, "name", quoted(p, b->name));
+  field_integer(&t, "line", b->line);
+  field_integer(&t, "batch", b->batch);
+  field_integer(&t, "epochs", b->epochs);
+  field_integer(&t, "max_steps", b->max_steps);
+  field_integer(&t, "every", b->every);
+  field_integer(&t, "log", b->log);
+  field_integer(&t, "save_every", b->save_every);
+  field_truth(&t, "shuffle", b->shuffle);
+  field_truth(&t, "drop_last", b->drop_last);
+  if (b->save) field_text(&t, "save", quoted(p, b->save));
+  field_integer(&t, "first_source", b->first_source);
+  field_integer(&t, "n_sources", b->n_sources);
+  field_integer(&t, "first_metric", b->first_metric);
+  field_integer(&t, "n_metrics", b->n_metrics);
+  field_integer(&t, "n_variants", b->n_variants);
+  for (uint32_t v = 0; v < b->n_variants; v++)
+    text_printf(&variants, "%s{.batch = %lld, .run = %s}", v ? ", " : "",
+                (long long)b->variant[v].batch, step_name(p, b, &b->variant[v]));
+  EMIT_WRAPPED(p, "   ", "  {%s,\n", t.at);
+  EMIT(p, "   .variant = {%s}},\n", variants.at);
+}
+
+static void put_blocks(Printer *p, const ampc_program *g)
+{
   if (!g->n_blocks) return;
-  EMIT(p, "\n/* kind, name, line, batch, epochs, steps, every, log, save_every, shuffle, "
-          "drop_last, save,\n"
-          "   sources, metrics, variants {batch, commands, count, function} */\n");
-  EMIT(p, "static const ampc_block blocks[] = {\n");
-  for (uint32_t i = 0; i < g->n_blocks; i++) {
-    const ampc_block *b = &g->blocks[i];
-    EMIT(p, "  {%s, %s, %u, %lld, %lld, %lld, %lld, %lld, %lld, %s, %s, %s, %u, %u, %u, %u, %u,\n",
-         kinds[b->kind], quoted(p, b->name), b->line, (long long)b->batch, (long long)b->epochs,
-         (long long)b->max_steps, (long long)b->every, (long long)b->log, (long long)b->save_every,
-         truth(b->shuffle), truth(b->drop_last), quoted(p, b->save), b->first_source, b->n_sources,
-         b->first_metric, b->n_metrics, b->n_variants);
-    EMIT(p, "   {");
-    for (uint32_t v = 0; v < b->n_variants; v++)
-      EMIT(p, "%s{%lld, 0, 0, %s}", v ? ", " : "", (long long)b->variant[v].batch,
-           step_name(p, b, &b->variant[v]));
-    EMIT(p, "}},\n");
-  }
+  EMIT(p, "\nstatic const ampc_block blocks[] = {\n");
+  for (uint32_t i = 0; i < g->n_blocks; i++) put_block(p, &g->blocks[i]);
   EMIT(p, "};\n");
 }
 
 /* ---- the program ---- */
 
-/* A table without rows is not printed. */
-static const char *table(const char *name, uint32_t n)
+/* ".params = params,": a table without rows is not printed, but for the kernels' last row. */
+static void put_tables(Printer *p, const ampc_program *g)
 {
-  return n ? name : "0";
+  const struct {
+    const char *name, *count;
+    uint32_t n;
+  } tables[] = {
+      {"params", "n_params", g->n_params},       {"optimizers", "n_optimizers", g->n_optimizers},
+      {"settings", "n_settings", g->n_settings}, {"sources", "n_sources", g->n_sources},
+      {"metrics", "n_metrics", g->n_metrics},    {"outputs", "n_outputs", g->n_outputs},
+      {"blocks", "n_blocks", g->n_blocks}};
+  Text t, counts;
+  text_init(&t, p->c->arena);
+  text_init(&counts, p->c->arena);
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    if (!tables[i].n) continue;
+    field_text(&t, tables[i].name, tables[i].name);
+    field_integer(&counts, tables[i].count, tables[i].n);
+  }
+  field_text(&t, "kernels", "kernels");
+  field_integer(&counts, "n_kernels", g->n_kernels);
+  EMIT_WRAPPED(p, "", "%s,\n", t.at);
+  if (counts.n) EMIT_WRAPPED(p, "", "%s,\n", counts.at);
+}
+
+static void put_scaler(Printer *p, const ampc_scaler_desc *s)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  field_truth(&t, "on", s->on);
+  field_truth(&t, "dynamic", s->dynamic);
+  field_number(p, &t, "init", s->init);
+  field_number(p, &t, "growth", s->growth);
+  field_number(p, &t, "backoff", s->backoff);
+  field_number(p, &t, "min", s->min);
+  field_number(p, &t, "max", s->max);
+  field_integer(&t, "interval", s->interval);
+  if (t.n) EMIT(p, ".scaler = {%s},\n", t.at);
+}
+
+/* C++ has no designators of arrays' elements. */
+static void put_spaces(Printer *p, const ampc_program *g)
+{
+  EMIT(p, "// bytes of no space");
+  for (int i = 1; i < AMPC_SPACE_COUNT; i++) EMIT(p, ", %s", space_names[i]);
+  EMIT(p, "\n.space_bytes = {");
+  for (int i = 0; i < AMPC_SPACE_COUNT; i++)
+    EMIT(p, "%s%lld", i ? ", " : "", (long long)g->space_bytes[i]);
+  EMIT(p, "},\n");
 }
 
 static void put_program(Printer *p, const ampc_program *g)
 {
-  const ampc_scaler_desc *s = &g->scaler;
   EMIT(p, "\nstatic const ampc_program program = {\n");
   p->indent++;
-  EMIT(p, "%s, %s, %s, %s, /* name, source, target, precision */\n", quoted(p, g->name),
+  EMIT(p, ".name = %s, .source = %s, .target = %s, .precision = %s,\n", quoted(p, g->name),
        quoted(p, g->source), quoted(p, g->target), quoted(p, g->precision));
-  EMIT(p, "%s, /* config */\n", quoted(p, g->config));
-  EMIT(p, "0x%016llxull, %lluull, %s, /* model hash, seed, real64 */\n",
+  EMIT(p, ".config = %s,\n", quoted(p, g->config));
+  EMIT(p, ".model_hash = 0x%016llxull, .seed = %lluull, .real64 = %s,\n",
        (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64));
-  EMIT(p, "{%s, %s, %s, %s, %s, %s, %s, %lld}, /* scaler */\n", truth(s->on), truth(s->dynamic),
-       number(p, s->init), number(p, s->growth), number(p, s->backoff), number(p, s->min),
-       number(p, s->max), (long long)s->interval);
-  EMIT(p, "{");
-  for (int i = 0; i < AMPC_SPACE_COUNT; i++)
-    EMIT(p, "%s%lld", i ? ", " : "", (long long)g->space_bytes[i]);
-  EMIT(p, "}, /* bytes of each space */\n");
-  EMIT(p, "%s, %s, %s, %s, %s,\n", table("params", g->n_params),
-       table("optimizers", g->n_optimizers), table("settings", g->n_settings),
-       table("sources", g->n_sources), table("metrics", g->n_metrics));
-  EMIT(p, "%s, %s, %s,\n", table("outputs", g->n_outputs), table("blocks", g->n_blocks), "kernels");
-  EMIT(p, "%u, %u, %u, %u, %u, %u, %u, %u", g->n_params, g->n_optimizers, g->n_settings,
-       g->n_sources, g->n_metrics, g->n_outputs, g->n_blocks, g->n_kernels);
-  EMIT(p, is_cpu_target(p->c) ? "};\n" : ",\n0, 0, find_kernel};\n");
+  put_scaler(p, &g->scaler);
+  put_spaces(p, g);
+  put_tables(p, g);
+  EMIT(p, is_cpu_target(p->c) ? "};\n" : ".find_kernel = find_kernel};\n");
   p->indent--;
 }
 
