@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,12 +75,11 @@ enum { PLACES = sizeof places / sizeof *places };
 
 static ampc_status open_temporary(Cache *out, const char *why)
 {
-  static bool said;
+  static atomic_bool said;
   char shown[2 * CACHE_PATH];
-  if (!said)
-    fprintf(stderr, "amp: note: kernels are not cached in %s: %s\n",
+  if (!atomic_exchange(&said, true))
+    fprintf(stderr, "note: nothing is cached in %s: %s\n",
             ampc_show(shown, sizeof shown, out->folder, ""), why);
-  said = true;
   out->temporary = true;
   while (out->tried < PLACES) {
     snprintf(out->folder, sizeof out->folder, "%s/amp-kernels-XXXXXX", places[out->tried++]);

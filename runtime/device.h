@@ -66,6 +66,8 @@ struct Device { /* the first member of each device's own struct */
   int64_t waits;    /* how often the host stood still until all that it had asked for was done */
 };
 
+/* Bytes from one half of INPUT to the next. */
+int64_t device_input_step(const ampc_program *p);
 /* turn_input of a device that keeps INPUT once. */
 ampc_status device_one_input(Device *d, int *out_half);
 /* all_reduce of a device that is alone. */

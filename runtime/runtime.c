@@ -30,7 +30,7 @@ static ampc_status open_device(const ampc_program *p, const char *device, Device
 static ampc_status open_spaces(ampc_runtime *rt)
 {
   Device *d = rt->device;
-  rt->input_step = ampc_round_up(rt->program->space_bytes[AMPC_INPUT], AMPC_CUDA_ALIGN);
+  rt->input_step = device_input_step(rt->program);
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
     int64_t bytes = rt->program->space_bytes[s];
     if (bytes == 0) continue;
@@ -205,6 +205,11 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
     out->total += out->space[s] = program->space_bytes[s];
   return status;
+}
+
+int64_t device_input_step(const ampc_program *p)
+{
+  return ampc_round_up(p->space_bytes[AMPC_INPUT], AMPC_CUDA_ALIGN);
 }
 
 ampc_status device_one_input(Device *d, int *out_half)

@@ -51,7 +51,7 @@ static ampc_status cuda_fill(Device *device, void *to, uint8_t value, int64_t by
  * the whole GPU uses. */
 int64_t cuda_bytes_beside(const ampc_program *p)
 {
-  return p->space_bytes[AMPC_STATE] + p->space_bytes[AMPC_INPUT]; /* kept_state; the other half */
+  return p->space_bytes[AMPC_STATE] + device_input_step(p); /* kept_state; the other half */
 }
 
 static int64_t cuda_library_bytes(const Device *device)

@@ -67,7 +67,8 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
  * in rt, later calls of the step do nothing, and ampc_run_step or ampc_wait gives the failure.
  * ampc_create calls each step once, before its spaces hold anything: then products and convolutions
  * are prepared, and no call does anything else. */
-char *const *ampc_spaces(ampc_runtime *rt); /* base address of each space */
+/* Base address of each space. That of INPUT moves with each batch: no step may keep it. */
+char *const *ampc_spaces(ampc_runtime *rt);
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args);
 void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,

@@ -27,12 +27,19 @@ static const char *const insides[] = {"",       "/lib64",        "/lib", "/targe
                                       "/*/lib", "/nvidia/*/lib", WHEELS, NULL};
 static const char *const pythons[] = {WHEELS, "/lib", NULL}; /* the second one is conda's */
 
-/* The last one of several is the newest. */
+/* cuda-12.10 comes after cuda-12.8. */
+static int compare_versions(const void *a, const void *b)
+{
+  return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The newest one of several. */
 static void *open_matching(const char *pattern)
 {
   glob_t found;
   void *library = NULL;
-  if (glob(pattern, 0, NULL, &found) != 0) return NULL;
+  if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) return NULL;
+  qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_versions);
   for (size_t i = found.gl_pathc; i > 0 && !library; i--)
     library = dlopen(found.gl_pathv[i - 1], RTLD_NOW | RTLD_LOCAL);
   globfree(&found);

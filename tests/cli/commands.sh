@@ -181,7 +181,7 @@ compiler() { # compiler LINES: bin/cc does this; $out is where the library goes
 no_room='{ echo "ld: final link failed: No space left on device" >&2; exit 1; }'
 compiler "case \$out in $cache/*) $no_room ;; esac; exec $real \"\$@\""
 again "no room in the cache" PATH="$work/bin:$PATH"
-run PATH="$work/bin:$PATH" && grep -q 'not cached in .*No space left' err || failed "no room in the cache: it is not told"
+run PATH="$work/bin:$PATH" && grep -q '^note: nothing is cached in .*No space left' err || failed "no room in the cache: it is not told"
 compiler "case \$TMPDIR in /dev/shm/*) exec $real \"\$@\" ;; *) $no_room ;; esac"
 again "no room but in memory" PATH="$work/bin:$PATH"
 compiler "$no_room"

@@ -15,7 +15,7 @@ static ampc_program program = {
     .source = "test.amp",
     .target = "sm_90",
     .precision = "f32",
-    .space_bytes = {[AMPC_STATE] = STATE, [AMPC_INPUT] = 1024, [AMPC_WORK] = ROOM},
+    .space_bytes = {[AMPC_STATE] = STATE, [AMPC_INPUT] = 1000, [AMPC_WORK] = ROOM},
     .blocks = &block,
     .n_blocks = 1};
 
@@ -125,6 +125,16 @@ static int first_batches(void)
     CHECK_MSG(memcmp(sent, got, BYTES) == 0, "batch %d begins with %d", i, got[0]);
   }
   device->ops->release(device, input);
+  close_all();
+  return check_failures;
+}
+
+/* A copy of STATE, and a second half of INPUT, where it begins. */
+static int memory_beside(void)
+{
+  open_all();
+  CHECK(device->ops->library_bytes(device) == STATE + 1024);
+  CHECK(cuda_bytes_beside(&program) == STATE + 1024);
   close_all();
   return check_failures;
 }
@@ -434,6 +444,7 @@ static int product_text_of_ours(void)
 static const Case cases[] = {
     {"devices open and close beside a recording", opens_beside_a_recording, 0, NULL},
     {"devices share a library", one_library, 0, NULL},
+    {"memory beside the spaces", memory_beside, 0, NULL},
     {"the first batches", first_batches, 0, NULL},
     {"a product", plain_product, 0, NULL},
     {"algorithms that do not run", unfit_algorithms, 0, NULL},

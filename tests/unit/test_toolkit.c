@@ -44,6 +44,7 @@ static void test_order(void)
   put("py/bin", "python3", 0); /* any file that can be run */
   put("py/lib/python3.11/site-packages/nvidia/some/lib", "libampca.so.12", 1);
   put("py/lib/python3.11/site-packages/nvidia/cu13/lib", "libampca.so.13", 2);
+  put("py/lib/python3.9/site-packages/nvidia/cu13/lib", "libampca.so.13", 8);
   put("venv/lib64/python3.12/site-packages/nvidia/cu13/lib", "libampca.so.13", 3);
   put("home/targets/x86_64-linux/lib", "libampca.so.13", 4);
   put("path[1]/lib64", "libampca.so.13", 5);
