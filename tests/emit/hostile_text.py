@@ -79,8 +79,11 @@ def code_of(text):
     text = re.sub('\r\n?', '\n', text)
     text = re.sub(r'\\[ \t\v\f\r]*\n', '', text)
     text = TOKEN.sub(lambda m: ' ' if m[0][0] == '/' else m[0][0] * 2, text)
-    text = re.sub('\n[ \t\n]*\n', '\n', text)
-    return re.sub(r'\bstep_\w+', 'step', re.sub(r'[ \t]+', ' ', text))
+    out = ''
+    for line in text.split('\n'):  # long rows are broken by the length of the user's text
+        line = re.sub(r'[ \t]+', ' ', line.strip(' \t'))
+        out += '\n' + line + '\n' if line.startswith('#') else ' ' + line if line else ''
+    return re.sub(r'\bstep_\w+', 'step', out)
 
 
 def control_bytes(data):
