@@ -269,11 +269,13 @@ DEVICE long long block_share(long long n, unsigned k)
     return JOIN(part[0], part[1]);                                                                 \
   }
 
+// --- COLUMNS
+#define COLUMNS 64
+
 // --- COLUMN_LOOP
 /* Reductions over an axis that is not the last: a block takes up to COLUMNS neighbouring columns at
  * once, so that memory is read in its order and vectors run across columns. For each o of
  * [0, outer), columns [first, first + width) of [0, inner). */
-#define COLUMNS 64
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
          o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
@@ -285,3 +287,74 @@ DEVICE long long block_share(long long n, unsigned k)
 
 // --- EACH_COLUMN
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
+
+// --- COLUMN_TILES
+/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A block
+ * takes up to COLUMNS neighbouring columns at once, so that memory is read in its order and vectors
+ * run across columns. */
+#define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
+  for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
+         o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
+         o##_end = (T)((long long)(outer)*o##_tiles * (block_index + 1) / block_count), o = 0,     \
+         column = 0;                                                                               \
+       o##_at < o##_end &&                                                                         \
+       (o = o##_at / o##_tiles, column = o##_at % o##_tiles * COLUMNS, 1);                         \
+       o##_at++)                                                                                   \
+    for (int vector_width = (int)((inner)-column < COLUMNS ? (inner)-column : COLUMNS);            \
+         vector_width; vector_width = 0)
+
+// --- COLUMN_PART
+/* The partial result of a reduction for each column, before any element. */
+#define COLUMN_PART(n, T, name, start)                                                             \
+  T name[COLUMNS];                                                                                 \
+  VECTOR_EACH(n, name##_at) name[name##_at] = (start)
+
+// --- COLUMN_LOCAL
+/* One value for each column. */
+#define COLUMN_LOCAL(n, T, name) T name[COLUMNS]
+
+// --- COLUMN_ROWS
+/* For each row c of [begin, begin + size) that is less than `all`. */
+#define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
+  for (T c = (begin), c##_end = (begin) + (size) < (all) ? (begin) + (size) : (all); c < c##_end;  \
+       c++) {                                                                                      \
+    __VA_ARGS__                                                                                    \
+  }
+
+// --- COLUMN_ROWS_LONG
+/* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
+#define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
+  for (T c = (begin), c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);               \
+       c < c##_all;) {                                                                             \
+    for (const T c##_end = c##_all - c < 256 ? c##_all : c + 256; c < c##_end; c++) {              \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+    ends                                                                                           \
+  }
+
+// --- COLUMN_END
+#define COLUMN_END(n, name)                                                                        \
+  VECTOR_EACH(n, name##_at) {                                                                      \
+    name[name##_at] += name##_part[name##_at];                                                     \
+    name##_part[name##_at] = 0;                                                                    \
+  }
+
+// --- COLUMN_NEAR
+/* For each of the first 4 rows of the part; the first stands for those that it lacks. */
+#define COLUMN_NEAR(T, c, begin, all, ...)                                                         \
+  for (T c##_at = 0; c##_at < 4; c##_at++) {                                                       \
+    const T c = (begin) + c##_at < (all) ? (begin) + c##_at : (begin);                             \
+    __VA_ARGS__                                                                                    \
+  }
+
+// --- COLUMN_ONCE
+/* in one thread for each column */
+#define COLUMN_ONCE
+
+// --- COLUMN_TREE
+/* Defines a function that joins the partial results of a block: there is one. */
+#define COLUMN_TREE(T, name, JOIN)                                                                 \
+  DEVICE void name(T *part, int n, int lanes)                                                      \
+  {                                                                                                \
+    (void)part, (void)n, (void)lanes;                                                              \
+  }

@@ -79,11 +79,15 @@ typedef unsigned philox_word;
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
 // --- vector_copy
-/* `bytes` (a literal: 4, 8 or whole 16s) in the fewest accesses; both addresses are multiples of
- * them, or of 16. */
+/* `bytes` (a literal: 1, 2, 4, 8 or whole 16s) in the fewest accesses; both addresses are multiples
+ * of them, or of 16. */
 DEVICE void vector_copy(void *to, const void *from, int bytes)
 {
-  if (bytes == 4)
+  if (bytes == 1)
+    *(unsigned char *)to = *(const unsigned char *)from;
+  else if (bytes == 2)
+    *(unsigned short *)to = *(const unsigned short *)from;
+  else if (bytes == 4)
     *(unsigned *)to = *(const unsigned *)from;
   else if (bytes == 8)
     *(uint2 *)to = *(const uint2 *)from;
@@ -95,7 +99,10 @@ DEVICE void vector_copy(void *to, const void *from, int bytes)
 /* The same for elements of 4 bytes: as numbers, which moves fewer registers. */
 DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 {
-  for (int i = 0; i < bytes / 16; i++) ((float4 *)to)[i] = ((const float4 *)from)[i];
+  if (bytes == 4)
+    *(float *)to = *(const float *)from;
+  else
+    for (int i = 0; i < bytes / 16; i++) ((float4 *)to)[i] = ((const float4 *)from)[i];
 }
 
 // --- VECTOR_COPY
@@ -103,7 +110,7 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
   (sizeof *(to) == 4 ? vector_copy_words(to, from, bytes) : vector_copy(to, from, bytes))
 
 // --- VECTOR_LOAD
-/* Vectors are what a thread takes at once: n neighbours, 8 or 4, in registers. name[j], j of [0, n),
+/* Vectors are what a thread takes at once: n neighbours, 8, 4 or 1, in registers. name[j], j of [0, n),
  * are those at `from`. */
 #define VECTOR_LOAD(n, T, name, from)                                                              \
   __align__(16) T name[n];                                                                         \
@@ -255,3 +262,106 @@ typedef struct ampc_size {
 
 // --- EACH_COLUMN
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
+
+// --- COLUMN_TILES
+/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A block
+ * takes a tile of `lanes` vectors of n columns; 256 threads, `lanes` side by side, share its rows
+ * out. A thread that has no columns walks no rows, but meets the others. */
+#define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
+  for (T o##_at = (T)blockIdx.x, o = 0, column = 0, tile_row = 0,                                  \
+         tiles = ((inner) + (lanes) * (n) - 1) / ((lanes) * (n)), tile_rows = 256 / (lanes);       \
+       o##_at < (T)(outer) * tiles &&                                                              \
+       (o = o##_at / tiles,                                                                        \
+       column = ((o##_at - o * tiles) * (lanes) + (T)threadIdx.x % (lanes)) * (n),                 \
+       tile_row = column < (inner) ? (T)threadIdx.x / (lanes) : 256,                               \
+       column = column < (inner) ? column : (inner) - (n), 1);                                     \
+       o##_at += (T)gridDim.x)
+
+// --- COLUMN_PART
+/* The partial result of a reduction for each column of the thread, before any element. */
+#define COLUMN_PART(n, T, name, start)                                                             \
+  T name[n];                                                                                       \
+  VECTOR_EACH(n, name##_at) name[name##_at] = (start)
+
+// --- COLUMN_LOCAL
+/* One value for each column of the thread. */
+#define COLUMN_LOCAL(n, T, name) T name[n]
+
+// --- COLUMN_ROWS
+/* For each row c of [begin, begin + size) that is less than `all`, and that is the thread's. But for
+ * the last ones that is a loop of known length, so that several rows are loaded at once. */
+#define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
+  if (tile_row < tile_rows) {                                                                      \
+    if ((all) % (size) == 0 || (begin) + (size) <= (all)) {                                        \
+      _Pragma("unroll 4") for (T c##_at = 0; c##_at < (size) / tile_rows; c##_at++) {              \
+        const T c = (begin) + tile_row + c##_at * tile_rows;                                       \
+        __VA_ARGS__                                                                                \
+      }                                                                                            \
+      if (tile_row < (size) % tile_rows) {                                                         \
+        const T c = (begin) + tile_row + (size) / tile_rows * tile_rows;                           \
+        __VA_ARGS__                                                                                \
+      }                                                                                            \
+    } else {                                                                                       \
+      for (T c = (begin) + tile_row; c < (all); c += tile_rows) {                                  \
+        __VA_ARGS__                                                                                \
+      }                                                                                            \
+    }                                                                                              \
+  }
+
+// --- COLUMN_ROWS_LONG
+/* The same in stretches of 64 rows a thread, `ends` after each of them: Note [long sums] in
+ * emit/kernel_loop.c. */
+#define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
+  if ((size) <= 64 * tile_rows) {                                                                  \
+    COLUMN_ROWS(T, c, begin, size, all, __VA_ARGS__)                                               \
+    ends                                                                                           \
+  } else {                                                                                         \
+    const T c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);                         \
+    for (T c##_from = (begin); c##_from < c##_all; c##_from += 64 * tile_rows) {                   \
+      COLUMN_ROWS(T, c, c##_from, 64 * tile_rows, c##_all, __VA_ARGS__)                            \
+      ends                                                                                         \
+    }                                                                                              \
+  }
+
+// --- COLUMN_END
+#define COLUMN_END(n, name)                                                                        \
+  VECTOR_EACH(n, name##_at) {                                                                      \
+    name[name##_at] += name##_part[name##_at];                                                     \
+    name##_part[name##_at] = 0;                                                                    \
+  }
+
+// --- COLUMN_NEAR
+/* For each of the first 4 rows of the part, by every thread; the first stands for those that it
+ * lacks. */
+#define COLUMN_NEAR(T, c, begin, all, ...)                                                         \
+  _Pragma("unroll") for (T c##_at = 0; c##_at < 4; c##_at++) {                                     \
+    const T c = (begin) + c##_at < (all) ? (begin) + c##_at : (begin);                             \
+    __VA_ARGS__                                                                                    \
+  }
+
+// --- COLUMN_ONCE
+/* in one thread for each column */
+#define COLUMN_ONCE if (tile_row == 0)
+
+// --- COLUMN_TREE
+/* Defines a function that joins the partial results of a block, in a fixed order: part[j], j of
+ * [0, n), becomes the result for column j in all its threads. */
+#define COLUMN_TREE(T, name, JOIN)                                                                 \
+  DEVICE void name(T *part, int n, int lanes)                                                      \
+  {                                                                                                \
+    __shared__ __align__(16) T of_warp[8 * 256];                                                   \
+    for (int step = lanes; step < 32; step *= 2)                                                   \
+      VECTOR_EACH(n, j) part[j] = JOIN(part[j], __shfl_xor_sync(0xffffffffu, part[j], step));      \
+    __syncthreads(); /* the last use of of_warp is over */                                         \
+    if ((int)threadIdx.x % 32 < lanes && threadIdx.x < 256)                                        \
+      VECTOR_EACH(n, j)                                                                            \
+        of_warp[((int)threadIdx.x / 32 * lanes + (int)threadIdx.x % 32) * n + j] = part[j];        \
+    __syncthreads();                                                                               \
+    if ((int)threadIdx.x < lanes * n) {                                                            \
+      T all = of_warp[threadIdx.x];                                                                \
+      for (int i = 1; i < 8; i++) all = JOIN(all, of_warp[i * lanes * n + (int)threadIdx.x]);      \
+      of_warp[threadIdx.x] = all;                                                                  \
+    }                                                                                              \
+    __syncthreads();                                                                               \
+    VECTOR_EACH(n, j) part[j] = of_warp[(int)threadIdx.x % lanes * n + j];                         \
+  }

@@ -305,41 +305,12 @@ DEVICE real ampc_uniform(long long seed, long long body, unsigned stream, long l
   return (real)(int)(word >> 8) * R(5.9604644775390625e-8);
 }
 
-// --- ampc_sum_parts
-/* x[0] + x[stride] + ..: n numbers in order */
-DEVICE real ampc_sum_parts(const real *x, int n, int stride)
+// --- ampc_part_rows
+/* Of `rows`, cut into parts of `each`, what part k has. */
+DEVICE real ampc_part_rows(long long k, long long each, long long rows)
 {
-  real sum = R(0.0);
-  for (int i = 0; i < n; i++) sum += x[i * stride];
-  return sum;
-}
-
-// --- ampc_mean_parts
-/* The mean of `rows` numbers from that of n parts of them, as even as can be: how far they lie from
- * the first part's, so that equal ones have it exactly. */
-DEVICE real ampc_mean_parts(const real *x, long long rows, int n, int stride)
-{
-  real sum = R(0.0);
-  for (int i = 1; i < n; i++) {
-    const real size = (real)(rows * (i + 1) / n - rows * i / n);
-    sum += size * (x[i * stride] - x[0]);
-  }
-  return x[0] + sum / (real)rows;
-}
-
-// --- ampc_sum_squares
-/* Squared distances from `mean` of `rows` numbers, from n parts of them, as even as can be. x has of
- * each part the mean, and n * stride further the squared distances from it; what that is off the
- * mean of all is added. */
-DEVICE real ampc_sum_squares(const real *x, real mean, long long rows, int n, int stride)
-{
-  real sum = R(0.0);
-  for (int i = 0; i < n; i++) {
-    const real size = (real)(rows * (i + 1) / n - rows * i / n);
-    const real off = x[i * stride] - mean;
-    sum += x[(n + i) * stride] + size * off * off;
-  }
-  return sum;
+  const long long left = rows - k * each;
+  return (real)(left < each ? left : each);
 }
 
 // --- ampc_normal

@@ -427,7 +427,7 @@ static void row_axes(const Node *n, const Node *x, RowShape *r)
   if (attr_find(op_of(n), "channel", &channel)) { /* the last axis, since pass layout */
     assert(n->attr[channel].i == x->rank - 1);
     r->to = x->rank - 1u;
-    r->parts = n->dim[1];
+    r->parts = n->dim[0];
     return;
   }
   if (!op_axes(n, &mask)) {
@@ -450,6 +450,7 @@ RowShape row_shape(const Graph *g, Value v)
   if (x->rank) row_axes(n, x, &r);
   for (uint32_t i = 0; i < x->rank; i++)
     *(i < r.from ? &r.outer : i < r.to ? &r.length : &r.inner) *= x->dim[i];
+  r.part_rows = r.parts ? column_part_rows(r.length, r.inner) : r.length;
   return r;
 }
 
@@ -463,14 +464,16 @@ Geometry elements_geometry(int64_t n)
   return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
-/* inner = 1: a row is contiguous and a block walks it, with as many threads as the row has use for.
- * Otherwise a thread walks a column, and blocks of one warp spread the columns over more
- * multiprocessors. */
-static Geometry row_geometry(const RowShape *r)
+/* Columns: a block for each tile. Else a row is contiguous and a block walks it, with as many threads
+ * as the row has use for. */
+static Geometry row_geometry(Compile *c, const Group *p, const RowShape *r)
 {
   enum { WARP = 32, WIDEST = 512 };
-  int64_t columns = (r->parts ? r->parts : r->outer) * r->inner;
-  if (r->inner > 1 || r->parts) return (Geometry){limit_grid((columns + WARP - 1) / WARP), WARP};
+  if (row_has_columns(r)) {
+    KernelArgs args = part_args(c, p);
+    ColumnTile t = row_tile(c, r, &args);
+    return (Geometry){limit_grid((r->parts ? r->parts : r->outer) * t.tiles), COLUMN_THREADS};
+  }
   uint32_t block = WARP;
   while (block < WIDEST && block < r->length) block *= 2;
   return (Geometry){limit_grid(r->outer), block};
@@ -490,7 +493,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   if (p->anchor.id && op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
   if (p->anchor.id && op_of(n)->tmpl == TMPL_row) {
     RowShape r = row_shape(g, p->anchor);
-    return row_geometry(&r);
+    return row_geometry(c, p, &r);
   }
   if (p->anchor.id && node_range(g, n) >= 0)
     return elements_geometry(work / 4); /* by vectors of 4 */

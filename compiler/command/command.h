@@ -69,6 +69,7 @@ typedef struct RowShape {
   uint32_t from, to;
   int64_t outer, length, inner;
   int64_t parts; /* channel statistics: the row is cut into so many, each with a result; else 0 */
+  int64_t part_rows; /* of a part; without parts `length` */
 } RowShape;
 RowShape row_shape(const Graph *g, Value v);
 

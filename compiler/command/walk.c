@@ -146,6 +146,17 @@ static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
   return 4;
 }
 
+bool row_has_columns(const RowShape *r)
+{
+  return r->inner > 1 || r->parts;
+}
+
+ColumnTile row_tile(const Compile *c, const RowShape *r, const KernelArgs *args)
+{
+  return column_tile(r->parts ? r->parts : r->outer, r->part_rows, r->inner,
+                     widest_vector(c, args));
+}
+
 static bool is_dear(const Graph *g, const Group *p)
 {
   for (uint32_t i = 0; i < p->n; i++)

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "command.h"
+#include "compiler/graph/columns.h"
 
 /* Element (i0, i1, ..) of a loop's shape lies at offset + i0 stride[0] + i1 stride[1] + .. */
 typedef struct Access {
@@ -24,6 +25,10 @@ Access access_broadcast(const LoopShape *s, const Node *n);
 Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t input);
 /* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
 void loop_collapse(LoopShape *s, Access *a, uint32_t n);
+
+/* Whether a row's elements lie apart, with columns between them that are walked together. */
+bool row_has_columns(const RowShape *r);
+ColumnTile row_tile(const Compile *c, const RowShape *r, const KernelArgs *args);
 
 /* A group of elementwise nodes and of moves that are other strides: emit/kernel_map.c prints it. */
 bool group_is_map(const Graph *g, const Group *p);

@@ -132,11 +132,11 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
                    op_of(n)->name);
     return;
   }
-  bool stored_only = out < k->args.n && !used_inside(k, v);
+  bool stored_only = out < k->args.n && !k->looks_ahead && !used_inside(k, v);
   if (!stored_only) expression = rounded(k, n->dtype, expression);
   EMIT_STATEMENT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), v.id, expression,
                  v.id, op_of(n)->name);
-  if (out == k->args.n) return;
+  if (out == k->args.n || k->looks_ahead) return;
   const char *name = arena_printf(k->c->arena, "t%u", v.id);
   bool exact = n->dtype == AMPC_I32 || n->dtype == AMPC_F32 || n->dtype == AMPC_I64;
   EMIT(k->p, "%s = %s;%s\n", element_place(k, out, index), exact ? name : stored(k, n->dtype, name),
@@ -154,6 +154,6 @@ void chain_put_node(Chain *ch, Value v, const char *index)
       in[i] = chain_operand(ch, n->in[i], ch->address(ch->frame, &a));
   }
   /* its number, where it is one of a vector's */
-  const char *element = k->vectors.n ? arena_printf(k->c->arena, "(%s + j)", index) : index;
+  const char *element = k->by_vectors ? arena_printf(k->c->arena, "(%s + j)", index) : index;
   put_value(k, v, node_expression(k, n, in, element), index);
 }

@@ -1,6 +1,7 @@
 /* The code column of the op table as C: `$0 + $1` with its words replaced, operands converted to
  * the type in which the op computes, results rounded to the type of the node. */
 #include "kernel_parts.h"
+#include "compiler/graph/columns.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,13 @@ static const char *length_text(const CodeScope *s)
   return s->integers ? integer_text(s->k, s->length) : real_text(s->k, (double)s->length);
 }
 
-/* $parts, $channels: axes 1 and 2 of input 0, the partial results that an op joins
- * (Note [channels]). */
-static const char *size_text(const CodeScope *s, uint32_t axis)
+/* $size: how many rows of a channel part $c has (Note [channels]). */
+static const char *size_text(const CodeScope *s)
 {
   const Node *parts = ir_node(s->k->g, s->n->in[0]);
-  return arena_printf(s->k->c->arena, "%lld", (long long)parts->dim[axis]);
+  long long rows = attr_int(s->n, "rows"), each = column_part_rows(rows, parts->dim[1]);
+  if (rows % each == 0) return real_text(s->k, (double)each);
+  return arena_printf(s->k->c->arena, "ampc_part_rows(%s, %lld, %lld)", s->column, each, rows);
 }
 
 /* $0; of an absent input the number that the code names: $1|1 gives R(1.0). */
@@ -76,10 +78,8 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
     return s->column;
   case PIECE_length:
     return length_text(s);
-  case PIECE_parts:
-    return size_text(s, 1);
-  case PIECE_channels:
-    return size_text(s, 2);
+  case PIECE_size:
+    return size_text(s);
   case PIECE_stream:
     return arena_printf(a, "state->seed, state->body, %uu", s->n->stream);
   }

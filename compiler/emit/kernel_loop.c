@@ -1,5 +1,5 @@
-/* The loops of row kernels: over the elements of a row, or of the columns that a thread has; and
- * what long sums need of them. */
+/* The loops of row kernels: over the elements of a row, or over the rows of some columns; and what
+ * long sums need of them. */
 #include "kernel_row.h"
 
 void row_open(const RowKernel *r, const char *line)
@@ -14,35 +14,28 @@ void row_close(const RowKernel *r, const char *line)
   EMIT(r->k->p, "%s\n", line);
 }
 
-/* Columns are taken COLUMNS at a time: j counts inside the strip that starts at `first`. */
-void row_put_column(const RowKernel *r)
-{
-  EMIT(r->k->p, "const %s column = first + j;\n", r->k->index_type);
-}
-
-/* "i": the element's number in the shape of the rows. */
+/* "i": the element's number in the shape of the rows; of columns that of the first one. */
 static void put_index(const RowKernel *r)
 {
   const char *t = r->k->index_type;
-  if (r->parts)
-    EMIT(r->k->p, "const %s i = c * %lld + column;\n", t, (long long)r->inner);
+  if (r->shape.parts)
+    EMIT(r->k->p, "const %s i = c * %lld + column;\n", t, (long long)r->shape.inner);
   else if (r->columns)
-    EMIT(r->k->p, "const %s i = (o * %lld + c) * %lld + column;\n", t, (long long)r->length,
-         (long long)r->inner);
+    EMIT(r->k->p, "const %s i = (o * %lld + c) * %lld + column;\n", t, (long long)r->shape.length,
+         (long long)r->shape.inner);
   else
-    EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->length);
+    EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->shape.length);
 }
 
 /* Note [long sums]
  * What is added to a sum of n terms is rounded as the whole sum is: a mean of a million equal
  * numbers would be wrong in its third digit. Of long rows each accumulator begins anew after some
  * elements, and what it has is added to the sum of all before; columns the same. */
-enum { LONG_ROW = 4096, LONG_COLUMN = 1024, COLUMN_STRETCH = 256 };
+enum { LONG_ROW = 4096, LONG_COLUMN = 1024 };
 
 static bool is_long(const RowKernel *r)
 {
-  int64_t of_part = r->parts ? r->length / r->parts : r->length;
-  return r->columns ? of_part > LONG_COLUMN : of_part > LONG_ROW;
+  return r->shape.part_rows > (r->columns ? LONG_COLUMN : LONG_ROW);
 }
 
 /* Whether the statement's accumulator begins anew. Sums of integers are exact. */
@@ -58,22 +51,41 @@ static const Use *first_with_stretches(const RowKernel *r, const Uses *uses)
   return NULL;
 }
 
-/* Columns: each thread walks its own. `uses` are the reductions of the loop, if there are any. */
-static void open_rows_of_columns(const RowKernel *r, const Uses *uses)
+/* What the long sums of the loop do after each stretch. */
+static const char *ends_text(const RowKernel *r, const Uses *uses)
 {
-  Arena *a = r->k->c->arena;
-  const char *t = r->k->index_type, *begin = r->parts ? "begin" : "0";
-  const char *end = r->parts ? "end" : arena_printf(a, "%lld", (long long)r->length);
-  if (uses && first_with_stretches(r, uses)) {
-    row_open(r, arena_printf(a, "for (%s row_at = %s; row_at < %s; row_at += %d) {", t, begin, end,
-                             COLUMN_STRETCH));
-    row_open(r, arena_printf(a, "for (%s c = row_at; c < %s && c < row_at + %d; c++) {", t, end,
-                             COLUMN_STRETCH));
-  } else {
-    row_open(r, arena_printf(a, "for (%s c = %s; c < %s; c++) {", t, begin, end));
+  Text ends;
+  text_init(&ends, r->k->c->arena);
+  for (uint32_t i = 0; i < uses->n; i++) {
+    if (!row_has_stretches(r, &uses->at[i])) continue;
+    if (r->columns)
+      text_printf(&ends, " COLUMN_END(%u, %s);", r->tile.vector, uses->at[i].s->as);
+    else
+      text_printf(&ends, " ROW_END(%s_part);", uses->at[i].s->as);
   }
-  row_open(r, "EACH_COLUMN(j, width) {");
-  row_put_column(r);
+  return ends.at;
+}
+
+/* COLUMN_ROWS shares the rows of a tile out to the block's threads. */
+static void open_rows_of_columns(const RowKernel *r, const char *ends)
+{
+  const char *t = r->k->index_type, *begin = r->shape.parts ? "begin" : "0";
+  long long size = r->shape.part_rows, all = r->shape.length;
+  const char *rest = arena_printf(r->k->c->arena, "(%s, c, %s, %lld, %lld, %s{", t, begin, size, all,
+                                  ends ? arena_printf(r->k->c->arena, "{%s }, ", ends) : "");
+  row_open(r, arena_printf(r->k->c->arena, "COLUMN_ROWS%s%s", ends ? "_LONG" : "", rest));
+}
+
+void row_open_near(const RowKernel *r)
+{
+  row_open(r, arena_printf(r->k->c->arena, "COLUMN_NEAR(%s, c, begin, %lld, {", r->k->index_type,
+                           (long long)r->shape.length));
+  put_index(r);
+}
+
+void row_open_columns(const RowKernel *r)
+{
+  row_open(r, arena_printf(r->k->c->arena, "VECTOR_EACH(%u, j) {", r->tile.vector));
 }
 
 /* Along the row: ROW_REDUCE shares the elements out to the block's threads, or on the CPU to 16
@@ -81,36 +93,21 @@ static void open_rows_of_columns(const RowKernel *r, const Uses *uses)
 void row_open_elements(const RowKernel *r, const Uses *uses)
 {
   Arena *a = r->k->c->arena;
-  long long n = r->length;
+  long long n = r->shape.length;
   const char *t = r->k->index_type;
-  if (r->columns) {
-    open_rows_of_columns(r, uses);
-  } else if (uses && first_with_stretches(r, uses)) {
-    Text ends;
-    text_init(&ends, a);
-    for (uint32_t i = 0; i < uses->n; i++)
-      if (row_has_stretches(r, &uses->at[i]))
-        text_printf(&ends, " ROW_END(%s_part);", uses->at[i].s->as);
-    row_open(r, arena_printf(a, "ROW_REDUCE_LONG(%s, c, %lld, {%s }, {", t, n, ends.at));
-  } else if (uses) {
+  const char *ends = uses && first_with_stretches(r, uses) ? ends_text(r, uses) : NULL;
+  if (r->columns)
+    open_rows_of_columns(r, ends);
+  else if (ends)
+    row_open(r, arena_printf(a, "ROW_REDUCE_LONG(%s, c, %lld, {%s }, {", t, n, ends));
+  else if (uses)
     row_open(r, arena_printf(a, "ROW_REDUCE(%s, c, %lld, {", t, n));
-  } else {
+  else
     row_open(r, arena_printf(a, "ROW_EACH(%s, c, %lld) {", t, n));
-  }
   put_index(r);
 }
 
 void row_close_elements(const RowKernel *r, const Uses *uses)
 {
-  row_close(r, uses && !r->columns ? "});" : "}");
-  if (!r->columns) return;
-  row_close(r, "}");
-  if (!uses || !first_with_stretches(r, uses)) return;
-  for (uint32_t i = 0; i < uses->n; i++) {
-    const char *s = uses->at[i].s->as;
-    if (!row_has_stretches(r, &uses->at[i])) continue;
-    EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] += %s_part[j];\n", s, s);
-    EMIT(r->k->p, "EACH_COLUMN(j, width) %s_part[j] = R(0.0);\n", s);
-  }
-  row_close(r, "}");
+  row_close(r, uses || r->columns ? "});" : "}");
 }

@@ -80,38 +80,6 @@ static void begin_vectors(const Map *m)
   EMIT(k->p, "const %s i = r * %lld + c;\n", k->index_type, columns);
 }
 
-static bool has_vector(const Kernel *k, uint32_t argument, const char *index)
-{
-  for (uint32_t i = 0; i < k->vectors.n; i++)
-    if (k->vectors.at[i].argument == argument && strcmp(k->vectors.at[i].index, index) == 0)
-      return true;
-  return false;
-}
-
-/* "x_at"; of a second place "x_2_at". No argument's name ends so. */
-static const char *vector_name(const Kernel *k, uint32_t argument)
-{
-  const char *name = arena_printf(k->c->arena, "%s_at", k->arg_names[argument]);
-  uint32_t places = 1;
-  for (uint32_t i = 0; i < k->vectors.n; i++) {
-    if (strcmp(k->vectors.at[i].name, name) != 0) continue;
-    name = arena_printf(k->c->arena, "%s_%u_at", k->arg_names[argument], ++places);
-    i = UINT32_MAX; /* from the first on */
-  }
-  return name;
-}
-
-/* "VECTOR_LOAD(8, f16, x_at, x + i);", or VECTOR_ROOM for what is only stored. */
-static void put_vector(const Map *m, const char *what, uint32_t argument, const char *index)
-{
-  Kernel *k = m->k;
-  if (argument == k->args.n || has_vector(k, argument, index)) return;
-  Vector v = {argument, index, vector_name(k, argument)};
-  vec_push(k->c->arena, &k->vectors, v);
-  EMIT(k->p, "%s(%u, %s, %s, %s + %s);\n", what, m->walk.vector,
-       element_type(&k->args.at[argument]), v.name, k->arg_names[argument], index);
-}
-
 static bool is_computed(const Kernel *k, Value v)
 {
   Value root = value_root(k->g, v);
@@ -123,7 +91,7 @@ static bool is_computed(const Kernel *k, Value v)
 /* Operands first, in the order of map_walk. A slot of a gradient is read too. */
 static void put_vectors(const Map *m)
 {
-  const Kernel *k = m->k;
+  Kernel *k = m->k;
   uint32_t at = 0;
   for (uint32_t i = 0; i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
@@ -131,22 +99,14 @@ static void put_vectors(const Map *m)
       if (!n->in[j].id || (at++, is_computed(k, n->in[j]))) continue;
       if (!operand_uses(n, j)) continue; /* of x in randn_like(x) the shape counts */
       if (is_vector(m, &m->walk.joined[at]))
-        put_vector(m, "VECTOR_LOAD", argument_of(k, n->in[j]), index_of(m, &m->walk.walks.at[at]));
+        put_vector(k, "VECTOR_LOAD", m->walk.vector, argument_of(k, n->in[j]),
+                   index_of(m, &m->walk.walks.at[at]));
     }
   }
   for (uint32_t i = 0; i < k->group->n; i++) {
     bool adds = op_has(ir_node(k->g, k->group->nodes[i]), T_effect);
-    put_vector(m, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", argument_of(k, k->group->nodes[i]), "i");
-  }
-}
-
-static void store_vectors(const Map *m)
-{
-  const Kernel *k = m->k;
-  for (uint32_t i = 0; i < k->vectors.n; i++) {
-    const Vector *v = &k->vectors.at[i];
-    if (k->args.at[v->argument].role != ARG_in)
-      EMIT(k->p, "VECTOR_STORE(%s + %s, %s);\n", k->arg_names[v->argument], v->index, v->name);
+    put_vector(k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", m->walk.vector,
+               argument_of(k, k->group->nodes[i]), "i");
   }
 }
 
@@ -197,6 +157,7 @@ void emit_map(Kernel *k)
     begin_elements(&m);
     put_elements(&m);
   } else {
+    k->by_vectors = true;
     begin_vectors(&m);
     put_vectors(&m);
     EMIT(k->p, "VECTOR_EACH(%u, j) {\n", m.walk.vector);
@@ -204,7 +165,7 @@ void emit_map(Kernel *k)
     put_elements(&m);
     k->p->indent--;
     EMIT(k->p, "}\n");
-    store_vectors(&m);
+    store_vectors(k, 0);
   }
   k->p->indent--;
   EMIT(k->p, "}\n");

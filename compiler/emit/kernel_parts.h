@@ -19,7 +19,9 @@ typedef struct Kernel { /* the one that is being printed */
   const char **arg_names; /* unique in this kernel */
   const char *index_type; /* "int", or "long long" where int may be too small */
   bool is_part;           /* of a launch: the text around it is printed already */
-  VEC(Vector) vectors;    /* of this kernel's frame */
+  bool looks_ahead;       /* values are computed before their time, and not stored */
+  bool by_vectors;        /* its loops take several elements at once, j of them */
+  VEC(Vector) vectors;    /* of the loop that is printed, and of those around it */
 } Kernel;
 
 Kernel kernel_of(Printer *p, uint32_t group);
@@ -55,6 +57,13 @@ const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uin
                        uint32_t to, const char *variable);
 /* Terms joined by +, offset included; absent ones are NULL. */
 const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
+
+/* ---- vectors: kernel_vector.c ---- */
+
+/* "VECTOR_LOAD(8, f16, x_at, x + i);", or VECTOR_ROOM for what is only stored; once. */
+void put_vector(Kernel *k, const char *what, uint32_t width, uint32_t argument, const char *index);
+/* Those from `first` on that are results. */
+void store_vectors(const Kernel *k, uint32_t first);
 
 /* ---- expressions: kernel_code.c ---- */
 

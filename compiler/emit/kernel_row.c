@@ -15,7 +15,8 @@
 /* ---- places ---- */
 
 /* Place of an operand that is read element by element, in the variables of the loops: o or row for
- * the axes before the reduced ones, c for these, column for those behind. */
+ * the axes before the reduced ones, c for these, column for those behind. Of columns that do not lie
+ * side by side in the operand each is addressed: column + j. */
 static const char *element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -23,16 +24,25 @@ static const char *element_index(const void *frame, const Access *a)
   Access whole = access_whole(&r->space);
   if (memcmp(&whole, a, sizeof whole) == 0) return "i";
   const char *row = r->columns ? "o" : "row";
-  return index_sum(k, index_part(k, &r->space, a, 0, r->from, row),
-                   index_part(k, &r->space, a, r->from, r->to, "c"),
-                   index_part(k, &r->space, a, r->to, r->space.rank, "column"), 0);
+  const char *columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "column");
+  if (columns && strcmp(columns, "column") != 0)
+    columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "(column + j)");
+  return index_sum(k, index_part(k, &r->space, a, 0, r->shape.from, row),
+                   index_part(k, &r->space, a, r->shape.from, r->shape.to, "c"), columns, 0);
 }
 
-/* The place of a value that exists once a row. */
+/* Whether it is the place of the first of columns that lie side by side: "i", "c * 64 + column". */
+static bool is_vector(const char *index)
+{
+  size_t n = strlen(index), m = strlen("column");
+  return strcmp(index, "i") == 0 || (n >= m && strcmp(index + n - m, "column") == 0);
+}
+
+/* The place of a value that exists once a row; of columns the first one. */
 static const char *row_index(const RowKernel *r)
 {
   if (!r->columns) return "row";
-  return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->inner);
+  return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->shape.inner);
 }
 
 /* Place of an operand of an elementwise node that has the shape of a result of one value a row:
@@ -45,7 +55,7 @@ static const char *row_address(const void *frame, const Access *a)
   LoopShape s = loop_shape_of(r->ops[op].n);
   Access whole = access_whole(&s);
   if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
-  const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s)", row_index(r)) : "row";
+  const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s + j)", row_index(r)) : "row";
   return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
 }
 
@@ -208,8 +218,8 @@ static const char *part_type(const RowOp *op, const Statement *s)
 /* The neutral value; for "first index" one past the row, which every real index is less than. */
 static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
 {
-  if (s->kind == STATEMENT_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->length);
-  if (s->kind == STATEMENT_sum) return op->integers ? "0" : "R(0.0)";
+  if (s->kind == STATEMENT_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->shape.length);
+  if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near) return op->integers ? "0" : "R(0.0)";
   if (s->kind == STATEMENT_max) return op->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
   return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
 }
@@ -236,30 +246,30 @@ static void put_part(const RowKernel *r, const Use *use, const char *e)
                      : row_has_stretches(r, use) ? "%s_part[j]"
                                                  : "%s[j]";
   const char *part = arena_printf(a, form, s->as);
-  if (s->kind == STATEMENT_sum) {
+  if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near) {
     EMIT(r->k->p, "%s += %s;\n", part, e);
     return;
   }
   if (s->kind == STATEMENT_first)
     e = arena_printf(a, "%s == %s%s || %s != %s ? c : %lld", e, (s - 1)->as,
-                     r->columns ? "[j]" : "", e, e, (long long)r->length);
+                     r->columns ? "[j]" : "", e, e, (long long)r->shape.length);
   EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, op, s), part, e);
 }
 
-/* A whole row: ROW_PART declares what the machine needs (16 accumulators on the CPU, one a thread
- * on CUDA). Columns: an array. */
+/* ROW_PART and COLUMN_PART declare what the machine needs: 16 accumulators a row on the CPU, one a
+ * thread on CUDA; one a column. */
 static void put_start(const RowKernel *r, const Use *use)
 {
   const char *t = part_type(use->op, use->s), *start = part_start(r, use->op, use->s);
-  const char *form = row_has_stretches(r, use) && !r->columns ? "ROW_PART_LONG" : "ROW_PART";
+  bool stretches = row_has_stretches(r, use);
   if (!r->columns) {
-    EMIT(r->k->p, "%s(%s, %s_part, %s);\n", form, t, use->s->as, start);
+    EMIT(r->k->p, "%s(%s, %s_part, %s);\n", stretches ? "ROW_PART_LONG" : "ROW_PART", t,
+         use->s->as, start);
     return;
   }
-  for (int part = 0; part <= row_has_stretches(r, use); part++) {
-    EMIT(r->k->p, "%s %s%s[COLUMNS];\n", t, use->s->as, part ? "_part" : "");
-    EMIT(r->k->p, "EACH_COLUMN(j, width) %s%s[j] = %s;\n", use->s->as, part ? "_part" : "", start);
-  }
+  for (int part = 0; part <= stretches; part++)
+    EMIT(r->k->p, "COLUMN_PART(%u, %s, %s%s, %s);\n", r->tile.vector, t, use->s->as,
+         part ? "_part" : "", start);
 }
 
 /* The reductions that can run in the loop that is printed next: those of an op up to the first that
@@ -276,6 +286,14 @@ static void gather_reductions(RowKernel *r, RowOp *op, Uses *out)
   }
 }
 
+/* A program may begin with a guess. */
+static void gather_near(RowKernel *r, RowOp *op, Uses *out)
+{
+  if (op->at >= op->n_code || op->code[op->at].kind != STATEMENT_near) return;
+  Statement *s = &op->code[op->at++];
+  if (!statement_is_printed(r, op, s)) vec_push(r->k->c->arena, out, ((Use){op, s}));
+}
+
 /* Is there a loop over the row still to come? If not, the one that is printed now must store all
  * results. */
 static bool walks_again(const RowKernel *r)
@@ -287,34 +305,112 @@ static bool walks_again(const RowKernel *r)
   return false;
 }
 
-/* One loop for all of `uses`: accumulators, the loop with the nodes it needs, then "const real s =
- * row_sum(s_part);", which joins what threads or accumulators have. */
+/* ---- walks ---- */
+
+/* What a walk is for: the mean of the first rows, reductions, or results. */
+typedef enum WalkKind { WALK_near, WALK_sums, WALK_each } WalkKind;
+
+/* VECTOR_LOAD for what the chain reads of the thread's columns. `outside`: what no row changes, in
+ * front of the loop over rows. */
+static void put_loaded_vectors(const RowKernel *r, const Chain *ch, bool outside)
+{
+  for (uint32_t i = 0; i < ch->loads.n; i++) {
+    const Load *l = &ch->loads.at[i];
+    bool of_row = strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
+    if (is_vector(l->index) && (!outside || !of_row))
+      put_vector(r->k, "VECTOR_LOAD", r->tile.vector, argument_of(r->k, l->value), l->index);
+  }
+}
+
+/* And for what the nodes of a loop store, at `index`. What adds to a gradient reads it too. */
+static void put_stored_vectors(const RowKernel *r, const bool *needed, const char *index)
+{
+  for (uint32_t i = 0; i < r->k->group->n; i++) {
+    Value v = r->k->group->nodes[i];
+    bool adds = op_has(ir_node(r->k->g, v), T_effect);
+    if (needed[i])
+      put_vector(r->k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", r->tile.vector, argument_of(r->k, v),
+                 index);
+  }
+}
+
+static void open_walk(const RowKernel *r, const Uses *uses, WalkKind kind)
+{
+  if (kind == WALK_near)
+    row_open_near(r);
+  else
+    row_open_elements(r, kind == WALK_sums ? uses : NULL);
+}
+
+/* A loop over all elements, with the nodes that it needs. */
+static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
+{
+  Kernel *k = r->k;
+  Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
+  chain_begin(&elements, k, r->space, element_index, r);
+  chain_begin(&of_column, k, r->space, element_index, r);
+  use_row_values(r, row_values, uses);
+  if (!r->columns) chain_put_loads(row_values);
+  add_nodes(r, &elements, needed);
+  use_elements(r, &elements, uses);
+  if (r->columns) put_loaded_vectors(r, row_values, true);
+  if (r->columns) put_loaded_vectors(r, &elements, true);
+  open_walk(r, uses, kind);
+  uint32_t outside = k->vectors.n;
+  if (r->columns) {
+    put_loaded_vectors(r, row_values, false);
+    put_loaded_vectors(r, &elements, false);
+    if (kind != WALK_near) put_stored_vectors(r, needed, "i");
+    row_open_columns(r);
+    chain_put_loads(row_values);
+  }
+  chain_put_loads(&elements);
+  k->looks_ahead = kind == WALK_near;
+  put_nodes(r, &elements, row_values, uses, needed, "i");
+  k->looks_ahead = false;
+  for (uint32_t i = 0; i < uses->n && kind != WALK_each; i++)
+    put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
+  if (r->columns) {
+    row_close(r, "}");
+    if (kind != WALK_near) store_vectors(k, outside);
+  }
+  k->vectors.n = outside;
+  row_close_elements(r, kind == WALK_each ? NULL : uses);
+}
+
+/* "const real s = row_sum(s_part);": joins what threads or accumulators have. */
+static void put_joined(const RowKernel *r, const Use *use)
+{
+  const RowOp *op = use->op;
+  const Statement *s = use->s;
+  if (r->columns)
+    EMIT(r->k->p, "column_%s(%s, %u, %u);\n", joined(r, op, s), s->as, r->tile.vector,
+         r->tile.lanes);
+  else
+    EMIT(r->k->p, "const %s %s = row_%s(%s%s);\n", part_type(op, s), s->as, joined(r, op, s), s->as,
+         row_has_stretches(r, use) ? "_part_sum" : "_part");
+}
+
+/* One loop for all of `uses`: accumulators, the loop, the results. */
 static void put_reductions(RowKernel *r, const Uses *uses)
 {
-  Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
-  chain_begin(&elements, r->k, r->space, element_index, r);
-  chain_begin(&of_column, r->k, r->space, element_index, r);
   need_operands(r, needed, uses);
   if (!walks_again(r)) need_results(r, needed);
   for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
-  use_row_values(r, row_values, uses);
-  if (!r->columns) chain_put_loads(row_values);
-  row_open_elements(r, uses);
-  if (r->columns) chain_put_loads(row_values);
-  add_nodes(r, &elements, needed);
-  use_elements(r, &elements, uses);
-  chain_put_loads(&elements);
-  put_nodes(r, &elements, row_values, uses, needed, "i");
+  put_walk(r, uses, needed, WALK_sums);
+  for (uint32_t i = 0; i < uses->n; i++) put_joined(r, &uses->at[i]);
+}
+
+/* The guess that parts begin with: Note [moments] in ops.def. */
+static void put_near(RowKernel *r, const Uses *uses)
+{
+  bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
+  need_operands(r, needed, uses);
+  for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
+  put_walk(r, uses, needed, WALK_near);
   for (uint32_t i = 0; i < uses->n; i++)
-    put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
-  row_close_elements(r, uses);
-  for (uint32_t i = 0; i < uses->n && !r->columns; i++) {
-    const RowOp *op = uses->at[i].op;
-    const Statement *s = uses->at[i].s;
-    EMIT(r->k->p, "const %s %s = row_%s(%s%s);\n", part_type(op, s), s->as, joined(r, op, s), s->as,
-         row_has_stretches(r, &uses->at[i]) ? "_part_sum" : "_part");
-  }
+    EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] *= R(0.25);\n", r->tile.vector, uses->at[i].s->as);
 }
 
 /* ---- results ---- */
@@ -329,8 +425,8 @@ static bool put_lets(RowKernel *r, RowOp *op)
     if (statement_is_printed(r, op, s)) continue;
     const char *e = statement_text(r, op, s, NULL, NULL);
     if (r->columns) {
-      EMIT(r->k->p, "real %s[COLUMNS];\n", s->as);
-      EMIT(r->k->p, "EACH_COLUMN(j, width) %s[j] = %s;\n", s->as, e);
+      EMIT(r->k->p, "COLUMN_LOCAL(%u, real, %s);\n", r->tile.vector, s->as);
+      EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] = %s;\n", r->tile.vector, s->as, e);
     } else {
       EMIT(r->k->p, "const real %s = %s;\n", s->as, e);
     }
@@ -358,25 +454,15 @@ static void mark_ops(const RowKernel *r, bool *needed, const Uses *uses)
 /* Results in the shape of the rows: those of row ops, and what no loop has stored yet. */
 static void put_each(RowKernel *r, const Uses *uses)
 {
-  Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   need_operands(r, needed, uses);
   if (!need_results(r, needed) && !uses->n) return;
   mark_ops(r, needed, uses);
-  chain_begin(&elements, r->k, r->space, element_index, r);
-  chain_begin(&of_column, r->k, r->space, element_index, r);
-  use_row_values(r, row_values, uses);
-  if (!r->columns) chain_put_loads(row_values);
-  row_open_elements(r, NULL);
-  if (r->columns) chain_put_loads(row_values);
-  add_nodes(r, &elements, needed);
-  use_elements(r, &elements, uses);
-  chain_put_loads(&elements);
-  put_nodes(r, &elements, row_values, uses, needed, "i");
-  row_close_elements(r, NULL);
+  put_walk(r, uses, needed, WALK_each);
 }
 
-/* Results that have one value a row, and the elementwise nodes of their shape. */
+/* Results that have one value a row, and the elementwise nodes of their shape; or one a row and
+ * part. */
 static void put_row(RowKernel *r, const Uses *uses)
 {
   if (!uses->n) return;
@@ -384,40 +470,22 @@ static void put_row(RowKernel *r, const Uses *uses)
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   for (uint32_t i = 0; i < r->k->group->n; i++) needed[i] = is_map(r, i) && !is_element(r, i);
   mark_ops(r, needed, uses);
-  row_open(r, r->columns ? "EACH_COLUMN(j, width) {" : "ROW_ONCE {");
-  if (r->columns) row_put_column(r);
   chain_begin(&ch, r->k, loop_shape_of(uses->at[0].op->n), row_address, r);
   add_nodes(r, &ch, needed);
   use_row_values(r, &ch, uses);
+  row_open(r, r->columns ? "COLUMN_ONCE {" : "ROW_ONCE {");
+  uint32_t outside = r->k->vectors.n;
+  if (r->columns) {
+    put_loaded_vectors(r, &ch, false);
+    put_stored_vectors(r, needed, row_index(r));
+    row_open_columns(r);
+  }
   chain_put_loads(&ch);
   put_nodes(r, &ch, &ch, uses, needed, row_index(r));
+  if (r->columns) row_close(r, "}");
+  if (r->columns) store_vectors(r->k, outside);
+  r->k->vectors.n = outside;
   row_close(r, "}");
-}
-
-/* Prints how value `value` of part o is stored for each column: [values, parts, channels]. */
-static void put_part_value(const RowKernel *r, const Use *use, uint32_t value)
-{
-  const Kernel *k = r->k;
-  Arena *a = k->c->arena;
-  const RowOp *op = use->op;
-  const char *part = value ? arena_printf(a, "(%lld + o)", (long long)(value * r->parts)) : "o";
-  row_open(r, "EACH_COLUMN(j, width) {");
-  row_put_column(r);
-  const char *e = statement_text(r, op, use->s, NULL, NULL);
-  EMIT(k->p, "%s[%s * %lld + column] = %s; // %%%u %s\n", k->arg_names[argument_of(k, op->v)], part,
-       (long long)r->inner, stored(k, op->n->dtype, e), op->v.id, op_of(op->n)->name);
-  row_close(r, "}");
-}
-
-/* Note [channels]: an op with two `part` statements gives values 0 and 1, which lie behind each
- * other. */
-static void put_part_values(const RowKernel *r, const Uses *uses)
-{
-  uint32_t value = 0;
-  for (uint32_t i = 0; i < uses->n; i++) {
-    value = i && uses->at[i].op == uses->at[i - 1].op ? value + 1 : 0;
-    put_part_value(r, &uses->at[i], value);
-  }
 }
 
 /* Level by level: what is computed once a row, then one loop for all reductions that can run; until
@@ -425,18 +493,18 @@ static void put_part_values(const RowKernel *r, const Uses *uses)
 static void put_program(RowKernel *r)
 {
   for (bool more = true; more;) {
-    Uses uses = {0};
+    Uses near = {0}, uses = {0};
     more = false;
     for (uint32_t i = 0; i < r->n_ops; i++) more |= put_lets(r, &r->ops[i]);
+    for (uint32_t i = 0; i < r->n_ops; i++) gather_near(r, &r->ops[i], &near);
+    if (near.n) put_near(r, &near);
     for (uint32_t i = 0; i < r->n_ops; i++) gather_reductions(r, &r->ops[i], &uses);
     if (uses.n) put_reductions(r, &uses);
-    more |= uses.n > 0;
+    more |= near.n > 0 || uses.n > 0;
   }
-  Uses each = gather_last(r, STATEMENT_each), row = gather_last(r, STATEMENT_row),
-       part = gather_last(r, STATEMENT_part);
+  Uses each = gather_last(r, STATEMENT_each), row = gather_last(r, STATEMENT_row);
   put_each(r, &each);
   put_row(r, &row);
-  put_part_values(r, &part);
 }
 
 /* ---- the kernel ---- */
@@ -459,16 +527,11 @@ static void add_op(RowKernel *r, Value v)
 static void measure(RowKernel *r)
 {
   const Kernel *k = r->k;
-  RowShape shape = row_shape(k->g, k->group->anchor);
+  r->shape = row_shape(k->g, k->group->anchor);
   r->x = ir_node(k->g, ir_node(k->g, k->group->anchor)->in[0]);
   r->space = loop_shape_of(r->x);
-  r->from = shape.from;
-  r->to = shape.to;
-  r->outer = shape.outer;
-  r->length = shape.length;
-  r->inner = shape.inner;
-  r->parts = shape.parts;
-  r->columns = r->inner > 1 || r->parts;
+  r->columns = row_has_columns(&r->shape);
+  if (r->columns) r->tile = row_tile(k->c, &r->shape, &k->args);
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
   r->stored = arena_array(k->c->arena, bool, k->group->n);
   chain_begin(&r->values, r->k, r->space, element_index, r);
@@ -476,16 +539,15 @@ static void measure(RowKernel *r)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }
 
-/* Prints the rows [begin, end) of part o. Parts differ by one row at most and none is empty. */
+/* Prints where part o begins, and as n how many rows it has where a program asks for that. */
 static void put_bounds(const RowKernel *r)
 {
   const char *t = r->k->index_type;
-  long long n = r->length, parts = r->parts;
-  EMIT(r->k->p, "const %s begin = (%s)(%lldll * o / %lld);\n", t, t, n, parts);
-  EMIT(r->k->p, "const %s end = (%s)(%lldll * (o + 1) / %lld);\n", t, t, n, parts);
+  long long all = r->shape.length, size = r->shape.part_rows;
+  EMIT(r->k->p, "const %s begin = o * %lld;\n", t, size);
   for (uint32_t i = 0; i < r->n_ops; i++) {
     if (!op_of(r->ops[i].n)->code.uses_length) continue;
-    EMIT(r->k->p, "const real n = (real)(end - begin);\n");
+    EMIT(r->k->p, "const real n = ampc_part_rows(o, %lld, %lld);\n", size, all);
     return;
   }
 }
@@ -495,12 +557,14 @@ void emit_row(Kernel *k)
   RowKernel r = {.k = k};
   measure(&r);
   if (r.columns)
-    EMIT(k->p, "COLUMN_LOOP(%s, o, first, width, %lld, %lld) {\n", k->index_type,
-         (long long)(r.parts ? r.parts : r.outer), (long long)r.inner);
+    EMIT(k->p, "COLUMN_TILES(%u, %s, o, column, %lld, %lld, %u) {\n", r.tile.vector, k->index_type,
+         (long long)(r.shape.parts ? r.shape.parts : r.shape.outer), (long long)r.shape.inner,
+         r.tile.lanes);
   else
-    EMIT(k->p, "ROW_LOOP(%s, row, %lld) {\n", k->index_type, (long long)r.outer);
+    EMIT(k->p, "ROW_LOOP(%s, row, %lld) {\n", k->index_type, (long long)r.shape.outer);
   k->p->indent++;
-  if (r.parts) put_bounds(&r);
+  k->by_vectors = r.columns;
+  if (r.shape.parts) put_bounds(&r);
   put_program(&r);
   k->p->indent--;
   EMIT(k->p, "}\n");

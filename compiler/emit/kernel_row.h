@@ -25,10 +25,9 @@ typedef struct RowKernel {
   Kernel *k;
   const Node *x; /* input 0 of all its row ops has this shape */
   LoopShape space;
-  uint32_t from, to; /* axes that make the row */
-  int64_t outer, length, inner;
-  int64_t parts; /* of a column of channels; 0: whole rows */
-  bool columns;  /* inner > 1, or channels */
+  RowShape shape;
+  bool columns; /* inner > 1, or channels */
+  ColumnTile tile;
   bool flat;     /* results have x's shape although they are one a row */
   RowOp *ops;
   uint32_t n_ops;
@@ -47,11 +46,13 @@ typedef VEC(Use) Uses;
 
 void row_open(const RowKernel *r, const char *line);
 void row_close(const RowKernel *r, const char *line);
-/* Defines `column` of the strip that a loop over j walks. */
-void row_put_column(const RowKernel *r);
 /* The loop over all elements; `uses`: the reductions in it, NULL where it makes results. */
 void row_open_elements(const RowKernel *r, const Uses *uses);
 void row_close_elements(const RowKernel *r, const Uses *uses);
+/* The loop over the first rows of a part. */
+void row_open_near(const RowKernel *r);
+/* Inside of one: the columns of the thread. */
+void row_open_columns(const RowKernel *r);
 /* Whether the reduction is a sum that begins anew: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);
 

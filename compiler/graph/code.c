@@ -100,8 +100,11 @@ static void add_dollar(CodeParser *p)
   static const struct {
     const char *word;
     PieceKind kind;
-  } words[] = {{"i", PIECE_index},     {"c", PIECE_column},          {"n", PIECE_length},
-               {"parts", PIECE_parts}, {"channels", PIECE_channels}, {"stream", PIECE_stream}};
+  } words[] = {{"i", PIECE_index},
+               {"c", PIECE_column},
+               {"n", PIECE_length},
+               {"size", PIECE_size},
+               {"stream", PIECE_stream}};
   const char *name = p->at + 1;
   size_t n = word_length(name);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -225,11 +228,11 @@ static void read_statement(CodeParser *p)
     const char *word;
     StatementKind kind;
     bool index; /* of the greatest or smallest, not the value */
-  } words[] = {{"sum", STATEMENT_sum, false},   {"max", STATEMENT_max, false},
+  } words[] = {{"near", STATEMENT_near, false}, {"sum", STATEMENT_sum, false},
+               {"max", STATEMENT_max, false},
                {"min", STATEMENT_min, false},   {"argmax", STATEMENT_max, true},
                {"argmin", STATEMENT_min, true}, {"let", STATEMENT_let, false},
-               {"each", STATEMENT_each, false}, {"row", STATEMENT_row, false},
-               {"part", STATEMENT_part, false}};
+               {"each", STATEMENT_each, false}, {"row", STATEMENT_row, false}};
   size_t n = word_length(p->at), i = 0;
   while (i < sizeof words / sizeof *words && !is_word(p->at, n, words[i].word)) i++;
   if (i == sizeof words / sizeof *words) broken(p, "no kind of statement:", p->at, n);

@@ -17,6 +17,7 @@ enum {
 typedef enum StatementKind {
   STATEMENT_value, /* the code of a map op: the element */
   /* reductions over the row, each with a name */
+  STATEMENT_near, /* about the mean: that of the first rows; of parts of channels only */
   STATEMENT_sum,
   STATEMENT_max,
   STATEMENT_min,
@@ -25,13 +26,12 @@ typedef enum StatementKind {
   STATEMENT_let,
   /* results: an op's last statements */
   STATEMENT_each, /* one an element */
-  STATEMENT_row,  /* one a row */
-  STATEMENT_part  /* one a row and part */
+  STATEMENT_row   /* one a row */
 } StatementKind;
 
 static inline bool statement_reduces(StatementKind k)
 {
-  return k >= STATEMENT_sum && k <= STATEMENT_first;
+  return k >= STATEMENT_near && k <= STATEMENT_first;
 }
 
 typedef enum PieceKind {
@@ -45,9 +45,8 @@ typedef enum PieceKind {
   PIECE_index,     /* $i: the element's index */
   PIECE_column,    /* $c: the index within the row */
   PIECE_length,    /* $n: the row's length */
-  PIECE_parts,     /* $parts, $channels: axes 1 and 2 of input 0, of ops that join parts */
-  PIECE_channels,
-  PIECE_stream /* $stream: what keys the random numbers of the node */
+  PIECE_size,      /* $size: rows of the part of $rows that row $c of an op joins */
+  PIECE_stream     /* $stream: what keys the random numbers of the node */
 } PieceKind;
 
 typedef struct CodePiece {

@@ -163,7 +163,7 @@ bool name_comes_later(const char *name)
   return false;
 }
 
-/* Ops without a name of their own in the language, such as channel_moments: the library calls
+/* Ops without a name of their own in the language, such as channel_means: the library calls
  * them as _name. */
 static bool internal_op(const char *name, OpKind *out)
 {

@@ -150,8 +150,10 @@ static bool has_room(const Fuse *f, uint32_t row)
 {
   enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
   RowShape s = row_shape(f->g, (Value){row});
-  int64_t threads = s.length < BLOCK ? s.outer * s.length : s.outer * BLOCK;
-  if (s.inner > 1 || s.parts) threads = (s.parts ? s.parts : s.outer) * s.inner;
+  int64_t outer = s.parts ? s.parts : s.outer, of_row = s.part_rows < BLOCK ? s.part_rows : BLOCK;
+  int64_t threads = outer * of_row;
+  if (row_has_columns(&s))
+    threads = outer * column_tile(outer, s.part_rows, s.inner, 8).tiles * COLUMN_THREADS;
   return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
 }
 
@@ -190,8 +192,7 @@ static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
   if (ends_product(f, r, w)) return true;
   if (reader && writer) return false;
   if (reader) return r->nodes.n == 1 && makes_operand(f, reader, w);
-  if (writer)
-    return only_maps(f, r, false) && op_of(&f->g->nodes.at[writer])->code.result != STATEMENT_part;
+  if (writer) return only_maps(f, r, false);
   return only_maps(f, w, true) && only_maps(f, r, true);
 }
 
@@ -288,6 +289,33 @@ static bool are_apart(Fuse *f, uint32_t a, uint32_t b)
   return !waits_for(f, b, a);
 }
 
+/* An elementwise node of the set that needs none of its row ops: each walk can compute it. */
+static bool is_before_rows(const Fuse *f, uint32_t id, uint32_t set)
+{
+  const Node *n = &f->g->nodes.at[id];
+  if (f->group[id] != set) return true;
+  if (template_of(f, id) != TMPL_map) return false;
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if (!is_before_rows(f, value_root(f->g, n->in[k]).id, set)) return false;
+  return true;
+}
+
+/* What the set of row op `id` reads of another one over the same rows is made before its row ops
+ * run, at the elements that it reads: then one kernel can do both. */
+static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
+{
+  uint32_t set = f->group[id], before = f->group[other];
+  const Members *m = &f->sets.at[set], *w = &f->sets.at[before];
+  if (!before || before == set || m->nodes.n + w->nodes.n > MAX_GROUP) return false;
+  if (f->g->nodes.at[other].block != f->g->nodes.at[id].block || !meets(f, m, before)) return false;
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (!is_before_rows(f, value_root(f->g, n->in[k]).id, before)) return false;
+  }
+  return !fuse_makes_cycle(f, set, before) && (f->search++, !waits_for(f, before, set));
+}
+
 static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
 {
   uint32_t set = f->group[id], besides = f->group[other];
@@ -296,18 +324,30 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   return f->g->nodes.at[other].block == f->g->nodes.at[id].block && are_apart(f, besides, set);
 }
 
+/* Row op `id` goes to the kernel of another one over the same rows. */
+static void join_row(Fuse *f, uint32_t id, uint32_t other)
+{
+  uint32_t row = other ? row_in(f, &f->sets.at[f->group[other]]) : 0;
+  if (row && same_rows(f, row, id) && can_join_after(f, id, row))
+    fuse_join(f, f->group[id], f->group[row]);
+}
+
 /* Row ops that read the same value in the same rows share a kernel, which loads it once and makes
- * equal reductions (the row's maximum) once. */
+ * equal reductions (the row's maximum) once. So do small ones that read what one kernel made, such
+ * as the sums of the parts of two gradients. */
 static void join_rows(Fuse *f, uint32_t id)
 {
+  enum { SMALL = 65536 };
   const Node *n = &f->g->nodes.at[id];
   for (uint32_t k = 0; k < n->n_in; k++) {
     uint32_t root = value_root(f->g, n->in[k]).id;
     if (!root || !reads_in_order(f->g, (Value){id}, k)) continue;
-    uint32_t other = f->reader[root], row = other ? row_in(f, &f->sets.at[f->group[other]]) : 0;
-    if (row && same_rows(f, row, id) && can_join_beside(f, id, row))
-      fuse_join(f, f->group[id], f->group[row]);
+    join_row(f, id, f->reader[root]);
     f->reader[root] = id;
+    uint32_t maker = f->group[root];
+    if (!maker || ir_elements(walked_by(f, id)) > SMALL) continue;
+    join_row(f, id, f->row_reader[maker]);
+    f->row_reader[maker] = id;
   }
 }
 
@@ -425,6 +465,7 @@ bool pass_fuse(Compile *c)
   f.reader = arena_array(c->arena, uint32_t, n);
   f.sums = arena_array(c->arena, uint32_t, ((size_t)g->blocks.n + 1) * g->params.n + 1);
   f.readers = arena_array(c->arena, uint32_t, n);
+  f.row_reader = arena_array(c->arena, uint32_t, n + 1);
   for (uint32_t id = 1; id < n; id++)
     if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[slot_of(g, &g->nodes.at[id])]++;
   find_fences(&f);

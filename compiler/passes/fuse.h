@@ -1,6 +1,6 @@
 /* What the files of pass fuse share: sets of nodes on their way to being groups. */
 #pragma once
-#include "compiler/command/command.h"
+#include "compiler/command/walk.h"
 
 enum { MAX_GROUP = 48 }; /* nodes: more would not fit in registers */
 
@@ -28,6 +28,7 @@ typedef struct Fuse {
   uint32_t *readers; /* value -> how often it is read */
   uint32_t *sums;    /* block, parameter -> gradients that are added to its slot */
   uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
+  uint32_t *row_reader; /* set -> the last small row op that read what it makes; 0: none */
   bool *in_turn;     /* set -> a launch of one block, part after part */
   uint32_t *level; /* part -> 1 + the most of those of its launch that it waits for; 0: not known */
   uint32_t *mark;  /* set -> the last search that was there */

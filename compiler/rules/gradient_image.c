@@ -38,11 +38,10 @@ static Value sized_image(Back *b, OpKind op, const Value *in, uint32_t n, ImageD
   return sized(b, op, in, n, (Sizes){rule_image_size, d.spatial, d.size});
 }
 
-/* The sum over axis 1 of parts[values, parts, channels], for value `index`: f32 [channels]. See
- * Note [channels] in ops.def. */
-static Value total(Back *b, Value parts, int64_t index)
+/* The sum of parts[parts, channels]: f32 [channels]. See Note [channels] in ops.def. */
+static Value total(Back *b, Value parts)
 {
-  return ir_append(b->c, &b->at, OP_channel_total, &parts, 1, ATTRS({"value", {.i = index}}));
+  return ir_reduce(b->c, &b->at, OP_sum, parts, 1, false);
 }
 
 /* The sum of all elements of each channel of x [n, c, h, w]: rules run before pass layout, so the
@@ -50,7 +49,7 @@ static Value total(Back *b, Value parts, int64_t index)
 static Value channel_sum(Back *b, Value x)
 {
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
-  return total(b, ir_append(b->c, &b->at, OP_channel_sums, &x, 1, channel), 0);
+  return total(b, ir_append(b->c, &b->at, OP_channel_sums, &x, 1, channel));
 }
 
 /* ---- convolutions: a row `x` of the table goes with rows `x_data` and `x_weight` ---- */
@@ -107,8 +106,10 @@ typedef struct NormSums { /* the gradients of bias and weight */
 static NormSums norm_sums(Back *b)
 {
   const Value *in = b->n.in;
-  Value parts = back_like(b, OP_batch_norm_sums, (Value[]){b->dy, in[0], in[1], in[2]}, 4);
-  return (NormSums){total(b, parts, 0), total(b, parts, 1)};
+  const NamedAttr *channel = ATTRS({"channel", {.i = attr_int(&b->n, "channel")}});
+  Value sums = ir_append(b->c, &b->at, OP_channel_sums, &b->dy, 1, channel);
+  Value products = back_like(b, OP_channel_products, (Value[]){b->dy, in[0], in[1], in[2]}, 4);
+  return (NormSums){total(b, sums), total(b, products)};
 }
 
 /* y = z weight + bias, z = (x - mean) rstd, and mean and rstd are those of x. With `rows` elements

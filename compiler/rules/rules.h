@@ -24,6 +24,3 @@ Window rule_window(const Node *n, uint32_t axis, int64_t kernel);
 /* The attributes for the size of an image or kernel along one of its `spatial` axes: "h", "kh". */
 const char *rule_image_size(uint32_t spatial, uint32_t axis);
 const char *rule_kernel_size(uint32_t spatial, uint32_t axis);
-/* Parts in which `rows` elements of a channel are reduced, each by one block, see Note [channels]
- * in ops.def. */
-int64_t rule_channel_parts(int64_t rows, int64_t channels);

@@ -1,6 +1,7 @@
 /* Shape rules of images and channels: convolutions, pools, batch norm. They read images in either
  * layout and give their input's layout on, so that they hold before pass layout and after it. */
 #include "rules.h"
+#include "compiler/graph/columns.h"
 #include <assert.h>
 #include <string.h>
 #include "runtime/plan/number.h"
@@ -284,19 +285,6 @@ bool shape_conv_weight(Compile *c, Node *n)
 
 /* ---- channels ---- */
 
-/* A part has about PART_ELEMENTS elements of all channels together, but PART_ROWS of each channel
- * at least. MOST_PARTS bounds the work of the kernel that joins them. */
-enum { PART_ELEMENTS = 16384, PART_ROWS = 32, MOST_PARTS = 1024 };
-
-/* By the shape alone, never by the machine: the parts fix the order of the sum and so its bits. */
-int64_t rule_channel_parts(int64_t rows, int64_t channels)
-{
-  int64_t each = PART_ELEMENTS / channels;
-  if (each < PART_ROWS) each = PART_ROWS;
-  int64_t parts = (rows + each - 1) / each;
-  return parts > MOST_PARTS ? MOST_PARTS : parts;
-}
-
 /* Batch norm takes [n, c], [n, c, l] and [n, c, h, w]: any tensor with a channel axis. */
 static bool need_channels(Compile *c, const Node *n)
 {
@@ -340,38 +328,26 @@ bool shape_batch_norm(Compile *c, Node *n)
   return true;
 }
 
-/* How many values the op leaves for each part: the `part` statements of its code. */
-static int64_t count_parts(const Node *n)
-{
-  const OpCode *code = &op_of(n)->code;
-  int64_t count = 0;
-  for (uint32_t i = 0; i < code->n_statements; i++)
-    count += code->statements[i].kind == STATEMENT_part;
-  return count;
-}
-
-/* [values, parts, channels] in f32 whatever x is: a sum of 16-bit sums would lose what the parts
- * kept. */
+/* [parts, channels] in f32 whatever x is: a sum of 16-bit sums would lose what the parts kept. */
 bool shape_channel_parts(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
-  int64_t channels = x->dim[attr_int(n, "channel")], values = count_parts(n);
-  if (n->op == OP_batch_norm_sums &&
-      !(check_channel_vector(c, n, 2) && check_channel_vector(c, n, 3)))
-    return false;
+  int64_t channels = x->dim[attr_int(n, "channel")];
+  for (uint32_t i = 2; i < n->n_in; i++)
+    if (!check_channel_vector(c, n, i)) return false;
   n->dtype = AMPC_F32;
-  int64_t parts = rule_channel_parts(ir_elements(x) / channels, channels);
-  return rule_set_dims(c, n, 3, (int64_t[]){values, parts, channels});
+  int64_t rows = channels ? ir_elements(x) / channels : 0;
+  return rule_set_dims(c, n, 2, (int64_t[]){column_parts(rows, channels), channels});
 }
 
-/* [values, parts, channels] to [channels]. */
+/* [parts, channels] to [channels]. */
 bool shape_channel_join(Compile *c, Node *n)
 {
   const Node *parts = ir_in(c, n, 0);
-  assert(parts->rank == 3);
+  assert(parts->rank == 2);
   n->dtype = AMPC_F32;
-  return rule_set_dims(c, n, 1, &parts->dim[2]);
+  return rule_set_dims(c, n, 1, &parts->dim[1]);
 }
 
 /* ---- pools: over two axes ---- */

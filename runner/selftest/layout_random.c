@@ -289,10 +289,11 @@ static Value norm_step(Images *g, Value x)
   if (n.rank < 2) return x;
   int64_t rows = ir_elements(&n) / n.dim[1];
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
-  Value parts = append(g, OP_channel_moments, x, channel);
-  Value mean = append(g, OP_channel_mean, parts, ATTRS({"rows", {.i = rows}}));
-  Value var =
-      ir_append(c, &g->at, OP_channel_var, (Value[]){parts, mean}, 2, ATTRS({"rows", {.i = rows}}));
+  const NamedAttr *all = ATTRS({"rows", {.i = rows}});
+  Value means = append(g, OP_channel_means, x, channel);
+  Value squares = append(g, OP_channel_squares, x, channel);
+  Value mean = append(g, OP_channel_mean, means, all);
+  Value var = ir_append(c, &g->at, OP_channel_var, (Value[]){means, squares}, 2, all);
   Value rstd =
       ir_unary(c, &g->at, OP_rsqrt, ir_binary(c, &g->at, OP_add, var, ir_number(c, &g->at, 0.5)));
   Value weight = source(g, 1, &n.dim[1]), bias = source(g, 1, &n.dim[1]);

@@ -1,6 +1,6 @@
 /* Statistics of channels and batch norm. */
 #include "entry.h"
-#include "compiler/rules/rules.h"
+#include "compiler/graph/columns.h"
 
 /* A tensor seen from its channel axis: element (o, c, i) stands at (o * n_channels + c) * inner +
  * i. The rows of a channel are numbered through all o and i. */
@@ -22,15 +22,14 @@ static int64_t element(const Channels *d, int64_t row, int64_t c)
   return (row / d->inner * d->c + c) * d->inner + row % d->inner;
 }
 
-/* How many parts a channel is summed in is the compiler's choice, which the result's shape shows:
- * it is the one thing that is taken from the code under test. What stands in the parts is not. */
+/* How a channel is cut into parts is the compiler's choice: it is the one thing that is taken from
+ * the code under test. What stands in the parts is not. */
 static void shape_parts_of(const Case *t, Tensor *y)
 {
   Channels d = channels_of(t);
-  y->rank = 3;
-  y->dim[0] = t->test->op == OP_channel_sums ? 1 : 2;
-  y->dim[1] = rule_channel_parts(d.outer * d.inner, d.c);
-  y->dim[2] = d.c;
+  y->rank = 2;
+  y->dim[0] = column_parts(d.outer * d.inner, d.c);
+  y->dim[1] = d.c;
 }
 
 /* Weight or bias of a channel; absent ones change nothing. */
@@ -39,93 +38,122 @@ static double of_channel(const Case *t, uint32_t input, int64_t c, double absent
   return input < t->n_in && t->in[input].present ? t->in[input].at[c] : absent;
 }
 
-/* Sums of one part of one channel; moments: its mean, and the sum of squares around it. */
-static void part_sums(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end,
-                      double *sum, double *size)
+typedef struct PartSum { /* and the sum of what was added, without signs */
+  double sum, size;
+} PartSum;
+
+static PartSum sum_part(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end)
 {
-  const double *x = t->in[0].at;
-  double n = (double)(end - begin);
-  for (int i = 0; i < 2; i++) sum[i] = size[i] = 0;
+  PartSum s = {0};
   for (int64_t row = begin; row < end; row++) {
-    double v = x[element(d, row, c)];
-    sum[0] += v;
-    size[0] += fabs(v);
+    double v = t->in[0].at[element(d, row, c)];
+    s.sum += v;
+    s.size += fabs(v);
   }
-  for (int64_t row = begin; row < end; row++) {
-    double v = x[element(d, row, c)], off = v - sum[0] / n;
-    double term = off * off, large = (fabs(v) + size[0] / n) * fabs(off);
-    if (t->test->op == OP_batch_norm_sums) {
-      double z = t->in[1].at[element(d, row, c)], mean = t->in[2].at[c], rstd = t->in[3].at[c];
-      term = v * (z - mean) * rstd;
-      large = fabs(v * rstd) * (fabs(z) + fabs(mean));
-    }
-    sum[1] += term;
-    size[1] += large;
-  }
-  if (t->test->op != OP_channel_moments) return;
-  sum[0] /= n;
-  size[0] /= n;
-  if (sum[1] == 0) size[0] = size[1] = 0; /* equal numbers: exact */
+  return s;
 }
 
-/* Result [values, parts, channels]: part p has the rows from n p / parts to n (p + 1) / parts. */
+/* Of dy (x - mean) rstd. */
+static PartSum sum_products(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end)
+{
+  PartSum s = {0};
+  for (int64_t row = begin; row < end; row++) {
+    double dy = t->in[0].at[element(d, row, c)], x = t->in[1].at[element(d, row, c)];
+    double mean = t->in[2].at[c], rstd = t->in[3].at[c];
+    s.sum += dy * (x - mean) * rstd;
+    s.size += fabs(dy * rstd) * (fabs(x) + fabs(mean));
+  }
+  return s;
+}
+
+/* Note [moments] in ops.def: subtractions in f32 make an error of an ulp of the elements' distance from the
+ * guess, which is at most their range; what is lost of the squares is bounded by those of the first
+ * rows. Equal elements have their mean exactly and no distance from it. */
+static PartSum mean_of_part(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end)
+{
+  PartSum s = sum_part(t, d, c, begin, end);
+  double n = (double)(end - begin), mean = s.sum / n, far = 0;
+  for (int64_t row = begin; row < end; row++)
+    far = fmax(far, fabs(t->in[0].at[element(d, row, c)] - mean));
+  return (PartSum){mean, far > 0 ? far + fabs(mean) / n : 0};
+}
+
+static PartSum squares_of_part(const Case *t, const Channels *d, int64_t c, int64_t begin,
+                               int64_t end)
+{
+  enum { NEAR = 4 };
+  double mean = mean_of_part(t, d, c, begin, end).sum, guess = 0;
+  PartSum s = {0};
+  for (int64_t k = 0; k < NEAR; k++)
+    guess += t->in[0].at[element(d, begin + k < end ? begin + k : begin, c)] / NEAR;
+  for (int64_t row = begin; row < end; row++) {
+    double v = t->in[0].at[element(d, row, c)];
+    s.sum += (v - mean) * (v - mean);
+    s.size += (v - guess) * (v - guess);
+  }
+  return s.sum > 0 ? s : (PartSum){0};
+}
+
+/* Result [parts, channels]. */
 static void reference_parts(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
-  int64_t rows = d.outer * d.inner, parts = y->dim[1];
-  for (int64_t p = 0; p < parts; p++) {
+  int64_t rows = d.outer * d.inner, each = column_part_rows(rows, d.c);
+  for (int64_t p = 0; p < y->dim[0]; p++) {
+    int64_t begin = p * each, end = begin + each < rows ? begin + each : rows;
     for (int64_t c = 0; c < d.c; c++) {
-      double sum[2], size[2];
-      part_sums(t, &d, c, rows * p / parts, rows * (p + 1) / parts, sum, size);
-      for (int64_t v = 0; v < y->dim[0]; v++) {
-        y->at[(v * parts + p) * d.c + c] = sum[v];
-        scale[(v * parts + p) * d.c + c] = size[v];
-      }
+      OpKind op = t->test->op;
+      PartSum s = op == OP_channel_sums      ? sum_part(t, &d, c, begin, end)
+                  : op == OP_channel_means   ? mean_of_part(t, &d, c, begin, end)
+                  : op == OP_channel_squares ? squares_of_part(t, &d, c, begin, end)
+                                             : sum_products(t, &d, c, begin, end);
+      y->at[p * d.c + c] = s.sum;
+      scale[p * d.c + c] = s.size;
     }
   }
 }
 
-/* Rows of the longest part. */
+/* Rows of a part. */
 static double terms_of_parts(const Case *t)
 {
-  return (double)(t->in[0].n / (t->want.dim[1] * t->want.dim[2]) + 1);
+  Channels d = channels_of(t);
+  return (double)column_part_rows(d.outer * d.inner, d.c);
 }
 
 static void shape_join_of(const Case *t, Tensor *y)
 {
   y->rank = 1;
-  y->dim[0] = t->in[0].dim[2];
+  y->dim[0] = t->in[0].dim[1];
 }
 
-/* The parts' values, put together: channel_total adds them, channel_mean weighs means by their
- * rows. channel_var has the squares around each part's own mean, and moves them to the common mean:
- * n (part mean - mean)^2 more for each part. */
+/* The parts' values, put together: channel_mean weighs means by their rows. channel_var has the
+ * squares around each part's own mean, and moves them to the common mean: n (part mean - mean)^2
+ * more for each part. */
 static void reference_join(const Case *t, Tensor *y, double *scale)
 {
-  const Tensor *x = &t->in[0];
-  int64_t parts = x->dim[1], rows = case_int(t, "rows"), value = case_int(t, "value");
-  if (t->test->op == OP_channel_total) rows = 1;
-  clear_sums(y, scale);
-  for (int64_t i = 0; i < parts * y->n; i++) {
-    int64_t p = i / y->n, c = i % y->n;
-    double n = (double)(rows * (p + 1) / parts - rows * p / parts);
-    double term = x->at[value * parts * y->n + i], size = fabs(term);
-    if (t->test->op == OP_channel_mean) {
-      term *= n;
-      size *= n;
-    } else if (t->test->op == OP_channel_var) {
-      double mean = t->in[1].at[c], off = term - mean;
-      term = x->at[parts * y->n + i] + n * off * off;
-      size = fabs(x->at[parts * y->n + i]) + n * fabs(off) * (fabs(off) + fabs(mean));
+  const Tensor *means = &t->in[0];
+  int64_t parts = means->dim[0], rows = case_int(t, "rows"), each = column_part_rows(rows, y->n);
+  for (int64_t c = 0; c < y->n; c++) {
+    double mean = 0, size = 0, squares = 0, of_squares = 0;
+    for (int64_t p = 0; p < parts; p++) {
+      double n = (double)(rows - p * each < each ? rows - p * each : each);
+      mean += n * means->at[p * y->n + c] / (double)rows;
+      size += n * fabs(means->at[p * y->n + c]) / (double)rows;
     }
-    y->at[c] += term / (double)rows;
-    scale[c] += size / (double)rows;
+    for (int64_t p = 0; p < parts && t->test->op == OP_channel_var; p++) {
+      double n = (double)(rows - p * each < each ? rows - p * each : each);
+      double off = means->at[p * y->n + c] - mean, own = t->in[1].at[p * y->n + c];
+      squares += (own + n * off * off) / (double)rows;
+      of_squares += (fabs(own) + n * fabs(off) * (fabs(off) + size)) / (double)rows;
+    }
+    y->at[c] = t->test->op == OP_channel_var ? fmax(squares, 0) : mean;
+    scale[c] = t->test->op == OP_channel_var ? of_squares : size;
   }
 }
 
 static double terms_of_join(const Case *t)
 {
-  return (double)t->in[0].dim[1];
+  return (double)t->in[0].dim[0];
 }
 
 /* x - mean cancels: errors are relative to |x| + |mean|. */
@@ -163,9 +191,10 @@ static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
   Node x = *ir_node(c->graph, in[0]);
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
   const NamedAttr *rows = ATTRS({"rows", {.i = ir_elements(&x) / x.dim[1]}});
-  Value parts = ir_append(c, at, OP_channel_moments, in, 1, channel);
-  Value mean = ir_append(c, at, OP_channel_mean, &parts, 1, rows);
-  Value var = ir_append(c, at, OP_channel_var, (Value[]){parts, mean}, 2, rows);
+  Value means = ir_append(c, at, OP_channel_means, in, 1, channel);
+  Value squares = ir_append(c, at, OP_channel_squares, in, 1, channel);
+  Value mean = ir_append(c, at, OP_channel_mean, &means, 1, rows);
+  Value var = ir_append(c, at, OP_channel_var, (Value[]){means, squares}, 2, rows);
   Value rstd = ir_unary(c, at, OP_rsqrt, ir_binary(c, at, OP_add, var, ir_number(c, at, 1e-5)));
   return ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
 }
@@ -189,24 +218,35 @@ static const OpTest tests[] = {
      CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
            /* several parts of unequal length */
            {"f", "1025x33", "channel=1"})},
-    {OP_channel_moments, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
+    {OP_channel_means, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
            {"fh", "3x65x7", "channel=1"}, {"f", "1025x33", "channel=1"},
            {"f", "2x3x2x5x7", "channel=1"}, {"f", "1x1x1x3", "channel=1"},
-           /* equal numbers: their mean, and no distance from it */
+           /* equal numbers: their mean */
            {"f",
             "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,"
             "0.3,100.1,0.3,100.1,0.3,100.1,0.3}",
             "channel=1"})},
-    {OP_channel_total, "n", "f", WHOLE(shape_join_of, reference_join),
-     SUMMED(2, 0.5, terms_of_join, "additions in a row"),
-     CASES({"f", "2x3x5", "value=1"}, {"f", "2x7x65", "value=0"})},
+    {OP_channel_squares, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
+     CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
+           {"fh", "3x65x7", "channel=1"}, {"f", "1025x33", "channel=1"},
+           {"f", "2x3x2x5x7", "channel=1"}, {"f", "1x1x1x3", "channel=1"},
+           /* equal numbers: no distance from their mean */
+           {"f",
+            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,"
+            "0.3,100.1,0.3,100.1,0.3,100.1,0.3}",
+            "channel=1"},
+           /* a large mean, and a first row that is not like the others */
+           {"f",
+            "9x2{10000,7,10001,1007,10002,1008,10001,1006,10000,1007,10001,1007,10002,1008,10000,"
+            "1006,10001,1007}",
+            "channel=1"})},
     {OP_channel_mean, "n", "f", WHOLE(shape_join_of, reference_join),
      SUMMED(3, 0.5, terms_of_join, "differences, products, additions in a row"),
-     CASES({"f", "2x3x5", "rows=10"}, {"f", "2x7x65", "rows=1001"})},
-    {OP_channel_var, "vn", "f", WHOLE(shape_join_of, reference_join),
+     CASES({"f", "3x5", "rows=2900"}, {"f", "7x65", "rows=671"}, {"f", "1x3", "rows=1"})},
+    {OP_channel_var, "nv", "f", WHOLE(shape_join_of, reference_join),
      SUMMED(6, 0.5, terms_of_join, "additions in a row, a square"),
-     CASES({"f", "2x3x5 5", "rows=10"}, {"f", "2x7x65 65", "rows=1001"})},
+     CASES({"f", "3x5 3x5", "rows=2900"}, {"f", "7x65 7x65", "rows=671"})},
     {OP_batch_norm, "nnpnn", "=", FIRST(reference_batch_norm), ULPS(4, "five roundings"),
      CASES({FLOATS, "33x7 f:7 f:7 f:7 f:7", "channel=1"},
            {FLOATS, "3x5x7x9 f:5 f:5 f:5 f:5", "channel=1"},
@@ -218,7 +258,7 @@ static const OpTest tests[] = {
            {"fh", "33x7 f:7 f:7 - f:7", "channel=1"}),
      CHAINS({chain_norm_eval, FLOATS, "2x3x2x3~n 3~n 3~n 2x3x2x3~d"},
             {chain_norm_eval, "fh", "5x3~n 3~n 3~n 5x3~d"})},
-    {OP_batch_norm_sums, "dnnp", "f", PARTS, SUMMED(4, 0.5, terms_of_parts, "additions in a row"),
+    {OP_channel_products, "dnnp", "f", PARTS, SUMMED(4, 0.5, terms_of_parts, "additions in a row"),
      CASES({FLOATS, "33x7 33x7 f:7 f:7", "channel=1"},
            {FLOATS, "3x5x7x9 3x5x7x9 f:5 f:5", "channel=1"})},
     {OP_batch_norm_backward, "dnnpnnn", "=", FIRST(reference_batch_norm_backward),

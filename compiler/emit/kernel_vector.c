@@ -1,0 +1,43 @@
+/* The vectors that a frame's loop has at hand: neighbours that are loaded and stored at once, see
+ * VECTOR_LOAD in templates/. */
+#include "kernel_parts.h"
+#include <string.h>
+
+static bool has_vector(const Kernel *k, uint32_t argument, const char *index)
+{
+  for (uint32_t i = 0; i < k->vectors.n; i++)
+    if (k->vectors.at[i].argument == argument && strcmp(k->vectors.at[i].index, index) == 0)
+      return true;
+  return false;
+}
+
+/* "x_at"; of a second place "x_2_at". No argument's name ends so. */
+static const char *vector_name(const Kernel *k, uint32_t argument)
+{
+  const char *name = arena_printf(k->c->arena, "%s_at", k->arg_names[argument]);
+  uint32_t places = 1;
+  for (uint32_t i = 0; i < k->vectors.n; i++) {
+    if (strcmp(k->vectors.at[i].name, name) != 0) continue;
+    name = arena_printf(k->c->arena, "%s_%u_at", k->arg_names[argument], ++places);
+    i = UINT32_MAX; /* from the first on */
+  }
+  return name;
+}
+
+void put_vector(Kernel *k, const char *what, uint32_t width, uint32_t argument, const char *index)
+{
+  if (argument == k->args.n || has_vector(k, argument, index)) return;
+  Vector v = {argument, index, vector_name(k, argument)};
+  vec_push(k->c->arena, &k->vectors, v);
+  EMIT(k->p, "%s(%u, %s, %s, %s + %s);\n", what, width, element_type(&k->args.at[argument]), v.name,
+       k->arg_names[argument], index);
+}
+
+void store_vectors(const Kernel *k, uint32_t first)
+{
+  for (uint32_t i = first; i < k->vectors.n; i++) {
+    const Vector *v = &k->vectors.at[i];
+    if (k->args.at[v->argument].role != ARG_in)
+      EMIT(k->p, "VECTOR_STORE(%s + %s, %s);\n", k->arg_names[v->argument], v->index, v->name);
+  }
+}

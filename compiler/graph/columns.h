@@ -1,0 +1,22 @@
+/* How sums along columns are cut up: the one place that knows, so that shapes, launches and kernels
+ * agree. The rows of a matrix lie behind each other, neighbouring columns side by side. */
+#pragma once
+#include <stdint.h>
+
+enum { COLUMN_THREADS = 256 }; /* of a block on CUDA */
+
+/* What a block takes at a time: lanes * vector columns. `lanes` threads stand side by side, and
+ * COLUMN_THREADS / lanes behind each other; these share the rows out. */
+typedef struct ColumnTile {
+  uint32_t vector; /* neighbouring columns of a thread */
+  uint32_t lanes;  /* a power of 2, 32 at most */
+  int64_t tiles;   /* that [0, inner) is cut into; the last one may be cut off */
+} ColumnTile;
+
+/* Of [outer, length, inner], where a thread may take up to `widest` columns: 8, 4 or 1. */
+ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest);
+
+/* Rows of a part, when [rows, channels] is reduced in parts; the last part may have fewer. By the
+ * shape alone, never by the machine: the parts fix the order of the sum and so its bits. */
+int64_t column_part_rows(int64_t rows, int64_t channels);
+int64_t column_parts(int64_t rows, int64_t channels);
