@@ -289,16 +289,15 @@ DEVICE long long block_share(long long n, unsigned k)
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
 
 // --- COLUMN_TILES
-/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A block
- * takes up to COLUMNS neighbouring columns at once, so that memory is read in its order and vectors
- * run across columns. */
+/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A
+ * block takes up to COLUMNS neighbouring columns at once, so that memory is read in its order and
+ * vectors run across columns. */
 #define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
   for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
          o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
          o##_end = (T)((long long)(outer)*o##_tiles * (block_index + 1) / block_count), o = 0,     \
          column = 0;                                                                               \
-       o##_at < o##_end &&                                                                         \
-       (o = o##_at / o##_tiles, column = o##_at % o##_tiles * COLUMNS, 1);                         \
+       o##_at < o##_end && (o = o##_at / o##_tiles, column = o##_at % o##_tiles * COLUMNS, 1);     \
        o##_at++)                                                                                   \
     for (int vector_width = (int)((inner)-column < COLUMNS ? (inner)-column : COLUMNS);            \
          vector_width; vector_width = 0)
@@ -326,23 +325,22 @@ DEVICE long long block_share(long long n, unsigned k)
 #define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
   for (T c = (begin), c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);               \
        c < c##_all;) {                                                                             \
-    for (const T c##_end = c##_all - c < 256 ? c##_all : c + 256; c < c##_end; c++) {              \
-      __VA_ARGS__                                                                                  \
-    }                                                                                              \
+    for (const T c##_end = c##_all - c < 64 ? c##_all : c + 64; c < c##_end; c++) { __VA_ARGS__ }  \
     ends                                                                                           \
   }
 
 // --- COLUMN_END
 #define COLUMN_END(n, name)                                                                        \
-  VECTOR_EACH(n, name##_at) {                                                                      \
+  VECTOR_EACH(n, name##_at)                                                                        \
+  {                                                                                                \
     name[name##_at] += name##_part[name##_at];                                                     \
     name##_part[name##_at] = 0;                                                                    \
   }
 
 // --- COLUMN_NEAR
-/* For each of the first 4 rows of the part; the first stands for those that it lacks. */
-#define COLUMN_NEAR(T, c, begin, all, ...)                                                         \
-  for (T c##_at = 0; c##_at < 4; c##_at++) {                                                       \
+/* For 4 rows of the part, size / 4 from each other; the first stands for those that it lacks. */
+#define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
+  for (T c##_at = 0; c##_at < (size); c##_at += (size) / 4) {                                      \
     const T c = (begin) + c##_at < (all) ? (begin) + c##_at : (begin);                             \
     __VA_ARGS__                                                                                    \
   }

@@ -331,10 +331,10 @@ typedef struct ampc_size {
   }
 
 // --- COLUMN_NEAR
-/* For each of the first 4 rows of the part, by every thread; the first stands for those that it
- * lacks. */
-#define COLUMN_NEAR(T, c, begin, all, ...)                                                         \
-  _Pragma("unroll") for (T c##_at = 0; c##_at < 4; c##_at++) {                                     \
+/* For 4 rows of the part, size / 4 from each other, by every thread; the first stands for those that
+ * it lacks. */
+#define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
+  _Pragma("unroll") for (T c##_at = 0; c##_at < (size); c##_at += (size) / 4) {                    \
     const T c = (begin) + c##_at < (all) ? (begin) + c##_at : (begin);                             \
     __VA_ARGS__                                                                                    \
   }

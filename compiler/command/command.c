@@ -464,8 +464,8 @@ Geometry elements_geometry(int64_t n)
   return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
-/* Columns: a block for each tile. Else a row is contiguous and a block walks it, with as many threads
- * as the row has use for. */
+/* Columns: a block for each tile. Else a row is contiguous and a block walks it, with as many
+ * threads as the row has use for. */
 static Geometry row_geometry(Compile *c, const Group *p, const RowShape *r)
 {
   enum { WARP = 32, WIDEST = 512 };

@@ -31,7 +31,7 @@ static void put_index(const RowKernel *r)
  * What is added to a sum of n terms is rounded as the whole sum is: a mean of a million equal
  * numbers would be wrong in its third digit. Of long rows each accumulator begins anew after some
  * elements, and what it has is added to the sum of all before; columns the same. */
-enum { LONG_ROW = 4096, LONG_COLUMN = 1024 };
+enum { LONG_ROW = 4096, LONG_COLUMN = 128 };
 
 static bool is_long(const RowKernel *r)
 {
@@ -71,15 +71,16 @@ static void open_rows_of_columns(const RowKernel *r, const char *ends)
 {
   const char *t = r->k->index_type, *begin = r->shape.parts ? "begin" : "0";
   long long size = r->shape.part_rows, all = r->shape.length;
-  const char *rest = arena_printf(r->k->c->arena, "(%s, c, %s, %lld, %lld, %s{", t, begin, size, all,
-                                  ends ? arena_printf(r->k->c->arena, "{%s }, ", ends) : "");
+  const char *rest = arena_printf(r->k->c->arena, "(%s, c, %s, %lld, %lld, %s{", t, begin, size,
+                                  all, ends ? arena_printf(r->k->c->arena, "{%s }, ", ends) : "");
   row_open(r, arena_printf(r->k->c->arena, "COLUMN_ROWS%s%s", ends ? "_LONG" : "", rest));
 }
 
 void row_open_near(const RowKernel *r)
 {
-  row_open(r, arena_printf(r->k->c->arena, "COLUMN_NEAR(%s, c, begin, %lld, {", r->k->index_type,
-                           (long long)r->shape.length));
+  row_open(r,
+           arena_printf(r->k->c->arena, "COLUMN_NEAR(%s, c, begin, %lld, %lld, {", r->k->index_type,
+                        (long long)r->shape.part_rows, (long long)r->shape.length));
   put_index(r);
 }
 

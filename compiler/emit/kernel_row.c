@@ -15,8 +15,8 @@
 /* ---- places ---- */
 
 /* Place of an operand that is read element by element, in the variables of the loops: o or row for
- * the axes before the reduced ones, c for these, column for those behind. Of columns that do not lie
- * side by side in the operand each is addressed: column + j. */
+ * the axes before the reduced ones, c for these, column for those behind. Of columns that do not
+ * lie side by side in the operand each is addressed: column + j. */
 static const char *element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -218,7 +218,8 @@ static const char *part_type(const RowOp *op, const Statement *s)
 /* The neutral value; for "first index" one past the row, which every real index is less than. */
 static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
 {
-  if (s->kind == STATEMENT_first) return arena_printf(r->k->c->arena, "%lld", (long long)r->shape.length);
+  if (s->kind == STATEMENT_first)
+    return arena_printf(r->k->c->arena, "%lld", (long long)r->shape.length);
   if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near) return op->integers ? "0" : "R(0.0)";
   if (s->kind == STATEMENT_max) return op->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
   return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
@@ -263,8 +264,8 @@ static void put_start(const RowKernel *r, const Use *use)
   const char *t = part_type(use->op, use->s), *start = part_start(r, use->op, use->s);
   bool stretches = row_has_stretches(r, use);
   if (!r->columns) {
-    EMIT(r->k->p, "%s(%s, %s_part, %s);\n", stretches ? "ROW_PART_LONG" : "ROW_PART", t,
-         use->s->as, start);
+    EMIT(r->k->p, "%s(%s, %s_part, %s);\n", stretches ? "ROW_PART_LONG" : "ROW_PART", t, use->s->as,
+         start);
     return;
   }
   for (int part = 0; part <= stretches; part++)

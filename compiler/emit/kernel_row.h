@@ -28,7 +28,7 @@ typedef struct RowKernel {
   RowShape shape;
   bool columns; /* inner > 1, or channels */
   ColumnTile tile;
-  bool flat;     /* results have x's shape although they are one a row */
+  bool flat; /* results have x's shape although they are one a row */
   RowOp *ops;
   uint32_t n_ops;
   bool *stored; /* by index in the group: a loop before has written it */

@@ -17,7 +17,7 @@ enum {
 typedef enum StatementKind {
   STATEMENT_value, /* the code of a map op: the element */
   /* reductions over the row, each with a name */
-  STATEMENT_near, /* about the mean: that of the first rows; of parts of channels only */
+  STATEMENT_near, /* about the mean: that of 4 rows; of parts of channels only */
   STATEMENT_sum,
   STATEMENT_max,
   STATEMENT_min,

@@ -24,12 +24,12 @@ typedef struct Fuse {
   uint32_t *part;  /* the same before launches were shared: Note [parts] */
   uint32_t *phase; /* node -> number of fences before it, see Note [fences] */
   Order order;
-  VEC(Members) sets; /* sets.at[0] is unused */
-  uint32_t *readers; /* value -> how often it is read */
-  uint32_t *sums;    /* block, parameter -> gradients that are added to its slot */
-  uint32_t *reader;  /* value -> the last row op or small node that read it; 0: none */
+  VEC(Members) sets;    /* sets.at[0] is unused */
+  uint32_t *readers;    /* value -> how often it is read */
+  uint32_t *sums;       /* block, parameter -> gradients that are added to its slot */
+  uint32_t *reader;     /* value -> the last row op or small node that read it; 0: none */
   uint32_t *row_reader; /* set -> the last small row op that read what it makes; 0: none */
-  bool *in_turn;     /* set -> a launch of one block, part after part */
+  bool *in_turn;        /* set -> a launch of one block, part after part */
   uint32_t *level; /* part -> 1 + the most of those of its launch that it waits for; 0: not known */
   uint32_t *mark;  /* set -> the last search that was there */
   uint32_t search;

@@ -123,9 +123,32 @@ static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibrari
   return status;
 }
 
+/* The term of a sum, "s[j] += E;" or "ROW_PUT(s_part) += E;", in the line [line, end): where E
+ * stands; NULL: there is none. */
+static const char *term_in(const char *line, const char *end)
+{
+  static const char add[] = " += ";
+  const char *at = memmem(line, (size_t)(end - line), add, sizeof add - 1);
+  if (!at || at == line || end[-1] != ';' || (at[-1] != ']' && at[-1] != ')')) return NULL;
+  return at + sizeof add - 1;
+}
+
+/* Sums can be told to add up without signs: Note [bounds] in compare.c. */
 static void cpu_text(Compile *c, Text *out)
 {
-  emit_kernels(c, out);
+  Text plain;
+  text_init(&plain, c->arena);
+  emit_kernels(c, &plain);
+  text_puts(out, "__attribute__((section(\"simt_own\"))) int simt_no_signs;\n"
+                 "#define TERM(x) (simt_no_signs && (x) < 0 ? -(x) : (x))\n");
+  for (const char *line = plain.at, *next; *line; line = next) {
+    const char *end = strchrnul(line, '\n'), *term = term_in(line, end);
+    next = *end ? end + 1 : end;
+    if (term)
+      text_printf(out, "%.*sTERM(%.*s);\n", (int)(term - line), line, (int)(end - 1 - term), term);
+    else
+      text_add(out, line, (size_t)(next - line));
+  }
   add_bounds(out, "simt_own");
 }
 
@@ -230,7 +253,9 @@ ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *ou
   if (status) return status;
   out->entries = dlsym(out->cuda, "simt_kernels");
   out->twins = dlsym(out->cpu, "ampc_jit_kernels");
-  if (!out->entries || !out->twins) return ampc_fail(AMPC_RUN_FAILED, "no table of kernels");
+  out->no_signs = dlsym(out->cpu, "simt_no_signs");
+  if (!out->entries || !out->twins || !out->no_signs)
+    return ampc_fail(AMPC_RUN_FAILED, "no table of kernels");
   simt_find_shared(out->cuda, &out->shared, &out->shared_size);
   find_bounds(out->cpu, "simt_own_bounds", &out->own, &out->own_size);
   return AMPC_OK;

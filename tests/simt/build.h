@@ -28,6 +28,7 @@ typedef struct SimtLibraries {
   uint32_t n;
   const SimtEntry *entries;
   const CpuEntry *twins;
+  int *no_signs;      /* 1: sums of the CPU text add up their terms without signs */
   char *shared, *own; /* shared memory of the CUDA text; the CPU text's own variables */
   size_t shared_size, own_size;
 } SimtLibraries;

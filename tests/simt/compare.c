@@ -7,8 +7,10 @@
 /* Note [bounds]
  * Kernels whose threads never meet compute each number as the CPU text does: the same bits. Where
  * they meet, sums of rows are made in another order, and a number may differ from the CPU's by a
- * share of the largest one of its tensor. A reordered sum of n f32 terms of one sign is at most
- * n 2^-24 of it off, and some terms cancel: 2^-17 is added for those. What is stored in 16 bits may
+ * share of the largest one of its tensor, or of what it would be without signs: a reordered sum of
+ * n f32 terms is at most n 2^-24 of the sum of their sizes off, and all of it may cancel, as in the
+ * gradient of a bias in front of batch norm. So the CPU text runs once more, each sum adding up
+ * |terms|. 2^-17 is for what is computed of sums. What is stored in 16 bits may
  * be rounded to the other neighbour. A lane too few or a term twice is an error of a whole term. */
 static double bound_of(const Comparison *c, DType type)
 {
@@ -75,12 +77,20 @@ static void find_scales(const Comparison *c, const WordList *want)
   }
 }
 
+/* What word i is without signs; 0: not known. */
+static double size_of(const Comparison *c, size_t i, const Word *w, DType type)
+{
+  if (i >= c->sizes->n || c->sizes->at[i].at != w->at) return 0;
+  double x = fabs(number_of(type, w->size, c->sizes->at[i].value));
+  return isfinite(x) ? x : 0;
+}
+
 static bool is_state(const KernelArg *a)
 {
   return a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
 }
 
-static bool close_enough(const Comparison *c, const Word *w, uint64_t got)
+static bool close_enough(const Comparison *c, size_t i, const Word *w, uint64_t got)
 {
   uint32_t arg = argument_at(c, w->at);
   if (arg == c->n_args) return false;
@@ -89,7 +99,8 @@ static bool close_enough(const Comparison *c, const Word *w, uint64_t got)
   double x = number_of(a->type, w->size, w->value), y = number_of(a->type, w->size, got);
   if (isnan(x) && isnan(y)) return true;
   if (!c->waited || !isfinite(x) || !isfinite(y)) return x == y && signbit(x) == signbit(y);
-  double scale = is_state(a) ? fabs(x) : c->scale[arg];
+  double scale = is_state(a) ? fabs(x) : c->scale[arg], size = size_of(c, i, w, a->type);
+  if (size > scale) scale = size;
   return fabs(x - y) <= bound_of(c, a->type) * scale;
 }
 
@@ -117,7 +128,7 @@ bool compare_words(const Comparison *c, const WordList *want, const WordList *go
       *out_fault = (SimtFault){"not written; the CPU text does", w->at};
       return false;
     }
-    if (now == w->value || close_enough(c, w, now)) continue;
+    if (now == w->value || close_enough(c, i, w, now)) continue;
     say_different(c, w, now, out_fault);
     return false;
   }

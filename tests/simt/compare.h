@@ -8,10 +8,11 @@ typedef struct Comparison {
   const KernelArg *args;
   void *const *at; /* where they lie */
   uint32_t n_args;
-  double *scale; /* room for one number an argument */
-  bool real64;   /* elements of f32 are doubles */
-  double terms;  /* read for each number that is written */
-  bool waited;   /* threads worked together: sums may have been made in another order */
+  double *scale;         /* room for one number an argument */
+  const WordList *sizes; /* what the CPU text writes when sums add up without signs */
+  bool real64;           /* elements of f32 are doubles */
+  double terms;          /* read for each number that is written */
+  bool waited;           /* threads worked together: sums may have been made in another order */
 } Comparison;
 
 /* `want`: the CPU text's words; `got`: the CUDA text's, which are in memory. False: *out_fault. */

@@ -35,7 +35,7 @@ struct Jit {
 
 static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
 static LockstepTotals totals;
-static WordList twin_words, cuda_words;
+static WordList twin_words, size_words, cuda_words;
 
 LockstepTotals lockstep_totals(void)
 {
@@ -74,13 +74,14 @@ static void twin_thread(void *const *args)
   call->function(call->args, blockIdx.x, gridDim.x);
 }
 
-static bool run_twin(Checked *k, void *const *args)
+/* The CPU text; `no_signs`: with sums of |terms|. Memory is as before. */
+static bool run_twin(Checked *k, void *const *args, bool no_signs, WordList *words)
 {
   MemoryRun memory = {.shift = k->shift,
                       .own = k->jit->libraries.own,
                       .own_size = k->jit->libraries.own_size,
                       .twin = true,
-                      .words = &twin_words};
+                      .words = words};
   TwinCall call = {k->twin, args};
   SimtLaunch l = {.thread = twin_thread,
                   .args = (void *const *)(const void *)&call,
@@ -92,11 +93,13 @@ static bool run_twin(Checked *k, void *const *args)
   }
   SimtFault fault;
   bool waited;
+  *k->jit->libraries.no_signs = no_signs;
   memory_begin(&memory);
   bool good = simt_run(&l, &fault, &waited);
   memory_end();
+  *k->jit->libraries.no_signs = 0;
   if (!good) fail(k, args, "CPU text", &fault);
-  memory_take_back(&twin_words);
+  memory_take_back(words);
   return good;
 }
 
@@ -120,6 +123,7 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
                   .at = args,
                   .n_args = k->args.n,
                   .scale = k->scales,
+                  .sizes = &size_words,
                   .real64 = k->jit->real64};
   SimtFault fault;
   memory_begin(&memory);
@@ -136,7 +140,7 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
 
 static void check_launch(Checked *k, void *const *args)
 {
-  bool good = run_twin(k, args);
+  bool good = run_twin(k, args, true, &size_words) && run_twin(k, args, false, &twin_words);
   SimtOrder first = k->launches == 0 ? SIMT_FORWARD : SIMT_RANDOM;
   for (SimtOrder order = first; good && order < SIMT_ORDERS; order++)
     good = run_cuda(k, args, order);
