@@ -289,14 +289,28 @@ static bool are_apart(Fuse *f, uint32_t a, uint32_t b)
   return !waits_for(f, b, a);
 }
 
-/* An elementwise node of the set that needs none of its row ops: each walk can compute it. */
-static bool is_before_rows(const Fuse *f, uint32_t id, uint32_t set)
+/* The members of a set that need none of its row ops, elementwise nodes: each walk can compute
+ * them. */
+typedef struct BeforeRows {
+  const Fuse *f;
+  uint32_t set;
+  bool member[MAX_GROUP];
+} BeforeRows;
+
+static bool is_before_rows(const BeforeRows *b, uint32_t id)
 {
-  const Node *n = &f->g->nodes.at[id];
-  if (f->group[id] != set) return true;
-  if (template_of(f, id) != TMPL_map) return false;
+  const Members *m = &b->f->sets.at[b->set];
+  uint32_t i = 0;
+  if (b->f->group[id] != b->set) return true;
+  while (m->nodes.at[i] != id) i++;
+  return b->member[i];
+}
+
+static bool reads_before_rows(const BeforeRows *b, uint32_t id)
+{
+  const Node *n = &b->f->g->nodes.at[id];
   for (uint32_t k = 0; k < n->n_in; k++)
-    if (!is_before_rows(f, value_root(f->g, n->in[k]).id, set)) return false;
+    if (!is_before_rows(b, value_root(b->f->g, n->in[k]).id)) return false;
   return true;
 }
 
@@ -304,16 +318,17 @@ static bool is_before_rows(const Fuse *f, uint32_t id, uint32_t set)
  * run, at the elements that it reads: then one kernel can do both. */
 static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
 {
-  uint32_t set = f->group[id], before = f->group[other];
-  const Members *m = &f->sets.at[set], *w = &f->sets.at[before];
-  if (!before || before == set || m->nodes.n + w->nodes.n > MAX_GROUP) return false;
-  if (f->g->nodes.at[other].block != f->g->nodes.at[id].block || !meets(f, m, before)) return false;
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
-    for (uint32_t k = 0; k < n->n_in; k++)
-      if (!is_before_rows(f, value_root(f->g, n->in[k]).id, before)) return false;
-  }
-  return !fuse_makes_cycle(f, set, before) && (f->search++, !waits_for(f, before, set));
+  BeforeRows b = {.f = f, .set = f->group[other]};
+  uint32_t set = f->group[id];
+  const Members *m = &f->sets.at[set], *w = &f->sets.at[b.set];
+  if (!b.set || b.set == set || m->nodes.n + w->nodes.n > MAX_GROUP) return false;
+  if (f->g->nodes.at[other].block != f->g->nodes.at[id].block || !meets(f, m, b.set)) return false;
+  for (uint32_t i = 0; i < w->nodes.n; i++)
+    b.member[i] =
+        template_of(f, w->nodes.at[i]) == TMPL_map && reads_before_rows(&b, w->nodes.at[i]);
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    if (!reads_before_rows(&b, m->nodes.at[i])) return false;
+  return !fuse_makes_cycle(f, set, b.set) && (f->search++, !waits_for(f, b.set, set));
 }
 
 static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
