@@ -82,11 +82,12 @@ static ampc_status read_flag(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
-/* Of the process: the prompt makes runtimes for values, too. */
-static ampc_status read_no_cudnn(const char *name, const char *text, void *field)
+/* --no-cudnn: the prompt makes runtimes for values, too. */
+static ampc_status read_process(const char *name, const char *text, void *field)
 {
+  (void)name, (void)text, (void)field;
   ampc_use_cudnn(false);
-  return read_flag(name, text, field);
+  return AMPC_OK;
 }
 
 /* ---- a row's value ---- */
