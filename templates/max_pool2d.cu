@@ -1,25 +1,27 @@
 /* The greatest element of each window, a NaN before all others; channel by channel. */
 __global__ void $name($arguments)
 {
-  COLUMN_LOOP($index, o, first, width, $windows, $c) {
-    const $index image = o / ($oh * $ow) * $h;
+  GRID_ROW_VECTORS($vector, $index, o, c, $windows, $c) {
+    const $index image = o / ($oh * $ow);
     const int top = (int)(o / $ow % $oh) * $stride0 - $pad0;
     const int left = (int)(o % $ow) * $stride1 - $pad1;
-    real best[COLUMNS];
-    EACH_COLUMN(j, width) best[j] = -ampc_inf();
-    for (int y = top; y < top + $kernel0 * $dil0; y += $dil0) {
-      for (int x = left; x < left + $kernel1 * $dil1; x += $dil1) {
-        if (y < 0 || y >= $h || x < 0 || x >= $w) continue;
-        const $index from = ((image + y) * $w + x) * $c + first;
-        EACH_COLUMN(j, width) {
-          const $index i = from + j;
-          best[j] = ampc_max($x, best[j]);
-        }
+    VECTOR_LOCAL($vector, real, best);
+    VECTOR_EACH($vector, j) best[j] = -ampc_inf();
+    for (int k = 0; k < $kernel0 * $kernel1; k++) {
+      const int row = top + k / $kernel1 * $dil0, column = left + k % $kernel1 * $dil1;
+      if (row < 0 || row >= $h || column < 0 || column >= $w) continue;
+      const $index i = ((image * $h + row) * $w + column) * $c + c;
+      $operands x
+      VECTOR_EACH($vector, j) {
+        $values x
+        best[j] = ampc_max($x, best[j]);
       }
     }
-    EACH_COLUMN(j, width) {
+    VECTOR_ROOM($vector, $type, out_at, $out + (o * $c + c));
+    VECTOR_EACH($vector, j) {
       const real result = best[j];
-      $out[o * $c + first + j] = $result;
+      out_at[j] = $result;
     }
+    VECTOR_STORE($out + (o * $c + c), out_at);
   }
 }

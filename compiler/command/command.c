@@ -284,12 +284,31 @@ static void add_gradients(ArgBuild *b, const Node *n)
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, o->first * float_bytes(b->c));
 }
 
-static void add_file_arg(ArgBuild *b, Value v, FileArg arg)
+/* Does the kernel that has `n` compute v itself? */
+static bool is_of_part(const Graph *g, const Node *n, Value v)
 {
+  const Node *root = ir_node(g, value_root(g, v));
+  return root->group == n->group && root->part == n->part;
+}
+
+/* What the nodes of the part read that it does not compute itself. */
+static void add_inputs(ArgBuild *b, const Group *p)
+{
+  const Graph *g = b->c->graph;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (!is_of_part(g, n, n->in[k])) add_value(b, ARG_in, n->in[k]);
+  }
+}
+
+static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
+{
+  Value v = p->anchor;
   const Node *n = ir_node(b->c->graph, v);
   switch (arg) {
   case FILE_inputs:
-    for (uint32_t i = 0; i < n->n_in; i++) add_value(b, ARG_in, n->in[i]);
+    add_inputs(b, p);
     break;
   case FILE_out:
     add_value(b, ARG_out, v);
@@ -318,17 +337,10 @@ static void add_file_arg(ArgBuild *b, Value v, FileArg arg)
 }
 
 /* In the order of the row's code column: the words of a file op. */
-static void file_args(ArgBuild *b, Value v)
+static void file_args(ArgBuild *b, const Group *p)
 {
-  const OpInfo *op = op_of(ir_node(b->c->graph, v));
-  for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, v, op->file_args[i]);
-}
-
-/* Does the kernel that has `n` compute v itself? */
-static bool is_of_part(const Graph *g, const Node *n, Value v)
-{
-  const Node *root = ir_node(g, value_root(g, v));
-  return root->group == n->group && root->part == n->part;
+  const OpInfo *op = op_of(ir_node(b->c->graph, p->anchor));
+  for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, p, op->file_args[i]);
 }
 
 /* A file op says what its kernel takes. For all others: values from outside, then results that have
@@ -338,16 +350,12 @@ static void add_part(ArgBuild *b, const Group *p)
 {
   const Graph *g = b->c->graph;
   if (p->anchor.id && op_of(ir_node(g, p->anchor))->tmpl == TMPL_file) {
-    file_args(b, p->anchor);
+    file_args(b, p);
     return;
   }
   bool random = false;
-  for (uint32_t i = 0; i < p->n; i++) {
-    const Node *n = ir_node(g, p->nodes[i]);
-    random |= op_of(n)->code.random;
-    for (uint32_t k = 0; k < n->n_in; k++)
-      if (!is_of_part(g, n, n->in[k])) add_value(b, ARG_in, n->in[k]);
-  }
+  for (uint32_t i = 0; i < p->n; i++) random |= op_of(ir_node(g, p->nodes[i]))->code.random;
+  add_inputs(b, p);
   for (uint32_t i = 0; i < p->n; i++) {
     if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(b, p->nodes[i]);
   }
@@ -495,6 +503,7 @@ Geometry part_geometry(Compile *c, const Group *p)
     RowShape r = row_shape(g, p->anchor);
     return row_geometry(c, p, &r);
   }
+  if (p->anchor.id && op_has(n, T_windows)) return elements_geometry(window_walk(c, p).threads);
   if (p->anchor.id && node_range(g, n) >= 0)
     return elements_geometry(work / 4); /* by vectors of 4 */
   return elements_geometry(work);

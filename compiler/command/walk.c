@@ -195,3 +195,35 @@ MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
   m.vector = args && group_is_map(g, p) ? vector_of(c, p, args, &m.left) : 1;
   return m;
 }
+
+/* ---- windows ---- */
+
+/* A tile is as large as a stride, so that no window is looked at twice where windows do not
+ * overlap; but its sums must fit into registers. */
+static bool fits_tile(int64_t pixels, uint32_t vector)
+{
+  enum { PIXELS = 16, SUMS = 64 };
+  return pixels <= PIXELS && pixels * vector <= SUMS;
+}
+
+WindowWalk window_walk(Compile *c, const Group *p)
+{
+  const Graph *g = c->graph;
+  const Node *n = ir_node(g, p->anchor);
+  bool back = op_of(n)->gradient == grad_none;
+  ImageDims d = ir_image_dims(n);
+  int64_t stride[2] = {attr_int(n, "stride0"), attr_int(n, "stride1")};
+  KernelArgs args = part_args(c, p);
+  WindowWalk w = {.vector = widest_vector(c, &args), .tile = {1, 1}};
+  while (w.vector > 4 && (d.c % w.vector || (back && !fits_tile(stride[0] * stride[1], w.vector))))
+    w.vector /= 2;
+  if (d.c % w.vector) w.vector = 1;
+  w.threads = d.n * (d.c / w.vector);
+  for (uint32_t i = 0; i < 2; i++) {
+    if (back && fits_tile(stride[0] * stride[1], w.vector)) w.tile[i] = stride[i];
+    int64_t padding = back ? attr_int(n, i ? "pad1" : "pad0") : 0;
+    w.all[i] = (d.size[i] + padding - 1) / w.tile[i] + 1;
+    w.threads *= w.all[i];
+  }
+  return w;
+}

@@ -41,3 +41,13 @@ typedef struct MapWalk {
 } MapWalk;
 /* `args` of its kernel; NULL: without vectors. */
 MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args);
+
+/* How an op of windows (T_windows) walks images: a thread takes a vector of channels, forward of a
+ * window, backward of all pixels of a tile. */
+typedef struct WindowWalk {
+  uint32_t vector; /* channels that a thread takes at once */
+  int64_t tile[2]; /* pixels of a tile along each axis; of a window 1 */
+  int64_t all[2];  /* windows or tiles of an image: tiles begin where padding does */
+  int64_t threads; /* that have work */
+} WindowWalk;
+WindowWalk window_walk(Compile *c, const Group *p);

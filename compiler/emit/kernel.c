@@ -81,7 +81,7 @@ static bool is_empty(const Kernel *k) /* no element to write */
 
 /* ---- parts of a launch ---- */
 
-/* Maps and rows print the names of the launch. */
+/* Maps, rows and windows print the names of the launch. */
 static void use_names(const Kernel *launch, Kernel *part)
 {
   for (uint32_t i = 0; i < part->args.n; i++)
@@ -112,7 +112,10 @@ static void put_part(const Kernel *launch, const Group *group, const char *where
   EMIT(k.p, "%s{ // %s\n", where, kernel_nodes_text(&k));
   k.p->indent++;
   if (kernel_template(&k) == TMPL_file) {
-    put_own_names(launch, &k);
+    if (op_has(kernel_main_node(&k), T_windows))
+      use_names(launch, &k);
+    else
+      put_own_names(launch, &k);
     emit_file(&k);
   } else if (!is_empty(&k)) {
     use_names(launch, &k);

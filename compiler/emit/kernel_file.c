@@ -19,6 +19,9 @@ typedef struct Template {
   ampc_conv_kind asked;           /* as planned; here a gradient of images is a convolution of dy */
   int64_t vector;                 /* channels of columns that a thread takes at once */
   int64_t count;                  /* elements that the kernel walks */
+  WindowWalk windows;             /* of an op of windows */
+  Chain chain;                    /* its input whose element i is at hand */
+  LoopShape shape;                /* of that */
 } Template;
 
 static bool has_argument(const Template *t, const char *name, size_t n)
@@ -93,6 +96,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "vectors")) return t->vector > 1;
   if (is(word, n, "back")) return t->asked == AMPC_CONV_DATA;
   if (is(word, n, "strided")) return is_strided(t);
+  if (is(word, n, "dilated")) return attr_int(t->n, "dil0") > 1 || attr_int(t->n, "dil1") > 1;
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
@@ -134,6 +138,26 @@ static const char *image_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "ow")) return number_text(t, of.size[1]);
   if (is(word, n, "pixels")) return number_text(t, d.n * ir_pixels(&d));
   if (is(word, n, "windows")) return number_text(t, of.n * ir_pixels(&of));
+  return NULL;
+}
+
+/* Of an op of windows: $vector, $type of the result, $tile0 and $tile1, $tiles of all images,
+ * $tiles_h $tiles_w of one; $reach0, how many windows back the first lies that touches a tile. */
+static const char *windows_text(const Template *t, const char *word, size_t n)
+{
+  const WindowWalk *w = &t->windows;
+  if (is(word, n, "vector")) return number_text(t, w->vector);
+  if (is(word, n, "type")) return element_type(&t->k->args.at[t->k->args.n - 1]);
+  if (is(word, n, "tiles")) return number_text(t, ir_image_dims(t->n).n * w->all[0] * w->all[1]);
+  if (is(word, n, "tiles_h")) return number_text(t, w->all[0]);
+  if (is(word, n, "tiles_w")) return number_text(t, w->all[1]);
+  for (uint32_t i = 0; i < 2; i++) {
+    if (is(word, n, i ? "tile1" : "tile0")) return number_text(t, w->tile[i]);
+    if (!is(word, n, i ? "reach1" : "reach0")) continue;
+    int64_t kernel = attr_int(t->n, i ? "kernel1" : "kernel0");
+    int64_t span = (kernel - 1) * attr_int(t->n, i ? "dil1" : "dil0");
+    return number_text(t, span / attr_int(t->n, i ? "stride1" : "stride0"));
+  }
   return NULL;
 }
 
@@ -260,9 +284,13 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "result")) return stored(k, t->n->dtype, "result");
   const char *size = op_image_inputs(op_of(t->n)) ? image_text(t, word, n) : NULL;
   if (size) return size;
+  bool windows = op_has(t->n, T_windows);
+  const char *walk = windows ? windows_text(t, word, n) : NULL;
+  if (walk) return walk;
   const OpSignature *sig = &op_of(t->n)->signature;
   for (uint32_t i = 0; i < sig->n_inputs; i++)
-    if (is(word, n, sig->input[i].name)) return input_value(t, i);
+    if (is(word, n, sig->input[i].name))
+      return windows ? windows_value(k, &t->chain, i) : input_value(t, i);
   for (uint32_t i = 0; i < sig->n_attrs; i++)
     if (is(word, n, sig->attr[i].name)) return attr_text(t, i);
   assert(!"a hole that nobody fills");
@@ -276,9 +304,33 @@ static size_t word_length(const char *s, const char *end)
   return n;
 }
 
-/* One line of a template: its mark decides whether it stands, its holes are filled. */
-static void put_line(const Template *t, uint32_t number, const char *s, const char *end)
+/* `$operands x` and `$values x` in an op of windows: lines of their own, see kernel_windows.c. */
+static bool put_operands(Template *t, const char *s, const char *end)
 {
+  Kernel *k = t->k;
+  const OpSignature *sig = &op_of(t->n)->signature;
+  const char *from = s;
+  while (s < end && *s == ' ') s++;
+  size_t n = *s == '$' ? word_length(s + 1, end) : 0;
+  bool operands = is(s + 1, n, "operands");
+  if (!operands && !is(s + 1, n, "values")) return false;
+  const char *name = s + n + 2;
+  int outside = k->p->indent;
+  uint32_t input = 0;
+  while (!is(name, (size_t)(end - name), sig->input[input].name)) input++;
+  k->p->indent = (int)(s - from) / 2 + (k->is_part ? outside - 1 : 0);
+  if (operands)
+    windows_put_operands(k, &t->chain, &t->shape, input, t->windows.vector);
+  else
+    windows_put_values(&t->chain);
+  k->p->indent = outside;
+  return true;
+}
+
+/* One line of a template: its mark decides whether it stands, its holes are filled. */
+static void put_line(Template *t, uint32_t number, const char *s, const char *end)
+{
+  if (put_operands(t, s, end)) return;
   while (*s == '@') { /* @word and @!word: the line stands where all of them hold */
     bool wanted = s[1] != '!';
     s += wanted ? 1 : 2;
@@ -356,6 +408,7 @@ void emit_file(Kernel *k)
 {
   Template t = {.k = k, .n = ir_node(k->g, k->group->anchor)};
   t.count = walked(&t);
+  if (op_has(t.n, T_windows)) t.windows = window_walk(k->c, k->group);
   put_template(&t, arena_printf(k->c->arena, "%s.cu", op_of(t.n)->name));
 }
 

@@ -138,6 +138,14 @@ void chain_put_node(Chain *ch, Value v, const char *index);
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
 bool used_inside(const Kernel *k, Value v); /* by another node of the group */
 
+/* ---- what templates of windows read: kernel_windows.c ---- */
+
+/* Begins the chain that makes input `input` of the anchor and puts its loads; `shape` becomes that
+ * of the input and is the chain's frame. */
+void windows_put_operands(Kernel *k, Chain *ch, LoopShape *shape, uint32_t input, uint32_t vector);
+void windows_put_values(Chain *ch);
+const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* the element j */
+
 /* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
 const char *fold_line(const Kernel *k, const char *line);
 

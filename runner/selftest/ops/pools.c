@@ -191,6 +191,9 @@ static const OpTest tests[] = {
      CASES({FLOATS, "3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
            {FLOATS, "2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
            {"fh", "2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
+           /* vectors of channels */
+           {FLOATS, "2x16x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
+           {"fh", "2x12x6x5", "kernel0=2 kernel1=3 stride0=2 stride1=1"},
            /* a NaN wins; windows of -inf */
            {FLOATS, "1x1x2x4{nan,1,-inf,-inf,2,inf,-inf,-inf}",
             "kernel0=2 kernel1=2 stride0=2 stride1=2"}),
@@ -200,6 +203,11 @@ static const OpTest tests[] = {
      CASES({FLOATS, "3x5x4x3 3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
            {FLOATS, "2x65x4x5 2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
            {"fh", "2x3x5x3 2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
+           /* vectors of channels, tiles of 2 x 2, 2 x 1, 3 x 3 and, as 5 x 5 are too many, 1 */
+           {FLOATS, "2x16x4x5 2x16x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
+           {"fh", "2x12x3x3 2x12x6x5", "kernel0=2 kernel1=3 stride0=2 stride1=1"},
+           {"fh", "1x24x4x3 1x24x11x8", "kernel0=3 kernel1=3 stride0=3 stride1=3 pad0=1 pad1=1"},
+           {"fh", "1x8x2x1 1x8x11x9", "kernel0=5 kernel1=5 stride0=5 stride1=5"},
            /* of equal pixels the first gets the gradient; the last NaN gets it all */
            {FLOATS, "1x1x1x2 1x1x2x4{1,1,nan,2,1,1,nan,3}",
             "kernel0=2 kernel1=2 stride0=2 stride1=2"},

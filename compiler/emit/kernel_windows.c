@@ -1,0 +1,61 @@
+/* What templates of windows (T_windows) read. A line `$operands x` stands where element i of input
+ * x is at hand, for the loads of a vector of channels; `$values x`, for each j of it, stands for
+ * the elementwise nodes that make x, where pass fuse let this kernel do that; $x is the element. */
+#include "kernel_parts.h"
+#include <assert.h>
+#include <string.h>
+
+/* In the template's variables: i, the element, or c, its channel, of which both begin a vector. */
+static const char *address_of(const void *frame, const Access *a)
+{
+  const LoopShape *s = frame;
+  Access whole = access_whole(s);
+  uint32_t last = s->rank - 1;
+  if (memcmp(a->stride, whole.stride, s->rank * sizeof *a->stride) == 0) return "i";
+  return a->stride[last] ? "c" : "0";
+}
+
+/* Does the value `of` need v, which the same kernel computes? */
+static bool needs(const Kernel *k, Value of, Value v)
+{
+  Value root = value_root(k->g, of);
+  const Node *n = ir_node(k->g, root);
+  if (root.id == v.id) return true;
+  if (argument_of(k, root) < k->args.n || op_of(n)->tmpl != TMPL_map) return false;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i].id && needs(k, n->in[i], v)) return true;
+  return false;
+}
+
+void windows_put_operands(Kernel *k, Chain *ch, LoopShape *shape, uint32_t input, uint32_t vector)
+{
+  Value x = ir_node(k->g, k->group->anchor)->in[input];
+  *shape = loop_shape_of(ir_node(k->g, x));
+  chain_begin(ch, k, *shape, address_of, shape);
+  for (uint32_t i = 0; i < k->group->n; i++)
+    if (needs(k, x, k->group->nodes[i])) chain_add(ch, k->group->nodes[i]);
+  chain_use(ch, x, "i", 1);
+  k->vectors.n = 0;
+  for (uint32_t i = 0; i < ch->loads.n; i++) {
+    const Load *l = &ch->loads.at[i];
+    uint32_t argument = argument_of(k, l->value);
+    if (argument == k->args.n || strcmp(l->index, "0") == 0) continue;
+    const char *name = k->arg_names[argument];
+    Vector v = {argument, l->index, arena_printf(k->c->arena, "%s_at", name)};
+    vec_push(k->c->arena, &k->vectors, v);
+    EMIT(k->p, "VECTOR_LOAD(%u, %s, %s, %s + %s);\n", vector, element_type(&k->args.at[argument]),
+         v.name, name, l->index);
+  }
+}
+
+void windows_put_values(Chain *ch)
+{
+  chain_put_loads(ch);
+  for (uint32_t i = 0; i < ch->nodes.n; i++) chain_put_node(ch, ch->nodes.at[i], "i");
+}
+
+const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input)
+{
+  Value x = ir_node(k->g, k->group->anchor)->in[input];
+  return as_real(k, chain_operand(ch, x, "i")).text;
+}
