@@ -141,6 +141,10 @@ DEVICE long long block_share(long long n, unsigned k)
 /* for each j of the vector */
 #define VECTOR_EACH(n, j) for (int j = 0; j < vector_width; j++)
 
+// --- EACH_TAP
+/* for each k of [0, n): an element of a window */
+#define EACH_TAP(k, n) for (int k = 0; k < (n); k++)
+
 // --- GRID_VECTORS
 /* for each vector of elements [i, i + vector_width) of [0, count) */
 #define GRID_VECTORS(n, T, i, count)                                                               \

@@ -145,6 +145,10 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
          c = (r##_at - r * ((columns) / (n))) * (n);                                               \
        r < (rows); r = (rows))
 
+// --- EACH_TAP
+/* for each k of [0, n), n a literal: an element of a window */
+#define EACH_TAP(k, n) _Pragma("unroll 9") for (int k = 0; k < (n); k++)
+
 // --- GRID_VECTORS
 /* as EACH_VECTOR, in strides of any launch */
 #define GRID_VECTORS(n, T, i, count)                                                               \

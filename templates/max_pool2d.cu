@@ -1,4 +1,5 @@
-/* The greatest element of each window, a NaN before all others; channel by channel. */
+/* The greatest element of each window, a NaN before all others, or which one it is: the first of
+ * equal ones, the last NaN; channel by channel. */
 __global__ void $name($arguments)
 {
   GRID_ROW_VECTORS($vector, $index, o, c, $windows, $c) {
@@ -7,21 +8,29 @@ __global__ void $name($arguments)
     const int left = (int)(o % $ow) * $stride1 - $pad1;
     VECTOR_LOCAL($vector, real, best);
     VECTOR_EACH($vector, j) best[j] = -ampc_inf();
-    for (int k = 0; k < $kernel0 * $kernel1; k++) {
+@argmax    VECTOR_LOCAL($vector, int, found);
+@argmax    VECTOR_EACH($vector, j) found[j] = -1;
+    EACH_TAP(k, $kernel0 * $kernel1) {
       const int row = top + k / $kernel1 * $dil0, column = left + k % $kernel1 * $dil1;
       if (row < 0 || row >= $h || column < 0 || column >= $w) continue;
       const $index i = ((image * $h + row) * $w + column) * $c + c;
       $operands x
       VECTOR_EACH($vector, j) {
         $values x
-        best[j] = ampc_max($x, best[j]);
+        const real v = $x;
+@argmax        found[j] = found[j] < 0 || v > best[j] || v != v ? k : found[j];
+        best[j] = ampc_max(v, best[j]);
       }
     }
-    VECTOR_ROOM($vector, $type, out_at, $out + (o * $c + c));
-    VECTOR_EACH($vector, j) {
-      const real result = best[j];
-      out_at[j] = $result;
-    }
-    VECTOR_STORE($out + (o * $c + c), out_at);
+    const $index at = o * $c + c;
+@value    VECTOR_ROOM($vector, $value_type, value_at, $value_out + at);
+@value    VECTOR_EACH($vector, j) {
+@value      const real result = best[j];
+@value      value_at[j] = $value_result;
+@value    }
+@value    VECTOR_STORE($value_out + at, value_at);
+@argmax    VECTOR_ROOM($vector, $argmax_type, argmax_at, $argmax_out + at);
+@argmax    VECTOR_EACH($vector, j) argmax_at[j] = ($argmax_type)found[j];
+@argmax    VECTOR_STORE($argmax_out + at, argmax_at);
   }
 }

@@ -311,7 +311,9 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
     add_inputs(b, p);
     break;
   case FILE_out:
-    add_value(b, ARG_out, v);
+    for (uint32_t i = 0; i < p->n; i++)
+      if (ir_node(b->c->graph, p->nodes[i])->place.space != AMPC_NONE)
+        add_value(b, ARG_out, p->nodes[i]);
     break;
   case FILE_state:
   case FILE_const_state:

@@ -86,6 +86,18 @@ static bool is_strided(const Template *t)
   return strided && t->asked == AMPC_CONV_DATA;
 }
 
+/* A result of an op of windows, which says by the name `argmax` what it is. */
+static Value windows_result(const Template *t, bool argmax)
+{
+  for (uint32_t i = 0; i < t->k->group->n; i++) {
+    const Node *n = ir_node(t->k->g, t->k->group->nodes[i]);
+    uint32_t at;
+    bool is_argmax = attr_find(op_of(n), "argmax", &at) && n->attr[at].i;
+    if (op_has(n, T_windows) && is_argmax == argmax) return t->k->group->nodes[i];
+  }
+  return (Value){0};
+}
+
 /* The words that a marked line may begin with, see templates/README.md: flags, then names of
  * arguments and inputs. */
 static bool holds(const Template *t, const char *word, size_t n)
@@ -96,6 +108,8 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "vectors")) return t->vector > 1;
   if (is(word, n, "back")) return t->asked == AMPC_CONV_DATA;
   if (is(word, n, "strided")) return is_strided(t);
+  if (op_has(t->n, T_windows) && is(word, n, "argmax")) return windows_result(t, true).id != 0;
+  if (op_has(t->n, T_windows) && is(word, n, "value")) return windows_result(t, false).id != 0;
   if (is(word, n, "dilated")) return attr_int(t->n, "dil0") > 1 || attr_int(t->n, "dil1") > 1;
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
@@ -141,13 +155,26 @@ static const char *image_text(const Template *t, const char *word, size_t n)
   return NULL;
 }
 
-/* Of an op of windows: $vector, $type of the result, $tile0 and $tile1, $tiles of all images,
- * $tiles_h $tiles_w of one; $reach0, how many windows back the first lies that touches a tile. */
+static const char *windows_result_text(const Template *t, Value v, const char *word, size_t n)
+{
+  const Kernel *k = t->k;
+  uint32_t argument = argument_of(k, v);
+  if (is(word, n, "out")) return k->arg_names[argument];
+  if (is(word, n, "type")) return element_type(&k->args.at[argument]);
+  return stored(k, ir_node(k->g, v)->dtype, "result");
+}
+
+/* Of an op of windows: $vector; $value_out, $value_type, $value_result and the same of argmax;
+ * $tile0 and $tile1, $tiles of all images, $tiles_h $tiles_w of one; $reach0, how many windows
+ * before the last one the first lies that touches a tile. */
 static const char *windows_text(const Template *t, const char *word, size_t n)
 {
   const WindowWalk *w = &t->windows;
   if (is(word, n, "vector")) return number_text(t, w->vector);
-  if (is(word, n, "type")) return element_type(&t->k->args.at[t->k->args.n - 1]);
+  if (n > 6 && memcmp(word, "value_", 6) == 0)
+    return windows_result_text(t, windows_result(t, false), word + 6, n - 6);
+  if (n > 7 && memcmp(word, "argmax_", 7) == 0)
+    return windows_result_text(t, windows_result(t, true), word + 7, n - 7);
   if (is(word, n, "tiles")) return number_text(t, ir_image_dims(t->n).n * w->all[0] * w->all[1]);
   if (is(word, n, "tiles_h")) return number_text(t, w->all[0]);
   if (is(word, n, "tiles_w")) return number_text(t, w->all[1]);

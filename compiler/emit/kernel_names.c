@@ -82,7 +82,6 @@ static const char *source_name(const Kernel *k, const KernelArg *a)
 static const char *value_name(const Kernel *k, const KernelArg *a)
 {
   const Node *anchor = ir_node(k->g, k->group->anchor);
-  if (op_has(anchor, T_windows) && a->role == ARG_out) return "out";
   if (op_of(anchor)->tmpl == TMPL_file && !op_has(anchor, T_windows)) {
     for (uint32_t i = 0; i < anchor->n_in; i++) /* templates know the names of the signature */
       if (value_root(k->g, anchor->in[i]).id == a->value.id)

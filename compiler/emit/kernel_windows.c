@@ -57,5 +57,6 @@ void windows_put_values(Chain *ch)
 const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input)
 {
   Value x = ir_node(k->g, k->group->anchor)->in[input];
-  return as_real(k, chain_operand(ch, x, "i")).text;
+  Operand o = chain_operand(ch, x, "i");
+  return dtype_is_float(ir_node(k->g, x)->dtype) ? as_real(k, o).text : o.text;
 }

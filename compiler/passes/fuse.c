@@ -6,10 +6,10 @@
  *
  * Without optimisation every node is a command of its own. Else elementwise nodes of one shape join
  * the groups of their producers, be these elementwise or row ops; row ops take in the elementwise
- * nodes that make their operands, and row ops over the same rows join each other. A value that
- * somebody else reads too is stored as well. Moves that are strided loads join their readers,
- * widening casts and expands vanish into them (fold.c). Rounding is the business of nodes, not of
- * groups, so no bit of a result depends on what this pass does.
+ * nodes that make their operands, and row ops over the same rows join each other; ops of windows
+ * the same (fuse_windows.c). A value that somebody else reads too is stored as well. Moves that are
+ * strided loads join their readers, widening casts and expands vanish into them (fold.c). Rounding
+ * is the business of nodes, not of groups, so no bit of a result depends on what this pass does.
  *
  * Nodes that change what others read without naming it (weights, gradients, scale, counters) are
  * in an order of their own (order.c), which counts here as if they were operands of each other. So
@@ -465,6 +465,7 @@ static void join_all(Fuse *f)
     if (template_of(f, id) == TMPL_row) join_rows(f, id);
     if (template_of(f, id) == TMPL_map) join_small(f, id);
   }
+  fuse_windows(f);
 }
 
 bool pass_fuse(Compile *c)

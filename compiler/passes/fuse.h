@@ -43,6 +43,9 @@ void order_effects(Compile *c, Order *out);
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
 void fuse_join(Fuse *f, uint32_t reader, uint32_t writer); /* into the writer's set */
 
+/* fuse_windows.c: ops of windows, with each other and with what makes their operands. */
+void fuse_windows(Fuse *f);
+
 /* share.c: sets that share a launch. */
 void share_launches(Fuse *f);
 /* Makes the group of a set, its parts in an order in which each follows what it waits for. */

@@ -194,11 +194,27 @@ void grad_abs(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* y = max(x, 0): dx = y > 0 ? dy : 0. By y rather than x: y is read by the next layer's gradient
  * anyway, x need not be kept. */
+/* A relu whose only reader is max_pool2d: what is the greatest of a window after it is so in the
+ * pool's result, so that tells as well whether it was above 0, and is smaller. The same bits: all
+ * windows whose greatest element a pixel is have its value. {0}: dy comes from elsewhere. */
+static Value relu_before_pool(Back *b, Value n)
+{
+  const Node back = *ir_node(b->c->graph, b->dy);
+  if (back.op != OP_max_pool2d_backward) return (Value){0};
+  const Node *argmax = ir_node(b->c->graph, back.in[1]);
+  if (argmax->op != OP_max_pool2d || argmax->in[0].id != n.id) return (Value){0};
+  Value masked = back_binary(b, OP_relu_backward, back.in[0], argmax->origin);
+  Cursor at = ir_cursor_of(b->c->graph, b->dy);
+  const NamedAttr *attrs = ir_shared_attrs(b->c, &back, back.op);
+  return ir_append(b->c, &at, back.op, (Value[]){masked, back.in[1]}, 2, attrs);
+}
+
 void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   (void)x;
-  out_dx[0] = back_binary(b, OP_relu_backward, dy, n);
+  out_dx[0] = relu_before_pool(b, n);
+  if (!out_dx[0].id) out_dx[0] = back_binary(b, OP_relu_backward, dy, n);
 }
 
 /* The slopes of gelu, hardswish and silu are long: functions of x in templates/device.cuh, one op

@@ -155,11 +155,23 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- pools ---- */
 
-/* Backward looks for each window's greatest element in x again: indices are not stored. */
+/* Which element of each window is the greatest: one byte, where x again would be several. */
+static Value greatest(Back *b)
+{
+  NamedAttr attrs[MAX_ATTR + 1];
+  uint32_t n = 0;
+  for (const NamedAttr *a = ir_shared_attrs(b->c, &b->n, OP_max_pool2d); a->name; a++)
+    if (strcmp(a->name, "argmax") != 0) attrs[n++] = *a;
+  attrs[n++] = (NamedAttr){"argmax", {.i = 1}};
+  attrs[n] = (NamedAttr){NULL, {0}};
+  return ir_append(b->c, &b->at, OP_max_pool2d, b->n.in, 1, attrs);
+}
+
 void grad_max_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_max_pool2d_backward, (Value[]){dy, b.n.in[0]}, 2);
+  ImageDims d = ir_image_dims(back_in(&b, 0));
+  out_dx[0] = sized_image(&b, OP_max_pool2d_backward, (Value[]){dy, greatest(&b)}, 2, d);
 }
 
 void grad_avg_pool2d(Compile *c, Value n, Value dy, Value *out_dx)

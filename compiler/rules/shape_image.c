@@ -374,25 +374,24 @@ bool shape_pool2d(Compile *c, Node *n)
                op_of(n)->name, (long long)w[i].pad, (long long)w[i].kernel);
     return false;
   }
-  return windows_fit(c, n, x, w, &d) && set_images(c, n, x, d);
+  if (!windows_fit(c, n, x, w, &d) || !set_images(c, n, x, d)) return false;
+  uint32_t argmax;
+  if (attr_find(op_of(n), "argmax", &argmax) && n->attr[argmax].i)
+    n->dtype = w[0].kernel * w[1].kernel <= UINT8_MAX + 1 ? AMPC_U8 : AMPC_I32;
+  return true;
 }
 
-/* max_pool2d_backward has the images as input 1; the others have their size as attributes. */
+/* The size of the images is that of the attributes. */
 bool shape_pool2d_backward(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
   const Node *dy = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(dy), x = d;
-  if (n->op == OP_max_pool2d_backward) {
-    if (!need_images(c, n, 1, POOL_AXES)) return false;
-    x = ir_image_dims(ir_in(c, n, 1));
-  } else {
-    x.size[0] = attr_int(n, "h");
-    x.size[1] = attr_int(n, "w");
-  }
+  x.size[0] = attr_int(n, "h");
+  x.size[1] = attr_int(n, "w");
   Window w[POOL_AXES];
   pool_windows(n, w);
-  if (x.c == d.c && windows_make(&x, w, &d)) return set_images(c, n, dy, x);
+  if (windows_make(&x, w, &d)) return set_images(c, n, dy, x);
   diag_error(c, E311, n->span, "no pool makes %s of images of %s", ir_dims_text(c, dy),
              sizes_text(c, x.size, x.spatial));
   return false;

@@ -64,9 +64,6 @@ static void small_and_large(const Case *t, int64_t *h, int64_t *w)
     *w = case_int(t, "ow");
     break;
   case OP_max_pool2d_backward:
-    *h = t->in[1].dim[2];
-    *w = t->in[1].dim[3];
-    break;
   case OP_avg_pool2d_backward:
   case OP_adaptive_avg_pool2d_backward:
     *h = case_int(t, "h");
@@ -100,7 +97,8 @@ static void shape_pool_of(const Case *t, Tensor *y)
 typedef struct Pool { /* one channel of one image, and its windows */
   const Case *t;
   int64_t h, w, oh, ow;
-  const double *x; /* max pools: the image */
+  const double *x;      /* max pools: the image */
+  const double *argmax; /* backward of them: which element of each window */
 } Pool;
 
 /* Index of the greatest pixel of a window; the last NaN wins, else the first of equal ones. */
@@ -116,6 +114,29 @@ static int64_t greatest(const Pool *p, Stretch a, Stretch b)
   return best;
 }
 
+/* Which pixel element k of a window is, in the order of its rows; -1: it lies outside. */
+static int64_t element_of(const Pool *p, int64_t window, int64_t k)
+{
+  int64_t at = 0, kernel = axis_int(p->t, "kernel", 1), in_window[2] = {k / kernel, k % kernel};
+  if (in_window[0] >= axis_int(p->t, "kernel", 0)) return -1;
+  for (uint32_t axis = 0; axis < 2; axis++) {
+    int64_t place = axis ? window % p->ow : window / p->ow, size = axis ? p->w : p->h;
+    int64_t pixel = place * axis_int(p->t, "stride", axis) - axis_int(p->t, "pad", axis) +
+                    in_window[axis] * axis_int(p->t, "dil", axis);
+    if (pixel < 0 || pixel >= size) return -1;
+    at = at * size + pixel;
+  }
+  return at;
+}
+
+/* The other way: which element of its window a pixel is. */
+static int64_t element_at(const Pool *p, int64_t window, int64_t pixel)
+{
+  int64_t k = 0;
+  while (element_of(p, window, k) != pixel) k++;
+  return k;
+}
+
 /* Calls for each pair of a pixel and a window that lies over it, with its weight. */
 static void walk(const Pool *p, void (*pair)(void *, int64_t, int64_t, double), void *data)
 {
@@ -124,7 +145,8 @@ static void walk(const Pool *p, void (*pair)(void *, int64_t, int64_t, double), 
     Stretch a = span_of(p->t, 0, i / p->ow, p->h, p->oh),
             b = span_of(p->t, 1, i % p->ow, p->w, p->ow);
     if (is_max(p->t)) {
-      pair(data, greatest(p, a, b), i, 1);
+      int64_t pixel = p->argmax ? element_of(p, i, (int64_t)p->argmax[i]) : greatest(p, a, b);
+      if (pixel >= 0) pair(data, pixel, i, 1);
       continue;
     }
     double weight = 1 / (divisor != 0 ? divisor : (double)(a.counted * b.counted));
@@ -163,16 +185,31 @@ static void reference_pool(const Case *t, Tensor *y, double *scale)
   bool back = op == OP_max_pool2d_backward || op == OP_avg_pool2d_backward ||
               op == OP_adaptive_avg_pool2d_backward || op == OP_interpolate_nearest_backward;
   const Tensor *in = &t->in[0], *image = back ? y : in, *of = back ? in : y;
-  Pool p = {t, image->dim[2], image->dim[3], of->dim[2], of->dim[3], NULL};
+  Pool p = {t, image->dim[2], image->dim[3], of->dim[2], of->dim[3], NULL, NULL};
   for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
   for (int64_t c = 0; c < y->dim[0] * y->dim[1]; c++) {
     Flow f = {in->at + c * in->dim[2] * in->dim[3], y->at + c * y->dim[2] * y->dim[3],
               scale + c * y->dim[2] * y->dim[3], back};
-    if (is_max(t)) p.x = t->in[back ? 1 : 0].at + c * p.h * p.w;
+    if (is_max(t)) p.argmax = t->in[1].at + c * p.oh * p.ow;
     if (is_interpolation(t))
       interpolate(t, &p, &f);
     else
       walk(&p, add_pair, &f);
+  }
+}
+
+/* max_pool2d: the greatest pixels, or with argmax which of their windows they are. */
+static void reference_max_pool(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *in = &t->in[0];
+  Pool p = {.t = t, .h = in->dim[2], .w = in->dim[3], .oh = y->dim[2], .ow = y->dim[3]};
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t windows = p.oh * p.ow, at = i % windows;
+    p.x = in->at + i / windows * p.h * p.w;
+    int64_t pixel =
+        greatest(&p, span_of(t, 0, at / p.ow, p.h, p.oh), span_of(t, 1, at % p.ow, p.w, p.ow));
+    y->at[i] = case_attr(t, "argmax") != 0 ? (double)element_at(&p, at, pixel) : p.x[pixel];
+    scale[i] = 0;
   }
 }
 
@@ -184,10 +221,11 @@ static double terms_of_pool(const Case *t)
   return image < of ? image : of;
 }
 
-#define POOL WHOLE(shape_pool_of, reference_pool)
+#define POOL     WHOLE(shape_pool_of, reference_pool)
+#define MAX_POOL WHOLE(shape_pool_of, reference_max_pool)
 
 static const OpTest tests[] = {
-    {OP_max_pool2d, "w", "=", POOL, EXACT,
+    {OP_max_pool2d, "w", "=", MAX_POOL, EXACT,
      CASES({FLOATS, "3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
            {FLOATS, "2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
            {"fh", "2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
@@ -196,23 +234,40 @@ static const OpTest tests[] = {
            {"fh", "2x12x6x5", "kernel0=2 kernel1=3 stride0=2 stride1=1"},
            /* a NaN wins; windows of -inf */
            {FLOATS, "1x1x2x4{nan,1,-inf,-inf,2,inf,-inf,-inf}",
-            "kernel0=2 kernel1=2 stride0=2 stride1=2"}),
+            "kernel0=2 kernel1=2 stride0=2 stride1=2"},
+           /* which one: of equal ones the first, the last NaN */
+           {FLOATS, "2x65x7x9",
+            "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 argmax=1 result=u"},
+           {"fh", "2x16x9x11",
+            "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4 argmax=1 result=u"},
+           {FLOATS, "1x1x2x6{1,1,nan,2,nan,3,1,1,nan,3,nan,nan}",
+            "kernel0=2 kernel1=2 stride0=2 stride1=2 argmax=1 result=u"},
+           {"f", "1x1x2x4{-inf,-inf,0,0,-inf,-inf,0,0}",
+            "kernel0=2 kernel1=2 stride0=2 stride1=2 argmax=1 result=u"},
+           {"f", "1x2x17x34", "kernel0=17 kernel1=17 stride0=17 stride1=17 argmax=1 result=i"}),
      GRADIENTS({FLOATS, "1x2x4x6~n", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
                {"f", "1x2x5x5~n", "kernel0=3 kernel1=3 stride0=2 stride1=1 pad0=1 pad1=1"})},
-    {OP_max_pool2d_backward, "dn", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
-     CASES({FLOATS, "3x5x4x3 3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
-           {FLOATS, "2x65x4x5 2x65x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
-           {"fh", "2x3x5x3 2x3x9x11", "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4"},
-           /* vectors of channels, tiles of 2 x 2, 2 x 1, 3 x 3 and, as 5 x 5 are too many, 1 */
-           {FLOATS, "2x16x4x5 2x16x7x9", "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1"},
-           {"fh", "2x12x3x3 2x12x6x5", "kernel0=2 kernel1=3 stride0=2 stride1=1"},
-           {"fh", "1x24x4x3 1x24x11x8", "kernel0=3 kernel1=3 stride0=3 stride1=3 pad0=1 pad1=1"},
-           {"fh", "1x8x2x1 1x8x11x9", "kernel0=5 kernel1=5 stride0=5 stride1=5"},
-           /* of equal pixels the first gets the gradient; the last NaN gets it all */
-           {FLOATS, "1x1x1x2 1x1x2x4{1,1,nan,2,1,1,nan,3}",
-            "kernel0=2 kernel1=2 stride0=2 stride1=2"},
-           {"f", "1x1x1x2 1x1x2x4{-inf,-inf,0,0,-inf,-inf,0,0}",
-            "kernel0=2 kernel1=2 stride0=2 stride1=2"})},
+    {OP_max_pool2d_backward, "dc", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
+     CASES(
+         {FLOATS, "3x5x4x3 u:3x5x4x3~c", "kernel0=2 kernel1=2 stride0=2 stride1=2 h=8 w=6"},
+         {FLOATS, "2x65x4x5 u:2x65x4x5~q",
+          "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 h=7 w=9"},
+         {"fh", "2x3x5x3 u:2x3x5x3~q",
+          "kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4 h=9 w=11"},
+         /* all four elements, and one that lies in the padding */
+         {FLOATS, "1x1x2x2 u:1x1x2x2{3,2,1,0}", "kernel0=2 kernel1=2 stride0=2 stride1=2 h=4 w=5"},
+         {"f", "1x1x2x2 u:1x1x2x2{3,2,1,0}",
+          "kernel0=2 kernel1=2 stride0=1 stride1=1 pad0=1 pad1=1 h=1 w=1"},
+         /* vectors of channels, tiles of 2 x 2, 2 x 1, 3 x 3 and, as 5 x 5 are too many, 1 */
+         {FLOATS, "2x16x4x5 u:2x16x4x5~q",
+          "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 h=7 w=9"},
+         {"fh", "2x12x3x3 u:2x12x3x3~c", "kernel0=2 kernel1=3 stride0=2 stride1=1 h=6 w=5"},
+         {"fh", "1x24x4x3 u:1x24x4x3~q",
+          "kernel0=3 kernel1=3 stride0=3 stride1=3 pad0=1 pad1=1 h=11 w=8"},
+         {"fh", "1x8x2x1 u:1x8x2x1~q", "kernel0=5 kernel1=5 stride0=5 stride1=5 h=11 w=9"},
+         /* too many elements for a byte */
+         {"f", "1x2x1x1 i:1x2x1x1{288,17}",
+          "kernel0=17 kernel1=17 stride0=17 stride1=17 h=17 w=17"})},
     {OP_avg_pool2d, "n", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
      CASES({FLOATS, "3x5x8x6", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
            {FLOATS, "2x65x7x9",

@@ -1,0 +1,111 @@
+/* Part of pass fuse: ops of windows (T_windows), such as max_pool2d.
+ *
+ * Those that look at the same windows of the same value share a kernel: the greatest elements and
+ * which ones they are. Elementwise nodes that make what windows read, and that nobody else reads,
+ * are computed as it is loaded, so that they need no memory: only where windows do not overlap and
+ * each element is read once. Their other operands must be of the same place or of the channel. */
+#include "fuse.h"
+#include "compiler/command/walk.h"
+#include <string.h>
+
+static const Node *node_at(const Fuse *f, uint32_t id)
+{
+  return &f->g->nodes.at[id];
+}
+
+/* Windows lie apart. */
+static bool reads_once(const Node *n)
+{
+  return (attr_int(n, "kernel0") - 1) * attr_int(n, "dil0") < attr_int(n, "stride0") &&
+         (attr_int(n, "kernel1") - 1) * attr_int(n, "dil1") < attr_int(n, "stride1");
+}
+
+/* The operand lies as the result of n does, or has one value a channel, or one. */
+static bool is_addressed(const Fuse *f, const Node *n, uint32_t k)
+{
+  LoopShape s = loop_shape_of(n);
+  Access whole = access_whole(&s), a = access_operand(f->c, &s, n, k);
+  if (memcmp(a.stride, whole.stride, s.rank * sizeof *a.stride) == 0) return true;
+  for (uint32_t i = 0; i + 1 < s.rank; i++)
+    if (a.stride[i]) return false;
+  return true;
+}
+
+/* How often nodes of both sets read the value. */
+static uint32_t reads_inside(const Fuse *f, uint32_t id, uint32_t a, uint32_t b)
+{
+  uint32_t n = 0;
+  for (uint32_t s = 0; s < 2; s++) {
+    const Members *m = &f->sets.at[s ? a : b];
+    for (uint32_t i = 0; i < m->nodes.n; i++) {
+      const Node *reader = node_at(f, m->nodes.at[i]);
+      for (uint32_t k = 0; k < reader->n_in; k++) n += value_root(f->g, reader->in[k]).id == id;
+    }
+  }
+  return n;
+}
+
+/* Cheap elementwise nodes of the shape that the windows lie over, which only they read. */
+static bool makes_windows(const Fuse *f, uint32_t reader, uint32_t writer, const Node *x)
+{
+  const Members *w = &f->sets.at[writer];
+  for (uint32_t i = 0; i < w->nodes.n; i++) {
+    uint32_t id = w->nodes.at[i];
+    const Node *n = node_at(f, id);
+    const OpInfo *op = op_of(n);
+    if (op->tmpl != TMPL_map || op_has(n, T_effect) || op->code.dear || op->code.random)
+      return false;
+    if (!ir_same_dims(n, x) || f->readers[id] != reads_inside(f, id, reader, writer)) return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (n->in[k].id && !is_addressed(f, n, k)) return false;
+  }
+  return w->nodes.n + f->sets.at[reader].nodes.n <= MAX_GROUP;
+}
+
+/* Two nodes that differ in nothing but in what they tell about the windows. */
+static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
+{
+  const Node *n = node_at(f, a), *m = node_at(f, b);
+  if (n->op != m->op || n->block != m->block) return false;
+  const OpSignature *sig = &op_of(n)->signature;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (value_root(f->g, n->in[i]).id != value_root(f->g, m->in[i]).id) return false;
+  for (uint32_t i = 0; i < sig->n_attrs; i++)
+    if (sig->attr[i].kind != ATTR_bool && n->attr[i].i != m->attr[i].i) return false;
+  return true;
+}
+
+static void join_same(Fuse *f, uint32_t id)
+{
+  for (uint32_t other = 1; other < id; other++) {
+    if (!f->group[other] || f->group[other] == f->group[id]) continue;
+    if (!op_has(node_at(f, other), T_windows) || !same_windows(f, other, id)) continue;
+    if (fuse_are_apart(f, f->group[other], f->group[id]))
+      fuse_join(f, f->group[id], f->group[other]);
+  }
+}
+
+static void join_makers(Fuse *f, uint32_t id)
+{
+  const Node *n = node_at(f, id);
+  for (uint32_t k = 0; k < n->n_in && reads_once(n); k++) {
+    uint32_t reader = f->group[id], writer = f->group[value_root(f->g, n->in[k]).id];
+    if (!writer || writer == reader) continue;
+    const Node *x = ir_node(f->g, n->in[k]), *first = node_at(f, f->sets.at[writer].nodes.at[0]);
+    if (first->block == n->block && makes_windows(f, reader, writer, x) &&
+        !fuse_makes_cycle(f, reader, writer))
+      fuse_join(f, reader, writer);
+  }
+}
+
+void fuse_windows(Fuse *f)
+{
+  for (uint32_t pass = 0; pass < 2; pass++)
+    for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+      if (!f->group[id] || !op_has(node_at(f, id), T_windows)) continue;
+      if (pass)
+        join_makers(f, id);
+      else
+        join_same(f, id);
+    }
+}
