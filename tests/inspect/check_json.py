@@ -55,7 +55,9 @@ def check_counts(job):
     check("Adam written", adam["written"], (4 * 4 + 2) * elements + running)  # and the f16 copy
     check("Adam FLOPs", adam["flops"], None)
     norm = find(train["commands"], "batch_norm")
-    check("batch norm types", norm["types"], "f16,f32>f16")
+    check("batch norm types", norm["types"], "f16,f32>f16,u8")  # with relu and pool: pixels, which of a window
+    check("batch norm read", norm["read"], 2 * 32 * 64 * 4 + 4 * 4 * 4)
+    check("batch norm written", norm["written"], (2 + 1) * 32 * 16 * 4)
     check("cast FLOPs", find(train["commands"], "cast")["flops"], 0)
 
 
