@@ -6,9 +6,9 @@ __global__ void $name($arguments)
   GRID_ROW_VECTORS($vector, $index, o, c, $tiles, $c) {
     const $index image = o / ($tiles_h * $tiles_w);
     const int top = (int)(o / $tiles_w % $tiles_h) * $tile0, left = (int)(o % $tiles_w) * $tile1;
-    VECTOR_LOCAL($vector, real, sum[$tile0 * $tile1]);
+    VECTOR_LOCAL($vector, real, s[$tile0 * $tile1]);
     for (int p = 0; p < $tile0 * $tile1; p++)
-      VECTOR_EACH($vector, j) sum[p][j] = R(0.0);
+      VECTOR_EACH($vector, j) s[p][j] = R(0.0);
     for (int a = 0 - $reach0; a <= 0; a++) {
       for (int b = 0 - $reach1; b <= 0; b++) {
         const int r = top / $stride0 + a, q = left / $stride1 + b;
@@ -32,7 +32,7 @@ __global__ void $name($arguments)
 @dilated          if (in_row % $dil0 || in_column % $dil1) continue;
           if (in_row / $dil0 >= $kernel0 || in_column / $dil1 >= $kernel1) continue;
           const int own = in_row / $dil0 * $kernel1 + in_column / $dil1;
-          VECTOR_EACH($vector, j) sum[p][j] += found[j] == own ? given[j] : R(0.0);
+          VECTOR_EACH($vector, j) s[p][j] += found[j] == own ? given[j] : R(0.0);
         }
       }
     }
@@ -42,7 +42,7 @@ __global__ void $name($arguments)
       const $index i = ((image * $h + row) * $w + column) * $c + c;
       VECTOR_ROOM($vector, $value_type, value_at, $value_out + i);
       VECTOR_EACH($vector, j) {
-        const real result = sum[p][j];
+        const real result = s[p][j];
         value_at[j] = $value_result;
       }
       VECTOR_STORE($value_out + i, value_at);

@@ -281,7 +281,7 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
 }
 
 /* Neither waits for the other. */
-static bool are_apart(Fuse *f, uint32_t a, uint32_t b)
+bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b)
 {
   f->search++;
   if (waits_for(f, a, b)) return false;
@@ -336,7 +336,7 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   uint32_t set = f->group[id], besides = f->group[other];
   const Members *m = &f->sets.at[besides], *own = &f->sets.at[set];
   if (!besides || besides == set || m->nodes.n + own->nodes.n > MAX_GROUP) return false;
-  return f->g->nodes.at[other].block == f->g->nodes.at[id].block && are_apart(f, besides, set);
+  return f->g->nodes.at[other].block == f->g->nodes.at[id].block && fuse_are_apart(f, besides, set);
 }
 
 /* Row op `id` goes to the kernel of another one over the same rows. */

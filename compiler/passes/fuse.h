@@ -41,6 +41,7 @@ void order_effects(Compile *c, Order *out);
 /* fuse.c: */
 /* Does `reader` wait for `writer` through a third set? Then one command cannot do both. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
+bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b);      /* neither waits for the other */
 void fuse_join(Fuse *f, uint32_t reader, uint32_t writer); /* into the writer's set */
 
 /* fuse_windows.c: ops of windows, with each other and with what makes their operands. */
