@@ -2,6 +2,7 @@
  * convolution.c. Nothing is remembered: every question is answered from the graph again, so that
  * passes memory and plan and the emitter cannot disagree. */
 #include "walk.h"
+#include "runtime/plan/conv_columns.h"
 #include "ampc_state.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -103,11 +104,11 @@ bool group_is_columns(Compile *c, uint32_t group)
   return convolution_of(c, group).desc.grid > 0;
 }
 
-/* Images and columns; for a gradient of images also the weights and the same turned. */
 uint32_t group_n_args(Compile *c, uint32_t group)
 {
   if (!group_is_columns(c, group)) return kernel_args(c, group).n;
-  return convolution_of(c, group).desc.kind == AMPC_CONV_DATA ? 4 : 2;
+  ampc_conv d = convolution_of(c, group).desc;
+  return ampc_conv_kernel_args(&d);
 }
 
 bool group_has_kernel(Compile *c, uint32_t group)

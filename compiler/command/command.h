@@ -115,14 +115,14 @@ typedef struct Convolution {
 } Convolution;
 Convolution convolution_of(Compile *c, uint32_t group);
 /* The program's own kernel of a group: that of a launch, or on CUDA the one that makes the columns
- * of a convolution, conv_columns.h. False: the library does it all, or nothing is to be done. */
+ * of a convolution or does it whole, conv_columns.h. False: the library does it all, or nothing is
+ * to be done. */
 bool group_has_kernel(Compile *c, uint32_t group);
 bool group_is_columns(Compile *c, uint32_t group); /* of the second kind */
 /* Groups whose kernels have the same text launch that of the first of them. */
 uint32_t group_kernel(const Graph *g, uint32_t group);
-bool group_owns_kernel(Compile *c, uint32_t group);        /* it has one, and is that first */
-int64_t columns_elements(const ampc_conv *d, bool real64); /* that this kernel writes */
-uint32_t group_n_args(Compile *c, uint32_t group);         /* of the kernel, whatever its kind */
+bool group_owns_kernel(Compile *c, uint32_t group);  /* it has one, and is that first */
+uint32_t group_n_args(Compile *c, uint32_t group);   /* of the kernel, whatever its kind */
 const char *kernel_name(Compile *c, uint32_t group); /* of the first of those that launch it */
 /* Bytes of scratch that the group's product or convolution asks for; 0 for all other groups. */
 int64_t group_workspace(Compile *c, uint32_t group);

@@ -3,7 +3,6 @@
  * h, w, c] here, since pass layout. */
 #include "command.h"
 #include "runtime/plan/conv_columns.h"
-#include "runtime/plan/conv_sizes.h"
 #include "compiler/rules/rules.h"
 
 /* Which nodes are x, w and y. The gradient of the images, and a transposed convolution, write x;
@@ -41,20 +40,14 @@ static void set_sizes(const Graph *g, const Convolution *p, const Node *n, ampc_
   }
 }
 
-/* Elements of the columns that the kernel of a convolution makes at a time. */
-int64_t columns_elements(const ampc_conv *d, bool real64)
-{
-  ampc_conv m = ampc_conv_of_columns(d);
-  return ampc_conv_columns(d, real64).images * conv_out_pixels(&m) * m.c * conv_taps(&m);
-}
-
-/* On CUDA a convolution that no library computes is products of columns, some images at a time:
- * grid and block are those of the kernel that makes them. The device finds room for them when it
- * knows which way it goes. A 1x1 convolution is `direct`: its images are columns already. */
+/* On CUDA a convolution that no library computes is products of columns, some images at a time, or
+ * a kernel does it whole: grid and block are those of the kernel. The device finds room for what it
+ * needs when it knows which way it goes. A 1x1 convolution is `direct`: its images are columns
+ * already. */
 static void set_cuda(Compile *c, ampc_conv *d)
 {
   bool real64 = c->options.real64;
-  int64_t n = columns_elements(d, real64);
+  int64_t n = ampc_conv_kernel_elements(d, real64);
   ConvColumns t = ampc_conv_columns(d, real64);
   if (t.direct || n == 0) return;
   Geometry at = elements_geometry(n / t.vector);

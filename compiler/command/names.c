@@ -5,6 +5,7 @@
 #include "compiler/base/reserved_names.h"
 #include "compiler/base/user_text.h"
 #include "command.h"
+#include "runtime/plan/conv_columns.h"
 #include <string.h>
 
 /* ---- layers ---- */
@@ -180,5 +181,8 @@ const char *kernel_name(Compile *c, uint32_t group)
 {
   group = group_kernel(c->graph, group);
   const char *name = command_name(c, group);
-  return group_is_columns(c, group) ? arena_printf(c->arena, "%s_columns", name) : name;
+  if (!group_is_columns(c, group)) return name;
+  ampc_conv d = convolution_of(c, group).desc;
+  bool whole = ampc_conv_columns(&d, c->options.real64).whole;
+  return arena_printf(c->arena, "%s_%s", name, whole ? "whole" : "columns");
 }

@@ -1,5 +1,5 @@
-/* Ops with a frame of their own: templates/<op>.cu with its holes filled, and the kernels that make
- * columns of images for convolutions. templates/README.md says what holes and marks there are:
+/* Ops with a frame of their own: templates/<op>.cu with its holes filled, and the kernels of
+ * convolutions. templates/README.md says what holes and marks there are:
  *   GRID_LOOP($index, i, $count) {          becomes  GRID_LOOP(int, i, 4096) {
  *   @copy16      copy16[i] = to_f16(w);     stands only where the kernel has an argument copy16 */
 #include "compiler/base/embedded.h"
@@ -17,7 +17,7 @@ typedef struct Template {
   const char *file;               /* "templates/metric.cu" */
   const Convolution *convolution; /* whose columns these are, or NULL */
   ampc_conv_kind asked;           /* as planned; here a gradient of images is a convolution of dy */
-  int64_t vector;                 /* channels of columns that a thread takes at once */
+  ConvColumns columns;            /* of it */
   int64_t count;                  /* elements that the kernel walks */
   WindowWalk windows;             /* of an op of windows */
   Chain chain;                    /* its input whose element i is at hand */
@@ -105,7 +105,13 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "deep")) return t->convolution->desc.spatial == 3;
   if (is(word, n, "flat")) return t->convolution->desc.spatial < 3;
   if (is(word, n, "groups")) return t->convolution->desc.groups > 1;
-  if (is(word, n, "vectors")) return t->vector > 1;
+  if (is(word, n, "vectors")) return t->columns.vector > 1;
+  if (is(word, n, "depthwise")) return ampc_conv_is_depthwise(&t->convolution->desc);
+  if (is(word, n, "grouped")) /* groups that are no depthwise convolution */
+    return t->convolution->desc.groups > 1 && !ampc_conv_is_depthwise(&t->convolution->desc);
+  if (is(word, n, "biased")) return t->convolution->desc.has_bias;
+  if (is(word, n, "joined")) return t->columns.joined > 0;
+  if (is(word, n, "accumulate")) return t->convolution->desc.accumulate;
   if (is(word, n, "back")) return t->asked == AMPC_CONV_DATA;
   if (is(word, n, "strided")) return is_strided(t);
   if (op_has(t->n, T_windows) && is(word, n, "argmax")) return windows_result(t, true).id != 0;
@@ -258,8 +264,28 @@ static const char *seen_text(const Template *t, const char *axis)
   return d->dilation[i] == 1 ? text : arena_printf(a, "%s * %lld", text, (long long)d->dilation[i]);
 }
 
+/* What is read, weights, the result, and the bias; of a gradient of weights images, dy, partial
+ * sums and the result. */
+static const char *whole_arguments(const Template *t)
+{
+  Arena *a = t->k->c->arena;
+  const ampc_conv *d = &t->convolution->desc;
+  const char *x = columns_type(d->x_type), *y = columns_type(d->y_type);
+  const char *w = columns_type(d->w_type);
+  if (t->asked == AMPC_CONV_WEIGHT)
+    return arena_printf(a,
+                        "const %s *__restrict__ x, const %s *__restrict__ dy, "
+                        "real *__restrict__ sums, %s *__restrict__ dw",
+                        x, y, w);
+  const char *text = arena_printf(
+      a, "const %s *__restrict__ x, const %s *__restrict__ w, %s *__restrict__ y", x, w, y);
+  if (!d->has_bias) return text;
+  return arena_printf(a, "%s, const %s *__restrict__ bias", text, columns_type(d->bias_type));
+}
+
 static const char *columns_arguments(const Template *t)
 {
+  if (t->columns.whole) return whole_arguments(t);
   const char *type = columns_type(t->convolution->desc.x_type);
   const char *text = arena_printf(t->k->c->arena,
                                   "const %s *__restrict__ x, %s *__restrict__ columns", type, type);
@@ -269,13 +295,52 @@ static const char *columns_arguments(const Template *t)
                       type, type);
 }
 
+/* "from_f16", "to_bf16"; nothing where numbers lie as they are. */
+static const char *conversion_text(const Template *t, const char *what, ampc_dtype type)
+{
+  if (type == AMPC_F32) return "";
+  return arena_printf(t->k->c->arena, "%s_%s", what, columns_type(type));
+}
+
+/* $from_x, $to_y, ...; rows and columns of what whole convolutions walk: Note [whole]. */
+static const char *whole_text(const Template *t, const char *word, size_t n)
+{
+  const ampc_conv *d = &t->convolution->desc;
+  const ConvColumns *s = &t->columns;
+  bool depthwise = ampc_conv_is_depthwise(d);
+  int64_t row = depthwise ? d->k : d->k / d->groups, pixels = d->n * conv_out_pixels(d);
+  if (is(word, n, "from_x")) return conversion_text(t, "from", d->x_type);
+  if (is(word, n, "from_w")) return conversion_text(t, "from", d->w_type);
+  if (is(word, n, "from_y")) return conversion_text(t, "from", d->y_type);
+  if (is(word, n, "from_bias")) return conversion_text(t, "from", d->bias_type);
+  if (is(word, n, "to_y")) return conversion_text(t, "to", d->y_type);
+  if (is(word, n, "to_w")) return conversion_text(t, "to", d->w_type);
+  if (is(word, n, "x_type")) return columns_type(d->x_type);
+  if (is(word, n, "y_type")) return columns_type(d->y_type);
+  if (is(word, n, "row")) return number_text(t, row);
+  if (is(word, n, "each")) return number_text(t, s->each);
+  if (is(word, n, "rows")) return number_text(t, pixels / s->each * d->k / row);
+  if (is(word, n, "pixels")) return number_text(t, pixels);
+  if (is(word, n, "k")) return number_text(t, d->k);
+  if (is(word, n, "sum_rows")) return number_text(t, s->sums * conv_weights(d) / row);
+  if (is(word, n, "part_rows")) return number_text(t, conv_weights(d) / row);
+  if (is(word, n, "part_pixels")) return number_text(t, s->pixels);
+  if (is(word, n, "sums")) return number_text(t, s->sums);
+  if (is(word, n, "join")) return number_text(t, s->join);
+  if (is(word, n, "joined")) return number_text(t, s->joined);
+  if (is(word, n, "join_elements")) return number_text(t, s->joined * conv_weights(d));
+  if (is(word, n, "sums_elements")) return number_text(t, s->sums * conv_weights(d));
+  if (is(word, n, "last_sums")) return number_text(t, s->joined ? s->joined : s->sums);
+  return NULL;
+}
+
 static const char *columns_text(const Template *t, const char *word, size_t n)
 {
   const ampc_conv *d = &t->convolution->desc;
   if (is(word, n, "name")) return kernel_name(t->k->c, t->k->index);
   if (is(word, n, "arguments")) return columns_arguments(t);
   if (is(word, n, "type")) return columns_type(d->x_type);
-  if (is(word, n, "vector")) return number_text(t, t->vector);
+  if (is(word, n, "vector")) return number_text(t, t->columns.vector);
   if (is(word, n, "c")) return number_text(t, d->c);
   if (is(word, n, "channels")) return number_text(t, d->c / d->groups);
   if (is(word, n, "filters")) return number_text(t, d->k / d->groups);
@@ -285,7 +350,8 @@ static const char *columns_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "taps")) return sizes_text(t, d->kernel);
   if (is(word, n, "out_pixels")) return sizes_text(t, d->out);
   if (n == 6 && memcmp(word, "seen_", 5) == 0) return seen_text(t, word + 5);
-  return axis_text(t, word, n);
+  const char *whole = t->columns.whole ? whole_text(t, word, n) : NULL;
+  return whole ? whole : axis_text(t, word, n);
 }
 
 static const char *attr_text(const Template *t, uint32_t i)
@@ -450,10 +516,12 @@ void emit_columns(Kernel *k, const Convolution *v)
                 .n = ir_node(k->g, k->group->anchor),
                 .convolution = &of_columns,
                 .asked = v->desc.kind,
-                .vector = ampc_conv_columns(&v->desc, real64).vector,
-                .count = columns_elements(&v->desc, real64)};
+                .columns = ampc_conv_columns(&v->desc, real64),
+                .count = ampc_conv_kernel_elements(&v->desc, real64)};
   bool large = d->n * conv_in_elements(d) > INT_LIMIT || conv_weights(d) > INT_LIMIT ||
                d->n * conv_out_pixels(d) * d->c * conv_taps(d) > INT_LIMIT;
   k->index_type = large ? "long long" : "int";
-  put_template(&t, "im2col.cu");
+  put_template(&t, !t.columns.whole              ? "im2col.cu"
+                   : t.asked == AMPC_CONV_WEIGHT ? "conv_whole_weight.cu"
+                                                 : "conv_whole.cu");
 }

@@ -2,6 +2,7 @@
  * computes, types and shape. */
 #include "compiler/base/user_text.h"
 #include "kernel_parts.h"
+#include "runtime/plan/conv_columns.h"
 #include <string.h>
 
 /* ---- where it comes from ---- */
@@ -261,6 +262,18 @@ void put_head(const Kernel *k)
 void put_columns_head(const Kernel *k, const Convolution *v)
 {
   put_title(k);
+  bool weight = v->desc.kind == AMPC_CONV_WEIGHT;
+  ConvColumns t = ampc_conv_columns(&v->desc, k->c->options.real64);
+  if (t.whole && weight)
+    EMIT(k->p,
+         "//   whole      where no library does it: sums of %lld parts, then their sum; grid %u, "
+         "block %u; templates/conv_whole_weight.cu\n",
+         (long long)t.sums, v->desc.grid, v->desc.block);
+  else if (t.whole)
+    EMIT(k->p,
+         "//   whole      where no library does it; grid %u, block %u; templates/conv_whole.cu\n",
+         v->desc.grid, v->desc.block);
+  if (t.whole) return;
   EMIT(k->p, "//   columns    of the %s for the product; grid %u, block %u; templates/im2col.cu\n",
        v->desc.kind == AMPC_CONV_DATA ? "gradients, and weights turned," : "images", v->desc.grid,
        v->desc.block);

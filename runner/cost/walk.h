@@ -15,6 +15,7 @@
 typedef struct WalkArgument {
   uint64_t pattern; /* eight bytes that it consists of: 1.0 in its type */
   uint32_t skew;    /* bytes behind an address that is a multiple of 256 */
+  bool absent;      /* the null pointer */
 } WalkArgument;
 
 typedef struct WalkLaunch {

@@ -10,6 +10,7 @@ enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, ARGUMENT_SHIFT = 44, FIRST
 uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n)
 {
   assert(n < launch->n_arguments);
+  if (launch->arguments[n].absent) return 0;
   return (uint64_t)(n + 1) << ARGUMENT_SHIFT | launch->arguments[n].skew;
 }
 

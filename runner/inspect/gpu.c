@@ -31,30 +31,41 @@ static uint64_t pattern_of(const KernelArg *a)
                                 : 0;
 }
 
-static uint32_t arguments_of(const Maker *m, const CommandRow *row, WalkArgument **out)
+/* Of a convolution's kernel in one of its passes: see conv_columns.h. */
+static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, WalkArgument *out)
+{
+  ampc_conv d = convolution_of(c, row->group).desc;
+  ConvColumns t = ampc_conv_columns(&d, c->options.real64);
+  void *args[CONV_KERNEL_ARGS] = {out, out, out, out};
+  ampc_conv_pass(&d, &t, pass, args);
+  for (int i = 0; i < CONV_KERNEL_ARGS; i++)
+    out[i] = (WalkArgument){.pattern = 0x3C003C003C003C00u, .absent = !args[i]};
+  return ampc_conv_kernel_args(&d);
+}
+
+static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, WalkArgument **out)
 {
   Compile *c = m->in->c;
-  if (row->product) { /* columns: images and weights hold ones, so does what is made of them */
-    uint32_t n = group_n_args(c, row->group);
-    *out = arena_array(c->arena, WalkArgument, n);
-    for (uint32_t i = 0; i < n; i++) (*out)[i] = (WalkArgument){0x3C003C003C003C00u, 0};
-    return n;
+  if (row->product) {
+    *out = arena_array(c->arena, WalkArgument, CONV_KERNEL_ARGS);
+    return conv_arguments(c, row, pass, *out);
   }
   KernelArgs args = kernel_args(c, row->group);
   *out = arena_array(c->arena, WalkArgument, args.n + 1);
   for (uint32_t i = 0; i < args.n; i++)
-    (*out)[i] = (WalkArgument){pattern_of(&args.at[i]), (uint32_t)(args.at[i].place.offset % 256)};
+    (*out)[i] = (WalkArgument){.pattern = pattern_of(&args.at[i]),
+                               .skew = (uint32_t)(args.at[i].place.offset % 256)};
   return args.n;
 }
 
-static bool walk_row(Maker *m, const CommandRow *row, WalkCounts *out)
+static bool walk_row(Maker *m, const CommandRow *row, int pass, WalkCounts *out)
 {
   const Gpu *g = m->report->gpu;
   Arena *arena = m->in->c->arena;
   const char *why = "it is not there";
   const PtxKernel *k = ptx_find(&m->ptx, row->kernel);
   WalkArgument *arguments;
-  uint32_t n = arguments_of(m, row, &arguments);
+  uint32_t n = arguments_of(m, row, pass, &arguments);
   WalkLaunch launch = {.grid = row->at.grid,
                        .block = row->at.block,
                        .blocks = BLOCKS_WALKED,
@@ -71,11 +82,11 @@ static bool walk_row(Maker *m, const CommandRow *row, WalkCounts *out)
   return false;
 }
 
-static bool weigh_kernel(Maker *m, const CommandRow *row, double bytes, WalkCounts *counts,
-                         Cost *out)
+static bool weigh_kernel(Maker *m, const CommandRow *row, int pass, double bytes,
+                         WalkCounts *counts, Cost *out)
 {
   const Usage *u = &row->usage[0];
-  if (!walk_row(m, row, counts)) return false;
+  if (!walk_row(m, row, pass, counts)) return false;
   KernelLoad load = {.grid = row->at.grid,
                      .block = row->at.block,
                      .registers = u->known ? u->registers : 0,
@@ -192,7 +203,7 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
   out->bytes = parts * calls * p.bytes;
   if (!columns.direct) {
     double bytes = columns_bytes(m->in, &part, &columns);
-    if (!weigh_kernel(m, row, bytes, &out->counts, &kernel)) return false;
+    if (!weigh_kernel(m, row, 0, bytes, &out->counts, &kernel)) return false;
     scale_counts(&out->counts, parts);
     out->counted = true;
     out->bytes += parts * bytes;
@@ -206,17 +217,61 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
 
 /* ---- a command ---- */
 
+/* A kernel does it whole, pass after pass; partial sums are written and read. */
+static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, GpuRow *out)
+{
+  ConvColumns t = ampc_conv_columns(d, m->in->c->program->real64);
+  double first = (double)(row->read + row->written), joined = 0;
+  double slowest = 0, part = t.sums ? (double)t.bytes / (double)(t.sums + t.joined) : 0;
+  if (t.sums) first += part * (double)t.sums, joined = part * (double)t.joined;
+  out->nodes = ampc_conv_passes(d, &t);
+  for (int pass = 0; pass < out->nodes; pass++) {
+    WalkCounts counts = {0};
+    Cost cost;
+    bool last = pass + 1 == out->nodes;
+    double bytes = pass == 0 ? first
+                   : !last   ? part * (double)t.sums + joined
+                             : (t.joined ? joined : part * (double)t.sums) + (double)row->written;
+    if (!weigh_kernel(m, row, pass, bytes, &counts, &cost)) return false;
+    out->counts.instructions += counts.instructions;
+    out->counts.slots += counts.slots;
+    if (pass == 0) out->counts.longest = counts.longest, out->counts.walked = counts.walked;
+    if (pass == 0) out->cost.in_flight = cost.in_flight;
+    if (cost.us > slowest) slowest = cost.us, out->cost.bound = cost.bound;
+    add_cost(&out->cost, &cost, 1);
+    out->bytes = pass ? out->bytes + bytes : bytes;
+  }
+  out->counted = true;
+  return true;
+}
+
+/* Known of cuDNN 9 (tests/cudnn): with sums in f32, gradients of weights in 16 bits want whole
+ * vectors of channels and one group. */
+static const char *why_own(const Maker *m, const ampc_conv *d)
+{
+  bool half = d->x_type != AMPC_F32;
+  if (m->report->no_cudnn) return "own kernels: no cuDNN";
+  if (d->kind != AMPC_CONV_WEIGHT || !half) return NULL;
+  if (d->groups > 1) return "own kernels: cuDNN has no engine for groups in 16 bits";
+  if (multiple(m->in, d->x_type, d->c) && multiple(m->in, d->y_type, d->k)) return NULL;
+  return "own kernels: cuDNN has no engine for odd channels in 16 bits";
+}
+
 static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
 {
   Convolution v = convolution_of(m->in->c, row->group);
   ProductLoad p = conv_load(m->in, &v.desc, (double)(row->read + row->written));
   double roof = gpu_product_cost(m->report->gpu, &p).roof_us;
-  if (!m->report->no_cudnn)
+  bool good = true;
+  out->own = why_own(m, &v.desc);
+  if (!out->own)
     weigh_product(m, out, &p);
-  else if (!weigh_columns(m, row, &v.desc, out))
-    return false;
+  else if (ampc_conv_columns(&v.desc, m->in->c->program->real64).whole)
+    good = weigh_whole(m, row, &v.desc, out);
+  else
+    good = weigh_columns(m, row, &v.desc, out);
   out->cost.roof_us = roof;
-  return true;
+  return good;
 }
 
 static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
@@ -225,7 +280,7 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
   bool good = true;
   if (!row->product) {
-    good = weigh_kernel(m, row, bytes, &out->counts, &out->cost);
+    good = weigh_kernel(m, row, 0, bytes, &out->counts, &out->cost);
     out->counted = true;
   } else if (strcmp(row->frame, "conv") == 0) {
     good = weigh_conv(m, row, out);

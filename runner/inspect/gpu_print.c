@@ -67,7 +67,7 @@ static void row_texts(const Inspection *in, const GpuRow *r, const char *out[COL
 /* What stands behind the columns: why a product is slow, what a kernel consists of. */
 static const char *rest_text(const GpuRow *r)
 {
-  return r->tensor ? r->tensor : r->row->nodes;
+  return r->own ? r->own : r->tensor ? r->tensor : r->row->nodes;
 }
 
 static void put_block(const Inspection *in, const GpuReport *r, uint16_t block, const Table *t)
@@ -99,7 +99,7 @@ static void put_assumptions(const GpuReport *r)
          "DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in\n"
          "tf32, of which a product reaches 0.8. %s\n",
          g->node, g->model, g->multiprocessors, g->mhz, g->dram, g->dram_peak, g->l2, g->tensor16,
-         g->tensor_tf32, r->no_cudnn ? "No cuDNN: columns." : "With cuDNN.");
+         g->tensor_tf32, r->no_cudnn ? "No cuDNN: own kernels." : "With cuDNN.");
 }
 
 int gpu_print_table(const Inspection *in, const GpuReport *r)
@@ -139,6 +139,7 @@ static json_t *cost_json(const GpuRow *r)
     json_object_set_new(out, "tensor", json_boolean(!r->tensor));
     json_object_set_new(out, "why_not", r->tensor ? json_string(r->tensor) : json_null());
   }
+  if (r->own) json_object_set_new(out, "own", json_string(r->own));
   if (!r->counted) return out;
   json_object_set_new(out, "instructions", json_real(r->counts.instructions));
   json_object_set_new(out, "instructions_per_element", json_real(instructions_an_element(r)));

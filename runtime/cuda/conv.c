@@ -1,4 +1,5 @@
-/* Convolutions as matrix products: Note [columns on CUDA] in conv_columns.h. */
+/* Convolutions by kernels of the program: as matrix products, Note [columns on CUDA] in
+ * conv_columns.h, or whole, Note [whole] there. */
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
@@ -74,17 +75,27 @@ static ampc_status multiply(const Convolution *v, int64_t first, int64_t group, 
   }
 }
 
+static ampc_status find_kernel(const Convolution *v, const ampc_kernel **out)
+{
+  const ampc_conv *d = v->asked;
+  const ampc_program *p = v->device->program;
+  if (d->columns >= p->n_kernels || d->grid == 0 ||
+      p->kernels[d->columns].n_args != ampc_conv_kernel_args(d))
+    return ampc_fail(AMPC_RUN_FAILED, "broken plan: a convolution without its kernel");
+  *out = &p->kernels[d->columns];
+  return AMPC_OK;
+}
+
 /* The program's kernel: the columns of images [first, ..), and turned weights. */
 static ampc_status arrange(const Convolution *v, int64_t first, char *x, void *w)
 {
   const ampc_conv *d = v->d;
-  const ampc_program *p = v->device->program;
-  uint32_t n = v->columns.turned ? 4 : 2;
+  const ampc_kernel *kernel = NULL;
   if (v->columns.direct) return AMPC_OK;
-  if (d->columns >= p->n_kernels || d->grid == 0 || p->kernels[d->columns].n_args != n)
-    return ampc_fail(AMPC_RUN_FAILED, "broken plan: a convolution without its kernel");
+  ampc_status status = find_kernel(v, &kernel);
+  if (status) return status;
   void *args[] = {at(v, x, first * conv_in_elements(d), d->x_type), v->room, w, v->turned};
-  return cuda_launch(&v->device->device, &p->kernels[d->columns], d->grid, d->block, args);
+  return cuda_launch(&v->device->device, kernel, d->grid, d->block, args);
 }
 
 /* Some images: columns, then their products. */
@@ -96,6 +107,24 @@ static ampc_status run_part(const Convolution *v, int64_t first, char *x, char *
   char *weights = v->columns.turned ? v->turned : w;
   for (int64_t i = 0; i < calls && !status; i++)
     status = multiply(v, first, i, x, weights, bias, y);
+  return status;
+}
+
+/* All of it by the program's kernel, pass after pass. */
+static ampc_status run_whole(const Convolution *v, void *x, void *w, const void *bias, void *y)
+{
+  const ampc_conv *d = v->asked;
+  void *const b = (void *)(uintptr_t)bias;
+  const ampc_kernel *kernel = NULL;
+  ampc_status status = find_kernel(v, &kernel);
+  for (int i = 0; i < ampc_conv_passes(d, &v->columns) && !status; i++) {
+    void *forward[] = {x, w, y, b}, *data[] = {y, w, x, b}, *weight[] = {x, y, v->room, w};
+    void **args = d->kind == AMPC_CONV_FORWARD ? forward
+                  : d->kind == AMPC_CONV_DATA  ? data
+                                               : weight;
+    ampc_conv_pass(d, &v->columns, i, args);
+    status = cuda_launch(&v->device->device, kernel, d->grid, d->block, args);
+  }
   return status;
 }
 
@@ -113,6 +142,7 @@ ampc_status conv_own(CudaDevice *device, const ampc_conv *d, void *x, void *w, c
   ampc_status status = AMPC_OK;
   v.columns = ampc_conv_columns(d, device->program->real64);
   v.room = scratch;
+  if (v.columns.whole) return run_whole(&v, x, w, bias, y);
   v.turned = v.room + v.columns.bytes;
   v.workspace = v.turned + v.columns.turned;
   set_product(&v);

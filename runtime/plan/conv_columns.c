@@ -1,8 +1,8 @@
-/* Sizes of columns: see conv_columns.h. Part of both libraries. */
+/* Sizes of columns and of partial sums: see conv_columns.h. Part of both libraries. */
 #include "conv_columns.h"
 #include "conv_sizes.h"
 
-enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20 };
+enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20, THREADS = 1 << 16 /* that fill a GPU */ };
 
 /* The greatest divisor of n that is at most `most`; at least 1. */
 static int64_t divisor(int64_t n, int64_t most)
@@ -34,11 +34,89 @@ static int64_t vector_of(int64_t channels, int64_t size)
   return most * size >= 4 ? most : 1;
 }
 
+bool ampc_conv_is_depthwise(const ampc_conv *d)
+{
+  return d->groups > 1 && d->c == d->groups && d->k == d->groups;
+}
+
+static bool is_whole(const ampc_conv *d)
+{
+  int64_t depth = d->c / d->groups;
+  if (conv_is_pointwise(d)) return false;
+  return (d->groups > 1 && depth == 1) || depth * conv_taps(d) <= CONV_WHOLE_DEPTH;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+  return (a + b - 1) / b;
+}
+
+/* So many parts that their threads fill a GPU, of some pixels each. */
+static void cut_sums(const ampc_conv *d, int64_t size, ConvColumns *t)
+{
+  enum { LEAST_PIXELS = 16, MOST_SUMS = 2048, ALONE = 48 };
+  int64_t all = d->n * conv_out_pixels(d), weights = conv_weights(d);
+  int64_t parts = ceil_div(THREADS * t->vector, weights);
+  if (parts > MOST_SUMS) parts = MOST_SUMS;
+  if (parts > ceil_div(all, LEAST_PIXELS)) parts = ceil_div(all, LEAST_PIXELS);
+  t->pixels = ceil_div(all, parts);
+  t->sums = ceil_div(all, t->pixels);
+  if (t->sums > ALONE) t->join = ceil_div(t->sums, ALONE);
+  if (t->join) t->joined = ceil_div(t->sums, t->join);
+  t->bytes = ampc_round_up((t->sums + t->joined) * weights * size, AMPC_CUDA_ALIGN);
+}
+
+/* Vectors are of the results, and of channels that are read where each has its own filter. */
+static ConvColumns whole(const ampc_conv *d, bool real64, ConvColumns t)
+{
+  bool weight = d->kind == AMPC_CONV_WEIGHT;
+  ampc_conv m = ampc_conv_of_columns(d);
+  int64_t wide = real64 ? (int64_t)sizeof(double) : 4;
+  int64_t x = real64 && m.x_type == AMPC_F32 ? wide : ampc_dtype_size(m.x_type);
+  int64_t y = real64 && m.y_type == AMPC_F32 ? wide : ampc_dtype_size(m.y_type);
+  t.whole = true;
+  t.vector = vector_of(ampc_conv_is_depthwise(d) ? d->c : m.k / m.groups, x < y ? x : y);
+  if (weight) cut_sums(d, wide, &t);
+  int64_t pixels = d->n * conv_out_pixels(&m), threads = pixels * m.k / t.vector;
+  for (t.each = 4; pixels % t.each != 0 || threads / t.each < THREADS / 4; t.each /= 2)
+    if (t.each == 1) break;
+  return t;
+}
+
+uint32_t ampc_conv_kernel_args(const ampc_conv *d)
+{
+  if (is_whole(d)) return d->kind == AMPC_CONV_WEIGHT || d->has_bias ? 4 : 3;
+  return d->kind == AMPC_CONV_DATA ? 4 : 2;
+}
+
+int ampc_conv_passes(const ampc_conv *d, const ConvColumns *t)
+{
+  return !t->whole || d->kind != AMPC_CONV_WEIGHT ? 1 : t->join ? 3 : 2;
+}
+
+void ampc_conv_pass(const ampc_conv *d, const ConvColumns *t, int pass,
+                    void *args[CONV_KERNEL_ARGS])
+{
+  int passes = ampc_conv_passes(d, t);
+  if (passes > 1 && pass > 0) args[0] = args[1] = NULL;
+  if (passes > 1 && pass < passes - 1) args[3] = NULL;
+}
+
+int64_t ampc_conv_kernel_elements(const ampc_conv *d, bool real64)
+{
+  ampc_conv m = ampc_conv_of_columns(d);
+  ConvColumns t = ampc_conv_columns(d, real64);
+  if (t.whole && d->kind == AMPC_CONV_WEIGHT) return t.sums * conv_weights(d);
+  if (t.whole) return d->n * conv_out_elements(&m) / t.each;
+  return t.images * conv_out_pixels(&m) * m.c * conv_taps(&m);
+}
+
 ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64)
 {
   ampc_conv m = ampc_conv_of_columns(d);
   ConvColumns t = {.direct = conv_is_pointwise(d), .images = d->n, .parts = 1, .type = m.x_type};
   if (t.direct || d->n == 0) return t;
+  if (is_whole(d) && d->k > 0) return whole(d, real64, t);
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t.type);
   int64_t w_size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(d->w_type);
   int64_t image = conv_out_pixels(&m) * m.c * conv_taps(d) * size;

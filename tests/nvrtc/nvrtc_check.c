@@ -12,6 +12,7 @@
 #include "compiler/driver.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/optimizers.h"
+#include "runtime/plan/conv_columns.h"
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,16 @@ enum { SKIPPED = 77, WRONG = 5, REGISTER_UNIT = 8 /* a GPU allots so many at onc
 /* Kernels are counted by what they are made from: each row op and each file in templates/ apart,
  * elementwise chains together, moves together, launches of several parts together, columns of
  * convolutions by their file. */
-enum { KIND_map = OP_COUNT, KIND_move, KIND_parts, KIND_im2col, KIND_turned, KIND_COUNT };
+enum {
+  KIND_map = OP_COUNT,
+  KIND_move,
+  KIND_parts,
+  KIND_im2col,
+  KIND_turned,
+  KIND_whole,
+  KIND_whole_weight,
+  KIND_COUNT
+};
 
 typedef struct Budget {
   KernelNeeds most;
@@ -39,16 +49,24 @@ static unsigned wrong, kernels;
 
 static const char *kind_name(int kind)
 {
-  static const char *const names[] = {"map", "move", "parts", "im2col", "turned"};
+  static const char *const names[] = {"map",    "move",  "parts",       "im2col",
+                                      "turned", "whole", "whole_weight"};
   return kind < OP_COUNT ? op_row(kind)->name : names[kind - OP_COUNT];
+}
+
+static int kind_of_convolution(Compile *c, uint32_t group)
+{
+  ampc_conv d = convolution_of(c, group).desc;
+  if (!ampc_conv_columns(&d, false).whole)
+    return d.kind == AMPC_CONV_DATA ? KIND_turned : KIND_im2col;
+  return d.kind == AMPC_CONV_WEIGHT ? KIND_whole_weight : KIND_whole;
 }
 
 static int kind_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   Value anchor = g->groups.at[group].anchor;
-  if (group_is_columns(c, group))
-    return convolution_of(c, group).desc.kind == AMPC_CONV_DATA ? KIND_turned : KIND_im2col;
+  if (group_is_columns(c, group)) return kind_of_convolution(c, group);
   if (g->groups.at[group].n_parts) return KIND_parts;
   OpKind op = anchor.id ? ir_node(g, anchor)->op : OP_COUNT;
   if (!anchor.id || op_row(op)->tmpl == TMPL_map) return KIND_map;

@@ -1,19 +1,33 @@
 /* Columns of convolutions with numbers in them: see columns.h. */
 #include "columns.h"
-#include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include <stdlib.h>
 #include <string.h>
+
+static ColumnsArgs whole_args(const ampc_conv *d, const ConvColumns *t)
+{
+  ampc_conv m = ampc_conv_of_columns(d);
+  int64_t x = d->n * conv_in_elements(&m), y = d->n * conv_out_elements(&m), w = conv_weights(d);
+  if (d->kind == AMPC_CONV_WEIGHT)
+    return (ColumnsArgs){.type = {d->x_type, d->y_type, AMPC_F32, d->w_type},
+                         .read = {true, true, false, true},
+                         .elements = {x, y, (t->sums + t->joined) * w, w}};
+  return (ColumnsArgs){.type = {m.x_type, d->w_type, m.y_type, d->bias_type},
+                       .read = {true, true, false, true},
+                       .elements = {x, w, y, d->k}};
+}
 
 ColumnsArgs columns_args(const ampc_conv *d, bool real64)
 {
   ampc_conv m = ampc_conv_of_columns(d);
   ConvColumns t = ampc_conv_columns(d, real64);
   int64_t cells = t.images * conv_out_pixels(&m) * m.c * conv_taps(d), weights = conv_weights(d);
-  ColumnsArgs a = {.n = d->kind == AMPC_CONV_DATA ? 4 : 2,
-                   .type = {t.type, t.type, d->w_type, d->w_type},
+  ColumnsArgs a = {.type = {t.type, t.type, d->w_type, d->w_type},
+                   .read = {true, false, true, false},
                    .elements = {t.images * conv_in_elements(&m), cells, weights, weights}};
-  for (int i = 0; i < a.n; i++)
+  if (t.whole) a = whole_args(d, &t);
+  a.n = ampc_conv_kernel_args(d);
+  for (uint32_t i = 0; i < a.n; i++)
     a.size[i] = real64 && a.type[i] == AMPC_F32 ? 8 : ampc_dtype_size(a.type[i]);
   return a;
 }
@@ -32,15 +46,15 @@ static void put_number(char *at, ampc_dtype type, int64_t size, uint32_t n)
     memcpy(at, &half, 2);
 }
 
-void columns_free(void *args[COLUMNS_ARGS])
+void columns_free(void *args[CONV_KERNEL_ARGS])
 {
-  for (int i = 0; i < COLUMNS_ARGS; i++) free(args[i]);
+  for (int i = 0; i < CONV_KERNEL_ARGS; i++) free(args[i]);
 }
 
-ampc_status columns_fill(const ColumnsArgs *a, void *out[COLUMNS_ARGS])
+ampc_status columns_fill(const ColumnsArgs *a, void *out[CONV_KERNEL_ARGS])
 {
   bool good = true;
-  for (int i = 0; i < COLUMNS_ARGS; i++) {
+  for (uint32_t i = 0; i < CONV_KERNEL_ARGS; i++) {
     out[i] = i < a->n ? calloc((size_t)a->elements[i] + 1, (size_t)a->size[i]) : NULL;
     good = good && (out[i] || i >= a->n);
   }
@@ -48,8 +62,8 @@ ampc_status columns_fill(const ColumnsArgs *a, void *out[COLUMNS_ARGS])
     columns_free(out);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory for columns");
   }
-  for (int k = 0; k < a->n; k += 2)
-    for (int64_t i = 0; i < a->elements[k]; i++)
+  for (uint32_t k = 0; k < a->n; k++)
+    for (int64_t i = 0; i < a->elements[k] && a->read[k]; i++)
       put_number((char *)out[k] + i * a->size[k], a->type[k], a->size[k], (uint32_t)i);
   return AMPC_OK;
 }

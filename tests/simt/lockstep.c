@@ -186,9 +186,9 @@ static void describe_columns(Compile *c, Checked *k, uint32_t group)
 {
   ampc_conv d = convolution_of(c, group).desc;
   ColumnsArgs a = columns_args(&d, k->jit->real64);
-  KernelArg *args = arena_array(c->arena, KernelArg, COLUMNS_ARGS);
-  for (int i = 0; i < a.n; i++) args[i] = (KernelArg){.role = ARG_in, .type = a.type[i]};
-  k->args = (KernelArgs){args, (uint32_t)a.n};
+  KernelArg *args = arena_array(c->arena, KernelArg, CONV_KERNEL_ARGS);
+  for (uint32_t i = 0; i < a.n; i++) args[i] = (KernelArg){.role = ARG_in, .type = a.type[i]};
+  k->args = (KernelArgs){args, a.n};
   k->at = (Geometry){d.grid, d.block};
 }
 
@@ -251,11 +251,17 @@ static ampc_status check_columns(Compile *c, Jit *jit)
     simt_as_cuda(c);
     ampc_conv d = convolution_of(c, jit->libraries.kernels[i].group).desc;
     simt_as_cpu(c);
-    void *memory[COLUMNS_ARGS];
+    void *memory[CONV_KERNEL_ARGS];
     ColumnsArgs a = columns_args(&d, jit->real64);
     status = columns_fill(&a, memory);
     if (status) break;
-    check_launch(&jit->kernels[i], memory);
+    ConvColumns t = ampc_conv_columns(&d, jit->real64);
+    for (int pass = 0; pass < ampc_conv_passes(&d, &t); pass++) {
+      void *args[CONV_KERNEL_ARGS];
+      memcpy(args, memory, sizeof args);
+      ampc_conv_pass(&d, &t, pass, args);
+      check_launch(&jit->kernels[i], args);
+    }
     columns_free(memory);
   }
   return status;

@@ -1,6 +1,7 @@
-/* The kernel that makes columns of images (templates/im2col.cu) over 1, 2 and 3 axes,
- * against plain loops. Their text is that of CUDA, compiled as C; numbers are small integers, so
- * every type and order of sums gives the same. */
+/* The kernels that convolutions have on CUDA, over 1, 2 and 3 axes: those that make columns of
+ * images (templates/im2col.cu) and those that convolve whole (conv_whole*.cu), against plain loops.
+ * Their text is that of CUDA, compiled as C; numbers are small integers, so every type and order of
+ * sums gives the same. */
 #include "check.h"
 #include <dlfcn.h>
 #include "compiler/driver.h"
@@ -33,11 +34,6 @@ static Stand stand_open(void)
   return s;
 }
 
-static const char *type_text(ampc_dtype t)
-{
-  return t == AMPC_F32 ? "real" : ampc_dtype_name(t);
-}
-
 /* The kernel of a convolution of these sizes, as a library that the CPU runs. */
 static void *build(Stand *s, const ampc_conv *d, const char **out_name)
 {
@@ -53,13 +49,12 @@ static void *build(Stand *s, const ampc_conv *d, const char **out_name)
   k.group = &k.g->groups.at[s->group];
   const char *name = kernel_name(c, s->group);
   emit_columns(&k, &v);
-  const char *type = type_text(d->x_type);
   text_printf(&kernel,
               "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n"
-              "  block_index = block;\n  block_count = n_blocks;\n"
-              "  %s((const %s *)a[0], (%s *)a[1]",
-              name, name, type, type);
-  if (d->kind == AMPC_CONV_DATA) text_printf(&kernel, ", (const %s *)a[2], (%s *)a[3]", type, type);
+              "  block_index = block;\n  block_count = n_blocks;\n  %s(",
+              name, name);
+  for (uint32_t i = 0; i < ampc_conv_kernel_args(d); i++)
+    text_printf(&kernel, "%sa[%u]", i ? ", " : "", i);
   text_puts(&kernel, ");\n}\n");
   const char *target = c->options.target;
   c->options.target = "cpu";
@@ -158,10 +153,16 @@ static void compare(const ampc_conv *d, const char *what, const Array *got)
             what);
 }
 
+static void set_out(ampc_conv *d)
+{
+  for (uint32_t i = 0; i < d->spatial; i++)
+    d->out[i] =
+        (d->in[i] + 2 * d->pad[i] - d->dilation[i] * (d->kernel[i] - 1) - 1) / d->stride[i] + 1;
+}
+
 static void check_kernel(Stand *s, ampc_conv d)
 {
-  for (uint32_t i = 0; i < d.spatial; i++)
-    d.out[i] = (d.in[i] + 2 * d.pad[i] - d.dilation[i] * (d.kernel[i] - 1) - 1) / d.stride[i] + 1;
+  set_out(&d);
   ConvColumns columns = ampc_conv_columns(&d, false);
   bool data = d.kind == AMPC_CONV_DATA;
   MUST(!columns.direct && columns.parts == 1);
@@ -183,12 +184,118 @@ static void check_kernel(Stand *s, ampc_conv d)
   free_arrays(a, 4);
 }
 
+/* ---- whole convolutions ---- */
+
+/* The result `to` of a kind, of what the other two hold. */
+static void expect_whole(const ampc_conv *d, const double *x, const double *w, const double *y,
+                         const double *bias, double *to)
+{
+  int64_t taps = conv_taps(d), outs = conv_out_pixels(d), ins = conv_in_pixels(d);
+  int64_t k_each = d->k / d->groups, c_each = d->c / d->groups;
+  int64_t n = d->kind == AMPC_CONV_FORWARD ? d->n * outs * d->k : d->n * ins * d->c;
+  if (d->kind == AMPC_CONV_FORWARD)
+    for (int64_t i = 0; i < n; i++) to[i] = d->has_bias ? bias[i % d->k] : 0;
+  else if (d->kind == AMPC_CONV_DATA)
+    for (int64_t i = 0; i < n; i++) to[i] = 0;
+  else if (!d->accumulate)
+    for (int64_t i = 0; i < conv_weights(d); i++) to[i] = 0;
+  for (int64_t out = 0; out < d->n * outs; out++)
+    for (int64_t tap = 0; tap < taps; tap++) {
+      int64_t in = sees(d, out % outs, tap);
+      if (in < 0) continue;
+      in += out / outs * ins;
+      for (int64_t k = 0; k < d->k; k++)
+        for (int64_t c = 0; c < c_each; c++) {
+          int64_t ix = in * d->c + k / k_each * c_each + c, iw = (k * taps + tap) * c_each + c;
+          int64_t iy = out * d->k + k;
+          if (d->kind == AMPC_CONV_FORWARD) to[iy] += x[ix] * w[iw];
+          if (d->kind == AMPC_CONV_DATA) to[ix] += y[iy] * w[iw];
+          if (d->kind == AMPC_CONV_WEIGHT) to[iw] += x[ix] * y[iy];
+        }
+    }
+}
+
+/* What the type makes of the sums, which are whole numbers and exact. */
+static void round_to(ampc_dtype type, const Array *a)
+{
+  char number[8];
+  for (int64_t i = 0; i < a->n; i++) {
+    number_store(type, false, number, 0, a->numbers[i]);
+    a->numbers[i] = number_load(type, false, number, 0);
+  }
+}
+
+static void check_whole(Stand *s, ampc_conv d)
+{
+  set_out(&d);
+  ConvColumns t = ampc_conv_columns(&d, false);
+  MUST(t.whole);
+  Array x = array(d.x_type, d.n * conv_in_elements(&d)), w = array(d.w_type, conv_weights(&d));
+  Array y = array(d.y_type, d.n * conv_out_elements(&d)), bias = array(d.bias_type, d.k);
+  Array sums = array(AMPC_F32, t.bytes / 4 + 1);
+  Array *result = d.kind == AMPC_CONV_FORWARD ? &y : d.kind == AMPC_CONV_DATA ? &x : &w;
+  ampc_dtype type = result == &y ? d.y_type : result == &x ? d.x_type : d.w_type;
+  expect_whole(&d, x.numbers, w.numbers, y.numbers, bias.numbers, result->numbers);
+  round_to(type, result);
+  const char *name;
+  void *library = build(s, &d, &name);
+  ampc_cpu_kernel *run = jit_find(library, name);
+  MUST(run);
+  for (int pass = 0; pass < ampc_conv_passes(&d, &t); pass++) {
+    void *forward[] = {x.bytes, w.bytes, y.bytes, bias.bytes};
+    void *data[] = {y.bytes, w.bytes, x.bytes, NULL};
+    void *weight[] = {x.bytes, y.bytes, sums.bytes, w.bytes};
+    void **args = d.kind == AMPC_CONV_FORWARD ? forward : d.kind == AMPC_CONV_DATA ? data : weight;
+    ampc_conv_pass(&d, &t, pass, args);
+    for (unsigned b = 0; b < 3; b++) run(args, b, 3);
+  }
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < result->n; i++)
+    wrong += number_load(type, false, result->bytes, i) != result->numbers[i];
+  CHECK_MSG(wrong == 0, "whole, kind %d, %u axes, %d channels in %d groups, %s: %lld of %lld wrong",
+            d.kind, d.spatial, (int)d.c, (int)d.groups, ampc_dtype_name(type), (long long)wrong,
+            (long long)result->n);
+  dlclose(library);
+  free_arrays((Array[]){x, w, y, bias, sums}, 5);
+}
+
+/* As `shapes`. Stems, depthwise ones with and without vectors, groups; sums of one, of some and of
+ * many parts. */
+static const ampc_conv whole_shapes[] = {
+    {.n = 3, 5, 2, 1, 1, {17}, {4}, {0}, {3}, {2}, {2}},
+    {.n = 2, 1, 8, 1, 2, {9, 8}, {3, 5}, {0}, {1, 2}, {1, 2}, {1, 1}},
+    {.n = 40, 3, 4, 1, 2, {11, 7}, {3, 2}, {0}, {2, 1}, {1, 0}, {1, 2}},
+    {.n = 2, 1, 5, 1, 3, {5, 7, 6}, {2, 3, 3}, {0}, {2, 1, 3}, {1, 0, 2}, {3, 2, 1}},
+    {.n = 2, 16, 16, 16, 2, {6, 5}, {3, 3}, {0}, {1, 1}, {1, 1}, {1, 1}},
+    {.n = 3, 7, 7, 7, 2, {9, 9}, {7, 7}, {0}, {2, 3}, {3, 3}, {1, 1}},
+    {.n = 2, 6, 12, 6, 1, {19}, {5}, {0}, {2}, {1}, {2}},
+    {.n = 1, 4, 6, 2, 3, {3, 4, 4}, {3, 1, 2}, {0}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}},
+    {.n = 5, 12, 8, 4, 2, {5, 7}, {3, 2}, {0}, {2, 3}, {1, 1}, {1, 2}},
+};
+
+static void check_whole_shapes(Stand *s)
+{
+  static const ampc_dtype types[] = {AMPC_F16, AMPC_F32, AMPC_BF16};
+  for (size_t i = 0; i < sizeof whole_shapes / sizeof *whole_shapes; i++)
+    for (int kind = AMPC_CONV_FORWARD; kind <= AMPC_CONV_WEIGHT; kind++)
+      for (int more = 0; more < 2; more++) { /* with a bias; added to what lies there, in f32 */
+        ampc_conv d = whole_shapes[i];
+        if (kind == AMPC_CONV_DATA && more) continue;
+        d.kind = (ampc_conv_kind)kind;
+        d.x_type = d.w_type = d.y_type = d.bias_type = types[(i + (size_t)kind) % 3];
+        d.has_bias = kind == AMPC_CONV_FORWARD && more;
+        d.accumulate = kind == AMPC_CONV_WEIGHT && more;
+        if (d.accumulate) d.w_type = AMPC_F32;
+        check_whole(s, d);
+      }
+}
+
 /* n, c, k, groups, spatial, in, kernel, out (see check_kernel), stride, pad, dilation */
 static const ampc_conv shapes[] = {
-    {.n = 3, 5, 2, 1, 1, {17}, {4}, {0}, {3}, {2}, {2}},
-    {.n = 2, 3, 4, 1, 2, {7, 6}, {3, 2}, {0}, {2, 1}, {1, 0}, {1, 2}},
+    {.n = 3, 9, 2, 1, 1, {17}, {4}, {0}, {3}, {2}, {2}},
+    {.n = 2, 7, 4, 1, 2, {7, 6}, {3, 2}, {0}, {2, 1}, {1, 0}, {1, 2}},
     {.n = 2, 3, 4, 1, 3, {5, 7, 6}, {2, 3, 3}, {0}, {2, 1, 3}, {1, 0, 2}, {3, 2, 1}},
-    {.n = 1, 4, 4, 2, 3, {3, 2, 4}, {3, 1, 2}, {0}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}},
+    {.n = 1, 12, 4, 2, 3, {3, 2, 4}, {3, 1, 2}, {0}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}},
     /* vectors of 8, 4 and 2 channels, in groups too */
     {.n = 2, 16, 8, 1, 2, {6, 5}, {3, 3}, {0}, {1, 1}, {1, 1}, {1, 1}},
     {.n = 2, 16, 32, 2, 2, {5, 7}, {3, 2}, {0}, {2, 3}, {1, 1}, {1, 2}},
@@ -208,6 +315,7 @@ int main(void)
         d.x_type = d.w_type = d.y_type = types[t];
         check_kernel(&s, d);
       }
+  check_whole_shapes(&s);
   compile_destroy(s.c);
   return check_done();
 }

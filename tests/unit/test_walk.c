@@ -88,7 +88,7 @@ static const char chain_text[] =
 
 static WalkCounts walk(const char *text, uint32_t grid, uint32_t block, uint32_t n_arguments)
 {
-  static const WalkArgument arguments[2] = {{0, 0}, {0, 0}};
+  static const WalkArgument arguments[2] = {{0}};
   Arena *arena = arena_create();
   WalkLaunch launch = {.grid = grid,
                        .block = block,
@@ -171,7 +171,7 @@ static void test_scaled(void)
 
 static void refuses(const char *text, const char *word)
 {
-  static const WalkArgument argument = {0, 0};
+  static const WalkArgument argument = {0};
   Arena *arena = arena_create();
   PtxText ptx;
   WalkCounts counts;

@@ -23,7 +23,7 @@ static char *read_kernels(void)
 
 static WalkCounts walk(const char *kernel, uint32_t grid, uint32_t block, uint32_t n_arguments)
 {
-  static const WalkArgument arguments[3] = {{0, 0}, {0, 0}, {0, 0}};
+  static const WalkArgument arguments[3] = {{0}};
   Arena *arena = arena_create();
   WalkLaunch launch = {.grid = grid,
                        .block = block,
