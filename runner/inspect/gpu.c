@@ -242,6 +242,7 @@ static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, Gpu
     out->bytes = pass ? out->bytes + bytes : bytes;
   }
   out->counted = true;
+  out->tensor = out->own;
   return true;
 }
 
