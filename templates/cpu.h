@@ -219,6 +219,14 @@ DEVICE long long block_share(long long n, unsigned k)
     }                                                                                              \
   } while (0)
 
+// --- ROW_REDUCE_LOADS
+/* ROW_REDUCE over the elements e of from[0, n) */
+#define ROW_REDUCE_LOADS(I, T, e, from, n, ...)                                                    \
+  ROW_REDUCE(I, e##_c, n, {                                                                        \
+    const T e = (from)[e##_c];                                                                     \
+    __VA_ARGS__                                                                                    \
+  })
+
 // --- ROW_REDUCE_LONG
 /* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
 #define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \

@@ -210,6 +210,21 @@ typedef struct ampc_size {
     __VA_ARGS__                                                                                    \
   }
 
+// --- ROW_REDUCE_LOADS
+/* ROW_REDUCE over the elements e of from[0, n) by vectors of 4, four of them under way: n is a
+ * multiple of 4 and `from` one of their size. */
+#define ROW_REDUCE_LOADS(I, T, e, from, n, ...)                                                    \
+  _Pragma("unroll 4") for (I e##_c = (I)threadIdx.x * 4; e##_c < (n);                              \
+                           e##_c += (I)blockDim.x * 4)                                             \
+  {                                                                                                \
+    VECTOR_LOAD(4, T, e##_at, (from) + e##_c);                                                     \
+    VECTOR_EACH(4, e##_j)                                                                          \
+    {                                                                                              \
+      const T e = e##_at[e##_j];                                                                   \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+  }
+
 // --- ROW_REDUCE_LONG
 /* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
 #define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \

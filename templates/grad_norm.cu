@@ -9,8 +9,7 @@ __global__ void $name($arguments)
     const $index n = rest < 0 ? 0 : rest < $part ? rest : $part;
     ROW_PART(real, sum_part, R(0.0));
     ROW_PART(real, bad_part, R(0.0));
-    ROW_REDUCE($index, c, n, {
-      const real g = grad[first + c];
+    ROW_REDUCE_LOADS($index, real, g, grad + first, n, {
       const real u = g * inv_scale;
       ROW_PUT(sum_part) += u * u;
       ROW_PUT(bad_part) += g - g; /* 0, or NaN for inf and NaN */

@@ -8,9 +8,10 @@
 #include "fuse.h"
 
 enum {
-  MAX_POINTERS = 400, /* of 512 that a launch takes */
-  ONE_BLOCK = 4096,   /* elements that one block reduces in the time of a launch */
-  SMALL = 4096        /* elements of work that may go beside another kernel */
+  MAX_POINTERS = 400,   /* of 512 that a launch takes */
+  ONE_BLOCK = 4096,     /* elements that one block reduces in the time of a launch */
+  SMALL = 4096,         /* elements of work that may go beside another kernel */
+  SMALL_COLUMNS = 131072 /* the same, where columns are summed: such as the parts of channels */
 };
 
 static const Node *node_at(const Fuse *f, uint32_t id)
@@ -64,7 +65,9 @@ static bool is_small(const Fuse *f, const Members *m)
   if (!anchor) return ir_elements(node_walked(f->g, (Value){m->nodes.at[0]})) <= SMALL;
   const Node *n = node_at(f, anchor);
   if (op_has(n, T_running)) return true;
-  return op_of(n)->tmpl == TMPL_row && ir_elements(ir_node(f->g, n->in[0])) <= SMALL;
+  if (op_of(n)->tmpl != TMPL_row) return false;
+  RowShape r = row_shape(f->g, (Value){anchor});
+  return ir_elements(ir_node(f->g, n->in[0])) <= (row_has_columns(&r) ? SMALL_COLUMNS : SMALL);
 }
 
 /* Pointers that its kernel takes at most. */

@@ -190,7 +190,7 @@ static void test_lines(const char *target)
       "data images(n: int) { return synthetic(n, [4, 8, 8]) }\n"
       "train x in images(64) with batch=16 { minimize bn(x).mean() with opt }\n";
   CHECK(!contains(idle, target, 2, " + 0 * ") && !contains(idle, target, 2, "R(1.0) * stat"));
-  CHECK(!contains(idle, target, 2, " + 1 * ") && contains(idle, target, 2, "ampc_sum_parts("));
+  CHECK(!contains(idle, target, 2, " + 1 * ") && contains(idle, target, 2, "COLUMN_ROWS("));
   static const char zero[] = "infer f(x: f32[8], k: i64[8]) { return x + 0.0, x * 1.0, k + 10 }\n";
   CHECK(contains(zero, target, 2, " + R(0.0)") && contains(zero, target, 2, " + 10"));
 }
