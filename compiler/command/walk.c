@@ -199,12 +199,9 @@ MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
 /* ---- windows ---- */
 
 /* A tile is as large as a stride, so that no window is looked at twice where windows do not
- * overlap; but its sums must fit into registers. */
-static bool fits_tile(int64_t pixels, uint32_t vector)
-{
-  enum { PIXELS = 16, SUMS = 64 };
-  return pixels <= PIXELS && pixels * vector <= SUMS;
-}
+ * overlap. Its sums must fit into registers, and on the CPU, where vectors are long, onto a stack.
+ */
+enum { MOST_OF_TILE = 4 };
 
 WindowWalk window_walk(Compile *c, const Group *p)
 {
@@ -215,12 +212,10 @@ WindowWalk window_walk(Compile *c, const Group *p)
   int64_t stride[2] = {attr_int(n, "stride0"), attr_int(n, "stride1")};
   KernelArgs args = part_args(c, p);
   WindowWalk w = {.vector = widest_vector(c, &args), .tile = {1, 1}};
-  while (w.vector > 4 && (d.c % w.vector || (back && !fits_tile(stride[0] * stride[1], w.vector))))
-    w.vector /= 2;
-  if (d.c % w.vector) w.vector = 1;
+  if (d.c % w.vector) w.vector = d.c % 4 ? 1 : 4;
   w.threads = d.n * (d.c / w.vector);
   for (uint32_t i = 0; i < 2; i++) {
-    if (back && fits_tile(stride[0] * stride[1], w.vector)) w.tile[i] = stride[i];
+    if (back && stride[0] * stride[1] <= MOST_OF_TILE) w.tile[i] = stride[i];
     int64_t padding = back ? attr_int(n, i ? "pad1" : "pad0") : 0;
     w.all[i] = (d.size[i] + padding - 1) / w.tile[i] + 1;
     w.threads *= w.all[i];

@@ -258,7 +258,7 @@ static const OpTest tests[] = {
          {FLOATS, "1x1x2x2 u:1x1x2x2{3,2,1,0}", "kernel0=2 kernel1=2 stride0=2 stride1=2 h=4 w=5"},
          {"f", "1x1x2x2 u:1x1x2x2{3,2,1,0}",
           "kernel0=2 kernel1=2 stride0=1 stride1=1 pad0=1 pad1=1 h=1 w=1"},
-         /* vectors of channels, tiles of 2 x 2, 2 x 1, 3 x 3 and, as 5 x 5 are too many, 1 */
+         /* vectors of channels, tiles of 2 x 2, 2 x 1 and, as 3 x 3 are too many, 1 */
          {FLOATS, "2x16x4x5 u:2x16x4x5~q",
           "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 h=7 w=9"},
          {"fh", "2x12x3x3 u:2x12x3x3~c", "kernel0=2 kernel1=3 stride0=2 stride1=1 h=6 w=5"},
