@@ -350,10 +350,10 @@ DEVICE long long block_share(long long n, unsigned k)
   }
 
 // --- COLUMN_NEAR
-/* For 4 rows of the part, size / 4 from each other; the first stands for those that it lacks. */
+/* For 4 rows spread over the part; of fewer rows, some of them again. */
 #define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
-  for (T c##_at = 0; c##_at < (size); c##_at += (size) / 4) {                                      \
-    const T c = (begin) + c##_at < (all) ? (begin) + c##_at : (begin);                             \
+  for (T c##_at = 0; c##_at < 4; c##_at++) {                                                       \
+    const T c = (begin) + ((begin) + (size) < (all) ? (T)(size) : (all) - (begin)) * c##_at / 4;   \
     __VA_ARGS__                                                                                    \
   }
 

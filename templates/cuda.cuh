@@ -311,7 +311,7 @@ typedef struct ampc_size {
  * the last ones that is a loop of known length, so that several rows are loaded at once. */
 #define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
   if (tile_row < tile_rows) {                                                                      \
-    if ((all) % (size) == 0 || (begin) + (size) <= (all)) {                                        \
+    if ((begin) + (size) <= (all)) {                                                               \
       _Pragma("unroll 4") for (T c##_at = 0; c##_at < (size) / tile_rows; c##_at++) {              \
         const T c = (begin) + tile_row + c##_at * tile_rows;                                       \
         __VA_ARGS__                                                                                \
@@ -350,11 +350,11 @@ typedef struct ampc_size {
   }
 
 // --- COLUMN_NEAR
-/* For 4 rows of the part, size / 4 from each other, by every thread; the first stands for those that
- * it lacks. */
+/* For 4 rows spread over the part, by every thread; of fewer rows, some of them again. */
 #define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
-  _Pragma("unroll") for (T c##_at = 0; c##_at < (size); c##_at += (size) / 4) {                    \
-    const T c = (begin) + c##_at < (all) ? (begin) + c##_at : (begin);                             \
+  _Pragma("unroll") for (T c##_at = 0; c##_at < 4; c##_at++) {                                     \
+    const T c = (begin) +                                                                          \
+                ((begin) + (size) < (all) ? (T)(size) : (all) - (begin)) * c##_at / 4;             \
     __VA_ARGS__                                                                                    \
   }
 
@@ -362,13 +362,22 @@ typedef struct ampc_size {
 /* in one thread for each column */
 #define COLUMN_ONCE if (tile_row == 0)
 
+// --- block_room
+/* What functions that join a block's columns have for them: one piece for all, so each begins with
+ * a barrier. */
+DEVICE void *block_room(void)
+{
+  __shared__ __align__(16) unsigned char room[8 * 256 * 8];
+  return room;
+}
+
 // --- COLUMN_TREE
 /* Defines a function that joins the partial results of a block, in a fixed order: part[j], j of
  * [0, n), becomes the result for column j in all its threads. */
 #define COLUMN_TREE(T, name, JOIN)                                                                 \
   DEVICE void name(T *part, int n, int lanes)                                                      \
   {                                                                                                \
-    __shared__ __align__(16) T of_warp[8 * 256];                                                   \
+    T *const of_warp = (T *)block_room();                                                          \
     for (int step = lanes; step < 32; step *= 2)                                                   \
       VECTOR_EACH(n, j) part[j] = JOIN(part[j], __shfl_xor_sync(0xffffffffu, part[j], step));      \
     __syncthreads(); /* the last use of of_warp is over */                                         \

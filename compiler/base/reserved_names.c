@@ -134,6 +134,9 @@ static const char *const reserved[] = {"a",
                                        "threadIdx",
                                        "thread_local",
                                        "throw",
+                                       "tile_row",
+                                       "tile_rows",
+                                       "tiles",
                                        "top",
                                        "true",
                                        "try",
@@ -162,7 +165,8 @@ static bool has_affix(const char *s, size_t n)
 {
   static const char *const prefixes[] = {"ampc_",  "row_",  "round_",  "from_",  "to_",
                                          "block_", "bits_", "philox_", "float_", "vector_"};
-  static const char *const suffixes[] = {"_end", "_at", "_tiles", "_part", "_part_sum", "_best"};
+  static const char *const suffixes[] = {"_end",      "_at",   "_tiles", "_part",
+                                         "_part_sum", "_best", "_all",   "_from"};
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
     if (strncmp(s, prefixes[i], strlen(prefixes[i])) == 0) return true;
   for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {

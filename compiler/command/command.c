@@ -512,7 +512,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   return elements_geometry(work);
 }
 
-/* Of an elementwise group on CUDA a thread a vector: GRID_VECTORS is no loop. Grid 0: it has none.
+/* Of an elementwise group on CUDA a thread a vector: EACH_VECTOR is no loop. Grid 0: it has none.
  */
 static Geometry vector_geometry(Compile *c, uint32_t group)
 {

@@ -133,7 +133,8 @@ static const char *base_name(Compile *c, uint32_t group)
   const char *own = owner ? short_path(identifier(c->arena, owner)) : block;
   const char *name = arena_printf(c->arena, "%s_%s", own, ops);
   if (owner && n->block > 0) name = arena_printf(c->arena, "%s_%s", block, name);
-  return reserved_name(name) ? arena_printf(c->arena, "k_%s", name) : name;
+  bool odd = reserved_name(name) || (*name >= '0' && *name <= '9'); /* a path may be cut there */
+  return odd ? arena_printf(c->arena, "k_%s", name) : name;
 }
 
 typedef struct Taken {

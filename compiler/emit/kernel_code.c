@@ -22,7 +22,7 @@ static const char *attribute_text(const CodeScope *s, uint32_t i)
   return integer_text(s->k, s->n->attr[i].i);
 }
 
-/* $n: a literal; in a part of a channel, whose rows differ in number by one, the variable n. */
+/* $n: a literal; in a part of a channel, the last of which may have fewer rows, the variable n. */
 static const char *length_text(const CodeScope *s)
 {
   if (s->length_text) return s->length_text;

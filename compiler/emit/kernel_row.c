@@ -203,7 +203,7 @@ static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Us
       chain_put_node(ch, v, index);
     else
       put_value(r->k, v, expression(r, use_of(uses, v), ch, row_values), index);
-    r->stored[i] = leaves_something(r, i);
+    r->stored[i] = !r->k->looks_ahead && leaves_something(r, i);
   }
 }
 
@@ -410,6 +410,7 @@ static void put_near(RowKernel *r, const Uses *uses)
   need_operands(r, needed, uses);
   for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
   put_walk(r, uses, needed, WALK_near);
+  EMIT(r->k->p, "BLOCK_MEETS;\n"); /* the next walk may store over what others have looked at */
   for (uint32_t i = 0; i < uses->n; i++)
     EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] *= R(0.25);\n", r->tile.vector, uses->at[i].s->as);
 }
@@ -462,6 +463,21 @@ static void put_each(RowKernel *r, const Uses *uses)
   put_walk(r, uses, needed, WALK_each);
 }
 
+/* Of results that take the bytes of an operand, those whose operand was loaded in front of the
+ * loops: a row of one element is where its result is. */
+static void store_outside(const RowKernel *r, const bool *needed, uint32_t outside)
+{
+  const Kernel *k = r->k;
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    uint32_t argument = needed[i] ? argument_of(k, k->group->nodes[i]) : k->args.n;
+    for (uint32_t v = 0; v < outside && argument < k->args.n; v++) {
+      const Vector *x = &k->vectors.at[v];
+      if (x->argument == argument && strcmp(x->index, row_index(r)) == 0)
+        EMIT(k->p, "VECTOR_STORE(%s + %s, %s);\n", k->arg_names[argument], x->index, x->name);
+    }
+  }
+}
+
 /* Results that have one value a row, and the elementwise nodes of their shape; or one a row and
  * part. */
 static void put_row(RowKernel *r, const Uses *uses)
@@ -484,6 +500,7 @@ static void put_row(RowKernel *r, const Uses *uses)
   chain_put_loads(&ch);
   put_nodes(r, &ch, &ch, uses, needed, row_index(r));
   if (r->columns) row_close(r, "}");
+  if (r->columns) store_outside(r, needed, outside);
   if (r->columns) store_vectors(r->k, outside);
   r->k->vectors.n = outside;
   row_close(r, "}");

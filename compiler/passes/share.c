@@ -8,9 +8,9 @@
 #include "fuse.h"
 
 enum {
-  MAX_POINTERS = 400,   /* of 512 that a launch takes */
-  ONE_BLOCK = 4096,     /* elements that one block reduces in the time of a launch */
-  SMALL = 4096,         /* elements of work that may go beside another kernel */
+  MAX_POINTERS = 400,    /* of 512 that a launch takes */
+  ONE_BLOCK = 4096,      /* elements that one block reduces in the time of a launch */
+  SMALL = 4096,          /* elements of work that may go beside another kernel */
   SMALL_COLUMNS = 131072 /* the same, where columns are summed: such as the parts of channels */
 };
 

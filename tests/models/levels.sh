@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# No optimization changes a bit: each model trains a few small steps at -O0, -O1 and -O2, and the
-# checkpoints (weights, optimizer state, running statistics, scaler) and the results are the same.
+# No optimization changes a bit: each model, and a job in which norms share kernels with what they norm, trains a
+# few small steps at -O0, -O1 and -O2, and the checkpoints (weights, optimizer state, running statistics, scaler)
+# and the results are the same.
 #   levels.sh AMP PRECISION
 set -euo pipefail
 amp=$(realpath "$1") precision=$2
@@ -10,10 +11,12 @@ shopt -s nullglob
 jobs=(models/*/*.amp)
 [ ${#jobs[@]} -ge 3 ] || { echo "FAILED: no models" && exit 1; }
 status=0
-for job in "${jobs[@]}"; do
+for job in "${jobs[@]}" tests/simt/jobs/{names,norms}.amp; do
+  small=(--set train.batch=6)
+  [[ $job == models/* ]] && small+=(--set eval.batch=8 --set eval.steps=1)
   for level in 0 1 2; do
     "$amp" train --device cpu -O$level --quiet --steps 4 --save "$folder/$level" \
-      --set precision="$precision" --set train.batch=6 --set eval.batch=8 --set eval.steps=1 "$job" >"$folder/$level.log" 2>&1 ||
+      --set precision="$precision" "${small[@]}" "$job" >"$folder/$level.log" 2>&1 ||
       { cat "$folder/$level.log" && exit 1; }
   done
   for level in 1 2; do

@@ -133,6 +133,13 @@ static const char *term_in(const char *line, const char *end)
   return at + sizeof add - 1;
 }
 
+/* On the CPU a vector is a pointer, so what no branch reads of it is not read, where a CUDA thread
+ * loads it whole: here it counts as read. */
+static const char load_head[] = "#define VECTOR_LOAD(";
+static const char eager_load[] =
+    "#define VECTOR_LOAD(n, T, name, from) T *const name = (T *)(from); "
+    "for (int at = 0; at < vector_width; at++) (void)*(volatile const T *)(name + at)\n";
+
 /* Sums can be told to add up without signs: Note [bounds] in compare.c. */
 static void cpu_text(Compile *c, Text *out)
 {
@@ -144,7 +151,9 @@ static void cpu_text(Compile *c, Text *out)
   for (const char *line = plain.at, *next; *line; line = next) {
     const char *end = strchrnul(line, '\n'), *term = term_in(line, end);
     next = *end ? end + 1 : end;
-    if (term)
+    if (strncmp(line, load_head, strlen(load_head)) == 0)
+      text_puts(out, eager_load);
+    else if (term)
       text_printf(out, "%.*sTERM(%.*s);\n", (int)(term - line), line, (int)(end - 1 - term), term);
     else
       text_add(out, line, (size_t)(next - line));

@@ -11,7 +11,9 @@
  * n f32 terms is at most n 2^-24 of the sum of their sizes off, and all of it may cancel, as in the
  * gradient of a bias in front of batch norm. So the CPU text runs once more, each sum adding up
  * |terms|. 2^-17 is for what is computed of sums. What is stored in 16 bits may
- * be rounded to the other neighbour. A lane too few or a term twice is an error of a whole term. */
+ * be rounded to the other neighbour. A lane too few or a term twice is an error of a whole term,
+ * which is seen in rows of up to some thousands of terms; in longer ones several must be missing.
+ */
 static double bound_of(const Comparison *c, DType type)
 {
   if (type == AMPC_F16) return ldexp(1, -10);

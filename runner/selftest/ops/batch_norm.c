@@ -38,11 +38,11 @@ static double of_channel(const Case *t, uint32_t input, int64_t c, double absent
   return input < t->n_in && t->in[input].present ? t->in[input].at[c] : absent;
 }
 
-/* Rows of a part. */
+/* Rows of the longest part. */
 static double terms_of_parts(const Case *t)
 {
   Channels d = channels_of(t);
-  return (double)column_part_rows(d.outer * d.inner, d.c);
+  return fmin((double)column_part_rows(d.outer * d.inner, d.c), (double)(d.outer * d.inner));
 }
 
 typedef struct PartSum { /* and the sum of what was added, without signs */
@@ -92,8 +92,8 @@ static PartSum squares_of_part(const Case *t, const Channels *d, int64_t c, int6
   double mean = mean_of_part(t, d, c, begin, end).sum, guess = 0;
   PartSum s = {0};
   for (int64_t k = 0; k < NEAR; k++) {
-    int64_t row = begin + k * (int64_t)terms_of_parts(t) / NEAR;
-    guess += t->in[0].at[element(d, row < end ? row : begin, c)] / NEAR;
+    int64_t row = begin + (end - begin) * k / NEAR;
+    guess += t->in[0].at[element(d, row, c)] / NEAR;
   }
   for (int64_t row = begin; row < end; row++) {
     double v = t->in[0].at[element(d, row, c)];
