@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum {
-  CHECKED_LAUNCHES =
-      4,          /* of a kernel; central differences launch the same ones hundreds of times */
-  TWIN_BLOCKS = 3 /* that share the CPU text's work: races between them are found too */
+  CHECKED_LAUNCHES = 64, /* of a kernel, which many layers may share: what follows has the CPU's bits */
+  CHECKED_WIDE = 4,      /* in real64: central differences launch the same ones hundreds of times */
+  TWIN_BLOCKS = 3        /* that share the CPU text's work: races between them are found too */
 };
 
 typedef struct Checked { /* a kernel and how it is launched */
@@ -155,7 +155,7 @@ void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks
   (void)n_blocks;
   if (block != 0) return;
   pthread_mutex_lock(&machine_lock);
-  if (k->launches < CHECKED_LAUNCHES && !k->failed) {
+  if (k->launches < (k->jit->real64 ? CHECKED_WIDE : CHECKED_LAUNCHES) && !k->failed) {
     check_launch(k, args);
   } else {
     k->twin(args, 0, 1);
