@@ -10,9 +10,10 @@
 #include <string.h>
 
 enum {
-  CHECKED_LAUNCHES = 64, /* of a kernel, which many layers may share: what follows has the CPU's bits */
-  CHECKED_WIDE = 4,      /* in real64: central differences launch the same ones hundreds of times */
-  TWIN_BLOCKS = 3        /* that share the CPU text's work: races between them are found too */
+  CHECKED_LAUNCHES =
+      64,           /* of a kernel, which many layers may share: what follows has the CPU's bits */
+  CHECKED_WIDE = 4, /* in real64: central differences launch the same ones hundreds of times */
+  TWIN_BLOCKS = 3   /* that share the CPU text's work: races between them are found too */
 };
 
 typedef struct Checked { /* a kernel and how it is launched */
