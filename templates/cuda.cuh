@@ -306,12 +306,12 @@ typedef struct ampc_size {
 /* One value for each column of the thread. */
 #define COLUMN_LOCAL(n, T, name) T name[n]
 
-// --- COLUMN_ROWS
-/* For each row c of [begin, begin + size) that is less than `all`, and that is the thread's. But for
- * the last ones that is a loop of known length, so that several rows are loaded at once. */
-#define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
+// --- COLUMN_WALK
+/* For each row c of [begin, begin + size) that is the thread's; `whole`: none is beyond `all`, so that
+ * it is a loop of known length and several rows are loaded at once. */
+#define COLUMN_WALK(T, c, begin, size, all, whole, ...)                                            \
   if (tile_row < tile_rows) {                                                                      \
-    if ((begin) + (size) <= (all)) {                                                               \
+    if (whole) {                                                                                   \
       _Pragma("unroll 4") for (T c##_at = 0; c##_at < (size) / tile_rows; c##_at++) {              \
         const T c = (begin) + tile_row + c##_at * tile_rows;                                       \
         __VA_ARGS__                                                                                \
@@ -327,6 +327,12 @@ typedef struct ampc_size {
     }                                                                                              \
   }
 
+// --- COLUMN_ROWS
+/* For each row c of [begin, begin + size) that is less than `all`, and that is the thread's; `begin`
+ * is a multiple of `size`. */
+#define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
+  COLUMN_WALK(T, c, begin, size, all, (all) % (size) == 0 || (begin) + (size) <= (all), __VA_ARGS__)
+
 // --- COLUMN_ROWS_LONG
 /* The same in stretches of 64 rows a thread, `ends` after each of them: Note [long sums] in
  * emit/kernel_loop.c. */
@@ -337,7 +343,8 @@ typedef struct ampc_size {
   } else {                                                                                         \
     const T c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);                         \
     for (T c##_from = (begin); c##_from < c##_all; c##_from += 64 * tile_rows) {                   \
-      COLUMN_ROWS(T, c, c##_from, 64 * tile_rows, c##_all, __VA_ARGS__)                            \
+      COLUMN_WALK(T, c, c##_from, 64 * tile_rows, c##_all, c##_from + 64 * tile_rows <= c##_all,   \
+                  __VA_ARGS__)                                                                     \
       ends                                                                                         \
     }                                                                                              \
   }
@@ -353,8 +360,8 @@ typedef struct ampc_size {
 /* For 4 rows spread over the part, by every thread; of fewer rows, some of them again. */
 #define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
   _Pragma("unroll") for (T c##_at = 0; c##_at < 4; c##_at++) {                                     \
-    const T c = (begin) +                                                                          \
-                ((begin) + (size) < (all) ? (T)(size) : (all) - (begin)) * c##_at / 4;             \
+    const T c##_all = (all) % (size) == 0 || (begin) + (size) <= (all) ? (size) : (all) - (begin); \
+    const T c = (begin) + c##_all * c##_at / 4;                                                    \
     __VA_ARGS__                                                                                    \
   }
 

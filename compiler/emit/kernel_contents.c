@@ -2,6 +2,7 @@
  * is for and the shape that it walks. */
 #include "compiler/base/user_text.h"
 #include "kernel_parts.h"
+#include "runtime/plan/conv_columns.h"
 #include <string.h>
 
 enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
@@ -11,7 +12,11 @@ enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
 static const char *shape_text(const Kernel *k)
 {
   Arena *arena = k->c->arena;
-  if (group_is_columns(k->c, k->index)) return "columns";
+  if (group_is_columns(k->c, k->index)) {
+    Convolution v = convolution_of(k->c, k->index);
+    return ampc_conv_columns(&v.desc, k->c->options.real64).whole ? "without the library"
+                                                                  : "columns for the product";
+  }
   if (k->group->n_parts)
     return arena_printf(arena, "%u parts, %s", k->group->n_parts,
                         k->group->in_turn ? "in turn" : "side by side");

@@ -565,7 +565,10 @@ static void put_bounds(const RowKernel *r)
   EMIT(r->k->p, "const %s begin = o * %lld;\n", t, size);
   for (uint32_t i = 0; i < r->n_ops; i++) {
     if (!op_of(r->ops[i].n)->code.uses_length) continue;
-    EMIT(r->k->p, "const real n = ampc_part_rows(o, %lld, %lld);\n", size, all);
+    if (all % size == 0)
+      EMIT(r->k->p, "const real n = R(%lld.0);\n", size);
+    else
+      EMIT(r->k->p, "const real n = ampc_part_rows(o, %lld, %lld);\n", size, all);
     return;
   }
 }
