@@ -30,13 +30,15 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
   const char *path = data_path(l, out->path);
   ampc_header header;
   bool there = access(path, R_OK) == 0;
+  ampc_status status = there ? format->probe(path, &header) : AMPC_OK;
+  if (status == AMPC_RUN_FAILED) arena_out_of_memory(); /* nothing is wrong with the file */
   if (!there) {
     fail(l, E604, span, "%s cannot be opened, so its shape is unknown: %s", path, strerror(errno));
     diag_help(l->c,
               "`%s(path, shape=[28, 28], dtype=u8)` compiles without it; --data-dir=DIR is "
               "the root of data paths",
               format->name);
-  } else if (format->probe(path, &header) == AMPC_OK) {
+  } else if (!status) {
     out->dtype = header.dtype;
     out->rank = header.rank;
     memcpy(out->dim, header.dim, sizeof out->dim);

@@ -229,6 +229,25 @@ static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
   return same || (flat && !(row && ir_elements(first) == ir_elements(walked_by(f, row))));
 }
 
+/* An elementwise node of the rows' shape reads one of another shape, such as a single value: that
+ * is computed once a row, behind the walks that would need it. */
+static bool reads_other_shape(const Fuse *f, const Members *m, uint32_t a, uint32_t b,
+                              const Node *x)
+{
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
+    if (op_of(n)->tmpl != TMPL_map || !ir_same_dims(node_walked(f->g, (Value){m->nodes.at[i]}), x))
+      continue;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      Value from = value_root(f->g, n->in[k]);
+      bool here = from.id && (f->group[from.id] == a || f->group[from.id] == b);
+      if (here && template_of(f, from.id) == TMPL_map && !ir_same_dims(node_walked(f->g, from), x))
+        return true;
+    }
+  }
+  return false;
+}
+
 /* Sets of one block that fit together. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
@@ -237,6 +256,11 @@ static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
   if (!kinds_join(f, r, w) || !meets(f, r, writer) || !meets(f, w, reader)) return false;
   if (f->g->nodes.at[from].block != f->g->nodes.at[to].block) return false;
   if (!row_in(f, r) && !shapes_join(f, r, w)) return false;
+  uint32_t row = row_in(f, r) ? row_in(f, r) : row_in(f, w);
+  const Node *x = row ? walked_by(f, row) : NULL;
+  if (row &&
+      (reads_other_shape(f, r, reader, writer, x) || reads_other_shape(f, w, reader, writer, x)))
+    return false;
   return r->nodes.n + w->nodes.n <= MAX_GROUP && !fuse_makes_cycle(f, reader, writer);
 }
 
@@ -289,8 +313,8 @@ bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b)
   return !waits_for(f, b, a);
 }
 
-/* The members of a set that need none of its row ops, elementwise nodes: each walk can compute
- * them. */
+/* The members of a set that need none of its row ops, elementwise nodes of the shape of the rows:
+ * each walk can compute them. */
 typedef struct BeforeRows {
   const Fuse *f;
   uint32_t set;
@@ -324,10 +348,14 @@ static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
   if (!b.set || b.set == set || m->nodes.n + w->nodes.n > MAX_GROUP) return false;
   if (f->g->nodes.at[other].block != f->g->nodes.at[id].block || !meets(f, m, b.set)) return false;
   for (uint32_t i = 0; i < w->nodes.n; i++)
-    b.member[i] =
-        template_of(f, w->nodes.at[i]) == TMPL_map && reads_before_rows(&b, w->nodes.at[i]);
+    b.member[i] = template_of(f, w->nodes.at[i]) == TMPL_map &&
+                  reads_before_rows(&b, w->nodes.at[i]) &&
+                  ir_same_dims(node_walked(f->g, (Value){w->nodes.at[i]}), walked_by(f, other));
   for (uint32_t i = 0; i < m->nodes.n; i++)
     if (!reads_before_rows(&b, m->nodes.at[i])) return false;
+  const Node *x = walked_by(f, other);
+  if (reads_other_shape(f, m, set, b.set, x) || reads_other_shape(f, w, set, b.set, x))
+    return false;
   return !fuse_makes_cycle(f, set, b.set) && (f->search++, !waits_for(f, b.set, set));
 }
 
