@@ -181,6 +181,27 @@ DEVICE long long block_share(long long n, unsigned k)
   if (block_index > 0) return;                                                                     \
   block_count = 1
 
+// --- ALONE
+/* The statement after it is done by a block as if it were alone. */
+#define ALONE
+
+// --- last_block
+/* Blocks count in `arrived` that they have come here. True in the one that comes last, which sees
+ * what all of them have stored; from here on it is the only one. */
+DEVICE int last_block(unsigned *arrived)
+{
+  if (__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL) != block_count) return 0;
+  *arrived = 0;
+  block_index = 0;
+  block_count = 1;
+  return 1;
+}
+
+// --- LAST_BLOCK
+/* What comes after it is left to the block that is done last. */
+#define LAST_BLOCK(state)                                                                          \
+  if (!last_block(&(state)->arrived)) return
+
 // --- BLOCK_MEETS
 /* all threads of the block have come here, and each sees what the others have stored */
 #define BLOCK_MEETS (void)0

@@ -167,14 +167,39 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 /* in one thread of the launch */
 #define ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
 
-// --- ON_BLOCK
-/* The statement after it is for block k of the launch, which does it as if it were alone. */
+// --- ALONE
+/* The statement after it is done by a block as if it were alone. */
 typedef struct ampc_size {
   unsigned x;
 } ampc_size;
+#define ALONE for (ampc_size blockIdx = {0}, gridDim = {1}; gridDim.x; gridDim.x = 0)
+
+// --- ON_BLOCK
+/* The statement after it is for block k of the launch, which does it alone. */
 #define ON_BLOCK(k)                                                                                \
-  if (blockIdx.x == (k))                                                                           \
-    for (ampc_size blockIdx = {0}, gridDim = {1}; gridDim.x; gridDim.x = 0)
+  if (blockIdx.x == (k)) ALONE
+
+// --- last_block
+/* Blocks count in `arrived` that they have come here. True in the one that comes last: it sees what
+ * all of them have stored. */
+DEVICE int last_block(unsigned *arrived)
+{
+  __shared__ int last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(arrived, 1u) == gridDim.x - 1;
+    if (last) *arrived = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
+
+// --- LAST_BLOCK
+/* What comes after it is left to the block that is done last. */
+#define LAST_BLOCK(state)                                                                          \
+  if (!last_block(&(state)->arrived)) return
 
 // --- LEAVE_FROM_BLOCK
 /* blocks from k on have nothing more to do */

@@ -384,6 +384,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   if (!p->n_parts) return part_args(c, p);
   ArgBuild b = {.c = c};
   for (uint32_t i = 0; i < p->n_parts; i++) add_part(&b, &p->parts[i]);
+  if (p->last < p->n_parts) add_state(&b, false); /* where its blocks are counted */
   return (KernelArgs){b.args.at, b.args.n};
 }
 
@@ -453,11 +454,17 @@ static void row_axes(const Node *n, const Node *x, RowShape *r)
   while (r->to < x->rank && (mask >> r->to & 1)) r->to++;
 }
 
+static bool is_alone(const Graph *g, const Node *n)
+{
+  const Group *p = n->group < g->groups.n ? &g->groups.at[n->group] : NULL;
+  return p && p->n_parts && n->part >= p->last;
+}
+
 /* softmax over axis 1 of [2, 3, 4, 5]: outer 2, length 3, inner 20. */
 RowShape row_shape(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
-  RowShape r = {.outer = 1, .length = 1, .inner = 1};
+  RowShape r = {.outer = 1, .length = 1, .inner = 1, .alone = is_alone(g, n)};
   if (x->rank) row_axes(n, x, &r);
   for (uint32_t i = 0; i < x->rank; i++)
     *(i < r.from ? &r.outer : i < r.to ? &r.length : &r.inner) *= x->dim[i];
@@ -528,7 +535,8 @@ static Geometry vector_geometry(Compile *c, uint32_t group)
 /* On the CPU a block is one thread of the pool: as many as the work is worth waking, 64 at most.
  * One kernel text serves both, because kernels walk with strides of the grid. For the same reason
  * the parts of a launch have the most blocks and threads that one of them asks for, so that each
- * adds up in the order that it has alone; and a block for each part that takes one. */
+ * adds up in the order that it has alone; and a block for each part that takes one. What the last
+ * block does takes what there is. */
 Geometry kernel_geometry(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];
@@ -536,12 +544,12 @@ Geometry kernel_geometry(Compile *c, uint32_t group)
   if (vectors.grid) return vectors;
   if (!p->n_parts) return part_geometry(c, p);
   Geometry most = {1, p->in_turn && !is_cpu_target(c) ? CUDA_BLOCK : 1};
-  for (uint32_t i = 0; i < p->n_parts; i++) {
+  for (uint32_t i = 0; i < p->last; i++) {
     Geometry at = part_geometry(c, &p->parts[i]);
     if (at.grid > most.grid && !p->in_turn) most.grid = at.grid;
     if (at.block > most.block) most.block = at.block;
   }
-  if (!is_cpu_target(c) && !p->in_turn && most.grid < p->n_parts) most.grid = p->n_parts;
+  if (!is_cpu_target(c) && !p->in_turn && most.grid < p->last) most.grid = p->last;
   return most;
 }
 

@@ -70,6 +70,7 @@ typedef struct RowShape {
   int64_t outer, length, inner;
   int64_t parts; /* channel statistics: the row is cut into so many, each with a result; else 0 */
   int64_t part_rows; /* of a part; without parts `length` */
+  bool alone;        /* one block does it, behind the others: Note [parts] */
 } RowShape;
 RowShape row_shape(const Graph *g, Value v);
 

@@ -136,10 +136,17 @@ static bool is_of_one_block(const Kernel *k, uint32_t part)
 static void put_leave(const Kernel *k, uint32_t part, uint32_t grid)
 {
   uint32_t n = k->group->n_parts;
-  if (part && is_of_one_block(k, part - 1)) return;
+  if (k->group->last < n || (part && is_of_one_block(k, part - 1))) return;
   for (uint32_t i = part; i < n; i++)
     if (!is_of_one_block(k, i)) return;
   if (n - part > 1 && n < grid) EMIT(k->p, "LEAVE_FROM_BLOCK(%u);\n", n);
+}
+
+static const char *state_name(const Kernel *k)
+{
+  uint32_t i = 0;
+  while (k->args.at[i].role != ARG_state) i++;
+  return k->arg_names[i];
 }
 
 /* Note [parts] */
@@ -149,10 +156,17 @@ static void put_parts(const Kernel *k)
   uint32_t grid = kernel_geometry(k->c, k->index).grid;
   if (g->in_turn) EMIT(k->p, "FIRST_BLOCK;\n");
   for (uint32_t i = 0; i < g->n_parts; i++) {
-    if (g->parts[i].meets) EMIT(k->p, "BLOCK_MEETS;\n");
+    if (i == g->last)
+      EMIT(k->p, "LAST_BLOCK(%s);\n", state_name(k));
+    else if (g->parts[i].meets)
+      EMIT(k->p, "BLOCK_MEETS;\n");
     put_leave(k, i, grid);
-    bool alone = is_of_one_block(k, i);
-    put_part(k, &g->parts[i], alone ? arena_printf(k->c->arena, "ON_BLOCK(%u) ", i % grid) : "");
+    const char *where = "";
+    if (i >= g->last)
+      where = "ALONE ";
+    else if (is_of_one_block(k, i))
+      where = arena_printf(k->c->arena, "ON_BLOCK(%u) ", i % grid);
+    put_part(k, &g->parts[i], where);
   }
 }
 

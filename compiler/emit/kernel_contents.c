@@ -17,9 +17,7 @@ static const char *shape_text(const Kernel *k)
     return ampc_conv_columns(&v.desc, k->c->options.real64).whole ? "without the library"
                                                                   : "columns for the product";
   }
-  if (k->group->n_parts)
-    return arena_printf(arena, "%u parts, %s", k->group->n_parts,
-                        k->group->in_turn ? "in turn" : "side by side");
+  if (k->group->n_parts) return kernel_parts_text(k);
   const Node *n = kernel_walked_node(k);
   int64_t range = node_range(k->g, n);
   if (range >= 0) return arena_printf(arena, "%lld elements", (long long)range);

@@ -206,12 +206,19 @@ static void put_precision(const Kernel *k)
   EMIT(k->p, "//   precision  %s\n", t.at);
 }
 
+const char *kernel_parts_text(const Kernel *k)
+{
+  const Group *g = k->group;
+  const char *order = g->in_turn ? ", in turn" : g->last > 1 ? ", side by side" : "";
+  const char *first = arena_printf(k->c->arena, "%u part%s%s", g->last, &"s"[g->last == 1], order);
+  if (g->last == g->n_parts) return first;
+  return arena_printf(k->c->arena, "%s, then %u by the last block", first, g->n_parts - g->last);
+}
+
 static const char *frame_name(const Kernel *k)
 {
   const char *prelude = is_cpu_target(k->c) ? "cpu.h" : "cuda.cuh";
-  if (k->group->n_parts)
-    return arena_printf(k->c->arena, "%u parts, %s", k->group->n_parts,
-                        k->group->in_turn ? "in turn" : "side by side");
+  if (k->group->n_parts) return kernel_parts_text(k);
   switch (kernel_template(k)) {
   case TMPL_row:
     return arena_printf(k->c->arena, "rows of templates/%s", prelude);

@@ -34,6 +34,7 @@ OpTemplate kernel_template(const Kernel *k);
 
 const char *kernel_nodes_text(const Kernel *k);  /* "%14 add, %15 gelu" */
 const Node *kernel_walked_node(const Kernel *k); /* whose shape the kernel walks */
+const char *kernel_parts_text(const Kernel *k);  /* "2 parts, side by side" */
 void put_head(const Kernel *k);
 void put_columns_head(const Kernel *k, const Convolution *v);
 

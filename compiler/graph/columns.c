@@ -27,14 +27,15 @@ static uint32_t lanes_of(int64_t n)
   return lanes;
 }
 
-ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest)
+ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest, bool alone)
 {
+  const int64_t busy = alone ? 1 : MULTIPROCESSORS;
   ColumnTile t = {.vector = widest};
   while (t.vector > 1 && inner % t.vector) t.vector = t.vector > 4 ? 4 : 1;
   const uint32_t least = t.vector > 1 ? 2 : WIDEST; /* lanes that read 32 bytes together */
   t.lanes = lanes_of(divided_up(inner, t.vector));
   while (t.lanes > least && COLUMN_THREADS / t.lanes < length &&
-         outer * divided_up(inner, t.lanes * t.vector) < MULTIPROCESSORS)
+         outer * divided_up(inner, t.lanes * t.vector) < busy)
     t.lanes /= 2;
   t.tiles = divided_up(inner, (int64_t)t.lanes * t.vector);
   return t;

@@ -1,6 +1,7 @@
 /* How sums along columns are cut up: the one place that knows, so that shapes, launches and kernels
  * agree. The rows of a matrix lie behind each other, neighbouring columns side by side. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { COLUMN_THREADS = 256 }; /* of a block on CUDA */
@@ -13,8 +14,9 @@ typedef struct ColumnTile {
   int64_t tiles;   /* that [0, inner) is cut into; the last one may be cut off */
 } ColumnTile;
 
-/* Of [outer, length, inner], where a thread may take up to `widest` columns: 8, 4 or 1. */
-ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest);
+/* Of [outer, length, inner], where a thread may take up to `widest` columns: 8, 4 or 1. `alone`:
+ * one block does it all, so that more tiles would only come one after the other. */
+ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest, bool alone);
 
 /* Rows of a part, when [rows, channels] is reduced in parts; the last part may have fewer. By the
  * shape alone, never by the machine: the parts fix the order of the sum and so its bits. */

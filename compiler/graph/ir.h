@@ -175,10 +175,11 @@ typedef struct BlockInfo {
 /* Pass fuse: nodes that one command computes. groups[0] is unused.
  *
  * Note [parts] A launch may do the work of several kernels, each with loops of its own: `parts`.
- * Either no part waits for another: then blocks do them in any order, those with work for one block
- * alone each in a block of its own. Or (`in_turn`) the launch is one block, whose threads meet
- * before a part that reads what another has stored. A value that another part reads lies in memory
- * as if it were another kernel's. */
+ * Parts that wait for no other one are done by all blocks in any order, those with work for one
+ * block alone each in a block of its own. What waits for them (parts from `last` on) is left to the
+ * block that is done last, so it must be little. Or (`in_turn`) the launch is one block. The
+ * threads of a block meet before a part that reads what another has stored. A value that another
+ * part reads lies in memory as if it were another kernel's. */
 typedef struct Group {
   Value *nodes; /* in execution order */
   uint32_t n;
@@ -188,6 +189,7 @@ typedef struct Group {
   uint32_t kernel;     /* pass kernels: the earlier group whose kernel it launches; 0: its own */
   struct Group *parts; /* of several kernels in one launch; NULL: it is one */
   uint32_t n_parts;
+  uint32_t last; /* the first part that the last block does alone; n_parts: none */
   bool in_turn;
   bool meets; /* of a part: threads meet before it */
 } Group;

@@ -153,7 +153,7 @@ static bool has_room(const Fuse *f, uint32_t row)
   int64_t outer = s.parts ? s.parts : s.outer, of_row = s.part_rows < BLOCK ? s.part_rows : BLOCK;
   int64_t threads = outer * of_row;
   if (row_has_columns(&s))
-    threads = outer * column_tile(outer, s.part_rows, s.inner, 8).tiles * COLUMN_THREADS;
+    threads = outer * column_tile(outer, s.part_rows, s.inner, 8, false).tiles * COLUMN_THREADS;
   return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
 }
 

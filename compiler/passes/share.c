@@ -4,14 +4,17 @@
  * of a batch, metrics, the decision of an optimizer, the scaler, arithmetic of single values) goes
  * into one launch as far as the order allows, part after part. What is small and in no order with
  * another kernel goes beside it: updates of running statistics beside that of the weights, the sums
- * of a bias beside other work of backward. */
+ * of a bias beside other work of backward. And little work that follows a reduction, such as the
+ * sum of its parts, is done by the last of its blocks. */
 #include "fuse.h"
 
 enum {
-  MAX_POINTERS = 400,    /* of 512 that a launch takes */
-  ONE_BLOCK = 4096,      /* elements that one block reduces in the time of a launch */
-  SMALL = 4096,          /* elements of work that may go beside another kernel */
-  SMALL_COLUMNS = 131072 /* the same, where columns are summed: such as the parts of channels */
+  MAX_POINTERS = 400,     /* of 512 that a launch takes */
+  ONE_BLOCK = 4096,       /* elements that one block reduces in the time of a launch */
+  SMALL = 4096,           /* elements of work that may go beside another kernel */
+  SMALL_COLUMNS = 131072, /* the same, where columns are summed: such as the parts of channels */
+  SMALL_LAST = 32768,     /* elements of work that a block does alone in the time of a launch */
+  WIDE = 256              /* threads of a block that may have work behind its own */
 };
 
 static const Node *node_at(const Fuse *f, uint32_t id)
@@ -70,6 +73,27 @@ static bool is_small(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, n->in[0])) <= (row_has_columns(&r) ? SMALL_COLUMNS : SMALL);
 }
 
+/* Little enough for one block, behind what another kernel has made. Running statistics stand beside
+ * the update of the weights, in blocks of their own. */
+static bool may_be_last(const Fuse *f, const Members *m)
+{
+  uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
+  if (is_of_one_block(f, m)) return true;
+  if (!anchor || op_of(node_at(f, anchor))->tmpl != TMPL_row) return false;
+  return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= SMALL_LAST;
+}
+
+/* A reduction whose blocks have threads enough for what the last of them may find to do. */
+static bool may_have_last(const Fuse *f, const Members *m)
+{
+  uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
+  if (!anchor) return false;
+  if (op_has(node_at(f, anchor), T_partials)) return true;
+  if (op_of(node_at(f, anchor))->tmpl != TMPL_row) return false;
+  RowShape r = row_shape(f->g, (Value){anchor});
+  return row_has_columns(&r) || r.length >= WIDE;
+}
+
 /* Pointers that its kernel takes at most. */
 static uint32_t pointers(const Fuse *f, const Members *m)
 {
@@ -83,6 +107,7 @@ static uint32_t pointers(const Fuse *f, const Members *m)
 typedef struct Sharing {
   Fuse *f;
   bool *kernel, *one_block, *small; /* by set */
+  bool *last, *has_last;            /* may_be_last, may_have_last */
   Order before, after;              /* node -> those that it waits for, that wait for it */
   uint32_t *ordered;                /* set -> the last searched one that is in an order with it */
   uint32_t *stack;                  /* room for all sets */
@@ -119,6 +144,31 @@ static void share_one_block(Sharing *s)
       share(s, set, to);
       f->in_turn[to] = true;
     }
+  }
+}
+
+/* The set whose last block may do what `set` does: one that makes a value for it. 0: none. */
+static uint32_t find_first(const Sharing *s, uint32_t set)
+{
+  Fuse *f = s->f;
+  const Members *m = &f->sets.at[set];
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *n = node_at(f, m->nodes.at[i]);
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      uint32_t to = f->group[value_root(f->g, n->in[k]).id];
+      if (to && s->has_last[to] && !s->one_block[to] && fit(s, set, to) &&
+          !fuse_makes_cycle(f, set, to))
+        return to;
+    }
+  }
+  return 0;
+}
+
+static void share_last(Sharing *s)
+{
+  for (uint32_t set = 1; set < s->f->sets.n; set++) {
+    uint32_t to = s->kernel[set] && s->last[set] ? find_first(s, set) : 0;
+    if (to) share(s, set, to);
   }
 }
 
@@ -214,6 +264,8 @@ void share_launches(Fuse *f)
                .kernel = arena_array(a, bool, n),
                .one_block = arena_array(a, bool, n),
                .small = arena_array(a, bool, n),
+               .last = arena_array(a, bool, n),
+               .has_last = arena_array(a, bool, n),
                .ordered = arena_array(a, uint32_t, n),
                .stack = arena_array(a, uint32_t, n)};
   for (uint32_t set = 1; set < n; set++) {
@@ -221,8 +273,11 @@ void share_launches(Fuse *f)
     s.kernel[set] = is_kernel(f, m);
     s.one_block[set] = s.kernel[set] && is_of_one_block(f, m);
     s.small[set] = s.kernel[set] && is_small(f, m);
+    s.last[set] = s.kernel[set] && may_be_last(f, m);
+    s.has_last[set] = s.kernel[set] && may_have_last(f, m);
   }
   share_one_block(&s);
+  share_last(&s);
   find_links(&s);
   share_small(&s);
 }
@@ -332,6 +387,7 @@ Group share_group(Fuse *f, const Members *m)
     Group *part = &out.parts[out.n_parts++];
     *part = make_part(f, m, p.list.at[i], i);
     part->meets = i && f->level[p.list.at[i]] > f->level[p.list.at[i - 1]];
+    if (out.in_turn || f->level[p.list.at[i]] == 1) out.last = i + 1;
     for (uint32_t k = 0; k < part->n; k++) out.nodes[out.n++] = part->nodes[k];
   }
   return out;

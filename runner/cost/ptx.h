@@ -104,6 +104,8 @@ typedef struct PtxKernel {
   PtxInstruction *at;
   uint32_t n, n_registers;
   uint32_t n_params; /* pointers all */
+  uint32_t shared;   /* bytes of shared memory, those of the whole text before it included */
+  uint32_t counts;   /* index of the first atomic operation; n: none */
 } PtxKernel;
 
 typedef struct PtxText {

@@ -384,7 +384,13 @@ static bool read_kernel(Reader *r, PtxKernel *out)
       return fail(r, "kernel is cut off", out->name, strlen(out->name));
   } while (depth);
   if (!resolve(r)) return false;
-  *out = (PtxKernel){out->name, r->code.at, r->code.n, r->registers.n, r->params.n};
+  *out = (PtxKernel){.name = out->name,
+                     .at = r->code.at,
+                     .n = r->code.n,
+                     .n_registers = r->registers.n,
+                     .n_params = r->params.n,
+                     .shared = (uint32_t)r->shared};
+  while (out->counts < out->n && out->at[out->counts].op != PTX_OP_atom) out->counts++;
   return r->code.n > 0 || fail(r, "empty kernel", out->name, strlen(out->name));
 }
 

@@ -20,7 +20,7 @@ typedef struct Clock {
 typedef struct Walk {
   const PtxKernel *k;
   const WalkLaunch *launch;
-  WalkCounts *counts;
+  WalkCounts *counts, *all, once; /* once: of what the last block does alone */
   WalkMemory memory;
   Arena *arena;
   uint64_t (*reg)[LANES];
@@ -160,6 +160,12 @@ static void load_parameter(Walk *w, const PtxInstruction *i)
   for (uint32_t lane = 0; lane < LANES; lane++) w->reg[i->to[0].at][lane] = at;
 }
 
+static uint64_t loaded(const Walk *w, const PtxInstruction *i, uint64_t at, uint32_t k)
+{
+  if (i->op == PTX_OP_atom) return w->block;
+  return walk_memory_value(&w->memory, w->launch, i, at + k * ptx_type_bytes(i->type));
+}
+
 /* Gives the cycles until a load has its value. */
 static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
@@ -169,12 +175,12 @@ static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
     if (mask >> lane & 1) a.at[a.n++] = operand(w, &i->in[0], lane) + (uint64_t)i->offset;
   a.bytes *= parts;
   uint32_t latency = walk_memory(&w->memory, w->launch, &a, w->counts);
-  if (i->op != PTX_OP_ld && i->op != PTX_OP_atom) return latency;
   for (uint32_t lane = 0, n = 0; lane < LANES; lane++) {
     if (!(mask >> lane & 1)) continue;
-    for (uint32_t k = 0; k < i->n_to; k++)
-      w->reg[i->to[k].at][lane] =
-          walk_memory_value(w->launch, i, a.at[n] + k * ptx_type_bytes(i->type));
+    for (uint32_t k = 0; k < i->n_to; k++) w->reg[i->to[k].at][lane] = loaded(w, i, a.at[n], k);
+    for (uint32_t k = 1; i->op == PTX_OP_st && k < i->n_in; k++)
+      walk_memory_store(&w->memory, i, a.at[n] + (k - 1) * ptx_type_bytes(i->type),
+                        operand(w, &i->in[k], lane));
     n++;
   }
   return latency;
@@ -212,7 +218,8 @@ static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
 
 static void count(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
-  WalkCounts *c = w->counts;
+  bool alone = w->block + 1 == w->launch->grid && i > w->k->at + w->k->counts;
+  WalkCounts *c = w->counts = alone ? &w->once : w->all;
   if (!i->slots) return;
   c->instructions += __builtin_popcount(mask);
   c->slots += i->slots;
@@ -286,7 +293,7 @@ static bool run_warp(Walk *w)
       return false;
     }
   }
-  if ((double)w->clock.end > w->counts->longest) w->counts->longest = (double)w->clock.end;
+  if ((double)w->clock.end > w->all->longest) w->all->longest = (double)w->clock.end;
   return true;
 }
 
@@ -301,41 +308,46 @@ static bool run_block(Walk *w, uint32_t block)
   return true;
 }
 
-static void scale(WalkCounts *c, double by)
+/* `by` times what was counted of the blocks that were walked, and what one does alone. */
+static void add_up(WalkCounts *c, double by, const WalkCounts *once)
 {
-  double *sums[] = {&c->instructions, &c->slots, &c->sectors_read, &c->sectors_written,
-                    &c->sectors_once};
-  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] *= by;
-  for (int i = 0; i < PIPE_COUNT; i++) c->pipe[i] *= by;
+  c->instructions = by * c->instructions + once->instructions;
+  c->slots = by * c->slots + once->slots;
+  c->sectors_read = by * c->sectors_read + once->sectors_read;
+  c->sectors_written = by * c->sectors_written + once->sectors_written;
+  c->sectors_once = by * c->sectors_once + once->sectors_once;
+  for (int i = 0; i < PIPE_COUNT; i++) c->pipe[i] = by * c->pipe[i] + once->pipe[i];
 }
 
-/* How many blocks are worth walking, when the first took `steps`. */
-static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps)
+/* How many blocks are worth walking, when the first took `steps`; `both` ends of the grid are,
+ * where the last block does more. */
+static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps, bool both)
 {
   uint64_t n = launch->most / (steps ? steps : 1);
   if (n > launch->blocks) n = launch->blocks;
   if (n > launch->grid) n = launch->grid;
-  return n < 1 ? 1 : (uint32_t)n;
+  uint32_t least = both && launch->grid > 1 ? 2 : 1;
+  return n < least ? least : (uint32_t)n;
 }
 
 bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, WalkCounts *out,
                  const char **why)
 {
-  Walk w = {.k = k, .launch = launch, .counts = out, .arena = arena};
+  Walk w = {.k = k, .launch = launch, .counts = out, .all = out, .arena = arena};
   *out = (WalkCounts){0};
   w.reg = arena_alloc(arena, (k->n_registers + 1) * sizeof *w.reg, _Alignof(uint64_t));
   w.clock.ready = arena_array(arena, int64_t, k->n_registers + 1);
-  walk_memory_open(&w.memory, arena);
+  walk_memory_open(&w.memory, arena, k->shared);
   if (k->n_params != launch->n_arguments) {
     *why = arena_printf(arena, "takes %u arguments, not %u", k->n_params, launch->n_arguments);
     return false;
   }
   bool good = run_block(&w, 0);
-  uint32_t n = blocks_of(launch, w.steps);
+  uint32_t n = blocks_of(launch, w.steps, k->counts < k->n);
   for (uint32_t i = 1; i < n && good; i++)
     good = run_block(&w, (uint32_t)((uint64_t)i * (launch->grid - 1) / (n - 1)));
   *why = w.why;
-  scale(out, (double)launch->grid / n);
+  add_up(out, (double)launch->grid / n, &w.once);
   out->walked = (double)n / launch->grid;
   return good;
 }

@@ -6,7 +6,10 @@
  * Loops, bounds and indices of kernels depend on where a thread stands, not on data, so this is
  * exact for a block that is walked; `blocks` of the grid are, spread evenly, the first and the last
  * among them, fewer where they are long. Memory is not there: an argument reads as a pattern (ones,
- * zeros), shared memory as zeros, a shuffle gives a lane its own value, barriers wait for nobody.
+ * zeros), a shuffle gives a lane its own value. Warps run one after the other, so barriers wait for
+ * nobody and shared memory has what the warps before have left there. An atomic addition gives the
+ * number of the block, as if blocks came in their order: what is left to the last one is counted
+ * once.
  * Where data decides (a comparison of values) lanes of a warp go one way together.
  * Lanes that part meet again at the lowest instruction that any of them has before it. */
 #pragma once

@@ -16,27 +16,40 @@ uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n)
 
 /* An index that is too small for its argument would fall into the one before: half its room is
  * left in front. */
-uint64_t walk_memory_value(const WalkLaunch *launch, const PtxInstruction *i, uint64_t at)
+uint64_t walk_memory_value(const WalkMemory *m, const WalkLaunch *launch, const PtxInstruction *i,
+                           uint64_t at)
 {
-  uint64_t n = at >> ARGUMENT_SHIFT;
+  uint64_t n = at >> ARGUMENT_SHIFT, value = 0;
   uint32_t bytes = ptx_type_bytes(i->type);
-  if (i->space == SPACE_shared || i->space == SPACE_const || n == 0 || n > launch->n_arguments)
-    return 0;
+  if (i->space == SPACE_shared) {
+    if (at + bytes <= m->shared_size) memcpy(&value, m->shared + at, bytes);
+    return value;
+  }
+  if (i->space == SPACE_const || n == 0 || n > launch->n_arguments) return 0;
   uint64_t word = launch->arguments[n - 1].pattern >> (at - launch->arguments[n - 1].skew) % 8 * 8;
   return bytes >= 8 ? word : word & ((1ull << 8 * bytes) - 1);
 }
 
+void walk_memory_store(WalkMemory *m, const PtxInstruction *i, uint64_t at, uint64_t value)
+{
+  uint32_t bytes = ptx_type_bytes(i->type);
+  if (i->space == SPACE_shared && at + bytes <= m->shared_size)
+    memcpy(m->shared + at, &value, bytes);
+}
+
 /* ---- a set of sectors ---- */
 
-void walk_memory_open(WalkMemory *m, Arena *arena)
+void walk_memory_open(WalkMemory *m, Arena *arena, uint32_t shared_size)
 {
-  *m = (WalkMemory){.arena = arena, .cap = FIRST_CAP};
+  *m = (WalkMemory){.arena = arena, .cap = FIRST_CAP, .shared_size = shared_size};
+  m->shared = arena_array(arena, unsigned char, shared_size + 1);
   m->slot = arena_array(arena, uint64_t, m->cap);
 }
 
 void walk_memory_clear(WalkMemory *m)
 {
   memset(m->slot, 0, m->cap * sizeof *m->slot);
+  memset(m->shared, 0, m->shared_size);
   m->n = 0;
 }
 

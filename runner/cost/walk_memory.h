@@ -1,4 +1,4 @@
-/* Memory as walk.c sees it: nothing is stored, accesses are counted. */
+/* Memory as walk.c sees it: accesses are counted, only shared memory is there. */
 #pragma once
 #include "walk.h"
 
@@ -13,13 +13,18 @@ typedef struct WalkMemory { /* sectors that the block has read */
   Arena *arena;
   uint64_t *slot; /* 0: free */
   uint32_t cap, n;
+  unsigned char *shared; /* the block's */
+  uint32_t shared_size;
 } WalkMemory;
 
-void walk_memory_open(WalkMemory *m, Arena *arena);
+void walk_memory_open(WalkMemory *m, Arena *arena, uint32_t shared_size);
 void walk_memory_clear(WalkMemory *m);
 /* Counts an access; cycles until its value is there. */
 uint32_t walk_memory(WalkMemory *m, const WalkLaunch *launch, const WalkAccess *a,
                      WalkCounts *counts);
-uint64_t walk_memory_value(const WalkLaunch *launch, const PtxInstruction *i, uint64_t at);
+/* Of an element of the instruction's type: what a load finds; and a store to shared memory. */
+uint64_t walk_memory_value(const WalkMemory *m, const WalkLaunch *launch, const PtxInstruction *i,
+                           uint64_t at);
+void walk_memory_store(WalkMemory *m, const PtxInstruction *i, uint64_t at, uint64_t value);
 /* Where argument n begins: each is far from the others. */
 uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n);

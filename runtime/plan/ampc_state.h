@@ -24,8 +24,11 @@ typedef struct ampc_state {
   long long growth_interval;           /* 2000 */
   float growth_factor, backoff_factor; /* 2 and 0.5 */
   float min_scale, max_scale;
-  int found_inf; /* 1: some optimizer of this body met a non-finite gradient */
-  int dynamic;   /* 0: static scale, or none */
+  int found_inf;    /* 1: some optimizer of this body met a non-finite gradient */
+  int dynamic;      /* 0: static scale, or none */
+  unsigned arrived; /* blocks of the running kernel that are done with all but what its last block
+                       does; 0 between kernels */
+  unsigned pad;
 } ampc_state;
 
 typedef struct ampc_optimizer {

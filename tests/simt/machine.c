@@ -2,6 +2,7 @@
 #include "machine.h"
 #include "memory.h"
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,8 @@ typedef struct Fiber {
   unsigned mask, step; /* of its shuffle */
   uint64_t bits, result;
   unsigned stack;
+  unsigned fenced; /* 1 + the epoch of its last fence */
+  bool counted;    /* it has made an atomic addition */
 } Fiber;
 
 static struct {
@@ -80,6 +83,8 @@ static struct {
   SimtFault fault;
   bool waited;
   unsigned random;
+  uint16_t published[SIMT_MAX_GRID]; /* block -> the epoch before which all is; 0: nothing */
+  unsigned n_published, sees_from;   /* blocks; the running one's epoch from which it sees them */
 } machine;
 
 void simt_fault(uintptr_t memory, const char *fmt, ...)
@@ -110,6 +115,8 @@ static void make_stacks(void)
 
 void simt_barrier(unsigned place);
 uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step);
+void simt_fence(void);
+unsigned simt_count(unsigned *at, unsigned n);
 void __tsan_func_entry(void *caller);
 void __tsan_func_exit(void);
 
@@ -148,6 +155,48 @@ uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned ste
   f->step = step;
   stop(AT_SHUFFLE, place);
   return f->result;
+}
+
+/* ---- what blocks see of each other ---- */
+
+static void publish(void)
+{
+  uint16_t *epoch = &machine.published[simt_now.block];
+  machine.n_published += !*epoch;
+  *epoch = simt_now.epoch;
+}
+
+void simt_fence(void)
+{
+  Fiber *f = machine.current;
+  f->fenced = simt_now.epoch + 1u;
+  if (f->counted) machine.sees_from = simt_now.epoch + 1u;
+}
+
+unsigned simt_count(unsigned *at, unsigned n)
+{
+  Fiber *f = machine.current;
+  unsigned before = *at;
+  memory_count(at);
+  if (f->fenced == simt_now.epoch + 1u) publish();
+  f->counted = true;
+  *at += n;
+  return before;
+}
+
+void simt_publish(void)
+{
+  simt_now.epoch++;
+  publish();
+  machine.sees_from = simt_now.epoch;
+}
+
+/* Of several blocks at once (MANY): all that there are. */
+bool simt_is_published(SimtNow other)
+{
+  if (simt_now.epoch < machine.sees_from) return false;
+  if (other.block >= SIMT_MAX_GRID) return machine.n_published == machine.launch->grid;
+  return other.epoch < machine.published[other.block];
 }
 
 static void fiber_main(void)
@@ -267,7 +316,10 @@ static void begin_block(unsigned block)
     f->state = NOT_BEGUN;
     f->depth = 0;
     f->path[0] = 0;
+    f->fenced = 0;
+    f->counted = false;
   }
+  machine.sees_from = UINT_MAX;
   machine.n_free = SIMT_MAX_BLOCK;
   for (unsigned i = 0; i < SIMT_MAX_BLOCK; i++) machine.free_stack[i] = SIMT_MAX_BLOCK - 1 - i;
   memset(l->shared, 0xff, l->shared_size); /* NaN in every float type */
@@ -333,6 +385,8 @@ bool simt_run(const SimtLaunch *l, SimtFault *out_fault, bool *out_waited)
   machine.random = l->seed;
   machine.fault = (SimtFault){0};
   machine.waited = false;
+  machine.n_published = 0;
+  memset(machine.published, 0, sizeof machine.published);
   run_grid();
   *out_fault = machine.fault;
   *out_waited = machine.waited;

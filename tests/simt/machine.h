@@ -2,6 +2,10 @@
  * until it waits or ends, in a chosen order. One launch at a time in a process: callers hold a
  * lock.
  *
+ * Blocks run one after the other. What they store is seen by a block that has counted after them:
+ * it is published by a barrier, a fence and an atomic addition of one thread, and taken by the
+ * addition, a fence and a barrier.
+ *
  * A launch ends with a fault when a shuffle lacks a lane that it names or reads one that takes no
  * part, when threads of a block wait at different barriers, or when some wait and others have
  * ended. memory.c adds what it sees of the accesses. */
@@ -40,6 +44,10 @@ typedef struct SimtNow { /* who runs */
 } SimtNow;
 extern SimtNow simt_now;
 
+/* Whether an access of another block came before all that the running thread does now. */
+bool simt_is_published(SimtNow other);
+/* The CPU text's atomic addition does it all by itself: its blocks have one thread. */
+void simt_publish(void);
 /* Notes a fault of the current launch, the first one only; it goes on. */
 void simt_fault(uintptr_t memory, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool simt_on_stack(uintptr_t at);

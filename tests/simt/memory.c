@@ -96,7 +96,8 @@ static bool same_thread(SimtNow a, SimtNow b)
 static bool meets(SimtNow other)
 {
   if (other.block == NOBODY || same_thread(other, simt_now)) return false;
-  return other.block != simt_now.block || other.epoch == simt_now.epoch;
+  if (other.block != simt_now.block) return !simt_is_published(other);
+  return other.epoch == simt_now.epoch;
 }
 
 static void race(uintptr_t at, const char *what, SimtNow other)
@@ -200,6 +201,19 @@ static void touch_global(uintptr_t at, unsigned size, bool write)
     else
       note_read(c, at);
   }
+}
+
+/* Additions of several threads are no race. */
+void memory_count(const unsigned *at)
+{
+  uintptr_t first = (uintptr_t)at >> memory.now.shift;
+  uintptr_t last = ((uintptr_t)at + sizeof *at - 1) >> memory.now.shift;
+  for (uintptr_t i = first; i <= last; i++) {
+    Cell *c = cell_of(i);
+    refresh(c);
+    if (c->writer.block != NOBODY) c->writer = simt_now;
+  }
+  touch_global((uintptr_t)at, sizeof *at, true);
 }
 
 static void touch(const void *address, unsigned size, bool write)
@@ -333,6 +347,17 @@ UNALIGNED_HOOKS(2)
 UNALIGNED_HOOKS(4)
 UNALIGNED_HOOKS(8)
 UNALIGNED_HOOKS(16)
+
+int __tsan_atomic32_fetch_add(unsigned *at, int n, int order);
+int __tsan_atomic32_fetch_add(unsigned *at, int n, int order)
+{
+  (void)order;
+  int before = (int)*at;
+  memory_count(at);
+  simt_publish();
+  *at += (unsigned)n;
+  return before;
+}
 
 void __tsan_read16(const char *at);
 void __tsan_write16(const char *at);

@@ -2,7 +2,8 @@
  * -fsanitize=thread; here they find races and keep a log that takes a launch back.
  *
  * Race: two threads touch the same bytes, at least one writes, and no barrier of their block stands
- * between; or two blocks of a launch do, barrier or not. */
+ * between; or two blocks of a launch do, barrier or not, unless one has published it to the other
+ * (machine.h). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ typedef struct MemoryRun {
 void memory_begin(const MemoryRun *run);
 void memory_begin_block(void);
 void memory_end(void);
+void memory_count(const unsigned *at); /* an atomic addition to it follows */
 bool memory_was_written(uintptr_t at); /* by the run that ended last */
 uint64_t memory_reads(void);           /* of global memory, in that run */
 

@@ -40,9 +40,13 @@ extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 void simt_barrier(unsigned place);
 unsigned long long simt_shuffle(unsigned place, unsigned mask, unsigned long long bits,
                                 unsigned step);
+void simt_fence(void);
+unsigned simt_count(unsigned *at, unsigned n);
 
 /* __COUNTER__ tells barriers apart that a macro puts on one line. */
-#define __syncthreads() simt_barrier(__COUNTER__)
+#define __syncthreads()  simt_barrier(__COUNTER__)
+#define __threadfence()  simt_fence()
+#define atomicAdd(at, n) simt_count(at, n)
 #define __shfl_xor_sync(mask, value, step)                                                         \
   ({                                                                                               \
     union {                                                                                        \
