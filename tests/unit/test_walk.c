@@ -86,6 +86,26 @@ static const char chain_text[] =
                                          "st.global.f32 [%rd1], %f4;\n"
                                          "ret;\n}\n";
 
+/* Blocks count themselves; the last one's threads do `more`. */
+#define LAST_TEXT(more)                                                                            \
+  HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n.shared .align 4 .b8 last[4];\n" REGISTERS         \
+                                       "ld.param.u64 %rd1, [k_param_0];\n" /* free */              \
+                                       "mov.u32 %r1, %tid.x;\n"                                    \
+                                       "setp.ne.s32 %p1, %r1, 0;\n"                                \
+                                       "@%p1 bra $L__BB0_1;\n" /* 3 */                             \
+                                       "atom.global.add.u32 %r2, [%rd1], 1;\n"                     \
+                                       "mov.u32 %r3, %nctaid.x;\n"                                 \
+                                       "add.s32 %r3, %r3, -1;\n"                                   \
+                                       "setp.eq.s32 %p2, %r2, %r3;\n"                              \
+                                       "selp.u32 %r4, 1, 0, %p2;\n"                                \
+                                       "st.shared.u32 [last], %r4;\n" /* 6, one thread */          \
+                                       "$L__BB0_1:\n"                                              \
+                                       "bar.sync 0;\n"                                             \
+                                       "ld.shared.u32 %r5, [last];\n"                              \
+                                       "setp.eq.s32 %p3, %r5, 0;\n"                                \
+                                       "@%p3 bra $L__BB0_2;\n" more "$L__BB0_2:\n"                 \
+                                       "ret;\n}\n" /* 5 */
+
 static WalkCounts walk(const char *text, uint32_t grid, uint32_t block, uint32_t n_arguments)
 {
   static const WalkArgument arguments[2] = {{0}};
@@ -167,6 +187,19 @@ static void test_scaled(void)
   SAME("scaled", c.walked, 100 / 100000.0);
 }
 
+/* What the last block does is counted once, however few are walked, and is on the longest way. */
+static void test_last(void)
+{
+  static const char plain[] = LAST_TEXT(""), text[] = LAST_TEXT("add.rn.f32 %f1, %f1, %f1;\n"
+                                                                "add.rn.f32 %f1, %f1, %f1;\n");
+  SAME("all", walk(plain, 4, 64, 1).instructions, 4.0 * (64 * 3 + 6 + 64 * 5));
+  SAME("all", walk(text, 4, 64, 1).instructions, 4.0 * (64 * 3 + 6 + 64 * 5) + 2 * 64);
+  WalkCounts without = walk(plain, 1000, 64, 1), with = walk(text, 1000, 64, 1);
+  CHECK(with.walked < 1);
+  SAME("few", with.instructions - without.instructions, 2.0 * 64);
+  CHECK(with.longest >= without.longest + 4);
+}
+
 /* ---- what is not understood is named ---- */
 
 static void refuses(const char *text, const char *word)
@@ -245,6 +278,7 @@ int main(void)
   test_banks();
   test_chain();
   test_scaled();
+  test_last();
   test_refusals();
   test_costs();
   return check_done();
