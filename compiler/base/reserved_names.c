@@ -74,6 +74,7 @@ static const char *const reserved[] = {"a",
                                        "kept",
                                        "kernels",
                                        "lane",
+                                       "last_block",
                                        "left",
                                        "linux",
                                        "long",
@@ -163,7 +164,7 @@ static const char *const reserved[] = {"a",
 /* Families of names that helpers and printed variables have: ampc_exp, row_sum, s_part, x_at. */
 static bool has_affix(const char *s, size_t n)
 {
-  static const char *const prefixes[] = {"ampc_",  "row_",  "round_",  "from_",  "to_",
+  static const char *const prefixes[] = {"ampc_",  "row_",  "column_", "round_", "from_",  "to_",
                                          "block_", "bits_", "philox_", "float_", "vector_"};
   static const char *const suffixes[] = {"_end",      "_at",   "_tiles", "_part",
                                          "_part_sum", "_best", "_all",   "_from"};

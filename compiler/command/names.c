@@ -122,6 +122,16 @@ static const char *short_path(const char *path)
   return word && word[1] ? word + 1 : end;
 }
 
+/* Names that C does not allow, that begin with a digit, for a path may be cut there, or that begin
+ * as those of places, parameters and steps do (places.c, step.c). */
+static bool is_odd(const char *name)
+{
+  static const char *const others[] = {"at_", "b_", "p_", "s_", "step_"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strncmp(name, others[i], strlen(others[i])) == 0) return true;
+  return reserved_name(name) || (*name >= '0' && *name <= '9');
+}
+
 /* "features_2_1_batch_norm_relu"; "train_mean" for what no layer asked for, "opt_grad_norm" for an
  * optimizer. Of blocks but the first one all names begin with the block. */
 static const char *base_name(Compile *c, uint32_t group)
@@ -133,8 +143,7 @@ static const char *base_name(Compile *c, uint32_t group)
   const char *own = owner ? short_path(identifier(c->arena, owner)) : block;
   const char *name = arena_printf(c->arena, "%s_%s", own, ops);
   if (owner && n->block > 0) name = arena_printf(c->arena, "%s_%s", block, name);
-  bool odd = reserved_name(name) || (*name >= '0' && *name <= '9'); /* a path may be cut there */
-  return odd ? arena_printf(c->arena, "k_%s", name) : name;
+  return is_odd(name) ? arena_printf(c->arena, "k_%s", name) : name;
 }
 
 typedef struct Taken {

@@ -1,5 +1,7 @@
 /* What holds of every emitted text, and the cases that golden files do not show. */
 #include "check.h"
+#include "compiler/base/embedded.h"
+#include "compiler/base/reserved_names.h"
 #include "compiler/driver.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/ir.h"
@@ -82,6 +84,37 @@ static void test_names(void)
   CHECK(contains(odd, "cpu", 2, "__restrict__ linux_"));
   CHECK(contains(odd, "cpu", 2, "__restrict__ x,"));
   CHECK(!contains(odd, "cpu", 2, "\\\n// "));
+}
+
+/* A value of the job that is called as a helper would hide it. */
+static void test_helpers_are_reserved(const char *file)
+{
+  static const char marker[] = "\n// --- ";
+  const EmbeddedFile *f = embedded_find(file);
+  MUST(f);
+  uint32_t n = 0;
+  for (const char *s = f->text; (s = strstr(s, marker)); n++) {
+    s += sizeof marker - 1;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(s, "\n"), s);
+    CHECK_MSG(reserved_name(name), "%s of %s", name, file);
+  }
+  CHECK(n > 0);
+}
+
+/* Products whose label would be the name of a parameter's place, of a value's or of STATE's. */
+static void test_product_names(void)
+{
+  static const char places[] =
+      "module Inner() {\n  def forward(x) { linear = x @ x; return tanh(linear) }\n}\n"
+      "module M() {\n  p = Linear(8, 8)\n  at = Linear(8, 8)\n  s = Linear(8, 8)\n"
+      "  linear = Parameter([8])\n  inner = Inner()\n"
+      "  def forward(x) { return inner(at(tanh(p(x + linear))) @ s(x)) }\n}\n"
+      "model net = M()\ninfer f(x: f32[8, 8]) { return net(x) }\n";
+  CHECK(contains(places, "cpu", 2, " p_linear = ") && contains(places, "cpu", 2, " at_linear = "));
+  CHECK(!contains(places, "cpu", 2, "ampc_gemm p_linear"));
+  CHECK(!contains(places, "cpu", 2, "ampc_gemm at_linear"));
+  CHECK(contains(places, "cpu", 2, "ampc_gemm k_s_linear"));
 }
 
 static uint32_t commands(const char *text, int optimize)
@@ -284,6 +317,11 @@ int main(void)
   test_blame_and_bytes("sm_90");
   test_wide_indices();
   test_names();
+  test_product_names();
+  static const char *const helpers[] = {"cuda.cuh",    "cpu.h",      "maths.cuh",
+                                        "maths64.cuh", "device.cuh", "rows.cuh"};
+  for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
+    test_helpers_are_reserved(helpers[i]);
   test_fusion();
   test_fences();
   test_shared_kernels("cpu");
