@@ -203,11 +203,29 @@ MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
  */
 enum { MOST_OF_TILE = 4 };
 
+static bool is_backward(const Node *n)
+{
+  return op_of(n)->gradient == grad_none;
+}
+
+/* Tiles of backward are as large as a stride, else they are pixels. */
+static bool has_tiles(const Node *n)
+{
+  return attr_int(n, "stride0") * attr_int(n, "stride1") <= MOST_OF_TILE;
+}
+
+bool windows_read_once(const Node *n)
+{
+  return (attr_int(n, "kernel0") - 1) * attr_int(n, "dil0") < attr_int(n, "stride0") &&
+         (attr_int(n, "kernel1") - 1) * attr_int(n, "dil1") < attr_int(n, "stride1") &&
+         (!is_backward(n) || has_tiles(n));
+}
+
 WindowWalk window_walk(Compile *c, const Group *p)
 {
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
-  bool back = op_of(n)->gradient == grad_none;
+  bool back = is_backward(n);
   ImageDims d = ir_image_dims(n);
   int64_t stride[2] = {attr_int(n, "stride0"), attr_int(n, "stride1")};
   KernelArgs args = part_args(c, p);
@@ -215,7 +233,7 @@ WindowWalk window_walk(Compile *c, const Group *p)
   if (d.c % w.vector) w.vector = d.c % 4 ? 1 : 4;
   w.threads = d.n * (d.c / w.vector);
   for (uint32_t i = 0; i < 2; i++) {
-    if (back && stride[0] * stride[1] <= MOST_OF_TILE) w.tile[i] = stride[i];
+    if (back && has_tiles(n)) w.tile[i] = stride[i];
     int64_t padding = back ? attr_int(n, i ? "pad1" : "pad0") : 0;
     w.all[i] = (d.size[i] + padding - 1) / w.tile[i] + 1;
     w.threads *= w.all[i];

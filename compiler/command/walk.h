@@ -51,3 +51,5 @@ typedef struct WindowWalk {
   int64_t threads; /* that have work */
 } WindowWalk;
 WindowWalk window_walk(Compile *c, const Group *p);
+/* Windows lie apart, and no two tiles look at the same one. */
+bool windows_read_once(const Node *n);

@@ -23,9 +23,7 @@
 #include "passes.h"
 #include <string.h>
 
-/* What a command computes: leaves are there, aliases are the same bytes, folded nodes are done by
- * readers, and a working copy is written by the optimizer. */
-static bool has_command(const Graph *g, uint32_t id)
+bool fuse_has_command(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
   OpTemplate t = op_of(n)->tmpl;
@@ -464,7 +462,7 @@ static void make_sets(Fuse *f)
 {
   vec_push(f->c->arena, &f->sets, (Members){0});
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
-    if (!has_command(f->g, id)) continue;
+    if (!fuse_has_command(f->g, id)) continue;
     Members one = {0};
     vec_push(f->c->arena, &one.nodes, id);
     f->group[id] = f->sets.n;

@@ -35,10 +35,18 @@ typedef struct Fuse {
   uint32_t search;
 } Fuse;
 
+static inline const Node *node_at(const Fuse *f, uint32_t id)
+{
+  return &f->g->nodes.at[id];
+}
+
 /* order.c: finds the order of effects. After fold_nodes. */
 void order_effects(Compile *c, Order *out);
 
 /* fuse.c: */
+/* What a command computes: leaves are there, aliases are the same bytes, folded nodes are done by
+ * readers, and a working copy is written by the optimizer. */
+bool fuse_has_command(const Graph *g, uint32_t id);
 /* Does `reader` wait for `writer` through a third set? Then one command cannot do both. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
 bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b);      /* neither waits for the other */

@@ -2,23 +2,10 @@
  *
  * Those that look at the same windows of the same value share a kernel: the greatest elements and
  * which ones they are. Elementwise nodes that make what windows read, and that nobody else reads,
- * are computed as it is loaded, so that they need no memory: only where windows do not overlap and
- * each element is read once. Their other operands must be of the same place or of the channel. */
+ * are computed as it is loaded, so that they need no memory: only where each element is read once.
+ * Their other operands must be of the same place or of the channel. */
 #include "fuse.h"
-#include "compiler/command/walk.h"
 #include <string.h>
-
-static const Node *node_at(const Fuse *f, uint32_t id)
-{
-  return &f->g->nodes.at[id];
-}
-
-/* Windows lie apart. */
-static bool reads_once(const Node *n)
-{
-  return (attr_int(n, "kernel0") - 1) * attr_int(n, "dil0") < attr_int(n, "stride0") &&
-         (attr_int(n, "kernel1") - 1) * attr_int(n, "dil1") < attr_int(n, "stride1");
-}
 
 /* The operand lies as the result of n does, or has one value a channel, or one. */
 static bool is_addressed(const Fuse *f, const Node *n, uint32_t k)
@@ -88,7 +75,7 @@ static void join_same(Fuse *f, uint32_t id)
 static void join_makers(Fuse *f, uint32_t id)
 {
   const Node *n = node_at(f, id);
-  for (uint32_t k = 0; k < n->n_in && reads_once(n); k++) {
+  for (uint32_t k = 0; k < n->n_in && windows_read_once(n); k++) {
     uint32_t reader = f->group[id], writer = f->group[value_root(f->g, n->in[k]).id];
     if (!writer || writer == reader) continue;
     const Node *x = ir_node(f->g, n->in[k]), *first = node_at(f, f->sets.at[writer].nodes.at[0]);

@@ -198,10 +198,6 @@ void order_effects(Compile *c, Order *out)
   out->edges.n = 0;
   vec_push(c->arena, &out->edges, (Edge){0});
   find_products(&t);
-  for (uint32_t id = 1; id < g->nodes.n; id++) {
-    OpTemplate tmpl = op_of(&g->nodes.at[id])->tmpl;
-    if (tmpl != TMPL_leaf && tmpl != TMPL_alias && !g->nodes.at[id].folded &&
-        !is_working_copy(g, (Value){id}))
-      touch(&t, id);
-  }
+  for (uint32_t id = 1; id < g->nodes.n; id++)
+    if (fuse_has_command(g, id)) touch(&t, id);
 }

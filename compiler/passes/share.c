@@ -17,11 +17,6 @@ enum {
   WIDE = 256              /* threads of a block that may have work behind its own */
 };
 
-static const Node *node_at(const Fuse *f, uint32_t id)
-{
-  return &f->g->nodes.at[id];
-}
-
 /* The node that is no elementwise one; 0: all are. */
 static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
 {
