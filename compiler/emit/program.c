@@ -1,13 +1,11 @@
 /* The host half of an emitted program: tables, one step function a block and batch size, main().
  *
  * The text is C and C++ alike: fields of tables stand in the order of the structs. */
-#include "compiler/base/user_text.h"
 #include "compiler/command/command.h"
 #include "emit.h"
 #include "kernel.h"
 #include "program_parts.h"
 #include "seal.h"
-#include <string.h>
 
 /* ---- tables ---- */
 
@@ -167,7 +165,6 @@ static void put_kernels(Printer *p, const ampc_program *g)
     text_init(&t, p->c->arena);
     field_text(&t, "name", quoted(p, k->name));
     field_integer(&t, "n_args", k->n_args);
-    field_integer(&t, "shared", k->shared);
     field_text(&t, "function",
                arena_printf(p->c->arena, "(void (*)(void))%s%s", k->name, cpu ? "_thunk" : ""));
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);

@@ -7,7 +7,7 @@
 
 /* ---- the driver: libcuda.so.1 ---- */
 
-typedef int CuResult, CuDevice, CuDeviceAttribute, CuCaptureMode, CuJitOption, CuFunctionAttribute;
+typedef int CuResult, CuDevice, CuDeviceAttribute, CuCaptureMode, CuJitOption;
 typedef unsigned long long CuPointer; /* a device address */
 typedef struct CUctx_st *CuContext;
 typedef struct CUstream_st *CuStream;
@@ -41,7 +41,6 @@ enum { /* CuDeviceAttribute */
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DISABLE_TIMING = 2 };
 enum { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
 enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
-enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
 
 /* ---- cuBLASLt: libcublasLt.so.13 or .12 ---- */
 

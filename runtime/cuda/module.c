@@ -5,9 +5,8 @@
 #include "cuda_device.h"
 
 enum {
-  MOST_ARGUMENTS = 512,    /* of 8 bytes: what every architecture takes */
-  PLAIN_SHARED = 48 << 10, /* bytes of shared memory that need no asking */
-  LOG_ROOM = 512           /* bytes of what the driver says about an image */
+  MOST_ARGUMENTS = 512, /* of 8 bytes: what every architecture takes */
+  LOG_ROOM = 512        /* bytes of what the driver says about an image */
 };
 
 /* An image is a cubin, which the driver takes as it is, or PTX, which it compiles. */
@@ -70,19 +69,6 @@ static ampc_status find_linked(CudaDevice *d)
   return AMPC_OK;
 }
 
-/* More shared memory than every GPU has must be asked for. */
-static ampc_status ask_for_shared(CudaDevice *d)
-{
-  const ampc_program *p = d->program;
-  ampc_status status = AMPC_OK;
-  for (uint32_t k = 0; k < p->n_kernels && !status; k++)
-    if (p->kernels[k].shared > PLAIN_SHARED)
-      status = CUDA(d, cuFuncSetAttribute(d->functions[k],
-                                          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                          (int)p->kernels[k].shared));
-  return status;
-}
-
 /* Images could leave one out. */
 static ampc_status check_complete(const CudaDevice *d)
 {
@@ -105,8 +91,7 @@ ampc_status modules_open(CudaDevice *d)
     if (!status) status = find_in_image(d, i);
   }
   if (!status && p->find_kernel) status = find_linked(d);
-  if (!status) status = check_complete(d);
-  return status ? status : ask_for_shared(d);
+  return status ? status : check_complete(d);
 }
 
 void modules_close(CudaDevice *d)
@@ -130,8 +115,7 @@ ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid
   if (entered) return entered;
   for (uint32_t i = 0; i < kernel->n_args; i++) pointers[i] = (void *)(uintptr_t)&args[i];
   CuFunction f = d->functions[kernel - d->program->kernels];
-  CuResult r =
-      d->api->cuLaunchKernel(f, grid, 1, 1, block, 1, 1, kernel->shared, d->stream, pointers, NULL);
+  CuResult r = d->api->cuLaunchKernel(f, grid, 1, 1, block, 1, 1, 0, d->stream, pointers, NULL);
   if (r == CUDA_SUCCESS) return AMPC_OK;
   ampc_status status = cuda_status(d, r, "cuLaunchKernel");
   return ampc_fail(status, "kernel %s: %s", kernel->name, ampc_last_error());

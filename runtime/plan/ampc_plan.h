@@ -323,7 +323,6 @@ typedef void ampc_cpu_kernel(void *const *args, unsigned block, unsigned n_block
 typedef struct ampc_kernel {
   const char *name;
   uint32_t n_args;
-  uint32_t shared; /* bytes of dynamic shared memory */
   void (*function)(void);
 } ampc_kernel;
 

@@ -11,12 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 1024, MAX_GRID_YZ = 65535, WARP = 32, SHARED = 48 << 10, OPT_IN = 227 << 10 };
+enum { MAX_THREADS = 1024, MAX_GRID_YZ = 65535, WARP = 32, SHARED = 48 << 10 };
 
 struct CUfunc_st {
   const MockKernel *kernel;
   CuModule module;
-  int shared; /* dynamic, at most */
 };
 
 struct CUmod_st {
@@ -58,7 +57,7 @@ static void list_functions(CuModule m, const MockKernel *kernels)
   m->functions = calloc(m->n + 1, sizeof *m->functions);
   if (!m->functions) mock_misuse("out of memory");
   for (unsigned i = 0; i < m->n; i++)
-    m->functions[i] = (struct CUfunc_st){.kernel = &kernels[i], .module = m, .shared = SHARED};
+    m->functions[i] = (struct CUfunc_st){.kernel = &kernels[i], .module = m};
 }
 
 static void unload(CuModule m)
@@ -145,16 +144,6 @@ static bool function_exists(CuFunction f)
   return false;
 }
 
-CuResult cuFuncSetAttribute(CuFunction function, CuFunctionAttribute what, int value)
-{
-  MOCK_ENTER(NEEDS_CONTEXT);
-  if (!function_exists(function)) return mock_refuse(MOCK_INVALID_HANDLE, "no such function");
-  if (what != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > OPT_IN)
-    return mock_refuse(MOCK_INVALID_VALUE, "attribute %d of a function as %d", what, value);
-  function->shared = value;
-  return CUDA_SUCCESS;
-}
-
 /* ---- launches ---- */
 
 static CuResult find_arguments(const Op *op, void **out)
@@ -203,9 +192,9 @@ static CuResult check_launch(CuFunction f, const unsigned grid[3], const unsigne
   if (threads == 0 || threads > MAX_THREADS || block[2] > 64)
     return mock_refuse(MOCK_INVALID_VALUE, "%s: block %u x %u x %u", name, block[0], block[1],
                        block[2]);
-  if (shared > (unsigned)f->shared)
+  if (shared > SHARED)
     return mock_refuse(MOCK_INVALID_VALUE, "%s: %u bytes of shared memory, at most %d", name,
-                       shared, f->shared);
+                       shared, SHARED);
   if (grid[1] * grid[2] * block[1] * block[2] != 1 || threads % WARP)
     mock_misuse("%s: our kernels walk along x, in whole warps", name);
   return CUDA_SUCCESS;

@@ -270,13 +270,6 @@ static int too_much_shared(void)
   return cuLaunchKernel(add_one, 1, 1, 1, 32, 1, 1, 50000, stream, arguments, NULL);
 }
 
-static int shared_asked_for(void)
-{
-  void *arguments[] = {&memory, &memory};
-  MUST(cuFuncSetAttribute(add_one, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 50000) == 0);
-  return both(cuLaunchKernel(add_one, 1, 1, 1, 32, 1, 1, 50000, stream, arguments, NULL));
-}
-
 static int half_a_warp(void)
 {
   return launch(add_one, 1, 48, memory, memory);
@@ -441,7 +434,6 @@ static const Case cases[] = {
     {"no blocks", no_blocks, MOCK_INVALID_VALUE, "grid 0"},
     {"grid along y", too_many_rows_of_blocks, MOCK_INVALID_VALUE, "grid 1 x 65536"},
     {"shared memory", too_much_shared, MOCK_INVALID_VALUE, "50000 bytes of shared"},
-    {"shared memory asked for", shared_asked_for, 0, NULL},
     {"half a warp", half_a_warp, ABORTS, "whole warps"},
     {"argument missing", argument_missing, MOCK_INVALID_VALUE, "no argument 1"},
     {"kernel of an unloaded module", unloaded, MOCK_INVALID_HANDLE, "no such function"},

@@ -219,10 +219,10 @@ static inline void small_program(SmallProgram *s)
   *s = (SmallProgram){0};
   memcpy(s->sources, small_sources, sizeof small_sources);
   memcpy(s->params, small_params, sizeof small_params);
-  s->kernels[0] = (ampc_kernel){"k00_train", 11, 0, (void (*)(void))small_train_kernel};
-  s->kernels[1] = (ampc_kernel){"k01_eval", 2, 0, (void (*)(void))small_eval_four};
-  s->kernels[2] = (ampc_kernel){"k02_eval", 2, 0, (void (*)(void))small_eval_two};
-  s->kernels[3] = (ampc_kernel){"k03_relu", 1, 0, (void (*)(void))small_relu_kernel};
+  s->kernels[0] = (ampc_kernel){"k00_train", 11, (void (*)(void))small_train_kernel};
+  s->kernels[1] = (ampc_kernel){"k01_eval", 2, (void (*)(void))small_eval_four};
+  s->kernels[2] = (ampc_kernel){"k02_eval", 2, (void (*)(void))small_eval_two};
+  s->kernels[3] = (ampc_kernel){"k03_relu", 1, (void (*)(void))small_relu_kernel};
   s->sources[2].offset = 128;
   s->output = (ampc_output_desc){.name = "y",
                                  .block = 2,
