@@ -88,7 +88,6 @@ Geometry elements_geometry(int64_t n);                 /* CUDA, a thread an elem
 const Group *group_main_part(const Graph *g, uint32_t group);
 /* "features_2_1_batch_norm_relu": an identifier of C, of no other command of the program. */
 const char *command_name(Compile *c, uint32_t group);
-const char *group_ops(Compile *c, uint32_t group); /* "batch_norm_relu" */
 /* The node that decides what a group is about: its anchor if a layer made that, else the first that
  * a layer made. */
 const Node *group_main_node(const Graph *g, uint32_t group);

@@ -88,7 +88,8 @@ static uint32_t ops_of(const Graph *g, const Group *p, const char **out)
   return n;
 }
 
-const char *group_ops(Compile *c, uint32_t group)
+/* "batch_norm_relu" */
+static const char *group_ops(Compile *c, uint32_t group)
 {
   const Group *p = group_main_part(c->graph, group);
   const char **names = arena_array(c->arena, const char *, p->n);

@@ -7,8 +7,6 @@
 
 /* ---- what a kernel is ---- */
 
-enum { INT_LIMIT = 1 << 30 }; /* above it, walking in strides could overflow an int */
-
 /* The most elements that one argument has: an index must be able to count them. */
 static int64_t most_elements(const Kernel *k)
 {

@@ -68,8 +68,6 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
     return element_text(s, p);
   case PIECE_row_value:
     return s->row_value[p->input];
-  case PIECE_pointer:
-    return s->k->arg_names[argument_of(s->k, s->n->in[p->input])];
   case PIECE_attribute:
     return attribute_text(s, p->attribute);
   case PIECE_index:

@@ -1,9 +1,7 @@
 /* The table of contents of an emitted text: its kernels in their order, each with the layer that it
  * is for and the shape that it walks. */
-#include "compiler/base/user_text.h"
 #include "kernel_parts.h"
 #include "runtime/plan/conv_columns.h"
-#include <string.h>
 
 enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
 

@@ -507,7 +507,6 @@ void emit_file(Kernel *k)
 
 void emit_columns(Kernel *k, const Convolution *v)
 {
-  enum { INT_LIMIT = 1 << 30 };
   bool real64 = k->c->options.real64;
   Convolution of_columns = *v;
   ampc_conv *d = &of_columns.desc;

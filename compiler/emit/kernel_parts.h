@@ -3,6 +3,8 @@
 #include "compiler/command/walk.h"
 #include "kernel.h"
 
+enum { INT_LIMIT = 1 << 30 }; /* elements: above it, walking in strides could overflow an int */
+
 typedef struct Vector { /* neighbours that a thread has at hand: name[j] */
   uint32_t argument;
   const char *index; /* where they begin */

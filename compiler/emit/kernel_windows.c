@@ -38,13 +38,8 @@ void windows_put_operands(Kernel *k, Chain *ch, LoopShape *shape, uint32_t input
   k->vectors.n = 0;
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
-    uint32_t argument = argument_of(k, l->value);
-    if (argument == k->args.n || strcmp(l->index, "0") == 0) continue;
-    const char *name = k->arg_names[argument];
-    Vector v = {argument, l->index, arena_printf(k->c->arena, "%s_at", name)};
-    vec_push(k->c->arena, &k->vectors, v);
-    EMIT(k->p, "VECTOR_LOAD(%u, %s, %s, %s + %s);\n", vector, element_type(&k->args.at[argument]),
-         v.name, name, l->index);
+    if (strcmp(l->index, "0") != 0)
+      put_vector(k, "VECTOR_LOAD", vector, argument_of(k, l->value), l->index);
   }
 }
 

@@ -71,10 +71,10 @@ static void add_text(CodeParser *p, size_t size)
   p->at += size;
 }
 
-/* $0, $1|0, @1, &0 */
+/* $0, $1|0, @1 */
 static void add_operand(CodeParser *p)
 {
-  PieceKind kind = *p->at == '$' ? PIECE_element : *p->at == '@' ? PIECE_row_value : PIECE_pointer;
+  PieceKind kind = *p->at == '$' ? PIECE_element : PIECE_row_value;
   uint32_t input = (uint32_t)(p->at[1] - '0');
   if (input >= p->signature->n_inputs) broken(p, "no such input", p->at, 2);
   CodePiece *piece = add_piece(p, kind, 2);
@@ -164,7 +164,7 @@ static bool take_brackets(CodeParser *p)
 static void read_expression(CodeParser *p)
 {
   while (*p->at && *p->at != ';') {
-    bool sign = strchr("$@&", *p->at) != NULL;
+    bool sign = strchr("$@", *p->at) != NULL;
     if (take_brackets(p)) continue;
     if (sign && isdigit((unsigned char)p->at[1]))
       add_operand(p);

@@ -40,7 +40,6 @@ typedef enum PieceKind {
   PIECE_call,      /* a function of templates/device.cuh; the parenthesis is text */
   PIECE_element,   /* $0: an element of an input; absent: what stands for an absent input */
   PIECE_row_value, /* @1: an input's one value of this row; absent as above */
-  PIECE_pointer,   /* &0: where an input begins */
   PIECE_attribute, /* $dim: an attribute of the node */
   PIECE_index,     /* $i: the element's index */
   PIECE_column,    /* $c: the index within the row */
@@ -53,7 +52,7 @@ typedef struct CodePiece {
   PieceKind kind;
   const char *text; /* as it stands in the table; not ended by a zero */
   uint32_t size;
-  uint32_t input;     /* element, row_value, pointer: which */
+  uint32_t input;     /* element, row_value: which */
   const char *absent; /* "0" of $1|0: digits; NULL: the input is never absent */
   uint32_t absent_size;
   uint32_t attribute; /* attribute: its index in the signature */

@@ -21,18 +21,15 @@ static int64_t count_operators(const CodePiece *p)
   return count;
 }
 
-/* Operators and calls in a statement of n's code. What stands between a pointer and the next comma
- * is the address where a function starts to read: its arithmetic is not counted. */
+/* Operators and calls in a statement of n's code. */
 static int64_t count_statement(const Node *n, const CodeStatement *s)
 {
   int64_t count = 0;
-  bool address = false;
   for (uint32_t i = 0; i < s->n_pieces; i++) {
     const CodePiece *p = &s->pieces[i];
     if (!code_stands(n, p->condition)) continue;
-    address = p->kind == PIECE_pointer || (address && !memchr(p->text, ',', p->size));
     if (p->kind == PIECE_call) count++;
-    if (p->kind == PIECE_text && !address) count += count_operators(p);
+    if (p->kind == PIECE_text) count += count_operators(p);
   }
   return count;
 }
