@@ -175,6 +175,8 @@ static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
     if (mask >> lane & 1) a.at[a.n++] = operand(w, &i->in[0], lane) + (uint64_t)i->offset;
   a.bytes *= parts;
   uint32_t latency = walk_memory(&w->memory, w->launch, &a, w->counts);
+  bool stored_now = w->counts == &w->once; /* by blocks of this launch */
+  if (stored_now && latency > w->launch->latency_l2) latency = w->launch->latency_l2;
   for (uint32_t lane = 0, n = 0; lane < LANES; lane++) {
     if (!(mask >> lane & 1)) continue;
     for (uint32_t k = 0; k < i->n_to; k++) w->reg[i->to[k].at][lane] = loaded(w, i, a.at[n], k);

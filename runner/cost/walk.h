@@ -9,7 +9,7 @@
  * zeros), a shuffle gives a lane its own value. Warps run one after the other, so barriers wait for
  * nobody and shared memory has what the warps before have left there. An atomic addition gives the
  * number of the block, as if blocks came in their order: what is left to the last one is counted
- * once.
+ * once, and finds in L2 what the others have stored.
  * Where data decides (a comparison of values) lanes of a warp go one way together.
  * Lanes that part meet again at the lowest instruction that any of them has before it. */
 #pragma once
