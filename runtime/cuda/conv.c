@@ -130,7 +130,8 @@ static ampc_status run_whole(const Convolution *v, void *x, void *w, const void 
 
 int64_t conv_own_scratch(const CudaDevice *d, const ampc_conv *c)
 {
-  return ampc_conv_workspace_cuda(c, d->program->real64, d->capability);
+  ConvColumns t = ampc_conv_columns(c, d->program->real64);
+  return t.whole ? t.bytes : ampc_conv_workspace_cuda(c, d->program->real64, d->capability);
 }
 
 ampc_status conv_own(CudaDevice *device, const ampc_conv *d, void *x, void *w, const void *bias,

@@ -3,10 +3,10 @@
  * the cache of kernels.
  *
  * Note [scratch] Both ways need room that no plan of memory knows, so it lies beside WORK: one
- * piece for all, because a device does one thing after the other. cuDNN gets no more than our own
- * kernels would need for the same convolution. All that a program calls is prepared before, so one
- * is enough, unless cuDNN fails when it is called: a piece that turns out to be too small stays,
- * because steps that are recorded know its address. */
+ * piece for all, because a device does one thing after the other. cuDNN may have as much as
+ * columns, or partial sums, and a product of the same convolution would need. All that a program
+ * calls is prepared before, so one is enough, unless cuDNN fails when it is called: a piece that
+ * turns out to be too small stays, because steps that are recorded know its address. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +97,12 @@ static ampc_status get_scratch(CudaDevice *d, int64_t bytes, void **out)
 }
 
 /* ---- plans ---- */
+
+/* What cuDNN may have. */
+static int64_t limit_of(const CudaDevice *d, const ampc_conv *c)
+{
+  return ampc_conv_workspace_cuda(c, d->program->real64, d->capability);
+}
 
 #define OWN_KERNELS "the program's own kernels, not by cuDNN"
 
@@ -189,12 +195,11 @@ static ampc_status find(CudaDevice *d, const ampc_conv *c, ConvPlan **out)
   ConvPlan *p = s ? append(s) : NULL;
   if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for convolutions");
   memcpy(p->problem, problem, sizeof problem);
-  int64_t own = conv_own_scratch(d, c);
   bool possible = s->library && !d->program->real64;
-  if (possible) plan(s, c, own, p);
+  if (possible) plan(s, c, limit_of(d, c), p);
   if (!p->plan.plan && possible) say_absent(p->problem, p->plan.why);
   if (!s->library && strcmp(s->why, "--no-cudnn") != 0) say_absent("convolutions run", s->why);
-  int64_t bytes = p->plan.plan ? p->plan.workspace : own;
+  int64_t bytes = p->plan.plan ? p->plan.workspace : conv_own_scratch(d, c);
   if (bytes > s->needed) s->needed = bytes;
   *out = p;
   return AMPC_OK;
@@ -244,7 +249,7 @@ static ampc_status by_library(CudaDevice *d, const ampc_conv *c, ConvPlan *p, vo
     if (!s) break;
     snprintf(why, sizeof why, "its engine %lld fails: %s", (long long)p->plan.engine,
              m->api->cudnnGetErrorString(s));
-    plan_anew(d->convolutions, c, conv_own_scratch(d, c), p);
+    plan_anew(d->convolutions, c, limit_of(d, c), p);
   }
   if (why[0]) say_failing(p, why);
   return AMPC_OK;

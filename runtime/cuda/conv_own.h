@@ -2,7 +2,7 @@
 #pragma once
 #include "cuda_device.h"
 
-/* Bytes of scratch that it needs. */
+/* Bytes of scratch that it needs: no room for products where none runs. */
 int64_t conv_own_scratch(const CudaDevice *d, const ampc_conv *c);
 ampc_status conv_own(CudaDevice *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
                      void *scratch);

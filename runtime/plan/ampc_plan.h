@@ -377,7 +377,8 @@ void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t 
 /* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);
-/* On CUDA, where `capability` is 90 for sm_90; that of a convolution lies beside WORK. */
+/* On CUDA, where `capability` is 90 for sm_90; that of a convolution lies beside WORK, and is the
+ * most that it may need, by cuDNN or by our own kernels. */
 int64_t ampc_gemm_workspace_cuda(int capability);
 int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability);
 

@@ -1,9 +1,11 @@
 /* The CUDA device behind the mock, called as the runtime calls it: products that a job would not
  * make easily, what happens in other threads meanwhile, the order of copies and steps. */
+#include "ampc_rt.h"
 #include "cases.h"
 #include "runtime/base/convert.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/device.h"
+#include "runtime/plan/conv_columns.h"
 #include <math.h>
 #include <time.h>
 
@@ -135,6 +137,35 @@ static int memory_beside(void)
   open_all();
   CHECK(device->ops->library_bytes(device) == STATE + 1024);
   CHECK(cuda_bytes_beside(&program) == STATE + 1024);
+  close_all();
+  return check_failures;
+}
+
+/* ---- scratch of convolutions ---- */
+
+/* Without cuDNN: partial sums of a stem's weights, nothing for the stem, columns and a product's
+ * room for a deeper one. */
+static int scratch_of_convolutions(void)
+{
+  ampc_conv stem = {.kind = AMPC_CONV_FORWARD, .spatial = 2, .n = 4, .c = 1, .k = 8, .groups = 1};
+  for (int i = 0; i < 2; i++) stem.in[i] = stem.out[i] = 8, stem.kernel[i] = 3;
+  for (int i = 0; i < 2; i++) stem.stride[i] = stem.dilation[i] = stem.pad[i] = 1;
+  stem.x_type = stem.w_type = stem.y_type = AMPC_F32;
+  ampc_conv weights = stem, deep = stem;
+  weights.kind = AMPC_CONV_WEIGHT;
+  deep.c = 64;
+  ConvColumns sums = ampc_conv_columns(&weights, false), columns = ampc_conv_columns(&deep, false);
+  MUST(sums.whole && sums.bytes > 0 && !columns.whole && columns.bytes > 0);
+  ampc_use_cudnn(false);
+  open_all();
+  int64_t beside = cuda_bytes_beside(&program);
+  CHECK(device->ops->prepare_conv(device, &stem) == AMPC_OK);
+  CHECK(device->ops->library_bytes(device) == beside);
+  CHECK(device->ops->prepare_conv(device, &weights) == AMPC_OK);
+  CHECK(device->ops->library_bytes(device) == beside + sums.bytes);
+  CHECK(device->ops->prepare_conv(device, &deep) == AMPC_OK);
+  CHECK(device->ops->library_bytes(device) ==
+        beside + columns.bytes + ampc_gemm_workspace_cuda(cuda_of(device)->capability));
   close_all();
   return check_failures;
 }
@@ -445,6 +476,7 @@ static const Case cases[] = {
     {"devices open and close beside a recording", opens_beside_a_recording, 0, NULL},
     {"devices share a library", one_library, 0, NULL},
     {"memory beside the spaces", memory_beside, 0, NULL},
+    {"scratch of convolutions", scratch_of_convolutions, 0, NULL},
     {"the first batches", first_batches, 0, NULL},
     {"a product", plain_product, 0, NULL},
     {"algorithms that do not run", unfit_algorithms, 0, NULL},
