@@ -125,17 +125,28 @@ bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out
   return repl_error(r, "no kernel %s; :kernel lists them", name);
 }
 
-/* The first line of a kernel's text, its comment, says which values it computes and where they
- * stand. */
+/* Prints the line at s without its comment sign, and those with which a wide one goes on. */
+static void print_title(const char *s)
+{
+  static const char next[] = "\n//     ";
+  for (bool first = true;; first = false) {
+    s += strspn(s, "\n/ ");
+    size_t size = strcspn(s, "\n");
+    printf("%s%.*s", first ? "" : " ", (int)size, s);
+    s += size;
+    if (strncmp(s, next, strlen(next)) != 0) return;
+  }
+}
+
+/* The title of a kernel's text, a comment, says which values it computes and where they stand. */
 static void list_kernels(Repl *r, Compile *c)
 {
   for (uint32_t i = 0; i < c->program->n_kernels; i++) {
     Text text;
     text_init(&text, c->arena);
     emit_kernel(c, i, &text);
-    const char *title = text.at + strspn(text.at, "\n/ ");
-    printf("%.*s%s\n", (int)strcspn(title, "\n"), title,
-           kernels_is_edited(r->kernels, c, i) ? "  (edited)" : "");
+    print_title(text.at);
+    puts(kernels_is_edited(r->kernels, c, i) ? "  (edited)" : "");
   }
 }
 
