@@ -126,15 +126,18 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
   int status = options_count_jobs(&inspect_verb, given, 1 + precisions, 1 + precisions);
   if (status) return status;
   if (precisions) cmd->diff[1] = given->at[0];
-  if (precisions && cmd->kernel) return usage_error(program, "--kernel does not go with --diff");
-  if (cmd->by_layer && (cmd->kernel || cmd->json || precisions))
-    return usage_error(program, "--by-layer does not go with --kernel, --diff and --json");
+  if (precisions && (cmd->kernel || cmd->cudnn))
+    return usage_error(program, "--%s does not go with --diff", cmd->kernel ? "kernel" : "cudnn");
+  if (cmd->by_layer && (cmd->kernel || cmd->json || precisions || cmd->cudnn))
+    return usage_error(program, "--by-layer does not go with --kernel, --diff, --json and --cudnn");
   if (cmd->json && cmd->kernel) return usage_error(program, "--json does not go with --kernel");
   if ((cmd->gpu.no_cudnn || cmd->gpu.measured) && !cmd->gpu.name)
     return usage_error(program, "--%s goes with --gpu only",
                        cmd->gpu.no_cudnn ? "no-cudnn" : "measured");
-  if (cmd->gpu.name && (cmd->kernel || cmd->by_layer || precisions || cmd->arch_given))
-    return usage_error(program, "--gpu does not go with --kernel, --by-layer, --diff and --arch");
+  if (cmd->gpu.name &&
+      (cmd->kernel || cmd->by_layer || precisions || cmd->arch_given || cmd->cudnn))
+    return usage_error(program,
+                       "--gpu does not go with --kernel, --by-layer, --diff, --arch and --cudnn");
   if (cmd->gpu.name) cmd->compile.target = gpu_find(cmd->gpu.name)->arch;
   cmd->compile.input = given->at[precisions];
   return 0;
