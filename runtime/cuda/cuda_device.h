@@ -30,7 +30,7 @@ typedef struct CudaDevice {
   BlasLibrary *blas;
   ProductPlans *products;
   ConvPlans *convolutions; /* NULL before the first */
-  CuModule relu, product;  /* own_product.c; NULL where no product needed it */
+  CuModule relu, product;  /* relu.c, own_product.c; NULL where no product needed it */
   Recording *recordings;   /* two a step, one for each half of INPUT */
   void *kept_state;        /* room for STATE while a step is tried out */
 } CudaDevice;
@@ -59,6 +59,18 @@ ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, in
  * A thread may take it again. */
 void setup_lock(void);
 void setup_unlock(void);
+
+/* A library's handle takes memory and time, so devices of a GPU share one; it belongs to the GPU
+ * where it was made. This is the first member of what holds it. To be called under the lock. */
+typedef struct Shared {
+  struct Shared *next;
+  CuDevice gpu;
+  int users;
+} Shared;
+void *shared_join(Shared *list, CuDevice gpu); /* counts one user more; NULL: there is none */
+void shared_add(Shared **list, Shared *new, CuDevice gpu); /* with one user */
+bool shared_leave(Shared **list, Shared *s); /* true: the last one, and s is no more in the list */
+
 ampc_status blas_open(CudaDevice *d); /* loads cuBLASLt; d->blas */
 void blas_close(CudaDevice *d);       /* the last user of a GPU frees its handle */
 LtHandle blas_handle(const CudaDevice *d);

@@ -5,18 +5,11 @@
 #include <stdlib.h>
 
 static atomic_bool unwanted;
-static DnnLibrary *libraries; /* guarded by the lock */
+static Shared *libraries;
 
 void ampc_use_cudnn(bool use)
 {
   atomic_store(&unwanted, !use);
-}
-
-static DnnLibrary *find(CuDevice gpu)
-{
-  DnnLibrary *l = libraries;
-  while (l && l->gpu != gpu) l = l->next;
-  return l;
 }
 
 /* A plan holds code for one GPU and runs only where all of these are equal, and only in the cuDNN
@@ -57,10 +50,9 @@ static DnnLibrary *start(const CudaDevice *d, const DnnApi *api, char *why)
     return NULL;
   }
   l->machine.api = api;
-  l->gpu = d->gpu;
   identify(d, api, l);
-  l->next = libraries;
-  return libraries = l;
+  shared_add(&libraries, &l->shared, d->gpu);
+  return l;
 }
 
 DnnLibrary *dnn_open(CudaDevice *d, char why[AMPC_WHY_ROOM])
@@ -72,9 +64,8 @@ DnnLibrary *dnn_open(CudaDevice *d, char why[AMPC_WHY_ROOM])
   }
   if (!cuda_load_dnn(&api, why)) return NULL;
   setup_lock();
-  DnnLibrary *l = find(d->gpu);
+  DnnLibrary *l = shared_join(libraries, d->gpu);
   if (!l) l = start(d, api, why);
-  if (l) l->users++;
   setup_unlock();
   return l;
 }
@@ -83,10 +74,7 @@ void dnn_close(DnnLibrary *l)
 {
   if (!l) return;
   setup_lock();
-  if (--l->users == 0) {
-    DnnLibrary **at = &libraries;
-    while (*at != l) at = &(*at)->next;
-    *at = l->next;
+  if (shared_leave(&libraries, &l->shared)) {
     l->machine.api->cudnnDestroy(l->machine.handle);
     free(l);
   }

@@ -3,11 +3,8 @@
 #include "cuda_device.h"
 #include "cudnn_plan.h"
 
-/* One for all devices of a GPU; guarded by the lock of shared.c. */
 struct DnnLibrary {
-  DnnLibrary *next;
-  CuDevice gpu;
-  int users;
+  Shared shared; /* by all devices of a GPU */
   DnnMachine machine;
   char identity[256]; /* of cuDNN and the GPU, as far as plans depend on them */
 };

@@ -47,13 +47,13 @@ static ampc_status cuda_fill(Device *device, void *to, uint8_t value, int64_t by
                 : CUDA(d, cuMemsetD8Async(cuda_address(to), value, (size_t)bytes, d->stream));
 }
 
-/* What the libraries have taken beside the spaces lies in the context; the driver tells only what
- * the whole GPU uses. */
 int64_t cuda_bytes_beside(const ampc_program *p)
 {
   return p->space_bytes[AMPC_STATE] + device_input_step(p); /* kept_state; the other half */
 }
 
+/* What the libraries have taken beside the spaces lies in the context; the driver tells only what
+ * the whole GPU uses. */
 static int64_t cuda_library_bytes(const Device *device)
 {
   const CudaDevice *d = (const CudaDevice *)device;

@@ -1,4 +1,4 @@
-/* What all CUDA devices of a process share: a lock, and cuBLASLt's handle of each GPU.
+/* What all CUDA devices of a process share: a lock, and the libraries' handles of each GPU.
  *
  * Note [one at a time]
  * While a thread records a step, no other may allocate or free memory, load a module or start a
@@ -21,23 +21,34 @@ void setup_unlock(void)
   pthread_mutex_unlock(&lock);
 }
 
+void *shared_join(Shared *list, CuDevice gpu)
+{
+  while (list && list->gpu != gpu) list = list->next;
+  if (list) list->users++;
+  return list;
+}
+
+void shared_add(Shared **list, Shared *new, CuDevice gpu)
+{
+  *new = (Shared){.next = *list, .gpu = gpu, .users = 1};
+  *list = new;
+}
+
+bool shared_leave(Shared **list, Shared *s)
+{
+  if (--s->users > 0) return false;
+  while (*list != s) list = &(*list)->next;
+  *list = s->next;
+  return true;
+}
+
 /* ---- cuBLASLt ---- */
 
-/* A handle takes memory and time, so devices share one; it belongs to the GPU where it was made. */
 struct BlasLibrary {
-  BlasLibrary *next;
-  CuDevice gpu;
+  Shared shared;
   LtHandle handle;
-  int users;
 };
-static BlasLibrary *libraries; /* guarded by the lock */
-
-static BlasLibrary *find(CuDevice gpu)
-{
-  BlasLibrary *l = libraries;
-  while (l && l->gpu != gpu) l = l->next;
-  return l;
-}
+static Shared *libraries;
 
 static ampc_status start(const CudaDevice *d, BlasLibrary **out)
 {
@@ -49,9 +60,8 @@ static ampc_status start(const CudaDevice *d, BlasLibrary **out)
     return ampc_fail(AMPC_RUN_FAILED, "%s: cuBLASLt does not start: %s", d->device.name,
                      d->api->cublasLtGetStatusString(status));
   }
-  l->gpu = d->gpu;
-  l->next = libraries;
-  libraries = *out = l;
+  shared_add(&libraries, &l->shared, d->gpu);
+  *out = l;
   return AMPC_OK;
 }
 
@@ -61,10 +71,8 @@ ampc_status blas_open(CudaDevice *d)
   char why[AMPC_WHY_ROOM];
   if (!cuda_load_blas(&cuda, why)) return ampc_fail(AMPC_RUN_FAILED, "%s: %s", d->device.name, why);
   setup_lock();
-  BlasLibrary *l = find(d->gpu);
-  ampc_status status = l ? AMPC_OK : start(d, &l);
-  if (!status) l->users++;
-  d->blas = l;
+  d->blas = shared_join(libraries, d->gpu);
+  ampc_status status = d->blas ? AMPC_OK : start(d, &d->blas);
   setup_unlock();
   return status;
 }
@@ -74,10 +82,7 @@ void blas_close(CudaDevice *d)
   BlasLibrary *l = d->blas;
   if (!l) return;
   setup_lock();
-  if (--l->users == 0) {
-    BlasLibrary **at = &libraries;
-    while (*at != l) at = &(*at)->next;
-    *at = l->next;
+  if (shared_leave(&libraries, &l->shared)) {
     d->api->cublasLtDestroy(l->handle);
     free(l);
   }
