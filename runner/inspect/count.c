@@ -184,9 +184,9 @@ static void count_values(const Inspection *in, CommandRow *row, const Value *rea
 
 /* Which of x, w, y is the result depends on the direction of the convolution; the others are
  * read. */
-static void count_product(const Inspection *in, CommandRow *row, bool convolution)
+static void count_product(const Inspection *in, CommandRow *row)
 {
-  if (convolution) {
+  if (row->kind == ROW_conv) {
     Convolution p = convolution_of(in->c, row->group);
     Value result = p.desc.kind == AMPC_CONV_FORWARD ? p.y
                    : p.desc.kind == AMPC_CONV_DATA  ? p.x
@@ -208,10 +208,9 @@ void inspect_count(const Inspection *in, CommandRow *row)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[row->group];
-  const Node *anchor = ir_node(g, group->anchor);
   row->read = row->written = 0;
-  if (row->product) {
-    count_product(in, row, op_of(anchor)->tmpl == TMPL_conv);
+  if (row->kind != ROW_kernel) {
+    count_product(in, row);
     return;
   }
   for (uint32_t i = 0; i < group->n_parts; i++) count_kernel(in, row, &group->parts[i]);

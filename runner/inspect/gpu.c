@@ -46,7 +46,7 @@ static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, Walk
 static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, WalkArgument **out)
 {
   Compile *c = m->in->c;
-  if (row->product) {
+  if (row->kind != ROW_kernel) {
     *out = arena_array(c->arena, WalkArgument, CONV_KERNEL_ARGS);
     return conv_arguments(c, row, pass, *out);
   }
@@ -280,10 +280,10 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   double bytes = (double)(row->read + row->written);
   *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
   bool good = true;
-  if (!row->product) {
+  if (row->kind == ROW_kernel) {
     good = weigh_kernel(m, row, 0, bytes, &out->counts, &out->cost);
     out->counted = true;
-  } else if (strcmp(row->frame, "conv") == 0) {
+  } else if (row->kind == ROW_conv) {
     good = weigh_conv(m, row, out);
   } else {
     Product d = product_of(m->in->c, row->group);

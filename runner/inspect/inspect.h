@@ -13,11 +13,12 @@ typedef struct Usage { /* of a kernel on one architecture, as ptxas says */
   int spilled;   /* bytes a thread, stored and loaded */
 } Usage;
 
-typedef struct CommandRow {  /* a command of the plan: a kernel of ours, or a product of the library
-                              */
-  uint32_t group;            /* index into Graph.groups */
-  uint16_t block;            /* index into Graph.blocks */
-  bool product;              /* a matrix product or convolution of the library */
+typedef enum RowKind { ROW_kernel, ROW_gemm, ROW_conv } RowKind; /* ours; the others a library's */
+
+typedef struct CommandRow { /* a command of the plan */
+  uint32_t group;           /* index into Graph.groups */
+  uint16_t block;           /* index into Graph.blocks */
+  RowKind kind;
   const char *kernel;        /* the program's own: the command, or what makes the columns of a
                                 convolution; NULL: the library does it all */
   const char *name, *frame;  /* "fc1_relu_drop"; map, move, row, the template's file, gemm, conv */
@@ -60,7 +61,7 @@ int inspect_usage(Inspection *in, const char *arch);
 /* ---- gpu.c, gpu_print.c ---- */
 typedef struct GpuRequest {
   const char *name;     /* "h200"; NULL: nothing is asked */
-  bool no_cudnn;        /* convolutions by columns and products */
+  bool no_cudnn;        /* convolutions by our own kernels */
   const char *measured; /* a file of names and microseconds, or NULL */
 } GpuRequest;
 /* What the commands cost on a GPU of that name, as a table or JSON. An exit status. */

@@ -38,10 +38,11 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
  * implementation of a convolution is named. */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
-  json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind",
-                          row->product ? row->frame : "kernel", "template", row->frame, "types",
-                          row->types, "shape", row->shape, "read", (json_int_t)row->read, "written",
-                          (json_int_t)row->written);
+  static const char *const kinds[] = {"kernel", "gemm", "conv"};
+  json_t *out =
+      json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind", kinds[row->kind],
+                "template", row->frame, "types", row->types, "shape", row->shape, "read",
+                (json_int_t)row->read, "written", (json_int_t)row->written);
   json_object_set_new(out, "flops", row->flops < 0 ? json_null() : json_integer(row->flops));
   json_object_set_new(out, "file",
                       row->place.source ? json_string(row->place.source->shown) : json_null());

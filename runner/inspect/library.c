@@ -2,7 +2,6 @@
  * implementations of its library by what this machine has. For a GPU cuDNN is asked, which plans
  * for one that need not be here. */
 #include <stdio.h>
-#include <string.h>
 #include "ampc_rt.h"
 #include "compiler/options.h"
 #include "inspect.h"
@@ -14,7 +13,7 @@ static ampc_status name_rows(Inspection *in, Device *device)
   Compile *c = in->c;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (!row->product || strcmp(row->frame, "conv") != 0) continue;
+    if (row->kind != ROW_conv) continue;
     ampc_conv d = convolution_of(c, row->group).desc;
     const char *name;
     ampc_status status = device->ops->conv_implementation(device, &d, &name);
@@ -29,7 +28,7 @@ static void name_planned(Inspection *in, const DnnMachine *machine)
   Compile *c = in->c;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (!row->product || strcmp(row->frame, "conv") != 0) continue;
+    if (row->kind != ROW_conv) continue;
     ampc_conv d = convolution_of(c, row->group).desc;
     DnnPlan plan;
     int64_t limit = ampc_conv_workspace_cuda(&d, c->options.real64, target_capability(c));

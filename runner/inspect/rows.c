@@ -1,5 +1,4 @@
 /* From a compiled job to the rows of `amp inspect`. */
-#include <string.h>
 #include "ampc_rt.h"
 #include "inspect.h"
 
@@ -75,14 +74,14 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
 }
 
 /* A product names both operands and the result: "f16*f16>f32". */
-static const char *types_text(Compile *c, uint32_t group, const char *frame)
+static const char *types_text(Compile *c, uint32_t group, RowKind kind)
 {
-  if (strcmp(frame, "gemm") == 0) {
+  if (kind == ROW_gemm) {
     ampc_gemm d = product_of(c, group).desc;
     return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(d.a_type), ir_dtype_name(d.b_type),
                         ir_dtype_name(d.c_type));
   }
-  if (strcmp(frame, "conv") == 0) {
+  if (kind == ROW_conv) {
     ampc_conv d = convolution_of(c, group).desc;
     bool forward = d.kind == AMPC_CONV_FORWARD, data = d.kind == AMPC_CONV_DATA;
     return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(forward ? d.x_type : d.y_type),
@@ -139,6 +138,12 @@ static Geometry geometry_of(Compile *c, uint32_t group)
   return (Geometry){d.grid, d.block};
 }
 
+static RowKind kind_of(const Graph *g, uint32_t group)
+{
+  if (!group_by_library(g, group)) return ROW_kernel;
+  return op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv ? ROW_conv : ROW_gemm;
+}
+
 static CommandRow make_row(const Inspection *in, uint32_t group)
 {
   Compile *c = in->c;
@@ -146,14 +151,14 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
   Value last = main->nodes[main->n - 1];
   CommandRow row = {.group = group,
                     .block = ir_node(c->graph, last)->block,
-                    .product = group_by_library(c->graph, group),
+                    .kind = kind_of(c->graph, group),
                     .name = command_name(c, group),
                     .frame = frame_text(c, p),
                     .nodes = nodes_text(c, p),
                     .shape = shape_text(c, main),
                     .elements = walked_elements(c, p, main),
                     .place = inspect_place(in, last)};
-  row.types = types_text(c, group, row.frame);
+  row.types = types_text(c, group, row.kind);
   if (group_has_kernel(c, group)) row.kernel = kernel_name(c, group);
   if (row.kernel) row.at = geometry_of(c, group);
   inspect_count(in, &row);

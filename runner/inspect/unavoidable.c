@@ -79,7 +79,7 @@ static void take_product(Walk *w, const CommandRow *row)
   const Group *group = &w->g->groups.at[row->group];
   Value operands[4] = {{0}};
   int32_t depth = 0;
-  if (strcmp(row->frame, "conv") == 0) {
+  if (row->kind == ROW_conv) {
     Convolution p = convolution_of(c, row->group);
     memcpy(operands, (Value[4]){p.x, p.w, p.bias, p.y}, sizeof operands);
   } else {
@@ -120,7 +120,7 @@ double gpu_unavoidable(const Inspection *in, uint16_t block)
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
-    if (r->product)
+    if (r->kind != ROW_kernel)
       take_product(&w, r);
     else
       take_kernel(&w, &g->groups.at[r->group]);
