@@ -20,7 +20,7 @@ typedef enum PtxFamily {
   FAMILY_f64
 } PtxFamily;
 
-/* Units of a multiprocessor; each has a rate of its own (Gpu in gpus.h). */
+/* Units of a multiprocessor; each has a rate of its own (Gpu in gpu.h). */
 typedef enum PtxPipe {
   PIPE_none, /* no instruction of the machine */
   PIPE_fma,  /* f32 and packed 16-bit arithmetic */

@@ -4,19 +4,27 @@
  * (channel statistics, a sum over the batch): whoever uses its result walks the data once more. So
  * values that stay in memory are the step's inputs, parameters, what the library reads and writes,
  * and results of reductions; each has a depth, how many walks stand before it. All that has the
- * same depth is made in one walk, which reads each value that it needs once and writes its own.
- * State (optimizers, running statistics) is moved as its commands say. Lower bounds all: no fusion
- * within the library's kernels, such as statistics of what a convolution writes, is assumed. */
+ * same depth is made in one walk, which reads each value that it needs once and writes its own. A
+ * value that was stored for the library is computed again where that takes less than reading it,
+ * as the walk reads most of its sources anyway. State (optimizers, running statistics) is moved
+ * as its commands say. No fusion within the library's kernels, such as statistics of what a
+ * convolution writes, is assumed. */
 #include <string.h>
 #include "gpu.h"
+
+typedef enum Kept { KEPT_not, KEPT_leaf, KEPT_result, KEPT_computed } Kept;
 
 typedef struct Walk {
   const Inspection *in;
   const Graph *g;
-  int32_t *depth;    /* of a value that stays in memory; -1: it is computed on the way */
-  uint32_t *seen;    /* the search that has met it last */
-  uint64_t *readers; /* depths at which it has been read: bit depth % 64 */
-  uint32_t search;
+  Kept *kept;      /* result: of the library or a reduction; computed: it can be made again */
+  int32_t *depth;  /* of what is kept */
+  uint32_t *seen;  /* the search that has met it last */
+  uint32_t *tried; /* the same of what may be read instead */
+  uint32_t search, trial;
+  VEC(Value) puts; /* results of walks */
+  VEC(Value) read; /* by the walk that is looked at */
+  int32_t deepest;
   double bytes;
 } Walk;
 
@@ -26,14 +34,20 @@ static double bytes_of(const Walk *w, Value v)
 }
 
 /* Inputs and parameters lie there; so do the working copies of weights. */
-static bool is_leaf(const Walk *w, Value v)
+static Kept kept(const Walk *w, Value v)
 {
-  return op_of(ir_node(w->g, v))->tmpl == TMPL_leaf || is_working_copy(w->g, v);
+  bool leaf = op_of(ir_node(w->g, v))->tmpl == TMPL_leaf || is_working_copy(w->g, v);
+  return leaf ? KEPT_leaf : w->kept[v.id];
 }
 
-/* Finds the values in memory from which v is computed; with `at` 0 gives the greatest depth, else
- * reads them at that depth. */
-static int32_t search(Walk *w, Value v, int32_t at)
+static void keep(Walk *w, Value v, Kept how, int32_t depth)
+{
+  w->kept[v.id] = how;
+  w->depth[v.id] = depth;
+}
+
+/* The greatest depth of what v is computed from by one walk. */
+static int32_t depth_before(Walk *w, Value v)
 {
   int32_t most = 0;
   const Node *n = ir_node(w->g, v);
@@ -41,28 +55,14 @@ static int32_t search(Walk *w, Value v, int32_t at)
     Value from = n->in[i];
     if (!from.id || w->seen[from.id] == w->search) continue;
     w->seen[from.id] = w->search;
-    int32_t depth = is_leaf(w, from) ? 0 : w->depth[from.id];
-    if (depth < 0)
-      depth = search(w, from, at);
-    else if (at && !(w->readers[from.id] >> at % 64 & 1)) {
-      w->readers[from.id] |= 1ull << at % 64;
-      w->bytes += bytes_of(w, from);
-    }
+    Kept how = kept(w, from);
+    int32_t depth = how == KEPT_not        ? depth_before(w, from)
+                    : how == KEPT_leaf     ? 0
+                    : how == KEPT_computed ? w->depth[from.id] - 1
+                                           : w->depth[from.id];
     if (depth > most) most = depth;
   }
   return most;
-}
-
-/* A walk of its own depth computes v and leaves it in memory. */
-static void put(Walk *w, Value v)
-{
-  if (w->depth[v.id] >= 0 || is_leaf(w, v)) return;
-  w->search++;
-  int32_t depth = 1 + search(w, v, 0);
-  w->search++;
-  search(w, v, depth);
-  w->depth[v.id] = depth;
-  w->bytes += bytes_of(w, v);
 }
 
 /* Fewer results than elements: only after all of them are known can anybody use one. */
@@ -71,6 +71,17 @@ static bool is_reduction(const Walk *w, Value v)
   const Node *n = ir_node(w->g, v);
   if (op_of(n)->tmpl != TMPL_row || !n->n_in) return false;
   return ir_elements(n) < ir_elements(ir_node(w->g, n->in[0])) && row_shape(w->g, v).inner > 1;
+}
+
+/* A walk of its own depth computes v and leaves it in memory. */
+static void put(Walk *w, Value v)
+{
+  if (kept(w, v)) return;
+  w->search++;
+  int32_t depth = 1 + depth_before(w, v);
+  keep(w, v, is_reduction(w, v) ? KEPT_result : KEPT_computed, depth);
+  vec_push(w->in->c->arena, &w->puts, v);
+  if (depth > w->deepest) w->deepest = depth;
 }
 
 static void take_product(Walk *w, const CommandRow *row)
@@ -92,7 +103,7 @@ static void take_product(Walk *w, const CommandRow *row)
     put(w, v);
     if (w->depth[v.id] > depth) depth = w->depth[v.id];
   }
-  for (uint32_t i = 0; i < group->n; i++) w->depth[group->nodes[i].id] = depth + 1;
+  for (uint32_t i = 0; i < group->n; i++) keep(w, group->nodes[i], KEPT_result, depth + 1);
   w->bytes += (double)(row->read + row->written);
 }
 
@@ -102,8 +113,58 @@ static void take_kernel(Walk *w, const Group *group)
   for (uint32_t i = 0; i < group->n && !group->n_parts; i++) {
     const Node *n = ir_node(w->g, group->nodes[i]);
     if (is_reduction(w, group->nodes[i])) put(w, group->nodes[i]);
-    if (op_has(n, T_effect) && op_of(n)->tmpl == TMPL_file)
-      w->bytes += (double)inspect_kernel_bytes(w->in, group);
+    if (!op_has(n, T_effect) || op_of(n)->tmpl != TMPL_file) continue;
+    w->bytes += (double)inspect_kernel_bytes(w->in, group);
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (n->in[k].id) put(w, value_root(w->g, n->in[k]));
+  }
+}
+
+/* ---- what a walk reads ---- */
+
+/* Values that the walk at `depth` needs from memory for v. */
+static void read_for(Walk *w, Value v, int32_t depth)
+{
+  const Node *n = ir_node(w->g, v);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    Value from = n->in[i];
+    if (!from.id || w->seen[from.id] == w->search) continue;
+    w->seen[from.id] = w->search;
+    bool own = kept(w, from) == KEPT_computed && w->depth[from.id] == depth;
+    if (kept(w, from) && !own)
+      vec_push(w->in->c->arena, &w->read, from);
+    else
+      read_for(w, from, depth);
+  }
+}
+
+/* Bytes of what v is computed from, as far as the walk does not read it anyway. */
+static double missing(Walk *w, Value v)
+{
+  double bytes = 0;
+  const Node *n = ir_node(w->g, v);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    Value from = n->in[i];
+    if (!from.id || w->seen[from.id] == w->search || w->tried[from.id] == w->trial) continue;
+    w->tried[from.id] = w->trial;
+    bytes += kept(w, from) ? bytes_of(w, from) : missing(w, from);
+  }
+  return bytes;
+}
+
+static void read_all(Walk *w, int32_t depth)
+{
+  w->search++;
+  w->read.n = 0;
+  for (uint32_t i = 0; i < w->puts.n; i++)
+    if (w->depth[w->puts.at[i].id] == depth) read_for(w, w->puts.at[i], depth);
+  for (uint32_t i = 0; i < w->read.n; i++) {
+    Value v = w->read.at[i];
+    w->trial++;
+    if (kept(w, v) == KEPT_computed && missing(w, v) < bytes_of(w, v))
+      read_for(w, v, depth); /* what was missing is added to the list */
+    else
+      w->bytes += bytes_of(w, v);
   }
 }
 
@@ -113,10 +174,10 @@ double gpu_unavoidable(const Inspection *in, uint16_t block)
   Arena *a = in->c->arena;
   Walk w = {.in = in,
             .g = g,
+            .kept = arena_array(a, Kept, g->nodes.n),
             .depth = arena_array(a, int32_t, g->nodes.n),
             .seen = arena_array(a, uint32_t, g->nodes.n),
-            .readers = arena_array(a, uint64_t, g->nodes.n)};
-  for (uint32_t i = 0; i < g->nodes.n; i++) w.depth[i] = -1;
+            .tried = arena_array(a, uint32_t, g->nodes.n)};
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
@@ -130,5 +191,7 @@ double gpu_unavoidable(const Inspection *in, uint16_t block)
       Value v = value_root(g, g->nodes.at[i].in[0]);
       put(&w, v);
     }
+  for (uint32_t i = 0; i < w.puts.n; i++) w.bytes += bytes_of(&w, w.puts.at[i]);
+  for (int32_t depth = 1; depth <= w.deepest; depth++) read_all(&w, depth);
   return w.bytes;
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """check_gpu.py JSON [JSON-WITH-CUDNN]: checks what `amp inspect --gpu h200 --json` says of small.amp: its
 keys, its sums, what can be counted by hand; with a second file, that the first, of --no-cudnn, has
-more nodes and bytes.
-check_gpu.py --columns JSON: the bytes of --no-cudnn's columns in convolutions.amp."""
+as many nodes and bytes: a stem has no columns.
+check_gpu.py --columns JSON: the bytes of --no-cudnn's columns in convolutions.amp.
+check_gpu.py --unavoidable JSON: the unavoidable bytes of unavoidable.amp."""
 
 import json
 import sys
@@ -69,7 +70,21 @@ def check_columns():
     print("ok: --gpu --no-cudnn: columns")
 
 
+def check_unavoidable():
+    """Values of [64, 256], f32. One walk reads h and writes r and h * r; one reads h, of which it
+    computes r again, and both results, and writes one; one reads the last for the mean. Products read and
+    write their operands: a's are x [64, 128], w [256, 128] and h. The mean is written, and read."""
+    job = json.load(open(sys.argv[2], encoding="utf-8"))
+    value, square = 4 * 64 * 256, 4 * 256 * 256
+    products = 4 * 128 * (64 + 256) + value + 3 * (2 * value + square)
+    got = job["blocks"][0]["unavoidable"]
+    check("unavoidable", got == products + (3 + 4 + 1) * value + 2 * 4, got)
+    print("ok: --gpu: unavoidable bytes")
+
+
 def main():
+    if sys.argv[1] == "--unavoidable":
+        return check_unavoidable()
     if sys.argv[1] == "--columns":
         return check_columns()
     job = json.load(open(sys.argv[1], encoding="utf-8"))
@@ -85,7 +100,7 @@ def main():
     check("own kernels", "no cuDNN" in own["conv2d"] if no_cudnn else own["conv2d"] is None, own)
     reason = "no cuDNN" if no_cudnn else "no engine for odd channels"
     check("no engine", reason in own["conv2d_weight"], own)
-    if len(sys.argv) > 2:
+    if no_cudnn:
         cudnn = json.load(open(sys.argv[2], encoding="utf-8"))["blocks"][0]
         check("a stem has no columns", train["nodes"] == cudnn["nodes"] and near(train["bytes"], cudnn["bytes"]),
               train["bytes"], cudnn["bytes"])
