@@ -23,7 +23,7 @@ struct ampc_runtime {
   void **addresses;      /* of all operands, in the order of `bound` */
   void **moved;          /* room for those of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
-  const char *called; /* the product or convolution that runs: "g03_linear", "&g03_linear" */
+  const char *called; /* the product or convolution that runs: "fc1_linear", "&fc1_linear" */
   bool preparing;     /* products and convolutions that steps call are prepared; nothing runs */
   ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];

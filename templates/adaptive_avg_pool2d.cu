@@ -7,7 +7,7 @@ __global__ void $name($arguments)
     const int wy = (int)(o / $ow % $oh), wx = (int)(o % $ow);
     const int top = wy * $h / $oh, bottom = ((wy + 1) * $h + $oh - 1) / $oh;
     const int left = wx * $w / $ow, right = ((wx + 1) * $w + $ow - 1) / $ow;
-    real sum[COLUMNS];
+    COLUMN_LOCAL(1, real, sum);
     EACH_COLUMN(j, width) sum[j] = R(0.0);
     for (int y = top; y < bottom; y++) {
       for (int x = left; x < right; x++) {

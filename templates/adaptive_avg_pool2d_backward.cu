@@ -4,7 +4,7 @@ __global__ void $name($arguments)
   COLUMN_LOOP($index, o, first, width, $pixels, $c) {
     const $index image = o / ($h * $w) * $oh;
     const int row = (int)(o / $w % $h), column = (int)(o % $w);
-    real sum[COLUMNS];
+    COLUMN_LOCAL(1, real, sum);
     EACH_COLUMN(j, width) sum[j] = R(0.0);
     for (int wy = row * $oh / $h; wy < $oh && wy * $h / $oh <= row; wy++) {
       const int high = ((wy + 1) * $h + $oh - 1) / $oh - wy * $h / $oh;

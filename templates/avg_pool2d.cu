@@ -6,7 +6,7 @@ __global__ void $name($arguments)
     const int top = (int)(o / $ow % $oh) * $stride0 - $pad0;
     const int left = (int)(o % $ow) * $stride1 - $pad1;
     int pixels = 0;
-    real sum[COLUMNS];
+    COLUMN_LOCAL(1, real, sum);
     EACH_COLUMN(j, width) sum[j] = R(0.0);
     for (int y = top; y < top + $kernel0; y++) {
       for (int x = left; x < left + $kernel1; x++) {

@@ -4,7 +4,7 @@ __global__ void $name($arguments)
   COLUMN_LOOP($index, o, first, width, $pixels, $c) {
     const $index image = o / ($h * $w);
     const int row = (int)(o / $w % $h) + $pad0, column = (int)(o % $w) + $pad1;
-    real sum[COLUMNS];
+    COLUMN_LOCAL(1, real, sum);
     EACH_COLUMN(j, width) sum[j] = R(0.0);
     for (int wy = row < $kernel0 ? 0 : (row - $kernel0) / $stride0 + 1; wy < $oh; wy++) {
       const int top = wy * $stride0;

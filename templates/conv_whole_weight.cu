@@ -4,9 +4,9 @@ __global__ void $name($arguments)
 {
   if (x) { /* sums over parts of the pixels: a thread has a tap, a channel and neighbouring filters */
     GRID_ROW_VECTORS($vector, $index, cell, k, $sum_rows, $row) {
-      const int part = (int)(cell / ($part_rows)), of = (int)(cell % ($part_rows));
+      const int part = (int)(cell / $part_rows), of = (int)(cell % $part_rows);
 @depthwise      const int tap = of;
-@!depthwise      const int tap = of / $channels % ($taps), c = of % $channels;
+@!depthwise      const int tap = of / $channels % ($taps), c = $channel;
 @grouped      const int group = of / $channels / ($taps);
       const $index first = ($index)part * $part_pixels;
       const $index last = first + $part_pixels < $pixels ? first + $part_pixels : $pixels;

@@ -1,6 +1,6 @@
 /* CPU: a block has one thread, and every block of a launch takes one contiguous share of the work,
- * so that kernels are plain loops which the compiler vectorises. The same kernel text runs on CUDA
- * with cuda.cuh in this place; only what stands here differs. */
+ * so that kernels are plain loops which the compiler vectorises. The same kernel text runs on CUDA:
+ * what stands here is what differs between the CPU and CUDA. */
 #define __global__ static
 #define DEVICE     static inline
 
@@ -249,7 +249,8 @@ DEVICE int last_block(unsigned *arrived)
   })
 
 // --- ROW_REDUCE_LONG
-/* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
+/* As ROW_REDUCE, in stretches, `ends` after each: what is added to a long sum is rounded as the sum
+ * is, so each stretch begins anew. */
 #define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \
   do {                                                                                             \
     for (T lane_at = 0; lane_at + 16 <= (n);) {                                                    \
@@ -306,9 +307,9 @@ DEVICE int last_block(unsigned *arrived)
 #define COLUMNS 64
 
 // --- COLUMN_LOOP
-/* Reductions over an axis that is not the last: a block takes up to COLUMNS neighbouring columns at
- * once, so that memory is read in its order and vectors run across columns. For each o of
- * [0, outer), columns [first, first + width) of [0, inner). */
+/* Channels of pools: a block takes up to COLUMNS neighbouring ones at once, so that memory is read
+ * in its order and vectors run across them. For each o of [0, outer), channels [first, first +
+ * width) of [0, inner). */
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
          o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
@@ -354,7 +355,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- COLUMN_ROWS_LONG
-/* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
+/* As COLUMN_ROWS, in stretches, `ends` after each: what is added to a long sum is rounded as the
+ * sum is, so each stretch begins anew. */
 #define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
   for (T c = (begin), c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);               \
        c < c##_all;) {                                                                             \

@@ -1,6 +1,7 @@
-/* CUDA: what differs from cpu.h, by the same names. A launch needs the grid and the block that stand
- * at its kernel: a thread takes one vector, ON_BLOCK(k) is for block k, __launch_bounds__ is the
- * largest block. Kernels without these walk their work in strides of the whole launch. */
+/* CUDA: what differs between the CPU and CUDA, by the same names. A launch needs the grid and the
+ * block that stand at its kernel: a thread takes one vector, ON_BLOCK(k) is for block k,
+ * __launch_bounds__ is the largest block. Kernels without these walk their work in strides of the
+ * whole launch. */
 #define DEVICE static __device__ __forceinline__
 
 // --- float_bits
@@ -251,7 +252,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_REDUCE_LONG
-/* The same in stretches, `ends` after each of them: Note [long sums] in emit/kernel_loop.c. */
+/* As ROW_REDUCE, in stretches, `ends` after each: what is added to a long sum is rounded as the sum
+ * is, so each stretch begins anew. */
 #define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \
   for (T c = (T)threadIdx.x; c < (n);) {                                                           \
     for (int c##_end = 0; c##_end < 64 && c < (n); c##_end++, c += (T)blockDim.x) {                \
@@ -296,9 +298,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- COLUMN_LOOP
-/* Reductions over an axis that is not the last: a thread has a column to itself, so that memory is
- * read in its order by neighbouring threads. */
-#define COLUMNS 1
+/* Channels of pools: a thread has one to itself, so that memory is read in its order by neighbouring
+ * threads. */
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, o = 0, first = 0, width = 1;     \
        o##_at < (T)(outer) * (inner) && (o = o##_at / (inner), first = o##_at % (inner), 1);       \
@@ -359,8 +360,8 @@ DEVICE int last_block(unsigned *arrived)
   COLUMN_WALK(T, c, begin, size, all, (all) % (size) == 0 || (begin) + (size) <= (all), __VA_ARGS__)
 
 // --- COLUMN_ROWS_LONG
-/* The same in stretches of 64 rows a thread, `ends` after each of them: Note [long sums] in
- * emit/kernel_loop.c. */
+/* As COLUMN_ROWS, in stretches of 64 rows a thread, `ends` after each: what is added to a long sum is
+ * rounded as the sum is, so each stretch begins anew. */
 #define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
   if ((size) <= 64 * tile_rows) {                                                                  \
     COLUMN_ROWS(T, c, begin, size, all, __VA_ARGS__)                                               \

@@ -4,7 +4,7 @@ __global__ void $name($arguments)
   COLUMN_LOOP($index, o, first, width, $pixels, $c) {
     const $index image = o / ($h * $w) * $oh;
     const int top = (int)(o / $w % $h) * $scale0, left = (int)(o % $w) * $scale1;
-    real sum[COLUMNS];
+    COLUMN_LOCAL(1, real, sum);
     EACH_COLUMN(j, width) sum[j] = R(0.0);
     for (int y = top; y < top + $scale0; y++) {
       for (int x = left; x < left + $scale1; x++) {

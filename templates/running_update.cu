@@ -3,7 +3,9 @@
 __global__ void $name($arguments)
 {
   if (!optimizer->found_inf) {
-    GRID_LOOP($index, i, $count)
-      buffer[i] = (R(1.0) - $momentum) * buffer[i] + $momentum * ($factor * $stat);
+    GRID_LOOP($index, i, $count) {
+      const real now = $factor * $stat;
+      buffer[i] = (R(1.0) - $momentum) * buffer[i] + $momentum * now;
+    }
   }
 }

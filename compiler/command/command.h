@@ -54,7 +54,7 @@ int64_t node_range(const Graph *g, const Node *n);
 bool group_by_library(const Graph *g, uint32_t group);
 
 /* After pass memory. Order: inputs by first use, outputs in node order, then the state of random
- * ops. Ops with a template file of their own have the order that templates/README.md lists. */
+ * ops. Ops with a template file of their own have the order of their code in ops.def. */
 KernelArgs kernel_args(Compile *c, uint32_t group);
 /* Those of a group that is one kernel, or of one of its parts; the same pointers are in both. */
 KernelArgs part_args(Compile *c, const Group *part);

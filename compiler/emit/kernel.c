@@ -107,7 +107,7 @@ static void put_part(const Kernel *launch, const Group *group, const char *where
   k.is_part = true;
   k.args = part_args(k.c, group);
   name_arguments(&k);
-  EMIT(k.p, "%s{ // %s\n", where, kernel_nodes_text(&k));
+  EMIT_WRAPPED(k.p, "  // ", "%s{ // %s\n", where, kernel_nodes_text(&k));
   k.p->indent++;
   if (kernel_template(&k) == TMPL_file) {
     if (op_has(kernel_main_node(&k), T_windows))
@@ -197,7 +197,8 @@ static void put_kernel(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* The kernel that arranges images as columns for a convolution of the vendor library. */
+/* The kernel of a convolution: it arranges images as columns for the product, or computes all of it
+ * without the library. */
 static void put_columns(Kernel *k)
 {
   Convolution v = convolution_of(k->c, k->index);

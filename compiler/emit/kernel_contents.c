@@ -2,6 +2,7 @@
  * is for and the shape that it walks. */
 #include "kernel_parts.h"
 #include "runtime/plan/conv_columns.h"
+#include <string.h>
 
 enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
 
@@ -36,7 +37,10 @@ static void put_row(Printer *p, uint32_t group)
   Origin o = origin_of(p->c, group, OWNER_COLUMN);
   uint32_t n = launches(k.g, group);
   const char *times = n > 1 ? arena_printf(p->c->arena, ", %u launches", n) : "";
-  EMIT(p, "//   %-*s %-*s %s%s\n", NAME_COLUMN, kernel_name(p->c, group), OWNER_COLUMN,
+  const char *name = kernel_name(p->c, group);
+  bool wide = strlen(name) > NAME_COLUMN;
+  if (wide) EMIT(p, "//   %s\n", name);
+  EMIT(p, "//   %-*s %-*s %s%s\n", NAME_COLUMN, wide ? "" : name, OWNER_COLUMN,
        o.owner ? o.owner : o.text, shape_text(&k), times);
 }
 

@@ -317,6 +317,10 @@ static const char *whole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "to_w")) return conversion_text(t, "to", d->w_type);
   if (is(word, n, "x_type")) return columns_type(d->x_type);
   if (is(word, n, "y_type")) return columns_type(d->y_type);
+  if (is(word, n, "channel")) /* of those that the thread's `of` counts */
+    return d->c == d->groups
+               ? "0"
+               : arena_printf(t->k->c->arena, "of %% %lld", (long long)(d->c / d->groups));
   if (is(word, n, "row")) return number_text(t, row);
   if (is(word, n, "each")) return number_text(t, s->each);
   if (is(word, n, "rows")) return number_text(t, pixels / s->each * d->k / row);

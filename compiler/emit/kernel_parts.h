@@ -162,7 +162,7 @@ void emit_filled(Kernel *k);                           /* slice_backward and pad
 void emit_row(Kernel *k);                              /* kernel_row.c: row ops */
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
 bool template_uses(const Kernel *k, const char *name); /* its text names this argument */
-void emit_columns(Kernel *k, const Convolution *v);    /* kernel_file.c: im2col.cu */
+void emit_columns(Kernel *k, const Convolution *v);    /* im2col.cu, conv_whole*.cu */
 
 /* ---- helpers: kernel_helpers.c ---- */
 

@@ -308,7 +308,7 @@ static bool walks_again(const RowKernel *r)
 
 /* ---- walks ---- */
 
-/* What a walk is for: the mean of the first rows, reductions, or results. */
+/* What a walk is for: the mean of some rows, reductions, or results. */
 typedef enum WalkKind { WALK_near, WALK_sums, WALK_each } WalkKind;
 
 /* VECTOR_LOAD for what the chain reads of the thread's columns. `outside`: what no row changes, in

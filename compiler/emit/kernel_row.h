@@ -49,7 +49,7 @@ void row_close(const RowKernel *r, const char *line);
 /* The loop over all elements; `uses`: the reductions in it, NULL where it makes results. */
 void row_open_elements(const RowKernel *r, const Uses *uses);
 void row_close_elements(const RowKernel *r, const Uses *uses);
-/* The loop over the first rows of a part. */
+/* The loop over 4 rows of a part. */
 void row_open_near(const RowKernel *r);
 /* Inside of one: the columns of the thread. */
 void row_open_columns(const RowKernel *r);

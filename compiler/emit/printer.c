@@ -65,7 +65,7 @@ enum { WIDEST = 112, STATEMENT = 100 /* columns */ };
 
 /* Where to break a line that has `room` columns: behind the last comma with a space that is not in
  * a string or inside of braces, the first one where all stand further right; n where there is none.
- * Braces that the line begins with are those of a whole row. */
+ * Braces that the line begins with are those of a whole row; a comment is outside of any. */
 static size_t break_of(const char *s, size_t n, size_t room)
 {
   size_t at = n;
@@ -75,6 +75,7 @@ static size_t break_of(const char *s, size_t n, size_t room)
     if (s[i] == '\\' && quoted) i++;
     if (s[i] == '"') quoted = !quoted;
     if (!quoted) depth += (s[i] == '{') - (s[i] == '}');
+    if (!quoted && strncmp(s + i, "// ", 3) == 0) depth = 0;
     if (quoted || depth > 0 || s[i] != ',' || s[i + 1] != ' ') continue;
     if (at < n && i + 1 > room) break;
     at = i + 1;
@@ -142,8 +143,10 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
   size_t n = statement_size(text), room = STATEMENT - 2 * (size_t)p->indent;
-  while (n > room) {
+  size_t with_comment = room + WIDEST - STATEMENT;
+  while (n > room || strcspn(text, "\n") > with_comment) {
     size_t stop = statement_break(text, n, room);
+    if (stop == n) stop = break_of(text, n, room);
     if (stop == n) break;
     put_lines(p, tree_path(file), (uint32_t)at,
               arena_printf(p->c->arena, "%.*s\n", (int)stop, text));

@@ -20,7 +20,8 @@ void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
  * `next`. */
 void printer_wrap(Printer *p, const char *file, int at, const char *next, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* The same for a statement of C: a wide one is broken before operators. */
+/* The same for a statement of C: a wide one, or one that its comment makes wide, is broken before
+ * operators, else behind commas. */
 void printer_statement(Printer *p, const char *file, int at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Text of an embedded file, as it stands; `name` is its path in the tree: "templates/device.cuh".

@@ -192,8 +192,6 @@ void grad_abs(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, dy, back_unary(b, OP_sign, x[0]));
 }
 
-/* y = max(x, 0): dx = y > 0 ? dy : 0. By y rather than x: y is read by the next layer's gradient
- * anyway, x need not be kept. */
 /* A relu whose only reader is max_pool2d: what is the greatest of a window after it is so in the
  * pool's result, so that tells as well whether it was above 0, and is smaller. The same bits: all
  * windows whose greatest element a pixel is have its value. {0}: dy comes from elsewhere. */
@@ -209,6 +207,8 @@ static Value relu_before_pool(Back *b, Value n)
   return ir_append(b->c, &at, back.op, (Value[]){masked, back.in[1]}, 2, attrs);
 }
 
+/* y = max(x, 0): dx = y > 0 ? dy : 0. By y rather than x: y is read by the next layer's gradient
+ * anyway, x need not be kept. */
 void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

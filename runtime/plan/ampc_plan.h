@@ -126,7 +126,7 @@ typedef struct ampc_conv {
   ampc_dtype x_type, w_type, y_type, bias_type; /* whichever of them is the result counts too */
   int64_t workspace;                            /* bytes; on CUDA 0: the device has its own */
   uint32_t columns, grid, block;                /* CUDA: the kernel that turns images into columns
-                                                   or back, see conv_columns.h; grid 0: none */
+                                                   or does it all: conv_columns.h; grid 0: none */
   uint32_t line;                                /* of the job's text, for messages; 0: none */
 } ampc_conv;
 
