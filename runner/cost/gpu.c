@@ -101,11 +101,6 @@ Cost gpu_kernel_cost(const Gpu *g, const KernelLoad *k)
   return cost;
 }
 
-double gpu_issue(const Gpu *g)
-{
-  return (double)g->multiprocessors * SCHEDULERS * WARP * g->mhz;
-}
-
 /* ---- products ---- */
 
 bool gpu_has_tensor(const Gpu *g, const ProductLoad *p)

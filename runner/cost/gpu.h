@@ -16,7 +16,6 @@ typedef struct Gpu {
 
 const Gpu *gpu_find(const char *name); /* NULL: not known */
 const char *gpu_names(Arena *arena);   /* "h200, h100, ..." */
-double gpu_issue(const Gpu *g);        /* instructions of threads a us, of all schedulers */
 
 typedef enum Bound { BOUND_dram, BOUND_l2, BOUND_issue, BOUND_latency, BOUND_tensor } Bound;
 extern const char *const bound_names[];

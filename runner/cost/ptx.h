@@ -75,7 +75,7 @@ typedef struct PtxOperand {
   uint64_t bits;
 } PtxOperand;
 
-enum { PTX_OPERANDS = 5, PTX_VECTOR = 8 };
+enum { PTX_VECTOR = 8 };
 
 typedef struct PtxInstruction {
   PtxOp op;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "walk_memory.h"
 
-enum { LANES = 32, DONE = UINT32_MAX, BARRIER_SPACES = 2 };
+enum { LANES = 32, DONE = UINT32_MAX };
 
 /* Note [cycles of a warp]
  * A GPU issues in the order of the machine's text, and ptxas orders each basic block so that loads

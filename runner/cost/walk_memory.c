@@ -7,15 +7,16 @@ enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, ARGUMENT_SHIFT = 44, FIRST
 
 /* ---- addresses ---- */
 
+/* An index that is too small for its argument would fall into the one before: half its room is
+ * left in front. */
 uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n)
 {
   assert(n < launch->n_arguments);
   if (launch->arguments[n].absent) return 0;
-  return (uint64_t)(n + 1) << ARGUMENT_SHIFT | launch->arguments[n].skew;
+  return ((uint64_t)(n + 1) << ARGUMENT_SHIFT) + (1ull << (ARGUMENT_SHIFT - 1)) +
+         launch->arguments[n].skew;
 }
 
-/* An index that is too small for its argument would fall into the one before: half its room is
- * left in front. */
 uint64_t walk_memory_value(const WalkMemory *m, const WalkLaunch *launch, const PtxInstruction *i,
                            uint64_t at)
 {

@@ -44,7 +44,7 @@ static void run_thread(const PtxKernel *k, Thread *t)
   uint32_t pc = 0, steps = 0;
   while (pc < k->n) {
     const PtxInstruction *i = &k->at[pc++];
-    uint64_t in[PTX_OPERANDS];
+    uint64_t in[PTX_VECTOR];
     MUST(steps++ < MOST_STEPS);
     if (i->guard.kind != OPERAND_none && !(value_of(t, &i->guard) & 1)) continue;
     if (i->op == PTX_OP_ret) return;

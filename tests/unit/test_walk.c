@@ -2,6 +2,7 @@
  * counts come from. */
 #include "check.h"
 #include "runner/cost/gpu.h"
+#include "walked.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define REGISTERS                                                                                  \
@@ -106,29 +107,28 @@ static const char chain_text[] =
                                        "@%p3 bra $L__BB0_2;\n" more "$L__BB0_2:\n"                 \
                                        "ret;\n}\n" /* 5 */
 
+/* Leaves after four instructions where the word before argument 1 is zero, as argument 0 is. */
+static const char before_text[] =
+    HEAD ".visible .entry k(\n" PARAM(0) ",\n" PARAM(1) "\n)\n{\n" REGISTERS
+                                                        "ld.param.u64 %rd1, [k_param_1];\n" // free
+                                                        "ld.global.u32 %r1, [%rd1+-4];\n"
+                                                        "setp.eq.s32 %p1, %r1, 0;\n"
+                                                        "@%p1 bra $L__BB0_1;\n"
+                                                        "st.global.u32 [%rd1], %r1;\n"
+                                                        "$L__BB0_1:\n"
+                                                        "ret;\n}\n";
+
 static WalkCounts walk(const char *text, uint32_t grid, uint32_t block, uint32_t n_arguments)
 {
   static const WalkArgument arguments[2] = {{0}};
-  Arena *arena = arena_create();
   WalkLaunch launch = {.grid = grid,
                        .block = block,
                        .blocks = 100,
                        .most = 1000000,
                        .endless = 1000000,
                        .arguments = arguments,
-                       .n_arguments = n_arguments,
-                       .latency_shared = 30,
-                       .latency_l1 = 40,
-                       .latency_l2 = 260,
-                       .latency_dram = 600};
-  WalkCounts out = {0};
-  PtxText ptx;
-  const char *why = "";
-  CHECK_MSG(ptx_read(arena, text, &ptx, &why), "%s", why);
-  const PtxKernel *k = ptx_find(&ptx, "k");
-  CHECK_MSG(k && walk_kernel(arena, k, &launch, &out, &why), "%s", why);
-  arena_destroy(arena);
-  return out;
+                       .n_arguments = n_arguments};
+  return walked(text, "k", launch);
 }
 
 #define SAME(of, is, should)                                                                       \
@@ -218,6 +218,14 @@ static void refuses(const char *text, const char *word)
 
 #define BODY(text) HEAD ".visible .entry k()\n{\n" REGISTERS text "ret;\n}\n"
 
+/* An index below 0 stays in its own argument. */
+static void test_before(void)
+{
+  static const WalkArgument arguments[2] = {{.pattern = 0}, {.pattern = 0x3F8000003F800000u}};
+  WalkLaunch launch = {1, 1, 1, 1000, 1000, arguments, 2, 0, 0, 0, 0};
+  SAME("before", walked(before_text, "k", launch).instructions, 5.0);
+}
+
 static void test_refusals(void)
 {
   refuses(BODY("frob.s32 %r1, %r2;\n"), "frob.s32");
@@ -279,6 +287,7 @@ int main(void)
   test_chain();
   test_scaled();
   test_last();
+  test_before();
   test_refusals();
   test_costs();
   return check_done();

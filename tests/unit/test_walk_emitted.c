@@ -6,10 +6,7 @@
  * One instruction more or less an element is 4 percent. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "check.h"
-#include "runner/cost/walk.h"
-
-enum { DRAM = 600 };
+#include "walked.h"
 
 static char *read_kernels(void)
 {
@@ -24,26 +21,15 @@ static char *read_kernels(void)
 static WalkCounts walk(const char *kernel, uint32_t grid, uint32_t block, uint32_t n_arguments)
 {
   static const WalkArgument arguments[3] = {{0}};
-  Arena *arena = arena_create();
   WalkLaunch launch = {.grid = grid,
                        .block = block,
                        .blocks = 9,
                        .most = 200000,
                        .endless = 50000000,
                        .arguments = arguments,
-                       .n_arguments = n_arguments,
-                       .latency_shared = 30,
-                       .latency_l1 = 40,
-                       .latency_l2 = 260,
-                       .latency_dram = DRAM};
-  WalkCounts out = {0};
-  PtxText ptx;
-  const char *why = "";
+                       .n_arguments = n_arguments};
   char *text = read_kernels();
-  CHECK_MSG(ptx_read(arena, text, &ptx, &why), "%s", why);
-  const PtxKernel *k = ptx_find(&ptx, kernel);
-  CHECK_MSG(k && walk_kernel(arena, k, &launch, &out, &why), "%s", why);
-  arena_destroy(arena);
+  WalkCounts out = walked(text, kernel, launch);
   free(text);
   return out;
 }
