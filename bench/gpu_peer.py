@@ -41,10 +41,10 @@ def write_data(folder, samples=2048, seed=1):
                 f.write(head + bytes(body))
 
 
-def fused(opt, net):
-    """The same optimizer with its step in one kernel."""
+def rebuilt(opt, net, **more):
+    """The same optimizer for the parameters of net."""
     known = inspect.signature(type(opt)).parameters
-    return type(opt)(net.parameters(), **{k: v for k, v in opt.defaults.items() if k in known} | {"fused": True})
+    return type(opt)(net.parameters(), **{k: v for k, v in opt.defaults.items() if k in known} | more)
 
 
 class Training:
@@ -64,8 +64,7 @@ class Training:
         if self.name != "mlp":
             self.net = self.net.to(memory_format=torch.channels_last)
         on_gpu = self.device == "cuda"
-        self.opt = fused(opt, self.net) if on_gpu else type(opt)(self.net.parameters(), **{
-            k: v for k, v in opt.defaults.items() if k in inspect.signature(type(opt)).parameters})
+        self.opt = rebuilt(opt, self.net, **({"fused": True} if on_gpu else {}))  # its step in one kernel
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.opt, factor)
         self.scaler = torch.amp.GradScaler(self.device, enabled=self.precision == "f16")
         pairs = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch)

@@ -1,9 +1,17 @@
 /* The kernel that the runtime brings as PTX (runtime/cuda/product.cu) through NVRTC.
- *   product_check TEXT PTX             PTX is what this NVRTC makes of the text, where it is the
- * NVRTC that made it; for no GPU does the kernel spill product_check --rewrite TEXT       prints
- * the PTX NVRTC's PTX is for its own drivers and newer ones. What stands in this one is older, so
- * it says so: then every driver takes it, for every GPU. ptxas sees to it in test_mock_device.c.
- * Ends with status 77 without NVRTC. */
+ *
+ *   product_check TEXT PTX
+ *
+ * PTX is what this NVRTC makes of the text, where it is the NVRTC that made it; for no GPU does the
+ * kernel spill.
+ *
+ *   product_check --rewrite TEXT
+ *
+ * prints the PTX.
+ *
+ * NVRTC's PTX is for its own drivers and newer ones. What stands in this one is older, so it says
+ * so: then every driver takes it, for every GPU. ptxas sees to it in test_mock_device.c. Ends with
+ * status 77 without NVRTC. */
 #include "cubin.h"
 #include "compiler/base/arena.h"
 #include "compiler/nvrtc/nvrtc.h"

@@ -142,13 +142,13 @@ static void walk(const Pool *p, void (*pair)(void *, int64_t, int64_t, double), 
 {
   double divisor = is_max(p->t) || is_adaptive(p->t) ? 0 : case_attr(p->t, "divisor");
   for (int64_t i = 0; i < p->oh * p->ow; i++) {
-    Stretch a = span_of(p->t, 0, i / p->ow, p->h, p->oh),
-            b = span_of(p->t, 1, i % p->ow, p->w, p->ow);
     if (is_max(p->t)) {
-      int64_t pixel = p->argmax ? element_of(p, i, (int64_t)p->argmax[i]) : greatest(p, a, b);
+      int64_t pixel = element_of(p, i, (int64_t)p->argmax[i]);
       if (pixel >= 0) pair(data, pixel, i, 1);
       continue;
     }
+    Stretch a = span_of(p->t, 0, i / p->ow, p->h, p->oh),
+            b = span_of(p->t, 1, i % p->ow, p->w, p->ow);
     double weight = 1 / (divisor != 0 ? divisor : (double)(a.counted * b.counted));
     for (int64_t y = a.first; y < a.end; y++)
       for (int64_t x = b.first; x < b.end; x++) pair(data, y * p->w + x, i, weight);
