@@ -4,7 +4,10 @@ pastes them would: in a copy of the tree in which build/ has been made.
 
 A command block is fenced and marked `sh`. A block under a line `<!-- not run by tests: why -->` is
 left out, and told. A fenced block without a mark under a line `<!-- file: NAME -->` is written to
-NAME first. Under a line `<!-- prints: TEXT -->`, a regular expression, the commands must print it. What is shown trains on what it names: the data of Debian's dataset-fashion-mnist."""
+NAME first. Under a line `<!-- prints: TEXT -->`, a regular expression, the commands must print it.
+Under a line `<!-- shows: COMMAND -->` a block is an excerpt of what COMMAND prints: each line, up to `..`
+where it ends so, is part of a line there, in order and whatever the blanks; `..` and `...` stand for lines left out.
+What is shown trains on what it names: the data of Debian's dataset-fashion-mnist."""
 
 import os
 import re
@@ -23,7 +26,7 @@ def parts(text):
     note, lines = None, text.split("\n")
     at = 0
     while at < len(lines):
-        found = re.match(r"<!-- (file|prints|not run by tests): (.*) -->$", lines[at])
+        found = re.match(r"<!-- (file|prints|shows|not run by tests): (.*) -->$", lines[at])
         fence = re.match(r"```(\w*)$", lines[at])
         if found:
             note = found.groups()
@@ -47,10 +50,26 @@ def make_tree(build):
     return folder
 
 
+def run(folder, commands):
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder, text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+
+
+def check_shown(folder, name, line, command, shown):
+    done = run(folder, command)
+    printed = iter((done.stdout + done.stderr).split("\n"))
+    for text in shown.splitlines():
+        text = " ".join(text.removesuffix("..").split())
+        if text not in ("", ".") and not any(text in " ".join(p.split()) for p in printed):
+            print(f"FAILED: {name}:{line}: {command} does not print, or not in this order:\n    {text}")
+            return False
+    print(f"ok: {name}:{line}: shown by {command}")
+    return True
+
+
 def run_block(folder, name, line, commands, wanted):
     """True when each command succeeds and `wanted` is printed; a pipe fails with any of its parts."""
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder, text=True,
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+    done = run(folder, commands)
     printed = re.search(wanted, done.stdout)
     if done.returncode == 0 and printed:
         print(f"ok: {name}:{line}: {len(commands.splitlines())} lines")
@@ -68,6 +87,9 @@ def run_file(build, path):
         for note, mark, content, line in parts(Path(path).read_text()):
             if note and note[0] == "file":
                 (folder / note[1]).write_text(content)
+            elif note and note[0] == "shows":
+                blocks += 1
+                good = check_shown(folder, name, line, note[1], content) and good
             elif mark == "sh" and note and note[0] != "prints":
                 print(f"left out: {name}:{line}: {note[1]}")
             elif mark == "sh":
