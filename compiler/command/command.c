@@ -430,16 +430,31 @@ static int64_t work_of(Compile *c, const Group *p)
   return most;
 }
 
+/* Those in front of the columns of part_sums; all, where these are no axes. */
+static void row_axes_of_columns(const Node *n, const Node *x, RowShape *r)
+{
+  int64_t behind = 1, columns = n->dim[1];
+  r->parts = n->dim[0];
+  r->to = x->rank;
+  while (r->to > 0 && behind < columns) behind *= x->dim[--r->to];
+  r->loose = behind != columns;
+  if (r->loose) r->to = x->rank;
+}
+
 /* The axes [from, to) that make a row: one, or a run of neighbours in a mask (none given: all). Of
  * channel statistics all axes but the last are reduced, cut into parts. */
 static void row_axes(const Node *n, const Node *x, RowShape *r)
 {
-  uint32_t channel;
+  uint32_t attr;
   uint64_t mask;
-  if (attr_find(op_of(n), "channel", &channel)) { /* the last axis, since pass layout */
-    assert(n->attr[channel].i == x->rank - 1);
+  if (attr_find(op_of(n), "channel", &attr)) { /* the last axis, since pass layout */
+    assert(n->attr[attr].i == x->rank - 1);
     r->to = x->rank - 1u;
     r->parts = n->dim[0];
+    return;
+  }
+  if (attr_find(op_of(n), "columns", &attr)) {
+    row_axes_of_columns(n, x, r);
     return;
   }
   if (!op_axes(n, &mask)) {
@@ -468,6 +483,8 @@ RowShape row_shape(const Graph *g, Value v)
   if (x->rank) row_axes(n, x, &r);
   for (uint32_t i = 0; i < x->rank; i++)
     *(i < r.from ? &r.outer : i < r.to ? &r.length : &r.inner) *= x->dim[i];
+  if (r.loose) r.inner = n->dim[1];
+  if (r.loose) r.length = ir_elements(x) / r.inner;
   r.part_rows = r.parts ? column_part_rows(r.length, r.inner) : r.length;
   return r;
 }

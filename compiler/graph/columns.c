@@ -1,5 +1,6 @@
 /* How sums along columns are cut up: see columns.h. */
 #include "columns.h"
+#include <stdbool.h>
 
 /* Note [column tiles]
  * A GPU is busy where every multiprocessor has a block and every thread some rows that it can load
@@ -53,4 +54,25 @@ int64_t column_parts(int64_t rows, int64_t channels)
 {
   int64_t parts = divided_up(rows, column_part_rows(rows, channels));
   return parts < 1 ? 1 : parts;
+}
+
+/* Sums of all there is. 16 numbers side by side are what the CPU takes at once and GPUs read in a
+ * few vectors, and leave few partial sums; where they do not divide n, the least multiple of 8, 4
+ * or 2 that does, or any number. */
+static int64_t side_by_side(int64_t n)
+{
+  enum { LEAST = 16, MOST = 256 };
+  for (int64_t align = 8; align; align /= 2)
+    for (int64_t width = LEAST; width <= MOST; width += align)
+      if (n % width == 0) return width;
+  return 0;
+}
+
+int64_t column_split(int64_t rows, int64_t columns)
+{
+  enum { LONG = 16384, MANY = 64 }; /* elements of one block; rows of a thread */
+  if (columns == 1) return rows > LONG ? side_by_side(rows) : 0;
+  ColumnTile t = column_tile(1, rows, columns, WIDEST, false);
+  bool busy = t.tiles >= MULTIPROCESSORS / 2;
+  return !busy && rows > (int64_t)MANY * (COLUMN_THREADS / t.lanes) ? columns : 0;
 }

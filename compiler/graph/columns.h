@@ -22,3 +22,8 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
  * shape alone, never by the machine: the parts fix the order of the sum and so its bits. */
 int64_t column_part_rows(int64_t rows, int64_t channels);
 int64_t column_parts(int64_t rows, int64_t channels);
+
+/* As how many columns the sum over the rows of [rows, columns] is cut into parts, for a GPU to be
+ * busy: those that it has, or, where it is a sum of all there is, of neighbours that are summed
+ * side by side. 0: it is short, has columns enough, or is of no number that divides. */
+int64_t column_split(int64_t rows, int64_t columns);

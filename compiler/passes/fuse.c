@@ -143,15 +143,15 @@ static bool is_flat(const Fuse *f, uint32_t row)
 
 /* Rows are shared out to blocks, and few rows keep few threads of a GPU busy. Great elementwise
  * work would lose its own many threads by going with them. `threads`: of how many the row op makes
- * use. */
+ * use. Parts are so many that each thread has little to do (columns.c). */
 static bool has_room(const Fuse *f, uint32_t row)
 {
   enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
   RowShape s = row_shape(f->g, (Value){row});
-  int64_t outer = s.parts ? s.parts : s.outer, of_row = s.part_rows < BLOCK ? s.part_rows : BLOCK;
-  int64_t threads = outer * of_row;
+  int64_t threads = s.outer * (s.length < BLOCK ? s.length : BLOCK);
+  if (s.parts) return true;
   if (row_has_columns(&s))
-    threads = outer * column_tile(outer, s.part_rows, s.inner, 8, false).tiles * COLUMN_THREADS;
+    threads = s.outer * column_tile(s.outer, s.length, s.inner, 8, false).tiles * COLUMN_THREADS;
   return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
 }
 
@@ -297,7 +297,7 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
   RowShape x = row_shape(f->g, (Value){a}), y = row_shape(f->g, (Value){b});
   const Node *n = &f->g->nodes.at[a], *m = &f->g->nodes.at[b];
   bool once = op_of(n)->code.result != STATEMENT_each && op_of(m)->code.result != STATEMENT_each;
-  return x.from == y.from && x.to == y.to && x.parts == y.parts &&
+  return x.from == y.from && x.to == y.to && x.parts == y.parts && x.inner == y.inner &&
          ir_same_dims(walked_by(f, a), walked_by(f, b)) && !is_flat(f, a) && !is_flat(f, b) &&
          (!once || ir_same_dims(n, m));
 }

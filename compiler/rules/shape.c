@@ -2,6 +2,7 @@
  * node from its inputs and reports what a user did wrong. The dtype is what the inputs' types give
  * by ordinary promotion; pass precision casts the inputs of a typed graph so that this is right. */
 #include "rules.h"
+#include "compiler/graph/columns.h"
 #include <assert.h>
 #include <string.h>
 
@@ -281,6 +282,16 @@ bool shape_reduce(Compile *c, Node *n)
   n->dtype = x->dtype;
   if (n->op == OP_sum && !dtype_is_float(x->dtype)) n->dtype = AMPC_I64;
   return drop_axes(c, n, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim"));
+}
+
+/* [parts, columns] in f32: a sum of 16-bit sums would lose what the parts kept. */
+bool shape_part_sums(Compile *c, Node *n)
+{
+  int64_t all = ir_elements(ir_in(c, n, 0)), columns = attr_int(n, "columns");
+  if (!rule_need_float(c, n, 0)) return false;
+  assert(columns > 0 && all % columns == 0);
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 2, (int64_t[]){column_parts(all / columns, columns), columns});
 }
 
 /* A row op needs its axis: a tensor of rank 0 has none. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# No optimization changes a bit: each model, and a job in which norms share kernels with what they norm, trains a
-# few small steps at -O0, -O1 and -O2, and the checkpoints (weights, optimizer state, running statistics, scaler)
-# and the results are the same.
+# No optimization changes a bit: each model, and jobs in which norms and sums share kernels with what they reduce,
+# trains a few small steps at -O0, -O1 and -O2, and the checkpoints (weights, optimizer state, running statistics,
+# scaler) and the results are the same.
 #   levels.sh AMP PRECISION
 set -euo pipefail
 amp=$(realpath "$1") precision=$2
@@ -11,7 +11,7 @@ shopt -s nullglob
 jobs=(models/*/*.amp)
 [ ${#jobs[@]} -ge 3 ] || { echo "FAILED: no models" && exit 1; }
 status=0
-for job in "${jobs[@]}" tests/simt/jobs/{names,norms}.amp; do
+for job in "${jobs[@]}" tests/simt/jobs/{names,norms,sums}.amp; do
   small=(--set train.batch=6)
   [[ $job == models/* ]] && small+=(--set eval.batch=8 --set eval.steps=1)
   for level in 0 1 2; do

@@ -1,4 +1,4 @@
-/* Statistics of channels and batch norm. */
+/* Statistics of channels, sums in parts and batch norm. */
 #include "entry.h"
 #include "compiler/graph/columns.h"
 
@@ -11,7 +11,8 @@ typedef struct Channels { /* [outer, c, inner] */
 static Channels channels_of(const Case *t)
 {
   const Tensor *x = &t->in[0];
-  int64_t axis = case_int(t, "channel"), inner = 1;
+  int64_t axis = case_int(t, "channel"), columns = case_int(t, "columns"), inner = 1;
+  if (columns) return (Channels){x->n / columns, columns, 1}; /* they need not be an axis */
   for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) inner *= x->dim[d];
   return (Channels){x->n / (x->dim[axis] * inner), x->dim[axis], inner};
 }
@@ -113,6 +114,7 @@ static void reference_parts(const Case *t, Tensor *y, double *scale)
     for (int64_t c = 0; c < d.c; c++) {
       OpKind op = t->test->op;
       PartSum s = op == OP_channel_sums      ? sum_part(t, &d, c, begin, end)
+                  : op == OP_part_sums       ? sum_part(t, &d, c, begin, end)
                   : op == OP_channel_means   ? mean_of_part(t, &d, c, begin, end)
                   : op == OP_channel_squares ? squares_of_part(t, &d, c, begin, end)
                                              : sum_products(t, &d, c, begin, end);
@@ -220,6 +222,13 @@ static const OpTest tests[] = {
      CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
            /* several parts of unequal length */
            {"f", "1025x33", "channel=1"})},
+    {OP_part_sums, "n", "f", PARTS, SUMMED(1, 0.5, terms_of_parts, "additions in a row"),
+     CASES({FLOATS, "33x7", "columns=7"}, {FLOATS, "33x7", "columns=1"},
+           {"fh", "1027x3", "columns=3"},
+           /* columns that end within an axis; several parts of unequal length */
+           {FLOATS, "5x6x7x8", "columns=16"}, {"fh", "130x24x5", "columns=16"},
+           {"f", "2050x3x4", "columns=8"}, {"f", "1025x65", "columns=65"},
+           {"f", "1027x5x13", "columns=65"})},
     {OP_channel_means, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
            {"fh", "3x65x7", "channel=1"}, {"f", "1025x33", "channel=1"},

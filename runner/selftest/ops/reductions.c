@@ -128,14 +128,18 @@ static const OpTest tests[] = {
            {FLOATS, "33x7", "dim=1"}, {FLOATS, "1023", ""}, {"fh", "3x5x7", "dim=2 keepdim=1"},
            {"fh", "3x5x7", "dim=6"}, {"f", "3x5x7", "dim=0"}, {"f", "1x1", "dim=2"},
            {"f", "1025x3", "dim=1"}, {"fh", "513x515", "dim=2"}, {"f", "515x513", "dim=1"},
-           {"f", "262147", ""}, {"iluo", "7x33", "dim=2 result=l"},
+           {"f", "262147", ""}, /* in parts: pass sums */
+           {"fh", "130x16x10", ""}, {"f", "263x127", ""}, {"f", "4201x65", "dim=1"},
+           {"h", "16500x8", "dim=1 keepdim=1"}, {"iluo", "7x33", "dim=2 result=l"},
            {"l", "33x7", "dim=1 result=l"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=2"}, {"f", "5x7~n", "dim=1 keepdim=1"},
                {"f", "2x3x5~n", "dim=2"}, {"f", "5x7~n", ""})},
     {OP_mean, "n", "=", WHOLE(shape_reduce_of, reference_sum),
      SUMMED(4, SUMS(1), terms_of_sum, "additions in a row, one quotient"),
      CASES({FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {FLOATS, "1025", ""},
-           {"f", "3x5x7", "dim=3"}, /* many equal ones, whose roundings all go one way */
+           {"f", "3x5x7", "dim=3"},
+           {FLOATS, "130x24x7",
+            "dim=7 keepdim=1"}, /* many equal ones, whose roundings all go one way */
            {"f", "1000003~e", ""}, {"f", "50021x3~e", "dim=1"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=2 keepdim=1"}, {"f", "5x7~n", "dim=1"}),
      CHAINS({chain_centre, FLOATS, "5x7~n 5x7~d"})},
