@@ -7,18 +7,17 @@
  *   sum(x, 0)      x [100352, 64]: part_sums [262, 64], their sum over the parts
  *   mean(x)        the same, then a quotient
  *
- * It is computed in f32 and rounded once, at the end. The parts follow from the shape (columns.h),
- * so -O0, -O2, CPU and GPU add up in one order. */
+ * It is computed in f32 and rounded once, at the end; sums of integers are exact. The parts follow
+ * from the shape (columns.h), so -O0, -O2, CPU and GPU add up in one order. */
 #include "compiler/command/command.h"
 #include "compiler/graph/columns.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"
 
-/* Whether n is a sum or mean of floats over the rows of [rows, columns] that is cut up. */
+/* Whether v is a sum or mean over the rows of [rows, columns] that is cut up. */
 static bool is_split(const Graph *g, Value v)
 {
-  const Node *n = ir_node(g, v);
-  if (!op_has(n, T_sums) || !dtype_is_float(n->dtype)) return false;
+  if (!op_has(ir_node(g, v), T_sums)) return false;
   RowShape r = row_shape(g, v);
   return r.outer == 1 && column_split(r.length, r.inner) > 0;
 }

@@ -284,13 +284,13 @@ bool shape_reduce(Compile *c, Node *n)
   return drop_axes(c, n, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
-/* [parts, columns] in f32: a sum of 16-bit sums would lose what the parts kept. */
+/* [parts, columns] in f32, as a sum of 16-bit sums would lose what the parts kept; of integers and
+ * bools in i64, as their sum. */
 bool shape_part_sums(Compile *c, Node *n)
 {
   int64_t all = ir_elements(ir_in(c, n, 0)), columns = attr_int(n, "columns");
-  if (!rule_need_float(c, n, 0)) return false;
   assert(columns > 0 && all % columns == 0);
-  n->dtype = AMPC_F32;
+  n->dtype = dtype_is_float(ir_in(c, n, 0)->dtype) ? AMPC_F32 : AMPC_I64;
   return rule_set_dims(c, n, 2, (int64_t[]){column_parts(all / columns, columns), columns});
 }
 

@@ -131,6 +131,7 @@ static const OpTest tests[] = {
            {"f", "262147", ""}, /* in parts: pass sums */
            {"fh", "130x16x10", ""}, {"f", "263x127", ""}, {"f", "4201x65", "dim=1"},
            {"h", "16500x8", "dim=1 keepdim=1"}, {"iluo", "7x33", "dim=2 result=l"},
+           {"io", "130x16x10", "result=l"}, {"u", "4201x65", "dim=1 result=l"},
            {"l", "33x7", "dim=1 result=l"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=2"}, {"f", "5x7~n", "dim=1 keepdim=1"},
                {"f", "2x3x5~n", "dim=2"}, {"f", "5x7~n", ""})},
