@@ -16,16 +16,13 @@
 
 /* Place of an operand that is read element by element, in the variables of the loops: o or row for
  * the axes before the reduced ones, c for these, column for those behind. Of columns that do not
- * lie side by side in the operand each is addressed: column + j. Columns that are no axes: by the
- * element's number. */
+ * lie side by side in the operand each is addressed: column + j. */
 static const char *element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
   const Kernel *k = r->k;
   Access whole = access_whole(&r->space);
   if (memcmp(&whole, a, sizeof whole) == 0) return "i";
-  if (r->shape.loose)
-    return index_sum(k, index_part(k, &r->space, a, 0, r->space.rank, "(i + j)"), NULL, NULL, 0);
   const char *row = r->columns ? "o" : "row";
   const char *columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "column");
   if (columns && strcmp(columns, "column") != 0)

@@ -246,6 +246,17 @@ static bool reads_other_shape(const Fuse *f, const Members *m, uint32_t a, uint3
   return false;
 }
 
+/* Columns that are no axes of the rows' shape know an element by its number alone: nothing there
+ * may read what is broadcast along some axes. */
+static bool knows_elements(const Fuse *f, uint32_t row, const Members *m)
+{
+  bool loose = row_shape(f->g, (Value){row}).loose;
+  for (uint32_t i = 0; i < m->nodes.n && loose; i++)
+    if (template_of(f, m->nodes.at[i]) == TMPL_map && !reads_flat(f->g, (Value){m->nodes.at[i]}))
+      return false;
+  return true;
+}
+
 /* Sets of one block that fit together. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
@@ -255,6 +266,7 @@ static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
   if (f->g->nodes.at[from].block != f->g->nodes.at[to].block) return false;
   if (!row_in(f, r) && !shapes_join(f, r, w)) return false;
   uint32_t row = row_in(f, r) ? row_in(f, r) : row_in(f, w);
+  if (row && (!knows_elements(f, row, r) || !knows_elements(f, row, w))) return false;
   const Node *x = row ? walked_by(f, row) : NULL;
   if (row &&
       (reads_other_shape(f, r, reader, writer, x) || reads_other_shape(f, w, reader, writer, x)))
