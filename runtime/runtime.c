@@ -160,7 +160,7 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
 static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, uint32_t n)
 {
   int64_t most = 0;
-  int capability = atoi(p->target + strlen("sm_"));
+  int capability = ampc_target_capability(p->target);
   for (uint32_t i = 0; i < n; i++) {
     const ampc_command *k = &commands[i];
     int64_t bytes = 0;

@@ -5,7 +5,6 @@
 #include "runtime/plan/conv_columns.h"
 #include "ampc_state.h"
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 Value value_root(const Graph *g, Value v)
@@ -78,7 +77,7 @@ bool is_cpu_target(const Compile *c)
 
 int target_capability(const Compile *c)
 {
-  return atoi(c->options.target + strlen("sm_"));
+  return ampc_target_capability(c->options.target);
 }
 
 /* grad_accumulate of a product that has been told to add into the gradient's slot itself: nothing

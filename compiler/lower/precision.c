@@ -1,6 +1,5 @@
 /* Regions of precision: the `precision` clause with its scaler, autocast blocks, pins. */
 #include "lower.h"
-#include <stdlib.h>
 #include "runtime/plan/number.h"
 
 static const struct {
@@ -77,7 +76,8 @@ bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
 static void refuse_bf16(Lower *l, Span span)
 {
   const char *target = l->c->options.target;
-  if (!target || strncmp(target, "sm_", 3) != 0 || atoi(target + 3) >= 80) return;
+  int capability = target ? ampc_target_capability(target) : 0;
+  if (!capability || capability >= 80) return;
   fail(l, E405, span, "bf16 is for GPUs from sm_80 on, the target is %s", target);
   diag_help(l->c, "`precision f16`, which this GPU computes fast; or f32");
 }

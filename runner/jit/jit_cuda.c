@@ -97,7 +97,7 @@ static ampc_status find_compiler(const char *target, Build *b)
 {
   char why[AMPC_WHY_ROOM], made[100];
   if (!nvrtc_load(&b->nvrtc, why)) return ampc_fail(AMPC_NO_COMPILER, "no NVRTC: %s", why);
-  int capability = atoi(target + strlen("sm_"));
+  int capability = ampc_target_capability(target);
   if (!nvrtc_architecture(b->nvrtc, capability, b->architecture))
     return ampc_fail(AMPC_NO_COMPILER,
                      "NVRTC compiles nothing for %s: a GPU that old needs an older CUDA toolkit",

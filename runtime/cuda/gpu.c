@@ -1,6 +1,5 @@
 /* Which GPU a program runs on, and its primary context. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
 
@@ -67,7 +66,7 @@ ampc_status gpu_open(CudaDevice *d)
                      p->source, p->target, why);
   d->api = cuda;
   Choice at;
-  int wanted = strncmp(p->target, "sm_", 3) == 0 ? atoi(p->target + 3) : 0;
+  int wanted = ampc_target_capability(p->target);
   if (!choose(d->api, wanted, p->n_images > 0, &at)) return no_gpu(at.seen, p->target);
   d->gpu = at.gpu;
   d->capability = at.capability;

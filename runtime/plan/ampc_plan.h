@@ -374,6 +374,9 @@ int64_t ampc_round_up(int64_t n, int64_t multiple);
  * fraction neither overlap nor leave a gap. */
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
 
+/* 80 for "sm_80"; 0: not a GPU's. */
+int ampc_target_capability(const char *target);
+
 /* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);

@@ -1,5 +1,7 @@
 /* Facts about a plan that compiler and runtime must agree on. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include "ampc_plan.h"
 #include "ampc_state.h"
 
@@ -40,6 +42,11 @@ int64_t ampc_state_metric(uint32_t n_optimizers, uint32_t i)
 int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i)
 {
   return ampc_state_metric(n_optimizers, n_metrics) + (int64_t)(i * sizeof(float));
+}
+
+int ampc_target_capability(const char *target)
+{
+  return strncmp(target, "sm_", 3) == 0 ? atoi(target + 3) : 0;
 }
 
 int64_t ampc_round_up(int64_t n, int64_t multiple)
