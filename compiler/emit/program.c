@@ -169,7 +169,7 @@ static void put_kernels(Printer *p, const ampc_program *g)
                arena_printf(p->c->arena, "(void (*)(void))%s%s", k->name, cpu ? "_thunk" : ""));
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
-  EMIT(p, "  {0, 0, 0, 0}};\n");
+  EMIT(p, "  {0}};\n");
 }
 
 static void put_block(Printer *p, const ampc_block *b)
