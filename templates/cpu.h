@@ -90,6 +90,12 @@ DEVICE bf16 to_bf16(real value)
   return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
 }
 
+// --- round_bf16
+DEVICE real round_bf16(real x)
+{
+  return from_bf16(to_bf16(x));
+}
+
 // --- philox_word
 /* 32 bits in a variable of 64: vectors of such products need no shuffling of halves. */
 typedef unsigned long long philox_word;
@@ -170,6 +176,13 @@ DEVICE long long block_share(long long n, unsigned k)
 
 // --- EACH_ROW_VECTOR
 #define EACH_ROW_VECTOR(n, T, r, c, rows, columns) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
+
+// --- EACH_ROWS_VECTOR
+/* on CUDA `k` rows at a time, which EACH_OF_ROWS walks; here it is one */
+#define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
+
+// --- EACH_OF_ROWS
+#define EACH_OF_ROWS(T, r, rows, k)
 
 // --- ONE_THREAD
 /* in one thread of the launch */

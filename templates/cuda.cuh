@@ -44,7 +44,9 @@ DEVICE f16 to_f16(real value)
 // --- from_bf16
 DEVICE real from_bf16(bf16 h)
 {
-  return (real)__uint_as_float((unsigned)h << 16);
+  float x; /* bf16 is its upper half */
+  asm("mov.b32 %0, {0, %1};" : "=f"(x) : "h"(h));
+  return (real)x;
 }
 
 // --- to_bf16
@@ -59,6 +61,20 @@ DEVICE bf16 to_bf16(real value)
   unsigned x = __float_as_uint((float)value);
   unsigned h = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
   return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
+#endif
+}
+
+// --- round_bf16
+/* from_bf16(to_bf16(x)): a pair, x above and 0 below, has its bits; and only pairs are converted at full
+ * rate. */
+DEVICE real round_bf16(real x)
+{
+#if __CUDA_ARCH__ >= 800
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"((float)x), "f"(0.0f));
+  return (real)__uint_as_float(pair);
+#else
+  return from_bf16(to_bf16(x));
 #endif
 }
 
@@ -145,6 +161,22 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = r##_at / ((columns) / (n)),  \
          c = (r##_at - r * ((columns) / (n))) * (n);                                               \
        r < (rows); r = (rows))
+
+// --- EACH_ROWS_VECTOR
+/* likewise, for each vector of columns and `k` rows at a time, which EACH_OF_ROWS in it walks: what is
+ * the same in all rows stands before that */
+#define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k)                                             \
+  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x,                                  \
+         r##_first = r##_at / ((columns) / (n)),                                                   \
+         c = (r##_at - r##_first * ((columns) / (n))) * (n);                                       \
+       r##_first < ((rows) + (k)-1) / (k); r##_first = (rows))
+
+// --- EACH_OF_ROWS
+/* They lie as far apart as they can: neighbouring threads have neighbouring rows. */
+#define EACH_OF_ROWS(T, r, rows, k)                                                                \
+  _Pragma("unroll") for (T r##_k = 0, r = r##_first;                                               \
+                         r##_k < (k) && ((rows) % (k) == 0 || r < (rows));                         \
+                         r##_k++, r += ((rows) + (k)-1) / (k))
 
 // --- EACH_TAP
 /* for each k of [0, n), n a literal: an element of a window */

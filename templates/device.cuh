@@ -7,12 +7,6 @@ DEVICE real round_f16(real x)
   return from_f16(to_f16(x));
 }
 
-// --- round_bf16
-DEVICE real round_bf16(real x)
-{
-  return from_bf16(to_bf16(x));
-}
-
 // --- ampc_to_i64
 /* Towards zero; what does not fit becomes the nearest that does; NaN gives 0. */
 DEVICE long long ampc_to_i64(real x)

@@ -544,7 +544,7 @@ static Geometry vector_geometry(Compile *c, uint32_t group)
   KernelArgs args = kernel_args(c, group);
   MapWalk m = map_walk(c, p, &args);
   if (m.vector == 1) return (Geometry){0};
-  int64_t blocks = (loop_elements(&m.left) / m.vector + CUDA_BLOCK - 1) / CUDA_BLOCK;
+  int64_t blocks = (map_threads(&m) + CUDA_BLOCK - 1) / CUDA_BLOCK;
   return (Geometry){(uint32_t)blocks, CUDA_BLOCK};
 }
 

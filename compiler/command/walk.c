@@ -176,6 +176,43 @@ static uint32_t vector_of(const Compile *c, const Group *p, const KernelArgs *ar
   return 1;
 }
 
+bool walk_has_vectors(const MapWalk *m, const Access *a)
+{
+  const LoopShape *s = &m->left;
+  if (m->vector == 1 || !s->rank || a->stride[s->rank - 1] != 1 || a->offset % m->vector)
+    return false;
+  for (uint32_t i = 0; i + 1 < s->rank; i++)
+    if (a->stride[i] % m->vector) return false;
+  return true;
+}
+
+bool walk_shares_vectors(const MapWalk *m, const Access *a)
+{
+  for (uint32_t i = 0; i + 1 < m->left.rank; i++)
+    if (a->stride[i]) return false;
+  return walk_has_vectors(m, a);
+}
+
+int64_t map_threads(const MapWalk *m)
+{
+  int64_t columns = m->left.dim[m->left.rank - 1], rows = loop_elements(&m->left) / columns;
+  return (rows + m->rows - 1) / m->rows * (columns / m->vector);
+}
+
+/* Note [rows]
+ * What is the same in all rows, such as a bias or the moments of a channel, is loaded once for two
+ * rows of a thread, and what follows from it is computed once: where every multiprocessor still has
+ * a block. More rows would need more registers than they spare instructions: loads of the third
+ * wait for the first to be done. */
+static uint32_t rows_of(const MapWalk *m)
+{
+  enum { ROWS = 2, BUSY = 32768 }; /* threads */
+  bool shares = false;
+  if (m->vector == 1 || m->left.rank < 2) return 1;
+  for (uint32_t i = 1; i < m->walks.n; i++) shares |= walk_shares_vectors(m, &m->joined[i]);
+  return shares && loop_elements(&m->left) / m->vector / ROWS >= BUSY ? ROWS : 1;
+}
+
 /* [32, 512] + [512] cannot be one axis, [32, 512] + [32, 512] can: axes are joined where all
  * operands allow it. Fewer axes are fewer divisions in the index. */
 MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
@@ -193,6 +230,7 @@ MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
   memcpy(m.joined, m.walks.at, m.walks.n * sizeof *m.joined);
   loop_collapse(&m.left, m.joined, m.walks.n);
   m.vector = args && group_is_map(g, p) ? vector_of(c, p, args, &m.left) : 1;
+  m.rows = rows_of(&m);
   return m;
 }
 

@@ -38,7 +38,13 @@ typedef struct MapWalk {
   VEC(Access) walks;     /* of all operands; the first one is in order */
   Access *joined;        /* the same over `left` */
   uint32_t vector;       /* elements along its last axis that a thread takes: Note [vectors] */
+  uint32_t rows;         /* and rows of them; above 1 where some operands are alike in all rows */
 } MapWalk;
+/* Whether the operand has vectors of the walk, which may be loaded at once; whether they are the
+ * same in all rows. */
+bool walk_has_vectors(const MapWalk *m, const Access *a);
+bool walk_shares_vectors(const MapWalk *m, const Access *a);
+int64_t map_threads(const MapWalk *m); /* that have work, where it has vectors */
 /* `args` of its kernel; NULL: without vectors. */
 MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args);
 

@@ -231,8 +231,10 @@ static const char *frame_name(const Kernel *k)
 
 static const char *vector_note(const Kernel *k)
 {
-  uint32_t n = group_is_map(k->g, k->group) ? map_walk(k->c, k->group, &k->args).vector : 1;
-  return n > 1 ? arena_printf(k->c->arena, " by %u", n) : "";
+  if (!group_is_map(k->g, k->group)) return "";
+  MapWalk m = map_walk(k->c, k->group, &k->args);
+  if (m.rows > 1) return arena_printf(k->c->arena, " by %u rows of %u", m.rows, m.vector);
+  return m.vector > 1 ? arena_printf(k->c->arena, " by %u", m.vector) : "";
 }
 
 const Node *kernel_walked_node(const Kernel *k)

@@ -7,18 +7,8 @@
 typedef struct Map {
   Kernel *k;
   MapWalk walk;
+  uint32_t rows; /* of a thread: Note [rows] */
 } Map;
-
-/* Whether vectors of the loop are vectors of the operand, which may be loaded at once. */
-static bool is_vector(const Map *m, const Access *a)
-{
-  const LoopShape *s = &m->walk.left;
-  uint32_t n = m->walk.vector;
-  if (n == 1 || !s->rank || a->stride[s->rank - 1] != 1 || a->offset % n) return false;
-  for (uint32_t i = 0; i + 1 < s->rank; i++)
-    if (a->stride[i] % n) return false;
-  return true;
-}
 
 /* The place of an operand in the loop's variables: "i" where it lies as the result does, else
  * strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". Of an operand that has no
@@ -34,7 +24,7 @@ static const char *index_of(const void *frame, const Access *walk)
   const Access *a = &m->walk.joined[at], *whole = &m->walk.joined[0];
   if (a->offset == 0 && memcmp(a->stride, whole->stride, s->rank * sizeof *a->stride) == 0)
     return "i";
-  bool each = m->walk.vector > 1 && !is_vector(m, a);
+  bool each = m->walk.vector > 1 && !walk_has_vectors(&m->walk, a);
   const char *r = s->rank < 2 ? NULL : index_part(k, s, a, 0, s->rank - 1, "r");
   const char *last = s->rank < 2 ? (each ? "(i + j)" : "i") : each ? "(c + j)" : "c";
   const char *c = s->rank ? index_part(k, s, a, s->rank - 1, s->rank, last) : NULL;
@@ -68,16 +58,35 @@ static void begin_vectors(const Map *m)
   const LoopShape *s = &m->walk.left;
   const char *walk = k->is_part ? "GRID" : "EACH";
   long long all = loop_elements(s), columns = s->dim[s->rank - 1];
-  if (s->rank < 2) {
+  if (s->rank < 2)
     EMIT(k->p, "%s_VECTOR%s(%u, %s, i, %lld) {\n", walk, k->is_part ? "S" : "", m->walk.vector,
          k->index_type, all);
-    k->p->indent++;
-    return;
-  }
-  EMIT(k->p, "%s_ROW_VECTOR%s(%u, %s, r, c, %lld, %lld) {\n", walk, k->is_part ? "S" : "",
-       m->walk.vector, k->index_type, all / columns, columns);
+  else if (m->rows > 1)
+    EMIT(k->p, "EACH_ROWS_VECTOR(%u, %s, r, c, %lld, %lld, %u) {\n", m->walk.vector, k->index_type,
+         all / columns, columns, m->rows);
+  else
+    EMIT(k->p, "%s_ROW_VECTOR%s(%u, %s, r, c, %lld, %lld) {\n", walk, k->is_part ? "S" : "",
+         m->walk.vector, k->index_type, all / columns, columns);
   k->p->indent++;
-  EMIT(k->p, "const %s i = r * %lld + c;\n", k->index_type, columns);
+}
+
+/* Of some rows of a thread each. */
+static void begin_row(const Map *m)
+{
+  const Kernel *k = m->k;
+  const LoopShape *s = &m->walk.left;
+  long long all = loop_elements(s), columns = s->dim[s->rank - 1];
+  if (m->rows > 1) {
+    EMIT(k->p, "EACH_OF_ROWS(%s, r, %lld, %u) {\n", k->index_type, all / columns, m->rows);
+    k->p->indent++;
+  }
+  if (s->rank > 1) EMIT(k->p, "const %s i = r * %lld + c;\n", k->index_type, columns);
+}
+
+static void end_loop(const Map *m)
+{
+  m->k->p->indent--;
+  EMIT(m->k->p, "}\n");
 }
 
 static bool is_computed(const Kernel *k, Value v)
@@ -88,8 +97,8 @@ static bool is_computed(const Kernel *k, Value v)
   return false;
 }
 
-/* Operands first, in the order of map_walk. A slot of a gradient is read too. */
-static void put_vectors(const Map *m)
+/* Operands that have vectors, in the order of map_walk: those that rows share, or the others. */
+static void put_loads(const Map *m, bool shared)
 {
   Kernel *k = m->k;
   uint32_t at = 0;
@@ -98,11 +107,19 @@ static void put_vectors(const Map *m)
     for (uint32_t j = 0; j < n->n_in; j++) {
       if (!n->in[j].id || (at++, is_computed(k, n->in[j]))) continue;
       if (!operand_uses(n, j)) continue; /* of x in randn_like(x) the shape counts */
-      if (is_vector(m, &m->walk.joined[at]))
-        put_vector(k, "VECTOR_LOAD", m->walk.vector, argument_of(k, n->in[j]),
-                   index_of(m, &m->walk.walks.at[at]));
+      const Access *a = &m->walk.joined[at];
+      if (!walk_has_vectors(&m->walk, a)) continue;
+      if ((m->rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
+      put_vector(k, "VECTOR_LOAD", m->walk.vector, argument_of(k, n->in[j]),
+                 index_of(m, &m->walk.walks.at[at]));
     }
   }
+}
+
+/* A slot of a gradient is read too. */
+static void put_results(const Map *m)
+{
+  Kernel *k = m->k;
   for (uint32_t i = 0; i < k->group->n; i++) {
     bool adds = op_has(ir_node(k->g, k->group->nodes[i]), T_effect);
     put_vector(k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", m->walk.vector,
@@ -150,23 +167,33 @@ static bool may_have_vectors(const Kernel *k)
   return !k->is_part || ir_elements(node_walked(k->g, k->group->nodes[0])) > SMALL;
 }
 
+static void emit_vectors(Map *m)
+{
+  Kernel *k = m->k;
+  k->by_vectors = true;
+  begin_vectors(m);
+  if (m->rows > 1) put_loads(m, true);
+  begin_row(m);
+  put_loads(m, false);
+  put_results(m);
+  EMIT(k->p, "VECTOR_EACH(%u, j) {\n", m->walk.vector);
+  k->p->indent++;
+  put_elements(m);
+  end_loop(m);
+  store_vectors(k, 0);
+  if (m->rows > 1) end_loop(m);
+  end_loop(m);
+}
+
 void emit_map(Kernel *k)
 {
   Map m = {.k = k, .walk = map_walk(k->c, k->group, may_have_vectors(k) ? &k->args : NULL)};
-  if (m.walk.vector == 1) {
-    begin_elements(&m);
-    put_elements(&m);
-  } else {
-    k->by_vectors = true;
-    begin_vectors(&m);
-    put_vectors(&m);
-    EMIT(k->p, "VECTOR_EACH(%u, j) {\n", m.walk.vector);
-    k->p->indent++;
-    put_elements(&m);
-    k->p->indent--;
-    EMIT(k->p, "}\n");
-    store_vectors(k, 0);
+  m.rows = k->is_part ? 1 : m.walk.rows; /* a part walks in strides of the launch */
+  if (m.walk.vector > 1) {
+    emit_vectors(&m);
+    return;
   }
-  k->p->indent--;
-  EMIT(k->p, "}\n");
+  begin_elements(&m);
+  put_elements(&m);
+  end_loop(&m);
 }

@@ -109,3 +109,18 @@ static inline void simt_cvt_rn_bf16_f32(unsigned short *to, float from)
   if (below - below != 0) *to = (unsigned short)low;
   if (from != from) *to = 0x7fff;
 }
+
+/* two numbers, the first one above */
+static inline void simt_cvt_rn_bf16x2_f32(unsigned *to, float above, float below)
+{
+  unsigned short high, low;
+  simt_cvt_rn_bf16_f32(&high, above);
+  simt_cvt_rn_bf16_f32(&low, below);
+  *to = (unsigned)high << 16 | low;
+}
+
+/* mov.b32 to, {0, from} */
+static inline void simt_mov_b32(float *to, unsigned short from)
+{
+  *to = __uint_as_float((unsigned)from << 16);
+}
