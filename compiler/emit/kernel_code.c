@@ -201,6 +201,20 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
 
 /* ---- results ---- */
 
+/* Ops that pick and moves by strides give a number of the type again where all they read is of that
+ * type. A literal is not: 0.1 of f16 stands as R(0.1). */
+bool needs_rounding(const Kernel *k, const Node *n)
+{
+  if (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16) return false;
+  if (!op_has(n, T_picks | T_strided)) return true;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!n->in[i].id || (op_has(n, T_condition) && i == 0)) continue;
+    const Node *in = ir_node(k->g, value_root(k->g, n->in[i]));
+    if (in->dtype != n->dtype || op_has(in, T_literal)) return true;
+  }
+  return false;
+}
+
 /* `real` holds more than 16 bits: a node of a 16-bit type rounds its value even where nothing is
  * stored. */
 const char *rounded(const Kernel *k, DType d, const char *expression)

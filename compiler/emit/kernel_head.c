@@ -200,7 +200,7 @@ static void put_precision(const Kernel *k)
   uint32_t rounds = 0;
   for (uint32_t i = 0; i < k->group->n && !moves; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
-    if (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16) continue;
+    if (!needs_rounding(k, n)) continue;
     text_printf(&t, "%s%s", rounds++ ? ", " : "; rounds ", op_of(n)->name);
   }
   EMIT(k->p, "//   precision  %s\n", t.at);

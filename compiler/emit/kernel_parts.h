@@ -103,6 +103,8 @@ Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand 
 /* The value of a map node, before it is rounded. `in`: operands as loaded, one for each input. */
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index);
 /* `expression` as node n's type has it: round_f16(x); or as it is stored: to_f16(x). */
+bool needs_rounding(const Kernel *k,
+                    const Node *n); /* its value may have more digits than its type */
 const char *rounded(const Kernel *k, DType d, const char *expression);
 const char *stored(const Kernel *k, DType d, const char *expression);
 
