@@ -474,11 +474,21 @@ static bool is_alone(const Graph *g, const Node *n)
   return p && p->n_parts && n->part >= p->last;
 }
 
+/* Sums of parts are often left to one block (Note [parts]), and add up in its order also where they
+ * are kernels of their own, so that no optimization changes a bit. */
+static bool joins_parts(const Graph *g, const Node *n)
+{
+  const Node *x = ir_node(g, value_root(g, n->in[0]));
+  uint32_t attr;
+  return op_of(x)->tmpl == TMPL_row &&
+         (attr_find(op_of(x), "channel", &attr) || attr_find(op_of(x), "columns", &attr));
+}
+
 /* softmax over axis 1 of [2, 3, 4, 5]: outer 2, length 3, inner 20. */
 RowShape row_shape(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
-  RowShape r = {.outer = 1, .length = 1, .inner = 1, .alone = is_alone(g, n)};
+  RowShape r = {.outer = 1, .length = 1, .inner = 1, .alone = is_alone(g, n) || joins_parts(g, n)};
   if (x->rank) row_axes(n, x, &r);
   for (uint32_t i = 0; i < x->rank; i++)
     *(i < r.from ? &r.outer : i < r.to ? &r.length : &r.inner) *= x->dim[i];
