@@ -221,62 +221,56 @@ DEVICE int last_block(unsigned *arrived)
 
 // --- ROW_LOOP
 /* for each row of [0, rows), all threads of a block together */
-#define ROW_LOOP(T, row, rows)                                                                     \
+#define ROW_LOOP(threads, T, row, rows)                                                            \
   for (T row = (T)((long long)(rows)*block_index / block_count),                                   \
          row##_end = (T)((long long)(rows) * (block_index + 1) / block_count);                     \
        row < row##_end; row++)
 
 // --- ROW_EACH
-/* for each c of [0, n), a row; no reductions inside */
-#define ROW_EACH(T, c, n) for (T c = 0; c < (n); c++)
+/* for each vector of elements [c, c + vector_width) of [0, length), a row; no reductions inside */
+#define ROW_EACH(n, threads, T, c, length, ...)                                                    \
+  for (T c = 0; c < (length); c += VECTOR_MOST) {                                                  \
+    const int vector_width = (int)((length)-c < VECTOR_MOST ? (length)-c : VECTOR_MOST);           \
+    __VA_ARGS__                                                                                    \
+  }
 
 // --- ROW_ONCE
-/* in one thread of the block */
+/* in one thread of the row */
 #define ROW_ONCE
 
 // --- ROW_REDUCE
-/* For each c of [0, n): reductions. Note [lanes]: element c goes to partial result c % 16, and the
- * 16 are joined as a tree. Any vector unit of up to 16 lanes gives the same bits, and compilers see
- * vector operations where they must not reorder a float sum. The body stands twice: whole 16s and
- * the rest. */
-#define ROW_REDUCE(T, c, n, ...)                                                                   \
+/* For each vector of elements [c, c + vector_width) of [0, length): reductions. Note [lanes]:
+ * element c + j goes to partial result j of 16, and the 16 are joined as a tree. Any vector unit of
+ * up to 16 lanes gives the same bits, and compilers see vector operations where they must not
+ * reorder a float sum. The body stands twice: whole 16s and the rest. */
+#define ROW_REDUCE(n, threads, T, c, length, ...)                                                  \
   do {                                                                                             \
-    for (T lane_at = 0; lane_at + 16 <= (n); lane_at += 16) {                                      \
-      for (int lane = 0; lane < 16; lane++) {                                                      \
-        const T c = lane_at + lane;                                                                \
-        __VA_ARGS__                                                                                \
-      }                                                                                            \
+    for (T c = 0; c + 16 <= (length); c += 16) {                                                   \
+      const int vector_width = 16;                                                                 \
+      __VA_ARGS__                                                                                  \
     }                                                                                              \
-    for (int lane = 0; lane < (int)((n) % 16); lane++) {                                           \
-      const T c = (n) / 16 * 16 + lane;                                                            \
+    if ((length) % 16) {                                                                           \
+      const T c = (length) / 16 * 16;                                                              \
+      const int vector_width = (int)((length) % 16);                                               \
       __VA_ARGS__                                                                                  \
     }                                                                                              \
   } while (0)
 
-// --- ROW_REDUCE_LOADS
-/* ROW_REDUCE over the elements e of from[0, n) */
-#define ROW_REDUCE_LOADS(I, T, e, from, n, ...)                                                    \
-  ROW_REDUCE(I, e##_c, n, {                                                                        \
-    const T e = (from)[e##_c];                                                                     \
-    __VA_ARGS__                                                                                    \
-  })
-
 // --- ROW_REDUCE_LONG
 /* As ROW_REDUCE, in stretches, `ends` after each: what is added to a long sum is rounded as the sum
  * is, so each stretch begins anew. */
-#define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \
+#define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
   do {                                                                                             \
-    for (T lane_at = 0; lane_at + 16 <= (n);) {                                                    \
-      for (int lane_end = 0; lane_end < 256 && lane_at + 16 <= (n); lane_end++, lane_at += 16) {   \
-        for (int lane = 0; lane < 16; lane++) {                                                    \
-          const T c = lane_at + lane;                                                              \
-          __VA_ARGS__                                                                              \
-        }                                                                                          \
+    for (T c = 0; c + 16 <= (length);) {                                                           \
+      for (int c##_end = 0; c##_end < 256 && c + 16 <= (length); c##_end++, c += 16) {             \
+        const int vector_width = 16;                                                               \
+        __VA_ARGS__                                                                                \
       }                                                                                            \
       ends                                                                                         \
     }                                                                                              \
-    for (int lane = 0; lane < (int)((n) % 16); lane++) {                                           \
-      const T c = (n) / 16 * 16 + lane;                                                            \
+    if ((length) % 16) {                                                                           \
+      const T c = (length) / 16 * 16;                                                              \
+      const int vector_width = (int)((length) % 16);                                               \
       __VA_ARGS__                                                                                  \
     }                                                                                              \
     ends                                                                                           \
@@ -296,20 +290,21 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_PART
-/* The partial results of a reduction, before any element; ROW_PUT names the one that the current
- * element goes to. */
+/* The partial results of a reduction, before any element; ROW_PUT names the one that element j
+ * of a vector goes to. */
 #define ROW_PART(T, name, start)                                                                   \
   T name[16];                                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = (start)
 
 // --- ROW_PUT
-#define ROW_PUT(name) name[lane]
+#define ROW_PUT(name) name[j]
 
 // --- ROW_TREE
 /* Defines a function that joins partial results: row_sum(s_part). */
 #define ROW_TREE(T, name, JOIN)                                                                    \
-  DEVICE T name(T *part)                                                                           \
+  DEVICE T name(T *part, int threads)                                                              \
   {                                                                                                \
+    (void)threads;                                                                                 \
     for (int i = 0; i < 8; i++) part[i] = JOIN(part[i], part[i + 8]);                              \
     for (int i = 0; i < 4; i++) part[i] = JOIN(part[i], part[i + 4]);                              \
     for (int i = 0; i < 2; i++) part[i] = JOIN(part[i], part[i + 2]);                              \

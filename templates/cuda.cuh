@@ -24,21 +24,27 @@ typedef unsigned short f16;
 typedef unsigned short bf16;
 
 // --- from_f16
+/* One instruction, of the library that every CUDA compiler links. Unlike asm it is known to be a
+ * function of its operand, so that what one loop has converted is not converted again in the next. */
+#ifdef __cplusplus
+extern "C" __device__ float __nv_half2float(unsigned short);
+#endif
+
 /* Exact. A NaN stays one. */
 DEVICE real from_f16(f16 h)
 {
-  float x;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
-  return (real)x;
+  return (real)__nv_half2float(h);
 }
 
 // --- to_f16
 /* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff. */
+#ifdef __cplusplus
+extern "C" __device__ unsigned short __nv_float2half_rn(float);
+#endif
+
 DEVICE f16 to_f16(real value)
 {
-  f16 h;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"((float)value));
-  return h;
+  return __nv_float2half_rn((float)value);
 }
 
 // --- from_bf16
@@ -248,49 +254,63 @@ DEVICE int last_block(unsigned *arrived)
 /* all threads of the block have come here, and each sees what the others have stored */
 #define BLOCK_MEETS __syncthreads()
 
-// --- ROW_LOOP
-/* for each row of [0, rows), all threads of a block together */
-#define ROW_LOOP(T, row, rows) for (T row = (T)blockIdx.x; row < (rows); row += (T)gridDim.x)
+// --- ROWS_OF_WARP
+#define ROWS_OF_WARP(threads) ((threads) < 32 ? 32 / (threads) : 1)
 
-// --- ROW_EACH
-/* for each c of [0, n) of the row; no reductions inside */
-#define ROW_EACH(T, c, n) for (T c = (T)threadIdx.x; c < (n); c += (T)blockDim.x)
+// --- ROW_LOOP
+/* For each row of [0, rows): `threads` of a block of 256 share it, all of them or a power of 2 up to
+ * 32. A warp's lanes for which no row is left (row_on is 0) walk no elements, but meet the others. */
+#define ROW_LOOP(threads, T, row, rows)                                                            \
+  for (T row##_at = ((T)blockIdx.x * 256 + (T)threadIdx.x) / (threads), row = 0, row_on = 1,       \
+         row_lane = (T)threadIdx.x % (threads);                                                    \
+       row##_at / ROWS_OF_WARP(threads) * ROWS_OF_WARP(threads) < (rows) &&                        \
+       (row_on = (rows) % ROWS_OF_WARP(threads) == 0 || row##_at < (rows),                         \
+       row = row_on ? row##_at : (rows) - 1, 1);                                                   \
+       row##_at += (T)gridDim.x * 256 / (threads))
 
 // --- ROW_ONCE
-/* in one thread of the block */
-#define ROW_ONCE if (threadIdx.x == 0)
+/* in one thread of the row */
+#define ROW_ONCE if (row_on && row_lane == 0)
+
+// --- ROW_WALK
+/* For each vector of n elements [c, c + n) of [from, from + length) that is the thread's. Of short rows the
+ * loop is unrolled whole, so that what one walk has loaded or computed is there for the next. */
+#define PRAGMA(text) _Pragma(#text)
+#define ROW_WALK(n, threads, T, c, from, length, ...)                                              \
+  if (row_on) {                                                                                    \
+    PRAGMA(unroll ((n) == 1 ? 8 : 32 / (n)))                                                       \
+    for (T c##_at = 0; c##_at < (length) / ((threads) * (n)); c##_at++) {                          \
+      const T c = (from) + (c##_at * (threads) + row_lane) * (n);                                  \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+    if ((length) % ((threads) * (n)) != 0 && row_lane * (n) < (length) % ((threads) * (n))) {      \
+      const T c = (from) + (length) / ((threads) * (n)) * ((threads) * (n)) + row_lane * (n);      \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+  }
+
+// --- ROW_EACH
+/* for each vector of n elements [c, c + n) of [0, length), n divides length; no reductions inside */
+#define ROW_EACH(n, threads, T, c, length, ...)                                                    \
+  ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
 // --- ROW_REDUCE
-/* For each c of [0, n): reductions. A thread has one partial result, which takes every element that
- * the thread meets; then the block joins them. */
-#define ROW_REDUCE(T, c, n, ...)                                                                   \
-  for (T c = (T)threadIdx.x; c < (n); c += (T)blockDim.x) {                                        \
-    __VA_ARGS__                                                                                    \
-  }
-
-// --- ROW_REDUCE_LOADS
-/* ROW_REDUCE over the elements e of from[0, n) by vectors of 4, four of them under way: n is a
- * multiple of 4 and `from` one of their size. */
-#define ROW_REDUCE_LOADS(I, T, e, from, n, ...)                                                    \
-  _Pragma("unroll 4") for (I e##_c = (I)threadIdx.x * 4; e##_c < (n);                              \
-                           e##_c += (I)blockDim.x * 4)                                             \
-  {                                                                                                \
-    VECTOR_LOAD(4, T, e##_at, (from) + e##_c);                                                     \
-    VECTOR_EACH(4, e##_j)                                                                          \
-    {                                                                                              \
-      const T e = e##_at[e##_j];                                                                   \
-      __VA_ARGS__                                                                                  \
-    }                                                                                              \
-  }
+/* The same, with reductions. A thread has one partial result, which takes every element that the
+ * thread meets; then the threads of the row join them. */
+#define ROW_REDUCE(n, threads, T, c, length, ...)                                                  \
+  ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
 // --- ROW_REDUCE_LONG
-/* As ROW_REDUCE, in stretches, `ends` after each: what is added to a long sum is rounded as the sum
- * is, so each stretch begins anew. */
-#define ROW_REDUCE_LONG(T, c, n, ends, ...)                                                        \
-  for (T c = (T)threadIdx.x; c < (n);) {                                                           \
-    for (int c##_end = 0; c##_end < 64 && c < (n); c##_end++, c += (T)blockDim.x) {                \
-      __VA_ARGS__                                                                                  \
-    }                                                                                              \
+/* As ROW_REDUCE, in stretches of 64 elements a thread, `ends` after each: what is added to a long sum
+ * is rounded as the sum is, so each stretch begins anew. */
+#define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
+  for (T c##_from = 0; c##_from + 64 * (threads) <= (length); c##_from += 64 * (threads)) {        \
+    ROW_WALK(n, threads, T, c, c##_from, 64 * (threads), __VA_ARGS__)                              \
+    ends                                                                                           \
+  }                                                                                                \
+  if ((length) % (64 * (threads))) {                                                               \
+    ROW_WALK(n, threads, T, c, (length) / (64 * (threads)) * (64 * (threads)),                     \
+             (length) % (64 * (threads)), __VA_ARGS__)                                             \
     ends                                                                                           \
   }
 
@@ -311,20 +331,20 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_PUT(name) name
 
 // --- ROW_TREE
-/* Defines a function that joins the partial results of a block, in a fixed order, and gives the
- * result to all its threads. */
+/* Defines a function that joins the partial results of a row's threads, in a fixed order, and gives
+ * the result to all of them. */
 #define ROW_TREE(T, name, JOIN)                                                                    \
-  DEVICE T name(T part)                                                                            \
+  DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
-    __shared__ T of_warp[32];                                                                      \
-    for (int step = 16; step > 0; step /= 2)                                                       \
+    __shared__ T of_warp[8];                                                                       \
+    for (int step = (threads < 32 ? threads : 32) / 2; step > 0; step /= 2)                        \
       part = JOIN(part, __shfl_xor_sync(0xffffffffu, part, step));                                 \
-    if (blockDim.x > 32) {                                                                         \
+    if (threads > 32) {                                                                            \
       __syncthreads(); /* the last use of of_warp is over */                                       \
       if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = part;                                 \
       __syncthreads();                                                                             \
       part = of_warp[0];                                                                           \
-      for (unsigned i = 1; i < blockDim.x / 32; i++) part = JOIN(part, of_warp[i]);                \
+      for (unsigned i = 1; i < 8; i++) part = JOIN(part, of_warp[i]);                              \
     }                                                                                              \
     return part;                                                                                   \
   }

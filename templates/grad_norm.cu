@@ -3,18 +3,21 @@
 __global__ void $name($arguments)
 {
   const real inv_scale = (real)state->inv_scale;
-  ROW_LOOP(int, block, $partials) {
+  ROW_LOOP(256, int, block, $partials) {
     const $index first = block * ($index)$part;
     const $index rest = $count - first;
     const $index n = rest < 0 ? 0 : rest < $part ? rest : $part;
     ROW_PART(real, sum_part, R(0.0));
     ROW_PART(real, bad_part, R(0.0));
-    ROW_REDUCE_LOADS($index, real, g, grad + first, n, {
-      const real u = g * inv_scale;
-      ROW_PUT(sum_part) += u * u;
-      ROW_PUT(bad_part) += g - g; /* 0, or NaN for inf and NaN */
+    ROW_REDUCE(4, 256, $index, c, n, {
+      VECTOR_LOAD(4, real, grad_at, grad + first + c);
+      VECTOR_EACH(4, j) {
+        const real u = grad_at[j] * inv_scale;
+        ROW_PUT(sum_part) += u * u;
+        ROW_PUT(bad_part) += grad_at[j] - grad_at[j]; /* 0, or NaN for inf and NaN */
+      }
     });
-    const real sum = row_sum(sum_part), bad = row_sum(bad_part);
+    const real sum = row_sum(sum_part, 256), bad = row_sum(bad_part, 256);
     ROW_ONCE {
       $out[2 * block] = sum;
       $out[2 * block + 1] = bad == R(0.0) ? R(0.0) : R(1.0);

@@ -4,14 +4,16 @@
  * loss that is not finite, after which no update is taken and the weights stay as they were. */
 __global__ void $name($arguments)
 {
-  ROW_LOOP(int, row, 1) {
+  ROW_LOOP(256, int, row, 1) {
     ROW_PART(real, sum_part, R(0.0));
     ROW_PART(real, bad_part, R(0.0));
-    ROW_REDUCE(int, c, $partials, {
-      ROW_PUT(sum_part) += partials_at[2 * c];
-      ROW_PUT(bad_part) += partials_at[2 * c + 1];
+    ROW_REDUCE(1, 256, int, c, $partials, {
+      VECTOR_EACH(1, j) {
+        ROW_PUT(sum_part) += partials_at[2 * (c + j)];
+        ROW_PUT(bad_part) += partials_at[2 * (c + j) + 1];
+      }
     });
-    const real sum = row_sum(sum_part), found = row_sum(bad_part);
+    const real sum = row_sum(sum_part, 256), found = row_sum(bad_part, 256);
     ROW_ONCE {
       const int bad = found > R(0.0) || state->bad_loss;
       const real norm = ampc_sqrt(sum);

@@ -508,19 +508,17 @@ Geometry elements_geometry(int64_t n)
   return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
-/* Columns: a block for each tile. Else a row is contiguous and a block walks it, with as many
- * threads as the row has use for. */
+/* Columns: a block for each tile. Else a row is contiguous and shared by threads of a block, which
+ * has one row or several. */
 static Geometry row_geometry(Compile *c, const Group *p, const RowShape *r)
 {
-  enum { WARP = 32, WIDEST = 512 };
+  KernelArgs args = part_args(c, p);
   if (row_has_columns(r)) {
-    KernelArgs args = part_args(c, p);
     ColumnTile t = row_tile(c, r, &args);
     return (Geometry){limit_grid((r->parts ? r->parts : r->outer) * t.tiles), COLUMN_THREADS};
   }
-  uint32_t block = WARP;
-  while (block < WIDEST && block < r->length) block *= 2;
-  return (Geometry){limit_grid(r->outer), block};
+  const int64_t rows_of_block = ROW_THREADS / row_walk(c, r, &args).threads;
+  return (Geometry){limit_grid((r->outer + rows_of_block - 1) / rows_of_block), ROW_THREADS};
 }
 
 Geometry part_geometry(Compile *c, const Group *p)

@@ -1,6 +1,7 @@
 /* The loops of row kernels: over the elements of a row, or over the rows of some columns; and what
  * long sums need of them. */
 #include "kernel_row.h"
+#include <string.h>
 
 void row_open(const RowKernel *r, const char *line)
 {
@@ -14,7 +15,7 @@ void row_close(const RowKernel *r, const char *line)
   EMIT(r->k->p, "%s\n", line);
 }
 
-/* "i": the element's number in the shape of the rows; of columns that of the first one. */
+/* "i": the number of the vector's first element in the shape of the rows. */
 static void put_index(const RowKernel *r)
 {
   const char *t = r->k->index_type;
@@ -59,7 +60,7 @@ static const char *ends_text(const RowKernel *r, const Uses *uses)
   for (uint32_t i = 0; i < uses->n; i++) {
     if (!row_has_stretches(r, &uses->at[i])) continue;
     if (r->columns)
-      text_printf(&ends, " COLUMN_END(%u, %s);", r->tile.vector, uses->at[i].s->as);
+      text_printf(&ends, " COLUMN_END(%u, %s);", r->vector, uses->at[i].s->as);
     else
       text_printf(&ends, " ROW_END(%s_part);", uses->at[i].s->as);
   }
@@ -84,31 +85,55 @@ void row_open_near(const RowKernel *r)
   put_index(r);
 }
 
-void row_open_columns(const RowKernel *r)
+void row_open_vector(const RowKernel *r)
 {
-  row_open(r, arena_printf(r->k->c->arena, "VECTOR_EACH(%u, j) {", r->tile.vector));
+  row_open(r, arena_printf(r->k->c->arena, "VECTOR_EACH(%u, j) {", r->vector));
 }
 
-/* Along the row: ROW_REDUCE shares the elements out to the block's threads, or on the CPU to 16
+/* Along the row: ROW_REDUCE shares the elements out to the row's threads, or on the CPU to 16
  * accumulators in a fixed order; ROW_EACH is the same without a result. */
 void row_open_elements(const RowKernel *r, const Uses *uses)
 {
   Arena *a = r->k->c->arena;
-  long long n = r->shape.length;
-  const char *t = r->k->index_type;
   const char *ends = uses && first_with_stretches(r, uses) ? ends_text(r, uses) : NULL;
+  const char *walk = arena_printf(a, "%u, %u, %s, c, %lld", r->vector, r->walk.threads,
+                                  r->k->index_type, (long long)r->shape.length);
   if (r->columns)
     open_rows_of_columns(r, ends);
   else if (ends)
-    row_open(r, arena_printf(a, "ROW_REDUCE_LONG(%s, c, %lld, {%s }, {", t, n, ends));
-  else if (uses)
-    row_open(r, arena_printf(a, "ROW_REDUCE(%s, c, %lld, {", t, n));
+    row_open(r, arena_printf(a, "ROW_REDUCE_LONG(%s, {%s }, {", walk, ends));
   else
-    row_open(r, arena_printf(a, "ROW_EACH(%s, c, %lld) {", t, n));
+    row_open(r, arena_printf(a, "ROW_%s(%s, {", uses ? "REDUCE" : "EACH", walk));
   put_index(r);
 }
 
-void row_close_elements(const RowKernel *r, const Uses *uses)
+/* ---- vectors ---- */
+
+/* Whether it is the place of the first of elements that lie side by side: "i", "c * 64 + column".
+ */
+static bool is_vector(const RowKernel *r, const char *index)
 {
-  row_close(r, uses || r->columns ? "});" : "}");
+  const char *last = r->columns ? "column" : "c";
+  size_t n = strlen(index), m = strlen(last);
+  return strcmp(index, "i") == 0 || (n >= m && strcmp(index + n - m, last) == 0);
+}
+
+void row_put_loads(const RowKernel *r, const Chain *ch, bool outside)
+{
+  for (uint32_t i = 0; i < ch->loads.n; i++) {
+    const Load *l = &ch->loads.at[i];
+    bool of_row = strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
+    if (is_vector(r, l->index) && (!outside || !of_row))
+      put_vector(r->k, r->vector, argument_of(r->k, l->value), l->index);
+  }
+}
+
+/* What adds to a gradient reads it too. */
+void row_put_results(const RowKernel *r, const bool *needed, const char *index)
+{
+  for (uint32_t i = 0; i < r->k->group->n; i++) {
+    Value v = r->k->group->nodes[i];
+    bool adds = op_has(ir_node(r->k->g, v), T_effect);
+    if (needed[i]) put_result_vector(r->k, adds, r->vector, argument_of(r->k, v), index);
+  }
 }

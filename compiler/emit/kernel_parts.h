@@ -9,6 +9,7 @@ typedef struct Vector { /* neighbours that a thread has at hand: name[j] */
   uint32_t argument;
   const char *index; /* where they begin */
   const char *name;  /* "x_at" */
+  bool stored;       /* by the loop */
 } Vector;
 
 typedef struct Kernel { /* the one that is being printed */
@@ -63,8 +64,11 @@ const char *index_sum(const Kernel *k, const char *a, const char *b, const char 
 
 /* ---- vectors: kernel_vector.c ---- */
 
-/* "VECTOR_LOAD(8, f16, x_at, x + i);", or VECTOR_ROOM for what is only stored; once. */
-void put_vector(Kernel *k, const char *what, uint32_t width, uint32_t argument, const char *index);
+/* "VECTOR_LOAD(8, f16, x_at, x + i);", once. */
+void put_vector(Kernel *k, uint32_t width, uint32_t argument, const char *index);
+/* VECTOR_ROOM for a result, where it does not take the bytes of a vector that is there; VECTOR_LOAD
+ * for one that `adds` to what is there. */
+void put_result_vector(Kernel *k, bool adds, uint32_t width, uint32_t argument, const char *index);
 /* Those from `first` on that are results. */
 void store_vectors(const Kernel *k, uint32_t first);
 

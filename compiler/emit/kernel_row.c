@@ -14,9 +14,17 @@
 
 /* ---- places ---- */
 
+/* Whether what begins at a vector in the operand is one that may be loaded at once. */
+static bool is_aligned(const RowKernel *r, const Access *a)
+{
+  bool whole = a->offset % r->vector == 0;
+  for (uint32_t i = 0; i < r->shape.from; i++) whole &= a->stride[i] % r->vector == 0;
+  return whole;
+}
+
 /* Place of an operand that is read element by element, in the variables of the loops: o or row for
- * the axes before the reduced ones, c for these, column for those behind. Of columns that do not
- * lie side by side in the operand each is addressed: column + j. */
+ * the axes before the reduced ones, c for these, column for those behind. Where elements of a
+ * vector do not lie side by side in the operand each is addressed: c + j, or column + j. */
 static const char *element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -27,15 +35,10 @@ static const char *element_index(const void *frame, const Access *a)
   const char *columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "column");
   if (columns && strcmp(columns, "column") != 0)
     columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "(column + j)");
-  return index_sum(k, index_part(k, &r->space, a, 0, r->shape.from, row),
-                   index_part(k, &r->space, a, r->shape.from, r->shape.to, "c"), columns, 0);
-}
-
-/* Whether it is the place of the first of columns that lie side by side: "i", "c * 64 + column". */
-static bool is_vector(const char *index)
-{
-  size_t n = strlen(index), m = strlen("column");
-  return strcmp(index, "i") == 0 || (n >= m && strcmp(index + n - m, "column") == 0);
+  const char *along = index_part(k, &r->space, a, r->shape.from, r->shape.to, "c");
+  if (along && !r->columns && (strcmp(along, "c") != 0 || !is_aligned(r, a)))
+    along = index_part(k, &r->space, a, r->shape.from, r->shape.to, "(c + j)");
+  return index_sum(k, index_part(k, &r->space, a, 0, r->shape.from, row), along, columns, 0);
 }
 
 /* The place of a value that exists once a row; of columns the first one. */
@@ -252,8 +255,9 @@ static void put_part(const RowKernel *r, const Use *use, const char *e)
     return;
   }
   if (s->kind == STATEMENT_first)
-    e = arena_printf(a, "%s == %s%s || %s != %s ? c : %lld", e, (s - 1)->as,
-                     r->columns ? "[j]" : "", e, e, (long long)r->shape.length);
+    e = arena_printf(a, "%s == %s%s || %s != %s ? %s : %lld", e, (s - 1)->as,
+                     r->columns ? "[j]" : "", e, e, r->columns ? "c" : "(c + j)",
+                     (long long)r->shape.length);
   EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, op, s), part, e);
 }
 
@@ -269,8 +273,8 @@ static void put_start(const RowKernel *r, const Use *use)
     return;
   }
   for (int part = 0; part <= stretches; part++)
-    EMIT(r->k->p, "COLUMN_PART(%u, %s, %s%s, %s);\n", r->tile.vector, t, use->s->as,
-         part ? "_part" : "", start);
+    EMIT(r->k->p, "COLUMN_PART(%u, %s, %s%s, %s);\n", r->vector, t, use->s->as, part ? "_part" : "",
+         start);
 }
 
 /* The reductions that can run in the loop that is printed next: those of an op up to the first that
@@ -311,30 +315,6 @@ static bool walks_again(const RowKernel *r)
 /* What a walk is for: the mean of some rows, reductions, or results. */
 typedef enum WalkKind { WALK_near, WALK_sums, WALK_each } WalkKind;
 
-/* VECTOR_LOAD for what the chain reads of the thread's columns. `outside`: what no row changes, in
- * front of the loop over rows. */
-static void put_loaded_vectors(const RowKernel *r, const Chain *ch, bool outside)
-{
-  for (uint32_t i = 0; i < ch->loads.n; i++) {
-    const Load *l = &ch->loads.at[i];
-    bool of_row = strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
-    if (is_vector(l->index) && (!outside || !of_row))
-      put_vector(r->k, "VECTOR_LOAD", r->tile.vector, argument_of(r->k, l->value), l->index);
-  }
-}
-
-/* And for what the nodes of a loop store, at `index`. What adds to a gradient reads it too. */
-static void put_stored_vectors(const RowKernel *r, const bool *needed, const char *index)
-{
-  for (uint32_t i = 0; i < r->k->group->n; i++) {
-    Value v = r->k->group->nodes[i];
-    bool adds = op_has(ir_node(r->k->g, v), T_effect);
-    if (needed[i])
-      put_vector(r->k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", r->tile.vector, argument_of(r->k, v),
-                 index);
-  }
-}
-
 static void open_walk(const RowKernel *r, const Uses *uses, WalkKind kind)
 {
   if (kind == WALK_near)
@@ -354,29 +334,25 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   if (!r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
   use_elements(r, &elements, uses);
-  if (r->columns) put_loaded_vectors(r, row_values, true);
-  if (r->columns) put_loaded_vectors(r, &elements, true);
+  if (r->columns) row_put_loads(r, row_values, true);
+  if (r->columns) row_put_loads(r, &elements, true);
   open_walk(r, uses, kind);
   uint32_t outside = k->vectors.n;
-  if (r->columns) {
-    put_loaded_vectors(r, row_values, false);
-    put_loaded_vectors(r, &elements, false);
-    if (kind != WALK_near) put_stored_vectors(r, needed, "i");
-    row_open_columns(r);
-    chain_put_loads(row_values);
-  }
+  if (r->columns) row_put_loads(r, row_values, false);
+  row_put_loads(r, &elements, false);
+  if (kind != WALK_near) row_put_results(r, needed, "i");
+  row_open_vector(r);
+  if (r->columns) chain_put_loads(row_values);
   chain_put_loads(&elements);
   k->looks_ahead = kind == WALK_near;
   put_nodes(r, &elements, row_values, uses, needed, "i");
   k->looks_ahead = false;
   for (uint32_t i = 0; i < uses->n && kind != WALK_each; i++)
     put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
-  if (r->columns) {
-    row_close(r, "}");
-    if (kind != WALK_near) store_vectors(k, outside);
-  }
+  row_close(r, "}");
+  if (kind != WALK_near) store_vectors(k, outside);
   k->vectors.n = outside;
-  row_close_elements(r, kind == WALK_each ? NULL : uses);
+  row_close(r, "});");
 }
 
 /* "const real s = row_sum(s_part);": joins what threads or accumulators have. */
@@ -385,11 +361,10 @@ static void put_joined(const RowKernel *r, const Use *use)
   const RowOp *op = use->op;
   const Statement *s = use->s;
   if (r->columns)
-    EMIT(r->k->p, "column_%s(%s, %u, %u);\n", joined(r, op, s), s->as, r->tile.vector,
-         r->tile.lanes);
+    EMIT(r->k->p, "column_%s(%s, %u, %u);\n", joined(r, op, s), s->as, r->vector, r->tile.lanes);
   else
-    EMIT(r->k->p, "const %s %s = row_%s(%s%s);\n", part_type(op, s), s->as, joined(r, op, s), s->as,
-         row_has_stretches(r, use) ? "_part_sum" : "_part");
+    EMIT(r->k->p, "const %s %s = row_%s(%s%s, %u);\n", part_type(op, s), s->as, joined(r, op, s),
+         s->as, row_has_stretches(r, use) ? "_part_sum" : "_part", r->walk.threads);
 }
 
 /* One loop for all of `uses`: accumulators, the loop, the results. */
@@ -412,7 +387,7 @@ static void put_near(RowKernel *r, const Uses *uses)
   put_walk(r, uses, needed, WALK_near);
   EMIT(r->k->p, "BLOCK_MEETS;\n"); /* the next walk may store over what others have looked at */
   for (uint32_t i = 0; i < uses->n; i++)
-    EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] *= R(0.25);\n", r->tile.vector, uses->at[i].s->as);
+    EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] *= R(0.25);\n", r->vector, uses->at[i].s->as);
 }
 
 /* ---- results ---- */
@@ -427,8 +402,8 @@ static bool put_lets(RowKernel *r, RowOp *op)
     if (statement_is_printed(r, op, s)) continue;
     const char *e = statement_text(r, op, s, NULL, NULL);
     if (r->columns) {
-      EMIT(r->k->p, "COLUMN_LOCAL(%u, real, %s);\n", r->tile.vector, s->as);
-      EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] = %s;\n", r->tile.vector, s->as, e);
+      EMIT(r->k->p, "COLUMN_LOCAL(%u, real, %s);\n", r->vector, s->as);
+      EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] = %s;\n", r->vector, s->as, e);
     } else {
       EMIT(r->k->p, "const real %s = %s;\n", s->as, e);
     }
@@ -492,10 +467,11 @@ static void put_row(RowKernel *r, const Uses *uses)
   use_row_values(r, &ch, uses);
   row_open(r, r->columns ? "COLUMN_ONCE {" : "ROW_ONCE {");
   uint32_t outside = r->k->vectors.n;
+  r->k->by_vectors = r->columns;
   if (r->columns) {
-    put_loaded_vectors(r, &ch, false);
-    put_stored_vectors(r, needed, row_index(r));
-    row_open_columns(r);
+    row_put_loads(r, &ch, false);
+    row_put_results(r, needed, row_index(r));
+    row_open_vector(r);
   }
   chain_put_loads(&ch);
   put_nodes(r, &ch, &ch, uses, needed, row_index(r));
@@ -549,7 +525,11 @@ static void measure(RowKernel *r)
   r->x = ir_node(k->g, ir_node(k->g, k->group->anchor)->in[0]);
   r->space = loop_shape_of(r->x);
   r->columns = row_has_columns(&r->shape);
-  if (r->columns) r->tile = row_tile(k->c, &r->shape, &k->args);
+  if (r->columns)
+    r->tile = row_tile(k->c, &r->shape, &k->args);
+  else
+    r->walk = row_walk(k->c, &r->shape, &k->args);
+  r->vector = r->columns ? r->tile.vector : r->walk.vector;
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
   r->stored = arena_array(k->c->arena, bool, k->group->n);
   chain_begin(&r->values, r->k, r->space, element_index, r);
@@ -582,9 +562,10 @@ void emit_row(Kernel *k)
          (long long)(r.shape.parts ? r.shape.parts : r.shape.outer), (long long)r.shape.inner,
          r.tile.lanes);
   else
-    EMIT(k->p, "ROW_LOOP(%s, row, %lld) {\n", k->index_type, (long long)r.shape.outer);
+    EMIT(k->p, "ROW_LOOP(%u, %s, row, %lld) {\n", r.walk.threads, k->index_type,
+         (long long)r.shape.outer);
   k->p->indent++;
-  k->by_vectors = r.columns;
+  k->by_vectors = true;
   if (r.shape.parts) put_bounds(&r);
   put_program(&r);
   k->p->indent--;

@@ -28,7 +28,9 @@ typedef struct RowKernel {
   RowShape shape;
   bool columns; /* inner > 1, or channels */
   ColumnTile tile;
-  bool flat; /* results have x's shape although they are one a row */
+  RowWalk walk;    /* where there are no columns */
+  uint32_t vector; /* elements that a thread takes at once, of either */
+  bool flat;       /* results have x's shape although they are one a row */
   RowOp *ops;
   uint32_t n_ops;
   bool *stored; /* by index in the group: a loop before has written it */
@@ -48,11 +50,15 @@ void row_open(const RowKernel *r, const char *line);
 void row_close(const RowKernel *r, const char *line);
 /* The loop over all elements; `uses`: the reductions in it, NULL where it makes results. */
 void row_open_elements(const RowKernel *r, const Uses *uses);
-void row_close_elements(const RowKernel *r, const Uses *uses);
 /* The loop over 4 rows of a part. */
 void row_open_near(const RowKernel *r);
-/* Inside of one: the columns of the thread. */
-void row_open_columns(const RowKernel *r);
+/* Inside of one: the elements of the vector. */
+void row_open_vector(const RowKernel *r);
+/* VECTOR_LOAD for what the chain reads of the thread's vector. `outside`: of columns what no row
+ * changes, in front of the loop over rows. */
+void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
+/* And what the nodes of a loop store, at `index`. */
+void row_put_results(const RowKernel *r, const bool *needed, const char *index);
 /* Whether the reduction is a sum that begins anew: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);
 

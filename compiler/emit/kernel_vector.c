@@ -3,12 +3,12 @@
 #include "kernel_parts.h"
 #include <string.h>
 
-static bool has_vector(const Kernel *k, uint32_t argument, const char *index)
+static Vector *find_vector(const Kernel *k, uint32_t argument, const char *index)
 {
   for (uint32_t i = 0; i < k->vectors.n; i++)
     if (k->vectors.at[i].argument == argument && strcmp(k->vectors.at[i].index, index) == 0)
-      return true;
-  return false;
+      return &k->vectors.at[i];
+  return NULL;
 }
 
 /* "x_at"; of a second place "x_2_at". No argument's name ends so. */
@@ -24,20 +24,32 @@ static const char *vector_name(const Kernel *k, uint32_t argument)
   return name;
 }
 
-void put_vector(Kernel *k, const char *what, uint32_t width, uint32_t argument, const char *index)
+static void put(Kernel *k, const char *what, uint32_t width, uint32_t argument, const char *index)
 {
-  if (argument == k->args.n || has_vector(k, argument, index)) return;
-  Vector v = {argument, index, vector_name(k, argument)};
+  if (find_vector(k, argument, index)) return;
+  Vector v = {argument, index, vector_name(k, argument), false};
   vec_push(k->c->arena, &k->vectors, v);
   EMIT(k->p, "%s(%u, %s, %s, %s + %s);\n", what, width, element_type(&k->args.at[argument]), v.name,
        k->arg_names[argument], index);
+}
+
+void put_vector(Kernel *k, uint32_t width, uint32_t argument, const char *index)
+{
+  if (argument < k->args.n) put(k, "VECTOR_LOAD", width, argument, index);
+}
+
+void put_result_vector(Kernel *k, bool adds, uint32_t width, uint32_t argument, const char *index)
+{
+  if (argument == k->args.n) return;
+  put(k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", width, argument, index);
+  find_vector(k, argument, index)->stored = true;
 }
 
 void store_vectors(const Kernel *k, uint32_t first)
 {
   for (uint32_t i = first; i < k->vectors.n; i++) {
     const Vector *v = &k->vectors.at[i];
-    if (k->args.at[v->argument].role != ARG_in)
+    if (v->stored)
       EMIT(k->p, "VECTOR_STORE(%s + %s, %s);\n", k->arg_names[v->argument], v->index, v->name);
   }
 }

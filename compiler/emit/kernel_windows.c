@@ -38,8 +38,7 @@ void windows_put_operands(Kernel *k, Chain *ch, LoopShape *shape, uint32_t input
   k->vectors.n = 0;
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
-    if (strcmp(l->index, "0") != 0)
-      put_vector(k, "VECTOR_LOAD", vector, argument_of(k, l->value), l->index);
+    if (strcmp(l->index, "0") != 0) put_vector(k, vector, argument_of(k, l->value), l->index);
   }
 }
 

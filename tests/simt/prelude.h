@@ -75,24 +75,36 @@ static inline float __uint_as_float(unsigned bits)
   return u.number;
 }
 
-/* ---- instructions: ptx.h ---- */
+/* ---- functions of libdevice ---- */
 
-static inline void simt_cvt_f32_f16(float *to, unsigned short from)
+static inline float __nv_half2float(unsigned short from)
 {
   union {
     unsigned short bits;
     _Float16 number;
   } u = {from};
-  *to = (float)u.number;
+  return (float)u.number;
 }
 
-static inline void simt_cvt_rn_f16_f32(unsigned short *to, float from)
+static inline unsigned short __nv_float2half_rn(float from)
 {
   union {
     _Float16 number;
     unsigned short bits;
   } u = {(_Float16)from};
-  *to = from != from ? 0x7fff : u.bits;
+  return from != from ? 0x7fff : u.bits;
+}
+
+/* ---- instructions: ptx.h ---- */
+
+static inline void simt_cvt_f32_f16(float *to, unsigned short from)
+{
+  *to = __nv_half2float(from);
+}
+
+static inline void simt_cvt_rn_f16_f32(unsigned short *to, float from)
+{
+  *to = __nv_float2half_rn(from);
 }
 
 /* The nearer of the two numbers that enclose it, halves to even. Behind the greatest one comes

@@ -67,7 +67,7 @@ static void test_wide_indices(void)
   static const char big[] = "infer f(x: f16[40000, 40000]) { return relu(x), x.sum(1) }\n";
   static const char small[] = "infer f(x: f16[400, 400]) { return relu(x), x.sum(1) }\n";
   CHECK(contains(big, "sm_80", 2, "EACH_VECTOR(8, long long, i, 1600000000)"));
-  CHECK(contains(big, "sm_80", 2, "ROW_LOOP(long long, row, 40000)"));
+  CHECK(contains(big, "sm_80", 2, "ROW_LOOP(256, long long, row, 40000)"));
   CHECK(contains(small, "sm_80", 2, "EACH_VECTOR(8, int, i, 160000)"));
 }
 
