@@ -12,7 +12,8 @@ __global__ void $name($arguments)
       const $index last = first + $part_pixels < $pixels ? first + $part_pixels : $pixels;
       VECTOR_LOCAL($vector, real, sum);
       VECTOR_EACH($vector, j) sum[j] = R(0.0);
-#pragma unroll 8
+@depthwise#pragma unroll 4
+@!depthwise#pragma unroll 8
       for ($index pixel = first; pixel < last; pixel++) {
         const $index image = pixel / ($out_pixels);
         const int at = (int)(pixel - image * ($out_pixels));
@@ -33,7 +34,7 @@ __global__ void $name($arguments)
 @!vectors@grouped        VECTOR_EACH($vector, j) sum[j] = ampc_fma(value, $from_y(dy[pixel * $k + group * $filters + k + j]), sum[j]);
 @!vectors@!grouped@!depthwise        VECTOR_EACH($vector, j) sum[j] = ampc_fma(value, $from_y(dy[pixel * $k + k + j]), sum[j]);
 @depthwise@vectors        VECTOR_LOAD($vector, $x_type, channels, x + from * $c + k);
-@depthwise@vectors        VECTOR_EACH($vector, j) sum[j] = ampc_fma(inside ? $from_x(channels[j]) : R(0.0), $from_y(gradients[j]), sum[j]);
+@depthwise@vectors        VECTOR_EACH($vector, j) sum[j] = ampc_fma($from_x(inside ? channels[j] : 0), $from_y(gradients[j]), sum[j]);
 @depthwise@!vectors        VECTOR_EACH($vector, j) sum[j] = ampc_fma(inside ? $from_x(x[from * $c + k + j]) : R(0.0), $from_y(dy[pixel * $k + k + j]), sum[j]);
       }
       real *const to = sums + part * $weights;
