@@ -38,13 +38,11 @@ DEVICE real from_f16(f16 h)
 
 // --- to_f16
 /* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff. */
-#ifdef __cplusplus
-extern "C" __device__ unsigned short __nv_float2half_rn(float);
-#endif
-
 DEVICE f16 to_f16(real value)
 {
-  return __nv_float2half_rn((float)value);
+  f16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"((float)value));
+  return h;
 }
 
 // --- from_bf16

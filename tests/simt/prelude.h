@@ -75,7 +75,7 @@ static inline float __uint_as_float(unsigned bits)
   return u.number;
 }
 
-/* ---- functions of libdevice ---- */
+/* ---- a function of libdevice ---- */
 
 static inline float __nv_half2float(unsigned short from)
 {
@@ -84,15 +84,6 @@ static inline float __nv_half2float(unsigned short from)
     _Float16 number;
   } u = {from};
   return (float)u.number;
-}
-
-static inline unsigned short __nv_float2half_rn(float from)
-{
-  union {
-    _Float16 number;
-    unsigned short bits;
-  } u = {(_Float16)from};
-  return from != from ? 0x7fff : u.bits;
 }
 
 /* ---- instructions: ptx.h ---- */
@@ -104,7 +95,11 @@ static inline void simt_cvt_f32_f16(float *to, unsigned short from)
 
 static inline void simt_cvt_rn_f16_f32(unsigned short *to, float from)
 {
-  *to = __nv_float2half_rn(from);
+  union {
+    _Float16 number;
+    unsigned short bits;
+  } u = {(_Float16)from};
+  *to = from != from ? 0x7fff : u.bits;
 }
 
 /* The nearer of the two numbers that enclose it, halves to even. Behind the greatest one comes
