@@ -110,8 +110,7 @@ static void put_loads(const Map *m, bool shared)
       const Access *a = &m->walk.joined[at];
       if (!walk_has_vectors(&m->walk, a)) continue;
       if ((m->rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
-      put_vector(k, "VECTOR_LOAD", m->walk.vector, argument_of(k, n->in[j]),
-                 index_of(m, &m->walk.walks.at[at]));
+      put_vector(k, m->walk.vector, argument_of(k, n->in[j]), index_of(m, &m->walk.walks.at[at]));
     }
   }
 }
@@ -122,8 +121,7 @@ static void put_results(const Map *m)
   Kernel *k = m->k;
   for (uint32_t i = 0; i < k->group->n; i++) {
     bool adds = op_has(ir_node(k->g, k->group->nodes[i]), T_effect);
-    put_vector(k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", m->walk.vector,
-               argument_of(k, k->group->nodes[i]), "i");
+    put_result_vector(k, adds, m->walk.vector, argument_of(k, k->group->nodes[i]), "i");
   }
 }
 
