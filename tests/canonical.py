@@ -112,7 +112,9 @@ def fold_helpers(lines):
     if lines[start + 1 : start + 2] == ["/* ---- what kernels are written in ---- */"]:
         start += 2
     end = next(
-        i for i in range(start, len(lines)) if re.match(r"// \w+: |/\* ----|#ifdef __cpl", lines[i])
+        i
+        for i in range(start, len(lines))
+        if re.match(r"// \w+: |/\* ----", lines[i]) or lines[i : i + 2] == ["#ifdef __cplusplus", 'extern "C" {']
     )
     found = re.findall(
         r"^(?:DEVICE .*?|#define )(\w+)\(|^ROW_TREE\([^,]*, (\w+)", "\n".join(lines[start:end]), re.M
