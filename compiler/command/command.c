@@ -474,13 +474,13 @@ static bool is_alone(const Graph *g, const Node *n)
   return p && p->n_parts && n->part >= p->last;
 }
 
-/* Sums of parts are often left to one block (Note [parts]), and add up in its order also where they
- * are kernels of their own, so that no optimization changes a bit. */
+/* Parts of a long sum that the last block of those that make them may join, and does so unless it
+ * is told not to (-O0). */
 static bool joins_parts(const Graph *g, const Node *n)
 {
   const Node *x = ir_node(g, value_root(g, n->in[0]));
   uint32_t attr;
-  return op_of(x)->tmpl == TMPL_row &&
+  return op_of(x)->tmpl == TMPL_row && ir_elements(x) <= COLUMN_LAST &&
          (attr_find(op_of(x), "channel", &attr) || attr_find(op_of(x), "columns", &attr));
 }
 
@@ -488,7 +488,9 @@ static bool joins_parts(const Graph *g, const Node *n)
 RowShape row_shape(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
-  RowShape r = {.outer = 1, .length = 1, .inner = 1, .alone = is_alone(g, n) || joins_parts(g, n)};
+  RowShape r = {.outer = 1, .length = 1, .inner = 1};
+  r.alone = is_alone(g, n);
+  r.joins = joins_parts(g, n);
   if (x->rank) row_axes(n, x, &r);
   for (uint32_t i = 0; i < x->rank; i++)
     *(i < r.from ? &r.outer : i < r.to ? &r.length : &r.inner) *= x->dim[i];

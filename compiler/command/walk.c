@@ -153,8 +153,9 @@ bool row_has_columns(const RowShape *r)
 
 ColumnTile row_tile(const Compile *c, const RowShape *r, const KernelArgs *args)
 {
-  uint32_t widest = r->alone ? 8 : widest_vector(c, args); /* fewer tiles, one after the other */
-  return column_tile(r->parts ? r->parts : r->outer, r->part_rows, r->inner, widest, r->alone);
+  if (r->joins && r->outer == 1) return column_join_tile(r->inner, r->alone);
+  return column_tile(r->parts ? r->parts : r->outer, r->part_rows, r->inner,
+                     widest_vector(c, args));
 }
 
 /* Note [rows]

@@ -1,6 +1,5 @@
 /* How sums along columns are cut up: see columns.h. */
 #include "columns.h"
-#include <stdbool.h>
 
 /* Note [column tiles]
  * A GPU is busy where every multiprocessor has a block and every thread some rows that it can load
@@ -28,16 +27,33 @@ static uint32_t lanes_of(int64_t n)
   return lanes;
 }
 
-ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest, bool alone)
+/* 8, 4 or 1 neighbours, of which there are whole ones. */
+static uint32_t vector_of(int64_t inner, uint32_t widest)
 {
-  const int64_t busy = alone ? 1 : MULTIPROCESSORS;
-  ColumnTile t = {.vector = widest};
-  while (t.vector > 1 && inner % t.vector) t.vector = t.vector > 4 ? 4 : 1;
+  uint32_t vector = widest;
+  while (vector > 1 && inner % vector) vector = vector > 4 ? 4 : 1;
+  return vector;
+}
+
+ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest)
+{
+  ColumnTile t = {.vector = vector_of(inner, widest)};
   const uint32_t least = t.vector > 1 ? 2 : WIDEST; /* lanes that read 32 bytes together */
   t.lanes = lanes_of(divided_up(inner, t.vector));
   while (t.lanes > least && COLUMN_THREADS / t.lanes < length &&
-         outer * divided_up(inner, t.lanes * t.vector) < busy)
+         outer * divided_up(inner, t.lanes * t.vector) < MULTIPROCESSORS)
     t.lanes /= 2;
+  t.tiles = divided_up(inner, (int64_t)t.lanes * t.vector);
+  return t;
+}
+
+/* The lanes decide how rows are shared out, and so the order of the sum; vectors may be narrower. */
+ColumnTile column_join_tile(int64_t inner, bool alone)
+{
+  ColumnTile t = {.vector = vector_of(inner, WIDEST)};
+  t.lanes = lanes_of(divided_up(inner, t.vector));
+  while (!alone && t.vector > 1 && divided_up(inner, t.lanes * t.vector) < MULTIPROCESSORS)
+    t.vector = t.vector > 4 ? 4 : 1;
   t.tiles = divided_up(inner, (int64_t)t.lanes * t.vector);
   return t;
 }
@@ -72,7 +88,7 @@ int64_t column_split(int64_t rows, int64_t columns)
 {
   enum { LONG = 16384, MANY = 64 }; /* elements of one block; rows of a thread */
   if (columns == 1) return rows > LONG ? side_by_side(rows) : 0;
-  ColumnTile t = column_tile(1, rows, columns, WIDEST, false);
+  ColumnTile t = column_tile(1, rows, columns, WIDEST);
   bool busy = t.tiles >= MULTIPROCESSORS / 2;
   return !busy && rows > (int64_t)MANY * (COLUMN_THREADS / t.lanes) ? columns : 0;
 }

@@ -4,7 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { COLUMN_THREADS = 256 }; /* of a block on CUDA */
+enum {
+  COLUMN_THREADS = 256, /* of a block on CUDA */
+  COLUMN_LAST = 32768   /* elements of parts that one block joins in the time of a launch */
+};
 
 /* What a block takes at a time: lanes * vector columns. `lanes` threads stand side by side, and
  * COLUMN_THREADS / lanes behind each other; these share the rows out. */
@@ -14,9 +17,12 @@ typedef struct ColumnTile {
   int64_t tiles;   /* that [0, inner) is cut into; the last one may be cut off */
 } ColumnTile;
 
-/* Of [outer, length, inner], where a thread may take up to `widest` columns: 8, 4 or 1. `alone`:
- * one block does it all, so that more tiles would only come one after the other. */
-ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest, bool alone);
+/* Of [outer, length, inner], where a thread may take up to `widest` columns: 8, 4 or 1. */
+ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest);
+/* Of parts [n, inner] that are joined: `alone` by one block, behind those that have made them, for
+ * which more tiles would only come one after the other; or by blocks of their own. Both add up in
+ * the same order. */
+ColumnTile column_join_tile(int64_t inner, bool alone);
 
 /* Rows of a part, when [rows, channels] is reduced in parts; the last part may have fewer. By the
  * shape alone, never by the machine: the parts fix the order of the sum and so its bits. */

@@ -151,7 +151,7 @@ static bool has_room(const Fuse *f, uint32_t row)
   int64_t threads = s.outer * (s.length < BLOCK ? s.length : BLOCK);
   if (s.parts) return true;
   if (row_has_columns(&s))
-    threads = s.outer * column_tile(s.outer, s.length, s.inner, 8, false).tiles * COLUMN_THREADS;
+    threads = s.outer * column_tile(s.outer, s.length, s.inner, 8).tiles * COLUMN_THREADS;
   return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
 }
 

@@ -13,7 +13,6 @@ enum {
   ONE_BLOCK = 4096,       /* elements that one block reduces in the time of a launch */
   SMALL = 4096,           /* elements of work that may go beside another kernel */
   SMALL_COLUMNS = 131072, /* the same, where columns are summed: such as the parts of channels */
-  SMALL_LAST = 32768,     /* elements of work that a block does alone in the time of a launch */
   WIDE = 256              /* threads of a block that may have work behind its own */
 };
 
@@ -75,7 +74,7 @@ static bool may_be_last(const Fuse *f, const Members *m)
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
   if (is_of_one_block(f, m)) return true;
   if (!anchor || op_of(node_at(f, anchor))->tmpl != TMPL_row) return false;
-  return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= SMALL_LAST;
+  return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= COLUMN_LAST;
 }
 
 /* A reduction whose blocks have threads enough for what the last of them may find to do. */
