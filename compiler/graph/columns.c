@@ -47,7 +47,8 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
   return t;
 }
 
-/* The lanes decide how rows are shared out, and so the order of the sum; vectors may be narrower. */
+/* The lanes decide how rows are shared out, and so the order of the sum; vectors may be narrower.
+ */
 ColumnTile column_join_tile(int64_t inner, bool alone)
 {
   ColumnTile t = {.vector = vector_of(inner, WIDEST)};

@@ -13,7 +13,6 @@ enum {
   ONE_BLOCK = 4096,       /* elements that one block reduces in the time of a launch */
   SMALL = 4096,           /* elements of work that may go beside another kernel */
   SMALL_COLUMNS = 131072, /* the same, where columns are summed: such as the parts of channels */
-  WIDE = 256              /* threads of a block that may have work behind its own */
 };
 
 /* The node that is no elementwise one; 0: all are. */
@@ -77,15 +76,12 @@ static bool may_be_last(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= COLUMN_LAST;
 }
 
-/* A reduction whose blocks have threads enough for what the last of them may find to do. */
+/* Reductions: their blocks have the threads that the last of them may find work for. */
 static bool may_have_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
   if (!anchor) return false;
-  if (op_has(node_at(f, anchor), T_partials)) return true;
-  if (op_of(node_at(f, anchor))->tmpl != TMPL_row) return false;
-  RowShape r = row_shape(f->g, (Value){anchor});
-  return row_has_columns(&r) || r.length >= WIDE;
+  return op_has(node_at(f, anchor), T_partials) || op_of(node_at(f, anchor))->tmpl == TMPL_row;
 }
 
 /* Pointers that its kernel takes at most. */
