@@ -168,11 +168,25 @@ static void put_parts(const Kernel *k)
   }
 }
 
+/* It makes the parts of a long sum, and perhaps more. */
+static bool makes_parts(const Kernel *k, const Group *g)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < g->n_parts; i++) any |= makes_parts(k, &g->parts[i]);
+  if (g->n_parts || !g->anchor.id || op_of(ir_node(k->g, g->anchor))->tmpl != TMPL_row) return any;
+  return row_shape(k->g, g->anchor).parts > 0;
+}
+
 /* The launch that the plan lists is the only one: registers are for a block of that size. Of many
- * parts ptxas would rather spill some than have fewer blocks. */
+ * parts ptxas would rather spill some than have fewer blocks; so it would of a long sum, unless it
+ * is told that there are two blocks for each multiprocessor (column_part_rows). */
 static void put_bounds(const Kernel *k, unsigned block)
 {
-  if (!is_cpu_target(k->c) && !k->group->n_parts) EMIT(k->p, "__launch_bounds__(%u)\n", block);
+  if (is_cpu_target(k->c)) return;
+  if (makes_parts(k, k->group))
+    EMIT(k->p, "__launch_bounds__(%u, 2)\n", block);
+  else if (!k->group->n_parts)
+    EMIT(k->p, "__launch_bounds__(%u)\n", block);
 }
 
 /* A file op's template has its own head and braces. */

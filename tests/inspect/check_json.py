@@ -43,10 +43,12 @@ def check_counts(job):
     check("dropout read", drop["read"], 2 * 32 * 16)
     check("dropout written", drop["written"], 2 * 32 * 16 + 4)  # beside it the gradient of the mean of losses
     bias = find(train["commands"], "relu_backward", 0)  # back through dropout and relu, in place; into the slot of fc1.bias
-    beside = ["sum", "grad_accumulate"]  # the slot of fc2.bias
-    check("backward of relu", [n["op"] for n in bias["nodes"]], beside + ["drop", "relu_backward", "sum", "grad_accumulate"])
-    check("backward of relu read", bias["read"], 2 * 2 * 32 * 16 + 4 * 16 + 2 * 32 * 3 + 4 * 3)
-    check("backward of relu written", bias["written"], 2 * 32 * 16 + 4 * 16 + 4 * 3)
+    check("backward of relu", [n["op"] for n in bias["nodes"]], ["drop", "relu_backward", "sum", "grad_accumulate"])
+    check("backward of relu read", bias["read"], 2 * 2 * 32 * 16 + 4 * 16)
+    check("backward of relu written", bias["written"], 2 * 32 * 16 + 4 * 16)
+    loss = find(train["commands"], "cross_entropy_rows")  # its last block adds to the slot of fc2.bias
+    check("loss and its gradient", [n["op"] for n in loss["nodes"]],
+          ["cross_entropy_rows", "cross_entropy_backward", "cast", "sum", "grad_accumulate"])
     adam = find(train["commands"], "adam_update")
     # parameters: 4*9 + 4 + 4 + 64*16 + 16 + 16*3 + 3, each padded to 64 elements
     elements = 64 + 64 + 64 + 1024 + 64 + 64 + 64

@@ -137,7 +137,7 @@ static bool put_c_text(FILE *out, const char *text)
   fwrite(text, 1, (size_t)(from - text), out);
   fwrite(embedded_files[0].text, 1, embedded_files[0].size, out);
   fputs(only_cuda, out);
-  fputs("#define __launch_bounds__(threads)\n", out);
+  fputs("#define __launch_bounds__(...)\n", out);
   fputs(to, out);
   return true;
 }

@@ -33,7 +33,7 @@ extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 #define __forceinline__ inline
 #define __noinline__
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __CUDA_ARCH__ 900
 #define __shared__    static __attribute__((section("simt_shared")))
 
