@@ -315,6 +315,13 @@ static bool walks_again(const RowKernel *r)
 /* What a walk is for: the mean of some rows, reductions, or results. */
 typedef enum WalkKind { WALK_near, WALK_sums, WALK_each } WalkKind;
 
+/* Whether what does not change from row to row is loaded in front of them, by all threads. A single
+ * row has one thread for each column, which may store over what it has read. */
+static bool is_shared_by_rows(const RowKernel *r)
+{
+  return r->columns && r->shape.length > 1;
+}
+
 static void open_walk(const RowKernel *r, const Uses *uses, WalkKind kind)
 {
   if (kind == WALK_near)
@@ -334,8 +341,8 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   if (!r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
   use_elements(r, &elements, uses);
-  if (r->columns) row_put_loads(r, row_values, true);
-  if (r->columns) row_put_loads(r, &elements, true);
+  if (is_shared_by_rows(r)) row_put_loads(r, row_values, true);
+  if (is_shared_by_rows(r)) row_put_loads(r, &elements, true);
   open_walk(r, uses, kind);
   uint32_t outside = k->vectors.n;
   if (r->columns) row_put_loads(r, row_values, false);

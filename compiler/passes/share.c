@@ -66,13 +66,14 @@ static bool is_small(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, n->in[0])) <= (row_has_columns(&r) ? SMALL_COLUMNS : SMALL);
 }
 
-/* Little enough for one block, behind what another kernel has made. Running statistics stand beside
- * the update of the weights, in blocks of their own. */
+/* Little enough for one block, behind what another kernel has made: no sum that is cut into parts
+ * itself. Running statistics stand beside the update of the weights, in blocks of their own. */
 static bool may_be_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
   if (is_of_one_block(f, m)) return true;
   if (!anchor || op_of(node_at(f, anchor))->tmpl != TMPL_row) return false;
+  if (row_shape(f->g, (Value){anchor}).parts) return false;
   return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= COLUMN_LAST;
 }
 

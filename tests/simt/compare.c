@@ -10,9 +10,10 @@
  * share of the largest one of its tensor, or of what it would be without signs: a reordered sum of
  * n f32 terms is at most n 2^-24 of the sum of their sizes off, and all of it may cancel, as in the
  * gradient of a bias in front of batch norm. So the CPU text runs once more, each sum adding up
- * |terms|. 2^-17 is for what is computed of sums. What is stored in 16 bits may
- * be rounded to the other neighbour. A lane too few or a term twice is an error of a whole term,
- * which is seen in rows of up to some thousands of terms; in longer ones several must be missing.
+ * |terms|. 2^-17 is for what is computed of sums. What is stored in 16 bits, or
+ * rounded to them before it is added to a gradient, may be rounded to the other neighbour. A lane
+ * too few or a term twice is an error of a whole term, which is seen in rows of up to some
+ * thousands of terms; in longer ones several must be missing.
  */
 static double bound_of(const Comparison *c, DType type)
 {
@@ -103,7 +104,7 @@ static bool close_enough(const Comparison *c, size_t i, const Word *w, uint64_t 
   if (!c->waited || !isfinite(x) || !isfinite(y)) return x == y && signbit(x) == signbit(y);
   double scale = is_state(a) ? fabs(x) : c->scale[arg], size = size_of(c, i, w, a->type);
   if (size > scale) scale = size;
-  return fabs(x - y) <= bound_of(c, a->type) * scale;
+  return fabs(x - y) <= bound_of(c, c->rounded[arg]) * scale;
 }
 
 static void say_different(const Comparison *c, const Word *w, uint64_t got, SimtFault *out)

@@ -8,6 +8,7 @@ typedef struct Comparison {
   const KernelArg *args;
   void *const *at; /* where they lie */
   uint32_t n_args;
+  const DType *rounded;  /* to which type each was rounded before it was stored, or added */
   double *scale;         /* room for one number an argument */
   const WordList *sizes; /* what the CPU text writes when sums add up without signs */
   bool real64;           /* elements of f32 are doubles */

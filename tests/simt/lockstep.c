@@ -22,6 +22,7 @@ typedef struct Checked { /* a kernel and how it is launched */
   ampc_cpu_kernel *twin; /* NULL: the CPU has none */
   KernelArgs args;
   double *scales; /* for compare_words */
+  DType *rounded;
   Geometry at;
   unsigned shift, launches;
   bool failed;
@@ -123,6 +124,7 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
   Comparison c = {.args = k->args.at,
                   .at = args,
                   .n_args = k->args.n,
+                  .rounded = k->rounded,
                   .scale = k->scales,
                   .sizes = &size_words,
                   .real64 = k->jit->real64};
@@ -193,6 +195,14 @@ static void describe_columns(Compile *c, Checked *k, uint32_t group)
   k->at = (Geometry){d.grid, d.block};
 }
 
+/* A gradient is f32, and what is added to it may be of 16 bits. */
+static DType rounded_to(const Graph *g, const KernelArg *a)
+{
+  const Node *n = ir_node(g, a->value);
+  bool adds = a->role == ARG_grad && a->value.id && n->op == OP_grad_accumulate;
+  return adds ? ir_node(g, n->in[0])->dtype : a->type;
+}
+
 static ampc_status describe_kernel(Compile *c, Jit *jit, uint32_t i)
 {
   const SimtLibraries *l = &jit->libraries;
@@ -209,6 +219,8 @@ static ampc_status describe_kernel(Compile *c, Jit *jit, uint32_t i)
     k->at = kernel_geometry(c, kernel->group);
   }
   k->scales = arena_array(c->arena, double, k->args.n + 1);
+  k->rounded = arena_array(c->arena, DType, k->args.n + 1);
+  for (uint32_t a = 0; a < k->args.n; a++) k->rounded[a] = rounded_to(c->graph, &k->args.at[a]);
   k->shift = shift_of(c, &k->args);
   return AMPC_OK;
 }
