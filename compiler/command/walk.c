@@ -232,7 +232,7 @@ int64_t map_threads(const MapWalk *m)
   return (rows + m->rows - 1) / m->rows * (columns / m->vector);
 }
 
-/* Note [rows]
+/* Note [shared rows]
  * What is the same in all rows, such as a bias or the moments of a channel, is loaded once for two
  * rows of a thread, and what follows from it is computed once: where every multiprocessor still has
  * a block. More rows would need more registers than they spare instructions: loads of the third

@@ -7,7 +7,7 @@
 typedef struct Map {
   Kernel *k;
   MapWalk walk;
-  uint32_t rows; /* of a thread: Note [rows] */
+  uint32_t rows; /* of a thread: Note [shared rows] */
 } Map;
 
 /* The place of an operand in the loop's variables: "i" where it lies as the result does, else
