@@ -8,6 +8,7 @@ __global__ void $name($arguments)
     const int left = (int)(o % $ow) * $stride1 - $pad1;
     VECTOR_LOCAL($vector, real, best);
     VECTOR_EACH($vector, j) best[j] = -ampc_inf();
+    VECTOR_LOCAL($vector, real, value);
 @argmax    VECTOR_LOCAL($vector, int, found);
 @argmax    VECTOR_EACH($vector, j) found[j] = -1;
     EACH_TAP(k, $kernel0 * $kernel1) {
@@ -17,7 +18,10 @@ __global__ void $name($arguments)
       $operands x
       VECTOR_EACH($vector, j) {
         $values x
-        const real v = $x;
+        value[j] = $x;
+      }
+      VECTOR_EACH($vector, j) { /* two loops: each is one of vectors on the CPU */
+        const real v = value[j];
 @argmax        found[j] = found[j] < 0 || v > best[j] || v != v ? k : found[j];
         best[j] = ampc_max(v, best[j]);
       }
