@@ -32,9 +32,9 @@ static const Pass passes[] = {
      "NCHW or NHWC; looks at all users of a value, backward ones too"},
     {"recompute", pass_recompute, IR_LAID, 0,
      "clones typed nodes; simplify, if it came later, would share them again"},
-    {"sums", pass_sums, IR_LAID, 0,
-     "cuts long sums into parts; layout says what lies side by side, and a part is a kernel's "
-     "work"},
+    {"split", pass_split, IR_LAID, 0,
+     "cuts long sums and rows into parts; layout says what lies side by side, and a part is a "
+     "kernel's work"},
     {"fuse", pass_fuse, IR_LAID, IR_FUSED, "groups the final nodes, one command each"},
     {"memory", pass_memory, IR_FUSED, IR_PLACED, "a value inside a group needs no memory"},
     {"kernels", pass_kernels, IR_PLACED, 0,

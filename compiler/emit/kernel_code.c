@@ -188,6 +188,16 @@ static const char *cast_text(const Kernel *k, const Node *n, Operand x)
   return arena_printf(a, n->dtype == AMPC_I32 ? "(int)%s" : "(unsigned char)%s", x.text);
 }
 
+/* $c of a step (Note [steps]): where in its row the element with this index is. */
+static const char *column_text(const Kernel *k, const char *index, int64_t length, int64_t inner)
+{
+  const char *end = strchr(index, ')');
+  bool whole = !strchr(index, ' ') || (*index == '(' && !end[1]); /* "i", "(i + j)" */
+  const char *i = arena_printf(k->c->arena, whole ? "%s" : "(%s)", index);
+  if (inner > 1) i = arena_printf(k->c->arena, "%s / %lld", i, (long long)inner);
+  return arena_printf(k->c->arena, "%s %% %lld", i, (long long)length);
+}
+
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index)
 {
   if (n->op == OP_cast) return cast_text(k, n, in[0]);
@@ -196,6 +206,10 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
   for (uint32_t i = 0; i < n->n_in; i++) converted[i] = convert_operand(k, n, i, in[i]);
   CodeScope s = {
       .k = k, .n = n, .element = converted, .index = index, .integers = !computes_real(k, n)};
+  if (op_is_step(n)) {
+    s.length = attr_int(n, "length");
+    s.column = column_text(k, index, s.length, attr_int(n, "inner"));
+  }
   return code_text(&s, &op_of(n)->code.statements[0]);
 }
 

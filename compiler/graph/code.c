@@ -344,3 +344,29 @@ OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignat
   find_facts(&code);
   return code;
 }
+
+static CodePiece step_piece(const OpCode *program, const CodePiece *p, uint32_t n_inputs)
+{
+  CodePiece out = *p;
+  if (p->kind != PIECE_name && p->kind != PIECE_row_value) return out;
+  out.kind = PIECE_element;
+  for (uint32_t i = 0; i < program->n_statements && p->kind == PIECE_name; i++) {
+    const char *name = program->statements[i].name;
+    if (name && is_word(p->text, p->size, name)) out.input = n_inputs + i;
+  }
+  return out;
+}
+
+OpCode code_step(Arena *arena, const OpCode *program, uint32_t i, uint32_t n_inputs)
+{
+  const CodeStatement *from = &program->statements[i];
+  CodePiece *pieces = arena_array(arena, CodePiece, from->n_pieces + 1);
+  CodeStatement *s = arena_new(arena, CodeStatement);
+  for (uint32_t k = 0; k < from->n_pieces; k++)
+    pieces[k] = step_piece(program, &from->pieces[k], n_inputs);
+  *s = (CodeStatement){
+      .kind = STATEMENT_value, .condition = -1, .n_pieces = from->n_pieces, .pieces = pieces};
+  OpCode code = {.statements = s, .n_statements = 1};
+  find_facts(&code);
+  return code;
+}

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-  MAX_SIGNATURE = 8,   /* inputs of an op's row; a variadic one may stand for more */
+  MAX_SIGNATURE = 12,  /* inputs of an op's row; a variadic one may stand for more */
   MAX_STATEMENTS = 12, /* of an op's code; argmax and argmin count as two */
 };
 
@@ -86,3 +86,7 @@ struct OpSignature;
  * lies in `arena`. */
 OpCode code_parse(Arena *arena, const char *op, const char *text,
                   const struct OpSignature *signature, bool row);
+
+/* Statement `i` of a row program as the code of a map op: what statement k has named is its input
+ * n_inputs + k, and what was one value a row is an element. */
+OpCode code_step(Arena *arena, const OpCode *program, uint32_t i, uint32_t n_inputs);

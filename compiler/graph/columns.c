@@ -1,4 +1,4 @@
-/* How sums along columns are cut up: see columns.h. */
+/* How sums along columns and long rows are cut up: see columns.h. */
 #include "columns.h"
 
 /* Note [column tiles]
@@ -87,9 +87,26 @@ static int64_t side_by_side(int64_t n)
 
 int64_t column_split(int64_t rows, int64_t columns)
 {
-  enum { LONG = 16384, MANY = 64 }; /* elements of one block; rows of a thread */
+  enum { LONG = 16384, MANY = 16 }; /* elements of one block; rows of a thread */
   if (columns == 1) return rows > LONG ? side_by_side(rows) : 0;
   ColumnTile t = column_tile(1, rows, columns, WIDEST);
   bool busy = t.tiles >= MULTIPROCESSORS / 2;
   return !busy && rows > (int64_t)MANY * (COLUMN_THREADS / t.lanes) ? columns : 0;
+}
+
+/* A block walks LONG elements in about the time of a launch. Parts are some for each
+ * multiprocessor, of whole vectors where that can be. */
+int64_t row_split(int64_t outer, int64_t length, int64_t inner, int64_t launches)
+{
+  enum { LONG = 16384, SHORTEST = 2048 };
+  ColumnTile t = {.vector = 1, .lanes = 1, .tiles = 1};
+  if (inner > 1) t = column_tile(outer, length, inner, WIDEST);
+  int64_t blocks = outer * t.tiles, walked = length * t.lanes * t.vector;
+  int64_t most = 4 * MULTIPROCESSORS / blocks;
+  if (blocks > MULTIPROCESSORS / 2 || walked <= LONG * launches) return 1;
+  if (most > walked / SHORTEST) most = walked / SHORTEST;
+  for (int64_t vector = inner > 1 ? 1 : WIDEST; vector; vector /= 2)
+    for (int64_t n = most; n > most / 4 && n > 1; n--)
+      if (length % (n * vector) == 0) return n;
+  return 1;
 }

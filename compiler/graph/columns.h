@@ -1,5 +1,6 @@
-/* How sums along columns are cut up: the one place that knows, so that shapes, launches and kernels
- * agree. The rows of a matrix lie behind each other, neighbouring columns side by side. */
+/* How sums along columns and long rows are cut up: the one place that knows, so that shapes,
+ * launches and kernels agree. The rows of a matrix lie behind each other, neighbouring columns side
+ * by side. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,3 +34,7 @@ int64_t column_parts(int64_t rows, int64_t channels);
  * busy: those that it has, or, where it is a sum of all there is, of neighbours that are summed
  * side by side. 0: it is short, has columns enough, or is of no number that divides. */
 int64_t column_split(int64_t rows, int64_t columns);
+
+/* Into how many parts the rows of [outer, length, inner] are cut, so that a GPU is busy; `launches`
+ * are then needed. 1: there is work enough side by side, they are short, or no number divides. */
+int64_t row_split(int64_t outer, int64_t length, int64_t inner, int64_t launches);

@@ -199,6 +199,58 @@ static void free_memory(void)
   arena_destroy(memory);
 }
 
+/* ---- steps ---- */
+
+static OpInfo *steps;
+static uint32_t first_step[OP_COUNT]; /* of the row ops */
+
+static void add_input(OpInfo *op, const char *name)
+{
+  OpSignature *s = &op->signature;
+  if (s->n_inputs == MAX_SIGNATURE) broken(op->name, "more than MAX_SIGNATURE inputs at", name);
+  s->input[s->n_inputs++] = (InputInfo){.name = name};
+}
+
+static OpInfo step_of(const OpInfo *row, uint32_t i)
+{
+  const OpCode *code = &row->code;
+  const char *name = code->statements[i].name;
+  bool each = code->statements[i].kind == STATEMENT_each;
+  OpInfo op = {.name = arena_printf(memory, "%s_%s", row->name,
+                                    name   ? name
+                                    : each ? "each"
+                                           : "row"),
+               .shape = shape_step,
+               .precision = PREC_fixed,
+               .gradient = grad_none,
+               .tmpl = TMPL_map,
+               .traits = T_as_is,
+               .doc = "",
+               .signature = row->signature};
+  op.code = code_step(memory, code, i, row->signature.n_inputs);
+  for (uint32_t k = 0; k < code->n_statements; k++)
+    add_input(&op, code->statements[k].name ? code->statements[k].name : "result");
+  for (uint32_t k = 0; k < op.signature.n_inputs; k++) op.signature.input[k].optional = true;
+  add_attr(&(SignatureParser){op.name, &op.signature}, "length", ATTR_int);
+  add_attr(&(SignatureParser){op.name, &op.signature}, "inner", ATTR_int);
+  op.signature.internal = true;
+  return op;
+}
+
+static void make_steps(void)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < OP_COUNT; i++)
+    if (table[i].tmpl == TMPL_row) n += table[i].code.n_statements;
+  steps = arena_array(memory, OpInfo, n);
+  n = 0;
+  for (uint32_t i = 0; i < OP_COUNT; i++) {
+    if (table[i].tmpl != TMPL_row) continue;
+    first_step[i] = n;
+    for (uint32_t k = 0; k < table[i].code.n_statements; k++) steps[n++] = step_of(&table[i], k);
+  }
+}
+
 static void parse_all(void)
 {
   memory = arena_create();
@@ -211,6 +263,7 @@ static void parse_all(void)
     else
       op->code = code_parse(memory, op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
   }
+  make_steps();
 }
 
 /* ---- rows ---- */
@@ -223,7 +276,13 @@ void op_broken(const OpInfo *op, const char *what, const char *word)
 const OpInfo *op_row(OpKind op)
 {
   pthread_once(&parse_once, parse_all);
-  return &table[op];
+  return op < OP_COUNT ? &table[op] : &steps[op - OP_COUNT];
+}
+
+OpKind op_step(OpKind row, uint32_t statement)
+{
+  pthread_once(&parse_once, parse_all);
+  return (OpKind)(OP_COUNT + first_step[row] + statement);
 }
 
 bool op_lookup(const char *name, OpKind *out)

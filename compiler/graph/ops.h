@@ -150,6 +150,17 @@ static inline bool op_has(const Node *n, OpTrait trait)
   return (op_of(n)->traits & (uint32_t)trait) != 0;
 }
 
+/* Note [steps] The statements of a row op, each as an elementwise op of its own: pass long_rows
+ * makes of them what a row program computes where a row is too long for one block. They follow from
+ * the table and stand behind its ops: "softmax_m", "softmax_s", "softmax_each" of f32. Inputs are
+ * those of the row op, then what each statement has given; absent is what it does not read.
+ * Attributes are those of the row op, the row's `length` and `inner`, of [outer, length, inner]. */
+OpKind op_step(OpKind row, uint32_t statement);
+static inline bool op_is_step(const Node *n)
+{
+  return n->op >= OP_COUNT;
+}
+
 bool op_lookup(const char *name, OpKind *out); /* language names only: internal ops are not found */
 /* The op that a pass or a rule knows to be there; any name of the table. */
 OpKind op_named(const char *name);
@@ -186,6 +197,7 @@ uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
  * the result too. */
 DType op_common_type(Compile *c, const Node *n);
 
+bool shape_step(Compile *c, Node *n);
 #define AMPC_OP(name, sig, shape, prec, grad, tmpl, traits, code, doc)                             \
   bool shape_##shape(Compile *c, Node *n);                                                         \
   void grad_##grad(Compile *c, Value n, Value dy, Value *out_dx);

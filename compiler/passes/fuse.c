@@ -385,22 +385,35 @@ static void join_row(Fuse *f, uint32_t id, uint32_t other)
     fuse_join(f, f->group[id], f->group[row]);
 }
 
-/* Row ops that read the same value in the same rows share a kernel, which loads it once and makes
- * equal reductions (the row's maximum) once. So do small ones that read what one kernel made, such
- * as the sums of the parts of two gradients. */
-static void join_rows(Fuse *f, uint32_t id)
+/* Row op `id` reads value `root`, itself or through an elementwise node. */
+static void join_readers(Fuse *f, uint32_t id, uint32_t root, bool itself)
 {
   enum { SMALL = 65536 };
-  const Node *n = &f->g->nodes.at[id];
-  for (uint32_t k = 0; k < n->n_in; k++) {
-    uint32_t root = value_root(f->g, n->in[k]).id;
-    if (!root || !reads_in_order(f->g, (Value){id}, k)) continue;
-    join_row(f, id, f->reader[root]);
-    f->reader[root] = id;
-    uint32_t maker = f->group[root];
-    if (!maker || ir_elements(walked_by(f, id)) > SMALL) continue;
-    join_row(f, id, f->row_reader[maker]);
-    f->row_reader[maker] = id;
+  join_row(f, id, f->reader[root]);
+  f->reader[root] = id;
+  uint32_t maker = f->group[root];
+  if (!itself || !maker || ir_elements(walked_by(f, id)) > SMALL) return;
+  join_row(f, id, f->row_reader[maker]);
+  f->row_reader[maker] = id;
+}
+
+/* Row ops that read the same value in the same rows, under whatever shape, share a kernel, which
+ * loads it once and makes equal reductions (the row's maximum) once; also where elementwise nodes
+ * of their kernels read it. So do small ones that read what one kernel made, such as the sums of
+ * the parts of two gradients. */
+static void join_rows(Fuse *f, uint32_t id)
+{
+  const Members own = f->sets.at[f->group[id]];
+  int64_t elements = ir_elements(walked_by(f, id));
+  for (uint32_t i = 0; i < own.nodes.n; i++) {
+    uint32_t reader = own.nodes.at[i];
+    const Node *n = &f->g->nodes.at[reader];
+    bool row = op_of(n)->tmpl == TMPL_row;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      uint32_t root = value_root(f->g, n->in[k]).id;
+      if (!root || ir_elements(&f->g->nodes.at[root]) != elements) continue;
+      if (!row || op_of(n)->code.reads_element[k]) join_readers(f, id, root, row);
+    }
   }
 }
 

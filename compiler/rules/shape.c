@@ -99,6 +99,13 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
   return rule_set_dims(c, n, rank, dim);
 }
 
+/* What a statement of a row program gives, in f32: inputs that are absent have no axes. */
+bool shape_step(Compile *c, Node *n)
+{
+  n->dtype = AMPC_F32;
+  return rule_broadcast(c, n, 0, n->n_in);
+}
+
 /* ---- leaves ---- */
 
 /* A weak result does not raise the type of what it meets: 2 * x is f16 where x is f16. */

@@ -1,0 +1,254 @@
+/* Pass split. Needs IR_LAID: which elements lie side by side. What is reduced to few numbers, as a
+ * loss over all elements of a batch of images or a bias's gradient over many rows, has few rows or
+ * columns, and so few blocks that would walk far. Such work is cut into parts, each a block's.
+ *
+ * A long sum is the sum of its parts':
+ *
+ *   sum(x)         x [4096, 1024] as [262144, 16]: part_sums [256, 16], their sum
+ *   sum(x, 0)      x [100352, 64]: part_sums [262, 64], their sum over the parts
+ *   mean(x)        the same, then a quotient
+ *
+ * Any program over few long rows is taken statement by statement, Note [steps] in ops.h, each
+ * reduction first within parts and then over them:
+ *
+ *   softmax(x)     x [64, 50304] as [64, 6, 8384]: the greatest of 6 * 64 parts, of each row; the
+ *                  sums of exp(x - m) in the same way; then the quotients, elementwise
+ *
+ * It is computed in f32 and rounded once, at the end; sums of integers are exact. The parts follow
+ * from the shape (columns.h), so -O0, -O2, CPU and GPU add up in one order. */
+#include "compiler/command/command.h"
+#include "compiler/graph/columns.h"
+#include "compiler/graph/ops.h"
+#include "passes.h"
+#include <string.h>
+
+static Cursor cursor_of(const Node *n)
+{
+  Cursor at = ir_cursor_at(n, (WhyKind)n->why);
+  at.origin = n->origin;
+  return at;
+}
+
+/* v, which has the elements of n, as n. */
+static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
+{
+  v = ir_cast(c, at, v, n->dtype);
+  ir_node(c->graph, v)->name = n->name;
+  v = ir_reshape(c, at, v, n->dim, n->rank);
+  ir_node(c->graph, v)->layout = n->layout;
+  return v;
+}
+
+/* ---- sums ---- */
+
+/* Whether n is a sum or mean over the rows of [rows, columns]: that has columns of its own. */
+static bool is_sum_of_columns(const Node *n, const RowShape *r)
+{
+  return op_has(n, T_sums) && r->outer == 1;
+}
+
+/* The sum of x, seen as [rows, columns], over the rows. */
+static Value summed(Compile *c, const Cursor *at, Value x, int64_t columns)
+{
+  int64_t split = column_split(ir_elements(ir_node(c->graph, x)) / columns, columns);
+  if (!split) return ir_reduce(c, at, OP_sum, x, columns > 1 ? 1 : 3, false);
+  const NamedAttr *side_by_side = ATTRS({"columns", {.i = split}});
+  Value parts = ir_append(c, at, op_named("part_sums"), &x, 1, side_by_side);
+  return summed(c, at, parts, columns);
+}
+
+static Value sum_in_parts(Compile *c, const Node *n)
+{
+  Cursor at = cursor_of(n);
+  int64_t columns = ir_elements(n), all = ir_elements(ir_in(c, n, 0));
+  Value v = summed(c, &at, n->in[0], columns);
+  if (op_of(n)->code.uses_length) /* a mean */
+    v = ir_binary(c, &at, op_named("div"), v, ir_number(c, &at, (double)(all / columns)));
+  return in_place_of(c, &at, n, v);
+}
+
+/* ---- rows ---- */
+
+/* A row op over [outer, parts * length of a part, inner]. */
+typedef struct LongRow {
+  Compile *c;
+  Cursor at;
+  Node n;
+  RowShape shape;
+  int64_t parts;
+  Value given[MAX_STATEMENTS]; /* by each statement that has a name, one value a row */
+} LongRow;
+
+static const OpCode *step_code(const Node *n, uint32_t i)
+{
+  return &op_row(op_step(n->op, i))->code;
+}
+
+/* What statement i reads of statement k. */
+static bool reads_given(const Node *n, uint32_t i, uint32_t k)
+{
+  return step_code(n, i)->reads_element[op_of(n)->signature.n_inputs + k];
+}
+
+/* How many launches it takes: a reduction waits for those that it mentions, and what is computed
+ * for each element for all. */
+static int64_t count_launches(const Node *n)
+{
+  const OpCode *code = &op_of(n)->code;
+  int64_t level[MAX_STATEMENTS] = {0}, most = 0;
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    StatementKind kind = code->statements[i].kind;
+    for (uint32_t k = 0; k < i; k++)
+      if (reads_given(n, i, k) && level[k] > level[i]) level[i] = level[k];
+    if (statement_reduces(kind) || kind == STATEMENT_each) level[i]++;
+    if (level[i] > most) most = level[i];
+  }
+  return most;
+}
+
+/* Reductions that are those of their parts'. */
+static bool has_parts(const OpCode *code)
+{
+  for (uint32_t i = 0; i < code->n_statements; i++)
+    if (code->statements[i].kind == STATEMENT_first || code->statements[i].kind == STATEMENT_near)
+      return false;
+  return true;
+}
+
+/* Operands read element by element lie as the rows do, or are one row (not one column) or number
+ * for all. */
+static bool has_plain_operands(const Graph *g, const Node *n, const RowShape *r)
+{
+  const OpCode *code = &op_of(n)->code;
+  for (uint32_t k = 0; k < n->n_in; k++) {
+    int64_t elements = n->in[k].id ? ir_elements(ir_node(g, n->in[k])) : 1;
+    bool whole = elements == r->outer * r->length * r->inner;
+    bool plain = whole || elements == 1 || (elements == r->length && r->inner == 1);
+    if (code->reads_element[k] && (code->reads_row_value[k] || !plain)) return false;
+  }
+  return true;
+}
+
+/* Into how many parts the rows of n are cut. 1: they stay as they are. */
+static int64_t parts_of(const Graph *g, const Node *n, const RowShape *r)
+{
+  if (!dtype_is_float(ir_node(g, n->in[0])->dtype) || r->parts) return 1;
+  if (!has_parts(&op_of(n)->code) || !has_plain_operands(g, n, r)) return 1;
+  return row_split(r->outer, r->length, r->inner, count_launches(n));
+}
+
+/* One value a row, in the axes of the rows. */
+static Value once_a_row(LongRow *r, Value v)
+{
+  Node x = *ir_in(r->c, &r->n, 0);
+  for (uint32_t i = r->shape.from; i < r->shape.to; i++) x.dim[i] = 1;
+  return ir_reshape(r->c, &r->at, v, x.dim, x.rank);
+}
+
+/* A row value or operand as the steps within parts take it, over [outer, parts, length, inner]. */
+static Value over_parts(LongRow *r, Value v)
+{
+  int64_t inner = r->shape.inner, elements = ir_elements(ir_node(r->c->graph, v)) / inner;
+  int64_t dim[] = {elements, 1, 1, inner};
+  if (elements != r->shape.outer) {
+    dim[0] = elements / r->shape.length;
+    dim[1] = r->parts;
+    dim[2] = r->shape.length / r->parts;
+  }
+  return ir_reshape(r->c, &r->at, v, dim, inner > 1 ? 4 : 3);
+}
+
+/* What input k of a step stands for. */
+static Value step_input(LongRow *r, uint32_t k, bool in_parts)
+{
+  const OpInfo *op = op_of(&r->n);
+  uint32_t n_inputs = op->signature.n_inputs;
+  Value v = k >= n_inputs ? r->given[k - n_inputs] : k < r->n.n_in ? r->n.in[k] : (Value){0};
+  if (!v.id || ir_elements(ir_node(r->c->graph, v)) == 1) return v;
+  if (in_parts) return over_parts(r, v);
+  return k < n_inputs && op->code.reads_row_value[k] ? once_a_row(r, v) : v;
+}
+
+/* What statement i gives: for each element of parts, of rows, or once a row. */
+static Value step(LongRow *r, uint32_t i, bool in_parts)
+{
+  OpKind op = op_step(r->n.op, i);
+  const OpInfo *info = op_row(op);
+  const CodeStatement *s = &info->code.statements[0];
+  Value in[MAX_SIGNATURE] = {{0}};
+  Attr values[MAX_ATTR];
+  for (uint32_t k = 0; k < info->signature.n_inputs; k++)
+    if (info->code.reads_element[k]) in[k] = step_input(r, k, in_parts);
+  if (s->n_pieces == 1 && s->pieces[0].kind == PIECE_element)
+    return ir_cast(r->c, &r->at, in[s->pieces[0].input], AMPC_F32);
+  memcpy(values, r->n.attr, sizeof values);
+  values[info->signature.n_attrs - 2].i = r->shape.length;
+  values[info->signature.n_attrs - 1].i = r->shape.inner;
+  return ir_append_values(r->c, &r->at, op, in, info->signature.n_inputs, values);
+}
+
+static Value reduced(LongRow *r, uint32_t i)
+{
+  static const char *const ops[] = {
+      [STATEMENT_sum] = "sum", [STATEMENT_max] = "amax", [STATEMENT_min] = "amin"};
+  OpKind op = op_named(ops[op_of(&r->n)->code.statements[i].kind]);
+  Value v = ir_reduce(r->c, &r->at, op, step(r, i, true), 1 << 2, false);
+  return once_a_row(r, ir_reduce(r->c, &r->at, op, v, 1 << 1, false));
+}
+
+static Value row_in_parts(Compile *c, const Node *n, const RowShape *shape, int64_t parts)
+{
+  const OpCode *code = &op_of(n)->code;
+  LongRow r = {.c = c, .at = cursor_of(n), .n = *n, .shape = *shape, .parts = parts};
+  Value v = {0};
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    const CodeStatement *s = &code->statements[i];
+    if (!code_stands(n, s->condition)) continue;
+    v = statement_reduces(s->kind) ? reduced(&r, i) : step(&r, i, false);
+    if (s->name) r.given[i] = v;
+  }
+  return in_place_of(c, &r.at, n, v);
+}
+
+/* ---- the pass ---- */
+
+typedef struct Split { /* of a node */
+  RowShape shape;
+  bool sum;      /* a long one */
+  int64_t parts; /* of long rows; 1: none */
+} Split;
+
+static Split split_of(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  if (op_of(n)->tmpl != TMPL_row) return (Split){.parts = 1};
+  Split s = {.shape = row_shape(g, v), .parts = 1};
+  if (is_sum_of_columns(n, &s.shape))
+    s.sum = column_split(s.shape.length, s.shape.inner) > 0;
+  else
+    s.parts = parts_of(g, n, &s.shape);
+  return s;
+}
+
+bool pass_split(Compile *c)
+{
+  Split *split = arena_array(c->arena, Split, c->graph->nodes.n);
+  bool any = false;
+  for (uint32_t id = 1; id < c->graph->nodes.n; id++) {
+    split[id] = split_of(c->graph, (Value){id});
+    any |= split[id].sum || split[id].parts > 1;
+  }
+  if (!any) return true;
+  Rewrite r;
+  ir_rewrite_begin(&r, c);
+  for (uint32_t id = 1; id < r.n_old; id++) {
+    Node n = ir_rewrite_mapped(&r, id);
+    if (split[id].sum)
+      r.map[id] = sum_in_parts(c, &n);
+    else if (split[id].parts > 1)
+      r.map[id] = row_in_parts(c, &n, &split[id].shape, split[id].parts);
+    else
+      ir_rewrite_add(&r, id, &n);
+  }
+  return true;
+}
