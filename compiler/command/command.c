@@ -484,11 +484,20 @@ static bool joins_parts(const Graph *g, const Node *n)
          (attr_find(op_of(x), "channel", &attr) || attr_find(op_of(x), "columns", &attr));
 }
 
+/* 128 bits: 8 numbers that had 16 bits before they were cast, or 4. The order of a sum follows from
+ * it, so it must not change with what a kernel fuses. */
+static uint32_t widest_of(const Graph *g, const Node *x)
+{
+  while (x->op == OP_cast || op_of(x)->tmpl == TMPL_alias) x = ir_node(g, x->in[0]);
+  bool wide = x->dtype == AMPC_F32 || x->dtype == AMPC_I32 || x->dtype == AMPC_I64;
+  return wide ? 4 : 8;
+}
+
 /* softmax over axis 1 of [2, 3, 4, 5]: outer 2, length 3, inner 20. */
 RowShape row_shape(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
-  RowShape r = {.outer = 1, .length = 1, .inner = 1};
+  RowShape r = {.outer = 1, .length = 1, .inner = 1, .widest = widest_of(g, x)};
   r.alone = is_alone(g, n);
   r.joins = joins_parts(g, n);
   if (x->rank) row_axes(n, x, &r);
@@ -512,14 +521,13 @@ Geometry elements_geometry(int64_t n)
 
 /* Columns: a block for each tile. Else a row is contiguous and shared by threads of a block, which
  * has one row or several. */
-static Geometry row_geometry(Compile *c, const Group *p, const RowShape *r)
+static Geometry row_geometry(const RowShape *r)
 {
-  KernelArgs args = part_args(c, p);
   if (row_has_columns(r)) {
-    ColumnTile t = row_tile(c, r, &args);
+    ColumnTile t = row_tile(r);
     return (Geometry){limit_grid((r->parts ? r->parts : r->outer) * t.tiles), COLUMN_THREADS};
   }
-  const int64_t rows_of_block = ROW_THREADS / row_walk(c, r, &args).threads;
+  const int64_t rows_of_block = ROW_THREADS / row_walk(r).threads;
   return (Geometry){limit_grid((r->outer + rows_of_block - 1) / rows_of_block), ROW_THREADS};
 }
 
@@ -537,7 +545,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   if (p->anchor.id && op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
   if (p->anchor.id && op_of(n)->tmpl == TMPL_row) {
     RowShape r = row_shape(g, p->anchor);
-    return row_geometry(c, p, &r);
+    return row_geometry(&r);
   }
   if (p->anchor.id && op_has(n, T_windows)) return elements_geometry(window_walk(c, p).threads);
   if (p->anchor.id && node_range(g, n) >= 0)

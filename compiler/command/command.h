@@ -70,6 +70,7 @@ typedef struct RowShape {
   int64_t outer, length, inner;
   int64_t parts; /* channel statistics: the row is cut into so many, each with a result; else 0 */
   int64_t part_rows; /* of a part; without parts `length` */
+  uint32_t widest;   /* elements that a thread takes at once, where they divide */
   bool alone;        /* one block does it, behind the others: Note [parts] */
   bool joins;        /* parts of a long sum, few enough for one block */
   bool loose;        /* the columns are no axes of input 0, whose elements [length, inner] counts */

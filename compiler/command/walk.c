@@ -151,36 +151,23 @@ bool row_has_columns(const RowShape *r)
   return r->inner > 1 || r->parts;
 }
 
-ColumnTile row_tile(const Compile *c, const RowShape *r, const KernelArgs *args)
+ColumnTile row_tile(const RowShape *r)
 {
   if (r->joins && r->outer == 1) return column_join_tile(r->inner, r->alone);
-  return column_tile(r->parts ? r->parts : r->outer, r->part_rows, r->inner,
-                     widest_vector(c, args));
+  return column_tile(r->parts ? r->parts : r->outer, r->part_rows, r->inner, r->widest);
 }
 
 /* Note [rows]
- * A thread of a row takes 128 bits at once: 8 elements, or 4 where what has the rows' shape has 32
- * bits, so that neighbouring threads store whole sectors. A short row has few threads: each then
- * has several vectors under way, and keeps them in registers for the next walk; and joining sums
- * costs little. So a row that a warp can hold gets a warp, or as few lanes of it as read 32 bytes
- * together, where threads in all still keep every multiprocessor busy; other rows get a block. By
- * the shape alone: the threads fix the order of the sum and so its bits. */
-static uint32_t row_vector(const Compile *c, const RowShape *r, const KernelArgs *args)
-{
-  uint32_t n = widest_vector(c, args);
-  for (uint32_t i = 0; i < args->n; i++) {
-    const KernelArg *a = &args->at[i];
-    bool of_rows = a->value.id && ir_elements(ir_node(c->graph, a->value)) == r->outer * r->length;
-    if (of_rows && ir_dtype_size(c, a->type) > 2) n = 4;
-  }
-  while (r->length % n) n = n > 4 ? 4 : 1;
-  return n;
-}
-
-RowWalk row_walk(const Compile *c, const RowShape *r, const KernelArgs *args)
+ * A thread of a row takes 128 bits at once: 8 elements, or 4 of 32 bits. A short row has few
+ * threads: each then has several vectors under way, and keeps them in registers for the next walk;
+ * and joining sums costs little. So a row that a warp can hold gets a warp, or as few lanes of it
+ * as read 32 bytes together, where threads in all still keep every multiprocessor busy; other rows
+ * get a block. By the shape alone: the threads fix the order of the sum and so its bits. */
+RowWalk row_walk(const RowShape *r)
 {
   enum { WARP = 32, BUSY = 16384 /* threads */ };
-  RowWalk w = {.vector = row_vector(c, r, args), .threads = ROW_THREADS};
+  RowWalk w = {.vector = r->widest, .threads = ROW_THREADS};
+  while (r->length % w.vector) w.vector = w.vector > 4 ? 4 : 1;
   const int64_t held = w.vector > 1 ? 32 : 8; /* elements of a thread, see ROW_WALK */
   if (r->length > WARP * w.vector && (r->length > WARP * held || r->outer * WARP < BUSY)) return w;
   for (w.threads = w.vector > 1 ? 2 : 4; w.threads < WARP; w.threads *= 2) {

@@ -533,9 +533,9 @@ static void measure(RowKernel *r)
   r->space = loop_shape_of(r->x);
   r->columns = row_has_columns(&r->shape);
   if (r->columns)
-    r->tile = row_tile(k->c, &r->shape, &k->args);
+    r->tile = row_tile(&r->shape);
   else
-    r->walk = row_walk(k->c, &r->shape, &k->args);
+    r->walk = row_walk(&r->shape);
   r->vector = r->columns ? r->tile.vector : r->walk.vector;
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
   r->stored = arena_array(k->c->arena, bool, k->group->n);

@@ -150,7 +150,7 @@ static inline bool op_has(const Node *n, OpTrait trait)
   return (op_of(n)->traits & (uint32_t)trait) != 0;
 }
 
-/* Note [steps] The statements of a row op, each as an elementwise op of its own: pass long_rows
+/* Note [steps] The statements of a row op, each as an elementwise op of its own: pass split
  * makes of them what a row program computes where a row is too long for one block. They follow from
  * the table and stand behind its ops: "softmax_m", "softmax_s", "softmax_each" of f32. Inputs are
  * those of the row op, then what each statement has given; absent is what it does not read.

@@ -151,7 +151,7 @@ static bool has_room(const Fuse *f, uint32_t row)
   int64_t threads = s.outer * (s.length < BLOCK ? s.length : BLOCK);
   if (s.parts) return true;
   if (row_has_columns(&s))
-    threads = s.outer * column_tile(s.outer, s.length, s.inner, 8).tiles * COLUMN_THREADS;
+    threads = s.outer * column_tile(s.outer, s.length, s.inner, s.widest).tiles * COLUMN_THREADS;
   return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
 }
 
@@ -310,8 +310,8 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
   const Node *n = &f->g->nodes.at[a], *m = &f->g->nodes.at[b];
   bool once = op_of(n)->code.result != STATEMENT_each && op_of(m)->code.result != STATEMENT_each;
   return x.from == y.from && x.to == y.to && x.parts == y.parts && x.inner == y.inner &&
-         ir_same_dims(walked_by(f, a), walked_by(f, b)) && !is_flat(f, a) && !is_flat(f, b) &&
-         (!once || ir_same_dims(n, m));
+         x.widest == y.widest && ir_same_dims(walked_by(f, a), walked_by(f, b)) && !is_flat(f, a) &&
+         !is_flat(f, b) && (!once || ir_same_dims(n, m));
 }
 
 /* Neither waits for the other. */

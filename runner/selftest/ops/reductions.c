@@ -124,11 +124,12 @@ static const OpTest tests[] = {
     {OP_sum, "n", "=", WHOLE(shape_reduce_of, reference_sum),
      SUMMED(3, SUMS(1), terms_of_sum, "additions in a row"),
      /* dim: a mask of axes, 2 is axis 1 */
-     CASES({"fh", "3x16640", "dim=2"}, {FLOATS, "7x33", "dim=2"},
-           {FLOATS, "7x1025", "dim=2 keepdim=1"}, {FLOATS, "33x7", "dim=1"}, {FLOATS, "1023", ""},
-           {"fh", "3x5x7", "dim=2 keepdim=1"}, {"fh", "3x5x7", "dim=6"}, {"f", "3x5x7", "dim=0"},
-           {"f", "1x1", "dim=2"}, {"f", "1025x3", "dim=1"}, {"fh", "513x515", "dim=2"},
-           {"f", "515x513", "dim=1"}, {"f", "262147", ""}, /* in parts: pass split */
+     CASES({FLOATS, "5x512", "dim=2"}, {FLOATS, "513x64", "dim=1"}, {"fh", "3x16640", "dim=2"},
+           {FLOATS, "7x33", "dim=2"}, {FLOATS, "7x1025", "dim=2 keepdim=1"},
+           {FLOATS, "33x7", "dim=1"}, {FLOATS, "1023", ""}, {"fh", "3x5x7", "dim=2 keepdim=1"},
+           {"fh", "3x5x7", "dim=6"}, {"f", "3x5x7", "dim=0"}, {"f", "1x1", "dim=2"},
+           {"f", "1025x3", "dim=1"}, {"fh", "513x515", "dim=2"}, {"f", "515x513", "dim=1"},
+           {"f", "262147", ""}, /* in parts: pass split */
            {"fh", "130x16x10", ""}, {"f", "263x127", ""}, {"f", "4201x65", "dim=1"},
            {"h", "16500x8", "dim=1 keepdim=1"}, {"iluo", "7x33", "dim=2 result=l"},
            {"io", "130x16x10", "result=l"}, {"u", "4201x65", "dim=1 result=l"},
@@ -137,8 +138,9 @@ static const OpTest tests[] = {
                {"f", "2x3x5~n", "dim=2"}, {"f", "5x7~n", ""})},
     {OP_mean, "n", "=", WHOLE(shape_reduce_of, reference_sum),
      SUMMED(4, SUMS(1), terms_of_sum, "additions in a row, one quotient"),
-     CASES({"fh", "3x2x16640", "dim=4"}, {FLOATS, "7x33", "dim=2"},
-           {FLOATS, "33x7", "dim=1 keepdim=1"}, {FLOATS, "1025", ""}, {"f", "3x5x7", "dim=3"},
+     CASES({FLOATS, "5x512", "dim=2"}, {FLOATS, "2x513x32", "dim=2"}, {"fh", "3x2x16640", "dim=4"},
+           {FLOATS, "7x33", "dim=2"}, {FLOATS, "33x7", "dim=1 keepdim=1"}, {FLOATS, "1025", ""},
+           {"f", "3x5x7", "dim=3"},
            {FLOATS, "130x24x7",
             "dim=7 keepdim=1"}, /* many equal ones, whose roundings all go one way */
            {"f", "1000003~e", ""}, {"f", "50021x3~e", "dim=1"}),
