@@ -484,11 +484,19 @@ static bool joins_parts(const Graph *g, const Node *n)
          (attr_find(op_of(x), "channel", &attr) || attr_find(op_of(x), "columns", &attr));
 }
 
-/* 128 bits: 8 numbers that had 16 bits before they were cast, or 4. The order of a sum follows from
- * it, so it must not change with what a kernel fuses. */
+bool is_widening(const Graph *g, const Node *n)
+{
+  if (n->op != OP_cast || n->dtype != AMPC_F32) return false;
+  DType from = ir_node(g, n->in[0])->dtype;
+  return from == AMPC_F16 || from == AMPC_BF16;
+}
+
+/* 128 bits: 8 numbers that had 16 bits before they were widened, or 4. The order of a sum follows
+ * from it, so it must not change with what a kernel fuses. */
 static uint32_t widest_of(const Graph *g, const Node *x)
 {
-  while (x->op == OP_cast || op_of(x)->tmpl == TMPL_alias) x = ir_node(g, x->in[0]);
+  while (op_of(x)->tmpl == TMPL_alias || is_widening(g, x) || (op_is_step(x) && x->in[0].id))
+    x = ir_node(g, x->in[0]);
   bool wide = x->dtype == AMPC_F32 || x->dtype == AMPC_I32 || x->dtype == AMPC_I64;
   return wide ? 4 : 8;
 }

@@ -63,6 +63,9 @@ uint32_t same_argument(const KernelArgs *args, const KernelArg *a); /* its index
 /* No command of its own: its gradient was written by the product itself (accumulate). */
 bool group_is_silent(const Graph *g, uint32_t group);
 
+/* A cast of 16 bits to f32: the same numbers. */
+bool is_widening(const Graph *g, const Node *n);
+
 /* The rows of a row op: axes [from, to) of input 0 are reduced; [outer, length, inner] is its
  * shape. */
 typedef struct RowShape {

@@ -345,27 +345,67 @@ OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignat
   return code;
 }
 
-static CodePiece step_piece(const OpCode *program, const CodePiece *p, uint32_t n_inputs)
+/* ---- steps ---- */
+
+typedef struct Step {
+  Arena *arena;
+  const OpCode *program;
+  uint32_t n_inputs;
+  VEC(CodePiece) pieces;
+} Step;
+
+/* What statement `name` has given. */
+static CodePiece given_piece(const Step *t, const char *name, size_t n)
 {
-  CodePiece out = *p;
-  if (p->kind != PIECE_name && p->kind != PIECE_row_value) return out;
-  out.kind = PIECE_element;
-  for (uint32_t i = 0; i < program->n_statements && p->kind == PIECE_name; i++) {
-    const char *name = program->statements[i].name;
-    if (name && is_word(p->text, p->size, name)) out.input = n_inputs + i;
+  uint32_t i = 0;
+  while (!t->program->statements[i].name || !is_word(name, n, t->program->statements[i].name)) i++;
+  return (CodePiece){.kind = PIECE_element, .input = t->n_inputs + i, .condition = -1};
+}
+
+static void step_text(Step *t, PieceKind kind, const char *text)
+{
+  CodePiece p = {.kind = kind, .text = text, .size = (uint32_t)strlen(text), .condition = -1};
+  vec_push(t->arena, &t->pieces, p);
+}
+
+static void step_expression(Step *t, const CodeStatement *s)
+{
+  for (uint32_t i = 0; i < s->n_pieces; i++) {
+    CodePiece p = s->pieces[i];
+    if (p.kind == PIECE_row_value) p.kind = PIECE_element;
+    if (p.kind == PIECE_name) p = given_piece(t, p.text, p.size);
+    p.condition = s->pieces[i].condition;
+    vec_push(t->arena, &t->pieces, p);
   }
-  return out;
+}
+
+/* The first index is the least of those that have the value `best`, or NaN. */
+static void step_first(Step *t, const CodeStatement *s)
+{
+  bool single = s->n_pieces == 1;
+  step_text(t, PIECE_text, single ? "" : "(");
+  step_expression(t, s);
+  step_text(t, PIECE_text, single ? " == " : ") == ");
+  vec_push(t->arena, &t->pieces, given_piece(t, s->best, strlen(s->best)));
+  step_text(t, PIECE_text, " || ampc_isnan(");
+  step_expression(t, s);
+  step_text(t, PIECE_text, ") ? ");
+  step_text(t, PIECE_column, "$c");
+  step_text(t, PIECE_text, " : ");
+  step_text(t, PIECE_length, "$n");
 }
 
 OpCode code_step(Arena *arena, const OpCode *program, uint32_t i, uint32_t n_inputs)
 {
   const CodeStatement *from = &program->statements[i];
-  CodePiece *pieces = arena_array(arena, CodePiece, from->n_pieces + 1);
+  Step t = {.arena = arena, .program = program, .n_inputs = n_inputs};
   CodeStatement *s = arena_new(arena, CodeStatement);
-  for (uint32_t k = 0; k < from->n_pieces; k++)
-    pieces[k] = step_piece(program, &from->pieces[k], n_inputs);
+  if (from->kind == STATEMENT_first)
+    step_first(&t, from);
+  else
+    step_expression(&t, from);
   *s = (CodeStatement){
-      .kind = STATEMENT_value, .condition = -1, .n_pieces = from->n_pieces, .pieces = pieces};
+      .kind = STATEMENT_value, .condition = -1, .n_pieces = t.pieces.n, .pieces = t.pieces.at};
   OpCode code = {.statements = s, .n_statements = 1};
   find_facts(&code);
   return code;

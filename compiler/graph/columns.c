@@ -94,16 +94,16 @@ int64_t column_split(int64_t rows, int64_t columns)
   return !busy && rows > (int64_t)MANY * (COLUMN_THREADS / t.lanes) ? columns : 0;
 }
 
-/* A block walks LONG elements in about the time of a launch. Parts are some for each
- * multiprocessor, of whole vectors where that can be. */
-int64_t row_split(int64_t outer, int64_t length, int64_t inner, int64_t launches)
+/* A block walks LONG elements in about the time of the launches that it costs to cut them. Parts
+ * are some for each multiprocessor, of whole vectors where that can be. */
+int64_t row_split(int64_t outer, int64_t length, int64_t inner)
 {
-  enum { LONG = 16384, SHORTEST = 2048 };
+  enum { LONG = 32768, SHORTEST = 2048 };
   ColumnTile t = {.vector = 1, .lanes = 1, .tiles = 1};
   if (inner > 1) t = column_tile(outer, length, inner, WIDEST);
   int64_t blocks = outer * t.tiles, walked = length * t.lanes * t.vector;
   int64_t most = 4 * MULTIPROCESSORS / blocks;
-  if (blocks > MULTIPROCESSORS / 2 || walked <= LONG * launches) return 1;
+  if (blocks > MULTIPROCESSORS / 2 || walked <= LONG) return 1;
   if (most > walked / SHORTEST) most = walked / SHORTEST;
   for (int64_t vector = inner > 1 ? 1 : WIDEST; vector; vector /= 2)
     for (int64_t n = most; n > most / 4 && n > 1; n--)

@@ -35,6 +35,7 @@ int64_t column_parts(int64_t rows, int64_t channels);
  * side by side. 0: it is short, has columns enough, or is of no number that divides. */
 int64_t column_split(int64_t rows, int64_t columns);
 
-/* Into how many parts the rows of [outer, length, inner] are cut, so that a GPU is busy; `launches`
- * are then needed. 1: there is work enough side by side, they are short, or no number divides. */
-int64_t row_split(int64_t outer, int64_t length, int64_t inner, int64_t launches);
+/* Into how many parts the rows of [outer, length, inner] are cut, so that a GPU is busy. By the
+ * shape alone, so that all programs over the same rows stay together. 1: there is work enough side
+ * by side, they are short, or no number divides. */
+int64_t row_split(int64_t outer, int64_t length, int64_t inner);

@@ -142,17 +142,20 @@ static bool is_flat(const Fuse *f, uint32_t row)
 }
 
 /* Rows are shared out to blocks, and few rows keep few threads of a GPU busy. Great elementwise
- * work would lose its own many threads by going with them. `threads`: of how many the row op makes
- * use. Parts are so many that each thread has little to do (columns.c). */
-static bool has_room(const Fuse *f, uint32_t row)
+ * work would lose its own many threads by going with them, and `dear` work sooner. `threads`: of
+ * how many the row op makes use. Parts are so many that each thread has little to do (columns.c).
+ */
+static bool has_room(const Fuse *f, uint32_t row, bool dear)
 {
-  enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
+  enum { THREADS = 4096, SMALL = 16384, BLOCK = 512, DEAR = 32 /* elements of a thread */ };
   RowShape s = row_shape(f->g, (Value){row});
   int64_t threads = s.outer * (s.length < BLOCK ? s.length : BLOCK);
+  int64_t elements = ir_elements(walked_by(f, row));
   if (s.parts) return true;
   if (row_has_columns(&s))
     threads = s.outer * column_tile(s.outer, s.length, s.inner, s.widest).tiles * COLUMN_THREADS;
-  return threads >= THREADS || ir_elements(walked_by(f, row)) <= SMALL;
+  if (dear && elements > DEAR * threads) return false;
+  return threads >= THREADS || elements <= SMALL;
 }
 
 /* Elementwise nodes w that make an operand of row op `row`, so that they need no memory. They are
@@ -160,12 +163,14 @@ static bool has_room(const Fuse *f, uint32_t row)
  * the row walked once. */
 static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
 {
+  bool dear = false;
   for (uint32_t i = 0; i < w->nodes.n; i++) {
     const Node *n = &f->g->nodes.at[w->nodes.at[i]];
     if (op_has(n, T_effect) || !ir_same_dims(n, walked_by(f, row))) return false;
-    if (op_of(n)->code.dear && !op_of(&f->g->nodes.at[row])->code.walks_once) return false;
+    dear |= op_of(n)->code.dear;
   }
-  return !is_flat(f, row) && only_maps(f, w, false) && has_room(f, row);
+  if (dear && !op_of(&f->g->nodes.at[row])->code.walks_once) return false;
+  return !is_flat(f, row) && only_maps(f, w, false) && has_room(f, row, dear);
 }
 
 /* gemm, then relu, which the library does as it stores (op T_epilogue). The relu must be the only

@@ -69,9 +69,22 @@ static Value sum_in_parts(Compile *c, const Node *n)
 
 /* ---- rows ---- */
 
+/* A reduction that has been made: where cross entropy, its gradient and an accuracy need the same
+ * one, they share it. */
+typedef struct Reduction {
+  uint16_t block;
+  StatementKind kind;
+  const char *text; /* of what is reduced, with the values that it reads: text_of() */
+  RowShape shape;
+  Value value;
+} Reduction;
+
+typedef VEC(Reduction) Reductions;
+
 /* A row op over [outer, parts * length of a part, inner]. */
 typedef struct LongRow {
   Compile *c;
+  Reductions *made;
   Cursor at;
   Node n;
   RowShape shape;
@@ -79,39 +92,35 @@ typedef struct LongRow {
   Value given[MAX_STATEMENTS]; /* by each statement that has a name, one value a row */
 } LongRow;
 
-static const OpCode *step_code(const Node *n, uint32_t i)
+static int64_t operand_elements(const Graph *g, const Node *n, uint32_t k)
 {
-  return &op_row(op_step(n->op, i))->code;
+  return n->in[k].id ? ir_elements(ir_node(g, n->in[k])) : 1;
 }
 
-/* What statement i reads of statement k. */
-static bool reads_given(const Node *n, uint32_t i, uint32_t k)
+/* Whether the statement, if it is about elements, reads one of the rows, whose shape it then has.
+ */
+static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, const RowShape *r)
 {
-  return step_code(n, i)->reads_element[op_of(n)->signature.n_inputs + k];
+  bool reads = !statement_reduces(s->kind) && s->kind != STATEMENT_each;
+  for (uint32_t i = 0; i < s->n_pieces && !reads; i++) {
+    const CodePiece *p = &s->pieces[i];
+    reads = p->kind == PIECE_element && code_stands(n, p->condition) &&
+            operand_elements(g, n, p->input) == r->outer * r->length * r->inner;
+  }
+  return reads;
 }
 
-/* How many launches it takes: a reduction waits for those that it mentions, and what is computed
- * for each element for all. */
-static int64_t count_launches(const Node *n)
+/* Channel statistics begin with a guess and are in parts already; an index is kept in f32 until it
+ * is a result. */
+static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
 {
   const OpCode *code = &op_of(n)->code;
-  int64_t level[MAX_STATEMENTS] = {0}, most = 0;
   for (uint32_t i = 0; i < code->n_statements; i++) {
-    StatementKind kind = code->statements[i].kind;
-    for (uint32_t k = 0; k < i; k++)
-      if (reads_given(n, i, k) && level[k] > level[i]) level[i] = level[k];
-    if (statement_reduces(kind) || kind == STATEMENT_each) level[i]++;
-    if (level[i] > most) most = level[i];
-  }
-  return most;
-}
-
-/* Reductions that are those of their parts'. */
-static bool has_parts(const OpCode *code)
-{
-  for (uint32_t i = 0; i < code->n_statements; i++)
-    if (code->statements[i].kind == STATEMENT_first || code->statements[i].kind == STATEMENT_near)
+    const CodeStatement *s = &code->statements[i];
+    if (s->kind == STATEMENT_near || (s->kind == STATEMENT_first && r->length > 1 << 24))
       return false;
+    if (code_stands(n, s->condition) && !has_shape(g, n, s, r)) return false;
+  }
   return true;
 }
 
@@ -121,7 +130,7 @@ static bool has_plain_operands(const Graph *g, const Node *n, const RowShape *r)
 {
   const OpCode *code = &op_of(n)->code;
   for (uint32_t k = 0; k < n->n_in; k++) {
-    int64_t elements = n->in[k].id ? ir_elements(ir_node(g, n->in[k])) : 1;
+    int64_t elements = operand_elements(g, n, k);
     bool whole = elements == r->outer * r->length * r->inner;
     bool plain = whole || elements == 1 || (elements == r->length && r->inner == 1);
     if (code->reads_element[k] && (code->reads_row_value[k] || !plain)) return false;
@@ -133,8 +142,8 @@ static bool has_plain_operands(const Graph *g, const Node *n, const RowShape *r)
 static int64_t parts_of(const Graph *g, const Node *n, const RowShape *r)
 {
   if (!dtype_is_float(ir_node(g, n->in[0])->dtype) || r->parts) return 1;
-  if (!has_parts(&op_of(n)->code) || !has_plain_operands(g, n, r)) return 1;
-  return row_split(r->outer, r->length, r->inner, count_launches(n));
+  if (!has_parts(g, n, r) || !has_plain_operands(g, n, r)) return 1;
+  return row_split(r->outer, r->length, r->inner);
 }
 
 /* One value a row, in the axes of the rows. */
@@ -158,12 +167,21 @@ static Value over_parts(LongRow *r, Value v)
   return ir_reshape(r->c, &r->at, v, dim, inner > 1 ? 4 : 3);
 }
 
+/* A single value is not repeated first. */
+static Value unexpanded(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  bool single = n->op == OP_expand && ir_elements(ir_node(g, n->in[0])) == 1;
+  return single ? n->in[0] : v;
+}
+
 /* What input k of a step stands for. */
 static Value step_input(LongRow *r, uint32_t k, bool in_parts)
 {
   const OpInfo *op = op_of(&r->n);
   uint32_t n_inputs = op->signature.n_inputs;
   Value v = k >= n_inputs ? r->given[k - n_inputs] : k < r->n.n_in ? r->n.in[k] : (Value){0};
+  v = unexpanded(r->c->graph, v);
   if (!v.id || ir_elements(ir_node(r->c->graph, v)) == 1) return v;
   if (in_parts) return over_parts(r, v);
   return k < n_inputs && op->code.reads_row_value[k] ? once_a_row(r, v) : v;
@@ -187,19 +205,60 @@ static Value step(LongRow *r, uint32_t i, bool in_parts)
   return ir_append_values(r->c, &r->at, op, in, info->signature.n_inputs, values);
 }
 
-static Value reduced(LongRow *r, uint32_t i)
+/* "ampc_exp(%7 - %12)": what statement i computes of which values. */
+static const char *text_of(const LongRow *r, uint32_t i)
 {
-  static const char *const ops[] = {
-      [STATEMENT_sum] = "sum", [STATEMENT_max] = "amax", [STATEMENT_min] = "amin"};
-  OpKind op = op_named(ops[op_of(&r->n)->code.statements[i].kind]);
-  Value v = ir_reduce(r->c, &r->at, op, step(r, i, true), 1 << 2, false);
-  return once_a_row(r, ir_reduce(r->c, &r->at, op, v, 1 << 1, false));
+  const Graph *g = r->c->graph;
+  const CodeStatement *s = &op_row(op_step(r->n.op, i))->code.statements[0];
+  uint32_t n_inputs = op_of(&r->n)->signature.n_inputs;
+  Text out;
+  text_init(&out, r->c->arena);
+  for (uint32_t k = 0; k < s->n_pieces; k++) {
+    const CodePiece *p = &s->pieces[k];
+    if (!code_stands(&r->n, p->condition)) continue;
+    if (p->kind == PIECE_element) {
+      Value v = p->input < n_inputs ? r->n.in[p->input] : r->given[p->input - n_inputs];
+      const Node *n = ir_node(g, v);
+      text_printf(&out, "%%%u", is_widening(g, n) ? n->in[0].id : v.id);
+    } else if (p->kind == PIECE_attribute) {
+      text_printf(&out, "%llx", (unsigned long long)r->n.attr[p->attribute].i);
+    } else {
+      text_printf(&out, "%.*s", (int)p->size, p->text);
+    }
+  }
+  return out.at;
 }
 
-static Value row_in_parts(Compile *c, const Node *n, const RowShape *shape, int64_t parts)
+static bool same_rows(const RowShape *a, const RowShape *b)
+{
+  return a->outer == b->outer && a->length == b->length && a->inner == b->inner;
+}
+
+static Value reduced(LongRow *r, uint32_t i)
+{
+  static const char *const ops[] = {[STATEMENT_sum] = "sum",
+                                    [STATEMENT_max] = "amax",
+                                    [STATEMENT_min] = "amin",
+                                    [STATEMENT_first] = "amin"};
+  StatementKind kind = op_of(&r->n)->code.statements[i].kind;
+  Reduction new = {r->n.block, kind, text_of(r, i), r->shape, {0}};
+  for (uint32_t k = 0; k < r->made->n; k++) {
+    const Reduction *old = &r->made->at[k];
+    if (old->block == new.block && old->kind == kind &&strcmp(old->text, new.text) == 0 &&
+        same_rows(&old->shape, &new.shape))
+      return old->value;
+  }
+  Value v = ir_reduce(r->c, &r->at, op_named(ops[kind]), step(r, i, true), 1 << 2, false);
+  new.value = once_a_row(r, ir_reduce(r->c, &r->at, op_named(ops[kind]), v, 1 << 1, false));
+  vec_push(r->c->arena, r->made, new);
+  return new.value;
+}
+
+static Value row_in_parts(Compile *c, Reductions *made, const Node *n, const RowShape *shape,
+                          int64_t parts)
 {
   const OpCode *code = &op_of(n)->code;
-  LongRow r = {.c = c, .at = cursor_of(n), .n = *n, .shape = *shape, .parts = parts};
+  LongRow r = {.c = c, .made = made, .at = cursor_of(n), .n = *n, .shape = *shape, .parts = parts};
   Value v = {0};
   for (uint32_t i = 0; i < code->n_statements; i++) {
     const CodeStatement *s = &code->statements[i];
@@ -240,15 +299,17 @@ bool pass_split(Compile *c)
   }
   if (!any) return true;
   Rewrite r;
+  Reductions made = {0};
   ir_rewrite_begin(&r, c);
   for (uint32_t id = 1; id < r.n_old; id++) {
     Node n = ir_rewrite_mapped(&r, id);
     if (split[id].sum)
       r.map[id] = sum_in_parts(c, &n);
     else if (split[id].parts > 1)
-      r.map[id] = row_in_parts(c, &n, &split[id].shape, split[id].parts);
+      r.map[id] = row_in_parts(c, &made, &n, &split[id].shape, split[id].parts);
     else
       ir_rewrite_add(&r, id, &n);
   }
+  ir_drop_dead(c); /* a value that is not repeated any more */
   return true;
 }
