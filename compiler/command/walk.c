@@ -1,5 +1,6 @@
 /* How kernels walk shapes: see walk.h. */
 #include "walk.h"
+#include <assert.h>
 #include <string.h>
 
 LoopShape loop_shape_of(const Node *n)
@@ -144,6 +145,96 @@ static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
   for (uint32_t i = 0; i < args->n; i++)
     if (args->at[i].value.id && ir_dtype_size(c, args->at[i].type) <= 2) return 8;
   return 4;
+}
+
+/* ---- rows ---- */
+
+/* Those in front of the columns of part_sums; all, where these are no axes. */
+static void row_axes_of_columns(const Node *n, const Node *x, RowShape *r)
+{
+  int64_t behind = 1, columns = n->dim[1];
+  r->parts = n->dim[0];
+  r->to = x->rank;
+  while (r->to > 0 && behind < columns) behind *= x->dim[--r->to];
+  r->loose = behind != columns;
+  if (r->loose) r->to = x->rank;
+}
+
+/* The axes [from, to) that make a row: one, or a run of neighbours in a mask (none given: all). Of
+ * channel statistics all axes but the last are reduced, cut into parts. */
+static void row_axes(const Node *n, const Node *x, RowShape *r)
+{
+  uint32_t attr;
+  uint64_t mask;
+  if (attr_find(op_of(n), "channel", &attr)) { /* the last axis, since pass layout */
+    assert(n->attr[attr].i == x->rank - 1);
+    r->to = x->rank - 1u;
+    r->parts = n->dim[0];
+    return;
+  }
+  if (attr_find(op_of(n), "columns", &attr)) {
+    row_axes_of_columns(n, x, r);
+    return;
+  }
+  if (!op_axes(n, &mask)) {
+    int64_t dim = attr_int(n, "dim");
+    r->from = (uint32_t)(dim < 0 ? dim + x->rank : dim);
+    r->to = r->from + 1;
+    return;
+  }
+  if (!mask) mask = (1ull << x->rank) - 1;
+  while (r->from < x->rank && !(mask >> r->from & 1)) r->from++;
+  r->to = r->from;
+  while (r->to < x->rank && (mask >> r->to & 1)) r->to++;
+}
+
+static bool is_alone(const Graph *g, const Node *n)
+{
+  const Group *p = n->group < g->groups.n ? &g->groups.at[n->group] : NULL;
+  return p && p->n_parts && n->part >= p->last;
+}
+
+/* Parts of a long sum that the last block of those that make them may join, and does so unless it
+ * is told not to (-O0). */
+static bool joins_parts(const Graph *g, const Node *n)
+{
+  const Node *x = ir_node(g, value_root(g, n->in[0]));
+  uint32_t attr;
+  return op_of(x)->tmpl == TMPL_row && ir_elements(x) <= COLUMN_LAST &&
+         (attr_find(op_of(x), "channel", &attr) || attr_find(op_of(x), "columns", &attr));
+}
+
+bool is_widening(const Graph *g, const Node *n)
+{
+  if (n->op != OP_cast || n->dtype != AMPC_F32) return false;
+  DType from = ir_node(g, n->in[0])->dtype;
+  return from == AMPC_F16 || from == AMPC_BF16;
+}
+
+/* 128 bits: 8 numbers that had 16 bits before they were widened, or 4. The order of a sum follows
+ * from it, so it must not change with what a kernel fuses. */
+static uint32_t widest_of(const Graph *g, const Node *x)
+{
+  while (op_of(x)->tmpl == TMPL_alias || is_widening(g, x) || (op_is_step(x) && x->in[0].id))
+    x = ir_node(g, x->in[0]);
+  bool wide = x->dtype == AMPC_F32 || x->dtype == AMPC_I32 || x->dtype == AMPC_I64;
+  return wide ? 4 : 8;
+}
+
+/* softmax over axis 1 of [2, 3, 4, 5]: outer 2, length 3, inner 20. */
+RowShape row_shape(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
+  RowShape r = {.outer = 1, .length = 1, .inner = 1, .widest = widest_of(g, x)};
+  r.alone = is_alone(g, n);
+  r.joins = joins_parts(g, n);
+  if (x->rank) row_axes(n, x, &r);
+  for (uint32_t i = 0; i < x->rank; i++)
+    *(i < r.from ? &r.outer : i < r.to ? &r.length : &r.inner) *= x->dim[i];
+  if (r.loose) r.inner = n->dim[1];
+  if (r.loose) r.length = ir_elements(x) / r.inner;
+  r.part_rows = r.parts ? column_part_rows(r.length, r.inner) : r.length;
+  return r;
 }
 
 bool row_has_columns(const RowShape *r)
