@@ -148,8 +148,10 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
   if (n.registers > used[kind].registers) used[kind].registers = n.registers;
   if (n.shared > used[kind].shared) used[kind].shared = n.shared;
   seen[kind] = met[kind] = true;
-  for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++)
-    met[ir_node(c->graph, c->graph->groups.at[group].nodes[i])->op] = true;
+  for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
+    const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
+    if (!op_is_step(node)) met[node->op] = true; /* steps follow from the table */
+  }
   kernels++;
 }
 
@@ -187,8 +189,8 @@ static bool needs_kernel(int kind)
 static bool has_news(const Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {
-    OpKind op = g->nodes.at[id].op;
-    if (needs_kernel((int)op) && !met[op]) return true;
+    const Node *n = &g->nodes.at[id];
+    if (!op_is_step(n) && needs_kernel((int)n->op) && !met[n->op]) return true;
   }
   return false;
 }
