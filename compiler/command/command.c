@@ -390,7 +390,6 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
 /* ---- geometry ---- */
 
 enum {
-  CUDA_BLOCK = 256,
   CUDA_MAX_GRID = 1056, /* eight blocks on each of 132 multiprocessors; kernels walk the rest */
   CPU_SHARE = 32768     /* elements that are worth waking a thread for */
 };
@@ -445,10 +444,10 @@ static Geometry row_geometry(const RowShape *r)
 {
   if (row_has_columns(r)) {
     ColumnTile t = row_tile(r);
-    return (Geometry){limit_grid((r->parts ? r->parts : r->outer) * t.tiles), COLUMN_THREADS};
+    return (Geometry){limit_grid((r->parts ? r->parts : r->outer) * t.tiles), CUDA_BLOCK};
   }
-  const int64_t rows_of_block = ROW_THREADS / row_walk(r).threads;
-  return (Geometry){limit_grid((r->outer + rows_of_block - 1) / rows_of_block), ROW_THREADS};
+  const int64_t rows_of_block = CUDA_BLOCK / row_walk(r).threads;
+  return (Geometry){limit_grid((r->outer + rows_of_block - 1) / rows_of_block), CUDA_BLOCK};
 }
 
 Geometry part_geometry(Compile *c, const Group *p)

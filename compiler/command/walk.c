@@ -257,7 +257,7 @@ ColumnTile row_tile(const RowShape *r)
 RowWalk row_walk(const RowShape *r)
 {
   enum { WARP = 32, BUSY = 16384 /* threads */ };
-  RowWalk w = {.vector = r->widest, .threads = ROW_THREADS};
+  RowWalk w = {.vector = r->widest, .threads = CUDA_BLOCK};
   while (r->length % w.vector) w.vector = w.vector > 4 ? 4 : 1;
   const int64_t held = w.vector > 1 ? 32 : 8; /* elements of a thread, see ROW_WALK */
   if (r->length > WARP * w.vector && (r->length > WARP * held || r->outer * WARP < BUSY)) return w;

@@ -31,9 +31,8 @@ bool row_has_columns(const RowShape *r);
 ColumnTile row_tile(const RowShape *r);
 typedef struct RowWalk { /* of rows whose elements lie side by side: Note [rows] */
   uint32_t vector;       /* elements that a thread takes at once */
-  uint32_t threads;      /* of a block of ROW_THREADS that share a row */
+  uint32_t threads;      /* of a block of CUDA_BLOCK that share a row */
 } RowWalk;
-enum { ROW_THREADS = 256 };
 RowWalk row_walk(const RowShape *r);
 
 /* A group of elementwise nodes and of moves that are other strides: emit/kernel_map.c prints it. */

@@ -40,7 +40,7 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
   ColumnTile t = {.vector = vector_of(inner, widest)};
   const uint32_t least = t.vector > 1 ? 2 : WIDEST; /* lanes that read 32 bytes together */
   t.lanes = lanes_of(divided_up(inner, t.vector));
-  while (t.lanes > least && COLUMN_THREADS / t.lanes < length &&
+  while (t.lanes > least && CUDA_BLOCK / t.lanes < length &&
          outer * divided_up(inner, t.lanes * t.vector) < MULTIPROCESSORS)
     t.lanes /= 2;
   t.tiles = divided_up(inner, (int64_t)t.lanes * t.vector);
@@ -61,7 +61,7 @@ ColumnTile column_join_tile(int64_t inner, bool alone)
 
 int64_t column_part_rows(int64_t rows, int64_t channels)
 {
-  int64_t lanes = lanes_of(divided_up(channels, WIDEST)), at_once = COLUMN_THREADS / lanes;
+  int64_t lanes = lanes_of(divided_up(channels, WIDEST)), at_once = CUDA_BLOCK / lanes;
   int64_t tiles = divided_up(channels, lanes * WIDEST);
   int64_t walk = divided_up(rows, at_once) * tiles / (2 * MULTIPROCESSORS);
   return at_once * (walk < WALK ? WALK : divided_up(walk, WALK) * WALK);
@@ -91,7 +91,7 @@ int64_t column_split(int64_t rows, int64_t columns)
   if (columns == 1) return rows > LONG ? side_by_side(rows) : 0;
   ColumnTile t = column_tile(1, rows, columns, WIDEST);
   bool busy = t.tiles >= MULTIPROCESSORS / 2;
-  return !busy && rows > (int64_t)MANY * (COLUMN_THREADS / t.lanes) ? columns : 0;
+  return !busy && rows > (int64_t)MANY * (CUDA_BLOCK / t.lanes) ? columns : 0;
 }
 
 /* A block walks LONG elements in about the time of the launches that it costs to cut them. Parts

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 enum {
-  COLUMN_THREADS = 256, /* of a block on CUDA */
-  COLUMN_LAST = 32768   /* elements of parts that one block joins in the time of a launch */
+  CUDA_BLOCK = 256,   /* threads of a block */
+  COLUMN_LAST = 32768 /* elements of parts that one block joins in the time of a launch */
 };
 
 /* What a block takes at a time: lanes * vector columns. `lanes` threads stand side by side, and
- * COLUMN_THREADS / lanes behind each other; these share the rows out. */
+ * CUDA_BLOCK / lanes behind each other; these share the rows out. */
 typedef struct ColumnTile {
   uint32_t vector; /* neighbouring columns of a thread */
   uint32_t lanes;  /* a power of 2, 32 at most */

@@ -153,7 +153,7 @@ static bool has_room(const Fuse *f, uint32_t row, bool dear)
   int64_t elements = ir_elements(walked_by(f, row));
   if (s.parts) return true;
   if (row_has_columns(&s))
-    threads = s.outer * column_tile(s.outer, s.length, s.inner, s.widest).tiles * COLUMN_THREADS;
+    threads = s.outer * column_tile(s.outer, s.length, s.inner, s.widest).tiles * CUDA_BLOCK;
   if (dear && elements > DEAR * threads) return false;
   return threads >= THREADS || elements <= SMALL;
 }

@@ -11,8 +11,8 @@
  * Any program over few long rows is taken statement by statement, Note [steps] in ops.h, each
  * reduction first within parts and then over them:
  *
- *   softmax(x)     x [64, 50304] as [64, 6, 8384]: the greatest of 6 * 64 parts, of each row; the
- *                  sums of exp(x - m) in the same way; then the quotients, elementwise
+ *   softmax(x)     x [64, 50304] as [64, 8, 6288]: the greatest of 64 * 8 parts, then of each
+ *                  row; the sums of exp(x - m) in the same way; then the quotients, elementwise
  *
  * It is computed in f32 and rounded once, at the end; sums of integers are exact. The parts follow
  * from the shape (columns.h), so -O0, -O2, CPU and GPU add up in one order. */
@@ -180,7 +180,7 @@ static Value step_input(LongRow *r, uint32_t k, bool in_parts)
 {
   const OpInfo *op = op_of(&r->n);
   uint32_t n_inputs = op->signature.n_inputs;
-  Value v = k >= n_inputs ? r->given[k - n_inputs] : k < r->n.n_in ? r->n.in[k] : (Value){0};
+  Value v = k < n_inputs ? r->n.in[k] : r->given[k - n_inputs];
   v = unexpanded(r->c->graph, v);
   if (!v.id || ir_elements(ir_node(r->c->graph, v)) == 1) return v;
   if (in_parts) return over_parts(r, v);
@@ -219,7 +219,10 @@ static const char *text_of(const LongRow *r, uint32_t i)
     if (p->kind == PIECE_element) {
       Value v = p->input < n_inputs ? r->n.in[p->input] : r->given[p->input - n_inputs];
       const Node *n = ir_node(g, v);
-      text_printf(&out, "%%%u", is_widening(g, n) ? n->in[0].id : v.id);
+      if (v.id)
+        text_printf(&out, "%%%u", is_widening(g, n) ? n->in[0].id : v.id);
+      else
+        text_printf(&out, "%.*s", (int)p->absent_size, p->absent);
     } else if (p->kind == PIECE_attribute) {
       text_printf(&out, "%llx", (unsigned long long)r->n.attr[p->attribute].i);
     } else {
@@ -241,17 +244,17 @@ static Value reduced(LongRow *r, uint32_t i)
                                     [STATEMENT_min] = "amin",
                                     [STATEMENT_first] = "amin"};
   StatementKind kind = op_of(&r->n)->code.statements[i].kind;
-  Reduction new = {r->n.block, kind, text_of(r, i), r->shape, {0}};
+  Reduction made = {r->n.block, kind, text_of(r, i), r->shape, {0}};
   for (uint32_t k = 0; k < r->made->n; k++) {
     const Reduction *old = &r->made->at[k];
-    if (old->block == new.block && old->kind == kind &&strcmp(old->text, new.text) == 0 &&
-        same_rows(&old->shape, &new.shape))
+    if (old->block == made.block && old->kind == kind && strcmp(old->text, made.text) == 0 &&
+        same_rows(&old->shape, &made.shape))
       return old->value;
   }
   Value v = ir_reduce(r->c, &r->at, op_named(ops[kind]), step(r, i, true), 1 << 2, false);
-  new.value = once_a_row(r, ir_reduce(r->c, &r->at, op_named(ops[kind]), v, 1 << 1, false));
-  vec_push(r->c->arena, r->made, new);
-  return new.value;
+  made.value = once_a_row(r, ir_reduce(r->c, &r->at, op_named(ops[kind]), v, 1 << 1, false));
+  vec_push(r->c->arena, r->made, made);
+  return made.value;
 }
 
 static Value row_in_parts(Compile *c, Reductions *made, const Node *n, const RowShape *shape,
