@@ -103,10 +103,10 @@ static void check_types(const Check *k)
   if (k->n->why == WHY_none) broken(k, "no reason for its type");
   uint64_t axes;
   if (op_axes(k->n, &axes) && !ir_axes_touch(axes)) broken(k, "reduces axes that do not touch");
+  if (op_says_type(op_of(k->n)) || !k->n->n_in) return;
   uint32_t first, end = op_mixed_inputs(k->n, &first);
-  DType common = k->n->n_in ? op_common_type(k->c, k->n) : k->n->dtype;
-  bool fixed = op_says_type(op_of(k->n));
-  for (uint32_t i = first; i < end && i < k->n->n_in && !fixed; i++) {
+  DType common = op_common_type(k->c, k->n);
+  for (uint32_t i = first; i < end && i < k->n->n_in; i++) {
     const Node *in = ir_in(k->c, k->n, i);
     if (k->n->in[i].id && !in->weak && in->dtype != common)
       broken(k, "inputs of different types were not cast");

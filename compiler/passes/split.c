@@ -32,7 +32,9 @@ static Cursor cursor_of(const Node *n)
 /* v, which has the elements of n, as n. */
 static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
 {
+  uint8_t layout = ir_node(c->graph, v)->layout;
   v = ir_cast(c, at, v, n->dtype);
+  ir_node(c->graph, v)->layout = layout;
   ir_node(c->graph, v)->name = n->name;
   v = ir_reshape(c, at, v, n->dim, n->rank);
   ir_node(c->graph, v)->layout = n->layout;
@@ -151,7 +153,9 @@ static Value once_a_row(LongRow *r, Value v)
 {
   Node x = *ir_in(r->c, &r->n, 0);
   for (uint32_t i = r->shape.from; i < r->shape.to; i++) x.dim[i] = 1;
-  return ir_reshape(r->c, &r->at, v, x.dim, x.rank);
+  v = ir_reshape(r->c, &r->at, v, x.dim, x.rank);
+  ir_node(r->c->graph, v)->layout = x.layout;
+  return v;
 }
 
 /* A row value or operand as the steps within parts take it, over [outer, parts, length, inner]. */
@@ -202,7 +206,9 @@ static Value step(LongRow *r, uint32_t i, bool in_parts)
   memcpy(values, r->n.attr, sizeof values);
   values[info->signature.n_attrs - 2].i = r->shape.length;
   values[info->signature.n_attrs - 1].i = r->shape.inner;
-  return ir_append_values(r->c, &r->at, op, in, info->signature.n_inputs, values);
+  Value v = ir_append_values(r->c, &r->at, op, in, info->signature.n_inputs, values);
+  if (!in_parts) ir_node(r->c->graph, v)->layout = ir_in(r->c, &r->n, 0)->layout;
+  return v;
 }
 
 /* "ampc_exp(%7 - %12)": what statement i computes of which values. */
