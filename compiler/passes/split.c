@@ -112,6 +112,14 @@ static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, con
   return reads;
 }
 
+/* Whether it asks how great the parts are that it joins: then it is about parts already. */
+static bool joins_sizes(const CodeStatement *s)
+{
+  for (uint32_t i = 0; i < s->n_pieces; i++)
+    if (s->pieces[i].kind == PIECE_size) return true;
+  return false;
+}
+
 /* Channel statistics begin with a guess and are in parts already; an index is kept in f32 until it
  * is a result. */
 static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
@@ -119,8 +127,8 @@ static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
   const OpCode *code = &op_of(n)->code;
   for (uint32_t i = 0; i < code->n_statements; i++) {
     const CodeStatement *s = &code->statements[i];
-    if (s->kind == STATEMENT_near || (s->kind == STATEMENT_first && r->length > 1 << 24))
-      return false;
+    if (s->kind == STATEMENT_near || joins_sizes(s)) return false;
+    if (s->kind == STATEMENT_first && r->length > 1 << 24) return false;
     if (code_stands(n, s->condition) && !has_shape(g, n, s, r)) return false;
   }
   return true;
@@ -168,7 +176,8 @@ static Value over_parts(LongRow *r, Value v)
     dim[1] = r->parts;
     dim[2] = r->shape.length / r->parts;
   }
-  return ir_reshape(r->c, &r->at, v, dim, inner > 1 ? 4 : 3);
+  /* also where these are the axes of an image: parts have no layout */
+  return ir_append(r->c, &r->at, OP_reshape, &v, 1, ir_shape_attrs(r->c, dim, inner > 1 ? 4 : 3));
 }
 
 /* A single value is not repeated first. */
