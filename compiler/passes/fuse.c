@@ -147,14 +147,15 @@ static bool is_flat(const Fuse *f, uint32_t row)
  */
 static bool has_room(const Fuse *f, uint32_t row, bool dear)
 {
-  enum { THREADS = 4096, SMALL = 16384, BLOCK = 512, DEAR = 32 /* elements of a thread */ };
+  enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
+  enum { BUSY = 131072, DEAR = 32 /* elements of a thread */ };
   RowShape s = row_shape(f->g, (Value){row});
   int64_t threads = s.outer * (s.length < BLOCK ? s.length : BLOCK);
   int64_t elements = ir_elements(walked_by(f, row));
   if (s.parts) return true;
   if (row_has_columns(&s))
     threads = s.outer * column_tile(s.outer, s.length, s.inner, s.widest).tiles * CUDA_BLOCK;
-  if (dear && elements > DEAR * threads) return false;
+  if (dear && threads < BUSY && elements > DEAR * threads) return false;
   return threads >= THREADS || elements <= SMALL;
 }
 
