@@ -257,8 +257,7 @@ ColumnTile row_tile(const RowShape *r)
 RowWalk row_walk(const RowShape *r)
 {
   enum { WARP = 32, BUSY = 16384 /* threads */ };
-  RowWalk w = {.vector = r->widest, .threads = CUDA_BLOCK};
-  while (r->length % w.vector) w.vector = w.vector > 4 ? 4 : 1;
+  RowWalk w = {.vector = dividing_vector(r->length, r->widest), .threads = CUDA_BLOCK};
   const int64_t held = w.vector > 1 ? 32 : 8; /* elements of a thread, see ROW_WALK */
   if (r->length > WARP * w.vector && (r->length > WARP * held || r->outer * WARP < BUSY)) return w;
   for (w.threads = w.vector > 1 ? 2 : 4; w.threads < WARP; w.threads *= 2) {
@@ -378,8 +377,7 @@ WindowWalk window_walk(Compile *c, const Group *p)
   ImageDims d = ir_image_dims(n);
   int64_t stride[2] = {attr_int(n, "stride0"), attr_int(n, "stride1")};
   KernelArgs args = part_args(c, p);
-  WindowWalk w = {.vector = widest_vector(c, &args), .tile = {1, 1}};
-  if (d.c % w.vector) w.vector = d.c % 4 ? 1 : 4;
+  WindowWalk w = {.vector = dividing_vector(d.c, widest_vector(c, &args)), .tile = {1, 1}};
   w.threads = d.n * (d.c / w.vector);
   for (uint32_t i = 0; i < 2; i++) {
     if (back && has_tiles(n)) w.tile[i] = stride[i];

@@ -27,17 +27,16 @@ static uint32_t lanes_of(int64_t n)
   return lanes;
 }
 
-/* 8, 4 or 1 neighbours, of which there are whole ones. */
-static uint32_t vector_of(int64_t inner, uint32_t widest)
+uint32_t dividing_vector(int64_t n, uint32_t widest)
 {
   uint32_t vector = widest;
-  while (vector > 1 && inner % vector) vector = vector > 4 ? 4 : 1;
+  while (vector > 1 && n % vector) vector = vector > 4 ? 4 : 1;
   return vector;
 }
 
 ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest)
 {
-  ColumnTile t = {.vector = vector_of(inner, widest)};
+  ColumnTile t = {.vector = dividing_vector(inner, widest)};
   const uint32_t least = t.vector > 1 ? 2 : WIDEST; /* lanes that read 32 bytes together */
   t.lanes = lanes_of(divided_up(inner, t.vector));
   while (t.lanes > least && CUDA_BLOCK / t.lanes < length &&
@@ -51,7 +50,7 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
  */
 ColumnTile column_join_tile(int64_t inner, bool alone)
 {
-  ColumnTile t = {.vector = vector_of(inner, WIDEST)};
+  ColumnTile t = {.vector = dividing_vector(inner, WIDEST)};
   t.lanes = lanes_of(divided_up(inner, t.vector));
   while (!alone && t.vector > 1 && divided_up(inner, t.lanes * t.vector) < MULTIPROCESSORS)
     t.vector = t.vector > 4 ? 4 : 1;

@@ -18,6 +18,9 @@ typedef struct ColumnTile {
   int64_t tiles;   /* that [0, inner) is cut into; the last one may be cut off */
 } ColumnTile;
 
+/* 8, 4 or 1 numbers, `widest` at most, of which n are a whole number of vectors. */
+uint32_t dividing_vector(int64_t n, uint32_t widest);
+
 /* Of [outer, length, inner], where a thread may take up to `widest` columns: 8, 4 or 1. */
 ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest);
 /* Of parts [n, inner] that are joined: `alone` by one block, behind those that have made them, for

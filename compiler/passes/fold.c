@@ -85,9 +85,7 @@ static bool can_fold(const Fold *f, Value v)
 {
   const Node *n = ir_node(f->g, v);
   if (n->op == OP_expand) return reads_expanded(f, v, wanted_phase(f, v));
-  if (n->op != OP_cast || n->dtype != AMPC_F32) return false;
-  DType from = ir_node(f->g, n->in[0])->dtype;
-  return (from == AMPC_F16 || from == AMPC_BF16) && reads_widened(f, v, wanted_phase(f, v));
+  return is_widening(f->g, n) && reads_widened(f, v, wanted_phase(f, v));
 }
 
 void fold_nodes(Compile *c, const uint32_t *phase)
