@@ -97,13 +97,19 @@ char *arena_strdup(Arena *a, const char *s)
   return arena_strndup(a, s, strlen(s));
 }
 
+/* Most texts are short: they are formatted once, into `small`, and not a second time for their
+ * size. */
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap)
 {
+  char small[512];
   va_list again;
   va_copy(again, ap);
-  int n = vsnprintf(NULL, 0, fmt, ap);
-  char *p = arena_alloc(a, (size_t)n + 1, 1);
-  vsnprintf(p, (size_t)n + 1, fmt, again);
+  size_t n = (size_t)vsnprintf(small, sizeof small, fmt, ap);
+  char *p = arena_alloc(a, n + 1, 1);
+  if (n < sizeof small)
+    memcpy(p, small, n + 1);
+  else
+    vsnprintf(p, n + 1, fmt, again);
   va_end(again);
   return p;
 }

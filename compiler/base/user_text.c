@@ -81,8 +81,9 @@ static bool is_word(char c)
 
 char *identifier(Arena *a, const char *name)
 {
-  char *out = arena_printf(a, "%s%s", *name >= '0' && *name <= '9' ? "p" : "", name);
-  for (char *s = out; *s; s++)
-    if (!is_word(*s)) *s = '_';
+  size_t digit = *name >= '0' && *name <= '9', n = strlen(name);
+  char *out = arena_alloc(a, digit + n + 1, 1);
+  if (digit) out[0] = 'p';
+  for (size_t i = 0; i <= n; i++) out[digit + i] = is_word(name[i]) || i == n ? name[i] : '_';
   return out;
 }

@@ -100,7 +100,7 @@ const Node *group_main_node(const Graph *g, uint32_t group);
 const char *block_word(Compile *c, uint16_t block); /* "train", "eval2" */
 /* What a layer is called in the job: "features.2.1", without the model where there is one only. */
 const char *layer_path(const Graph *g, const char *layer);
-const char *layer_type(const Graph *g, const char *layer); /* "BatchNorm2d"; NULL: not known */
+const char *layer_type(Compile *c, const char *layer); /* "BatchNorm2d"; NULL: not known */
 /* The optimizer that a node of an update belongs to; NULL: none. */
 const char *optimizer_name_of(const Graph *g, const Node *n);
 

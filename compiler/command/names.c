@@ -52,11 +52,11 @@ const char *optimizer_name_of(const Graph *g, const Node *n)
   return has ? g->optimizers.at[n->attr[at].i].name : NULL;
 }
 
+/* Layers of a model are neighbours. */
 static bool has_several_models(const Graph *g)
 {
-  for (uint32_t i = 1; i < g->layers.n; i++)
-    if (strcmp(g->layers.at[i].model, g->layers.at[0].model) != 0) return true;
-  return false;
+  const Layer *last = g->layers.at + g->layers.n - 1;
+  return g->layers.n && strcmp(last->model, g->layers.at[0].model) != 0;
 }
 
 const char *layer_path(const Graph *g, const char *layer)
@@ -65,11 +65,12 @@ const char *layer_path(const Graph *g, const char *layer)
   return dot ? dot + 1 : layer;
 }
 
-const char *layer_type(const Graph *g, const char *layer)
+const char *layer_type(Compile *c, const char *layer)
 {
-  for (uint32_t i = 0; i < g->layers.n; i++)
-    if (strcmp(g->layers.at[i].name, layer) == 0) return g->layers.at[i].type;
-  return NULL; /* a graph that was made by hand */
+  Graph *g = c->graph;
+  uint32_t i =
+      name_find(c->arena, &g->layer_index, g->layers.at, g->layers.n, sizeof(Layer), layer);
+  return i == NO_NAME ? NULL : g->layers.at[i].type; /* NULL: the graph was made by hand */
 }
 
 /* ---- commands ---- */

@@ -255,12 +255,13 @@ static void put_group(Printer *p, uint32_t group)
   if (is_cpu_target(p->c)) put_thunk(&k);
 }
 
-/* Nobody asks for the blame of such a text. */
+/* Only its key is asked for. */
 void emit_group(Compile *c, uint32_t group, Text *out)
 {
   void *kept = c->blame;
   Printer p;
   printer_begin(&p, c, out);
+  p.bare = true;
   put_group(&p, group);
   c->blame = kept;
 }
@@ -283,9 +284,9 @@ void emit_kernel(Compile *c, uint32_t i, Text *out)
   put_kernels(&p, (KernelRange){i, 1});
 }
 
-/* Kernels come after the helpers they use, so they are printed twice: first into a text of its own,
- * only to see which helpers it names. Blame of that text is dropped. */
-static Text kernels_aside(Compile *c, KernelRange range)
+/* Kernels come after the helpers they use, so they are printed into a text of its own first, which
+ * tells what helpers it names. *blame: where its lines come from. */
+static Text kernels_aside(Compile *c, KernelRange range, const void **blame)
 {
   void *kept = c->blame;
   Text out;
@@ -293,6 +294,7 @@ static Text kernels_aside(Compile *c, KernelRange range)
   text_init(&out, c->arena);
   printer_begin(&p, c, &out);
   put_kernels(&p, range);
+  *blame = c->blame;
   c->blame = kept;
   return out;
 }
@@ -306,13 +308,14 @@ static void put_state(Printer *p)
 
 static void put_texts(Printer *p, bool jit, KernelRange range)
 {
-  Text kernels = kernels_aside(p->c, range);
+  const void *blame;
+  Text kernels = kernels_aside(p->c, range, &blame);
   if (jit) put_state(p);
   emit_helpers(p, &kernels);
   bool cpu = is_cpu_target(p->c);
   if (!jit && kernels.n) EMIT(p, "\n/* ---- kernels ---- */\n");
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
-  put_kernels(p, range);
+  printer_append(p, &kernels, blame);
   if (!cpu) EMIT(p, "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");
 }
 

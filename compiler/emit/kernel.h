@@ -10,7 +10,8 @@ void emit_kernel_texts(Printer *p, bool jit);
 /* The table of contents, as a comment. */
 void put_contents(Printer *p);
 
-/* The kernel that a group has, or would have if it had not that of an earlier one. */
+/* The kernel that a group has, or would have if it had not that of an earlier one; without the
+ * comment above it. */
 void emit_group(Compile *c, uint32_t group, Text *out);
 
 /* Where a group comes from, for comments. */

@@ -27,7 +27,7 @@ static const char *shape_text(const Kernel *k)
 static uint32_t launches(const Graph *g, uint32_t group)
 {
   uint32_t n = 1;
-  for (uint32_t i = group + 1; i < g->groups.n; i++) n += g->groups.at[i].kernel == group;
+  for (uint32_t i = g->groups.at[group].sharer; i; i = g->groups.at[i].sharer) n++;
   return n;
 }
 

@@ -12,7 +12,7 @@ enum { WIDEST = 112 /* columns of a line */ };
 /* "features.2.1 BatchNorm2d"; "features.2.1" where nobody said what it is. */
 static const char *layer_text(Compile *c, const char *layer)
 {
-  const char *path = layer_path(c->graph, layer), *type = layer_type(c->graph, layer);
+  const char *path = layer_path(c->graph, layer), *type = layer_type(c, layer);
   const char *text = type ? arena_printf(c->arena, "%s %s", path, type) : path;
   return comment_text(c->arena, text, strlen(text), 60);
 }
@@ -105,8 +105,7 @@ static void put_sharers(const Kernel *k)
   Text t;
   text_init(&t, k->c->arena);
   vec_push(k->c->arena, &seen, own);
-  for (uint32_t i = k->index + 1; i < k->g->groups.n; i++) {
-    if (k->g->groups.at[i].kernel != k->index) continue;
+  for (uint32_t i = k->group->sharer; i; i = k->g->groups.at[i].sharer) {
     const char *text = sharer_text(k->c, i);
     uint32_t at = 0;
     while (at < seen.n && strcmp(seen.at[at], text) != 0) at++;
@@ -262,6 +261,7 @@ static void put_shape(const Kernel *k)
 
 void put_head(const Kernel *k)
 {
+  if (k->p->bare) return;
   put_title(k);
   put_nodes(k);
   put_precision(k);
@@ -270,6 +270,7 @@ void put_head(const Kernel *k)
 
 void put_columns_head(const Kernel *k, const Convolution *v)
 {
+  if (k->p->bare) return;
   put_title(k);
   bool weight = v->desc.kind == AMPC_CONV_WEIGHT;
   ConvColumns t = ampc_conv_columns(&v->desc, k->c->options.real64);

@@ -136,17 +136,41 @@ XXH128_hash_t group_key(Compile *c, uint32_t group)
   return kernel_key(c->arena, &text, kernel_name(c, group));
 }
 
+typedef struct Keys { /* a table with open addressing */
+  struct {
+    XXH128_hash_t key;
+    uint32_t first, last; /* groups with it; 0: a free slot */
+  } * at;
+  uint32_t cap; /* a power of two, more than there are groups */
+} Keys;
+
+static Keys keys_create(Arena *a, uint32_t n)
+{
+  Keys k = {.cap = 1};
+  while (k.cap <= 2 * (uint64_t)n) k.cap *= 2;
+  k.at = arena_alloc(a, k.cap * sizeof *k.at, _Alignof(XXH128_hash_t));
+  return k;
+}
+
 bool pass_kernels(Compile *c)
 {
   Graph *g = c->graph;
-  XXH128_hash_t *keys = arena_array(c->arena, XXH128_hash_t, g->groups.n);
+  Keys keys = keys_create(c->arena, g->groups.n);
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_has_kernel(c, i)) continue;
-    keys[i] = group_key(c, i);
-    uint32_t first = 1;
-    while (first < i && (!XXH128_isEqual(keys[first], keys[i]) || !group_owns_kernel(c, first)))
-      first++;
-    if (first < i) g->groups.at[i].kernel = first;
+    XXH128_hash_t key = group_key(c, i);
+    uint32_t slot = (uint32_t)key.low64 & (keys.cap - 1);
+    while (keys.at[slot].first && !XXH128_isEqual(keys.at[slot].key, key))
+      slot = (slot + 1) & (keys.cap - 1);
+    uint32_t last = keys.at[slot].last;
+    if (last) {
+      g->groups.at[i].kernel = keys.at[slot].first;
+      g->groups.at[last].sharer = i;
+    } else {
+      keys.at[slot].key = key;
+      keys.at[slot].first = i;
+    }
+    keys.at[slot].last = i;
   }
   return true;
 }

@@ -7,54 +7,97 @@
 #include "compiler/command/command.h"
 #include "runtime/plan/commands.h"
 #include "ampc_state.h"
+#include "compiler/base/names.h"
 #include "program_parts.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct NamedPlace { /* of WORK or STATE */
-  const char *name;
+  const char *name;         /* first: NameIndex */
   ampc_space space;
   int64_t offset;
   Value value;         /* {0}: scratch, or a part of STATE */
   const char *scratch; /* the command whose scratch it is, or NULL */
   uint32_t from, to;   /* commands, from 1 */
+  uint32_t next;       /* 1 + index of the place before this one of the same value, or of scratch */
 } NamedPlace;
 
 struct Places {
-  VEC(NamedPlace) at;
+  VEC(NamedPlace) at; /* those of STATE come first */
+  NameIndex names;
+  uint32_t n_states;
+  uint32_t *last; /* by node: 1 + index of its last place; [0]: of scratch */
+  const ParamPlaces *params;
+};
+
+typedef struct ParamPlace {
+  const char *name; /* first: NameIndex */
+  int64_t offset;
+  bool buffer;
+} ParamPlace;
+
+struct ParamPlaces {
+  ParamPlace *at, **sorted; /* as the program has them; those with elements by space and offset */
+  uint32_t n_sorted;
 };
 
 /* ---- parameters ---- */
 
-/* Two paths may give one identifier: the second has its index behind it. */
-const char *param_place(Printer *p, const ampc_program *g, uint32_t i)
+static int by_offset(const void *left, const void *right)
 {
-  const char *own = identifier(p->c->arena, g->params[i].path);
-  bool again = false;
-  for (uint32_t k = 0; k < i && !again; k++)
-    again = strcmp(identifier(p->c->arena, g->params[k].path), own) == 0;
-  const char *letter = g->params[i].buffer ? "b" : "p";
-  if (!again) return arena_printf(p->c->arena, "%s_%s", letter, own);
-  return arena_printf(p->c->arena, "%s_%s__%u", letter, own, i);
+  const ParamPlace *a = *(ParamPlace *const *)left, *b = *(ParamPlace *const *)right;
+  if (a->buffer != b->buffer) return a->buffer ? 1 : -1;
+  return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-void put_param_places(Printer *p, const ampc_program *g)
+/* Two paths may give one identifier: the second has its index behind it. */
+ParamPlaces *param_places_create(Compile *c)
 {
-  if (!g->n_params) return;
+  const ampc_program *g = c->program;
+  ParamPlaces *x = arena_new(c->arena, ParamPlaces);
+  NameIndex index = {0};
+  struct Own {
+    const char *name;
+  } *own = arena_alloc(c->arena, (g->n_params + 1) * sizeof *own, _Alignof(struct Own));
+  x->at = arena_array(c->arena, ParamPlace, g->n_params + 1);
+  x->sorted = arena_array(c->arena, ParamPlace *, g->n_params + 1);
+  for (uint32_t i = 0; i < g->n_params; i++) {
+    const ampc_param *q = &g->params[i];
+    const char *letter = q->buffer ? "b" : "p";
+    own[i].name = identifier(c->arena, q->path);
+    bool again = name_find(c->arena, &index, own, i + 1, sizeof *own, own[i].name) < i;
+    const char *name = again ? arena_printf(c->arena, "%s_%s__%u", letter, own[i].name, i)
+                             : arena_printf(c->arena, "%s_%s", letter, own[i].name);
+    x->at[i] = (ParamPlace){name, q->offset, q->buffer};
+    if (q->elements) x->sorted[x->n_sorted++] = &x->at[i];
+  }
+  qsort(x->sorted, x->n_sorted, sizeof *x->sorted, by_offset);
+  return x;
+}
+
+const char *param_place(const ParamPlaces *x, uint32_t i)
+{
+  return x->at[i].name;
+}
+
+void put_param_places(Printer *p, const ParamPlaces *x, uint32_t n)
+{
+  if (!n) return;
   EMIT(p, "/* Where parameters lie. p_: elements of MASTER, GRAD, MOMENT1, MOMENT2, COPY16 and "
           "COPYBF;\n"
           "   b_: bytes of BUFFER. */\nenum {\n");
-  for (uint32_t i = 0; i < g->n_params; i++)
-    EMIT(p, "  %s = %lld,\n", param_place(p, g, i), (long long)g->params[i].offset);
+  for (uint32_t i = 0; i < n; i++)
+    EMIT(p, "  %s = %lld,\n", x->at[i].name, (long long)x->at[i].offset);
   EMIT(p, "};\n\n");
 }
 
 /* The parameter that begins there; NULL: none does. */
-static const char *param_at(Printer *p, const ampc_program *g, bool buffer, int64_t offset)
+static const char *param_at(const ParamPlaces *x, bool buffer, int64_t offset)
 {
-  for (uint32_t i = 0; i < g->n_params; i++)
-    if (g->params[i].buffer == buffer && g->params[i].offset == offset && g->params[i].elements)
-      return param_place(p, g, i);
-  return NULL;
+  ParamPlace wanted = {NULL, offset, buffer}, *key = &wanted;
+  ParamPlace **found =
+      x->n_sorted ? bsearch(&key, x->sorted, x->n_sorted, sizeof *x->sorted, by_offset) : NULL;
+  return found ? (*found)->name : NULL;
 }
 
 /* ---- what operands are ---- */
@@ -80,11 +123,19 @@ static const char *value_text(Compile *c, Value v)
   return arena_printf(c->arena, "at_%s", identifier(c->arena, n->name));
 }
 
-static bool is_taken(const Places *x, const char *name)
+static bool is_taken(Printer *p, Places *x, const char *name)
 {
-  for (uint32_t i = 0; i < x->at.n; i++)
-    if (strcmp(x->at.at[i].name, name) == 0) return true;
-  return false;
+  return name_find(p->c->arena, &x->names, x->at.at, x->at.n, sizeof *x->at.at, name) != NO_NAME;
+}
+
+/* The place of the value, or of a command's scratch, that lies there; NULL: none yet. */
+static NamedPlace *known_place(const Places *x, int64_t offset, Value v, const char *scratch)
+{
+  for (uint32_t i = x->last[v.id]; i; i = x->at.at[i - 1].next) {
+    NamedPlace *known = &x->at.at[i - 1];
+    if (known->offset == offset && (v.id || known->scratch == scratch)) return known;
+  }
+  return NULL;
 }
 
 /* A value, or scratch, is used by command number `at`. */
@@ -92,16 +143,16 @@ static void see(Printer *p, Places *x, ampc_ref ref, Value v, const char *scratc
 {
   Compile *c = p->c;
   v = value_root(c->graph, v);
-  for (uint32_t i = 0; i < x->at.n; i++) {
-    NamedPlace *known = &x->at.at[i];
-    bool same = v.id ? known->value.id == v.id : known->scratch == scratch;
-    if (!same || known->offset != ref.offset) continue;
+  NamedPlace *known = known_place(x, ref.offset, v, scratch);
+  if (known) {
     known->to = at;
     return;
   }
   const char *name = v.id ? value_text(c, v) : arena_printf(c->arena, "at_scratch_of_%s", scratch);
-  while (is_taken(x, name)) name = arena_printf(c->arena, "%s_%u", name, v.id);
-  vec_push(c->arena, &x->at, (NamedPlace){name, ref.space, ref.offset, v, scratch, at, at});
+  while (is_taken(p, x, name)) name = arena_printf(c->arena, "%s_%u", name, v.id);
+  vec_push(c->arena, &x->at,
+           (NamedPlace){name, ref.space, ref.offset, v, scratch, at, at, x->last[v.id]});
+  x->last[v.id] = x->at.n;
 }
 
 static void see_command(Printer *p, Places *x, uint32_t group, const ampc_command *k, uint32_t at)
@@ -117,8 +168,9 @@ static void see_command(Printer *p, Places *x, uint32_t group, const ampc_comman
   if (k->kind != AMPC_LAUNCH_KERNEL) return;
   KernelArgs args = kernel_args(p->c, group);
   for (uint32_t i = 0; i < args.n; i++) /* what a result is written over is read until here */
-    for (uint32_t j = 0; j < x->at.n && args.at[i].over.id; j++)
-      if (x->at.at[j].value.id == args.at[i].over.id) x->at.at[j].to = at;
+    for (uint32_t j = args.at[i].over.id ? x->last[args.at[i].over.id] : 0; j;
+         j = x->at.at[j - 1].next)
+      x->at.at[j - 1].to = at;
 }
 
 /* ---- STATE ---- */
@@ -126,7 +178,7 @@ static void see_command(Printer *p, Places *x, uint32_t group, const ampc_comman
 static void name_state(Printer *p, Places *x, const char *name, int64_t offset)
 {
   const char *own = arena_printf(p->c->arena, "s_%s", identifier(p->c->arena, name));
-  while (is_taken(x, own)) own = arena_printf(p->c->arena, "%s_%lld", own, (long long)offset);
+  while (is_taken(p, x, own)) own = arena_printf(p->c->arena, "%s_%lld", own, (long long)offset);
   vec_push(p->c->arena, &x->at, (NamedPlace){.name = own, .space = AMPC_STATE, .offset = offset});
 }
 
@@ -139,6 +191,7 @@ static void name_states(Printer *p, Places *x, const ampc_program *g)
     name_state(p, x, g->metrics[i].name, ampc_state_metric(g->n_optimizers, i));
   for (uint32_t i = 0; i < g->n_settings; i++)
     name_state(p, x, g->settings[i].name, ampc_state_setting(g->n_optimizers, g->n_metrics, i));
+  x->n_states = x->at.n;
 }
 
 /* Only those that an operand names are printed: others would be warnings. */
@@ -148,18 +201,18 @@ static void see_states(Places *x, const ampc_command *k, uint32_t at)
   const ampc_operand *operands;
   uint32_t n = ampc_command_operands(k, room, &operands);
   for (uint32_t i = 0; i < n; i++)
-    for (uint32_t s = 0; operands[i].at.space == AMPC_STATE && s < x->at.n; s++) {
-      NamedPlace *place = &x->at.at[s];
-      if (place->space == AMPC_STATE && place->offset == operands[i].at.offset) place->to = at;
-    }
+    for (uint32_t s = 0; operands[i].at.space == AMPC_STATE && s < x->n_states; s++)
+      if (x->at.at[s].offset == operands[i].at.offset) x->at.at[s].to = at;
 }
 
 /* ---- a step ---- */
 
-Places *places_create(Printer *p, const ampc_step *s)
+Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s)
 {
   Places *x = arena_new(p->c->arena, Places);
   const Graph *g = p->c->graph;
+  x->params = params;
+  x->last = arena_array(p->c->arena, uint32_t, g->nodes.n);
   name_states(p, x, p->c->program);
   uint32_t group = 1;
   for (uint32_t i = 0; i < s->n_commands; i++) {
@@ -214,24 +267,22 @@ void put_places(Printer *p, const Places *x)
 
 static const char *name_in(const Places *x, ampc_ref at, Value v, const char *label)
 {
-  for (uint32_t i = 0; i < x->at.n; i++) {
-    const NamedPlace *place = &x->at.at[i];
-    if (place->space != at.space || place->offset != at.offset) continue;
-    if (at.space == AMPC_STATE) return place->name;
-    if (v.id ? place->value.id == v.id : place->scratch && place->scratch == label)
-      return place->name;
+  if (at.space == AMPC_WORK) {
+    const NamedPlace *known = known_place(x, at.offset, v, label);
+    return known ? known->name : NULL;
   }
+  for (uint32_t i = 0; i < x->n_states; i++)
+    if (x->at.at[i].offset == at.offset) return x->at.at[i].name;
   return NULL;
 }
 
 /* What is no value is an optimizer's range: all of the space, or from some parameter on. */
-static const char *flat_text(Printer *p, ampc_ref at, Value v)
+static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at, Value v)
 {
   if (!v.id && !at.offset) return NULL;
-  const ampc_program *g = p->c->program;
   bool half = at.space == AMPC_COPY16 || at.space == AMPC_COPYBF;
   int64_t size = half ? 2 : ir_dtype_size(p->c, AMPC_F32);
-  const char *name = at.offset % size ? NULL : param_at(p, g, false, at.offset / size);
+  const char *name = at.offset % size ? NULL : param_at(params, false, at.offset / size);
   if (!name) return NULL;
   const char *wide = at.offset > INT32_MAX ? "ll" : ""; /* of an enum's constant, an int */
   return arena_printf(p->c->arena, "%s + %lld%s * %s", space_names[at.space], (long long)size, wide,
@@ -249,9 +300,9 @@ const char *place_text(Printer *p, const Places *x, ampc_ref at, Value v, const 
   case AMPC_GRAD:
   case AMPC_MOMENT1:
   case AMPC_MOMENT2:
-    return flat_text(p, at, v);
+    return flat_text(p, x->params, at, v);
   case AMPC_BUFFER:
-    name = param_at(p, p->c->program, true, at.offset);
+    name = param_at(x->params, true, at.offset);
     break;
   case AMPC_STATE:
   case AMPC_WORK:

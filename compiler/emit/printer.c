@@ -61,6 +61,16 @@ void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
   put_lines(p, tree_path(file), (uint32_t)at, text);
 }
 
+void printer_append(Printer *p, const Text *text, const void *blame)
+{
+  const Blame *lines = blame;
+  Blame *own = p->c->blame;
+  for (uint32_t i = 0; i < lines->lines.n; i++)
+    vec_push(p->c->arena, &own->lines, lines->lines.at[i]);
+  text_add(p->out, text->at, text->n);
+  p->line += lines->lines.n;
+}
+
 enum { WIDEST = 112, STATEMENT = 100 /* columns */ };
 
 /* Where to break a line that has `room` columns: behind the last comma with a space that is not in

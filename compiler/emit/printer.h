@@ -9,6 +9,7 @@ typedef struct Printer {
   bool line_open;     /* text stands on the current line already */
   uint32_t line;      /* of the output, from 1 */
   const char *source; /* the job's text above the last kernel: it is not quoted twice in a row */
+  bool bare;          /* no comments above kernels: nobody is going to read the text */
 } Printer;
 
 /* Starts a text; forgets the lines of the one before (emit_blame answers for the last text). */
@@ -27,6 +28,9 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
 /* Text of an embedded file, as it stands; `name` is its path in the tree: "templates/device.cuh".
  * Blame gives that file's own lines, counted from `first_line`. */
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n);
+
+/* What another printer has written, with the places that it remembers: its Compile.blame. */
+void printer_append(Printer *p, const Text *text, const void *blame);
 
 /* EMIT(p, "real t%u = %s;\n", ...): the caller's place becomes the line's origin. */
 #define EMIT(p, ...)               printer_put((p), __FILE__, __LINE__, __VA_ARGS__)

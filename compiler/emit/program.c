@@ -25,10 +25,10 @@ static const char *init_text(Printer *p, const ampc_init *init)
 }
 
 /* The tables are those of ampc_plan.h, field by field in the order of the structs. */
-static void put_params(Printer *p, const ampc_program *g)
+static void put_params(Printer *p, const ampc_program *g, const ParamPlaces *places)
 {
   if (!g->n_params) return;
-  put_param_places(p, g);
+  put_param_places(p, places, g->n_params);
   EMIT(p, "static const ampc_param params[] = {\n");
   for (uint32_t i = 0; i < g->n_params; i++) {
     const ampc_param *q = &g->params[i];
@@ -41,7 +41,7 @@ static void put_params(Printer *p, const ampc_program *g)
     field_integer(&t, "rank", q->rank);
     if (q->rank) field_text(&t, "dim", dims(p, q->dim, q->rank));
     field_integer(&t, "elements", q->elements);
-    field_text(&t, "offset", param_place(p, g, i));
+    field_text(&t, "offset", param_place(places, i));
     field_text(&t, "init", init_text(p, &q->init));
     field_truth(&t, "channels_last", q->channels_last);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
@@ -309,7 +309,8 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_head(&p, g);
   emit_kernel_texts(&p, false);
   EMIT(&p, "\n/* ---- tables ---- */\n\n");
-  put_params(&p, g);
+  const ParamPlaces *places = param_places_create(c);
+  put_params(&p, g, places);
   put_optimizers(&p, g);
   put_settings(&p, g);
   put_sources(&p, g);
@@ -318,7 +319,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   EMIT(&p, "\n/* ---- steps: what runs, in order ---- */\n");
   for (uint32_t b = 0; b < g->n_blocks; b++) {
     for (uint32_t v = 0; v < g->blocks[b].n_variants; v++)
-      put_step(&p, &g->blocks[b], &g->blocks[b].variant[v]);
+      put_step(&p, places, &g->blocks[b], &g->blocks[b].variant[v]);
   }
   put_blocks(&p, g);
   if (!is_cpu_target(c)) put_find_kernel(&p);

@@ -23,18 +23,20 @@ void field_truth(Text *t, const char *name, bool v);
 
 /* ---- places by name: places.c ---- */
 
+typedef struct ParamPlaces ParamPlaces; /* those of parameters and buffers, in all steps */
+ParamPlaces *param_places_create(Compile *c);
+const char *param_place(const ParamPlaces *x, uint32_t i); /* "p_fc1_weight" */
+void put_param_places(Printer *p, const ParamPlaces *x, uint32_t n);
 typedef struct Places Places; /* of WORK and STATE, as one step uses them */
-Places *places_create(Printer *p, const ampc_step *s);
+Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s);
 void put_places(Printer *p, const Places *x); /* as constants, with what lies there */
 /* The values whose bytes a command's operands are, in their order; {0}: none of the graph's. */
 void operand_values(Compile *c, uint32_t group, const ampc_command *command, Value *out);
 /* "work + at_relu26" for an operand of the command with that label; NULL: it has no name. */
 const char *place_text(Printer *p, const Places *x, ampc_ref at, Value v, const char *label);
-void put_param_places(Printer *p, const ampc_program *g);
-const char *param_place(Printer *p, const ampc_program *g, uint32_t i); /* "p_fc1_weight" */
 
 /* ---- steps: step.c ---- */
 
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s);
 /* The step function of a block at one batch size, under the descriptions of its products. */
-void put_step(Printer *p, const ampc_block *b, const ampc_step *s);
+void put_step(Printer *p, const ParamPlaces *params, const ampc_block *b, const ampc_step *s);

@@ -261,10 +261,10 @@ const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
  *     char *const work = ampc_spaces(rt)[AMPC_WORK];
  *     const long long at_cast13 = 512; // f16[32, 784], 50176 bytes, commands 1 to 2
  *     AMPC_LAUNCH(rt, K_fc1_cast, 4, 256, input, work + at_cast13); */
-void put_step(Printer *p, const ampc_block *b, const ampc_step *s)
+void put_step(Printer *p, const ParamPlaces *params, const ampc_block *b, const ampc_step *s)
 {
   bool used[AMPC_SPACE_COUNT] = {false};
-  Step step = {.p = p, .program = p->c->program, .places = places_create(p, s)};
+  Step step = {.p = p, .program = p->c->program, .places = places_create(p, params, s)};
   find_spaces(s->commands, s->n_commands, used);
   EMIT(p, "\n/* block %s, batch %lld: %u commands */\n", comment_of(p, b->name),
        (long long)s->batch, s->n_commands);

@@ -9,6 +9,7 @@
  * and in the kernels (`real`). Central differences are then exact enough to prove gradients. Only
  * tests use it; nothing but ir_dtype_size, the kernels' prelude and the matrix product knows. */
 #pragma once
+#include "compiler/base/names.h"
 #include "compiler/compile.h"
 #include "ampc_plan.h"
 
@@ -97,7 +98,7 @@ typedef struct Region {
   const char *label; /* "precision f16", "autocast(f32)", "pin f32 on head" */
 } Region;            /* regions[0]: f32, no clause */
 
-typedef struct Layer { /* a module of a model */
+typedef struct Layer { /* a module of a model; its name stands first for NameIndex */
   const char *name;    /* "net.fc1", as nodes have it; "net" for the model itself */
   const char *model;   /* "net" */
   const char *type;    /* "Linear" */
@@ -187,6 +188,7 @@ typedef struct Group {
   Value anchor;        /* the row, gemm or file node in it; 0 for a pure map group, or for parts */
   ampc_ref workspace;  /* pass memory: scratch of a matrix product */
   uint32_t kernel;     /* pass kernels: the earlier group whose kernel it launches; 0: its own */
+  uint32_t sharer;     /* pass kernels: the next group that launches the same one; 0: none */
   struct Group *parts; /* of several kernels in one launch; NULL: it is one */
   uint32_t n_parts;
   uint32_t last; /* the first part that the last block does alone; n_parts: none */
@@ -198,6 +200,7 @@ struct Graph {
   VEC(Node) nodes; /* nodes.at[0] is a dummy */
   VEC(Region) regions;
   VEC(Layer) layers;
+  NameIndex layer_index;
   VEC(Parameter) params;
   VEC(Optimizer) optimizers;
   int64_t elements; /* of all values that pass lower has made */

@@ -44,51 +44,6 @@ static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
 
 /* ---- joining ---- */
 
-/* The next set that node `id` waits for: those that make its operands, then those that must come
- * before it, see order.c. False: there are no more. A walk begins with {0}. */
-typedef struct Wait {
-  uint32_t input, edge, set;
-  bool in_edges;
-} Wait;
-
-static bool next_wait(const Fuse *f, uint32_t id, Wait *w)
-{
-  const Node *n = &f->g->nodes.at[id];
-  if (w->input < n->n_in) {
-    w->set = producer(f, n, w->input++);
-    return true;
-  }
-  w->edge = w->in_edges ? f->order.edges.at[w->edge].next : f->order.first[id];
-  w->in_edges = true;
-  w->set = w->edge ? f->group[f->order.edges.at[w->edge].before] : 0;
-  return w->edge != 0;
-}
-
-/* Does `set` wait, directly or not, for `target`? */
-static bool waits_for(Fuse *f, uint32_t set, uint32_t target)
-{
-  if (set == target) return true;
-  if (!set || f->mark[set] == f->search) return false;
-  f->mark[set] = f->search;
-  const Members *m = &f->sets.at[set];
-  for (uint32_t i = 0; i < m->nodes.n; i++)
-    for (Wait w = {0}; next_wait(f, m->nodes.at[i], &w);)
-      if (waits_for(f, w.set, target)) return true;
-  return false;
-}
-
-/* Let a write for b and b for c: one command for a and c would have to wait for b, which waits for
- * it. */
-bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
-{
-  f->search++;
-  const Members *m = &f->sets.at[reader];
-  for (uint32_t i = 0; i < m->nodes.n; i++)
-    for (Wait w = {0}; next_wait(f, m->nodes.at[i], &w);)
-      if (w.set != reader && w.set != writer && waits_for(f, w.set, writer)) return true;
-  return false;
-}
-
 static OpTemplate template_of(const Fuse *f, uint32_t id)
 {
   return op_of(&f->g->nodes.at[id])->tmpl;
@@ -284,6 +239,7 @@ void fuse_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   Members *r = &f->sets.at[reader], *w = &f->sets.at[writer], all = {0};
   uint32_t i = 0, k = 0;
+  fuse_turns_join(f, reader, writer);
   while (i < r->nodes.n || k < w->nodes.n) {
     bool first = k == w->nodes.n || (i < r->nodes.n && r->nodes.at[i] < w->nodes.at[k]);
     uint32_t id = first ? r->nodes.at[i++] : w->nodes.at[k++];
@@ -318,15 +274,6 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
   return x.from == y.from && x.to == y.to && x.parts == y.parts && x.inner == y.inner &&
          x.widest == y.widest && ir_same_dims(walked_by(f, a), walked_by(f, b)) && !is_flat(f, a) &&
          !is_flat(f, b) && (!once || ir_same_dims(n, m));
-}
-
-/* Neither waits for the other. */
-bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b)
-{
-  f->search++;
-  if (waits_for(f, a, b)) return false;
-  f->search++;
-  return !waits_for(f, b, a);
 }
 
 /* The members of a set that need none of its row ops, elementwise nodes of the shape of the rows:
@@ -372,7 +319,7 @@ static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
   const Node *x = walked_by(f, other);
   if (reads_other_shape(f, m, set, b.set, x) || reads_other_shape(f, w, set, b.set, x))
     return false;
-  return !fuse_makes_cycle(f, set, b.set) && (f->search++, !waits_for(f, b.set, set));
+  return !fuse_makes_cycle(f, set, b.set) && !fuse_waits_for(f, b.set, set);
 }
 
 static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
@@ -474,7 +421,7 @@ static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
   if (!set || numbers[set]) return;
   const Members *m = &f->sets.at[set];
   for (uint32_t i = 0; i < m->nodes.n; i++)
-    for (Wait w = {0}; next_wait(f, m->nodes.at[i], &w);)
+    for (Wait w = {0}; fuse_next_wait(f, m->nodes.at[i], &w);)
       if (w.set != set) order_set(f, w.set, numbers);
   add_group(f, m, numbers, set);
 }
@@ -499,6 +446,7 @@ static void make_sets(Fuse *f)
     f->group[id] = f->sets.n;
     vec_push(f->c->arena, &f->sets, one);
   }
+  fuse_turns_create(f);
 }
 
 /* How often each value is read as bytes: readers behind an alias or a folded node count for the

@@ -31,6 +31,9 @@ typedef struct Fuse {
   uint32_t *row_reader; /* set -> the last small row op that read what it makes; 0: none */
   bool *in_turn;        /* set -> a launch of one block, part after part */
   uint32_t *level; /* part -> 1 + the most of those of its launch that it waits for; 0: not known */
+  uint32_t *turn;  /* set -> its turn, later than those of all sets that it waits for */
+  uint32_t *taker; /* turn -> the set whose it is; 0: none */
+  uint32_t *room;  /* for as many */
   uint32_t *mark;  /* set -> the last search that was there */
   uint32_t search;
 } Fuse;
@@ -47,10 +50,22 @@ void order_effects(Compile *c, Order *out);
 /* What a command computes: leaves are there, aliases are the same bytes, folded nodes are done by
  * readers, and a working copy is written by the optimizer. */
 bool fuse_has_command(const Graph *g, uint32_t id);
+void fuse_join(Fuse *f, uint32_t reader, uint32_t writer); /* into the writer's set */
+
+/* fuse_turns.c: which sets wait for which. */
+typedef struct Wait { /* a walk over what a node waits for; it begins with {0} */
+  uint32_t input, edge, set;
+  bool in_edges;
+} Wait;
+/* The next set that node `id` waits for: those that make its operands, then those that must come
+ * before it, see order.c; 0 is none. False: there are no more. */
+bool fuse_next_wait(const Fuse *f, uint32_t id, Wait *w);
+void fuse_turns_create(Fuse *f);
+void fuse_turns_join(Fuse *f, uint32_t reader, uint32_t writer);
+bool fuse_waits_for(Fuse *f, uint32_t set, uint32_t target); /* directly or not */
 /* Does `reader` wait for `writer` through a third set? Then one command cannot do both. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
-bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b);      /* neither waits for the other */
-void fuse_join(Fuse *f, uint32_t reader, uint32_t writer); /* into the writer's set */
+bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b); /* neither waits for the other */
 
 /* fuse_windows.c: ops of windows, with each other and with what makes their operands. */
 void fuse_windows(Fuse *f);

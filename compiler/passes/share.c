@@ -94,14 +94,11 @@ static uint32_t pointers(const Fuse *f, const Members *m)
   return n;
 }
 
-/* What sets are, and which of them are in an order with the one that a partner is looked for. */
+/* What sets are. */
 typedef struct Sharing {
   Fuse *f;
   bool *kernel, *one_block, *small; /* by set */
   bool *last, *has_last;            /* may_be_last, may_have_last */
-  Order before, after;              /* node -> those that it waits for, that wait for it */
-  uint32_t *ordered;                /* set -> the last searched one that is in an order with it */
-  uint32_t *stack;                  /* room for all sets */
 } Sharing;
 
 static bool fit(const Sharing *s, uint32_t a, uint32_t b)
@@ -169,57 +166,7 @@ static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool s
 {
   if (!fit(s, set, to) || (small && !s->small[to])) return false;
   if (s->one_block[to] || s->f->in_turn[set]) return false;
-  return s->ordered[to] != set;
-}
-
-static void add_link(Arena *a, Order *o, uint32_t from, uint32_t to)
-{
-  vec_push(a, &o->edges, (Edge){to, o->first[from]});
-  o->first[from] = o->edges.n - 1;
-}
-
-/* Node id waits for `other`; what no command computes is there anyway. */
-static void link_nodes(Sharing *s, uint32_t id, uint32_t other)
-{
-  if (!s->f->group[other]) return;
-  add_link(s->f->c->arena, &s->before, id, other);
-  add_link(s->f->c->arena, &s->after, other, id);
-}
-
-/* Sets that join change nothing here. */
-static void find_links(Sharing *s)
-{
-  const Fuse *f = s->f;
-  Order *both[] = {&s->before, &s->after};
-  for (uint32_t i = 0; i < 2; i++) {
-    both[i]->first = arena_array(f->c->arena, uint32_t, f->g->nodes.n);
-    vec_push(f->c->arena, &both[i]->edges, (Edge){0, 0});
-  }
-  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
-    const Node *n = node_at(f, id);
-    for (uint32_t k = 0; k < n->n_in && f->group[id]; k++)
-      link_nodes(s, id, value_root(f->g, n->in[k]).id);
-    for (uint32_t e = f->order.first[id]; e && f->group[id]; e = f->order.edges.at[e].next)
-      link_nodes(s, id, f->order.edges.at[e].before);
-  }
-}
-
-/* Marks all sets that can be reached from `set`. */
-static void mark_reached(Sharing *s, uint32_t set, const Order *links)
-{
-  const Fuse *f = s->f;
-  uint32_t n = 0;
-  s->stack[n++] = set;
-  while (n) {
-    const Members *m = &f->sets.at[s->stack[--n]];
-    for (uint32_t i = 0; i < m->nodes.n; i++)
-      for (uint32_t e = links->first[m->nodes.at[i]]; e; e = links->edges.at[e].next) {
-        uint32_t next = f->group[links->edges.at[e].before];
-        if (s->ordered[next] == set) continue;
-        s->ordered[next] = set;
-        s->stack[n++] = next;
-      }
-  }
+  return fuse_are_apart(s->f, set, to);
 }
 
 /* A partner for a small set among those that come soon after it, or came before. */
@@ -238,9 +185,6 @@ static void share_small(Sharing *s)
 {
   for (uint32_t set = 1; set < s->f->sets.n; set++) {
     if (!s->kernel[set] || !s->small[set]) continue;
-    s->ordered[set] = set;
-    mark_reached(s, set, &s->before);
-    mark_reached(s, set, &s->after);
     uint32_t to = find_partner(s, set, true);
     if (!to) to = find_partner(s, set, false);
     if (to) share(s, set, to);
@@ -256,9 +200,7 @@ void share_launches(Fuse *f)
                .one_block = arena_array(a, bool, n),
                .small = arena_array(a, bool, n),
                .last = arena_array(a, bool, n),
-               .has_last = arena_array(a, bool, n),
-               .ordered = arena_array(a, uint32_t, n),
-               .stack = arena_array(a, uint32_t, n)};
+               .has_last = arena_array(a, bool, n)};
   for (uint32_t set = 1; set < n; set++) {
     const Members *m = &f->sets.at[set];
     s.kernel[set] = is_kernel(f, m);
@@ -269,7 +211,6 @@ void share_launches(Fuse *f)
   }
   share_one_block(&s);
   share_last(&s);
-  find_links(&s);
   share_small(&s);
 }
 
