@@ -50,6 +50,7 @@ typedef enum OpTrait {
   T_squashes = 1 << 24,     /* makes probabilities of logits: softmax, sigmoid */
   T_sums = 1 << 27,      /* adds up, over $n where its code has it: a long one is cut into parts */
   T_picks = 1 << 28,     /* gives one of its inputs' elements, its negative or 0: no new digits */
+  T_places = 1 << 29,    /* puts its input at a place among zeros: the gradient of a slice */
   T_keeps_sum = 1 << 11, /* a product whose f32 sum may be kept though its operands have 16 bits */
   /* leaves */
   T_literal = 1 << 12, /* a number: a literal in kernels, without bytes */

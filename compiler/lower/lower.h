@@ -424,6 +424,7 @@ void name_node(Lower *l, const Scope *s, const char *name, Datum v);
 
 /* ---- module.c ---- */
 Datum instantiate(Lower *l, const Class *class, Args *args);
+Datum instance_copy(Lower *l, const Instance *from);
 Datum instance_call(Lower *l, Instance *m, Args *args); /* m(x): its forward */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);

@@ -135,6 +135,43 @@ Datum instantiate(Lower *l, const Class *class, Args *args)
   return good ? d_instance(m) : d_of(D_error);
 }
 
+static Datum copied(Lower *l, Datum v)
+{
+  if (v.kind == D_instance) return instance_copy(l, v.as.instance);
+  if (v.kind != D_list || !d_contains(v, D_instance)) return v;
+  DatumVec items = {0};
+  for (uint32_t i = 0; i < v.n; i++) vec_push(l->arena, &items, copied(l, v.as.list[i]));
+  return d_list_of(l, &items);
+}
+
+/* Another instance of the same arguments: modules among these are copied too, and its body is run
+ * again, so that nothing is shared. Children of a Sequential are its arguments. */
+Datum instance_copy(Lower *l, const Instance *from)
+{
+  if (!call_begin(l, from->class->name, from->class->file, from->span)) return d_of(D_error);
+  Instance *m = instance_new(l, from->class, from->class->file, from->span);
+  const Scope *given = from->class->decl ? from->params : from->body;
+  for (uint32_t i = 0; i < given->names.n; i++) {
+    const Binding *b = &given->names.at[i];
+    if (from->class->decl)
+      scope_bind(l, m->params, b->name, copied(l, b->value), b->span);
+    else
+      bind_member(l, m->body, b->name, copied(l, b->value), b->span);
+  }
+  if (from->class->decl) {
+    bind_methods(l, m);
+    Frame frame = {.kind = FRAME_module, .scope = m->body};
+    exec_block(l, &frame, &from->class->decl->as.module.body);
+  }
+  m->pinned = from->pinned;
+  m->pin = from->pin;
+  m->pin_span = from->pin_span;
+  m->evaluating = from->evaluating;
+  m->frozen = from->frozen;
+  call_end(l);
+  return d_instance(m);
+}
+
 /* ---- using ---- */
 
 /* Calls of a module's own methods from within do not enter it again. Outside code that calls

@@ -370,6 +370,29 @@ static Datum run_is_list(Lower *l, Args *args)
   return d_bool(ARG(0).kind == D_list);
 }
 
+static Datum run_is_str(Lower *l, Args *args)
+{
+  (void)l;
+  return d_bool(ARG(0).kind == D_str);
+}
+
+/* _same(key, value): whether both are one tensor, so that what is made of it is made once. */
+static Datum run_same(Lower *l, Args *args)
+{
+  (void)l;
+  Datum a = ARG(0), b = ARG(1);
+  if (a.kind != b.kind) return d_bool(false);
+  return d_bool(a.kind == D_param ? a.as.param == b.as.param : a.as.tensor.id == b.as.tensor.id);
+}
+
+/* _copy(layer): another one of the same arguments, with parameters of its own. */
+static Datum run_copy(Lower *l, Args *args)
+{
+  if (ARG(0).kind != D_instance)
+    return fail(l, E209, args->span, "a layer is needed, got %s", d_kind_text(l, ARG(0)));
+  return instance_copy(l, ARG(0).as.instance);
+}
+
 /* _class_f32(): the precision that an op of class f32 computes in here, which the library
  * hands to autocast() around composites. */
 static Datum run_class_f32(Lower *l, Args *args)
@@ -469,6 +492,9 @@ const Native natives[] = {
     {"is_float", 1, 1, false, true, run_is_float},
     {"is_tensor", 1, 1, false, true, run_is_tensor},
     {"is_list", 1, 1, false, true, run_is_list},
+    {"is_str", 1, 1, false, true, run_is_str},
+    {"same", 2, 2, false, true, run_same},
+    {"copy", 1, 1, false, true, run_copy},
     {"class_f32", 0, 0, false, true, run_class_f32},
     {"init", 5, 7, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},

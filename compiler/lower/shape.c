@@ -228,6 +228,14 @@ static Datum run_full(Lower *l, Args *args)
   return filled(l, &shape, 0, ARG(1), "full");
 }
 
+/* _indices(shape): i64, of each element its place in row-major order */
+static Datum run_indices(Lower *l, Args *args)
+{
+  const NamedAttr *shape;
+  if (!new_shape(l, args, 0, "indices", &shape)) return d_of(D_error);
+  return append(l, args->span, OP_indices, NULL, 0, shape);
+}
+
 const Native shape_natives[] = {
     {"view", 1, ANY_NUMBER, false, false, run_view},
     {"reshape", 1, ANY_NUMBER, false, false, run_reshape},
@@ -240,5 +248,6 @@ const Native shape_natives[] = {
     {"rand", 0, ANY_NUMBER, true, false, run_rand},
     {"randn", 0, ANY_NUMBER, true, false, run_randn},
     {"full", 3, 3, false, true, run_full},
+    {"indices", 1, 1, false, true, run_indices},
     {0},
 };

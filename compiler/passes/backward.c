@@ -5,6 +5,8 @@
 #include "compiler/graph/ops.h"
 #include <assert.h>
 
+enum { MAX_SLICES = 16 }; /* of one value that are joined */
+
 void backward_init(Backward *b, Compile *c, uint32_t n)
 {
   *b = (Backward){.c = c, .n = n};
@@ -108,6 +110,54 @@ static void add_gradient(Backward *b, const Cursor *at, Value x, Value dx)
   *sum = sum->id ? ir_binary(b->c, at, OP_add, *sum, dx) : dx;
 }
 
+/* ---- gradients of slices ---- */
+
+typedef struct Slices {
+  Value part[MAX_SLICES];
+  uint32_t n;
+} Slices;
+
+/* One more part, in the order along the axis; false: v is none, or there are too many. */
+static bool add_slice(const Graph *g, Value v, Slices *out)
+{
+  const Node *n = ir_node(g, v);
+  if (!op_has(n, T_places) || attr_int(n, "step") != 1 || out->n == MAX_SLICES) return false;
+  uint32_t at = out->n++;
+  for (; at && attr_int(ir_node(g, out->part[at - 1]), "start") > attr_int(n, "start"); at--)
+    out->part[at] = out->part[at - 1];
+  out->part[at] = v;
+  return true;
+}
+
+/* The parts that v is the sum of; false: of something else too. */
+static bool find_slices(const Graph *g, Value v, Slices *out)
+{
+  const Node *n = ir_node(g, v);
+  if (n->op != OP_add) return false;
+  for (; n->op == OP_add; v = n->in[0], n = ir_node(g, v))
+    if (!add_slice(g, n->in[1], out)) return false;
+  return add_slice(g, v, out);
+}
+
+/* What was taken apart, such as queries, keys and values by chunk(), gets its gradient as parts
+ * that are 0 everywhere else, and sums of these: joined they are moved once. Parts that overlap or
+ * leave something out stay a sum. */
+static Value joined_slices(Compile *c, const Cursor *at, Value sum)
+{
+  const Graph *g = c->graph;
+  Slices s = {.n = 0};
+  if (!find_slices(g, sum, &s)) return sum;
+  int64_t dim = attr_int(ir_node(g, s.part[0]), "dim"), end = 0;
+  for (uint32_t i = 0; i < s.n; i++) {
+    const Node *n = ir_node(g, s.part[i]);
+    if (attr_int(n, "dim") != dim || attr_int(n, "start") != end) return sum;
+    end += ir_in(c, n, 0)->dim[dim];
+    s.part[i] = n->in[0];
+  }
+  if (end != ir_node(g, sum)->dim[dim]) return sum;
+  return ir_append(c, at, OP_cat, s.part, s.n, ATTRS({"dim", {.i = dim}}));
+}
+
 /* `n` is a copy: the rule appends nodes, which moves the array. */
 static void step_back(Backward *b, Value v)
 {
@@ -132,6 +182,8 @@ void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data
   for (uint32_t id = y.id; id > 0; id--) {
     Value v = {id};
     if (!b->active[id] || !b->dx[id].id) continue;
+    Cursor at = cursor_for(b->c->graph, v);
+    b->dx[id] = joined_slices(b->c, &at, b->dx[id]);
     if (b->wanted[id]) done(data, v, b->dx[id]);
     if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
   }

@@ -192,6 +192,12 @@ bool shape_full(Compile *c, Node *n)
   return dims_from_attrs(c, n);
 }
 
+bool shape_indices(Compile *c, Node *n)
+{
+  n->dtype = AMPC_I64;
+  return dims_from_attrs(c, n);
+}
+
 bool shape_random(Compile *c, Node *n)
 {
   n->dtype = AMPC_F32;

@@ -42,14 +42,18 @@ GIVEN = {
     "cross_entropy.target": "(x[:, 0] > 0).to(i64)", "accuracy.target": "(x[:, 0] > 0).to(i64)",
     "synthetic.shape": "[4, 6, 6]", "synthetic.low": "0.0", "synthetic.high": "1.0", "linear.weight": "w2",
     "matmul.y": "x",
-    "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
+    "query": "x", "key": "x", "attn_mask": "x", "tensor": "(x > 0).to(i64)", "embed_dim": "6", "num_heads": "2",
+    "d_model": "6", "nhead": "2", "encoder_layer": "TransformerEncoderLayer(6, 2, 8)", "num_layers": "2",
+    "num_classes": "2", "scaled_dot_product_attention.value": "x", "arange.start": "0", "arange.end": "9",
+    "linspace.start": "0.0", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Arguments without annotation that may be lists, one number an axis.
 LISTS = ("dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
          "padding", "scale_factor", "shape", "size", "split_size_or_sections", "stride")
 # What a layer is given, and which tensor of a result is taken, where it is not x and the result itself.
-IMAGES = {"Conv1d": "x[:, :, 0]", "BatchNorm1d": "x[:, :, 0, 0]"}
-RESULT = {"split": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+IMAGES = {"Conv1d": "x[:, :, 0]", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
+          "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
+RESULT = {"split": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
 def arguments(text):

@@ -199,6 +199,7 @@ class Case:
             module.train()
 
     def run(self):
+        torch.set_default_dtype(torch.float64)  # what a case makes, such as ones(3), is float64 too
         statistics = bool(self.buffers())
         if statistics:
             self.keep_statistics()

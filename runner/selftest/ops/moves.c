@@ -217,6 +217,13 @@ static void reference_shifted(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
+static void reference_indices(const Case *t, Tensor *y, double *scale)
+{
+  (void)t;
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = (double)i;
+  scale_as_size(y, scale);
+}
+
 ELEMENT(like, x[1], fabs(r))
 ELEMENT(full_like, x[1], fabs(r))
 
@@ -358,6 +365,8 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "2x2x4x3 i:2x2{1,0,-2,1}", "h=3 w=4"})},
     {OP_full, "w", "=", WHOLE(shape_given_of, reference_expand), EXACT,
      CASES({ALL, "s", "shape=7x33"})},
+    {OP_indices, "", "l", WHOLE(shape_given_of, reference_indices), EXACT,
+     CASES({"l", "", "shape=7x33"}, {"l", "", "shape=1025"})},
     {OP_like, "ww", "=", MAP(like), EXACT, CASES({FLOATS, "33 f:33", ""}, {"hb", "4 o:4", ""}),
      CHAINS({chain_like, FLOATS, "33~n 33~d"})},
     {OP_full_like, "ww", "=", MAP(full_like), EXACT,
