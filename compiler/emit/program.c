@@ -49,6 +49,41 @@ static void put_params(Printer *p, const ampc_program *g, const ParamPlaces *pla
   EMIT(p, "};\n\n");
 }
 
+/* A clause's patterns are a table of their own, whose number the name has. */
+static void put_loads(Printer *p, const ampc_program *g)
+{
+  for (uint32_t i = 0; i < g->n_loads; i++) {
+    const ampc_load *x = &g->loads[i];
+    uint32_t n = 2 * x->n_rename + x->n_transpose + x->n_missing + x->n_unused;
+    if (n) EMIT(p, "static const char *const load%u_patterns[] = {\n", i);
+    for (uint32_t k = 0; k < n; k++) EMIT(p, "  %s,\n", quoted(p, x->patterns[k]));
+    if (n) EMIT(p, "};\n");
+  }
+  if (g->n_loads) EMIT(p, "static const ampc_load loads[] = {\n");
+  for (uint32_t i = 0; i < g->n_loads; i++) {
+    const ampc_load *x = &g->loads[i];
+    Text t;
+    text_init(&t, p->c->arena);
+    field_text(&t, "path", quoted(p, x->path));
+    field_text(&t, "model", quoted(p, x->model));
+    field_text(&t, "prefix", quoted(p, x->prefix));
+    field_text(&t, "strip", quoted(p, x->strip));
+    if (x->n_rename + x->n_transpose + x->n_missing + x->n_unused)
+      field_text(&t, "patterns", arena_printf(p->c->arena, "load%u_patterns", i));
+    field_integer(&t, "n_rename", x->n_rename);
+    field_integer(&t, "n_transpose", x->n_transpose);
+    field_integer(&t, "n_missing", x->n_missing);
+    field_integer(&t, "n_unused", x->n_unused);
+    field_integer(&t, "line", x->line);
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
+  }
+  if (g->n_loads) EMIT(p, "};\n");
+  if (g->n_aliases) EMIT(p, "static const ampc_alias aliases[] = {\n");
+  for (uint32_t i = 0; i < g->n_aliases; i++)
+    EMIT(p, "  {.path = %s, .param = %u},\n", quoted(p, g->aliases[i].path), g->aliases[i].param);
+  if (g->n_aliases) EMIT(p, "};\n");
+}
+
 static void put_optimizers(Printer *p, const ampc_program *g)
 {
   if (!g->n_optimizers) return;
@@ -219,7 +254,8 @@ static void put_tables(Printer *p, const ampc_program *g)
     const char *name, *count;
     uint32_t n;
   } tables[] = {
-      {"params", "n_params", g->n_params},       {"optimizers", "n_optimizers", g->n_optimizers},
+      {"params", "n_params", g->n_params},       {"loads", "n_loads", g->n_loads},
+      {"aliases", "n_aliases", g->n_aliases},    {"optimizers", "n_optimizers", g->n_optimizers},
       {"settings", "n_settings", g->n_settings}, {"sources", "n_sources", g->n_sources},
       {"metrics", "n_metrics", g->n_metrics},    {"outputs", "n_outputs", g->n_outputs},
       {"blocks", "n_blocks", g->n_blocks}};
@@ -311,6 +347,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   EMIT(&p, "\n/* ---- tables ---- */\n\n");
   const ParamPlaces *places = param_places_create(c);
   put_params(&p, g, places);
+  put_loads(&p, g);
   put_optimizers(&p, g);
   put_settings(&p, g);
   put_sources(&p, g);

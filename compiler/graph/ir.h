@@ -202,6 +202,8 @@ struct Graph {
   VEC(Layer) layers;
   NameIndex layer_index;
   VEC(Parameter) params;
+  VEC(ampc_alias) aliases; /* other names of tied parameters */
+  VEC(ampc_load) loads;
   VEC(Optimizer) optimizers;
   int64_t elements; /* of all values that pass lower has made */
   VEC(Setting) settings;

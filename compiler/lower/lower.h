@@ -182,9 +182,9 @@ struct Instance {
   bool pinned;
   RegionKind pin;
   Span pin_span;
-  bool evaluating; /* .eval() */
-  bool frozen;     /* .requires_grad(false) */
-  Span span;       /* of the call that built it */
+  bool evaluating;        /* .eval() */
+  bool grad_said, frozen; /* .requires_grad(..) was said; with false */
+  Span span;              /* of the call that built it */
 };
 
 typedef struct Model {
@@ -461,7 +461,6 @@ Datum declare_model(Lower *l, File *f, const Decl *decl);
 void prefix_paths(Lower *l); /* after all models are declared */
 
 /* ---- pattern.c ---- */
-bool pattern_matches(const char *pattern, const char *path, bool whole);
 typedef struct Root { /* a module or parameter, and the path by which patterns know it */
   Datum part;
   const char *path;
@@ -480,6 +479,12 @@ typedef struct Match {
   void *data;
 } Match;
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n);
+/* Patterns of a model start below it: "fc1.weight", without the model's name. */
+Match match_of(Lower *l, const Model *model);
+
+/* ---- load.c ---- */
+/* `load(path, ...)` in a model: written down, for the file is read when a run begins. */
+void clause_load(Lower *l, const Model *model, const Args *args, Span span);
 
 /* ---- native.c, shape.c, source.c ---- */
 const Native *native_find(const char *name, bool internal);

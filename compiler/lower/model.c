@@ -5,12 +5,14 @@
 
 /* ---- registering ---- */
 
-/* A parameter is as frozen as any module around it. */
+/* As PyTorch's method, which sets all below: what is said of a module later, so of one further out,
+ * counts. */
 static bool is_frozen(const ParamSlot *p)
 {
+  bool frozen = false;
   for (const Instance *m = p->owner; m; m = m->owner)
-    if (m->frozen) return true;
-  return false;
+    if (m->grad_said) frozen = m->frozen;
+  return frozen;
 }
 
 static void register_layer(Lower *l, const Instance *m)
@@ -43,6 +45,14 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
   memcpy(parameter.dim, p->dim, sizeof parameter.dim);
   p->index = (int)l->g->params.n;
   vec_push(l->arena, &l->g->params, parameter);
+}
+
+/* Files may know a tied parameter by its other names. */
+static void register_alias(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  (void)data;
+  if (alias && p->index >= 0)
+    vec_push(l->arena, &l->g->aliases, (ampc_alias){path, (uint32_t)p->index});
 }
 
 /* ---- clauses ---- */
@@ -88,8 +98,7 @@ static void apply_pin(Lower *l, Instance *m, void *data)
   m->pin_span = clause->span;
 }
 
-/* Patterns of a model start below it: "fc1.weight", without the model's name. */
-static Match match_of(Lower *l, const Model *model)
+Match match_of(Lower *l, const Model *model)
 {
   Match m = {.owner = model->name, .broken = model->broken};
   Datum root = {.kind = D_instance, .as.instance = model->root};
@@ -170,10 +179,12 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
   }
   const char *name = e->as.call.callee->as.name;
   Args args = {.span = e->span};
-  if (strcmp(name, "load") == 0 || strcmp(name, "store") == 0)
-    not_yet(l, e->span, "`%s` in a model", name);
+  if (strcmp(name, "store") == 0)
+    not_yet(l, e->span, "`store` in a model");
   else if (!eval_args(l, s, &e->as.call.args, &args))
     return;
+  else if (strcmp(name, "load") == 0)
+    clause_load(l, model, &args, e->span);
   else if (strcmp(name, "init") == 0)
     clause_init(l, model, &args);
   else if (strcmp(name, "freeze") == 0 || strcmp(name, "unfreeze") == 0)
@@ -207,6 +218,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   /* the name travels through a void pointer; nobody writes to it */
   MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)name};
   walk_members(l, root, "", &walk);
+  walk_members(l, root, "", &(MemberVisitor){NULL, register_alias, NULL});
   Model model = {name, root, broken || l->broken_consts};
   vec_push(l->arena, &l->models, model);
   for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
@@ -223,8 +235,15 @@ void prefix_paths(Lower *l)
   bool several = false;
   for (uint32_t i = 1; i < g->params.n; i++)
     several = several || strcmp(g->params.at[i].model, g->params.at[0].model) != 0;
-  for (uint32_t i = 0; several && i < g->params.n; i++) {
+  if (!several) return;
+  for (uint32_t i = 0; i < g->aliases.n; i++) {
+    ampc_alias *a = &g->aliases.at[i];
+    a->path = arena_printf(l->arena, "%s.%s", g->params.at[a->param].model, a->path);
+  }
+  for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];
     p->path = arena_printf(l->arena, "%s.%s", p->model, p->path);
   }
+  for (uint32_t i = 0; i < g->loads.n; i++)
+    g->loads.at[i].prefix = arena_printf(l->arena, "%s.", g->loads.at[i].model);
 }

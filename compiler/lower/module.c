@@ -260,13 +260,15 @@ static Datum pin_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
-/* `.requires_grad(false)`: optimizers leave the parameters below alone. */
+/* `.requires_grad(false)`: optimizers leave the parameters below alone; with true, whatever was
+ * said of a part of it. */
 static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
 {
   bool needed = true;
   if (args->at.n != 1) return fail(l, E205, args->span, "`requires_grad` takes true or false");
   if (!want_bool(l, args->at.at[0].value, args->at.at[0].span, "`requires_grad`", &needed))
     return d_of(D_error);
+  m->grad_said = true;
   m->frozen = !needed;
   return d_instance(m);
 }

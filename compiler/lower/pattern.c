@@ -1,6 +1,7 @@
-/* Patterns of model and optimizer clauses: `*` within a segment, `**` any number of segments, a
- * module's name for all it contains; or a layer type, or a list of patterns. */
+/* Patterns of model and optimizer clauses: text, which runtime/plan/pattern.h explains; or a layer
+ * type, or a list of patterns. */
 #include "lower.h"
+#include "runtime/plan/pattern.h"
 
 /* Length of the first segment: 3 of "fc1.weight". */
 static size_t segment(const char *s)
@@ -12,57 +13,6 @@ static const char *next_segment(const char *s)
 {
   s += segment(s);
   return *s ? s + 1 : s;
-}
-
-/* One segment against one of a pattern: "conv*" matches "conv1". A star takes as little as will do:
- * where what follows it does not fit, the last one takes a character more, and those before it need
- * not be looked at again. */
-static bool glob(const char *p, size_t n, const char *s, size_t m)
-{
-  const char *p_end = p + n, *s_end = s + m, *star = NULL, *taken = NULL;
-  while (s < s_end || p < p_end) {
-    if (p < p_end && *p == '*') {
-      star = p++;
-      taken = s;
-    } else if (p < p_end && s < s_end && *p == *s) {
-      p++, s++;
-    } else if (star && taken < s_end) {
-      p = star + 1;
-      s = ++taken;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
-static bool is_any(const char *pattern)
-{
-  return segment(pattern) == 2 && memcmp(pattern, "**", 2) == 0;
-}
-
-/* `whole`: the path itself must match, as where modules are named. Else what a matching module
- * contains matches too: "encoder" names all parameters below it. `**` takes segments as a star
- * takes characters. */
-bool pattern_matches(const char *pattern, const char *path, bool whole)
-{
-  const char *any = NULL, *taken = NULL;
-  for (;;) {
-    if (!*pattern && (!whole || !*path)) return true;
-    if (*pattern && is_any(pattern)) {
-      any = pattern = next_segment(pattern);
-      taken = path;
-      if (!*pattern) return true;
-    } else if (*pattern && *path && glob(pattern, segment(pattern), path, segment(path))) {
-      pattern = next_segment(pattern);
-      path = next_segment(path);
-    } else if (any && *taken) {
-      pattern = any;
-      path = taken = next_segment(taken);
-    } else {
-      return false;
-    }
-  }
 }
 
 /* One pattern on its way through a model. */

@@ -50,6 +50,10 @@ static void plan_params(Compile *c, ampc_program *p)
   }
   p->params = out;
   p->n_params = g->params.n;
+  p->loads = g->loads.at;
+  p->n_loads = g->loads.n;
+  p->aliases = g->aliases.at;
+  p->n_aliases = g->loads.n ? g->aliases.n : 0;
 }
 
 /* Which moments an optimizer has decides which spaces exist and what a checkpoint holds. */

@@ -20,6 +20,41 @@ static ampc_status apply_sets(const Repl *r, ampc_runtime *rt)
   return status;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+  return strcmp(a, b) == 0;
+}
+
+/* Whether two programs load the same files in the same way. */
+static bool same_loads(const ampc_program *a, const ampc_program *b)
+{
+  bool same = a->n_loads == b->n_loads;
+  for (uint32_t i = 0; i < a->n_loads && same; i++) {
+    const ampc_load *x = &a->loads[i], *y = &b->loads[i];
+    uint32_t n = 2 * x->n_rename + x->n_transpose + x->n_missing + x->n_unused;
+    same = same_text(x->path, y->path) && same_text(x->prefix, y->prefix) &&
+           same_text(x->model, y->model) && same_text(x->strip, y->strip) &&
+           x->n_rename == y->n_rename && x->n_transpose == y->n_transpose &&
+           x->n_missing == y->n_missing && x->n_unused == y->n_unused;
+    for (uint32_t k = 0; k < n && same; k++) same = same_text(x->patterns[k], y->patterns[k]);
+  }
+  return same;
+}
+
+static void tell_loaded(void *to, bool warning, const char *line)
+{
+  (void)to;
+  printf("%s%s\n", warning ? "warning: " : "", line);
+}
+
+/* The files of `load` clauses are read when the session begins, and again when the clauses change.
+ */
+static ampc_status load_files(const Repl *r, ampc_runtime *rt)
+{
+  if (r->rt && same_loads(ampc_program_of(r->rt), ampc_program_of(rt))) return AMPC_OK;
+  return ampc_load_params(rt, r->data_dir, tell_loaded, NULL);
+}
+
 /* Start values are drawn first, for what the running program does not have; then the rest is
  * carried over and :set is applied again. *out is NULL after a failure. */
 static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *as,
@@ -31,6 +66,7 @@ static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *
   ampc_status status = ampc_create(as, r->device, out);
   if (!status) status = ampc_init_params(*out, r->seed_given ? r->seed : as->seed);
   if (!status && r->rt) status = carry(r->rt, *out, out_kept);
+  if (!status) status = load_files(r, *out);
   if (!status) status = apply_sets(r, *out);
   if (status) {
     ampc_free(*out);

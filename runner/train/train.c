@@ -42,7 +42,7 @@ static const OptionTable train_verb = {
 
 static const OptionTable eval_verb = {
     .program = "amp eval",
-    .usage = "[options] --resume FILE job.amp",
+    .usage = "[options] [--resume FILE] job.amp",
     .groups = (const OptionGroup[]){{eval_options, offsetof(TrainCommand, train)},
                                     {job_options, offsetof(TrainCommand, compile)},
                                     {memory_options, offsetof(TrainCommand, compile)},
@@ -69,10 +69,6 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
   *status = options_count_jobs(table, &jobs, 1, 1);
   if (*status) return false;
   cmd->train.eval_only = table == &eval_verb;
-  if (cmd->train.eval_only && !cmd->train.resume) {
-    *status = usage_error(table->program, "the weights are missing: --resume FILE");
-    return false;
-  }
   cmd->compile.input = jobs.at[0];
   cmd->train.data_dir =
       cmd->compile.data_dir ? cmd->compile.data_dir : folder_of(arena, cmd->compile.input);
@@ -105,6 +101,12 @@ static ampc_status run_program(const char *program, Compile *c, const ampc_train
   return status;
 }
 
+/* Weights come from a checkpoint, or from the files that the job's models load. */
+static bool has_weights(const Compile *c, const TrainCommand *cmd)
+{
+  return !cmd->train.eval_only || cmd->train.resume || c->program->n_loads;
+}
+
 /* The device decides the target, so it is looked for before the job is compiled. */
 static int run(const OptionTable *table, int argc, char **argv)
 {
@@ -118,10 +120,13 @@ static int run(const OptionTable *table, int argc, char **argv)
   } else if (good) {
     cmd.compile.target = target;
     Compile *c = compile_create(&cmd.compile);
-    if (compile_job(c))
-      status = (int)run_program(table->program, c, &cmd.train, cmd.verbose);
-    else
+    if (!compile_job(c))
       status = c->cannot_read ? AMPC_BAD_FILE : 1;
+    else if (!has_weights(c, &cmd))
+      status = usage_error(table->program,
+                           "the weights are missing: --resume FILE, or `load` in the job's model");
+    else
+      status = (int)run_program(table->program, c, &cmd.train, cmd.verbose);
     compile_destroy(c);
   }
   arena_destroy(arena);

@@ -8,18 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "runtime/base/convert.h"
+#include "runtime/plan/file.h"
 
 enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
-
-/* A path that is not absolute is relative to the data directory. The caller frees it. */
-static char *join_path(const char *folder, const char *path)
-{
-  bool plain = path[0] == '/' || !folder || !*folder || strcmp(folder, ".") == 0;
-  size_t size = strlen(path) + (plain ? 0 : strlen(folder) + 1) + 1;
-  char *out = malloc(size);
-  if (out) snprintf(out, size, "%s%s%s", plain ? "" : folder, plain ? "" : "/", path);
-  return out;
-}
 
 /* ---- values that are looked at ---- */
 
@@ -122,7 +113,7 @@ ampc_status source_open(const ampc_program *p, const ampc_source *desc, const ch
   for (uint32_t i = 0; i < desc->rank; i++) out->elements *= desc->dim[i];
   out->sample_bytes = out->elements * ampc_element_size(p, desc->dtype);
   if (out->format->probe) {
-    out->path = join_path(data_dir, desc->path);
+    out->path = file_join(data_dir, desc->path);
     if (!out->path) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   }
   ampc_status status = out->format->open(p, desc, out->path, seed, &out->reader, &out->samples);

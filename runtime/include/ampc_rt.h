@@ -40,6 +40,12 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt);
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
+/* Start values from the files of `load` clauses, instead of those that were drawn; nothing without
+ * such clauses. Nothing changes where a tensor or a parameter is not accounted for: the error then
+ * lists them, in several lines. `tell` is called with a line for each file, and with warnings
+ * of values that a type does not hold. Paths are relative to data_dir. */
+typedef void ampc_tell(void *to, bool warning, const char *line);
+ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to);
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */
 ampc_status ampc_wait(ampc_runtime *rt);    /* until the device is done; reports late errors */
 int64_t ampc_waits(const ampc_runtime *rt); /* how often the host has stood still for that so far */

@@ -209,6 +209,23 @@ typedef struct ampc_param {
                          written by ampc_read_param and ampc_write_param */
 } ampc_param;
 
+typedef struct ampc_alias { /* a further name of a tied parameter */
+  const char *path;
+  uint32_t param; /* index into ampc_program.params */
+} ampc_alias;
+
+/* A `load` clause of a model: start values from a safetensors file, or from the shards that an
+ * index file names. pattern.h explains patterns; those of `transpose` and `missing` are of the
+ * model's names, those of `rename` and `unused` of the file's, once `strip` is taken off. */
+typedef struct ampc_load {
+  const char *path;           /* as in the job; relative to the data directory */
+  const char *model, *prefix; /* "net"; "net." where paths begin with it: a job of several models */
+  const char *strip;          /* what names of the file may begin with; "" */
+  const char *const *patterns; /* pairs of rename, then transpose, missing, unused */
+  uint32_t n_rename, n_transpose, n_missing, n_unused;
+  uint32_t line; /* of the clause in the job */
+} ampc_load;
+
 typedef struct ampc_optimizer_desc {
   const char *name, *kind; /* "opt", "AdamW" */
   int64_t first, count; /* its range of MASTER, in elements: parameters are ordered by optimizer */
@@ -347,6 +364,8 @@ typedef struct ampc_program {
   ampc_scaler_desc scaler;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
+  const ampc_load *loads;
+  const ampc_alias *aliases; /* of models with loads */
   const ampc_optimizer_desc *optimizers;
   const ampc_setting *settings;
   const ampc_source *sources;
@@ -354,7 +373,8 @@ typedef struct ampc_program {
   const ampc_output_desc *outputs;
   const ampc_block *blocks;
   const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
-  uint32_t n_params, n_optimizers, n_settings, n_sources, n_metrics, n_outputs, n_blocks, n_kernels;
+  uint32_t n_params, n_loads, n_aliases, n_optimizers, n_settings, n_sources, n_metrics, n_outputs;
+  uint32_t n_blocks, n_kernels;
   const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;

@@ -5,7 +5,7 @@
 #include "ampc_plan.h"
 #include "shown.h"
 
-static _Thread_local char last_error[1024];
+static _Thread_local char last_error[4096];
 
 const char *ampc_last_error(void)
 {

@@ -53,6 +53,9 @@ bool file_is_same(const char *a, const char *b);
 char *file_target(const char *path);
 /* The folder that a path names: "." where it names none. Malloced; NULL: out of memory. */
 char *file_folder(const char *path);
+/* A path that is not absolute, in a folder; NULL, "" and "." are the current one. Malloced; NULL:
+ * out of memory. */
+char *file_join(const char *folder, const char *path);
 
 /* What was printed is out. Gives `status`, or where that is 0 and stdout could not be written
  * AMPC_BAD_FILE after a message on stderr. The last act of each program. */

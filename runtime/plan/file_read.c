@@ -136,3 +136,12 @@ const char *file_read_any(const char *path, int64_t most, char **out, int64_t *o
   *out_size = b.n;
   return NULL;
 }
+
+char *file_join(const char *folder, const char *path)
+{
+  bool plain = path[0] == '/' || !folder || !*folder || strcmp(folder, ".") == 0;
+  size_t size = strlen(path) + (plain ? 0 : strlen(folder) + 1) + 1;
+  char *out = malloc(size);
+  if (out) snprintf(out, size, "%s%s%s", plain ? "" : folder, plain ? "" : "/", path);
+  return out;
+}

@@ -15,7 +15,7 @@
 
 #define CHECKSUM_KEY "ampc.checksum"
 static const char zeros[] = "0000000000000000";
-enum { DIGITS = sizeof zeros - 1, MAX_HEADER = 100 << 20, MOST_AXES = 8, PIECE = 1 << 20 };
+enum { DIGITS = sizeof zeros - 1, MAX_HEADER = 100 << 20, PIECE = 1 << 20 };
 
 static const struct {
   const char *name;
@@ -23,9 +23,23 @@ static const struct {
   ampc_dtype dtype;
   bool real64;
 } kinds[] = {
-    {"F32", 4, AMPC_F32, false},   {"F64", 8, AMPC_F32, true},    {"F16", 2, AMPC_F16, false},
-    {"BF16", 2, AMPC_BF16, false}, {"I32", 4, AMPC_I32, false},   {"I64", 8, AMPC_I64, false},
-    {"U8", 1, AMPC_U8, false},     {"BOOL", 1, AMPC_BOOL, false},
+    {"F32", 4, AMPC_F32, false},
+    {"F64", 8, AMPC_F32, true},
+    {"F16", 2, AMPC_F16, false},
+    {"BF16", 2, AMPC_BF16, false},
+    {"I32", 4, AMPC_I32, false},
+    {"I64", 8, AMPC_I64, false},
+    {"U8", 1, AMPC_U8, false},
+    {"BOOL", 1, AMPC_BOOL, false},
+    /* of other programs; we have no such type */
+    {"I8", 1, AMPC_DTYPE_COUNT, false},
+    {"I16", 2, AMPC_DTYPE_COUNT, false},
+    {"U16", 2, AMPC_DTYPE_COUNT, false},
+    {"U32", 4, AMPC_DTYPE_COUNT, false},
+    {"U64", 8, AMPC_DTYPE_COUNT, false},
+    {"F8_E4M3", 1, AMPC_DTYPE_COUNT, false},
+    {"F8_E5M2", 1, AMPC_DTYPE_COUNT, false},
+    {"C64", 8, AMPC_DTYPE_COUNT, false},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -154,15 +168,22 @@ typedef struct ByteRange {
   int64_t begin, end;
 } ByteRange;
 
+/* The row of an entry's type; N_KINDS: there is none. */
+static size_t entry_kind(const json_t *entry)
+{
+  const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+  size_t i = 0;
+  while (i < N_KINDS && (!dtype || strcmp(kinds[i].name, dtype) != 0)) i++;
+  return i;
+}
+
 /* Size of the tensor by dtype and shape; -1 when they make no sense in a file of this size. */
 static int64_t entry_bytes(const json_t *entry, int64_t most)
 {
-  const char *dtype = json_string_value(json_object_get(entry, "dtype"));
   const json_t *shape = json_object_get(entry, "shape");
-  int64_t bytes = -1;
-  for (int i = 0; dtype && i < N_KINDS; i++)
-    if (strcmp(kinds[i].name, dtype) == 0) bytes = kinds[i].size;
-  if (bytes < 0 || !json_is_array(shape) || json_array_size(shape) > MOST_AXES) return -1;
+  size_t kind = entry_kind(entry);
+  int64_t bytes = kind < N_KINDS ? kinds[kind].size : -1;
+  if (bytes < 0 || !json_is_array(shape) || json_array_size(shape) > TENSOR_AXES) return -1;
   for (size_t i = 0; i < json_array_size(shape); i++) {
     const json_t *axis = json_array_get(shape, i);
     int64_t n = json_integer_value(axis);
@@ -260,10 +281,11 @@ static ampc_status sum_up(const TensorFile *f, const char *path, const char *tex
   return status;
 }
 
-/* Zeros take the place of the digits, as when they were computed. */
+/* Zeros take the place of the digits, as when they were computed. Files of others have none. */
 static ampc_status verify(const char *path, char *text, int64_t text_size, const TensorFile *f)
 {
   char *digits = find_digits(text, text_size), found[DIGITS + 1] = "", wanted[DIGITS + 1];
+  if (!digits && f->foreign) return AMPC_OK;
   if (!digits) return ampc_fail(AMPC_BAD_FILE, "%s is no checkpoint of ampc: no checksum", path);
   memcpy(found, digits, DIGITS);
   memcpy(digits, zeros, DIGITS);
@@ -308,12 +330,22 @@ static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
   return true;
 }
 
+/* What torch.save wrote is a zip archive or a pickle, which may run any program when it is read. */
+static const char *pickled_hint(const TensorFile *f)
+{
+  uint8_t head[2] = {0};
+  bool pickled = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head &&
+                 ((head[0] == 'P' && head[1] == 'K') || head[0] == 0x80);
+  return pickled ? "; it looks like one of PyTorch's, of which scripts/torch2safetensors makes one"
+                 : "";
+}
+
 static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
 {
   int64_t length;
   if (!read_length(f, file_size, &length))
-    return ampc_fail(AMPC_BAD_FILE, "%s is not a checkpoint: no safetensors file begins like that",
-                     path);
+    return ampc_fail(AMPC_BAD_FILE, "%s is not a %s: no safetensors file begins like that%s", path,
+                     f->foreign ? "safetensors file" : "checkpoint", pickled_hint(f));
   if (length > file_size - 8 || length > MAX_HEADER)
     return damaged(path, "its header is longer than the file or than 100 MB");
   f->begin = 8 + length;
@@ -339,14 +371,43 @@ static ampc_status open_file(const char *path, TensorFile *out, int64_t *out_siz
   return AMPC_OK;
 }
 
-ampc_status tensor_file_read(const char *path, TensorFile *out)
+static ampc_status read_file(const char *path, bool foreign, TensorFile *out)
 {
-  *out = (TensorFile){.fd = -1, .path = path};
+  *out = (TensorFile){.fd = -1, .path = path, .foreign = foreign};
   int64_t size = 0;
   ampc_status status = open_file(path, out, &size);
   if (!status) status = check_file(path, size, out);
   if (status) tensor_file_free(out);
   return status;
+}
+
+ampc_status tensor_file_read(const char *path, TensorFile *out)
+{
+  return read_file(path, false, out);
+}
+
+ampc_status tensor_file_read_any(const char *path, TensorFile *out)
+{
+  return read_file(path, true, out);
+}
+
+/* The header has been checked: shape and place fit the file. */
+TensorEntry tensor_entry(const json_t *entry)
+{
+  const json_t *shape = json_object_get(entry, "shape"), *axis;
+  const json_t *offsets = json_object_get(entry, "data_offsets");
+  size_t kind = entry_kind(entry), i;
+  TensorEntry out = {.dtype = kinds[kind].dtype,
+                     .wide = kinds[kind].real64,
+                     .unit = kinds[kind].size,
+                     .elements = 1,
+                     .begin = json_integer_value(json_array_get(offsets, 0))};
+  json_array_foreach(shape, i, axis)
+  {
+    out.dim[out.rank++] = json_integer_value(axis);
+    out.elements *= json_integer_value(axis);
+  }
+  return out;
 }
 
 ampc_status tensor_file_check_place(const char *path)

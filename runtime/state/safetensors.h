@@ -11,6 +11,7 @@ typedef struct TensorFile {
   int64_t size;   /* bytes of all tensors, which lie one after the other */
   /* of a file that is read, where the tensors stay: */
   const char *path; /* the caller's */
+  bool foreign;     /* may be of any program: it need not have a checksum */
   int64_t begin;    /* of the first tensor */
   int fd;
 } TensorFile;
@@ -48,6 +49,16 @@ void tensor_write_abandon(TensorWriter *w);
 
 /* Reads and checks everything that does not depend on a model: header, offsets, checksum. */
 ampc_status tensor_file_read(const char *path, TensorFile *out);
+/* The same of any program's file: a checksum is checked where there is one. */
+ampc_status tensor_file_read_any(const char *path, TensorFile *out);
+enum { TENSOR_AXES = 8 };
+typedef struct TensorEntry {
+  ampc_dtype dtype; /* AMPC_DTYPE_COUNT: none of ours */
+  bool wide;        /* AMPC_F32 is a double */
+  uint32_t rank;
+  int64_t dim[TENSOR_AXES], elements, unit, begin; /* unit: bytes of an element */
+} TensorEntry;
+TensorEntry tensor_entry(const json_t *entry);                     /* of a file that was read */
 const char *tensor_file_get(const TensorFile *f, const char *key); /* metadata; NULL: none */
 void tensor_file_free(TensorFile *f);
 /* "f32[784, 128]" of a type, or of an entry of a header that has been checked. */

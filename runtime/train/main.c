@@ -31,8 +31,8 @@ static const struct option own_options[] = {
 
 static const char help_text[] =
     "  --cuda-path DIR        look for NVIDIA's libraries in DIR first\n"
-    "  --data-dir DIR         root of data paths (default: the current folder)\n"
-    "  --eval                 only evaluate the weights of --resume\n"
+    "  --data-dir DIR         root of paths of data and weights (default: the current folder)\n"
+    "  --eval                 only evaluate the weights of --resume, or those that models load\n"
     "  --set NAME=VALUE       replace a setting, as in --set opt.lr=1e-4\n"
     "\n"
     "exit status: 0 done, or stopped by --max-time; 2 bad usage; 3 a file, or a log could not be\n"
@@ -111,8 +111,6 @@ static ampc_status read_command(int argc, char **argv, Command *c)
     status = read_option(o, argv, c);
   if (status || c->help) return status;
   if (optind < argc) return ampc_fail(AMPC_BAD_USAGE, "unexpected argument %s", argv[optind]);
-  if (c->train.eval_only && !c->train.resume)
-    return ampc_fail(AMPC_BAD_USAGE, "--eval needs the weights: --resume FILE");
   return AMPC_OK;
 }
 
@@ -144,6 +142,8 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
                        const Command *c)
 {
   ampc_runtime *rt = NULL;
+  if (c->train.eval_only && !c->train.resume && !program->n_loads)
+    return ampc_fail(AMPC_BAD_USAGE, "--eval needs the weights: --resume FILE");
   ampc_status status = ampc_create(program, c->train.device, &rt);
   for (int i = 0; i < c->n_settings && !status; i++) status = apply_setting(rt, c->settings[i]);
   if (!status) status = ampc_train(rt, data, &c->train);

@@ -91,13 +91,28 @@ static ampc_status check_options(Session *s)
   return check_saving(s, saves);
 }
 
+static void tell_loaded(void *to, bool warning, const char *line)
+{
+  if (warning)
+    progress_warn(to, "%s", line);
+  else
+    progress_note(to, "%s", line);
+}
+
+/* Start values, drawn and then loaded. */
+static ampc_status begin_weights(Session *s)
+{
+  ampc_status status = ampc_init_params(s->rt, s->seed);
+  return status ? status : ampc_load_params(s->rt, s->options->data_dir, tell_loaded, &s->progress);
+}
+
 /* Start values, or those of --resume with its seed: random numbers must go on as they were. */
 static ampc_status load_weights(Session *s)
 {
   const ampc_train_options *o = s->options;
   ampc_state state;
   s->seed = o->seed_given ? o->seed : s->program->seed;
-  if (!o->resume) return ampc_init_params(s->rt, s->seed);
+  if (!o->resume) return begin_weights(s);
   ampc_status status = ampc_checkpoint_load(s->rt, o->resume, &s->position);
   if (!status) status = ampc_get_state(s->rt, &state);
   if (status) return status;

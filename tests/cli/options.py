@@ -8,6 +8,7 @@ that takes a value is given none; a flag is given one.
 import re
 import subprocess
 import sys
+import tempfile
 
 ampc, amp = sys.argv[1:3]
 failures = []
@@ -88,7 +89,11 @@ def check_eval(command):
         check(f"amp eval refuses --{option}",
               f"--{option}" not in options and status == 2 and
               err.startswith(f"amp eval: error: no option --{option}"), err)
-    refuses("amp eval", command, ["job.amp"], "the weights are missing: --resume FILE")
+    with tempfile.NamedTemporaryFile("w", suffix=".amp") as job:
+        job.write("model net = Linear(2, 1)\ndata d() { return synthetic(4, [2]) }\n"
+                  "eval x in d() { metric m = mean(net(x)) }\n")
+        job.flush()
+        refuses("amp eval", command, [job.name], "the weights are missing: --resume FILE, or `load` in the job's model")
 
 
 def main():

@@ -1,0 +1,253 @@
+/* `load` clauses: start values of parameters from files of pretrained weights.
+ *
+ * Every tensor of a file and every parameter of its model is accounted for: a tensor that no
+ * parameter has is named by `unused`, a parameter that no file has by `missing`, or nothing is
+ * loaded at all. Of several clauses the last one that has a parameter gives its value. All checks
+ * come before the first change. */
+#include <stdlib.h>
+#include <string.h>
+#include "load.h"
+#include "runtime/plan/pattern.h"
+
+/* ---- the clause ---- */
+
+const char *const *load_transpose(const ampc_load *x)
+{
+  return x->patterns + 2 * x->n_rename;
+}
+
+const char *const *load_missing(const ampc_load *x)
+{
+  return load_transpose(x) + x->n_transpose;
+}
+
+const char *const *load_unused(const ampc_load *x)
+{
+  return load_missing(x) + x->n_missing;
+}
+
+bool load_names(const char *const *patterns, uint32_t n, const char *name)
+{
+  for (uint32_t i = 0; i < n; i++)
+    if (pattern_matches(patterns[i], name, false)) return true;
+  return false;
+}
+
+bool load_is_own(const ampc_load *x, const ampc_param *q)
+{
+  return strncmp(q->path, x->prefix, strlen(x->prefix)) == 0;
+}
+
+const char *load_own_name(const ampc_load *x, const char *path)
+{
+  return path + strlen(x->prefix);
+}
+
+/* ---- names of the file become ours ---- */
+
+static ampc_status lost(const Loading *x)
+{
+  return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", x->path);
+}
+
+/* Pair after pair, each on what the one before it made. */
+static ampc_status rename_tensor(Loading *x, LoadTensor *t)
+{
+  for (uint32_t i = 0; i < x->load->n_rename; i++) {
+    bool no_memory = false;
+    char *next =
+        pattern_rename(x->load->patterns[2 * i], x->load->patterns[2 * i + 1], t->ours, &no_memory);
+    if (no_memory) return lost(x);
+    if (!next) continue;
+    x->hits[2 * i]++;
+    free(t->ours);
+    t->ours = next;
+  }
+  return AMPC_OK;
+}
+
+static void mark_unused(Loading *x, LoadTensor *t)
+{
+  const char *const *unused = load_unused(x->load);
+  for (uint32_t i = 0; i < x->load->n_unused; i++) {
+    if (!pattern_matches(unused[i], t->ours, false)) continue;
+    t->left = true;
+    x->hits[unused - x->load->patterns + i]++;
+  }
+}
+
+/* Strip, then `unused` sees the name, then rename. */
+static ampc_status name_tensor(Loading *x, uint32_t number)
+{
+  LoadTensor *t = &x->at[number];
+  size_t strip = strlen(x->load->strip);
+  bool stripped = strip && strncmp(t->name, x->load->strip, strip) == 0;
+  t->ours = strdup(t->name + (stripped ? strip : 0));
+  if (!t->ours) return lost(x);
+  if (t->left) return AMPC_OK;
+  x->strip_hits += stripped;
+  mark_unused(x, t);
+  ampc_status status = t->left ? AMPC_OK : rename_tensor(x, t);
+  if (status || t->left) return status;
+  const json_t *other = json_object_get(x->index, t->ours);
+  if (other)
+    return ampc_fail(AMPC_BAD_FILE, "%s: %s and %s both become %s (`load` of `%s`, %s:%u)", x->path,
+                     x->at[json_integer_value(other)].name, t->name, t->ours, x->load->model,
+                     x->program->source, x->load->line);
+  return json_object_set_new(x->index, t->ours, json_integer(number)) ? lost(x) : AMPC_OK;
+}
+
+/* ---- tensors meet parameters ---- */
+
+/* Floats of any width are one kind, integers another. */
+static bool same_kind(ampc_dtype a, ampc_dtype b)
+{
+  static const char kind[AMPC_DTYPE_COUNT + 1] = {
+      [AMPC_F32] = 'f', [AMPC_F16] = 'f', [AMPC_BF16] = 'f', [AMPC_I32] = 'i',
+      [AMPC_I64] = 'i', [AMPC_U8] = 'i',  [AMPC_BOOL] = 'b'};
+  return kind[a] == kind[b];
+}
+
+static Fit fit_of(const Loading *x, const TensorEntry *e, const ampc_param *q)
+{
+  const ampc_load *load = x->load;
+  const char *name = load_own_name(load, q->path);
+  bool turned = load_names(load_transpose(load), load->n_transpose, name);
+  int64_t dim[AMPC_MAX_RANK];
+  memcpy(dim, q->dim, sizeof dim);
+  if (turned) dim[0] = q->dim[1], dim[1] = q->dim[0];
+  if (!same_kind(e->dtype, q->dtype)) return FIT_kind;
+  if (e->rank != q->rank || memcmp(e->dim, dim, q->rank * sizeof *dim) != 0) return FIT_shape;
+  return turned ? FIT_transposed : FIT_same;
+}
+
+static LoadTensor *find_tensor(const Loading *x, const char *path)
+{
+  const json_t *number = json_object_get(x->index, load_own_name(x->load, path));
+  return number ? &x->at[json_integer_value(number)] : NULL;
+}
+
+static void give(Loading *x, uint32_t i, LoadTensor *t)
+{
+  t->is_taken = true;
+  x->given[i] = (uint32_t)(t - x->at) + 1;
+  x->fit[i] = (uint8_t)fit_of(x, &t->entry, &x->program->params[i]);
+}
+
+/* PyTorch saves a tied parameter under all its names. Here it is one tensor, so they must agree. */
+static ampc_status give_alias(Loading *x, const ampc_alias *a)
+{
+  LoadTensor *t =
+      load_is_own(x->load, &x->program->params[a->param]) ? find_tensor(x, a->path) : NULL;
+  bool same = true;
+  if (!t) return AMPC_OK;
+  t->is_taken = true;
+  if (!x->given[a->param]) {
+    give(x, a->param, t);
+    return AMPC_OK;
+  }
+  const LoadTensor *first = &x->at[x->given[a->param] - 1];
+  ampc_status status = load_is_same(first, t, &same);
+  if (status || same) return status;
+  return ampc_fail(AMPC_BAD_FILE,
+                   "%s: %s and %s differ, but are one tensor in `%s` (%s:%u): name one of them in "
+                   "`unused`",
+                   x->path, first->name, t->name, x->load->model, x->program->source,
+                   x->load->line);
+}
+
+static ampc_status match_params(Loading *x)
+{
+  const ampc_program *p = x->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_params; i++) {
+    LoadTensor *t = load_is_own(x->load, &p->params[i]) ? find_tensor(x, p->params[i].path) : NULL;
+    if (t) give(x, i, t);
+  }
+  for (uint32_t i = 0; i < p->n_aliases && !status; i++) status = give_alias(x, &p->aliases[i]);
+  return status;
+}
+
+static ampc_status open_load(Loading *x, const char *data_dir)
+{
+  const ampc_load *load = x->load;
+  x->path = file_join(data_dir, load->path);
+  x->index = json_object();
+  x->given = calloc(x->program->n_params + 1, sizeof *x->given);
+  x->fit = calloc(x->program->n_params + 1, sizeof *x->fit);
+  x->hits = calloc(2 * load->n_rename + load->n_transpose + load->n_missing + load->n_unused + 1,
+                   sizeof *x->hits);
+  if (!x->path || !x->index || !x->given || !x->fit || !x->hits)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", load->path);
+  ampc_status status = load_files_open(x);
+  for (uint32_t i = 0; i < x->n && !status; i++) status = name_tensor(x, i);
+  return status ? status : match_params(x);
+}
+
+static void close_load(Loading *x)
+{
+  load_files_close(x);
+  json_decref(x->index);
+  free(x->path);
+  free(x->given);
+  free(x->fit);
+  free(x->hits);
+}
+
+/* ---- the change ---- */
+
+static bool is_last(const Loading *all, uint32_t n, uint32_t i)
+{
+  for (uint32_t k = i + 1; k < n; k++)
+    if (strcmp(all[k].load->model, all[i].load->model) == 0) return false;
+  return true;
+}
+
+static uint32_t own_params(const Loading *x)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < x->program->n_params; i++)
+    n += load_is_own(x->load, &x->program->params[i]);
+  return n;
+}
+
+static ampc_status apply(ampc_runtime *rt, const Loading *all, uint32_t n, uint32_t k,
+                         ampc_tell *tell, void *to)
+{
+  const Loading *x = &all[k];
+  LoadCount count = {0};
+  char line[512];
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < x->program->n_params && !status; i++) {
+    bool later = false; /* a later clause gives it */
+    for (uint32_t m = k + 1; m < n; m++) later = later || all[m].given[i];
+    if (x->given[i] && !later) status = load_value(rt, x, i, tell, to, &count);
+  }
+  snprintf(line, sizeof line, "loaded %u of %u parameters and buffers of %s from %s", count.tensors,
+           own_params(x), x->load->model, x->path);
+  size_t end = strlen(line);
+  if (count.converted)
+    snprintf(line + end, sizeof line - end, ", %u of them converted", count.converted);
+  if (!status) tell(to, false, line);
+  return status;
+}
+
+ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to)
+{
+  const ampc_program *p = ampc_program_of(rt);
+  uint32_t n = p->n_loads;
+  if (!n) return AMPC_OK;
+  Loading *all = calloc(n, sizeof *all);
+  ampc_status status = all ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (uint32_t i = 0; i < n && !status; i++) {
+    all[i] = (Loading){.program = p, .load = &p->loads[i]};
+    status = open_load(&all[i], data_dir);
+  }
+  for (uint32_t i = 0; i < n && !status; i++)
+    status = load_account(&all[i], all, i + 1, is_last(all, n, i));
+  for (uint32_t i = 0; i < n && !status; i++) status = apply(rt, all, n, i, tell, to);
+  for (uint32_t i = 0; i < n && all; i++)
+    if (all[i].load) close_load(&all[i]);
+  free(all);
+  return status ? status : ampc_refresh_copies(rt);
+}

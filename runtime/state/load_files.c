@@ -1,0 +1,161 @@
+/* The tensors that a `load` clause reads: of a safetensors file, or of the shards that an index
+ * file of Hugging Face names: {"weight_map": {"fc.weight": "model-00001-of-00002.safetensors",
+ * ..}}. */
+#include <stdlib.h>
+#include <string.h>
+#include "load.h"
+
+static ampc_status lost(const Loading *x)
+{
+  return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", x->path);
+}
+
+/* Opens the next file; its path is kept as long as the file. */
+static ampc_status open_file(Loading *x, char *path)
+{
+  if (!path) return lost(x);
+  ampc_status status = tensor_file_read_any(path, &x->files[x->n_files]);
+  if (status)
+    free(path);
+  else
+    x->n_files++;
+  return status;
+}
+
+static bool is_index(const char *path)
+{
+  static const char ending[] = ".json";
+  size_t n = strlen(path);
+  return n >= sizeof ending && strcmp(path + n - (sizeof ending - 1), ending) == 0;
+}
+
+/* ---- an index and its shards ---- */
+
+static ampc_status bad_index(const Loading *x, const char *what, const char *name)
+{
+  return ampc_fail(AMPC_BAD_FILE, "%s is no index of safetensors files: %s%s", x->path, what, name);
+}
+
+/* The weight map; *out_root is to be given back. */
+static ampc_status read_index(const Loading *x, json_t **out_root, const json_t **out_map)
+{
+  char *text;
+  int64_t size;
+  ampc_status status = file_read(x->path, &text, &size);
+  if (status) return status;
+  json_error_t error;
+  *out_root = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES, &error);
+  free(text);
+  *out_map = json_object_get(*out_root, "weight_map");
+  return json_is_object(*out_map)
+             ? AMPC_OK
+             : bad_index(x, "it has no \"weight_map\": ", *out_root ? "another JSON" : error.text);
+}
+
+/* Shards lie beside the index: a name that leads elsewhere is not followed. */
+static bool is_shard_name(const char *name)
+{
+  return name && *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Each file once, in the order in which the map names them first. */
+static ampc_status open_shards(Loading *x, const json_t *map, json_t *opened)
+{
+  const char *name;
+  json_t *file, *slot;
+  ampc_status status = AMPC_OK;
+  char *folder = file_folder(x->path);
+  x->files = calloc(json_object_size(map) + 1, sizeof *x->files);
+  if (!x->files || !folder) status = lost(x);
+  json_object_foreach((json_t *)(uintptr_t)map, name, file)
+  {
+    const char *shard = json_string_value(file);
+    if (!status && !is_shard_name(shard))
+      status = bad_index(x, "a shard is the name of a file beside it; not so that of ", name);
+    if (status || json_object_get(opened, shard)) continue;
+    status = open_file(x, file_join(folder, shard));
+    slot = json_integer((json_int_t)x->n_files - 1);
+    if (!status && json_object_set_new(opened, shard, slot) != 0) status = lost(x);
+  }
+  free(folder);
+  return status;
+}
+
+/* What the index names is where it says. */
+static ampc_status check_shards(const Loading *x, const json_t *map, const json_t *opened)
+{
+  const char *name;
+  json_t *file;
+  json_object_foreach((json_t *)(uintptr_t)map, name, file)
+  {
+    const json_t *slot = json_object_get(opened, json_string_value(file));
+    const TensorFile *f = &x->files[json_integer_value(slot)];
+    if (!json_object_get(f->header, name))
+      return ampc_fail(AMPC_BAD_FILE, "%s lacks %s, which %s says is there", f->path, name,
+                       x->path);
+  }
+  return AMPC_OK;
+}
+
+static ampc_status open_index(Loading *x)
+{
+  json_t *root = NULL, *opened = json_object();
+  const json_t *map = NULL;
+  ampc_status status = opened ? read_index(x, &root, &map) : lost(x);
+  if (!status) status = open_shards(x, map, opened);
+  if (!status) status = check_shards(x, map, opened);
+  json_decref(root);
+  json_decref(opened);
+  return status;
+}
+
+/* ---- the tensors ---- */
+
+/* A checkpoint of ours has moments and the like, which are no start values. */
+static bool is_state_of_ours(const TensorFile *f, const char *name)
+{
+  return strncmp(name, "optimizer.", 10) == 0 && tensor_file_get(f, "ampc.version");
+}
+
+static void list_tensors(Loading *x)
+{
+  const char *name;
+  json_t *entry;
+  for (uint32_t i = 0; i < x->n_files; i++) json_object_foreach(x->files[i].header, name, entry)
+    {
+      if (strcmp(name, "__metadata__") == 0) continue;
+      x->at[x->n++] = (LoadTensor){.file = &x->files[i],
+                                   .name = name,
+                                   .entry = tensor_entry(entry),
+                                   .left = is_state_of_ours(&x->files[i], name)};
+    }
+}
+
+ampc_status load_files_open(Loading *x)
+{
+  ampc_status status;
+  size_t n = 0;
+  if (is_index(x->path)) {
+    status = open_index(x);
+  } else {
+    x->files = calloc(1, sizeof *x->files);
+    status = x->files ? open_file(x, strdup(x->path)) : lost(x);
+  }
+  for (uint32_t i = 0; i < x->n_files; i++) n += json_object_size(x->files[i].header);
+  if (status) return status;
+  x->at = calloc(n + 1, sizeof *x->at);
+  if (!x->at) return lost(x);
+  list_tensors(x);
+  return AMPC_OK;
+}
+
+void load_files_close(Loading *x)
+{
+  for (uint32_t i = 0; i < x->n; i++) free(x->at[i].ours);
+  free(x->at);
+  for (uint32_t i = 0; i < x->n_files; i++) {
+    free((char *)(uintptr_t)x->files[i].path);
+    tensor_file_free(&x->files[i]);
+  }
+  free(x->files);
+}

@@ -1,0 +1,353 @@
+/* What a `load` clause cannot account for, and the lines that would: all of it in one message. Its
+ * codes are those of compiler/diag/errors.def, which ampc --explain-error explains. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include "load.h"
+#include "runtime/plan/pattern.h"
+
+enum { NAMES = 5 /* that are listed of a kind */, PATTERNS = 8 /* that are suggested */ };
+
+typedef enum Side { SIDE_params, SIDE_tensors } Side;
+
+/* Names of one kind of mistake, beside those of which all is well. */
+typedef struct Names {
+  const char **bad, **good;
+  uint32_t n_bad, n_good;
+} Names;
+
+typedef struct Report {
+  const Loading *x;
+  FILE *out;
+  bool wrong; /* something was told */
+} Report;
+
+static bool names_room(Names *s, uint32_t most)
+{
+  *s = (Names){.bad = calloc(most + 1, sizeof *s->bad), .good = calloc(most + 1, sizeof *s->good)};
+  return s->bad && s->good;
+}
+
+static void names_free(Names *s)
+{
+  free(s->bad);
+  free(s->good);
+}
+
+static void sort_name(Names *s, bool bad, const char *name)
+{
+  if (bad)
+    s->bad[s->n_bad++] = name;
+  else
+    s->good[s->n_good++] = name;
+}
+
+/* ---- patterns to write ---- */
+
+static bool names_good_one(const Names *s, const char *pattern)
+{
+  for (uint32_t i = 0; i < s->n_good; i++)
+    if (pattern_matches(pattern, s->good[i], false)) return true;
+  return false;
+}
+
+/* "h.0.attn.1.bias" as "h.*.attn.*.bias", or where `most` is 1 as "h.*.attn.1.bias". */
+static void without_numbers(const char *name, int most, char *to)
+{
+  for (bool begins = true; *name; begins = name[-1] == '.') {
+    size_t n = strcspn(name, "."), digits = strspn(name, "0123456789");
+    if (begins && n && digits == n && most-- > 0) {
+      *to++ = '*';
+      name += n;
+    } else {
+      *to++ = *name++;
+    }
+  }
+  *to = 0;
+}
+
+/* The widest pattern that names nothing of which all is well: all below the first segment, unless
+ * `exact`; the same name of all blocks; the name alone. `to` has room for the name and 4 more. */
+static void widest(const Names *s, const char *name, bool exact, char *to)
+{
+  size_t first = strcspn(name, ".");
+  if (!exact && name[first]) {
+    memcpy(to, name, first);
+    strcpy(to + first, ".**");
+    if (!names_good_one(s, to)) return;
+  }
+  without_numbers(name, INT32_MAX, to);
+  if (!names_good_one(s, to)) return;
+  without_numbers(name, 1, to);
+  if (names_good_one(s, to)) strcpy(to, name);
+}
+
+/* `missing=["a.**", "b.*.weight"]`. */
+static void put_patterns(const Report *r, const Names *s, const char *argument, bool exact)
+{
+  char *chosen[PATTERNS] = {0};
+  int n = 0;
+  bool all = true;
+  for (uint32_t i = 0; i < s->n_bad; i++) {
+    bool covered = false;
+    for (int k = 0; k < n; k++) covered = covered || pattern_matches(chosen[k], s->bad[i], false);
+    if (covered) continue;
+    all = all && n < PATTERNS;
+    char *pattern = n < PATTERNS ? malloc(strlen(s->bad[i]) + 5) : NULL;
+    if (!pattern) continue;
+    widest(s, s->bad[i], exact, pattern);
+    chosen[n++] = pattern;
+  }
+  fprintf(r->out, "%s=%s", argument, n > 1 || !all ? "[" : "");
+  for (int k = 0; k < n; k++) {
+    fprintf(r->out, "%s\"%s\"", k ? ", " : "", chosen[k]);
+    free(chosen[k]);
+  }
+  fprintf(r->out, "%s%s", all ? "" : ", ...", n > 1 || !all ? "]" : "");
+}
+
+static void put_names(const Report *r, const Names *s)
+{
+  for (uint32_t i = 0; i < s->n_bad && i < NAMES; i++)
+    fprintf(r->out, "%s%s", i ? ", " : "", s->bad[i]);
+  if (s->n_bad > NAMES) fprintf(r->out, ", ... (%u more)", s->n_bad - NAMES);
+}
+
+/* ---- lacking parameters ---- */
+
+/* A parameter lacks a value if no clause of the model gives one, nor may leave it out. */
+static bool is_lacking(const Loading *all, uint32_t n, const Loading *x, uint32_t i)
+{
+  const ampc_param *q = &x->program->params[i];
+  for (uint32_t k = 0; k < n; k++) {
+    const ampc_load *load = all[k].load;
+    if (strcmp(load->model, x->load->model) != 0) continue;
+    if (all[k].given[i] ||
+        load_names(load_missing(load), load->n_missing, load_own_name(load, q->path)))
+      return false;
+  }
+  return true;
+}
+
+/* Names of the file may begin with what PyTorch's wrappers put there: "module.fc.weight". */
+static void suggest_strip(const Report *r, const Names *lacking)
+{
+  const Loading *x = r->x;
+  for (uint32_t i = 0; i < x->n && !*x->load->strip; i++) {
+    const char *name = x->at[i].name, *dot = strrchr(name, '.');
+    for (uint32_t k = 0; k < lacking->n_bad && dot && !x->at[i].is_taken; k++) {
+      size_t n = strlen(name), m = strlen(lacking->bad[k]);
+      if (n <= m || name[n - m - 1] != '.' || strcmp(name + n - m, lacking->bad[k]) != 0) continue;
+      fprintf(r->out, "  names of the file begin otherwise: strip=\"%.*s\"\n", (int)(n - m), name);
+      return;
+    }
+  }
+}
+
+/* Or lack what the model puts there: "fc.weight" of "backbone.fc.weight". */
+static void suggest_prefix(const Report *r, const Names *lacking)
+{
+  const Loading *x = r->x;
+  for (uint32_t k = 0; k < lacking->n_bad; k++)
+    for (const char *dot = strchr(lacking->bad[k], '.'); dot; dot = strchr(dot + 1, '.')) {
+      const json_t *number = json_object_get(x->index, dot + 1);
+      if (!number || x->at[json_integer_value(number)].is_taken) continue;
+      fprintf(r->out, "  names of the model begin otherwise: rename=[[\"**\", \"%.*s.**\"]]\n",
+              (int)(dot - lacking->bad[k]), lacking->bad[k]);
+      return;
+    }
+}
+
+/* With the last file of a model: what it lacks and none before it has. */
+static bool tell_lacking(Report *r, const Loading *all, uint32_t n)
+{
+  const Loading *x = r->x;
+  const ampc_program *p = x->program;
+  Names s;
+  bool good = names_room(&s, p->n_params);
+  for (uint32_t i = 0; i < p->n_params && good; i++)
+    if (load_is_own(x->load, &p->params[i]))
+      sort_name(&s, is_lacking(all, n, x, i), load_own_name(x->load, p->params[i].path));
+  if (good && s.n_bad) {
+    r->wrong = true;
+    fprintf(r->out, "\nE502: it lacks %u of %u parameters and buffers: ", s.n_bad,
+            s.n_bad + s.n_good);
+    put_names(r, &s);
+    fprintf(r->out, "\n");
+    suggest_strip(r, &s);
+    suggest_prefix(r, &s);
+    fprintf(r->out, "  where they keep their start values: ");
+    put_patterns(r, &s, "missing", false);
+  }
+  names_free(&s);
+  return good;
+}
+
+/* ---- parameters of another shape or kind ---- */
+
+static bool could_transpose(const TensorEntry *e, const ampc_param *q)
+{
+  return e->rank == 2 && q->rank == 2 && e->dim[0] == q->dim[1] && e->dim[1] == q->dim[0];
+}
+
+static void put_dims(FILE *out, const int64_t *dim, uint32_t rank)
+{
+  fprintf(out, "[");
+  for (uint32_t i = 0; i < rank; i++) fprintf(out, "%s%lld", i ? ", " : "", (long long)dim[i]);
+  fprintf(out, "]");
+}
+
+/* "fc.weight is [10, 4] in the file, [4, 10] here" */
+static void put_misfit(const Report *r, uint32_t i)
+{
+  const Loading *x = r->x;
+  const ampc_param *q = &x->program->params[i];
+  const LoadTensor *t = &x->at[x->given[i] - 1];
+  fprintf(r->out, "%s is ", t->name);
+  if (x->fit[i] == FIT_kind) {
+    const json_t *entry = json_object_get(t->file->header, t->name);
+    fprintf(r->out, "%s in the file, %s here", json_string_value(json_object_get(entry, "dtype")),
+            ampc_dtype_name(q->dtype));
+    return;
+  }
+  put_dims(r->out, t->entry.dim, t->entry.rank);
+  fprintf(r->out, " in the file, ");
+  put_dims(r->out, q->dim, q->rank);
+  fprintf(r->out, " here");
+}
+
+/* The name that `unused` sees: with strip, before rename. */
+static const char *seen_by_unused(const Loading *x, const LoadTensor *t)
+{
+  size_t n = strlen(x->load->strip);
+  return t->name + (n && strncmp(t->name, x->load->strip, n) == 0 ? n : 0);
+}
+
+/* Which kind of misfit a message is about. */
+typedef bool IsMisfit(const Loading *x, uint32_t i);
+
+static bool is_turned(const Loading *x, uint32_t i)
+{
+  return x->given[i] && x->fit[i] == FIT_shape &&
+         could_transpose(&x->at[x->given[i] - 1].entry, &x->program->params[i]);
+}
+
+static bool is_other_shape(const Loading *x, uint32_t i)
+{
+  return x->given[i] && (x->fit[i] == FIT_kind || (x->fit[i] == FIT_shape && !is_turned(x, i)));
+}
+
+static void put_cure(const Report *r, const Names *s, const Names *in_file, bool turned)
+{
+  if (turned) {
+    fprintf(r->out, "\n  where the file has them the other way round (a square one does not show "
+                    "it): ");
+    put_patterns(r, s, "transpose", true);
+  } else {
+    fprintf(r->out, "\n  where they are trained anew: ");
+    put_patterns(r, s, "missing", false);
+    put_patterns(r, in_file, ", unused", false);
+  }
+}
+
+static void put_misfits(const Report *r, IsMisfit *is_bad, uint32_t n)
+{
+  uint32_t told = 0;
+  fprintf(r->out, "\nE503: %u %s another shape: ", n, n > 1 ? "have" : "has");
+  for (uint32_t i = 0; i < r->x->program->n_params && told < NAMES; i++) {
+    if (!is_bad(r->x, i)) continue;
+    if (told++) fprintf(r->out, ", ");
+    put_misfit(r, i);
+  }
+  if (n > NAMES) fprintf(r->out, ", ... (%u more)", n - NAMES);
+}
+
+static bool tell_misfits(Report *r, IsMisfit *is_bad)
+{
+  const Loading *x = r->x;
+  const ampc_program *p = x->program;
+  Names ours, theirs;
+  bool good = names_room(&ours, p->n_params);
+  good = names_room(&theirs, p->n_params) && good;
+  for (uint32_t i = 0; i < p->n_params && good; i++) {
+    if (!x->given[i]) continue;
+    sort_name(&ours, is_bad(x, i), load_own_name(x->load, p->params[i].path));
+    sort_name(&theirs, is_bad(x, i), seen_by_unused(x, &x->at[x->given[i] - 1]));
+  }
+  if (good && ours.n_bad) {
+    r->wrong = true;
+    put_misfits(r, is_bad, ours.n_bad);
+    put_cure(r, &ours, &theirs, is_bad == is_turned);
+  }
+  names_free(&ours);
+  names_free(&theirs);
+  return good;
+}
+
+/* ---- tensors that belong nowhere, patterns without use ---- */
+
+static bool tell_unused(Report *r)
+{
+  const Loading *x = r->x;
+  Names s;
+  bool good = names_room(&s, x->n);
+  for (uint32_t i = 0; i < x->n && good; i++)
+    if (!x->at[i].left) sort_name(&s, !x->at[i].is_taken, seen_by_unused(x, &x->at[i]));
+  if (good && s.n_bad) {
+    r->wrong = true;
+    fprintf(r->out, "\nE502: %u of its %u tensors %s no parameter: ", s.n_bad, x->n,
+            s.n_bad > 1 ? "are" : "is");
+    put_names(r, &s);
+    fprintf(r->out, "\n  where they are not needed: ");
+    put_patterns(r, &s, "unused", false);
+  }
+  names_free(&s);
+  return good;
+}
+
+/* A pattern that matches nothing is a mistake nearly always, as in other clauses. */
+static void tell_idle(Report *r)
+{
+  const ampc_load *load = r->x->load;
+  size_t unused = (size_t)(load_unused(load) - load->patterns);
+  for (uint32_t i = 0; i < load->n_rename; i++)
+    if (!r->x->hits[2 * i])
+      fprintf(r->out, "\nE501: \"%s\" of `rename` matches none of its tensors",
+              load->patterns[2 * i]);
+  for (uint32_t i = 0; i < load->n_unused; i++)
+    if (!r->x->hits[unused + i])
+      fprintf(r->out, "\nE501: \"%s\" of `unused` matches none of its tensors",
+              load->patterns[unused + i]);
+  if (*load->strip && !r->x->strip_hits)
+    fprintf(r->out, "\nE501: `strip`: none of its names begins with \"%s\"", load->strip);
+}
+
+static bool has_idle(const Loading *x)
+{
+  size_t unused = (size_t)(load_unused(x->load) - x->load->patterns);
+  bool idle = *x->load->strip && !x->strip_hits;
+  for (uint32_t i = 0; i < x->load->n_rename; i++) idle = idle || !x->hits[2 * i];
+  for (uint32_t i = 0; i < x->load->n_unused; i++) idle = idle || !x->hits[unused + i];
+  return idle;
+}
+
+ampc_status load_account(const Loading *x, const Loading *all, uint32_t n, bool last)
+{
+  char *text = NULL;
+  size_t size = 0;
+  Report r = {.x = x, .out = open_memstream(&text, &size), .wrong = has_idle(x)};
+  if (!r.out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", x->path);
+  fprintf(r.out, "%s does not fit `%s` (%s:%u)", x->path, x->load->model, x->program->source,
+          x->load->line);
+  bool good = (!last || tell_lacking(&r, all, n)) && tell_misfits(&r, is_turned) &&
+              tell_misfits(&r, is_other_shape) && tell_unused(&r);
+  if (good) tell_idle(&r);
+  good = fclose(r.out) == 0 && good;
+  ampc_status status = AMPC_OK;
+  if (!good)
+    status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", x->path);
+  else if (r.wrong)
+    status = ampc_fail_log(AMPC_BAD_FILE, text);
+  free(text);
+  return status;
+}
