@@ -146,6 +146,7 @@ static void put_sources(Printer *p, const ampc_program *g)
     text_init(&t, p->c->arena);
     field_text(&t, "kind", kinds[s->kind]);
     field_text(&t, "path", quoted(p, s->path));
+    if (s->args) field_text(&t, "args", quoted(p, s->args));
     field_text(&t, "dtype", dtype_enums[s->dtype]);
     field_integer(&t, "rank", s->rank);
     if (s->rank) field_text(&t, "dim", dims(p, s->dim, s->rank));

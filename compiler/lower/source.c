@@ -29,15 +29,14 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
 {
   const char *path = data_path(l, out->path);
   ampc_header header;
-  bool there = access(path, R_OK) == 0;
-  ampc_status status = there ? format->probe(path, &header) : AMPC_OK;
+  bool there = true;
+  ampc_status status = ampc_shards_probe(format, path, out->args, &there, &header);
   if (status == AMPC_RUN_FAILED) arena_out_of_memory(); /* nothing is wrong with the file */
   if (!there) {
-    fail(l, E604, span, "%s cannot be opened, so its shape is unknown: %s", path, strerror(errno));
-    diag_help(l->c,
-              "`%s(path, shape=[28, 28], dtype=u8)` compiles without it; --data-dir=DIR is "
-              "the root of data paths",
-              format->name);
+    fail(l, E604, span, "%s cannot be opened, so its %s unknown: %s", path,
+         format->known ? "number of samples is" : "shape is", strerror(errno));
+    diag_help(l->c, "`%s(path, %s)` compiles without it; --data-dir=DIR is the root of data paths",
+              format->name, format->known ? "..., samples=1000" : "shape=[28, 28], dtype=u8");
   } else if (!status) {
     out->dtype = header.dtype;
     out->rank = header.rank;
@@ -148,7 +147,62 @@ static bool gives_type(Lower *l, const ampc_format *format, DType type, Span spa
   return false;
 }
 
-/* _file(format, path, shape, dtype, samples, part): all formats that have a file */
+/* One stream of numbers for each call in the text, however often it is elaborated. */
+static uint64_t call_site(Lower *l, Span span)
+{
+  span = diag_user_span(l->c, span);
+  for (uint32_t i = 0; i < l->call_sites.n; i++)
+    if (l->call_sites.at[i].start == span.start) return i;
+  vec_push(l->arena, &l->call_sites, span);
+  return l->call_sites.n - 1;
+}
+
+/* One line of ampc_source.args, or of a list one for each element. */
+static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span span)
+{
+  if (value.kind == D_list) {
+    for (uint32_t i = 0; i < value.n; i++)
+      if (!add_argument(l, to, name, value.as.list[i], span)) return false;
+    return true;
+  }
+  bool text = value.kind == D_str;
+  if (!text && value.kind != D_bool && value.kind != D_dtype && !d_is_number(value))
+    return fail(l, E209, span, "`%s` needs text or numbers, got %s", name, d_kind_text(l, value)),
+           false;
+  if (text && strpbrk(value.as.text, "\n\r"))
+    return fail(l, E209, span, "`%s` has more than one line", name), false;
+  if (value.kind == D_bool) value = d_int(value.as.truth);
+  text_printf(to, "%s=%s\n", name, text ? value.as.text : d_text(l, value));
+  return true;
+}
+
+/* [["key", "x"], ["random", true], ...] of the `def` as the text that the format reads. */
+static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
+{
+  Text text;
+  text_init(&text, l->arena);
+  for (uint32_t i = 0; i < list.n; i++) {
+    const Datum *pair = list.as.list[i].as.list;
+    if (!add_argument(l, &text, pair[0].as.text, pair[1], span)) return false;
+  }
+  s->args = list.n ? text.at : NULL;
+  return true;
+}
+
+/* Where the arguments alone tell type and shape, `samples` is all that a file could add. */
+static bool known_header(Lower *l, const ampc_format *format, Datum samples, Span span,
+                         ampc_source *s)
+{
+  ampc_header h;
+  if (format->known(s->args, &h)) return fail(l, E209, span, "%s", ampc_last_error()), false;
+  s->dtype = h.dtype;
+  s->rank = h.rank;
+  memcpy(s->dim, h.dim, sizeof s->dim);
+  if (samples.kind == D_none) return read_header(l, format, span, s);
+  return want_count(l, samples, span, "`samples`", 1, AMPC_MOST_SAMPLES, &s->samples);
+}
+
+/* _file(format, path, shape, dtype, samples, part, arguments): all formats that have a file */
 static Datum run_file(Lower *l, Args *args)
 {
   const ampc_format *format = ampc_format_find(ARG(0).as.text);
@@ -156,8 +210,13 @@ static Datum run_file(Lower *l, Args *args)
     library_broken("sources.amp", "AMPC_FORMATS has no format of files ", ARG(0).as.text);
   ampc_source s = {.kind = format->kind, .path = ARG(1).as.text};
   Span span = args->span;
-  if (!in_source(l, span, format->name) || !source_part(l, ARG(5), span, &s)) return d_of(D_error);
-  if (ARG(2).kind != D_none) {
+  if (!in_source(l, span, format->name) || !source_part(l, ARG(5), span, &s) ||
+      !source_arguments(l, ARG(6), span, &s))
+    return d_of(D_error);
+  if (format->draws) s.stream = call_site(l, span) << 40; /* epochs are counted below */
+  if (format->known) {
+    if (!known_header(l, format, ARG(4), span, &s)) return d_of(D_error);
+  } else if (ARG(2).kind != D_none) {
     if (!given_shape(l, ARG(2), ARG(3), ARG(4), span, &s) || !gives_type(l, format, s.dtype, span))
       return d_of(D_error);
   } else if (ARG(3).kind != D_none || ARG(4).kind != D_none) {
@@ -168,16 +227,6 @@ static Datum run_file(Lower *l, Args *args)
     return d_of(D_error);
   }
   return add_source(l, &s, span);
-}
-
-/* One stream of numbers for each call in the text, however often it is elaborated. */
-static uint64_t call_site(Lower *l, Span span)
-{
-  span = diag_user_span(l->c, span);
-  for (uint32_t i = 0; i < l->call_sites.n; i++)
-    if (l->call_sites.at[i].start == span.start) return i;
-  vec_push(l->arena, &l->call_sites, span);
-  return l->call_sites.n - 1;
 }
 
 /* All the numbers of a synthetic source are counted in 64 bits. */
@@ -313,7 +362,7 @@ static Datum run_classes(Lower *l, Args *args)
 }
 
 const Native source_natives[] = {
-    {"file", 6, 6, false, true, run_file},
+    {"file", 7, 7, false, true, run_file},
     {"synthetic", 7, 7, false, true, run_synthetic},
     {"classes", 3, 3, false, true, run_classes},
     {0},

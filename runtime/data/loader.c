@@ -1,7 +1,9 @@
-/* The batches of a block: all its sources advance together through one index. A thread fills a ring
- * of buffers ahead of the consumer; what is in a batch depends on seed and position alone. */
+/* The batches of a block: all its sources advance together through one index. Threads fill a ring
+ * of buffers ahead of the consumer; what is in a batch depends on seed and position alone, however
+ * many they are. */
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +13,14 @@
 #include "source.h"
 
 /* Three slots: one that the consumer reads, one that is ready, one that is being filled. */
-enum { RING = 3, ALIGN = 64 /* bytes */ };
+enum { RING = 3, ALIGN = 64 /* bytes */, MOST_THREADS = 16, WHY = 1024 };
 
 typedef struct Slot {
   char *bytes; /* the block's sources as they lie in INPUT, from the lowest offset on */
   ampc_data_position position;
-  int64_t samples; /* below the block's batch at the end of an epoch that keeps its rest */
+  int64_t samples;     /* below the block's batch at the end of an epoch that keeps its rest */
+  int64_t *index;      /* of its samples, when they are shuffled */
+  int64_t begun, done; /* samples */
 } Slot;
 
 struct ampc_batches {
@@ -27,58 +31,95 @@ struct ampc_batches {
   DataSource *sources;
   int64_t samples, per_epoch; /* samples and batches of an epoch */
   int64_t base, bytes;        /* what a batch covers of INPUT */
-  int64_t *order;             /* of epoch order_epoch, when it is shuffled; the thread's own */
+  int64_t piece;              /* samples that a thread takes on at once */
+  int64_t *order;             /* of epoch order_epoch, when it is shuffled; of who opens a slot */
   int64_t order_epoch;        /* -1: none yet */
 
-  pthread_t thread;
+  pthread_t threads[MOST_THREADS];
+  int n_threads;
   pthread_mutex_t mutex; /* for all below */
   pthread_cond_t changed;
-  bool started, quit;
+  bool quit, seeking, opening; /* opening: one thread prepares the next slot */
+  int busy;                    /* threads that fill samples */
   Slot ring[RING];
-  int64_t filled, taken;    /* slots since the last seek */
-  bool held;                /* the consumer still reads slot taken - 1 */
-  ampc_data_position ahead; /* of the batch that is filled next */
-  uint64_t seeks;           /* so far: a batch that was begun before the last one is dropped */
+  int64_t opened, filled, taken; /* slots since the last seek */
+  bool held;                     /* the consumer still reads slot taken - 1 */
+  ampc_data_position ahead;      /* of the slot that is opened next */
+  ampc_status failed;            /* of a sample: then no more are begun */
+  int64_t failed_at;             /* that sample, counted since the last seek: the first of all */
+  char why[WHY];
 };
 
-/* ---- the thread ---- */
+/* ---- the threads ---- */
 
-/* What lies behind the samples of a smaller last batch is of an earlier one and is not read. */
-static void fill_slot(ampc_batches *b, Slot *slot)
+/* Samples [first, first + n) of the slot, from all sources. */
+static ampc_status fill_samples(const ampc_batches *b, const Slot *slot, int64_t first, int64_t n)
 {
+  int64_t epoch = slot->position.epoch, from = slot->position.batch * b->block->batch + first;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < b->block->n_sources; i++) {
+    const DataSource *s = &b->sources[i];
+    char *to = slot->bytes + (s->desc->offset - b->base) + first * s->sample_bytes;
+    if (!slot->index) status = source_copy(s, from, n, epoch, to);
+    for (int64_t j = 0; slot->index && j < n && !status; j++)
+      status = source_copy(s, slot->index[first + j], 1, epoch, to + j * s->sample_bytes);
+    if (status) return status;
+  }
+  return AMPC_OK;
+}
+
+/* What is told is what comes first in the data, not in time. */
+static void keep_failure(ampc_batches *b, ampc_status status, int64_t at)
+{
+  if (b->failed && b->failed_at <= at) return;
+  b->failed = status;
+  b->failed_at = at;
+  snprintf(b->why, sizeof b->why, "%s", ampc_last_error());
+}
+
+/* Samples are filled outside the lock. What lies behind those of a smaller last batch is of an
+ * earlier one and is not read. */
+static void fill_some(ampc_batches *b)
+{
+  int64_t number = b->opened - 1;
+  Slot *slot = &b->ring[number % RING];
+  int64_t first = slot->begun, left = slot->samples - first, n = left < b->piece ? left : b->piece;
+  slot->begun += n;
+  b->busy++;
+  pthread_mutex_unlock(&b->mutex);
+  ampc_status status = fill_samples(b, slot, first, n);
+  pthread_mutex_lock(&b->mutex);
+  b->busy--;
+  if (status) {
+    keep_failure(b, status, number * b->block->batch + first);
+  } else {
+    slot->done += n;
+  }
+  while (b->filled < b->opened &&
+         b->ring[b->filled % RING].done == b->ring[b->filled % RING].samples)
+    b->filled++;
+  pthread_cond_broadcast(&b->changed);
+}
+
+/* The order of an epoch is found outside the lock, by one thread at a time. */
+static void open_slot(ampc_batches *b)
+{
+  Slot *slot = &b->ring[b->opened % RING];
   const ampc_block *block = b->block;
+  b->opening = true;
+  slot->position = b->ahead;
+  pthread_mutex_unlock(&b->mutex);
   int64_t first = slot->position.batch * block->batch, left = b->samples - first;
   slot->samples = left < block->batch ? left : block->batch;
   if (block->shuffle && b->order_epoch != slot->position.epoch) {
     order_shuffle(b->order, b->samples, b->seed, b->index, slot->position.epoch);
     b->order_epoch = slot->position.epoch;
   }
-  for (uint32_t i = 0; i < block->n_sources; i++) {
-    const DataSource *s = &b->sources[i];
-    char *to = slot->bytes + (s->desc->offset - b->base);
-    if (!block->shuffle) source_copy(s, first, slot->samples, to);
-    for (int64_t j = 0; block->shuffle && j < slot->samples; j++)
-      source_copy(s, b->order[first + j], 1, to + j * s->sample_bytes);
-  }
-}
-
-/* The slot that the consumer still reads counts as taken, but may not be filled. */
-static bool ring_is_full(const ampc_batches *b)
-{
-  return b->filled - b->taken + b->held >= RING;
-}
-
-/* Fills the slot outside the lock. A seek meanwhile makes its content void. */
-static void fill_next(ampc_batches *b)
-{
-  Slot *slot = &b->ring[b->filled % RING];
-  uint64_t seeks = b->seeks;
-  slot->position = b->ahead;
-  pthread_mutex_unlock(&b->mutex);
-  fill_slot(b, slot);
+  if (slot->index) memcpy(slot->index, b->order + first, (size_t)slot->samples * sizeof *b->order);
+  slot->begun = slot->done = 0;
   pthread_mutex_lock(&b->mutex);
-  if (seeks != b->seeks) return;
-  b->filled++;
+  b->opening = false;
+  b->opened++;
   if (++b->ahead.batch == b->per_epoch) {
     b->ahead.batch = 0;
     b->ahead.epoch++;
@@ -86,15 +127,32 @@ static void fill_next(ampc_batches *b)
   pthread_cond_broadcast(&b->changed);
 }
 
+/* Only the slot that was opened last has samples that nobody has begun. */
+static bool has_work(const ampc_batches *b)
+{
+  const Slot *last = &b->ring[(b->opened + RING - 1) % RING];
+  return b->opened > b->filled && last->begun < last->samples;
+}
+
+/* The slot that the consumer still reads counts as taken, but may not be filled. */
+static bool ring_is_full(const ampc_batches *b)
+{
+  return b->opened - b->taken + b->held >= RING;
+}
+
 static void *prefetch(void *arg)
 {
   ampc_batches *b = arg;
   pthread_mutex_lock(&b->mutex);
   while (!b->quit) {
-    if (ring_is_full(b)) {
+    if (b->failed || b->seeking) {
       pthread_cond_wait(&b->changed, &b->mutex);
+    } else if (has_work(b)) {
+      fill_some(b);
+    } else if (!b->opening && !ring_is_full(b)) {
+      open_slot(b);
     } else {
-      fill_next(b);
+      pthread_cond_wait(&b->changed, &b->mutex);
     }
   }
   pthread_mutex_unlock(&b->mutex);
@@ -165,6 +223,9 @@ static ampc_status open_ring(ampc_batches *b)
     b->ring[i].bytes = aligned_alloc(ALIGN, (size_t)b->bytes);
     if (!b->ring[i].bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for batches");
     memset(b->ring[i].bytes, 0, (size_t)b->bytes);
+    if (!b->block->shuffle) continue;
+    b->ring[i].index = malloc((size_t)b->block->batch * sizeof *b->order);
+    if (!b->ring[i].index) return ampc_fail(AMPC_RUN_FAILED, "out of memory for batches");
   }
   b->order = b->block->shuffle ? malloc((size_t)b->samples * sizeof *b->order) : NULL;
   b->order_epoch = -1;
@@ -177,20 +238,36 @@ static ampc_status open_ring(ampc_batches *b)
 static void batches_close(ampc_batches *b)
 {
   if (!b) return;
-  if (b->started) {
-    pthread_mutex_lock(&b->mutex);
-    b->quit = true;
-    pthread_cond_broadcast(&b->changed);
-    pthread_mutex_unlock(&b->mutex);
-    pthread_join(b->thread, NULL);
-  }
+  pthread_mutex_lock(&b->mutex);
+  b->quit = true;
+  pthread_cond_broadcast(&b->changed);
+  pthread_mutex_unlock(&b->mutex);
+  for (int i = 0; i < b->n_threads; i++) pthread_join(b->threads[i], NULL);
   pthread_mutex_destroy(&b->mutex);
   pthread_cond_destroy(&b->changed);
   for (uint32_t i = 0; b->sources && i < b->block->n_sources; i++) source_close(&b->sources[i]);
-  for (int i = 0; i < RING; i++) free(b->ring[i].bytes);
+  for (int i = 0; i < RING; i++) {
+    free(b->ring[i].bytes);
+    free(b->ring[i].index);
+  }
   free(b->sources);
   free(b->order);
   free(b);
+}
+
+/* Where samples take long to make there are as many threads as processors; where they are only
+ * copied, one has nothing to wait for but memory, and takes whole batches. */
+static ampc_status start_threads(ampc_batches *b)
+{
+  cpu_set_t cpus;
+  bool works = false;
+  for (uint32_t i = 0; i < b->block->n_sources; i++) works = works || b->sources[i].format->works;
+  b->piece = works ? 1 : b->block->batch;
+  int wanted = works && sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  if (wanted > MOST_THREADS) wanted = MOST_THREADS;
+  while (b->n_threads < wanted && signals_thread(&b->threads[b->n_threads], prefetch, b) == 0)
+    b->n_threads++;
+  return b->n_threads ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "cannot start the loader thread");
 }
 
 static ampc_status batches_open(const ampc_program *p, uint32_t block, const char *data_dir,
@@ -208,10 +285,7 @@ static ampc_status batches_open(const ampc_program *p, uint32_t block, const cha
   pthread_cond_init(&b->changed, NULL);
   ampc_status status = open_sources(b, data_dir);
   if (!status) status = open_ring(b);
-  if (!status) {
-    b->started = signals_thread(&b->thread, prefetch, b) == 0;
-    if (!b->started) status = ampc_fail(AMPC_RUN_FAILED, "cannot start the loader thread");
-  }
+  if (!status) status = start_threads(b);
   if (status) {
     batches_close(b);
   } else {
@@ -237,23 +311,32 @@ static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
         (long long)to.batch, (long long)to.epoch, b->block->name, (long long)b->per_epoch);
   if (to.batch == b->per_epoch) to = (ampc_data_position){.epoch = to.epoch + 1};
   pthread_mutex_lock(&b->mutex);
+  b->seeking = true;
+  while (b->busy || b->opening) pthread_cond_wait(&b->changed, &b->mutex);
   b->ahead = (ampc_data_position){to.epoch, to.batch, b->index};
-  b->filled = b->taken = 0;
-  b->held = false;
-  b->seeks++;
+  b->opened = b->filled = b->taken = 0;
+  b->held = b->seeking = false;
+  b->failed = AMPC_OK;
   pthread_cond_broadcast(&b->changed);
   pthread_mutex_unlock(&b->mutex);
   return AMPC_OK;
 }
 
-/* Lets go of the slot handed out before, so that the thread can fill it, and waits for the next. */
+/* Lets go of the slot handed out before, so that it can be filled, and waits for the next. A sample
+ * that failed is told when all batches before its own have been read. */
 static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t *out_samples,
                                 ampc_data_position *out_position)
 {
   pthread_mutex_lock(&b->mutex);
   b->held = false;
   pthread_cond_broadcast(&b->changed);
-  while (b->filled == b->taken) pthread_cond_wait(&b->changed, &b->mutex);
+  while (b->filled == b->taken && !(b->failed && !b->busy))
+    pthread_cond_wait(&b->changed, &b->mutex);
+  if (b->filled == b->taken) {
+    ampc_status status = ampc_fail(b->failed, "%s", b->why);
+    pthread_mutex_unlock(&b->mutex);
+    return status;
+  }
   const Slot *slot = &b->ring[b->taken++ % RING];
   b->held = true;
   *out_base = slot->bytes;

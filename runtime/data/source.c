@@ -51,15 +51,16 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sampl
   char *bytes = malloc((size_t)(piece * s->sample_bytes));
   if (!bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", s->path);
   bool found = false;
-  for (int64_t i = 0; i < s->count && !found; i += piece) {
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0; i < s->count && !found && !status; i += piece) {
     int64_t n = s->count - i < piece ? s->count - i : piece;
-    source_copy(s, i, n, bytes);
-    found = find_in_piece(s, bytes, n, is_bad, sample, value);
+    status = source_copy(s, i, n, AMPC_AS_STORED, bytes);
+    found = !status && find_in_piece(s, bytes, n, is_bad, sample, value);
     *sample += s->first + i;
   }
   if (!found) *sample = -1;
   free(bytes);
-  return AMPC_OK;
+  return status;
 }
 
 /* All values of the part are looked at once, so that no kernel has to. A format without a file
@@ -92,7 +93,7 @@ bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
 /* A file that is not there is mostly looked for in the wrong folder. */
 static ampc_status explain_missing(const DataSource *s, const char *folder, ampc_status status)
 {
-  if (!s->path || access(s->path, F_OK) == 0) return status;
+  if (access(s->path, F_OK) == 0) return status;
   const char *reason = strerror(errno);
   if (s->desc->path[0] == '/')
     return ampc_fail(status, "cannot open %s: %s; this path stands in the program", s->path,
@@ -116,20 +117,23 @@ ampc_status source_open(const ampc_program *p, const ampc_source *desc, const ch
     out->path = file_join(data_dir, desc->path);
     if (!out->path) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   }
-  ampc_status status = out->format->open(p, desc, out->path, seed, &out->reader, &out->samples);
-  if (status) return explain_missing(out, data_dir, status);
+  bool found;
+  ampc_status status =
+      ampc_shards_open(out->format, p, desc, out->path, seed, &found, &out->reader, &out->samples);
+  if (status) return found ? status : explain_missing(out, data_dir, status);
   ampc_part(out->samples, desc->part_begin, desc->part_end, &out->first, &out->count);
+  ampc_shards_use(out->reader, out->first, out->count);
   return check_limit(out);
 }
 
 void source_close(DataSource *s)
 {
-  if (s->format) s->format->close(s->reader);
+  ampc_shards_close(s->reader);
   free(s->path);
   *s = (DataSource){0};
 }
 
-void source_copy(const DataSource *s, int64_t first, int64_t n, void *to)
+ampc_status source_copy(const DataSource *s, int64_t first, int64_t n, int64_t epoch, void *to)
 {
-  s->format->copy(s->reader, s->first + first, n, to);
+  return ampc_shards_copy(s->reader, s->first + first, n, epoch, to);
 }

@@ -6,7 +6,7 @@ typedef struct DataSource {
   const ampc_source *desc;
   const ampc_program *program;
   const ampc_format *format;
-  ampc_reader *reader;
+  ampc_shards *reader;
   char *path;                     /* NULL: the format has no file */
   int64_t samples;                /* of the whole source */
   int64_t first, count;           /* the part that is used */
@@ -19,5 +19,6 @@ void source_close(DataSource *s); /* also after a failed open */
 /* The first value of the part that is not finite, with its sample in the file; false: there is
  * none. */
 bool source_find_lost(const DataSource *s, int64_t *sample, double *value);
-/* Copies n samples from `first` on, first + n <= count, to where a batch wants them. */
-void source_copy(const DataSource *s, int64_t first, int64_t n, void *to);
+/* Copies n samples from `first` on, first + n <= count, to where a batch wants them, as they are in
+ * that epoch or AMPC_AS_STORED. */
+ampc_status source_copy(const DataSource *s, int64_t first, int64_t n, int64_t epoch, void *to);

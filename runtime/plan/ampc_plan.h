@@ -266,7 +266,14 @@ typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr"
  * compiler/layers/sources.amp and its table ampc_format_NAME in runtime/data/formats/NAME.c. */
 #define AMPC_FORMATS(ROW)                                                                          \
   ROW(IDX, idx)                                                                                    \
-  ROW(SYNTHETIC, synthetic)
+  ROW(SYNTHETIC, synthetic)                                                                        \
+  ROW(NPY, npy)                                                                                    \
+  ROW(NPZ, npz)                                                                                    \
+  ROW(SAFETENSORS, safetensors)                                                                    \
+  ROW(CSV, csv)                                                                                    \
+  ROW(RAW, raw)                                                                                    \
+  ROW(TOKENS, tokens)                                                                              \
+  ROW(CIFAR10, cifar10)
 
 /* ARGUMENT: an input of an infer block, written by the caller (ampc_write to INPUT) */
 typedef enum ampc_source_kind {
@@ -278,6 +285,7 @@ typedef enum ampc_source_kind {
 typedef struct ampc_source {
   ampc_source_kind kind;
   const char *path;            /* as in the job; relative to the data directory */
+  const char *args;            /* what its format alone understands, lines "name=value"; or NULL */
   ampc_dtype dtype;            /* of its elements in INPUT: what the format makes of the file's */
   uint32_t rank;               /* of one sample */
   int64_t dim[AMPC_MAX_RANK];  /* of one sample */
@@ -288,7 +296,7 @@ typedef struct ampc_source {
   const char *limit_why;       /* "classes of cross_entropy, mlp.amp:14"; NULL with limit 0 */
   int64_t offset;              /* bytes, of the batch [batch, dim...] in INPUT */
   double low, high;            /* synthetic: bounds, or both 0: standard normal */
-  uint64_t stream;             /* synthetic: seed of its numbers */
+  uint64_t stream;             /* of the random numbers of a format that draws some */
 } ampc_source;
 
 typedef struct ampc_runtime ampc_runtime;

@@ -2,7 +2,7 @@
  *
  * A job names a file, and its shapes come from that file's header, so both sides have to understand
  * headers in the same way: there is one reader a format and both call it. The readers stand in
- * runtime/data/formats; they need zlib and nothing else, so that the compiler can link them.
+ * runtime/data/formats; they link zlib and nothing else, so that the compiler can link them.
  *
  * Functions return a status, and ampc_last_error() then is one line that names the file. */
 #pragma once
@@ -19,6 +19,9 @@ typedef struct ampc_header {
 /* A source that is open. Each format has a struct of its own, which nobody else looks into. */
 typedef struct ampc_reader ampc_reader;
 
+/* An `epoch` of the samples as they are stored, without what training draws. */
+enum { AMPC_AS_STORED = -1 };
+
 typedef struct ampc_format {
   ampc_source_kind kind;
   const char *name; /* both as in the row of AMPC_FORMATS */
@@ -28,19 +31,31 @@ typedef struct ampc_format {
   ampc_dtype types[AMPC_DTYPE_COUNT];
   uint32_t n_types;
 
+  bool works; /* a sample takes so long to make that several threads share a batch */
+  bool draws; /* some numbers at random, so each call in a job has a stream of its own */
+
+  /* `args` is ampc_source.args throughout. What the arguments alone say, all but the samples;
+   * refuses those that make no sense, without naming a file. NULL: the header tells. */
+  ampc_status (*known)(const char *args, ampc_header *out);
+
   /* Reads and checks the header of the file, believing no number in it that the size of the file
    * contradicts. NULL: the format has no file. */
-  ampc_status (*probe)(const char *path, ampc_header *out);
+  ampc_status (*probe)(const char *path, const char *args, ampc_header *out);
 
   /* Opens `desc`, a source of program `p`; `path` is where its file lies, NULL if it has none. A
    * file that does not hold what the program was compiled for is refused, as is one that is cut or
-   * damaged: from here on nothing can go wrong. `p` and `desc` must outlive the reader. */
+   * damaged, so far as can be seen without reading all of a large one. `p`, `desc` and `path` must
+   * outlive the reader. */
   ampc_status (*open)(const ampc_program *p, const ampc_source *desc, const char *path,
                       uint64_t seed, ampc_reader **out, int64_t *out_samples);
 
+  /* Only samples [first, first + count) are used, and what is drawn keeps to them. May be NULL. */
+  void (*use)(ampc_reader *r, int64_t first, int64_t count);
+
   /* Writes samples [first, first + n) to `to`, as they lie in INPUT: without gaps, elements as
-   * large as ampc_element_size() says. Any order, any number of threads at once. */
-  void (*copy)(const ampc_reader *r, int64_t first, int64_t n, void *to);
+   * large as ampc_element_size() says. Any order, any number of threads at once. What is drawn for
+   * a sample depends on seed, epoch and sample alone. */
+  ampc_status (*copy)(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 
   void (*close)(ampc_reader *r); /* NULL is fine */
 } ampc_format;
@@ -51,3 +66,22 @@ AMPC_FORMATS(AMPC_FORMAT_TABLE)
 
 const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: a kind without a reader */
 const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: there is none */
+
+/* ---- a source of one file or several ---- */
+
+/* A path that is no file's name is a pattern, as the shell knows it: its files, in sorted order,
+ * follow each other as if they were one. Who wants a source's samples asks here, not its format. */
+typedef struct ampc_shards ampc_shards;
+
+/* *out_found false, and AMPC_OK: there is no such file, and errno says why. */
+ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char *args,
+                              bool *out_found, ampc_header *out);
+/* Of all files together; *out_found as above, also after a failure; `use` and the rest as in
+ * ampc_format. */
+ampc_status ampc_shards_open(const ampc_format *f, const ampc_program *p, const ampc_source *desc,
+                             const char *path, uint64_t seed, bool *out_found, ampc_shards **out,
+                             int64_t *out_samples);
+void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count);
+ampc_status ampc_shards_copy(const ampc_shards *s, int64_t first, int64_t n, int64_t epoch,
+                             void *to);
+void ampc_shards_close(ampc_shards *s); /* NULL is fine */

@@ -12,6 +12,11 @@
 
 static const ampc_program program = {.name = "fuzz"};
 
+/* For all formats at once: each looks for its own. */
+static const char arguments[] =
+    "key=x\ncolumn=a\ncolumn=b\nnumber=0\nscalar=0\ndtype=f32\nheader=1\n"
+    "sep=,\nlength=3\nformat=u16\nrandom=1\nof=image\nshape=2\n";
+
 /* Opens and reads all samples. A file that the loader accepts is one that the compiler accepts. */
 static void read_source(const ampc_source *desc, bool probed)
 {
@@ -19,7 +24,8 @@ static void read_source(const ampc_source *desc, bool probed)
   if (source_open(&program, desc, "", 1, &s) == AMPC_OK) {
     if (!probed) abort();
     char *sample = malloc((size_t)s.sample_bytes);
-    for (int64_t i = 0; sample && i < s.count; i++) source_copy(&s, i, 1, sample);
+    for (int64_t i = 0; sample && i < s.count; i++)
+      if (source_copy(&s, i, 1, 0, sample)) abort();
     free(sample);
   }
   source_close(&s);
@@ -29,9 +35,14 @@ static void read_source(const ampc_source *desc, bool probed)
 static void read_format(const ampc_format *f, const char *path)
 {
   ampc_header h;
-  bool probed = f->probe(path, &h) == AMPC_OK;
-  ampc_source desc = {
-      .kind = f->kind, .path = path, .dtype = f->types[0], .rank = 2, .dim = {2, 3}, .part_end = 1};
+  bool probed = f->probe(path, arguments, &h) == AMPC_OK;
+  ampc_source desc = {.kind = f->kind,
+                      .path = path,
+                      .args = arguments,
+                      .dtype = f->types[0],
+                      .rank = 2,
+                      .dim = {2, 3},
+                      .part_end = 1};
   read_source(&desc, probed);
   if (!probed) return;
   desc.dtype = h.dtype;

@@ -16,5 +16,15 @@ printf '\x01\0\0\x0c\x01\0\0\0\x02\0\0\0\x01\0\0\0\x02' >$corpus/labels
 printf '\x01\0\0\x0d\x02\0\0\0\x01\0\0\0\x02abcdefgh' >$corpus/floats
 printf '\x01\0\0\x09\x01\0\0\0\x02\xfe\x03' >$corpus/signed
 { printf "\\0\\x$(printf %x ${#tensors})\\0\\0\\0\\0\\0\\0\\0%s" "$tensors" && printf '%024d' 0; } >$corpus/tensors
+file() { # file ROW NAME: from stdin, for the row of AMPC_FORMATS
+  { printf "\\x$(printf %x "$1")" && cat; } >"$corpus/$2"
+}
+for f in f4.npy f4.npy.gz b1.npy fortran.npy; do file 3 $f <tests/data/$f; done
+for f in stored.npz deflated.npz; do file 4 $f <tests/data/$f; done
+for f in tensors.safetensors tensors.safetensors.gz; do file 5 $f <tests/data/$f; done
+printf 'a,"b"\n1,"2"\n3,4\n' | file 6 csv
+printf '%024d' 0 | file 7 raw
+printf '%024d' 0 | file 8 tokens
+printf '%03073d' 0 | file 9 cifar10
 build-fuzz/tests/fuzz_readers -max_total_time="$seconds" -timeout=200 -rss_limit_mb=2048 \
   -max_len=8192 -artifact_prefix=build-fuzz/found/ -print_final_stats=1 $corpus

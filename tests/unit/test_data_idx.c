@@ -44,7 +44,7 @@ static void check_images(const ampc_source *desc)
   MUST(read_source(&program, desc, &s) == AMPC_OK);
   CHECK(s.count == 3 && s.sample_bytes == 4);
   uint8_t sample[4];
-  source_copy(&s, 2, 1, sample);
+  source_copy(&s, 2, 1, 0, sample);
   CHECK(memcmp(sample, images + 24, 4) == 0);
   source_close(&s);
 }
@@ -79,7 +79,7 @@ static void check_type(uint8_t code, const uint8_t *elements, size_t size, ampc_
       float f = 0;
       int32_t n = 0;
       uint8_t u = 0;
-      source_copy(&s, i, 1, t == AMPC_U8 ? &u : t == AMPC_I32 ? &n : real64 ? (void *)&d : &f);
+      source_copy(&s, i, 1, 0, t == AMPC_U8 ? &u : t == AMPC_I32 ? &n : real64 ? (void *)&d : &f);
       CHECK_MSG((double)u + n + (double)f + d == want, "type %02x", code);
     }
     source_close(&s);
@@ -178,7 +178,7 @@ static void check_limits_and_parts(void)
   desc.limit = 13;
   MUST(read_source(&program, &desc, &s) == AMPC_OK);
   uint8_t label;
-  source_copy(&s, 0, 1, &label);
+  source_copy(&s, 0, 1, 0, &label);
   CHECK(s.first == 9 && s.count == 1 && label == 12);
   source_close(&s);
 }
@@ -215,7 +215,7 @@ static void check_synthetic(void)
   double mean = 0, least = 9, most = 0;
   for (int i = 0; i < N; i++) {
     float x[2];
-    source_copy(&s, i, 1, x);
+    source_copy(&s, i, 1, 0, x);
     mean += ((double)x[0] + (double)x[1]) / 2 / N;
     least = fmin(least, (double)x[0]);
     most = fmax(most, (double)x[0]);
@@ -231,7 +231,7 @@ static void check_synthetic(void)
   int seen[256] = {0};
   for (int i = 0; i < N; i++) {
     uint8_t x;
-    source_copy(&s, i, 1, &x);
+    source_copy(&s, i, 1, 0, &x);
     seen[x]++;
   }
   for (int i = 0; i < 256; i++) CHECK(i < 3 ? abs(seen[i] - N / 3) < 200 : seen[i] == 0);

@@ -83,8 +83,9 @@ static ampc_status read_header(Stream *s, IdxHeader *h)
   return header_elements(&h->is, s->path, s->most / h->type->size, &h->elements);
 }
 
-static ampc_status idx_probe(const char *path, ampc_header *out)
+static ampc_status idx_probe(const char *path, const char *args, ampc_header *out)
 {
+  (void)args;
   Stream s;
   IdxHeader h;
   ampc_status status = stream_open(path, "an IDX file", &s);
@@ -207,9 +208,11 @@ static ampc_status idx_open(const ampc_program *p, const ampc_source *desc, cons
   return status;
 }
 
-static void idx_copy(const ampc_reader *r, int64_t first, int64_t n, void *to)
+static ampc_status idx_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to)
 {
+  (void)epoch;
   memcpy(to, r->bytes + first * r->sample_bytes, (size_t)(n * r->sample_bytes));
+  return AMPC_OK;
 }
 
 const ampc_format ampc_format_idx = {

@@ -9,7 +9,12 @@ typedef struct Stream {
   int64_t most;     /* bytes that can come out of a file of this size */
 } Stream;
 
-/* Opens a regular file. `expected` says for the message what should be there: "an IDX file". */
+/* Opens a regular file, for whoever reads it without a stream. `expected` says for the message what
+ * should be there: "an IDX file". */
+ampc_status stream_open_file(const char *path, const char *expected, int *out_fd,
+                             int64_t *out_size);
+
+/* The same through zlib. */
 ampc_status stream_open(const char *path, const char *expected, Stream *out);
 void stream_close(Stream *s);
 

@@ -34,9 +34,12 @@ static void make_sample(const ampc_reader *r, int64_t sample, char *to)
   }
 }
 
-static void synthetic_copy(const ampc_reader *r, int64_t first, int64_t n, void *to)
+static ampc_status synthetic_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch,
+                                  void *to)
 {
+  (void)epoch;
   for (int64_t i = 0; i < n; i++) make_sample(r, first + i, (char *)to + i * r->sample_bytes);
+  return AMPC_OK;
 }
 
 /* The bounds are known, so the limit is checked without making a number. */

@@ -1,0 +1,37 @@
+/* Random numbers of a sample: a sequence that depends on seed, source, epoch and sample alone, so
+ * that any thread finds the same ones, and a run that goes on finds those of the one that did not
+ * stop. */
+#pragma once
+#include "runtime/base/philox.h"
+
+typedef struct Draw {
+  uint64_t seed, low, high;
+  uint32_t next;
+} Draw;
+
+enum { DRAW_STREAM = 0x64726177 }; /* keeps these numbers apart from other uses of the seed */
+
+static inline Draw draw_begin(uint64_t seed, uint64_t stream, int64_t epoch, int64_t sample)
+{
+  return (Draw){.seed = seed,
+                .low = (uint64_t)sample << 12, /* 2^12 numbers for each of 2^52 samples */
+                .high = (uint64_t)DRAW_STREAM << 32 ^ stream ^ (uint64_t)epoch};
+}
+
+static inline double draw_unit(Draw *d) /* in [0, 1) */
+{
+  Philox p = philox(d->seed, d->low | (d->next++ & 0xfff), d->high);
+  return philox_unit(&p, 0);
+}
+
+static inline double draw_between(Draw *d, double low, double high)
+{
+  return low + (high - low) * draw_unit(d);
+}
+
+/* In [0, bound), bound at least 1; the bias is below bound / 2^53. */
+static inline int64_t draw_below(Draw *d, int64_t bound)
+{
+  int64_t n = (int64_t)(draw_unit(d) * (double)bound);
+  return n < bound ? n : bound - 1;
+}

@@ -1,0 +1,26 @@
+/* Elements as files have them, and what becomes of them in INPUT. */
+#pragma once
+#include "ampc_plan.h"
+
+typedef enum ElementKind {
+  ELEMENT_NONE,
+  ELEMENT_BOOL,
+  ELEMENT_UNSIGNED,
+  ELEMENT_SIGNED,
+  ELEMENT_FLOAT,
+  ELEMENT_BFLOAT
+} ElementKind;
+
+typedef struct ElementType {
+  ElementKind kind;
+  uint8_t size;    /* bytes in the file */
+  bool big_endian; /* in the file */
+} ElementType;
+
+/* The type of the language that holds all numbers of the file's: integers that it lacks are
+ * widened, f64 is rounded to f32. False: there is none, as for u64. */
+bool element_dtype(ElementType t, ampc_dtype *out);
+
+/* n elements of a file as elements of type `dtype`: what element_dtype gave, or a wider integer. */
+void element_copy(const ampc_program *p, ElementType t, const uint8_t *from, int64_t n,
+                  ampc_dtype dtype, void *to);

@@ -1,0 +1,94 @@
+/* Raw binary: elements without a header, one sample behind the other, least byte first. Type and
+ * shape are arguments: `dtype`, and a line `shape` for each axis. A name that ends in .gz is
+ * unpacked. */
+#include <stdio.h>
+#include <string.h>
+#include "args.h"
+#include "array.h"
+#include "header.h"
+#include "runtime/plan/number.h"
+
+static const struct {
+  const char *name;
+  ElementType type;
+} types[] = {
+    {"u8", {ELEMENT_UNSIGNED, 1, false}}, {"bool", {ELEMENT_BOOL, 1, false}},
+    {"i32", {ELEMENT_SIGNED, 4, false}},  {"i64", {ELEMENT_SIGNED, 8, false}},
+    {"f16", {ELEMENT_FLOAT, 2, false}},   {"bf16", {ELEMENT_BFLOAT, 2, false}},
+    {"f32", {ELEMENT_FLOAT, 4, false}},
+};
+
+static ampc_status read_arguments(const char *args, Array *out)
+{
+  char name[8] = "", size[32];
+  args_text(args, "dtype", name, sizeof name);
+  out->type.kind = ELEMENT_NONE;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (strcmp(types[i].name, name) == 0) out->type = types[i].type;
+  if (!element_dtype(out->type, &out->is.dtype))
+    return ampc_fail(AMPC_BAD_USAGE, "raw needs a dtype, got \"%s\"", name);
+  out->is.rank = 0;
+  int n;
+  for (const char *at = args_next(args, "shape", NULL, &n); at;
+       at = args_next(args, "shape", at, &n)) {
+    int64_t *dim = &out->is.dim[out->is.rank];
+    if (out->is.rank++ == AMPC_MAX_RANK - 1)
+      return ampc_fail(AMPC_BAD_USAGE, "raw of more than %d axes", AMPC_MAX_RANK - 1);
+    snprintf(size, sizeof size, "%.*s", n, at);
+    if (!ampc_read_count(size, 1, AMPC_MOST_SAMPLES, dim))
+      return ampc_fail(AMPC_BAD_USAGE, "`shape` of raw has the size %s", size);
+  }
+  return AMPC_OK;
+}
+
+static ampc_status raw_known(const char *args, ampc_header *out)
+{
+  Array a = {0};
+  ampc_status status = read_arguments(args, &a);
+  *out = a.is;
+  return status;
+}
+
+static ampc_status locate(const char *path, const char *args, bool contents, Array *out)
+{
+  int64_t size, elements;
+  ampc_status status = read_arguments(args, out);
+  if (!status) status = bytes_count(path, "raw binary", BY_NAME, &size);
+  if (status) return status;
+  out->is.samples = 1;
+  status = header_elements(&out->is, path, size / out->type.size, &elements);
+  if (status)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s has %lld bytes, less than one sample of `shape` and `dtype`", path,
+                     (long long)size);
+  int64_t sample = elements * out->type.size;
+  out->is.samples = size / sample;
+  if (size % sample)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s has %lld bytes, which are not whole samples of %lld: %lld are left", path,
+                     (long long)size, (long long)sample, (long long)(size % sample));
+  return contents ? bytes_open(path, "raw binary", BY_NAME, 0, size, true, &out->bytes) : AMPC_OK;
+}
+
+static ampc_status raw_probe(const char *path, const char *args, ampc_header *out)
+{
+  return array_probe(locate, path, args, out);
+}
+
+static ampc_status raw_open(const ampc_program *p, const ampc_source *desc, const char *path,
+                            uint64_t seed, ampc_reader **out, int64_t *out_samples)
+{
+  return array_open(locate, p, desc, path, seed, out, out_samples);
+}
+
+const ampc_format ampc_format_raw = {
+    .kind = AMPC_SOURCE_RAW,
+    .name = "raw",
+    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_BF16, AMPC_F32},
+    .n_types = 7,
+    .known = raw_known,
+    .probe = raw_probe,
+    .open = raw_open,
+    .copy = array_copy,
+    .close = array_close,
+};

@@ -1,0 +1,159 @@
+/* Sources of several files, which follow each other in sorted order. */
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "runtime/plan/formats.h"
+
+typedef struct Shard {
+  ampc_reader *reader;
+  int64_t begin, end; /* its samples, counted over all files */
+} Shard;
+
+struct ampc_shards {
+  const ampc_format *format;
+  int64_t sample_bytes;
+  ampc_source any; /* the source of which each file is a part: any number of samples will do */
+  glob_t files;    /* freed by globfree, also when empty */
+  size_t n;
+  Shard *at;
+};
+
+/* *out_found false: no file has that name, and none matches. A name that is a file's is no pattern.
+ */
+static ampc_status find_files(const char *path, bool *out_found, glob_t *out)
+{
+  *out = (glob_t){0};
+  *out_found = access(path, F_OK) == 0;
+  int error = errno;
+  if (*out_found) return AMPC_OK;
+  int code = glob(path, 0, NULL, out);
+  if (code == GLOB_NOSPACE) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  *out_found = code == 0;
+  errno = error;
+  return AMPC_OK;
+}
+
+static bool same_samples(const ampc_header *a, const ampc_header *b)
+{
+  return a->dtype == b->dtype && a->rank == b->rank &&
+         memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+}
+
+ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char *args,
+                              bool *out_found, ampc_header *out)
+{
+  glob_t files;
+  ampc_status status = find_files(path, out_found, &files);
+  if (status || !*out_found) return status;
+  if (!files.gl_pathc) return f->probe(path, args, out);
+  *out = (ampc_header){0};
+  for (size_t i = 0; i < files.gl_pathc && !status; i++) {
+    ampc_header one;
+    status = f->probe(files.gl_pathv[i], args, &one);
+    if (!status && i && !same_samples(&one, out))
+      status = ampc_fail(AMPC_BAD_FILE, "%s and %s have samples of different types or shapes",
+                         files.gl_pathv[0], files.gl_pathv[i]);
+    int64_t before = out->samples;
+    if (!status) *out = one;
+    if (!status) out->samples += before;
+  }
+  globfree(&files);
+  return status;
+}
+
+static ampc_status open_files(ampc_shards *s, const ampc_program *p, const ampc_source *desc,
+                              const char *path, uint64_t seed)
+{
+  int64_t samples = 0;
+  ampc_status status = AMPC_OK;
+  for (size_t i = 0; i < s->n && !status; i++) {
+    bool alone = !s->files.gl_pathc;
+    status = s->format->open(p, alone ? desc : &s->any, alone ? path : s->files.gl_pathv[i], seed,
+                             &s->at[i].reader, &samples);
+    s->at[i].begin = i ? s->at[i - 1].end : 0;
+    s->at[i].end = s->at[i].begin + samples;
+  }
+  int64_t all = s->n ? s->at[s->n - 1].end : 0;
+  if (!status && desc->samples && desc->samples != all)
+    status = ampc_fail(AMPC_BAD_FILE,
+                       "%s has %lld samples, the program was compiled for %lld: compile it again",
+                       path, (long long)all, (long long)desc->samples);
+  return status;
+}
+
+ampc_status ampc_shards_open(const ampc_format *f, const ampc_program *p, const ampc_source *desc,
+                             const char *path, uint64_t seed, bool *out_found, ampc_shards **out,
+                             int64_t *out_samples)
+{
+  *out = NULL;
+  *out_found = true;
+  ampc_shards *s = calloc(1, sizeof *s);
+  if (!s) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  s->format = f;
+  s->any = *desc;
+  s->any.samples = 0;
+  s->sample_bytes = ampc_element_size(p, desc->dtype);
+  for (uint32_t i = 0; i < desc->rank; i++) s->sample_bytes *= desc->dim[i];
+  ampc_status status = f->probe ? find_files(path, out_found, &s->files) : AMPC_OK;
+  s->n = s->files.gl_pathc ? s->files.gl_pathc : 1;
+  s->at = calloc(s->n, sizeof *s->at);
+  if (!status && !s->at) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  if (!status) status = open_files(s, p, desc, path, seed);
+  if (status) {
+    ampc_shards_close(s);
+    return status;
+  }
+  *out_samples = s->at[s->n - 1].end;
+  *out = s;
+  return AMPC_OK;
+}
+
+void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count)
+{
+  for (size_t i = 0; i < s->n && s->format->use; i++) {
+    const Shard *at = &s->at[i];
+    int64_t begin = first > at->begin ? first : at->begin,
+            end = first + count < at->end ? first + count : at->end;
+    if (begin < end) s->format->use(at->reader, begin - at->begin, end - begin);
+  }
+}
+
+/* The file that has the sample. */
+static size_t shard_of(const ampc_shards *s, int64_t sample)
+{
+  size_t low = 0, high = s->n - 1;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (sample < s->at[middle].end) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+ampc_status ampc_shards_copy(const ampc_shards *s, int64_t first, int64_t n, int64_t epoch,
+                             void *to)
+{
+  for (int64_t done = 0; done < n;) {
+    const Shard *at = &s->at[shard_of(s, first + done)];
+    int64_t count = at->end - first - done < n - done ? at->end - first - done : n - done;
+    ampc_status status = s->format->copy(at->reader, first + done - at->begin, count, epoch,
+                                         (char *)to + done * s->sample_bytes);
+    if (status) return status;
+    done += count;
+  }
+  return AMPC_OK;
+}
+
+void ampc_shards_close(ampc_shards *s)
+{
+  if (!s) return;
+  for (size_t i = 0; s->at && i < s->n; i++) s->format->close(s->at[i].reader);
+  globfree(&s->files);
+  free(s->at);
+  free(s);
+}

@@ -1,0 +1,282 @@
+/* Zip archives (PKWARE's APPNOTE 6.3): a directory at the end names the members. With zip64, as
+ * Python writes for large files; without encryption and archives in several parts. */
+#include "zip.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+  END = 22,     /* bytes of the end record, behind which a comment may stand */
+  LOCATOR = 20, /* of zip64's, before the end record */
+  END64 = 56,   /* of zip64's end record */
+  ENTRY = 46,   /* of a member in the directory, without its name and the rest */
+  LOCAL = 30,   /* of a member's own header, likewise */
+  MOST_COMMENT = 65535,
+  DEFLATE_MOST = 1032 /* bytes out of one byte in, by the format of deflate */
+};
+#define MOST_DIRECTORY ((int64_t)256 << 20) /* bytes */
+
+static uint64_t number(const uint8_t *from, int n)
+{
+  uint64_t v = 0;
+  while (n-- > 0) v = v << 8 | from[n];
+  return v;
+}
+
+static ampc_status damaged(const char *path, const char *why)
+{
+  return ampc_fail(AMPC_BAD_FILE, "%s is truncated or damaged: %s", path, why);
+}
+
+static ampc_status read_at(const char *path, int fd, int64_t at, void *to, int64_t n)
+{
+  Bytes b = {.path = path, .fd = fd};
+  return bytes_read(&b, at, n, to);
+}
+
+/* ---- the directory ---- */
+
+typedef struct Directory {
+  uint8_t *bytes;
+  int64_t size, members;
+} Directory;
+
+/* zip64 has sizes of 64 bits in an end record of its own. */
+static ampc_status read_end64(const char *path, int fd, int64_t end, int64_t *at, int64_t *size,
+                              int64_t *members)
+{
+  uint8_t locator[LOCATOR], record[END64];
+  static const char why[] = "its zip64 directory cannot be found";
+  if (end < LOCATOR + END64) return damaged(path, why);
+  ampc_status status = read_at(path, fd, end - LOCATOR, locator, LOCATOR);
+  if (status) return status;
+  uint64_t where = number(locator + 8, 8);
+  if (number(locator, 4) != 0x07064b50 || where > (uint64_t)(end - LOCATOR - END64))
+    return damaged(path, why);
+  status = read_at(path, fd, (int64_t)where, record, END64);
+  if (status) return status;
+  uint64_t n = number(record + 32, 8), bytes = number(record + 40, 8),
+           from = number(record + 48, 8);
+  if (number(record, 4) != 0x06064b50 || from > where || bytes > where - from || n > bytes / ENTRY)
+    return damaged(path, why);
+  *at = (int64_t)from;
+  *size = (int64_t)bytes;
+  *members = (int64_t)n;
+  return AMPC_OK;
+}
+
+/* `end` is where the end record lies in the file. */
+static ampc_status read_directory(const char *path, int fd, int64_t end, const uint8_t *record,
+                                  Directory *out)
+{
+  int64_t members = (int64_t)number(record + 10, 2), size = (int64_t)number(record + 12, 4),
+          at = (int64_t)number(record + 16, 4);
+  if (number(record + 4, 2) != 0)
+    return ampc_fail(AMPC_BAD_FILE, "%s is one part of an archive in several", path);
+  if (members == 0xffff || size == 0xffffffff || at == 0xffffffff) {
+    ampc_status status = read_end64(path, fd, end, &at, &size, &members);
+    if (status) return status;
+  }
+  if (at > end || size > end - at) return damaged(path, "its directory lies outside of it");
+  if (size > MOST_DIRECTORY)
+    return ampc_fail(AMPC_BAD_FILE, "%s has a directory of %lld bytes; up to %lld are read", path,
+                     (long long)size, (long long)MOST_DIRECTORY);
+  *out = (Directory){malloc((size_t)size + 1), size, members};
+  if (!out->bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  return read_at(path, fd, at, out->bytes, size);
+}
+
+/* The end record is looked for from the end on, since a comment of any length follows it. */
+static ampc_status open_directory(const char *path, int fd, int64_t file_size, Directory *out)
+{
+  int64_t n = file_size < END + MOST_COMMENT ? file_size : END + MOST_COMMENT;
+  uint8_t *tail = malloc((size_t)n + 1);
+  if (!tail) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  ampc_status status = read_at(path, fd, file_size - n, tail, n);
+  int64_t i = n - END;
+  while (!status && i >= 0 &&
+         (number(tail + i, 4) != 0x06054b50 || (int64_t)number(tail + i + 20, 2) != n - END - i))
+    i--;
+  if (!status && i < 0)
+    status = damaged(path, "it has no directory at its end, as zip archives have");
+  if (!status) status = read_directory(path, fd, file_size - n + i, tail + i, out);
+  free(tail);
+  return status;
+}
+
+/* ---- one member ---- */
+
+/* Sizes of 64 bits stand in an extra field, in this order, in place of those that are all ones. */
+static bool read_sizes(const uint8_t *e, ZipMember *m)
+{
+  uint64_t value[3] = {number(e + 24, 4), number(e + 20, 4), number(e + 42, 4)};
+  int64_t name = (int64_t)number(e + 28, 2), extra = (int64_t)number(e + 30, 2);
+  const uint8_t *at = e + ENTRY + name, *end = at + extra;
+  bool wide = value[0] == 0xffffffff || value[1] == 0xffffffff || value[2] == 0xffffffff;
+  for (; wide && end - at >= 4; at += 4 + number(at + 2, 2)) {
+    const uint8_t *from = at + 4, *stop = from + number(at + 2, 2);
+    if (number(at, 2) != 1 || stop > end) continue;
+    for (int i = 0; i < 3; i++) {
+      if (value[i] != 0xffffffff) continue;
+      if (stop - from < 8) return false;
+      value[i] = number(from, 8);
+      from += 8;
+    }
+    wide = false;
+    break;
+  }
+  for (int i = 0; i < 3; i++)
+    if (value[i] > INT64_MAX / 2) return false;
+  *m = (ZipMember){.deflated = number(e + 10, 2) == 8,
+                   .crc = (uint32_t)number(e + 16, 4),
+                   .at = (int64_t)value[2],
+                   .packed = (int64_t)value[1],
+                   .size = (int64_t)value[0]};
+  return !wide;
+}
+
+/* From the directory to the bytes, past the member's own header. */
+static ampc_status locate_member(const char *path, int fd, int64_t file_size, const char *name,
+                                 const uint8_t *e, ZipMember *m)
+{
+  uint8_t local[LOCAL];
+  int64_t method = (int64_t)number(e + 10, 2);
+  if (number(e + 8, 2) & 1) return ampc_fail(AMPC_BAD_FILE, "%s has %s encrypted", path, name);
+  if (method != 0 && method != 8)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s has %s compressed by method %lld; stored and deflated are "
+                     "read: numpy.savez or savez_compressed",
+                     path, name, (long long)method);
+  if (!read_sizes(e, m) || file_size < LOCAL || m->at > file_size - LOCAL)
+    return damaged(path, "a member lies outside of it");
+  ampc_status status = read_at(path, fd, m->at, local, LOCAL);
+  if (status) return status;
+  if (number(local, 4) != 0x04034b50) return damaged(path, "a member is not where it should be");
+  m->at += LOCAL + (int64_t)number(local + 26, 2) + (int64_t)number(local + 28, 2);
+  if (m->at > file_size || m->packed > file_size - m->at)
+    return damaged(path, "a member lies outside of it");
+  bool lies = m->deflated ? m->size > m->packed * DEFLATE_MOST : m->size != m->packed;
+  if (!lies) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s cannot have %lld bytes, packed into %lld",
+                   path, name, (long long)m->size, (long long)m->packed);
+}
+
+static ampc_status not_there(const char *path, const char *name, const char *ending,
+                             const Directory *d)
+{
+  char list[300] = "";
+  size_t used = 0, cut = strlen(ending);
+  const uint8_t *e = d->bytes, *end = d->bytes + d->size;
+  while (end - e >= ENTRY && used < sizeof list - 8) {
+    size_t n = (size_t)number(e + 28, 2);
+    if ((size_t)(end - e - ENTRY) < n) break;
+    size_t shown = n > cut && memcmp(e + ENTRY + n - cut, ending, cut) == 0 ? n - cut : n;
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%.*s", used ? ", " : "",
+                             (int)shown, (const char *)e + ENTRY);
+    e += ENTRY + n + number(e + 30, 2) + number(e + 32, 2);
+    if (e > end) break;
+  }
+  return ampc_fail(AMPC_BAD_FILE, "%s has no %.*s; it has %s", path, (int)(strlen(name) - cut),
+                   name, *list ? list : "nothing");
+}
+
+ampc_status zip_find(const char *path, int fd, int64_t file_size, const char *name,
+                     const char *ending, ZipMember *out)
+{
+  Directory d = {0};
+  ampc_status status = open_directory(path, fd, file_size, &d);
+  if (status) {
+    free(d.bytes);
+    return status;
+  }
+  const uint8_t *e = d.bytes, *end = d.bytes + d.size;
+  size_t n = strlen(name);
+  bool found = false;
+  for (int64_t i = 0; !status && !found && i < d.members; i++) {
+    bool whole = end - e >= ENTRY && number(e, 4) == 0x02014b50;
+    int64_t size =
+        whole ? ENTRY + (int64_t)(number(e + 28, 2) + number(e + 30, 2) + number(e + 32, 2))
+              : INT64_MAX;
+    if (size > end - e) {
+      status = damaged(path, "its directory ends too early");
+    } else if (number(e + 28, 2) == n && memcmp(e + ENTRY, name, n) == 0) {
+      found = true;
+      status = locate_member(path, fd, file_size, name, e, out);
+    }
+    e += found || status ? 0 : size;
+  }
+  if (!status && !found) status = not_there(path, name, ending, &d);
+  free(d.bytes);
+  return status;
+}
+
+/* ---- its bytes ---- */
+
+/* Inflates up to n bytes; *out_end: that was all of the member, by the word of deflate. */
+static ampc_status inflate_member(const char *path, int fd, const ZipMember *m, uint8_t *to,
+                                  int64_t n, int64_t *out_read, bool *out_end)
+{
+  uint8_t in[1 << 14];
+  z_stream z = {0};
+  int code = inflateInit2(&z, -MAX_WBITS);
+  ampc_status status = AMPC_OK;
+  int64_t taken = 0, done = 0;
+  while (code == Z_OK && done < n && !status) {
+    if (!z.avail_in && taken < m->packed) {
+      int64_t piece =
+          m->packed - taken < (int64_t)sizeof in ? m->packed - taken : (int64_t)sizeof in;
+      status = read_at(path, fd, m->at + taken, in, piece);
+      taken += piece;
+      z.next_in = in;
+      z.avail_in = (uInt)piece;
+    }
+    int64_t room = n - done < 1 << 30 ? n - done : 1 << 30;
+    z.next_out = to + done;
+    z.avail_out = (uInt)room;
+    if (!status) code = inflate(&z, Z_NO_FLUSH);
+    done += room - z.avail_out;
+  }
+  inflateEnd(&z);
+  *out_read = done;
+  *out_end = code == Z_STREAM_END;
+  if (code == Z_MEM_ERROR) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", path);
+  if (!status && code != Z_OK && code != Z_STREAM_END)
+    status = damaged(path, code == Z_BUF_ERROR ? "a member ends too early" : "a member's bytes");
+  return status;
+}
+
+ampc_status zip_head(const char *path, int fd, const ZipMember *m, void *to, int64_t n,
+                     int64_t *out_read)
+{
+  bool end;
+  if (n > m->size) n = m->size;
+  if (m->deflated) return inflate_member(path, fd, m, to, n, out_read, &end);
+  *out_read = n;
+  return read_at(path, fd, m->at, to, n);
+}
+
+/* One byte more is asked for than the member should have, so that one that lies is seen. */
+ampc_status zip_read(const char *path, int fd, const ZipMember *m, uint8_t **out)
+{
+  int64_t got = m->size;
+  bool end = true;
+  *out = malloc((size_t)m->size + 1);
+  if (!*out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  ampc_status status = m->deflated ? inflate_member(path, fd, m, *out, m->size + 1, &got, &end)
+                                   : read_at(path, fd, m->at, *out, m->size);
+  if (!status && (got != m->size || !end))
+    status = damaged(path, "a member has not the size that the directory promises");
+  uLong sum = crc32(0, NULL, 0);
+  for (int64_t at = 0; !status && at < m->size; at += 1 << 30) {
+    int64_t piece = m->size - at < 1 << 30 ? m->size - at : 1 << 30;
+    sum = crc32(sum, *out + at, (uInt)piece);
+  }
+  if (!status && sum != m->crc) status = damaged(path, "the checksum of a member differs");
+  if (status) {
+    free(*out);
+    *out = NULL;
+  }
+  return status;
+}

@@ -1,0 +1,146 @@
+/* CSV files: columns by name and number, quotes, types; what is wrong with a line is told with its
+ * number. */
+#include <math.h>
+#include "runtime/data/source.h"
+#include "temp.h"
+
+static const ampc_program program = {.name = "test"};
+
+#define AB "number=0\nscalar=0\ndtype=f32\nheader=1\nsep=,\n"
+
+/* Opens the text with those arguments; *s is to be closed when it is AMPC_OK. */
+static ampc_status open_text(const char *text, size_t size, const char *args, DataSource *s)
+{
+  static ampc_source desc;
+  ampc_header h = {0}, probed;
+  bool found;
+  temp_write(temp_path("x"), text, size);
+  ampc_status status = ampc_format_csv.known(args, &h);
+  MUST(!status);
+  desc = (ampc_source){.kind = AMPC_SOURCE_CSV,
+                       .path = "x",
+                       .args = args,
+                       .part_end = 1,
+                       .dtype = h.dtype,
+                       .rank = h.rank};
+  memcpy(desc.dim, h.dim, sizeof desc.dim);
+  ampc_status seen = ampc_shards_probe(&ampc_format_csv, temp_path("x"), args, &found, &probed);
+  status = source_open(&program, &desc, temp_folder, 1, s);
+  CHECK_MSG(!status || status == AMPC_BAD_FILE, "status %d", status);
+  CHECK_MSG(status || (!seen && probed.samples == s->count), "the compiler refuses %s", text);
+  if (status) source_close(s);
+  return status;
+}
+
+/* The values of all samples, in order. */
+static void expect(const char *text, const char *args, int64_t samples, const double *values)
+{
+  DataSource s;
+  if (open_text(text, strlen(text), args, &s)) {
+    CHECK_MSG(false, "%s: %s", text, ampc_last_error());
+    return;
+  }
+  CHECK_MSG(s.count == samples, "%s: %lld samples", text, (long long)s.count);
+  char bytes[256];
+  for (int64_t i = 0; i < s.count; i++) {
+    MUST(source_copy(&s, i, 1, 0, bytes) == AMPC_OK);
+    for (int64_t k = 0; k < s.elements; k++) {
+      ampc_dtype t = s.desc->dtype;
+      double has = t == AMPC_F32   ? (double)((float *)(void *)bytes)[k]
+                   : t == AMPC_I32 ? (double)((int32_t *)(void *)bytes)[k]
+                                   : (double)((int64_t *)(void *)bytes)[k];
+      double want = values[i * s.elements + k];
+      CHECK_MSG(has == want || (isnan(has) && isnan(want)), "%s: %g, not %g", text, has, want);
+    }
+  }
+  source_close(&s);
+}
+
+static void refuse(const char *text, const char *args, const char *word)
+{
+  DataSource s;
+  ampc_status status = open_text(text, strlen(text), args, &s);
+  CHECK_MSG(status && strstr(ampc_last_error(), word), "%s: no `%s` in: %s", text, word,
+            status ? ampc_last_error() : "read");
+  if (!status) source_close(&s);
+}
+
+static void check_reading(void)
+{
+  static const double two[] = {1, 2, 3, 4}, swapped[] = {2, 1, 4, 3}, one[] = {2, 4};
+  static const double odd[] = {-0.5, INFINITY, NAN, 1e10};
+  static const double ints[] = {9007199254740993.0, -7};
+  expect("a,b\n1,2\n3,4\n", "column=a\ncolumn=b\n" AB, 2, two);
+  expect("a,b\r\n1,2\r\n\r\n3,4", "column=b\ncolumn=a\n" AB, 2, swapped);
+  expect("\xef\xbb\xbf\"a\",\"b\"\n\"1\", 2 \n+3,\"4\"\n\n", "column=a\ncolumn=b\n" AB, 2, two);
+  expect("\"x, \"\"y\"\"\nz\",b\n0,2\n0,4\n",
+         "column=b\nscalar=1\nnumber=0\ndtype=i64\nheader=1\nsep=,\n", 2, one);
+  expect("1;2\n3;4\n", "column=0\ncolumn=1\nscalar=0\nnumber=1\ndtype=i32\nheader=0\nsep=;\n", 2,
+         two);
+  expect("x\ty\n1\t2\n3\t4\n", "column=1\nscalar=1\nnumber=1\ndtype=f32\nheader=1\nsep=\t\n", 2,
+         one);
+  expect("a\n-0.5\nInf\nnan\n1e10\n", "column=a\n" AB, 4, odd);
+  DataSource s;
+  int64_t whole[2];
+  static const char big[] = "a\n9007199254740993\n-7\n";
+  MUST(!open_text(big, strlen(big), "column=a\nscalar=1\nnumber=0\ndtype=i64\nheader=1\nsep=,\n",
+                  &s));
+  MUST(source_copy(&s, 0, 2, 0, whole) == AMPC_OK);
+  CHECK(whole[0] == 9007199254740993 && whole[1] == (int64_t)ints[1]);
+  source_close(&s);
+}
+
+static void check_mistakes(void)
+{
+  static const char ab[] = "column=a\ncolumn=b\n" AB;
+  refuse("a,b\n1,2\n\n3\n", ab, "line 4: 1 fields, the first line has 2");
+  refuse("a,b\n1,2\n3,4,5\n", ab, "line 3: 3 fields, the first line has 2");
+  refuse("a,b\n1,2\n3,x\n", ab, "line 3: field `x` is no number");
+  refuse("a,b\n1,\n", ab, "line 2: an empty field");
+  refuse("a,b\n1,0x10\n", ab, "line 2: field `0x10` is no number");
+  refuse("a,b\n1,\"2\n3,4\n", ab, "line 2: a quote is not closed");
+  refuse("a,b\n1,\"2\"3\n", ab, "line 2: something follows a closing quote");
+  refuse("a,b\n", ab, "empty");
+  refuse("", ab, "empty");
+  refuse("a,c\n1,2\n", ab, "no column `b`: its first line has 2 fields");
+  refuse("a,b,b\n1,2,3\n", ab, "two columns `b`");
+  refuse("1,2\n", "column=2\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n", "no column 2");
+  refuse("a\n1.5\n", "column=a\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\n",
+         "field `1.5` is no whole number; dtype=f32 reads it");
+  refuse("a\n3000000000\n", "column=a\nnumber=0\nscalar=1\ndtype=i32\nheader=1\nsep=,\n",
+         "no whole number of 32 bits");
+  static char wide[6000];
+  memset(wide, '1', sizeof wide - 1);
+  wide[0] = 'a';
+  wide[1] = '\n';
+  refuse(wide, "column=a\n" AB, "line 2: a field of more than 4096 bytes");
+  static const char zero[] = "a\n1\0002\n";
+  DataSource s;
+  CHECK(open_text(zero, sizeof zero - 1, "column=a\n" AB, &s) &&
+        strstr(ampc_last_error(), "line 2"));
+}
+
+static void check_arguments(void)
+{
+  ampc_header h;
+  static const struct {
+    const char *args, *word;
+  } bad[] = {{"number=0\nscalar=0\ndtype=f32\nheader=1\nsep=,\n", "0 columns"},
+             {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=0\nsep=,\n", "without a header"},
+             {"column=a\nnumber=0\nscalar=0\ndtype=f16\nheader=1\nsep=,\n", "not f16"},
+             {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=,,\n", "`sep`"},
+             {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=\n", "`sep`"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    CHECK_MSG(ampc_format_csv.known(bad[i].args, &h) && strstr(ampc_last_error(), bad[i].word),
+              "%s: %s", bad[i].args, ampc_last_error());
+}
+
+int main(void)
+{
+  temp_open();
+  check_reading();
+  check_mistakes();
+  check_arguments();
+  temp_close();
+  return check_done();
+}
