@@ -15,7 +15,7 @@ static const char *const axes_text[] = {"", "w", "h, w", "d, h, w"};
  * the first axis has as many, the batch is what is missing. */
 static void help_axis(Compile *c, const Node *n, const Node *x)
 {
-  bool convolves = n->op == OP_conv2d;
+  bool convolves = op_of(n)->tmpl == TMPL_conv && !op_has(n, T_gives_image | T_gives_weight);
   int64_t channels = convolves ? ir_in(c, n, 1)->dim[1] : 0;
   if (__builtin_mul_overflow(channels, convolves ? attr_int(n, "groups") : 1, &channels))
     channels = 0;

@@ -37,7 +37,10 @@ GIVEN = {
     "shape": "[4, 4]", "unflattened_size": "[2, 2]",
     "model": "net", "lr": "0.1", "end": "0.01", "steps": "10", "peak": "0.1", "milestones": "[5]", "n": "8",
     "path": "\"none\"",
-    "bernoulli.p": "x", "conv1d.input": "x[:, :, 0]", "conv1d.weight": "w[:, :, 0]", "linear_schedule.start": "0.1",
+    "bernoulli.p": "x", "conv1d.input": "x[:, :, 0]", "conv1d.weight": "w[:, :, 0]",
+    "conv3d.input": "x.unsqueeze(2)", "conv3d.weight": "w.unsqueeze(2)", "conv_transpose1d.input": "x[:, :, 0]",
+    "conv_transpose1d.weight": "w[:, :, 0]", "conv_transpose3d.input": "x.unsqueeze(2)",
+    "conv_transpose3d.weight": "w.unsqueeze(2)", "Conv3d.kernel_size": "[1, 3, 3]", "linear_schedule.start": "0.1",
     "interpolate.scale_factor": "2", "Upsample.scale_factor": "2", "unflatten.dim": "1",
     "cross_entropy.target": "(x[:, 0] > 0).to(i64)", "accuracy.target": "(x[:, 0] > 0).to(i64)",
     "synthetic.shape": "[4, 6, 6]", "synthetic.low": "0.0", "synthetic.high": "1.0", "linear.weight": "w2",
@@ -51,7 +54,8 @@ GIVEN = {
 LISTS = ("dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
          "padding", "scale_factor", "shape", "size", "split_size_or_sections", "stride")
 # What a layer is given, and which tensor of a result is taken, where it is not x and the result itself.
-IMAGES = {"Conv1d": "x[:, :, 0]", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
+IMAGES = {"Conv1d": "x[:, :, 0]", "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
+          "ConvTranspose3d": "x.unsqueeze(2)", "BatchNorm3d": "x.unsqueeze(2)", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
           "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
 RESULT = {"split": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 

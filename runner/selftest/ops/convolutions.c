@@ -1,55 +1,93 @@
 /* Convolutions of images and their gradients. */
 #include "entry.h"
+#include <stdio.h>
 
-/* Images [n, c, h, w], as the language has them. */
+enum { AXES = 3 };
+
+/* Images [n, c, h, w] and volumes [n, c, d, h, w], as the language has them; an image is a volume
+ * of depth 1. */
 typedef struct Images {
-  int64_t n, c, h, w;
+  uint32_t axes; /* how many it has */
+  int64_t n, c, size[AXES];
 } Images;
 
 static Images images_of(const Tensor *x)
 {
-  return (Images){x->dim[0], x->dim[1], x->dim[2], x->dim[3]};
+  Images d = {x->rank - 2, x->dim[0], x->dim[1], {1, 1, 1}};
+  for (uint32_t i = 0; i < d.axes; i++) d.size[AXES - d.axes + i] = x->dim[2 + i];
+  return d;
 }
 
 static void set_images(Tensor *y, Images d)
 {
-  y->rank = 4;
+  y->rank = 2 + d.axes;
   y->dim[0] = d.n;
   y->dim[1] = d.c;
-  y->dim[2] = d.h;
-  y->dim[3] = d.w;
+  for (uint32_t i = 0; i < d.axes; i++) y->dim[2 + i] = d.size[AXES - d.axes + i];
 }
 
-static int64_t pixel(Images d, int64_t n, int64_t c, int64_t h, int64_t w)
+static int64_t pixels(const Images *d)
 {
-  return ((n * d.c + c) * d.h + h) * d.w + w;
+  return d->size[0] * d->size[1] * d->size[2];
+}
+
+static int64_t pixel(const Images *d, int64_t n, int64_t c, const int64_t *at)
+{
+  return (((n * d->c + c) * d->size[0] + at[0]) * d->size[1] + at[1]) * d->size[2] + at[2];
+}
+
+/* The place of pixel i of an image. */
+static void place_of(const Images *d, int64_t i, int64_t *at)
+{
+  for (int axis = AXES - 1; axis >= 0; i /= d->size[axis--]) at[axis] = i % d->size[axis];
 }
 
 typedef struct Conv { /* its three tensors; one is the result */
-  Images x, y;
-  int64_t kh, kw, groups, stride[2], pad[2], dil[2];
-  const double *xs, *ws, *ys;
+  Images x, y, w;
+  int64_t groups, stride[AXES], pad[AXES], dil[AXES];
+  const double *xs, *ys, *ws;
 } Conv;
+
+static bool makes_images(const Case *t)
+{
+  return t->test->op == OP_conv2d_data || t->test->op == OP_conv3d_data;
+}
+
+static bool makes_weight(const Case *t)
+{
+  return t->test->op == OP_conv2d_weight || t->test->op == OP_conv3d_weight;
+}
+
+/* stride0, .. of the axes that there are. */
+static void axis_values(const Case *t, uint32_t axes, const char *name, int64_t absent,
+                        int64_t *out)
+{
+  for (uint32_t i = 0; i < AXES; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%s%d", name, (int)(i + axes) - AXES);
+    out[i] = i + axes < AXES ? absent : case_int(t, text);
+  }
+}
 
 /* Which of the case's tensors plays which part: y = conv2d(x, w); conv2d_data makes x, and
  * conv2d_weight makes w, of what stands in y's place, dy. */
 static Conv conv_of(const Case *t, const Tensor *result)
 {
-  OpKind op = t->test->op;
-  const Tensor *x = op == OP_conv2d ? &t->in[0] : op == OP_conv2d_data ? result : &t->in[1];
-  const Tensor *w = op == OP_conv2d_weight ? result : &t->in[1];
-  const Tensor *y = op == OP_conv2d ? result : &t->in[0];
-  return (Conv){.x = images_of(x),
-                .y = images_of(y),
-                .kh = w->dim[2],
-                .kw = w->dim[3],
-                .groups = case_int(t, "groups"),
-                .stride = {case_int(t, "stride0"), case_int(t, "stride1")},
-                .pad = {case_int(t, "pad0"), case_int(t, "pad1")},
-                .dil = {case_int(t, "dil0"), case_int(t, "dil1")},
-                .xs = x->at,
-                .ws = w->at,
-                .ys = y->at};
+  bool data = makes_images(t), weight = makes_weight(t);
+  const Tensor *x = data ? result : weight ? &t->in[1] : &t->in[0];
+  const Tensor *w = weight ? result : &t->in[1];
+  const Tensor *y = data || weight ? &t->in[0] : result;
+  Conv v = {.x = images_of(x),
+            .y = images_of(y),
+            .w = images_of(w),
+            .groups = case_int(t, "groups"),
+            .xs = x->at,
+            .ws = w->at,
+            .ys = y->at};
+  axis_values(t, v.x.axes, "stride", 1, v.stride);
+  axis_values(t, v.x.axes, "pad", 0, v.pad);
+  axis_values(t, v.x.axes, "dil", 1, v.dil);
+  return v;
 }
 
 /* Output pixels along an axis, as PyTorch counts them. */
@@ -58,22 +96,32 @@ static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t pad
   return (size + 2 * pad - dil * (kernel - 1) - 1) / stride + 1;
 }
 
+static void named_sizes(const Case *t, const char *const *names, Images *d)
+{
+  for (uint32_t i = AXES - d->axes; i < AXES; i++) d->size[i] = case_int(t, names[i]);
+}
+
 static void shape_conv_of(const Case *t, Tensor *y)
 {
-  const Tensor *a = &t->in[0], *b = &t->in[1];
-  Images d = images_of(a);
-  if (t->test->op == OP_conv2d_data) {
-    set_images(
-        y, (Images){d.n, b->dim[1] * case_int(t, "groups"), case_int(t, "h"), case_int(t, "w")});
-  } else if (t->test->op == OP_conv2d_weight) {
-    set_images(
-        y, (Images){d.c, b->dim[1] / case_int(t, "groups"), case_int(t, "kh"), case_int(t, "kw")});
+  static const char *const sizes[] = {"d", "h", "w"}, *const kernels[] = {"kd", "kh", "kw"};
+  Images d = images_of(&t->in[0]), w = images_of(&t->in[1]);
+  if (makes_images(t)) {
+    d.c = w.c * case_int(t, "groups");
+    named_sizes(t, sizes, &d);
+  } else if (makes_weight(t)) {
+    d.n = d.c;
+    d.c = w.c / case_int(t, "groups");
+    named_sizes(t, kernels, &d);
   } else {
-    d.c = b->dim[0];
-    d.h = windows(d.h, b->dim[2], case_int(t, "stride0"), case_int(t, "pad0"), case_int(t, "dil0"));
-    d.w = windows(d.w, b->dim[3], case_int(t, "stride1"), case_int(t, "pad1"), case_int(t, "dil1"));
-    set_images(y, d);
+    int64_t stride[AXES], pad[AXES], dil[AXES];
+    axis_values(t, d.axes, "stride", 1, stride);
+    axis_values(t, d.axes, "pad", 0, pad);
+    axis_values(t, d.axes, "dil", 1, dil);
+    d.c = w.n;
+    for (int i = 0; i < AXES; i++)
+      d.size[i] = windows(d.size[i], w.size[i], stride[i], pad[i], dil[i]);
   }
+  set_images(y, d);
 }
 
 /* One product of the sum that all three ops are made of: y[iy] += x[ix] w[iw], read as what the op
@@ -81,47 +129,55 @@ static void shape_conv_of(const Case *t, Tensor *y)
 static void add_term(const Case *t, const Conv *v, Tensor *y, double *scale, int64_t ix, int64_t iw,
                      int64_t iy)
 {
-  OpKind op = t->test->op;
-  int64_t to = op == OP_conv2d ? iy : op == OP_conv2d_data ? ix : iw;
-  double p = op == OP_conv2d_data ? v->ys[iy] : v->xs[ix];
-  double q = op == OP_conv2d_weight ? v->ys[iy] : v->ws[iw];
+  int64_t to = makes_images(t) ? ix : makes_weight(t) ? iw : iy;
+  double p = makes_images(t) ? v->ys[iy] : v->xs[ix];
+  double q = makes_weight(t) ? v->ys[iy] : v->ws[iw];
   if (t->tf32) p = number_round_bits(p, 11);
   if (t->tf32) q = number_round_bits(q, 11);
   y->at[to] += p * q;
   scale[to] += fabs(p * q);
 }
 
-/* One output pixel of one output channel. */
-static void add_window(const Case *t, const Conv *v, Tensor *y, double *scale, const int64_t *at)
+/* The pixel that tap `tap` sees from output pixel `at`; false: it lies in the padding. */
+static bool seen(const Conv *v, const int64_t *at, const int64_t *tap, int64_t *out)
 {
-  int64_t n = at[0], k = at[1], group = v->x.c / v->groups;
-  int64_t first = k / (v->y.c / v->groups) * group;
+  for (int i = 0; i < AXES; i++) {
+    out[i] = at[i] * v->stride[i] - v->pad[i] + tap[i] * v->dil[i];
+    if (out[i] < 0 || out[i] >= v->x.size[i]) return false;
+  }
+  return true;
+}
+
+/* One output pixel of output channel k. */
+static void add_window(const Case *t, const Conv *v, Tensor *y, double *scale, int64_t n, int64_t k,
+                       const int64_t *at)
+{
+  int64_t group = v->x.c / v->groups, first = k / (v->y.c / v->groups) * group;
   for (int64_t c = 0; c < group; c++) {
-    for (int64_t a = 0; a < v->kh; a++) {
-      for (int64_t b = 0; b < v->kw; b++) {
-        int64_t h = at[2] * v->stride[0] - v->pad[0] + a * v->dil[0];
-        int64_t w = at[3] * v->stride[1] - v->pad[1] + b * v->dil[1];
-        if (h < 0 || h >= v->x.h || w < 0 || w >= v->x.w) continue;
-        add_term(t, v, y, scale, pixel(v->x, n, first + c, h, w),
-                 ((k * group + c) * v->kh + a) * v->kw + b, pixel(v->y, n, k, at[2], at[3]));
-      }
+    for (int64_t i = 0; i < pixels(&v->w); i++) {
+      int64_t tap[AXES], from[AXES];
+      place_of(&v->w, i, tap);
+      if (!seen(v, at, tap, from)) continue;
+      add_term(t, v, y, scale, pixel(&v->x, n, first + c, from),
+               (k * group + c) * pixels(&v->w) + i, pixel(&v->y, n, k, at));
     }
   }
 }
 
-/* All three by one walk over the windows of y; the bias is conv2d's alone. */
+/* All three by one walk over the windows of y; the bias is the convolution's alone. */
 static void reference_conv(const Case *t, Tensor *y, double *scale)
 {
   Conv v = conv_of(t, y);
-  int64_t all = v.y.n * v.y.c * v.y.h * v.y.w;
+  bool forward = !makes_images(t) && !makes_weight(t), biased = forward && t->n_in > 2;
+  int64_t each = pixels(&v.y);
   clear_sums(y, scale);
-  for (int64_t i = 0; i < all; i++) {
-    int64_t at[4] = {i / (v.y.c * v.y.h * v.y.w), i / (v.y.h * v.y.w) % v.y.c, i / v.y.w % v.y.h,
-                     i % v.y.w};
-    add_window(t, &v, y, scale, at);
-    if (t->test->op != OP_conv2d || t->n_in < 3 || !t->in[2].present) continue;
-    y->at[i] += t->in[2].at[at[1]];
-    scale[i] += fabs(t->in[2].at[at[1]]);
+  for (int64_t i = 0; i < v.y.n * v.y.c * each; i++) {
+    int64_t k = i / each % v.y.c, at[AXES];
+    place_of(&v.y, i % each, at);
+    add_window(t, &v, y, scale, i / each / v.y.c, k, at);
+    if (!biased || !t->in[2].present) continue;
+    y->at[i] += t->in[2].at[k];
+    scale[i] += fabs(t->in[2].at[k]);
   }
 }
 
@@ -129,9 +185,9 @@ static void reference_conv(const Case *t, Tensor *y, double *scale)
 static double terms_of_conv(const Case *t)
 {
   Conv v = conv_of(t, &t->want);
-  if (t->test->op == OP_conv2d_weight) return (double)(v.y.n * v.y.h * v.y.w);
-  int64_t channels = t->test->op == OP_conv2d ? v.x.c : v.y.c;
-  return (double)(channels / v.groups * v.kh * v.kw);
+  if (makes_weight(t)) return (double)(v.y.n * pixels(&v.y));
+  int64_t channels = makes_images(t) ? v.y.c : v.x.c;
+  return (double)(channels / v.groups * pixels(&v.w));
 }
 
 /* max_pool2d(conv2d(x + x, w, b)) and a flat copy of it: images meet what is none */
@@ -190,5 +246,24 @@ static const OpTest tests[] = {
            {FLOATS, "3x8x5x4 3x4x9x7", "stride0=2 stride1=2 pad0=1 pad1=1 groups=2 kh=3 kw=3"},
            {"fh", "2x7x4x5 2x3x11x8", "stride0=3 stride1=1 pad0=2 pad1=0 dil0=2 dil1=3 kh=3 kw=2"},
            {"f", "2x5x5x7 2x3x7x9", "kh=3 kw=3 tf32=1"})},
+    {OP_conv3d, "nnn", "=", WHOLE(shape_conv_of, reference_conv),
+     SUMMED(2, 0.5, terms_of_conv, "additions in a row, bias"),
+     CASES({FLOATS, "2x3x4x5x6 5x3x2x3x3 5", ""},
+           {FLOATS, "2x4x5x6x7 8x2x3x3x2 8",
+            "stride0=2 stride1=1 stride2=3 pad0=1 pad1=2 pad2=0 groups=2"},
+           {"fh", "1x5x3x7x5 5x1x2x3x3 -", "pad0=1 pad1=1 pad2=1 dil1=2 groups=5"},
+           {"f", "1x9x2x3x3 17x9x1x1x1 17", ""}, {"f", "2x3x4x5x6 5x3x2x3x3 5", "tf32=1"}),
+     GRADIENTS({FLOATS, "1x2x3x3x4 2x2x2x3x3 2", "pad1=1 pad2=1"},
+               {"fh", "1x4x3x4x3 4x2x2x2x1 -", "stride0=2 stride2=2 pad0=1 groups=2"})},
+    {OP_conv3d_data, "dn", "=", WHOLE(shape_conv_of, reference_conv),
+     SUMMED(1, 0.5, terms_of_conv, "additions in a row"),
+     CASES(
+         {FLOATS, "2x5x3x3x4 5x3x2x3x3", "d=4 h=5 w=6"},
+         {FLOATS, "2x8x3x4x3 8x2x3x3x2", "stride0=2 stride2=3 pad0=1 pad1=0 groups=2 d=5 h=6 w=8"}),
+     GRADIENTS({FLOATS, "1x2x2x2x3 2x2x2x2x2", "stride0=2 stride1=2 d=4 h=4 w=4"})},
+    {OP_conv3d_weight, "dn", "=", WHOLE(shape_conv_of, reference_conv),
+     SUMMED(1, 0.5, terms_of_conv, "additions in a row"),
+     CASES({FLOATS, "2x5x3x3x4 2x3x4x5x6", "kd=2 kh=3 kw=3"},
+           {FLOATS, "2x8x3x4x3 2x4x5x6x8", "stride0=2 stride2=3 pad0=1 groups=2 kd=3 kh=3 kw=2"})},
 };
 FAMILY(convolutions)
