@@ -20,10 +20,10 @@ typedef struct Verb {
 static const Verb verbs[] = {
     {"train", train_main, "train the job"},
     {"eval", eval_main, "run the eval blocks of the job on saved weights"},
+    {"infer", infer_main, "run an infer block of the job over data"},
     {"inspect", inspect_main, "what the job becomes: a table of its kernels"},
     {"repl", repl_main, "a prompt: declarations, statements, commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},
-    {"infer", NULL, NULL},
     {"bench", NULL, NULL},
     {"profile", NULL, NULL},
     {"probe", NULL, NULL},

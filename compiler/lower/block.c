@@ -1,5 +1,5 @@
-/* train, eval and infer blocks: each is elaborated once, or twice where a smaller last batch is
- * kept. */
+/* train and eval blocks, and statements at a prompt: each is elaborated once, or twice where a
+ * smaller last batch is kept. */
 #include "lower.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
@@ -131,10 +131,7 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 
 /* ---- one variant ---- */
 
-/* Makes the block the one that nodes are appended to. `first` is the block whose sources and
- * metrics it shares, if it is the remainder of one. Versions of parameters begin anew in each
- * block. False after a message when there are too many. */
-static bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
+bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
 {
   if (l->g->blocks.n == MAX_BLOCKS)
     return fail(l, E210, info->span, "the job has more than %d blocks, batch sizes counted apart",
@@ -155,7 +152,7 @@ static bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *fi
   return true;
 }
 
-static void end_block(Lower *l)
+void end_block(Lower *l)
 {
   l->run = NULL;
   l->training = false;
@@ -206,8 +203,7 @@ static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
   return false;
 }
 
-/* A value that the caller of an infer block gets. */
-static void add_output(Lower *l, const char *name, Datum v, Span span)
+void add_output(Lower *l, const char *name, Datum v, Span span)
 {
   Value x = as_tensor(l, v, span);
   if (!x.id) return;
@@ -309,102 +305,6 @@ void lower_check_names(Lower *l)
     diag_help(l->c, "progress, logs and tables call a block by its name: give one of them another, "
                     "with name=\"...\"");
   }
-}
-
-/* ---- infer ---- */
-
-/* An infer block is called from outside, so all sizes of its arguments are written down. */
-static bool argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
-{
-  const TypeExpr *t = &p->type;
-  bool known = false;
-  for (int i = 0; t->name && i < AMPC_DTYPE_COUNT; i++)
-    if (strcmp(t->name, ir_dtype_name((DType)i)) == 0) {
-      out->dtype = (DType)i;
-      known = true;
-    }
-  if (!known || !t->tensor) {
-    fail(l, E209, p->name.span, "`%s` of an infer block needs a type with its sizes", p->name.text);
-    diag_help(l->c, "`%s: f32[32, 784]`", p->name.text);
-    return false;
-  }
-  if (t->n_dims > MAX_RANK)
-    return fail(l, E209, t->span, "tensors have at most %d axes", MAX_RANK), false;
-  for (uint32_t i = 0; i < t->n_dims; i++) {
-    if (!t->dims[i]) return fail(l, E209, t->span, "`...` is no size of an input"), false;
-    if (!want_int(l, eval(l, s, t->dims[i]), t->dims[i]->span, "a size", &out->dim[i]))
-      return false;
-    if (out->dim[i] < 1)
-      return fail(l, E209, t->dims[i]->span, "a size is %lld; it is at least 1",
-                  (long long)out->dim[i]),
-             false;
-  }
-  out->rank = t->n_dims;
-  return true;
-}
-
-/* Arguments are sources whose bytes the caller provides. */
-static bool bind_arguments(Lower *l, Scope *s, const Function *def)
-{
-  BlockInfo *b = &l->g->blocks.at[l->run->block];
-  b->n_sources = def->params.n;
-  for (uint32_t i = 0; i < def->params.n; i++) {
-    const Param *p = &def->params.at[i];
-    ampc_source source = {.kind = AMPC_SOURCE_ARGUMENT, .path = p->name.text, .part_end = 1};
-    if (!argument_type(l, s, p, &source)) return false;
-    int64_t index = l->g->sources.n;
-    vec_push(l->arena, &l->g->sources, source);
-    Datum v = append(l, p->name.span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
-    name_node(l, s, p->name.text, v);
-    scope_bind(l, s, p->name.text, v, p->name.span);
-  }
-  return true;
-}
-
-/* `return a, b` of infer `f` are the outputs "f.0" and "f.1". */
-static void add_outputs(Lower *l, const Frame *f, const Function *def)
-{
-  Datum v = function_result(l, f, def);
-  if (d_is(v, D_error)) return;
-  if (v.kind == D_none) {
-    fail(l, E210, def->name.span, "infer `%s` returns nothing", def->name.text);
-    return;
-  }
-  if (v.kind != D_list) {
-    add_output(l, def->name.text, v, f->result_span);
-    return;
-  }
-  for (uint32_t i = 0; i < v.n; i++)
-    add_output(l, arena_printf(l->arena, "%s.%u", def->name.text, i), v.as.list[i], f->result_span);
-}
-
-static BlockInfo infer_info(const Lower *l, const Decl *decl)
-{
-  return (BlockInfo){.kind = AMPC_INFER,
-                     .name = decl->as.function.name.text,
-                     .span = decl->span,
-                     .batch = 1,
-                     .remainder_of = -1,
-                     .first_source = l->g->sources.n};
-}
-
-/* `infer name(x: f32[32, 784]) { return ... }`: a block without training, for programs that
- * embed the model. */
-void lower_infer(Lower *l, const Decl *decl)
-{
-  const Function *def = &decl->as.function;
-  BlockInfo info = infer_info(l, decl);
-  Run run;
-  uint32_t errors = diag_error_count(l->c);
-  if (!begin_block(l, &run, &info, NULL)) return;
-  Scope *s = scope_new(l, NULL, l->job, NULL);
-  if (bind_arguments(l, s, def)) {
-    Frame frame = {.kind = FRAME_function, .scope = s};
-    l->at.region = l->job_region;
-    exec_block(l, &frame, &def->body);
-    if (frame.returned || diag_error_count(l->c) == errors) add_outputs(l, &frame, def);
-  }
-  end_block(l);
 }
 
 /* ---- statements typed at a prompt ---- */

@@ -124,6 +124,8 @@ static void run_blocks(Lower *l)
   uint32_t trains = 0, evals = 0;
   for (uint32_t i = 0; i < l->job->ast->n; i++) {
     const Decl *d = l->job->ast->at[i];
+    const char *one = l->c->options.infer_block;
+    if (one && (d->kind != DECL_infer || strcmp(d->as.function.name.text, one) != 0)) continue;
     if (d->kind == DECL_train) lower_run(l, d, ++trains);
     if (d->kind == DECL_eval) lower_run(l, d, ++evals);
     if (d->kind == DECL_infer) lower_infer(l, d);
@@ -152,7 +154,7 @@ bool pass_lower(Compile *c)
   find_precision(l);
   evaluate(l, DECL_model);
   prefix_paths(l);
-  evaluate(l, DECL_optimizer);
+  if (!c->options.infer_block) evaluate(l, DECL_optimizer); /* else nothing is trained */
   run_blocks(l);
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
   if (!l->stopped) check_settings(l);

@@ -537,8 +537,19 @@ void check_library(Lower *l);
 /* ---- block.c ---- */
 void lower_run(Lower *l, const Decl *decl, uint32_t number);
 void lower_check_names(Lower *l); /* of blocks: no two are equal */
-void lower_infer(Lower *l, const Decl *decl);
+/* Makes the block the one that nodes are appended to. `first` is the block whose sources and
+ * metrics it shares, if it is the remainder of one. Versions of parameters begin anew in each
+ * block. False after a message when there are too many. */
+bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first);
+void end_block(Lower *l);
+/* A value that the caller of an infer block gets. */
+void add_output(Lower *l, const char *name, Datum v, Span span);
+
 void lower_body(Lower *l, const Decl *decl);
+
+/* ---- infer.c ---- */
+void lower_infer(Lower *l, const Decl *decl);
+BlockInfo infer_info(const Lower *l, const Decl *decl);
 /* What a prompt gets: a compile-time value as text, tensors as outputs of the block. */
 void add_answer(Lower *l, Datum v, Span span);
 

@@ -53,7 +53,7 @@ static void plan_params(Compile *c, ampc_program *p)
   p->loads = g->loads.at;
   p->n_loads = g->loads.n;
   p->aliases = g->aliases.at;
-  p->n_aliases = g->loads.n ? g->aliases.n : 0;
+  p->n_aliases = g->aliases.n;
 }
 
 /* Which moments an optimizer has decides which spaces exist and what a checkpoint holds. */

@@ -166,7 +166,8 @@ static const char *source_name(const DataSource *s)
   return s->path ? s->path : "a synthetic source";
 }
 
-/* Whether the samples of the files make the batches that the block was compiled for. With `samples`
+/* Whether the samples of the files make the batches that the block was compiled for. An infer block
+ * takes any number: what fills up its last batch is computed and not looked at. With `samples`
  * unknown at compile time (shape=) this is the first place where they are counted. */
 static ampc_status check_counts(ampc_batches *b)
 {
@@ -185,8 +186,8 @@ static ampc_status check_counts(ampc_batches *b)
   if (b->per_epoch == 0)
     return ampc_fail(AMPC_BAD_FILE, "%s gives %lld samples, too few for one batch of %lld",
                      source_name(first), (long long)b->samples, (long long)block->batch);
-  bool fits =
-      !rest || block->drop_last || (block->n_variants == 2 && block->variant[1].batch == rest);
+  bool fits = !rest || block->drop_last || block->kind == AMPC_INFER ||
+              (block->n_variants == 2 && block->variant[1].batch == rest);
   if (!fits)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s gives %lld samples: the last batch has %lld, for which block `%s` was not "

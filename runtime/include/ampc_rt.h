@@ -46,6 +46,9 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copie
  * of values that a type does not hold. Paths are relative to data_dir. */
 typedef void ampc_tell(void *to, bool warning, const char *line);
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to);
+/* The same from one file with the names of the whole program, such as a checkpoint: its weights, of
+ * which every one must be there. */
+ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to);
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */
 ampc_status ampc_wait(ampc_runtime *rt);    /* until the device is done; reports late errors */
 int64_t ampc_waits(const ampc_runtime *rt); /* how often the host has stood still for that so far */
@@ -124,6 +127,17 @@ extern const ampc_data_interface ampc_data;
 /* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t *out_samples);
+
+/* ---- infer blocks ---- */
+/* A runtime with weights: those of the file `weights` (ampc_load_weights), or where it is NULL
+ * those that the program's models load, from data_dir. A program without parameters needs none.
+ * `tell` may be NULL. */
+ampc_status ampc_infer_open(const ampc_program *program, const char *device, const char *weights,
+                            const char *data_dir, ampc_tell *tell, void *to, ampc_runtime **out);
+/* Runs an infer block whose arguments the caller has: in[i] are the elements of argument i, out[i]
+ * gets those of result i, each as large as the block declares them. Returns when they are there. */
+ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, void *const *out);
+int64_t ampc_output_elements(const ampc_output_desc *output);
 
 /* ---- checkpoints ---- */
 /* One safetensors file: parameters under their paths (f32), optimizer state, and in its metadata

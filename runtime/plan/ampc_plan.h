@@ -373,7 +373,7 @@ typedef struct ampc_program {
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
   const ampc_load *loads;
-  const ampc_alias *aliases; /* of models with loads */
+  const ampc_alias *aliases;
   const ampc_optimizer_desc *optimizers;
   const ampc_setting *settings;
   const ampc_source *sources;

@@ -232,15 +232,14 @@ static ampc_status apply(ampc_runtime *rt, const Loading *all, uint32_t n, uint3
   return status;
 }
 
-ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to)
+/* All clauses of a program, or what stands for them. */
+static ampc_status load_all(ampc_runtime *rt, const ampc_load *loads, uint32_t n,
+                            const char *data_dir, ampc_tell *tell, void *to)
 {
-  const ampc_program *p = ampc_program_of(rt);
-  uint32_t n = p->n_loads;
-  if (!n) return AMPC_OK;
-  Loading *all = calloc(n, sizeof *all);
+  Loading *all = calloc(n + 1, sizeof *all);
   ampc_status status = all ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   for (uint32_t i = 0; i < n && !status; i++) {
-    all[i] = (Loading){.program = p, .load = &p->loads[i]};
+    all[i] = (Loading){.program = ampc_program_of(rt), .load = &loads[i]};
     status = open_load(&all[i], data_dir);
   }
   for (uint32_t i = 0; i < n && !status; i++)
@@ -250,4 +249,18 @@ ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *
     if (all[i].load) close_load(&all[i]);
   free(all);
   return status ? status : ampc_refresh_copies(rt);
+}
+
+ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to)
+{
+  const ampc_program *p = ampc_program_of(rt);
+  return p->n_loads ? load_all(rt, p->loads, p->n_loads, data_dir, tell, to) : AMPC_OK;
+}
+
+/* As a clause without patterns, of all models at once. */
+ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to)
+{
+  const ampc_load load = {
+      .path = path, .model = ampc_program_of(rt)->name, .prefix = "", .strip = ""};
+  return load_all(rt, &load, 1, NULL, tell, to);
 }

@@ -337,8 +337,8 @@ ampc_status load_account(const Loading *x, const Loading *all, uint32_t n, bool 
   size_t size = 0;
   Report r = {.x = x, .out = open_memstream(&text, &size), .wrong = has_idle(x)};
   if (!r.out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", x->path);
-  fprintf(r.out, "%s does not fit `%s` (%s:%u)", x->path, x->load->model, x->program->source,
-          x->load->line);
+  fprintf(r.out, "%s does not fit `%s` (%s", x->path, x->load->model, x->program->source);
+  fprintf(r.out, x->load->line ? ":%u)" : ")", x->load->line);
   bool good = (!last || tell_lacking(&r, all, n)) && tell_misfits(&r, is_turned) &&
               tell_misfits(&r, is_other_shape) && tell_unused(&r);
   if (good) tell_idle(&r);

@@ -27,7 +27,8 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
         runtime_bring(rt, source->offset, (const char *)base + (source->offset - lowest), bytes);
   }
   if (status) return status;
-  return ampc_run_step(rt, block, *out_samples == b->variant[0].batch ? 0 : 1);
+  bool rest = *out_samples != b->variant[0].batch && b->kind != AMPC_INFER;
+  return ampc_run_step(rt, block, rest ? 1 : 0);
 }
 
 ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)

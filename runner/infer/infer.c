@@ -1,0 +1,201 @@
+/* amp infer: compiles one infer block of a job, alone, and runs it over data. */
+#include <stddef.h>
+#include <string.h>
+#include "compiler/diag/diag.h"
+#include "compiler/options.h"
+#include "infer.h"
+#include "runner/jit/jit.h"
+#include "runner/runner.h"
+#include "runner/train/memory.h"
+#include "runner/train/options.h"
+
+/* ---- the command line ---- */
+
+/* [NAME=]FILE. A name of the language has no / or . in it, so a path with = in it is none. */
+static void split(Arena *arena, const char *value, const char **name, const char **file)
+{
+  const char *equals = strchr(value, '=');
+  bool named = equals && strcspn(value, "/.") > (size_t)(equals - value);
+  const char *dot = named ? NULL : equals; /* f.0=FILE: results of a tuple */
+  named = named || (dot && !memchr(value, '/', (size_t)(dot - value)));
+  *name = named ? arena_strndup(arena, value, (size_t)(equals - value)) : NULL;
+  *file = named ? equals + 1 : value;
+}
+
+static int read_input(const OptionGiven *given)
+{
+  InferCommand *cmd = given->into;
+  uint32_t n = cmd->n_inputs++;
+  cmd->inputs = arena_grow(given->arena, cmd->inputs, n * sizeof *cmd->inputs,
+                           (n + 1) * sizeof *cmd->inputs, _Alignof(InferInput));
+  split(given->arena, given->value, &cmd->inputs[n].name, &cmd->inputs[n].file);
+  return OPTIONS_GO_ON;
+}
+
+static int read_output(const OptionGiven *given)
+{
+  InferCommand *cmd = given->into;
+  uint32_t n = cmd->n_outputs++;
+  cmd->outputs = arena_grow(given->arena, cmd->outputs, n * sizeof *cmd->outputs,
+                            (n + 1) * sizeof *cmd->outputs, _Alignof(InferOutput));
+  split(given->arena, given->value, &cmd->outputs[n].name, &cmd->outputs[n].file);
+  return OPTIONS_GO_ON;
+}
+
+#define FIELD(name) .field = offsetof(InferCommand, name)
+
+static const OptionRow infer_options[] = {
+    {"block", 0, "NAME", "which infer block, where the job has several", .kind = OPTION_text,
+     FIELD(block)},
+    {"input", 0, "FILE", "data of its argument, NAME=FILE where it has several: .npy, idx, ...",
+     .kind = OPTION_call, .read = read_input},
+    {"data", 0, "CALL", "or a data block of the job, as 'faces(\"test\")', or any source",
+     .kind = OPTION_text, FIELD(data)},
+    {"weights", 0, "FILE", "a checkpoint, or a safetensors file with the job's names",
+     .kind = OPTION_text, FIELD(weights)},
+    {"output", 0, "FILE", "results as .npy, NAME=FILE where there are several (else as text)",
+     .kind = OPTION_call, .read = read_output},
+    {"top", 0, "K", "the K largest of each sample's numbers, with their classes",
+     .kind = OPTION_number, FIELD(top), .least = 1},
+    {"classes", 0, "FILE", "names of the classes, a line each (without --top: the first 5)",
+     .kind = OPTION_text, FIELD(classes)},
+    {"quiet", 'q', NULL, "results only", .kind = OPTION_flag, FIELD(quiet)},
+    {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, FIELD(verbose)},
+    {0}};
+
+static const OptionTable infer_verb = {
+    .program = "amp infer",
+    .usage = "[options] job.amp",
+    .about = "Runs an infer block of a job over data.",
+    .groups = (const OptionGroup[]){{infer_options, 0},
+                                    {fresh_options, offsetof(InferCommand, train)},
+                                    {job_options, offsetof(InferCommand, compile)},
+                                    {memory_options, offsetof(InferCommand, compile)},
+                                    {NULL, 0}},
+    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
+             "unreadable; 4 the C compiler failed; 5 the run failed"};
+
+static const char *folder_of(Arena *arena, const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  if (!slash) return ".";
+  return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
+}
+
+static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
+{
+  Operands jobs;
+  *cmd = (InferCommand){.compile = options_default(), .train = {.device = "auto"}};
+  if (!options_read(&infer_verb, arena, argc, argv, cmd, &jobs, status)) return false;
+  *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
+  if (!*status && cmd->data && cmd->n_inputs)
+    *status = usage_error("amp infer", "--data does not go with --input");
+  if (*status) return false;
+  cmd->compile.input = jobs.at[0];
+  cmd->train.data_dir =
+      cmd->compile.data_dir ? cmd->compile.data_dir : folder_of(arena, cmd->compile.input);
+  return true;
+}
+
+/* ---- which block ---- */
+
+/* NULL after a message. */
+static const Function *choose_block(Compile *c, const char *wanted)
+{
+  const Function *found = NULL;
+  const char *names = "";
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < c->ast.n; i++) {
+    if (c->ast.at[i]->kind != DECL_infer) continue;
+    const Function *f = &c->ast.at[i]->as.function;
+    names = arena_printf(c->arena, "%s%s%s", names, n++ ? ", " : "", f->name.text);
+    if (!wanted || strcmp(f->name.text, wanted) == 0) found = f;
+  }
+  if (!n)
+    usage_error("amp infer", "%s has no infer block", c->options.input);
+  else if (!found)
+    usage_error("amp infer", "%s has no infer block %s; it has %s", c->options.input, wanted,
+                names);
+  else if (!wanted && n > 1)
+    usage_error("amp infer", "%s has several infer blocks: %s; say which with --block",
+                c->options.input, names);
+  else
+    return found;
+  return NULL;
+}
+
+/* ---- the run ---- */
+
+static void tell(void *to, bool warning, const char *line)
+{
+  const InferCommand *cmd = to;
+  if (warning || !cmd->quiet) fprintf(stderr, "%s%s\n", warning ? "warning: " : "", line);
+}
+
+static ampc_status run_batches(ampc_runtime *rt, const InferCommand *cmd)
+{
+  const ampc_program *p = ampc_program_of(rt);
+  bool reads = p->blocks[0].n_sources > 0;
+  ampc_batches *data = NULL;
+  InferWriter *writer = NULL;
+  ampc_status status = reads ? ampc_data.open(p, 0, cmd->train.data_dir, p->seed, &data) : AMPC_OK;
+  int64_t n = status ? 0 : reads ? ampc_data.per_epoch(data) : 1;
+  if (!status) status = infer_write_begin(rt, cmd, n, &writer);
+  for (int64_t i = 0; i < n && !status; i++) {
+    int64_t samples = 1;
+    status = reads ? ampc_run_batch(rt, &ampc_data, data, 0, &samples) : ampc_run_step(rt, 0, 0);
+    if (!status) status = ampc_wait(rt);
+    if (!status) status = infer_write_batch(writer, samples);
+  }
+  if (writer) status = infer_write_end(writer, status);
+  if (data) ampc_data.close(data);
+  return status;
+}
+
+static ampc_status run_program(Compile *c, InferCommand *cmd)
+{
+  Jit *jit = NULL;
+  ampc_runtime *rt = NULL;
+  ampc_status status = memory_admit(c, cmd->train.device, cmd->quiet, cmd->verbose);
+  if (status == AMPC_OK) status = jit_load(c, &jit);
+  if (status == AMPC_OK && cmd->train.seed_given) c->program->seed = cmd->train.seed;
+  if (status == AMPC_OK)
+    status = ampc_infer_open(c->program, cmd->train.device, cmd->weights, cmd->train.data_dir, tell,
+                             cmd, &rt);
+  if (status == AMPC_OK) status = run_batches(rt, cmd);
+  if (status != AMPC_OK)
+    fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? "amp infer" : "amp",
+            ampc_last_error());
+  ampc_free(rt);
+  jit_unload(jit);
+  return status;
+}
+
+static int compile_and_run(Compile *c, InferCommand *cmd)
+{
+  if (!compile_parse_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
+  const Function *block = choose_block(c, cmd->block);
+  if (!block || !infer_choose_inputs(c, cmd, block)) return AMPC_BAD_USAGE;
+  c->options.infer_block = block->name.text;
+  if (!compile_parsed(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
+  return (int)run_program(c, cmd);
+}
+
+int infer_main(int argc, char **argv)
+{
+  Arena *arena = arena_create();
+  InferCommand cmd;
+  int status;
+  char target[AMPC_TARGET_ROOM];
+  bool good = read_command_line(arena, argc, argv, &cmd, &status);
+  if (good && (status = (int)ampc_device_target(cmd.train.device, target)) != 0) {
+    fprintf(stderr, "amp infer: error: %s\n", ampc_last_error());
+  } else if (good) {
+    cmd.compile.target = target;
+    Compile *c = compile_create(&cmd.compile);
+    status = compile_and_run(c, &cmd);
+    compile_destroy(c);
+  }
+  arena_destroy(arena);
+  return status;
+}

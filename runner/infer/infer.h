@@ -1,0 +1,48 @@
+/* What the files of `amp infer` share. */
+#pragma once
+#include <stdio.h>
+#include "ampc_rt.h"
+#include "compiler/driver.h"
+
+typedef struct InferInput { /* --input [NAME=]FILE */
+  const char *name, *file;  /* name NULL: the only argument */
+} InferInput;
+
+typedef struct InferOutput { /* --output [NAME=]FILE */
+  const char *name, *file;   /* name NULL: the only result */
+} InferOutput;
+
+typedef struct InferCommand {
+  Options compile;
+  ampc_train_options train; /* device, seed, data_dir */
+  const char *block, *data, *weights, *classes;
+  InferInput *inputs;
+  InferOutput *outputs;
+  uint32_t n_inputs, n_outputs;
+  uint32_t top; /* 0: not asked for */
+  bool quiet, verbose;
+} InferCommand;
+
+/* ---- input.c ---- */
+/* The calls that give the arguments of the block, into c->options. False after a message on wrong
+ * usage. */
+bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *block);
+
+/* ---- write.c: where results go ---- */
+typedef struct InferWriter InferWriter;
+/* Of block 0 of the program; `batches` is how many there are, each of the block's batch but the
+ * last.
+ */
+ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, int64_t batches,
+                              InferWriter **out);
+/* The results of a batch: `samples` of its rows. */
+ampc_status infer_write_batch(InferWriter *w, int64_t samples);
+/* All is written, or, where `status` is a failure, nothing of the last files is left. */
+ampc_status infer_write_end(InferWriter *w, ampc_status status);
+
+/* ---- npy.c ---- */
+/* The first bytes of an NPY file of an array in C order: always as many, so that the number of rows
+ * can be written when it is known. */
+enum { NPY_HEADER = 256 };
+void npy_header(ampc_dtype dtype, bool real64, int64_t rows, bool has_rows, uint32_t rank,
+                const int64_t *dim, char out[NPY_HEADER]);

@@ -1,0 +1,129 @@
+/* Where the arguments of an infer block come from: files become the calls of the language that read
+ * them, so every format of the loader will do, with its checks. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include "compiler/base/user_text.h"
+#include "compiler/diag/diag.h"
+#include "compiler/option_table.h"
+#include "infer.h"
+
+typedef struct Suffix { /* what a name ends with, and the source that reads such files */
+  const char *end, *source;
+  bool key; /* FILE:KEY names one array of several */
+} Suffix;
+
+static const Suffix suffixes[] = {
+    {".npy", "npy", false},   {".npy.gz", "npy", false},
+    {".npz", "npz", true},    {".safetensors", "safetensors", true},
+    {"-ubyte", "idx", false}, {"-ubyte.gz", "idx", false},
+    {".idx", "idx", false},   {".idx.gz", "idx", false},
+};
+enum { N_SUFFIXES = sizeof suffixes / sizeof *suffixes };
+
+static bool ends(const char *text, size_t n, const char *end)
+{
+  size_t m = strlen(end);
+  return n > m && memcmp(text + n - m, end, m) == 0;
+}
+
+/* Data paths of a job begin at its folder; those of a command line where it is typed. */
+static const char *absolute(Arena *arena, const char *file)
+{
+  char here[PATH_MAX];
+  if (file[0] == '/' || !realpath(".", here)) return file;
+  return arena_printf(arena, "%s/%s", here, file);
+}
+
+/* `npy("/tmp/x.npy")`; NULL after a message. */
+static const char *call_of(Arena *arena, const char *file)
+{
+  const char *colon = strrchr(file, ':');
+  for (int i = 0; i < N_SUFFIXES; i++) {
+    const Suffix *s = &suffixes[i];
+    size_t n = s->key && colon ? (size_t)(colon - file) : strlen(file);
+    if (!ends(file, n, s->end)) continue;
+    if (s->key && (!colon || !colon[1]))
+      return usage_error("amp infer", "--input %s: which array of it? --input %s:KEY", file, file),
+             NULL;
+    const char *path = absolute(arena, arena_strndup(arena, file, n));
+    const char *key = s->key ? arena_printf(arena, ", %s", string_literal(arena, colon + 1)) : "";
+    return arena_printf(arena, "%s(%s%s)", s->source, string_literal(arena, path), key);
+  }
+  usage_error(
+      "amp infer",
+      "--input %s: its name does not say what it is: .npy, .npz:KEY, .safetensors:KEY, "
+      "-ubyte or .idx (each but the second and third also with .gz); --data takes any source",
+      file);
+  return NULL;
+}
+
+/* "image, mask" */
+static const char *argument_names(Arena *arena, const Function *block)
+{
+  const char *text = "";
+  for (uint32_t i = 0; i < block->params.n; i++)
+    text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", block->params.at[i].name.text);
+  return text;
+}
+
+/* The input for an argument; NULL: none is given. */
+static const InferInput *input_for(const InferCommand *cmd, const char *name)
+{
+  for (uint32_t i = 0; i < cmd->n_inputs; i++)
+    if (!cmd->inputs[i].name || strcmp(cmd->inputs[i].name, name) == 0) return &cmd->inputs[i];
+  return NULL;
+}
+
+static bool names_fit(Compile *c, const InferCommand *cmd, const Function *block)
+{
+  const char *name = block->name.text, *arguments = argument_names(c->arena, block);
+  for (uint32_t i = 0; i < cmd->n_inputs; i++) {
+    const InferInput *in = &cmd->inputs[i];
+    bool known = !in->name && block->params.n == 1;
+    for (uint32_t k = 0; k < block->params.n && in->name; k++)
+      known = known || strcmp(block->params.at[k].name.text, in->name) == 0;
+    if (known) continue;
+    if (in->name)
+      usage_error("amp infer", "infer `%s` has no argument %s; it has %s", name, in->name,
+                  arguments);
+    else
+      usage_error("amp infer", "--input %s: infer `%s` takes %s: write NAME=FILE for each",
+                  in->file, name, arguments);
+    return false;
+  }
+  return true;
+}
+
+bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *block)
+{
+  uint32_t n = block->params.n;
+  const char **calls = arena_array(c->arena, const char *, n + 1);
+  c->options.infer_inputs = calls;
+  if (!n) {
+    if (!cmd->n_inputs && !cmd->data) return true;
+    usage_error("amp infer", "infer `%s` takes no arguments", block->name.text);
+    return false;
+  }
+  if (cmd->data) {
+    calls[0] = cmd->data;
+    c->options.n_infer_inputs = 1;
+    return true;
+  }
+  if (!names_fit(c, cmd, block)) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    const char *name = block->params.at[i].name.text;
+    const InferInput *in = input_for(cmd, name);
+    if (!in) {
+      usage_error("amp infer",
+                  "infer `%s` takes %s: %s is missing: --input %s%sFILE, or --data CALL",
+                  block->name.text, argument_names(c->arena, block), name, n > 1 ? name : "",
+                  n > 1 ? "=" : "");
+      return false;
+    }
+    calls[i] = call_of(c->arena, in->file);
+    if (!calls[i]) return false;
+  }
+  c->options.n_infer_inputs = n;
+  return true;
+}

@@ -1,0 +1,272 @@
+/* Results of `amp infer`: lines of text, NPY files, or the likeliest classes. A batch's rows beyond
+ * its samples fill it up and are cut off. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "infer.h"
+#include "runtime/base/convert.h"
+#include "runtime/plan/file.h"
+#include "runtime/plan/shown.h"
+
+enum { DEFAULT_TOP = 5 };
+
+typedef struct Result {
+  const ampc_output_desc *desc;
+  bool rows;         /* its first axis counts samples */
+  int64_t row, size; /* elements of a row, or of all; bytes of an element */
+  char *bytes;       /* of a batch */
+  FileWriter file;   /* fd -1: none */
+  bool open;
+} Result;
+
+struct InferWriter {
+  ampc_runtime *rt;
+  const ampc_program *program;
+  const InferCommand *cmd;
+  Result *at;
+  uint32_t n;
+  int64_t batches, samples; /* samples: so far */
+  uint32_t top;             /* 0: numbers */
+  char *classes, **names;   /* names point into classes; NULL: numbers */
+  int64_t n_names;
+};
+
+/* ---- opening ---- */
+
+static ampc_status no_memory(void)
+{
+  return ampc_fail(AMPC_RUN_FAILED, "out of memory for results");
+}
+
+/* Without data there are no samples, and each result is one. */
+static ampc_status open_results(InferWriter *w)
+{
+  const ampc_program *p = w->program;
+  const ampc_block *b = &p->blocks[0];
+  w->at = calloc(p->n_outputs + 1, sizeof *w->at);
+  if (!w->at) return no_memory();
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    const ampc_output_desc *o = &p->outputs[i];
+    Result *r = &w->at[w->n++];
+    int64_t all = ampc_output_elements(o);
+    *r = (Result){.desc = o,
+                  .rows = b->n_sources && o->rank && o->dim[0] == b->batch,
+                  .row = all,
+                  .size = ampc_element_size(p, o->dtype)};
+    if (r->rows) r->row = all / b->batch;
+    r->bytes = malloc((size_t)(all * r->size) + 1);
+    if (!r->bytes) return no_memory();
+    if (r->rows || w->batches == 1) continue;
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "%s has no axis of samples: it is of a batch of %lld, and the data make %lld "
+                     "batches",
+                     o->name, (long long)b->batch, (long long)w->batches);
+  }
+  return AMPC_OK;
+}
+
+static ampc_status write_header(Result *r, bool real64, int64_t rows, bool again)
+{
+  char head[NPY_HEADER];
+  npy_header(r->desc->dtype, real64, rows, r->rows, r->desc->rank, r->desc->dim, head);
+  return again ? file_put(&r->file, 0, head, NPY_HEADER) : file_add(&r->file, head, NPY_HEADER);
+}
+
+static Result *result_for(InferWriter *w, const char *name)
+{
+  for (uint32_t i = 0; i < w->n; i++)
+    if (name ? strcmp(w->at[i].desc->name, name) == 0 : w->n == 1) return &w->at[i];
+  return NULL;
+}
+
+static ampc_status open_output(InferWriter *w, const InferOutput *o)
+{
+  Result *r = result_for(w, o->name);
+  size_t n = strlen(o->file);
+  if (!r && o->name)
+    return ampc_fail(AMPC_BAD_USAGE, "--output %s=%s: there is no result %s; the first is %s",
+                     o->name, o->file, o->name, w->at[0].desc->name);
+  if (!r)
+    return ampc_fail(AMPC_BAD_USAGE, "--output %s: there are %u results: write NAME=FILE, as %s=%s",
+                     o->file, w->n, w->at[0].desc->name, o->file);
+  if (r->open)
+    return ampc_fail(AMPC_BAD_USAGE, "--output %s: %s goes to another file already", o->file,
+                     r->desc->name);
+  if (n < 5 || strcmp(o->file + n - 4, ".npy") != 0)
+    return ampc_fail(AMPC_BAD_USAGE, "--output %s: expected a name that ends in .npy", o->file);
+  ampc_status status = file_begin(&r->file, o->file);
+  r->open = !status;
+  return status ? status : write_header(r, w->program->real64, 0, false);
+}
+
+/* A line each; the last may lack its end. */
+static ampc_status read_classes(InferWriter *w)
+{
+  int64_t size, n = 0;
+  ampc_status status = file_read(w->cmd->classes, &w->classes, &size);
+  if (status) return status;
+  for (int64_t i = 0; i < size; i++) n += w->classes[i] == '\n';
+  w->names = calloc((size_t)n + 2, sizeof *w->names);
+  if (!w->names) return no_memory();
+  for (char *line = w->classes; *line;) {
+    char *end = strchrnul(line, '\n'), *next = *end ? end + 1 : end;
+    *end = 0;
+    if (end > line && end[-1] == '\r') end[-1] = 0;
+    w->names[w->n_names++] = line;
+    line = next;
+  }
+  return AMPC_OK;
+}
+
+/* One result of numbers, classes along its last axis. */
+static ampc_status check_top(InferWriter *w)
+{
+  const Result *r = &w->at[0];
+  const ampc_output_desc *o = r->desc;
+  bool fits = w->n == 1 && r->rows && o->rank == 2 && o->dtype <= AMPC_BF16;
+  if (!fits)
+    return ampc_fail(
+        AMPC_BAD_USAGE,
+        "--top and --classes need one result float[N, classes]; %s gives %u, the first "
+        "of rank %u of %s",
+        w->program->blocks[0].name, w->n, o->rank, ampc_dtype_name(o->dtype));
+  if (w->names && w->n_names != o->dim[1])
+    return ampc_fail(AMPC_BAD_FILE, "%s has %lld names, %s has %lld classes", w->cmd->classes,
+                     (long long)w->n_names, o->name, (long long)o->dim[1]);
+  if (w->top > o->dim[1]) w->top = (uint32_t)o->dim[1];
+  return AMPC_OK;
+}
+
+static ampc_status open_writer(InferWriter *w)
+{
+  const InferCommand *cmd = w->cmd;
+  w->top = cmd->top ? cmd->top : cmd->classes ? DEFAULT_TOP : 0;
+  ampc_status status = cmd->classes ? read_classes(w) : AMPC_OK;
+  if (!status) status = open_results(w);
+  if (!status && w->top) status = check_top(w);
+  for (uint32_t i = 0; i < cmd->n_outputs && !status; i++)
+    status = open_output(w, &cmd->outputs[i]);
+  return status;
+}
+
+ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, int64_t batches,
+                              InferWriter **out)
+{
+  InferWriter *w = calloc(1, sizeof *w);
+  if (!w) return no_memory();
+  *w = (InferWriter){.rt = rt, .program = ampc_program_of(rt), .cmd = cmd, .batches = batches};
+  ampc_status status = open_writer(w);
+  *out = status ? NULL : w;
+  return status ? infer_write_end(w, status) : AMPC_OK;
+}
+
+/* ---- a batch ---- */
+
+/* An i64 to its last digit; other numbers fit a double. Nine digits give back any f32. */
+static void put_number(const InferWriter *w, const Result *r, int64_t i)
+{
+  if (r->desc->dtype == AMPC_I64) {
+    printf("%lld", (long long)((const int64_t *)(const void *)r->bytes)[i]);
+    return;
+  }
+  double v = number_load(r->desc->dtype, w->program->real64, r->bytes, i);
+  printf("%.*g", w->program->real64 ? 17 : 9, v);
+}
+
+/* "0.1 0.9"; "classify.1: 0.1 0.9" where there are several results. */
+static void put_row(const InferWriter *w, const Result *r, int64_t row)
+{
+  if (w->n > 1) printf("%s: ", r->desc->name);
+  for (int64_t k = 0; k < r->row; k++) {
+    if (k) putchar(' ');
+    put_number(w, r, row * r->row + k);
+  }
+  putchar('\n');
+}
+
+/* The largest number that is none of those before it in their order: larger first, then the lower
+ * class. NaN is less than all. */
+static int64_t next_best(const double *v, int64_t n, const bool *taken)
+{
+  int64_t best = -1;
+  for (int64_t i = 0; i < n; i++) {
+    if (taken[i]) continue;
+    if (best < 0 || v[i] > v[best] || (isnan(v[best]) && !isnan(v[i]))) best = i;
+  }
+  return best;
+}
+
+static ampc_status put_top(const InferWriter *w, int64_t row)
+{
+  const Result *r = &w->at[0];
+  int64_t n = r->row;
+  double *v = malloc((size_t)n * sizeof *v);
+  bool *taken = calloc((size_t)n, sizeof *taken);
+  for (int64_t i = 0; i < n && v && taken; i++)
+    v[i] = number_load(r->desc->dtype, w->program->real64, r->bytes, row * n + i);
+  if (v && taken) printf("sample %lld\n", (long long)(w->samples + row));
+  for (uint32_t k = 0; k < w->top && v && taken; k++) {
+    int64_t i = next_best(v, n, taken);
+    char name[400] = "";
+    taken[i] = true;
+    if (w->names) ampc_show(name, sizeof name, w->names[i], "");
+    printf("  %.6f  %lld%s%s\n", v[i], (long long)i, w->names ? "  " : "", name);
+  }
+  ampc_status status = v && taken ? AMPC_OK : no_memory();
+  free(v);
+  free(taken);
+  return status;
+}
+
+/* bf16 becomes f32 in a file. */
+static ampc_status save_rows(Result *r, int64_t n)
+{
+  if (r->desc->dtype != AMPC_BF16) return file_add(&r->file, r->bytes, n * r->size);
+  float *wide = malloc((size_t)n * sizeof *wide + 1);
+  if (!wide) return no_memory();
+  convert_widen(AMPC_BF16, r->bytes, wide, n);
+  ampc_status status = file_add(&r->file, wide, n * (int64_t)sizeof *wide);
+  free(wide);
+  return status;
+}
+
+ampc_status infer_write_batch(InferWriter *w, int64_t samples)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < w->n && !status; i++) {
+    Result *r = &w->at[i];
+    int64_t all = ampc_output_elements(r->desc);
+    bool whole = r->rows || samples == w->program->blocks[0].batch;
+    if (!whole)
+      return ampc_fail(
+          AMPC_BAD_USAGE,
+          "%s has no axis of samples: it is of a batch of %lld, and the data have %lld",
+          r->desc->name, (long long)w->program->blocks[0].batch, (long long)samples);
+    status = ampc_read(w->rt, r->desc->place, r->bytes, all * r->size);
+    if (!status && r->open) status = save_rows(r, r->rows ? samples * r->row : all);
+  }
+  for (int64_t row = 0; row < samples && w->top && !status; row++) status = put_top(w, row);
+  for (int64_t row = 0; row < samples && !w->top && !status; row++)
+    for (uint32_t i = 0; i < w->n; i++)
+      if (!w->cmd->n_outputs && (w->at[i].rows || row == 0)) put_row(w, &w->at[i], row);
+  w->samples += samples;
+  return status;
+}
+
+/* ---- the end ---- */
+
+ampc_status infer_write_end(InferWriter *w, ampc_status status)
+{
+  for (uint32_t i = 0; i < w->n; i++) {
+    Result *r = &w->at[i];
+    if (r->open && !status) status = write_header(r, w->program->real64, w->samples, true);
+    if (r->open && !status) status = file_finish(&r->file, false);
+    if (r->open) file_abandon(&r->file);
+    free(r->bytes);
+  }
+  free(w->at);
+  free(w->names);
+  free(w->classes);
+  free(w);
+  return status;
+}
