@@ -273,7 +273,8 @@ typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr"
   ROW(CSV, csv)                                                                                    \
   ROW(RAW, raw)                                                                                    \
   ROW(TOKENS, tokens)                                                                              \
-  ROW(CIFAR10, cifar10)
+  ROW(CIFAR10, cifar10)                                                                            \
+  ROW(IMAGES, images)
 
 /* ARGUMENT: an input of an infer block, written by the caller (ampc_write to INPUT) */
 typedef enum ampc_source_kind {

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Makes the small files of this folder, with NumPy and safetensors: what other programs write.
 
+pictures/ has small pictures of each kind, and expected.npy what torchvision makes of them, in the order of samples.
 x is 0 to 23 as [4, 3, 2], in several types; y is 10, 20, 30, 40.
-usage: tests/data/make_fixtures.py     (the files are committed; tests need neither package)
+usage: tests/data/make_fixtures.py     (the files are committed; tests need no package)
 """
 import gzip
 import os
 
 import numpy as np
+from PIL import Image
 from safetensors.numpy import save_file
+from torchvision import transforms
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
 x = np.arange(24).reshape(4, 3, 2)
@@ -27,3 +30,30 @@ save_file({"x": x.astype("f4"), "y": y, "h": x.astype("f2")}, "tensors.safetenso
 for name in ("f4.npy", "tensors.safetensors"):
     with open(name, "rb") as f, open(name + ".gz", "wb") as g:
         g.write(gzip.compress(f.read(), mtime=0))
+
+
+def picture(width, height, seed):
+    coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, 3)).astype(np.uint8)
+    return Image.fromarray(coarse).resize((width, height), Image.BICUBIC)
+
+
+for folder in ("cat", "dog"):
+    os.makedirs(f"pictures/{folder}", exist_ok=True)
+picture(48, 36, 0).save("pictures/cat/colour.jpg", quality=90)
+picture(36, 48, 1).convert("L").save("pictures/cat/grey.jpg")
+picture(40, 40, 2).convert("CMYK").save("pictures/cat/ink.jpeg")
+picture(180, 140, 3).save("pictures/cat/large.jpg", quality=80)
+picture(48, 36, 4).save("pictures/cat/progressive.JPG", progressive=True)
+alpha = Image.fromarray(np.random.default_rng(5).integers(0, 256, (36, 48)).astype(np.uint8))
+clear = picture(48, 36, 5)
+clear.putalpha(alpha)
+clear.save("pictures/dog/clear.png")
+picture(20, 17, 6).convert("P").save("pictures/dog/palette.png")
+picture(48, 36, 7).convert("1").save("pictures/dog/one_bit.png")
+transform = transforms.Compose([transforms.Resize(18), transforms.CenterCrop(16)])
+files = []
+for folder in ("cat", "dog"):
+    names = sorted(os.listdir(f"pictures/{folder}"))
+    files += [((2 * i + 1) / (2 * len(names)), folder, name) for i, name in enumerate(names)]
+made = [np.asarray(transform(Image.open(f"pictures/{c}/{n}").convert("RGB"))).transpose(2, 0, 1) for _, c, n in sorted(files)]
+np.save("pictures/expected.npy", np.stack(made))

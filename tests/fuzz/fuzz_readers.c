@@ -1,12 +1,13 @@
 /* Fuzz target for the readers of files: bytes as a file of each format of data, plain or gzipped,
- * and as a checkpoint. Whatever they are, the answer is a status. The first byte picks the
- * reader: 0 checkpoints, from 1 on the rows of AMPC_FORMATS. */
+ * as a picture of a folder of them, and as a checkpoint. Whatever they are, the answer is a status.
+ * The first byte picks the reader: 0 checkpoints, from 1 on the rows of AMPC_FORMATS. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "runtime/data/formats/picture.h"
 #include "runtime/data/source.h"
 #include "runtime/state/safetensors.h"
 
@@ -53,6 +54,22 @@ static void read_format(const ampc_format *f, const char *path)
   read_source(&desc, true);
 }
 
+/* The middle of a picture; large ones would take the time of many. */
+static void read_picture(const uint8_t *bytes, size_t size)
+{
+  Picture *p;
+  if (picture_open("picture", bytes, (int64_t)size, &p)) return;
+  int64_t w = picture_width(p), h = picture_height(p);
+  int shrink = picture_shrinks(p, 2) && w % 2 ? 2 : 1;
+  w = (w + shrink - 1) / shrink;
+  h = (h + shrink - 1) / shrink;
+  PictureArea middle = {w / 4, h / 3, w - w / 2, h - h / 2};
+  uint8_t *to = w * h < 1 << 20 ? malloc((size_t)(3 * middle.width * middle.height)) : NULL;
+  if (to) picture_read(p, shrink, middle, to);
+  free(to);
+  picture_close(p);
+}
+
 static void read_tensors(const char *path)
 {
   TensorFile f;
@@ -78,6 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
   unsigned reader = bytes[0] % (AMPC_SOURCE_ARGUMENT + 1);
   if (reader == 0) {
     read_tensors(path);
+  } else if (reader - 1 == AMPC_SOURCE_IMAGES) {
+    read_picture(bytes + 1, size - 1);
   } else if (ampc_format_of(reader - 1)->probe) {
     read_format(ampc_format_of(reader - 1), path);
   }

@@ -1,0 +1,365 @@
+/* Folders of pictures as u8 [3, height, width], and the numbers of their classes. `of` says which
+ * of the two is wanted: "image" or "label".
+ *
+ * Without `train` a picture is made so small that its shorter side is `resize`, and its middle is
+ * cut out: torchvision's Resize and CenterCrop. With `train` and `scale`, a part of random area and
+ * shape is cut out and made `height` x `width`: RandomResizedCrop(scale, ratio); and turned round
+ * with probability `hflip`. What is random depends on seed, epoch and sample alone.
+ *
+ * A damaged picture ends the run, or with `skip` gives its place to the next picture of its class,
+ * so that the label stays right and nobody else moves. Whether a picture is damaged does not depend
+ * on what is cut out of it, so the same ones are left out in every epoch and by any number of
+ * threads. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "args.h"
+#include "bytes.h"
+#include "draw.h"
+#include "folder.h"
+#include "header.h"
+#include "picture.h"
+#include "resize.h"
+#include "runtime/plan/number.h"
+#include "runtime/plan/shown.h"
+
+enum { MOST_SIDE = 1 << 14, TRIES = 10, PATH = 4096 };
+
+typedef struct Settings {
+  int64_t height, width, resize;
+  bool labels, train, crops, skip;
+  double scale[2], ratio[2], hflip;
+} Settings;
+
+struct ampc_reader {
+  Settings is;
+  Folder folder;
+  const char *path;
+  uint64_t seed, stream;
+  atomic_uchar *damaged; /* of each file: it was, and has been told */
+  atomic_llong left_out;
+};
+
+/* ---- arguments ---- */
+
+/* One number, or two; false: neither. */
+static bool read_two(const char *args, const char *name, double to[2])
+{
+  int n;
+  char text[64];
+  int count = 0;
+  for (const char *at = args_next(args, name, NULL, &n); at; at = args_next(args, name, at, &n)) {
+    if (count == 2 || n >= (int)sizeof text) return false;
+    snprintf(text, sizeof text, "%.*s", n, at);
+    if (!ampc_read_real(text, &to[count++])) return false;
+  }
+  if (count == 1) to[1] = to[0];
+  return count > 0;
+}
+
+static bool is_side(double d)
+{
+  return d >= 1 && d <= MOST_SIDE && d == floor(d);
+}
+
+static ampc_status check_random(const Settings *s)
+{
+  if (s->crops && !(s->scale[0] > 0 && s->scale[0] <= s->scale[1] && s->scale[1] <= 1))
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "`scale` of images is [%g, %g]; it needs [least, most] within (0, 1]",
+                     s->scale[0], s->scale[1]);
+  if (s->crops && !(s->ratio[0] > 0 && s->ratio[0] <= s->ratio[1] && s->ratio[1] < 1e6))
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "`ratio` of images is [%g, %g]; it needs [least, most] above 0", s->ratio[0],
+                     s->ratio[1]);
+  if (!(s->hflip >= 0 && s->hflip <= 1))
+    return ampc_fail(AMPC_BAD_USAGE, "`hflip` of images is %g; it must be a probability", s->hflip);
+  return AMPC_OK;
+}
+
+static ampc_status read_arguments(const char *args, Settings *s)
+{
+  char text[16] = "";
+  double size[2] = {0}, resize = 0;
+  *s = (Settings){.train = args_integer(args, "train") != 0};
+  args_text(args, "of", text, sizeof text);
+  s->labels = strcmp(text, "label") == 0;
+  if (!read_two(args, "size", size) || !is_side(size[0]) || !is_side(size[1]))
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "`size` of images is a whole number or [height, width], from 1 "
+                     "to %d",
+                     MOST_SIDE);
+  s->height = (int64_t)size[0];
+  s->width = (int64_t)size[1];
+  s->resize = s->height > s->width ? s->height : s->width;
+  if (args_text(args, "resize", text, sizeof text)) {
+    if (!ampc_read_real(text, &resize) || !is_side(resize) || resize < (double)s->resize)
+      return ampc_fail(AMPC_BAD_USAGE,
+                       "`resize` of images is %s; it must be a whole number from %lld, the larger "
+                       "side of `size`, to %d",
+                       text, (long long)s->resize, MOST_SIDE);
+    s->resize = (int64_t)resize;
+  }
+  *text = 0;
+  args_text(args, "corrupt", text, sizeof text);
+  s->skip = strcmp(text, "skip") == 0;
+  if (!s->skip && strcmp(text, "stop") != 0)
+    return ampc_fail(AMPC_BAD_USAGE, "`corrupt` of images is \"stop\" or \"skip\", got \"%s\"",
+                     text);
+  s->crops = read_two(args, "scale", s->scale);
+  if (!read_two(args, "ratio", s->ratio)) s->ratio[0] = 0;
+  s->hflip = args_real(args, "hflip");
+  return check_random(s);
+}
+
+static ampc_header header_of(const Settings *s)
+{
+  return s->labels ? (ampc_header){.dtype = AMPC_I64}
+                   : (ampc_header){.dtype = AMPC_U8, .rank = 3, .dim = {3, s->height, s->width}};
+}
+
+static ampc_status images_known(const char *args, ampc_header *out)
+{
+  Settings s;
+  ampc_status status = read_arguments(args, &s);
+  *out = header_of(&s);
+  return status;
+}
+
+static ampc_status images_probe(const char *path, const char *args, ampc_header *out)
+{
+  Folder f;
+  ampc_status status = images_known(args, out);
+  if (status) return status;
+  status = folder_list(path, args, &f);
+  out->samples = f.n;
+  folder_free(&f);
+  return status;
+}
+
+/* ---- what is cut out ---- */
+
+/* Part of a picture in its own pixels, and what becomes of it: `full` pixels of which those from
+ * `begin` on are kept, as many as the result has. */
+typedef struct Cut {
+  PictureArea area;
+  int64_t full_width, full_height, begin_x, begin_y;
+  bool mirrored;
+} Cut;
+
+/* torchvision's RandomResizedCrop.get_params. */
+static PictureArea random_area(const Settings *s, Draw *d, int64_t width, int64_t height)
+{
+  double low = log(s->ratio[0]), high = log(s->ratio[1]), area = (double)(width * height);
+  for (int i = 0; i < TRIES; i++) {
+    double wanted = area * draw_between(d, s->scale[0], s->scale[1]),
+           ratio = exp(draw_between(d, low, high));
+    int64_t w = llrint(sqrt(wanted * ratio)), h = llrint(sqrt(wanted / ratio));
+    if (w < 1 || h < 1 || w > width || h > height) continue;
+    int64_t y = draw_below(d, height - h + 1), x = draw_below(d, width - w + 1);
+    return (PictureArea){x, y, w, h};
+  }
+  double ratio = (double)width / (double)height;
+  int64_t w = ratio > s->ratio[1] ? llrint((double)height * s->ratio[1]) : width,
+          h = ratio < s->ratio[0] ? llrint((double)width / s->ratio[0]) : height;
+  w = w < 1 ? 1 : w;
+  h = h < 1 ? 1 : h;
+  return (PictureArea){(width - w) / 2, (height - h) / 2, w, h};
+}
+
+static Cut random_cut(const Settings *s, Draw *d, int64_t width, int64_t height)
+{
+  return (Cut){
+      .area = random_area(s, d, width, height), .full_width = s->width, .full_height = s->height};
+}
+
+/* The longer side is cut off to whole pixels, halves of a pixel go to the even side: torchvision's.
+ */
+static Cut middle_cut(const Settings *s, int64_t width, int64_t height)
+{
+  Cut c = {.area = {0, 0, width, height}, .full_width = s->resize, .full_height = s->resize};
+  if (width > height) {
+    c.full_width = s->resize * width / height;
+  } else {
+    c.full_height = s->resize * height / width;
+  }
+  c.begin_x = llrint((double)(c.full_width - s->width) / 2);
+  c.begin_y = llrint((double)(c.full_height - s->height) / 2);
+  return c;
+}
+
+/* Of one axis, in pixels of the picture as shrunk: `ratio` of them to one of its own. */
+static ResizeAxis axis_of(int64_t from, int64_t length, int64_t full, int64_t begin, int64_t size,
+                          double ratio, int64_t most)
+{
+  double step = (double)length * ratio / (double)full, first = (double)from * ratio;
+  double support = step > 1 ? step : 1, low = first + ((double)begin + 0.5) * step - support - 1,
+         high = first + ((double)(begin + size) - 0.5) * step + support + 1;
+  ResizeAxis a = {.begin = first + (double)begin * step, .scale = step, .size = size};
+  a.first = llrint(floor(low > first ? low : first));
+  a.last =
+      llrint(ceil(high < first + (double)length * ratio ? high : first + (double)length * ratio));
+  if (a.last > most) a.last = most;
+  if (a.first >= a.last) a.first = a.last - 1;
+  return a;
+}
+
+/* A picture is decoded at a half, a quarter or an eighth of its size where it then is still twice
+ * as large as wanted, so that our filter decides what the result looks like, not the decoder's. */
+static int shrink_of(const Picture *p, const Cut *c)
+{
+  int shrink = 1;
+  while (picture_shrinks(p, 2 * shrink) && c->area.width >= 4 * shrink * c->full_width &&
+         c->area.height >= 4 * shrink * c->full_height)
+    shrink *= 2;
+  return shrink;
+}
+
+/* ---- one picture ---- */
+
+static ampc_status draw_picture(const ampc_reader *r, const char *path, Picture *p, int64_t sample,
+                                int64_t epoch, uint8_t *to)
+{
+  const Settings *s = &r->is;
+  int64_t width = picture_width(p), height = picture_height(p);
+  Draw d = draw_begin(r->seed, r->stream, epoch, sample);
+  bool train = s->train && epoch != AMPC_AS_STORED;
+  bool mirrored = train && draw_unit(&d) < s->hflip;
+  Cut c = train && s->crops ? random_cut(s, &d, width, height) : middle_cut(s, width, height);
+  int shrink = shrink_of(p, &c);
+  int64_t columns = (width + shrink - 1) / shrink, rows = (height + shrink - 1) / shrink;
+  ResizeAxis x = axis_of(c.area.x, c.area.width, c.full_width, c.begin_x, s->width,
+                         (double)columns / (double)width, columns),
+             y = axis_of(c.area.y, c.area.height, c.full_height, c.begin_y, s->height,
+                         (double)rows / (double)height, rows);
+  x.mirrored = mirrored;
+  PictureArea area = {x.first, y.first, x.last - x.first, y.last - y.first};
+  uint8_t *pixels = malloc((size_t)(3 * area.width * area.height));
+  if (!pixels) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  ampc_status status = picture_read(p, shrink, area, pixels);
+  if (!status && !resize(pixels, &x, &y, to))
+    status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  free(pixels);
+  return status;
+}
+
+/* File `i`, with what is drawn for `sample`. */
+static ampc_status read_file(const ampc_reader *r, int64_t i, int64_t sample, int64_t epoch,
+                             uint8_t *to)
+{
+  char path[PATH];
+  const FolderFile *f = &r->folder.files[i];
+  Bytes bytes;
+  Picture *p = NULL;
+  int used = snprintf(path, sizeof path, "%s/%s/%s", r->path, r->folder.class[f->class], f -> name);
+  if (used >= PATH) return ampc_fail(AMPC_BAD_FILE, "%.200s...: the path is too long", path);
+  ampc_status status = bytes_open(path, "a picture", BY_NAME, 0, -1, false, &bytes);
+  if (status) return status;
+  status = bytes.held ? picture_open(path, bytes.held, bytes.size, &p)
+                      : ampc_fail(AMPC_BAD_FILE, "%s is damaged: it has %lld bytes", path,
+                                  (long long)bytes.size);
+  if (!status) status = draw_picture(r, path, p, sample, epoch, to);
+  picture_close(p);
+  bytes_close(&bytes);
+  return status;
+}
+
+/* Each damaged file is told once. */
+static void leave_out(ampc_reader *r, int64_t i)
+{
+  if (atomic_exchange(&r->damaged[i], 1)) return;
+  long long n = atomic_fetch_add(&r->left_out, 1) + 1;
+  char why[1024];
+  fprintf(stderr, "note: left out %lld of %lld pictures: %s\n", n, (long long)r->folder.n,
+          ampc_show(why, sizeof why, ampc_last_error(), ""));
+}
+
+/* The file of the sample, or else the next of its class. */
+static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, uint8_t *to)
+{
+  const FolderFile *f = &r->folder.files[sample];
+  int64_t size = r->folder.size[f->class];
+  const char *class = r->folder.class[f->class];
+  for (int64_t k = 0; k < size; k++) {
+    int64_t i = r->folder.members[f->class][(f->rank + k) % size];
+    if (atomic_load(&r->damaged[i])) continue;
+    ampc_status status = read_file(r, i, sample, epoch, to);
+    if (status != AMPC_BAD_FILE) return status;
+    if (!r->is.skip)
+      return ampc_fail(status, "%s; corrupt=\"skip\" would take the next picture of class %s",
+                       ampc_last_error(), class);
+    leave_out(r, i);
+  }
+  return ampc_fail(AMPC_BAD_FILE, "all %lld pictures of class %s in %s are damaged",
+                   (long long)size, class, r->path);
+}
+
+/* ---- the row of the table ---- */
+
+static void images_close(ampc_reader *r)
+{
+  if (!r) return;
+  folder_free(&r->folder);
+  free(r->damaged);
+  free(r);
+}
+
+static ampc_status images_open(const ampc_program *p, const ampc_source *desc, const char *path,
+                               uint64_t seed, ampc_reader **out, int64_t *out_samples)
+{
+  (void)p;
+  *out = NULL;
+  ampc_reader *r = calloc(1, sizeof *r);
+  if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  r->path = path;
+  r->seed = seed;
+  r->stream = desc->stream;
+  ampc_status status = read_arguments(desc->args, &r->is);
+  if (!status) status = folder_list(path, desc->args, &r->folder);
+  ampc_header h = header_of(&r->is);
+  h.samples = r->folder.n;
+  if (!status) status = header_check(&h, path, desc);
+  if (!status) r->damaged = calloc((size_t)r->folder.n, sizeof *r->damaged);
+  if (!status && !r->damaged) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  if (status) {
+    images_close(r);
+    return status;
+  }
+  *out_samples = r->folder.n;
+  *out = r;
+  return AMPC_OK;
+}
+
+/* Only what it notes of damaged files changes in the reader, and that by atomics. */
+static ampc_status images_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch,
+                               void *to)
+{
+  const Settings *s = &r->is;
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0; i < n && !status; i++) {
+    if (s->labels) {
+      ((int64_t *)to)[i] = r->folder.files[first + i].class;
+    } else {
+      status = read_sample((ampc_reader *)r, first + i, epoch,
+                           (uint8_t *)to + i * 3 * s->height * s->width);
+    }
+  }
+  return status;
+}
+
+const ampc_format ampc_format_images = {
+    .kind = AMPC_SOURCE_IMAGES,
+    .name = "images",
+    .types = {AMPC_U8, AMPC_I64},
+    .n_types = 2,
+    .works = true,
+    .draws = true,
+    .known = images_known,
+    .probe = images_probe,
+    .open = images_open,
+    .copy = images_copy,
+    .close = images_close,
+};
