@@ -104,14 +104,15 @@ static const char *const format_words[] = {"text", "json", NULL};
 #define FIELD(name) .field = offsetof(CommandLine, name)
 
 static const OptionRow output_options[] = {
-    {NULL, 'o', "FILE", "output, - is stdout (default); .cu .c .ptx .cubin say what is made",
+    {NULL, 'o', "FILE", "output, - is stdout (default); .cu .c .ptx .cubin .h say what is made",
      .kind = OPTION_text, FIELD(output)},
-    {"emit", 0, "KIND", "ast graph plan params memory cuda c ptx cubin", .kind = OPTION_choice,
-     FIELD(kind), .words = kinds,
-     .expected = "ast, graph, plan, params, memory, cuda, c, ptx or cubin"},
+    {"emit", 0, "KIND", "ast graph plan params memory cuda c ptx cubin header",
+     .kind = OPTION_choice, FIELD(kind), .words = kinds,
+     .expected = "ast, graph, plan, params, memory, cuda, c, ptx, cubin or header"},
     {"target", 0, "ARCH", "sm_70 ... sm_121 (default sm_80), or cpu", .kind = OPTION_call,
      .read = read_target},
-    {"library", 0, NULL, "no main()", .kind = OPTION_flag, FIELD(library)},
+    {"library", 0, NULL, "no main(): functions that --emit=header declares", .kind = OPTION_flag,
+     FIELD(library)},
     {"build-line", 0, NULL, "print the command that builds the output, and do no more",
      .kind = OPTION_flag, FIELD(build_line)},
     {"force", 0, NULL, "write over a file that was edited, or that ampc did not write",
@@ -220,8 +221,6 @@ static int choose_kind(CommandLine *out)
     return usage_error(ampc_table.program,
                        "-o %s: the suffix does not tell what to make; use --emit=", out->output);
   if (!out->kind) out->kind = target && strcmp(target, "cpu") == 0 ? OUTPUT_c : OUTPUT_cuda;
-  if (out->kind == OUTPUT_header)
-    return usage_error(ampc_table.program, "a C API header is not supported yet");
   return 0;
 }
 

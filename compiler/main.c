@@ -58,6 +58,9 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   case OUTPUT_c:
     emit_program(c, out, !cmd->library);
     return 0;
+  case OUTPUT_header:
+    emit_header(c, out);
+    return 0;
   case OUTPUT_ptx:
     return emit_ptx(c, out) ? 0 : NO_COMPILER;
   case OUTPUT_cubin:

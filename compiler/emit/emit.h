@@ -6,8 +6,10 @@
 bool pass_kernels(Compile *c);
 
 /* The whole trainer as one file: CUDA C for target sm_xx, C for target cpu (c->options.target). It
- * includes ampc_rt.h only. Without `with_main` there is no main(). */
+ * includes ampc_rt.h only. Without `with_main` there are functions for other programs in the place
+ * of main(), which emit_header declares. */
 void emit_program(Compile *c, Text *out, bool with_main);
+void emit_header(Compile *c, Text *out);
 
 /* The kernels alone, for the JIT. CPU: C text that needs only the compiler's own headers and
  * defines const struct { const char *name; void (*function)(void *const *, unsigned, unsigned); }

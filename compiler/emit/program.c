@@ -362,6 +362,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_blocks(&p, g);
   if (!is_cpu_target(c)) put_find_kernel(&p);
   put_program(&p, g);
+  if (!with_main) put_library(&p);
   if (with_main) {
     EMIT(&p, "\nint main(int argc, char **argv)\n{\n");
     EMIT(&p, "  return ampc_main(argc, argv, &program, &ampc_data);\n}\n");

@@ -35,6 +35,9 @@ void operand_values(Compile *c, uint32_t group, const ampc_command *command, Val
 /* "work + at_relu26" for an operand of the command with that label; NULL: it has no name. */
 const char *place_text(Printer *p, const Places *x, ampc_ref at, Value v, const char *label);
 
+/* ---- library.c ---- */
+void put_library(Printer *p); /* in the place of main(): functions for other programs */
+
 /* ---- steps: step.c ---- */
 
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s);

@@ -96,7 +96,7 @@ grep -q 'loaded 2 of 2 parameters' err || failed "what was loaded is told"
 sed -i 's/^model net.*/model net = Net() { load("w.safetensors") }/' job.amp
 prints "load in the model" "$want" infer -q job.amp --block scores --input x-ubyte
 mkdir -p elsewhere
-prints "paths of --input begin where it is typed" "$want" bash -c "cd elsewhere && '$amp' infer -q --device cpu ../job.amp --block scores -i ../x-ubyte"
+prints "paths of --input begin where it is typed" "$want" bash -c "cd elsewhere && '$amp' infer -q --device cpu ../job.amp --block scores --input ../x-ubyte"
 for precision in f16 bf16; do
   passes "in $precision" infer -q job.amp --block scores --input x-ubyte --set precision=$precision
 done

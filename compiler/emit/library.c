@@ -1,0 +1,191 @@
+/* What a program without main() offers to others, and the header that declares it: weights, and a
+ * function for each infer block. Names begin with the job's, so two jobs go into one program. */
+#include "compiler/base/user_text.h"
+#include "emit.h"
+#include "program_parts.h"
+#include "seal.h"
+#include <ctype.h>
+#include <string.h>
+
+/* As C has them; the 16-bit floats are their bits. */
+static const char *const c_types[AMPC_DTYPE_COUNT] = {
+    [AMPC_F32] = "float",   [AMPC_F16] = "uint16_t", [AMPC_BF16] = "uint16_t",
+    [AMPC_I32] = "int32_t", [AMPC_I64] = "int64_t",  [AMPC_U8] = "uint8_t",
+    [AMPC_BOOL] = "uint8_t"};
+
+static const char *job_prefix(Printer *p)
+{
+  return identifier(p->c->arena, p->c->program->name);
+}
+
+/* Of an infer block; beside the functions that every library has. */
+static const char *function_name(Printer *p, const ampc_block *b)
+{
+  static const char *const taken[] = {"open", "close", "error", "program"};
+  const char *name = identifier(p->c->arena, b->name);
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+    if (strcmp(name, taken[i]) == 0) name = arena_printf(p->c->arena, "%s_", name);
+  return arena_printf(p->c->arena, "%s_%s", job_prefix(p), name);
+}
+
+/* "out_0" of "classify.0", "out" of "classify". */
+static const char *result_name(Printer *p, const ampc_output_desc *o)
+{
+  const char *dot = strrchr(o->name, '.');
+  return dot ? arena_printf(p->c->arena, "out_%s", dot + 1) : "out";
+}
+
+static const char *argument_name(Printer *p, const ampc_source *s)
+{
+  return arena_printf(p->c->arena, "in_%s", identifier(p->c->arena, s->path));
+}
+
+/* "int mlp_classify(struct ampc_runtime *rt, const uint8_t *in_image, float *out)" */
+static const char *signature(Printer *p, uint32_t block)
+{
+  const ampc_program *g = p->c->program;
+  const ampc_block *b = &g->blocks[block];
+  Text t;
+  text_init(&t, p->c->arena);
+  text_printf(&t, "int %s(struct ampc_runtime *rt", function_name(p, b));
+  for (uint32_t i = 0; i < b->n_sources; i++) {
+    const ampc_source *s = &g->sources[b->first_source + i];
+    text_printf(&t, ", const %s *%s", c_types[s->dtype], argument_name(p, s));
+  }
+  for (uint32_t i = 0; i < g->n_outputs; i++)
+    if (g->outputs[i].block == block)
+      text_printf(&t, ", %s *%s", c_types[g->outputs[i].dtype], result_name(p, &g->outputs[i]));
+  text_puts(&t, ")");
+  return t.at;
+}
+
+static const char *open_signature(Printer *p)
+{
+  return arena_printf(p->c->arena,
+                      "int %s_open(const char *device, const char *weights, const char *data_dir, "
+                      "struct ampc_runtime **out)",
+                      job_prefix(p));
+}
+
+/* ---- the functions ---- */
+
+static void put_call(Printer *p, uint32_t block)
+{
+  const ampc_program *g = p->c->program;
+  const ampc_block *b = &g->blocks[block];
+  const char *comma = "";
+  EMIT_WRAPPED(p, "    ", "%s\n", signature(p, block));
+  EMIT(p, "{\n");
+  p->indent++;
+  if (b->n_sources) {
+    Text in;
+    text_init(&in, p->c->arena);
+    for (uint32_t i = 0; i < b->n_sources; i++)
+      text_printf(&in, "%s%s", i ? ", " : "", argument_name(p, &g->sources[b->first_source + i]));
+    EMIT_WRAPPED(p, "    ", "const void *const in[] = {%s};\n", in.at);
+  }
+  Text out;
+  text_init(&out, p->c->arena);
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    if (g->outputs[i].block != block) continue;
+    text_printf(&out, "%s%s", comma, result_name(p, &g->outputs[i]));
+    comma = ", ";
+  }
+  EMIT_WRAPPED(p, "    ", "void *const results[] = {%s};\n", out.at);
+  EMIT(p, "return (int)ampc_infer(rt, %u, %s, results);\n", block, b->n_sources ? "in" : "NULL");
+  p->indent--;
+  EMIT(p, "}\n");
+}
+
+void put_library(Printer *p)
+{
+  const ampc_program *g = p->c->program;
+  const char *job = job_prefix(p);
+  EMIT(p, "\n/* ---- for other programs: --emit=header declares what follows ---- */\n\n");
+  EMIT(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+  EMIT(p, "const struct ampc_program *%s_program(void);\n", job);
+  EMIT_WRAPPED(p, "    ", "%s;\n", open_signature(p));
+  EMIT(p, "void %s_close(struct ampc_runtime *rt);\nconst char *%s_error(void);\n", job, job);
+  for (uint32_t i = 0; i < g->n_blocks; i++)
+    if (g->blocks[i].kind == AMPC_INFER) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
+  EMIT(p, "\nconst struct ampc_program *%s_program(void)\n{\n  return &program;\n}\n", job);
+  EMIT_WRAPPED(p, "    ", "%s\n", open_signature(p));
+  EMIT(p, "{\n  return (int)ampc_infer_open(&program, device, weights, data_dir, NULL, NULL, "
+          "out);\n}\n");
+  EMIT(p, "void %s_close(struct ampc_runtime *rt)\n{\n  ampc_free(rt);\n}\n", job);
+  EMIT(p, "const char *%s_error(void)\n{\n  return ampc_last_error();\n}\n", job);
+  for (uint32_t i = 0; i < g->n_blocks; i++)
+    if (g->blocks[i].kind == AMPC_INFER) put_call(p, i);
+  EMIT(p, "#ifdef __cplusplus\n}\n#endif\n");
+}
+
+/* ---- the header ---- */
+
+/* "u8[1, 3, 224, 224]" */
+static const char *type_of(Printer *p, ampc_dtype dtype, const int64_t *dim, uint32_t rank)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  text_printf(&t, "%s[", ampc_dtype_name(dtype));
+  for (uint32_t i = 0; i < rank; i++) text_printf(&t, "%s%lld", i ? ", " : "", (long long)dim[i]);
+  text_puts(&t, "]");
+  return t.at;
+}
+
+static void put_declaration(Printer *p, uint32_t block)
+{
+  const ampc_program *g = p->c->program;
+  const ampc_block *b = &g->blocks[block];
+  EMIT(p, "\n/* infer %s, %s:%u\n", comment_of(p, b->name), comment_of(p, g->source), b->line);
+  for (uint32_t i = 0; i < b->n_sources; i++) {
+    const ampc_source *s = &g->sources[b->first_source + i];
+    EMIT(p, " *   %s  %s\n", argument_name(p, s), type_of(p, s->dtype, s->dim, s->rank));
+  }
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    const ampc_output_desc *o = &g->outputs[i];
+    if (o->block == block)
+      EMIT(p, " *   %s  %s\n", result_name(p, o), type_of(p, o->dtype, o->dim, o->rank));
+  }
+  EMIT(p, " */\n");
+  EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, block));
+}
+
+static const char *guard_of(Printer *p)
+{
+  char *guard = arena_printf(p->c->arena, "%s_H", job_prefix(p));
+  for (char *c = guard; *c; c++) *c = (char)toupper((unsigned char)*c);
+  return guard;
+}
+
+void emit_header(Compile *c, Text *out)
+{
+  const ampc_program *g = c->program;
+  Printer p;
+  size_t from = out->n;
+  printer_begin(&p, c, out);
+  const char *job = job_prefix(&p), *guard = guard_of(&p);
+  EMIT(&p, "// %s: what %s offers to other programs, made with --library. Written by ampc.\n",
+       comment_of(&p, g->name), comment_of(&p, g->source));
+  seal_put(&p);
+  EMIT(&p, "#ifndef %s\n#define %s\n#include <stdint.h>\n", guard, guard);
+  EMIT(&p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+  EMIT(&p,
+       "struct ampc_program;\nstruct ampc_runtime; /* the model on a device; of one thread at a "
+       "time */\n\n");
+  EMIT(&p,
+       "/* Functions give 0, or an exit status of ampc, and then this is why: one line, or some. "
+       "*/\n");
+  EMIT(&p, "const char *%s_error(void);\n\n", job);
+  EMIT(&p,
+       "/* `device`: \"cpu\", \"cuda\" or \"auto\". `weights`: a checkpoint or a safetensors "
+       "file with the names\n * of the job; NULL: the files that its models load, from data_dir "
+       "(NULL: the current folder). */\n");
+  EMIT_WRAPPED(&p, "    ", "%s;\n", open_signature(&p));
+  EMIT(&p, "void %s_close(struct ampc_runtime *rt); /* NULL is fine */\n\n", job);
+  EMIT(&p, "/* For ampc_rt.h, as ampc_train. */\nconst struct ampc_program *%s_program(void);\n",
+       job);
+  for (uint32_t i = 0; i < g->n_blocks; i++)
+    if (g->blocks[i].kind == AMPC_INFER) put_declaration(&p, i);
+  EMIT(&p, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+  seal_close(out, from);
+}
