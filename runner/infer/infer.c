@@ -1,7 +1,6 @@
 /* amp infer: compiles one infer block of a job, alone, and runs it over data. */
 #include <stddef.h>
 #include <string.h>
-#include "compiler/diag/diag.h"
 #include "compiler/options.h"
 #include "infer.h"
 #include "runner/jit/jit.h"
@@ -11,8 +10,7 @@
 
 /* ---- the command line ---- */
 
-/* [NAME=]FILE. A name of the language has no / or . in it, so a path with = in it is none. */
-static void split(Arena *arena, const char *value, const char **name, const char **file)
+void infer_split(Arena *arena, const char *value, const char **name, const char **file)
 {
   const char *equals = strchr(value, '=');
   bool named = equals && strcspn(value, "/.") > (size_t)(equals - value);
@@ -28,7 +26,7 @@ static int read_input(const OptionGiven *given)
   uint32_t n = cmd->n_inputs++;
   cmd->inputs = arena_grow(given->arena, cmd->inputs, n * sizeof *cmd->inputs,
                            (n + 1) * sizeof *cmd->inputs, _Alignof(InferInput));
-  split(given->arena, given->value, &cmd->inputs[n].name, &cmd->inputs[n].file);
+  infer_split(given->arena, given->value, &cmd->inputs[n].name, &cmd->inputs[n].file);
   return OPTIONS_GO_ON;
 }
 
@@ -38,7 +36,7 @@ static int read_output(const OptionGiven *given)
   uint32_t n = cmd->n_outputs++;
   cmd->outputs = arena_grow(given->arena, cmd->outputs, n * sizeof *cmd->outputs,
                             (n + 1) * sizeof *cmd->outputs, _Alignof(InferOutput));
-  split(given->arena, given->value, &cmd->outputs[n].name, &cmd->outputs[n].file);
+  infer_split(given->arena, given->value, &cmd->outputs[n].name, &cmd->outputs[n].file);
   return OPTIONS_GO_ON;
 }
 
@@ -97,33 +95,6 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand 
   return true;
 }
 
-/* ---- which block ---- */
-
-/* NULL after a message. */
-static const Function *choose_block(Compile *c, const char *wanted)
-{
-  const Function *found = NULL;
-  const char *names = "";
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < c->ast.n; i++) {
-    if (c->ast.at[i]->kind != DECL_infer) continue;
-    const Function *f = &c->ast.at[i]->as.function;
-    names = arena_printf(c->arena, "%s%s%s", names, n++ ? ", " : "", f->name.text);
-    if (!wanted || strcmp(f->name.text, wanted) == 0) found = f;
-  }
-  if (!n)
-    usage_error("amp infer", "%s has no infer block", c->options.input);
-  else if (!found)
-    usage_error("amp infer", "%s has no infer block %s; it has %s", c->options.input, wanted,
-                names);
-  else if (!wanted && n > 1)
-    usage_error("amp infer", "%s has several infer blocks: %s; say which with --block",
-                c->options.input, names);
-  else
-    return found;
-  return NULL;
-}
-
 /* ---- the run ---- */
 
 static void tell(void *to, bool warning, const char *line)
@@ -132,7 +103,7 @@ static void tell(void *to, bool warning, const char *line)
   if (warning || !cmd->quiet) fprintf(stderr, "%s%s\n", warning ? "warning: " : "", line);
 }
 
-static ampc_status run_batches(ampc_runtime *rt, const InferCommand *cmd)
+ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd)
 {
   const ampc_program *p = ampc_program_of(rt);
   bool reads = p->blocks[0].n_sources > 0;
@@ -162,7 +133,7 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
   if (status == AMPC_OK)
     status = ampc_infer_open(c->program, cmd->train.device, cmd->weights, cmd->train.data_dir, tell,
                              cmd, &rt);
-  if (status == AMPC_OK) status = run_batches(rt, cmd);
+  if (status == AMPC_OK) status = infer_run(rt, cmd);
   if (status != AMPC_OK)
     fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? "amp infer" : "amp",
             ampc_last_error());
@@ -174,8 +145,9 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
 static int compile_and_run(Compile *c, InferCommand *cmd)
 {
   if (!compile_parse_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
-  const Function *block = choose_block(c, cmd->block);
-  if (!block || !infer_choose_inputs(c, cmd, block)) return AMPC_BAD_USAGE;
+  const Function *block = infer_choose_block(c, cmd->block);
+  if (!block || !infer_choose_inputs(c, cmd, block))
+    return usage_error("amp infer", "%s", ampc_last_error());
   c->options.infer_block = block->name.text;
   if (!compile_parsed(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
   return (int)run_program(c, cmd);

@@ -24,9 +24,16 @@ typedef struct InferCommand {
 } InferCommand;
 
 /* ---- input.c ---- */
-/* The calls that give the arguments of the block, into c->options. False after a message on wrong
- * usage. */
+/* The infer block of that name in c->ast; NULL as a name: the only one. NULL: ampc_last_error(). */
+const Function *infer_choose_block(Compile *c, const char *wanted);
+/* The calls that give the arguments of the block, into c->options. False: ampc_last_error(). */
 bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *block);
+
+/* ---- infer.c ---- */
+/* [NAME=]FILE. A name has no / in it, so a path with = behind one has none; *name is then NULL. */
+void infer_split(Arena *arena, const char *value, const char **name, const char **file);
+/* Runs block 0, which has its arguments as data, over all of them. */
+ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd);
 
 /* ---- write.c: where results go ---- */
 typedef struct InferWriter InferWriter;

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/base/user_text.h"
-#include "compiler/diag/diag.h"
-#include "compiler/option_table.h"
 #include "infer.h"
 
 typedef struct Suffix { /* what a name ends with, and the source that reads such files */
@@ -35,7 +33,7 @@ static const char *absolute(Arena *arena, const char *file)
   return arena_printf(arena, "%s/%s", here, file);
 }
 
-/* `npy("/tmp/x.npy")`; NULL after a message. */
+/* `npy("/tmp/x.npy")`; NULL after a failure. */
 static const char *call_of(Arena *arena, const char *file)
 {
   const char *colon = strrchr(file, ':');
@@ -44,19 +42,46 @@ static const char *call_of(Arena *arena, const char *file)
     size_t n = s->key && colon ? (size_t)(colon - file) : strlen(file);
     if (!ends(file, n, s->end)) continue;
     if (s->key && (!colon || !colon[1]))
-      return usage_error("amp infer", "--input %s: which array of it? --input %s:KEY", file, file),
+      return ampc_fail(AMPC_BAD_USAGE, "--input %s: which array of it? --input %s:KEY", file, file),
              NULL;
     const char *path = absolute(arena, arena_strndup(arena, file, n));
     const char *key = s->key ? arena_printf(arena, ", %s", string_literal(arena, colon + 1)) : "";
     return arena_printf(arena, "%s(%s%s)", s->source, string_literal(arena, path), key);
   }
-  usage_error(
-      "amp infer",
-      "--input %s: its name does not say what it is: .npy, .npz:KEY, .safetensors:KEY, "
-      "-ubyte or .idx (each but the second and third also with .gz); --data takes any source",
-      file);
+  ampc_fail(AMPC_BAD_USAGE,
+            "--input %s: its name does not say what it is: .npy, .npz:KEY, .safetensors:KEY, "
+            "-ubyte or .idx (each but the second and third also with .gz); --data takes any source",
+            file);
   return NULL;
 }
+
+/* ---- which block ---- */
+
+const Function *infer_choose_block(Compile *c, const char *wanted)
+{
+  const Function *found = NULL;
+  const char *names = "";
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < c->ast.n; i++) {
+    if (c->ast.at[i]->kind != DECL_infer) continue;
+    const Function *f = &c->ast.at[i]->as.function;
+    names = arena_printf(c->arena, "%s%s%s", names, n++ ? ", " : "", f->name.text);
+    if (!wanted || strcmp(f->name.text, wanted) == 0) found = f;
+  }
+  const char *job = c->options.input;
+  if (!n)
+    ampc_fail(AMPC_BAD_USAGE, "%s has no infer block", job);
+  else if (!found)
+    ampc_fail(AMPC_BAD_USAGE, "%s has no infer block %s; it has %s", job, wanted, names);
+  else if (!wanted && n > 1)
+    ampc_fail(AMPC_BAD_USAGE, "%s has several infer blocks: %s; say which with --block", job,
+              names);
+  else
+    return found;
+  return NULL;
+}
+
+/* ---- its arguments ---- */
 
 /* "image, mask" */
 static const char *argument_names(Arena *arena, const Function *block)
@@ -85,11 +110,11 @@ static bool names_fit(Compile *c, const InferCommand *cmd, const Function *block
       known = known || strcmp(block->params.at[k].name.text, in->name) == 0;
     if (known) continue;
     if (in->name)
-      usage_error("amp infer", "infer `%s` has no argument %s; it has %s", name, in->name,
-                  arguments);
+      ampc_fail(AMPC_BAD_USAGE, "infer `%s` has no argument %s; it has %s", name, in->name,
+                arguments);
     else
-      usage_error("amp infer", "--input %s: infer `%s` takes %s: write NAME=FILE for each",
-                  in->file, name, arguments);
+      ampc_fail(AMPC_BAD_USAGE, "--input %s: infer `%s` takes %s: write NAME=FILE for each",
+                in->file, name, arguments);
     return false;
   }
   return true;
@@ -102,7 +127,7 @@ bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *bl
   c->options.infer_inputs = calls;
   if (!n) {
     if (!cmd->n_inputs && !cmd->data) return true;
-    usage_error("amp infer", "infer `%s` takes no arguments", block->name.text);
+    ampc_fail(AMPC_BAD_USAGE, "infer `%s` takes no arguments", block->name.text);
     return false;
   }
   if (cmd->data) {
@@ -115,10 +140,10 @@ bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *bl
     const char *name = block->params.at[i].name.text;
     const InferInput *in = input_for(cmd, name);
     if (!in) {
-      usage_error("amp infer",
-                  "infer `%s` takes %s: %s is missing: --input %s%sFILE, or --data CALL",
-                  block->name.text, argument_names(c->arena, block), name, n > 1 ? name : "",
-                  n > 1 ? "=" : "");
+      ampc_fail(AMPC_BAD_USAGE,
+                "infer `%s` takes %s: %s is missing: --input %s%sFILE, or --data CALL",
+                block->name.text, argument_names(c->arena, block), name, n > 1 ? name : "",
+                n > 1 ? "=" : "");
       return false;
     }
     calls[i] = call_of(c->arena, in->file);

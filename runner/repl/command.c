@@ -33,6 +33,10 @@ static const Command commands[] = {
      command_train},
     {"step", "", "one step", command_step},
     {"eval", "", "run the eval blocks", command_eval},
+    {"infer", "[BLOCK] [INPUT]",
+     "run an infer block: on a file, on NAME=FILE for each argument, or on a call: "
+     "fashion(\"t10k\")",
+     command_infer},
     {"show", "NAME|EXPR",
      "a parameter; of the next batch its data, a variable, a metric or a layer (fc1); or an "
      "expression of these, as in :show argmax(net(x), dim=-1) == y",

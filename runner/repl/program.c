@@ -57,6 +57,11 @@ static Compile *begin(const Repl *r, const Request *q)
   options.dump_after = q->dump_after;
   options.watch = q->watch;
   options.silent = q->quiet;
+  if (q->infer) {
+    options.infer_block = q->infer->infer_block;
+    options.infer_inputs = q->infer->infer_inputs;
+    options.n_infer_inputs = q->infer->n_infer_inputs;
+  }
   Compile *c = compile_create(&options);
   if (q->input) add_hints(r, c);
   return c;
@@ -167,7 +172,7 @@ static bool compile(const Repl *r, Compile *c, const Request *q)
     join_bodies(c);
   }
   if (q->watch) keep_trains(c);
-  choose_settings(c, q->precision, !q->input && !q->watch);
+  choose_settings(c, q->precision, !q->input && !q->watch && !q->infer);
   return compile_parsed(c);
 }
 

@@ -100,6 +100,7 @@ typedef struct Request {  /* which compile */
   const char *watch;      /* or NULL; then train blocks alone are compiled */
   const char *precision;  /* in place of the session's; or NULL */
   const Part *input;      /* statements to add; then blocks and optimizers are left out */
+  const Options *infer;   /* its infer_block and infer_inputs, alone; or NULL */
   bool alone;             /* those that were typed before `input` are left out, too */
   bool quiet;             /* messages are not shown */
 } Request;
@@ -219,6 +220,9 @@ bool command_precision(Repl *r, const char *arg);
 bool command_train(Repl *r, const char *arg);
 bool command_step(Repl *r, const char *arg);
 bool command_eval(Repl *r, const char *arg);
+
+/* ---- infer.c ---- */
+bool command_infer(Repl *r, const char *arg);
 bool command_show(Repl *r, const char *arg);
 bool command_type(Repl *r, const char *arg);
 bool command_params(Repl *r, const char *arg);

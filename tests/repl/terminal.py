@@ -115,6 +115,7 @@ def every_command():
     t.type(":train 40", r"step 40/32  epoch 5  loss [0-9.]+", r"^trained 40 steps in ")
     t.type(":step", r"^trained 1 step in ")
     t.type(":eval", r"^eval acc: 0\.[0-9]{4}$")
+    t.type(":infer", r"has no infer block")
     t.type(":loss", r"^loss$", r"^ +[0-9.]+ ┤[\u2800-\u28ff]{88}$", r"step 1 to 41, last [0-9.]+")
     t.type(":scaler", r"^scale 65536 \(dynamic\)$", r"^skipped 0 of 41 steps$")
     t.type(":params", r"^fc1.weight +f32\[16, 8\] +opt +norm [0-9.]+$", r"^total 212 parameters$")

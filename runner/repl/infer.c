@@ -1,0 +1,63 @@
+/* :infer, an infer block of the session on the weights of the session: compiled alone, on a twin.
+ */
+#include "repl.h"
+#include "runner/infer/infer.h"
+#include <string.h>
+
+/* The words of `text` as inputs, or a call as data. */
+static void read_inputs(Arena *arena, const char *text, InferCommand *cmd)
+{
+  if (strchr(text, '(')) {
+    cmd->data = text;
+    return;
+  }
+  cmd->inputs = arena_array(arena, InferInput, strlen(text) / 2 + 1);
+  for (size_t n; *text; text += n + strspn(text + n, " \t\n")) {
+    n = strcspn(text, " \t\n");
+    infer_split(arena, arena_strndup(arena, text, n), &cmd->inputs[cmd->n_inputs].name,
+                &cmd->inputs[cmd->n_inputs].file);
+    cmd->n_inputs++;
+  }
+}
+
+/* The first word, where it names a block. */
+static const char *take_block(Compile *c, const char **arg)
+{
+  size_t n = strcspn(*arg, " \t\n");
+  const char *word = arena_strndup(c->arena, *arg, n);
+  if (!n || !infer_choose_block(c, word)) return NULL;
+  *arg += n + strspn(*arg + n, " \t\n");
+  return word;
+}
+
+static bool run_block(Repl *r, const Options *options, InferCommand *cmd)
+{
+  Compiled *p = program_compile(r, &(Request){.infer = options});
+  ampc_runtime *rt;
+  if (!p) return false;
+  bool good = repl_check(r, live_twin(r, p, NULL, &rt));
+  cmd->train.data_dir = r->data_dir;
+  good = good && repl_check(r, infer_run(rt, cmd));
+  ampc_free(rt);
+  compiled_drop(p);
+  return good;
+}
+
+bool command_infer(Repl *r, const char *arg)
+{
+  Ast file;
+  Compile *c = program_parse(r, &file);
+  if (!c) return false;
+  c->options.input = r->job ? r->job : "the session";
+  InferCommand cmd = {.quiet = true};
+  const Function *block = infer_choose_block(c, take_block(c, &arg));
+  bool good = block != NULL;
+  if (good) {
+    read_inputs(c->arena, arg, &cmd);
+    good = infer_choose_inputs(c, &cmd, block);
+  }
+  c->options.infer_block = good ? block->name.text : NULL;
+  good = good ? run_block(r, &c->options, &cmd) : repl_check(r, AMPC_BAD_USAGE);
+  compile_destroy(c);
+  return good;
+}
