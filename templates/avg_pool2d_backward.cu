@@ -14,7 +14,10 @@ __global__ void $name($arguments)
         const int left = wx * $stride1;
         if (left > column) break;
         const int wide = (left + $kernel1 < $w + $pad1 ? left + $kernel1 : $w + $pad1) - (left > $pad1 ? left : $pad1);
-        const real divisor = (real)($divisor ? $divisor : $count_include_pad ? $kernel0 * $kernel1 : high * wide);
+@ceil        const int tall = top + $kernel0 < $h + 2 * $pad0 ? $kernel0 : $h + 2 * $pad0 - top;
+@ceil        const int broad = left + $kernel1 < $w + 2 * $pad1 ? $kernel1 : $w + 2 * $pad1 - left;
+@ceil        const real divisor = (real)($divisor ? $divisor : $count_include_pad ? tall * broad : high * wide);
+@!ceil        const real divisor = (real)($divisor ? $divisor : $count_include_pad ? $kernel0 * $kernel1 : high * wide);
         const $index from = ((image * $oh + wy) * $ow + wx) * $c + first;
         EACH_COLUMN(j, width) {
           const $index i = from + j;

@@ -316,6 +316,62 @@ DEVICE real ampc_normal(long long seed, long long body, unsigned stream, long lo
   return ampc_sqrt(R(-2.0) * ampc_log(u)) * ampc_cos(R(6.283185307179586) * v);
 }
 
+// --- ampc_place
+/* Where result o of resampling lies among the pixels of an axis, 0 being the first one's centre or, of the
+ * nearest pixel, its edge. In float whatever `real` is, as PyTorch computes it. */
+DEVICE float ampc_place(int o, float scale, int taps, int centred)
+{
+  if (!centred) return scale * (float)o;
+  const float at = scale * ((float)o + 0.5f);
+  if (taps == 1) return at;
+  return taps == 2 && at < 0.5f ? 0.0f : at - 0.5f;
+}
+
+// --- ampc_tap
+/* The pixel of tap k, of `size` pixels. */
+DEVICE int ampc_tap(float place, int taps, int k, int size)
+{
+  const int at = (int)floorf(place) - (taps == 4) + k;
+  return at < 0 ? 0 : at >= size ? size - 1 : at;
+}
+
+// --- ampc_cubic
+/* Keys' convolution kernel with a = -3/4, at a distance of 0 to 2 pixels. */
+DEVICE real ampc_cubic(real t)
+{
+  const real a = R(-0.75);
+  if (t <= R(1.0)) return ((a + R(2.0)) * t - (a + R(3.0))) * t * t + R(1.0);
+  return ((a * t - R(5.0) * a) * t + R(8.0) * a) * t - R(4.0) * a;
+}
+
+// --- ampc_tap_weight
+DEVICE real ampc_tap_weight(float place, int taps, int k)
+{
+  const real t = (real)(place - floorf(place));
+  if (taps == 1) return R(1.0);
+  if (taps == 2) return k ? t : R(1.0) - t;
+  return ampc_cubic(k == 0 ? t + R(1.0) : k == 1 ? t : k == 2 ? R(1.0) - t : R(2.0) - t);
+}
+
+// --- ampc_pixel_weight
+/* What a pixel is in the sum around a place: at a border several taps are the same one. */
+DEVICE real ampc_pixel_weight(float place, int taps, int pixel, int size)
+{
+  real sum = R(0.0);
+  for (int k = 0; k < taps; k++)
+    sum += ampc_tap(place, taps, k, size) == pixel ? ampc_tap_weight(place, taps, k) : R(0.0);
+  return sum;
+}
+
+// --- ampc_first_place
+/* A result at or before the first one that has the pixel in its sum. */
+DEVICE int ampc_first_place(int pixel, float scale, int taps)
+{
+  if (pixel == 0 || scale <= 0.0f) return 0;
+  const int first = (int)((float)(pixel - taps) / scale) - 1;
+  return first < 0 ? 0 : first;
+}
+
 // --- ampc_schedule_linear
 /* t steps taken. t < warmup: start t / warmup. Then from start to end over the remaining steps:
  * start + (end - start) min(1, (t - warmup) / (steps - warmup)). */

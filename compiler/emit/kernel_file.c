@@ -116,6 +116,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "strided")) return is_strided(t);
   if (op_has(t->n, T_windows) && is(word, n, "argmax")) return windows_result(t, true).id != 0;
   if (op_has(t->n, T_windows) && is(word, n, "value")) return windows_result(t, false).id != 0;
+  if (is(word, n, "ceil")) return attr_int(t->n, "ceil");
   if (is(word, n, "dilated")) return attr_int(t->n, "dil0") > 1 || attr_int(t->n, "dil1") > 1;
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);

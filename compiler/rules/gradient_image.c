@@ -193,3 +193,10 @@ void grad_interpolate_nearest(Compile *c, Value n, Value dy, Value *out_dx)
   Back b = back_begin(c, n, dy);
   out_dx[0] = back_like(&b, OP_interpolate_nearest_backward, &dy, 1);
 }
+
+void grad_resample(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  ImageDims d = ir_image_dims(back_in(&b, 0));
+  out_dx[0] = sized_image(&b, OP_resample_backward, &dy, 1, d);
+}

@@ -18,6 +18,7 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 
 typedef struct Window { /* of a convolution or pool, along one axis */
   int64_t kernel, stride, pad, dilation;
+  bool ceil; /* the last window may reach beyond the padding */
 } Window;
 /* By the attributes stride0, pad0, dil0 of n for its first axis, stride1, ... for the next. */
 Window rule_window(const Node *n, uint32_t axis, int64_t kernel);

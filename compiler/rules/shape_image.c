@@ -67,10 +67,12 @@ static bool check_attrs(Compile *c, const Node *n)
   const OpSignature *sig = &op_of(n)->signature;
   for (uint32_t i = 0; i < sig->n_attrs; i++) {
     const char *name = sig->attr[i].name;
-    bool from_zero = strncmp(name, "pad", 3) == 0 || strcmp(name, "divisor") == 0;
+    bool from_zero =
+        strncmp(name, "pad", 3) == 0 || strcmp(name, "divisor") == 0 || strcmp(name, "ceil") == 0;
     char range[AMPC_RANGE_ROOM];
     int64_t value = n->attr[i].i, least = from_zero ? 0 : 1;
-    if (sig->attr[i].kind == ATTR_bool || (value >= least && value <= INT32_MAX)) continue;
+    bool whole = sig->attr[i].kind != ATTR_bool && sig->attr[i].kind != ATTR_float;
+    if (!whole || (value >= least && value <= INT32_MAX)) continue;
     diag_error(c, E311, n->span, "`%s` of %s is %lld; it must be %s", argument_name(name),
                op_of(n)->name, (long long)value, ampc_range_text(range, least, INT32_MAX));
     return false;
@@ -85,21 +87,26 @@ Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
 {
   static const char *const names[AMPC_MAX_SPATIAL][3] = {
       {"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}, {"stride2", "pad2", "dil2"}};
-  uint32_t dilation;
+  uint32_t dilation, ceil;
   bool dilates = attr_find(op_of(n), names[axis][2], &dilation); /* average pools do not */
+  bool pools = attr_find(op_of(n), "ceil", &ceil);
   return (Window){kernel, attr_int(n, names[axis][0]), attr_int(n, names[axis][1]),
-                  dilates ? n->attr[dilation].i : 1};
+                  dilates ? n->attr[dilation].i : 1, pools && n->attr[ceil].i};
 }
 
 /* How many windows fit into `size` pixels and their padding; 0 where not even one does. Size 28,
- * kernel 5, pad 2, stride 1: 28. */
+ * kernel 5, pad 2, stride 1: 28. With `ceil` one more, if it begins before the padding at the end.
+ */
 static int64_t count_windows(int64_t size, Window w)
 {
   int64_t span;
   if (__builtin_mul_overflow(w.dilation, w.kernel - 1, &span) ||
       __builtin_add_overflow(span, 1, &span))
     return 0;
-  return size + 2 * w.pad < span ? 0 : (size + 2 * w.pad - span) / w.stride + 1;
+  int64_t room = size + 2 * w.pad - span;
+  if (room < 0) return 0;
+  bool more = w.ceil && room % w.stride && (room / w.stride + 1) * w.stride < size + w.pad;
+  return room / w.stride + 1 + more;
 }
 
 static const char *sizes_text(Compile *c, const int64_t *size, uint32_t n) /* "28x28" */
@@ -403,8 +410,10 @@ bool shape_adaptive_pool2d(Compile *c, Node *n)
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   ImageDims d = ir_image_dims(x);
-  d.size[0] = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "oh" : "h");
-  d.size[1] = attr_int(n, n->op == OP_adaptive_avg_pool2d ? "ow" : "w");
+  uint32_t at;
+  bool forward = attr_find(op_of(n), "oh", &at);
+  d.size[0] = attr_int(n, forward ? "oh" : "h");
+  d.size[1] = attr_int(n, forward ? "ow" : "w");
   return set_images(c, n, x, d);
 }
 

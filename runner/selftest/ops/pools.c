@@ -48,6 +48,9 @@ static Stretch span_of(const Case *t, uint32_t axis, int64_t i, int64_t size, in
           end = first + kernel * step;
   Stretch s = {.first = first, .end = end < size ? end : size, .step = step, .counted = kernel};
   while (s.first < 0) s.first += step;
+  bool ceil = !is_max(t) && case_attr(t, "ceil") != 0;
+  int64_t padded = size + axis_int(t, "pad", axis);
+  if (ceil && first + kernel > padded) s.counted = padded - first;
   if (!is_max(t) && case_attr(t, "count_include_pad") == 0) s.counted = s.end - s.first;
   return s;
 }
@@ -80,8 +83,14 @@ static void small_and_large(const Case *t, int64_t *h, int64_t *w)
   default:
     for (uint32_t axis = 0; axis < 2; axis++) {
       int64_t kernel = axis_int(t, "kernel", axis), step = is_max(t) ? axis_int(t, "dil", axis) : 1;
-      int64_t all = dim[2 + axis] + 2 * axis_int(t, "pad", axis) - step * (kernel - 1) - 1;
-      *(axis ? w : h) = all / axis_int(t, "stride", axis) + 1;
+      int64_t stride = axis_int(t, "stride", axis), pad = axis_int(t, "pad", axis);
+      int64_t all = dim[2 + axis] + 2 * pad - step * (kernel - 1) - 1;
+      int64_t count = all / stride + 1;
+      if (case_attr(t, "ceil") != 0) { /* as PyTorch counts them */
+        count = (all + stride - 1) / stride + 1;
+        if ((count - 1) * stride >= dim[2 + axis] + pad) count--;
+      }
+      *(axis ? w : h) = count;
     }
   }
 }
@@ -244,9 +253,11 @@ static const OpTest tests[] = {
             "kernel0=2 kernel1=2 stride0=2 stride1=2 argmax=1 result=u"},
            {"f", "1x1x2x4{-inf,-inf,0,0,-inf,-inf,0,0}",
             "kernel0=2 kernel1=2 stride0=2 stride1=2 argmax=1 result=u"},
+           {FLOATS, "2x8x8x7", "kernel0=3 kernel1=2 stride0=2 stride1=3 pad0=1 pad1=1 ceil=1"},
            {"f", "1x2x17x34", "kernel0=17 kernel1=17 stride0=17 stride1=17 argmax=1 result=i"}),
      GRADIENTS({FLOATS, "1x2x4x6~n", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
-               {"f", "1x2x5x5~n", "kernel0=3 kernel1=3 stride0=2 stride1=1 pad0=1 pad1=1"})},
+               {"f", "1x2x5x5~n", "kernel0=3 kernel1=3 stride0=2 stride1=1 pad0=1 pad1=1"},
+               {"f", "1x4x4x6~n", "kernel0=3 kernel1=3 stride0=2 stride1=2 ceil=1"})},
     {OP_max_pool2d_backward, "dc", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
      CASES(
          {FLOATS, "3x5x4x3 u:3x5x4x3~c", "kernel0=2 kernel1=2 stride0=2 stride1=2 h=8 w=6"},
@@ -273,14 +284,19 @@ static const OpTest tests[] = {
            {FLOATS, "2x65x7x9",
             "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 count_include_pad=0"},
            {"fh", "2x3x9x11", "kernel0=3 kernel1=5 stride0=1 stride1=3 pad0=1 pad1=2"},
-           {"f", "2x3x4x4", "kernel0=2 kernel1=3 stride0=2 stride1=1 divisor=5"}),
-     GRADIENTS({FLOATS, "1x2x4x5", "kernel0=2 kernel1=3 stride0=2 stride1=1 pad1=1"})},
+           {"f", "2x3x4x4", "kernel0=2 kernel1=3 stride0=2 stride1=1 divisor=5"},
+           {FLOATS, "2x3x8x7", "kernel0=3 kernel1=4 stride0=2 stride1=3 pad0=1 pad1=2 ceil=1"},
+           {"f", "2x3x8x6", "kernel0=3 kernel1=2 stride0=3 stride1=4 ceil=1 count_include_pad=0"}),
+     GRADIENTS({FLOATS, "1x2x4x5", "kernel0=2 kernel1=3 stride0=2 stride1=1 pad1=1"},
+               {"f", "1x2x5x4", "kernel0=2 kernel1=3 stride0=2 stride1=2 pad1=1 ceil=1"})},
     {OP_avg_pool2d_backward, "d", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
      CASES({FLOATS, "3x5x4x3", "kernel0=2 kernel1=2 stride0=2 stride1=2 h=8 w=6"},
            {FLOATS, "2x65x4x5",
             "kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 count_include_pad=0 h=7 w=9"},
            {"fh", "2x3x9x4", "kernel0=3 kernel1=5 stride0=1 stride1=3 pad0=1 pad1=2 h=9 w=11"},
-           {"f", "2x3x2x2", "kernel0=2 kernel1=3 stride0=2 stride1=1 divisor=5 h=4 w=4"})},
+           {"f", "2x3x2x2", "kernel0=2 kernel1=3 stride0=2 stride1=1 divisor=5 h=4 w=4"},
+           {FLOATS, "2x3x5x3",
+            "kernel0=3 kernel1=4 stride0=2 stride1=3 pad0=1 pad1=2 ceil=1 h=8 w=7"})},
     {OP_adaptive_avg_pool2d, "n", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
      CASES({FLOATS, "3x5x7x9", "oh=3 ow=2"}, {FLOATS, "2x65x4x3", "oh=1 ow=1"},
            {"f", "2x3x3x2", "oh=5 ow=7"}),

@@ -17,6 +17,7 @@
   F(convolutions)                                                                                  \
   F(batch_norm)                                                                                    \
   F(pools)                                                                                         \
+  F(resample)                                                                                      \
   F(random)                                                                                        \
   F(schedules)                                                                                     \
   F(step)                                                                                          \
