@@ -60,6 +60,8 @@ struct Compile {
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* from pass lower on */
   const char *answer; /* of a DECL_body whose value is known at compile time: "int 3"; else NULL */
-  void *blame;        /* emit/printer.c: the lines of the last text and who wrote them */
+  int64_t first_sample; /* of a DECL_body that reads data: whoever runs it writes the samples of its
+                           block's batch from this one on to INPUT */
+  void *blame;          /* emit/printer.c: the lines of the last text and who wrote them */
   ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
 };

@@ -335,7 +335,13 @@ void lower_body(Lower *l, const Decl *decl)
   if (!begin_block(l, &run, &info, NULL)) return;
   Frame frame = {.kind = FRAME_function, .scope = scope_new(l, NULL, l->job, NULL)};
   l->at.region = l->job_region;
-  exec_block(l, &frame, &def->body);
+  Block before = def->body;
+  const Stmt *last = before.n ? before.at[before.n - 1] : NULL;
+  bool value = last && last->kind == STMT_return;
+  before.n -= value;
+  exec_block(l, &frame, &before);
+  if (value && !frame.returned) look_result(l, &frame, last);
+  l->g->blocks.at[run.block].n_sources = run.n_sources;
   if (frame.returned && !d_is(frame.result, D_error))
     add_answer(l, frame.result, frame.result_span);
   end_block(l);

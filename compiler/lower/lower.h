@@ -11,6 +11,7 @@
 typedef struct Lower Lower;
 typedef struct File File;
 typedef struct Scope Scope;
+typedef struct Look Look; /* look.c */
 typedef struct Class Class;
 typedef struct Instance Instance;
 
@@ -280,6 +281,7 @@ struct Lower {
   uint16_t job_region;
   bool training;
   bool in_source;         /* what a run reads is being worked out */
+  Look *look;             /* that is a prompt's: which samples; else NULL */
   bool broken_consts;     /* a const has no value, so anything may lack members */
   bool broken;            /* a model lacks some: that is not said again */
   bool in_precision;      /* a clause of `precision` is being worked out */
@@ -552,6 +554,10 @@ void lower_infer(Lower *l, const Decl *decl);
 BlockInfo infer_info(const Lower *l, const Decl *decl);
 /* What a prompt gets: a compile-time value as text, tensors as outputs of the block. */
 void add_answer(Lower *l, Datum v, Span span);
+
+/* look.c: data that a prompt looks at. `last` is a return. False after a message. */
+void look_result(Lower *l, Frame *f, const Stmt *last);
+bool look_at(Lower *l, const ampc_source *s); /* of a source whose samples are counted */
 
 /* ---- watch.c: the value that options.watch asks for ---- */
 void watch_value(Lower *l, const char *name, Datum v); /* of a metric */

@@ -85,7 +85,7 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
 static Datum add_source(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
-  if (!count_samples(l, s, span)) return d_of(D_error);
+  if (!count_samples(l, s, span) || (l->look && !look_at(l, s))) return d_of(D_error);
   uint32_t index = l->g->blocks.at[run->first].first_source + run->n_sources++;
   if (index == l->g->sources.n) vec_push(l->arena, &l->g->sources, *s);
   return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
@@ -96,6 +96,8 @@ static bool in_source(Lower *l, Span span, const char *name)
 {
   if (l->run && l->in_source) return true;
   fail(l, E210, span, "`%s` stands in `data` blocks only", name);
+  if (l->c->options.n_hints)
+    diag_help(l->c, "an expression may read data: `%s(...)[0:4]`, without a name for it", name);
   return false;
 }
 

@@ -38,16 +38,18 @@ void watch_call(Lower *l, const Instance *m, Datum v)
   watch_value(l, m->layer, v);
 }
 
-/* Does the text name something that the block itself has bound? Members behind a dot do not count.
- */
+/* Does the text name something that the block itself has bound? Members behind a dot do not count,
+ * nor does what stands in quotes. */
 static bool mentions_local(Lower *l, Scope *s)
 {
   const char *text = l->c->options.watch;
+  bool quoted = false;
   for (const char *p = text; *p;) {
     size_t n = 0;
+    quoted = quoted != (*p == '"' && !(p > text && p[-1] == '\\'));
     while (isalnum((unsigned char)p[n]) || p[n] == '_') n++;
     bool member = p > text && p[-1] == '.';
-    if (n && !member && scope_find(s, arena_strndup(l->arena, p, n))) return true;
+    if (n && !member && !quoted && scope_find(s, arena_strndup(l->arena, p, n))) return true;
     p += n ? n : 1;
   }
   return false;

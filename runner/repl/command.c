@@ -39,7 +39,8 @@ static const Command commands[] = {
      command_infer},
     {"show", "NAME|EXPR",
      "a parameter; of the next batch its data, a variable, a metric or a layer (fc1); or an "
-     "expression of these, as in :show argmax(net(x), dim=-1) == y",
+     "expression of these, as in :show argmax(net(x), dim=-1) == y; or samples of any data, as in "
+     ":show faces(\"test\")[0][0:4]",
      command_show},
     {"type", "EXPR", "type and shape of an expression, and why; nothing is run", command_type},
     {"params", "[PATTERN]", "parameters: shape, type, optimizer, norm", command_params},

@@ -1,6 +1,8 @@
-/* Values of expressions: a program of one block without data, run once on a twin of the weights. */
+/* Values of expressions: a program of one block, run once on a twin of the weights. What it reads
+ * of data is one batch. */
 #include "repl.h"
 #include "compiler/graph/ir.h"
+#include "runtime/data/source.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,36 @@ static bool print_outputs(Repl *r, ampc_runtime *rt, bool range)
   return true;
 }
 
+/* The samples of a source, from `first` on, to its place in INPUT. */
+static ampc_status write_samples(ampc_runtime *rt, const DataSource *s, int64_t first, int64_t n)
+{
+  if (first + n > s->count)
+    return ampc_fail(AMPC_BAD_FILE, "%s has %lld samples: it has changed",
+                     s->path ? s->path : "a source", (long long)s->count);
+  void *bytes = malloc((size_t)(n * s->sample_bytes));
+  if (!bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %lld samples", (long long)n);
+  ampc_status status = source_copy(s, first, n, AMPC_AS_STORED, bytes);
+  if (!status)
+    status = ampc_write(rt, (ampc_ref){AMPC_INPUT, s->desc->offset}, bytes, n * s->sample_bytes);
+  free(bytes);
+  return status;
+}
+
+/* The batch that the expression looks at. */
+static ampc_status write_batch(Repl *r, Compiled *p, ampc_runtime *rt)
+{
+  const ampc_program *g = p->c->program;
+  ampc_state state;
+  ampc_status status = g->n_sources ? ampc_get_state(rt, &state) : AMPC_OK;
+  for (uint32_t i = 0; i < g->n_sources && !status; i++) {
+    DataSource s;
+    status = source_open(g, &g->sources[i], r->data_dir, (uint64_t)state.seed, &s);
+    if (!status) status = write_samples(rt, &s, p->c->first_sample, g->blocks[0].batch);
+    source_close(&s);
+  }
+  return status;
+}
+
 /* A value that is known at compile time needs no runtime; no value at all is fine, too: an
  * assignment. */
 static bool run(Repl *r, Compiled *p, bool range)
@@ -32,7 +64,8 @@ static bool run(Repl *r, Compiled *p, bool range)
   if (!p->c->program->n_outputs) return true;
   ampc_runtime *rt;
   if (!repl_check(r, live_twin(r, p, NULL, &rt))) return false;
-  bool good = repl_check(r, ampc_run_step(rt, 0, 0)) && print_outputs(r, rt, range);
+  bool good = repl_check(r, write_batch(r, p, rt)) && repl_check(r, ampc_run_step(rt, 0, 0)) &&
+              print_outputs(r, rt, range);
   ampc_free(rt);
   return good;
 }
@@ -128,7 +161,8 @@ bool command_time(Repl *r, const char *arg)
     printf("%s: known at compile time\n", p->c->answer);
   } else if (p->c->program->n_outputs) {
     ampc_runtime *rt = NULL;
-    good = repl_check(r, live_twin(r, p, NULL, &rt)) && measure(r, rt);
+    good = repl_check(r, live_twin(r, p, NULL, &rt)) && repl_check(r, write_batch(r, p, rt)) &&
+           measure(r, rt);
     ampc_free(rt);
   } else {
     good = repl_error(r, "this has no value");

@@ -13,7 +13,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, Arr
   ampc_status status = stream_open(path, "an NPY file", &s);
   if (!status) {
     status = stream_read(&s, head, NPY_HEAD, &got);
-    if (!status) status = npy_header(path, head, got, s.most, out, &at);
+    if (!status) status = npy_read_header(path, head, got, s.most, out, &at);
     stream_close(&s);
   }
   free(head);

@@ -146,8 +146,8 @@ static ampc_status read_dict(Scan *s, const char *path, Array *out)
   return AMPC_OK;
 }
 
-ampc_status npy_header(const char *path, const uint8_t *head, int64_t got, int64_t most, Array *out,
-                       int64_t *out_at)
+ampc_status npy_read_header(const char *path, const uint8_t *head, int64_t got, int64_t most,
+                            Array *out, int64_t *out_at)
 {
   static const char magic[] = "\x93NUMPY";
   int64_t elements;

@@ -35,7 +35,7 @@ static ampc_status read_member(const char *path, int fd, const ZipMember *m, boo
   uint8_t *head = malloc(NPY_HEAD);
   if (!head) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   ampc_status status = zip_head(path, fd, m, head, NPY_HEAD, &got);
-  if (!status) status = npy_header(path, head, got, m->size, out, &at);
+  if (!status) status = npy_read_header(path, head, got, m->size, out, &at);
   free(head);
   if (!status && contents) status = open_contents(path, fd, m, at, out);
   return status;
