@@ -110,7 +110,10 @@ void memory_report(const Compile *c, int64_t library, Text *out)
                {AMPC_GRAD, "gradients"},
                {AMPC_MOMENT1, "optimizer state"},
                {AMPC_MOMENT2, "optimizer state"},
+               {AMPC_MOMENT3, "optimizer state"},
+               {AMPC_EMA, "averages of weights (ema)"},
                {AMPC_BUFFER, "buffers"},
+               {AMPC_KEPT, "buffers as before a step (accumulate)"},
                {AMPC_STATE, "counters, scaler, settings"},
                {AMPC_INPUT, "batch"},
                {AMPC_WORK, "work: all other values, placed by lifetime"}};

@@ -47,6 +47,10 @@ typedef struct DeviceOps {
    * half of INPUT. */
   ampc_status (*step)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                       void *context);
+  /* What `step` does before it records, for one whose bodies add gradients up: it leaves those
+   * zero, so it comes before the first body. A device that records nothing has nothing to do. */
+  ampc_status (*rehearse)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
+                          void *context);
   /* Reading without waiting: the bytes as all calls so far leave them are kept in one of LOOKS
    * slots until `looked` takes them, which says whether they are there yet, or waits for them. */
   ampc_status (*look)(Device *d, uint32_t slot, const void *from, int64_t bytes);
@@ -72,6 +76,9 @@ int64_t device_input_step(const ampc_program *p);
 ampc_status device_one_input(Device *d, int *out_half);
 /* all_reduce of a device that is alone. */
 ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count);
+/* rehearse of a device that records nothing. */
+ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
+                                ampc_status (*body)(void *context), void *context);
 /* Runs programs of target "cpu" on this machine's cores. */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
 /* Runs programs of target "sm_xx" on a GPU. */

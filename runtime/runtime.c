@@ -1,4 +1,5 @@
 /* A program on a device: its memory, its steps, and what the host may read and set. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +7,8 @@
 #include "runtime.h"
 
 static const char *const space_names[AMPC_SPACE_COUNT] = {
-    "none",    "state",   "weights", "f16 copies", "bf16 copies", "gradients",
-    "moments", "moments", "buffers", "input",      "work",
+    "none",    "state",   "weights",         "f16 copies", "bf16 copies",  "gradients", "moments",
+    "moments", "moments", "weight averages", "buffers",    "kept buffers", "input",     "work",
 };
 
 /* ---- create and free ---- */
@@ -89,7 +90,10 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
       .max_scale = (float)(s->on ? s->max : 1),
       .growth_interval = s->interval,
       .dynamic = s->on && s->dynamic,
+      .first = 1,
+      .closes = 1,
   };
+  rt->first = rt->closes = true;
   int64_t rest = ampc_state_setting(p->n_optimizers, p->n_metrics, 0) - (int64_t)sizeof state;
   ampc_status status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   if (status || rest == 0) return status;
@@ -113,6 +117,11 @@ ampc_status ampc_create(const ampc_program *program, const char *device, ampc_ru
   ampc_runtime *rt = calloc(1, sizeof *rt);
   if (!rt) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   rt->program = program;
+  rt->rehearsed = calloc(program->n_blocks + 1, sizeof *rt->rehearsed);
+  if (!rt->rehearsed) {
+    free(rt);
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  }
   ampc_status status = set_up(rt, device ? device : "auto");
   if (status) {
     ampc_free(rt);
@@ -133,6 +142,7 @@ void ampc_free(ampc_runtime *rt)
     d->ops->close(d);
   }
   commands_free(rt);
+  free(rt->rehearsed);
   free(rt);
 }
 
@@ -225,6 +235,13 @@ ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_
   return AMPC_OK;
 }
 
+ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
+                                ampc_status (*body)(void *context), void *context)
+{
+  (void)d, (void)key, (void)state, (void)body, (void)context;
+  return AMPC_OK;
+}
+
 /* ---- steps ---- */
 
 /* The failure of an earlier call, if there is one, as this call's. */
@@ -275,6 +292,32 @@ static ampc_status run_commands(void *context)
   return failed(s->rt);
 }
 
+/* All variants of a block whose steps have several bodies: the smaller last batch, too, first runs
+ * where gradients lie that a trial would clear. */
+static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
+{
+  const ampc_block *b = &rt->program->blocks[block];
+  ampc_status status = AMPC_OK;
+  if (b->accumulate <= 1 || rt->rehearsed[block]) return AMPC_OK;
+  rt->rehearsed[block] = true;
+  for (uint32_t v = 0; v < b->n_variants && !status; v++) {
+    Step s = {rt, block, v};
+    status = rt->device->ops->rehearse(rt->device, 2 * block + v, rt->space[AMPC_STATE],
+                                       run_commands, &s);
+  }
+  return status;
+}
+
+/* `first` and `closes` lie side by side. They are written where they change: twice a step. */
+ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes)
+{
+  const int flags[2] = {first, closes};
+  if (rt->first == first && rt->closes == closes) return AMPC_OK;
+  rt->first = first;
+  rt->closes = closes;
+  return ampc_write(rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, first)}, flags, sizeof flags);
+}
+
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
   const ampc_program *p = rt->program;
@@ -283,6 +326,8 @@ ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
     return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variant);
   if (rt->failed) return failed(rt);
   Step s = {rt, block, variant};
+  keep_failure(rt, rehearse(rt, block));
+  if (rt->failed) return failed(rt);
   keep_failure(rt,
                ops->step(rt->device, 2 * block + variant, rt->space[AMPC_STATE], run_commands, &s));
   return failed(rt);

@@ -24,6 +24,8 @@ struct ampc_runtime {
   void **moved;          /* room for those of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
   const char *called; /* the product or convolution that runs: "fc1_linear", "&fc1_linear" */
+  bool *rehearsed;    /* one a block: see rehearse() */
+  bool first, closes; /* what ampc_state has of them */
   bool preparing;     /* products and convolutions that steps call are prepared; nothing runs */
   ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
@@ -41,6 +43,13 @@ ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to,
 /* What follows brings a batch: space[AMPC_INPUT] is the half for it. */
 ampc_status runtime_turn_input(ampc_runtime *rt);
 ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes);
+
+/* ---- state/averages.c ---- */
+
+/* Averages of weights are the weights; nothing where the program has none. */
+ampc_status averages_begin(ampc_runtime *rt);
+/* Those that a checkpoint of ours has at `path`, whatever else stands in it. */
+ampc_status averages_load(ampc_runtime *rt, const char *path);
 
 /* ---- commands.c ---- */
 

@@ -1,8 +1,10 @@
 /* Of each $part gradients the sum of their unscaled squares, and 1 if one of them is not finite
- * before it is unscaled (a square may overflow without that). Padding is zero. */
+ * before it is unscaled (a square may overflow without that). Padding is zero. @micro: gradients are whole
+ * only in the last body of a step. */
 __global__ void $name($arguments)
 {
   const real inv_scale = (real)state->inv_scale;
+@micro  if (state->closes)
   ROW_LOOP(256, int, block, $partials) {
     const $index first = block * ($index)$part;
     const $index rest = $count - first;

@@ -1,9 +1,16 @@
 /* One block joins the sums of grad_norm and decides: is the update taken, and by what is a gradient
  * multiplied. Clipping as torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
  * Without a loss scaler nothing can be done about a gradient that is not finite: it is treated as a
- * loss that is not finite, after which no update is taken and the weights stay as they were. */
+ * loss that is not finite, after which no update is taken and the weights stay as they were.
+ * @micro: only the last body of a step decides. */
 __global__ void $name($arguments)
 {
+@micro  ONE_THREAD {
+@micro    optimizer->first = state->first;
+@micro    optimizer->waits = !state->closes;
+@micro    optimizer->found_inf = 0;
+@micro  }
+@micro  if (state->closes)
   ROW_LOOP(256, int, row, 1) {
     ROW_PART(real, sum_part, R(0.0));
     ROW_PART(real, bad_part, R(0.0));
@@ -24,7 +31,7 @@ __global__ void $name($arguments)
       optimizer->factor = (float)factor;
       optimizer->taken += !bad;
       if (bad) state->found_inf = 1;
-@unscaled      if (bad && !state->bad_loss) state->bad_loss = state->body + 1;
+@unscaled      if (bad && !state->bad_loss) state->bad_loss = state->step + 1;
     }
   }
 }

@@ -1,5 +1,9 @@
-/* Counts the updates of running statistics. */
+/* Counts the updates of running statistics. @micro: a step that is skipped counts none of its bodies. */
 __global__ void $name($arguments)
 {
-  ONE_THREAD buffer[0] += !optimizer->found_inf;
+@!micro  ONE_THREAD buffer[0] += !optimizer->found_inf;
+@micro  ONE_THREAD {
+@micro    if (optimizer->first) kept[0] = buffer[0];
+@micro    buffer[0] = optimizer->found_inf ? kept[0] : buffer[0] + 1;
+@micro  }
 }

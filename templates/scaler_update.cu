@@ -4,7 +4,10 @@
 __global__ void $name($arguments)
 {
   ONE_THREAD {
-    if (state->found_inf) {
+@micro    if (!state->closes) {
+@micro      /* the scale is held until the step's last body */
+@micro    } else if (state->found_inf) {
+@!micro    if (state->found_inf) {
       const float lower = state->scale * state->backoff_factor;
       const int lowest = !state->dynamic || state->scale <= state->min_scale;
       state->skipped++;
@@ -21,5 +24,7 @@ __global__ void $name($arguments)
     state->inv_scale = (float)(1.0 / (double)state->scale);
     state->found_inf = 0;
     state->body++;
+@!micro    state->step++;
+@micro    state->step += state->closes;
   }
 }

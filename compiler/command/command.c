@@ -61,13 +61,22 @@ bool reads_in_order(const Graph *g, Value v, uint32_t k)
   return op_of(n)->code.reads_element[k] && ir_same_dims(ir_node(g, n->in[0]), root);
 }
 
-/* cast(param) to 16 bits: the optimizer's kernel writes its result, so no kernel casts a weight. */
+bool reads_average(const Graph *g, const Node *param)
+{
+  int optimizer = g->params.at[attr_int(param, "index")].optimizer;
+  bool trains = g->blocks.n && g->blocks.at[param->block].kind == AMPC_TRAIN;
+  return !trains && optimizer >= 0 && g->optimizers.at[optimizer].ema;
+}
+
+/* cast(param) to 16 bits: the optimizer's kernel writes its result, so no kernel casts a weight. Of
+ * averages there are no copies: few blocks read them. */
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
   if (n->op != OP_cast || (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16)) return false;
   const Node *from = ir_node(g, n->in[0]);
-  return from->op == OP_param && !g->params.at[attr_int(from, "index")].buffer;
+  return from->op == OP_param && !g->params.at[attr_int(from, "index")].buffer &&
+         !reads_average(g, from);
 }
 
 bool is_cpu_target(const Compile *c)
@@ -240,13 +249,21 @@ static bool copies_in_use(const Graph *g, int optimizer, DType type)
   return false;
 }
 
-static void add_buffer(ArgBuild *b, int64_t param)
+/* Where a step has several bodies, with the place for what the buffer was before the first one. */
+static void add_buffer(ArgBuild *b, const Node *n)
 {
-  const Parameter *p = &b->c->graph->params.at[param];
-  add_argument(b, (KernelArg){.role = ARG_buffer,
-                              .index = (uint32_t)param,
-                              .type = p->dtype,
-                              .place = {AMPC_BUFFER, p->offset}});
+  const Graph *g = b->c->graph;
+  int64_t param = attr_int(n, "param");
+  const Parameter *p = &g->params.at[param];
+  KernelArg buffer = {.role = ARG_buffer,
+                      .index = (uint32_t)param,
+                      .type = p->dtype,
+                      .place = {AMPC_BUFFER, p->offset}};
+  KernelArg kept = buffer;
+  kept.role = ARG_kept;
+  kept.place.space = AMPC_KEPT;
+  add_argument(b, buffer);
+  if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
 }
 
 /* What an update kernel walks: the group's part of every flat space that it uses. All have the same
@@ -262,6 +279,8 @@ static void add_ranges(ArgBuild *b, const Node *n)
   add(b, ARG_master, (Value){0}, AMPC_F32, AMPC_MASTER, at);
   if (own->moments & 1) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
   if (own->moments & 2) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
+  if (own->moments & 4) add(b, ARG_moment3, (Value){0}, AMPC_F32, AMPC_MOMENT3, at);
+  if (o->ema) add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, at);
   if (copies_in_use(g, (int)index, AMPC_F16))
     add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
   if (copies_in_use(g, (int)index, AMPC_BF16))
@@ -327,7 +346,7 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
     add_optimizer(b, attr_int(n, "optimizer"), arg == FILE_const_optimizer);
     break;
   case FILE_buffer:
-    add_buffer(b, attr_int(n, "param"));
+    add_buffer(b, n);
     break;
   case FILE_grad:
     add_gradients(b, n);

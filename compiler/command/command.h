@@ -14,9 +14,12 @@ typedef enum ArgRole {
   ARG_master,    /* real *: the optimizer's range; likewise below */
   ARG_moment1,
   ARG_moment2,
+  ARG_moment3,
+  ARG_ema,
   ARG_copy16, /* f16 * */
   ARG_copybf, /* bf16 * */
-  ARG_buffer  /* of the parameter's type */
+  ARG_buffer, /* of the parameter's type */
+  ARG_kept    /* likewise: the buffer as it was before the step */
 } ArgRole;
 
 typedef struct KernelArg {
@@ -45,6 +48,8 @@ const Node *node_walked(const Graph *g, Value v);
 bool reads_flat(const Graph *g, Value v);
 /* Whether v reads its input k where it stands: element i for element i of what it walks. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k);
+/* A parameter as eval and infer blocks read it where its optimizer keeps an average of it. */
+bool reads_average(const Graph *g, const Node *param);
 /* A cast of a parameter to 16 bits: no kernel, but the working copy that the optimizer writes. */
 bool is_working_copy(const Graph *g, Value v);
 /* Elements of the optimizer's or group's range that the kernel of n walks; -1: it walks none. */

@@ -43,7 +43,7 @@ const char *local_type(DType d)
 static const char *param_of(const Kernel *k, const KernelArg *a)
 {
   const Graph *g = k->g;
-  if (a->role == ARG_buffer) return g->params.at[a->index].path;
+  if (a->role == ARG_buffer || a->role == ARG_kept) return g->params.at[a->index].path;
   if (!a->value.id) return NULL;
   const Node *n = ir_node(g, a->value);
   if (a->role == ARG_grad) return g->params.at[attr_int(n, "param")].path;
@@ -104,6 +104,8 @@ static bool is_taken(const Kernel *k, uint32_t n, const char *name)
 static const char *shared_name(const Kernel *k, const KernelArg *a, const char *role)
 {
   if (a->role == ARG_buffer) return param_name(k, param_of(k, a));
+  if (a->role == ARG_kept)
+    return arena_printf(k->c->arena, "%s_kept", param_name(k, param_of(k, a)));
   return a->index ? arena_printf(k->c->arena, "%s%u", role, a->index) : role;
 }
 
@@ -113,8 +115,9 @@ static const char *argument_name(const Kernel *k, uint32_t i)
   static const char *const of_role[] = {
       [ARG_state] = "state",     [ARG_optimizer] = "optimizer", [ARG_metric] = "metric",
       [ARG_grad] = "grad",       [ARG_master] = "master",       [ARG_moment1] = "moment1",
-      [ARG_moment2] = "moment2", [ARG_copy16] = "copy16",       [ARG_copybf] = "copybf",
-      [ARG_buffer] = "buffer"};
+      [ARG_moment2] = "moment2", [ARG_moment3] = "moment3",     [ARG_ema] = "ema",
+      [ARG_copy16] = "copy16",   [ARG_copybf] = "copybf",       [ARG_buffer] = "buffer",
+      [ARG_kept] = "kept"};
   const KernelArg *a = &k->args.at[i];
   const char *name;
   if (a->role == ARG_grad && a->value.id)

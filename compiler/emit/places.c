@@ -300,8 +300,11 @@ const char *place_text(Printer *p, const Places *x, ampc_ref at, Value v, const 
   case AMPC_GRAD:
   case AMPC_MOMENT1:
   case AMPC_MOMENT2:
+  case AMPC_MOMENT3:
+  case AMPC_EMA:
     return flat_text(p, x->params, at, v);
   case AMPC_BUFFER:
+  case AMPC_KEPT:
     name = param_at(x->params, true, at.offset);
     break;
   case AMPC_STATE:

@@ -6,7 +6,8 @@
 static const char *const space_names[AMPC_SPACE_COUNT] = {
     [AMPC_NONE] = "none",       [AMPC_STATE] = "state",     [AMPC_MASTER] = "master",
     [AMPC_COPY16] = "copy16",   [AMPC_COPYBF] = "copybf",   [AMPC_GRAD] = "grad",
-    [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_BUFFER] = "buffer",
+    [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_MOMENT3] = "moment3",
+    [AMPC_EMA] = "ema",         [AMPC_BUFFER] = "buffer",   [AMPC_KEPT] = "kept",
     [AMPC_INPUT] = "input",     [AMPC_WORK] = "work"};
 
 /* work+64, or work+64+128t: 128 bytes further in each iteration */

@@ -98,6 +98,8 @@ static void put_optimizers(Printer *p, const ampc_program *g)
     field_integer(&t, "count", o->count);
     field_truth(&t, "uses_moment1", o->uses_moment1);
     field_truth(&t, "uses_moment2", o->uses_moment2);
+    field_truth(&t, "uses_moment3", o->uses_moment3);
+    field_truth(&t, "uses_ema", o->uses_ema);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "};\n");
@@ -220,6 +222,7 @@ static void put_block(Printer *p, const ampc_block *b)
   field_integer(&t, "batch", b->batch);
   field_integer(&t, "epochs", b->epochs);
   field_integer(&t, "max_steps", b->max_steps);
+  field_integer(&t, "accumulate", b->accumulate);
   field_integer(&t, "every", b->every);
   field_integer(&t, "log", b->log);
   field_integer(&t, "save_every", b->save_every);

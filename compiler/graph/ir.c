@@ -40,11 +40,8 @@ static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
  * has been reported there, and nothing more is said here. */
 static bool inputs_present(const Node *n)
 {
-  const OpSignature *sig = &op_of(n)->signature;
-  for (uint32_t i = 0; i < n->n_in; i++) {
-    bool optional = i < sig->n_inputs && sig->input[i].optional;
-    if (!n->in[i].id && !optional) return false;
-  }
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (!n->in[i].id && !op_input_optional(op_of(n), i)) return false;
   return true;
 }
 

@@ -136,6 +136,8 @@ typedef struct Optimizer {
   OptimizerKind kind;
   VEC(ParamGroup) groups; /* the first has what no `group` clause names */
   bool clip;              /* clip_norm follows the groups' settings */
+  bool ema;               /* averages of its weights are kept; eval and infer blocks read them */
+  int64_t accumulate;     /* bodies of a step */
   Span span;
   int64_t first, count; /* elements of MASTER; pass memory */
 } Optimizer;
@@ -167,6 +169,7 @@ typedef struct BlockInfo {
   int64_t batch;
   int remainder_of; /* -1, or index of the block whose last smaller batch this is */
   int64_t epochs, max_steps, every, log, save_every; /* 0: not given */
+  int64_t accumulate; /* bodies of a step: that of the optimizers that train there; else 1 */
   bool shuffle, drop_last;
   const char *save;
   uint32_t first_source, n_sources;

@@ -34,8 +34,7 @@ static void check_inputs(const Check *k)
     broken(k, "wrong number of inputs");
   for (uint32_t i = 0; i < k->n->n_in; i++) {
     Value in = k->n->in[i];
-    bool optional = i < sig->n_inputs && sig->input[i].optional;
-    if (!in.id && !optional) broken(k, "required input is absent");
+    if (!in.id && !op_input_optional(op_of(k->n), i)) broken(k, "required input is absent");
     if (in.id >= k->id) broken(k, "input does not stand before its user");
     if (in.id && ir_node(g, in)->block != k->n->block) broken(k, "input is of another block");
   }

@@ -50,15 +50,16 @@ static char *trim(char *s)
   return s;
 }
 
-/* "weight?" is optional, "tensors*" takes any number. */
+/* "weight?" is optional, "tensors*" takes any number, "settings?*" any of which may be absent. */
 static void parse_input(SignatureParser *p, char *item)
 {
   if (p->out->n_inputs == MAX_SIGNATURE) broken(p->op, "more than MAX_SIGNATURE inputs at", item);
   InputInfo *in = &p->out->input[p->out->n_inputs++];
   size_t n = strlen(item);
-  in->optional = item[n - 1] == '?';
   in->variadic = item[n - 1] == '*';
-  if (in->optional || in->variadic) item[n - 1] = 0;
+  if (in->variadic) item[--n] = 0;
+  in->optional = item[n - 1] == '?';
+  if (in->optional) item[n - 1] = 0;
   in->name = item;
 }
 
@@ -300,6 +301,14 @@ OpKind op_named(const char *name)
   for (OpKind op = 0; op < OP_COUNT; op++)
     if (strcmp(op_row(op)->name, name) == 0) return op;
   broken(name, "the table lacks", name);
+}
+
+bool op_input_optional(const OpInfo *op, uint32_t i)
+{
+  const OpSignature *sig = &op->signature;
+  uint32_t last = sig->n_inputs - 1;
+  if (i > last && sig->input[last].variadic) i = last;
+  return i <= last && sig->input[i].optional;
 }
 
 bool op_by_library(const OpInfo *op)

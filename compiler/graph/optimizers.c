@@ -40,13 +40,19 @@ static uint32_t setting_named(const OptimizerInfo *row, const char *name)
   optimizer_broken(row->name, "its update has no input", name);
 }
 
-/* "momentum !dampening" */
+/* "momentum !dampening", "amsgrad" */
 static SettingCondition parse_condition(const OptimizerInfo *row, char *text)
 {
   SettingCondition c = {0};
   char *rest;
   for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     bool zero = *word == '!';
+    uint32_t flag = 0;
+    while (flag < row->n_flags && strcmp(row->word[flag], word) != 0) flag++;
+    if (flag < row->n_flags) {
+      c.flags |= 1u << flag;
+      continue;
+    }
     *(zero ? &c.zero : &c.nonzero) |= 1u << setting_named(row, word + zero);
   }
   return c;
@@ -73,7 +79,7 @@ static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWor
 /* Moments are known by the names of their spaces, which templates use. */
 static void take_moment(OptimizerInfo *row, const char *word, SettingCondition condition)
 {
-  static const char *const names[MAX_MOMENTS] = {"moment1", "moment2"};
+  static const char *const names[MAX_MOMENTS] = {"moment1", "moment2", "moment3"};
   for (uint32_t i = 0; i < MAX_MOMENTS; i++) {
     if (strcmp(names[i], word) != 0) continue;
     row->moments |= 1u << i;
@@ -108,12 +114,14 @@ static uint32_t numbered(const OpSignature *sig, uint32_t i)
   return n;
 }
 
-/* "beta1" as "betas". Names live as long as the process. */
-static const char *list_name(uint32_t kind, uint32_t i, const char *first)
+/* "beta1" as "betas", but "clamp1" as "clamp": what may be absent is one thing. Names live as long
+ * as the process. */
+static const char *list_name(uint32_t kind, uint32_t i, const InputInfo *first)
 {
   enum { MAX_NAME = 24 };
   static char names[OPT_COUNT][MAX_SIGNATURE][MAX_NAME];
-  snprintf(names[kind][i], MAX_NAME, "%.*ss", (int)strlen(first) - 1, first);
+  snprintf(names[kind][i], MAX_NAME, "%.*s%s", (int)strlen(first->name) - 1, first->name,
+           first->optional ? "" : "s");
   return names[kind][i];
 }
 
@@ -125,11 +133,16 @@ static void find_arguments(OptimizerInfo *row)
   for (uint32_t i = 0, n; i < sig->n_inputs; i += n) {
     const char *name = sig->input[i].name;
     n = numbered(sig, i);
-    if (n > 1) name = list_name((uint32_t)(row - table), i, name);
-    row->argument[row->n_arguments++] = (OptimizerArgument){name, false, i, n};
+    if (n > 1) name = list_name((uint32_t)(row - table), i, &sig->input[i]);
+    row->argument[row->n_arguments++] = (OptimizerArgument){.name = name,
+                                                            .optional = sig->input[i].optional,
+                                                            .whole = strcmp(name, "ema") == 0,
+                                                            .first = i,
+                                                            .n = n};
   }
   for (uint32_t i = 0; i < row->n_flags; i++)
-    row->argument[row->n_arguments++] = (OptimizerArgument){row->word[i], true, i, 1};
+    row->argument[row->n_arguments++] =
+        (OptimizerArgument){.name = row->word[i], .flag = true, .first = i, .n = 1};
 }
 
 /* ---- settings ---- */
@@ -154,7 +167,7 @@ bool setting_domain(const char *name, ampc_domain value, ampc_domain *out)
 
 /* ---- checks ---- */
 
-/* Inputs that may be absent or many are no settings; `optimizer_control` shows the first as lr. */
+/* Inputs that may be many are no settings; `optimizer_control` shows the first as lr. */
 static void check_update(const OptimizerInfo *row)
 {
   const OpInfo *op = op_row(row->update);
@@ -170,8 +183,7 @@ static void check_update(const OptimizerInfo *row)
   for (uint32_t i = 0; i < op->signature.n_inputs; i++) {
     const InputInfo *input = &op->signature.input[i];
     ampc_domain domain;
-    if (input->optional || input->variadic)
-      optimizer_broken(row->name, "this input is no setting:", input->name);
+    if (input->variadic) optimizer_broken(row->name, "this input is no setting:", input->name);
     if (!setting_domain(input->name, AMPC_FINITE, &domain))
       optimizer_broken(row->name, "settings.def has no row", input->name);
   }
@@ -198,6 +210,10 @@ static void check_template(const OptimizerInfo *row)
   for (uint32_t i = 0; i < row->n_words; i++)
     if (!is_marked(file->text, row->word[i]))
       optimizer_broken(row->name, "the template has no line that is marked", row->word[i]);
+  const OpSignature *sig = &op_row(row->update)->signature;
+  for (const OptimizerArgument *a = row->argument; a < row->argument + row->n_arguments; a++)
+    if (a->optional && !is_marked(file->text, sig->input[a->first].name))
+      optimizer_broken(row->name, "the template has no line that is marked", a->name);
   for (uint32_t i = 0; i < MAX_MOMENTS; i++) {
     moment[sizeof moment - 2] = (char)('1' + i);
     bool used = strstr(file->text, moment) != NULL, kept = row->moments >> i & 1;
@@ -213,9 +229,9 @@ static void parse_all(void)
   for (OptimizerInfo *row = table; row < table + OPT_COUNT; row++) {
     char(*copy)[MAX_LIST_TEXT] = texts[row - table];
     check_update(row);
-    parse_list(row, row->moments_text, copy[0], take_moment);
     parse_list(row, row->flags_text, copy[1], take_word);
     row->n_flags = row->n_words;
+    parse_list(row, row->moments_text, copy[0], take_moment);
     parse_list(row, row->variant_text, copy[2], take_word);
     find_arguments(row);
     check_template(row);

@@ -3,7 +3,7 @@
 #include "ops.h"
 
 enum {
-  MAX_MOMENTS = 2, /* the spaces of the plan: AMPC_MOMENT1, AMPC_MOMENT2 */
+  MAX_MOMENTS = 3, /* the spaces of the plan: AMPC_MOMENT1 to AMPC_MOMENT3 */
   MAX_WORDS = 4,   /* flags and variant together */
   MAX_ARGUMENTS = MAX_SIGNATURE + MAX_WORDS
 };
@@ -12,12 +12,15 @@ enum {
  * Both empty: it always holds. `momentum !dampening` of SGD is {1 << 1, 1 << 2}. */
 typedef struct SettingCondition {
   uint32_t nonzero, zero;
+  uint32_t flags; /* bits of flags that must be set */
 } SettingCondition;
 
 /* What the language takes, in order: settings, then flags. */
 typedef struct OptimizerArgument {
   const char *name;  /* "lr"; "betas" for beta1 and beta2 */
   bool flag;         /* then `first` is its bit in ParamGroup.flags */
+  bool optional;     /* may be `none`: the update then lacks these inputs */
+  bool whole;        /* of the optimizer: no clause `group` has it */
   uint32_t first, n; /* settings [first, first + n); more than one are given as a list */
 } OptimizerArgument;
 

@@ -263,6 +263,7 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number)
                     .batch = 1,
                     .remainder_of = -1,
                     .epochs = 1,
+                    .accumulate = 1,
                     .shuffle = train,
                     .drop_last = train,
                     .first_source = l->g->sources.n};

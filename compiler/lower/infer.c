@@ -171,6 +171,7 @@ BlockInfo infer_info(const Lower *l, const Decl *decl)
                      .name = decl->as.function.name.text,
                      .span = decl->span,
                      .batch = 1,
+                     .accumulate = 1,
                      .remainder_of = -1,
                      .first_source = l->g->sources.n};
 }

@@ -1,5 +1,5 @@
 /* The layer library against the tables: an optimizer or a schedule is a def that ends in
- *   return _optimizer("SGD", model, clip_norm, lr=lr, ...)
+ *   return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...)
  *   return _schedule("linear", [start, ...])
  * Mistakes are ours, so they end the program when it starts, before anybody uses the name. */
 #include "lower.h"

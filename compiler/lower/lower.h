@@ -253,7 +253,8 @@ struct Opt {
   const char *name;
   const Decl *decl;
   File *file;
-  int index; /* into Graph.optimizers */
+  int index;          /* into Graph.optimizers */
+  int64_t accumulate; /* bodies of a step */
   GlobalState state;
   bool good;
   uint32_t n_settings;
@@ -286,6 +287,7 @@ struct Lower {
   bool broken;            /* a model lacks some: that is not said again */
   bool in_precision;      /* a clause of `precision` is being worked out */
   Opt *settings_of;       /* while an optimizer's settings are worked out */
+  bool steps_asked;       /* they have asked how many steps there are */
   int64_t param_elements; /* elements of all parameters so far */
   uint32_t depth;         /* of calls */
   uint32_t global_depth;  /* of declarations that are being worked out */

@@ -3,6 +3,7 @@
  * stand in a schedule. What an optimizer takes is in compiler/graph/optimizers.def; groups are in
  * group.c, schedules in schedule.c. */
 #include "lower.h"
+#include "runtime/plan/number.h"
 #include <assert.h>
 
 #define ARG(i) (args->at.at[i].value)
@@ -88,10 +89,21 @@ static ampc_domain domain_of(const char *name)
   return domain;
 }
 
+/* Whether it may be `none`. */
+static bool is_optional(Lower *l, const Opt *o, const char *name)
+{
+  const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
+  const OpSignature *sig = &op_row(row->update)->signature;
+  for (uint32_t i = 0; i < sig->n_inputs; i++)
+    if (strcmp(sig->input[i].name, name) == 0) return sig->input[i].optional;
+  return false;
+}
+
 /* What --set makes of it, if it is a setting's value; `key` is that of its group. */
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span)
 {
   if (!setting_value(l, setting_key(l, key, name), v)) return false;
+  if (v->kind == D_none && is_optional(l, o, name)) return true;
   if (!d_is_number(*v) && v->kind != D_schedule)
     return fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
                 d_kind_text(l, *v)),
@@ -119,9 +131,11 @@ static bool is_zero(Datum v)
 }
 
 /* Whether group `group` has the settings that a moment or a flag of optimizers.def asks for. */
-static bool condition_holds(const Opt *o, uint32_t group, uint32_t n, SettingCondition c)
+static bool condition_holds(const Opt *o, uint32_t group, uint32_t flags, uint32_t n,
+                            SettingCondition c)
 {
   const char *key;
+  if (c.flags & ~flags) return false;
   for (uint32_t i = 0; i < n; i++) {
     bool zero = is_zero(group_setting(o, group, i, &key));
     if ((zero ? c.nonzero : c.zero) >> i & 1) return false;
@@ -142,17 +156,34 @@ static const char *condition_text(Lower *l, const OptimizerInfo *row, SettingCon
   return t.at;
 }
 
+/* `clamp` has its numbers in order; one that is a schedule is nobody's to check here. */
+static bool check_clamp(Lower *l, const Opt *o, uint32_t group, Span span)
+{
+  const char *key;
+  for (uint32_t i = 0; i + 1 < o->n_settings; i++) {
+    if (strcmp(o->setting[i], "clamp1") != 0) continue;
+    Datum low = group_setting(o, group, i, &key), high = group_setting(o, group, i + 1, &key);
+    if (!d_is_number(low) || !d_is_number(high) || d_number(low) <= d_number(high)) return true;
+    return fail(l, E209, span, "`clamp` of `%s` is [%s, %s]; the first is the smaller one", key,
+                ir_number_text(l->c, d_number(low)), ir_number_text(l->c, d_number(high))),
+           false;
+  }
+  return true;
+}
+
 bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span)
 {
+  if (!check_clamp(l, o, group, span)) return false;
   const Optimizer *q = &l->g->optimizers.at[o->index];
   const OptimizerInfo *row = optimizer_of(q);
   ParamGroup *own = &q->groups.at[group];
   for (uint32_t i = 0; i < MAX_MOMENTS; i++)
-    if (row->moments >> i & 1 && condition_holds(o, group, row->n_settings, row->keep[i]))
+    if (row->moments >> i & 1 &&
+        condition_holds(o, group, own->flags, row->n_settings, row->keep[i]))
       own->moments |= 1u << i;
   for (uint32_t i = 0; i < row->n_flags; i++) {
     if (!(own->flags >> i & 1)) continue;
-    if (condition_holds(o, group, row->n_settings, row->needs[i])) continue;
+    if (condition_holds(o, group, own->flags, row->n_settings, row->needs[i])) continue;
     fail(l, E605, span, "%s needs %s", row->word[i], condition_text(l, row, row->needs[i]));
     return false;
   }
@@ -162,7 +193,9 @@ bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span)
 const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *v, Span span)
 {
   static const char *const numbers[] = {"no", "one", "two", "three", "four"};
+  static const Datum absent[2] = {{.kind = D_none}, {.kind = D_none}};
   if (a->n == 1) return v;
+  if (a->optional && v->kind == D_none) return absent;
   if (v->kind == D_list && v->n == a->n) return v->as.list;
   assert(a->n < sizeof numbers / sizeof *numbers);
   fail(l, E209, span, "`%s` are %s numbers, got %s", a->name, numbers[a->n], d_text(l, *v));
@@ -175,6 +208,14 @@ bool set_flag(Lower *l, const OptimizerArgument *a, ParamGroup *group, Datum v, 
   if (!want_bool(l, v, span, arena_printf(l->arena, "`%s`", a->name), &truth)) return false;
   group->flags = (group->flags & ~(1u << a->first)) | (uint32_t)truth << a->first;
   return true;
+}
+
+/* One that may be `none` and is not. */
+static bool has_setting(const Opt *o, const char *name)
+{
+  for (uint32_t i = 0; i < o->n_settings; i++)
+    if (strcmp(o->setting[i], name) == 0) return o->value[i].kind != D_none;
+  return false;
 }
 
 /* check_library has seen that every argument is given. */
@@ -203,7 +244,42 @@ static bool add_arguments(Lower *l, Opt *o, const Args *args)
   return true;
 }
 
-/* _optimizer("SGD", model, clip_norm, lr=lr, ...): every argument of the table by its name */
+/* The bodies of a step. They are read before the other settings, for total_steps counts steps; in a
+ * call of its own (`optimizer opt = mine(net)`) they are known afterwards only. */
+static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
+{
+  int64_t n;
+  if (!setting_value(l, setting_key(l, o->name, "accumulate"), &v)) return false;
+  const char *what = arena_printf(l->arena, "`accumulate` of `%s`", o->name);
+  if (!want_count(l, v, span, what, 1, AMPC_MOST_STEPS, &n)) return false;
+  if (n != o->accumulate && l->steps_asked) {
+    fail(l, E210, span,
+         "`steps_per_epoch` and `total_steps` count steps, and stand before "
+         "`accumulate` is known");
+    diag_help(l->c, "write `accumulate=%lld` in the declaration of `%s` itself, by its name",
+              (long long)n, o->name);
+    return false;
+  }
+  o->accumulate = n;
+  return true;
+}
+
+static bool find_accumulate(Lower *l, Opt *o)
+{
+  const Expr *e = o->decl->as.object.value;
+  o->accumulate = 1;
+  l->steps_asked = false;
+  for (uint32_t i = 0; e->kind == EXPR_call && i < e->as.call.args.n; i++) {
+    const Arg *arg = &e->as.call.args.at[i];
+    if (!arg->key.text || strcmp(arg->key.text, "accumulate") != 0) continue;
+    Datum v = eval(l, scope_new(l, NULL, o->file, NULL), arg->value);
+    return !d_is(v, D_error) && read_accumulate(l, o, v, arg->value->span);
+  }
+  return true;
+}
+
+/* _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table by its
+ * name */
 static Datum run_optimizer(Lower *l, Args *args)
 {
   Opt *o = l->settings_of;
@@ -215,8 +291,10 @@ static Datum run_optimizer(Lower *l, Args *args)
   }
   Optimizer *q = &l->g->optimizers.at[o->index];
   if (!optimizer_lookup(kind, &q->kind)) optimizer_broken(kind, "a def has it and no row:", kind);
-  if (!add_arguments(l, o, args)) return d_of(D_error);
+  if (!add_arguments(l, o, args) || !read_accumulate(l, o, ARG(3), args->span))
+    return d_of(D_error);
   q->clip = ARG(2).kind != D_none;
+  q->ema = has_setting(o, "ema");
   if (q->clip && !add_setting(l, o, "clip_norm", ARG(2), args->span)) return d_of(D_error);
   if (!settle_group(l, o, 0, args->span)) return d_of(D_error);
   Adoption a = {o, args->span, 0};
@@ -247,6 +325,7 @@ bool optimizer_settle(Lower *l, Opt *o)
 {
   if (o->state != GLOBAL_new) return o->good;
   o->state = GLOBAL_done;
+  if (!find_accumulate(l, o)) return o->good = false;
   l->settings_of = o;
   Datum v = eval(l, scope_new(l, NULL, o->file, NULL), o->decl->as.object.value);
   l->settings_of = NULL;
@@ -257,19 +336,24 @@ bool optimizer_settle(Lower *l, Opt *o)
 }
 
 /* In an optimizer a schedule counts the steps that it has taken: a step that a NaN made it
- * skip does not count. */
-static Value optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i)
+ * skip does not count. Value 0 for `none`; false after a message. */
+static bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out)
 {
   const char *key;
   Datum d = group_setting(o, group, i, &key);
   key = setting_key(l, key, o->setting[i]);
   ampc_domain domain = domain_of(o->setting[i]);
-  if (d.kind != D_schedule) return setting_node(l, key, d_number(d), domain, o->decl->span);
+  *out = (Value){0};
+  if (d.kind == D_none) return true;
+  if (d.kind != D_schedule) {
+    *out = setting_node(l, key, d_number(d), domain, o->decl->span);
+    return true;
+  }
   const NamedAttr *own = ATTRS({"optimizer", {.i = o->index}});
   Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, own);
-  Value v = schedule_node(l, d.as.schedule, step, key, domain, o->decl->span);
-  if (v.id) ir_node(l->g, v)->name = key;
-  return v;
+  *out = schedule_node(l, d.as.schedule, step, key, domain, o->decl->span);
+  if (out->id) ir_node(l->g, *out)->name = key;
+  return out->id != 0;
 }
 
 /* ---- minimize ---- */
@@ -347,14 +431,27 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   uint32_t n = o->n_settings - clip;
   for (uint32_t i = 0; i < n * (o->groups.n + 1) + clip; i++) {
     bool last = i == n * (o->groups.n + 1);
-    Value v = last ? optimizer_setting(l, o, 0, n) : optimizer_setting(l, o, i / n, i % n);
+    Value v;
+    good = optimizer_setting(l, o, last ? 0 : i / n, last ? n : i % n, &v) && good;
     vec_push(l->arena, &in, v);
-    good = good && v.id;
   }
   l->at.span = st->as.minimize.loss->span;
   if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
   l->at.region = region;
   o->updates++;
+}
+
+/* All optimizers of a block step together. */
+static bool set_accumulate(Lower *l, const Opt *o, Span span)
+{
+  BlockInfo *b = &l->g->blocks.at[l->run->block];
+  if (l->run->n_losses && b->accumulate != o->accumulate)
+    return fail(l, E605, span,
+                "`%s` has accumulate=%lld, the optimizers before it in this block %lld", o->name,
+                (long long)o->accumulate, (long long)b->accumulate),
+           false;
+  b->accumulate = o->accumulate;
+  return true;
 }
 
 /* `minimize loss with opt` */
@@ -380,6 +477,7 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
   bool settled = optimizer_settle(l, d.as.optimizer);
   Value loss = as_tensor(l, v, e->span);
   if (!settled || !loss.id || !check_loss(l, d.as.optimizer, loss, e->span)) return;
+  if (!set_accumulate(l, d.as.optimizer, names->at[0].span)) return;
   const char *name =
       l->run->n_losses++ ? arena_printf(l->arena, "loss_%s", d.as.optimizer->name) : "loss";
   /* before the update, which does not happen when the loss is not finite */
@@ -414,6 +512,6 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
 }
 
 const Native optimizer_natives[] = {
-    {"optimizer", 3, ANY_NUMBER, true, true, run_optimizer},
+    {"optimizer", 4, ANY_NUMBER, true, true, run_optimizer},
     {0},
 };

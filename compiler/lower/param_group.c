@@ -69,26 +69,28 @@ static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, D
 static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue *arg)
 {
   const char *names[MAX_ARGUMENTS];
+  uint32_t n = 0;
   Text t;
   text_init(&t, l->arena);
   text_puts(&t, "group(*patterns");
   for (uint32_t i = 0; i < row->n_arguments; i++) {
-    names[i] = row->argument[i].name;
-    text_printf(&t, ", %s", names[i]);
+    if (row->argument[i].whole) continue;
+    names[n++] = row->argument[i].name;
+    text_printf(&t, ", %s", row->argument[i].name);
   }
   text_puts(&t, ")");
-  wrong_key(l, "group", arg, names, row->n_arguments, t.at);
+  wrong_key(l, "group", arg, names, n, t.at);
   return false;
 }
 
-/* A group can have what the optimizer's row has: all but clip_norm, which is of the whole. */
+/* A group can have what the optimizer's row has, but for what is of the whole. */
 static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *group,
                          const ArgValue *arg)
 {
   const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
   for (uint32_t i = 0; i < row->n_arguments; i++) {
     const OptimizerArgument *a = &row->argument[i];
-    if (strcmp(a->name, arg->key) != 0) continue;
+    if (strcmp(a->name, arg->key) != 0 || a->whole) continue;
     if (a->flag) return set_flag(l, a, group, arg->value, arg->span);
     const Datum *values = argument_values(l, a, &arg->value, arg->span);
     for (uint32_t k = 0; values && k < a->n; k++)
@@ -103,7 +105,7 @@ static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *gr
 static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 {
   for (uint32_t i = 0; i < o->n_settings; i++) {
-    bool whole = strcmp(o->setting[i], "clip_norm") == 0;
+    bool whole = strcmp(o->setting[i], "clip_norm") == 0 || strcmp(o->setting[i], "ema") == 0;
     const char *key = arena_printf(l->arena, "%s.%s", g->key, o->setting[i]);
     if (whole || g->own[i] || !setting_override(l, key)) continue;
     if (!set_one(l, o, g, o->setting[i], o->value[i], span)) return false;

@@ -1,6 +1,7 @@
 /* Names of pass lower: scopes, the declarations of files, and the order in which they are looked
  * up: locals, members, module parameters, this file, its imports, built-ins. */
 #include "lower.h"
+#include "runtime/plan/number.h"
 #include <math.h>
 
 Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self)
@@ -182,6 +183,7 @@ static Datum step_count(Lower *l, const char *name, Span span)
   if (!l->settings_of || !l->run)
     return fail(l, E210, span, "`%s` is known in the settings of an optimizer only", name);
   const BlockInfo *b = &l->g->blocks.at[l->run->block];
+  l->steps_asked = true;
   if (strcmp(name, "total_steps") == 0 && b->max_steps) return d_int(b->max_steps);
   if (!l->run->samples) {
     fail(l, E604, span, "`%s` is not known: the number of samples is not", name);
@@ -190,6 +192,7 @@ static Datum step_count(Lower *l, const char *name, Span span)
   }
   int64_t steps = l->run->samples / b->batch;
   if (!b->drop_last && l->run->samples % b->batch) steps++;
+  steps = ampc_groups(steps, l->settings_of->accumulate);
   return d_int(strcmp(name, "total_steps") == 0 ? steps * b->epochs : steps);
 }
 

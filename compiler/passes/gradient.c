@@ -117,8 +117,9 @@ static void accumulate(void *data, Value v, Value gradient)
             ATTRS({"param", {.i = attr_int(&n, "index")}}));
 }
 
-/* The gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is a tensor,
- * not a number: all that is multiplied with it takes its type, that of the loss. */
+/* The gradient of the scaled loss with respect to the loss: the loss scale, or 1; of that a K-th
+ * where K bodies are a step, also in a last one of an epoch that has fewer. It is a tensor, not a
+ * number: all that is multiplied with it takes its type, that of the loss. */
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -127,6 +128,8 @@ static Value seed(Gradient *p, const Minimize *m)
   Value one =
       c->graph->scaler.on ? ir_append(c, &at, OP_loss_scale, NULL, 0, NULL) : ir_number(c, &at, 1);
   ir_node(c->graph, one)->weak = false;
+  int64_t bodies = c->graph->blocks.at[m->nodes.at[0].block].accumulate;
+  if (bodies > 1) one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
   at.why = WHY_forward;
   return ir_cast(c, &at, one, ir_node(c->graph, m->loss)->dtype);
 }

@@ -105,10 +105,12 @@ static void place_sources(Placement *p)
   }
 }
 
-static ampc_ref param_place(const Compile *c, const Parameter *p)
+static ampc_ref param_place(const Compile *c, const Node *n)
 {
+  const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
   if (p->buffer) return (ampc_ref){AMPC_BUFFER, p->offset};
-  return (ampc_ref){AMPC_MASTER, p->offset * ir_dtype_size(c, AMPC_F32)};
+  ampc_space space = reads_average(c->graph, n) ? AMPC_EMA : AMPC_MASTER;
+  return (ampc_ref){space, p->offset * ir_dtype_size(c, AMPC_F32)};
 }
 
 /* Where a leaf's bytes are in the spaces that exist before the step. */
@@ -119,14 +121,14 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
   case OP_source:
     return (ampc_ref){AMPC_INPUT, g->sources.at[attr_int(n, "index")].offset};
   case OP_param:
-    return param_place(c, &g->params.at[attr_int(n, "index")]);
+    return param_place(c, n);
   case OP_setting:
     return (ampc_ref){AMPC_STATE, ampc_state_setting(g->optimizers.n, g->metrics.n,
                                                      (uint32_t)attr_int(n, "index"))};
   case OP_loss_scale:
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, scale)};
   case OP_step:
-    return (ampc_ref){AMPC_STATE, offsetof(ampc_state, body)};
+    return (ampc_ref){AMPC_STATE, offsetof(ampc_state, step)};
   case OP_epoch:
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, epoch)};
   case OP_steps_taken:

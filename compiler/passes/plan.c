@@ -69,7 +69,9 @@ static void plan_optimizers(Compile *c, ampc_program *p)
                                    .first = o->first,
                                    .count = o->count,
                                    .uses_moment1 = moments & 1,
-                                   .uses_moment2 = moments >> 1 & 1};
+                                   .uses_moment2 = moments >> 1 & 1,
+                                   .uses_moment3 = moments >> 2 & 1,
+                                   .uses_ema = o->ema};
   }
   p->optimizers = out;
   p->n_optimizers = g->optimizers.n;
@@ -140,6 +142,7 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .batch = from->batch,
                     .epochs = from->epochs,
                     .max_steps = from->max_steps,
+                    .accumulate = from->accumulate,
                     .every = from->every,
                     .log = from->log,
                     .save_every = from->save_every,
@@ -180,13 +183,24 @@ static int64_t greatest(int64_t a, int64_t b)
   return a > b ? a : b;
 }
 
+/* Some step has several bodies that update running statistics. */
+static bool keeps_buffers(const Graph *g)
+{
+  for (uint32_t i = 1; i < g->nodes.n; i++) {
+    const Node *n = &g->nodes.at[i];
+    if (op_has(n, T_running) && g->blocks.at[n->block].accumulate > 1) return true;
+  }
+  return false;
+}
+
 /* Bytes of the spaces of parameters. COPY16 and COPYBF have the offsets of MASTER, in elements of 2
  * bytes; GRAD and the moments end with the last parameter that an optimizer owns. */
 static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, owned = 0;
-  bool copy16 = false, copybf = false, moment1 = false, moment2 = false;
+  bool copy16 = false, copybf = false, moment1 = false, moment2 = false, moment3 = false;
+  bool ema = false;
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(q->elements, AMPC_PARAM_ALIGN);
@@ -203,6 +217,8 @@ static void param_spaces(Compile *c, ampc_program *p)
     owned = greatest(owned, p->optimizers[i].first + p->optimizers[i].count);
     moment1 |= p->optimizers[i].uses_moment1;
     moment2 |= p->optimizers[i].uses_moment2;
+    moment3 |= p->optimizers[i].uses_moment3;
+    ema |= p->optimizers[i].uses_ema;
   }
   p->space_bytes[AMPC_MASTER] = elements * f32;
   p->space_bytes[AMPC_COPY16] = copy16 ? elements * 2 : 0;
@@ -210,6 +226,9 @@ static void param_spaces(Compile *c, ampc_program *p)
   p->space_bytes[AMPC_GRAD] = owned * f32;
   p->space_bytes[AMPC_MOMENT1] = moment1 ? owned * f32 : 0;
   p->space_bytes[AMPC_MOMENT2] = moment2 ? owned * f32 : 0;
+  p->space_bytes[AMPC_MOMENT3] = moment3 ? owned * f32 : 0;
+  p->space_bytes[AMPC_EMA] = ema ? owned * f32 : 0;
+  if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
 
 /* Blocks run one at a time and share WORK and INPUT: each is as large as its greatest user asks

@@ -136,7 +136,9 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
   case ARG_grad:
   case ARG_master:
   case ARG_moment1:
-  case ARG_moment2: {
+  case ARG_moment2:
+  case ARG_moment3:
+  case ARG_ema: {
     int64_t bytes = range_elements(in, group, a) * ir_dtype_size(in->c, AMPC_F32);
     row->read += bytes;
     if (!norm) row->written += bytes;
@@ -147,6 +149,7 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
     row->written += range_elements(in, group, a) * 2;
     break;
   case ARG_buffer:
+  case ARG_kept:
     row->read += buffer_bytes(in, a);
     row->written += buffer_bytes(in, a);
     break;

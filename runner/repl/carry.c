@@ -19,17 +19,23 @@ static const ampc_param *find_param(const ampc_program *p, const ampc_param *lik
   return NULL;
 }
 
-/* What belongs to a in a space of `from`, to b in that of `to`. Through host memory: the two
+/* What belongs to a in a space of `from`, to b in one of `to`. Through host memory: the two
  * runtimes may share a device, but neither can address the spaces of the other. */
-static ampc_status copy_param(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
-                              const ampc_param *b, ampc_space space)
+static ampc_status copy_space(ampc_runtime *from, const ampc_param *a, ampc_space space,
+                              ampc_runtime *to, const ampc_param *b, ampc_space to_space)
 {
   void *room = malloc((size_t)(b->elements * ampc_element_size(ampc_program_of(to), b->dtype)) + 1);
   if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   ampc_status status = ampc_read_param(from, a, space, room);
-  if (!status) status = ampc_write_param(to, b, space, room);
+  if (!status) status = ampc_write_param(to, b, to_space, room);
   free(room);
   return status;
+}
+
+static ampc_status copy_param(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
+                              const ampc_param *b, ampc_space space)
+{
+  return copy_space(from, a, space, to, b, space);
 }
 
 /* NULL: frozen, or a buffer. */
@@ -56,11 +62,15 @@ static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_run
     bool wanted;
   } spaces[] = {{AMPC_MASTER, true},
                 {AMPC_MOMENT1, same && o->uses_moment1 && n->uses_moment1},
-                {AMPC_MOMENT2, same && o->uses_moment2 && n->uses_moment2}};
+                {AMPC_MOMENT2, same && o->uses_moment2 && n->uses_moment2},
+                {AMPC_MOMENT3, same && o->uses_moment3 && n->uses_moment3}};
   ampc_status status = AMPC_OK;
-  for (int i = 0; i < 3 && !status; i++)
+  for (size_t i = 0; i < sizeof spaces / sizeof *spaces && !status; i++)
     if (spaces[i].wanted) status = copy_param(from, a, to, b, spaces[i].space);
-  return status;
+  bool averaged = n && n->uses_ema;
+  if (status || !averaged) return status;
+  return same && o->uses_ema ? copy_param(from, a, to, b, AMPC_EMA)
+                             : copy_space(from, a, AMPC_MASTER, to, b, AMPC_EMA);
 }
 
 /* The 16-bit copies are not carried: they follow from the masters. */
@@ -105,6 +115,7 @@ static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
   if (status) return status;
   new.seed = old.seed;
   new.body = old.body;
+  new.step = old.step;
   new.epoch = old.epoch;
   new.skipped = old.skipped;
   if (old.dynamic && new.dynamic) {

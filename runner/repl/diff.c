@@ -135,10 +135,18 @@ static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, 
   const ampc_program *p = ampc_program_of(rt[0]);
   if (q->buffer) return diff_space(r, rt, q, AMPC_BUFFER, "", differ);
   const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
-  bool one = o && o->uses_moment1, two = o && o->uses_moment2;
-  return diff_space(r, rt, q, AMPC_MASTER, "", differ) &&
-         (!one || diff_space(r, rt, q, AMPC_MOMENT1, "moment 1 of ", differ)) &&
-         (!two || diff_space(r, rt, q, AMPC_MOMENT2, "moment 2 of ", differ));
+  const struct {
+    bool used;
+    ampc_space space;
+    const char *what;
+  } kept[] = {{true, AMPC_MASTER, ""},
+              {o && o->uses_moment1, AMPC_MOMENT1, "moment 1 of "},
+              {o && o->uses_moment2, AMPC_MOMENT2, "moment 2 of "},
+              {o && o->uses_moment3, AMPC_MOMENT3, "moment 3 of "},
+              {o && o->uses_ema, AMPC_EMA, "average of "}};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    if (kept[i].used && !diff_space(r, rt, q, kept[i].space, kept[i].what, differ)) return false;
+  return true;
 }
 
 static bool diff_checkpoints(Repl *r, const char *path_a, const char *path_b)
@@ -148,7 +156,7 @@ static bool diff_checkpoints(Repl *r, const char *path_a, const char *path_b)
   uint32_t differ = 0;
   bool good =
       live_ready(r) && load_twin(r, path_a, &rt[0], &s[0]) && load_twin(r, path_b, &rt[1], &s[1]);
-  if (good && s[0].body != s[1].body) printf("step %lld and %lld\n", s[0].body, s[1].body);
+  if (good && s[0].step != s[1].step) printf("step %lld and %lld\n", s[0].step, s[1].step);
   if (good && s[0].scale != s[1].scale)
     printf("loss scale %g and %g\n", (double)s[0].scale, (double)s[1].scale);
   const ampc_program *p = r->live ? r->live->c->program : NULL;

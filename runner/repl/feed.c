@@ -103,6 +103,11 @@ ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches
   return status;
 }
 
+ampc_data_position position_at(const Next *n, int64_t together)
+{
+  return (ampc_data_position){n->step / n->per_epoch, n->step % n->per_epoch * together, n->block};
+}
+
 /* An epoch may have another number of batches than when the position was set; the number of steps
  * stays. */
 ampc_status feed_next(Repl *r, uint32_t block, Next *out)
@@ -112,13 +117,15 @@ ampc_status feed_next(Repl *r, uint32_t block, Next *out)
   ampc_status status = feed_at(r, block, (ampc_data_position){.block = block}, &out->batches);
   if (status) return status;
   if (at->block != block) *at = (ampc_data_position){.block = block};
-  out->per_epoch = ampc_data.per_epoch(out->batches);
-  int64_t each = r->per_epoch ? r->per_epoch : out->per_epoch;
+  int64_t together = r->live->c->program->blocks[block].accumulate;
+  out->n_batches = ampc_data.per_epoch(out->batches);
+  out->per_epoch = ampc_groups(out->n_batches, together);
+  int64_t each = ampc_groups(r->per_epoch ? r->per_epoch : out->n_batches, together);
   if (!ampc_steps_of(at->epoch, each, &out->step))
     return ampc_fail(AMPC_BAD_FILE, "no run stands in epoch %lld of %lld steps each",
                      (long long)at->epoch, (long long)each);
-  out->step += at->batch;
-  *at = (ampc_data_position){out->step / out->per_epoch, out->step % out->per_epoch, block};
-  r->per_epoch = out->per_epoch;
+  out->step += at->batch / together;
+  *at = position_at(out, together);
+  r->per_epoch = out->n_batches;
   return ampc_data.seek(out->batches, *at);
 }

@@ -155,9 +155,13 @@ bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
 typedef struct Next {
   uint32_t block;
   ampc_batches *batches;
-  int64_t per_epoch, step; /* of the block */
+  int64_t per_epoch, step; /* steps of an epoch; that of the block */
+  int64_t n_batches;       /* of an epoch */
 } Next;
 ampc_status feed_next(Repl *r, uint32_t block, Next *out);
+/* The batch that its step begins with; a step has `together` of them, the last of an epoch fewer.
+ */
+ampc_data_position position_at(const Next *n, int64_t together);
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out);
 void feeds_move(Repl *r, Compiled *to); /* keeps what the next program reads the same way */
 void feeds_close(Repl *r);

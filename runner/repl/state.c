@@ -74,7 +74,7 @@ bool command_load(Repl *r, const char *arg)
   feeds_move(r, r->live);
   r->position = at;
   r->per_epoch = 0;
-  r->steps = state.body;
+  r->steps = state.step;
   r->losses.n = 0;
   printf("loaded %s: step %lld\n", arg, (long long)r->steps);
   return true;
@@ -271,7 +271,7 @@ bool command_scaler(Repl *r, const char *arg)
     return true;
   }
   printf("scale %g (%s)\n", (double)s.scale, s.dynamic ? "dynamic" : "static");
-  printf("skipped %lld of %lld steps\n", s.skipped, s.body);
+  printf("skipped %lld of %lld steps\n", s.skipped, s.step);
   if (s.dynamic)
     printf("grows by %g after %lld steps without overflow (%lld so far), shrinks by %g; %g to %g\n",
            (double)s.growth_factor, s.growth_interval, s.growth, (double)s.backoff_factor,
@@ -296,7 +296,10 @@ bool command_memory(Repl *r, const char *arg)
                                                       [AMPC_GRAD] = "gradients",
                                                       [AMPC_MOMENT1] = "first moments",
                                                       [AMPC_MOMENT2] = "second moments",
+                                                      [AMPC_MOMENT3] = "third moments",
+                                                      [AMPC_EMA] = "weight averages",
                                                       [AMPC_BUFFER] = "buffers",
+                                                      [AMPC_KEPT] = "kept buffers",
                                                       [AMPC_INPUT] = "batch",
                                                       [AMPC_WORK] = "activations and work"};
   (void)arg;

@@ -17,11 +17,10 @@ typedef struct Run { /* one :train */
   Repl *r;
   const ampc_program *p;
   uint32_t block;
-  ampc_batches *batches;
-  int64_t per_epoch, end; /* steps of an epoch, of the block */
-  int64_t step;           /* of the block: the next */
-  int64_t done, samples;  /* by this :train */
-  int64_t told;           /* the step of the last line */
+  Next at;               /* the block's next step */
+  int64_t end;           /* of the block */
+  int64_t done, samples; /* by this :train */
+  int64_t told;          /* the step of the last line */
   double began, printed;
   bool terminal, line_open;
 } Run;
@@ -78,7 +77,7 @@ static bool print_line(Run *t)
   ampc_state state;
   if (!repl_check(t->r, ampc_get_state(t->r->rt, &state))) return false;
   if (t->line_open) printf("\r\033[K");
-  printf("step %lld/%lld  epoch %lld", (long long)t->step, (long long)t->end,
+  printf("step %lld/%lld  epoch %lld", (long long)t->at.step, (long long)t->end,
          (long long)state.epoch + 1);
   if (!print_metrics(t)) return false;
   for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
@@ -89,7 +88,7 @@ static bool print_line(Run *t)
   }
   if (t->p->scaler.on) printf("  scale %g  skipped %lld", (double)state.scale, state.skipped);
   t->line_open = t->terminal;
-  t->told = t->step;
+  t->told = t->at.step;
   t->printed = clock_now();
   if (!t->terminal) putchar('\n');
   fflush(stdout);
@@ -101,7 +100,7 @@ static bool line_is_due(const Run *t)
 {
   if (t->terminal) return clock_now() - t->printed >= REFRESH;
   int64_t log = t->p->blocks[t->block].log;
-  return t->step % (log ? log : DEFAULT_LOG) == 0;
+  return t->at.step % (log ? log : DEFAULT_LOG) == 0;
 }
 
 /* ---- one step ---- */
@@ -109,7 +108,7 @@ static bool line_is_due(const Run *t)
 /* Kernels read the epoch from STATE (op `epoch`), and a schedule may depend on it. */
 static ampc_status write_epoch(Run *t)
 {
-  long long epoch = t->step / t->per_epoch;
+  long long epoch = t->at.step / t->at.per_epoch;
   return ampc_write(t->r->rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, epoch)}, &epoch,
                     sizeof epoch);
 }
@@ -143,7 +142,7 @@ static ampc_status check_loss(Run *t)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(t->r->rt, &state);
-  return status ? status : lost_check(t->p, &state, NULL, &ampc_data, t->batches);
+  return status ? status : lost_check(t->p, &state, NULL, &ampc_data, t->at.batches);
 }
 
 /* As in `amp train`: the position moves with the step, so a checkpoint taken here goes on
@@ -152,14 +151,18 @@ static ampc_status run_step(Run *t)
 {
   int64_t samples = 0;
   ampc_status status = AMPC_OK;
-  if (t->done == 0 || t->step % t->per_epoch == 0) status = write_epoch(t);
-  if (!status) status = ampc_run_batch(t->r->rt, &ampc_data, t->batches, t->block, &samples);
+  if (t->done == 0 || t->at.step % t->at.per_epoch == 0) status = write_epoch(t);
+  int64_t together = t->p->blocks[t->block].accumulate;
+  int64_t left = t->at.n_batches - position_at(&t->at, together).batch;
+  if (!status)
+    status = ampc_run_group(t->r->rt, &ampc_data, t->at.batches, t->block,
+                            left < together ? left : together, &samples);
   if (status) return status;
-  t->step++;
+  t->at.step++;
   t->done++;
   t->samples += samples;
   t->r->steps++;
-  t->r->position = (ampc_data_position){t->step / t->per_epoch, t->step % t->per_epoch, t->block};
+  t->r->position = position_at(&t->at, together);
   status = note_loss(t);
   return status ? status : check_loss(t);
 }
@@ -234,15 +237,11 @@ static ampc_status begin_block(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
   Repl *r = t->r;
-  Next next;
-  ampc_status status = feed_next(r, t->block, &next);
+  ampc_status status = feed_next(r, t->block, &t->at);
   if (status) return status;
-  t->batches = next.batches;
-  t->per_epoch = next.per_epoch;
-  t->step = next.step;
-  if (!ampc_steps_of(b->epochs, t->per_epoch, &t->end) && !b->max_steps)
+  if (!ampc_steps_of(b->epochs, t->at.per_epoch, &t->end) && !b->max_steps)
     return ampc_fail(AMPC_BAD_USAGE, "block `%s`: epochs=%lld of %lld steps are too many", b->name,
-                     (long long)b->epochs, (long long)t->per_epoch);
+                     (long long)b->epochs, (long long)t->at.per_epoch);
   if (b->max_steps) t->end = b->max_steps;
   return ampc_clear_metrics(r->rt, t->block);
 }
@@ -251,9 +250,9 @@ static ampc_status begin_block(Run *t)
  * due at the end of the job comes there. */
 static bool eval_due(Run *t)
 {
-  for (uint32_t i = 0; i < t->p->n_blocks && t->step < t->end; i++) {
+  for (uint32_t i = 0; i < t->p->n_blocks && t->at.step < t->end; i++) {
     const ampc_block *b = &t->p->blocks[i];
-    bool due = b->every ? t->r->steps % b->every == 0 : t->step % t->per_epoch == 0;
+    bool due = b->every ? t->r->steps % b->every == 0 : t->at.step % t->at.per_epoch == 0;
     if (b->kind != AMPC_EVAL || !due) continue;
     end_line(t);
     if (!eval_one(t->r, i)) return false;
@@ -273,7 +272,7 @@ static bool next_block(const Run *t, uint32_t *out)
  * goes on beyond its end, and only on demand. */
 static bool run_block(Run *t, int64_t most, bool last)
 {
-  while ((!most || t->done < most) && (t->step < t->end || (most && last)) &&
+  while ((!most || t->done < most) && (t->at.step < t->end || (most && last)) &&
          !input_interrupted()) {
     ampc_status status = run_step(t);
     if (status) end_line(t);
@@ -287,7 +286,7 @@ static bool run_block(Run *t, int64_t most, bool last)
 static void tell_end(Run *t)
 {
   double seconds = clock_now() - t->began;
-  if (t->told != t->step) print_line(t);
+  if (t->told != t->at.step) print_line(t);
   end_line(t);
   printf("%s %lld step%s in %.1f s", input_interrupted() ? "interrupted after" : "trained",
          (long long)t->done, t->done == 1 ? "" : "s", seconds);

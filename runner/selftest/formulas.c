@@ -47,6 +47,19 @@ static double ulps_off(float got, double want, double size, double ulps)
   return isnan(error) ? INFINITY : error;
 }
 
+/* What all optimizers have: the bound of a gradient, its sign, then the bounds of the weight and
+ * its average, which begins with the first weight that it follows
+ * (torch.optim.swa_utils.AveragedModel). */
+static void apply_formula(const Recipe *r, Update *x)
+{
+  if (r->clip_value > 0) x->g = fmax(-r->clip_value, fmin(x->g, r->clip_value));
+  if (r->flag && strcmp(r->flag, "maximize") == 0) x->g = -x->g;
+  optimizer_formula(r->kind)(r, x);
+  if (r->clamp[1] > 0) x->weight = fmax(r->clamp[0], fmin(x->weight, r->clamp[1]));
+  x->ema = x->taken == 0 ? x->weight : r->ema * x->ema + (1 - r->ema) * x->weight;
+  x->ema_size = fmax(x->weight_size, fabs(x->ema));
+}
+
 /* The largest error of a weight or of a moment, in units of 8 f32 ulps at its size. */
 static double update_error(const Recipe *r, const Expected *e, const StepState *before,
                            const StepState *after)
@@ -56,12 +69,14 @@ static double update_error(const Recipe *r, const Expected *e, const StepState *
   for (int i = 0; i < STEP_N; i++) {
     Update x = {.g = e->gradient[i] * e->clip,
                 .taken = (double)before->optimizer.taken,
-                .weight = (double)before->weight[i]};
+                .weight = (double)before->weight[i],
+                .ema = (double)before->ema[i]};
     for (int k = 0; k < MAX_MOMENTS; k++) {
       x.moment[k] = (double)before->moment[k][i];
       x.moment_size[k] = -1;
     }
-    optimizer_formula(r->kind)(r, &x);
+    apply_formula(r, &x);
+    if (r->ema > 0) worst = fmax(worst, ulps_off(after->ema[i], x.ema, x.ema_size, ULPS));
     worst = fmax(worst, ulps_off(after->weight[i], x.weight, x.weight_size, ULPS));
     for (int k = 0; k < MAX_MOMENTS; k++)
       if (x.moment_size[k] >= 0)
@@ -75,6 +90,7 @@ static bool unchanged(const StepState *before, const StepState *after)
 {
   return memcmp(before->weight, after->weight, sizeof before->weight) == 0 &&
          memcmp(before->moment, after->moment, sizeof before->moment) == 0 &&
+         memcmp(before->ema, after->ema, sizeof before->ema) == 0 &&
          before->optimizer.taken == after->optimizer.taken;
 }
 
@@ -159,6 +175,9 @@ static Recipe stored(const Recipe *r)
 {
   Recipe s = *r;
   s.clip = number_round(AMPC_F32, s.clip);
+  s.clip_value = number_round(AMPC_F32, s.clip_value);
+  s.ema = number_round(AMPC_F32, s.ema);
+  for (int i = 0; i < 2; i++) s.clamp[i] = number_round(AMPC_F32, s.clamp[i]);
   for (uint32_t i = 0; i < MAX_SIGNATURE; i++)
     s.setting[i].value = number_round(AMPC_F32, s.setting[i].value);
   return s;

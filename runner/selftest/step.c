@@ -20,6 +20,7 @@ static void print_optimizer(Text *t, const Recipe *r)
       text_printf(t, ", %s=%s", a->name, set ? "true" : "false");
       continue;
     }
+    if (a->optional) continue;
     text_printf(t, ", %s=%s", a->name, a->n > 1 ? "[" : "");
     for (uint32_t k = 0; k < a->n; k++)
       text_printf(t, "%s%.17g", k ? ", " : "",
@@ -27,6 +28,9 @@ static void print_optimizer(Text *t, const Recipe *r)
     text_puts(t, a->n > 1 ? "]" : "");
   }
   if (r->clip > 0) text_printf(t, ", clip_norm=%.17g", r->clip);
+  if (r->clip_value > 0) text_printf(t, ", clip_value=%.17g", r->clip_value);
+  if (r->ema > 0) text_printf(t, ", ema=%.17g", r->ema);
+  if (r->clamp[1] > 0) text_printf(t, ", clamp=[%.17g, %.17g]", r->clamp[0], r->clamp[1]);
   text_puts(t, ")\n");
 }
 
@@ -118,6 +122,10 @@ ampc_status step_read(Built *b, StepState *s)
       status = read_floats(b->rt, AMPC_MOMENT1, first, &s->moment[0][at], n);
     if (!status && p->optimizers[0].uses_moment2)
       status = read_floats(b->rt, AMPC_MOMENT2, first, &s->moment[1][at], n);
+    if (!status && p->optimizers[0].uses_moment3)
+      status = read_floats(b->rt, AMPC_MOMENT3, first, &s->moment[2][at], n);
+    if (!status && p->optimizers[0].uses_ema)
+      status = read_floats(b->rt, AMPC_EMA, first, &s->ema[at], n);
     if (!status && !w && p->space_bytes[AMPC_COPY16])
       status = ampc_read(b->rt, (ampc_ref){AMPC_COPY16, first * 2}, s->copy, n * 2);
     if (!status && !w && p->space_bytes[AMPC_COPYBF])

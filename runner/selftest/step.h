@@ -20,7 +20,9 @@ typedef struct Recipe {
     double value;
   } setting[MAX_SIGNATURE];
   const char *flag; /* "nesterov", or NULL */
-  double clip;
+  double clip;      /* 0: none; likewise clip_value and ema */
+  double clip_value, ema;
+  double clamp[2]; /* both 0: none */
   const char *precision;
   Scaler scaler;
   const char *plan; /* a letter a body */
@@ -33,6 +35,7 @@ typedef struct Update {
   double taken; /* updates before this one */
   double weight, moment[MAX_MOMENTS];
   double weight_size, moment_size[MAX_MOMENTS]; /* below 0: such a moment is not kept */
+  double ema, ema_size;                         /* of the weight's average */
 } Update;
 
 typedef struct Batch {
@@ -40,7 +43,7 @@ typedef struct Batch {
 } Batch;
 
 typedef struct StepState { /* w, then fc.weight */
-  float weight[STEP_N], moment[MAX_MOMENTS][STEP_N];
+  float weight[STEP_N], moment[MAX_MOMENTS][STEP_N], ema[STEP_N];
   uint16_t copy[STEP_FC]; /* 16-bit copy of fc.weight */
   ampc_state state;
   ampc_optimizer optimizer;

@@ -181,6 +181,7 @@ static const DeviceOps cpu_ops = {
     .prepare_gemm = cpu_prepare_gemm,
     .conv_implementation = cpu_tell_implementation,
     .step = cpu_step,
+    .rehearse = device_no_rehearsal,
     .look = cpu_look,
     .looked = cpu_looked,
     .library_bytes = cpu_library_bytes,

@@ -136,3 +136,5 @@ ampc_status recordings_open(CudaDevice *d);
 void recordings_close(CudaDevice *d);
 ampc_status cuda_step(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                       void *context);
+ampc_status cuda_rehearse(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
+                          void *context);

@@ -97,6 +97,7 @@ static const DeviceOps cuda_ops = {
     .prepare_conv = cuda_prepare_conv,
     .prepare_gemm = cuda_prepare_gemm,
     .step = cuda_step,
+    .rehearse = cuda_rehearse,
     .look = cuda_look,
     .looked = cuda_looked,
     .library_bytes = cuda_library_bytes,

@@ -8,13 +8,18 @@
  * not.) Then the same calls are recorded and the graph is launched, now and from then on. The whole
  * dance is in stream order: the host waits for none of it, but where it looks at a relu (Note [NaN
  * through a product] in gemm.c). Meanwhile no other thread opens or
- * closes a device: Note [one at a time] in shared.c. */
+ * closes a device: Note [one at a time] in shared.c.
+ *
+ * Where a step has several bodies, gradients lie between them that a trial would clear. There a
+ * body is tried out before the first of them all (rehearse), once for both halves of INPUT: what
+ * the libraries load does not depend on the half. */
 #include <stddef.h>
 #include <stdlib.h>
 #include "cuda_device.h"
 
 struct Recording {
   CuGraphExec graph; /* NULL before the first step */
+  bool rehearsed;
 };
 
 ampc_status recordings_open(CudaDevice *d)
@@ -32,7 +37,8 @@ void recordings_close(CudaDevice *d)
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
 }
 
-/* bad_loss is marked with bytes of 1: any number but 0 stops all updates. */
+/* bad_loss is marked with bytes of 1: any number but 0 stops all updates. So is `closes`: the body
+ * clears the gradients, as the last of a step. */
 static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
 {
   size_t bytes = (size_t)d->program->space_bytes[AMPC_STATE];
@@ -41,6 +47,9 @@ static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void 
   ampc_status status = CUDA(d, cuMemcpyDtoDAsync_v2(kept, now, bytes, d->stream));
   if (!status)
     status = CUDA(d, cuMemsetD8Async(mark, 1, sizeof((ampc_state *)0)->bad_loss, d->stream));
+  mark = now + offsetof(ampc_state, closes);
+  if (!status)
+    status = CUDA(d, cuMemsetD8Async(mark, 1, sizeof((ampc_state *)0)->closes, d->stream));
   if (!status) status = body(context);
   return status ? status : CUDA(d, cuMemcpyDtoDAsync_v2(now, kept, bytes, d->stream));
 }
@@ -61,6 +70,19 @@ static ampc_status record(CudaDevice *d, Recording *r, ampc_status (*body)(void 
   return status ? status : CUDA(d, cuGraphUpload(r->graph, d->stream));
 }
 
+ampc_status cuda_rehearse(Device *device, uint32_t key, void *state, ampc_status (*body)(void *),
+                          void *context)
+{
+  CudaDevice *d = cuda_of(device);
+  ampc_status status = gpu_enter(d);
+  if (status) return status;
+  setup_lock();
+  status = try_out(d, state, body, context);
+  setup_unlock();
+  d->recordings[2 * key].rehearsed = d->recordings[2 * key + 1].rehearsed = true;
+  return status;
+}
+
 ampc_status cuda_step(Device *device, uint32_t key, void *state, ampc_status (*body)(void *),
                       void *context)
 {
@@ -69,7 +91,7 @@ ampc_status cuda_step(Device *device, uint32_t key, void *state, ampc_status (*b
   ampc_status status = gpu_enter(d);
   if (!status && !r->graph) {
     setup_lock();
-    status = try_out(d, state, body, context);
+    if (!r->rehearsed) status = try_out(d, state, body, context);
     if (!status) status = record(d, r, body, context);
     setup_unlock();
   }

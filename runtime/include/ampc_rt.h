@@ -127,6 +127,14 @@ extern const ampc_data_interface ampc_data;
 /* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t *out_samples);
+/* For who runs the bodies of a train block with `accumulate` by himself: the next one is the first,
+ * the last of a step; gradients are added up until the last. Each body is a step of its own where
+ * nobody says otherwise. Asynchronous; writes only what changes. */
+ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes);
+/* A step of a train block: its next `bodies` batches, whose gradients are added up before the
+ * optimizers update anything. *out_samples are those of all of them. */
+ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t bodies, int64_t *out_samples);
 
 /* ---- infer blocks ---- */
 /* A runtime with weights: those of the file `weights` (ampc_load_weights), or where it is NULL

@@ -59,10 +59,13 @@ typedef enum ampc_space {
   AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
   AMPC_COPY16,  /* f16 working copies: element e of MASTER at e here */
   AMPC_COPYBF,  /* bf16 working copies, likewise */
-  AMPC_GRAD,    /* f32 gradients, element for element as MASTER; zero when a body begins */
+  AMPC_GRAD,    /* f32 gradients, element for element as MASTER; zero when a step begins */
   AMPC_MOMENT1, /* optimizer state, likewise (momentum buffer; Adam's m) */
   AMPC_MOMENT2, /* Adam's v */
+  AMPC_MOMENT3, /* the greatest v of amsgrad; the mean of gradients of a centered RMSprop */
+  AMPC_EMA,     /* f32 averages of the weights, likewise: what eval and infer blocks read */
   AMPC_BUFFER,  /* f32 and integer state that is not trained (running statistics) */
+  AMPC_KEPT,    /* where a step has several bodies: BUFFER as it was before the first of them */
   AMPC_INPUT,   /* the batch of the current step */
   AMPC_WORK,    /* everything else, placed by lifetime */
   AMPC_SPACE_COUNT
@@ -229,7 +232,7 @@ typedef struct ampc_load {
 typedef struct ampc_optimizer_desc {
   const char *name, *kind; /* "opt", "AdamW" */
   int64_t first, count; /* its range of MASTER, in elements: parameters are ordered by optimizer */
-  bool uses_moment1, uses_moment2;
+  bool uses_moment1, uses_moment2, uses_moment3, uses_ema;
 } ampc_optimizer_desc;
 
 /* Which numbers a setting takes, as f32; number.h tells and checks.
@@ -329,6 +332,8 @@ typedef struct ampc_block {
   const char *name;                 /* "train", "eval"; numbered when there are several: "eval2" */
   uint32_t line;                    /* of the block in the job */
   int64_t batch, epochs, max_steps; /* max_steps 0: whole epochs */
+  int64_t accumulate;               /* bodies of a step, 1 or more; the last one of an epoch may
+                                       have fewer */
   int64_t every, log, save_every;   /* 0: not given */
   bool shuffle, drop_last;
   const char *save;                 /* path or NULL */

@@ -11,32 +11,37 @@
 
 typedef struct ampc_state {
   long long seed;
-  long long body;     /* train bodies (micro-steps) attempted; keys the random numbers */
-  long long epoch;    /* from 0 */
-  float scale;        /* loss scale; 1 when there is no scaler */
-  float inv_scale;    /* 1 / scale, rounded once from fp64 */
-  long long growth;   /* steps since the last overflow or growth; below 0: minus the number of
-                         bodies in a row that overflowed where the scale is lowest */
-  long long skipped;  /* bodies in which found_inf was 1 */
-  long long bad_loss; /* without a scaler 1 + body of the first minimized value or gradient that is
+  long long body;    /* train bodies (micro-steps) attempted; keys the random numbers */
+  long long step;    /* steps attempted: a step is `accumulate` bodies, or what an epoch has left */
+  long long epoch;   /* from 0 */
+  float scale;       /* loss scale; 1 when there is no scaler */
+  float inv_scale;   /* 1 / scale, rounded once from fp64 */
+  long long growth;  /* steps since the last overflow or growth; below 0: minus the number of
+                        steps in a row that overflowed where the scale is lowest */
+  long long skipped; /* steps in which found_inf was 1 */
+  long long bad_loss; /* without a scaler 1 + step of the first minimized value or gradient that is
                          not finite: from then on no update is taken; 0: none yet. With one minus
                          that, of the last minimized value, 0 where it is finite: one step */
   long long growth_interval;           /* 2000 */
   float growth_factor, backoff_factor; /* 2 and 0.5 */
   float min_scale, max_scale;
-  int found_inf;    /* 1: some optimizer of this body met a non-finite gradient */
-  int dynamic;      /* 0: static scale, or none */
-  unsigned arrived; /* blocks of the running kernel that are done with all but what its last block
-                       does; 0 between kernels */
-  unsigned pad;
+  int found_inf;     /* 1: some optimizer of this step met a non-finite gradient */
+  int dynamic;       /* 0: static scale, or none */
+  unsigned arrived;  /* blocks of the running kernel that are done with all but what its last block
+                        does; 0 between kernels */
+  int first, closes; /* 1: this body is the first, the last of its step; only a block that
+                        accumulates asks, and ampc_set_group() writes them */
+  int pad;
 } ampc_state;
 
 typedef struct ampc_optimizer {
-  long long taken; /* updates applied: schedules and bias correction count these */
-  int found_inf;   /* 1: this body's gradients are not finite, the update is dropped */
-  float grad_norm; /* L2, unscaled, before clipping */
-  float factor;    /* inv_scale times the clip factor: what a gradient is multiplied with */
-  float lr;        /* of the last body, as the schedule gave it; for the progress line */
+  long long taken;  /* updates applied: schedules and bias correction count these */
+  int found_inf;    /* 1: this step's gradients are not finite, the update is dropped */
+  float grad_norm;  /* L2, unscaled, before clipping */
+  float factor;     /* inv_scale times the clip factor: what a gradient is multiplied with */
+  float lr;         /* of the last step, as the schedule gave it; for the progress line */
+  int first, waits; /* 1: this body is the first of its step; it is not the last, so gradients are
+                       only added up. Both 0 where nothing accumulates */
 } ampc_optimizer;
 
 typedef struct ampc_metric { /* average = sum / count */

@@ -26,6 +26,11 @@ static const struct {
     [AMPC_BOUND] = {-INFINITY, INFINITY, "a number, inf or -inf"},
 };
 
+int64_t ampc_groups(int64_t batches, int64_t accumulate)
+{
+  return batches / accumulate + (batches % accumulate > 0);
+}
+
 bool ampc_steps_of(int64_t epochs, int64_t per_epoch, int64_t *out)
 {
   return !__builtin_mul_overflow(epochs, per_epoch, out) && *out <= AMPC_MOST_STEPS;

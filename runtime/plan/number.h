@@ -10,6 +10,9 @@
 /* Of a source; a sample may have 2^48 elements, like any tensor. */
 #define AMPC_MOST_SAMPLES ((int64_t)1 << 48)
 
+/* Steps that so many batches make: `accumulate` each, the last one fewer where they do not come out
+ * even. */
+int64_t ampc_groups(int64_t batches, int64_t accumulate);
 /* Whole epochs as steps; false: more than there can be. */
 bool ampc_steps_of(int64_t epochs, int64_t per_epoch, int64_t *out);
 

@@ -1,6 +1,7 @@
 /* Checkpoints: the state of a training run as one safetensors file.
  *
- * Tensors: every parameter and buffer under its path; moments as "optimizer.NAME.moment1/PATH".
+ * Tensors: every parameter and buffer under its path; moments as "optimizer.NAME.moment1/PATH",
+ * averages of weights as "optimizer.NAME.ema/PATH".
  * Metadata: counters, scaler, data position, seed, config. What a step computes anew (gradients,
  * norms, metrics, 16-bit copies) and settings stay out, and so do times and paths: same state, same
  * bytes. */
@@ -13,7 +14,7 @@
 #include "runtime/runtime.h"
 #include "safetensors.h"
 
-static const char version[] = "1";
+static const char version[] = "2";
 enum { PIECE = 1 << 20 /* bytes of tensors that are on their way at once */ };
 
 /* The texts, ended by NULL, one behind the other. Malloced; NULL: out of memory. */
@@ -74,7 +75,7 @@ static void entries_free(Entries *e)
 /* Parameters and buffers first, then moments, each in the program's order: it decides the bytes. */
 static ampc_status entries_of(const ampc_program *p, Entries *out)
 {
-  *out = (Entries){.at = calloc(3 * p->n_params + 1, sizeof(Entry))};
+  *out = (Entries){.at = calloc(5 * p->n_params + 1, sizeof(Entry))};
   if (!out->at) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
@@ -85,6 +86,8 @@ static ampc_status entries_of(const ampc_program *p, Entries *out)
     const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
     if (o && o->uses_moment1) add_entry(out, p, q, AMPC_MOMENT1, entry_name(q, o, "moment1"));
     if (o && o->uses_moment2) add_entry(out, p, q, AMPC_MOMENT2, entry_name(q, o, "moment2"));
+    if (o && o->uses_moment3) add_entry(out, p, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
+    if (o && o->uses_ema) add_entry(out, p, q, AMPC_EMA, entry_name(q, o, "ema"));
   }
   for (uint32_t i = 0; i < out->n; i++)
     if (!out->at[i].name) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
@@ -119,7 +122,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          tensor_file_set(f, "ampc.config", p->config ? p->config : "{}") &&
          set(f, "ampc.model", "%016llx", (unsigned long long)p->model_hash) &&
          set(f, "ampc.seed", "%lld", s->seed) && set(f, "ampc.body", "%lld", s->body) &&
-         set(f, "ampc.skipped", "%lld", s->skipped) &&
+         set(f, "ampc.step", "%lld", s->step) && set(f, "ampc.skipped", "%lld", s->skipped) &&
          tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
          set(f, "ampc.scale", "%.9g", (double)s->scale) &&
          set(f, "ampc.growth", "%lld", s->growth > 0 ? s->growth : 0) &&
@@ -300,7 +303,8 @@ static bool get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
   return get_within(m, "ampc.seed", INT64_MIN, INT64_MAX, &s->state.seed) &&
          get_count(m, "ampc.body", AMPC_MOST_STEPS, &s->state.body) &&
-         get_count(m, "ampc.skipped", s->state.body, &s->state.skipped) && get_scaler(m, s) &&
+         get_count(m, "ampc.step", s->state.body, &s->state.step) &&
+         get_count(m, "ampc.skipped", s->state.step, &s->state.skipped) && get_scaler(m, s) &&
          get_position(m, p, s);
 }
 
@@ -324,7 +328,7 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
     char *key = taken_key(p, i);
     if (!key)
       status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-    else if (!get_count(&m, key, s->state.body, &s->taken[i]))
+    else if (!get_count(&m, key, s->state.step, &s->taken[i]))
       status = nonsense(&m, p);
     free(key);
   }
@@ -395,6 +399,7 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   if (!status) status = ampc_get_state(rt, &state);
   if (status) return status;
   state.body = s->state.body;
+  state.step = s->state.step;
   state.skipped = s->state.skipped;
   state.epoch = s->at.epoch;
   if (s->dynamic && state.dynamic) {

@@ -55,6 +55,8 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   if (!status) status = zero_space(rt, AMPC_GRAD);
   if (!status) status = zero_space(rt, AMPC_MOMENT1);
   if (!status) status = zero_space(rt, AMPC_MOMENT2);
+  if (!status) status = zero_space(rt, AMPC_MOMENT3);
+  if (!status) status = averages_begin(rt);
   return status ? status : ampc_refresh_copies(rt);
 }
 

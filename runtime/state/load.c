@@ -248,6 +248,7 @@ static ampc_status load_all(ampc_runtime *rt, const ampc_load *loads, uint32_t n
   for (uint32_t i = 0; i < n && all; i++)
     if (all[i].load) close_load(&all[i]);
   free(all);
+  if (!status) status = averages_begin(rt);
   return status ? status : ampc_refresh_copies(rt);
 }
 
@@ -257,10 +258,11 @@ ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *
   return p->n_loads ? load_all(rt, p->loads, p->n_loads, data_dir, tell, to) : AMPC_OK;
 }
 
-/* As a clause without patterns, of all models at once. */
+/* As a clause without patterns, of all models at once; and averages, which infer blocks read. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to)
 {
   const ampc_load load = {
       .path = path, .model = ampc_program_of(rt)->name, .prefix = "", .strip = ""};
-  return load_all(rt, &load, 1, NULL, tell, to);
+  ampc_status status = load_all(rt, &load, 1, NULL, tell, to);
+  return status ? status : averages_load(rt, path);
 }

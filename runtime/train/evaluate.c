@@ -31,9 +31,18 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
   return ampc_run_step(rt, block, rest ? 1 : 0);
 }
 
-ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples)
+ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t bodies, int64_t *out_samples)
 {
-  return ampc_run_batch(s->rt, s->data, s->batches[block], block, out_samples);
+  ampc_status status = AMPC_OK;
+  int64_t samples = 0;
+  *out_samples = 0;
+  for (int64_t i = 0; i < bodies && !status; i++) {
+    status = ampc_set_group(rt, i == 0, i == bodies - 1);
+    if (!status) status = ampc_run_batch(rt, data, from, block, &samples);
+    *out_samples += samples;
+  }
+  return status;
 }
 
 ampc_status session_take_metrics(Session *s, uint32_t block)
@@ -57,7 +66,7 @@ ampc_status evaluate(Session *s, uint32_t block)
   if (most && most < n) n = most;
   int64_t samples;
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
-    status = session_step(s, block, &samples);
+    status = ampc_run_batch(s->rt, s->data, s->batches[block], block, &samples);
   if (!status) status = glances_take(s, true); /* steps are told before what comes after them */
   if (!status) status = session_take_metrics(s, block);
   s->evaluated[block] = s->steps;

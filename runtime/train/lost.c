@@ -33,7 +33,7 @@ static ampc_status many(const Loss *l)
   return ampc_fail(AMPC_RUN_FAILED,
                    "the %s of the last %lld steps, up to step %lld, are not finite with a loss "
                    "scale of %g, which %s; their updates were skipped%s%s; %s",
-                   lost ? "losses or gradients" : "gradients", -state->growth, state->body,
+                   lost ? "losses or gradients" : "gradients", -state->growth, state->step,
                    (double)state->scale, state->dynamic ? "is the lowest" : "is fixed", l->then,
                    l->last, l->culprit ? l->culprit : advice);
 }

@@ -123,7 +123,7 @@ static ampc_status load_weights(Session *s)
     return ampc_fail(AMPC_BAD_FILE, "%s does not stand in a train block of %s", o->resume,
                      s->program->source);
   s->seed = (uint64_t)state.seed;
-  s->steps = state.body;
+  s->steps = state.step;
   return AMPC_OK;
 }
 
@@ -205,7 +205,8 @@ static ampc_status stop_interrupted(Session *s)
 typedef struct Course { /* of one train block */
   uint32_t index;
   const ampc_block *block;
-  int64_t per_epoch;  /* as the options limit it */
+  int64_t batches;    /* of an epoch, as the options limit it */
+  int64_t per_epoch;  /* steps */
   int64_t first, end; /* steps within the block */
 } Course;
 
@@ -221,7 +222,15 @@ int64_t session_batches(const Session *s, uint32_t block)
 
 static ampc_data_position position_of(const Course *c, int64_t step)
 {
-  return (ampc_data_position){step / c->per_epoch, step % c->per_epoch, c->index};
+  int64_t batch = step % c->per_epoch * c->block->accumulate;
+  return (ampc_data_position){step / c->per_epoch, batch, c->index};
+}
+
+/* Batches of a step: the last one of an epoch takes what is left. */
+static int64_t bodies_of(const Course *c, int64_t step)
+{
+  int64_t left = c->batches - position_of(c, step).batch;
+  return left < c->block->accumulate ? left : c->block->accumulate;
 }
 
 static ampc_status write_epoch(Session *s, int64_t epoch)
@@ -235,7 +244,7 @@ static ampc_status write_epoch(Session *s, int64_t epoch)
  * limited epoch leaves out. */
 static ampc_status seek(Session *s, const Course *c, int64_t step)
 {
-  bool limited = c->per_epoch < s->data->per_epoch(s->batches[c->index]);
+  bool limited = c->batches < s->data->per_epoch(s->batches[c->index]);
   bool begins = step % c->per_epoch == 0;
   if (step != c->first && !(limited && begins)) return AMPC_OK;
   ampc_data_position at = position_of(c, step);
@@ -251,7 +260,9 @@ static ampc_status train_step(Session *s, const Course *c, int64_t step)
   ampc_status status = seek(s, c, step);
   if (!status && (step == c->first || step % c->per_epoch == 0))
     status = write_epoch(s, step / c->per_epoch);
-  if (!status) status = session_step(s, c->index, &samples);
+  if (!status)
+    status = ampc_run_group(s->rt, s->data, s->batches[c->index], c->index, bodies_of(c, step),
+                            &samples);
   s->steps++;
   s->position = position_of(c, step + 1);
   s->progress.steps++;
@@ -304,7 +315,8 @@ static uint32_t last_train_block(const ampc_program *p)
 static ampc_status course_of(const Session *s, uint32_t block, Course *out)
 {
   const ampc_block *b = &s->program->blocks[block];
-  Course c = {.index = block, .block = b, .per_epoch = session_batches(s, block)};
+  Course c = {.index = block, .block = b, .batches = session_batches(s, block)};
+  c.per_epoch = ampc_groups(c.batches, b->accumulate);
   bool resumed = s->options->resume != NULL, here = block == (uint32_t)s->position.block;
   if (!ampc_steps_of(b->epochs, c.per_epoch, &c.end) && !b->max_steps)
     return ampc_fail(AMPC_BAD_USAGE,
@@ -312,10 +324,16 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
                      (long long)b->epochs, (long long)c.per_epoch, (long long)AMPC_MOST_STEPS);
   if (b->max_steps) c.end = b->max_steps;
   if (resumed && here) {
+    if (s->position.batch % b->accumulate && s->position.batch < c.batches)
+      return ampc_fail(AMPC_BAD_FILE,
+                       "%s stands behind batch %lld of an epoch, within a step of accumulate=%lld; "
+                       "go on with the `accumulate` that it was made with",
+                       s->options->resume, (long long)s->position.batch, (long long)b->accumulate);
     if (!ampc_steps_of(s->position.epoch, c.per_epoch, &c.first))
       return ampc_fail(AMPC_BAD_FILE, "%s stands in epoch %lld of %lld steps each: no run does",
                        s->options->resume, (long long)s->position.epoch, (long long)c.per_epoch);
-    c.first += s->position.batch < c.per_epoch ? s->position.batch : c.per_epoch;
+    int64_t step = s->position.batch / b->accumulate;
+    c.first += step < c.per_epoch ? step : c.per_epoch;
   }
   if ((resumed && block < (uint32_t)s->position.block) || c.end < c.first) c.end = c.first;
   *out = c;

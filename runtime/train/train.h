@@ -98,8 +98,6 @@ ampc_status glance_begin(Session *s, Glance g);
 ampc_status glances_take(Session *s, bool wait);
 
 /* ---- evaluate.c ---- */
-/* Brings the next batch of a block to INPUT and runs its step. */
-ampc_status session_step(Session *s, uint32_t block, int64_t *out_samples);
 /* Averages of a block's metrics into s->values; clears them. */
 ampc_status session_take_metrics(Session *s, uint32_t block);
 /* Runs an eval block over all its data. */

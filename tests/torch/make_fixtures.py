@@ -339,7 +339,7 @@ def warm_linear(optimizer, start, end, steps, warmup):
 
 
 SCHED = torch.optim.lr_scheduler
-RUNS = {  # name: optimizer, schedule or None, clip_norm or None; cnn... trains the CNN
+RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings; cnn... trains the CNN
     "sgd": (lambda p: torch.optim.SGD(p, lr=0.05), None, None),
     "nesterov": (lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True,
                                            weight_decay=5e-4), None, None),
@@ -364,30 +364,55 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None; cnn... trains 
                                                weight_decay=5e-4),
                      lambda o: SCHED.OneCycleLR(o, 0.2, total_steps=20, cycle_momentum=False), None),
     "cnn_adamw": (lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=0.01), None, 1.0),
+    "amsgrad": (lambda p: torch.optim.Adam(p, lr=2e-3, betas=(0.9, 0.9), amsgrad=True), None, None),
+    "rmsprop": (lambda p: torch.optim.RMSprop(p, lr=1e-3, alpha=0.9, eps=1e-4, momentum=0.5,
+                                              centered=True), None, None),
+    "adagrad": (lambda p: torch.optim.Adagrad(p, lr=1e-2, lr_decay=0.1, weight_decay=0.01,
+                                              initial_accumulator_value=0.01), None, None),
+    "clip_value": (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9), None, 0.5,
+                   {"clip_value": 1e-3, "clamp": 0.1}),
+    "accumulate": (lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=0.01), None, 0.5,
+                   {"bodies": 4}),
+    "cnn_accumulate": (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), None, None,
+                       {"bodies": 2}),
+    "ema": (lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9), None, None, {"ema": 0.8}),
 }
 
 
-def run(net, make, schedule, clip, dtype, draw):
-    """Losses, final weights and running statistics and the least distance from 0 of what goes into the relu."""
+def run(net, make, schedule, clip, *rest):
+    """Losses of each step's last body, final weights and running statistics and the least distance from 0 of what goes into the relu."""
+    more, (dtype, draw) = rest[0] if len(rest) == 3 else {}, rest[-2:]
+    bodies = more.get("bodies", 1)
     p = {k: v.to(dtype).requires_grad_(True) for k, v in start_weights(net).items()}
+    average = torch.optim.swa_utils.AveragedModel(
+        nn.ParameterList(p.values()), avg_fn=lambda a, w, _: more["ema"] * a + (1 - more["ema"]) * w)
     state = {k: torch.full((n,), v, dtype=dtype) for k, (n, v) in net.running.items()}
     optimizer = make(list(p.values()))
     sched = schedule(optimizer) if schedule else None
     losses, margin = [], math.inf
     for step in range(STEPS):
-        x, y = batch(net, step, draw)
-        logits, seen = net.forward(p, state, x.to(dtype))
-        margin = min([margin] + [h.abs().min().item() for h in seen])
-        loss = F.cross_entropy(logits, y)
         optimizer.zero_grad()
-        loss.backward()
+        for body in range(bodies):
+            x, y = batch(net, step * bodies + body, draw)
+            logits, seen = net.forward(p, state, x.to(dtype))
+            margin = min([margin] + [h.abs().min().item() for h in seen])
+            loss = F.cross_entropy(logits, y)
+            (loss / bodies).backward()
         if clip:
             torch.nn.utils.clip_grad_norm_(p.values(), clip)
+        if "clip_value" in more:
+            torch.nn.utils.clip_grad_value_(p.values(), more["clip_value"])
         optimizer.step()
+        if "clamp" in more:
+            with torch.no_grad():
+                for v in p.values():
+                    v.clamp_(-more["clamp"], more["clamp"])
+        if "ema" in more:
+            average.update_parameters(nn.ParameterList(p.values()))
         if sched:
             sched.step()
         losses.append(loss.item())
-    final = list(p.values()) + list(state.values())
+    final = list(average.module if "ema" in more else p.values()) + list(state.values())
     weights = torch.cat([v.detach().flatten() for v in final]).double().numpy()
     return np.array(losses), weights, margin
 
@@ -403,9 +428,15 @@ def safe_run(net, arguments):
 
 def make_trajectory():
     """The truth is float64. PyTorch's own float32 distance from it shows what rounding alone does
-    in 20 steps; it goes into the metadata and is what the test's bounds were chosen by."""
-    tensors, distance = {}, {}
+    in 20 steps; it goes into the metadata and is what the test's bounds were chosen by. Runs that are
+    stored keep their bytes."""
+    stored, metadata = read("trajectory.safetensors")
+    tensors, distance = {}, json.loads(metadata.get("f32_distance", "{}"))
     for name, arguments in RUNS.items():
+        old = {key: value for key, value in stored.items() if key.startswith(name + "/")}
+        if old:
+            tensors.update(old)
+            continue
         net = CNN if name.startswith("cnn") else MLP
         draw, losses, weights = safe_run(net, arguments)
         losses32, weights32, _ = run(net, *arguments, torch.float32, draw)

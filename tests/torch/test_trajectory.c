@@ -84,6 +84,15 @@ static const Run runs[] = {
     {"cnn_onecycle", "SGD(net, lr=onecycle_schedule(0.2, steps=20), momentum=0.9, nesterov=true, "
                      "weight_decay=5e-4)"},
     {"cnn_adamw", "AdamW(net, lr=2e-3, weight_decay=0.01, clip_norm=1.0)"},
+    {"amsgrad", "Adam(net, lr=2e-3, betas=[0.9, 0.9], amsgrad=true)"},
+    {"rmsprop", "RMSprop(net, lr=1e-3, alpha=0.9, eps=1e-4, momentum=0.5, centered=true)"},
+    {"adagrad", "Adagrad(net, lr=1e-2, lr_decay=0.1, weight_decay=0.01, "
+                "initial_accumulator_value=0.01)"},
+    {"clip_value", "SGD(net, lr=0.5, momentum=0.9, clip_norm=0.5, clip_value=1e-3, "
+                   "clamp=[-0.1, 0.1])"},
+    {"accumulate", "AdamW(net, lr=2e-3, weight_decay=0.01, clip_norm=0.5, accumulate=4)"},
+    {"cnn_accumulate", "SGD(net, lr=0.1, momentum=0.9, accumulate=2)"},
+    {"ema", "SGD(net, lr=0.05, momentum=0.9, ema=0.8)"},
 };
 
 static const ampc_param *parameter(const Job *job, const char *path)
@@ -142,7 +151,8 @@ static double weight_distance(Job *job, const Net *net, const Tensor *truth)
   for (uint32_t k = 0; net->order[k]; k++) {
     const ampc_param *p = parameter(job, net->order[k]);
     float *w = test_alloc((size_t)p->elements * sizeof *w);
-    job_read_param(job, p, p->buffer ? AMPC_BUFFER : AMPC_MASTER, w);
+    ampc_space space = job->program->space_bytes[AMPC_EMA] ? AMPC_EMA : AMPC_MASTER;
+    job_read_param(job, p, p->buffer ? AMPC_BUFFER : space, w);
     for (int64_t i = 0; i < p->elements; i++, at++) {
       if (at % net->sample) continue;
       double d = fabs((double)w[i] - truth->at[sampled++]);
@@ -172,8 +182,12 @@ static bool run(const Fixture *f, const Run *r)
   const Tensor *losses = fixture_get(f, "%s/losses", r->name);
   double worst = 0;
   for (int step = 0; step < STEPS; step++) {
-    set_batch(&job, net, block, draw, step);
-    job_run(&job, block);
+    int64_t bodies = job.program->blocks[block].accumulate;
+    for (int64_t i = 0; i < bodies; i++) {
+      set_batch(&job, net, block, draw, step * bodies + i);
+      test_must(ampc_set_group(job.rt, i == 0, i == bodies - 1), "group");
+      job_run(&job, block);
+    }
     double d = fabs(last_loss(&job, block) - losses->at[step]) / losses->at[step];
     worst = number_worse(worst, d);
   }

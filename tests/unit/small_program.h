@@ -94,6 +94,7 @@ static inline void small_train_kernel(void *const *args, unsigned block, unsigne
     copy[i] = (uint16_t)i;
   }
   state->body++;
+  state->step++;
   state->skipped = state->body / 3;
   state->scale = 65536.0f * (float)(1 + state->body % 2);
   state->inv_scale = 1 / state->scale;
@@ -189,6 +190,7 @@ static inline void small_blocks(SmallProgram *s)
                               .line = 9,
                               .batch = SMALL_BATCH,
                               .epochs = 5,
+                              .accumulate = 1,
                               .log = 1,
                               .shuffle = true,
                               .drop_last = true,

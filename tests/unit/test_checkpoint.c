@@ -279,6 +279,8 @@ static void check_forged(void)
       {"ampc.growth", "9223372036854775807"},
       {"ampc.seed", "1 "},
       {"ampc.seed", "9223372036854775808"},
+      {"ampc.step", "-1"},
+      {"ampc.step", "10"},
       {"ampc.body", "-1"},
       {"ampc.body", "4.0"},
       {"ampc.body", "9223372036854775807"},
@@ -333,7 +335,7 @@ static void check_long_names(void)
   ampc_runtime *rt = start(&s, 3), *other = start(&s, 3);
   ampc_state state;
   MUST(ampc_get_state(rt, &state) == AMPC_OK);
-  state.body = 9;
+  state.body = state.step = 9;
   MUST(ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state) == AMPC_OK);
   for (uint32_t i = 0; i < 2; i++) {
     ampc_optimizer o = {.taken = 3 + i};

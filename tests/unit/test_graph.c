@@ -119,11 +119,14 @@ static void test_optimizers(void)
   OptimizerKind kind;
   CHECK(optimizer_lookup("AdamW", &kind) && kind == OPT_AdamW && !optimizer_lookup("adam", &kind));
   const OptimizerInfo *sgd = optimizer_row(OPT_SGD), *adamw = optimizer_row(OPT_AdamW);
-  CHECK(sgd->n_settings == 4 && sgd->n_arguments == 5 && sgd->argument[4].flag);
+  CHECK(sgd->n_settings == 8 && sgd->n_arguments == 9 && sgd->argument[7].flag);
   CHECK(sgd->moments == 1 && sgd->keep[0].nonzero == 1 << 1 && !sgd->keep[0].zero);
   CHECK(sgd->needs[0].nonzero == 1 << 1 && sgd->needs[0].zero == 1 << 2);
-  CHECK(adamw->n_settings == 5 && adamw->n_arguments == 4 && adamw->moments == 3);
+  CHECK(adamw->n_settings == 9 && adamw->n_arguments == 9 && adamw->moments == 7);
   CHECK(!strcmp(adamw->argument[1].name, "betas") && adamw->argument[1].n == 2);
+  CHECK(!strcmp(adamw->argument[5].name, "clamp") && adamw->argument[5].n == 2);
+  CHECK(adamw->argument[5].optional && adamw->argument[6].whole && !adamw->argument[0].optional);
+  CHECK(!adamw->keep[0].flags && adamw->keep[2].flags == 1);
   ParamGroup plain = {0}, nesterov = {.flags = 1};
   Optimizer o = {.kind = OPT_SGD}, w = {.kind = OPT_AdamW};
   CHECK(optimizer_holds(&o, &nesterov, "nesterov", 8) &&

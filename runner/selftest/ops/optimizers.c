@@ -8,6 +8,7 @@ static const OpTest tests[] = {
     {OP_sgd_update, NO_CASES("suite step: formula sgd")},
     {OP_adam_update, NO_CASES("suite step: formula adam")},
     {OP_rmsprop_update, NO_CASES("suite step: formula rmsprop")},
+    {OP_adagrad_update, NO_CASES("suite step: formula adagrad")},
 };
 FAMILY(optimizers)
 
@@ -97,6 +98,59 @@ const Recipe recipes[] = {
      .precision = "f16",
      .scaler = {2048, 2, 0.25, 2, 1024, 65536},
      .plan = "niiinnn"},
+    {.label = "sgd maximize, clamp",
+     .kind = OPT_SGD,
+     .setting = {{"lr", 0.1}, {"momentum", 0.9}},
+     .flag = "maximize",
+     .clamp = {-0.3, 0.5},
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 2, 256, 4096},
+     .plan = "nninnN"},
+    {.label = "adam amsgrad, clip_value, ema",
+     .kind = OPT_Adam,
+     .setting = {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.9}, {"eps", 1e-8}},
+     .flag = "amsgrad",
+     .clip_value = 0.75,
+     .ema = 0.75,
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 2, 256, 4096},
+     .plan = "inNnninn"},
+    {.label = "adamw clips, clamp, ema",
+     .kind = OPT_AdamW,
+     .setting =
+         {{"lr", 0.1}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}, {"weight_decay", 0.05}},
+     .clip = 2,
+     .clip_value = 0.25,
+     .ema = 0.99,
+     .clamp = {-0.25, 0.25},
+     .precision = "bf16",
+     .plan = "nnnnn"},
+    {.label = "rmsprop centered",
+     .kind = OPT_RMSprop,
+     .setting =
+         {{"lr", 0.01}, {"alpha", 0.9}, {"eps", 1e-3}, {"weight_decay", 0.1}, {"momentum", 0.9}},
+     .flag = "centered",
+     .ema = 0.5,
+     .precision = "f32",
+     .plan = "nnNnn"},
+    {.label = "adagrad",
+     .kind = OPT_Adagrad,
+     .setting = {{"lr", 0.1},
+                 {"lr_decay", 0.1},
+                 {"weight_decay", 0.01},
+                 {"initial_accumulator_value", 0.1},
+                 {"eps", 1e-10}},
+     .clip_value = 1,
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 2, 256, 4096},
+     .plan = "inNninn"},
+    {.label = "adagrad clamp",
+     .kind = OPT_Adagrad,
+     .setting = {{"lr", 0.05}, {"eps", 1e-3}},
+     .flag = "maximize",
+     .clamp = {-1, 1},
+     .precision = "f32",
+     .plan = "nNn"},
     {.label = NULL},
 };
 
@@ -119,7 +173,8 @@ static void sgd(const Recipe *r, Update *u)
     double fresh = 1 - recipe_setting(r, "dampening");
     buffer = u->taken == 0 ? g : momentum * buffer + fresh * g;
     u->moment[0] = buffer;
-    g = r->flag ? g + momentum * buffer : buffer;
+    bool nesterov = r->flag && strcmp(r->flag, "nesterov") == 0;
+    g = nesterov ? g + momentum * buffer : buffer;
   }
   u->weight_size = fabs(u->weight) + lr * (fabs(g) + fabs(buffer) + fabs(u->g));
   u->weight -= lr * g;
@@ -138,7 +193,12 @@ static void adam(const Recipe *r, Update *u)
   if (decoupled) u->weight -= lr * decay * u->weight;
   double m = beta1 * u->moment[0] + (1 - beta1) * g;
   double v = beta2 * u->moment[1] + (1 - beta2) * g * g;
-  double root = sqrt(v / (1 - pow(beta2, t)));
+  double greatest = v;
+  if (r->flag && strcmp(r->flag, "amsgrad") == 0) {
+    u->moment[2] = greatest = fmax(u->moment[2], v);
+    u->moment_size[2] = 2 * greatest;
+  }
+  double root = sqrt(greatest / (1 - pow(beta2, t)));
   double change = lr * m / (1 - pow(beta1, t)) / (root + recipe_setting(r, "eps"));
   u->moment[0] = m;
   u->moment[1] = v;
@@ -156,7 +216,17 @@ static void rmsprop(const Recipe *r, Update *u)
   double decay = recipe_setting(r, "weight_decay") * u->weight;
   double g = u->g + decay, terms = fabs(u->g) + fabs(decay);
   double v = alpha * u->moment[1] + (1 - alpha) * g * g;
-  double root = sqrt(v) + recipe_setting(r, "eps"), change = g / root, size = terms / root;
+  double under = v, mean = 0;
+  if (r->flag && strcmp(r->flag, "centered") == 0) {
+    mean = alpha * u->moment[2] + (1 - alpha) * g;
+    under = v - mean * mean;
+    u->moment_size[2] = fabs(u->moment[2]) + terms;
+    u->moment[2] = mean;
+  }
+  double root = sqrt(under) + recipe_setting(r, "eps"), change = g / root;
+  /* v and the square of the mean may cancel: what is left has the errors of both, and of the root
+   * half of that relative to it */
+  double size = terms / root * (1 + (under < v ? 2 * v / under : 0));
   u->moment[1] = v;
   u->moment_size[1] = v + (1 - alpha) * fabs(g) * terms;
   if (momentum > 0) {
@@ -169,8 +239,24 @@ static void rmsprop(const Recipe *r, Update *u)
   u->weight -= lr * change;
 }
 
-static Formula *const formulas[OPT_COUNT] = {
-    [OPT_SGD] = sgd, [OPT_Adam] = adam, [OPT_AdamW] = adam, [OPT_RMSprop] = rmsprop};
+static void adagrad(const Recipe *r, Update *u)
+{
+  double step = recipe_setting(r, "lr") / (1 + u->taken * recipe_setting(r, "lr_decay"));
+  double decay = recipe_setting(r, "weight_decay") * u->weight;
+  double g = u->g + decay, terms = fabs(u->g) + fabs(decay);
+  double sum = u->taken == 0 ? recipe_setting(r, "initial_accumulator_value") : u->moment[1];
+  double root = sqrt(sum + g * g) + recipe_setting(r, "eps");
+  u->moment[1] = sum + g * g;
+  u->moment_size[1] = sum + fabs(g) * terms;
+  u->weight_size = fabs(u->weight) + 2 * step * terms / root;
+  u->weight -= step * g / root;
+}
+
+static Formula *const formulas[OPT_COUNT] = {[OPT_SGD] = sgd,
+                                             [OPT_Adam] = adam,
+                                             [OPT_AdamW] = adam,
+                                             [OPT_RMSprop] = rmsprop,
+                                             [OPT_Adagrad] = adagrad};
 
 Formula *optimizer_formula(OptimizerKind kind)
 {
