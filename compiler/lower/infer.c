@@ -64,6 +64,14 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
 
 /* ---- arguments that are data ---- */
 
+/* The sizes that a call for a picture reads: infer_inputs of options. */
+static void bind_sides(Lower *l, Scope *s, const ampc_source *type, Span span)
+{
+  if (type->rank < 2) return;
+  scope_bind(l, s, "_height", d_int(type->dim[type->rank - 2]), span);
+  scope_bind(l, s, "_width", d_int(type->dim[type->rank - 1]), span);
+}
+
 /* The first size of all arguments: samples of a batch. */
 static bool batch_of(Lower *l, Scope *s, const Function *def, int64_t *out)
 {
@@ -101,17 +109,22 @@ static const Expr *input_call(Lower *l, const char *text)
 
 /* What the calls give, one value an argument. One call may give several; what a data block gives
  * beyond them, such as labels, is not read. */
-static bool input_values(Lower *l, Scope *s, const Function *def, Datum *out, Span *spans)
+static bool input_values(Lower *l, const Function *def, Datum *out, Span *spans)
 {
   const Options *o = &l->c->options;
   for (uint32_t i = 0; i < o->n_infer_inputs; i++) {
     const Expr *e = input_call(l, o->infer_inputs[i]);
     if (!e) return false;
+    Scope *s = scope_new(l, NULL, l->job, NULL);
+    ampc_source type = {.rank = 0};
+    if (argument_type(l, s, &def->params.at[i], &type)) bind_sides(l, s, &type, e->span);
     l->in_source = true;
     out[i] = eval(l, s, e);
     l->in_source = false;
     spans[i] = e->span;
     if (d_is(out[i], D_error)) return false;
+    bool first = o->n_infer_inputs > 1 && out[i].kind == D_list && out[i].n;
+    if (first) out[i] = out[i].as.list[0];
   }
   if (o->n_infer_inputs != 1 || out[0].kind != D_list) return true;
   Datum list = out[0];
@@ -131,7 +144,7 @@ static bool bind_data(Lower *l, Scope *s, const Function *def)
   uint32_t n = l->c->options.n_infer_inputs;
   Datum *values = arena_array(l->arena, Datum, n + def->params.n);
   Span *spans = arena_array(l->arena, Span, n + def->params.n);
-  if (!input_values(l, s, def, values, spans)) return false;
+  if (!input_values(l, def, values, spans)) return false;
   l->g->blocks.at[l->run->block].n_sources = l->run->n_sources;
   if (!l->run->n_sources)
     return fail(l, E209, spans[0], "this reads no data source, it gives %s",

@@ -1,8 +1,11 @@
 /* Where the arguments of an infer block come from: files become the calls of the language that read
  * them, so every format of the loader will do, with its checks. */
+#include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include "compiler/base/user_text.h"
 #include "infer.h"
 
@@ -33,9 +36,52 @@ static const char *absolute(Arena *arena, const char *file)
   return arena_printf(arena, "%s/%s", here, file);
 }
 
-/* `npy("/tmp/x.npy")`; NULL after a failure. */
-static const char *call_of(Arena *arena, const char *file)
+/* ---- pictures ---- */
+
+static bool is_folder(const char *file)
 {
+  struct stat info;
+  return stat(file, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_picture(const char *file)
+{
+  const char *dot = strrchr(file, '.');
+  return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
+                 strcasecmp(dot, ".png") == 0);
+}
+
+/* Itself, not in folders of classes. */
+static bool holds_pictures(const char *folder)
+{
+  DIR *d = opendir(folder);
+  bool found = false;
+  for (struct dirent *e; d && !found && (e = readdir(d));)
+    found = e->d_name[0] != '.' && is_picture(e->d_name);
+  if (d) closedir(d);
+  return found;
+}
+
+/* As classifiers are evaluated: the middle of a picture that is 8/7 as large (256 for 224). Pass
+ * lower knows the sizes of the argument by these names. */
+static const char *picture_call(Arena *arena, const char *file, const Param *p)
+{
+  const TypeExpr *t = &p->type;
+  if (!t->name || strcmp(t->name, "u8") != 0 || t->n_dims != 4)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--input %s: pictures are u8[N, 3, height, width], `%s` is not", file,
+                     p->name.text),
+           NULL;
+  return arena_printf(arena,
+                      "images(%s, [_height, _width], resize=max(_height, _width) * 8 // 7%s)",
+                      string_literal(arena, absolute(arena, file)),
+                      holds_pictures(file) ? ", classes=[\".\"]" : "");
+}
+
+/* `npy("/tmp/x.npy")`; NULL after a failure. */
+static const char *call_of(Arena *arena, const char *file, const Param *p)
+{
+  if (is_picture(file) || is_folder(file)) return picture_call(arena, file, p);
   const char *colon = strrchr(file, ':');
   for (int i = 0; i < N_SUFFIXES; i++) {
     const Suffix *s = &suffixes[i];
@@ -49,8 +95,8 @@ static const char *call_of(Arena *arena, const char *file)
     return arena_printf(arena, "%s(%s%s)", s->source, string_literal(arena, path), key);
   }
   ampc_fail(AMPC_BAD_USAGE,
-            "--input %s: its name does not say what it is: .npy, .npz:KEY, .safetensors:KEY, "
-            "-ubyte or .idx (each but the second and third also with .gz); --data takes any source",
+            "--input %s: its name does not say what it is: .jpg, .png, a folder of them, .npy, "
+            ".npz:KEY, .safetensors:KEY, -ubyte, .idx; --data takes any source",
             file);
   return NULL;
 }
@@ -146,7 +192,7 @@ bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *bl
                 n > 1 ? "=" : "");
       return false;
     }
-    calls[i] = call_of(c->arena, in->file);
+    calls[i] = call_of(c->arena, in->file, &block->params.at[i]);
     if (!calls[i]) return false;
   }
   c->options.n_infer_inputs = n;

@@ -101,6 +101,35 @@ for precision in f16 bf16; do
   passes "in $precision" infer -q job.amp --block scores --input x-ubyte --set precision=$precision
 done
 
+# ---- pictures: what torchvision makes of them, tests/data/pictures ----------------------------------
+pictures=$source_dir/tests/data/pictures
+cat >show.amp <<'EOF'
+const N = 3
+infer show(x: u8[N, 3, 16, 16]) { return x }
+infer means(x: f32[N, 3, 16, 16]) { return x.mean([1, 2, 3]) }
+EOF
+near() { # near NAME FILE SAMPLE..: the rows of the file are these of expected.npy, within 1
+  python3 - "$pictures/expected.npy" "${@:2}" <<'PY' && echo "ok: $1" || failed "$1"
+import struct, sys
+rows = []
+for path in sys.argv[1:3]:
+    b = open(path, "rb").read()
+    n = 10 + struct.unpack("<H", b[8:10])[0]
+    rows.append([b[i:i + 768] for i in range(n, len(b), 768)])
+want = [rows[0][int(i)] for i in sys.argv[3:]]
+assert len(rows[1]) == len(want)
+assert all(abs(x - y) <= 1 for a, b in zip(rows[1], want) for x, y in zip(a, b))
+PY
+}
+passes "a PNG" infer -q --block show --input "$pictures/dog/clear.png" --output one.npy show.amp
+near "a PNG" one.npy 1
+passes "a JPEG beside" bash -c "cd '$pictures/cat' && '$amp' infer -q --device cpu --block show --input ink.jpeg --output '$work/ink.npy' '$work/show.amp'"
+near "a JPEG beside" ink.npy 3
+passes "a folder of pictures" infer -q --block show --input "$pictures/dog" --output dog.npy show.amp
+near "a folder of pictures" dog.npy 1 4 6
+passes "a folder of classes" infer -q --block show --input "$pictures" --output all.npy show.amp
+[ "$(npy all.npy | cut -d')' -f1)" = "|u1 (8, 3, 16, 16" ] || failed "a folder of classes"
+
 # ---- what it refuses -------------------------------------------------------------------------------
 u() { refuses "$1" 2 "$2" "${@:3}"; }
 u "which block" 'has several infer blocks: scores, both, whole, constant; say which with --block' infer job.amp
@@ -115,6 +144,13 @@ u "a wrong name" 'infer `scores` has no argument z; it has x' infer job.amp --bl
 u "input for nobody" 'infer `constant` takes no arguments' infer job.amp --block constant --input x-ubyte
 u "both ways" '--data does not go with --input' infer job.amp --block scores --input x-ubyte --data 'five(1)'
 u "no known suffix" 'its name does not say what it is' infer job.amp --block scores --input x.txt
+u "a picture for floats" 'pictures are u8\[N, 3, height, width\], `x` is not' infer show.amp --block means --input "$pictures/dog/clear.png"
+u "a folder for a row" 'pictures are u8\[N, 3, height, width\], `x` is not' infer job.amp --block scores --input "$pictures"
+refuses "no such picture" 3 'gone.png cannot be opened' infer show.amp --block show --input gone.png
+cp x-ubyte bad.png
+refuses "no picture" 3 'bad.png is damaged' infer show.amp --block show --input bad.png
+mkdir -p empty
+refuses "an empty folder" 3 'empty' infer show.amp --block show --input empty
 u "which array" '--input x.npz: which array of it' infer job.amp --block scores --input x.npz
 refuses "no such file" 3 'gone-ubyte' infer job.amp --block scores --input gone-ubyte
 refuses "not that shape" 1 'E3.*declared u8\[4, 3\]|u8\[4\]' infer job.amp --block scores --input y-ubyte

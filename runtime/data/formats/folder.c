@@ -164,9 +164,41 @@ static ampc_status note_members(Folder *f, const char *path)
   return AMPC_OK;
 }
 
+/* The folder that the picture is in is its class. */
+static ampc_status list_one(Folder *f, const char *path)
+{
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  size_t root = slash ? (size_t)(slash - path) : 0;
+  Names names = {0}, classes = {0};
+  f->files = calloc(1, sizeof *f->files);
+  f->size = calloc(1, sizeof *f->size);
+  bool good = f->files && f->size && add_name(f, &names, name, strlen(name)) &&
+              add_name(f, &names, slash ? root ? path : "/" : ".", slash && root ? root : 1) &&
+              add_name(f, &classes, ".", 1);
+  f->class = classes.at;
+  if (good) {
+    f->classes = f->n = f->size[0] = 1;
+    f->files[0] = (FolderFile){names.at[0], 0, 0};
+    f->root = names.at[1];
+  }
+  free(names.at);
+  return good ? note_members(f, path) : out_of_memory(path);
+}
+
+/* Classes that are named ask for folders. */
+static bool is_one(const char *path, const char *args)
+{
+  int n;
+  struct stat info;
+  const char *slash = strrchr(path, '/');
+  return is_picture(slash ? slash + 1 : path) && !args_next(args, "class", NULL, &n) &&
+         stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 ampc_status folder_list(const char *path, const char *args, Folder *out)
 {
-  *out = (Folder){0};
+  *out = (Folder){.root = path};
+  if (is_one(path, args)) return list_one(out, path);
   Names classes = {0};
   int64_t room = 0;
   ampc_status status = find_classes(out, path, args, &classes);

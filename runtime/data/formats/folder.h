@@ -1,4 +1,5 @@
-/* A folder of pictures: each of its folders is a class, whose files are its samples. */
+/* A folder of pictures: each of its folders is a class, whose files are its samples. Or a picture.
+ */
 #pragma once
 #include "ampc_plan.h"
 
@@ -9,6 +10,7 @@ typedef struct FolderFile {
 } FolderFile;
 
 typedef struct Folder {
+  const char *root; /* where the folders of classes are */
   int64_t n, classes;
   FolderFile *files;  /* in the order of samples */
   const char **class; /* names, in the order of labels */
@@ -19,6 +21,7 @@ typedef struct Folder {
 
 /* Lists the pictures: files that end in .jpg, .jpeg or .png. `args` may name the classes (a line
  * `class` each), in the order of labels; else they are all folders, in sorted order. Samples are in
- * an order in which each range has its share of each class. A class without pictures is refused. */
+ * an order in which each range has its share of each class. A class without pictures is refused.
+ * Where `path` is a picture, that is the one sample of class ".", which names `root` itself. */
 ampc_status folder_list(const char *path, const char *args, Folder *out);
 void folder_free(Folder *f); /* also one of all zeros, or after a failure */

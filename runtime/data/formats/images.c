@@ -254,7 +254,8 @@ static ampc_status read_file(const ampc_reader *r, int64_t i, int64_t sample, in
   const FolderFile *f = &r->folder.files[i];
   Bytes bytes;
   Picture *p = NULL;
-  int used = snprintf(path, sizeof path, "%s/%s/%s", r->path, r->folder.class[f->class], f -> name);
+  int used =
+      snprintf(path, sizeof path, "%s/%s/%s", r->folder.root, r->folder.class[f->class], f -> name);
   if (used >= PATH) return ampc_fail(AMPC_BAD_FILE, "%.200s...: the path is too long", path);
   ampc_status status = bytes_open(path, "a picture", BY_NAME, 0, -1, false, &bytes);
   if (status) return status;
