@@ -7,6 +7,7 @@ usage: tests/data/make_fixtures.py     (the files are committed; tests need no p
 """
 import gzip
 import os
+import struct
 
 import numpy as np
 from PIL import Image
@@ -27,6 +28,31 @@ np.save("number.npy", np.float32(3))
 np.savez("stored.npz", x=x.astype("f4"), y=y)
 np.savez_compressed("deflated.npz", x=x.astype("f4"), y=y)
 save_file({"x": x.astype("f4"), "y": y, "h": x.astype("f2")}, "tensors.safetensors", metadata={"by": "a \"test\""})
+
+
+def zip64(name, to):
+    """The same archive with all sizes in zip64's fields, as archives of more than 4 GB have them."""
+    with open(name, "rb") as f:
+        old = f.read()
+    end = old.rindex(b"PK\5\6")
+    members, size, at = struct.unpack("<HII", old[end + 10 : end + 20])
+    directory, entry = b"", at
+    for _ in range(members):
+        head = bytearray(old[entry : entry + 46])
+        packed, unpacked, n, extra, comment, where = struct.unpack("<IIHHH8xI", head[20:])
+        head[20:28] = b"\xff" * 8
+        head[30:32], head[42:46] = struct.pack("<H", 28), b"\xff" * 4
+        directory += bytes(head) + old[entry + 46 : entry + 46 + n] + struct.pack("<HHQQQ", 1, 24, unpacked, packed, where)
+        entry += 46 + n + extra + comment
+    record = b"PK\6\6" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, members, members, len(directory), at)
+    locator = b"PK\6\7" + struct.pack("<IQI", 0, at + len(directory), 1)
+    last = b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    with open(to, "wb") as f:
+        f.write(old[:at] + directory + record + locator + last)
+    assert np.array_equal(np.load(to)["y"], y)
+
+
+zip64("deflated.npz", "zip64.npz")
 for name in ("f4.npy", "tensors.safetensors"):
     with open(name, "rb") as f, open(name + ".gz", "wb") as g:
         g.write(gzip.compress(f.read(), mtime=0))

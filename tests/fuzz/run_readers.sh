@@ -20,7 +20,7 @@ file() { # file ROW NAME: from stdin, for the row of AMPC_FORMATS
   { printf "\\x$(printf %x "$1")" && cat; } >"$corpus/$2"
 }
 for f in f4.npy f4.npy.gz b1.npy fortran.npy; do file 3 $f <tests/data/$f; done
-for f in stored.npz deflated.npz; do file 4 $f <tests/data/$f; done
+for f in stored.npz deflated.npz zip64.npz; do file 4 $f <tests/data/$f; done
 for f in tensors.safetensors tensors.safetensors.gz; do file 5 $f <tests/data/$f; done
 printf 'a,"b"\n1,"2"\n3,4\n' | file 6 csv
 printf '%024d' 0 | file 7 raw

@@ -93,6 +93,8 @@ static void check_numpy(void)
   expect("npz", "stored.npz", "key=y\n", AMPC_I64, 4, 0, 10, 10);
   expect("npz", "deflated.npz", "key=x\n", AMPC_F32, 4, 2, 0, 1);
   expect("npz", "deflated.npz", "key=y\n", AMPC_I64, 4, 0, 10, 10);
+  expect("npz", "zip64.npz", "key=x\n", AMPC_F32, 4, 2, 0, 1);
+  expect("npz", "zip64.npz", "key=y\n", AMPC_I64, 4, 0, 10, 10);
   expect("safetensors", "tensors.safetensors", "key=x\n", AMPC_F32, 4, 2, 0, 1);
   expect("safetensors", "tensors.safetensors", "key=y\n", AMPC_I64, 4, 0, 10, 10);
   expect("safetensors", "tensors.safetensors", "key=h\n", AMPC_F16, 4, 2, 0, 1);
@@ -378,6 +380,26 @@ static void check_cifar10(void)
   CHECK(!ampc_shards_probe(&ampc_format_cifar10, path, "of=image\n", &found, &h) && !found);
 }
 
+/* A large file is read where it lies; that it was cut meanwhile is told by the read. */
+static void check_large(void)
+{
+  static const int64_t size = (int64_t)300 << 20;
+  temp_write(temp_path("x"), "", 0);
+  MUST(truncate(temp_path("x"), size) == 0);
+  ampc_header h;
+  MUST(ampc_format_raw.probe(temp_path("x"), "shape=1024\ndtype=u8\n", &h) == AMPC_OK);
+  ampc_source desc = source_of(&ampc_format_raw, temp_path("x"), "shape=1024\ndtype=u8\n", &h);
+  DataSource s;
+  uint8_t sample[1024] = {1};
+  MUST(source_open(&program, &desc, "", 1, &s) == AMPC_OK && s.count == size / 1024);
+  CHECK(source_copy(&s, s.count - 1, 1, 0, sample) == AMPC_OK && !sample[0]);
+  MUST(truncate(temp_path("x"), size / 2) == 0);
+  CHECK(source_copy(&s, s.count - 1, 1, 0, sample) == AMPC_BAD_FILE);
+  CHECK_MSG(strstr(ampc_last_error(), "became shorter"), "%s", ampc_last_error());
+  source_close(&s);
+  temp_write(temp_path("x"), "", 0);
+}
+
 /* Files of one source have one type of sample. */
 static void check_shards(void)
 {
@@ -398,10 +420,12 @@ int main(void)
   check_tokens();
   check_cifar10();
   check_shards();
+  check_large();
   check_damage("npy", "f4.npy", NULL, false);
   check_damage("npy", "f4.npy.gz", NULL, true);
   check_damage("npz", "stored.npz", "key=x\n", false);
   check_damage("npz", "deflated.npz", "key=x\n", false);
+  check_damage("npz", "zip64.npz", "key=x\n", false);
   check_damage("safetensors", "tensors.safetensors", "key=x\n", false);
   temp_close();
   return check_done();
