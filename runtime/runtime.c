@@ -61,15 +61,20 @@ static ampc_status check_program(const ampc_program *p)
   return AMPC_OK;
 }
 
+static ampc_status write_setting(ampc_runtime *rt, uint32_t i, double number)
+{
+  const ampc_program *p = rt->program;
+  float value = (float)number;
+  ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
+  return ampc_write(rt, at, &value, sizeof value);
+}
+
 static ampc_status write_settings(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
   ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < p->n_settings && !status; i++) {
-    float value = (float)p->settings[i].value;
-    ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
-    status = ampc_write(rt, at, &value, sizeof value);
-  }
+  for (uint32_t i = 0; i < p->n_settings && !status; i++)
+    status = write_setting(rt, i, p->settings[i].value);
   return status;
 }
 
@@ -118,7 +123,10 @@ ampc_status ampc_create(const ampc_program *program, const char *device, ampc_ru
   if (!rt) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   rt->program = program;
   rt->rehearsed = calloc(program->n_blocks + 1, sizeof *rt->rehearsed);
-  if (!rt->rehearsed) {
+  rt->given = calloc(program->n_settings + 1, sizeof *rt->given);
+  if (!rt->rehearsed || !rt->given) {
+    free(rt->rehearsed);
+    free(rt->given);
     free(rt);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   }
@@ -143,6 +151,7 @@ void ampc_free(ampc_runtime *rt)
   }
   commands_free(rt);
   free(rt->rehearsed);
+  free(rt->given);
   free(rt);
 }
 
@@ -484,9 +493,22 @@ ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value)
   if (!ampc_in_domain(p->settings[i].domain, value))
     return ampc_fail(AMPC_BAD_USAGE, "setting `%s` is %.9g; it must be %s", setting, value,
                      ampc_domain_text(p->settings[i].domain));
-  float f = (float)value;
-  ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
-  return ampc_write(rt, at, &f, sizeof f);
+  rt->given[i] = true;
+  return write_setting(rt, i, value);
+}
+
+ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps)
+{
+  const ampc_program *p = rt->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_settings && !status; i++) {
+    int64_t n = 0;
+    for (uint32_t b = 0; b < p->n_blocks && b < 64; b++)
+      if (p->settings[i].steps_of >> b & 1) n += steps[b];
+    if (p->settings[i].steps_of && !rt->given[i])
+      status = write_setting(rt, i, n > 0 ? (double)n : 1);
+  }
+  return status;
 }
 
 ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out)

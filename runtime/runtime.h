@@ -24,6 +24,7 @@ struct ampc_runtime {
   void **moved;          /* room for those of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
   const char *called; /* the product or convolution that runs: "fc1_linear", "&fc1_linear" */
+  bool *given;        /* one a setting: by ampc_set */
   bool *rehearsed;    /* one a block: see rehearse() */
   bool first, closes; /* what ampc_state has of them */
   bool preparing;     /* products and convolutions that steps call are prepared; nothing runs */

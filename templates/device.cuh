@@ -407,6 +407,28 @@ DEVICE real ampc_schedule_onecycle(real t, real peak, real steps)
   return low + (peak - low) * wave;
 }
 
+// --- ampc_schedule_polynomial
+/* t < warmup: start t / warmup. Then end + (start - end) (1 - done)^power with done as in
+ * ampc_schedule_linear; torch.optim.lr_scheduler.PolynomialLR where end and warmup are 0. */
+DEVICE real ampc_schedule_polynomial(real t, real start, real end, real steps, real power,
+                                     real warmup)
+{
+  if (t < warmup) return start * (t / warmup);
+  real rest = steps - warmup;
+  real done = rest > R(0.0) ? ampc_min((t - warmup) / rest, R(1.0)) : R(1.0);
+  return end + (start - end) * ampc_pow(R(1.0) - done, power);
+}
+
+// --- ampc_schedule_inverse_sqrt
+/* t < warmup: peak t / warmup. Then peak sqrt(warmup / t), where warmup is at least 1; Vaswani et al.,
+ * 2017, up to a factor. */
+DEVICE real ampc_schedule_inverse_sqrt(real t, real peak, real warmup)
+{
+  if (t < warmup) return peak * (t / warmup);
+  real from = ampc_max(warmup, R(1.0));
+  return peak * ampc_sqrt(from / ampc_max(t, from));
+}
+
 // --- ampc_schedule_step
 /* start gamma^floor(t / every) */
 DEVICE real ampc_schedule_step(real t, real start, real every, real gamma)

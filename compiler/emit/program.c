@@ -120,9 +120,14 @@ static void put_settings(Printer *p, const ampc_program *g)
   if (g->n_settings) {
     EMIT(p, "/* numbers that stay data: --set changes them */\n");
     EMIT(p, "static const ampc_setting settings[] = {\n");
-    for (uint32_t i = 0; i < g->n_settings; i++)
-      EMIT(p, "  {.name = %s, .value = %s, .domain = %s},\n", quoted(p, g->settings[i].name),
-           number(p, g->settings[i].value), domain_name(g->settings[i].domain));
+    for (uint32_t i = 0; i < g->n_settings; i++) {
+      const ampc_setting *s = &g->settings[i];
+      const char *blocks = "";
+      if (s->steps_of)
+        blocks = arena_printf(p->c->arena, ", .steps_of = %llu", (unsigned long long)s->steps_of);
+      EMIT(p, "  {.name = %s, .value = %s, .domain = %s%s},\n", quoted(p, s->name),
+           number(p, s->value), domain_name(s->domain), blocks);
+    }
     EMIT(p, "};\n");
   }
   if (!g->n_metrics) return;

@@ -146,6 +146,7 @@ typedef struct Setting { /* a number that stays data: changing it recompiles not
   const char *name;      /* "opt.lr" */
   double value;
   ampc_domain domain; /* what --set may make of it */
+  uint64_t steps_of;  /* bit i: it is how many steps block i takes, with those of the other bits */
   Span span;
 } Setting;
 
@@ -170,6 +171,7 @@ typedef struct BlockInfo {
   int remainder_of; /* -1, or index of the block whose last smaller batch this is */
   int64_t epochs, max_steps, every, log, save_every; /* 0: not given */
   int64_t accumulate; /* bodies of a step: that of the optimizers that train there; else 1 */
+  int64_t batches;    /* of an epoch; 0: the number of samples is not known */
   bool shuffle, drop_last;
   const char *save;
   uint32_t first_source, n_sources;

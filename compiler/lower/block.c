@@ -235,6 +235,7 @@ static void elaborate(Lower *l, const Decl *decl)
   bind_batch(l, s, decl);
   b = &l->g->blocks.at[l->run->block];
   b->n_sources = l->run->n_sources;
+  b->batches = l->run->samples / b->batch + (!b->drop_last && l->run->samples % b->batch);
   if (!check_batch(l, decl, b) || !check_steps(l, decl, b)) return;
   bool train = b->kind == AMPC_TRAIN;
   l->at.region = l->job_region;

@@ -86,6 +86,7 @@ typedef struct ParamSlot {
 typedef struct Schedule {
   OpKind op;          /* schedule_linear, ...: its inputs after `step` name the arguments */
   const double *args; /* its inputs after `step`; where it is repeated, all but the last */
+  uint32_t own;       /* bit i: argument i is the number of steps that the block itself takes */
   uint32_t n_args, n_each;
   bool repeated; /* applied once for each of `each`, its last input, each time to what it gave */
   const double *each;

@@ -15,7 +15,9 @@ Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
   uint32_t n = l->g->settings.n;
   uint32_t i = name_find(l->arena, &l->settings_index, l->g->settings.at, n, sizeof(Setting), key);
   if (i == NO_NAME) i = n;
-  if (i == n) vec_push(l->arena, &l->g->settings, (Setting){key, number, domain, span});
+  if (i == n)
+    vec_push(l->arena, &l->g->settings,
+             (Setting){.name = key, .value = number, .domain = domain, .span = span});
   Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, ATTRS({"index", {.i = i}}));
   ir_node(l->g, v)->name = key;
   return v;
@@ -28,14 +30,32 @@ typedef struct Purpose {
   Span span;
 } Purpose;
 
+/* The number of steps that the block takes, as data: the run knows it for certain, since --steps
+ * and the length of the data may change it; by the job it is what pass plan makes of it. Of several
+ * train blocks that read the setting it is the sum. */
+static Value length_node(Lower *l, const char *key, Span span)
+{
+  enum { NAMED = 64 };
+  uint32_t block = (uint32_t)l->run->first;
+  if (block >= NAMED) {
+    fail(l, E210, span, "a schedule without `steps` stands in one of the first %d blocks", NAMED);
+    return (Value){0};
+  }
+  Value v = setting_node(l, key, 0, AMPC_POSITIVE, span);
+  l->g->settings.at[attr_int(ir_node(l->g, v), "index")].steps_of |= (uint64_t)1 << block;
+  return v;
+}
+
 /* Input `input` of the op: a setting of the optimizer, called `name`, or outside of optimizers a
  * constant. */
 static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, const char *name,
-                           double number)
+                           double number, bool own)
 {
-  if (!to->key) return ir_number(l->c, &l->at, number);
-  const char *key = arena_printf(l->arena, "%s.%s", to->key, name);
-  Datum v = d_float(number);
+  const char *object = to->key ? to->key : l->run->name;
+  const char *key = arena_printf(l->arena, "%s.%s", object, to->key ? name : "schedule_steps");
+  if (own && !setting_override(l, key)) return length_node(l, key, to->span);
+  if (!to->key && !own) return ir_number(l->c, &l->at, number);
+  Datum v = own ? d_of(D_none) : d_float(number);
   ampc_domain domain = to->domain;
   setting_domain(input->name, to->domain, &domain); /* library.c has seen that there is one */
   if (!setting_value(l, key, &v) ||
@@ -53,34 +73,40 @@ Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, am
   Value in[MAX_SIGNATURE] = {step};
   uint32_t n = 1;
   for (uint32_t i = 0; i < s->n_args; i++, n++) {
-    in[n] = argument_node(l, &to, &sig->input[n], sig->input[n].name, s->args[i]);
+    in[n] = argument_node(l, &to, &sig->input[n], sig->input[n].name, s->args[i], s->own >> i & 1);
     if (!in[n].id) return (Value){0};
   }
   if (!s->repeated) return ir_append(l->c, &l->at, s->op, in, n, NULL);
   for (uint32_t i = 0; i < s->n_each; i++) {
     const char *name = arena_printf(l->arena, "%s.%u", sig->input[n].name, i);
-    in[n] = argument_node(l, &to, &sig->input[n], name, s->each[i]);
+    in[n] = argument_node(l, &to, &sig->input[n], name, s->each[i], false);
     if (!in[n].id) return (Value){0};
     in[1] = ir_append(l->c, &l->at, s->op, in, n + 1, NULL);
   }
   return in[1];
 }
 
-/* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the block's steps. */
+/* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the steps of the run. */
 Value schedule_value(Lower *l, const Schedule *s, Span span)
 {
   Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
   return schedule_node(l, s, step, NULL, AMPC_FINITE, span);
 }
 
-/* The numbers of a list: those of `input` and the inputs after it, or all of the one input. */
-static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, bool one, Span span)
+/* `steps=none` is the block's own number of steps: a bit of *own. The numbers of a list: those of
+ * `input` and the inputs after it, or all of the one input. */
+static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, bool one, Span span,
+                                  uint32_t *own)
 {
   double *numbers = arena_array(l->arena, double, list.n);
   for (uint32_t i = 0; i < list.n; i++) {
     const char *name = input[one ? 0 : i].name;
     ampc_domain domain = AMPC_FINITE;
     setting_domain(name, AMPC_FINITE, &domain);
+    if (own && strcmp(name, "steps") == 0 && list.as.list[i].kind == D_none) {
+      *own |= 1u << i;
+      continue;
+    }
     if (!want_in(l, list.as.list[i], span, arena_printf(l->arena, "`%s` of the schedule", name),
                  domain, &numbers[i]))
       return NULL;
@@ -97,44 +123,67 @@ static Datum run_schedule(Lower *l, Args *args)
   s->op = op_named(arena_printf(l->arena, "schedule_%s", ARG(0).as.text));
   const InputInfo *input = op_row(s->op)->signature.input + 1;
   s->n_args = ARG(1).n;
-  s->args = want_numbers(l, ARG(1), input, false, args->span);
+  s->args = want_numbers(l, ARG(1), input, false, args->span, &s->own);
   s->repeated = args->at.n > 2;
   if (s->args && s->repeated) {
     s->n_each = ARG(2).n;
-    s->each = want_numbers(l, ARG(2), input + s->n_args, true, args->span);
+    s->each = want_numbers(l, ARG(2), input + s->n_args, true, args->span, NULL);
   }
   if (!s->args || (s->repeated && !s->each)) return d_of(D_error);
   return (Datum){.kind = D_schedule, .as.schedule = s};
 }
 
-/* step_schedule(lr, every, gamma=0.1): not in the layer library, where `every` is a reserved word.
- */
-static Datum run_step_schedule(Lower *l, Args *args)
+/* Not in the layer library, where the name of the argument `every` is a reserved word. */
+typedef struct WithEvery {
+  const char *name, *signature, *row, *arg[3];
+  double last; /* of the last argument, which may be left out */
+} WithEvery;
+
+static Datum run_with_every(Lower *l, Args *args, const WithEvery *w)
 {
-  static const char *const names[] = {"lr", "every", "gamma"};
-  static const char signature[] = "step_schedule(lr, every, gamma=0.1)";
-  Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(0.1)};
+  Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(w->last)};
   for (uint32_t i = 0; i < args->at.n; i++) {
     const ArgValue *arg = &args->at.at[i];
     uint32_t slot = i;
     for (uint32_t k = 0; arg->key && k < 3; k++)
-      if (strcmp(names[k], arg->key) == 0) slot = k + 3;
-    if (arg->key && slot < 3) return wrong_key(l, "step_schedule", arg, names, 3, signature);
+      if (strcmp(w->arg[k], arg->key) == 0) slot = k + 3;
+    if (arg->key && slot < 3) return wrong_key(l, w->name, arg, w->arg, 3, w->signature);
     value[slot % 3] = arg->value;
   }
   if (d_is(value[0], D_absent) || d_is(value[1], D_absent)) {
-    fail(l, E205, args->span, "step_schedule needs `lr` and `every`");
-    diag_help(l->c, "`%s`", signature);
+    fail(l, E205, args->span, "%s needs `%s` and `%s`", w->name, w->arg[0], w->arg[1]);
+    diag_help(l->c, "`%s`", w->signature);
     return d_of(D_error);
   }
   Args all = {.span = args->span};
-  args_push(l, &all, d_str("step"), args->span);
+  args_push(l, &all, d_str(w->row), args->span);
   args_push(l, &all, d_list(value, 3), args->span);
   return run_schedule(l, &all);
+}
+
+static Datum run_step_schedule(Lower *l, Args *args)
+{
+  static const WithEvery row = {"step_schedule",
+                                "step_schedule(lr, every, gamma=0.1)",
+                                "step",
+                                {"lr", "every", "gamma"},
+                                0.1};
+  return run_with_every(l, args, &row);
+}
+
+static Datum run_exponential_schedule(Lower *l, Args *args)
+{
+  static const WithEvery row = {"exponential_schedule",
+                                "exponential_schedule(lr, gamma, every=1)",
+                                "exponential",
+                                {"lr", "gamma", "every"},
+                                1};
+  return run_with_every(l, args, &row);
 }
 
 const Native schedule_natives[] = {
     {"schedule", 2, 3, false, true, run_schedule},
     {"step_schedule", 1, 3, true, false, run_step_schedule},
+    {"exponential_schedule", 1, 3, true, false, run_exponential_schedule},
     {0},
 };

@@ -178,6 +178,11 @@ static bool internal_op(const char *name, OpKind *out)
 
 /* steps_per_epoch and total_steps: numbers for schedules, known once it is known which block
  * the optimizer trains in. The last batch of an epoch counts if it is kept. */
+static int64_t epoch_steps(const Lower *l)
+{
+  return ampc_groups(l->g->blocks.at[l->run->first].batches, l->settings_of->accumulate);
+}
+
 static Datum step_count(Lower *l, const char *name, Span span)
 {
   if (!l->settings_of || !l->run)
@@ -190,10 +195,7 @@ static Datum step_count(Lower *l, const char *name, Span span)
     diag_help(l->c, "give the source `samples=`");
     return d_of(D_error);
   }
-  int64_t steps = l->run->samples / b->batch;
-  if (!b->drop_last && l->run->samples % b->batch) steps++;
-  steps = ampc_groups(steps, l->settings_of->accumulate);
-  return d_int(strcmp(name, "total_steps") == 0 ? steps * b->epochs : steps);
+  return d_int(strcmp(name, "total_steps") == 0 ? epoch_steps(l) * b->epochs : epoch_steps(l));
 }
 
 /* `step` and `epoch` change from step to step, so they are nodes, not numbers; in an

@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
 #include "passes.h"
+#include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 #include <string.h>
 
@@ -77,13 +78,40 @@ static void plan_optimizers(Compile *c, ampc_program *p)
   p->n_optimizers = g->optimizers.n;
 }
 
-static void plan_settings(Compile *c, ampc_program *p)
+/* A bit for each block of the program; beyond those that a setting can name there is nothing to
+ * say. */
+static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_index)
+{
+  uint64_t out = 0;
+  for (uint32_t i = 0; i < g->blocks.n && i < 64; i++)
+    if (blocks >> i & 1) out |= (uint64_t)1 << block_index[i];
+  return out;
+}
+
+/* Steps of these blocks by the job; 1 where the number of samples is not known. */
+static double own_length(const Graph *g, uint64_t blocks)
+{
+  double steps = 0;
+  for (uint32_t i = 0; i < g->blocks.n && i < 64; i++) {
+    const BlockInfo *b = &g->blocks.at[i];
+    double whole = (double)b->epochs * (double)ampc_groups(b->batches, b->accumulate);
+    if (blocks >> i & 1) steps += b->max_steps ? (double)b->max_steps : whole;
+  }
+  return steps > 0 ? steps : 1;
+}
+
+static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_index)
 {
   const Graph *g = c->graph;
   ampc_setting *settings = arena_array(c->arena, ampc_setting, g->settings.n + 1);
-  for (uint32_t i = 0; i < g->settings.n; i++)
+  for (uint32_t i = 0; i < g->settings.n; i++) {
+    const Setting *from = &g->settings.at[i];
     settings[i] =
-        (ampc_setting){g->settings.at[i].name, g->settings.at[i].value, g->settings.at[i].domain};
+        (ampc_setting){.name = from->name,
+                       .value = from->steps_of ? own_length(g, from->steps_of) : from->value,
+                       .domain = from->domain,
+                       .steps_of = steps_of(g, from->steps_of, block_index)};
+  }
   ampc_metric_desc *metrics = arena_array(c->arena, ampc_metric_desc, g->metrics.n + 1);
   for (uint32_t i = 0; i < g->metrics.n; i++)
     metrics[i] = (ampc_metric_desc){g->metrics.at[i].name, g->metrics.at[i].is_loss};
@@ -332,9 +360,10 @@ bool pass_plan(Compile *c)
   p->n_sources = g->sources.n;
   plan_params(c, p);
   plan_optimizers(c, p);
-  plan_settings(c, p);
   plan_kernels(c, p);
-  plan_outputs(c, p, plan_blocks(c, p));
+  const uint32_t *block_index = plan_blocks(c, p);
+  plan_settings(c, p, block_index);
+  plan_outputs(c, p, block_index);
   plan_spaces(c, p);
   p->model_hash = model_hash(p);
   p->config = config_text(c, p);

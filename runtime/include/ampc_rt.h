@@ -64,6 +64,9 @@ ampc_status ampc_write_param(ampc_runtime *rt, const ampc_param *param, ampc_spa
 /* After MASTER was written from the host: makes the 16-bit copies anew. */
 ampc_status ampc_refresh_copies(ampc_runtime *rt);
 
+/* The length of schedules that have no `steps` of their own: how many steps each block takes in
+ * all, those before a resume included; one number a block. What ampc_set has set stays. */
+ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps);
 ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value); /* "opt.lr" */
 ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out);             /* waits */
 /* Average of a block's metric since the last ampc_clear_metrics. Waits. */

@@ -208,6 +208,7 @@ typedef struct Course { /* of one train block */
   int64_t batches;    /* of an epoch, as the options limit it */
   int64_t per_epoch;  /* steps */
   int64_t first, end; /* steps within the block */
+  int64_t whole;      /* of the block in all: what schedules go by */
 } Course;
 
 int64_t session_batches(const Session *s, uint32_t block)
@@ -323,6 +324,7 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
                      "block `%s`: epochs=%lld of %lld steps are more than %lld steps", b->name,
                      (long long)b->epochs, (long long)c.per_epoch, (long long)AMPC_MOST_STEPS);
   if (b->max_steps) c.end = b->max_steps;
+  c.whole = c.end;
   if (resumed && here) {
     if (s->position.batch % b->accumulate && s->position.batch < c.batches)
       return ampc_fail(AMPC_BAD_FILE,
@@ -352,6 +354,7 @@ static void limit_courses(Session *s, Course *courses, uint32_t last)
     int64_t n = c->end - c->first;
     if (given && (i == last || left < n)) n = left > 0 ? left : 0;
     c->end = c->first + n;
+    if (!s->options->resume || i >= (uint32_t)s->position.block) c->whole = c->end;
     left -= n;
     s->total += n;
   }
@@ -367,6 +370,17 @@ static ampc_status evaluate_resumed(Session *s, const Course *c)
   return evaluate_due(s, epoch_ended, false);
 }
 
+/* Schedules of the job's own length: --steps changes it, and so does the data. */
+static ampc_status set_lengths(Session *s, const Course *courses)
+{
+  int64_t *steps = calloc(s->program->n_blocks + 1, sizeof *steps);
+  if (!steps) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (uint32_t i = 0; i < s->program->n_blocks; i++) steps[i] = courses[i].whole;
+  ampc_status status = ampc_set_lengths(s->rt, steps);
+  free(steps);
+  return status;
+}
+
 /* All train blocks in their order, as far as --steps and a resumed run leave some of them. */
 static ampc_status train_blocks(Session *s)
 {
@@ -378,6 +392,7 @@ static ampc_status train_blocks(Session *s)
   for (uint32_t i = 0; i <= last && !status; i++)
     if (p->blocks[i].kind == AMPC_TRAIN) status = course_of(s, i, &courses[i]);
   if (!status) limit_courses(s, courses, last);
+  if (!status) status = set_lengths(s, courses);
   if (!status) status = evaluate_resumed(s, &courses[s->position.block]);
   for (uint32_t i = 0; i <= last && !status && !s->out_of_time; i++) {
     const Course *c = &courses[i];

@@ -17,7 +17,7 @@ module Net {
   def forward(x) { return fc2(relu(fc1(x.flatten(1)))) }
 }
 model net = Net()
-optimizer opt = SGD(net, lr=linear_schedule(0.1, 0.0, steps=30), momentum=0.9, clip_norm=1.0, accumulate=K)
+optimizer opt = SGD(net, lr=linear_schedule(0.1, 0.0), momentum=0.9, clip_norm=1.0, accumulate=K)
 train x, y in small() with batch=BATCH, epochs=3, shuffle=false { minimize cross_entropy(net(x), y) with opt }
 AMP
 passes "batch 64" train --save "$work/large" "$d/plain.amp"
@@ -41,6 +41,30 @@ assert of_a["ampc.step"] == of_b["ampc.step"] == of_a["ampc.body"] == "30" and o
 assert of_a["ampc.optimizer.opt.taken"] == of_b["ampc.optimizer.opt.taken"] == "30"
 PY
 cat "$work/out"
+
+# ---- the length of a schedule is that of the run, and data: nothing is compiled anew ---------------------
+rates() { # rates NAME EXPECTED COMMAND...: the learning rate of every step
+  local name=$1 want=$2 got
+  shift 2
+  got=$("$@" --json --quiet 2>"$work/err" | sed -n 's/.*"lr": *{"opt": *\([0-9.e-]*\)}.*/\1/p' | xargs printf '%.3f ')
+  [ "$got" = "$want " ] && echo "ok: $name" || failed "$name: $got, expected $want"
+}
+cat >"$d/length.amp" <<'AMP'
+data small() { return idx("train-images.gz").to(f32) / 255.0, idx("train-labels.gz").to(i64) }
+model net = Sequential(Flatten(), Linear(784, 10))
+optimizer opt = SGD(net, lr=linear_schedule(1.0, 0.0), accumulate=2)
+train x, y in small() with batch=160, epochs=2 { minimize cross_entropy(net(x), y) with opt }
+AMP
+(cd "$d" && "$ampc" -o length.c length.amp && eval "$("$ampc" --build-line -o length.c length.amp)") || failed "length.c"
+run() { (cd "$d" && "$@"); } # the program looks for its data in its folder
+rates "epochs and accumulate" "1.000 0.750 0.500 0.250" run "$amp" train length.amp
+rates "--set train.epochs" "1.000 0.500" run "$amp" train --set train.epochs=1 length.amp
+rates "--steps" "1.000 0.500" run ./length --steps 2
+rates "--steps beyond the job" "1.000 0.800 0.600 0.400 0.200" run ./length --steps 5
+rates "--limit-batches" "1.000 0.500" run ./length --limit-batches 2
+rates "--set opt.lr.steps" "1.000 0.900 0.800 0.700" run ./length --set opt.lr.steps=10
+passes "two steps, then a stop" run ./length --quiet --steps 2 --set opt.lr.steps=4 --save "$work/two"
+rates "resumed" "0.500 0.250" run "$amp" train --resume "$work/two" length.amp
 
 # ---- the same bytes, whatever happens in between -------------------------------------------------------
 cat >"$d/job.amp" <<'AMP'

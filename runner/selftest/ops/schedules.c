@@ -21,6 +21,16 @@ ELEMENT(schedule_onecycle,
                   (x[1] - x[1] / 25e4) *
                       pow(cos(M_PI_2 * fmin(1, (x[0] - 0.3 * x[2] + 1) / (0.7 * x[2]))), 2),
         fabs(x[1]))
+/* x: t, start, end, steps, power, warmup. */
+ELEMENT(schedule_polynomial,
+        x[0] < x[5] ? x[1] * x[0] / x[5]
+                    : x[2] + (x[1] - x[2]) * pow(fmax(0, (x[3] - x[0]) / (x[3] - x[5])), x[4]),
+        fabs(x[1]) + fabs(x[2]))
+/* x: t, peak, warmup. */
+ELEMENT(schedule_inverse_sqrt,
+        x[0] < x[2] ? x[1] * x[0] / x[2] : x[1] / sqrt(fmax(x[0], 1) / fmax(x[2], 1)), fabs(r))
+/* x: t, start, gamma, every. Keras's ExponentialDecay; PyTorch's ExponentialLR where every is 1. */
+ELEMENT(schedule_exponential, x[1] * exp(log(x[2]) * x[0] / x[3]), fabs(r))
 /* x: t, start, every, gamma. */
 ELEMENT(schedule_step, x[1] * exp(log(x[3]) * floor(x[0] / x[2])), fabs(r))
 
@@ -50,6 +60,22 @@ static const OpTest tests[] = {
      CASES({"f", "l:s{0} s{0.1} s{100}", ""}, {"f", "l:s{13} s{0.1} s{100}", ""},
            {"f", "l:s{29} s{0.1} s{100}", ""}, {"f", "l:s{64} s{0.1} s{100}", ""},
            {"f", "l:s{99} s{0.1} s{100}", ""}, {"f", "l:s{5000} s{0.1} s{100}", ""})},
+    {OP_schedule_polynomial, "nnnnnn", "f", MAP(schedule_polynomial),
+     ULPS(6, "pow 2 of an argument that has 2 and is at most 1, two roundings"),
+     CASES({"f", "l:s{7} s{0.1} s{0.01} s{100} s{2} s{10}", ""},
+           {"f", "l:s{10} s{0.1} s{0.01} s{100} s{2} s{10}", ""},
+           {"f", "l:s{63} s{0.1} s{0} s{100} s{0.5} s{0}", ""},
+           {"f", "l:s{63} s{0.1} s{0} s{100} s{1} s{10}", ""},
+           {"f", "l:s{500} s{0.1} s{0.01} s{100} s{3} s{10}", ""})},
+    {OP_schedule_inverse_sqrt, "nnn", "f", MAP(schedule_inverse_sqrt),
+     ULPS(3, "a division, a root, a product"),
+     CASES({"f", "l:s{0} s{0.1} s{0}", ""}, {"f", "l:s{9} s{0.1} s{10}", ""},
+           {"f", "l:s{10} s{0.1} s{10}", ""}, {"f", "l:s{777} s{0.1} s{10}", ""},
+           {"f", "l:s{2} s{0.1} s{0}", ""})},
+    {OP_schedule_exponential, "nnnn", "f", MAP(schedule_exponential),
+     ULPS(8, "pow 2 and what the rounded exponent makes of it, one product, relative twice that"),
+     CASES({"f", "l:s{0} s{0.1} s{0.5} s{1}", ""}, {"f", "l:s{7} s{0.1} s{0.9} s{1}", ""},
+           {"f", "l:s{45} s{0.1} s{0.5} s{30}", ""})},
     {OP_schedule_step, "nnnn", "f", MAP(schedule_step),
      ULPS(4, "pow 2, one product, relative twice that"),
      /* the last step before a drop and the first one after it */
