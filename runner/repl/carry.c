@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parameter or buffer of p that may go on as `like`. A reshaped one, or one of another
- * type, begins anew. */
-static const ampc_param *find_param(const ampc_program *p, const ampc_param *like)
+const ampc_param *carry_find(const ampc_program *p, const ampc_param *like)
 {
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
@@ -80,7 +78,7 @@ static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *
   ampc_status status = AMPC_OK;
   *out_kept = 0;
   for (uint32_t i = 0; i < q->n_params && !status; i++) {
-    const ampc_param *a = find_param(p, &q->params[i]);
+    const ampc_param *a = carry_find(p, &q->params[i]);
     if (!a) continue;
     status = carry_param(from, a, to, &q->params[i]);
     ++*out_kept;

@@ -233,13 +233,13 @@ static ampc_status apply(ampc_runtime *rt, const Loading *all, uint32_t n, uint3
 }
 
 /* All clauses of a program, or what stands for them. */
-static ampc_status load_all(ampc_runtime *rt, const ampc_load *loads, uint32_t n,
+static ampc_status load_all(ampc_runtime *rt, const ampc_load *loads, uint32_t n, bool averages,
                             const char *data_dir, ampc_tell *tell, void *to)
 {
   Loading *all = calloc(n + 1, sizeof *all);
   ampc_status status = all ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   for (uint32_t i = 0; i < n && !status; i++) {
-    all[i] = (Loading){.program = ampc_program_of(rt), .load = &loads[i]};
+    all[i] = (Loading){.program = ampc_program_of(rt), .load = &loads[i], .averages = averages};
     status = open_load(&all[i], data_dir);
   }
   for (uint32_t i = 0; i < n && !status; i++)
@@ -255,14 +255,16 @@ static ampc_status load_all(ampc_runtime *rt, const ampc_load *loads, uint32_t n
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to)
 {
   const ampc_program *p = ampc_program_of(rt);
-  return p->n_loads ? load_all(rt, p->loads, p->n_loads, data_dir, tell, to) : AMPC_OK;
+  return p->n_loads ? load_all(rt, p->loads, p->n_loads, false, data_dir, tell, to) : AMPC_OK;
 }
 
-/* As a clause without patterns, of all models at once; and averages, which infer blocks read. */
+/* As a clause without patterns, of all models at once; and averages, which infer blocks read. A
+ * program without optimizers, as amp infer makes it, has them as its weights. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to)
 {
   const ampc_load load = {
       .path = path, .model = ampc_program_of(rt)->name, .prefix = "", .strip = ""};
-  ampc_status status = load_all(rt, &load, 1, NULL, tell, to);
+  bool has_space = ampc_program_of(rt)->space_bytes[AMPC_EMA] > 0;
+  ampc_status status = load_all(rt, &load, 1, !has_space, NULL, tell, to);
   return status ? status : averages_load(rt, path);
 }

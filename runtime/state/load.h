@@ -20,7 +20,8 @@ typedef enum Fit { FIT_none, FIT_same, FIT_transposed, FIT_shape, FIT_kind } Fit
 typedef struct Loading {
   const ampc_program *program;
   const ampc_load *load;
-  char *path; /* of the file, in the data directory */
+  char *path;    /* of the file, in the data directory */
+  bool averages; /* those of a checkpoint of ours in the place of its weights */
   TensorFile *files;
   uint32_t n_files, n;
   LoadTensor *at;

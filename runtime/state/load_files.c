@@ -74,8 +74,9 @@ static ampc_status open_shards(Loading *x, const json_t *map, json_t *opened)
       status = bad_index(x, "a shard is the name of a file beside it; not so that of ", name);
     if (status || json_object_get(opened, shard)) continue;
     status = open_file(x, file_join(folder, shard));
+    if (status) continue;
     slot = json_integer((json_int_t)x->n_files - 1);
-    if (!status && json_object_set_new(opened, shard, slot) != 0) status = lost(x);
+    if (json_object_set_new(opened, shard, slot) != 0) status = lost(x);
   }
   free(folder);
   return status;
@@ -117,6 +118,26 @@ static bool is_state_of_ours(const TensorFile *f, const char *name)
   return strncmp(name, "optimizer.", 10) == 0 && tensor_file_get(f, "ampc.version");
 }
 
+/* "optimizer.opt.ema/fc.weight" is the average of fc.weight. NULL: it is none. */
+static const char *averaged(const Loading *x, const LoadTensor *t)
+{
+  const char *ema = x->averages && t->left ? strstr(t->name, ".ema/") : NULL;
+  return ema ? ema + 5 : NULL;
+}
+
+/* Averages take the places of their weights, under whose names they go on. */
+static void take_averages(Loading *x)
+{
+  for (uint32_t i = 0; i < x->n; i++) {
+    const char *name = averaged(x, &x->at[i]);
+    for (uint32_t k = 0; k < x->n && name; k++)
+      if (strcmp(x->at[k].name, name) == 0) x->at[k].left = true;
+    if (!name) continue;
+    x->at[i].name = name;
+    x->at[i].left = false;
+  }
+}
+
 static void list_tensors(Loading *x)
 {
   const char *name;
@@ -146,6 +167,7 @@ ampc_status load_files_open(Loading *x)
   x->at = calloc(n + 1, sizeof *x->at);
   if (!x->at) return lost(x);
   list_tensors(x);
+  take_averages(x);
   return AMPC_OK;
 }
 

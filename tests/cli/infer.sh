@@ -101,6 +101,23 @@ for precision in f16 bf16; do
   passes "in $precision" infer -q job.amp --block scores --input x-ubyte --set precision=$precision
 done
 
+# ---- averages of weights, which eval and infer blocks read -------------------------------------------
+cat >ema.amp <<'EOF'
+model net = Linear(3, 1) { init("**", zeros_()) }
+data ones3() { return synthetic(8, [3], dtype=i32, low=1, high=2) }
+optimizer opt = SGD(net, lr=1.0, ema=0.5)
+train x in ones3() with batch=8, epochs=2 { minimize mean(net(x.to(f32))) with opt }
+eval x in ones3() with batch=8 { metric m = mean(net(x.to(f32))) }
+infer one(x: i32[1, 3]) { return net(x.to(f32)) }
+EOF
+passes "a training with ema" "$amp" train -q --device cpu --save ema.safetensors ema.amp
+average=$(sed -n 's/^eval m: //p' out)
+passes "infer reads averages" infer -q --weights ema.safetensors --data 'synthetic(1, [3], dtype=i32, low=1, high=2)' ema.amp
+python3 -c "import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) < 1e-4 and abs(a + 8) > 0.5, (a, b)" "$average" "$(cat out)" ||
+  failed "eval says $average, infer $(cat out)"
+printf ':train 2\n:infer one ones3()\n' | "$amp" repl --device cpu ema.amp >out 2>err
+tail -1 out | grep -q "^$(python3 -c "print('%.9g' % $average)" | cut -c1-5)" || failed "the prompt: $(tail -1 out) instead of $average"
+
 # ---- pictures: what torchvision makes of them, tests/data/pictures ----------------------------------
 pictures=$source_dir/tests/data/pictures
 cat >show.amp <<'EOF'
