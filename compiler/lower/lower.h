@@ -73,7 +73,8 @@ typedef struct ParamSlot {
   const char *name;
   uint8_t rank;
   int64_t dim[MAX_RANK];
-  DType dtype;
+  DType dtype; /* of a buffer; weights lie in f32 */
+  DType store; /* how a weight is stored where it is read: f32, f16 or bf16; its master is f32 */
   bool buffer;
   const Init *init; /* that of the last `init` clause, else its own */
   Span span, init_span;
@@ -184,7 +185,9 @@ struct Instance {
   bool pinned;
   RegionKind pin;
   Span pin_span;
-  bool evaluating;        /* .eval() */
+  bool evaluating; /* .eval() */
+  bool store_said;
+  DType store;            /* .to(f16) */
   bool grad_said, frozen; /* .requires_grad(..) was said; with false */
   Span span;              /* of the call that built it */
 };
@@ -459,6 +462,8 @@ void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *
 /* ---- param.c ---- */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
 Value param_value(Lower *l, ParamSlot *p, Span span);
+/* A type that weights may be stored in; false after a message. */
+bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
 /* ---- model.c ---- */

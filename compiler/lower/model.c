@@ -15,6 +15,13 @@ static bool is_frozen(const ParamSlot *p)
   return frozen;
 }
 
+/* Likewise of `.to(f16)`. A type that the parameter was made with is the innermost word. */
+static void settle_store(ParamSlot *p)
+{
+  for (const Instance *m = p->owner; m && !p->buffer; m = m->owner)
+    if (m->store_said) p->store = m->store;
+}
+
 static void register_layer(Lower *l, const Instance *m)
 {
   vec_push(l->arena, &l->g->layers, (Layer){m->layer, m->model, m->class->name});
@@ -34,6 +41,7 @@ static void register_module(Lower *l, Instance *m, const char *path, void *data)
 static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   if (alias || p->index >= 0) return;
+  settle_store(p);
   Parameter parameter = {.path = path,
                          .model = data,
                          .buffer = p->buffer,
@@ -82,6 +90,13 @@ static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, 
 static void apply_frozen(Lower *l, ParamSlot *p, void *data)
 {
   if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
+}
+
+/* Buffers keep their types: running statistics in 16 bits would hardly move. */
+static void apply_store(Lower *l, ParamSlot *p, void *data)
+{
+  (void)l;
+  if (!p->buffer) p->store = *(const DType *)data;
 }
 
 typedef struct PinClause {
@@ -136,6 +151,22 @@ static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
   match_patterns(l, &m, args->at.at, args->at.n);
 }
 
+/* `store(f16, "embedding")` */
+static void clause_store(Lower *l, Model *model, const Args *args)
+{
+  DType type;
+  if (args->at.n < 2) {
+    fail(l, E205, args->span, "`store` takes a type and then patterns");
+    diag_help(l->c, "`store(bf16, \"embedding\")`");
+    return;
+  }
+  if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &type)) return;
+  Match m = match_of(l, model);
+  m.param = apply_store;
+  m.data = &type;
+  match_patterns(l, &m, args->at.at + 1, args->at.n - 1);
+}
+
 /* `autocast(f32, "norm")` pins modules from outside, as `.autocast(f32)` does where they are
  * built. */
 static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
@@ -179,12 +210,12 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
   }
   const char *name = e->as.call.callee->as.name;
   Args args = {.span = e->span};
-  if (strcmp(name, "store") == 0)
-    not_yet(l, e->span, "`store` in a model");
-  else if (!eval_args(l, s, &e->as.call.args, &args))
+  if (!eval_args(l, s, &e->as.call.args, &args))
     return;
   else if (strcmp(name, "load") == 0)
     clause_load(l, model, &args, e->span);
+  else if (strcmp(name, "store") == 0)
+    clause_store(l, model, &args);
   else if (strcmp(name, "init") == 0)
     clause_init(l, model, &args);
   else if (strcmp(name, "freeze") == 0 || strcmp(name, "unfreeze") == 0)

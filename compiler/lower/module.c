@@ -273,6 +273,15 @@ static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
+/* `.to(f16)`: the type in which the parameters below are stored; their masters stay f32. */
+static Datum store_instance(Lower *l, Instance *m, const Args *args)
+{
+  if (args->at.n != 1) return fail(l, E205, args->span, "`to` of a module takes f32, f16 or bf16");
+  if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &m->store)) return d_of(D_error);
+  m->store_said = true;
+  return d_instance(m);
+}
+
 /* Methods of the module's own come first, so a module may define an `eval`. The others give
  * the module back, as in `Sequential(...).eval()`. */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
@@ -282,7 +291,7 @@ Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
   if (strcmp(name->text, "forward") == 0) return instance_call(l, m, args);
   if (strcmp(name->text, "autocast") == 0) return pin_instance(l, m, args);
   if (strcmp(name->text, "requires_grad") == 0) return freeze_instance(l, m, args);
-  if (strcmp(name->text, "to") == 0) return not_yet(l, args->span, "`.to(type)` of a module");
+  if (strcmp(name->text, "to") == 0) return store_instance(l, m, args);
   if (strcmp(name->text, "eval") == 0 && !args->at.n) {
     m->evaluating = true;
     return d_instance(m);

@@ -30,14 +30,24 @@ Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Sp
   if (init.kind != D_init)
     return fail(l, E209, span, "`init` needs an initialiser such as normal_(), got %s",
                 d_kind_text(l, init));
-  if (!buffer && p->dtype != AMPC_F32)
-    return not_yet(l, span, "a Parameter stored as %s", ir_dtype_name(p->dtype));
+  if (!buffer && !dtype_is_float(p->dtype))
+    return fail(l, E209, span, "a Parameter is f32, f16 or bf16, got %s", ir_dtype_name(p->dtype));
+  if (!buffer) p->store = p->dtype;
+  if (!buffer) p->dtype = AMPC_F32;
   p->rank = (uint8_t)rank;
   p->buffer = buffer;
   p->init = init.as.init;
   p->span = p->init_span = diag_user_span(l->c, span);
   p->index = -1;
   return (Datum){.kind = D_param, .as.param = p};
+}
+
+bool want_store(Lower *l, Datum d, Span span, DType *out)
+{
+  if (!want_dtype(l, d, span, "the type of storage", out)) return false;
+  if (dtype_is_float(*out)) return true;
+  fail(l, E209, span, "parameters are stored as f32, f16 or bf16, got %s", ir_dtype_name(*out));
+  return false;
 }
 
 /* A new version begins where the optimizer of the parameter has stepped; of a buffer, where any
@@ -53,9 +63,9 @@ static uint32_t version_of(Lower *l, const ParamSlot *p)
   return steps;
 }
 
-/* The node that reads the parameter. All reads of one version within a block share it. It
- * stands in the outermost region: weights are stored as they are, and casting them is the
- * reader's business. */
+/* The node that reads the parameter: where it is stored in 16 bits, its working copy. All reads of
+ * one version within a block share it. It stands in the outermost region: weights are stored as
+ * they are, and casting them is the reader's business. */
 Value param_value(Lower *l, ParamSlot *p, Span span)
 {
   if (p->index < 0) {
@@ -74,6 +84,9 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
   p->block = l->at.block;
   p->version = version;
   ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;
+  if (p->store == AMPC_F32) return p->node;
+  at.why = WHY_asked;
+  p->node = ir_append(l->c, &at, OP_cast, &p->node, 1, ATTRS({"dtype", {.i = p->store}}));
   return p->node;
 }
 

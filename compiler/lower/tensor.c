@@ -105,7 +105,7 @@ bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
 DType tensor_dtype(Lower *l, Datum d)
 {
   if (d.kind == D_tensor) return ir_node(l->g, d.as.tensor)->dtype;
-  if (d.kind == D_param) return d.as.param->dtype;
+  if (d.kind == D_param) return d.as.param->buffer ? d.as.param->dtype : d.as.param->store;
   return d.kind == D_int ? AMPC_I64 : d.kind == D_bool ? AMPC_BOOL : AMPC_F32;
 }
 
