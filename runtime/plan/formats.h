@@ -32,6 +32,7 @@ typedef struct ampc_format {
   uint32_t n_types;
 
   bool works; /* a sample takes so long to make that several threads share a batch */
+  bool alone; /* several files would not be one: a pattern must name one of them */
   bool draws; /* some numbers at random, so each call in a job has a stream of its own */
 
   /* `args` is ampc_source.args throughout. What the arguments alone say, all but the samples;

@@ -231,6 +231,11 @@ static void check_folders(void)
   in_folder(path, "empty/b");
   mkdir(path, 0700);
   refuse_folder("empty", PLAIN, "class b is empty");
+  bool found;
+  ampc_header many;
+  in_folder(path, "[er]*");
+  CHECK(ampc_shards_probe(&ampc_format_images, path, PLAIN, &found, &many) == AMPC_BAD_FILE);
+  CHECK_MSG(strstr(ampc_last_error(), "images reads one"), "%s", ampc_last_error());
   refuse_folder("ramp", PLAIN "class=a\nclass=c\n", "ramp/c: No such file");
   static const struct {
     const char *args, *word;

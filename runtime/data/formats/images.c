@@ -357,6 +357,7 @@ const ampc_format ampc_format_images = {
     .types = {AMPC_U8, AMPC_I64},
     .n_types = 2,
     .works = true,
+    .alone = true, /* each folder would count its own classes */
     .draws = true,
     .known = images_known,
     .probe = images_probe,

@@ -7,6 +7,7 @@
 #include "runtime/plan/formats.h"
 
 typedef struct Shard {
+  ampc_source desc; /* the source of which each file is a part */
   ampc_reader *reader;
   int64_t begin, end; /* its samples, counted over all files */
 } Shard;
@@ -14,15 +15,14 @@ typedef struct Shard {
 struct ampc_shards {
   const ampc_format *format;
   int64_t sample_bytes;
-  ampc_source any; /* the source of which each file is a part: any number of samples will do */
-  glob_t files;    /* freed by globfree, also when empty */
+  glob_t files; /* freed by globfree, also when empty */
   size_t n;
   Shard *at;
 };
 
 /* *out_found false: no file has that name, and none matches. A name that is a file's is no pattern.
  */
-static ampc_status find_files(const char *path, bool *out_found, glob_t *out)
+static ampc_status find_files(const ampc_format *f, const char *path, bool *out_found, glob_t *out)
 {
   *out = (glob_t){0};
   *out_found = access(path, F_OK) == 0;
@@ -32,7 +32,12 @@ static ampc_status find_files(const char *path, bool *out_found, glob_t *out)
   if (code == GLOB_NOSPACE) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   *out_found = code == 0;
   errno = error;
-  return AMPC_OK;
+  if (!f->alone || out->gl_pathc < 2) return AMPC_OK;
+  ampc_status status = ampc_fail(AMPC_BAD_FILE, "%s matches %s and others; %s reads one", path,
+                                 out->gl_pathv[0], f->name);
+  globfree(out);
+  *out = (glob_t){0};
+  return status;
 }
 
 static bool same_samples(const ampc_header *a, const ampc_header *b)
@@ -45,7 +50,7 @@ ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char
                               bool *out_found, ampc_header *out)
 {
   glob_t files;
-  ampc_status status = find_files(path, out_found, &files);
+  ampc_status status = find_files(f, path, out_found, &files);
   if (status || !*out_found) return status;
   if (!files.gl_pathc) return f->probe(path, args, out);
   *out = (ampc_header){0};
@@ -69,8 +74,11 @@ static ampc_status open_files(ampc_shards *s, const ampc_program *p, const ampc_
   int64_t samples = 0;
   ampc_status status = AMPC_OK;
   for (size_t i = 0; i < s->n && !status; i++) {
-    bool alone = !s->files.gl_pathc;
-    status = s->format->open(p, alone ? desc : &s->any, alone ? path : s->files.gl_pathv[i], seed,
+    ampc_source *one = &s->at[i].desc;
+    *one = *desc;
+    one->samples = s->files.gl_pathc ? 0 : desc->samples; /* of one of several any number will do */
+    one->stream ^= (uint64_t)i << 28; /* each draws its own numbers; epochs are counted below */
+    status = s->format->open(p, one, s->files.gl_pathc ? s->files.gl_pathv[i] : path, seed,
                              &s->at[i].reader, &samples);
     s->at[i].begin = i ? s->at[i - 1].end : 0;
     s->at[i].end = s->at[i].begin + samples;
@@ -92,11 +100,9 @@ ampc_status ampc_shards_open(const ampc_format *f, const ampc_program *p, const 
   ampc_shards *s = calloc(1, sizeof *s);
   if (!s) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   s->format = f;
-  s->any = *desc;
-  s->any.samples = 0;
   s->sample_bytes = ampc_element_size(p, desc->dtype);
   for (uint32_t i = 0; i < desc->rank; i++) s->sample_bytes *= desc->dim[i];
-  ampc_status status = f->probe ? find_files(path, out_found, &s->files) : AMPC_OK;
+  ampc_status status = f->probe ? find_files(f, path, out_found, &s->files) : AMPC_OK;
   s->n = s->files.gl_pathc ? s->files.gl_pathc : 1;
   s->at = calloc(s->n, sizeof *s->at);
   if (!status && !s->at) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
