@@ -433,7 +433,8 @@ void name_node(Lower *l, const Scope *s, const char *name, Datum v);
 /* ---- module.c ---- */
 Datum instantiate(Lower *l, const Class *class, Args *args);
 Datum instance_copy(Lower *l, const Instance *from);
-Datum instance_call(Lower *l, Instance *m, Args *args); /* m(x): its forward */
+Datum library_call(Lower *l, const char *name, Args *args); /* of a def of the layer library */
+Datum instance_call(Lower *l, Instance *m, Args *args);     /* m(x): its forward */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);
 /* While a def of m runs, called from outside of m: its pin, and where messages say we are. */

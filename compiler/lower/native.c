@@ -105,7 +105,7 @@ static Datum run_sum(Lower *l, Args *args)
 }
 
 /* A def of the layer library, for what is easier to say in the language. */
-static Datum library_call(Lower *l, const char *name, Args *args)
+Datum library_call(Lower *l, const char *name, Args *args)
 {
   return call(l, global_value(l, l->library, file_find(l->library, name)), args);
 }

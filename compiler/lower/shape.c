@@ -90,6 +90,18 @@ static Datum run_expand(Lower *l, Args *args)
   return v.id == x.id ? unchanged(l, x, args->span) : d_tensor(v);
 }
 
+/* `x.repeat(2, 3)`: the library's def takes the numbers as a list. */
+static Datum run_repeat(Lower *l, Args *args)
+{
+  int64_t count[MAX_RANK];
+  uint32_t rank;
+  if (!rest_sizes(l, args, 1, "repeat", count, &rank)) return d_of(D_error);
+  Args both = {.span = args->span};
+  args_push(l, &both, ARG(0), SPAN(0));
+  args_push(l, &both, d_sizes(l, count, rank), args->span);
+  return library_call(l, "_repeat", &both);
+}
+
 /* Every axis once, in another order; the same order moves nothing. */
 static Datum run_permute(Lower *l, Args *args)
 {
@@ -240,6 +252,7 @@ const Native shape_natives[] = {
     {"view", 1, ANY_NUMBER, false, false, run_view},
     {"reshape", 1, ANY_NUMBER, false, false, run_reshape},
     {"expand", 1, ANY_NUMBER, false, false, run_expand},
+    {"repeat", 1, ANY_NUMBER, false, false, run_repeat},
     {"permute", 1, ANY_NUMBER, false, false, run_permute},
     {"size", 1, 2, false, false, run_size},
     {"to", 2, 2, false, false, run_to},

@@ -415,6 +415,35 @@ void grad_mul(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, dy, x[0]);
 }
 
+/* y = x + v z w: dx = dy, dz = dy v w, dw = dy v z */
+void grad_addcmul(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value scaled = back_scale(b, dy, attr_float(&b->n, "value"));
+  out_dx[0] = dy;
+  out_dx[1] = back_mul(b, scaled, x[2]);
+  out_dx[2] = back_mul(b, scaled, x[1]);
+}
+
+/* y = x + v z / w: dx = dy, dz = dy v / w, dw = -dy v z / w^2 */
+void grad_addcdiv(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value dz = back_binary(b, OP_div, back_scale(b, dy, attr_float(&b->n, "value")), x[2]);
+  out_dx[0] = dy;
+  out_dx[1] = dz;
+  out_dx[2] = back_unary(b, OP_neg, back_mul(b, dz, back_binary(b, OP_div, x[1], x[2])));
+}
+
+/* y = x above 0, else w x: there dx = dy w and dw = dy x */
+void grad_prelu(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value above = back_binary(b, OP_gt, x[0], back_number(b, 0));
+  out_dx[0] = back_where(b, above, dy, back_mul(b, dy, x[1]));
+  out_dx[1] = back_where(b, above, back_number(b, 0), back_mul(b, dy, x[0]));
+}
+
 /* y = x / z: dx = dy / z, dz = -dy y / z */
 void grad_div(Compile *c, Value n, Value dy, Value *out_dx)
 {

@@ -37,7 +37,12 @@ GIVEN = {
     "shape": "[4, 4]", "unflattened_size": "[2, 2]",
     "model": "net", "lr": "0.1", "end": "0.01", "steps": "10", "peak": "0.1", "milestones": "[5]", "n": "8",
     "path": "\"none\"",
-    "bernoulli.p": "x", "max_pool1d.input": "x[:, :, 0]", "avg_pool1d.input": "x[:, :, 0]",
+    "bernoulli.p": "x", "mat2": "x[:, 0, 0]", "mm.input": "w2", "mm.mat2": "x[0, 0, :, :2]",
+    "bmm.input": "x[0]", "bmm.mat2": "x[0]", "mv.input": "w2", "vec": "x[0, 0, 0]", "addmm.input": "x[0, 0]",
+    "mat1": "x[0, 0]", "addmm.mat2": "x[0, 0]", "baddbmm.input": "x[0]", "batch1": "x[0]", "batch2": "x[0]",
+    "roll.dims": "1", "shifts": "1", "prelu.weight": "w[:, 0, 0, 0]", "image": "x", "label": "(x[:, 0, 0, 0] > 0).to(i64)",
+    "classes": "2", "tensor1": "x", "tensor2": "x", "kl_div.target": "x",
+    "nll_loss.target": "(x[:, 0] > 0).to(i64)", "max_pool1d.input": "x[:, :, 0]", "avg_pool1d.input": "x[:, :, 0]",
     "adaptive_avg_pool1d.input": "x[:, :, 0]", "max_pool3d.input": "x.unsqueeze(4)", "avg_pool3d.input": "x.unsqueeze(4)",
     "max_pool3d.kernel_size": "[1, 2, 1]", "avg_pool3d.kernel_size": "[1, 2, 1]", "MaxPool3d.kernel_size": "[1, 2, 1]",
     "AvgPool3d.kernel_size": "[1, 2, 1]", "interpolate.size": "none", "Upsample.size": "none",
@@ -64,7 +69,7 @@ IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, 
           "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
           "ConvTranspose3d": "x.unsqueeze(2)", "BatchNorm3d": "x.unsqueeze(2)", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
           "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
-RESULT = {"split": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+RESULT = {"split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
 def arguments(text):

@@ -46,6 +46,9 @@ ELEMENT(logical_and, (double)((int64_t)x[0] & (int64_t)x[1]), 0)
 ELEMENT(logical_or, (double)((int64_t)x[0] | (int64_t)x[1]), 0)
 /* choices: one of the inputs as it is */
 ELEMENT(where, x[0] != 0 ? x[1] : x[2], fabs(r))
+ELEMENT(addcmul, x[0] + a[0] * x[1] * x[2], fabs(x[0]) + fabs(a[0] * x[1] * x[2]))
+ELEMENT(addcdiv, x[0] + a[0] * x[1] / x[2], fabs(x[0]) + fabs(a[0] * x[1] / x[2]))
+ELEMENT(prelu, x[0] > 0 ? x[0] : x[0] * x[1], fabs(r))
 ELEMENT(clamp, isnan(x[0]) ? NAN : fmin(fmax(x[0], a[0]), a[1]), fabs(r))
 ELEMENT(clamp_backward, x[1] > a[0] && x[1] < a[1] ? x[0] : 0, fabs(r))
 
@@ -138,6 +141,17 @@ static const OpTest tests[] = {
      CASES({SIGNED, "o:1025 1025 1025", ""}, {FLOATS, "o:7x1 33 7x33", ""},
            {"uo", "o:33 33 33", ""}, {"h", "o:33 f:33 33", "result=f"}),
      GRADIENTS({FLOATS, "o:7x3 7x3~n 3~n", ""})},
+    {OP_addcmul, "nnn", "=", MAP(addcmul), ULPS(2, "two products, a sum"),
+     CASES({FLOATS, "1025 1025 1025", "value=1"}, {FLOATS, "7x33 7x1 33", "value=-0.3"},
+           {"f", "s 33 33", "value=2"}),
+     GRADIENTS({FLOATS, "7x3~n 3~n 7x1~n", "value=0.7"})},
+    {OP_addcdiv, "nnq", "=", MAP(addcdiv), ULPS(2, "a product, a quotient, a sum"),
+     CASES({FLOATS, "1025 1025 1025~q", "value=1"}, {FLOATS, "7x33 7x1 33~q", "value=-0.3"}),
+     GRADIENTS({FLOATS, "7x3~n 3~n 7x1~q", "value=0.7"})},
+    {OP_prelu, "wn", "=", MAP(prelu), ROUNDED,
+     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "2x5x3x7 5x1x1", ""},
+           {"f", "4{0,-0.0,nan,-inf} s{0.25}", ""}),
+     GRADIENTS({FLOATS, "2x5x3~z 5x1~n", ""})},
     {OP_clamp, "w", "=", MAP(clamp), EXACT,
      CASES({FLOATS, "1025", "min=-0.5 max=1.25"}, {"il", "1025", "min=-10 max=20"},
            {"fh", "33", "max=0.25"}, {"fh", "33", "min=0.25"}),
