@@ -99,6 +99,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
       .closes = 1,
   };
   rt->first = rt->closes = true;
+  rt->patience = (Patience){.any = false};
   int64_t rest = ampc_state_setting(p->n_optimizers, p->n_metrics, 0) - (int64_t)sizeof state;
   ampc_status status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   if (status || rest == 0) return status;

@@ -12,6 +12,14 @@ typedef struct BoundCommand {
   uint32_t body; /* AMPC_REPEAT: bound commands of its body, which follow this one */
 } BoundCommand;
 
+/* What an early stop goes by; part of a checkpoint where `any`. */
+typedef struct Patience {
+  bool any; /* there was an evaluation since the block began */
+  double best;
+  int64_t stale; /* evaluations since the best one */
+  int64_t step;  /* of the last one that was counted */
+} Patience;
+
 struct ampc_runtime {
   const ampc_program *program;
   Device *device;
@@ -26,6 +34,7 @@ struct ampc_runtime {
   const char *called; /* the product or convolution that runs: "fc1_linear", "&fc1_linear" */
   bool *given;        /* one a setting: by ampc_set */
   bool *rehearsed;    /* one a block: see rehearse() */
+  Patience patience;
   bool first, closes; /* what ampc_state has of them */
   bool preparing;     /* products and convolutions that steps call are prepared; nothing runs */
   ampc_status failed; /* of the first call that failed in a step */

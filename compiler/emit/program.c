@@ -231,6 +231,7 @@ static void put_block(Printer *p, const ampc_block *b)
   field_integer(&t, "every", b->every);
   field_integer(&t, "log", b->log);
   field_integer(&t, "save_every", b->save_every);
+  field_integer(&t, "early_stop", b->early_stop);
   field_truth(&t, "shuffle", b->shuffle);
   field_truth(&t, "drop_last", b->drop_last);
   if (b->save) field_text(&t, "save", quoted(p, b->save));

@@ -171,6 +171,7 @@ typedef struct BlockInfo {
   int remainder_of; /* -1, or index of the block whose last smaller batch this is */
   int64_t epochs, max_steps, every, log, save_every; /* 0: not given */
   int64_t accumulate; /* bodies of a step: that of the optimizers that train there; else 1 */
+  int64_t early_stop; /* evaluations without a better one after which it ends; 0: not given */
   int64_t batches;    /* of an epoch; 0: the number of samples is not known */
   bool shuffle, drop_last;
   const char *save;

@@ -13,12 +13,13 @@ typedef struct Option { /* of `with` */
 } Option;
 
 static const Option options[] = {
-    {"batch", D_int, true, true},    {"epochs", D_int, true, false},
-    {"steps", D_int, true, true},    {"every", D_int, false, true},
-    {"log", D_int, true, false},     {"save_every", D_int, true, false},
-    {"shuffle", D_bool, true, true}, {"drop_last", D_bool, true, true},
-    {"save", D_str, true, false},    {"name", D_str, true, true},
-    {"seed", D_int, true, true},     {"resume", D_str, true, false},
+    {"batch", D_int, true, true},       {"epochs", D_int, true, false},
+    {"steps", D_int, true, true},       {"every", D_int, false, true},
+    {"log", D_int, true, false},        {"save_every", D_int, true, false},
+    {"early_stop", D_int, true, false}, {"shuffle", D_bool, true, true},
+    {"drop_last", D_bool, true, true},  {"save", D_str, true, false},
+    {"name", D_str, true, true},        {"seed", D_int, true, true},
+    {"resume", D_str, true, false},
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0], MOST_NAME = 100 };
 
@@ -96,6 +97,7 @@ static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span sp
   if (strcmp(o->name, "every") == 0) b->every = v.as.integer;
   if (strcmp(o->name, "log") == 0) b->log = v.as.integer;
   if (strcmp(o->name, "save_every") == 0) b->save_every = v.as.integer;
+  if (strcmp(o->name, "early_stop") == 0) b->early_stop = v.as.integer;
   if (strcmp(o->name, "shuffle") == 0) b->shuffle = v.as.truth;
   if (strcmp(o->name, "drop_last") == 0) b->drop_last = v.as.truth;
   if (strcmp(o->name, "save") == 0) b->save = v.as.text;

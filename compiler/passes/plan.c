@@ -174,6 +174,7 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .every = from->every,
                     .log = from->log,
                     .save_every = from->save_every,
+                    .early_stop = from->early_stop,
                     .shuffle = from->shuffle,
                     .drop_last = from->drop_last,
                     .save = from->save,

@@ -171,6 +171,7 @@ typedef struct ampc_train_options {
   bool eval_only;  /* run the eval blocks once on the resumed weights */
   double max_time; /* seconds; 0: no limit. What is left is done as after the last step */
   int64_t limit_batches, overfit_batches; /* of an epoch; 0: all. overfit: the same in each epoch */
+  int64_t early_stop;                     /* evaluations without a better one; 0: the job's */
   int64_t keep_last, keep_best;           /* checkpoints beside `save`, under names of their own */
   bool json;                              /* a line a step on stdout, and nothing else there */
   const char *log_dir;                    /* metrics.csv and TensorBoard events; NULL: none */

@@ -337,6 +337,8 @@ typedef struct ampc_block {
   int64_t accumulate;               /* bodies of a step, 1 or more; the last one of an epoch may
                                        have fewer */
   int64_t every, log, save_every;   /* 0: not given */
+  int64_t early_stop;               /* evaluations in a row without a better one after which a train
+                                       block ends; 0: never */
   bool shuffle, drop_last;
   const char *save;                 /* path or NULL */
   uint32_t first_source, n_sources; /* in ampc_program.sources */

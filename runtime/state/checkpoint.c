@@ -131,6 +131,14 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          set(f, "ampc.position.batch", "%lld", (long long)at.batch);
 }
 
+/* Only of a run that stops early and has been evaluated. */
+static bool set_patience(TensorFile *f, const Patience *p)
+{
+  return !p->any || (set(f, "ampc.early_stop.best", "%.17g", p->best) &&
+                     set(f, "ampc.early_stop.stale", "%lld", (long long)p->stale) &&
+                     set(f, "ampc.early_stop.step", "%lld", (long long)p->step));
+}
+
 /* For the record: a resumed run uses the settings it is given. */
 static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
 {
@@ -161,7 +169,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   ampc_status status = ampc_get_state(rt, &state);
   if (!status) status = set_settings(rt, f);
   if (status) return status;
-  bool good = set_metadata(f, p, &state, at);
+  bool good = set_metadata(f, p, &state, at) && set_patience(f, &rt->patience);
   for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
     ampc_optimizer o;
     status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
@@ -235,6 +243,7 @@ typedef struct Saved { /* the metadata as numbers */
   ampc_state state;
   ampc_data_position at;
   long long *taken; /* one an optimizer */
+  Patience patience;
   bool dynamic;
 } Saved;
 
@@ -299,13 +308,29 @@ static bool get_position(Metadata *m, const ampc_program *p, Saved *s)
   return true;
 }
 
+static bool get_patience(Metadata *m, Saved *s)
+{
+  const char *best = tensor_file_get(m->file, "ampc.early_stop.best");
+  long long stale, step;
+  if (!best) return true;
+  if (!ampc_read_real(best, &s->patience.best))
+    return refuse(m, "ampc.early_stop.best", "a finite number");
+  if (!get_count(m, "ampc.early_stop.stale", s->state.step, &stale) ||
+      !get_count(m, "ampc.early_stop.step", s->state.step, &step))
+    return false;
+  s->patience.any = true;
+  s->patience.stale = stale;
+  s->patience.step = step;
+  return true;
+}
+
 static bool get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
   return get_within(m, "ampc.seed", INT64_MIN, INT64_MAX, &s->state.seed) &&
          get_count(m, "ampc.body", AMPC_MOST_STEPS, &s->state.body) &&
          get_count(m, "ampc.step", s->state.body, &s->state.step) &&
          get_count(m, "ampc.skipped", s->state.step, &s->state.skipped) && get_scaler(m, s) &&
-         get_position(m, p, s);
+         get_patience(m, s) && get_position(m, p, s);
 }
 
 static ampc_status nonsense(const Metadata *m, const ampc_program *p)
@@ -398,6 +423,7 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   ampc_status status = runtime_reset_state(rt, (uint64_t)s->state.seed);
   if (!status) status = ampc_get_state(rt, &state);
   if (status) return status;
+  rt->patience = s->patience;
   state.body = s->state.body;
   state.step = s->state.step;
   state.skipped = s->state.skipped;

@@ -36,7 +36,7 @@ typedef struct KeptList {
 /* ---- names ---- */
 
 /* The block whose evaluation says what is best; NULL: none does. */
-static const ampc_block *judge(const ampc_program *p)
+const ampc_block *keep_judge(const ampc_program *p)
 {
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (p->blocks[i].kind == AMPC_EVAL && p->blocks[i].n_metrics) return &p->blocks[i];
@@ -44,7 +44,7 @@ static const ampc_block *judge(const ampc_program *p)
 }
 
 /* By the metric's name: a job has no word for it. */
-static bool lower_is_better(const ampc_metric_desc *m)
+bool keep_lower_is_better(const ampc_metric_desc *m)
 {
   static const char *const words[] = {"loss", "error", "perplexity", "mse", "mae", "nll"};
   bool found = m->is_loss;
@@ -141,6 +141,13 @@ static int by_worth(const void *a, const void *b)
 
 /* ---- keeping ---- */
 
+/* Who stops because nothing gets better wants the best. */
+static int64_t keeps_best(const Session *s)
+{
+  if (s->options->keep_best) return s->options->keep_best;
+  return early_stop_of(s, (uint32_t)s->position.block) > 0;
+}
+
 /* `length`: what the name would need; it may not have fitted. Where a file system cannot give it to
  * the file itself, such as that of a link that --save names, a second one is written. */
 static ampc_status give_name(const Session *s, const char *name, int length)
@@ -164,7 +171,7 @@ static void prune(const char *path, const char *prefix, bool best, bool lower, i
 ampc_status keep_check(const Session *s)
 {
   const ampc_train_options *o = s->options;
-  if (o->keep_best && !judge(s->program))
+  if (o->keep_best && !keep_judge(s->program))
     return ampc_fail(AMPC_BAD_USAGE, "--keep-best: %s has no eval block with a metric",
                      s->program->source);
   return AMPC_OK;
@@ -192,7 +199,7 @@ static bool is_among_best(const KeptList *list, int64_t most, double value)
 
 static ampc_status keep_if_best(Session *s, const char *prefix, double shown, bool lower)
 {
-  int64_t most = s->options->keep_best;
+  int64_t most = keeps_best(s);
   KeptList list = look(s->path, prefix, true, lower);
   bool wanted = is_among_best(&list, most, lower ? shown : -shown);
   list_free(&list);
@@ -209,13 +216,13 @@ ampc_status keep_best(Session *s, uint32_t block)
 {
   const ampc_program *p = s->program;
   const ampc_block *b = &p->blocks[block];
-  if (!s->options->keep_best || !s->path || s->options->eval_only || b != judge(p)) return AMPC_OK;
+  if (!keeps_best(s) || !s->path || s->options->eval_only || b != keep_judge(p)) return AMPC_OK;
   const ampc_metric_desc *m = &p->metrics[b->first_metric];
   double value = s->values[b->first_metric];
   if (!isfinite(value)) return AMPC_OK;
   char *prefix = prefix_of(s->path, m->name);
   if (!prefix) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = keep_if_best(s, prefix, value, lower_is_better(m));
+  ampc_status status = keep_if_best(s, prefix, value, keep_lower_is_better(m));
   free(prefix);
   return status;
 }

@@ -84,6 +84,7 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
     ampc_status status = evaluate(s, i);
     if (status || interrupt_requested()) return status;
     report_evaluated(s, i);
+    if (!last) early_stop_note(s, i);
     status = keep_best(s, i);
     if (status) return status;
   }

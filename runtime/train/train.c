@@ -66,7 +66,8 @@ static ampc_status check_saving(const Session *s, bool saves)
     return ampc_fail(AMPC_BAD_USAGE, "--log-dir is for training, not for an evaluation");
   if (o->limit_batches && o->overfit_batches)
     return ampc_fail(AMPC_BAD_USAGE, "--limit-batches does not go with --overfit-batches");
-  return keep_check(s);
+  ampc_status status = keep_check(s);
+  return status ? status : early_stop_check(s);
 }
 
 /* What can be refused before anything was loaded or written. */
@@ -294,9 +295,13 @@ static ampc_status train_block(Session *s, const Course *c)
   s->path = save_path(s, c->block);
   ampc_status status = ampc_clear_metrics(s->rt, c->index);
   report_begin_block(s, c->index);
-  for (int64_t step = c->first; step < c->end && !status && !s->out_of_time; step++) {
+  s->position = position_of(c, c->first);
+  early_stop_begin(s, c->first == 0);
+  bool ended = s->stale;
+  for (int64_t step = c->first; step < c->end && !status && !ended; step++) {
     status = train_step(s, c, step);
     if (!status) status = after_step(s, c, step);
+    ended = s->out_of_time || s->stale;
   }
   if (!status) status = check_loss(s);
   return !status && s->path ? session_save(s, s->path) : status;

@@ -83,6 +83,7 @@ struct Session {
   ampc_data_position position; /* of the next step */
   double deadline;             /* progress_clock() of --max-time, or infinity */
   bool out_of_time;
+  bool stale;      /* the train block that runs ends early */
   bool log_failed; /* the log in --log-dir is not complete; that was said */
   Progress progress;
   Glance glances[LOOKS]; /* those under way: a ring, whose index is the device's slot */
@@ -131,6 +132,19 @@ ampc_status keep_check(const Session *s); /* before the first step */
 ampc_status keep_last(const Session *s);  /* after s->saved was written */
 /* After the evaluation of a block: saves and keeps the run's state if it is among the best. */
 ampc_status keep_best(Session *s, uint32_t block);
+
+/* The block whose evaluation says what is best; NULL: none does. And which value of it is. */
+const ampc_block *keep_judge(const ampc_program *p);
+bool keep_lower_is_better(const ampc_metric_desc *m);
+
+/* ---- early_stop.c ---- */
+/* Evaluations without a better one after which a train block ends; 0: never. */
+int64_t early_stop_of(const Session *s, uint32_t block);
+ampc_status early_stop_check(const Session *s); /* before the first step */
+/* A train block begins; `anew`: with its first step. */
+void early_stop_begin(Session *s, bool anew);
+/* After the evaluation of a block. */
+void early_stop_note(Session *s, uint32_t block);
 
 /* ---- progress.c ---- */
 void progress_start(Progress *p, bool quiet);

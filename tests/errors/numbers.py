@@ -58,7 +58,7 @@ GIVEN = {
     "query": "x", "key": "x", "attn_mask": "x", "tensor": "(x > 0).to(i64)", "embed_dim": "6", "num_heads": "2",
     "d_model": "6", "nhead": "2", "encoder_layer": "TransformerEncoderLayer(6, 2, 8)", "num_layers": "2",
     "num_classes": "2", "scaled_dot_product_attention.value": "x", "arange.start": "0", "arange.end": "9",
-    "linspace.start": "0.0", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
+    "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Arguments without annotation that may be lists, one number an axis.
 LISTS = ("dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
