@@ -1,6 +1,7 @@
 /* The state of one compile. Everything a pass may read or write hangs here; there are no globals.
  */
 #pragma once
+#include <sys/types.h>
 #include "compiler/syntax/ast.h"
 
 typedef struct Graph Graph;               /* ir.h */
@@ -46,6 +47,8 @@ typedef struct DiagState DiagState; /* diag.c */
 
 typedef struct Import { /* a file that was imported, once however often */
   const char *path;     /* where it was found */
+  dev_t device;         /* which file that is */
+  ino_t inode;
   Ast ast;
 } Import;
 

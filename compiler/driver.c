@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The list is checked: what a pass needs must have been given by one before it. */
 typedef struct Pass {
@@ -179,24 +180,32 @@ bool compile_parsed(Compile *c)
 
 /* ---- imports ---- */
 
-/* By path, so that a file that two others import is one: its names are declared once. */
-static Import *find_import(Compile *c, const char *path)
+/* The file itself, whatever its paths are ("../b/x.amp" from two folders, a link): one that two
+ * others import is one, its names are declared once, and imports in a circle end. */
+static Import *find_import(Compile *c, const char *path, const struct stat *file)
 {
-  for (uint32_t i = 0; i < c->imports.n; i++)
-    if (strcmp(c->imports.at[i]->path, path) == 0) return c->imports.at[i];
+  for (uint32_t i = 0; i < c->imports.n; i++) {
+    Import *known = c->imports.at[i];
+    bool same = known->device == file->st_dev && known->inode == file->st_ino;
+    if (same || strcmp(known->path, path) == 0) return known;
+  }
   return NULL;
 }
 
 /* The import at this very path, parsed now if it was not before. NULL with why: not there. */
 static Import *open_import(Compile *c, const char *path, const char **why)
 {
-  Import *known = find_import(c, path);
+  struct stat file = {.st_ino = 0};
+  bool there = stat(path, &file) == 0;
+  Import *known = there ? find_import(c, path, &file) : NULL;
   if (known) return known;
   uint32_t size;
   const char *text = compile_read_file(c->arena, path, &size, why);
   if (!text) return NULL;
   Import *import = arena_new(c->arena, Import);
   import->path = path;
+  import->device = file.st_dev;
+  import->inode = file.st_ino;
   vec_push(c->arena, &c->imports, import);
   /* mistakes are counted; what could be read is used */
   parse_file(c, path, text, size, &import->ast);

@@ -244,13 +244,34 @@ static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
   return name_comes_later(name) ? not_yet(l, span, "`%s`", name) : v;
 }
 
+/* A name that two imports have is neither's: which file comes first is no reason to take its own.
+ */
+static bool stands_again(Lower *l, const File *f, uint32_t first, const Global *g, Span span)
+{
+  for (uint32_t i = first + 1; i < f->imports.n; i++) {
+    const Global *other = file_find(f->imports.at[i], g->name);
+    if (!other || other->decl == g->decl) continue;
+    fail(l, E210, span, "`%s` stands in two imports, %s and %s", g->name,
+         diag_place(l->c, g->decl->span).source->path,
+         diag_place(l->c, other->decl->span).source->path);
+    diag_note(l->c, g->decl->span, "one");
+    diag_note(l->c, other->decl->span, "the other one");
+    diag_help(l->c, "declare it in this file, or give one of them another name");
+    return true;
+  }
+  return false;
+}
+
 /* The file itself hides its imports, and they hide the built-ins. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span)
 {
   Global *g = file_find(f, name);
   if (g) return global_value(l, f, g);
-  for (uint32_t i = 0; i < f->imports.n; i++)
-    if ((g = file_find(f->imports.at[i], name))) return global_value(l, f->imports.at[i], g);
+  for (uint32_t i = 0; i < f->imports.n; i++) {
+    if (!(g = file_find(f->imports.at[i], name))) continue;
+    if (stands_again(l, f, i, g, span)) return d_of(D_error);
+    return global_value(l, f->imports.at[i], g);
+  }
   return lookup_builtin(l, f, name, span);
 }
 
