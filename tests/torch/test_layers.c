@@ -1,6 +1,7 @@
 /* Every layer and function of cases.def in f32 against PyTorch in f64: value, loss, gradients.
  *
  *   test_layers ops.safetensors [CASE...]
+ *   test_layers ops.safetensors --errors   and a line "ERRORS case value gradient" for each case
  *
  * A job is made for each case: the inputs are parameters, the loss is sum(output * g). SGD with
  * momentum keeps the first gradient, unchanged, in its momentum buffer, so that is where it is
@@ -26,6 +27,10 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 static int failures;
 
+static struct { /* of one case: the worst errors, relative to the greatest number of their tensor */
+  double value, gradient;
+} errors;
+
 static const char *compare(const char *name, const char *what, const Tensor *truth,
                            const float *got)
 {
@@ -33,6 +38,9 @@ static const char *compare(const char *name, const char *what, const Tensor *tru
   for (int64_t i = 0; i < truth->n; i++) most = fmax(most, fabs(truth->at[i]));
   for (int64_t i = 0; i < truth->n; i++) {
     double want = truth->at[i], error = fabs((double)got[i] - want);
+    double relative = most > 0 ? error / most : error, *kept = &errors.value;
+    if (strncmp(what, "gradient", 8) == 0) kept = &errors.gradient;
+    *kept = fmax(*kept, relative);
     double used = error / (4e-6 * fabs(want) + 1e-6 * most + 1e-300);
     if (error == 0) used = 0;
     if (used <= worst) continue; /* a NaN passes on */
@@ -191,8 +199,18 @@ static void check_gradients(Job *job, const Fixture *f, const Case *k, const Ten
   }
 }
 
+static void print_errors(const Case *k, bool differentiated)
+{
+  printf("ERRORS %s %.0e ", k->name, errors.value);
+  if (differentiated)
+    printf("%.0e\n", errors.gradient);
+  else
+    printf("-\n");
+}
+
 static void run_case(const Fixture *f, const Case *k)
 {
+  memset(&errors, 0, sizeof errors);
   const Tensor *g = fixture_find(f, "%s/g", k->name), *t = fixture_find(f, "%s/t", k->name);
   Arena *arena = arena_create();
   Text text;
@@ -246,11 +264,13 @@ int main(int argc, char **argv)
   Fixture *f = fixture_open(argv[1]);
   check_list(f);
   uint32_t ran = 0;
+  bool shows = argc == 3 && !strcmp(argv[2], "--errors");
   for (uint32_t i = 0; i < N_CASES; i++) {
-    bool wanted = argc == 2;
+    bool wanted = argc == 2 || shows;
     for (int j = 2; j < argc; j++) wanted |= !strcmp(argv[j], cases[i].name);
     if (!wanted) continue;
     run_case(f, &cases[i]);
+    if (shows) print_errors(&cases[i], fixture_find(f, "%s/g", cases[i].name));
     ran++;
   }
   fixture_close(f);
