@@ -153,7 +153,13 @@ const char *fixture_metadata(const Fixture *f, const char *key)
 Job job_open(const char *name, const char *text)
 {
   Options options = {.input = name, .target = "cpu", .optimize = 2, .error_limit = 20};
-  Job job = {.compile = compile_create(&options)};
+  return job_open_with(&options, text);
+}
+
+Job job_open_with(const Options *options, const char *text)
+{
+  const char *name = options->input;
+  Job job = {.compile = compile_create(options)};
   if (!compile_text(job.compile, name, text, strlen(text)))
     test_fail("%s does not compile:\n%s", name, text);
   test_must(jit_load(job.compile, &job.jit), name);
@@ -182,15 +188,36 @@ void job_run(Job *job, uint32_t block)
   test_must(ampc_wait(job->rt), "step");
 }
 
-void job_read_param(Job *job, const ampc_param *p, ampc_space space, float *out)
+/* ---- f32, which is double under options.real64 ---- */
+
+static void *encode(const Job *job, const double *from, int64_t n, int64_t *bytes)
 {
-  test_must(ampc_read_param(job->rt, p, space, out), "read");
+  bool wide = job->program->real64;
+  *bytes = n * (int64_t)(wide ? sizeof(double) : sizeof(float));
+  void *host = test_alloc((size_t)*bytes);
+  for (int64_t i = 0; i < n; i++) {
+    if (wide)
+      ((double *)host)[i] = from[i];
+    else
+      ((float *)host)[i] = (float)from[i];
+  }
+  return host;
+}
+
+void job_read_param(Job *job, const ampc_param *p, ampc_space space, double *out)
+{
+  bool wide = job->program->real64;
+  void *host = test_alloc((size_t)p->elements * sizeof(double));
+  test_must(ampc_read_param(job->rt, p, space, host), "read");
+  for (int64_t i = 0; i < p->elements; i++)
+    out[i] = wide ? ((double *)host)[i] : (double)((float *)host)[i];
+  free(host);
 }
 
 void job_write_param(Job *job, const ampc_param *p, const double *from)
 {
-  float *host = test_alloc((size_t)p->elements * sizeof *host);
-  for (int64_t i = 0; i < p->elements; i++) host[i] = (float)from[i];
+  int64_t bytes;
+  void *host = encode(job, from, p->elements, &bytes);
   ampc_space space = p->buffer ? AMPC_BUFFER : AMPC_MASTER;
   test_must(ampc_write_param(job->rt, p, space, host), "write");
   free(host);
@@ -198,9 +225,9 @@ void job_write_param(Job *job, const ampc_param *p, const double *from)
 
 void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n)
 {
-  float *host = test_alloc((size_t)n * sizeof *host);
-  for (int64_t i = 0; i < n; i++) host[i] = (float)from[i];
-  test_must(ampc_write(job->rt, to, host, n * (int64_t)sizeof *host), "write");
+  int64_t bytes;
+  void *host = encode(job, from, n, &bytes);
+  test_must(ampc_write(job->rt, to, host, bytes), "write");
   free(host);
 }
 

@@ -31,12 +31,13 @@ typedef struct Job { /* compiled for the CPU, kernels loaded, memory allocated *
   const ampc_program *program;
 } Job;
 Job job_open(const char *name, const char *text);
+Job job_open_with(const Options *options, const char *text); /* options.input is its name */
 void job_close(Job *job);
 uint32_t job_block(const Job *job, ampc_block_kind kind);
 void job_run(Job *job, uint32_t block); /* one step, waits */
 
 /* What belongs to a parameter in a space, of f32: in the order of its shape. */
-void job_read_param(Job *job, const ampc_param *p, ampc_space space, float *out);
+void job_read_param(Job *job, const ampc_param *p, ampc_space space, double *out);
 void job_write_param(Job *job, const ampc_param *p, const double *from); /* or a buffer */
 void job_write_floats(Job *job, ampc_ref to, const double *from, int64_t n);
 void job_write_integers(Job *job, ampc_ref to, const double *from, int64_t n);

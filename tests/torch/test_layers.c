@@ -32,12 +32,12 @@ static struct { /* of one case: the worst errors, relative to the greatest numbe
 } errors;
 
 static const char *compare(const char *name, const char *what, const Tensor *truth,
-                           const float *got)
+                           const double *got)
 {
   double most = 0, worst = 0;
   for (int64_t i = 0; i < truth->n; i++) most = fmax(most, fabs(truth->at[i]));
   for (int64_t i = 0; i < truth->n; i++) {
-    double want = truth->at[i], error = fabs((double)got[i] - want);
+    double want = truth->at[i], error = fabs(got[i] - want);
     double relative = most > 0 ? error / most : error, *kept = &errors.value;
     if (strncmp(what, "gradient", 8) == 0) kept = &errors.gradient;
     *kept = fmax(*kept, relative);
@@ -46,8 +46,8 @@ static const char *compare(const char *name, const char *what, const Tensor *tru
     if (used <= worst) continue; /* a NaN passes on */
     worst = used;
     if (used <= 1) continue;
-    printf("  %s: %s[%lld] is %.9g, PyTorch in f64 has %.9g\n", name, what, (long long)i,
-           (double)got[i], want);
+    printf("  %s: %s[%lld] is %.9g, PyTorch in f64 has %.9g\n", name, what, (long long)i, got[i],
+           want);
     failures++;
     return "FAILED";
   }
@@ -121,14 +121,17 @@ static void check_output(Job *job, const Fixture *f, const Case *k, const Tensor
     test_fail("%s: the output has another type or rank", k->name);
   if (memcmp(out->dim, truth->dim, truth->rank * sizeof *out->dim))
     test_fail("%s: the output has another shape", k->name);
-  float *got = test_alloc((size_t)truth->n * sizeof *got);
+  double *got = test_alloc((size_t)truth->n * sizeof *got);
   if (out->dtype == AMPC_I64) {
     int64_t *integers = test_alloc((size_t)truth->n * sizeof *integers);
     test_must(ampc_read(job->rt, out->place, integers, truth->n * 8), "read");
-    for (int64_t i = 0; i < truth->n; i++) got[i] = (float)integers[i];
+    for (int64_t i = 0; i < truth->n; i++) got[i] = (double)integers[i];
     free(integers);
   } else {
-    test_must(ampc_read(job->rt, out->place, got, truth->n * 4), "read");
+    float *floats = test_alloc((size_t)truth->n * sizeof *floats);
+    test_must(ampc_read(job->rt, out->place, floats, truth->n * 4), "read");
+    for (int64_t i = 0; i < truth->n; i++) got[i] = (double)floats[i];
+    free(floats);
   }
   printf("%-22s output %s", k->name, compare(k->name, "out", truth, got));
   free(got);
@@ -168,7 +171,7 @@ static void check_buffer(Job *job, const Fixture *f, const Case *k, const ampc_p
     if (count != 1) test_fail("%s: %s is %lld", k->name, what, (long long)count);
     return;
   }
-  float *got = test_alloc((size_t)p->elements * sizeof *got);
+  double *got = test_alloc((size_t)p->elements * sizeof *got);
   job_read_param(job, p, AMPC_BUFFER, got);
   const Tensor *truth = fixture_get(f, "%s/after/%s", k->name, p->path);
   printf(", %s %s", p->path, compare(k->name, what, truth, got));
@@ -190,7 +193,7 @@ static void check_gradients(Job *job, const Fixture *f, const Case *k, const Ten
       continue;
     }
     const Tensor *truth = fixture_get(f, "%s/grad/%s", k->name, p->path);
-    float *got = test_alloc((size_t)p->elements * sizeof *got);
+    double *got = test_alloc((size_t)p->elements * sizeof *got);
     job_read_param(job, p, AMPC_MOMENT1, got);
     char what[128];
     snprintf(what, sizeof what, "gradient of %s", p->path);

@@ -56,7 +56,7 @@ static void write_parameters(Job *job)
 static double step_error(Job *job, uint32_t block, const Fixture *f, int step)
 {
   const ampc_source *s = &job->program->sources[job->program->blocks[block].first_source];
-  float p[INPUTS];
+  double p[INPUTS];
   ampc_metric m;
   write_numbers(job, (ampc_ref){AMPC_INPUT, s[0].offset}, 1000 + (uint64_t)step, BATCH * INPUTS);
   write_numbers(job, (ampc_ref){AMPC_INPUT, s[1].offset}, 2000 + (uint64_t)step, BATCH * OUTPUTS);
@@ -65,7 +65,7 @@ static double step_error(Job *job, uint32_t block, const Fixture *f, int step)
   job_read_param(job, param_of(job, "p"), AMPC_MASTER, p);
   double worst = fabs((double)m.last - fixture_get(f, "losses")->at[step]);
   for (int i = 0; i < INPUTS; i++) {
-    double d = fabs((double)p[i] - fixture_get(f, "p")->at[step * INPUTS + i]);
+    double d = fabs(p[i] - fixture_get(f, "p")->at[step * INPUTS + i]);
     worst = number_worse(worst, d);
   }
   return worst;

@@ -29,18 +29,17 @@ static void check_init(const ampc_param *p, json_t *init)
 /* What ampc_init_params makes of it: inside the bounds, and near both of them. */
 static void check_values(Job *job, const ampc_param *p)
 {
-  float *w = test_alloc((size_t)p->elements * sizeof *w);
+  double *w = test_alloc((size_t)p->elements * sizeof *w);
   job_read_param(job, p, AMPC_MASTER, w);
-  float low = w[0], high = w[0];
-  for (int64_t i = 1; i < p->elements; i++) low = fminf(low, w[i]), high = fmaxf(high, w[i]);
+  double low = w[0], high = w[0];
+  for (int64_t i = 1; i < p->elements; i++) low = fmin(low, w[i]), high = fmax(high, w[i]);
   free(w);
   bool uniform = p->init.kind == AMPC_INIT_UNIFORM;
   double a = p->init.a, b = uniform ? p->init.b : a, slack = 1e-6 * (b - a);
-  if ((double)low < a - slack || (double)high > b + slack)
-    test_fail("%s: values in [%g, %g], outside [%g, %g]", p->path, (double)low, (double)high, a, b);
-  if (uniform && p->elements > 1000 && ((double)low > 0.98 * a || (double)high < 0.98 * b))
-    test_fail("%s: values in [%g, %g] do not fill [%g, %g]", p->path, (double)low, (double)high, a,
-              b);
+  if (low < a - slack || high > b + slack)
+    test_fail("%s: values in [%g, %g], outside [%g, %g]", p->path, low, high, a, b);
+  if (uniform && p->elements > 1000 && (low > 0.98 * a || high < 0.98 * b))
+    test_fail("%s: values in [%g, %g] do not fill [%g, %g]", p->path, low, high, a, b);
 }
 
 static void check_parameter(Job *job, uint32_t i, json_t *row)

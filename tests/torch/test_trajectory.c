@@ -150,12 +150,12 @@ static double weight_distance(Job *job, const Net *net, const Tensor *truth)
   int64_t at = 0, sampled = 0;
   for (uint32_t k = 0; net->order[k]; k++) {
     const ampc_param *p = parameter(job, net->order[k]);
-    float *w = test_alloc((size_t)p->elements * sizeof *w);
+    double *w = test_alloc((size_t)p->elements * sizeof *w);
     ampc_space space = job->program->space_bytes[AMPC_EMA] ? AMPC_EMA : AMPC_MASTER;
     job_read_param(job, p, p->buffer ? AMPC_BUFFER : space, w);
     for (int64_t i = 0; i < p->elements; i++, at++) {
       if (at % net->sample) continue;
-      double d = fabs((double)w[i] - truth->at[sampled++]);
+      double d = fabs(w[i] - truth->at[sampled++]);
       worst = number_worse(worst, d);
     }
     free(w);

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Twenty steps of the nets of models/ in PyTorch, for test_models.c: models.safetensors.
+
+    make_models.py [NET...]          none: all; of the others the numbers stay
+
+Needs PyTorch 2 and torchvision, whose nets these are but for the U-Net. All is computed in float64, and so it is by
+the test: what deep nets make of rounding says nothing about them. Weights, batches and what gradients are multiplied
+with come from `mix`, which the test has too. Of each parameter two numbers are kept of the first gradient and two of
+what 20 steps changed: the sum of its products with numbers of [-1, 1), and its norm.
+"""
+import sys
+from functools import partial
+
+import numpy as np
+import torch
+import torchvision
+from torch import nn
+import torch.nn.functional as F
+
+from make_fixtures import mix, read, write
+
+STEPS, RATE, MOMENTUM = 20, 2.0 ** -10, 0.875  # exact in float32, too
+
+
+def double_conv(i, o):
+    return nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU(), nn.Conv2d(o, o, 3, padding=1), nn.ReLU())
+
+
+class UNet(nn.Module):
+    def __init__(self, c, depth, classes):
+        super().__init__()
+        self.down = nn.ModuleList(double_conv(1 if i == 0 else c << (i - 1), c << i) for i in range(depth))
+        self.mid = double_conv(c << (depth - 1), c << depth)
+        self.grow = nn.ModuleList(nn.ConvTranspose2d(c << (i + 1), c << i, 2, stride=2) for i in range(depth))
+        self.up = nn.ModuleList(double_conv(c << (i + 1), c << i) for i in range(depth))
+        self.out = nn.Conv2d(c, classes, 1)
+
+    def forward(self, x):
+        skip = []
+        for d in self.down:
+            x = d(x)
+            skip.append(x)
+            x = F.max_pool2d(x, 2)
+        x = self.mid(x)
+        for i in reversed(range(len(skip))):
+            x = self.up[i](torch.cat([skip[i], self.grow[i](x)], 1))
+        return self.out(x)
+
+
+def efficientnet():
+    setting, last = torchvision.models.efficientnet._efficientnet_conf("efficientnet_b0", width_mult=0.5, depth_mult=0.5)
+    return torchvision.models.EfficientNet(setting, dropout=0.0, stochastic_depth_prob=0.0, num_classes=10, last_channel=last,
+                                           norm_layer=partial(nn.BatchNorm2d, eps=1e-3, momentum=0.01))
+
+
+NETS = {  # as those of test_models.c: the net; shape of the images; classes a pixel
+    "resnet18": (lambda: torchvision.models.resnet18(num_classes=10), (4, 3, 32, 32), False),
+    "resnet50": (lambda: torchvision.models.resnet50(num_classes=10), (4, 3, 32, 32), False),
+    "efficientnet": (efficientnet, (4, 3, 32, 32), False),
+    "unet": (lambda: UNet(8, 3, 10), (2, 1, 32, 32), True),
+    "vit": (lambda: torchvision.models.VisionTransformer(32, 8, 2, 4, 48, 96, num_classes=10), (4, 3, 32, 32), False),
+}
+
+
+def seed_of(name):
+    """FNV-1a, 32 bits."""
+    h = 2166136261
+    for byte in name.encode():
+        h = (h ^ byte) * 16777619 & 0xFFFFFFFF
+    return h
+
+
+def signed(seed, n):
+    return 2 * mix(seed, n) - 1
+
+
+def start(name, p):
+    """Of [-a, a): a = sqrt(6 / fan in) of what has several axes; else 1/8, around 1 for the weight of a norm."""
+    u = signed(seed_of(name), p.numel())
+    if p.dim() > 1:
+        u *= np.sqrt(6 / (p.numel() // p.shape[0]))
+    else:
+        u = u / 8 + (1 if name.endswith("weight") else 0)
+    return torch.tensor(u.astype(np.float32).reshape(p.shape))
+
+
+def projections(net, values):
+    """[n, 2]: of each parameter's array."""
+    return np.array([[np.dot(v, signed(seed_of(name) + 1, v.size)), np.linalg.norm(v)]
+                     for (name, _), v in zip(net.named_parameters(), values)])
+
+
+def run(make, shape, pixels):
+    net = make().train()
+    with torch.no_grad():
+        for name, p in net.named_parameters():
+            p.copy_(start(name, p))
+    net.double()
+    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=MOMENTUM)
+    flat = lambda: [p.detach().numpy().ravel().copy() for p in net.parameters()]
+    before, losses, first = flat(), [], None
+    labels = (shape[0],) + (shape[2:] if pixels else ())
+    for step in range(STEPS):
+        x = torch.tensor(4 * mix(1000 + step, int(np.prod(shape))).reshape(shape) - 2)
+        y = torch.tensor(np.floor(10 * mix(2000 + step, int(np.prod(labels)))).astype(np.int64).reshape(labels))
+        loss = F.cross_entropy(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        if first is None:
+            first = projections(net, [p.grad.numpy().ravel() for p in net.parameters()])
+        optimizer.step()
+        losses.append(loss.item())
+    change = projections(net, [a - b for a, b in zip(flat(), before)])
+    return np.array(losses), first, change, [name for name, _ in net.named_parameters()]
+
+
+def main():
+    names = sys.argv[1:] or list(NETS)
+    tensors, metadata = read("models.safetensors")
+    tensors, kept = dict(tensors), {k: v for k, v in metadata.items() if k in NETS}
+    for name in names:
+        losses, first, change, parameters = run(*NETS[name])
+        tensors.update({f"{name}/losses": losses, f"{name}/first": first, f"{name}/change": change})
+        kept[name] = " ".join(parameters)
+        print(f"{name:14} {len(parameters)} parameters, loss {losses[0]:.4f} to {losses[-1]:.4f}")
+    write("models.safetensors", tensors, kept)
+
+
+if __name__ == "__main__":
+    main()
