@@ -101,6 +101,7 @@ static Node new_node(Compile *c, const Cursor *at, OpKind op, const Value *in, u
             .span = at->span,
             .layer = at->layer,
             .origin = at->origin,
+            .after = at->after,
             .why = at->why};
   set_inputs(c, &n, in, n_in);
   return n;
@@ -294,6 +295,7 @@ Cursor ir_cursor_at(const Node *n, WhyKind why)
                   .region = n->region,
                   .span = n->span,
                   .layer = n->layer,
+                  .after = n->after,
                   .why = (uint8_t)why};
 }
 

@@ -80,12 +80,13 @@ typedef struct Node {
   const char *name;    /* of the variable the value was bound to, or of the parameter; or NULL */
   const char *layer;   /* the module that made it: "net.fc1", "net" for the model; NULL: none did */
   Value origin;        /* forward node a backward node came from; 0 for forward nodes */
-  uint32_t stream;     /* random ops: fixed at lowering, kept by clones and by the backward node */
-  uint32_t group;      /* pass fuse: index into Graph.groups; 0 for none */
-  uint32_t part;       /* pass fuse: which part of the group, Note [parts] */
-  bool folded;         /* pass fuse: a cast or expand that its readers do as they load */
-  ampc_ref place;      /* pass memory: where the bytes are */
-  Value over;          /* pass memory: the dying input whose bytes it takes, or 0 */
+  Value after;     /* pass recompute: it is computed later than this one, which it does not read */
+  uint32_t stream; /* random ops: fixed at lowering, kept by clones and by the backward node */
+  uint32_t group;  /* pass fuse: index into Graph.groups; 0 for none */
+  uint32_t part;   /* pass fuse: which part of the group, Note [parts] */
+  bool folded;     /* pass fuse: a cast or expand that its readers do as they load */
+  ampc_ref place;  /* pass memory: where the bytes are */
+  Value over;      /* pass memory: the dying input whose bytes it takes, or 0 */
 } Node;
 
 /* A part of the program with one precision: `precision`, autocast(..) { }, a pinned instance. */
@@ -93,10 +94,11 @@ typedef enum RegionKind { REGION_f32, REGION_tf32, REGION_f16, REGION_bf16, REGI
 typedef struct Region {
   RegionKind kind;
   uint16_t parent;
-  bool no_grad;      /* nothing inside is differentiated */
-  Span span;         /* the clause that made it */
-  const char *label; /* "precision f16", "autocast(f32)", "pin f32 on head" */
-} Region;            /* regions[0]: f32, no clause */
+  bool no_grad;        /* nothing inside is differentiated */
+  Span span;           /* the clause that made it */
+  const char *label;   /* "precision f16", "autocast(f32)", "pin f32 on head" */
+  uint16_t checkpoint; /* which call of checkpoint() made the nodes, from 1; 0: none */
+} Region;              /* regions[0]: f32, no clause */
 
 typedef struct Layer { /* a module of a model; its name stands first for NameIndex */
   const char *name;    /* "net.fc1", as nodes have it; "net" for the model itself */
@@ -222,6 +224,7 @@ struct Graph {
   const char *precision; /* word of the job's precision clause: "f16" */
   uint64_t seed;
   uint32_t n_streams;
+  uint16_t n_checkpoints;
   uint32_t facts; /* IR_SHAPED ...: what has been established; checked by ir_check */
 };
 
@@ -242,7 +245,7 @@ typedef struct Cursor {
   uint16_t block, region;
   Span span;
   const char *layer;
-  Value origin;
+  Value origin, after;
   uint8_t why;
 } Cursor;
 

@@ -39,6 +39,7 @@ static void check_inputs(const Check *k)
     if (in.id && ir_node(g, in)->block != k->n->block) broken(k, "input is of another block");
   }
   if (k->n->origin.id >= k->id) broken(k, "origin does not stand before the node");
+  if (k->n->after.id >= k->id) broken(k, "it is computed later than a node behind it");
   if (k->n->region >= g->regions.n) broken(k, "no such region");
   if (g->blocks.n && k->n->block >= g->blocks.n) broken(k, "no such block");
 }

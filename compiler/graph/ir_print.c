@@ -81,6 +81,7 @@ const char *ir_why_text(Compile *c, const Node *n)
 {
   const char *op = op_of(n)->name;
   const char *region = region_text(c, n);
+  if (n->after.id) return "computed again, by checkpoint";
   switch ((WhyKind)n->why) {
   case WHY_none:
     return "";

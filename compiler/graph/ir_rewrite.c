@@ -34,6 +34,7 @@ Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id)
   }
   n.in = in;
   n.origin = r->map[n.origin.id];
+  n.after = r->map[n.after.id];
   return n;
 }
 

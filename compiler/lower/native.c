@@ -385,6 +385,20 @@ static Datum run_same(Lower *l, Args *args)
   return d_bool(a.kind == D_param ? a.as.param == b.as.param : a.as.tensor.id == b.as.tensor.id);
 }
 
+/* checkpoint(block, x): block(x), whose values backward computes again instead of keeping them. */
+static Datum run_checkpoint(Lower *l, Args *args)
+{
+  Args rest = {.span = args->span};
+  if (args->at.at[0].key)
+    return fail(l, E205, args->at.at[0].key_span, "what checkpoint calls has no name");
+  for (uint32_t i = 1; i < args->at.n; i++) vec_push(l->arena, &rest.at, args->at.at[i]);
+  uint16_t before = l->at.region;
+  l->at.region = region_checkpoint(l, args->span);
+  Datum v = call(l, ARG(0), &rest);
+  l->at.region = before;
+  return v;
+}
+
 /* _copy(layer): another one of the same arguments, with parameters of its own. */
 static Datum run_copy(Lower *l, Args *args)
 {
@@ -482,6 +496,7 @@ const Native natives[] = {
     {"enumerate", 1, 1, false, false, run_enumerate},
     {"zip", 1, ANY_NUMBER, false, false, run_zip},
     {"reversed", 1, 1, false, false, run_reversed},
+    {"checkpoint", 1, ANY_NUMBER, true, false, run_checkpoint},
     {"manual_seed", 1, 1, false, false, run_manual_seed},
     {"error", 2, 3, false, true, run_error},
     {"not_yet", 1, 1, false, true, run_not_yet},

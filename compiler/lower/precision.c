@@ -92,15 +92,34 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
   for (uint32_t i = 1; i < g->regions.n; i++) {
     const Region *r = &g->regions.at[i];
     if (r->kind == kind && r->parent == parent && r->no_grad == no_grad &&
-        r->span.start == span.start && strcmp(r->label, label) == 0)
+        r->checkpoint == g->regions.at[parent].checkpoint && r->span.start == span.start &&
+        strcmp(r->label, label) == 0)
       return (uint16_t)i;
   }
   if (g->regions.n > UINT16_MAX) {
     fail(l, E210, span, "the job has more than %d regions of precision", UINT16_MAX);
     return parent;
   }
-  vec_push(l->arena, &g->regions, (Region){kind, parent, no_grad, span, label});
+  vec_push(l->arena, &g->regions,
+           (Region){kind, parent, no_grad, span, label, g->regions.at[parent].checkpoint});
   if (kind == REGION_bf16 && g->regions.at[parent].kind != REGION_bf16) refuse_bf16(l, span);
+  return (uint16_t)(g->regions.n - 1);
+}
+
+/* The region that the code stands in, as that of one call of checkpoint(). Inside of another one it
+ * stays what it is: the outer one recomputes all of it. */
+uint16_t region_checkpoint(Lower *l, Span span)
+{
+  Graph *g = l->g;
+  Region region = g->regions.at[l->at.region];
+  if (region.checkpoint) return l->at.region;
+  if (g->regions.n > UINT16_MAX) {
+    fail(l, E210, span, "the job has more than %d regions of precision and checkpoints",
+         UINT16_MAX);
+    return l->at.region;
+  }
+  region.checkpoint = ++g->n_checkpoints;
+  vec_push(l->arena, &g->regions, region);
   return (uint16_t)(g->regions.n - 1);
 }
 

@@ -174,6 +174,13 @@ static void touch(Things *t, uint32_t id)
   for (uint32_t i = 0; i < op->n_file_args; i++) touch_argument(t, id, op->file_args[i]);
 }
 
+/* What is recomputed waits for backward to get there. */
+static void waits(Things *t, uint32_t id)
+{
+  uint32_t after = value_root(t->g, t->g->nodes.at[id].after).id;
+  if (after && fuse_has_command(t->g, after)) must_follow(t, id, after);
+}
+
 /* A product may add to the slot itself, in the place of the grad_accumulate that reads it: pass
  * memory decides. So it keeps that node's place in the order. */
 static void find_products(Things *t)
@@ -199,5 +206,5 @@ void order_effects(Compile *c, Order *out)
   vec_push(c->arena, &out->edges, (Edge){0});
   find_products(&t);
   for (uint32_t id = 1; id < g->nodes.n; id++)
-    if (fuse_has_command(g, id)) touch(&t, id);
+    if (fuse_has_command(g, id)) touch(&t, id), waits(&t, id);
 }

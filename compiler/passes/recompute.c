@@ -1,10 +1,130 @@
-/* Pass recompute. Would clone the typed forward nodes of checkpoint() regions next to their
- * backward users. The language has no checkpoint() yet, so there is nothing to clone and the graph
- * stays as it is; it stands after simplify, which would share the clones again. */
+/* Pass recompute: what stands in a call of checkpoint() is computed again for backward.
+ *
+ * needs IR_LAID: the types and layouts that forward has, so that the same kernels run on the same
+ * numbers and give the same bits. Why here: simplify, if it came later, would share the clones with
+ * what they are clones of.
+ *
+ * Nodes of a checkpoint that backward reads, and those that make them out of what was there before
+ * it, are cloned in front of the first of backward's nodes that needs one. What somebody else reads
+ * has to be kept anyway, and so it is not computed again: the result of the checkpoint, statistics
+ * that move running ones. Weights have not changed since: updates follow backward. Random numbers
+ * are those of the same place in the job.
+ *
+ * A clone comes after the gradient that its first reader reads (Node.after), for which all of
+ * forward had to be done: so no kernel computes it together with what it is a clone of. */
+#include "compiler/command/command.h"
+#include "compiler/graph/ops.h"
 #include "passes.h"
+
+typedef struct Recompute {
+  Rewrite r;
+  const Graph *g;
+  uint16_t *checkpoint; /* node -> the call that it is computed again for; 0: it is kept */
+  bool *needed;         /* node -> it is computed again */
+  Value *clone;         /* node -> the second one; 0: none yet */
+} Recompute;
+
+static uint16_t checkpoint_of(const Graph *g, const Node *n)
+{
+  return n->origin.id ? 0 : g->regions.at[n->region].checkpoint;
+}
+
+/* Leaves are there, and so are working copies of weights; effects are no values. */
+static bool may_be_cloned(const Graph *g, uint32_t id)
+{
+  const Node *n = &g->nodes.at[id];
+  return op_of(n)->tmpl != TMPL_leaf && !op_has(n, T_effect) && !op_has(n, T_kept) &&
+         !is_working_copy(g, (Value){id});
+}
+
+static void find_checkpoints(Recompute *x)
+{
+  const Graph *g = x->g;
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    uint16_t own = checkpoint_of(g, n);
+    if (may_be_cloned(g, id)) x->checkpoint[id] = own;
+    bool keeps = !n->origin.id && (!own || op_has(n, T_effect) || op_has(n, T_kept));
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (keeps || (own && x->checkpoint[n->in[k].id] != own)) x->checkpoint[n->in[k].id] = 0;
+  }
+}
+
+/* Backwards, for what a clone reads may be a clone, too. */
+static void find_needed(Recompute *x)
+{
+  const Graph *g = x->g;
+  for (uint32_t id = g->nodes.n - 1; id > 0; id--) {
+    const Node *n = &g->nodes.at[id];
+    if (!n->origin.id && !x->needed[id]) continue;
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (x->checkpoint[n->in[k].id]) x->needed[n->in[k].id] = true;
+  }
+}
+
+/* The last gradient that backward node `id` reads. */
+static Value gradient_before(const Recompute *x, uint32_t id)
+{
+  const Node *n = &x->r.old[id];
+  Value last = {0};
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if (x->r.old[n->in[k].id].origin.id && x->r.map[n->in[k].id].id > last.id)
+      last = x->r.map[n->in[k].id];
+  return last;
+}
+
+static void clone_node(Recompute *x, uint32_t id, Value after)
+{
+  Value first = x->r.map[id];
+  Node n = ir_rewrite_mapped(&x->r, id);
+  const Node *old = &x->r.old[id];
+  for (uint32_t k = 0; k < n.n_in; k++)
+    if (x->clone[old->in[k].id].id) n.in[k] = x->clone[old->in[k].id];
+  n.origin = first;
+  n.after = after;
+  x->clone[id] = ir_rewrite_add(&x->r, id, &n);
+  x->r.map[id] = first;
+}
+
+/* All of a checkpoint, the first time that something of it is asked for. */
+static void clone_checkpoint(Recompute *x, uint16_t checkpoint, uint32_t until, Value after)
+{
+  for (uint32_t id = 1; id < until; id++)
+    if (x->needed[id] && x->checkpoint[id] == checkpoint) clone_node(x, id, after);
+}
+
+/* Backward reads clones. */
+static void copy_backward(Recompute *x, uint32_t id)
+{
+  const Node *old = &x->r.old[id];
+  for (uint32_t k = 0; k < old->n_in; k++) {
+    uint32_t in = old->in[k].id;
+    if (x->needed[in] && !x->clone[in].id)
+      clone_checkpoint(x, x->checkpoint[in], id, gradient_before(x, id));
+  }
+  Node n = ir_rewrite_mapped(&x->r, id);
+  for (uint32_t k = 0; k < n.n_in; k++)
+    if (x->clone[old->in[k].id].id) n.in[k] = x->clone[old->in[k].id];
+  ir_rewrite_add(&x->r, id, &n);
+}
 
 bool pass_recompute(Compile *c)
 {
-  (void)c;
+  Graph *g = c->graph;
+  if (!g->n_checkpoints) return true;
+  uint32_t n = g->nodes.n;
+  Recompute x = {.g = g,
+                 .checkpoint = arena_array(c->arena, uint16_t, n),
+                 .needed = arena_array(c->arena, bool, n),
+                 .clone = arena_array(c->arena, Value, n)};
+  find_checkpoints(&x);
+  find_needed(&x);
+  ir_rewrite_begin(&x.r, c);
+  for (uint32_t id = 1; id < n; id++) {
+    if (x.r.old[id].origin.id)
+      copy_backward(&x, id);
+    else
+      ir_rewrite_copy(&x.r, id);
+  }
   return true;
 }

@@ -75,6 +75,7 @@ static Value sum_in_parts(Compile *c, const Node *n)
  * one, they share it. */
 typedef struct Reduction {
   uint16_t block;
+  Value after; /* recomputed ones are not those that were computed before */
   StatementKind kind;
   const char *text; /* of what is reduced, with the values that it reads: text_of() */
   RowShape shape;
@@ -259,11 +260,11 @@ static Value reduced(LongRow *r, uint32_t i)
                                     [STATEMENT_min] = "amin",
                                     [STATEMENT_first] = "amin"};
   StatementKind kind = op_of(&r->n)->code.statements[i].kind;
-  Reduction made = {r->n.block, kind, text_of(r, i), r->shape, {0}};
+  Reduction made = {r->n.block, r->n.after, kind, text_of(r, i), r->shape, {0}};
   for (uint32_t k = 0; k < r->made->n; k++) {
     const Reduction *old = &r->made->at[k];
-    if (old->block == made.block && old->kind == kind && strcmp(old->text, made.text) == 0 &&
-        same_rows(&old->shape, &made.shape))
+    if (old->block == made.block && old->after.id == made.after.id && old->kind == kind &&
+        strcmp(old->text, made.text) == 0 && same_rows(&old->shape, &made.shape))
       return old->value;
   }
   Value v = ir_reduce(r->c, &r->at, op_named(ops[kind]), step(r, i, true), 1 << 2, false);

@@ -155,7 +155,7 @@ static Job open_net(const Net *net, const char *folder)
       "model net = %s\n"
       "optimizer opt = SGD(net, lr=%.17g, momentum=0.875)\nprecision f32\n"
       "train x, y in d(\"train\") with batch=%d { minimize cross_entropy(net(x), y) with opt }\n",
-      net->file, (int)d[1], (int)d[2], (int)d[3], pixels, CLASSES - 1, net->text, 0x1p-10,
+      net->file, (int)d[1], (int)d[2], (int)d[3], pixels, CLASSES - 1, net->text, 0x1p-13,
       (int)d[0]);
   Options options = {.input = net->name,
                      .target = "cpu",
