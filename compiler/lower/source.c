@@ -23,8 +23,9 @@ static const char *data_path(Lower *l, const char *path)
   return slash ? arena_printf(l->arena, "%.*s/%s", (int)(slash - job), job, path) : path;
 }
 
-/* A file that is not there has a way out, `shape`; one that is there and wrong has none. Either way
- * the exit status is that of bad files, not of a bad program. */
+/* A file that is not there has a way out, `shape` or `samples`; one that is there and wrong has
+ * none. Either way the exit status is that of bad files, not of a bad program. `out` may know all
+ * already: then a file need not be there. */
 static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_source *out)
 {
   const char *path = data_path(l, out->path);
@@ -32,6 +33,7 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
   bool there = true;
   ampc_status status = ampc_shards_probe(format, path, out->args, &there, &header);
   if (status == AMPC_RUN_FAILED) arena_out_of_memory(); /* nothing is wrong with the file */
+  if (!there && out->samples) return true;
   if (!there) {
     fail(l, E604, span, "%s cannot be opened, so its %s unknown: %s", path,
          format->known ? "number of samples is" : "shape is", strerror(errno));
@@ -191,7 +193,8 @@ static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
   return true;
 }
 
-/* Where the arguments alone tell type and shape, `samples` is all that a file could add. */
+/* Where the arguments alone tell type and shape, a file adds the number of samples; `samples` is
+ * that of a file which is not there yet. */
 static bool known_header(Lower *l, const ampc_format *format, Datum samples, Span span,
                          ampc_source *s)
 {
@@ -200,8 +203,10 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
   s->dtype = h.dtype;
   s->rank = h.rank;
   memcpy(s->dim, h.dim, sizeof s->dim);
-  if (samples.kind == D_none) return read_header(l, format, span, s);
-  return want_count(l, samples, span, "`samples`", 1, AMPC_MOST_SAMPLES, &s->samples);
+  if (samples.kind != D_none &&
+      !want_count(l, samples, span, "`samples`", 1, AMPC_MOST_SAMPLES, &s->samples))
+    return false;
+  return read_header(l, format, span, s);
 }
 
 /* _file(format, path, shape, dtype, samples, part, arguments): all formats that have a file */

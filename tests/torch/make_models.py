@@ -19,8 +19,7 @@ import torch.nn.functional as F
 
 from make_fixtures import mix, read, write
 
-STEPS, RATE, MOMENTUM = 20, 2.0 ** -13, 0.875  # exact in float32; small: batch norm over few
-# numbers makes so much of a last bit that at greater steps nothing could be compared after ten of them
+STEPS, MOMENTUM = 20, 0.875
 
 
 def double_conv(i, o):
@@ -54,12 +53,15 @@ def efficientnet():
                                            norm_layer=partial(nn.BatchNorm2d, eps=1e-3, momentum=0.01))
 
 
-NETS = {  # as those of test_models.c: the net; shape of the images; classes a pixel
-    "resnet18": (lambda: torchvision.models.resnet18(num_classes=10), (4, 3, 32, 32), False),
-    "resnet50": (lambda: torchvision.models.resnet50(num_classes=10), (4, 3, 32, 32), False),
-    "efficientnet": (efficientnet, (4, 3, 32, 32), False),
-    "unet": (lambda: UNet(8, 3, 10), (2, 1, 32, 32), True),
-    "vit": (lambda: torchvision.models.VisionTransformer(32, 8, 2, 4, 48, 96, num_classes=10), (4, 3, 32, 32), False),
+# As those of test_models.c: the net; learning rate; shape of the images; classes a pixel. Rates are exact in float32,
+# and small: batch norm over four numbers makes so much of a last bit that nothing could be compared after ten greater steps.
+NETS = {
+    "resnet18": (lambda: torchvision.models.resnet18(num_classes=10), 2.0 ** -13, (4, 3, 32, 32), False),
+    "resnet50": (lambda: torchvision.models.resnet50(num_classes=10), 2.0 ** -26, (4, 3, 32, 32), False),
+    "efficientnet": (efficientnet, 2.0 ** -13, (4, 3, 32, 32), False),
+    "unet": (lambda: UNet(8, 3, 10), 2.0 ** -13, (2, 1, 32, 32), True),
+    "vit": (lambda: torchvision.models.VisionTransformer(32, 8, 2, 4, 48, 96, num_classes=10), 2.0 ** -13,
+            (4, 3, 32, 32), False),
 }
 
 
@@ -91,13 +93,13 @@ def projections(net, values):
                      for (name, _), v in zip(net.named_parameters(), values)])
 
 
-def run(make, shape, pixels):
+def run(make, rate, shape, pixels):
     net = make().train()
     with torch.no_grad():
         for name, p in net.named_parameters():
             p.copy_(start(name, p))
     net.double()
-    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=MOMENTUM)
     flat = lambda: [p.detach().numpy().ravel().copy() for p in net.parameters()]
     before, losses, first = flat(), [], None
     labels = (shape[0],) + (shape[2:] if pixels else ())
