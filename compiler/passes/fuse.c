@@ -330,11 +330,38 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   return f->g->nodes.at[other].block == f->g->nodes.at[id].block && fuse_are_apart(f, besides, set);
 }
 
+/* Sums over columns keep what they read once a column, such as means, in registers beside the sums.
+ * With those of two batch norms of one gradient ptxas spills some. */
+static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
+{
+  enum { MOST = 3 };
+  RowShape shape = row_shape(f->g, (Value){id});
+  uint32_t sets[] = {f->group[id], f->group[other]}, seen[MOST], n = 0;
+  if (!row_has_columns(&shape)) return false;
+  for (uint32_t i = 0; i < 2; i++) {
+    const Members *m = &f->sets.at[sets[i]];
+    for (uint32_t j = 0; j < m->nodes.n; j++) {
+      const Node *node = &f->g->nodes.at[m->nodes.at[j]];
+      for (uint32_t k = 0; k < node->n_in; k++) {
+        uint32_t root = value_root(f->g, node->in[k]).id, at = 0;
+        if (!root || f->group[root] == sets[0] || f->group[root] == sets[1] ||
+            ir_elements(&f->g->nodes.at[root]) != shape.inner)
+          continue;
+        while (at < n && seen[at] != root) at++;
+        if (at == MOST) return true;
+        if (at == n) seen[n++] = root;
+      }
+    }
+  }
+  return false;
+}
+
 /* Row op `id` goes to the kernel of another one over the same rows. */
 static void join_row(Fuse *f, uint32_t id, uint32_t other)
 {
   uint32_t row = other ? row_in(f, &f->sets.at[f->group[other]]) : 0;
-  if (row && same_rows(f, row, id) && can_join_after(f, id, row))
+  if (row && same_rows(f, row, id) && !has_too_many_columns(f, id, row) &&
+      can_join_after(f, id, row))
     fuse_join(f, f->group[id], f->group[row]);
 }
 

@@ -8,7 +8,7 @@ amp=$(realpath "$1") precision=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 shopt -s nullglob
-jobs=(models/*/*.amp)
+jobs=(models/{fashion_mnist,mnist_cnn}/*.amp) # whose data are in Debian
 [ ${#jobs[@]} -ge 3 ] || { echo "FAILED: no models" && exit 1; }
 status=0
 for job in "${jobs[@]}" tests/simt/jobs/{names,norms,sums}.amp; do

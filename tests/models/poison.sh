@@ -13,7 +13,7 @@ train() { # train NAME JOB OPTIONS...: a checkpoint and what was printed
   "$amp" train --device cpu --quiet --seed 3 --steps 3 --set eval.steps=1 "$@" \
     --save "$folder/$name" "$job" >"$folder/$name.out"
 }
-for job in models/*/*.amp; do
+for job in models/{fashion_mnist,mnist_cnn}/*.amp; do # whose data are in Debian
   batch=16
   [ "$(basename "$job")" = mnist_cnn.amp ] && batch=4
   for precision in f32 f16 bf16; do
