@@ -25,9 +25,11 @@ for candidate in ${PYTHON:-} python3 /usr/bin/python3; do
 done
 [ -n "$python" ] || echo "no PyTorch here (apt install python3-torch, or set PYTHON): its columns stay empty" >&2
 
+more=() # options of bench_steps
+settings=()
 ours() { # ours JOB BATCH PRECISION: median, least, first loss, last loss
   echo "  ampc, $1, batch $2, $3" >&2
-  "$build/bench_steps" "$folder" "$warm" "$steps" "$1" train.batch="$2" precision="$3"
+  "$build/bench_steps" "${more[@]}" "$folder" "$warm" "$steps" "$1" train.batch="$2" precision="$3" "${settings[@]}"
 }
 theirs() { # theirs NET BATCH [channels_last]: the same for PyTorch, from the weights of the last call of ours
   [ -n "$python" ] || { echo "- - - -" && return; }
@@ -69,6 +71,14 @@ table() {
   row mlp models/fashion_mnist/mlp.amp 16 "f16 bf16 f32"
   row mlp models/fashion_mnist/mlp.amp 128 "f16 bf16 f32"
   row mnist_cnn models/mnist_cnn/mnist_cnn.amp 32 "f32" channels_last
+  "$python" -c 'import torchvision' 2>/dev/null || return 0 # their nets
+  tests/models/pictures.py "$folder/pictures" 20 64
+  more=(-D DIR="$folder/pictures/" -D SIZE=64 -D CLASSES=10)
+  settings=(opt.lr=0.01)
+  row resnet18 models/resnet18/resnet18.amp 8 "f16 bf16 f32" channels_last
+  row resnet50 models/resnet50/resnet50.amp 8 "f16 bf16 f32" channels_last
+  settings=(opt.lr=1e-4)
+  row efficientnet_b0 models/efficientnet_b0/efficientnet_b0.amp 16 "f16 bf16 f32" channels_last
 }
 
 about() {

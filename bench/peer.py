@@ -2,7 +2,7 @@
 
     peer.py NET FOLDER WARM-UP TIMED BATCH [channels_last]
 
-NET is fashion_mnist, mlp or mnist_cnn; FOLDER has what bench_steps left there. Prints milliseconds of
+NET is fashion_mnist, mlp, mnist_cnn, or resnet18, resnet50, efficientnet_b0 of torchvision with ten classes; FOLDER has what bench_steps left there. Prints milliseconds of
 a step (median, least) and the loss of the first and of the last step. All in f32, on two threads or
 OMP_NUM_THREADS."""
 import json
@@ -92,8 +92,20 @@ def cosine(step, steps, warmup):
     return 0.5 * (1 + math.cos(math.pi * min((step - warmup) / (steps - warmup), 1)))
 
 
+VISION = {  # the optimizers of models/, at rates that do not change
+    "resnet18": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4),
+    "resnet50": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4),
+    "efficientnet_b0": lambda p: torch.optim.RMSprop(p, lr=1e-4, alpha=0.9, eps=1e-3, momentum=0.9, weight_decay=1e-5),
+}
+VISION_SIZE = 64
+
+
 def make(name):
     """The net, its optimizer, the factor of the learning rate at a step, clip_norm."""
+    if name in VISION:
+        import torchvision
+        net = getattr(torchvision.models, name)(num_classes=10)
+        return net, VISION[name](net.parameters()), lambda step: 1.0, None
     if name == "fashion_mnist":
         net = FashionCNN()
         opt = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9, nesterov=True, weight_decay=5e-4)
@@ -106,11 +118,16 @@ def make(name):
     return net, torch.optim.Adam(net.parameters(), lr=1e-3), lambda step: 1.0, None
 
 
-def read_batches(path, batch):
+def read_batches(path, batch, vision):
     """Images as bytes and labels, one pair a batch."""
-    pairs = []
+    pairs, pixels = [], 3 * VISION_SIZE ** 2
     with open(path, "rb") as f:
         for _ in range(BATCHES):
+            if vision:
+                images = torch.frombuffer(bytearray(f.read(batch * pixels)), dtype=torch.uint8)
+                labels = torch.frombuffer(bytearray(f.read(batch * 8)), dtype=torch.int64)
+                pairs.append((images.reshape(batch, 3, VISION_SIZE, VISION_SIZE), labels))
+                continue
             images = torch.frombuffer(bytearray(f.read(batch * 784)), dtype=torch.uint8)
             labels = torch.frombuffer(bytearray(f.read(batch)), dtype=torch.uint8)
             pairs.append((images.reshape(batch, 28, 28), labels))
@@ -127,15 +144,20 @@ def main():
     if "channels_last" in sys.argv[6:]:
         net = net.to(memory_format=torch.channels_last)
     scheduler = torch.optim.lr_scheduler.LambdaLR(opt, factor)
-    batches = read_batches(os.path.join(folder, "batches.bin"), batch)
+    batches = read_batches(os.path.join(folder, "batches.bin"), batch, name in VISION)
     taken, losses = [], []
     for step in range(warm + timed):
         images, labels = batches[step % BATCHES]
         begin = time.perf_counter()
         x = images.float() / 255
-        if name != "mnist_cnn":
+        if name in VISION:
+            x = (x - 0.45) / 0.225
+            if "channels_last" in sys.argv[6:]:
+                x = x.to(memory_format=torch.channels_last)
+        elif name != "mnist_cnn":
             x = (x - 0.28604) / 0.35302
-        loss = nn.functional.cross_entropy(net(x), labels.long())
+        smoothing = 0.1 if name in ("resnet50", "efficientnet_b0") else 0.0
+        loss = nn.functional.cross_entropy(net(x), labels.long(), label_smoothing=smoothing)
         opt.zero_grad(set_to_none=True)
         loss.backward()
         if clip:

@@ -83,10 +83,17 @@ static void check(const ampc_conv *c, bool must)
 
 /* ---- those of jobs ---- */
 
-/* For which cuDNN names no engine: weight gradients of one channel, summed in f32 from f16. */
+/* For which cuDNN names no engine: weight gradients of a picture's one or three channels, summed in
+ * f32 from f16. */
 static const char *const without[] = {
     "weight gradient of [128, 28, 28, 1] to 32 channels kernel 3x3 stride 1x1 pad 1x1 dilation "
     "1x1, "
+    "x f16 w f32 y f16 added",
+    "weight gradient of [4, 512, 512, 1] to 64 channels kernel 3x3 stride 1x1 pad 1x1 dilation "
+    "1x1, "
+    "x f16 w f32 y f16 added",
+    "weight gradient of [256, 224, 224, 3] to 768 channels kernel 16x16 stride 16x16 pad 0x0 "
+    "dilation 1x1, "
     "x f16 w f32 y f16 added",
 };
 

@@ -4,7 +4,7 @@
     pictures.py FOLDER PER_CLASS SIZE
 
 FOLDER/train and FOLDER/val get ten folders each, in them pictures of SIZE x SIZE pixels in colour: the clothes, each pixel
-SIZE / 28 pixels large, in a colour of their own on another. train_images.npy [n, 1, SIZE, SIZE] and train_masks.npy
+SIZE / 28 pixels large, bright on dark, in colours drawn for each. train_images.npy [n, 1, SIZE, SIZE] and train_masks.npy
 [n, SIZE, SIZE], likewise of val, have the same clothes in noise, and which pixels are theirs.
 """
 import gzip
@@ -49,7 +49,7 @@ def main():
             if count[label] == per_class:
                 continue
             grey = [[images[784 * i + 28 * y + x] for x in near] for y in near]
-            ink, paper = ([draw.randrange(256) for _ in range(3)] for _ in range(2))
+            ink, paper = ([draw.randrange(low, low + 96) for _ in range(3)] for low in (160, 0))
             os.makedirs(f"{folder}/{split}/{label}", exist_ok=True)
             png(f"{folder}/{split}/{label}/{count[label]:04}.png", size,
                 [bytes((a * g + b * (255 - g)) // 255 for g in row for a, b in zip(ink, paper)) for row in grey])

@@ -66,7 +66,7 @@ static void put_chunk(FILE *f, const char *type, const uint8_t *bytes, uLong siz
   if (size) sum = crc32(sum, bytes, (uInt)size);
   for (int i = 3; i >= 0; i--) fputc((int)(size >> 8 * i & 255), f);
   fwrite(type, 1, 4, f);
-  fwrite(bytes, 1, size, f);
+  if (size) fwrite(bytes, 1, size, f);
   for (int i = 3; i >= 0; i--) fputc((int)(sum >> 8 * i & 255), f);
 }
 
