@@ -330,30 +330,40 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   return f->g->nodes.at[other].block == f->g->nodes.at[id].block && fuse_are_apart(f, besides, set);
 }
 
-/* Sums over columns keep what they read once a column, such as means, in registers beside the sums.
- * With those of two batch norms of one gradient ptxas spills some. */
+/* What sums over columns read once a column, such as means. */
+typedef struct PerColumn {
+  uint32_t at[3], n; /* values */
+  bool more;
+} PerColumn;
+
+static void add_per_column(PerColumn *p, uint32_t value)
+{
+  for (uint32_t i = 0; i < p->n; i++)
+    if (p->at[i] == value) return;
+  if (p->n == sizeof p->at / sizeof *p->at)
+    p->more = true;
+  else
+    p->at[p->n++] = value;
+}
+
+/* They stay in registers beside the sums. With those of two batch norms of one gradient ptxas
+ * spills some. */
 static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
 {
-  enum { MOST = 3 };
   RowShape shape = row_shape(f->g, (Value){id});
-  uint32_t sets[] = {f->group[id], f->group[other]}, seen[MOST], n = 0;
-  if (!row_has_columns(&shape)) return false;
-  for (uint32_t i = 0; i < 2; i++) {
-    const Members *m = &f->sets.at[sets[i]];
-    for (uint32_t j = 0; j < m->nodes.n; j++) {
-      const Node *node = &f->g->nodes.at[m->nodes.at[j]];
-      for (uint32_t k = 0; k < node->n_in; k++) {
-        uint32_t root = value_root(f->g, node->in[k]).id, at = 0;
-        if (!root || f->group[root] == sets[0] || f->group[root] == sets[1] ||
-            ir_elements(&f->g->nodes.at[root]) != shape.inner)
-          continue;
-        while (at < n && seen[at] != root) at++;
-        if (at == MOST) return true;
-        if (at == n) seen[n++] = root;
+  const Members *both[] = {&f->sets.at[f->group[id]], &f->sets.at[f->group[other]]};
+  PerColumn p = {.n = 0};
+  for (uint32_t i = 0; i < 2 && row_has_columns(&shape); i++)
+    for (uint32_t j = 0; j < both[i]->nodes.n; j++) {
+      const Node *n = &f->g->nodes.at[both[i]->nodes.at[j]];
+      for (uint32_t k = 0; k < n->n_in; k++) {
+        uint32_t root = value_root(f->g, n->in[k]).id, set = f->group[root];
+        bool own = set && (set == f->group[id] || set == f->group[other]);
+        if (root && !own && ir_elements(&f->g->nodes.at[root]) == shape.inner)
+          add_per_column(&p, root);
       }
     }
-  }
-  return false;
+  return p.more;
 }
 
 /* Row op `id` goes to the kernel of another one over the same rows. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every kernel of the emit tests and of the models compiles for old and new architectures through
+# Every kernel of the emit tests and of the small models compiles for old and new architectures through
 # NVRTC, and the whole emitted file by the line that ampc prints; nothing spills.
 #   cuda_compiles.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# No optimization changes a bit: each model, and jobs in which norms and sums share kernels with what they reduce,
+# No optimization changes a bit: each model whose data are in Debian, and jobs in which norms and sums share kernels with what they reduce,
 # trains a few small steps at -O0, -O1 and -O2, and the checkpoints (weights, optimizer state, running statistics,
 # scaler) and the results are the same.
 #   levels.sh AMP PRECISION

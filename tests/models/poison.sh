@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a step reads was written for it: with memory that is overwritten as soon as nobody may read
-# it, every model trains and evaluates to the same bits, fused and not.
+# it, models whose data are in Debian train and evaluates to the same bits, fused and not.
 #   poison.sh AMP
 set -euo pipefail
 amp=$(realpath "$1")
