@@ -9,11 +9,13 @@
 #include <string.h>
 #include "ampc_rt.h"
 #include "order.h"
+#include "runtime/base/data_threads.h"
 #include "runtime/base/signals.h"
 #include "source.h"
 
 /* Three slots: one that the consumer reads, one that is ready, one that is being filled. */
-enum { RING = 3, ALIGN = 64 /* bytes */, MOST_THREADS = 16, WHY = 1024 };
+enum { RING = 3, ALIGN = 64 /* bytes */, MOST_THREADS = AMPC_MOST_DATA_THREADS, WHY = 1024 };
+enum { MOST_UNASKED = 16 /* threads, where nobody says how many */ };
 
 typedef struct Slot {
   char *bytes; /* the block's sources as they lie in INPUT, from the lowest offset on */
@@ -256,16 +258,22 @@ static void batches_close(ampc_batches *b)
   free(b);
 }
 
-/* Where samples take long to make there are as many threads as processors; where they are only
- * copied, one has nothing to wait for but memory, and takes whole batches. */
-static ampc_status start_threads(ampc_batches *b)
+static int threads_that_work(void)
 {
   cpu_set_t cpus;
+  int asked = data_threads(),
+      n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  return asked ? asked : n < MOST_UNASKED ? n : MOST_UNASKED;
+}
+
+/* Where samples take long to make there are as many threads as processors, or as was asked for;
+ * where they are only copied, one has nothing to wait for but memory, and takes whole batches. */
+static ampc_status start_threads(ampc_batches *b)
+{
   bool works = false;
   for (uint32_t i = 0; i < b->block->n_sources; i++) works = works || b->sources[i].format->works;
   b->piece = works ? 1 : b->block->batch;
-  int wanted = works && sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-  if (wanted > MOST_THREADS) wanted = MOST_THREADS;
+  int wanted = works ? threads_that_work() : 1;
   while (b->n_threads < wanted && signals_thread(&b->threads[b->n_threads], prefetch, b) == 0)
     b->n_threads++;
   return b->n_threads ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "cannot start the loader thread");

@@ -25,6 +25,10 @@ ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM]);
 /* Whether runtimes of this process that are made from now on use cuDNN where it is found (they do,
  * unless told otherwise); else convolutions run by the program's own kernels. */
 void ampc_use_cudnn(bool use);
+/* How many threads decode pictures for each block of data that this process opens from now on; 0:
+ * as many as there are processors, up to 16. Their number changes no result. */
+enum { AMPC_MOST_DATA_THREADS = 128 };
+void ampc_use_data_threads(int64_t n);
 const ampc_program *ampc_program_of(const ampc_runtime *rt);
 const char *ampc_device_name(const ampc_runtime *rt); /* "cpu", "cuda:0 NVIDIA H200" */
 

@@ -90,6 +90,16 @@ static ampc_status read_process(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
+/* --data-threads N: the prompt opens data for values, too. */
+static ampc_status read_threads(const char *name, const char *text, void *field)
+{
+  (void)field;
+  int64_t n;
+  ampc_status status = read_whole(name, text, 1, AMPC_MOST_DATA_THREADS, &n);
+  if (!status) ampc_use_data_threads(n);
+  return status;
+}
+
 /* ---- a row's value ---- */
 
 typedef struct Target { /* beside each row of the list: what reads its value, and what that fills */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sources of data from the job to the checkpoint: amp train, the emitted program, one that is resumed and one with a single
-# loader thread end with the same bytes; a damaged picture ends a run or is left out.
+# Sources of data from the job to the checkpoint: amp train, the emitted program, one that is resumed and those with other
+# numbers of loader threads end with the same bytes; a damaged picture ends a run or is left out.
 #   data.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
@@ -36,11 +36,18 @@ run() { # run NAME CHECKPOINT COMMAND...
 train=("$amp" train data/job.amp --device cpu)
 "${train[@]}" --steps 7 --save whole.ckpt -q || failed "a run"
 run "once more" again.ckpt "${train[@]}" --steps 7
-run "one thread" one.ckpt taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" "${train[@]}" --steps 7
+run "one processor" one.ckpt taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" "${train[@]}" --steps 7
+for n in 1 4 128; do
+  run "--data-threads $n" threads.ckpt "${train[@]}" --steps 7 --data-threads $n
+done
+refuses "no threads" 2 '--data-threads 0: expected a whole number from 1 to 128' "${train[@]}" --data-threads 0
 "${train[@]}" --steps 3 --save part.ckpt -q || failed "a part"
 run "resumed within an epoch" resumed.ckpt "${train[@]}" --steps 7 --resume part.ckpt
+run "resumed with other threads" resumed.ckpt "${train[@]}" --steps 7 --resume part.ckpt --data-threads 3
 "$ampc" data/job.amp -o job.c && eval "$("$ampc" data/job.amp -o job.c --build-line | tail -1)" || failed "the emitted program"
 run "emitted" emitted.ckpt ./job --data-dir data --steps 7
+run "emitted, --data-threads" emitted.ckpt ./job --data-dir data --steps 7 --data-threads=4
+refuses "no threads, emitted" 2 '--data-threads x: expected a whole number from 1 to 128' ./job --data-threads x
 
 head -c 900 data/pictures/cat/colour.jpg >data/pictures/dog/colour.jpg
 refuses "a damaged picture" 3 'dog/colour.jpg is damaged: Premature end.*corrupt="skip"' "${train[@]}" --steps 7
