@@ -53,6 +53,8 @@ static const OptionRow infer_options[] = {
      .kind = OPTION_text, FIELD(weights)},
     {"output", 0, "FILE", "results as .npy, NAME=FILE where there are several (else as text)",
      .kind = OPTION_call, .read = read_output},
+    {"names", 0, "FILE", "what the samples are called, a line each: the names of pictures",
+     .kind = OPTION_text, FIELD(names)},
     {"top", 0, "K", "the K largest of each sample's numbers, with their classes",
      .kind = OPTION_number, FIELD(top), .least = 1},
     {"classes", 0, "FILE", "names of the classes, a line each (without --top: the first 5)",
@@ -111,7 +113,7 @@ ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd)
   InferWriter *writer = NULL;
   ampc_status status = reads ? ampc_data.open(p, 0, cmd->train.data_dir, p->seed, &data) : AMPC_OK;
   int64_t n = status ? 0 : reads ? ampc_data.per_epoch(data) : 1;
-  if (!status) status = infer_write_begin(rt, cmd, n, &writer);
+  if (!status) status = infer_write_begin(rt, cmd, data, n, &writer);
   for (int64_t i = 0; i < n && !status; i++) {
     int64_t samples = 1;
     status = reads ? ampc_run_batch(rt, &ampc_data, data, 0, &samples) : ampc_run_step(rt, 0, 0);

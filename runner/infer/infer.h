@@ -15,7 +15,7 @@ typedef struct InferOutput { /* --output [NAME=]FILE */
 typedef struct InferCommand {
   Options compile;
   ampc_train_options train; /* device, seed, data_dir */
-  const char *block, *data, *weights, *classes;
+  const char *block, *data, *weights, *classes, *names;
   InferInput *inputs;
   InferOutput *outputs;
   uint32_t n_inputs, n_outputs;
@@ -37,11 +37,10 @@ ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd);
 
 /* ---- write.c: where results go ---- */
 typedef struct InferWriter InferWriter;
-/* Of block 0 of the program; `batches` is how many there are, each of the block's batch but the
- * last.
- */
-ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, int64_t batches,
-                              InferWriter **out);
+/* Of block 0 of the program, whose arguments are `data`, NULL where it has none; `batches` is how
+ * many there are, each of the block's batch but the last. */
+ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, const ampc_batches *data,
+                              int64_t batches, InferWriter **out);
 /* The results of a batch: `samples` of its rows. */
 ampc_status infer_write_batch(InferWriter *w, int64_t samples);
 /* All is written, or, where `status` is a failure, nothing of the last files is left. */

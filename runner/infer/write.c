@@ -1,5 +1,5 @@
-/* Results of `amp infer`: lines of text, NPY files, or the likeliest classes. A batch's rows beyond
- * its samples fill it up and are cut off. */
+/* Results of `amp infer`: lines of text, NPY files, or the likeliest classes; and what the samples
+ * are called. A batch's rows beyond its samples fill it up and are cut off. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "runtime/plan/file.h"
 #include "runtime/plan/shown.h"
 
-enum { DEFAULT_TOP = 5 };
+enum { DEFAULT_TOP = 5, NAME_ROOM = 1024 };
 
 typedef struct Result {
   const ampc_output_desc *desc;
@@ -23,6 +23,9 @@ struct InferWriter {
   ampc_runtime *rt;
   const ampc_program *program;
   const InferCommand *cmd;
+  const ampc_batches *data; /* NULL: there is none */
+  FileWriter sample_names;  /* --names */
+  bool names_open;
   Result *at;
   uint32_t n;
   int64_t batches, samples; /* samples: so far */
@@ -146,21 +149,36 @@ static ampc_status open_writer(InferWriter *w)
   if (!status && w->top) status = check_top(w);
   for (uint32_t i = 0; i < cmd->n_outputs && !status; i++)
     status = open_output(w, &cmd->outputs[i]);
+  if (!status && cmd->names) {
+    status = file_begin(&w->sample_names, cmd->names);
+    w->names_open = !status;
+  }
   return status;
 }
 
-ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, int64_t batches,
-                              InferWriter **out)
+ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, const ampc_batches *data,
+                              int64_t batches, InferWriter **out)
 {
   InferWriter *w = calloc(1, sizeof *w);
   if (!w) return no_memory();
-  *w = (InferWriter){.rt = rt, .program = ampc_program_of(rt), .cmd = cmd, .batches = batches};
+  *w = (InferWriter){
+      .rt = rt, .program = ampc_program_of(rt), .cmd = cmd, .data = data, .batches = batches};
   ampc_status status = open_writer(w);
   *out = status ? NULL : w;
   return status ? infer_write_end(w, status) : AMPC_OK;
 }
 
 /* ---- a batch ---- */
+
+/* What the sample of a row is called, fit to be printed; "": it has only its number. */
+static const char *name_of_row(const InferWriter *w, int64_t row, char shown[NAME_ROOM])
+{
+  char name[NAME_ROOM];
+  *shown = 0;
+  if (!w->data || !ampc_data.sample_name(w->data, w->samples + row, name, sizeof name))
+    return shown;
+  return ampc_show(shown, NAME_ROOM, name, "");
+}
 
 /* An i64 to its last digit; other numbers fit a double. Nine digits give back any f32. */
 static void put_number(const InferWriter *w, const Result *r, int64_t i)
@@ -173,9 +191,12 @@ static void put_number(const InferWriter *w, const Result *r, int64_t i)
   printf("%.*g", w->program->real64 ? 17 : 9, v);
 }
 
-/* "0.1 0.9"; "classify.1: 0.1 0.9" where there are several results. */
+/* "0.1 0.9"; "classify.1: 0.1 0.9" where there are several results; "cats/1.jpg: 0.1 0.9" of a
+ * sample that has a name. */
 static void put_row(const InferWriter *w, const Result *r, int64_t row)
 {
+  char name[NAME_ROOM];
+  if (r->rows && *name_of_row(w, row, name)) printf("%s: ", name);
   if (w->n > 1) printf("%s: ", r->desc->name);
   for (int64_t k = 0; k < r->row; k++) {
     if (k) putchar(' ');
@@ -204,7 +225,10 @@ static ampc_status put_top(const InferWriter *w, int64_t row)
   bool *taken = calloc((size_t)n, sizeof *taken);
   for (int64_t i = 0; i < n && v && taken; i++)
     v[i] = number_load(r->desc->dtype, w->program->real64, r->bytes, row * n + i);
-  if (v && taken) printf("sample %lld\n", (long long)(w->samples + row));
+  char sample[NAME_ROOM];
+  name_of_row(w, row, sample);
+  if (v && taken)
+    printf("sample %lld%s%s\n", (long long)(w->samples + row), *sample ? ": " : "", sample);
   for (uint32_t k = 0; k < w->top && v && taken; k++) {
     int64_t i = next_best(v, n, taken);
     char name[400] = "";
@@ -216,6 +240,17 @@ static ampc_status put_top(const InferWriter *w, int64_t row)
   free(v);
   free(taken);
   return status;
+}
+
+static ampc_status save_name(InferWriter *w, int64_t row)
+{
+  char name[NAME_ROOM];
+  if (!*name_of_row(w, row, name))
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--names %s: samples of this data have no names, only pictures have",
+                     w->cmd->names);
+  ampc_status status = file_add(&w->sample_names, name, (int64_t)strlen(name));
+  return status ? status : file_add(&w->sample_names, "\n", 1);
 }
 
 /* bf16 becomes f32 in a file. */
@@ -245,6 +280,8 @@ ampc_status infer_write_batch(InferWriter *w, int64_t samples)
     status = ampc_read(w->rt, r->desc->place, r->bytes, all * r->size);
     if (!status && r->open) status = save_rows(r, r->rows ? samples * r->row : all);
   }
+  for (int64_t row = 0; row < samples && w->names_open && !status; row++)
+    status = save_name(w, row);
   for (int64_t row = 0; row < samples && w->top && !status; row++) status = put_top(w, row);
   for (int64_t row = 0; row < samples && !w->top && !status; row++)
     for (uint32_t i = 0; i < w->n; i++)
@@ -264,6 +301,8 @@ ampc_status infer_write_end(InferWriter *w, ampc_status status)
     if (r->open) file_abandon(&r->file);
     free(r->bytes);
   }
+  if (w->names_open && !status) status = file_finish(&w->sample_names, false);
+  if (w->names_open) file_abandon(&w->sample_names);
   free(w->at);
   free(w->names);
   free(w->classes);

@@ -371,11 +371,19 @@ static bool batches_find_lost(const ampc_batches *b, char *text, size_t size)
   return false;
 }
 
+static bool batches_sample_name(const ampc_batches *b, int64_t sample, char *text, size_t size)
+{
+  for (uint32_t i = 0; i < b->block->n_sources; i++)
+    if (source_sample_name(&b->sources[i], sample, text, size)) return true;
+  return false;
+}
+
 const ampc_data_interface ampc_data = {
     .open = batches_open,
     .per_epoch = batches_per_epoch,
     .seek = batches_seek,
     .next = batches_next,
     .find_lost = batches_find_lost,
+    .sample_name = batches_sample_name,
     .close = batches_close,
 };

@@ -137,3 +137,8 @@ ampc_status source_copy(const DataSource *s, int64_t first, int64_t n, int64_t e
 {
   return ampc_shards_copy(s->reader, s->first + first, n, epoch, to);
 }
+
+bool source_sample_name(const DataSource *s, int64_t sample, char *text, size_t size)
+{
+  return ampc_shards_name(s->reader, s->first + sample, text, size);
+}

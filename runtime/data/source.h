@@ -22,3 +22,5 @@ bool source_find_lost(const DataSource *s, int64_t *sample, double *value);
 /* Copies n samples from `first` on, first + n <= count, to where a batch wants them, as they are in
  * that epoch or AMPC_AS_STORED. */
 ampc_status source_copy(const DataSource *s, int64_t first, int64_t n, int64_t epoch, void *to);
+/* The name of a sample that was copied; false: it has only its number. */
+bool source_sample_name(const DataSource *s, int64_t sample, char *text, size_t size);

@@ -127,6 +127,9 @@ typedef struct ampc_data_interface {
   /* When a loss was not finite: does the data of the block hold such a number? Then `text` is
    * where: "sample 17 of x.idx holds nan". NULL: nobody can tell. */
   bool (*find_lost)(const ampc_batches *b, char *text, size_t size);
+  /* What people call a sample of a batch that next() has given, counted in the order of the data:
+   * "cats/1.jpg". False: it has only its number. */
+  bool (*sample_name)(const ampc_batches *b, int64_t sample, char *text, size_t size);
   void (*close)(ampc_batches *b);
 } ampc_data_interface;
 extern const ampc_data_interface ampc_data;

@@ -58,6 +58,11 @@ typedef struct ampc_format {
    * a sample depends on seed, epoch and sample alone. */
   ampc_status (*copy)(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 
+  /* What people call a sample that is a file of its own, "cats/1.jpg", once it was copied: where
+   * one stands in for another, it is the one that was copied. False: it has only its number. May be
+   * NULL. */
+  bool (*sample_name)(const ampc_reader *r, int64_t sample, char *text, size_t size);
+
   void (*close)(ampc_reader *r); /* NULL is fine */
 } ampc_format;
 
@@ -85,4 +90,5 @@ ampc_status ampc_shards_open(const ampc_format *f, const ampc_program *p, const 
 void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count);
 ampc_status ampc_shards_copy(const ampc_shards *s, int64_t first, int64_t n, int64_t epoch,
                              void *to);
+bool ampc_shards_name(const ampc_shards *s, int64_t sample, char *text, size_t size);
 void ampc_shards_close(ampc_shards *s); /* NULL is fine */

@@ -298,6 +298,21 @@ static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, ui
                    (long long)size, class, r->path);
 }
 
+/* The class only where there are several: "cats/1.jpg", "1.jpg". */
+static bool images_name(const ampc_reader *r, int64_t sample, char *text, size_t size)
+{
+  const FolderFile *f = &r->folder.files[sample];
+  int64_t n = r->folder.size[f->class], k = 0;
+  const int64_t *members = r->folder.members[f->class];
+  if (r->is.labels) return false;
+  while (k < n && atomic_load(&r->damaged[members[(f->rank + k) % n]])) k++;
+  f = &r->folder.files[members[(f->rank + k) % n]];
+  const char *class = r->folder.class[f->class];
+  bool named = strcmp(class, ".") != 0;
+  snprintf(text, size, "%s%s%s", named ? class : "", named ? "/" : "", f->name);
+  return true;
+}
+
 /* ---- the row of the table ---- */
 
 static void images_close(ampc_reader *r)
@@ -363,5 +378,6 @@ const ampc_format ampc_format_images = {
     .probe = images_probe,
     .open = images_open,
     .copy = images_copy,
+    .sample_name = images_name,
     .close = images_close,
 };

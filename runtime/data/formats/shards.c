@@ -155,6 +155,13 @@ ampc_status ampc_shards_copy(const ampc_shards *s, int64_t first, int64_t n, int
   return AMPC_OK;
 }
 
+bool ampc_shards_name(const ampc_shards *s, int64_t sample, char *text, size_t size)
+{
+  const Shard *at = &s->at[shard_of(s, sample)];
+  return s->format->sample_name &&
+         s->format->sample_name(at->reader, sample - at->begin, text, size);
+}
+
 void ampc_shards_close(ampc_shards *s)
 {
   if (!s) return;
