@@ -168,23 +168,6 @@ cmp -s all.txt five.txt || failed "names by five threads"
 
 # ---- what it refuses -------------------------------------------------------------------------------
 u() { refuses "$1" 2 "$2" "${@:3}"; }
-prints "a picture is named" "$(printf 'sample 0: clear.png\n  135.628906  0')" infer -q --block colours --top 1 --input "$pictures/dog/clear.png" show.amp
-passes "pictures of classes are named" infer -q --block colours --input "$pictures" --names all.txt show.amp
-order='cat/colour.jpg dog/clear.png cat/grey.jpg cat/ink.jpeg dog/one_bit.png cat/large.jpg dog/palette.png cat/progressive.JPG'
-[ "$(cut -d: -f1 out | xargs)" = "$order" ] || failed "text names the pictures"
-[ "$(xargs <all.txt)" = "$order" ] || failed "--names: $(cat all.txt)"
-passes "several results" infer -q --block two --input "$pictures/dog" show.amp
-[ "$(cut -d' ' -f1-2 out | xargs)" = "clear.png: two.0: clear.png: two.1: one_bit.png: two.0: one_bit.png: two.1: palette.png: two.0: palette.png: two.1:" ] ||
-  failed "several results of a picture: $(cat out)"
-mkdir -p some/a
-cp "$pictures/dog/clear.png" some/a/0.png
-head -c 90 "$pictures/dog/clear.png" >some/a/1.png
-cp "$pictures/dog/palette.png" "some/a/$(printf '2\033.png')"
-passes "one that stands in for another" infer -q --block colours --data 'images("some", 16, resize=18, corrupt="skip")' --names some.txt show.amp
-[ "$(xargs -d '\n' <some.txt)" = 'a/0.png a/2\x1b.png a/2\x1b.png' ] || failed "one that stands in: $(cat some.txt)"
-passes "threads" infer -q --block colours --input "$pictures" --data-threads 5 --names five.txt show.amp
-cmp -s all.txt five.txt || failed "names by five threads"
-
 u "which block" 'has several infer blocks: scores, both, whole, constant; say which with --block' infer job.amp
 u "no such block" 'has no infer block score; it has scores, both, whole, constant' infer job.amp --block score
 echo 'model m = Linear(2, 2)' >none.amp
@@ -239,11 +222,4 @@ done
 [ -e x.txt ] && failed "a failed run leaves names"
 [ -e a.npy ] && failed "a failed run leaves a file"
 u "--top 0" '--top 0' infer job.amp --block scores --input x-ubyte --top 0
-u "names of numbers" '--names x.txt: samples of this data have no names, only pictures have' infer job.amp --block scores --input x-ubyte --names x.txt
-u "names of nothing" '--names x.txt: samples of this data have no names' infer job.amp --block constant --names x.txt
-refuses "names nowhere" 3 'no/where.txt' infer show.amp --block show --input "$pictures" --names no/where.txt
-for n in 0 129 -1 many; do
-  u "$n threads" "--data-threads $n: expected a whole number from 1 to 128" infer show.amp --block show --input "$pictures" --data-threads $n
-done
-[ -e x.txt ] && failed "a failed run leaves names"
 [ $failures -eq 0 ]

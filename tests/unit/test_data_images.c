@@ -416,7 +416,6 @@ static void check_failure(void)
   job(&j, path, PLAIN, PLAIN "of=label\n", 1);
   j.block.shuffle = false;
   ampc_batches *b;
-  CHECK(has_threads(threads ? threads : 1, threads ? threads : 16));
   MUST(ampc_data.open(&j.program, 0, "", 7, &b) == AMPC_OK);
   const void *base;
   int64_t n;
