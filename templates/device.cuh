@@ -153,6 +153,15 @@ DEVICE real ampc_hardswish_slope(real x)
   return x <= R(-3.0) ? R(0.0) : y;
 }
 
+// --- ampc_atan2_slope
+/* x / (x^2 + y^2): the slope of atan2(y, x) along y; with both exchanged minus that along x. 0 at the
+ * origin, as in PyTorch. */
+DEVICE real ampc_atan2_slope(real x, real y)
+{
+  real square = x * x + y * y;
+  return square == R(0.0) ? R(0.0) : x / square;
+}
+
 // --- ampc_remainder
 /* x - y floor(x / y): the sign is y's. */
 DEVICE real ampc_remainder(real x, real y)

@@ -293,6 +293,118 @@ DEVICE float ampc_cos(float x)
   return ampc_isfinite(x) ? y : ampc_nan();
 }
 
+// --- ampc_tan
+/* sin x / cos x of the same remainder, see ampc_sin_cos; error <= 3 ulp. */
+DEVICE float ampc_tan(float x)
+{
+  float y = ampc_isfinite(x) ? x : 0.0f;
+  float t = ampc_sin_cos(y, 0) / ampc_sin_cos(y, 1);
+  t = x == 0.0f ? x : t;
+  return ampc_isfinite(x) ? t : ampc_nan();
+}
+
+// --- ampc_asin_rest
+/* asin s - s for |s| <= 1/2, z = s^2: s z P(z), P through the Chebyshev points; its error is 2^-29. */
+DEVICE float ampc_asin_rest(float s, float z)
+{
+  float p = fmaf(z, 3.36908475e-02f, 1.71492379e-02f);
+  p = fmaf(p, z, 3.11006624e-02f);
+  p = fmaf(p, z, 4.45994027e-02f);
+  p = fmaf(p, z, 7.50009418e-02f);
+  p = fmaf(p, z, 1.66666657e-01f);
+  return s * z * p;
+}
+
+// --- ampc_asin
+/* Above 1/2: asin a = pi/2 - 2 asin sqrt((1 - a) / 2), where 1 - a is exact; error <= 2 ulp. */
+DEVICE float ampc_asin(float x)
+{
+  float a = ampc_abs(x);
+  float z = a <= 0.5f ? x * x : 0.5f * (1.0f - a);
+  float s = a <= 0.5f ? a : ampc_sqrt(z); /* NaN above 1 */
+  float rest = ampc_asin_rest(s, z);
+  float far = (1.57079637f - 2.0f * s) - fmaf(2.0f, rest, 4.37113883e-08f);
+  float y = a <= 0.5f ? s + rest : far;
+  y = float_bits(x) >> 31 ? -y : y;
+  return x != x ? x : y;
+}
+
+// --- ampc_acos
+/* pi/2 - asin x; above 1/2 it is 2 asin sqrt((1 - a) / 2), which does not cancel; error <= 2 ulp. */
+DEVICE float ampc_acos(float x)
+{
+  float a = ampc_abs(x);
+  float z = a <= 0.5f ? x * x : 0.5f * (1.0f - a);
+  float s = a <= 0.5f ? x : ampc_sqrt(z);
+  float y = s + ampc_asin_rest(s, z);
+  float middle = 1.57079637f - (y + 4.37113883e-08f);
+  float left = 3.14159274f - fmaf(2.0f, y, 8.74227766e-08f);
+  float outer = x < 0.0f ? left : 2.0f * y;
+  return a <= 0.5f ? middle : outer;
+}
+
+// --- ampc_atan2
+/* The angle of the point (x, y), -pi..pi. Of the octant's two numbers a <= b: a / b, or, where that is
+ * above 1/2, pi/4 + atan((a - b) / (a + b)), whose difference is exact; then mirrored. atan is an odd
+ * polynomial through the Chebyshev points; its error is 2^-30. Signs of zeros count; error <= 2 ulp. */
+DEVICE float ampc_atan2(float y, float x)
+{
+  float u = ampc_abs(x), v = ampc_abs(y), inf = ampc_inf();
+  float a = u < v ? u : v, b = u < v ? v : u;
+  float scale = b > 1e38f ? 0.25f : 1.0f; /* a + b must fit */
+  a = b < inf ? a * scale : (a < inf ? 0.0f : 1.0f);
+  b = b < inf ? b * scale : 1.0f;
+  int near = a > 0.5f * b;
+  float t = (near ? a - b : a) / (near ? a + b : b);
+  t = b > 0.0f ? t : 0.0f;
+  float z = t * t;
+  float p = fmaf(z, 4.22568619e-02f, -8.23550597e-02f);
+  p = fmaf(p, z, 1.10068806e-01f);
+  p = fmaf(p, z, -1.42798007e-01f);
+  p = fmaf(p, z, 1.99998751e-01f);
+  p = fmaf(p, z, -3.33333343e-01f);
+  float r = fmaf(t * z, p, t);
+  float angle = near ? 0.785398185f + (r - 2.18556941e-08f) : r;
+  angle = u < v ? 1.57079637f - (angle + 4.37113883e-08f) : angle;
+  angle = float_bits(x) >> 31 ? 3.14159274f - (angle + 8.74227766e-08f) : angle;
+  angle = float_bits(y) >> 31 ? -angle : angle;
+  return x != x || y != y ? ampc_nan() : angle;
+}
+
+// --- ampc_half_exp
+/* e^a / 2 = e^(a - ln 2), the difference in two parts: it fits where e^a does not. a >= 0. */
+DEVICE float ampc_half_exp(float a)
+{
+  float x = a > 92.0f ? 92.0f : a;
+  float high = x - 0.693147182f;
+  float low = x >= 1.0f ? (x - high) - 0.693147182f : x - (high + 0.693147182f);
+  return ampc_exp_sum(high, low + 1.90465428e-09f);
+}
+
+// --- ampc_sinh
+/* |x| < 1: the Taylor series to x^11; else (e^a - e^-a) / 2; error <= 2 ulp. */
+DEVICE float ampc_sinh(float x)
+{
+  float a = ampc_abs(x), z = x * x;
+  float p = fmaf(z, 2.50521084e-8f, 2.75573192e-6f);
+  p = fmaf(p, z, 1.98412698e-4f);
+  p = fmaf(p, z, 8.33333333e-3f);
+  p = fmaf(p, z, 1.66666667e-1f);
+  float near = fmaf(p * z, x, x);
+  float half = ampc_half_exp(a);
+  float far = half - 0.25f / half;
+  far = x < 0.0f ? -far : far;
+  return a < 1.0f ? near : far;
+}
+
+// --- ampc_cosh
+/* (e^a + e^-a) / 2; error <= 2 ulp. */
+DEVICE float ampc_cosh(float x)
+{
+  float half = ampc_half_exp(ampc_abs(x));
+  return half + 0.25f / half;
+}
+
 // --- ampc_pow_positive
 /* x^y = e^(y log x) for finite x > 0, with log x in two parts: s = f / (2 + f) as s + t, so that
  * log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)); error <= 4 ulp. */

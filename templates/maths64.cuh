@@ -142,6 +142,48 @@ DEVICE double ampc_cos(double x)
   return cos(x);
 }
 
+// --- ampc_tan
+double tan(double);
+DEVICE double ampc_tan(double x)
+{
+  return tan(x);
+}
+
+// --- ampc_asin
+double asin(double);
+DEVICE double ampc_asin(double x)
+{
+  return asin(x);
+}
+
+// --- ampc_acos
+double acos(double);
+DEVICE double ampc_acos(double x)
+{
+  return acos(x);
+}
+
+// --- ampc_sinh
+double sinh(double);
+DEVICE double ampc_sinh(double x)
+{
+  return sinh(x);
+}
+
+// --- ampc_cosh
+double cosh(double);
+DEVICE double ampc_cosh(double x)
+{
+  return cosh(x);
+}
+
+// --- ampc_atan2
+double atan2(double, double);
+DEVICE double ampc_atan2(double y, double x)
+{
+  return atan2(y, x);
+}
+
 // --- ampc_pow
 double pow(double, double);
 DEVICE double ampc_pow(double x, double y)

@@ -52,11 +52,6 @@ Value back_like(Back *b, OpKind op, const Value *in, uint32_t n)
   return ir_append(b->c, &b->at, op, in, n, ir_shared_attrs(b->c, &b->n, op));
 }
 
-/* The head of a rule: `b` to build with, `x` the inputs of the forward node. */
-#define BEGIN                                                                                      \
-  Back back = back_begin(c, n, dy), *b = &back;                                                    \
-  const Value *x = b->n.in
-
 /* Not differentiable, or a constant: out_dx stays zero. */
 void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
 {
@@ -272,20 +267,6 @@ void grad_erf(Compile *c, Value n, Value dy, Value *out_dx)
   BEGIN;
   Value bell = back_unary(b, OP_exp, back_unary(b, OP_neg, back_mul(b, x[0], x[0])));
   out_dx[0] = back_mul(b, back_scale(b, bell, 2 / sqrt(acos(-1.0))), dy);
-}
-
-/* y = sin(x): dx = dy cos(x) */
-void grad_sin(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_cos, x[0]));
-}
-
-/* y = cos(x): dx = -dy sin(x) */
-void grad_cos(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_neg, back_unary(b, OP_sin, x[0])));
 }
 
 /* y = sqrt(x): dx = dy / (2 y) */

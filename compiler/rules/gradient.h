@@ -23,3 +23,8 @@ Value back_where(Back *b, Value condition, Value x, Value y);
 Value back_number(Back *b, double v);
 /* An op with inputs in[0, n) and the attributes of the forward node. */
 Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);
+
+/* The head of a rule: `b` to build with, `x` the inputs of the forward node. */
+#define BEGIN                                                                                      \
+  Back back = back_begin(c, n, dy), *b = &back;                                                    \
+  const Value *x = b->n.in

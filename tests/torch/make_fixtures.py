@@ -96,6 +96,10 @@ def share(random, shape):
     return random.random_sample(shape)
 
 
+def within(random, shape):
+    return random.random_sample(shape) * 1.98 - 0.99
+
+
 def distinct(random, shape):
     """No two values are near each other, so that max and argmax have one answer in any type."""
     n = math.prod(shape)

@@ -120,6 +120,26 @@ static float cos_f(float x)
 {
   return ampc_cos(x);
 }
+static float tan_f(float x)
+{
+  return ampc_tan(x);
+}
+static float asin_f(float x)
+{
+  return ampc_asin(x);
+}
+static float acos_f(float x)
+{
+  return ampc_acos(x);
+}
+static float sinh_f(float x)
+{
+  return ampc_sinh(x);
+}
+static float cosh_f(float x)
+{
+  return ampc_cosh(x);
+}
 static float rsqrt_f(float x)
 {
   return ampc_rsqrt(x);
@@ -170,6 +190,12 @@ static const Case all_range[] = {
     {"tanh", tanh_f, tanh, 3, 0, -10, 10},
     {"erf", erf_f, erf, 2, 0, -5, 5},
     {"normal_cdf", normal_cdf_f, phi, 5, 0, -15, 6},
+    {"asin", asin_f, asin, 2, 0, -1, 1},
+    {"acos", acos_f, acos, 2, 0, -1, 1},
+    {"sinh", sinh_f, sinh, 2, 0, -90, 90},
+    {"sinh, small", sinh_f, sinh, 2, 0, -2, 2},
+    {"cosh", cosh_f, cosh, 2, 0, -90, 90},
+    {"cosh, small", cosh_f, cosh, 2, 0, -2, 2},
     {"rsqrt", rsqrt_f, rsqrt_d, 2, 0, 0, 10},
     {"sigmoid", sigmoid_f, sigmoid_d, 3, 0, -104, 20},
     {"softplus", softplus_f, softplus_d, 3, 0, -104, 100},
@@ -179,6 +205,9 @@ static const Case near_zero[] = {
     {"sin, large", sin_f, sin, 2, 0, 1e5f, 1e9f},
     {"cos", cos_f, cos, 2, 0, -100, 100},
     {"cos, large", cos_f, cos, 2, 0, -1e9f, -1e5f},
+    {"tan", tan_f, tan, 3, 0, -100, 100},
+    {"tan, pi / 2", tan_f, tan, 3, 0, 1.5707f, 1.5709f},
+    {"tan, large", tan_f, tan, 3, 0, 1e5f, 1e9f},
     /* far below 0 the argument of exp is large, and half an ulp of it many of the result */
     {"gelu", gelu_f, gelu_d, 6, 0, -12.5f, 20},
     {"gelu slope", gelu_slope_f, gelu_slope_d, 4, 3e-7, -13, 13},
@@ -229,6 +258,34 @@ static void test_functions(void)
     printf("%-16s %.2f ulps\n", near_zero[i].name, worst);
   }
   CHECK(isnan(ampc_sin(INFINITY)) && isnan(ampc_cos(-INFINITY)) && isnan(ampc_sin(NAN)));
+}
+
+static void check_angle(float y, float x, double *worst)
+{
+  double want = atan2(y, x);
+  float got = ampc_atan2(y, x);
+  double u = ulps(got, want);
+  if (u > *worst) *worst = u;
+  CHECK_MSG(u <= 2 && (isnan(want) || signbit(got) == signbit((float)want)),
+            "atan2(%a, %a) = %a, true value %a", (double)y, (double)x, (double)got, want);
+}
+
+static void test_atan2(void)
+{
+  static const float special[] = {0,   -0.0f,  1,       -1,    0.5f,     -2,        INFINITY,
+                                  NAN, 1e-40f, -1e-45f, 3e38f, -3.4e38f, -INFINITY, 1e-20f};
+  int n = sizeof special / sizeof *special;
+  double worst = 0;
+  for (int i = 0; i < n * n; i++) check_angle(special[i / n], special[i % n], &worst);
+  unsigned state = 1;
+  for (int i = 0; i < 2000000; i++) {
+    state = state * 1664525u + 1013904223u;
+    float x = (float)(int)state * 0x1p-31f;
+    state = state * 1664525u + 1013904223u;
+    float y = i & 1 ? bits_float(state) : (float)(int)state * 0x1p-31f;
+    check_angle(y, x, &worst);
+  }
+  printf("%-16s %.2f ulps\n", "atan2", worst);
 }
 
 static void test_pow(void)
@@ -370,6 +427,7 @@ static void test_schedules(void)
 int main(void)
 {
   test_functions();
+  test_atan2();
   test_pow();
   test_f16();
   test_bf16();

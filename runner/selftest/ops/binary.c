@@ -32,6 +32,9 @@ ELEMENT(div, x[0] / x[1], fabs(r))
 ELEMENT(floor_divide, whole_quotient(x[0], x[1]), fabs(r))
 ELEMENT(remainder, python_modulo(x[0], x[1]), fabs(x[1]))
 ELEMENT(pow, pow(x[0], x[1]), fabs(r))
+ELEMENT(atan2, atan2(x[0], x[1]), fabs(r))
+ELEMENT(atan2_backward, x[1] == 0 && x[2] == 0 ? 0 : x[0] * x[1] / (x[1] * x[1] + x[2] * x[2]),
+        fabs(r))
 /* C's fmax passes over a NaN; here it wins, as in PyTorch */
 ELEMENT(maximum, isnan(x[0]) || isnan(x[1]) ? NAN : fmax(x[0], x[1]), fabs(r))
 ELEMENT(minimum, isnan(x[0]) || isnan(x[1]) ? NAN : fmin(x[0], x[1]), fabs(r))
@@ -118,6 +121,17 @@ static const OpTest tests[] = {
            {"u", "4{2,3,0,15} 4{7,5,0,2}", ""}),
      GRADIENTS({FLOATS, "17~v 17~n", ""}, {"f", "5x3~v 3~n", ""}, {"f", "7~v s{2}", ""}),
      CHAINS({chain_powers, FLOATS, "33~v 33~d"})},
+    {OP_atan2, "ww", "=", MAP(atan2), ULPS(2, "maths.cuh: 2"),
+     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "1025~n 1025~n", ""}, {FLOATS, "7x1 33", ""},
+           {"il", "33 33", "result=f"}, {"f", "h:33 33", "result=f"},
+           /* the signs of zeros, infinities */
+           {FLOATS, "8{0,-0.0,0,-0.0,1,-1,0,-0.0} 8{0,0,-0.0,-0.0,0,-0.0,-2,-2}", ""},
+           {FLOATS, "8{inf,inf,-inf,-inf,inf,1,-1,nan} 8{inf,-inf,inf,-inf,3,inf,-inf,1}", ""},
+           {"f", "4{3e38,1e-40,3e38,1e-45} 4{3e38,1e-40,1e-40,-3e38}", ""}),
+     GRADIENTS({FLOATS, "7x3~z 7x3~z", ""}, {FLOATS, "5x3~z 3~z", ""})},
+    {OP_atan2_backward, "dnn", "=", MAP(atan2_backward),
+     ULPS(4, "two squares and a sum of one sign, a quotient, a product"),
+     CASES({FLOATS, "1025 1025 1025", ""}, {FLOATS, "2{1,-1} 2{0,0} 2{0,-0.0}", ""})},
     {OP_maximum, "ww", "=", MAP(maximum), EXACT,
      CASES({SIGNED, "1025 1025", ""}, {"uo", "33 33", ""},
            {FLOATS, "4{nan,1,inf,-inf} 4{1,nan,-inf,nan}", ""}),

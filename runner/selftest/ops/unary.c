@@ -47,6 +47,12 @@ ELEMENT(tanh, tanh(x[0]), fabs(r))
 ELEMENT(erf, erf(x[0]), fabs(r))
 ELEMENT(sin, sin(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0])))
 ELEMENT(cos, cos(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0])))
+/* the remainder's last bit, as for sin */
+ELEMENT(tan, tan(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0]) * (1 + r * r)))
+ELEMENT(asin, asin(x[0]), fabs(r))
+ELEMENT(acos, acos(x[0]), fabs(r))
+ELEMENT(sinh, sinh(x[0]), fabs(r))
+ELEMENT(cosh, cosh(x[0]), fabs(r))
 
 /* several of them; below FLUSH e^-x overflows before the result leaves the normal numbers */
 #define FLUSH 0x1p-104
@@ -145,6 +151,30 @@ static const OpTest tests[] = {
     {OP_sin, "s", "=", MAP(sin), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
      GRADIENTS({FLOATS, "33~n", ""})},
     {OP_cos, "s", "=", MAP(cos), ULPS(2, "maths.cuh: 2"), CASES({FLOATS, "1025", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_tan, "s", "=", MAP(tan), ULPS(3, "maths.cuh: 3"),
+     CASES({FLOATS, "1025", ""}, {"il", "33", "result=f"},
+           /* nothing overflows beside pi / 2; zeros keep their sign */
+           {FLOATS, "8{1.57079637,1.57079625,-1.57079637,4.71238899,0,-0.0,inf,nan}", ""}),
+     GRADIENTS({FLOATS, "33~t", ""})},
+    {OP_asin, "d", "=", MAP(asin), ULPS(2, "maths.cuh: 2"),
+     CASES({FLOATS, "1025", ""}, {FLOATS, "1025~w", ""}, {"il", "3{0,1,-1}", "result=f"},
+           {FLOATS, "9{1,-1,0.99999994,0.5,-0.5,0.50000006,-0.0,1.0001,-inf}", ""}),
+     GRADIENTS({FLOATS, "7{-0.9,-0.6,-0.3,0.1,0.45,0.7,0.8}", ""})},
+    {OP_acos, "d", "=", MAP(acos), ULPS(2, "maths.cuh: 2"),
+     CASES({FLOATS, "1025", ""}, {FLOATS, "1025~w", ""}, {"il", "3{0,1,-1}", "result=f"},
+           {FLOATS, "9{1,-1,0.99999994,0.5,-0.5,0.50000006,-0.0,1.0001,-inf}", ""}),
+     GRADIENTS({FLOATS, "7{-0.9,-0.6,-0.3,0.1,0.45,0.7,0.8}", ""})},
+    {OP_sinh, "w", "=", MAP(sinh), ULPS(2, "maths.cuh: 2"),
+     CASES({FLOATS, "1025", ""}, {FLOATS, "1025~g", ""},
+           /* f16 overflows at log(2 65520), f32 beyond 89.4159 */
+           {"h", "4{11.7734375,11.78125,-11.7734375,-12}", ""},
+           {"f", "5{89.4159851,89.41599,-89.4159851,-90,0.99999994}", ""}),
+     GRADIENTS({FLOATS, "33~n", ""})},
+    {OP_cosh, "w", "=", MAP(cosh), ULPS(2, "maths.cuh: 2"),
+     CASES({FLOATS, "1025", ""}, {FLOATS, "1025~g", ""},
+           {"h", "4{11.7734375,11.78125,-11.7734375,-12}", ""},
+           {"f", "5{89.4159851,89.41599,-89.4159851,-90,0}", ""}),
      GRADIENTS({FLOATS, "33~n", ""})},
     {OP_sqrt, "w", "=", MAP(sqrt), ROUNDED, CASES({FLOATS, "1025", ""}, {"il", "33", "result=f"}),
      GRADIENTS({FLOATS, "33~v", ""})},
