@@ -162,6 +162,21 @@ DEVICE real ampc_atan2_slope(real x, real y)
   return square == R(0.0) ? R(0.0) : x / square;
 }
 
+// --- ampc_bce
+/* -t log p - (1 - t) log(1 - p), where no logarithm is below -100; NaN where p is no probability. */
+DEVICE real ampc_bce(real p, real t)
+{
+  real in = ampc_max(ampc_log(p), R(-100.0)), out = ampc_max(ampc_log1p(-p), R(-100.0));
+  return (t - R(1.0)) * out - t * in;
+}
+
+// --- ampc_bce_slope
+/* (p - t) / (p (1 - p)) without the bounds of ampc_bce, but finite: torch's divides by 1e-12 at least. */
+DEVICE real ampc_bce_slope(real p, real t)
+{
+  return (p - t) / ampc_max((R(1.0) - p) * p, R(1e-12));
+}
+
 // --- ampc_remainder
 /* x - y floor(x / y): the sign is y's. */
 DEVICE real ampc_remainder(real x, real y)

@@ -347,6 +347,22 @@ static Datum run_takes_logits(Lower *l, Args *args)
   return d_of(D_none);
 }
 
+/* _takes_probabilities(x, "binary_cross_entropy"): x, where the region computes in f32: in 16 bits
+ * a probability near 0 or 1 is one of them, and the gradient, 1 / p at most, fits no f16. As under
+ * PyTorch's autocast, though x be f32 here. */
+static Datum run_takes_probabilities(Lower *l, Args *args)
+{
+  RegionKind kind = l->g->regions.at[l->at.region].kind;
+  if (kind != REGION_f16 && kind != REGION_bf16) return ARG(0);
+  fail(l, E403, args->span, "%s under %s: its gradient may not fit", ARG(1).as.text,
+       region_kind_text(kind));
+  const Node *n = ARG(0).kind == D_tensor ? maker(l, ARG(0).as.tensor) : NULL;
+  if (n && n->op == OP_sigmoid) diag_note(l->c, n->span, "the sigmoid that it takes is made here");
+  diag_help(l->c, "`%s_with_logits` takes what goes into the sigmoid; or `autocast(f32) { }`",
+            ARG(1).as.text);
+  return d_of(D_error);
+}
+
 /* _type(x): a value as messages show it, for the texts of _error(). */
 static Datum run_type(Lower *l, Args *args)
 {
@@ -503,6 +519,7 @@ const Native natives[] = {
     {"number", 3, 3, false, true, run_number},
     {"count", 4, 4, false, true, run_count},
     {"takes_logits", 2, 2, false, true, run_takes_logits},
+    {"takes_probabilities", 2, 2, false, true, run_takes_probabilities},
     {"type", 1, 1, false, true, run_type},
     {"is_float", 1, 1, false, true, run_is_float},
     {"is_tensor", 1, 1, false, true, run_is_tensor},

@@ -323,7 +323,8 @@ static void value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
 }
 
 /* The loader checks the labels of a file. What several losses take is what each of them takes. */
-static void limit_labels(Lower *l, ampc_source *s, int64_t n, int64_t ignored, Span span)
+static void limit_labels(Lower *l, ampc_source *s, int64_t n, int64_t ignored, const char *name,
+                         Span span)
 {
   if (ignored >= 0 && ignored < n) ignored = 0;
   s->ignored = s->limit && s->ignored != ignored ? 0 : ignored;
@@ -332,17 +333,18 @@ static void limit_labels(Lower *l, ampc_source *s, int64_t n, int64_t ignored, S
   const char *file = p.source ? p.source->path : "", *slash = strrchr(file, '/');
   s->limit = n;
   s->limit_why =
-      arena_printf(l->arena, "classes of cross_entropy, %s:%u", slash ? slash + 1 : file, p.line);
+      arena_printf(l->arena, "classes of %s, %s:%u", name, slash ? slash + 1 : file, p.line);
 }
 
 /* Labels that are made are known now. */
-static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t ignored, Span span)
+static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t ignored,
+                       const char *name, Span span)
 {
   if (low < 0 && !(low == -1 && ignored == -1)) {
-    fail(l, E310, span, "cross_entropy of %lld classes gets labels from %lld on", (long long)n,
+    fail(l, E310, span, "%s of %lld classes gets labels from %lld on", name, (long long)n,
          (long long)low);
   } else if (high >= n && !(high == n && ignored == n)) {
-    fail(l, E310, span, "cross_entropy of %lld classes gets labels up to %lld", (long long)n,
+    fail(l, E310, span, "%s of %lld classes gets labels up to %lld", name, (long long)n,
          (long long)high);
   } else {
     return true;
@@ -352,7 +354,8 @@ static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t i
   return false;
 }
 
-/* _classes(target, n, ignore_index): target holds classes below n. True when some may be ignored.
+/* _classes(target, n, ignore_index, "cross_entropy"): target holds classes below n. True when some
+ * may be ignored.
  */
 static Datum run_classes(Lower *l, Args *args)
 {
@@ -362,8 +365,9 @@ static Datum run_classes(Lower *l, Args *args)
   if (!s) return d_bool(true);
   value_bounds(s, &low, &high);
   bool some_ignored = ignored >= low && ignored <= high;
-  if (has_file(s)) limit_labels(l, s, n, some_ignored ? ignored : 0, args->span);
-  if (s->kind == AMPC_SOURCE_SYNTHETIC && !labels_fit(l, low, high, n, ignored, args->span))
+  if (has_file(s)) limit_labels(l, s, n, some_ignored ? ignored : 0, ARG(3).as.text, args->span);
+  if (s->kind == AMPC_SOURCE_SYNTHETIC &&
+      !labels_fit(l, low, high, n, ignored, ARG(3).as.text, args->span))
     return d_of(D_error);
   return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }
@@ -371,6 +375,6 @@ static Datum run_classes(Lower *l, Args *args)
 const Native source_natives[] = {
     {"file", 7, 7, false, true, run_file},
     {"synthetic", 7, 7, false, true, run_synthetic},
-    {"classes", 3, 3, false, true, run_classes},
+    {"classes", 4, 4, false, true, run_classes},
     {0},
 };

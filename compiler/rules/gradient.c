@@ -525,6 +525,15 @@ void grad_bce_with_logits(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_unary(b, OP_neg, back_mul(b, x[0], dy));
 }
 
+/* x probabilities, t targets: dx = dy (x - t) / (x (1 - x)), dt = dy (log(1 - x) - log x) */
+void grad_bce(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = ir_append(c, &b->at, OP_bce_backward, (Value[]){dy, x[0], x[1]}, 3, NULL);
+  Value out = back_unary(b, OP_log1p, back_unary(b, OP_neg, x[0]));
+  out_dx[1] = back_mul(b, dy, back_binary(b, OP_sub, out, back_unary(b, OP_log, x[0])));
+}
+
 /* y = (x - z)^2: dx = 2 dy (x - z), dz = -dx */
 void grad_squared_error(Compile *c, Value n, Value dy, Value *out_dx)
 {

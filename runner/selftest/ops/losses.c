@@ -54,6 +54,15 @@ static double softplus(double x)
 ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
 ELEMENT(bce_with_logits, (1 - x[1]) * x[0] + softplus(-x[0]),
         fabs((1 - x[1]) * x[0]) + softplus(-x[0]))
+/* no logarithm is below -100 */
+static double bounded_log(double x)
+{
+  return x == 0 ? -100 : fmax(log(x), x > 0 ? -100 : NAN);
+}
+ELEMENT(bce, -x[1] * bounded_log(x[0]) - (1 - x[1]) * bounded_log(1 - x[0]),
+        fabs(x[1] * bounded_log(x[0])) + fabs((1 - x[1]) * bounded_log(1 - x[0])))
+ELEMENT(bce_backward, x[0] * (x[1] - x[2]) / fmax(x[1] * (1 - x[1]), 1e-12),
+        fabs(x[0]) * (fabs(x[1]) + fabs(x[2])) / fmax(x[1] * (1 - x[1]), 1e-12))
 
 static const OpTest tests[] = {
     {OP_cross_entropy_rows, "nk", "=", ROW(reference_cross_entropy),
@@ -87,5 +96,14 @@ static const OpTest tests[] = {
      CASES({FLOATS, "1025 1025", ""}, /* where e^x overflows */
            {"f", "4{200,-200,0,-1e30} 4{0,1,0.5,0}", ""}),
      GRADIENTS({FLOATS, "17~n 17~y", ""})},
+    {OP_bce, "yy", "=", MAP(bce), ULPS(4, "two logarithms 1 and 2, three roundings"),
+     CASES({FLOATS, "1025 1025", ""}, {FLOATS, "7x33 33", ""},
+           /* certain ones, right and wrong; no probabilities */
+           {FLOATS, "6{0,1,0,1,1e-30,0.5} 6{0,1,1,0,1,0.25}", ""},
+           {FLOATS, "4{-0.5,1.5,nan,0} 4{0.5,0.5,0,0.5}", ""}),
+     GRADIENTS({FLOATS, "7{0.15,0.2,0.4,0.55,0.7,0.8,0.85} 7~y", ""})},
+    {OP_bce_backward, "dyy", "=", MAP(bce_backward),
+     ULPS(4, "a product, two differences, a quotient, a product"),
+     CASES({FLOATS, "1025 1025 1025", ""}, {FLOATS, "4{1,-1,1,2} 4{0,1,0,1} 4{0,1,1,0}", ""})},
 };
 FAMILY(losses)
