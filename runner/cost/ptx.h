@@ -103,9 +103,11 @@ typedef struct PtxKernel {
   const char *name;
   PtxInstruction *at;
   uint32_t n, n_registers;
-  uint32_t n_params; /* pointers all */
-  uint32_t shared;   /* bytes of shared memory, those of the whole text before it included */
-  uint32_t counts;   /* index of the first atomic operation; n: none */
+  uint32_t n_params;        /* pointers all */
+  uint32_t shared;          /* bytes of shared memory, those of the whole text before it included */
+  uint32_t counts;          /* index of the first atomic operation; n: none */
+  const uint8_t *constants; /* what constant memory has, from PTX_CONST_BASE on; the arena's */
+  uint32_t n_constants;     /* bytes */
 } PtxKernel;
 
 typedef struct PtxText {

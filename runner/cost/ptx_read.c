@@ -18,7 +18,8 @@ typedef struct Reader {
   Names variables; /* of the file and of the kernel: shared and constant memory */
   Names registers, labels, params;
   NameIndex register_index, label_index;
-  uint64_t shared; /* bytes so far */
+  uint64_t shared;        /* bytes so far */
+  VEC(uint8_t) constants; /* what constant memory has from PTX_CONST_BASE on */
   VEC(PtxInstruction) code;
   VEC(const char *) targets; /* of each instruction: the label, or NULL */
 } Reader;
@@ -278,26 +279,45 @@ static bool read_instruction(Reader *r)
 
 /* ---- declarations ---- */
 
+/* = {1, 2, 3}: `bytes` each, from `at` of constant memory on; the rest is 0. What is no number,
+ * such as an address, stays 0. */
+static void read_constants(Reader *r, uint64_t at, uint64_t bytes, uint64_t size)
+{
+  uint64_t value = 0;
+  while (r->constants.n < at + size) vec_push(r->arena, &r->constants, 0);
+  if (!take(r, '=') || !take(r, '{')) return;
+  for (uint64_t end = at + size; at + bytes <= end; at += bytes) {
+    bool minus = take(r, '-');
+    if (!number_of(word(r), &value)) return;
+    if (minus) value = 0 - value;
+    memcpy(&r->constants.at[at], &value, bytes);
+    if (!take(r, ',')) return;
+  }
+}
+
 /* .shared .align 4 .b8 name[128]; the elements are of one of the types. */
 static bool read_variable(Reader *r)
 {
   const char *line = r->s, *name = "";
   bool shared = false;
-  uint64_t align = 1, size = 1;
+  uint64_t align = 1, size = 1, bytes;
   for (const char *w; *(w = word(r)); name = w) {
     if (strcmp(w, ".shared") == 0) shared = true;
     if (strcmp(w, ".align") == 0) align = strtoull(word(r), NULL, 10);
     PtxType t = w[0] == '.' ? ptx_type_named(w + 1) : PTX_none;
     if (t) size = ptx_type_bytes(t);
   }
+  bytes = size;
   if (take(r, '[')) {
     const char *count = word(r);
     size *= *count ? strtoull(count, NULL, 10) : 1; /* of the launch: none is used by its size */
     if (!expect(r, ']')) return false;
   }
-  r->s += strcspn(r->s, ";");
-  if (!*name || !align || !expect(r, ';')) return fail(r, "declaration", line, strcspn(line, "\n"));
+  if (!align) align = 1;
   r->shared = (r->shared + align - 1) / align * align;
+  if (!shared) read_constants(r, r->shared, bytes, size);
+  r->s += strcspn(r->s, ";");
+  if (!*name || !expect(r, ';')) return fail(r, "declaration", line, strcspn(line, "\n"));
   vec_push(r->arena, &r->variables, (Named){name, shared ? r->shared : PTX_CONST_BASE + r->shared});
   r->shared += size;
   return true;
@@ -369,7 +389,11 @@ static bool read_params(Reader *r)
 static bool read_kernel(Reader *r, PtxKernel *out)
 {
   int depth = 0;
-  Reader fresh = {.arena = r->arena, .s = r->s, .variables = r->variables, .shared = r->shared};
+  Reader fresh = {.arena = r->arena,
+                  .s = r->s,
+                  .variables = r->variables,
+                  .shared = r->shared,
+                  .constants = {r->constants.at, r->constants.n, r->constants.cap}};
   *r = fresh;
   out->name = word(r);
   declare(r, "_");
@@ -389,7 +413,9 @@ static bool read_kernel(Reader *r, PtxKernel *out)
                      .n = r->code.n,
                      .n_registers = r->registers.n,
                      .n_params = r->params.n,
-                     .shared = (uint32_t)r->shared};
+                     .shared = (uint32_t)r->shared,
+                     .constants = r->constants.at,
+                     .n_constants = r->constants.n};
   while (out->counts < out->n && out->at[out->counts].op != PTX_OP_atom) out->counts++;
   return r->code.n > 0 || fail(r, "empty kernel", out->name, strlen(out->name));
 }

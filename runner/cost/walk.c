@@ -339,7 +339,7 @@ bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, Wal
   *out = (WalkCounts){0};
   w.reg = arena_alloc(arena, (k->n_registers + 1) * sizeof *w.reg, _Alignof(uint64_t));
   w.clock.ready = arena_array(arena, int64_t, k->n_registers + 1);
-  walk_memory_open(&w.memory, arena, k->shared);
+  walk_memory_open(&w.memory, arena, k);
   if (k->n_params != launch->n_arguments) {
     *why = arena_printf(arena, "takes %u arguments, not %u", k->n_params, launch->n_arguments);
     return false;

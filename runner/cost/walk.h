@@ -5,13 +5,13 @@
  * Note [walking]
  * Loops, bounds and indices of kernels depend on where a thread stands, not on data, so this is
  * exact for a block that is walked; `blocks` of the grid are, spread evenly, the first and the last
- * among them, fewer where they are long. Memory is not there: an argument reads as a pattern (ones,
- * zeros), a shuffle gives a lane its own value. Warps run one after the other, so barriers wait for
- * nobody and shared memory has what the warps before have left there. An atomic addition gives the
- * number of the block, as if blocks came in their order: what is left to the last one is counted
- * once, and finds in L2 what the others have stored.
- * Where data decides (a comparison of values) lanes of a warp go one way together.
- * Lanes that part meet again at the lowest instruction that any of them has before it. */
+ * among them, fewer where they are long. Memory is not there but for constants: an argument reads
+ * as a pattern (ones, zeros), a shuffle gives a lane its own value. Warps run one after the other,
+ * so barriers wait for nobody and shared memory has what the warps before have left there. An
+ * atomic addition gives the number of the block, as if blocks came in their order: what is left to
+ * the last one is counted once, and finds in L2 what the others have stored. Where data decides (a
+ * comparison of values) lanes of a warp go one way together. Lanes that part meet again at the
+ * lowest instruction that any of them has before it. */
 #pragma once
 #include "ptx.h"
 

@@ -1,5 +1,6 @@
 /* Sectors, lines and banks: see walk_memory.h. */
 #include "walk_memory.h"
+#include "ptx_parts.h"
 #include <assert.h>
 #include <string.h>
 
@@ -26,7 +27,14 @@ uint64_t walk_memory_value(const WalkMemory *m, const WalkLaunch *launch, const 
     if (at + bytes <= m->shared_size) memcpy(&value, m->shared + at, bytes);
     return value;
   }
-  if (i->space == SPACE_const || n == 0 || n > launch->n_arguments) return 0;
+  if (i->space == SPACE_const) {
+    const PtxKernel *k = m->kernel;
+    uint64_t from = at - PTX_CONST_BASE;
+    if (at >= PTX_CONST_BASE && from + bytes <= k->n_constants)
+      memcpy(&value, k->constants + from, bytes);
+    return value;
+  }
+  if (n == 0 || n > launch->n_arguments) return 0;
   uint64_t word = launch->arguments[n - 1].pattern >> (at - launch->arguments[n - 1].skew) % 8 * 8;
   return bytes >= 8 ? word : word & ((1ull << 8 * bytes) - 1);
 }
@@ -40,10 +48,10 @@ void walk_memory_store(WalkMemory *m, const PtxInstruction *i, uint64_t at, uint
 
 /* ---- a set of sectors ---- */
 
-void walk_memory_open(WalkMemory *m, Arena *arena, uint32_t shared_size)
+void walk_memory_open(WalkMemory *m, Arena *arena, const PtxKernel *k)
 {
-  *m = (WalkMemory){.arena = arena, .cap = FIRST_CAP, .shared_size = shared_size};
-  m->shared = arena_array(arena, unsigned char, shared_size + 1);
+  *m = (WalkMemory){.arena = arena, .cap = FIRST_CAP, .shared_size = k->shared, .kernel = k};
+  m->shared = arena_array(arena, unsigned char, k->shared + 1);
   m->slot = arena_array(arena, uint64_t, m->cap);
 }
 

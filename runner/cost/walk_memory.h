@@ -1,4 +1,4 @@
-/* Memory as walk.c sees it: accesses are counted, only shared memory is there. */
+/* Memory as walk.c sees it: accesses are counted, only shared memory and constants are there. */
 #pragma once
 #include "walk.h"
 
@@ -15,9 +15,10 @@ typedef struct WalkMemory { /* sectors that the block has read */
   uint32_t cap, n;
   unsigned char *shared; /* the block's */
   uint32_t shared_size;
+  const PtxKernel *kernel; /* whose constants are read */
 } WalkMemory;
 
-void walk_memory_open(WalkMemory *m, Arena *arena, uint32_t shared_size);
+void walk_memory_open(WalkMemory *m, Arena *arena, const PtxKernel *k);
 void walk_memory_clear(WalkMemory *m);
 /* Counts an access; cycles until its value is there. */
 uint32_t walk_memory(WalkMemory *m, const WalkLaunch *launch, const WalkAccess *a,

@@ -226,6 +226,31 @@ static void test_before(void)
   SAME("before", walked(before_text, "k", launch).instructions, 5.0);
 }
 
+/* Constants of both kinds say how often to go round: 3 times, then 258. */
+static const char table_text[] =
+    HEAD ".const .align 4 .b32 first[2] = {-1, 3};\n"
+         ".const .align 4 .b8 second[8] = {9, 0, 0, 0, 2, 1};\n"
+         ".visible .entry k()\n{\n" REGISTERS "mov.u64 %rd1, first;\n" // free
+         "ld.const.u32 %r1, [%rd1+4];\n"                               // 1
+         "mov.u32 %r2, 0;\n"                                           // free
+         "$L__BB0_1:\n"
+         "add.s32 %r2, %r2, 1;\n"        // 3 times
+         "setp.lt.u32 %p1, %r2, %r1;\n"  // 3 times
+         "@%p1 bra $L__BB0_1;\n"         // 3 times
+         "mov.u64 %rd2, second;\n"       // free
+         "ld.const.u32 %r1, [%rd2+4];\n" // 1
+         "mov.u32 %r2, 0;\n"             // free
+         "$L__BB0_2:\n"
+         "add.s32 %r2, %r2, 1;\n"       // 258 times
+         "setp.lt.u32 %p1, %r2, %r1;\n" // 258 times
+         "@%p1 bra $L__BB0_2;\n"        // 258 times
+         "ret;\n}\n";                   // 1
+
+static void test_constants(void)
+{
+  SAME("constants", walk(table_text, 1, 1, 0).instructions, 1 + 3 * 3 + 1 + 3 * 258 + 1.0);
+}
+
 static void test_refusals(void)
 {
   refuses(BODY("frob.s32 %r1, %r2;\n"), "frob.s32");
@@ -288,6 +313,7 @@ int main(void)
   test_scaled();
   test_last();
   test_before();
+  test_constants();
   test_refusals();
   test_costs();
   return check_done();
