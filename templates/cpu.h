@@ -184,6 +184,10 @@ DEVICE long long block_share(long long n, unsigned k)
 // --- EACH_OF_ROWS
 #define EACH_OF_ROWS(T, r, rows, k)
 
+// --- TABLE
+/* name[] = { .. }: numbers that the text gives */
+#define TABLE(T, name) static const T name[]
+
 // --- ONE_THREAD
 /* in one thread of the launch */
 #define ONE_THREAD if (block_index == 0)

@@ -200,6 +200,10 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        (r = r##_at / ((columns) / (n)), c = (r##_at - r * ((columns) / (n))) * (n), 1);            \
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
+// --- TABLE
+/* name[] = { .. }: numbers that the text gives, the same for all threads */
+#define TABLE(T, name) static __constant__ const T name[]
+
 // --- ONE_THREAD
 /* in one thread of the launch */
 #define ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)

@@ -1,4 +1,18 @@
-/* How the partial results of a row, or of a column, are joined. */
+/* How the partial results of a row, or of a column, are joined; which row of a table is whose. */
+
+// --- TABLE_ROW
+/* at: where in a table of `rows` rows of 3 numbers that row begins which is the last one whose first number
+ * is not above x. */
+#define TABLE_ROW(table, rows, at, x)                                                              \
+  int at = 0;                                                                                      \
+  for (int at##_end = (rows); at##_end - at > 1;) {                                                \
+    const int at##_mid = (at + at##_end) / 2;                                                      \
+    if ((table)[3 * at##_mid] <= (x))                                                              \
+      at = at##_mid;                                                                               \
+    else                                                                                           \
+      at##_end = at##_mid;                                                                         \
+  }                                                                                                \
+  at *= 3
 
 // --- JOIN_ADD
 #define JOIN_ADD(x, y) ((x) + (y))

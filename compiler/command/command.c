@@ -267,23 +267,28 @@ static void add_buffer(ArgBuild *b, const Node *n)
 }
 
 /* What an update kernel walks: the group's part of every flat space that it uses. All have the same
- * element numbers; offsets are in bytes, 2 an element in the 16-bit copies. */
-static void add_ranges(ArgBuild *b, const Node *n)
+ * element numbers; offsets are in bytes, 2 an element in the 16-bit copies. Where an update has two
+ * kernels, the first has the moments and the second what is made of the weights. */
+static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
 {
+  const bool moments = which != FILE_weights, weights = which != FILE_moments;
   const Graph *g = b->c->graph;
   int64_t index = attr_int(n, "optimizer");
   const Optimizer *o = &g->optimizers.at[index];
   const ParamGroup *own = &o->groups.at[attr_int(n, "group")];
   int64_t at = own->first * float_bytes(b->c), at16 = own->first * 2;
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
-  add(b, ARG_master, (Value){0}, AMPC_F32, AMPC_MASTER, at);
-  if (own->moments & 1) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
-  if (own->moments & 2) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
-  if (own->moments & 4) add(b, ARG_moment3, (Value){0}, AMPC_F32, AMPC_MOMENT3, at);
-  if (o->ema) add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, at);
-  if (copies_in_use(g, (int)index, AMPC_F16))
+  add_argument(b, (KernelArg){.role = ARG_master,
+                              .type = AMPC_F32,
+                              .place = {AMPC_MASTER, at},
+                              .only_read = !weights});
+  if (moments && own->moments & 1) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
+  if (moments && own->moments & 2) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
+  if (moments && own->moments & 4) add(b, ARG_moment3, (Value){0}, AMPC_F32, AMPC_MOMENT3, at);
+  if (weights && o->ema) add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, at);
+  if (weights && copies_in_use(g, (int)index, AMPC_F16))
     add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
-  if (copies_in_use(g, (int)index, AMPC_BF16))
+  if (weights && copies_in_use(g, (int)index, AMPC_BF16))
     add(b, ARG_copybf, (Value){0}, AMPC_BF16, AMPC_COPYBF, at16);
 }
 
@@ -352,7 +357,9 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
     add_gradients(b, n);
     break;
   case FILE_ranges:
-    add_ranges(b, n);
+  case FILE_moments:
+  case FILE_weights:
+    add_ranges(b, n, arg);
     break;
   }
 }
@@ -423,9 +430,11 @@ int64_t node_range(const Graph *g, const Node *n)
 {
   const OpInfo *op = op_of(n);
   for (uint32_t i = 0; i < op->n_file_args; i++) {
-    if (op->file_args[i] != FILE_grad && op->file_args[i] != FILE_ranges) continue;
+    FileArg arg = op->file_args[i];
+    bool group = arg == FILE_ranges || arg == FILE_moments || arg == FILE_weights;
+    if (arg != FILE_grad && !group) continue;
     const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
-    return op->file_args[i] == FILE_grad ? o->count : o->groups.at[attr_int(n, "group")].count;
+    return group ? o->groups.at[attr_int(n, "group")].count : o->count;
   }
   return -1;
 }

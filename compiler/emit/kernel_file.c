@@ -3,7 +3,9 @@
  *   GRID_LOOP($index, i, $count) {          becomes  GRID_LOOP(int, i, 4096) {
  *   @copy16      copy16[i] = to_f16(w);     stands only where the kernel has an argument copy16 */
 #include "compiler/base/embedded.h"
+#include "compiler/base/user_text.h"
 #include "compiler/graph/optimizers.h"
+#include "compiler/graph/param_parts.h"
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "kernel_parts.h"
@@ -366,6 +368,19 @@ static const char *attr_text(const Template *t, uint32_t i)
   return number ? real_text(t->k, t->n->attr[i].f) : number_text(t, t->n->attr[i].i);
 }
 
+/* Of ops that walk a group by its parameters: $parts, $params, and $part, the elements of one. */
+static const char *parts_text(const Template *t, const char *word, size_t n)
+{
+  uint32_t place;
+  if (!attr_find(op_of(t->n), "group", &place)) return NULL;
+  ParamParts parts =
+      param_parts(t->k->g, attr_int(t->n, "optimizer"), (uint32_t)attr_int(t->n, "group"));
+  if (is(word, n, "parts")) return number_text(t, parts.n);
+  if (is(word, n, "params")) return number_text(t, parts.params);
+  if (is(word, n, "part")) return number_text(t, parts.size);
+  return NULL;
+}
+
 /* The text for $word: words that every template knows, then inputs, then attributes of the op. */
 static const char *hole_text(const Template *t, const char *word, size_t n)
 {
@@ -377,6 +392,8 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "index")) return k->index_type;
   if (is(word, n, "count")) return number_text(t, t->count);
   if (is(word, n, "samples")) return number_text(t, attr_int(t->n, "samples"));
+  const char *parts = parts_text(t, word, n);
+  if (parts) return parts;
   if (is(word, n, "partials")) return number_text(t, GRAD_NORM_PARTIALS);
   if (is(word, n, "part")) return number_text(t, part_size(t));
   if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
@@ -426,10 +443,31 @@ static bool put_operands(Template *t, const char *s, const char *end)
   return true;
 }
 
+static void put_parameter(const Parameter *p, int64_t elements, int64_t first_part, void *data)
+{
+  const Template *t = data;
+  int64_t at = p->offset - own_group(t)->first;
+  EMIT(t->k->p, "    %lld, %lld, %lld, // %s\n", (long long)first_part, (long long)at,
+       (long long)(at + elements), comment_text(t->k->c->arena, p->path, strlen(p->path), 60));
+}
+
+/* `$parameters`, a line of its own: of each parameter of the group the first of its parts, its
+ * first element and the one behind its last; then the number of parts. */
+static bool put_parameters(Template *t, const char *s, const char *end)
+{
+  while (s < end && *s == ' ') s++;
+  if (*s != '$' || !is(s + 1, (size_t)(end - s) - 1, "parameters")) return false;
+  int64_t optimizer = attr_int(t->n, "optimizer"), group = attr_int(t->n, "group");
+  ParamParts parts = param_parts(t->k->g, optimizer, (uint32_t)group);
+  param_parts_each(t->k->g, optimizer, (uint32_t)group, &parts, put_parameter, t);
+  EMIT(t->k->p, "    %lld\n", (long long)parts.n);
+  return true;
+}
+
 /* One line of a template: its mark decides whether it stands, its holes are filled. */
 static void put_line(Template *t, uint32_t number, const char *s, const char *end)
 {
-  if (put_operands(t, s, end)) return;
+  if (put_operands(t, s, end) || put_parameters(t, s, end)) return;
   while (*s == '@') { /* @word and @!word: the line stands where all of them hold */
     bool wanted = s[1] != '!';
     s += wanted ? 1 : 2;

@@ -161,6 +161,8 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
                                       [FILE_buffer] = "buffer",
                                       [FILE_grad] = "grad",
                                       [FILE_ranges] = "ranges",
+                                      [FILE_moments] = "moments",
+                                      [FILE_weights] = "weights",
                                       [FILE_const_state] = "const_state",
                                       [FILE_const_optimizer] = "const_optimizer"};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)

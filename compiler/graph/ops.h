@@ -116,7 +116,9 @@ typedef enum FileArg {
   FILE_const_optimizer,
   FILE_buffer,
   FILE_grad,
-  FILE_ranges
+  FILE_ranges,
+  FILE_moments,
+  FILE_weights
 } FileArg;
 enum { MAX_FILE_ARGS = 4 };
 

@@ -9,9 +9,10 @@
 #include <string.h>
 
 static OptimizerInfo table[OPT_COUNT] = {
-#define AMPC_OPTIMIZER(row, op, moment_list, flag_list, variant_list)                              \
+#define AMPC_OPTIMIZER(row, op, measure_op, moment_list, flag_list, variant_list)                  \
   [OPT_##row] = {.name = #row,                                                                     \
                  .update = OP_##op,                                                                \
+                 .measure_text = measure_op,                                                       \
                  .moments_text = moment_list,                                                      \
                  .flags_text = flag_list,                                                          \
                  .variant_text = variant_list},
@@ -34,9 +35,8 @@ static char texts[OPT_COUNT][3][MAX_LIST_TEXT];
 
 static uint32_t setting_named(const OptimizerInfo *row, const char *name)
 {
-  const OpSignature *sig = &op_row(row->update)->signature;
-  for (uint32_t i = 0; i < sig->n_inputs; i++)
-    if (strcmp(sig->input[i].name, name) == 0) return i;
+  uint32_t i;
+  if (optimizer_setting_find(row, name, &i)) return i;
   optimizer_broken(row->name, "its update has no input", name);
 }
 
@@ -99,15 +99,36 @@ static void take_word(OptimizerInfo *row, const char *word, SettingCondition con
 
 /* ---- arguments ---- */
 
-/* How many settings from i on differ from it in the last digit only: beta1, beta2. */
-static uint32_t numbered(const OpSignature *sig, uint32_t i)
+/* Inputs [from, from + n) of an op that are not among the settings yet. */
+static void add_settings(OptimizerInfo *row, OpKind op, uint32_t from, uint32_t n)
 {
-  const char *first = sig->input[i].name;
+  const OpSignature *sig = &op_row(op)->signature;
+  for (uint32_t i = from, known; i < from + n; i++) {
+    if (optimizer_setting_find(row, sig->input[i].name, &known)) continue;
+    if (row->n_settings == MAX_SIGNATURE)
+      optimizer_broken(row->name, "more than MAX_SIGNATURE settings at", sig->input[i].name);
+    row->setting[row->n_settings++] = &sig->input[i];
+  }
+}
+
+/* `lr`, then those of `measure`, then what only the update has. */
+static void find_settings(OptimizerInfo *row)
+{
+  bool measures = row->measure != OP_COUNT;
+  add_settings(row, row->update, 0, 1);
+  if (measures) add_settings(row, row->measure, 0, op_row(row->measure)->signature.n_inputs);
+  add_settings(row, row->update, 1, op_row(row->update)->signature.n_inputs - 1 - measures);
+}
+
+/* How many settings from i on differ from it in the last digit only: beta1, beta2. */
+static uint32_t numbered(const OptimizerInfo *row, uint32_t i)
+{
+  const char *first = row->setting[i]->name;
   size_t stem = strlen(first) - 1;
   uint32_t n = 0;
   if (!isdigit((unsigned char)first[stem])) return 1;
-  for (; i + n < sig->n_inputs; n++) {
-    const char *name = sig->input[i + n].name;
+  for (; i + n < row->n_settings; n++) {
+    const char *name = row->setting[i + n]->name;
     if (strlen(name) != stem + 1 || memcmp(name, first, stem) != 0) break;
     if (!isdigit((unsigned char)name[stem])) break;
   }
@@ -125,17 +146,15 @@ static const char *list_name(uint32_t kind, uint32_t i, const InputInfo *first)
   return names[kind][i];
 }
 
-/* In the order of the update's inputs, so that messages read as the table does. */
+/* In the order of the settings, so that messages read as the table does. */
 static void find_arguments(OptimizerInfo *row)
 {
-  const OpSignature *sig = &op_row(row->update)->signature;
-  row->n_settings = sig->n_inputs;
-  for (uint32_t i = 0, n; i < sig->n_inputs; i += n) {
-    const char *name = sig->input[i].name;
-    n = numbered(sig, i);
-    if (n > 1) name = list_name((uint32_t)(row - table), i, &sig->input[i]);
+  for (uint32_t i = 0, n; i < row->n_settings; i += n) {
+    const char *name = row->setting[i]->name;
+    n = numbered(row, i);
+    if (n > 1) name = list_name((uint32_t)(row - table), i, row->setting[i]);
     row->argument[row->n_arguments++] = (OptimizerArgument){.name = name,
-                                                            .optional = sig->input[i].optional,
+                                                            .optional = row->setting[i]->optional,
                                                             .whole = strcmp(name, "ema") == 0,
                                                             .first = i,
                                                             .n = n};
@@ -167,26 +186,36 @@ bool setting_domain(const char *name, ampc_domain value, ampc_domain *out)
 
 /* ---- checks ---- */
 
-/* Inputs that may be many are no settings; `optimizer_control` shows the first as lr. */
-static void check_update(const OptimizerInfo *row)
+/* Inputs that may be many are no settings. Of these ops `inputs` are, the others are made. */
+static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint32_t inputs)
 {
-  const OpInfo *op = op_row(row->update);
+  const OpInfo *op = op_row(kind);
   uint32_t place;
-  bool ranges = false,
-       first_is_lr = op->signature.n_inputs && !strcmp(op->signature.input[0].name, "lr");
-  for (uint32_t i = 0; i < op->n_file_args; i++) ranges |= op->file_args[i] == FILE_ranges;
+  bool ranges = false;
+  for (uint32_t i = 0; i < op->n_file_args; i++) ranges |= op->file_args[i] == walked;
   if (op->tmpl != TMPL_file || !ranges)
-    optimizer_broken(row->name, "no op of a template with `ranges`:", op->name);
-  if (!first_is_lr) optimizer_broken(row->name, "the first input is not lr of", op->name);
+    optimizer_broken(row->name, "no op of a template that walks the group:", op->name);
   if (!attr_find(op, "optimizer", &place) || !attr_find(op, "group", &place))
     optimizer_broken(row->name, "no attributes `optimizer` and `group` in", op->name);
-  for (uint32_t i = 0; i < op->signature.n_inputs; i++) {
+  for (uint32_t i = 0; i < inputs; i++) {
     const InputInfo *input = &op->signature.input[i];
     ampc_domain domain;
     if (input->variadic) optimizer_broken(row->name, "this input is no setting:", input->name);
     if (!setting_domain(input->name, AMPC_FINITE, &domain))
       optimizer_broken(row->name, "settings.def has no row", input->name);
   }
+}
+
+/* `optimizer_control` shows the first setting as lr. */
+static void check_update(OptimizerInfo *row)
+{
+  const OpSignature *sig = &op_row(row->update)->signature;
+  bool measures = *row->measure_text;
+  row->measure = measures ? op_named(row->measure_text) : OP_COUNT;
+  if (sig->n_inputs <= measures || strcmp(sig->input[0].name, "lr") != 0)
+    optimizer_broken(row->name, "the first input is not lr of", op_row(row->update)->name);
+  check_op(row, row->update, measures ? FILE_weights : FILE_ranges, sig->n_inputs - measures);
+  if (measures) check_op(row, row->measure, FILE_moments, op_row(row->measure)->signature.n_inputs);
 }
 
 /* Whether a line of the template is marked @word or @!word. */
@@ -200,23 +229,41 @@ static bool is_marked(const char *text, const char *word)
   return false;
 }
 
-/* Words and moments that the template does not use would be passed over in silence; a moment that
- * it uses and no row keeps would be an error of the C compiler. */
+/* There is one, ops.c has seen to it. */
+static const char *template_of(OpKind op)
+{
+  char name[64];
+  snprintf(name, sizeof name, "%s.cu", op_row(op)->name);
+  return embedded_find(name)->text;
+}
+
+/* Whether the template of the update, or that before it, has it. */
+static bool templates_have(const OptimizerInfo *row, const char *word,
+                           bool (*has)(const char *text, const char *word))
+{
+  if (row->measure != OP_COUNT && has(template_of(row->measure), word)) return true;
+  return has(template_of(row->update), word);
+}
+
+static bool has_word(const char *text, const char *word)
+{
+  return strstr(text, word) != NULL;
+}
+
+/* Words and moments that no template uses would be passed over in silence; a moment that one uses
+ * and no row keeps would be an error of the C compiler. */
 static void check_template(const OptimizerInfo *row)
 {
-  char name[64], moment[] = "moment0";
-  snprintf(name, sizeof name, "%s.cu", op_row(row->update)->name);
-  const EmbeddedFile *file = embedded_find(name); /* there is one, ops.c has seen to it */
+  char moment[] = "moment0";
   for (uint32_t i = 0; i < row->n_words; i++)
-    if (!is_marked(file->text, row->word[i]))
+    if (!templates_have(row, row->word[i], is_marked))
       optimizer_broken(row->name, "the template has no line that is marked", row->word[i]);
-  const OpSignature *sig = &op_row(row->update)->signature;
   for (const OptimizerArgument *a = row->argument; a < row->argument + row->n_arguments; a++)
-    if (a->optional && !is_marked(file->text, sig->input[a->first].name))
+    if (a->optional && !templates_have(row, row->setting[a->first]->name, is_marked))
       optimizer_broken(row->name, "the template has no line that is marked", a->name);
   for (uint32_t i = 0; i < MAX_MOMENTS; i++) {
     moment[sizeof moment - 2] = (char)('1' + i);
-    bool used = strstr(file->text, moment) != NULL, kept = row->moments >> i & 1;
+    bool used = templates_have(row, moment, has_word), kept = row->moments >> i & 1;
     if (used != kept)
       optimizer_broken(row->name,
                        kept ? "the template has no" : "the template has, and the row not,", moment);
@@ -229,6 +276,7 @@ static void parse_all(void)
   for (OptimizerInfo *row = table; row < table + OPT_COUNT; row++) {
     char(*copy)[MAX_LIST_TEXT] = texts[row - table];
     check_update(row);
+    find_settings(row);
     parse_list(row, row->flags_text, copy[1], take_word);
     row->n_flags = row->n_words;
     parse_list(row, row->moments_text, copy[0], take_moment);
@@ -255,7 +303,14 @@ bool optimizer_lookup(const char *name, OptimizerKind *out)
 
 const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i)
 {
-  return op_row(row->update)->signature.input[i].name;
+  return row->setting[i]->name;
+}
+
+bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out)
+{
+  for (*out = 0; *out < row->n_settings; (*out)++)
+    if (strcmp(row->setting[*out]->name, name) == 0) return true;
+  return false;
 }
 
 uint32_t optimizer_moments(const Optimizer *o)

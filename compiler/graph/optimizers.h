@@ -8,7 +8,7 @@ enum {
   MAX_ARGUMENTS = MAX_SIGNATURE + MAX_WORDS
 };
 
-/* Which settings must not be the literal 0, and which must: bit masks over the update's inputs.
+/* Which settings must not be the literal 0, and which must: bit masks over the settings.
  * Both empty: it always holds. `momentum !dampening` of SGD is {1 << 1, 1 << 2}. */
 typedef struct SettingCondition {
   uint32_t nonzero, zero;
@@ -25,9 +25,10 @@ typedef struct OptimizerArgument {
 } OptimizerArgument;
 
 typedef struct OptimizerInfo {
-  const char *name; /* "AdamW" */
-  OpKind update;
-  const char *moments_text, *flags_text, *variant_text; /* see optimizers.def */
+  const char *name;       /* "AdamW" */
+  OpKind update, measure; /* measure: OP_COUNT where there is none */
+  const char *measure_text, *moments_text, *flags_text, *variant_text; /* see optimizers.def */
+  const InputInfo *setting[MAX_SIGNATURE];                             /* inputs of these ops */
   uint32_t n_settings;
   uint32_t moments; /* bit i: moment i + 1 is kept where keep[i] holds */
   SettingCondition keep[MAX_MOMENTS];
@@ -47,6 +48,8 @@ static inline const OptimizerInfo *optimizer_of(const Optimizer *o)
 }
 bool optimizer_lookup(const char *name, OptimizerKind *out);
 const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "beta1" */
+/* Index of a setting; false: it has none of that name. */
+bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out);
 /* The moments that some group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
 /* Whether word[0, n) is a flag that the group has, or of the optimizer's variant. */

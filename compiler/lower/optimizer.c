@@ -93,10 +93,8 @@ static ampc_domain domain_of(const char *name)
 static bool is_optional(Lower *l, const Opt *o, const char *name)
 {
   const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
-  const OpSignature *sig = &op_row(row->update)->signature;
-  for (uint32_t i = 0; i < sig->n_inputs; i++)
-    if (strcmp(sig->input[i].name, name) == 0) return sig->input[i].optional;
-  return false;
+  uint32_t i;
+  return optimizer_setting_find(row, name, &i) && row->setting[i]->optional;
 }
 
 /* What --set makes of it, if it is a setting's value; `key` is that of its group. */

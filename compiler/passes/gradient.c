@@ -196,6 +196,31 @@ static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
   return any;
 }
 
+/* An input of an op that updates a group: a setting, which the optimizer has by its name. */
+static void named_settings(const OptimizerInfo *row, OpKind op, const Value *settings, Value *in)
+{
+  const OpSignature *sig = &op_row(op)->signature;
+  for (uint32_t i = 0, at; i < sig->n_inputs; i++)
+    if (optimizer_setting_find(row, sig->input[i].name, &at)) in[i] = settings[at];
+}
+
+/* Where the update needs norms of whole parameters, two kernels before it: one that measures their
+ * parts, and one that joins them; its last blocks do that, pass fuse sees to it. */
+static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row,
+                          const Value *settings, const NamedAttr *own)
+{
+  Value in[MAX_SIGNATURE] = {{0}}, measured[MAX_SIGNATURE] = {{0}};
+  uint32_t n = op_row(row->update)->signature.n_inputs;
+  named_settings(row, row->update, settings, in);
+  if (row->measure != OP_COUNT) {
+    named_settings(row, row->measure, settings, measured);
+    Value sums =
+        ir_append(c, at, row->measure, measured, op_row(row->measure)->signature.n_inputs, own);
+    in[n - 1] = ir_append(c, at, OP_trust_ratio, &sums, 1, own);
+  }
+  return ir_append(c, at, row->update, in, n, own);
+}
+
 /* One update for each group that has parameters. All have the optimizer's decision behind them; the
  * id of the last is what check_fresh compares with. */
 static void append_updates(Gradient *p, const Node *minimize)
@@ -208,8 +233,8 @@ static void append_updates(Gradient *p, const Node *minimize)
   for (uint32_t i = 0; i < o->groups.n; i++) {
     if (!has_parameters(c->graph, index, i)) continue;
     const Value *settings = minimize->in + 1 + i * row->n_settings;
-    Value update = ir_append(c, &at, row->update, settings, row->n_settings,
-                             ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
+    Value update = append_group(c, &at, row, settings,
+                                ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
     *updated_at(p, minimize->block, index) = update.id;
   }
 }

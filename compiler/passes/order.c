@@ -157,7 +157,11 @@ static void touch_argument(Things *t, uint32_t id, FileArg arg)
   case FILE_grad:
     touch_params(t, id, -1, NULL, reads);
     break;
+  case FILE_moments: /* moments are nobody else's */
+    touch_params(t, id, attr_int(n, "group"), reads, changes);
+    break;
   case FILE_ranges:
+  case FILE_weights:
     touch_params(t, id, attr_int(n, "group"), changes, changes);
     break;
   }

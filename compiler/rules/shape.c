@@ -3,6 +3,7 @@
  * by ordinary promotion; pass precision casts the inputs of a typed graph so that this is right. */
 #include "rules.h"
 #include "compiler/graph/columns.h"
+#include "compiler/graph/param_parts.h"
 #include <assert.h>
 #include <string.h>
 
@@ -407,6 +408,24 @@ bool shape_effect(Compile *c, Node *n)
   if (n->op == OP_minimize) return need_single(c, n, E603, "`minimize`");
   if (n->op == OP_metric) return need_single(c, n, E311, "metric");
   return true;
+}
+
+/* For each part of the group's parameters the sums of two squares. */
+bool shape_param_parts(Compile *c, Node *n)
+{
+  ParamParts parts =
+      param_parts(c->graph, attr_int(n, "optimizer"), (uint32_t)attr_int(n, "group"));
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 2, (int64_t[]){parts.n, 2});
+}
+
+/* A number for each parameter of the group. */
+bool shape_params(Compile *c, Node *n)
+{
+  ParamParts parts =
+      param_parts(c->graph, attr_int(n, "optimizer"), (uint32_t)attr_int(n, "group"));
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 1, (int64_t[]){parts.params});
 }
 
 bool shape_grad_norm(Compile *c, Node *n)

@@ -120,11 +120,19 @@ static int64_t buffer_bytes(const Inspection *in, const KernelArg *a)
   return bytes;
 }
 
-/* A gradient norm only reads the range that an update also writes. */
+/* A gradient norm only reads what an update also writes. */
+static bool reads_gradients(const Node *anchor)
+{
+  const OpInfo *op = op_of(anchor);
+  for (uint32_t i = 0; i < op->n_file_args; i++)
+    if (op->file_args[i] == FILE_grad) return true;
+  return false;
+}
+
 static void count_argument(const Inspection *in, CommandRow *row, const Group *group,
                            const KernelArg *a)
 {
-  bool norm = group->anchor.id && op_has(ir_node(in->c->graph, group->anchor), T_partials);
+  bool norm = group->anchor.id && reads_gradients(ir_node(in->c->graph, group->anchor));
   switch (a->role) {
   case ARG_in:
     if (a->place.space != AMPC_STATE) row->read += operand_bytes(in, group, a);
@@ -141,7 +149,7 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
   case ARG_ema: {
     int64_t bytes = range_elements(in, group, a) * ir_dtype_size(in->c, AMPC_F32);
     row->read += bytes;
-    if (!norm) row->written += bytes;
+    if (!norm && !a->only_read) row->written += bytes;
     break;
   }
   case ARG_copy16:

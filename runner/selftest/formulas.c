@@ -47,40 +47,63 @@ static double ulps_off(float got, double want, double size, double ulps)
   return isnan(error) ? INFINITY : error;
 }
 
-/* What all optimizers have: the bound of a gradient, its sign, then the bounds of the weight and
- * its average, which begins with the first weight that it follows
- * (torch.optim.swa_utils.AveragedModel). */
+/* What all optimizers have: the bound of a gradient and its sign. */
 static void apply_formula(const Recipe *r, Update *x)
 {
   if (r->clip_value > 0) x->g = fmax(-r->clip_value, fmin(x->g, r->clip_value));
-  if (r->flag && strcmp(r->flag, "maximize") == 0) x->g = -x->g;
+  if (recipe_flag(r, "maximize")) x->g = -x->g;
   optimizer_formula(r->kind)(r, x);
+}
+
+/* Then the bounds of the weight and its average, which begins with the first weight that it follows
+ * (torch.optim.swa_utils.AveragedModel). */
+static void apply_bounds(const Recipe *r, Update *x)
+{
   if (r->clamp[1] > 0) x->weight = fmax(r->clamp[0], fmin(x->weight, r->clamp[1]));
   x->ema = x->taken == 0 ? x->weight : r->ema * x->ema + (1 - r->ema) * x->weight;
   x->ema_size = fmax(x->weight_size, fabs(x->ema));
 }
 
-/* The largest error of a weight or of a moment, in units of 8 f32 ulps at its size. */
-static double update_error(const Recipe *r, const Expected *e, const StepState *before,
-                           const StepState *after)
+/* All weights, parameter by parameter. */
+static void expect_updates(const Recipe *r, const Expected *e, const StepState *before, Update *x)
+{
+  WholeFormula *whole = optimizer_whole_formula(r->kind);
+  for (int i = 0; i < STEP_N; i++) {
+    x[i] = (Update){.g = e->gradient[i] * e->clip,
+                    .taken = (double)before->optimizer.taken,
+                    .weight = (double)before->weight[i],
+                    .ema = (double)before->ema[i]};
+    for (int k = 0; k < MAX_MOMENTS; k++) {
+      x[i].moment[k] = (double)before->moment[k][i];
+      x[i].moment_size[k] = -1;
+    }
+    apply_formula(r, &x[i]);
+  }
+  if (whole) whole(r, x, STEP_W);
+  if (whole) whole(r, x + STEP_W, STEP_FC);
+  for (int i = 0; i < STEP_N; i++) apply_bounds(r, &x[i]);
+}
+
+typedef struct UpdateError { /* the largest ones, in units of 8 f32 ulps at their size */
+  double weight, moment;
+} UpdateError;
+
+static UpdateError update_error(const Recipe *r, const Expected *e, const StepState *before,
+                                const StepState *after)
 {
   enum { ULPS = 8 };
-  double worst = 0;
+  Update all[STEP_N];
+  UpdateError worst = {0};
+  expect_updates(r, e, before, all);
   for (int i = 0; i < STEP_N; i++) {
-    Update x = {.g = e->gradient[i] * e->clip,
-                .taken = (double)before->optimizer.taken,
-                .weight = (double)before->weight[i],
-                .ema = (double)before->ema[i]};
-    for (int k = 0; k < MAX_MOMENTS; k++) {
-      x.moment[k] = (double)before->moment[k][i];
-      x.moment_size[k] = -1;
-    }
-    apply_formula(r, &x);
-    if (r->ema > 0) worst = fmax(worst, ulps_off(after->ema[i], x.ema, x.ema_size, ULPS));
-    worst = fmax(worst, ulps_off(after->weight[i], x.weight, x.weight_size, ULPS));
+    const Update *x = &all[i];
+    if (r->ema > 0)
+      worst.weight = fmax(worst.weight, ulps_off(after->ema[i], x->ema, x->ema_size, ULPS));
+    worst.weight = fmax(worst.weight, ulps_off(after->weight[i], x->weight, x->weight_size, ULPS));
     for (int k = 0; k < MAX_MOMENTS; k++)
-      if (x.moment_size[k] >= 0)
-        worst = fmax(worst, ulps_off(after->moment[k][i], x.moment[k], x.moment_size[k], ULPS));
+      if (x->moment_size[k] >= 0)
+        worst.moment = fmax(worst.moment,
+                            ulps_off(after->moment[k][i], x->moment[k], x->moment_size[k], ULPS));
   }
   return worst;
 }
@@ -103,8 +126,15 @@ static void check_update(Arena *a, TestRun *run, const Recipe *r, const Expected
                arena_printf(a, "%s: an overflow changes nothing", where));
     return;
   }
-  double error = update_error(r, e, before, after);
-  test_report(run, op, PROOF_forward, AMPC_F32, error, arena_printf(a, "%s: update", where));
+  UpdateError error = update_error(r, e, before, after);
+  const OptimizerInfo *row = optimizer_row(r->kind);
+  bool measures = row->measure != OP_COUNT;
+  test_report(run, op, PROOF_forward, AMPC_F32, error.weight, arena_printf(a, "%s: update", where));
+  test_report(run, measures ? row->measure : op, PROOF_forward, AMPC_F32, error.moment,
+              arena_printf(a, "%s: moments", where));
+  if (measures) /* what it makes is seen in the weights only */
+    test_report(run, OP_trust_ratio, PROOF_forward, AMPC_F32, error.weight,
+                arena_printf(a, "%s: ratio", where));
   test_check(run, op, AMPC_F32, after->optimizer.taken == before->optimizer.taken + 1,
              arena_printf(a, "%s: counts its updates", where));
 }

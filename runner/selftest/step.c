@@ -16,8 +16,7 @@ static void print_optimizer(Text *t, const Recipe *r)
   for (uint32_t i = 0; i < row->n_arguments; i++) {
     const OptimizerArgument *a = &row->argument[i];
     if (a->flag) {
-      bool set = r->flag && strcmp(r->flag, a->name) == 0;
-      text_printf(t, ", %s=%s", a->name, set ? "true" : "false");
+      text_printf(t, ", %s=%s", a->name, recipe_flag(r, a->name) ? "true" : "false");
       continue;
     }
     if (a->optional) continue;
@@ -232,7 +231,12 @@ ampc_status suite_step(Arena *a, TestRun *run)
                                   OP_scaler_update};
   bool any = false;
   for (uint32_t i = 0; i < sizeof proved / sizeof *proved; i++) any |= test_wanted(run, proved[i]);
-  for (OptimizerKind k = 0; k < OPT_COUNT; k++) any |= test_wanted(run, optimizer_row(k)->update);
+  for (OptimizerKind k = 0; k < OPT_COUNT; k++) {
+    const OptimizerInfo *row = optimizer_row(k);
+    any |= test_wanted(run, row->update);
+    if (row->measure == OP_COUNT) continue;
+    any |= test_wanted(run, row->measure) || test_wanted(run, OP_trust_ratio);
+  }
   ampc_status status = recipes_check();
   for (const Recipe *r = recipes; any && !status && r->label; r++) status = run_recipe(a, run, r);
   return status;

@@ -19,7 +19,7 @@ typedef struct Recipe {
     const char *name; /* as the update's inputs: "beta1"; those left out are 0 */
     double value;
   } setting[MAX_SIGNATURE];
-  const char *flag; /* "nesterov", or NULL */
+  const char *flag; /* "nesterov"; several with spaces between them; or NULL */
   double clip;      /* 0: none; likewise clip_value and ema */
   double clip_value, ema;
   double clamp[2]; /* both 0: none */
@@ -36,6 +36,7 @@ typedef struct Update {
   double weight, moment[MAX_MOMENTS];
   double weight_size, moment_size[MAX_MOMENTS]; /* below 0: such a moment is not kept */
   double ema, ema_size;                         /* of the weight's average */
+  double change, change_size; /* where norms of the whole parameter scale it: what they scale */
 } Update;
 
 typedef struct Batch {
@@ -54,6 +55,10 @@ typedef struct StepState { /* w, then fc.weight */
 extern const Recipe recipes[];
 typedef void Formula(const Recipe *r, Update *u);
 Formula *optimizer_formula(OptimizerKind kind);
+/* What comes behind the formula: for the n weights of a parameter together; NULL: nothing does. */
+typedef void WholeFormula(const Recipe *r, Update *u, int n);
+WholeFormula *optimizer_whole_formula(OptimizerKind kind);
+bool recipe_flag(const Recipe *r, const char *name);
 double recipe_setting(const Recipe *r, const char *name);
 ampc_status recipes_check(void);
 

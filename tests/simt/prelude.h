@@ -30,6 +30,7 @@ extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 /* All shared memory lies in one section: there it can be filled and watched. */
 #define __global__ static
 #define __device__
+#define __constant__
 #define __forceinline__ inline
 #define __noinline__
 #define __align__(n) __attribute__((aligned(n)))

@@ -362,6 +362,34 @@ def warm_linear(optimizer, start, end, steps, warmup):
     return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
 
+class Lamb(torch.optim.Optimizer):
+    """You et al., 2020, algorithm 2, line by line; phi is the identity. Beyond it: `bias_correction` off leaves
+    out the two divisions, `always_adapt` off leaves parameters without decay at ratio 1 (NVIDIA's FusedLAMB)."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0, bias_correction=True,
+                 always_adapt=True):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                                  "bias_correction": bias_correction, "always_adapt": always_adapt})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for x in group["params"]:
+                state = self.state[x]
+                t = state["t"] = state.get("t", 0) + 1
+                m = state["m"] = beta1 * state.get("m", torch.zeros_like(x)) + (1 - beta1) * x.grad
+                v = state["v"] = beta2 * state.get("v", torch.zeros_like(x)) + (1 - beta2) * x.grad ** 2
+                if group["bias_correction"]:
+                    m, v = m / (1 - beta1 ** t), v / (1 - beta2 ** t)
+                change = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * x
+                ratio = 1.0
+                adapts = group["always_adapt"] or group["weight_decay"] != 0
+                if adapts and x.norm() != 0 and change.norm() != 0:
+                    ratio = x.norm() / change.norm()
+                x -= group["lr"] * ratio * change
+
+
 SCHED = torch.optim.lr_scheduler
 RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings; cnn... trains the CNN
     "sgd": (lambda p: torch.optim.SGD(p, lr=0.05), None, None),
@@ -400,6 +428,13 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
     "cnn_accumulate": (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), None, None,
                        {"bodies": 2}),
     "ema": (lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9), None, None, {"ema": 0.8}),
+    "lamb": (lambda p: Lamb(p, lr=2e-2, weight_decay=0.01),
+             lambda o: warm_linear(o, 2e-2, 0.0, 20, 4), 1.0),
+    "groups_lamb": (lambda p: Lamb(
+        [{"params": [p[0], p[2]]}, {"params": [p[1], p[3]], "weight_decay": 0.0, "always_adapt": False,
+                                    "lr": 2e-3}],
+        lr=1e-2, betas=(0.8, 0.99), weight_decay=0.1, bias_correction=False), None, None),
+    "cnn_lamb": (lambda p: Lamb(p, lr=1e-2), None, None),
 }
 
 

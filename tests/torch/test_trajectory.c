@@ -93,6 +93,12 @@ static const Run runs[] = {
     {"accumulate", "AdamW(net, lr=2e-3, weight_decay=0.01, clip_norm=0.5, accumulate=4)"},
     {"cnn_accumulate", "SGD(net, lr=0.1, momentum=0.9, accumulate=2)"},
     {"ema", "SGD(net, lr=0.05, momentum=0.9, ema=0.8)"},
+    {"lamb", "LAMB(net, lr=linear_schedule(2e-2, 0.0, steps=20, warmup=4), weight_decay=0.01, "
+             "clip_norm=1.0)"},
+    {"groups_lamb", "LAMB(net, lr=1e-2, betas=[0.8, 0.99], weight_decay=0.1, "
+                    "bias_correction=false) {\n"
+                    "  group(\"*.bias\", lr=2e-3, weight_decay=0.0, always_adapt=false)\n}"},
+    {"cnn_lamb", "LAMB(net, lr=1e-2)"},
 };
 
 static const ampc_param *parameter(const Job *job, const char *path)

@@ -9,6 +9,9 @@ static const OpTest tests[] = {
     {OP_adam_update, NO_CASES("suite step: formula adam")},
     {OP_rmsprop_update, NO_CASES("suite step: formula rmsprop")},
     {OP_adagrad_update, NO_CASES("suite step: formula adagrad")},
+    {OP_lamb_moments, NO_CASES("suite step: formula lamb")},
+    {OP_trust_ratio, NO_CASES("suite step: formula lamb_whole")},
+    {OP_lamb_update, NO_CASES("suite step: formula lamb_whole")},
 };
 FAMILY(optimizers)
 
@@ -151,8 +154,43 @@ const Recipe recipes[] = {
      .clamp = {-1, 1},
      .precision = "f32",
      .plan = "nNn"},
+    {.label = "lamb",
+     .kind = OPT_LAMB,
+     .setting =
+         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-6}, {"weight_decay", 0.1}},
+     .flag = "bias_correction always_adapt",
+     .precision = "f32",
+     .plan = "nnNnnin"},
+    {.label = "lamb clip, scaler, ema, clamp",
+     .kind = OPT_LAMB,
+     .setting = {{"lr", 0.05}, {"beta1", 0.8}, {"beta2", 0.9}, {"eps", 1e-3}},
+     .flag = "bias_correction always_adapt maximize",
+     .clip = 2,
+     .ema = 0.75,
+     .clamp = {0.125, 0.5}, /* padding becomes 0.125, and is no part of a norm */
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 2, 256, 4096},
+     .plan = "inNninn"},
+    {.label = "lamb that is not corrected",
+     .kind = OPT_LAMB,
+     .setting =
+         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}, {"weight_decay", 0.01}},
+     .clip_value = 0.5,
+     .precision = "bf16",
+     .plan = "nnan"},
+    {.label = "lamb that does not adapt",
+     .kind = OPT_LAMB,
+     .setting = {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}},
+     .flag = "bias_correction",
+     .precision = "f32",
+     .plan = "nnn"},
     {.label = NULL},
 };
+
+bool recipe_flag(const Recipe *r, const char *name)
+{
+  return r->flag && strstr(r->flag, name); /* no flag's name is a part of another's */
+}
 
 double recipe_setting(const Recipe *r, const char *name)
 {
@@ -173,7 +211,7 @@ static void sgd(const Recipe *r, Update *u)
     double fresh = 1 - recipe_setting(r, "dampening");
     buffer = u->taken == 0 ? g : momentum * buffer + fresh * g;
     u->moment[0] = buffer;
-    bool nesterov = r->flag && strcmp(r->flag, "nesterov") == 0;
+    bool nesterov = recipe_flag(r, "nesterov");
     g = nesterov ? g + momentum * buffer : buffer;
   }
   u->weight_size = fabs(u->weight) + lr * (fabs(g) + fabs(buffer) + fabs(u->g));
@@ -194,7 +232,7 @@ static void adam(const Recipe *r, Update *u)
   double m = beta1 * u->moment[0] + (1 - beta1) * g;
   double v = beta2 * u->moment[1] + (1 - beta2) * g * g;
   double greatest = v;
-  if (r->flag && strcmp(r->flag, "amsgrad") == 0) {
+  if (recipe_flag(r, "amsgrad")) {
     u->moment[2] = greatest = fmax(u->moment[2], v);
     u->moment_size[2] = 2 * greatest;
   }
@@ -217,7 +255,7 @@ static void rmsprop(const Recipe *r, Update *u)
   double g = u->g + decay, terms = fabs(u->g) + fabs(decay);
   double v = alpha * u->moment[1] + (1 - alpha) * g * g;
   double under = v, mean = 0;
-  if (r->flag && strcmp(r->flag, "centered") == 0) {
+  if (recipe_flag(r, "centered")) {
     mean = alpha * u->moment[2] + (1 - alpha) * g;
     under = v - mean * mean;
     u->moment_size[2] = fabs(u->moment[2]) + terms;
@@ -252,15 +290,55 @@ static void adagrad(const Recipe *r, Update *u)
   u->weight -= step * g / root;
 }
 
-static Formula *const formulas[OPT_COUNT] = {[OPT_SGD] = sgd,
-                                             [OPT_Adam] = adam,
-                                             [OPT_AdamW] = adam,
-                                             [OPT_RMSprop] = rmsprop,
-                                             [OPT_Adagrad] = adagrad};
+/* The gradient's part and the decay may cancel: what rounds is as large as both. */
+static void lamb(const Recipe *r, Update *u)
+{
+  double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2");
+  double t = u->taken + 1, decay = recipe_setting(r, "weight_decay") * u->weight;
+  double m = beta1 * u->moment[0] + (1 - beta1) * u->g;
+  double v = beta2 * u->moment[1] + (1 - beta2) * u->g * u->g;
+  u->moment_size[0] = fabs(m) + fabs(u->g);
+  u->moment_size[1] = 2 * v;
+  u->moment[0] = m;
+  u->moment[1] = v;
+  if (recipe_flag(r, "bias_correction")) {
+    m /= 1 - pow(beta1, t);
+    v /= 1 - pow(beta2, t);
+  }
+  double part = m / (sqrt(v) + recipe_setting(r, "eps"));
+  u->change = part + decay;
+  u->change_size = (fabs(m) + fabs(u->g)) / (sqrt(v) + recipe_setting(r, "eps")) + fabs(decay);
+}
+
+static void lamb_whole(const Recipe *r, Update *u, int n)
+{
+  double weights = 0, changes = 0, ratio = 1;
+  for (int i = 0; i < n; i++) {
+    weights += u[i].weight * u[i].weight;
+    changes += u[i].change * u[i].change;
+  }
+  bool adapts = recipe_flag(r, "always_adapt") || recipe_setting(r, "weight_decay") != 0;
+  if (adapts && weights > 0 && changes > 0) ratio = sqrt(weights) / sqrt(changes);
+  for (int i = 0; i < n; i++) {
+    double step = recipe_setting(r, "lr") * ratio;
+    u[i].weight_size = fabs(u[i].weight) + 2 * step * u[i].change_size;
+    u[i].weight -= step * u[i].change;
+  }
+}
+
+static Formula *const formulas[OPT_COUNT] = {
+    [OPT_SGD] = sgd,         [OPT_Adam] = adam,       [OPT_AdamW] = adam,
+    [OPT_RMSprop] = rmsprop, [OPT_Adagrad] = adagrad, [OPT_LAMB] = lamb};
+static WholeFormula *const whole_formulas[OPT_COUNT] = {[OPT_LAMB] = lamb_whole};
 
 Formula *optimizer_formula(OptimizerKind kind)
 {
   return formulas[kind];
+}
+
+WholeFormula *optimizer_whole_formula(OptimizerKind kind)
+{
+  return whole_formulas[kind];
 }
 
 /* ---- the check ---- */
@@ -268,11 +346,8 @@ Formula *optimizer_formula(OptimizerKind kind)
 /* A setting that the optimizer does not have would be passed over in silence. */
 static ampc_status check_settings(const Recipe *r)
 {
-  const OpSignature *sig = &op_row(optimizer_row(r->kind)->update)->signature;
-  for (uint32_t i = 0; i < MAX_SIGNATURE && r->setting[i].name; i++) {
-    uint32_t k = 0;
-    while (k < sig->n_inputs && strcmp(sig->input[k].name, r->setting[i].name) != 0) k++;
-    if (k == sig->n_inputs)
+  for (uint32_t i = 0, k; i < MAX_SIGNATURE && r->setting[i].name; i++) {
+    if (!optimizer_setting_find(optimizer_row(r->kind), r->setting[i].name, &k))
       return ampc_fail(AMPC_RUN_FAILED, "recipe %s: %s has no setting `%s`", r->label,
                        optimizer_row(r->kind)->name, r->setting[i].name);
   }

@@ -1,0 +1,55 @@
+/* Note [lamb]: the first kernel of LAMB. The moments of a group move as Adam's; what is to be subtracted
+ * goes to the slots of the gradients, and of each part of a parameter there are the sums of two squares:
+ * those of the weight and of that. Padding behind a parameter counts for nothing. */
+__global__ void $name($arguments)
+{
+  TABLE($index, parameters) = {
+$parameters
+  };
+  const real eps = $eps, weight_decay = $weight_decay;
+  const real beta2 = $beta2, fresh1 = R(1.0) - $beta1, fresh2 = R(1.0) - beta2;
+@bias_correction  const real t = (real)optimizer->taken;
+@bias_correction  const real correct1 = R(1.0) / -ampc_expm1(t * ampc_log1p(-fresh1));
+@bias_correction  const real correct2 = ampc_sqrt(-ampc_expm1(t * ampc_log1p(-fresh2)));
+  const real factor = (real)optimizer->factor;
+@clip_value  const real most = $clip_value;
+@!micro  const int taken = !optimizer->found_inf;
+@micro  const int taken = !optimizer->found_inf && !optimizer->waits;
+  if (taken)
+  ROW_LOOP(256, $index, part, $parts) {
+    TABLE_ROW(parameters, $params, at, part);
+    const $index begin = parameters[at + 1] + (part - parameters[at]) * $part;
+    const $index rest = parameters[at + 2] - begin;
+    const $index n = rest < $part ? rest : $part;
+    ROW_PART(real, weight_part, R(0.0));
+    ROW_PART(real, change_part, R(0.0));
+    ROW_REDUCE(4, 256, $index, c, (n + 3) / 4 * 4, {
+      VECTOR_LOAD(4, real, w_at, master + begin + c);
+      VECTOR_LOAD(4, real, g_at, grad + begin + c);
+      VECTOR_LOAD(4, real, m_at, moment1 + begin + c);
+      VECTOR_LOAD(4, real, v_at, moment2 + begin + c);
+      VECTOR_EACH(4, j) {
+        real g = g_at[j] * factor;
+@clip_value        g = ampc_max(-most, ampc_min(g, most));
+@maximize        g = -g;
+        const real m = m_at[j] + fresh1 * (g - m_at[j]);
+        const real v = beta2 * v_at[j] + fresh2 * g * g;
+@bias_correction        const real u = correct1 * (m / (ampc_sqrt(v) / correct2 + eps)) + weight_decay * w_at[j];
+@!bias_correction        const real u = m / (ampc_sqrt(v) + eps) + weight_decay * w_at[j];
+        m_at[j] = m;
+        v_at[j] = v;
+        g_at[j] = u;
+        ROW_PUT(weight_part) += c + j < n ? w_at[j] * w_at[j] : R(0.0);
+        ROW_PUT(change_part) += c + j < n ? u * u : R(0.0);
+      }
+      VECTOR_STORE(grad + begin + c, g_at);
+      VECTOR_STORE(moment1 + begin + c, m_at);
+      VECTOR_STORE(moment2 + begin + c, v_at);
+    });
+    const real weight = row_sum(weight_part, 256), change = row_sum(change_part, 256);
+    ROW_ONCE {
+      $out[2 * part] = weight;
+      $out[2 * part + 1] = change;
+    }
+  }
+}
