@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_SIZE = 64 * 1024, ALIGN = 16 };
+/* Blocks grow with what is there, so that a great graph does not lie in thousands of them. */
+enum { FIRST_BLOCK = 64 * 1024, GREATEST_BLOCK = 4 * 1024 * 1024, ALIGN = 16 };
 
 typedef struct Block {
   struct Block *next;
@@ -15,6 +16,7 @@ typedef struct Block {
 
 struct Arena {
   Block *top;
+  size_t total; /* bytes of all blocks */
 };
 
 _Noreturn void arena_out_of_memory(void)
@@ -33,10 +35,10 @@ static Block *block_create(size_t size)
 
 Arena *arena_create(void)
 {
-  Block *b = block_create(BLOCK_SIZE);
+  Block *b = block_create(FIRST_BLOCK);
   Arena *a = (Arena *)(void *)b->data;
   b->used = (sizeof(Arena) + ALIGN - 1) / ALIGN * ALIGN;
-  a->top = b;
+  *a = (Arena){.top = b, .total = b->size};
   return a;
 }
 
@@ -50,13 +52,22 @@ void arena_destroy(Arena *a)
   }
 }
 
+static void add_block(Arena *a, size_t size)
+{
+  size_t common = a->total / 4;
+  if (common < FIRST_BLOCK) common = FIRST_BLOCK;
+  if (common > GREATEST_BLOCK) common = GREATEST_BLOCK;
+  Block *b = block_create(size > common / 2 ? size : common);
+  b->next = a->top;
+  a->top = b;
+  a->total += b->size;
+}
+
 void *arena_alloc(Arena *a, size_t size, size_t align)
 {
   size_t at = (a->top->used + align - 1) / align * align;
   if (at + size > a->top->size) {
-    Block *b = block_create(size > BLOCK_SIZE / 2 ? size : BLOCK_SIZE);
-    b->next = a->top;
-    a->top = b;
+    add_block(a, size);
     at = 0;
   }
   a->top->used = at + size;
@@ -70,6 +81,34 @@ void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, si
   return p;
 }
 
+/* What was allocated last grows where it is; for memory that has one owner. */
+static void *extend(Arena *a, void *old, size_t old_size, size_t new_size, size_t align)
+{
+  Block *b = a->top;
+  bool last = old_size && (char *)old + old_size == b->data + b->used;
+  if (!last || new_size - old_size > b->size - b->used)
+    return arena_grow(a, old, old_size, new_size, align);
+  b->used += new_size - old_size;
+  return old;
+}
+
+ArenaMark arena_mark(const Arena *a)
+{
+  return (ArenaMark){a->top, a->top->used};
+}
+
+void arena_release(Arena *a, ArenaMark mark)
+{
+  while (a->top != mark.block) {
+    Block *b = a->top;
+    a->top = b->next;
+    a->total -= b->size;
+    free(b);
+  }
+  memset(a->top->data + mark.used, 0, a->top->used - mark.used);
+  a->top->used = mark.used;
+}
+
 /* An escape has at most four times the bytes of what it stands for. */
 const char *arena_shown(Arena *a, const char *s, const char *keep)
 {
@@ -81,7 +120,7 @@ void vec_reserve_(Arena *a, void **at, uint32_t *cap, uint32_t n, size_t size)
 {
   if (n < *cap) return;
   uint32_t bigger = *cap ? *cap * 2 : 8;
-  *at = arena_grow(a, *at, n * size, bigger * size, ALIGN);
+  *at = extend(a, *at, n * size, bigger * size, ALIGN);
   *cap = bigger;
 }
 
@@ -132,7 +171,7 @@ void text_add(Text *t, const char *s, size_t n)
 {
   if (t->n + n + 1 > t->cap) {
     size_t cap = (t->n + n + 1) * 2;
-    t->at = arena_grow(t->arena, t->at, t->n, cap, 1);
+    t->at = extend(t->arena, t->at, t->cap, cap, 1);
     t->cap = cap;
   }
   memcpy(t->at + t->n, s, n);

@@ -14,6 +14,14 @@ void arena_destroy(Arena *a); /* NULL is fine */
 
 void *arena_alloc(Arena *a, size_t size, size_t align); /* zeroed */
 void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, size_t align);
+/* What was allocated since the mark is given back: for work whose result is a number. Nothing that
+ * outlives it may have been allocated or have grown in between. */
+typedef struct ArenaMark {
+  void *block;
+  size_t used;
+} ArenaMark;
+ArenaMark arena_mark(const Arena *a);
+void arena_release(Arena *a, ArenaMark mark);
 /* What every allocation of the compiler does when it fails: says so and ends with status 5. */
 _Noreturn void arena_out_of_memory(void);
 char *arena_strndup(Arena *a, const char *s, size_t n); /* adds the final zero */
@@ -27,8 +35,9 @@ const char *arena_shown(Arena *a, const char *s, const char *keep);
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n), _Alignof(T)))
 
 /* A growing array: declare as `VEC(Node) nodes;`, add with vec_push, read .at[i] and .n.
- * Its memory belongs to the arena, so growing leaves the old block behind (doubling keeps the
- * waste under the final size) and there is nothing to free. */
+ * Its memory belongs to the arena: what was allocated last grows where it is, else growing leaves
+ * the old memory behind (doubling keeps the waste under the final size); there is nothing to free.
+ */
 #define VEC(T)                                                                                     \
   struct {                                                                                         \
     T *at;                                                                                         \

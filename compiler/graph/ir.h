@@ -192,20 +192,23 @@ typedef struct BlockInfo {
 typedef struct Group {
   Value *nodes; /* in execution order */
   uint32_t n;
-  const char *name;    /* command_name(), from the first time that one is asked for */
-  Value anchor;        /* the row, gemm or file node in it; 0 for a pure map group, or for parts */
-  ampc_ref workspace;  /* pass memory: scratch of a matrix product */
-  uint32_t kernel;     /* pass kernels: the earlier group whose kernel it launches; 0: its own */
-  uint32_t sharer;     /* pass kernels: the next group that launches the same one; 0: none */
-  struct Group *parts; /* of several kernels in one launch; NULL: it is one */
+  const char *name;   /* command_name(), from the first time that one is asked for */
+  Value anchor;       /* the row, gemm or file node in it; 0 for a pure map group, or for parts */
+  ampc_ref workspace; /* pass memory: scratch of a matrix product */
+  uint32_t kernel;    /* pass kernels: the earlier group whose kernel it launches; 0: its own */
+  uint32_t sharer;    /* pass kernels: the next group that launches the same one; 0: none */
+  const struct KernelText *text; /* pass kernels: of its own one; or NULL */
+  struct Group *parts;           /* of several kernels in one launch; NULL: it is one */
   uint32_t n_parts;
   uint32_t last; /* the first part that the last block does alone; n_parts: none */
   bool in_turn;
   bool meets; /* of a part: threads meet before it */
 } Group;
 
+typedef VEC(Node) Nodes;
 struct Graph {
-  VEC(Node) nodes; /* nodes.at[0] is a dummy */
+  Nodes nodes; /* nodes.at[0] is a dummy */
+  Nodes spare; /* memory for the next rewrite */
   VEC(Region) regions;
   VEC(Layer) layers;
   NameIndex layer_index;

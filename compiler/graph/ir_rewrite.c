@@ -2,14 +2,20 @@
 #include "ops.h"
 #include <assert.h>
 
-/* The old array stays readable in r->old: the arena frees nothing until the compile ends. */
+/* The old array stays readable in r->old until the next rewrite, which writes there. */
 void ir_rewrite_begin(Rewrite *r, Compile *c)
 {
   Graph *g = c->graph;
   *r = (Rewrite){.c = c, .old = g->nodes.at, .n_old = g->nodes.n};
   r->map = arena_array(c->arena, Value, r->n_old);
-  g->nodes.at = NULL;
-  g->nodes.n = g->nodes.cap = 0;
+  Nodes old = g->nodes;
+  g->nodes = g->spare;
+  g->nodes.n = 0;
+  if (!g->nodes.cap) {
+    g->nodes.cap = old.n + old.n / 4;
+    g->nodes.at = arena_array(c->arena, Node, g->nodes.cap);
+  }
+  g->spare = old;
   vec_push(c->arena, &g->nodes, (Node){0});
 }
 
