@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a compile of the demo costs, in instructions, and that it leaks nothing and reads nothing bad.
-# A release build takes 47 million; the limit is four times that: work that grows with the square
-# of the graph exceeds it. Times are in bench/compile.sh: they depend on who else is at work.
+# A release build takes 60 million; the limit is three times that: work that grows with the square
+# of the graph exceeds it. Times are in bench/compile.py: they depend on who else is at work.
 #   valgrind.sh AMPC
 set -euo pipefail
 ampc=$(realpath "$1")

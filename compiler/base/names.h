@@ -2,6 +2,7 @@
  * array. Names are only ever added behind those that are there. */
 #pragma once
 #include "arena.h"
+#include <string.h>
 
 typedef struct NameIndex { /* zeroed: empty */
   uint32_t *slot;          /* 1 + index of an entry; 0: free */
@@ -9,6 +10,12 @@ typedef struct NameIndex { /* zeroed: empty */
 } NameIndex;
 
 enum { NO_NAME = UINT32_MAX };
+
+/* For walks over short tables: most names differ in the first letter. */
+static inline bool same_name(const char *a, const char *b)
+{
+  return *a == *b && strcmp(a, b) == 0;
+}
 
 /* The first of the `n` entries at `at`, of `size` bytes each, that has the name; NO_NAME: none. */
 uint32_t name_find(Arena *a, NameIndex *x, const void *at, uint32_t n, size_t size,

@@ -1,9 +1,10 @@
 /* See reserved_names.h. */
 #include "reserved_names.h"
+#include <stdlib.h>
 #include <string.h>
 
-/* Names that what is printed cannot have: keywords of C, C++ and CUDA, macros of compilers, and
- * what the printed text and the templates call their own variables. */
+/* In the order of strcmp. Names that what is printed cannot have: keywords of C, C++ and CUDA,
+ * macros of compilers, and what the printed text and the templates call their own variables. */
 static const char *const reserved[] = {"a",
                                        "alignas",
                                        "alignof",
@@ -181,12 +182,17 @@ static bool has_affix(const char *s, size_t n)
   return false;
 }
 
+static int compare(const void *name, const void *word)
+{
+  return strcmp(name, *(const char *const *)word);
+}
+
 /* t14 is what a node's value is called; names in capitals may be macros. */
 bool reserved_name(const char *s)
 {
   size_t n = strlen(s);
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-    if (strcmp(reserved[i], s) == 0) return true;
+  if (bsearch(s, reserved, sizeof reserved / sizeof *reserved, sizeof *reserved, compare))
+    return true;
   if (n > 1 && s[0] == 't' && strspn(s + 1, "0123456789") == n - 1) return true; /* t14 */
   if (strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n || s[0] == '_')
     return true; /* macros */

@@ -150,7 +150,8 @@ static const char *base_name(Compile *c, uint32_t group)
 
 typedef struct Taken {
   const char *name;
-  bool back; /* of a backward pass */
+  bool back;  /* of a backward pass */
+  uint32_t n; /* given with a number behind this one: up to which */
 } Taken;
 typedef struct Names { /* those given so far */
   Arena *arena;
@@ -158,7 +159,7 @@ typedef struct Names { /* those given so far */
   NameIndex index;
 } Names;
 
-static const Taken *find(Names *x, const char *name)
+static Taken *find(Names *x, const char *name)
 {
   uint32_t i = name_find(x->arena, &x->index, x->taken.at, x->taken.n, sizeof(Taken), name);
   return i == NO_NAME ? NULL : &x->taken.at[i];
@@ -167,11 +168,15 @@ static const Taken *find(Names *x, const char *name)
 /* Where backward does what forward does, "_back" tells them apart; else a number. */
 static const char *give(Names *x, const char *base, bool back)
 {
-  const Taken *first = find(x, base);
-  if (first && back && !first->back) base = arena_printf(x->arena, "%s_back", base);
+  Taken *first = find(x, base);
+  if (first && back && !first->back) {
+    base = arena_printf(x->arena, "%s_back", base);
+    first = find(x, base);
+  }
   const char *name = base;
-  for (uint32_t i = 2; find(x, name); i++) name = arena_printf(x->arena, "%s_%u", base, i);
-  vec_push(x->arena, &x->taken, (Taken){name, back});
+  while (first && (name == base || find(x, name)))
+    name = arena_printf(x->arena, "%s_%u", base, ++first->n);
+  vec_push(x->arena, &x->taken, (Taken){name, back, 1});
   return name;
 }
 

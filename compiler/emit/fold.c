@@ -55,9 +55,12 @@ const char *fold_line(const Kernel *k, const char *line)
   Text t;
   text_init(&t, k->c->arena);
   for (const char *s = line; *s;) {
+    size_t plain = strcspn(s, " 1R"); /* nothing that may go begins there */
+    text_add(&t, s, plain);
+    s += plain;
     size_t n = idle(&t, s);
-    if (!n) text_add(&t, s, 1);
-    s += n ? n : 1;
+    if (!n && *s) text_add(&t, s, n = 1);
+    s += n;
   }
   return t.at;
 }

@@ -192,8 +192,6 @@ static void put_bounds(const Kernel *k, unsigned block)
 /* A file op's template has its own head and braces. */
 static void put_kernel(Kernel *k)
 {
-  EMIT(k->p, "\n");
-  put_head(k);
   put_bounds(k, kernel_geometry(k->c, k->index).block);
   if (kernel_template(k) == TMPL_file) {
     emit_file(k);
@@ -213,13 +211,10 @@ static void put_kernel(Kernel *k)
 
 /* The kernel of a convolution: it arranges images as columns for the product, or computes all of it
  * without the library. */
-static void put_columns(Kernel *k)
+static void put_columns(Kernel *k, const Convolution *v)
 {
-  Convolution v = convolution_of(k->c, k->index);
-  EMIT(k->p, "\n");
-  put_columns_head(k, &v);
-  put_bounds(k, v.desc.block);
-  emit_columns(k, &v);
+  put_bounds(k, v->desc.block);
+  emit_columns(k, v);
 }
 
 /* CPU: what the thread pool calls. It unpacks the pointers from an array and sets which block this
@@ -244,26 +239,64 @@ typedef struct KernelRange { /* of the program's kernels */
   uint32_t first, count;
 } KernelRange;
 
+/* All but the comment above it. `v`: the convolution that it makes the columns of, or NULL. */
+static void put_code(Kernel *k, const Convolution *v)
+{
+  if (v)
+    put_columns(k, v);
+  else
+    put_kernel(k);
+  if (is_cpu_target(k->c)) put_thunk(k);
+}
+
+/* The text that pass kernels has printed, unless the target is another one by now. */
+static const KernelText *text_of(const Kernel *k)
+{
+  const KernelText *text = k->group->text;
+  return text && strcmp(text->target, k->c->options.target) == 0 ? text : NULL;
+}
+
 static void put_group(Printer *p, uint32_t group)
 {
   Kernel k = kernel_of(p, group);
+  Convolution v, *columns = NULL;
+  EMIT(p, "\n");
   if (group_is_columns(p->c, group)) {
-    put_columns(&k);
+    v = convolution_of(p->c, group);
+    columns = &v;
+    put_columns_head(&k, columns);
   } else {
-    put_kernel(&k);
+    put_head(&k);
   }
-  if (is_cpu_target(p->c)) put_thunk(&k);
+  const KernelText *text = text_of(&k);
+  if (text)
+    printer_append(p, &text->code, text->blame);
+  else
+    put_code(&k, columns);
 }
 
-/* Only its key is asked for. */
-void emit_group(Compile *c, uint32_t group, Text *out)
+/* What is in the making lies in `scratch`, so c->arena is that for a while. */
+const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch)
 {
+  Arena *own = c->arena;
   void *kept = c->blame;
+  KernelText *out = arena_new(own, KernelText);
   Printer p;
-  printer_begin(&p, c, out);
-  p.bare = true;
-  put_group(&p, group);
+  Convolution v, *columns = NULL;
+  out->target = c->options.target;
+  text_init(&out->code, own);
+  printer_begin(&p, c, &out->code);
+  c->arena = scratch;
+  if (group_is_columns(c, group)) {
+    v = convolution_of(c, group);
+    columns = &v;
+  }
+  Kernel k = kernel_of(&p, group);
+  put_code(&k, columns);
+  out->blame = c->blame;
   c->blame = kept;
+  c->arena = own;
+  return out;
 }
 
 static void put_kernels(Printer *p, KernelRange range)

@@ -11,8 +11,13 @@ void emit_kernel_texts(Printer *p, bool jit);
 void put_contents(Printer *p);
 
 /* The kernel that a group has, or would have if it had not that of an earlier one; without the
- * comment above it. */
-void emit_group(Compile *c, uint32_t group, Text *out);
+ * comment above it. What is no longer needed after that lies in `scratch`. */
+typedef struct KernelText {
+  Text code;
+  const void *blame;  /* where its lines come from, as printer_append takes it */
+  const char *target; /* for which it was printed */
+} KernelText;
+const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch);
 
 /* Where a group comes from, for comments. */
 typedef struct Origin {

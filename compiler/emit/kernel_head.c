@@ -1,6 +1,7 @@
 /* The comment above a kernel: what it is for and where that stands in the job, the nodes that it
  * computes, types and shape. */
 #include "compiler/base/user_text.h"
+#include "compiler/base/names.h"
 #include "kernel_parts.h"
 #include "runtime/plan/conv_columns.h"
 #include <string.h>
@@ -98,19 +99,22 @@ static const char *sharer_text(Compile *c, uint32_t group)
                       comment_text(c->arena, path, strlen(path), 60));
 }
 
+typedef struct Seen {
+  const char *text; /* first: NameIndex */
+} Seen;
+
 static void put_sharers(const Kernel *k)
 {
-  const char *own = sharer_text(k->c, k->index);
-  VEC(const char *) seen = {0};
+  Arena *a = k->c->arena;
+  VEC(Seen) seen = {0};
+  NameIndex index = {0};
   Text t;
-  text_init(&t, k->c->arena);
-  vec_push(k->c->arena, &seen, own);
+  text_init(&t, a);
+  vec_push(a, &seen, (Seen){sharer_text(k->c, k->index)});
   for (uint32_t i = k->group->sharer; i; i = k->g->groups.at[i].sharer) {
     const char *text = sharer_text(k->c, i);
-    uint32_t at = 0;
-    while (at < seen.n && strcmp(seen.at[at], text) != 0) at++;
-    if (at < seen.n) continue;
-    vec_push(k->c->arena, &seen, text);
+    if (name_find(a, &index, seen.at, seen.n, sizeof *seen.at, text) != NO_NAME) continue;
+    vec_push(a, &seen, (Seen){text});
     text_printf(&t, "%s%s", t.n ? ", " : "", text);
   }
   if (t.n) EMIT_WRAPPED(k->p, "//              ", "//   also for   %s\n", t.at);
@@ -261,7 +265,6 @@ static void put_shape(const Kernel *k)
 
 void put_head(const Kernel *k)
 {
-  if (k->p->bare) return;
   put_title(k);
   put_nodes(k);
   put_precision(k);
@@ -270,7 +273,6 @@ void put_head(const Kernel *k)
 
 void put_columns_head(const Kernel *k, const Convolution *v)
 {
-  if (k->p->bare) return;
   put_title(k);
   bool weight = v->desc.kind == AMPC_CONV_WEIGHT;
   ConvColumns t = ampc_conv_columns(&v->desc, k->c->options.real64);

@@ -7,14 +7,16 @@
 #include "compiler/command/command.h"
 #include "emit.h"
 #include "kernel.h"
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
 /* ---- keys ---- */
 
+enum { MOST_NAMES = 1024 };
 typedef struct Names { /* in the order in which they are seen */
-  const char *at[64];
-  size_t size[64];
+  const char *at[MOST_NAMES];
+  size_t size[MOST_NAMES];
   uint32_t n;
 } Names;
 
@@ -29,7 +31,7 @@ static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
 {
   for (uint32_t i = 0; i < names->n; i++)
     if (names->size[i] == n && memcmp(names->at[i], s, n) == 0) return i;
-  if (!add || names->n == 64) return UINT32_MAX;
+  if (!add || names->n == MOST_NAMES) return UINT32_MAX;
   names->at[names->n] = s;
   names->size[names->n] = n;
   return names->n++;
@@ -101,7 +103,8 @@ static void add_word(Text *out, const char *s, size_t n, const char *kernel, Nam
 XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
 {
   Text key;
-  Names parameters = {0}, temporaries = {0};
+  Names parameters, temporaries;
+  parameters.n = temporaries.n = 0;
   text_init(&key, arena);
   read_parameters(kernel->at, &parameters);
   for (const char *s = kernel->at; *s;) {
@@ -130,16 +133,17 @@ XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
 
 XXH128_hash_t group_key(Compile *c, uint32_t group)
 {
-  Text text;
-  text_init(&text, c->arena);
-  emit_group(c, group, &text);
-  return kernel_key(c->arena, &text, kernel_name(c, group));
+  Arena *scratch = arena_create();
+  const char *name = kernel_name(c, group);
+  XXH128_hash_t key = kernel_key(scratch, &emit_group(c, group, scratch)->code, name);
+  arena_destroy(scratch);
+  return key;
 }
 
 typedef struct Keys { /* a table with open addressing */
   struct {
     XXH128_hash_t key;
-    uint32_t first, last; /* groups with it; 0: a free slot */
+    uint32_t group; /* the first with it; 0: a free slot */
   } * at;
   uint32_t cap; /* a power of two, more than there are groups */
 } Keys;
@@ -152,25 +156,58 @@ static Keys keys_create(Arena *a, uint32_t n)
   return k;
 }
 
+/* The first group with this key, which `group` becomes if there is none. */
+static uint32_t first_with(Keys *k, XXH128_hash_t key, uint32_t group)
+{
+  uint32_t slot = (uint32_t)key.low64 & (k->cap - 1);
+  while (k->at[slot].group && !XXH128_isEqual(k->at[slot].key, key))
+    slot = (slot + 1) & (k->cap - 1);
+  if (k->at[slot].group) return k->at[slot].group;
+  k->at[slot].key = key;
+  return k->at[slot].group = group;
+}
+
+typedef struct Sharing {
+  Compile *c;
+  Keys by_facts, by_text;
+  KernelFacts *facts;
+  Arena *scratch;
+} Sharing;
+
+/* The first group with the kernel of this one, which is printed where no facts tell. */
+static uint32_t first_like(Sharing *s, uint32_t group)
+{
+  Compile *c = s->c;
+  uint32_t alike = first_with(&s->by_facts, facts_of(s->facts, group), group);
+  assert(alike == group || XXH128_isEqual(group_key(c, alike), group_key(c, group)));
+  if (alike != group) return group_kernel(c->graph, alike);
+  const char *name = kernel_name(c, group); /* now: it stays */
+  ArenaMark mark = arena_mark(s->scratch);
+  const KernelText *text = emit_group(c, group, s->scratch);
+  uint32_t first = first_with(&s->by_text, kernel_key(s->scratch, &text->code, name), group);
+  if (first == group) c->graph->groups.at[group].text = text;
+  arena_release(s->scratch, mark);
+  return first;
+}
+
 bool pass_kernels(Compile *c)
 {
   Graph *g = c->graph;
-  Keys keys = keys_create(c->arena, g->groups.n);
+  uint32_t *last = arena_array(c->arena, uint32_t, g->groups.n); /* that shares its kernel */
+  Sharing s = {.c = c,
+               .by_facts = keys_create(c->arena, g->groups.n),
+               .by_text = keys_create(c->arena, g->groups.n),
+               .facts = facts_create(c),
+               .scratch = arena_create()};
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_has_kernel(c, i)) continue;
-    XXH128_hash_t key = group_key(c, i);
-    uint32_t slot = (uint32_t)key.low64 & (keys.cap - 1);
-    while (keys.at[slot].first && !XXH128_isEqual(keys.at[slot].key, key))
-      slot = (slot + 1) & (keys.cap - 1);
-    uint32_t last = keys.at[slot].last;
-    if (last) {
-      g->groups.at[i].kernel = keys.at[slot].first;
-      g->groups.at[last].sharer = i;
-    } else {
-      keys.at[slot].key = key;
-      keys.at[slot].first = i;
+    uint32_t first = first_like(&s, i);
+    if (first != i) {
+      g->groups.at[i].kernel = first;
+      g->groups.at[last[first]].sharer = i;
     }
-    keys.at[slot].last = i;
+    last[first] = i;
   }
+  arena_destroy(s.scratch);
   return true;
 }

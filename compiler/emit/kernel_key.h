@@ -9,3 +9,9 @@
  * the same key compute the same. 128 bits stand for the text: nobody attacks their own job. */
 XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name);
 XXH128_hash_t group_key(Compile *c, uint32_t group); /* of a group's own kernel */
+
+/* kernel_facts.c: groups with equal facts have equal kernels; the other way round it need not be.
+ */
+typedef struct KernelFacts KernelFacts;
+KernelFacts *facts_create(Compile *c);
+XXH128_hash_t facts_of(KernelFacts *f, uint32_t group);

@@ -2,6 +2,7 @@
  * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow it; the same job gives the same
  * names. */
 #include "compiler/base/reserved_names.h"
+#include "compiler/base/names.h"
 #include "compiler/base/user_text.h"
 #include "kernel_parts.h"
 #include <math.h>
@@ -95,7 +96,7 @@ static const char *value_name(const Kernel *k, const KernelArg *a)
 static bool is_taken(const Kernel *k, uint32_t n, const char *name)
 {
   for (uint32_t i = 0; i < n; i++)
-    if (strcmp(k->arg_names[i], name) == 0) return true;
+    if (same_name(k->arg_names[i], name)) return true;
   return false;
 }
 

@@ -19,14 +19,14 @@ typedef struct NamedPlace { /* of WORK or STATE */
   Value value;         /* {0}: scratch, or a part of STATE */
   const char *scratch; /* the command whose scratch it is, or NULL */
   uint32_t from, to;   /* commands, from 1 */
-  uint32_t next;       /* 1 + index of the place before this one of the same value, or of scratch */
+  uint32_t next;       /* 1 + index of the place before this one of the same value */
 } NamedPlace;
 
 struct Places {
   VEC(NamedPlace) at; /* those of STATE come first */
   NameIndex names;
   uint32_t n_states;
-  uint32_t *last; /* by node: 1 + index of its last place; [0]: of scratch */
+  uint32_t *last; /* by node: 1 + index of its last place */
   const ParamPlaces *params;
 };
 
@@ -123,18 +123,36 @@ static const char *value_text(Compile *c, Value v)
   return arena_printf(c->arena, "at_%s", identifier(c->arena, n->name));
 }
 
-static bool is_taken(Printer *p, Places *x, const char *name)
+/* The place of that name; NULL: none has it. */
+static NamedPlace *named(Printer *p, Places *x, const char *name)
 {
-  return name_find(p->c->arena, &x->names, x->at.at, x->at.n, sizeof *x->at.at, name) != NO_NAME;
+  uint32_t i = name_find(p->c->arena, &x->names, x->at.at, x->at.n, sizeof *x->at.at, name);
+  return i == NO_NAME ? NULL : &x->at.at[i];
+}
+
+/* A name like this one that no other place has. */
+static const char *free_name(Printer *p, Places *x, const char *name, int64_t number)
+{
+  while (named(p, x, name)) name = arena_printf(p->c->arena, "%s_%lld", name, (long long)number);
+  return name;
+}
+
+/* Of scratch the places have names of their own, which find them. */
+static NamedPlace *known_scratch(Printer *p, Places *x, const char *scratch)
+{
+  const char *name = arena_printf(p->c->arena, "at_scratch_of_%s", scratch);
+  NamedPlace *known = named(p, x, name);
+  while (known && known->scratch != scratch)
+    known = named(p, x, name = arena_printf(p->c->arena, "%s_0", name));
+  return known;
 }
 
 /* The place of the value, or of a command's scratch, that lies there; NULL: none yet. */
-static NamedPlace *known_place(const Places *x, int64_t offset, Value v, const char *scratch)
+static NamedPlace *known_place(Printer *p, Places *x, int64_t offset, Value v, const char *scratch)
 {
-  for (uint32_t i = x->last[v.id]; i; i = x->at.at[i - 1].next) {
-    NamedPlace *known = &x->at.at[i - 1];
-    if (known->offset == offset && (v.id || known->scratch == scratch)) return known;
-  }
+  if (!v.id) return known_scratch(p, x, scratch);
+  for (uint32_t i = x->last[v.id]; i; i = x->at.at[i - 1].next)
+    if (x->at.at[i - 1].offset == offset) return &x->at.at[i - 1];
   return NULL;
 }
 
@@ -143,16 +161,16 @@ static void see(Printer *p, Places *x, ampc_ref ref, Value v, const char *scratc
 {
   Compile *c = p->c;
   v = value_root(c->graph, v);
-  NamedPlace *known = known_place(x, ref.offset, v, scratch);
+  NamedPlace *known = known_place(p, x, ref.offset, v, scratch);
   if (known) {
     known->to = at;
     return;
   }
   const char *name = v.id ? value_text(c, v) : arena_printf(c->arena, "at_scratch_of_%s", scratch);
-  while (is_taken(p, x, name)) name = arena_printf(c->arena, "%s_%u", name, v.id);
+  name = free_name(p, x, name, v.id);
   vec_push(c->arena, &x->at,
            (NamedPlace){name, ref.space, ref.offset, v, scratch, at, at, x->last[v.id]});
-  x->last[v.id] = x->at.n;
+  if (v.id) x->last[v.id] = x->at.n;
 }
 
 static void see_command(Printer *p, Places *x, uint32_t group, const ampc_command *k, uint32_t at)
@@ -178,7 +196,7 @@ static void see_command(Printer *p, Places *x, uint32_t group, const ampc_comman
 static void name_state(Printer *p, Places *x, const char *name, int64_t offset)
 {
   const char *own = arena_printf(p->c->arena, "s_%s", identifier(p->c->arena, name));
-  while (is_taken(p, x, own)) own = arena_printf(p->c->arena, "%s_%lld", own, (long long)offset);
+  own = free_name(p, x, own, offset);
   vec_push(p->c->arena, &x->at, (NamedPlace){.name = own, .space = AMPC_STATE, .offset = offset});
 }
 
@@ -265,10 +283,10 @@ void put_places(Printer *p, const Places *x)
 
 /* ---- operands ---- */
 
-static const char *name_in(const Places *x, ampc_ref at, Value v, const char *label)
+static const char *name_in(Printer *p, Places *x, ampc_ref at, Value v, const char *label)
 {
   if (at.space == AMPC_WORK) {
-    const NamedPlace *known = known_place(x, at.offset, v, label);
+    const NamedPlace *known = known_place(p, x, at.offset, v, label);
     return known ? known->name : NULL;
   }
   for (uint32_t i = 0; i < x->n_states; i++)
@@ -290,7 +308,7 @@ static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at,
 }
 
 /* "work + at_relu26"; NULL: no name is known. */
-const char *place_text(Printer *p, const Places *x, ampc_ref at, Value v, const char *label)
+const char *place_text(Printer *p, Places *x, ampc_ref at, Value v, const char *label)
 {
   const char *name = NULL;
   switch (at.space) {
@@ -309,7 +327,7 @@ const char *place_text(Printer *p, const Places *x, ampc_ref at, Value v, const 
     break;
   case AMPC_STATE:
   case AMPC_WORK:
-    name = name_in(x, at, value_root(p->c->graph, v), label);
+    name = name_in(p, x, at, value_root(p->c->graph, v), label);
     break;
   default:
     break;

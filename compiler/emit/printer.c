@@ -10,12 +10,15 @@ typedef struct Origin {
 } Origin;
 
 typedef struct Blame {
+  Arena *arena;
   VEC(Origin) lines; /* lines.at[i] wrote line i + 1 */
 } Blame;
 
 void printer_begin(Printer *p, Compile *c, Text *out)
 {
-  c->blame = arena_new(c->arena, Blame);
+  Blame *blame = arena_new(c->arena, Blame);
+  blame->arena = c->arena;
+  c->blame = blame;
   *p = (Printer){.c = c, .out = out, .line = 1};
 }
 
@@ -27,10 +30,18 @@ static const char *tree_path(const char *file)
   return found ? found : file;
 }
 
+/* As long as the lines are known; most come from the file of the line before. */
+static const char *kept_name(Printer *p, const char *name)
+{
+  Blame *b = p->c->blame;
+  const char *last = b->lines.n ? b->lines.at[b->lines.n - 1].file : "";
+  return strcmp(last, name) == 0 ? last : arena_strdup(b->arena, name);
+}
+
 static void note_line(Printer *p, const char *file, uint32_t line)
 {
   Blame *b = p->c->blame;
-  while (b->lines.n < p->line) vec_push(p->c->arena, &b->lines, (Origin){file, line});
+  while (b->lines.n < p->line) vec_push(b->arena, &b->lines, (Origin){file, line});
 }
 
 /* A text may end inside a line: the next one goes on there, and the line's origin stays whoever
@@ -66,21 +77,22 @@ void printer_append(Printer *p, const Text *text, const void *blame)
   const Blame *lines = blame;
   Blame *own = p->c->blame;
   for (uint32_t i = 0; i < lines->lines.n; i++)
-    vec_push(p->c->arena, &own->lines, lines->lines.at[i]);
+    vec_push(own->arena, &own->lines, lines->lines.at[i]);
   text_add(p->out, text->at, text->n);
   p->line += lines->lines.n;
 }
 
 enum { WIDEST = 112, STATEMENT = 100 /* columns */ };
 
-/* Where to break a line that has `room` columns: behind the last comma with a space that is not in
- * a string or inside of braces, the first one where all stand further right; n where there is none.
- * Braces that the line begins with are those of a whole row; a comment is outside of any. */
-static size_t break_of(const char *s, size_t n, size_t room)
+/* Where to break a line that has `room` columns left behind `lead`: behind the last comma with a
+ * space that is not in a string or inside of braces, the first one where all stand further right; n
+ * where there is none. Braces that the line begins with are those of a whole row; a comment is
+ * outside of any. */
+static size_t break_of(const char *lead, const char *s, size_t n, size_t room)
 {
   size_t at = n;
-  bool quoted = false;
-  int depth = s[strspn(s, " ")] == '{' ? -1 : 0;
+  bool quoted = false, blank = !lead[strspn(lead, " ")];
+  int depth = blank && s[strspn(s, " ")] == '{' ? -1 : 0;
   for (size_t i = 0; i + 1 < n; i++) {
     if (s[i] == '\\' && quoted) i++;
     if (s[i] == '"') quoted = !quoted;
@@ -100,15 +112,17 @@ void printer_wrap(Printer *p, const char *file, int at, const char *next, const 
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
   size_t n = strcspn(text, "\n"), room = WIDEST - 2 * (size_t)p->indent;
-  while (n > room) {
-    size_t stop = break_of(text, n, room);
+  const char *lead = "", *from = kept_name(p, tree_path(file));
+  while (strlen(lead) + n > room) {
+    size_t stop = break_of(lead, text, n, room - strlen(lead));
     if (stop == n) break;
-    put_lines(p, tree_path(file), (uint32_t)at,
-              arena_printf(p->c->arena, "%.*s\n", (int)stop, text));
-    text = arena_printf(p->c->arena, "%s%s", next, text + stop + 1);
-    n = strcspn(text, "\n");
+    put_lines(p, from, (uint32_t)at, arena_printf(p->c->arena, "%s%.*s\n", lead, (int)stop, text));
+    text += stop + 1;
+    n -= stop + 1;
+    lead = next;
   }
-  put_lines(p, tree_path(file), (uint32_t)at, text);
+  put_lines(p, from, (uint32_t)at, lead);
+  put_lines(p, from, (uint32_t)at, text);
 }
 
 /* How early a statement should be broken before the operator at s: by the brackets around it, sums
@@ -156,7 +170,7 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
   size_t with_comment = room + WIDEST - STATEMENT;
   while (n > room || strcspn(text, "\n") > with_comment) {
     size_t stop = statement_break(text, n, room);
-    if (stop == n) stop = break_of(text, n, room);
+    if (stop == n) stop = break_of("", text, n, room);
     if (stop == n) break;
     put_lines(p, tree_path(file), (uint32_t)at,
               arena_printf(p->c->arena, "%.*s\n", (int)stop, text));
@@ -170,6 +184,7 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n)
 {
   const char *end = text + n;
+  name = kept_name(p, name);
   for (uint32_t line = first_line; text < end; line++) {
     const char *stop = memchr(text, '\n', (size_t)(end - text));
     size_t length = stop ? (size_t)(stop - text) : (size_t)(end - text);

@@ -9,7 +9,6 @@ typedef struct Printer {
   bool line_open;     /* text stands on the current line already */
   uint32_t line;      /* of the output, from 1 */
   const char *source; /* the job's text above the last kernel: it is not quoted twice in a row */
-  bool bare;          /* no comments above kernels: nobody is going to read the text */
 } Printer;
 
 /* Starts a text; forgets the lines of the one before (emit_blame answers for the last text). */

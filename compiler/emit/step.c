@@ -10,7 +10,7 @@
 typedef struct Step { /* the one that is being printed */
   Printer *p;
   const ampc_program *program;
-  const Places *places;
+  Places *places;
   uint32_t group;     /* of this command, or the last that has one: groups are in that order */
   const char *origin; /* the comment above it */
 } Step;

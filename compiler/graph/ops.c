@@ -2,9 +2,11 @@
  * columns of text are parsed at first use, so that a row is all there is to write; what does not
  * parse is our mistake and ends the program with the op's name. */
 #include "ops.h"
+#include "compiler/base/names.h"
 #include "compiler/base/embedded.h"
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,7 @@ static OpInfo table[OP_COUNT] = {
 #include "ops.def"
 };
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
+static atomic_bool parsed;
 
 /* A mistake in the table is ours. */
 static _Noreturn void broken(const char *op, const char *what, const char *word)
@@ -267,6 +270,7 @@ static void parse_all(void)
       op->code = code_parse(memory, op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
   }
   make_steps();
+  atomic_store_explicit(&parsed, true, memory_order_release);
 }
 
 /* ---- rows ---- */
@@ -276,22 +280,28 @@ void op_broken(const OpInfo *op, const char *what, const char *word)
   broken(op->name, what, word);
 }
 
+/* Called for every look at a node: what has been parsed is asked for once more only by a flag. */
+static void parse(void)
+{
+  if (!atomic_load_explicit(&parsed, memory_order_acquire)) pthread_once(&parse_once, parse_all);
+}
+
 const OpInfo *op_row(OpKind op)
 {
-  pthread_once(&parse_once, parse_all);
+  parse();
   return op < OP_COUNT ? &table[op] : &steps[op - OP_COUNT];
 }
 
 OpKind op_step(OpKind row, uint32_t statement)
 {
-  pthread_once(&parse_once, parse_all);
+  parse();
   return (OpKind)(OP_COUNT + first_step[row] + statement);
 }
 
 bool op_lookup(const char *name, OpKind *out)
 {
   for (OpKind op = 0; op < OP_COUNT; op++) {
-    if (op_row(op)->signature.internal || strcmp(table[op].name, name) != 0) continue;
+    if (op_row(op)->signature.internal || !same_name(table[op].name, name)) continue;
     *out = op;
     return true;
   }
@@ -301,7 +311,7 @@ bool op_lookup(const char *name, OpKind *out)
 OpKind op_named(const char *name)
 {
   for (OpKind op = 0; op < OP_COUNT; op++)
-    if (strcmp(op_row(op)->name, name) == 0) return op;
+    if (same_name(op_row(op)->name, name)) return op;
   broken(name, "the table lacks", name);
 }
 
@@ -333,7 +343,7 @@ uint32_t op_image_inputs(const OpInfo *op)
 bool attr_find(const OpInfo *op, const char *name, uint32_t *out)
 {
   for (*out = 0; *out < op->signature.n_attrs; (*out)++)
-    if (strcmp(op->signature.attr[*out].name, name) == 0) return true;
+    if (same_name(op->signature.attr[*out].name, name)) return true;
   return false;
 }
 

@@ -1,6 +1,7 @@
 /* Built-ins that are no ops and cannot be written in the layer library: compile-time functions, and
  * what the library needs from the compiler (those it calls as _name). */
 #include "lower.h"
+#include "compiler/base/names.h"
 #include <math.h>
 
 #define ARG(i)  (args->at.at[i].value)
@@ -544,7 +545,7 @@ const Native *native_find(const char *name, bool internal)
 {
   for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
     for (const Native *n = tables[t]; n->name; n++)
-      if (n->internal == internal && strcmp(n->name, name) == 0) return n;
+      if (n->internal == internal && same_name(n->name, name)) return n;
   return NULL;
 }
 

@@ -6,30 +6,27 @@
  *
  * A value of WORK lives from the command that writes it to the last that reads it. Values are
  * placed one after the other at the lowest offset where nothing that lives at the same time lies.
- * Greatest first mostly keeps close to the bound (the greatest sum of bytes alive at once); where
- * it does not, other orders are tried: Note [orders]. All depends on nothing but the graph. An
- * elementwise result takes the room of an operand that dies with it (reuse.c). */
+ * How is in pack.c; all depends on nothing but the graph. An elementwise result takes the room of
+ * an operand that dies with it (reuse.c). */
 #include "memory_use.h"
 #include "compiler/command/command.h"
+#include "pack.h"
 #include "passes.h"
 #include "reuse.h"
 #include "ampc_state.h"
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef struct Room { /* an interval of WORK and when it is in use */
-  ampc_ref *place;
-  int64_t bytes;
-  uint32_t first, last; /* indices of commands, both included */
-  uint32_t order;       /* of creation: breaks ties */
-  int64_t at, best;     /* offset in this try, in the best one */
-} Room;
+typedef struct PlacedRoom {
+  Room room;
+  ampc_ref *place; /* whose bytes it has */
+} PlacedRoom;
 
 typedef struct Placement {
   Compile *c;
   int64_t align;
-  VEC(Room) rooms; /* of the current block */
-  uint32_t *room;  /* value -> its room in `rooms` + 1; 0: none */
+  VEC(PlacedRoom) rooms; /* of the current block */
+  uint32_t *room;        /* value -> its room in `rooms` + 1; 0: none */
 } Placement;
 
 /* ---- parameters, inputs, state ---- */
@@ -208,160 +205,25 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
   }
 }
 
-/* Note [orders] The smallest WORK is a packing problem; this is a search for a good answer at a
- * bounded cost. The first order is "greatest room first". The others put rooms with a long life in
- * front, by life, by first or by last command (KEYS), then the rest, greatest first; what counts as
- * long goes in LENGTHS steps from 0 to 10 / 32 of the block's commands. Each order is repaired up
- * to MOVES times: the room that reaches highest is placed first of all in the next try. A try
- * within 1 / CLOSE of the bound is good enough, and after about WORK comparisons the search
- * ends. */
-enum { KEYS = 3, LENGTHS = 11, MOVES = 24, CLOSE = 256, WORK = 1 << 25 };
-
-typedef struct Order {
-  uint32_t key, length; /* length: of a life that counts as long; UINT32_MAX: none does */
-} Order;
-
-/* The search for a small WORK: rooms in the order of this try, those already placed by offset, the
- * bound that no placement can beat and the best size so far, in bytes. */
-typedef struct Packing {
-  Room **order, **placed;
-  uint32_t n;
-  int64_t bound, best;
-  int64_t work;
-} Packing;
-
-static int64_t rank(const Room *r, const Order *o)
-{
-  const int64_t keys[KEYS] = {-(int64_t)(r->last - r->first), r->first, -(int64_t)r->last};
-  return keys[o->key];
-}
-
-/* Total: ties end at the order of creation, so the result does not depend on the sort. */
-static bool placed_first(const Room *a, const Room *b, const Order *o)
-{
-  bool long_a = a->last - a->first >= o->length, long_b = b->last - b->first >= o->length;
-  if (long_a != long_b) return long_a;
-  if (long_a && rank(a, o) != rank(b, o)) return rank(a, o) < rank(b, o);
-  if (a->bytes != b->bytes) return a->bytes > b->bytes;
-  return a->order < b->order;
-}
-
-/* Merge sort; `spare` has room for n. */
-static void sort_rooms(Room **room, Room **spare, uint32_t n, const Order *o)
-{
-  if (n < 2) return;
-  uint32_t half = n / 2, i = 0, j = half;
-  sort_rooms(room, spare, half, o);
-  sort_rooms(room + half, spare, n - half, o);
-  for (uint32_t k = 0; k < n; k++)
-    spare[k] = j == n || (i < half && placed_first(room[i], room[j], o)) ? room[i++] : room[j++];
-  for (uint32_t k = 0; k < n; k++) room[k] = spare[k];
-}
-
-/* Keeps `placed` in the order of offsets, for lowest_offset. */
-static void insert_placed(Room **placed, uint32_t n, Room *r)
-{
-  uint32_t at = n;
-  for (; at > 0 && placed[at - 1]->at > r->at; at--) placed[at] = placed[at - 1];
-  placed[at] = r;
-}
-
-/* Lowest offset at which r meets none of the rooms already placed that live when it does. */
-static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
-{
-  int64_t at = 0;
-  for (uint32_t i = 0; i < n; i++) { /* in order of offset */
-    const Room *p = placed[i];
-    if (p->last < r->first || r->last < p->first) continue;
-    if (p->at >= at + r->bytes) break;
-    if (p->at + p->bytes > at) at = p->at + p->bytes;
-  }
-  return at;
-}
-
-/* Places the rooms in the current order and keeps the offsets if they are the best so far. Returns
- * which room, by its place in the order, reaches highest: it wants to be placed earlier. */
-static uint32_t try_order(Packing *k)
-{
-  uint32_t highest = 0;
-  int64_t top = 0;
-  for (uint32_t i = 0; i < k->n; i++) {
-    Room *r = k->order[i];
-    r->at = lowest_offset(r, k->placed, i);
-    if (r->at + r->bytes > top) top = r->at + r->bytes, highest = i;
-    insert_placed(k->placed, i, r);
-  }
-  k->work += (int64_t)k->n * k->n;
-  if (top >= k->best) return highest;
-  k->best = top;
-  for (uint32_t i = 0; i < k->n; i++) k->order[i]->best = k->order[i]->at;
-  return highest;
-}
-
-static bool is_done(const Packing *k)
-{
-  return k->best - k->bound <= k->bound / CLOSE || k->work > WORK;
-}
-
-/* One start order, then up to MOVES repairs of it. */
-static void try_from(Packing *k, const Order *o)
-{
-  sort_rooms(k->order, k->placed, k->n, o);
-  uint32_t highest = try_order(k);
-  for (int i = 0; i < MOVES && highest > 0 && !is_done(k); i++) {
-    Room *r = k->order[highest];
-    for (uint32_t at = highest; at > 0; at--) k->order[at] = k->order[at - 1];
-    k->order[0] = r;
-    highest = try_order(k);
-  }
-}
-
-/* The greatest sum of bytes alive at once: no placement needs less. */
-static int64_t bytes_at_once(const Placement *p, uint32_t n_commands)
-{
-  int64_t *change = arena_array(p->c->arena, int64_t, n_commands + 2), now = 0, most = 0;
-  for (uint32_t i = 0; i < p->rooms.n; i++) {
-    const Room *r = &p->rooms.at[i];
-    change[r->first] += r->bytes;
-    change[r->last + 1] -= r->bytes;
-  }
-  for (uint32_t i = 0; i <= n_commands; i++) {
-    now += change[i];
-    if (now > most) most = now;
-  }
-  return most;
-}
-
 /* Gives all rooms of a block their offsets and returns how many bytes of WORK it needs. */
 static int64_t pack(Placement *p)
 {
-  uint32_t n = p->rooms.n, commands = 0;
-  if (n == 0) return 0;
-  Packing k = {.order = arena_array(p->c->arena, Room *, n),
-               .placed = arena_array(p->c->arena, Room *, n),
-               .n = n,
-               .best = INT64_MAX};
-  for (uint32_t i = 0; i < n; i++) {
-    k.order[i] = &p->rooms.at[i];
-    if (p->rooms.at[i].last > commands) commands = p->rooms.at[i].last;
-  }
-  k.bound = bytes_at_once(p, commands);
-  try_from(&k, &(Order){.length = UINT32_MAX});
-  for (uint32_t i = 0; i < LENGTHS * KEYS && !is_done(&k); i++)
-    try_from(&k, &(Order){i % KEYS, commands * (i / KEYS) / 32});
-  for (uint32_t i = 0; i < n; i++)
-    *p->rooms.at[i].place = (ampc_ref){AMPC_WORK, p->rooms.at[i].best};
-  return k.best;
+  Room **rooms = arena_array(p->c->arena, Room *, p->rooms.n + 1);
+  for (uint32_t i = 0; i < p->rooms.n; i++) rooms[i] = &p->rooms.at[i].room;
+  int64_t bytes = pack_rooms(p->c->arena, rooms, p->rooms.n);
+  for (uint32_t i = 0; i < p->rooms.n; i++)
+    *p->rooms.at[i].place = (ampc_ref){AMPC_WORK, p->rooms.at[i].room.best};
+  return bytes;
 }
 
 static void add_room(Placement *p, ampc_ref *place, int64_t bytes, uint32_t first, uint32_t last)
 {
   vec_push(p->c->arena, &p->rooms,
-           (Room){.place = place,
-                  .bytes = ampc_round_up(bytes ? bytes : 1, p->align),
-                  .first = first,
-                  .last = last,
-                  .order = p->rooms.n});
+           ((PlacedRoom){.place = place,
+                         .room = {.bytes = ampc_round_up(bytes ? bytes : 1, p->align),
+                                  .first = first,
+                                  .last = last,
+                                  .order = p->rooms.n}}));
 }
 
 /* A value that takes over the room of a dying operand makes that room live longer; any other gets a
@@ -380,7 +242,8 @@ static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *t
   }
   taken[n->over.id] = true;
   p->room[id] = over;
-  if (p->rooms.at[over - 1].last < last) p->rooms.at[over - 1].last = last;
+  Room *room = &p->rooms.at[over - 1].room;
+  if (room->last < last) room->last = last;
 }
 
 /* Blocks run one after the other, so each has all of WORK. Values that no other command reads stay

@@ -1,5 +1,6 @@
 /* Raw tokens -> tokens: which newlines end a statement, which words are reserved. */
 #include "parse.h"
+#include "compiler/base/names.h"
 #include "lex_words.h"
 #include <string.h>
 
@@ -66,7 +67,7 @@ static const struct Word {
 static const struct Word *find_word(const char *text)
 {
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    if (strcmp(words[i].text, text) == 0) return &words[i];
+    if (same_name(words[i].text, text)) return &words[i];
   return NULL;
 }
 

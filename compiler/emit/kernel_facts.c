@@ -1,0 +1,153 @@
+/* What the text of a group's kernel follows from, as numbers: groups with the same facts have the
+ * same kernel, and only the first of them need be printed to know its key. A net has most of its
+ * layers many times.
+ *
+ * Values are numbered as they are met, so that it does not matter which they are. The facts say too
+ * much rather than too little: where two differ, the texts are compared. Debug builds print every
+ * kernel and compare. */
+#include "compiler/command/command.h"
+#include "kernel_key.h"
+#include <string.h>
+
+struct KernelFacts {
+  Compile *c;
+  const Graph *g;
+  VEC(uint64_t) words;
+  uint32_t *number; /* of a node in these facts, from `first` on; smaller: not met yet */
+  uint32_t first, n;
+};
+
+KernelFacts *facts_create(Compile *c)
+{
+  KernelFacts *f = arena_new(c->arena, KernelFacts);
+  *f = (KernelFacts){.c = c, .g = c->graph, .first = 1};
+  f->number = arena_array(c->arena, uint32_t, f->g->nodes.n);
+  return f;
+}
+
+static void add(KernelFacts *f, int64_t word)
+{
+  vec_push(f->c->arena, &f->words, (uint64_t)word);
+}
+
+static void add_dims(KernelFacts *f, const int64_t *dim, uint32_t rank)
+{
+  add(f, rank);
+  for (uint32_t i = 0; i < rank; i++) add(f, dim[i]);
+}
+
+/* Which parameter it is says the list of arguments; what matters is how it lies. */
+static void add_param(KernelFacts *f, int64_t index)
+{
+  const Parameter *p = &f->g->params.at[index];
+  add_dims(f, p->dim, p->rank);
+  add(f, (int64_t)p->dtype << 2 | p->channels_last << 1 | p->buffer);
+}
+
+static void add_attributes(KernelFacts *f, const Node *n)
+{
+  const OpSignature *s = &op_of(n)->signature;
+  for (uint32_t i = 0; i < s->n_attrs; i++) {
+    if (s->attr[i].kind == ATTR_param)
+      add_param(f, n->attr[i].i);
+    else
+      add(f, n->attr[i].i);
+  }
+}
+
+static void add_value(KernelFacts *f, Value v);
+
+/* A kernel looks through what is no work of its own to what it loads. */
+static bool is_looked_through(const Graph *g, const Node *n)
+{
+  return op_of(n)->tmpl == TMPL_alias || n->folded || is_widening(g, n) || op_is_step(n);
+}
+
+static void add_node(KernelFacts *f, const Node *n)
+{
+  add(f,
+      (int64_t)n->op << 32 | (int64_t)n->dtype << 24 | n->layout << 16 | n->weak << 8 | n->folded);
+  add(f, (int64_t)n->place.space);
+  add_dims(f, n->dim, n->rank);
+  if (op_has(n, T_literal)) add_attributes(f, n);
+  if (is_looked_through(f->g, n) && n->n_in) add_value(f, n->in[0]);
+}
+
+static void add_value(KernelFacts *f, Value v)
+{
+  uint32_t known = f->number[v.id];
+  bool is_new = known < f->first;
+  if (is_new) f->number[v.id] = known = f->first + f->n++;
+  add(f, known - f->first);
+  if (is_new) add_node(f, ir_node(f->g, v));
+}
+
+static void add_own_node(KernelFacts *f, Value v)
+{
+  const Node *n = ir_node(f->g, v);
+  add_value(f, v);
+  add_attributes(f, n);
+  add(f, n->part);
+  add(f, f->g->blocks.n ? f->g->blocks.at[n->block].accumulate : 1);
+  if (op_of(n)->code.random) add(f, n->stream);
+  add_value(f, n->over);
+  add(f, n->n_in);
+  for (uint32_t i = 0; i < n->n_in; i++) add_value(f, n->in[i]);
+}
+
+static void add_argument(KernelFacts *f, const KernelArg *a)
+{
+  add(f, (int64_t)a->role << 32 | (int64_t)a->type << 16 | a->only_read << 8 |
+             (a->place.space == AMPC_STATE));
+  add_value(f, a->value);
+  add_value(f, a->over);
+}
+
+/* Parts take the arguments of their launch. */
+static void add_arguments(KernelFacts *f, uint32_t group)
+{
+  const Group *p = &f->g->groups.at[group];
+  KernelArgs all = kernel_args(f->c, group);
+  add(f, all.n);
+  for (uint32_t i = 0; i < all.n; i++) add_argument(f, &all.at[i]);
+  for (uint32_t i = 0; i < p->n_parts; i++) {
+    KernelArgs own = part_args(f->c, &p->parts[i]);
+    for (uint32_t k = 0; k < own.n; k++) add(f, same_argument(&all, &own.at[k]));
+  }
+}
+
+static void add_group(KernelFacts *f, const Group *p)
+{
+  add(f, p->n);
+  add(f, (int64_t)p->n_parts << 32 | p->last);
+  add(f, p->in_turn << 1 | p->meets);
+  for (uint32_t i = 0; i < p->n; i++) add_own_node(f, p->nodes[i]);
+  add_value(f, p->anchor);
+  for (uint32_t i = 0; i < p->n_parts; i++) add_group(f, &p->parts[i]);
+}
+
+/* All of it but what is for messages and for the library. */
+static void add_convolution(KernelFacts *f, const ampc_conv *d)
+{
+  add(f, (int64_t)d->kind << 8 | d->accumulate << 2 | d->tf32 << 1 | d->has_bias);
+  add(f, (int64_t)d->x_type << 48 | (int64_t)d->w_type << 32 | (int64_t)d->y_type << 16 |
+             (int64_t)d->bias_type);
+  add_dims(f, (int64_t[]){d->n, d->c, d->k, d->groups, d->grid, d->block}, 6);
+  const int64_t *const sizes[] = {d->in, d->kernel, d->out, d->stride, d->pad, d->dilation};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) add_dims(f, sizes[i], d->spatial);
+}
+
+XXH128_hash_t facts_of(KernelFacts *f, uint32_t group)
+{
+  f->words.n = 0;
+  f->first += f->n;
+  f->n = 0;
+  if (group_is_columns(f->c, group)) {
+    Convolution v = convolution_of(f->c, group);
+    add_convolution(f, &v.desc);
+  } else {
+    add_group(f, &f->g->groups.at[group]);
+    add_arguments(f, group);
+  }
+  return XXH3_128bits(f->words.at, f->words.n * sizeof *f->words.at);
+}

@@ -1,0 +1,219 @@
+/* Rooms of WORK: see pack.h. Greatest first mostly keeps close to the bound (the greatest sum of
+ * bytes alive at once); where it does not, other orders are tried: Note [orders]. Of so many rooms
+ * that one such try takes long they are placed in the order of time: Note [turns of rooms]. */
+#include "pack.h"
+
+/* Note [orders] The smallest WORK is a packing problem; this is a search for a good answer at a
+ * bounded cost. The first order is "greatest room first". The others put rooms with a long life in
+ * front, by life, by first or by last command (KEYS), then the rest, greatest first; what counts as
+ * long goes in LENGTHS steps from 0 to 10 / 32 of the block's commands. Each order is repaired up
+ * to MOVES times: the room that reaches highest is placed first of all in the next try. A try
+ * within 1 / CLOSE of the bound is good enough, and after about WORK comparisons the search
+ * ends. */
+enum { KEY_LIFE, KEY_FIRST, KEY_LAST, KEYS };
+enum { LENGTHS = 11, MOVES = 24, CLOSE = 256, WORK = 1 << 25 };
+
+typedef struct Order {
+  uint32_t key, length; /* length: of a life that counts as long; UINT32_MAX: none does */
+} Order;
+
+/* The search for a small WORK: rooms in the order of this try, those already placed by offset, the
+ * bound that no placement can beat and the best size so far, in bytes. */
+typedef struct Packing {
+  Room **order, **placed;
+  uint32_t n;
+  int64_t bound, best;
+  int64_t work;
+} Packing;
+
+static int64_t rank(const Room *r, const Order *o)
+{
+  const int64_t keys[KEYS] = {[KEY_LIFE] = -(int64_t)(r->last - r->first),
+                              [KEY_FIRST] = r->first,
+                              [KEY_LAST] = -(int64_t)r->last};
+  return keys[o->key];
+}
+
+/* Total: ties end at the order of creation, so the result does not depend on the sort. */
+static bool placed_first(const Room *a, const Room *b, const Order *o)
+{
+  bool long_a = a->last - a->first >= o->length, long_b = b->last - b->first >= o->length;
+  if (long_a != long_b) return long_a;
+  if (long_a && rank(a, o) != rank(b, o)) return rank(a, o) < rank(b, o);
+  if (a->bytes != b->bytes) return a->bytes > b->bytes;
+  return a->order < b->order;
+}
+
+/* Merge sort; `spare` has room for n. */
+static void sort_rooms(Room **room, Room **spare, uint32_t n, const Order *o)
+{
+  if (n < 2) return;
+  uint32_t half = n / 2, i = 0, j = half;
+  sort_rooms(room, spare, half, o);
+  sort_rooms(room + half, spare, n - half, o);
+  for (uint32_t k = 0; k < n; k++)
+    spare[k] = j == n || (i < half && placed_first(room[i], room[j], o)) ? room[i++] : room[j++];
+  for (uint32_t k = 0; k < n; k++) room[k] = spare[k];
+}
+
+/* Keeps `placed` in the order of offsets, for lowest_offset. */
+static void insert_placed(Room **placed, uint32_t n, Room *r)
+{
+  uint32_t at = n;
+  for (; at > 0 && placed[at - 1]->at > r->at; at--) placed[at] = placed[at - 1];
+  placed[at] = r;
+}
+
+/* Lowest offset at which r meets none of the rooms already placed that live when it does. */
+static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
+{
+  int64_t at = 0;
+  for (uint32_t i = 0; i < n; i++) { /* in order of offset */
+    const Room *p = placed[i];
+    if (p->last < r->first || r->last < p->first) continue;
+    if (p->at >= at + r->bytes) break;
+    if (p->at + p->bytes > at) at = p->at + p->bytes;
+  }
+  return at;
+}
+
+/* Places the rooms in the current order and keeps the offsets if they are the best so far. Returns
+ * which room, by its place in the order, reaches highest: it wants to be placed earlier. */
+static uint32_t try_order(Packing *k)
+{
+  uint32_t highest = 0;
+  int64_t top = 0;
+  for (uint32_t i = 0; i < k->n; i++) {
+    Room *r = k->order[i];
+    r->at = lowest_offset(r, k->placed, i);
+    if (r->at + r->bytes > top) top = r->at + r->bytes, highest = i;
+    insert_placed(k->placed, i, r);
+  }
+  k->work += (int64_t)k->n * k->n;
+  if (top >= k->best) return highest;
+  k->best = top;
+  for (uint32_t i = 0; i < k->n; i++) k->order[i]->best = k->order[i]->at;
+  return highest;
+}
+
+static bool is_done(const Packing *k)
+{
+  return k->best - k->bound <= k->bound / CLOSE || k->work > WORK;
+}
+
+/* One start order, then up to MOVES repairs of it. */
+static void try_from(Packing *k, const Order *o)
+{
+  sort_rooms(k->order, k->placed, k->n, o);
+  uint32_t highest = try_order(k);
+  for (int i = 0; i < MOVES && highest > 0 && !is_done(k); i++) {
+    Room *r = k->order[highest];
+    for (uint32_t at = highest; at > 0; at--) k->order[at] = k->order[at - 1];
+    k->order[0] = r;
+    highest = try_order(k);
+  }
+}
+
+/* The greatest sum of bytes alive at once: no placement needs less. */
+static int64_t bytes_at_once(Arena *a, Room *const *rooms, uint32_t n, uint32_t n_commands)
+{
+  int64_t *change = arena_array(a, int64_t, n_commands + 2), now = 0, most = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    change[rooms[i]->first] += rooms[i]->bytes;
+    change[rooms[i]->last + 1] -= rooms[i]->bytes;
+  }
+  for (uint32_t i = 0; i <= n_commands; i++) {
+    now += change[i];
+    if (now > most) most = now;
+  }
+  return most;
+}
+
+/* ---- many rooms ---- */
+
+/* Note [turns of rooms]
+ * Each room is placed when its first command comes, in the lowest gap with enough room, and becomes
+ * a gap after its last. What forward keeps lies side by side and ends in the opposite order, so
+ * there are few gaps, and the time grows with the rooms and not with their square. */
+typedef struct Gap {
+  int64_t from, to;
+} Gap;
+typedef VEC(Gap) Gaps; /* in order; the last one has no end */
+
+static void take_gap(Gaps *gaps, Room *r)
+{
+  uint32_t i = 0;
+  while (gaps->at[i].to - gaps->at[i].from < r->bytes) i++;
+  r->at = gaps->at[i].from;
+  gaps->at[i].from += r->bytes;
+  if (gaps->at[i].from < gaps->at[i].to) return;
+  for (gaps->n--; i < gaps->n; i++) gaps->at[i] = gaps->at[i + 1];
+}
+
+/* Gaps that meet become one. */
+static void give_gap(Arena *a, Gaps *gaps, const Room *r)
+{
+  int64_t end = r->at + r->bytes;
+  uint32_t low = 0, high = gaps->n - 1; /* the first gap behind it is in [low, high] */
+  while (low < high) {
+    uint32_t mid = (low + high) / 2;
+    *(gaps->at[mid].from >= end ? &high : &low) = gaps->at[mid].from >= end ? mid : mid + 1;
+  }
+  bool before = low > 0 && gaps->at[low - 1].to == r->at, behind = gaps->at[low].from == end;
+  if (before && behind) {
+    gaps->at[low].from = gaps->at[low - 1].from;
+    for (gaps->n--, low--; low < gaps->n; low++) gaps->at[low] = gaps->at[low + 1];
+  } else if (before) {
+    gaps->at[low - 1].to = end;
+  } else if (behind) {
+    gaps->at[low].from = r->at;
+  } else {
+    vec_push(a, gaps, (Gap){0});
+    for (uint32_t i = gaps->n - 1; i > low; i--) gaps->at[i] = gaps->at[i - 1];
+    gaps->at[low] = (Gap){r->at, end};
+  }
+}
+
+/* `commands`: the greatest `last`. */
+static void place_in_turn(Arena *a, Packing *k, uint32_t commands)
+{
+  Gaps gaps = {0};
+  Room **ends = arena_array(a, Room *, commands + 1); /* by command: the rooms that it reads last */
+  uint32_t done = 0;                                  /* commands whose rooms are gaps again */
+  sort_rooms(k->order, k->placed, k->n, &(Order){.key = KEY_FIRST});
+  vec_push(a, &gaps, (Gap){0, INT64_MAX});
+  k->best = 0;
+  for (uint32_t i = 0; i < k->n; i++) {
+    Room *r = k->order[i];
+    for (; done < r->first; done++)
+      for (Room *end = ends[done]; end; end = end->next) give_gap(a, &gaps, end);
+    take_gap(&gaps, r);
+    r->next = ends[r->last];
+    ends[r->last] = r;
+    r->best = r->at;
+    if (r->at + r->bytes > k->best) k->best = r->at + r->bytes;
+  }
+}
+
+int64_t pack_rooms(Arena *a, Room *const *rooms, uint32_t n)
+{
+  uint32_t commands = 0;
+  if (n == 0) return 0;
+  Packing k = {.order = arena_array(a, Room *, n),
+               .placed = arena_array(a, Room *, n),
+               .n = n,
+               .best = INT64_MAX};
+  for (uint32_t i = 0; i < n; i++) {
+    k.order[i] = rooms[i];
+    if (rooms[i]->last > commands) commands = rooms[i]->last;
+  }
+  if ((int64_t)n * n > WORK) {
+    place_in_turn(a, &k, commands);
+    return k.best;
+  }
+  k.bound = bytes_at_once(a, rooms, n, commands);
+  try_from(&k, &(Order){.length = UINT32_MAX});
+  for (uint32_t i = 0; i < LENGTHS * KEYS && !is_done(&k); i++)
+    try_from(&k, &(Order){i % KEYS, commands * (i / KEYS) / 32});
+  return k.best;
+}
