@@ -100,6 +100,7 @@ static void put_optimizers(Printer *p, const ampc_program *g)
     field_truth(&t, "uses_moment2", o->uses_moment2);
     field_truth(&t, "uses_moment3", o->uses_moment3);
     field_truth(&t, "uses_ema", o->uses_ema);
+    field_integer(&t, "updates", o->updates);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "};\n");

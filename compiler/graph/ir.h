@@ -140,6 +140,7 @@ typedef struct Optimizer {
   bool clip;              /* clip_norm follows the groups' settings */
   bool ema;               /* averages of its weights are kept; eval and infer blocks read them */
   int64_t accumulate;     /* bodies of a step */
+  uint32_t updates;       /* most that a step of some block takes */
   Span span;
   int64_t first, count; /* elements of MASTER; pass memory */
 } Optimizer;

@@ -425,7 +425,8 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   vec_push(l->arena, &in, loss);
   l->at.region = 0;
   l->at.span = st->span;
-  bool good = true, clip = l->g->optimizers.at[o->index].clip;
+  Optimizer *q = &l->g->optimizers.at[o->index];
+  bool good = true, clip = q->clip;
   uint32_t n = o->n_settings - clip;
   for (uint32_t i = 0; i < n * (o->groups.n + 1) + clip; i++) {
     bool last = i == n * (o->groups.n + 1);
@@ -436,13 +437,22 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   l->at.span = st->as.minimize.loss->span;
   if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
   l->at.region = region;
-  o->updates++;
+  if (++o->updates > q->updates) q->updates = o->updates;
 }
 
-/* All optimizers of a block step together. */
+/* All optimizers of a block step together, and each once: where gradients are added up over
+ * bodies, those of one loss would meet those of the other. */
 static bool set_accumulate(Lower *l, const Opt *o, Span span)
 {
   BlockInfo *b = &l->g->blocks.at[l->run->block];
+  if (o->updates && o->accumulate > 1) {
+    fail(l, E605, span,
+         "`%s` has accumulate=%lld and minimizes twice in a body, but there is one place to add up "
+         "gradients",
+         o->name, (long long)o->accumulate);
+    diag_help(l->c, "minimize the sum of the losses, or leave out `accumulate`");
+    return false;
+  }
   if (l->run->n_losses && b->accumulate != o->accumulate)
     return fail(l, E605, span,
                 "`%s` has accumulate=%lld, the optimizers before it in this block %lld", o->name,
@@ -450,6 +460,23 @@ static bool set_accumulate(Lower *l, const Opt *o, Span span)
            false;
   b->accumulate = o->accumulate;
   return true;
+}
+
+static bool has_metric(const Lower *l, const char *name)
+{
+  for (uint32_t k = l->run->first_metric; k < l->run->first_metric + l->run->n_metrics; k++)
+    if (strcmp(l->g->metrics.at[k].name, name) == 0) return true;
+  return false;
+}
+
+/* "loss"; "loss_opt" behind another; "loss_opt_2" of an optimizer that minimizes again. */
+static const char *loss_name(Lower *l, const Opt *o)
+{
+  const char *first = arena_printf(l->arena, "loss_%s", o->name), *name = first;
+  if (!l->run->n_losses) return "loss";
+  for (uint32_t i = 2; has_metric(l, name) && i <= l->run->n_losses; i++)
+    name = arena_printf(l->arena, "%s_%u", first, i);
+  return name;
 }
 
 /* `minimize loss with opt` */
@@ -476,8 +503,8 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
   Value loss = as_tensor(l, v, e->span);
   if (!settled || !loss.id || !check_loss(l, d.as.optimizer, loss, e->span)) return;
   if (!set_accumulate(l, d.as.optimizer, names->at[0].span)) return;
-  const char *name =
-      l->run->n_losses++ ? arena_printf(l->arena, "loss_%s", d.as.optimizer->name) : "loss";
+  const char *name = loss_name(l, d.as.optimizer);
+  l->run->n_losses++;
   /* before the update, which does not happen when the loss is not finite */
   if (ir_elements(ir_node(l->g, loss)) == 1) lower_metric(l, name, loss, true, e->span);
   if (!watch_stops_updates(l)) append_minimize(l, d.as.optimizer, loss, st);
@@ -492,11 +519,10 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
 {
   uint16_t first = (uint16_t)l->run->first;
   uint32_t index = l->run->first_metric + l->run->n_metrics;
-  for (uint32_t k = l->run->first_metric; k < index; k++)
-    if (strcmp(l->g->metrics.at[k].name, name) == 0) {
-      fail(l, E210, span, "the block has two metrics `%s`", name);
-      return;
-    }
+  if (has_metric(l, name)) {
+    fail(l, E210, span, "the block has two metrics `%s`", name);
+    return;
+  }
   l->run->n_metrics++;
   watch_value(l, name, d_tensor(value));
   if (index == l->g->metrics.n) vec_push(l->arena, &l->g->metrics, (Metric){name, first, is_loss});

@@ -72,7 +72,8 @@ static void plan_optimizers(Compile *c, ampc_program *p)
                                    .uses_moment1 = moments & 1,
                                    .uses_moment2 = moments >> 1 & 1,
                                    .uses_moment3 = moments >> 2 & 1,
-                                   .uses_ema = o->ema};
+                                   .uses_ema = o->ema,
+                                   .updates = o->updates > 1 ? o->updates : 0};
   }
   p->optimizers = out;
   p->n_optimizers = g->optimizers.n;

@@ -233,6 +233,7 @@ typedef struct ampc_optimizer_desc {
   const char *name, *kind; /* "opt", "AdamW" */
   int64_t first, count; /* its range of MASTER, in elements: parameters are ordered by optimizer */
   bool uses_moment1, uses_moment2, uses_moment3, uses_ema;
+  uint32_t updates; /* at most so many in a step; 0 and 1: one */
 } ampc_optimizer_desc;
 
 /* Which numbers a setting takes, as f32; number.h tells and checks.

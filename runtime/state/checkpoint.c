@@ -5,6 +5,7 @@
  * Metadata: counters, scaler, data position, seed, config. What a step computes anew (gradients,
  * norms, metrics, 16-bit copies) and settings stay out, and so do times and paths: same state, same
  * bytes. */
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +343,13 @@ static ampc_status nonsense(const Metadata *m, const ampc_program *p)
                    m->bad_expected ? m->bad_expected : "another value");
 }
 
+/* Updates in so many steps, which are 2^53 at most. */
+static long long most_taken(const ampc_optimizer_desc *o, long long steps)
+{
+  long long most;
+  return __builtin_mul_overflow(steps, o->updates > 1 ? o->updates : 1, &most) ? LLONG_MAX : most;
+}
+
 /* Counters that make no sense are those of another program, or somebody's who wishes us ill. */
 static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
 {
@@ -353,7 +361,7 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
     char *key = taken_key(p, i);
     if (!key)
       status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-    else if (!get_count(&m, key, s->state.step, &s->taken[i]))
+    else if (!get_count(&m, key, most_taken(&p->optimizers[i], s->state.step), &s->taken[i]))
       status = nonsense(&m, p);
     free(key);
   }

@@ -355,6 +355,29 @@ static void check_long_names(void)
   ampc_free(other);
 }
 
+/* An optimizer that minimizes twice in a body takes two updates a step, and no more. */
+static void check_two_updates(void)
+{
+  SmallProgram s;
+  small_program(&s);
+  ampc_optimizer_desc twice = s.program.optimizers[0];
+  twice.updates = 2;
+  s.program.optimizers = &twice;
+  for (long long taken = 8; taken <= 9; taken++) {
+    ampc_runtime *rt = start(&s, 3), *other = start(&s, 3);
+    ampc_data_position at;
+    run(rt, 4);
+    ampc_optimizer o = {.taken = taken};
+    MUST(ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(0)}, &o, sizeof o) == AMPC_OK);
+    save(rt, temp_path("a"));
+    bool loaded = ampc_checkpoint_load(other, temp_path("a"), &at) == AMPC_OK;
+    CHECK_MSG(loaded == (taken == 8), "%lld updates in 4 steps: %s", taken,
+              loaded ? "loaded" : ampc_last_error());
+    ampc_free(rt);
+    ampc_free(other);
+  }
+}
+
 /* A checkpoint of a run without a scaler starts the scaler anew. */
 static void check_other_scaler(void)
 {
@@ -438,6 +461,7 @@ int main(void)
   check_other_scaler();
   check_forged();
   check_long_names();
+  check_two_updates();
   check_write_errors();
   check_kill();
   temp_close();

@@ -33,7 +33,7 @@ static ampc_param plain[N] = {
      {.kind = AMPC_INIT_NORMAL, .b = 1},
      false},
 };
-static const ampc_optimizer_desc optimizer = {"opt", "AdamW", 0, 256, true, true, false, false};
+static const ampc_optimizer_desc optimizer = {"opt", "AdamW", 0, 256, true, true, false, false, 1};
 
 static const ampc_block block = {.name = "train", .n_variants = 1};
 
