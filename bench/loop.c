@@ -58,7 +58,7 @@ static ampc_status run_bare(Job *j)
   if (!status) status = j->data.open(ampc_program_of(j->rt), j->block, j->folder, 0, &from);
   int64_t samples;
   for (int64_t i = 0; i < WARM + steps && !status; i++)
-    status = ampc_run_batch(j->rt, &j->data, from, j->block, &samples);
+    status = ampc_run_batch(j->rt, &j->data, from, j->block, 0, &samples);
   if (!status) status = ampc_wait(j->rt);
   if (from) j->data.close(from);
   return status;

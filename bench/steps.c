@@ -170,7 +170,7 @@ static void begin_step(Bench *b)
 {
   static const ampc_data_interface kept = {.next = next_batch};
   int64_t samples;
-  must(ampc_run_batch(b->rt, &kept, (ampc_batches *)(void *)b, b->index, &samples));
+  must(ampc_run_batch(b->rt, &kept, (ampc_batches *)(void *)b, b->index, 0, &samples));
 }
 
 static float loss(Bench *b)

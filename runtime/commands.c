@@ -139,18 +139,20 @@ static ampc_status bind_program(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
   rt->bound = calloc(rt->n_bound + 1, sizeof *rt->bound);
-  rt->first_bound = calloc(2 * p->n_blocks + 1, sizeof *rt->first_bound);
+  uint32_t n_keys = step_key(p->n_blocks, 0);
+  rt->first_bound = calloc(n_keys + 1, sizeof *rt->first_bound);
   rt->addresses = calloc(rt->n_addresses + rt->most_operands + 1, sizeof *rt->addresses);
   if (!rt->bound || !rt->first_bound || !rt->addresses)
     return ampc_fail(AMPC_RUN_FAILED, "out of memory for the plan");
   rt->moved = rt->addresses + rt->n_addresses;
   rt->n_bound = rt->n_addresses = 0;
-  for (uint32_t key = 0; key < 2 * p->n_blocks; key++) {
-    const ampc_block *b = &p->blocks[key / 2];
+  for (uint32_t key = 0; key < n_keys; key++) {
+    const ampc_block *b = &p->blocks[key / AMPC_MAX_VARIANTS];
+    uint32_t v = key % AMPC_MAX_VARIANTS;
     rt->first_bound[key] = rt->n_bound;
-    if (key % 2 < b->n_variants) bind_list(rt, list_of(&b->variant[key % 2]));
+    if (v < b->n_variants) bind_list(rt, list_of(&b->variant[v]));
   }
-  rt->first_bound[2 * p->n_blocks] = rt->n_bound;
+  rt->first_bound[n_keys] = rt->n_bound;
   return AMPC_OK;
 }
 
@@ -232,6 +234,6 @@ static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int
 
 void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
-  const uint32_t *first = &rt->first_bound[2 * block + variant];
+  const uint32_t *first = &rt->first_bound[step_key(block, variant)];
   run_list(rt, rt->bound + first[0], first[1] - first[0], 0);
 }

@@ -41,7 +41,7 @@ typedef struct DeviceOps {
   /* What would compute it on this machine, in the words of its library; they live as long as the
    * device. NULL: the device cannot tell. */
   ampc_status (*conv_implementation)(Device *d, const ampc_conv *c, const char **out);
-  /* Runs `body`, which makes the calls of step `key` (2 block + variant), always the same ones: a
+  /* Runs `body`, which makes the calls of step `key` (step_key()), always the same ones: a
    * device may record and repeat them. Before it records, it may run them once in a way that
    * changes nothing but scratch memory; `state` is the STATE space. Calls are the same but for the
    * half of INPUT. */

@@ -196,11 +196,12 @@ static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, u
 static int64_t most_scratch(const ampc_program *p)
 {
   int64_t most = 0;
-  for (uint32_t i = 0; i < 2 * p->n_blocks; i++) {
-    const ampc_block *b = &p->blocks[i / 2];
-    if (i % 2 >= b->n_variants) continue;
-    int64_t bytes = scratch_of(p, b->variant[i % 2].commands, b->variant[i % 2].n_commands);
-    if (bytes > most) most = bytes;
+  for (uint32_t i = 0; i < p->n_blocks; i++) {
+    const ampc_block *b = &p->blocks[i];
+    for (uint32_t v = 0; v < b->n_variants; v++) {
+      int64_t bytes = scratch_of(p, b->variant[v].commands, b->variant[v].n_commands);
+      if (bytes > most) most = bytes;
+    }
   }
   return most;
 }
@@ -303,7 +304,7 @@ static ampc_status run_commands(void *context)
 }
 
 /* All variants of a block whose steps have several bodies: the smaller last batch, too, first runs
- * where gradients lie that a trial would clear. */
+ * where gradients lie that a trial would clear, and what `every` fires may come with it. */
 static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
 {
   const ampc_block *b = &rt->program->blocks[block];
@@ -312,7 +313,7 @@ static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
   rt->rehearsed[block] = true;
   for (uint32_t v = 0; v < b->n_variants && !status; v++) {
     Step s = {rt, block, v};
-    status = rt->device->ops->rehearse(rt->device, 2 * block + v, rt->space[AMPC_STATE],
+    status = rt->device->ops->rehearse(rt->device, step_key(block, v), rt->space[AMPC_STATE],
                                        run_commands, &s);
   }
   return status;
@@ -328,6 +329,17 @@ ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes)
   return ampc_write(rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, first)}, flags, sizeof flags);
 }
 
+/* An infer block fills its last batch up. What nothing was compiled for gets the number of
+ * variants, which ampc_run_step refuses. */
+uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step)
+{
+  uint32_t fires = 0, v = 0;
+  int64_t batch = b->kind == AMPC_INFER ? b->variant[0].batch : samples;
+  for (uint32_t i = 0; i < b->n_periods; i++) fires |= (uint32_t)(step % b->period[i] == 0) << i;
+  while (v < b->n_variants && (b->variant[v].fires != fires || b->variant[v].batch != batch)) v++;
+  return v;
+}
+
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
   const ampc_program *p = rt->program;
@@ -338,8 +350,8 @@ ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
   Step s = {rt, block, variant};
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
-  keep_failure(rt,
-               ops->step(rt->device, 2 * block + variant, rt->space[AMPC_STATE], run_commands, &s));
+  keep_failure(
+      rt, ops->step(rt->device, step_key(block, variant), rt->space[AMPC_STATE], run_commands, &s));
   return failed(rt);
 }
 

@@ -27,7 +27,7 @@ struct ampc_runtime {
   char *input;           /* the memory of INPUT, all halves; space[AMPC_INPUT] is the current one */
   int64_t input_step;    /* bytes from one half to the next */
   BoundCommand *bound;   /* of all steps, one after the other */
-  uint32_t *first_bound; /* of step 2 block + variant; one more for the end */
+  uint32_t *first_bound; /* of step_key(block, variant); one more for the end */
   void **addresses;      /* of all operands, in the order of `bound` */
   void **moved;          /* room for those of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
@@ -40,6 +40,12 @@ struct ampc_runtime {
   ampc_status failed; /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
+
+/* Numbers all variants of all blocks. */
+static inline uint32_t step_key(uint32_t block, uint32_t variant)
+{
+  return AMPC_MAX_VARIANTS * block + variant;
+}
 
 /* ---- runtime.c ---- */
 

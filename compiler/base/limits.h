@@ -22,7 +22,7 @@ enum {
   BYTES_PER_WORK = 64,   /* of a str, likewise */
   MAX_LIST = 1 << 20,    /* values in a list, those of lists in it too; bytes of a str */
   MAX_NESTING = 100,     /* lists within lists */
-  MAX_BLOCKS = 1024,     /* train, eval, infer; each batch size of one counts */
+  MAX_BLOCKS = 1024,     /* train, eval, infer; each variant of one counts */
   MAX_OUTPUTS = 8192,    /* values that infer blocks give; each has a kernel or a copy */
   MAX_ERRORS = 1000      /* mistakes, after which no more are looked for */
 };

@@ -109,7 +109,7 @@ const char *block_word(Compile *c, uint16_t block)
   const Graph *g = c->graph;
   uint32_t number = 0;
   for (uint32_t i = 0; i <= block; i++)
-    number += g->blocks.at[i].kind == g->blocks.at[block].kind && g->blocks.at[i].remainder_of < 0;
+    number += g->blocks.at[i].kind == g->blocks.at[block].kind && g->blocks.at[i].variant_of < 0;
   const char *kind = kinds[g->blocks.at[block].kind];
   return number > 1 ? arena_printf(c->arena, "%s%u", kind, number) : kind;
 }

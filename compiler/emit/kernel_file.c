@@ -122,6 +122,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "dilated")) return attr_int(t->n, "dil0") > 1 || attr_int(t->n, "dil1") > 1;
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
+  if (is(word, n, "acts")) return attr_int(t->n, "acts");
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
   if (is(word, n, "micro")) return t->k->g->blocks.at[t->n->block].accumulate > 1;
   return has_argument(t, word, n) || has_input(t, word, n) || is_chosen(t, word, n);

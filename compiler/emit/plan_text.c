@@ -185,8 +185,11 @@ void emit_plan(Compile *c, Text *out)
   for (uint32_t b = 0; b < p->n_blocks; b++) {
     for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
       const ampc_step *s = &p->blocks[b].variant[v];
-      text_printf(out, "%s, batch %lld: %u commands\n", p->blocks[b].name, (long long)s->batch,
-                  s->n_commands);
+      text_printf(
+          out, "%s, batch %lld%s%s: %u commands\n", p->blocks[b].name, (long long)s->batch,
+          s->fires ? ", " : "",
+          ir_fires_text(c->arena, p->blocks[b].period, p->blocks[b].n_periods, s->fires, " "),
+          s->n_commands);
       put_commands(out, s->commands, s->n_commands, 2);
     }
   }

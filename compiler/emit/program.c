@@ -240,10 +240,16 @@ static void put_block(Printer *p, const ampc_block *b)
   field_integer(&t, "n_sources", b->n_sources);
   field_integer(&t, "first_metric", b->first_metric);
   field_integer(&t, "n_metrics", b->n_metrics);
+  field_integer(&t, "n_periods", b->n_periods);
+  if (b->n_periods) field_text(&t, "period", dims(p, b->period, b->n_periods));
   field_integer(&t, "n_variants", b->n_variants);
-  for (uint32_t v = 0; v < b->n_variants; v++)
-    text_printf(&variants, "%s{.batch = %lld, .run = %s}", v ? ", " : "",
-                (long long)b->variant[v].batch, step_name(p, b, &b->variant[v]));
+  for (uint32_t v = 0; v < b->n_variants; v++) {
+    const ampc_step *s = &b->variant[v];
+    const char *fires = s->fires ? arena_printf(p->c->arena, ", .fires = %u", s->fires) : "";
+    const char *between = b->n_variants > 2 ? ",\n               " : ", ";
+    text_printf(&variants, "%s{.batch = %lld%s, .run = %s}", v ? between : "", (long long)s->batch,
+                fires, step_name(p, b, s));
+  }
   EMIT_WRAPPED(p, "   ", "  {%s,\n", t.at);
   EMIT(p, "   .variant = {%s}},\n", variants.at);
 }

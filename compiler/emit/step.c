@@ -246,13 +246,15 @@ static bool is_own_identifier(const char *name, const char *made)
   return strcmp(name, made) == 0 && !numbered;
 }
 
+/* "every2and3": no name without it ends like that. */
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
 {
   Arena *a = p->c->arena;
   const char *made = identifier(a, b->name);
   if (!is_own_identifier(b->name, made))
     made = arena_printf(a, "%.40s_%u", made, (unsigned)(b - p->c->program->blocks));
-  return arena_printf(a, "step_%s_%lld", made, (long long)s->batch);
+  return arena_printf(a, "step_%s_%lld%s%s", made, (long long)s->batch, s->fires ? "_" : "",
+                      ir_fires_text(a, b->period, b->n_periods, s->fires, ""));
 }
 
 /* One block at one batch size:
@@ -266,8 +268,9 @@ void put_step(Printer *p, const ParamPlaces *params, const ampc_block *b, const 
   bool used[AMPC_SPACE_COUNT] = {false};
   Step step = {.p = p, .program = p->c->program, .places = places_create(p, params, s)};
   find_spaces(s->commands, s->n_commands, used);
-  EMIT(p, "\n/* block %s, batch %lld: %u commands */\n", comment_of(p, b->name),
-       (long long)s->batch, s->n_commands);
+  EMIT(p, "\n/* block %s, batch %lld%s%s: %u commands */\n", comment_of(p, b->name),
+       (long long)s->batch, s->fires ? ", " : "",
+       ir_fires_text(p->c->arena, b->period, b->n_periods, s->fires, " "), s->n_commands);
   put_products(&step, s->commands, s->n_commands);
   EMIT(p, "\nstatic void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
   p->indent++;

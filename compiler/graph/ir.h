@@ -165,13 +165,18 @@ typedef struct Output { /* of an infer block */
   Value value; /* its `output` node */
 } Output;
 
-/* A compiled block: one variant (batch size) of a train or eval, or an infer. */
+/* A compiled block: one variant of a train or eval, or an infer. Variants are its batch sizes, each
+ * with every choice of `every` that comes. */
 typedef struct BlockInfo {
   ampc_block_kind kind;
   const char *name;
   Span span;
   int64_t batch;
-  int remainder_of; /* -1, or index of the block whose last smaller batch this is */
+  int variant_of; /* -1, or index of the block whose variant this is */
+  bool remainder; /* a smaller batch, the last of an epoch */
+  uint32_t fires; /* bit i: what stands in `every period[i]` is in it */
+  uint32_t n_periods;
+  int64_t period[AMPC_MAX_PERIODS]; /* rising; known when all variants are elaborated */
   int64_t epochs, max_steps, every, log, save_every; /* 0: not given */
   int64_t accumulate; /* bodies of a step: that of the optimizers that train there; else 1 */
   int64_t early_stop; /* evaluations without a better one after which it ends; 0: not given */
@@ -338,6 +343,11 @@ Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
 bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32 operands first */
 const char *ir_dtype_name(DType d);                  /* "f32" */
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
+/* "every 2 and 3", with `gap` between the words: what fires of a block's periods; "" if nothing. */
+const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,
+                          const char *gap);
+/* "train, batch 32, every 5"; the name of an infer block. */
+const char *ir_block_text(Compile *c, uint32_t block);
 const char *ir_type_text(Compile *c, const Node *n); /* "f16[32, 784]" */
 const char *ir_number_text(Compile *c, double v);    /* reads back as v: "0.1", "1.0", "-1e9" */
 const char *ir_why_text(Compile *c, const Node *n);  /* "softmax is f32, by precision f16, 2:1" */

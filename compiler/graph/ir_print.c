@@ -251,13 +251,29 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   text_printf(out, "# %s%s%s\n", place_text(c, n->span), *why ? " " : "", why);
 }
 
-/* Train and eval blocks are told apart by batch size too: the smaller last batch is a block of its
- * own. */
-static const char *block_text(Compile *c, uint32_t i)
+const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,
+                          const char *gap)
 {
-  const BlockInfo *b = &c->graph->blocks.at[i];
+  Text t;
+  text_init(&t, arena);
+  for (uint32_t i = 0; i < n; i++) {
+    if (!(fires >> i & 1)) continue;
+    if (t.n)
+      text_printf(&t, "%sand%s%lld", gap, gap, (long long)period[i]);
+    else
+      text_printf(&t, "every%s%lld", gap, (long long)period[i]);
+  }
+  return t.n ? t.at : "";
+}
+
+/* Variants of train and eval blocks are told apart by batch size and by what fires. */
+const char *ir_block_text(Compile *c, uint32_t block)
+{
+  const BlockInfo *b = &c->graph->blocks.at[block];
+  const char *fires = ir_fires_text(c->arena, b->period, b->n_periods, b->fires, " ");
   if (b->kind == AMPC_INFER) return b->name;
-  return arena_printf(c->arena, "%s, batch %lld", b->name, (long long)b->batch);
+  return arena_printf(c->arena, "%s, batch %lld%s%s", b->name, (long long)b->batch,
+                      *fires ? ", " : "", fires);
 }
 
 /* As comments, so that dumps with and without tables differ in no other line. */
@@ -280,7 +296,7 @@ static void print_tables(Compile *c, Text *out)
                 r->no_grad ? ", no gradients" : "", place_text(c, r->span));
   }
   for (uint32_t i = 0; i < g->blocks.n; i++)
-    text_printf(out, "# block %u: %s, %s\n", i, block_text(c, i),
+    text_printf(out, "# block %u: %s, %s\n", i, ir_block_text(c, i),
                 place_text(c, g->blocks.at[i].span));
 }
 
@@ -290,7 +306,7 @@ void ir_print(Compile *c, Text *out, bool tables)
   for (uint32_t i = 1; i < g->nodes.n; i++) {
     uint16_t block = g->nodes.at[i].block;
     bool starts = i == 1 || block != g->nodes.at[i - 1].block;
-    if (starts && g->blocks.n) text_printf(out, "# %s\n", block_text(c, block));
+    if (starts && g->blocks.n) text_printf(out, "# %s\n", ir_block_text(c, block));
     print_node(c, out, i);
   }
   if (tables) print_tables(c, out);

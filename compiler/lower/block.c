@@ -1,5 +1,5 @@
-/* train and eval blocks, and statements at a prompt: each is elaborated once, or twice where a
- * smaller last batch is kept. */
+/* train and eval blocks, and statements at a prompt: each is elaborated once, and again where a
+ * smaller last batch is kept and for the choices of its `every`. */
 #include "lower.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
@@ -136,16 +136,18 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
 {
   if (l->g->blocks.n == MAX_BLOCKS)
-    return fail(l, E210, info->span, "the job has more than %d blocks, batch sizes counted apart",
+    return fail(l, E210, info->span,
+                "the job has more than %d blocks, batch sizes and kinds of steps counted apart",
                 MAX_BLOCKS),
            false;
   uint16_t block = (uint16_t)l->g->blocks.n;
   vec_push(l->arena, &l->g->blocks, *info);
   *run = (Run){.name = info->name,
                .block = block,
-               .first = first ? first->block : block,
+               .first = first ? first->first : block,
                .batch = info->batch,
-               .first_metric = first ? first->first_metric : l->g->metrics.n};
+               .first_metric = first ? first->first_metric : l->g->metrics.n,
+               .first_stream = l->g->n_streams};
   l->run = run;
   l->at = (Cursor){.block = block};
   l->training = info->kind == AMPC_TRAIN;
@@ -219,8 +221,7 @@ void add_output(Lower *l, const char *name, Datum v, Span span)
     vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
 }
 
-/* The remainder of a block has the metrics of its full batches; after a mistake
- * nothing is known. */
+/* The variants of a block have the metrics of the first; after a mistake nothing is known. */
 static void check_metrics(Lower *l, const Decl *decl)
 {
   if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c)) return;
@@ -246,7 +247,56 @@ static void elaborate(Lower *l, const Decl *decl)
   if (!train) check_metrics(l, decl);
   watch_end(l, s);
   l->at.region = 0;
-  if (train) append(l, decl->span, OP_scaler_update, NULL, 0, NULL);
+  if (train)
+    append(l, decl->span, OP_scaler_update, NULL, 0,
+           ATTRS({"acts", {.i = l->run->n_minimized > 0}}));
+}
+
+/* The variants of one batch size but the first, `whole`, which has all that may fire: Note
+ * [choices] in every.c. */
+static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, const BlockInfo *first,
+                              const uint32_t *choice, uint32_t n)
+{
+  uint32_t streams = l->g->n_streams;
+  BlockInfo *b = &l->g->blocks.at[whole->block];
+  b->n_periods = first->n_periods;
+  memcpy(b->period, first->period, sizeof b->period);
+  b->fires = choice[0];
+  BlockInfo info = *b;
+  info.variant_of = whole->first;
+  for (uint32_t i = 1; i < n; i++) {
+    Run run;
+    info.fires = choice[i];
+    if (!begin_block(l, &run, &info, whole)) return;
+    run.whole = whole;
+    l->g->n_streams = whole->first_stream;
+    elaborate(l, decl);
+  }
+  l->g->n_streams = streams;
+}
+
+/* A data set of 50 samples with batch=16 leaves 2. If these are kept, the block is elaborated
+ * again with batch 2: shapes are compile-time values, so the smaller batch is a step of its
+ * own. Either may name numbers of `every` that the other lacks. */
+static void elaborate_variants(Lower *l, const Decl *decl, BlockInfo *info)
+{
+  Run run, rest;
+  uint32_t errors = diag_error_count(l->c), choice[AMPC_MAX_VARIANTS];
+  if (!begin_block(l, &run, info, NULL)) return;
+  elaborate(l, decl);
+  int64_t left = run.samples % info->batch;
+  info->remainder = !info->drop_last && left;
+  if (info->remainder && diag_error_count(l->c) == errors) {
+    info->batch = left;
+    info->variant_of = run.block;
+    if (begin_block(l, &rest, info, &run)) elaborate(l, decl);
+  }
+  if (diag_error_count(l->c) != errors) return;
+  uint32_t most = AMPC_MAX_VARIANTS / (info->remainder ? 2u : 1u);
+  uint32_t n = every_choices(l, &l->g->blocks.at[run.block], most, choice);
+  const BlockInfo first = l->g->blocks.at[run.block];
+  if (n) elaborate_choices(l, decl, &run, &first, choice, n);
+  if (n && info->remainder) elaborate_choices(l, decl, &rest, &first, choice, n);
 }
 
 static const char *numbered(Lower *l, const char *name, uint32_t number)
@@ -254,9 +304,6 @@ static const char *numbered(Lower *l, const char *name, uint32_t number)
   return number > 1 ? arena_printf(l->arena, "%s%u", name, number) : name;
 }
 
-/* A data set of 50 samples with batch=16 leaves 2. If these are kept, the block is elaborated
- * again with batch 2: shapes are compile-time values, so the smaller batch is a step of its
- * own. */
 void lower_run(Lower *l, const Decl *decl, uint32_t number)
 {
   bool train = decl->kind == DECL_train;
@@ -264,23 +311,14 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number)
                     .name = numbered(l, train ? "train" : "eval", number),
                     .span = decl->span,
                     .batch = 1,
-                    .remainder_of = -1,
+                    .variant_of = -1,
                     .epochs = 1,
                     .accumulate = 1,
                     .shuffle = train,
                     .drop_last = train,
                     .first_source = l->g->sources.n};
-  Run run, rest;
-  uint32_t errors = diag_error_count(l->c);
   if (!read_options(l, decl, &info)) return;
-  if (!begin_block(l, &run, &info, NULL)) return;
-  elaborate(l, decl);
-  int64_t left = run.samples % info.batch;
-  if (!info.drop_last && left && diag_error_count(l->c) == errors) {
-    info.batch = left;
-    info.remainder_of = run.block;
-    if (begin_block(l, &rest, &info, &run)) elaborate(l, decl);
-  }
+  elaborate_variants(l, decl, &info);
   end_block(l);
 }
 
@@ -300,7 +338,7 @@ void lower_check_names(Lower *l)
   const BlockInfo **by_name = arena_array(l->arena, const BlockInfo *, l->g->blocks.n + 1);
   uint32_t n = 0;
   for (uint32_t i = 0; i < l->g->blocks.n; i++)
-    if (l->g->blocks.at[i].remainder_of < 0) by_name[n++] = &l->g->blocks.at[i];
+    if (l->g->blocks.at[i].variant_of < 0) by_name[n++] = &l->g->blocks.at[i];
   qsort(by_name, n, sizeof *by_name, compare_names);
   for (uint32_t i = 1; i < n; i++) {
     if (strcmp(by_name[i - 1]->name, by_name[i]->name) != 0) continue;

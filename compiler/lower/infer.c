@@ -185,7 +185,7 @@ BlockInfo infer_info(const Lower *l, const Decl *decl)
                      .span = decl->span,
                      .batch = 1,
                      .accumulate = 1,
-                     .remainder_of = -1,
+                     .variant_of = -1,
                      .first_source = l->g->sources.n};
 }
 

@@ -135,9 +135,10 @@ typedef struct Binding {
   bool alias; /* of a tied parameter: its canonical place is elsewhere */
 } Binding;
 
-typedef struct Missing {  /* a name of a branch that was not taken */
-  const char *name, *why; /* "`bias` is false" */
+typedef struct Missing {  /* a name of a branch that was not taken, or of a block that has ended */
+  const char *name, *why; /* "`bias` is false"; "`every 5`" */
   Span span;
+  bool ended;
 } Missing;
 
 struct Scope {
@@ -237,15 +238,23 @@ typedef struct Frame {
   Span result_span;
 } Frame;
 
-typedef struct Run { /* a block being elaborated */
-  const char *name;  /* "train", "eval2" */
+typedef struct Counted { /* what an `every` adds to the counts of a Run and to Graph.n_streams */
+  uint32_t n_every, n_losses, n_metrics, n_streams;
+} Counted;
+typedef struct Run Run;
+struct Run {        /* a block being elaborated */
+  const char *name; /* "train", "eval2" */
   uint16_t block;
-  int first; /* block whose sources and metrics it shares: itself, or the one it is a remainder of
-              */
+  int first; /* block whose sources and metrics it shares: itself, or the one it is a variant of */
   int64_t batch, samples; /* samples of an epoch; 0: not known */
   Span samples_span;
-  uint32_t n_sources, n_losses, n_metrics, first_metric;
-} Run;
+  uint32_t n_sources, n_losses, n_metrics, first_metric, first_stream;
+  int64_t every;      /* the greatest number of those `every` that the statement is in; 0: none */
+  const char *uneven; /* why the optimizer that minimizes takes not one update a step */
+  uint32_t n_minimized, n_every; /* `minimize` and `every` statements so far, in this variant */
+  VEC(Counted) counted;          /* by each of them, where all fire */
+  const Run *whole; /* the variant of this batch size where all fire; NULL: this is it */
+};
 
 enum { MAX_SETTINGS = MAX_SIGNATURE + 1 }; /* the inputs of an update, and clip_norm */
 typedef struct SettingGroup {              /* a `group` clause */
@@ -558,6 +567,12 @@ void end_block(Lower *l);
 void add_output(Lower *l, const char *name, Datum v, Span span);
 
 void lower_body(Lower *l, const Decl *decl);
+
+/* ---- every.c ---- */
+void exec_every(Lower *l, Frame *f, const Stmt *st);
+/* The choices of `every` that come in steps, as bits of b->period, that with all of them first;
+ * sorts the periods and sets those of b itself. 0 after a message: there are more than `most`. */
+uint32_t every_choices(Lower *l, BlockInfo *b, uint32_t most, uint32_t *out);
 
 /* ---- infer.c ---- */
 void lower_infer(Lower *l, const Decl *decl);

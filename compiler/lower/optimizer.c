@@ -416,6 +416,15 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
   return false;
 }
 
+/* An optimizer that takes more or fewer updates than there are steps; NULL: each step has one. */
+static const char *uneven_text(Lower *l, const Opt *o)
+{
+  if (l->run->every > 1)
+    return arena_printf(l->arena, "`%s` minimizes in `every %lld`", o->name,
+                        (long long)l->run->every);
+  return o->updates ? arena_printf(l->arena, "`%s` minimizes twice in a step", o->name) : NULL;
+}
+
 /* The node that pass gradient replaces by backward pass, check, clip and update. Its inputs:
  * the loss; the settings group by group; clip_norm, which is of all groups together. */
 static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
@@ -425,6 +434,7 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   vec_push(l->arena, &in, loss);
   l->at.region = 0;
   l->at.span = st->span;
+  l->run->uneven = uneven_text(l, o);
   Optimizer *q = &l->g->optimizers.at[o->index];
   bool good = true, clip = q->clip;
   uint32_t n = o->n_settings - clip;
@@ -437,6 +447,7 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   l->at.span = st->as.minimize.loss->span;
   if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
   l->at.region = region;
+  l->run->n_minimized++;
   if (++o->updates > q->updates) q->updates = o->updates;
 }
 
@@ -513,13 +524,13 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
 /* ---- metrics ---- */
 
 /* A metric is shown as one number, so its value is made a scalar of a float type; OP_metric
- * adds it up over the samples. The remainder of a block shares the metrics of its full
- * batches. */
+ * adds it up over the samples. The variants of a block share the metrics of the first, where their
+ * names are checked. */
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
 {
   uint16_t first = (uint16_t)l->run->first;
   uint32_t index = l->run->first_metric + l->run->n_metrics;
-  if (has_metric(l, name)) {
+  if (index == l->g->metrics.n && has_metric(l, name)) {
     fail(l, E210, span, "the block has two metrics `%s`", name);
     return;
   }

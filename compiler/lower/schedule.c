@@ -30,13 +30,27 @@ typedef struct Purpose {
   Span span;
 } Purpose;
 
+/* A schedule of an optimizer counts its updates: these are the steps of the block only where each
+ * step has one. */
+static bool updates_once(Lower *l, Span span)
+{
+  if (!l->run->uneven) return true;
+  fail(l, E605, span, "%s, so the length of its schedule is not that of the block", l->run->uneven);
+  diag_help(l->c, "give `steps=`, the updates that it takes: `steps=%s`",
+            l->run->every > 1
+                ? arena_printf(l->arena, "total_steps // %lld", (long long)l->run->every)
+                : "2 * total_steps");
+  return false;
+}
+
 /* The number of steps that the block takes, as data: the run knows it for certain, since --steps
  * and the length of the data may change it; by the job it is what pass plan makes of it. Of several
  * train blocks that read the setting it is the sum. */
-static Value length_node(Lower *l, const char *key, Span span)
+static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
 {
   enum { NAMED = 64 };
   uint32_t block = (uint32_t)l->run->first;
+  if (of_updates && !updates_once(l, span)) return (Value){0};
   if (block >= NAMED) {
     fail(l, E210, span, "a schedule without `steps` stands in one of the first %d blocks", NAMED);
     return (Value){0};
@@ -53,7 +67,7 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
 {
   const char *object = to->key ? to->key : l->run->name;
   const char *key = arena_printf(l->arena, "%s.%s", object, to->key ? name : "schedule_steps");
-  if (own && !setting_override(l, key)) return length_node(l, key, to->span);
+  if (own && !setting_override(l, key)) return length_node(l, key, to->span, to->key != NULL);
   if (!to->key && !own) return ir_number(l->c, &l->at, number);
   Datum v = own ? d_of(D_none) : d_float(number);
   ampc_domain domain = to->domain;

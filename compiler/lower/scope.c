@@ -310,18 +310,29 @@ static const char *nearest_name(Lower *l, Scope *s, const char *name)
   return diag_nearest(name, names.at, names.n);
 }
 
+/* A name that is known elsewhere only: E206. */
+static Datum missing_name(Lower *l, const Missing *m, Span span)
+{
+  if (m->ended) {
+    fail(l, E206, span, "`%s` is not defined outside of %s", m->name, m->why);
+    diag_note(l->c, m->span, "it is defined here, for the steps in which this fires");
+    diag_help(l->c, "what every step needs stands outside of the braces");
+  } else {
+    fail(l, E206, span, "`%s` is not defined when %s", m->name, m->why);
+    diag_note(l->c, m->span, "it is defined in the other branch");
+    diag_help(l->c, "assign it in both branches");
+  }
+  return d_of(D_error);
+}
+
 /* A name may be unknown because its `if` went the other way: `if bias { b = ... }` with
- * bias=false, and then a use of b. That gets a message of its own (E206), which points at the
- * branch. */
+ * bias=false, and then a use of b. That gets a message of its own, which points at the branch; and
+ * so does one that an `every` has defined. */
 static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
 {
   for (Scope *p = s; p; p = p->parent) {
     const Missing *m = scope_missing(p, name);
-    if (!m) continue;
-    fail(l, E206, span, "`%s` is not defined when %s", name, m->why);
-    diag_note(l->c, m->span, "it is defined in the other branch");
-    diag_help(l->c, "assign it in both branches");
-    return d_of(D_error);
+    if (m) return missing_name(l, m, span);
   }
   if (strcmp(name, "self") == 0) {
     fail(l, E203, span, "there is no `self`");

@@ -12,7 +12,7 @@ static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char 
   for (uint32_t i = 0; i < st->as.assign.targets.n; i++) {
     const Expr *target = st->as.assign.targets.at[i];
     if (target->kind == EXPR_name && !scope_missing(s, target->as.name))
-      vec_push(l->arena, &s->missing, (Missing){target->as.name, why, target->span});
+      vec_push(l->arena, &s->missing, (Missing){target->as.name, why, target->span, false});
   }
 }
 
@@ -303,7 +303,7 @@ static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
     exec_no_grad(l, f, st);
     break;
   case STMT_every:
-    not_yet(l, st->span, "`every`");
+    exec_every(l, f, st);
     break;
   case STMT_minimize:
     lower_minimize(l, f, st);

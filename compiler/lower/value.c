@@ -153,6 +153,19 @@ bool d_equal(Datum a, Datum b, uint32_t *left)
   }
 }
 
+/* A tensor stands where a truth is needed: what may have been meant. */
+static const char *truth_help(const Lower *l, const char *place)
+{
+  bool branch = strcmp(place, "`if`") == 0;
+  if (branch && l->run && l->training)
+    return "`where(condition, a, b)` chooses element by element, `every n { }` by the number of "
+           "the "
+           "step";
+  if (branch || strcmp(place, "`... if ...`") == 0)
+    return "`where(condition, a, b)` chooses element by element";
+  return "tensors are combined with `&`, `|` and `~`";
+}
+
 /* As Python's bool(): zero, "", [] and none are false. A tensor has no truth at compile time;
  * `if x > 0` is the most common mistake of all, so its message says what to write. */
 int d_truth(Lower *l, Datum d, Span span, const char *place)
@@ -175,9 +188,7 @@ int d_truth(Lower *l, Datum d, Span span, const char *place)
   case D_param:
   case D_schedule:
     fail(l, E307, span, "%s needs a compile-time value, got %s", place, d_kind_text(l, d));
-    diag_help(l->c, strcmp(place, "`if`") == 0 || strcmp(place, "`... if ...`") == 0
-                        ? "`where(condition, a, b)` chooses element by element"
-                        : "tensors are combined with `&`, `|` and `~`");
+    diag_help(l->c, "%s", truth_help(l, place));
     return -1;
   default:
     return 1;

@@ -90,8 +90,8 @@ static void place_sources(Placement *p)
     int64_t at = 0;
     for (uint32_t i = 0; i < info->n_sources; i++) {
       ampc_source *s = &g->sources.at[info->first_source + i];
-      if (info->remainder_of >= 0) {
-        s->offset = g->sources.at[g->blocks.at[info->remainder_of].first_source + i].offset;
+      if (info->variant_of >= 0) {
+        s->offset = g->sources.at[g->blocks.at[info->variant_of].first_source + i].offset;
         continue;
       }
       int64_t n = info->batch > 0 ? info->batch : 1;

@@ -7,6 +7,7 @@
 #include "passes.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
+#include <assert.h>
 #include <string.h>
 
 static const char *base_name(const char *path)
@@ -122,8 +123,7 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
   p->n_metrics = g->metrics.n;
 }
 
-/* block_index: block of the graph -> block of the program, where smaller last batches are no
- * blocks. */
+/* block_index: block of the graph -> block of the program, where variants are no blocks. */
 static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_index)
 {
   const Graph *g = c->graph;
@@ -155,12 +155,19 @@ static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
 
 static ampc_step plan_step(Compile *c, uint32_t block)
 {
-  ampc_step s = {.batch = c->graph->blocks.at[block].batch};
+  const BlockInfo *b = &c->graph->blocks.at[block];
+  ampc_step s = {.batch = b->batch, .fires = b->fires};
   s.commands = plan_commands(c, block, &s.n_commands);
   return s;
 }
 
-/* variant[0] is the full batch; the variants after it are the smaller last batches. */
+static void add_variant(Compile *c, uint32_t block, ampc_block *out)
+{
+  assert(out->n_variants < AMPC_MAX_VARIANTS); /* every_choices() saw to it */
+  out->variant[out->n_variants++] = plan_step(c, block);
+}
+
+/* Those of the whole batch, then those of the smaller last one; lower makes them in this order. */
 static ampc_block plan_block(Compile *c, uint32_t b)
 {
   const Graph *g = c->graph;
@@ -181,16 +188,18 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .save = from->save,
                     .first_source = from->first_source,
                     .n_sources = from->n_sources,
-                    .n_variants = 1};
+                    .n_periods = from->n_periods};
+  memcpy(out.period, from->period, sizeof out.period);
   block_metrics(g, b, &out);
-  out.variant[0] = plan_step(c, b);
-  for (uint32_t i = 0; i < g->blocks.n; i++) {
-    if (g->blocks.at[i].remainder_of == (int)b) out.variant[out.n_variants++] = plan_step(c, i);
-  }
+  add_variant(c, b, &out);
+  for (uint32_t rest = 0; rest < 2; rest++)
+    for (uint32_t i = 0; i < g->blocks.n; i++)
+      if (g->blocks.at[i].variant_of == (int)b && g->blocks.at[i].remainder == rest)
+        add_variant(c, i, &out);
   return out;
 }
 
-/* Blocks of the graph that are smaller last batches become variants of the block they belong to.
+/* Blocks of the graph that are variants of another become variants of its block in the program.
  * Returns the index of each graph block in the program. */
 static uint32_t *plan_blocks(Compile *c, ampc_program *p)
 {
@@ -198,7 +207,7 @@ static uint32_t *plan_blocks(Compile *c, ampc_program *p)
   ampc_block *out = arena_array(c->arena, ampc_block, g->blocks.n + 1);
   uint32_t *index = arena_array(c->arena, uint32_t, g->blocks.n + 1);
   for (uint32_t b = 0; b < g->blocks.n; b++) {
-    if (g->blocks.at[b].remainder_of >= 0) continue;
+    if (g->blocks.at[b].variant_of >= 0) continue;
     index[b] = p->n_blocks;
     out[p->n_blocks++] = plan_block(c, b);
   }

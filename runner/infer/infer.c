@@ -116,7 +116,7 @@ ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd)
   if (!status) status = infer_write_begin(rt, cmd, data, n, &writer);
   for (int64_t i = 0; i < n && !status; i++) {
     int64_t samples = 1;
-    status = reads ? ampc_run_batch(rt, &ampc_data, data, 0, &samples) : ampc_run_step(rt, 0, 0);
+    status = reads ? ampc_run_batch(rt, &ampc_data, data, 0, 0, &samples) : ampc_run_step(rt, 0, 0);
     if (!status) status = ampc_wait(rt);
     if (!status) status = infer_write_batch(writer, samples);
   }

@@ -165,10 +165,10 @@ static json_t *block_json(const Inspection *in, const GpuReport *r, uint16_t blo
   for (uint32_t i = 0; i < in->rows.n; i++)
     if (in->rows.at[i].block == block)
       json_array_append_new(commands, command_json(in, &r->rows[i]));
-  return json_pack("{s:s, s:I, s:b, s:i, s:f, s:f, s:f, s:f, s:o}", "name", info->name, "batch",
-                   (json_int_t)info->batch, "remainder", info->remainder_of >= 0, "nodes", b.nodes,
-                   "bytes", b.bytes, "unavoidable", b.unavoidable, "instructions", b.instructions,
-                   "us", b.us, "commands", commands);
+  return json_pack("{s:s, s:I, s:b, s:o, s:i, s:f, s:f, s:f, s:f, s:o}", "name", info->name,
+                   "batch", (json_int_t)info->batch, "remainder", info->remainder, "every",
+                   inspect_fires_json(info), "nodes", b.nodes, "bytes", b.bytes, "unavoidable",
+                   b.unavoidable, "instructions", b.instructions, "us", b.us, "commands", commands);
 }
 
 static json_t *gpu_json(const Gpu *g)

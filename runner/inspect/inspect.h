@@ -89,4 +89,5 @@ int inspect_kernel(Inspection *in, const char *name);
 const char *inspect_bytes(int64_t n);
 const char *inspect_flops(int64_t n); /* "-" for -1 */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row);
-int inspect_print_json(json_t *value); /* takes the reference */
+json_t *inspect_fires_json(const BlockInfo *b); /* the numbers of `every` that fire: a list */
+int inspect_print_json(json_t *value);          /* takes the reference */

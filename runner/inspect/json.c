@@ -57,7 +57,15 @@ json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* `remainder`: the variant for a smaller last batch. */
+json_t *inspect_fires_json(const BlockInfo *b)
+{
+  json_t *out = json_array();
+  for (uint32_t i = 0; i < b->n_periods; i++)
+    if (b->fires >> i & 1) json_array_append_new(out, json_integer(b->period[i]));
+  return out;
+}
+
+/* `remainder`: the variant for a smaller last batch; `every`: what fires in this one. */
 static json_t *block_json(const Inspection *in, uint16_t block)
 {
   const BlockInfo *b = &in->c->graph->blocks.at[block];
@@ -65,8 +73,8 @@ static json_t *block_json(const Inspection *in, uint16_t block)
   for (uint32_t i = 0; i < in->rows.n; i++)
     if (in->rows.at[i].block == block)
       json_array_append_new(commands, inspect_row_json(in, &in->rows.at[i]));
-  return json_pack("{s:s, s:I, s:b, s:o}", "name", b->name, "batch", (json_int_t)b->batch,
-                   "remainder", b->remainder_of >= 0, "commands", commands);
+  return json_pack("{s:s, s:I, s:b, s:o, s:o}", "name", b->name, "batch", (json_int_t)b->batch,
+                   "remainder", b->remainder, "every", inspect_fires_json(b), "commands", commands);
 }
 
 /* Keys keep the order in which they were added, so that two runs can be compared as text. */

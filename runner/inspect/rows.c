@@ -186,9 +186,8 @@ void inspect_close(Inspection *in)
 const char *inspect_block_text(const Inspection *in, uint16_t block)
 {
   const BlockInfo *b = &in->c->graph->blocks.at[block];
-  const char *last = b->remainder_of >= 0 ? ", the last of an epoch" : "";
-  if (b->kind == AMPC_INFER) return b->name;
-  return arena_printf(in->c->arena, "%s, batch %lld%s", b->name, (long long)b->batch, last);
+  return arena_printf(in->c->arena, "%s%s", ir_block_text(in->c, block),
+                      b->remainder ? ", the last of an epoch" : "");
 }
 
 Place inspect_place(const Inspection *in, Value v)

@@ -60,8 +60,8 @@ static void print_cast(Compile *c, const Node *n)
          ir_why_text(c, n));
 }
 
-/* Block by block; the variant for a smaller last batch has the same casts again and is left
- * out. */
+/* Block by block; other variants than the first have no casts but the same again and are left out.
+ */
 static uint32_t print_casts(Compile *c, const char *pattern)
 {
   const Graph *g = c->graph;
@@ -69,7 +69,7 @@ static uint32_t print_casts(Compile *c, const char *pattern)
   for (uint32_t b = 0; b < g->blocks.n; b++) {
     const BlockInfo *block = &g->blocks.at[b];
     bool headed = false;
-    for (uint32_t i = 1; i < g->nodes.n && block->remainder_of < 0; i++) {
+    for (uint32_t i = 1; i < g->nodes.n && block->variant_of < 0; i++) {
       const Node *n = &g->nodes.at[i];
       if (n->op != OP_cast || n->block != b || !is_wanted(g, n, pattern)) continue;
       if (!headed) printf("block %s\n", block->name);

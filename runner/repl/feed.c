@@ -20,6 +20,12 @@ static bool same_source(const ampc_source *a, const ampc_source *b)
          a->offset == b->offset && a->low == b->low && a->high == b->high && a->stream == b->stream;
 }
 
+/* Of an epoch's last batch, or of all where none is smaller. */
+static int64_t last_batch(const ampc_block *b)
+{
+  return b->variant[b->n_variants - 1].batch;
+}
+
 /* Same data, same order, same batches: then the open files and the thread that reads ahead can
  * stay. */
 static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t block)
@@ -27,8 +33,7 @@ static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t 
   const ampc_block *a = &p->blocks[block], *b = &q->blocks[block];
   bool same = a->kind == b->kind && a->batch == b->batch && a->shuffle == b->shuffle &&
               a->drop_last == b->drop_last && a->n_sources == b->n_sources &&
-              a->n_variants == b->n_variants &&
-              (a->n_variants < 2 || a->variant[1].batch == b->variant[1].batch);
+              last_batch(a) == last_batch(b);
   for (uint32_t i = 0; same && i < a->n_sources; i++)
     same = same_source(&p->sources[a->first_source + i], &q->sources[b->first_source + i]);
   return same;

@@ -99,7 +99,7 @@ ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t 
   if (!train_block(r, r->live->c->program, &own))
     return ampc_fail(AMPC_BAD_USAGE, "the program has no train block");
   ampc_status status = feed_next(r, own, &next);
-  if (!status) status = ampc_run_batch(twin, &ampc_data, next.batches, block, out_samples);
+  if (!status) status = ampc_run_batch(twin, &ampc_data, next.batches, block, 0, out_samples);
   return status ? status : ampc_wait(twin);
 }
 

@@ -204,8 +204,8 @@ static bool is_looked_at(Compile *c, const char *label, int optimizer)
   return false;
 }
 
-/* The program with steps that end before the optimizer begins. False: the block does not train the
- * parameter's optimizer. */
+/* The program with steps that end before the optimizer begins, which is in those where all of
+ * `every` fires if it is in any. False: the block does not train the parameter's optimizer. */
 static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program *out)
 {
   const ampc_program *p = c->program;
@@ -213,15 +213,15 @@ static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program 
   memcpy(blocks, p->blocks, p->n_blocks * sizeof *blocks);
   *out = *p;
   out->blocks = blocks;
-  uint32_t cut = 0;
+  bool cut = false;
   for (uint32_t v = 0; v < blocks[block].n_variants; v++) {
     ampc_step *step = &blocks[block].variant[v];
     uint32_t i = 0;
     while (i < step->n_commands && !is_looked_at(c, step->commands[i].label, optimizer)) i++;
-    cut += i < step->n_commands;
+    cut = cut || i < step->n_commands;
     step->n_commands = i;
   }
-  return cut == blocks[block].n_variants;
+  return cut;
 }
 
 /* As the optimizer will see it: what lies in memory is still multiplied by the loss scale. */

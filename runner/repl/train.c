@@ -21,6 +21,7 @@ typedef struct Run { /* one :train */
   int64_t end;           /* of the block */
   int64_t done, samples; /* by this :train */
   int64_t told;          /* the step of the last line */
+  double loss_count;     /* samples that the first loss has averaged since */
   double began, printed;
   bool terminal, line_open;
 } Run;
@@ -65,9 +66,11 @@ static bool print_metrics(Run *t)
   for (uint32_t i = 0; i < b->n_metrics; i++) {
     ampc_metric m;
     if (!repl_check(t->r, ampc_get_metric(t->r->rt, b->first_metric + i, &m))) return false;
+    if (m.count == 0) continue; /* of an `every` that has not fired */
     printf("  %s ", t->p->metrics[b->first_metric + i].name);
-    print_value(m.count > 0 ? m.sum / m.count : NAN);
+    print_value(m.sum / m.count);
   }
+  t->loss_count = 0;
   return repl_check(t->r, ampc_clear_metrics(t->r->rt, t->block));
 }
 
@@ -123,7 +126,8 @@ static void add_loss(Losses *l, double v)
   l->at[l->n++] = v;
 }
 
-/* The first metric that is a loss, for :loss. Waits for the step: at a prompt nobody minds. */
+/* The first metric that is a loss, for :loss, where the step had it: an `every` may not have fired.
+ * Waits for the step: at a prompt nobody minds. */
 static ampc_status note_loss(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
@@ -131,7 +135,8 @@ static ampc_status note_loss(Run *t)
     ampc_metric m;
     if (!t->p->metrics[b->first_metric + i].is_loss) continue;
     ampc_status status = ampc_get_metric(t->r->rt, b->first_metric + i, &m);
-    if (!status) add_loss(&t->r->losses, (double)m.last);
+    if (!status && m.count != t->loss_count) add_loss(&t->r->losses, (double)m.last);
+    if (!status) t->loss_count = m.count;
     return status;
   }
   return AMPC_OK;
@@ -155,7 +160,7 @@ static ampc_status run_step(Run *t)
   int64_t together = t->p->blocks[t->block].accumulate;
   int64_t left = t->at.n_batches - position_at(&t->at, together).batch;
   if (!status)
-    status = ampc_run_group(t->r->rt, &ampc_data, t->at.batches, t->block,
+    status = ampc_run_group(t->r->rt, &ampc_data, t->at.batches, t->block, t->r->steps + 1,
                             left < together ? left : together, &samples);
   if (status) return status;
   t->at.step++;
@@ -180,7 +185,7 @@ static ampc_status eval_block(Repl *r, uint32_t block)
   int64_t n = ampc_data.per_epoch(batches), samples;
   if (b->max_steps && b->max_steps < n) n = b->max_steps;
   for (int64_t i = 0; i < n && !status && !input_interrupted(); i++)
-    status = ampc_run_batch(r->rt, &ampc_data, batches, block, &samples);
+    status = ampc_run_batch(r->rt, &ampc_data, batches, block, 0, &samples);
   return status;
 }
 
@@ -243,6 +248,7 @@ static ampc_status begin_block(Run *t)
     return ampc_fail(AMPC_BAD_USAGE, "block `%s`: epochs=%lld of %lld steps are too many", b->name,
                      (long long)b->epochs, (long long)t->at.per_epoch);
   if (b->max_steps) t->end = b->max_steps;
+  t->loss_count = 0;
   return ampc_clear_metrics(r->rt, t->block);
 }
 

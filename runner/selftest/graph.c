@@ -20,7 +20,7 @@ void built_open(Built *b, const TestRun *run, bool real64, int optimize)
   vec_push(a, &g->regions, (Region){.kind = REGION_off, .label = "autocast(off)"});
   vec_push(a, &g->regions, (Region){.kind = REGION_tf32, .label = "autocast(tf32)"});
   vec_push(a, &g->blocks,
-           (BlockInfo){.kind = AMPC_INFER, .name = "cases", .batch = 1, .remainder_of = -1});
+           (BlockInfo){.kind = AMPC_INFER, .name = "cases", .batch = 1, .variant_of = -1});
   g->precision = "f32";
   g->facts = IR_SHAPED;
 }

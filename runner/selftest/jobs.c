@@ -36,7 +36,7 @@ static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batc
   const ampc_block *b = &ampc_program_of(rt)->blocks[block];
   int64_t samples;
   ampc_metric m;
-  ampc_status status = ampc_run_batch(rt, &ampc_data, batches, block, &samples);
+  ampc_status status = ampc_run_batch(rt, &ampc_data, batches, block, 0, &samples);
   if (status || !loss) return status;
   status = ampc_get_metric(rt, b->first_metric, &m);
   if (!status) *loss = (double)m.last;

@@ -22,16 +22,22 @@ struct Recording {
   bool rehearsed;
 };
 
+/* Each variant of each block with each half of INPUT. */
+static uint32_t n_recordings(const CudaDevice *d)
+{
+  return 2 * AMPC_MAX_VARIANTS * d->program->n_blocks;
+}
+
 ampc_status recordings_open(CudaDevice *d)
 {
-  d->recordings = calloc(4 * d->program->n_blocks + 1, sizeof *d->recordings);
+  d->recordings = calloc(n_recordings(d) + 1, sizeof *d->recordings);
   if (!d->recordings) return ampc_fail(AMPC_RUN_FAILED, "out of memory for graphs");
   return d->device.ops->alloc(&d->device, d->program->space_bytes[AMPC_STATE], &d->kept_state);
 }
 
 void recordings_close(CudaDevice *d)
 {
-  for (uint32_t i = 0; d->recordings && i < 4 * d->program->n_blocks; i++)
+  for (uint32_t i = 0; d->recordings && i < n_recordings(d); i++)
     if (d->recordings[i].graph) d->api->cuGraphExecDestroy(d->recordings[i].graph);
   free(d->recordings);
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);

@@ -189,7 +189,7 @@ static ampc_status check_counts(ampc_batches *b)
     return ampc_fail(AMPC_BAD_FILE, "%s gives %lld samples, too few for one batch of %lld",
                      source_name(first), (long long)b->samples, (long long)block->batch);
   bool fits = !rest || block->drop_last || block->kind == AMPC_INFER ||
-              (block->n_variants == 2 && block->variant[1].batch == rest);
+              block->variant[block->n_variants - 1].batch == rest;
   if (!fits)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s gives %lld samples: the last batch has %lld, for which block `%s` was not "

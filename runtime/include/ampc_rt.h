@@ -54,6 +54,9 @@ ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *
  * which every one must be there. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to);
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */
+/* The variant of a block for a batch of so many samples in step `step` of the run, which is counted
+ * from 1 and decides what `every` fires; 0: all of it does, as in no step. */
+uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step);
 ampc_status ampc_wait(ampc_runtime *rt);    /* until the device is done; reports late errors */
 int64_t ampc_waits(const ampc_runtime *rt); /* how often the host has stood still for that so far */
 
@@ -134,17 +137,18 @@ typedef struct ampc_data_interface {
 } ampc_data_interface;
 extern const ampc_data_interface ampc_data;
 
-/* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. */
+/* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. `step`
+ * is as for ampc_variant_at. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                           uint32_t block, int64_t *out_samples);
+                           uint32_t block, int64_t step, int64_t *out_samples);
 /* For who runs the bodies of a train block with `accumulate` by himself: the next one is the first,
  * the last of a step; gradients are added up until the last. Each body is a step of its own where
  * nobody says otherwise. Asynchronous; writes only what changes. */
 ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes);
-/* A step of a train block: its next `bodies` batches, whose gradients are added up before the
- * optimizers update anything. *out_samples are those of all of them. */
+/* Step `step` of the run, from 1, in a train block: its next `bodies` batches, whose gradients are
+ * added up before the optimizers update anything. *out_samples are those of all of them. */
 ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                           uint32_t block, int64_t bodies, int64_t *out_samples);
+                           uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples);
 
 /* ---- infer blocks ---- */
 /* A runtime with weights: those of the file `weights` (ampc_load_weights), or where it is NULL

@@ -308,8 +308,14 @@ typedef struct ampc_source {
 
 typedef struct ampc_runtime ampc_runtime;
 
-typedef struct ampc_step { /* a block compiled for one batch size */
+enum {
+  AMPC_MAX_PERIODS = 7,  /* different numbers of `every` in a block */
+  AMPC_MAX_VARIANTS = 16 /* of a block */
+};
+
+typedef struct ampc_step { /* a block compiled for one batch size and one choice of `every` */
   int64_t batch;
+  uint32_t fires;               /* bit i: it has what stands in `every period[i]` of its block */
   const ampc_command *commands; /* NULL in emitted programs */
   uint32_t n_commands;
   void (*run)(ampc_runtime *rt); /* emitted programs; NULL in the JIT */
@@ -344,8 +350,13 @@ typedef struct ampc_block {
   const char *save;                 /* path or NULL */
   uint32_t first_source, n_sources; /* in ampc_program.sources */
   uint32_t first_metric, n_metrics; /* in ampc_program.metrics: index into STATE's metrics too */
-  uint32_t n_variants;              /* 1, or 2: variant[1] is the last, smaller batch of an epoch */
-  ampc_step variant[2];
+  uint32_t n_periods;
+  int64_t period[AMPC_MAX_PERIODS]; /* rising: step s of the run, from 1, fires those that divide
+                                       s. Each choice that comes is a variant: ampc_variant_at */
+  uint32_t n_variants;              /* variant[0] is the whole batch with all that fires; behind
+                                       those of the whole batch stand those of the last, smaller one
+                                       of an epoch, in the same order */
+  ampc_step variant[AMPC_MAX_VARIANTS];
 } ampc_block;
 
 typedef struct ampc_scaler_desc { /* start values of ampc_state; `on` false: scale 1, no checks */

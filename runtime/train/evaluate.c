@@ -4,9 +4,9 @@
 #include "train.h"
 
 /* The loader gives a batch of all sources in one piece, which begins with the source that lies
- * lowest in INPUT. A smaller batch is the last of an epoch: variant 1. */
+ * lowest in INPUT. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                           uint32_t block, int64_t *out_samples)
+                           uint32_t block, int64_t step, int64_t *out_samples)
 {
   const ampc_program *p = rt->program;
   const ampc_block *b = &p->blocks[block];
@@ -26,20 +26,18 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
     status =
         runtime_bring(rt, source->offset, (const char *)base + (source->offset - lowest), bytes);
   }
-  if (status) return status;
-  bool rest = *out_samples != b->variant[0].batch && b->kind != AMPC_INFER;
-  return ampc_run_step(rt, block, rest ? 1 : 0);
+  return status ? status : ampc_run_step(rt, block, ampc_variant_at(b, *out_samples, step));
 }
 
 ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                           uint32_t block, int64_t bodies, int64_t *out_samples)
+                           uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples)
 {
   ampc_status status = AMPC_OK;
   int64_t samples = 0;
   *out_samples = 0;
   for (int64_t i = 0; i < bodies && !status; i++) {
     status = ampc_set_group(rt, i == 0, i == bodies - 1);
-    if (!status) status = ampc_run_batch(rt, data, from, block, &samples);
+    if (!status) status = ampc_run_batch(rt, data, from, block, step, &samples);
     *out_samples += samples;
   }
   return status;
@@ -52,6 +50,7 @@ ampc_status session_take_metrics(Session *s, uint32_t block)
     ampc_metric m;
     ampc_status status = ampc_get_metric(s->rt, b->first_metric + i, &m);
     if (status) return status;
+    s->known[b->first_metric + i] = m.count > 0;
     if (m.count > 0) s->values[b->first_metric + i] = m.sum / m.count;
   }
   return ampc_clear_metrics(s->rt, block);
@@ -66,7 +65,7 @@ ampc_status evaluate(Session *s, uint32_t block)
   if (most && most < n) n = most;
   int64_t samples;
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
-    status = ampc_run_batch(s->rt, s->data, s->batches[block], block, &samples);
+    status = ampc_run_batch(s->rt, s->data, s->batches[block], block, 0, &samples);
   if (!status) status = glances_take(s, true); /* steps are told before what comes after them */
   if (!status) status = session_take_metrics(s, block);
   s->evaluated[block] = s->steps;

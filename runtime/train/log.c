@@ -60,14 +60,15 @@ static void put_names(const Session *s, FILE *f)
   fputc('\n', f);
 }
 
-/* The metrics of one block; the columns of the others stay empty. */
+/* The metrics of one block that the row has; the columns of the others stay empty. */
 static void put_metrics(const Session *s, uint32_t block, FILE *f)
 {
   const ampc_program *p = s->program;
   for (uint32_t i = 0; i < p->n_blocks; i++)
     for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++) {
       fputc(',', f);
-      if (i == block) fprintf(f, "%.9g", s->values[p->blocks[i].first_metric + k]);
+      uint32_t metric = p->blocks[i].first_metric + k;
+      if (i == block && s->known[metric]) fprintf(f, "%.9g", s->values[metric]);
     }
   fputc('\n', f);
 }

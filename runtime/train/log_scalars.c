@@ -42,7 +42,8 @@ static bool put_metrics(const Session *s, Events *e, uint32_t block, int64_t ste
   const ampc_block *b = &s->program->blocks[block];
   bool good = true;
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    good = put_scalar(e, step, s->values[i], good, "%s/%s", b->name, s->program->metrics[i].name);
+    if (s->known[i])
+      good = put_scalar(e, step, s->values[i], good, "%s/%s", b->name, s->program->metrics[i].name);
   return good;
 }
 

@@ -61,9 +61,10 @@ static void add_time(Line *l, double seconds)
 static void add_metrics(Session *s, uint32_t block, Line *l)
 {
   const ampc_block *b = &s->program->blocks[block];
-  for (uint32_t i = 0; i < b->n_metrics; i++) {
-    add(l, " %s ", s->program->metrics[b->first_metric + i].name);
-    add_value(l, s->values[b->first_metric + i]);
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
+    if (!s->known[i]) continue;
+    add(l, " %s ", s->program->metrics[i].name);
+    add_value(l, s->values[i]);
   }
 }
 

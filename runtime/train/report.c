@@ -76,7 +76,8 @@ static void set_values(Session *s, uint32_t block, Telling *t)
   const ampc_block *b = &s->program->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     ampc_metric *m = &t->sums[i];
-    if (m->count > 0) s->values[i] = m->sum / m->count;
+    s->known[i] = m->count > 0;
+    if (s->known[i]) s->values[i] = m->sum / m->count;
     *m = (ampc_metric){0};
   }
 }

@@ -1,4 +1,5 @@
-/* --json: one object a line on stdout. Numbers that JSON cannot write (NaN, infinity) are null. */
+/* --json: one object a line on stdout. Numbers that JSON cannot write (NaN, infinity) are null, and
+ * so are metrics of an `every` that has not fired. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -32,7 +33,8 @@ static json_t *metrics(const Session *s, uint32_t block)
   const ampc_block *b = &s->program->blocks[block];
   json_t *out = json_object();
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    json_object_set_new(out, s->program->metrics[i].name, number(s->values[i]));
+    json_object_set_new(out, s->program->metrics[i].name,
+                        s->known[i] ? number(s->values[i]) : json_null());
   return out;
 }
 

@@ -263,8 +263,8 @@ static ampc_status train_step(Session *s, const Course *c, int64_t step)
   if (!status && (step == c->first || step % c->per_epoch == 0))
     status = write_epoch(s, step / c->per_epoch);
   if (!status)
-    status = ampc_run_group(s->rt, s->data, s->batches[c->index], c->index, bodies_of(c, step),
-                            &samples);
+    status = ampc_run_group(s->rt, s->data, s->batches[c->index], c->index, s->steps + 1,
+                            bodies_of(c, step), &samples);
   s->steps++;
   s->position = position_of(c, step + 1);
   s->progress.steps++;
@@ -455,11 +455,12 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   s.evaluated = calloc(p->n_blocks + 1, sizeof *s.evaluated);
   s.logged = calloc(p->n_blocks + 1, sizeof *s.logged);
   s.values = calloc(p->n_metrics + 1, sizeof *s.values);
+  s.known = calloc(p->n_metrics + 1, sizeof *s.known);
   s.locks = malloc((p->n_blocks + 1) * sizeof *s.locks);
   for (uint32_t i = 0; s.locks && i < p->n_blocks; i++) s.locks[i] = -1;
   s.state = malloc((size_t)p->space_bytes[AMPC_STATE]);
   ampc_status status = AMPC_RUN_FAILED;
-  if (s.batches && s.evaluated && s.logged && s.values && s.locks && s.state) {
+  if (s.batches && s.evaluated && s.logged && s.values && s.known && s.locks && s.state) {
     interrupt_catch();
     status = run(&s);
     interrupt_restore();
@@ -476,6 +477,7 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   free(s.evaluated);
   free(s.logged);
   free(s.values);
+  free(s.known);
   free(s.state);
   return status;
 }

@@ -71,6 +71,7 @@ struct Session {
   uint64_t seed;
   ampc_batches **batches; /* one a block; NULL where the run does not need it */
   double *values;         /* one a metric: its last average */
+  bool *known; /* likewise: it has one of the steps now told; `every` may not have fired */
   Telling telling[SINK_COUNT];
   double *rates;        /* one an optimizer: its last learning rate */
   int *locks;           /* one a block: that of where it saves, or -1 */

@@ -122,10 +122,10 @@ static void check_job(const char *path, const char *target)
   options.target = target;
   Compile *c = compile_create(&options);
   if (compile_job(c)) {
-    for (uint32_t i = 0; i < 2 * c->program->n_blocks; i++) {
-      const ampc_block *b = &c->program->blocks[i / 2];
-      if (i % 2 < b->n_variants)
-        check_commands(b->variant[i % 2].commands, b->variant[i % 2].n_commands);
+    for (uint32_t i = 0; i < c->program->n_blocks; i++) {
+      const ampc_block *b = &c->program->blocks[i];
+      for (uint32_t v = 0; v < b->n_variants; v++)
+        check_commands(b->variant[v].commands, b->variant[v].n_commands);
     }
   } else {
     fail(path, "does not compile");

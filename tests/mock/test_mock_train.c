@@ -44,6 +44,21 @@ static const char added_up[] =
     "  minimize 300.0 * mse_loss(net(x), y) with opt\n"
     "}\n";
 
+/* Steps of four kinds, with a smaller batch eight: most are tried out long after the first step. */
+#define IN_SOME_STEPS(bodies)                                                                      \
+  "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[70]) }\n"            \
+  "model norm = LayerNorm(70)\n"                                                                   \
+  "model scale = LayerNorm(70)\n"                                                                  \
+  "optimizer opt = AdamW(norm, lr=1e-2, clip_norm=0.5, accumulate=" bodies ")\n"                   \
+  "optimizer rare = SGD(scale, lr=0.1, momentum=0.9, ema=0.5, accumulate=" bodies ")\n"            \
+  "precision PRECISION\n"                                                                          \
+  "train x, y in points(640) with batch=33, drop_last=false {\n"                                   \
+  "  every 2 { minimize mse_loss(scale(gelu(norm(x))), y) with rare }\n"                           \
+  "  every 3 { minimize mse_loss(dropout(norm(x), 0.2), y) with opt }\n"                           \
+  "}\n"
+static const char in_some_steps[] = IN_SOME_STEPS("1");
+static const char in_some_steps_added_up[] = IN_SOME_STEPS("4");
+
 static const char images_added_up[] =
     "data points(n: int) { return synthetic(n, shape=[6, 9, 7]), synthetic(n, shape=[], dtype=i64, "
     "low=0, high=5) }\n"
@@ -178,10 +193,12 @@ static ampc_status bring_batch(const Job *j, uint32_t variant, unsigned seed)
 /* Every third batch is the smaller one that ends an epoch. */
 static void run_steps(const Job *j, int n)
 {
-  MUST(j->c->program->blocks[0].n_variants == 2);
+  const ampc_block *b = &j->c->program->blocks[0];
+  int64_t batch[] = {b->variant[0].batch, b->variant[b->n_variants - 1].batch};
+  MUST(batch[1] < batch[0]);
   for (int i = 0; i < n; i++) {
-    uint32_t variant = i % 3 == 2;
-    int bodies = (int)j->c->program->blocks[0].accumulate;
+    int bodies = (int)b->accumulate;
+    uint32_t variant = ampc_variant_at(b, batch[i % 3 == 2], i / bodies + 1);
     bool first = i % bodies == 0, closes = i % bodies == bodies - 1;
     if (bring_batch(j, variant, (unsigned)i + 1) || ampc_set_group(j->rt, first, closes) ||
         ampc_run_step(j->rt, 0, variant)) {
@@ -412,6 +429,8 @@ int main(void)
   test_elementwise(added_up, "f32", 14);
   test_elementwise(elementwise, "f16", STEPS);
   test_elementwise(added_up, "f16", 14);
+  test_elementwise(in_some_steps, "f16", 14);
+  test_elementwise(in_some_steps_added_up, "f16", 30);
   test_elementwise(elementwise, "bf16", STEPS);
   test_elementwise(added_up, "bf16", 14);
   test_close(products, "f32", STEPS, 1e-6, "products");

@@ -5,7 +5,7 @@
     /usr/bin/python3 tests/torch/make_fixtures.py NAME...    these cases anew, from the inputs they have
     ... --draw NAME...     the same from inputs drawn anew
     ... --check [NAME...]  compares what PyTorch gives here with what is stored; writes nothing
-    ... --trajectory, --mixed, --state   those files, whole
+    ... --trajectory, --mixed, --every, --state   those files, whole
 
 Needs Debian's python3-torch, but for two cases: kinks_bounds has the slopes of PyTorch 2.15, 1.13 has
 others, and rms_norm needs 2.4. Tests read the committed files and never need PyTorch. Inputs are
@@ -20,6 +20,7 @@ trajectory.safetensors  20 steps of an MLP and of a CNN under several optimizers
                         weights and batches come from `mix`, which the test has too, so they are
                         not stored
 mixed.safetensors       20 steps under autocast in bf16 of a value that three products read
+every.safetensors       20 steps of a generator and its critic, of which some update only one
 state.safetensors       no tensors: names, shapes and default initialisation of PyTorch's layers
 """
 import argparse
@@ -535,6 +536,112 @@ def make_mixed():
     write("mixed.safetensors", {"losses": np.array(losses), "p": np.stack(steps)}, {})
 
 
+# ---- steps of which some do more ----------------------------------------------------------------------
+
+GAN_BATCH = 8
+
+
+class Gan:
+    """A generator and a critic; settings are powers of two, so that f32 has them as they are."""
+
+    def __init__(self):
+        shapes = {"gen.fc1.weight": (16, 4), "gen.fc1.bias": (16,), "gen.fc2.weight": (6, 16),
+                  "gen.fc2.bias": (6,), "disc.fc1.weight": (16, 6), "disc.fc1.bias": (16,),
+                  "disc.fc2.weight": (1, 16)}
+        self.p = {name: torch.tensor((2 * mix(i + 1, math.prod(shape)) - 1).reshape(shape) / 2,
+                                     requires_grad=True)
+                  for i, (name, shape) in enumerate(shapes.items())}
+
+    def of(self, model):
+        return [value for name, value in self.p.items() if name.startswith(model)]
+
+    def gen(self, z):
+        return F.linear(torch.tanh(F.linear(z, self.p["gen.fc1.weight"], self.p["gen.fc1.bias"])),
+                        self.p["gen.fc2.weight"], self.p["gen.fc2.bias"])
+
+    def disc(self, x):
+        return F.linear(torch.tanh(F.linear(x, self.p["disc.fc1.weight"], self.p["disc.fc1.bias"])),
+                        self.p["disc.fc2.weight"])
+
+
+def gan_batch(body):
+    return tuple(torch.tensor((2 * mix(seed + body, GAN_BATCH * n) - 1).reshape(GAN_BATCH, n))
+                 for seed, n in ((1000, 6), (2000, 4)))
+
+
+def run_wgan(interval, bodies):
+    """Updates of the generator in every so many steps; gradients of `bodies` batches are added up."""
+    net, rows = Gan(), []
+    opt_d = torch.optim.RMSprop(net.of("disc"), lr=2 ** -8, alpha=0.875, eps=2 ** -10)
+    opt_g = torch.optim.RMSprop(net.of("gen"), lr=2 ** -8, alpha=0.875, eps=2 ** -10)
+    for step in range(1, STEPS + 1):
+        fires, losses = step % interval == 0, [math.nan, math.nan]
+        opt_d.zero_grad()
+        opt_g.zero_grad()
+        for body in range(bodies):
+            real, z = gan_batch((step - 1) * bodies + body)
+            fake = net.gen(z)
+            loss = net.disc(fake.detach()).mean() - net.disc(real).mean()
+            grads = torch.autograd.grad(loss / bodies, net.of("disc"))
+            for p, g in zip(net.of("disc"), grads):
+                p.grad = g if p.grad is None else p.grad + g
+            losses[0] = loss.item()
+            if body == bodies - 1:
+                opt_d.step()
+                with torch.no_grad():
+                    for p in net.of("disc"):
+                        p.clamp_(-0.125, 0.125)
+            if fires:
+                loss = -net.disc(fake).mean()
+                grads = torch.autograd.grad(loss / bodies, net.of("gen"))
+                for p, g in zip(net.of("gen"), grads):
+                    p.grad = g if p.grad is None else p.grad + g
+                losses[1] = loss.item()
+        if fires:
+            opt_g.step()
+        rows.append(losses)
+    return net, rows
+
+
+def run_uneven():
+    """Two updates of the critic in a step, a third one in each sixth; the generator's in each second."""
+    net, rows = Gan(), []
+    opt_d = torch.optim.Adam(net.of("disc"), lr=2 ** -6, betas=(0.5, 0.875), eps=2 ** -10)
+    opt_g = torch.optim.SGD(net.of("gen"), lr=2 ** -4, momentum=0.5)
+    decay = torch.optim.lr_scheduler.StepLR(opt_d, step_size=4, gamma=0.5)
+
+    def critic(loss):
+        opt_d.zero_grad()
+        loss.backward()
+        opt_d.step()
+        decay.step()
+        return loss.item()
+
+    for step in range(1, STEPS + 1):
+        real, z = gan_batch(step - 1)
+        fake, losses = net.gen(z), [math.nan] * 4
+        losses[0] = critic((net.disc(fake.detach()) - 1).square().mean())
+        losses[1] = critic(net.disc(real).square().mean())
+        if step % 2 == 0:
+            opt_g.zero_grad()
+            loss = (net.disc(fake) - 1).square().mean()
+            loss.backward()
+            losses[2] = loss.item()
+            opt_g.step()
+            if step % 3 == 0:
+                losses[3] = critic(net.disc(real).mean())
+        rows.append(losses)
+    return net, rows
+
+
+def make_every():
+    tensors = {}
+    for name, (net, rows) in {"wgan": run_wgan(5, 1), "bodies": run_wgan(3, 2), "uneven": run_uneven()}.items():
+        tensors[f"{name}/losses"] = np.array(rows)
+        tensors[f"{name}/weights"] = np.concatenate([p.detach().numpy().ravel() for p in net.p.values()])
+    write("every.safetensors", tensors, {})
+
+
 # ---- names, shapes, initialisation ---------------------------------------------------------------------
 
 def make_state():
@@ -561,7 +668,7 @@ def make_state():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="cases of cases.def; none: those without a fixture")
-    for option in ("draw", "check", "trajectory", "mixed", "state"):
+    for option in ("draw", "check", "trajectory", "mixed", "every", "state"):
         parser.add_argument("--" + option, action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -578,9 +685,12 @@ def main():
         make_trajectory()
     if arguments.mixed:
         make_mixed()
+    if arguments.every:
+        make_every()
     if arguments.state:
         make_state()
-    if arguments.names or not (arguments.trajectory or arguments.mixed or arguments.state):
+    whole = arguments.trajectory or arguments.mixed or arguments.every or arguments.state
+    if arguments.names or not whole:
         have = {owner(key) for key in read("ops.safetensors")[0]}
         make_ops(cases, arguments.names or [name for name in cases if name not in have], arguments.draw)
 
