@@ -62,8 +62,8 @@ static bool holds_pictures(const char *folder)
   return found;
 }
 
-/* As classifiers are evaluated: the middle of a picture that is 8/7 as large (256 for 224). Pass
- * lower knows the sizes of the argument by these names. */
+/* As classifiers are evaluated: the middle of a picture that is 8/7 as large (256 for 224), and
+ * upright, as people see it. Pass lower knows the sizes of the argument by these names. */
 static const char *picture_call(Arena *arena, const char *file, const Param *p)
 {
   const TypeExpr *t = &p->type;
@@ -72,10 +72,10 @@ static const char *picture_call(Arena *arena, const char *file, const Param *p)
                      "--input %s: pictures are u8[N, 3, height, width], `%s` is not", file,
                      p->name.text),
            NULL;
-  return arena_printf(arena,
-                      "images(%s, [_height, _width], resize=max(_height, _width) * 8 // 7%s)",
-                      string_literal(arena, absolute(arena, file)),
-                      holds_pictures(file) ? ", classes=[\".\"]" : "");
+  return arena_printf(
+      arena, "images(%s, [_height, _width], resize=max(_height, _width) * 8 // 7, exif=true%s)",
+      string_literal(arena, absolute(arena, file)),
+      holds_pictures(file) ? ", classes=[\".\"]" : "");
 }
 
 /* `npy("/tmp/x.npy")`; NULL after a failure. */

@@ -2,6 +2,7 @@
 """Makes the small files of this folder, with NumPy and safetensors: what other programs write.
 
 pictures/ has small pictures of each kind, and expected.npy what torchvision makes of them, in the order of samples.
+turned/ has one picture, stored in the eight ways that Exif knows; jpg/expected.npy is what Pillow and torchvision make of the JPEGs.
 x is 0 to 23 as [4, 3, 2], in several types; y is 10, 20, 30, 40.
 usage: tests/data/make_fixtures.py     (the files are committed; tests need no package)
 """
@@ -10,7 +11,7 @@ import os
 import struct
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 from safetensors.numpy import save_file
 from torchvision import transforms
 
@@ -83,3 +84,33 @@ for folder in ("cat", "dog"):
     files += [((2 * i + 1) / (2 * len(names)), folder, name) for i, name in enumerate(names)]
 made = [np.asarray(transform(Image.open(f"pictures/{c}/{n}").convert("RGB"))).transpose(2, 0, 1) for _, c, n in sorted(files)]
 np.save("pictures/expected.npy", np.stack(made))
+
+for folder in ("jpg", "png"):
+    os.makedirs(f"turned/{folder}", exist_ok=True)
+
+
+def turned(upright, orientation, name, **how):
+    """The picture as a camera stores it that was held so."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    back = {6: 8, 8: 6}.get(orientation, orientation)  # all others undo themselves
+    exif_back = Image.Exif()
+    exif_back[0x0112] = back
+    stored = upright.copy()
+    stored.info["exif"] = exif_back.tobytes()
+    stored = ImageOps.exif_transpose(stored)
+    stored.info.pop("exif", None)
+    stored.save(name, exif=exif, **how)
+    with Image.open(name) as image:
+        again = ImageOps.exif_transpose(image)
+        assert again.size == upright.size
+        assert name.endswith("jpg") or np.array_equal(np.asarray(again), np.asarray(upright))
+
+
+upright = picture(30, 23, 8)
+for i in range(1, 9):
+    turned(upright, i, f"turned/png/{i}.png")
+    turned(upright, i, f"turned/jpg/{i}.jpg", quality=85)
+turned(picture(1200, 900, 9).crop((420, 330, 620, 480)), 6, "turned/jpg/large.jpg", quality=50)
+made = [ImageOps.exif_transpose(Image.open(f"turned/jpg/{n}.jpg")) for n in [*range(1, 9), "large"]]
+np.save("turned/jpg/expected.npy", np.stack([np.asarray(transform(image)).transpose(2, 0, 1) for image in made]))

@@ -58,7 +58,7 @@ static void read_format(const ampc_format *f, const char *path)
 static void read_picture(const uint8_t *bytes, size_t size)
 {
   Picture *p;
-  if (picture_open("picture", bytes, (int64_t)size, &p)) return;
+  if (picture_open("picture", bytes, (int64_t)size, true, &p)) return;
   int64_t w = picture_width(p), h = picture_height(p);
   int shrink = picture_shrinks(p, 2) && w % 2 ? 2 : 1;
   w = (w + shrink - 1) / shrink;

@@ -26,6 +26,6 @@ printf 'a,"b"\n1,"2"\n3,4\n' | file 6 csv
 printf '%024d' 0 | file 7 raw
 printf '%024d' 0 | file 8 tokens
 printf '%03073d' 0 | file 9 cifar10
-for f in tests/data/pictures/*/*; do file 10 "${f##*/}" <"$f"; done
+for f in tests/data/pictures/*/* tests/data/turned/*/*g; do file 10 "${f##*/}" <"$f"; done
 build-fuzz/tests/fuzz_readers -max_total_time="$seconds" -timeout=200 -rss_limit_mb=2048 \
   -max_len=8192 -artifact_prefix=build-fuzz/found/ -print_final_stats=1 $corpus

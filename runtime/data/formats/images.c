@@ -31,6 +31,7 @@ enum { MOST_SIDE = 1 << 14, TRIES = 10, PATH = 4096 };
 typedef struct Settings {
   int64_t height, width, resize;
   bool labels, train, crops, skip;
+  bool upright, upright_said; /* turned as Exif says; whether the job says so or not */
   double scale[2], ratio[2], hflip;
 } Settings;
 
@@ -41,6 +42,7 @@ struct ampc_reader {
   uint64_t seed, stream;
   atomic_uchar *damaged; /* of each file: it was, and has been told */
   atomic_llong left_out;
+  atomic_bool told_of_turned;
 };
 
 /* ---- arguments ---- */
@@ -80,10 +82,20 @@ static ampc_status check_random(const Settings *s)
   return AMPC_OK;
 }
 
+static ampc_status read_upright(const char *args, Settings *s)
+{
+  char text[16] = "";
+  s->upright_said = args_text(args, "exif", text, sizeof text);
+  s->upright = s->upright_said && strcmp(text, "1") == 0;
+  if (!s->upright_said || s->upright || strcmp(text, "0") == 0) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "`exif` of images is true, false or none, got %s", text);
+}
+
 static ampc_status read_arguments(const char *args, Settings *s)
 {
   char text[16] = "";
   double size[2] = {0}, resize = 0;
+  ampc_status status;
   *s = (Settings){.train = args_integer(args, "train") != 0};
   args_text(args, "of", text, sizeof text);
   s->labels = strcmp(text, "label") == 0;
@@ -109,6 +121,8 @@ static ampc_status read_arguments(const char *args, Settings *s)
   if (!s->skip && strcmp(text, "stop") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "`corrupt` of images is \"stop\" or \"skip\", got \"%s\"",
                      text);
+  status = read_upright(args, s);
+  if (status) return status;
   s->crops = read_two(args, "scale", s->scale);
   if (!read_two(args, "ratio", s->ratio)) s->ratio[0] = 0;
   s->hflip = args_real(args, "hflip");
@@ -220,6 +234,14 @@ static int shrink_of(const Picture *p, const Cut *c)
 
 /* ---- one picture ---- */
 
+/* "cats/1.jpg"; "1.jpg" where pictures lie in the folder itself. */
+static void name_of(const ampc_reader *r, const FolderFile *f, char *to, size_t size)
+{
+  const char *class = r->folder.class[f->class];
+  bool named = strcmp(class, ".") != 0;
+  snprintf(to, size, "%s%s%s", named ? class : "", named ? "/" : "", f->name);
+}
+
 static ampc_status draw_picture(const ampc_reader *r, const char *path, Picture *p, int64_t sample,
                                 int64_t epoch, uint8_t *to)
 {
@@ -246,22 +268,34 @@ static ampc_status draw_picture(const ampc_reader *r, const char *path, Picture 
   return status;
 }
 
+/* Once: who knows of it says `exif`. */
+static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
+{
+  if (r->is.upright_said || orientation == 1 || atomic_exchange(&r->told_of_turned, true)) return;
+  char shown[PATH];
+  fprintf(stderr,
+          "note: %s is stored turned (Exif orientation %d) and read as it is stored; exif=true "
+          "turns such pictures upright, exif=false says that they are meant so\n",
+          ampc_show(shown, sizeof shown, path, ""), orientation);
+}
+
 /* File `i`, with what is drawn for `sample`. */
-static ampc_status read_file(const ampc_reader *r, int64_t i, int64_t sample, int64_t epoch,
-                             uint8_t *to)
+static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t epoch, uint8_t *to)
 {
   char path[PATH];
   const FolderFile *f = &r->folder.files[i];
   Bytes bytes;
   Picture *p = NULL;
-  int used =
-      snprintf(path, sizeof path, "%s/%s/%s", r->folder.root, r->folder.class[f->class], f -> name);
+  char name[PATH];
+  name_of(r, f, name, sizeof name);
+  int used = snprintf(path, sizeof path, "%s/%s", r->folder.root, name);
   if (used >= PATH) return ampc_fail(AMPC_BAD_FILE, "%.200s...: the path is too long", path);
   ampc_status status = bytes_open(path, "a picture", BY_NAME, 0, -1, false, &bytes);
   if (status) return status;
-  status = bytes.held ? picture_open(path, bytes.held, bytes.size, &p)
+  status = bytes.held ? picture_open(path, bytes.held, bytes.size, r->is.upright, &p)
                       : ampc_fail(AMPC_BAD_FILE, "%s is damaged: it has %lld bytes", path,
                                   (long long)bytes.size);
+  if (!status) tell_of_turned(r, path, picture_orientation(p));
   if (!status) status = draw_picture(r, path, p, sample, epoch, to);
   picture_close(p);
   bytes_close(&bytes);
@@ -298,7 +332,7 @@ static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, ui
                    (long long)size, class, r->path);
 }
 
-/* The class only where there are several: "cats/1.jpg", "1.jpg". */
+/* As of what the sample was made. */
 static bool images_name(const ampc_reader *r, int64_t sample, char *text, size_t size)
 {
   const FolderFile *f = &r->folder.files[sample];
@@ -306,10 +340,7 @@ static bool images_name(const ampc_reader *r, int64_t sample, char *text, size_t
   const int64_t *members = r->folder.members[f->class];
   if (r->is.labels) return false;
   while (k < n && atomic_load(&r->damaged[members[(f->rank + k) % n]])) k++;
-  f = &r->folder.files[members[(f->rank + k) % n]];
-  const char *class = r->folder.class[f->class];
-  bool named = strcmp(class, ".") != 0;
-  snprintf(text, size, "%s%s%s", named ? class : "", named ? "/" : "", f->name);
+  name_of(r, &r->folder.files[members[(f->rank + k) % n]], text, size);
   return true;
 }
 

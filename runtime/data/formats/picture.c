@@ -6,6 +6,7 @@
 #include "picture.h"
 #include <stdlib.h>
 #include <string.h>
+#include "exif.h"
 #include "picture_libraries.h"
 
 enum { WHY = JMSG_LENGTH_MAX };
@@ -16,9 +17,11 @@ struct Picture {
   const uint8_t *bytes;
   int64_t size, at; /* of the file; where the PNG reader is */
   bool is_jpeg;
-  int64_t width, height;
-  jmp_buf place; /* where a mistake jumps to */
-  char why[WHY]; /* what it was; empty: none */
+  int64_t width, height; /* as it is stored */
+  int orientation;       /* Exif's */
+  bool upright;          /* it is turned so */
+  jmp_buf place;         /* where a mistake jumps to */
+  char why[WHY];         /* what it was; empty: none */
 
   const JpegLibrary *jpeg;
   struct jpeg_decompress_struct decoder;
@@ -66,6 +69,16 @@ static void jpeg_say(j_common_ptr decoder)
   (void)decoder;
 }
 
+/* Exif's marker, among others of its number. */
+static int jpeg_orientation(const Picture *p)
+{
+  static const uint8_t exif[] = {'E', 'x', 'i', 'f', 0, 0};
+  for (jpeg_saved_marker_ptr m = p->decoder.marker_list; m; m = m->next)
+    if (m->data_length > sizeof exif && memcmp(m->data, exif, sizeof exif) == 0)
+      return exif_orientation(m->data + sizeof exif, (int64_t)(m->data_length - sizeof exif));
+  return 1;
+}
+
 static ampc_status jpeg_open(Picture *p)
 {
   ampc_status status = picture_jpeg_library(&p->jpeg);
@@ -79,7 +92,9 @@ static ampc_status jpeg_open(Picture *p)
   p->jpeg->jpeg_CreateDecompress(&p->decoder, JPEG_LIB_VERSION, sizeof p->decoder);
   p->decoder.client_data = p;
   p->jpeg->jpeg_mem_src(&p->decoder, p->bytes, (unsigned long)p->size);
+  p->jpeg->jpeg_save_markers(&p->decoder, JPEG_APP0 + 1, 0xffff);
   p->jpeg->jpeg_read_header(&p->decoder, TRUE);
+  p->orientation = jpeg_orientation(p);
   p->width = p->decoder.image_width;
   p->height = p->decoder.image_height;
   return AMPC_OK;
@@ -179,6 +194,10 @@ static ampc_status png_open(Picture *p)
   if (!p->info) return out_of_memory(p);
   p->png->png_set_read_fn(p->reader, p, png_take);
   p->png->png_read_info(p->reader, p->info);
+  png_uint_32 size = 0;
+  png_bytep exif = NULL;
+  if (p->png->png_get_eXIf_1(p->reader, p->info, &size, &exif) && exif)
+    p->orientation = exif_orientation(exif, (int64_t)size);
   p->width = p->png->png_get_image_width(p->reader, p->info);
   p->height = p->png->png_get_image_height(p->reader, p->info);
   return AMPC_OK;
@@ -217,7 +236,8 @@ static ampc_status png_read(Picture *p, PictureArea area, uint8_t *to)
 
 /* ---- either ---- */
 
-ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, Picture **out)
+ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, bool upright,
+                         Picture **out)
 {
   static const uint8_t png_magic[] = {0x89, 'P', 'N', 'G'};
   *out = NULL;
@@ -232,6 +252,8 @@ ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, P
   p->bytes = bytes;
   p->size = size;
   p->is_jpeg = is_jpeg;
+  p->orientation = 1;
+  p->upright = upright;
   ampc_status status = is_jpeg ? jpeg_open(p) : png_open(p);
   if (!status && p->width * p->height > MOST_PIXELS)
     status = ampc_fail(AMPC_BAD_FILE, "%s has %lld x %lld pixels; up to 2^27 are read", path,
@@ -244,14 +266,24 @@ ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, P
   return status;
 }
 
+static bool is_turned(const Picture *p)
+{
+  return p->upright && p->orientation != 1;
+}
+
 int64_t picture_width(const Picture *p)
 {
-  return p->width;
+  return is_turned(p) && exif_swaps(p->orientation) ? p->height : p->width;
 }
 
 int64_t picture_height(const Picture *p)
 {
-  return p->height;
+  return is_turned(p) && exif_swaps(p->orientation) ? p->width : p->height;
+}
+
+int picture_orientation(const Picture *p)
+{
+  return p->orientation;
 }
 
 bool picture_shrinks(const Picture *p, int shrink)
@@ -259,9 +291,22 @@ bool picture_shrinks(const Picture *p, int shrink)
   return p->is_jpeg && (shrink == 2 || shrink == 4 || shrink == 8);
 }
 
-ampc_status picture_read(Picture *p, int shrink, PictureArea area, uint8_t *to)
+static ampc_status read_stored(Picture *p, int shrink, PictureArea area, uint8_t *to)
 {
   return p->is_jpeg ? jpeg_read(p, shrink, area, to) : png_read(p, area, to);
+}
+
+ampc_status picture_read(Picture *p, int shrink, PictureArea area, uint8_t *to)
+{
+  if (!is_turned(p)) return read_stored(p, shrink, area, to);
+  PictureArea stored = exif_stored(p->orientation, area, (p->width + shrink - 1) / shrink,
+                                   (p->height + shrink - 1) / shrink);
+  uint8_t *pixels = malloc((size_t)(3 * area.width * area.height));
+  if (!pixels) return out_of_memory(p);
+  ampc_status status = read_stored(p, shrink, stored, pixels);
+  if (!status) exif_turn(p->orientation, pixels, area, to);
+  free(pixels);
+  return status;
 }
 
 void picture_close(Picture *p)

@@ -14,6 +14,7 @@
   ROW(jpeg_CreateDecompress)                                                                       \
   ROW(jpeg_destroy_decompress)                                                                     \
   ROW(jpeg_mem_src)                                                                                \
+  ROW(jpeg_save_markers)                                                                           \
   ROW(jpeg_read_header)                                                                            \
   ROW(jpeg_start_decompress)                                                                       \
   ROW(jpeg_crop_scanline)                                                                          \
@@ -32,6 +33,7 @@
   ROW(png_get_io_ptr)                                                                              \
   ROW(png_error)                                                                                   \
   ROW(png_read_info)                                                                               \
+  ROW(png_get_eXIf_1)                                                                              \
   ROW(png_get_image_width)                                                                         \
   ROW(png_get_image_height)                                                                        \
   ROW(png_set_expand)                                                                              \
