@@ -296,7 +296,7 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
 
 GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
 {
-  GpuBlock b = {.unavoidable = gpu_unavoidable(in, block)};
+  GpuBlock b = {0};
   bool all = true;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     if (in->rows.at[i].block != block) continue;
@@ -309,6 +309,7 @@ GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
     all &= r->rows[i].measured > 0;
   }
   if (!all) b.measured = 0;
+  b.unavoidable = gpu_unavoidable(in, block, b.bytes);
   return b;
 }
 

@@ -29,7 +29,8 @@ typedef struct GpuReport {
 } GpuReport;
 
 GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block);
-/* Bytes that a step moves however its kernels are joined: see Note [unavoidable bytes]. */
-double gpu_unavoidable(const Inspection *in, uint16_t block);
+/* Bytes that a step moves however its kernels are joined, at most the `moved` ones that it does:
+ * see Note [unavoidable bytes]. */
+double gpu_unavoidable(const Inspection *in, uint16_t block, double moved);
 int gpu_print_table(const Inspection *in, const GpuReport *r);
 int gpu_print_json(const Inspection *in, const GpuReport *r);

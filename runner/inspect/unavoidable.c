@@ -6,13 +6,16 @@
  * and results of reductions; each has a depth, how many walks stand before it. All that has the
  * same depth is made in one walk, which reads each value that it needs once and writes its own. A
  * value that was stored for the library is computed again where that takes less than reading it,
- * as the walk reads most of its sources anyway. State (optimizers, running statistics) is moved
+ * as the walk reads most of its sources anyway. What an earlier walk had on its way, such as the
+ * stream that residual blocks add to, may be stored by it, which the next ones read instead of all
+ * that it was added up from: this is tried with and without, and what the program does is a third
+ * way. The least of the three is told. State (optimizers, running statistics) is moved
  * as its commands say. No fusion within the library's kernels, such as statistics of what a
  * convolution writes, is assumed. */
 #include <string.h>
 #include "gpu.h"
 
-typedef enum Kept { KEPT_not, KEPT_leaf, KEPT_result, KEPT_computed } Kept;
+typedef enum Kept { KEPT_not, KEPT_leaf, KEPT_result, KEPT_computed, KEPT_stored } Kept;
 
 typedef struct Walk {
   const Inspection *in;
@@ -21,10 +24,12 @@ typedef struct Walk {
   int32_t *depth;  /* of what is kept */
   uint32_t *seen;  /* the search that has met it last */
   uint32_t *tried; /* the same of what may be read instead */
+  int32_t *made;   /* the first walk that computed it on its way; 0: none yet */
   uint32_t search, trial;
   VEC(Value) puts; /* results of walks */
   VEC(Value) read; /* by the walk that is looked at */
   int32_t deepest;
+  bool stores; /* also what only later walks read */
   double bytes;
 } Walk;
 
@@ -122,22 +127,6 @@ static void take_kernel(Walk *w, const Group *group)
 
 /* ---- what a walk reads ---- */
 
-/* Values that the walk at `depth` needs from memory for v. */
-static void read_for(Walk *w, Value v, int32_t depth)
-{
-  const Node *n = ir_node(w->g, v);
-  for (uint32_t i = 0; i < n->n_in; i++) {
-    Value from = n->in[i];
-    if (!from.id || w->seen[from.id] == w->search) continue;
-    w->seen[from.id] = w->search;
-    bool own = kept(w, from) == KEPT_computed && w->depth[from.id] == depth;
-    if (kept(w, from) && !own)
-      vec_push(w->in->c->arena, &w->read, from);
-    else
-      read_for(w, from, depth);
-  }
-}
-
 /* Bytes of what v is computed from, as far as the walk does not read it anyway. */
 static double missing(Walk *w, Value v)
 {
@@ -150,6 +139,37 @@ static double missing(Walk *w, Value v)
     bytes += kept(w, from) ? bytes_of(w, from) : missing(w, from);
   }
   return bytes;
+}
+
+/* A value that an earlier walk had on its way is stored by it where that, and reading it, takes
+ * less than making it again. */
+static bool is_worth_storing(Walk *w, Value v, int32_t depth)
+{
+  if (!w->stores || !w->made[v.id] || w->made[v.id] == depth) return false;
+  w->trial++;
+  return missing(w, v) > 2 * bytes_of(w, v);
+}
+
+/* Values that the walk at `depth` needs from memory for v. */
+static void read_for(Walk *w, Value v, int32_t depth)
+{
+  const Node *n = ir_node(w->g, v);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    Value from = n->in[i];
+    if (!from.id || w->seen[from.id] == w->search) continue;
+    bool own = kept(w, from) == KEPT_computed && w->depth[from.id] == depth;
+    if (!kept(w, from) && is_worth_storing(w, from, depth)) {
+      keep(w, from, KEPT_stored, w->made[from.id]);
+      w->bytes += bytes_of(w, from);
+    }
+    w->seen[from.id] = w->search;
+    if (kept(w, from) && !own) {
+      vec_push(w->in->c->arena, &w->read, from);
+    } else {
+      if (!w->made[from.id]) w->made[from.id] = depth;
+      read_for(w, from, depth);
+    }
+  }
 }
 
 static void read_all(Walk *w, int32_t depth)
@@ -168,16 +188,18 @@ static void read_all(Walk *w, int32_t depth)
   }
 }
 
-double gpu_unavoidable(const Inspection *in, uint16_t block)
+static double bytes_of_walks(const Inspection *in, uint16_t block, bool stores)
 {
   const Graph *g = in->c->graph;
   Arena *a = in->c->arena;
   Walk w = {.in = in,
             .g = g,
+            .stores = stores,
             .kept = arena_array(a, Kept, g->nodes.n),
             .depth = arena_array(a, int32_t, g->nodes.n),
             .seen = arena_array(a, uint32_t, g->nodes.n),
-            .tried = arena_array(a, uint32_t, g->nodes.n)};
+            .tried = arena_array(a, uint32_t, g->nodes.n),
+            .made = arena_array(a, int32_t, g->nodes.n)};
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
@@ -194,4 +216,11 @@ double gpu_unavoidable(const Inspection *in, uint16_t block)
   for (uint32_t i = 0; i < w.puts.n; i++) w.bytes += bytes_of(&w, w.puts.at[i]);
   for (int32_t depth = 1; depth <= w.deepest; depth++) read_all(&w, depth);
   return w.bytes;
+}
+
+double gpu_unavoidable(const Inspection *in, uint16_t block, double moved)
+{
+  double without = bytes_of_walks(in, block, false), with = bytes_of_walks(in, block, true);
+  double least = with < without ? with : without;
+  return least < moved ? least : moved;
 }

@@ -3,7 +3,8 @@
 keys, its sums, what can be counted by hand; with a second file, that the first, of --no-cudnn, has
 as many nodes and bytes: a stem has no columns.
 check_gpu.py --columns JSON: the bytes of --no-cudnn's columns in convolutions.amp.
-check_gpu.py --unavoidable JSON: the unavoidable bytes of unavoidable.amp."""
+check_gpu.py --unavoidable JSON: the unavoidable bytes of unavoidable.amp.
+check_gpu.py --residual JSON: those of residual.amp."""
 
 import json
 import sys
@@ -82,9 +83,24 @@ def check_unavoidable():
     print("ok: --gpu: unavoidable bytes")
 
 
+def check_residual():
+    """Values of [64, 256], f32. x0 and r1 .. r5, which products make, add up to x5. The walks before the products read x0;
+    x0, r1; x0, r1, r2; x3 = x2 + r3, where the walk before stores x2; x2, r3, r4; x4 = x3 + r4 was stored in the same way and
+    is read with r5 for the mean. Each of the five writes the operand of a product, whose own operands are two values and a
+    square."""
+    job = json.load(open(sys.argv[2], encoding="utf-8"))
+    value, square = 4 * 64 * 256, 4 * 256 * 256
+    products = 5 * (2 * value + square)
+    got = job["blocks"][0]["unavoidable"]
+    check("unavoidable", got == products + (1 + 2 + 3 + 2 + 3 + 2 + 2 + 5) * value + 2 * 4, (got - products) / value)
+    print("ok: --gpu: unavoidable bytes of a residual stream")
+
+
 def main():
     if sys.argv[1] == "--unavoidable":
         return check_unavoidable()
+    if sys.argv[1] == "--residual":
+        return check_residual()
     if sys.argv[1] == "--columns":
         return check_columns()
     job = json.load(open(sys.argv[1], encoding="utf-8"))

@@ -106,8 +106,8 @@ static void check_reference(void)
     int most = 0;
     for (int k = 0; k < BYTES; k++)
       if (abs(has[k] - expected[k]) > most) most = abs(has[k] - expected[k]);
-    /* Pillow rounds once more; the last is decoded at a quarter of its size, by another filter: 4, as
-     * of the same picture that is stored upright */
+    /* Pillow rounds once more; the last is decoded at a quarter of its size, by another filter: 4,
+     * as of the same picture that is stored upright */
     CHECK_MSG(most <= (i == 8 ? 5 : 1), "picture %lld: %d", (long long)i, most);
   }
   source_close(&w);
