@@ -115,7 +115,8 @@ static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
   s->part_begin = d_number(part.as.list[0]);
   s->part_end = d_number(part.as.list[1]);
   if (s->part_begin >= 0 && s->part_begin < s->part_end && s->part_end <= 1) return true;
-  return fail(l, E209, span, "`part` is %s; it lies within [0.0, 1.0]", d_text(l, part)), false;
+  return fail(l, E209, span, "`part` is %s; it needs 0.0 <= begin < end <= 1.0", d_text(l, part)),
+         false;
 }
 
 /* shape= and its companions, for a file that need not be there. The type is u8 unless given. */

@@ -60,16 +60,21 @@ GIVEN = {
     "num_classes": "2", "scaled_dot_product_attention.value": "x", "arange.start": "0", "arange.end": "9",
     "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
+# Sources, so that their files need not be there: then only the number can be what is wrong.
+GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
+GIVEN |= {f"{source}.shape": "[8]" for source in ("npy", "npz", "safetensors", "raw")}
+GIVEN |= {"npz.key": "\"x\"", "safetensors.key": "\"x\"", "csv.columns": "0", "csv.header": "false", "tokens.length": "9",
+          "images.size": "8", "images.scale": "[0.5, 1]", "csv.dtype": "f32", "raw.dtype": "u8"}
 # Arguments without annotation that may be lists, one number an axis.
-LISTS = ("dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
-         "padding", "scale_factor", "shape", "size", "split_size_or_sections", "stride")
+LISTS = ("columns", "dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
+         "padding", "ratio", "scale", "scale_factor", "shape", "size", "split_size_or_sections", "stride")
 # What a layer is given, and which tensor of a result is taken, where it is not x and the result itself.
 IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, :, 0]",
           "AdaptiveAvgPool1d": "x[:, :, 0]", "MaxPool3d": "x.unsqueeze(4)", "AvgPool3d": "x.unsqueeze(4)",
           "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
           "ConvTranspose3d": "x.unsqueeze(2)", "BatchNorm3d": "x.unsqueeze(2)", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
           "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
-RESULT = {"split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+RESULT = {"cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
 def arguments(text):
@@ -120,7 +125,7 @@ def job(family, kind, name, call):
     elif family == "optimizers":
         optimizer = f"SGD(net, lr={call})" if name.endswith("_schedule") else call
     elif family == "sources":
-        data = call
+        data = call + RESULT.get(name, "")
     elif kind == "module":
         members, y = f"  layer = {call}\n", f"layer({IMAGES.get(name, 'x')})"
     else:
@@ -131,7 +136,7 @@ def job(family, kind, name, call):
 {members}  def forward(x) {{
     x = x * w.mean()
     y = {y}
-    return {RESULT.get(name, "y")}.to(f32).sum() + w2.sum()
+    return {"y" if family == "sources" else RESULT.get(name, "y")}.to(f32).sum() + w2.sum()
   }}
 }}
 model net = Net()

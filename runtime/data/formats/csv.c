@@ -55,6 +55,13 @@ struct ampc_reader {
 
 /* ---- arguments ---- */
 
+static bool column_number(const char *at, int n, int64_t *out)
+{
+  char text[24];
+  snprintf(text, sizeof text, "%.*s", n, at);
+  return ampc_read_count(text, 0, MOST_FIELDS, out);
+}
+
 static ampc_status read_arguments(const char *args, Wanted *w)
 {
   char text[8];
@@ -70,6 +77,12 @@ static ampc_status read_arguments(const char *args, Wanted *w)
                      MOST_COLUMNS);
   if (!w->numbers && !w->header)
     return ampc_fail(AMPC_BAD_USAGE, "without a header line columns of csv are numbers, from 0 on");
+  for (const char *at = args_next(args, "column", NULL, &n); at && w->numbers;
+       at = args_next(args, "column", at, &n)) {
+    int64_t number;
+    if (!column_number(at, n, &number))
+      return ampc_fail(AMPC_BAD_USAGE, "csv has no column %.*s; they count from 0", n, at);
+  }
   if (!args_text(args, "sep", text, sizeof text) || strlen(text) != 1 || strchr("\"\r", text[0]))
     return ampc_fail(AMPC_BAD_USAGE, "`sep` of csv is one character, such as \",\" or \"\\t\"");
   w->sep = text[0];
@@ -353,13 +366,10 @@ static ampc_status csv_read(const char *path, const char *args, const ampc_progr
   if (!c->place) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   int64_t i = 0;
   int n;
-  char number[24];
   for (const char *at = args_next(args, "column", NULL, &n); at;
        at = args_next(args, "column", at, &n), i++) {
-    snprintf(number, sizeof number, "%.*s", n, at);
     c->place[i] = -1;
-    if (c->wanted.numbers && !ampc_read_count(number, 0, MOST_FIELDS, &c->place[i]))
-      return ampc_fail(AMPC_BAD_USAGE, "csv has no column %s; they count from 0", number);
+    if (c->wanted.numbers) column_number(at, n, &c->place[i]); /* read_arguments has checked it */
   }
   status = stream_open(path, "a CSV file", &c->stream);
   if (status) return status;

@@ -26,7 +26,7 @@
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 
-enum { MOST_SIDE = 1 << 14, TRIES = 10, PATH = 4096 };
+enum { MOST_SIDE = 1 << 14, TRIES = 10, PATH = 4096, TEXT = 64 /* of an argument */ };
 
 typedef struct Settings {
   int64_t height, width, resize;
@@ -47,6 +47,21 @@ struct ampc_reader {
 
 /* ---- arguments ---- */
 
+/* Also a number that is not finite, which is refused with its name. */
+static bool read_number(const char *text, double *to)
+{
+  if (ampc_read_real(text, to)) return true;
+  bool infinite = strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0;
+  *to = infinite ? (*text == '-' ? -INFINITY : INFINITY) : NAN;
+  return infinite || strcmp(text, "nan") == 0;
+}
+
+static bool is_given(const char *args, const char *name)
+{
+  int n;
+  return args_next(args, name, NULL, &n) != NULL;
+}
+
 /* One number, or two; false: neither. */
 static bool read_two(const char *args, const char *name, double to[2])
 {
@@ -56,7 +71,7 @@ static bool read_two(const char *args, const char *name, double to[2])
   for (const char *at = args_next(args, name, NULL, &n); at; at = args_next(args, name, at, &n)) {
     if (count == 2 || n >= (int)sizeof text) return false;
     snprintf(text, sizeof text, "%.*s", n, at);
-    if (!ampc_read_real(text, &to[count++])) return false;
+    if (!read_number(text, &to[count++])) return false;
   }
   if (count == 1) to[1] = to[0];
   return count > 0;
@@ -84,16 +99,17 @@ static ampc_status check_random(const Settings *s)
 
 static ampc_status read_upright(const char *args, Settings *s)
 {
-  char text[16] = "";
-  s->upright_said = args_text(args, "exif", text, sizeof text);
-  s->upright = s->upright_said && strcmp(text, "1") == 0;
+  char text[TEXT] = "";
+  s->upright_said = is_given(args, "exif");
+  args_text(args, "exif", text, sizeof text);
+  s->upright = strcmp(text, "1") == 0;
   if (!s->upright_said || s->upright || strcmp(text, "0") == 0) return AMPC_OK;
   return ampc_fail(AMPC_BAD_USAGE, "`exif` of images is true, false or none, got %s", text);
 }
 
 static ampc_status read_arguments(const char *args, Settings *s)
 {
-  char text[16] = "";
+  char text[TEXT] = "";
   double size[2] = {0}, resize = 0;
   ampc_status status;
   *s = (Settings){.train = args_integer(args, "train") != 0};
@@ -107,8 +123,9 @@ static ampc_status read_arguments(const char *args, Settings *s)
   s->height = (int64_t)size[0];
   s->width = (int64_t)size[1];
   s->resize = s->height > s->width ? s->height : s->width;
-  if (args_text(args, "resize", text, sizeof text)) {
-    if (!ampc_read_real(text, &resize) || !is_side(resize) || resize < (double)s->resize)
+  if (is_given(args, "resize")) {
+    args_text(args, "resize", text, sizeof text);
+    if (!read_number(text, &resize) || !is_side(resize) || resize < (double)s->resize)
       return ampc_fail(AMPC_BAD_USAGE,
                        "`resize` of images is %s; it must be a whole number from %lld, the larger "
                        "side of `size`, to %d",
@@ -123,9 +140,10 @@ static ampc_status read_arguments(const char *args, Settings *s)
                      text);
   status = read_upright(args, s);
   if (status) return status;
-  s->crops = read_two(args, "scale", s->scale);
-  if (!read_two(args, "ratio", s->ratio)) s->ratio[0] = 0;
-  s->hflip = args_real(args, "hflip");
+  s->crops = is_given(args, "scale");
+  if (!read_two(args, "scale", s->scale)) s->scale[0] = NAN;
+  if (!read_two(args, "ratio", s->ratio)) s->ratio[0] = NAN;
+  if (args_text(args, "hflip", text, sizeof text)) read_number(text, &s->hflip);
   return check_random(s);
 }
 
