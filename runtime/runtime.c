@@ -518,6 +518,7 @@ ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps)
     int64_t n = 0;
     for (uint32_t b = 0; b < p->n_blocks && b < 64; b++)
       if (p->settings[i].steps_of >> b & 1) n += steps[b];
+    if (p->settings[i].every > 1) n /= p->settings[i].every;
     if (p->settings[i].steps_of && !rt->given[i])
       status = write_setting(rt, i, n > 0 ? (double)n : 1);
   }

@@ -126,6 +126,8 @@ static void put_settings(Printer *p, const ampc_program *g)
       const char *blocks = "";
       if (s->steps_of)
         blocks = arena_printf(p->c->arena, ", .steps_of = %llu", (unsigned long long)s->steps_of);
+      if (s->every)
+        blocks = arena_printf(p->c->arena, "%s, .every = %lld", blocks, (long long)s->every);
       EMIT(p, "  {.name = %s, .value = %s, .domain = %s%s},\n", quoted(p, s->name),
            number(p, s->value), domain_name(s->domain), blocks);
     }

@@ -150,6 +150,7 @@ typedef struct Setting { /* a number that stays data: changing it recompiles not
   double value;
   ampc_domain domain; /* what --set may make of it */
   uint64_t steps_of;  /* bit i: it is how many steps block i takes, with those of the other bits */
+  int64_t every;      /* of these steps it counts each so-manieth */
   Span span;
 } Setting;
 

@@ -146,6 +146,7 @@ bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
                .block = block,
                .first = first ? first->first : block,
                .batch = info->batch,
+               .every = 1,
                .first_metric = first ? first->first_metric : l->g->metrics.n,
                .first_stream = l->g->n_streams};
   l->run = run;

@@ -23,12 +23,30 @@ static void note_inner_names(Lower *l, Scope *to, const Scope *s, int64_t n)
   }
 }
 
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Both are 2^53 at most, and so is what is told of more: no run gets there. */
+static int64_t least_multiple(int64_t a, int64_t b)
+{
+  int64_t out;
+  bool far = __builtin_mul_overflow(a / greatest_divisor(a, b), b, &out) || out > AMPC_MOST_STEPS;
+  return far ? AMPC_MOST_STEPS : out;
+}
+
 static void exec_body(Lower *l, Frame *f, const Stmt *st, int64_t n)
 {
   Scope *s = f->scope;
   Frame inner = {.kind = f->kind, .scope = scope_new(l, s, s->file, s->self)};
   int64_t outer = l->run->every;
-  l->run->every = n > outer ? n : outer;
+  l->run->every = least_multiple(outer, n);
   exec_block(l, &inner, &st->as.every.body);
   l->run->every = outer;
   note_inner_names(l, s, inner.scope, n);
@@ -119,16 +137,6 @@ void exec_every(Lower *l, Frame *f, const Stmt *st)
 
 /* ---- which choices come ---- */
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-  while (b) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 /* The step after which all of `set` fires first is the least multiple of its numbers, and that of
  * all other steps with `set` divides theirs: the choice comes unless a number beside it divides it,
  * too. n does where the least multiple of what it has in common with each of `set` is n. */
@@ -138,7 +146,7 @@ static bool comes(const BlockInfo *b, uint32_t set)
     int64_t n = b->period[i], common = 1;
     for (uint32_t k = 0; k < b->n_periods; k++) {
       int64_t one = greatest_divisor(n, b->period[k]);
-      if (set >> k & 1) common = common / greatest_divisor(common, one) * one;
+      if (set >> k & 1) common = least_multiple(common, one);
     }
     if (!(set >> i & 1) && common == n) return false;
   }

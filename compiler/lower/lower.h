@@ -249,8 +249,8 @@ struct Run {        /* a block being elaborated */
   int64_t batch, samples; /* samples of an epoch; 0: not known */
   Span samples_span;
   uint32_t n_sources, n_losses, n_metrics, first_metric, first_stream;
-  int64_t every;      /* the greatest number of those `every` that the statement is in; 0: none */
-  const char *uneven; /* why the optimizer that minimizes takes not one update a step */
+  int64_t every;     /* steps from one to the next that has this statement: 1 outside of `every` */
+  const char *again; /* the optimizer that minimizes, if not for the first time in the body */
   uint32_t n_minimized, n_every; /* `minimize` and `every` statements so far, in this variant */
   VEC(Counted) counted;          /* by each of them, where all fire */
   const Run *whole; /* the variant of this batch size where all fire; NULL: this is it */

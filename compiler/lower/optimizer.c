@@ -416,15 +416,6 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
   return false;
 }
 
-/* An optimizer that takes more or fewer updates than there are steps; NULL: each step has one. */
-static const char *uneven_text(Lower *l, const Opt *o)
-{
-  if (l->run->every > 1)
-    return arena_printf(l->arena, "`%s` minimizes in `every %lld`", o->name,
-                        (long long)l->run->every);
-  return o->updates ? arena_printf(l->arena, "`%s` minimizes twice in a step", o->name) : NULL;
-}
-
 /* The node that pass gradient replaces by backward pass, check, clip and update. Its inputs:
  * the loss; the settings group by group; clip_norm, which is of all groups together. */
 static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
@@ -434,7 +425,7 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   vec_push(l->arena, &in, loss);
   l->at.region = 0;
   l->at.span = st->span;
-  l->run->uneven = uneven_text(l, o);
+  l->run->again = o->updates ? o->name : NULL;
   Optimizer *q = &l->g->optimizers.at[o->index];
   bool good = true, clip = q->clip;
   uint32_t n = o->n_settings - clip;

@@ -30,16 +30,22 @@ typedef struct Purpose {
   Span span;
 } Purpose;
 
-/* A schedule of an optimizer counts its updates: these are the steps of the block only where each
- * step has one. */
-static bool updates_once(Lower *l, Span span)
+/* A schedule of an optimizer counts its updates: it is as long as the block where each step has
+ * one, or each n-th. */
+static bool counts_evenly(Lower *l, const Setting *s, Span span)
 {
-  if (!l->run->uneven) return true;
-  fail(l, E605, span, "%s, so the length of its schedule is not that of the block", l->run->uneven);
-  diag_help(l->c, "give `steps=`, the updates that it takes: `steps=%s`",
-            l->run->every > 1
-                ? arena_printf(l->arena, "total_steps // %lld", (long long)l->run->every)
-                : "2 * total_steps");
+  const Run *r = l->run;
+  if (!r->again && (!s->steps_of || s->every == r->every)) return true;
+  if (r->again)
+    fail(l, E605, span,
+         "`%s` minimizes several times in a step, so its schedule has no length of its own",
+         r->again);
+  else
+    fail(l, E605, span,
+         "its updates come every %lld steps in one block and every %lld in another, so this "
+         "schedule has no length of its own",
+         (long long)s->every, (long long)r->every);
+  diag_help(l->c, "give `steps=`, the updates that it takes in all");
   return false;
 }
 
@@ -50,13 +56,15 @@ static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
 {
   enum { NAMED = 64 };
   uint32_t block = (uint32_t)l->run->first;
-  if (of_updates && !updates_once(l, span)) return (Value){0};
   if (block >= NAMED) {
     fail(l, E210, span, "a schedule without `steps` stands in one of the first %d blocks", NAMED);
     return (Value){0};
   }
   Value v = setting_node(l, key, 0, AMPC_POSITIVE, span);
-  l->g->settings.at[attr_int(ir_node(l->g, v), "index")].steps_of |= (uint64_t)1 << block;
+  Setting *s = &l->g->settings.at[attr_int(ir_node(l->g, v), "index")];
+  if (of_updates && !counts_evenly(l, s, span)) return (Value){0};
+  s->every = of_updates ? l->run->every : 1;
+  s->steps_of |= (uint64_t)1 << block;
   return v;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 static const char *base_name(const char *path)
@@ -90,8 +91,9 @@ static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_
   return out;
 }
 
-/* Steps of these blocks by the job; 1 where the number of samples is not known. */
-static double own_length(const Graph *g, uint64_t blocks)
+/* Steps of these blocks by the job, or each n-th of them; 1 where the number of samples is not
+ * known. */
+static double own_length(const Graph *g, uint64_t blocks, int64_t every)
 {
   double steps = 0;
   for (uint32_t i = 0; i < g->blocks.n && i < 64; i++) {
@@ -99,6 +101,7 @@ static double own_length(const Graph *g, uint64_t blocks)
     double whole = (double)b->epochs * (double)ampc_groups(b->batches, b->accumulate);
     if (blocks >> i & 1) steps += b->max_steps ? (double)b->max_steps : whole;
   }
+  steps = floor(steps / (double)every);
   return steps > 0 ? steps : 1;
 }
 
@@ -108,11 +111,12 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
   ampc_setting *settings = arena_array(c->arena, ampc_setting, g->settings.n + 1);
   for (uint32_t i = 0; i < g->settings.n; i++) {
     const Setting *from = &g->settings.at[i];
-    settings[i] =
-        (ampc_setting){.name = from->name,
-                       .value = from->steps_of ? own_length(g, from->steps_of) : from->value,
-                       .domain = from->domain,
-                       .steps_of = steps_of(g, from->steps_of, block_index)};
+    settings[i] = (ampc_setting){
+        .name = from->name,
+        .value = from->steps_of ? own_length(g, from->steps_of, from->every) : from->value,
+        .domain = from->domain,
+        .steps_of = steps_of(g, from->steps_of, block_index),
+        .every = from->every > 1 ? from->every : 0};
   }
   ampc_metric_desc *metrics = arena_array(c->arena, ampc_metric_desc, g->metrics.n + 1);
   for (uint32_t i = 0; i < g->metrics.n; i++)

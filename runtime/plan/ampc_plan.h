@@ -266,6 +266,7 @@ typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr"
   ampc_domain domain;
   uint64_t steps_of; /* not 0: how many steps these blocks take in all (bit i: block i), which
                         `value` is by the job, and the run sets before its first step */
+  int64_t every;     /* above 1: of these steps it counts each so-manieth, as updates in `every` */
 } ampc_setting;
 
 /* The formats of data, a row each: the kind of source, and the name that its `def` has in

@@ -88,6 +88,26 @@ passes "and the rest" train --resume "$work/part" --save "$work/joined" "$d/two.
 same "two updates in a step, same checkpoint" "$work/two" "$work/joined"
 tail -c 1000000 "$work/two" | grep -qa '"ampc.optimizer.opt.taken":"12"' || failed "not 12 updates in 9 steps"
 
+# ---- a schedule is as long as the updates of its optimizer ---------------------------------------------------
+cat >"$d/length.amp" <<'AMP'
+model net = Linear(6, 1)
+model other = Linear(6, 1)
+optimizer opt = SGD(net, lr=0.01)
+optimizer rare = SGD(other, lr=linear_schedule(1.0, 0.0))
+train x in synthetic(208, [6]) with batch=16 {
+  minimize mean(net(x) ** 2) with opt
+  every 3 { minimize mean(other(x) ** 2) with rare }
+}
+AMP
+rates() { # rates NAME EXPECTED OPTION...: each learning rate once
+  local got
+  got=$(train --json "${@:3}" "$d/length.amp" 2>"$work/err" | sed -n 's/.*"rare": *\([0-9.e-]*\)}.*/\1/p' | uniq | xargs)
+  [ "$got" = "$2" ] && echo "ok: $1: $got" || failed "$1: $got, expected $2"
+}
+rates "13 steps, 4 updates" "0.0 1.0 0.75 0.5 0.25"
+rates "--steps" "0.0 1.0 0.5" --steps 8
+rates "--set rare.lr.steps" "0.0 1.0 0.875 0.75 0.625" --set rare.lr.steps=8
+
 # ---- what does not act changes nothing ---------------------------------------------------------------------
 cat >"$d/still.amp" <<'AMP'
 model net = Sequential(Linear(6, 8), Dropout(0.3), Linear(8, 1))

@@ -327,8 +327,8 @@ static void check_long_names(void)
   small_program(&s);
   const ampc_optimizer_desc two[] = {{.name = names[0], .kind = "SGD", .count = 32},
                                      {.name = names[1], .kind = "SGD", .first = 32}};
-  const ampc_setting rates[] = {{settings[0], 0.25, AMPC_NOT_NEGATIVE, 0},
-                                {settings[1], 0.5, AMPC_NOT_NEGATIVE, 0}};
+  const ampc_setting rates[] = {{settings[0], 0.25, AMPC_NOT_NEGATIVE, 0, 0},
+                                {settings[1], 0.5, AMPC_NOT_NEGATIVE, 0, 0}};
   s.program.optimizers = two;
   s.program.n_optimizers = 2;
   s.program.settings = rates;
