@@ -107,7 +107,7 @@ static void check_numpy(void)
   refuse("npy", "stored.npz", NULL, "no NPY file");
   refuse("npz", "f4.npy", "key=x\n", "no directory");
   refuse("npz", "stored.npz", "key=z\n", "it has x, y");
-  refuse("safetensors", "tensors.safetensors", "key=z\n", "no tensor z among its 3");
+  refuse("safetensors", "tensors.safetensors", "key=z\n", "no tensor z among its 3: ");
   refuse("safetensors", "f4.npy", "key=x\n", "no safetensors file");
 }
 
@@ -217,11 +217,13 @@ static void check_tensors(void)
     const char *json, *word;
   } bad[] = {
       {X("[0,24]") ",\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[20,28]}}",
-       "does not fit"},
-      {X("[0,24]") ",\"y\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]}}", "overlap"},
-      {X("[0,20]") "}", "does not fit"},
-      {X("[24,0]") "}", "does not fit"},
-      {X("[9223372036854775800,9223372036854775807]") "}", "does not fit"},
+       "tensor y ends at byte 28; 24 bytes follow its header"},
+      {X("[0,24]") ",\"y\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]}}",
+       "tensors x and y overlap at byte 20"},
+      {X("[0,20]") "}", "tensor x has 20 bytes, its shape takes 24"},
+      {X("[24,0]") "}", "tensor x begins at byte 24 and ends at 0"},
+      {X("[9223372036854775800,9223372036854775807]") "}",
+       "tensor x ends at byte 9223372036854775807; 24 bytes follow its header"},
       {X("[18446744073709551616,18446744073709551640]") "}", "not the JSON"},
       {X("[0,24,30]") "}", "not the JSON"},
       {X("[-1,23]") "}", "not the JSON"},
@@ -232,7 +234,7 @@ static void check_tensors(void)
       {"{\"x\":{\"dtype\":\"U64\",\"shape\":[3],\"data_offsets\":[0,24]}}", "u64"},
       {"{\"x\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]}}", "single number"},
       {"{\"x\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,2],\"data_offsets\":[0,24]}}",
-       "does not fit"},
+       "tensor x has 24 bytes, its shape takes over 9223372036854775807"},
       {"{}", "no tensor x among its 0"},
       {"[]", "not the JSON"},
   };

@@ -95,18 +95,23 @@ static void check_mistakes(void)
   static const char ab[] = "column=a\ncolumn=b\n" AB;
   refuse("a,b\n1,2\n\n3\n", ab, "line 4: 1 fields, the first line has 2");
   refuse("a,b\n1,2\n3,4,5\n", ab, "line 3: 3 fields, the first line has 2");
-  refuse("a,b\n1,2\n3,x\n", ab, "line 3: field `x` is no number");
-  refuse("a,b\n1,\n", ab, "line 2: an empty field");
-  refuse("a,b\n1,0x10\n", ab, "line 2: field `0x10` is no number");
+  refuse("a,b\n1,2\n3,x\n", ab, "line 3, column b: `x` is no number");
+  refuse("a,b\n1,\n", ab, "line 2, column b: the field is empty; `nan` stands");
+  refuse("a,b\n1,0x10\n", ab, "line 2, column b: `0x10` is no number");
   refuse("a,b\n1,\"2\n3,4\n", ab, "line 2: a quote is not closed");
   refuse("a,b\n1,\"2\"3\n", ab, "line 2: something follows a closing quote");
   refuse("a,b\n", ab, "empty");
   refuse("", ab, "empty");
-  refuse("a,c\n1,2\n", ab, "no column `b`: its first line has 2 fields");
+  refuse("a,c\n1,2\n", ab, "no column `b`: with `sep` \",\" its first line has 2 fields: a, c");
   refuse("a,b,b\n1,2,3\n", ab, "two columns `b`");
   refuse("1,2\n", "column=2\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n", "no column 2");
   refuse("a\n1.5\n", "column=a\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\n",
-         "field `1.5` is no whole number; dtype=f32 reads it");
+         "column a: `1.5` is no whole number; dtype=f32 reads it");
+  refuse("a\n\"\"\n", "column=a\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\n",
+         "line 2, column a: the field is empty");
+  refuse("1,2\n3,x\n", "column=1\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n",
+         "line 2, column 1: `x` is no number");
+  refuse("a;b\n1;2\n", ab, "with `sep` \",\" its first line has 1 fields: a;b");
   refuse("a\n3000000000\n", "column=a\nnumber=0\nscalar=1\ndtype=i32\nheader=1\nsep=,\n",
          "no whole number of 32 bits");
   static char wide[6000];

@@ -255,6 +255,34 @@ static void check_folders(void)
               "%s: %s", bad[i].args, ampc_last_error());
 }
 
+/* Of another kind, under the name of a JPEG. */
+static void check_kinds(void)
+{
+  static const struct {
+    const char *bytes, *word;
+  } kinds[] = {{"RIFF\1\1\1\1WEBPVP8 ", "is a WebP, whatever its name; JPEG and PNG are read"},
+               {"GIF89a......", "is a GIF"},
+               {"BM..........", "is a BMP"},
+               {"\1\1\1\1ftypheic", "is a HEIC"},
+               {"\1\1\1\1ftypavif", "is an AVIF"},
+               {"RIFF\1\1\1\1WAVE", "begins neither like a JPEG nor like a PNG"},
+               {"B", "begins neither"}};
+  char folder[512], path[512];
+  in_folder(folder, "kinds");
+  mkdir(folder, 0700);
+  in_folder(path, "kinds/x.jpg");
+  ampc_source desc = source_of(folder, PLAIN "class=.\n");
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    DataSource s;
+    uint8_t sample[768];
+    temp_write(path, kinds[i].bytes, strlen(kinds[i].bytes));
+    MUST(source_open(&program, &desc, "", 1, &s) == AMPC_OK);
+    CHECK(source_copy(&s, 0, 1, 0, sample) == AMPC_BAD_FILE);
+    CHECK_MSG(strstr(ampc_last_error(), kinds[i].word), "%s", ampc_last_error());
+    source_close(&s);
+  }
+}
+
 /* Each byte of a picture inverted, and each length: read or refused. */
 static void check_bytes(const char *name, const char *as)
 {
@@ -439,6 +467,7 @@ int main(void)
   check_draws();
   check_damaged();
   check_folders();
+  check_kinds();
   check_bytes("cat/colour.jpg", "x.jpg");
   check_bytes("cat/progressive.JPG", "x.jpg");
   check_bytes("dog/clear.png", "x.png");
@@ -446,8 +475,7 @@ int main(void)
   check_loader();
   check_failure();
   char command[600];
-  snprintf(command, sizeof command, "rm -r %s/ramp %s/bad %s/empty %s/one", temp_folder,
-           temp_folder, temp_folder, temp_folder);
+  snprintf(command, sizeof command, "cd %s && rm -r ramp bad empty one kinds", temp_folder);
   MUST(system(command) == 0);
   temp_close();
   return check_done();

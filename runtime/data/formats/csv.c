@@ -17,7 +17,8 @@ enum {
   MOST_COLUMNS = 4096, /* that are asked for */
   MOST_FIELD = 4096,   /* bytes */
   MOST_FIELDS = 1 << 20,
-  PIECE = 1 << 16
+  PIECE = 1 << 16,
+  SHOWN_NAMES = 200 /* bytes */
 };
 
 /* What the arguments ask for. */
@@ -41,6 +42,7 @@ typedef struct Csv {
   int field_size;
   bool quoted;
   char field[MOST_FIELD + 1];
+  char names[SHOWN_NAMES];     /* of the header line, as far as they are told */
   const ampc_program *program; /* NULL: numbers are not read, only counted */
   char *values;
   int64_t room; /* samples for which there is room in values */
@@ -189,6 +191,8 @@ static ampc_status name_column(Csv *c, int64_t field)
 {
   int n;
   int64_t i = 0;
+  size_t used = strlen(c->names);
+  snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", c->field);
   for (const char *at = args_next(c->args, "column", NULL, &n); at;
        at = args_next(c->args, "column", at, &n), i++) {
     if (n != c->field_size || memcmp(at, c->field, (size_t)n) != 0) continue;
@@ -218,18 +222,29 @@ static bool read_number(Csv *c, double *real, int64_t *whole)
   return *real != 0 || ampc_read_real(from, real);
 }
 
+/* The field, of the column that was asked for as number `column`, is none that can be stored. */
+static ampc_status no_number(const Csv *c, int64_t column)
+{
+  int n = 0;
+  const char *at = args_next(c->args, "column", NULL, &n);
+  for (int64_t i = 0; i < column && at; i++) at = args_next(c->args, "column", at, &n);
+  if (!c->field_size)
+    return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: the field is empty%s",
+                     c->stream.path, (long long)c->begun, at ? n : 0, at,
+                     c->wanted.is.dtype == AMPC_F32 ? "; `nan` stands for what is not known" : "");
+  return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: `%.40s` is no %s", c->stream.path,
+                   (long long)c->begun, at ? n : 0, at, c->field,
+                   c->wanted.is.dtype == AMPC_F32   ? "number"
+                   : c->wanted.is.dtype == AMPC_I32 ? "whole number of 32 bits; dtype=f32 reads it"
+                                                    : "whole number; dtype=f32 reads it");
+}
+
 /* The field as a number at its place in values. */
 static ampc_status store_field(Csv *c, int64_t column)
 {
   double real = 0;
   int64_t whole = 0, i = c->samples * c->wanted.n + column;
-  if (!read_number(c, &real, &whole))
-    return ampc_fail(AMPC_BAD_FILE, "%s, line %lld: %s `%.40s` is no %s", c->stream.path,
-                     (long long)c->begun, c->field_size ? "field" : "an empty field", c->field,
-                     c->wanted.is.dtype == AMPC_F32 ? "number"
-                     : c->wanted.is.dtype == AMPC_I32
-                         ? "whole number of 32 bits; dtype=f32 reads it"
-                         : "whole number; dtype=f32 reads it");
+  if (!read_number(c, &real, &whole)) return no_number(c, column);
   if (c->wanted.is.dtype == AMPC_I64) {
     ((int64_t *)(void *)c->values)[i] = whole;
   } else if (c->wanted.is.dtype == AMPC_I32) {
@@ -304,10 +319,17 @@ static ampc_status check_columns(Csv *c)
   for (const char *at = args_next(c->args, "column", NULL, &n); at;
        at = args_next(c->args, "column", at, &n), i++)
     if (c->place[i] < 0 || c->place[i] >= c->fields)
-      return ampc_fail(AMPC_BAD_FILE, "%s has no column %s%.*s%s: its first line has %lld fields%s",
-                       c->stream.path, c->wanted.numbers ? "" : "`", n, at,
-                       c->wanted.numbers ? "" : "`", (long long)c->fields,
-                       c->wanted.numbers ? ", which count from 0" : "");
+      return c->wanted.numbers
+                 ? ampc_fail(AMPC_BAD_FILE,
+                             "%s has no column %.*s: its first line has %lld fields, which count "
+                             "from 0",
+                             c->stream.path, n, at, (long long)c->fields)
+                 : ampc_fail(AMPC_BAD_FILE,
+                             "%s has no column `%.*s`: with `sep` \"%s\" its first line has %lld "
+                             "fields: %s",
+                             c->stream.path, n, at,
+                             c->wanted.sep == '\t' ? "\\t" : (char[]){c->wanted.sep, 0},
+                             (long long)c->fields, c->names);
   return AMPC_OK;
 }
 

@@ -236,6 +236,33 @@ static ampc_status png_read(Picture *p, PictureArea area, uint8_t *to)
 
 /* ---- either ---- */
 
+/* What the bytes begin like, of what people take for a JPEG; NULL: nothing that is known. */
+static const char *other_kind(const uint8_t *bytes, int64_t size)
+{
+  static const struct {
+    int at, n;
+    const char *magic, *name;
+  } kinds[] = {{8, 4, "WEBP", "a WebP"},    {0, 4, "GIF8", "a GIF"},
+               {0, 2, "BM", "a BMP"},       {0, 4, "II*\0", "a TIFF"},
+               {0, 4, "MM\0*", "a TIFF"},   {4, 8, "ftypavif", "an AVIF"},
+               {4, 8, "ftypheic", "a HEIC"}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (size >= kinds[i].at + kinds[i].n &&
+        memcmp(bytes + kinds[i].at, kinds[i].magic, (size_t)kinds[i].n) == 0)
+      return kinds[i].name;
+  return NULL;
+}
+
+static ampc_status no_picture(const char *path, const uint8_t *bytes, int64_t size)
+{
+  const char *other = other_kind(bytes, size);
+  if (other)
+    return ampc_fail(AMPC_BAD_FILE, "%s is %s, whatever its name; JPEG and PNG are read", path,
+                     other);
+  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path,
+                   size ? "it begins neither like a JPEG nor like a PNG" : "it is empty");
+}
+
 ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, bool upright,
                          Picture **out)
 {
@@ -243,9 +270,7 @@ ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, b
   *out = NULL;
   bool is_jpeg = size > 3 && bytes[0] == 0xff && bytes[1] == 0xd8,
        is_png = size > 4 && memcmp(bytes, png_magic, sizeof png_magic) == 0;
-  if (!is_jpeg && !is_png)
-    return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path,
-                     size ? "it begins neither like a JPEG nor like a PNG" : "it is empty");
+  if (!is_jpeg && !is_png) return no_picture(path, bytes, size);
   Picture *p = calloc(1, sizeof *p);
   if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   p->path = path;

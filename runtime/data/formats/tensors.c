@@ -1,6 +1,7 @@
 /* Reads {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}: what JSON the
  * format allows, and no more. The compiler links no JSON library, so this is read here. */
 #include "tensors.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "header.h"
@@ -11,6 +12,7 @@ typedef struct Scan {
 
 typedef struct Tensor {
   ElementType type;
+  char name[64];  /* as far as it is told */
   char dtype[12]; /* as the file writes it */
   uint32_t axes;
   int64_t size[AMPC_MAX_RANK];
@@ -173,6 +175,7 @@ static ampc_status read_tensors(const char *path, Scan *s, const char *key, Tens
       Tensor *t = add_tensor(all);
       if (!t) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
       t->wanted = strcmp(name, key) == 0;
+      snprintf(t->name, sizeof t->name, "%.63s", name);
       good = take_tensor(s, t);
     }
     if (!good || !takes(s, ',')) break;
@@ -189,30 +192,39 @@ static int by_begin(const void *a, const void *b)
 }
 
 /* The range of a tensor is as long as its shape and type ask for. */
-static bool fits(const Tensor *t, int64_t most)
+static ampc_status check_range(const char *path, const Tensor *t, int64_t most)
 {
   int64_t n = t->type.size;
-  if (t->begin > t->end || t->end > most) return false;
+  if (t->begin > t->end)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is damaged: its tensor %s begins at byte %lld and ends at %lld", path,
+                     t->name, (long long)t->begin, (long long)t->end);
+  if (t->end > most)
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s is truncated or damaged: its tensor %s ends at byte %lld; %lld bytes follow its "
+        "header",
+        path, t->name, (long long)t->end, (long long)most);
   for (uint32_t i = 0; i < t->axes; i++)
-    if (__builtin_mul_overflow(n, t->size[i], &n)) return false;
-  return t->type.kind == ELEMENT_NONE || t->end - t->begin == n;
+    if (__builtin_mul_overflow(n, t->size[i], &n)) n = INT64_MAX;
+  if (t->type.kind == ELEMENT_NONE || t->end - t->begin == n) return AMPC_OK;
+  return ampc_fail(
+      AMPC_BAD_FILE, "%s is damaged: its tensor %s has %lld bytes, its shape takes %s%lld", path,
+      t->name, (long long)(t->end - t->begin), n == INT64_MAX ? "over " : "", (long long)n);
 }
 
 /* Ranges must not overlap: such a file was made to mislead. */
 static ampc_status check_ranges(const char *path, Tensors *all, int64_t most)
 {
-  for (int64_t i = 0; i < all->n; i++)
-    if (!fits(&all->at[i], most))
-      return ampc_fail(
-          AMPC_BAD_FILE,
-          "%s is truncated or damaged: a tensor of bytes %lld to %lld does not fit its "
-          "shape, or a file of this size",
-          path, (long long)all->at[i].begin, (long long)all->at[i].end);
+  for (int64_t i = 0; i < all->n; i++) {
+    ampc_status status = check_range(path, &all->at[i], most);
+    if (status) return status;
+  }
   if (all->n) qsort(all->at, (size_t)all->n, sizeof *all->at, by_begin);
   for (int64_t i = 1; i < all->n; i++)
     if (all->at[i].begin < all->at[i - 1].end)
-      return ampc_fail(AMPC_BAD_FILE, "%s is damaged: its tensors overlap at byte %lld", path,
-                       (long long)all->at[i].begin);
+      return ampc_fail(AMPC_BAD_FILE, "%s is damaged: its tensors %s and %s overlap at byte %lld",
+                       path, all->at[i - 1].name, all->at[i].name, (long long)all->at[i].begin);
   return AMPC_OK;
 }
 
@@ -223,9 +235,14 @@ static ampc_status take_wanted(const char *path, const Tensors *all, const char 
   int64_t elements, n = 0;
   for (int64_t i = 0; i < all->n; i++)
     if (all->at[i].wanted) found = &all->at[i], n++;
-  if (n != 1)
-    return ampc_fail(AMPC_BAD_FILE, "%s has %s tensor %s among its %lld", path,
-                     n ? "more than one" : "no", key, (long long)all->n);
+  if (n != 1) {
+    char names[200] = "";
+    for (int64_t i = 0; i < all->n && strlen(names) + 3 < sizeof names; i++)
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : ": ",
+               all->at[i].name);
+    return ampc_fail(AMPC_BAD_FILE, "%s has %s tensor %s among its %lld%s", path,
+                     n ? "more than one" : "no", key, (long long)all->n, names);
+  }
   if (found->type.kind == ELEMENT_NONE)
     return ampc_fail(AMPC_BAD_FILE, "%s has %s of type %s, which the language lacks", path, key,
                      found->dtype);
