@@ -3,6 +3,7 @@
  * __launch_bounds__ is the largest block. Kernels without these walk their work in strides of the
  * whole launch. */
 #define DEVICE static __device__ __forceinline__
+#define UNUSED __attribute__((unused)) /* of what a loop tells its body, which need not ask */
 
 // --- float_bits
 DEVICE unsigned float_bits(float x)
@@ -263,8 +264,8 @@ DEVICE int last_block(unsigned *arrived)
 /* For each row of [0, rows): `threads` of a block of 256 share it, all of them or a power of 2 up to
  * 32. A warp's lanes for which no row is left (row_on is 0) walk no elements, but meet the others. */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
-  for (T row##_at = ((T)blockIdx.x * 256 + (T)threadIdx.x) / (threads), row = 0, row_on = 1,       \
-         row_lane = (T)threadIdx.x % (threads);                                                    \
+  for (T row##_at = ((T)blockIdx.x * 256 + (T)threadIdx.x) / (threads), row UNUSED = 0,            \
+         row_on = 1, row_lane = (T)threadIdx.x % (threads);                                        \
        row##_at / ROWS_OF_WARP(threads) * ROWS_OF_WARP(threads) < (rows) &&                        \
        (row_on = (rows) % ROWS_OF_WARP(threads) == 0 || row##_at < (rows),                         \
        row = row_on ? row##_at : (rows) - 1, 1);                                                   \
@@ -393,11 +394,11 @@ DEVICE int last_block(unsigned *arrived)
   if (tile_row < tile_rows) {                                                                      \
     if (whole) {                                                                                   \
       _Pragma("unroll 4") for (T c##_at = 0; c##_at < (size) / tile_rows; c##_at++) {              \
-        const T c = (begin) + tile_row + c##_at * tile_rows;                                       \
+        const T c UNUSED = (begin) + tile_row + c##_at * tile_rows;                                \
         __VA_ARGS__                                                                                \
       }                                                                                            \
       if (tile_row < (size) % tile_rows) {                                                         \
-        const T c = (begin) + tile_row + (size) / tile_rows * tile_rows;                           \
+        const T c UNUSED = (begin) + tile_row + (size) / tile_rows * tile_rows;                    \
         __VA_ARGS__                                                                                \
       }                                                                                            \
     } else {                                                                                       \

@@ -5,9 +5,10 @@ __global__ void $name($arguments)
 {
 @vectors  GRID_ROW_VECTORS($vector, $index, cell, c, $cells, $channels) {
 @!vectors  GRID_ROWS($index, cell, c, $cells, $channels) {
-@!groups    const $index pixel = cell / ($taps);
+@!groups@taps    const $index pixel = cell / ($taps);
+@!groups@!taps    const $index pixel = cell;
 @groups    const $index pixel = cell / ($groups * ($taps));
-    const int tap = (int)(cell % ($taps));
+@taps    const int tap = (int)(cell % ($taps));
     const $index image = pixel / ($out_pixels);
     const int at = (int)(pixel - image * ($out_pixels));
 @deep    const int z = $seen_d;

@@ -107,6 +107,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "deep")) return t->convolution->desc.spatial == 3;
   if (is(word, n, "flat")) return t->convolution->desc.spatial < 3;
   if (is(word, n, "groups")) return t->convolution->desc.groups > 1;
+  if (is(word, n, "taps")) return conv_taps(&t->convolution->desc) > 1;
   if (is(word, n, "vectors")) return t->columns.vector > 1;
   if (is(word, n, "depthwise")) return ampc_conv_is_depthwise(&t->convolution->desc);
   if (is(word, n, "grouped")) /* groups that are no depthwise convolution */

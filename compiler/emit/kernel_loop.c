@@ -16,7 +16,7 @@ void row_close(const RowKernel *r, const char *line)
 }
 
 /* "i": the number of the vector's first element in the shape of the rows. */
-static void put_index(const RowKernel *r)
+void row_put_index(const RowKernel *r)
 {
   const char *t = r->k->index_type;
   if (r->shape.parts)
@@ -26,6 +26,13 @@ static void put_index(const RowKernel *r)
          (long long)r->shape.inner);
   else
     EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->shape.length);
+}
+
+bool row_loads_at_index(const Chain *ch)
+{
+  for (uint32_t i = 0; i < ch->loads.n; i++)
+    if (strcmp(ch->loads.at[i].index, "i") == 0) return true;
+  return false;
 }
 
 /* Note [long sums]
@@ -82,7 +89,6 @@ void row_open_near(const RowKernel *r)
   row_open(r,
            arena_printf(r->k->c->arena, "COLUMN_NEAR(%s, c, begin, %lld, %lld, {", r->k->index_type,
                         (long long)r->shape.part_rows, (long long)r->shape.length));
-  put_index(r);
 }
 
 void row_open_vector(const RowKernel *r)
@@ -104,7 +110,6 @@ void row_open_elements(const RowKernel *r, const Uses *uses)
     row_open(r, arena_printf(a, "ROW_REDUCE_LONG(%s, {%s }, {", walk, ends));
   else
     row_open(r, arena_printf(a, "ROW_%s(%s, {", uses ? "REDUCE" : "EACH", walk));
-  put_index(r);
 }
 
 /* ---- vectors ---- */

@@ -330,6 +330,19 @@ static void open_walk(const RowKernel *r, const Uses *uses, WalkKind kind)
     row_open_elements(r, kind == WALK_sums ? uses : NULL);
 }
 
+/* A result lies there, or the code of a node or of a reduction says $i. */
+static bool asks_for_index(const RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
+{
+  for (uint32_t i = 0; i < r->k->group->n; i++) {
+    const Node *n = ir_node(r->k->g, r->k->group->nodes[i]);
+    if (needed[i] && kind != WALK_near && leaves_something(r, i)) return true;
+    if (needed[i] && op_of(n)->code.uses_index) return true;
+  }
+  for (uint32_t i = 0; i < uses->n; i++)
+    if (op_of(uses->at[i].op->n)->code.uses_index) return true;
+  return false;
+}
+
 /* A loop over all elements, with the nodes that it needs. */
 static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
 {
@@ -344,6 +357,8 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   if (is_shared_by_rows(r)) row_put_loads(r, row_values, true);
   if (is_shared_by_rows(r)) row_put_loads(r, &elements, true);
   open_walk(r, uses, kind);
+  bool indexed = row_loads_at_index(&elements) || (r->columns && row_loads_at_index(row_values));
+  if (indexed || asks_for_index(r, uses, needed, kind)) row_put_index(r);
   uint32_t outside = k->vectors.n;
   if (r->columns) row_put_loads(r, row_values, false);
   row_put_loads(r, &elements, false);

@@ -52,7 +52,10 @@ void row_close(const RowKernel *r, const char *line);
 void row_open_elements(const RowKernel *r, const Uses *uses);
 /* The loop over 4 rows of a part. */
 void row_open_near(const RowKernel *r);
-/* Inside of one: the elements of the vector. */
+/* Inside of one: `i`, where something asks for it. */
+void row_put_index(const RowKernel *r);
+bool row_loads_at_index(const Chain *ch);
+/* The elements of the vector. */
 void row_open_vector(const RowKernel *r);
 /* VECTOR_LOAD for what the chain reads of the thread's vector. `outside`: of columns what no row
  * changes, in front of the loop over rows. */

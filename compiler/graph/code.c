@@ -290,6 +290,10 @@ static void find_piece_facts(OpCode *code, const CodePiece *piece)
   case PIECE_length:
     code->uses_length = true;
     break;
+  case PIECE_index:
+  case PIECE_column: /* outside of a row's loop it is made of the index */
+    code->uses_index = true;
+    break;
   case PIECE_call:
     code->dear |= !is_cheap(piece);
     break;

@@ -76,6 +76,7 @@ typedef struct OpCode {
   bool dear;            /* calls a function of more than a few instructions */
   bool walks_once;      /* all its reductions can be made in one walk along the row */
   bool uses_length;     /* $n stands in it */
+  bool uses_index;      /* $i or $c does */
   bool chooses;         /* a ? b : c stands in it: not every operand is used for each element */
   bool reads_element[MAX_SIGNATURE], reads_row_value[MAX_SIGNATURE]; /* by input: $k, @k */
 } OpCode;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every kernel of the emit tests and of the small models compiles for old and new architectures through
-# NVRTC, and the whole emitted file by the line that ampc prints; nothing spills.
-#   cuda_compiles.sh AMPC AMP
+# NVRTC, and the whole emitted file by the line that ampc prints, without a warning; nothing spills. With jobs,
+# these alone, by that line.
+#   cuda_compiles.sh AMPC AMP [JOB ...]
 . "$(dirname "$0")/../faults/lib.sh"
 export PATH=$PATH:/usr/local/cuda/bin
 jobs=("$source_dir"/tests/emit/{maps,rows,train,train_cuda}.amp "$source_dir"/models/{fashion_mnist,mnist_cnn}/*.amp)
@@ -28,7 +29,7 @@ compile_whole() { # compile_whole JOB
   local name=$(basename "$1" .amp) line
   "$ampc" -o "$name.cu" "$1" 2>err || { failed "$name.cu: $(head -3 err)"; return; }
   line=$("$ampc" --build-line -o "$name.cu" "$1")
-  if ! eval "$line -Xptxas -v" >out 2>&1; then
+  if ! eval "$line -Werror all-warnings -Xptxas -v" >out 2>&1; then
     failed "$name.cu: $(grep -m1 error out)"
   elif grep -E '[1-9][0-9]* bytes spill' out; then
     failed "$name.cu spills"
@@ -37,6 +38,11 @@ compile_whole() { # compile_whole JOB
   fi
 }
 
+if [ $# -gt 2 ]; then
+  command -v nvcc >/dev/null || { echo "skipped: no nvcc"; exit 77; }
+  for job in "${@:3}"; do compile_whole "$(realpath "$source_dir/$job")"; done
+  finish
+fi
 have_nvrtc || { echo "skipped: no NVRTC"; exit 77; }
 for job in "${jobs[@]}"; do
   for arch in sm_75 sm_80 sm_90 sm_120; do compile_kernels "$arch" "$job"; done
