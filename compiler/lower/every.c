@@ -124,12 +124,13 @@ void exec_every(Lower *l, Frame *f, const Stmt *st)
   }
   Datum v = eval(l, f->scope, interval);
   if (!want_count(l, v, interval->span, "`every`", 1, AMPC_MOST_STEPS, &n)) return;
+  int64_t each = least_multiple(l->run->every, n); /* within another it fires where both do */
   if (!l->run->whole) {
-    if (add_period(l, n, interval->span)) exec_first(l, f, st, n);
+    if (add_period(l, each, interval->span)) exec_first(l, f, st, n);
     return;
   }
   uint32_t at = l->run->n_every++;
-  if (fires(l, n))
+  if (fires(l, each))
     exec_body(l, f, st, n);
   else
     leave_out(l, at);
