@@ -9,7 +9,7 @@ check_gpu.py --residual JSON: those of residual.amp."""
 import json
 import sys
 
-BLOCK = ["name", "batch", "remainder", "nodes", "bytes", "unavoidable", "instructions", "us", "commands"]
+BLOCK = ["name", "batch", "remainder", "every", "nodes", "bytes", "unavoidable", "instructions", "us", "commands"]
 COST = ["nodes", "bytes", "us", "bound", "roof", "times", "l2_bytes", "threads"]
 KERNEL = ["instructions", "instructions_per_element", "slots", "longest", "walked"]
 TIMES = ["memory", "l2", "issue", "latency", "tensor"]
