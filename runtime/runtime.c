@@ -61,12 +61,20 @@ static ampc_status check_program(const ampc_program *p)
   return AMPC_OK;
 }
 
-static ampc_status write_setting(ampc_runtime *rt, uint32_t i, double number)
+static ampc_ref setting_place(const ampc_program *p, uint32_t i)
 {
-  const ampc_program *p = rt->program;
+  return (ampc_ref){AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
+}
+
+ampc_status runtime_read_setting(ampc_runtime *rt, uint32_t i, float *out)
+{
+  return ampc_read(rt, setting_place(rt->program, i), out, sizeof *out);
+}
+
+ampc_status runtime_write_setting(ampc_runtime *rt, uint32_t i, double number)
+{
   float value = (float)number;
-  ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
-  return ampc_write(rt, at, &value, sizeof value);
+  return ampc_write(rt, setting_place(rt->program, i), &value, sizeof value);
 }
 
 static ampc_status write_settings(ampc_runtime *rt)
@@ -74,7 +82,20 @@ static ampc_status write_settings(ampc_runtime *rt)
   const ampc_program *p = rt->program;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < p->n_settings && !status; i++)
-    status = write_setting(rt, i, p->settings[i].value);
+    status = runtime_write_setting(rt, i, p->settings[i].value);
+  return status;
+}
+
+/* Settings that were lowered are as they were. */
+static ampc_status reset_plateaus(ampc_runtime *rt)
+{
+  const ampc_program *p = rt->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_plateaus && !status; i++) {
+    if (rt->plateau[i].any)
+      status = runtime_write_setting(rt, p->plateaus[i].setting, rt->plateau[i].start);
+    rt->plateau[i] = (PlateauState){0};
+  }
   return status;
 }
 
@@ -100,8 +121,10 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
   };
   rt->first = rt->closes = true;
   rt->patience = (Patience){.any = false};
+  ampc_status status = reset_plateaus(rt);
+  if (status) return status;
   int64_t rest = ampc_state_setting(p->n_optimizers, p->n_metrics, 0) - (int64_t)sizeof state;
-  ampc_status status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
+  status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   if (status || rest == 0) return status;
   return rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
 }
@@ -117,6 +140,13 @@ static ampc_status set_up(ampc_runtime *rt, const char *device)
   return status;
 }
 
+static void free_tables(ampc_runtime *rt)
+{
+  free(rt->rehearsed);
+  free(rt->given);
+  free(rt->plateau);
+}
+
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out)
 {
   *out = NULL;
@@ -125,9 +155,9 @@ ampc_status ampc_create(const ampc_program *program, const char *device, ampc_ru
   rt->program = program;
   rt->rehearsed = calloc(program->n_blocks + 1, sizeof *rt->rehearsed);
   rt->given = calloc(program->n_settings + 1, sizeof *rt->given);
-  if (!rt->rehearsed || !rt->given) {
-    free(rt->rehearsed);
-    free(rt->given);
+  rt->plateau = calloc(program->n_plateaus + 1, sizeof *rt->plateau);
+  if (!rt->rehearsed || !rt->given || !rt->plateau) {
+    free_tables(rt);
     free(rt);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   }
@@ -151,8 +181,7 @@ void ampc_free(ampc_runtime *rt)
     d->ops->close(d);
   }
   commands_free(rt);
-  free(rt->rehearsed);
-  free(rt->given);
+  free_tables(rt);
   free(rt);
 }
 
@@ -507,7 +536,7 @@ ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value)
     return ampc_fail(AMPC_BAD_USAGE, "setting `%s` is %.9g; it must be %s", setting, value,
                      ampc_domain_text(p->settings[i].domain));
   rt->given[i] = true;
-  return write_setting(rt, i, value);
+  return runtime_write_setting(rt, i, value);
 }
 
 ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps)
@@ -520,7 +549,7 @@ ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps)
       if (p->settings[i].steps_of >> b & 1) n += steps[b];
     if (p->settings[i].every > 1) n /= p->settings[i].every;
     if (p->settings[i].steps_of && !rt->given[i])
-      status = write_setting(rt, i, n > 0 ? (double)n : 1);
+      status = runtime_write_setting(rt, i, n > 0 ? (double)n : 1);
   }
   return status;
 }

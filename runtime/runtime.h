@@ -20,6 +20,15 @@ typedef struct Patience {
   int64_t step;  /* of the last one that was counted */
 } Patience;
 
+/* What one of the program's plateaus goes by; part of a checkpoint where `any`. */
+typedef struct PlateauState {
+  bool any;   /* there was an evaluation; `start`: the setting before the first one */
+  bool found; /* with a number that is finite: `best` */
+  double start, best;
+  int64_t bad, cooling; /* evaluations in a row that were no better; left of the cooldown */
+  int64_t step;         /* of the last one that was counted */
+} PlateauState;
+
 struct ampc_runtime {
   const ampc_program *program;
   Device *device;
@@ -35,9 +44,10 @@ struct ampc_runtime {
   bool *given;        /* one a setting: by ampc_set */
   bool *rehearsed;    /* one a block: see rehearse() */
   Patience patience;
-  bool first, closes; /* what ampc_state has of them */
-  bool preparing;     /* products and convolutions that steps call are prepared; nothing runs */
-  ampc_status failed; /* of the first call that failed in a step */
+  PlateauState *plateau; /* one a plateau of the program */
+  bool first, closes;    /* what ampc_state has of them */
+  bool preparing;        /* products and convolutions that steps call are prepared; nothing runs */
+  ampc_status failed;    /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
 
@@ -51,6 +61,9 @@ static inline uint32_t step_key(uint32_t block, uint32_t variant)
 
 /* STATE as it is before the first step, but for the settings. */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
+/* A setting as kernels read it; writing one is no ampc_set: it is not given by anybody. */
+ampc_status runtime_read_setting(ampc_runtime *rt, uint32_t i, float *out);
+ampc_status runtime_write_setting(ampc_runtime *rt, uint32_t i, double value);
 /* STATE as it is after the calls so far, later and without waiting: see Device.look. `to` has room
  * for the whole space. */
 ampc_status runtime_look(ampc_runtime *rt, uint32_t slot);

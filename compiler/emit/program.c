@@ -116,6 +116,29 @@ static const char *domain_name(ampc_domain domain)
   return names[domain];
 }
 
+static void put_plateaus(Printer *p, const ampc_program *g)
+{
+  if (!g->n_plateaus) return;
+  EMIT(p, "/* settings that are lowered when a metric gets no better */\n");
+  EMIT(p, "static const ampc_plateau plateaus[] = {\n");
+  for (uint32_t i = 0; i < g->n_plateaus; i++) {
+    const ampc_plateau *from = &g->plateaus[i];
+    Text t;
+    text_init(&t, p->c->arena);
+    text_printf(&t, ".setting = %u, .metric = %u", from->setting, from->metric);
+    field_truth(&t, "highest", from->highest);
+    field_truth(&t, "absolute", from->absolute);
+    field_integer(&t, "patience", from->patience);
+    field_integer(&t, "cooldown", from->cooldown);
+    field_number(p, &t, "factor", from->factor);
+    field_number(p, &t, "threshold", from->threshold);
+    field_number(p, &t, "least", from->least);
+    field_number(p, &t, "eps", from->eps);
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
+  }
+  EMIT(p, "};\n");
+}
+
 static void put_settings(Printer *p, const ampc_program *g)
 {
   if (g->n_settings) {
@@ -275,9 +298,9 @@ static void put_tables(Printer *p, const ampc_program *g)
   } tables[] = {
       {"params", "n_params", g->n_params},       {"loads", "n_loads", g->n_loads},
       {"aliases", "n_aliases", g->n_aliases},    {"optimizers", "n_optimizers", g->n_optimizers},
-      {"settings", "n_settings", g->n_settings}, {"sources", "n_sources", g->n_sources},
-      {"metrics", "n_metrics", g->n_metrics},    {"outputs", "n_outputs", g->n_outputs},
-      {"blocks", "n_blocks", g->n_blocks}};
+      {"settings", "n_settings", g->n_settings}, {"plateaus", "n_plateaus", g->n_plateaus},
+      {"sources", "n_sources", g->n_sources},    {"metrics", "n_metrics", g->n_metrics},
+      {"outputs", "n_outputs", g->n_outputs},    {"blocks", "n_blocks", g->n_blocks}};
   Text t, counts;
   text_init(&t, p->c->arena);
   text_init(&counts, p->c->arena);
@@ -369,6 +392,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_loads(&p, g);
   put_optimizers(&p, g);
   put_settings(&p, g);
+  put_plateaus(&p, g);
   put_sources(&p, g);
   put_outputs(&p, g);
   put_kernels(&p, g);

@@ -225,6 +225,7 @@ struct Graph {
   VEC(Optimizer) optimizers;
   int64_t elements; /* of all values that pass lower has made */
   VEC(Setting) settings;
+  VEC(ampc_plateau) plateaus;
   VEC(Metric) metrics;
   VEC(Output) outputs;
   VEC(BlockInfo) blocks;

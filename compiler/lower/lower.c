@@ -5,6 +5,7 @@
  * come before optimizers and both before the blocks that run. */
 #include "compiler/passes/passes.h"
 #include "lower.h"
+#include "plateau.h"
 #include "compiler/driver.h"
 #include "compiler/base/embedded.h"
 #include "runtime/plan/formats.h"
@@ -157,6 +158,7 @@ bool pass_lower(Compile *c)
   if (!c->options.infer_block) evaluate(l, DECL_optimizer); /* else nothing is trained */
   run_blocks(l);
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
+  if (!l->stopped) plateaus_settle(l);
   if (!l->stopped) check_settings(l);
   return diag_error_count(c) == 0;
 }

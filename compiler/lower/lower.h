@@ -91,6 +91,7 @@ typedef struct Schedule {
   uint32_t n_args, n_each;
   bool repeated; /* applied once for each of `each`, its last input, each time to what it gave */
   const double *each;
+  const struct Plateau *plateau; /* one that waits for a metric: then there is no op */
 } Schedule;
 
 typedef struct Opt Opt;
@@ -285,11 +286,11 @@ struct Lower {
   VEC(File *) files;
   VEC(Model) models;
   VEC(Opt *) optimizers;
-  NameVec known_settings; /* keys that --set may name */
-  NameIndex known_index;
-  NameIndex settings_index; /* of g->settings */
-  NameVec not_yet;          /* things already reported as such */
-  VEC(Span) call_sites;     /* of synthetic() */
+  NameVec known_settings;                /* keys that --set may name */
+  NameIndex known_index, settings_index; /* of these; of g->settings */
+  VEC(struct Plateau) plateaus;          /* of settings; g->plateaus once their metrics are found */
+  NameVec not_yet;                       /* things already reported as such */
+  VEC(Span) call_sites;                  /* of synthetic() */
   Cursor at;
   Run *run; /* NULL: outside of blocks */
   uint16_t job_region;

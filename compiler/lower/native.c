@@ -1,6 +1,7 @@
 /* Built-ins that are no ops and cannot be written in the layer library: compile-time functions, and
  * what the library needs from the compiler (those it calls as _name). */
 #include "lower.h"
+#include "plateau.h"
 #include "compiler/base/names.h"
 #include <math.h>
 
@@ -537,8 +538,8 @@ const Native natives[] = {
     {0},
 };
 
-static const Native *const tables[] = {natives, shape_natives, source_natives, optimizer_natives,
-                                       schedule_natives};
+static const Native *const tables[] = {natives,           shape_natives,    source_natives,
+                                       optimizer_natives, schedule_natives, plateau_natives};
 
 /* internal: those that the library alone may call, as _name. */
 const Native *native_find(const char *name, bool internal)

@@ -3,6 +3,7 @@
  * arguments of a schedule are settings too: `lr=cosine_schedule(0.1, steps=100)` of `opt` makes
  * opt.lr.peak, opt.lr.steps, ... */
 #include "lower.h"
+#include "plateau.h"
 
 #define ARG(i) (args->at.at[i].value)
 
@@ -90,6 +91,7 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
 Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
                     Span span)
 {
+  if (s->plateau) return plateau_node(l, s->plateau, key, domain, span);
   const Purpose to = {key, domain, span};
   const OpSignature *sig = &op_row(s->op)->signature;
   Value in[MAX_SIGNATURE] = {step};

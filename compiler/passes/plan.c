@@ -123,6 +123,8 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
     metrics[i] = (ampc_metric_desc){g->metrics.at[i].name, g->metrics.at[i].is_loss};
   p->settings = settings;
   p->n_settings = g->settings.n;
+  p->plateaus = g->plateaus.at;
+  p->n_plateaus = g->plateaus.n;
   p->metrics = metrics;
   p->n_metrics = g->metrics.n;
 }

@@ -2,6 +2,7 @@
  * taken over, with its optimizer state where the optimizer has the same name and kind; counters and
  * the scaler go on. */
 #include "repl.h"
+#include "runtime/runtime.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,25 @@ static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
     new.growth = old.growth;
   }
   return ampc_write(to, (ampc_ref){AMPC_STATE, 0}, &new, sizeof new);
+}
+
+/* What evaluations have led to: how long ago the best one was, and settings that were lowered. */
+ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to)
+{
+  const ampc_program *p = from->program, *q = to->program;
+  ampc_status status = AMPC_OK;
+  to->patience = from->patience;
+  for (uint32_t i = 0; i < q->n_plateaus; i++)
+    for (uint32_t k = 0; k < p->n_plateaus && !status; k++) {
+      uint32_t old = p->plateaus[k].setting, new = q->plateaus[i].setting;
+      float value;
+      if (!from->plateau[k].any || strcmp(p->settings[old].name, q->settings[new].name) != 0)
+        continue;
+      to->plateau[i] = from->plateau[k];
+      status = runtime_read_setting(from, old, &value);
+      if (!status) status = runtime_write_setting(to, new, (double)value);
+    }
+  return status;
 }
 
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept)

@@ -68,6 +68,7 @@ static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *
   if (!status && r->rt) status = carry(r->rt, *out, out_kept);
   if (!status) status = load_files(r, *out);
   if (!status) status = apply_sets(r, *out);
+  if (!status && r->rt) status = carry_judged(r->rt, *out);
   if (status) {
     ampc_free(*out);
     *out = NULL;

@@ -148,6 +148,8 @@ ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t 
 
 /* ---- carry.c: parameters, buffers, optimizer state, counters and scaler of `from` ---- */
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
+/* What hangs on evaluations; after :set was applied, for it has settings that were lowered. */
+ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to);
 /* The parameter or buffer of p that may go on as `like`; NULL: a reshaped one, or one of another
  * type, begins anew. */
 const ampc_param *carry_find(const ampc_program *p, const ampc_param *like);

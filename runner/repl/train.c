@@ -2,6 +2,7 @@
  * same numbers. Ctrl-C ends between two steps. */
 #include "repl.h"
 #include "runtime/plan/number.h"
+#include "runtime/train/judge.h"
 #include "runtime/train/lost.h"
 #include <math.h>
 #include <stddef.h>
@@ -24,6 +25,9 @@ typedef struct Run { /* one :train */
   double loss_count;     /* samples that the first loss has averaged since */
   double began, printed;
   bool terminal, line_open;
+  bool stale;         /* evaluations have ended the block: early_stop */
+  int64_t *evaluated; /* one a block: the step of its last evaluation, -1: none */
+  double *values;     /* one a metric: averages of these evaluations */
 } Run;
 
 static double clock_now(void)
@@ -189,34 +193,67 @@ static ampc_status eval_block(Repl *r, uint32_t block)
   return status;
 }
 
-static bool print_eval(Repl *r, uint32_t block)
+/* `values`: where the averages go; NULL: to nobody else. */
+static bool print_eval(Repl *r, uint32_t block, double *values)
 {
   const ampc_program *p = r->live->c->program;
   const ampc_block *b = &p->blocks[block];
   for (uint32_t i = 0; i < b->n_metrics; i++) {
     ampc_metric m;
     if (!repl_check(r, ampc_get_metric(r->rt, b->first_metric + i, &m))) return false;
+    double average = m.count > 0 ? m.sum / m.count : NAN;
     printf("%s %s: ", b->name, p->metrics[b->first_metric + i].name);
-    print_value(m.count > 0 ? m.sum / m.count : NAN);
+    print_value(average);
     putchar('\n');
+    if (values) values[b->first_metric + i] = average;
   }
   return repl_check(r, ampc_clear_metrics(r->rt, block));
 }
 
 /* An average over a part of the data would look like the whole: it is not printed. */
-static bool eval_one(Repl *r, uint32_t block)
+static bool eval_one(Repl *r, uint32_t block, double *values)
 {
   if (!repl_check(r, eval_block(r, block))) return false;
   if (input_interrupted()) return repl_error(r, "interrupted in the evaluation");
-  return print_eval(r, block);
+  return print_eval(r, block, values);
 }
 
-static bool eval_all(Repl *r)
+/* Those that `done` does not have as of this step; NULL: all. */
+static bool eval_all(Repl *r, const int64_t *done)
 {
   const ampc_program *p = r->live->c->program;
   for (uint32_t i = 0; i < p->n_blocks; i++)
-    if (p->blocks[i].kind == AMPC_EVAL && !eval_one(r, i)) return false;
+    if (p->blocks[i].kind == AMPC_EVAL && (!done || done[i] != r->steps) && !eval_one(r, i, NULL))
+      return false;
   return true;
+}
+
+/* ---- what hangs on evaluations, as in `amp train` ---- */
+
+/* Whether training depends on an evaluation of the block at this step: then it is not left out. */
+static bool is_judge(const Run *t, uint32_t block)
+{
+  int64_t most = t->p->blocks[t->block].early_stop;
+  return patience_waits_for(t->r->rt, block, most, t->r->steps) ||
+         plateau_waits_for(t->r->rt, block, t->r->steps);
+}
+
+static void tell_lowered(void *to, bool warning, const char *line)
+{
+  (void)to, (void)warning;
+  puts(line);
+}
+
+static bool judge(Run *t, uint32_t block)
+{
+  char line[PATIENCE_ROOM];
+  const ampc_block *b = &t->p->blocks[block];
+  bool before = t->stale;
+  t->stale = patience_note(t->r->rt, block, t->p->blocks[t->block].early_stop, t->r->steps,
+                           t->values[b->first_metric]);
+  if (t->stale && !before) patience_text(t->r->rt, line), puts(line);
+  return repl_check(t->r,
+                    plateau_note(t->r->rt, block, t->r->steps, t->values, tell_lowered, NULL));
 }
 
 /* ---- a block ---- */
@@ -249,19 +286,25 @@ static ampc_status begin_block(Run *t)
                      (long long)b->epochs, (long long)t->at.per_epoch);
   if (b->max_steps) t->end = b->max_steps;
   t->loss_count = 0;
+  t->stale = patience_begin(r->rt, b->early_stop, t->at.step == 0);
   return ampc_clear_metrics(r->rt, t->block);
 }
 
 /* As `amp train`: at the end of an epoch, or every so many steps where the block says so. What is
- * due at the end of the job comes there. */
-static bool eval_due(Run *t)
+ * due at the end of the job comes there, and only what training depends on is made by :train N, too
+ * (`all` false). */
+static bool eval_due(Run *t, bool all)
 {
-  for (uint32_t i = 0; i < t->p->n_blocks && t->at.step < t->end; i++) {
+  for (uint32_t i = 0; i < t->p->n_blocks; i++) {
     const ampc_block *b = &t->p->blocks[i];
     bool due = b->every ? t->r->steps % b->every == 0 : t->at.step % t->at.per_epoch == 0;
-    if (b->kind != AMPC_EVAL || !due) continue;
+    bool judges = b->kind == AMPC_EVAL && is_judge(t, i);
+    if (b->kind != AMPC_EVAL || !due || t->evaluated[i] == t->r->steps) continue;
+    if (!judges && !(all && t->at.step < t->end)) continue;
     end_line(t);
-    if (!eval_one(t->r, i)) return false;
+    if (!eval_one(t->r, i, t->values)) return false;
+    t->evaluated[i] = t->r->steps;
+    if (judges && !judge(t, i)) return false;
   }
   return true;
 }
@@ -274,17 +317,25 @@ static bool next_block(const Run *t, uint32_t *out)
   return false;
 }
 
+/* What was due at the step where a session was loaded may not have been made: `amp train` then
+ * makes it, perhaps once more. */
+static bool eval_before(Run *t)
+{
+  return t->at.step == 0 || t->r->steps == 0 || eval_due(t, false);
+}
+
 /* The block's steps until `most` of this :train are done, if that is not 0. Only the last block
  * goes on beyond its end, and only on demand. */
 static bool run_block(Run *t, int64_t most, bool last)
 {
-  while ((!most || t->done < most) && (t->at.step < t->end || (most && last)) &&
+  if (!t->stale && !eval_before(t)) return false;
+  while ((!most || t->done < most) && (t->at.step < t->end || (most && last)) && !t->stale &&
          !input_interrupted()) {
     ampc_status status = run_step(t);
     if (status) end_line(t);
     if (!repl_check(t->r, status)) return false;
     if (line_is_due(t) && !print_line(t)) return false;
-    if (!most && !eval_due(t)) return false;
+    if (!eval_due(t, !most)) return false;
   }
   return true;
 }
@@ -302,26 +353,53 @@ static void tell_end(Run *t)
 
 /* Block after block until n steps are done, or all of the job; then evaluation, as at the end
  * of `amp train`, but not after :train N. */
+static bool train_blocks(Run *t, int64_t n)
+{
+  Repl *r = t->r;
+  for (bool more = true; more;) {
+    uint32_t next;
+    bool last = !next_block(t, &next);
+    if (!repl_check(r, begin_block(t)) || !run_block(t, n, last)) return false;
+    more = !last && !input_interrupted() && (!n || t->done < n);
+    if (more) t->block = next;
+  }
+  if (t->done == 0 && !input_interrupted() && t->stale) {
+    char line[PATIENCE_ROOM];
+    patience_text(r->rt, line);
+    puts(line);
+    return true;
+  }
+  if (t->done == 0 && !input_interrupted()) {
+    printf("all %lld steps of the job are done; :train N goes on\n", (long long)t->end);
+    return true;
+  }
+  tell_end(t);
+  return n || input_interrupted() || eval_all(r, t->evaluated);
+}
+
+static bool can_stop_early(Repl *r, const ampc_program *p)
+{
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN && p->blocks[i].early_stop && !keep_judge(p))
+      return repl_error(r, "early_stop: the program has no eval block with a metric");
+  return true;
+}
+
 bool train_steps(Repl *r, int64_t n)
 {
   if (!live_ready(r)) return false;
   Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
   if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
-  if (!repl_check(r, forgive(r))) return false;
+  if (!can_stop_early(r, t.p) || !repl_check(r, forgive(r))) return false;
   t.began = clock_now();
-  for (bool more = true; more;) {
-    uint32_t next;
-    bool last = !next_block(&t, &next);
-    if (!repl_check(r, begin_block(&t)) || !run_block(&t, n, last)) return false;
-    more = !last && !input_interrupted() && (!n || t.done < n);
-    if (more) t.block = next;
-  }
-  if (t.done == 0 && !input_interrupted()) {
-    printf("all %lld steps of the job are done; :train N goes on\n", (long long)t.end);
-    return true;
-  }
-  tell_end(&t);
-  return n || input_interrupted() || eval_all(r);
+  t.evaluated = malloc((t.p->n_blocks + 1) * sizeof *t.evaluated);
+  t.values = calloc(t.p->n_metrics + 1, sizeof *t.values);
+  if (!t.evaluated || !t.values) arena_out_of_memory();
+  for (uint32_t i = 0; i < t.p->n_blocks; i++) t.evaluated[i] = -1;
+  bool good = train_blocks(&t, n);
+  free(t.evaluated);
+  free(t.values);
+  return good;
 }
 
 static bool read_count(Repl *r, const char *arg, int64_t *out)
@@ -348,6 +426,6 @@ bool command_eval(Repl *r, const char *arg)
   if (!live_ready(r)) return false;
   const ampc_program *p = r->live->c->program;
   for (uint32_t i = 0; i < p->n_blocks; i++)
-    if (p->blocks[i].kind == AMPC_EVAL) return eval_all(r);
+    if (p->blocks[i].kind == AMPC_EVAL) return eval_all(r, NULL);
   return repl_error(r, "the program has no eval block");
 }

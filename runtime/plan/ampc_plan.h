@@ -269,6 +269,14 @@ typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr"
   int64_t every;     /* above 1: of these steps it counts each so-manieth, as updates in `every` */
 } ampc_setting;
 
+typedef struct ampc_plateau { /* a setting that a run lowers when a metric gets no better */
+  uint32_t setting, metric;   /* a metric of an eval block */
+  bool highest, absolute; /* better is higher; by `threshold` itself, not by a part of the best */
+  int64_t patience, cooldown; /* evaluations */
+  double factor, threshold;
+  double least, eps; /* where it stays; no less than this is worth a change */
+} ampc_plateau;
+
 /* The formats of data, a row each: the kind of source, and the name that its `def` has in
  * compiler/layers/sources.amp and its table ampc_format_NAME in runtime/data/formats/NAME.c. */
 #define AMPC_FORMATS(ROW)                                                                          \
@@ -399,12 +407,14 @@ typedef struct ampc_program {
   const ampc_alias *aliases;
   const ampc_optimizer_desc *optimizers;
   const ampc_setting *settings;
+  const ampc_plateau *plateaus;
   const ampc_source *sources;
   const ampc_metric_desc *metrics;
   const ampc_output_desc *outputs;
   const ampc_block *blocks;
   const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
-  uint32_t n_params, n_loads, n_aliases, n_optimizers, n_settings, n_sources, n_metrics, n_outputs;
+  uint32_t n_params, n_loads, n_aliases, n_optimizers, n_settings, n_plateaus, n_sources, n_metrics,
+      n_outputs;
   uint32_t n_blocks, n_kernels;
   const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
   uint32_t n_images;

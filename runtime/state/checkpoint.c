@@ -13,6 +13,7 @@
 #include "runtime/plan/number.h"
 #include "param.h"
 #include "runtime/runtime.h"
+#include "plateaus.h"
 #include "safetensors.h"
 
 static const char version[] = "2";
@@ -169,6 +170,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   ampc_state state;
   ampc_status status = ampc_get_state(rt, &state);
   if (!status) status = set_settings(rt, f);
+  if (!status) status = plateaus_write(rt, f);
   if (status) return status;
   bool good = set_metadata(f, p, &state, at) && set_patience(f, &rt->patience);
   for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
@@ -245,6 +247,7 @@ typedef struct Saved { /* the metadata as numbers */
   ampc_data_position at;
   long long *taken; /* one an optimizer */
   Patience patience;
+  SavedPlateau *plateau; /* one a plateau */
   bool dynamic;
 } Saved;
 
@@ -253,6 +256,8 @@ typedef struct Metadata {
   const TensorFile *file;
   const char *path, *bad;
   char *bad_expected; /* malloced: what would have done */
+  char *key;          /* malloced: one that was put together */
+  char range[AMPC_RANGE_ROOM];
 } Metadata;
 
 /* The text of a key; "" after it is missing, which no reader of a number takes. */
@@ -325,13 +330,21 @@ static bool get_patience(Metadata *m, Saved *s)
   return true;
 }
 
+static bool get_plateaus(Metadata *m, const ampc_program *p, Saved *s)
+{
+  if (plateaus_read(m->file, p, s->state.step, s->plateau, &m->key, m->range)) return true;
+  m->bad = m->key;
+  m->bad_expected = strdup(m->range);
+  return false;
+}
+
 static bool get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
   return get_within(m, "ampc.seed", INT64_MIN, INT64_MAX, &s->state.seed) &&
          get_count(m, "ampc.body", AMPC_MOST_STEPS, &s->state.body) &&
          get_count(m, "ampc.step", s->state.body, &s->state.step) &&
          get_count(m, "ampc.skipped", s->state.step, &s->state.skipped) && get_scaler(m, s) &&
-         get_patience(m, s) && get_position(m, p, s);
+         get_patience(m, s) && get_plateaus(m, p, s) && get_position(m, p, s);
 }
 
 static ampc_status nonsense(const Metadata *m, const ampc_program *p)
@@ -355,7 +368,8 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
 {
   Metadata m = {.file = f, .path = path};
   s->taken = calloc(p->n_optimizers + 1, sizeof *s->taken);
-  if (!s->taken) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  s->plateau = calloc(p->n_plateaus + 1, sizeof *s->plateau);
+  if (!s->taken || !s->plateau) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   ampc_status status = get_counters(&m, p, s) ? AMPC_OK : nonsense(&m, p);
   for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
     char *key = taken_key(p, i);
@@ -366,6 +380,7 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
     free(key);
   }
   free(m.bad_expected);
+  free(m.key);
   return status;
 }
 
@@ -432,6 +447,8 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   if (!status) status = ampc_get_state(rt, &state);
   if (status) return status;
   rt->patience = s->patience;
+  status = plateaus_apply(rt, s->plateau);
+  if (status) return status;
   state.body = s->state.body;
   state.step = s->state.step;
   state.skipped = s->state.skipped;
@@ -489,6 +506,7 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
   if (!status) status = apply(rt, &f, &e, &s);
   if (!status) *out_at = s.at;
   free(s.taken);
+  free(s.plateau);
   entries_free(&e);
   tensor_file_free(&f);
   return status;

@@ -2,7 +2,54 @@
  * better for so many evaluations in a row. What it goes by is in checkpoints, so a resumed run ends
  * where the other one would have. An evaluation that a resumed run makes again is counted once. */
 #include <math.h>
+#include <stdio.h>
 #include "train.h"
+
+/* ---- for the training loop and the prompt ---- */
+
+bool patience_begin(ampc_runtime *rt, int64_t most, bool anew)
+{
+  Patience *p = &rt->patience;
+  if (anew || !most) *p = (Patience){.any = false};
+  return most && p->stale >= most;
+}
+
+bool patience_waits_for(const ampc_runtime *rt, uint32_t block, int64_t most, int64_t step)
+{
+  const Patience *at = &rt->patience;
+  return most && &rt->program->blocks[block] == keep_judge(rt->program) &&
+         !(at->any && at->step == step);
+}
+
+/* What is not a number is no better than what is. */
+bool patience_note(ampc_runtime *rt, uint32_t block, int64_t most, int64_t step, double value)
+{
+  const ampc_program *p = rt->program;
+  const ampc_block *b = &p->blocks[block];
+  Patience *at = &rt->patience;
+  if (!patience_waits_for(rt, block, most, step)) return most && at->stale >= most;
+  bool lower = keep_lower_is_better(&p->metrics[b->first_metric]);
+  bool better = isfinite(value) && (!at->any || (lower ? value < at->best : value > at->best));
+  if (better) {
+    *at = (Patience){.any = true, .best = value};
+  } else {
+    at->stale++;
+  }
+  at->step = step;
+  return at->stale >= most;
+}
+
+void patience_text(const ampc_runtime *rt, char to[PATIENCE_ROOM])
+{
+  const ampc_block *b = keep_judge(rt->program);
+  const Patience *at = &rt->patience;
+  snprintf(to, PATIENCE_ROOM,
+           "stopped early after step %lld: no %s %s better than %.6g in %lld evaluation%s",
+           (long long)at->step, b->name, rt->program->metrics[b->first_metric].name, at->best,
+           (long long)at->stale, at->stale == 1 ? "" : "s");
+}
+
+/* ---- the training loop ---- */
 
 int64_t early_stop_of(const Session *s, uint32_t block)
 {
@@ -22,33 +69,17 @@ ampc_status early_stop_check(const Session *s)
 
 void early_stop_begin(Session *s, bool anew)
 {
-  Patience *p = &s->rt->patience;
-  int64_t most = early_stop_of(s, (uint32_t)s->position.block);
-  if (anew || !most) *p = (Patience){.any = false};
-  s->stale = most && p->stale >= most;
+  s->stale = patience_begin(s->rt, early_stop_of(s, (uint32_t)s->position.block), anew);
 }
 
-/* What is not a number is no better than what is. */
 void early_stop_note(Session *s, uint32_t block)
 {
-  const ampc_program *p = s->program;
-  const ampc_block *b = &p->blocks[block];
-  Patience *at = &s->rt->patience;
+  char line[PATIENCE_ROOM];
   int64_t most = early_stop_of(s, (uint32_t)s->position.block);
-  if (!most || b != keep_judge(p) || (at->any && at->step == s->steps)) return;
-  double value = s->values[b->first_metric];
-  bool lower = keep_lower_is_better(&p->metrics[b->first_metric]);
-  bool better = isfinite(value) && (!at->any || (lower ? value < at->best : value > at->best));
-  if (better) {
-    *at = (Patience){.any = true, .best = value};
-  } else {
-    at->stale++;
-  }
-  at->step = s->steps;
-  s->stale = at->stale >= most;
-  if (s->stale)
-    progress_note(&s->progress,
-                  "stopped early after step %lld: no %s %s better than %.6g in %lld evaluation%s",
-                  (long long)s->steps, b->name, p->metrics[b->first_metric].name, at->best,
-                  (long long)at->stale, at->stale == 1 ? "" : "s");
+  bool before = s->stale;
+  s->stale = patience_note(s->rt, block, most, s->steps,
+                           s->values[s->program->blocks[block].first_metric]);
+  if (!s->stale || before) return;
+  patience_text(s->rt, line);
+  progress_note(&s->progress, "%s", line);
 }

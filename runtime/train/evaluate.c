@@ -73,9 +73,26 @@ ampc_status evaluate(Session *s, uint32_t block)
   return status;
 }
 
+static void tell_lowered(void *to, bool warning, const char *line)
+{
+  (void)warning;
+  progress_note(to, "%s", line);
+}
+
+/* That of the end is for people: a run that is cut there and goes on has none. */
+static ampc_status judge(Session *s, uint32_t block, bool last)
+{
+  if (last) return AMPC_OK;
+  early_stop_note(s, block);
+  return plateau_note(s->rt, block, s->steps, s->values, tell_lowered, &s->progress);
+}
+
+/* What is kept comes after all evaluations of this step: so what they have led to is saved with it.
+ */
 ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
 {
   const ampc_program *p = s->program;
+  uint32_t first = p->n_blocks; /* that says what is best */
   for (uint32_t i = 0; i < p->n_blocks; i++) {
     const ampc_block *b = &p->blocks[i];
     bool due = b->every ? s->steps % b->every == 0 : epoch_ended;
@@ -83,9 +100,9 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
     ampc_status status = evaluate(s, i);
     if (status || interrupt_requested()) return status;
     report_evaluated(s, i);
-    if (!last) early_stop_note(s, i);
-    status = keep_best(s, i);
+    if (b == keep_judge(p)) first = i;
+    status = judge(s, i, last);
     if (status) return status;
   }
-  return AMPC_OK;
+  return first < p->n_blocks ? keep_best(s, first) : AMPC_OK;
 }

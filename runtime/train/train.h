@@ -1,6 +1,6 @@
 /* What the files of the training loop share. */
 #pragma once
-#include "runtime/runtime.h"
+#include "judge.h"
 
 typedef struct Session Session;
 
@@ -133,10 +133,6 @@ ampc_status keep_check(const Session *s); /* before the first step */
 ampc_status keep_last(const Session *s);  /* after s->saved was written */
 /* After the evaluation of a block: saves and keeps the run's state if it is among the best. */
 ampc_status keep_best(Session *s, uint32_t block);
-
-/* The block whose evaluation says what is best; NULL: none does. And which value of it is. */
-const ampc_block *keep_judge(const ampc_program *p);
-bool keep_lower_is_better(const ampc_metric_desc *m);
 
 /* ---- early_stop.c ---- */
 /* Evaluations without a better one after which a train block ends; 0: never. */

@@ -512,6 +512,40 @@ def make_trajectory():
         print(f"{name:14} f32 against f64: losses {d[0]:.1e} relative, weights {d[1]:.1e}")
 
 
+# ---- a schedule that waits for a metric ------------------------------------------------------------------
+
+PLATEAUS = {  # arguments of ReduceLROnPlateau, as test_plateau.c has them
+    "defaults": {"patience": 3},
+    "hasty": {"factor": 0.5, "patience": 0, "min_lr": 0.01},
+    "max": {"mode": "max", "factor": 0.3, "patience": 2, "threshold": 0.05, "cooldown": 3},
+    "abs": {"factor": 0.5, "patience": 1, "threshold": 0.1, "threshold_mode": "abs", "cooldown": 1},
+    "max_abs": {"mode": "max", "factor": 0.7, "patience": 1, "threshold": 0.02, "threshold_mode": "abs",
+                "min_lr": 0.05},
+    "eps": {"factor": 0.9, "patience": 0, "eps": 0.02},
+}
+
+
+def make_plateau():
+    """Metrics of 80 evaluations that fall, stand, rise and are no numbers, and the rate after each."""
+    tensors = {}
+    for number, (name, arguments) in enumerate(PLATEAUS.items()):
+        noise = mix(50 + number, 80)
+        metric = np.round(np.exp(-np.arange(80) / 12) + 0.2 * noise * (noise > 0.4), 4)
+        metric[[17, 40, 41]] = np.nan
+        if arguments.get("mode") == "max":
+            metric = 1 - metric
+        optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.5)
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **arguments)
+        rates = []
+        for value in metric:
+            schedule.step(value)
+            rates.append(optimizer.param_groups[0]["lr"])
+        assert len(set(rates)) > 2, (name, set(rates))
+        tensors[f"{name}/metric"] = metric
+        tensors[f"{name}/rates"] = np.array(rates)
+    write("plateau.safetensors", tensors, {"torch": torch.__version__})
+
+
 # ---- mixed precision ------------------------------------------------------------------------------------
 
 def make_mixed():
@@ -668,7 +702,7 @@ def make_state():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="cases of cases.def; none: those without a fixture")
-    for option in ("draw", "check", "trajectory", "mixed", "every", "state"):
+    for option in ("draw", "check", "trajectory", "plateau", "mixed", "every", "state"):
         parser.add_argument("--" + option, action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -683,13 +717,16 @@ def main():
         sys.exit(check_ops(cases, arguments.names or list(cases)) != 0)
     if arguments.trajectory:
         make_trajectory()
+    if arguments.plateau:
+        make_plateau()
     if arguments.mixed:
         make_mixed()
     if arguments.every:
         make_every()
     if arguments.state:
         make_state()
-    whole = arguments.trajectory or arguments.mixed or arguments.every or arguments.state
+    whole = (arguments.trajectory or arguments.plateau or arguments.mixed or arguments.every
+             or arguments.state)
     if arguments.names or not whole:
         have = {owner(key) for key in read("ops.safetensors")[0]}
         make_ops(cases, arguments.names or [name for name in cases if name not in have], arguments.draw)

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include "runtime/runtime.h"
 #include "runtime/state/safetensors.h"
 #include "small_program.h"
 #include "temp.h"
@@ -312,6 +313,80 @@ static void check_forged(void)
   ampc_free(rt);
 }
 
+/* A setting that was lowered, and what that goes by. */
+static void with_plateau(SmallProgram *s)
+{
+  static const ampc_plateau plateau = {.setting = 0, .metric = 1, .patience = 3, .factor = 0.5};
+  small_program(s);
+  s->program.plateaus = &plateau;
+  s->program.n_plateaus = 1;
+}
+
+static ampc_status load(ampc_runtime *rt, const char *path)
+{
+  ampc_data_position at;
+  return ampc_checkpoint_load(rt, path, &at);
+}
+
+static float setting_of(ampc_runtime *rt)
+{
+  float value;
+  MUST(runtime_read_setting(rt, 0, &value) == AMPC_OK);
+  return value;
+}
+
+static void check_plateau(void)
+{
+  SmallProgram s;
+  with_plateau(&s);
+  ampc_runtime *rt = start(&s, 3), *other = start(&s, 5);
+  run(rt, 4);
+  save(rt, temp_path("a")); /* before the first evaluation */
+  rt->plateau[0] = (PlateauState){true, true, 0.25, 0.1 + 0.2, 2, 1, 3};
+  MUST(runtime_write_setting(rt, 0, 0.1) == AMPC_OK);
+  save(rt, temp_path("b"));
+  CHECK(load(other, temp_path("b")) == AMPC_OK && setting_of(other) == 0.1f);
+  const PlateauState *at = &other->plateau[0];
+  CHECK(at->any && at->found && at->start == 0.25 && at->best == 0.1 + 0.2 && at->bad == 2);
+  CHECK(at->cooling == 1 && at->step == 3);
+  CHECK(load(other, temp_path("a")) == AMPC_OK && setting_of(other) == 0.25f && !at->any);
+  rt->plateau[0].found = false; /* no evaluation has given a finite number */
+  save(rt, temp_path("b"));
+  CHECK(load(other, temp_path("b")) == AMPC_OK && at->any && !at->found);
+  CHECK(ampc_init_params(other, 5) == AMPC_OK && setting_of(other) == 0.25f && !at->any);
+  ampc_free(rt);
+  ampc_free(other);
+}
+
+static void check_forged_plateau(void)
+{
+  static const struct {
+    const char *key, *value;
+  } forged[] = {{"value", "-1"},  {"value", "nan"}, {"value", "0.1x"}, {"best", "inf"},
+                {"best", ""},     {"bad", "-2"},    {"bad", "5"},      {"cooldown", "-1"},
+                {"cooldown", ""}, {"step", "5"},    {"step", "0.5"},   {"cooldown", "1e400"}};
+  SmallProgram s;
+  with_plateau(&s);
+  ampc_runtime *rt = start(&s, 3);
+  run(rt, 4);
+  rt->plateau[0] = (PlateauState){true, true, 0.25, 0.5, 2, 1, 3};
+  save(rt, temp_path("a"));
+  Snapshot before = snapshot(rt);
+  for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+    TensorFile f;
+    char key[64];
+    snprintf(key, sizeof key, "ampc.plateau.opt.lr.%s", forged[i].key);
+    MUST(tensor_file_read(temp_path("a"), &f) == AMPC_OK);
+    MUST(tensor_file_set(&f, key, forged[i].value));
+    write_again(&f, temp_path("bad"));
+    tensor_file_free(&f);
+    expect_refused(rt, &before, key, (long)i);
+    CHECK_MSG(strstr(ampc_last_error(), key) && strstr(ampc_last_error(), ", expected "), "%s",
+              ampc_last_error());
+  }
+  ampc_free(rt);
+}
+
 /* Two optimizers whose names differ only behind a long beginning have a counter each. */
 static void check_long_names(void)
 {
@@ -460,6 +535,8 @@ int main(void)
   check_other_models();
   check_other_scaler();
   check_forged();
+  check_plateau();
+  check_forged_plateau();
   check_long_names();
   check_two_updates();
   check_write_errors();
