@@ -45,13 +45,19 @@ static ampc_status open_spaces(ampc_runtime *rt)
   return AMPC_OK;
 }
 
+ampc_ref runtime_setting_place(const ampc_program *p, uint32_t i)
+{
+  uint32_t slots = ampc_metric_slots(p->metrics, p->n_metrics);
+  return (ampc_ref){AMPC_STATE, ampc_state_setting(p->n_optimizers, slots, i)};
+}
+
 /* What would make later calls write out of bounds. Kernels of images are checked by the device. */
 static ampc_status check_program(const ampc_program *p)
 {
   if (p->world > 1)
     return ampc_fail(AMPC_RUN_FAILED, "%s is for %u devices at once; this build runs one device",
                      p->source, p->world);
-  int64_t need = ampc_state_setting(p->n_optimizers, p->n_metrics, p->n_settings);
+  int64_t need = runtime_setting_place(p, p->n_settings).offset;
   if (p->space_bytes[AMPC_STATE] < need)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: STATE has %lld bytes, needs %lld",
                      (long long)p->space_bytes[AMPC_STATE], (long long)need);
@@ -61,20 +67,15 @@ static ampc_status check_program(const ampc_program *p)
   return AMPC_OK;
 }
 
-static ampc_ref setting_place(const ampc_program *p, uint32_t i)
-{
-  return (ampc_ref){AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
-}
-
 ampc_status runtime_read_setting(ampc_runtime *rt, uint32_t i, float *out)
 {
-  return ampc_read(rt, setting_place(rt->program, i), out, sizeof *out);
+  return ampc_read(rt, runtime_setting_place(rt->program, i), out, sizeof *out);
 }
 
 ampc_status runtime_write_setting(ampc_runtime *rt, uint32_t i, double number)
 {
   float value = (float)number;
-  return ampc_write(rt, setting_place(rt->program, i), &value, sizeof value);
+  return ampc_write(rt, runtime_setting_place(rt->program, i), &value, sizeof value);
 }
 
 static ampc_status write_settings(ampc_runtime *rt)
@@ -123,7 +124,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
   rt->patience = (Patience){.any = false};
   ampc_status status = reset_plateaus(rt);
   if (status) return status;
-  int64_t rest = ampc_state_setting(p->n_optimizers, p->n_metrics, 0) - (int64_t)sizeof state;
+  int64_t rest = runtime_setting_place(p, 0).offset - (int64_t)sizeof state;
   status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   if (status || rest == 0) return status;
   return rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
@@ -558,28 +559,4 @@ ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out)
 {
   ampc_status status = ampc_wait(rt);
   return status ? status : ampc_read(rt, (ampc_ref){AMPC_STATE, 0}, out, sizeof *out);
-}
-
-ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
-{
-  const ampc_program *p = rt->program;
-  if (metric >= p->n_metrics) return ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
-  ampc_status status = ampc_wait(rt);
-  if (status) return status;
-  return ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_metric(p->n_optimizers, metric)}, out,
-                   sizeof *out);
-}
-
-ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
-{
-  const ampc_program *p = rt->program;
-  if (block >= p->n_blocks) return ampc_fail(AMPC_BAD_USAGE, "no block %u", block);
-  const ampc_block *b = &p->blocks[block];
-  ampc_metric zero = {0};
-  ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < b->n_metrics && !status; i++) {
-    ampc_ref at = {AMPC_STATE, ampc_state_metric(p->n_optimizers, b->first_metric + i)};
-    status = ampc_write(rt, at, &zero, sizeof zero);
-  }
-  return status;
 }

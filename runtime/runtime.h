@@ -60,6 +60,8 @@ static inline uint32_t step_key(uint32_t block, uint32_t variant)
 /* ---- runtime.c ---- */
 
 /* STATE as it is before the first step, but for the settings. */
+/* Where setting i lies in STATE. */
+ampc_ref runtime_setting_place(const ampc_program *p, uint32_t i);
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed);
 /* A setting as kernels read it; writing one is no ampc_set: it is not given by anybody. */
 ampc_status runtime_read_setting(ampc_runtime *rt, uint32_t i, float *out);

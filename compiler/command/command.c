@@ -295,7 +295,7 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
 static void add_metric(ArgBuild *b, int64_t index)
 {
   const Graph *g = b->c->graph;
-  int64_t offset = ampc_state_metric(g->optimizers.n, (uint32_t)index);
+  int64_t offset = ampc_state_metric(g->optimizers.n, ir_metric_slots(g, (uint32_t)index));
   add_argument(b, (KernelArg){.role = ARG_metric,
                               .index = (uint32_t)index,
                               .type = AMPC_U8,

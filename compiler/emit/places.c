@@ -206,9 +206,11 @@ static void name_states(Printer *p, Places *x, const ampc_program *g)
   for (uint32_t i = 0; i < g->n_optimizers; i++)
     name_state(p, x, g->optimizers[i].name, ampc_state_optimizer(i));
   for (uint32_t i = 0; i < g->n_metrics; i++)
-    name_state(p, x, g->metrics[i].name, ampc_state_metric(g->n_optimizers, i));
+    name_state(p, x, g->metrics[i].name,
+               ampc_state_metric(g->n_optimizers, ampc_metric_slots(g->metrics, i)));
+  uint32_t slots = ampc_metric_slots(g->metrics, g->n_metrics);
   for (uint32_t i = 0; i < g->n_settings; i++)
-    name_state(p, x, g->settings[i].name, ampc_state_setting(g->n_optimizers, g->n_metrics, i));
+    name_state(p, x, g->settings[i].name, ampc_state_setting(g->n_optimizers, slots, i));
   x->n_states = x->at.n;
 }
 

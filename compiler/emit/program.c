@@ -139,6 +139,16 @@ static void put_plateaus(Printer *p, const ampc_program *g)
   EMIT(p, "};\n");
 }
 
+static const char *metric_kind_name(ampc_metric_kind kind)
+{
+  static const char *const names[AMPC_METRIC_KIND_COUNT] = {
+#define ROW(KIND, name) #KIND,
+      AMPC_METRICS(ROW)
+#undef ROW
+  };
+  return names[kind];
+}
+
 static void put_settings(Printer *p, const ampc_program *g)
 {
   if (g->n_settings) {
@@ -158,9 +168,15 @@ static void put_settings(Printer *p, const ampc_program *g)
   }
   if (!g->n_metrics) return;
   EMIT(p, "static const ampc_metric_desc metrics[] = {\n");
-  for (uint32_t i = 0; i < g->n_metrics; i++)
-    EMIT(p, "  {.name = %s%s},\n", quoted(p, g->metrics[i].name),
-         g->metrics[i].is_loss ? ", .is_loss = true" : "");
+  for (uint32_t i = 0; i < g->n_metrics; i++) {
+    const ampc_metric_desc *m = &g->metrics[i];
+    const char *kind = "";
+    if (m->statistics)
+      kind = arena_printf(p->c->arena, ", .kind = AMPC_METRIC_%s, .statistics = %u",
+                          metric_kind_name(m->kind), m->statistics);
+    EMIT(p, "  {.name = %s%s%s},\n", quoted(p, m->name), m->is_loss ? ", .is_loss = true" : "",
+         kind);
+  }
   EMIT(p, "};\n");
 }
 

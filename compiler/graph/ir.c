@@ -398,3 +398,11 @@ const char *ir_type_text(Compile *c, const Node *n)
 {
   return arena_printf(c->arena, "%s%s", ir_dtype_name(n->dtype), ir_dims_text(c, n));
 }
+
+uint32_t ir_metric_slots(const Graph *g, uint32_t n)
+{
+  uint32_t slots = 0;
+  for (uint32_t i = 0; i < n; i++)
+    slots += g->metrics.at[i].statistics ? g->metrics.at[i].statistics : 1;
+  return slots;
+}

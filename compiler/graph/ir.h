@@ -158,6 +158,8 @@ typedef struct Metric {
   const char *name;
   uint16_t block; /* variants of a block share the metrics of the first */
   bool is_loss;
+  ampc_metric_kind kind;
+  uint32_t statistics; /* as in ampc_metric_desc */
 } Metric;
 
 typedef struct Output { /* of an infer block */
@@ -342,7 +344,9 @@ uint32_t ir_set_image_dims(const ImageDims *d, Layout layout, int64_t dim[MAX_RA
 int64_t ir_pixels(const ImageDims *d); /* of one image */
 /* The sizes of a parameter as it lies; gives its layout. */
 Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
-bool ir_is_tf32(const Compile *c, const Node *n);    /* a product rounds its f32 operands first */
+bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands first */
+/* ampc_metric_slots of the first n metrics. */
+uint32_t ir_metric_slots(const Graph *g, uint32_t n);
 const char *ir_dtype_name(DType d);                  /* "f32" */
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
 /* "every 2 and 3", with `gap` between the words: what fires of a block's periods; "" if nothing. */

@@ -6,6 +6,7 @@
 #include "compiler/base/limits.h"
 #include "compiler/base/names.h"
 #include "compiler/graph/optimizers.h"
+#include "late.h"
 #include <string.h>
 
 typedef struct Lower Lower;
@@ -36,7 +37,8 @@ typedef enum DatumKind {
   D_tensor,   /* a node of the graph */
   D_init,     /* normal_(0.0, 0.02): an initialiser that has not met its parameter */
   D_schedule, /* linear_schedule(...): a number of the running program, made of compile-time ones */
-  D_optimizer /* Adam(net, lr=1e-3) */
+  D_optimizer, /* Adam(net, lr=1e-3) */
+  D_statistics /* f1(logits, y): counts that only `metric` takes; the host makes a number of them */
 } DatumKind;
 
 typedef struct Callable { /* a def; with self, a method */
@@ -84,16 +86,6 @@ typedef struct ParamSlot {
   uint32_t version;
 } ParamSlot;
 
-typedef struct Schedule {
-  OpKind op;          /* schedule_linear, ...: its inputs after `step` name the arguments */
-  const double *args; /* its inputs after `step`; where it is repeated, all but the last */
-  uint32_t own;       /* bit i: argument i is the number of steps that the block itself takes */
-  uint32_t n_args, n_each;
-  bool repeated; /* applied once for each of `each`, its last input, each time to what it gave */
-  const double *each;
-  const struct Plateau *plateau; /* one that waits for a metric: then there is no op */
-} Schedule;
-
 typedef struct Opt Opt;
 typedef struct Native Native;
 typedef struct Datum Datum;
@@ -121,6 +113,7 @@ struct Datum {
     const Init *init;
     const Schedule *schedule;
     Opt *optimizer;
+    const Statistics *statistics;
   } as;
 };
 
@@ -540,6 +533,7 @@ bool optimizer_groups(Lower *l, Opt *o, Datum model);
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
 void lower_minimize(Lower *l, Frame *f, const Stmt *s);
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
+void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span);
 
 /* ---- schedule.c ---- */
 Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,

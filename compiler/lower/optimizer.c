@@ -514,20 +514,28 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
 
 /* ---- metrics ---- */
 
-/* A metric is shown as one number, so its value is made a scalar of a float type; OP_metric
- * adds it up over the samples. The variants of a block share the metrics of the first, where their
- * names are checked. */
-void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
+/* The index of a metric of the block; its variants share the metrics of the first, where their
+ * names are checked. -1: there is one of this name. */
+static int64_t add_metric(Lower *l, Metric m, Span span)
 {
-  uint16_t first = (uint16_t)l->run->first;
   uint32_t index = l->run->first_metric + l->run->n_metrics;
-  if (index == l->g->metrics.n && has_metric(l, name)) {
-    fail(l, E210, span, "the block has two metrics `%s`", name);
-    return;
+  m.block = (uint16_t)l->run->first;
+  if (index == l->g->metrics.n && has_metric(l, m.name)) {
+    fail(l, E210, span, "the block has two metrics `%s`", m.name);
+    return -1;
   }
   l->run->n_metrics++;
+  if (index == l->g->metrics.n) vec_push(l->arena, &l->g->metrics, m);
+  return index;
+}
+
+/* A metric is shown as one number, so its value is made a scalar of a float type; OP_metric
+ * adds it up over the samples. */
+void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
+{
+  int64_t index = add_metric(l, (Metric){.name = name, .is_loss = is_loss}, span);
+  if (index < 0) return;
   watch_value(l, name, d_tensor(value));
-  if (index == l->g->metrics.n) vec_push(l->arena, &l->g->metrics, (Metric){name, first, is_loss});
   const Node *n = ir_node(l->g, value);
   Datum d = d_tensor(value);
   if (n->rank && ir_elements(n) == 1) d = reshape_to(l, value, NULL, 0, span);
@@ -537,7 +545,39 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
 }
 
+void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span)
+{
+  uint32_t n = (uint32_t)ir_elements(ir_node(l->g, s->values));
+  int64_t index = add_metric(l, (Metric){.name = name, .kind = s->kind, .statistics = n}, span);
+  if (index < 0) return;
+  watch_value(l, name, d_tensor(s->values));
+  append(l, span, OP_statistics, &s->values, 1,
+         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
+}
+
+/* _statistics(values, "f1_macro", "f1"): what `metric` takes; the kinds are those of AMPC_METRICS.
+ */
+static Datum run_statistics(Lower *l, Args *args)
+{
+  static const char *const names[AMPC_METRIC_KIND_COUNT] = {
+#define ROW(KIND, name) #name,
+      AMPC_METRICS(ROW)
+#undef ROW
+  };
+  Statistics *s = arena_new(l->arena, Statistics);
+  s->values = as_tensor(l, args->at.at[0].value, args->span);
+  s->name = args->at.at[2].value.as.text;
+  if (!s->values.id) return d_of(D_error);
+  for (int k = 0; k < AMPC_METRIC_KIND_COUNT; k++)
+    if (strcmp(names[k], args->at.at[1].value.as.text) == 0) {
+      s->kind = (ampc_metric_kind)k;
+      return (Datum){.kind = D_statistics, .as.statistics = s};
+    }
+  library_broken("_statistics()", "does not know the metric ", args->at.at[1].value.as.text);
+}
+
 const Native optimizer_natives[] = {
     {"optimizer", 4, ANY_NUMBER, true, true, run_optimizer},
+    {"statistics", 3, 3, false, true, run_statistics},
     {0},
 };

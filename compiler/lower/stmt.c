@@ -262,8 +262,15 @@ static void exec_metric(Lower *l, Frame *f, const Stmt *st)
     fail(l, E210, st->span, "`metric` stands in train and eval blocks only");
     return;
   }
-  Value v = as_tensor(l, eval(l, f->scope, st->as.named.value), st->as.named.value->span);
-  if (v.id) lower_metric(l, st->as.named.name.text, v, false, st->as.named.value->span);
+  const char *name = st->as.named.name.text;
+  Span span = st->as.named.value->span;
+  Datum d = eval(l, f->scope, st->as.named.value);
+  if (d.kind == D_statistics) {
+    lower_statistics(l, name, d.as.statistics, span);
+    return;
+  }
+  Value v = as_tensor(l, d, span);
+  if (v.id) lower_metric(l, name, v, false, span);
 }
 
 static void exec_stmt(Lower *l, Frame *f, const Stmt *st)

@@ -70,6 +70,9 @@ Value as_tensor(Lower *l, Datum d, Span span)
     return bool_tensor(l, d.as.truth);
   default:
     fail(l, E209, span, "a tensor is needed here, got %s", d_kind_text(l, d));
+    if (d.kind == D_statistics)
+      diag_help(l->c, "`metric name = %s(...)`: it is worked out of counts, over all samples",
+                d.as.statistics->name);
     if (d.kind == D_class) diag_help(l->c, "build it first: `%s(...)`", d.as.class->name);
     return (Value){0};
   }

@@ -120,8 +120,9 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
   case OP_param:
     return param_place(c, n);
   case OP_setting:
-    return (ampc_ref){AMPC_STATE, ampc_state_setting(g->optimizers.n, g->metrics.n,
-                                                     (uint32_t)attr_int(n, "index"))};
+    return (ampc_ref){AMPC_STATE,
+                      ampc_state_setting(g->optimizers.n, ir_metric_slots(g, g->metrics.n),
+                                         (uint32_t)attr_int(n, "index"))};
   case OP_loss_scale:
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, scale)};
   case OP_step:

@@ -120,7 +120,10 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
   }
   ampc_metric_desc *metrics = arena_array(c->arena, ampc_metric_desc, g->metrics.n + 1);
   for (uint32_t i = 0; i < g->metrics.n; i++)
-    metrics[i] = (ampc_metric_desc){g->metrics.at[i].name, g->metrics.at[i].is_loss};
+    metrics[i] = (ampc_metric_desc){.name = g->metrics.at[i].name,
+                                    .is_loss = g->metrics.at[i].is_loss,
+                                    .kind = g->metrics.at[i].kind,
+                                    .statistics = g->metrics.at[i].statistics};
   p->settings = settings;
   p->n_settings = g->settings.n;
   p->plateaus = g->plateaus.at;
@@ -282,7 +285,8 @@ static void plan_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   param_spaces(c, p);
-  p->space_bytes[AMPC_STATE] = ampc_state_setting(p->n_optimizers, p->n_metrics, p->n_settings);
+  p->space_bytes[AMPC_STATE] = ampc_state_setting(
+      p->n_optimizers, ampc_metric_slots(p->metrics, p->n_metrics), p->n_settings);
   for (uint32_t b = 0; b < g->blocks.n; b++) {
     const BlockInfo *info = &g->blocks.at[b];
     p->space_bytes[AMPC_WORK] = greatest(p->space_bytes[AMPC_WORK], info->work_bytes);

@@ -1,5 +1,6 @@
 /* Commands about the job and its state. */
 #include "repl.h"
+#include "runtime/runtime.h"
 #include "runtime/base/terminal.h"
 #include "runtime/plan/bytes.h"
 #include "runtime/plan/number.h"
@@ -119,7 +120,7 @@ static bool list_settings(Repl *r)
   const ampc_program *g = r->live == p ? ampc_program_of(r->rt) : p->c->program;
   for (uint32_t i = 0; i < g->n_settings; i++) {
     float value = (float)g->settings[i].value;
-    ampc_ref at = {AMPC_STATE, ampc_state_setting(g->n_optimizers, g->n_metrics, i)};
+    ampc_ref at = runtime_setting_place(g, i);
     if (r->live == p && !repl_check(r, ampc_read(r->rt, at, &value, sizeof value))) return false;
     for (uint32_t k = 0; k < r->sets.n && r->live != p; k++)
       if (strcmp(r->sets.at[k].key, g->settings[i].name) == 0)

@@ -1,6 +1,7 @@
 /* Training and evaluating in a session: the steps of `amp train`, any number at a time, with the
  * same numbers. Ctrl-C ends between two steps. */
 #include "repl.h"
+#include "runtime/metric.h"
 #include "runtime/plan/number.h"
 #include "runtime/train/judge.h"
 #include "runtime/train/lost.h"
@@ -69,6 +70,8 @@ static bool print_metrics(Run *t)
   const ampc_block *b = &t->p->blocks[t->block];
   for (uint32_t i = 0; i < b->n_metrics; i++) {
     ampc_metric m;
+    if (!metric_is_number(&t->p->metrics[b->first_metric + i]))
+      continue; /* :eval prints matrices */
     if (!repl_check(t->r, ampc_get_metric(t->r->rt, b->first_metric + i, &m))) return false;
     if (m.count == 0) continue; /* of an `every` that has not fired */
     printf("  %s ", t->p->metrics[b->first_metric + i].name);
@@ -194,19 +197,32 @@ static ampc_status eval_block(Repl *r, uint32_t block)
 }
 
 /* `values`: where the averages go; NULL: to nobody else. */
+static bool print_metric(Repl *r, const ampc_block *b, uint32_t metric, double *values)
+{
+  const ampc_metric_desc *m = &r->live->c->program->metrics[metric];
+  ampc_metric *slots = malloc(ampc_metric_slots(m, 1) * sizeof *slots);
+  bool good = slots && repl_check(r, metric_read(r->rt, metric, slots));
+  if (!slots) repl_error(r, "out of memory");
+  if (good && values) values[metric] = metric_value(m, slots);
+  if (good) {
+    printf("%s %s:%s", b->name, m->name, metric_is_number(m) ? " " : "\n");
+    if (metric_is_number(m)) {
+      print_value(metric_value(m, slots));
+      putchar('\n');
+    } else {
+      metric_print_matrix(stdout, m, slots);
+    }
+  }
+  free(slots);
+  return good;
+}
+
 static bool print_eval(Repl *r, uint32_t block, double *values)
 {
   const ampc_program *p = r->live->c->program;
   const ampc_block *b = &p->blocks[block];
-  for (uint32_t i = 0; i < b->n_metrics; i++) {
-    ampc_metric m;
-    if (!repl_check(r, ampc_get_metric(r->rt, b->first_metric + i, &m))) return false;
-    double average = m.count > 0 ? m.sum / m.count : NAN;
-    printf("%s %s: ", b->name, p->metrics[b->first_metric + i].name);
-    print_value(average);
-    putchar('\n');
-    if (values) values[b->first_metric + i] = average;
-  }
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
+    if (!print_metric(r, b, i, values)) return false;
   return repl_check(r, ampc_clear_metrics(r->rt, block));
 }
 

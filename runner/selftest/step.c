@@ -64,6 +64,7 @@ static void print_job(Text *t, const Recipe *r)
               "train x, z in numbers() with batch=%d {\n"
               "  minimize net(x, z) with opt\n"
               "  metric first = sum(x * x)\n"
+              "  metric signs = confusion(x, (x > 0.25).to(i64))\n"
               "}\n",
               STEP_BATCH);
 }
@@ -145,6 +146,24 @@ static ampc_status run_body(Built *b, const Batch *batch)
 
 /* ---- recipes ---- */
 
+/* Counts [true, predicted] of all bodies: a number is true above 1/4, predicted above 0. */
+static ampc_status check_counts(Arena *a, TestRun *run, Built *b, uint32_t metric,
+                                const Batch *batches, int n)
+{
+  double want[5] = {0}, got[5] = {0};
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < STEP_BATCH * STEP_W; k++)
+      want[2 * (batches[i].x[k] > 0.25f) + (batches[i].x[k] > 0.0f)]++;
+  if (b->c->program->metrics[metric].statistics != 5)
+    return ampc_fail(AMPC_RUN_FAILED, "the program has lost its counts");
+  ampc_status status = ampc_get_statistics(b->rt, metric, got);
+  if (!status)
+    test_check(run, OP_statistics, AMPC_F32, memcmp(want, got, sizeof want) == 0,
+               arena_printf(a, "counts %g %g %g %g %g, expected %g %g %g %g 0", got[0], got[1],
+                            got[2], got[3], got[4], want[0], want[1], want[2], want[3]));
+  return status;
+}
+
 /* Averages weigh each body by its samples; `last` is that of the last body. */
 static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe *r,
                                  const Batch *batches, int n)
@@ -158,9 +177,10 @@ static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe 
       last += (double)batches[i].x[k] * (double)batches[i].x[k];
     sum += last;
   }
-  for (uint32_t i = 0; i < p->n_metrics; i++) {
+  for (uint32_t i = 0; i + 1 < p->n_metrics; i++) {
     if (strcmp(p->metrics[i].name, "first") != 0) continue;
     ampc_status status = ampc_get_metric(b->rt, i, &m);
+    if (!status) status = check_counts(a, run, b, i + 1, batches, n);
     if (status) return status;
     bool average = fabs(m.sum / m.count - sum / n) <= 1e-6 * sum / n;
     test_check(run, OP_metric, AMPC_F32, average && m.count == (double)n * STEP_BATCH,
@@ -227,8 +247,8 @@ static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
 /* A filter that names any op of a step runs all recipes: a body runs all of these ops. */
 ampc_status suite_step(Arena *a, TestRun *run)
 {
-  static const OpKind proved[] = {OP_metric, OP_grad_accumulate, OP_grad_norm, OP_optimizer_control,
-                                  OP_scaler_update};
+  static const OpKind proved[] = {OP_metric,    OP_statistics,        OP_grad_accumulate,
+                                  OP_grad_norm, OP_optimizer_control, OP_scaler_update};
   bool any = false;
   for (uint32_t i = 0; i < sizeof proved / sizeof *proved; i++) any |= test_wanted(run, proved[i]);
   for (OptimizerKind k = 0; k < OPT_COUNT; k++) {

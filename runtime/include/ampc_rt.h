@@ -76,8 +76,11 @@ ampc_status ampc_refresh_copies(ampc_runtime *rt);
 ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps);
 ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value); /* "opt.lr" */
 ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out);             /* waits */
-/* Average of a block's metric since the last ampc_clear_metrics. Waits. */
+/* A block's metric since the last ampc_clear_metrics: sum / count, where count is not 0. Waits. */
 ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out);
+/* The statistics of a metric that has some (ampc_metric_desc.statistics), such as the counts of a
+ * confusion matrix: [true, predicted], and then how many labels were no class. Waits. */
+ampc_status ampc_get_statistics(ampc_runtime *rt, uint32_t metric, double *out);
 ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 
 /* ---- what step functions call ---- */

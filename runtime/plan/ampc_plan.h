@@ -339,9 +339,36 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
   ampc_ref place;
 } ampc_output_desc;
 
+/* What a metric is made of its statistics, which are sums over all samples; runtime/metric.c has
+ * the formulas. Of counts there are three a class, `right`, `predicted` and `true`, class after
+ * class of each, or those of a matrix [true, predicted]; and behind them how many labels were no
+ * class. */
+#define AMPC_METRICS(ROW)                                                                          \
+  ROW(MEAN, mean)             /* of a number, by samples; it has no statistics */                  \
+  ROW(PERPLEXITY, perplexity) /* sum of the losses, their number */                                \
+  ROW(F1_MACRO, f1_macro)     /* from here on counts */                                            \
+  ROW(F1_MICRO, f1_micro)                                                                          \
+  ROW(F1_WEIGHTED, f1_weighted)                                                                    \
+  ROW(F1_BINARY, f1_binary)                                                                        \
+  ROW(IOU_MACRO, iou_macro)                                                                        \
+  ROW(IOU_MICRO, iou_micro)                                                                        \
+  ROW(IOU_WEIGHTED, iou_weighted)                                                                  \
+  ROW(IOU_BINARY, iou_binary)                                                                      \
+  ROW(MATTHEWS, matthews)                                                                          \
+  ROW(CONFUSION, confusion) /* a matrix, and no single number */
+
+typedef enum ampc_metric_kind {
+#define AMPC_METRIC_KIND(KIND, name) AMPC_METRIC_##KIND,
+  AMPC_METRICS(AMPC_METRIC_KIND)
+#undef AMPC_METRIC_KIND
+      AMPC_METRIC_KIND_COUNT
+} ampc_metric_kind;
+
 typedef struct ampc_metric_desc {
   const char *name;
   bool is_loss; /* the value that `minimize` minimizes */
+  ampc_metric_kind kind;
+  uint32_t statistics; /* how many; 0: none, a mean */
 } ampc_metric_desc;
 
 typedef enum ampc_block_kind { AMPC_TRAIN, AMPC_EVAL, AMPC_INFER } ampc_block_kind;
@@ -358,7 +385,7 @@ typedef struct ampc_block {
   bool shuffle, drop_last;
   const char *save;                 /* path or NULL */
   uint32_t first_source, n_sources; /* in ampc_program.sources */
-  uint32_t first_metric, n_metrics; /* in ampc_program.metrics: index into STATE's metrics too */
+  uint32_t first_metric, n_metrics; /* in ampc_program.metrics: their places: ampc_metric_slots */
   uint32_t n_periods;
   int64_t period[AMPC_MAX_PERIODS]; /* rising: step s of the run, from 1, fires those that divide
                                        s. Each choice that comes is a variant: ampc_variant_at */
@@ -427,6 +454,10 @@ typedef struct ampc_program {
 int64_t ampc_state_optimizer(uint32_t i);
 int64_t ampc_state_metric(uint32_t n_optimizers, uint32_t i);
 int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i);
+
+/* A metric with statistics has an ampc_metric for each of them, one behind the other: how many the
+ * first n of the table have in all. The counts of metrics above are of these. */
+uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n);
 
 /* The next multiple, or n itself. */
 int64_t ampc_round_up(int64_t n, int64_t multiple);

@@ -3,7 +3,7 @@
  * These structs are shared three ways: the host runtime, compiled kernels (the text of this file is
  * put before them; it includes nothing and is C and C++), and emitted programs through ampc_rt.h.
  * The STATE space (ampc_plan.h) is laid out as
- *   ampc_state, ampc_optimizer[n_optimizers], ampc_metric[n_metrics], float settings[n_settings]
+ *   ampc_state, ampc_optimizer[n_optimizers], ampc_metric[], float settings[n_settings]
  * without gaps beyond each struct's own size. Host code never touches it in a step: it is read late
  * (metrics) and written between steps (settings). */
 #ifndef AMPC_STATE_H
@@ -44,7 +44,7 @@ typedef struct ampc_optimizer {
                        only added up. Both 0 where nothing accumulates */
 } ampc_optimizer;
 
-typedef struct ampc_metric { /* average = sum / count */
+typedef struct ampc_metric { /* average = sum / count; of a statistic the sum is what counts */
   double sum;                /* of value times samples, since the host last cleared it */
   double count;              /* samples */
   float last;                /* value of the last body */

@@ -44,6 +44,13 @@ int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i
   return ampc_state_metric(n_optimizers, n_metrics) + (int64_t)(i * sizeof(float));
 }
 
+uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n)
+{
+  uint32_t slots = 0;
+  for (uint32_t i = 0; i < n; i++) slots += metrics[i].statistics ? metrics[i].statistics : 1;
+  return slots;
+}
+
 int ampc_target_capability(const char *target)
 {
   return strncmp(target, "sm_", 3) == 0 ? atoi(target + 3) : 0;

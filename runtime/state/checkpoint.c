@@ -148,8 +148,7 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
   bool good = true;
   for (uint32_t i = 0; i < p->n_settings && good; i++) {
     float value;
-    ampc_ref at = {AMPC_STATE, ampc_state_setting(p->n_optimizers, p->n_metrics, i)};
-    ampc_status status = ampc_read(rt, at, &value, sizeof value);
+    ampc_status status = ampc_read(rt, runtime_setting_place(p, i), &value, sizeof value);
     if (status) return status;
     char *key = text_join((const char *[]){"ampc.setting.", p->settings[i].name, NULL});
     good = key && set(f, key, "%.9g", (double)value);

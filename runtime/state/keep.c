@@ -38,8 +38,11 @@ typedef struct KeptList {
 /* The block whose evaluation says what is best; NULL: none does. */
 const ampc_block *keep_judge(const ampc_program *p)
 {
-  for (uint32_t i = 0; i < p->n_blocks; i++)
-    if (p->blocks[i].kind == AMPC_EVAL && p->blocks[i].n_metrics) return &p->blocks[i];
+  for (uint32_t i = 0; i < p->n_blocks; i++) {
+    const ampc_block *b = &p->blocks[i];
+    if (b->kind == AMPC_EVAL && b->n_metrics && metric_is_number(&p->metrics[b->first_metric]))
+      return b;
+  }
   return NULL;
 }
 

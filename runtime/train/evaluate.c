@@ -43,16 +43,27 @@ ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, am
   return status;
 }
 
+void session_set_values(Session *s, uint32_t block)
+{
+  const ampc_program *p = s->program;
+  const ampc_block *b = &p->blocks[block];
+  const ampc_metric *at = s->told + ampc_metric_slots(p->metrics, b->first_metric);
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
+    s->known[i] = at->count > 0;
+    if (s->known[i]) s->values[i] = metric_value(&p->metrics[i], at);
+    at += ampc_metric_slots(&p->metrics[i], 1);
+  }
+}
+
 ampc_status session_take_metrics(Session *s, uint32_t block)
 {
-  const ampc_block *b = &s->program->blocks[block];
-  for (uint32_t i = 0; i < b->n_metrics; i++) {
-    ampc_metric m;
-    ampc_status status = ampc_get_metric(s->rt, b->first_metric + i, &m);
-    if (status) return status;
-    s->known[b->first_metric + i] = m.count > 0;
-    if (m.count > 0) s->values[b->first_metric + i] = m.sum / m.count;
-  }
+  const ampc_program *p = s->program;
+  const ampc_block *b = &p->blocks[block];
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics && !status; i++)
+    status = metric_read(s->rt, i, s->told + ampc_metric_slots(p->metrics, i));
+  if (status) return status;
+  session_set_values(s, block);
   return ampc_clear_metrics(s->rt, block);
 }
 

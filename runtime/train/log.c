@@ -60,6 +60,21 @@ static void put_names(const Session *s, FILE *f)
   fputc('\n', f);
 }
 
+/* A matrix as the text of its list of rows: "[[5,1],[0,4]]" is one field. */
+static void put_metric(const Session *s, uint32_t metric, FILE *f)
+{
+  const ampc_metric_desc *m = &s->program->metrics[metric];
+  if (metric_is_number(m)) {
+    fprintf(f, "%.9g", s->values[metric]);
+    return;
+  }
+  const ampc_metric *at = s->told + ampc_metric_slots(s->program->metrics, metric);
+  uint32_t n = metric_classes(m);
+  for (uint32_t i = 0; i < n * n; i++)
+    fprintf(f, "%s%.0f", i == 0 ? "\"[[" : i % n == 0 ? "],[" : ",", at[i].sum);
+  fputs("]]\"", f);
+}
+
 /* The metrics of one block that the row has; the columns of the others stay empty. */
 static void put_metrics(const Session *s, uint32_t block, FILE *f)
 {
@@ -68,7 +83,7 @@ static void put_metrics(const Session *s, uint32_t block, FILE *f)
     for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++) {
       fputc(',', f);
       uint32_t metric = p->blocks[i].first_metric + k;
-      if (i == block && s->known[metric]) fprintf(f, "%.9g", s->values[metric]);
+      if (i == block && s->known[metric]) put_metric(s, metric, f);
     }
   fputc('\n', f);
 }

@@ -42,7 +42,7 @@ static bool put_metrics(const Session *s, Events *e, uint32_t block, int64_t ste
   const ampc_block *b = &s->program->blocks[block];
   bool good = true;
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    if (s->known[i])
+    if (s->known[i] && metric_is_number(&s->program->metrics[i])) /* a matrix is in the table */
       good = put_scalar(e, step, s->values[i], good, "%s/%s", b->name, s->program->metrics[i].name);
   return good;
 }

@@ -62,7 +62,7 @@ static void add_metrics(Session *s, uint32_t block, Line *l)
 {
   const ampc_block *b = &s->program->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
-    if (!s->known[i]) continue;
+    if (!s->known[i] || !metric_is_number(&s->program->metrics[i])) continue; /* no line has room */
     add(l, " %s ", s->program->metrics[i].name);
     add_value(l, s->values[i]);
   }
@@ -200,12 +200,15 @@ void progress_warn(Progress *p, const char *fmt, ...)
 
 static void print_block(const Session *s, uint32_t block)
 {
-  const ampc_block *b = &s->program->blocks[block];
-  for (uint32_t i = 0; i < b->n_metrics; i++) {
-    const char *name = s->program->metrics[b->first_metric + i].name;
+  const ampc_program *p = s->program;
+  const ampc_block *b = &p->blocks[block];
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
+    const ampc_metric_desc *m = &p->metrics[i];
     Line line = {.size = 0};
-    add_value(&line, s->values[b->first_metric + i]);
-    printf("%s %s: %s\n", b->name, name, line.text);
+    if (metric_is_number(m)) add_value(&line, s->values[i]);
+    printf("%s %s:%s%s\n", b->name, m->name, line.size ? " " : "", line.text);
+    if (!metric_is_number(m))
+      metric_print_matrix(stdout, m, s->told + ampc_metric_slots(p->metrics, i));
   }
 }
 

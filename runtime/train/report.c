@@ -17,10 +17,11 @@ static const Sink *const sinks[SINK_COUNT] = {SINKS(SINK_ROW)};
 ampc_status report_open(Session *s)
 {
   const ampc_program *p = s->program;
+  uint32_t slots = ampc_metric_slots(p->metrics, p->n_metrics);
   s->rates = calloc(p->n_optimizers + 1, sizeof *s->rates);
   bool good = s->rates != NULL;
   for (int i = 0; i < SINK_COUNT; i++) {
-    s->telling[i].sums = calloc(p->n_metrics + 1, sizeof(ampc_metric));
+    s->telling[i].sums = calloc(slots + 1, sizeof(ampc_metric));
     good = good && s->telling[i].sums;
   }
   ampc_status status = good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
@@ -28,11 +29,23 @@ ampc_status report_open(Session *s)
   return status;
 }
 
+typedef struct Slots { /* the ampc_metrics of a block's metrics */
+  uint32_t first, n;
+} Slots;
+
+static Slots slots_of_block(const Session *s, uint32_t block)
+{
+  const ampc_program *p = s->program;
+  const ampc_block *b = &p->blocks[block];
+  return (Slots){ampc_metric_slots(p->metrics, b->first_metric),
+                 ampc_metric_slots(p->metrics + b->first_metric, b->n_metrics)};
+}
+
 void report_begin_block(Session *s, uint32_t block)
 {
-  const ampc_block *b = &s->program->blocks[block];
+  Slots at = slots_of_block(s, block);
   for (int i = 0; i < SINK_COUNT; i++)
-    memset(s->telling[i].sums + b->first_metric, 0, b->n_metrics * sizeof(ampc_metric));
+    memset(s->telling[i].sums + at.first, 0, at.n * sizeof(ampc_metric));
 }
 
 int64_t report_every(const Session *s, uint32_t block)
@@ -44,8 +57,8 @@ int64_t report_every(const Session *s, uint32_t block)
 /* What the device had summed goes to every sink's own sums. */
 static void add_metrics(Session *s, uint32_t block)
 {
-  const ampc_block *b = &s->program->blocks[block];
-  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
+  Slots at = slots_of_block(s, block);
+  for (uint32_t i = at.first; i < at.first + at.n; i++) {
     ampc_metric m;
     memcpy(&m, s->state + ampc_state_metric(s->program->n_optimizers, i), sizeof m);
     for (int k = 0; k < SINK_COUNT; k++) {
@@ -73,13 +86,11 @@ static Record record_of(Session *s, const Glance *g)
 /* The averages of this sink's steps, for it to tell. */
 static void set_values(Session *s, uint32_t block, Telling *t)
 {
-  const ampc_block *b = &s->program->blocks[block];
-  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
-    ampc_metric *m = &t->sums[i];
-    s->known[i] = m->count > 0;
-    if (s->known[i]) s->values[i] = m->sum / m->count;
-    *m = (ampc_metric){0};
-  }
+  Slots at = slots_of_block(s, block);
+  size_t bytes = at.n * sizeof(ampc_metric);
+  memcpy(s->told + at.first, t->sums + at.first, bytes);
+  memset(t->sums + at.first, 0, bytes);
+  session_set_values(s, block);
 }
 
 ampc_status report_step(Session *s, uint32_t block, bool must, bool look)

@@ -28,13 +28,30 @@ static json_t *path_text(const char *path)
   return out;
 }
 
+/* A list of rows. */
+static json_t *matrix(const Session *s, uint32_t metric)
+{
+  const ampc_program *p = s->program;
+  const ampc_metric *at = s->told + ampc_metric_slots(p->metrics, metric);
+  json_t *rows = json_array();
+  for (uint32_t n = metric_classes(&p->metrics[metric]), i = 0; i < n; i++) {
+    json_t *row = json_array();
+    for (uint32_t k = 0; k < n; k++)
+      json_array_append_new(row, json_integer((json_int_t)at[i * n + k].sum));
+    json_array_append_new(rows, row);
+  }
+  return rows;
+}
+
 static json_t *metrics(const Session *s, uint32_t block)
 {
   const ampc_block *b = &s->program->blocks[block];
   json_t *out = json_object();
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
     json_object_set_new(out, s->program->metrics[i].name,
-                        s->known[i] ? number(s->values[i]) : json_null());
+                        !s->known[i]                                ? json_null()
+                        : metric_is_number(&s->program->metrics[i]) ? number(s->values[i])
+                                                                    : matrix(s, i));
   return out;
 }
 

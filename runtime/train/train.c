@@ -456,11 +456,12 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   s.logged = calloc(p->n_blocks + 1, sizeof *s.logged);
   s.values = calloc(p->n_metrics + 1, sizeof *s.values);
   s.known = calloc(p->n_metrics + 1, sizeof *s.known);
+  s.told = calloc(ampc_metric_slots(p->metrics, p->n_metrics) + 1, sizeof *s.told);
   s.locks = malloc((p->n_blocks + 1) * sizeof *s.locks);
   for (uint32_t i = 0; s.locks && i < p->n_blocks; i++) s.locks[i] = -1;
   s.state = malloc((size_t)p->space_bytes[AMPC_STATE]);
   ampc_status status = AMPC_RUN_FAILED;
-  if (s.batches && s.evaluated && s.logged && s.values && s.known && s.locks && s.state) {
+  if (s.batches && s.evaluated && s.logged && s.values && s.known && s.told && s.locks && s.state) {
     interrupt_catch();
     status = run(&s);
     interrupt_restore();
@@ -478,6 +479,7 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   free(s.logged);
   free(s.values);
   free(s.known);
+  free(s.told);
   free(s.state);
   return status;
 }

@@ -1,6 +1,7 @@
 /* What the files of the training loop share. */
 #pragma once
 #include "judge.h"
+#include "runtime/metric.h"
 
 typedef struct Session Session;
 
@@ -60,7 +61,7 @@ typedef struct Glance {
 
 typedef struct Telling { /* a sink in this run */
   void *own;             /* of the sink; NULL: it is not told */
-  ampc_metric *sums;     /* one a metric: since this sink was last told */
+  ampc_metric *sums;     /* one a slot: since this sink was last told */
 } Telling;
 
 struct Session {
@@ -71,7 +72,8 @@ struct Session {
   uint64_t seed;
   ampc_batches **batches; /* one a block; NULL where the run does not need it */
   double *values;         /* one a metric: its last average */
-  bool *known; /* likewise: it has one of the steps now told; `every` may not have fired */
+  bool *known;       /* likewise: it has one of the steps now told; `every` may not have fired */
+  ampc_metric *told; /* what these were made of: one a slot, see ampc_metric_slots */
   Telling telling[SINK_COUNT];
   double *rates;        /* one an optimizer: its last learning rate */
   int *locks;           /* one a block: that of where it saves, or -1 */
@@ -100,7 +102,9 @@ ampc_status glance_begin(Session *s, Glance g);
 ampc_status glances_take(Session *s, bool wait);
 
 /* ---- evaluate.c ---- */
-/* Averages of a block's metrics into s->values; clears them. */
+/* s->values of a block, of s->told. */
+void session_set_values(Session *s, uint32_t block);
+/* A block's metrics into s->told and s->values; clears them. */
 ampc_status session_take_metrics(Session *s, uint32_t block);
 /* Runs an eval block over all its data. */
 ampc_status evaluate(Session *s, uint32_t block);

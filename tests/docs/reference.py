@@ -19,7 +19,7 @@ LAYERS = ROOT / "compiler/layers"
 CLASSES = {"low": "low", "f32": "f32", "promote": "promote", "none": "that of its inputs"}
 TITLES = {"attention": "Attention", "convolutions": "Convolutions", "functional": "Elementwise, shapes, places, random numbers, "
           "reductions", "image": "Images: norms of channels, augmentation", "init": "Initialisers, parameters, buffers",
-          "layers": "Layers", "losses": "Losses, metrics", "optimizers": "Optimizers, schedules",
+          "layers": "Layers", "losses": "Losses", "metrics": "Metrics", "optimizers": "Optimizers, schedules",
           "pools": "Pools, interpolation", "sources": "Sources of data"}
 GENERATED = "<!-- Made by tests/docs/reference.py BUILD --rewrite. -->\n"
 

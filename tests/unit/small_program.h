@@ -39,7 +39,8 @@ static const ampc_optimizer_desc small_optimizers[] = {
     {.name = "opt", .kind = "Adam", .count = 32, .uses_moment1 = true, .uses_moment2 = true}};
 static const ampc_setting small_settings[] = {{"opt.lr", 0.25, AMPC_NOT_NEGATIVE, 0, 0},
                                               {"opt.momentum", 0.5, AMPC_NOT_NEGATIVE, 0, 0}};
-static const ampc_metric_desc small_metrics[] = {{"loss", true}, {"acc", false}};
+static const ampc_metric_desc small_metrics[] = {{.name = "loss", .is_loss = true},
+                                                 {.name = "acc"}};
 
 static const ampc_source small_sources[] = {
     {.kind = AMPC_SOURCE_SYNTHETIC,

@@ -1,0 +1,203 @@
+/* Metrics that are worked out of statistics: sums over all samples, kept in STATE as an ampc_metric
+ * each. Formulas and averages are scikit-learn's (f1_score, jaccard_score, matthews_corrcoef,
+ * confusion_matrix); what would be divided by 0 is 0, as there. */
+#include "runtime/metric.h"
+#include <math.h>
+#include <stdlib.h>
+
+bool metric_is_number(const ampc_metric_desc *m)
+{
+  return m->kind != AMPC_METRIC_CONFUSION;
+}
+
+uint32_t metric_classes(const ampc_metric_desc *m)
+{
+  return (uint32_t)lround(sqrt(m->statistics - 1.0));
+}
+
+static double ratio(double a, double b)
+{
+  return b != 0 ? a / b : 0;
+}
+
+/* ---- of the counts of classes ---- */
+
+typedef struct Counts { /* right[c * 1]: of class c */
+  const ampc_metric *right, *predicted, *actual;
+  uint32_t n;
+} Counts;
+
+static Counts counts_of(const ampc_metric_desc *m, const ampc_metric *slots)
+{
+  uint32_t n = (m->statistics - 1) / 3;
+  return (Counts){slots, slots + n, slots + 2 * n, n};
+}
+
+/* Dice's coefficient, which is F1, or Jaccard's: of numbers right, predicted and true. */
+static double overlap(bool iou, double right, double predicted, double actual)
+{
+  return iou ? ratio(right, predicted + actual - right) : ratio(2 * right, predicted + actual);
+}
+
+static double sum_of(const ampc_metric *at, uint32_t n)
+{
+  double sum = 0;
+  for (uint32_t i = 0; i < n; i++) sum += at[i].sum;
+  return sum;
+}
+
+/* The mean over classes that occur, as predicted or true ones; `weighted`: by how often they are
+ * true. */
+static double over_classes(const Counts *k, bool iou, bool weighted)
+{
+  double sum = 0, weights = 0;
+  for (uint32_t c = 0; c < k->n; c++) {
+    double predicted = k->predicted[c].sum, actual = k->actual[c].sum;
+    double weight = weighted ? actual : predicted + actual > 0;
+    sum += weight * overlap(iou, k->right[c].sum, predicted, actual);
+    weights += weight;
+  }
+  return ratio(sum, weights);
+}
+
+static double micro(const Counts *k, bool iou)
+{
+  return overlap(iou, sum_of(k->right, k->n), sum_of(k->predicted, k->n), sum_of(k->actual, k->n));
+}
+
+static double binary(const Counts *k, bool iou)
+{
+  return overlap(iou, k->right[1].sum, k->predicted[1].sum, k->actual[1].sum);
+}
+
+/* R_K of Gorodkin 2004, which of two classes is Matthews' coefficient. */
+static double matthews(const Counts *k)
+{
+  double all = sum_of(k->actual, k->n), right = sum_of(k->right, k->n);
+  double both = 0, predicted = 0, actual = 0;
+  for (uint32_t c = 0; c < k->n; c++) {
+    both += k->predicted[c].sum * k->actual[c].sum;
+    predicted += k->predicted[c].sum * k->predicted[c].sum;
+    actual += k->actual[c].sum * k->actual[c].sum;
+  }
+  return ratio(right * all - both, sqrt(all * all - predicted) * sqrt(all * all - actual));
+}
+
+double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
+{
+  if (!m->statistics) return slots->count > 0 ? slots->sum / slots->count : NAN;
+  if (m->kind == AMPC_METRIC_PERPLEXITY) return exp(slots[0].sum / slots[1].sum);
+  if (!metric_is_number(m) || slots[m->statistics - 1].sum > 0) return NAN;
+  const Counts k = counts_of(m, slots);
+  if (sum_of(k.actual, k.n) == 0) return NAN;
+  switch (m->kind) {
+  case AMPC_METRIC_F1_MACRO:
+  case AMPC_METRIC_IOU_MACRO:
+    return over_classes(&k, m->kind == AMPC_METRIC_IOU_MACRO, false);
+  case AMPC_METRIC_F1_WEIGHTED:
+  case AMPC_METRIC_IOU_WEIGHTED:
+    return over_classes(&k, m->kind == AMPC_METRIC_IOU_WEIGHTED, true);
+  case AMPC_METRIC_F1_MICRO:
+  case AMPC_METRIC_IOU_MICRO:
+    return micro(&k, m->kind == AMPC_METRIC_IOU_MICRO);
+  case AMPC_METRIC_F1_BINARY:
+  case AMPC_METRIC_IOU_BINARY:
+    return binary(&k, m->kind == AMPC_METRIC_IOU_BINARY);
+  case AMPC_METRIC_MATTHEWS:
+    return matthews(&k);
+  default:
+    return NAN;
+  }
+}
+
+void metric_print_matrix(FILE *to, const ampc_metric_desc *m, const ampc_metric *slots)
+{
+  uint32_t n = metric_classes(m);
+  double most = n;
+  for (uint32_t i = 0; i < n * n; i++) most = fmax(most, slots[i].sum);
+  int width = 2 + (int)floor(log10(fmax(most, 1))) + 1;
+  fprintf(to, "%6s", "true");
+  for (uint32_t k = 0; k < n; k++) fprintf(to, "%*u", width, k);
+  fputs("  predicted\n", to);
+  for (uint32_t i = 0; i < n; i++) {
+    fprintf(to, "%6u", i);
+    for (uint32_t k = 0; k < n; k++) fprintf(to, "%*.0f", width, slots[i * n + k].sum);
+    fputc('\n', to);
+  }
+  if (slots[n * n].sum > 0)
+    fprintf(to, "%6s %.0f labels or predictions that are no class\n", "and", slots[n * n].sum);
+}
+
+/* ---- of a runtime ---- */
+
+static uint32_t slots_of(const ampc_metric_desc *m)
+{
+  return ampc_metric_slots(m, 1);
+}
+
+ampc_status metric_read(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
+{
+  const ampc_program *p = rt->program;
+  if (metric >= p->n_metrics) return ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
+  ampc_status status = ampc_wait(rt);
+  if (status) return status;
+  int64_t at = ampc_state_metric(p->n_optimizers, ampc_metric_slots(p->metrics, metric));
+  return ampc_read(rt, (ampc_ref){AMPC_STATE, at}, out,
+                   (int64_t)(slots_of(&p->metrics[metric]) * sizeof *out));
+}
+
+static ampc_metric *room_for(const ampc_program *p, uint32_t metric)
+{
+  if (metric >= p->n_metrics) {
+    ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
+    return NULL;
+  }
+  ampc_metric *room = malloc(slots_of(&p->metrics[metric]) * sizeof *room);
+  if (!room) ampc_fail(AMPC_RUN_FAILED, "out of memory for a metric");
+  return room;
+}
+
+/* Of one with statistics: as if one sample had its value. */
+ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
+{
+  const ampc_program *p = rt->program;
+  ampc_metric *slots = room_for(p, metric);
+  if (!slots) return metric < p->n_metrics ? AMPC_RUN_FAILED : AMPC_BAD_USAGE;
+  ampc_status status = metric_read(rt, metric, slots);
+  const ampc_metric_desc *m = &p->metrics[metric];
+  if (!status) *out = slots[0];
+  if (!status && m->statistics) {
+    double value = metric_value(m, slots);
+    *out = (ampc_metric){.sum = value, .count = slots[0].count > 0, .last = (float)value};
+  }
+  free(slots);
+  return status;
+}
+
+ampc_status ampc_get_statistics(ampc_runtime *rt, uint32_t metric, double *out)
+{
+  const ampc_program *p = rt->program;
+  ampc_metric *slots = room_for(p, metric);
+  if (!slots) return metric < p->n_metrics ? AMPC_RUN_FAILED : AMPC_BAD_USAGE;
+  ampc_status status = metric_read(rt, metric, slots);
+  for (uint32_t i = 0; !status && i < p->metrics[metric].statistics; i++) out[i] = slots[i].sum;
+  free(slots);
+  return status;
+}
+
+ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
+{
+  const ampc_program *p = rt->program;
+  if (block >= p->n_blocks) return ampc_fail(AMPC_BAD_USAGE, "no block %u", block);
+  const ampc_block *b = &p->blocks[block];
+  uint32_t first = ampc_metric_slots(p->metrics, b->first_metric);
+  uint32_t n = ampc_metric_slots(p->metrics + b->first_metric, b->n_metrics);
+  static const ampc_metric zero[16];
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < n && !status; i += 16) {
+    ampc_ref at = {AMPC_STATE, ampc_state_metric(p->n_optimizers, first + i)};
+    uint32_t piece = n - i < 16 ? n - i : 16;
+    status = ampc_write(rt, at, zero, (int64_t)(piece * sizeof *zero));
+  }
+  return status;
+}

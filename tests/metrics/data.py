@@ -1,0 +1,51 @@
+"""The numbers of the metrics' tests: the same for scikit-learn (make_fixtures.py) and for ampc (metrics.py).
+Logits are multiples of 1/64 below 8, so that f16 has them exactly and 16 bits decide as f32 does."""
+
+
+def words(seed):
+    """An endless row of numbers from 0 to 2^32 - 1: PCG's step, whose high bits are good."""
+    state = seed * 0x9E3779B97F4A7C15 + 1
+    while True:
+        state = (state * 6364136223846793005 + 1442695040888963407) & (1 << 64) - 1
+        yield state >> 32
+
+
+def logits(seed, n):
+    row = words(seed)
+    return [(next(row) % 1024 - 512) / 64 for _ in range(n)]
+
+
+def labels(seed, n, classes, ignored=None):
+    """Every ninth one is `ignored`, if that is given."""
+    row = words(seed + 1000)
+    found = [next(row) % classes for _ in range(n)]
+    return [ignored if ignored is not None and i % 9 == 4 else y for i, y in enumerate(found)]
+
+
+def axis_of_classes(x, n, classes, pixels):
+    """[n, classes, pixels] as a list of the classes' logits for each pixel of each sample."""
+    return [[x[(i * classes + c) * pixels + p] for c in range(classes)] for i in range(n) for p in range(pixels)]
+
+
+def classes_data():
+    """53 samples of 5 classes; nobody has class 3, and nobody is given it."""
+    x, y = logits(1, 53 * 5), labels(1, 53, 5)
+    for i in range(53):
+        x[5 * i + 3] = -9.0
+        y[i] = 4 if y[i] == 3 else y[i]
+        x[5 * i + y[i]] += 3.0 * (i % 3 == 0)  # some are right
+    return x, y
+
+
+def binary_data():
+    x, y = logits(2, 53), labels(2, 53, 2)
+    return [v + 2.0 * (2 * t - 1) for v, t in zip(x, y)], y
+
+
+def pixels_data():
+    """7 pictures of 5 x 6 pixels and 3 classes; some pixels are ignored."""
+    x, y = logits(3, 7 * 3 * 30), labels(3, 7 * 30, 3, ignored=255)
+    for i in range(7 * 30):
+        if y[i] < 3 and i % 2:
+            x[(i // 30 * 3 + y[i]) * 30 + i % 30] += 4.0
+    return x, y

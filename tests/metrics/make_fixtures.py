@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""What scikit-learn makes of the numbers of data.py, in expected.json. Needs scikit-learn; the tests do not."""
+import json
+import math
+import pathlib
+import warnings
+
+import sklearn
+from sklearn.metrics import confusion_matrix, f1_score, jaccard_score, log_loss, matthews_corrcoef
+
+from data import axis_of_classes, binary_data, classes_data, pixels_data
+
+
+def scores(y, p, averages):
+    found = {f"f1_{a}": f1_score(y, p, average=a, zero_division=0) for a in averages}
+    found.update({f"iou_{a}": jaccard_score(y, p, average=a, zero_division=0) for a in averages})
+    return {k: float(v) for k, v in found.items()} | {"matthews": float(matthews_corrcoef(y, p))}
+
+
+def softmax(row):
+    top = max(row)
+    e = [math.exp(v - top) for v in row]
+    return [v / sum(e) for v in e]
+
+
+def perplexity(y, rows):
+    return math.exp(log_loss(y, [softmax(r) for r in rows], labels=range(len(rows[0]))))
+
+
+def main():
+    warnings.simplefilter("ignore")
+    many = ("macro", "micro", "weighted")
+    out = {"made_by": f"scikit-learn {sklearn.__version__}"}
+
+    x, y = classes_data()
+    rows = axis_of_classes(x, 53, 5, 1)
+    p = [r.index(max(r)) for r in rows]
+    out["classes"] = scores(y, p, many) | {"perplexity": perplexity(y, rows),
+                                           "confusion": confusion_matrix(y, p, labels=range(5)).tolist()}
+    x, y = binary_data()
+    p = [int(v > 0) for v in x]
+    out["binary"] = scores(y, p, ("binary",) + many) | {"confusion": confusion_matrix(y, p).tolist()}
+
+    x, y = pixels_data()
+    rows = axis_of_classes(x, 7, 3, 30)
+    kept = [i for i in range(len(y)) if y[i] != 255]
+    p = [rows[i].index(max(rows[i])) for i in kept]
+    y = [y[i] for i in kept]
+    out["pixels"] = scores(y, p, many) | {"perplexity": perplexity(y, [rows[i] for i in kept]),
+                                          "confusion": confusion_matrix(y, p, labels=range(3)).tolist()}
+    path = pathlib.Path(__file__).with_name("expected.json")
+    path.write_text(json.dumps(out, indent=1) + "\n")
+
+
+main()

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Metrics that keep statistics against scikit-learn's values in expected.json, with a smaller last batch:
+the JSON of `amp train`, the text of an emitted program, the table, the prompt, early stop, labels that are no class.
+    metrics.py AMPC AMP
+"""
+import csv
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+from data import binary_data, classes_data, pixels_data
+
+HERE = pathlib.Path(__file__).parent
+ampc, amp = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+bad = 0
+
+JOB = """data d() { return npy("x.npy"), npy("y.npy")TARGET }
+model net = Linear(1, 1)
+optimizer opt = SGD(net, lr=0.0)
+precision PRECISION
+train x, y in d() with batch=1, steps=1 { minimize net(ones(1, 1)).sum() with opt }
+eval x, y in d() with batch=BATCH {
+METRICS
+}
+"""
+
+
+def check(what, good, shown=""):
+    global bad
+    print(f"{'ok' if good else 'FAILED'}: {what} {'' if good else shown}")
+    bad += not good
+
+
+def run(*args, status=0, text=None):
+    done = subprocess.run([str(a) for a in args], capture_output=True, text=True, input=text, timeout=300)
+    check(" ".join(pathlib.Path(str(a)).name for a in args[:2]) + f" gives {status}", done.returncode == status,
+          done.stdout + done.stderr)
+    return done
+
+
+def npy(path, shape, kind, values):
+    code = {"<f4": "f", "<i8": "q"}[kind]
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({', '.join(map(str, shape))},), }}"
+    head += " " * (63 - (len(head) + 10) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() +
+                     struct.pack(f"<{len(values)}{code}", *values))
+
+
+def make(folder, x, shape, y, batch, metrics, precision="f32", target=""):
+    folder.mkdir(exist_ok=True)
+    npy(folder / "x.npy", shape, "<f4", x)
+    npy(folder / "y.npy", shape[:1] + shape[2:], "<i8", y)
+    text = JOB.replace("BATCH", str(batch)).replace("METRICS", "\n".join(f"  metric {m}" for m in metrics))
+    job = folder / "job.amp"
+    job.write_text(text.replace("PRECISION", precision).replace("TARGET", target))
+    return job
+
+
+def evaluated(job, *options):
+    done = run(amp, "train", "--device", "cpu", "-q", "--json", *options, job)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return [line["metrics"] for line in lines if line["event"] == "eval"][-1]
+
+
+def compare(what, got, want, bound=1e-6):
+    for name, value in got.items():
+        truth = want[name.replace("dice", "f1")]
+        if isinstance(truth, list):
+            check(f"{what}: {name}", value == truth, f"{value}, scikit-learn has {truth}")
+        else:
+            check(f"{what}: {name}", abs(value - truth) <= bound * abs(truth), f"{value}, scikit-learn has {truth}")
+
+
+def averages(logits, *which):
+    return [f'{f}_{a} = {f}({logits}, y, "{a}"IGNORE)' for f in ("f1", "iou", "dice") for a in which]
+
+
+def main(work):
+    want = json.loads((HERE / "expected.json").read_text())
+    many = ("macro", "micro", "weighted")
+
+    x, y = classes_data()
+    metrics = ["matthews = matthews(x, y)", "confusion = confusion(x, y)", "perplexity = perplexity(x, y)"]
+    metrics += [m.replace("IGNORE", "") for m in averages("x", *many)]
+    for batch in (1, 20, 53):
+        job = make(work / "classes", x, [53, 5], y, batch, metrics)
+        compare(f"classes, batch {batch}", evaluated(job), want["classes"])
+    first = evaluated(job)
+    job = make(work / "half", x, [53, 5], y, 20, [m.replace("(x", "(x.to(f16)") for m in metrics], "f16")
+    compare("classes in f16", evaluated(job), want["classes"])
+    whole = [m.replace("(x", "(argmax(x, 1)").replace("y)", "y, classes=5)") for m in metrics[1:2]]
+    compare("predicted classes", evaluated(make(work / "whole", x, [53, 5], y, 20, whole)), want["classes"])
+
+    x, y = binary_data()
+    metrics = ["confusion = confusion(x, y)", "matthews = matthews(x, y)", "f1_binary = f1(x, y)"]
+    metrics += [m.replace("IGNORE", "") for m in averages("x", "binary", *many)[1:]]
+    job = make(work / "binary", x, [53], y, 20, metrics)
+    compare("two classes, one logit", evaluated(job), want["binary"])
+
+    x, y = pixels_data()
+    ignored = [m.replace("IGNORE", ", ignore_index=255") for m in averages("x", *many)]
+    ignored += [f"{f} = {f}(x, y, ignore_index=255)" for f in ("confusion", "matthews", "perplexity")]
+    job = make(work / "pixels", x, [7, 3, 5, 6], y, 3, ignored)
+    compare("pixels, some ignored", evaluated(job), want["pixels"])
+
+    told(work, first)
+    wrong(work)
+
+
+def told(work, first):
+    """The other places that tell metrics."""
+    job = work / "classes" / "job.amp"
+    table = work / "log"
+    got = run(amp, "train", "--device", "cpu", "-q", "--log-dir", table, "--seed", "1", job).stdout
+    matrix = first["confusion"]
+    rows = [[int(word) for word in line.split()] for line in got.splitlines() if line.strip()[:1].isdigit()]
+    check("the text has the matrix", rows == [[i] + row for i, row in enumerate(matrix)], got)
+    row = list(csv.DictReader((table / "metrics.csv").open()))[-1]
+    check("the table has the matrix", json.loads(row["eval.confusion"]) == matrix, row)
+    check("the table has numbers", abs(float(row["eval.matthews"]) - first["matthews"]) < 1e-6, row)
+    run(ampc, job, "-o", work / "job.c")
+    line = run(ampc, job, "-o", work / "job.c", "--build-line").stdout.splitlines()[-1]
+    subprocess.run(line, shell=True, check=True, cwd=job.parent)
+    emitted = run(work / "job", "--quiet", "--data-dir", job.parent).stdout
+    check("the emitted program tells the same", emitted == got, emitted)
+    prompt = run(amp, "repl", job, text=":train\n:eval\n").stdout
+    check("the prompt tells the same", got.strip() in prompt, prompt)
+    run(amp, "train", "--device", "cpu", "-q", "--save", work / "c", "--keep-best", "1", job)
+    check("the judge is the first metric", list(work.glob("c.best-matthews=0.0727*")), list(work.glob("c*")))
+
+
+def wrong(work):
+    """A label that is no class is told by the loader; one that is made in the job gives no number."""
+    x, y = classes_data()
+    y[17] = 5
+    made = make(work / "wrong", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro")', "all = confusion(x, y)"])
+    done = run(amp, "train", "--device", "cpu", "-q", made, status=3)
+    check("the loader says so", "sample 17 is 5, expected 0 to 4" in done.stderr and "classes of " in done.stderr, done.stderr)
+    made = make(work / "wrong", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro")', "all = confusion(x, y)"], target=" * 1")
+    got = evaluated(made)
+    check("no number of a label that is no class", got["f1"] is None and sum(map(sum, got["all"])) == 52, got)
+    shown = run(amp, "train", "--device", "cpu", "-q", made).stdout
+    check("the matrix says so", "and 1 labels or predictions that are no class" in shown, shown)
+    y = [255] * 53
+    made = make(work / "none", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro", ignore_index=255)'])
+    check("no number of nothing", evaluated(made)["f1"] is None)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    main(pathlib.Path(folder))
+sys.exit(bad > 0)
