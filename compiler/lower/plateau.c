@@ -141,7 +141,7 @@ Value plateau_node(Lower *l, const Plateau *from, const char *key, ampc_domain d
 
 static bool is_judge(const Graph *g, const Metric *m)
 {
-  return g->blocks.at[m->block].kind == AMPC_EVAL;
+  return g->blocks.at[m->block].kind == AMPC_EVAL && m->kind != AMPC_METRIC_CONFUSION;
 }
 
 /* "acc", or "eval2.acc" */
@@ -156,14 +156,18 @@ static void report_metric(Lower *l, const Plateau *p)
 {
   Text t;
   text_init(&t, l->arena);
-  bool trained = false;
+  bool trained = false, matrix = false;
   for (uint32_t i = 0; i < l->g->metrics.n; i++) {
     const Metric *m = &l->g->metrics.at[i];
-    trained |= !is_judge(l->g, m) && is_named(l, m, p->metric);
+    bool other = !is_judge(l->g, m) && is_named(l, m, p->metric);
+    matrix |= other && m->kind == AMPC_METRIC_CONFUSION;
+    trained |= other && m->kind != AMPC_METRIC_CONFUSION;
     if (is_judge(l->g, m))
       text_printf(&t, "%s\"%s.%s\"", t.n ? ", " : "", l->g->blocks.at[m->block].name, m->name);
   }
-  fail(l, E201, p->span, "plateau_schedule goes by a metric of an eval block, and none has `%s`",
+  fail(l, E201, p->span,
+       matrix ? "plateau_schedule goes by a number, and `%s` is a matrix"
+              : "plateau_schedule goes by a metric of an eval block, and none has `%s`",
        p->metric);
   if (trained)
     diag_help(l->c,

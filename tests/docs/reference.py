@@ -6,7 +6,7 @@
 
 ops.md: the rows of compiler/graph/ops.def that the language can name, and the functions of compiler/layers with the
 comment that stands above each; layers.md: the modules there with their parameters; parity.md: the cases of
-tests/torch/cases.def with the worst error that BUILD/tests/torch_layers finds.
+tests/torch/cases.def with the worst errors that BUILD/tests/torch_layers and torch_halves find.
 """
 import ast
 import pathlib
@@ -112,28 +112,52 @@ def found_errors(build):
     return dict(re.findall(r"^ERRORS (\w+) (.*)$", done.stdout, re.M))
 
 
-def parity_page(errors):
+def found_halves(build):
+    """By case and type: "value gradient" of ampc, and of PyTorch in that type."""
+    found = {}
+    for half in ("f16", "bf16"):
+        done = subprocess.run([build / "tests/torch_halves", ROOT / "tests/torch/ops.safetensors",
+                               ROOT / "tests/torch/halves.safetensors", half, "--errors"], check=True, capture_output=True, text=True)
+        found.update({(m[1], m[2]): m[3] for m in re.finditer(r"^HALVES (\w+) (\w+) (.*)$", done.stdout, re.M)})
+    return found
+
+
+def halves_cells(name, halves):
+    """0.24, 0.76 (0.24, 0.82): of the value and the gradients, and PyTorch's own."""
+    for half in ("f16", "bf16"):
+        text = halves.get((name, half), "")
+        words = text.split()
+        yield f"{words[0]}, {words[1]} ({words[2]}, {words[3]})" if len(words) == 4 else text or "no floats"
+
+
+def parity_page(errors, halves):
     lines = [GENERATED, "# Compared with PyTorch", "",
              "Each line is a program that PyTorch runs in f64 and ampc in f32 on the CPU, on the same numbers; what both give is compared: "
              "the value, a loss made of it, and the gradient of every input and parameter. The error is the worst of them, relative "
              "to the greatest number of its tensor. The test `torch.layers` bounds it by 4e-6 of the number and 1e-6 of the "
-             "greatest one. In f16 and bf16 `amp selftest` compares each op with a reference in double.", "",
-             "| Case | Inputs | What | Value | Gradients |", "|---|---|---|---|---|"]
+             "greatest one.", "",
+             "Under `precision f16` and `bf16` the inputs are rounded to the type first, and the truth is PyTorch's f64 of these (ours is compared with it rounded to the type). Errors "
+             "of value and gradients are in units of the type's eps (2^-10, 2^-7) times the greatest number of the tensor, in brackets "
+             "those of PyTorch itself where it computes in that type on the CPU; `-`: there are no gradients, or it cannot. The tests "
+             "`torch.halves` bound ours by 2, or half more than PyTorch's own. `amp selftest` compares each op in each type with a "
+             "reference in double, too.", "",
+             "| Case | Inputs | What | Value | Gradients | f16 | bf16 |", "|---|---|---|---|---|---|---|"]
     for name, members, output in cases():
         value, gradient = errors.get(name, "? ?").split()
-        lines.append(f"| {name} | `{cell(members)}` | `{cell(output)}` | {value} | {gradient} |")
+        f16, bf16 = halves_cells(name, halves)
+        lines.append(f"| {name} | `{cell(members)}` | `{cell(output)}` | {value} | {gradient} | {f16} | {bf16} |")
     return "\n".join(lines) + "\n"
 
 
 def without_errors(page):
-    return re.sub(r"\| [^|]* \| [^|]* \|$", "", page, flags=re.M)
+    return re.sub(r"(\| [^|]* ){4}\|$", "", page, flags=re.M)
 
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     rewrite = "--rewrite" in sys.argv[2:]
     stale = []
-    for name, page in (("ops.md", ops_page()), ("layers.md", layers_page()), ("parity.md", parity_page(found_errors(build) if rewrite else {}))):
+    for name, page in (("ops.md", ops_page()), ("layers.md", layers_page()), ("parity.md", parity_page(*((found_errors(build), found_halves(build)) if rewrite else ({}, {}))))):
         path = ROOT / "docs" / name
         if rewrite:
             path.write_text(page)

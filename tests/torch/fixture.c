@@ -56,9 +56,12 @@ static double element(const char *type, const char *at, int64_t i)
   double f64;
   float f32;
   int64_t i64;
+  _Float16 f16;
   if (!strcmp(type, "F64")) return memcpy(&f64, at + 8 * i, 8), f64;
   if (!strcmp(type, "F32")) return memcpy(&f32, at + 4 * i, 4), (double)f32;
   if (!strcmp(type, "I64")) return memcpy(&i64, at + 8 * i, 8), (double)i64;
+  if (!strcmp(type, "F16")) return memcpy(&f16, at + 2 * i, 2), (double)f16;
+  if (!strcmp(type, "BF16")) return f32 = 0, memcpy((char *)&f32 + 2, at + 2 * i, 2), (double)f32;
   test_fail("fixture has a tensor of type %s", type);
 }
 
@@ -137,6 +140,13 @@ const Tensor *fixture_get(const Fixture *f, const char *fmt, ...)
   const Tensor *t = find(f, name);
   if (!t) test_fail("the fixture lacks %s", name);
   return t;
+}
+
+bool fixture_starts(const Fixture *f, const char *start)
+{
+  for (size_t i = 0; i < f->n; i++)
+    if (!strncmp(f->tensors[i].name, start, strlen(start))) return true;
+  return false;
 }
 
 const char *fixture_metadata(const Fixture *f, const char *key)

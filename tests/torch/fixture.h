@@ -8,7 +8,7 @@
 
 typedef struct Tensor {
   const char *name;
-  ampc_dtype dtype; /* of `data`'s source; AMPC_F32, AMPC_I64, or AMPC_F32 read from F64 */
+  ampc_dtype dtype; /* of `data`'s source; AMPC_I64, or AMPC_F32 of all floats */
   uint32_t rank;
   int64_t dim[AMPC_MAX_RANK];
   int64_t n;
@@ -22,6 +22,7 @@ const Tensor *fixture_find(const Fixture *f, const char *fmt, ...) /* NULL: ther
     __attribute__((format(printf, 2, 3)));
 const Tensor *fixture_get(const Fixture *f, const char *fmt, ...) /* must be there */
     __attribute__((format(printf, 2, 3)));
+bool fixture_starts(const Fixture *f, const char *start); /* has a tensor whose name begins so */
 const char *fixture_metadata(const Fixture *f, const char *key); /* must be there */
 
 typedef struct Job { /* compiled for the CPU, kernels loaded, memory allocated */

@@ -6,6 +6,7 @@
     ... --draw NAME...     the same from inputs drawn anew
     ... --check [NAME...]  compares what PyTorch gives here with what is stored; writes nothing
     ... --trajectory, --mixed, --every, --state   those files, whole
+    ... --halves           halves.safetensors, of the inputs that ops.safetensors has
 
 Needs Debian's python3-torch, but for two cases: kinks_bounds has the slopes of PyTorch 2.15, 1.13 has
 others, and rms_norm needs 2.4. Tests read the committed files and never need PyTorch. Inputs are
@@ -16,6 +17,9 @@ ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE
                         (what the output is multiplied with to get a loss), CASE/out, CASE/loss,
                         CASE/grad/x...; with running statistics CASE/after/x..., and out is that
                         of evaluation
+halves.safetensors      for each case f16/CASE/out, bf16/CASE/grad/x..., ...: what the same gives in float64 where inputs
+                        and g are rounded to 16 bits first, rounded to them too. Its metadata have the errors of
+                        PyTorch itself in 16 bits
 trajectory.safetensors  20 steps of an MLP and of a CNN under several optimizers and schedules;
                         weights and batches come from `mix`, which the test has too, so they are
                         not stored
@@ -40,6 +44,13 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+class Halves:
+    """Numbers that numpy has no type for, as their bits."""
+    def __init__(self, tensor):
+        self.name = "BF16" if tensor.dtype == torch.bfloat16 else "F16"
+        self.bits = tensor.detach().contiguous().view(torch.int16).numpy()
+
+
 TYPES = {np.dtype("float64"): "F64", np.dtype("float32"): "F32", np.dtype("int64"): "I64"}
 DTYPES = {name: dtype for dtype, name in TYPES.items()}
 
@@ -68,9 +79,9 @@ def write(name, tensors, metadata):
                     numpy=np.__version__)
     header, blobs, offset = {"__metadata__": metadata}, [], 0
     for key, value in tensors.items():
-        array = numpy_of(value)
+        array = value.bits if isinstance(value, Halves) else numpy_of(value)
         blob = array.tobytes()
-        header[key] = {"dtype": TYPES[array.dtype], "shape": list(array.shape),
+        header[key] = {"dtype": value.name if isinstance(value, Halves) else TYPES[array.dtype], "shape": list(array.shape),
                        "data_offsets": [offset, offset + len(blob)]}
         blobs.append(blob)
         offset += len(blob)
@@ -170,9 +181,11 @@ def read_cases():
 
 
 class Case:
-    """A case with its inputs, which are those of `stored` where these still fit."""
-    def __init__(self, name, row, stored):
+    """A case with its inputs, which are those of `stored` where these still fit; `rounded` to that type, and computed
+    in `dtype`."""
+    def __init__(self, name, row, stored, dtype=torch.float64, rounded=None):
         self.name, (members, self.output, fill) = name, row
+        self.dtype, self.rounded = dtype, rounded
         self.fill = eval(f"dict({fill})")  # of our own file
         self.stored = stored
         self.random = np.random.RandomState(zlib.crc32(name.encode()))
@@ -186,7 +199,7 @@ class Case:
             if key not in self.modules:
                 self.names[key] = self.parameter(key, self.drawn(key, shape))
         for key, module in self.modules.items():
-            module.double()
+            module.to(self.dtype)
             for name, p in module.named_parameters():
                 p.data = self.parameter(f"{key}.{name}", self.drawn(f"{key}.{name}", p.shape, scaled(0.5))).data
                 self.inputs[f"{key}.{name}"] = p
@@ -202,8 +215,12 @@ class Case:
 
     def parameter(self, key, value):
         self.tensors[key] = value
-        self.inputs[key] = torch.tensor(value).double().requires_grad_(True)
+        self.inputs[key] = self.number(value).requires_grad_(True)
         return self.inputs[key]
+
+    def number(self, value):
+        value = torch.tensor(value)
+        return (value.to(self.rounded) if self.rounded else value).to(self.dtype)
 
     def call(self):
         return eval(self.output, {}, self.names)
@@ -224,7 +241,11 @@ class Case:
             module.train()
 
     def run(self):
-        torch.set_default_dtype(torch.float64)  # what a case makes, such as ones(3), is float64 too
+        self.compute()
+        return {f"{self.name}/{key}": numpy_of(value) for key, value in self.tensors.items()}
+
+    def compute(self):
+        torch.set_default_dtype(self.dtype)  # what a case makes, such as ones(3), is float64 too
         statistics = bool(self.buffers())
         if statistics:
             self.keep_statistics()
@@ -234,13 +255,12 @@ class Case:
             self.tensors.update({f"after/{k}": v.clone() for k, v in self.buffers().items()})
         if out.requires_grad:
             self.differentiate(out)
-        return {f"{self.name}/{key}": numpy_of(value) for key, value in self.tensors.items()}
 
     def differentiate(self, out):
         """A loss that is not the sum of a scalar takes a batch: of the targets, or of one."""
         one = len(self.targets) if self.targets is not None else 1
         g = self.drawn("g", tuple(out.shape) if out.dim() else (one,))
-        loss = (out * torch.tensor(g).double()).sum()
+        loss = (out * self.number(g)).sum()
         loss.backward()
         self.tensors["g"], self.tensors["loss"] = g, loss
         for key, value in self.inputs.items():
@@ -289,6 +309,53 @@ def check_ops(cases, names):
             bad += 1
     print(f"{len(names)} cases checked, {bad} differ")
     return bad
+
+
+# ---- 16 bits ---------------------------------------------------------------------------------------
+
+def results(tensors):
+    """What is compared in 16 bits: the value, and gradients where all of them fit the type."""
+    return {key: value.detach() for key, value in tensors.items() if key == "out" or key.startswith("grad/")}
+
+
+def run_in(name, row, stored, dtype, rounded):
+    case = Case(name, row, stored, dtype, rounded)
+    case.compute()
+    return results({key: value for key, value in case.tensors.items() if isinstance(value, torch.Tensor)})
+
+
+def own_errors(truth, name, row, stored, half):
+    """The worst errors of PyTorch in 16 bits, of the value and the gradients, in units of the type's last place of the
+    greatest number; none where its CPU cannot do it."""
+    try:
+        got = run_in(name, row, stored, half, half)
+    except (RuntimeError, NotImplementedError, ValueError, TypeError):
+        return None
+    worst = [0.0, 0.0]
+    for key, want in truth.items():
+        fits = torch.isfinite(want) & (want.abs() <= torch.finfo(half).max)
+        most = want[fits].abs().max().item() if fits.any() else 0.0
+        error = (got[key].double() - want)[fits].abs()
+        if most and error.numel():
+            used = error.max().item() / (most * torch.finfo(half).eps)
+            worst[key != "out"] = max(worst[key != "out"], used) if used == used else math.inf
+    return [round(w, 2) for w in worst]
+
+
+def make_halves(cases):
+    stored, _ = read("ops.safetensors")
+    tensors, errors = {}, {}
+    for name, row in cases.items():
+        for word, half in (("f16", torch.float16), ("bf16", torch.bfloat16)):
+            truth = run_in(name, row, stored, torch.float64, half)
+            if not truth["out"].is_floating_point():
+                continue  # places, not numbers: rounded inputs may have others
+            if any(not torch.isfinite(value.to(half)).all() for value in truth.values()):
+                truth = {"out": truth["out"]}  # a step whose gradients do not fit is not taken
+            errors[f"{word}/{name}"] = own_errors(truth, name, row, stored, half)
+            tensors.update({f"{word}/{name}/{key}": Halves(value.to(half)) for key, value in truth.items()})
+    write("halves.safetensors", tensors, {"errors": json.dumps(errors), "cases": " ".join(cases)})
+    print(f"{len(cases)} cases in 16 bits, {sum(e is None for e in errors.values())} that PyTorch's CPU cannot do")
 
 
 # ---- twenty steps ------------------------------------------------------------------------------
@@ -702,11 +769,13 @@ def make_state():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="cases of cases.def; none: those without a fixture")
-    for option in ("draw", "check", "trajectory", "plateau", "mixed", "every", "state"):
+    for option in ("draw", "check", "halves", "trajectory", "plateau", "mixed", "every", "state"):
         parser.add_argument("--" + option, action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "nn.functional.* is deprecated")
+    if arguments.halves:
+        warnings.simplefilter("ignore")
     cases = read_cases()
     unknown = [name for name in arguments.names if name not in cases]
     if unknown:
@@ -715,6 +784,8 @@ def main():
         sys.exit("--draw needs the names of cases")
     if arguments.check:
         sys.exit(check_ops(cases, arguments.names or list(cases)) != 0)
+    if arguments.halves:
+        make_halves(cases)
     if arguments.trajectory:
         make_trajectory()
     if arguments.plateau:
@@ -725,7 +796,7 @@ def main():
         make_every()
     if arguments.state:
         make_state()
-    whole = (arguments.trajectory or arguments.plateau or arguments.mixed or arguments.every
+    whole = (arguments.halves or arguments.trajectory or arguments.plateau or arguments.mixed or arguments.every
              or arguments.state)
     if arguments.names or not whole:
         have = {owner(key) for key in read("ops.safetensors")[0]}
