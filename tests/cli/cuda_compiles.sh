@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every kernel of the emit tests and of the small models compiles for old and new architectures through
 # NVRTC, and the whole emitted file by the line that ampc prints, without a warning; nothing spills. With jobs,
-# these alone, by that line.
+# these alone, by that line; how many of their kernels spill is told: nvcc gives ptxas other code than NVRTC does,
+# whose kernels tests/nvrtc holds to none.
 #   cuda_compiles.sh AMPC AMP [JOB ...]
 . "$(dirname "$0")/../faults/lib.sh"
 export PATH=$PATH:/usr/local/cuda/bin
@@ -25,22 +26,25 @@ compile_kernels() { # compile_kernels ARCH JOB
   fi
 }
 
-compile_whole() { # compile_whole JOB
-  local name=$(basename "$1" .amp) line
+compile_whole() { # compile_whole JOB MAY_SPILL
+  local name=$(basename "$1" .amp) line spills
   "$ampc" -o "$name.cu" "$1" 2>err || { failed "$name.cu: $(head -3 err)"; return; }
   line=$("$ampc" --build-line -o "$name.cu" "$1")
   if ! eval "$line -Werror all-warnings -Xptxas -v" >out 2>&1; then
     failed "$name.cu: $(grep -m1 error out)"
-  elif grep -E '[1-9][0-9]* bytes spill' out; then
-    failed "$name.cu spills"
+    return
+  fi
+  spills=$(grep -Ec '[1-9][0-9]* bytes spill stores' out)
+  if [ "$spills" -gt 0 ] && [ "$2" = no ]; then
+    failed "$name.cu: $spills kernels spill"
   else
-    echo "ok: $name.cu"
+    echo "ok: $name.cu, $spills kernels spill"
   fi
 }
 
 if [ $# -gt 2 ]; then
   command -v nvcc >/dev/null || { echo "skipped: no nvcc"; exit 77; }
-  for job in "${@:3}"; do compile_whole "$(realpath "$source_dir/$job")"; done
+  for job in "${@:3}"; do compile_whole "$(realpath "$source_dir/$job")" yes; done
   finish
 fi
 have_nvrtc || { echo "skipped: no NVRTC"; exit 77; }
@@ -48,6 +52,6 @@ for job in "${jobs[@]}"; do
   for arch in sm_75 sm_80 sm_90 sm_120; do compile_kernels "$arch" "$job"; done
 done
 if command -v nvcc >/dev/null; then
-  for job in "${jobs[@]}"; do compile_whole "$job"; done
+  for job in "${jobs[@]}"; do compile_whole "$job" no; done
 fi
 finish
