@@ -23,13 +23,13 @@ static int64_t most_elements(const Kernel *k)
   return most;
 }
 
-/* `int` where it suffices: 64-bit index arithmetic costs registers and time on a GPU. */
+/* `int` where it suffices: 64-bit index arithmetic costs registers and time on a GPU. Arguments get
+ * their names when the code is printed: put_code. */
 Kernel kernel_of(Printer *p, uint32_t group)
 {
   Kernel k = {.p = p, .c = p->c, .g = p->c->graph, .index = group};
   k.group = &k.g->groups.at[group];
   k.args = kernel_args(p->c, group);
-  name_arguments(&k);
   k.index_type = most_elements(&k) > INT_LIMIT ? "long long" : "int";
   return k;
 }
@@ -242,6 +242,7 @@ typedef struct KernelRange { /* of the program's kernels */
 /* All but the comment above it. `v`: the convolution that it makes the columns of, or NULL. */
 static void put_code(Kernel *k, const Convolution *v)
 {
+  name_arguments(k);
   if (v)
     put_columns(k, v);
   else

@@ -22,7 +22,8 @@ typedef struct Section {
 typedef struct Helpers {
   Compile *c;
   VEC(Section) sections;
-  uint32_t *by_name; /* indices of the named ones, sorted */
+  uint32_t *by_name;   /* indices of the named ones, sorted */
+  uint64_t sizes[256]; /* of the names with this first letter, a bit each: most words are none */
   uint32_t n_named;
   uint32_t first_after_prelude;
 } Helpers;
@@ -68,6 +69,7 @@ static void sort_names(Helpers *h)
   for (uint32_t i = 0; i < h->sections.n; i++) {
     const Section *s = &h->sections.at[i];
     if (!s->name) continue;
+    h->sizes[(unsigned char)*s->name] |= (uint64_t)1 << (s->name_size & 63);
     uint32_t at = h->n_named++;
     for (; at > 0; at--) {
       const Section *before = &h->sections.at[h->by_name[at - 1]];
@@ -84,6 +86,7 @@ static void sort_names(Helpers *h)
 static void use(Helpers *h, const char *name, size_t n)
 {
   uint32_t low = 0, high = h->n_named;
+  if (!(h->sizes[(unsigned char)*name] >> (n & 63) & 1)) return;
   while (low < high) {
     uint32_t mid = (low + high) / 2;
     Section *s = &h->sections.at[h->by_name[mid]];
