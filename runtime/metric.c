@@ -146,43 +146,42 @@ ampc_status metric_read(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
                    (int64_t)(slots_of(&p->metrics[metric]) * sizeof *out));
 }
 
-static ampc_metric *room_for(const ampc_program *p, uint32_t metric)
+/* All slots of a metric, in memory of the caller's. */
+static ampc_status slots_read(ampc_runtime *rt, uint32_t metric, ampc_metric **slots)
 {
-  if (metric >= p->n_metrics) {
-    ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
-    return NULL;
-  }
-  ampc_metric *room = malloc(slots_of(&p->metrics[metric]) * sizeof *room);
-  if (!room) ampc_fail(AMPC_RUN_FAILED, "out of memory for a metric");
-  return room;
+  const ampc_program *p = rt->program;
+  if (metric >= p->n_metrics) return ampc_fail(AMPC_BAD_USAGE, "no metric %u", metric);
+  *slots = malloc(slots_of(&p->metrics[metric]) * sizeof **slots);
+  if (!*slots) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a metric");
+  ampc_status status = metric_read(rt, metric, *slots);
+  if (status) free(*slots);
+  return status;
 }
 
 /* Of one with statistics: as if one sample had its value. */
 ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
 {
-  const ampc_program *p = rt->program;
-  ampc_metric *slots = room_for(p, metric);
-  if (!slots) return metric < p->n_metrics ? AMPC_RUN_FAILED : AMPC_BAD_USAGE;
-  ampc_status status = metric_read(rt, metric, slots);
-  const ampc_metric_desc *m = &p->metrics[metric];
-  if (!status) *out = slots[0];
-  if (!status && m->statistics) {
+  ampc_metric *slots;
+  ampc_status status = slots_read(rt, metric, &slots);
+  if (status) return status;
+  const ampc_metric_desc *m = &rt->program->metrics[metric];
+  *out = slots[0];
+  if (m->statistics) {
     double value = metric_value(m, slots);
     *out = (ampc_metric){.sum = value, .count = slots[0].count > 0, .last = (float)value};
   }
   free(slots);
-  return status;
+  return AMPC_OK;
 }
 
 ampc_status ampc_get_statistics(ampc_runtime *rt, uint32_t metric, double *out)
 {
-  const ampc_program *p = rt->program;
-  ampc_metric *slots = room_for(p, metric);
-  if (!slots) return metric < p->n_metrics ? AMPC_RUN_FAILED : AMPC_BAD_USAGE;
-  ampc_status status = metric_read(rt, metric, slots);
-  for (uint32_t i = 0; !status && i < p->metrics[metric].statistics; i++) out[i] = slots[i].sum;
+  ampc_metric *slots;
+  ampc_status status = slots_read(rt, metric, &slots);
+  if (status) return status;
+  for (uint32_t i = 0; i < rt->program->metrics[metric].statistics; i++) out[i] = slots[i].sum;
   free(slots);
-  return status;
+  return AMPC_OK;
 }
 
 ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)

@@ -68,6 +68,10 @@ done < <(grep -rnoE '\bOP_[a-z][a-z0-9_]*' compiler runner --include='*.[ch]' |
 while IFS= read -r place; do complain "$place is a mark of a conflict"; done < <(
   git grep -nE '^(<<<<<<<|>>>>>>>) ' -- . | cut -d: -f1,2)
 
+# Searched by halves.
+sed -n '/reserved\[\] = {/,/};/p' compiler/base/reserved_names.c | grep -o '"[^"]*"' | LC_ALL=C sort -cu ||
+  complain "the words of compiler/base/reserved_names.c are not in order"
+
 for command in scripts/demo scripts/test; do
   head -n 30 README.md | grep -q "^$command" || complain "README.md lacks $command in its first 30 lines"
 done

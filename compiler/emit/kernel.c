@@ -257,18 +257,25 @@ static const KernelText *text_of(const Kernel *k)
   return text && strcmp(text->target, k->c->options.target) == 0 ? text : NULL;
 }
 
+/* The convolution whose columns the group's kernel makes, into `room`; NULL: it is no such kernel.
+ */
+static const Convolution *columns_of(Compile *c, uint32_t group, Convolution *room)
+{
+  if (!group_is_columns(c, group)) return NULL;
+  *room = convolution_of(c, group);
+  return room;
+}
+
 static void put_group(Printer *p, uint32_t group)
 {
   Kernel k = kernel_of(p, group);
-  Convolution v, *columns = NULL;
+  Convolution room;
+  const Convolution *columns = columns_of(p->c, group, &room);
   EMIT(p, "\n");
-  if (group_is_columns(p->c, group)) {
-    v = convolution_of(p->c, group);
-    columns = &v;
+  if (columns)
     put_columns_head(&k, columns);
-  } else {
+  else
     put_head(&k);
-  }
   const KernelText *text = text_of(&k);
   if (text)
     printer_append(p, &text->code, text->blame);
@@ -283,17 +290,13 @@ const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch)
   void *kept = c->blame;
   KernelText *out = arena_new(own, KernelText);
   Printer p;
-  Convolution v, *columns = NULL;
+  Convolution room;
   out->target = c->options.target;
   text_init(&out->code, own);
   printer_begin(&p, c, &out->code);
   c->arena = scratch;
-  if (group_is_columns(c, group)) {
-    v = convolution_of(c, group);
-    columns = &v;
-  }
   Kernel k = kernel_of(&p, group);
-  put_code(&k, columns);
+  put_code(&k, columns_of(c, group, &room));
   out->blame = c->blame;
   c->blame = kept;
   c->arena = own;

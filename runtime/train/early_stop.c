@@ -1,7 +1,6 @@
-/* Early stop: a train block ends when the first metric of the first eval block has not
- * become better for so many evaluations in a row. What it goes by is in checkpoints, so a resumed
- * run ends where the other one would have. An evaluation that a resumed run makes again is counted
- * once. */
+/* Early stop: a train block ends when the first metric of the first eval block has not become
+ * better for so many evaluations in a row. What it goes by is in checkpoints, so a resumed run ends
+ * where the other one would have. An evaluation that a resumed run makes again is counted once. */
 #include <math.h>
 #include <stdio.h>
 #include "train.h"
