@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "driver.h"
+#include "compiler/help/help.h"
 #include "options.h"
 #include "runtime/plan/file.h"
 
@@ -93,6 +94,21 @@ static int explain_error(const OptionGiven *given)
   return usage_error(given->program, "no error has the code %s", given->value);
 }
 
+static int print_help_on(const OptionGiven *given)
+{
+  Text text;
+  text_init(&text, given->arena);
+  bool all = strcmp(given->value, "all") == 0;
+  if (all) help_all(&text);
+  if (!all && !help_on(given->value, &text)) {
+    const char *near = help_nearest(given->arena, given->value);
+    return usage_error(given->program, "the language has no `%s`%s%s%s", given->value,
+                       near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+  }
+  fwrite(text.at, 1, text.n, stdout);
+  return 0;
+}
+
 /* ---- the table ---- */
 
 /* In the order of OutputKind. */
@@ -146,6 +162,8 @@ static const OptionRow message_options[] = {
 static const OptionRow inside_options[] = {
     {"dump-after", 0, "PASS", "print the graph as it is after PASS", .kind = OPTION_call,
      .read = read_pass},
+    {"help-on", 0, "NAME", "what NAME is in the language, with an example; `all` prints everything",
+     .kind = OPTION_call, .read = print_help_on},
     {"list-passes", 0, NULL, "the passes and why they stand in this order", .kind = OPTION_call,
      .read = print_passes},
     {"list-ops", 0, NULL, "the op table", .kind = OPTION_call, .read = print_ops},

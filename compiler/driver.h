@@ -27,7 +27,13 @@ bool compile_graph(Compile *c);
 bool pass_exists(const char *name);
 const char *pass_name(uint32_t i); /* in order; NULL after the last */
 void list_passes(Text *out);
-/* Layers, functions and operations that every program can name; copied to the arena. */
 typedef VEC(const char *) Words;
-void list_builtins(Arena *arena, Words *out);
+/* Layers, functions and operations that every program can name; copied to the arena. */
+typedef struct Builtin {
+  const char *name;
+  const char *signature; /* "gelu(x, approximate: str = "none")"; NULL: no table knows it */
+  const char *facts;     /* of an op: what autocast does with it, whether it has a gradient */
+} Builtin;
+typedef VEC(Builtin) Builtins;
+void list_builtins(Arena *arena, Builtins *out);
 void list_ops(Text *out); /* from the op table: name, signature, precision, doc */

@@ -33,6 +33,7 @@ ROOMS = {
     "compiler/command": ["compiler", "compiler/graph", "compiler/rules"],
     "compiler/passes": ["compiler", "compiler/graph", "compiler/rules", "compiler/command"],
     "compiler/nvrtc": [],
+    "compiler/help": ["compiler", "compiler/diag"],
     "compiler/emit": ["compiler", "compiler/graph", "compiler/command", "compiler/nvrtc"],
 }
 INSTALLED = {"ampc_rt.h": "runtime/include", "ampc_plan.h": "runtime/plan", "ampc_state.h": "runtime/plan"}

@@ -51,7 +51,7 @@ static void check_formats(Lower *l)
 
 /* The files of compiler/layers become one file scope: they share the names that begin with
  * `_`, and their order does not matter. */
-static void open_library(Lower *l)
+void open_library(Lower *l)
 {
   Ast *library = arena_new(l->arena, Ast);
   for (const EmbeddedFile *f = embedded_files; f->name; f++) {
@@ -161,21 +161,4 @@ bool pass_lower(Compile *c)
   if (!l->stopped) plateaus_settle(l);
   if (!l->stopped) check_settings(l);
   return diag_error_count(c) == 0;
-}
-
-/* For `amp repl`, which completes names: every name a job may use without declaring it.
- * `_names` are for the library alone, and names of later.def do not exist yet. */
-void list_builtins(Arena *arena, Words *out)
-{
-  Options options = {.error_limit = 1};
-  Compile *c = compile_create(&options);
-  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena}, *l = &state;
-  NameVec names = {0};
-  open_library(l);
-  visible_functions(l, &names);
-  vec_push(c->arena, &names, class_sequential.name);
-  for (uint32_t i = 0; i < names.n; i++)
-    if (names.at[i][0] != '_' && !name_comes_later(names.at[i]))
-      vec_push(arena, out, arena_strdup(arena, names.at[i]));
-  compile_destroy(c);
 }

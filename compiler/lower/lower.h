@@ -357,6 +357,7 @@ void file_add_globals(Lower *l, File *f, bool job);
 /* A mistake in the layer library is ours: the first compile of the program names it and stops. */
 _Noreturn void library_broken(const char *file, const char *what, const char *name);
 Global *file_find(File *f, const char *name);
+void open_library(Lower *l); /* l->library */
 Datum global_value(Lower *l, File *f, Global *g);
 /* A name of the file, its imports or the built-ins; D_absent if there is none. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span);

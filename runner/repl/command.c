@@ -1,5 +1,6 @@
 /* THE table of commands of the prompt, and finding one by the beginning of its name. */
 #include "repl.h"
+#include "compiler/help/help.h"
 #include "runtime/base/terminal.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -61,7 +62,8 @@ static const Command commands[] = {
     {"explain", "[LINE]", "not yet", NULL},
     {"probe", "[PATH]", "not yet", NULL},
     {"profile", "", "not yet", NULL},
-    {"help", "[COMMAND]", "this list, or one command", command_help},
+    {"help", "[NAME]", "this list; one command, or what NAME is in the language: :help Conv2d",
+     command_help},
     {"quit", "", "end; so does Ctrl-D", command_quit},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -152,14 +154,45 @@ static void print_usage(const Command *c, int width)
   put_wrapped(c->help, n, n);
 }
 
+static bool begins_a_command(const char *word)
+{
+  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
+    if (strncmp(c->name, word, strlen(word)) == 0) return true;
+  return false;
+}
+
+/* What a name is in the language; false: nothing, which has been said where no command begins so.
+ */
+static bool help_word(Repl *r, const char *name, bool *said)
+{
+  Arena *arena = arena_create();
+  Text text;
+  text_init(&text, arena);
+  bool any = help_on(name, &text);
+  const char *near = any || begins_a_command(name) ? NULL : help_nearest(arena, name);
+  *said = near != NULL;
+  if (near) repl_error(r, "no `%s`; did you mean `%s`?", name, near);
+  fputs(text.at, stdout);
+  arena_destroy(arena);
+  return any;
+}
+
+/* `:help :train` is about the command, `:help train` about the language, too. */
+static bool help_with(Repl *r, const char *arg)
+{
+  bool command = *arg == ':', said = false;
+  if (command) arg++;
+  bool word = !command && help_word(r, arg, &said);
+  if (said || (word && !begins_a_command(arg))) return word;
+  const Command *c = find(r, arg, strlen(arg));
+  if (c && word) putchar('\n');
+  if (c) print_usage(c, 0);
+  return c != NULL;
+}
+
 static bool command_help(Repl *r, const char *arg)
 {
-  if (*arg == ':') arg++;
-  if (*arg) {
-    const Command *c = find(r, arg, strlen(arg));
-    if (c) print_usage(c, 0);
-    return c != NULL;
-  }
+  if (*arg) return help_with(r, arg);
   put_wrapped("A declaration of the language is added to the program; one of a name that is there "
               "takes its place. An expression is run and printed; an assignment (x = ones(3)) is "
               "remembered. A bracket that is open keeps the input open. Commands may be shortened:",

@@ -1,6 +1,7 @@
 /* What Tab may put behind what has been typed: commands and their words, parameter paths, kernels,
  * passes, settings, files; in the language its words, built-ins and the names of the program. */
 #include "repl.h"
+#include "compiler/help/help.h"
 #include "compiler/graph/ir.h"
 #include "compiler/graph/ops.h"
 #include <ctype.h>
@@ -135,6 +136,9 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
     return offer_all(w, kinds), offer_passes(w), offer_precisions(w), offer_files(w), true;
   if (!strncmp("help", c, n)) {
     for (uint32_t i = 0; command_name_at(i); i++) offer(w, command_name_at(i));
+    Words names = {0};
+    help_names(w->arena, &names);
+    for (uint32_t i = 0; i < names.n; i++) offer(w, names.at[i]);
     return true;
   }
   offer_params(r, w);
@@ -154,9 +158,9 @@ static void offer_language(const Repl *r, const Wanted *w)
       "autocast",  "no_grad", "minimize",  "true",   "false", "none",   "f32",
       "f16",       "bf16",    "i32",       "i64",    "u8",    "bool",   NULL};
   offer_all(w, words);
-  Words builtins = {0};
+  Builtins builtins = {0};
   list_builtins(w->arena, &builtins);
-  for (uint32_t i = 0; i < builtins.n; i++) offer(w, builtins.at[i]);
+  for (uint32_t i = 0; i < builtins.n; i++) offer(w, builtins.at[i].name);
   for (uint32_t i = 0; r->latest && i < r->latest->c->ast.n; i++) {
     const Name *name = ast_decl_name(r->latest->c->ast.at[i]);
     if (name) offer(w, name->text);

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/ops.md, docs/layers.md and docs/parity.md from what they tell of, or checks that they are up to date.
+"""Writes the reference in docs/language.md, and docs/parity.md, from what they tell of, or checks that they are up to date.
 
-    tests/docs/reference.py BUILD              checks; of parity.md which cases there are, not their errors
-    tests/docs/reference.py BUILD --rewrite    writes them
+    tests/docs/reference.py BUILD [PAGE..]              checks; of parity.md which cases there are, not their errors
+    tests/docs/reference.py BUILD --rewrite [PAGE..]    writes them (parity.md takes minutes, language.md no time)
 
-ops.md: the rows of compiler/graph/ops.def that the language can name, and the functions of compiler/layers with the
-comment that stands above each; layers.md: the modules there with their parameters; parity.md: the cases of
+language.md: what `BUILD/ampc --help-on all` prints, behind what is written by hand; parity.md: the cases of
 tests/torch/cases.def with the worst errors that BUILD/tests/torch_layers and torch_halves find.
 """
 import ast
@@ -15,12 +14,6 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LAYERS = ROOT / "compiler/layers"
-CLASSES = {"low": "low", "f32": "f32", "promote": "promote", "none": "that of its inputs"}
-TITLES = {"attention": "Attention", "convolutions": "Convolutions", "functional": "Elementwise, shapes, places, random numbers, "
-          "reductions", "image": "Images: norms of channels, augmentation", "init": "Initialisers, parameters, buffers",
-          "layers": "Layers", "losses": "Losses", "metrics": "Metrics", "optimizers": "Optimizers, schedules",
-          "pools": "Pools, interpolation", "sources": "Sources of data"}
 GENERATED = "<!-- Made by tests/docs/reference.py BUILD --rewrite. -->\n"
 
 
@@ -28,76 +21,52 @@ def cell(text):
     return " ".join(text.replace("|", "\\|").split())
 
 
-def op_signature(name, text):
-    """gelu(x) of "x; dim:axes=none": attributes as keywords, kinds left out."""
-    inputs, _, attrs = text.partition(";")
-    words = [w.strip() for w in inputs.split(",") if w.strip()]
-    words = [f"{w[:-1]}=none" if w.endswith("?") else f"[{w[:-1]}, ..]" if w.endswith("*") else w for w in words]
-    for attr in filter(str.strip, attrs.split(",")):
-        key, _, kind = attr.strip().partition(":")
-        default = kind.partition("=")[2]
-        words.append(f"{key}={default}" if default else key)
-    return f"{name}({', '.join(words)})"
+# ---- language.md ----
 
-
-def strings(text):
-    return "".join(ast.literal_eval(s) for s in re.findall(r'"(?:[^"\\]|\\.)*"', text))
-
-
-def ops():
-    """(signature, class, whether it has a gradient, doc) of each row that the language can name."""
-    text = (ROOT / "compiler/graph/ops.def").read_text()
-    for m in re.finditer(r"AMPC_OP\(\s*(\w+),\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+),(.*?)\)(?:\s*/\*.*?\*/)?\n(?=AMPC_OP|/\*|#|\n)",
-                         text, re.S):
-        signature = strings(m[2])
-        if signature.startswith("!"):
+def entries(build):
+    """(title and about, or none; name; signature and facts; text) of each entry of the reference."""
+    done = subprocess.run([build / "ampc", "--help-on", "all"], check=True, capture_output=True, text=True)
+    title = None
+    for part in re.split(r"^(?=---- |==== )", done.stdout, flags=re.M)[1:]:
+        if part.startswith("===="):
+            head, _, about = part.partition("\n")
+            title = (head.strip("= "), about.strip())
             continue
-        rest = re.match(r"\s*(\w+),\s*(\w+),\s*(\w+),\s*(\w+),", m[3])
-        yield op_signature(m[1], signature), rest[2], rest[3] != "none", strings(re.search(r'(?:"(?:[^"\\]|\\.)*"\s*)*$', m[3])[0])
+        signature, _, text = part[5:].partition("\n\n")
+        yield title, re.match(r"\w+", signature)[0], signature, text.strip("\n")
+        title = None
 
 
-def definitions(path, kind):
-    """(name, arguments, comment above, body) of each public def or module of a library file."""
-    text = path.read_text()
-    pattern = rf"((?:^#[^\n]*\n)*)^{kind} ([A-Za-z]\w*)(?:\(((?:[^()]|\([^()]*\))*)\))? *\{{(?:([^\n]*)\}}\n|\n(.*?)^\}})"
-    for m in re.finditer(pattern, text, re.M | re.S):
-        comment = " ".join(line.lstrip("# ") for line in m[1].splitlines())
-        if comment.startswith("---") or "seen in the layer library" in comment or "--- " in comment:
-            comment = ""
-        yield m[2], " ".join((m[3] or "").split()), comment, m[4] or m[5] or ""
-
-
-def ops_page():
-    lines = [GENERATED, "# Functions", "", "Names, order of arguments and defaults are PyTorch's. On a tensor `x` they are methods "
-             "too: `x.relu()`.", "", "## Ops", "",
-             "*Class* is what `autocast` does with the op: *low* casts its inputs to the 16-bit type of the region, *f32* to "
-             "f32, *promote* to the widest of them.", "", "| Op | Class | Gradient | What it is |", "|---|---|---|---|"]
-    lines += [f"| `{cell(s)}` | {CLASSES.get(c, 'its own')} | {'yes' if g else 'no'} | {cell(d)} |" for s, c, g, d in ops()]
-    for path in sorted(LAYERS.glob("*.amp")):
-        rows = [f"| `{cell(f'{n}({a})')}` | {cell(c)} |" for n, a, c, _ in definitions(path, "def")]
-        if rows:
-            lines += ["", f"## {TITLES.get(path.stem, path.stem)}", "",
-                      f"Written in the language itself, in `compiler/layers/{path.name}`, of ops that have the classes above.", "",
-                      "| Function | Note |", "|---|---|", *rows]
+def reference_part(build):
+    index, body, seen = [], [], {}
+    for title, name, signature, text in entries(build):
+        if title:
+            index.append((title[0], []))
+            body += ["", f"### {title[0]}", title[1]]
+        again = seen.get(name.lower(), 0)
+        seen[name.lower()] = again + 1
+        index[-1][1].append(f"[{name}](#{name.lower()}{f'-{again}' if again else ''})")
+        facts = re.search(r"\n\((.*)\)$", signature)
+        words = signature[:facts.start()] if facts else signature
+        body += ["", f"#### {name}", "```text", words, "```", *([f"*{facts[1]}*", ""] if facts else [])]
+        blocks = re.split(r"^((?:    .*\n?)+)", text, flags=re.M)
+        for i, block in enumerate(blocks):
+            if i % 2:
+                body += ["", "```amp", *(line[4:] for line in block.rstrip("\n").split("\n")), "```"]
+            elif block.strip():
+                body.append(block.strip("\n"))
+    lines = ["", "| | |", "|---|---|", *(f"| {title} | {' '.join(names)} |" for title, names in index), *body]
     return "\n".join(lines) + "\n"
 
 
-def layers_page():
-    lines = [GENERATED, "# Layers", "", "Arguments, defaults, names of parameters and start values are PyTorch's; `Sequential(*layers)` "
-             "calls one after the other. Parameters that an argument leaves out are absent from checkpoints, too."]
-    for path in sorted(LAYERS.glob("*.amp")):
-        rows = []
-        for name, arguments, comment, body in definitions(path, "module"):
-            found = re.findall(r"(\w+) = (Parameter|Buffer)\((\[[^\]]*\](?: \+ \w+)?|\w+)", body)
-            found += [(n, "Parameter", "[out_channels]") for n in re.findall(r"(\w+) = _convolution_bias", body)]
-            parameters = ", ".join(f"`{n} {s}`" + (" (buffer)" if k == "Buffer" else "") for n, k, s in found)
-            inner = re.findall(r"^  (\w+) = ([A-Z]\w+)\(", body, re.M)
-            inner = ", ".join(f"`{n}.*` of {m}" for n, m in inner if m not in ("Parameter", "Buffer", "Dropout"))
-            rows.append(f"| `{cell(f'{name}({arguments})')}` | {cell(', '.join(filter(None, [parameters, inner])))} | {cell(comment)} |")
-        if rows:
-            lines += ["", f"## {TITLES.get(path.stem, path.stem)}", "", "| Layer | Parameters | Note |", "|---|---|---|", *rows]
-    return "\n".join(lines) + "\n"
+def language_page(build):
+    """What is written by hand down to the mark, then the reference."""
+    written = (ROOT / "docs/language.md").read_text()
+    end = written.index("-->", written.index("<!-- What follows is made by")) + len("-->\n")
+    return written[:end] + reference_part(build)
 
+
+# ---- parity.md ----
 
 def cases():
     text = (ROOT / "tests/torch/cases.def").read_text()
@@ -156,9 +125,14 @@ def without_errors(page):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     rewrite = "--rewrite" in sys.argv[2:]
+    pages = [page for page in sys.argv[2:] if page != "--rewrite"] or ["language.md", "parity.md"]
     stale = []
-    for name, page in (("ops.md", ops_page()), ("layers.md", layers_page()), ("parity.md", parity_page(*((found_errors(build), found_halves(build)) if rewrite else ({}, {}))))):
+    for name in pages:
         path = ROOT / "docs" / name
+        if name == "language.md":
+            page = language_page(build)
+        else:
+            page = parity_page(*((found_errors(build), found_halves(build)) if rewrite else ({}, {})))
         if rewrite:
             path.write_text(page)
             continue
@@ -167,7 +141,7 @@ def main():
         if not same:
             stale.append(name)
     if stale:
-        sys.exit(f"docs: {', '.join(stale)} not up to date: tests/docs/reference.py BUILD --rewrite")
+        sys.exit(f"docs: {', '.join(stale)} not up to date: tests/docs/reference.py BUILD --rewrite {' '.join(stale)}")
 
 
 main()

@@ -1,0 +1,234 @@
+/* Reads the chapters, which the build put into the program: Markdown of a simple kind.
+ *   # Title          a chapter; text behind it is about the chapter
+ *   ## name          an entry; the tables know its signature
+ *   ## name(a, b)    an entry with its signature: no table knows this one
+ * and then text, in which lines that begin with four blanks are an example. */
+#include "help.h"
+#include "compiler/base/embedded.h"
+#include "compiler/base/names.h"
+#include "compiler/diag/diag.h"
+#include <ctype.h>
+#include <string.h>
+
+static const char *const chapters[] = {
+    "declarations.md", "statements.md",   "settings.md", "numbers.md", "elementwise.md",
+    "matrix.md",       "reductions.md",   "shapes.md",   "random.md",  "image.md",
+    "layers.md",       "initialisers.md", "losses.md",   "metrics.md", "optimizers.md",
+    "schedules.md",    "sources.md",      NULL};
+
+enum { WIDTH = 96 }; /* columns of what is printed */
+
+typedef struct Entry {
+  const char *name;    /* "Conv2d" */
+  const char *heading; /* as written: "Conv2d", "range(start, stop, step=1)" */
+  const char *text;    /* behind the heading */
+  size_t size;         /* of it */
+  const char *title;   /* of the chapter, where this is its first entry; else NULL */
+  const char *about;   /* what the chapter says first */
+  size_t about_size;
+} Entry;
+typedef VEC(Entry) Entries;
+
+/* ---- reading ---- */
+
+static const char *line_of(Arena *arena, const char *p)
+{
+  return arena_strndup(arena, p, strcspn(p, "\n"));
+}
+
+/* The identifier that a heading begins with. */
+static const char *name_of(Arena *arena, const char *heading)
+{
+  size_t n = 0;
+  while (isalnum((unsigned char)heading[n]) || heading[n] == '_') n++;
+  return arena_strndup(arena, heading, n ? n : strlen(heading));
+}
+
+/* The next line that begins with `mark`, from the start of a line on; NULL: there is none. */
+static const char *next_heading(const char *p, const char *mark)
+{
+  for (; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
+    if (strncmp(p, mark, strlen(mark)) == 0) return p;
+  return NULL;
+}
+
+static void read_chapter(Arena *arena, const char *text, Entries *out)
+{
+  const char *title = line_of(arena, text + strlen("# "));
+  const char *about = strchr(text, '\n') + 1, *p = next_heading(about, "## ");
+  size_t about_size = p ? (size_t)(p - about) : strlen(about);
+  while (p) {
+    const char *heading = line_of(arena, p + strlen("## "));
+    const char *body = strchr(p, '\n') ? strchr(p, '\n') + 1 : p + strlen(p);
+    const char *next = next_heading(body, "## ");
+    size_t size = next ? (size_t)(next - body) : strlen(body);
+    vec_push(arena, out,
+             (Entry){name_of(arena, heading), heading, body, size, title, about, about_size});
+    title = NULL;
+    p = next;
+  }
+}
+
+static void read_entries(Arena *arena, Entries *out)
+{
+  for (const char *const *c = chapters; *c; c++) {
+    const EmbeddedFile *f = embedded_find(*c);
+    if (f) read_chapter(arena, f->text, out);
+  }
+}
+
+/* ---- printing ---- */
+
+static const Builtin *builtin_named(const Builtins *list, const char *name)
+{
+  for (uint32_t i = 0; i < list->n; i++)
+    if (same_name(list->at[i].name, name)) return &list->at[i];
+  return NULL;
+}
+
+/* Whether the heading is more than a name: then it is the signature. */
+static bool has_own_signature(const Entry *e)
+{
+  return strlen(e->heading) > strlen(e->name);
+}
+
+/* Adds a word to a paragraph: to the line, or on a new one that is indented so far. */
+static void put_word(Text *out, size_t *column, size_t indent, const char *word, size_t n)
+{
+  if (*column && *column + 1 + n > WIDTH) {
+    text_printf(out, "\n%*s", (int)indent, "");
+    *column = indent;
+  } else if (*column) {
+    text_puts(out, " ");
+    *column += 1;
+  }
+  text_add(out, word, n);
+  *column += n;
+}
+
+/* Paragraphs are filled, examples stay as they are. */
+static void put_text(Text *out, const char *text, size_t size)
+{
+  const char *end = text + size;
+  size_t column = 0;
+  for (const char *line = text; line < end;) {
+    const char *stop = memchr(line, '\n', (size_t)(end - line));
+    if (!stop) stop = end;
+    bool example = strncmp(line, "    ", 4) == 0;
+    if ((example || line == stop) && column) text_puts(out, "\n"), column = 0;
+    if (example || line == stop) text_add(out, line, (size_t)(stop - line)), text_puts(out, "\n");
+    for (const char *p = line; !example && p < stop;) {
+      size_t n = 0;
+      while (p + n < stop && p[n] != ' ') n++;
+      if (n) put_word(out, &column, 0, p, n);
+      p += n + (p + n < stop);
+    }
+    line = stop + 1;
+  }
+  if (column) text_puts(out, "\n");
+}
+
+/* Broken between arguments. */
+static void put_signature(Text *out, const char *text)
+{
+  size_t column = 0;
+  for (const char *p = text; *p;) {
+    const char *comma = strstr(p, ", ");
+    size_t n = comma ? (size_t)(comma - p) + 1 : strlen(p);
+    put_word(out, &column, 4, p, n);
+    p += n + (comma != NULL);
+  }
+  text_puts(out, "\n");
+}
+
+static void put_entry(const Entry *e, const Builtins *list, Text *out)
+{
+  const Builtin *b = has_own_signature(e) ? NULL : builtin_named(list, e->name);
+  size_t n = e->size;
+  while (n && e->text[n - 1] == '\n') n--;
+  put_signature(out, b && b->signature ? b->signature : e->heading);
+  if (b && b->facts) text_printf(out, "(%s)\n", b->facts);
+  text_puts(out, "\n");
+  put_text(out, e->text, n);
+}
+
+typedef struct Reference {
+  Entries entries;
+  Builtins builtins;
+} Reference;
+
+static Reference reference(Arena *arena)
+{
+  Reference r = {0};
+  read_entries(arena, &r.entries);
+  list_builtins(arena, &r.builtins);
+  return r;
+}
+
+bool help_on(const char *name, Text *out)
+{
+  Reference r = reference(out->arena);
+  bool any = false;
+  for (uint32_t i = 0; i < r.entries.n; i++) {
+    if (strcmp(r.entries.at[i].name, name) != 0) continue;
+    if (any) text_puts(out, "\n");
+    put_entry(&r.entries.at[i], &r.builtins, out);
+    any = true;
+  }
+  return any;
+}
+
+void help_all(Text *out)
+{
+  Reference r = reference(out->arena);
+  for (uint32_t i = 0; i < r.entries.n; i++) {
+    const Entry *e = &r.entries.at[i];
+    if (i) text_puts(out, "\n");
+    if (e->title) {
+      text_printf(out, "==== %s ====\n", e->title);
+      put_text(out, e->about, e->about_size);
+    }
+    text_puts(out, "---- ");
+    put_entry(e, &r.builtins, out);
+  }
+}
+
+/* ---- names ---- */
+
+void help_names(Arena *arena, Words *out)
+{
+  Entries entries = {0};
+  read_entries(arena, &entries);
+  for (uint32_t i = 0; i < entries.n; i++) {
+    bool known = false;
+    for (uint32_t k = 0; k < out->n && !known; k++)
+      known = strcmp(out->at[k], entries.at[i].name) == 0;
+    if (!known) vec_push(arena, out, entries.at[i].name);
+  }
+}
+
+const char *help_nearest(Arena *arena, const char *name)
+{
+  Words names = {0};
+  help_names(arena, &names);
+  return diag_nearest(name, names.at, names.n);
+}
+
+void help_check(Text *out)
+{
+  Reference r = reference(out->arena);
+  for (uint32_t i = 0; i < r.builtins.n; i++) {
+    const char *name = r.builtins.at[i].name;
+    bool found = false;
+    for (uint32_t k = 0; k < r.entries.n && !found; k++)
+      found = same_name(r.entries.at[k].name, name);
+    if (!found)
+      text_printf(out, "`%s` has no entry: add one to a chapter of compiler/help\n", name);
+  }
+  for (uint32_t i = 0; i < r.entries.n; i++) {
+    const Entry *e = &r.entries.at[i];
+    const Builtin *b = builtin_named(&r.builtins, e->name);
+    if (!has_own_signature(e) && b && !b->signature)
+      text_printf(out, "the heading of `%s` needs the signature: no table knows it\n", e->name);
+  }
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""examples.py BUILD: compiles each example of the reference (compiler/help/*.md), and of docs/language.md, and checks what stands behind `#`.
+
+    y = relu(x)      # f32[2, 3]      the type and shape of what the line binds
+    n = len(list)    # = 3            a compile-time value
+
+Statements stand in a `forward`, what calls a layer's name or Parameter there in the module around it; declarations stand as they are.
+What an example needs and does not say itself (a net, data, an optimizer, a train block) is added. Of a layer the parameters that
+`--emit=params` lists must be named by the entry. That every built-in has one is tests/unit/test_help.c's.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DECLARATION = r"(import|const|def|module|data|model|optimizer|precision|train|eval|infer|op|dim|manual_seed)\b(?! *=)"
+TYPE = r"(f16|bf16|f32|i32|i64|u8|bool)\[.*\]$"
+MEMBER = r"\w+ = (Parameter|Buffer|Sequential|[A-Z]\w*[a-z]\w*|PReLU|GELU|ELU|GRU|RNN|LSTM)\("
+GIVEN = {
+    "data": "data samples() { return synthetic(64, [8]), synthetic(64, [], dtype=i64, low=0, high=3) }",
+    "model": "model net = Sequential(Linear(8, 16), ReLU(), Linear(16, 3))",
+    "optimizer": "optimizer opt = SGD(net, lr=0.1)",
+    "train": "train x, y in samples() with batch=16 { minimize cross_entropy(net(x), y) with opt }",
+}
+
+
+def entries():
+    """(chapter, heading, text, example lines)"""
+    for path in sorted((ROOT / "compiler/help").glob("*.md")):
+        if path.name == "README.md":
+            continue
+        for part in re.split(r"^## ", path.read_text(), flags=re.M)[1:]:
+            heading, _, body = part.partition("\n")
+            lines = [line[4:] for line in body.split("\n") if line.startswith("    ")]
+            text = "\n".join(line for line in body.split("\n") if not line.startswith("    "))
+            yield path.name, heading, text, lines
+
+
+def listings():
+    """The same of what docs/language.md has by hand, each by its first line."""
+    text = (ROOT / "docs/language.md").read_text().partition("<!-- What follows")[0]
+    for block in re.findall(r"^```amp\n(.*?)^```$", text, re.M | re.S):
+        yield "docs/language.md", block.split("\n")[0], "", block.rstrip("\n").split("\n")
+
+
+def checked(line, checks):
+    """The statement, and a check of what stands behind its #."""
+    code, _, note = (part.strip() for part in line.partition(" #"))
+    bound = (re.findall(r"(\w+) [-+*/]?= ", code) or [""])[-1]
+    out = [code]
+    if re.match(TYPE, note):
+        name = f"is_{len(checks)}"
+        checks.append(f"def {name}(value: {note}) {{ return value }}")
+        out.append(f"{bound} = {name}({bound})")
+    elif note.startswith("= "):
+        out.append(f"assert {bound} == {note[2:]}")
+    return out
+
+
+def program(lines):
+    """The example as a job."""
+    text = "\n".join(lines)
+    if re.match(DECLARATION, text):
+        given = dict(GIVEN)
+        words = set(re.findall(r"^" + DECLARATION, text, re.M))
+        module = re.search(r"^module (Net)\b", text, re.M)
+        if "model" not in words and module:
+            given["model"] = "model net = Net()"
+        own = re.search(r"^data (\w+)\(([^)]*)\)", text, re.M)
+        extra = []
+        if own:
+            returned = re.search(r"return (.*?)(?: *\}|\n|$)", text[own.start():])[1]
+            count = len(re.sub(r"\[[^\]]*\]|\([^()]*(?:\([^()]*\)[^()]*)*\)", "", returned).split(","))
+            names = ", ".join(f"v{i}" for i in range(count))
+            arguments = '"x"' if own[2] else ""
+            extra = [f"eval {names} in {own[1]}({arguments}) with batch=2 {{ metric m = v0.to(f32).mean() }}"]
+        if (words <= {"data", "import"} and own) or {"model", "infer"} <= words:
+            return text + "\n" + "\n".join(extra) + "\n"
+        added = [line for kind, line in given.items() if kind == "data" or kind not in words]
+        return "\n".join(added + [text] + extra) + "\n"
+    checks, members, body, depth = [], [], [], 0
+    for line in lines:
+        if depth == 0 and re.match(MEMBER, line):
+            members.append(line.partition(" #")[0].rstrip())
+            continue
+        statements = checked(line, checks) if depth == 0 else [line]
+        depth += line.partition(" #")[0].count("{") - line.partition(" #")[0].count("}")
+        body += statements
+    last = (re.findall(r"^\s*(?:autocast\(.*?\) \{ |if .*?\{ )?(\w+)(?:, \w+)* [-+*/]?= ", "\n".join(body), re.M) or ["0"])[-1]
+    result = last if checks else "zeros(1)"
+    return "\n".join(checks + ["module Example {"] + ["  " + m for m in members] + ["  def forward() {"] +
+                     ["    " + b for b in body] + [f"    return {result}", "  }", "}", "model net = Example()",
+                                                    "infer example() { return net() }"]) + "\n"
+
+
+def parameters(build, job, text):
+    """Names of parameters that the entry does not have."""
+    done = subprocess.run([build / "ampc", "--emit=params", job], capture_output=True, text=True)
+    names = re.findall(r"^(?:layer|attention)\.([\w.]+)", done.stdout, re.M)
+    return [n for n in names if not re.search(r"\b" + re.escape(n.split(".")[0]) + r"\b", text)]
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    bad, count = [], 0
+    with tempfile.TemporaryDirectory(prefix="ampc-examples-") as folder:
+        job = pathlib.Path(folder) / "example.amp"
+        for chapter, heading, text, lines in [*entries(), *listings()]:
+            if not lines:
+                if not heading.startswith(("import", "assert")):
+                    bad.append(f"{chapter}: {heading}: no example")
+                continue
+            count += 1
+            job.write_text(program(lines))
+            done = subprocess.run([build / "ampc", "--check", job], capture_output=True, text=True)
+            if done.returncode:
+                bad.append(f"{chapter}: {heading}: {done.stderr}\n{job.read_text()}")
+                continue
+            bad += [f"{chapter}: {heading}: does not name the parameter {n}" for n in parameters(build, job, text) if text]
+    print(f"{count} examples")
+    for line in bad:
+        print("FAILED:", line)
+    return 1 if bad else 0
+
+
+sys.exit(main())
