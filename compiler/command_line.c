@@ -140,7 +140,6 @@ static const OptionRow output_options[] = {
      .kind = OPTION_number, FIELD(blame), .least = 1, .expected = "a line number"},
     {"deps", 0, "FILE", "write what the output depends on, for make", .kind = OPTION_text,
      FIELD(deps)},
-    {"dim", 0, NULL, NULL, .kind = OPTION_later},
     {0}};
 
 static const OptionRow message_options[] = {

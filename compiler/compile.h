@@ -20,7 +20,8 @@ typedef struct Options {
   const char *data_dir; /* root of data paths; NULL: the folder of the job */
   const char **include_dirs;
   Assignment *consts, *settings;
-  uint32_t n_include_dirs, n_consts, n_settings;
+  Assignment *dims; /* "S", "64,512": sizes that infer blocks are compiled for; else the greatest */
+  uint32_t n_include_dirs, n_consts, n_settings, n_dims;
   const char *infer_block;   /* of all blocks this infer block alone is compiled; or NULL */
   const char **infer_inputs; /* calls that give its arguments: `npy("x.npy")`; one may give all */
   uint32_t n_infer_inputs;   /* 0: who calls it writes them */

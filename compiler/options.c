@@ -44,6 +44,13 @@ static int read_const(const OptionGiven *given)
   return option_wrong(given, "expected NAME=VALUE");
 }
 
+static int read_dim(const OptionGiven *given)
+{
+  Options *o = given->into;
+  if (assign(given->arena, &o->dims, &o->n_dims, given->value)) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected NAME=SIZE or NAME=SIZE,SIZE");
+}
+
 static int read_include(const OptionGiven *given)
 {
   Options *o = given->into;
@@ -76,6 +83,8 @@ const OptionRow job_options[] = {
      .kind = OPTION_call, .read = read_setting},
     {NULL, 'D', "NAME=VALUE", "replace a const of the job", .kind = OPTION_call,
      .read = read_const},
+    {"dim", 0, "NAME=SIZES", "sizes of a dim that infer blocks are compiled for: S=64,512",
+     .kind = OPTION_call, .read = read_dim},
     {NULL, 'I', "DIR", "look for imports in DIR too", .kind = OPTION_call, .read = read_include},
     {"data-dir", 0, "DIR", "root of data paths (default: the folder of the job)",
      .kind = OPTION_text, .field = offsetof(Options, data_dir)},

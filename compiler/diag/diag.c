@@ -181,6 +181,15 @@ static void report(Compile *c, Severity severity, ErrorCode code, Span span, con
   else
     d->warnings++;
   show(c, &(Message){severity, error_info[code].code, span, text});
+  if (severity == SEVERITY_error && d->circumstance)
+    show(c, &(Message){SEVERITY_note, NULL, d->circumstance_span, d->circumstance});
+}
+
+void diag_circumstance(Compile *c, Span span, const char *text)
+{
+  DiagState *d = diag_state(c);
+  d->circumstance_span = span;
+  d->circumstance = text;
 }
 
 /* Names, strings and paths of the user's stand in messages. */

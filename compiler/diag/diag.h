@@ -43,6 +43,9 @@ void diag_help(Compile *c, const char *fmt, ...) __attribute__((format(printf, 2
 void diag_mute(
     Compile *c); /* until the next error or warning: what is added now has none to follow */
 
+/* A note that follows each error from here on, such as "with S = 64"; NULL: none. */
+void diag_circumstance(Compile *c, Span span, const char *text);
+
 bool diag_is_muted(const Compile *c); /* nobody sees a help now, so it need not be thought out */
 
 /* The chain of calls that elaboration is in, so that a message can name the user's line. */

@@ -33,8 +33,10 @@ struct DiagState {
   VEC(Span) frames;
   VEC(Seen) seen;
   VEC(Wound) wounds;
-  bool wounding; /* the last message was about syntax: its notes show wounds too */
-  Text json;     /* the object that notes are still added to; empty when none is open */
+  Span circumstance_span;
+  const char *circumstance; /* diag_circumstance() */
+  bool wounding;            /* the last message was about syntax: its notes show wounds too */
+  Text json;                /* the object that notes are still added to; empty when none is open */
   bool json_notes;
 };
 

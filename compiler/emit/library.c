@@ -22,7 +22,7 @@ static const char *job_prefix(Printer *p)
 static const char *function_name(Printer *p, const ampc_block *b)
 {
   static const char *const taken[] = {"open", "close", "error", "program"};
-  const char *name = identifier(p->c->arena, b->name);
+  const char *name = identifier(p->c->arena, b->call);
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(name, taken[i]) == 0) name = arena_printf(p->c->arena, "%s_", name);
   return arena_printf(p->c->arena, "%s_%s", job_prefix(p), name);
@@ -40,7 +40,22 @@ static const char *argument_name(Printer *p, const ampc_source *s)
   return arena_printf(p->c->arena, "in_%s", identifier(p->c->arena, s->path));
 }
 
-/* "int mlp_classify(struct ampc_runtime *rt, const uint8_t *in_image, float *out)" */
+static const char *size_name(Printer *p, const ampc_size *s)
+{
+  return arena_printf(p->c->arena, "size_%s", identifier(p->c->arena, s->name));
+}
+
+/* A block with dims is here once for each choice of them; its function is that of the first. */
+static bool is_first(const ampc_program *g, uint32_t block)
+{
+  if (g->blocks[block].kind != AMPC_INFER) return false;
+  for (uint32_t i = 0; i < block; i++)
+    if (g->blocks[i].call && strcmp(g->blocks[i].call, g->blocks[block].call) == 0) return false;
+  return true;
+}
+
+/* "int mlp_classify(struct ampc_runtime *rt, const uint8_t *in_image, float *out)"; sizes come
+ * behind the runtime. */
 static const char *signature(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
@@ -48,6 +63,8 @@ static const char *signature(Printer *p, uint32_t block)
   Text t;
   text_init(&t, p->c->arena);
   text_printf(&t, "int %s(struct ampc_runtime *rt", function_name(p, b));
+  for (uint32_t i = 0; i < b->n_sizes; i++)
+    text_printf(&t, ", int64_t %s", size_name(p, &b->size[i]));
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
     text_printf(&t, ", const %s *%s", c_types[s->dtype], argument_name(p, s));
@@ -68,6 +85,21 @@ static const char *open_signature(Printer *p)
 }
 
 /* ---- the functions ---- */
+
+/* Finds the block that has the sizes; gives its index. */
+static const char *put_choice(Printer *p, const ampc_block *b)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  for (uint32_t i = 0; i < b->n_sizes; i++)
+    text_printf(&t, "%s%s", i ? ", " : "", size_name(p, &b->size[i]));
+  EMIT_WRAPPED(p, "    ", "const int64_t sizes[] = {%s};\n", t.at);
+  EMIT(p,
+       "uint32_t block;\nconst int status = (int)ampc_infer_block(&program, %s, sizes, &block);\n",
+       string_literal(p->c->arena, b->call));
+  EMIT(p, "if (status) return status;\n");
+  return "block";
+}
 
 static void put_call(Printer *p, uint32_t block)
 {
@@ -92,7 +124,9 @@ static void put_call(Printer *p, uint32_t block)
     comma = ", ";
   }
   EMIT_WRAPPED(p, "    ", "void *const results[] = {%s};\n", out.at);
-  EMIT(p, "return (int)ampc_infer(rt, %u, %s, results);\n", block, b->n_sources ? "in" : "NULL");
+  const char *which = arena_printf(p->c->arena, "%u", block);
+  if (b->n_sizes) which = put_choice(p, b);
+  EMIT(p, "return (int)ampc_infer(rt, %s, %s, results);\n", which, b->n_sources ? "in" : "NULL");
   p->indent--;
   EMIT(p, "}\n");
 }
@@ -107,7 +141,7 @@ void put_library(Printer *p)
   EMIT_WRAPPED(p, "    ", "%s;\n", open_signature(p));
   EMIT(p, "void %s_close(struct ampc_runtime *rt);\nconst char *%s_error(void);\n", job, job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (g->blocks[i].kind == AMPC_INFER) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
+    if (is_first(g, i)) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
   EMIT(p, "\nconst struct ampc_program *%s_program(void)\n{\n  return &program;\n}\n", job);
   EMIT_WRAPPED(p, "    ", "%s\n", open_signature(p));
   EMIT(p, "{\n  return (int)ampc_infer_open(&program, device, weights, data_dir, NULL, NULL, "
@@ -115,7 +149,7 @@ void put_library(Printer *p)
   EMIT(p, "void %s_close(struct ampc_runtime *rt)\n{\n  ampc_free(rt);\n}\n", job);
   EMIT(p, "const char *%s_error(void)\n{\n  return ampc_last_error();\n}\n", job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (g->blocks[i].kind == AMPC_INFER) put_call(p, i);
+    if (is_first(g, i)) put_call(p, i);
   EMIT(p, "#ifdef __cplusplus\n}\n#endif\n");
 }
 
@@ -132,20 +166,34 @@ static const char *type_of(Printer *p, ampc_dtype dtype, const int64_t *dim, uin
   return t.at;
 }
 
-static void put_declaration(Printer *p, uint32_t block)
+/* The types of arguments and results; of a block with sizes behind these. */
+static void put_types(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
   const ampc_block *b = &g->blocks[block];
-  EMIT(p, "\n/* infer %s, %s:%u\n", comment_of(p, b->name), comment_of(p, g->source), b->line);
+  const char *in = b->n_sizes ? "  " : "";
+  for (uint32_t i = 0; i < b->n_sizes; i++)
+    EMIT(p, "%s%s = %lld%s", i ? ", " : " *   ", size_name(p, &b->size[i]),
+         (long long)b->size[i].size, i + 1 < b->n_sizes ? "" : ":\n");
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
-    EMIT(p, " *   %s  %s\n", argument_name(p, s), type_of(p, s->dtype, s->dim, s->rank));
+    EMIT(p, " *   %s%s  %s\n", in, argument_name(p, s), type_of(p, s->dtype, s->dim, s->rank));
   }
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const ampc_output_desc *o = &g->outputs[i];
     if (o->block == block)
-      EMIT(p, " *   %s  %s\n", result_name(p, o), type_of(p, o->dtype, o->dim, o->rank));
+      EMIT(p, " *   %s%s  %s\n", in, result_name(p, o), type_of(p, o->dtype, o->dim, o->rank));
   }
+}
+
+static void put_declaration(Printer *p, uint32_t block)
+{
+  const ampc_program *g = p->c->program;
+  const ampc_block *b = &g->blocks[block];
+  EMIT(p, "\n/* infer %s, %s:%u%s\n", comment_of(p, b->call), comment_of(p, g->source), b->line,
+       b->n_sizes ? ", compiled for" : "");
+  for (uint32_t i = block; i < g->n_blocks; i++)
+    if (g->blocks[i].call && strcmp(g->blocks[i].call, b->call) == 0) put_types(p, i);
   EMIT(p, " */\n");
   EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, block));
 }
@@ -185,7 +233,7 @@ void emit_header(Compile *c, Text *out)
   EMIT(&p, "/* For ampc_rt.h, as ampc_train. */\nconst struct ampc_program *%s_program(void);\n",
        job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (g->blocks[i].kind == AMPC_INFER) put_declaration(&p, i);
+    if (is_first(g, i)) put_declaration(&p, i);
   EMIT(&p, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   seal_close(out, from);
 }

@@ -257,6 +257,18 @@ static void put_kernels(Printer *p, const ampc_program *g)
   EMIT(p, "  {0}};\n");
 }
 
+/* "{{"N", 1}, {"S", 64}}" */
+static const char *sizes_text(Printer *p, const ampc_block *b)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  for (uint32_t i = 0; i < b->n_sizes; i++)
+    text_printf(&t, "%s{%s, %lld}", i ? ", " : "{", quoted(p, b->size[i].name),
+                (long long)b->size[i].size);
+  text_puts(&t, "}");
+  return t.at;
+}
+
 static void put_block(Printer *p, const ampc_block *b)
 {
   static const char *const kinds[] = {"AMPC_TRAIN", "AMPC_EVAL", "AMPC_INFER"};
@@ -277,6 +289,9 @@ static void put_block(Printer *p, const ampc_block *b)
   field_truth(&t, "shuffle", b->shuffle);
   field_truth(&t, "drop_last", b->drop_last);
   if (b->save) field_text(&t, "save", quoted(p, b->save));
+  if (b->n_sizes) field_text(&t, "call", quoted(p, b->call));
+  if (b->n_sizes) field_integer(&t, "n_sizes", b->n_sizes);
+  if (b->n_sizes) field_text(&t, "size", sizes_text(p, b));
   field_integer(&t, "first_source", b->first_source);
   field_integer(&t, "n_sources", b->n_sources);
   field_integer(&t, "first_metric", b->first_metric);

@@ -186,6 +186,9 @@ typedef struct BlockInfo {
   int64_t batches;    /* of an epoch; 0: the number of samples is not known */
   bool shuffle, drop_last;
   const char *save;
+  const char *call; /* of an infer block: its name in the job, without sizes */
+  uint32_t n_sizes;
+  ampc_size size[AMPC_MAX_SIZES];
   uint32_t first_source, n_sources;
   int64_t work_bytes; /* pass memory */
 } BlockInfo;

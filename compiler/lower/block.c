@@ -1,6 +1,6 @@
 /* train and eval blocks, and statements at a prompt: each is elaborated once, and again where a
  * smaller last batch is kept and for the choices of its `every`. */
-#include "lower.h"
+#include "infer.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 #include <stdlib.h>

@@ -79,13 +79,25 @@ bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span
   return true;
 }
 
+/* Each size has its own elaboration, so a range of a dim could be unrolled; but code would grow
+ * with the size, and a program for the greatest one might never end. */
+bool may_unroll(Lower *l, Datum list, Span span)
+{
+  if (!list.sized) return true;
+  fail(l, E308, span, "`%s` has a run-time size and cannot be unrolled", source_text(l, span));
+  diag_help(l->c, "`scan t in %s carry h { ... }`", source_text(l, span));
+  return false;
+}
+
 /* `[Linear(n, n) for i in range(3) if i > 0]`. Each round has a scope of its own, so the names
  * do not leak. */
 static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 {
   Datum source = eval(l, s, e->as.comp.iter);
   DatumVec items = {0}, out = {0};
-  if (!iterate(l, source, e->as.comp.iter->span, &items)) return d_of(D_error);
+  if (!may_unroll(l, source, e->as.comp.iter->span) ||
+      !iterate(l, source, e->as.comp.iter->span, &items))
+    return d_of(D_error);
   bool good = true;
   for (uint32_t i = 0; i < items.n && good; i++) {
     Scope *inner = scope_new(l, s, s->file, s->self);

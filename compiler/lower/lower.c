@@ -4,7 +4,7 @@
  * Declarations are worked out where they are first used, so their order in the file is free; models
  * come before optimizers and both before the blocks that run. */
 #include "compiler/passes/passes.h"
-#include "lower.h"
+#include "infer.h"
 #include "plateau.h"
 #include "compiler/driver.h"
 #include "compiler/base/embedded.h"
@@ -126,6 +126,7 @@ static void run_blocks(Lower *l)
   for (uint32_t i = 0; i < l->job->ast->n; i++) {
     const Decl *d = l->job->ast->at[i];
     const char *one = l->c->options.infer_block;
+    if (l->sizes->sizing != SIZING_asked && d->kind != DECL_infer) continue;
     if (one && (d->kind != DECL_infer || strcmp(d->as.function.name.text, one) != 0)) continue;
     if (d->kind == DECL_train) lower_run(l, d, ++trains);
     if (d->kind == DECL_eval) lower_run(l, d, ++evals);
@@ -135,18 +136,21 @@ static void run_blocks(Lower *l)
   lower_check_names(l);
 }
 
-/* The order matters in three places. Consts come first, as -D replaces them. A mistake in a
- * const may leave anything without a member, and in a model the same: what follows then keeps
- * silent about members that are missing (`broken`). Settings of optimizers that no `minimize`
- * uses are worked out last, so that their mistakes are found too. */
-bool pass_lower(Compile *c)
+/* One elaboration of the job, into a graph of its own. The order matters in three places. Consts
+ * come first, as -D replaces them. A mistake in a const may leave anything without a member, and in
+ * a model the same: what follows then keeps silent about members that are missing (`broken`).
+ * Settings of optimizers that no `minimize` uses are worked out last, so that their mistakes are
+ * found too. */
+static void elaborate_job(Compile *c, Sizes *sizes)
 {
-  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena}, *l = &state;
+  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena, .sizes = sizes}, *l = &state;
+  bool all = sizes->sizing == SIZING_asked && !c->options.infer_block;
   open_library(l);
   l->job = file_open(l, &c->ast, false);
   file_add_globals(l, l->job, true);
-  if (!open_imports(l, l->job)) return false; /* its names would all be unknown */
+  if (!open_imports(l, l->job)) return; /* its names would all be unknown */
   check_consts(l);
+  check_dims(l);
   evaluate(l, DECL_const);
   l->broken = l->broken_consts = diag_error_count(c) != 0;
   evaluate(l, DECL_dim);
@@ -155,10 +159,28 @@ bool pass_lower(Compile *c)
   find_precision(l);
   evaluate(l, DECL_model);
   prefix_paths(l);
-  if (!c->options.infer_block) evaluate(l, DECL_optimizer); /* else nothing is trained */
+  if (all) evaluate(l, DECL_optimizer); /* else nothing is trained */
   run_blocks(l);
+  if (sizes->again || sizes->sizing != SIZING_asked) return;
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
   if (!l->stopped) plateaus_settle(l);
   if (!l->stopped) check_settings(l);
+}
+
+/* Note [dims]: again with the sizes that data have; and at both ends of what is allowed, where
+ * these are not what is compiled, only to find mistakes. */
+bool pass_lower(Compile *c)
+{
+  Sizes sizes = {.sizing = SIZING_asked};
+  elaborate_job(c, &sizes);
+  if (sizes.again && !diag_error_count(c)) {
+    sizes.again = false;
+    elaborate_job(c, &sizes);
+  }
+  Graph *graph = c->graph;
+  uint32_t missed = diag_error_count(c) || c->options.infer_block ? 0 : sizes.ends_missed;
+  if (missed & 1) elaborate_job(c, &(Sizes){.sizing = SIZING_least});
+  if (missed & 2) elaborate_job(c, &(Sizes){.sizing = SIZING_most});
+  c->graph = graph;
   return diag_error_count(c) == 0;
 }

@@ -13,6 +13,8 @@ typedef struct Lower Lower;
 typedef struct File File;
 typedef struct Scope Scope;
 typedef struct Look Look; /* look.c */
+typedef struct Dim Dim;   /* infer.h, as the next one */
+typedef struct Sizes Sizes;
 typedef struct Class Class;
 typedef struct Instance Instance;
 
@@ -38,6 +40,7 @@ typedef enum DatumKind {
   D_init,     /* normal_(0.0, 0.02): an initialiser that has not met its parameter */
   D_schedule, /* linear_schedule(...): a number of the running program, made of compile-time ones */
   D_optimizer, /* Adam(net, lr=1e-3) */
+  D_dim,       /* dim S(max=512); in blocks of which it is a size, an int takes its place */
   D_statistics /* f1(logits, y): counts that only `metric` takes; the host makes a number of them */
 } DatumKind;
 
@@ -93,6 +96,7 @@ struct Datum {
   uint8_t kind;
   bool tuple;     /* a list written without brackets: printed so */
   uint8_t depth;  /* of a list: lists within lists */
+  bool sized;     /* an int made of a dim, or its range: not to be unrolled */
   uint32_t n;     /* of a list or string */
   uint32_t total; /* of a list: values in it and in its lists, each as often as it stands there */
   uint32_t holds; /* of a list: bit k: it or its lists hold a value of kind k */
@@ -113,6 +117,7 @@ struct Datum {
     const Init *init;
     const Schedule *schedule;
     Opt *optimizer;
+    const Dim *dim;
     const Statistics *statistics;
   } as;
 };
@@ -290,6 +295,7 @@ struct Lower {
   bool training;
   bool in_source;         /* what a run reads is being worked out */
   Look *look;             /* that is a prompt's: which samples; else NULL */
+  Sizes *sizes;           /* of dims */
   bool broken_consts;     /* a const has no value, so anything may lack members */
   bool broken;            /* a model lacks some: that is not said again */
   bool in_precision;      /* a clause of `precision` is being worked out */
@@ -370,6 +376,7 @@ bool name_comes_later(const char *name);        /* a built-in that this version 
 Datum eval(Lower *l, Scope *s, const Expr *e);
 /* The elements of a list, the children of a Sequential. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out);
+bool may_unroll(Lower *l, Datum list, Span span); /* by `for`; E308 for the range of a dim */
 bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out);
 bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span);
 Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
@@ -563,18 +570,14 @@ void end_block(Lower *l);
 void add_output(Lower *l, const char *name, Datum v, Span span);
 
 void lower_body(Lower *l, const Decl *decl);
+/* What a prompt gets: a compile-time value as text, tensors as outputs of the block. */
+void add_answer(Lower *l, Datum v, Span span);
 
 /* ---- every.c ---- */
 void exec_every(Lower *l, Frame *f, const Stmt *st);
 /* The choices of `every` that come in steps, as bits of b->period, that with all of them first;
  * sorts the periods and sets those of b itself. 0 after a message: there are more than `most`. */
 uint32_t every_choices(Lower *l, BlockInfo *b, uint32_t most, uint32_t *out);
-
-/* ---- infer.c ---- */
-void lower_infer(Lower *l, const Decl *decl);
-BlockInfo infer_info(const Lower *l, const Decl *decl);
-/* What a prompt gets: a compile-time value as text, tensors as outputs of the block. */
-void add_answer(Lower *l, Datum v, Span span);
 
 /* look.c: data that a prompt looks at. `last` is a return. False after a message. */
 void look_result(Lower *l, Frame *f, const Stmt *last);

@@ -194,8 +194,10 @@ static Datum run_len(Lower *l, Args *args)
 static Datum run_range(Lower *l, Args *args)
 {
   int64_t v[3] = {0, 0, 1};
+  bool sized = false;
   for (uint32_t i = 0; i < args->at.n; i++) {
     uint32_t slot = args->at.n == 1 ? 1 : i;
+    sized = sized || ARG(i).sized;
     if (d_is_tensor(ARG(i))) {
       fail(l, E308, args->span, "`range(%s)` has a run-time size and cannot be unrolled",
            source_text(l, SPAN(i)));
@@ -212,7 +214,9 @@ static Datum run_range(Lower *l, Args *args)
     vec_push(l->arena, &items, d_int(i));
     if ((v[2] > 0 && i > INT64_MAX - v[2]) || (v[2] < 0 && i < INT64_MIN - v[2])) break;
   }
-  return d_list_of(l, &items);
+  Datum list = d_list_of(l, &items);
+  list.sized = sized;
+  return list;
 }
 
 static Datum tuple_of(Lower *l, const Datum *at, uint32_t n)

@@ -179,8 +179,11 @@ static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span spa
     return fail(l, E209, span, "%s %s %s divides by zero", d_text(l, a), operator_text(op),
                 d_text(l, b));
   bool ints = a.kind == D_int && b.kind == D_int && op != OPER_div;
-  if (ints && !(op == OPER_pow && b.as.integer < 0))
-    return int_arithmetic(l, op, a.as.integer, b.as.integer, span);
+  if (ints && !(op == OPER_pow && b.as.integer < 0)) {
+    Datum r = int_arithmetic(l, op, a.as.integer, b.as.integer, span);
+    r.sized = a.sized || b.sized;
+    return r;
+  }
   return float_arithmetic(op, d_number(a), d_number(b));
 }
 

@@ -1,6 +1,6 @@
 /* Names of pass lower: scopes, the declarations of files, and the order in which they are looked
  * up: locals, members, module parameters, this file, its imports, built-ins. */
-#include "lower.h"
+#include "infer.h"
 #include "runtime/plan/number.h"
 #include <math.h>
 
@@ -116,7 +116,7 @@ static Datum declare(Lower *l, File *f, const Decl *d)
   case DECL_const:
     return declared_const(l, f, d);
   case DECL_dim:
-    return not_yet(l, d->span, "`dim`, a size known at run time only,");
+    return declare_dim(l, f, d);
   case DECL_op:
     return not_yet(l, d->span, "`op`, an operation written in CUDA,");
   case DECL_module:
@@ -365,5 +365,6 @@ Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span)
 Datum lookup(Lower *l, Scope *s, const char *name, Span span)
 {
   Datum v = lookup_quiet(l, s, name, span);
+  if (d_is(v, D_dim)) return dim_misplaced(l, v.as.dim, span);
   return d_is(v, D_absent) ? unknown_name(l, s, name, span) : v;
 }

@@ -205,6 +205,8 @@ static void exec_assert(Lower *l, Frame *f, const Stmt *st)
   else
     fail(l, E210, e->at[0]->span, "`%s` does not hold", source_text(l, e->at[0]->span));
   note_sides(l, f, e->at[0]);
+  if (l->run && l->g->blocks.at[l->run->block].n_sizes)
+    diag_help(l->c, "`min`, `max` and `multiple` of a dim say which sizes it has");
 }
 
 /* Unrolled: the body is elaborated once for each element, so 1000 rounds of 10 ops are 10000
@@ -213,7 +215,8 @@ static void exec_for(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *iter = st->as.loop.iter;
   DatumVec items = {0};
-  if (!iterate(l, eval(l, f->scope, iter), iter->span, &items)) {
+  Datum over = eval(l, f->scope, iter);
+  if (!may_unroll(l, over, iter->span) || !iterate(l, over, iter->span, &items)) {
     bind_errors(l, f->scope, &st->as.loop.body);
     return;
   }

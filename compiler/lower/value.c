@@ -295,6 +295,9 @@ static void text_of(Lower *l, Text *t, Datum d, size_t most)
   case D_optimizer:
     text_puts(t, d.as.optimizer->name);
     break;
+  case D_dim:
+    text_puts(t, "a dim");
+    break;
   case D_statistics:
     text_printf(t, "what `metric` makes of %s", d.as.statistics->name);
     break;

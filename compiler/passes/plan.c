@@ -195,10 +195,13 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .shuffle = from->shuffle,
                     .drop_last = from->drop_last,
                     .save = from->save,
+                    .call = from->call,
+                    .n_sizes = from->n_sizes,
                     .first_source = from->first_source,
                     .n_sources = from->n_sources,
                     .n_periods = from->n_periods};
   memcpy(out.period, from->period, sizeof out.period);
+  memcpy(out.size, from->size, sizeof out.size);
   block_metrics(g, b, &out);
   add_variant(c, b, &out);
   for (uint32_t rest = 0; rest < 2; rest++)

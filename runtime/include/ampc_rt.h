@@ -162,6 +162,11 @@ ampc_status ampc_infer_open(const ampc_program *program, const char *device, con
 /* Runs an infer block whose arguments the caller has: in[i] are the elements of argument i, out[i]
  * gets those of result i, each as large as the block declares them. Returns when they are there. */
 ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, void *const *out);
+/* The infer block `call` of the job, compiled for these sizes of its dims, in the order in which
+ * its arguments name them (ampc_block.size). Of sizes that it is not compiled for the message lists
+ * those that it is. */
+ampc_status ampc_infer_block(const ampc_program *program, const char *call, const int64_t *sizes,
+                             uint32_t *out);
 int64_t ampc_output_elements(const ampc_output_desc *output);
 
 /* ---- checkpoints ---- */

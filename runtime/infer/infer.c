@@ -1,4 +1,6 @@
 /* Infer blocks, for whoever calls them: weights, then arguments in and results out. */
+#include <stdio.h>
+#include <string.h>
 #include "runtime/runtime.h"
 
 static void tell_nobody(void *to, bool warning, const char *line)
@@ -32,6 +34,46 @@ ampc_status ampc_infer_open(const ampc_program *program, const char *device, con
   }
   return status;
 }
+
+/* ---- sizes ---- */
+
+static bool has_sizes(const ampc_block *b, const int64_t *sizes)
+{
+  for (uint32_t i = 0; i < b->n_sizes; i++)
+    if (b->size[i].size != sizes[i]) return false;
+  return true;
+}
+
+/* "N = 1, S = 64" behind what is in `text` already; what has no room is left out. */
+static void add_sizes(char *text, size_t room, const ampc_block *b, const int64_t *sizes)
+{
+  for (uint32_t i = 0; i < b->n_sizes; i++) {
+    size_t n = strlen(text);
+    snprintf(text + n, room - n, "%s%s = %lld", i ? ", " : "", b->size[i].name,
+             (long long)(sizes ? sizes[i] : b->size[i].size));
+  }
+}
+
+ampc_status ampc_infer_block(const ampc_program *program, const char *call, const int64_t *sizes,
+                             uint32_t *out)
+{
+  char asked[400] = "", known[1200] = "";
+  for (uint32_t i = 0; i < program->n_blocks; i++) {
+    const ampc_block *b = &program->blocks[i];
+    if (!b->call || strcmp(b->call, call) != 0) continue;
+    *out = i;
+    if (has_sizes(b, sizes)) return AMPC_OK;
+    if (!*asked) add_sizes(asked, sizeof asked, b, sizes);
+    size_t n = strlen(known);
+    snprintf(known + n, sizeof known - n, "%s", n ? "; " : "");
+    add_sizes(known, sizeof known, b, NULL);
+  }
+  if (!*known) return ampc_fail(AMPC_BAD_USAGE, "%s has no infer block %s", program->name, call);
+  return ampc_fail(AMPC_BAD_USAGE, "infer %s is not compiled for %s; it is for %s", call, asked,
+                   known);
+}
+
+/* ---- a call ---- */
 
 int64_t ampc_output_elements(const ampc_output_desc *o)
 {
