@@ -64,6 +64,8 @@ static void put_body(Kernel *k)
     emit_flip(k);
   else if (n->op == OP_shifted)
     emit_shifted(k);
+  else if (n->op == OP_index_select || n->op == OP_gather)
+    emit_picked(k);
   else
     emit_map(k);
 }

@@ -124,6 +124,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
   if (is(word, n, "first_group")) return is_first_group(t);
   if (is(word, n, "acts")) return attr_int(t->n, "acts");
+  if (is(word, n, "added")) return t->n->place.space == AMPC_GRAD;
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
   if (is(word, n, "micro")) return t->k->g->blocks.at[t->n->block].accumulate > 1;
   return has_argument(t, word, n) || has_input(t, word, n) || is_chosen(t, word, n);
@@ -401,6 +402,7 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
   if (is(word, n, "result")) return stored(k, t->n->dtype, "result");
   const char *size = op_image_inputs(op_of(t->n)) ? image_text(t, word, n) : NULL;
+  if (!size) size = pick_text(k, t->n, word, n);
   if (size) return size;
   bool windows = op_has(t->n, T_windows);
   const char *walk = windows ? windows_text(t, word, n) : NULL;

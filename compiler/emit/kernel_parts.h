@@ -164,7 +164,11 @@ void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
-void emit_filled(Kernel *k);                           /* slice_backward and pad */
+void emit_filled(Kernel *k); /* slice_backward and pad */
+void emit_picked(Kernel *k); /* kernel_pick.c: index_select and gather */
+/* Of templates that put elements where an index says: the text of $word; NULL: it is no such hole.
+ */
+const char *pick_text(const Kernel *k, const Node *n, const char *word, size_t size);
 void emit_row(Kernel *k);                              /* kernel_row.c: row ops */
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
 bool template_uses(const Kernel *k, const char *name); /* its text names this argument */

@@ -328,6 +328,11 @@ bool op_by_library(const OpInfo *op)
   return op->tmpl == TMPL_gemm || op->tmpl == TMPL_conv;
 }
 
+bool op_may_add(const OpInfo *op)
+{
+  return op_by_library(op) || (op->traits & T_keeps_sum);
+}
+
 bool op_says_type(const OpInfo *op)
 {
   return op->precision >= PREC_stored;

@@ -51,7 +51,7 @@ typedef enum OpTrait {
   T_sums = 1 << 27,      /* adds up, over $n where its code has it: a long one is cut into parts */
   T_picks = 1 << 28,     /* gives one of its inputs' elements, its negative or 0: no new digits */
   T_places = 1 << 29,    /* puts its input at a place among zeros: the gradient of a slice */
-  T_keeps_sum = 1 << 11, /* a product whose f32 sum may be kept though its operands have 16 bits */
+  T_keeps_sum = 1 << 11, /* sums whose f32 result may be kept though the operands have 16 bits */
   /* leaves */
   T_literal = 1 << 12, /* a number: a literal in kernels, without bytes */
   T_varies = 1 << 13,  /* read from state that updates change: loss_scale, counters */
@@ -172,6 +172,8 @@ bool op_input_optional(const OpInfo *op, uint32_t i); /* input i of a node may b
 bool op_by_library(
     const OpInfo *op); /* a matrix product or convolution: the vendor library runs it */
 bool op_says_type(const OpInfo *op); /* its precision is none of autocast's categories */
+/* Its f32 result may be added to the slot of a gradient as it is made: a product, a T_keeps_sum. */
+bool op_may_add(const OpInfo *op);
 /* Bit mask of the inputs that are images and which pass layout lays channels last; 0: none. */
 uint32_t op_image_inputs(const OpInfo *op);
 

@@ -1,17 +1,6 @@
 /* Subscripts: elements and slices of lists and strings, of Sequential, and of tensors. */
 #include "lower.h"
 
-/* x[i]: i is known at compile time. */
-static bool index_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t *out)
-{
-  Datum v = eval(l, s, e);
-  if (d_is_tensor(v)) {
-    not_yet(l, e->span, "an index that is a tensor");
-    return false;
-  }
-  return want_int(l, v, e->span, what, out);
-}
-
 /* A part of a slice; `x[2:]` leaves its end out and gets `other`. */
 static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t other,
                            int64_t *out)
@@ -60,11 +49,11 @@ static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool b
 /* ---- lists ---- */
 
 /* An index may be negative, counted from the end, but not outside. */
-static bool element(Lower *l, Scope *s, const Sub *sub, int64_t size, const char *what,
+static bool element(Lower *l, Datum index, const Sub *sub, int64_t size, const char *what,
                     int64_t *out)
 {
   int64_t i;
-  if (!index_value(l, s, sub->index, "an index", &i)) return false;
+  if (!want_int(l, index, sub->index->span, "an index", &i)) return false;
   if (i < -size || i >= size)
     return fail(l, E209, sub->span, "index %lld of %s with %lld elements", (long long)i, what,
                 (long long)size),
@@ -88,7 +77,7 @@ static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 {
   SliceBounds r = {0, 0, 1, 1};
   if (sub->kind == SUB_slice ? !slice_range(l, s, sub, base.n, true, &r)
-                             : !element(l, s, sub, base.n, "a str", &r.start))
+                             : !element(l, eval(l, s, sub->index), sub, base.n, "a str", &r.start))
     return d_of(D_error);
   if (!count_work(l, (uint32_t)r.n / BYTES_PER_WORK, sub->span)) return d_of(D_error);
   char *text = arena_array(l->arena, char, r.n + 1);
@@ -105,7 +94,7 @@ static Datum index_list(Lower *l, Scope *s, const Expr *e, Datum base)
   if (base.kind == D_str) return string_slice(l, s, sub, base);
   if (sub->kind == SUB_slice) return list_slice(l, s, sub, base);
   int64_t i;
-  if (!element(l, s, sub, base.n, "a list", &i)) return d_of(D_error);
+  if (!element(l, eval(l, s, sub->index), sub, base.n, "a list", &i)) return d_of(D_error);
   return base.as.list[i];
 }
 
@@ -126,6 +115,7 @@ typedef struct TensorIndex {
   uint32_t rank, axis;
   Span span;
   bool reshaped; /* axes were dropped or added */
+  bool taken;    /* by a tensor */
 } TensorIndex;
 
 /* All of an axis needs no node. Tensors have no empty axes, so neither have slices. */
@@ -144,6 +134,32 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
   return !d_is(d, D_error);
 }
 
+/* x[.., index, ..]: the index's axes stand in that axis' place. The library's def takes them. */
+static bool take_axis(Lower *l, TensorIndex *t, Datum index)
+{
+  const Node *n = ir_node(l->g, index.as.tensor);
+  uint32_t rank = n->rank;
+  if (!dtype_is_integer(n->dtype)) {
+    fail(l, E311, t->span, "an index is an int or a tensor of integers, got %s", d_text(l, index));
+    diag_help(l->c, n->dtype == AMPC_BOOL
+                        ? "sizes do not depend on values: `where(mask, x, 0)` keeps the shape"
+                        : "`.to(i64)`");
+    return false;
+  }
+  if (t->taken) return not_yet(l, t->span, "a second tensor among the subscripts"), false;
+  Args args = {.span = t->span};
+  args_push(l, &args, d_tensor(t->x), t->span);
+  args_push(l, &args, d_int(t->axis), t->span);
+  args_push(l, &args, index, t->span);
+  Datum d = library_call(l, "_taken", &args);
+  if (d_is(d, D_error)) return false;
+  t->x = d.as.tensor;
+  t->taken = true;
+  for (uint32_t i = 0; i < rank; i++, t->axis++)
+    t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis];
+  return true;
+}
+
 /* One subscript for one axis: a slice keeps the axis, an index takes one element of it and
  * drops it. */
 static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
@@ -156,7 +172,9 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
     t->dim[t->rank++] = r.n;
   } else {
     const char *what = arena_printf(l->arena, "axis %u", t->axis);
-    if (!element(l, s, sub, size, what, &r.start)) return false;
+    Datum index = eval(l, s, sub->index);
+    if (d_is_tensor(index)) return take_axis(l, t, index);
+    if (!element(l, index, sub, size, what, &r.start)) return false;
     r = (SliceBounds){r.start, r.start + 1, 1, 1};
     t->reshaped = true;
   }
@@ -203,7 +221,7 @@ static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
       return d_of(D_error);
     }
   }
-  keep_axes(l, &t, rank);
+  keep_axes(l, &t, ir_node(l->g, t.x)->rank);
   return t.reshaped ? reshape_to(l, t.x, t.dim, t.rank, e->span) : unchanged(l, t.x, e->span);
 }
 

@@ -62,7 +62,8 @@ typedef enum InitKind {
   INIT_trunc_normal,
   INIT_eye,
   INIT_dirac,
-  INIT_orthogonal
+  INIT_orthogonal,
+  INIT_padded
 } InitKind;
 
 typedef struct Init { /* an initialiser before it knows its parameter's shape */

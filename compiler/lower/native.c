@@ -455,7 +455,8 @@ static Datum run_init(Lower *l, Args *args)
                {"trunc_normal", INIT_trunc_normal},
                {"eye", INIT_eye},
                {"dirac", INIT_dirac},
-               {"orthogonal", INIT_orthogonal}};
+               {"orthogonal", INIT_orthogonal},
+               {"padded", INIT_padded}};
   Init *init = arena_new(l->arena, Init);
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (strcmp(kinds[i].name, ARG(0).as.text) == 0) init->kind = kinds[i].kind;

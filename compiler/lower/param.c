@@ -156,7 +156,8 @@ bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, amp
                                             [INIT_trunc_normal] = AMPC_INIT_TRUNC_NORMAL,
                                             [INIT_eye] = AMPC_INIT_EYE,
                                             [INIT_dirac] = AMPC_INIT_DIRAC,
-                                            [INIT_orthogonal] = AMPC_INIT_ORTHOGONAL};
+                                            [INIT_orthogonal] = AMPC_INIT_ORTHOGONAL,
+                                            [INIT_padded] = AMPC_INIT_PADDED};
   double fan_in, fan_out, gain = init->a, std;
   bool by_fans = init->kind >= INIT_xavier_uniform && init->kind <= INIT_kaiming_normal;
   if (!by_fans) {

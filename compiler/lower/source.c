@@ -323,8 +323,9 @@ static void value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
   *high = synthetic ? (int64_t)s->high - 1 : s->dtype == AMPC_U8 ? 255 : INT64_MAX;
 }
 
-/* The loader checks the labels of a file. What several losses take is what each of them takes. */
-static void limit_labels(Lower *l, ampc_source *s, int64_t n, int64_t ignored, const char *name,
+/* The loader checks the labels of a file. What several losses take is what each of them takes.
+ * `why`: "classes of cross_entropy". */
+static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, const char *why,
                          Span span)
 {
   if (ignored >= 0 && ignored < n) ignored = 0;
@@ -333,8 +334,7 @@ static void limit_labels(Lower *l, ampc_source *s, int64_t n, int64_t ignored, c
   Place p = diag_place(l->c, diag_user_span(l->c, span));
   const char *file = p.source ? p.source->path : "", *slash = strrchr(file, '/');
   s->limit = n;
-  s->limit_why =
-      arena_printf(l->arena, "classes of %s, %s:%u", name, slash ? slash + 1 : file, p.line);
+  s->limit_why = arena_printf(l->arena, "%s, %s:%u", why, slash ? slash + 1 : file, p.line);
 }
 
 /* Labels that are made are known now. */
@@ -366,16 +366,36 @@ static Datum run_classes(Lower *l, Args *args)
   if (!s) return d_bool(true);
   value_bounds(s, &low, &high);
   bool some_ignored = ignored >= low && ignored <= high;
-  if (has_file(s)) limit_labels(l, s, n, some_ignored ? ignored : 0, ARG(3).as.text, args->span);
+  const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
+  if (has_file(s)) limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
   if (s->kind == AMPC_SOURCE_SYNTHETIC &&
       !labels_fit(l, low, high, n, ignored, ARG(3).as.text, args->span))
     return d_of(D_error);
   return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }
 
+/* _indices_below(index, n, "embedding"): what the function takes, if a source gives it. */
+static Datum run_indices_below(Lower *l, Args *args)
+{
+  int64_t low, high, n = ARG(1).as.integer;
+  const char *name = ARG(2).as.text;
+  ampc_source *s = ARG(0).kind == D_tensor ? source_behind(l, ARG(0).as.tensor) : NULL;
+  if (!s) return d_of(D_none);
+  value_bounds(s, &low, &high);
+  if (has_file(s) && high >= n)
+    limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
+  if (s->kind != AMPC_SOURCE_SYNTHETIC || (low >= 0 && high < n)) return d_of(D_none);
+  fail(l, E310, args->span, "%s of %lld rows gets numbers from %lld to %lld", name, (long long)n,
+       (long long)low, (long long)high);
+  diag_help(l->c, "`low=0, high=%lld` makes numbers from 0 to %lld", (long long)n,
+            (long long)(n - 1));
+  return d_of(D_error);
+}
+
 const Native source_natives[] = {
     {"file", 7, 7, false, true, run_file},
     {"synthetic", 7, 7, false, true, run_synthetic},
     {"classes", 4, 4, false, true, run_classes},
+    {"indices_below", 3, 3, false, true, run_indices_below},
     {0},
 };

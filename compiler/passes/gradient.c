@@ -105,10 +105,28 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
 
 /* ---- gradients ---- */
 
+/* Sums that go to rows of a weight: where its gradient has other parts, as that of an embedding
+ * whose weight a product reads too, they need no tensor of their own, they are added to the slot.
+ */
+static bool has_row_sums(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  while (op_of(n)->tmpl == TMPL_alias) n = ir_node(g, n->in[0]);
+  if (n->op == OP_add && n->dtype == AMPC_F32)
+    return has_row_sums(g, n->in[0]) || has_row_sums(g, n->in[1]);
+  return op_may_add(op_of(n)) && !op_by_library(op_of(n));
+}
+
 /* The gradient of parameter v is complete: it is added to its slot of the f32 gradients. */
 static void accumulate(void *data, Value v, Value gradient)
 {
   Compile *c = data;
+  const Node *sum = ir_node(c->graph, gradient);
+  if (sum->op == OP_add && has_row_sums(c->graph, gradient)) {
+    Value parts[] = {sum->in[0], sum->in[1]};
+    for (uint32_t i = 0; i < 2; i++) accumulate(data, v, parts[i]);
+    return;
+  }
   Node n = *ir_node(c->graph, v);
   Cursor at = ir_cursor_at(&n, WHY_state);
   at.origin = v;

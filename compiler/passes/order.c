@@ -193,7 +193,7 @@ static void find_products(Things *t)
     const Node *n = &t->g->nodes.at[id];
     if (n->op != OP_grad_accumulate) continue;
     Value root = value_root(t->g, n->in[0]);
-    if (op_by_library(op_of(ir_node(t->g, root))))
+    if (op_may_add(op_of(ir_node(t->g, root))))
       t->adds_to[root.id] = (uint32_t)attr_int(n, "param") + 1;
   }
 }

@@ -30,7 +30,7 @@ static bool may_be_silent(const Fuse *f, uint32_t id)
 {
   const Node *n = node_at(f, id);
   return n->op == OP_grad_accumulate &&
-         op_by_library(op_of(ir_node(f->g, value_root(f->g, n->in[0]))));
+         op_may_add(op_of(ir_node(f->g, value_root(f->g, n->in[0]))));
 }
 
 /* ---- what fits ---- */

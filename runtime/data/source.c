@@ -32,11 +32,12 @@ static bool is_not_finite(const DataSource *s, double value)
 
 /* The first such value of samples [first, first + n) of the part; false: there is none. */
 static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsBad *is_bad,
-                          int64_t *sample, double *value)
+                          int64_t *sample, int64_t *element, double *value)
 {
   for (int64_t i = 0; i < n * s->elements; i++) {
     *value = number_load(s->desc->dtype, s->program->real64, bytes, i);
     *sample = i / s->elements;
+    *element = i % s->elements;
     if (is_bad(s, *value)) return true;
   }
   return false;
@@ -44,7 +45,8 @@ static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsB
 
 /* Over the whole part. *sample counts from the beginning of the file, where the reader looks for
  * it; -1: there is none. */
-static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sample, double *value)
+static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sample, int64_t *element,
+                              double *value)
 {
   int64_t piece = CHECKED_AT_ONCE / s->sample_bytes;
   if (piece < 1) piece = 1;
@@ -55,7 +57,7 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sampl
   for (int64_t i = 0; i < s->count && !found && !status; i += piece) {
     int64_t n = s->count - i < piece ? s->count - i : piece;
     status = source_copy(s, i, n, AMPC_AS_STORED, bytes);
-    found = !status && find_in_piece(s, bytes, n, is_bad, sample, value);
+    found = !status && find_in_piece(s, bytes, n, is_bad, sample, element, value);
     *sample += s->first + i;
   }
   if (!found) *sample = -1;
@@ -68,15 +70,16 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sampl
 static ampc_status check_limit(const DataSource *s)
 {
   const ampc_source *d = s->desc;
-  int64_t sample = -1;
+  int64_t sample = -1, element;
   double value = 0;
-  char besides[40] = "";
+  char besides[40] = "", within[40] = "";
   if (d->limit == 0 || !s->path) return AMPC_OK;
-  ampc_status status = find_value(s, is_out_of_range, &sample, &value);
+  ampc_status status = find_value(s, is_out_of_range, &sample, &element, &value);
   if (status || sample < 0) return status;
   if (d->ignored) snprintf(besides, sizeof besides, " or %lld", (long long)d->ignored);
-  return ampc_fail(AMPC_BAD_FILE, "%s: sample %lld is %.17g, expected 0 to %lld%s (%s)", s->path,
-                   (long long)sample, value, (long long)(d->limit - 1), besides,
+  if (s->elements > 1) snprintf(within, sizeof within, ", element %lld,", (long long)element);
+  return ampc_fail(AMPC_BAD_FILE, "%s: sample %lld%s is %.17g, expected 0 to %lld%s (%s)", s->path,
+                   (long long)sample, within, value, (long long)(d->limit - 1), besides,
                    d->limit_why ? d->limit_why : "limit");
 }
 
@@ -85,7 +88,8 @@ bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
   ampc_dtype t = s->desc->dtype;
   bool floats = t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
   if (!floats || !s->path) return false;
-  return !find_value(s, is_not_finite, sample, value) && *sample >= 0;
+  int64_t element;
+  return !find_value(s, is_not_finite, sample, &element, value) && *sample >= 0;
 }
 
 /* ---- opening, reading ---- */

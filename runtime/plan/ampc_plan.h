@@ -189,11 +189,13 @@ typedef enum ampc_init_kind {
   AMPC_INIT_TRUNC_NORMAL,
   AMPC_INIT_EYE,
   AMPC_INIT_DIRAC,
-  AMPC_INIT_ORTHOGONAL
+  AMPC_INIT_ORTHOGONAL,
+  AMPC_INIT_PADDED /* normal, and 0 in one row of [rows, columns] */
 } ampc_init_kind;
 typedef struct ampc_init {
   ampc_init_kind kind;
-  double a, b;      /* the constant; low and high; mean and std; groups; gain */
+  double a, b;      /* the constant; low and high; mean and std; groups; gain; of PADDED
+                       the row */
   double low, high; /* of TRUNC_NORMAL */
 } ampc_init;
 

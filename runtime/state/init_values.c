@@ -51,6 +51,8 @@ static double element(const ampc_param *p, Draw d, int64_t i)
     return i / p->dim[1] == i % p->dim[1];
   case AMPC_INIT_DIRAC:
     return dirac(p, i);
+  case AMPC_INIT_PADDED:
+    return i / p->dim[1] == (int64_t)init->a ? 0 : philox_normal(d.seed, d.stream, (uint64_t)i);
   default:
     return init->a;
   }

@@ -52,6 +52,31 @@ passes "one behind the classes that is ignored" train job.amp
 job job.amp ignored.idx f32 ', ignore_index=-1'
 refuses "one that is not the ignored one" 3 'sample 4 is -100, expected 0 to 3 or -1 ' train job.amp
 
+# ---- what an index names ------------------------------------------------------------------
+label words.idx 0 1 2 3 4 5 0 1 2 9
+cat >words.amp <<AMP
+data d() { return idx("words.idx"), idx("good.idx") }
+model net = Sequential(Embedding(6, 4), Linear(4, 4))
+optimizer opt = SGD(net, lr=0.1)
+train w, y in d() with batch=2 { minimize cross_entropy(net(w), y.to(i64)) with opt }
+AMP
+refuses "a word that the table has not" 3 'words\.idx: sample 9 is 9, expected 0 to 5 \(rows of embedding, words\.amp:4\)' train words.amp
+label words.idx 0 1 2 3 4 5 0 1 -2 5
+refuses "one below 0" 3 'words\.idx: sample 8 is -2, expected 0 to 5 \(rows of embedding' train words.amp
+label words.idx 0 1 2 3 4 5 0 1 2 5
+passes "words of the table" train words.amp
+python3 - <<'PY'
+import struct
+open("text.bin", "wb").write(struct.pack("<33H", *([1, 2, 3, 0] * 6 + [7] + [1] * 8)))
+PY
+cat >text.amp <<AMP
+data d() { ids = tokens("text.bin", length=9); return ids[:, :-1], ids[:, 1:].to(i64) }
+model net = Sequential(Embedding(7, 4), Linear(4, 7))
+optimizer opt = SGD(net, lr=0.1)
+train w, y in d() with batch=2 { minimize cross_entropy(net(w).flatten(0, 1), y.flatten()) with opt }
+AMP
+refuses "a token, and where in its window" 3 'text\.bin: sample 2, element 8, is 7, expected 0 to 6' train text.amp
+
 # ---- floats: a number that is not finite may be masked, so it is looked for when a loss was lost ------
 lost_x() { # lost_x SAMPLE ESCAPED
   { bytes $((8 * $1 + 3)) '\x3f\0\0\0'; printf '%b' "$2"; bytes $((76 - 8 * $1)) '\x3f\0\0\0'; } >"$work/bytes"

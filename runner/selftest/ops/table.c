@@ -8,6 +8,7 @@
 #define FAMILIES(F)                                                                                \
   F(leaves)                                                                                        \
   F(moves)                                                                                         \
+  F(indices)                                                                                       \
   F(unary)                                                                                         \
   F(binary)                                                                                        \
   F(reductions)                                                                                    \

@@ -1,0 +1,88 @@
+/* Moves by an index: index_select, gather; and the sizes that templates of their gradients ask for.
+ * What an index names outside of the tensor is not read: NaN stands there, in integers 0. */
+#include "kernel_parts.h"
+#include <string.h>
+
+typedef struct Pick {
+  long long outer, size, inner; /* x is [outer, size, inner] */
+  long long places;             /* of the index along that axis */
+} Pick;
+
+static int64_t product(const Node *n, uint32_t from, uint32_t to)
+{
+  int64_t all = 1;
+  for (uint32_t i = from; i < to; i++) all *= n->dim[i];
+  return all;
+}
+
+static Pick pick_of(const Node *whole, int64_t axis, int64_t places)
+{
+  uint32_t at = (uint32_t)axis;
+  return (Pick){product(whole, 0, at), whole->dim[at], product(whole, at + 1, whole->rank), places};
+}
+
+static Pick moved(const Kernel *k, const Node *n)
+{
+  const Node *x = ir_node(k->g, n->in[0]), *index = ir_node(k->g, n->in[1]);
+  if (n->op == OP_index_select) return pick_of(x, attr_int(n, "axis"), ir_elements(index));
+  int64_t axis = attr_int(n, "dim");
+  return pick_of(x, axis, index->dim[axis]);
+}
+
+/* Rows r of [outer * places], columns c of [inner]. */
+void emit_picked(Kernel *k)
+{
+  Value v = k->group->nodes[0];
+  const Node *n = ir_node(k->g, v);
+  const Pick p = moved(k, n);
+  const char *to = k->arg_names[argument_of(k, v)], *type = k->index_type;
+  bool rows = n->op == OP_index_select;
+  const char *at =
+      arena_printf(k->c->arena, rows ? "r %% %lld" : "r * %lld + c", rows ? p.places : p.inner);
+  const char *index = load_operand(k, n->in[1], at).text;
+  const char *nothing = dtype_is_float(n->dtype) ? stored(k, n->dtype, "ampc_nan()") : "0";
+  EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", type, p.outer * p.places, p.inner);
+  k->p->indent++;
+  EMIT(k->p, "const long long row = %s;\n", index);
+  EMIT(k->p, "const int there = row >= 0 && row < %lld;\n", p.size);
+  const char *from = arena_printf(k->c->arena, "(r / %lld * %lld + (%s)row) * %lld + c", p.places,
+                                  p.size, type, p.inner);
+  uint32_t x = argument_of(k, n->in[0]);
+  const char *element = x < k->args.n ? arena_printf(k->c->arena, "%s[%s]", k->arg_names[x], from)
+                                      : stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
+  EMIT(k->p, "%s[r * %lld + c] = there ? %s : %s; // %%%u %s\n", to, p.inner, element, nothing,
+       v.id, op_of(n)->name);
+  k->p->indent--;
+  EMIT(k->p, "}\n");
+}
+
+/* ---- templates ---- */
+
+/* Rows of the result that one thread has. Each walks all of the index, so few threads are little
+ * work in all, and many are short of time: of a GPU some 65,536, on the CPU 16 shares of the rows.
+ * The order of each sum is that of the index, whoever has it. */
+static int64_t rows_of_thread(const Kernel *k, const Pick *p)
+{
+  enum { THREADS = 65536, SHARES = 16 };
+  int64_t shares = is_cpu_target(k->c) ? SHARES : THREADS / p->inner;
+  if (shares < SHARES) shares = SHARES;
+  return (p->size + shares - 1) / shares;
+}
+
+const char *pick_text(const Kernel *k, const Node *n, const char *word, size_t size)
+{
+  bool rows = n->op == OP_index_select_backward;
+  if (!rows && n->op != OP_scatter_add) return NULL;
+  int64_t axis = rows ? 0 : attr_int(n, "dim");
+  const Pick p = pick_of(n, axis, ir_node(k->g, n->in[1])->dim[axis]);
+  int64_t own = rows ? rows_of_thread(k, &p) : 1;
+  const struct {
+    const char *name;
+    int64_t value;
+  } holes[] = {{"outer", p.outer},   {"size", p.size}, {"columns", p.inner},
+               {"places", p.places}, {"rows", own},    {"parts", (p.size + own - 1) / own}};
+  for (size_t i = 0; i < sizeof holes / sizeof *holes; i++)
+    if (strlen(holes[i].name) == size && memcmp(holes[i].name, word, size) == 0)
+      return arena_printf(k->c->arena, "%lld", (long long)holes[i].value);
+  return NULL;
+}

@@ -1,0 +1,79 @@
+/* Shape rules of ops that take or put elements where a tensor says. */
+#include "rules.h"
+#include <string.h>
+
+/* E311 unless input i is of an integer type. */
+static bool need_integers(Compile *c, const Node *n, uint32_t i)
+{
+  const Node *index = ir_in(c, n, i);
+  if (dtype_is_integer(index->dtype)) return true;
+  diag_error(c, E311, n->span, "%s needs an index of integers, got %s", op_of(n)->name,
+             ir_type_text(c, index));
+  diag_help(c, "`.to(i64)`");
+  return false;
+}
+
+/* x [4, 7, 5] along axis 1 by an index [2, 3]: [4, 2, 3, 5]. */
+bool shape_index_select(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0), *index = ir_in(c, n, 1);
+  int64_t dim[2 * MAX_RANK];
+  uint32_t axis = (uint32_t)attr_int(n, "axis"), rank = 0;
+  if (!need_integers(c, n, 1)) return false;
+  for (uint32_t i = 0; i < axis; i++) dim[rank++] = x->dim[i];
+  for (uint32_t i = 0; i < index->rank; i++) dim[rank++] = index->dim[i];
+  for (uint32_t i = axis + 1; i < x->rank; i++) dim[rank++] = x->dim[i];
+  n->dtype = x->dtype;
+  return rule_set_dims(c, n, rank, dim);
+}
+
+/* Only gradient rules make this node: dy is [k, ..], the index [k]. */
+bool shape_index_select_backward(Compile *c, Node *n)
+{
+  rule_copy_dims(n, ir_in(c, n, 0));
+  n->dim[0] = attr_int(n, "size");
+  n->dtype = AMPC_F32;
+  return true;
+}
+
+/* The index has the axes of x, and their sizes but along `dim`. */
+static bool index_fits(Compile *c, const Node *n, const Node *x)
+{
+  const Node *index = ir_in(c, n, 1);
+  int64_t axis = attr_int(n, "dim");
+  bool fits = index->rank == x->rank && axis < x->rank;
+  for (uint32_t i = 0; fits && i < x->rank; i++) fits = i == axis || index->dim[i] == x->dim[i];
+  if (fits) return true;
+  diag_error(c, E311, n->span, "%s along axis %lld: the index %s does not fit %s", op_of(n)->name,
+             (long long)axis, ir_dims_text(c, index), ir_dims_text(c, x));
+  return false;
+}
+
+bool shape_gather(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  if (!need_integers(c, n, 1) || !index_fits(c, n, x)) return false;
+  rule_copy_dims(n, ir_in(c, n, 1));
+  n->dtype = x->dtype;
+  return true;
+}
+
+/* src and index have one shape; along `dim` the result has `size`, as x has. */
+bool shape_scatter_add(Compile *c, Node *n)
+{
+  const Node *src = ir_in(c, n, 0), *index = ir_in(c, n, 1);
+  const Node *x = n->in[2].id ? ir_in(c, n, 2) : NULL;
+  int64_t dim[MAX_RANK];
+  if (!need_integers(c, n, 1) || !rule_need_float(c, n, 0) || (x && !rule_need_float(c, n, 2)))
+    return false;
+  if (!ir_same_dims(src, index)) {
+    diag_error(c, E311, n->span, "scatter_add of %s by an index %s", ir_dims_text(c, src),
+               ir_dims_text(c, index));
+    return false;
+  }
+  if (x && !index_fits(c, n, x)) return false;
+  memcpy(dim, src->dim, sizeof dim);
+  dim[attr_int(n, "dim")] = attr_int(n, "size");
+  n->dtype = x ? x->dtype : src->dtype;
+  return rule_set_dims(c, n, src->rank, dim);
+}

@@ -1,0 +1,176 @@
+/* Elements where an index says: taken from there, added up there. */
+#include "entry.h"
+
+/* [outer, size, inner] along an axis of the larger tensor, and the places of the index. */
+typedef struct Pick {
+  int64_t outer, size, inner, places;
+} Pick;
+
+static Pick pick_of(const Tensor *whole, int axis, int64_t places)
+{
+  Pick p = {1, whole->dim[axis], 1, places};
+  for (int i = 0; i < (int)whole->rank; i++) {
+    if (i < axis) p.outer *= whole->dim[i];
+    if (i > axis) p.inner *= whole->dim[i];
+  }
+  return p;
+}
+
+/* ---- index_select ---- */
+
+static void shape_selected(const Case *t, Tensor *y)
+{
+  const Tensor *x = &t->in[0], *index = &t->in[1];
+  uint32_t axis = (uint32_t)case_int(t, "axis");
+  y->rank = 0;
+  for (uint32_t i = 0; i < x->rank; i++) {
+    for (uint32_t k = 0; i == axis && k < index->rank; k++) y->dim[y->rank++] = index->dim[k];
+    if (i != axis) y->dim[y->rank++] = x->dim[i];
+  }
+}
+
+/* Outside there is nothing. */
+static double nothing(const Tensor *y)
+{
+  return dtype_is_float(y->dtype) ? NAN : 0;
+}
+
+static void reference_selected(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0], *index = &t->in[1];
+  Pick p = pick_of(x, (int)case_int(t, "axis"), index->n);
+  for (int64_t o = 0; o < p.outer; o++)
+    for (int64_t k = 0; k < p.places; k++)
+      for (int64_t i = 0; i < p.inner; i++) {
+        int64_t row = (int64_t)index->at[k];
+        bool there = row >= 0 && row < p.size;
+        y->at[(o * p.places + k) * p.inner + i] =
+            there ? x->at[(o * p.size + row) * p.inner + i] : nothing(y);
+      }
+  scale_as_size(y, scale);
+}
+
+static void shape_rows_of_index(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[0] = case_int(t, "size");
+}
+
+static void reference_row_sums(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *dy = &t->in[0], *index = &t->in[1];
+  int64_t columns = dy->n / dy->dim[0];
+  clear_sums(y, scale);
+  for (int64_t k = 0; k < index->n; k++) {
+    double row = index->at[k];
+    if (row < 0 || row >= case_attr(t, "size") || row == case_attr(t, "padding")) continue;
+    for (int64_t i = 0; i < columns; i++) {
+      y->at[(int64_t)row * columns + i] += dy->at[k * columns + i];
+      scale[(int64_t)row * columns + i] += fabs(dy->at[k * columns + i]);
+    }
+  }
+}
+
+static double terms_of_index(const Case *t)
+{
+  return (double)t->in[1].n * PARTIAL_SUMS;
+}
+
+/* ---- gather, scatter_add ---- */
+
+static void shape_gathered(const Case *t, Tensor *y)
+{
+  y->rank = t->in[1].rank;
+  for (uint32_t i = 0; i < y->rank; i++) y->dim[i] = t->in[1].dim[i];
+}
+
+static void reference_gathered(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0], *index = &t->in[1];
+  Pick p = pick_of(x, case_axis(t), index->dim[case_axis(t)]);
+  for (int64_t j = 0; j < y->n; j++) {
+    double row = index->at[j];
+    int64_t outer = j / p.inner / p.places;
+    bool there = row >= 0 && row < (double)p.size;
+    y->at[j] = there ? x->at[(outer * p.size + (int64_t)row) * p.inner + j % p.inner] : nothing(y);
+  }
+  scale_as_size(y, scale);
+}
+
+static void shape_scattered(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] = case_int(t, "size");
+}
+
+static void reference_scattered(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *src = &t->in[0], *index = &t->in[1], *x = &t->in[2];
+  Pick p = pick_of(y, case_axis(t), index->dim[case_axis(t)]);
+  for (int64_t j = 0; j < y->n; j++) {
+    y->at[j] = x->present ? x->at[j] : 0;
+    scale[j] = fabs(y->at[j]);
+  }
+  for (int64_t j = 0; j < src->n; j++) {
+    double row = index->at[j];
+    if (row < 0 || row >= (double)p.size) continue;
+    int64_t outer = j / p.inner / p.places;
+    int64_t to = (outer * p.size + (int64_t)row) * p.inner + j % p.inner;
+    y->at[to] += src->at[j];
+    scale[to] += fabs(src->at[j]);
+  }
+}
+
+static double terms_of_places(const Case *t)
+{
+  return (double)t->in[1].dim[case_axis(t)] * PARTIAL_SUMS;
+}
+
+/* ---- chains ---- */
+
+/* Rows of x twice, and x by itself: sums of rows that meet another gradient. */
+static Value chain_tied(Compile *c, const Cursor *at, const Value *in)
+{
+  Value picked = ir_append(c, at, OP_index_select, in, 2, NULL);
+  Value twice = ir_append(c, at, OP_index_select, in, 2, NULL);
+  Value y = ir_binary(c, at, OP_mul, picked, ir_unary(c, at, OP_exp, twice));
+  return ir_append(c, at, OP_gemm, (Value[]){y, in[0]}, 2,
+                   ATTRS({"trans_a", {.i = 0}}, {"trans_b", {.i = 1}}));
+}
+
+static const OpTest tests[] = {
+    {OP_index_select, "ww", "=", WHOLE(shape_selected, reference_selected), EXACT,
+     CASES({ALL, "7x33 i:5{0,6,3,3,1}", "axis=0"}, {FLOATS, "7x5 l:2x3{0,6,3,3,1,2}", "axis=0"},
+           {"fh", "3x7x5 u:2x2{6,0,0,2}", "axis=1"}, {"fb", "3x7 l:4{0,6,3,3}", "axis=1"},
+           {ALL, "7x3 l:s{4}", "axis=0"},
+           /* outside of x: NaN, of integers 0 */
+           {ALL, "7x3 i:4{-1,7,2147483647,6}", "axis=0"},
+           {"fl", "7x3 l:4{-9223372036854775807,4294967296,7,0}", "axis=0"},
+           {"fh", "1025x7 i:3{1024,0,1023}", "axis=0"}),
+     GRADIENTS({FLOATS, "4x3~n i:5{0,3,3,1,0}", "axis=0"},
+               {FLOATS, "2x4x3~n l:2x2{3,0,1,3}", "axis=1"}, {"f", "2x3~n l:4{2,0,1,2}", "axis=1"}),
+     CHAINS({chain_tied, FLOATS, "4x3~n i:5{0,3,3,1,2} 5x4~d"})},
+    {OP_index_select_backward, "sw", "f", WHOLE(shape_rows_of_index, reference_row_sums),
+     SUMMED(0.5, 0.5, terms_of_index, "a sum in the order of the index"),
+     CASES({FLOATS, "5x33 i:5{0,6,3,3,1}", "size=7"}, {"fh", "5x3x7 l:5{0,6,3,3,6}", "size=9"},
+           {"fb", "6x5 i:6{0,-1,3,9,1,2}", "size=9 padding=3"},
+           {"f", "6x1 l:6{0,1,3,4294967296,1,2}", "size=1025"}, {"f", "33x130 u:33", "size=255"})},
+    {OP_gather, "ww", "=", WHOLE(shape_gathered, reference_gathered), EXACT,
+     CASES({ALL, "3x7 l:3x2{0,6,3,3,1,2}", "dim=1"},
+           {FLOATS, "3x5 i:2x5{0,2,1,2,0,0,0,2,1,1}", "dim=0"},
+           {"fh", "2x3x2 l:2x2x2{0,2,1,2,0,0,1,1}", "dim=1"},
+           {ALL, "2x3 i:2x3{-1,3,0,2147483647,1,2}", "dim=1"}),
+     GRADIENTS({FLOATS, "3x4~n l:3x2{0,3,3,3,1,2}", "dim=1"},
+               {"f", "2x3x2~n l:2x4x2{0,2,1,2,0,0,1,1,0,0,0,0,2,2,2,2}", "dim=1"})},
+    {OP_scatter_add, "sws", "=", WHOLE(shape_scattered, reference_scattered),
+     SUMMED(0.5, 0.5, terms_of_places, "a sum in the order of the index"),
+     CASES(
+         {FLOATS, "3x2 l:3x2{0,6,3,3,1,2} -", "dim=1 size=7"},
+         {FLOATS, "3x2 l:3x2{0,6,3,3,1,2} 3x7", "dim=1 size=7"},
+         {"fh", "4x5 i:4x5{0,2,1,2,0,0,0,2,1,1,0,2,1,2,0,0,0,2,1,1} 3x5", "dim=0 size=3"},
+         {"fb", "2x4x3 u:2x4x3{0,2,1,2,0,0,0,2,1,1,0,2,1,2,0,0,0,2,1,1,0,0,1,2} -", "dim=1 size=3"},
+         {"f", "2x3 i:2x3{-1,3,0,2147483647,1,2} 2x3", "dim=1 size=3"}),
+     GRADIENTS({FLOATS, "3x2~n l:3x2{0,3,3,3,1,2} 3x4~n", "dim=1 size=4"},
+               {"f", "3x2~n l:3x2{0,3,3,3,1,2} -", "dim=1 size=4"})},
+};
+FAMILY(indices)

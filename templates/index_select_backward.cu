@@ -1,0 +1,21 @@
+/* Each row takes what the index sends to it, in the order of the index: the sum has one order,
+ * whatever the number of threads. A thread has some rows and one column, on the CPU neighbouring
+ * ones, and walks all of the index. */
+__global__ void $name($arguments)
+{
+  COLUMN_LOOP($index, part, first, width, $parts, $columns) {
+    const long long begin = (long long)part * $rows;
+    const long long end = begin + $rows < $size ? begin + $rows : $size;
+@!added    for (long long row = begin; row < end; row++) {
+@!added      EACH_COLUMN(j, width) $out[($index)row * $columns + first + j] = R(0.0);
+@!added    }
+    for ($index k = 0; k < $places; k++) {
+      const long long row = index_at[k];
+      if (row < begin || row >= end || row == $padding) continue;
+      EACH_COLUMN(j, width) {
+        const $index i = k * $columns + first + j;
+        $out[($index)row * $columns + first + j] += $dy;
+      }
+    }
+  }
+}
