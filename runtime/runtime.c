@@ -121,6 +121,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
       .closes = 1,
   };
   rt->first = rt->closes = true;
+  rt->call = 0;
   rt->patience = (Patience){.any = false};
   ampc_status status = reset_plateaus(rt);
   if (status) return status;
@@ -357,6 +358,14 @@ ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes)
   rt->first = first;
   rt->closes = closes;
   return ampc_write(rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, first)}, flags, sizeof flags);
+}
+
+ampc_status runtime_set_call(ampc_runtime *rt, int64_t call)
+{
+  const unsigned n = (unsigned)call;
+  if (rt->call == n) return AMPC_OK;
+  rt->call = n;
+  return ampc_write(rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, call)}, &n, sizeof n);
 }
 
 /* An infer block fills its last batch up. What nothing was compiled for gets the number of

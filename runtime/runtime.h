@@ -46,6 +46,7 @@ struct ampc_runtime {
   Patience patience;
   PlateauState *plateau; /* one a plateau of the program */
   bool first, closes;    /* what ampc_state has of them */
+  unsigned call, calls;  /* what ampc_state has of it; of ampc_infer so far */
   bool preparing;        /* products and convolutions that steps call are prepared; nothing runs */
   ampc_status failed;    /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
@@ -70,6 +71,10 @@ ampc_status runtime_write_setting(ampc_runtime *rt, uint32_t i, double value);
  * for the whole space. */
 ampc_status runtime_look(ampc_runtime *rt, uint32_t slot);
 ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to, bool *out_there);
+
+/* What follows is batch `call` of an evaluation, or that call of an infer block, and draws its own
+ * random numbers. Asynchronous; writes only what changes. */
+ampc_status runtime_set_call(ampc_runtime *rt, int64_t call);
 
 /* What follows brings a batch: space[AMPC_INPUT] is the half for it. */
 ampc_status runtime_turn_input(ampc_runtime *rt);

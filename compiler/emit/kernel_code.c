@@ -54,6 +54,15 @@ static const char *local_text(const CodeScope *s, const CodePiece *p)
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }
 
+/* What keys random numbers: the seed, which body of the training or batch of an evaluation it is,
+ * and which op of the job. */
+static const char *stream_text(const CodeScope *s)
+{
+  bool trains = s->k->c->graph->blocks.at[s->n->block].kind == AMPC_TRAIN;
+  return arena_printf(s->k->c->arena, "state->seed, state->body%s, %uu",
+                      trains ? "" : " + state->call", s->n->stream);
+}
+
 static const char *piece_text(const CodeScope *s, const CodePiece *p)
 {
   Arena *a = s->k->c->arena;
@@ -79,7 +88,7 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
   case PIECE_size:
     return size_text(s);
   case PIECE_stream:
-    return arena_printf(a, "state->seed, state->body, %uu", s->n->stream);
+    return stream_text(s);
   }
   return "";
 }

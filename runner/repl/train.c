@@ -192,7 +192,7 @@ static ampc_status eval_block(Repl *r, uint32_t block)
   int64_t n = ampc_data.per_epoch(batches), samples;
   if (b->max_steps && b->max_steps < n) n = b->max_steps;
   for (int64_t i = 0; i < n && !status && !input_interrupted(); i++)
-    status = ampc_run_batch(r->rt, &ampc_data, batches, block, 0, &samples);
+    status = ampc_run_batch(r->rt, &ampc_data, batches, block, i, &samples);
   return status;
 }
 

@@ -141,7 +141,8 @@ typedef struct ampc_data_interface {
 extern const ampc_data_interface ampc_data;
 
 /* Brings the next batch of a block to INPUT and runs the block's step on it; asynchronous. `step`
- * is as for ampc_variant_at. */
+ * is as for ampc_variant_at; in an eval or infer block, which batch it is, from 0: each draws its
+ * own random numbers. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t step, int64_t *out_samples);
 /* For who runs the bodies of a train block with `accumulate` by himself: the next one is the first,
@@ -160,7 +161,8 @@ ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, am
 ampc_status ampc_infer_open(const ampc_program *program, const char *device, const char *weights,
                             const char *data_dir, ampc_tell *tell, void *to, ampc_runtime **out);
 /* Runs an infer block whose arguments the caller has: in[i] are the elements of argument i, out[i]
- * gets those of result i, each as large as the block declares them. Returns when they are there. */
+ * gets those of result i, each as large as the block declares them. Returns when they are there.
+ * Each call draws its own random numbers, the same in every run of the program. */
 ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, void *const *out);
 /* The infer block `call` of the job, compiled for these sizes of its dims, in the order in which
  * its arguments name them (ampc_block.size). Of sizes that it is not compiled for the message lists

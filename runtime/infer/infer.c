@@ -99,6 +99,7 @@ ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, 
 {
   const ampc_program *p = ampc_program_of(rt);
   ampc_status status = write_arguments(rt, &p->blocks[block], in);
+  if (!status) status = runtime_set_call(rt, rt->calls++);
   if (!status) status = ampc_run_step(rt, block, 0);
   if (!status) status = ampc_wait(rt);
   uint32_t n = 0;

@@ -31,7 +31,8 @@ typedef struct ampc_state {
                         does; 0 between kernels */
   int first, closes; /* 1: this body is the first, the last of its step; only a block that
                         accumulates asks, and ampc_set_group() writes them */
-  int pad;
+  unsigned call;     /* which batch of an evaluation, or call of an infer block, from 0: beside
+                        `body` it keys the random numbers of blocks that train nothing */
 } ampc_state;
 
 typedef struct ampc_optimizer {

@@ -26,6 +26,7 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
     status =
         runtime_bring(rt, source->offset, (const char *)base + (source->offset - lowest), bytes);
   }
+  if (!status && b->kind != AMPC_TRAIN) status = runtime_set_call(rt, step);
   return status ? status : ampc_run_step(rt, block, ampc_variant_at(b, *out_samples, step));
 }
 
@@ -76,7 +77,7 @@ ampc_status evaluate(Session *s, uint32_t block)
   if (most && most < n) n = most;
   int64_t samples;
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
-    status = ampc_run_batch(s->rt, s->data, s->batches[block], block, 0, &samples);
+    status = ampc_run_batch(s->rt, s->data, s->batches[block], block, i, &samples);
   if (!status) status = glances_take(s, true); /* steps are told before what comes after them */
   if (!status) status = session_take_metrics(s, block);
   s->evaluated[block] = s->steps;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What augmentation draws: shares of mixup have the moments of the beta distribution, 1/2 and
 # 1/4 + 1 / (4 (2 alpha + 1)); random_erasing takes rectangles of the area that is asked for, as often as
-# asked; a class is among the first k of accuracy as often as k is of all.
+# asked; a class is among the first k of accuracy as often as k is of all. Batches of an evaluation draw each their own,
+# the same in the next evaluation of the same weights.
 # usage: draws.sh AMP
 set -euo pipefail
 amp=$1
@@ -42,3 +43,18 @@ bad = [f"{k} is {sums[k]}, expected {want[k]}" for k in want if not abs(sums[k] 
 print(f"alpha {alpha}:", "; ".join(bad) or "ok")
 sys.exit(bool(bad))' "$alpha"
 done
+
+cat >"$job" <<'EOF'
+data d() { return synthetic(8000, [1]) }
+model net = Linear(1, 1)
+optimizer opt = SGD(net, lr=0.0)
+train x in d() with batch=8, steps=2 { minimize net(x).mean() * 0.0 with opt }
+eval x in d() with batch=8, every=2 { metric mean = mean(x * 0.0 + rand(8, 1)) }
+EOF
+mean() { "$amp" train -q --device cpu "$@" "$job" | sed -n 's/.*eval mean: //p'; }
+one=$(mean --set eval.steps=1) all=$(mean) again=$(mean)
+python3 -c '
+import sys
+one, all, again = map(float, sys.argv[1:])
+print(f"rand of an evaluation: {one} of the first batch, {all} and {again} of 1000 batches")
+sys.exit(not (abs(all - 0.5) < 0.02 and one != all == again))  # six deviations of 8000 draws' "$one" "$all" "$again"
