@@ -1,5 +1,7 @@
 /* amp infer: compiles one infer block of a job, alone, and runs it over data. */
+#include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include "compiler/options.h"
 #include "infer.h"
@@ -33,10 +35,32 @@ static int read_input(const OptionGiven *given)
 static int read_output(const OptionGiven *given)
 {
   InferCommand *cmd = given->into;
+  bool png = strcmp(given->row->name, "png") == 0;
   uint32_t n = cmd->n_outputs++;
   cmd->outputs = arena_grow(given->arena, cmd->outputs, n * sizeof *cmd->outputs,
                             (n + 1) * sizeof *cmd->outputs, _Alignof(InferOutput));
+  cmd->outputs[n].png = png;
   infer_split(given->arena, given->value, &cmd->outputs[n].name, &cmd->outputs[n].file);
+  return OPTIONS_GO_ON;
+}
+
+/* "-1,1" */
+static int read_range(const OptionGiven *given)
+{
+  InferCommand *cmd = given->into;
+  char *end;
+  cmd->low = strtod(given->value, &end);
+  bool good = end > given->value && *end == ',';
+  const char *high = end + 1;
+  if (good) cmd->high = strtod(high, &end);
+  good = good && end > high && !*end && isfinite(cmd->low) && isfinite(cmd->high);
+  if (!good)
+    return usage_error(given->program, "--range %s: expected two numbers, as --range=-1,1",
+                       given->value);
+  if (cmd->low >= cmd->high)
+    return usage_error(given->program, "--range %s: black comes first: %g is not less than %g",
+                       given->value, cmd->low, cmd->high);
+  cmd->ranged = true;
   return OPTIONS_GO_ON;
 }
 
@@ -53,6 +77,12 @@ static const OptionRow infer_options[] = {
      .kind = OPTION_text, FIELD(weights)},
     {"output", 0, "FILE", "results as .npy, NAME=FILE where there are several (else as text)",
      .kind = OPTION_call, .read = read_output},
+    {"png", 0, "FILE", "results as pictures, a grid; one each where FILE is a folder or ends in /",
+     .kind = OPTION_call, .read = read_output},
+    {"range", 0, "LOW,HIGH", "what is black and what is white in them (default 0,1)",
+     .kind = OPTION_call, .read = read_range},
+    {"columns", 0, "N", "pictures side by side in a grid (default 8)", .kind = OPTION_number,
+     FIELD(columns), .least = 1},
     {"names", 0, "FILE", "what the samples are called, a line each: the names of pictures",
      .kind = OPTION_text, FIELD(names)},
     {"top", 0, "K", "the K largest of each sample's numbers, with their classes",
@@ -82,6 +112,13 @@ static const char *folder_of(Arena *arena, const char *path)
   return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
 }
 
+static bool writes_pictures(const InferCommand *cmd)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < cmd->n_outputs; i++) any = any || cmd->outputs[i].png;
+  return any;
+}
+
 static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
 {
   Operands jobs;
@@ -90,6 +127,8 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand 
   *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
   if (!*status && cmd->data && cmd->n_inputs)
     *status = usage_error("amp infer", "--data does not go with --input");
+  if (!*status && (cmd->ranged || cmd->columns) && !writes_pictures(cmd))
+    *status = usage_error("amp infer", "--%s goes with --png", cmd->ranged ? "range" : "columns");
   if (*status) return false;
   cmd->compile.input = jobs.at[0];
   cmd->train.data_dir =
@@ -116,7 +155,7 @@ ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd)
   if (!status) status = infer_write_begin(rt, cmd, data, n, &writer);
   for (int64_t i = 0; i < n && !status; i++) {
     int64_t samples = 1;
-    status = reads ? ampc_run_batch(rt, &ampc_data, data, 0, 0, &samples) : ampc_run_step(rt, 0, 0);
+    status = reads ? ampc_run_batch(rt, &ampc_data, data, 0, i, &samples) : ampc_run_step(rt, 0, 0);
     if (!status) status = ampc_wait(rt);
     if (!status) status = infer_write_batch(writer, samples);
   }

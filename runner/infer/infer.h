@@ -8,8 +8,9 @@ typedef struct InferInput { /* --input [NAME=]FILE */
   const char *name, *file;  /* name NULL: the only argument */
 } InferInput;
 
-typedef struct InferOutput { /* --output [NAME=]FILE */
+typedef struct InferOutput { /* --output and --png [NAME=]FILE */
   const char *name, *file;   /* name NULL: the only result */
+  bool png;
 } InferOutput;
 
 typedef struct InferCommand {
@@ -19,7 +20,10 @@ typedef struct InferCommand {
   InferInput *inputs;
   InferOutput *outputs;
   uint32_t n_inputs, n_outputs;
-  uint32_t top; /* 0: not asked for */
+  uint32_t top;     /* 0: not asked for */
+  uint32_t columns; /* of a grid of pictures; 0: the default */
+  bool ranged;      /* numbers from `low`, black, to `high`, white; else from 0 to 1 */
+  double low, high;
   bool quiet, verbose;
 } InferCommand;
 
@@ -45,6 +49,17 @@ ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, const a
 ampc_status infer_write_batch(InferWriter *w, int64_t samples);
 /* All is written, or, where `status` is a failure, nothing of the last files is left. */
 ampc_status infer_write_end(InferWriter *w, ampc_status status);
+
+/* ---- pictures.c: results as PNG ---- */
+typedef struct Pictures Pictures;
+/* Of a result [N, 1, height, width], [N, 3, height, width] or [N, height, width] of floats or u8: a
+ * grid in one file, or where `path` is a folder or ends in a slash, a file for each sample. */
+ampc_status pictures_begin(const InferCommand *cmd, const ampc_output_desc *result, bool real64,
+                           const char *path, Pictures **out);
+/* The next `n` samples. */
+ampc_status pictures_add(Pictures *p, const void *samples, int64_t n);
+/* All is written, or, where `status` is a failure, no grid is. Frees. */
+ampc_status pictures_end(Pictures *p, ampc_status status);
 
 /* ---- npy.c ---- */
 /* The first bytes of an NPY file of an array in C order: always as many, so that the number of rows

@@ -1,5 +1,6 @@
-/* Results of `amp infer`: lines of text, NPY files, or the likeliest classes; and what the samples
- * are called. A batch's rows beyond its samples fill it up and are cut off. */
+/* Results of `amp infer`: lines of text, NPY files, pictures (pictures.c), or the likeliest
+ * classes; and what the samples are called. A batch's rows beyond its samples fill it up and are
+ * cut off. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct Result {
   char *bytes;       /* of a batch */
   FileWriter file;   /* fd -1: none */
   bool open;
+  Pictures *pictures; /* NULL: nobody wants them */
 } Result;
 
 struct InferWriter {
@@ -85,16 +87,18 @@ static Result *result_for(InferWriter *w, const char *name)
 static ampc_status open_output(InferWriter *w, const InferOutput *o)
 {
   Result *r = result_for(w, o->name);
+  const char *option = o->png ? "png" : "output";
   size_t n = strlen(o->file);
   if (!r && o->name)
-    return ampc_fail(AMPC_BAD_USAGE, "--output %s=%s: there is no result %s; the first is %s",
+    return ampc_fail(AMPC_BAD_USAGE, "--%s %s=%s: there is no result %s; the first is %s", option,
                      o->name, o->file, o->name, w->at[0].desc->name);
   if (!r)
-    return ampc_fail(AMPC_BAD_USAGE, "--output %s: there are %u results: write NAME=FILE, as %s=%s",
-                     o->file, w->n, w->at[0].desc->name, o->file);
-  if (r->open)
-    return ampc_fail(AMPC_BAD_USAGE, "--output %s: %s goes to another file already", o->file,
+    return ampc_fail(AMPC_BAD_USAGE, "--%s %s: there are %u results: write NAME=FILE, as %s=%s",
+                     option, o->file, w->n, w->at[0].desc->name, o->file);
+  if (o->png ? r->pictures != NULL : r->open)
+    return ampc_fail(AMPC_BAD_USAGE, "--%s %s: %s goes to another file already", option, o->file,
                      r->desc->name);
+  if (o->png) return pictures_begin(w->cmd, r->desc, w->program->real64, o->file, &r->pictures);
   if (n < 5 || strcmp(o->file + n - 4, ".npy") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "--output %s: expected a name that ends in .npy", o->file);
   ampc_status status = file_begin(&r->file, o->file);
@@ -279,6 +283,8 @@ ampc_status infer_write_batch(InferWriter *w, int64_t samples)
           r->desc->name, (long long)w->program->blocks[0].batch, (long long)samples);
     status = ampc_read(w->rt, r->desc->place, r->bytes, all * r->size);
     if (!status && r->open) status = save_rows(r, r->rows ? samples * r->row : all);
+    if (!status && r->pictures)
+      status = pictures_add(r->pictures, r->bytes, r->rows ? samples : r->desc->dim[0]);
   }
   for (int64_t row = 0; row < samples && w->names_open && !status; row++)
     status = save_name(w, row);
@@ -299,6 +305,7 @@ ampc_status infer_write_end(InferWriter *w, ampc_status status)
     if (r->open && !status) status = write_header(r, w->program->real64, w->samples, true);
     if (r->open && !status) status = file_finish(&r->file, false);
     if (r->open) file_abandon(&r->file);
+    if (r->pictures) status = pictures_end(r->pictures, status);
     free(r->bytes);
   }
   if (w->names_open && !status) status = file_finish(&w->sample_names, false);

@@ -43,7 +43,14 @@
   ROW(png_set_interlace_handling)                                                                  \
   ROW(png_read_update_info)                                                                        \
   ROW(png_read_row)                                                                                \
-  ROW(png_read_end)
+  ROW(png_read_end)                                                                                \
+  ROW(png_create_write_struct)                                                                     \
+  ROW(png_destroy_write_struct)                                                                    \
+  ROW(png_set_write_fn)                                                                            \
+  ROW(png_set_IHDR)                                                                                \
+  ROW(png_write_info)                                                                              \
+  ROW(png_write_row)                                                                               \
+  ROW(png_write_end)
 
 typedef struct JpegLibrary {
 #define ROW(name) __typeof__(&(name)) name;
