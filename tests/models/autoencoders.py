@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The autoencoders of models/ beside the same in PyTorch: what they make of the test pictures after as many epochs.
+
+    autoencoders.py AMP [EPOCHS [PRECISION]]     Python with PyTorch and numpy; without them the test is skipped
+
+Both sides draw their own start values, order and noise, as anybody's training does; PyTorch computes in f32. The VAE's
+negative ELBO must be within 2 % of PyTorch's and the autoencoder's error within 10 %: seeds move them by 0.5 % and 4 %.
+"""
+import gzip
+import re
+import subprocess
+import sys
+
+try:
+    import numpy as np
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+DATA = "/usr/share/datasets/fashion-mnist/"
+
+
+def pictures(split):
+    with gzip.open(DATA + split + "-images-idx3-ubyte.gz") as f:
+        return torch.tensor(np.frombuffer(f.read()[16:], np.uint8).reshape(-1, 28, 28) / np.float32(255))
+
+
+class VAE(nn.Module):
+    def __init__(self, z=20, hidden=400):
+        super().__init__()
+        self.enc = nn.Sequential(nn.Flatten(), nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, 2 * z))
+        self.dec = nn.Sequential(nn.Linear(z, hidden), nn.ReLU(), nn.Linear(hidden, 784), nn.Unflatten(1, (28, 28)))
+
+    def loss(self, x):
+        mu, logvar = self.enc(x).chunk(2, dim=1)
+        logit = self.dec(mu + torch.exp(0.5 * logvar) * torch.randn_like(mu))
+        kl = -0.5 * torch.sum(1 + logvar - mu ** 2 - torch.exp(logvar))
+        return (F.binary_cross_entropy_with_logits(logit, x, reduction="sum") + kl) / len(x)
+
+
+class Autoencoder(nn.Module):
+    def __init__(self, c=16, code=32):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Conv2d(1, c, 3, 2, 1), nn.ReLU(), nn.Conv2d(c, 2 * c, 3, 2, 1), nn.ReLU(),
+                                     nn.Flatten(), nn.Linear(2 * c * 49, code))
+        self.decoder = nn.Sequential(nn.Linear(code, 2 * c * 49), nn.ReLU(), nn.Unflatten(1, (2 * c, 7, 7)),
+                                     nn.ConvTranspose2d(2 * c, c, 3, 2, 1, 1), nn.ReLU(),
+                                     nn.ConvTranspose2d(c, 1, 3, 2, 1, 1), nn.Sigmoid())
+
+    def loss(self, x):
+        x = x.unsqueeze(1)
+        return F.mse_loss(self.decoder(self.encoder(x)), x)
+
+
+def train(net, epochs, batch=128):
+    data, optimizer = pictures("train"), torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        order = torch.randperm(len(data))
+        for at in range(0, len(data) - batch + 1, batch):
+            optimizer.zero_grad()
+            net.loss(data[order[at:at + batch]]).backward()
+            optimizer.step()
+    with torch.no_grad():
+        return np.mean([net.loss(x).item() for x in pictures("t10k").split(1000)])
+
+
+def main():
+    amp, epochs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    precision = sys.argv[3] if len(sys.argv) > 3 else "bf16"
+    torch.manual_seed(0)
+    torch.set_num_threads(2)
+    bad = 0
+    for name, metric, net, bound in (("vae", "nelbo", VAE(), 0.02), ("autoencoder", "mse", Autoencoder(), 0.10)):
+        out = subprocess.run([amp, "train", "-q", "--device", "cpu", "-D", f"EPOCHS={epochs}", "--set", f"precision={precision}",
+                              "--set", "eval.batch=1000", f"models/{name}/{name}.amp"], capture_output=True, text=True)
+        found = re.search(rf"eval {metric}: ([0-9.]+)", out.stdout)
+        if not found:
+            sys.exit(f"FAILED: {name}: {out.stdout}{out.stderr}")
+        ours, theirs = float(found[1]), train(net, epochs)
+        good = abs(ours / theirs - 1) <= bound
+        bad += not good
+        print(f"{name}: {metric} {ours:.5g} in {precision}, PyTorch {theirs:.5g}, {ours / theirs - 1:+.2%} after {epochs} "
+              f"epochs (bound {bound:.0%}): {'ok' if good else 'FAILED'}")
+    sys.exit(bad != 0)
+
+
+if __name__ == "__main__":
+    main()
