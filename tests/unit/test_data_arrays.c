@@ -354,6 +354,40 @@ static void check_tokens(void)
   expect("tokens", temp_path("t0.bin"), "length=2\nformat=u8\n", AMPC_I32, 127, 1, 0, 0);
 }
 
+/* As llm.c writes them: 256 i32, of which the first are a mark, the version and the count. */
+static void check_shards_of_llm_c(void)
+{
+  struct {
+    int32_t head[256];
+    uint16_t ids[33];
+  } shard = {{20240520, 1, 33}, {0}};
+  const int64_t size = (int64_t)sizeof shard.head + (int64_t)sizeof shard.ids;
+  for (int i = 0; i < 33; i++) shard.ids[i] = (uint16_t)(50256 - i);
+  const char *path = temp_path("shard.bin"), *args = "length=33\nformat=u16\n";
+  temp_write(path, &shard, (size_t)size);
+  expect("tokens", path, args, AMPC_I32, 1, 1, 50256, -1);
+  refuse("tokens", path, "length=9\nformat=i32\n", "its tokens are `format=\"u16\"`");
+  expect("tokens", path, "length=9\nformat=u8\n", AMPC_I32, (size - 1) / 8, 1, 0, 0);
+  temp_write(path, &shard, (size_t)size - 2);
+  refuse("tokens", path, args, "of 33 tokens, and 64 bytes follow its header, expected 66");
+  shard.head[2] = 32;
+  temp_write(path, &shard, (size_t)size);
+  refuse("tokens", path, args, "of 32 tokens, and 66 bytes follow its header, expected 64");
+  shard.head[2] = -1;
+  temp_write(path, &shard, (size_t)size);
+  refuse("tokens", path, args, "of -1 tokens");
+  shard.head[1] = 2;
+  temp_write(path, &shard, (size_t)size);
+  refuse("tokens", path, args, "of version 2; version 1");
+  shard.head[0] = 20240801;
+  shard.head[1] = 7;
+  temp_write(path, &shard, (size_t)size);
+  refuse("tokens", path, args, "with tokens of 32 bits; those of 16 are read");
+  shard.head[0] = 20240521; /* tokens that look a little like it */
+  temp_write(path, &shard, (size_t)size);
+  expect("tokens", path, args, AMPC_I32, (size / 2 - 1) / 32, 1, 0, 0);
+}
+
 static void check_cifar10(void)
 {
   static uint8_t records[2][3][3073];
@@ -427,6 +461,7 @@ int main(void)
   check_zip();
   check_raw();
   check_tokens();
+  check_shards_of_llm_c();
   check_cifar10();
   check_shards();
   check_large();

@@ -1,4 +1,5 @@
-/* Tokens: numbers of words without a header, as u8, u16 or i32, least byte first. A sample is a
+/* Tokens: numbers of words, as u8, u16 or i32, least byte first; behind a header of 256 i32, if
+ * the file begins as llm.c's shards do: a mark, the version, the number of tokens. A sample is a
  * window of `length` of them as i32, and windows share their ends: the last token of one is the
  * first of the next, so that inputs [:, :-1] and targets [:, 1:] meet all tokens once. n tokens are
  * (n - 1) / (length - 1) windows. With `random` a window begins anywhere within the tokens that are
@@ -41,12 +42,71 @@ static ampc_status tokens_known(const char *args, ampc_header *out)
   return status;
 }
 
+/* ---- llm.c's shards ---- */
+
+enum { SHARD_BYTES = 1024, SHARD_MARK = 20240520, SHARD_VERSION = 1 };
+/* The mark of its other kind, with tokens of 32 bits and version 7. */
+enum { WIDE_MARK = 20240801 };
+
+static int32_t word_at(const uint8_t *b)
+{
+  return (int32_t)((uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
+                   (uint32_t)b[3] << 24);
+}
+
+/* No GPT-2 token is 55432, the first half of the mark: tokens without a header do not begin so. */
+static ampc_status check_shard(const char *path, const uint8_t *head, int64_t bytes, int64_t *count)
+{
+  int32_t version = word_at(head + 4);
+  *count = word_at(head + 8);
+  if (version != SHARD_VERSION)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is a shard of llm.c's of version %d; version 1, of tokens of 16 bits, is "
+                     "read",
+                     path, (int)version);
+  if (*count < 1 || *count > bytes / 2 || bytes != *count * 2)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is a shard of llm.c's of %lld tokens, and %lld bytes follow its header, "
+                     "expected %lld",
+                     path, (long long)*count, (long long)bytes, (long long)*count * 2);
+  return AMPC_OK;
+}
+
+/* Bytes in front of the tokens, of a file of `size` bytes: 0, or those of a header. */
+static ampc_status read_shard(const char *path, ElementType type, int64_t size, int64_t *before)
+{
+  uint8_t head[12];
+  int64_t count;
+  Bytes b;
+  *before = 0;
+  if (size < SHARD_BYTES || type.size == 1) return AMPC_OK;
+  ampc_status status = bytes_open(path, "tokens", BY_NAME, 0, sizeof head, false, &b);
+  if (status) return status;
+  status = bytes_read(&b, 0, sizeof head, head);
+  bytes_close(&b);
+  if (status) return status;
+  int32_t mark = word_at(head);
+  bool shard = mark == SHARD_MARK, wide = mark == WIDE_MARK && word_at(head + 4) == 7;
+  if (!shard && !wide) return AMPC_OK;
+  if (wide || type.size != 2)
+    return ampc_fail(AMPC_BAD_FILE,
+                     wide ? "%s is a shard of llm.c's with tokens of 32 bits; those of 16 are read"
+                          : "%s is a shard of llm.c's: its tokens are `format=\"u16\"`",
+                     path);
+  *before = SHARD_BYTES;
+  return check_shard(path, head, size - SHARD_BYTES, &count);
+}
+
+/* ---- the file ---- */
+
 static ampc_status locate(const char *path, const char *args, bool contents, Array *out)
 {
-  int64_t size;
+  int64_t size, before;
   ampc_status status = read_arguments(args, out);
   if (!status) status = bytes_count(path, "tokens", BY_NAME, &size);
+  if (!status) status = read_shard(path, out->type, size, &before);
   if (status) return status;
+  size -= before;
   if (size % out->type.size)
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld bytes, which are not whole tokens of %d bytes",
                      path, (long long)size, out->type.size);
@@ -55,7 +115,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, Arr
   if (out->is.samples < 1)
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld tokens, less than one window of %lld", path,
                      (long long)tokens, (long long)out->is.dim[0]);
-  return contents ? bytes_open(path, "tokens", BY_NAME, 0, size, true, &out->bytes) : AMPC_OK;
+  return contents ? bytes_open(path, "tokens", BY_NAME, before, size, true, &out->bytes) : AMPC_OK;
 }
 
 static ampc_status tokens_probe(const char *path, const char *args, ampc_header *out)
