@@ -18,7 +18,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = ["fashion_mnist/mlp", "mnist_cnn/mnist_cnn", "resnet18/resnet18", "resnet50/resnet50",
-          "efficientnet_b0/efficientnet_b0", "efficientnet_b7/efficientnet_b7", "vit_b_16/vit_b_16", "unet/unet"]
+          "efficientnet_b0/efficientnet_b0", "efficientnet_b7/efficientnet_b7", "vit_b_16/vit_b_16", "unet/unet",
+          "gpt2/gpt2"]
 
 # Layers of parameters of their own, as in a transformer: the number of blocks is N.
 BLOCKS = """const N = 8

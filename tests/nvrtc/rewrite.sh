@@ -10,5 +10,8 @@ echo "# block (with what the toolkit adds). Registers are given in eights, as a 
 grep '^# `\*`' tests/nvrtc/budget.tsv
 grep '^\*' tests/nvrtc/budget.tsv
 for arch in 75 80 90 100 120; do
-  "$check" --rewrite - "sm_$arch" models/*/*.amp tests/nvrtc/*.amp tests/simt/jobs/*.amp
+  models=$(ls models/*/*.amp)
+  [ "$arch" = 75 ] && models=$(echo "$models" | grep -v gpt2/gpt2) # it has no bf16
+  # shellcheck disable=SC2086 # they are words
+  "$check" --rewrite - "sm_$arch" $models tests/nvrtc/*.amp tests/simt/jobs/*.amp
 done

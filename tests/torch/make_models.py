@@ -47,13 +47,58 @@ class UNet(nn.Module):
         return self.out(x)
 
 
+class Attention(nn.Module):
+    def __init__(self, c, heads):
+        super().__init__()
+        self.heads = heads
+        self.c_attn, self.c_proj = nn.Linear(c, 3 * c), nn.Linear(c, c)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(2, (self.heads, -1)).transpose(1, 2) for t in self.c_attn(x).chunk(3, 2))
+        return self.c_proj(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class MLP(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.c_fc, self.c_proj = nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(self, c, heads):
+        super().__init__()
+        self.ln_1, self.attn, self.ln_2, self.mlp = nn.LayerNorm(c), Attention(c, heads), nn.LayerNorm(c), MLP(c)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class GPT2(nn.Module):
+    def __init__(self, layers, heads, c, length, words):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(words, c), nn.Embedding(length, c)
+        self.h = nn.ModuleList(Block(c, heads) for _ in range(layers))
+        self.ln_f, self.lm_head = nn.LayerNorm(c), nn.Linear(c, words, bias=False)
+        self.lm_head.weight = self.wte.weight
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+        for block in self.h:
+            x = block(x)
+        return self.lm_head(self.ln_f(x)).transpose(1, 2)
+
+
 def efficientnet():
     setting, last = torchvision.models.efficientnet._efficientnet_conf("efficientnet_b0", width_mult=0.5, depth_mult=0.5)
     return torchvision.models.EfficientNet(setting, dropout=0.0, stochastic_depth_prob=0.0, num_classes=10, last_channel=last,
                                            norm_layer=partial(nn.BatchNorm2d, eps=1e-3, momentum=0.01))
 
 
-# As those of test_models.c: the net; learning rate; shape of the images; classes a pixel. Rates are exact in float32,
+# As those of test_models.c: the net; learning rate; shape of the images, or of the words; classes a pixel, or a word. Rates are exact in float32,
 # and small: batch norm over four numbers makes so much of a last bit that nothing could be compared after ten greater steps.
 NETS = {
     "resnet18": (lambda: torchvision.models.resnet18(num_classes=10), 2.0 ** -13, (4, 3, 32, 32), False),
@@ -62,6 +107,7 @@ NETS = {
     "unet": (lambda: UNet(8, 3, 10), 2.0 ** -13, (2, 1, 32, 32), True),
     "vit": (lambda: torchvision.models.VisionTransformer(32, 8, 2, 4, 48, 96, num_classes=10), 2.0 ** -13,
             (4, 3, 32, 32), False),
+    "gpt2": (lambda: GPT2(2, 3, 24, 9, 10), 2.0 ** -7, (5, 9), True),
 }
 
 
@@ -102,9 +148,10 @@ def run(make, rate, shape, pixels):
     optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=MOMENTUM)
     flat = lambda: [p.detach().numpy().ravel().copy() for p in net.parameters()]
     before, losses, first = flat(), [], None
-    labels = (shape[0],) + (shape[2:] if pixels else ())
+    labels = (shape[0],) + (shape[-1:] if len(shape) == 2 else shape[2:] if pixels else ())
     for step in range(STEPS):
-        x = torch.tensor(4 * mix(1000 + step, int(np.prod(shape))).reshape(shape) - 2)
+        x = mix(1000 + step, int(np.prod(shape))).reshape(shape)
+        x = torch.tensor(4 * x - 2 if len(shape) > 2 else np.floor(10 * x).astype(np.int64))
         y = torch.tensor(np.floor(10 * mix(2000 + step, int(np.prod(labels)))).astype(np.int64).reshape(labels))
         loss = F.cross_entropy(net(x), y)
         optimizer.zero_grad()

@@ -22,7 +22,7 @@ static const double loss_bound = 1e-7, first_bound = 1e-8, late_bound = 3e-4;
 typedef struct Net { /* as NETS of make_models.py */
   const char *name, *file, *text;
   double rate;
-  int64_t image[4], labels; /* of a batch */
+  int64_t image[4], labels; /* of a batch; of words [n, length], else 0 */
 } Net;
 
 static const Net nets[] = {
@@ -36,7 +36,13 @@ static const Net nets[] = {
      4},
     {"unet", "unet/unet.amp", "UNet(1, 8, 3, 10)", 0x1p-13, {2, 1, 32, 32}, 2 * 32 * 32},
     {"vit", "vit_b_16/vit_b_16.amp", "ViT(32, 8, 48, 2, 4, 96, 10)", 0x1p-13, {4, 3, 32, 32}, 4},
+    {"gpt2", "gpt2/gpt2.amp", "GPT2(2, 3, 24, 9, 10, 0.0)", 0x1p-7, {5, 9}, 5 * 9},
 };
+
+static bool reads_words(const Net *net)
+{
+  return !net->image[2];
+}
 
 /* ---- numbers, as in make_models.py ---- */
 
@@ -70,12 +76,16 @@ static void set_weights(Job *job)
 static void set_batch(Job *job, const Net *net, uint32_t block, int step)
 {
   const ampc_source *s = &job->program->sources[job->program->blocks[block].first_source];
-  int64_t n = net->image[0] * net->image[1] * net->image[2] * net->image[3];
+  bool words = reads_words(net);
+  int64_t n = net->image[0] * net->image[1] * (words ? 1 : net->image[2] * net->image[3]);
   double *x = test_alloc(sizeof *x * (size_t)n), *y = test_alloc(sizeof *y * (size_t)net->labels);
-  for (int64_t i = 0; i < n; i++) x[i] = 4 * mix(1000 + (uint64_t)step, (uint64_t)i) - 2;
+  for (int64_t i = 0; i < n; i++) {
+    double u = mix(1000 + (uint64_t)step, (uint64_t)i);
+    x[i] = words ? floor(CLASSES * u) : 4 * u - 2;
+  }
   for (int64_t i = 0; i < net->labels; i++)
     y[i] = floor(CLASSES * mix(2000 + (uint64_t)step, (uint64_t)i));
-  job_write_floats(job, (ampc_ref){AMPC_INPUT, s[0].offset}, x, n);
+  (words ? job_write_integers : job_write_floats)(job, (ampc_ref){AMPC_INPUT, s[0].offset}, x, n);
   job_write_integers(job, (ampc_ref){AMPC_INPUT, s[1].offset}, y, net->labels);
   free(x);
   free(y);
@@ -145,21 +155,34 @@ static double last_loss(Job *job)
 
 /* ---- a net ---- */
 
-static Job open_net(const Net *net, const char *folder)
+/* Pictures and a class each, or a class a pixel; words and the word that follows each. */
+static void data_text(const Net *net, char *text, size_t size)
 {
-  char text[2048];
   const int64_t *d = net->image;
   const char *pixels = net->labels > d[0] ? "32, 32" : "";
-  snprintf(
-      text, sizeof text,
-      "import \"%s\"\n"
-      "data d(split: str) { return synthetic(640, [%d, %d, %d]), "
-      "synthetic(640, [%s], dtype=i64, low=0, high=%d) }\n"
-      "model net = %s\n"
-      "optimizer opt = SGD(net, lr=%.17g, momentum=0.875)\nprecision f32\n"
-      "train x, y in d(\"train\") with batch=%d { minimize cross_entropy(net(x), y) with opt }\n",
-      net->file, (int)d[1], (int)d[2], (int)d[3], pixels, CLASSES - 1, net->text, net->rate,
-      (int)d[0]);
+  if (reads_words(net))
+    snprintf(text, size,
+             "synthetic(640, [%d], dtype=i64, low=0, high=%d), "
+             "synthetic(640, [%d], dtype=i64, low=0, high=%d)",
+             (int)d[1], CLASSES, (int)d[1], CLASSES);
+  else
+    snprintf(text, size,
+             "synthetic(640, [%d, %d, %d]), synthetic(640, [%s], dtype=i64, low=0, high=%d)",
+             (int)d[1], (int)d[2], (int)d[3], pixels, CLASSES - 1);
+}
+
+static Job open_net(const Net *net, const char *folder)
+{
+  char text[2048], data[256];
+  const char *loss = reads_words(net) ? "net(x).flatten(0, 1), y.flatten()" : "net(x), y";
+  data_text(net, data, sizeof data);
+  snprintf(text, sizeof text,
+           "import \"%s\"\n"
+           "data d(split: str) { return %s }\n"
+           "model net = %s\n"
+           "optimizer opt = SGD(net, lr=%.17g, momentum=0.875)\nprecision f32\n"
+           "train x, y in d(\"train\") with batch=%d { minimize cross_entropy(%s) with opt }\n",
+           net->file, data, net->text, net->rate, (int)net->image[0], loss);
   Options options = {.input = net->name,
                      .target = "cpu",
                      .optimize = 2,
