@@ -315,6 +315,29 @@ DEVICE int last_block(unsigned *arrived)
     return JOIN(part[0], part[1]);                                                                 \
   }
 
+// --- ROW_SHARE
+/* The elements [first, end) of [0, length), neighbours, that are the thread's share of the row:
+ * all. */
+#define ROW_SHARE(threads, T, first, end, length) const T first = 0, end = (length)
+
+// --- ROW_BEFORE
+/* Defines a function that joins what the threads of a row before this one have: there are none. */
+#define ROW_BEFORE(T, name, JOIN, start)                                                           \
+  DEVICE T name(T part, int threads)                                                               \
+  {                                                                                                \
+    (void)part, (void)threads;                                                                     \
+    return (start);                                                                                \
+  }
+
+// --- row_before_line
+/* The threads of a row have lines y -> a y + b, one behind the other: what those before this one
+ * make of 0. There are none. */
+DEVICE double row_before_line(double a, double b, int threads)
+{
+  (void)a, (void)b, (void)threads;
+  return 0;
+}
+
 // --- COLUMNS
 #define COLUMNS 64
 

@@ -352,6 +352,67 @@ DEVICE int last_block(unsigned *arrived)
     return part;                                                                                   \
   }
 
+// --- ROW_SHARE
+/* The elements [first, end) of [0, length), neighbours, that are the thread's share of the row. */
+#define ROW_SHARE(threads, T, first, end, length)                                                  \
+  const T first = row_on ? (T)((long long)(length)*row_lane / (threads)) : 0;                      \
+  const T end = row_on ? (T)((long long)(length) * (row_lane + 1) / (threads)) : 0
+
+// --- ROW_BEFORE
+/* Defines a function that joins what the threads of a row before this one have, in their order; in the
+ * first one `start`. Lanes meet others at twice the distance each time: in `part` a thread has what is
+ * joined of its group, in `before` that of those in front of it. */
+#define ROW_BEFORE(T, name, JOIN, start)                                                           \
+  DEVICE T name(T part, int threads)                                                               \
+  {                                                                                                \
+    __shared__ T of_warp[8];                                                                       \
+    T before = (start);                                                                            \
+    for (int step = 1; step < (threads < 32 ? threads : 32); step *= 2) {                          \
+      const T other = __shfl_xor_sync(0xffffffffu, part, step);                                    \
+      const int behind = (int)threadIdx.x & step;                                                  \
+      if (behind) before = JOIN(other, before);                                                    \
+      part = behind ? JOIN(other, part) : JOIN(part, other);                                       \
+    }                                                                                              \
+    if (threads > 32) {                                                                            \
+      __syncthreads(); /* the last use of of_warp is over */                                       \
+      if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = part;                                 \
+      __syncthreads();                                                                             \
+      for (unsigned i = threadIdx.x / 32; i > 0; i--) before = JOIN(of_warp[i - 1], before);       \
+    }                                                                                              \
+    return before;                                                                                 \
+  }
+
+// --- row_before_line
+/* The threads of a row have lines y -> a y + b, one behind the other: what those before this one make of
+ * 0. As ROW_BEFORE. */
+DEVICE double row_before_line(double a, double b, int threads)
+{
+  __shared__ double a_of_warp[8], b_of_warp[8];
+  double before_a = 1, before_b = 0;
+  for (int step = 1; step < (threads < 32 ? threads : 32); step *= 2) {
+    const double other_a = __shfl_xor_sync(0xffffffffu, a, step);
+    const double other_b = __shfl_xor_sync(0xffffffffu, b, step);
+    if ((int)threadIdx.x & step) { /* the other one comes first */
+      before_b += before_a * other_b;
+      before_a *= other_a;
+      b += a * other_b;
+    } else {
+      b = other_a * b + other_b;
+    }
+    a *= other_a;
+  }
+  if (threads > 32) {
+    __syncthreads(); /* the last use of both is over */
+    if (threadIdx.x % 32 == 0) a_of_warp[threadIdx.x / 32] = a;
+    if (threadIdx.x % 32 == 0) b_of_warp[threadIdx.x / 32] = b;
+    __syncthreads();
+    double y = 0;
+    for (unsigned i = 0; i < threadIdx.x / 32; i++) y = a_of_warp[i] * y + b_of_warp[i];
+    return before_a * y + before_b;
+  }
+  return before_b;
+}
+
 // --- COLUMN_LOOP
 /* Channels of pools: a thread has one to itself, so that memory is read in its order by neighbouring
  * threads. */

@@ -1,4 +1,5 @@
-/* How the partial results of a row, or of a column, are joined; which row of a table is whose. */
+/* How the partial results of a row, or of a column, are joined; which row of a table is whose; what lies
+ * before a thread's share of a row. */
 
 // --- TABLE_ROW
 /* at: where in a table of `rows` rows of 3 numbers that row begins which is the last one whose first number
@@ -17,8 +18,14 @@
 // --- JOIN_ADD
 #define JOIN_ADD(x, y) ((x) + (y))
 
+// --- JOIN_MULTIPLY
+#define JOIN_MULTIPLY(x, y) ((x) * (y))
+
 // --- row_sum
 ROW_TREE(real, row_sum, JOIN_ADD)
+
+// --- row_product
+ROW_TREE(real, row_product, JOIN_MULTIPLY)
 
 // --- row_max
 ROW_TREE(real, row_max, ampc_max)
@@ -29,6 +36,9 @@ ROW_TREE(real, row_min, ampc_min)
 // --- row_sum_int
 ROW_TREE(long long, row_sum_int, JOIN_ADD)
 
+// --- row_product_int
+ROW_TREE(long long, row_product_int, JOIN_MULTIPLY)
+
 // --- row_max_int
 ROW_TREE(long long, row_max_int, ampc_max_int)
 
@@ -37,6 +47,9 @@ ROW_TREE(long long, row_min_int, ampc_min_int)
 
 // --- column_sum
 COLUMN_TREE(real, column_sum, JOIN_ADD)
+
+// --- column_product
+COLUMN_TREE(real, column_product, JOIN_MULTIPLY)
 
 // --- column_max
 COLUMN_TREE(real, column_max, ampc_max)
@@ -47,8 +60,23 @@ COLUMN_TREE(real, column_min, ampc_min)
 // --- column_sum_int
 COLUMN_TREE(long long, column_sum_int, JOIN_ADD)
 
+// --- column_product_int
+COLUMN_TREE(long long, column_product_int, JOIN_MULTIPLY)
+
 // --- column_max_int
 COLUMN_TREE(long long, column_max_int, ampc_max_int)
 
 // --- column_min_int
 COLUMN_TREE(long long, column_min_int, ampc_min_int)
+
+// --- row_before_sum
+ROW_BEFORE(double, row_before_sum, JOIN_ADD, 0)
+
+// --- row_before_sum_int
+ROW_BEFORE(long long, row_before_sum_int, JOIN_ADD, 0)
+
+// --- row_before_product
+ROW_BEFORE(double, row_before_product, JOIN_MULTIPLY, 1)
+
+// --- row_before_product_int
+ROW_BEFORE(long long, row_before_product_int, JOIN_MULTIPLY, 1)

@@ -119,6 +119,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "strided")) return is_strided(t);
   if (op_has(t->n, T_windows) && is(word, n, "argmax")) return windows_result(t, true).id != 0;
   if (op_has(t->n, T_windows) && is(word, n, "value")) return windows_result(t, false).id != 0;
+  if (is(word, n, "integers")) return !dtype_is_float(ir_in(t->k->c, t->n, 0)->dtype);
   if (is(word, n, "ceil")) return attr_int(t->n, "ceil");
   if (is(word, n, "dilated")) return attr_int(t->n, "dil0") > 1 || attr_int(t->n, "dil1") > 1;
   if (is(word, n, "loss")) return t->k->g->metrics.at[attr_int(t->n, "metric")].is_loss;
@@ -134,7 +135,8 @@ static bool holds(const Template *t, const char *word, size_t n)
 static const char *input_value(const Template *t, uint32_t i)
 {
   bool walked = ir_elements(ir_node(t->k->g, t->n->in[i])) > 1;
-  return as_real(t->k, load_operand(t->k, t->n->in[i], walked ? "i" : "0")).text;
+  Operand o = load_operand(t->k, t->n->in[i], walked ? "i" : "0");
+  return is_along(t->n) ? o.text : as_real(t->k, o).text;
 }
 
 static const char *number_text(const Template *t, long long v)
@@ -404,6 +406,8 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   const char *size = op_image_inputs(op_of(t->n)) ? image_text(t, word, n) : NULL;
   if (!size) size = pick_text(k, t->n, word, n);
   if (size) return size;
+  const char *along = along_text(k, t->n, word, n);
+  if (along) return along;
   bool windows = op_has(t->n, T_windows);
   const char *walk = windows ? windows_text(t, word, n) : NULL;
   if (walk) return walk;

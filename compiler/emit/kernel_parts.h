@@ -154,6 +154,10 @@ bool used_inside(const Kernel *k, Value v); /* by another node of the group */
 void windows_put_operands(Kernel *k, Chain *ch, LoopShape *shape, uint32_t input, uint32_t vector);
 void windows_put_values(Chain *ch);
 const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* the element j */
+/* Ops along an axis, Note [along] in kernel_along.c: whether n is one; the text of a hole, NULL:
+ * none of theirs. */
+bool is_along(const Node *n);
+const char *along_text(const Kernel *k, const Node *node, const char *word, size_t n);
 
 /* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
 const char *fold_line(const Kernel *k, const char *line);

@@ -224,6 +224,7 @@ static const char *part_start(const RowKernel *r, const RowOp *op, const Stateme
   if (s->kind == STATEMENT_first)
     return arena_printf(r->k->c->arena, "%lld", (long long)r->shape.length);
   if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near) return op->integers ? "0" : "R(0.0)";
+  if (s->kind == STATEMENT_product) return op->integers ? "1" : "R(1.0)";
   if (s->kind == STATEMENT_max) return op->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
   return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
 }
@@ -232,6 +233,7 @@ static const char *joined(const RowKernel *r, const RowOp *op,
                           const Statement *s) /* "row_sum", "row_min_int" */
 {
   static const char *const names[] = {[STATEMENT_sum] = "sum",
+                                      [STATEMENT_product] = "product",
                                       [STATEMENT_max] = "max",
                                       [STATEMENT_min] = "min",
                                       [STATEMENT_first] = "min"};
@@ -250,8 +252,9 @@ static void put_part(const RowKernel *r, const Use *use, const char *e)
                      : row_has_stretches(r, use) ? "%s_part[j]"
                                                  : "%s[j]";
   const char *part = arena_printf(a, form, s->as);
-  if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near) {
-    EMIT(r->k->p, "%s += %s;\n", part, e);
+  bool multiplies = s->kind == STATEMENT_product;
+  if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near || multiplies) {
+    EMIT(r->k->p, "%s %s %s;\n", part, multiplies ? "*=" : "+=", e);
     return;
   }
   if (s->kind == STATEMENT_first)

@@ -228,11 +228,11 @@ static void read_statement(CodeParser *p)
     const char *word;
     StatementKind kind;
     bool index; /* of the greatest or smallest, not the value */
-  } words[] = {{"near", STATEMENT_near, false}, {"sum", STATEMENT_sum, false},
-               {"max", STATEMENT_max, false},   {"min", STATEMENT_min, false},
-               {"argmax", STATEMENT_max, true}, {"argmin", STATEMENT_min, true},
-               {"let", STATEMENT_let, false},   {"each", STATEMENT_each, false},
-               {"row", STATEMENT_row, false}};
+  } words[] = {{"near", STATEMENT_near, false},       {"sum", STATEMENT_sum, false},
+               {"product", STATEMENT_product, false}, {"max", STATEMENT_max, false},
+               {"min", STATEMENT_min, false},         {"argmax", STATEMENT_max, true},
+               {"argmin", STATEMENT_min, true},       {"let", STATEMENT_let, false},
+               {"each", STATEMENT_each, false},       {"row", STATEMENT_row, false}};
   size_t n = word_length(p->at), i = 0;
   while (i < sizeof words / sizeof *words && !is_word(p->at, n, words[i].word)) i++;
   if (i == sizeof words / sizeof *words) broken(p, "no kind of statement:", p->at, n);

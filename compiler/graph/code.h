@@ -19,6 +19,7 @@ typedef enum StatementKind {
   /* reductions over the row, each with a name */
   STATEMENT_near, /* about the mean: that of 4 rows; of parts of channels only */
   STATEMENT_sum,
+  STATEMENT_product,
   STATEMENT_max,
   STATEMENT_min,
   STATEMENT_first, /* the first index that has the greatest or smallest value `best` */

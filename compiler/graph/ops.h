@@ -65,7 +65,8 @@ typedef enum OpTrait {
   T_one_block = 1 << 19, /* its kernel has one block, which joins what many have left */
   T_partials = 1 << 20,  /* each block leaves a result: their number is dim[0] */
   T_ends_body = 1 << 25, /* an effect that moves the scale and the counters on */
-  T_windows = 1 << 26    /* its template reads images by windows, as vectors of channels */
+  T_along = 1 << 30,  /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
+  T_windows = 1 << 26 /* its template reads images by windows, as vectors of channels */
 } OpTrait;
 
 typedef enum AttrKind {

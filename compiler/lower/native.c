@@ -112,6 +112,26 @@ Datum library_call(Lower *l, const char *name, Args *args)
   return call(l, global_value(l, l->library, file_find(l->library, name)), args);
 }
 
+/* einsum(equation, x, y) or einsum(equation, [x, y]) */
+static Datum run_einsum(Lower *l, Args *args)
+{
+  Args two = {.span = args->span};
+  DatumVec items = {0};
+  if (d_is(no_keys(l, args, "einsum"), D_error)) return d_of(D_error);
+  if (ARG(0).kind != D_str)
+    return fail(l, E209, SPAN(0), "einsum begins with an equation such as \"ij,jk->ik\", got %s",
+                d_kind_text(l, ARG(0)));
+  bool listed = args->at.n == 2 && ARG(1).kind == D_list;
+  if (listed && !iterate(l, ARG(1), SPAN(1), &items)) return d_of(D_error);
+  for (uint32_t i = 1; i < args->at.n && !listed; i++) vec_push(l->arena, &items, ARG(i));
+  for (uint32_t i = 0; i < items.n; i++)
+    if (!d_is_tensor(items.at[i]))
+      return fail(l, E209, args->span, "einsum takes tensors, got %s", d_kind_text(l, items.at[i]));
+  args_push(l, &two, ARG(0), SPAN(0));
+  args_push(l, &two, d_list_of(l, &items), args->span);
+  return library_call(l, "_einsum", &two);
+}
+
 /* min and max of numbers or of one list. With a tensor among them it is the library's
  * function: elementwise of two, or along an axis. */
 static Datum extreme(Lower *l, Args *args, Operator better, const char *name, const char *tensors)
@@ -510,6 +530,7 @@ const Native natives[] = {
     {"sum", 1, 3, true, false, run_sum},
     {"min", 1, ANY_NUMBER, true, false, run_min},
     {"max", 1, ANY_NUMBER, true, false, run_max},
+    {"einsum", 2, ANY_NUMBER, true, false, run_einsum},
     {"int", 1, 1, false, false, run_int},
     {"float", 1, 1, false, false, run_float},
     {"str", 1, 1, false, false, run_str},

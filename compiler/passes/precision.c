@@ -238,7 +238,8 @@ static Value split_reduction(Precision *p, Node n, uint64_t axes)
   Compile *c = p->c;
   Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
   Value x = n.in[0];
-  bool sums = op_of(&n)->code.statements[0].kind == STATEMENT_sum;
+  StatementKind first = op_of(&n)->code.statements[0].kind;
+  bool sums = first == STATEMENT_sum || first == STATEMENT_product;
   if (sums && dtype_is_float(n.dtype)) x = shared_cast(p, &n, x, AMPC_F32);
   Value v = ir_reduce(c, &at, n.op, x, axes, attr_int(&n, "keepdim"));
   v = ir_cast(c, &at, v, n.dtype);

@@ -128,7 +128,7 @@ static void unify_products(Compile *c)
   ir_rewrite_begin(&r, c);
   for (uint32_t id = 1; id < r.n_old; id++) {
     Node n = ir_rewrite_mapped(&r, id);
-    if (n.op == OP_matmul)
+    if (op_of(&n)->shape == shape_matmul)
       r.map[id] = matmul_as_gemm(c, &n);
     else
       ir_rewrite_add(&r, id, &n);

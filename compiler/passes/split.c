@@ -256,6 +256,7 @@ static bool same_rows(const RowShape *a, const RowShape *b)
 static Value reduced(LongRow *r, uint32_t i)
 {
   static const char *const ops[] = {[STATEMENT_sum] = "sum",
+                                    [STATEMENT_product] = "prod",
                                     [STATEMENT_max] = "amax",
                                     [STATEMENT_min] = "amin",
                                     [STATEMENT_first] = "amin"};

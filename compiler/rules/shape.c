@@ -288,7 +288,8 @@ bool shape_reduce(Compile *c, Node *n)
   assert((attr_int(n, "dim") & ~all) == 0);
   if (n->op == OP_mean && !rule_need_float(c, n, 0)) return false;
   n->dtype = x->dtype;
-  if (n->op == OP_sum && !dtype_is_float(x->dtype)) n->dtype = AMPC_I64;
+  bool adds = n->op == OP_sum || n->op == OP_prod;
+  if (adds && !dtype_is_float(x->dtype)) n->dtype = AMPC_I64;
   return drop_axes(c, n, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 

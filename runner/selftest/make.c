@@ -69,6 +69,8 @@ static double fill_float(char how, uint64_t *random)
     return between(random, -1, 1);
   case 'm':
     return between(random, -8, 0);
+  case 'o':
+    return between(random, 0.98, 1.02);
   case 'p':
     return exp2(between(random, -6, 6));
   case 'q':
@@ -91,8 +93,8 @@ static double fill_float(char how, uint64_t *random)
 }
 
 /* w: every size and the special values; e: 0.1 throughout; n: -3..3; g: -9..9; s: -100..100; d: a
- * gradient, -1..1; y: a probability; t: a tanh; m: a log of a probability; p: positive; v: 0.5..3;
- * q: a divisor; z: not near 0; c: 0 or 1; k: a label, filled by the caller. */
+ * gradient, -1..1; y: a probability; t: a tanh; m: a log of a probability; o: near 1; p: positive;
+ * v: 0.5..3; q: a divisor; z: not near 0; c: 0 or 1; k: a label, filled by the caller. */
 void tensor_fill(Tensor *t, char how, uint64_t *random)
 {
   for (int64_t i = 0; i < t->n; i++) {

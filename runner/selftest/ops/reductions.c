@@ -53,6 +53,15 @@ static void reference_extreme(const Case *t, Tensor *y, double *scale)
   for (int64_t i = 0; i < y->n; i++) scale[i] = fabs(y->at[i]);
 }
 
+/* No result is further off, in relation to itself, than half an ulp for each product. */
+static void reference_prod(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = 1;
+  for (int64_t i = 0; i < x->n; i++) y->at[reduced_index(t, i)] *= x->at[i];
+  scale_as_size(y, scale);
+}
+
 /* Where the last axis stays, kernels add all terms one after the other: see SUMS. Long sums are
  * made of stretches of 256 additions, and then of these. */
 static double terms_of_sum(const Case *t)
@@ -146,6 +155,17 @@ static const OpTest tests[] = {
            {"f", "1000003~e", ""}, {"f", "50021x3~e", "dim=1"}),
      GRADIENTS({FLOATS, "5x7~n", "dim=2 keepdim=1"}, {"f", "5x7~n", "dim=1"}),
      CHAINS({chain_centre, FLOATS, "5x7~n 5x7~d"})},
+    {OP_prod, "z", "=", WHOLE(shape_reduce_of, reference_prod),
+     SUMMED(4, SUMS(1), terms_of_sum, "products in a row"),
+     CASES({FLOATS, "7x33", "dim=2"}, {"f", "7x1025~o", "dim=2 keepdim=1"},
+           {FLOATS, "33x7", "dim=1"}, {"fh", "3x5x7", "dim=6"}, {"f", "2x3x5", "dim=0"},
+           {"f", "1025x3~o", "dim=1"}, {"f", "2x40000~o", "dim=2"}, {"f", "262147~o", ""},
+           {"f", "40001x5~o", "dim=1"}, {"il", "3x4{1,2,-3,4,5,0,7,8,1,1,1,1}", "dim=2 result=l"},
+           {FLOATS, "3x3{1,0,2,inf,-1,2,1,nan,0}", "dim=2"}),
+     GRADIENTS({FLOATS, "5x7~z", "dim=2"}, {"f", "5x7~z", "dim=1 keepdim=1"},
+               {"f", "2x3x2~z", "dim=6"}, {"f", "2x3x2~z", ""},
+               /* one zero, two zeros, none */
+               {FLOATS, "3x3{1,0,2,0,3,0,1,2,3}", "dim=2"})},
     {OP_amax, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,
      CASES({"fh", "3x9000x4", "dim=2"}, {"fh", "3x33280", "dim=2"}, {FLOATS, "7x33", "dim=2"},
            {FLOATS, "33x7", "dim=1 keepdim=1"}, {FLOATS, "1025", ""},

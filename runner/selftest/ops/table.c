@@ -12,6 +12,7 @@
   F(unary)                                                                                         \
   F(binary)                                                                                        \
   F(reductions)                                                                                    \
+  F(along)                                                                                         \
   F(rows)                                                                                          \
   F(losses)                                                                                        \
   F(products)                                                                                      \

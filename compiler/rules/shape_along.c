@@ -1,0 +1,51 @@
+/* Shape rules of ops along an axis: cumulative sums and products, sorting. */
+#include "rules.h"
+#include <assert.h>
+
+static bool need_axis(Compile *c, const Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  assert(!x->rank || (attr_int(n, "dim") >= 0 && attr_int(n, "dim") < x->rank));
+  if (x->rank) return true;
+  diag_error(c, E311, n->span, "%s works along an axis, got %s", op_of(n)->name,
+             ir_type_text(c, x));
+  return false;
+}
+
+/* As sums: of integers and bools in i64. */
+bool shape_cumulative(Compile *c, Node *n)
+{
+  if (!need_axis(c, n)) return false;
+  const Node *x = ir_in(c, n, 0);
+  rule_copy_dims(n, x);
+  n->dtype = dtype_is_float(x->dtype) ? x->dtype : AMPC_I64;
+  return true;
+}
+
+bool shape_sort_order(Compile *c, Node *n)
+{
+  if (!need_axis(c, n)) return false;
+  rule_copy_dims(n, ir_in(c, n, 0));
+  n->dtype = AMPC_I64;
+  return true;
+}
+
+/* As many elements along the axis as `order` has. */
+bool shape_pick_ordered(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0), *order = ir_in(c, n, 1);
+  assert(order->dtype == AMPC_I64 && order->rank == x->rank);
+  rule_copy_dims(n, order);
+  n->dtype = x->dtype;
+  return true;
+}
+
+/* `size` of them, as x has. */
+bool shape_place_ordered(Compile *c, Node *n)
+{
+  const Node *dy = ir_in(c, n, 0);
+  rule_copy_dims(n, dy);
+  n->dim[attr_int(n, "dim")] = attr_int(n, "size");
+  n->dtype = dy->dtype;
+  return true;
+}

@@ -1,0 +1,190 @@
+/* Ops along an axis, each element after the others: cumulative sums and products, sorting. */
+#include "entry.h"
+
+/* The row's elements in the order in which they are added up. */
+static int64_t step_of(const Case *t, const Rows *r, int64_t c)
+{
+  return (case_attr(t, "reverse") != 0 ? r->length - 1 - c : c) * r->stride;
+}
+
+static void reference_cumsum(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    double sum = 0, size = 0;
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = row_start(&r, row) + step_of(t, &r, c);
+      y->at[i] = sum += x->at[i];
+      scale[i] = size += fabs(x->at[i]);
+    }
+  }
+}
+
+static void reference_cumprod(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    double product = 1;
+    for (int64_t c = 0; c < r.length; c++) {
+      int64_t i = row_start(&r, row) + step_of(t, &r, c);
+      double before = product;
+      product *= x->at[i];
+      y->at[i] = case_attr(t, "exclusive") != 0 ? before : product;
+      scale[i] = fabs(y->at[i]);
+    }
+  }
+}
+
+/* y_c = b_c + a_n y_n, n the one behind c */
+static void reference_line_sums(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *b = &t->in[0], *a = &t->in[1];
+  Rows r = rows_of(b, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    for (int64_t c = r.length - 1; c >= 0; c--) {
+      int64_t i = row_start(&r, row) + c * r.stride, next = i + r.stride;
+      bool last = c == r.length - 1;
+      y->at[i] = b->at[i] + (last ? 0 : a->at[next] * y->at[next]);
+      scale[i] = fabs(b->at[i]) + (last ? 0 : fabs(a->at[next]) * scale[next]);
+    }
+  }
+}
+
+/* How many of the row stand before element c: NaN is greater than all, of equal ones the first. */
+static int64_t rank_of(const Case *t, const double *x, const Rows *r, int64_t c)
+{
+  bool down = case_attr(t, "descending") != 0;
+  double own = x[c * r->stride];
+  int64_t before = 0;
+  for (int64_t k = 0; k < r->length; k++) {
+    double other = x[k * r->stride];
+    bool same = other == own || (isnan(other) && isnan(own));
+    bool less = !same && (isnan(own) || other < own);
+    before += same ? k < c : less != down;
+  }
+  return before;
+}
+
+static void reference_sort_order(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  Rows r = rows_of(x, case_axis(t));
+  for (int64_t row = 0; row < r.n; row++) {
+    int64_t start = row_start(&r, row);
+    for (int64_t c = 0; c < r.length; c++)
+      y->at[start + rank_of(t, x->at + start, &r, c) * r.stride] = (double)c;
+  }
+  for (int64_t i = 0; i < y->n; i++) scale[i] = 0;
+}
+
+static void shape_of_order(const Case *t, Tensor *y)
+{
+  y->rank = t->in[1].rank;
+  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[1].dim[d];
+}
+
+static void reference_pick_ordered(const Case *t, Tensor *y, double *scale)
+{
+  Rows from = rows_of(&t->in[0], case_axis(t)), to = rows_of(y, case_axis(t));
+  for (int64_t row = 0; row < to.n; row++) {
+    for (int64_t c = 0; c < to.length; c++) {
+      int64_t i = row_start(&to, row) + c * to.stride;
+      y->at[i] = t->in[0].at[row_start(&from, row) + (int64_t)t->in[1].at[i] * from.stride];
+    }
+  }
+  scale_as_size(y, scale);
+}
+
+static void shape_of_places(const Case *t, Tensor *y)
+{
+  shape_of_first(t, y);
+  y->dim[case_axis(t)] = case_int(t, "size");
+}
+
+static void reference_place_ordered(const Case *t, Tensor *y, double *scale)
+{
+  Rows from = rows_of(&t->in[0], case_axis(t)), to = rows_of(y, case_axis(t));
+  clear_sums(y, scale);
+  for (int64_t row = 0; row < from.n; row++) {
+    for (int64_t c = 0; c < from.length; c++) {
+      int64_t i = row_start(&from, row) + c * from.stride;
+      y->at[row_start(&to, row) + (int64_t)t->in[1].at[i] * to.stride] = t->in[0].at[i];
+    }
+  }
+  scale_as_size(y, scale);
+}
+
+/* cumsum(x) cumprod(x) */
+static Value chain_cumulative(Compile *c, const Cursor *at, const Value *in)
+{
+  Value sums = ir_append(c, at, OP_cumsum, in, 1, ATTRS({"dim", {.i = 1}}));
+  Value products = ir_append(c, at, OP_cumprod, in, 1, ATTRS({"dim", {.i = 1}}));
+  return ir_binary(c, at, OP_mul, sums, products);
+}
+
+/* the two greatest of each row, times x[:, :2] */
+static Value chain_topk(Compile *c, const Cursor *at, const Value *in)
+{
+  Value order =
+      ir_append(c, at, OP_sort_order, in, 1, ATTRS({"dim", {.i = 1}}, {"descending", {.i = true}}));
+  const NamedAttr *first =
+      ATTRS({"dim", {.i = 1}}, {"start", {.i = 0}}, {"stop", {.i = 2}}, {"step", {.i = 1}});
+  order = ir_append(c, at, OP_slice, &order, 1, first);
+  Value most =
+      ir_append(c, at, OP_pick_ordered, (Value[]){in[0], order}, 2, ATTRS({"dim", {.i = 1}}));
+  return ir_binary(c, at, OP_mul, most, ir_append(c, at, OP_slice, in, 1, first));
+}
+
+static const OpTest tests[] = {
+    {OP_cumsum, "n", "=", FIRST(reference_cumsum),
+     SUMMED(1, SUMS(1), terms_of_row, "in double and rounded once; in doubles additions in a row"),
+     CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "33x7", "dim=0"}, {"fh", "3x5x7", "dim=1 reverse=1"},
+           {FLOATS, "7x1025", "dim=1"}, {"f", "3x33000", "dim=1 reverse=1"},
+           {"f", "1025x3", "dim=0"}, {"f", "1", "dim=0"}, {"iluo", "7x33", "dim=1 result=l"},
+           {"i", "1030x3", "dim=0 result=l"},
+           /* what is behind an infinity or a NaN, and what is before it */
+           {FLOATS, "3x4{1,inf,2,3,1,nan,2,3,inf,1,-inf,2}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7~n", "dim=1"}, {"f", "5x7~n", "dim=0 reverse=1"})},
+    {OP_cumprod, "n", "=", FIRST(reference_cumprod),
+     SUMMED(1, SUMS(1), terms_of_row, "in double and rounded once; in doubles products in a row"),
+     CASES({FLOATS, "33x7~z", "dim=1"}, {"f", "7x1025~o", "dim=1"}, {"fh", "1025x3~o", "dim=0"},
+           {"fh", "3x5x7~z", "dim=1 reverse=1"}, {FLOATS, "33x7~z", "dim=0 exclusive=1"},
+           {"f", "3x33000~o", "dim=1 reverse=1 exclusive=1"}, {"f", "1", "dim=0"},
+           {"il",
+            "7x9{1,2,3,-1,2,5,1,0,4,1,1,-2,3,2,2,2,1,7,1,1,1,1,1,1,1,1,1,2,3,0,1,4,5,-6,2,2,"
+            "1,2,3,-1,2,5,1,0,4,1,1,-2,3,2,2,2,1,7,1,1,1,1,1,1,1,1,1}",
+            "dim=1 result=l"},
+           {FLOATS, "3x4{1,0,2,3,1,nan,2,0,inf,-2,0.5,2}", "dim=1"}),
+     GRADIENTS({FLOATS, "5x7~z", "dim=1"}, {"f", "3x4x2~z", "dim=1"},
+               /* one zero and two */
+               {FLOATS, "3x4{1,0,2,3,2,0,-1,0,0,2,1,-2}", "dim=1"}),
+     CHAINS({chain_cumulative, FLOATS, "5x4~z 5x4~d"})},
+    {OP_line_sums, "dt", "=", FIRST(reference_line_sums),
+     SUMMED(2, SUMS(2), terms_of_row, "in double and rounded once; in doubles two roundings each"),
+     CASES({FLOATS, "33x7 33x7", "dim=1"}, {"f", "7x1025 7x1025", "dim=1"},
+           {"fh", "1025x3 1025x3", "dim=0"}, {"f", "3x33000 3x33000", "dim=1"},
+           {"fh", "3x5x7 3x5x7", "dim=1"}, {FLOATS, "2x3{1,2,3,4,5,6} 2x3{1,0,2,0,1,0}", "dim=1"})},
+    {OP_sort_order, "w", "l", FIRST(reference_sort_order), EXACT,
+     CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "33x7", "dim=0 descending=1"},
+           {"fh", "3x33x5", "dim=1"}, {"f", "7x1025", "dim=1 descending=1"},
+           {"h", "3x512", "dim=1"}, {"f", "1x4099", "dim=1"}, {"f", "1", "dim=0"},
+           {"f", "5x2", "dim=1"}, {"iluo", "7x33", "dim=1"}, {"i", "9x33", "dim=1 descending=1"},
+           /* equal ones, both zeros, NaN, infinities: either way they stay as they are */
+           {FLOATS, "4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3}", "dim=1"},
+           {FLOATS, "4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3}",
+            "dim=1 descending=1"})},
+    {OP_pick_ordered, "w", "=", WHOLE(shape_of_order, reference_pick_ordered), EXACT,
+     CASES({FLOATS, "2x3 l:2x3{2,0,1,1,2,0}", "dim=1"},
+           {FLOATS, "3x5 l:2x5{2,0,1,1,2,0,1,0,2,1}", "dim=0"},
+           {"fh", "2x3x2 l:2x1x2{2,0,1,1}", "dim=1"}, {"ilu", "2x3 l:2x2{2,0,1,2}", "dim=1"}),
+     GRADIENTS({FLOATS, "2x3 l:2x3{2,0,1,1,2,0}", "dim=1"},
+               {"f", "3x4 l:2x4{2,0,1,0,0,2,0,1}", "dim=0"}),
+     CHAINS({chain_topk, FLOATS, "3x4{1,4,2,3,9,8,6,7,-1,-4,-3,2} 3x2~d"})},
+    {OP_place_ordered, "d", "=", WHOLE(shape_of_places, reference_place_ordered), EXACT,
+     CASES({FLOATS, "2x3 l:2x3{2,0,1,1,2,0}", "dim=1 size=3"},
+           {FLOATS, "2x3 l:2x3{4,0,1,1,6,0}", "dim=1 size=7"},
+           {"fh", "2x1x2 l:2x1x2{2,0,1,1}", "dim=1 size=300"})},
+};
+FAMILY(along)

@@ -1,0 +1,46 @@
+/* Of each row the indices of its elements in their order, $descending: the greatest first; NaN is greater than
+ * all, equal ones stay as they are. Bitonic: pairs are put in order, first those of blocks of 2, so that these are
+ * in order, then of 4, and so on; the first step of each compares a block's first element with its last, so that
+ * every pair has the smaller one in front and what a row lacks of a power of 2 may be left out. No two elements
+ * are equal where their places count, so that the network gives the one stable order. */
+__global__ void $name($arguments)
+{
+  ROW_LOOP(256, $index, row, $rows) {
+    const $index at = row / $inner * $length * $inner + row % $inner;
+    ROW_EACH(1, 256, $index, c, $length, {
+      VECTOR_EACH(1, j) $out[at + (c + j) * $inner] = c + j;
+    });
+    for ($index size = 2; size <= $padded; size *= 2) {
+      for ($index step = size / 2; step > 0; step /= 2) {
+        BLOCK_MEETS; /* all have stored what they have exchanged */
+        ROW_EACH(1, 256, $index, c, $padded / 2, {
+          VECTOR_EACH(1, j) {
+            const $index low = (c + j) / step * (2 * step) + (c + j) % step;
+            const $index high = 2 * step == size ? (c + j) / step * size + size - 1 - (c + j) % step : low + step;
+            if (high < $length) {
+              const long long front = $out[at + low * $inner], back = $out[at + high * $inner];
+              $element front_value, back_value;
+              {
+                const $index i = at + ($index)front * $inner;
+                front_value = $x;
+              }
+              {
+                const $index i = at + ($index)back * $inner;
+                back_value = $x;
+              }
+@!integers              int less = back_value < front_value || (front_value != front_value && back_value == back_value);
+@!integers              int more = front_value < back_value || (back_value != back_value && front_value == front_value);
+@integers              int less = back_value < front_value, more = front_value < back_value;
+              const int exchange = ($descending ? more : less) || (!less && !more && back < front);
+              if (exchange) {
+                $out[at + low * $inner] = back;
+                $out[at + high * $inner] = front;
+              }
+            }
+          }
+        });
+      }
+    }
+    BLOCK_MEETS; /* before the next row */
+  }
+}
