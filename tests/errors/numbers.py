@@ -58,7 +58,9 @@ GIVEN = {
     "query": "x", "key": "x", "attn_mask": "x", "tensor": "(x > 0).to(i64)", "embed_dim": "6", "num_heads": "2",
     "d_model": "6", "nhead": "2", "encoder_layer": "TransformerEncoderLayer(6, 2, 8)", "num_layers": "2",
     "num_classes": "2", "scaled_dot_product_attention.value": "x", "arange.start": "0", "arange.end": "9",
-    "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
+    "k": "2", "tensordot.a": "x", "tensordot.b": "x.permute(2, 3, 0, 1)", "cross.input": "x[:, :3]", "other": "x[:, :3]",
+    "dot.input": "x.flatten()", "dot.tensor": "x.flatten()", "input1": "x", "input2": "x", "bilinear.weight": "x[0]",
+    "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Sources, so that their files need not be there: then only the number can be what is wrong.
 GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
@@ -73,8 +75,8 @@ IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, 
           "AdaptiveAvgPool1d": "x[:, :, 0]", "MaxPool3d": "x.unsqueeze(4)", "AvgPool3d": "x.unsqueeze(4)",
           "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
           "ConvTranspose3d": "x.unsqueeze(2)", "BatchNorm3d": "x.unsqueeze(2)", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
-          "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
-RESULT = {"cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+          "Bilinear": "x, x", "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
+RESULT = {"sort": "y[0]", "topk": "y[0]", "cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
 def arguments(text):
