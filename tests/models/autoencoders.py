@@ -4,7 +4,8 @@
     autoencoders.py AMP [EPOCHS [PRECISION]]     Python with PyTorch and numpy; without them the test is skipped
 
 Both sides draw their own start values, order and noise, as anybody's training does; PyTorch computes in f32. The VAE's
-negative ELBO must be within 2 % of PyTorch's and the autoencoder's error within 10 %: seeds move them by 0.5 % and 4 %.
+negative ELBO must be within 2 % of PyTorch's, and the autoencoder's error, which seeds move more, at most 10 % above: three
+seeds of the VAE gave 250.3 to 250.6.
 """
 import gzip
 import re
@@ -47,8 +48,8 @@ class Autoencoder(nn.Module):
         self.encoder = nn.Sequential(nn.Conv2d(1, c, 3, 2, 1), nn.ReLU(), nn.Conv2d(c, 2 * c, 3, 2, 1), nn.ReLU(),
                                      nn.Flatten(), nn.Linear(2 * c * 49, code))
         self.decoder = nn.Sequential(nn.Linear(code, 2 * c * 49), nn.ReLU(), nn.Unflatten(1, (2 * c, 7, 7)),
-                                     nn.ConvTranspose2d(2 * c, c, 3, 2, 1, 1), nn.ReLU(),
-                                     nn.ConvTranspose2d(c, 1, 3, 2, 1, 1), nn.Sigmoid())
+                                     nn.ConvTranspose2d(2 * c, c, 4, 2, 1), nn.ReLU(),
+                                     nn.ConvTranspose2d(c, 1, 4, 2, 1), nn.Sigmoid())
 
     def loss(self, x):
         x = x.unsqueeze(1)
@@ -73,14 +74,14 @@ def main():
     torch.manual_seed(0)
     torch.set_num_threads(2)
     bad = 0
-    for name, metric, net, bound in (("vae", "nelbo", VAE(), 0.02), ("autoencoder", "mse", Autoencoder(), 0.10)):
-        out = subprocess.run([amp, "train", "-q", "--device", "cpu", "-D", f"EPOCHS={epochs}", "--set", f"precision={precision}",
+    for name, metric, net, bound in (("vae", "nelbo", VAE(), 0.02), ("autoencoder", "mse", Autoencoder(), 0.1)):
+        out = subprocess.run([amp, "train", "--json", "--device", "cpu", "-D", f"EPOCHS={epochs}", "--set", f"precision={precision}",
                               "--set", "eval.batch=1000", f"models/{name}/{name}.amp"], capture_output=True, text=True)
-        found = re.search(rf"eval {metric}: ([0-9.]+)", out.stdout)
+        found = re.search(rf'"event":"eval".*"{metric}":([0-9.e-]+)', out.stdout)
         if not found:
             sys.exit(f"FAILED: {name}: {out.stdout}{out.stderr}")
         ours, theirs = float(found[1]), train(net, epochs)
-        good = abs(ours / theirs - 1) <= bound
+        good = ours / theirs - 1 <= bound and (name != "vae" or ours / theirs - 1 >= -bound)
         bad += not good
         print(f"{name}: {metric} {ours:.5g} in {precision}, PyTorch {theirs:.5g}, {ours / theirs - 1:+.2%} after {epochs} "
               f"epochs (bound {bound:.0%}): {'ok' if good else 'FAILED'}")

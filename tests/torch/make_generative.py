@@ -94,8 +94,8 @@ class Autoencoder(Lone):
         self.encoder = nn.Sequential(nn.Conv2d(1, c, 3, 2, 1), nn.ReLU(), nn.Conv2d(c, 2 * c, 3, 2, 1), nn.ReLU(),
                                      nn.Flatten(), nn.Linear(2 * c * 49, code))
         self.decoder = nn.Sequential(nn.Linear(code, 2 * c * 49), nn.ReLU(), nn.Unflatten(1, (2 * c, 7, 7)),
-                                     nn.ConvTranspose2d(2 * c, c, 3, 2, 1, 1), nn.ReLU(),
-                                     nn.ConvTranspose2d(c, 1, 3, 2, 1, 1), nn.Sigmoid())
+                                     nn.ConvTranspose2d(2 * c, c, 4, 2, 1), nn.ReLU(),
+                                     nn.ConvTranspose2d(c, 1, 4, 2, 1), nn.Sigmoid())
 
     def loss(self, x, noise):
         x = (x + 1) / 2
