@@ -382,7 +382,7 @@ static Datum run_indices_below(Lower *l, Args *args)
   ampc_source *s = ARG(0).kind == D_tensor ? source_behind(l, ARG(0).as.tensor) : NULL;
   if (!s) return d_of(D_none);
   value_bounds(s, &low, &high);
-  if (has_file(s) && high >= n)
+  if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && high >= n)
     limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
   if (s->kind != AMPC_SOURCE_SYNTHETIC || (low >= 0 && high < n)) return d_of(D_none);
   fail(l, E310, args->span, "%s of %lld rows gets numbers from %lld to %lld", name, (long long)n,

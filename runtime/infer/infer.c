@@ -1,6 +1,7 @@
 /* Infer blocks, for whoever calls them: weights, then arguments in and results out. */
 #include <stdio.h>
 #include <string.h>
+#include "runtime/base/convert.h"
 #include "runtime/runtime.h"
 
 static void tell_nobody(void *to, bool warning, const char *line)
@@ -82,14 +83,46 @@ int64_t ampc_output_elements(const ampc_output_desc *o)
   return n;
 }
 
+/* ": element [2, 5]", the place of element i of the argument; nothing where it is a number. */
+static void place_text(const ampc_source *s, int64_t i, char *text, size_t room)
+{
+  int64_t below = 1;
+  size_t n = 0;
+  text[0] = 0;
+  for (uint32_t k = 1; k < s->rank; k++) below *= s->dim[k];
+  for (uint32_t k = 0; k < s->rank && n < room; k++) {
+    n += (size_t)snprintf(text + n, room - n, "%s%lld%s", k ? ", " : ": element [",
+                          (long long)(i / below % s->dim[k]), k + 1 < s->rank ? "" : "]");
+    if (k + 1 < s->rank) below /= s->dim[k + 1];
+  }
+}
+
+/* What an argument names, such as rows of an embedding, is there. */
+static ampc_status check_argument(const ampc_program *p, const ampc_source *s, const void *in,
+                                  int64_t elements)
+{
+  char place[160];
+  for (int64_t i = 0; i < elements && s->limit; i++) {
+    double v = number_load(s->dtype, p->real64, in, i);
+    if (v >= 0 && v < (double)s->limit) continue;
+    place_text(s, i, place, sizeof place);
+    return ampc_fail(AMPC_BAD_USAGE, "argument %s%s is %.17g, expected 0 to %lld (%s)", s->path,
+                     place, v, (long long)(s->limit - 1), s->limit_why ? s->limit_why : "limit");
+  }
+  return AMPC_OK;
+}
+
 static ampc_status write_arguments(ampc_runtime *rt, const ampc_block *b, const void *const *in)
 {
   const ampc_program *p = ampc_program_of(rt);
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < b->n_sources && !status; i++) {
     const ampc_source *s = &p->sources[b->first_source + i];
-    int64_t bytes = ampc_element_size(p, s->dtype);
-    for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
+    int64_t elements = 1, bytes;
+    for (uint32_t k = 0; k < s->rank; k++) elements *= s->dim[k];
+    bytes = elements * ampc_element_size(p, s->dtype);
+    status = check_argument(p, s, in[i], elements);
+    if (status) return status;
     status = ampc_write(rt, (ampc_ref){AMPC_INPUT, s->offset}, in[i], bytes);
   }
   return status;

@@ -89,6 +89,44 @@ if command -v g++ >/dev/null; then
   passes "C++" g++ -Wall -Wextra -Werror -x c++ -I. -o callpp call.c -x none my-net.o $libraries
   passes "called from C++" ./callpp
 fi
+
+# ---- arguments that name what is not there ------------------------------------------------------------
+cat >words.amp <<'EOF'
+model net = Embedding(6, 2) { load("rows.safetensors") }
+infer rows(ids: i32[2, 3]) { return net(ids) }
+infer row(id: u8[]) { return net(id) }
+EOF
+printf 'weight F32 [6,2] 0 1 2 3 4 5 6 7 8 9 10 11\n' | "$source_dir/tests/cli/weights.py" rows.safetensors
+cat >words_call.c <<'EOF'
+#include <stdio.h>
+#include <string.h>
+#include "words.h"
+int main(void)
+{
+  struct ampc_runtime *rt = NULL;
+  int32_t ids[6] = {0, 5, 1, 2, 3, 4};
+  uint8_t id = 6;
+  float y[12];
+  if (words_open("cpu", NULL, ".", &rt)) return puts(words_error()), 1;
+  if (words_rows(rt, ids, y) || y[2] != 10 || y[11] != 9) return 2;
+  ids[5] = 6;
+  if (words_rows(rt, ids, y) != 2 || !strstr(words_error(), "argument ids: element [1, 2] is 6, expected 0 to 5 (rows of "
+      "embedding, words.amp:2)")) return puts(words_error()), 3;
+  ids[5] = 0; ids[1] = -1;
+  if (words_rows(rt, ids, y) != 2 || !strstr(words_error(), "element [0, 1] is -1")) return puts(words_error()), 4;
+  if (words_row(rt, &id, y) != 2 || !strstr(words_error(), "argument id is 6, expected")) return puts(words_error()), 5;
+  words_close(rt);
+  return 0;
+}
+EOF
+passes "words: header" "$ampc" -o words.h words.amp
+line=$("$ampc" --build-line --library --target=cpu -o words.c words.amp)
+passes "words: library" "$ampc" --library --target=cpu -o words.c words.amp
+passes "words: compiles" sh -c "$line"
+# shellcheck disable=SC2086 # words
+passes "words: C" cc -std=c11 -I. -o words words_call.c words.o $libraries
+passes "words: refused where they are none" ./words
+
 echo 'edited' >>my-net.h
 refuses "an edited header stays" 3 'my-net.h' "$ampc" -o my-net.h my-net.amp
 refuses "--build-line of a header" 2 'about CUDA or C output' "$ampc" --build-line -o my.h my-net.amp
