@@ -212,15 +212,34 @@ static Import *open_import(Compile *c, const char *path, const char **why)
   return import;
 }
 
+/* `path` as the file that holds `at` means it: beside that file. */
+static const char *path_beside(Compile *c, const char *path, Span at)
+{
+  const Source *from = diag_place(c, at).source;
+  const char *slash = from && path[0] != '/' ? strrchr(from->path, '/') : NULL;
+  if (!slash) return path;
+  return arena_printf(c->arena, "%.*s%s", (int)(slash - from->path) + 1, from->path, path);
+}
+
+const char *compile_text_file(Compile *c, const char *path, Span at, uint32_t *base, uint32_t *size)
+{
+  const char *why, *near = path_beside(c, path, at);
+  const char *text = compile_read_file(c->arena, near, size, &why);
+  if (!text) {
+    diag_error(c, E211, at, "cannot read \"%s\": %s", near, why);
+    c->cannot_read = true;
+    return NULL;
+  }
+  *base = diag_add_source(c, near, text, *size, false);
+  c->sources.at[c->sources.n - 1].file = true;
+  return text;
+}
+
 /* Beside the importing file first, so that a project does not depend on -I, then in the -I folders
  * in their order. A failure names the first place. */
 const Ast *compile_import(Compile *c, const char *path, Span at)
 {
-  const Source *from = diag_place(c, at).source;
-  const char *slash = from && path[0] != '/' ? strrchr(from->path, '/') : NULL;
-  const char *near = path;
-  if (slash)
-    near = arena_printf(c->arena, "%.*s%s", (int)(slash - from->path) + 1, from->path, path);
+  const char *near = path_beside(c, path, at);
   const char *why, *other;
   Import *found = open_import(c, near, &why);
   for (uint32_t i = 0; !found && path[0] != '/' && i < c->options.n_include_dirs; i++)

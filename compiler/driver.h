@@ -22,6 +22,10 @@ bool compile_parse_job(Compile *c);
 /* The tree of an imported file, for pass lower. `path` is looked for in the folder of the file that
  * holds `at`, then in options.include_dirs; each file is parsed once. NULL after messages. */
 const Ast *compile_import(Compile *c, const char *path, Span at);
+/* A file beside the one that holds `at`, as a source of its own: *size bytes, at *base. NULL after
+ * a message. */
+const char *compile_text_file(Compile *c, const char *path, Span at, uint32_t *base,
+                              uint32_t *size);
 /* For graphs built by hand (tests): the passes after lower. */
 bool compile_graph(Compile *c);
 bool pass_exists(const char *name);

@@ -90,6 +90,11 @@ DEVICE bf16 to_bf16(real value)
   return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
 }
 
+// --- int64_t
+/* What the text of an op of the job may call. */
+#include <math.h>
+#include <stdint.h>
+
 // --- round_bf16
 DEVICE real round_bf16(real x)
 {

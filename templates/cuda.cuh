@@ -69,6 +69,41 @@ DEVICE bf16 to_bf16(real value)
 #endif
 }
 
+// --- int64_t
+/* NVRTC has no files to include; the functions of math.h are there anyway. */
+#ifdef __CUDACC_RTC__
+typedef int int32_t;
+typedef unsigned uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+
+// --- op_f16
+/* An element of 16 bits in the text of an op of the job: read as a float, made of one. */
+#ifdef __cplusplus
+struct op_f16 {
+  f16 bits;
+  op_f16() = default;
+  __device__ __forceinline__ op_f16(real value) : bits(to_f16(value)) {}
+  __device__ __forceinline__ operator real() const { return from_f16(bits); }
+};
+#else
+typedef _Float16 op_f16;
+#endif
+
+// --- op_bf16
+#ifdef __cplusplus
+struct op_bf16 {
+  bf16 bits;
+  op_bf16() = default;
+  __device__ __forceinline__ op_bf16(real value) : bits(to_bf16(value)) {}
+  __device__ __forceinline__ operator real() const { return from_bf16(bits); }
+};
+#endif
+
 // --- round_bf16
 /* from_bf16(to_bf16(x)): a pair, x above and 0 below, has its bits; and only pairs are converted at full
  * rate. */

@@ -153,6 +153,9 @@ def commands(lines, places, whole):
     place = place_namer()
     step = next((i for i, line in enumerate(lines) if line.startswith("/* ---- steps")), len(lines))
     lines = lines[:step] + [place(line) for line in lines[step:]]
+    for i, line in enumerate(lines[:-1]):  # behind the text of an op: where that ends
+        if lines[i + 1].strip() == "}":
+            lines[i] = re.sub(r"^#line \d+ ", "#line N ", line)
     ops = dict(re.findall(r"%(\d+) (\w+)", "\n".join(lines)))
     out, at = [], 0
     while at < len(lines):

@@ -2,6 +2,7 @@
  * convolution.c. Nothing is remembered: every question is answered from the graph again, so that
  * passes memory and plan and the emitter cannot disagree. */
 #include "walk.h"
+#include "compiler/graph/own.h"
 #include "runtime/plan/conv_columns.h"
 #include "ampc_state.h"
 #include <assert.h>
@@ -52,7 +53,7 @@ bool reads_flat(const Graph *g, Value v)
 bool reads_in_order(const Graph *g, Value v, uint32_t k)
 {
   const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
-  if (op_of(n)->tmpl == TMPL_move) return false;
+  if (op_of(n)->tmpl == TMPL_move || op_of(n)->tmpl == TMPL_own) return false;
   if (op_of(n)->tmpl != TMPL_row) {
     const Node *walked = node_walked(g, v);
     return ir_same_dims(walked, root) ||
@@ -138,8 +139,11 @@ bool group_owns_kernel(Compile *c, uint32_t group)
 
 int64_t group_workspace(Compile *c, uint32_t group)
 {
+  Value anchor = c->graph->groups.at[group].anchor;
+  if (anchor.id && own_of(ir_node(c->graph, anchor)))
+    return own_scratch(c, ir_node(c->graph, anchor));
   if (!group_by_library(c->graph, group)) return 0;
-  bool conv = op_of(ir_node(c->graph, c->graph->groups.at[group].anchor))->tmpl == TMPL_conv;
+  bool conv = op_of(ir_node(c->graph, anchor))->tmpl == TMPL_conv;
   return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
 }
 
@@ -371,6 +375,16 @@ static void file_args(ArgBuild *b, const Group *p)
   for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, p, op->file_args[i]);
 }
 
+/* Inputs, the result, the scratch. */
+static void own_args(ArgBuild *b, const Group *p)
+{
+  const Node *n = ir_node(b->c->graph, p->anchor);
+  add_inputs(b, p);
+  add_value(b, ARG_out, p->anchor);
+  if (own_scratch(b->c, n) > 0)
+    add_argument(b, (KernelArg){.role = ARG_scratch, .type = AMPC_F32, .place = p->workspace});
+}
+
 /* A file op says what its kernel takes. For all others: values from outside, then results that have
  * bytes (the rest stay in registers), then slots of gradients, then STATE, whose seed and step key
  * the random numbers. */
@@ -379,6 +393,10 @@ static void add_part(ArgBuild *b, const Group *p)
   const Graph *g = b->c->graph;
   if (p->anchor.id && op_of(ir_node(g, p->anchor))->tmpl == TMPL_file) {
     file_args(b, p);
+    return;
+  }
+  if (p->anchor.id && own_of(ir_node(g, p->anchor))) {
+    own_args(b, p);
     return;
   }
   bool random = false;
@@ -483,6 +501,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
   bool cpu = is_cpu_target(c);
+  if (p->anchor.id && own_of(n)) return own_geometry(c, n);
   if (p->anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
   int64_t work = work_of(c, p);
   if (cpu) {

@@ -19,7 +19,8 @@ typedef enum ArgRole {
   ARG_copy16, /* f16 * */
   ARG_copybf, /* bf16 * */
   ARG_buffer, /* of the parameter's type */
-  ARG_kept    /* likewise: the buffer as it was before the step */
+  ARG_kept,   /* likewise: the buffer as it was before the step */
+  ARG_scratch /* real *: room of an op of the job, own_scratch */
 } ArgRole;
 
 typedef struct KernelArg {
@@ -91,6 +92,14 @@ typedef struct Geometry {
 Geometry kernel_geometry(Compile *c, uint32_t group);
 Geometry part_geometry(Compile *c, const Group *part); /* that one part of it asks for */
 Geometry elements_geometry(int64_t n);                 /* CUDA, a thread an element */
+
+/* ---- own.c: ops of the job ---- */
+
+/* In the host text 16-bit tensors are floats: where the elements of input or output i (behind the
+ * inputs) begin in the scratch; -1: they lie as they are. */
+int64_t own_scratch_at(const Compile *c, const Node *op, uint32_t i);
+int64_t own_scratch(const Compile *c, const Node *op); /* bytes of it; 0 on CUDA */
+Geometry own_geometry(const Compile *c, const Node *op);
 
 /* ---- names.c ---- */
 

@@ -26,6 +26,11 @@ void emit_kernel(Compile *c, uint32_t i, Text *out);
  * all of them. `names` goes into the table. CPU only. */
 void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32_t n, Text *out);
 
+/* The line that stands behind the text of an op of the job, and what replaces it when the text is
+ * whole: `file` is what compilers shall call it. */
+extern const char own_line_after[];
+void settle_lines(Arena *arena, Text *out, size_t from, const char *file);
+
 /* Line of the last emit_* output -> "compiler/emit/kernel.c:120", the place that wrote it; NULL: no
  * such line. */
 const char *emit_blame(const Compile *c, uint32_t line);
@@ -39,6 +44,10 @@ bool emit_cubin(Compile *c, Text *out);
  * NVRTC_report: the words of ptxas about each kernel: registers, shared memory, spills. */
 typedef enum NvrtcKind { NVRTC_ptx, NVRTC_cubin, NVRTC_report } NvrtcKind;
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out);
+
+/* Errors in a compiler's messages that are about the text of an op of the job, told at their
+ * places; false: none is. */
+bool emit_own_mistakes(Compile *c, const char *log);
 
 void emit_params(Compile *c, Text *out); /* name, shape, type a line; last: "total N parameters" */
 void emit_plan(Compile *c,

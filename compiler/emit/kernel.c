@@ -199,12 +199,15 @@ static void put_kernel(Kernel *k)
     emit_file(k);
     return;
   }
+  bool own = kernel_template(k) == TMPL_own;
   EMIT_WRAPPED(k->p, "    ", "__global__ void %s(%s)\n", kernel_name(k->c, k->index),
-               argument_list(k));
+               own ? own_argument_list(k) : argument_list(k));
   EMIT(k->p, "{\n");
   k->p->indent++;
   if (k->group->n_parts)
     put_parts(k);
+  else if (own)
+    emit_own(k);
   else if (!is_empty(k))
     put_body(k);
   k->p->indent--;
@@ -373,6 +376,7 @@ void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out)
   Printer p;
   printer_begin(&p, c, out);
   put_texts(&p, true, (KernelRange){first, count});
+  settle_lines(c->arena, out, 0, "kernels");
 }
 
 static void put_table(Printer *p, const char *const *names, uint32_t n)
@@ -388,6 +392,7 @@ void emit_kernels(Compile *c, Text *out)
   Printer p;
   printer_begin(&p, c, out);
   emit_kernel_texts(&p, true);
+  settle_lines(c->arena, out, 0, "kernels");
   if (!is_cpu_target(c)) return;
   const char **names = arena_array(c->arena, const char *, c->program->n_kernels + 1);
   for (uint32_t i = 0; i < c->program->n_kernels; i++) names[i] = c->program->kernels[i].name;
@@ -404,5 +409,6 @@ void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32
   for (uint32_t i = 0; i < n; i++) text_add(&all, kernels[i].at, kernels[i].n);
   emit_helpers(&p, &all);
   text_add(out, all.at, all.n);
+  settle_lines(c->arena, out, 0, "kernels");
   put_table(&p, names, n);
 }

@@ -68,6 +68,7 @@ static void add_node(KernelFacts *f, const Node *n)
   add(f,
       (int64_t)n->op << 32 | (int64_t)n->dtype << 24 | n->layout << 16 | n->weak << 8 | n->folded);
   add(f, (int64_t)n->place.space);
+  add(f, (int64_t)(intptr_t)n->row);
   add_dims(f, n->dim, n->rank);
   if (op_has(n, T_literal)) add_attributes(f, n);
   if (is_looked_through(f->g, n) && n->n_in) add_value(f, n->in[0]);

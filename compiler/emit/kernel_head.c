@@ -2,6 +2,7 @@
  * computes, types and shape. */
 #include "compiler/base/user_text.h"
 #include "compiler/base/names.h"
+#include "compiler/graph/own.h"
 #include "kernel_parts.h"
 #include "runtime/plan/conv_columns.h"
 #include <string.h>
@@ -198,12 +199,12 @@ static void put_precision(const Kernel *k)
   add_type(k, &t, "load ", ARG_in);
   if (t.n) text_puts(&t, "; ");
   bool moves = kernel_template(k) == TMPL_move;
-  text_puts(&t, arithmetic_text(k));
+  text_puts(&t, kernel_template(k) == TMPL_own ? "the text's own" : arithmetic_text(k));
   add_type(k, &t, "; store ", ARG_out);
   uint32_t rounds = 0;
   for (uint32_t i = 0; i < k->group->n && !moves; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
-    if (!needs_rounding(k, n)) continue;
+    if (own_of(n) || !needs_rounding(k, n)) continue;
     text_printf(&t, "%s%s", rounds++ ? ", " : "; rounds ", op_of(n)->name);
   }
   EMIT(k->p, "//   precision  %s\n", t.at);
@@ -225,6 +226,8 @@ static const char *frame_name(const Kernel *k)
   switch (kernel_template(k)) {
   case TMPL_row:
     return arena_printf(k->c->arena, "rows of templates/%s", prelude);
+  case TMPL_own:
+    return arena_printf(k->c->arena, "the text of op %s", op_of(kernel_main_node(k))->name);
   case TMPL_file:
     return arena_printf(k->c->arena, "templates/%s.cu", op_of(kernel_main_node(k))->name);
   default:
@@ -255,7 +258,7 @@ static void put_shape(const Kernel *k)
 {
   Geometry at = kernel_geometry(k->c, k->index);
   const Node *n = kernel_walked_node(k);
-  if (kernel_template(k) == TMPL_file || k->group->n_parts)
+  if (kernel_template(k) == TMPL_file || kernel_template(k) == TMPL_own || k->group->n_parts)
     EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
   else
     EMIT(k->p, "//   shape      %s = %lld elements%s; grid %u, block %u; %s\n",

@@ -83,6 +83,17 @@ static uint32_t parameter_of(Names *parameters, const char *s, size_t n, size_t 
   return UINT32_MAX;
 }
 
+/* Bytes at s that stand in the key as they are: a string, or a line of the preprocessor, both of
+ * which an op of the job may have. */
+static size_t verbatim_size(const char *s, bool line_begins)
+{
+  if (*s == '#' && line_begins) return strcspn(s, "\n") + 1;
+  if (*s != '"') return 0;
+  size_t n = 1;
+  while (s[n] && s[n] != '"' && s[n] != '\n') n += s[n] == '\\' && s[n + 1] ? 2 : 1;
+  return s[n] == '"' ? n + 1 : n;
+}
+
 /* A word of the text as the key has it: $k for the kernel's own name, $p2 for its parameter,
  * $t5 for a temporary, else the word itself. */
 static void add_word(Text *out, const char *s, size_t n, const char *kernel, Names *parameters,
@@ -107,9 +118,16 @@ XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
   parameters.n = temporaries.n = 0;
   text_init(&key, arena);
   read_parameters(kernel->at, &parameters);
+  bool line_begins = true;
   for (const char *s = kernel->at; *s;) {
-    size_t n = 0;
-    if (s[0] == '/' && s[1] == '/') {
+    size_t n = verbatim_size(s, line_begins);
+    line_begins = *s == '\n' || (line_begins && *s == ' ');
+    if (n) {
+      if (n > strlen(s)) n = strlen(s);
+      text_add(&key, s, n);
+      line_begins = s[n - 1] == '\n';
+      s += n;
+    } else if (s[0] == '/' && s[1] == '/') {
       s += strcspn(s, "\n");
     } else if (isspace((unsigned char)*s)) { /* where lines are broken depends on names */
       if (key.n && key.at[key.n - 1] != ' ') text_puts(&key, " ");

@@ -4,6 +4,7 @@
 #include "compiler/base/reserved_names.h"
 #include "compiler/base/names.h"
 #include "compiler/base/user_text.h"
+#include "compiler/graph/own.h"
 #include "kernel_parts.h"
 #include <math.h>
 #include <stdio.h>
@@ -83,6 +84,7 @@ static const char *source_name(const Kernel *k, const KernelArg *a)
 static const char *value_name(const Kernel *k, const KernelArg *a)
 {
   const Node *anchor = ir_node(k->g, k->group->anchor);
+  if (own_of(anchor)) return own_argument_name(k, a);
   if (op_of(anchor)->tmpl == TMPL_file && !op_has(anchor, T_windows)) {
     for (uint32_t i = 0; i < anchor->n_in; i++) /* templates know the names of the signature */
       if (value_root(k->g, anchor->in[i]).id == a->value.id)
@@ -118,7 +120,7 @@ static const char *argument_name(const Kernel *k, uint32_t i)
       [ARG_grad] = "grad",       [ARG_master] = "master",       [ARG_moment1] = "moment1",
       [ARG_moment2] = "moment2", [ARG_moment3] = "moment3",     [ARG_ema] = "ema",
       [ARG_copy16] = "copy16",   [ARG_copybf] = "copybf",       [ARG_buffer] = "buffer",
-      [ARG_kept] = "kept"};
+      [ARG_kept] = "kept",       [ARG_scratch] = "scratch"};
   const KernelArg *a = &k->args.at[i];
   const char *name;
   if (a->role == ARG_grad && a->value.id)

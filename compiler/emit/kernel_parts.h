@@ -174,6 +174,9 @@ void emit_picked(Kernel *k); /* kernel_pick.c: index_select and gather */
  */
 const char *pick_text(const Kernel *k, const Node *n, const char *word, size_t size);
 void emit_row(Kernel *k);                              /* kernel_row.c: row ops */
+void emit_own(Kernel *k);    /* kernel_own.c: an op of the job */
+const char *own_argument_list(const Kernel *k);
+const char *own_argument_name(const Kernel *k, const KernelArg *a);
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
 bool template_uses(const Kernel *k, const char *name); /* its text names this argument */
 void emit_columns(Kernel *k, const Convolution *v);    /* im2col.cu, conv_whole*.cu */

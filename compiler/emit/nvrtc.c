@@ -34,7 +34,7 @@ bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kin
                                    : nvrtc_compile(nvrtc, kernels->at, arch, &image);
   if (good)
     text_add(out, image.bytes, image.size);
-  else
+  else if (!image.trouble || !emit_own_mistakes(c, image.trouble))
     report_trouble(c, image.trouble ? image.trouble : "out of memory");
   free(image.bytes);
   free(image.trouble);

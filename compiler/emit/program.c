@@ -409,6 +409,12 @@ static void put_head(Printer *p, const ampc_program *g)
   if (g->n_kernels) EMIT(p, "/* ---- what kernels are written in ---- */\n\n");
 }
 
+/* What the emitted file is most likely called: "mlp.cu" of mlp.amp. */
+static const char *emitted_name(const Compile *c)
+{
+  return arena_printf(c->arena, "%s.%s", c->program->name, is_cpu_target(c) ? "c" : "cu");
+}
+
 void emit_program(Compile *c, Text *out, bool with_main)
 {
   const ampc_program *g = c->program;
@@ -440,5 +446,6 @@ void emit_program(Compile *c, Text *out, bool with_main)
     EMIT(&p, "\nint main(int argc, char **argv)\n{\n");
     EMIT(&p, "  return ampc_main(argc, argv, &program, &ampc_data);\n}\n");
   }
+  settle_lines(c->arena, out, from, emitted_name(c));
   seal_close(out, from);
 }

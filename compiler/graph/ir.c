@@ -93,9 +93,11 @@ bool ir_infer(Compile *c, Node *n)
 }
 
 /* A node without attributes. */
-static Node new_node(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in)
+static Node new_node(Compile *c, const Cursor *at, OpKind op, const OpInfo *row, const Value *in,
+                     uint32_t n_in)
 {
   Node n = {.op = op,
+            .row = row,
             .block = at->block,
             .region = at->region,
             .span = at->span,
@@ -134,7 +136,7 @@ Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32
                 const NamedAttr *attrs)
 {
   if (!inputs_fit(c, at, op, n_in)) return (Value){0};
-  Node n = new_node(c, at, op, in, n_in);
+  Node n = new_node(c, at, op, NULL, in, n_in);
   if (!inputs_present(&n)) return (Value){0};
   set_attrs(&n, attrs);
   return add_node(c, &n);
@@ -144,10 +146,17 @@ Value ir_append_values(Compile *c, const Cursor *at, OpKind op, const Value *in,
                        const Attr *values)
 {
   if (!inputs_fit(c, at, op, n_in)) return (Value){0};
-  Node n = new_node(c, at, op, in, n_in);
+  Node n = new_node(c, at, op, NULL, in, n_in);
   if (!inputs_present(&n)) return (Value){0};
   memcpy(n.attr, values, op_row(op)->signature.n_attrs * sizeof *values);
   return add_node(c, &n);
+}
+
+Value ir_append_own(Compile *c, const Cursor *at, OpKind op, const OpInfo *row, const Value *in,
+                    uint32_t n_in)
+{
+  Node n = new_node(c, at, op, row, in, n_in);
+  return inputs_present(&n) ? add_node(c, &n) : (Value){0};
 }
 
 /* ---- attributes ---- */

@@ -56,6 +56,7 @@ typedef enum WhyKind {
   WHY_follow,   /* class none: types of its inputs */
   WHY_region,   /* region f32 or tf32: everything is f32 */
   WHY_off,      /* region off: types of its inputs */
+  WHY_own,      /* `cast` of an op of the job */
   WHY_cast_for, /* a cast that pass precision added: the reason is that of its user */
   WHY_forward,  /* a backward node: the type forward ran in */
   WHY_state     /* optimizer, scaler and metric arithmetic: f32 */
@@ -65,6 +66,7 @@ typedef enum WhyKind {
  * Only pass layout makes such nodes; a shape rule of images gives the layout of its input on. */
 typedef enum Layout { LAYOUT_row_major, LAYOUT_channels_last } Layout;
 
+struct OpInfo;
 typedef struct Node {
   OpKind op;
   DType dtype;
@@ -87,6 +89,7 @@ typedef struct Node {
   bool folded;     /* pass fuse: a cast or expand that its readers do as they load */
   ampc_ref place;  /* pass memory: where the bytes are */
   Value over;      /* pass memory: the dying input whose bytes it takes, or 0 */
+  const struct OpInfo *row; /* of an op of the job, own.h; NULL: that of the table */
 } Node;
 
 /* A part of the program with one precision: `precision`, autocast(..) { }, a pinned instance. */
@@ -276,6 +279,9 @@ Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32
 /* The same with all attributes in the order of the signature: for code that walks signatures. */
 Value ir_append_values(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
                        const Attr *values);
+/* A node with a row of its own, which has no attributes. */
+Value ir_append_own(Compile *c, const Cursor *at, OpKind op, const struct OpInfo *row,
+                    const Value *in, uint32_t n_in);
 /* Lists of attributes, in the arena: the attribute `shape`; axis0, axis1, ... of permute; those of
  * n that op has too. */
 const NamedAttr *ir_shape_attrs(Compile *c, const int64_t *dim, uint32_t rank);

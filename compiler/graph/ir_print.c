@@ -106,6 +106,8 @@ const char *ir_why_text(Compile *c, const Node *n)
     return arena_printf(c->arena, "all is f32%s", region);
   case WHY_off:
     return arena_printf(c->arena, "%s follows its inputs%s", op, region);
+  case WHY_own:
+    return arena_printf(c->arena, "%s says `cast`", op);
   case WHY_cast_for:
     return cast_reason(c, n);
   case WHY_forward:

@@ -13,7 +13,8 @@ typedef enum OpTemplate {
                  `code` is a row program, see Note [row programs] in ops.def */
   TMPL_gemm,  /* a matrix product of the vendor library */
   TMPL_conv,  /* a convolution of the vendor library */
-  TMPL_file   /* templates/<op name>.cu: a frame of its own; `code` lists its arguments */
+  TMPL_file,  /* templates/<op name>.cu: a frame of its own; `code` lists its arguments */
+  TMPL_own    /* the job's own text, own.h */
 } OpTemplate;
 
 typedef enum OpPrecision {
@@ -139,15 +140,16 @@ typedef struct OpInfo {
   OpCode code; /* of map and row ops */
   FileArg file_args[MAX_FILE_ARGS];
   uint32_t n_file_args;
+  const struct OwnOp *own; /* of an op of the job */
 } OpInfo;
 
 /* The row of an op. The table is parsed at first use, once a process; thread-safe. A mistake in it
  * ends the program with a message that names the op. */
 const OpInfo *op_row(OpKind op);
-/* The row of a node's op: the way to all that is known about it. */
+/* The row of a node's op, which it may bring itself: the way to all that is known about it. */
 static inline const OpInfo *op_of(const Node *n)
 {
-  return op_row(n->op);
+  return n->row ? n->row : op_row(n->op);
 }
 static inline bool op_has(const Node *n, OpTrait trait)
 {

@@ -1,5 +1,5 @@
 /* Calls of pass lower: arguments, parameters, and the run of a function's body. */
-#include "lower.h"
+#include "own.h"
 
 void args_push(Lower *l, Args *a, Datum value, Span span)
 {
@@ -290,6 +290,8 @@ Datum call(Lower *l, Datum callee, Args *args)
     return call_native(l, callee.as.native, args);
   case D_op:
     return call_op(l, callee.as.op, args);
+  case D_own:
+    return call_own(l, callee.as.own, args);
   case D_class:
     return instantiate(l, callee.as.class, args);
   case D_instance:

@@ -33,6 +33,7 @@ typedef enum DatumKind {
   D_function, /* a def, a method, a data block */
   D_native,   /* a function that C does: len, range, view */
   D_op,       /* an op of the table: relu, softmax */
+  D_own,      /* an op that the job declares */
   D_class,    /* a module that is not built: Linear */
   D_instance, /* a module that is: Linear(4, 2) */
   D_param,    /* Parameter([4]); a tensor as well, whose node is made where it is read */
@@ -111,6 +112,7 @@ struct Datum {
     const Callable *function;
     const Native *native;
     OpKind op;
+    const struct OwnDecl *own;
     const Class *class;
     Instance *instance;
     ParamSlot *param;
@@ -294,6 +296,7 @@ struct Lower {
   Run *run; /* NULL: outside of blocks */
   uint16_t job_region;
   bool training;
+  bool in_backward;       /* of an op of the job, which is not differentiated */
   bool in_source;         /* what a run reads is being worked out */
   Look *look;             /* that is a prompt's: which samples; else NULL */
   Sizes *sizes;           /* of dims */
@@ -337,8 +340,7 @@ bool d_is_number(Datum d);                /* int, float */
 bool d_is_tensor(Datum d);                /* tensor, param, schedule */
 bool d_contains(Datum d, DatumKind kind); /* itself or somewhere in its lists */
 double d_number(Datum d);
-/* Counts down *left for each value and each BYTES_PER_WORK bytes that it looks at, and ends at 0.
- */
+/* Counts down *left for each value and each BYTES_PER_WORK bytes that it reads, and ends at 0. */
 bool d_equal(Datum a, Datum b, uint32_t *left);
 /* 1, 0; -1 when the value has no truth (a tensor): reported as E307 at span. */
 int d_truth(Lower *l, Datum d, Span span, const char *place);
@@ -590,8 +592,7 @@ void watch_call(Lower *l, const Instance *m, Datum v); /* what a layer gave */
 bool watch_stops_updates(const Lower *l);              /* `minimize` leaves the weights alone */
 void watch_end(Lower *l, Scope *s);                    /* of the block's own names */
 
-/* ---- option.c ---- */
-/* A setting's number: `value`, or what --set says; false after a message. */
+/* ---- option.c: a setting's number: `value`, or what --set says; false after a message ---- */
 bool setting_value(Lower *l, const char *key, Datum *value);
 const char *setting_override(Lower *l, const char *key); /* its text; NULL: not given */
 void check_settings(Lower *l);                           /* reports --set of unknown keys */

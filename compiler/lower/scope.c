@@ -1,6 +1,7 @@
 /* Names of pass lower: scopes, the declarations of files, and the order in which they are looked
  * up: locals, members, module parameters, this file, its imports, built-ins. */
 #include "infer.h"
+#include "own.h"
 #include "runtime/plan/number.h"
 #include <math.h>
 
@@ -118,7 +119,7 @@ static Datum declare(Lower *l, File *f, const Decl *d)
   case DECL_dim:
     return declare_dim(l, f, d);
   case DECL_op:
-    return not_yet(l, d->span, "`op`, an operation written in CUDA,");
+    return declare_own(l, f, d);
   case DECL_module:
     return declared_class(l, f, d);
   case DECL_model:

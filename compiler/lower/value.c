@@ -1,6 +1,6 @@
 /* Compile-time values of pass lower: making, comparing and describing them, and the one way in
  * which the pass reports a mistake. */
-#include "lower.h"
+#include "own.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,6 +138,8 @@ bool d_equal(Datum a, Datum b, uint32_t *left)
     return a.as.dtype == b.as.dtype;
   case D_op:
     return a.as.op == b.as.op;
+  case D_own:
+    return a.as.own == b.as.own;
   case D_tensor:
     return a.as.tensor.id == b.as.tensor.id;
   case D_class:
@@ -270,6 +272,9 @@ static void text_of(Lower *l, Text *t, Datum d, size_t most)
     break;
   case D_native:
     text_puts(t, d.as.native->name);
+    break;
+  case D_own:
+    text_puts(t, d.as.own->decl->as.op.name.text);
     break;
   case D_op:
     text_puts(t, op_row(d.as.op)->name);

@@ -2,7 +2,7 @@
  * gradients of its inputs. Rules may return them broadcast or in another float type; here they are
  * summed to the input's shape and cast to its type, so that every gradient is like its value. */
 #include "backward.h"
-#include "compiler/graph/ops.h"
+#include "compiler/graph/own.h"
 #include <assert.h>
 
 enum { MAX_SLICES = 16 }; /* of one value that are joined */
@@ -158,6 +158,22 @@ static Value joined_slices(Compile *c, const Cursor *at, Value sum)
   return ir_append(c, at, OP_cat, s.part, s.n, ATTRS({"dim", {.i = dim}}));
 }
 
+/* An op of the job that lacks its backward: the gradient of which input is missed. */
+static bool lacks_backward(const Backward *b, Value v, const Node *n)
+{
+  const OwnOp *own = own_of(n);
+  if (!own || own_has_backward(b->c->graph, v)) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!b->active[n->in[i].id]) continue;
+    diag_error(b->c, E701, n->span, "op `%s` has no `backward`, but `%s` needs a gradient",
+               own->name, own->input[i].name);
+    diag_note(b->c, own->span, "the op is declared here");
+    diag_help(b->c, "add `def backward(d%s)` to it, or `.detach()` here", own->output[0].name);
+    break;
+  }
+  return true;
+}
+
 /* `n` is a copy: the rule appends nodes, which moves the array. */
 static void step_back(Backward *b, Value v)
 {
@@ -167,6 +183,7 @@ static void step_back(Backward *b, Value v)
   Value *dx = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
   assert(ir_same_dims(ir_node(c->graph, dy), &n));
   assert(ir_node(c->graph, dy)->dtype == n.dtype || is_weight_copy(b, v) || is_shared_cast(b, v));
+  if (lacks_backward(b, v, &n)) return;
   op_of(&n)->gradient(c, v, dy, dx);
   Cursor at = cursor_for(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {

@@ -2,8 +2,8 @@
  *
  * A number has no bytes, it is a literal in kernels; settings, counters and the loss scale have
  * theirs in STATE. Where such a value is itself a result of an infer block, or an operand of a
- * product or convolution (as the gradient of a sum of one element is), a `full` writes it: the
- * caller and the vendors' libraries read tensors. */
+ * product, a convolution (as the gradient of a sum of one element is) or an op of the job, a `full`
+ * writes it: the caller, the vendors' libraries and the job's text read tensors. */
 #include "fold.h"
 
 /* The number that v is through views; 0: it is a tensor. */
@@ -21,7 +21,7 @@ static bool reads_number(const Rewrite *r, uint32_t id)
 {
   const Node *n = &r->old[id];
   bool any = false;
-  if (!op_has(n, T_kept) && !op_by_library(op_of(n))) return false;
+  if (!op_has(n, T_kept) && !op_by_library(op_of(n)) && op_of(n)->tmpl != TMPL_own) return false;
   for (uint32_t i = 0; i < n->n_in; i++) any = any || number_of(r, n->in[i]);
   return any;
 }

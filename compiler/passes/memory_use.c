@@ -62,6 +62,7 @@ static void kernel_uses(UseList *l, uint32_t group)
     add_value(l, a->over, false);
     add(l, a->value, a->place, ir_bytes(l->c, ir_node(l->c->graph, a->value)), a->role == ARG_out);
   }
+  add_scratch(l, group, group_workspace(l->c, group));
 }
 
 WorkUses work_uses(Compile *c, uint32_t group)

@@ -5,7 +5,7 @@
  * after this pass, shared by all users of the same value in the same type. It stands before
  * gradient so that the derivative of a conversion is a conversion too. */
 #include "passes.h"
-#include "compiler/graph/ops.h"
+#include "compiler/graph/own.h"
 #include <math.h>
 
 /* The casts that one node has already, by type. A cast inside no_grad lets no gradient through, so
@@ -120,8 +120,46 @@ static void check_off(Precision *p, const Node *n)
   }
 }
 
+/* What an op of the job says itself, which counts where the region casts at all. */
+static bool by_own_cast(Precision *p, Node *n)
+{
+  RegionKind kind = region_of(p, n)->kind;
+  const OwnOp *own = own_of(n);
+  DType widest = AMPC_F32;
+  bool found = false;
+  if (!own || own->cast == OWN_region || kind == REGION_off || kind == REGION_tf32) return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!is_float_input(p, n, i)) continue;
+    DType d = ir_in(p->c, n, i)->dtype;
+    widest = found ? dtype_promote(widest, d) : d;
+    found = true;
+  }
+  if (own->cast == OWN_promote) cast_floats(p, n, widest);
+  if (own->cast == OWN_type) cast_floats(p, n, own->type);
+  if (own->cast == OWN_low)
+    cast_floats(p, n, kind == REGION_f16 ? AMPC_F16 : kind == REGION_bf16 ? AMPC_BF16 : AMPC_F32);
+  return true;
+}
+
+/* `x: f32[N]` of an op of the job is a promise to its text. */
+static void check_own_types(Precision *p, const Node *n)
+{
+  const OwnOp *own = own_of(n);
+  for (uint32_t i = 0; own && i < own->n_inputs; i++) {
+    DType want, have = ir_in(p->c, n, i)->dtype;
+    const char *name = own->input[i].name;
+    if (!own_exact_type(&own->input[i], &want) || want == have) continue;
+    diag_error(p->c, E306, n->span, "`%s` of %s is declared %s, here it is %s", name, own->name,
+               ir_dtype_name(want), ir_dtype_name(have));
+    diag_note(p->c, own->input[i].span, "declared here");
+    diag_help(p->c, "`cast = %s` in the op, or `%s: float[..]` and %s_t in its text",
+              ir_dtype_name(want), name, name);
+  }
+}
+
 static WhyKind by_region(Precision *p, Node *n)
 {
+  if (by_own_cast(p, n)) return WHY_own;
   switch (region_of(p, n)->kind) {
   case REGION_f16:
     return autocast(p, n, AMPC_F16);
@@ -144,6 +182,7 @@ static void type_by_rules(Precision *p, Node *n)
 {
   n->why = (uint8_t)by_region(p, n);
   cast_to_common(p, n);
+  check_own_types(p, n);
   ir_infer(p->c, n);
   if (n->weak || !dtype_is_float(n->dtype)) n->why = WHY_fixed;
 }

@@ -51,6 +51,7 @@ static bool is_kernel(const Fuse *f, const Members *m)
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
   for (uint32_t i = 0; i < m->nodes.n; i++)
     if (may_be_silent(f, m->nodes.at[i])) return false;
+  if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_own) return false; /* its text is whole */
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 

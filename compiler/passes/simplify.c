@@ -156,8 +156,8 @@ static uint64_t hash(const Node *n)
  * their operands first. */
 static bool equal(const Compile *c, const Node *a, const Node *b)
 {
-  return a->op == b->op && a->dtype == b->dtype && a->block == b->block && a->weak == b->weak &&
-         a->stream == b->stream && a->n_in == b->n_in && ir_same_dims(a, b) &&
+  return a->op == b->op && a->row == b->row && a->dtype == b->dtype && a->block == b->block &&
+         a->weak == b->weak && a->stream == b->stream && a->n_in == b->n_in && ir_same_dims(a, b) &&
          ir_is_tf32(c, a) == ir_is_tf32(c, b) && memcmp(a->attr, b->attr, sizeof a->attr) == 0 &&
          memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0;
 }

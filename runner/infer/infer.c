@@ -175,7 +175,7 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
     status = ampc_infer_open(c->program, cmd->train.device, cmd->weights, cmd->train.data_dir, tell,
                              cmd, &rt);
   if (status == AMPC_OK) status = infer_run(rt, cmd);
-  if (status != AMPC_OK)
+  if (status != AMPC_OK && *ampc_last_error())
     fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? "amp infer" : "amp",
             ampc_last_error());
   ampc_free(rt);

@@ -161,6 +161,10 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
     row->read += buffer_bytes(in, a);
     row->written += buffer_bytes(in, a);
     break;
+  case ARG_scratch: /* written and read back */
+    row->read += own_scratch(in->c, ir_node(in->c->graph, group->anchor));
+    row->written += own_scratch(in->c, ir_node(in->c->graph, group->anchor));
+    break;
   case ARG_state:
   case ARG_optimizer:
   case ARG_metric:

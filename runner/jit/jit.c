@@ -170,9 +170,15 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
   return status;
 }
 
+ampc_status jit_tell(Compile *c, ampc_status status)
+{
+  if (status != AMPC_NO_COMPILER || !emit_own_mistakes(c, ampc_last_error())) return status;
+  return ampc_fail(status, "%s", "");
+}
+
 ampc_status jit_load(Compile *c, Jit **out)
 {
-  return jit_load_edited(c, NULL, NULL, out);
+  return jit_tell(c, jit_load_edited(c, NULL, NULL, out));
 }
 
 void jit_unload(Jit *jit)

@@ -19,6 +19,9 @@ ampc_status jit_load(Compile *c, Jit **out);
  * show that they notice a wrong kernel. */
 typedef void TextEdit(Text *text, void *data);
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
+/* After a failure: where the compiler refused the text of an op, its words are told at their places
+ * in the job, and the last error is empty: nothing is left to say. */
+ampc_status jit_tell(Compile *c, ampc_status status);
 void jit_unload(Jit *jit); /* NULL is fine */
 
 /* A text as emit_kernels and emit_unit write it, built or found in the cache: a library to dlclose

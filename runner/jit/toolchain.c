@@ -184,9 +184,10 @@ static ampc_status refused(const Toolchain *t, int fd, int status)
   text[n > 0 ? n : 0] = 0;
   const char *full = find_full(text);
   if (full) return ampc_fail(AMPC_BAD_FILE, "%s", full);
-  fputs(text, stderr);
-  return ampc_fail(AMPC_NO_COMPILER, "%s failed on the kernels with exit status %d", t->compiler,
-                   status);
+  char log[MESSAGES + PATH_MAX + 100];
+  snprintf(log, sizeof log, "%s failed on the kernels with exit status %d\n%s", t->compiler, status,
+           text);
+  return ampc_fail_log(AMPC_NO_COMPILER, log);
 }
 
 ampc_status toolchain_build(const Toolchain *t, const char *text, size_t size, const char *path,

@@ -81,7 +81,7 @@ typedef struct Unit { /* some kernels of a program, built together */
   uint32_t n;
   void *library;
   ampc_status status;
-  char error[1024];
+  char error[4096];
 } Unit;
 
 /* Runs in a thread of its own for the second unit. */
@@ -107,7 +107,7 @@ static ampc_status build_units(Unit *units, uint32_t n)
     if (units[i].status) {
       for (uint32_t k = 0; k < n; k++)
         if (units[k].library) dlclose(units[k].library);
-      return ampc_fail(units[i].status, "%s", units[i].error);
+      return ampc_fail_log(units[i].status, units[i].error);
     }
   return AMPC_OK;
 }
@@ -232,7 +232,7 @@ static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
     text_init(&units[i].text, c->arena);
     emit_unit(c, m->texts + from, m->names + from, n, &units[i].text);
   }
-  ampc_status status = build_units(units, n_units);
+  ampc_status status = jit_tell(c, build_units(units, n_units));
   for (uint32_t i = 0; i < n_units && !status; i++)
     status = remember(k, &units[i], m->keys + i * half);
   return status;

@@ -48,7 +48,9 @@ bool repl_check(Repl *r, ampc_status status)
 {
   if (status == AMPC_OK) return true;
   if (input_interrupted()) return repl_error(r, "interrupted");
-  return repl_error(r, "%s", ampc_last_error());
+  if (*ampc_last_error()) return repl_error(r, "%s", ampc_last_error());
+  r->failed = true; /* and told at its place: jit_tell */
+  return false;
 }
 
 /* ---- the command line ---- */

@@ -81,7 +81,7 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
  * to find; the message names the verb all the same. */
 static void print_error(const char *program, ampc_status status)
 {
-  if (status == AMPC_OK || status == AMPC_INTERRUPTED) return;
+  if (status == AMPC_OK || status == AMPC_INTERRUPTED || !*ampc_last_error()) return;
   fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? program : "amp", ampc_last_error());
 }
 

@@ -107,18 +107,35 @@ static ampc_status check_shared(Compile *c)
   return AMPC_OK;
 }
 
+/* In C++ `y_t(x)` makes an element of an op's text; in C a macro may do so, which has no effect on
+ * the type where no bracket follows it. */
+static void types_as_calls(const Text *cuda, Text *out)
+{
+  for (const char *line = cuda->at, *next; *line; line = next) {
+    const char *end = strchrnul(line, '\n'), *name = end;
+    next = *end ? end + 1 : end;
+    text_add(out, line, (size_t)(next - line));
+    if (strncmp(line, "  typedef ", 10) != 0 || strncmp(end - 3, "_t;", 3) != 0) continue;
+    while (name[-1] != ' ') name--;
+    int n = (int)(end - 1 - name);
+    text_printf(out, "#define %.*s(x) ((%.*s)(x))\n", n, name, n, name);
+  }
+}
+
 static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibraries *l, Text *out)
 {
   ampc_status status = add_prelude(out);
-  Text kernels;
+  Text kernels, calls;
   text_init(&kernels, c->arena);
+  text_init(&calls, c->arena);
   simt_as_cuda(c);
   list_kernels(c, l);
   emit_some_kernels(c, 0, l->n, &kernels);
   if (!status) status = check_shared(c);
   simt_as_cpu(c);
   if (edit) edit(&kernels, data);
-  ptx_as_calls(&kernels, out);
+  ptx_as_calls(&kernels, &calls);
+  types_as_calls(&calls, out);
   add_table(out, l);
   return status;
 }

@@ -13,7 +13,9 @@ typedef struct Comparison {
   const WordList *sizes; /* what the CPU text writes when sums add up without signs */
   bool real64;           /* elements of f32 are doubles */
   double terms;          /* read for each number that is written */
-  bool waited;           /* threads worked together: sums may have been made in another order */
+  uintptr_t skip;        /* where the CPU text has its scratch */
+  size_t skip_size;
+  bool waited; /* threads worked together: sums may have been made in another order */
 } Comparison;
 
 /* `want`: the CPU text's words; `got`: the CUDA text's, which are in memory. False: *out_fault. */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Shows that the SIMT check sees faults: plants those of faults.txt, one at a time, in the CUDA text
-# of faults.amp or, after `norms:`, of jobs/norms.amp or, after `product:`, in product.cu, and expects
+# of faults.amp or, after `norms:` and `own:`, of jobs/norms.amp and jobs/own.amp or, after `product:`, in product.cu, and expects
 # each to be found and named. A fault that cannot be planted because the text has changed fails this
 # test.
 # usage: tests/simt/faults.sh SIMT_CHECK
@@ -22,6 +22,7 @@ while IFS='@' read -r what from to message; do
   case $what in '' | '#'*) continue ;; esac
   case $what in
   product:*) "$check" product "$here/../../runtime/cuda/product.cu" --mutate "$from=>$to" >"$out" 2>&1 ;;
+  own:*) "$check" --mutate "$from=>$to" "$here/jobs/own.amp" >"$out" 2>&1 ;;
   norms:*) "$check" --mutate "$from=>$to" "$here/jobs/norms.amp" >"$out" 2>&1 ;;
   *) "$check" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1 ;;
   esac

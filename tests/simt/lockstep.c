@@ -3,6 +3,7 @@
 #include "build.h"
 #include "columns.h"
 #include "compare.h"
+#include "compiler/graph/own.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@ typedef struct Checked { /* a kernel and how it is launched */
   double *scales; /* for compare_words */
   DType *rounded;
   Geometry at;
+  const OwnOp *own; /* the text is the job's; else NULL */
+  size_t scratch;   /* bytes that only its CPU text writes, behind the last argument */
   unsigned shift, launches;
   bool failed;
   const Jit *jit;
@@ -54,8 +57,9 @@ static void fail(Checked *k, void *const *args, const char *how, const SimtFault
   char place[64];
   describe_place(&c, fault->memory, place, sizeof place);
   if (!k->failed) {
-    fprintf(stderr, "simt: FAILED %s, grid %u, block %u, %s: %s%s\n", k->name, k->at.grid,
-            k->at.block, how, fault->text, place);
+    fprintf(stderr, "simt: FAILED %s%s%s, grid %u, block %u, %s: %s%s\n", k->name,
+            k->own ? ", op " : "", k->own ? k->own->name : "", k->at.grid, k->at.block, how,
+            fault->text, place);
     totals.faults++;
   }
   k->failed = true;
@@ -129,9 +133,11 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
                   .sizes = &size_words,
                   .real64 = k->jit->real64};
   SimtFault fault;
+  if (k->scratch) c.skip = (uintptr_t)args[k->args.n], c.skip_size = k->scratch;
   memory_begin(&memory);
   bool good = simt_run(&l, &fault, &c.waited);
   memory_end();
+  c.waited |= k->own != NULL; /* two texts for one formula */
   c.terms = (double)memory_reads() / (double)(cuda_words.n + 1);
   if (good) good = compare_words(&c, &twin_words, &cuda_words, &fault);
   if (!good) fail(k, args, order_names[order], &fault);
@@ -243,6 +249,16 @@ static ampc_status bind_kernels(Compile *c, Jit *jit)
   return AMPC_OK;
 }
 
+/* The scratch is the CPU's alone. */
+static void describe_own(Compile *c, Jit *jit, uint32_t i)
+{
+  const Graph *g = c->graph;
+  Value anchor = g->groups.at[jit->libraries.kernels[i].group].anchor;
+  if (!anchor.id || !own_of(ir_node(g, anchor))) return;
+  jit->kernels[i].own = own_of(ir_node(g, anchor));
+  jit->kernels[i].scratch = (size_t)own_scratch(c, ir_node(g, anchor));
+}
+
 static ampc_status describe_kernels(Compile *c, Jit *jit)
 {
   uint32_t n = jit->libraries.n;
@@ -251,6 +267,7 @@ static ampc_status describe_kernels(Compile *c, Jit *jit)
   simt_as_cuda(c);
   for (uint32_t i = 0; i < n && !status; i++) status = describe_kernel(c, jit, i);
   simt_as_cpu(c);
+  for (uint32_t i = 0; i < n; i++) describe_own(c, jit, i);
   totals.kernels += n;
   return status ? status : bind_kernels(c, jit);
 }

@@ -1,0 +1,219 @@
+/* Kernels of the job's own ops: the user's text as it stands, in a frame that gives it what it
+ * names: pointers, types of elements, sizes and numbers.
+ *
+ * Lines of the text are the job's for compilers: `#line` before it, and behind it one that is made
+ * right when the whole text is known (own_lines.c).
+ *
+ * On CUDA an element of 16 bits is a struct that converts (op_f16 of templates/cuda.cuh). Host
+ * texts are C, so there 16-bit tensors are floats in a scratch, converted around the text. */
+#include "compiler/base/user_text.h"
+#include "compiler/graph/own.h"
+#include "emit.h"
+#include "kernel_parts.h"
+#include <ctype.h>
+#include <string.h>
+
+static const Node *own_node(const Kernel *k)
+{
+  return ir_node(k->g, k->group->anchor);
+}
+
+static const OwnText *own_text(const Kernel *k)
+{
+  const OwnOp *own = own_of(own_node(k));
+  return is_cpu_target(k->c) ? &own->host : &own->cuda;
+}
+
+/* Names that the text has no use for are left out of the frame. */
+static bool text_names(const Kernel *k, const char *name)
+{
+  const OwnText *t = own_text(k);
+  size_t n = strlen(name);
+  for (const char *s = t->text, *end = s + t->size; t->text && s < end; s++) {
+    if (!isalpha((unsigned char)*s) && *s != '_') continue;
+    const char *from = s;
+    while (s < end && (isalnum((unsigned char)*s) || *s == '_')) s++;
+    if ((size_t)(s - from) == n && memcmp(from, name, n) == 0) return true;
+  }
+  return false;
+}
+
+/* ---- tensors ---- */
+
+/* Inputs, then outputs. */
+static const OwnTensor *tensor(const Kernel *k, uint32_t i)
+{
+  const OwnOp *own = own_of(own_node(k));
+  return i < own->n_inputs ? &own->input[i] : &own->output[i - own->n_inputs];
+}
+
+static Value tensor_value(const Kernel *k, uint32_t i)
+{
+  const Node *n = own_node(k);
+  return i < n->n_in ? value_root(k->g, n->in[i]) : k->group->anchor;
+}
+
+static uint32_t n_tensors(const Kernel *k)
+{
+  const OwnOp *own = own_of(own_node(k));
+  return own->n_inputs + own->n_outputs;
+}
+
+/* What the text sees as the type of an element. */
+static const char *own_type(const Kernel *k, DType d)
+{
+  KernelArg a = {.role = ARG_in, .type = d};
+  bool small = d == AMPC_F16 || d == AMPC_BF16;
+  if (small && is_cpu_target(k->c)) return "real";
+  if (small) return d == AMPC_F16 ? "op_f16" : "op_bf16";
+  return element_type(&a);
+}
+
+/* The first tensor that is this argument gives it its name; where it is converted, that is the
+ * name of the floats. */
+const char *own_argument_name(const Kernel *k, const KernelArg *a)
+{
+  for (uint32_t i = 0; i < n_tensors(k); i++) {
+    if (tensor_value(k, i).id != a->value.id) continue;
+    bool converted = own_scratch_at(k->c, own_node(k), i) >= 0;
+    return converted ? arena_printf(k->c->arena, "%s_bits", tensor(k, i)->name)
+                     : tensor(k, i)->name;
+  }
+  return "scratch";
+}
+
+const char *own_argument_list(const Kernel *k)
+{
+  Text t;
+  text_init(&t, k->c->arena);
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const KernelArg *a = &k->args.at[i];
+    const char *type = is_cpu_target(k->c) || a->place.space == AMPC_STATE ? element_type(a)
+                                                                           : own_type(k, a->type);
+    text_printf(&t, "%s%s%s *__restrict__ %s", i ? ", " : "", a->role == ARG_in ? "const " : "",
+                type, k->arg_names[i]);
+  }
+  return t.at;
+}
+
+/* A tensor that the frame has under another name: one that is given twice, or converted. */
+static void put_tensor(const Kernel *k, uint32_t i)
+{
+  const char *name = tensor(k, i)->name, *given = k->arg_names[argument_of(k, tensor_value(k, i))];
+  const Node *n = ir_node(k->g, tensor_value(k, i));
+  int64_t at = own_scratch_at(k->c, own_node(k), i);
+  const char *type = own_type(k, n->dtype), *d = n->dtype == AMPC_F16 ? "f16" : "bf16";
+  bool input = i < own_of(own_node(k))->n_inputs;
+  if (at < 0 && strcmp(name, given) != 0)
+    EMIT(k->p, "const %s *const %s = %s;\n", type, name, given);
+  if (at < 0) return;
+  EMIT(k->p, "%s *const %s = scratch + %lld;\n", type, name, (long long)at);
+  if (input)
+    EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = from_%s(%s[at]);\n",
+         (long long)ir_elements(n), name, d, given);
+}
+
+static void put_results(const Kernel *k)
+{
+  for (uint32_t i = own_of(own_node(k))->n_inputs; i < n_tensors(k); i++) {
+    const Node *n = ir_node(k->g, tensor_value(k, i));
+    if (own_scratch_at(k->c, own_node(k), i) < 0) continue;
+    EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = to_%s(%s[at]);\n",
+         (long long)ir_elements(n), k->arg_names[argument_of(k, tensor_value(k, i))],
+         n->dtype == AMPC_F16 ? "f16" : "bf16", tensor(k, i)->name);
+  }
+}
+
+static void put_types(const Kernel *k)
+{
+  for (uint32_t i = 0; i < n_tensors(k); i++) {
+    const char *name = arena_printf(k->c->arena, "%s_t", tensor(k, i)->name);
+    if (text_names(k, name))
+      EMIT(k->p, "typedef %s %s;\n", own_type(k, ir_node(k->g, tensor_value(k, i))->dtype), name);
+  }
+}
+
+static void put_numbers(const Kernel *k)
+{
+  const OwnOp *own = own_of(own_node(k));
+  for (uint32_t i = 0; i < own->n_numbers; i++) {
+    const OwnNumber *number = &own->number[i];
+    if (!text_names(k, number->name)) continue;
+    if (number->is_float)
+      EMIT(k->p, "const real %s = %s;\n", number->name, real_text(k, number->value.f));
+    else
+      EMIT(k->p, "const int64_t %s = %lld;\n", number->name, (long long)number->value.i);
+  }
+}
+
+/* ---- the text ---- */
+
+static void put_place(const Kernel *k, uint32_t line, const Place *place)
+{
+  const char *slash = strrchr(place->source->path, '/');
+  const char *file = slash ? slash + 1 : place->source->path;
+  const char *text =
+      arena_printf(k->c->arena, "#line %u %s", line, string_literal(k->c->arena, file));
+  printer_text(k->p, "compiler/emit/kernel_own.c", __LINE__, text, strlen(text));
+}
+
+/* As it stands in its file, columns included: the first line begins where the text does. In a
+ * string with escapes every line is that of the string. */
+static void put_text(const Kernel *k)
+{
+  const OwnText *t = own_text(k);
+  const char *s = t->text, *end = s + t->size, *path;
+  Place place = diag_place(k->c, t->span);
+  uint32_t line = place.line;
+  size_t blank = strspn(s, " \t\r");
+  bool skips = s + blank < end && s[blank] == '\n';
+  if (skips) s += blank + 1, line += t->raw;
+  path = arena_printf(k->c->arena, "%s", place.source->path);
+  put_place(k, line, &place);
+  while (end > s && strchr(" \t\r\n", end[-1])) end--;
+  for (bool first = !skips; s < end; first = false, line += t->raw) {
+    const char *stop = memchr(s, '\n', (size_t)(end - s));
+    size_t n = (size_t)((stop ? stop : end) - s), pad = first ? place.column - 1 : 0;
+    const char *text = arena_printf(k->c->arena, "%*s%.*s", (int)pad, "", (int)n, s);
+    if (!t->raw && !first) put_place(k, line, &place);
+    printer_text(k->p, path, line, text, strlen(text));
+    if (!*text) EMIT(k->p, "\n");
+    s += n + 1;
+  }
+  printer_text(k->p, "compiler/emit/kernel_own.c", __LINE__, own_line_after,
+               strlen(own_line_after));
+}
+
+/* A thread for each i, a part of the host's work, or the whole text. */
+static void put_frame(const Kernel *k)
+{
+  const OwnOp *own = own_of(own_node(k));
+  bool cpu = is_cpu_target(k->c);
+  if (cpu && own->parts > 0)
+    EMIT(k->p, "ROW_LOOP(1, int64_t, part, %lld) {\n", (long long)own->parts);
+  else if (!cpu && own->threads > 0) {
+    EMIT(k->p, "const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;\n");
+    EMIT(k->p, "if (i < %lld) {\n", (long long)own->threads);
+  } else
+    EMIT(k->p, "{\n");
+  put_text(k);
+  EMIT(k->p, "}\n");
+}
+
+void emit_own(Kernel *k)
+{
+  const OwnOp *own = own_of(own_node(k));
+  bool cpu = is_cpu_target(k->c);
+  if (!own_text(k)->text) { /* a check of kernels compiles for both */
+    EMIT(k->p, "#error \"op %s has no text for this machine\"\n", own->name);
+    return;
+  }
+  if (cpu && own_geometry(k->c, own_node(k)).grid == 1) EMIT(k->p, "FIRST_BLOCK;\n");
+  put_types(k);
+  put_numbers(k);
+  for (uint32_t i = 0; i < n_tensors(k); i++) put_tensor(k, i);
+  if (!cpu && own->shared > 0)
+    EMIT(k->p, "__shared__ __align__(16) unsigned char shared[%lld];\n", (long long)own->shared);
+  put_frame(k);
+  put_results(k);
+}

@@ -1,0 +1,26 @@
+/* `#line` behind the text of an op: from there on a compiler shall speak of the emitted text again,
+ * whose lines are counted when it is whole. */
+#include "emit.h"
+#include "compiler/base/user_text.h"
+#include <string.h>
+
+const char own_line_after[] = "#line 1 \"kernels\"";
+
+void settle_lines(Arena *arena, Text *out, size_t from, const char *file)
+{
+  if (!strstr(out->at + from, own_line_after)) return;
+  Text text;
+  text_init(&text, arena);
+  uint32_t line = 1;
+  for (const char *s = out->at + from, *next; *s; s = next, line++) {
+    const char *end = strchrnul(s, '\n');
+    size_t n = (size_t)(end - s);
+    next = *end ? end + 1 : end;
+    if (n == sizeof own_line_after - 1 && memcmp(s, own_line_after, n) == 0)
+      text_printf(&text, "#line %u %s\n", line + 1, string_literal(arena, file));
+    else
+      text_add(&text, s, (size_t)(next - s));
+  }
+  out->n = from;
+  text_add(out, text.at, text.n);
+}

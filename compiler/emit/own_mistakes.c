@@ -1,0 +1,113 @@
+/* What a compiler says about the text of an op, told at its place in the job. Reads the messages of
+ * cc ("job.amp:5:12: error: ..") and of nvcc and NVRTC ("job.amp(5): error: ..", then the line
+ * and a ^ below the place). */
+#include "compiler/graph/own.h"
+#include "emit.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Mistake { /* of one line of a log */
+  const char *file;
+  size_t file_size;
+  uint32_t line, column; /* column 0: not said */
+  const char *text;
+  size_t size;
+} Mistake;
+
+/* "5:12", "5)": the number; *s behind it. */
+static uint32_t number_at(const char **s)
+{
+  char *end;
+  unsigned long n = isdigit((unsigned char)**s) ? strtoul(*s, &end, 10) : 0;
+  if (n) *s = end;
+  return (uint32_t)n;
+}
+
+static bool read_mistake(const char *s, size_t size, Mistake *out)
+{
+  const char *mark = memmem(s, size, "error", 5), *p = s;
+  if (!mark) return false;
+  while (p < mark && !(*p == ':' && isdigit((unsigned char)p[1])) &&
+         !(*p == '(' && isdigit((unsigned char)p[1])))
+    p++;
+  *out = (Mistake){.file = s, .file_size = (size_t)(p - s)};
+  bool edg = *p == '(';
+  if (p++ >= mark || !(out->line = number_at(&p))) return false;
+  if (!edg && *p == ':' && p++) out->column = number_at(&p);
+  const char *text = memmem(mark, size - (size_t)(mark - s), ": ", 2);
+  if (!text) return false;
+  out->text = text + 2;
+  out->size = size - (size_t)(out->text - s);
+  return true;
+}
+
+/* The line that NVRTC shows below its message, and the ^ below that, counted in the text's own
+ * columns. */
+static uint32_t column_below(const char *log, const char *line, size_t size)
+{
+  const char *shown = strchr(log, '\n'), *mark = shown ? strchr(shown + 1, '\n') : NULL;
+  if (!mark) return 0;
+  size_t at = strspn(mark + 1, " "), lead = strspn(shown + 1, " \t"), own = strspn(line, " \t");
+  if (mark[1 + at] != '^' || at < lead || at - lead + own >= size) return 0;
+  return (uint32_t)(at - lead + own + 1);
+}
+
+/* The word there, or the one character; without a column what the line says. */
+static Span mistake_span(const Source *s, const Mistake *m, const char *log)
+{
+  const char *line = s->text, *end = s->text + s->size;
+  for (uint32_t i = 1; i < m->line && line < end; i++) {
+    const char *next = memchr(line, '\n', (size_t)(end - line));
+    line = next ? next + 1 : end;
+  }
+  const char *stop = memchr(line, '\n', (size_t)(end - line));
+  size_t size = (size_t)((stop ? stop : end) - line), from = strspn(line, " \t"), to = size;
+  uint32_t column = m->column ? m->column : column_below(log, line, size);
+  if (column && column <= size) {
+    from = to = column - 1;
+    while (to < size && (isalnum((unsigned char)line[to]) || line[to] == '_')) to++;
+    if (to == from) to++;
+  }
+  uint32_t base = s->base + (uint32_t)(line - s->text);
+  return (Span){base + (uint32_t)from, base + (uint32_t)(to > from ? to : from + 1)};
+}
+
+static bool is_in(const Compile *c, const OwnText *t, const Mistake *m)
+{
+  Place first = diag_place(c, t->span), last = diag_place(c, (Span){t->span.end, t->span.end});
+  const char *slash = strrchr(first.source->path, '/');
+  const char *file = slash ? slash + 1 : first.source->path;
+  return strlen(file) == m->file_size && memcmp(file, m->file, m->file_size) == 0 &&
+         m->line >= first.line && (m->line <= last.line || last.source != first.source);
+}
+
+/* Of the text that has this line, if one has. */
+static bool tell(Compile *c, const Mistake *m, const char *log)
+{
+  bool cpu = strcmp(c->options.target, "cpu") == 0;
+  for (uint32_t id = 1; id < c->graph->nodes.n; id++) {
+    const OwnOp *own = own_of(&c->graph->nodes.at[id]);
+    const OwnText *t = !own ? NULL : cpu ? &own->host : &own->cuda;
+    if (!t || !t->text || !is_in(c, t, m)) continue;
+    Mistake at = *m;
+    if (!t->raw) at.column = 0; /* escapes stand between the two */
+    Span span = mistake_span(diag_place(c, t->span).source, &at, t->raw ? log : "");
+    diag_error(c, E704, t->raw ? span : t->span, "%.*s", (int)m->size, m->text);
+    diag_note(c, own->span, "in the %s text of op %s", cpu ? "host" : "cuda", own->name);
+    return true;
+  }
+  return false;
+}
+
+bool emit_own_mistakes(Compile *c, const char *log)
+{
+  bool any = false;
+  for (const char *s = log; s && *s;) {
+    size_t n = strcspn(s, "\n");
+    Mistake m;
+    if (read_mistake(s, n, &m)) any = tell(c, &m, s) || any;
+    s += n + (s[n] == '\n');
+  }
+  return any;
+}

@@ -1,0 +1,157 @@
+/* Rules of the job's own ops: shapes and types by their signature, gradients by copying what the
+ * language says; Note [own backward] in own.h. */
+#include "compiler/graph/own.h"
+#include "rules.h"
+#include <assert.h>
+#include <string.h>
+
+/* ---- nodes ---- */
+
+Value own_append(Compile *c, const Cursor *at, const OwnOp *own, const Value *in)
+{
+  OpInfo *row = arena_new(c->arena, OpInfo);
+  *row = *op_row(OP_own);
+  row->name = own->name;
+  row->own = own;
+  row->signature.n_inputs = own->n_inputs;
+  for (uint32_t i = 0; i < own->n_inputs; i++)
+    row->signature.input[i] = (InputInfo){.name = own->input[i].name};
+  return ir_append_own(c, at, OP_own, row, in, own->n_inputs);
+}
+
+Value own_operand(Compile *c, const Cursor *at, Value op, uint32_t i)
+{
+  return ir_append(c, at, OP_own_operand, &op, 1, ATTRS({"index", {.i = i}}));
+}
+
+void own_backward(Compile *c, const Cursor *at, Value op, const Value *gradients)
+{
+  const OwnOp *own = own_of(ir_node(c->graph, op));
+  Value in[MAX_SIGNATURE + 1] = {op};
+  memcpy(in + 1, gradients, own->n_inputs * sizeof *in);
+  ir_append(c, at, OP_own_backward, in, 1 + own->n_inputs, NULL);
+}
+
+bool own_exact_type(const OwnTensor *t, DType *out)
+{
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++) {
+    *out = (DType)i;
+    if (strcmp(t->type, ir_dtype_name(*out)) == 0) return true;
+  }
+  return false;
+}
+
+/* ---- shapes ---- */
+
+/* `float[..]` is the widest float input. */
+DType own_output_type(Compile *c, const Node *n, uint32_t i)
+{
+  DType type;
+  bool found = false;
+  if (own_exact_type(&own_of(n)->output[i], &type)) return type;
+  for (uint32_t k = 0; k < n->n_in; k++) {
+    const Node *in = ir_in(c, n, k);
+    if (in->weak || !dtype_is_float(in->dtype)) continue;
+    type = found ? dtype_promote(type, in->dtype) : in->dtype;
+    found = true;
+  }
+  return found ? type : AMPC_F32;
+}
+
+bool shape_own(Compile *c, Node *n)
+{
+  const OwnTensor *y = &own_of(n)->output[0];
+  n->dtype = own_output_type(c, n, 0);
+  n->weak = false;
+  return rule_set_dims(c, n, y->rank, y->dim);
+}
+
+/* Outputs are behind inputs, their gradients behind these. */
+bool shape_own_operand(Compile *c, Node *n)
+{
+  const Node *op = ir_in(c, n, 0);
+  const OwnOp *own = own_of(op);
+  uint32_t i = (uint32_t)attr_int(n, "index");
+  if (i < own->n_inputs) {
+    rule_copy_dims(n, ir_in(c, op, i));
+    n->dtype = ir_in(c, op, i)->dtype;
+    return true;
+  }
+  i = (i - own->n_inputs) % own->n_outputs;
+  n->dtype = own_output_type(c, op, i);
+  return rule_set_dims(c, n, own->output[i].rank, own->output[i].dim);
+}
+
+bool shape_own_backward(Compile *c, Node *n)
+{
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 0, NULL);
+}
+
+/* ---- gradients ---- */
+
+/* The node that ends op's backward; 0: it has none. */
+static uint32_t end_of_backward(const Graph *g, Value op)
+{
+  for (uint32_t id = op.id + 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (n->op == OP_own_backward && n->in[0].id == op.id) return id;
+  }
+  return 0;
+}
+
+bool own_has_backward(const Graph *g, Value op)
+{
+  return end_of_backward(g, op) != 0;
+}
+
+typedef struct Copies { /* of the nodes behind the op's */
+  Compile *c;
+  Value op;
+  const Value *dy; /* by output */
+  Value *of;       /* by id - op.id */
+  uint32_t n;
+} Copies;
+
+static Value copied(const Copies *k, Value v)
+{
+  uint32_t i = v.id - k->op.id;
+  return v.id > k->op.id && i < k->n && k->of[i].id ? k->of[i] : v;
+}
+
+static Value operand_of(const Copies *k, const Node *operand)
+{
+  const Node *op = ir_node(k->c->graph, k->op);
+  const OwnOp *own = own_of(op);
+  uint32_t i = (uint32_t)attr_int(operand, "index");
+  if (i < own->n_inputs) return op->in[i];
+  i -= own->n_inputs;
+  return i < own->n_outputs ? k->op : k->dy[i - own->n_outputs];
+}
+
+/* The copy stands in backward, so it names the op as its origin. */
+static Value copy_node(Copies *k, uint32_t id)
+{
+  Graph *g = k->c->graph;
+  Node n = g->nodes.at[id];
+  if (n.op == OP_own_operand) return operand_of(k, &n);
+  Value *in = arena_array(k->c->arena, Value, n.n_in ? n.n_in : 1);
+  for (uint32_t i = 0; i < n.n_in; i++) in[i] = copied(k, n.in[i]);
+  n.in = in;
+  n.origin = k->op;
+  vec_push(k->c->arena, &g->nodes, n);
+  return (Value){g->nodes.n - 1};
+}
+
+/* Who needs the gradient has seen to it that there is a backward. */
+void grad_own(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  uint32_t end = end_of_backward(c->graph, n);
+  assert(end);
+  Copies k = {.c = c, .op = n, .dy = &dy, .n = end - n.id};
+  k.of = arena_array(c->arena, Value, k.n);
+  for (uint32_t id = n.id + 1; id < end; id++) k.of[id - n.id] = copy_node(&k, id);
+  const Node *backward = &c->graph->nodes.at[end];
+  for (uint32_t i = 0; i + 1 < backward->n_in; i++)
+    out_dx[i] = backward->in[i + 1].id ? copied(&k, backward->in[i + 1]) : (Value){0};
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Ops of the job from end to end: trained, emitted and levels of fusion give the same bytes; what compilers say of
+# a text is told at its place, in the job or in a file of its own; a text that is edited is built anew; at the prompt.
+#   own.sh AMPC AMP
+. "$(dirname "$0")/../faults/lib.sh"
+cp "$source_dir/tests/simt/jobs/own.amp" "$work"
+cd "$work" || exit 1
+
+for precision in f32 f16 bf16; do
+  trains() { "$amp" train -q --device cpu --set precision=$precision --steps 4 "$@"; }
+  passes "trains in $precision" trains --save two.safetensors own.amp
+  passes "without fusion in $precision" trains -O0 --save none.safetensors own.amp
+  same "the same without fusion in $precision" two.safetensors none.safetensors
+  passes "emits in $precision" "$ampc" --force --set precision=$precision --target=cpu -o own.c own.amp
+  # shellcheck disable=SC2046 # a command of several words
+  passes "builds in $precision" eval $("$ampc" --set precision=$precision --target=cpu --build-line -o own.c own.amp)
+  passes "runs in $precision" ./own -q --steps 4 --save emitted.safetensors
+  same "the same as a program in $precision" two.safetensors emitted.safetensors
+done
+
+# ---- mistakes in texts -------------------------------------------------------------------------------
+sed 's/float t = x\[i\] + b\[i % D\];/float t = x[i] + c[i % D];/' own.amp >wrong.amp
+refuses "a host text" 4 '^wrong.amp:12:24: error\[E704\]: .c. undeclared' "$amp" train --device cpu wrong.amp
+grep -q '|                        ^' err && grep -q 'in the host text of op bias_gelu' err || failed "the place of it"
+sed 's/float sum = 0;/float sum = 0 0;/' own.amp >wrong.amp
+refuses "two numbers" 4 '^wrong.amp:47:19: error\[E704\]' "$amp" train --device cpu wrong.amp
+cat >texts.amp <<'EOF'
+op half(x: float[N]) -> (y: float[N]) {
+  threads = N; cuda = "y[i] = y_t(0.5f * x[i]);"; host = file("texts/half.c")
+}
+op twice(x: float[N]) -> (y: float[N]) { threads = N; cuda = "y[i] = y_t(2 * x[i]);"; host = "for (int64_t i = 0; i < N; i++) y[i] = 2 * x[i];" }
+data four() { return synthetic(4, []) }
+infer f(x: f32[4]) { return half(x), twice(x) }
+EOF
+mkdir texts
+printf 'for (int64_t i = 0; i < N; i++)\n  y[i] = 0.5f * x[j];\n' >texts/half.c
+refuses "a text of its own" 4 '^texts/half.c:2:19: error\[E704\]: .j. undeclared' \
+  "$amp" infer --device cpu --data 'four()' texts.amp
+printf 'for (int64_t i = 0; i < N; i++)\n  y[i] = 0.5f * x[i];\n' >texts/half.c
+
+# ---- the prompt --------------------------------------------------------------------------------------
+answers() { # answers PATTERN LINE...
+  local pattern=$1
+  shift
+  printf '%s\n' "$@" | "$amp" repl --device cpu texts.amp >out 2>&1
+  if grep -Eq -- "$pattern" out; then echo "ok: $pattern"; else failed "the prompt: $pattern"; fi
+}
+answers '4\.0000' 'twice(zeros([3]) + 2)'
+answers '1\.5000' 'half(zeros([3]) + 3)'
+answers '9\.0000' 'op thrice(x: float[N]) -> (y: float[N]) { host = "for (int64_t i = 0; i < N; i++) y[i] = 3 * x[i];" }' 'thrice(zeros([2]) + 3)'
+answers 'half.c:2:19: error\[E704\]' 'half(zeros([2]))' "$(sed -i 's/x\[i\]/x[j]/' texts/half.c)"
+[ "$failures" -eq 0 ]
