@@ -173,8 +173,8 @@ void emit_picked(Kernel *k); /* kernel_pick.c: index_select and gather */
 /* Of templates that put elements where an index says: the text of $word; NULL: it is no such hole.
  */
 const char *pick_text(const Kernel *k, const Node *n, const char *word, size_t size);
-void emit_row(Kernel *k);                              /* kernel_row.c: row ops */
-void emit_own(Kernel *k);    /* kernel_own.c: an op of the job */
+void emit_row(Kernel *k); /* kernel_row.c: row ops */
+void emit_own(Kernel *k); /* kernel_own.c: an op of the job */
 const char *own_argument_list(const Kernel *k);
 const char *own_argument_name(const Kernel *k, const KernelArg *a);
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */

@@ -225,11 +225,12 @@ static uint64_t extracted(PtxType t, uint64_t a, uint64_t at, uint64_t n)
   return is_signed(t) ? (uint64_t)((int64_t)left >> (64 - n)) : left >> (64 - n);
 }
 
-static uint64_t inserted(uint64_t a, uint64_t into, uint64_t at, uint64_t n)
+static uint64_t inserted(PtxType t, uint64_t a, uint64_t into, uint64_t at, uint64_t n)
 {
+  const uint64_t bits = t == PTX_b64 ? 64 : 32;
   at &= 255, n &= 255;
-  if (n == 0 || at > 31) return into;
-  uint64_t mask = (n > 31 ? 0xffffffffu : (1ull << n) - 1) << at;
+  if (n == 0 || at >= bits) return into;
+  uint64_t mask = (n >= bits ? ~0ull : (1ull << n) - 1) << at;
   return (into & ~mask) | (a << at & mask);
 }
 
@@ -311,7 +312,7 @@ static bool whole_value(const PtxInstruction *i, const uint64_t in[], uint64_t *
     r = extracted(t, in[0], in[1], in[2]);
     break;
   case PTX_OP_bfi:
-    r = inserted(in[0], in[1], in[2], in[3]);
+    r = inserted(t, in[0], in[1], in[2], in[3]);
     break;
   case PTX_OP_lop3:
     r = looked_up(in[0], in[1], in[2], in[3]);
