@@ -3,6 +3,7 @@
  * passes memory and plan and the emitter cannot disagree. */
 #include "walk.h"
 #include "compiler/graph/own.h"
+#include "attention.h"
 #include "runtime/plan/conv_columns.h"
 #include "ampc_state.h"
 #include <assert.h>
@@ -365,6 +366,9 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
   case FILE_weights:
     add_ranges(b, n, arg);
     break;
+  case FILE_random:
+    if (op_draws(n)) add_state(b, true);
+    break;
   }
 }
 
@@ -502,6 +506,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   const Node *n = ir_node(g, p->anchor);
   bool cpu = is_cpu_target(c);
   if (p->anchor.id && own_of(n)) return own_geometry(c, n);
+  if (p->anchor.id && op_has(n, T_views)) return attention_geometry(c, p);
   if (p->anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
   int64_t work = work_of(c, p);
   if (cpu) {

@@ -70,7 +70,7 @@ static void add_node(KernelFacts *f, const Node *n)
   add(f, (int64_t)n->place.space);
   add(f, (int64_t)(intptr_t)n->row);
   add_dims(f, n->dim, n->rank);
-  if (op_has(n, T_literal)) add_attributes(f, n);
+  if (op_has(n, T_literal) || n->folded) add_attributes(f, n);
   if (is_looked_through(f->g, n) && n->n_in) add_value(f, n->in[0]);
 }
 
@@ -90,7 +90,7 @@ static void add_own_node(KernelFacts *f, Value v)
   add_attributes(f, n);
   add(f, n->part);
   add(f, f->g->blocks.n ? f->g->blocks.at[n->block].accumulate : 1);
-  if (op_of(n)->code.random) add(f, n->stream);
+  if (op_draws(n)) add(f, n->stream);
   add_value(f, n->over);
   add(f, n->n_in);
   for (uint32_t i = 0; i < n->n_in; i++) add_value(f, n->in[i]);

@@ -104,6 +104,8 @@ static Value windows_result(const Template *t, bool argmax)
  * arguments and inputs. */
 static bool holds(const Template *t, const char *word, size_t n)
 {
+  bool stands;
+  if (op_has(t->n, T_views) && attention_holds(t->k, word, n, &stands)) return stands;
   if (is(word, n, "deep")) return t->convolution->desc.spatial == 3;
   if (is(word, n, "flat")) return t->convolution->desc.spatial < 3;
   if (is(word, n, "groups")) return t->convolution->desc.groups > 1;
@@ -395,6 +397,8 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "name")) return kernel_name(k->c, k->index);
   if (is(word, n, "arguments")) return argument_list(k);
   if (is(word, n, "index")) return k->index_type;
+  const char *attention = op_has(t->n, T_views) ? attention_text(k, word, n) : NULL;
+  if (attention) return attention;
   if (is(word, n, "count")) return number_text(t, t->count);
   if (is(word, n, "samples")) return number_text(t, attr_int(t->n, "samples"));
   const char *parts = parts_text(t, word, n);

@@ -133,6 +133,7 @@ void emit_helpers(Printer *p, const Text *kernels)
   read_file(&h, p->c->options.real64 ? "maths64.cuh" : "maths.cuh");
   read_file(&h, "device.cuh");
   read_file(&h, "rows.cuh");
+  read_file(&h, is_cpu_target(p->c) ? "tiles_cpu.h" : "tiles_cuda.cuh");
   sort_names(&h);
   use_words(&h, kernels->at, kernels->n);
   for (uint32_t i = h.sections.n; i > 0; i--) {

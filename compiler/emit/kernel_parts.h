@@ -159,6 +159,12 @@ const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* 
 bool is_along(const Node *n);
 const char *along_text(const Kernel *k, const Node *node, const char *word, size_t n);
 
+/* ---- what attention's templates know: kernel_attention.c ---- */
+
+/* The text of $word; NULL: none of these. Whether lines marked @word stand; false: another word. */
+const char *attention_text(const Kernel *k, const char *word, size_t n);
+bool attention_holds(const Kernel *k, const char *word, size_t n, bool *out);
+
 /* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
 const char *fold_line(const Kernel *k, const char *line);
 

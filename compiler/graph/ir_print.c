@@ -245,7 +245,7 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   if (n->layout == LAYOUT_channels_last) text_puts(out, n->rank == 4 ? " nhwc" : " channels last");
   print_inputs(out, n);
   print_attrs(c, out, n);
-  if (op_of(n)->code.random) text_printf(out, " stream=%u", n->stream);
+  if (op_draws(n)) text_printf(out, " stream=%u", n->stream);
   if (n->group) text_printf(out, " group=%u", n->group);
   do text_puts(out, " ");
   while (out->n - start < COMMENT_COLUMN);

@@ -167,7 +167,8 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
                                       [FILE_moments] = "moments",
                                       [FILE_weights] = "weights",
                                       [FILE_const_state] = "const_state",
-                                      [FILE_const_optimizer] = "const_optimizer"};
+                                      [FILE_const_optimizer] = "const_optimizer",
+                                      [FILE_random] = "random"};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(word, words[i]) == 0) return (FileArg)i;
   broken(op->name, "no argument of a file op:", word);
@@ -185,7 +186,8 @@ static void parse_file_args(OpInfo *op)
   strcpy(copy, op->code_text);
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     if (op->n_file_args == MAX_FILE_ARGS) broken(op->name, "more than MAX_FILE_ARGS at", word);
-    op->file_args[op->n_file_args++] = parse_file_arg(op, word);
+    op->file_args[op->n_file_args] = parse_file_arg(op, word);
+    op->code.random |= op->file_args[op->n_file_args++] == FILE_random;
   }
 }
 
@@ -384,6 +386,12 @@ bool op_axes(const Node *n, uint64_t *out)
   if (!attr_find(op, "dim", &i) || op->signature.attr[i].kind != ATTR_axes) return false;
   *out = (uint64_t)n->attr[i].i;
   return true;
+}
+
+bool op_draws(const Node *n)
+{
+  const OpInfo *op = op_of(n);
+  return op->code.random && (op->tmpl != TMPL_file || attr_float(n, "p") > 0);
 }
 
 /* -1: no condition. */

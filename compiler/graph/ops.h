@@ -66,8 +66,9 @@ typedef enum OpTrait {
   T_one_block = 1 << 19, /* its kernel has one block, which joins what many have left */
   T_partials = 1 << 20,  /* each block leaves a result: their number is dim[0] */
   T_ends_body = 1 << 25, /* an effect that moves the scale and the counters on */
-  T_along = 1 << 30,  /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
-  T_windows = 1 << 26 /* its template reads images by windows, as vectors of channels */
+  T_along = 1 << 30, /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
+  T_windows = 1 << 26, /* its template reads images by windows, as vectors of channels */
+  T_views = 1u << 31   /* its template reads operands of four axes with any strides */
 } OpTrait;
 
 typedef enum AttrKind {
@@ -120,7 +121,8 @@ typedef enum FileArg {
   FILE_grad,
   FILE_ranges,
   FILE_moments,
-  FILE_weights
+  FILE_weights,
+  FILE_random
 } FileArg;
 enum { MAX_FILE_ARGS = 4 };
 
@@ -191,6 +193,9 @@ void attr_set_int(Node *n, const char *name, int64_t value);
 /* The attribute's place in the signature and Node.attr; false: the op has none of that name. For
  * code that treats many ops alike. */
 bool attr_find(const OpInfo *op, const char *name, uint32_t *out);
+
+/* It draws random numbers: a file op that may does so where its attribute p is not 0. */
+bool op_draws(const Node *n);
 
 /* The mask of axes that n reduces; false: it does not reduce a set of axes. */
 bool op_axes(const Node *n, uint64_t *out);

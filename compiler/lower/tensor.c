@@ -30,7 +30,7 @@ static Datum appended(Lower *l, Value v)
   }
   if (!count_work(l, NODE_WORK, l->at.span)) return d_of(D_error);
   Node *n = ir_node(l->g, v);
-  if (op_of(n)->code.random) n->stream = l->g->n_streams++;
+  if (op_draws(n)) n->stream = l->g->n_streams++;
   return d_tensor(v);
 }
 

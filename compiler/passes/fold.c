@@ -1,9 +1,11 @@
-/* Part of pass fuse: casts to f32 from 16 bits and expands that are done by their readers.
+/* Part of pass fuse: casts to f32 from 16 bits, expands and, where attention reads them, other
+ * moves that are done by their readers.
  *
  * A cast that widens is exact, so a kernel that reads the 16-bit value and converts it computes the
  * same; an expand is a load with stride 0. Neither then needs a kernel or room. Only kernels can do
  * so: matrix products and outputs need the bytes. */
 #include "fold.h"
+#include "compiler/command/attention.h"
 
 typedef struct Fold {
   Graph *g;
@@ -88,10 +90,42 @@ static bool can_fold(const Fold *f, Value v)
   return is_widening(f->g, n) && reads_widened(f, v, wanted_phase(f, v));
 }
 
+/* All users of move v can read through it: ops that take any strides, as far as strides say where
+ * elements lie, and views and folded nodes that only such ops read. */
+static bool reads_strided(const Fold *f, Value v, uint32_t phase)
+{
+  uint32_t use = f->first_use[v.id];
+  bool good = use != 0;
+  for (; use && good; use = f->next_use[use]) {
+    const Node *user = ir_node(f->g, f->user.at[use]);
+    uint32_t input = f->input.at[use];
+    Access a;
+    if (op_has(user, T_views))
+      good = ir_node(f->g, v)->rank == 4 && attention_access(f->g, user, input, &a) &&
+             (phase == UINT32_MAX || f->phase[f->user.at[use].id] == phase);
+    else
+      good = (user->folded || (op_of(user)->tmpl == TMPL_alias && !op_has(user, T_kept))) &&
+             reads_strided(f, f->user.at[use], phase);
+  }
+  return good;
+}
+
+/* From the last to the first: whether the readers of a move are folded is known by then. */
+static void fold_moves(Fold *f)
+{
+  for (uint32_t id = f->g->nodes.n - 1; id > 0; id--) {
+    Node *n = &f->g->nodes.at[id];
+    if (n->folded || (n->op != OP_permute && !op_has(n, T_strided))) continue;
+    n->folded = true; /* so that attention_access looks through it */
+    n->folded = reads_strided(f, (Value){id}, wanted_phase(f, (Value){id}));
+  }
+}
+
 void fold_nodes(Compile *c, const uint32_t *phase)
 {
   Fold f = {.g = c->graph, .phase = phase};
   list_uses(c, &f);
   for (uint32_t id = 1; id < f.g->nodes.n; id++)
     f.g->nodes.at[id].folded = can_fold(&f, (Value){id});
+  fold_moves(&f);
 }

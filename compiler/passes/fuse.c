@@ -508,6 +508,7 @@ static void join_all(Fuse *f)
     if (template_of(f, id) == TMPL_map) join_small(f, id);
   }
   fuse_windows(f);
+  fuse_attention(f);
 }
 
 bool pass_fuse(Compile *c)

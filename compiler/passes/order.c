@@ -135,6 +135,7 @@ static void touch_argument(Things *t, uint32_t id, FileArg arg)
   switch (arg) {
   case FILE_inputs:
   case FILE_out:
+  case FILE_random: /* touch() */
     break;
   case FILE_state:
     touch_state(t, id);
@@ -172,7 +173,7 @@ static void touch(Things *t, uint32_t id)
   const Node *n = &t->g->nodes.at[id];
   const OpInfo *op = op_of(n);
   for (uint32_t i = 0; i < n->n_in; i++) reads_leaf(t, id, n->in[i]);
-  if (op->code.random) reads(t, id, THING_scale);
+  if (op_draws(n)) reads(t, id, THING_scale);
   if (n->op == OP_grad_accumulate) changes(t, id, slot_thing(t, attr_int(n, "param")));
   if (t->adds_to[id]) changes(t, id, slot_thing(t, t->adds_to[id] - 1));
   for (uint32_t i = 0; i < op->n_file_args; i++) touch_argument(t, id, op->file_args[i]);

@@ -45,6 +45,20 @@ static Value fold_view(Compile *c, Node *n)
   return ir_same_dims(ir_in(c, n, 0), n) ? n->in[0] : (Value){0};
 }
 
+/* What exchanges two axes twice is as before. */
+static Value fold_transpose(Compile *c, const Node *n)
+{
+  const Node *inner = ir_in(c, n, 0);
+  if (inner->op != OP_transpose) return (Value){0};
+  uint64_t axes[2] = {0};
+  for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t k = 0; k < 2; k++) {
+      int64_t axis = attr_int(i ? inner : n, k ? "dim1" : "dim0");
+      axes[i] |= 1ull << (axis < 0 ? axis + n->rank : axis);
+    }
+  return axes[0] == axes[1] ? inner->in[0] : (Value){0};
+}
+
 /* add(x, expand(b)) is add(x, b): kernels broadcast their operands by stride 0. One input must
  * still have the full shape, because the result's shape comes from the inputs. */
 static void skip_expands(Compile *c, Node *n)
@@ -68,6 +82,8 @@ static Value fold(Compile *c, Node *n)
   case OP_reshape:
   case OP_expand:
     return fold_view(c, n);
+  case OP_transpose:
+    return fold_transpose(c, n);
   case OP_detach:
     return n->in[0];
   case OP_cat:

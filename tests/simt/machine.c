@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { WARP = 32, STACK = 64 << 10, PAGE = 4096, DEEPEST = 32 };
+enum { WARP = 32, STACK = 1 << 20, PAGE = 4096, DEEPEST = 32 };
 
 /* As prelude.h declares them: kernels see them as constants. */
 typedef struct SimtSize {

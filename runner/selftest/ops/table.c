@@ -16,6 +16,7 @@
   F(rows)                                                                                          \
   F(losses)                                                                                        \
   F(products)                                                                                      \
+  F(attention)                                                                                     \
   F(convolutions)                                                                                  \
   F(batch_norm)                                                                                    \
   F(pools)                                                                                         \

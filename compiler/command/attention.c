@@ -1,0 +1,176 @@
+/* Attention as kernels: see attention.h. */
+#include "attention.h"
+#include <assert.h>
+#include <string.h>
+
+bool attention_is_backward(const Node *n)
+{
+  return op_of(n)->gradient == grad_none;
+}
+
+Value attention_result(const Graph *g, const Group *p, int64_t of)
+{
+  for (uint32_t i = 0; i < p->n; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    if (attr_int(n, attention_is_backward(n) ? "of" : "sums") == of) return p->nodes[i];
+  }
+  return (Value){0};
+}
+
+/* ---- tiles ---- */
+
+typedef struct Sizes {
+  int64_t n, l, s, heads, d, e;
+} Sizes;
+
+static Sizes sizes_of(const Graph *g, const Node *n)
+{
+  const Node *q = ir_node(g, n->in[0]), *v = ir_node(g, n->in[2]);
+  return (Sizes){q->dim[0], q->dim[1], v->dim[1], q->dim[2], q->dim[3], v->dim[3]};
+}
+
+/* Numbers that a block keeps in shared memory: operands of the tile, those of a step, the scores of
+ * a step, and some that a query or key has one of. */
+static int64_t room(const AttentionWalk *w, const Sizes *s, bool backward)
+{
+  int64_t widest = w->d_room > w->e_room ? w->d_room : w->e_room;
+  int64_t tile = backward ? s->d + s->e : s->d, step = backward ? w->d_room + w->e_room : widest;
+  return w->lanes * tile + w->rows * step + w->rows * w->lanes + 4 * (w->lanes + w->rows);
+}
+
+/* The greatest tile that fits: the more lanes a step serves the less is loaded. The smallest is for
+ * heads of 256 features, more than that the library does not ask for. */
+static void choose_tile(Compile *c, AttentionWalk *w, const Sizes *s, bool backward)
+{
+  enum { SHARED_BYTES = 48 * 1024 };
+  static const int64_t tiles[][2] = {{64, 32}, {64, 16}, {32, 32}, {32, 16},
+                                     {16, 32}, {16, 16}, {16, 8},  {8, 8}};
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+    w->lanes = tiles[i][0];
+    w->rows = tiles[i][1];
+    if (room(w, s, backward) * ir_dtype_size(c, AMPC_F32) <= SHARED_BYTES) return;
+  }
+  assert(!"a head is too wide");
+}
+
+static int64_t ceil_div(int64_t n, int64_t by)
+{
+  return (n + by - 1) / by;
+}
+
+/* On the CPU 64 and 32 whatever the head: two tiles of 64 x 64 numbers and a step fit its caches,
+ * and 32 lanes by 8 rows the registers of its vector unit. */
+AttentionWalk attention_walk(Compile *c, const Group *p)
+{
+  enum { CPU_LANES = 64, CPU_ROWS = 32, CPU_ROOM = 32, CUDA_ROOM = 16 };
+  const Graph *g = c->graph;
+  const Node *n = ir_node(g, p->anchor);
+  Sizes s = sizes_of(g, n);
+  bool cpu = is_cpu_target(c), back = attention_is_backward(n);
+  AttentionWalk w = {.lanes = CPU_LANES, .rows = CPU_ROWS};
+  w.d_room = ampc_round_up(s.d, cpu ? CPU_ROOM : CUDA_ROOM);
+  w.e_room = ampc_round_up(s.e, cpu ? CPU_ROOM : CUDA_ROOM);
+  if (!cpu) choose_tile(c, &w, &s, back);
+  if (back && (attention_result(g, p, 1).id || attention_result(g, p, 2).id))
+    w.key_split = cpu ? 1 : ceil_div(s.s, w.lanes);
+  if (!back || (attention_result(g, p, 0).id && !(cpu && w.key_split)))
+    w.query_split = ceil_div(s.l, w.lanes);
+  w.key_units = s.n * s.heads * w.key_split;
+  w.query_units = s.n * s.heads * w.query_split;
+  return w;
+}
+
+/* On CUDA a block a unit, so that those of causal attention, which differ in length, find their
+ * multiprocessor as one gets free. */
+Geometry attention_geometry(Compile *c, const Group *p)
+{
+  enum { CUDA_MOST = 1 << 20, CPU_MOST = 64, CPU_SHARE = 1 << 18 /* multiply-adds for a thread */ };
+  Sizes s = sizes_of(c->graph, ir_node(c->graph, p->anchor));
+  AttentionWalk w = attention_walk(c, p);
+  int64_t units = w.key_units + w.query_units;
+  if (!is_cpu_target(c))
+    return (Geometry){(uint32_t)(units < CUDA_MOST ? units : CUDA_MOST), CUDA_BLOCK};
+  int64_t work = s.n * s.heads * s.l * s.s * (s.d + s.e) / CPU_SHARE;
+  int64_t most = units < CPU_MOST ? units : CPU_MOST, threads = work < most ? work : most;
+  return (Geometry){threads < 1 ? 1 : (uint32_t)threads, 1};
+}
+
+/* ---- operands ---- */
+
+/* A view to other dims of what lies at `a`, from the last axis to the first: axes of the old shape
+ * that lie one in the other are one run, which axes of the new shape must divide among them. */
+static bool view_access(const Node *from, const Access *a, const Node *to, Access *out)
+{
+  int k = (int)to->rank - 1;
+  int64_t run = 1, base = 0, left = 1;
+  out->offset = a->offset;
+  for (int i = (int)from->rank - 1; i >= 0; i--) {
+    if (run == 1) base = a->stride[i];
+    run *= from->dim[i];
+    bool goes_on = i > 0 && (run == 1 || from->dim[i - 1] == 1 || a->stride[i - 1] == base * run);
+    if (goes_on) continue;
+    for (left = 1; k >= 0 && (left < run || to->dim[k] == 1); k--) {
+      out->stride[k] = base * left;
+      left *= to->dim[k];
+    }
+    if (left != run) return false;
+    run = 1;
+  }
+  for (; k >= 0; k--) out->stride[k] = 0;
+  return true;
+}
+
+static int64_t axis_of(const Node *n, const char *name)
+{
+  int64_t axis = attr_int(n, name);
+  return axis < 0 ? axis + n->rank : axis;
+}
+
+/* What a folded move makes of the strides of its input. */
+static Access moved(const Node *n, const Node *x, const Access *a)
+{
+  Access out = *a;
+  uint32_t start;
+  if (n->op == OP_transpose) {
+    int64_t i = axis_of(n, "dim0"), k = axis_of(n, "dim1");
+    out.stride[i] = a->stride[k];
+    out.stride[k] = a->stride[i];
+  } else if (n->op == OP_permute) {
+    for (uint32_t i = 0; i < n->rank; i++) out.stride[i] = a->stride[ir_permuted_axis(n, i)];
+  } else if (attr_find(op_of(n), "start", &start)) {
+    int64_t axis = axis_of(n, "dim");
+    out.offset += n->attr[start].i * a->stride[axis];
+    out.stride[axis] *= attr_int(n, "step");
+  } else if (n->op == OP_expand) {
+    uint32_t more = (uint32_t)n->rank - x->rank;
+    for (uint32_t i = 0; i < n->rank; i++)
+      out.stride[i] = i < more || x->dim[i - more] == 1 ? 0 : a->stride[i - more];
+  }
+  return out; /* a cast: where x lies */
+}
+
+static bool value_access(const Graph *g, Value v, Access *out)
+{
+  const Node *n = ir_node(g, v);
+  if (op_of(n)->tmpl != TMPL_alias && !n->folded) {
+    LoopShape s = loop_shape_of(n);
+    *out = access_whole(&s);
+    return true;
+  }
+  const Node *x = ir_node(g, n->in[0]);
+  Access a;
+  if (!value_access(g, n->in[0], &a)) return false;
+  if (!n->folded) return view_access(x, &a, n, out);
+  *out = moved(n, x, &a);
+  return true;
+}
+
+bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out)
+{
+  enum { MASK = 3 };
+  const Node *x = ir_node(g, n->in[input]);
+  if (!value_access(g, n->in[input], out)) return false;
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (x->dim[i] == 1) out->stride[i] = 0;
+  return input == MASK || x->dim[x->rank - 1] == 1 || out->stride[x->rank - 1] == 1;
+}

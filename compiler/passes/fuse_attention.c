@@ -1,0 +1,31 @@
+/* Part of pass fuse: attention's nodes of the same operands share a kernel, which makes the scores
+ * once: the values and the sums of forward; the three gradients, which may be one launch of two
+ * kinds of blocks, Note [attention] in command/attention.h. */
+#include "fuse.h"
+
+static bool may_share(const Node *n, const Node *m)
+{
+  if (n->op != m->op || n->block != m->block || n->stream != m->stream) return false;
+  const OpSignature *sig = &op_of(n)->signature;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i].id != m->in[i].id) return false;
+  for (uint32_t i = 0; i + 1 < sig->n_attrs; i++) /* the last one says which result it is */
+    if (n->attr[i].i != m->attr[i].i) return false;
+  return true;
+}
+
+void fuse_attention(Fuse *f)
+{
+  VEC(uint32_t) all = {0};
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    const Node *n = node_at(f, id);
+    if (!f->group[id] || !op_has(n, T_views)) continue;
+    for (uint32_t i = 0; i < all.n; i++) {
+      uint32_t other = all.at[i];
+      if (f->group[other] != f->group[id] && may_share(node_at(f, other), n) &&
+          fuse_are_apart(f, f->group[other], f->group[id]))
+        fuse_join(f, f->group[id], f->group[other]);
+    }
+    vec_push(f->c->arena, &all, id);
+  }
+}

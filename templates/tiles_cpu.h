@@ -1,0 +1,93 @@
+/* CPU: products of small matrices that a block keeps to itself, such as those of attention. A block
+ * has one thread; the same names on CUDA are those of tiles_cuda.cuh. */
+
+// --- UNUSED
+#define UNUSED __attribute__((unused)) /* of what a loop tells its body, which need not ask */
+
+// --- BLOCK_LOOP
+/* for each unit of [0, n), each by all threads of a block together */
+#define BLOCK_LOOP(T, unit, n)                                                                     \
+  for (T unit = (T)((long long)(n)*block_index / block_count),                                     \
+         unit##_end = (T)((long long)(n) * (block_index + 1) / block_count);                       \
+       unit < unit##_end; unit++)
+
+// --- BLOCK_ROOM
+/* name[n], which the threads of a block share */
+#define BLOCK_ROOM(T, name, n) T name[n] __attribute__((aligned(64)))
+
+// --- BLOCK_EACH
+/* for each i of [0, n), which is no more than 256, one in a thread */
+#define BLOCK_EACH(i, n) for (int i = 0; i < (n); i++)
+
+// --- BLOCK_CELLS
+/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block */
+#define BLOCK_CELLS(row, c, rows, columns)                                                         \
+  for (int row = 0; row < (rows); row++)                                                           \
+    for (int c = 0; c < (columns); c++)
+
+// --- TILE_WIDTH
+/* How many lanes of a tile are computed where so many count. Note [tiles]: a tile is [rows, lanes],
+ * lanes side by side in vectors; a step of fewer rows or lanes leaves the rest out. */
+#define TILE_WIDTH(lanes, valid) (((valid) + 31) / 32 * 32)
+
+// --- TILE_SUMS
+/* name[at]: a number for each place of a tile, of which a thread has some */
+#define TILE_SUMS(T, name, rows, lanes) T name[(rows) * (lanes)] __attribute__((aligned(64)))
+
+// --- TILE_CLEAR
+#define TILE_CLEAR(name, rows, lanes)                                                              \
+  for (int name##_at = 0; name##_at < (rows) * (lanes); name##_at++) name[name##_at] = 0
+
+// --- TILE_EACH
+/* for each place of the first `used` rows and `width` lanes */
+#define TILE_EACH(row, lane, at, rows, used, lanes, width, ...)                                    \
+  for (int row = 0; row < (used); row++)                                                           \
+    for (int lane = 0; lane < (width); lane++) {                                                   \
+      const int at UNUSED = row * (lanes) + lane;                                                  \
+      __VA_ARGS__                                                                                  \
+    }
+
+// --- tile_part
+/* 8 rows by 32 lanes of a product: they stay in the registers of a vector unit. */
+DEVICE void tile_part(int lanes, int depth, real *sum, const real *a, int a_row, int a_step,
+                      const real *b)
+{
+  real part[8][32];
+  for (int i = 0; i < 8; i++)
+    for (int j = 0; j < 32; j++) part[i][j] = sum[i * lanes + j];
+  for (int k = 0; k < depth; k++)
+    for (int i = 0; i < 8; i++) {
+      const real factor = a[i * a_row + k * a_step];
+      for (int j = 0; j < 32; j++) part[i][j] = ampc_fma(factor, b[k * lanes + j], part[i][j]);
+    }
+  for (int i = 0; i < 8; i++)
+    for (int j = 0; j < 32; j++) sum[i * lanes + j] = part[i][j];
+}
+
+// --- tile_product
+/* sum[row, lane] += a[row, k] b[k, lane] over k of [0, depth), in order; a[row, k] is
+ * a[row * a_row + k * a_step]. Rows are a multiple of 8, lanes one of 32. */
+DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, real *sum,
+                         const real *a, int a_row, int a_step, const real *b)
+{
+  (void)rows;
+  for (int lane = 0; lane < width; lane += 32)
+    for (int row = 0; row < used; row += 8)
+      tile_part(lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step, b + lane);
+}
+
+// --- tile_most
+/* most[lane] becomes the greatest of itself and its lane. */
+DEVICE void tile_most(real *most, const real *tile, int used, int lanes, int width)
+{
+  for (int row = 0; row < used; row++)
+    for (int lane = 0; lane < width; lane++)
+      most[lane] = ampc_max(tile[row * lanes + lane], most[lane]);
+}
+
+// --- tile_add
+DEVICE void tile_add(real *total, const real *tile, int used, int lanes, int width)
+{
+  for (int row = 0; row < used; row++)
+    for (int lane = 0; lane < width; lane++) total[lane] += tile[row * lanes + lane];
+}

@@ -1,0 +1,87 @@
+/* CUDA: products of small matrices that a block of 256 threads keeps in shared memory and registers,
+ * such as those of attention; the same names on the CPU are those of tiles_cpu.h. */
+
+// --- BLOCK_LOOP
+/* for each unit of [0, n), each by all threads of a block together */
+#define BLOCK_LOOP(T, unit, n) for (T unit = (T)blockIdx.x; unit < (n); unit += (T)gridDim.x)
+
+// --- BLOCK_ROOM
+/* name[n], which the threads of a block share */
+#define BLOCK_ROOM(T, name, n) __shared__ __align__(16) T name[n]
+
+// --- BLOCK_EACH
+/* for each i of [0, n), which is no more than 256, one in a thread */
+#define BLOCK_EACH(i, n) for (int i = (int)threadIdx.x; i < (n); i += 256)
+
+// --- BLOCK_CELLS
+/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block */
+#define BLOCK_CELLS(row, c, rows, columns)                                                         \
+  for (int row##_at = (int)threadIdx.x, row = 0, c = 0;                                            \
+       row##_at < (rows) * (columns) &&                                                            \
+       (row = row##_at / (columns), c = row##_at - row * (columns), 1);                            \
+       row##_at += 256)
+
+// --- TILE_WIDTH
+/* How many lanes of a tile are computed where so many count. Note [tiles]: a tile is [rows, lanes],
+ * which 16 x 16 threads share out: rows y, y + 16, .. and lanes x, x + 16, .. are a thread's. */
+#define TILE_WIDTH(lanes, valid) (lanes)
+
+// --- TILE_ACROSS
+#define TILE_ACROSS(lanes) (((lanes) + 15) / 16)
+
+// --- TILE_SUMS
+/* name[at]: a number for each place of a tile, of which a thread has some */
+#define TILE_SUMS(T, name, rows, lanes) T name[TILE_ACROSS(rows) * TILE_ACROSS(lanes)]
+
+// --- TILE_CLEAR
+#define TILE_CLEAR(name, rows, lanes)                                                              \
+  _Pragma("unroll") for (int name##_at = 0; name##_at < TILE_ACROSS(rows) * TILE_ACROSS(lanes);    \
+                         name##_at++) name[name##_at] = 0
+
+// --- TILE_EACH
+/* for each place of the first `used` rows and `width` lanes */
+#define TILE_EACH(row, lane, at, rows, used, lanes, width, ...)                                    \
+  _Pragma("unroll") for (int at = 0; at < TILE_ACROSS(rows) * TILE_ACROSS(lanes); at++) {          \
+    const int row = (int)threadIdx.x / 16 + at / TILE_ACROSS(lanes) * 16;                          \
+    const int lane = (int)threadIdx.x % 16 + at % TILE_ACROSS(lanes) * 16;                         \
+    if (row < (used) && lane < (width)) { __VA_ARGS__ }                                            \
+  }
+
+// --- tile_product
+/* sum[row, lane] += a[row, k] b[k, lane] over k of [0, depth), in order; a[row, k] is
+ * a[row * a_row + k * a_step]. Of fewer than 16 rows or lanes several threads have the same. */
+DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, real *sum,
+                         const real *a, int a_row, int a_step, const real *b)
+{
+  (void)used, (void)width;
+  const int y = (int)threadIdx.x / 16 % (rows < 16 ? rows : 16);
+  const int x = (int)threadIdx.x % (lanes < 16 ? lanes : 16);
+#pragma unroll 4
+  for (int k = 0; k < depth; k++) {
+#pragma unroll
+    for (int i = 0; i < TILE_ACROSS(rows); i++) {
+      const real factor = a[(y + i * 16) * a_row + k * a_step];
+#pragma unroll
+      for (int j = 0; j < TILE_ACROSS(lanes); j++) {
+        real *const at = &sum[i * TILE_ACROSS(lanes) + j];
+        *at = ampc_fma(factor, b[k * lanes + x + j * 16], *at);
+      }
+    }
+  }
+}
+
+// --- tile_most
+/* most[lane] becomes the greatest of itself and its lane. */
+DEVICE void tile_most(real *most, const real *tile, int used, int lanes, int width)
+{
+  BLOCK_EACH(lane, width)
+  for (int row = 0; row < used; row++)
+    most[lane] = ampc_max(tile[row * lanes + lane], most[lane]);
+}
+
+// --- tile_add
+DEVICE void tile_add(real *total, const real *tile, int used, int lanes, int width)
+{
+  BLOCK_EACH(lane, width)
+  for (int row = 0; row < used; row++) total[lane] += tile[row * lanes + lane];
+}
