@@ -22,12 +22,14 @@ typedef struct Options {
   Assignment *consts, *settings;
   Assignment *dims; /* "S", "64,512": sizes that infer blocks are compiled for; else the greatest */
   uint32_t n_include_dirs, n_consts, n_settings, n_dims;
-  const char *infer_block;   /* of all blocks this infer block alone is compiled; or NULL */
-  const char **infer_inputs; /* calls that give its arguments: `npy("x.npy")`; one may give all */
-  uint32_t n_infer_inputs;   /* 0: who calls it writes them */
-  const char *target;        /* "cpu" or "sm_80"; default "sm_80" */
-  int optimize;              /* 0, 1, 2: fusion only; never a bit of the result */
-  bool real64;               /* tests: f32 is double everywhere, see Note [real64] in ir.h */
+  const char *infer_block;    /* of all blocks this infer block alone is compiled; or NULL */
+  const char **infer_inputs;  /* calls that give its arguments: `npy("x.npy")`; one may give all */
+  uint32_t n_infer_inputs;    /* 0: who calls it writes them */
+  int64_t text_from, text_to; /* it reads a text that grows from so many tokens to so many, and its
+                                 second size is their number (lower/dim.c); 0: it does not */
+  const char *target;         /* "cpu" or "sm_80"; default "sm_80" */
+  int optimize;               /* 0, 1, 2: fusion only; never a bit of the result */
+  bool real64;                /* tests: f32 is double everywhere, see Note [real64] in ir.h */
   bool strict_rounding;  /* 16-bit weight gradients round as in PyTorch before they are summed */
   bool poison;           /* what nobody may read any more is overwritten with NaN */
   int64_t memory_limit;  /* bytes that the job may need; 0: no limit */

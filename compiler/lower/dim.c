@@ -183,6 +183,42 @@ static bool find_dims(Lower *l, Choice *x, const Expr *e)
   return find_dims(l, x, e->as.binary.left) && find_dims(l, x, e->as.binary.right);
 }
 
+/* The block reads a text that grows. Compiling takes time, and so does what fills a block up: at
+ * most four lengths, the greatest and its halves, of which a step takes the least that will do. */
+static void ask_lengths(Lower *l, Dim *d)
+{
+  enum { LENGTHS = 4 };
+  const Options *o = &l->c->options;
+  int64_t from = o->text_from < d->most ? o->text_from : d->most;
+  int64_t to = o->text_to < d->most ? o->text_to : d->most, below = 0;
+  int64_t *list = arena_array(l->arena, int64_t, LENGTHS);
+  d->n_asked = 0;
+  for (int i = LENGTHS - 1; i >= 0; i--) {
+    int64_t length = ampc_round_up((d->most + ((int64_t)1 << i) - 1) >> i, d->multiple);
+    if (length < d->least) length = d->least;
+    if (from <= length && below < to) add_size(list, &d->n_asked, length);
+    below = length;
+  }
+  d->asked = list;
+}
+
+/* One text, which --generate goes on with. */
+static void ask_for_text(Lower *l, const Function *def, Choice *x)
+{
+  const TypeExpr *t = &def->params.at[0].type;
+  for (uint32_t axis = 0; axis < 2 && axis < t->n_dims; axis++) {
+    uint32_t i = t->dims[axis] ? dim_named(x, t->dims[axis]) : AMPC_MAX_SIZES;
+    if (i == AMPC_MAX_SIZES || x->dim[i]->given) continue;
+    Dim *d = arena_new(l->arena, Dim);
+    *d = *x->dim[i];
+    x->dim[i] = d;
+    if (axis == 0)
+      d->asked = &d->least;
+    else
+      ask_lengths(l, d);
+  }
+}
+
 bool dims_of(Lower *l, const Function *def, Choice *out)
 {
   *out = (Choice){0};
@@ -191,6 +227,7 @@ bool dims_of(Lower *l, const Function *def, Choice *out)
     for (uint32_t k = 0; t->name && k < t->n_dims; k++)
       if (t->dims[k] && !find_dims(l, out, t->dims[k])) return false;
   }
+  if (l->c->options.text_to && def->params.n) ask_for_text(l, def, out);
   for (uint32_t i = 0; i < out->n; i++) {
     out->given[i] = out->dim[i]->given;
     out->value[i] = out->dim[i]->asked[0];

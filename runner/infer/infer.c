@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/options.h"
-#include "infer.h"
+#include "generate.h"
 #include "runner/jit/jit.h"
 #include "runner/runner.h"
 #include "runner/train/memory.h"
 #include "runner/train/options.h"
+#include "runtime/plan/number.h"
 
 /* ---- the command line ---- */
 
@@ -64,6 +65,16 @@ static int read_range(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+static int read_temperature(const OptionGiven *given)
+{
+  InferCommand *cmd = given->into;
+  cmd->has_temperature = true;
+  double *to = &cmd->temperature;
+  if (ampc_read_real(given->value, to) && ampc_in_domain(AMPC_NOT_NEGATIVE, *to))
+    return OPTIONS_GO_ON;
+  return option_wrong(given, "expected 0 or more");
+}
+
 #define FIELD(name) .field = offsetof(InferCommand, name)
 
 static const OptionRow infer_options[] = {
@@ -89,6 +100,15 @@ static const OptionRow infer_options[] = {
      .kind = OPTION_number, FIELD(top), .least = 1},
     {"classes", 0, "FILE", "names of the classes, a line each (without --top: the first 5)",
      .kind = OPTION_text, FIELD(classes)},
+    {"generate", 0, "N", "write N more tokens behind a prompt: text of a language model",
+     .kind = OPTION_number, FIELD(generate), .least = 1},
+    {"prompt", 0, "TEXT", "what the text begins with", .kind = OPTION_text, FIELD(prompt)},
+    {"prompt-file", 0, "FILE", "or a file of bytes, or (.bin) of tokens of 16 bits",
+     .kind = OPTION_text, FIELD(prompt_file)},
+    {"temperature", 0, "T", "below 1: likelier tokens, 0: the likeliest (default 1)",
+     .kind = OPTION_call, .read = read_temperature},
+    {"top-k", 0, "K", "draw among the K likeliest tokens (default: all)", .kind = OPTION_number,
+     FIELD(top_k), .least = 1},
     {"quiet", 'q', NULL, "results only", .kind = OPTION_flag, FIELD(quiet)},
     {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, FIELD(verbose)},
     {0}};
@@ -122,13 +142,15 @@ static bool writes_pictures(const InferCommand *cmd)
 static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
 {
   Operands jobs;
-  *cmd = (InferCommand){.compile = options_default(), .train = {.device = "auto"}};
+  *cmd =
+      (InferCommand){.compile = options_default(), .train = {.device = "auto"}, .temperature = 1};
   if (!options_read(&infer_verb, arena, argc, argv, cmd, &jobs, status)) return false;
   *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
   if (!*status && cmd->data && cmd->n_inputs)
     *status = usage_error("amp infer", "--data does not go with --input");
   if (!*status && (cmd->ranged || cmd->columns) && !writes_pictures(cmd))
     *status = usage_error("amp infer", "--%s goes with --png", cmd->ranged ? "range" : "columns");
+  if (!*status) *status = generate_check(cmd);
   if (*status) return false;
   cmd->compile.input = jobs.at[0];
   cmd->train.data_dir =
@@ -174,7 +196,7 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
   if (status == AMPC_OK)
     status = ampc_infer_open(c->program, cmd->train.device, cmd->weights, cmd->train.data_dir, tell,
                              cmd, &rt);
-  if (status == AMPC_OK) status = infer_run(rt, cmd);
+  if (status == AMPC_OK) status = cmd->generate ? generate_run(rt, cmd) : infer_run(rt, cmd);
   if (status != AMPC_OK && *ampc_last_error())
     fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? "amp infer" : "amp",
             ampc_last_error());
@@ -183,12 +205,28 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
   return status;
 }
 
+/* What the block gets: NULL after a message. */
+static const Function *choose_block(Compile *c, InferCommand *cmd, ampc_status *status)
+{
+  const Function *block = infer_choose_block(c, cmd->block);
+  *status = AMPC_BAD_USAGE;
+  if (block && cmd->generate)
+    *status = generate_begin(cmd, c, block);
+  else if (block && infer_choose_inputs(c, cmd, block))
+    *status = AMPC_OK;
+  if (*status == AMPC_BAD_USAGE)
+    usage_error("amp infer", "%s", ampc_last_error());
+  else if (*status)
+    fprintf(stderr, "amp infer: error: %s\n", ampc_last_error());
+  return *status ? NULL : block;
+}
+
 static int compile_and_run(Compile *c, InferCommand *cmd)
 {
+  ampc_status status;
   if (!compile_parse_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
-  const Function *block = infer_choose_block(c, cmd->block);
-  if (!block || !infer_choose_inputs(c, cmd, block))
-    return usage_error("amp infer", "%s", ampc_last_error());
+  const Function *block = choose_block(c, cmd, &status);
+  if (!block) return (int)status;
   c->options.infer_block = block->name.text;
   if (!compile_parsed(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
   return (int)run_program(c, cmd);

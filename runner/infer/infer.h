@@ -13,6 +13,11 @@ typedef struct InferOutput { /* --output and --png [NAME=]FILE */
   bool png;
 } InferOutput;
 
+typedef struct PromptText { /* what --generate goes on with */
+  int64_t *at, n;
+  bool numbers; /* tokens of a file, not bytes */
+} PromptText;
+
 typedef struct InferCommand {
   Options compile;
   ampc_train_options train; /* device, seed, data_dir */
@@ -24,6 +29,11 @@ typedef struct InferCommand {
   uint32_t columns; /* of a grid of pictures; 0: the default */
   bool ranged;      /* numbers from `low`, black, to `high`, white; else from 0 to 1 */
   double low, high;
+  uint32_t generate, top_k; /* 0: likewise */
+  const char *prompt, *prompt_file;
+  double temperature;
+  bool has_temperature;
+  PromptText text;
   bool quiet, verbose;
 } InferCommand;
 

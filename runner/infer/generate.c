@@ -1,0 +1,383 @@
+/* Text that a language model goes on with: an infer block says of each position what follows it, a
+ * token is drawn and put behind the text, and so on. The loop is the host's: a block stays a
+ * function of its arguments. Where the length of its text is a dim, the block is compiled for a few
+ * lengths, each twice the one before, and a step takes the least that the text fits in. */
+#include "generate.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "compiler/option_table.h"
+#include "runtime/base/convert.h"
+#include "runtime/base/philox.h"
+#include "runtime/plan/file.h"
+#include "runtime/plan/shown.h"
+#include "sample.h"
+
+enum { MOST_PROMPT = 1 << 28, BYTES = 256 };
+static const uint64_t stream = 0x74657874; /* of the random numbers */
+
+/* ---- the command line ---- */
+
+int generate_check(const InferCommand *cmd)
+{
+  static const char program[] = "amp infer";
+  const char *lone = cmd->prompt            ? "--prompt"
+                     : cmd->prompt_file     ? "--prompt-file"
+                     : cmd->top_k           ? "--top-k"
+                     : cmd->has_temperature ? "--temperature"
+                                            : NULL;
+  if (!cmd->generate) return lone ? usage_error(program, "%s goes with --generate", lone) : 0;
+  const char *other = cmd->data        ? "--data"
+                      : cmd->n_inputs  ? "--input"
+                      : cmd->n_outputs ? cmd->outputs[0].png ? "--png" : "--output"
+                      : cmd->names     ? "--names"
+                      : cmd->top       ? "--top"
+                      : cmd->classes   ? "--classes"
+                                       : NULL;
+  if (other) return usage_error(program, "%s does not go with --generate", other);
+  if (cmd->prompt && cmd->prompt_file)
+    return usage_error(program, "--prompt does not go with --prompt-file");
+  if (!cmd->prompt && !cmd->prompt_file)
+    return usage_error(program,
+                       "--generate goes on with a text: --prompt TEXT or --prompt-file FILE");
+  if (cmd->prompt && !*cmd->prompt)
+    return usage_error(program, "--prompt is empty: a text has at least one token to go on from");
+  return 0;
+}
+
+/* ---- the prompt ---- */
+
+static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int64_t n)
+{
+  t->at = arena_array(c->arena, int64_t, (size_t)n);
+  t->n = n;
+  for (int64_t i = 0; i < n; i++) t->at[i] = (unsigned char)bytes[i];
+  return AMPC_OK;
+}
+
+/* As a source of tokens reads them: 16 bits each, least byte first. */
+static ampc_status take_tokens(Compile *c, PromptText *t, const char *file, const char *bytes,
+                               int64_t n)
+{
+  if (n % 2)
+    return ampc_fail(AMPC_BAD_FILE, "%s has %lld bytes, which are not whole tokens of 2 bytes",
+                     file, (long long)n);
+  t->numbers = true;
+  t->n = n / 2;
+  t->at = arena_array(c->arena, int64_t, (size_t)t->n);
+  for (int64_t i = 0; i < t->n; i++)
+    t->at[i] = (unsigned char)bytes[2 * i] | (unsigned char)bytes[2 * i + 1] << 8;
+  return AMPC_OK;
+}
+
+static ampc_status read_prompt(InferCommand *cmd, Compile *c)
+{
+  const char *file = cmd->prompt_file;
+  if (!file) return take_bytes(c, &cmd->text, cmd->prompt, (int64_t)strlen(cmd->prompt));
+  char *bytes;
+  int64_t n;
+  size_t length = strlen(file);
+  const char *why = file_read_any(file, MOST_PROMPT, &bytes, &n);
+  if (why) return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", file, why);
+  bool tokens = length > 4 && strcmp(file + length - 4, ".bin") == 0;
+  ampc_status status =
+      tokens ? take_tokens(c, &cmd->text, file, bytes, n) : take_bytes(c, &cmd->text, bytes, n);
+  free(bytes);
+  if (!status && !cmd->text.n)
+    status =
+        ampc_fail(AMPC_BAD_FILE, "%s is empty: a text has at least one token to go on from", file);
+  return status;
+}
+
+ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
+{
+  if (block->params.n != 1)
+    return ampc_fail(
+        AMPC_BAD_USAGE,
+        "--generate: infer `%s` has %u arguments; it goes on with one, the tokens of a "
+        "text: i64[1, S]",
+        block->name.text, block->params.n);
+  ampc_status status = read_prompt(cmd, c);
+  c->options.text_from = cmd->text.n;
+  c->options.text_to = cmd->text.n + cmd->generate - 1; /* nothing is asked of the last one */
+  return status;
+}
+
+/* ---- what the blocks are ---- */
+
+typedef struct Generation {
+  ampc_runtime *rt;
+  const ampc_program *program;
+  const InferCommand *cmd;
+  const ampc_output_desc *result; /* of the last block: all differ in length only */
+  int64_t n, most;                /* tokens so far; that a block takes */
+  int64_t *token;
+  int64_t vocabulary;
+  void *in, *out; /* of a block */
+  double *logits, *order;
+  bool checked; /* that what stands behind a position does not matter */
+} Generation;
+
+static const ampc_output_desc *result_of(const ampc_program *p, uint32_t block, uint32_t *count)
+{
+  const ampc_output_desc *found = NULL;
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    if (p->outputs[i].block != block) continue;
+    found = &p->outputs[i];
+    ++*count;
+  }
+  return found;
+}
+
+static const ampc_source *argument_of(const ampc_program *p, uint32_t block)
+{
+  return &p->sources[p->blocks[block].first_source];
+}
+
+/* "i64[1, 64]" */
+static const char *type_text(ampc_dtype dtype, uint32_t rank, const int64_t *dim, char text[200])
+{
+  int n = snprintf(text, 200, "%s[", ampc_dtype_name(dtype));
+  for (uint32_t i = 0; i < rank; i++)
+    n += snprintf(text + n, 200 - (size_t)n, "%s%lld", i ? ", " : "", (long long)dim[i]);
+  snprintf(text + n, 200 - (size_t)n, "]");
+  return text;
+}
+
+/* Tokens of one text in, what follows each of them or the last one out. */
+static ampc_status check_block(const ampc_program *p, uint32_t block)
+{
+  char in_text[200], out_text[200];
+  uint32_t count = 0;
+  const ampc_source *in = argument_of(p, block);
+  const ampc_output_desc *out = result_of(p, block, &count);
+  const char *name = p->blocks[block].call;
+  type_text(in->dtype, in->rank, in->dim, in_text);
+  if (in->rank != 2 || in->dim[0] != 1 || in->dtype < AMPC_I32 || in->dtype > AMPC_U8)
+    return ampc_fail(
+        AMPC_BAD_USAGE,
+        "--generate: the argument of infer `%s` is %s; it goes on with the tokens of one "
+        "text: i64[1, S], i32 or u8",
+        name, in_text);
+  if (count != 1)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--generate: infer `%s` has %u results; it has one, the logits", name, count);
+  type_text(out->dtype, out->rank, out->dim, out_text);
+  bool all = out->rank == 3 && out->dim[0] == 1 && out->dim[1] == in->dim[1];
+  bool last = out->rank == 2 && out->dim[0] == 1;
+  if (out->dtype > AMPC_BF16 || (!all && !last))
+    return ampc_fail(
+        AMPC_BAD_USAGE,
+        "--generate: infer `%s` gives %s of %s; it gives the logits of what follows each "
+        "token, float[1, %lld, V], or the last one, float[1, V]",
+        name, out_text, in_text, (long long)in->dim[1]);
+  if (all || !p->blocks[block].n_sizes) return AMPC_OK;
+  return ampc_fail(
+      AMPC_BAD_USAGE,
+      "--generate: infer `%s` gives %s, what follows the last token, so a text must be as "
+      "long as the block reads: write a number for its size, or give the logits of all "
+      "tokens, float[1, S, V]",
+      name, out_text);
+}
+
+static ampc_status check_prompt(const Generation *t)
+{
+  const PromptText *prompt = &t->cmd->text;
+  const char *name = t->program->blocks[0].call;
+  if (!prompt->numbers && t->vocabulary > BYTES)
+    return ampc_fail(
+        AMPC_BAD_USAGE,
+        "--generate: infer `%s` knows %lld tokens, which are no bytes of text: give the "
+        "tokens, --prompt-file FILE.bin",
+        name, (long long)t->vocabulary);
+  for (int64_t i = 0; i < prompt->n; i++)
+    if (prompt->at[i] >= t->vocabulary)
+      return ampc_fail(
+          AMPC_BAD_USAGE,
+          "--generate: %s %lld of the prompt is %lld; infer `%s` knows those below %lld",
+          prompt->numbers ? "token" : "byte", (long long)i, (long long)prompt->at[i], name,
+          (long long)t->vocabulary);
+  if (t->result->rank == 3 || prompt->n >= t->most) return AMPC_OK;
+  return ampc_fail(
+      AMPC_BAD_USAGE,
+      "--generate: the prompt has %lld tokens; infer `%s` reads %lld and says what follows "
+      "the last one: give as many, or let it give the logits of all tokens, float[1, %lld, "
+      "%lld]",
+      (long long)prompt->n, name, (long long)t->most, (long long)t->most, (long long)t->vocabulary);
+}
+
+static ampc_status text_open(Generation *t)
+{
+  const ampc_program *p = t->program;
+  int64_t most_out = 0;
+  uint32_t count = 0;
+  for (uint32_t b = 0; b < p->n_blocks; b++) {
+    ampc_status status = check_block(p, b);
+    if (status) return status;
+    t->result = result_of(p, b, &count);
+    int64_t length = argument_of(p, b)->dim[1], elements = ampc_output_elements(t->result);
+    if (length > t->most) t->most = length;
+    if (elements > most_out) most_out = elements;
+  }
+  t->vocabulary = t->result->dim[t->result->rank - 1];
+  ampc_status status = check_prompt(t);
+  if (status) return status;
+  size_t tokens = (size_t)t->cmd->text.n + t->cmd->generate, v = (size_t)t->vocabulary;
+  t->token = malloc(tokens * sizeof *t->token);
+  t->in = malloc((size_t)t->most * sizeof(int64_t));
+  t->out = malloc((size_t)(most_out * ampc_element_size(p, t->result->dtype)));
+  t->logits = malloc(v * sizeof *t->logits);
+  t->order = malloc(v * sizeof *t->order);
+  if (!t->token || !t->in || !t->out || !t->logits || !t->order)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for text");
+  memcpy(t->token, t->cmd->text.at, (size_t)t->cmd->text.n * sizeof *t->token);
+  t->n = t->cmd->text.n;
+  return AMPC_OK;
+}
+
+static void text_close(Generation *t)
+{
+  free(t->token);
+  free(t->in);
+  free(t->out);
+  free(t->logits);
+  free(t->order);
+}
+
+/* ---- a token ---- */
+
+/* The block of the least length that is not below n. */
+static uint32_t block_for(const ampc_program *p, int64_t n)
+{
+  uint32_t best = 0;
+  for (uint32_t b = 1; b < p->n_blocks; b++) {
+    int64_t length = argument_of(p, b)->dim[1], other = argument_of(p, best)->dim[1];
+    if (length >= n && (length < other || other < n)) best = b;
+  }
+  return best;
+}
+
+/* The logits of what follows the last `n` tokens, behind which stands `pad`. */
+static ampc_status ask(Generation *t, uint32_t block, int64_t n, int64_t pad)
+{
+  uint32_t count = 0;
+  const ampc_source *in = argument_of(t->program, block);
+  const ampc_output_desc *out = result_of(t->program, block, &count);
+  for (int64_t i = 0; i < in->dim[1]; i++)
+    number_store(in->dtype, false, t->in, i, (double)(i < n ? t->token[t->n - n + i] : pad));
+  ampc_status status =
+      ampc_infer(t->rt, block, (const void *const[]){t->in}, (void *const[]){t->out});
+  int64_t first = out->rank == 3 ? (n - 1) * t->vocabulary : 0;
+  for (int64_t i = 0; i < t->vocabulary && !status; i++)
+    t->logits[i] = number_load(out->dtype, t->program->real64, t->out, first + i);
+  return status;
+}
+
+/* A model that looks at what comes would be led by the zeros that fill the block up. */
+static ampc_status check_causal(Generation *t, uint32_t block, int64_t n)
+{
+  size_t bytes = (size_t)t->vocabulary * sizeof *t->logits;
+  t->checked = true;
+  memcpy(t->order, t->logits, bytes);
+  ampc_status status = ask(t, block, n, t->vocabulary - 1);
+  if (status || memcmp(t->order, t->logits, bytes) == 0) return status;
+  return ampc_fail(
+      AMPC_BAD_USAGE,
+      "--generate: what infer `%s` says of token %lld depends on the tokens behind it: its "
+      "attention is not causal",
+      t->program->blocks[block].call, (long long)(n - 1));
+}
+
+/* The window of the last tokens slides along where the text is longer than what the block takes. */
+static ampc_status next_token(Generation *t)
+{
+  int64_t n = t->n < t->most ? t->n : t->most;
+  uint32_t block = block_for(t->program, n);
+  ampc_status status = ask(t, block, n, 0);
+  if (!status && !t->checked && n < argument_of(t->program, block)->dim[1])
+    status = check_causal(t, block, n);
+  if (status) return status;
+  const Sampling how = {t->cmd->temperature, t->cmd->top_k};
+  if (sample_weights(t->logits, t->vocabulary, how, t->order))
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "the logits behind token %lld are not finite: there is none to be drawn",
+                     (long long)(t->n - 1));
+  uint64_t drawn = (uint64_t)(t->n - t->cmd->text.n);
+  double u = philox_uniform(t->program->seed, stream, drawn);
+  t->token[t->n++] = sample_pick(t->logits, t->vocabulary, u);
+  return AMPC_OK;
+}
+
+/* ---- the text ---- */
+
+typedef struct Written { /* what of the text has been put out */
+  int64_t n;
+  bool terminal;
+} Written;
+
+/* Whole characters, so that a terminal can be kept from obeying one; the rest waits for its other
+ * bytes, of which there are at most three. */
+static void put_shown(const Generation *t, Written *w, bool end)
+{
+  while (w->n < t->n) {
+    char bytes[5] = "", escape[AMPC_ESCAPE_ROOM];
+    size_t left = 0;
+    while (left < 4 && w->n + (int64_t)left < t->n) {
+      bytes[left] = (char)t->token[w->n + (int64_t)left];
+      left++;
+    }
+    unsigned char first = (unsigned char)bytes[0];
+    size_t wants = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    if (left < wants && !end) return;
+    size_t size = ampc_character(bytes, left, escape);
+    bool keep = first == '\n' || first == '\t';
+    if (*escape && !keep)
+      fputs(escape, stdout);
+    else
+      fwrite(bytes, 1, size, stdout);
+    w->n += (int64_t)size;
+  }
+}
+
+static ampc_status put_text(const Generation *t, Written *w, bool end)
+{
+  if (!t->cmd->text.numbers && w->terminal) {
+    put_shown(t, w, end);
+  } else {
+    for (; w->n < t->n; w->n++)
+      if (t->cmd->text.numbers)
+        printf("%s%lld", w->n ? " " : "", (long long)t->token[w->n]);
+      else
+        putchar((int)t->token[w->n]);
+  }
+  if (end && (w->terminal || t->cmd->text.numbers)) putchar('\n');
+  if (fflush(stdout) == 0 && !ferror(stdout)) return AMPC_OK;
+  return ampc_fail(AMPC_RUN_FAILED, "standard output cannot be written");
+}
+
+static double seconds(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
+{
+  Generation t = {.rt = rt, .program = ampc_program_of(rt), .cmd = cmd};
+  Written w = {.terminal = isatty(STDOUT_FILENO)};
+  double begun = seconds();
+  ampc_status status = text_open(&t);
+  if (!status) status = put_text(&t, &w, false);
+  for (uint32_t i = 0; i < cmd->generate && !status; i++) {
+    status = next_token(&t);
+    if (!status) status = put_text(&t, &w, i + 1 == cmd->generate);
+  }
+  double taken = seconds() - begun;
+  if (!status && !cmd->quiet)
+    fprintf(stderr, "%u tokens in %.2f s (%.1f a second)\n", cmd->generate, taken,
+            cmd->generate / (taken > 0 ? taken : 1e-9));
+  text_close(&t);
+  return status;
+}

@@ -1,0 +1,60 @@
+/* Softmax with a temperature and the largest k, in double: it is done once a token, and nothing is
+ * to depend on the device. */
+#include "sample.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int falling(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x < y) - (x > y);
+}
+
+/* -1: none of them is likelier than the others. */
+static int64_t likeliest(const double *x, int64_t n)
+{
+  int64_t best = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (isnan(x[i])) return -1;
+    if (x[i] > x[best]) best = i;
+  }
+  return isinf(x[best]) ? -1 : best;
+}
+
+int sample_weights(double *x, int64_t n, Sampling s, double *order)
+{
+  int64_t best = likeliest(x, n);
+  if (best < 0) return -1;
+  if (s.temperature == 0) {
+    memset(x, 0, (size_t)n * sizeof *x);
+    x[best] = 1;
+    return 0;
+  }
+  double most = x[best], least = -INFINITY, sum = 0;
+  if (s.top_k && s.top_k < n) {
+    memcpy(order, x, (size_t)n * sizeof *x);
+    qsort(order, (size_t)n, sizeof *order, falling);
+    least = order[s.top_k - 1];
+  }
+  for (int64_t i = 0; i < n; i++) {
+    x[i] = x[i] < least ? 0 : exp((x[i] - most) / s.temperature);
+    sum += x[i];
+  }
+  for (int64_t i = 0; i < n; i++) x[i] /= sum;
+  return 0;
+}
+
+/* Rounding may leave the whole sum below u: then it is the last one that can be drawn. */
+int64_t sample_pick(const double *probability, int64_t n, double u)
+{
+  double sum = 0;
+  int64_t last = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (probability[i] <= 0) continue;
+    last = i;
+    sum += probability[i];
+    if (sum > u) return i;
+  }
+  return last;
+}

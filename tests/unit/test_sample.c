@@ -1,0 +1,105 @@
+/* The next token of a text: probabilities against PyTorch, what is drawn, what cannot be drawn. */
+#include "check.h"
+#include "runner/infer/sample.h"
+#include "runtime/base/philox.h"
+#include <math.h>
+
+enum { N = 8 };
+static const double logits[N] = {0.5, -1.25, 2.0, 2.0, 0.0, -3.5, 1.75, 2.5};
+
+/* y = x / temperature; y = where(y < topk(y, k)[0][-1], -inf, y); softmax(y, 0), in float64 */
+static const struct {
+  double temperature;
+  uint32_t top_k;
+  double probability[N];
+} cases[] = {
+    {1.0,
+     0,
+     {0.04620773694550488, 0.00802970066694121, 0.20708870963372564, 0.20708870963372564,
+      0.028026409173384902, 0.0008463242237594883, 0.1612808492279923, 0.341431560494966}},
+    {0.8,
+     0,
+     {0.03159651338414688, 0.003545030552985703, 0.20603514861111127, 0.20603514861111127,
+      0.01691239489021785, 0.00021289563253827626, 0.15073853483623298, 0.3849243334816558}},
+    {0.8,
+     2,
+     {0.0, 0.0, 0.25851510245326004, 0.25851510245326004, 0.0, 0.0, 0.0, 0.48296979509347987}},
+    {2.5,
+     4,
+     {0.0, 0.0, 0.24235137977883617, 0.24235137977883617, 0.0, 0.0, 0.21928859673653436,
+      0.2960086437057933}},
+    {1.0, 1, {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0}},
+    {0.05,
+     5,
+     {4.247967240999803e-18, 0.0, 4.539579394409299e-05, 4.539579394409299e-05, 0.0, 0.0,
+      3.058744535767036e-07, 0.9999089025376582}},
+};
+
+static int weights(double *x, double temperature, uint32_t top_k)
+{
+  double order[N];
+  return sample_weights(x, N, (Sampling){temperature, top_k}, order);
+}
+
+static void check_torch(void)
+{
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    double x[N];
+    memcpy(x, logits, sizeof x);
+    CHECK(weights(x, cases[c].temperature, cases[c].top_k) == 0);
+    for (int i = 0; i < N; i++) {
+      double want = cases[c].probability[i];
+      CHECK_MSG(fabs(x[i] - want) <= 1e-14 * want + 1e-300,
+                "case %zu, token %d: %.17g, PyTorch has %.17g", c, i, x[i], want);
+    }
+  }
+}
+
+/* Of equal ones the first; a k that is the whole vocabulary or more leaves out none. */
+static void check_greedy(void)
+{
+  double x[N] = {1, 3, 2, 3, -INFINITY, 0, 0, 0}, y[N] = {0}, z[N];
+  CHECK(weights(x, 0, 0) == 0 && x[1] == 1 && x[3] == 0 && sample_pick(x, N, 0.999) == 1);
+  CHECK(weights(y, 0, 5) == 0 && sample_pick(y, N, 0) == 0);
+  memcpy(x, logits, sizeof x);
+  memcpy(z, logits, sizeof z);
+  CHECK(weights(x, 1, 0) == 0 && weights(z, 1, 100) == 0 && memcmp(x, z, sizeof x) == 0);
+}
+
+static void check_impossible(void)
+{
+  double nan[N] = {0, NAN}, inf[N] = {0, INFINITY}, none[N];
+  for (int i = 0; i < N; i++) none[i] = -INFINITY;
+  CHECK(weights(nan, 1, 0) == -1);
+  CHECK(weights(inf, 1, 2) == -1);
+  CHECK(weights(none, 0, 0) == -1);
+}
+
+/* Each as often as its probability says, within five standard deviations; and at both ends. */
+static void check_draws(void)
+{
+  enum { DRAWS = 100000 };
+  double x[N], room[N];
+  int count[N] = {0};
+  memcpy(x, logits, sizeof x);
+  CHECK(sample_weights(x, N, (Sampling){0.8, 5}, room) == 0);
+  for (uint64_t i = 0; i < DRAWS; i++) count[sample_pick(x, N, philox_uniform(7, 1, i))]++;
+  for (int i = 0; i < N; i++) {
+    double mean = DRAWS * x[i], bound = 5 * sqrt(mean * (1 - x[i]));
+    CHECK_MSG(fabs(count[i] - mean) <= bound, "token %d: %d times, expected %g", i, count[i], mean);
+  }
+  double ends[4] = {0, 0.25, 0.75, 0};
+  CHECK(sample_pick(ends, 4, 0) == 1 && sample_pick(ends, 4, 0.25) == 2);
+  CHECK(sample_pick(ends, 4, 1 - 0x1p-53) == 2);
+  double less[2] = {0.5, 0.4999999999999999}; /* a sum below u: the last one */
+  CHECK(sample_pick(less, 2, 1 - 0x1p-53) == 1);
+}
+
+int main(void)
+{
+  check_torch();
+  check_greedy();
+  check_impossible();
+  check_draws();
+  return check_done();
+}
