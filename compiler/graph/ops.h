@@ -61,6 +61,7 @@ typedef enum OpTrait {
   T_effect = 1 << 15,       /* writes state: never removed; see passes/order.c */
   T_adds = 1 << 16,         /* an effect that only adds to what is read later */
   T_running = 1 << 17,      /* an update of running statistics: waits for an optimizer's decision */
+  T_assigns = 1 << 30,      /* such an update that is made whether a loss needs its input or not */
   T_state_inputs = 1 << 18, /* its settings and values are f32 whatever the program computes in */
   /* geometry */
   T_one_block = 1 << 19, /* its kernel has one block, which joins what many have left */

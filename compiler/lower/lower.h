@@ -475,6 +475,7 @@ typedef struct MemberVisitor {
 void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *w);
 
 /* ---- param.c ---- */
+void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span); /* buffer.c */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
 Value param_value(Lower *l, ParamSlot *p, Span span);
 /* A type that weights may be stored in; false after a message. */
@@ -571,7 +572,6 @@ bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first);
 void end_block(Lower *l);
 /* A value that the caller of an infer block gets. */
 void add_output(Lower *l, const char *name, Datum v, Span span);
-
 void lower_body(Lower *l, const Decl *decl);
 /* What a prompt gets: a compile-time value as text, tensors as outputs of the block. */
 void add_answer(Lower *l, Datum v, Span span);

@@ -78,14 +78,18 @@ static bool is_member(const Frame *f, const char *name)
   return b && (d_contains(b->value, D_instance) || d_contains(b->value, D_param));
 }
 
+/* The Buffer of that name which a method may assign to; or NULL. */
+static ParamSlot *member_buffer(const Frame *f, const char *name)
+{
+  if (!is_member(f, name)) return NULL;
+  Datum v = scope_find(f->scope->self->body, name)->value;
+  return v.kind == D_param && v.as.param->buffer ? v.as.param : NULL;
+}
+
 static void reassigned_member(Lower *l, const Frame *f, const char *name, Span span)
 {
   Instance *self = f->scope->self;
   Binding *b = scope_find(self->body, name);
-  if (b->value.kind == D_param && b->value.as.param->buffer) {
-    not_yet(l, span, "assigning to a Buffer in a method");
-    return;
-  }
   fail(l, E204, span, "`%s` is a layer of %s and cannot be reassigned in a method", name,
        self->class->name);
   diag_note(l->c, b->span, "it is defined here");
@@ -106,7 +110,10 @@ void name_node(Lower *l, const Scope *s, const char *name, Datum v)
 static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span)
 {
   name_node(l, f->scope, name, v);
-  if (is_member(f, name))
+  ParamSlot *buffer = member_buffer(f, name);
+  if (buffer)
+    assign_buffer(l, buffer, name, v, span);
+  else if (is_member(f, name))
     reassigned_member(l, f, name, span);
   else if (f->kind == FRAME_module)
     bind_member(l, f->scope, name, v, span);

@@ -167,10 +167,22 @@ static bool *needed_for(Compile *c, Value v)
   return needed;
 }
 
+/* The same buffer, before the same step. */
+static bool assigned_again(const Gradient *p, uint32_t i)
+{
+  const Node *n = &p->running.at[i];
+  for (uint32_t k = i + 1; k < p->running.n; k++) {
+    const Node *m = &p->running.at[k];
+    if (m->op == n->op && m->block == n->block && attr_int(m, "param") == attr_int(n, "param"))
+      return true;
+  }
+  return false;
+}
+
 /* Running mean and variance of batch norm are written by the step, like weights: if a step is
  * skipped for overflow they must stay. So their updates stand right behind the decision of the
  * first optimizer whose loss needs them. Those that no loss needs stay in p->running and are never
- * made. */
+ * made. What a method assigns to a Buffer goes with the first step behind it. */
 static void append_running(Gradient *p, const Node *minimize)
 {
   Value loss = minimize->in[0];
@@ -178,10 +190,12 @@ static void append_running(Gradient *p, const Node *minimize)
   uint32_t kept = 0;
   for (uint32_t i = 0; i < p->running.n; i++) {
     Node n = p->running.at[i];
-    if (n.block != minimize->block || n.in[0].id > loss.id || !needed[n.in[0].id]) {
+    bool goes = op_has(&n, T_assigns) || (n.in[0].id <= loss.id && needed[n.in[0].id]);
+    if (n.block != minimize->block || !goes) {
       p->running.at[kept++] = n;
       continue;
     }
+    if (op_has(&n, T_assigns) && assigned_again(p, i)) continue; /* nobody sees this one */
     attr_set_int(&n, "optimizer", attr_int(minimize, "optimizer"));
     vec_push(p->c->arena, &p->c->graph->nodes, n);
   }
@@ -301,6 +315,19 @@ static void collect(Gradient *p, uint32_t *id, Minimize *m)
   }
 }
 
+/* Variants may have `every` without its step; the first one has all steps. */
+static void report_unassigned(const Gradient *p)
+{
+  for (uint32_t i = 0; i < p->running.n; i++) {
+    const Node *n = &p->running.at[i];
+    if (!op_has(n, T_assigns) || p->c->graph->blocks.at[n->block].variant_of >= 0) continue;
+    diag_error(p->c, E210, n->span,
+               "a Buffer is assigned here and no `minimize` follows: it is "
+               "updated together with a step");
+    diag_help(p->c, "assign it before the last `minimize` of the block");
+  }
+}
+
 static void expand_minimize(Gradient *p, uint32_t *id)
 {
   Minimize m = {.loss = {0}};
@@ -324,5 +351,6 @@ bool pass_gradient(Compile *c)
     else
       ir_rewrite_copy(&p.r, id);
   }
+  report_unassigned(&p);
   return diag_error_count(c) == 0;
 }

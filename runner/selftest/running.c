@@ -1,5 +1,6 @@
-/* Suite: running statistics of batch norm in a small job that trains: they follow the batches, but
- * not those of a step whose update is skipped; in double from what they were before. */
+/* Suite: running statistics of batch norm, and Buffers that a method assigns to, in a small job
+ * that trains: they follow the batches, but not those of a step whose update is skipped; in double
+ * from what they were before. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
@@ -11,7 +12,12 @@ static const char job[] =
     "data numbers() { return synthetic(64, [3, 5, 6]), synthetic(64, [7]) }\n"
     "module Net {\n"
     "  bn = BatchNorm2d(3, momentum=0.25); w = Parameter([7], init=normal_())\n"
-    "  def forward(x, z) { return sum(bn(x) * x) + sum(w * z) }\n"
+    "  moved = Buffer([7], init=zeros_()); peak = Buffer([7], init=constant_(-inf))\n"
+    "  def track(z) {\n"
+    "    if training { moved = 0.75 * moved + 0.25 * z.mean(0); peak = maximum(peak, z.amax(0)) }\n"
+    "    return z - moved\n"
+    "  }\n"
+    "  def forward(x, z) { return sum(bn(x) * x) + sum(w * (track(z) + track(z + 1.0))) }\n"
     "}\n"
     "model net = Net()\n"
     "optimizer opt = SGD(net, lr=1e-6)\n"
@@ -21,6 +27,7 @@ static const char job[] =
 typedef struct Running {
   float mean[CHANNELS], var[CHANNELS];
   int64_t count;
+  float moved[EXTRA], peak[EXTRA];
 } Running;
 
 typedef struct Images {
@@ -40,6 +47,10 @@ static ampc_status read_running(Built *b, Running *r)
       status = ampc_read(b->rt, place, r->mean, sizeof r->mean);
     else if (strcmp(q->path, "bn.running_var") == 0)
       status = ampc_read(b->rt, place, r->var, sizeof r->var);
+    else if (strcmp(q->path, "moved") == 0)
+      status = ampc_read(b->rt, place, r->moved, sizeof r->moved);
+    else if (strcmp(q->path, "peak") == 0)
+      status = ampc_read(b->rt, place, r->peak, sizeof r->peak);
     else
       status = ampc_read(b->rt, place, &r->count, sizeof r->count);
   }
@@ -97,6 +108,29 @@ static void check(Arena *a, TestRun *run, const Images *batch, const Running *be
                           (long long)before->count));
 }
 
+/* The method is called twice, with z and z + 1, and the second call reads what the first assigned.
+ */
+static void check_assigned(Arena *a, TestRun *run, const Images *batch, const Running *before,
+                           const Running *after, bool skipped)
+{
+  double worst = 0;
+  for (int k = 0; k < EXTRA; k++) {
+    double mean = 0, most = -INFINITY;
+    for (int i = 0; i < IMAGES; i++) {
+      mean += (double)batch->z[i * EXTRA + k] / IMAGES;
+      most = fmax(most, (double)batch->z[i * EXTRA + k]);
+    }
+    double once = 0.75 * (double)before->moved[k] + 0.25 * mean;
+    double moved = 0.75 * once + 0.25 * (mean + 1), peak = fmax((double)before->peak[k], most + 1);
+    if (skipped) moved = (double)before->moved[k];
+    bool same = after->peak[k] == (skipped ? before->peak[k] : (float)peak);
+    worst = number_worse(worst, same ? relative((double)after->moved[k], moved) : INFINITY);
+  }
+  test_report(run, OP_buffer_update, PROOF_forward, AMPC_F32, worst,
+              arena_printf(a, "a mean that moves and a maximum %s",
+                           skipped ? "of a skipped step" : "of a step"));
+}
+
 /* i is a batch that overflows: its step must change no statistics, and the next one goes on. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
@@ -111,6 +145,7 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
     status = run_body(b, &batch);
     if (!status) status = read_running(b, &after);
     if (!status) check(a, run, &batch, &before, &after, *plan == 'i');
+    if (!status) check_assigned(a, run, &batch, &before, &after, *plan == 'i');
     before = after;
   }
   return status;
@@ -119,7 +154,9 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 /* Fused and not. */
 ampc_status suite_running(Arena *a, TestRun *run)
 {
-  if (!test_wanted(run, OP_running_update) && !test_wanted(run, OP_running_count)) return AMPC_OK;
+  if (!test_wanted(run, OP_running_update) && !test_wanted(run, OP_running_count) &&
+      !test_wanted(run, OP_buffer_update))
+    return AMPC_OK;
   ampc_status status = AMPC_OK;
   for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
     Options options = test_options(run, optimize);

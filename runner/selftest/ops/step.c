@@ -10,6 +10,7 @@ static const OpTest tests[] = {
     {OP_grad_accumulate, NO_CASES("suite step")},
     {OP_running_update, NO_CASES("suite running: batch norm in a job that trains")},
     {OP_running_count, NO_CASES("suite running")},
+    {OP_buffer_update, NO_CASES("suite running: a mean that moves in a job that trains")},
     {OP_grad_norm, NO_CASES("suite step")},
     {OP_optimizer_control, NO_CASES("suite step")},
     {OP_scaler_update, NO_CASES("suite step: the documentation of GradScaler")},

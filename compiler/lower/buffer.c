@@ -1,0 +1,45 @@
+/* `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of its
+ * module: the rest of the step reads the new value, and the buffer takes it over together with the
+ * step. */
+#include "lower.h"
+#include <string.h>
+
+/* As f32, cut off from differentiation: a buffer lives on, and a gradient does not go into the
+ * past. */
+static Value buffer_value(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
+{
+  Value x = as_tensor(l, v, span);
+  if (!x.id) return x;
+  const Node *n = ir_node(l->g, x);
+  if (n->rank != p->rank || memcmp(n->dim, p->dim, p->rank * sizeof *p->dim) != 0) {
+    fail(l, E306, span, "Buffer `%s` is %s, the value is %s", name,
+         d_text(l, (Datum){.kind = D_param, .as.param = p}), d_text(l, v));
+    diag_note(l->c, p->span, "it is made here");
+    return (Value){0};
+  }
+  x = ir_append(l->c, &l->at, OP_detach, &x, 1, NULL);
+  return ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = AMPC_F32}}));
+}
+
+void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
+{
+  if (d_is(v, D_error)) return;
+  if (!l->training) {
+    fail(l, E210, span,
+         "Buffer `%s` is assigned outside of training: it is updated together with a "
+         "step of a train block",
+         name);
+    diag_help(l->c, "`if training { %s = ... }`", name);
+    return;
+  }
+  if (p->dtype != AMPC_F32) {
+    not_yet(l, span, "assigning to a Buffer of %s", ir_dtype_name(p->dtype));
+    return;
+  }
+  Value old = param_value(l, p, span); /* of this version, which the value replaces */
+  Value x = old.id ? buffer_value(l, p, name, v, span) : old;
+  if (!x.id) return;
+  p->node = x;
+  if (watch_stops_updates(l)) return;
+  ir_append(l->c, &l->at, OP_buffer_update, &x, 1, ATTRS({"param", {.i = p->index}}));
+}

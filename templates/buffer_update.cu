@@ -1,0 +1,14 @@
+/* What a method assigns to a Buffer, unless the step's gradients were not finite. @micro: each body
+ * assigns, and the last one of a step that is skipped puts back what was there before the first. */
+__global__ void $name($arguments)
+{
+@!micro  if (!optimizer->found_inf) {
+@!micro    GRID_LOOP($index, i, $count) buffer[i] = $value;
+@!micro  }
+@micro  const int first = optimizer->first, skipped = optimizer->found_inf;
+@micro  GRID_LOOP($index, i, $count) {
+@micro    const real was = buffer[i], now = $value;
+@micro    if (first) kept[i] = was;
+@micro    buffer[i] = skipped ? kept[i] : now;
+@micro  }
+}
