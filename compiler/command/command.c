@@ -26,11 +26,12 @@ const Node *value_shape(const Graph *g, Value v)
   return n;
 }
 
-/* An effect has no shape of its own; grad_accumulate walks the gradient that it adds. */
+/* An effect has no shape of its own; grad_accumulate walks the gradient that it adds. What is
+ * stacked is written slice by slice. */
 const Node *node_walked(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  if (!op_has(n, T_effect) || !n->n_in) return n;
+  if (n->op != OP_stack && (!op_has(n, T_effect) || !n->n_in)) return n;
   const Node *value = ir_node(g, n->in[0]), *root = ir_node(g, value_root(g, n->in[0]));
   return ir_elements(value) == ir_elements(root) ? root : value; /* else it is broadcast */
 }
@@ -97,6 +98,7 @@ bool group_is_silent(const Graph *g, uint32_t group)
 {
   const Group *p = &g->groups.at[group];
   const Node *n = ir_node(g, p->nodes[p->n - 1]);
+  if (op_of(n)->tmpl == TMPL_loop) return true;
   if (n->op != OP_grad_accumulate) return false;
   return ir_node(g, value_root(g, n->in[0]))->place.space == AMPC_GRAD;
 }
@@ -146,6 +148,20 @@ int64_t group_workspace(Compile *c, uint32_t group)
   if (!group_by_library(c->graph, group)) return 0;
   bool conv = op_of(ir_node(c->graph, anchor))->tmpl == TMPL_conv;
   return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
+}
+
+ampc_operand value_operand(Compile *c, Value v, bool written)
+{
+  const Node *n = ir_node(c->graph, v);
+  bool slice = n->op == OP_turn || (written && n->op == OP_stack);
+  ampc_operand out = {.at = v.id ? n->place : (ampc_ref){AMPC_NONE, 0}};
+  if (!slice) return out;
+  const Loop *loop = &c->graph->loops.at[n->loop];
+  out.stride = ir_bytes(c, n) / (n->op == OP_stack ? loop->count : 1);
+  if (!loop->reversed) return out;
+  out.at.offset += (loop->count - 1) * out.stride;
+  out.stride = -out.stride;
+  return out;
 }
 
 /* ---- arguments ---- */

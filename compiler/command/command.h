@@ -66,8 +66,13 @@ KernelArgs kernel_args(Compile *c, uint32_t group);
 KernelArgs part_args(Compile *c, const Group *part);
 uint32_t same_argument(const KernelArgs *args, const KernelArg *a); /* its index; args->n: none */
 
-/* No command of its own: its gradient was written by the product itself (accumulate). */
+/* No command of its own: its gradient was written by the product itself (accumulate), or it begins
+ * or ends a loop. */
 bool group_is_silent(const Graph *g, uint32_t group);
+
+/* Where an operand lies in each iteration of the loop that the command stands in: v is what owns
+ * the bytes; `written`: the command makes it. A slice of a sequence moves, all else lies still. */
+ampc_operand value_operand(Compile *c, Value v, bool written);
 
 /* A cast of 16 bits to f32: the same numbers. */
 bool is_widening(const Graph *g, const Node *n);

@@ -10,6 +10,7 @@ Graph *ir_create(Compile *c)
   vec_push(c->arena, &g->nodes, (Node){0});
   vec_push(c->arena, &g->regions, (Region){.kind = REGION_f32});
   vec_push(c->arena, &g->groups, (Group){0});
+  vec_push(c->arena, &g->loops, (Loop){0});
   c->graph = g;
   return g;
 }
@@ -104,7 +105,8 @@ static Node new_node(Compile *c, const Cursor *at, OpKind op, const OpInfo *row,
             .layer = at->layer,
             .origin = at->origin,
             .after = at->after,
-            .why = at->why};
+            .why = at->why,
+            .loop = at->loop};
   set_inputs(c, &n, in, n_in);
   return n;
 }
@@ -123,10 +125,59 @@ static bool count_elements(Compile *c, const Node *n)
   return false;
 }
 
+/* ---- loops ---- */
+
+uint16_t ir_add_loop(Compile *c, Loop loop)
+{
+  vec_push(c->arena, &c->graph->loops, loop);
+  return (uint16_t)(c->graph->loops.n - 1);
+}
+
+bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer)
+{
+  while (inner && inner != outer) inner = g->loops.at[inner].parent;
+  return inner == outer;
+}
+
+uint16_t ir_loop_of(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  if (n->op == OP_carry) return (uint16_t)attr_int(n, "loop");
+  if (n->op == OP_next || n->op == OP_stack) return g->loops.at[n->loop].parent;
+  return n->loop;
+}
+
+/* An input of a node in loop `loop` that differs from iteration to iteration: of this loop, or of
+ * the one whose backward it is. */
+static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    uint16_t from = n->in[i].id ? ir_loop_of(g, n->in[i]) : 0;
+    if (from && (from == loop || from == g->loops.at[loop].of)) return true;
+  }
+  return false;
+}
+
+/* Where n stands. What crosses the border of a loop says it; all else stands as far outside of the
+ * cursor's loop as its inputs allow. */
+static uint16_t loop_for(const Graph *g, const Node *n)
+{
+  uint32_t own;
+  uint16_t loop = n->loop;
+  if (n->op == OP_next) return ir_loop_of(g, n->in[0]);
+  if (attr_find(op_of(n), "loop", &own)) {
+    loop = (uint16_t)n->attr[own].i;
+    return n->op == OP_turn || n->op == OP_stack ? loop : g->loops.at[loop].parent;
+  }
+  while (loop && !reads_iteration(g, n, loop)) loop = g->loops.at[loop].parent;
+  return loop;
+}
+
 /* Attributes are complete: axes are settled, then the rule gives dims and type. */
 static Value add_node(Compile *c, Node *n)
 {
   settle_axes(c, n);
+  n->loop = loop_for(c->graph, n);
   if (!ir_infer(c, n) || !count_elements(c, n)) return (Value){0};
   vec_push(c->arena, &c->graph->nodes, *n);
   return (Value){c->graph->nodes.n - 1};
@@ -305,7 +356,8 @@ Cursor ir_cursor_at(const Node *n, WhyKind why)
                   .span = n->span,
                   .layer = n->layer,
                   .after = n->after,
-                  .why = (uint8_t)why};
+                  .why = (uint8_t)why,
+                  .loop = n->loop};
 }
 
 Cursor ir_cursor_of(const Graph *g, Value v)

@@ -75,7 +75,8 @@ typedef struct Node {
   bool weak;      /* a number or made of numbers only: never raises a tensor's float type */
   uint8_t why;    /* WhyKind */
   uint16_t n_in, block, region;
-  Value *in; /* in the arena; {0} where an optional input is absent */
+  uint16_t loop; /* Note [loops]: index into Graph.loops; 0: it is computed once a body */
+  Value *in;     /* in the arena; {0} where an optional input is absent */
   int64_t dim[MAX_RANK];
   Attr attr[MAX_ATTR]; /* in the order of the op's signature */
   Span span;           /* every rewrite copies it, so emitted code can always name a line */
@@ -102,6 +103,30 @@ typedef struct Region {
   const char *label;   /* "precision f16", "autocast(f32)", "pin f32 on head" */
   uint16_t checkpoint; /* which call of checkpoint() made the nodes, from 1; 0: none */
 } Region;              /* regions[0]: f32, no clause */
+
+/* Note [loops]
+ * A `scan` is a loop of the program: its nodes stand in the one array as all others do, with the
+ * number of their loop, and are computed `count` times. What crosses its border are four ops:
+ *   carry(initial)  before the loop: what is carried, as each iteration finds it
+ *   next(carry, x)  in the loop, at its end: what the next iteration finds; behind the loop, what
+ *                   the last one has left
+ *   turn(xs)        in the loop: the slice of xs that is this iteration's, along axis 0
+ *   stack(x)        in the loop: x of this iteration becomes a slice; behind the loop, all of them
+ * So a node reads what is computed in its own loop or in one around it, of others only `next` and
+ * `stack`, and no edge leads back. A node stands as far outside as its inputs allow (ir_append):
+ * what does not change from iteration to iteration is computed once. Nothing random and no effect
+ * stands in a loop; random numbers are drawn before it, for all iterations. Backward of a loop is a
+ * loop of its own in the other direction (`of`); what it reads of forward's is stacked
+ * (passes/loop_gradient.c). Pass fuse adds `scan` and `scan_end` around the nodes of a loop; pass
+ * plan makes a command of them. */
+typedef struct Loop {
+  int64_t count;
+  bool reversed;   /* iteration i has slice count - 1 - i */
+  uint16_t parent; /* the loop around it; 0: none */
+  uint16_t of;     /* the loop whose backward it is; 0: none */
+  uint16_t back;   /* the last one made of it; 0: none */
+  Span span;
+} Loop; /* loops[0] is unused */
 
 typedef struct Layer { /* a module of a model; its name stands first for NameIndex */
   const char *name;    /* "net.fc1", as nodes have it; "net" for the model itself */
@@ -225,6 +250,7 @@ struct Graph {
   Nodes nodes; /* nodes.at[0] is a dummy */
   Nodes spare; /* memory for the next rewrite */
   VEC(Region) regions;
+  VEC(Loop) loops;
   VEC(Layer) layers;
   NameIndex layer_index;
   VEC(Parameter) params;
@@ -266,6 +292,7 @@ typedef struct Cursor {
   const char *layer;
   Value origin, after;
   uint8_t why;
+  uint16_t loop; /* the innermost that a node may stand in */
 } Cursor;
 
 /* An empty graph for c: node 0, region 0 and group 0 are there. */
@@ -318,6 +345,14 @@ Cursor ir_cursor_at(const Node *n,
                     WhyKind why); /* where n stands, for a node with another reason */
 Cursor ir_cursor_of(const Graph *g,
                     Value v); /* to continue a node: its block, region, span, origin */
+
+/* ---- loops: Note [loops] ---- */
+
+/* The loop in whose iterations v differs, for who reads it. */
+uint16_t ir_loop_of(const Graph *g, Value v);
+/* Whether loop `inner` is `outer` or stands in it; all stand in 0. */
+bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer);
+uint16_t ir_add_loop(Compile *c, Loop loop);
 
 /* ---- rewriting: for v in the old array: copy it, or put other nodes in its place ---- */
 typedef struct Rewrite {

@@ -60,11 +60,28 @@ static int64_t table_size(const Graph *g, const Node *n, AttrKind kind)
     return g->optimizers.n;
   case ATTR_group:
     return g->optimizers.at[attr_int(n, "optimizer")].groups.n;
+  case ATTR_loop:
+    return g->loops.n;
   case ATTR_output:
     return g->outputs.n ? (int64_t)g->outputs.n : -1; /* tests have outputs without a name */
   default:
     return -1;
   }
+}
+
+/* A node reads what is computed in its loop or in one around it: Note [loops]. */
+static void check_loops(const Check *k)
+{
+  const Graph *g = k->c->graph;
+  const Node *n = k->n;
+  if (n->loop >= g->loops.n) broken(k, "no such loop");
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i].id && !ir_loop_within(g, n->loop, ir_loop_of(g, n->in[i])) &&
+        !(op_of(n)->tmpl == TMPL_loop && op_has(n, T_effect)))
+      broken(k, "it reads an iteration of another loop");
+  if (!n->loop) return;
+  if (op_has(n, T_effect) && op_of(n)->tmpl != TMPL_loop) broken(k, "an effect in a loop");
+  if (op_of(n)->code.random) broken(k, "random numbers in a loop");
 }
 
 /* An index into one of the graph's tables must be in it: later passes do not look again. */
@@ -159,6 +176,7 @@ void ir_check(Compile *c, const char *pass)
     check_inputs(&k);
     check_tables(&k);
     check_shape(&k);
+    check_loops(&k);
     if (g->facts & IR_TYPED) check_types(&k);
     if (g->facts & IR_DIFFED) check_gradient(&k);
     if (g->facts & IR_LAID) check_layout(&k);

@@ -60,17 +60,29 @@ Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
   return ir_rewrite_add(r, old_id, &n);
 }
 
+/* What is carried lives with what the next iteration finds. False: as before. */
+static bool find_live(const Rewrite *r, bool *live)
+{
+  bool more = false;
+  for (uint32_t id = r->n_old - 1; id > 0; id--) {
+    const Node *n = &r->old[id];
+    live[id] = live[id] || op_has(n, T_effect) || op_has(n, T_kept) ||
+               (n->op == OP_next && live[n->in[0].id]);
+    for (uint32_t i = 0; i < n->n_in && live[id]; i++) {
+      more = more || (!live[n->in[i].id] && r->old[n->in[i].id].op == OP_carry);
+      live[n->in[i].id] = true;
+    }
+  }
+  return more;
+}
+
 /* Backwards: a node lives if it is an effect or an output, or if a living node reads it. */
 void ir_drop_dead(Compile *c)
 {
   Rewrite r;
   ir_rewrite_begin(&r, c);
   bool *live = arena_array(c->arena, bool, r.n_old);
-  for (uint32_t id = r.n_old - 1; id > 0; id--) {
-    const Node *n = &r.old[id];
-    live[id] = live[id] || op_has(n, T_effect) || op_has(n, T_kept);
-    for (uint32_t i = 0; i < n->n_in && live[id]; i++) live[n->in[i].id] = true;
-  }
+  while (find_live(&r, live)) continue;
   for (uint32_t id = 1; id < r.n_old; id++) {
     if (live[id]) ir_rewrite_copy(&r, id);
   }

@@ -92,7 +92,8 @@ static AttrKind parse_kind(const SignatureParser *p, const char *word)
                {"metric", ATTR_metric},
                {"optimizer", ATTR_optimizer},
                {"group", ATTR_group},
-               {"output", ATTR_output}};
+               {"output", ATTR_output},
+               {"loop", ATTR_loop}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (strcmp(word, kinds[i].word) == 0) return kinds[i].kind;
   }

@@ -5,6 +5,7 @@
 
 /* How an op becomes a command of the plan. */
 typedef enum OpTemplate {
+  TMPL_loop,  /* nothing to run itself: begins or ends a loop, or is a slice of its input */
   TMPL_leaf,  /* nothing to run: parameters, inputs, constants, state */
   TMPL_alias, /* nothing to run: the same bytes under another shape */
   TMPL_map,   /* elementwise with broadcasting; `code` is an expression */
@@ -86,7 +87,8 @@ typedef enum AttrKind {
   ATTR_metric,
   ATTR_optimizer,
   ATTR_group, /* of the optimizer that the attribute `optimizer` names */
-  ATTR_output
+  ATTR_output,
+  ATTR_loop
 } AttrKind;
 
 typedef struct AttrInfo {

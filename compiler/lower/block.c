@@ -1,6 +1,7 @@
 /* train and eval blocks, and statements at a prompt: each is elaborated once, and again where a
  * smaller last batch is kept and for the choices of its `every`. */
 #include "infer.h"
+#include "watch.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 #include <stdlib.h>

@@ -8,17 +8,15 @@
  * these are known. What an `every` that does not fire would have counted (losses, metrics, streams
  * of random numbers) is counted all the same, as the first variant had it: so all of them give the
  * same names and draw the same numbers, and an `every` with a metric in it changes no weight. */
-#include "lower.h"
+#include "scan.h"
 #include "runtime/plan/number.h"
 #include <assert.h>
 
-/* The names in `s` end here; who asks for one later learns where it was. */
-static void note_inner_names(Lower *l, Scope *to, const Scope *s, int64_t n)
+void note_ended_names(Lower *l, Scope *to, const Scope *s, const char *where)
 {
-  const char *where = arena_printf(l->arena, "`every %lld`", (long long)n);
   for (uint32_t i = 0; i < s->names.n; i++) {
     const Binding *b = &s->names.at[i];
-    if (!scope_missing(to, b->name))
+    if (!scope_missing(to, b->name) && !scope_find(to, b->name))
       vec_push(l->arena, &to->missing, (Missing){b->name, where, b->span, true});
   }
 }
@@ -49,7 +47,7 @@ static void exec_body(Lower *l, Frame *f, const Stmt *st, int64_t n)
   l->run->every = least_multiple(outer, n);
   exec_block(l, &inner, &st->as.every.body);
   l->run->every = outer;
-  note_inner_names(l, s, inner.scope, n);
+  note_ended_names(l, s, inner.scope, arena_printf(l->arena, "`every %lld`", (long long)n));
 }
 
 /* ---- in the variant that has all of them ---- */

@@ -1,5 +1,5 @@
 /* Subscripts: elements and slices of lists and strings, of Sequential, and of tensors. */
-#include "lower.h"
+#include "scan.h"
 
 /* A part of a slice; `x[2:]` leaves its end out and gets `other`. */
 static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t other,
@@ -118,6 +118,13 @@ typedef struct TensorIndex {
   bool taken;    /* by a tensor */
 } TensorIndex;
 
+/* x[:, t] in a `scan`. */
+static bool index_turn(Lower *l, Datum at, TensorIndex *t)
+{
+  t->x = index_by_scan(l, t->x, t->axis, at, t->span);
+  return t->x.id != 0;
+}
+
 /* All of an axis needs no node. Tensors have no empty axes, so neither have slices. */
 static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
@@ -173,6 +180,7 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
   } else {
     const char *what = arena_printf(l->arena, "axis %u", t->axis);
     Datum index = eval(l, s, sub->index);
+    if (is_scan_slice(l, index, t->x)) return index_turn(l, index, t);
     if (d_is_tensor(index)) return take_axis(l, t, index);
     if (!element(l, index, sub, size, what, &r.start)) return false;
     r = (SliceBounds){r.start, r.start + 1, 1, 1};

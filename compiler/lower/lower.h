@@ -230,14 +230,17 @@ typedef enum FrameKind {
   FRAME_module,
   FRAME_data,
   FRAME_train,
-  FRAME_eval
+  FRAME_eval,
+  FRAME_scan
 } FrameKind;
+typedef struct Scan Scan; /* scan.c: one whose body is being elaborated */
 typedef struct Frame {
   FrameKind kind;
   Scope *scope;
   bool returned;
   Datum result;
   Span result_span;
+  Scan *scan; /* FRAME_scan */
 } Frame;
 
 typedef struct Counted { /* what an `every` adds to the counts of a Run and to Graph.n_streams */
@@ -293,7 +296,9 @@ struct Lower {
   NameVec not_yet;                       /* things already reported as such */
   VEC(Span) call_sites;                  /* of synthetic() */
   Cursor at;
-  Run *run; /* NULL: outside of blocks */
+  Instance *building; /* the module whose body is being run; NULL: none */
+  Run *run;           /* NULL: outside of blocks */
+  Scan *scan;         /* the innermost; NULL: none */
   uint16_t job_region;
   bool training;
   bool in_backward;       /* of an op of the job, which is not differentiated */
@@ -465,6 +470,7 @@ extern const Class class_sequential;
 
 /* ---- member.c ---- */
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span);
+Datum native_member(Lower *l, Args *args);
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span);
 /* Every module, parameter and buffer below m in the order of definition, with its path. */
 typedef struct MemberVisitor {
@@ -585,12 +591,6 @@ uint32_t every_choices(Lower *l, BlockInfo *b, uint32_t most, uint32_t *out);
 /* look.c: data that a prompt looks at. `last` is a return. False after a message. */
 void look_result(Lower *l, Frame *f, const Stmt *last);
 bool look_at(Lower *l, const ampc_source *s); /* of a source whose samples are counted */
-
-/* ---- watch.c: the value that options.watch asks for ---- */
-void watch_value(Lower *l, const char *name, Datum v); /* of a metric */
-void watch_call(Lower *l, const Instance *m, Datum v); /* what a layer gave */
-bool watch_stops_updates(const Lower *l);              /* `minimize` leaves the weights alone */
-void watch_end(Lower *l, Scope *s);                    /* of the block's own names */
 
 /* ---- option.c: a setting's number: `value`, or what --set says; false after a message ---- */
 bool setting_value(Lower *l, const char *key, Datum *value);

@@ -77,6 +77,18 @@ void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span)
   scope_find(s, name)->alias = alias;
 }
 
+/* _member(name, value): a member of the module that is being built, whose name is worked out.
+ * _member(name): that of the module whose method is running. */
+Datum native_member(Lower *l, Args *args)
+{
+  const Args *a = args;
+  const char *name;
+  if (!want_str(l, a->at.at[0].value, a->at.at[0].span, "_member", &name)) return d_of(D_error);
+  if (a->at.n == 1) return instance_attr(l, l->inside, name, a->span);
+  bind_member(l, l->building->body, name, a->at.at[1].value, diag_user_span(l->c, a->span));
+  return d_of(D_none);
+}
+
 /* ---- ties: a.weight = b.weight ---- */
 
 static bool same_shape(const ParamSlot *a, const ParamSlot *b)

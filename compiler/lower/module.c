@@ -1,6 +1,7 @@
 /* Modules of pass lower: building instances, and calling and reading them. Members and paths are in
  * member.c. */
 #include "lower.h"
+#include "watch.h"
 
 const Class class_sequential = {"Sequential", NULL, NULL};
 
@@ -118,18 +119,25 @@ static void bind_methods(Lower *l, Instance *m)
   }
 }
 
+static void run_body(Lower *l, Instance *m)
+{
+  Frame frame = {.kind = FRAME_module, .scope = m->body};
+  Instance *outer = l->building;
+  l->building = m;
+  exec_block(l, &frame, &m->class->decl->as.module.body);
+  l->building = outer;
+}
+
 /* `Linear(4, 2)`: its body is run once, and what it binds are the members. */
 Datum instantiate(Lower *l, const Class *class, Args *args)
 {
   if (class == &class_sequential) return make_sequential(l, args);
   if (!call_begin(l, class->name, class->file, args->span)) return d_of(D_error);
   Instance *m = instance_new(l, class, class->file, args->span);
-  const Decl *decl = class->decl;
-  bool good = bind_params(l, m->params, class->name, &decl->as.module.params, args);
+  bool good = bind_params(l, m->params, class->name, &class->decl->as.module.params, args);
   if (good) {
     bind_methods(l, m);
-    Frame frame = {.kind = FRAME_module, .scope = m->body};
-    exec_block(l, &frame, &decl->as.module.body);
+    run_body(l, m);
   }
   call_end(l);
   return good ? d_instance(m) : d_of(D_error);
@@ -160,8 +168,7 @@ Datum instance_copy(Lower *l, const Instance *from)
   }
   if (from->class->decl) {
     bind_methods(l, m);
-    Frame frame = {.kind = FRAME_module, .scope = m->body};
-    exec_block(l, &frame, &from->class->decl->as.module.body);
+    run_body(l, m);
   }
   m->pinned = from->pinned;
   m->pin = from->pin;

@@ -433,6 +433,7 @@ static Datum run_checkpoint(Lower *l, Args *args)
   Args rest = {.span = args->span};
   if (args->at.at[0].key)
     return fail(l, E205, args->at.at[0].key_span, "what checkpoint calls has no name");
+  if (l->at.loop) return fail(l, E210, args->span, "`checkpoint` cannot stand in `scan`");
   for (uint32_t i = 1; i < args->at.n; i++) vec_push(l->arena, &rest.at, args->at.at[i]);
   uint16_t before = l->at.region;
   l->at.region = region_checkpoint(l, args->span);
@@ -508,6 +509,12 @@ static Datum run_running(Lower *l, Args *args)
 {
   Value buffer = as_tensor(l, ARG(0), SPAN(0)), stat = as_tensor(l, ARG(1), SPAN(1));
   if (!buffer.id || !stat.id) return d_of(D_error);
+  if (l->at.loop) {
+    fail(l, E210, diag_user_span(l->c, args->span),
+         "a layer that updates its running statistics cannot stand in `scan`");
+    diag_help(l->c, "call it for the whole sequence before the loop, or as `.eval()`");
+    return d_of(D_error);
+  }
   int64_t index = attr_int(ir_node(l->g, buffer), "index");
   if (args->at.n == 2) {
     ir_append(l->c, &l->at, OP_running_count, &stat, 1, ATTRS({"param", {.i = index}}));
@@ -554,6 +561,7 @@ const Native natives[] = {
     {"is_list", 1, 1, false, true, run_is_list},
     {"is_str", 1, 1, false, true, run_is_str},
     {"same", 2, 2, false, true, run_same},
+    {"member", 1, 2, false, true, native_member},
     {"copy", 1, 1, false, true, run_copy},
     {"class_f32", 0, 0, false, true, run_class_f32},
     {"init", 5, 7, false, true, run_init},

@@ -3,6 +3,7 @@
  * stand in a schedule. What an optimizer takes is in compiler/graph/optimizers.def; groups are in
  * group.c, schedules in schedule.c. */
 #include "lower.h"
+#include "watch.h"
 #include "runtime/plan/number.h"
 #include <assert.h>
 

@@ -315,9 +315,12 @@ static const char *nearest_name(Lower *l, Scope *s, const char *name)
 static Datum missing_name(Lower *l, const Missing *m, Span span)
 {
   if (m->ended) {
+    bool loop = strcmp(m->why, "`scan`") == 0;
     fail(l, E206, span, "`%s` is not defined outside of %s", m->name, m->why);
-    diag_note(l->c, m->span, "it is defined here, for the steps in which this fires");
-    diag_help(l->c, "what every step needs stands outside of the braces");
+    diag_note(l->c, m->span, "it is defined here, for the %s",
+              loop ? "round in which it is made" : "steps in which this fires");
+    diag_help(l->c, loop ? "carry it, or `emit` it"
+                         : "what every step needs stands outside of the braces");
   } else {
     fail(l, E206, span, "`%s` is not defined when %s", m->name, m->why);
     diag_note(l->c, m->span, "it is defined in the other branch");

@@ -1,6 +1,6 @@
 /* Statements of pass lower. After a mistake the next statement goes on; names that the broken one
  * would have bound hold D_error, so that their uses say nothing more. */
-#include "lower.h"
+#include "scan.h"
 
 /* ---- names of branches that were not taken ---- */
 
@@ -283,8 +283,23 @@ static void exec_metric(Lower *l, Frame *f, const Stmt *st)
   if (v.id) lower_metric(l, name, v, false, span);
 }
 
+/* What happens once in a step, or ends it, cannot happen in each round. */
+static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
+{
+  const char *word = st->kind == STMT_return     ? "return"
+                     : st->kind == STMT_minimize ? "minimize"
+                     : st->kind == STMT_metric   ? "metric"
+                     : st->kind == STMT_every    ? "every"
+                                                 : NULL;
+  if (f->kind != FRAME_scan || !word) return true;
+  fail(l, E210, st->span, "`%s` cannot stand in `scan`", word);
+  diag_help(l->c, "carry or `emit` a value, and use it behind the loop");
+  return false;
+}
+
 static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
 {
+  if (!may_stand_in_scan(l, f, st)) return;
   switch (st->kind) {
   case STMT_expr:
     eval(l, f->scope, st->as.value);
@@ -308,10 +323,10 @@ static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
     exec_for(l, f, st);
     break;
   case STMT_scan:
-    not_yet(l, st->span, "`scan`");
+    exec_scan(l, f, st);
     break;
   case STMT_emit:
-    fail(l, E210, st->span, "`emit` stands in `scan` only");
+    exec_emit(l, f, st);
     break;
   case STMT_autocast:
     exec_autocast(l, f, st);

@@ -1,6 +1,6 @@
 /* Tensors of pass lower: from a value to a node, operators, and calls of ops by the signatures of
  * the op table. Every node is appended here or in param.c and optimizer.c. */
-#include "lower.h"
+#include "scan.h"
 
 /* A node needs a block to stand in. Settings are worked out outside of the step, so there a
  * schedule may stand but not be calculated with. */
@@ -30,6 +30,10 @@ static Datum appended(Lower *l, Value v)
   }
   if (!count_work(l, NODE_WORK, l->at.span)) return d_of(D_error);
   Node *n = ir_node(l->g, v);
+  if (op_draws(n) && l->at.loop) {
+    v = draw_before_scan(l, v);
+    return v.id ? d_tensor(v) : d_of(D_error);
+  }
   if (op_draws(n)) n->stream = l->g->n_streams++;
   return d_tensor(v);
 }

@@ -2,6 +2,7 @@
  * that a prompt can look at it. The text is a name, the path of a layer, or an expression over the
  * block's names. */
 #include "lower.h"
+#include "watch.h"
 #include <ctype.h>
 
 /* A name or a path of names: "logits", "fc1", "net.blocks.0.conv". */

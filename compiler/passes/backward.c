@@ -13,6 +13,11 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->wanted = arena_array(c->arena, bool, n);
   b->active = arena_array(c->arena, bool, n);
   b->dx = arena_array(c->arena, Value, n);
+  b->looped = arena_array(c->arena, bool, c->graph->loops.n);
+  b->next = arena_array(c->arena, Value, n);
+  for (uint32_t id = 1; id < n; id++)
+    if (c->graph->nodes.at[id].op == OP_next)
+      b->next[c->graph->nodes.at[id].in[0].id] = (Value){id};
 }
 
 /* Integers, bools and ops without a gradient rule; and all of a no_grad region. */
@@ -22,26 +27,54 @@ bool backward_stops(const Graph *g, const Node *n)
          !dtype_is_float(n->dtype);
 }
 
-/* A node is active where both hold: a wanted node leads to it (`leads`, forward) and it leads to y
- * (the second loop, backward). Gradients of all others would be computed for nobody. */
-bool backward_find(Backward *b, Value y)
+/* The inputs that n is computed from: `next` has its carry only to write to it. */
+static uint32_t first_operand(const Node *n)
+{
+  return n->op == OP_next ? 1 : 0;
+}
+
+/* Which nodes a wanted one leads to. False: as before; what is carried leads back into its loop. */
+static bool find_led(const Backward *b, Value y, bool *leads)
 {
   const Graph *g = b->c->graph;
-  bool *leads = arena_array(b->c->arena, bool, b->n), any = false;
+  bool more = false;
   for (uint32_t id = 1; id <= y.id; id++) {
     const Node *n = &g->nodes.at[id];
-    leads[id] = b->wanted[id];
-    for (uint32_t i = 0; i < n->n_in && !backward_stops(g, n); i++)
-      leads[id] = leads[id] || leads[n->in[i].id];
+    bool led = leads[id] || b->wanted[id];
+    for (uint32_t i = first_operand(n); i < n->n_in && !backward_stops(g, n); i++)
+      led = led || leads[n->in[i].id];
+    if (n->op == OP_carry) led = led || leads[b->next[id].id];
+    if (n->op == OP_next) more = more || (led && !leads[n->in[0].id]);
+    leads[id] = led;
   }
-  b->active[y.id] = leads[y.id];
+  return more;
+}
+
+static bool find_leading(const Backward *b, Value y, const bool *leads)
+{
+  const Graph *g = b->c->graph;
+  bool more = false;
   for (uint32_t id = y.id; id > 0; id--) {
     const Node *n = &g->nodes.at[id];
     if (!b->active[id]) continue;
-    any = any || b->wanted[id];
-    for (uint32_t i = 0; i < n->n_in && !backward_stops(g, n); i++)
+    for (uint32_t i = first_operand(n); i < n->n_in && !backward_stops(g, n); i++)
       b->active[n->in[i].id] = b->active[n->in[i].id] || leads[n->in[i].id];
+    uint32_t next = b->next[id].id;
+    more = more || (next && leads[next] && !b->active[next]);
+    if (next) b->active[next] = b->active[next] || leads[next];
   }
+  return more;
+}
+
+/* A node is active where both hold: a wanted node leads to it (`leads`, forward) and it leads to y
+ * (the second search, backward). Gradients of all others would be computed for nobody. */
+bool backward_find(Backward *b, Value y)
+{
+  bool *leads = arena_array(b->c->arena, bool, b->n), any = false;
+  while (find_led(b, y, leads)) continue;
+  b->active[y.id] = leads[y.id];
+  while (find_leading(b, y, leads)) continue;
+  for (uint32_t id = 1; id <= y.id; id++) any = any || (b->active[id] && b->wanted[id]);
   return any;
 }
 
@@ -83,24 +116,25 @@ static bool made_for(const Graph *g, Value weight, Value dx)
   return false;
 }
 
-static Cursor cursor_for(const Graph *g, Value forward)
+Cursor backward_cursor(const Graph *g, Value forward)
 {
   Cursor at = ir_cursor_of(g, forward);
   at.origin = forward;
   at.why = WHY_forward;
+  at.loop = g->loops.at[at.loop].back;
   return at;
 }
 
 /* Adds dx to the gradient of x. dx may have more axes or another float type than x: it is summed
  * and cast here, so that no rule needs to. The gradient of a weight copy is f32 where made_for
  * allows it; further uses of the weight, and of a shared cast, are added in f32. */
-static void add_gradient(Backward *b, const Cursor *at, Value x, Value dx)
+void backward_add(Backward *b, const Cursor *at, Value x, Value dx)
 {
   Node like = *ir_node(b->c->graph, x);
   if (!ir_same_dims(ir_node(b->c->graph, dx), &like)) dx = ir_sum_to(b->c, at, dx, &like);
   bool weight = is_weight_copy(b, x), adds_wide = weight || is_shared_cast(b, x);
   if (weight && made_for(b->c->graph, x, dx)) ir_node(b->c->graph, dx)->dtype = AMPC_F32;
-  Value *sum = &b->dx[x.id];
+  Value *sum = backward_sum(b, x);
   if (!weight || (!sum->id && ir_node(b->c->graph, dx)->dtype != AMPC_F32))
     dx = ir_cast(b->c, at, dx, like.dtype);
   if (adds_wide && sum->id) { /* of several uses */
@@ -185,10 +219,24 @@ static void step_back(Backward *b, Value v)
   assert(ir_node(c->graph, dy)->dtype == n.dtype || is_weight_copy(b, v) || is_shared_cast(b, v));
   if (lacks_backward(b, v, &n)) return;
   op_of(&n)->gradient(c, v, dy, dx);
-  Cursor at = cursor_for(c->graph, v);
+  bool postponed = backward_postpone(b, v, dy);
+  Cursor at = backward_cursor(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {
-    if (dx[i].id && b->active[n.in[i].id]) add_gradient(b, &at, n.in[i], dx[i]);
+    if (dx[i].id && b->active[n.in[i].id] && !(postponed && i))
+      backward_add(b, &at, n.in[i], dx[i]);
   }
+}
+
+static void join_slices(Backward *b, Value v)
+{
+  Cursor at = backward_cursor(b->c->graph, v);
+  b->dx[v.id] = joined_slices(b->c, &at, b->dx[v.id]);
+}
+
+void backward_step(Backward *b, Value v)
+{
+  join_slices(b, v);
+  if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
 }
 
 /* By falling id: all users of a node stand behind it, so its gradient is complete when it is
@@ -198,9 +246,9 @@ void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data
   b->dx[y.id] = dy;
   for (uint32_t id = y.id; id > 0; id--) {
     Value v = {id};
-    if (!b->active[id] || !b->dx[id].id) continue;
-    Cursor at = cursor_for(b->c->graph, v);
-    b->dx[id] = joined_slices(b->c, &at, b->dx[id]);
+    backward_loop(b, id);
+    if (!b->active[id] || !b->dx[id].id || ir_node(b->c->graph, v)->loop) continue;
+    join_slices(b, v);
     if (b->wanted[id]) done(data, v, b->dx[id]);
     if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
   }

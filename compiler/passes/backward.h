@@ -2,12 +2,19 @@
 #pragma once
 #include "passes.h"
 
+/* The loop that is being differentiated; values that it only reads get their gradients when it is
+ * done: loop_gradient.c. */
+typedef struct LoopBack LoopBack;
+
 typedef struct Backward {
   Compile *c;
   uint32_t n;   /* forward nodes: ids below it */
   bool *wanted; /* by id: a gradient with respect to it is asked for; set by the caller */
   bool *active; /* by id: lies on a differentiable way from a wanted node to y */
   Value *dx;    /* by id: the gradient so far */
+  Value *next;  /* by id of a `carry`: its `next` */
+  bool *looped; /* by loop: it has been differentiated */
+  LoopBack *loop;
 } Backward;
 
 void backward_init(Backward *b, Compile *c, uint32_t n);
@@ -18,3 +25,22 @@ typedef void BackwardDone(void *data, Value v, Value gradient);
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data);
 /* True where no gradient flows from n to its inputs. */
 bool backward_stops(const Graph *g, const Node *n);
+
+/* ---- loop_gradient.c ---- */
+
+/* Backward of the outermost loop that node `id` stands in, which is the last one of it. */
+void backward_loop(Backward *b, uint32_t id);
+/* Where the gradient of x is summed up: in dx, or beside it where the loop being differentiated
+ * only reads x. */
+Value *backward_sum(Backward *b, Value x);
+/* A product or convolution in a loop whose weights are not: their gradients are left to one product
+ * for all iterations. */
+bool backward_postpone(Backward *b, Value v, Value dy);
+/* After pass gradient: what backward reads of forward's iterations is stacked. */
+void settle_loops(Compile *c);
+
+/* ---- backward.c, for it ---- */
+
+Cursor backward_cursor(const Graph *g, Value forward);
+void backward_add(Backward *b, const Cursor *at, Value x, Value dx);
+void backward_step(Backward *b, Value v); /* v's gradient is complete */

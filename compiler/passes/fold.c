@@ -36,6 +36,12 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
+/* `scan` and `scan_end` list what a loop reads: its bytes must be there, whoever converts them. */
+static bool is_border(const Node *n)
+{
+  return op_of(n)->tmpl == TMPL_loop && op_has(n, T_effect);
+}
+
 /* All users of cast v can convert as they load: kernels, and aliases whose users can. `phase`: in
  * which phase they must all be, UINT32_MAX: any. */
 static bool reads_widened(const Fold *f, Value v, uint32_t phase)
@@ -45,7 +51,7 @@ static bool reads_widened(const Fold *f, Value v, uint32_t phase)
   for (; use && good; use = f->next_use[use]) {
     const Node *user = ir_node(f->g, f->user.at[use]);
     OpTemplate t = op_of(user)->tmpl;
-    good = t == TMPL_map || t == TMPL_row || t == TMPL_file;
+    good = t == TMPL_map || t == TMPL_row || t == TMPL_file || is_border(user);
     if (t == TMPL_alias && !op_has(user, T_kept))
       good = reads_widened(f, f->user.at[use], phase);
     else if (phase != UINT32_MAX && f->phase[f->user.at[use].id] != phase)
@@ -66,7 +72,7 @@ static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
     const Node *user = ir_node(f->g, f->user.at[use]);
     OpTemplate t = op_of(user)->tmpl;
     uint32_t input = f->input.at[use];
-    good = t == TMPL_map ||
+    good = t == TMPL_map || is_border(user) ||
            (t == TMPL_row && input > 0 && (single || !op_of(user)->code.reads_row_value[input]));
     if (phase != UINT32_MAX && f->phase[f->user.at[use].id] != phase) good = false;
   }

@@ -27,7 +27,8 @@ bool fuse_has_command(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
   OpTemplate t = op_of(n)->tmpl;
-  return t != TMPL_leaf && t != TMPL_alias && !n->folded && !is_working_copy(g, (Value){id});
+  return t != TMPL_leaf && t != TMPL_alias && n->op != OP_turn && !n->folded &&
+         !is_working_copy(g, (Value){id});
 }
 
 /* See Note [fences]: an effect that does more than add, such as an update of weights. */
@@ -218,13 +219,41 @@ static bool knows_elements(const Fuse *f, uint32_t row, const Members *m)
   return true;
 }
 
+/* A kernel that writes over what is carried reads it where it writes: element by element, in front.
+ */
+static bool keeps_carried(const Fuse *f, const Members *m, const Members *w)
+{
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *next = node_at(f, m->nodes.at[i]);
+    const Members *both[] = {m, w};
+    if (next->op != OP_next) continue;
+    for (uint32_t j = 0; j < 2; j++)
+      for (uint32_t k = 0; k < both[j]->nodes.n; k++) {
+        uint32_t id = both[j]->nodes.at[k];
+        const Node *n = node_at(f, id);
+        if (op_of(n)->tmpl != TMPL_map && !op_has(n, T_strided)) return false;
+        for (uint32_t in = 0; in < n->n_in; in++)
+          if (value_root(f->g, n->in[in]).id == next->in[0].id &&
+              (id > m->nodes.at[i] || !reads_in_order(f->g, (Value){id}, in)))
+            return false;
+      }
+  }
+  return true;
+}
+
+static bool both_keep_carried(const Fuse *f, uint32_t a, uint32_t b)
+{
+  const Members *m = &f->sets.at[a], *w = &f->sets.at[b];
+  return f->g->loops.n == 1 || (keeps_carried(f, m, w) && keeps_carried(f, w, m));
+}
+
 /* Sets of one block that fit together. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
   uint32_t from = w->nodes.at[0], to = r->nodes.at[0];
   if (!kinds_join(f, r, w) || !meets(f, r, writer) || !meets(f, w, reader)) return false;
-  if (f->g->nodes.at[from].block != f->g->nodes.at[to].block) return false;
+  if (!run_together(f, from, to) || !both_keep_carried(f, reader, writer)) return false;
   if (!row_in(f, r) && !shapes_join(f, r, w)) return false;
   uint32_t row = row_in(f, r) ? row_in(f, r) : row_in(f, w);
   if (row && (!knows_elements(f, row, r) || !knows_elements(f, row, w))) return false;
@@ -309,7 +338,8 @@ static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
   uint32_t set = f->group[id];
   const Members *m = &f->sets.at[set], *w = &f->sets.at[b.set];
   if (!b.set || b.set == set || m->nodes.n + w->nodes.n > MAX_GROUP) return false;
-  if (f->g->nodes.at[other].block != f->g->nodes.at[id].block || !meets(f, m, b.set)) return false;
+  if (!run_together(f, other, id) || !meets(f, m, b.set)) return false;
+  if (!both_keep_carried(f, set, b.set)) return false;
   for (uint32_t i = 0; i < w->nodes.n; i++)
     b.member[i] = template_of(f, w->nodes.at[i]) == TMPL_map &&
                   reads_before_rows(&b, w->nodes.at[i]) &&
@@ -327,7 +357,8 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
   uint32_t set = f->group[id], besides = f->group[other];
   const Members *m = &f->sets.at[besides], *own = &f->sets.at[set];
   if (!besides || besides == set || m->nodes.n + own->nodes.n > MAX_GROUP) return false;
-  return f->g->nodes.at[other].block == f->g->nodes.at[id].block && fuse_are_apart(f, besides, set);
+  return run_together(f, other, id) && both_keep_carried(f, set, besides) &&
+         fuse_are_apart(f, besides, set);
 }
 
 /* What sums over columns read once a column, such as means. */
@@ -428,40 +459,7 @@ static void join_small(Fuse *f, uint32_t id)
   }
 }
 
-/* ---- order ---- */
-
-static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
-{
-  Group out = share_group(f, m);
-  for (uint32_t i = 0; i < out.n; i++) ir_node(f->g, out.nodes[i])->group = f->g->groups.n;
-  numbers[set] = f->g->groups.n;
-  vec_push(f->c->arena, &f->g->groups, out);
-}
-
-/* Sets take their turns by their first nodes, and launches by the first node of the part that
- * begins last: what this part waits for has its own turn before. Gives that node of each set. */
-static uint32_t *last_begun(const Fuse *f)
-{
-  uint32_t *last = arena_array(f->c->arena, uint32_t, f->sets.n);
-  bool *begun = arena_array(f->c->arena, bool, f->sets.n);
-  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
-    if (!f->group[id] || begun[f->part[id]]) continue;
-    begun[f->part[id]] = true;
-    last[f->group[id]] = id;
-  }
-  return last;
-}
-
-/* Numbers the set after all sets it waits for: group numbers are the order of commands. */
-static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
-{
-  if (!set || numbers[set]) return;
-  const Members *m = &f->sets.at[set];
-  for (uint32_t i = 0; i < m->nodes.n; i++)
-    for (Wait w = {0}; fuse_next_wait(f, m->nodes.at[i], &w);)
-      if (w.set != set) order_set(f, w.set, numbers);
-  add_group(f, m, numbers, set);
-}
+/* ---- the pass ---- */
 
 static void find_fences(Fuse *f)
 {
@@ -514,6 +512,7 @@ static void join_all(Fuse *f)
 bool pass_fuse(Compile *c)
 {
   write_constants(c);
+  bound_loops(c);
   Graph *g = c->graph;
   uint32_t n = g->nodes.n;
   Fuse f = {.c = c, .g = g};
@@ -536,12 +535,7 @@ bool pass_fuse(Compile *c)
   f.in_turn = arena_array(c->arena, bool, f.sets.n);
   f.level = arena_array(c->arena, uint32_t, f.sets.n);
   if (c->options.optimize > 0) share_launches(&f);
-  uint32_t *numbers = arena_array(c->arena, uint32_t, f.sets.n);
-  g->groups.n = 0;
-  vec_push(c->arena, &g->groups, (Group){0});
-  uint32_t *last = last_begun(&f);
-  for (uint32_t id = 1; id < n; id++)
-    if (last[f.group[id]] == id) order_set(&f, f.group[id], numbers);
+  make_groups(&f);
   g->facts |= IR_FUSED;
   return true;
 }

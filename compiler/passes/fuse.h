@@ -34,6 +34,7 @@ typedef struct Fuse {
   uint32_t *turn;  /* set -> its turn, later than those of all sets that it waits for */
   uint32_t *taker; /* turn -> the set whose it is; 0: none */
   uint32_t *room;  /* for as many */
+  uint32_t *begin; /* loop -> the set that begins it */
   uint32_t *mark;  /* set -> the last search that was there */
   uint32_t search;
 } Fuse;
@@ -43,8 +44,18 @@ static inline const Node *node_at(const Fuse *f, uint32_t id)
   return &f->g->nodes.at[id];
 }
 
+/* One command may compute both: they are of one block and of one loop. */
+static inline bool run_together(const Fuse *f, uint32_t a, uint32_t b)
+{
+  const Node *n = node_at(f, a), *m = node_at(f, b);
+  return n->block == m->block && n->loop == m->loop;
+}
+
 /* order.c: finds the order of effects. After fold_nodes. */
 void order_effects(Compile *c, Order *out);
+
+/* loops.c: `scan` and `scan_end` around the nodes of each loop, which stand together then. */
+void bound_loops(Compile *c);
 
 /* fuse.c: */
 /* What a command computes: leaves are there, aliases are the same bytes, folded nodes are done by
@@ -71,6 +82,9 @@ bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b); /* neither waits for the o
 void fuse_windows(Fuse *f);
 /* fuse_attention.c: nodes of attention that the same scores are made for. */
 void fuse_attention(Fuse *f);
+
+/* fuse_groups.c: */
+void make_groups(Fuse *f);
 
 /* share.c: sets that share a launch. */
 void share_launches(Fuse *f);

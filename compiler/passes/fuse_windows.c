@@ -53,7 +53,7 @@ static bool makes_windows(const Fuse *f, uint32_t reader, uint32_t writer, const
 static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
 {
   const Node *n = node_at(f, a), *m = node_at(f, b);
-  if (n->op != m->op || n->block != m->block) return false;
+  if (n->op != m->op || !run_together(f, a, b)) return false;
   const OpSignature *sig = &op_of(n)->signature;
   for (uint32_t i = 0; i < n->n_in; i++)
     if (value_root(f->g, n->in[i]).id != value_root(f->g, m->in[i]).id) return false;
@@ -78,9 +78,9 @@ static void join_makers(Fuse *f, uint32_t id)
   for (uint32_t k = 0; k < n->n_in && windows_read_once(n); k++) {
     uint32_t reader = f->group[id], writer = f->group[value_root(f->g, n->in[k]).id];
     if (!writer || writer == reader) continue;
-    const Node *x = ir_node(f->g, n->in[k]), *first = node_at(f, f->sets.at[writer].nodes.at[0]);
-    if (first->block == n->block && makes_windows(f, reader, writer, x) &&
-        !fuse_makes_cycle(f, reader, writer))
+    const Node *x = ir_node(f->g, n->in[k]);
+    if (run_together(f, f->sets.at[writer].nodes.at[0], id) &&
+        makes_windows(f, reader, writer, x) && !fuse_makes_cycle(f, reader, writer))
       fuse_join(f, reader, writer);
   }
 }

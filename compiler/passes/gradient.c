@@ -351,6 +351,7 @@ bool pass_gradient(Compile *c)
     else
       ir_rewrite_copy(&p.r, id);
   }
+  if (c->graph->loops.n > 1) settle_loops(c);
   report_unassigned(&p);
   return diag_error_count(c) == 0;
 }

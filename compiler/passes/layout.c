@@ -71,6 +71,7 @@ static Cursor cursor_at(const Graph *g, Value v)
 {
   Cursor at = ir_cursor_of(g, v);
   at.why = WHY_follow;
+  at.loop = ir_loop_of(g, v);
   return at;
 }
 

@@ -206,6 +206,23 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
   }
 }
 
+/* What crosses the border of a loop: all slices of a stack live from the loop's beginning on, and
+ * what is carried lives on as what the last iteration left. */
+static void find_lives_of_loops(Compile *c, Life *lives)
+{
+  const Graph *g = c->graph;
+  uint32_t *begin = arena_array(c->arena, uint32_t, g->loops.n);
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (n->op == OP_scan) begin[attr_int(n, "loop")] = n->group;
+    if (n->op == OP_stack) lives[id].first = begin[n->loop];
+    if (n->op != OP_next) continue;
+    Life *carry = &lives[n->in[0].id];
+    carry->needed = true;
+    if (carry->last < lives[id].last) carry->last = lives[id].last;
+  }
+}
+
 /* Gives all rooms of a block their offsets and returns how many bytes of WORK it needs. */
 static int64_t pack(Placement *p)
 {
@@ -257,7 +274,10 @@ static void place_block(Placement *p, uint16_t block, const Life *lives)
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     Node *n = &g->nodes.at[id];
     bool has_bytes = n->group && n->block == block && n->place.space == AMPC_NONE;
-    if (has_bytes && lives[id].needed) add_value_room(p, id, lives, taken);
+    if (n->op == OP_next)
+      n->over = n->in[0];
+    else if (has_bytes && lives[id].needed)
+      add_value_room(p, id, lives, taken);
   }
   for (uint32_t i = 1; i < g->groups.n; i++) {
     Group *group = &g->groups.at[i];
@@ -278,7 +298,7 @@ static void place_aliases(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     Node *n = &g->nodes.at[id];
-    if (op_of(n)->tmpl == TMPL_alias) n->place = ir_node(g, n->in[0])->place;
+    if (op_of(n)->tmpl == TMPL_alias || n->op == OP_turn) n->place = ir_node(g, n->in[0])->place;
   }
 }
 
@@ -294,6 +314,7 @@ bool pass_memory(Compile *c)
   uint32_t *readers = arena_array(c->arena, uint32_t, g->nodes.n);
   for (uint32_t b = 0; b < g->blocks.n; b++)
     find_lives(g, (uint16_t)b, g->groups.n, lives, readers);
+  find_lives_of_loops(c, lives);
   place_gradients(c, readers);
   for (uint32_t b = 0; b < g->blocks.n; b++) place_block(&p, (uint16_t)b, lives);
   place_aliases(g);

@@ -79,6 +79,9 @@ static void note_write(Account *a, uint32_t group, const WorkUse *use)
   for (uint32_t i = 0; i < a->owners.n; i++)
     if (work_uses_meet(&a->owners.at[i].use, use)) a->owners.at[i].spoiled_by = group;
   if (use->value.id) vec_push(a->c->arena, &a->owners, (Owner){*use, 0});
+  const Node *n = ir_node(a->c->graph, use->value);
+  Owner *carry = n->op == OP_next ? find(a, n->in[0]) : NULL;
+  if (carry) carry->spoiled_by = 0; /* the next iteration finds it there */
 }
 
 /* Reads come before writes: a command may read what it then overwrites. */
@@ -104,13 +107,26 @@ static void check_outputs(Account *a)
   }
 }
 
+/* Where to go on after group `i`: a loop is run twice, so that the second iteration finds what the
+ * first one has spoiled. */
+static uint32_t following(const Graph *g, uint32_t i, uint32_t *again)
+{
+  const Node *n = ir_node(g, g->groups.at[i].nodes[0]);
+  uint32_t loop = op_of(n)->tmpl == TMPL_loop ? (uint32_t)attr_int(n, "loop") : 0;
+  if (loop && n->op == OP_scan) again[loop] = i + 1;
+  uint32_t back = loop && n->op == OP_scan_end ? again[loop] : 0;
+  if (back) again[loop] = 0;
+  return back ? back : i + 1;
+}
+
 const char *memory_fault(Compile *c)
 {
   const Graph *g = c->graph;
   Account a = {.c = c};
+  uint32_t *again = arena_array(c->arena, uint32_t, g->loops.n);
   for (a.block = 0; a.block < g->blocks.n && !a.fault; a.block++) {
     a.owners.n = 0;
-    for (uint32_t i = 1; i < g->groups.n && !a.fault; i++)
+    for (uint32_t i = 1; i < g->groups.n && !a.fault; i = following(g, i, again))
       if (work_has_command(g, i, a.block)) check_group(&a, i);
     if (!a.fault) check_outputs(&a);
     if (a.fault) break;

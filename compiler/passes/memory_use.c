@@ -14,11 +14,19 @@ static void add(UseList *l, Value v, ampc_ref place, int64_t bytes, bool written
   vec_push(l->c->arena, &l->uses, (WorkUse){v, place.offset, bytes, written});
 }
 
+/* The node that owns the bytes. Who reads a slice counts as reading all of what it is of. */
+static Value owner_of(const Graph *g, Value v)
+{
+  v = value_root(g, v);
+  while (ir_node(g, v)->op == OP_turn) v = value_root(g, ir_node(g, v)->in[0]);
+  return v;
+}
+
 /* v as the library sees it: whole, at the place of the node that owns the bytes. */
 static void add_value(UseList *l, Value v, bool written)
 {
   if (!v.id) return;
-  Value root = value_root(l->c->graph, v);
+  Value root = owner_of(l->c->graph, v);
   const Node *n = ir_node(l->c->graph, root);
   add(l, root, n->place, ir_bytes(l->c, n), written);
 }
@@ -59,8 +67,9 @@ static void kernel_uses(UseList *l, uint32_t group)
   for (uint32_t i = 0; i < args.n; i++) {
     const KernelArg *a = &args.at[i];
     if (!a->value.id) continue;
+    Value v = owner_of(l->c->graph, a->value);
     add_value(l, a->over, false);
-    add(l, a->value, a->place, ir_bytes(l->c, ir_node(l->c->graph, a->value)), a->role == ARG_out);
+    add(l, v, a->place, ir_bytes(l->c, ir_node(l->c->graph, v)), a->role == ARG_out);
   }
   add_scratch(l, group, group_workspace(l->c, group));
 }

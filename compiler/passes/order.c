@@ -199,6 +199,40 @@ static void find_products(Things *t)
   }
 }
 
+/* ---- loops ---- */
+
+/* The `next` of each `carry`, by id. */
+static uint32_t *list_next(const Things *t)
+{
+  uint32_t *next = arena_array(t->c->arena, uint32_t, t->g->nodes.n);
+  for (uint32_t id = 1; id < t->g->nodes.n; id++)
+    if (t->g->nodes.at[id].op == OP_next) next[t->g->nodes.at[id].in[0].id] = id;
+  return next;
+}
+
+/* All of a loop comes after its beginning, so that comes after whatever something in it must
+ * follow. What is carried is written over when all have read it. */
+static void order_loops(Things *t)
+{
+  const Graph *g = t->g;
+  uint32_t *begin = arena_array(t->c->arena, uint32_t, g->loops.n), *next = list_next(t);
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (n->op == OP_scan) begin[attr_int(n, "loop")] = id;
+    if (!n->loop || !fuse_has_command(g, id)) continue;
+    for (uint32_t e = t->out->first[id]; e; e = t->out->edges.at[e].next)
+      for (uint16_t loop = n->loop; loop; loop = g->loops.at[loop].parent)
+        if (!ir_loop_within(g, g->nodes.at[t->out->edges.at[e].before].loop, loop))
+          must_follow(t, begin[loop], t->out->edges.at[e].before);
+    must_follow(t, id, begin[n->loop]);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+      uint32_t x = value_root(g, n->in[i]).id, to = next[x];
+      if (to && to != id && ir_loop_within(g, n->loop, g->nodes.at[to].loop))
+        must_follow(t, to, id);
+    }
+  }
+}
+
 void order_effects(Compile *c, Order *out)
 {
   const Graph *g = c->graph;
@@ -212,4 +246,5 @@ void order_effects(Compile *c, Order *out)
   find_products(&t);
   for (uint32_t id = 1; id < g->nodes.n; id++)
     if (fuse_has_command(g, id)) touch(&t, id), waits(&t, id);
+  if (g->loops.n > 1) order_loops(&t);
 }

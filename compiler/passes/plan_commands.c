@@ -22,7 +22,12 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
   KernelArgs args = kernel_args(c, group);
   Geometry shape = kernel_geometry(c, group);
   ampc_operand *operands = arena_array(c->arena, ampc_operand, args.n + 1);
-  for (uint32_t i = 0; i < args.n; i++) operands[i].at = args.at[i].place;
+  for (uint32_t i = 0; i < args.n; i++) {
+    const KernelArg *a = &args.at[i];
+    operands[i].at = a->place;
+    if (a->value.id && (a->role == ARG_in || a->role == ARG_out))
+      operands[i] = value_operand(c, a->value, a->role == ARG_out);
+  }
   return (ampc_command){.kind = AMPC_LAUNCH_KERNEL,
                         .as.launch = {.kernel = kernel,
                                       .grid = shape.grid,
@@ -31,20 +36,15 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
                                       .args = operands}};
 }
 
-static ampc_operand operand_of(const Graph *g, Value v)
-{
-  return (ampc_operand){.at = v.id ? ir_node(g, v)->place : (ampc_ref){AMPC_NONE, 0}};
-}
-
 static ampc_command gemm_command(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   Product p = product_of(c, group);
   ampc_command out = {.kind = AMPC_GEMM, .as.gemm = {.desc = p.desc}};
-  out.as.gemm.a = operand_of(g, p.a);
-  out.as.gemm.b = operand_of(g, p.b);
-  out.as.gemm.bias = operand_of(g, p.bias);
-  out.as.gemm.c = operand_of(g, p.c);
+  out.as.gemm.a = value_operand(c, value_root(g, p.a), false);
+  out.as.gemm.b = value_operand(c, value_root(g, p.b), false);
+  out.as.gemm.bias = value_operand(c, value_root(g, p.bias), false);
+  out.as.gemm.c = value_operand(c, value_root(g, p.c), false);
   out.as.gemm.workspace.at = g->groups.at[group].workspace;
   return out;
 }
@@ -57,10 +57,10 @@ static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
   Convolution p = convolution_of(c, group);
   ampc_command out = {.kind = AMPC_CONV, .as.conv = {.desc = p.desc}};
   if (p.desc.grid) out.as.conv.desc.columns = kernel;
-  out.as.conv.x = operand_of(g, p.x);
-  out.as.conv.w = operand_of(g, p.w);
-  out.as.conv.bias = operand_of(g, p.bias);
-  out.as.conv.y = operand_of(g, p.y);
+  out.as.conv.x = value_operand(c, value_root(g, p.x), false);
+  out.as.conv.w = value_operand(c, value_root(g, p.w), false);
+  out.as.conv.bias = value_operand(c, value_root(g, p.bias), false);
+  out.as.conv.y = value_operand(c, value_root(g, p.y), false);
   out.as.conv.workspace.at = g->groups.at[group].workspace;
   return out;
 }
@@ -74,26 +74,67 @@ static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
   return tmpl == TMPL_conv ? conv_command(c, group, kernel) : gemm_command(c, group);
 }
 
+/* The commands of a block as they are listed, those of a loop in a list of their own. */
+typedef struct Listing {
+  Compile *c;
+  uint32_t block;
+  uint32_t *kernel; /* group -> its kernel in the program's table */
+} Listing;
+
+typedef VEC(ampc_command) Commands;
+
+static void list_command(const Listing *l, uint32_t group, Commands *out)
+{
+  Compile *c = l->c;
+  const Group *p = &c->graph->groups.at[group];
+  ampc_command command = group_command(c, group, l->kernel[group]);
+  command.label = command_name(c, group);
+  command.line = node_line(c, p->nodes[p->n - 1]);
+  if (command.kind == AMPC_GEMM) command.as.gemm.desc.line = command.line;
+  if (command.kind == AMPC_CONV) command.as.conv.desc.line = command.line;
+  vec_push(c->arena, out, command);
+}
+
+/* The groups from `first` on, up to the end of the loop that they stand in; gives what is behind
+ * it. */
+static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
+{
+  Compile *c = l->c;
+  const Graph *g = c->graph;
+  uint32_t i = first;
+  while (i < g->groups.n) {
+    const Group *group = &g->groups.at[i];
+    const Node *n = ir_node(g, group->nodes[group->n - 1]);
+    uint32_t own = i++;
+    if (n->block != l->block) continue;
+    if (n->op == OP_scan_end) break;
+    if (n->op != OP_scan) {
+      if (!group_is_silent(g, own)) list_command(l, own, out);
+      continue;
+    }
+    Commands body = {0};
+    i = list_groups(l, i, &body);
+    ampc_command repeat = {
+        .kind = AMPC_REPEAT, .label = command_name(c, own), .line = node_line(c, group->nodes[0])};
+    repeat.as.repeat.count = g->loops.at[attr_int(n, "loop")].count;
+    repeat.as.repeat.commands = body.at;
+    repeat.as.repeat.n_commands = body.n;
+    vec_push(c->arena, out, repeat);
+  }
+  return i;
+}
+
 /* Groups are in the order of execution. Kernels are numbered over all blocks, so the groups of
  * other blocks count as well. */
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
 {
   const Graph *g = c->graph;
-  VEC(ampc_command) out = {0};
-  uint32_t *kernel = arena_array(c->arena, uint32_t, g->groups.n), n_kernels = 0;
-  for (uint32_t i = 1; i < g->groups.n; i++) {
-    const Group *group = &g->groups.at[i];
-    kernel[i] = group_owns_kernel(c, i) ? n_kernels++ : kernel[group_kernel(g, i)];
-    Value last = group->nodes[group->n - 1];
-    if (ir_node(g, last)->block == block && !group_is_silent(g, i)) {
-      ampc_command command = group_command(c, i, kernel[i]);
-      command.label = command_name(c, i);
-      command.line = node_line(c, last);
-      if (command.kind == AMPC_GEMM) command.as.gemm.desc.line = command.line;
-      if (command.kind == AMPC_CONV) command.as.conv.desc.line = command.line;
-      vec_push(c->arena, &out, command);
-    }
-  }
+  Listing l = {.c = c, .block = block, .kernel = arena_array(c->arena, uint32_t, g->groups.n)};
+  uint32_t n_kernels = 0;
+  for (uint32_t i = 1; i < g->groups.n; i++)
+    l.kernel[i] = group_owns_kernel(c, i) ? n_kernels++ : l.kernel[group_kernel(g, i)];
+  Commands out = {0};
+  list_groups(&l, 1, &out);
   *out_n = out.n;
   return c->options.poison ? poison_commands(c, block, out.at, out_n) : out.at;
 }

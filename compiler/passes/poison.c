@@ -7,17 +7,40 @@ typedef struct Poison {
   Compile *c;
   uint32_t *last; /* value -> group of its last use */
   VEC(WorkUse) live;
-  VEC(ampc_command) out;
+  uint32_t *end;  /* loop -> group of its `scan_end` */
+  uint32_t group; /* the next one */
+  uint32_t block;
 } Poison;
+
+typedef VEC(ampc_command) Commands;
+
+/* The group that uses v last, if it is used in group `i`: of what a loop finds there already, all
+ * iterations do, and so the end of that loop. */
+static uint32_t last_use(const Poison *p, Value v, uint32_t i)
+{
+  const Graph *g = p->c->graph;
+  const Node *n = ir_node(g, v);
+  uint16_t home = n->op == OP_carry ? n->loop : ir_loop_of(g, v);
+  uint16_t loop = ir_node(g, g->groups.at[i].nodes[0])->loop;
+  for (; v.id && loop != home; loop = g->loops.at[loop].parent) i = p->end[loop];
+  return i;
+}
 
 /* By work_uses, not by pass memory's lifetimes: poison must not repeat a mistake of that pass. */
 static void find_last_uses(Poison *p, uint32_t block)
 {
   const Graph *g = p->c->graph;
   for (uint32_t i = 1; i < g->groups.n; i++) {
+    const Node *n = ir_node(g, g->groups.at[i].nodes[0]);
+    if (n->op == OP_scan_end) p->end[attr_int(n, "loop")] = i;
+  }
+  for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!work_has_command(g, i, block)) continue;
     WorkUses uses = work_uses(p->c, i);
-    for (uint32_t k = 0; k < uses.n; k++) p->last[uses.at[k].value.id] = i;
+    for (uint32_t k = 0; k < uses.n; k++) {
+      uint32_t *last = &p->last[uses.at[k].value.id], at = last_use(p, uses.at[k].value, i);
+      if (*last < at) *last = at;
+    }
   }
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
@@ -26,13 +49,13 @@ static void find_last_uses(Poison *p, uint32_t block)
   }
 }
 
-static void fill(Poison *p, int64_t offset, int64_t bytes)
+static void fill(Poison *p, Commands *out, int64_t offset, int64_t bytes)
 {
   ampc_command k = {.kind = AMPC_FILL, .label = "poison"};
   k.as.fill.to.at = (ampc_ref){AMPC_WORK, offset};
   k.as.fill.value = POISON;
   k.as.fill.bytes = bytes;
-  vec_push(p->c->arena, &p->out, k);
+  vec_push(p->c->arena, out, k);
 }
 
 /* Bytes that a living value has, too (a result that took the room of an operand), are not
@@ -45,36 +68,66 @@ static bool meets_live(const Poison *p, const WorkUse *use)
 }
 
 /* What the command wrote lives; what it was the last to use dies. */
-static void after_command(Poison *p, uint32_t group)
+static void after_command(Poison *p, uint32_t group, Commands *out)
 {
-  WorkUses uses = work_uses(p->c, group);
+  WorkUses uses = {0};
+  VEC(WorkUse) dead = {0};
   uint32_t n = 0;
-  for (uint32_t i = 0; i < p->live.n; i++)
-    if (p->last[p->live.at[i].value.id] > group) p->live.at[n++] = p->live.at[i];
+  if (work_has_command(p->c->graph, group, p->block)) uses = work_uses(p->c, group);
+  for (uint32_t i = 0; i < p->live.n; i++) {
+    if (p->last[p->live.at[i].value.id] > group)
+      p->live.at[n++] = p->live.at[i];
+    else if (!uses.n)
+      vec_push(p->c->arena, &dead, p->live.at[i]); /* a loop has ended */
+  }
   p->live.n = n;
   for (uint32_t i = 0; i < uses.n; i++)
     if (uses.at[i].value.id && uses.at[i].written && p->last[uses.at[i].value.id] > group)
       vec_push(p->c->arena, &p->live, uses.at[i]);
-  for (uint32_t i = 0; i < uses.n; i++) {
-    const WorkUse *u = &uses.at[i];
-    bool dies = !u->value.id || p->last[u->value.id] == group;
-    if (dies && !meets_live(p, u)) fill(p, u->offset, u->bytes);
+  for (uint32_t i = 0; i < uses.n; i++)
+    if (!uses.at[i].value.id || p->last[uses.at[i].value.id] == group)
+      vec_push(p->c->arena, &dead, uses.at[i]);
+  for (uint32_t i = 0; i < dead.n; i++)
+    if (!meets_live(p, &dead.at[i])) fill(p, out, dead.at[i].offset, dead.at[i].bytes);
+}
+
+/* Commands of a list, with fills between them; p->group goes along. */
+static Commands poisoned(Poison *p, const ampc_command *commands, uint32_t n)
+{
+  const Graph *g = p->c->graph;
+  Commands out = {0};
+  for (uint32_t i = 0; i < n; i++) {
+    ampc_command k = commands[i];
+    while (!work_has_command(g, p->group, p->block) &&
+           !(k.kind == AMPC_REPEAT && g->groups.at[p->group].name == k.label))
+      p->group++;
+    uint32_t own = p->group++;
+    if (k.kind == AMPC_REPEAT) {
+      uint32_t loop = (uint32_t)attr_int(ir_node(g, g->groups.at[own].nodes[0]), "loop");
+      Commands body = poisoned(p, k.as.repeat.commands, k.as.repeat.n_commands);
+      k.as.repeat.commands = body.at;
+      k.as.repeat.n_commands = body.n;
+      own = p->end[loop];
+      p->group = own + 1;
+    }
+    vec_push(p->c->arena, &out, k);
+    after_command(p, own, &out);
   }
+  return out;
 }
 
 const ampc_command *poison_commands(Compile *c, uint32_t block, const ampc_command *commands,
                                     uint32_t *n)
 {
   const Graph *g = c->graph;
-  Poison p = {.c = c};
+  Poison p = {.c = c, .group = 1, .block = block};
   p.last = arena_array(c->arena, uint32_t, g->nodes.n);
+  p.end = arena_array(c->arena, uint32_t, g->loops.n);
   find_last_uses(&p, block);
-  if (g->blocks.at[block].work_bytes) fill(&p, 0, g->blocks.at[block].work_bytes);
-  for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!work_has_command(g, i, block)) continue;
-    vec_push(c->arena, &p.out, *commands++);
-    after_command(&p, i);
-  }
-  *n = p.out.n;
-  return p.out.at;
+  Commands first = {0};
+  if (g->blocks.at[block].work_bytes) fill(&p, &first, 0, g->blocks.at[block].work_bytes);
+  Commands all = poisoned(&p, commands, *n);
+  for (uint32_t i = 0; i < all.n; i++) vec_push(c->arena, &first, all.at[i]);
+  *n = first.n;
+  return first.at;
 }

@@ -18,6 +18,8 @@ typedef struct Precision {
   Compile *c;
   Rewrite r;
   VEC(SharedCasts) casts; /* by id of the new node */
+  DType *carried;         /* by id of an old `carry`: its type, AMPC_DTYPE_COUNT: not said yet */
+  bool settled;           /* no `next` has met another type than that of its `carry` */
 } Precision;
 
 static const Region *region_of(const Precision *p, const Node *n)
@@ -294,6 +296,30 @@ static Value as_it_is(Precision *p, const Node *n)
   return region_of(p, n)->no_grad ? ir_append(p->c, &at, OP_detach, n->in, 1, NULL) : n->in[0];
 }
 
+/* ---- loops ---- */
+
+/* What is carried has the type that a round finds it in and leaves it in: that with which it
+ * begins, or else what the body makes of it, and so on. A body that gives another type each time
+ * keeps the wider one. */
+static void settle_carried(Precision *p, uint32_t carry, DType leaves)
+{
+  DType finds = ir_node(p->c->graph, p->r.map[carry])->dtype;
+  bool again = p->carried[carry] != AMPC_DTYPE_COUNT;
+  DType better = again ? dtype_promote(finds, leaves) : leaves;
+  if (!dtype_is_float(leaves) || better == finds) return;
+  p->carried[carry] = better;
+  p->settled = false;
+}
+
+static void type_carried(Precision *p, uint32_t id, Node *n)
+{
+  if (n->op == OP_carry && p->carried[id] != AMPC_DTYPE_COUNT)
+    n->in[0] = shared_cast(p, n, n->in[0], p->carried[id]);
+  if (n->op != OP_next || ir_in(p->c, n, 1)->weak) return;
+  settle_carried(p, p->r.old[id].in[0].id, ir_in(p->c, n, 1)->dtype);
+  n->in[1] = shared_cast(p, n, n->in[1], ir_in(p->c, n, 0)->dtype);
+}
+
 /* `id` is of the old array; n has inputs of the new one, whose types are final. */
 static void type_node(Precision *p, uint32_t id)
 {
@@ -304,6 +330,7 @@ static void type_node(Precision *p, uint32_t id)
     p->r.map[id] = as_it_is(p, &n);
     return;
   }
+  type_carried(p, id, &n);
   if (op_says_type(op_of(&n)))
     type_fixed(p, &n);
   else
@@ -313,6 +340,41 @@ static void type_node(Precision *p, uint32_t id)
     p->r.map[id] = split_reduction(p, n, axes);
   else
     ir_rewrite_add(&p->r, id, &n);
+}
+
+/* Nodes from `first` on are forgotten, and the casts among them. */
+static void forget_from(Precision *p, uint32_t first)
+{
+  p->c->graph->nodes.n = first;
+  if (p->casts.n > first) p->casts.n = first;
+  for (uint32_t i = 0; i < p->casts.n; i++)
+    for (uint32_t d = 0; d < AMPC_DTYPE_COUNT; d++)
+      for (uint32_t k = 0; k < 2; k++)
+        if (p->casts.at[i].to[d][k].id >= first) p->casts.at[i].to[d][k].id = 0;
+}
+
+/* From a carry of an outermost loop to the loop's last node; 0: here begins none. */
+static uint32_t end_of_loop(const Precision *p, uint32_t id)
+{
+  const Graph *g = p->c->graph;
+  const Node *n = &p->r.old[id];
+  uint32_t end = 0;
+  if (n->op != OP_carry || n->loop) return 0;
+  for (uint32_t i = id + 1; i < p->r.n_old; i++)
+    if (ir_loop_within(g, p->r.old[i].loop, (uint16_t)attr_int(n, "loop"))) end = i + 1;
+  return end;
+}
+
+/* The nodes of a loop, until what it carries has found its types. Gives the id behind them. */
+static uint32_t type_loop(Precision *p, uint32_t from, uint32_t end)
+{
+  uint32_t begin = p->c->graph->nodes.n;
+  for (;;) {
+    p->settled = true;
+    for (uint32_t id = from; id < end; id++) type_node(p, id);
+    if (p->settled || diag_error_count(p->c)) return end;
+    forget_from(p, begin);
+  }
 }
 
 /* ---- warnings ---- */
@@ -369,7 +431,15 @@ bool pass_precision(Compile *c)
 {
   Precision p = {.c = c};
   ir_rewrite_begin(&p.r, c);
-  for (uint32_t id = 1; id < p.r.n_old; id++) type_node(&p, id);
+  p.carried = arena_array(c->arena, DType, p.r.n_old);
+  for (uint32_t id = 1; id < p.r.n_old; id++) p.carried[id] = AMPC_DTYPE_COUNT;
+  for (uint32_t id = 1; id < p.r.n_old;) {
+    uint32_t end = end_of_loop(&p, id);
+    if (end)
+      id = type_loop(&p, id, end);
+    else
+      type_node(&p, id++);
+  }
   if (diag_error_count(c)) return false;
   warn_widened(c);
   return true;

@@ -69,7 +69,8 @@ Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
   const Graph *g = c->graph;
   const Node *out = ir_node(g, v);
   const Group *p = kernel_of(g, v), *launch = &g->groups.at[out->group];
-  if (!is_kernel_of_elements(g, p) || op_of(out)->tmpl == TMPL_move) return (Value){0};
+  if (!is_kernel_of_elements(g, p) || op_of(out)->tmpl == TMPL_move || out->op == OP_stack)
+    return (Value){0};
   bool alone = p->anchor.id && !is_of_last_walk(g, v, out);
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);

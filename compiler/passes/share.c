@@ -54,6 +54,7 @@ static bool is_kernel(const Fuse *f, const Members *m)
   if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_own) return false; /* its text is whole */
   if (anchor && op_has(node_at(f, anchor), T_views))
     return false; /* it has shared memory of its own */
+  if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_loop) return false;
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 
@@ -109,7 +110,7 @@ static bool fit(const Sharing *s, uint32_t a, uint32_t b)
   const Fuse *f = s->f;
   const Members *m = &f->sets.at[a], *w = &f->sets.at[b];
   if (a == b || !s->kernel[a] || !s->kernel[b]) return false;
-  if (node_at(f, m->nodes.at[0])->block != node_at(f, w->nodes.at[0])->block) return false;
+  if (!run_together(f, m->nodes.at[0], w->nodes.at[0])) return false;
   return pointers(f, m) + pointers(f, w) <= MAX_POINTERS;
 }
 

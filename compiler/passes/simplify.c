@@ -129,7 +129,8 @@ static void set_operands(Compile *c, const Cursor *at, Node *n)
  * the type go to the gemm. */
 static Value matmul_as_gemm(Compile *c, Node *n)
 {
-  Cursor at = {n->block, n->region, n->span, n->layer, n->origin, n->after, WHY_follow};
+  Cursor at = ir_cursor_at(n, WHY_follow);
+  at.origin = n->origin;
   Node product = *n;
   set_operands(c, &at, &product);
   Value v = ir_append(c, &at, OP_gemm, product.in, 2, NULL);

@@ -9,6 +9,7 @@ Back back_begin(Compile *c, Value y, Value dy)
   Back b = {.c = c, .at = ir_cursor_of(c->graph, y), .y = y, .dy = dy, .n = *ir_node(c->graph, y)};
   b.at.origin = y;
   b.at.why = WHY_forward;
+  b.at.loop = c->graph->loops.at[b.at.loop].back;
   return b;
 }
 

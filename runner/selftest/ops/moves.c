@@ -1,6 +1,8 @@
 /* Types and shapes: casts, views, and ops that move elements. */
 #include "entry.h"
 
+#define LOOP "suite scan: a loop in a job that trains"
+
 /* ---- casts ---- */
 
 /* Between integers the low bits stay, as in C; from floats it truncates and saturates, and NaN is
@@ -310,6 +312,15 @@ static const OpTest tests[] = {
          {"fhb", "262147", "dtype=f"}),
      GRADIENTS({"f", "5x3~n", "dtype=h"}, {"fh", "5x3~n", "dtype=b"}, {"hb", "5x3~n", "dtype=f"})},
     {OP_detach, "w", "=", FIRST(reference_same_order), EXACT, CASES({ALL, "7x33", ""})},
+    {OP_low, "w", "=", FIRST(reference_same_order), EXACT, CASES({ALL, "7x33", ""}),
+     GRADIENTS({FLOATS, "5x3", ""})},
+    {OP_carry, NO_CASES(LOOP), NO_GRADIENT(LOOP)},
+    {OP_next, NO_CASES(LOOP), NO_GRADIENT(LOOP)},
+    {OP_turn, NO_CASES(LOOP), NO_GRADIENT(LOOP)},
+    {OP_stack, NO_CASES(LOOP), NO_GRADIENT(LOOP)},
+    {OP_copy, NO_CASES(LOOP)},
+    {OP_scan, NO_CASES(LOOP)},
+    {OP_scan_end, NO_CASES(LOOP)},
     {OP_reshape, "w", "=", WHOLE(shape_given_of, reference_same_order), EXACT,
      CASES({ALL, "7x33", "shape=33x7"}, {"f", "2x3x4x5", "shape=120"}, {"h", "s", "shape=1x1x1"}),
      GRADIENTS({FLOATS, "5x3", "shape=3x5"})},

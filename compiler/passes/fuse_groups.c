@@ -1,0 +1,80 @@
+/* Part of pass fuse: sets become groups, numbered in the order in which their commands run. */
+#include "fuse.h"
+
+static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
+{
+  Group out = share_group(f, m);
+  for (uint32_t i = 0; i < out.n; i++) ir_node(f->g, out.nodes[i])->group = f->g->groups.n;
+  numbers[set] = f->g->groups.n;
+  vec_push(f->c->arena, &f->g->groups, out);
+}
+
+/* Sets take their turns by their first nodes, and launches by the first node of the part that
+ * begins last: what this part waits for has its own turn before. Gives that node of each set. */
+static uint32_t *last_begun(const Fuse *f)
+{
+  uint32_t *last = arena_array(f->c->arena, uint32_t, f->sets.n);
+  bool *begun = arena_array(f->c->arena, bool, f->sets.n);
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    if (!f->group[id] || begun[f->part[id]]) continue;
+    begun[f->part[id]] = true;
+    last[f->group[id]] = id;
+  }
+  return last;
+}
+
+static void order_set(Fuse *f, uint32_t set, uint32_t *numbers);
+
+/* The sets of a loop, which stand together: what they wait for outside of it, the beginning does.
+ */
+static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
+{
+  uint32_t end = 0;
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    const Node *n = node_at(f, id);
+    if (n->op == OP_scan_end && attr_int(n, "loop") == loop) end = f->group[id];
+    if (f->group[id] && ir_loop_within(f->g, n->loop, loop)) order_set(f, f->group[id], numbers);
+  }
+  add_group(f, &f->sets.at[end], numbers, end);
+}
+
+/* The set that begins the outermost loop of those that `set` is in and that are not begun; or the
+ * set itself. */
+static uint32_t first_to_begin(const Fuse *f, uint32_t set, const uint32_t *numbers)
+{
+  const Node *n = node_at(f, f->sets.at[set].nodes.at[0]);
+  uint16_t loop = n->op == OP_scan_end ? (uint16_t)attr_int(n, "loop") : n->loop;
+  uint32_t first = set;
+  for (; loop; loop = f->g->loops.at[loop].parent)
+    if (!numbers[f->begin[loop]]) first = f->begin[loop];
+  return first;
+}
+
+/* Numbers the set after all sets it waits for: group numbers are the order of commands. */
+static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
+{
+  if (!set || numbers[set]) return;
+  set = first_to_begin(f, set, numbers);
+  const Members *m = &f->sets.at[set];
+  if (node_at(f, m->nodes.at[0])->op == OP_scan_end) return; /* order_loop */
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    for (Wait w = {0}; fuse_next_wait(f, m->nodes.at[i], &w);)
+      if (w.set != set) order_set(f, w.set, numbers);
+  add_group(f, m, numbers, set);
+  const Node *n = node_at(f, m->nodes.at[0]);
+  if (n->op == OP_scan) order_loop(f, (uint16_t)attr_int(n, "loop"), numbers);
+}
+
+void make_groups(Fuse *f)
+{
+  Graph *g = f->g;
+  uint32_t *numbers = arena_array(f->c->arena, uint32_t, f->sets.n);
+  f->begin = arena_array(f->c->arena, uint32_t, g->loops.n);
+  for (uint32_t id = 1; id < g->nodes.n; id++)
+    if (node_at(f, id)->op == OP_scan) f->begin[attr_int(node_at(f, id), "loop")] = f->group[id];
+  g->groups.n = 0;
+  vec_push(f->c->arena, &g->groups, (Group){0});
+  uint32_t *last = last_begun(f);
+  for (uint32_t id = 1; id < g->nodes.n; id++)
+    if (last[f->group[id]] == id) order_set(f, f->group[id], numbers);
+}

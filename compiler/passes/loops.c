@@ -1,0 +1,169 @@
+/* Part of pass fuse: loops get a beginning and an end, Note [loops] in ir.h.
+ *
+ * `scan` stands before all nodes of a loop and `scan_end` behind them; what belongs outside and
+ * stood between them comes before. Both read what the loop reads from outside: so all of that is
+ * there when it begins, and lives until it ends.
+ *
+ * Copies are made where a place does not move as its reader would need it: a slice of a loop that
+ * is read in another loop inside of it, for an operand moves with the innermost one; and what one
+ * carried value leaves to another, which would be written over first. */
+#include "fuse.h"
+#include <assert.h>
+
+typedef struct Bounds {
+  Compile *c;
+  Rewrite r;
+  bool *done;    /* by old id */
+  Value *copied; /* by old id: its copy; 0: none yet */
+} Bounds;
+
+static bool is_inside(const Bounds *b, uint32_t id, uint16_t loop)
+{
+  return ir_loop_within(b->c->graph, b->r.old[id].loop, loop);
+}
+
+/* ---- copies ---- */
+
+static const Node *old_root(const Bounds *b, Value v)
+{
+  while (op_of(&b->r.old[v.id])->tmpl == TMPL_alias) v = b->r.old[v.id].in[0];
+  return &b->r.old[v.id];
+}
+
+/* Whether input i of n has to be copied to be read there. */
+static bool needs_copy(const Bounds *b, const Node *n, uint32_t i)
+{
+  const Node *x = old_root(b, n->in[i]);
+  if (x->op == OP_turn && (x->loop != n->loop || n->op == OP_turn)) return true;
+  if (n->op != OP_next || i == 0) return false;
+  return x->op == OP_carry && x != &b->r.old[n->in[0].id] && attr_int(x, "loop") == n->loop;
+}
+
+/* In the loop in which x is a slice or is carried, which is no other than that of n or around it.
+ */
+static Value copy_of(Bounds *b, Value x, const Node *n, uint32_t i)
+{
+  Compile *c = b->c;
+  uint32_t root = (uint32_t)(old_root(b, n->in[i]) - b->r.old);
+  if (!b->copied[n->in[i].id].id) {
+    Cursor at = ir_cursor_of(c->graph, x);
+    at.loop = ir_loop_of(c->graph, b->r.map[root]);
+    Value copy = ir_append(c, &at, OP_copy, &x, 1, NULL);
+    ir_node(c->graph, copy)->layout = ir_node(c->graph, x)->layout;
+    b->copied[n->in[i].id] = copy;
+  }
+  return b->copied[n->in[i].id];
+}
+
+/* ---- the order ---- */
+
+static void put_node(Bounds *b, uint32_t id)
+{
+  const Node *old = &b->r.old[id];
+  Node n = ir_rewrite_mapped(&b->r, id);
+  bool loops = b->c->graph->loops.n > 1;
+  for (uint32_t i = 0; loops && i < n.n_in; i++)
+    if (n.in[i].id && op_of(&n)->tmpl != TMPL_alias && needs_copy(b, old, i))
+      n.in[i] = copy_of(b, n.in[i], old, i);
+  ir_rewrite_add(&b->r, id, &n);
+  b->done[id] = true;
+}
+
+/* What the nodes [first, last] of a loop read from outside, each value once. */
+static uint32_t read_outside(Bounds *b, uint16_t loop, uint32_t first, uint32_t last, Value **out)
+{
+  bool *seen = arena_array(b->c->arena, bool, b->r.n_old);
+  VEC(Value) list = {0};
+  for (uint32_t id = first; id <= last; id++) {
+    const Node *n = &b->r.old[id];
+    for (uint32_t i = 0; i < n->n_in && is_inside(b, id, loop); i++) {
+      uint32_t in = n->in[i].id;
+      if (!in || seen[in] || is_inside(b, in, loop)) continue;
+      seen[in] = true;
+      vec_push(b->c->arena, &list, b->copied[in].id ? b->copied[in] : b->r.map[in]);
+    }
+  }
+  *out = list.at;
+  return list.n;
+}
+
+/* Copies of what is there already are made before the loop that reads them. */
+static void put_copies(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
+{
+  for (uint32_t id = first; id <= last; id++) {
+    const Node *n = &b->r.old[id];
+    if (!is_inside(b, id, loop) || op_of(n)->tmpl == TMPL_alias) continue;
+    for (uint32_t i = 0; i < n->n_in; i++)
+      if (b->r.map[n->in[i].id].id && needs_copy(b, n, i)) copy_of(b, b->r.map[n->in[i].id], n, i);
+  }
+}
+
+/* Node `id` of `loop`, or the loop in it that the node stands in, behind what it reads. */
+static void put(Bounds *b, uint16_t loop, uint32_t id);
+
+static void put_inputs(Bounds *b, uint16_t loop, uint32_t id)
+{
+  const Node *n = &b->r.old[id];
+  for (uint32_t i = 0; i < n->n_in; i++) put(b, loop, n->in[i].id);
+}
+
+static void put_border(Bounds *b, OpKind op, uint16_t loop, uint32_t first, uint32_t last)
+{
+  Compile *c = b->c;
+  const Node *n = &b->r.old[first];
+  Cursor at = ir_cursor_at(n, WHY_state);
+  Value *in;
+  at.span = c->graph->loops.at[loop].span;
+  at.origin = b->r.map[n->origin.id];
+  at.loop = c->graph->loops.at[loop].parent;
+  uint32_t n_in = read_outside(b, loop, first, last, &in);
+  ir_append(c, &at, op, in, n_in, ATTRS({"loop", {.i = loop}}));
+}
+
+static void put_loop(Bounds *b, uint16_t loop, uint32_t first)
+{
+  uint16_t around = b->c->graph->loops.at[loop].parent;
+  uint32_t last = first;
+  for (uint32_t id = first; id < b->r.n_old; id++)
+    if (is_inside(b, id, loop)) last = id;
+  for (uint32_t id = first; id <= last; id++)
+    if (is_inside(b, id, loop)) {
+      const Node *n = &b->r.old[id];
+      for (uint32_t i = 0; i < n->n_in; i++)
+        if (!is_inside(b, n->in[i].id, loop)) put(b, around, n->in[i].id);
+    }
+  put_copies(b, loop, first, last);
+  put_border(b, OP_scan, loop, first, last);
+  for (uint32_t id = first; id <= last; id++)
+    if (is_inside(b, id, loop)) put(b, loop, id);
+  put_border(b, OP_scan_end, loop, first, last);
+}
+
+static void put(Bounds *b, uint16_t loop, uint32_t id)
+{
+  const Graph *g = b->c->graph;
+  uint16_t inner = b->r.old[id].loop;
+  if (!id || b->done[id]) return;
+  assert(ir_loop_within(g, inner, loop));
+  if (inner == loop) {
+    put_inputs(b, loop, id);
+    put_node(b, id);
+    return;
+  }
+  while (g->loops.at[inner].parent != loop) inner = g->loops.at[inner].parent;
+  for (uint32_t first = 1;; first++)
+    if (is_inside(b, first, inner)) {
+      put_loop(b, inner, first);
+      return;
+    }
+}
+
+void bound_loops(Compile *c)
+{
+  if (c->graph->loops.n == 1) return;
+  Bounds b = {.c = c};
+  ir_rewrite_begin(&b.r, c);
+  b.done = arena_array(c->arena, bool, b.r.n_old);
+  b.copied = arena_array(c->arena, Value, b.r.n_old);
+  for (uint32_t id = 1; id < b.r.n_old; id++) put(&b, 0, id);
+}
