@@ -2,6 +2,7 @@
  * module: the rest of the step reads the new value, and the buffer takes it over together with the
  * step. */
 #include "lower.h"
+#include "watch.h"
 #include <string.h>
 
 /* As f32, cut off from differentiation: a buffer lives on, and a gradient does not go into the
@@ -30,6 +31,11 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
          "step of a train block",
          name);
     diag_help(l->c, "`if training { %s = ... }`", name);
+    return;
+  }
+  if (l->at.loop) {
+    fail(l, E210, span, "Buffer `%s` cannot be assigned in `scan`", name);
+    diag_help(l->c, "carry the value, and assign it behind the loop");
     return;
   }
   if (p->dtype != AMPC_F32) {

@@ -388,6 +388,13 @@ static void lay_gradient(Layouts *l, uint32_t id, Node *n)
   ir_rewrite_add(&l->r, id, n);
 }
 
+/* What crosses the border of a loop: both sides have it in the order of the language. */
+static bool crosses_loop(const Node *n)
+{
+  uint32_t loop;
+  return n->op == OP_next || attr_find(op_of(n), "loop", &loop);
+}
+
 /* What no image reaches is copied. `old` is used for the shape that a reshape's input had in the
  * language. */
 static void lay_node(Layouts *l, uint32_t id)
@@ -402,6 +409,8 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_param(l, id, &n);
   else if (n.op == OP_grad_accumulate)
     lay_gradient(l, id, &n);
+  else if (crosses_loop(&n))
+    lay_as_written(l, id, &n);
   else if (!any_last(l, &n) && !op_of(&n)->code.random)
     ir_rewrite_add(&l->r, id, &n);
   else if (tmpl == TMPL_map && !op_has(&n, T_effect))
