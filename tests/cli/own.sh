@@ -18,6 +18,14 @@ for precision in f32 f16 bf16; do
   same "the same as a program in $precision" two.safetensors emitted.safetensors
 done
 
+# ---- the example: an op and its backward against a loop of the language -------------------------------
+for own in true false; do
+  passes "recurrence, OWN=$own" "$amp" train -q --json --device cpu -D OWN=$own -D STEPS=12 -D WIDTH=16 \
+    --set precision=f32 --steps 30 "$source_dir/examples/recurrence/recurrence.amp"
+  grep -o '"loss":[0-9.]*' out | cut -c1-14 | tail -n 1 >loss.$own
+done
+[ -s loss.true ] && same "the op and the loop train alike" loss.true loss.false
+
 # ---- mistakes in texts -------------------------------------------------------------------------------
 sed 's/float t = x\[i\] + b\[i % D\];/float t = x[i] + c[i % D];/' own.amp >wrong.amp
 refuses "a host text" 4 '^wrong.amp:12:24: error\[E704\]: .c. undeclared' "$amp" train --device cpu wrong.amp
