@@ -80,7 +80,7 @@ refuses "a folder as output" 2 'suffix' "$ampc" -o "$work" "$job"
 
 # ---- what is printed -----------------------------------------------------------------------------
 prints "--help" '^usage: ampc' "$ampc" --help
-prints "--help-on" '^Linear(in_features' "$ampc" --help-on Linear
+prints "--help-on" '^Linear\(in_features' "$ampc" --help-on Linear
 refuses "unknown name of the language" 2 "did you mean .Linear" "$ampc" --help-on Linea
 prints "amp --help" '^usage: amp' "$amp" --help
 prints "amp train --help" '--resume' "$amp" train --help

