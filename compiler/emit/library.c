@@ -40,7 +40,7 @@ static const char *argument_name(Printer *p, const ampc_source *s)
   return arena_printf(p->c->arena, "in_%s", identifier(p->c->arena, s->path));
 }
 
-static const char *size_name(Printer *p, const ampc_size *s)
+static const char *size_name(Printer *p, const ampc_dim_size *s)
 {
   return arena_printf(p->c->arena, "size_%s", identifier(p->c->arena, s->name));
 }

@@ -216,7 +216,7 @@ typedef struct BlockInfo {
   const char *save;
   const char *call; /* of an infer block: its name in the job, without sizes */
   uint32_t n_sizes;
-  ampc_size size[AMPC_MAX_SIZES];
+  ampc_dim_size size[AMPC_MAX_SIZES];
   uint32_t first_source, n_sources;
   int64_t work_bytes; /* pass memory */
 } BlockInfo;

@@ -13,10 +13,7 @@ void built_open(Built *b, const TestRun *run, bool real64, int optimize)
   options.real64 = real64;
   *b = (Built){.run = run, .c = compile_create(&options), .real64 = real64};
   Arena *a = b->c->arena;
-  Graph *g = b->c->graph = arena_new(a, Graph);
-  vec_push(a, &g->nodes, (Node){0});
-  vec_push(a, &g->groups, (Group){0});
-  vec_push(a, &g->regions, (Region){.kind = REGION_f32});
+  Graph *g = ir_create(b->c);
   vec_push(a, &g->regions, (Region){.kind = REGION_off, .label = "autocast(off)"});
   vec_push(a, &g->regions, (Region){.kind = REGION_tf32, .label = "autocast(tf32)"});
   vec_push(a, &g->blocks,

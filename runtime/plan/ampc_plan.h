@@ -319,10 +319,10 @@ typedef struct ampc_source {
 
 typedef struct ampc_runtime ampc_runtime;
 
-typedef struct ampc_size { /* a dim of an infer block, and the size that it is compiled for */
+typedef struct ampc_dim_size { /* a dim of an infer block, and the size that it is compiled for */
   const char *name;
   int64_t size;
-} ampc_size;
+} ampc_dim_size;
 
 enum {
   AMPC_MAX_SIZES = 8,    /* dims of an infer block */
@@ -395,7 +395,7 @@ typedef struct ampc_block {
   const char *call; /* of an infer block: its name in the job; with sizes, `name` may have more.
                        Emitted where it has sizes */
   uint32_t n_sizes;
-  ampc_size size[AMPC_MAX_SIZES];   /* in the order in which the arguments name them. A block of the
+  ampc_dim_size size[AMPC_MAX_SIZES];   /* in the order in which the arguments name them. A block of the
                                        job is here once for each choice: ampc_infer_block */
   uint32_t first_source, n_sources; /* in ampc_program.sources */
   uint32_t first_metric, n_metrics; /* in ampc_program.metrics: their places: ampc_metric_slots */
