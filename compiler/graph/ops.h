@@ -62,7 +62,7 @@ typedef enum OpTrait {
   T_effect = 1 << 15,       /* writes state: never removed; see passes/order.c */
   T_adds = 1 << 16,         /* an effect that only adds to what is read later */
   T_running = 1 << 17,      /* an update of running statistics: waits for an optimizer's decision */
-  T_assigns = 1 << 30,      /* such an update that is made whether a loss needs its input or not */
+  T_assigns = 1ull << 32,   /* such an update that is made whether a loss needs its input or not */
   T_state_inputs = 1 << 18, /* its settings and values are f32 whatever the program computes in */
   /* geometry */
   T_one_block = 1 << 19, /* its kernel has one block, which joins what many have left */
@@ -138,7 +138,7 @@ typedef struct OpInfo {
    * input to out_dx. NULL: not differentiable, the gradient is zero. */
   void (*gradient)(Compile *c, Value n, Value dy, Value *out_dx);
   OpTemplate tmpl;
-  uint32_t traits; /* OpTrait */
+  uint64_t traits; /* OpTrait */
   const char *code_text;
   const char *doc; /* one line; the source of a formula; "" for internal ops */
   OpSignature signature;
@@ -158,7 +158,7 @@ static inline const OpInfo *op_of(const Node *n)
 }
 static inline bool op_has(const Node *n, OpTrait trait)
 {
-  return (op_of(n)->traits & (uint32_t)trait) != 0;
+  return (op_of(n)->traits & (uint64_t)trait) != 0;
 }
 
 /* Note [steps] The statements of a row op, each as an elementwise op of its own: pass split
