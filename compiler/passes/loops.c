@@ -87,14 +87,16 @@ static uint32_t read_outside(Bounds *b, uint16_t loop, uint32_t first, uint32_t 
   return list.n;
 }
 
-/* Copies of what is there already are made before the loop that reads them. */
+/* Copies of slices that are there already are made before the loop that reads them; those of what
+ * is carried in it, by who reads them. */
 static void put_copies(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
 {
   for (uint32_t id = first; id <= last; id++) {
     const Node *n = &b->r.old[id];
     if (!is_inside(b, id, loop) || op_of(n)->tmpl == TMPL_alias) continue;
     for (uint32_t i = 0; i < n->n_in; i++)
-      if (b->r.map[n->in[i].id].id && needs_copy(b, n, i)) copy_of(b, b->r.map[n->in[i].id], n, i);
+      if (b->r.map[n->in[i].id].id && old_root(b, n->in[i])->op == OP_turn && needs_copy(b, n, i))
+        copy_of(b, b->r.map[n->in[i].id], n, i);
   }
 }
 

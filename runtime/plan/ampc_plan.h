@@ -395,10 +395,10 @@ typedef struct ampc_block {
   const char *call; /* of an infer block: its name in the job; with sizes, `name` may have more.
                        Emitted where it has sizes */
   uint32_t n_sizes;
-  ampc_dim_size size[AMPC_MAX_SIZES];   /* in the order in which the arguments name them. A block of the
-                                       job is here once for each choice: ampc_infer_block */
-  uint32_t first_source, n_sources; /* in ampc_program.sources */
-  uint32_t first_metric, n_metrics; /* in ampc_program.metrics: their places: ampc_metric_slots */
+  ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name them. A block of
+                                     the job is here once for each choice: ampc_infer_block */
+  uint32_t first_source, n_sources;   /* in ampc_program.sources */
+  uint32_t first_metric, n_metrics;   /* in ampc_program.metrics: their places: ampc_metric_slots */
   uint32_t n_periods;
   int64_t period[AMPC_MAX_PERIODS]; /* rising: step s of the run, from 1, fires those that divide
                                        s. Each choice that comes is a variant: ampc_variant_at */
