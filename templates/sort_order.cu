@@ -15,8 +15,8 @@ __global__ void $name($arguments)
         BLOCK_MEETS; /* all have stored what they have exchanged */
         ROW_EACH(1, 256, $index, c, $padded / 2, {
           VECTOR_EACH(1, j) {
-            const $index low = (c + j) / step * (2 * step) + (c + j) % step;
-            const $index high = 2 * step == size ? (c + j) / step * size + size - 1 - (c + j) % step : low + step;
+            const $index rest = (c + j) & (step - 1), low = 2 * (c + j) - rest;
+            const $index high = 2 * step == size ? low - 2 * rest + size - 1 : low + step;
             if (high < $length) {
               const long long front = $out[at + low * $inner], back = $out[at + high * $inner];
               $element front_value, back_value;

@@ -14,12 +14,16 @@
 #define BLOCK_EACH(i, n) for (int i = (int)threadIdx.x; i < (n); i += 256)
 
 // --- BLOCK_CELLS
-/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block */
+/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block: a thread keeps its
+ * column where 256 are whole rows; four at a time, as more addresses would spill */
 #define BLOCK_CELLS(row, c, rows, columns)                                                         \
-  for (int row##_at = (int)threadIdx.x, row = 0, c = 0;                                            \
-       row##_at < (rows) * (columns) &&                                                            \
-       (row = row##_at / (columns), c = row##_at - row * (columns), 1);                            \
-       row##_at += 256)
+  _Pragma("unroll 4") for (int row##_at = (int)threadIdx.x, row = 0, c = 0;                        \
+                           row##_at < (rows) * (columns) &&                                        \
+                           (row = (int)((unsigned)row##_at / (unsigned)(columns)),                 \
+                           c = 256 % (columns) == 0 ? (int)(threadIdx.x % (unsigned)(columns))     \
+                                                    : row##_at - row * (columns),                  \
+                           1);                                                                     \
+                           row##_at += 256)
 
 // --- TILE_WIDTH
 /* How many lanes of a tile are computed where so many count. Note [tiles]: a tile is [rows, lanes],
