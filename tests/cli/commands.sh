@@ -38,7 +38,7 @@ refuses "no such line" 2 'no such line' "$ampc" --blame=9999999 "$job"
 refuses "a const without a value" 2 'NAME=VALUE' "$ampc" -D HIDDEN "$job"
 refuses "unknown const" 1 'error\[E207\].*EPOSCH' "$ampc" -D EPOSCH=2 "$job"
 refuses "unknown setting" 1 'error\[E207\].*opt\.lrr' "$ampc" --set opt.lrr=1 "$job"
-for option in --explain --fmt --dim=N=4; do
+for option in --explain --fmt; do
   refuses "$option" 2 'not supported yet' "$ampc" "$option" "$job"
 done
 refuses "no verb" 2 'no verb' "$amp"
