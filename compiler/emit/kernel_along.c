@@ -13,11 +13,6 @@ bool is_along(const Node *n)
   return op_has(n, T_along);
 }
 
-static bool is(const char *word, size_t n, const char *name)
-{
-  return strlen(name) == n && memcmp(word, name, n) == 0;
-}
-
 /* Short rows have a thread each, long ones a block; what lies side by side is read together anyway.
  */
 static int64_t threads_of_row(int64_t rows, int64_t length, int64_t inner)

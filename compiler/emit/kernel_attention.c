@@ -4,11 +4,6 @@
 #include "kernel_parts.h"
 #include <string.h>
 
-static bool is(const char *word, size_t n, const char *name)
-{
-  return strlen(name) == n && memcmp(word, name, n) == 0;
-}
-
 static const Node *anchor_of(const Kernel *k)
 {
   return ir_node(k->g, k->group->anchor);

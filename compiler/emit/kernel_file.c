@@ -61,14 +61,8 @@ static bool has_input(const Template *t, const char *name, size_t n)
 {
   const OpSignature *sig = &op_of(t->n)->signature;
   for (uint32_t i = 0; i < sig->n_inputs; i++)
-    if (strlen(sig->input[i].name) == n && memcmp(sig->input[i].name, name, n) == 0)
-      return t->n->in[i].id != 0;
+    if (is(name, n, sig->input[i].name)) return t->n->in[i].id != 0;
   return false;
-}
-
-static bool is(const char *word, size_t n, const char *name)
-{
-  return strlen(name) == n && memcmp(word, name, n) == 0;
 }
 
 /* Of updates: a flag that the group of parameters has, or a word of the optimizer's row. */

@@ -2,6 +2,13 @@
 #pragma once
 #include "compiler/command/walk.h"
 #include "kernel.h"
+#include <string.h>
+
+/* Whether the n characters at `word` are this name. */
+static inline bool is(const char *word, size_t n, const char *name)
+{
+  return strlen(name) == n && memcmp(word, name, n) == 0;
+}
 
 enum { INT_LIMIT = 1 << 30 }; /* elements: above it, walking in strides could overflow an int */
 

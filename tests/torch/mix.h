@@ -1,4 +1,5 @@
-/* Numbers of [0, 1), multiples of 2^-24: splitmix64, the same in make_fixtures.py. */
+/* Numbers of [0, 1), multiples of 2^-24: splitmix64, the same in make_fixtures.py; and the seed of
+ * a parameter's, as in make_models.py. */
 #pragma once
 #include <stdint.h>
 
@@ -9,4 +10,11 @@ static inline double mix(uint64_t seed, uint64_t i)
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   z ^= z >> 31;
   return (double)(z >> 40) * 0x1p-24;
+}
+
+static inline uint64_t seed_of(const char *name) /* FNV-1a, 32 bits */
+{
+  uint32_t h = 2166136261u;
+  for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
+  return h;
 }

@@ -47,13 +47,6 @@ static const Run runs[] = {
 
 /* ---- numbers, as in make_models.py ---- */
 
-static uint64_t seed_of(const char *name) /* FNV-1a, 32 bits */
-{
-  uint32_t h = 2166136261u;
-  for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
-  return h;
-}
-
 static double signed_mix(uint64_t seed, int64_t i)
 {
   return 2 * mix(seed, (uint64_t)i) - 1;

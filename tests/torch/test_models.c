@@ -46,13 +46,6 @@ static bool reads_words(const Net *net)
 
 /* ---- numbers, as in make_models.py ---- */
 
-static uint64_t seed_of(const char *name) /* FNV-1a, 32 bits */
-{
-  uint32_t h = 2166136261u;
-  for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
-  return h;
-}
-
 static double start(const ampc_param *p, int64_t i)
 {
   double u = 2 * mix(seed_of(p->path), (uint64_t)i) - 1;
