@@ -57,7 +57,7 @@ while IFS= read -r place; do complain "$place is a banner over two lines"; done 
 
 # What is known of an op stands in its row of compiler/graph/ops.def. Outside rules/ and emit/ code may
 # name the ops that the graph itself is made of, and lower/ those that the language has words for.
-own='source|param|number|integer|setting|step|epoch|steps_taken|loss_scale|cast|reshape|expand|permute|transpose'
+own='source|param|number|integer|setting|step|epoch|steps_taken|loss_scale|cast|cast_like|reshape|expand|permute|transpose'
 own="$own|full|sum|add|cat|detach|matmul|gemm|output|minimize|metric|grad_accumulate|grad_norm|optimizer_control|trust_ratio"
 own="$own|carry|next|turn|stack|copy|scan|scan_end"
 while IFS=: read -r file line op; do

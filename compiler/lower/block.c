@@ -358,6 +358,11 @@ void lower_check_names(Lower *l)
 void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
+  if (d_contains(v, D_type_of)) {
+    fail(l, E307, span, "%s is decided after this, by regions of precision", d_text(l, v));
+    diag_help(l->c, "`:type x` shows the type that x has");
+    return;
+  }
   if (!tensors) {
     l->c->answer = arena_shown(l->arena, d_answer_text(l, v), "\n\t");
     return;

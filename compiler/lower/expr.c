@@ -142,17 +142,6 @@ static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
   return true;
 }
 
-/* Float types are decided by pass precision, later than this; only of integers and bools is
- * the type known now. */
-static Datum dtype_of(Lower *l, Datum base, Span span)
-{
-  DType d = tensor_dtype(l, base);
-  if (!dtype_is_float(d)) return d_dtype(d);
-  not_yet(l, span, "`.dtype` of a float tensor");
-  diag_help(l->c, "name the type: `.to(f32)`");
-  return d_of(D_error);
-}
-
 /* For a tensor every function is a method, so the nearest name is looked for among them. */
 static Datum no_attr(Lower *l, Datum base, const Name *name)
 {
@@ -181,7 +170,7 @@ static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
     tensor_dims(l, base, &dim, &rank);
     return d_sizes(l, dim, rank);
   }
-  if (strcmp(name->text, "dtype") == 0) return dtype_of(l, base, e->span);
+  if (strcmp(name->text, "dtype") == 0) return type_of_tensor(l, base, e->span);
   Datum f = lookup_global(l, s->file, name->text, name->span);
   if (!d_is(f, D_absent) && !d_is(f, D_error)) {
     fail(l, E209, e->span, "`%s` is a function", name->text);

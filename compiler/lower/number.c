@@ -70,7 +70,12 @@ bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out)
 {
   if (d.kind != D_dtype) {
     wrong_kind(l, d, span, what, "a type");
-    if (!d_is(d, D_error)) diag_help(l->c, "types are f16 bf16 f32 i32 i64 u8 bool");
+    if (d.kind == D_type_of)
+      diag_help(l->c,
+                "it is decided after this, by regions of precision; it may stand in `x.to(..)` "
+                "and as `dtype=` of new tensors");
+    else if (!d_is(d, D_error))
+      diag_help(l->c, "types are f16 bf16 f32 i32 i64 u8 bool");
     return false;
   }
   *out = d.as.dtype;
@@ -231,6 +236,13 @@ static Datum equal(Lower *l, Datum a, Datum b, Span span)
 /* Order is for two numbers or two strings; equality for everything. */
 static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
+  bool none = a.kind == D_none || b.kind == D_none;
+  if (!none && (d_contains(a, D_type_of) || d_contains(b, D_type_of))) {
+    fail(l, E307, span, "`%s` needs compile-time values, got %s", operator_text(op),
+         d_text(l, d_contains(a, D_type_of) ? a : b));
+    diag_help(l->c, "%s", type_of_help);
+    return d_of(D_error);
+  }
   if (op == OPER_eq) return equal(l, a, b, span);
   if (op == OPER_ne) {
     Datum same = equal(l, a, b, span);

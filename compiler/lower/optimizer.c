@@ -392,7 +392,8 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
     } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
       r.cut = n;
     } else {
-      for (uint32_t i = 0; i < n->n_in; i++) needed[n->in[i].id] = true;
+      uint32_t values = n->op == OP_cast_like ? 1 : n->n_in; /* of the other only the type */
+      for (uint32_t i = 0; i < values; i++) needed[n->in[i].id] = true;
     }
   }
   return r;

@@ -144,18 +144,18 @@ static Datum run_size(Lower *l, Args *args)
 
 static Datum run_to(Lower *l, Args *args)
 {
-  DType d;
+  AskedType type;
   if (!d_is_tensor(ARG(0)))
     return fail(l, E209, SPAN(0), "`to` needs a tensor, got %s", d_kind_text(l, ARG(0)));
-  if (!want_dtype(l, ARG(1), SPAN(1), "`to`", &d)) return d_of(D_error);
+  if (!want_type(l, ARG(1), SPAN(1), "`to`", &type)) return d_of(D_error);
   Value x = as_tensor(l, ARG(0), SPAN(0));
-  return x.id ? cast_to(l, x, d, args->span) : d_of(D_error);
+  return x.id ? cast_as(l, x, type, args->span) : d_of(D_error);
 }
 
 /* ---- tensors of one number ---- */
 
 /* The one keyword of zeros(), ones(), rand() and randn(). */
-static bool dtype_key(Lower *l, const Args *args, const char *name, DType *out)
+static bool dtype_key(Lower *l, const Args *args, const char *name, AskedType *out)
 {
   for (uint32_t i = 0; i < args->at.n; i++) {
     const ArgValue *arg = &args->at.at[i];
@@ -164,7 +164,7 @@ static bool dtype_key(Lower *l, const Args *args, const char *name, DType *out)
       wrong_key(l, name, arg, (const char *const[]){"dtype"}, 1, "zeros(*sizes, dtype=f32)");
       return false;
     }
-    if (!want_dtype(l, arg->value, arg->span, "`dtype`", out)) return false;
+    if (!want_type(l, arg->value, arg->span, "`dtype`", out)) return false;
   }
   return true;
 }
@@ -190,11 +190,11 @@ static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *na
 static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const char *name)
 {
   const NamedAttr *shape;
-  DType d = AMPC_F32;
-  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, first, name, &shape))
+  AskedType type = {.dtype = AMPC_F32};
+  if (!dtype_key(l, args, name, &type) || !new_shape(l, args, first, name, &shape))
     return d_of(D_error);
   Value v = as_tensor(l, value, args->span);
-  Datum number = v.id ? cast_to(l, v, d, args->span) : d_of(D_error);
+  Datum number = v.id ? cast_as(l, v, type, args->span) : d_of(D_error);
   if (d_is(number, D_error)) return number;
   return append(l, args->span, OP_full, &number.as.tensor, 1, shape);
 }
@@ -203,12 +203,13 @@ static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const cha
 static Datum drawn(Lower *l, Args *args, OpKind op, const char *name)
 {
   const NamedAttr *shape;
-  DType d = AMPC_F32;
-  if (!dtype_key(l, args, name, &d) || !new_shape(l, args, 0, name, &shape)) return d_of(D_error);
-  if (!dtype_is_float(d))
-    return fail(l, E209, args->span, "%s makes floats, not %s", name, ir_dtype_name(d));
+  AskedType type = {.dtype = AMPC_F32};
+  if (!dtype_key(l, args, name, &type) || !new_shape(l, args, 0, name, &shape))
+    return d_of(D_error);
+  if (!dtype_is_float(type.dtype))
+    return fail(l, E209, args->span, "%s makes floats, not %s", name, ir_dtype_name(type.dtype));
   Datum v = append(l, args->span, op, NULL, 0, shape);
-  return d_is(v, D_error) ? v : cast_to(l, v.as.tensor, d, args->span);
+  return d_is(v, D_error) ? v : cast_as(l, v.as.tensor, type, args->span);
 }
 
 static Datum run_rand(Lower *l, Args *args)

@@ -168,6 +168,9 @@ static const char *truth_help(const Lower *l, const char *place)
   return "tensors are combined with `&`, `|` and `~`";
 }
 
+const char *const type_of_help =
+    "regions of precision decide it after this: `x.to(y.dtype)` needs no question";
+
 /* As Python's bool(): zero, "", [] and none are false. A tensor has no truth at compile time;
  * `if x > 0` is the most common mistake of all, so its message says what to write. */
 int d_truth(Lower *l, Datum d, Span span, const char *place)
@@ -189,8 +192,9 @@ int d_truth(Lower *l, Datum d, Span span, const char *place)
   case D_tensor:
   case D_param:
   case D_schedule:
+  case D_type_of:
     fail(l, E307, span, "%s needs a compile-time value, got %s", place, d_kind_text(l, d));
-    diag_help(l->c, "%s", truth_help(l, place));
+    diag_help(l->c, "%s", d.kind == D_type_of ? type_of_help : truth_help(l, place));
     return -1;
   default:
     return 1;
@@ -266,6 +270,9 @@ static void text_of(Lower *l, Text *t, Datum d, size_t most)
     break;
   case D_dtype:
     text_puts(t, ir_dtype_name(d.as.dtype));
+    break;
+  case D_type_of:
+    text_puts(t, "the type of a float tensor");
     break;
   case D_function:
     text_puts(t, d.as.function->def->name.text);

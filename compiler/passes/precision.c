@@ -6,7 +6,9 @@
  * gradient so that the derivative of a conversion is a conversion too. */
 #include "passes.h"
 #include "compiler/graph/own.h"
+#include <ctype.h>
 #include <math.h>
+#include <string.h>
 
 /* The casts that one node has already, by type. A cast inside no_grad lets no gradient through, so
  * users outside of it need one of their own. */
@@ -320,6 +322,18 @@ static void type_carried(Precision *p, uint32_t id, Node *n)
   n->in[1] = shared_cast(p, n, n->in[1], ir_in(p->c, n, 0)->dtype);
 }
 
+/* .to(x.dtype): x has its type by now. */
+static Value as_type_of(Precision *p, const Node *n)
+{
+  Cursor at = ir_cursor_at(n, WHY_asked);
+  DType d = ir_in(p->c, n, 1)->dtype;
+  const Node *x = ir_in(p->c, n, 0);
+  if (x->dtype == d && !x->weak) return as_it_is(p, n);
+  Value v = ir_append(p->c, &at, OP_cast, n->in, 1, ATTRS({"dtype", {.i = d}}));
+  check_constants(p, ir_node(p->c->graph, v));
+  return v;
+}
+
 /* `id` is of the old array; n has inputs of the new one, whose types are final. */
 static void type_node(Precision *p, uint32_t id)
 {
@@ -328,6 +342,10 @@ static void type_node(Precision *p, uint32_t id)
   if (n.op == OP_cast && ir_in(p->c, &n, 0)->dtype == (DType)attr_int(&n, "dtype") &&
       !ir_in(p->c, &n, 0)->weak) {
     p->r.map[id] = as_it_is(p, &n);
+    return;
+  }
+  if (n.op == OP_cast_like) {
+    p->r.map[id] = as_type_of(p, &n);
     return;
   }
   type_carried(p, id, &n);
@@ -410,6 +428,51 @@ static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
   return count;
 }
 
+static bool is_word_char(char c)
+{
+  return isalnum((unsigned char)c) || c == '_' || c == '.';
+}
+
+static bool has_word(const char *text, size_t size, const char *word)
+{
+  size_t n = strlen(word);
+  for (size_t i = 0; i + n <= size; i++) {
+    bool begins = !i || !is_word_char(text[i - 1]),
+         ends = i + n == size || !is_word_char(text[i + n]);
+    if (begins && ends && memcmp(text + i, word, n) == 0) return true;
+  }
+  return false;
+}
+
+/* The 16-bit operand of n as the text of n calls it: the help may use a name that stands there;
+ * NULL: none does. */
+static const char *narrow_name(Compile *c, const Node *n)
+{
+  Place p = diag_place(c, n->span);
+  if (!p.source) return NULL;
+  const char *text = p.source->text + (n->span.start - p.source->base);
+  size_t size = n->span.end - n->span.start;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Node *in = ir_in(c, n, i);
+    if (in->why == WHY_cast_for) in = ir_in(c, in, 0);
+    if (in->dtype == AMPC_F32 || !dtype_is_float(in->dtype) || !in->name) continue;
+    if (has_word(text, size, in->name)) return in->name;
+  }
+  return NULL;
+}
+
+/* In the type of what it meets, which is right in any precision of the job; else in that type as it
+ * is called. */
+static void help_widened(Compile *c, const Node *n, const char *path)
+{
+  const char *name = narrow_name(c, n);
+  DType low = c->graph->regions.at[n->region].kind == REGION_bf16 ? AMPC_BF16 : AMPC_F16;
+  if (name)
+    diag_help(c, "`%s.to(%s.dtype)`", path, name);
+  else
+    diag_help(c, "`%s.to(%s)`", path, ir_dtype_name(low));
+}
+
 static void warn_widened(Compile *c)
 {
   const Graph *g = c->graph;
@@ -422,8 +485,7 @@ static void warn_widened(Compile *c)
     uint32_t count = count_followers(g, id, wide);
     diag_warning(c, W406, n->span, "f32 `%s` makes %u operation%s f32", path, count,
                  count == 1 ? "" : "s");
-    DType low = g->regions.at[n->region].kind == REGION_bf16 ? AMPC_BF16 : AMPC_F16;
-    diag_help(c, "`%s.to(%s)`", path, ir_dtype_name(low));
+    help_widened(c, n, path);
   }
 }
 

@@ -176,6 +176,14 @@ bool shape_cast(Compile *c, Node *n)
   return true;
 }
 
+bool shape_cast_like(Compile *c, Node *n)
+{
+  rule_copy_dims(n, ir_in(c, n, 0));
+  n->dtype = ir_in(c, n, 1)->dtype;
+  n->weak = false;
+  return true;
+}
+
 /* Unlike set_dims, nothing is checked: the input was. */
 bool shape_same(Compile *c, Node *n)
 {

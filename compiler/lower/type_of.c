@@ -1,0 +1,27 @@
+/* `x.dtype` of a tensor. Of floats it is decided by pass precision, later than this, so it is no
+ * value to branch on: it stands where a type is asked for, `.to(x.dtype)` and `dtype=x.dtype`, and
+ * leaves a `cast_like` node that pass precision makes a cast of. */
+#include "lower.h"
+
+Datum type_of_tensor(Lower *l, Datum x, Span span)
+{
+  DType d = tensor_dtype(l, x);
+  if (!dtype_is_float(d)) return d_dtype(d);
+  Value v = as_tensor(l, x, span);
+  return v.id ? (Datum){.kind = D_type_of, .as.tensor = v} : d_of(D_error);
+}
+
+bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out)
+{
+  out->like = (Value){0};
+  if (d.kind != D_type_of) return want_dtype(l, d, span, what, &out->dtype);
+  out->like = d.as.tensor;
+  out->dtype = ir_node(l->g, d.as.tensor)->dtype;
+  return true;
+}
+
+Datum cast_as(Lower *l, Value x, AskedType type, Span span)
+{
+  if (!type.like.id) return cast_to(l, x, type.dtype, span);
+  return append(l, span, OP_cast_like, (Value[]){x, type.like}, 2, NULL);
+}
