@@ -83,11 +83,35 @@ static double matthews(const Counts *k)
   return ratio(right * all - both, sqrt(all * all - predicted) * sqrt(all * all - actual));
 }
 
+/* NaN where all of x or all of y are equal, as scipy has it. */
+static double pearson(const ampc_metric *s)
+{
+  double n = s[0].sum, x = s[1].sum, y = s[2].sum;
+  double spread = (n * s[3].sum - x * x) * (n * s[4].sum - y * y);
+  return spread > 0 ? (n * s[5].sum - x * y) / sqrt(spread) : NAN;
+}
+
+/* How many pairs of both classes have the greater score in class 1, equal ones half: the share of
+ * them. NaN where one class has nobody, as scikit-learn's roc_auc_score. */
+static double auc(const ampc_metric *slots, uint32_t bins)
+{
+  double below = 0, pairs = 0, ones = 0;
+  for (uint32_t i = 0; i < bins; i++) {
+    double zero = slots[i].sum, one = slots[bins + i].sum;
+    pairs += one * (below + zero / 2);
+    below += zero;
+    ones += one;
+  }
+  return below > 0 && ones > 0 ? pairs / (below * ones) : NAN;
+}
+
 double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
 {
   if (!m->statistics) return slots->count > 0 ? slots->sum / slots->count : NAN;
   if (m->kind == AMPC_METRIC_PERPLEXITY) return exp(slots[0].sum / slots[1].sum);
+  if (m->kind == AMPC_METRIC_PEARSON) return pearson(slots);
   if (!metric_is_number(m) || slots[m->statistics - 1].sum > 0) return NAN;
+  if (m->kind == AMPC_METRIC_AUC) return auc(slots, (m->statistics - 1) / 2);
   const Counts k = counts_of(m, slots);
   if (sum_of(k.actual, k.n) == 0) return NAN;
   switch (m->kind) {

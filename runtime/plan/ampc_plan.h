@@ -354,7 +354,9 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
 #define AMPC_METRICS(ROW)                                                                          \
   ROW(MEAN, mean)             /* of a number, by samples; it has no statistics */                  \
   ROW(PERPLEXITY, perplexity) /* sum of the losses, their number */                                \
-  ROW(F1_MACRO, f1_macro)     /* from here on counts */                                            \
+  ROW(PEARSON, pearson)       /* number of elements; sums of x, y, x^2, y^2, x y */                \
+  ROW(AUC, auc)               /* from here on counts; of both classes in bins of scores */         \
+  ROW(F1_MACRO, f1_macro)                                                                          \
   ROW(F1_MICRO, f1_micro)                                                                          \
   ROW(F1_WEIGHTED, f1_weighted)                                                                    \
   ROW(F1_BINARY, f1_binary)                                                                        \

@@ -42,6 +42,12 @@ def binary_data():
     return [v + 2.0 * (2 * t - 1) for v, t in zip(x, y)], y
 
 
+def ranked_data():
+    """The same, each score in a bin of its own or equal to others: multiples of 1/32 below 2.5."""
+    x, y = binary_data()
+    return [v * 64 // 8 / 32 for v in x], y
+
+
 def pixels_data():
     """7 pictures of 5 x 6 pixels and 3 classes; some pixels are ignored."""
     x, y = logits(3, 7 * 3 * 30), labels(3, 7 * 30, 3, ignored=255)

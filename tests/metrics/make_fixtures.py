@@ -6,9 +6,10 @@ import pathlib
 import warnings
 
 import sklearn
-from sklearn.metrics import confusion_matrix, f1_score, jaccard_score, log_loss, matthews_corrcoef
+from sklearn.feature_selection import r_regression
+from sklearn.metrics import confusion_matrix, f1_score, jaccard_score, log_loss, matthews_corrcoef, roc_auc_score
 
-from data import axis_of_classes, binary_data, classes_data, pixels_data
+from data import axis_of_classes, binary_data, classes_data, pixels_data, ranked_data
 
 
 def scores(y, p, averages):
@@ -40,6 +41,8 @@ def main():
     x, y = binary_data()
     p = [int(v > 0) for v in x]
     out["binary"] = scores(y, p, ("binary",) + many) | {"confusion": confusion_matrix(y, p).tolist()}
+    for name, (x, y) in {"scores": binary_data(), "ranked": ranked_data()}.items():
+        out[name] = {"auc": float(roc_auc_score(y, x)), "pearson": float(r_regression([[v] for v in x], y)[0])}
 
     x, y = pixels_data()
     rows = axis_of_classes(x, 7, 3, 30)

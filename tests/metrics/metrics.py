@@ -5,13 +5,14 @@ the JSON of `amp train`, the text of an emitted program, the table, the prompt, 
 """
 import csv
 import json
+import math
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
 
-from data import binary_data, classes_data, pixels_data
+from data import binary_data, classes_data, pixels_data, ranked_data
 
 HERE = pathlib.Path(__file__).parent
 ampc, amp = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
@@ -100,6 +101,8 @@ def main(work):
     job = make(work / "binary", x, [53], y, 20, metrics)
     compare("two classes, one logit", evaluated(job), want["binary"])
 
+    ranks(work, want)
+
     x, y = pixels_data()
     ignored = [m.replace("IGNORE", ", ignore_index=255") for m in averages("x", *many)]
     ignored += [f"{f} = {f}(x, y, ignore_index=255)" for f in ("confusion", "matthews", "perplexity")]
@@ -108,6 +111,32 @@ def main(work):
 
     told(work, first)
     wrong(work)
+
+
+def ranks(work, want):
+    """The area is right where scores that differ have bins of their own, else to half of what shares a bin."""
+    metrics = ["auc = auc(x, y)", "pearson = pearson(x, y.to(f32))"]
+    x, y = ranked_data()
+    for batch in (1, 20, 53):
+        compare(f"ranks, batch {batch}", evaluated(make(work / "ranks", x, [53], y, batch, metrics)), want["ranked"])
+    two = [v for s in x for v in (-s / 2, s / 2)]
+    pairs = ["auc = auc(x, y)", "pearson = pearson(x[:, 1] - x[:, 0], y.to(f32))"]
+    compare("ranks of two logits", evaluated(make(work / "two", two, [53, 2], y, 20, pairs)), want["ranked"])
+    compare("ranks in f16", evaluated(make(work / "short", x, [53], y, 20, metrics, "f16")), want["ranked"])
+    whole = make(work / "scores", binary_data()[0], [53], y, 20, metrics)
+    compare("scores that share bins", evaluated(whole), want["scores"], 1e-3)
+    some = [-100 if i % 5 == 0 else v for i, v in enumerate(y)]
+    x[::5] = [1e30 * (-1) ** i for i in range(11)]
+    ignored = evaluated(make(work / "some", x, [53], some, 20, metrics[:1]))["auc"]
+    kept = [(v, t) for v, t in zip(x, some) if t >= 0]
+    pairs = [(a, b) for a, t in kept if t for b, other in kept if not other]
+    truth = sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs)
+    check("the ignored have no rank", abs(ignored - truth) < 1e-9, f"{ignored}, of pairs {truth}")
+    for what, wrong, label in (("a label that is no class", 0.0, 2), ("a score that is no number", math.nan, 1)):
+        got = evaluated(make(work / "no_rank", [wrong] + x[1:], [53], [label] + y[1:], 20, metrics[:1]))
+        check(f"no area of {what}", got["auc"] is None, got)
+    lonely = evaluated(make(work / "lonely", x, [53], [1] * 53, 20, metrics))
+    check("no area of one class, no correlation of equal numbers", lonely == {"auc": None, "pearson": None}, lonely)
 
 
 def told(work, first):
