@@ -60,7 +60,10 @@ GIVEN = {
     "num_classes": "2", "scaled_dot_product_attention.value": "x", "arange.start": "0", "arange.end": "9",
     "k": "2", "tensordot.a": "x", "tensordot.b": "x.permute(2, 3, 0, 1)", "cross.input": "x[:, :3]", "other": "x[:, :3]",
     "dot.input": "x.flatten()", "dot.tensor": "x.flatten()", "input1": "x", "input2": "x", "bilinear.weight": "x[0]",
-    "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
+    "num_samples": "2", "mask_id": "1", "vocab": "9", "ids": "(x > 0).to(i64)", "x2": "x", "running_mean": "x[0, :, 0, 0]",
+    "running_var": "x[0, :, 0, 0]", "anchor": "x", "positive": "x", "negative": "x", "cosine_embedding_loss.input1": "x[0, 0]",
+    "cosine_embedding_loss.input2": "x[0, 0]", "cosine_embedding_loss.target": "x[0, 0, 0]", "multinomial.input": "x[0, 0]", "data": "[1, 2]",
+    "auc.target": "(x > 0).to(i64)", "scores": "x", "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Sources, so that their files need not be there: then only the number can be what is wrong.
 GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
@@ -76,7 +79,7 @@ IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, 
           "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
           "ConvTranspose3d": "x.unsqueeze(2)", "BatchNorm3d": "x.unsqueeze(2)", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
           "Bilinear": "x, x", "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
-RESULT = {"sort": "y[0]", "topk": "y[0]", "cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+RESULT = {"mlm_mask": "y[0]", "finfo": "x", "sort": "y[0]", "topk": "y[0]", "cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
 def arguments(text):

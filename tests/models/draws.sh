@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What augmentation draws: shares of mixup have the moments of the beta distribution, 1/2 and
 # 1/4 + 1 / (4 (2 alpha + 1)); random_erasing takes rectangles of the area that is asked for, as often as
-# asked; a class is among the first k of accuracy as often as k is of all. Batches of an evaluation draw each their own,
-# the same in the next evaluation of the same weights.
+# asked; a class is among the first k of accuracy as often as k is of all. Orders of randperm are all as likely, multinomial
+# takes by weight, also what is left, mlm_mask as many as it says. Batches of an evaluation draw each their own, the same in the
+# next evaluation of the same weights.
 # usage: draws.sh AMP
 set -euo pipefail
 amp=$1
@@ -43,6 +44,55 @@ bad = [f"{k} is {sums[k]}, expected {want[k]}" for k in want if not abs(sums[k] 
 print(f"alpha {alpha}:", "; ".join(bad) or "ok")
 sys.exit(bool(bad))' "$alpha"
 done
+
+cat >"$job" <<'EOF'
+manual_seed(5)
+data d() { return synthetic(16000, [1]) }
+model net = Linear(1, 1)
+optimizer opt = SGD(net, lr=0.0)
+def share(x) { return x.to(f32).mean() }
+train x in d() with batch=4, steps=4000 {
+  minimize net(x).mean() * 0.0 with opt
+}
+eval x in d() with batch=16 {
+  p = randperm(5)
+  metric places = (p == arange(5)).to(f32).sum()
+  metric first = share(p[0] == 4)
+  metric turned = ((p.unsqueeze(0) > p.unsqueeze(1)) & (arange(5).unsqueeze(0) < arange(5).unsqueeze(1))).to(f32).sum()
+  metric lost = (sort(p)[0] != arange(5)).to(f32).sum()
+  weights = tensor([1, 0, 3, 6]).repeat(16, 1)
+  with_it = multinomial(weights, 8, replacement=true)
+  metric most = share(with_it == 3)
+  metric some = share(with_it == 2)
+  metric never = share(with_it == 1)
+  one = multinomial(weights, 2)
+  metric one_first = share(one[:, 0] == 3)
+  metric one_second = share(one[:, 1] == 3)
+  metric twice = share(one[:, 0] == one[:, 1])
+  metric none_left = share(multinomial(weights, 4)[:, 3] == 1)
+  ids = full([16, 64], 7, dtype=i32)
+  hidden, target = mlm_mask(ids, 3, 10, p=0.3)
+  metric chosen = share(target != -100)
+  metric named = share((target == 7) | (target == -100))
+  metric mask = share((target != -100) & (hidden == 3))
+  metric kept = share((target != -100) & (hidden == 7))
+  metric other = share((target != -100) & (hidden == 9))
+  metric touched = share((target == -100) & (hidden != 7))
+}
+EOF
+"$amp" train "$job" --device cpu --json --set train.steps=1 2>/dev/null | python3 -c '
+import json, sys
+got = [told["metrics"] for told in map(json.loads, sys.stdin) if told.get("event") == "eval"][-1]
+# expected, deviation of one, how many are drawn
+want = {"places": (1, 1, 1000), "first": (0.2, 0.4, 1000), "turned": (5, 2.04, 1000), "lost": (0, 0, 1), "most": (0.6, 0.49, 128000),
+        "some": (0.3, 0.46, 128000), "never": (0, 0, 1), "one_first": (0.6, 0.49, 16000),
+        # 3 second: behind 0 of weight 1, or 2 of weight 3
+        "one_second": (0.1 * 6 / 9 + 0.3 * 6 / 7, 0.47, 16000), "twice": (0, 0, 1), "none_left": (1, 0, 1),
+        "chosen": (0.3, 0.46, 1024000), "named": (1, 0, 1), "mask": (0.3 * 0.81, 0.43, 1024000),
+        "kept": (0.3 * 0.11, 0.18, 1024000), "other": (0.3 * 0.01, 0.055, 1024000), "touched": (0, 0, 1)}
+bad = [f"{k} is {got[k]}, expected {e}" for k, (e, d, n) in want.items() if not abs(got[k] - e) <= 4 * d / n ** 0.5]
+print("orders, choices, masks:", "; ".join(bad) or "ok")
+sys.exit(bool(bad) or set(got) != set(want))'
 
 cat >"$job" <<'EOF'
 data d() { return synthetic(8000, [1]) }

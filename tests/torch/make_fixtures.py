@@ -159,6 +159,8 @@ class Names(dict):
     def __missing__(self, name):
         if name in ("true", "false"):
             return name == "true"
+        if name == "none":
+            return None
         if name in OWN:
             return OWN[name]
         for module in (nn, F, torch):
