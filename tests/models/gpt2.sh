@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # GPT-2: its size, that both sizes compile with no data present, and that a small one reads llm.c's shards and raw tokens alike,
-# refuses a token that it has no row for, and trains to the same bytes with and without recomputation.
+# refuses a token that it has no row for, trains to the same bytes with and without recomputation, and goes on with a text
+# alike from its own weights and from those in Hugging Face's layout. The memory of the step is what the README says.
 #   gpt2.sh AMPC AMP
 set -euo pipefail
 ampc=$(realpath "$1") amp=$(realpath "$2")
@@ -15,6 +16,11 @@ total() { "$ampc" "$job" "$@" --emit=params | tail -1; }
 xl=(-D LAYERS=48 -D HEADS=25 -D C=1600)
 [ "$(total "${xl[@]}")" = "total 1557611200 parameters" ] || fail "$(total "${xl[@]}")"
 "$ampc" "$job" "${xl[@]}" -o xl.cu
+planned() { "$ampc" "$job" --emit=memory "$@" | tail -1 | awk '{ gsub(",", "", $1); printf "%.1f GB\n", $1 / 1e9 }'; }
+for recompute in false true; do
+  gb=$(planned -D RECOMPUTE=$recompute)
+  grep -q "| $gb |" "$(dirname "$job")/README.md" || fail "the README does not say $gb"
+done
 
 python3 - <<'PY'
 import struct
@@ -32,4 +38,34 @@ cmp raw.log shard.log && cmp raw.log again.log || fail "losses differ"
 cmp <(tail -c 60000 raw) <(tail -c 60000 again) || fail "recomputation changes the weights"
 if "$amp" train "$job" --data-dir "$d" -D DATA=wrong_ "${small[@]}" --save no 2>err; then fail "a wrong token is taken"; fi
 grep -q 'wrong_train_\*.bin: sample 48, element 9, is 61, expected 0 to 60 (rows of embedding' err || { cat err && exit 1; }
+
+python3 - raw model.safetensors <<'PY' # [out, in] -> [in, out] of what Hugging Face calls Conv1D
+import array, json, re, struct, sys
+data = open(sys.argv[1], "rb").read()
+n = struct.unpack_from("<Q", data)[0]
+header, out, body = json.loads(data[8 : 8 + n]), {}, b""
+for name, t in header.items():
+    if not re.fullmatch(r"(w|h|ln_f).*(weight|bias)", name):
+        continue
+    begin, end = t["data_offsets"]
+    x = array.array("f", data[8 + n + begin : 8 + n + end])
+    shape = t["shape"]
+    if re.fullmatch(r"h.*c_.*weight", name):
+        x = array.array("f", (v for i in range(shape[1]) for v in x[i :: shape[1]]))
+        shape = shape[::-1]
+    out[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + 4 * len(x)]}
+    body += x.tobytes()
+for layer in range(2): # the mask of causal attention
+    out[f"h.{layer}.attn.bias"] = {"dtype": "F32", "shape": [1, 1, 1, 1], "data_offsets": [len(body), len(body) + 4]}
+    body += bytes(4)
+head = json.dumps(out).encode()
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(head)) + head + body)
+open("prompt.bin", "wb").write(struct.pack("<3H", 3, 9, 16))
+PY
+text() { "$amp" infer -q --device cpu "${net[@]}" --generate 20 --temperature 0 --prompt-file prompt.bin "$(dirname "$job")/generate.amp" "$@"; }
+net=(-D LAYERS=2 -D HEADS=2 -D C=32 -D T=16 -D V=61)
+text --weights raw >own
+text -D WEIGHTS="$d/model.safetensors" >theirs
+[ "$(wc -w <own)" = 23 ] || fail "20 tokens behind 3: $(cat own)"
+cmp own theirs || fail "Hugging Face's layout gives another text"
 echo ok
