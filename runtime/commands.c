@@ -129,7 +129,8 @@ static void bind_list(ampc_runtime *rt, CommandList list)
     void **at = rt->addresses + rt->n_addresses;
     rt->n_addresses += n;
     for (uint32_t k = 0; k < n; k++)
-      at[k] = o[k].at.space == AMPC_NONE ? NULL : rt->space[o[k].at.space] + o[k].at.offset;
+      at[k] = o[k].at.space == AMPC_NONE ? AMPC_NUMBER(o[k].at.offset)
+                                         : rt->space[o[k].at.space] + o[k].at.offset;
     if (list.at[i].kind == AMPC_REPEAT) bind_list(rt, body_of(&list.at[i]));
     rt->bound[place] = (BoundCommand){&list.at[i], at, rt->n_bound - place - 1};
   }
@@ -187,9 +188,9 @@ static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_
   if (t == 0 && half == 0) return b->at;
   uint32_t n = ampc_command_operands(b->command, room, &o);
   for (uint32_t i = 0; i < n; i++)
-    rt->moved[i] =
-        !b->at[i] ? NULL
-                  : (char *)b->at[i] + t * o[i].stride + (o[i].at.space == AMPC_INPUT ? half : 0);
+    rt->moved[i] = o[i].at.space == AMPC_NONE ? b->at[i]
+                                              : (char *)b->at[i] + t * o[i].stride +
+                                                    (o[i].at.space == AMPC_INPUT ? half : 0);
   return rt->moved;
 }
 
@@ -206,10 +207,10 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
                    k->as.launch.n_args);
     break;
   case AMPC_GEMM:
-    (ampc_do_gemm)(rt, &k->as.gemm.desc, at[0], at[1], at[2], at[3], at[4]);
+    ampc_do_gemm(rt, &k->as.gemm.desc, at[0], at[1], at[2], at[3], at[4]);
     break;
   case AMPC_CONV:
-    (ampc_do_conv)(rt, &k->as.conv.desc, at[0], at[1], at[2], at[3], at[4]);
+    ampc_do_conv(rt, &k->as.conv.desc, at[0], at[1], at[2], at[3], at[4]);
     break;
   case AMPC_COPY:
     ampc_do_copy(rt, at[0], at[1], k->as.copy.bytes);

@@ -302,7 +302,7 @@ static void keep_failure(ampc_runtime *rt, ampc_status status)
 
 ampc_runtime *ampc_called(ampc_runtime *rt, const char *name)
 {
-  rt->called = name + (name[0] == '&');
+  rt->called = name;
   return rt;
 }
 
@@ -429,8 +429,8 @@ void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t b
   keep_failure(rt, rt->device->ops->launch(rt->device, &p->kernels[kernel], grid, block, args));
 }
 
-void(ampc_do_gemm)(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
-                   const void *bias, void *c, void *workspace)
+void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
+                  const void *bias, void *c, void *workspace)
 {
   const DeviceOps *ops = rt->device->ops;
   if (rt->failed) return;
@@ -440,8 +440,8 @@ void(ampc_do_gemm)(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const
                   desc->line);
 }
 
-void(ampc_do_conv)(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
-                   void *y, void *workspace)
+void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
+                  void *y, void *workspace)
 {
   const DeviceOps *ops = rt->device->ops;
   if (rt->failed) return;

@@ -247,6 +247,16 @@ static void add_state(ArgBuild *b, bool only_read)
              .role = ARG_state, .type = AMPC_U8, .place = {AMPC_STATE, 0}, .only_read = only_read});
 }
 
+/* What random numbers hang on: STATE has the seed and the step. The stream is an argument and no
+ * literal, so that layers that are alike share their kernels. */
+static void add_random(ArgBuild *b, const Node *n)
+{
+  if (!op_draws(n)) return;
+  add_state(b, true);
+  add_argument(b,
+               (KernelArg){.role = ARG_stream, .type = AMPC_I32, .place = {AMPC_NONE, n->stream}});
+}
+
 /* STATE is ampc_state, then an ampc_optimizer each, then an ampc_metric each, then settings:
  * ampc_state.h. */
 static void add_optimizer(ArgBuild *b, int64_t index, bool only_read)
@@ -383,7 +393,7 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
     add_ranges(b, n, arg);
     break;
   case FILE_random:
-    if (op_draws(n)) add_state(b, true);
+    add_random(b, n);
     break;
   }
 }
@@ -406,8 +416,8 @@ static void own_args(ArgBuild *b, const Group *p)
 }
 
 /* A file op says what its kernel takes. For all others: values from outside, then results that have
- * bytes (the rest stay in registers), then slots of gradients, then STATE, whose seed and step key
- * the random numbers. */
+ * bytes (the rest stay in registers), then slots of gradients, then STATE and streams of random
+ * numbers. */
 static void add_part(ArgBuild *b, const Group *p)
 {
   const Graph *g = b->c->graph;
@@ -419,8 +429,6 @@ static void add_part(ArgBuild *b, const Group *p)
     own_args(b, p);
     return;
   }
-  bool random = false;
-  for (uint32_t i = 0; i < p->n; i++) random |= op_of(ir_node(g, p->nodes[i]))->code.random;
   add_inputs(b, p);
   for (uint32_t i = 0; i < p->n; i++) {
     if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(b, p->nodes[i]);
@@ -431,7 +439,7 @@ static void add_part(ArgBuild *b, const Group *p)
       add(b, ARG_grad, p->nodes[i], AMPC_F32, AMPC_GRAD,
           g->params.at[attr_int(n, "param")].offset * float_bytes(b->c));
   }
-  if (random) add_state(b, true);
+  for (uint32_t i = 0; i < p->n; i++) add_random(b, ir_node(g, p->nodes[i]));
 }
 
 KernelArgs part_args(Compile *c, const Group *part)

@@ -16,11 +16,12 @@ typedef enum ArgRole {
   ARG_moment2,
   ARG_moment3,
   ARG_ema,
-  ARG_copy16, /* f16 * */
-  ARG_copybf, /* bf16 * */
-  ARG_buffer, /* of the parameter's type */
-  ARG_kept,   /* likewise: the buffer as it was before the step */
-  ARG_scratch /* real *: room of an op of the job, own_scratch */
+  ARG_copy16,  /* f16 * */
+  ARG_copybf,  /* bf16 * */
+  ARG_buffer,  /* of the parameter's type */
+  ARG_kept,    /* likewise: the buffer as it was before the step */
+  ARG_scratch, /* real *: room of an op of the job, own_scratch */
+  ARG_stream   /* no pointer but a number, place.offset: which random numbers a node draws */
 } ArgRole;
 
 typedef struct KernelArg {

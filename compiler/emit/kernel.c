@@ -96,8 +96,8 @@ static void put_own_names(const Kernel *launch, const Kernel *part)
     const char *name = launch->arg_names[same_argument(&launch->args, a)];
     if (strcmp(name, part->arg_names[i]) == 0 || !template_uses(part, part->arg_names[i])) continue;
     bool read = a->role == ARG_in || a->only_read;
-    EMIT(part->p, "%s%s *const %s = %s;\n", read ? "const " : "", element_type(a),
-         part->arg_names[i], name);
+    EMIT(part->p, "%s%s %sconst %s = %s;\n", read ? "const " : "", element_type(a),
+         argument_is_number(a) ? "" : "*", part->arg_names[i], name);
   }
 }
 
@@ -243,15 +243,18 @@ static void put_columns(Kernel *k, const Convolution *v)
   emit_columns(k, v);
 }
 
-/* CPU: what the thread pool calls. It unpacks the pointers from an array and sets which block this
+/* CPU: what the thread pool calls. It unpacks the arguments from an array and sets which block this
  * is. */
 static void put_thunk(const Kernel *k)
 {
   const char *name = kernel_name(k->c, k->index);
   Text t;
   text_init(&t, k->c->arena);
-  for (uint32_t i = 0; i < k->args.n; i++)
-    text_printf(&t, "%s(%s *)a[%u]", i ? ", " : "", element_type(&k->args.at[i]), i);
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    bool number = argument_is_number(&k->args.at[i]);
+    text_printf(&t, "%s(%s%s)a[%u]", i ? ", " : "", element_type(&k->args.at[i]),
+                number ? ")(unsigned long long" : " *", i);
+  }
   EMIT(k->p, "\n");
   EMIT_WRAPPED(k->p, "    ",
                "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n",

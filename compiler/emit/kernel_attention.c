@@ -153,7 +153,7 @@ static const char *result_text(const Kernel *k, const char *word, size_t n)
 
 const char *attention_text(const Kernel *k, const char *word, size_t n)
 {
-  if (is(word, n, "stream")) return arena_printf(k->c->arena, "%uu", anchor_of(k)->stream);
+  if (is(word, n, "stream")) return stream_name(k, anchor_of(k));
   const char *text = result_text(k, word, n);
   if (!text) text = size_text(k, word, n);
   return text ? text : operand_text(k, word, n);

@@ -59,8 +59,8 @@ static const char *local_text(const CodeScope *s, const CodePiece *p)
 static const char *stream_text(const CodeScope *s)
 {
   bool trains = s->k->c->graph->blocks.at[s->n->block].kind == AMPC_TRAIN;
-  return arena_printf(s->k->c->arena, "state->seed, state->body%s, %uu",
-                      trains ? "" : " + state->call", s->n->stream);
+  return arena_printf(s->k->c->arena, "state->seed, state->body%s, %s",
+                      trains ? "" : " + state->call", stream_name(s->k, s->n));
 }
 
 static const char *piece_text(const CodeScope *s, const CodePiece *p)

@@ -15,6 +15,7 @@ struct KernelFacts {
   VEC(uint64_t) words;
   uint32_t *number; /* of a node in these facts, from `first` on; smaller: not met yet */
   uint32_t first, n;
+  KernelArgs args; /* of the group: a stream is the argument that has it */
 };
 
 KernelFacts *facts_create(Compile *c)
@@ -90,7 +91,9 @@ static void add_own_node(KernelFacts *f, Value v)
   add_attributes(f, n);
   add(f, n->part);
   add(f, f->g->blocks.n ? f->g->blocks.at[n->block].accumulate : 1);
-  if (op_draws(n)) add(f, n->stream);
+  if (op_draws(n))
+    add(f,
+        same_argument(&f->args, &(KernelArg){.role = ARG_stream, .place = {AMPC_NONE, n->stream}}));
   add_value(f, n->over);
   add(f, n->n_in);
   for (uint32_t i = 0; i < n->n_in; i++) add_value(f, n->in[i]);
@@ -108,12 +111,11 @@ static void add_argument(KernelFacts *f, const KernelArg *a)
 static void add_arguments(KernelFacts *f, uint32_t group)
 {
   const Group *p = &f->g->groups.at[group];
-  KernelArgs all = kernel_args(f->c, group);
-  add(f, all.n);
-  for (uint32_t i = 0; i < all.n; i++) add_argument(f, &all.at[i]);
+  add(f, f->args.n);
+  for (uint32_t i = 0; i < f->args.n; i++) add_argument(f, &f->args.at[i]);
   for (uint32_t i = 0; i < p->n_parts; i++) {
     KernelArgs own = part_args(f->c, &p->parts[i]);
-    for (uint32_t k = 0; k < own.n; k++) add(f, same_argument(&all, &own.at[k]));
+    for (uint32_t k = 0; k < own.n; k++) add(f, same_argument(&f->args, &own.at[k]));
   }
 }
 
@@ -147,6 +149,7 @@ XXH128_hash_t facts_of(KernelFacts *f, uint32_t group)
     Convolution v = convolution_of(f->c, group);
     add_convolution(f, &v.desc);
   } else {
+    f->args = kernel_args(f->c, group);
     add_group(f, &f->g->groups.at[group]);
     add_arguments(f, group);
   }

@@ -6,6 +6,7 @@
 #include "compiler/base/user_text.h"
 #include "compiler/graph/own.h"
 #include "kernel_parts.h"
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ const char *element_type(const KernelArg *a)
     return "ampc_optimizer";
   case ARG_metric:
     return "ampc_metric";
+  case ARG_stream:
+    return "unsigned";
   default:
     break;
   }
@@ -37,6 +40,11 @@ const char *element_type(const KernelArg *a)
 const char *local_type(DType d)
 {
   return dtype_is_float(d) ? "real" : d == AMPC_I64 ? "long long" : "int";
+}
+
+bool argument_is_number(const KernelArg *a)
+{
+  return a->role == ARG_stream;
 }
 
 /* ---- names ---- */
@@ -120,7 +128,7 @@ static const char *argument_name(const Kernel *k, uint32_t i)
       [ARG_grad] = "grad",       [ARG_master] = "master",       [ARG_moment1] = "moment1",
       [ARG_moment2] = "moment2", [ARG_moment3] = "moment3",     [ARG_ema] = "ema",
       [ARG_copy16] = "copy16",   [ARG_copybf] = "copybf",       [ARG_buffer] = "buffer",
-      [ARG_kept] = "kept",       [ARG_scratch] = "scratch"};
+      [ARG_kept] = "kept",       [ARG_scratch] = "scratch",     [ARG_stream] = "stream"};
   const KernelArg *a = &k->args.at[i];
   const char *name;
   if (a->role == ARG_grad && a->value.id)
@@ -150,8 +158,9 @@ const char *argument_list(const Kernel *k)
     const KernelArg *a = &k->args.at[i];
     bool read = a->role == ARG_in || a->only_read;
     bool shared = k->group->n_parts && a->place.space == AMPC_STATE;
-    text_printf(&t, "%s%s%s *%s%s", i ? ", " : "", read ? "const " : "", element_type(a),
-                shared ? "" : "__restrict__ ", k->arg_names[i]);
+    text_printf(&t, "%s%s%s %s%s%s", i ? ", " : "", read ? "const " : "", element_type(a),
+                argument_is_number(a) ? "" : "*",
+                argument_is_number(a) || shared ? "" : "__restrict__ ", k->arg_names[i]);
   }
   return t.at;
 }
@@ -163,6 +172,15 @@ uint32_t argument_of(const Kernel *k, Value v)
   for (uint32_t i = 0; i < k->args.n && root.id; i++)
     if (k->args.at[i].value.id == root.id || k->args.at[i].over.id == root.id) return i;
   return k->args.n;
+}
+
+const char *stream_name(const Kernel *k, const Node *n)
+{
+  for (uint32_t i = 0; i < k->args.n; i++)
+    if (k->args.at[i].role == ARG_stream && k->args.at[i].place.offset == n->stream)
+      return k->arg_names[i];
+  assert(!"a node that draws has a stream");
+  return NULL;
 }
 
 bool argument_is_reused(const Kernel *k, Value v)

@@ -54,7 +54,9 @@ void name_arguments(Kernel *k);
 /* "const f16 *__restrict__ x, real *__restrict__ y" */
 const char *argument_list(const Kernel *k);
 const char *element_type(const KernelArg *a);   /* "f16", "float", "ampc_state" */
+bool argument_is_number(const KernelArg *a);    /* no pointer */
 uint32_t argument_of(const Kernel *k, Value v); /* index of the argument that holds v's bytes */
+const char *stream_name(const Kernel *k, const Node *n); /* the argument that is n's stream */
 /* Whether the kernel writes another value over v, element by element. */
 bool argument_is_reused(const Kernel *k, Value v);
 const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */

@@ -21,13 +21,16 @@ static void put_operand(Text *out, ampc_operand o)
   if (o.stride) text_printf(out, "%+lldt", (long long)o.stride);
 }
 
-/* Prints for example launch <64, 256> (work+0, master+2048, work+4096) */
+/* Prints for example launch <64, 256> (work+0, master+2048, work+4096), and 7 for a number. */
 static void put_launch(Text *out, const ampc_launch *l)
 {
   text_printf(out, "launch <%u, %u> (", l->grid, l->block);
   for (uint32_t i = 0; i < l->n_args; i++) {
     if (i) text_puts(out, ", ");
-    put_operand(out, l->args[i]);
+    if (l->args[i].at.space == AMPC_NONE)
+      text_printf(out, "%lld", (long long)l->args[i].at.offset);
+    else
+      put_operand(out, l->args[i]);
   }
   text_puts(out, ")");
 }

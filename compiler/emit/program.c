@@ -433,10 +433,11 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_sources(&p, g);
   put_outputs(&p, g);
   put_kernels(&p, g);
+  Products *products = products_create(c);
   EMIT(&p, "\n/* ---- steps: what runs, in order ---- */\n");
   for (uint32_t b = 0; b < g->n_blocks; b++) {
     for (uint32_t v = 0; v < g->blocks[b].n_variants; v++)
-      put_step(&p, places, &g->blocks[b], &g->blocks[b].variant[v]);
+      put_step(&p, places, products, &g->blocks[b], &g->blocks[b].variant[v]);
   }
   put_blocks(&p, g);
   if (!is_cpu_target(c)) put_find_kernel(&p);

@@ -38,8 +38,17 @@ const char *place_text(Printer *p, Places *x, ampc_ref at, Value v, const char *
 /* ---- library.c ---- */
 void put_library(Printer *p); /* in the place of main(): functions for other programs */
 
+/* ---- products.c ---- */
+
+typedef struct Products Products; /* descriptions of products and convolutions, in all steps */
+Products *products_create(Compile *c);
+/* Prints those of the commands, and of loops' bodies, that stand in the text not yet. */
+void put_products(Printer *p, Products *x, const ampc_command *commands, uint32_t n);
+const char *product_name(Printer *p, Products *x, const ampc_command *command); /* of its own */
+
 /* ---- steps: step.c ---- */
 
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s);
 /* The step function of a block at one batch size, under the descriptions of its products. */
-void put_step(Printer *p, const ParamPlaces *params, const ampc_block *b, const ampc_step *s);
+void put_step(Printer *p, const ParamPlaces *params, Products *products, const ampc_block *b,
+              const ampc_step *s);

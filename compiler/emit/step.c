@@ -1,5 +1,4 @@
-/* What runs, in order: a step function for each block and batch size, and the descriptions of its
- * products. */
+/* What runs, in order: a step function for each block and batch size. */
 #include "compiler/base/user_text.h"
 #include "compiler/command/command.h"
 #include "runtime/plan/commands.h"
@@ -11,90 +10,10 @@ typedef struct Step { /* the one that is being printed */
   Printer *p;
   const ampc_program *program;
   Places *places;
+  Products *products;
   uint32_t group;     /* of this command, or the last that has one: groups are in that order */
   const char *origin; /* the comment above it */
 } Step;
-
-/* ---- products ---- */
-
-/* A product's sizes do not change from step to step: one constant for each command, named by its
- * label. */
-static void put_gemm(Printer *p, const char *label, const ampc_gemm *d)
-{
-  Text t;
-  text_init(&t, p->c->arena);
-  field_integer(&t, "m", d->m);
-  field_integer(&t, "n", d->n);
-  field_integer(&t, "k", d->k);
-  field_integer(&t, "batch", d->batch);
-  field_integer(&t, "lda", d->lda);
-  field_integer(&t, "ldb", d->ldb);
-  field_integer(&t, "ldc", d->ldc);
-  field_integer(&t, "stride_a", d->stride_a);
-  field_integer(&t, "stride_b", d->stride_b);
-  field_integer(&t, "stride_c", d->stride_c);
-  field_truth(&t, "trans_a", d->trans_a);
-  field_truth(&t, "trans_b", d->trans_b);
-  field_truth(&t, "accumulate", d->accumulate);
-  field_truth(&t, "tf32", d->tf32);
-  field_truth(&t, "has_bias", d->has_bias);
-  field_truth(&t, "relu", d->relu);
-  field_text(&t, "a_type", dtype_enums[d->a_type]);
-  field_text(&t, "b_type", dtype_enums[d->b_type]);
-  field_text(&t, "c_type", dtype_enums[d->c_type]);
-  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
-  field_integer(&t, "workspace", d->workspace);
-  field_integer(&t, "line", d->line);
-  EMIT(p, "\nstatic const ampc_gemm %s = {\n", label);
-  EMIT_WRAPPED(p, "  ", "  %s};\n", t.at);
-}
-
-static void put_conv(Printer *p, const char *label, const ampc_conv *d, const char *columns)
-{
-  static const char *const kinds[] = {"AMPC_CONV_FORWARD", "AMPC_CONV_DATA", "AMPC_CONV_WEIGHT"};
-  Text t;
-  text_init(&t, p->c->arena);
-  field_text(&t, "kind", kinds[d->kind]);
-  field_integer(&t, "n", d->n);
-  field_integer(&t, "c", d->c);
-  field_integer(&t, "k", d->k);
-  field_integer(&t, "groups", d->groups);
-  field_integer(&t, "spatial", d->spatial);
-  field_text(&t, "in", dims(p, d->in, d->spatial));
-  field_text(&t, "kernel", dims(p, d->kernel, d->spatial));
-  field_text(&t, "out", dims(p, d->out, d->spatial));
-  field_text(&t, "stride", dims(p, d->stride, d->spatial));
-  field_text(&t, "pad", dims(p, d->pad, d->spatial));
-  field_text(&t, "dilation", dims(p, d->dilation, d->spatial));
-  field_truth(&t, "accumulate", d->accumulate);
-  field_truth(&t, "tf32", d->tf32);
-  field_truth(&t, "has_bias", d->has_bias);
-  field_text(&t, "x_type", dtype_enums[d->x_type]);
-  field_text(&t, "w_type", dtype_enums[d->w_type]);
-  field_text(&t, "y_type", dtype_enums[d->y_type]);
-  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
-  field_integer(&t, "workspace", d->workspace);
-  if (d->grid) {
-    field_text(&t, "columns", arena_printf(p->c->arena, "K_%s", columns));
-    field_integer(&t, "grid", d->grid);
-    field_integer(&t, "block", d->block);
-  }
-  field_integer(&t, "line", d->line);
-  EMIT(p, "\nstatic const ampc_conv %s = {\n", label);
-  EMIT_WRAPPED(p, "  ", "  %s};\n", t.at);
-}
-
-/* The descriptions of products and convolutions, those of loops' bodies included. */
-static void put_products(const Step *s, const ampc_command *commands, uint32_t n)
-{
-  for (uint32_t i = 0; i < n; i++) {
-    const ampc_command *k = &commands[i];
-    if (k->kind == AMPC_GEMM) put_gemm(s->p, k->label, &k->as.gemm.desc);
-    if (k->kind == AMPC_CONV)
-      put_conv(s->p, k->label, &k->as.conv.desc, s->program->kernels[k->as.conv.desc.columns].name);
-    if (k->kind == AMPC_REPEAT) put_products(s, k->as.repeat.commands, k->as.repeat.n_commands);
-  }
-}
 
 /* ---- commands ---- */
 
@@ -119,7 +38,7 @@ static const char *address(const Step *s, ampc_operand o, Value v, const char *l
   return arena_printf(arena, "%s + %s * %lld", text, counter(s->p, depth), (long long)o.stride);
 }
 
-/* Where the operands lie, each behind ", ". */
+/* Where the operands lie, each behind ", ", or which number of a launch they are. */
 static const char *operands_text(const Step *s, const ampc_command *command, uint32_t depth)
 {
   Compile *c = s->p->c;
@@ -131,8 +50,13 @@ static const char *operands_text(const Step *s, const ampc_command *command, uin
   if (own) operand_values(c, s->group, command, values);
   Text t;
   text_init(&t, c->arena);
-  for (uint32_t i = 0; i < n; i++)
-    text_printf(&t, ", %s", address(s, operands[i], values[i], command->label, depth));
+  bool is_launch = command->kind == AMPC_LAUNCH_KERNEL;
+  for (uint32_t i = 0; i < n; i++) {
+    if (is_launch && operands[i].at.space == AMPC_NONE)
+      text_printf(&t, ", AMPC_NUMBER(%lld)", (long long)operands[i].at.offset);
+    else
+      text_printf(&t, ", %s", address(s, operands[i], values[i], command->label, depth));
+  }
   return t.at;
 }
 
@@ -162,10 +86,12 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
                  l->grid, l->block, operands);
     break;
   case AMPC_GEMM:
-    EMIT_WRAPPED(p, next, "ampc_do_gemm(rt, &%s%s);\n", command->label, operands);
+    EMIT_WRAPPED(p, next, "AMPC_GEMM(rt, %s, %s%s);\n", command->label,
+                 product_name(p, s->products, command), operands);
     break;
   case AMPC_CONV:
-    EMIT_WRAPPED(p, next, "ampc_do_conv(rt, &%s%s);\n", command->label, operands);
+    EMIT_WRAPPED(p, next, "AMPC_CONV(rt, %s, %s%s);\n", command->label,
+                 product_name(p, s->products, command), operands);
     break;
   case AMPC_COPY:
     EMIT_WRAPPED(p, next, "ampc_do_copy(rt%s, %lld);\n", operands,
@@ -263,15 +189,19 @@ const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
  *     char *const work = ampc_spaces(rt)[AMPC_WORK];
  *     const long long at_cast13 = 512; // f16[32, 784], 50176 bytes, commands 1 to 2
  *     AMPC_LAUNCH(rt, K_fc1_cast, 4, 256, input, work + at_cast13); */
-void put_step(Printer *p, const ParamPlaces *params, const ampc_block *b, const ampc_step *s)
+void put_step(Printer *p, const ParamPlaces *params, Products *products, const ampc_block *b,
+              const ampc_step *s)
 {
   bool used[AMPC_SPACE_COUNT] = {false};
-  Step step = {.p = p, .program = p->c->program, .places = places_create(p, params, s)};
+  Step step = {.p = p,
+               .program = p->c->program,
+               .places = places_create(p, params, s),
+               .products = products};
   find_spaces(s->commands, s->n_commands, used);
   EMIT(p, "\n/* block %s, batch %lld%s%s: %u commands */\n", comment_of(p, b->name),
        (long long)s->batch, s->fires ? ", " : "",
        ir_fires_text(p->c->arena, b->period, b->n_periods, s->fires, " "), s->n_commands);
-  put_products(&step, s->commands, s->n_commands);
+  put_products(p, products, s->commands, s->n_commands);
   EMIT(p, "\nstatic void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
   p->indent++;
   for (int i = AMPC_STATE; i < AMPC_SPACE_COUNT; i++) {

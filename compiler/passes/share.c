@@ -94,7 +94,8 @@ static uint32_t pointers(const Fuse *f, const Members *m)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < m->nodes.n; i++)
-    n += node_at(f, m->nodes.at[i])->n_in + 1u + op_of(node_at(f, m->nodes.at[i]))->n_file_args;
+    n += node_at(f, m->nodes.at[i])->n_in + 1u + op_of(node_at(f, m->nodes.at[i]))->n_file_args +
+         op_draws(node_at(f, m->nodes.at[i]));
   return n;
 }
 

@@ -168,7 +168,8 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
   case ARG_state:
   case ARG_optimizer:
   case ARG_metric:
-    break; /* a few bytes of STATE, as are settings */
+  case ARG_stream:
+    break; /* a few bytes of STATE, as are settings; or a number */
   }
 }
 

@@ -24,6 +24,7 @@ typedef struct Maker {
 static uint64_t pattern_of(const KernelArg *a)
 {
   if (a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric) return 0;
+  if (a->role == ARG_stream) return 0;
   if (a->place.space == AMPC_STATE) return 0;
   return a->type == AMPC_F16    ? 0x3C003C003C003C00u
          : a->type == AMPC_BF16 ? 0x3F803F803F803F80u

@@ -51,6 +51,13 @@ static void add_type(Text *t, uint32_t *seen, DType d)
   *seen |= 1u << d;
 }
 
+/* A struct of STATE, or what keys random numbers together with it. */
+static bool is_of_state(const KernelArg *a)
+{
+  return a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric ||
+         a->role == ARG_stream;
+}
+
 /* Types that are read and those that are written, each once: "f16,f32>f16". */
 static const char *types_of_kernel(Compile *c, const KernelArgs *args)
 {
@@ -59,7 +66,7 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
   uint32_t seen = 0;
   for (uint32_t i = 0; i < args->n; i++) {
     const KernelArg *a = &args->at[i];
-    bool state = a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
+    bool state = is_of_state(a);
     bool out = a->role == ARG_out || a->role == ARG_copy16 || a->role == ARG_copybf;
     if (a->over.id) add_type(&t, &seen, ir_node(c->graph, a->over)->dtype);
     if (!state && !out) add_type(&t, &seen, a->type);
@@ -68,7 +75,7 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
   seen = 0;
   for (uint32_t i = 0; i < args->n; i++) {
     const KernelArg *a = &args->at[i];
-    bool state = a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
+    bool state = is_of_state(a);
     if (!state && a->role != ARG_in) add_type(&t, &seen, a->type);
   }
   return t.at;

@@ -101,17 +101,19 @@ void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes);
 void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
 void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t count);
 
-/* A product or convolution that fails is called what its description is called. */
+/* AMPC_GEMM(rt, name, description, pointers...), which is called so where it fails */
 ampc_runtime *ampc_called(ampc_runtime *rt, const char *name); /* gives rt back */
-#define ampc_do_gemm(rt, desc, ...) (ampc_do_gemm)(ampc_called(rt, #desc), desc, __VA_ARGS__)
-#define ampc_do_conv(rt, desc, ...) (ampc_do_conv)(ampc_called(rt, #desc), desc, __VA_ARGS__)
+#define AMPC_GEMM(rt, name, desc, ...) ampc_do_gemm(ampc_called(rt, #name), &desc, __VA_ARGS__)
+#define AMPC_CONV(rt, name, desc, ...) ampc_do_conv(ampc_called(rt, #name), &desc, __VA_ARGS__)
 
-/* AMPC_LAUNCH(rt, kernel index, grid, block, pointers...): at least one pointer */
+/* AMPC_LAUNCH(rt, kernel index, grid, block, arguments...): at least one, each a pointer or
+ * AMPC_NUMBER(n), n below 2^32 */
 #define AMPC_LAUNCH(rt, kernel, grid, block, ...)                                                  \
   do {                                                                                             \
     void *args_[] = {__VA_ARGS__};                                                                 \
     ampc_do_launch(rt, kernel, grid, block, args_, (uint32_t)(sizeof args_ / sizeof *args_));      \
   } while (0)
+#define AMPC_NUMBER(n) ((void *)(uintptr_t)(n))
 
 /* ---- data: where batches come from; runtime/data implements it for the sources of a job ---- */
 typedef struct ampc_batches ampc_batches; /* the batches of one block, epoch after epoch */

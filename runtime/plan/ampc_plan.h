@@ -54,8 +54,8 @@ enum {
 };
 
 typedef enum ampc_space {
-  AMPC_NONE,    /* the null pointer: an operand that is absent */
-  AMPC_STATE,   /* ampc_state.h */
+  AMPC_NONE,  /* no memory: `offset` is a number; 0 for an operand that is absent: a null pointer */
+  AMPC_STATE, /* ampc_state.h */
   AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
   AMPC_COPY16,  /* f16 working copies: element e of MASTER at e here */
   AMPC_COPYBF,  /* bf16 working copies, likewise */
@@ -90,7 +90,8 @@ typedef struct ampc_launch {
   uint32_t grid, block; /* CUDA geometry. On the CPU `grid` is the number of threads that share
                            the work (a block there has one thread) and `block` is 1. */
   uint32_t n_args;
-  const ampc_operand *args; /* kernels take pointers only; sizes are literals in their text */
+  const ampc_operand *args; /* pointers, and the numbers in which launches of one kernel differ;
+                               sizes are literals in its text */
 } ampc_launch;
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { MOST_PARAMETERS = 512 };
 enum { /* NvrtcResult */
        OUT_OF_MEMORY = 1,
        INVALID_INPUT = 3,
@@ -142,20 +143,27 @@ static bool put_c_text(FILE *out, const char *text)
   return true;
 }
 
-/* `void NAME(type *a, type *b)`: its thunk, and its arguments' alignments. */
+/* `void NAME(type *a, unsigned n)`: its thunk, and its arguments' alignments; 0 of a number. */
 static void put_thunk(FILE *out, const char *name, size_t n, const char *parameters)
 {
   int count = 0;
+  bool number[MOST_PARAMETERS];
   fprintf(out, "static const unsigned char %.*s_align[] = {", (int)n, name);
   for (const char *s = parameters; *s != ')'; count++) {
-    fprintf(out, "_Alignof(%.*s), ", (int)strcspn(s, "*,)"), s);
-    s += strcspn(s, ",)");
+    size_t type = strcspn(s, "*,)"), size = strcspn(s, ",)");
+    number[count] = type == size;
+    if (number[count])
+      fputs("0, ", out);
+    else
+      fprintf(out, "_Alignof(%.*s), ", (int)type, s);
+    s += size;
     s += *s == ',';
   }
   fprintf(out, "0};\nstatic void %.*s_run(void *const *a, unsigned block, unsigned n)\n{\n", (int)n,
           name);
   fprintf(out, "  block_index = block;\n  block_count = n;\n  %.*s(", (int)n, name);
-  for (int i = 0; i < count; i++) fprintf(out, "%sa[%d]", i ? ", " : "", i);
+  for (int i = 0; i < count; i++)
+    fprintf(out, "%s%sa[%d]", i ? ", " : "", number[i] ? "(unsigned)(unsigned long)" : "", i);
   fputs(");\n}\n", out);
 }
 

@@ -357,7 +357,8 @@ static uint32_t n_called;
 
 static char *place(ampc_runtime *rt, ampc_operand o)
 {
-  return o.at.space == AMPC_NONE ? NULL : ampc_spaces(rt)[o.at.space] + o.at.offset;
+  return o.at.space == AMPC_NONE ? AMPC_NUMBER(o.at.offset)
+                                 : ampc_spaces(rt)[o.at.space] + o.at.offset;
 }
 
 static void call_all(ampc_runtime *rt)

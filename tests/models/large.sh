@@ -10,7 +10,7 @@ fail() { echo "FAILED: $1" && exit 1; }
 [ "$("$ampc" "$job" --emit=params | tail -n 1)" = "total 14740522 parameters" ] || fail "parameters"
 "$ampc" "$job" -o "$folder/net.cu"
 "$ampc" "$job" -o "$folder/net.c"
-grep -q 'ampc_do_conv' "$folder/net.cu" || fail "no convolution in the CUDA text"
+grep -q 'AMPC_CONV' "$folder/net.cu" || fail "no convolution in the CUDA text"
 "$amp" train --device cpu "$job" --set train.batch=4 --set eval.steps=1 --steps 2 --log 1 2>&1 |
   tee "$folder/log"
 grep -Eq 'step 2/2 loss [0-9]+\.[0-9]+ .* skipped 0' "$folder/log" || fail "two steps"

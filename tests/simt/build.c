@@ -59,7 +59,9 @@ static void add_entry(Text *out, const SimtKernel *k)
 {
   text_puts(out, "__attribute__((no_sanitize(\"thread\")))\n");
   text_printf(out, "static void %s_thread(void *const *a) { %s(", k->name, k->name);
-  for (uint32_t i = 0; i < k->n_args; i++) text_printf(out, "%sa[%u]", i ? ", " : "", i);
+  for (uint32_t i = 0; i < k->n_args; i++)
+    text_printf(out, "%s%sa[%u]", i ? ", " : "", k->number[i] ? "(unsigned)(unsigned long)" : "",
+                i);
   text_printf(out,
               "); }\nstatic void *%s_context;\n__attribute__((no_sanitize(\"thread\")))\n"
               "static void %s_enter(void *const *a, unsigned block, unsigned n_blocks)\n"
@@ -89,7 +91,10 @@ static void list_kernels(Compile *c, SimtLibraries *out)
   for (uint32_t i = 1; i < c->graph->groups.n; i++) {
     if (!group_owns_kernel(c, i)) continue;
     uint32_t n_args = group_n_args(c, i);
-    kernels[out->n++] = (SimtKernel){kernel_name(c, i), i, n_args};
+    bool *number = arena_array(c->arena, bool, n_args + 1);
+    KernelArgs args = group_is_columns(c, i) ? (KernelArgs){0} : kernel_args(c, i);
+    for (uint32_t k = 0; k < args.n; k++) number[k] = args.at[k].role == ARG_stream;
+    kernels[out->n++] = (SimtKernel){kernel_name(c, i), i, n_args, number};
   }
   out->kernels = kernels;
 }

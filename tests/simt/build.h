@@ -20,6 +20,7 @@ typedef struct CpuEntry { /* as emit_kernels writes them */
 typedef struct SimtKernel { /* of the CUDA text, in its order */
   const char *name;
   uint32_t group, n_args;
+  const bool *number; /* of its arguments: it is no pointer */
 } SimtKernel;
 
 typedef struct SimtLibraries {

@@ -53,6 +53,7 @@ static uint32_t argument_at(const Comparison *c, uintptr_t at)
   uint32_t best = c->n_args;
   for (uint32_t i = 0; i < c->n_args; i++) {
     if (c->args[i].role == ARG_in && c->args[i].place.space == AMPC_STATE) continue;
+    if (c->args[i].role == ARG_stream) continue;
     uintptr_t from = (uintptr_t)c->at[i];
     if (from <= at && (best == c->n_args || from > (uintptr_t)c->at[best])) best = i;
   }

@@ -185,6 +185,7 @@ static unsigned shift_of(const Compile *c, const KernelArgs *args)
     bool is_struct = a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric;
     int64_t size =
         is_struct || a->place.space == AMPC_STATE ? 4 : ampc_element_size(c->program, a->type);
+    if (a->role == ARG_stream) continue;
     if (size < least) least = size;
   }
   return (unsigned)__builtin_ctzll((unsigned long long)least);

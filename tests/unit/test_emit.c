@@ -102,7 +102,8 @@ static void test_helpers_are_reserved(const char *file)
   CHECK(n > 0);
 }
 
-/* Products whose label would be the name of a parameter's place, of a value's or of STATE's. */
+/* Products whose label would be the name of a parameter's place, of a value's or of STATE's; two of
+ * them have one description. */
 static void test_product_names(void)
 {
   static const char places[] =
@@ -114,7 +115,7 @@ static void test_product_names(void)
   CHECK(contains(places, "cpu", 2, " p_linear = ") && contains(places, "cpu", 2, " at_linear = "));
   CHECK(!contains(places, "cpu", 2, "ampc_gemm p_linear"));
   CHECK(!contains(places, "cpu", 2, "ampc_gemm at_linear"));
-  CHECK(contains(places, "cpu", 2, "ampc_gemm k_s_linear"));
+  CHECK(contains(places, "cpu", 2, "AMPC_GEMM(rt, k_s_linear, k_p_linear, "));
 }
 
 static uint32_t commands(const char *text, int optimize)
@@ -281,8 +282,9 @@ static void test_random_kernels(const char *target)
       "data points(n: int) { return synthetic(n, shape=[8]) }\n"
       "optimizer opt = SGD(net, lr=0.1)\n"
       "train x in points(64) with batch=16 { minimize net(x).mean() with opt }\n";
-  CHECK(contains(drops, target, 2, "state->body, 0u,"));
-  CHECK(contains(drops, target, 2, "state->body, 1u,"));
+  CHECK(contains(drops, target, 2, "state->body, stream,"));
+  CHECK(contains(drops, target, 2, "state, AMPC_NUMBER(0));"));
+  CHECK(contains(drops, target, 2, "state, AMPC_NUMBER(1));"));
 }
 
 static void test_constant_outputs(void)

@@ -19,8 +19,8 @@ static void forward_by_function(ampc_runtime *rt)
                               .ldb = SMALL_OUT,
                               .ldc = SMALL_OUT,
                               .has_bias = true};
-  ampc_do_gemm(rt, &g, space[AMPC_INPUT], space[AMPC_MASTER], space[AMPC_MASTER] + 64,
-               space[AMPC_WORK] + 64, NULL);
+  AMPC_GEMM(rt, product, g, space[AMPC_INPUT], space[AMPC_MASTER], space[AMPC_MASTER] + 64,
+            space[AMPC_WORK] + 64, NULL);
   AMPC_LAUNCH(rt, 3, 2, 1, space[AMPC_WORK] + 64);
 }
 
@@ -75,8 +75,8 @@ static ampc_conv convolution;
 static void convolve_by_function(ampc_runtime *rt)
 {
   char *const *space = ampc_spaces(rt);
-  ampc_do_conv(rt, &convolution, space[AMPC_INPUT], space[AMPC_MASTER], NULL, space[AMPC_WORK] + 64,
-               space[AMPC_WORK] + 128);
+  AMPC_CONV(rt, convolution, convolution, space[AMPC_INPUT], space[AMPC_MASTER], NULL,
+            space[AMPC_WORK] + 64, space[AMPC_WORK] + 128);
 }
 
 static void check_convolution(bool by_function)
@@ -271,7 +271,7 @@ static void multiply_in_vain(ampc_runtime *rt)
 {
   ampc_gemm bad = {.m = 1, .n = 1, .k = 1, .a_type = AMPC_U8};
   char *work = ampc_spaces(rt)[AMPC_WORK];
-  ampc_do_gemm(rt, &bad, work, work, NULL, work, NULL);
+  AMPC_GEMM(rt, bad, bad, work, work, NULL, work, NULL);
 }
 
 static void fail_then_fill(ampc_runtime *rt)

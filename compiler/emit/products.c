@@ -1,0 +1,127 @@
+/* Descriptions of matrix products and convolutions in an emitted text: constants, for sizes do not
+ * change from step to step. Equal layers have equal products, so each is printed once, under the
+ * label of the first command that has it. */
+#include "compiler/base/names.h"
+#include "program_parts.h"
+
+typedef struct Description {
+  const char *text; /* first: NameIndex; its fields as C */
+  const char *name;
+} Description;
+
+typedef struct Described { /* a command */
+  const char *label;       /* first: NameIndex */
+  const char *name;        /* of its description */
+} Described;
+
+struct Products {
+  VEC(Description) texts;
+  VEC(Described) commands;
+  NameIndex by_text, by_label;
+};
+
+Products *products_create(Compile *c)
+{
+  Products *x = arena_new(c->arena, Products);
+  *x = (Products){.texts = {0}};
+  return x;
+}
+
+static const char *gemm_text(Printer *p, const ampc_gemm *d)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  field_integer(&t, "m", d->m);
+  field_integer(&t, "n", d->n);
+  field_integer(&t, "k", d->k);
+  field_integer(&t, "batch", d->batch);
+  field_integer(&t, "lda", d->lda);
+  field_integer(&t, "ldb", d->ldb);
+  field_integer(&t, "ldc", d->ldc);
+  field_integer(&t, "stride_a", d->stride_a);
+  field_integer(&t, "stride_b", d->stride_b);
+  field_integer(&t, "stride_c", d->stride_c);
+  field_truth(&t, "trans_a", d->trans_a);
+  field_truth(&t, "trans_b", d->trans_b);
+  field_truth(&t, "accumulate", d->accumulate);
+  field_truth(&t, "tf32", d->tf32);
+  field_truth(&t, "has_bias", d->has_bias);
+  field_truth(&t, "relu", d->relu);
+  field_text(&t, "a_type", dtype_enums[d->a_type]);
+  field_text(&t, "b_type", dtype_enums[d->b_type]);
+  field_text(&t, "c_type", dtype_enums[d->c_type]);
+  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
+  field_integer(&t, "workspace", d->workspace);
+  field_integer(&t, "line", d->line);
+  return t.at;
+}
+
+static const char *conv_text(Printer *p, const ampc_conv *d)
+{
+  static const char *const kinds[] = {"AMPC_CONV_FORWARD", "AMPC_CONV_DATA", "AMPC_CONV_WEIGHT"};
+  Text t;
+  text_init(&t, p->c->arena);
+  field_text(&t, "kind", kinds[d->kind]);
+  field_integer(&t, "n", d->n);
+  field_integer(&t, "c", d->c);
+  field_integer(&t, "k", d->k);
+  field_integer(&t, "groups", d->groups);
+  field_integer(&t, "spatial", d->spatial);
+  field_text(&t, "in", dims(p, d->in, d->spatial));
+  field_text(&t, "kernel", dims(p, d->kernel, d->spatial));
+  field_text(&t, "out", dims(p, d->out, d->spatial));
+  field_text(&t, "stride", dims(p, d->stride, d->spatial));
+  field_text(&t, "pad", dims(p, d->pad, d->spatial));
+  field_text(&t, "dilation", dims(p, d->dilation, d->spatial));
+  field_truth(&t, "accumulate", d->accumulate);
+  field_truth(&t, "tf32", d->tf32);
+  field_truth(&t, "has_bias", d->has_bias);
+  field_text(&t, "x_type", dtype_enums[d->x_type]);
+  field_text(&t, "w_type", dtype_enums[d->w_type]);
+  field_text(&t, "y_type", dtype_enums[d->y_type]);
+  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
+  field_integer(&t, "workspace", d->workspace);
+  if (d->grid) {
+    const char *columns = p->c->program->kernels[d->columns].name;
+    field_text(&t, "columns", arena_printf(p->c->arena, "K_%s", columns));
+    field_integer(&t, "grid", d->grid);
+    field_integer(&t, "block", d->block);
+  }
+  field_integer(&t, "line", d->line);
+  return t.at;
+}
+
+/* The name of the description with this text, which is printed if it is new. Fields of the two
+ * kinds differ. */
+static const char *described(Printer *p, Products *x, const char *type, const char *label,
+                             const char *text)
+{
+  Arena *a = p->c->arena;
+  uint32_t i = name_find(a, &x->by_text, x->texts.at, x->texts.n, sizeof *x->texts.at, text);
+  if (i != NO_NAME) return x->texts.at[i].name;
+  vec_push(a, &x->texts, (Description){text, label});
+  EMIT(p, "\nstatic const %s %s = {\n", type, label);
+  EMIT_WRAPPED(p, "  ", "  %s};\n", text);
+  return label;
+}
+
+void put_products(Printer *p, Products *x, const ampc_command *commands, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    const ampc_command *k = &commands[i];
+    const char *name = NULL;
+    if (k->kind == AMPC_GEMM)
+      name = described(p, x, "ampc_gemm", k->label, gemm_text(p, &k->as.gemm.desc));
+    if (k->kind == AMPC_CONV)
+      name = described(p, x, "ampc_conv", k->label, conv_text(p, &k->as.conv.desc));
+    if (name) vec_push(p->c->arena, &x->commands, (Described){k->label, name});
+    if (k->kind == AMPC_REPEAT) put_products(p, x, k->as.repeat.commands, k->as.repeat.n_commands);
+  }
+}
+
+const char *product_name(Printer *p, Products *x, const ampc_command *command)
+{
+  uint32_t i = name_find(p->c->arena, &x->by_label, x->commands.at, x->commands.n,
+                         sizeof *x->commands.at, command->label);
+  return x->commands.at[i].name;
+}
