@@ -126,7 +126,7 @@ def fold_helpers(lines):
 
 def drop_offsets(line):
     line = re.sub(rf"\b({SPACES})\+\d+", r"\1", line)
-    if re.match(r" *(AMPC_LAUNCH|ampc_do_)", line):
+    if re.match(r" *(AMPC_LAUNCH|AMPC_GEMM|AMPC_CONV|ampc_do_)", line):
         line = re.sub(rf"\b({SPACES}) \+ \d+\b(?! \*)", r"\1", line)
     return line
 
@@ -161,7 +161,9 @@ def commands(lines, places, whole):
     while at < len(lines):
         end = at + 1
         if re.match(r"// \w+(: .*)?$", lines[at]) and "".join(lines[at + 1 : at + 2]).startswith("//   "):
-            while end < len(lines) and lines[end - 1] != "}":
+            head = False  # functions that its parts share stand in front of it
+            while end < len(lines) and not (head and lines[end - 1] == "}"):
+                head |= "__global__" in lines[end]
                 end += 1
             value = kernel_namer("\n".join(lines[at:end]), dict(ops))
         else:

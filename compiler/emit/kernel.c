@@ -47,13 +47,22 @@ OpTemplate kernel_template(const Kernel *k)
   return chain ? TMPL_map : op_of(kernel_main_node(k))->tmpl;
 }
 
-/* ---- the kernel ---- */
+/* ---- what stands in it ---- */
 
-/* All groups but those of files; moves that are not one affine walk have an emitter each
- * (kernel_move.c). */
-static void put_body(Kernel *k)
+static bool is_empty(const Kernel *k) /* no element to write */
+{
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const KernelArg *a = &k->args.at[i];
+    if (a->role == ARG_out && ir_elements(ir_node(k->g, a->value)) == 0) return true;
+  }
+  return false;
+}
+
+/* Moves that are not one affine walk have an emitter each (kernel_move.c). */
+void put_body(Kernel *k)
 {
   const Node *n = kernel_main_node(k);
+  if (is_empty(k)) return;
   if (kernel_template(k) == TMPL_row)
     emit_row(k);
   else if (n->op == OP_cat)
@@ -70,105 +79,7 @@ static void put_body(Kernel *k)
     emit_map(k);
 }
 
-static bool is_empty(const Kernel *k) /* no element to write */
-{
-  for (uint32_t i = 0; i < k->args.n; i++) {
-    const KernelArg *a = &k->args.at[i];
-    if (a->role == ARG_out && ir_elements(ir_node(k->g, a->value)) == 0) return true;
-  }
-  return false;
-}
-
-/* ---- parts of a launch ---- */
-
-/* Maps, rows and windows print the names of the launch. */
-static void use_names(const Kernel *launch, Kernel *part)
-{
-  for (uint32_t i = 0; i < part->args.n; i++)
-    part->arg_names[i] = launch->arg_names[same_argument(&launch->args, &part->args.at[i])];
-}
-
-/* Templates know their arguments by names of their own. */
-static void put_own_names(const Kernel *launch, const Kernel *part)
-{
-  for (uint32_t i = 0; i < part->args.n; i++) {
-    const KernelArg *a = &part->args.at[i];
-    const char *name = launch->arg_names[same_argument(&launch->args, a)];
-    if (strcmp(name, part->arg_names[i]) == 0 || !template_uses(part, part->arg_names[i])) continue;
-    bool read = a->role == ARG_in || a->only_read;
-    EMIT(part->p, "%s%s %sconst %s = %s;\n", read ? "const " : "", element_type(a),
-         argument_is_number(a) ? "" : "*", part->arg_names[i], name);
-  }
-}
-
-/* `where`: "ON_BLOCK(3) ", or nothing */
-static void put_part(const Kernel *launch, const Group *group, const char *where)
-{
-  Kernel k = *launch;
-  k.group = group;
-  k.is_part = true;
-  k.args = part_args(k.c, group);
-  name_arguments(&k);
-  EMIT_WRAPPED(k.p, "  // ", "%s{ // %s\n", where, kernel_nodes_text(&k));
-  k.p->indent++;
-  if (kernel_template(&k) == TMPL_file) {
-    if (op_has(kernel_main_node(&k), T_windows))
-      use_names(launch, &k);
-    else
-      put_own_names(launch, &k);
-    emit_file(&k);
-  } else if (!is_empty(&k)) {
-    use_names(launch, &k);
-    put_body(&k);
-  }
-  k.p->indent--;
-  EMIT(k.p, "}\n");
-}
-
-static bool is_of_one_block(const Kernel *k, uint32_t part)
-{
-  const Group *g = k->group;
-  return !g->in_turn && !is_cpu_target(k->c) && part_geometry(k->c, &g->parts[part]).grid == 1;
-}
-
-/* Where from `part` on each part is for one block, most blocks are done: a test instead of one for
- * each of the parts. */
-static void put_leave(const Kernel *k, uint32_t part, uint32_t grid)
-{
-  uint32_t n = k->group->n_parts;
-  if (k->group->last < n || (part && is_of_one_block(k, part - 1))) return;
-  for (uint32_t i = part; i < n; i++)
-    if (!is_of_one_block(k, i)) return;
-  if (n - part > 1 && n < grid) EMIT(k->p, "LEAVE_FROM_BLOCK(%u);\n", n);
-}
-
-static const char *state_name(const Kernel *k)
-{
-  uint32_t i = 0;
-  while (k->args.at[i].role != ARG_state) i++;
-  return k->arg_names[i];
-}
-
-/* Note [parts] */
-static void put_parts(const Kernel *k)
-{
-  const Group *g = k->group;
-  uint32_t grid = kernel_geometry(k->c, k->index).grid;
-  if (g->in_turn) EMIT(k->p, "FIRST_BLOCK;\n");
-  for (uint32_t i = 0; i < g->n_parts; i++) {
-    if (i == g->last)
-      EMIT(k->p, "LAST_BLOCK(%s);\n", state_name(k));
-    else if (g->parts[i].meets)
-      EMIT(k->p, "BLOCK_MEETS;\n");
-    put_leave(k, i, grid);
-    const char *where = "";
-    if (i >= g->last)
-      where = "ALONE ";
-    else if (is_of_one_block(k, i))
-      where = arena_printf(k->c->arena, "ON_BLOCK(%u) ", i % grid);
-    put_part(k, &g->parts[i], where);
-  }
-}
+/* ---- the kernel ---- */
 
 /* It makes the parts of a long sum, and perhaps more. */
 static bool makes_parts(const Kernel *k, const Group *g)
@@ -215,6 +126,7 @@ static void put_bounds(const Kernel *k, unsigned block)
 /* A file op's template has its own head and braces. */
 static void put_kernel(Kernel *k)
 {
+  const Launch *launch = k->group->n_parts ? put_functions(k) : NULL;
   put_bounds(k, kernel_geometry(k->c, k->index).block);
   if (kernel_template(k) == TMPL_file) {
     emit_file(k);
@@ -225,11 +137,11 @@ static void put_kernel(Kernel *k)
                own ? own_argument_list(k) : argument_list(k));
   EMIT(k->p, "{\n");
   k->p->indent++;
-  if (k->group->n_parts)
-    put_parts(k);
+  if (launch)
+    put_parts(launch);
   else if (own)
     emit_own(k);
-  else if (!is_empty(k))
+  else
     put_body(k);
   k->p->indent--;
   EMIT(k->p, "}\n");

@@ -15,6 +15,7 @@ struct KernelFacts {
   VEC(uint64_t) words;
   uint32_t *number; /* of a node in these facts, from `first` on; smaller: not met yet */
   uint32_t first, n;
+  uint32_t part;   /* its number, where the facts are those of a part */
   KernelArgs args; /* of the group: a stream is the argument that has it */
 };
 
@@ -89,7 +90,7 @@ static void add_own_node(KernelFacts *f, Value v)
   const Node *n = ir_node(f->g, v);
   add_value(f, v);
   add_attributes(f, n);
-  add(f, n->part);
+  add(f, n->part - f->part);
   add(f, f->g->blocks.n ? f->g->blocks.at[n->block].accumulate : 1);
   if (op_draws(n))
     add(f,
@@ -140,11 +141,26 @@ static void add_convolution(KernelFacts *f, const ampc_conv *d)
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) add_dims(f, sizes[i], d->spatial);
 }
 
-XXH128_hash_t facts_of(KernelFacts *f, uint32_t group)
+static void begin(KernelFacts *f, uint32_t part)
 {
   f->words.n = 0;
   f->first += f->n;
   f->n = 0;
+  f->part = part;
+}
+
+XXH128_hash_t facts_of_part(KernelFacts *f, const Group *part)
+{
+  begin(f, ir_node(f->g, part->nodes[0])->part);
+  f->args = part_args(f->c, part);
+  add_group(f, part);
+  for (uint32_t i = 0; i < f->args.n; i++) add_argument(f, &f->args.at[i]);
+  return XXH3_128bits(f->words.at, f->words.n * sizeof *f->words.at);
+}
+
+XXH128_hash_t facts_of(KernelFacts *f, uint32_t group)
+{
+  begin(f, 0);
   if (group_is_columns(f->c, group)) {
     Convolution v = convolution_of(f->c, group);
     add_convolution(f, &v.desc);

@@ -37,16 +37,19 @@ static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
   return names->n++;
 }
 
-/* The parameters: the last word before each comma of `__global__ void name(...)`. */
-static void read_parameters(const char *s, Names *names)
+/* The parameters: the last word before each comma of `__global__ void name(...)`, and of functions
+ * in front of it. */
+static void read_parameters(const char *s, const char *head, Names *names)
 {
-  const char *open = strstr(s, "__global__ void "), *close;
-  if (!open || !(open = strchr(open, '(')) || !(close = strchr(open, ')'))) return;
-  for (const char *p = open + 1; p < close;) {
-    const char *end = p + strcspn(p, ",)"), *word = end;
-    while (word > p && is_word(word[-1])) word--;
-    name_index(names, word, (size_t)(end - word), true);
-    p = end + 1;
+  const char *open = s, *close;
+  while ((open = strstr(open, head)) && (open = strchr(open, '(')) && (close = strchr(open, ')'))) {
+    for (const char *p = open + 1; p < close;) {
+      const char *end = p + strcspn(p, ",)"), *word = end;
+      while (word > p && is_word(word[-1])) word--;
+      name_index(names, word, (size_t)(end - word), true);
+      p = end + 1;
+    }
+    open = close;
   }
 }
 
@@ -117,7 +120,8 @@ XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
   Names parameters, temporaries;
   parameters.n = temporaries.n = 0;
   text_init(&key, arena);
-  read_parameters(kernel->at, &parameters);
+  read_parameters(kernel->at, "__global__ void ", &parameters);
+  read_parameters(kernel->at, "DEVICE void ", &parameters);
   bool line_begins = true;
   for (const char *s = kernel->at; *s;) {
     size_t n = verbatim_size(s, line_begins);

@@ -1,6 +1,6 @@
 /* What a kernel computes and how, whatever its values are called. */
 #pragma once
-#include "compiler/compile.h"
+#include "compiler/graph/ir.h"
 #include <xxhash.h>
 
 /* Of the text of emit_kernel. It carries names that say nothing about what it does: its own
@@ -15,3 +15,4 @@ XXH128_hash_t group_key(Compile *c, uint32_t group); /* of a group's own kernel 
 typedef struct KernelFacts KernelFacts;
 KernelFacts *facts_create(Compile *c);
 XXH128_hash_t facts_of(KernelFacts *f, uint32_t group);
+XXH128_hash_t facts_of_part(KernelFacts *f, const Group *part); /* of a launch, by itself */

@@ -177,7 +177,15 @@ bool attention_holds(const Kernel *k, const char *word, size_t n, bool *out);
 /* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
 const char *fold_line(const Kernel *k, const char *line);
 
+/* ---- kernels of several parts: kernel_launch.c ---- */
+
+typedef struct Launch Launch;
+const Launch *put_functions(const Kernel *k); /* in front of it: those that parts have in common */
+void put_parts(const Launch *l);              /* inside of it */
+
 /* ---- frames ---- */
+
+void put_body(Kernel *k); /* kernel.c: one of these; nothing where there are no elements */
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */

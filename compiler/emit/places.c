@@ -16,17 +16,18 @@ typedef struct NamedPlace { /* of WORK or STATE */
   const char *name;         /* first: NameIndex */
   ampc_space space;
   int64_t offset;
-  Value value;         /* {0}: scratch, or a part of STATE */
-  const char *scratch; /* the command whose scratch it is, or NULL */
-  uint32_t from, to;   /* commands, from 1 */
-  uint32_t next;       /* 1 + index of the place before this one of the same value */
+  Value value;       /* {0}: scratch, or a part of STATE */
+  uint32_t from, to; /* commands, from 1 */
+  uint32_t next;     /* 1 + index of the place before this one of the same value, or of scratch */
 } NamedPlace;
 
 struct Places {
   VEC(NamedPlace) at; /* those of STATE come first */
   NameIndex names;
   uint32_t n_states;
-  uint32_t *last; /* by node: 1 + index of its last place */
+  uint32_t
+      *last; /* by node: 1 + index of its last place; 0: of scratch, which many commands share */
+  uint32_t n_scratch;
   const ParamPlaces *params;
 };
 
@@ -137,40 +138,29 @@ static const char *free_name(Printer *p, Places *x, const char *name, int64_t nu
   return name;
 }
 
-/* Of scratch the places have names of their own, which find them. */
-static NamedPlace *known_scratch(Printer *p, Places *x, const char *scratch)
+/* The place of the value, or of scratch, that lies there; NULL: none yet. */
+static NamedPlace *known_place(Places *x, int64_t offset, Value v)
 {
-  const char *name = arena_printf(p->c->arena, "at_scratch_of_%s", scratch);
-  NamedPlace *known = named(p, x, name);
-  while (known && known->scratch != scratch)
-    known = named(p, x, name = arena_printf(p->c->arena, "%s_0", name));
-  return known;
-}
-
-/* The place of the value, or of a command's scratch, that lies there; NULL: none yet. */
-static NamedPlace *known_place(Printer *p, Places *x, int64_t offset, Value v, const char *scratch)
-{
-  if (!v.id) return known_scratch(p, x, scratch);
   for (uint32_t i = x->last[v.id]; i; i = x->at.at[i - 1].next)
     if (x->at.at[i - 1].offset == offset) return &x->at.at[i - 1];
   return NULL;
 }
 
 /* A value, or scratch, is used by command number `at`. */
-static void see(Printer *p, Places *x, ampc_ref ref, Value v, const char *scratch, uint32_t at)
+static void see(Printer *p, Places *x, ampc_ref ref, Value v, uint32_t at)
 {
   Compile *c = p->c;
   v = value_root(c->graph, v);
-  NamedPlace *known = known_place(p, x, ref.offset, v, scratch);
+  NamedPlace *known = known_place(x, ref.offset, v);
   if (known) {
     known->to = at;
     return;
   }
-  const char *name = v.id ? value_text(c, v) : arena_printf(c->arena, "at_scratch_of_%s", scratch);
+  const char *name =
+      v.id ? value_text(c, v) : arena_printf(c->arena, "at_scratch%u", ++x->n_scratch);
   name = free_name(p, x, name, v.id);
-  vec_push(c->arena, &x->at,
-           (NamedPlace){name, ref.space, ref.offset, v, scratch, at, at, x->last[v.id]});
-  if (v.id) x->last[v.id] = x->at.n;
+  vec_push(c->arena, &x->at, (NamedPlace){name, ref.space, ref.offset, v, at, at, x->last[v.id]});
+  x->last[v.id] = x->at.n;
 }
 
 static void see_command(Printer *p, Places *x, uint32_t group, const ampc_command *k, uint32_t at)
@@ -181,8 +171,7 @@ static void see_command(Printer *p, Places *x, uint32_t group, const ampc_comman
   Value *values = arena_array(p->c->arena, Value, n + 1);
   operand_values(p->c, group, k, values);
   for (uint32_t i = 0; i < n; i++)
-    if (operands[i].at.space == AMPC_WORK)
-      see(p, x, operands[i].at, values[i], values[i].id ? NULL : k->label, at);
+    if (operands[i].at.space == AMPC_WORK) see(p, x, operands[i].at, values[i], at);
   if (k->kind != AMPC_LAUNCH_KERNEL) return;
   KernelArgs args = kernel_args(p->c, group);
   for (uint32_t i = 0; i < args.n; i++) /* what a result is written over is read until here */
@@ -252,7 +241,7 @@ static const char *about(Compile *c, const NamedPlace *x)
 {
   const char *life = x->from == x->to ? arena_printf(c->arena, "command %u", x->from)
                                       : arena_printf(c->arena, "commands %u to %u", x->from, x->to);
-  if (!x->value.id) return life;
+  if (!x->value.id) return arena_printf(c->arena, "scratch, %s", life);
   const Node *n = ir_node(c->graph, x->value);
   return arena_printf(c->arena, "%s, %lld bytes, %s", ir_type_text(c, n), (long long)ir_bytes(c, n),
                       life);
@@ -285,10 +274,10 @@ void put_places(Printer *p, const Places *x)
 
 /* ---- operands ---- */
 
-static const char *name_in(Printer *p, Places *x, ampc_ref at, Value v, const char *label)
+static const char *name_in(Places *x, ampc_ref at, Value v)
 {
   if (at.space == AMPC_WORK) {
-    const NamedPlace *known = known_place(p, x, at.offset, v, label);
+    const NamedPlace *known = known_place(x, at.offset, v);
     return known ? known->name : NULL;
   }
   for (uint32_t i = 0; i < x->n_states; i++)
@@ -310,7 +299,7 @@ static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at,
 }
 
 /* "work + at_relu26"; NULL: no name is known. */
-const char *place_text(Printer *p, Places *x, ampc_ref at, Value v, const char *label)
+const char *place_text(Printer *p, Places *x, ampc_ref at, Value v)
 {
   const char *name = NULL;
   switch (at.space) {
@@ -329,7 +318,7 @@ const char *place_text(Printer *p, Places *x, ampc_ref at, Value v, const char *
     break;
   case AMPC_STATE:
   case AMPC_WORK:
-    name = name_in(p, x, at, value_root(p->c->graph, v), label);
+    name = name_in(x, at, value_root(p->c->graph, v));
     break;
   default:
     break;

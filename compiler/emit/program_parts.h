@@ -32,8 +32,9 @@ Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s)
 void put_places(Printer *p, const Places *x); /* as constants, with what lies there */
 /* The values whose bytes a command's operands are, in their order; {0}: none of the graph's. */
 void operand_values(Compile *c, uint32_t group, const ampc_command *command, Value *out);
-/* "work + at_relu26" for an operand of the command with that label; NULL: it has no name. */
-const char *place_text(Printer *p, Places *x, ampc_ref at, Value v, const char *label);
+/* "work + at_relu26" for an operand whose bytes are those of v, {0} scratch; NULL: it has no name.
+ */
+const char *place_text(Printer *p, Places *x, ampc_ref at, Value v);
 
 /* ---- library.c ---- */
 void put_library(Printer *p); /* in the place of main(): functions for other programs */

@@ -25,12 +25,11 @@ static const char *counter(Printer *p, uint32_t depth)
 
 /* "work + at_relu26", or a number where the place has no name: the spaces are char * in a step
  * function, so offsets are bytes. `depth`: number of loops around the command. */
-static const char *address(const Step *s, ampc_operand o, Value v, const char *label,
-                           uint32_t depth)
+static const char *address(const Step *s, ampc_operand o, Value v, uint32_t depth)
 {
   Arena *arena = s->p->c->arena;
   if (o.at.space == AMPC_NONE) return "0";
-  const char *text = place_text(s->p, s->places, o.at, v, label);
+  const char *text = place_text(s->p, s->places, o.at, v);
   if (!text) text = space_names[o.at.space];
   if (text == space_names[o.at.space] && o.at.offset)
     text = arena_printf(arena, "%s + %lld", text, (long long)o.at.offset);
@@ -55,7 +54,7 @@ static const char *operands_text(const Step *s, const ampc_command *command, uin
     if (is_launch && operands[i].at.space == AMPC_NONE)
       text_printf(&t, ", AMPC_NUMBER(%lld)", (long long)operands[i].at.offset);
     else
-      text_printf(&t, ", %s", address(s, operands[i], values[i], command->label, depth));
+      text_printf(&t, ", %s", address(s, operands[i], values[i], depth));
   }
   return t.at;
 }

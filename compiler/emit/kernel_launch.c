@@ -1,0 +1,206 @@
+/* Kernels of several parts: Note [parts] in ir.h. Parts that are alike, such as the sums of many
+ * layers, are one function that each of them calls. */
+#include "kernel_key.h"
+#include "kernel_parts.h"
+#include <assert.h>
+#include <string.h>
+
+typedef struct Part {
+  XXH128_hash_t facts;
+  const char *where;    /* "ON_BLOCK(3) ", or nothing */
+  const char *function; /* NULL: it has no like */
+} Part;
+
+struct Launch {
+  const Kernel *k;
+  Part *parts;
+};
+
+/* ---- names ---- */
+
+/* Maps, rows and windows print the names of the launch. */
+static void use_names(const Kernel *launch, Kernel *part)
+{
+  for (uint32_t i = 0; i < part->args.n; i++)
+    part->arg_names[i] = launch->arg_names[same_argument(&launch->args, &part->args.at[i])];
+}
+
+/* Templates know their arguments by names of their own. */
+static void put_own_names(const Kernel *launch, const Kernel *part)
+{
+  for (uint32_t i = 0; i < part->args.n; i++) {
+    const KernelArg *a = &part->args.at[i];
+    const char *name = launch->arg_names[same_argument(&launch->args, a)];
+    if (strcmp(name, part->arg_names[i]) == 0 || !template_uses(part, part->arg_names[i])) continue;
+    bool read = a->role == ARG_in || a->only_read;
+    EMIT(part->p, "%s%s %sconst %s = %s;\n", read ? "const " : "", element_type(a),
+         argument_is_number(a) ? "" : "*", part->arg_names[i], name);
+  }
+}
+
+/* The part with names of its own, as if it were a kernel. */
+static Kernel part_of(const Kernel *launch, const Group *group)
+{
+  Kernel k = *launch;
+  k.group = group;
+  k.is_part = true;
+  k.args = part_args(k.c, group);
+  name_arguments(&k);
+  return k;
+}
+
+/* ---- where parts run ---- */
+
+static bool is_of_one_block(const Kernel *k, uint32_t part)
+{
+  const Group *g = k->group;
+  return !g->in_turn && !is_cpu_target(k->c) && part_geometry(k->c, &g->parts[part]).grid == 1;
+}
+
+/* Where from `part` on each part is for one block, most blocks are done: a test instead of one for
+ * each of the parts. */
+static void put_leave(const Kernel *k, uint32_t part, uint32_t grid)
+{
+  uint32_t n = k->group->n_parts;
+  if (k->group->last < n || (part && is_of_one_block(k, part - 1))) return;
+  for (uint32_t i = part; i < n; i++)
+    if (!is_of_one_block(k, i)) return;
+  if (n - part > 1 && n < grid) EMIT(k->p, "LEAVE_FROM_BLOCK(%u);\n", n);
+}
+
+static const char *state_name(const Kernel *k)
+{
+  uint32_t i = 0;
+  while (k->args.at[i].role != ARG_state) i++;
+  return k->arg_names[i];
+}
+
+static const char *where_of(const Kernel *k, uint32_t part, uint32_t grid)
+{
+  if (part >= k->group->last) return "ALONE ";
+  if (is_of_one_block(k, part)) return arena_printf(k->c->arena, "ON_BLOCK(%u) ", part % grid);
+  return "";
+}
+
+/* ---- parts that are alike ---- */
+
+/* ALONE hides which block it is from what stands behind it, and so it does not from a function. */
+static void put_function(const Kernel *launch, const Group *group, const char *name, bool alone)
+{
+  Kernel k = part_of(launch, group);
+  EMIT_WRAPPED(k.p, "// ", "// %s\n", kernel_nodes_text(&k));
+  EMIT_WRAPPED(k.p, "    ", "DEVICE void %s(%s)\n", name, argument_list(&k));
+  EMIT(k.p, alone ? "{\n  ALONE {\n" : "{\n");
+  k.p->indent += 1 + alone;
+  if (kernel_template(&k) == TMPL_file)
+    emit_file(&k);
+  else
+    put_body(&k);
+  k.p->indent -= 1 + alone;
+  EMIT(k.p, alone ? "  }\n}\n\n" : "}\n\n");
+}
+
+/* The text of a part, whatever its arguments are called. */
+#ifndef NDEBUG
+static XXH128_hash_t part_key(const Kernel *launch, uint32_t part)
+{
+  Text text;
+  Printer p;
+  Kernel own = *launch;
+  void *kept = launch->c->blame;
+  text_init(&text, launch->c->arena);
+  printer_begin(&p, launch->c, &text);
+  own.p = &p;
+  put_function(&own, &launch->group->parts[part], "part", false);
+  launch->c->blame = kept;
+  return kernel_key(launch->c->arena, &text, "part");
+}
+#endif
+
+static bool are_alike(const Launch *l, uint32_t a, uint32_t b)
+{
+  const Part *p = &l->parts[a], *q = &l->parts[b];
+  if (!XXH128_isEqual(p->facts, q->facts) || !*p->where != !*q->where) return false;
+  assert(XXH128_isEqual(part_key(l->k, a), part_key(l->k, b)));
+  return true;
+}
+
+const Launch *put_functions(const Kernel *k)
+{
+  const Group *g = k->group;
+  Arena *a = k->c->arena;
+  KernelFacts *facts = facts_create(k->c);
+  Launch *l = arena_new(a, Launch);
+  *l = (Launch){k, arena_array(a, Part, g->n_parts)};
+  uint32_t grid = kernel_geometry(k->c, k->index).grid, n = 0;
+  for (uint32_t i = 0; i < g->n_parts; i++) {
+    Part *part = &l->parts[i];
+    *part = (Part){facts_of_part(facts, &g->parts[i]), where_of(k, i, grid), NULL};
+    for (uint32_t first = 0; first < i && !part->function; first++) {
+      Part *like = &l->parts[first];
+      if (!are_alike(l, i, first)) continue;
+      if (!like->function) {
+        const char *name = kernel_name(k->c, k->index);
+        like->function =
+            n++ ? arena_printf(a, "%s_part_%u", name, n) : arena_printf(a, "%s_part", name);
+        put_function(k, &g->parts[first], like->function, *like->where);
+      }
+      part->function = like->function;
+    }
+  }
+  return l;
+}
+
+/* ---- the parts ---- */
+
+/* "net_sum_part(part_sums_2, bias_grad); // %580 sum %581 grad_accumulate": no comma, where a wide
+ * line would be broken. */
+static void put_call(const Kernel *k, const Part *part)
+{
+  Text arguments, nodes;
+  text_init(&arguments, k->c->arena);
+  text_init(&nodes, k->c->arena);
+  for (uint32_t i = 0; i < k->args.n; i++)
+    text_printf(&arguments, "%s%s", i ? ", " : "", k->arg_names[i]);
+  for (uint32_t i = 0; i < k->group->n; i++)
+    text_printf(&nodes, " %%%u %s", k->group->nodes[i].id,
+                op_of(ir_node(k->g, k->group->nodes[i]))->name);
+  EMIT_WRAPPED(k->p, "      ", "%s%s(%s); //%s\n", part->where, part->function, arguments.at,
+               nodes.at);
+}
+
+static void put_part(const Kernel *launch, const Group *group, const Part *part)
+{
+  Kernel k = part_of(launch, group);
+  bool file = kernel_template(&k) == TMPL_file && !op_has(kernel_main_node(&k), T_windows);
+  if (part->function || !file) use_names(launch, &k);
+  if (part->function) {
+    put_call(&k, part);
+    return;
+  }
+  EMIT_WRAPPED(k.p, "  // ", "%s{ // %s\n", part->where, kernel_nodes_text(&k));
+  k.p->indent++;
+  if (file) put_own_names(launch, &k);
+  if (kernel_template(&k) == TMPL_file)
+    emit_file(&k);
+  else
+    put_body(&k);
+  k.p->indent--;
+  EMIT(k.p, "}\n");
+}
+
+void put_parts(const Launch *l)
+{
+  const Kernel *k = l->k;
+  const Group *g = k->group;
+  uint32_t grid = kernel_geometry(k->c, k->index).grid;
+  if (g->in_turn) EMIT(k->p, "FIRST_BLOCK;\n");
+  for (uint32_t i = 0; i < g->n_parts; i++) {
+    if (i == g->last)
+      EMIT(k->p, "LAST_BLOCK(%s);\n", state_name(k));
+    else if (g->parts[i].meets)
+      EMIT(k->p, "BLOCK_MEETS;\n");
+    put_leave(k, i, grid);
+    put_part(k, &g->parts[i], &l->parts[i]);
+  }
+}
