@@ -2,6 +2,7 @@
  */
 #include "user_text.h"
 #include "runtime/plan/shown.h"
+#include <ctype.h>
 #include <string.h>
 
 /* ---- comments ---- */
@@ -25,11 +26,21 @@ static void drop_end(Text *t)
   }
 }
 
+/* Nothing but what names and most expressions are made of: it is a comment as it stands. */
+static bool is_plain(const char *s, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (!isalnum((unsigned char)s[i]) && !memchr("_. ,:=()[]", s[i], sizeof "_. ,:=()[]" - 1))
+      return false;
+  return true;
+}
+
 const char *comment_text(Arena *a, const char *s, size_t n, size_t width)
 {
   Text t;
-  text_init(&t, a);
   while (n && (s[n - 1] == ' ' || s[n - 1] == '\t')) n--;
+  if (n <= width && is_plain(s, n)) return arena_strndup(a, s, n);
+  text_init(&t, a);
   size_t at = 0;
   for (size_t columns = 0, size; at < n && columns < width; at += size, columns++) {
     char escape[AMPC_ESCAPE_ROOM];

@@ -23,6 +23,6 @@ const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch);
 typedef struct Origin {
   const char *owner; /* "backward of features.2.1 BatchNorm2d", "optimizer opt"; NULL: none */
   const char *place; /* "mlp.amp:17"; "": nowhere in the job */
-  const char *text;  /* the expression there, "" likewise */
+  const char *text;  /* without owner the expression there, "" likewise */
 } Origin;
 Origin origin_of(Compile *c, uint32_t group, size_t width);

@@ -86,8 +86,13 @@ Origin origin_of(Compile *c, uint32_t group, size_t width)
   const char *file = slash ? slash + 1 : place.source->path;
   out.place =
       arena_printf(c->arena, "%s:%u", comment_text(c->arena, file, strlen(file), 200), place.line);
-  out.text = span_text(c, span, width);
+  if (!out.owner) out.text = span_text(c, span, width);
   return out;
+}
+
+static const char *source_text(Compile *c, uint32_t group, size_t width)
+{
+  return span_text(c, diag_user_span(c, ir_node(c->graph, speaker(c, group))->span), width);
 }
 
 /* Who else launches it, each once: "features.3.1", "backward of features.3.0", "mlp.amp:17". */
@@ -134,9 +139,10 @@ static void put_title(const Kernel *k)
                         group_main_node(k->g, k->index)->origin.id ? "backward of " : "", layers);
   EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", kernel_name(k->c, k->index), *what ? ": " : "",
                what, *o.place ? ", " : "", o.place);
-  if (o.owner && *o.text && (!k->p->source || strcmp(k->p->source, o.text) != 0))
-    EMIT(k->p, "//   source     %s\n", o.text);
-  k->p->source = o.text;
+  const char *source = o.owner ? source_text(k->c, k->index, WIDEST - 16) : o.text;
+  if (o.owner && *source && (!k->p->source || strcmp(k->p->source, source) != 0))
+    EMIT(k->p, "//   source     %s\n", source);
+  k->p->source = source;
   put_sharers(k);
 }
 

@@ -67,30 +67,46 @@ static const char *last_word(const char *path)
   return dot ? dot + 1 : path;
 }
 
+typedef struct Names { /* of a kernel's arguments, while they are given */
+  const Kernel *k;
+  struct ParamWord {
+    const char *path, *word; /* "fc1.weight", "weight" */
+  } * params;                /* those that arguments are of */
+  uint32_t n_params;
+  NameIndex taken;
+} Names;
+
+static bool is_taken(Names *x, uint32_t n, const char *name)
+{
+  const Kernel *k = x->k;
+  return name_find(k->c->arena, &x->taken, k->arg_names, n, sizeof *k->arg_names, name) != NO_NAME;
+}
+
 /* "weight", for the kernel may be that of many layers; of several weights "fc1_weight". */
-static const char *param_name(const Kernel *k, const char *path)
+static const char *param_name(const Names *x, const char *path)
 {
   bool several = false;
-  for (uint32_t i = 0; i < k->args.n; i++) {
-    const char *other = param_of(k, &k->args.at[i]);
-    several |= other && strcmp(other, path) != 0 && strcmp(last_word(other), last_word(path)) == 0;
-  }
-  return identifier(k->c->arena, several ? path : last_word(path));
+  const char *word = last_word(path);
+  for (uint32_t i = 0; i < x->n_params && !several; i++)
+    several = same_name(x->params[i].word, word) && strcmp(x->params[i].path, path) != 0;
+  return identifier(x->k->c->arena, several ? path : word);
 }
 
 /* What the value is called in the job, or else its op. */
-static const char *source_name(const Kernel *k, const KernelArg *a)
+static const char *source_name(const Names *x, const KernelArg *a)
 {
+  const Kernel *k = x->k;
   const Node *n = ir_node(k->g, a->value);
   const char *path = param_of(k, a);
-  if (path) return param_name(k, path);
+  if (path) return param_name(x, path);
   return n->name && *n->name ? identifier(k->c->arena, n->name) : op_of(n)->name;
 }
 
 /* `h`, or `register_value` where C does not allow the name; in a template `lr_at` for input lr,
  * because the template says $lr for its value. */
-static const char *value_name(const Kernel *k, const KernelArg *a)
+static const char *value_name(const Names *x, const KernelArg *a)
 {
+  const Kernel *k = x->k;
   const Node *anchor = ir_node(k->g, k->group->anchor);
   if (own_of(anchor)) return own_argument_name(k, a);
   if (op_of(anchor)->tmpl == TMPL_file && !op_has(anchor, T_windows)) {
@@ -99,30 +115,24 @@ static const char *value_name(const Kernel *k, const KernelArg *a)
         return arena_printf(k->c->arena, "%s_at", op_of(anchor)->signature.input[i].name);
     return anchor->op == OP_grad_norm ? "partials" : "out";
   }
-  const char *name = source_name(k, a);
+  const char *name = source_name(x, a);
   return reserved_name(name) ? arena_printf(k->c->arena, "%s_value", name) : name;
-}
-
-static bool is_taken(const Kernel *k, uint32_t n, const char *name)
-{
-  for (uint32_t i = 0; i < n; i++)
-    if (same_name(k->arg_names[i], name)) return true;
-  return false;
 }
 
 /* Several parts of a launch may each have a buffer, which then is called as in checkpoints; other
  * things of STATE are counted. */
-static const char *shared_name(const Kernel *k, const KernelArg *a, const char *role)
+static const char *shared_name(const Names *x, const KernelArg *a, const char *role)
 {
-  if (a->role == ARG_buffer) return param_name(k, param_of(k, a));
-  if (a->role == ARG_kept)
-    return arena_printf(k->c->arena, "%s_kept", param_name(k, param_of(k, a)));
-  return a->index ? arena_printf(k->c->arena, "%s%u", role, a->index) : role;
+  Arena *arena = x->k->c->arena;
+  if (a->role == ARG_buffer) return param_name(x, param_of(x->k, a));
+  if (a->role == ARG_kept) return arena_printf(arena, "%s_kept", param_name(x, param_of(x->k, a)));
+  return a->index ? arena_printf(arena, "%s%u", role, a->index) : role;
 }
 
 /* Unique in the kernel: a second `x` is "x_2". */
-static const char *argument_name(const Kernel *k, uint32_t i)
+static const char *argument_name(Names *x, uint32_t i)
 {
+  const Kernel *k = x->k;
   static const char *const of_role[] = {
       [ARG_state] = "state",     [ARG_optimizer] = "optimizer", [ARG_metric] = "metric",
       [ARG_grad] = "grad",       [ARG_master] = "master",       [ARG_moment1] = "moment1",
@@ -132,20 +142,25 @@ static const char *argument_name(const Kernel *k, uint32_t i)
   const KernelArg *a = &k->args.at[i];
   const char *name;
   if (a->role == ARG_grad && a->value.id)
-    name = arena_printf(k->c->arena, "%s_grad", param_name(k, param_of(k, a)));
+    name = arena_printf(k->c->arena, "%s_grad", param_name(x, param_of(k, a)));
   else if (a->role != ARG_in && a->role != ARG_out)
-    name = k->group->n_parts ? shared_name(k, a, of_role[a->role]) : of_role[a->role];
+    name = k->group->n_parts ? shared_name(x, a, of_role[a->role]) : of_role[a->role];
   else
-    name = value_name(k, a);
+    name = value_name(x, a);
   const char *own = name;
-  for (uint32_t n = 2; is_taken(k, i, name); n++) name = arena_printf(k->c->arena, "%s_%u", own, n);
+  for (uint32_t n = 2; is_taken(x, i, name); n++) name = arena_printf(k->c->arena, "%s_%u", own, n);
   return name;
 }
 
 void name_arguments(Kernel *k)
 {
   k->arg_names = arena_array(k->c->arena, const char *, k->args.n + 1);
-  for (uint32_t i = 0; i < k->args.n; i++) k->arg_names[i] = argument_name(k, i);
+  Names x = {.k = k, .params = arena_array(k->c->arena, struct ParamWord, k->args.n + 1)};
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const char *path = param_of(k, &k->args.at[i]);
+    if (path) x.params[x.n_params++] = (struct ParamWord){path, last_word(path)};
+  }
+  for (uint32_t i = 0; i < k->args.n; i++) k->arg_names[i] = argument_name(&x, i);
 }
 
 /* const tells the reader and the compiler what a kernel only reads. Parts of a launch may read by
