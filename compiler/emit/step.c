@@ -136,9 +136,28 @@ static uint32_t group_of(const Step *s, const ampc_command *command)
   return 0;
 }
 
+/* How much of "backward of h.0.attn Attention" tells its block: "backward of h.0", up to the last
+ * number of the path; all of it, where there is none. */
+static size_t block_size(const char *owner)
+{
+  size_t size = 0;
+  for (const char *s = strchr(owner, '.'); s; s = strchr(s + 1, '.')) {
+    size_t digits = strspn(s + 1, "0123456789");
+    if (digits && strchr(". ", s[1 + digits])) size = (size_t)(s + 1 + digits - owner);
+  }
+  return size ? size : strlen(owner);
+}
+
+static bool same_block(const char *a, const char *b)
+{
+  size_t size = block_size(a);
+  return size == block_size(b) && memcmp(a, b, size) == 0;
+}
+
 /* Above the commands of a layer, or of an expression that is in none:
  *   // backward of features.2.1 BatchNorm2d, mlp.amp:17
- *   // cross_entropy(logits, label), mlp.amp:26 */
+ *   // cross_entropy(logits, label), mlp.amp:26
+ * Blocks, such as those of a transformer, stand apart. */
 static void put_origin(Step *s, const ampc_command *command)
 {
   uint32_t group = group_of(s, command);
@@ -148,7 +167,9 @@ static void put_origin(Step *s, const ampc_command *command)
   Origin o = origin_of(c, group, 80);
   const char *what = o.owner ? o.owner : o.text;
   bool same = s->origin && strcmp(what, s->origin) == 0;
-  if (*what && !same) EMIT(s->p, "\n// %s%s%s\n", what, *o.place ? ", " : "", o.place);
+  bool apart = !o.owner || !s->origin || !same_block(what, s->origin);
+  if (*what && !same)
+    EMIT(s->p, "%s// %s%s%s\n", apart ? "\n" : "", what, *o.place ? ", " : "", o.place);
   s->origin = what;
 }
 
