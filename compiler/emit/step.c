@@ -141,9 +141,9 @@ static uint32_t group_of(const Step *s, const ampc_command *command)
 static size_t block_size(const char *owner)
 {
   size_t size = 0;
-  for (const char *s = strchr(owner, '.'); s; s = strchr(s + 1, '.')) {
-    size_t digits = strspn(s + 1, "0123456789");
-    if (digits && strchr(". ", s[1 + digits])) size = (size_t)(s + 1 + digits - owner);
+  for (const char *s = owner; *s; s += strcspn(s, ". "), s += *s != 0) {
+    size_t digits = strspn(s, "0123456789");
+    if (digits && strchr(". ", s[digits])) size = (size_t)(s + digits - owner);
   }
   return size ? size : strlen(owner);
 }

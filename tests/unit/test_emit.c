@@ -231,7 +231,7 @@ static void test_lines(const char *target)
 }
 
 /* Equal kernels are printed once: whatever layers, values and numbers are called in them, but not
- * where a size, a type, an order of operands or a stream of random numbers differs. */
+ * where a size, a type or an order of operands differs. */
 static void test_shared_kernels(const char *target)
 {
   static const char same[] = "model a = LayerNorm(48)\nmodel bb = LayerNorm(48)\n"
@@ -285,6 +285,43 @@ static void test_random_kernels(const char *target)
   CHECK(contains(drops, target, 2, "state->body, stream,"));
   CHECK(contains(drops, target, 2, "state, AMPC_NUMBER(0));"));
   CHECK(contains(drops, target, 2, "state, AMPC_NUMBER(1));"));
+  static const char alike[] =
+      "model net = Sequential(Linear(8, 8), Dropout(0.5), Linear(8, 8), Dropout(0.5), "
+      "Linear(8, 8))\n"
+      "data points(n: int) { return synthetic(n, shape=[8]) }\n"
+      "optimizer opt = SGD(net, lr=0.1)\n"
+      "train x in points(64) with batch=16 { minimize net(x).mean() with opt }\n";
+  CHECK(contains(alike, target, 2, "//   also for   3\n"));
+}
+
+/* Parts of a launch that are alike call one function; what they compute with differs in the call.
+ */
+static void test_alike_parts(const char *target)
+{
+  static const char stats[] =
+      "model net = Sequential(BatchNorm2d(4), Conv2d(4, 4, 3), BatchNorm2d(4), BatchNorm2d(5))\n"
+      "data images(n: int) { return synthetic(n, [4, 8, 8]) }\n"
+      "optimizer opt = SGD(net, lr=0.1)\n"
+      "train x in images(64) with batch=16 {\n"
+      "  minimize net[2](net[1](net[0](x))).mean() with opt\n}\n";
+  Compile *c = compile(stats, target, 2);
+  Text out = program_text(c);
+  CHECK(times(out.at, "DEVICE void opt_sgd_update_part(") == 1);
+  CHECK(times(out.at, "opt_sgd_update_part(channel_mean, ") == 1);
+  CHECK(times(out.at, "opt_sgd_update_part(channel_mean_2, ") == 1);
+  CHECK(times(out.at, "opt_sgd_update_part(") == 3);
+  compile_destroy(c);
+}
+
+/* Commands of one block of a net stand together. */
+static void test_paragraphs(void)
+{
+  static const char blocks[] =
+      "module B() {\n  l1 = Linear(8, 8)\n  l2 = Linear(8, 8)\n"
+      "  def forward(x) { return l2(tanh(l1(x))) }\n}\n"
+      "model net = Sequential(B(), B())\ninfer f(x: f32[8, 8]) { return net(x) }\n";
+  CHECK(contains(blocks, "cpu", 2, ");\n  // 0.l2 Linear"));
+  CHECK(contains(blocks, "cpu", 2, ");\n\n  // 1.l1 Linear"));
 }
 
 static void test_constant_outputs(void)
@@ -327,6 +364,10 @@ int main(void)
   test_shared_kernels("cpu");
   test_shared_kernels("sm_90");
   test_random_kernels("cpu");
+  test_random_kernels("sm_90");
+  test_alike_parts("cpu");
+  test_alike_parts("sm_90");
+  test_paragraphs();
   test_last_block("cpu");
   test_last_block("sm_90");
   test_lines("cpu");
