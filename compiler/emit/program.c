@@ -236,6 +236,23 @@ static void put_outputs(Printer *p, const ampc_program *g)
   EMIT(p, "};\n");
 }
 
+static void put_checks(Printer *p, const ampc_program *g)
+{
+  if (!g->n_checks) return;
+  EMIT(p, "static const ampc_check checks[] = {\n");
+  for (uint32_t i = 0; i < g->n_checks; i++) {
+    const ampc_check *k = &g->checks[i];
+    Text t;
+    text_init(&t, p->c->arena);
+    field_text(&t, "why", quoted(p, k->why));
+    field_integer(&t, "rows", k->rows);
+    field_integer(&t, "rank", k->rank);
+    if (k->rank) field_text(&t, "dim", dims(p, k->dim, k->rank));
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
+  }
+  EMIT(p, "};\n");
+}
+
 /* K_<name> is what a launch says; on the CPU the table has the thunks. */
 static void put_kernels(Printer *p, const ampc_program *g)
 {
@@ -331,7 +348,8 @@ static void put_tables(Printer *p, const ampc_program *g)
       {"aliases", "n_aliases", g->n_aliases},    {"optimizers", "n_optimizers", g->n_optimizers},
       {"settings", "n_settings", g->n_settings}, {"plateaus", "n_plateaus", g->n_plateaus},
       {"sources", "n_sources", g->n_sources},    {"metrics", "n_metrics", g->n_metrics},
-      {"outputs", "n_outputs", g->n_outputs},    {"blocks", "n_blocks", g->n_blocks}};
+      {"outputs", "n_outputs", g->n_outputs},    {"checks", "n_checks", g->n_checks},
+      {"blocks", "n_blocks", g->n_blocks}};
   Text t, counts;
   text_init(&t, p->c->arena);
   text_init(&counts, p->c->arena);
@@ -432,6 +450,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_plateaus(&p, g);
   put_sources(&p, g);
   put_outputs(&p, g);
+  put_checks(&p, g);
   put_kernels(&p, g);
   Products *products = products_create(c);
   EMIT(&p, "\n/* ---- steps: what runs, in order ---- */\n");

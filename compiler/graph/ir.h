@@ -262,6 +262,7 @@ struct Graph {
   VEC(ampc_plateau) plateaus;
   VEC(Metric) metrics;
   VEC(Output) outputs;
+  VEC(ampc_check) checks;
   VEC(BlockInfo) blocks;
   VEC(ampc_source) sources;
   VEC(Group) groups;

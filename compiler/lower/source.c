@@ -1,6 +1,6 @@
 /* Data sources of pass lower: files, whose shapes their headers tell, synthetic numbers, and what
  * losses ask of them. What a header means is the format's business: see runtime/plan/formats.h. */
-#include "lower.h"
+#include "index_check.h"
 #include "runtime/plan/formats.h"
 #include "runtime/plan/number.h"
 #include <errno.h>
@@ -315,14 +315,6 @@ static ampc_source *source_behind(Lower *l, Value v)
   }
 }
 
-/* Bounds of the values, without a look into the file. */
-static void value_bounds(const ampc_source *s, int64_t *low, int64_t *high)
-{
-  bool synthetic = s->kind == AMPC_SOURCE_SYNTHETIC;
-  *low = synthetic ? (int64_t)s->low : s->dtype == AMPC_U8 ? 0 : INT64_MIN;
-  *high = synthetic ? (int64_t)s->high - 1 : s->dtype == AMPC_U8 ? 255 : INT64_MAX;
-}
-
 /* The loader checks the labels of a file. What several losses take is what each of them takes.
  * `why`: "classes of cross_entropy". */
 static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, const char *why,
@@ -331,10 +323,8 @@ static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, c
   if (ignored >= 0 && ignored < n) ignored = 0;
   s->ignored = s->limit && s->ignored != ignored ? 0 : ignored;
   if (s->limit && n >= s->limit) return;
-  Place p = diag_place(l->c, diag_user_span(l->c, span));
-  const char *file = p.source ? p.source->path : "", *slash = strrchr(file, '/');
   s->limit = n;
-  s->limit_why = arena_printf(l->arena, "%s, %s:%u", why, slash ? slash + 1 : file, p.line);
+  s->limit_why = with_place(l, why, span);
 }
 
 /* Labels that are made are known now. */
@@ -360,16 +350,17 @@ static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t i
  */
 static Datum run_classes(Lower *l, Args *args)
 {
-  int64_t low, high, n = ARG(1).as.integer, ignored = ARG(2).as.integer;
+  double low, high;
+  int64_t n = ARG(1).as.integer, ignored = ARG(2).as.integer;
   if (ARG(0).kind != D_tensor) return d_bool(true);
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
   if (!s) return d_bool(true);
-  value_bounds(s, &low, &high);
-  bool some_ignored = ignored >= low && ignored <= high;
+  source_bounds(s, &low, &high);
+  bool some_ignored = (double)ignored >= low && (double)ignored <= high;
   const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
   if (has_file(s)) limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
   if (s->kind == AMPC_SOURCE_SYNTHETIC &&
-      !labels_fit(l, low, high, n, ignored, ARG(3).as.text, args->span))
+      !labels_fit(l, (int64_t)low, (int64_t)high, n, ignored, ARG(3).as.text, args->span))
     return d_of(D_error);
   return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }
@@ -377,25 +368,37 @@ static Datum run_classes(Lower *l, Args *args)
 /* _indices_below(index, n, "embedding"): what the function takes, if a source gives it. */
 static Datum run_indices_below(Lower *l, Args *args)
 {
-  int64_t low, high, n = ARG(1).as.integer;
+  double low, high;
+  int64_t n = ARG(1).as.integer;
   const char *name = ARG(2).as.text;
-  ampc_source *s = ARG(0).kind == D_tensor ? source_behind(l, ARG(0).as.tensor) : NULL;
-  if (!s) return d_of(D_none);
-  value_bounds(s, &low, &high);
-  if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && high >= n)
+  if (ARG(0).kind != D_tensor) return d_of(D_none);
+  ampc_source *s = source_behind(l, ARG(0).as.tensor);
+  if (!s) {
+    check_computed(l, ARG(0).as.tensor, n, name, args->span);
+    return d_of(D_none);
+  }
+  source_bounds(s, &low, &high);
+  if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && high >= (double)n)
     limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
-  if (s->kind != AMPC_SOURCE_SYNTHETIC || (low >= 0 && high < n)) return d_of(D_none);
-  fail(l, E310, args->span, "%s of %lld rows gets numbers from %lld to %lld", name, (long long)n,
-       (long long)low, (long long)high);
+  if (s->kind != AMPC_SOURCE_SYNTHETIC || (low >= 0 && high < (double)n)) return d_of(D_none);
+  fail(l, E310, args->span, "%s of %lld rows gets numbers from %.17g to %.17g", name, (long long)n,
+       low, high);
   diag_help(l->c, "`low=0, high=%lld` makes numbers from 0 to %lld", (long long)n,
             (long long)(n - 1));
   return d_of(D_error);
+}
+
+/* _negative(index): may some of it be below 0? */
+static Datum run_negative(Lower *l, Args *args)
+{
+  return d_bool(ARG(0).kind == D_tensor && may_be_negative(l, ARG(0).as.tensor));
 }
 
 const Native source_natives[] = {
     {"file", 7, 7, false, true, run_file},
     {"synthetic", 7, 7, false, true, run_synthetic},
     {"classes", 4, 4, false, true, run_classes},
+    {"negative", 1, 1, false, true, run_negative},
     {"indices_below", 3, 3, false, true, run_indices_below},
     {0},
 };

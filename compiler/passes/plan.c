@@ -149,6 +149,8 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
   }
   p->outputs = out;
   p->n_outputs = g->outputs.n;
+  p->checks = g->checks.at;
+  p->n_checks = g->checks.n;
 }
 
 /* ---- blocks ---- */

@@ -9,6 +9,7 @@
 #include "runner/runner.h"
 #include "runner/train/memory.h"
 #include "runner/train/options.h"
+#include "runtime/outside.h"
 #include "runtime/plan/number.h"
 
 /* ---- the command line ---- */
@@ -179,6 +180,7 @@ ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd)
     int64_t samples = 1;
     status = reads ? ampc_run_batch(rt, &ampc_data, data, 0, i, &samples) : ampc_run_step(rt, 0, 0);
     if (!status) status = ampc_wait(rt);
+    if (!status) status = outside_take(rt);
     if (!status) status = infer_write_batch(writer, samples);
   }
   if (writer) status = infer_write_end(writer, status);

@@ -2,6 +2,7 @@
  * same numbers. Ctrl-C ends between two steps. */
 #include "repl.h"
 #include "runtime/metric.h"
+#include "runtime/outside.h"
 #include "runtime/plan/number.h"
 #include "runtime/train/judge.h"
 #include "runtime/train/lost.h"
@@ -193,7 +194,7 @@ static ampc_status eval_block(Repl *r, uint32_t block)
   if (b->max_steps && b->max_steps < n) n = b->max_steps;
   for (int64_t i = 0; i < n && !status && !input_interrupted(); i++)
     status = ampc_run_batch(r->rt, &ampc_data, batches, block, i, &samples);
-  return status;
+  return status ? status : outside_take(r->rt);
 }
 
 /* `values`: where the averages go; NULL: to nobody else. */
@@ -285,6 +286,8 @@ static ampc_status forgive(Repl *r)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(r->rt, &state);
+  if (!status && state.outside.check)
+    status = write_count(r, offsetof(ampc_state, outside.check), 0);
   if (!status && state.bad_loss) status = write_count(r, offsetof(ampc_state, bad_loss), 0);
   if (!status && state.growth < 0) status = write_count(r, offsetof(ampc_state, growth), 0);
   return status;

@@ -3,6 +3,7 @@
 #include "repl.h"
 #include "compiler/graph/ir.h"
 #include "runtime/data/source.h"
+#include "runtime/outside.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static bool run(Repl *r, Compiled *p, bool range)
   ampc_runtime *rt;
   if (!repl_check(r, live_twin(r, p, NULL, &rt))) return false;
   bool good = repl_check(r, write_batch(r, p, rt)) && repl_check(r, ampc_run_step(rt, 0, 0)) &&
-              print_outputs(r, rt, range);
+              repl_check(r, outside_take(rt)) && print_outputs(r, rt, range);
   ampc_free(rt);
   return good;
 }

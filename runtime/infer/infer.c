@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/convert.h"
+#include "runtime/outside.h"
 #include "runtime/runtime.h"
 
 static void tell_nobody(void *to, bool warning, const char *line)
@@ -83,20 +84,6 @@ int64_t ampc_output_elements(const ampc_output_desc *o)
   return n;
 }
 
-/* ": element [2, 5]", the place of element i of the argument; nothing where it is a number. */
-static void place_text(const ampc_source *s, int64_t i, char *text, size_t room)
-{
-  int64_t below = 1;
-  size_t n = 0;
-  text[0] = 0;
-  for (uint32_t k = 1; k < s->rank; k++) below *= s->dim[k];
-  for (uint32_t k = 0; k < s->rank && n < room; k++) {
-    n += (size_t)snprintf(text + n, room - n, "%s%lld%s", k ? ", " : ": element [",
-                          (long long)(i / below % s->dim[k]), k + 1 < s->rank ? "" : "]");
-    if (k + 1 < s->rank) below /= s->dim[k + 1];
-  }
-}
-
 /* What an argument names, such as rows of an embedding, is there. */
 static ampc_status check_argument(const ampc_program *p, const ampc_source *s, const void *in,
                                   int64_t elements)
@@ -105,9 +92,10 @@ static ampc_status check_argument(const ampc_program *p, const ampc_source *s, c
   for (int64_t i = 0; i < elements && s->limit; i++) {
     double v = number_load(s->dtype, p->real64, in, i);
     if (v >= 0 && v < (double)s->limit) continue;
-    place_text(s, i, place, sizeof place);
-    return ampc_fail(AMPC_BAD_USAGE, "argument %s%s is %.17g, expected 0 to %lld (%s)", s->path,
-                     place, v, (long long)(s->limit - 1), s->limit_why ? s->limit_why : "limit");
+    outside_place(s->rank, s->dim, i, place, sizeof place);
+    return ampc_fail(AMPC_BAD_USAGE, "argument %s%s%s is %.17g, expected 0 to %lld (%s)", s->path,
+                     *place ? ": " : "", place, v, (long long)(s->limit - 1),
+                     s->limit_why ? s->limit_why : "limit");
   }
   return AMPC_OK;
 }
@@ -135,6 +123,7 @@ ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, 
   if (!status) status = runtime_set_call(rt, rt->calls++);
   if (!status) status = ampc_run_step(rt, block, 0);
   if (!status) status = ampc_wait(rt);
+  if (!status) status = outside_take(rt);
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n_outputs && !status; i++) {
     const ampc_output_desc *o = &p->outputs[i];

@@ -411,6 +411,16 @@ typedef struct ampc_block {
   ampc_step variant[AMPC_MAX_VARIANTS];
 } ampc_block;
 
+/* An index that the step computes: its values must lie in [0, rows). The device looks
+ * (ampc_outside), where nothing said so when the job was compiled and no data could be looked at.
+ */
+typedef struct ampc_check {
+  const char *why; /* "rows of embedding, gpt2.amp:50" */
+  int64_t rows;
+  uint32_t rank; /* of the index */
+  int64_t dim[AMPC_MAX_RANK];
+} ampc_check;
+
 typedef struct ampc_scaler_desc { /* start values of ampc_state; `on` false: scale 1, no checks */
   bool on, dynamic;
   double init, growth, backoff, min, max;
@@ -454,10 +464,11 @@ typedef struct ampc_program {
   const ampc_source *sources;
   const ampc_metric_desc *metrics;
   const ampc_output_desc *outputs;
+  const ampc_check *checks;
   const ampc_block *blocks;
   const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
   uint32_t n_params, n_loads, n_aliases, n_optimizers, n_settings, n_plateaus, n_sources, n_metrics,
-      n_outputs;
+      n_outputs, n_checks;
   uint32_t n_blocks, n_kernels;
   const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
   uint32_t n_images;

@@ -9,6 +9,12 @@
 #ifndef AMPC_STATE_H
 #define AMPC_STATE_H
 
+typedef struct ampc_outside { /* the first element of a computed index that names no row */
+  long long check;            /* 1 + its place in ampc_program.checks; 0: there was none */
+  long long at, value;        /* where it stands, row-major, and what it is */
+  long long step;             /* ampc_state.step then */
+} ampc_outside;
+
 typedef struct ampc_state {
   long long seed;
   long long body;    /* train bodies (micro-steps) attempted; keys the random numbers */
@@ -33,6 +39,7 @@ typedef struct ampc_state {
                         accumulates asks, and ampc_set_group() writes them */
   unsigned call;     /* which batch of an evaluation, or call of an infer block, from 0: beside
                         `body` it keys the random numbers of blocks that train nothing */
+  ampc_outside outside;
 } ampc_state;
 
 typedef struct ampc_optimizer {

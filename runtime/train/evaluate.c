@@ -1,7 +1,21 @@
 /* Eval blocks: all their data once, or `steps` batches; averages of their metrics. A Ctrl-C ends
  * them early. */
 #include "interrupt.h"
+#include "runtime/outside.h"
 #include "train.h"
+
+/* The samples of a source; what an infer block's batch has no more of is its first one again, so
+ * that nothing is wrong in it that is not wrong in the data. */
+static ampc_status bring_samples(ampc_runtime *rt, const ampc_source *s, const char *from,
+                                 int64_t samples, int64_t batch)
+{
+  int64_t bytes = ampc_element_size(rt->program, s->dtype);
+  for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
+  ampc_status status = runtime_bring(rt, s->offset, from, samples * bytes);
+  for (int64_t i = samples; i < batch && !status; i++)
+    status = runtime_bring(rt, s->offset + i * bytes, from, bytes);
+  return status;
+}
 
 /* The loader gives a batch of all sources in one piece, which begins with the source that lies
  * lowest in INPUT. */
@@ -21,10 +35,8 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
   status = runtime_turn_input(rt);
   for (uint32_t i = 0; i < b->n_sources && !status; i++) {
     const ampc_source *source = &p->sources[b->first_source + i];
-    int64_t bytes = *out_samples * ampc_element_size(p, source->dtype);
-    for (uint32_t k = 0; k < source->rank; k++) bytes *= source->dim[k];
-    status =
-        runtime_bring(rt, source->offset, (const char *)base + (source->offset - lowest), bytes);
+    status = bring_samples(rt, source, (const char *)base + (source->offset - lowest), *out_samples,
+                           b->kind == AMPC_INFER ? b->batch : 0);
   }
   if (!status && b->kind != AMPC_TRAIN) status = runtime_set_call(rt, step);
   return status ? status : ampc_run_step(rt, block, ampc_variant_at(b, *out_samples, step));
@@ -79,6 +91,7 @@ ampc_status evaluate(Session *s, uint32_t block)
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
     status = ampc_run_batch(s->rt, s->data, s->batches[block], block, i, &samples);
   if (!status) status = glances_take(s, true); /* steps are told before what comes after them */
+  if (!status) status = outside_take(s->rt);
   if (!status) status = session_take_metrics(s, block);
   s->evaluated[block] = s->steps;
   s->progress.paused += progress_clock() - begin;

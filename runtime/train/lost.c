@@ -3,6 +3,8 @@
  * cannot go down, it is not what is wrong, and after some such steps in a row the run ends as well.
  */
 #include "lost.h"
+#include <stdio.h>
+#include "runtime/outside.h"
 
 /* Steps in a row at the lowest scale after which no update is to be expected. */
 enum { HOPELESS = 20 };
@@ -41,7 +43,10 @@ static ampc_status many(const Loss *l)
 ampc_status lost_check(const ampc_program *p, const ampc_state *state, const char *last,
                        const ampc_data_interface *data, const ampc_batches *batches)
 {
-  char culprit[1024];
+  char culprit[1024], when[64];
+  snprintf(when, sizeof when, "step %lld: ", state->outside.step);
+  ampc_status outside = outside_check(p, &state->outside, when);
+  if (outside) return outside;
   bool first = !p->scaler.on && state->bad_loss;
   if (!first && state->growth > -HOPELESS) return AMPC_OK;
   bool found = batches && data->find_lost && data->find_lost(batches, culprit, sizeof culprit);

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# An index that the step computes and that names nothing: the device finds it, with place and value, in a training, an evaluation
+# and an inference, also of an emitted program, and alike at each level; what is known to fit is not looked at.
+#   outside.sh AMPC AMP
+. "$(dirname "$0")/../faults/lib.sh"
+cd "$work" || exit 1
+
+cat >job.amp <<'JOB'
+const N = 3
+dim S(max=4)
+data d() { return npy("ids.npy", shape=[4], dtype=i64, samples=32) }
+module Net { e = Embedding(10, 4); def forward(ids) { return e(ids + N) } }
+model net = Net()
+optimizer opt = SGD(net, lr=0.1)
+train ids in d() with batch=8, epochs=1, shuffle=false { minimize net(ids).mean() with opt }
+eval ids in d() with batch=8 { metric m = (net(ids) * net(ids % 3)).mean() }
+infer rows(x: i64[2, S]) -> f32[2, S, 4] { return net(x) }
+infer less(x: i64[2]) -> f32[2, 4] { return net.e(x - 1) }
+infer one(x: i64[1]) -> f32[1] { return arange(5, dtype=f32)[x - 3] }
+JOB
+python3 - <<'PY'
+import struct
+def npy(name, shape, data):
+    head = "{'descr': '<i8', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(data)}q", *data))
+ids = [i % 6 for i in range(128)]
+npy("fine.npy", "(32, 4)", ids)
+ids[41], ids[43] = 9, -4 # sample 10, elements 1 and 3: the third of the second batch
+npy("ids.npy", "(32, 4)", ids)
+npy("x.npy", "(2, 4)", [1, 2, 3, 4, 5, 6, -4, 6])
+npy("fits.npy", "(2, 4)", [1, 2, 3, 4, 5, 6, -3, 6])
+npy("y.npy", "(1,)", [9])
+npy("lone.npy", "(1,)", [1])
+npy("last.npy", "(1,)", [2])
+PY
+says() { # says NAME STATUS TEXT COMMAND...
+  local name=$1 status=$2 text=$3
+  shift 3
+  "$@" >out 2>err
+  local got=$?
+  [ $got -eq "$status" ] || failed "$name: status $got"
+  grep -qF "$text" err || failed "$name: instead of '$text': $(cat err)"
+  echo "ok: $name"
+}
+embedding="element [2, 1] of an index is 12, expected 0 to 9 (rows of embedding, job.amp:4)"
+for level in 0 2; do
+  says "training, -O$level" 5 "step 2: $embedding" "$amp" train -O$level --device cpu job.amp
+done
+cp ids.npy wrong.npy
+cp fine.npy ids.npy
+passes "what fits" "$amp" train -q --device cpu --save w job.amp
+infer() { "$amp" infer -q --device cpu --weights w "$@" job.amp; }
+says "inference" 5 "element [1, 2] of an index is -1, expected 0 to 9 (rows of embedding, job.amp:4)" infer --block rows --input x.npy
+passes "an inference that fits" infer --block rows --input fits.npy
+passes "what fills a batch up is no mistake" infer --block less --input lone.npy
+says "a subscript" 5 "element [0] of an index is 6, expected 0 to 4 (rows of [...], job.amp:11)" infer --block one --input y.npy
+passes "below 0, from the end" infer --block one --input last.npy
+[ "$(cat out)" = 4 ] || failed "arange(5)[-1]: $(cat out)"
+cp wrong.npy ids.npy
+says "evaluation" 5 "error: $embedding" "$amp" eval --device cpu --resume w job.amp
+passes "an emitted program" "$ampc" job.amp --target cpu -o job.c
+eval "$("$ampc" job.amp --target cpu --build-line -o job.c)" || failed "it does not compile"
+says "an emitted program" 5 "step 2: $embedding" ./job
+
+# ---- what fits by itself ------------------------------------------------------------------------------
+checks() { # checks NUMBER EXPRESSION
+  printf 'data d() { return synthetic(9, [4], dtype=i64, low=0, high=9) }\neval i in d() { x = arange(8, dtype=f32); metric m = (%s).mean() }\n' "$2" >one.amp
+  local n
+  n=$("$ampc" one.amp --target cpu --dump-after=lower | grep -c ' check_index ')
+  [ "$n" = "$1" ] || failed "$2: $n checks instead of $1"
+  echo "ok: $2: $n"
+}
+checks 1 'x[i * 2]'
+checks 0 'x[i % 8]'
+checks 1 'x[i % 8 + 1]'
+checks 0 'x[(i % 8 + 1).clamp(0, 7)]'
+checks 0 'x[(i % 4) * 2 + 1]'
+checks 1 'x[(i % 4) * 3 - 1]'
+checks 0 'x[arange(8)]'
+checks 0 'x[argmax(x.reshape(2, 4), dim=1)]'
+checks 0 'x[where(i > 4, 3, i % 2)]'
+checks 0 'x[minimum(i, 7)]'
+checks 1 'x[minimum(i, 8)]'
+checks 1 'x[i * i]'
