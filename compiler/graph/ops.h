@@ -50,10 +50,13 @@ typedef enum OpTrait {
   T_gives_image = 1 << 22,  /* a convolution's gradient: of the images, or its transpose */
   T_gives_weight = 1 << 23, /* a convolution's gradient: of the weight */
   T_squashes = 1 << 24,     /* makes probabilities of logits: softmax, sigmoid */
-  T_sums = 1 << 27,      /* adds up, over $n where its code has it: a long one is cut into parts */
-  T_picks = 1 << 28,     /* gives one of its inputs' elements, its negative or 0: no new digits */
-  T_places = 1 << 29,    /* puts its input at a place among zeros: the gradient of a slice */
-  T_keeps_sum = 1 << 11, /* sums whose f32 result may be kept though the operands have 16 bits */
+  T_sums = 1 << 27,   /* adds up, over $n where its code has it: a long one is cut into parts */
+  T_picks = 1 << 28,  /* gives one of its inputs' elements, its negative or 0: no new digits */
+  T_places = 1 << 29, /* puts its input at a place among zeros: the gradient of a slice */
+  /* tangents: rules/tangent.c; elementwise ops need none of these */
+  T_linear = 1ull << 33, /* linear in input 0, with which variadic and optional inputs are joined */
+  T_bilinear = 1ull << 34, /* linear in input 0 and in input 1; an optional input is added */
+  T_keeps_sum = 1 << 11,   /* sums whose f32 result may be kept though the operands have 16 bits */
   /* leaves */
   T_literal = 1 << 12, /* a number: a literal in kernels, without bytes */
   T_varies = 1 << 13,  /* read from state that updates change: loss_scale, counters */
@@ -213,6 +216,22 @@ uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
 /* The type they meet in by ordinary promotion, as torch.result_type. For most ops it is the type of
  * the result too. */
 DType op_common_type(Compile *c, const Node *n);
+
+/* ---- forward differentiation: rules/tangent.c ---- */
+
+/* The derivatives of nodes from `first` on when x[i] moves along along[i], which has its shape.
+ * They are nodes like those of the program, each in the region of the one that it belongs to. */
+typedef struct Tangents {
+  Compile *c;
+  uint32_t first;
+  uint16_t region; /* of who asks */
+  Span span;       /* the same, for messages */
+  uint32_t n;      /* how many nodes there were; set by tangents_find */
+  Value *of;       /* by id, below n: the tangent; {0}: the node does not depend on x */
+} Tangents;
+/* False after a message: an op on the way has none. */
+bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x);
+bool op_has_tangent(OpKind op);
 
 bool shape_step(Compile *c, Node *n);
 #define AMPC_OP(name, sig, shape, prec, grad, tmpl, traits, code, doc)                             \

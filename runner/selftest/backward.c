@@ -1,5 +1,5 @@
-/* Suite: every gradient rule. In doubles against central differences of the forward graph; then in
- * each type against the gradients in doubles at the same inputs.
+/* Suite: every gradient rule, and every tangent. In doubles against central differences of the
+ * forward graph; then in each type against the gradients in doubles at the same inputs.
  *
  * Note [bounds of gradients]
  * Central differences of fourth order with steps of 2^-10 are good to about 1e-10 of the function
@@ -7,22 +7,31 @@
  * In a type, a gradient is computed by a few nodes (forward ones that backward reads, backward
  * ones, sums over broadcast axes), in a chain of ops by twice as many; each rounds to that type, by
  * half an ulp of what it holds, and is some ulps of f32 off before. Intermediate values are taken
- * to be at most GROWTH times as large as the largest gradient of that input. */
+ * to be at most GROWTH times as large as the largest gradient of that input.
+ *
+ * Note [tangents of cases]
+ * A tangent (compiler/rules/tangent.c) has a twin of each case in f32, where all inputs move along
+ * cos(1), cos(2), ...: <dy, tangent> is the sum of <gradient, direction>, both in doubles. Then the
+ * tangent is the graph of which gradients are taken, against its central differences: the gradients
+ * of what gradient rules are made of. */
 #include "graph.h"
 #include "ops/table.h"
 #include <math.h>
 #include <string.h>
 
 enum { NODES = 4, CHAIN_NODES = 8, GROWTH = 2, F32_ULPS = 24 };
-static const double step = 0x1p-10, differences_bound = 1e-7;
+static const double step = 0x1p-10, differences_bound = 1e-7, tangent_bound = 1e-12;
 
 typedef struct GradientCase {
   Case base;
   Builder *build; /* NULL: the op alone */
+  bool tangent;   /* it is the twin of the case before */
+  bool left_out;  /* a twin that has an op without a tangent */
   Tensor dy;
   uint32_t dy_source, dx_output[TEST_MAX_IN];
   /* by input: in the case's type, in doubles, by central differences */
   Tensor dx[TEST_MAX_IN], wide[TEST_MAX_IN], difference[TEST_MAX_IN];
+  Tensor y; /* of a twin, in doubles */
 } GradientCase;
 typedef VEC(GradientCase) GradientList;
 
@@ -83,7 +92,8 @@ static Tensor widened(Arena *a, const Tensor *x)
   return t;
 }
 
-/* The same numbers with f32 in the place of 16-bit types, for a graph in doubles. */
+/* The same numbers with f32 in the place of 16-bit types, for a graph in doubles; a case of its
+ * own, for differences move its inputs. */
 static GradientCase gradient_widened(Arena *a, const GradientCase *g)
 {
   GradientCase w = *g;
@@ -104,6 +114,51 @@ static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, c
   return ir_append_values(b->c, at, t->test->op, in, t->n_in, t->attr);
 }
 
+/* Element k of the direction of input i. */
+static double direction(uint32_t i, int64_t k)
+{
+  return cos((double)(1 + k + 10 * i));
+}
+
+static Value append_direction(Built *b, const Cursor *at, const Tensor *x, uint32_t i)
+{
+  Value k = ir_append(b->c, at, OP_indices, NULL, 0, ir_shape_attrs(b->c, x->dim, x->rank));
+  Value angle = ir_cast(b->c, at, k, AMPC_F32);
+  angle = ir_binary(b->c, at, OP_add, angle, ir_number(b->c, at, 1 + 10 * i));
+  return ir_unary(b->c, at, OP_cos, angle);
+}
+
+static bool has_tangents(const Graph *g, uint32_t first)
+{
+  for (uint32_t id = first; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (op_of(n)->gradient != grad_none && !op_has_tangent(n->op)) return false;
+  }
+  return true;
+}
+
+/* Of what does not depend on x, such as the tangent of a linear function. */
+static Value or_zeros(Built *b, const Cursor *at, Value dx, Value x)
+{
+  return dx.id ? dx : ir_binary(b->c, at, OP_full_like, x, ir_number(b->c, at, 0));
+}
+
+/* The tangent of what the case makes of its inputs; the value itself if the twin is left out. */
+static Value append_tangent(Built *b, GradientCase *g, const Cursor *at, const Value *in)
+{
+  Value x[TEST_MAX_IN], along[TEST_MAX_IN];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < g->base.n_in; i++) {
+    if (!wanted(&g->base, i)) continue;
+    along[n] = append_direction(b, at, &g->base.in[i], i);
+    x[n++] = in[i];
+  }
+  Tangents t = {.c = b->c, .first = b->c->graph->nodes.n, .region = at->region};
+  Value y = append_forward(b, g, at, in);
+  g->left_out = !has_tangents(b->c->graph, t.first) || !tangents_find(&t, x, along, n);
+  return g->left_out ? y : or_zeros(b, at, t.of[y.id], y);
+}
+
 /* Forward, then the rule under test by the pass's own walk; all gradients become outputs. */
 static void append_gradient(Built *b, GradientCase *g)
 {
@@ -118,12 +173,13 @@ static void append_gradient(Built *b, GradientCase *g)
   }
   g->dy_source = b->c->graph->sources.n;
   Value dy = built_source(b, &g->dy);
-  Value y = append_forward(b, g, &at, in);
+  Value y = g->tangent ? append_tangent(b, g, &at, in) : append_forward(b, g, &at, in);
   gradient_of(b->c, &at, y, dy, xs, n, dx);
   t->output = built_output(b, y);
   n = 0;
   for (uint32_t i = 0; i < t->n_in; i++) {
-    if (wanted(t, i)) g->dx_output[i] = built_output(b, dx[n++]);
+    if (!wanted(t, i)) continue;
+    g->dx_output[i] = built_output(b, or_zeros(b, &at, dx[n++], in[i]));
   }
 }
 
@@ -151,6 +207,7 @@ static ampc_status read_all(Built *b, Arena *a, GradientList *list)
       Tensor *to = b->real64 ? &g->wide[k] : &g->dx[k];
       if (wanted(&g->base, k)) status = built_read(b, a, g->dx_output[k], to);
     }
+    if (!status && b->real64) status = built_read(b, a, g->base.output, &g->y);
   }
   return status;
 }
@@ -285,11 +342,35 @@ static void report(Arena *a, TestRun *run, const GradientCase *g, uint32_t input
                    value */
   const CaseRow *row = g->base.row;
   const char *text =
-      arena_printf(a, "%s %s %s: gradient of input %u%s: element %lld is %.9g, expected %.9g",
+      arena_printf(a, "%s %s %s: gradient of input %u%s%s: element %lld is %.9g, expected %.9g",
                    ampc_dtype_name(g->base.type), row->inputs, row->attrs, input,
-                   differences ? " (real64, differences)" : "", (long long)at,
-                   error < 0 ? NAN : got->at[at], want->at[at]);
+                   g->tangent ? " of the tangent" : "", differences ? " (real64, differences)" : "",
+                   (long long)at, error < 0 ? NAN : got->at[at], want->at[at]);
   test_report(run, g->base.test->op, PROOF_backward, g->base.type, error, text);
+}
+
+static double inner(const Tensor *x, const Tensor *y)
+{
+  double sum = 0;
+  for (int64_t i = 0; i < x->n; i++) sum += x->at[i] * y->at[i];
+  return sum;
+}
+
+/* <dy, tangent> beside the sum of <gradient, direction>: Note [tangents of cases]. */
+static void report_tangent(Arena *a, TestRun *run, const GradientCase *twin, const GradientCase *g)
+{
+  double got = inner(&twin->dy, &twin->y), want = 0, size = 0x1p-7;
+  for (uint32_t i = 0; i < g->base.n_in; i++) {
+    for (int64_t k = 0; wanted(&g->base, i) && k < g->wide[i].n; k++) {
+      want += g->wide[i].at[k] * direction(i, k);
+      size += fabs(g->wide[i].at[k]);
+    }
+  }
+  double error = fabs(got - want) / (size * tangent_bound);
+  const char *text = arena_printf(a, "%s %s: the tangent gives %.9g, the gradient %.9g",
+                                  g->base.row->inputs, g->base.row->attrs, got, want);
+  test_report(run, g->base.test->op, PROOF_backward, AMPC_F32, isnan(error) ? INFINITY : error,
+              text);
 }
 
 static void report_all(Arena *a, TestRun *run, const GradientList *list)
@@ -317,18 +398,48 @@ static ampc_status run_typed(Arena *a, TestRun *run, int optimize, GradientList 
   return status;
 }
 
+/* Note [tangents of cases] */
+static GradientCase twin_of(Arena *a, const GradientCase *g)
+{
+  GradientCase twin = gradient_widened(a, g);
+  twin.tangent = true;
+  for (uint32_t i = 0; i < g->base.n_in; i++) {
+    const Tensor *x = &g->difference[i];
+    if (wanted(&g->base, i)) twin.difference[i] = tensor_like(a, x->dtype, x->rank, x->dim);
+  }
+  return twin;
+}
+
+/* A twin stands behind its case. */
+static void report_twins(Arena *a, TestRun *run, const GradientList *wide)
+{
+  for (uint32_t i = 0; i < wide->n; i++) {
+    const GradientCase *g = &wide->at[i];
+    if (!g->tangent || g->left_out) continue;
+    report_tangent(a, run, g, g - 1);
+    for (uint32_t k = 0; k < g->base.n_in; k++)
+      if (wanted(&g->base, k)) report(a, run, g, k, true);
+  }
+}
+
 static ampc_status run_doubles(Arena *a, TestRun *run, GradientList *list)
 {
   Built b;
   GradientList wide = {0};
-  for (uint32_t i = 0; i < list->n; i++) vec_push(a, &wide, gradient_widened(a, &list->at[i]));
+  for (uint32_t i = 0; i < list->n; i++) {
+    GradientCase g = gradient_widened(a, &list->at[i]);
+    vec_push(a, &wide, g);
+    if (g.base.type == AMPC_F32) vec_push(a, &wide, twin_of(a, &list->at[i]));
+  }
   built_open(&b, run, true, 2);
   ampc_status status = load_all(&b, &wide);
   if (!status) status = read_all(&b, a, &wide);
-  for (uint32_t i = 0; !status && i < list->n; i++) {
-    memcpy(list->at[i].wide, wide.at[i].wide, sizeof wide.at[i].wide);
+  for (uint32_t i = 0, k = 0; !status && i < wide.n; i++) {
+    if (wide.at[i].tangent) continue;
+    memcpy(list->at[k++].wide, wide.at[i].wide, sizeof wide.at[i].wide);
   }
   if (!status) status = central_differences(&b, a, &wide);
+  if (!status) report_twins(a, run, &wide);
   built_close(&b);
   return status;
 }

@@ -177,7 +177,7 @@ static const char *not_yet_in(const char *text)
 
 static void test_explanations(void)
 {
-  CHECK(strcmp(not_yet_in("y = 2 * jvp(x)"), "jvp") == 0 && !not_yet_in("jvp = jvpp(x)"));
+  CHECK(strcmp(not_yet_in("y = 2 * file(x)"), "file") == 0 && !not_yet_in("file = files(x)"));
   for (int i = 0; i < ERROR_COUNT; i++) {
     const ErrorInfo *e = &error_info[i];
     if (strncmp(e->wrong, "ampc ", 5) == 0) continue; /* about a command line */

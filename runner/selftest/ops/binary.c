@@ -131,7 +131,8 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "7x3~z 7x3~z", ""}, {FLOATS, "5x3~z 3~z", ""})},
     {OP_atan2_backward, "dnn", "=", MAP(atan2_backward),
      ULPS(4, "two squares and a sum of one sign, a quotient, a product"),
-     CASES({FLOATS, "1025 1025 1025", ""}, {FLOATS, "2{1,-1} 2{0,0} 2{0,-0.0}", ""})},
+     CASES({FLOATS, "1025 1025 1025", ""}, {FLOATS, "2{1,-1} 2{0,0} 2{0,-0.0}", ""}),
+     GRADIENTS({FLOATS, "33~d 33~z 33~z", ""})},
     {OP_maximum, "ww", "=", MAP(maximum), EXACT,
      CASES({SIGNED, "1025 1025", ""}, {"uo", "33 33", ""},
            {FLOATS, "4{nan,1,inf,-inf} 4{1,nan,-inf,nan}", ""}),
@@ -172,6 +173,7 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "33~z", "min=-0.75 max=1.25"})},
     {OP_clamp_backward, "ww", "=", MAP(clamp_backward), EXACT,
      CASES({FLOATS, "1025 1025", "min=-0.5 max=1.25"}, /* no slope at a bound */
-           {FLOATS, "4{1,2,3,4} 4{-0.5,1.25,0,nan}", "min=-0.5 max=1.25"})},
+           {FLOATS, "4{1,2,3,4} 4{-0.5,1.25,0,nan}", "min=-0.5 max=1.25"}),
+     GRADIENTS({FLOATS, "4~d 4{-2,-0.2,0.7,3}", "min=-0.5 max=1.25"})},
 };
 FAMILY(binary)

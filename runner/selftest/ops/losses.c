@@ -104,6 +104,7 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "7{0.15,0.2,0.4,0.55,0.7,0.8,0.85} 7~y", ""})},
     {OP_bce_backward, "dyy", "=", MAP(bce_backward),
      ULPS(4, "a product, two differences, a quotient, a product"),
-     CASES({FLOATS, "1025 1025 1025", ""}, {FLOATS, "4{1,-1,1,2} 4{0,1,0,1} 4{0,1,1,0}", ""})},
+     CASES({FLOATS, "1025 1025 1025", ""}, {FLOATS, "4{1,-1,1,2} 4{0,1,0,1} 4{0,1,1,0}", ""}),
+     GRADIENTS({FLOATS, "7~d 7{0.15,0.2,0.4,0.55,0.7,0.8,0.85} 7~y", ""})},
 };
 FAMILY(losses)
