@@ -11,49 +11,28 @@ import gzip
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 try:
     import numpy as np
     import torch
-    import torch.nn.functional as F
-    from torch import nn
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "torch"))
+from generative_nets import VAE, Autoencoder  # noqa: E402
 
 DATA = "/usr/share/datasets/fashion-mnist/"
 
 
 def pictures(split):
     with gzip.open(DATA + split + "-images-idx3-ubyte.gz") as f:
-        return torch.tensor(np.frombuffer(f.read()[16:], np.uint8).reshape(-1, 28, 28) / np.float32(255))
+        return torch.tensor(np.frombuffer(f.read()[16:], np.uint8).reshape(-1, 1, 28, 28) / np.float32(255))
 
 
-class VAE(nn.Module):
-    def __init__(self, z=20, hidden=400):
-        super().__init__()
-        self.enc = nn.Sequential(nn.Flatten(), nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, 2 * z))
-        self.dec = nn.Sequential(nn.Linear(z, hidden), nn.ReLU(), nn.Linear(hidden, 784), nn.Unflatten(1, (28, 28)))
-
-    def loss(self, x):
-        mu, logvar = self.enc(x).chunk(2, dim=1)
-        logit = self.dec(mu + torch.exp(0.5 * logvar) * torch.randn_like(mu))
-        kl = -0.5 * torch.sum(1 + logvar - mu ** 2 - torch.exp(logvar))
-        return (F.binary_cross_entropy_with_logits(logit, x, reduction="sum") + kl) / len(x)
-
-
-class Autoencoder(nn.Module):
-    def __init__(self, c=16, code=32):
-        super().__init__()
-        self.encoder = nn.Sequential(nn.Conv2d(1, c, 3, 2, 1), nn.ReLU(), nn.Conv2d(c, 2 * c, 3, 2, 1), nn.ReLU(),
-                                     nn.Flatten(), nn.Linear(2 * c * 49, code))
-        self.decoder = nn.Sequential(nn.Linear(code, 2 * c * 49), nn.ReLU(), nn.Unflatten(1, (2 * c, 7, 7)),
-                                     nn.ConvTranspose2d(2 * c, c, 4, 2, 1), nn.ReLU(),
-                                     nn.ConvTranspose2d(c, 1, 4, 2, 1), nn.Sigmoid())
-
-    def loss(self, x):
-        x = x.unsqueeze(1)
-        return F.mse_loss(self.decoder(self.encoder(x)), x)
+def loss(net, x):
+    return net.loss(x, torch.randn(len(x), *net.noise))
 
 
 def train(net, epochs, batch=128):
@@ -62,10 +41,10 @@ def train(net, epochs, batch=128):
         order = torch.randperm(len(data))
         for at in range(0, len(data) - batch + 1, batch):
             optimizer.zero_grad()
-            net.loss(data[order[at:at + batch]]).backward()
+            loss(net, data[order[at:at + batch]]).backward()
             optimizer.step()
     with torch.no_grad():
-        return np.mean([net.loss(x).item() for x in pictures("t10k").split(1000)])
+        return np.mean([loss(net, x).item() for x in pictures("t10k").split(1000)])
 
 
 def main():
@@ -74,7 +53,7 @@ def main():
     torch.manual_seed(0)
     torch.set_num_threads(2)
     bad = 0
-    for name, metric, net, bound in (("vae", "nelbo", VAE(), 0.02), ("autoencoder", "mse", Autoencoder(), 0.1)):
+    for name, metric, net, bound in (("vae", "nelbo", VAE(20, 400), 0.02), ("autoencoder", "mse", Autoencoder(16, 32), 0.1)):
         out = subprocess.run([amp, "train", "--json", "--device", "cpu", "-D", f"EPOCHS={epochs}", "--set", f"precision={precision}",
                               "--set", "eval.batch=1000", f"models/{name}/{name}.amp"], capture_output=True, text=True)
         found = re.search(rf'"event":"eval".*"{metric}":([0-9.e-]+)', out.stdout)

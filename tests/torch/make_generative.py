@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from generative_nets import VAE, Autoencoder
 from make_fixtures import mix, write
 from make_models import seed_of, signed, start
 
@@ -57,49 +58,25 @@ class Gan(nn.Module):
         return loss_d.item(), loss_g.item()
 
 
-class Lone(nn.Module):
-    """One model, one optimizer, one loss."""
+class Lone:
+    """One model, one optimizer, one loss; what is read is [-1, 1)."""
     def begin(self):
         self.optimizer = adam(self)
 
     def step(self, x, noise):
-        loss = self.loss(x, noise)
+        loss = self.loss((x + 1) / 2, noise)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         return [loss.item()]
 
 
-class VAE(Lone):
-    noise = [4]
-
-    def __init__(self, z=4, hidden=16):
-        super().__init__()
-        self.enc = nn.Sequential(nn.Flatten(), nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, 2 * z))
-        self.dec = nn.Sequential(nn.Linear(z, hidden), nn.ReLU(), nn.Linear(hidden, 784), nn.Unflatten(1, (1, 28, 28)))
-
-    def loss(self, x, noise):
-        x = (x + 1) / 2
-        mu, logvar = self.enc(x).chunk(2, dim=1)
-        logit = self.dec(mu + torch.exp(0.5 * logvar) * noise)
-        kl = -0.5 * torch.sum(1 + logvar - mu ** 2 - torch.exp(logvar))
-        return (F.binary_cross_entropy_with_logits(logit, x, reduction="sum") + 0.5 * kl) / len(x)
+class LoneVAE(Lone, VAE):
+    pass
 
 
-class Autoencoder(Lone):
-    noise = [1]
-
-    def __init__(self, c=4, code=8):
-        super().__init__()
-        self.encoder = nn.Sequential(nn.Conv2d(1, c, 3, 2, 1), nn.ReLU(), nn.Conv2d(c, 2 * c, 3, 2, 1), nn.ReLU(),
-                                     nn.Flatten(), nn.Linear(2 * c * 49, code))
-        self.decoder = nn.Sequential(nn.Linear(code, 2 * c * 49), nn.ReLU(), nn.Unflatten(1, (2 * c, 7, 7)),
-                                     nn.ConvTranspose2d(2 * c, c, 4, 2, 1), nn.ReLU(),
-                                     nn.ConvTranspose2d(c, 1, 4, 2, 1), nn.Sigmoid())
-
-    def loss(self, x, noise):
-        x = (x + 1) / 2
-        return F.mse_loss(self.decoder(self.encoder(x)), x)
+class LoneAutoencoder(Lone, Autoencoder):
+    pass
 
 
 def state(net):
@@ -126,7 +103,7 @@ def run(net):
 
 def main():
     tensors, metadata = {}, {}
-    for name, net in (("dcgan", Gan()), ("vae", VAE()), ("autoencoder", Autoencoder())):
+    for name, net in (("dcgan", Gan()), ("vae", LoneVAE(4, 16, 0.5)), ("autoencoder", LoneAutoencoder(4, 8))):
         tensors[f"{name}/losses"], tensors[f"{name}/change"], metadata[name] = run(net)
         print(f"{name}: losses {tensors[f'{name}/losses'][0]} to {tensors[f'{name}/losses'][-1]}")
     write("generative.safetensors", tensors, metadata)
