@@ -20,7 +20,7 @@ ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE
 halves.safetensors      for each case f16/CASE/out, bf16/CASE/grad/x..., ...: what the same gives in float64 where inputs
                         and g are rounded to 16 bits first, rounded to them too. Its metadata have the errors of
                         PyTorch itself in 16 bits
-trajectory.safetensors  20 steps of an MLP and of a CNN under several optimizers and schedules;
+trajectory.safetensors  20 steps of an MLP, a CNN and LSTMs under several optimizers and schedules;
                         weights and batches come from `mix`, which the test has too, so they are
                         not stored
 mixed.safetensors       20 steps under autocast in bf16 of a value that three products read
@@ -403,6 +403,35 @@ class CNN:
         return F.linear(x.mean((2, 3)), p["fc.weight"], p["fc.bias"]), seen
 
 
+class LSTM:
+    """Over 12 steps of 12 numbers each; from its last step comes the class. It has nothing to keep away from 0."""
+    inputs, batch, batches, sample, margin, hidden, proj, directions = 144, 8, 2, 1, 0, 16, 0, 1
+    running = {}
+    shapes = {f"rnn.{name}_l{k}": shape for k, width in enumerate((12, 16)) for name, shape in (
+        ("weight_ih", (64, width)), ("weight_hh", (64, 16)), ("bias_ih", (64,)), ("bias_hh", (64,)))}
+    shapes.update({"fc.weight": (10, 16), "fc.bias": (10,)})
+
+    @classmethod
+    def forward(cls, p, _, x):
+        x = x.reshape(-1, 12, 12)
+        weights = [value for name, value in p.items() if name.startswith("rnn.")]
+        layers = len(weights) // cls.directions // (5 if cls.proj else 4)
+        h, c = (x.new_zeros(layers * cls.directions, len(x), n) for n in (cls.proj or cls.hidden, cls.hidden))
+        out, _, _ = torch._VF.lstm(x, (h, c), weights, True, layers, 0.0, True, cls.directions == 2, True)
+        return F.linear(out[:, -1], p["fc.weight"], p["fc.bias"]), []
+
+
+class ProjectedLSTM(LSTM):
+    """One layer, in both directions, with a projection."""
+    proj, directions = 6, 2
+    shapes = {f"rnn.{name}_l0{suffix}": shape for suffix in ("", "_reverse") for name, shape in (
+        ("weight_ih", (64, 12)), ("weight_hh", (64, 6)), ("bias_ih", (64,)), ("bias_hh", (64,)), ("weight_hr", (6, 16)))}
+    shapes.update({"fc.weight": (10, 12), "fc.bias": (10,)})
+
+
+NETS = {"cnn": CNN, "lstm": LSTM, "proj": ProjectedLSTM}  # by how a run's name begins; else the MLP
+
+
 def mix(seed, n):
     """n numbers of [0, 1), multiples of 2^-24: splitmix64, the same in mix.h."""
     with np.errstate(over="ignore"):
@@ -466,7 +495,7 @@ class Lamb(torch.optim.Optimizer):
 
 
 SCHED = torch.optim.lr_scheduler
-RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings; cnn... trains the CNN
+RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings; NETS says which net
     "sgd": (lambda p: torch.optim.SGD(p, lr=0.05), None, None),
     "nesterov": (lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True,
                                            weight_decay=5e-4), None, None),
@@ -510,6 +539,9 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
                                     "lr": 2e-3}],
         lr=1e-2, betas=(0.8, 0.99), weight_decay=0.1, bias_correction=False), None, None),
     "cnn_lamb": (lambda p: Lamb(p, lr=1e-2), None, None),
+    "lstm_sgd": (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9), None, 0.5),
+    "lstm_adamw": (lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.01), None, 1.0),
+    "proj_adam": (lambda p: torch.optim.Adam(p, lr=1e-2), None, 1.0),
 }
 
 
@@ -571,7 +603,7 @@ def make_trajectory():
         if old:
             tensors.update(old)
             continue
-        net = CNN if name.startswith("cnn") else MLP
+        net = NETS.get(name.partition("_")[0], MLP)
         draw, losses, weights = safe_run(net, arguments)
         losses32, weights32, _ = run(net, *arguments, torch.float32, draw)
         tensors[f"{name}/draw"] = np.array([draw], dtype=np.float64)

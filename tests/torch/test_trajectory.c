@@ -1,5 +1,5 @@
-/* Twenty steps of an MLP, and of a CNN with batch norm, in f32 under each optimizer, beside
- * PyTorch's in f64.
+/* Twenty steps of an MLP, of a CNN with batch norm and of LSTMs, in f32 under each optimizer,
+ * beside PyTorch's in f64.
  *
  *   test_trajectory trajectory.safetensors
  *
@@ -58,11 +58,51 @@ static const Net cnn = {
      "bn2.running_var"},
 };
 
+static const Net lstm = {
+    "module Net {\n"
+    "  rnn = LSTM(12, 16, num_layers=2, batch_first=true); fc = Linear(16, 10)\n"
+    "  def forward(x) { return fc(rnn(x.view(-1, 12, 12))[0][:, -1]) }\n"
+    "}\n",
+    144,
+    8,
+    2,
+    1,
+    {"rnn.weight_ih_l0", "rnn.weight_hh_l0", "rnn.bias_ih_l0", "rnn.bias_hh_l0", "rnn.weight_ih_l1",
+     "rnn.weight_hh_l1", "rnn.bias_ih_l1", "rnn.bias_hh_l1", "fc.weight", "fc.bias"},
+};
+
+static const Net projected = {
+    "module Net {\n"
+    "  rnn = LSTM(12, 16, batch_first=true, bidirectional=true, proj_size=6); fc = Linear(12, 10)\n"
+    "  def forward(x) { return fc(rnn(x.view(-1, 12, 12))[0][:, -1]) }\n"
+    "}\n",
+    144,
+    8,
+    2,
+    1,
+    {"rnn.weight_ih_l0", "rnn.weight_hh_l0", "rnn.bias_ih_l0", "rnn.bias_hh_l0", "rnn.weight_hr_l0",
+     "rnn.weight_ih_l0_reverse", "rnn.weight_hh_l0_reverse", "rnn.bias_ih_l0_reverse",
+     "rnn.bias_hh_l0_reverse", "rnn.weight_hr_l0_reverse", "fc.weight", "fc.bias"},
+};
+
+/* By how a run's name begins; else the MLP. */
+static const struct {
+  const char *prefix;
+  const Net *net;
+} nets[] = {{"cnn", &cnn}, {"lstm", &lstm}, {"proj", &projected}};
+
+static const Net *net_of(const char *run)
+{
+  for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
+    if (!strncmp(run, nets[i].prefix, strlen(nets[i].prefix))) return nets[i].net;
+  return &mlp;
+}
+
 typedef struct Run {
   const char *name, *optimizer;
 } Run;
 static const Run runs[] = {
-    /* as RUNS of make_fixtures.py; cnn... trains the CNN */
+    /* as RUNS of make_fixtures.py */
     {"sgd", "SGD(net, lr=0.05)"},
     {"nesterov", "SGD(net, lr=0.02, momentum=0.9, nesterov=true, weight_decay=5e-4)"},
     {"adam", "Adam(net, lr=1e-3, weight_decay=1e-2)"},
@@ -99,6 +139,9 @@ static const Run runs[] = {
                     "bias_correction=false) {\n"
                     "  group(\"*.bias\", lr=2e-3, weight_decay=0.0, always_adapt=false)\n}"},
     {"cnn_lamb", "LAMB(net, lr=1e-2)"},
+    {"lstm_sgd", "SGD(net, lr=0.5, momentum=0.9, clip_norm=0.5)"},
+    {"lstm_adamw", "AdamW(net, lr=1e-2, weight_decay=0.01, clip_norm=1.0)"},
+    {"proj_adam", "Adam(net, lr=1e-2, clip_norm=1.0)"},
 };
 
 static const ampc_param *parameter(const Job *job, const char *path)
@@ -172,7 +215,7 @@ static double weight_distance(Job *job, const Net *net, const Tensor *truth)
 
 static bool run(const Fixture *f, const Run *r)
 {
-  const Net *net = strncmp(r->name, "cnn", 3) ? &mlp : &cnn;
+  const Net *net = net_of(r->name);
   char text[2048];
   snprintf(
       text, sizeof text,
