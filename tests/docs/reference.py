@@ -3,6 +3,7 @@
 
     tests/docs/reference.py BUILD [PAGE..]              checks; of parity.md which cases there are, not their errors
     tests/docs/reference.py BUILD --rewrite [PAGE..]    writes them (parity.md takes minutes, language.md no time)
+    tests/docs/reference.py BUILD --add                 writes parity.md, with the rows that it has of the cases that it has
 
 language.md: what `BUILD/ampc --help-on all` prints, behind what is written by hand; parity.md: the cases of
 tests/torch/cases.def with the worst errors that BUILD/tests/torch_layers and torch_halves find.
@@ -75,18 +76,19 @@ def cases():
         yield m[1], members, output
 
 
-def found_errors(build):
-    done = subprocess.run([build / "tests/torch_layers", ROOT / "tests/torch/ops.safetensors", "--errors"], check=True,
-                          capture_output=True, text=True)
+def found_errors(build, names):
+    done = subprocess.run([build / "tests/torch_layers", ROOT / "tests/torch/ops.safetensors", "--errors", *names],
+                          check=True, capture_output=True, text=True)
     return dict(re.findall(r"^ERRORS (\w+) (.*)$", done.stdout, re.M))
 
 
-def found_halves(build):
+def found_halves(build, names):
     """By case and type: "value gradient" of ampc, and of PyTorch in that type."""
     found = {}
     for half in ("f16", "bf16"):
         done = subprocess.run([build / "tests/torch_halves", ROOT / "tests/torch/ops.safetensors",
-                               ROOT / "tests/torch/halves.safetensors", half, "--errors"], check=True, capture_output=True, text=True)
+                               ROOT / "tests/torch/halves.safetensors", half, "--errors", *names], check=True, capture_output=True,
+                              text=True)
         found.update({(m[1], m[2]): m[3] for m in re.finditer(r"^HALVES (\w+) (\w+) (.*)$", done.stdout, re.M)})
     return found
 
@@ -118,6 +120,19 @@ def parity_page(errors, halves):
     return "\n".join(lines) + "\n"
 
 
+def rows(page):
+    """By what a case is called and says: its row."""
+    return {without_errors(line): line for line in page.split("\n")}
+
+
+def added_parity(build, have):
+    """`have` with the rows of its cases that it lacks."""
+    old, keys = rows(have), without_errors(parity_page({}, {})).split("\n")
+    names = [key.split("|")[1].strip() for key in keys if key not in old]
+    new = rows(parity_page(found_errors(build, names), found_halves(build, names))) if names else {}
+    return "\n".join(old[key] if key in old else new[key] for key in keys)
+
+
 def without_errors(page):
     return re.sub(r"(\| [^|]* ){4}\|$", "", page, flags=re.M)
 
@@ -125,14 +140,18 @@ def without_errors(page):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     rewrite = "--rewrite" in sys.argv[2:]
-    pages = [page for page in sys.argv[2:] if page != "--rewrite"] or ["language.md", "parity.md"]
+    pages = [page for page in sys.argv[2:] if page[:2] != "--"] or ["language.md", "parity.md"]
+    if "--add" in sys.argv[2:]:
+        path = ROOT / "docs/parity.md"
+        path.write_text(added_parity(build, path.read_text()))
+        return
     stale = []
     for name in pages:
         path = ROOT / "docs" / name
         if name == "language.md":
             page = language_page(build)
         else:
-            page = parity_page(*((found_errors(build), found_halves(build)) if rewrite else ({}, {})))
+            page = parity_page(*((found_errors(build, []), found_halves(build, [])) if rewrite else ({}, {})))
         if rewrite:
             path.write_text(page)
             continue

@@ -2,7 +2,7 @@
  * `precision f16` and `precision bf16`, of inputs that are stored so, against float64 of the same
  * rounded inputs.
  *
- *   test_halves ops.safetensors halves.safetensors f16|bf16 [--errors | EACH]
+ *   test_halves ops.safetensors halves.safetensors f16|bf16 [--errors [CASE...] | EACH]
  *
  * With a number EACH, one in so many cases. With --errors a line "HALVES case f16 value gradient
  * value gradient" for each case: the errors, and PyTorch's own in that type on the CPU ("-": it
@@ -294,7 +294,8 @@ static bool is_refused(const Case *k)
 int main(int argc, char **argv)
 {
   if (argc < 4)
-    test_fail("usage: test_halves ops.safetensors halves.safetensors f16|bf16 [--errors | EACH]");
+    test_fail("usage: test_halves ops.safetensors halves.safetensors f16|bf16 [--errors [CASE...] "
+              "| EACH]");
   const Half *h = &halves[strcmp(argv[3], "bf16") == 0];
   bool shows = argc > 4 && !strcmp(argv[4], "--errors");
   uint32_t each = argc > 4 && !shows ? (uint32_t)atoi(argv[4]) : 1;
@@ -313,7 +314,9 @@ int main(int argc, char **argv)
     bool has = !refused && fixture_find(truths, "%s/%s/out", h->word, k->name);
     if (!refused && !has && fixture_get(inputs, "%s/out", k->name)->dtype != AMPC_I64)
       test_fail("no fixture of %s in %s: make_fixtures.py --halves", k->name, h->word);
-    if (has && i % each == 0) pack[n++] = k;
+    bool wanted = argc == 4 + shows || !shows;
+    for (int j = 5; j < argc; j++) wanted |= !strcmp(argv[j], k->name);
+    if (has && wanted && i % each == 0) pack[n++] = k;
     if (n < PACK && i + 1 < N_CASES) continue;
     run_pack(h, pack, n, shows);
     ran += n;

@@ -1,7 +1,8 @@
 /* Every layer and function of cases.def in f32 against PyTorch in f64: value, loss, gradients.
  *
  *   test_layers ops.safetensors [CASE...]
- *   test_layers ops.safetensors --errors   and a line "ERRORS case value gradient" for each case
+ *   test_layers ops.safetensors --errors [CASE...]   and a line "ERRORS case value gradient" for
+ * each case
  *
  * A job is made for each case: the inputs are parameters, the loss is sum(output * g). SGD with
  * momentum keeps the first gradient, unchanged, in its momentum buffer, so that is where it is
@@ -267,10 +268,10 @@ int main(int argc, char **argv)
   Fixture *f = fixture_open(argv[1]);
   check_list(f);
   uint32_t ran = 0;
-  bool shows = argc == 3 && !strcmp(argv[2], "--errors");
+  bool shows = argc > 2 && !strcmp(argv[2], "--errors");
   for (uint32_t i = 0; i < N_CASES; i++) {
-    bool wanted = argc == 2 || shows;
-    for (int j = 2; j < argc; j++) wanted |= !strcmp(argv[j], cases[i].name);
+    bool wanted = argc == 2 + shows;
+    for (int j = 2 + shows; j < argc; j++) wanted |= !strcmp(argv[j], cases[i].name);
     if (!wanted) continue;
     run_case(f, &cases[i]);
     if (shows) print_errors(&cases[i], fixture_find(f, "%s/g", cases[i].name));
