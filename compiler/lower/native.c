@@ -504,7 +504,8 @@ static Datum run_buffer(Lower *l, Args *args)
 }
 
 /* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)
- * counts; pass gradient finds the step that it belongs to. */
+ * counts; pass gradient finds the step that it belongs to, by a fifth argument if the loss needs
+ * that and not the stat itself. */
 static Datum run_running(Lower *l, Args *args)
 {
   Value buffer = as_tensor(l, ARG(0), SPAN(0)), stat = as_tensor(l, ARG(1), SPAN(1));
@@ -520,7 +521,8 @@ static Datum run_running(Lower *l, Args *args)
     ir_append(l->c, &l->at, OP_running_count, &stat, 1, ATTRS({"param", {.i = index}}));
     return d_of(D_none);
   }
-  ir_append(l->c, &l->at, OP_running_update, &stat, 1,
+  Value in[] = {stat, args->at.n > 4 ? as_tensor(l, ARG(4), SPAN(4)) : (Value){0}};
+  ir_append(l->c, &l->at, OP_running_update, in, in[1].id ? 2 : 1,
             ATTRS({"param", {.i = index}}, {"momentum", {.f = d_number(ARG(2))}},
                   {"factor", {.f = d_number(ARG(3))}}));
   return d_of(D_none);
@@ -567,7 +569,7 @@ const Native natives[] = {
     {"init", 5, 7, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
-    {"running", 2, 4, false, true, run_running},
+    {"running", 2, 5, false, true, run_running},
     {"scaler", 8, 8, false, true, native_scaler},
     {0},
 };

@@ -190,12 +190,15 @@ static void append_running(Gradient *p, const Node *minimize)
   uint32_t kept = 0;
   for (uint32_t i = 0; i < p->running.n; i++) {
     Node n = p->running.at[i];
-    bool goes = op_has(&n, T_assigns) || (n.in[0].id <= loss.id && needed[n.in[0].id]);
+    Value *last = &n.in[n.n_in - 1];
+    uint32_t of = last->id ? last->id : n.in[0].id;
+    bool goes = op_has(&n, T_assigns) || (of <= loss.id && needed[of]);
     if (n.block != minimize->block || !goes) {
       p->running.at[kept++] = n;
       continue;
     }
     if (op_has(&n, T_assigns) && assigned_again(p, i)) continue; /* nobody sees this one */
+    if (n.n_in > 1) *last = (Value){0};                          /* `of` was for us */
     attr_set_int(&n, "optimizer", attr_int(minimize, "optimizer"));
     vec_push(p->c->arena, &p->c->graph->nodes, n);
   }
