@@ -133,6 +133,19 @@ static Value deviation(Forward *f)
   return back_where(b, zero, back_number(b, 0), root);
 }
 
+/* Of y (d - sum(d y)): the same of v_d, and v_y (d - sum(d y)) - y sum(d v_y). */
+static Value softmax_backward(Forward *f)
+{
+  Back *b = &f->b;
+  Value d = b->n.in[0], y = b->n.in[1], part = {0};
+  if (f->v[0].id) part = back_like(b, OP_softmax_backward, (Value[]){f->v[0], y}, 2);
+  if (!f->v[1].id) return part;
+  Value off = back_binary(b, OP_sub, d, reduced(f, OP_sum, back_mul(b, d, y)));
+  Value moved = back_mul(b, y, reduced(f, OP_sum, back_mul(b, d, f->v[1])));
+  part = sum_of(f, part, back_mul(b, f->v[1], off));
+  return back_binary(b, OP_sub, part, moved);
+}
+
 /* v - sum(exp(y) v) */
 static Value log_softmax(Forward *f)
 {
@@ -200,9 +213,16 @@ static TangentRule *rule_of(const OpInfo *op, OpKind kind)
     TangentRule *rule;
   } written_out[] = {
       {OP_softmax, elementwise}, /* its Jacobian is symmetric, too */
-      {OP_log_softmax, log_softmax}, {OP_amax, by_slope},     {OP_amin, by_slope},
-      {OP_logsumexp, by_slope},      {OP_row_var, variance},  {OP_row_std, deviation},
-      {OP_layer_norm, layer_norm},   {OP_rms_norm, rms_norm}, {OP_max_along, picked},
+      {OP_softmax_backward, softmax_backward},
+      {OP_log_softmax, log_softmax},
+      {OP_amax, by_slope},
+      {OP_amin, by_slope},
+      {OP_logsumexp, by_slope},
+      {OP_row_var, variance},
+      {OP_row_std, deviation},
+      {OP_layer_norm, layer_norm},
+      {OP_rms_norm, rms_norm},
+      {OP_max_along, picked},
       {OP_min_along, picked},
   };
   uint32_t attr;
