@@ -90,19 +90,36 @@ static bool makes_parts(const Kernel *k, const Group *g)
   return row_shape(k->g, g->anchor).parts > 0;
 }
 
-/* One row op whose operand comes from memory as it is, and of which a thread keeps several vectors:
- * Note [rows]. */
+/* A thread keeps several vectors of a row: Note [rows]. */
+static bool keeps_row(const Kernel *k)
+{
+  if (k->group->n_parts || kernel_template(k) != TMPL_row) return false;
+  RowShape r = row_shape(k->g, k->group->anchor);
+  RowWalk w = row_walk(&r);
+  return !row_has_columns(&r) && w.threads < CUDA_BLOCK && r.length > w.threads * w.vector;
+}
+
+/* One row op whose operand comes from memory as it is. */
 static bool holds_row(const Kernel *k)
 {
   uint32_t ops = 0;
-  if (k->group->n_parts || kernel_template(k) != TMPL_row) return false;
   for (uint32_t i = 0; i < k->group->n; i++)
     ops += op_of(ir_node(k->g, k->group->nodes[i]))->tmpl == TMPL_row;
-  Value x = value_root(k->g, kernel_main_node(k)->in[0]);
-  RowShape r = row_shape(k->g, k->group->anchor);
-  RowWalk w = row_walk(&r);
-  return ops == 1 && ir_node(k->g, x)->group != k->index && !row_has_columns(&r) &&
-         w.threads < CUDA_BLOCK && r.length > w.threads * w.vector;
+  return keeps_row(k) && ops == 1 && op_of(kernel_main_node(k))->gradient != grad_none &&
+         ir_node(k->g, value_root(k->g, kernel_main_node(k)->in[0]))->group != k->index;
+}
+
+/* Gradients of rows that go through a long function: several rows and the function's constants.
+ * With random numbers ptxas finds its way by itself, and would take twice as many for one block. */
+static bool holds_dear_row(const Kernel *k)
+{
+  bool dear = false, draws = false;
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    dear |= op_of(n)->code.dear;
+    draws |= op_draws(n);
+  }
+  return dear && !draws && keeps_row(k) && op_of(kernel_main_node(k))->gradient == grad_none;
 }
 
 static bool holds_tile(const Kernel *k)
@@ -113,12 +130,14 @@ static bool holds_tile(const Kernel *k)
 /* The launch that the plan lists is the only one: registers are for a block of that size. Of many
  * parts ptxas would rather spill some than have fewer blocks. So it would where a thread keeps many
  * numbers, of a long sum, a row or a tile, unless it is told that there are two blocks for each
- * multiprocessor (column_part_rows). */
+ * multiprocessor (column_part_rows), or one where two are not enough. */
 static void put_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
   if (makes_parts(k, k->group) || holds_row(k) || holds_tile(k))
     EMIT(k->p, "__launch_bounds__(%u, 2)\n", block);
+  else if (holds_dear_row(k))
+    EMIT(k->p, "__launch_bounds__(%u, 1)\n", block);
   else if (!k->group->n_parts)
     EMIT(k->p, "__launch_bounds__(%u)\n", block);
 }
