@@ -403,7 +403,10 @@ const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *
 bool optimizer_groups(Lower *l, Opt *o, Datum model);
 /* The value and the key of setting i in group `group`. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
-void lower_minimize(Lower *l, Frame *f, const Stmt *s);
+/* The node of setting i, 0 for `none`; false after a message. */
+bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out);
+bool has_metric(const Lower *l, const char *name);      /* the block, so far */
+void lower_minimize(Lower *l, Frame *f, const Stmt *s); /* minimize.c */
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
 void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span);
 

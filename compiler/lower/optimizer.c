@@ -1,7 +1,7 @@
-/* Optimizers, their settings, `minimize` and `metric`. The settings of an optimizer are worked out
+/* Optimizers, their settings, and `metric`. The settings of an optimizer are worked out
  * at its first `minimize`, where the sizes of the training block are known: `steps_per_epoch` may
  * stand in a schedule. What an optimizer takes is in compiler/graph/optimizers.def; groups are in
- * group.c, schedules in schedule.c. */
+ * param_group.c, schedules in schedule.c, `minimize` in minimize.c. */
 #include "lower.h"
 #include "watch.h"
 #include "runtime/plan/number.h"
@@ -336,7 +336,7 @@ bool optimizer_settle(Lower *l, Opt *o)
 
 /* In an optimizer a schedule counts the steps that it has taken: a step that a NaN made it
  * skip does not count. Value 0 for `none`; false after a message. */
-static bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out)
+bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out)
 {
   const char *key;
   Datum d = group_setting(o, group, i, &key);
@@ -355,166 +355,14 @@ static bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i
   return out->id != 0;
 }
 
-/* ---- minimize ---- */
+/* ---- metrics ---- */
 
-typedef struct Reach { /* what a loss depends on */
-  bool found;          /* a parameter of the optimizer */
-  const Node *stale;   /* a parameter read before its optimizer stepped */
-  const Node *cut;     /* where a path was cut */
-} Reach;
-
-/* `version` counts the steps of the parameter's optimizer before the read. */
-static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
-{
-  int owner = l->g->params.at[attr_int(n, "index")].optimizer;
-  if (owner == opt->index) r->found = true;
-  if (owner >= 0 && attr_int(n, "version") != l->optimizers.at[owner]->updates) r->stale = n;
-}
-
-/* The value itself, cut off from differentiation: detach. */
-static bool cuts(const Node *n)
-{
-  return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
-}
-
-/* Does a change of the optimizer's parameters change the loss? Inputs stand before their
- * users, so one walk from the loss down the array is enough. */
-static Reach reach(Lower *l, const Opt *opt, Value loss)
-{
-  Reach r = {0};
-  bool *needed = arena_array(l->arena, bool, loss.id + 1);
-  needed[loss.id] = true;
-  for (uint32_t id = loss.id; id > 0; id--) {
-    const Node *n = &l->g->nodes.at[id];
-    if (!needed[id]) continue;
-    if (n->op == OP_param) {
-      reach_param(l, &r, n, opt);
-    } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
-      r.cut = n;
-    } else {
-      uint32_t values = n->op == OP_cast_like ? 1 : n->n_in; /* of the other only the type */
-      for (uint32_t i = 0; i < values; i++) needed[n->in[i].id] = true;
-    }
-  }
-  return r;
-}
-
-/* Both are silent mistakes in PyTorch: a loss that nothing can lower, and one made of values
- * from before a step, as in a GAN whose generator is judged by the discriminator of before. */
-static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
-{
-  Reach r = reach(l, o, loss);
-  if (!r.found && l->broken) return false;
-  if (!r.found) {
-    fail(l, E601, span, "the loss does not depend on any parameter of `%s`", o->name);
-    if (r.cut) diag_note(l->c, r.cut->span, "this cuts a path");
-    return false;
-  }
-  if (!r.stale) return true;
-  const Opt *owner = l->optimizers.at[l->g->params.at[attr_int(r.stale, "index")].optimizer];
-  fail(l, E602, span, "this loss uses values of `%s` from before `minimize ... with %s`",
-       r.stale->name, owner->name);
-  diag_help(l->c, "compute what depends on it again after that `minimize`");
-  return false;
-}
-
-/* The node that pass gradient replaces by backward pass, check, clip and update. Its inputs:
- * the loss; the settings group by group; clip_norm, which is of all groups together. */
-static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
-{
-  uint16_t region = l->at.region;
-  VEC(Value) in = {0};
-  vec_push(l->arena, &in, loss);
-  l->at.region = 0;
-  l->at.span = st->span;
-  l->run->again = o->updates ? o->name : NULL;
-  Optimizer *q = &l->g->optimizers.at[o->index];
-  bool good = true, clip = q->clip;
-  uint32_t n = o->n_settings - clip;
-  for (uint32_t i = 0; i < n * (o->groups.n + 1) + clip; i++) {
-    bool last = i == n * (o->groups.n + 1);
-    Value v;
-    good = optimizer_setting(l, o, last ? 0 : i / n, last ? n : i % n, &v) && good;
-    vec_push(l->arena, &in, v);
-  }
-  l->at.span = st->as.minimize.loss->span;
-  if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
-  l->at.region = region;
-  l->run->n_minimized++;
-  if (++o->updates > q->updates) q->updates = o->updates;
-}
-
-/* All optimizers of a block step together, and each once: where gradients are added up over
- * bodies, those of one loss would meet those of the other. */
-static bool set_accumulate(Lower *l, const Opt *o, Span span)
-{
-  BlockInfo *b = &l->g->blocks.at[l->run->block];
-  if (o->updates && o->accumulate > 1) {
-    fail(l, E605, span,
-         "`%s` has accumulate=%lld and minimizes twice in a body, but there is one place to add up "
-         "gradients",
-         o->name, (long long)o->accumulate);
-    diag_help(l->c, "minimize the sum of the losses, or leave out `accumulate`");
-    return false;
-  }
-  if (l->run->n_losses && b->accumulate != o->accumulate)
-    return fail(l, E605, span,
-                "`%s` has accumulate=%lld, the optimizers before it in this block %lld", o->name,
-                (long long)o->accumulate, (long long)b->accumulate),
-           false;
-  b->accumulate = o->accumulate;
-  return true;
-}
-
-static bool has_metric(const Lower *l, const char *name)
+bool has_metric(const Lower *l, const char *name)
 {
   for (uint32_t k = l->run->first_metric; k < l->run->first_metric + l->run->n_metrics; k++)
     if (strcmp(l->g->metrics.at[k].name, name) == 0) return true;
   return false;
 }
-
-/* "loss"; "loss_opt" behind another; "loss_opt_2" of an optimizer that minimizes again. */
-static const char *loss_name(Lower *l, const Opt *o)
-{
-  const char *first = arena_printf(l->arena, "loss_%s", o->name), *name = first;
-  if (!l->run->n_losses) return "loss";
-  for (uint32_t i = 2; has_metric(l, name) && i <= l->run->n_losses; i++)
-    name = arena_printf(l->arena, "%s_%u", first, i);
-  return name;
-}
-
-/* `minimize loss with opt` */
-void lower_minimize(Lower *l, Frame *f, const Stmt *st)
-{
-  const NameList *names = &st->as.minimize.optimizers;
-  const Expr *e = st->as.minimize.loss;
-  if (f->kind != FRAME_train) {
-    fail(l, E210, st->span, "`minimize` stands in train blocks only");
-    return;
-  }
-  if (names->n > 1) {
-    not_yet(l, st->span, "`minimize` with several optimizers");
-    return;
-  }
-  Datum d = lookup(l, f->scope, names->at[0].text, names->at[0].span);
-  Datum v = eval(l, f->scope, e);
-  if (d_is(d, D_error)) return;
-  if (d.kind != D_optimizer) {
-    fail(l, E209, names->at[0].span, "`minimize` needs an optimizer, got %s", d_kind_text(l, d));
-    return;
-  }
-  bool settled = optimizer_settle(l, d.as.optimizer);
-  Value loss = as_tensor(l, v, e->span);
-  if (!settled || !loss.id || !check_loss(l, d.as.optimizer, loss, e->span)) return;
-  if (!set_accumulate(l, d.as.optimizer, names->at[0].span)) return;
-  const char *name = loss_name(l, d.as.optimizer);
-  l->run->n_losses++;
-  /* before the update, which does not happen when the loss is not finite */
-  if (ir_elements(ir_node(l->g, loss)) == 1) lower_metric(l, name, loss, true, e->span);
-  if (!watch_stops_updates(l)) append_minimize(l, d.as.optimizer, loss, st);
-}
-
-/* ---- metrics ---- */
 
 /* The index of a metric of the block; its variants share the metrics of the first, where their
  * names are checked. -1: there is one of this name. */

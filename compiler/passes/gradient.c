@@ -23,15 +23,20 @@ static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
 
 /* ---- what is differentiated ---- */
 
-/* Parameters of the optimizers that minimize this loss; those of others get no gradient from it. */
-static bool trained_by(const Graph *g, const Node *n, const Minimize *m)
+static bool trained_by(const Graph *g, const Node *n, int64_t optimizer)
 {
-  if (n->op != OP_param || n->block != m->nodes.at[0].block) return false;
+  if (n->op != OP_param) return false;
   const Parameter *param = &g->params.at[attr_int(n, "index")];
-  if (param->buffer || param->frozen) return false;
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    if (param->optimizer == attr_int(&m->nodes.at[i], "optimizer")) return true;
-  }
+  return !param->buffer && !param->frozen && param->optimizer == optimizer;
+}
+
+/* A parameter of the optimizers that minimize this loss; those of others get no gradient from it.
+ */
+static bool is_wanted(const Graph *g, const Node *n, const Minimize *m)
+{
+  if (n->block != m->nodes.at[0].block) return false;
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    if (trained_by(g, n, attr_int(&m->nodes.at[i], "optimizer"))) return true;
   return false;
 }
 
@@ -57,10 +62,28 @@ static const Node *find_cut(const Backward *b, Value y)
   return NULL;
 }
 
-static void report_independent(const Backward *b, const Node *minimize, Value loss)
+/* Every optimizer has something of the loss: the first of which it does not. */
+static const Node *without_gradient(const Backward *b, const Minimize *m)
+{
+  const Graph *g = b->c->graph;
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    bool any = false;
+    for (uint32_t id = 1; id < b->n && !any; id++) {
+      int64_t optimizer = attr_int(&m->nodes.at[i], "optimizer");
+      any = b->wanted[id] && b->active[id] && trained_by(g, &g->nodes.at[id], optimizer);
+    }
+    if (!any) return &m->nodes.at[i];
+  }
+  return NULL;
+}
+
+static void report_independent(Backward *b, const Node *minimize, Value loss)
 {
   Compile *c = b->c;
-  const Optimizer *o = &c->graph->optimizers.at[attr_int(minimize, "optimizer")];
+  int64_t optimizer = attr_int(minimize, "optimizer");
+  const Optimizer *o = &c->graph->optimizers.at[optimizer];
+  for (uint32_t id = 1; id < b->n; id++)
+    if (b->wanted[id]) b->wanted[id] = trained_by(c->graph, &c->graph->nodes.at[id], optimizer);
   const Node *cut = find_cut(b, loss);
   diag_error(c, E601, minimize->span, "the loss does not depend on any parameter of `%s`", o->name);
   if (!cut) return;
@@ -211,9 +234,11 @@ static bool append_backward(Gradient *p, const Minimize *m)
   Backward b;
   Graph *g = p->c->graph;
   backward_init(&b, p->c, g->nodes.n);
-  for (uint32_t id = 1; id < b.n; id++) b.wanted[id] = trained_by(g, &g->nodes.at[id], m);
-  if (!backward_find(&b, m->loss)) {
-    report_independent(&b, &m->nodes.at[0], m->loss);
+  for (uint32_t id = 1; id < b.n; id++) b.wanted[id] = is_wanted(g, &g->nodes.at[id], m);
+  backward_find(&b, m->loss);
+  const Node *without = without_gradient(&b, m);
+  if (without) {
+    report_independent(&b, without, m->loss);
     return false;
   }
   if (!check_fresh(p, &b, m)) return false;

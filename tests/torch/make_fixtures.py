@@ -774,9 +774,39 @@ def run_uneven():
     return net, rows
 
 
+def run_together(bodies):
+    """One loss and two optimizers, each with its own clipping; each third step has a loss of the critic alone."""
+    net, rows = Gan(), []
+    opt_d = torch.optim.Adam(net.of("disc"), lr=2 ** -6, betas=(0.5, 0.875), eps=2 ** -10)
+    opt_g = torch.optim.SGD(net.of("gen"), lr=2 ** -4, momentum=0.5)
+    for step in range(1, STEPS + 1):
+        losses = [math.nan, math.nan]
+        opt_d.zero_grad()
+        opt_g.zero_grad()
+        for body in range(bodies):
+            real, z = gan_batch((step - 1) * bodies + body)
+            loss = (net.disc(net.gen(z)) - 1).square().mean() + net.disc(real).square().mean()
+            (loss / bodies).backward()
+            losses[0] = loss.item()
+        torch.nn.utils.clip_grad_norm_(net.of("disc"), 0.125)
+        torch.nn.utils.clip_grad_norm_(net.of("gen"), 0.25)
+        opt_d.step()
+        opt_g.step()
+        if bodies == 1 and step % 3 == 0:
+            opt_d.zero_grad()
+            loss = (net.disc(real) - 1).square().mean()
+            loss.backward()
+            losses[1] = loss.item()
+            torch.nn.utils.clip_grad_norm_(net.of("disc"), 0.125)
+            opt_d.step()
+        rows.append(losses[:1] if bodies > 1 else losses)
+    return net, rows
+
+
 def make_every():
     tensors = {}
-    for name, (net, rows) in {"wgan": run_wgan(5, 1), "bodies": run_wgan(3, 2), "uneven": run_uneven()}.items():
+    for name, (net, rows) in {"wgan": run_wgan(5, 1), "bodies": run_wgan(3, 2), "uneven": run_uneven(),
+                              "together": run_together(1), "summed": run_together(2)}.items():
         tensors[f"{name}/losses"] = np.array(rows)
         tensors[f"{name}/weights"] = np.concatenate([p.detach().numpy().ravel() for p in net.p.values()])
     write("every.safetensors", tensors, {})
