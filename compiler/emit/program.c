@@ -306,6 +306,7 @@ static void put_block(Printer *p, const ampc_block *b)
   field_truth(&t, "shuffle", b->shuffle);
   field_truth(&t, "drop_last", b->drop_last);
   if (b->save) field_text(&t, "save", quoted(p, b->save));
+  if (b->resume) field_text(&t, "resume", quoted(p, b->resume));
   if (b->n_sizes) field_text(&t, "call", quoted(p, b->call));
   if (b->n_sizes) field_integer(&t, "n_sizes", b->n_sizes);
   if (b->n_sizes) field_text(&t, "size", sizes_text(p, b));

@@ -213,8 +213,8 @@ typedef struct BlockInfo {
   int64_t early_stop; /* evaluations without a better one after which it ends; 0: not given */
   int64_t batches;    /* of an epoch; 0: the number of samples is not known */
   bool shuffle, drop_last;
-  const char *save;
-  const char *call; /* of an infer block: its name in the job, without sizes */
+  const char *save, *resume; /* NULL: not given */
+  const char *call;          /* of an infer block: its name in the job, without sizes */
   uint32_t n_sizes;
   ampc_dim_size size[AMPC_MAX_SIZES];
   uint32_t first_source, n_sources;

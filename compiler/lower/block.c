@@ -89,6 +89,20 @@ static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
   return want_count(l, v, span, what, 1, AMPC_MOST_STEPS, &count);
 }
 
+/* A checkpoint is of the whole run, so all blocks that name one name the same. */
+static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
+{
+  for (uint32_t i = 0; i < l->g->blocks.n; i++) {
+    const BlockInfo *other = &l->g->blocks.at[i];
+    if (!other->resume || strcmp(other->resume, path) == 0) continue;
+    fail(l, E605, span, "a run goes on from one checkpoint, here from `%s` and from `%s`",
+         other->resume, path);
+    diag_note(l->c, other->span, "the block that names the other one");
+    return;
+  }
+  b->resume = path;
+}
+
 /* The value has the right kind here. */
 static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
 {
@@ -104,7 +118,7 @@ static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span sp
   if (strcmp(o->name, "save") == 0) b->save = v.as.text;
   if (strcmp(o->name, "name") == 0) b->name = v.as.text;
   if (strcmp(o->name, "seed") == 0) l->g->seed = (uint64_t)v.as.integer;
-  if (strcmp(o->name, "resume") == 0) not_yet(l, span, "`resume` in `with`");
+  if (strcmp(o->name, "resume") == 0 && v.n) set_resume(l, b, v.as.text, span);
 }
 
 /* In the order of the table, not of the text. --set replaces what is written and gives what is

@@ -197,6 +197,7 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .shuffle = from->shuffle,
                     .drop_last = from->drop_last,
                     .save = from->save,
+                    .resume = from->resume,
                     .call = from->call,
                     .n_sizes = from->n_sizes,
                     .first_source = from->first_source,

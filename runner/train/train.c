@@ -104,7 +104,8 @@ static ampc_status run_program(const char *program, Compile *c, const ampc_train
 /* Weights come from a checkpoint, or from the files that the job's models load. */
 static bool has_weights(const Compile *c, const TrainCommand *cmd)
 {
-  return !cmd->train.eval_only || cmd->train.resume || c->program->n_loads;
+  return !cmd->train.eval_only || cmd->train.resume || ampc_resume_path(c->program) ||
+         c->program->n_loads;
 }
 
 /* The device decides the target, so it is looked for before the job is compiled. */

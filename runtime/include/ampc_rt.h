@@ -185,7 +185,7 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
 /* ---- the training loop ---- */
 typedef struct ampc_train_options {
   const char *device, *data_dir;
-  const char *save, *resume;      /* NULL: none; `save` NULL falls back to the block's save= */
+  const char *save, *resume;      /* NULL: those of the job, if it has any */
   int64_t steps, save_every, log; /* 0: as in the job. steps: optimizer steps attempted in all,
                                      those before a resume included */
   bool seed_given, steps_given;   /* then a 0 is meant */
@@ -206,6 +206,9 @@ typedef struct ampc_train_options {
  * is AMPC_BAD_FILE. */
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options);
+
+/* The checkpoint that the job names with resume=; NULL: none. */
+const char *ampc_resume_path(const ampc_program *program);
 
 /* main() of an emitted program. Its options fill an ampc_train_options; beside them it has --set
  * and

@@ -394,9 +394,10 @@ typedef struct ampc_block {
   int64_t early_stop;               /* evaluations in a row without a better one after which a train
                                        block ends; 0: never */
   bool shuffle, drop_last;
-  const char *save; /* path or NULL */
-  const char *call; /* of an infer block: its name in the job; with sizes, `name` may have more.
-                       Emitted where it has sizes */
+  const char *save;   /* path or NULL */
+  const char *resume; /* likewise; blocks that have one have the same */
+  const char *call;   /* of an infer block: its name in the job; with sizes, `name` may have more.
+                         Emitted where it has sizes */
   uint32_t n_sizes;
   ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name them. A block of
                                      the job is here once for each choice: ampc_infer_block */

@@ -142,7 +142,7 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
                        const Command *c)
 {
   ampc_runtime *rt = NULL;
-  if (c->train.eval_only && !c->train.resume && !program->n_loads)
+  if (c->train.eval_only && !c->train.resume && !ampc_resume_path(program) && !program->n_loads)
     return ampc_fail(AMPC_BAD_USAGE, "--eval needs the weights: --resume FILE");
   ampc_status status = ampc_create(program, c->train.device, &rt);
   for (int i = 0; i < c->n_settings && !status; i++) status = apply_setting(rt, c->settings[i]);

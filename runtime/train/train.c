@@ -37,10 +37,11 @@ static ampc_status check_link(const Session *s, const char *path)
   if (!resume || strcmp(resume, path) == 0 || lstat(path, &info) != 0 || !S_ISLNK(info.st_mode) ||
       !file_is_same(path, resume))
     return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE,
-                   "cannot write %s: it is a link to %s, which --resume reads; save to that name, "
-                   "or to one of its own",
-                   path, resume);
+  return ampc_fail(
+      AMPC_BAD_FILE,
+      "cannot write %s: it is a link to %s, from which the run goes on; save to that name, "
+      "or to one of its own",
+      path, resume);
 }
 
 /* Better now than after hours: a place for checkpoints, which no other run writes to. Blocks may
@@ -107,7 +108,7 @@ static ampc_status begin_weights(Session *s)
   return status ? status : ampc_load_params(s->rt, s->options->data_dir, tell_loaded, &s->progress);
 }
 
-/* Start values, or those of --resume with its seed: random numbers must go on as they were. */
+/* Start values, or those of a checkpoint with its seed: random numbers must go on as they were. */
 static ampc_status load_weights(Session *s)
 {
   const ampc_train_options *o = s->options;
@@ -125,6 +126,8 @@ static ampc_status load_weights(Session *s)
                      s->program->source);
   s->seed = (uint64_t)state.seed;
   s->steps = state.step;
+  if (s->resume_of_job)
+    progress_note(&s->progress, "goes on from %s, step %lld", o->resume, (long long)s->steps);
   return AMPC_OK;
 }
 
@@ -448,7 +451,8 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options)
 {
   const ampc_program *p = rt->program;
-  Session s = {.rt = rt, .program = p, .data = data, .options = options};
+  ampc_train_options own = *options;
+  Session s = {.rt = rt, .program = p, .data = data, .options = &own};
   s.deadline = options->max_time > 0 ? progress_clock() + options->max_time : HUGE_VAL;
   progress_start(&s.progress, options->quiet);
   s.batches = calloc(p->n_blocks + 1, sizeof *s.batches);
@@ -463,7 +467,8 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   ampc_status status = AMPC_RUN_FAILED;
   if (s.batches && s.evaluated && s.logged && s.values && s.known && s.told && s.locks && s.state) {
     interrupt_catch();
-    status = run(&s);
+    status = resume_settle(&s, &own);
+    if (!status) status = run(&s);
     interrupt_restore();
     status = report_end(&s, status);
   } else {

@@ -80,6 +80,7 @@ struct Session {
   int64_t *evaluated;   /* one a block: the step of its last evaluation, or -1 */
   int64_t *logged;      /* likewise, of what the log had when the run began */
   int64_t steps, total; /* attempted, those before a resume included; of the whole run */
+  bool resume_of_job;   /* options->resume is the job's own */
   const char *path;     /* where the train block that runs saves, or NULL */
   const char *saved;    /* where the last checkpoint of this run went, or NULL */
   int64_t saved_step;
@@ -93,6 +94,11 @@ struct Session {
   uint32_t first_glance, n_glances;
   char *state; /* room for the STATE space */
 };
+
+/* ---- resume.c ---- */
+/* Where --resume is not given, what the job says. It may say where it saves itself: the first time
+ * nothing is there, which is told, and the run begins anew. */
+ampc_status resume_settle(Session *s, ampc_train_options *own);
 
 /* ---- glance.c ---- */
 /* Asks for STATE as the calls so far leave it; `g` says what for. */

@@ -1,0 +1,45 @@
+/* From which checkpoint a run goes on: that of --resume, else that of `resume=` in the job. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "train.h"
+
+const char *ampc_resume_path(const ampc_program *program)
+{
+  for (uint32_t i = 0; i < program->n_blocks; i++)
+    if (program->blocks[i].resume) return program->blocks[i].resume;
+  return NULL;
+}
+
+/* The job, or this run of it, saves there, so its first time finds no file. */
+static bool is_saved_to(const Session *s, const char *path)
+{
+  const char *given = s->options->save;
+  bool saved = given && strcmp(given, path) == 0;
+  for (uint32_t i = 0; i < s->program->n_blocks && !saved; i++) {
+    const char *own = s->program->blocks[i].save;
+    saved = own && strcmp(own, path) == 0;
+  }
+  return saved;
+}
+
+ampc_status resume_settle(Session *s, ampc_train_options *own)
+{
+  const char *path = ampc_resume_path(s->program);
+  if (own->resume || !path) return AMPC_OK;
+  if (access(path, F_OK) == 0) {
+    own->resume = path;
+    s->resume_of_job = true;
+    return AMPC_OK;
+  }
+  if (own->eval_only || !is_saved_to(s, path))
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s, which the job names with resume=, cannot be read: %s; --resume FILE "
+                     "takes another",
+                     path, strerror(errno));
+  progress_note(&s->progress,
+                "%s, which the job names with resume=, is not there yet: the run "
+                "begins anew",
+                path);
+  return AMPC_OK;
+}
