@@ -11,6 +11,10 @@ typedef struct Schedule {
   bool repeated; /* applied once for each of `each`, its last input, each time to what it gave */
   const double *each;
   const struct Plateau *plateau; /* one that waits for a metric: then there is no op */
+  /* Or it is arithmetic in a setting, `0.1 * cosine_schedule(..)`: an op of the table. */
+  const struct Datum *operand; /* numbers and schedules; NULL: it is none */
+  uint32_t n_operands;
+  const Attr *attr; /* of the op */
 } Schedule;
 
 typedef struct Statistics {

@@ -417,6 +417,14 @@ Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
  * gives. Value 0 after a message. */
 Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
                     Span span);
+/* The same of arithmetic with schedules too: what a setting is. */
+Value setting_schedule(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
+                       Span span);
+/* Arithmetic in a setting; `attr` NULL: the op's defaults. */
+Datum schedule_of(Lower *l, OpKind op, const Datum *operand, uint32_t n, const Attr *attr,
+                  Span span);
+Datum extreme_schedule(Lower *l, const Args *args, const char *name); /* `min(a, b)` in a setting */
+Datum counting_schedule(Lower *l, OpKind op); /* `step` and `epoch` in a setting */
 /* Outside of optimizers: of the steps of the run. */
 Value schedule_value(Lower *l, const Schedule *s, Span span);
 

@@ -138,7 +138,8 @@ static Datum extreme(Lower *l, Args *args, Operator better, const char *name, co
 {
   DatumVec items = {0};
   for (uint32_t i = 0; i < args->at.n; i++)
-    if (d_is_tensor(ARG(i))) return library_call(l, tensors, args);
+    if (d_is_tensor(ARG(i)))
+      return l->settings_of ? extreme_schedule(l, args, name) : library_call(l, tensors, args);
   if (d_is(no_keys(l, args, name), D_error)) return d_of(D_error);
   if (args->at.n == 1) {
     if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);

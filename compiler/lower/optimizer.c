@@ -350,7 +350,7 @@ bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value
   }
   const NamedAttr *own = ATTRS({"optimizer", {.i = o->index}});
   Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, own);
-  *out = schedule_node(l, d.as.schedule, step, key, domain, o->decl->span);
+  *out = setting_schedule(l, d.as.schedule, step, key, domain, o->decl->span);
   if (out->id) ir_node(l->g, *out)->name = key;
   return out->id != 0;
 }

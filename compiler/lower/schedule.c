@@ -110,6 +110,87 @@ Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, am
   return in[1];
 }
 
+/* What one setting is being made of. */
+typedef struct Making {
+  Value step;
+  const char *key;
+  Span span;
+  uint32_t schedules; /* so far: the second one of opt.lr has its numbers as opt.lr.2.peak */
+} Making;
+
+static Value part_node(Lower *l, Making *m, Datum d);
+
+/* Numbers within are constants of the program, those of schedules are settings as everywhere. */
+static Value arithmetic_node(Lower *l, Making *m, const Schedule *s)
+{
+  Value in[MAX_SIGNATURE];
+  for (uint32_t i = 0; i < s->n_operands; i++) {
+    in[i] = part_node(l, m, s->operand[i]);
+    if (!in[i].id) return in[i];
+  }
+  l->at.span = m->span;
+  return ir_append_values(l->c, &l->at, s->op, in, s->n_operands, s->attr);
+}
+
+static Value part_node(Lower *l, Making *m, Datum d)
+{
+  if (d.kind == D_int) return ir_integer(l->c, &l->at, d.as.integer);
+  if (d.kind == D_float) return ir_number(l->c, &l->at, d.as.number);
+  const Schedule *s = d.as.schedule;
+  if (s->operand) return arithmetic_node(l, m, s);
+  const char *key = m->schedules++ ? arena_printf(l->arena, "%s.%u", m->key, m->schedules) : m->key;
+  return schedule_node(l, s, m->step, key, AMPC_FINITE, m->span);
+}
+
+Value setting_schedule(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
+                       Span span)
+{
+  Making m = {.step = step, .key = key, .span = span};
+  return s->operand ? arithmetic_node(l, &m, s) : schedule_node(l, s, step, key, domain, span);
+}
+
+Datum schedule_of(Lower *l, OpKind op, const Datum *operand, uint32_t n, const Attr *attr,
+                  Span span)
+{
+  const OpInfo *row = op_row(op);
+  Schedule *s = arena_new(l->arena, Schedule);
+  if (row->tmpl != TMPL_map || row->code.random)
+    return fail(l, E209, span, "`%s` cannot stand in a setting, which is one number", row->name);
+  for (uint32_t i = 0; i < n; i++)
+    if (!d_is_number(operand[i]) && operand[i].kind != D_schedule)
+      return fail(l, E209, span, "a setting is made of numbers and schedules, got %s",
+                  d_kind_text(l, operand[i]));
+  Datum *copy = arena_array(l->arena, Datum, n + 1);
+  if (n) memcpy(copy, operand, n * sizeof *copy);
+  Attr *values = arena_array(l->arena, Attr, MAX_ATTR);
+  for (uint32_t i = 0; i < row->signature.n_attrs; i++)
+    values[i] = attr ? attr[i] : row->signature.attr[i].value;
+  *s = (Schedule){.op = op, .operand = copy, .n_operands = n, .attr = values};
+  return (Datum){.kind = D_schedule, .as.schedule = s};
+}
+
+Datum extreme_schedule(Lower *l, const Args *args, const char *name)
+{
+  OpKind op = op_named(strcmp(name, "min") == 0 ? "minimum" : "maximum");
+  Datum best = ARG(0);
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    if (args->at.at[i].key)
+      return fail(l, E205, args->at.at[i].key_span, "%s of numbers has no named arguments", name);
+    if (i) best = schedule_of(l, op, (Datum[]){best, ARG(i)}, 2, NULL, args->span);
+    if (d_is(best, D_error)) break;
+  }
+  return best;
+}
+
+Datum counting_schedule(Lower *l, OpKind op)
+{
+  static const Datum none = {.kind = D_none};
+  static const Attr no_attr[MAX_ATTR];
+  Schedule *s = arena_new(l->arena, Schedule);
+  *s = (Schedule){.op = op, .operand = &none, .attr = no_attr};
+  return (Datum){.kind = D_schedule, .as.schedule = s};
+}
+
 /* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the steps of the run. */
 Value schedule_value(Lower *l, const Schedule *s, Span span)
 {

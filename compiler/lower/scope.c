@@ -199,11 +199,12 @@ static Datum step_count(Lower *l, const char *name, Span span)
   return d_int(strcmp(name, "total_steps") == 0 ? epoch_steps(l) * b->epochs : epoch_steps(l));
 }
 
-/* `step` and `epoch` change from step to step, so they are nodes, not numbers; in an
- * optimizer's settings they would be frozen at their first value. */
+/* `step` and `epoch` change from step to step, so they are nodes, not numbers; in an optimizer's
+ * settings, which each block makes nodes of, a schedule. */
 static Datum counter(Lower *l, OpKind op, Span span)
 {
-  if (!l->run || l->settings_of)
+  if (l->settings_of) return counting_schedule(l, op);
+  if (!l->run)
     return fail(l, E210, span, "`%s` counts while a block runs; here is none", op_row(op)->name);
   return append(l, span, op, NULL, 0, NULL);
 }

@@ -2,13 +2,13 @@
  * the op table. Every node is appended here or in param.c and optimizer.c. */
 #include "scan.h"
 
-/* A node needs a block to stand in. Settings are worked out outside of the step, so there a
- * schedule may stand but not be calculated with. */
+/* A node needs a block to stand in. Settings are worked out outside of the step: there arithmetic
+ * with schedules is a schedule, schedule_of(). */
 static bool in_run(Lower *l, Span span)
 {
   if (l->run && !l->settings_of) return true;
   if (l->settings_of)
-    fail(l, E208, span, "arithmetic on tensors or schedules in a setting is not supported yet");
+    fail(l, E210, span, "a setting is made of numbers and schedules; a tensor cannot stand in it");
   else
     fail(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
   return false;
@@ -175,6 +175,12 @@ static bool is_operand(Datum d)
   return d_is_tensor(d) || d_is_number(d) || d.kind == D_bool;
 }
 
+/* A schedule within the settings of an optimizer: what is made of it is no node but a schedule. */
+static bool is_setting(const Lower *l, Datum d)
+{
+  return l->settings_of && d.kind == D_schedule;
+}
+
 /* number / tensor is reciprocal(tensor) * number, as in PyTorch: class f32 under autocast. */
 static Datum divide_number(Lower *l, Datum a, Value b, Span span)
 {
@@ -192,6 +198,8 @@ Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
   if (!is_operand(a) || !is_operand(b))
     return fail(l, E209, span, "`%s` cannot take %s and %s", operator_text(op), d_kind_text(l, a),
                 d_kind_text(l, b));
+  if (is_setting(l, a) || is_setting(l, b))
+    return schedule_of(l, operator_op(op), (Datum[]){a, b}, 2, NULL, span);
   Value in[2];
   if (op == OPER_div && d_is_number(a))
     return (in[1] = as_tensor(l, b, span)).id ? divide_number(l, a, in[1], span) : d_of(D_error);
@@ -203,6 +211,8 @@ Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 
 Datum tensor_unary(Lower *l, Operator op, Datum a, Span span)
 {
+  if (is_setting(l, a))
+    return schedule_of(l, op == OPER_neg ? OP_neg : OP_logical_not, &a, 1, NULL, span);
   Value x = as_tensor(l, a, span);
   if (!x.id) return d_of(D_error);
   if (op == OPER_neg) return append(l, span, OP_neg, &x, 1, NULL);
@@ -409,6 +419,24 @@ static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg
   }
 }
 
+static bool bind_attrs(Lower *l, const Bound *b, Value x, Attr *out)
+{
+  for (uint32_t i = 0; i < b->sig->n_attrs; i++)
+    if (!attr_value(l, b, i, b->slot[b->sig->n_inputs + i], x, &out[i])) return false;
+  return true;
+}
+
+/* `sqrt(cosine_schedule(0.1))` among the settings of an optimizer. */
+static Datum call_in_setting(Lower *l, OpKind op, const Bound *b)
+{
+  Datum operand[MAX_SIGNATURE];
+  Attr attr[MAX_ATTR] = {{0}};
+  uint32_t n = b->sig->n_inputs;
+  for (uint32_t i = 0; i < n; i++) operand[i] = b->slot[i] ? b->slot[i]->value : d_of(D_none);
+  if (!bind_attrs(l, b, (Value){0}, attr)) return d_of(D_error);
+  return schedule_of(l, op, operand, n, attr, b->span);
+}
+
 /* An op of the table called by its name: arguments into slots, tensors and attributes checked,
  * one node. */
 Datum call_op(Lower *l, OpKind op, Args *args)
@@ -416,11 +444,12 @@ Datum call_op(Lower *l, OpKind op, Args *args)
   Bound b = {op_row(op), &op_row(op)->signature, {0}, 0, args->span};
   b.n_slots = b.sig->n_inputs + b.sig->n_attrs;
   ValueVec in = {0};
-  if (!bind_slots(l, &b, args) || !bind_inputs(l, &b, &in)) return d_of(D_error);
   Attr attr[MAX_ATTR] = {{0}};
-  Value x = in.n ? in.at[0] : (Value){0};
-  for (uint32_t i = 0; i < b.sig->n_attrs; i++)
-    if (!attr_value(l, &b, i, b.slot[b.sig->n_inputs + i], x, &attr[i])) return d_of(D_error);
+  if (!bind_slots(l, &b, args)) return d_of(D_error);
+  for (uint32_t i = 0; i < b.sig->n_inputs; i++)
+    if (b.slot[i] && is_setting(l, b.slot[i]->value)) return call_in_setting(l, op, &b);
+  if (!bind_inputs(l, &b, &in)) return d_of(D_error);
+  if (!bind_attrs(l, &b, in.n ? in.at[0] : (Value){0}, attr)) return d_of(D_error);
   if (!in_run(l, args->span)) return d_of(D_error);
   l->at.span = diag_user_span(l->c, args->span);
   return appended(l, ir_append_values(l->c, &l->at, op, in.at, in.n, attr));
