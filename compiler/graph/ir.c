@@ -431,7 +431,9 @@ Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK])
 
 bool ir_is_tf32(const Compile *c, const Node *n)
 {
-  return c->graph->regions.at[n->region].kind == REGION_tf32;
+  const Graph *g = c->graph;
+  if (g->regions.at[n->region].kind == REGION_tf32) return true;
+  return g->tf32 && n->n_in && ir_in((Compile *)c, n, 0)->dtype == AMPC_F32;
 }
 
 /* ---- text ---- */

@@ -268,6 +268,8 @@ struct Graph {
   VEC(Group) groups;
   ampc_scaler_desc scaler;
   const char *precision; /* word of the job's precision clause: "f16" */
+  bool tf32;             /* products of f32 round their operands in every region */
+  uint8_t *policy;       /* by op: OpPrecision + 1 that the job gives it, 0: its own; NULL: none */
   uint64_t seed;
   uint32_t n_streams;
   uint16_t n_checkpoints;

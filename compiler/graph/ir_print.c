@@ -81,6 +81,8 @@ const char *ir_why_text(Compile *c, const Node *n)
 {
   const char *op = op_of(n)->name;
   const char *region = region_text(c, n);
+  const uint8_t *policy = c->graph->policy;
+  if (policy && !n->row && n->op < OP_COUNT && policy[n->op]) region = ", by `policy`";
   if (n->after.id) return "computed again, by checkpoint";
   switch ((WhyKind)n->why) {
   case WHY_none:
@@ -101,6 +103,8 @@ const char *ir_why_text(Compile *c, const Node *n)
   case WHY_follow:
     return arena_printf(c->arena, "%s follows its inputs", op);
   case WHY_region:
+    if (c->graph->regions.at[n->region].kind == REGION_off)
+      return arena_printf(c->arena, "cast%s", region);
     if (ir_is_tf32(c, n) && op_by_library(op_of(n)))
       return arena_printf(c->arena, "%s is tf32%s", op, region);
     return arena_printf(c->arena, "all is f32%s", region);

@@ -253,6 +253,7 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
   const char *name = f->def->name.text;
   if (f->self) name = arena_printf(l->arena, "%s.%s", f->self->class->name, name);
   Datum r = d_of(D_error);
+  policy_enter(l, f, args);
   if (bind_params(l, s, name, &f->def->params, args)) r = run_body(l, f, s);
   instance_leave(l, entry);
   call_end(l);

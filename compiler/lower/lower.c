@@ -143,7 +143,8 @@ static void run_blocks(Lower *l)
  * found too. */
 static void elaborate_job(Compile *c, Sizes *sizes)
 {
-  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena, .sizes = sizes}, *l = &state;
+  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena, .store = AMPC_F32, .sizes = sizes},
+        *l = &state;
   bool all = sizes->sizing == SIZING_asked && !c->options.infer_block;
   open_library(l);
   l->job = file_open(l, &c->ast, false);

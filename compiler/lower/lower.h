@@ -165,6 +165,13 @@ struct Opt {
   uint32_t updates;         /* minimize nodes so far in the block */
 };
 
+typedef struct Policy { /* of a def of the library, or an op of the job: policy.c */
+  Datum op;
+  OpPrecision class;
+  Span span;
+  const char *label; /* "policy(f32, gelu)" */
+} Policy;
+
 struct Lower {
   Compile *c;
   Graph *g;
@@ -178,6 +185,8 @@ struct Lower {
   VEC(struct Plateau) plateaus;          /* of settings; g->plateaus once their metrics are found */
   NameVec not_yet;                       /* things already reported as such */
   VEC(Span) call_sites;                  /* of synthetic() */
+  VEC(Policy) policies;
+  DType store; /* of parameters of which nothing else is said: `params(d)` */
   Cursor at;
   Instance *building; /* the module whose body is being run; NULL: none */
   Run *run;           /* NULL: outside of blocks */
@@ -386,6 +395,13 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out);
 const char *region_kind_text(RegionKind kind);
 void lower_precision(Lower *l, const Decl *decl);
 Datum native_scaler(Lower *l, Args *args);
+
+/* ---- policy.c ---- */
+void clause_policy(Lower *l, const Args *args);
+const Policy *policy_of(const Lower *l, Datum callee); /* the last one; NULL: there is none */
+/* Before a def runs: where the job gives it a class its arguments are cast, and the region is one
+ * with autocast off. instance_leave() restores that of the caller. */
+void policy_enter(Lower *l, const Callable *f, Args *args);
 
 /* ---- optimizer.c ---- */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);

@@ -15,9 +15,11 @@ static bool is_frozen(const ParamSlot *p)
   return frozen;
 }
 
-/* Likewise of `.to(f16)`. A type that the parameter was made with is the innermost word. */
-static void settle_store(ParamSlot *p)
+/* Likewise of `.to(f16)`. A type that the parameter was made with is the innermost word, `params`
+ * of `precision` the outermost. */
+static void settle_store(const Lower *l, ParamSlot *p)
 {
+  if (!p->buffer && p->store == AMPC_F32) p->store = l->store;
   for (const Instance *m = p->owner; m && !p->buffer; m = m->owner)
     if (m->store_said) p->store = m->store;
 }
@@ -41,7 +43,7 @@ static void register_module(Lower *l, Instance *m, const char *path, void *data)
 static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   if (alias || p->index >= 0) return;
-  settle_store(p);
+  settle_store(l, p);
   Parameter parameter = {.path = path,
                          .model = data,
                          .buffer = p->buffer,

@@ -148,7 +148,17 @@ typedef struct OwnCall {
 /* The types of regions of precision, the words of the op table, `none`. */
 static bool set_cast(OwnCall *k)
 {
+  static const OwnCast casts[] = {[PREC_low] = OWN_low,
+                                  [PREC_f32] = OWN_type,
+                                  [PREC_promote] = OWN_promote,
+                                  [PREC_none] = OWN_none};
   const Expr *e = k->decl->clause[CLAUSE_cast];
+  const Policy *policy = policy_of(k->l, (Datum){.kind = D_own, .as.own = k->decl});
+  if (policy) {
+    k->op->cast = casts[policy->class];
+    k->op->type = AMPC_F32;
+    return true;
+  }
   k->op->cast = OWN_region;
   if (!e) return true;
   Datum d = eval(k->l, k->scope, e);

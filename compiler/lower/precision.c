@@ -154,21 +154,54 @@ static void clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
   }
 }
 
-/* Clauses look like calls; only `scaler` does something yet. */
+/* `tf32(true)`: as torch.backends.cuda.matmul.allow_tf32, in regions of f32 too and where autocast
+ * is off. In `precision tf32` it would say the same again, or the contrary. */
+static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
+{
+  bool truth;
+  if (args->at.n != 1 || args->at.at[0].key) {
+    fail(l, E205, args->span, "`tf32` takes true or false");
+    return;
+  }
+  if (!want_bool(l, args->at.at[0].value, args->at.at[0].span, "`tf32`", &truth)) return;
+  l->g->tf32 = truth;
+  if (truth || kind != REGION_tf32) return;
+  fail(l, E605, args->span, "`precision tf32` and `tf32(false)` contradict each other");
+  diag_help(l->c, "`precision f32`: products as exact as f32 is");
+}
+
+/* `params(bf16)`: how weights are stored, unless `store`, `.to(d)` or a Parameter says it. */
+static void clause_params(Lower *l, const Args *args)
+{
+  if (args->at.n == 1 && !args->at.at[0].key) {
+    want_store(l, args->at.at[0].value, args->at.at[0].span, &l->store);
+    return;
+  }
+  fail(l, E205, args->span, "`params` takes the type that weights are stored in");
+  diag_help(l->c, "`params(bf16)`; for some of them `store(bf16, \"pattern\")` in `model`");
+}
+
 static void precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
   const char *name = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name
                          ? e->as.call.callee->as.name
                          : "";
+  Args args = {.span = st->span};
+  bool known =
+      strcmp(name, "policy") == 0 || strcmp(name, "params") == 0 || strcmp(name, "tf32") == 0;
   if (strcmp(name, "scaler") == 0) {
     clause_scaler(l, s, e, kind, overridden);
-  } else if (strcmp(name, "policy") == 0 || strcmp(name, "params") == 0 ||
-             strcmp(name, "tf32") == 0) {
-    not_yet(l, st->span, "`%s` in `precision`", name);
-  } else {
+  } else if (!known) {
     fail(l, E210, st->span, "this is no clause of `precision`");
     diag_help(l->c, "clauses are scaler, policy, params, tf32");
+  } else if (eval_args(l, s, &e->as.call.args, &args)) {
+    if (name[0] == 't')
+      clause_tf32(l, &args, kind);
+    else if (name[1] == 'a')
+      clause_params(l, &args);
+    else
+      clause_policy(l, &args);
   }
 }
 

@@ -78,35 +78,13 @@ static void cast_to_common(Precision *p, Node *n)
 
 /* ---- categories ---- */
 
-/* The categories of torch.autocast("cuda") in a region whose 16-bit type is `low`. */
-static WhyKind autocast(Precision *p, Node *n, DType low)
-{
-  DType widest = low;
-  switch (op_of(n)->precision) {
-  case PREC_low:
-    cast_floats(p, n, low);
-    return WHY_low;
-  case PREC_f32:
-    cast_floats(p, n, AMPC_F32);
-    return WHY_f32;
-  case PREC_promote:
-    for (uint32_t i = 0; i < n->n_in; i++) {
-      if (is_float_input(p, n, i)) widest = dtype_promote(widest, ir_in(p->c, n, i)->dtype);
-    }
-    cast_floats(p, n, widest);
-    return WHY_promote;
-  default:
-    return WHY_follow;
-  }
-}
-
 static const char *region_name(const Region *r)
 {
   return r->label ? r->label : "autocast(off)";
 }
 
-/* `autocast(off)`: products take what they are given, so operands of different float types are a
- * mistake that the user must decide, as in PyTorch. */
+/* `autocast(off)`, or class none: products take what they are given, so operands of different float
+ * types are a mistake that the user must decide, as in PyTorch. */
 static void check_off(Precision *p, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -121,6 +99,37 @@ static void check_off(Precision *p, const Node *n)
                region_name(region_of(p, n)));
     diag_help(p->c, "`.to(f32)`, or `autocast(f32) { }`");
     return;
+  }
+}
+
+/* Its own, or what `policy` says. */
+static OpPrecision class_of(const Precision *p, const Node *n)
+{
+  const uint8_t *policy = p->c->graph->policy;
+  bool said = policy && !n->row && n->op < OP_COUNT && policy[n->op];
+  return said ? (OpPrecision)(policy[n->op] - 1) : op_of(n)->precision;
+}
+
+/* The categories of torch.autocast("cuda") in a region whose 16-bit type is `low`. */
+static WhyKind autocast(Precision *p, Node *n, DType low)
+{
+  DType widest = low;
+  switch (class_of(p, n)) {
+  case PREC_low:
+    cast_floats(p, n, low);
+    return WHY_low;
+  case PREC_f32:
+    cast_floats(p, n, AMPC_F32);
+    return WHY_f32;
+  case PREC_promote:
+    for (uint32_t i = 0; i < n->n_in; i++) {
+      if (is_float_input(p, n, i)) widest = dtype_promote(widest, ir_in(p->c, n, i)->dtype);
+    }
+    cast_floats(p, n, widest);
+    return WHY_promote;
+  default:
+    check_off(p, n); /* a product to which `policy` gives this class */
+    return WHY_follow;
   }
 }
 
@@ -222,6 +231,7 @@ static void type_fixed(Precision *p, Node *n)
 {
   if (op_has(n, T_state_inputs)) cast_state_inputs(p, n);
   ir_infer(p->c, n);
+  if (n->op == OP_cast && n->why == WHY_region) return; /* by `policy` */
   n->why = (uint8_t)fixed_reason(op_of(n)->precision);
 }
 
@@ -325,9 +335,10 @@ static void type_carried(Precision *p, uint32_t id, Node *n)
 /* .to(x.dtype): x has its type by now. */
 static Value as_type_of(Precision *p, const Node *n)
 {
-  Cursor at = ir_cursor_at(n, WHY_asked);
+  Cursor at = ir_cursor_at(n, n->why == WHY_region ? WHY_region : WHY_asked);
   DType d = ir_in(p->c, n, 1)->dtype;
   const Node *x = ir_in(p->c, n, 0);
+  for (uint32_t i = 2; i < n->n_in; i++) d = dtype_promote(d, ir_in(p->c, n, i)->dtype);
   if (x->dtype == d && !x->weak) return as_it_is(p, n);
   Value v = ir_append(p->c, &at, OP_cast, n->in, 1, ATTRS({"dtype", {.i = d}}));
   check_constants(p, ir_node(p->c->graph, v));

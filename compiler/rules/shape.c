@@ -180,6 +180,7 @@ bool shape_cast_like(Compile *c, Node *n)
 {
   rule_copy_dims(n, ir_in(c, n, 0));
   n->dtype = ir_in(c, n, 1)->dtype;
+  for (uint32_t i = 2; i < n->n_in; i++) n->dtype = dtype_promote(n->dtype, ir_in(c, n, i)->dtype);
   n->weak = false;
   return true;
 }
