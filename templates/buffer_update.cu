@@ -7,8 +7,10 @@ __global__ void $name($arguments)
 @!micro  }
 @micro  const int first = optimizer->first, skipped = optimizer->found_inf;
 @micro  GRID_LOOP($index, i, $count) {
-@micro    const real was = buffer[i], now = $value;
-@micro    if (first) kept[i] = was;
-@micro    buffer[i] = skipped ? kept[i] : now;
+@micro    if (first) kept[i] = buffer[i];
+@micro    if (skipped)
+@micro      buffer[i] = kept[i];
+@micro    else
+@micro      buffer[i] = $value;
 @micro  }
 }

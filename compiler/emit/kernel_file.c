@@ -132,6 +132,7 @@ static const char *input_value(const Template *t, uint32_t i)
 {
   bool walked = ir_elements(ir_node(t->k->g, t->n->in[i])) > 1;
   Operand o = load_operand(t->k, t->n->in[i], walked ? "i" : "0");
+  if (op_has(t->n, T_assigns)) return stored(t->k, ir_node(t->k->g, t->n->in[i])->dtype, o.text);
   return is_along(t->n) ? o.text : as_real(t->k, o).text;
 }
 

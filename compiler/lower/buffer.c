@@ -5,8 +5,15 @@
 #include "watch.h"
 #include <string.h>
 
-/* As f32, cut off from differentiation: a buffer lives on, and a gradient does not go into the
- * past. */
+/* Floats take any number; integers are counts and places, of which a float would lose some. */
+static bool type_fits(const ParamSlot *p, DType d)
+{
+  if (dtype_is_float(p->dtype)) return true;
+  return p->dtype == AMPC_BOOL ? d == AMPC_BOOL : dtype_is_integer(d);
+}
+
+/* In the buffer's type, cut off from differentiation: a buffer lives on, and a gradient does not go
+ * into the past. */
 static Value buffer_value(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
 {
   Value x = as_tensor(l, v, span);
@@ -18,8 +25,15 @@ static Value buffer_value(Lower *l, ParamSlot *p, const char *name, Datum v, Spa
     diag_note(l->c, p->span, "it is made here");
     return (Value){0};
   }
+  if (!type_fits(p, n->dtype)) {
+    fail(l, E306, span, "Buffer `%s` is %s, the value is %s", name,
+         d_text(l, (Datum){.kind = D_param, .as.param = p}), d_text(l, d_tensor(x)));
+    diag_help(l->c, p->dtype == AMPC_BOOL ? "a comparison gives bool: `x != 0`" : "`.to(%s)`",
+              ir_dtype_name(p->dtype));
+    return (Value){0};
+  }
   x = ir_append(l->c, &l->at, OP_detach, &x, 1, NULL);
-  return ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = AMPC_F32}}));
+  return ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = p->dtype}}));
 }
 
 void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
@@ -36,10 +50,6 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
   if (l->at.loop) {
     fail(l, E210, span, "Buffer `%s` cannot be assigned in `scan`", name);
     diag_help(l->c, "carry the value, and assign it behind the loop");
-    return;
-  }
-  if (p->dtype != AMPC_F32) {
-    not_yet(l, span, "assigning to a Buffer of %s", ir_dtype_name(p->dtype));
     return;
   }
   Value old = param_value(l, p, span); /* of this version, which the value replaces */

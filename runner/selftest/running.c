@@ -13,7 +13,13 @@ static const char job[] =
     "module Net {\n"
     "  bn = BatchNorm2d(3, momentum=0.25); w = Parameter([7], init=normal_())\n"
     "  moved = Buffer([7], init=zeros_()); peak = Buffer([7], init=constant_(-inf))\n"
+    "  calls = Buffer([], dtype=i64); high = Buffer([7], dtype=i32); met = Buffer([7], "
+    "dtype=bool)\n"
+    "  half = Buffer([7], dtype=f16)\n"
     "  def track(z) {\n"
+    "    if training {\n"
+    "      calls += 16777217; high = high + (z > 1.0).sum(0); met = met | (z > 3.5).any(0)\n"
+    "      half = half + 0.25\n    }\n"
     "    if training { moved = 0.75 * moved + 0.25 * z.mean(0); peak = maximum(peak, z.amax(0)) }\n"
     "    return z - moved\n"
     "  }\n"
@@ -28,6 +34,10 @@ typedef struct Running {
   float mean[CHANNELS], var[CHANNELS];
   int64_t count;
   float moved[EXTRA], peak[EXTRA];
+  int64_t calls;
+  int32_t high[EXTRA];
+  bool met[EXTRA];
+  uint16_t half[EXTRA];
 } Running;
 
 typedef struct Images {
@@ -37,22 +47,27 @@ typedef struct Images {
 /* The buffers of the batch norm, found by their paths. */
 static ampc_status read_running(Built *b, Running *r)
 {
+  const struct {
+    const char *path;
+    void *to;
+    size_t size;
+  } places[] = {{"bn.running_mean", r->mean, sizeof r->mean},
+                {"bn.running_var", r->var, sizeof r->var},
+                {"bn.num_batches_tracked", &r->count, sizeof r->count},
+                {"moved", r->moved, sizeof r->moved},
+                {"peak", r->peak, sizeof r->peak},
+                {"calls", &r->calls, sizeof r->calls},
+                {"high", r->high, sizeof r->high},
+                {"met", r->met, sizeof r->met},
+                {"half", r->half, sizeof r->half}};
   const ampc_program *p = b->c->program;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; !status && i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
-    if (!q->buffer) continue;
-    ampc_ref place = {AMPC_BUFFER, q->offset};
-    if (strcmp(q->path, "bn.running_mean") == 0)
-      status = ampc_read(b->rt, place, r->mean, sizeof r->mean);
-    else if (strcmp(q->path, "bn.running_var") == 0)
-      status = ampc_read(b->rt, place, r->var, sizeof r->var);
-    else if (strcmp(q->path, "moved") == 0)
-      status = ampc_read(b->rt, place, r->moved, sizeof r->moved);
-    else if (strcmp(q->path, "peak") == 0)
-      status = ampc_read(b->rt, place, r->peak, sizeof r->peak);
-    else
-      status = ampc_read(b->rt, place, &r->count, sizeof r->count);
+    for (size_t k = 0; q->buffer && !status && k < sizeof places / sizeof *places; k++)
+      if (strcmp(q->path, places[k].path) == 0)
+        status = ampc_read(b->rt, (ampc_ref){AMPC_BUFFER, q->offset}, places[k].to,
+                           (int64_t)places[k].size);
   }
   return status;
 }
@@ -131,6 +146,34 @@ static void check_assigned(Arena *a, TestRun *run, const Images *batch, const Ru
                            skipped ? "of a skipped step" : "of a step"));
 }
 
+/* 0, or a normal number above it. */
+static double small_f16(uint16_t bits)
+{
+  return bits ? ldexp(1024 + (bits & 1023), (bits >> 10) - 25) : 0;
+}
+
+/* Integers are exact, beyond the 24 bits of a float too, and so are quarters in f16. */
+static void check_counted(Arena *a, TestRun *run, const Images *batch, const Running *before,
+                          const Running *after, bool skipped)
+{
+  bool good = after->calls == before->calls + (skipped ? 0 : 2 * 16777217);
+  for (int k = 0; k < EXTRA; k++) {
+    int32_t high = before->high[k];
+    bool met = before->met[k];
+    for (int i = 0; i < 2 * IMAGES && !skipped; i++) {
+      float z = batch->z[i % IMAGES * EXTRA + k] + (i < IMAGES ? 0.0f : 1.0f);
+      high += z > 1.0f;
+      met = met || z > 3.5f;
+    }
+    double half = small_f16(before->half[k]) + (skipped ? 0 : 0.5);
+    good =
+        good && after->high[k] == high && after->met[k] == met && small_f16(after->half[k]) == half;
+  }
+  test_check(
+      run, OP_buffer_update, AMPC_I64, good,
+      arena_printf(a, "counts, bools and 16 bits %s", skipped ? "of a skipped step" : "of a step"));
+}
+
 /* i is a batch that overflows: its step must change no statistics, and the next one goes on. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
@@ -146,6 +189,7 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
     if (!status) status = read_running(b, &after);
     if (!status) check(a, run, &batch, &before, &after, *plan == 'i');
     if (!status) check_assigned(a, run, &batch, &before, &after, *plan == 'i');
+    if (!status) check_counted(a, run, &batch, &before, &after, *plan == 'i');
     before = after;
   }
   return status;
