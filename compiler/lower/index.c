@@ -114,8 +114,10 @@ typedef struct TensorIndex {
   int64_t dim[2 * MAX_RANK]; /* of the result */
   uint32_t rank, axis;
   Span span;
-  bool reshaped; /* axes were dropped or added */
-  bool taken;    /* by a tensor */
+  bool reshaped;             /* axes were dropped or added */
+  Datum tensor[MAX_RANK];    /* those that are tensors, which come last */
+  Datum tensor_at[MAX_RANK]; /* ints: the axes of the result that they take */
+  uint32_t n_tensors;
 } TensorIndex;
 
 /* x[:, t] in a `scan`. */
@@ -141,11 +143,12 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
   return !d_is(d, D_error);
 }
 
-/* x[.., index, ..]: the index's axes stand in that axis' place. The library's def takes them. */
-static bool take_axis(Lower *l, TensorIndex *t, Datum index)
+/* x[.., index, ..]: noted, until the axes are what they are. */
+static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
 {
-  const Node *n = ir_node(l->g, index.as.tensor);
-  uint32_t rank = n->rank;
+  Value v = as_tensor(l, index, t->span);
+  const Node *n = ir_node(l->g, v);
+  if (!v.id) return false;
   if (!dtype_is_integer(n->dtype)) {
     fail(l, E311, t->span, "an index is an int or a tensor of integers, got %s", d_text(l, index));
     diag_help(l->c, n->dtype == AMPC_BOOL
@@ -153,18 +156,27 @@ static bool take_axis(Lower *l, TensorIndex *t, Datum index)
                         : "`.to(i64)`");
     return false;
   }
-  if (t->taken) return not_yet(l, t->span, "a second tensor among the subscripts"), false;
-  Args args = {.span = t->span};
-  args_push(l, &args, d_tensor(t->x), t->span);
-  args_push(l, &args, d_int(t->axis), t->span);
-  args_push(l, &args, index, t->span);
-  Datum d = library_call(l, "_taken", &args);
-  if (d_is(d, D_error)) return false;
-  t->x = d.as.tensor;
-  t->taken = true;
-  for (uint32_t i = 0; i < rank; i++, t->axis++)
-    t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis];
+  t->tensor[t->n_tensors] = d_tensor(v);
+  t->tensor_at[t->n_tensors++] = d_int(t->rank);
+  t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis++];
   return true;
+}
+
+/* Slices are done, and axes dropped and added: now the tensors among the subscripts, by the
+ * library's defs. */
+static Datum take_tensors(Lower *l, const TensorIndex *t, Datum x)
+{
+  Args args = {.span = t->span};
+  if (d_is(x, D_error)) return x;
+  args_push(l, &args, x, t->span);
+  if (t->n_tensors == 1) {
+    args_push(l, &args, t->tensor_at[0], t->span);
+    args_push(l, &args, t->tensor[0], t->span);
+    return library_call(l, "_taken", &args);
+  }
+  args_push(l, &args, d_list(t->tensor_at, t->n_tensors), t->span);
+  args_push(l, &args, d_list(t->tensor, t->n_tensors), t->span);
+  return library_call(l, "_taken_together", &args);
 }
 
 /* One subscript for one axis: a slice keeps the axis, an index takes one element of it and
@@ -181,7 +193,7 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
     const char *what = arena_printf(l->arena, "axis %u", t->axis);
     Datum index = eval(l, s, sub->index);
     if (is_scan_slice(l, index, t->x)) return index_turn(l, index, t);
-    if (d_is_tensor(index)) return take_axis(l, t, index);
+    if (d_is_tensor(index)) return note_tensor(l, t, index);
     if (!element(l, index, sub, size, what, &r.start)) return false;
     r = (SliceBounds){r.start, r.start + 1, 1, 1};
     t->reshaped = true;
@@ -230,7 +242,9 @@ static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
     }
   }
   keep_axes(l, &t, ir_node(l->g, t.x)->rank);
-  return t.reshaped ? reshape_to(l, t.x, t.dim, t.rank, e->span) : unchanged(l, t.x, e->span);
+  if (!t.n_tensors && !t.reshaped) return unchanged(l, t.x, e->span);
+  Datum x = t.reshaped ? reshape_to(l, t.x, t.dim, t.rank, e->span) : d_tensor(t.x);
+  return t.n_tensors ? take_tensors(l, &t, x) : x;
 }
 
 Datum eval_index(Lower *l, Scope *s, const Expr *e)
