@@ -6,7 +6,8 @@
  * a row where it stands in a statement about a row; a reduction adds one an element. Comparisons,
  * casts, moves and arithmetic of integers are none. Ops whose text is a template file of their own
  * are not counted. Bytes are those of the tensors: each operand once, as large as what is used of
- * it, whatever caches and second passes make of it. */
+ * it, whatever caches and second passes make of it. A command in a loop (`scan`) counts as often as
+ * the loop turns, of which each time makes one slice of what is stacked. */
 #include "inspect.h"
 #include "runtime/plan/conv_sizes.h"
 #include <string.h>
@@ -129,6 +130,14 @@ static bool reads_gradients(const Node *anchor)
   return false;
 }
 
+/* What one iteration makes of it. */
+static int64_t made_bytes(const Inspection *in, Value v)
+{
+  const Node *n = ir_node(in->c->graph, v);
+  int64_t bytes = ir_bytes(in->c, n);
+  return n->op == OP_stack ? bytes / n->dim[0] : bytes;
+}
+
 static void count_argument(const Inspection *in, CommandRow *row, const Group *group,
                            const KernelArg *a)
 {
@@ -138,8 +147,8 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
     if (a->place.space != AMPC_STATE) row->read += operand_bytes(in, group, a);
     break;
   case ARG_out:
-    row->written += ir_bytes(in->c, ir_node(in->c->graph, a->value));
-    if (a->over.id) row->read += ir_bytes(in->c, ir_node(in->c->graph, a->over));
+    row->written += made_bytes(in, a->value);
+    if (a->over.id) row->read += made_bytes(in, a->over);
     break;
   case ARG_grad:
   case ARG_master:
@@ -194,7 +203,7 @@ static void count_values(const Inspection *in, CommandRow *row, const Value *rea
   const Graph *g = in->c->graph;
   for (uint32_t i = 0; i < n; i++)
     if (reads[i].id) row->read += ir_bytes(in->c, ir_node(g, reads[i]));
-  row->written = ir_bytes(in->c, ir_node(g, result));
+  row->written = made_bytes(in, result);
   if (accumulates) row->read += row->written;
 }
 
@@ -220,6 +229,15 @@ static void count_product(const Inspection *in, CommandRow *row)
   }
 }
 
+/* Of the loops around a command: how often it is launched. */
+static int64_t times_of(const Graph *g, const Group *group)
+{
+  int64_t times = 1;
+  for (uint16_t i = ir_node(g, group->nodes[0])->loop; i; i = g->loops.at[i].parent)
+    times *= g->loops.at[i].count;
+  return times;
+}
+
 void inspect_count(const Inspection *in, CommandRow *row)
 {
   const Graph *g = in->c->graph;
@@ -227,9 +245,13 @@ void inspect_count(const Inspection *in, CommandRow *row)
   row->read = row->written = 0;
   if (row->kind != ROW_kernel) {
     count_product(in, row);
-    return;
+  } else {
+    for (uint32_t i = 0; i < group->n_parts; i++) count_kernel(in, row, &group->parts[i]);
+    if (!group->n_parts) count_kernel(in, row, group);
+    row->flops = kernel_flops(g, group);
   }
-  for (uint32_t i = 0; i < group->n_parts; i++) count_kernel(in, row, &group->parts[i]);
-  if (!group->n_parts) count_kernel(in, row, group);
-  row->flops = kernel_flops(g, group);
+  row->times = times_of(g, group);
+  row->read *= row->times;
+  row->written *= row->times;
+  if (row->flops > 0) row->flops *= row->times;
 }

@@ -218,11 +218,17 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
 
 /* ---- a command ---- */
 
+/* Of one launch. */
+static double launch_bytes(const CommandRow *row)
+{
+  return (double)(row->read + row->written) / (double)row->times;
+}
+
 /* A kernel does it whole, pass after pass; partial sums are written and read. */
 static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, GpuRow *out)
 {
   ConvColumns t = ampc_conv_columns(d, m->in->c->program->real64);
-  double first = (double)(row->read + row->written), joined = 0;
+  double first = launch_bytes(row), joined = 0;
   double slowest = 0, part = t.sums ? (double)t.bytes / (double)(t.sums + t.joined) : 0;
   if (t.sums) first += part * (double)t.sums, joined = part * (double)t.joined;
   out->nodes = ampc_conv_passes(d, &t);
@@ -230,9 +236,10 @@ static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, Gpu
     WalkCounts counts = {0};
     Cost cost;
     bool last = pass + 1 == out->nodes;
-    double bytes = pass == 0 ? first
-                   : !last   ? part * (double)t.sums + joined
-                             : (t.joined ? joined : part * (double)t.sums) + (double)row->written;
+    double bytes =
+        pass == 0 ? first
+        : !last   ? part * (double)t.sums + joined
+                : (t.joined ? joined : part * (double)t.sums) + (double)(row->written / row->times);
     if (!weigh_kernel(m, row, pass, bytes, &counts, &cost)) return false;
     out->counts.instructions += counts.instructions;
     out->counts.slots += counts.slots;
@@ -262,7 +269,7 @@ static const char *why_own(const Maker *m, const ampc_conv *d)
 static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
 {
   Convolution v = convolution_of(m->in->c, row->group);
-  ProductLoad p = conv_load(m->in, &v.desc, (double)(row->read + row->written));
+  ProductLoad p = conv_load(m->in, &v.desc, launch_bytes(row));
   double roof = gpu_product_cost(m->report->gpu, &p).roof_us;
   bool good = true;
   out->own = why_own(m, &v.desc);
@@ -276,9 +283,20 @@ static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
   return good;
 }
 
+/* All launches of a command in a loop. */
+static void repeat(GpuRow *r, int64_t times)
+{
+  Cost once = r->cost;
+  r->nodes *= (int)times;
+  r->bytes *= (double)times;
+  scale_counts(&r->counts, (double)times);
+  add_cost(&r->cost, &once, (double)(times - 1));
+  r->cost.roof_us *= (double)times;
+}
+
 static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
 {
-  double bytes = (double)(row->read + row->written);
+  double bytes = launch_bytes(row);
   *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
   bool good = true;
   if (row->kind == ROW_kernel) {
@@ -291,6 +309,7 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
     ProductLoad p = load_of(m->in, &d.desc, bytes);
     weigh_product(m, out, &p);
   }
+  repeat(out, row->times);
   out->us = out->cost.us + out->nodes * m->report->gpu->node;
   return good;
 }

@@ -10,7 +10,8 @@
 
 static double instructions_an_element(const GpuRow *r)
 {
-  return r->row->elements > 0 ? r->counts.instructions / (double)r->row->elements : 0;
+  double elements = (double)r->row->elements * (double)r->row->times;
+  return elements > 0 ? r->counts.instructions / elements : 0;
 }
 
 /* Share of the time that the bytes and products alone would take. */

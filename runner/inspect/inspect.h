@@ -28,8 +28,9 @@ typedef struct CommandRow { /* a command of the plan */
   int64_t elements;          /* of that shape */
   Place place;               /* of the last node; source NULL: none that the user wrote */
   Geometry at;               /* of the kernel */
-  int64_t read, written;     /* bytes of tensors, each operand once */
-  int64_t flops;             /* see Note [flops]; -1: not counted */
+  int64_t times;             /* in a step: of the iterations of the loops around it */
+  int64_t read, written;     /* bytes of tensors, each operand once; of all those times */
+  int64_t flops;             /* likewise: see Note [flops]; -1: not counted */
   Usage usage[INSPECT_ARCHS];
 } CommandRow;
 
@@ -50,7 +51,7 @@ Place inspect_place(const Inspection *in, Value v);
 const char *inspect_line_text(const Inspection *in, Place place);
 
 /* ---- count.c ---- */
-void inspect_count(const Inspection *in, CommandRow *row); /* read, written, flops */
+void inspect_count(const Inspection *in, CommandRow *row); /* times, read, written, flops */
 /* Of one kernel of ours, or of one part of a launch. */
 int64_t inspect_kernel_bytes(const Inspection *in, const Group *group);
 
@@ -73,7 +74,7 @@ int inspect_library(Inspection *in);
 /* Names cuDNN's engines for a GPU, or why our own kernels compute a convolution; `note`: there is
  * no cuDNN. An exit status. */
 int inspect_cudnn(Inspection *in, const char **note);
-/* "conv"; "conv by jit:avx512_core" where that is known. */
+/* "conv"; "conv by jit:avx512_core" where that is known; "map x 50" in a loop of 50 iterations. */
 const char *inspect_frame_text(const Inspection *in, const CommandRow *row);
 
 /* ---- output: each gives an exit status ---- */

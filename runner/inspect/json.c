@@ -47,6 +47,7 @@ json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
   json_object_set_new(out, "file",
                       row->place.source ? json_string(row->place.source->shown) : json_null());
   json_object_set_new(out, "line", json_integer(row->place.line));
+  if (row->times > 1) json_object_set_new(out, "times", json_integer(row->times));
   json_object_set_new(out, "nodes", nodes_json(in, row));
   if (row->library) json_object_set_new(out, "library", json_string(row->library));
   if (!row->kernel) return out;

@@ -74,6 +74,8 @@ int inspect_library(Inspection *in)
 
 const char *inspect_frame_text(const Inspection *in, const CommandRow *row)
 {
-  if (!row->library) return row->frame;
-  return arena_printf(in->c->arena, "%s by %s", row->frame, row->library);
+  const char *text = row->frame;
+  if (row->library) text = arena_printf(in->c->arena, "%s by %s", text, row->library);
+  if (row->times > 1) text = arena_printf(in->c->arena, "%s x %lld", text, (long long)row->times);
+  return text;
 }

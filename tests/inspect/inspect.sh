@@ -31,6 +31,7 @@ answers() { # answers NAME ARGUMENTS...: stdout, with names for numbers, is NAME
 answers table --arch none "$job"
 answers diff --arch none --diff f32 f16 "$job"
 answers layers --arch none --by-layer "$job"
+answers scan --arch none tests/inspect/scan.amp
 # All commands of a block are in its layers, each once.
 sums() { "$amp" inspect --arch none "$@" "$job"; }
 sums >"$work/commands" && sums --by-layer >"$work/layers" || failed "the sums: exit status"
