@@ -249,7 +249,7 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 typedef struct ampc_size {
   unsigned x;
 } ampc_size;
-#define ALONE for (ampc_size blockIdx = {0}, gridDim = {1}; gridDim.x; gridDim.x = 0)
+#define ALONE for (ampc_size blockIdx UNUSED = {0}, gridDim = {1}; gridDim.x; gridDim.x = 0)
 
 // --- ON_BLOCK
 /* The statement after it is for block k of the launch, which does it alone. */
