@@ -107,7 +107,7 @@ static bool is_listed(const Builtins *list, const char *name)
   return false;
 }
 
-/* `_names` are for the library alone, and names of later.def do not exist yet. */
+/* `_names` are for the library alone. */
 void list_builtins(Arena *arena, Builtins *out)
 {
   Options options = {.error_limit = 1};
@@ -118,7 +118,7 @@ void list_builtins(Arena *arena, Builtins *out)
   visible_functions(l, &names);
   vec_push(c->arena, &names, class_sequential.name);
   for (uint32_t i = 0; i < names.n; i++)
-    if (names.at[i][0] != '_' && !name_comes_later(names.at[i]) && !is_listed(out, names.at[i]))
+    if (names.at[i][0] != '_' && !is_listed(out, names.at[i]))
       vec_push(arena, out, describe(l, arena, names.at[i]));
   compile_destroy(c);
 }

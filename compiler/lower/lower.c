@@ -33,8 +33,6 @@ static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
     OpKind op;
     if (name && op_lookup(name->text, &op))
       library_broken(f->name, "hides the op of the same name: ", name->text);
-    if (name && name_comes_later(name->text))
-      library_broken(f->name, "has what lower/later.def still lists: ", name->text);
     vec_push(l->arena, library, one.at[i]);
   }
 }

@@ -231,7 +231,6 @@ Datum lookup_global(Lower *l, File *f, const char *name, Span span);
 Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span); /* D_absent if unknown */
 Datum lookup(Lower *l, Scope *s, const char *name, Span span);       /* reports unknown names */
 void visible_functions(Lower *l, NameVec *out); /* built-ins, for suggestions */
-bool name_comes_later(const char *name);        /* a built-in that this version does not have */
 
 /* ---- expr.c ---- */
 Datum eval(Lower *l, Scope *s, const Expr *e);

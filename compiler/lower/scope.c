@@ -153,18 +153,6 @@ Datum global_value(Lower *l, File *f, Global *g)
 
 /* ---- built-ins ---- */
 
-static const char *const later[] = {
-#define LATER(name) #name,
-#include "later.def"
-};
-
-bool name_comes_later(const char *name)
-{
-  for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-    if (strcmp(later[i], name) == 0) return true;
-  return false;
-}
-
 /* Ops without a name of their own in the language, such as channel_means: the library calls
  * them as _name. */
 static bool internal_op(const char *name, OpKind *out)
@@ -226,6 +214,13 @@ static Datum builtin_value(Lower *l, const char *name, Span span)
   return d_of(D_absent);
 }
 
+/* Nobody's value: own_text.c reads it where it may stand. */
+static Datum text_of_op(Lower *l, Span span)
+{
+  fail(l, E210, span, "`file` stands in an `op`, as the text of its `cuda` or `host`");
+  return d_of(D_error);
+}
+
 /* The library first, since its defs may wrap an op of a like name; then functions of the
  * compiler, then ops. Names that begin with `_` are seen by library files only. */
 static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
@@ -241,9 +236,8 @@ static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
     return (Datum){.kind = D_op, .as.op = op};
   if (strcmp(name, class_sequential.name) == 0)
     return (Datum){.kind = D_class, .as.class = &class_sequential};
-  Datum v = builtin_value(l, name, span);
-  if (!d_is(v, D_absent)) return v;
-  return name_comes_later(name) ? not_yet(l, span, "`%s`", name) : v;
+  if (strcmp(name, "file") == 0) return text_of_op(l, span);
+  return builtin_value(l, name, span);
 }
 
 /* A name that two imports have is neither's: which file comes first is no reason to take its own.
@@ -291,7 +285,6 @@ void visible_functions(Lower *l, NameVec *out)
   for (uint32_t i = 0; i < OP_COUNT; i++)
     if (!op_row((OpKind)i)->signature.internal) vec_push(l->arena, out, op_row(i)->name);
   add_file_names(l, out, l->library);
-  for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) vec_push(l->arena, out, later[i]);
   native_names(l, out);
 }
 

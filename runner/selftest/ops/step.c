@@ -6,7 +6,7 @@ static const OpTest tests[] = {
     {OP_output, "w", "=", FIRST(reference_same_order), EXACT, CASES({ALL, "33", ""})},
     {OP_metric, NO_CASES("suite step: sums and averages of a training")},
     {OP_statistics, NO_CASES("suite step: counts of a training; tests/metrics: their formulas")},
-    {OP_check_index, NO_CASES("tests/cli/outside.sh")},
+    {OP_check_index, NO_CASES("suite lookups: what is noted of a training")},
     {OP_minimize, NO_CASES("runs nothing; suite model trains through it")},
     {OP_grad_accumulate, NO_CASES("suite step")},
     {OP_running_update, NO_CASES("suite running: batch norm in a job that trains")},
