@@ -85,6 +85,14 @@ static void add_value(KernelFacts *f, Value v)
   if (is_new) add_node(f, ir_node(f->g, v));
 }
 
+/* A kernel of eval counts its batches; the stream is an argument. */
+static void add_draw(KernelFacts *f, const Node *n)
+{
+  const KernelArg stream = {.role = ARG_stream, .place = {AMPC_NONE, n->stream}};
+  add(f, same_argument(&f->args, &stream));
+  add(f, f->g->blocks.at[n->block].kind == AMPC_TRAIN);
+}
+
 static void add_own_node(KernelFacts *f, Value v)
 {
   const Node *n = ir_node(f->g, v);
@@ -92,9 +100,7 @@ static void add_own_node(KernelFacts *f, Value v)
   add_attributes(f, n);
   add(f, n->part - f->part);
   add(f, f->g->blocks.n ? f->g->blocks.at[n->block].accumulate : 1);
-  if (op_draws(n))
-    add(f,
-        same_argument(&f->args, &(KernelArg){.role = ARG_stream, .place = {AMPC_NONE, n->stream}}));
+  if (op_draws(n)) add_draw(f, n);
   add_value(f, n->over);
   add(f, n->n_in);
   for (uint32_t i = 0; i < n->n_in; i++) add_value(f, n->in[i]);
