@@ -102,6 +102,8 @@ static const OptionRow selftest_options[] = {
      .kind = OPTION_number, .field = offsetof(TestRun, graphs), .least = 1},
     {"seed", 0, "N", "the number of the first of them (default 1)", .kind = OPTION_number,
      .field = offsetof(TestRun, seed)},
+    {"no-tangents", 0, NULL, "without the proofs of jvp, which are many and in doubles",
+     .kind = OPTION_flag, .field = offsetof(TestRun, no_tangents)},
     {"json", 0, NULL, "the result as JSON", .kind = OPTION_flag, .field = offsetof(TestRun, json)},
     {"verbose", 0, NULL, "every case", .kind = OPTION_flag, .field = offsetof(TestRun, verbose)},
     {"mutate", 0, "FROM=>TO", "replace text of the kernels first: the tests must then fail",
