@@ -69,5 +69,6 @@ struct Compile {
   int64_t first_sample; /* of a DECL_body that reads data: whoever runs it writes the samples of its
                            block's batch from this one on to INPUT */
   void *blame;          /* emit/printer.c: the lines of the last text and who wrote them */
-  ampc_program *program; /* from pass plan on: what emit/ prints and the runtime walks */
+  struct KernelFacts *facts; /* emit/kernel_facts.c: its room, one for all kernels */
+  ampc_program *program;     /* from pass plan on: what emit/ prints and the runtime walks */
 };

@@ -19,9 +19,11 @@ struct KernelFacts {
   KernelArgs args; /* of the group: a stream is the argument that has it */
 };
 
-KernelFacts *facts_create(Compile *c)
+/* Numbers of all nodes are room that each launch of several parts would take again. */
+KernelFacts *kernel_facts(Compile *c)
 {
-  KernelFacts *f = arena_new(c->arena, KernelFacts);
+  if (c->facts) return c->facts;
+  KernelFacts *f = c->facts = arena_new(c->arena, KernelFacts);
   *f = (KernelFacts){.c = c, .g = c->graph, .first = 1};
   f->number = arena_array(c->arena, uint32_t, f->g->nodes.n);
   return f;

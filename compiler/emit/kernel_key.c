@@ -219,7 +219,7 @@ bool pass_kernels(Compile *c)
   Sharing s = {.c = c,
                .by_facts = keys_create(c->arena, g->groups.n),
                .by_text = keys_create(c->arena, g->groups.n),
-               .facts = facts_create(c),
+               .facts = kernel_facts(c),
                .scratch = arena_create()};
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_has_kernel(c, i)) continue;

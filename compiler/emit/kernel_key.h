@@ -13,6 +13,6 @@ XXH128_hash_t group_key(Compile *c, uint32_t group); /* of a group's own kernel 
 /* kernel_facts.c: groups with equal facts have equal kernels; the other way round it need not be.
  */
 typedef struct KernelFacts KernelFacts;
-KernelFacts *facts_create(Compile *c);
+KernelFacts *kernel_facts(Compile *c); /* when the graph is what it will be */
 XXH128_hash_t facts_of(KernelFacts *f, uint32_t group);
 XXH128_hash_t facts_of_part(KernelFacts *f, const Group *part); /* of a launch, by itself */

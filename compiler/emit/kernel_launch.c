@@ -129,7 +129,7 @@ const Launch *put_functions(const Kernel *k)
 {
   const Group *g = k->group;
   Arena *a = k->c->arena;
-  KernelFacts *facts = facts_create(k->c);
+  KernelFacts *facts = kernel_facts(k->c);
   Launch *l = arena_new(a, Launch);
   *l = (Launch){k, arena_array(a, Part, g->n_parts)};
   uint32_t grid = kernel_geometry(k->c, k->index).grid, n = 0;

@@ -217,6 +217,16 @@ uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
  * the result too. */
 DType op_common_type(Compile *c, const Node *n);
 
+/* ---- what integers may be: rules/range.c ---- */
+
+typedef struct IntegerRange { /* inclusive; infinite: nothing is known */
+  double low, high;
+} IntegerRange;
+/* Of the values of v, by what it is made of. */
+IntegerRange integer_range(Compile *c, Value v);
+/* Of what data give, without a look into a file. */
+IntegerRange source_range(const ampc_source *s);
+
 /* ---- forward differentiation: rules/tangent.c ---- */
 
 /* The derivatives of nodes from `first` on when x[i] moves along along[i], which has its shape.

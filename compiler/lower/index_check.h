@@ -5,12 +5,6 @@
 /* "rows of embedding, gpt2.amp:50": `why` with the user's line behind it. */
 const char *with_place(Lower *l, const char *why, Span span);
 
-/* Values of the integers v as data give them: without a look into a file. */
-void source_bounds(const ampc_source *s, double *low, double *high);
-
-/* May the integers v be below 0, for all that is known? */
-bool may_be_negative(Lower *l, Value v);
-
 /* v is computed and says which of n rows are taken; `name` is the function that takes them. Where
  * what v is made of does not say that they exist, the device looks: OP_check_index. In a scan
  * nobody does: no effect stands there. Wrong ones give NaN in either case. */

@@ -188,20 +188,19 @@ static void precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
                          ? e->as.call.callee->as.name
                          : "";
   Args args = {.span = st->span};
-  bool known =
-      strcmp(name, "policy") == 0 || strcmp(name, "params") == 0 || strcmp(name, "tf32") == 0;
+  bool policy = strcmp(name, "policy") == 0, params = strcmp(name, "params") == 0;
   if (strcmp(name, "scaler") == 0) {
     clause_scaler(l, s, e, kind, overridden);
-  } else if (!known) {
+  } else if (!policy && !params && strcmp(name, "tf32") != 0) {
     fail(l, E210, st->span, "this is no clause of `precision`");
     diag_help(l->c, "clauses are scaler, policy, params, tf32");
   } else if (eval_args(l, s, &e->as.call.args, &args)) {
-    if (name[0] == 't')
-      clause_tf32(l, &args, kind);
-    else if (name[1] == 'a')
+    if (policy)
+      clause_policy(l, &args);
+    else if (params)
       clause_params(l, &args);
     else
-      clause_policy(l, &args);
+      clause_tf32(l, &args, kind);
   }
 }
 

@@ -350,17 +350,16 @@ static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t i
  */
 static Datum run_classes(Lower *l, Args *args)
 {
-  double low, high;
   int64_t n = ARG(1).as.integer, ignored = ARG(2).as.integer;
   if (ARG(0).kind != D_tensor) return d_bool(true);
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
   if (!s) return d_bool(true);
-  source_bounds(s, &low, &high);
-  bool some_ignored = (double)ignored >= low && (double)ignored <= high;
+  const IntegerRange b = source_range(s);
+  bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
   const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
   if (has_file(s)) limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
   if (s->kind == AMPC_SOURCE_SYNTHETIC &&
-      !labels_fit(l, (int64_t)low, (int64_t)high, n, ignored, ARG(3).as.text, args->span))
+      !labels_fit(l, (int64_t)b.low, (int64_t)b.high, n, ignored, ARG(3).as.text, args->span))
     return d_of(D_error);
   return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }
@@ -368,7 +367,6 @@ static Datum run_classes(Lower *l, Args *args)
 /* _indices_below(index, n, "embedding"): what the function takes, if a source gives it. */
 static Datum run_indices_below(Lower *l, Args *args)
 {
-  double low, high;
   int64_t n = ARG(1).as.integer;
   const char *name = ARG(2).as.text;
   if (ARG(0).kind != D_tensor) return d_of(D_none);
@@ -377,12 +375,12 @@ static Datum run_indices_below(Lower *l, Args *args)
     check_computed(l, ARG(0).as.tensor, n, name, args->span);
     return d_of(D_none);
   }
-  source_bounds(s, &low, &high);
-  if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && high >= (double)n)
+  const IntegerRange b = source_range(s);
+  if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && b.high >= (double)n)
     limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
-  if (s->kind != AMPC_SOURCE_SYNTHETIC || (low >= 0 && high < (double)n)) return d_of(D_none);
+  if (s->kind != AMPC_SOURCE_SYNTHETIC || (b.low >= 0 && b.high < (double)n)) return d_of(D_none);
   fail(l, E310, args->span, "%s of %lld rows gets numbers from %.17g to %.17g", name, (long long)n,
-       low, high);
+       b.low, b.high);
   diag_help(l->c, "`low=0, high=%lld` makes numbers from 0 to %lld", (long long)n,
             (long long)(n - 1));
   return d_of(D_error);
@@ -391,7 +389,7 @@ static Datum run_indices_below(Lower *l, Args *args)
 /* _negative(index): may some of it be below 0? */
 static Datum run_negative(Lower *l, Args *args)
 {
-  return d_bool(ARG(0).kind == D_tensor && may_be_negative(l, ARG(0).as.tensor));
+  return d_bool(ARG(0).kind == D_tensor && integer_range(l->c, ARG(0).as.tensor).low < 0);
 }
 
 const Native source_natives[] = {

@@ -38,6 +38,11 @@ Value back_scale(Back *b, Value x, double factor)
   return back_binary(b, OP_mul, x, back_number(b, factor));
 }
 
+Value back_wide(Back *b, Value x)
+{
+  return ir_cast(b->c, &b->at, x, AMPC_F32);
+}
+
 Value back_mul(Back *b, Value x, Value y)
 {
   return back_binary(b, OP_mul, x, y);

@@ -19,6 +19,7 @@ Value back_unary(Back *b, OpKind op, Value x);
 Value back_binary(Back *b, OpKind op, Value x, Value y);
 Value back_scale(Back *b, Value x, double factor); /* x times a number */
 Value back_mul(Back *b, Value x, Value y);
+Value back_wide(Back *b, Value x); /* in f32 */
 Value back_where(Back *b, Value condition, Value x, Value y);
 Value back_number(Back *b, double v);
 /* An op with inputs in[0, n) and the attributes of the forward node. */

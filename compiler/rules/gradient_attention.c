@@ -8,7 +8,7 @@ enum { QUERY, KEY, VALUE, MASK };
 static Value head_matrices(Back *b, Value x)
 {
   Node n = *ir_node(b->c->graph, x);
-  x = ir_cast(b->c, &b->at, x, AMPC_F32);
+  x = back_wide(b, x);
   x = ir_append(b->c, &b->at, OP_transpose, &x, 1, ATTRS({"dim0", {.i = 1}}, {"dim1", {.i = 2}}));
   return ir_reshape(b->c, &b->at, x, (int64_t[]){n.dim[0] * n.dim[2], n.dim[1], n.dim[3]}, 3);
 }
@@ -39,7 +39,7 @@ static Value mask_gradient(Back *b, Value sums, Value off)
   assert(!attr_int(&b->n, "causal"));
   Value scores = product(b, back_scale(b, head_matrices(b, in[QUERY]), attr_float(&b->n, "scale")),
                          head_matrices(b, in[KEY]));
-  Value added = ir_cast(c, &b->at, in[MASK], AMPC_F32);
+  Value added = back_wide(b, in[MASK]);
   if (ir_elements(&mask) > 1) {
     added = ir_expand(c, &b->at, added, four, 4);
     added = ir_reshape(c, &b->at, added, three, 3);
@@ -79,7 +79,7 @@ static Value gradient_of_input(Back *b, const Value *in, uint32_t of)
 void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;
-  Value y = ir_cast(c, &b->at, b->y, AMPC_F32), wide = ir_cast(c, &b->at, dy, AMPC_F32);
+  Value y = back_wide(b, b->y), wide = back_wide(b, dy);
   Value off = ir_reduce(c, &b->at, OP_sum, back_mul(b, wide, y), 1u << 3, false);
   Value sums = log_sums(b);
   Value in[] = {b->n.in[QUERY], b->n.in[KEY], b->n.in[VALUE], b->n.in[MASK], dy, sums, off};

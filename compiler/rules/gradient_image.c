@@ -139,11 +139,6 @@ static Value along_channels(Back *b, Value v)
   return ir_reshape(b->c, &b->at, v, dim, b->n.rank);
 }
 
-static Value wide(Back *b, Value v)
-{
-  return ir_cast(b->c, &b->at, v, AMPC_F32);
-}
-
 /* As batch norm, but mean and rstd are stored numbers that do not depend on x: dx = dy rstd
  * weight. Statistics are f32 where x is of 16 bits, and so is the weight unless somebody cast it.
  */
@@ -151,9 +146,9 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   const Value *in = b.n.in;
-  Value slope = wide(&b, in[2]);
-  if (in[3].id) slope = back_mul(&b, slope, wide(&b, in[3]));
-  out_dx[0] = back_mul(&b, wide(&b, dy), along_channels(&b, slope));
+  Value slope = back_wide(&b, in[2]);
+  if (in[3].id) slope = back_mul(&b, slope, back_wide(&b, in[3]));
+  out_dx[0] = back_mul(&b, back_wide(&b, dy), along_channels(&b, slope));
   if (!in[3].id && !in[4].id) return;
   NormSums s = norm_sums(&b);
   if (in[3].id) out_dx[3] = s.dyx;

@@ -14,20 +14,15 @@ static Value same_slope(Back *b)
 }
 
 /* In f32: second slopes are sums that cancel. */
-static Value wide(Back *b, Value v)
-{
-  return ir_cast(b->c, &b->at, v, AMPC_F32);
-}
-
 static Value at_point(Back *b, uint32_t i)
 {
-  return wide(b, b->n.in[i]);
+  return back_wide(b, b->n.in[i]);
 }
 
 /* dz dy bend */
 static Value bent(Back *b, Value bend)
 {
-  return back_mul(b, back_mul(b, wide(b, b->dy), at_point(b, 0)), bend);
+  return back_mul(b, back_mul(b, back_wide(b, b->dy), at_point(b, 0)), bend);
 }
 
 /* a + factor x */
@@ -153,7 +148,7 @@ void grad_bce_backward(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_softmax_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;
-  Value d = at_point(b, 0), y = at_point(b, 1), dz = wide(b, dy);
+  Value d = at_point(b, 0), y = at_point(b, 1), dz = back_wide(b, dy);
   uint64_t axis = 1ull << attr_int(&b->n, "dim");
   Value own = ir_reduce(c, &b->at, OP_sum, back_mul(b, d, y), axis, true);
   Value back_own = ir_reduce(c, &b->at, OP_sum, back_mul(b, dz, y), axis, true);

@@ -44,9 +44,10 @@ ampc_status lost_check(const ampc_program *p, const ampc_state *state, const cha
                        const ampc_data_interface *data, const ampc_batches *batches)
 {
   char culprit[1024], when[64];
-  snprintf(when, sizeof when, "step %lld: ", state->outside.step);
-  ampc_status outside = outside_check(p, &state->outside, when);
-  if (outside) return outside;
+  if (state->outside.check) {
+    snprintf(when, sizeof when, "step %lld: ", state->outside.step);
+    return outside_check(p, &state->outside, when);
+  }
   bool first = !p->scaler.on && state->bad_loss;
   if (!first && state->growth > -HOPELESS) return AMPC_OK;
   bool found = batches && data->find_lost && data->find_lost(batches, culprit, sizeof culprit);

@@ -17,6 +17,10 @@ eval ids in d() with batch=8 { metric m = (net(ids) * net(ids % 3)).mean() }
 infer rows(x: i64[2, S]) -> f32[2, S, 4] { return net(x) }
 infer less(x: i64[2]) -> f32[2, 4] { return net.e(x - 1) }
 infer one(x: i64[1]) -> f32[1] { return arange(5, dtype=f32)[x - 3] }
+infer two(x: i64[1]) -> f32[1] {
+  m = arange(10, dtype=f32).view(2, 5)
+  return m[arange(1), x]
+}
 JOB
 python3 - <<'PY'
 import struct
@@ -55,6 +59,7 @@ says "inference" 5 "element [1, 2] of an index is -1, expected 0 to 9 (rows of e
 passes "an inference that fits" infer --block rows --input fits.npy
 passes "what fills a batch up is no mistake" infer --block less --input lone.npy
 says "a subscript" 5 "element [0] of an index is 6, expected 0 to 4 (rows of [...], job.amp:11)" infer --block one --input y.npy
+says "two subscripts" 5 "element [0] of an index is 9, expected 0 to 4 (rows of [...], job.amp:14)" infer --block two --input y.npy
 passes "below 0, from the end" infer --block one --input last.npy
 [ "$(cat out)" = 4 ] || failed "arange(5)[-1]: $(cat out)"
 cp wrong.npy ids.npy
@@ -83,3 +88,5 @@ checks 0 'x[where(i > 4, 3, i % 2)]'
 checks 0 'x[minimum(i, 7)]'
 checks 1 'x[minimum(i, 8)]'
 checks 1 'x[i * i]'
+checks 2 'x.view(2, 4)[i * 2, i * 2]'
+checks 0 'x.view(2, 4)[i % 2, i % 4]'

@@ -1,0 +1,118 @@
+/* The integers that a value may hold, by interval arithmetic over what it is made of. */
+#include "compiler/graph/ops.h"
+#include <math.h>
+
+enum { DEEPEST = 12 }; /* nodes behind each other that are looked at */
+
+static IntegerRange range_of(Compile *c, Value v, int deep);
+
+IntegerRange source_range(const ampc_source *s)
+{
+  if (s->kind == AMPC_SOURCE_SYNTHETIC) return (IntegerRange){s->low, s->high - 1};
+  return s->dtype == AMPC_U8 ? (IntegerRange){0, 255} : (IntegerRange){-INFINITY, INFINITY};
+}
+
+static IntegerRange joined(IntegerRange a, IntegerRange b)
+{
+  return (IntegerRange){fmin(a.low, b.low), fmax(a.high, b.high)};
+}
+
+static IntegerRange of_type(DType d)
+{
+  if (d == AMPC_BOOL) return (IntegerRange){0, 1};
+  return d == AMPC_U8 ? (IntegerRange){0, 255} : (IntegerRange){-INFINITY, INFINITY};
+}
+
+static IntegerRange of_data(const ampc_source *s)
+{
+  IntegerRange b = source_range(s);
+  if (!s->limit) return b; /* else the loader looks */
+  return (IntegerRange){fmax(b.low, fmin(0, (double)s->ignored)),
+                        fmin(b.high, fmax((double)s->limit - 1, (double)s->ignored))};
+}
+
+static IntegerRange product(IntegerRange a, IntegerRange b)
+{
+  if (!isfinite(a.low + a.high + b.low + b.high)) return (IntegerRange){-INFINITY, INFINITY};
+  double p = a.low * b.low, q = a.low * b.high, r = a.high * b.low, s = a.high * b.high;
+  return (IntegerRange){fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s))};
+}
+
+/* The sign is the divisor's. */
+static IntegerRange rest(IntegerRange divisor)
+{
+  bool positive = divisor.low > 0 && isfinite(divisor.high);
+  return positive ? (IntegerRange){0, divisor.high - 1} : (IntegerRange){-INFINITY, INFINITY};
+}
+
+static IntegerRange of_two(OpKind op, IntegerRange a, IntegerRange b)
+{
+  switch (op) {
+  case OP_add:
+    return (IntegerRange){a.low + b.low, a.high + b.high};
+  case OP_sub:
+    return (IntegerRange){a.low - b.high, a.high - b.low};
+  case OP_mul:
+    return product(a, b);
+  case OP_remainder:
+    return rest(b);
+  case OP_minimum:
+    return (IntegerRange){fmin(a.low, b.low), fmin(a.high, b.high)};
+  default:
+    return (IntegerRange){fmax(a.low, b.low), fmax(a.high, b.high)};
+  }
+}
+
+/* i64 wraps around and doubles round beyond this. */
+static bool is_exact(IntegerRange b)
+{
+  return b.low > -0x1p53 && b.high < 0x1p53;
+}
+
+static IntegerRange of_node(Compile *c, const Node *n, int deep)
+{
+  switch (n->op) {
+  case OP_integer:
+    return (IntegerRange){(double)attr_int(n, "value"), (double)attr_int(n, "value")};
+  case OP_indices:
+    return (IntegerRange){0, (double)(ir_elements(n) - 1)};
+  case OP_source:
+    return of_data(&c->graph->sources.at[attr_int(n, "index")]);
+  case OP_argmax:
+  case OP_argmin:
+  case OP_sort_order:
+    return (IntegerRange){0, (double)(ir_in(c, n, 0)->dim[attr_int(n, "dim")] - 1)};
+  case OP_clamp: {
+    IntegerRange b = range_of(c, n->in[0], deep);
+    return (IntegerRange){fmax(b.low, attr_float(n, "min")), fmin(b.high, attr_float(n, "max"))};
+  }
+  case OP_where:
+    return joined(range_of(c, n->in[1], deep), range_of(c, n->in[2], deep));
+  case OP_add:
+  case OP_sub:
+  case OP_mul:
+  case OP_remainder:
+  case OP_minimum:
+  case OP_maximum:
+    return of_two(n->op, range_of(c, n->in[0], deep), range_of(c, n->in[1], deep));
+  default:
+    if (n->op == OP_full || n->op == OP_cast || op_of(n)->tmpl == TMPL_alias ||
+        op_has(n, T_strided))
+      return range_of(c, n->in[0], deep);
+    return of_type(n->dtype);
+  }
+}
+
+static IntegerRange range_of(Compile *c, Value v, int deep)
+{
+  const Node *n = ir_node(c->graph, v);
+  if (deep == DEEPEST || !dtype_is_integer(n->dtype)) return of_type(n->dtype);
+  IntegerRange b = of_node(c, n, deep + 1), all = of_type(n->dtype);
+  b = (IntegerRange){fmax(b.low, all.low), fmin(b.high, all.high)};
+  return is_exact(b) ? b : all;
+}
+
+IntegerRange integer_range(Compile *c, Value v)
+{
+  return range_of(c, v, 0);
+}
