@@ -3,6 +3,7 @@
  * passes memory and plan and the emitter cannot disagree. */
 #include "walk.h"
 #include "compiler/graph/own.h"
+#include "compiler/graph/shares.h"
 #include "attention.h"
 #include "runtime/plan/conv_columns.h"
 #include "ampc_state.h"
@@ -66,9 +67,8 @@ bool reads_in_order(const Graph *g, Value v, uint32_t k)
 
 bool reads_average(const Graph *g, const Node *param)
 {
-  int optimizer = g->params.at[attr_int(param, "index")].optimizer;
   bool trains = g->blocks.n && g->blocks.at[param->block].kind == AMPC_TRAIN;
-  return !trains && optimizer >= 0 && g->optimizers.at[optimizer].ema;
+  return !trains && share_average(g, (uint32_t)attr_int(param, "index")) >= 0;
 }
 
 /* cast(param) to 16 bits: the optimizer's kernel writes its result, so no kernel casts a weight. Of
@@ -275,7 +275,9 @@ static bool copies_in_use(const Graph *g, int optimizer, DType type)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
     const Parameter *p = &g->params.at[i];
-    if (p->optimizer == optimizer && (type == AMPC_F16 ? p->copy16 : p->copybf)) return true;
+    const Parameter *weight = share_weight(g, p);
+    if (p->optimizer == optimizer && (type == AMPC_F16 ? weight->copy16 : weight->copybf))
+      return true;
   }
   return false;
 }
@@ -297,8 +299,9 @@ static void add_buffer(ArgBuild *b, const Node *n)
   if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
 }
 
-/* What an update kernel walks: the group's part of every flat space that it uses. All have the same
- * element numbers; offsets are in bytes, 2 an element in the 16-bit copies. Where an update has two
+/* What an update kernel walks: the group's part of every flat space that it uses; those of weights
+ * and those of gradients have the same element numbers, but of shares. Offsets are in bytes, 2 an
+ * element in the 16-bit copies. Where an update has two
  * kernels, the first has the moments and the second what is made of the weights. */
 static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
 {
@@ -307,16 +310,17 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
   int64_t index = attr_int(n, "optimizer");
   const Optimizer *o = &g->optimizers.at[index];
   const ParamGroup *own = &o->groups.at[attr_int(n, "group")];
-  int64_t at = own->first * float_bytes(b->c), at16 = own->first * 2;
+  int64_t at = own->first * float_bytes(b->c), at16 = own->master * 2;
+  int64_t master = own->master * float_bytes(b->c);
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
   add_argument(b, (KernelArg){.role = ARG_master,
                               .type = AMPC_F32,
-                              .place = {AMPC_MASTER, at},
+                              .place = {AMPC_MASTER, master},
                               .only_read = !weights});
   if (moments && own->moments & 1) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
   if (moments && own->moments & 2) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
   if (moments && own->moments & 4) add(b, ARG_moment3, (Value){0}, AMPC_F32, AMPC_MOMENT3, at);
-  if (weights && o->ema) add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, at);
+  if (weights && o->ema) add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, master);
   if (weights && copies_in_use(g, (int)index, AMPC_F16))
     add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
   if (weights && copies_in_use(g, (int)index, AMPC_BF16))

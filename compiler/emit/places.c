@@ -34,7 +34,7 @@ struct Places {
 typedef struct ParamPlace {
   const char *name; /* first: NameIndex */
   int64_t offset;
-  bool buffer;
+  char kind; /* of a parameter, a buffer, a share: the letter of its name */
 } ParamPlace;
 
 struct ParamPlaces {
@@ -47,8 +47,13 @@ struct ParamPlaces {
 static int by_offset(const void *left, const void *right)
 {
   const ParamPlace *a = *(ParamPlace *const *)left, *b = *(ParamPlace *const *)right;
-  if (a->buffer != b->buffer) return a->buffer ? 1 : -1;
+  if (a->kind != b->kind) return a->kind - b->kind;
   return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+static const char *share_name(Compile *c, const ampc_param *q)
+{
+  return arena_printf(c->arena, "%s.%s", q->path, c->program->optimizers[q->optimizer].name);
 }
 
 /* Two paths may give one identifier: the second has its index behind it. */
@@ -56,20 +61,22 @@ ParamPlaces *param_places_create(Compile *c)
 {
   const ampc_program *g = c->program;
   ParamPlaces *x = arena_new(c->arena, ParamPlaces);
+  uint32_t n = g->n_params + g->n_shares;
   NameIndex index = {0};
   struct Own {
     const char *name;
-  } *own = arena_alloc(c->arena, (g->n_params + 1) * sizeof *own, _Alignof(struct Own));
-  x->at = arena_array(c->arena, ParamPlace, g->n_params + 1);
-  x->sorted = arena_array(c->arena, ParamPlace *, g->n_params + 1);
-  for (uint32_t i = 0; i < g->n_params; i++) {
-    const ampc_param *q = &g->params[i];
-    const char *letter = q->buffer ? "b" : "p";
-    own[i].name = identifier(c->arena, q->path);
+  } *own = arena_alloc(c->arena, (n + 1) * sizeof *own, _Alignof(struct Own));
+  x->at = arena_array(c->arena, ParamPlace, n + 1);
+  x->sorted = arena_array(c->arena, ParamPlace *, n + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    bool share = i >= g->n_params;
+    const ampc_param *q = share ? &g->shares[i - g->n_params] : &g->params[i];
+    char kind = share ? 's' : q->buffer ? 'b' : 'p';
+    own[i].name = identifier(c->arena, share ? share_name(c, q) : q->path);
     bool again = name_find(c->arena, &index, own, i + 1, sizeof *own, own[i].name) < i;
-    const char *name = again ? arena_printf(c->arena, "%s_%s__%u", letter, own[i].name, i)
-                             : arena_printf(c->arena, "%s_%s", letter, own[i].name);
-    x->at[i] = (ParamPlace){name, q->offset, q->buffer};
+    const char *name = again ? arena_printf(c->arena, "%c_%s__%u", kind, own[i].name, i)
+                             : arena_printf(c->arena, "%c_%s", kind, own[i].name);
+    x->at[i] = (ParamPlace){name, q->offset, kind};
     if (q->elements) x->sorted[x->n_sorted++] = &x->at[i];
   }
   qsort(x->sorted, x->n_sorted, sizeof *x->sorted, by_offset);
@@ -81,21 +88,24 @@ const char *param_place(const ParamPlaces *x, uint32_t i)
   return x->at[i].name;
 }
 
-void put_param_places(Printer *p, const ParamPlaces *x, uint32_t n)
+void put_param_places(Printer *p, const ParamPlaces *x, const ampc_program *g)
 {
-  if (!n) return;
-  EMIT(p, "/* Where parameters lie. p_: elements of MASTER, GRAD, MOMENT1, MOMENT2, COPY16 and "
-          "COPYBF;\n"
-          "   b_: bytes of BUFFER. */\nenum {\n");
-  for (uint32_t i = 0; i < n; i++)
+  EMIT(p,
+       "/* Where parameters lie. p_: elements of MASTER, GRAD, MOMENT1, MOMENT2, COPY16 and "
+       "COPYBF;\n"
+       "   b_: bytes of BUFFER. %s*/\nenum {\n",
+       g->n_shares ? "s_: what a further optimizer has of a parameter, elements of GRAD and\n"
+                     "   of moments. "
+                   : "");
+  for (uint32_t i = 0; i < g->n_params + g->n_shares; i++)
     EMIT(p, "  %s = %lld,\n", x->at[i].name, (long long)x->at[i].offset);
   EMIT(p, "};\n\n");
 }
 
 /* The parameter that begins there; NULL: none does. */
-static const char *param_at(const ParamPlaces *x, bool buffer, int64_t offset)
+static const char *param_at(const ParamPlaces *x, char kind, int64_t offset)
 {
-  ParamPlace wanted = {NULL, offset, buffer}, *key = &wanted;
+  ParamPlace wanted = {NULL, offset, kind}, *key = &wanted;
   ParamPlace **found =
       x->n_sorted ? bsearch(&key, x->sorted, x->n_sorted, sizeof *x->sorted, by_offset) : NULL;
   return found ? (*found)->name : NULL;
@@ -291,7 +301,10 @@ static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at,
   if (!v.id && !at.offset) return NULL;
   bool half = at.space == AMPC_COPY16 || at.space == AMPC_COPYBF;
   int64_t size = half ? 2 : ir_dtype_size(p->c, AMPC_F32);
-  const char *name = at.offset % size ? NULL : param_at(params, false, at.offset / size);
+  bool weights = half || at.space == AMPC_MASTER || at.space == AMPC_EMA;
+  if (at.offset % size) return NULL;
+  const char *name = weights ? NULL : param_at(params, 's', at.offset / size);
+  if (!name) name = param_at(params, 'p', at.offset / size);
   if (!name) return NULL;
   const char *wide = at.offset > INT32_MAX ? "ll" : ""; /* of an enum's constant, an int */
   return arena_printf(p->c->arena, "%s + %lld%s * %s", space_names[at.space], (long long)size, wide,
@@ -314,7 +327,7 @@ const char *place_text(Printer *p, Places *x, ampc_ref at, Value v)
     return flat_text(p, x->params, at, v);
   case AMPC_BUFFER:
   case AMPC_KEPT:
-    name = param_at(x->params, true, at.offset);
+    name = param_at(x->params, 'b', at.offset);
     break;
   case AMPC_STATE:
   case AMPC_WORK:

@@ -25,13 +25,11 @@ static const char *init_text(Printer *p, const ampc_init *init)
 }
 
 /* The tables are those of ampc_plan.h, field by field in the order of the structs. */
-static void put_params(Printer *p, const ampc_program *g, const ParamPlaces *places)
+static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_param *rows,
+                           uint32_t first, uint32_t n)
 {
-  if (!g->n_params) return;
-  put_param_places(p, places, g->n_params);
-  EMIT(p, "static const ampc_param params[] = {\n");
-  for (uint32_t i = 0; i < g->n_params; i++) {
-    const ampc_param *q = &g->params[i];
+  for (uint32_t i = 0; i < n; i++) {
+    const ampc_param *q = &rows[i];
     Text t;
     text_init(&t, p->c->arena);
     field_text(&t, "path", quoted(p, q->path));
@@ -41,12 +39,23 @@ static void put_params(Printer *p, const ampc_program *g, const ParamPlaces *pla
     field_integer(&t, "rank", q->rank);
     if (q->rank) field_text(&t, "dim", dims(p, q->dim, q->rank));
     field_integer(&t, "elements", q->elements);
-    field_text(&t, "offset", param_place(places, i));
+    field_text(&t, "offset", param_place(places, first + i));
     field_text(&t, "init", init_text(p, &q->init));
     field_truth(&t, "channels_last", q->channels_last);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "};\n\n");
+}
+
+static void put_params(Printer *p, const ampc_program *g, const ParamPlaces *places)
+{
+  if (!g->n_params) return;
+  put_param_places(p, places, g);
+  EMIT(p, "static const ampc_param params[] = {\n");
+  put_param_rows(p, places, g->params, 0, g->n_params);
+  if (!g->n_shares) return;
+  EMIT(p, "static const ampc_param shares[] = {\n");
+  put_param_rows(p, places, g->shares, g->n_params, g->n_shares);
 }
 
 /* A clause's patterns are a table of their own, whose number the name has. */
@@ -344,13 +353,18 @@ static void put_tables(Printer *p, const ampc_program *g)
   const struct {
     const char *name, *count;
     uint32_t n;
-  } tables[] = {
-      {"params", "n_params", g->n_params},       {"loads", "n_loads", g->n_loads},
-      {"aliases", "n_aliases", g->n_aliases},    {"optimizers", "n_optimizers", g->n_optimizers},
-      {"settings", "n_settings", g->n_settings}, {"plateaus", "n_plateaus", g->n_plateaus},
-      {"sources", "n_sources", g->n_sources},    {"metrics", "n_metrics", g->n_metrics},
-      {"outputs", "n_outputs", g->n_outputs},    {"checks", "n_checks", g->n_checks},
-      {"blocks", "n_blocks", g->n_blocks}};
+  } tables[] = {{"params", "n_params", g->n_params},
+                {"shares", "n_shares", g->n_shares},
+                {"loads", "n_loads", g->n_loads},
+                {"aliases", "n_aliases", g->n_aliases},
+                {"optimizers", "n_optimizers", g->n_optimizers},
+                {"settings", "n_settings", g->n_settings},
+                {"plateaus", "n_plateaus", g->n_plateaus},
+                {"sources", "n_sources", g->n_sources},
+                {"metrics", "n_metrics", g->n_metrics},
+                {"outputs", "n_outputs", g->n_outputs},
+                {"checks", "n_checks", g->n_checks},
+                {"blocks", "n_blocks", g->n_blocks}};
   Text t, counts;
   text_init(&t, p->c->arena);
   text_init(&counts, p->c->arena);

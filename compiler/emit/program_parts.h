@@ -26,7 +26,7 @@ void field_truth(Text *t, const char *name, bool v);
 typedef struct ParamPlaces ParamPlaces; /* those of parameters and buffers, in all steps */
 ParamPlaces *param_places_create(Compile *c);
 const char *param_place(const ParamPlaces *x, uint32_t i); /* "p_fc1_weight" */
-void put_param_places(Printer *p, const ParamPlaces *x, uint32_t n);
+void put_param_places(Printer *p, const ParamPlaces *x, const ampc_program *g);
 typedef struct Places Places; /* of WORK and STATE, as one step uses them */
 Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s);
 void put_places(Printer *p, const Places *x); /* as constants, with what lies there */

@@ -141,13 +141,14 @@ typedef struct Parameter {
   uint8_t rank;
   int64_t dim[MAX_RANK];
   ampc_init init;
+  int of;              /* of a share: the parameter that it is of; else -1. Note [shares] */
   int optimizer;       /* index into Graph.optimizers, -1: none */
   uint32_t group;      /* index into the optimizer's groups */
   bool copy16, copybf; /* pass plan: a 16-bit working copy is used */
   bool channels_last;  /* pass layout: how it lies in every space; `dim` is the language's */
   int64_t offset;      /* elements of MASTER, or bytes of BUFFER; pass memory */
   Span span;
-} Parameter;
+} Parameter; /* those that are shares stand behind all others */
 
 typedef enum OptimizerKind {
 #define AMPC_OPTIMIZER(name, ...) OPT_##name,
@@ -159,18 +160,21 @@ typedef enum OptimizerKind {
  * moments are as optimizers.def has them. */
 typedef struct ParamGroup {
   uint32_t moments, flags; /* bits: moment i + 1 is kept, flag i is set */
-  int64_t first, count;    /* elements of MASTER; pass memory */
+  uint32_t settings;       /* the group whose settings it has: itself, but of shares */
+  bool shared;             /* its parameters are shares, Note [shares] in shares.h */
+  int64_t first, count;    /* elements of GRAD and the moments; pass memory */
+  int64_t master;          /* the first one of MASTER: `first`, but of shares */
 } ParamGroup;
 typedef struct Optimizer {
   const char *name;
   OptimizerKind kind;
-  VEC(ParamGroup) groups; /* the first has what no `group` clause names */
+  VEC(ParamGroup) groups; /* the first has what no `group` clause names; those of shares are last */
   bool clip;              /* clip_norm follows the groups' settings */
   bool ema;               /* averages of its weights are kept; eval and infer blocks read them */
   int64_t accumulate;     /* bodies of a step */
   uint32_t updates;       /* most that a step of some block takes */
   Span span;
-  int64_t first, count; /* elements of MASTER; pass memory */
+  int64_t first, count; /* elements of GRAD and the moments; pass memory */
 } Optimizer;
 
 typedef struct Setting { /* a number that stays data: changing it recompiles nothing */

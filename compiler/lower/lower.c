@@ -7,6 +7,7 @@
 #include "infer.h"
 #include "plateau.h"
 #include "compiler/driver.h"
+#include "compiler/graph/shares.h"
 #include "compiler/base/embedded.h"
 #include "runtime/plan/formats.h"
 #include <stdio.h>
@@ -162,6 +163,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   run_blocks(l);
   if (sizes->again || sizes->sizing != SIZING_asked) return;
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
+  shares_settle(c);
   if (!l->stopped) plateaus_settle(l);
   if (!l->stopped) check_settings(l);
 }

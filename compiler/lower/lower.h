@@ -163,6 +163,7 @@ struct Opt {
   Datum value[MAX_SETTINGS];
   VEC(SettingGroup) groups; /* group i + 1 of the graph's optimizer */
   uint32_t updates;         /* minimize nodes so far in the block */
+  uint32_t last;            /* which `minimize` of the block was the last of them, from 1 */
 };
 
 typedef struct Policy { /* of a def of the library, or an op of the job: policy.c */
@@ -346,6 +347,7 @@ void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *
 void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span); /* buffer.c */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
 Value param_value(Lower *l, ParamSlot *p, Span span);
+uint32_t param_version(const Lower *l, uint32_t index); /* steps that it has seen in the block */
 /* A type that weights may be stored in; false after a message. */
 bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);

@@ -2,6 +2,7 @@
  * check, clip and update. */
 #include "lower.h"
 #include "watch.h"
+#include "compiler/graph/shares.h"
 
 typedef struct Reach { /* what a loss depends on */
   bool found;          /* a parameter of the optimizer */
@@ -9,12 +10,25 @@ typedef struct Reach { /* what a loss depends on */
   const Node *cut;     /* where a path was cut */
 } Reach;
 
-/* `version` counts the steps of the parameter's optimizer before the read. */
+/* `version` counts the steps of the parameter's optimizers before the read. */
 static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
 {
-  int owner = l->g->params.at[attr_int(n, "index")].optimizer;
-  if (owner == opt->index) r->found = true;
-  if (owner >= 0 && attr_int(n, "version") != l->optimizers.at[owner]->updates) r->stale = n;
+  uint32_t index = (uint32_t)attr_int(n, "index");
+  const Parameter *p = &l->g->params.at[index];
+  if (share_find(l->g, index, opt->index) != NO_SHARE) r->found = true;
+  if (p->optimizer >= 0 && attr_int(n, "version") != param_version(l, index)) r->stale = n;
+}
+
+/* Of the optimizers of the parameter the one that has stepped last. */
+static const Opt *last_step(const Lower *l, uint32_t param)
+{
+  const Opt *last = NULL;
+  for (uint32_t i = 0; i < l->optimizers.n; i++) {
+    const Opt *o = l->optimizers.at[i];
+    if (!o->updates || share_find(l->g, param, i) == NO_SHARE) continue;
+    if (!last || o->last >= last->last) last = o;
+  }
+  return last;
 }
 
 /* The value itself, cut off from differentiation: detach. */
@@ -57,9 +71,8 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
     return false;
   }
   if (!r.stale) return true;
-  const Opt *owner = l->optimizers.at[l->g->params.at[attr_int(r.stale, "index")].optimizer];
   fail(l, E602, span, "this loss uses values of `%s` from before `minimize ... with %s`",
-       r.stale->name, owner->name);
+       r.stale->name, last_step(l, (uint32_t)attr_int(r.stale, "index"))->name);
   diag_help(l->c, "compute what depends on it again after that `minimize`");
   return false;
 }
@@ -87,6 +100,7 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
   l->at.region = region;
   if (++o->updates > q->updates) q->updates = o->updates;
+  o->last = l->run->n_minimized + 1;
 }
 
 /* All optimizers of a block step together, and each once: where gradients are added up over

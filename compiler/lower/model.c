@@ -50,6 +50,7 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
                          .frozen = is_frozen(p),
                          .dtype = p->dtype,
                          .rank = p->rank,
+                         .of = -1,
                          .optimizer = -1,
                          .span = p->span};
   memcpy(parameter.dim, p->dim, sizeof parameter.dim);

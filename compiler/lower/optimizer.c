@@ -4,6 +4,7 @@
  * param_group.c, schedules in schedule.c, `minimize` in minimize.c. */
 #include "lower.h"
 #include "watch.h"
+#include "compiler/graph/shares.h"
 #include "runtime/plan/number.h"
 #include <assert.h>
 
@@ -32,22 +33,40 @@ typedef struct Adoption {
   Opt *opt;
   Span span;      /* of the optimizer's call */
   uint32_t count; /* parameters found, also those that are refused */
+  bool reported;  /* one is refused: the others are for the same reason */
 } Adoption;
 
+/* One average of a weight is what eval blocks read. */
+static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
+{
+  int other = share_average(l->g, param);
+  if (other < 0 || other == a->opt->index || !l->g->optimizers.at[a->opt->index].ema) return true;
+  const Optimizer *o = &l->g->optimizers.at[other];
+  fail(l, E605, a->span, "`%s` keeps an average of `%s`, and so does `%s`", a->opt->name,
+       l->g->params.at[param].path, o->name);
+  diag_note(l->c, o->span, "`%s` is declared here", o->name);
+  diag_help(l->c, "eval blocks read one of them: leave out the `ema` of the other optimizer");
+  return false;
+}
+
 /* Frozen parameters and buffers are left alone; no error, since a model usually has both
- * kinds. */
+ * kinds. A second optimizer gets a share, Note [shares]. */
 static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   Adoption *a = data;
-  (void)alias;
+  (void)path, (void)alias;
   if (p->index < 0) return;
-  Parameter *q = &l->g->params.at[p->index];
+  uint32_t index = (uint32_t)p->index;
+  Parameter *q = &l->g->params.at[index];
   if (q->buffer || q->frozen) return;
   a->count++;
-  if (q->optimizer >= 0 && q->optimizer != a->opt->index)
-    not_yet(l, a->span, "a parameter in two optimizers (%s)", path);
-  else
+  if (share_find(l->g, index, a->opt->index) != NO_SHARE) return;
+  if (a->reported || !check_averages(l, a, index))
+    a->reported = true;
+  else if (q->optimizer < 0)
     q->optimizer = a->opt->index;
+  else
+    share_add(l->c, index, a->opt->index);
 }
 
 /* `Adam(net)`, `Adam(net.head)`, `Adam([encoder, decoder])` */
@@ -296,7 +315,7 @@ static Datum run_optimizer(Lower *l, Args *args)
   q->ema = has_setting(o, "ema");
   if (q->clip && !add_setting(l, o, "clip_norm", ARG(2), args->span)) return d_of(D_error);
   if (!settle_group(l, o, 0, args->span)) return d_of(D_error);
-  Adoption a = {o, args->span, 0};
+  Adoption a = {o, args->span, 0, false};
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
   if (!a.count && l->broken) return d_of(D_error);
   if (!a.count) return fail(l, E601, args->span, "`%s` has no parameter to update", o->name);

@@ -1,5 +1,6 @@
 /* Parameters and buffers of pass lower: making them, their initial values, their nodes. */
 #include "lower.h"
+#include "compiler/graph/shares.h"
 #include <math.h>
 
 /* Elements of all parameters and buffers together: of 8 bytes, in as many spaces as there are, they
@@ -50,14 +51,13 @@ bool want_store(Lower *l, Datum d, Span span, DType *out)
   return false;
 }
 
-/* A new version begins where the optimizer of the parameter has stepped; of a buffer, where any
+/* A new version begins where an optimizer of the parameter has stepped; of a buffer, where any
  * has: running statistics are taken over together with a step. */
-static uint32_t version_of(Lower *l, const ParamSlot *p)
+uint32_t param_version(const Lower *l, uint32_t index)
 {
-  const Parameter *param = &l->g->params.at[p->index];
   uint32_t steps = 0;
   for (uint32_t i = 0; i < l->optimizers.n; i++) {
-    bool own = param->buffer || param->optimizer == (int)i;
+    bool own = l->g->params.at[index].buffer || share_find(l->g, index, i) != NO_SHARE;
     steps += own ? l->optimizers.at[i]->updates : 0;
   }
   return steps;
@@ -74,7 +74,7 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
     diag_help(l->c, "build its module inside the module of a `model`");
     return (Value){0};
   }
-  uint32_t version = version_of(l, p);
+  uint32_t version = param_version(l, (uint32_t)p->index);
   if (p->node.id && p->block == l->at.block && p->version == version) return p->node;
   Cursor at = l->at;
   at.region = 0;

@@ -2,6 +2,7 @@
  * parameter belongs to the last clause that names it, whole: a setting that this clause does not
  * give is the optimizer's, whatever earlier clauses say. */
 #include "lower.h"
+#include "compiler/graph/shares.h"
 
 /* Where a parameter that matches goes. */
 typedef struct Member {
@@ -15,8 +16,8 @@ static void join(Lower *l, ParamSlot *p, void *data)
 {
   const Member *m = data;
   if (p->index < 0) return;
-  Parameter *q = &l->g->params.at[p->index];
-  if (q->optimizer == m->opt->index) q->group = m->group;
+  uint32_t entry = share_find(l->g, (uint32_t)p->index, m->opt->index);
+  if (entry != NO_SHARE) l->g->params.at[entry].group = m->group;
 }
 
 /* ---- what patterns can name ---- */
@@ -127,7 +128,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
     return false;
   }
   SettingGroup group = {.key = arena_printf(l->arena, "%s.group%u", o->name, index)};
-  ParamGroup own = {.flags = q->groups.at[0].flags};
+  ParamGroup own = {.flags = q->groups.at[0].flags, .settings = index};
   for (uint32_t i = n; i < args->at.n; i++)
     if (!set_argument(l, o, &group, &own, &args->at.at[i])) return false;
   if (!set_from_options(l, o, &group, args->span)) return false;

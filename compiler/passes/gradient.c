@@ -2,6 +2,7 @@
  * accumulation of gradients and the optimizer's update. Backward runs in the types of forward, and
  * every node of it names the forward node it came from. */
 #include "compiler/graph/optimizers.h"
+#include "compiler/graph/shares.h"
 #include "backward.h"
 
 typedef struct Gradient {
@@ -26,8 +27,7 @@ static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
 static bool trained_by(const Graph *g, const Node *n, int64_t optimizer)
 {
   if (n->op != OP_param) return false;
-  const Parameter *param = &g->params.at[attr_int(n, "index")];
-  return !param->buffer && !param->frozen && param->optimizer == optimizer;
+  return share_find(g, (uint32_t)attr_int(n, "index"), optimizer) != NO_SHARE;
 }
 
 /* A parameter of the optimizers that minimize this loss; those of others get no gradient from it.
@@ -102,6 +102,20 @@ static const Node *as_parameter(const Graph *g, Value v)
   return n->op == OP_param ? n : NULL;
 }
 
+/* The step of the parameter's optimizers that came last, 0: none; and whose it was. */
+static uint32_t last_update(Gradient *p, uint16_t block, uint32_t param, uint32_t *out)
+{
+  const Graph *g = p->c->graph;
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < g->optimizers.n; i++) {
+    uint32_t at = *updated_at(p, block, i);
+    if (at <= last || share_find(g, param, i) == NO_SHARE) continue;
+    last = at;
+    *out = i;
+  }
+  return last;
+}
+
 /* Two `minimize` in one block: the backward of the second reads weights again. If the first has
  * updated them since forward read them, it would differentiate at other weights than forward ran
  * with. */
@@ -111,15 +125,15 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
   for (uint32_t id = 1; id < b->n; id++) {
     for (uint32_t i = 0; b->active[id] && i < g->nodes.at[id].n_in; i++) {
       const Node *n = as_parameter(g, g->nodes.at[id].in[i]);
-      const Parameter *param = n ? &g->params.at[attr_int(n, "index")] : NULL;
-      if (!param || param->optimizer < 0) continue;
-      uint32_t at = *updated_at(p, n->block, param->optimizer);
+      if (!n) continue;
+      uint32_t index = (uint32_t)attr_int(n, "index"), by = 0;
+      uint32_t at = last_update(p, n->block, index, &by);
       if ((uint32_t)(n - g->nodes.at) >= at) continue;
       diag_error(p->c, E602, m->nodes.at[0].span,
                  "this loss uses values of `%s` from before `minimize ... with %s`, line %u",
-                 param->model, g->optimizers.at[param->optimizer].name,
+                 g->params.at[index].model, g->optimizers.at[by].name,
                  diag_place(p->c, g->nodes.at[at].span).line);
-      diag_help(p->c, "call `%s(...)` again after it", param->model);
+      diag_help(p->c, "call `%s(...)` again after it", g->params.at[index].model);
       return false;
     }
   }
@@ -140,10 +154,17 @@ static bool has_row_sums(const Graph *g, Value v)
   return op_may_add(op_of(n)) && !op_by_library(op_of(n));
 }
 
-/* The gradient of parameter v is complete: it is added to its slot of the f32 gradients. */
+typedef struct Slots { /* of the optimizers that minimize a loss */
+  Compile *c;
+  const Minimize *of;
+} Slots;
+
+/* The gradient of parameter v is complete: it is added to its slot of the f32 gradients, of each
+ * of the optimizers. */
 static void accumulate(void *data, Value v, Value gradient)
 {
-  Compile *c = data;
+  const Slots *slots = data;
+  Compile *c = slots->c;
   const Node *sum = ir_node(c->graph, gradient);
   if (sum->op == OP_add && has_row_sums(c->graph, gradient)) {
     Value parts[] = {sum->in[0], sum->in[1]};
@@ -154,8 +175,12 @@ static void accumulate(void *data, Value v, Value gradient)
   Cursor at = ir_cursor_at(&n, WHY_state);
   at.origin = v;
   gradient = ir_cast(c, &at, gradient, AMPC_F32);
-  ir_append(c, &at, OP_grad_accumulate, &gradient, 1,
-            ATTRS({"param", {.i = attr_int(&n, "index")}}));
+  for (uint32_t i = 0; i < slots->of->nodes.n; i++) {
+    int64_t optimizer = attr_int(&slots->of->nodes.at[i], "optimizer");
+    uint32_t entry = share_find(c->graph, (uint32_t)attr_int(&n, "index"), optimizer);
+    if (entry == NO_SHARE) continue;
+    ir_append(c, &at, OP_grad_accumulate, &gradient, 1, ATTRS({"param", {.i = entry}}));
+  }
 }
 
 /* The gradient of the scaled loss with respect to the loss: the loss scale, or 1; of that a K-th
@@ -242,7 +267,7 @@ static bool append_backward(Gradient *p, const Minimize *m)
     return false;
   }
   if (!check_fresh(p, &b, m)) return false;
-  backward_run(&b, m->loss, seed(p, m), accumulate, p->c);
+  backward_run(&b, m->loss, seed(p, m), accumulate, &(Slots){p->c, m});
   return true;
 }
 
@@ -292,7 +317,7 @@ static void append_updates(Gradient *p, const Node *minimize)
   const OptimizerInfo *row = optimizer_of(o);
   for (uint32_t i = 0; i < o->groups.n; i++) {
     if (!has_parameters(c->graph, index, i)) continue;
-    const Value *settings = minimize->in + 1 + i * row->n_settings;
+    const Value *settings = minimize->in + 1 + o->groups.at[i].settings * row->n_settings;
     Value update = append_group(c, &at, row, settings,
                                 ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
     *updated_at(p, minimize->block, index) = update.id;
@@ -307,8 +332,7 @@ static void append_update(Gradient *p, const Node *minimize)
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
   Cursor at = ir_cursor_at(minimize, WHY_state);
-  uint32_t n = o->groups.n * optimizer_of(o)->n_settings;
-  Value clip = o->clip ? minimize->in[1 + n] : (Value){0};
+  Value clip = o->clip ? minimize->in[minimize->n_in - 1] : (Value){0};
   const NamedAttr *own = ATTRS({"optimizer", {.i = index}});
   Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, own);
   ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3, own);

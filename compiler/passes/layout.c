@@ -10,6 +10,7 @@
  *
  * The same holds for all ranks from 3 on: [n, c, spatial..] becomes [n, spatial.., c]. */
 #include "compiler/graph/ops.h"
+#include "compiler/graph/shares.h"
 #include "passes.h"
 #include <string.h>
 
@@ -429,8 +430,8 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_as_written(l, id, &n);
 }
 
-/* Parameters that a convolution reads, as they are or in another type. Buffers stay as they are
- * written. */
+/* Parameters that a convolution reads, as they are or in another type, and shares of them. Buffers
+ * stay as they are written. */
 static void mark_weights(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {
@@ -442,6 +443,8 @@ static void mark_weights(Graph *g)
     Parameter *p = &g->params.at[attr_int(w, "index")];
     p->channels_last = !p->buffer;
   }
+  for (uint32_t i = 0; i < g->params.n; i++)
+    g->params.at[i].channels_last = share_weight(g, &g->params.at[i])->channels_last;
 }
 
 bool pass_layout(Compile *c)

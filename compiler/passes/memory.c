@@ -10,10 +10,12 @@
  * an operand that dies with it (reuse.c). */
 #include "memory_use.h"
 #include "compiler/command/command.h"
+#include "compiler/graph/shares.h"
 #include "pack.h"
 #include "passes.h"
 #include "reuse.h"
 #include "ampc_state.h"
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -46,8 +48,14 @@ static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
   return at;
 }
 
+static bool has_shares(const Optimizer *o)
+{
+  return o->groups.at[o->groups.n - 1].shared;
+}
+
 /* Parameters of a group are neighbours, and groups of an optimizer too: one kernel updates an
- * interval of MASTER, and the same interval of gradients, moments and copies. */
+ * interval of MASTER, and the same interval of gradients, moments and copies; of shares, which
+ * are behind its own, these are two intervals. */
 static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
 {
   Optimizer *o = &g->optimizers.at[index];
@@ -61,15 +69,48 @@ static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
   return at;
 }
 
+/* Where the weights of a group lie: shares have theirs elsewhere. */
+static void find_masters(Graph *g)
+{
+  for (uint32_t i = 0; i < g->optimizers.n; i++)
+    for (uint32_t k = 0; k < g->optimizers.at[i].groups.n; k++) {
+      ParamGroup *group = &g->optimizers.at[i].groups.at[k];
+      group->master = group->first;
+    }
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    const Parameter *p = &g->params.at[i];
+    if (p->of < 0) continue;
+    ParamGroup *group = &g->optimizers.at[p->optimizer].groups.at[p->group];
+    if (group->first == p->offset) group->master = share_weight(g, p)->offset;
+    assert(share_weight(g, p)->offset - group->master == p->offset - group->first);
+  }
+}
+
 /* MASTER: parameters by optimizer, frozen ones last, so that gradients and moments, which frozen
- * ones have none of, are a shorter space with the same offsets. Buffers have bytes and a space of
- * their own. */
+ * ones have none of, are a shorter space with the same offsets. Shares are no weights: optimizers
+ * that have any come last, so that those of the last one leave no gap in MASTER. */
+static void place_weights(Graph *g)
+{
+  int64_t at = 0, end = 0;
+  for (uint32_t i = 0; i < g->optimizers.n; i++)
+    if (!has_shares(&g->optimizers.at[i])) at = end = place_optimizer(g, i, at);
+  for (uint32_t i = 0; i < g->optimizers.n; i++) {
+    if (!has_shares(&g->optimizers.at[i])) continue;
+    const Optimizer *o = &g->optimizers.at[i];
+    end = at;
+    at = place_optimizer(g, i, at);
+    for (uint32_t k = 0; k < o->groups.n && !o->groups.at[k].shared; k++)
+      end += o->groups.at[k].count;
+  }
+  place_owned_by(g, -1, 0, end);
+  find_masters(g);
+}
+
+/* Buffers have bytes and a space of their own. */
 static void place_params(Compile *c)
 {
   Graph *g = c->graph;
-  int64_t at = 0;
-  for (uint32_t i = 0; i < g->optimizers.n; i++) at = place_optimizer(g, i, at);
-  place_owned_by(g, -1, 0, at);
+  place_weights(g);
   int64_t bytes = 0;
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];

@@ -102,7 +102,7 @@ static void touch_params(Things *t, uint32_t id, int64_t group, Touch *weight, T
   for (uint32_t i = 0; i < g->params.n; i++) {
     const Parameter *p = &g->params.at[i];
     if (p->optimizer != optimizer || (group >= 0 && p->group != group)) continue;
-    if (weight) weight(t, id, param_thing(t, i));
+    if (weight) weight(t, id, param_thing(t, p->of < 0 ? i : (uint32_t)p->of));
     slot(t, id, slot_thing(t, i));
   }
 }

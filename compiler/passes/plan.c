@@ -29,12 +29,14 @@ static const char *job_name(Compile *c)
 
 /* ---- tables ---- */
 
-/* The offsets are those of pass memory: elements of MASTER, bytes of BUFFER. Weights are f32 there
- * whatever the program computes in; buffers have a type of their own. */
+/* The offsets are those of pass memory: elements of MASTER, bytes of BUFFER, of shares elements of
+ * GRAD. Weights are f32 there whatever the program computes in; buffers have a type of their own.
+ */
 static void plan_params(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   ampc_param *out = arena_array(c->arena, ampc_param, g->params.n + 1);
+  while (p->n_params < g->params.n && g->params.at[p->n_params].of < 0) p->n_params++;
   for (uint32_t i = 0; i < g->params.n; i++) {
     const Parameter *from = &g->params.at[i];
     out[i] = (ampc_param){.path = from->path,
@@ -52,7 +54,8 @@ static void plan_params(Compile *c, ampc_program *p)
     }
   }
   p->params = out;
-  p->n_params = g->params.n;
+  p->shares = out + p->n_params;
+  p->n_shares = g->params.n - p->n_params;
   p->loads = g->loads.at;
   p->n_loads = g->loads.n;
   p->aliases = g->aliases.at;
@@ -248,11 +251,12 @@ static bool keeps_buffers(const Graph *g)
 }
 
 /* Bytes of the spaces of parameters. COPY16 and COPYBF have the offsets of MASTER, in elements of 2
- * bytes; GRAD and the moments end with the last parameter that an optimizer owns. */
+ * bytes; averages end with the last parameter that an optimizer owns, GRAD and the moments with the
+ * last share. */
 static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
-  int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, owned = 0;
+  int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, trained = 0, owned = 0;
   bool copy16 = false, copybf = false, moment1 = false, moment2 = false, moment3 = false;
   bool ema = false;
   for (uint32_t i = 0; i < p->n_params; i++) {
@@ -264,6 +268,7 @@ static void param_spaces(Compile *c, ampc_program *p)
           q->offset + ampc_round_up(q->elements * ir_dtype_size(c, q->dtype), AMPC_BUFFER_ALIGN));
     else
       elements = greatest(elements, end);
+    if (q->optimizer >= 0) trained = greatest(trained, end);
     copy16 |= g->params.at[i].copy16;
     copybf |= g->params.at[i].copybf;
   }
@@ -281,7 +286,7 @@ static void param_spaces(Compile *c, ampc_program *p)
   p->space_bytes[AMPC_MOMENT1] = moment1 ? owned * f32 : 0;
   p->space_bytes[AMPC_MOMENT2] = moment2 ? owned * f32 : 0;
   p->space_bytes[AMPC_MOMENT3] = moment3 ? owned * f32 : 0;
-  p->space_bytes[AMPC_EMA] = ema ? owned * f32 : 0;
+  p->space_bytes[AMPC_EMA] = ema ? trained * f32 : 0;
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
 
@@ -311,7 +316,7 @@ static void hash_bytes(uint64_t *h, const void *data, size_t n) /* FNV-1a, 64 bi
 }
 
 /* What must be equal for a checkpoint to fit: names, shapes and types of parameters, and which
- * optimizer state they have. */
+ * optimizer state they and shares of them have. */
 static uint64_t model_hash(const ampc_program *p)
 {
   uint64_t h = 0xcbf29ce484222325u;
@@ -321,6 +326,10 @@ static uint64_t model_hash(const ampc_program *p)
     hash_bytes(&h, q->dim, q->rank * sizeof *q->dim);
     hash_bytes(&h, &q->dtype, sizeof q->dtype);
     hash_bytes(&h, &q->optimizer, sizeof q->optimizer);
+  }
+  for (uint32_t i = 0; i < p->n_shares; i++) {
+    hash_bytes(&h, p->shares[i].path, strlen(p->shares[i].path) + 1);
+    hash_bytes(&h, &p->shares[i].optimizer, sizeof p->shares[i].optimizer);
   }
   for (uint32_t i = 0; i < p->n_optimizers; i++)
     hash_bytes(&h, p->optimizers[i].kind, strlen(p->optimizers[i].kind) + 1);

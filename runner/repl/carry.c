@@ -37,16 +37,44 @@ static ampc_status copy_param(ampc_runtime *from, const ampc_param *a, ampc_runt
   return copy_space(from, a, space, to, b, space);
 }
 
-/* NULL: frozen, or a buffer. */
-static const ampc_optimizer_desc *owner(const ampc_program *p, const ampc_param *q)
-{
-  return q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
-}
-
 /* Moments of another kind of optimizer would be numbers with another meaning. */
 static bool same_optimizer(const ampc_optimizer_desc *a, const ampc_optimizer_desc *b)
 {
   return a && b && strcmp(a->name, b->name) == 0 && strcmp(a->kind, b->kind) == 0;
+}
+
+/* The parameter, or the share of it, that this optimizer has in p; NULL: none. */
+static const ampc_param *held_by(const ampc_program *p, const ampc_param *a,
+                                 const ampc_optimizer_desc *o)
+{
+  if (a->optimizer >= 0 && same_optimizer(&p->optimizers[a->optimizer], o)) return a;
+  for (uint32_t i = 0; i < p->n_shares; i++) {
+    const ampc_param *share = &p->shares[i];
+    if (strcmp(share->path, a->path) == 0 && same_optimizer(&p->optimizers[share->optimizer], o))
+      return share;
+  }
+  return NULL;
+}
+
+/* Those of the parameter a go to b, a parameter or a share. */
+static ampc_status carry_moments(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
+                                 const ampc_param *b)
+{
+  const ampc_program *p = ampc_program_of(from);
+  if (b->optimizer < 0) return AMPC_OK;
+  const ampc_optimizer_desc *n = &ampc_program_of(to)->optimizers[b->optimizer], *o;
+  if (!(a = held_by(p, a, n))) return AMPC_OK;
+  o = &p->optimizers[a->optimizer];
+  const struct {
+    ampc_space space;
+    bool wanted;
+  } spaces[] = {{AMPC_MOMENT1, o->uses_moment1 && n->uses_moment1},
+                {AMPC_MOMENT2, o->uses_moment2 && n->uses_moment2},
+                {AMPC_MOMENT3, o->uses_moment3 && n->uses_moment3}};
+  ampc_status status = AMPC_OK;
+  for (size_t i = 0; i < sizeof spaces / sizeof *spaces && !status; i++)
+    if (spaces[i].wanted) status = copy_param(from, a, to, b, spaces[i].space);
+  return status;
 }
 
 static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
@@ -54,22 +82,14 @@ static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_run
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
   if (b->buffer) return copy_param(from, a, to, b, AMPC_BUFFER);
-  const ampc_optimizer_desc *o = owner(p, a), *n = owner(q, b);
-  bool same = same_optimizer(o, n);
-  const struct {
-    ampc_space space;
-    bool wanted;
-  } spaces[] = {{AMPC_MASTER, true},
-                {AMPC_MOMENT1, same && o->uses_moment1 && n->uses_moment1},
-                {AMPC_MOMENT2, same && o->uses_moment2 && n->uses_moment2},
-                {AMPC_MOMENT3, same && o->uses_moment3 && n->uses_moment3}};
-  ampc_status status = AMPC_OK;
-  for (size_t i = 0; i < sizeof spaces / sizeof *spaces && !status; i++)
-    if (spaces[i].wanted) status = copy_param(from, a, to, b, spaces[i].space);
-  bool averaged = n && n->uses_ema;
-  if (status || !averaged) return status;
-  return same && o->uses_ema ? copy_param(from, a, to, b, AMPC_EMA)
-                             : copy_space(from, a, AMPC_MASTER, to, b, AMPC_EMA);
+  ampc_status status = copy_param(from, a, to, b, AMPC_MASTER);
+  if (!status) status = carry_moments(from, a, to, b);
+  for (uint32_t i = 0; i < q->n_shares && !status; i++)
+    if (strcmp(q->shares[i].path, b->path) == 0) status = carry_moments(from, a, to, &q->shares[i]);
+  const ampc_optimizer_desc *o = ampc_average_of(p, a), *n = ampc_average_of(q, b);
+  if (status || !n) return status;
+  return same_optimizer(o, n) ? copy_param(from, a, to, b, AMPC_EMA)
+                              : copy_space(from, a, AMPC_MASTER, to, b, AMPC_EMA);
 }
 
 /* The 16-bit copies are not carried: they follow from the masters. */

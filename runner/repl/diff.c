@@ -130,7 +130,9 @@ static bool diff_space(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, 
   return good;
 }
 
-static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, uint32_t *differ)
+/* A share is no weight: it is what a further optimizer has of one. */
+static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, bool share,
+                       uint32_t *differ)
 {
   const ampc_program *p = ampc_program_of(rt[0]);
   if (q->buffer) return diff_space(r, rt, q, AMPC_BUFFER, "", differ);
@@ -139,11 +141,11 @@ static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, 
     bool used;
     ampc_space space;
     const char *what;
-  } kept[] = {{true, AMPC_MASTER, ""},
+  } kept[] = {{!share, AMPC_MASTER, ""},
               {o && o->uses_moment1, AMPC_MOMENT1, "moment 1 of "},
               {o && o->uses_moment2, AMPC_MOMENT2, "moment 2 of "},
               {o && o->uses_moment3, AMPC_MOMENT3, "moment 3 of "},
-              {o && o->uses_ema, AMPC_EMA, "average of "}};
+              {!share && ampc_average_of(p, q), AMPC_EMA, "average of "}};
   for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
     if (kept[i].used && !diff_space(r, rt, q, kept[i].space, kept[i].what, differ)) return false;
   return true;
@@ -161,7 +163,9 @@ static bool diff_checkpoints(Repl *r, const char *path_a, const char *path_b)
     printf("loss scale %g and %g\n", (double)s[0].scale, (double)s[1].scale);
   const ampc_program *p = r->live ? r->live->c->program : NULL;
   for (uint32_t i = 0; good && i < p->n_params; i++)
-    good = diff_param(r, rt, &p->params[i], &differ);
+    good = diff_param(r, rt, &p->params[i], false, &differ);
+  for (uint32_t i = 0; good && i < p->n_shares; i++)
+    good = diff_param(r, rt, &p->shares[i], true, &differ);
   if (good && !differ) puts("no tensor differs");
   ampc_free(rt[0]);
   ampc_free(rt[1]);

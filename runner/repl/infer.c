@@ -40,8 +40,7 @@ static ampc_status take_averages(const Repl *r, ampc_runtime *twin)
   if (!p || !p->space_bytes[AMPC_EMA]) return AMPC_OK;
   for (uint32_t i = 0; i < q->n_params && !status; i++) {
     const ampc_param *to = &q->params[i], *from = carry_find(p, to);
-    if (!from || from->buffer || from->optimizer < 0 || !p->optimizers[from->optimizer].uses_ema)
-      continue;
+    if (!from || !ampc_average_of(p, from)) continue;
     void *room = malloc((size_t)(to->elements * ampc_element_size(q, to->dtype)) + 1);
     if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
     status = ampc_read_param(r->rt, from, AMPC_EMA, room);

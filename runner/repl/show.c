@@ -205,8 +205,8 @@ static bool is_looked_at(Compile *c, const char *label, int optimizer)
 }
 
 /* The program with steps that end before the optimizer begins, which is in those where all of
- * `every` fires if it is in any. False: the block does not train the parameter's optimizer. */
-static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program *out)
+ * `every` fires if it is in any. False: the block does not train with the optimizer. */
+static bool cut_steps(Compile *c, uint32_t block, int optimizer, ampc_program *out)
 {
   const ampc_program *p = c->program;
   ampc_block *blocks = arena_array(c->arena, ampc_block, p->n_blocks + 1);
@@ -222,6 +222,19 @@ static bool cut_program(Compile *c, uint32_t block, int optimizer, ampc_program 
     step->n_commands = i;
   }
   return cut;
+}
+
+/* Of several optimizers of the parameter the first that the block trains with: the parameter, or
+ * its share, whose gradients are that one's. NULL: there is none. */
+static const ampc_param *cut_program(Compile *c, uint32_t block, const ampc_param *q,
+                                     ampc_program *out)
+{
+  const ampc_program *p = c->program;
+  if (cut_steps(c, block, q->optimizer, out)) return q;
+  for (uint32_t i = 0; i < p->n_shares; i++)
+    if (strcmp(p->shares[i].path, q->path) == 0 && cut_steps(c, block, p->shares[i].optimizer, out))
+      return &p->shares[i];
+  return NULL;
 }
 
 /* As the optimizer will see it: what lies in memory is still multiplied by the loss scale. */
@@ -259,7 +272,7 @@ bool command_grad(Repl *r, const char *arg)
     return repl_error(r, "%s has no gradient: %s", arg, q->buffer ? "it is a buffer" : "frozen");
   if (!train_block(r, c->program, &block)) return repl_error(r, "the program has no train block");
   ampc_program cut;
-  if (!cut_program(c, block, q->optimizer, &cut))
+  if (!(q = cut_program(c, block, q, &cut)))
     return repl_error(r, "block %s does not train %s", c->program->blocks[block].name, arg);
   ampc_runtime *twin = NULL;
   int64_t samples;

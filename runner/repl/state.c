@@ -210,6 +210,18 @@ static int path_width(const ampc_program *p, const char *pattern)
   return longest;
 }
 
+/* "opt", or "opt_a, opt_b". */
+static void print_optimizers(const ampc_program *p, const ampc_param *q)
+{
+  int width = printf("%s", q->buffer          ? "buffer"
+                           : q->optimizer < 0 ? "frozen"
+                                              : p->optimizers[q->optimizer].name);
+  for (uint32_t i = 0; i < p->n_shares; i++)
+    if (strcmp(p->shares[i].path, q->path) == 0)
+      width += printf(", %s", p->optimizers[p->shares[i].optimizer].name);
+  printf("%*s", width < 10 ? 10 - width : 0, "");
+}
+
 /* `running`: the program of q is the one that runs, so there are values to take the norm of. */
 static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running,
                         int width)
@@ -217,10 +229,8 @@ static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, boo
   char type[128];
   HostTensor t = {.dtype = q->dtype, .rank = q->rank};
   memcpy(t.dim, q->dim, sizeof t.dim);
-  printf("%-*s %-20s %-10s", width, q->path, tensor_type(&t, type),
-         q->buffer          ? "buffer"
-         : q->optimizer < 0 ? "frozen"
-                            : p->optimizers[q->optimizer].name);
+  printf("%-*s %-20s ", width, q->path, tensor_type(&t, type));
+  print_optimizers(p, q);
   if (running) {
     ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
     double sum = 0;

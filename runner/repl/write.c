@@ -361,7 +361,10 @@ static bool same_blocks(const ampc_program *p, const ampc_program *q)
 
 static bool same_params(const ampc_program *p, const ampc_program *q)
 {
-  bool same = p->n_params == q->n_params;
+  bool same = p->n_params == q->n_params && p->n_shares == q->n_shares;
+  for (uint32_t i = 0; same && i < p->n_shares; i++)
+    same = strcmp(p->shares[i].path, q->shares[i].path) == 0 &&
+           p->shares[i].optimizer == q->shares[i].optimizer;
   for (uint32_t i = 0; same && i < p->n_params; i++) {
     const ampc_param *a = &p->params[i], *b = &q->params[i];
     same = strcmp(a->path, b->path) == 0 && a->rank == b->rank && a->optimizer == b->optimizer &&

@@ -203,7 +203,7 @@ typedef struct ampc_init {
 typedef struct ampc_param {
   const char *path; /* PyTorch state_dict path: "fc1.weight" */
   bool buffer;      /* lies in BUFFER, not in MASTER; no gradient */
-  int optimizer;    /* index of the one that updates it, or -1: frozen or in no optimizer */
+  int optimizer;    /* index of the first that updates it, or -1: frozen or in no optimizer */
   ampc_dtype dtype; /* f32 except for buffers */
   uint32_t rank;
   int64_t dim[AMPC_MAX_RANK];
@@ -234,7 +234,8 @@ typedef struct ampc_load {
 
 typedef struct ampc_optimizer_desc {
   const char *name, *kind; /* "opt", "AdamW" */
-  int64_t first, count; /* its range of MASTER, in elements: parameters are ordered by optimizer */
+  int64_t first, count;    /* its range of GRAD and MOMENT*, in elements: parameters are ordered by
+                              optimizer; but for shares, it is that of MASTER */
   bool uses_moment1, uses_moment2, uses_moment3, uses_ema;
   uint32_t updates; /* at most so many in a step; 0 and 1: one */
 } ampc_optimizer_desc;
@@ -457,6 +458,8 @@ typedef struct ampc_program {
   ampc_scaler_desc scaler;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
+  const ampc_param *shares; /* a parameter again, for each further optimizer that updates it: that
+                               one's gradients and moments, to which `offset` counts elements */
   const ampc_load *loads;
   const ampc_alias *aliases;
   const ampc_optimizer_desc *optimizers;
@@ -468,14 +471,18 @@ typedef struct ampc_program {
   const ampc_check *checks;
   const ampc_block *blocks;
   const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
-  uint32_t n_params, n_loads, n_aliases, n_optimizers, n_settings, n_plateaus, n_sources, n_metrics,
-      n_outputs, n_checks;
+  uint32_t n_params, n_shares, n_loads, n_aliases, n_optimizers, n_settings, n_plateaus, n_sources,
+      n_metrics, n_outputs, n_checks;
   uint32_t n_blocks, n_kernels;
   const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
   uint32_t world; /* devices that run this program together; 0 and 1: one alone */
 } ampc_program;
+
+/* The optimizer that keeps averages of the parameter, which lie at its `offset`; NULL: none does.
+ */
+const ampc_optimizer_desc *ampc_average_of(const ampc_program *p, const ampc_param *q);
 
 /* Offsets within STATE, in bytes; `i` one past the last gives where the next kind begins. They take
  * counts because the compiler asks before it has a program. */

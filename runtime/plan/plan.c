@@ -29,6 +29,18 @@ int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
   return p->real64 && t == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
 }
 
+const ampc_optimizer_desc *ampc_average_of(const ampc_program *p, const ampc_param *q)
+{
+  if (q->buffer || q->optimizer < 0) return NULL;
+  if (p->optimizers[q->optimizer].uses_ema) return &p->optimizers[q->optimizer];
+  for (uint32_t i = 0; i < p->n_shares; i++) {
+    const ampc_param *share = &p->shares[i];
+    if (strcmp(share->path, q->path) == 0 && p->optimizers[share->optimizer].uses_ema)
+      return &p->optimizers[share->optimizer];
+  }
+  return NULL;
+}
+
 int64_t ampc_state_optimizer(uint32_t i)
 {
   return (int64_t)(sizeof(ampc_state) + i * sizeof(ampc_optimizer));

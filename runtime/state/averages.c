@@ -22,7 +22,7 @@ ampc_status averages_begin(ampc_runtime *rt)
 static ampc_status load_one(ampc_runtime *rt, const TensorFile *f, const ampc_param *q, char *piece)
 {
   const ampc_program *p = rt->program;
-  const char *optimizer = p->optimizers[q->optimizer].name;
+  const char *optimizer = ampc_average_of(p, q)->name;
   TensorType type = {AMPC_F32, p->real64, q->rank, q->dim};
   char *name = NULL;
   if (asprintf(&name, "optimizer.%s.ema/%s", optimizer, q->path) < 0)
@@ -51,8 +51,7 @@ static ampc_status load_all(ampc_runtime *rt, const TensorFile *f)
   ampc_status status = piece ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for weights");
   for (uint32_t i = 0; i < p->n_params && !status; i++) {
     const ampc_param *q = &p->params[i];
-    bool averaged = !q->buffer && q->optimizer >= 0 && p->optimizers[q->optimizer].uses_ema;
-    if (averaged) status = load_one(rt, f, q, piece);
+    if (ampc_average_of(p, q)) status = load_one(rt, f, q, piece);
   }
   free(piece);
   return status;

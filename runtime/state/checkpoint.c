@@ -74,10 +74,18 @@ static void entries_free(Entries *e)
   free(e->at);
 }
 
+static void add_moments(Entries *e, const ampc_program *p, const ampc_param *q)
+{
+  const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
+  if (o && o->uses_moment1) add_entry(e, p, q, AMPC_MOMENT1, entry_name(q, o, "moment1"));
+  if (o && o->uses_moment2) add_entry(e, p, q, AMPC_MOMENT2, entry_name(q, o, "moment2"));
+  if (o && o->uses_moment3) add_entry(e, p, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
+}
+
 /* Parameters and buffers first, then moments, each in the program's order: it decides the bytes. */
 static ampc_status entries_of(const ampc_program *p, Entries *out)
 {
-  *out = (Entries){.at = calloc(5 * p->n_params + 1, sizeof(Entry))};
+  *out = (Entries){.at = calloc(5 * p->n_params + 3 * p->n_shares + 1, sizeof(Entry))};
   if (!out->at) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
@@ -85,12 +93,11 @@ static ampc_status entries_of(const ampc_program *p, Entries *out)
   }
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
-    const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
-    if (o && o->uses_moment1) add_entry(out, p, q, AMPC_MOMENT1, entry_name(q, o, "moment1"));
-    if (o && o->uses_moment2) add_entry(out, p, q, AMPC_MOMENT2, entry_name(q, o, "moment2"));
-    if (o && o->uses_moment3) add_entry(out, p, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
-    if (o && o->uses_ema) add_entry(out, p, q, AMPC_EMA, entry_name(q, o, "ema"));
+    const ampc_optimizer_desc *average = ampc_average_of(p, q);
+    add_moments(out, p, q);
+    if (average) add_entry(out, p, q, AMPC_EMA, entry_name(q, average, "ema"));
   }
+  for (uint32_t i = 0; i < p->n_shares; i++) add_moments(out, p, &p->shares[i]);
   for (uint32_t i = 0; i < out->n; i++)
     if (!out->at[i].name) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   return AMPC_OK;

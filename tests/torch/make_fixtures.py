@@ -803,10 +803,69 @@ def run_together(bodies):
     return net, rows
 
 
+def take(optimizer, parameters, loss, bodies=1, clip=None):
+    """What this optimizer sees of the loss: gradients of its own, which no other one adds to or clips."""
+    def step():
+        for p, g in zip(parameters, kept):
+            p.grad = g.clone()
+        if clip:
+            torch.nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+    kept = [torch.zeros_like(p) for p in parameters]
+    for body in range(bodies):
+        for g, more in zip(kept, torch.autograd.grad(loss(body) / bodies, parameters)):
+            g += more
+    return step
+
+
+def run_shared_in_turn():
+    """The generator has two optimizers, which take their steps one after the other."""
+    net, rows = Gan(), []
+    all_of = net.of("disc") + net.of("gen")
+    opt_g = torch.optim.SGD(net.of("gen"), lr=2 ** -4, momentum=0.5)
+    opt_b = torch.optim.Adam(all_of, lr=2 ** -6, betas=(0.5, 0.875), eps=2 ** -10)
+    for step in range(1, STEPS + 1):
+        real, z = gan_batch(step - 1)
+        losses = [(net.disc(net.gen(z)) - 1).square().mean()]
+        take(opt_g, net.of("gen"), lambda body: losses[0])()
+        losses.append(net.gen(z).square().mean() + (net.disc(real) + net.disc(net.gen(z))).square().mean())
+        take(opt_b, all_of, lambda body: losses[1])()
+        rows.append([loss.item() for loss in losses])
+    return net, rows
+
+
+def run_shared_together(bodies):
+    """One loss and three optimizers that overlap in all ways; two of them clip what they see."""
+    net, rows = Gan(), []
+    p = net.p
+    first = [p["gen.fc1.weight"], p["gen.fc1.bias"], p["disc.fc2.weight"]]
+    groups = [net.of("disc") + [p["gen.fc1.weight"], p["gen.fc2.weight"]], [p["gen.fc1.bias"], p["gen.fc2.bias"]]]
+    third = [p["disc.fc1.weight"], p["disc.fc1.bias"], p["gen.fc1.bias"], p["gen.fc2.weight"]]
+    opt_a = torch.optim.SGD(first, lr=2 ** -4, momentum=0.5)
+    opt_b = torch.optim.Adam([{"params": groups[0]}, {"params": groups[1], "lr": 2 ** -8}], lr=2 ** -6,
+                             betas=(0.5, 0.875), eps=2 ** -10)
+    opt_c = torch.optim.RMSprop(third, lr=2 ** -8, alpha=0.875, eps=2 ** -10)
+    for step in range(1, STEPS + 1):
+        def loss(body):
+            real, z = gan_batch((step - 1) * bodies + body)
+            value = (net.disc(net.gen(z)) - 1).square().mean() + net.disc(real).square().mean()
+            last[:] = [value.item()]
+            return value
+        last = []
+        steps = [take(opt_a, first, loss, bodies, 0.125), take(opt_b, groups[0] + groups[1], loss, bodies, 0.25),
+                 take(opt_c, third, loss, bodies)]
+        for each in steps:
+            each()
+        rows.append(last)
+    return net, rows
+
+
 def make_every():
     tensors = {}
     for name, (net, rows) in {"wgan": run_wgan(5, 1), "bodies": run_wgan(3, 2), "uneven": run_uneven(),
-                              "together": run_together(1), "summed": run_together(2)}.items():
+                              "together": run_together(1), "summed": run_together(2),
+                              "shared": run_shared_in_turn(), "three": run_shared_together(1),
+                              "twofold": run_shared_together(2)}.items():
         tensors[f"{name}/losses"] = np.array(rows)
         tensors[f"{name}/weights"] = np.concatenate([p.detach().numpy().ravel() for p in net.p.values()])
     write("every.safetensors", tensors, {})

@@ -1,7 +1,7 @@
 /* Twenty steps of a generator and its critic, of which `every` makes some do more, beside a loop in
  * PyTorch that says so with `if`: the critic's five updates to one of the generator (WGAN), the
- * same with steps of two bodies, optimizers that take two or three updates in a step, and two that
- * step together for one loss.
+ * same with steps of two bodies, optimizers that take two or three updates in a step, two that step
+ * together for one loss, and some that have parameters in common.
  *
  *   test_every every.safetensors
  *
@@ -42,6 +42,17 @@ enum { STEPS = 20, BATCH = 8 };
   "  minimize mean((disc(gen(z)) - 1) ** 2) + mean(disc(real) ** 2) with opt_g, opt_d\n" more      \
   "}\n"
 
+#define SHARED(bodies)                                                                             \
+  "optimizer opt_a = SGD([gen.fc1, disc.fc2], lr=0.0625, momentum=0.5, clip_norm=0.125, "          \
+  "accumulate=" bodies ")\n"                                                                       \
+  "optimizer opt_b = Adam([disc, gen], lr=0.015625, betas=[0.5, 0.875], eps=0.0009765625, "        \
+  "clip_norm=0.25, accumulate=" bodies ") { group(\"gen.*.bias\", lr=0.00390625) }\n"              \
+  "optimizer opt_c = RMSprop([disc.fc1, gen.fc2.weight, gen.fc1.bias], lr=0.00390625, "            \
+  "alpha=0.875, eps=0.0009765625, accumulate=" bodies ")\n"                                        \
+  "train real, z in d() with batch=8 {\n"                                                          \
+  "  minimize mean((disc(gen(z)) - 1) ** 2) + mean(disc(real) ** 2) with opt_c, opt_a, opt_b\n"    \
+  "}\n"
+
 typedef struct Run { /* as in make_fixtures.py */
   const char *name, *text;
   double bound;
@@ -64,6 +75,16 @@ static const Run runs[] = {
     {"together",
      NETS TOGETHER("1", "  every 3 { minimize mean((disc(real) - 1) ** 2) with opt_d }\n"), 1e-7},
     {"summed", NETS TOGETHER("2", ""), 1e-7},
+    {"shared",
+     NETS "optimizer opt_b = Adam([disc, gen], lr=0.015625, betas=[0.5, 0.875], eps=0.0009765625)\n"
+          "optimizer opt_g = SGD(gen, lr=0.0625, momentum=0.5)\n"
+          "train real, z in d() with batch=8 {\n"
+          "  minimize mean((disc(gen(z)) - 1) ** 2) with opt_g\n"
+          "  fake = gen(z)\n"
+          "  minimize mean(fake ** 2) + mean((disc(real) + disc(fake)) ** 2) with opt_b\n}\n",
+     1e-12},
+    {"three", NETS SHARED("1"), 1e-7},
+    {"twofold", NETS SHARED("2"), 1e-7},
 };
 
 /* As `mix` there: numbers of [-1, 1) times `factor`. */

@@ -34,7 +34,7 @@ static void job_end(Job *j)
 
 static Value param(Job *j, const char *path, uint8_t rank, int64_t d0, int64_t d1)
 {
-  Parameter p = {.path = path, .model = "net", .rank = rank, .dim = {d0, d1}};
+  Parameter p = {.path = path, .model = "net", .of = -1, .rank = rank, .dim = {d0, d1}};
   vec_push(j->c->arena, &j->g->params, p);
   return ir_append(j->c, &j->at, OP_param, NULL, 0, ATTRS({"index", {.i = j->g->params.n - 1}}));
 }
