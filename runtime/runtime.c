@@ -207,7 +207,7 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
 }
 
 /* What the convolutions of a list can need beside WORK on a GPU: Note [scratch] of
- * cuda/conv_choice.c. */
+ * cuda/cudnn_choice.c. */
 static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, uint32_t n)
 {
   int64_t most = 0;

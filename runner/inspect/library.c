@@ -30,9 +30,10 @@ static void name_planned(Inspection *in, const DnnMachine *machine)
     CommandRow *row = &in->rows.at[i];
     if (row->kind != ROW_conv) continue;
     ampc_conv d = convolution_of(c, row->group).desc;
+    DnnProblem problem = dnn_conv_problem(&d);
     DnnPlan plan;
     int64_t limit = ampc_conv_workspace_cuda(&d, c->options.real64, target_capability(c));
-    bool good = dnn_plan_make(machine, &d, limit, &plan);
+    bool good = dnn_plan_make(machine, &problem, limit, &plan);
     row->library = good ? arena_printf(c->arena, "cuDNN's engine %lld", (long long)plan.engine)
                         : arena_printf(c->arena, "own kernels: %s", plan.why);
     dnn_plan_free(&plan);

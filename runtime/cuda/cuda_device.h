@@ -9,7 +9,7 @@ typedef struct Looks Looks;
 typedef struct BlasLibrary BlasLibrary;
 typedef struct ProductPlans ProductPlans;
 typedef struct DnnLibrary DnnLibrary;
-typedef struct ConvPlans ConvPlans;
+typedef struct DnnChoices DnnChoices;
 typedef struct Recording Recording;
 
 typedef struct CudaDevice {
@@ -29,10 +29,10 @@ typedef struct CudaDevice {
   Looks *looks;
   BlasLibrary *blas;
   ProductPlans *products;
-  ConvPlans *convolutions; /* NULL before the first */
-  CuModule relu, product;  /* relu.c, own_product.c; NULL where no product needed it */
-  Recording *recordings;   /* two a step, one for each half of INPUT */
-  void *kept_state;        /* room for STATE while a step is tried out */
+  DnnChoices *choices;    /* NULL before the first */
+  CuModule relu, product; /* relu.c, own_product.c; NULL where no product needed it */
+  Recording *recordings;  /* two a step, one for each half of INPUT */
+  void *kept_state;       /* room for STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)
@@ -127,8 +127,11 @@ void relu_close(CudaDevice *d);
 ampc_status cuda_conv(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
                       void *workspace);
 ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
-void conv_plans_close(CudaDevice *d);
-int64_t conv_scratch_bytes(const CudaDevice *d); /* beside WORK */
+
+/* ---- by cuDNN or own kernels: cudnn_choice.c ---- */
+
+void dnn_choices_close(CudaDevice *d);
+int64_t dnn_scratch_bytes(const CudaDevice *d); /* beside WORK */
 
 /* ---- a step as one graph: graph.c ---- */
 

@@ -13,39 +13,6 @@
 
 enum { MOST_CONFIGS = 64, MOST_NOTES = 16, TEXT_ROOM = 256, HEADER_ROOM = 64 };
 
-/* ---- the problem in words ---- */
-
-static size_t put_sizes(char *out, size_t at, const char *name, const ampc_conv *c,
-                        const int64_t *sizes)
-{
-  at += (size_t)snprintf(out + at, DNN_PROBLEM_ROOM - at, " %s ", name);
-  for (uint32_t i = 0; i < c->spatial; i++)
-    at += (size_t)snprintf(out + at, DNN_PROBLEM_ROOM - at, "%s%lld", i ? "x" : "",
-                           (long long)sizes[i]);
-  return at;
-}
-
-void dnn_problem(const ampc_conv *c, char out[DNN_PROBLEM_ROOM])
-{
-  static const char *const kinds[] = {"convolution", "data gradient", "weight gradient"};
-  size_t at =
-      (size_t)snprintf(out, DNN_PROBLEM_ROOM, "%s of [%lld", kinds[c->kind], (long long)c->n);
-  for (uint32_t i = 0; i < c->spatial; i++)
-    at += (size_t)snprintf(out + at, DNN_PROBLEM_ROOM - at, ", %lld", (long long)c->in[i]);
-  at += (size_t)snprintf(out + at, DNN_PROBLEM_ROOM - at, ", %lld] to %lld channels",
-                         (long long)c->c, (long long)c->k);
-  if (c->groups > 1)
-    at += (size_t)snprintf(out + at, DNN_PROBLEM_ROOM - at, " groups %lld", (long long)c->groups);
-  at = put_sizes(out, at, "kernel", c, c->kernel);
-  at = put_sizes(out, at, "stride", c, c->stride);
-  at = put_sizes(out, at, "pad", c, c->pad);
-  at = put_sizes(out, at, "dilation", c, c->dilation);
-  snprintf(out + at, DNN_PROBLEM_ROOM - at, ", x %s w %s y %s%s%s%s%s", ampc_dtype_name(c->x_type),
-           ampc_dtype_name(c->w_type), ampc_dtype_name(c->y_type), c->has_bias ? " bias " : "",
-           c->has_bias ? ampc_dtype_name(c->bias_type) : "", c->tf32 ? " tf32" : "",
-           c->accumulate ? " added" : "");
-}
-
 /* ---- which engine ---- */
 
 /* The first reason against an engine, or against a graph, is the one that is told. */
@@ -83,12 +50,11 @@ static const char *against(int32_t note, bool exact)
   }
 }
 
-static bool is_acceptable(const DnnApi *api, const ampc_conv *c, DnnDescriptor config, DnnPlan *p)
+static bool is_acceptable(const DnnApi *api, const DnnProblem *t, DnnDescriptor config, DnnPlan *p)
 {
   DnnDescriptor engine = NULL;
   int64_t n = 0, number = -1;
   int32_t notes[MOST_NOTES];
-  bool exact = c->x_type == AMPC_F32 && c->y_type == AMPC_F32 && !c->tf32;
   const char *why = NULL;
   DnnStatus s = api->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
   if (!s)
@@ -101,7 +67,7 @@ static bool is_acceptable(const DnnApi *api, const ampc_conv *c, DnnDescriptor c
     s = api->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                       CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &n, notes);
   if (s) refuse_failed(p, api, "an engine's notes", s);
-  for (int64_t i = 0; i < n && !s && !why; i++) why = against(notes[i], exact);
+  for (int64_t i = 0; i < n && !s && !why; i++) why = against(notes[i], t->exact);
   for (uint32_t i = 0; i < p->n_failed && !why; i++)
     if (p->failed[i] == number) why = "fails when it is called";
   if (engine) api->cudnnBackendDestroyDescriptor(engine);
@@ -190,63 +156,63 @@ static int64_t ask(const DnnMachine *m, DnnDescriptor graph, int32_t mode, DnnPl
 }
 
 /* The objects of what is tried belong to the plan until it turns out that it will not be one. */
-static bool try_config(const DnnMachine *m, const ampc_conv *c, DnnDescriptor config, int64_t limit,
-                       DnnPlan *p)
+static bool try_config(const DnnMachine *m, const DnnProblem *t, DnnDescriptor config,
+                       int64_t limit, DnnPlan *p)
 {
   DnnObjects *o = &p->objects;
   uint32_t before = o->n;
   o->made[o->n++] = config;
-  if (is_acceptable(m->api, c, config, p) && finish(m, config, limit, p)) return true;
+  if (is_acceptable(m->api, t, config, p) && finish(m, config, limit, p)) return true;
   while (o->n > before) m->api->cudnnBackendDestroyDescriptor(o->made[--o->n]);
   return false;
 }
 
-static bool choose(const DnnMachine *m, const ampc_conv *c, DnnDescriptor graph, int32_t mode,
+static bool choose(const DnnMachine *m, const DnnProblem *t, DnnDescriptor graph, int32_t mode,
                    int64_t limit, DnnPlan *p)
 {
   DnnDescriptor configs[MOST_CONFIGS];
   int64_t n = ask(m, graph, mode, p, configs), i = 0;
   bool good = false;
-  while (i < n && !good) good = try_config(m, c, configs[i++], limit, p);
+  while (i < n && !good) good = try_config(m, t, configs[i++], limit, p);
   while (i < n) m->api->cudnnBackendDestroyDescriptor(configs[i++]);
   return good;
 }
 
-static bool make_form(const DnnMachine *m, const ampc_conv *c, DnnForm form, int64_t limit,
+static bool make_form(const DnnMachine *m, const DnnProblem *t, DnnForm form, int64_t limit,
                       DnnPlan *p)
 {
   p->objects = (DnnObjects){.api = m->api};
   p->form = form;
-  DnnDescriptor graph = dnn_graph(&p->objects, m->handle, c, form);
+  DnnDescriptor graph = t->graph(&p->objects, m->handle, t->what, form);
   if (!graph) refuse_failed(p, m->api, p->objects.what, p->objects.status);
-  if (graph && choose(m, c, graph, CUDNN_HEUR_MODE_A, limit, p)) return true;
-  if (graph && choose(m, c, graph, CUDNN_HEUR_MODE_FALLBACK, limit, p)) return true;
+  if (graph && choose(m, t, graph, CUDNN_HEUR_MODE_A, limit, p)) return true;
+  if (graph && choose(m, t, graph, CUDNN_HEUR_MODE_FALLBACK, limit, p)) return true;
   dnn_free(&p->objects);
   return false;
 }
 
-static bool make(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *p)
+static bool make(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *p)
 {
   p->engine = -1;
   p->why[0] = 0;
   for (DnnForm form = DNN_DIRECT; form < DNN_FORMS; form++)
-    if (dnn_form_is_possible(c, form) && make_form(m, c, form, limit, p)) return true;
+    if (t->forms[form] && make_form(m, t, form, limit, p)) return true;
   refuse(p, "it names no engine");
   return false;
 }
 
-bool dnn_plan_make(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *out)
+bool dnn_plan_make(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *out)
 {
   *out = (DnnPlan){.plan = NULL};
-  return make(m, c, limit, out);
+  return make(m, t, limit, out);
 }
 
-bool dnn_plan_next(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *p)
+bool dnn_plan_next(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *p)
 {
   dnn_plan_free(p);
   if (p->n_failed == DNN_MOST_FAILED) return false;
   p->failed[p->n_failed++] = p->engine;
-  return make(m, c, limit, p);
+  return make(m, t, limit, p);
 }
 
 void dnn_plan_free(DnnPlan *p)
@@ -299,17 +265,13 @@ bool dnn_plan_load(const DnnMachine *m, const char *bytes, size_t size, DnnPlan 
 
 /* ---- running it ---- */
 
-DnnStatus dnn_plan_run(const DnnMachine *m, const DnnPlan *p, const ampc_conv *c, void *x, void *w,
-                       const void *bias, void *y, void *workspace)
+DnnStatus dnn_plan_run(const DnnMachine *m, const DnnPlan *p, const DnnOperands *at,
+                       void *workspace)
 {
-  int64_t numbers[5] = {DNN_X, DNN_W, DNN_Y}, n = 3;
-  void *places[5] = {x, w, y};
-  if (c->has_bias) numbers[n] = DNN_BIAS, places[n++] = (void *)(uintptr_t)bias;
-  if (c->accumulate && p->form == DNN_JOINED) numbers[n] = DNN_OLD, places[n++] = w;
   DnnObjects o = {.api = m->api};
   DnnDescriptor d = dnn_make(&o, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "operands");
-  dnn_set(&o, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, numbers);
-  dnn_set(&o, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, places);
+  dnn_set(&o, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, at->n, at->number);
+  dnn_set(&o, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, at->n, at->place);
   dnn_set(&o, d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   dnn_finalize(&o, d);
   DnnStatus s = o.status ? o.status : m->api->cudnnBackendExecute(m->handle, p->plan, d);

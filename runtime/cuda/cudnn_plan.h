@@ -1,4 +1,4 @@
-/* Plans of cuDNN: which of its engines computes a convolution, ready to run. */
+/* Plans of cuDNN: which of its engines computes a problem, ready to run. */
 #pragma once
 #include "cudnn_graph.h"
 #include "runtime/plan/toolkit.h"
@@ -22,21 +22,17 @@ typedef struct DnnPlan {
   uint32_t n_failed;
 } DnnPlan;
 
-enum { DNN_PROBLEM_ROOM = 320 };
-/* The problem in words, all that a plan depends on: for messages, and to find a plan again. */
-void dnn_problem(const ampc_conv *c, char out[DNN_PROBLEM_ROOM]);
-
-/* The first of cuDNN's engines that computes c as we want it, Note [engines], in at most `limit`
+/* The first of cuDNN's engines that computes it as we want it, Note [engines], in at most `limit`
  * bytes of workspace. False: out->why. dnn_plan_free in any case. */
-bool dnn_plan_make(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *out);
+bool dnn_plan_make(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *out);
 /* The engine of a plan fails when it is called: the first of the others. */
-bool dnn_plan_next(const DnnMachine *m, const ampc_conv *c, int64_t limit, DnnPlan *p);
+bool dnn_plan_next(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *p);
 void dnn_plan_free(DnnPlan *p);
 
 /* A plan as bytes (malloced), for the same version of cuDNN and an equal GPU, and back. */
 bool dnn_plan_save(const DnnPlan *p, char **out, size_t *size);
 bool dnn_plan_load(const DnnMachine *m, const char *bytes, size_t size, DnnPlan *out);
 
-/* Puts the work on the handle's stream. Operands and workspace are aligned to DNN_ALIGN. */
-DnnStatus dnn_plan_run(const DnnMachine *m, const DnnPlan *p, const ampc_conv *c, void *x, void *w,
-                       const void *bias, void *y, void *workspace);
+/* Puts the work on the handle's stream. The workspace is aligned to DNN_ALIGN. */
+DnnStatus dnn_plan_run(const DnnMachine *m, const DnnPlan *p, const DnnOperands *at,
+                       void *workspace);

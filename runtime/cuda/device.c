@@ -57,7 +57,7 @@ int64_t cuda_bytes_beside(const ampc_program *p)
 static int64_t cuda_library_bytes(const Device *device)
 {
   const CudaDevice *d = (const CudaDevice *)device;
-  return cuda_bytes_beside(d->program) + conv_scratch_bytes(d);
+  return cuda_bytes_beside(d->program) + dnn_scratch_bytes(d);
 }
 
 /* A context that broke off refuses all this and goes with its last user; the host's side is freed
@@ -69,7 +69,7 @@ static void cuda_close(Device *device)
   if (d->context) {
     d->api->cuCtxSetCurrent(d->context);
     recordings_close(d);
-    conv_plans_close(d);
+    dnn_choices_close(d);
     products_close(d);
     relu_close(d);
     own_product_close(d);

@@ -57,15 +57,13 @@ static bool is_new(const char *problem)
   return true;
 }
 
-static void check(const ampc_conv *c, bool must)
+static void check_problem(const DnnProblem *t, int64_t limit, bool must)
 {
-  char problem[DNN_PROBLEM_ROOM];
+  const char *problem = t->words;
   DnnPlan p;
-  dnn_problem(c, problem);
   if (!is_new(problem)) return;
-  int64_t limit = ampc_conv_workspace_cuda(c, false, capability);
   double start = seconds();
-  bool good = dnn_plan_make(&machine, c, limit, &p);
+  bool good = dnn_plan_make(&machine, t, limit, &p);
   printf("%s\n", problem);
   if (good) {
     printf("  engine %lld, %s, workspace %lld, %.1f s\n", (long long)p.engine,
@@ -79,6 +77,12 @@ static void check(const ampc_conv *c, bool must)
   }
   planned += good;
   dnn_plan_free(&p);
+}
+
+static void check(const ampc_conv *c, bool must)
+{
+  DnnProblem problem = dnn_conv_problem(c);
+  check_problem(&problem, ampc_conv_workspace_cuda(c, false, capability), must);
 }
 
 /* ---- those of jobs ---- */

@@ -50,7 +50,7 @@ run damaged
 mkdir "$work/full" && cp -r "$work/cache/ampc" "$work/full"
 for plan in "$work"/full/ampc/*.cudnn; do rm "$plan" && mkdir "$plan"; done # no file can take its place
 cache=$work/full run unkept
-[ "$(grep -c 'plans of convolutions are not kept' "$work/unkept.log")" = 1 ] || failed "plans that cannot be kept: said once"
+[ "$(grep -c 'plans of cuDNN are not kept' "$work/unkept.log")" = 1 ] || failed "plans that cannot be kept: said once"
 same "plans that were damaged are made anew" "$work/cudnn.pt" "$work/damaged.pt"
 
 run own --no-cudnn
