@@ -134,6 +134,24 @@ typedef struct ampc_conv {
   uint32_t line;                                /* of the job's text, for messages; 0: none */
 } ampc_conv;
 
+/* Attention, y = softmax(scale q k^T) v for each image and head, or the gradients of q, k and v.
+ * q is [n, l, heads, d], k [n, s, heads, d], v [n, s, heads, e] and y [n, l, heads, e], all of one
+ * type; `sums`, [n, l, heads], f32: of each query the logarithm of the sum of its weights before
+ * they are divided by it. Strides are in elements, from one image, row and head to the next; the
+ * last axis lies dense. Causal: query i sees the keys up to i.
+ *   forward    y and sums of q, k and v
+ *   backward   dq, dk and dv of q, k, v, y, sums and dy
+ * Products are summed in f32; weights and gradients of scores are rounded to `type` before they
+ * are multiplied, results when they are written. */
+typedef struct ampc_attention {
+  bool backward, causal;
+  int64_t n, l, s, heads, d, e;
+  int64_t q_stride[3], k_stride[3], v_stride[3], y_stride[3], sums_stride[3];
+  int64_t dy_stride[3], dq_stride[3], dk_stride[3], dv_stride[3]; /* backward */
+  double scale;
+  ampc_dtype type;
+} ampc_attention;
+
 typedef enum ampc_command_kind {
   AMPC_LAUNCH_KERNEL,
   AMPC_GEMM,

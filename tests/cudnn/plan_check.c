@@ -1,12 +1,13 @@
-/* Which of cuDNN's engines computes which convolution, on a GPU that is not here:
- *   plan_check sm_90 job.amp...
- * All convolutions of the jobs, and odd ones. Each gets a plan that we take, within the memory that
- * our own kernels would need, or a reason is told. Those of jobs must get one, but for what cuDNN
- * has none for (must_have_one), and so must those that are marked. A plan is kept and read back.
- * Ends with status 77 where there is no cuDNN, 5 when something is wrong. */
+/* Which of cuDNN's engines computes which convolution and which attention, on a GPU that is not
+ * here: plan_check sm_90 job.amp... All convolutions of the jobs, odd ones, and attention. Each
+ * gets a plan that we take, within the memory that our own kernels would need, or a reason is told.
+ * Those of jobs must get one, but for what cuDNN has none for (must_have_one), and so must those
+ * that are marked. A plan is kept and read back. Ends with status 77 where there is no cuDNN, 5
+ * when something is wrong. */
 #include "compiler/driver.h"
 #include "compiler/options.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/cudnn_attention.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,78 @@ static void check_case(const Case *t)
   }
 }
 
+/* ---- attention ---- */
+
+typedef struct Heads {
+  const char *what;
+  int64_t n, l, s, heads, d;
+  bool causal, together; /* q, k and v in one row: what one product gave */
+  ampc_dtype type;
+} Heads;
+
+/* From sm_80 on all have an engine. */
+static const Heads attentions[] = {
+    {"GPT-2", 16, 1024, 1024, 12, 64, true, true, AMPC_BF16},
+    {"image", 8, 197, 197, 3, 64, false, true, AMPC_F16},
+    {"across", 2, 100, 50, 4, 128, false, false, AMPC_BF16},
+    {"causal across", 2, 40, 50, 4, 8, true, false, AMPC_F16},
+};
+
+static void set_strides(int64_t *stride, int64_t rows, int64_t row, int64_t head)
+{
+  stride[0] = rows * row, stride[1] = row, stride[2] = head;
+}
+
+static ampc_attention attention_of(const Heads *t)
+{
+  int64_t width = t->heads * t->d, row = t->together ? 3 * width : width;
+  ampc_attention a = {.n = t->n, .l = t->l, .s = t->s, .heads = t->heads, .d = t->d, .e = t->d};
+  a.causal = t->causal;
+  a.type = t->type;
+  set_strides(a.q_stride, t->l, row, t->d);
+  set_strides(a.k_stride, t->s, row, t->d);
+  set_strides(a.v_stride, t->s, row, t->d);
+  set_strides(a.y_stride, t->l, width, t->d);
+  set_strides(a.dy_stride, t->l, width, t->d);
+  set_strides(a.sums_stride, t->l, t->heads, 1);
+  set_strides(a.dq_stride, t->l, width, t->d);
+  set_strides(a.dk_stride, t->s, width, t->d);
+  set_strides(a.dv_stride, t->s, width, t->d);
+  return a;
+}
+
+/* With what backward writes of the scores cut to `limit`, and a little beside it. */
+static void check_attention(const Heads *t, bool backward, int64_t limit)
+{
+  enum { BESIDE = 1 << 16 };
+  ampc_attention a = attention_of(t);
+  a.backward = backward;
+  ampc_attention part = dnn_attention_part(&a, limit);
+  DnnProblem problem = dnn_attention_problem(&part);
+  if (a.n % part.n || a.heads % part.heads) fail(t->what, "parts of different sizes");
+  if (dnn_against_attention(&a)) fail(t->what, dnn_against_attention(&a));
+  check_problem(&problem, backward ? limit + BESIDE : BESIDE, capability >= 80);
+}
+
+static void check_attentions(void)
+{
+  enum { ALL = 1 << 29, LITTLE = 1 << 22 };
+  for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
+    check_attention(&attentions[i], false, ALL);
+    check_attention(&attentions[i], true, ALL);
+  }
+  check_attention(&attentions[0], true, LITTLE); /* one image, two heads at a time */
+  ampc_attention a = attention_of(&attentions[0]);
+  a.backward = true;
+  a = dnn_attention_part(&a, LITTLE);
+  if (a.n != 1 || a.heads != 2) fail("GPT-2", "not the part that fits");
+  a.d = 20;
+  if (!dnn_against_attention(&a)) fail("GPT-2", "cuDNN takes heads of 20 features");
+  a.d = 64;
+  a.type = AMPC_F32;
+  if (!dnn_against_attention(&a)) fail("GPT-2", "cuDNN takes heads of f32");
+}
+
 int main(int argc, char **argv)
 {
   char why[AMPC_WHY_ROOM];
@@ -190,8 +263,9 @@ int main(int argc, char **argv)
   printf("cuDNN %zu\n", machine.api->cudnnGetVersion());
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (cases[i].type != AMPC_BF16 || capability >= 80) check_case(&cases[i]); /* older: no bf16 */
+  check_attentions();
   for (int i = 2; i < argc; i++) check_job(argv[i], argv[1]);
   dnn_machine_free(&machine);
-  printf("%u of %u kinds of convolution by cuDNN\n", planned, n_seen);
+  printf("%u of %u kinds of problem by cuDNN\n", planned, n_seen);
   return wrong ? WRONG : 0;
 }

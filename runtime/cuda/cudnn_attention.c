@@ -1,0 +1,340 @@
+/* Attention, and the gradients of its operands, as cuDNN's graph of operations.
+ *
+ * Note [attention by cuDNN] Its engines know one graph of forward and one of backward by their
+ * operations, and compute each as one kernel that keeps no scores in memory (flash attention, as
+ * Note [attention] of compiler/command/attention.h says of our own). On the way between the
+ * operations everything is f32, but for what goes into a product again: the weights, and the
+ * gradient of the scores, which are rounded to the type of the operands.
+ *   forward    scores = scale q k^T, masked;  most = max scores;  e = exp(scores - most)
+ *              sum = sum of e;  sums = most + log sum;  y = (e / sum) v
+ *   backward   off = sum of dy y;  w = exp(scale q k^T - sums), masked;  dv = w^T dy
+ *              dscores = scale w (dy v^T - off);  dk = dscores^T q;  dq = dscores k
+ * Causal: scores of keys behind the query are the lowest number, by two indices that are compared.
+ * `sums` is always asked for: without it the graph is another one, which cuDNN 9.19 does not know.
+ * Not one of the operations may be left out that do nothing, like the factor 1 of `off`.
+ *
+ * dq is written in the type of q. Asked for it in f32, the engine has blocks of keys add to it as
+ * they come, in another order each time. As it is, it writes dscores to memory, 2 bytes a score,
+ * and sums dq up from there: the same bits each time, at the price of that room, for which
+ * dnn_attention_part cuts the problem. */
+#include "cudnn_attention.h"
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+/* The tensors by number. OFF: what lies in memory between two of backward's operations. From
+ * FIRST_NOWHERE on those that lie nowhere. */
+enum { Q = 1, K, V, Y, SUMS, DY, OFF, DQ, DK, DV, SCALE, ONE, LOWEST, FIRST_NOWHERE };
+enum { MOST_OPERATIONS = 24, SCORE_TILE = 64, SCORE_BYTES = 2 };
+
+typedef struct Build {
+  DnnObjects *o;
+  const ampc_attention *a;
+  DnnDescriptor operations[MOST_OPERATIONS];
+  int64_t n, next;               /* operations; the number of the next tensor that lies nowhere */
+  DnnSizes scores, turned, rows; /* [n, heads, l, s], the same as [n, heads, s, l]; a number each
+                                    query */
+} Build;
+
+/* ---- tensors ---- */
+
+static DnnSizes sizes(int64_t n, int64_t heads, int64_t rows, int64_t columns)
+{
+  return (DnnSizes){
+      4, {n, heads, rows, columns}, {heads * rows * columns, rows * columns, columns, 1}};
+}
+
+/* As operands lie: [n, rows, heads, columns] with these strides of images, rows and heads. */
+static DnnSizes lying(const ampc_attention *a, int64_t rows, int64_t columns, const int64_t *stride)
+{
+  return (DnnSizes){4, {a->n, a->heads, rows, columns}, {stride[0], stride[2], stride[1], 1}};
+}
+
+static DnnSizes swapped(DnnSizes s)
+{
+  int64_t dim = s.dim[2], stride = s.stride[2];
+  s.dim[2] = s.dim[3], s.stride[2] = s.stride[3];
+  s.dim[3] = dim, s.stride[3] = stride;
+  return s;
+}
+
+static DnnDescriptor in_memory(Build *b, int64_t number, ampc_dtype type, DnnSizes s)
+{
+  return dnn_tensor(b->o, number, dnn_type_of(type), &s, DNN_IN_MEMORY);
+}
+
+static DnnDescriptor between(Build *b, int32_t type, const DnnSizes *s)
+{
+  return dnn_tensor(b->o, b->next++, type, s, DNN_NOWHERE);
+}
+
+static DnnDescriptor number(Build *b, int64_t which)
+{
+  DnnSizes one = sizes(1, 1, 1, 1);
+  return dnn_tensor(b->o, which, CUDNN_DATA_FLOAT, &one, DNN_NUMBER);
+}
+
+/* ---- operations ---- */
+
+static DnnDescriptor add(Build *b, DnnDescriptor operation)
+{
+  return b->operations[b->n++] = operation;
+}
+
+/* To `out`; or to what lies nowhere, which is the result. */
+static void point(Build *b, int32_t mode, DnnDescriptor x, DnnDescriptor y, DnnDescriptor out)
+{
+  DnnPointwise p = {.mode = mode, .type = CUDNN_DATA_FLOAT, .x = x, .b = y, .y = out};
+  add(b, dnn_pointwise(b->o, &p));
+}
+
+static DnnDescriptor pointed(Build *b, int32_t mode, DnnDescriptor x, DnnDescriptor y,
+                             const DnnSizes *s)
+{
+  DnnDescriptor out = between(b, CUDNN_DATA_FLOAT, s);
+  point(b, mode, x, y, out);
+  return out;
+}
+
+static void multiply(Build *b, DnnDescriptor x, DnnDescriptor y, DnnDescriptor out)
+{
+  DnnDescriptor how = dnn_make(b->o, CUDNN_BACKEND_MATMUL_DESCRIPTOR, "product");
+  dnn_set_number(b->o, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  dnn_finalize(b->o, how);
+  DnnDescriptor d = dnn_make(b->o, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "product");
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_ADESC, x);
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_BDESC, y);
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_CDESC, out);
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
+  dnn_finalize(b->o, d);
+  add(b, d);
+}
+
+/* Along the last axis, to a number each query. */
+static DnnDescriptor reduced(Build *b, int32_t operator, DnnDescriptor x)
+{
+  DnnDescriptor out = between(b, CUDNN_DATA_FLOAT, &b->rows);
+  DnnDescriptor how = dnn_make(b->o, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction");
+  dnn_set_number(b->o, how, CUDNN_ATTR_REDUCTION_OPERATOR,
+                 CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operator);
+  dnn_set_number(b->o, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  dnn_finalize(b->o, how);
+  DnnDescriptor d = dnn_make(b->o, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "reduction");
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, out);
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
+  dnn_finalize(b->o, d);
+  add(b, d);
+  return out;
+}
+
+/* x with its last axes the other way round, in the type that a product takes. */
+static DnnDescriptor reshaped(Build *b, DnnDescriptor x, const DnnSizes *s)
+{
+  DnnDescriptor out = between(b, dnn_type_of(b->a->type), s);
+  DnnDescriptor d = dnn_make(b->o, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape");
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, out);
+  dnn_finalize(b->o, d);
+  add(b, d);
+  return out;
+}
+
+/* ---- the mask ---- */
+
+/* Of each score which query it is of, axis 2, or which key, axis 3. */
+static DnnDescriptor index_of(Build *b, DnnDescriptor scores, int64_t axis)
+{
+  DnnPointwise p = {.mode = CUDNN_POINTWISE_GEN_INDEX,
+                    .type = CUDNN_DATA_FLOAT,
+                    .axis = axis,
+                    .x = scores,
+                    .y = between(b, CUDNN_DATA_INT32, &b->scores)};
+  add(b, dnn_pointwise(b->o, &p));
+  return p.y;
+}
+
+static DnnDescriptor masked(Build *b, DnnDescriptor scores)
+{
+  if (!b->a->causal) return scores;
+  DnnPointwise sees = {.mode = CUDNN_POINTWISE_CMP_GE, .type = CUDNN_DATA_BOOLEAN};
+  sees.x = index_of(b, scores, 2);
+  sees.b = index_of(b, scores, 3);
+  sees.y = between(b, CUDNN_DATA_BOOLEAN, &b->scores);
+  add(b, dnn_pointwise(b->o, &sees));
+  DnnPointwise p = {.mode = CUDNN_POINTWISE_BINARY_SELECT,
+                    .type = CUDNN_DATA_FLOAT,
+                    .x = scores,
+                    .b = number(b, LOWEST),
+                    .t = sees.y,
+                    .y = between(b, CUDNN_DATA_FLOAT, &b->scores)};
+  add(b, dnn_pointwise(b->o, &p));
+  return p.y;
+}
+
+/* ---- the graphs ---- */
+
+static DnnDescriptor scaled_scores(Build *b, DnnDescriptor q, DnnDescriptor k)
+{
+  DnnDescriptor scores = between(b, CUDNN_DATA_FLOAT, &b->scores);
+  multiply(b, q, k, scores);
+  return pointed(b, CUDNN_POINTWISE_MUL, scores, number(b, SCALE), &b->scores);
+}
+
+static DnnSizes sizes_of_sums(const ampc_attention *a)
+{
+  return (DnnSizes){
+      4, {a->n, a->heads, a->l, 1}, {a->sums_stride[0], a->sums_stride[2], a->sums_stride[1], 1}};
+}
+
+static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
+{
+  const ampc_attention *a = b->a;
+  DnnDescriptor v = in_memory(b, V, a->type, lying(a, a->s, a->e, a->v_stride));
+  DnnDescriptor y = in_memory(b, Y, a->type, lying(a, a->l, a->e, a->y_stride));
+  DnnDescriptor sums = in_memory(b, SUMS, AMPC_F32, sizes_of_sums(a));
+  DnnDescriptor scores = masked(b, scaled_scores(b, q, k));
+  DnnDescriptor most = reduced(b, CUDNN_REDUCE_TENSOR_MAX, scores);
+  DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scores, most, &b->scores);
+  DnnDescriptor e = pointed(b, CUDNN_POINTWISE_EXP, less, NULL, &b->scores);
+  DnnDescriptor sum = reduced(b, CUDNN_REDUCE_TENSOR_ADD, e);
+  point(b, CUDNN_POINTWISE_ADD, most, pointed(b, CUDNN_POINTWISE_LOG, sum, NULL, &b->rows), sums);
+  DnnDescriptor weights = between(b, dnn_type_of(a->type), &b->scores);
+  point(b, CUDNN_POINTWISE_DIV, e, sum, weights);
+  multiply(b, weights, v, y);
+}
+
+static DnnDescriptor sums_of_slopes(Build *b, DnnDescriptor dy)
+{
+  const ampc_attention *a = b->a;
+  DnnSizes lines = sizes(a->n, a->heads, a->l, a->e);
+  DnnDescriptor y = in_memory(b, Y, a->type, lying(a, a->l, a->e, a->y_stride));
+  DnnDescriptor off = in_memory(b, OFF, AMPC_F32, b->rows);
+  DnnDescriptor sum =
+      reduced(b, CUDNN_REDUCE_TENSOR_ADD, pointed(b, CUDNN_POINTWISE_MUL, dy, y, &lines));
+  point(b, CUDNN_POINTWISE_MUL, sum, number(b, ONE), off);
+  return off;
+}
+
+static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
+{
+  const ampc_attention *a = b->a;
+  DnnSizes keys = lying(a, a->s, a->d, a->k_stride);
+  DnnDescriptor v = in_memory(b, V, a->type, swapped(lying(a, a->s, a->e, a->v_stride)));
+  DnnDescriptor dy = in_memory(b, DY, a->type, lying(a, a->l, a->e, a->dy_stride));
+  DnnDescriptor sums = in_memory(b, SUMS, AMPC_F32, sizes_of_sums(a));
+  DnnDescriptor dq = in_memory(b, DQ, a->type, lying(a, a->l, a->d, a->dq_stride));
+  DnnDescriptor dk = in_memory(b, DK, a->type, lying(a, a->s, a->d, a->dk_stride));
+  DnnDescriptor dv = in_memory(b, DV, a->type, lying(a, a->s, a->e, a->dv_stride));
+  DnnDescriptor off = sums_of_slopes(b, dy);
+  DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scaled_scores(b, q, k), sums, &b->scores);
+  DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
+  multiply(b, reshaped(b, weights, &b->turned), dy, dv);
+  DnnDescriptor slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
+  multiply(b, dy, v, slope);
+  slope = pointed(b, CUDNN_POINTWISE_SUB, slope, off, &b->scores);
+  slope = pointed(b, CUDNN_POINTWISE_MUL, slope, weights, &b->scores);
+  slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, SCALE), &b->scores);
+  multiply(b, reshaped(b, slope, &b->turned), q, dk);
+  multiply(b, slope, reshaped(b, k, &keys), dq);
+}
+
+static DnnDescriptor graph(DnnObjects *o, DnnHandle handle, const void *what, DnnForm form)
+{
+  const ampc_attention *a = what;
+  Build b = {.o = o, .a = a, .next = FIRST_NOWHERE};
+  (void)form;
+  b.scores = sizes(a->n, a->heads, a->l, a->s);
+  b.turned = swapped(b.scores);
+  b.rows = sizes(a->n, a->heads, a->l, 1);
+  DnnDescriptor q = in_memory(&b, Q, a->type, lying(a, a->l, a->d, a->q_stride));
+  DnnDescriptor k = in_memory(&b, K, a->type, swapped(lying(a, a->s, a->d, a->k_stride)));
+  if (a->backward)
+    backward(&b, q, k);
+  else
+    forward(&b, q, k);
+  return dnn_graph_of(o, handle, b.n, b.operations);
+}
+
+/* ---- the problem ---- */
+
+const char *dnn_against_attention(const ampc_attention *a)
+{
+  enum { WIDEST = 256, STEP = 8 };
+  if (a->type != AMPC_F16 && a->type != AMPC_BF16) return "its operands are not 16 bits wide";
+  if (a->d % STEP || a->e % STEP) return "a head's width is no multiple of 8";
+  if (a->d > WIDEST || a->e > WIDEST) return "a head is wider than 256";
+  return NULL;
+}
+
+/* What backward writes of the scores. */
+static int64_t score_bytes(const ampc_attention *a)
+{
+  int64_t l = ampc_round_up(a->l, SCORE_TILE), s = ampc_round_up(a->s, SCORE_TILE);
+  return a->n * a->heads * l * s * SCORE_BYTES;
+}
+
+static int64_t next_lower_divisor(int64_t n, int64_t of)
+{
+  do n--;
+  while (of % n);
+  return n;
+}
+
+ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit)
+{
+  ampc_attention part = *a;
+  if (!a->backward) return part;
+  while (part.n > 1 && score_bytes(&part) > limit) part.n = next_lower_divisor(part.n, a->n);
+  while (part.heads > 1 && score_bytes(&part) > limit)
+    part.heads = next_lower_divisor(part.heads, a->heads);
+  return part;
+}
+
+static size_t put_strides(char *out, size_t at, const char *name, const int64_t *stride)
+{
+  return at + (size_t)snprintf(out + at, DNN_PROBLEM_ROOM - at, " %s %lld %lld %lld", name,
+                               (long long)stride[0], (long long)stride[1], (long long)stride[2]);
+}
+
+DnnProblem dnn_attention_problem(const ampc_attention *a)
+{
+  DnnProblem p = {.what = a, .graph = graph, .forms = {[DNN_DIRECT] = true}};
+  size_t at = (size_t)snprintf(p.words, sizeof p.words,
+                               "attention%s%s, %s, of %lld x %lld heads, queries %lld x %lld, "
+                               "values %lld x %lld, strides",
+                               a->backward ? "'s gradients" : "", a->causal ? ", causal" : "",
+                               ampc_dtype_name(a->type), (long long)a->n, (long long)a->heads,
+                               (long long)a->l, (long long)a->d, (long long)a->s, (long long)a->e);
+  at = put_strides(p.words, at, "q", a->q_stride);
+  at = put_strides(p.words, at, "k", a->k_stride);
+  at = put_strides(p.words, at, "v", a->v_stride);
+  at = put_strides(p.words, at, "y", a->y_stride);
+  at = put_strides(p.words, at, "sums", a->sums_stride);
+  if (!a->backward) return p;
+  at = put_strides(p.words, at, "dy", a->dy_stride);
+  at = put_strides(p.words, at, "dq", a->dq_stride);
+  at = put_strides(p.words, at, "dk", a->dk_stride);
+  put_strides(p.words, at, "dv", a->dv_stride);
+  return p;
+}
+
+DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
+                                   const DnnAttentionPlaces *at, DnnAttentionNumbers *numbers)
+{
+  enum { LOWEST_IS_INFINITE = 91000 }; /* cuDNN before 9.10 wants a finite one */
+  bool infinite = api->cudnnGetVersion() >= LOWEST_IS_INFINITE;
+  DnnOperands o = {.number = {Q, K, V, Y, SUMS, SCALE}, .n = 6};
+  *numbers = (DnnAttentionNumbers){(float)a->scale, 1, infinite ? -INFINITY : -FLT_MAX};
+  const void *places[] = {at->q, at->k, at->v, at->y, at->sums, &numbers->scale};
+  for (uint32_t i = 0; i < o.n; i++) o.place[i] = (void *)(uintptr_t)places[i];
+  if (a->causal) dnn_add_operand(&o, LOWEST, &numbers->lowest);
+  if (!a->backward) return o;
+  dnn_add_operand(&o, DY, at->dy);
+  dnn_add_operand(&o, OFF, at->off);
+  dnn_add_operand(&o, ONE, &numbers->one);
+  dnn_add_operand(&o, DQ, at->dq);
+  dnn_add_operand(&o, DK, at->dk);
+  dnn_add_operand(&o, DV, at->dv);
+  return o;
+}
