@@ -128,6 +128,13 @@ ampc_status cuda_conv(Device *d, const ampc_conv *c, void *x, void *w, const voi
                       void *workspace);
 ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
+/* ---- attention by cuDNN: attention.c ---- */
+
+/* `done` false: cuDNN is of no use here, and the program's kernel has to do it. */
+ampc_status cuda_attention(Device *d, const ampc_attention *a, const ampc_attention_places *at,
+                           bool *out_done);
+ampc_status cuda_prepare_attention(Device *d, const ampc_attention *a);
+
 /* ---- by cuDNN or own kernels: cudnn_choice.c ---- */
 
 void dnn_choices_close(CudaDevice *d);

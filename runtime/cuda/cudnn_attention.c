@@ -25,7 +25,7 @@
 /* The tensors by number. OFF: what lies in memory between two of backward's operations. From
  * FIRST_NOWHERE on those that lie nowhere. */
 enum { Q = 1, K, V, Y, SUMS, DY, OFF, DQ, DK, DV, SCALE, ONE, LOWEST, FIRST_NOWHERE };
-enum { MOST_OPERATIONS = 24, SCORE_TILE = 64, SCORE_BYTES = 2 };
+enum { MOST_OPERATIONS = 24, QUERY_TILE = 64, KEY_TILE = 128, SCORE_BYTES = 2 };
 
 typedef struct Build {
   DnnObjects *o;
@@ -181,10 +181,13 @@ static DnnDescriptor scaled_scores(Build *b, DnnDescriptor q, DnnDescriptor k)
   return pointed(b, CUDNN_POINTWISE_MUL, scores, number(b, SCALE), &b->scores);
 }
 
-static DnnSizes sizes_of_sums(const ampc_attention *a)
+/* A part of the heads begins anywhere. */
+static DnnDescriptor sums_in_memory(Build *b)
 {
-  return (DnnSizes){
-      4, {a->n, a->heads, a->l, 1}, {a->sums_stride[0], a->sums_stride[2], a->sums_stride[1], 1}};
+  const ampc_attention *a = b->a;
+  const int64_t *stride = a->sums_stride;
+  DnnSizes s = {4, {a->n, a->heads, a->l, 1}, {stride[0], stride[2], stride[1], 1}};
+  return dnn_tensor(b->o, SUMS, CUDNN_DATA_FLOAT, &s, DNN_NUMBERS);
 }
 
 static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
@@ -192,7 +195,7 @@ static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
   const ampc_attention *a = b->a;
   DnnDescriptor v = in_memory(b, V, a->type, lying(a, a->s, a->e, a->v_stride));
   DnnDescriptor y = in_memory(b, Y, a->type, lying(a, a->l, a->e, a->y_stride));
-  DnnDescriptor sums = in_memory(b, SUMS, AMPC_F32, sizes_of_sums(a));
+  DnnDescriptor sums = sums_in_memory(b);
   DnnDescriptor scores = masked(b, scaled_scores(b, q, k));
   DnnDescriptor most = reduced(b, CUDNN_REDUCE_TENSOR_MAX, scores);
   DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scores, most, &b->scores);
@@ -222,7 +225,7 @@ static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnSizes keys = lying(a, a->s, a->d, a->k_stride);
   DnnDescriptor v = in_memory(b, V, a->type, swapped(lying(a, a->s, a->e, a->v_stride)));
   DnnDescriptor dy = in_memory(b, DY, a->type, lying(a, a->l, a->e, a->dy_stride));
-  DnnDescriptor sums = in_memory(b, SUMS, AMPC_F32, sizes_of_sums(a));
+  DnnDescriptor sums = sums_in_memory(b);
   DnnDescriptor dq = in_memory(b, DQ, a->type, lying(a, a->l, a->d, a->dq_stride));
   DnnDescriptor dk = in_memory(b, DK, a->type, lying(a, a->s, a->d, a->dk_stride));
   DnnDescriptor dv = in_memory(b, DV, a->type, lying(a, a->s, a->e, a->dv_stride));
@@ -264,13 +267,18 @@ const char *dnn_against_attention(const ampc_attention *a)
   if (a->type != AMPC_F16 && a->type != AMPC_BF16) return "its operands are not 16 bits wide";
   if (a->d % STEP || a->e % STEP) return "a head's width is no multiple of 8";
   if (a->d > WIDEST || a->e > WIDEST) return "a head is wider than 256";
+  const int64_t *all[] = {a->q_stride,  a->k_stride,  a->v_stride,  a->y_stride,
+                          a->dy_stride, a->dq_stride, a->dk_stride, a->dv_stride};
+  for (size_t i = 0; i < (a->backward ? sizeof all / sizeof *all : 4); i++)
+    if (all[i][0] % STEP || all[i][1] % STEP || all[i][2] % STEP)
+      return "rows of an operand lie no multiple of 16 bytes apart";
   return NULL;
 }
 
 /* What backward writes of the scores. */
 static int64_t score_bytes(const ampc_attention *a)
 {
-  int64_t l = ampc_round_up(a->l, SCORE_TILE), s = ampc_round_up(a->s, SCORE_TILE);
+  int64_t l = ampc_round_up(a->l, QUERY_TILE), s = ampc_round_up(a->s, KEY_TILE);
   return a->n * a->heads * l * s * SCORE_BYTES;
 }
 
@@ -320,7 +328,8 @@ DnnProblem dnn_attention_problem(const ampc_attention *a)
 }
 
 DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
-                                   const DnnAttentionPlaces *at, DnnAttentionNumbers *numbers)
+                                   const ampc_attention_places *at, void *off,
+                                   DnnAttentionNumbers *numbers)
 {
   enum { LOWEST_IS_INFINITE = 91000 }; /* cuDNN before 9.10 wants a finite one */
   bool infinite = api->cudnnGetVersion() >= LOWEST_IS_INFINITE;
@@ -331,7 +340,7 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
   if (a->causal) dnn_add_operand(&o, LOWEST, &numbers->lowest);
   if (!a->backward) return o;
   dnn_add_operand(&o, DY, at->dy);
-  dnn_add_operand(&o, OFF, at->off);
+  dnn_add_operand(&o, OFF, off);
   dnn_add_operand(&o, ONE, &numbers->one);
   dnn_add_operand(&o, DQ, at->dq);
   dnn_add_operand(&o, DK, at->dk);

@@ -2,13 +2,6 @@
 #pragma once
 #include "cudnn_graph.h"
 
-/* Where the operands of a call lie. `sums` are those of forward; `off` is room for as many f32, of
- * backward alone, and so are dy and the gradients. */
-typedef struct DnnAttentionPlaces {
-  const void *q, *k, *v, *dy;
-  void *y, *sums, *off, *dq, *dk, *dv;
-} DnnAttentionPlaces;
-
 /* What speaks against all of its engines; NULL: nothing, or only they know. */
 const char *dnn_against_attention(const ampc_attention *a);
 
@@ -22,5 +15,7 @@ DnnProblem dnn_attention_problem(const ampc_attention *a);
 typedef struct DnnAttentionNumbers {
   float scale, one, lowest;
 } DnnAttentionNumbers;
+/* `off`: room for as many f32 as there are sums, of backward alone. */
 DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
-                                   const DnnAttentionPlaces *at, DnnAttentionNumbers *numbers);
+                                   const ampc_attention_places *at, void *off,
+                                   DnnAttentionNumbers *numbers);

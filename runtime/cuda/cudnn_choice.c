@@ -190,6 +190,11 @@ ampc_status dnn_choose(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, 
 
 /* ---- a call ---- */
 
+const DnnApi *dnn_api_of(const CudaDevice *d)
+{
+  return d->choices->library->machine.api;
+}
+
 bool dnn_is_aligned(const void *p)
 {
   return (uintptr_t)p % DNN_ALIGN == 0;

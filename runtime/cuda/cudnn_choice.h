@@ -26,5 +26,6 @@ ampc_status dnn_choose(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, 
 /* By the plan that was chosen. Without p->plan.plan afterwards nobody has done it. */
 ampc_status dnn_run(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, const DnnCall *call,
                     DnnChoice *p);
+const DnnApi *dnn_api_of(const CudaDevice *d); /* once a plan has been chosen */
 ampc_status dnn_scratch(CudaDevice *d, int64_t bytes, void **out);
 bool dnn_is_aligned(const void *p);

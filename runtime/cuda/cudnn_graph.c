@@ -86,7 +86,8 @@ DnnDescriptor dnn_tensor(DnnObjects *o, int64_t number, int32_t type, const DnnS
                          DnnPlace place)
 {
   DnnDescriptor d = dnn_make(o, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
-  int64_t alignment = place == DNN_NUMBER ? (int64_t)sizeof(float) : DNN_ALIGN;
+  bool loose = place == DNN_NUMBER || place == DNN_NUMBERS;
+  int64_t alignment = loose ? (int64_t)sizeof(float) : DNN_ALIGN;
   bool is_virtual = place == DNN_NOWHERE, by_value = place == DNN_NUMBER;
   dnn_set_number(o, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
   dnn_set(o, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, s->n, s->dim);

@@ -32,9 +32,10 @@ typedef struct DnnSizes {
 } DnnSizes;
 
 int32_t dnn_type_of(ampc_dtype t);
-/* IN_MEMORY: a place that calls give. NOWHERE: what one operation hands to the next. A NUMBER is
+/* IN_MEMORY: a place that calls give. NUMBERS: one that is aligned to an f32 only. NOWHERE: what
+ * one operation hands to the next. A NUMBER is
  * given with a call, too, by the address of an f32 of the host. */
-typedef enum DnnPlace { DNN_IN_MEMORY, DNN_NOWHERE, DNN_NUMBER } DnnPlace;
+typedef enum DnnPlace { DNN_IN_MEMORY, DNN_NUMBERS, DNN_NOWHERE, DNN_NUMBER } DnnPlace;
 DnnDescriptor dnn_tensor(DnnObjects *o, int64_t number, int32_t type, const DnnSizes *s,
                          DnnPlace place);
 /* y = mode(x, b), or x where t and b elsewhere; worked out as `type` and rounded to y's. b and t
@@ -73,7 +74,7 @@ typedef struct DnnProblem {
 enum { DNN_MOST_OPERANDS = 16 };
 typedef struct DnnOperands {
   int64_t number[DNN_MOST_OPERANDS];
-  void *place[DNN_MOST_OPERANDS]; /* those in memory are aligned to DNN_ALIGN */
+  void *place[DNN_MOST_OPERANDS]; /* aligned as their DnnPlace says */
   uint32_t n;
 } DnnOperands;
 void dnn_add_operand(DnnOperands *o, int64_t number, const void *place);

@@ -152,6 +152,13 @@ typedef struct ampc_attention {
   ampc_dtype type;
 } ampc_attention;
 
+typedef struct ampc_attention_places {
+  const void *q, *k, *v;
+  void *y, *sums; /* forward: `sums` may be NULL, where nobody wants them */
+  const void *dy; /* backward, and so are the gradients */
+  void *dq, *dk, *dv;
+} ampc_attention_places;
+
 typedef enum ampc_command_kind {
   AMPC_LAUNCH_KERNEL,
   AMPC_GEMM,
