@@ -1,5 +1,5 @@
 /* The mock of cuDNN: a convolution as its graph interface has it, read from descriptors by dnn.c
- * and dnn_plan.c, computed by dnn_maths.c. */
+ * and dnn_plan.c, computed by dnn_maths.c; any other graph operation by operation, dnn_steps.c. */
 #pragma once
 #include "ampc_plan.h"
 #include "mock.h"
@@ -25,7 +25,7 @@ struct Descriptor {
   bool final;
   int users; /* descriptors that name it */
   Attribute *attributes;
-  void *data; /* of a plan: its Convolution; of a configuration and an engine: their graph */
+  void *data; /* of a plan: its DnnPlanData; of a configuration and an engine: their graph */
   int number; /* of an engine */
 };
 
@@ -42,8 +42,10 @@ DnnStatus dnn_ask(Descriptor *d, DnnAttribute what, int64_t wanted, int64_t *n, 
 typedef struct Tensor {
   int64_t n, dim[DNN_DIMS], stride[DNN_DIMS], number, align;
   ampc_dtype type;
-  bool is_virtual;
+  bool is_virtual, by_value;
 } Tensor;
+Tensor dnn_tensor_of(const Descriptor *d); /* of a descriptor of a tensor */
+int64_t tensor_bytes(const Tensor *t);
 
 /* `to` is where the sums go: x, w or y; with `joined` the next operation takes them from there and
  * writes `result`, after it has added `add` where there is one. */
@@ -53,7 +55,6 @@ typedef struct Convolution {
   int64_t spatial, pad[DNN_DIMS], stride[DNN_DIMS], dilation[DNN_DIMS];
   float beta;
   bool joined, adds, tf32;
-  int engine;
   int64_t workspace;
 } Convolution;
 
@@ -63,5 +64,41 @@ typedef struct ConvolutionCall {
   uint64_t x, w, y, add, result, workspace;
 } ConvolutionCall;
 
-int64_t tensor_bytes(const Tensor *t);
 CuResult convolution_run(const void *call);
+
+/* ---- any other graph: dnn_steps.c ---- */
+
+enum { DNN_OPERATIONS = 24, DNN_TENSORS = 40 };
+typedef struct Operation {
+  DnnKind kind;
+  int64_t mode, axis; /* of a pointwise operation; of a reduction */
+  int x, b, t, y;     /* tensors; -1: none. Of a product x by b */
+} Operation;
+typedef struct Steps {
+  int n_operations, n_tensors;
+  Operation operation[DNN_OPERATIONS];
+  Tensor tensor[DNN_TENSORS];
+} Steps;
+
+/* A call: where each tensor lies that is not virtual, or the number that it is. */
+typedef struct StepsCall {
+  const Steps *steps;
+  union {
+    uint64_t at;
+    float number;
+  } place[DNN_TENSORS];
+} StepsCall;
+
+DnnStatus steps_read(const Descriptor *graph, Steps *out);
+CuResult steps_run(const void *call);
+
+/* ---- a plan ---- */
+
+/* Plain data: its bytes are its text. */
+typedef struct DnnPlanData {
+  bool is_convolution;
+  int engine;
+  int64_t workspace;
+  Convolution convolution;
+  Steps steps;
+} DnnPlanData;

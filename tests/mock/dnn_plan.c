@@ -1,6 +1,7 @@
 /* cuDNN without CUDA: graphs, engines, plans and their calls.
  *
- * A graph is one convolution, or one and what is done to its sum. It has up to eight engines, named
+ * A graph is one convolution, or one and what is done to its sum, or one without any, which
+ * dnn_steps.c computes as it stands. It has up to eight engines, named
  * in this order: those that nobody may run, one for each note against it; one with tensor cores;
  * one that needs more workspace than anybody gives; one that does what is asked for. Of
  * convolutions with a stride the first heuristic names only the first. As with the real library,
@@ -32,7 +33,7 @@ static const struct {
 };
 enum { WORKSPACE = 4096, MOST_USED = 4096 };
 
-static const Convolution *used[MOST_USED]; /* called outside of a capture */
+static const DnnPlanData *used[MOST_USED]; /* called outside of a capture */
 static unsigned n_used;
 static CuStream stream;
 static bool has_stream;
@@ -45,11 +46,12 @@ static DnnStatus bad(const char *what)
   return mock_refuse(DNN_BAD_PARAM, "cudnn: %s", what);
 }
 
-static Tensor read_tensor(const Descriptor *d)
+Tensor dnn_tensor_of(const Descriptor *d)
 {
   Tensor t = {.number = dnn_integer(d, CUDNN_ATTR_TENSOR_UNIQUE_ID),
               .align = dnn_integer(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT),
-              .is_virtual = dnn_integer(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL)};
+              .is_virtual = dnn_integer(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL),
+              .by_value = dnn_integer(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE)};
   int64_t type = dnn_integer(d, CUDNN_ATTR_TENSOR_DATA_TYPE), n;
   t.type = type == CUDNN_DATA_HALF ? AMPC_F16 : type == CUDNN_DATA_BFLOAT16 ? AMPC_BF16 : AMPC_F32;
   const int64_t *dims = dnn_values(d, CUDNN_ATTR_TENSOR_DIMENSIONS, &t.n);
@@ -60,7 +62,7 @@ static Tensor read_tensor(const Descriptor *d)
 
 static Tensor tensor_of(const Descriptor *d, DnnAttribute what)
 {
-  return read_tensor(dnn_named(d, what));
+  return dnn_tensor_of(dnn_named(d, what));
 }
 
 static void read_window(const Descriptor *d, Convolution *c)
@@ -133,7 +135,7 @@ static DnnStatus read_join(const Descriptor *d, Convolution *c)
   c->result = tensor_of(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
   if (!same_dims(&sum, &c->result) || c->result.is_virtual) return bad("the result of a sum");
   if (!add) return CUDNN_STATUS_SUCCESS;
-  c->add = read_tensor(add);
+  c->add = dnn_tensor_of(add);
   for (int64_t i = 0; i < sum.n; i++)
     if (c->add.dim[i] != sum.dim[i] && c->add.dim[i] != 1) return bad("dims of what is added");
   return CUDNN_STATUS_SUCCESS;
@@ -170,12 +172,15 @@ static const Descriptor *window_of(const Descriptor *d)
   return found;
 }
 
-static DnnStatus read_graph(const Descriptor *graph, Convolution *c)
+static DnnStatus read_graph(const Descriptor *graph, DnnPlanData *p)
 {
   int64_t n;
   Descriptor *const *operations = dnn_values(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &n);
-  *c = (Convolution){.spatial = 0};
-  if (!read_convolution(operations[0], c)) return bad("a graph without a convolution");
+  Convolution *c = &p->convolution;
+  memset(p, 0, sizeof *p);
+  p->is_convolution = read_convolution(operations[0], c);
+  if (!p->is_convolution) return steps_read(graph, &p->steps);
+  if (n > 2) return bad("more than a convolution and what is done to its sum");
   DnnStatus status = check_sizes(c, window_of(operations[0]));
   if (!status && n == 2) status = read_join(operations[1], c);
   if (!status && n == 1 && c->result.is_virtual) return bad("a sum that goes nowhere");
@@ -184,8 +189,10 @@ static DnnStatus read_graph(const Descriptor *graph, Convolution *c)
 
 /* ---- engines ---- */
 
-static bool is_possible(const Convolution *c)
+static bool is_possible(const DnnPlanData *p)
 {
+  const Convolution *c = &p->convolution;
+  if (!p->is_convolution) return true;
   bool filter = c->operation == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
   bool half = c->x.type != AMPC_F32 && c->y.type != AMPC_F32;
   if (!c->joined) return c->x.type == c->w.type && c->w.type == c->y.type;
@@ -195,14 +202,14 @@ static bool is_possible(const Convolution *c)
 /* The engines that a heuristic names. */
 static int named(const Descriptor *heuristic, int out[ENGINES])
 {
-  Convolution c;
+  DnnPlanData p;
   int n = 0;
-  read_graph(dnn_named(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &c);
+  read_graph(dnn_named(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &p);
   bool first = dnn_integer(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_A;
   long most = mock_setting("MOCK_DNN_ENGINES", ENGINES);
-  for (int i = (int)mock_setting("MOCK_DNN_FROM", 0); i < most && i < ENGINES && is_possible(&c);
+  for (int i = (int)mock_setting("MOCK_DNN_FROM", 0); i < most && i < ENGINES && is_possible(&p);
        i++)
-    if (i == 0 || !first || c.stride[0] == 1) out[n++] = i;
+    if (i == 0 || !first || !p.is_convolution || p.convolution.stride[0] == 1) out[n++] = i;
   return n;
 }
 
@@ -221,8 +228,8 @@ static bool check_machine(const Descriptor *d)
          dnn_values(d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, &n);
 }
 
-/* "mock 91901 " and the bytes of the convolution in hexadecimal */
-static DnnStatus read_text(Descriptor *d, Convolution *c)
+/* "mock 91901 " and the bytes of the plan in hexadecimal */
+static DnnStatus read_text(Descriptor *d, DnnPlanData *c)
 {
   int64_t n;
   const char *text = dnn_values(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, &n);
@@ -242,26 +249,28 @@ static DnnStatus read_text(Descriptor *d, Convolution *c)
 static DnnStatus make_plan(Descriptor *d)
 {
   int64_t n;
-  Convolution *c = calloc(1, sizeof *c); /* recorded calls know it: it stays */
-  if (!c) mock_misuse("out of memory");
+  DnnPlanData *p = calloc(1, sizeof *p); /* recorded calls know it: it stays */
+  if (!p) mock_misuse("out of memory");
   const Descriptor *config = dnn_named(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   if (!check_machine(d)) mock_misuse("a plan without handle and device");
-  d->data = c;
-  if (dnn_values(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, &n)) return read_text(d, c);
+  d->data = p;
+  if (dnn_values(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, &n)) return read_text(d, p);
   if (!config) return bad("a plan without an engine");
-  DnnStatus status = read_graph(config->data, c);
-  c->engine = config->number;
-  c->workspace = c->engine == GREEDY ? (int64_t)1 << 50 : c->engine == TENSOR_CORE ? WORKSPACE : 0;
-  c->tf32 = c->engine == TENSOR_CORE && c->x.type == AMPC_F32;
+  DnnStatus status = read_graph(config->data, p);
+  bool tensor_core = config->number == TENSOR_CORE;
+  p->engine = config->number;
+  p->workspace = p->engine == GREEDY ? (int64_t)1 << 50 : tensor_core ? WORKSPACE : 0;
+  p->convolution.workspace = p->workspace;
+  p->convolution.tf32 = tensor_core && p->convolution.x.type == AMPC_F32;
   return status;
 }
 
 DnnStatus dnn_complete(Descriptor *d)
 {
-  Convolution c;
+  DnnPlanData p;
   switch (d->kind) {
   case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-    return read_graph(d, &c);
+    return read_graph(d, &p);
   case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
     return make_plan(d);
   default:
@@ -288,7 +297,7 @@ static DnnStatus give_results(const Descriptor *d, int64_t wanted, int64_t *n, v
   return CUDNN_STATUS_SUCCESS;
 }
 
-static DnnStatus give_text(const Convolution *c, int64_t wanted, int64_t *n, char *out)
+static DnnStatus give_text(const DnnPlanData *c, int64_t wanted, int64_t *n, char *out)
 {
   char head[32];
   int at = snprintf(head, sizeof head, "mock %lu ", (unsigned long)cudnnGetVersion());
@@ -321,7 +330,7 @@ DnnStatus dnn_ask(Descriptor *d, DnnAttribute what, int64_t wanted, int64_t *n, 
     *n = notes_of(d->number, values);
     return CUDNN_STATUS_SUCCESS;
   case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-    *(int64_t *)values = ((const Convolution *)d->data)->workspace;
+    *(int64_t *)values = ((const DnnPlanData *)d->data)->workspace;
     *n = 1;
     return (DnnStatus)mock_setting("MOCK_DNN_SIZE", CUDNN_STATUS_SUCCESS);
   case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION:
@@ -390,12 +399,12 @@ static void check_places(const ConvolutionCall *call)
     mock_misuse("the result of a convolution lies over the workspace");
 }
 
-static void check_first_use(const Convolution *c, bool capturing)
+static void check_first_use(const DnnPlanData *p, bool capturing)
 {
   for (unsigned i = 0; i < n_used; i++)
-    if (used[i] == c) return;
-  if (capturing) mock_misuse("a convolution is called for the first time while a stream captures");
-  if (n_used < MOST_USED) used[n_used++] = c;
+    if (used[i] == p) return;
+  if (capturing) mock_misuse("a plan is called for the first time while a stream captures");
+  if (n_used < MOST_USED) used[n_used++] = p;
 }
 
 static uint64_t unless_virtual(const Descriptor *pack, const Tensor *t)
@@ -403,35 +412,76 @@ static uint64_t unless_virtual(const Descriptor *pack, const Tensor *t)
   return t->is_virtual ? 0 : place_of(pack, t);
 }
 
-DnnStatus cudnnBackendExecute(DnnHandle handle, DnnDescriptor plan, DnnDescriptor operands)
+static void check_count(const Descriptor *pack, int needed)
 {
-  __attribute__((cleanup(mock_leave))) int entered_ = mock_enter(NEEDS_CONTEXT);
-  const Descriptor *p = plan, *pack = operands;
-  if (entered_ || !handle || !p->final || !pack->final) return DNN_NOT_INITIALIZED;
-  if (!has_stream) mock_misuse("cudnn: no stream: the default one is nobody's");
-  ConvolutionCall call = {.c = p->data};
-  const Convolution *c = call.c;
-  long refuses = mock_setting("MOCK_DNN_REFUSES", ENGINES);
-  if (++calls == mock_setting("MOCK_DNN_FAIL", 0) || refuses == c->engine || refuses == -1)
-    return DNN_EXECUTION_FAILED;
-  if (engines[c->engine].against)
-    mock_misuse("cudnn: an engine that %s", engines[c->engine].against);
+  int64_t n;
+  dnn_values(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, &n);
+  if (n != needed) mock_misuse("cudnn: %d operands, %d needed", (int)n, needed);
+}
+
+static CuResult queue_convolution(const Convolution *c, const Descriptor *pack, uint64_t workspace)
+{
+  ConvolutionCall call = {.c = c, .workspace = workspace};
   call.x = unless_virtual(pack, &c->x);
   call.w = unless_virtual(pack, &c->w);
   call.y = unless_virtual(pack, &c->y);
   call.result = place_of(pack, &c->result);
   if (c->adds) call.add = place_of(pack, &c->add);
-  int64_t n, operands_needed = 3 + c->adds;
-  dnn_values(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, &n);
-  if (n != operands_needed)
-    mock_misuse("cudnn: %d operands, %d needed", (int)n, (int)operands_needed);
-  void *const *room = dnn_values(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, &n);
-  call.workspace = (uint64_t)(uintptr_t)*room;
-  if (c->workspace && !call.workspace) return bad("no workspace");
+  check_count(pack, 3 + c->adds);
   check_places(&call);
-  check_first_use(c, mock_is_capturing(stream));
+  return mock_queue_library(stream, "a convolution", convolution_run, &call, sizeof call);
+}
+
+/* Results may lie over nothing else of the call. */
+static void check_results(const StepsCall *call)
+{
+  const Steps *s = call->steps;
+  for (int o = 0; o < s->n_operations; o++) {
+    int y = s->operation[o].y;
+    for (int i = 0; i < s->n_tensors; i++) {
+      const Tensor *a = &s->tensor[y], *b = &s->tensor[i];
+      bool apart = a->is_virtual || b->is_virtual || b->by_value || i == y;
+      if (!apart && meet(call->place[y].at, tensor_bytes(a), call->place[i].at, tensor_bytes(b)))
+        mock_misuse("cudnn: result %d lies over operand %d", (int)a->number, (int)b->number);
+    }
+  }
+}
+
+/* Numbers are taken when the call is made. */
+static CuResult queue_steps(const Steps *s, const Descriptor *pack)
+{
+  StepsCall call = {.steps = s};
+  int needed = 0;
+  for (int i = 0; i < s->n_tensors; i++) {
+    uint64_t at = unless_virtual(pack, &s->tensor[i]);
+    needed += !s->tensor[i].is_virtual;
+    call.place[i].at = at;
+    if (s->tensor[i].by_value) call.place[i].number = *(const float *)(uintptr_t)at;
+  }
+  check_count(pack, needed);
+  check_results(&call);
+  return mock_queue_library(stream, "operations of cuDNN", steps_run, &call, sizeof call);
+}
+
+DnnStatus cudnnBackendExecute(DnnHandle handle, DnnDescriptor plan, DnnDescriptor operands)
+{
+  __attribute__((cleanup(mock_leave))) int entered_ = mock_enter(NEEDS_CONTEXT);
+  const Descriptor *d = plan, *pack = operands;
+  if (entered_ || !handle || !d->final || !pack->final) return DNN_NOT_INITIALIZED;
+  if (!has_stream) mock_misuse("cudnn: no stream: the default one is nobody's");
+  const DnnPlanData *p = d->data;
+  long refuses = mock_setting("MOCK_DNN_REFUSES", ENGINES);
+  if (++calls == mock_setting("MOCK_DNN_FAIL", 0) || refuses == p->engine || refuses == -1)
+    return DNN_EXECUTION_FAILED;
+  if (engines[p->engine].against)
+    mock_misuse("cudnn: an engine that %s", engines[p->engine].against);
+  int64_t n;
+  void *const *room = dnn_values(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, &n);
+  uint64_t workspace = (uint64_t)(uintptr_t)*room;
+  if (p->workspace && !workspace) return bad("no workspace");
+  check_first_use(p, mock_is_capturing(stream));
   mock_add(COUNT_library_calls, 1);
-  CuResult queued =
-      mock_queue_library(stream, "a convolution", convolution_run, &call, sizeof call);
+  CuResult queued = p->is_convolution ? queue_convolution(&p->convolution, pack, workspace)
+                                      : queue_steps(&p->steps, pack);
   return queued ? DNN_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }

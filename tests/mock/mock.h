@@ -56,7 +56,8 @@ typedef enum Count {
   X(kernels_run)                                                                                   \
   X(products_run)                                                                                  \
   X(convolutions_run)                                                                              \
-  X(held) /* objects and memory that were made and not given back */
+  X(graphs_run) /* of cuDNN that are no convolution */                                             \
+  X(held)       /* objects and memory that were made and not given back */
 #define X(name) COUNT_##name,
   COUNTS(X)
 #undef X

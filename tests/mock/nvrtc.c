@@ -129,6 +129,66 @@ static const char only_cuda[] =
     "#define LEAVE_FROM_BLOCK(k) \\\n"
     "  if (block_index >= (k)) return\n";
 
+/* What templates/tiles_cuda.cuh says, for a block that has one thread: tiles have the sizes that
+ * suit a GPU, so tiles_cpu.h, which counts in vectors, cannot take its place. */
+static const char one_thread_tiles[] =
+    "\n#define UNUSED __attribute__((unused))\n#undef BLOCK_LOOP\n#undef BLOCK_ROOM\n#undef "
+    "BLOCK_EACH\n#undef BLOCK_CELLS\n"
+    "#undef TILE_SUMS\n#undef TILE_CLEAR\n#undef TILE_EACH\n"
+    "#define BLOCK_LOOP(T, unit, n) for (T unit = (T)block_index; unit < (n); unit += "
+    "block_count)\n"
+    "#define BLOCK_ROOM(T, name, n) T name[n] __attribute__((aligned(64)))\n"
+    "#define BLOCK_EACH(i, n) for (int i = 0; i < (n); i++)\n"
+    "#define BLOCK_CELLS(row, c, rows, columns) \\\n"
+    "  for (int row = 0; row < (rows); row++) for (int c = 0; c < (columns); c++)\n"
+    "#define TILE_SUMS(T, name, rows, lanes) T name[(rows) * (lanes)]\n"
+    "#define TILE_CLEAR(name, rows, lanes) \\\n"
+    "  for (int name##_at = 0; name##_at < (rows) * (lanes); name##_at++) name[name##_at] = 0\n"
+    "#define TILE_EACH(row, lane, at, rows, used, lanes, width, ...) \\\n"
+    "  for (int row = 0; row < (used); row++) \\\n"
+    "    for (int lane = 0; lane < (width); lane++) { \\\n"
+    "      const int at UNUSED = row * (lanes) + lane; \\\n"
+    "      __VA_ARGS__ \\\n"
+    "    }\n"
+    "static void whole_product(int rows, int used, int lanes, int width, int depth, real *sum,\n"
+    "                          const real *a, int a_row, int a_step, const real *b)\n"
+    "{\n"
+    "  (void)rows;\n"
+    "  for (int i = 0; i < used; i++)\n"
+    "    for (int k = 0; k < depth; k++)\n"
+    "      for (int j = 0; j < width; j++)\n"
+    "        sum[i * lanes + j] =\n"
+    "            ampc_fma(a[i * a_row + k * a_step], b[k * lanes + j], sum[i * lanes + j]);\n"
+    "}\n"
+    "static void all_lanes_most(real *most, const real *tile, int used, int lanes, int width)\n"
+    "{\n"
+    "  for (int i = 0; i < used; i++)\n"
+    "    for (int j = 0; j < width; j++) most[j] = ampc_max(tile[i * lanes + j], most[j]);\n"
+    "}\n"
+    "static void all_lanes_add(real *total, const real *tile, int used, int lanes, int width)\n"
+    "{\n"
+    "  for (int i = 0; i < used; i++)\n"
+    "    for (int j = 0; j < width; j++) total[j] += tile[i * lanes + j];\n"
+    "}\n"
+    "#define tile_product whole_product\n"
+    "#define tile_most all_lanes_most\n"
+    "#define tile_add all_lanes_add\n";
+
+/* From the prelude to the end: other tiles stand behind those of the text, in front of the kernels
+ * that use them. */
+static void put_rest(FILE *out, const char *text)
+{
+  const char *kernels = strstr(text, "\n__global__ void ");
+  if (!kernels || !strstr(text, "#define BLOCK_LOOP(")) {
+    fputs(text, out);
+    return;
+  }
+  fputs("static const struct { unsigned x; } threadIdx;\n", out);
+  fwrite(text, 1, (size_t)(kernels - text), out);
+  fputs(one_thread_tiles, out);
+  fputs(kernels, out);
+}
+
 /* The C text: cpu.h in the place of the other prelude. */
 static bool put_c_text(FILE *out, const char *text)
 {
@@ -139,7 +199,7 @@ static bool put_c_text(FILE *out, const char *text)
   fwrite(embedded_files[0].text, 1, embedded_files[0].size, out);
   fputs(only_cuda, out);
   fputs("#define __launch_bounds__(...)\n", out);
-  fputs(to, out);
+  put_rest(out, to);
   return true;
 }
 
