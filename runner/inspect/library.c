@@ -1,11 +1,13 @@
-/* What computes the convolutions of a job. For the CPU the device is asked, which chooses among the
- * implementations of its library by what this machine has. For a GPU cuDNN is asked, which plans
- * for one that need not be here. */
+/* What computes convolutions and attention of a job. For the CPU the device is asked, which chooses
+ * among the implementations of its library by what this machine has. For a GPU cuDNN is asked,
+ * which plans for one that need not be here. */
 #include <stdio.h>
+#include "compiler/command/attention.h"
 #include "ampc_rt.h"
 #include "compiler/options.h"
 #include "inspect.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/cudnn_attention.h"
 #include "runtime/device.h"
 
 static ampc_status name_rows(Inspection *in, Device *device)
@@ -23,20 +25,43 @@ static ampc_status name_rows(Inspection *in, Device *device)
   return AMPC_OK;
 }
 
+static const char *plan_text(Compile *c, const DnnMachine *machine, const DnnProblem *problem,
+                             int64_t limit)
+{
+  DnnPlan plan;
+  bool good = dnn_plan_make(machine, problem, limit, &plan);
+  const char *text = good ? arena_printf(c->arena, "cuDNN's engine %lld", (long long)plan.engine)
+                          : arena_printf(c->arena, "own kernels: %s", plan.why);
+  dnn_plan_free(&plan);
+  return text;
+}
+
+static const char *conv_text(Compile *c, const DnnMachine *machine, uint32_t group)
+{
+  ampc_conv d = convolution_of(c, group).desc;
+  DnnProblem problem = dnn_conv_problem(&d);
+  int64_t limit = ampc_conv_workspace_cuda(&d, c->options.real64, target_capability(c));
+  return plan_text(c, machine, &problem, limit);
+}
+
+/* NULL: it is none that cuDNN may know. */
+static const char *attention_text(Compile *c, const DnnMachine *machine, uint32_t group)
+{
+  ampc_attention a;
+  if (!attention_for_library(c, group, &a)) return NULL;
+  const char *why = dnn_against_attention(&a);
+  if (why) return arena_printf(c->arena, "own kernels: %s", why);
+  a = dnn_attention_part(&a, DNN_SCORES_LIMIT);
+  DnnProblem problem = dnn_attention_problem(&a);
+  return plan_text(c, machine, &problem, dnn_attention_scores(&a) + DNN_ENGINE_ROOM);
+}
+
 static void name_planned(Inspection *in, const DnnMachine *machine)
 {
-  Compile *c = in->c;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (row->kind != ROW_conv) continue;
-    ampc_conv d = convolution_of(c, row->group).desc;
-    DnnProblem problem = dnn_conv_problem(&d);
-    DnnPlan plan;
-    int64_t limit = ampc_conv_workspace_cuda(&d, c->options.real64, target_capability(c));
-    bool good = dnn_plan_make(machine, &problem, limit, &plan);
-    row->library = good ? arena_printf(c->arena, "cuDNN's engine %lld", (long long)plan.engine)
-                        : arena_printf(c->arena, "own kernels: %s", plan.why);
-    dnn_plan_free(&plan);
+    if (row->kind == ROW_conv) row->library = conv_text(in->c, machine, row->group);
+    if (row->kind == ROW_kernel) row->library = attention_text(in->c, machine, row->group);
   }
 }
 
@@ -55,7 +80,7 @@ int inspect_cudnn(Inspection *in, const char **note)
           "without NVIDIA's driver cuDNN leaves out the engines that it compiles, such as those of "
           "weight gradients in 16 bits";
   } else {
-    *note = arena_printf(in->c->arena, "convolutions by own kernels: %s", why);
+    *note = arena_printf(in->c->arena, "convolutions and attention by own kernels: %s", why);
   }
   return 0;
 }
