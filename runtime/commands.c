@@ -82,12 +82,14 @@ static ampc_status check_list(ampc_runtime *rt, CommandList list)
 
 /* ---- before the first step ---- */
 
-/* What the device can do once for products and convolutions. */
+/* What the device can do once for products, convolutions and attention. */
 static ampc_status prepare(Device *d, CommandList list)
 {
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < list.n && !status; i++) {
     const ampc_command *k = &list.at[i];
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention && d->ops->prepare_attention)
+      status = d->ops->prepare_attention(d, k->as.launch.attention);
     if (k->kind == AMPC_CONV) status = d->ops->prepare_conv(d, &k->as.conv.desc);
     if (k->kind == AMPC_GEMM) status = d->ops->prepare_gemm(d, &k->as.gemm.desc);
     if (k->kind == AMPC_REPEAT) status = prepare(d, body_of(k));
@@ -196,6 +198,14 @@ static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_
 
 static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int64_t t);
 
+static void run_launch(ampc_runtime *rt, const ampc_launch *l, void *const *at)
+{
+  if (l->attention)
+    ampc_do_attention(rt, l->attention, l->kernel, l->grid, l->block, at, l->n_args);
+  else
+    ampc_do_launch(rt, l->kernel, l->grid, l->block, at, l->n_args);
+}
+
 static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   const ampc_command *k = b->command;
@@ -203,8 +213,7 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
   ampc_called(rt, k->label ? k->label : "a command");
   switch (k->kind) {
   case AMPC_LAUNCH_KERNEL:
-    ampc_do_launch(rt, k->as.launch.kernel, k->as.launch.grid, k->as.launch.block, at,
-                   k->as.launch.n_args);
+    run_launch(rt, &k->as.launch, at);
     break;
   case AMPC_GEMM:
     ampc_do_gemm(rt, &k->as.gemm.desc, at[0], at[1], at[2], at[3], at[4]);

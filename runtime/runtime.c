@@ -206,7 +206,7 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   return m;
 }
 
-/* What the convolutions of a list can need beside WORK on a GPU: Note [scratch] of
+/* What convolutions and attention of a list can need beside WORK on a GPU: Note [scratch] of
  * cuda/cudnn_choice.c. */
 static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, uint32_t n)
 {
@@ -217,6 +217,8 @@ static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, u
     int64_t bytes = 0;
     if (k->kind == AMPC_CONV)
       bytes = ampc_conv_workspace_cuda(&k->as.conv.desc, p->real64, capability);
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention)
+      bytes = cuda_attention_scratch(k->as.launch.attention);
     if (k->kind == AMPC_REPEAT)
       bytes = scratch_of(p, k->as.repeat.commands, k->as.repeat.n_commands);
     if (bytes > most) most = bytes;
@@ -427,6 +429,20 @@ void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t b
     return;
   }
   keep_failure(rt, rt->device->ops->launch(rt->device, &p->kernels[kernel], grid, block, args));
+}
+
+void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t kernel, uint32_t grid,
+                       uint32_t block, void *const *args, uint32_t n_args)
+{
+  const DeviceOps *ops = rt->device->ops;
+  bool done = false;
+  if (rt->failed) return;
+  if (ops->attention)
+    keep_failure_of(rt,
+                    rt->preparing ? ops->prepare_attention(rt->device, desc)
+                                  : ops->attention(rt->device, desc, args, &done),
+                    desc->line);
+  if (!done) ampc_do_launch(rt, kernel, grid, block, args, n_args);
 }
 
 void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,

@@ -85,10 +85,12 @@ __global__ void $name($arguments)
 @keys@joint          $dq[((image * $l + from + row) * $heads + head) * $d + c] = sum_q[row * $d_room + c];
 @keys      }
 @keys@dk      TILE_EACH(row, lane, at, $d_room, $d, $lanes, width, {
-@keys@dk        if (lane < valid) $dk[((image * $s + first + lane) * $heads + head) * $d + row] = sum_d[at] * $scale;
+@keys@dk        const real result = sum_d[at] * $scale;
+@keys@dk        if (lane < valid) $dk[((image * $s + first + lane) * $heads + head) * $d + row] = $result;
 @keys@dk      })
 @keys@dv      TILE_EACH(row, lane, at, $e_room, $e, $lanes, width, {
-@keys@dv        if (lane < valid) $dv[((image * $s + first + lane) * $heads + head) * $e + row] = sum_e[at];
+@keys@dv        const real result = sum_e[at];
+@keys@dv        if (lane < valid) $dv[((image * $s + first + lane) * $heads + head) * $e + row] = $result;
 @keys@dv      })
 @keys    }
 @keys@queries    } else { /* queries */
@@ -147,7 +149,8 @@ __global__ void $name($arguments)
 @queries      tile_product($d_room, $d, $lanes, width, count, sum_d, step_d, 1, $d_room, weights);
 @queries    }
 @queries    TILE_EACH(row, lane, at, $d_room, $d, $lanes, width, {
-@queries      if (lane < valid) $dq[((image * $l + first + lane) * $heads + head) * $d + row] = sum_d[at];
+@queries      const real result = sum_d[at];
+@queries      if (lane < valid) $dq[((image * $l + first + lane) * $heads + head) * $d + row] = $result;
 @queries    })
 @keys@queries    }
   }

@@ -73,8 +73,8 @@ AttentionWalk attention_walk(Compile *c, const Group *p)
   if (!cpu) choose_tile(c, &w, &s, back);
   if (back && (attention_result(g, p, 1).id || attention_result(g, p, 2).id))
     w.key_split = cpu ? 1 : ceil_div(s.s, w.lanes);
-  if (!back || (attention_result(g, p, 0).id && !(cpu && w.key_split)))
-    w.query_split = ceil_div(s.l, w.lanes);
+  bool joint = cpu && w.key_split && !attr_int(n, "rounded");
+  if (!back || (attention_result(g, p, 0).id && !joint)) w.query_split = ceil_div(s.l, w.lanes);
   w.key_units = s.n * s.heads * w.key_split;
   w.query_units = s.n * s.heads * w.query_split;
   return w;
@@ -173,4 +173,103 @@ bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out
   for (uint32_t i = 0; i < x->rank; i++)
     if (x->dim[i] == 1) out->stride[i] = 0;
   return input == MASK || x->dim[x->rank - 1] == 1 || out->stride[x->rank - 1] == 1;
+}
+
+/* ---- for the library ---- */
+
+enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT }; /* inputs of attention_backward */
+
+static uint32_t argument_number(const Graph *g, const KernelArgs *args, Value v)
+{
+  v = value_root(g, v);
+  for (uint32_t i = 0; i < args->n; i++)
+    if (args->at[i].value.id == v.id) return i + 1;
+  return 0;
+}
+
+/* Axes of one element have no stride in an Access; the library wants one. */
+static ampc_attention_operand operand(const Node *x, const Access *a)
+{
+  int64_t row = x->dim[2] * x->dim[3], dense[] = {x->dim[1] * row, row, x->dim[3]};
+  ampc_attention_operand out = {.first = a->offset};
+  for (uint32_t i = 0; i < 3; i++) out.stride[i] = x->dim[i] == 1 ? dense[i] : a->stride[i];
+  return out;
+}
+
+/* False: not of the type. */
+static bool find_input(const Graph *g, const KernelArgs *args, const Node *n, uint32_t input,
+                       ampc_dtype type, ampc_attention_operand *out)
+{
+  Access a;
+  Value v = n->in[input];
+  bool good = attention_access(g, n, input, &a) && ir_node(g, value_root(g, v))->dtype == type;
+  if (!good) return false;
+  *out = operand(ir_node(g, v), &a);
+  out->argument = argument_number(g, args, v);
+  return true;
+}
+
+/* What the kernel writes, and sums, lie without gaps: rows of `width` for each head. */
+static ampc_attention_operand whole(const Graph *g, const KernelArgs *args, Value v, int64_t rows,
+                                    int64_t heads, int64_t width)
+{
+  ampc_attention_operand out = {.stride = {rows * heads * width, heads * width, width}};
+  if (v.id) out.argument = argument_number(g, args, v);
+  return out;
+}
+
+static bool for_backward(const Graph *g, const Group *p, const KernelArgs *args,
+                         ampc_attention *out)
+{
+  const Node *n = ir_node(g, p->anchor);
+  const int64_t l = out->l, s = out->s, heads = out->heads;
+  out->sums = whole(g, args, n->in[SUMS], l, heads, 1);
+  out->dq = whole(g, args, attention_result(g, p, 0), l, heads, out->d);
+  out->dk = whole(g, args, attention_result(g, p, 1), s, heads, out->d);
+  out->dv = whole(g, args, attention_result(g, p, 2), s, heads, out->e);
+  return find_input(g, args, n, RESULT, out->type, &out->y) &&
+         find_input(g, args, n, SLOPE, out->type, &out->dy) && out->dq.argument &&
+         out->dk.argument && out->dv.argument;
+}
+
+static bool for_forward(const Graph *g, const Group *p, const KernelArgs *args, ampc_attention *out)
+{
+  out->y = whole(g, args, attention_result(g, p, 0), out->l, out->heads, out->e);
+  out->sums = whole(g, args, attention_result(g, p, 1), out->l, out->heads, 1);
+  return out->y.argument != 0;
+}
+
+bool attention_is_plain(const Compile *c, const Node *n)
+{
+  bool half = ir_dtype_size(c, ir_node(c->graph, n->in[QUERY])->dtype) == 2;
+  return !is_cpu_target(c) && half && !n->in[MASK].id && !op_draws(n) &&
+         (!attention_is_backward(n) || n->in[RESULT].id);
+}
+
+bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
+{
+  const Graph *g = c->graph;
+  const Group *p = &g->groups.at[group];
+  if (!p->anchor.id || !op_has(ir_node(g, p->anchor), T_views)) return false;
+  const Node *n = ir_node(g, p->anchor);
+  Sizes s = sizes_of(g, n);
+  DType type = ir_node(g, n->in[QUERY])->dtype;
+  KernelArgs args = kernel_args(c, group);
+  *out = (ampc_attention){.backward = attention_is_backward(n),
+                          .causal = attr_int(n, "causal"),
+                          .n = s.n,
+                          .l = s.l,
+                          .s = s.s,
+                          .heads = s.heads,
+                          .d = s.d,
+                          .e = s.e,
+                          .scale = attr_float(n, "scale"),
+                          .type = type,
+                          .line = node_line(c, p->anchor)};
+  if (!attention_is_plain(c, n)) return false;
+  if (!find_input(g, &args, n, QUERY, type, &out->q) ||
+      !find_input(g, &args, n, KEY, type, &out->k) ||
+      !find_input(g, &args, n, VALUE, type, &out->v))
+    return false;
+  return out->backward ? for_backward(g, p, &args, out) : for_forward(g, p, &args, out);
 }

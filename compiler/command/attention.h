@@ -14,8 +14,8 @@
  * queries: no block can have both. On CUDA some blocks of a launch have tiles of keys, the others
  * tiles of queries, and both make the scores. On the CPU one thread has all tiles of a head one
  * after the other, so the sums of the queries lie in memory, each tile of keys adds to them in its
- * turn, and the scores are made once. Sums are f32, and so are the results of backward, which a
- * cast rounds. */
+ * turn, and the scores are made once. Sums are f32; so are there the results of backward, which a
+ * cast rounds, while on CUDA a tile has them whole and rounds them (`rounded`). */
 #pragma once
 #include "walk.h"
 
@@ -34,6 +34,12 @@ Value attention_result(const Graph *g, const Group *p, int64_t of);
 bool attention_is_backward(const Node *n);
 
 Geometry attention_geometry(Compile *c, const Group *p);
+
+/* Neither mask nor dropout, 16 bits, for a GPU: a library may know it. */
+bool attention_is_plain(const Compile *c, const Node *n);
+/* The group as the device's library may compute it, with the arguments of the kernel. False: it is
+ * not plain, its operands are of several types, or some results are missing. */
+bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out);
 
 /* Where element [i0, i1, i2, i3] of input `input` lies in the bytes of value_root, through views
  * and folded moves. False: no strides say it, or, of tensors that are not the mask, neighbours

@@ -82,11 +82,6 @@ bool is_working_copy(const Graph *g, Value v)
          !reads_average(g, from);
 }
 
-bool is_cpu_target(const Compile *c)
-{
-  return strcmp(c->options.target, "cpu") == 0;
-}
-
 int target_capability(const Compile *c)
 {
   return ampc_target_capability(c->options.target);

@@ -152,5 +152,4 @@ uint32_t group_n_args(Compile *c, uint32_t group);   /* of the kernel, whatever 
 const char *kernel_name(Compile *c, uint32_t group); /* of the first of those that launch it */
 /* Bytes of scratch that the group's product or convolution asks for; 0 for all other groups. */
 int64_t group_workspace(Compile *c, uint32_t group);
-bool is_cpu_target(const Compile *c);
 int target_capability(const Compile *c); /* 80 for sm_80 */

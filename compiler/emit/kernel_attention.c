@@ -148,7 +148,8 @@ static const char *result_text(const Kernel *k, const char *word, size_t n)
   for (int64_t of = 0; of < 3; of++)
     if (is(word, n, names[back][of])) return argument_text(k, attention_result(k->g, k->group, of));
   if (!is(word, n, "result")) return NULL;
-  return stored(k, ir_node(k->g, attention_result(k->g, k->group, 0))->dtype, "result");
+  Value v = back ? k->group->anchor : attention_result(k->g, k->group, 0);
+  return stored(k, ir_node(k->g, v)->dtype, "result");
 }
 
 const char *attention_text(const Kernel *k, const char *word, size_t n)

@@ -1,6 +1,6 @@
-/* Descriptions of matrix products and convolutions in an emitted text: constants, for sizes do not
- * change from step to step. Equal layers have equal products, so each is printed once, under the
- * label of the first command that has it. */
+/* Descriptions of matrix products, convolutions and attention in an emitted text: constants, for
+ * sizes do not change from step to step. Equal layers have equal products, so each is printed once,
+ * under the label of the first command that has it. */
 #include "compiler/base/names.h"
 #include "program_parts.h"
 
@@ -91,6 +91,41 @@ static const char *conv_text(Printer *p, const ampc_conv *d)
   return t.at;
 }
 
+static const char *operand_text(Printer *p, const ampc_attention_operand *o)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  field_integer(&t, "argument", o->argument);
+  field_integer(&t, "first", o->first);
+  field_text(&t, "stride", dims(p, o->stride, 3));
+  return arena_printf(p->c->arena, "{%s}", t.at);
+}
+
+static const char *attention_text(Printer *p, const ampc_attention *d)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  field_truth(&t, "backward", d->backward);
+  field_truth(&t, "causal", d->causal);
+  field_integer(&t, "n", d->n);
+  field_integer(&t, "l", d->l);
+  field_integer(&t, "s", d->s);
+  field_integer(&t, "heads", d->heads);
+  field_integer(&t, "d", d->d);
+  field_integer(&t, "e", d->e);
+  const struct {
+    const char *name;
+    const ampc_attention_operand *operand;
+  } all[] = {{"q", &d->q},   {"k", &d->k},   {"v", &d->v},   {"y", &d->y},  {"sums", &d->sums},
+             {"dy", &d->dy}, {"dq", &d->dq}, {"dk", &d->dk}, {"dv", &d->dv}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].operand->argument) field_text(&t, all[i].name, operand_text(p, all[i].operand));
+  field_number(p, &t, "scale", d->scale);
+  field_text(&t, "type", dtype_enums[d->type]);
+  field_integer(&t, "line", d->line);
+  return t.at;
+}
+
 /* The name of the description with this text, which is printed if it is new. Fields of the two
  * kinds differ. */
 static const char *described(Printer *p, Products *x, const char *type, const char *label,
@@ -114,6 +149,9 @@ void put_products(Printer *p, Products *x, const ampc_command *commands, uint32_
       name = described(p, x, "ampc_gemm", k->label, gemm_text(p, &k->as.gemm.desc));
     if (k->kind == AMPC_CONV)
       name = described(p, x, "ampc_conv", k->label, conv_text(p, &k->as.conv.desc));
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention) /* a kernel has the label */
+      name = described(p, x, "ampc_attention", arena_printf(p->c->arena, "A_%s", k->label),
+                       attention_text(p, k->as.launch.attention));
     if (name) vec_push(p->c->arena, &x->commands, (Described){k->label, name});
     if (k->kind == AMPC_REPEAT) put_products(p, x, k->as.repeat.commands, k->as.repeat.n_commands);
   }

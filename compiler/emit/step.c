@@ -72,17 +72,29 @@ static void put_repeat(Step *s, const ampc_command *command, uint32_t depth)
   EMIT(s->p, "}\n");
 }
 
+static const char next[] = "    "; /* before further lines of a call */
+
+static void put_launch(Step *s, const ampc_command *command, const char *operands)
+{
+  const ampc_launch *l = &command->as.launch;
+  Printer *p = s->p;
+  const char *kernel = s->program->kernels[l->kernel].name;
+  if (l->attention)
+    EMIT_WRAPPED(p, next, "AMPC_ATTENTION(rt, %s, %s, K_%s, %u, %u%s);\n", command->label,
+                 product_name(p, s->products, command), kernel, l->grid, l->block, operands);
+  else
+    EMIT_WRAPPED(p, next, "AMPC_LAUNCH(rt, K_%s, %u, %u%s);\n", kernel, l->grid, l->block,
+                 operands);
+}
+
 /* One command of the plan is one call in the step function, or a loop. */
 static void put_command(Step *s, const ampc_command *command, uint32_t depth)
 {
-  static const char next[] = "    ";
-  const ampc_launch *l = &command->as.launch;
   Printer *p = s->p;
   const char *operands = operands_text(s, command, depth);
   switch (command->kind) {
   case AMPC_LAUNCH_KERNEL:
-    EMIT_WRAPPED(p, next, "AMPC_LAUNCH(rt, K_%s, %u, %u%s);\n", s->program->kernels[l->kernel].name,
-                 l->grid, l->block, operands);
+    put_launch(s, command, operands);
     break;
   case AMPC_GEMM:
     EMIT_WRAPPED(p, next, "AMPC_GEMM(rt, %s, %s%s);\n", command->label,

@@ -429,6 +429,11 @@ Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK])
   return LAYOUT_channels_last;
 }
 
+bool is_cpu_target(const Compile *c)
+{
+  return strcmp(c->options.target, "cpu") == 0;
+}
+
 bool ir_is_tf32(const Compile *c, const Node *n)
 {
   const Graph *g = c->graph;

@@ -395,6 +395,7 @@ uint32_t ir_set_image_dims(const ImageDims *d, Layout layout, int64_t dim[MAX_RA
 int64_t ir_pixels(const ImageDims *d); /* of one image */
 /* The sizes of a parameter as it lies; gives its layout. */
 Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
+bool is_cpu_target(const Compile *c);
 bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands first */
 /* ampc_metric_slots of the first n metrics. */
 uint32_t ir_metric_slots(const Graph *g, uint32_t n);

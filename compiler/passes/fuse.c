@@ -530,7 +530,10 @@ bool pass_fuse(Compile *c)
   if (c->options.optimize > 0) fold_nodes(c, f.phase);
   order_effects(c, &f.order);
   make_sets(&f);
-  if (c->options.optimize > 0) join_all(&f);
+  if (c->options.optimize > 0)
+    join_all(&f);
+  else
+    fuse_attention(&f);
   memcpy(f.part, f.group, n * sizeof *f.part);
   f.in_turn = arena_array(c->arena, bool, f.sets.n);
   f.level = arena_array(c->arena, uint32_t, f.sets.n);

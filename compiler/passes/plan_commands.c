@@ -1,5 +1,6 @@
 /* Groups as commands of the plan. */
 #include "plan.h"
+#include "compiler/command/attention.h"
 #include "memory_use.h"
 
 /* A convolution in columns takes two pointers whatever its group reads: images and columns. */
@@ -13,6 +14,15 @@ void plan_kernels(Compile *c, ampc_program *p)
     out[p->n_kernels++] = (ampc_kernel){.name = kernel_name(c, i), .n_args = n_args};
   }
   p->kernels = out;
+}
+
+static const ampc_attention *attention_of(Compile *c, uint32_t group)
+{
+  ampc_attention a, *kept;
+  if (!attention_for_library(c, group, &a)) return NULL;
+  kept = arena_new(c->arena, ampc_attention);
+  *kept = a;
+  return kept;
 }
 
 /* Arguments, grid and block come from command/, which the emitter asks too: call and kernel
@@ -33,7 +43,8 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
                                       .grid = shape.grid,
                                       .block = shape.block,
                                       .n_args = args.n,
-                                      .args = operands}};
+                                      .args = operands,
+                                      .attention = attention_of(c, group)}};
 }
 
 static ampc_command gemm_command(Compile *c, uint32_t group)

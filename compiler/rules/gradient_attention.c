@@ -66,12 +66,20 @@ static Value log_sums(Back *b)
   return v;
 }
 
+/* Whether the device's library may compute the gradients: it wants the results, too. */
+static bool library_may(const Back *b)
+{
+  bool plain = !b->n.in[MASK].id && !op_draws(&b->n);
+  return !is_cpu_target(b->c) && plain && ir_dtype_size(b->c, b->n.dtype) == 2;
+}
+
 static Value gradient_of_input(Back *b, const Value *in, uint32_t of)
 {
-  Value v = ir_append(b->c, &b->at, OP_attention_backward, in, 7,
+  Value v = ir_append(b->c, &b->at, OP_attention_backward, in, 8,
                       ATTRS({"scale", {.f = attr_float(&b->n, "scale")}},
                             {"p", {.f = attr_float(&b->n, "p")}},
-                            {"causal", {.i = attr_int(&b->n, "causal")}}, {"of", {.i = of}}));
+                            {"causal", {.i = attr_int(&b->n, "causal")}},
+                            {"rounded", {.i = !is_cpu_target(b->c)}}, {"of", {.i = of}}));
   ir_node(b->c->graph, v)->stream = b->n.stream;
   return v;
 }
@@ -82,7 +90,14 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
   Value y = back_wide(b, b->y), wide = back_wide(b, dy);
   Value off = ir_reduce(c, &b->at, OP_sum, back_mul(b, wide, y), 1u << 3, false);
   Value sums = log_sums(b);
-  Value in[] = {b->n.in[QUERY], b->n.in[KEY], b->n.in[VALUE], b->n.in[MASK], dy, sums, off};
+  Value in[] = {b->n.in[QUERY],
+                b->n.in[KEY],
+                b->n.in[VALUE],
+                b->n.in[MASK],
+                dy,
+                sums,
+                off,
+                library_may(b) ? b->y : (Value){0}};
   for (uint32_t i = 0; i < 3; i++) out_dx[i] = gradient_of_input(b, in, i);
   if (in[MASK].id && dtype_is_float(back_in(b, MASK)->dtype))
     out_dx[MASK] = mask_gradient(b, sums, off);

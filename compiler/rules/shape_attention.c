@@ -36,10 +36,11 @@ bool shape_attention(Compile *c, Node *n)
   return rule_set_dims(c, n, sums ? 3 : 4, (int64_t[]){q->dim[0], q->dim[1], q->dim[2], v->dim[3]});
 }
 
-/* That of the input that it is the gradient of; its sums are f32, and it is not rounded here. */
+/* That of the input that it is the gradient of. */
 bool shape_attention_backward(Compile *c, Node *n)
 {
-  rule_copy_dims(n, ir_in(c, n, (uint32_t)attr_int(n, "of")));
-  n->dtype = AMPC_F32;
+  const Node *x = ir_in(c, n, (uint32_t)attr_int(n, "of"));
+  rule_copy_dims(n, x);
+  n->dtype = attr_int(n, "rounded") ? x->dtype : AMPC_F32;
   return true;
 }

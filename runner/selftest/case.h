@@ -71,6 +71,7 @@ typedef struct OpTest {
   double ulps;                      /* see Note [bounds] */
   double per_term;                  /* ulps more for each of the terms */
   Terms *terms;                     /* NULL: per_term is 0 */
+  bool narrow;                      /* a GPU's library rounds factors to the case's type */
   const char *why;                  /* the reason for the bound */
   const CaseRow *cases, *gradients; /* forward; of the op's gradient rule, at small smooth points */
   const ChainRow *chains;           /* gradients of graphs, counted for this op */

@@ -9,11 +9,19 @@
  * the scale. An ulp of f32 is 2^-24 of it or more. */
 static const double tf32_ulps = 0x1p15 + 0x1p4;
 
+/* A factor of each term that is rounded to 16 bits, half an ulp of those, makes the sum so much of
+ * the sum of |a b| wrong, which is the scale. */
+static double narrow_ulps(DType type)
+{
+  return type == AMPC_F16 ? 0x1p13 : type == AMPC_BF16 ? 0x1p16 : 0;
+}
+
 /* The bound of this case: that of the op, and more for each term that is summed. */
 double case_ulps(const Case *t)
 {
   const OpTest *test = t->test;
   double ulps = test->ulps + (test->terms ? test->per_term * test->terms(t) : 0);
+  if (test->narrow && t->by_gpu) ulps += narrow_ulps(t->want.dtype);
   return t->tf32 && t->by_gpu ? ulps + tf32_ulps : ulps;
 }
 

@@ -3,15 +3,12 @@
 #include "cudnn_attention.h"
 #include "cudnn_choice.h"
 
-/* What backward may write of the scores: a layer of GPT-2 at a batch of 16 needs 384 MiB. */
-enum { SCORES_LIMIT = 512 * 1024 * 1024, ENGINE_ROOM = 1024 * 1024 };
-
 /* Before the plan's room that of the numbers which each query has one of: `off`, or sums that
  * nobody wants. */
 static DnnRoom room_of(const ampc_attention *part)
 {
   int64_t numbers = part->n * part->heads * part->l * (int64_t)sizeof(float);
-  return (DnnRoom){.limit = (part->backward ? SCORES_LIMIT : 0) + ENGINE_ROOM,
+  return (DnnRoom){.limit = dnn_attention_scores(part) + DNN_ENGINE_ROOM,
                    .beside = ampc_round_up(numbers, AMPC_CUDA_ALIGN),
                    .what = "attention runs"};
 }
@@ -32,10 +29,17 @@ static bool is_ours(const ampc_attention *a)
   return empty || dnn_against_attention(a) != NULL;
 }
 
+int64_t cuda_attention_scratch(const ampc_attention *a)
+{
+  ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
+  DnnRoom room = room_of(&part);
+  return is_ours(a) ? 0 : room.beside + room.limit;
+}
+
 ampc_status cuda_prepare_attention(Device *device, const ampc_attention *a)
 {
   CudaDevice *d = cuda_of(device);
-  ampc_attention part = dnn_attention_part(a, SCORES_LIMIT);
+  ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
   DnnProblem t;
   DnnChoice *p;
   if (is_ours(a)) return AMPC_OK;
@@ -51,42 +55,44 @@ ampc_status cuda_prepare_attention(Device *device, const ampc_attention *a)
 typedef struct Call {
   const DnnApi *api;
   const ampc_attention *part;
-  ampc_attention_places at;
+  DnnAttentionPlaces at;
   DnnAttentionNumbers numbers;
 } Call;
 
 static DnnOperands operands(void *context, DnnForm form, void *room)
 {
   Call *c = context;
-  ampc_attention_places at = c->at;
+  DnnAttentionPlaces at = c->at;
   (void)form;
   if (!at.sums) at.sums = room;
   return dnn_attention_operands(c->api, c->part, &at, room, &c->numbers);
 }
 
-/* From `at` so many images and heads further. */
-static void *further(const void *at, int64_t element, const int64_t *stride, int64_t image,
-                     int64_t head)
+/* Where the operand has the part that begins with this image and head. */
+static void *place(const ampc_attention_operand *o, void *const *args, int64_t element,
+                   int64_t image, int64_t head)
 {
-  return at ? (char *)(uintptr_t)at + element * (image * stride[0] + head * stride[2]) : NULL;
+  if (!o->argument) return NULL;
+  int64_t first = o->first + image * o->stride[0] + head * o->stride[2];
+  return (char *)args[o->argument - 1] + element * first;
 }
 
-static ampc_attention_places places_of(const ampc_attention *a, const ampc_attention_places *at,
-                                       int64_t i, int64_t h)
+static DnnAttentionPlaces places_of(const ampc_attention *a, void *const *args, int64_t i,
+                                    int64_t h)
 {
   int64_t e = ampc_dtype_size(a->type), f32 = (int64_t)sizeof(float);
-  return (ampc_attention_places){.q = further(at->q, e, a->q_stride, i, h),
-                                 .k = further(at->k, e, a->k_stride, i, h),
-                                 .v = further(at->v, e, a->v_stride, i, h),
-                                 .y = further(at->y, e, a->y_stride, i, h),
-                                 .sums = further(at->sums, f32, a->sums_stride, i, h),
-                                 .dy = further(at->dy, e, a->dy_stride, i, h),
-                                 .dq = further(at->dq, e, a->dq_stride, i, h),
-                                 .dk = further(at->dk, e, a->dk_stride, i, h),
-                                 .dv = further(at->dv, e, a->dv_stride, i, h)};
+  return (DnnAttentionPlaces){.q = place(&a->q, args, e, i, h),
+                              .k = place(&a->k, args, e, i, h),
+                              .v = place(&a->v, args, e, i, h),
+                              .y = place(&a->y, args, e, i, h),
+                              .sums = place(&a->sums, args, f32, i, h),
+                              .dy = place(&a->dy, args, e, i, h),
+                              .dq = place(&a->dq, args, e, i, h),
+                              .dk = place(&a->dk, args, e, i, h),
+                              .dv = place(&a->dv, args, e, i, h)};
 }
 
-static bool are_aligned(const ampc_attention_places *at)
+static bool are_aligned(const DnnAttentionPlaces *at)
 {
   return dnn_is_aligned(at->q) && dnn_is_aligned(at->k) && dnn_is_aligned(at->v) &&
          dnn_is_aligned(at->y) && dnn_is_aligned(at->dy) && dnn_is_aligned(at->dq) &&
@@ -94,10 +100,9 @@ static bool are_aligned(const ampc_attention_places *at)
 }
 
 /* Part after part. A plan that turns out to fail does so at the first one. */
-static ampc_status run(CudaDevice *d, const ampc_attention *a, const ampc_attention_places *at,
-                       bool *out_done)
+static ampc_status run(CudaDevice *d, const ampc_attention *a, void *const *args, bool *out_done)
 {
-  ampc_attention part = dnn_attention_part(a, SCORES_LIMIT);
+  ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
   DnnRoom room = room_of(&part);
   DnnProblem t;
   DnnChoice *p = NULL;
@@ -106,22 +111,23 @@ static ampc_status run(CudaDevice *d, const ampc_attention *a, const ampc_attent
   for (int64_t i = 0; i < a->n && !status && *out_done; i += part.n)
     for (int64_t h = 0; h < a->heads && !status && *out_done; h += part.heads) {
       Call c = {.api = dnn_api_of(d), .part = &part};
-      c.at = places_of(a, at, i, h);
+      c.at = places_of(a, args, i, h);
       status = dnn_run(d, &t, &room, &(DnnCall){operands, &c}, p);
       *out_done = p->plan.plan != NULL;
     }
   return status;
 }
 
-ampc_status cuda_attention(Device *device, const ampc_attention *a, const ampc_attention_places *at,
+ampc_status cuda_attention(Device *device, const ampc_attention *a, void *const *args,
                            bool *out_done)
 {
   CudaDevice *d = cuda_of(device);
+  DnnAttentionPlaces at = places_of(a, args, 0, 0);
   *out_done = false;
-  if (is_ours(a) || !are_aligned(at)) return AMPC_OK;
+  if (is_ours(a) || !are_aligned(&at)) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   setup_lock();
-  if (!status) status = run(d, a, at, out_done);
+  if (!status) status = run(d, a, args, out_done);
   setup_unlock();
   return status;
 }

@@ -130,9 +130,7 @@ ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
 /* ---- attention by cuDNN: attention.c ---- */
 
-/* `done` false: cuDNN is of no use here, and the program's kernel has to do it. */
-ampc_status cuda_attention(Device *d, const ampc_attention *a, const ampc_attention_places *at,
-                           bool *out_done);
+ampc_status cuda_attention(Device *d, const ampc_attention *a, void *const *args, bool *out_done);
 ampc_status cuda_prepare_attention(Device *d, const ampc_attention *a);
 
 /* ---- by cuDNN or own kernels: cudnn_choice.c ---- */

@@ -185,7 +185,7 @@ static DnnDescriptor scaled_scores(Build *b, DnnDescriptor q, DnnDescriptor k)
 static DnnDescriptor sums_in_memory(Build *b)
 {
   const ampc_attention *a = b->a;
-  const int64_t *stride = a->sums_stride;
+  const int64_t *stride = a->sums.stride;
   DnnSizes s = {4, {a->n, a->heads, a->l, 1}, {stride[0], stride[2], stride[1], 1}};
   return dnn_tensor(b->o, SUMS, CUDNN_DATA_FLOAT, &s, DNN_NUMBERS);
 }
@@ -193,8 +193,8 @@ static DnnDescriptor sums_in_memory(Build *b)
 static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
 {
   const ampc_attention *a = b->a;
-  DnnDescriptor v = in_memory(b, V, a->type, lying(a, a->s, a->e, a->v_stride));
-  DnnDescriptor y = in_memory(b, Y, a->type, lying(a, a->l, a->e, a->y_stride));
+  DnnDescriptor v = in_memory(b, V, a->type, lying(a, a->s, a->e, a->v.stride));
+  DnnDescriptor y = in_memory(b, Y, a->type, lying(a, a->l, a->e, a->y.stride));
   DnnDescriptor sums = sums_in_memory(b);
   DnnDescriptor scores = masked(b, scaled_scores(b, q, k));
   DnnDescriptor most = reduced(b, CUDNN_REDUCE_TENSOR_MAX, scores);
@@ -211,7 +211,7 @@ static DnnDescriptor sums_of_slopes(Build *b, DnnDescriptor dy)
 {
   const ampc_attention *a = b->a;
   DnnSizes lines = sizes(a->n, a->heads, a->l, a->e);
-  DnnDescriptor y = in_memory(b, Y, a->type, lying(a, a->l, a->e, a->y_stride));
+  DnnDescriptor y = in_memory(b, Y, a->type, lying(a, a->l, a->e, a->y.stride));
   DnnDescriptor off = in_memory(b, OFF, AMPC_F32, b->rows);
   DnnDescriptor sum =
       reduced(b, CUDNN_REDUCE_TENSOR_ADD, pointed(b, CUDNN_POINTWISE_MUL, dy, y, &lines));
@@ -222,13 +222,13 @@ static DnnDescriptor sums_of_slopes(Build *b, DnnDescriptor dy)
 static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
 {
   const ampc_attention *a = b->a;
-  DnnSizes keys = lying(a, a->s, a->d, a->k_stride);
-  DnnDescriptor v = in_memory(b, V, a->type, swapped(lying(a, a->s, a->e, a->v_stride)));
-  DnnDescriptor dy = in_memory(b, DY, a->type, lying(a, a->l, a->e, a->dy_stride));
+  DnnSizes keys = lying(a, a->s, a->d, a->k.stride);
+  DnnDescriptor v = in_memory(b, V, a->type, swapped(lying(a, a->s, a->e, a->v.stride)));
+  DnnDescriptor dy = in_memory(b, DY, a->type, lying(a, a->l, a->e, a->dy.stride));
   DnnDescriptor sums = sums_in_memory(b);
-  DnnDescriptor dq = in_memory(b, DQ, a->type, lying(a, a->l, a->d, a->dq_stride));
-  DnnDescriptor dk = in_memory(b, DK, a->type, lying(a, a->s, a->d, a->dk_stride));
-  DnnDescriptor dv = in_memory(b, DV, a->type, lying(a, a->s, a->e, a->dv_stride));
+  DnnDescriptor dq = in_memory(b, DQ, a->type, lying(a, a->l, a->d, a->dq.stride));
+  DnnDescriptor dk = in_memory(b, DK, a->type, lying(a, a->s, a->d, a->dk.stride));
+  DnnDescriptor dv = in_memory(b, DV, a->type, lying(a, a->s, a->e, a->dv.stride));
   DnnDescriptor off = sums_of_slopes(b, dy);
   DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scaled_scores(b, q, k), sums, &b->scores);
   DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
@@ -250,8 +250,8 @@ static DnnDescriptor graph(DnnObjects *o, DnnHandle handle, const void *what, Dn
   b.scores = sizes(a->n, a->heads, a->l, a->s);
   b.turned = swapped(b.scores);
   b.rows = sizes(a->n, a->heads, a->l, 1);
-  DnnDescriptor q = in_memory(&b, Q, a->type, lying(a, a->l, a->d, a->q_stride));
-  DnnDescriptor k = in_memory(&b, K, a->type, swapped(lying(a, a->s, a->d, a->k_stride)));
+  DnnDescriptor q = in_memory(&b, Q, a->type, lying(a, a->l, a->d, a->q.stride));
+  DnnDescriptor k = in_memory(&b, K, a->type, swapped(lying(a, a->s, a->d, a->k.stride)));
   if (a->backward)
     backward(&b, q, k);
   else
@@ -267,17 +267,17 @@ const char *dnn_against_attention(const ampc_attention *a)
   if (a->type != AMPC_F16 && a->type != AMPC_BF16) return "its operands are not 16 bits wide";
   if (a->d % STEP || a->e % STEP) return "a head's width is no multiple of 8";
   if (a->d > WIDEST || a->e > WIDEST) return "a head is wider than 256";
-  const int64_t *all[] = {a->q_stride,  a->k_stride,  a->v_stride,  a->y_stride,
-                          a->dy_stride, a->dq_stride, a->dk_stride, a->dv_stride};
+  const int64_t *all[] = {a->q.stride,  a->k.stride,  a->v.stride,  a->y.stride,
+                          a->dy.stride, a->dq.stride, a->dk.stride, a->dv.stride};
   for (size_t i = 0; i < (a->backward ? sizeof all / sizeof *all : 4); i++)
     if (all[i][0] % STEP || all[i][1] % STEP || all[i][2] % STEP)
       return "rows of an operand lie no multiple of 16 bytes apart";
   return NULL;
 }
 
-/* What backward writes of the scores. */
-static int64_t score_bytes(const ampc_attention *a)
+int64_t dnn_attention_scores(const ampc_attention *a)
 {
+  if (!a->backward) return 0;
   int64_t l = ampc_round_up(a->l, QUERY_TILE), s = ampc_round_up(a->s, KEY_TILE);
   return a->n * a->heads * l * s * SCORE_BYTES;
 }
@@ -292,9 +292,9 @@ static int64_t next_lower_divisor(int64_t n, int64_t of)
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit)
 {
   ampc_attention part = *a;
-  if (!a->backward) return part;
-  while (part.n > 1 && score_bytes(&part) > limit) part.n = next_lower_divisor(part.n, a->n);
-  while (part.heads > 1 && score_bytes(&part) > limit)
+  while (part.n > 1 && dnn_attention_scores(&part) > limit)
+    part.n = next_lower_divisor(part.n, a->n);
+  while (part.heads > 1 && dnn_attention_scores(&part) > limit)
     part.heads = next_lower_divisor(part.heads, a->heads);
   return part;
 }
@@ -314,21 +314,21 @@ DnnProblem dnn_attention_problem(const ampc_attention *a)
                                a->backward ? "'s gradients" : "", a->causal ? ", causal" : "",
                                ampc_dtype_name(a->type), (long long)a->n, (long long)a->heads,
                                (long long)a->l, (long long)a->d, (long long)a->s, (long long)a->e);
-  at = put_strides(p.words, at, "q", a->q_stride);
-  at = put_strides(p.words, at, "k", a->k_stride);
-  at = put_strides(p.words, at, "v", a->v_stride);
-  at = put_strides(p.words, at, "y", a->y_stride);
-  at = put_strides(p.words, at, "sums", a->sums_stride);
+  at = put_strides(p.words, at, "q", a->q.stride);
+  at = put_strides(p.words, at, "k", a->k.stride);
+  at = put_strides(p.words, at, "v", a->v.stride);
+  at = put_strides(p.words, at, "y", a->y.stride);
+  at = put_strides(p.words, at, "sums", a->sums.stride);
   if (!a->backward) return p;
-  at = put_strides(p.words, at, "dy", a->dy_stride);
-  at = put_strides(p.words, at, "dq", a->dq_stride);
-  at = put_strides(p.words, at, "dk", a->dk_stride);
-  put_strides(p.words, at, "dv", a->dv_stride);
+  at = put_strides(p.words, at, "dy", a->dy.stride);
+  at = put_strides(p.words, at, "dq", a->dq.stride);
+  at = put_strides(p.words, at, "dk", a->dk.stride);
+  put_strides(p.words, at, "dv", a->dv.stride);
   return p;
 }
 
 DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
-                                   const ampc_attention_places *at, void *off,
+                                   const DnnAttentionPlaces *at, void *off,
                                    DnnAttentionNumbers *numbers)
 {
   enum { LOWEST_IS_INFINITE = 91000 }; /* cuDNN before 9.10 wants a finite one */

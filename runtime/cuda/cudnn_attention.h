@@ -5,17 +5,31 @@
 /* What speaks against all of its engines; NULL: nothing, or only they know. */
 const char *dnn_against_attention(const ampc_attention *a);
 
+/* What backward may write of the scores: a layer of GPT-2 at a batch of 16 needs 384 MiB; and what
+ * an engine asks for beside that. */
+enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
+
 /* `a` with so few images, or so few heads of one image, that what backward writes beside its
  * results is no more than `limit` bytes: all of `a` is calls of that, one after the other. */
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
 
+int64_t dnn_attention_scores(const ampc_attention *a); /* those bytes; forward none */
+
 DnnProblem dnn_attention_problem(const ampc_attention *a);
 
+/* Where operands of a call lie; `dy` and the gradients are backward's. Forward `sums` may be NULL,
+ * where nobody wants them. */
+typedef struct DnnAttentionPlaces {
+  const void *q, *k, *v;
+  void *y, *sums;
+  const void *dy;
+  void *dq, *dk, *dv;
+} DnnAttentionPlaces;
 /* The numbers that a call is given: they must live until it has been made. */
 typedef struct DnnAttentionNumbers {
   float scale, one, lowest;
 } DnnAttentionNumbers;
 /* `off`: room for as many f32 as there are sums, of backward alone. */
 DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
-                                   const ampc_attention_places *at, void *off,
+                                   const DnnAttentionPlaces *at, void *off,
                                    DnnAttentionNumbers *numbers);

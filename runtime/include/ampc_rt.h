@@ -23,7 +23,7 @@ void ampc_free(ampc_runtime *rt);
 enum { AMPC_TARGET_ROOM = 16 };
 ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM]);
 /* Whether runtimes of this process that are made from now on use cuDNN where it is found (they do,
- * unless told otherwise); else convolutions run by the program's own kernels. */
+ * unless told otherwise); else convolutions and attention run by the program's own kernels. */
 void ampc_use_cudnn(bool use);
 /* How many threads decode pictures for each block of data that this process opens from now on; 0:
  * as many as there are processors, up to 16. Their number changes no result. */
@@ -40,7 +40,7 @@ typedef struct ampc_memory {
 ampc_memory ampc_memory_of(const ampc_runtime *rt);
 /* The same before anything is allocated, of a program whose steps are command lists: functions are
  * called by ampc_create alone. Kernels need not be loaded. On a GPU `library` has the most that
- * convolutions can take. */
+ * convolutions and attention can take. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
@@ -87,12 +87,15 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 
 /* They return nothing, so that an emitted step is a flat list of calls: the first failure is kept
  * in rt, later calls of the step do nothing, and ampc_run_step or ampc_wait gives the failure.
- * ampc_create calls each step once, before its spaces hold anything: then products and convolutions
- * are prepared, and no call does anything else. */
+ * ampc_create calls each step once, before its spaces hold anything: then products, convolutions
+ * and attention are prepared, and no call does anything else. */
 /* Base address of each space. That of INPUT moves with each batch: no step may keep it. */
 char *const *ampc_spaces(ampc_runtime *rt);
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args);
+/* Launches the kernel, unless the device's library does what it computes, which `desc` tells. */
+void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t kernel, uint32_t grid,
+                       uint32_t block, void *const *args, uint32_t n_args);
 void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
                   const void *bias, void *c, void *workspace);
 void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
@@ -112,6 +115,13 @@ ampc_runtime *ampc_called(ampc_runtime *rt, const char *name); /* gives rt back 
   do {                                                                                             \
     void *args_[] = {__VA_ARGS__};                                                                 \
     ampc_do_launch(rt, kernel, grid, block, args_, (uint32_t)(sizeof args_ / sizeof *args_));      \
+  } while (0)
+/* AMPC_ATTENTION(rt, name, description, kernel index, grid, block, arguments...) */
+#define AMPC_ATTENTION(rt, name, desc, kernel, grid, block, ...)                                   \
+  do {                                                                                             \
+    void *args_[] = {__VA_ARGS__};                                                                 \
+    ampc_do_attention(ampc_called(rt, #name), &desc, kernel, grid, block, args_,                   \
+                      (uint32_t)(sizeof args_ / sizeof *args_));                                   \
   } while (0)
 #define AMPC_NUMBER(n) ((void *)(uintptr_t)(n))
 

@@ -92,6 +92,8 @@ typedef struct ampc_launch {
   uint32_t n_args;
   const ampc_operand *args; /* pointers, and the numbers in which launches of one kernel differ;
                                sizes are literals in its text */
+  const struct ampc_attention *attention; /* NULL, or what the kernel computes: a device whose
+                                             library can do it, too, asks that instead */
 } ampc_launch;
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).
@@ -137,27 +139,26 @@ typedef struct ampc_conv {
 /* Attention, y = softmax(scale q k^T) v for each image and head, or the gradients of q, k and v.
  * q is [n, l, heads, d], k [n, s, heads, d], v [n, s, heads, e] and y [n, l, heads, e], all of one
  * type; `sums`, [n, l, heads], f32: of each query the logarithm of the sum of its weights before
- * they are divided by it. Strides are in elements, from one image, row and head to the next; the
- * last axis lies dense. Causal: query i sees the keys up to i.
+ * they are divided by it. Causal: query i sees the keys up to i.
  *   forward    y and sums of q, k and v
  *   backward   dq, dk and dv of q, k, v, y, sums and dy
  * Products are summed in f32; weights and gradients of scores are rounded to `type` before they
  * are multiplied, results when they are written. */
+typedef struct ampc_attention_operand {
+  uint32_t argument; /* of the launch, from 1; 0: nobody wants it */
+  int64_t first;     /* the element of that argument that is the operand's first one */
+  int64_t
+      stride[3]; /* elements, from one image, row and head to the next; the last axis is dense */
+} ampc_attention_operand;
 typedef struct ampc_attention {
   bool backward, causal;
   int64_t n, l, s, heads, d, e;
-  int64_t q_stride[3], k_stride[3], v_stride[3], y_stride[3], sums_stride[3];
-  int64_t dy_stride[3], dq_stride[3], dk_stride[3], dv_stride[3]; /* backward */
+  ampc_attention_operand q, k, v, y, sums;
+  ampc_attention_operand dy, dq, dk, dv; /* backward */
   double scale;
   ampc_dtype type;
+  uint32_t line; /* of the job's text, for messages; 0: none */
 } ampc_attention;
-
-typedef struct ampc_attention_places {
-  const void *q, *k, *v;
-  void *y, *sums; /* forward: `sums` may be NULL, where nobody wants them */
-  const void *dy; /* backward, and so are the gradients */
-  void *dq, *dk, *dv;
-} ampc_attention_places;
 
 typedef enum ampc_command_kind {
   AMPC_LAUNCH_KERNEL,

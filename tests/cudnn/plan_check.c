@@ -86,7 +86,22 @@ static void check(const ampc_conv *c, bool must)
   check_problem(&problem, ampc_conv_workspace_cuda(c, false, capability), must);
 }
 
+/* With what backward writes of the scores cut to `limit`, and a little beside it. From sm_80 on all
+ * have an engine. */
+static void check_attention(const ampc_attention *a, const char *what, int64_t limit)
+{
+  enum { BESIDE = 1 << 16 };
+  ampc_attention part = dnn_attention_part(a, limit);
+  DnnProblem problem = dnn_attention_problem(&part);
+  if (a->n % part.n || a->heads % part.heads) fail(what, "parts of different sizes");
+  if (dnn_attention_scores(&part) > limit) fail(what, "a part that is too large");
+  if (dnn_against_attention(a)) fail(what, dnn_against_attention(a));
+  check_problem(&problem, dnn_attention_scores(&part) + BESIDE, capability >= 80);
+}
+
 /* ---- those of jobs ---- */
+
+enum { FEW_SCORES = 1 << 22 };
 
 /* cuDNN 9 names no engine that sums a weight gradient in f32 from 16 bits where x or y has an odd
  * number of channels, whatever the window. Where both are even it does, from sm_80 on (`even
@@ -101,6 +116,8 @@ static void check_commands(const ampc_command *commands, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
     const ampc_command *k = &commands[i];
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention)
+      check_attention(k->as.launch.attention, k->label, DNN_SCORES_LIMIT);
     if (k->kind == AMPC_CONV) check(&k->as.conv.desc, must_have_one(&k->as.conv.desc));
     if (k->kind == AMPC_REPEAT) check_commands(k->as.repeat.commands, k->as.repeat.n_commands);
   }
@@ -188,7 +205,6 @@ typedef struct Heads {
   ampc_dtype type;
 } Heads;
 
-/* From sm_80 on all have an engine. */
 static const Heads attentions[] = {
     {"GPT-2", 16, 1024, 1024, 12, 64, true, true, AMPC_BF16},
     {"image", 8, 197, 197, 3, 64, false, true, AMPC_F16},
@@ -207,42 +223,30 @@ static ampc_attention attention_of(const Heads *t)
   ampc_attention a = {.n = t->n, .l = t->l, .s = t->s, .heads = t->heads, .d = t->d, .e = t->d};
   a.causal = t->causal;
   a.type = t->type;
-  set_strides(a.q_stride, t->l, row, t->d);
-  set_strides(a.k_stride, t->s, row, t->d);
-  set_strides(a.v_stride, t->s, row, t->d);
-  set_strides(a.y_stride, t->l, width, t->d);
-  set_strides(a.dy_stride, t->l, width, t->d);
-  set_strides(a.sums_stride, t->l, t->heads, 1);
-  set_strides(a.dq_stride, t->l, width, t->d);
-  set_strides(a.dk_stride, t->s, width, t->d);
-  set_strides(a.dv_stride, t->s, width, t->d);
+  set_strides(a.q.stride, t->l, row, t->d);
+  set_strides(a.k.stride, t->s, row, t->d);
+  set_strides(a.v.stride, t->s, row, t->d);
+  set_strides(a.y.stride, t->l, width, t->d);
+  set_strides(a.dy.stride, t->l, width, t->d);
+  set_strides(a.sums.stride, t->l, t->heads, 1);
+  set_strides(a.dq.stride, t->l, width, t->d);
+  set_strides(a.dk.stride, t->s, width, t->d);
+  set_strides(a.dv.stride, t->s, width, t->d);
   return a;
-}
-
-/* With what backward writes of the scores cut to `limit`, and a little beside it. */
-static void check_attention(const Heads *t, bool backward, int64_t limit)
-{
-  enum { BESIDE = 1 << 16 };
-  ampc_attention a = attention_of(t);
-  a.backward = backward;
-  ampc_attention part = dnn_attention_part(&a, limit);
-  DnnProblem problem = dnn_attention_problem(&part);
-  if (a.n % part.n || a.heads % part.heads) fail(t->what, "parts of different sizes");
-  if (dnn_against_attention(&a)) fail(t->what, dnn_against_attention(&a));
-  check_problem(&problem, backward ? limit + BESIDE : BESIDE, capability >= 80);
 }
 
 static void check_attentions(void)
 {
-  enum { ALL = 1 << 29, LITTLE = 1 << 22 };
   for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
-    check_attention(&attentions[i], false, ALL);
-    check_attention(&attentions[i], true, ALL);
+    ampc_attention a = attention_of(&attentions[i]);
+    check_attention(&a, attentions[i].what, DNN_SCORES_LIMIT);
+    a.backward = true;
+    check_attention(&a, attentions[i].what, DNN_SCORES_LIMIT);
   }
-  check_attention(&attentions[0], true, LITTLE); /* one image, two heads at a time */
   ampc_attention a = attention_of(&attentions[0]);
   a.backward = true;
-  a = dnn_attention_part(&a, LITTLE);
+  check_attention(&a, "GPT-2", FEW_SCORES); /* one image, two heads at a time */
+  a = dnn_attention_part(&a, FEW_SCORES);
   if (a.n != 1 || a.heads != 2) fail("GPT-2", "not the part that fits");
   a.d = 20;
   if (!dnn_against_attention(&a)) fail("GPT-2", "cuDNN takes heads of 20 features");

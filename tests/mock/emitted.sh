@@ -11,8 +11,8 @@ cd "$work" || exit 1
 
 on_mock() { LD_LIBRARY_PATH=$mock MOCK_CUDART_IMAGE=$work/job.image "$@"; }
 
-compare() { # compare NAME STEPS BATCH: models/fashion_mnist/NAME.amp
-  cp "$source_dir/models/fashion_mnist/$1.amp" job.amp
+compare() { # compare FILE STEPS BATCH: FILE.amp
+  cp "$source_dir/$1.amp" job.amp
   local options=(--set "train.batch=$3" --set eval.steps=1 --set eval.batch=50) line
   passes "$1: emit" "$ampc" --target=sm_90 "${options[@]}" -o job.cu job.amp
   line=$("$ampc" --target=sm_90 "${options[@]}" --build-line -o job.cu job.amp)
@@ -25,9 +25,10 @@ compare() { # compare NAME STEPS BATCH: models/fashion_mnist/NAME.amp
   same "$1: the same bytes" emitted.st jit.st
 }
 
-compare mlp 20 128
+compare models/fashion_mnist/mlp 20 128
 MOCK_BLAS_FAIL=2 refuses "a product that fails" 5 '[a-z]+[a-z_0-9]* \(job\.amp:[1-9][0-9]*\): .*cuBLASLt: failed, product of f16' \
   on_mock ./job --steps 1
-compare fashion_mnist 3 16
+compare tests/mock/attention 3 8
+compare models/fashion_mnist/fashion_mnist 3 16
 MOCK_DNN_FAIL=20 refuses "a convolution that fails" 5 '[a-z]+[a-z_0-9]* \(job\.amp:[1-9][0-9]*\): .*cuDNN: ' on_mock ./job --steps 1
 finish

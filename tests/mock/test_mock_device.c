@@ -4,7 +4,6 @@
 #include "cases.h"
 #include "runtime/base/convert.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/cuda/cudnn_attention.h"
 #include "runtime/device.h"
 #include "runtime/plan/conv_columns.h"
 #include <math.h>
@@ -168,39 +167,6 @@ static int scratch_of_convolutions(void)
   CHECK(device->ops->prepare_conv(device, &deep) == AMPC_OK);
   CHECK(device->ops->library_bytes(device) ==
         beside + columns.bytes + ampc_gemm_workspace_cuda(cuda_of(device)->capability));
-  close_all();
-  return check_failures;
-}
-
-/* ---- attention ---- */
-
-/* Without cuDNN, and where it has no engine in any case, the program's kernel is left to do it:
- * nothing fails, nothing is written and no scratch is asked for. */
-static int attention_is_left(void)
-{
-  ampc_attention a = {.n = 1, .l = 4, .s = 4, .heads = 1, .d = 8, .e = 8, .scale = 1};
-  int64_t *const strides[] = {a.q_stride, a.k_stride, a.v_stride, a.y_stride};
-  for (int i = 0; i < 4; i++) strides[i][0] = 32, strides[i][1] = strides[i][2] = 8;
-  a.sums_stride[0] = 4, a.sums_stride[1] = a.sums_stride[2] = 1;
-  ampc_attention_places at = {0};
-  ampc_use_cudnn(false);
-  open_all();
-  int64_t beside = cuda_bytes_beside(&program);
-  for (ampc_dtype type = AMPC_F32; type <= AMPC_BF16; type++) {
-    bool done = true;
-    a.type = type;
-    CHECK((dnn_against_attention(&a) != NULL) == (type == AMPC_F32));
-    CHECK(cuda_prepare_attention(device, &a) == AMPC_OK);
-    CHECK(cuda_attention(device, &a, &at, &done) == AMPC_OK && !done);
-  }
-  a.d = 20;
-  CHECK(strstr(dnn_against_attention(&a), "multiple of 8"));
-  a.d = 264;
-  CHECK(strstr(dnn_against_attention(&a), "wider than 256"));
-  a.d = 8;
-  a.q_stride[1] = 12;
-  CHECK(strstr(dnn_against_attention(&a), "16 bytes apart"));
-  CHECK(device->ops->library_bytes(device) == beside);
   close_all();
   return check_failures;
 }
@@ -512,7 +478,6 @@ static const Case cases[] = {
     {"devices share a library", one_library, 0, NULL},
     {"memory beside the spaces", memory_beside, 0, NULL},
     {"scratch of convolutions", scratch_of_convolutions, 0, NULL},
-    {"attention without cuDNN", attention_is_left, 0, NULL},
     {"the first batches", first_batches, 0, NULL},
     {"a product", plain_product, 0, NULL},
     {"algorithms that do not run", unfit_algorithms, 0, NULL},

@@ -154,7 +154,7 @@ static double terms_of_attention(const Case *t)
 #define BOUND   SUMMED(8, 0.5, terms_of_attention, "additions in a row; exponential, quotient")
 
 static const OpTest tests[] = {
-    {OP_attention, "nnnn", "=", FORWARD, BOUND,
+    {OP_attention, "nnnn", "=", FORWARD, BOUND, .narrow = true,
      CASES({FLOATS, "2x5x3x8 2x7x3x8 2x7x3x5 -", "scale=0.35"},
            /* several tiles and steps, with rests */
            {FLOATS, "1x131x2x33 1x70x2x33 1x70x2x40 -", "scale=0.2"},
@@ -178,6 +178,9 @@ static const OpTest tests[] = {
            {"f", "1x2x1x3 1x2x1x3 1x2x1x3 o:1x1x2x2{1,1,0,0}", "scale=1 sums=1 result=f"}),
      GRADIENTS({FLOATS, "2x3x2x4 2x5x2x4 2x5x2x3 -", "scale=0.35"},
                {"f", "1x5x2x4 1x3x2x4 1x3x2x4 -", "scale=0.35 causal=1"},
+               /* cuDNN's, where it is */
+               {"hb", "1x5x2x8 1x3x2x8 1x3x2x16 -", "scale=0.35 causal=1"},
+               {"hb", "2x3x2x8 2x5x2x8 2x5x2x8 -", "scale=0.35"},
                {FLOATS, "2x3x2x4 2x5x2x4 2x5x2x4 o:2x1x1x5{1,1,0,1,1,1,0,1,1,1}", "scale=0.4"},
                {FLOATS, "2x3x2x2 2x3x2x2 2x3x2x2 1x2x3x3", "scale=0.4"},
                {"f", "2x3x2x2 2x3x2x2 2x3x2x2 2x1x1x3", "scale=0.4"},
@@ -201,6 +204,10 @@ static const OpTest tests[] = {
           "scale=0.3 causal=1 of=1"},
          {"fh", "1x70x1x8 1x131x1x8 1x131x1x8 - 1x70x1x8 f:1x70x1 f:1x70x1",
           "scale=0.3 causal=1 of=2"},
+         {"hb", "1x70x1x8 1x70x1x8 1x70x1x8 - 1x70x1x8 f:1x70x1 f:1x70x1",
+          "scale=0.3 causal=1 rounded=1 of=0 result=="},
+         {"hb", "1x70x1x8 1x70x1x8 1x70x1x8 - 1x70x1x8 f:1x70x1 f:1x70x1",
+          "scale=0.3 causal=1 rounded=1 of=1 result=="},
          {FLOATS, "2x5x2x8 2x7x2x8 2x7x2x5 o:2x1x5x7~c 2x5x2x5 f:2x5x2 f:2x5x2", "scale=0.35 of=0"},
          {FLOATS, "2x5x2x8 2x7x2x8 2x7x2x5 2x2x1x7 2x5x2x5 f:2x5x2 f:2x5x2", "scale=0.35 of=1"},
          {"f", "1x20x1x128 1x35x1x128 1x35x1x128 - 1x20x1x128 f:1x20x1 f:1x20x1",

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Attention by cuDNN in a job, with the mock's libraries: the losses of our own kernel, which takes over with its own bytes where
+# cuDNN is not asked or fails; plans that are kept; -O0 and -O2 alike.
+#   attention.sh AMPC AMP MOCK
+. "$(dirname "$0")/../faults/lib.sh"
+mock=$(realpath "$3")
+job=$source_dir/tests/mock/attention.amp
+
+# run NAME OPTIONS...: 6 steps; NAME.log, NAME.pt, counters in NAME.report
+run() {
+  local name=$1
+  shift
+  XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock MOCK_CUDA_REPORT=$work/$name.report timeout 500 "$amp" train \
+    --device cuda --seed 1 --steps 6 --log 1 --save "$work/$name.pt" "$@" "$job" >"$work/$name.log" 2>&1 ||
+    { cat "$work/$name.log" && failed "$name: exit status"; }
+  [ "$(sed -n 's/^held //p' "$work/$name.report")" = 0 ] || failed "$name: objects were not given back"
+}
+graphs() { sed -n 's/^graphs_run //p' "$work/$1.report"; }
+
+run cudnn
+[ "$(graphs cudnn)" -ge 20 ] || failed "cuDNN computes attention $(graphs cudnn) times" # 6 both ways, 8 batches of eval
+[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" = 2 ] || failed "plans are not kept" # forward and backward
+run kept
+same "plans that were kept" "$work/cudnn.pt" "$work/kept.pt"
+run unfused -O0
+same "-O0" "$work/cudnn.pt" "$work/unfused.pt"
+[ "$(graphs unfused)" = "$(graphs cudnn)" ] || failed "-O0: $(graphs unfused) times by cuDNN"
+
+run own --no-cudnn
+[ "$(graphs own)" = 0 ] || failed "--no-cudnn: $(graphs own) times by cuDNN"
+for name in cudnn own; do sed -n 's/.* step \(.*\) loss \([^ ]*\) .*/\1 \2/p' "$work/$name.log" >"$work/$name.losses"; done
+paste -d' ' "$work/cudnn.losses" "$work/own.losses" |
+  awk '{ d = $2 - $4; if (d < 0) d = -d; n++ } !(d <= 0.002 * $4) { bad = 1; print } END { exit bad || n != 6 }' ||
+  failed "losses by cuDNN and by our own kernel"
+cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "both ways have the same bits: is it one way?"
+
+rm -rf "$work/cache"
+MOCK_DNN_REFUSES=-1 run fails
+same "cuDNN fails" "$work/own.pt" "$work/fails.pt"
+grep -q "^note: attention.* by the program's own kernels, not by cuDNN: its engine [0-9]* fails" "$work/fails.log" ||
+  { cat "$work/fails.log" && failed "not the note that is expected"; }
+finish

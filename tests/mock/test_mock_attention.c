@@ -1,0 +1,296 @@
+/* Attention by cuDNN as the runtime asks for it: operands anywhere in memory, sums that nobody
+ * wants, images and heads in parts. Against sums in double, and where nobody may do it. */
+#include "ampc_rt.h"
+#include "cases.h"
+#include "runtime/base/convert.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cudnn_attention.h"
+#include "runtime/device.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ampc_block block = {.kind = AMPC_INFER, .name = "f", .batch = 1, .n_variants = 1};
+static ampc_program program = {.name = "test",
+                               .source = "test.amp",
+                               .target = "sm_90",
+                               .precision = "f16",
+                               .space_bytes = {[AMPC_STATE] = 4096, [AMPC_WORK] = 4096},
+                               .blocks = &block,
+                               .n_blocks = 1};
+
+/* The operands of a call, as numbers and on the device: rows of q, k and v lie in one tensor. */
+enum { QKV, Y, SUMS, DY, DQ, DK, DV, ARGUMENTS };
+typedef struct Call {
+  Device *device;
+  ampc_attention a;
+  int64_t n[ARGUMENTS];
+  float *at[ARGUMENTS];
+  void *args[ARGUMENTS];
+} Call;
+
+static ampc_dtype type_of(int argument)
+{
+  return argument == SUMS ? AMPC_F32 : AMPC_F16;
+}
+
+static int64_t bytes_of(const Call *c, int argument)
+{
+  return c->n[argument] * ampc_dtype_size(type_of(argument));
+}
+
+static void bring(const Call *c, int argument)
+{
+  char *bytes = malloc((size_t)bytes_of(c, argument));
+  MUST(bytes);
+  convert_narrow(type_of(argument), c->at[argument], bytes, c->n[argument]);
+  MUST(c->device->ops->copy_in(c->device, c->args[argument], bytes, bytes_of(c, argument)) ==
+       AMPC_OK);
+  free(bytes);
+}
+
+static void fetch(const Call *c, int argument)
+{
+  char *bytes = malloc((size_t)bytes_of(c, argument));
+  MUST(bytes);
+  MUST(c->device->ops->copy_out(c->device, bytes, c->args[argument], bytes_of(c, argument)) ==
+       AMPC_OK);
+  convert_widen(type_of(argument), bytes, c->at[argument], c->n[argument]);
+  free(bytes);
+}
+
+static ampc_attention_operand lying(int argument, int64_t first, int64_t rows, int64_t row,
+                                    int64_t width)
+{
+  return (ampc_attention_operand){(uint32_t)argument + 1, first, {rows * row, row, width}};
+}
+
+/* As many keys as queries, heads side by side in rows of 3 * heads * d. */
+static Call call_of(int64_t n, int64_t l, int64_t heads, int64_t d, bool causal)
+{
+  Call c = {.a = {.causal = causal,
+                  .n = n,
+                  .l = l,
+                  .s = l,
+                  .heads = heads,
+                  .d = d,
+                  .e = d,
+                  .scale = 0.5,
+                  .type = AMPC_F16}};
+  int64_t width = heads * d, row = 3 * width;
+  c.a.q = lying(QKV, 0, l, row, d);
+  c.a.k = lying(QKV, width, l, row, d);
+  c.a.v = lying(QKV, 2 * width, l, row, d);
+  c.a.y = lying(Y, 0, l, width, d);
+  c.a.sums = lying(SUMS, 0, l, heads, 1);
+  c.a.dy = lying(DY, 0, l, width, d);
+  c.a.dq = lying(DQ, 0, l, width, d);
+  c.a.dk = lying(DK, 0, l, width, d);
+  c.a.dv = lying(DV, 0, l, width, d);
+  MUST(cuda_device_open(&program, &c.device) == AMPC_OK);
+  for (int i = 0; i < ARGUMENTS; i++) {
+    c.n[i] = i == QKV ? n * l * row : i == SUMS ? n * l * heads : n * l * width;
+    c.at[i] = calloc((size_t)c.n[i], sizeof(float));
+    MUST(c.at[i]);
+    for (int64_t k = 0; k < c.n[i]; k++) c.at[i][k] = (float)(k * 7 % 13 - 6 + i) / 8;
+    MUST(c.device->ops->alloc(c.device, bytes_of(&c, i), &c.args[i]) == AMPC_OK);
+    bring(&c, i);
+  }
+  return c;
+}
+
+static void end(Call *c)
+{
+  for (int i = 0; i < ARGUMENTS; i++) {
+    free(c->at[i]);
+    c->device->ops->release(c->device, c->args[i]);
+  }
+  c->device->ops->close(c->device);
+  CHECK(mock_count("held") == 0);
+}
+
+/* ---- the same in double ---- */
+
+static double at(const Call *c, const ampc_attention_operand *o, int64_t i, int64_t row, int64_t h,
+                 int64_t k)
+{
+  return c->at[o->argument - 1]
+              [o->first + i * o->stride[0] + row * o->stride[1] + h * o->stride[2] + k];
+}
+
+static double inner(const Call *c, const ampc_attention_operand *x, int64_t row,
+                    const ampc_attention_operand *y, int64_t other, int64_t i, int64_t h)
+{
+  double sum = 0;
+  for (int64_t k = 0; k < c->a.d; k++) sum += at(c, x, i, row, h, k) * at(c, y, i, other, h, k);
+  return sum;
+}
+
+static double weight(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
+{
+  const ampc_attention *a = &c->a;
+  double sum = 0;
+  int64_t seen = a->causal ? query + 1 : a->s;
+  for (int64_t k = 0; k < seen; k++) sum += exp(a->scale * inner(c, &a->q, query, &a->k, k, i, h));
+  return key < seen ? exp(a->scale * inner(c, &a->q, query, &a->k, key, i, h)) / sum : 0;
+}
+
+/* Weights and gradients of scores are rounded to 11 bits, and so is the result; all numbers here
+ * are below 2. */
+static void check(const Call *c, const ampc_attention_operand *o, int64_t i, int64_t row, int64_t h,
+                  int64_t k, double want)
+{
+  double got = at(c, o, i, row, h, k), most = 0x1p-9 * (1 + fabs(want));
+  CHECK_MSG(fabs(got - want) <= most, "argument %d [%lld, %lld, %lld, %lld]: %g, expected %g",
+            (int)o->argument, (long long)i, (long long)row, (long long)h, (long long)k, got, want);
+}
+
+static void check_forward(const Call *c, int64_t i, int64_t h)
+{
+  const ampc_attention *a = &c->a;
+  for (int64_t query = 0; query < a->l; query++)
+    for (int64_t k = 0; k < a->d; k++) {
+      double y = 0;
+      for (int64_t key = 0; key < a->s; key++)
+        y += weight(c, i, h, query, key) * at(c, &a->v, i, key, h, k);
+      check(c, &a->y, i, query, h, k, y);
+    }
+}
+
+static double slope(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
+{
+  const ampc_attention *a = &c->a;
+  double off = inner(c, &a->dy, query, &a->y, query, i, h);
+  double own = inner(c, &a->dy, query, &a->v, key, i, h);
+  return a->scale * weight(c, i, h, query, key) * (own - off);
+}
+
+static void check_backward(const Call *c, int64_t i, int64_t h)
+{
+  const ampc_attention *a = &c->a;
+  for (int64_t row = 0; row < a->l; row++)
+    for (int64_t k = 0; k < a->d; k++) {
+      double dq = 0, dk = 0, dv = 0;
+      for (int64_t other = 0; other < a->l; other++) {
+        dq += slope(c, i, h, row, other) * at(c, &a->k, i, other, h, k);
+        dk += slope(c, i, h, other, row) * at(c, &a->q, i, other, h, k);
+        dv += weight(c, i, h, other, row) * at(c, &a->dy, i, other, h, k);
+      }
+      check(c, &a->dq, i, row, h, k, dq);
+      check(c, &a->dk, i, row, h, k, dk);
+      check(c, &a->dv, i, row, h, k, dv);
+    }
+}
+
+/* ---- cases ---- */
+
+/* Forward and backward; of many images and heads the first and the last of each. */
+static void both_ways(Call *c)
+{
+  bool done = false;
+  const int64_t images[] = {0, c->a.n - 1}, heads[] = {0, c->a.heads - 1};
+  CHECK(cuda_prepare_attention(c->device, &c->a) == AMPC_OK);
+  CHECK(cuda_attention(c->device, &c->a, c->args, &done) == AMPC_OK && done);
+  fetch(c, Y);
+  fetch(c, SUMS);
+  c->a.backward = done = true;
+  CHECK(cuda_attention(c->device, &c->a, c->args, &done) == AMPC_OK && done);
+  for (int i = DQ; i <= DV; i++) fetch(c, i);
+  for (int i = 0; i < 4; i++) {
+    check_forward(c, images[i / 2], heads[i % 2]);
+    check_backward(c, images[i / 2], heads[i % 2]);
+  }
+}
+
+static int small(void)
+{
+  Call c = call_of(2, 5, 3, 8, true);
+  both_ways(&c);
+  CHECK(mock_count("graphs_run") == 2);
+  end(&c);
+  return check_failures;
+}
+
+static int without_sums(void)
+{
+  bool done = false;
+  Call c = call_of(2, 3, 1, 16, false);
+  c.a.sums.argument = 0;
+  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && done);
+  fetch(&c, Y);
+  check_forward(&c, 1, 0);
+  end(&c);
+  return check_failures;
+}
+
+static int odd_place(void)
+{
+  bool done = true;
+  Call c = call_of(2, 3, 1, 16, false);
+  c.a.q.first = 1;
+  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
+  CHECK(mock_count("graphs_run") == 0);
+  end(&c);
+  return check_failures;
+}
+
+/* Scores of a tile, 16 kB, for each of 400 x 96 heads: more than backward may write at once. */
+static int in_parts(void)
+{
+  Call c = call_of(400, 2, 96, 8, true);
+  both_ways(&c);
+  CHECK_MSG(mock_count("graphs_run") == 1 + 2, "%ld graphs", mock_count("graphs_run"));
+  CHECK(cuda_attention_scratch(&c.a) < 600 << 20);
+  end(&c);
+  return check_failures;
+}
+
+/* Without cuDNN, and where it has no engine in any case, the program's kernel is left to do it:
+ * nothing fails, nothing is written and no scratch is asked for. */
+static int is_left(void)
+{
+  Call c = call_of(1, 4, 1, 8, true);
+  bool done = true;
+  int64_t beside = cuda_bytes_beside(&program);
+  ampc_use_cudnn(false);
+  CHECK(cuda_prepare_attention(c.device, &c.a) == AMPC_OK);
+  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
+  ampc_use_cudnn(true);
+  ampc_attention a = c.a;
+  CHECK(!dnn_against_attention(&a));
+  a.type = AMPC_F32;
+  CHECK(strstr(dnn_against_attention(&a), "16 bits"));
+  CHECK(cuda_prepare_attention(c.device, &a) == AMPC_OK && cuda_attention_scratch(&a) == 0);
+  CHECK(cuda_attention(c.device, &a, c.args, &done) == AMPC_OK && !done);
+  a = c.a;
+  a.d = 20;
+  CHECK(strstr(dnn_against_attention(&a), "multiple of 8"));
+  a.d = 264;
+  CHECK(strstr(dnn_against_attention(&a), "wider than 256"));
+  a.d = 8;
+  a.q.stride[1] = 12;
+  CHECK(strstr(dnn_against_attention(&a), "16 bytes apart"));
+  CHECK(c.device->ops->library_bytes(c.device) == beside);
+  CHECK(mock_count("graphs_run") == 0);
+  end(&c);
+  return check_failures;
+}
+
+/* ---- all ---- */
+
+static const Case cases[] = {
+    {"forward and backward", small, 0, NULL},        {"without sums", without_sums, 0, NULL},
+    {"from any two bytes on", odd_place, 0, NULL},   {"in parts", in_parts, 0, NULL},
+    {"by nobody but the program", is_left, 0, NULL},
+};
+
+static void nothing(void)
+{
+}
+
+int main(void)
+{
+  setenv("XDG_CACHE_HOME", "/nowhere", 1); /* plans are not kept */
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i], nothing);
+  return check_done();
+}
