@@ -59,6 +59,12 @@ void compile_destroy(Compile *c)
   if (c) arena_destroy(c->arena);
 }
 
+#ifdef NDEBUG
+static const bool checks_each = false; /* a tenth of the time that a large job takes */
+#else
+static const bool checks_each = true;
+#endif
+
 /* Stops after the first pass that leaves errors. After mistakes of syntax that is lower, which
  * elaborates what could be read and so tells what else is wrong (diag_aftermath.c). */
 static bool run_passes(Compile *c, const Pass *first)
@@ -67,7 +73,9 @@ static bool run_passes(Compile *c, const Pass *first)
     assert(!p->needs || (c->graph->facts & p->needs) == p->needs);
     if (!p->run(c) || diag_error_count(c)) return false; /* the pass has said why */
     c->graph->facts |= p->gives;
-    ir_check(c, p->name); /* aborts: a broken graph is our bug, never the user's */
+    bool last = p + 1 == passes + PASS_COUNT;
+    if (checks_each || p == first || last)
+      ir_check(c, p->name); /* aborts: a broken graph is our bug, never the user's */
     if (c->options.dump_after && strcmp(p->name, c->options.dump_after) == 0) break;
   }
   return true;

@@ -97,7 +97,7 @@ static size_t break_of(const char *lead, const char *s, size_t n, size_t room)
     if (s[i] == '\\' && quoted) i++;
     if (s[i] == '"') quoted = !quoted;
     if (!quoted) depth += (s[i] == '{') - (s[i] == '}');
-    if (!quoted && strncmp(s + i, "// ", 3) == 0) depth = 0;
+    if (!quoted && s[i] == '/' && strncmp(s + i, "// ", 3) == 0) depth = 0;
     if (quoted || depth > 0 || s[i] != ',' || s[i + 1] != ' ') continue;
     if (at < n && i + 1 > room) break;
     at = i + 1;
