@@ -110,7 +110,7 @@ def parity_page(errors, halves):
              "Under `precision f16` and `bf16` the inputs are rounded to the type first, and the truth is PyTorch's f64 of these (ours is compared with it rounded to the type). Errors "
              "of value and gradients are in units of the type's eps (2^-10, 2^-7) times the greatest number of the tensor, in brackets "
              "those of PyTorch itself where it computes in that type on the CPU; `-`: there are no gradients, or it cannot. The tests "
-             "`torch.halves` bound ours by 2, or half more than PyTorch's own. `amp selftest` compares each op in each type with a "
+             "`torch.halves` bound ours by 2, or what that many roundings may do to a deep case. `amp selftest` compares each op in each type with a "
              "reference in double, too.", "",
              "| Case | Inputs | What | Value | Gradients | f16 | bf16 |", "|---|---|---|---|---|---|---|"]
     for name, members, output in cases():

@@ -6,7 +6,8 @@
     ... --draw NAME...     the same from inputs drawn anew
     ... --check [NAME...]  compares what PyTorch gives here with what is stored; writes nothing
     ... --trajectory, --mixed, --every, --state   those files, whole
-    ... --halves           halves.safetensors, of the inputs that ops.safetensors has
+    ... --halves           halves.safetensors, of the inputs that ops.safetensors has, and rounding.def
+    ... --rounding         rounding.def alone, of what halves.safetensors has
 
 Needs Debian's python3-torch, but for two cases: kinks_bounds has the slopes of PyTorch 2.15, 1.13 has
 others, and rms_norm needs 2.4. Tests read the committed files and never need PyTorch. Inputs are
@@ -20,6 +21,7 @@ ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE
 halves.safetensors      for each case f16/CASE/out, bf16/CASE/grad/x..., ...: what the same gives in float64 where inputs
                         and g are rounded to 16 bits first, rounded to them too. Its metadata have the errors of
                         PyTorch itself in 16 bits
+rounding.def            what roundings to 16 bits can do to the tensors of deep cases (rounding.py)
 trajectory.safetensors  20 steps of an MLP, a CNN and LSTMs under several optimizers and schedules;
                         weights and batches come from `mix`, which the test has too, so they are
                         not stored
@@ -43,6 +45,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import rounding
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 class Halves:
     """Numbers that numpy has no type for, as their bits."""
@@ -59,16 +63,20 @@ def numpy_of(value):
     return np.asarray(value.detach().numpy() if isinstance(value, torch.Tensor) else value, order="C")
 
 
-def read(name):
-    """The tensors of a file as arrays, in the file's order, and its metadata; none: both empty."""
+def read_bytes(name):
+    """A file's metadata, where its tensors lie and their bytes; none: all empty."""
     path = os.path.join(HERE, name)
     if not os.path.exists(path):
-        return {}, {}
+        return {}, {}, b""
     with open(path, "rb") as f:
         size, = struct.unpack("<Q", f.read(8))
         header = json.loads(f.read(size))
-        data = f.read()
-    metadata = header.pop("__metadata__")
+        return header.pop("__metadata__"), header, f.read()
+
+
+def read(name):
+    """The tensors of a file as arrays, in the file's order, and its metadata."""
+    metadata, header, data = read_bytes(name)
     return {key: np.frombuffer(data[slice(*entry["data_offsets"])], DTYPES[entry["dtype"]])
             .reshape(entry["shape"]) for key, entry in header.items()}, metadata
 
@@ -320,6 +328,9 @@ def check_ops(cases, names):
 
 # ---- 16 bits ---------------------------------------------------------------------------------------
 
+LEAST_DEVIATION = 2 / 3  # test_halves.c allows three deviations, and 2 in any case
+DEEP = 4 / 3  # where PyTorch itself is so far off, more than one or two roundings meet
+
 def results(tensors):
     """What is compared in 16 bits: the value, and gradients where all of them fit the type."""
     return {key: value.detach() for key, value in tensors.items() if key == "out" or key.startswith("grad/")}
@@ -363,6 +374,29 @@ def make_halves(cases):
             tensors.update({f"{word}/{name}/{key}": Halves(value.to(half)) for key, value in truth.items()})
     write("halves.safetensors", tensors, {"errors": json.dumps(errors), "cases": " ".join(cases)})
     print(f"{len(cases)} cases in 16 bits, {sum(e is None for e in errors.values())} that PyTorch's CPU cannot do")
+    make_rounding(cases, errors)
+
+
+def make_rounding(cases, errors):
+    """Of deep cases; in the others the test's least bound is enough."""
+    stored, _ = read("ops.safetensors")
+    lines = []
+    for key, own in errors.items():
+        word, name = key.split("/")
+        half = torch.float16 if word == "f16" else torch.bfloat16
+        if name not in cases or own is None or max(own) <= DEEP or "jvp(" in cases[name][1]:
+            continue  # torch.func does not go through a dispatch mode
+        def compute(dtype=torch.float64, name=name, half=half):
+            return run_in(name, cases[name], stored, dtype, half)
+        found = rounding.deviations(compute(), compute, half)
+        print(key, *(f"{deviation:.2f}" for deviation in found.values()), flush=True)
+        lines += [f'ROUNDING("{key}/{tensor}", {deviation:.2f})\n' for tensor, deviation in found.items()
+                  if deviation > LEAST_DEVIATION]
+    with open(os.path.join(HERE, "rounding.def"), "w", encoding="utf-8") as f:
+        f.write("/* By make_fixtures.py: the standard deviation of what roundings to 16 bits do to a tensor, in units of eps times\n"
+                " * its greatest number (rounding.py); those whose bound is not the least one. */\n")
+        f.writelines(lines)
+    print(f"{len(lines)} tensors of {len({line.split('/')[1] for line in lines})} cases in rounding.def")
 
 
 # ---- twenty steps ------------------------------------------------------------------------------
@@ -897,7 +931,7 @@ def make_state():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="cases of cases.def; none: those without a fixture")
-    for option in ("draw", "check", "halves", "trajectory", "plateau", "mixed", "every", "state"):
+    for option in ("draw", "check", "halves", "trajectory", "plateau", "mixed", "every", "state", "rounding"):
         parser.add_argument("--" + option, action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -914,6 +948,8 @@ def main():
         sys.exit(check_ops(cases, arguments.names or list(cases)) != 0)
     if arguments.halves:
         make_halves(cases)
+    if arguments.rounding:
+        make_rounding(cases, json.loads(read_bytes("halves.safetensors")[0]["errors"]))
     if arguments.trajectory:
         make_trajectory()
     if arguments.plateau:
@@ -925,7 +961,7 @@ def main():
     if arguments.state:
         make_state()
     whole = (arguments.halves or arguments.trajectory or arguments.plateau or arguments.mixed or arguments.every
-             or arguments.state)
+             or arguments.state or arguments.rounding)
     if arguments.names or not whole:
         have = {owner(key) for key in read("ops.safetensors")[0]}
         make_ops(cases, arguments.names or [name for name in cases if name not in have], arguments.draw)

@@ -1,0 +1,53 @@
+"""What 16 bits can do to a case, for test_halves.c: each op of it, backward's too, is computed in float64 and its result moved by a
+random number of at most half of a last place, as rounding does; the same many times, each time by other numbers.
+
+To the first order an error is a sum of these roundings, each times the derivative of the result by what was rounded, and they are
+independent: so what counts is its standard deviation, and an implementation that rounds at these places or at fewer of them stays
+within three of these. One run of another implementation cannot say that: its own error is one draw of the same sum, which may come
+near 0. Where a derivative jumps (relu) a few trials fall on the other side, hence the deviation is taken from the median."""
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+TRIALS = 32
+MEDIAN = 0.6745  # of the absolute value of a normal variable of deviation 1
+
+
+class Trial(TorchDispatchMode):
+    """Moves each result of an op by at most half of a last place of `half`; what the type holds exactly stays."""
+    def __init__(self, half, seed):
+        super().__init__()
+        self.half, self.eps = half, torch.finfo(half).eps
+        self.random = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        is_view = any(out.alias_info is not None for out in func._schema.returns)
+        return result if is_view else tree_map(self.moved, result)
+
+    def moved(self, x):
+        if not isinstance(x, torch.Tensor) or x.dtype != torch.float64:
+            return x
+        last_place = torch.ldexp(torch.full_like(x, self.eps), torch.frexp(x)[1] - 1)
+        noise = torch.rand(x.shape, generator=self.random, dtype=torch.float64) - 0.5
+        half = x.to(self.half).double()
+        return torch.where((half == x) | ~torch.isfinite(half), x, x + last_place * noise)
+
+
+def deviations(truth, compute, half):
+    """{tensor: the greatest standard deviation of its elements, in units of eps times its greatest number}; compute() gives the
+    tensors of `truth` anew."""
+    errors = {key: [] for key in truth}
+    for seed in range(TRIALS):
+        with Trial(half, seed):
+            made = compute()
+        for key, value in truth.items():
+            errors[key].append((made[key] - value).abs())
+    found = {}
+    for key, value in truth.items():
+        fits = torch.isfinite(value) & (value.abs() <= torch.finfo(half).max)
+        most = value[fits].abs().max().item() if fits.any() else 0.0
+        if most:
+            median = torch.stack(errors[key]).median(0).values[fits].max().item()
+            found[key] = median / MEDIAN / most / torch.finfo(half).eps
+    return found
