@@ -93,7 +93,6 @@ static Datum run_jvp(Lower *l, Args *args)
 {
   Jvp j = {.l = l, .span = args->span, .args = {.span = args->span}};
   Tangents t = {.c = l->c, .region = l->at.region, .span = diag_user_span(l->c, args->span)};
-  if (l->at.loop) return fail(l, E210, args->span, "`jvp` cannot stand in `scan`");
   if (!push_points(&j, args->at.at[POINTS_at].value, args->at.at[DIRECTIONS_at].value))
     return d_of(D_error);
   t.first = l->g->nodes.n;

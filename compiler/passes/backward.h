@@ -39,6 +39,11 @@ bool backward_postpone(Backward *b, Value v, Value dy);
 /* After pass gradient: what backward reads of forward's iterations is stacked. */
 void settle_loops(Compile *c);
 
+/* ---- loops.c ---- */
+
+/* Before pass gradient: all of a loop stands before what reads its results. */
+void loops_together(Compile *c);
+
 /* ---- backward.c, for it ---- */
 
 Cursor backward_cursor(const Graph *g, Value forward);

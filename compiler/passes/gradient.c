@@ -393,6 +393,7 @@ bool pass_gradient(Compile *c)
   Gradient p = {.c = c};
   uint32_t blocks = c->graph->blocks.n + 1;
   p.updated = arena_array(c->arena, uint32_t, blocks * (c->graph->optimizers.n + 1));
+  loops_together(c);
   ir_rewrite_begin(&p.r, c);
   for (uint32_t id = 1; id < p.r.n_old; id++) {
     const Node *n = &p.r.old[id];

@@ -1,4 +1,5 @@
-/* Part of pass fuse: loops get a beginning and an end, Note [loops] in ir.h.
+/* Part of pass fuse: loops get a beginning and an end, Note [loops] in ir.h. And, before gradients
+ * are taken, the order alone: tangents of a loop stand behind all else, Note [tangents of loops].
  *
  * `scan` stands before all nodes of a loop and `scan_end` behind them; what belongs outside and
  * stood between them comes before. Both read what the loop reads from outside: so all of that is
@@ -8,11 +9,13 @@
  * is read in another loop inside of it, for an operand moves with the innermost one; and what one
  * carried value leaves to another, which would be written over first. */
 #include "fuse.h"
+#include "backward.h"
 #include <assert.h>
 
 typedef struct Bounds {
   Compile *c;
   Rewrite r;
+  bool borders;  /* and copies: else only the order */
   bool *done;    /* by old id */
   Value *copied; /* by old id: its copy; 0: none yet */
 } Bounds;
@@ -61,8 +64,7 @@ static void put_node(Bounds *b, uint32_t id)
 {
   const Node *old = &b->r.old[id];
   Node n = ir_rewrite_mapped(&b->r, id);
-  bool loops = b->c->graph->loops.n > 1;
-  for (uint32_t i = 0; loops && i < n.n_in; i++)
+  for (uint32_t i = 0; b->borders && i < n.n_in; i++)
     if (n.in[i].id && op_of(&n)->tmpl != TMPL_alias && needs_copy(b, old, i))
       n.in[i] = copy_of(b, n.in[i], old, i);
   ir_rewrite_add(&b->r, id, &n);
@@ -134,11 +136,11 @@ static void put_loop(Bounds *b, uint16_t loop, uint32_t first)
       for (uint32_t i = 0; i < n->n_in; i++)
         if (!is_inside(b, n->in[i].id, loop)) put(b, around, n->in[i].id);
     }
-  put_copies(b, loop, first, last);
-  put_border(b, OP_scan, loop, first, last);
+  if (b->borders) put_copies(b, loop, first, last);
+  if (b->borders) put_border(b, OP_scan, loop, first, last);
   for (uint32_t id = first; id <= last; id++)
     if (is_inside(b, id, loop)) put(b, loop, id);
-  put_border(b, OP_scan_end, loop, first, last);
+  if (b->borders) put_border(b, OP_scan_end, loop, first, last);
 }
 
 static void put(Bounds *b, uint16_t loop, uint32_t id)
@@ -160,12 +162,39 @@ static void put(Bounds *b, uint16_t loop, uint32_t id)
     }
 }
 
+static void put_all(Bounds *b)
+{
+  ir_rewrite_begin(&b->r, b->c);
+  b->done = arena_array(b->c->arena, bool, b->r.n_old);
+  b->copied = arena_array(b->c->arena, Value, b->r.n_old);
+  for (uint32_t id = 1; id < b->r.n_old; id++) put(b, 0, id);
+}
+
 void bound_loops(Compile *c)
 {
-  if (c->graph->loops.n == 1) return;
+  Bounds b = {.c = c, .borders = true};
+  if (c->graph->loops.n > 1) put_all(&b);
+}
+
+/* Whether something of a loop stands behind what reads the loop's results. */
+static bool is_torn(const Compile *c)
+{
+  const Graph *g = c->graph;
+  bool *read = arena_array(c->arena, bool, g->loops.n);
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    for (uint16_t loop = n->loop; loop; loop = g->loops.at[loop].parent)
+      if (read[loop]) return true;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+      const Node *x = ir_node(g, n->in[i]);
+      if (x->op == OP_next || x->op == OP_stack) read[x->loop] = true;
+    }
+  }
+  return false;
+}
+
+void loops_together(Compile *c)
+{
   Bounds b = {.c = c};
-  ir_rewrite_begin(&b.r, c);
-  b.done = arena_array(c->arena, bool, b.r.n_old);
-  b.copied = arena_array(c->arena, Value, b.r.n_old);
-  for (uint32_t id = 1; id < b.r.n_old; id++) put(&b, 0, id);
+  if (c->graph->loops.n > 1 && is_torn(c)) put_all(&b);
 }

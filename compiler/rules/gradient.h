@@ -22,6 +22,14 @@ Value back_mul(Back *b, Value x, Value y);
 Value back_wide(Back *b, Value x); /* in f32 */
 Value back_where(Back *b, Value condition, Value x, Value y);
 Value back_number(Back *b, double v);
+/* x with axis `dim` turned round; x_c-by in the place of x_c, 0 where there is none: by is 1 or -1.
+ */
+Value back_flip(Back *b, Value x, int64_t dim);
+Value back_moved(Back *b, Value x, int64_t dim, int64_t by);
+/* Of a node with a channel: v [c] as [1, c, 1, ..], so that it meets images elementwise. */
+Value back_channels(Back *b, Value v);
+/* Of a max_pool2d: which element of each window is the greatest. */
+Value back_greatest(Back *b);
 /* An op with inputs in[0, n) and the attributes of the forward node. */
 Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);
 

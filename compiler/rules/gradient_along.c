@@ -1,7 +1,22 @@
 /* Gradient rules of ops along an axis: products, cumulative sums and products, sorting. */
 #include "gradient.h"
-#include <assert.h>
 #include <string.h>
+
+Value back_flip(Back *b, Value x, int64_t dim)
+{
+  return ir_append(b->c, &b->at, OP_flip_axis, &x, 1, ATTRS({"dim", {.i = dim}}));
+}
+
+Value back_moved(Back *b, Value x, int64_t dim, int64_t by)
+{
+  int64_t size = ir_node(b->c->graph, x)->dim[dim], start = by < 0;
+  if (size == 1) return back_binary(b, OP_full_like, x, back_number(b, 0));
+  x = ir_append(
+      b->c, &b->at, OP_slice, &x, 1,
+      ATTRS({"dim", {.i = dim}}, {"start", {.i = start}}, {"stop", {.i = start + size - 1}}));
+  return ir_append(b->c, &b->at, OP_pad, &x, 1,
+                   ATTRS({"dim", {.i = dim}}, {"before", {.i = by > 0}}, {"after", {.i = by < 0}}));
+}
 
 /* x_0 .. x_c without x_c itself, or from the other end. */
 static Value others(Back *b, Value x, int64_t dim, bool reverse)
@@ -42,15 +57,34 @@ void grad_cumsum(Compile *c, Value n, Value dy, Value *out_dx)
                               {"reverse", {.i = !attr_int(&b->n, "reverse")}}));
 }
 
-/* dx_c = (x_0 .. x_c-1) s_c with s_c = dy_c + x_c+1 s_c+1: no division, so right where x is 0. */
+/* dx_c = (x_0 .. x_c-1) s_c with s_c = dy_c + x_c+1 s_c+1: no division, so right where x is 0. From
+ * the other end it is the same of what is turned round; without x_c itself, of dy of the next
+ * place. */
 void grad_cumprod(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   int64_t dim = attr_int(&b->n, "dim");
-  assert(!attr_int(&b->n, "reverse") && !attr_int(&b->n, "exclusive"));
+  bool reverse = attr_int(&b->n, "reverse");
+  Value from = reverse ? back_flip(b, x[0], dim) : x[0];
+  if (reverse) dy = back_flip(b, dy, dim);
+  if (attr_int(&b->n, "exclusive")) dy = back_moved(b, dy, dim, -1);
   Value sums =
-      ir_append(c, &b->at, OP_line_sums, (Value[]){dy, x[0]}, 2, ATTRS({"dim", {.i = dim}}));
-  out_dx[0] = back_mul(b, others(b, x[0], dim, false), sums);
+      ir_append(c, &b->at, OP_line_sums, (Value[]){dy, from}, 2, ATTRS({"dim", {.i = dim}}));
+  Value dx = back_mul(b, others(b, from, dim, false), sums);
+  out_dx[0] = reverse ? back_flip(b, dx, dim) : dx;
+}
+
+/* s_c = b_c + a_n s_n, n the one behind c or, forth, before it. db is the same of ds the other way;
+ * a_c meets the s before c and the db of c, or the other way round. */
+void grad_line_sums(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  int64_t dim = attr_int(&b->n, "dim");
+  bool forth = attr_int(&b->n, "forth");
+  Value db = ir_append(c, &b->at, OP_line_sums, (Value[]){dy, x[1]}, 2,
+                       ATTRS({"dim", {.i = dim}}, {"forth", {.i = !forth}}));
+  out_dx[0] = db;
+  out_dx[1] = back_mul(b, forth ? db : n, back_moved(b, forth ? n : db, dim, 1));
 }
 
 /* Each gradient goes back to the place that its element was taken from. */

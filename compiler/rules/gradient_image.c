@@ -131,8 +131,7 @@ void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
   if (in[4].id) out_dx[4] = s.dy;
 }
 
-/* v [c] as [1, c, 1, ..], so that it meets images elementwise. */
-static Value along_channels(Back *b, Value v)
+Value back_channels(Back *b, Value v)
 {
   int64_t dim[MAX_RANK], channel = attr_int(&b->n, "channel");
   for (uint32_t i = 0; i < b->n.rank; i++) dim[i] = i == channel ? b->n.dim[i] : 1;
@@ -148,7 +147,7 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
   const Value *in = b.n.in;
   Value slope = back_wide(&b, in[2]);
   if (in[3].id) slope = back_mul(&b, slope, back_wide(&b, in[3]));
-  out_dx[0] = back_mul(&b, back_wide(&b, dy), along_channels(&b, slope));
+  out_dx[0] = back_mul(&b, back_wide(&b, dy), back_channels(&b, slope));
   if (!in[3].id && !in[4].id) return;
   NormSums s = norm_sums(&b);
   if (in[3].id) out_dx[3] = s.dyx;
@@ -157,8 +156,8 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- pools ---- */
 
-/* Which element of each window is the greatest: one byte, where x again would be several. */
-static Value greatest(Back *b)
+/* One byte, where x again would be several. */
+Value back_greatest(Back *b)
 {
   NamedAttr attrs[MAX_ATTR + 1];
   uint32_t n = 0;
@@ -173,7 +172,7 @@ void grad_max_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   ImageDims d = ir_image_dims(back_in(&b, 0));
-  out_dx[0] = sized_image(&b, OP_max_pool2d_backward, (Value[]){dy, greatest(&b)}, 2, d);
+  out_dx[0] = sized_image(&b, OP_max_pool2d_backward, (Value[]){dy, back_greatest(&b)}, 2, d);
 }
 
 void grad_avg_pool2d(Compile *c, Value n, Value dy, Value *out_dx)

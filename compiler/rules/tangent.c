@@ -9,30 +9,32 @@
  *   T_linear           The op itself, of the tangents.
  *   T_bilinear         The op itself, with a tangent in the place of one factor, then of the other.
  *   one value a row    The gradient of that value is the row's slope: the sum of slope times
- * tangent. Norms, softmax and picks are written out below. All that is made here has a gradient,
- * since it is trained by: so the ops that gradient rules use, such as tanh_backward, have rules of
- * their own (gradient_slope.c), and tangents may be made of tangents again. An op that is left out,
- * such as max_pool2d, is answered with a message. */
-#include "gradient.h"
-
-typedef struct Forward {
-  Back b;         /* to build with; without dy */
-  const Value *v; /* by input: its tangent; {0}: it has none */
-} Forward;
+ * tangent. Norms, softmax and picks are written out below, the others in the files tangent_*.c. All
+ * that is made here has a gradient, since it is trained by: so the ops that gradient rules use,
+ * such as tanh_backward, have rules of their own (gradient_slope.c), and tangents may be made of
+ * tangents again.
+ *
+ * Note [tangents of loops]
+ * The tangents of a loop (Note [loops] in ir.h) stand in the loop itself: what is carried has its
+ * tangent carried beside it, so each iteration makes both and none is stacked for the other. Which
+ * of them move is found before: what an iteration leaves moves what the next one finds. The nodes
+ * stand behind all others, where pass gradient could not tell that a loop has ended before its
+ * results are read; it puts them in order first (loops_together). */
+#include "tangent.h"
 
 /* ---- what the table has ---- */
 
-static Value sum_of(Forward *f, Value a, Value b)
+Value tangent_sum(Forward *f, Value a, Value b)
 {
   return !a.id ? b : !b.id ? a : back_binary(&f->b, OP_add, a, b);
 }
 
-static Value filled_like(Forward *f, Value x, double number)
+Value tangent_filled(Forward *f, Value x, double number)
 {
   return back_binary(&f->b, OP_full_like, x, back_number(&f->b, number));
 }
 
-static Value in_shape_of_y(Forward *f, Value v)
+Value tangent_shaped(Forward *f, Value v)
 {
   return ir_reshape(f->b.c, &f->b.at, v, f->b.n.dim, f->b.n.rank);
 }
@@ -52,7 +54,7 @@ static Value elementwise(Forward *f)
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!f->v[i].id) continue;
     Value whole = ir_expand(f->b.c, &f->b.at, f->v[i], n->dim, n->rank);
-    sum = sum_of(f, sum, by_rule(f, whole, i));
+    sum = tangent_sum(f, sum, by_rule(f, whole, i));
   }
   return ir_expand(f->b.c, &f->b.at, sum, n->dim, n->rank);
 }
@@ -69,7 +71,7 @@ static Value linear(Forward *f)
     const InputInfo *info = &sig->input[i < sig->n_inputs ? i : sig->n_inputs - 1];
     bool joined = i == 0 || info->variadic || info->optional;
     in[i] = joined ? f->v[i] : n->in[i];
-    if (!in[i].id && !info->optional) in[i] = filled_like(f, n->in[i], 0);
+    if (!in[i].id && !info->optional) in[i] = tangent_filled(f, n->in[i], 0);
   }
   for (uint32_t i = 0; i < sig->n_attrs; i++) attr[i] = n->attr[i];
   if (attr_find(op_of(n), "value", &value)) attr[value].f = 0;
@@ -88,9 +90,9 @@ static Value bilinear(Forward *f)
   const Value *x = f->b.n.in, *v = f->v, none = {0};
   Value added = f->b.n.n_in > 2 ? v[2] : none, first = none, second = none;
   if (v[0].id || !v[1].id)
-    first = product(f, v[0].id ? v[0] : filled_like(f, x[0], 0), x[1], added);
+    first = product(f, v[0].id ? v[0] : tangent_filled(f, x[0], 0), x[1], added);
   if (v[1].id) second = product(f, x[0], v[1], first.id ? none : added);
-  return sum_of(f, first, second);
+  return tangent_sum(f, first, second);
 }
 
 /* ---- rows ---- */
@@ -108,8 +110,8 @@ static Value reduced(Forward *f, OpKind op, Value x)
 
 static Value by_slope(Forward *f)
 {
-  Value slope = by_rule(f, filled_like(f, f->b.y, 1), 0);
-  return in_shape_of_y(f, reduced(f, OP_sum, back_mul(&f->b, slope, f->v[0])));
+  Value slope = by_rule(f, tangent_filled(f, f->b.y, 1), 0);
+  return tangent_shaped(f, reduced(f, OP_sum, back_mul(&f->b, slope, f->v[0])));
 }
 
 /* y = sum (x - mean)^2 / (n - correction): 2 sum (x - mean) v / (n - correction) */
@@ -118,7 +120,7 @@ static Value variance(Forward *f)
   Back *b = &f->b;
   double n = (double)back_in(b, 0)->dim[attr_int(&b->n, "dim")];
   Value off = back_binary(b, OP_sub, b->n.in[0], reduced(f, OP_mean, b->n.in[0]));
-  Value sum = in_shape_of_y(f, reduced(f, OP_sum, back_mul(b, off, f->v[0])));
+  Value sum = tangent_shaped(f, reduced(f, OP_sum, back_mul(b, off, f->v[0])));
   return back_binary(b, OP_div, back_scale(b, sum, 2),
                      back_number(b, n - attr_float(&b->n, "correction")));
 }
@@ -142,7 +144,7 @@ static Value softmax_backward(Forward *f)
   if (!f->v[1].id) return part;
   Value off = back_binary(b, OP_sub, d, reduced(f, OP_sum, back_mul(b, d, y)));
   Value moved = back_mul(b, y, reduced(f, OP_sum, back_mul(b, d, f->v[1])));
-  part = sum_of(f, part, back_mul(b, f->v[1], off));
+  part = tangent_sum(f, part, back_mul(b, f->v[1], off));
   return back_binary(b, OP_sub, part, moved);
 }
 
@@ -175,8 +177,8 @@ static Value normed(Forward *f, bool centred)
     part = back_mul(b, back_binary(b, OP_sub, t, through), r);
     if (b->n.in[1].id) part = back_mul(b, part, b->n.in[1]);
   }
-  if (f->v[1].id) part = sum_of(f, part, back_mul(b, z, f->v[1]));
-  if (centred) part = sum_of(f, part, f->v[2]);
+  if (f->v[1].id) part = tangent_sum(f, part, back_mul(b, z, f->v[1]));
+  if (centred) part = tangent_sum(f, part, f->v[2]);
   return ir_expand(b->c, &b->at, part, b->n.dim, b->n.rank);
 }
 
@@ -199,12 +201,62 @@ static Value picked(Forward *f)
   Value at = ir_append(b->c, &b->at, index, b->n.in, 1,
                        ATTRS({"dim", {.i = dim}}, {"keepdim", {.i = true}}));
   Value in[] = {f->v[0], at};
-  return in_shape_of_y(f, ir_append(b->c, &b->at, OP_gather, in, 2, ATTRS({"dim", {.i = dim}})));
+  return tangent_shaped(f, ir_append(b->c, &b->at, OP_gather, in, 2, ATTRS({"dim", {.i = dim}})));
+}
+
+/* The loss of a row is log(sum(exp(x))) less x at the target, so the sum of softmax(x) v less v
+ * there; with label smoothing e less (1 - e) times that and e times the mean of v. */
+static Value cross_entropy(Forward *f)
+{
+  Back *b = &f->b;
+  Value x = b->n.in[0], v = f->v[0];
+  double e = attr_float(&b->n, "label_smoothing");
+  int64_t dim = attr_int(&b->n, "dim");
+  Node row = *back_in(b, 0);
+  row.dim[dim] = 1;
+  Value target = ir_cast(b->c, &b->at, b->n.in[1], AMPC_I64);
+  Value kept = ir_integer(b->c, &b->at, attr_int(&b->n, "ignore_index"));
+  kept = back_binary(b, OP_ne, target, kept);
+  Value place = back_where(b, kept, target, ir_integer(b->c, &b->at, 0));
+  place = ir_reshape(b->c, &b->at, place, row.dim, row.rank);
+  Value at = ir_append(b->c, &b->at, OP_gather, (Value[]){v, place}, 2, ATTRS({"dim", {.i = dim}}));
+  if (e != 0) {
+    Value mean = back_scale(b, reduced(f, OP_mean, v), e);
+    at = back_binary(b, OP_add, back_scale(b, at, 1 - e), mean);
+  }
+  Value share = ir_append(b->c, &b->at, OP_softmax, &x, 1, ATTRS({"dim", {.i = dim}}));
+  Value sum = reduced(f, OP_sum, back_mul(b, share, v));
+  Value t = tangent_shaped(f, back_binary(b, OP_sub, sum, at));
+  return back_where(b, kept, t, back_number(b, 0));
+}
+
+/* ---- loops: Note [tangents of loops] ---- */
+
+static uint32_t carried_in(const Graph *g, int64_t loop)
+{
+  uint32_t count = 0;
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    count += n->op == OP_carry && attr_int(n, "loop") == loop;
+  }
+  return count;
+}
+
+static Value carry(Forward *f)
+{
+  int64_t loop = attr_int(&f->b.n, "loop"), index = carried_in(f->b.c->graph, loop);
+  Value first = f->v[0].id ? f->v[0] : tangent_filled(f, f->b.n.in[0], 0);
+  return ir_append(f->b.c, &f->b.at, OP_carry, &first, 1,
+                   ATTRS({"loop", {.i = loop}}, {"index", {.i = index}}));
+}
+
+static Value next(Forward *f)
+{
+  Value left = f->v[1].id ? f->v[1] : tangent_filled(f, f->b.n.in[1], 0);
+  return back_binary(&f->b, OP_next, f->v[0], left);
 }
 
 /* ---- which it is ---- */
-
-typedef Value TangentRule(Forward *f);
 
 static TangentRule *rule_of(const OpInfo *op, OpKind kind)
 {
@@ -224,15 +276,22 @@ static TangentRule *rule_of(const OpInfo *op, OpKind kind)
       {OP_rms_norm, rms_norm},
       {OP_max_along, picked},
       {OP_min_along, picked},
+      {OP_cross_entropy_rows, cross_entropy},
+      {OP_prod, tangent_prod},
+      {OP_cumprod, tangent_cumprod},
+      {OP_line_sums, tangent_line_sums},
+      {OP_batch_norm, tangent_batch_norm},
+      {OP_batch_norm_eval, tangent_batch_norm_eval},
+      {OP_max_pool2d, tangent_max_pool2d},
+      {OP_attention, tangent_attention},
+      {OP_carry, carry},
+      {OP_next, next},
   };
-  uint32_t attr;
-  bool of_channels = attr_find(op, "channel", &attr), of_loop = attr_find(op, "loop", &attr);
   if (op->traits & T_linear) return linear;
   if (op->traits & T_bilinear) return bilinear;
   for (size_t i = 0; i < sizeof written_out / sizeof *written_out; i++)
     if (written_out[i].op == kind) return written_out[i].rule;
-  if (op->gradient == grad_none || of_channels || of_loop || kind == OP_next) return NULL;
-  return op->tmpl == TMPL_map ? elementwise : NULL;
+  return op->gradient != grad_none && op->tmpl == TMPL_map ? elementwise : NULL;
 }
 
 bool op_has_tangent(OpKind op)
@@ -252,26 +311,39 @@ static bool stops(const Tangents *t, const Node *n)
   return kept_out || constant || !dtype_is_float(n->dtype);
 }
 
-static bool reads_tangent(const Tangents *t, const Node *n)
+/* Which nodes depend on x, by id. A carry does as well where what an iteration leaves depends on
+ * it: then what reads it is looked at once more. */
+static bool *find_moving(const Tangents *t)
 {
-  for (uint32_t i = 0; i < n->n_in; i++)
-    if (t->of[n->in[i].id].id) return true;
-  return false;
+  const Graph *g = t->c->graph;
+  bool *moves = arena_array(t->c->arena, bool, t->n), again = true;
+  for (uint32_t id = 1; id < t->n; id++) moves[id] = t->of[id].id != 0;
+  while (again) {
+    again = false;
+    for (uint32_t id = t->first; id < t->n; id++) {
+      const Node *n = &g->nodes.at[id];
+      for (uint32_t i = 0; i < n->n_in && !stops(t, n); i++)
+        moves[id] = moves[id] || (n->in[i].id && moves[n->in[i].id]);
+      if (n->op != OP_next || !moves[id] || moves[n->in[0].id]) continue;
+      moves[n->in[0].id] = again = true;
+    }
+  }
+  return moves;
 }
 
 static void refuse(const Tangents *t, const Node *n)
 {
-  uint32_t loop;
-  bool scan = n->loop || attr_find(op_of(n), "loop", &loop);
-  diag_error(t->c, E208, n->span, "jvp through `%s` is not supported yet",
-             scan ? "scan" : op_of(n)->name);
+  diag_error(t->c, E208, n->span, "jvp through `%s` is not supported yet", op_of(n)->name);
   diag_note(t->c, t->span, "jvp asks for the derivative here");
 }
 
-/* Gradient rules make nodes that name y as their origin; these are no nodes of backward. */
+/* Gradient rules make nodes that name y as their origin, and stand in the loop's backward; these
+ * are no nodes of backward. */
 static void find_tangent(Tangents *t, Value y, TangentRule *rule)
 {
   Graph *g = t->c->graph;
+  uint16_t loop = ir_node(g, y)->loop, back = g->loops.at[loop].back;
+  g->loops.at[loop].back = loop;
   Forward f = {.b = back_begin(t->c, y, (Value){0})};
   Value *v = arena_array(t->c->arena, Value, f.b.n.n_in);
   uint32_t first = g->nodes.n;
@@ -282,6 +354,7 @@ static void find_tangent(Tangents *t, Value y, TangentRule *rule)
     g->nodes.at[id].origin = (Value){0};
     g->nodes.at[id].why = WHY_none;
   }
+  g->loops.at[loop].back = back;
 }
 
 bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x)
@@ -290,10 +363,11 @@ bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x
   t->n = g->nodes.n;
   t->of = arena_array(t->c->arena, Value, t->n);
   for (uint32_t i = 0; i < n_x; i++) t->of[x[i].id] = along[i];
+  const bool *moves = find_moving(t);
   for (uint32_t id = t->first; id < t->n; id++) {
     const Node *n = &g->nodes.at[id];
-    if (!reads_tangent(t, n) || stops(t, n)) continue;
-    TangentRule *rule = n->loop || n->row ? NULL : rule_of(op_of(n), n->op);
+    if (!moves[id] || stops(t, n)) continue;
+    TangentRule *rule = n->row ? NULL : rule_of(op_of(n), n->op);
     if (!rule) return refuse(t, n), false;
     find_tangent(t, (Value){id}, rule);
   }

@@ -166,6 +166,9 @@ def jvp(function, points, directions):
 OWN = {"dice_loss": dice_loss, "jvp": jvp}  # what the language has and PyTorch has not
 
 
+FUNCTION = r"; def (\w+)\(([^)]*)\) { return (.*?) }"  # a member that is no data
+
+
 class Names(dict):
     """What a case's text may name beside its own members. The language is near enough to PyTorch's that
     one text serves both."""
@@ -207,6 +210,7 @@ class Case:
         self.inputs = {}  # by name: the parameters, float64 with gradients
         self.tensors = {}  # what the file gets
         self.names = Names(Parameter=list)
+        functions, members = re.findall(FUNCTION, members), re.sub(FUNCTION, "", members)
         exec("\n".join(line.strip() for line in members.split("\n")), {}, self.names)
         self.names.pop("Parameter")
         self.modules = {k: v for k, v in self.names.items() if isinstance(v, nn.Module)}
@@ -218,9 +222,14 @@ class Case:
             for name, p in module.named_parameters():
                 p.data = self.parameter(f"{key}.{name}", self.drawn(f"{key}.{name}", p.shape, scaled(0.5))).data
                 self.inputs[f"{key}.{name}"] = p
+        for key, arguments, result in functions:
+            self.names[key] = self.function(arguments.split(", "), result)
         self.targets = self.drawn("t", None) if "t" in self.fill else None
         if self.targets is not None:
             self.names["t"] = self.tensors["t"] = torch.tensor(self.targets)
+
+    def function(self, arguments, result):
+        return lambda *given: eval(result, {}, Names(self.names, **dict(zip(arguments, given))))
 
     def drawn(self, key, shape, usual=normal):
         value = self.fill.get(key, usual)(self.random, shape)

@@ -37,17 +37,19 @@ static void reference_cumprod(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* y_c = b_c + a_n y_n, n the one behind c */
+/* y_c = b_c + a_n y_n, n the one behind c; forth: y_c = b_c + a_c y_n, n the one before c */
 static void reference_line_sums(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *b = &t->in[0], *a = &t->in[1];
+  bool forth = case_attr(t, "forth") != 0;
   Rows r = rows_of(b, case_axis(t));
   for (int64_t row = 0; row < r.n; row++) {
-    for (int64_t c = r.length - 1; c >= 0; c--) {
-      int64_t i = row_start(&r, row) + c * r.stride, next = i + r.stride;
-      bool last = c == r.length - 1;
-      y->at[i] = b->at[i] + (last ? 0 : a->at[next] * y->at[next]);
-      scale[i] = fabs(b->at[i]) + (last ? 0 : fabs(a->at[next]) * scale[next]);
+    for (int64_t k = 0; k < r.length; k++) {
+      int64_t i = row_start(&r, row) + (forth ? k : r.length - 1 - k) * r.stride;
+      int64_t next = forth ? i - r.stride : i + r.stride;
+      double factor = k ? a->at[forth ? i : next] : 0;
+      y->at[i] = b->at[i] + (k ? factor * y->at[next] : 0);
+      scale[i] = fabs(b->at[i]) + (k ? fabs(factor) * scale[next] : 0);
     }
   }
 }
@@ -159,13 +161,20 @@ static const OpTest tests[] = {
            {FLOATS, "3x4{1,0,2,3,1,nan,2,0,inf,-2,0.5,2}", "dim=1"}),
      GRADIENTS({FLOATS, "5x7~z", "dim=1"}, {"f", "3x4x2~z", "dim=1"},
                /* one zero and two */
-               {FLOATS, "3x4{1,0,2,3,2,0,-1,0,0,2,1,-2}", "dim=1"}),
+               {FLOATS, "3x4{1,0,2,3,2,0,-1,0,0,2,1,-2}", "dim=1"},
+               {"f", "3x4x2~z", "dim=1 reverse=1"}, {"f", "3x4~z", "dim=1 exclusive=1"},
+               {"f", "3x4{1,0,2,3,2,0,-1,0,0,2,1,-2}", "dim=1 reverse=1 exclusive=1"}),
      CHAINS({chain_cumulative, FLOATS, "5x4~z 5x4~d"})},
     {OP_line_sums, "dt", "=", FIRST(reference_line_sums),
      SUMMED(2, SUMS(2), terms_of_row, "in double and rounded once; in doubles two roundings each"),
      CASES({FLOATS, "33x7 33x7", "dim=1"}, {"f", "7x1025 7x1025", "dim=1"},
            {"fh", "1025x3 1025x3", "dim=0"}, {"f", "3x33000 3x33000", "dim=1"},
-           {"fh", "3x5x7 3x5x7", "dim=1"}, {FLOATS, "2x3{1,2,3,4,5,6} 2x3{1,0,2,0,1,0}", "dim=1"})},
+           {"fh", "3x5x7 3x5x7", "dim=1"}, {FLOATS, "2x3{1,2,3,4,5,6} 2x3{1,0,2,0,1,0}", "dim=1"},
+           {FLOATS, "33x7 33x7", "dim=1 forth=1"}, {"f", "3x33000 3x33000", "dim=1 forth=1"},
+           {"fh", "3x5x7 3x5x7", "dim=1 forth=1"},
+           {"f", "2x3{1,2,3,4,5,6} 2x3{inf,0,2,nan,1,0}", "dim=1 forth=1"}),
+     GRADIENTS({FLOATS, "5x7~n 5x7~n", "dim=1"}, {"f", "3x4x2~n 3x4x2~n", "dim=1 forth=1"},
+               {"f", "5x1~n 5x1~n", "dim=1"})},
     {OP_sort_order, "w", "l", FIRST(reference_sort_order), EXACT,
      CASES({FLOATS, "33x7", "dim=1"}, {FLOATS, "33x7", "dim=0 descending=1"},
            {"fh", "3x33x5", "dim=1"}, {"f", "7x1025", "dim=1 descending=1"},

@@ -79,7 +79,7 @@ static const OpTest tests[] = {
            {"fh", "2x3{1,-inf,2,-inf,1,2} l:2{0,0}", "dim=1 label_smoothing=0.1"},
            {"fh", "1025x129 l:1025", "dim=1"}),
      GRADIENTS({FLOATS, "5x7 l:5", "dim=1"}, {FLOATS, "5x7 l:5", "dim=1 label_smoothing=0.1"},
-               {"f", "3x5x2 l:3x2", "dim=1"})},
+               {"f", "3x5x2 l:3x2", "dim=1"}, {"f", "4x3 l:4{1,0,2,1}", "dim=1 ignore_index=1"})},
     {OP_cross_entropy_backward, "nkd", "=", FIRST(reference_cross_entropy_backward),
      SUMMED(10, SUMS(1), terms_of_row, "as softmax, two differences"),
      CASES({"f", "2x9000x8 l:2x8 2x8", "dim=1"},
