@@ -196,6 +196,21 @@ static ampc_attention_operand operand(const Node *x, const Access *a)
   return out;
 }
 
+static uint32_t argument_of_role(const KernelArgs *args, ArgRole role)
+{
+  uint32_t i = 0;
+  while (args->at[i].role != role) i++;
+  return i + 1;
+}
+
+static void set_dropout(const Node *n, const KernelArgs *args, ampc_attention *out)
+{
+  if (!op_draws(n)) return;
+  out->p = attr_float(n, "p");
+  out->state = argument_of_role(args, ARG_state);
+  out->stream = argument_of_role(args, ARG_stream);
+}
+
 /* False: not of the type. */
 static bool find_input(const Graph *g, const KernelArgs *args, const Node *n, uint32_t input,
                        ampc_dtype type, ampc_attention_operand *out)
@@ -242,7 +257,7 @@ static bool for_forward(const Graph *g, const Group *p, const KernelArgs *args, 
 bool attention_is_plain(const Compile *c, const Node *n)
 {
   bool half = ir_dtype_size(c, ir_node(c->graph, n->in[QUERY])->dtype) == 2;
-  return !is_cpu_target(c) && half && !n->in[MASK].id && !op_draws(n) &&
+  return !is_cpu_target(c) && half && !n->in[MASK].id &&
          (!attention_is_backward(n) || n->in[RESULT].id);
 }
 
@@ -267,6 +282,7 @@ bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
                           .type = type,
                           .line = node_line(c, p->anchor)};
   if (!attention_is_plain(c, n)) return false;
+  set_dropout(n, &args, out);
   if (!find_input(g, &args, n, QUERY, type, &out->q) ||
       !find_input(g, &args, n, KEY, type, &out->k) ||
       !find_input(g, &args, n, VALUE, type, &out->v))

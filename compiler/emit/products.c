@@ -121,6 +121,9 @@ static const char *attention_text(Printer *p, const ampc_attention *d)
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].operand->argument) field_text(&t, all[i].name, operand_text(p, all[i].operand));
   field_number(p, &t, "scale", d->scale);
+  field_number(p, &t, "p", d->p);
+  field_integer(&t, "state", d->state);
+  field_integer(&t, "stream", d->stream);
   field_text(&t, "type", dtype_enums[d->type]);
   field_integer(&t, "line", d->line);
   return t.at;

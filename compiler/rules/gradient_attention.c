@@ -69,8 +69,8 @@ static Value log_sums(Back *b)
 /* Whether the device's library may compute the gradients: it wants the results, too. */
 static bool library_may(const Back *b)
 {
-  bool plain = !b->n.in[MASK].id && !op_draws(&b->n);
-  return !is_cpu_target(b->c) && plain && ir_dtype_size(b->c, b->n.dtype) == 2;
+  bool half = ir_dtype_size(b->c, b->n.dtype) == 2;
+  return !is_cpu_target(b->c) && half && !b->n.in[MASK].id;
 }
 
 static Value gradient_of_input(Back *b, const Value *in, uint32_t of)

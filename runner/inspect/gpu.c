@@ -296,12 +296,13 @@ static bool attention_by_cudnn(const Maker *m, const CommandRow *row, ampc_atten
 /* Forward two products over the scores, backward five, of half the scores where it is causal; and
  * what backward writes of the scores, which it reads again. Of the rate of a product comes out at
  * best about 0.6: flash attention is given as 50 to 73 % of a GPU's peak (Dao, FlashAttention-2,
- * 2023, on an A100), a product here as 80 %. */
+ * 2023, on an A100), a product here as 80 %. Dropout draws its mask before that: so many
+ * instructions a score. */
 static void weigh_attention(const Maker *m, const CommandRow *row, const ampc_attention *a,
                             GpuRow *out)
 {
-  const double reached = 0.6, once = (double)(a->d + a->e);
-  const double scores = (double)dnn_attention_scores(a);
+  const double reached = 0.6, draw = 110, once = (double)(a->d + a->e);
+  const double scores = (double)(dnn_attention_scores(a) + dnn_attention_mask(a));
   ProductLoad p = {.m = (double)a->l,
                    .n = (double)a->s * (a->causal ? 0.5 : 1),
                    .k = a->backward ? once + 2 * (double)a->d + (double)a->e : once,
@@ -309,11 +310,18 @@ static void weigh_attention(const Maker *m, const CommandRow *row, const ampc_at
                    .bytes = launch_bytes(row) + 2 * scores,
                    .type = a->type,
                    .aligned = true};
-  double roof = gpu_product_cost(m->report->gpu, &p).roof_us;
+  const Gpu *g = m->report->gpu;
+  double roof = gpu_product_cost(g, &p).roof_us;
   p.k /= reached;
   weigh_product(m, out, &p);
   out->cost.roof_us = roof;
   out->own = "attention by cuDNN";
+  if (a->p == 0) return;
+  double draws = p.m * p.n * p.batch * draw / ((double)g->lanes_int * g->multiprocessors * g->mhz);
+  if (draws > out->cost.us) out->cost.bound = BOUND_issue;
+  out->cost.us += draws;
+  out->cost.issue_us = draws;
+  out->nodes = 2;
 }
 
 /* All launches of a command in a loop. */

@@ -3,13 +3,17 @@
 #include "cudnn_attention.h"
 #include "cudnn_choice.h"
 
-/* Before the plan's room that of the numbers which each query has one of: `off`, or sums that
- * nobody wants. */
+/* Of the numbers which each query has one of: `off`, or sums that nobody wants. */
+static int64_t number_bytes(const ampc_attention *part)
+{
+  return ampc_round_up(part->n * part->heads * part->l * (int64_t)sizeof(float), AMPC_CUDA_ALIGN);
+}
+
+/* Before the plan's room that of such numbers, then that of dropout's mask. */
 static DnnRoom room_of(const ampc_attention *part)
 {
-  int64_t numbers = part->n * part->heads * part->l * (int64_t)sizeof(float);
   return (DnnRoom){.limit = dnn_attention_scores(part) + DNN_ENGINE_ROOM,
-                   .beside = ampc_round_up(numbers, AMPC_CUDA_ALIGN),
+                   .beside = number_bytes(part) + dnn_attention_mask(part),
                    .what = "attention runs"};
 }
 
@@ -53,19 +57,26 @@ ampc_status cuda_prepare_attention(Device *device, const ampc_attention *a)
 /* ---- a call ---- */
 
 typedef struct Call {
-  const DnnApi *api;
+  CudaDevice *d;
   const ampc_attention *part;
   DnnAttentionPlaces at;
   DnnAttentionNumbers numbers;
+  KeptDraws draws; /* with dropout */
+  ampc_status status;
 } Call;
 
 static DnnOperands operands(void *context, DnnForm form, void *room)
 {
   Call *c = context;
   DnnAttentionPlaces at = c->at;
+  void *mask = (char *)room + number_bytes(c->part);
   (void)form;
   if (!at.sums) at.sums = room;
-  return dnn_attention_operands(c->api, c->part, &at, room, &c->numbers);
+  if (c->part->p > 0) {
+    c->status = cuda_kept(c->d, &c->draws, mask);
+    at.kept = mask;
+  }
+  return dnn_attention_operands(dnn_api_of(c->d), c->part, &at, room, &c->numbers);
 }
 
 /* Where the operand has the part that begins with this image and head. */
@@ -92,6 +103,21 @@ static DnnAttentionPlaces places_of(const ampc_attention *a, void *const *args, 
                               .dv = place(&a->dv, args, e, i, h)};
 }
 
+/* A part has heads of one image, or whole images: its scores are neighbours. */
+static KeptDraws draws_of(const ampc_attention *a, const ampc_attention *part, void *const *args,
+                          int64_t i, int64_t h)
+{
+  if (a->p == 0) return (KeptDraws){0};
+  return (KeptDraws){.type = a->type,
+                     .p = a->p,
+                     .state = args[a->state - 1],
+                     .stream = (uint64_t)(uintptr_t)args[a->stream - 1],
+                     .first = (uint64_t)((i * a->heads + h) * a->l * a->s),
+                     .queries = (uint64_t)a->l,
+                     .keys = a->causal ? (uint64_t)a->s : 0,
+                     .n = part->n * part->heads * part->l * part->s};
+}
+
 static bool are_aligned(const DnnAttentionPlaces *at)
 {
   return dnn_is_aligned(at->q) && dnn_is_aligned(at->k) && dnn_is_aligned(at->v) &&
@@ -110,9 +136,11 @@ static ampc_status run(CudaDevice *d, const ampc_attention *a, void *const *args
   *out_done = !status && p;
   for (int64_t i = 0; i < a->n && !status && *out_done; i += part.n)
     for (int64_t h = 0; h < a->heads && !status && *out_done; h += part.heads) {
-      Call c = {.api = dnn_api_of(d), .part = &part};
+      Call c = {.d = d, .part = &part};
       c.at = places_of(a, args, i, h);
+      c.draws = draws_of(a, &part, args, i, h);
       status = dnn_run(d, &t, &room, &(DnnCall){operands, &c}, p);
+      if (!status) status = c.status;
       *out_done = p->plan.plan != NULL;
     }
   return status;

@@ -31,6 +31,7 @@ typedef struct CudaDevice {
   ProductPlans *products;
   DnnChoices *choices;    /* NULL before the first */
   CuModule relu, product; /* relu.c, own_product.c; NULL where no product needed it */
+  CuModule kept;          /* kept.c; NULL where no attention needed it */
   Recording *recordings;  /* two a step, one for each half of INPUT */
   void *kept_state;       /* room for STATE while a step is tried out */
 } CudaDevice;
@@ -127,6 +128,21 @@ void relu_close(CudaDevice *d);
 ampc_status cuda_conv(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
                       void *workspace);
 ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
+
+/* ---- dropout's mask for attention by cuDNN: kept.c ---- */
+
+extern const char cuda_kept_ptx[]; /* of kept.cu */
+/* n numbers 1 or 0 of `type`, 16 bits, by draws `first` and on of a stream (ampc_attention). keys
+ * 0, or those of causal attention: it does not ask for what lies behind a query. */
+typedef struct KeptDraws {
+  ampc_dtype type;
+  double p;
+  const void *state;
+  uint64_t stream, first, queries, keys;
+  int64_t n;
+} KeptDraws;
+ampc_status cuda_kept(CudaDevice *d, const KeptDraws *draws, void *out);
+void kept_close(CudaDevice *d);
 
 /* ---- attention by cuDNN: attention.c ---- */
 

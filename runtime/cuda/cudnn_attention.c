@@ -9,6 +9,10 @@
  *              sum = sum of e;  sums = most + log sum;  y = (e / sum) v
  *   backward   off = sum of dy y;  w = exp(scale q k^T - sums), masked;  dv = w^T dy
  *              dscores = scale w (dy v^T - off);  dk = dscores^T q;  dq = dscores k
+ * With dropout the weights that go into products are multiplied by its mask, which is a tensor of
+ * ones and zeros of the type of the operands, and divided by 1 - p; backward the mask is in the
+ * gradient of the weights, too: dscores = scale w (mask (dy v^T) - (1 - p) off) / (1 - p). Anything
+ * else that says the same has no engine.
  * Causal: scores of keys behind the query are the lowest number, by two indices that are compared.
  * `sums` is always asked for: without it the graph is another one, which cuDNN 9.19 does not know.
  * Not one of the operations may be left out that do nothing, like the factor 1 of `off`.
@@ -24,13 +28,30 @@
 
 /* The tensors by number. OFF: what lies in memory between two of backward's operations. From
  * FIRST_NOWHERE on those that lie nowhere. */
-enum { Q = 1, K, V, Y, SUMS, DY, OFF, DQ, DK, DV, SCALE, ONE, LOWEST, FIRST_NOWHERE };
-enum { MOST_OPERATIONS = 24, QUERY_TILE = 64, KEY_TILE = 128, SCORE_BYTES = 2 };
+enum {
+  Q = 1,
+  K,
+  V,
+  Y,
+  SUMS,
+  DY,
+  OFF,
+  DQ,
+  DK,
+  DV,
+  SCALE,
+  SHARE,
+  LOWEST,
+  KEPT,
+  KEPT_SCALE,
+  FIRST_NOWHERE
+};
+enum { MOST_OPERATIONS = 28, QUERY_TILE = 64, KEY_TILE = 128, SCORE_BYTES = 2 };
 
 typedef struct Build {
   DnnObjects *o;
   const ampc_attention *a;
-  DnnDescriptor operations[MOST_OPERATIONS];
+  DnnDescriptor operations[MOST_OPERATIONS], kept;
   int64_t n, next;               /* operations; the number of the next tensor that lies nowhere */
   DnnSizes scores, turned, rows; /* [n, heads, l, s], the same as [n, heads, s, l]; a number each
                                     query */
@@ -190,6 +211,13 @@ static DnnDescriptor sums_in_memory(Build *b)
   return dnn_tensor(b->o, SUMS, CUDNN_DATA_FLOAT, &s, DNN_NUMBERS);
 }
 
+/* Without what dropout leaves out. */
+static DnnDescriptor kept(Build *b, DnnDescriptor x)
+{
+  if (!b->kept) b->kept = in_memory(b, KEPT, b->a->type, b->scores);
+  return pointed(b, CUDNN_POINTWISE_MUL, x, b->kept, &b->scores);
+}
+
 static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
 {
   const ampc_attention *a = b->a;
@@ -203,7 +231,11 @@ static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor sum = reduced(b, CUDNN_REDUCE_TENSOR_ADD, e);
   point(b, CUDNN_POINTWISE_ADD, most, pointed(b, CUDNN_POINTWISE_LOG, sum, NULL, &b->rows), sums);
   DnnDescriptor weights = between(b, dnn_type_of(a->type), &b->scores);
-  point(b, CUDNN_POINTWISE_DIV, e, sum, weights);
+  if (a->p > 0)
+    point(b, CUDNN_POINTWISE_MUL, kept(b, pointed(b, CUDNN_POINTWISE_DIV, e, sum, &b->scores)),
+          number(b, KEPT_SCALE), weights);
+  else
+    point(b, CUDNN_POINTWISE_DIV, e, sum, weights);
   multiply(b, weights, v, y);
 }
 
@@ -215,7 +247,7 @@ static DnnDescriptor sums_of_slopes(Build *b, DnnDescriptor dy)
   DnnDescriptor off = in_memory(b, OFF, AMPC_F32, b->rows);
   DnnDescriptor sum =
       reduced(b, CUDNN_REDUCE_TENSOR_ADD, pointed(b, CUDNN_POINTWISE_MUL, dy, y, &lines));
-  point(b, CUDNN_POINTWISE_MUL, sum, number(b, ONE), off);
+  point(b, CUDNN_POINTWISE_MUL, sum, number(b, SHARE), off);
   return off;
 }
 
@@ -232,11 +264,15 @@ static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor off = sums_of_slopes(b, dy);
   DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scaled_scores(b, q, k), sums, &b->scores);
   DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
-  multiply(b, reshaped(b, weights, &b->turned), dy, dv);
-  DnnDescriptor slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
+  DnnDescriptor taken = weights, slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
+  if (a->p > 0)
+    taken = pointed(b, CUDNN_POINTWISE_MUL, kept(b, weights), number(b, KEPT_SCALE), &b->scores);
+  multiply(b, reshaped(b, taken, &b->turned), dy, dv);
   multiply(b, dy, v, slope);
+  if (a->p > 0) slope = kept(b, slope);
   slope = pointed(b, CUDNN_POINTWISE_SUB, slope, off, &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, weights, &b->scores);
+  if (a->p > 0) slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, KEPT_SCALE), &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, SCALE), &b->scores);
   multiply(b, reshaped(b, slope, &b->turned), q, dk);
   multiply(b, slope, reshaped(b, k, &keys), dq);
@@ -267,6 +303,7 @@ const char *dnn_against_attention(const ampc_attention *a)
   if (a->type != AMPC_F16 && a->type != AMPC_BF16) return "its operands are not 16 bits wide";
   if (a->d % STEP || a->e % STEP) return "a head's width is no multiple of 8";
   if (a->d > WIDEST || a->e > WIDEST) return "a head is wider than 256";
+  if (a->p >= 1) return "dropout keeps nothing";
   const int64_t *all[] = {a->q.stride,  a->k.stride,  a->v.stride,  a->y.stride,
                           a->dy.stride, a->dq.stride, a->dk.stride, a->dv.stride};
   for (size_t i = 0; i < (a->backward ? sizeof all / sizeof *all : 4); i++)
@@ -282,6 +319,17 @@ int64_t dnn_attention_scores(const ampc_attention *a)
   return a->n * a->heads * l * s * SCORE_BYTES;
 }
 
+int64_t dnn_attention_mask(const ampc_attention *a)
+{
+  if (a->p == 0) return 0;
+  return ampc_round_up(a->n * a->heads * a->l * a->s * SCORE_BYTES, AMPC_CUDA_ALIGN);
+}
+
+static int64_t bytes_beside(const ampc_attention *a)
+{
+  return dnn_attention_scores(a) + dnn_attention_mask(a);
+}
+
 static int64_t next_lower_divisor(int64_t n, int64_t of)
 {
   do n--;
@@ -292,9 +340,8 @@ static int64_t next_lower_divisor(int64_t n, int64_t of)
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit)
 {
   ampc_attention part = *a;
-  while (part.n > 1 && dnn_attention_scores(&part) > limit)
-    part.n = next_lower_divisor(part.n, a->n);
-  while (part.heads > 1 && dnn_attention_scores(&part) > limit)
+  while (part.n > 1 && bytes_beside(&part) > limit) part.n = next_lower_divisor(part.n, a->n);
+  while (part.heads > 1 && bytes_beside(&part) > limit)
     part.heads = next_lower_divisor(part.heads, a->heads);
   return part;
 }
@@ -309,11 +356,12 @@ DnnProblem dnn_attention_problem(const ampc_attention *a)
 {
   DnnProblem p = {.what = a, .graph = graph, .forms = {[DNN_DIRECT] = true}};
   size_t at = (size_t)snprintf(p.words, sizeof p.words,
-                               "attention%s%s, %s, of %lld x %lld heads, queries %lld x %lld, "
+                               "attention%s%s%s, %s, of %lld x %lld heads, queries %lld x %lld, "
                                "values %lld x %lld, strides",
                                a->backward ? "'s gradients" : "", a->causal ? ", causal" : "",
-                               ampc_dtype_name(a->type), (long long)a->n, (long long)a->heads,
-                               (long long)a->l, (long long)a->d, (long long)a->s, (long long)a->e);
+                               a->p > 0 ? ", dropout" : "", ampc_dtype_name(a->type),
+                               (long long)a->n, (long long)a->heads, (long long)a->l,
+                               (long long)a->d, (long long)a->s, (long long)a->e);
   at = put_strides(p.words, at, "q", a->q.stride);
   at = put_strides(p.words, at, "k", a->k.stride);
   at = put_strides(p.words, at, "v", a->v.stride);
@@ -334,14 +382,19 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
   enum { LOWEST_IS_INFINITE = 91000 }; /* cuDNN before 9.10 wants a finite one */
   bool infinite = api->cudnnGetVersion() >= LOWEST_IS_INFINITE;
   DnnOperands o = {.number = {Q, K, V, Y, SUMS, SCALE}, .n = 6};
-  *numbers = (DnnAttentionNumbers){(float)a->scale, 1, infinite ? -INFINITY : -FLT_MAX};
+  *numbers = (DnnAttentionNumbers){(float)a->scale, (float)(1 - a->p),
+                                   infinite ? -INFINITY : -FLT_MAX, (float)(1 / (1 - a->p))};
   const void *places[] = {at->q, at->k, at->v, at->y, at->sums, &numbers->scale};
   for (uint32_t i = 0; i < o.n; i++) o.place[i] = (void *)(uintptr_t)places[i];
   if (a->causal) dnn_add_operand(&o, LOWEST, &numbers->lowest);
+  if (a->p > 0) {
+    dnn_add_operand(&o, KEPT, at->kept);
+    dnn_add_operand(&o, KEPT_SCALE, &numbers->kept);
+  }
   if (!a->backward) return o;
   dnn_add_operand(&o, DY, at->dy);
   dnn_add_operand(&o, OFF, off);
-  dnn_add_operand(&o, ONE, &numbers->one);
+  dnn_add_operand(&o, SHARE, &numbers->share);
   dnn_add_operand(&o, DQ, at->dq);
   dnn_add_operand(&o, DK, at->dk);
   dnn_add_operand(&o, DV, at->dv);

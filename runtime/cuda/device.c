@@ -73,6 +73,7 @@ static void cuda_close(Device *device)
     products_close(d);
     relu_close(d);
     own_product_close(d);
+    kept_close(d);
     modules_close(d);
     staging_close(d);
     gpu_close(d);

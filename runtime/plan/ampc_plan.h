@@ -136,10 +136,13 @@ typedef struct ampc_conv {
   uint32_t line;                                /* of the job's text, for messages; 0: none */
 } ampc_conv;
 
-/* Attention, y = softmax(scale q k^T) v for each image and head, or the gradients of q, k and v.
+/* Attention, y = drop(softmax(scale q k^T)) v for each image and head, or the gradients of q, k and
+ * v.
  * q is [n, l, heads, d], k [n, s, heads, d], v [n, s, heads, e] and y [n, l, heads, e], all of one
  * type; `sums`, [n, l, heads], f32: of each query the logarithm of the sum of its weights before
- * they are divided by it. Causal: query i sees the keys up to i.
+ * they are divided by it. Causal: query i sees the keys up to i. Dropout keeps weight i, row-major
+ * of [n, heads, l, s], where the number i that `stream` draws is not below p (ampc_uniform of
+ * templates/device.cuh), and divides what it keeps by 1 - p.
  *   forward    y and sums of q, k and v
  *   backward   dq, dk and dv of q, k, v, y, sums and dy
  * Products are summed in f32; weights and gradients of scores are rounded to `type` before they
@@ -155,7 +158,8 @@ typedef struct ampc_attention {
   int64_t n, l, s, heads, d, e;
   ampc_attention_operand q, k, v, y, sums;
   ampc_attention_operand dy, dq, dk, dv; /* backward */
-  double scale;
+  double scale, p;                       /* p 0: no dropout */
+  uint32_t state, stream; /* arguments of the launch, as above: STATE, and a number */
   ampc_dtype type;
   uint32_t line; /* of the job's text, for messages; 0: none */
 } ampc_attention;

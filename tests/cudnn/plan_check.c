@@ -237,17 +237,22 @@ static ampc_attention attention_of(const Heads *t)
 
 static void check_attentions(void)
 {
-  for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
-    ampc_attention a = attention_of(&attentions[i]);
-    check_attention(&a, attentions[i].what, DNN_SCORES_LIMIT);
+  for (size_t i = 0; i < 2 * sizeof attentions / sizeof *attentions; i++) {
+    const Heads *t = &attentions[i / 2];
+    ampc_attention a = attention_of(t);
+    a.p = i % 2 ? 0.1 : 0;
+    check_attention(&a, t->what, DNN_SCORES_LIMIT);
     a.backward = true;
-    check_attention(&a, attentions[i].what, DNN_SCORES_LIMIT);
+    check_attention(&a, t->what, DNN_SCORES_LIMIT);
   }
   ampc_attention a = attention_of(&attentions[0]);
   a.backward = true;
   check_attention(&a, "GPT-2", FEW_SCORES); /* one image, two heads at a time */
   a = dnn_attention_part(&a, FEW_SCORES);
   if (a.n != 1 || a.heads != 2) fail("GPT-2", "not the part that fits");
+  a.p = 0.5;
+  a = dnn_attention_part(&a, FEW_SCORES);
+  if (a.n != 1 || a.heads != 1) fail("GPT-2", "no room for the mask");
   a.d = 20;
   if (!dnn_against_attention(&a)) fail("GPT-2", "cuDNN takes heads of 20 features");
   a.d = 64;

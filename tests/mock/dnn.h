@@ -68,7 +68,7 @@ CuResult convolution_run(const void *call);
 
 /* ---- any other graph: dnn_steps.c ---- */
 
-enum { DNN_OPERATIONS = 24, DNN_TENSORS = 40 };
+enum { DNN_OPERATIONS = 28, DNN_TENSORS = 44 };
 typedef struct Operation {
   DnnKind kind;
   int64_t mode, axis; /* of a pointwise operation; of a reduction */

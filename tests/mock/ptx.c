@@ -1,9 +1,11 @@
-/* C twins of the kernels that the runtime brings as PTX (runtime/cuda/relu.c, product.cu). The text
- * itself is not read beyond their names; ptxas reads it in test_mock_device.c, test_relu_text.c
- * runs that of the relu, and what threads of product.cu do is seen by the SIMT check. */
+/* C twins of the kernels that the runtime brings as PTX (runtime/cuda/relu.c, product.cu, kept.cu).
+ * The text itself is not read beyond their names; ptxas reads it in test_mock_device.c,
+ * test_relu_text.c runs that of the relu, and what threads of product.cu do is seen by the SIMT
+ * check. */
 #include "image.h"
 #include "mock.h"
 #include "runtime/base/convert.h"
+#include "runtime/base/philox.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +52,25 @@ static void product(void *const *p, unsigned block, unsigned n_blocks)
     }
 }
 
+/* As kept.cu; the draws are those of runtime/base/philox.h, which counts the same way. */
+static void kept(void *const *p, unsigned block, unsigned n_blocks)
+{
+  enum { EACH = 8 };
+  uint16_t *out = p[0];
+  const int64_t *state = p[1];
+  uint64_t stream = (uint64_t)p[2], least = (uint64_t)p[4], first = (uint64_t)p[5];
+  uint64_t seed = (uint64_t)state[0], body = (uint64_t)state[1], n = (uint64_t)p[6];
+  uint64_t key = seed ^ (body >> 32 << 32), high = (body & UINT32_MAX) | stream << 32;
+  uint64_t queries = (uint64_t)p[7], keys = (uint64_t)p[8];
+  (void)n_blocks;
+  for (uint64_t i = (uint64_t)block * BLOCK * EACH;
+       i < n && i < (block + (uint64_t)1) * BLOCK * EACH; i++)
+    out[i] = (keys == 0 || i % keys <= i / keys % queries) &&
+                     philox(key, first + i, high).word[0] >> 8 >= least
+                 ? (uint16_t)(uint64_t)p[3]
+                 : 0;
+}
+
 #define KERNEL(TWIN, BYTES)                                                                        \
   {                                                                                                \
     "ampc_" #TWIN, TWIN, 4, (const unsigned char[])                                                \
@@ -62,6 +83,9 @@ static const MockKernel relus[] = {
 static const unsigned char product_align[18] = {2, 2, 2, 2}; /* the rest are numbers */
 static const MockKernel products[] = {{"ampc_product", product, 18, product_align},
                                       {NULL, NULL, 0, NULL}};
+
+static const unsigned char kept_align[9] = {2, 8}; /* the rest are numbers */
+static const MockKernel masks[] = {{"ampc_kept", kept, 9, kept_align}, {NULL, NULL, 0, NULL}};
 
 static bool has_all(const char *text, const MockKernel *kernels)
 {
@@ -78,5 +102,8 @@ const MockKernel *mock_ptx_kernels(const void *image)
   const char *text = image, first[] = ".version ";
   while (text[0] == '/' && text[1] == '/') text += strcspn(text, "\n") + 1;
   if (strncmp(text, first, sizeof first - 1) != 0) return NULL;
-  return has_all(text, relus) ? relus : has_all(text, products) ? products : NULL;
+  static const MockKernel *const all[] = {relus, products, masks};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (has_all(text, all[i])) return all[i];
+  return NULL;
 }

@@ -3,6 +3,7 @@
 #include "ampc_rt.h"
 #include "cases.h"
 #include "runtime/base/convert.h"
+#include "runtime/base/philox.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cudnn_attention.h"
 #include "runtime/device.h"
@@ -20,12 +21,13 @@ static ampc_program program = {.name = "test",
                                .n_blocks = 1};
 
 /* The operands of a call, as numbers and on the device: rows of q, k and v lie in one tensor. */
-enum { QKV, Y, SUMS, DY, DQ, DK, DV, ARGUMENTS };
+enum { QKV, Y, SUMS, DY, DQ, DK, DV, TENSORS };
+enum { STATE = TENSORS, STREAM, ARGUMENTS, SEED = 5, BODY = 3, DRAWS = 9 };
 typedef struct Call {
   Device *device;
   ampc_attention a;
-  int64_t n[ARGUMENTS];
-  float *at[ARGUMENTS];
+  int64_t n[TENSORS];
+  float *at[TENSORS];
   void *args[ARGUMENTS];
 } Call;
 
@@ -65,6 +67,16 @@ static ampc_attention_operand lying(int argument, int64_t first, int64_t rows, i
   return (ampc_attention_operand){(uint32_t)argument + 1, first, {rows * row, row, width}};
 }
 
+static void bring_state(Call *c)
+{
+  const int64_t state[] = {SEED, BODY};
+  MUST(c->device->ops->alloc(c->device, sizeof state, &c->args[STATE]) == AMPC_OK);
+  MUST(c->device->ops->copy_in(c->device, c->args[STATE], state, sizeof state) == AMPC_OK);
+  c->args[STREAM] = AMPC_NUMBER(DRAWS);
+  c->a.state = STATE + 1;
+  c->a.stream = STREAM + 1;
+}
+
 /* As many keys as queries, heads side by side in rows of 3 * heads * d. */
 static Call call_of(int64_t n, int64_t l, int64_t heads, int64_t d, bool causal)
 {
@@ -88,7 +100,8 @@ static Call call_of(int64_t n, int64_t l, int64_t heads, int64_t d, bool causal)
   c.a.dk = lying(DK, 0, l, width, d);
   c.a.dv = lying(DV, 0, l, width, d);
   MUST(cuda_device_open(&program, &c.device) == AMPC_OK);
-  for (int i = 0; i < ARGUMENTS; i++) {
+  bring_state(&c);
+  for (int i = 0; i < TENSORS; i++) {
     c.n[i] = i == QKV ? n * l * row : i == SUMS ? n * l * heads : n * l * width;
     c.at[i] = calloc((size_t)c.n[i], sizeof(float));
     MUST(c.at[i]);
@@ -101,10 +114,11 @@ static Call call_of(int64_t n, int64_t l, int64_t heads, int64_t d, bool causal)
 
 static void end(Call *c)
 {
-  for (int i = 0; i < ARGUMENTS; i++) {
+  for (int i = 0; i < TENSORS; i++) {
     free(c->at[i]);
     c->device->ops->release(c->device, c->args[i]);
   }
+  c->device->ops->release(c->device, c->args[STATE]);
   c->device->ops->close(c->device);
   CHECK(mock_count("held") == 0);
 }
@@ -135,6 +149,15 @@ static double weight(const Call *c, int64_t i, int64_t h, int64_t query, int64_t
   return key < seen ? exp(a->scale * inner(c, &a->q, query, &a->k, key, i, h)) / sum : 0;
 }
 
+/* What dropout makes of it. */
+static double share(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
+{
+  const ampc_attention *a = &c->a;
+  uint64_t score = (uint64_t)(((i * a->heads + h) * a->l + query) * a->s + key);
+  Philox drawn = philox(SEED, score, BODY | (uint64_t)DRAWS << 32);
+  return (drawn.word[0] >> 8) * 0x1p-24 >= a->p ? 1 / (1 - a->p) : 0;
+}
+
 /* Weights and gradients of scores are rounded to 11 bits, and so is the result; all numbers here
  * are below 2. */
 static void check(const Call *c, const ampc_attention_operand *o, int64_t i, int64_t row, int64_t h,
@@ -152,7 +175,7 @@ static void check_forward(const Call *c, int64_t i, int64_t h)
     for (int64_t k = 0; k < a->d; k++) {
       double y = 0;
       for (int64_t key = 0; key < a->s; key++)
-        y += weight(c, i, h, query, key) * at(c, &a->v, i, key, h, k);
+        y += weight(c, i, h, query, key) * share(c, i, h, query, key) * at(c, &a->v, i, key, h, k);
       check(c, &a->y, i, query, h, k, y);
     }
 }
@@ -162,7 +185,7 @@ static double slope(const Call *c, int64_t i, int64_t h, int64_t query, int64_t 
   const ampc_attention *a = &c->a;
   double off = inner(c, &a->dy, query, &a->y, query, i, h);
   double own = inner(c, &a->dy, query, &a->v, key, i, h);
-  return a->scale * weight(c, i, h, query, key) * (own - off);
+  return a->scale * weight(c, i, h, query, key) * (own * share(c, i, h, query, key) - off);
 }
 
 static void check_backward(const Call *c, int64_t i, int64_t h)
@@ -174,7 +197,8 @@ static void check_backward(const Call *c, int64_t i, int64_t h)
       for (int64_t other = 0; other < a->l; other++) {
         dq += slope(c, i, h, row, other) * at(c, &a->k, i, other, h, k);
         dk += slope(c, i, h, other, row) * at(c, &a->q, i, other, h, k);
-        dv += weight(c, i, h, other, row) * at(c, &a->dy, i, other, h, k);
+        dv += weight(c, i, h, other, row) * share(c, i, h, other, row) *
+              at(c, &a->dy, i, other, h, k);
       }
       check(c, &a->dq, i, row, h, k, dq);
       check(c, &a->dk, i, row, h, k, dk);
@@ -211,6 +235,19 @@ static int small(void)
   return check_failures;
 }
 
+static int with_dropout(void)
+{
+  Call c = call_of(2, 5, 3, 8, true);
+  c.a.p = 0.25;
+  both_ways(&c);
+  CHECK(mock_count("graphs_run") == 2);
+  bool done = true;
+  c.a.p = 1;
+  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
+  end(&c);
+  return check_failures;
+}
+
 static int without_sums(void)
 {
   bool done = false;
@@ -238,6 +275,7 @@ static int odd_place(void)
 static int in_parts(void)
 {
   Call c = call_of(400, 2, 96, 8, true);
+  c.a.p = 0.5; /* the mask is nothing beside that */
   both_ways(&c);
   CHECK_MSG(mock_count("graphs_run") == 1 + 2, "%ld graphs", mock_count("graphs_run"));
   CHECK(cuda_attention_scratch(&c.a) < 600 << 20);
@@ -279,9 +317,9 @@ static int is_left(void)
 /* ---- all ---- */
 
 static const Case cases[] = {
-    {"forward and backward", small, 0, NULL},        {"without sums", without_sums, 0, NULL},
-    {"from any two bytes on", odd_place, 0, NULL},   {"in parts", in_parts, 0, NULL},
-    {"by nobody but the program", is_left, 0, NULL},
+    {"forward and backward", small, 0, NULL}, {"with dropout", with_dropout, 0, NULL},
+    {"without sums", without_sums, 0, NULL},  {"from any two bytes on", odd_place, 0, NULL},
+    {"in parts", in_parts, 0, NULL},          {"by nobody but the program", is_left, 0, NULL},
 };
 
 static void nothing(void)
@@ -290,7 +328,7 @@ static void nothing(void)
 
 int main(void)
 {
-  setenv("XDG_CACHE_HOME", "/nowhere", 1); /* plans are not kept */
+  setenv("XDG_CACHE_HOME", "/dev/null", 1); /* plans are not kept */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i], nothing);
   return check_done();
 }

@@ -1,6 +1,6 @@
-/* The kernel that the runtime brings as PTX (runtime/cuda/product.cu) through NVRTC.
+/* A kernel that the runtime brings as PTX (runtime/cuda/product.cu, kept.cu) through NVRTC.
  *
- *   product_check TEXT PTX
+ *   product_check TEXT PTX KERNEL
  *
  * PTX is what this NVRTC makes of the text, where it is the NVRTC that made it; for no GPU does the
  * kernel spill.
@@ -76,7 +76,7 @@ static bool same_compiler(const char *a, const char *b)
   return a && b && strcspn(a, "\n") == strcspn(b, "\n") && !memcmp(a, b, strcspn(a, "\n"));
 }
 
-static int spills(const char *text)
+static int spills(const char *text, const char *kernel)
 {
   static const char *const architectures[] = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"};
   int wrong = 0;
@@ -84,7 +84,7 @@ static int spills(const char *text)
     NvrtcImage image;
     KernelNeeds n = {0};
     compile(text, architectures[i], &image);
-    bool found = cubin_needs(image.bytes, image.size, "ampc_product", &n);
+    bool found = cubin_needs(image.bytes, image.size, kernel, &n);
     if (!found || n.local || n.registers == 0 || n.registers > 64) {
       fprintf(stderr, "FAILED: %s: %u registers, %u bytes of local memory\n", architectures[i],
               n.registers, n.local);
@@ -98,7 +98,7 @@ static int spills(const char *text)
 int main(int argc, char **argv)
 {
   bool rewrite = argc == 3 && strcmp(argv[1], "--rewrite") == 0;
-  if (argc != 3) return 2;
+  if (!rewrite && argc != 4) return 2;
   Arena *arena = arena_create();
   Text text, kept, made;
   text_init(&text, arena);
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
               argv[2], argv[1]);
       wrong++;
     }
-    wrong += spills(text.at);
+    wrong += spills(text.at, argv[3]);
   }
   arena_destroy(arena);
   return wrong ? WRONG : 0;
