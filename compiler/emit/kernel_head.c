@@ -1,5 +1,6 @@
 /* The comment above a kernel: what it is for and where that stands in the job, the nodes that it
  * computes, types and shape. */
+#include "compiler/command/attention.h"
 #include "compiler/base/user_text.h"
 #include "compiler/base/names.h"
 #include "compiler/graph/own.h"
@@ -272,12 +273,22 @@ static void put_shape(const Kernel *k)
          frame_name(k));
 }
 
+/* Arguments have their names later. */
+static void put_library(const Kernel *k)
+{
+  ampc_attention a;
+  if (!attention_for_library(k->c, k->index, &a)) return;
+  EMIT(k->p, "//   library    cuDNN's attention, where it is there%s\n",
+       a.backward ? arena_printf(k->c->arena, "; argument %u is for it alone", a.y.argument) : "");
+}
+
 void put_head(const Kernel *k)
 {
   put_title(k);
   put_nodes(k);
   put_precision(k);
   put_shape(k);
+  put_library(k);
 }
 
 void put_columns_head(const Kernel *k, const Convolution *v)
