@@ -139,7 +139,7 @@ int64_t group_workspace(Compile *c, uint32_t group)
 {
   Value anchor = c->graph->groups.at[group].anchor;
   if (anchor.id && own_of(ir_node(c->graph, anchor)))
-    return own_scratch(c, ir_node(c->graph, anchor));
+    return own_scratch(c, &c->graph->groups.at[group]);
   if (!group_by_library(c->graph, group)) return 0;
   bool conv = op_of(ir_node(c->graph, anchor))->tmpl == TMPL_conv;
   return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
@@ -407,10 +407,11 @@ static void file_args(ArgBuild *b, const Group *p)
 /* Inputs, the result, the scratch. */
 static void own_args(ArgBuild *b, const Group *p)
 {
-  const Node *n = ir_node(b->c->graph, p->anchor);
+  const OwnOp *own = own_of(ir_node(b->c->graph, p->anchor));
   add_inputs(b, p);
-  add_value(b, ARG_out, p->anchor);
-  if (own_scratch(b->c, n) > 0)
+  for (uint32_t i = 0; i < own->n_outputs; i++)
+    add_value(b, ARG_out, own_tensor(b->c->graph, p, own->n_inputs + i));
+  if (own_scratch(b->c, p) > 0)
     add_argument(b, (KernelArg){.role = ARG_scratch, .type = AMPC_F32, .place = p->workspace});
 }
 
@@ -528,7 +529,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
   bool cpu = is_cpu_target(c);
-  if (p->anchor.id && own_of(n)) return own_geometry(c, n);
+  if (p->anchor.id && own_of(n)) return own_geometry(c, p);
   if (p->anchor.id && op_has(n, T_views)) return attention_geometry(c, p);
   if (p->anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
   int64_t work = work_of(c, p);

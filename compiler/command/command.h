@@ -101,11 +101,15 @@ Geometry elements_geometry(int64_t n);                 /* CUDA, a thread an elem
 
 /* ---- own.c: ops of the job ---- */
 
-/* In the host text 16-bit tensors are floats: where the elements of input or output i (behind the
- * inputs) begin in the scratch; -1: they lie as they are. */
-int64_t own_scratch_at(const Compile *c, const Node *op, uint32_t i);
-int64_t own_scratch(const Compile *c, const Node *op); /* bytes of it; 0 on CUDA */
-Geometry own_geometry(const Compile *c, const Node *op);
+/* The tensors of its kernel, inputs and then outputs: the value that tensor i is, 0 for an output
+ * that nobody reads; its type. */
+Value own_tensor(const Graph *g, const Group *p, uint32_t i);
+DType own_tensor_type(Compile *c, const Group *p, uint32_t i);
+/* In the host text 16-bit tensors are floats, and outputs that nobody reads have no place: where
+ * the elements of tensor i begin in the scratch, in f32; -1: they lie as they are. */
+int64_t own_scratch_at(Compile *c, const Group *p, uint32_t i);
+int64_t own_scratch(Compile *c, const Group *p); /* bytes of it */
+Geometry own_geometry(Compile *c, const Group *p);
 
 /* ---- names.c ---- */
 

@@ -82,6 +82,7 @@ static uint32_t ops_of(const Graph *g, const Group *p, const char **out)
   for (uint32_t i = 0; i < p->n; i++) {
     const char *name = op_of(ir_node(g, p->nodes[i]))->name;
     uint32_t at = 0;
+    if (ir_node(g, p->nodes[i])->op == OP_own_result) continue; /* of an op that is there */
     while (at < n && strcmp(out[at], name) != 0) at++;
     out[at] = name;
     n += at == n;

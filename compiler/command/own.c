@@ -16,38 +16,78 @@ static int64_t room_of(const Compile *c, DType d, int64_t elements)
   return is_converted(c, d) ? (elements + 15) / 16 * 16 : 0;
 }
 
-static int64_t room_of_tensor(const Compile *c, const Node *op, uint32_t i)
+Value own_tensor(const Graph *g, const Group *p, uint32_t i)
 {
-  if (i < op->n_in) {
-    const Node *in = ir_node(c->graph, op->in[i]);
-    return room_of(c, in->dtype, ir_elements(in));
+  const OwnOp *own = own_of(ir_node(g, p->anchor));
+  if (i < own->n_inputs) return value_root(g, ir_node(g, p->anchor)->in[i]);
+  if (i - own->n_inputs == own->main) return p->anchor;
+  for (uint32_t k = 0; k < p->n; k++) {
+    const Node *n = ir_node(g, p->nodes[k]);
+    if (n->op == OP_own_result && attr_int(n, "index") == i - own->n_inputs) return p->nodes[k];
   }
-  return room_of(c, op->dtype, ir_elements(op));
+  return (Value){0};
 }
 
-int64_t own_scratch_at(const Compile *c, const Node *op, uint32_t i)
+DType own_tensor_type(Compile *c, const Group *p, uint32_t i)
+{
+  const Node *op = ir_node(c->graph, p->anchor);
+  uint32_t n = own_of(op)->n_inputs;
+  return i < n ? ir_in(c, op, i)->dtype : own_output_type(c, op, i - n);
+}
+
+/* An output that nobody reads has no bytes: its text writes it all the same. */
+static int64_t room_of_unread(Compile *c, const Group *p, uint32_t i)
+{
+  const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
+  const OwnTensor *y = &own->output[i - own->n_inputs];
+  int64_t elements = 1, real = ir_dtype_size(c, AMPC_F32);
+  for (uint32_t d = 0; d < y->rank; d++) elements *= y->dim[d];
+  DType type = own_tensor_type(c, p, i);
+  if (is_converted(c, type)) return room_of(c, type, elements);
+  return ampc_round_up(elements * ir_dtype_size(c, type), 16 * real) / real;
+}
+
+static int64_t room_of_tensor(Compile *c, const Group *p, uint32_t i)
+{
+  Value v = own_tensor(c->graph, p, i);
+  if (!v.id) return room_of_unread(c, p, i);
+  const Node *n = ir_node(c->graph, v);
+  return room_of(c, n->dtype, ir_elements(n));
+}
+
+int64_t own_scratch_at(Compile *c, const Group *p, uint32_t i)
 {
   int64_t at = 0;
-  if (room_of_tensor(c, op, i) == 0) return -1;
-  for (uint32_t k = 0; k < i; k++) at += room_of_tensor(c, op, k);
+  if (room_of_tensor(c, p, i) == 0) return -1;
+  for (uint32_t k = 0; k < i; k++) at += room_of_tensor(c, p, k);
   return at;
 }
 
-int64_t own_scratch(const Compile *c, const Node *op)
+int64_t own_scratch(Compile *c, const Group *p)
 {
+  const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
   int64_t elements = 0;
-  for (uint32_t i = 0; i < op->n_in + own_of(op)->n_outputs; i++)
-    elements += room_of_tensor(c, op, i);
+  for (uint32_t i = 0; i < own->n_inputs + own->n_outputs; i++) elements += room_of_tensor(c, p, i);
   return elements * ir_dtype_size(c, AMPC_F32);
+}
+
+/* Before or behind the text; an output that nobody reads stays as it is. */
+static bool converts(Compile *c, const Group *p)
+{
+  const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
+  bool any = false;
+  for (uint32_t i = 0; i < own->n_inputs + own->n_outputs; i++)
+    any = any || (own_tensor(c->graph, p, i).id && is_converted(c, own_tensor_type(c, p, i)));
+  return any;
 }
 
 /* On the CPU one thread of the pool, unless the text is for a part of the work. Where tensors are
  * converted they must be all done before the text runs: then one thread does it all, too. */
-Geometry own_geometry(const Compile *c, const Node *op)
+Geometry own_geometry(Compile *c, const Group *p)
 {
   enum { MOST_THREADS = 64 };
-  const OwnOp *own = own_of(op);
+  const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
   if (!is_cpu_target(c)) return (Geometry){(uint32_t)own->grid, (uint32_t)own->block};
-  if (own->parts < 0 || own_scratch(c, op) > 0) return (Geometry){1, 1};
+  if (own->parts < 0 || converts(c, p)) return (Geometry){1, 1};
   return (Geometry){(uint32_t)(own->parts < MOST_THREADS ? own->parts : MOST_THREADS), 1};
 }

@@ -47,12 +47,6 @@ static const OwnTensor *tensor(const Kernel *k, uint32_t i)
   return i < own->n_inputs ? &own->input[i] : &own->output[i - own->n_inputs];
 }
 
-static Value tensor_value(const Kernel *k, uint32_t i)
-{
-  const Node *n = own_node(k);
-  return i < n->n_in ? value_root(k->g, n->in[i]) : k->group->anchor;
-}
-
 static uint32_t n_tensors(const Kernel *k)
 {
   const OwnOp *own = own_of(own_node(k));
@@ -74,8 +68,9 @@ static const char *own_type(const Kernel *k, DType d)
 const char *own_argument_name(const Kernel *k, const KernelArg *a)
 {
   for (uint32_t i = 0; i < n_tensors(k); i++) {
-    if (tensor_value(k, i).id != a->value.id) continue;
-    bool converted = own_scratch_at(k->c, own_node(k), i) >= 0;
+    Value v = own_tensor(k->g, k->group, i);
+    if (!v.id || v.id != a->value.id) continue;
+    bool converted = own_scratch_at(k->c, k->group, i) >= 0;
     return converted ? arena_printf(k->c->arena, "%s_bits", tensor(k, i)->name)
                      : tensor(k, i)->name;
   }
@@ -99,27 +94,34 @@ const char *own_argument_list(const Kernel *k)
 /* A tensor that the frame has under another name: one that is given twice, or converted. */
 static void put_tensor(const Kernel *k, uint32_t i)
 {
-  const char *name = tensor(k, i)->name, *given = k->arg_names[argument_of(k, tensor_value(k, i))];
-  const Node *n = ir_node(k->g, tensor_value(k, i));
-  int64_t at = own_scratch_at(k->c, own_node(k), i);
-  const char *type = own_type(k, n->dtype), *d = n->dtype == AMPC_F16 ? "f16" : "bf16";
+  Value v = own_tensor(k->g, k->group, i);
+  const char *name = tensor(k, i)->name, *given = v.id ? k->arg_names[argument_of(k, v)] : NULL;
+  int64_t at = own_scratch_at(k->c, k->group, i);
+  DType dtype = own_tensor_type(k->c, k->group, i);
+  const char *type = own_type(k, dtype), *d = dtype == AMPC_F16 ? "f16" : "bf16";
   bool input = i < own_of(own_node(k))->n_inputs;
   if (at < 0 && strcmp(name, given) != 0)
     EMIT(k->p, "const %s *const %s = %s;\n", type, name, given);
   if (at < 0) return;
-  EMIT(k->p, "%s *const %s = scratch + %lld;\n", type, name, (long long)at);
+  bool same = strcmp(type, "real") == 0;
+  const char *from = same ? "scratch" : arena_printf(k->c->arena, "(%s *)(void *)scratch", type);
+  const int64_t real = ir_dtype_size(k->c, AMPC_F32);
+  const int64_t unit = same ? real : ir_dtype_size(k->c, dtype);
+  EMIT(k->p, "%s *const %s = %s + %lld;%s\n", type, name, from, (long long)(at * real / unit),
+       v.id ? "" : " // nobody reads it");
   if (input)
     EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = from_%s(%s[at]);\n",
-         (long long)ir_elements(n), name, d, given);
+         (long long)ir_elements(ir_node(k->g, v)), name, d, given);
 }
 
 static void put_results(const Kernel *k)
 {
   for (uint32_t i = own_of(own_node(k))->n_inputs; i < n_tensors(k); i++) {
-    const Node *n = ir_node(k->g, tensor_value(k, i));
-    if (own_scratch_at(k->c, own_node(k), i) < 0) continue;
+    Value v = own_tensor(k->g, k->group, i);
+    const Node *n = ir_node(k->g, v);
+    if (!v.id || own_scratch_at(k->c, k->group, i) < 0) continue;
     EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = to_%s(%s[at]);\n",
-         (long long)ir_elements(n), k->arg_names[argument_of(k, tensor_value(k, i))],
+         (long long)ir_elements(n), k->arg_names[argument_of(k, v)],
          n->dtype == AMPC_F16 ? "f16" : "bf16", tensor(k, i)->name);
   }
 }
@@ -129,7 +131,7 @@ static void put_types(const Kernel *k)
   for (uint32_t i = 0; i < n_tensors(k); i++) {
     const char *name = arena_printf(k->c->arena, "%s_t", tensor(k, i)->name);
     if (text_names(k, name))
-      EMIT(k->p, "typedef %s %s;\n", own_type(k, ir_node(k->g, tensor_value(k, i))->dtype), name);
+      EMIT(k->p, "typedef %s %s;\n", own_type(k, own_tensor_type(k->c, k->group, i)), name);
   }
 }
 
@@ -184,19 +186,43 @@ static void put_text(const Kernel *k)
                strlen(own_line_after));
 }
 
+/* A text may move its pointers, `x += part * D`: for the next part they are what they were. No
+ * tensor has a name that begins like these, own_names.c. */
+static void put_part_pointers(const Kernel *k)
+{
+  uint32_t inputs = own_of(own_node(k))->n_inputs;
+  for (int inner = 0; inner < 2; inner++) {
+    k->p->indent++;
+    for (uint32_t i = 0; i < n_tensors(k); i++) {
+      const char *name = tensor(k, i)->name, *is_const = i < inputs ? "const " : "";
+      const char *type = own_type(k, own_tensor_type(k->c, k->group, i));
+      if (!text_names(k, name)) continue;
+      if (inner)
+        EMIT(k->p, "%s%s *%s = __%s;\n", is_const, type, name, name);
+      else
+        EMIT(k->p, "%s%s *const __%s = %s;\n", is_const, type, name, name);
+    }
+    if (!inner) EMIT(k->p, "{\n");
+  }
+  k->p->indent -= 2;
+}
+
 /* A thread for each i, a part of the host's work, or the whole text. */
 static void put_frame(const Kernel *k)
 {
   const OwnOp *own = own_of(own_node(k));
-  bool cpu = is_cpu_target(k->c);
-  if (cpu && own->parts > 0)
+  bool cpu = is_cpu_target(k->c), parts = cpu && own->parts > 0;
+  if (parts) {
     EMIT(k->p, "ROW_LOOP(1, int64_t, part, %lld) {\n", (long long)own->parts);
-  else if (!cpu && own->threads > 0) {
+    put_part_pointers(k);
+  } else if (!cpu && own->threads > 0) {
     EMIT(k->p, "const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;\n");
     EMIT(k->p, "if (i < %lld) {\n", (long long)own->threads);
-  } else
+  } else {
     EMIT(k->p, "{\n");
+  }
   put_text(k);
+  if (parts) EMIT(k->p, "  }\n");
   EMIT(k->p, "}\n");
 }
 
@@ -208,7 +234,7 @@ void emit_own(Kernel *k)
     EMIT(k->p, "#error \"op %s has no text for this machine\"\n", own->name);
     return;
   }
-  if (cpu && own_geometry(k->c, own_node(k)).grid == 1) EMIT(k->p, "FIRST_BLOCK;\n");
+  if (cpu && own_geometry(k->c, k->group).grid == 1) EMIT(k->p, "FIRST_BLOCK;\n");
   put_types(k);
   put_numbers(k);
   for (uint32_t i = 0; i < n_tensors(k); i++) put_tensor(k, i);

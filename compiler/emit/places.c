@@ -34,7 +34,7 @@ struct Places {
 typedef struct ParamPlace {
   const char *name; /* first: NameIndex */
   int64_t offset;
-  char kind; /* of a parameter, a buffer, a share: the letter of its name */
+  char kind; /* 'p': a parameter, 'b': a buffer, 's': a share */
 } ParamPlace;
 
 struct ParamPlaces {
@@ -71,11 +71,11 @@ ParamPlaces *param_places_create(Compile *c)
   for (uint32_t i = 0; i < n; i++) {
     bool share = i >= g->n_params;
     const ampc_param *q = share ? &g->shares[i - g->n_params] : &g->params[i];
-    char kind = share ? 's' : q->buffer ? 'b' : 'p';
+    char kind = share ? 's' : q->buffer ? 'b' : 'p', letter = q->buffer ? 'b' : 'p';
     own[i].name = identifier(c->arena, share ? share_name(c, q) : q->path);
     bool again = name_find(c->arena, &index, own, i + 1, sizeof *own, own[i].name) < i;
-    const char *name = again ? arena_printf(c->arena, "%c_%s__%u", kind, own[i].name, i)
-                             : arena_printf(c->arena, "%c_%s", kind, own[i].name);
+    const char *name = again ? arena_printf(c->arena, "%c_%s__%u", letter, own[i].name, i)
+                             : arena_printf(c->arena, "%c_%s", letter, own[i].name);
     x->at[i] = (ParamPlace){name, q->offset, kind};
     if (q->elements) x->sorted[x->n_sorted++] = &x->at[i];
   }
@@ -94,8 +94,8 @@ void put_param_places(Printer *p, const ParamPlaces *x, const ampc_program *g)
        "/* Where parameters lie. p_: elements of MASTER, GRAD, MOMENT1, MOMENT2, COPY16 and "
        "COPYBF;\n"
        "   b_: bytes of BUFFER. %s*/\nenum {\n",
-       g->n_shares ? "s_: what a further optimizer has of a parameter, elements of GRAD and\n"
-                     "   of moments. "
+       g->n_shares ? "Of a parameter and an optimizer: what a further one has of it,\n"
+                     "   elements of GRAD and of moments. "
                    : "");
   for (uint32_t i = 0; i < g->n_params + g->n_shares; i++)
     EMIT(p, "  %s = %lld,\n", x->at[i].name, (long long)x->at[i].offset);

@@ -295,6 +295,13 @@ static bool has_dims(const Node *n, const int64_t *dim, uint32_t rank)
   return n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0;
 }
 
+Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d)
+{
+  Node n = *ir_node(c->graph, like);
+  Value zero = ir_cast(c, at, ir_number(c, at, 0), d);
+  return ir_append(c, at, OP_full, &zero, 1, ir_shape_attrs(c, n.dim, n.rank));
+}
+
 Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
 {
   if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;

@@ -330,6 +330,8 @@ Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b);
 Value ir_number(Compile *c, const Cursor *at, double v);       /* weak f32 scalar */
 Value ir_integer(Compile *c, const Cursor *at, int64_t v);     /* weak i64 scalar */
 Value ir_cast(Compile *c, const Cursor *at, Value x, DType d); /* x itself if it has type d */
+/* Of the shape of `like`. */
+Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d);
 Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
 Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
 /* sum, mean, amax or amin over a mask of axes: one node for each run of neighbouring axes. */

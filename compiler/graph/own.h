@@ -3,14 +3,15 @@
  *
  * Each call has a row of its own (Node.row), as the sizes and numbers of the call are constants of
  * its text; all that is not said here is as in the table's row `own`. The row's tensors are in the
- * order of its signature, and so are the node's inputs.
+ * order of its signature, and so are the node's inputs. The node is one output, `main`; each
+ * further one is an `own_result` node right behind it, which reads it and is always of its kernel.
  *
  * Note [own backward]
  * The rule of such an op is written in the language. It is elaborated behind each call in a train
  * block, in a region with autocast off, as nodes that nobody reads: `own_operand` nodes stand for
  * what backward is given, an `own_backward` node ends it and names the gradients. So it is checked
  * and typed like any code. Pass gradient copies it for each loss, with the true values in the place
- * of the operands; simplify drops the first one. */
+ * of the operands, zeros where an output has no gradient; simplify drops the first one. */
 #pragma once
 #include "ops.h"
 
@@ -22,6 +23,8 @@ typedef enum OwnCast {
   OWN_low,     /* the type of the region */
   OWN_type     /* OwnOp.type */
 } OwnCast;
+
+enum { MAX_RESULTS = 8 };
 
 typedef struct OwnTensor { /* a parameter of the signature */
   const char *name, *type; /* "x", "float" */
@@ -49,6 +52,7 @@ typedef struct OwnOp {
   const OwnTensor *input, *output;
   const OwnNumber *number;
   uint32_t n_inputs, n_outputs, n_numbers;
+  uint32_t main; /* the first output of floats, else 0: that of the node */
   OwnCast cast;
   DType type;
   OwnText cuda, host;
@@ -67,12 +71,18 @@ static inline const OwnOp *own_of(const Node *n)
 /* The node of a call: `row` is complete but for what the table's row gives. Value 0 after a
  * message. */
 Value own_append(Compile *c, const Cursor *at, const OwnOp *own, const Value *in);
+/* The nodes of all outputs, `op` and those that are appended here. */
+void own_append_results(Compile *c, const Cursor *at, Value op, Value *out);
+/* The node of output i; 0: it has none, for nobody reads it. */
+Value own_result(const Graph *g, Value op, uint32_t i);
 /* The type of output `i`, by the types of the inputs. */
 DType own_output_type(Compile *c, const Node *n, uint32_t i);
 /* Stands in backward for input i; then for outputs, then for their gradients. */
 Value own_operand(Compile *c, const Cursor *at, Value op, uint32_t i);
 /* Ends backward: a gradient, or nothing, for each input. */
 void own_backward(Compile *c, const Cursor *at, Value op, const Value *gradients);
+/* The gradients of the inputs, by those of the outputs; {0}: that one has none. */
+void own_gradients(Compile *c, Value op, const Value *dy, Value *out_dx);
 /* Whether the call has a backward to be copied. */
 bool own_has_backward(const Graph *g, Value op);
 /* f32, f16, ...: the name is one of them, and no kind of types such as `float`. */

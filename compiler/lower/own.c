@@ -75,8 +75,9 @@ static bool check_inputs(Lower *l, const OwnDecl *own)
 static bool check_outputs(Lower *l, const OwnDecl *own)
 {
   const ParamList *p = &own->decl->as.op.outputs;
-  if (p->n != 1) {
-    fail(l, E210, own->decl->as.op.name.span, "an op has one output, this one has %u", p->n);
+  if (p->n < 1 || p->n > MAX_RESULTS) {
+    fail(l, E210, own->decl->as.op.name.span, "an op has 1 to %d outputs, this one has %u",
+         MAX_RESULTS, p->n);
     return false;
   }
   for (uint32_t i = 0; i < p->n; i++) {
@@ -204,6 +205,12 @@ static bool set_launch(OwnCall *k)
   return true;
 }
 
+static bool is_of_floats(const OwnTensor *t)
+{
+  DType type;
+  return !own_exact_type(t, &type) || dtype_is_float(type);
+}
+
 static bool set_outputs(OwnCall *k)
 {
   const ParamList *p = &k->decl->decl->as.op.outputs;
@@ -219,6 +226,8 @@ static bool set_outputs(OwnCall *k)
   }
   k->op->output = out;
   k->op->n_outputs = p->n;
+  while (k->op->main < p->n && !is_of_floats(&out[k->op->main])) k->op->main++;
+  if (k->op->main == p->n) k->op->main = 0;
   return true;
 }
 
@@ -277,6 +286,19 @@ static bool check_text(const OwnCall *k)
   return false;
 }
 
+/* The tensor, or a tuple of them. */
+static Datum results_of(OwnCall *k, Value op)
+{
+  Value out[MAX_RESULTS];
+  uint32_t n = k->op->n_outputs;
+  Datum *at = arena_array(k->l->arena, Datum, n);
+  own_append_results(k->l->c, &k->l->at, op, out);
+  for (uint32_t i = 0; i < n; i++) at[i] = d_tensor(out[i]);
+  Datum tuple = d_list(at, n);
+  tuple.tuple = true;
+  return n == 1 ? at[0] : tuple;
+}
+
 static Datum make_call(OwnCall *k, Span span)
 {
   Lower *l = k->l;
@@ -286,9 +308,10 @@ static Datum make_call(OwnCall *k, Span span)
     return d_of(D_error);
   l->at.span = diag_user_span(l->c, span);
   Value op = own_append(l->c, &l->at, k->op, in);
-  if (!op.id || !count_work(l, NODE_WORK, span)) return d_of(D_error);
+  if (!op.id || !count_work(l, NODE_WORK * k->op->n_outputs, span)) return d_of(D_error);
+  Datum results = results_of(k, op);
   if (k->decl->backward) lower_own_backward(l, k->decl, k->scope, op);
-  return d_tensor(op);
+  return results;
 }
 
 Datum call_own(Lower *l, const OwnDecl *decl, Args *args)

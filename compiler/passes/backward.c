@@ -208,6 +208,24 @@ static bool lacks_backward(const Backward *b, Value v, const Node *n)
   return true;
 }
 
+/* An op of the job has one backward for all its outputs. It begins at the op's node, which stands
+ * in front of those of its other outputs: so these see to it that it is reached. */
+static void reach_own(Backward *b, Value op)
+{
+  Cursor at = backward_cursor(b->c->graph, op);
+  Value *sum = backward_sum(b, op);
+  if (!sum->id) *sum = ir_zeros(b->c, &at, op, ir_node(b->c->graph, op)->dtype);
+}
+
+static void own_back(const Backward *b, Value op, Value *out_dx)
+{
+  const Graph *g = b->c->graph;
+  Value dy[MAX_RESULTS];
+  for (uint32_t i = 0; i < own_of(ir_node(g, op))->n_outputs; i++)
+    dy[i] = b->dx[own_result(g, op, i).id];
+  own_gradients(b->c, op, dy, out_dx);
+}
+
 /* `n` is a copy: the rule appends nodes, which moves the array. */
 static void step_back(Backward *b, Value v)
 {
@@ -217,8 +235,15 @@ static void step_back(Backward *b, Value v)
   Value *dx = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
   assert(ir_same_dims(ir_node(c->graph, dy), &n));
   assert(ir_node(c->graph, dy)->dtype == n.dtype || is_weight_copy(b, v) || is_shared_cast(b, v));
+  if (n.op == OP_own_result) {
+    reach_own(b, n.in[0]);
+    return;
+  }
   if (lacks_backward(b, v, &n)) return;
-  op_of(&n)->gradient(c, v, dy, dx);
+  if (own_of(&n))
+    own_back(b, v, dx);
+  else
+    op_of(&n)->gradient(c, v, dy, dx);
   bool postponed = backward_postpone(b, v, dy);
   Cursor at = backward_cursor(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {

@@ -496,6 +496,15 @@ static void count_readers(Fuse *f)
   }
 }
 
+/* All outputs of an op of the job are of its text. */
+static void join_own(Fuse *f)
+{
+  for (uint32_t id = 1; id < f->g->nodes.n; id++) {
+    const Node *n = &f->g->nodes.at[id];
+    if (n->op == OP_own_result) fuse_join(f, f->group[id], f->group[n->in[0].id]);
+  }
+}
+
 static void join_all(Fuse *f)
 {
   count_readers(f);
@@ -530,6 +539,7 @@ bool pass_fuse(Compile *c)
   if (c->options.optimize > 0) fold_nodes(c, f.phase);
   order_effects(c, &f.order);
   make_sets(&f);
+  join_own(&f);
   if (c->options.optimize > 0)
     join_all(&f);
   else

@@ -110,13 +110,6 @@ static void product_of_all(LoopBack *l, const Postponed *p)
 
 /* ---- the loop ---- */
 
-static Value zeros(Compile *c, const Cursor *at, Value like, DType type)
-{
-  Node n = *ir_node(c->graph, like);
-  Value zero = ir_cast(c, at, ir_number(c, at, 0), type);
-  return ir_append(c, at, OP_full, &zero, 1, ir_shape_attrs(c, n.dim, n.rank));
-}
-
 static Value add_carry(LoopBack *l, const Cursor *at, Value initial)
 {
   return ir_append(l->b->c, at, OP_carry, &initial, 1,
@@ -131,7 +124,7 @@ static void begin_carried(LoopBack *l, Value carry)
   Value next = b->next[carry.id], last = b->dx[next.id];
   if (!b->active[next.id] || !(last.id || b->active[carry.id])) return;
   Cursor at = cursor_outside(l, carry);
-  if (!last.id) last = zeros(b->c, &at, carry, ir_node(b->c->graph, carry)->dtype);
+  if (!last.id) last = ir_zeros(b->c, &at, carry, ir_node(b->c->graph, carry)->dtype);
   Value sum = add_carry(l, &at, last);
   b->dx[next.id] = sum;
   vec_push(b->c->arena, &l->carries, carry);
@@ -190,7 +183,7 @@ static void end_carried(LoopBack *l)
     Value carry = l->carries.at[i], sum = b->dx[b->next[carry.id].id], dx = b->dx[carry.id];
     Cursor at = cursor_outside(l, carry);
     DType type = ir_node(c->graph, sum)->dtype;
-    if (!dx.id) dx = zeros(c, &at, carry, type);
+    if (!dx.id) dx = ir_zeros(c, &at, carry, type);
     dx = ir_cast(c, &at, dx, type);
     b->dx[carry.id] = ir_append(c, &at, OP_next, (Value[]){sum, dx}, 2, NULL);
   }
@@ -199,7 +192,7 @@ static void end_carried(LoopBack *l)
     Value x = {id};
     Cursor at = cursor_outside(l, x), inner = at;
     inner.loop = l->back;
-    Value sum = add_carry(l, &at, zeros(c, &at, x, AMPC_F32));
+    Value sum = add_carry(l, &at, ir_zeros(c, &at, x, AMPC_F32));
     Value dx = ir_cast(c, &inner, l->read[id], AMPC_F32);
     dx = ir_binary(c, &inner, OP_add, sum, dx);
     l->read[id] = ir_append(c, &inner, OP_next, (Value[]){sum, dx}, 2, NULL);

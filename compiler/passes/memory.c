@@ -237,6 +237,7 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
     if (n->block != block) continue;
     bool alias = op_of(n)->tmpl == TMPL_alias;
     if (n->group) lives[id].first = n->group;
+    if (op_of(n)->tmpl == TMPL_own) lives[id].needed = true; /* its text stores it */
     if (op_has(n, T_kept)) read_by(g, lives, n->in[0], NULL, end);
     if (alias || !n->group) continue;
     for (uint32_t i = 0; i < n->n_in; i++) {

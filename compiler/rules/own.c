@@ -19,6 +19,26 @@ Value own_append(Compile *c, const Cursor *at, const OwnOp *own, const Value *in
   return ir_append_own(c, at, OP_own, row, in, own->n_inputs);
 }
 
+void own_append_results(Compile *c, const Cursor *at, Value op, Value *out)
+{
+  const OwnOp *own = own_of(ir_node(c->graph, op));
+  for (uint32_t i = 0; i < own->n_outputs; i++)
+    out[i] =
+        i == own->main ? op : ir_append(c, at, OP_own_result, &op, 1, ATTRS({"index", {.i = i}}));
+}
+
+Value own_result(const Graph *g, Value op, uint32_t i)
+{
+  const OwnOp *own = own_of(ir_node(g, op));
+  if (i == own->main) return op;
+  for (uint32_t id = op.id + 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (n->op == OP_own_result && n->in[0].id == op.id && attr_int(n, "index") == i)
+      return (Value){id};
+  }
+  return (Value){0};
+}
+
 Value own_operand(Compile *c, const Cursor *at, Value op, uint32_t i)
 {
   return ir_append(c, at, OP_own_operand, &op, 1, ATTRS({"index", {.i = i}}));
@@ -60,8 +80,18 @@ DType own_output_type(Compile *c, const Node *n, uint32_t i)
 
 bool shape_own(Compile *c, Node *n)
 {
-  const OwnTensor *y = &own_of(n)->output[0];
-  n->dtype = own_output_type(c, n, 0);
+  const OwnTensor *y = &own_of(n)->output[own_of(n)->main];
+  n->dtype = own_output_type(c, n, own_of(n)->main);
+  n->weak = false;
+  return rule_set_dims(c, n, y->rank, y->dim);
+}
+
+bool shape_own_result(Compile *c, Node *n)
+{
+  const Node *op = ir_in(c, n, 0);
+  uint32_t i = (uint32_t)attr_int(n, "index");
+  const OwnTensor *y = &own_of(op)->output[i];
+  n->dtype = own_output_type(c, op, i);
   n->weak = false;
   return rule_set_dims(c, n, y->rank, y->dim);
 }
@@ -119,39 +149,66 @@ static Value copied(const Copies *k, Value v)
   return v.id > k->op.id && i < k->n && k->of[i].id ? k->of[i] : v;
 }
 
-static Value operand_of(const Copies *k, const Node *operand)
+/* What backward is given in the place of own_operand `id`; zeros, where the loss does not need that
+ * output. */
+static Value operand_of(const Copies *k, uint32_t id)
 {
-  const Node *op = ir_node(k->c->graph, k->op);
+  const Graph *g = k->c->graph;
+  const Node *op = ir_node(g, k->op);
   const OwnOp *own = own_of(op);
+  const Node *operand = &g->nodes.at[id];
   uint32_t i = (uint32_t)attr_int(operand, "index");
   if (i < own->n_inputs) return op->in[i];
   i -= own->n_inputs;
-  return i < own->n_outputs ? k->op : k->dy[i - own->n_outputs];
+  if (i < own->n_outputs) return own_result(g, k->op, i);
+  Value dy = k->dy[i - own->n_outputs];
+  if (dy.id) return dy;
+  Cursor at = ir_cursor_at(operand, WHY_forward);
+  at.origin = k->op;
+  at.loop = g->loops.at[at.loop].back;
+  return ir_zeros(k->c, &at, (Value){id}, operand->dtype);
 }
 
-/* The copy stands in backward, so it names the op as its origin. */
+/* The copy stands in backward, so it names the op as its origin; of a loop, in that which goes
+ * back.
+ */
 static Value copy_node(Copies *k, uint32_t id)
 {
   Graph *g = k->c->graph;
   Node n = g->nodes.at[id];
-  if (n.op == OP_own_operand) return operand_of(k, &n);
+  if (n.op == OP_own_result && n.in[0].id == k->op.id) return (Value){id};
+  if (n.op == OP_own_operand) return operand_of(k, id);
   Value *in = arena_array(k->c->arena, Value, n.n_in ? n.n_in : 1);
   for (uint32_t i = 0; i < n.n_in; i++) in[i] = copied(k, n.in[i]);
   n.in = in;
   n.origin = k->op;
+  n.loop = g->loops.at[n.loop].back;
   vec_push(k->c->arena, &g->nodes, n);
   return (Value){g->nodes.n - 1};
 }
 
 /* Who needs the gradient has seen to it that there is a backward. */
-void grad_own(Compile *c, Value n, Value dy, Value *out_dx)
+void own_gradients(Compile *c, Value op, const Value *dy, Value *out_dx)
 {
-  uint32_t end = end_of_backward(c->graph, n);
+  uint32_t end = end_of_backward(c->graph, op);
   assert(end);
-  Copies k = {.c = c, .op = n, .dy = &dy, .n = end - n.id};
+  Copies k = {.c = c, .op = op, .dy = dy, .n = end - op.id};
   k.of = arena_array(c->arena, Value, k.n);
-  for (uint32_t id = n.id + 1; id < end; id++) k.of[id - n.id] = copy_node(&k, id);
+  for (uint32_t id = op.id + 1; id < end; id++) k.of[id - op.id] = copy_node(&k, id);
   const Node *backward = &c->graph->nodes.at[end];
   for (uint32_t i = 0; i + 1 < backward->n_in; i++)
     out_dx[i] = backward->in[i + 1].id ? copied(&k, backward->in[i + 1]) : (Value){0};
+}
+
+/* Backward of an op takes the gradients of all outputs, so passes/backward.c calls own_gradients
+ * where it comes upon a node with one of these rules. */
+void grad_own(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  own_gradients(c, n, &dy, out_dx);
+}
+
+void grad_own_result(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  (void)c, (void)n, (void)dy;
+  out_dx[0] = (Value){0};
 }

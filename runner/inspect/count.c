@@ -171,8 +171,8 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
     row->written += buffer_bytes(in, a);
     break;
   case ARG_scratch: /* written and read back */
-    row->read += own_scratch(in->c, ir_node(in->c->graph, group->anchor));
-    row->written += own_scratch(in->c, ir_node(in->c->graph, group->anchor));
+    row->read += own_scratch(in->c, group);
+    row->written += own_scratch(in->c, group);
     break;
   case ARG_state:
   case ARG_optimizer:

@@ -61,12 +61,12 @@ bool test_wanted(const TestRun *run, OpKind op)
  * an op of a job computes, its text says: tests/cli/own.sh. */
 static bool needs_forward(OpKind op)
 {
-  return op_row(op)->tmpl != TMPL_leaf && op != OP_own;
+  return op_row(op)->tmpl != TMPL_leaf && op_row(op)->tmpl != TMPL_own;
 }
 
 static bool needs_backward(OpKind op)
 {
-  return op_row(op)->gradient != grad_none && op != OP_own;
+  return op_row(op)->gradient != grad_none && op_row(op)->tmpl != TMPL_own;
 }
 
 /* What the tables promise has been run: an op whose suite was left out, or whose cases another

@@ -3,7 +3,7 @@
 # a text is told at its place, in the job or in a file of its own; a text that is edited is built anew; at the prompt.
 #   own.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
-cp "$source_dir/tests/simt/jobs/own.amp" "$work"
+cp "$source_dir"/tests/simt/jobs/own.amp "$source_dir"/tests/simt/jobs/own_outputs.amp "$work"
 cd "$work" || exit 1
 
 for precision in f32 f16 bf16; do
@@ -18,13 +18,37 @@ for precision in f32 f16 bf16; do
   same "the same as a program in $precision" two.safetensors emitted.safetensors
 done
 
-# ---- the example: an op and its backward against a loop of the language -------------------------------
-for own in true false; do
-  passes "recurrence, OWN=$own" "$amp" train -q --json --device cpu -D OWN=$own -D STEPS=12 -D WIDTH=16 \
-    --set precision=f32 --steps 30 "$source_dir/examples/recurrence/recurrence.amp"
-  grep -o '"loss":[0-9.]*' out | cut -c1-14 | tail -n 1 >loss.$own
+# ---- several outputs: some are not read, some are recomputed -----------------------------------------
+trains() { "$amp" train -q --device cpu --steps 4 "$@" own_outputs.amp; }
+passes "trains with several outputs" trains --save two.safetensors
+passes "without fusion" trains -O0 --save none.safetensors
+same "the same without fusion" two.safetensors none.safetensors
+passes "emits" "$ampc" --target=cpu -o outputs.c own_outputs.amp
+# shellcheck disable=SC2046 # a command of several words
+passes "builds" eval $("$ampc" --target=cpu --build-line -o outputs.c own_outputs.amp)
+passes "runs" ./outputs -q --steps 4 --save emitted.safetensors
+same "the same as a program" two.safetensors emitted.safetensors
+
+# ---- the examples: an op and its backward against a loop of the language ------------------------------
+for example in recurrence oscillators; do
+  for own in true false; do
+    passes "$example, OWN=$own" "$amp" train -q --json --device cpu -D OWN=$own -D STEPS=12 -D WIDTH=16 \
+      --set precision=f32 --steps 30 "$source_dir/examples/$example/$example.amp"
+    grep -o '"loss":[0-9.]*' out | cut -c1-14 | tail -n 1 >loss.$own
+  done
+  [ -s loss.true ] && same "the op and the loop train alike" loss.true loss.false
 done
-[ -s loss.true ] && same "the op and the loop train alike" loss.true loss.false
+
+# ---- parts of a host text: more of them than threads, and each begins with the pointers of the tensors -----
+cat >parts.amp <<'EOF'
+op moved(x: float[N, D]) -> (y: float[N, D]) {
+  host_parts = N; host = "x += part * D; y += part * D; for (int64_t d = 0; d < D; d++) y[d] = 2 * x[d];"
+}
+data d() { return synthetic(2, [200, 3]) }
+infer f(x: f32[2, 200, 3]) { return abs(moved(x[0]) - 2.0 * x[0]).sum() }
+EOF
+passes "many parts" "$amp" infer --device cpu --data 'd()' parts.amp
+grep -qx 0 out || failed "parts of a text"
 
 # ---- mistakes in texts -------------------------------------------------------------------------------
 sed 's/float t = x\[i\] + b\[i % D\];/float t = x[i] + c[i % D];/' own.amp >wrong.amp

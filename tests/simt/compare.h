@@ -13,7 +13,7 @@ typedef struct Comparison {
   const WordList *sizes; /* what the CPU text writes when sums add up without signs */
   bool real64;           /* elements of f32 are doubles */
   double terms;          /* read for each number that is written */
-  uintptr_t skip;        /* where the CPU text has its scratch */
+  uintptr_t skip;        /* the scratch of an op of the job */
   size_t skip_size;
   bool waited; /* threads worked together: sums may have been made in another order */
 } Comparison;

@@ -26,7 +26,7 @@ typedef struct Checked { /* a kernel and how it is launched */
   DType *rounded;
   Geometry at;
   const OwnOp *own; /* the text is the job's; else NULL */
-  size_t scratch;   /* bytes that only its CPU text writes, behind the last argument */
+  size_t scratch;   /* bytes that nobody else reads: the last argument of those that have it */
   unsigned shift, launches;
   bool failed;
   const Jit *jit;
@@ -109,6 +109,12 @@ static bool run_twin(Checked *k, void *const *args, bool no_signs, WordList *wor
   return good;
 }
 
+static uint32_t scratch_argument(const Checked *k)
+{
+  uint32_t last = k->args.n - 1;
+  return k->args.at[last].role == ARG_scratch ? last : k->args.n;
+}
+
 /* False: the memory is as before. */
 static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
 {
@@ -133,7 +139,7 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
                   .sizes = &size_words,
                   .real64 = k->jit->real64};
   SimtFault fault;
-  if (k->scratch) c.skip = (uintptr_t)args[k->args.n], c.skip_size = k->scratch;
+  if (k->scratch) c.skip = (uintptr_t)args[scratch_argument(k)], c.skip_size = k->scratch;
   memory_begin(&memory);
   bool good = simt_run(&l, &fault, &c.waited);
   memory_end();
@@ -250,14 +256,14 @@ static ampc_status bind_kernels(Compile *c, Jit *jit)
   return AMPC_OK;
 }
 
-/* The scratch is the CPU's alone. */
+/* The CPU text may need a scratch where that for CUDA needs none. */
 static void describe_own(Compile *c, Jit *jit, uint32_t i)
 {
   const Graph *g = c->graph;
-  Value anchor = g->groups.at[jit->libraries.kernels[i].group].anchor;
-  if (!anchor.id || !own_of(ir_node(g, anchor))) return;
-  jit->kernels[i].own = own_of(ir_node(g, anchor));
-  jit->kernels[i].scratch = (size_t)own_scratch(c, ir_node(g, anchor));
+  const Group *group = &g->groups.at[jit->libraries.kernels[i].group];
+  if (!group->anchor.id || !own_of(ir_node(g, group->anchor))) return;
+  jit->kernels[i].own = own_of(ir_node(g, group->anchor));
+  jit->kernels[i].scratch = (size_t)own_scratch(c, group);
 }
 
 static ampc_status describe_kernels(Compile *c, Jit *jit)
