@@ -24,7 +24,11 @@ static const Command commands[] = {
      "the session as a program for amp train and ampc; :write! over a file that is there",
      command_write},
     {"save", "FILE", "write a checkpoint", command_save},
-    {"load", "FILE", "go on from a checkpoint", command_load},
+    {"load", "FILE", "a checkpoint: weights, optimizers, and the place in the data", command_load},
+    {"resume", "[FILE]",
+     "load a checkpoint and train to the end of the job, as amp train --resume; alone: the one "
+     "that the job names with resume=",
+     command_resume},
     {"set", "[KEY=VALUE]", "a setting: :set opt.lr=1e-4; alone: lists them", command_set},
     {"const", "[NAME=VALUE]", "replace a const of the job; alone: lists what was replaced",
      command_const},
@@ -102,19 +106,44 @@ static const Command *find(Repl *r, const char *word, size_t n)
   return NULL;
 }
 
+static bool takes_file(const Command *c)
+{
+  return strncmp(c->usage + (*c->usage == '['), "FILE", 4) == 0;
+}
+
+/* The name of a file may stand in quotes, as it does in the language. */
+static const char *unquoted(Repl *r, const Command *c, const char *arg)
+{
+  size_t n = strlen(arg);
+  bool quoted = takes_file(c) && n >= 2 && *arg == '"' && arg[n - 1] == '"';
+  return quoted ? arena_strndup(r->arena, arg + 1, n - 2) : arg;
+}
+
+bool command_is_said(const char *text, size_t size)
+{
+  size_t n = 0, at;
+  while (n < size && isalpha((unsigned char)text[n])) n++;
+  for (at = n; at < size && (text[at] == ' ' || text[at] == '\t');) at++;
+  if (at == n || at == size || text[at] != '"') return false;
+  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
+    if (strncmp(c->name, text, n) == 0 && c->name[n] == 0) return takes_file(c);
+  return false;
+}
+
 /* `:name argument`: what takes nothing refuses an argument here, so that commands need not
  * look. */
 bool command_run(Repl *r, const char *text)
 {
-  const char *word = text + 1 + strspn(text + 1, " \t");
+  const char *word = text + (*text == ':');
   size_t n = 0;
+  word += strspn(word, " \t");
   while (isalpha((unsigned char)word[n])) n++;
   const Command *c = find(r, word, n);
   if (!c) return false;
   const char *arg = word + n + strspn(word + n, " \t\n");
   if (!c->run) return repl_error(r, "not yet: :%s", c->name);
   if (!*c->usage && *arg) return repl_error(r, ":%s takes nothing, got %s", c->name, arg);
-  return c->run(r, arg);
+  return c->run(r, unquoted(r, c, arg));
 }
 
 static bool command_quit(Repl *r, const char *arg)

@@ -80,7 +80,7 @@ void repl_run(Repl *r, const char *text, size_t size)
   while (size && isspace((unsigned char)text[size - 1])) size--;
   if (!size) return;
   input_calm();
-  bool command = *text == ':';
+  bool command = *text == ':' || command_is_said(text, size);
   char *line = strndup(text, size);
   if (!line) arena_out_of_memory();
   if (!(command ? command_run(r, line) : program_input(r, text, size))) r->failed = true;

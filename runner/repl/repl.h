@@ -154,6 +154,11 @@ ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to);
  * type, begins anew. */
 const ampc_param *carry_find(const ampc_program *p, const ampc_param *like);
 
+/* ---- state.c, resume.c ---- */
+bool state_load(Repl *r, const char *path); /* a checkpoint; false after a message */
+/* Before the first step: says so where the job names a checkpoint that is there. */
+void resume_remind(Repl *r);
+
 /* ---- train.c ---- */
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
 /* The train block of the next step with its data, opened on first use, at that step's batch. */
@@ -211,6 +216,8 @@ const char *folder_of(Arena *arena, const char *path);
 
 /* ---- commands: argument text without blanks around it ---- */
 bool command_run(Repl *r, const char *text);
+/* `resume "net.safetensors"`, which is nothing in the language: a command without its colon. */
+bool command_is_said(const char *text, size_t size);
 bool path_matches(const char *pattern, const char *path); /* an empty pattern is any */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out);
 bool kernel_edit(Repl *r, uint32_t kernel);
@@ -223,6 +230,7 @@ bool command_reload(Repl *r, const char *arg);
 bool command_write(Repl *r, const char *arg);
 bool command_save(Repl *r, const char *arg);
 bool command_load(Repl *r, const char *arg);
+bool command_resume(Repl *r, const char *arg);
 bool command_set(Repl *r, const char *arg);
 bool command_const(Repl *r, const char *arg);
 bool command_precision(Repl *r, const char *arg);

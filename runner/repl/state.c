@@ -64,12 +64,11 @@ bool command_save(Repl *r, const char *arg)
 }
 
 /* The curve of the loss begins anew: the steps of a checkpoint are those of another run. */
-bool command_load(Repl *r, const char *arg)
+bool state_load(Repl *r, const char *path)
 {
   ampc_data_position at;
   ampc_state state;
-  if (!*arg) return repl_error(r, ":load needs a file");
-  if (!live_ready(r) || !repl_check(r, ampc_checkpoint_load(r->rt, arg, &at)) ||
+  if (!live_ready(r) || !repl_check(r, ampc_checkpoint_load(r->rt, path, &at)) ||
       !repl_check(r, ampc_get_state(r->rt, &state)))
     return false;
   feeds_move(r, r->live);
@@ -77,8 +76,13 @@ bool command_load(Repl *r, const char *arg)
   r->per_epoch = 0;
   r->steps = state.step;
   r->losses.n = 0;
-  printf("loaded %s: step %lld\n", arg, (long long)r->steps);
+  printf("loaded %s: step %lld\n", path, (long long)r->steps);
   return true;
+}
+
+bool command_load(Repl *r, const char *arg)
+{
+  return *arg ? state_load(r, arg) : repl_error(r, ":load needs a file");
 }
 
 /* ---- settings ---- */

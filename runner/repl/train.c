@@ -430,12 +430,15 @@ static bool read_count(Repl *r, const char *arg, int64_t *out)
 bool command_train(Repl *r, const char *arg)
 {
   int64_t n = 0;
-  return (!*arg || read_count(r, arg, &n)) && train_steps(r, n);
+  if (*arg && !read_count(r, arg, &n)) return false;
+  resume_remind(r);
+  return train_steps(r, n);
 }
 
 bool command_step(Repl *r, const char *arg)
 {
   (void)arg;
+  resume_remind(r);
   return train_steps(r, 1);
 }
 

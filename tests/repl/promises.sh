@@ -37,6 +37,14 @@ same "amp train goes on from a session" "$work/train" "$work/resumed"
 printf ':train 3\n:eval\n:load %s\n:train 6\n:save %s\n' "$work/six" "$work/loaded" | session
 same "a loaded run with another seed" "$work/twelve" "$work/loaded"
 
+# :resume is what amp train --resume does: to the end of the job, from the file of the argument or of the job.
+printf 'resume "%s"\n:save %s\n' "$work/nine" "$work/gone_on" | session
+same "a resumed session" "$work/all" "$work/gone_on"
+"$amp" train --quiet --set train.resume="$work/nine" --save "$work/named" "$job" >/dev/null 2>&1
+printf ':set train.resume=%s\n:step\n:resume\n:save %s\n' "$work/nine" "$work/by_name" | session
+same "a session resumed by the job's name" "$work/named" "$work/by_name"
+says "a step beside a checkpoint that the job names" '^this begins anew: :resume goes on from '
+
 # loss is what amp train calls so: the average over the steps since the last line.
 "$amp" train --steps 8 "$job" 2>&1 | sed -nE 's/.* (step [48])\/.* (loss [0-9.]+ acc [0-9.]+) .*/\1 \2/p' >"$work/lines"
 printf ':train 8\n' | session
