@@ -404,6 +404,9 @@ DEVICE double row_before_line(double a, double b, int threads)
     ends                                                                                           \
   }
 
+// --- COLUMN_ROWS_CROWDED
+#define COLUMN_ROWS_CROWDED(...) COLUMN_ROWS_LONG(__VA_ARGS__)
+
 // --- COLUMN_END
 #define COLUMN_END(n, name)                                                                        \
   VECTOR_EACH(n, name##_at)                                                                        \

@@ -310,10 +310,12 @@ DEVICE int last_block(unsigned *arrived)
 /* in one thread of the row */
 #define ROW_ONCE if (row_on && row_lane == 0)
 
+// --- PRAGMA
+#define PRAGMA(text) _Pragma(#text)
+
 // --- ROW_WALK
 /* For each vector of n elements [c, c + n) of [from, from + length) that is the thread's. Of short rows the
  * loop is unrolled whole, so that what one walk has loaded or computed is there for the next. */
-#define PRAGMA(text) _Pragma(#text)
 #define ROW_WALK(n, threads, T, c, from, length, ...)                                              \
   if (row_on) {                                                                                    \
     PRAGMA(unroll ((n) == 1 ? 8 : 32 / (n)))                                                       \
@@ -485,11 +487,11 @@ DEVICE double row_before_line(double a, double b, int threads)
 
 // --- COLUMN_WALK
 /* For each row c of [begin, begin + size) that is the thread's; `whole`: none is beyond `all`, so that
- * it is a loop of known length and several rows are loaded at once. */
-#define COLUMN_WALK(T, c, begin, size, all, whole, ...)                                            \
+ * it is a loop of known length and `at_once` rows are loaded at once. */
+#define COLUMN_WALK(at_once, T, c, begin, size, all, whole, ...)                                   \
   if (tile_row < tile_rows) {                                                                      \
     if (whole) {                                                                                   \
-      _Pragma("unroll 4") for (T c##_at = 0; c##_at < (size) / tile_rows; c##_at++) {              \
+      PRAGMA(unroll at_once) for (T c##_at = 0; c##_at < (size) / tile_rows; c##_at++) {           \
         const T c UNUSED = (begin) + tile_row + c##_at * tile_rows;                                \
         __VA_ARGS__                                                                                \
       }                                                                                            \
@@ -504,27 +506,38 @@ DEVICE double row_before_line(double a, double b, int threads)
     }                                                                                              \
   }
 
+// --- COLUMN_PIECE
+#define COLUMN_PIECE(at_once, T, c, begin, size, all, ...)                                         \
+  COLUMN_WALK(at_once, T, c, begin, size, all, (all) % (size) == 0 || (begin) + (size) <= (all),   \
+              __VA_ARGS__)
+
 // --- COLUMN_ROWS
 /* For each row c of [begin, begin + size) that is less than `all`, and that is the thread's; `begin`
  * is a multiple of `size`. */
-#define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
-  COLUMN_WALK(T, c, begin, size, all, (all) % (size) == 0 || (begin) + (size) <= (all), __VA_ARGS__)
+#define COLUMN_ROWS(...) COLUMN_PIECE(4, __VA_ARGS__)
 
-// --- COLUMN_ROWS_LONG
-/* As COLUMN_ROWS, in stretches of 64 rows a thread, `ends` after each: what is added to a long sum is
- * rounded as the sum is, so each stretch begins anew. */
-#define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
+// --- COLUMN_STRETCHES
+#define COLUMN_STRETCHES(at_once, T, c, begin, size, all, ends, ...)                               \
   if ((size) <= 64 * tile_rows) {                                                                  \
-    COLUMN_ROWS(T, c, begin, size, all, __VA_ARGS__)                                               \
+    COLUMN_PIECE(at_once, T, c, begin, size, all, __VA_ARGS__)                                     \
     ends                                                                                           \
   } else {                                                                                         \
     const T c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);                         \
     for (T c##_from = (begin); c##_from < c##_all; c##_from += 64 * tile_rows) {                   \
-      COLUMN_WALK(T, c, c##_from, 64 * tile_rows, c##_all, c##_from + 64 * tile_rows <= c##_all,   \
-                  __VA_ARGS__)                                                                     \
+      COLUMN_WALK(at_once, T, c, c##_from, 64 * tile_rows, c##_all,                                \
+                  c##_from + 64 * tile_rows <= c##_all, __VA_ARGS__)                               \
       ends                                                                                         \
     }                                                                                              \
   }
+
+// --- COLUMN_ROWS_LONG
+/* As COLUMN_ROWS, in stretches of 64 rows a thread, `ends` after each: what is added to a long sum is
+ * rounded as the sum is, so each stretch begins anew. */
+#define COLUMN_ROWS_LONG(...) COLUMN_STRETCHES(4, __VA_ARGS__)
+
+// --- COLUMN_ROWS_CROWDED
+/* The same where registers have no room for more rows at once. */
+#define COLUMN_ROWS_CROWDED(...) COLUMN_STRETCHES(2, __VA_ARGS__)
 
 // --- COLUMN_END
 #define COLUMN_END(n, name)                                                                        \

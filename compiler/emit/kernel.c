@@ -109,17 +109,49 @@ static bool holds_row(const Kernel *k)
          ir_node(k->g, value_root(k->g, kernel_main_node(k)->in[0]))->group != k->index;
 }
 
+static bool is_dear(const Kernel *k)
+{
+  bool dear = false;
+  for (uint32_t i = 0; i < k->group->n; i++)
+    dear |= op_of(ir_node(k->g, k->group->nodes[i]))->code.dear;
+  return dear;
+}
+
 /* Gradients of rows that go through a long function: several rows and the function's constants.
  * With random numbers ptxas finds its way by itself, and would take twice as many for one block. */
 static bool holds_dear_row(const Kernel *k)
 {
-  bool dear = false, draws = false;
-  for (uint32_t i = 0; i < k->group->n; i++) {
+  bool draws = false;
+  for (uint32_t i = 0; i < k->group->n; i++) draws |= op_draws(ir_node(k->g, k->group->nodes[i]));
+  return is_dear(k) && !draws && keeps_row(k) && op_of(kernel_main_node(k))->gradient == grad_none;
+}
+
+/* Bytes that a thread loads once for its rows: map_walk has an access for each input in turn. */
+static int64_t shared_bytes(const Kernel *k)
+{
+  MapWalk m = map_walk(k->c, k->group, &k->args);
+  uint32_t at = 1;
+  int64_t bytes = 0;
+  for (uint32_t i = 0; m.rows > 1 && i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
-    dear |= op_of(n)->code.dear;
-    draws |= op_draws(n);
+    for (uint32_t j = 0; j < n->n_in; j++)
+      if (n->in[j].id && walk_shares_vectors(&m, &m.joined[at++]))
+        bytes += m.vector * ir_dtype_size(k->c, ir_node(k->g, n->in[j])->dtype);
   }
-  return dear && !draws && keeps_row(k) && op_of(kernel_main_node(k))->gradient == grad_none;
+  return bytes;
+}
+
+/* A long function of rows that have much in common, such as batch norm and SiLU of 8 channels:
+ * ptxas would fit four blocks into a multiprocessor and spill one number or two. How many blocks it
+ * is told of instead; of sums along columns fewer, as they keep those besides. 0: none of these. */
+static unsigned blocks_of_columns(const Kernel *k)
+{
+  enum { MUCH = 128 /* bytes */ };
+  if (k->group->n_parts || !is_dear(k)) return 0;
+  if (group_is_map(k->g, k->group)) return shared_bytes(k) >= MUCH ? 3 : 0;
+  if (kernel_template(k) != TMPL_row) return 0;
+  RowShape r = row_shape(k->g, k->group->anchor);
+  return row_has_columns(&r) ? 2 : 0;
 }
 
 static bool holds_tile(const Kernel *k)
@@ -130,7 +162,7 @@ static bool holds_tile(const Kernel *k)
 /* The launch that the plan lists is the only one: registers are for a block of that size. Of many
  * parts ptxas would rather spill some than have fewer blocks. So it would where a thread keeps many
  * numbers, of a long sum, a row or a tile, unless it is told that there are two blocks for each
- * multiprocessor (column_part_rows), or one where two are not enough. */
+ * multiprocessor (column_part_rows), or one where two are not enough, or three where they are. */
 static void put_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
@@ -138,6 +170,8 @@ static void put_bounds(const Kernel *k, unsigned block)
     EMIT(k->p, "__launch_bounds__(%u, 2)\n", block);
   else if (holds_dear_row(k))
     EMIT(k->p, "__launch_bounds__(%u, 1)\n", block);
+  else if (blocks_of_columns(k))
+    EMIT(k->p, "__launch_bounds__(%u, %u)\n", block, blocks_of_columns(k));
   else if (!k->group->n_parts)
     EMIT(k->p, "__launch_bounds__(%u)\n", block);
 }

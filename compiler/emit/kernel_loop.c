@@ -74,14 +74,44 @@ static const char *ends_text(const RowKernel *r, const Uses *uses)
   return ends.at;
 }
 
+/* Whether it is the place of the first of elements that lie side by side: "i", "c * 64 + column".
+ */
+static bool is_vector(const RowKernel *r, const char *index)
+{
+  const char *last = r->columns ? "column" : "c";
+  size_t n = strlen(index), m = strlen(last);
+  return strcmp(index, "i") == 0 || (n >= m && strcmp(index + n - m, last) == 0);
+}
+
+static bool changes_by_row(const Load *l)
+{
+  return strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
+}
+
+/* Whether 4 rows at once, and two numbers for each sum, leave too few of the 128 registers of a
+ * thread for addresses and for what is the same in all rows: then ptxas spills on some machines.
+ * Joins of parts are short, they wait for their loads and not for registers. */
+static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elements)
+{
+  enum { AT_ONCE = 4, MOST = 88 };
+  int64_t bytes = 0, sums = 2 * (int64_t)r->vector * uses->n;
+  for (uint32_t i = 0; i < elements->loads.n; i++) {
+    const Load *l = &elements->loads.at[i];
+    const Node *n = ir_node(r->k->g, l->value);
+    if (is_vector(r, l->index) && changes_by_row(l))
+      bytes += r->vector * ir_dtype_size(r->k->c, n->dtype);
+  }
+  return r->shape.parts && AT_ONCE * bytes / 4 + sums > MOST;
+}
+
 /* COLUMN_ROWS shares the rows of a tile out to the block's threads. */
-static void open_rows_of_columns(const RowKernel *r, const char *ends)
+static void open_rows_of_columns(const RowKernel *r, const char *how, const char *ends)
 {
   const char *t = r->k->index_type, *begin = r->shape.parts ? "begin" : "0";
   long long size = r->shape.part_rows, all = r->shape.length;
   const char *rest = arena_printf(r->k->c->arena, "(%s, c, %s, %lld, %lld, %s{", t, begin, size,
                                   all, ends ? arena_printf(r->k->c->arena, "{%s }, ", ends) : "");
-  row_open(r, arena_printf(r->k->c->arena, "COLUMN_ROWS%s%s", ends ? "_LONG" : "", rest));
+  row_open(r, arena_printf(r->k->c->arena, "COLUMN_ROWS%s%s", how, rest));
 }
 
 void row_open_near(const RowKernel *r)
@@ -98,14 +128,18 @@ void row_open_vector(const RowKernel *r)
 
 /* Along the row: ROW_REDUCE shares the elements out to the row's threads, or on the CPU to 16
  * accumulators in a fixed order; ROW_EACH is the same without a result. */
-void row_open_elements(const RowKernel *r, const Uses *uses)
+void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elements)
 {
   Arena *a = r->k->c->arena;
   const char *ends = uses && first_with_stretches(r, uses) ? ends_text(r, uses) : NULL;
   const char *walk = arena_printf(a, "%u, %u, %s, c, %lld", r->vector, r->walk.threads,
                                   r->k->index_type, (long long)r->shape.length);
   if (r->columns)
-    open_rows_of_columns(r, ends);
+    open_rows_of_columns(r,
+                         !ends                           ? ""
+                         : is_crowded(r, uses, elements) ? "_CROWDED"
+                                                         : "_LONG",
+                         ends);
   else if (ends)
     row_open(r, arena_printf(a, "ROW_REDUCE_LONG(%s, {%s }, {", walk, ends));
   else
@@ -114,21 +148,11 @@ void row_open_elements(const RowKernel *r, const Uses *uses)
 
 /* ---- vectors ---- */
 
-/* Whether it is the place of the first of elements that lie side by side: "i", "c * 64 + column".
- */
-static bool is_vector(const RowKernel *r, const char *index)
-{
-  const char *last = r->columns ? "column" : "c";
-  size_t n = strlen(index), m = strlen(last);
-  return strcmp(index, "i") == 0 || (n >= m && strcmp(index + n - m, last) == 0);
-}
-
 void row_put_loads(const RowKernel *r, const Chain *ch, bool outside)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
-    bool of_row = strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
-    if (is_vector(r, l->index) && (!outside || !of_row))
+    if (is_vector(r, l->index) && (!outside || !changes_by_row(l)))
       put_vector(r->k, r->vector, argument_of(r->k, l->value), l->index);
   }
 }

@@ -325,12 +325,12 @@ static bool is_shared_by_rows(const RowKernel *r)
   return r->columns && r->shape.length > 1;
 }
 
-static void open_walk(const RowKernel *r, const Uses *uses, WalkKind kind)
+static void open_walk(const RowKernel *r, const Uses *uses, const Chain *elements, WalkKind kind)
 {
   if (kind == WALK_near)
     row_open_near(r);
   else
-    row_open_elements(r, kind == WALK_sums ? uses : NULL);
+    row_open_elements(r, kind == WALK_sums ? uses : NULL, elements);
 }
 
 /* A result lies there, or the code of a node or of a reduction says $i. */
@@ -359,7 +359,7 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   use_elements(r, &elements, uses);
   if (is_shared_by_rows(r)) row_put_loads(r, row_values, true);
   if (is_shared_by_rows(r)) row_put_loads(r, &elements, true);
-  open_walk(r, uses, kind);
+  open_walk(r, uses, &elements, kind);
   bool indexed = row_loads_at_index(&elements) || (r->columns && row_loads_at_index(row_values));
   if (indexed || asks_for_index(r, uses, needed, kind)) row_put_index(r);
   uint32_t outside = k->vectors.n;

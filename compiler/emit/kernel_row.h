@@ -48,8 +48,9 @@ typedef VEC(Use) Uses;
 
 void row_open(const RowKernel *r, const char *line);
 void row_close(const RowKernel *r, const char *line);
-/* The loop over all elements; `uses`: the reductions in it, NULL where it makes results. */
-void row_open_elements(const RowKernel *r, const Uses *uses);
+/* The loop over all elements; `uses`: the reductions in it, NULL where it makes results;
+ * `elements`: what it reads. */
+void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elements);
 /* The loop over 4 rows of a part. */
 void row_open_near(const RowKernel *r);
 /* Inside of one: `i`, where something asks for it. */
