@@ -207,6 +207,25 @@ static void put_part_pointers(const Kernel *k)
   k->p->indent -= 2;
 }
 
+/* Note [real64]: a host text says `float` of what is then double, and calls functions of float. */
+static void put_float(const Kernel *k, bool as_double)
+{
+  static const char *const functions[] = {
+      "acos", "acosh", "asin",  "asinh", "atan",  "atan2", "atanh", "cbrt",  "ceil",
+      "cos",  "cosh",  "erf",   "erfc",  "exp",   "exp2",  "expm1", "fabs",  "floor",
+      "fma",  "fmax",  "fmin",  "fmod",  "hypot", "log",   "log10", "log1p", "log2",
+      "pow",  "rint",  "round", "sin",   "sinh",  "sqrt",  "tan",   "tanh",  "trunc"};
+  if (!k->c->options.real64 || !is_cpu_target(k->c)) return;
+  EMIT(k->p, as_double ? "#define float double\n" : "#undef float\n");
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    if (!text_names(k, arena_printf(k->c->arena, "%sf", functions[i]))) continue;
+    if (as_double)
+      EMIT(k->p, "#define %sf %s\n", functions[i], functions[i]);
+    else
+      EMIT(k->p, "#undef %sf\n", functions[i]);
+  }
+}
+
 /* A thread for each i, a part of the host's work, or the whole text. */
 static void put_frame(const Kernel *k)
 {
@@ -221,7 +240,9 @@ static void put_frame(const Kernel *k)
   } else {
     EMIT(k->p, "{\n");
   }
+  put_float(k, true);
   put_text(k);
+  put_float(k, false);
   if (parts) EMIT(k->p, "  }\n");
   EMIT(k->p, "}\n");
 }

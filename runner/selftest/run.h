@@ -54,3 +54,4 @@ ampc_status suite_fusion(Arena *a, TestRun *run);
 ampc_status suite_model(Arena *a, TestRun *run);
 ampc_status suite_twin(Arena *a, TestRun *run);
 ampc_status suite_jobs(Arena *a, TestRun *run);
+ampc_status suite_differences(Arena *a, TestRun *run); /* of jobs, and nothing else */

@@ -91,7 +91,8 @@ static int read_mutation(const OptionGiven *given)
 static const OptionRow selftest_options[] = {
     {"device", 0, "DEVICE",
      "where the kernels run: cpu (default), cuda or auto; what a GPU computes is also compared "
-     "with the cpu, jobs too: three steps of each",
+     "with the cpu, jobs too: three steps of each. Jobs on the cpu: their gradients alone, in "
+     "doubles, against differences of the loss",
      .kind = OPTION_text, .field = offsetof(TestRun, device)},
     {"cuda-path", 0, "DIR", "look for NVIDIA's libraries in DIR first", .kind = OPTION_call,
      .read = options_cuda_path},
@@ -129,11 +130,21 @@ static bool tables_whole(void)
   return whole;
 }
 
+/* On the cpu: their gradients and no op by itself. */
+static int test_jobs(Arena *arena, TestRun *run)
+{
+  if (run->filter)
+    return usage_error(selftest_verb.program,
+                       "--filter picks ops; of jobs on the cpu all gradients are tested");
+  ampc_status status = suite_differences(arena, run);
+  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
+  return test_print(run) ? AMPC_RUN_FAILED : AMPC_OK;
+}
+
 /* `arena` keeps words of the command line for as long as the run needs them. */
 static int test(Arena *arena, int argc, char **argv)
 {
   static TestRun run = {.device = "cpu", .seed = 1};
-  const char *program = selftest_verb.program;
   Operands jobs;
   int wrong;
   if (!options_read(&selftest_verb, arena, argc, argv, &run, &jobs, &wrong)) return wrong;
@@ -142,11 +153,10 @@ static int test(Arena *arena, int argc, char **argv)
   if (!tables_whole()) return AMPC_RUN_FAILED;
   ampc_status status = ampc_device_target(run.device, run.target);
   if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
-  if (run.n_jobs && !test_on_gpu(&run))
-    return usage_error(program, "jobs are compared between a GPU and the cpu: --device cuda");
+  if (run.n_jobs && !test_on_gpu(&run)) return test_jobs(arena, &run);
   status = run_suites(&run);
   if (status) return status;
-  if (run.edit && !run.edits) return usage_error(program, "--mutate: no such text");
+  if (run.edit && !run.edits) return usage_error(selftest_verb.program, "--mutate: no such text");
   test_coverage(&run);
   return test_print(&run) ? AMPC_RUN_FAILED : AMPC_OK;
 }

@@ -1,0 +1,245 @@
+/* Gradients of whole jobs, `amp selftest job.amp ...` on the cpu: what a body of the first
+ * train block gives each parameter, in doubles, against central differences of its loss along a
+ * random direction. So ops of the job are proved, whose backward nobody else knows, and all that
+ * lies between them and the parameters. */
+#include "graph.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Optimizers are told to wait for a second body, so that the first leaves its gradients where they
+ * are, divided by 2. */
+enum { BODIES = 2, MOST_SETTINGS = 64 };
+
+/* Differences over a step of STEP: its square is left out of them, and a loss in doubles is right
+ * to some 1e-15, or 1e-8 of a slope. Errors are measured by what is added up to the slope, without
+ * signs. Where a relu or a maximum changes its mind within a step they say nothing, so the step is
+ * a small one, and a parameter gets other directions before it has failed: a wrong gradient is
+ * wrong along all of them. */
+enum { DIRECTIONS = 3 };
+static const double STEP = 1e-7, BOUND = 1e-4;
+
+typedef struct Trial {
+  Arena *arena;
+  TestRun *run;
+  const char *path, *folder;
+  Built b;
+  uint32_t block;
+  void **batch; /* of each source its elements, as they lie in doubles */
+  void *state;  /* AMPC_STATE before each body: the first of a step that does not end, and the same
+                   random numbers */
+} Trial;
+
+/* ---- the job ---- */
+
+static ampc_status refused(const Trial *t, const char *why)
+{
+  return ampc_fail(AMPC_BAD_FILE, "%s: %s", t->path, why);
+}
+
+/* Everything in f32, which is then double. `of`: the job as it stands, or NULL. */
+static Options options_of(const Trial *t, const ampc_program *of)
+{
+  Options options = test_options(t->run, 2);
+  Assignment *settings = arena_array(t->arena, Assignment, MOST_SETTINGS);
+  settings[options.n_settings++] = (Assignment){"precision", "f32"};
+  for (uint32_t i = 0; of && i < of->n_optimizers && options.n_settings < MOST_SETTINGS; i++)
+    settings[options.n_settings++] =
+        (Assignment){arena_printf(t->arena, "%s.accumulate", of->optimizers[i].name), "2"};
+  options.input = t->path;
+  options.settings = settings;
+  options.real64 = of != NULL;
+  return options;
+}
+
+static ampc_status find_block(Trial *t, const ampc_program *p)
+{
+  uint32_t losses = 0;
+  for (t->block = 0; t->block < p->n_blocks; t->block++)
+    if (p->blocks[t->block].kind == AMPC_TRAIN) break;
+  if (t->block == p->n_blocks) return refused(t, "there is no train block");
+  const ampc_block *b = &p->blocks[t->block];
+  for (uint32_t i = 0; i < b->n_metrics; i++) losses += p->metrics[b->first_metric + i].is_loss;
+  if (losses == 1) return AMPC_OK;
+  return refused(t,
+                 "its first train block minimizes several values, so that a parameter's gradient "
+                 "need not be that of their sum");
+}
+
+/* ---- one batch ---- */
+
+static int64_t source_elements(const ampc_source *s, int64_t batch)
+{
+  for (uint32_t i = 0; i < s->rank; i++) batch *= s->dim[i];
+  return batch;
+}
+
+/* What the loader has laid out for the job as it stands, of which f32 becomes double. */
+static void *widened(Trial *t, const ampc_source *s, int64_t n, const char *bytes)
+{
+  void *raw = arena_alloc(t->arena, (size_t)(n * number_size(s->dtype, true)), 64);
+  double *at = arena_array(t->arena, double, (size_t)n);
+  if (s->dtype != AMPC_F32) return memcpy(raw, bytes, (size_t)(n * number_size(s->dtype, true)));
+  number_decode(s->dtype, false, bytes, n, at);
+  number_encode(s->dtype, true, at, n, raw);
+  return raw;
+}
+
+static ampc_status read_batch(Trial *t, const ampc_program *from)
+{
+  const ampc_block *b = &from->blocks[t->block];
+  ampc_batches *batches;
+  const void *base;
+  int64_t samples, lowest = INT64_MAX;
+  ampc_data_position at;
+  ampc_status status = ampc_data.open(from, t->block, t->folder, 1, &batches);
+  if (status) return status;
+  status = ampc_data.next(batches, &base, &samples, &at);
+  for (uint32_t i = 0; i < b->n_sources; i++)
+    if (from->sources[b->first_source + i].offset < lowest)
+      lowest = from->sources[b->first_source + i].offset;
+  t->batch = arena_array(t->arena, void *, b->n_sources + 1);
+  for (uint32_t i = 0; i < b->n_sources && !status; i++) {
+    const ampc_source *s = &from->sources[b->first_source + i];
+    t->batch[i] =
+        widened(t, s, source_elements(s, b->batch), (const char *)base + (s->offset - lowest));
+  }
+  ampc_data.close(batches);
+  return status;
+}
+
+/* Before each body, which may write over it. */
+static ampc_status write_batch(Trial *t)
+{
+  const ampc_program *p = t->b.c->program;
+  const ampc_block *b = &p->blocks[t->block];
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < b->n_sources && !status; i++) {
+    const ampc_source *s = &p->sources[b->first_source + i];
+    status = ampc_write(t->b.rt, (ampc_ref){AMPC_INPUT, s->offset}, t->batch[i],
+                        source_elements(s, b->batch) * number_size(s->dtype, true));
+  }
+  return status;
+}
+
+/* ---- slopes ---- */
+
+/* The loss of a body that updates nothing. */
+static ampc_status run_body(Trial *t, double *out)
+{
+  const ampc_program *p = t->b.c->program;
+  const ampc_block *b = &p->blocks[t->block];
+  ampc_metric m;
+  ampc_status status =
+      ampc_write(t->b.rt, (ampc_ref){AMPC_STATE, 0}, t->state, p->space_bytes[AMPC_STATE]);
+  if (!status) status = write_batch(t);
+  if (!status) status = ampc_run_step(t->b.rt, t->block, ampc_variant_at(b, b->batch, 1));
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics && !status; i++) {
+    if (!p->metrics[i].is_loss) continue;
+    status = ampc_get_metric(t->b.rt, i, &m);
+    *out = m.sum / m.count;
+  }
+  return status;
+}
+
+/* The loss where the parameter is `side` steps along the direction. */
+static ampc_status loss_beside(Trial *t, const ampc_param *q, const double *at,
+                               const double *direction, double side, double *out)
+{
+  double *moved = arena_array(t->arena, double, (size_t)q->elements);
+  for (int64_t i = 0; i < q->elements; i++) moved[i] = at[i] + side * STEP * direction[i];
+  ampc_status status = ampc_write_param(t->b.rt, q, AMPC_MASTER, moved);
+  return status ? status : run_body(t, out);
+}
+
+typedef struct Slope { /* of the loss along a direction, by differences and by the gradient */
+  double differences, gradient, error;
+} Slope;
+
+static ampc_status find_slope(Trial *t, const ampc_param *q, const double *gradient, uint64_t *seed,
+                              Slope *out)
+{
+  size_t n = (size_t)q->elements;
+  double *at = arena_array(t->arena, double, n), *direction = arena_array(t->arena, double, n);
+  double size = 0, up = 0, down = 0;
+  ampc_status status = ampc_read_param(t->b.rt, q, AMPC_MASTER, at);
+  out->gradient = 0;
+  for (size_t i = 0; i < n; i++) {
+    direction[i] = 2 * number_uniform(seed) - 1;
+    out->gradient += BODIES * gradient[i] * direction[i];
+    size += fabs(BODIES * gradient[i] * direction[i]);
+  }
+  if (!status) status = loss_beside(t, q, at, direction, 1, &up);
+  if (!status) status = loss_beside(t, q, at, direction, -1, &down);
+  if (!status) status = ampc_write_param(t->b.rt, q, AMPC_MASTER, at);
+  out->differences = (up - down) / (2 * STEP);
+  out->error = fabs(out->gradient - out->differences) / (BOUND * size + 1e-14 * fabs(up) / STEP);
+  return status;
+}
+
+static ampc_status check_param(Trial *t, const ampc_param *q, const double *gradient, uint64_t seed)
+{
+  Slope s = {.error = INFINITY};
+  ampc_status status = AMPC_OK;
+  for (int i = 0; i < DIRECTIONS && !status && !(s.error <= 1); i++)
+    status = find_slope(t, q, gradient, &seed, &s);
+  if (status) return status;
+  test_report(t->run, OP_minimize, PROOF_backward, AMPC_F32, s.error,
+              arena_printf(t->arena,
+                           "%s: along a random direction of %s the loss rises by %.9g, by its "
+                           "gradient by %.9g",
+                           t->path, q->path, s.differences, s.gradient));
+  return AMPC_OK;
+}
+
+/* All gradients are read before a parameter moves. */
+static ampc_status check_params(Trial *t)
+{
+  const ampc_program *p = t->b.c->program;
+  double **gradient = arena_array(t->arena, double *, p->n_params), loss;
+  int64_t bytes = p->space_bytes[AMPC_STATE];
+  t->state = arena_alloc(t->arena, (size_t)bytes, 64);
+  ampc_status status = ampc_set_group(t->b.rt, true, false);
+  if (!status) status = ampc_read(t->b.rt, (ampc_ref){AMPC_STATE, 0}, t->state, bytes);
+  if (!status) status = run_body(t, &loss);
+  for (uint32_t i = 0; i < p->n_params && !status; i++) {
+    gradient[i] = arena_array(t->arena, double, (size_t)p->params[i].elements);
+    if (p->params[i].optimizer >= 0)
+      status = ampc_read_param(t->b.rt, &p->params[i], AMPC_GRAD, gradient[i]);
+  }
+  for (uint32_t i = 0; i < p->n_params && !status; i++)
+    if (p->params[i].optimizer >= 0) status = check_param(t, &p->params[i], gradient[i], i + 1);
+  return status;
+}
+
+/* ---- jobs ---- */
+
+static ampc_status check_job(Trial *t)
+{
+  Options plain = options_of(t, NULL);
+  Compile *c = compile_create(&plain);
+  ampc_status status = compile_job(c) ? find_block(t, c->program) : refused(t, "it is no job");
+  Options wide = status ? plain : options_of(t, c->program);
+  t->b = (Built){.run = t->run, .c = compile_create(&wide), .real64 = true};
+  if (!status && !compile_job(t->b.c)) status = refused(t, "it cannot be compiled in doubles");
+  if (!status) status = built_start(&t->b);
+  if (!status) status = ampc_init_params(t->b.rt, 1);
+  if (!status) status = read_batch(t, c->program);
+  if (!status) status = check_params(t);
+  built_close(&t->b);
+  compile_destroy(c);
+  return status;
+}
+
+ampc_status suite_differences(Arena *a, TestRun *run)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < run->n_jobs && !status; i++) {
+    const char *path = run->jobs[i], *slash = strrchr(path, '/');
+    Trial t = {.arena = a, .run = run, .path = path};
+    t.folder = slash ? arena_strndup(a, path, (size_t)(slash - path + 1)) : ".";
+    status = check_job(&t);
+  }
+  return status;
+}
