@@ -1,7 +1,7 @@
 /* ampc: compiles a job to a file. */
 #include "driver.h"
 #include "compiler/emit/emit.h"
-#include "compiler/graph/ir.h"
+#include "compiler/graph/shares.h"
 #include "build_line.h"
 #include "memory_report.h"
 #include "options.h"
@@ -25,7 +25,7 @@ static int compile(Compile *c, const CommandLine *cmd)
         fprintf(stderr, "ampc: read %s, %u bytes\n", c->sources.at[i].shown, c->sources.at[i].size);
     if (good && c->graph)
       fprintf(stderr, "ampc: %u nodes, %u parameters, target %s\n", c->graph->nodes.n - 1,
-              c->graph->params.n, c->options.target);
+              share_params(c->graph), c->options.target);
   }
   if (good) return 0;
   return c->cannot_read ? BAD_FILE : BAD_PROGRAM;

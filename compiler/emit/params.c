@@ -1,7 +1,7 @@
 /* --emit=params: the parameters of the job under their PyTorch names. Buffers are listed, but they
  * are no parameters and the total leaves them out; a tied parameter counts once. */
 #include "emit.h"
-#include "compiler/graph/ir.h"
+#include "compiler/graph/shares.h"
 
 /* A parameter of rank 0 has one element. */
 static int64_t elements(const Parameter *p)
@@ -23,7 +23,7 @@ void emit_params(Compile *c, Text *out)
 {
   const Graph *g = c->graph;
   int64_t total = 0;
-  for (uint32_t i = 0; i < g->params.n; i++) {
+  for (uint32_t i = 0; i < share_params(g); i++) {
     const Parameter *p = &g->params.at[i];
     text_printf(out, "%s ", p->path);
     print_shape(out, p);

@@ -1,8 +1,7 @@
 /* See Note [shares] in shares.h. */
 #include "shares.h"
 
-/* Shares are the last entries: the first of them. */
-static uint32_t first_share(const Graph *g)
+uint32_t share_params(const Graph *g)
 {
   uint32_t i = g->params.n;
   while (i > 0 && g->params.at[i - 1].of >= 0) i--;
@@ -78,7 +77,7 @@ static bool lie_together(const Graph *g, const Parameter *a, const Parameter *b)
 void shares_settle(Compile *c)
 {
   Graph *g = c->graph;
-  uint32_t first = first_share(g), begin = first;
+  uint32_t first = share_params(g), begin = first;
   sort(g, first);
   for (uint32_t i = first; i < g->params.n; i++) {
     if (i + 1 < g->params.n && lie_together(g, &g->params.at[i], &g->params.at[i + 1])) continue;

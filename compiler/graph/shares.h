@@ -22,6 +22,8 @@ static inline const Parameter *share_weight(const Graph *g, const Parameter *p)
 {
   return p->of < 0 ? p : &g->params.at[p->of];
 }
+/* How many entries of the table are parameters: shares are behind them. */
+uint32_t share_params(const Graph *g);
 /* The optimizer has the parameter, too. */
 void share_add(Compile *c, uint32_t param, int optimizer);
 /* The optimizer that keeps averages of the parameter; -1: none. */

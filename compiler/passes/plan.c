@@ -4,6 +4,7 @@
  * passes decided. Commands are in plan_commands.c. */
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
+#include "compiler/graph/shares.h"
 #include "passes.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
@@ -36,7 +37,6 @@ static void plan_params(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   ampc_param *out = arena_array(c->arena, ampc_param, g->params.n + 1);
-  while (p->n_params < g->params.n && g->params.at[p->n_params].of < 0) p->n_params++;
   for (uint32_t i = 0; i < g->params.n; i++) {
     const Parameter *from = &g->params.at[i];
     out[i] = (ampc_param){.path = from->path,
@@ -54,6 +54,7 @@ static void plan_params(Compile *c, ampc_program *p)
     }
   }
   p->params = out;
+  p->n_params = share_params(g);
   p->shares = out + p->n_params;
   p->n_shares = g->params.n - p->n_params;
   p->loads = g->loads.at;
