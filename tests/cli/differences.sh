@@ -2,7 +2,7 @@
 # amp selftest job.amp: gradients of a job, whose ops are its own, against differences in doubles: right ones pass, one that is a
 # hundredth too large is found and named, and jobs that have no such gradients are refused with the reason.
 set -e
-amp=$1
+amp=$2 # $1: ampc, as of all scripts here
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
