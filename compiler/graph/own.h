@@ -83,6 +83,9 @@ Value own_operand(Compile *c, const Cursor *at, Value op, uint32_t i);
 void own_backward(Compile *c, const Cursor *at, Value op, const Value *gradients);
 /* The gradients of the inputs, by those of the outputs; {0}: that one has none. */
 void own_gradients(Compile *c, Value op, const Value *dy, Value *out_dx);
+/* Whether the elements of n are made of those of input i, and not of its shape or type alone. What
+ * stands for an op's operands until its backward is copied is made of nothing. */
+bool own_reads_elements(const Node *n, uint32_t i);
 /* Whether the call has a backward to be copied. */
 bool own_has_backward(const Graph *g, Value op);
 /* f32, f16, ...: the name is one of them, and no kind of types such as `float`. */

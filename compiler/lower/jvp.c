@@ -96,7 +96,9 @@ static Datum run_jvp(Lower *l, Args *args)
   if (!push_points(&j, args->at.at[POINTS_at].value, args->at.at[DIRECTIONS_at].value))
     return d_of(D_error);
   t.first = l->g->nodes.n;
+  l->in_jvp++;
   Datum y = call(l, args->at.at[0].value, &j.args);
+  l->in_jvp--;
   if (!d_is(y, D_error)) y = mapped(&j, &t, y, as_result);
   if (d_is(y, D_error) || !tangents_find(&t, j.x.at, j.along.at, j.x.n)) return d_of(D_error);
   Datum dy = mapped(&j, &t, y, as_tangent);

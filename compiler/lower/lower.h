@@ -194,7 +194,8 @@ struct Lower {
   Scan *scan;         /* the innermost; NULL: none */
   uint16_t job_region;
   bool training;
-  bool in_backward;       /* of an op of the job, which is not differentiated */
+  uint32_t in_backward;   /* of ops of the job: how many of them, one in the other */
+  uint32_t in_jvp;        /* functions that are differentiated along, one in the other */
   bool in_source;         /* what a run reads is being worked out */
   Look *look;             /* that is a prompt's: which samples; else NULL */
   Sizes *sizes;           /* of dims */

@@ -2,11 +2,15 @@
  * backward] in own.h. It sees the inputs as the op got them, the outputs, sizes and numbers. */
 #include "own.h"
 
-/* Where nothing is differentiated there is no need of it; nor in backward itself. */
+/* Where nothing is differentiated there is no need of it; nor in backward itself. jvp turns it
+ * round, wherever it stands: so ops that backward calls need theirs, in which they may call the
+ * first one again. Each jvp goes two calls deep, and what is made there is differentiated in its
+ * turn. */
 static bool is_wanted(const Lower *l)
 {
-  return l->run && l->g->blocks.at[l->run->block].kind == AMPC_TRAIN && !l->in_backward &&
-         !l->g->regions.at[l->at.region].no_grad;
+  bool trains = l->run && l->g->blocks.at[l->run->block].kind == AMPC_TRAIN &&
+                !l->g->regions.at[l->at.region].no_grad;
+  return (trains || l->in_jvp) && l->in_backward <= 2 * l->in_jvp;
 }
 
 static void bind_operand(Lower *l, Scope *s, const OwnTensor *t, Value op, uint32_t i)
@@ -77,13 +81,13 @@ void lower_own_backward(Lower *l, const OwnDecl *decl, Scope *s, Value op)
   Cursor at = l->at;
   const char *label = arena_printf(l->arena, "backward of %s", decl->decl->as.op.name.text);
   l->at.region = region_push(l, REGION_off, false, def->name.span, label);
-  l->in_backward = true;
+  l->in_backward++;
   Frame frame = {.kind = FRAME_function, .scope = scope_new(l, s, decl->file, NULL)};
   uint32_t errors = diag_error_count(l->c);
   if (bind_operands(l, decl, frame.scope, op)) exec_block(l, &frame, &def->body);
   Span span = frame.returned ? frame.result_span : def->name.span;
   if (diag_error_count(l->c) == errors)
     take_gradients(l, op, frame.returned ? frame.result : d_of(D_none), span);
-  l->in_backward = false;
+  l->in_backward--;
   l->at = at;
 }

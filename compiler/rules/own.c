@@ -135,6 +135,13 @@ bool own_has_backward(const Graph *g, Value op)
   return end_of_backward(g, op) != 0;
 }
 
+bool own_reads_elements(const Node *n, uint32_t i)
+{
+  if (n->op == OP_own_operand || n->op == OP_own_backward) return false;
+  if (n->op == OP_full_like || n->op == OP_like) return i == 1;
+  return n->op != OP_cast_like || i == 0;
+}
+
 typedef struct Copies { /* of the nodes behind the op's */
   Compile *c;
   Value op;
@@ -170,14 +177,15 @@ static Value operand_of(const Copies *k, uint32_t id)
 }
 
 /* The copy stands in backward, so it names the op as its origin; of a loop, in that which goes
- * back.
- */
+ * back. Ops of the job in it have a backward of their own there where jvp needs it, with their
+ * operands. */
 static Value copy_node(Copies *k, uint32_t id)
 {
   Graph *g = k->c->graph;
   Node n = g->nodes.at[id];
-  if (n.op == OP_own_result && n.in[0].id == k->op.id) return (Value){id};
-  if (n.op == OP_own_operand) return operand_of(k, id);
+  bool own = n.n_in && n.in[0].id == k->op.id;
+  if (own && n.op == OP_own_result) return (Value){id};
+  if (own && n.op == OP_own_operand) return operand_of(k, id);
   Value *in = arena_array(k->c->arena, Value, n.n_in ? n.n_in : 1);
   for (uint32_t i = 0; i < n.n_in; i++) in[i] = copied(k, n.in[i]);
   n.in = in;

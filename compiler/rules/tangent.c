@@ -8,11 +8,12 @@
  *                      gradient rule makes of dy, it makes of a tangent in the place of dy.
  *   T_linear           The op itself, of the tangents.
  *   T_bilinear         The op itself, with a tangent in the place of one factor, then of the other.
- *   one value a row    The gradient of that value is the row's slope: the sum of slope times
- * tangent. Norms, softmax and picks are written out below, the others in the files tangent_*.c. All
- * that is made here has a gradient, since it is trained by: so the ops that gradient rules use,
- * such as tanh_backward, have rules of their own (gradient_slope.c), and tangents may be made of
- * tangents again.
+ *   ops of the job     Their backward, turned round: passes/own_tangent.c, which uses those for
+ * gradients. one value a row    The gradient of that value is the row's slope: the sum of slope
+ * times tangent. Norms, softmax and picks are written out below, the others in the files
+ * tangent_*.c. All that is made here has a gradient, since it is trained by: so the ops that
+ * gradient rules use, such as tanh_backward, have rules of their own (gradient_slope.c), and
+ * tangents may be made of tangents again.
  *
  * Note [tangents of loops]
  * The tangents of a loop (Note [loops] in ir.h) stand in the loop itself: what is carried has its
@@ -21,6 +22,8 @@
  * stand behind all others, where pass gradient could not tell that a loop has ended before its
  * results are read; it puts them in order first (loops_together). */
 #include "tangent.h"
+#include "compiler/graph/own.h"
+#include <assert.h>
 
 /* ---- what the table has ---- */
 
@@ -56,7 +59,7 @@ static Value elementwise(Forward *f)
     Value whole = ir_expand(f->b.c, &f->b.at, f->v[i], n->dim, n->rank);
     sum = tangent_sum(f, sum, by_rule(f, whole, i));
   }
-  return ir_expand(f->b.c, &f->b.at, sum, n->dim, n->rank);
+  return sum.id ? ir_expand(f->b.c, &f->b.at, sum, n->dim, n->rank) : sum;
 }
 
 /* What the op adds itself, the `value` of pad, is constant. */
@@ -286,6 +289,8 @@ static TangentRule *rule_of(const OpInfo *op, OpKind kind)
       {OP_attention, tangent_attention},
       {OP_carry, carry},
       {OP_next, next},
+      {OP_own, tangent_own},
+      {OP_own_result, tangent_own},
   };
   if (op->traits & T_linear) return linear;
   if (op->traits & T_bilinear) return bilinear;
@@ -331,20 +336,44 @@ static bool *find_moving(const Tangents *t)
   return moves;
 }
 
-static void refuse(const Tangents *t, const Node *n)
+/* Nothing that it is made of may move after all: a gradient may be 0 whatever is given. What is
+ * carried moves all the same, as others count on it; and an op's outputs, each for itself. */
+static bool reads_tangent(const Tangents *t, const Node *n)
 {
-  diag_error(t->c, E208, n->span, "jvp through `%s` is not supported yet", op_of(n)->name);
-  diag_note(t->c, t->span, "jvp asks for the derivative here");
+  bool any = n->op == OP_carry || n->op == OP_next || n->op == OP_own_result;
+  for (uint32_t i = 0; i < n->n_in; i++) any = any || t->of[n->in[i].id].id;
+  return any;
 }
 
-/* Gradient rules make nodes that name y as their origin, and stand in the loop's backward; these
- * are no nodes of backward. */
+/* An op of the job says its derivative by its backward alone. */
+static bool lacks_backward(const Tangents *t, Value y, const Node *n)
+{
+  const OwnOp *own = own_of(n);
+  if (!own || own_has_backward(t->c->graph, y)) return false;
+  diag_error(t->c, E701, n->span, "op `%s` has no `backward`, of which jvp makes its derivative",
+             own->name);
+  diag_note(t->c, t->span, "jvp asks for the derivative here");
+  diag_note(t->c, own->span, "the op is declared here");
+  diag_help(t->c, "add `def backward(d%s)` to it, or `.detach()` what it is given",
+            own->output[0].name);
+  return true;
+}
+
+/* Gradient rules stand in the loop that goes back, where there is one: here that is the loop
+ * itself. */
+static void turn_loops(Graph *g, uint16_t loop, bool on)
+{
+  for (; loop; loop = g->loops.at[loop].parent) g->loops.at[loop].back = on ? loop : 0;
+}
+
+/* Gradient rules make nodes that name y as their origin; these are no nodes of backward. */
 static void find_tangent(Tangents *t, Value y, TangentRule *rule)
 {
   Graph *g = t->c->graph;
-  uint16_t loop = ir_node(g, y)->loop, back = g->loops.at[loop].back;
-  g->loops.at[loop].back = loop;
-  Forward f = {.b = back_begin(t->c, y, (Value){0})};
+  uint16_t loop = ir_node(g, y)->loop;
+  assert(!g->loops.at[loop].back); /* they are made by pass gradient, behind this one */
+  turn_loops(g, loop, true);
+  Forward f = {.b = back_begin(t->c, y, (Value){0}), .of = t->of};
   Value *v = arena_array(t->c->arena, Value, f.b.n.n_in);
   uint32_t first = g->nodes.n;
   for (uint32_t i = 0; i < f.b.n.n_in; i++) v[i] = t->of[f.b.n.in[i].id];
@@ -354,7 +383,7 @@ static void find_tangent(Tangents *t, Value y, TangentRule *rule)
     g->nodes.at[id].origin = (Value){0};
     g->nodes.at[id].why = WHY_none;
   }
-  g->loops.at[loop].back = back;
+  turn_loops(g, loop, false);
 }
 
 bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x)
@@ -364,12 +393,15 @@ bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x
   t->of = arena_array(t->c->arena, Value, t->n);
   for (uint32_t i = 0; i < n_x; i++) t->of[x[i].id] = along[i];
   const bool *moves = find_moving(t);
+  uint32_t errors = diag_error_count(t->c);
   for (uint32_t id = t->first; id < t->n; id++) {
     const Node *n = &g->nodes.at[id];
-    if (!moves[id] || stops(t, n)) continue;
-    TangentRule *rule = n->row ? NULL : rule_of(op_of(n), n->op);
-    if (!rule) return refuse(t, n), false;
+    if (!moves[id] || stops(t, n) || !reads_tangent(t, n)) continue;
+    if (lacks_backward(t, (Value){id}, n)) return false;
+    TangentRule *rule = rule_of(op_of(n), n->op);
+    assert(rule);
     find_tangent(t, (Value){id}, rule);
+    if (diag_error_count(t->c) > errors) return false;
   }
   return true;
 }

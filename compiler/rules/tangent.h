@@ -3,8 +3,9 @@
 #include "gradient.h"
 
 typedef struct Forward {
-  Back b;         /* to build with; without dy */
-  const Value *v; /* by input: its tangent; {0}: it has none */
+  Back b;          /* to build with; without dy */
+  const Value *v;  /* by input: its tangent; {0}: it has none */
+  const Value *of; /* by id of a node that stands before it: the same */
 } Forward;
 
 /* The tangent of the node, in its shape. */
@@ -18,3 +19,5 @@ Value tangent_shaped(Forward *f, Value v);                /* in the shape of the
 TangentRule tangent_prod, tangent_cumprod, tangent_line_sums;
 TangentRule tangent_batch_norm, tangent_batch_norm_eval, tangent_max_pool2d;
 TangentRule tangent_attention;
+/* passes/own_tangent.c: value 0 after a message too */
+TangentRule tangent_own; /* of each output */

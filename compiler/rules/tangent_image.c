@@ -63,6 +63,7 @@ static Value normed(Forward *f, bool batch)
   if (v[0].id) part = of_input(f, &x, batch);
   if (v[3].id) part = tangent_sum(f, part, back_mul(b, x.z, in_channels(b, v[3])));
   if (v[4].id) part = tangent_sum(f, part, in_channels(b, v[4]));
+  if (!part.id) return part; /* of mean and deviation alone, which are no part of the derivative */
   return back_binary(b, OP_like, in[0], ir_expand(b->c, &b->at, part, b->n.dim, b->n.rank));
 }
 

@@ -15,7 +15,7 @@ static const OpTest tests[] = {
      NO_GRADIENT("what the job says: tests/cli/own.sh trains with one and with a loop")},
     {OP_own_result, NO_CASES("a further output of such an op: simt/jobs/own_outputs.amp"),
      NO_GRADIENT("it goes into the op's: torch.own")},
-    {OP_cast_like, NO_CASES("pass precision makes a cast of it")},
+    {OP_cast_like, NO_CASES("pass precision makes a cast of it"), NO_GRADIENT("that of the cast")},
     {OP_own_operand, NO_CASES("stands for what the backward of such an op is given")},
     {OP_own_backward, NO_CASES("ends the backward of such an op")},
 };

@@ -1,0 +1,84 @@
+/* Tangents of ops of the job (Note [tangents] in rules/tangent.c), which say their gradients alone.
+ *
+ * With dx_i = B_i(dy), linear in dy, and t = J v what is asked for, <dy, t> is the sum of <B_i(dy),
+ * v_i>: so t is the gradient of that sum by dy. The rule is copied, as a gradient would, with nodes
+ * of nobody in the place of dy; then the copy is differentiated by these. What they hold is read by
+ * nobody: simplify drops them. */
+#include "compiler/graph/own.h"
+#include "compiler/rules/tangent.h"
+#include "backward.h"
+
+typedef struct Turned {
+  Forward *f;
+  Value op, dy; /* in the place of the gradient of one output; those of others are 0 */
+} Turned;
+
+static bool refuse(const Turned *t, const char *what, const Node *n)
+{
+  Compile *c = t->f->b.c;
+  const OwnOp *own = own_of(ir_node(c->graph, t->op));
+  diag_error(c, E703, n->span, "jvp needs the backward of op `%s` turned round, which stops at %s",
+             own->name, what);
+  diag_note(c, t->f->b.n.span, "the op is called here");
+  diag_help(
+      c,
+      "backward is linear in the gradients that it is given: sums of products with what does not "
+      "depend on them");
+  return false;
+}
+
+/* All that is made of dy, from `first` on, can be turned round. */
+static bool can_turn(const Turned *t, uint32_t first)
+{
+  Compile *c = t->f->b.c;
+  const Graph *g = c->graph;
+  bool *of_dy = arena_array(c->arena, bool, g->nodes.n);
+  uint32_t loop;
+  of_dy[t->dy.id] = true;
+  for (uint32_t id = first; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    const OwnOp *own = own_of(n);
+    for (uint32_t i = 0; i < n->n_in; i++)
+      of_dy[id] = of_dy[id] || (of_dy[n->in[i].id] && own_reads_elements(n, i));
+    if (!of_dy[id]) continue;
+    if (n->op == OP_next || attr_find(op_of(n), "loop", &loop)) return refuse(t, "`scan`", n);
+    if (own && !own_has_backward(g, (Value){id}))
+      return refuse(t, arena_printf(c->arena, "op `%s`: it has no `backward`", own->name), n);
+    if (backward_stops(g, n)) return refuse(t, arena_printf(c->arena, "`%s`", op_of(n)->name), n);
+  }
+  return true;
+}
+
+/* The gradient by dy of <dx, v>. {0}: dx does not depend on it. */
+static Value turned(const Turned *t, Value dx, Value v)
+{
+  Backward b;
+  Compile *c = t->f->b.c;
+  const Cursor *at = &t->f->b.at;
+  backward_init(&b, c, c->graph->nodes.n);
+  b.wanted[t->dy.id] = true;
+  if (!backward_find(&b, dx)) return (Value){0};
+  b.dx[dx.id] = ir_cast(c, at, v, ir_node(c->graph, dx)->dtype);
+  for (uint32_t id = dx.id; id > t->dy.id; id--)
+    if (b.active[id] && b.dx[id].id) backward_step(&b, (Value){id});
+  return b.dx[t->dy.id];
+}
+
+Value tangent_own(Forward *f)
+{
+  Compile *c = f->b.c;
+  Value op = f->b.n.op == OP_own_result ? f->b.n.in[0] : f->b.y, sum = {0};
+  Node n = *ir_node(c->graph, op);
+  uint32_t output = op.id == f->b.y.id ? own_of(&n)->main : (uint32_t)attr_int(&f->b.n, "index");
+  Turned t = {.f = f, .op = op, .dy = tangent_filled(f, f->b.y, 0)};
+  Value *dx = arena_array(c->arena, Value, n.n_in), dy[MAX_RESULTS] = {{0}};
+  uint32_t first = c->graph->nodes.n;
+  dy[output] = t.dy;
+  own_gradients(c, op, dy, dx);
+  if (!can_turn(&t, first)) return sum;
+  for (uint32_t i = 0; i < n.n_in; i++) {
+    Value v = f->of[n.in[i].id];
+    if (v.id && dx[i].id) sum = tangent_sum(f, sum, turned(&t, dx[i], v));
+  }
+  return sum;
+}
