@@ -11,7 +11,7 @@ __global__ void $name($arguments)
     for ($index c = first; c < end; c++) {
       const $index i = at + ($forth ? c : $length - 1 - c) * $inner;
       sum_part = $forth ? $b + (c ? sum_part * $a : 0) : (sum_part + $b) * $a;
-      factor *= $a;
+      if (c || !$forth) factor *= $a;
     }
     sum_part = row_before_line(factor, sum_part, $threads);
     for ($index c = first; c < end; c++) {
