@@ -211,6 +211,17 @@ static void set_dropout(const Node *n, const KernelArgs *args, ampc_attention *o
   out->stream = argument_of_role(args, ARG_stream);
 }
 
+static bool find_mask(const Graph *g, const KernelArgs *args, const Node *n,
+                      ampc_attention_mask *out)
+{
+  Access a;
+  if (!n->in[MASK].id) return true;
+  if (!attention_access(g, n, MASK, &a)) return false;
+  *out = (ampc_attention_mask){argument_number(g, args, n->in[MASK]), a.offset, {0}};
+  for (uint32_t i = 0; i < 4; i++) out->stride[i] = a.stride[i];
+  return out->argument != 0;
+}
+
 /* False: not of the type. */
 static bool find_input(const Graph *g, const KernelArgs *args, const Node *n, uint32_t input,
                        ampc_dtype type, ampc_attention_operand *out)
@@ -257,7 +268,8 @@ static bool for_forward(const Graph *g, const Group *p, const KernelArgs *args, 
 bool attention_is_plain(const Compile *c, const Node *n)
 {
   bool half = ir_dtype_size(c, ir_node(c->graph, n->in[QUERY])->dtype) == 2;
-  return !is_cpu_target(c) && half && !n->in[MASK].id &&
+  const Node *mask = n->in[MASK].id ? ir_node(c->graph, n->in[MASK]) : NULL;
+  return !is_cpu_target(c) && half && (!mask || mask->dtype == AMPC_BOOL) &&
          (!attention_is_backward(n) || n->in[RESULT].id);
 }
 
@@ -283,7 +295,7 @@ bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
                           .line = node_line(c, p->anchor)};
   if (!attention_is_plain(c, n)) return false;
   set_dropout(n, &args, out);
-  if (!find_input(g, &args, n, QUERY, type, &out->q) ||
+  if (!find_mask(g, &args, n, &out->mask) || !find_input(g, &args, n, QUERY, type, &out->q) ||
       !find_input(g, &args, n, KEY, type, &out->k) ||
       !find_input(g, &args, n, VALUE, type, &out->v))
     return false;

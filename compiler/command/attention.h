@@ -35,7 +35,7 @@ bool attention_is_backward(const Node *n);
 
 Geometry attention_geometry(Compile *c, const Group *p);
 
-/* No mask, 16 bits, for a GPU: a library may know it. */
+/* No numbers that are added to scores, 16 bits, for a GPU: a library may know it. */
 bool attention_is_plain(const Compile *c, const Node *n);
 /* The group as the device's library may compute it, with the arguments of the kernel. False: it is
  * not plain, its operands are of several types, or some results are missing. */

@@ -101,6 +101,16 @@ static const char *operand_text(Printer *p, const ampc_attention_operand *o)
   return arena_printf(p->c->arena, "{%s}", t.at);
 }
 
+static const char *mask_text(Printer *p, const ampc_attention_mask *m)
+{
+  Text t;
+  text_init(&t, p->c->arena);
+  field_integer(&t, "argument", m->argument);
+  field_integer(&t, "first", m->first);
+  field_text(&t, "stride", dims(p, m->stride, 4));
+  return arena_printf(p->c->arena, "{%s}", t.at);
+}
+
 static const char *attention_text(Printer *p, const ampc_attention *d)
 {
   Text t;
@@ -120,6 +130,7 @@ static const char *attention_text(Printer *p, const ampc_attention *d)
              {"dy", &d->dy}, {"dq", &d->dq}, {"dk", &d->dk}, {"dv", &d->dv}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].operand->argument) field_text(&t, all[i].name, operand_text(p, all[i].operand));
+  if (d->mask.argument) field_text(&t, "mask", mask_text(p, &d->mask));
   field_number(p, &t, "scale", d->scale);
   field_number(p, &t, "p", d->p);
   field_integer(&t, "state", d->state);

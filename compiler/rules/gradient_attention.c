@@ -70,7 +70,8 @@ static Value log_sums(Back *b)
 static bool library_may(const Back *b)
 {
   bool half = ir_dtype_size(b->c, b->n.dtype) == 2;
-  return !is_cpu_target(b->c) && half && !b->n.in[MASK].id;
+  bool plain = !b->n.in[MASK].id || back_in(b, MASK)->dtype == AMPC_BOOL;
+  return !is_cpu_target(b->c) && half && plain;
 }
 
 static Value gradient_of_input(Back *b, const Value *in, uint32_t of)

@@ -302,7 +302,7 @@ static void weigh_attention(const Maker *m, const CommandRow *row, const ampc_at
                             GpuRow *out)
 {
   const double reached = 0.6, draw = 110, once = (double)(a->d + a->e);
-  const double scores = (double)(dnn_attention_scores(a) + dnn_attention_mask(a));
+  const double scores = (double)(dnn_attention_scores(a) + dnn_attention_kept(a));
   ProductLoad p = {.m = (double)a->l,
                    .n = (double)a->s * (a->causal ? 0.5 : 1),
                    .k = a->backward ? once + 2 * (double)a->d + (double)a->e : once,

@@ -9,11 +9,12 @@ static int64_t number_bytes(const ampc_attention *part)
   return ampc_round_up(part->n * part->heads * part->l * (int64_t)sizeof(float), AMPC_CUDA_ALIGN);
 }
 
-/* Before the plan's room that of such numbers, then that of dropout's mask. */
+/* Before the plan's room that of such numbers, then what becomes of mask and dropout. */
 static DnnRoom room_of(const ampc_attention *part)
 {
   return (DnnRoom){.limit = dnn_attention_scores(part) + DNN_ENGINE_ROOM,
-                   .beside = number_bytes(part) + dnn_attention_mask(part),
+                   .beside =
+                       number_bytes(part) + dnn_attention_kept(part) + dnn_attention_bias(part),
                    .what = "attention runs"};
 }
 
@@ -61,7 +62,8 @@ typedef struct Call {
   const ampc_attention *part;
   DnnAttentionPlaces at;
   DnnAttentionNumbers numbers;
-  KeptDraws draws; /* with dropout */
+  KeptWalk kept, bias;
+  KeptDraws draws;
   ampc_status status;
 } Call;
 
@@ -69,13 +71,13 @@ static DnnOperands operands(void *context, DnnForm form, void *room)
 {
   Call *c = context;
   DnnAttentionPlaces at = c->at;
-  void *mask = (char *)room + number_bytes(c->part);
+  char *kept = (char *)room + number_bytes(c->part), *bias = kept + dnn_attention_kept(c->part);
   (void)form;
   if (!at.sums) at.sums = room;
-  if (c->part->p > 0) {
-    c->status = cuda_kept(c->d, &c->draws, mask);
-    at.kept = mask;
-  }
+  at.kept = kept;
+  at.bias = bias;
+  if (bias > kept) c->status = cuda_kept(c->d, &c->kept, &c->draws, kept);
+  if (!c->status && c->bias.mask) c->status = cuda_bias(c->d, &c->bias, bias);
   return dnn_attention_operands(dnn_api_of(c->d), c->part, &at, room, &c->numbers);
 }
 
@@ -103,19 +105,37 @@ static DnnAttentionPlaces places_of(const ampc_attention *a, void *const *args, 
                               .dv = place(&a->dv, args, e, i, h)};
 }
 
-/* A part has heads of one image, or whole images: its scores are neighbours. */
-static KeptDraws draws_of(const ampc_attention *a, const ampc_attention *part, void *const *args,
-                          int64_t i, int64_t h)
+/* The mask from this image and head on; `dim` of what is walked. */
+static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *const *args, int64_t i,
+                        int64_t h)
 {
-  if (a->p == 0) return (KeptDraws){0};
-  return (KeptDraws){.type = a->type,
-                     .p = a->p,
-                     .state = args[a->state - 1],
-                     .stream = (uint64_t)(uintptr_t)args[a->stream - 1],
-                     .first = (uint64_t)((i * a->heads + h) * a->l * a->s),
-                     .queries = (uint64_t)a->l,
-                     .keys = a->causal ? (uint64_t)a->s : 0,
-                     .n = part->n * part->heads * part->l * part->s};
+  const ampc_attention_mask *m = &a->mask;
+  KeptWalk w = {.dim = {dim[0], dim[1], dim[2], dim[3]}};
+  if (!m->argument) return w;
+  w.mask = (const char *)args[m->argument - 1] + m->first + i * m->stride[0] + h * m->stride[1];
+  for (int k = 0; k < 4; k++) w.stride[k] = m->stride[k];
+  return w;
+}
+
+/* A part has heads of one image, or whole images: its scores are neighbours. */
+static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i, int64_t h)
+{
+  KeptDraws draws = {.type = a->type, .p = a->p};
+  if (a->p == 0) return draws;
+  draws.causal = a->causal;
+  draws.state = args[a->state - 1];
+  draws.stream = (uint64_t)(uintptr_t)args[a->stream - 1];
+  draws.first = (uint64_t)((i * a->heads + h) * a->l * a->s);
+  return draws;
+}
+
+static void set_masks(Call *c, const ampc_attention *a, void *const *args, int64_t i, int64_t h)
+{
+  int64_t all[] = {c->part->n, c->part->heads, c->part->l, c->part->s}, dim[4];
+  dnn_attention_mask_dims(c->part, dim);
+  c->bias = walk_of(a, dim, args, i, h);
+  c->kept = walk_of(a, a->p > 0 ? all : dim, args, i, h);
+  c->draws = draws_of(a, args, i, h);
 }
 
 static bool are_aligned(const DnnAttentionPlaces *at)
@@ -138,7 +158,7 @@ static ampc_status run(CudaDevice *d, const ampc_attention *a, void *const *args
     for (int64_t h = 0; h < a->heads && !status && *out_done; h += part.heads) {
       Call c = {.d = d, .part = &part};
       c.at = places_of(a, args, i, h);
-      c.draws = draws_of(a, &part, args, i, h);
+      set_masks(&c, a, args, i, h);
       status = dnn_run(d, &t, &room, &(DnnCall){operands, &c}, p);
       if (!status) status = c.status;
       *out_done = p->plan.plan != NULL;

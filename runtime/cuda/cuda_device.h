@@ -129,19 +129,28 @@ ampc_status cuda_conv(Device *d, const ampc_conv *c, void *x, void *w, const voi
                       void *workspace);
 ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
-/* ---- dropout's mask for attention by cuDNN: kept.c ---- */
+/* ---- dropout and masks for attention by cuDNN: kept.c ---- */
 
 extern const char cuda_kept_ptx[]; /* of kept.cu */
-/* n numbers 1 or 0 of `type`, 16 bits, by draws `first` and on of a stream (ampc_attention). keys
- * 0, or those of causal attention: it does not ask for what lies behind a query. */
+/* The elements [n, heads, l, s], any of them 1 where all are alike; the job's mask, or NULL, with
+ * its strides along them. */
+typedef struct KeptWalk {
+  int64_t dim[4], stride[4];
+  const void *mask;
+} KeptWalk;
+/* By draws `first` and on of a stream (ampc_attention). Causal: nobody asks for what lies behind a
+ * query. p 0: it is the mask alone. */
 typedef struct KeptDraws {
-  ampc_dtype type;
+  ampc_dtype type; /* of 16 bits */
   double p;
+  bool causal;
   const void *state;
-  uint64_t stream, first, queries, keys;
-  int64_t n;
+  uint64_t stream, first;
 } KeptDraws;
-ampc_status cuda_kept(CudaDevice *d, const KeptDraws *draws, void *out);
+/* 1 where a weight is kept, else 0. */
+ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draws, void *out);
+/* 0 where a query may see a key, else a very low score; f32. */
+ampc_status cuda_bias(CudaDevice *d, const KeptWalk *walk, void *out);
 void kept_close(CudaDevice *d);
 
 /* ---- attention by cuDNN: attention.c ---- */

@@ -13,9 +13,11 @@
  * ones and zeros of the type of the operands, and divided by 1 - p; backward the mask is in the
  * gradient of the weights, too: dscores = scale w (mask (dy v^T) - (1 - p) off) / (1 - p). Anything
  * else that says the same has no engine.
- * Causal: scores of keys behind the query are the lowest number, by two indices that are compared.
- * `sums` is always asked for: without it the graph is another one, which cuDNN 9.19 does not know.
- * Not one of the operations may be left out that do nothing, like the factor 1 of `off`.
+ * A mask of the job is two tensors: numbers that are added to the scores, very low ones, and one
+ * that multiplies as that of dropout does, so that a query which sees no key gets 0 and gives
+ * nothing. Causal: scores of keys behind the query are the lowest number, by two indices that are
+ * compared. `sums` is always asked for: without it the graph is another one, which cuDNN 9.19 does
+ * not know. Not one of the operations may be left out that do nothing, like the factor 1 of `off`.
  *
  * dq is written in the type of q. Asked for it in f32, the engine has blocks of keys add to it as
  * they come, in another order each time. As it is, it writes dscores to memory, 2 bytes a score,
@@ -44,6 +46,7 @@ enum {
   LOWEST,
   KEPT,
   KEPT_SCALE,
+  BIAS,
   FIRST_NOWHERE
 };
 enum { MOST_OPERATIONS = 28, QUERY_TILE = 64, KEY_TILE = 128, SCORE_BYTES = 2 };
@@ -93,6 +96,18 @@ static DnnDescriptor number(Build *b, int64_t which)
 {
   DnnSizes one = sizes(1, 1, 1, 1);
   return dnn_tensor(b->o, which, CUDNN_DATA_FLOAT, &one, DNN_NUMBER);
+}
+
+static DnnSizes mask_sizes(const ampc_attention *a)
+{
+  int64_t dim[4];
+  dnn_attention_mask_dims(a, dim);
+  return sizes(dim[0], dim[1], dim[2], dim[3]);
+}
+
+static bool has_kept(const ampc_attention *a)
+{
+  return a->p > 0 || a->mask.argument;
 }
 
 /* ---- operations ---- */
@@ -199,7 +214,10 @@ static DnnDescriptor scaled_scores(Build *b, DnnDescriptor q, DnnDescriptor k)
 {
   DnnDescriptor scores = between(b, CUDNN_DATA_FLOAT, &b->scores);
   multiply(b, q, k, scores);
-  return pointed(b, CUDNN_POINTWISE_MUL, scores, number(b, SCALE), &b->scores);
+  scores = pointed(b, CUDNN_POINTWISE_MUL, scores, number(b, SCALE), &b->scores);
+  if (!b->a->mask.argument) return scores;
+  DnnDescriptor bias = in_memory(b, BIAS, AMPC_F32, mask_sizes(b->a));
+  return pointed(b, CUDNN_POINTWISE_ADD, scores, bias, &b->scores);
 }
 
 /* A part of the heads begins anywhere. */
@@ -214,7 +232,8 @@ static DnnDescriptor sums_in_memory(Build *b)
 /* Without what dropout leaves out. */
 static DnnDescriptor kept(Build *b, DnnDescriptor x)
 {
-  if (!b->kept) b->kept = in_memory(b, KEPT, b->a->type, b->scores);
+  const ampc_attention *a = b->a;
+  if (!b->kept) b->kept = in_memory(b, KEPT, a->type, a->p > 0 ? b->scores : mask_sizes(a));
   return pointed(b, CUDNN_POINTWISE_MUL, x, b->kept, &b->scores);
 }
 
@@ -231,7 +250,7 @@ static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor sum = reduced(b, CUDNN_REDUCE_TENSOR_ADD, e);
   point(b, CUDNN_POINTWISE_ADD, most, pointed(b, CUDNN_POINTWISE_LOG, sum, NULL, &b->rows), sums);
   DnnDescriptor weights = between(b, dnn_type_of(a->type), &b->scores);
-  if (a->p > 0)
+  if (has_kept(a))
     point(b, CUDNN_POINTWISE_MUL, kept(b, pointed(b, CUDNN_POINTWISE_DIV, e, sum, &b->scores)),
           number(b, KEPT_SCALE), weights);
   else
@@ -265,11 +284,11 @@ static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scaled_scores(b, q, k), sums, &b->scores);
   DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
   DnnDescriptor taken = weights, slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
-  if (a->p > 0)
+  if (has_kept(a))
     taken = pointed(b, CUDNN_POINTWISE_MUL, kept(b, weights), number(b, KEPT_SCALE), &b->scores);
   multiply(b, reshaped(b, taken, &b->turned), dy, dv);
   multiply(b, dy, v, slope);
-  if (a->p > 0) slope = kept(b, slope);
+  if (has_kept(a)) slope = kept(b, slope);
   slope = pointed(b, CUDNN_POINTWISE_SUB, slope, off, &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, weights, &b->scores);
   if (a->p > 0) slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, KEPT_SCALE), &b->scores);
@@ -319,15 +338,34 @@ int64_t dnn_attention_scores(const ampc_attention *a)
   return a->n * a->heads * l * s * SCORE_BYTES;
 }
 
-int64_t dnn_attention_mask(const ampc_attention *a)
+void dnn_attention_mask_dims(const ampc_attention *a, int64_t out[4])
 {
-  if (a->p == 0) return 0;
-  return ampc_round_up(a->n * a->heads * a->l * a->s * SCORE_BYTES, AMPC_CUDA_ALIGN);
+  const int64_t all[] = {a->n, a->heads, a->l, a->s};
+  for (int i = 0; i < 4; i++) out[i] = a->mask.stride[i] ? all[i] : 1;
+}
+
+static int64_t mask_elements(const ampc_attention *a)
+{
+  int64_t dim[4];
+  dnn_attention_mask_dims(a, dim);
+  return dim[0] * dim[1] * dim[2] * dim[3];
+}
+
+int64_t dnn_attention_kept(const ampc_attention *a)
+{
+  int64_t n = a->p > 0 ? a->n * a->heads * a->l * a->s : mask_elements(a);
+  return has_kept(a) ? ampc_round_up(n * SCORE_BYTES, AMPC_CUDA_ALIGN) : 0;
+}
+
+int64_t dnn_attention_bias(const ampc_attention *a)
+{
+  if (!a->mask.argument) return 0;
+  return ampc_round_up(mask_elements(a) * (int64_t)sizeof(float), AMPC_CUDA_ALIGN);
 }
 
 static int64_t bytes_beside(const ampc_attention *a)
 {
-  return dnn_attention_scores(a) + dnn_attention_mask(a);
+  return dnn_attention_scores(a) + dnn_attention_kept(a) + dnn_attention_bias(a);
 }
 
 static int64_t next_lower_divisor(int64_t n, int64_t of)
@@ -357,11 +395,18 @@ DnnProblem dnn_attention_problem(const ampc_attention *a)
   DnnProblem p = {.what = a, .graph = graph, .forms = {[DNN_DIRECT] = true}};
   size_t at = (size_t)snprintf(p.words, sizeof p.words,
                                "attention%s%s%s, %s, of %lld x %lld heads, queries %lld x %lld, "
-                               "values %lld x %lld, strides",
+                               "values %lld x %lld",
                                a->backward ? "'s gradients" : "", a->causal ? ", causal" : "",
                                a->p > 0 ? ", dropout" : "", ampc_dtype_name(a->type),
                                (long long)a->n, (long long)a->heads, (long long)a->l,
                                (long long)a->d, (long long)a->s, (long long)a->e);
+  int64_t mask[4];
+  dnn_attention_mask_dims(a, mask);
+  if (a->mask.argument)
+    at += (size_t)snprintf(p.words + at, DNN_PROBLEM_ROOM - at, ", mask %lldx%lldx%lldx%lld",
+                           (long long)mask[0], (long long)mask[1], (long long)mask[2],
+                           (long long)mask[3]);
+  at += (size_t)snprintf(p.words + at, DNN_PROBLEM_ROOM - at, ", strides");
   at = put_strides(p.words, at, "q", a->q.stride);
   at = put_strides(p.words, at, "k", a->k.stride);
   at = put_strides(p.words, at, "v", a->v.stride);
@@ -387,10 +432,11 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
   const void *places[] = {at->q, at->k, at->v, at->y, at->sums, &numbers->scale};
   for (uint32_t i = 0; i < o.n; i++) o.place[i] = (void *)(uintptr_t)places[i];
   if (a->causal) dnn_add_operand(&o, LOWEST, &numbers->lowest);
-  if (a->p > 0) {
+  if (has_kept(a)) {
     dnn_add_operand(&o, KEPT, at->kept);
     dnn_add_operand(&o, KEPT_SCALE, &numbers->kept);
   }
+  if (a->mask.argument) dnn_add_operand(&o, BIAS, at->bias);
   if (!a->backward) return o;
   dnn_add_operand(&o, DY, at->dy);
   dnn_add_operand(&o, OFF, off);

@@ -15,18 +15,23 @@ enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
 
 int64_t dnn_attention_scores(const ampc_attention *a); /* those bytes; forward none */
-int64_t dnn_attention_mask(const ampc_attention *a); /* bytes of dropout's mask; without it none */
+int64_t dnn_attention_kept(const ampc_attention *a);   /* of what says which weights are kept */
+int64_t dnn_attention_bias(const ampc_attention *a);   /* and of what is added to scores */
+/* Of these the sizes [n, heads, l, s], 1 where the mask is the same for all; of the first one all
+ * of them where there is dropout. */
+void dnn_attention_mask_dims(const ampc_attention *a, int64_t out[4]);
 
 DnnProblem dnn_attention_problem(const ampc_attention *a);
 
-/* Where operands of a call lie; `kept` is the mask, a number each score, of dropout; `dy` and the
+/* Where operands of a call lie; `kept` and `bias` are made of the
+ * mask and dropout, where there are any; `dy` and the
  * gradients are backward's. Forward `sums` may be NULL, where nobody wants them. */
 typedef struct DnnAttentionPlaces {
   const void *q, *k, *v;
   void *y, *sums;
   const void *dy;
   void *dq, *dk, *dv;
-  const void *kept;
+  const void *kept, *bias;
 } DnnAttentionPlaces;
 /* The numbers that a call is given: they must live until it has been made. */
 typedef struct DnnAttentionNumbers {

@@ -52,7 +52,7 @@ DnnDescriptor dnn_graph_of(DnnObjects *o, DnnHandle handle, int64_t n,
 
 /* Goes up whenever cudnn_graph.c makes another graph of the same problem, or cudnn_plan.c takes
  * other engines (Note [engines]): plans that are kept are those of before. */
-enum { DNN_PLAN_VERSION = 2 };
+enum { DNN_PLAN_VERSION = 3 };
 
 /* Note [forms] in cudnn_graph.c. */
 typedef enum DnnForm { DNN_DIRECT, DNN_JOINED, DNN_FORMS } DnnForm;

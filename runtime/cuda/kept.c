@@ -1,9 +1,9 @@
-/* Which weights of attention dropout keeps, for cuDNN: kept.cu, which the driver gets as PTX. It is
- * loaded when it is first called for. */
+/* Dropout and the mask of attention as tensors for cuDNN: kept.cu, which the driver gets as PTX. It
+ * is loaded when it is first called for. */
 #include <math.h>
 #include "cuda_device.h"
 
-enum { BLOCK = 256, EACH = 8 /* as in kept.cu */ };
+enum { BLOCK = 256, EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
 
 /* Draws are multiples of 2^-24, and the program's kernel compares them with p as an f32. */
 static uint64_t least_of(double p)
@@ -11,20 +11,49 @@ static uint64_t least_of(double p)
   return (uint64_t)ceil((double)(float)p * 0x1p24);
 }
 
-ampc_status cuda_kept(CudaDevice *d, const KeptDraws *draws, void *out)
+static ampc_status run(CudaDevice *d, const char *name, int64_t n, void **arguments)
 {
   CuFunction function;
-  CuPointer to = cuda_address(out), state = cuda_address(draws->state);
-  uint64_t stream = draws->stream, one = draws->type == AMPC_F16 ? 0x3c00 : 0x3f80;
-  uint64_t least = least_of(draws->p), first = draws->first, n = (uint64_t)draws->n;
-  uint64_t queries = draws->queries, keys = draws->keys;
-  void *arguments[] = {&to, &state, &stream, &one, &least, &first, &n, &queries, &keys};
   ampc_status status = AMPC_OK;
   if (!d->kept) status = CUDA(d, cuModuleLoadDataEx(&d->kept, cuda_kept_ptx, 0, NULL, NULL));
-  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->kept, "ampc_kept"));
+  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->kept, name));
   if (status) return status;
   unsigned grid = (unsigned)((n + BLOCK * EACH - 1) / (BLOCK * EACH));
   return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));
+}
+
+/* The arguments that both kernels have, in their order: out, sizes, mask. */
+static void set_walk(const KeptWalk *w, void *out, uint64_t to[ARGUMENTS])
+{
+  to[0] = (uint64_t)(uintptr_t)out;
+  to[1] = (uint64_t)(w->dim[0] * w->dim[1] * w->dim[2] * w->dim[3]);
+  for (int i = 1; i < 4; i++) to[1 + i] = (uint64_t)w->dim[i];
+  to[5] = (uint64_t)(uintptr_t)w->mask;
+  for (int i = 0; i < 4; i++) to[6 + i] = (uint64_t)w->stride[i];
+}
+
+ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draws, void *out)
+{
+  uint64_t values[ARGUMENTS];
+  void *arguments[ARGUMENTS];
+  set_walk(walk, out, values);
+  values[10] = draws->type == AMPC_F16 ? 0x3c00 : 0x3f80;
+  values[11] = draws->causal;
+  values[12] = (uint64_t)(uintptr_t)draws->state;
+  values[13] = draws->stream;
+  values[14] = least_of(draws->p);
+  values[15] = draws->first;
+  for (int i = 0; i < ARGUMENTS; i++) arguments[i] = &values[i];
+  return run(d, "ampc_kept", (int64_t)values[1], arguments);
+}
+
+ampc_status cuda_bias(CudaDevice *d, const KeptWalk *walk, void *out)
+{
+  uint64_t values[ARGUMENTS];
+  void *arguments[BIAS_ARGUMENTS];
+  set_walk(walk, out, values);
+  for (int i = 0; i < BIAS_ARGUMENTS; i++) arguments[i] = &values[i];
+  return run(d, "ampc_bias", (int64_t)values[1], arguments);
 }
 
 void kept_close(CudaDevice *d)

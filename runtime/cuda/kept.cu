@@ -1,11 +1,15 @@
-/* Which weights of attention dropout keeps, as numbers for cuDNN: element i of [0, n) becomes `one`, or
- * 0 where the number first + i that templates/attention.cu draws for it is below least / 2^24. The
- * runtime has no compiler for CUDA, so the driver gets kept.ptx, which `product_check --rewrite`
- * (tests/nvrtc) makes of this text. `state` is that of ampc_state.h: its seed and body come first.
- * Causal attention has rows of `keys` elements, `queries` of them a head, and asks for nothing behind
- * the query: that is 0 and costs no draw. Else `keys` is 0. A thread takes EACH elements, side by
- * side; all arguments are of 64 bits. */
-#define EACH 8
+/* What cuDNN is told of attention's mask and dropout, as tensors [.., heads, queries, keys] of n
+ * elements: ampc_kept gives `one` where a weight is kept and 0 elsewhere, ampc_bias 0 where a query may
+ * see a key and a very low score elsewhere. The runtime has no compiler for CUDA, so the driver gets
+ * kept.ptx, which `product_check --rewrite` (tests/nvrtc) makes of this text.
+ *
+ * Dropout keeps element i where the number first + i that templates/attention.cu draws for it is not
+ * below least / 2^24; least 0: there is none. `state` is that of ampc_state.h: its seed and body come
+ * first. Causal attention asks for nothing behind the query: that is 0 and costs no draw. `mask`, bytes
+ * with strides m0 to m3 along the four axes, may be null. A thread takes EACH elements, side by side;
+ * all arguments are of 64 bits. */
+#define EACH   8
+#define LOWEST (-1e30f) /* no score comes near; a row of it is no row of NaN */
 
 typedef unsigned long long Wide;
 
@@ -26,19 +30,36 @@ static __device__ unsigned drawn(Wide seed, Wide body, unsigned stream, Wide ele
   return c0 >> 8;
 }
 
+#define FIRST_OF_THREAD (((Wide)blockIdx.x * blockDim.x + threadIdx.x) * EACH)
+#define KEY(i)          ((i) % keys)
+#define QUERY(i)        ((i) / keys % queries)
+#define HEAD(i)         ((i) / keys / queries % heads)
+#define IMAGE(i)        ((i) / keys / queries / heads)
+#define MAY_SEE(i)                                                                                 \
+  (!mask || mask[IMAGE(i) * m0 + HEAD(i) * m1 + QUERY(i) * m2 + KEY(i) * m3])
+
 #ifdef __cplusplus
 extern "C"
 #endif
-__global__ void ampc_kept(unsigned short *out, const Wide *state, Wide stream, Wide one, Wide least,
-                          Wide first, Wide n, Wide queries, Wide keys)
+__global__ void ampc_kept(unsigned short *out, Wide n, Wide heads, Wide queries, Wide keys,
+                          const unsigned char *mask, Wide m0, Wide m1, Wide m2, Wide m3,
+                          Wide one, Wide causal, const Wide *state, Wide stream, Wide least,
+                          Wide first)
 {
-  const Wide from = ((Wide)blockIdx.x * blockDim.x + threadIdx.x) * EACH;
-  const Wide end = from + EACH < n ? from + EACH : n;
-  Wide query = keys && from < n ? from / keys % queries : 0, key = keys && from < n ? from % keys : 0;
+  const Wide from = FIRST_OF_THREAD, end = from + EACH < n ? from + EACH : n;
   for (Wide i = from; i < end; i++) {
-    int seen = key <= query;
-    seen = seen && drawn(state[0], state[1], (unsigned)stream, first + i) >= least;
-    out[i] = seen ? (unsigned short)one : 0;
-    if (keys && ++key == keys) key = 0, query = query + 1 == queries ? 0 : query + 1;
+    int kept = (!causal || KEY(i) <= QUERY(i)) && MAY_SEE(i);
+    if (kept && least) kept = drawn(state[0], state[1], (unsigned)stream, first + i) >= least;
+    out[i] = kept ? (unsigned short)one : 0;
   }
+}
+
+#ifdef __cplusplus
+extern "C"
+#endif
+__global__ void ampc_bias(float *out, Wide n, Wide heads, Wide queries, Wide keys,
+                          const unsigned char *mask, Wide m0, Wide m1, Wide m2, Wide m3)
+{
+  const Wide from = FIRST_OF_THREAD, end = from + EACH < n ? from + EACH : n;
+  for (Wide i = from; i < end; i++) out[i] = MAY_SEE(i) ? 0 : LOWEST;
 }

@@ -140,7 +140,8 @@ typedef struct ampc_conv {
  * v.
  * q is [n, l, heads, d], k [n, s, heads, d], v [n, s, heads, e] and y [n, l, heads, e], all of one
  * type; `sums`, [n, l, heads], f32: of each query the logarithm of the sum of its weights before
- * they are divided by it. Causal: query i sees the keys up to i. Dropout keeps weight i, row-major
+ * they are divided by it. Causal: query i sees the keys up to i. A query that sees no key has 0 as
+ * its result. Dropout keeps weight i, row-major
  * of [n, heads, l, s], where the number i that `stream` draws is not below p (ampc_uniform of
  * templates/device.cuh), and divides what it keeps by 1 - p.
  *   forward    y and sums of q, k and v
@@ -153,12 +154,17 @@ typedef struct ampc_attention_operand {
   int64_t
       stride[3]; /* elements, from one image, row and head to the next; the last axis is dense */
 } ampc_attention_operand;
+typedef struct ampc_attention_mask { /* bools: may a query see a key? */
+  uint32_t argument;                 /* as above */
+  int64_t first, stride[4];          /* along [n, heads, l, s]; 0: the same for all */
+} ampc_attention_mask;
 typedef struct ampc_attention {
   bool backward, causal;
   int64_t n, l, s, heads, d, e;
   ampc_attention_operand q, k, v, y, sums;
   ampc_attention_operand dy, dq, dk, dv; /* backward */
-  double scale, p;                       /* p 0: no dropout */
+  ampc_attention_mask mask;
+  double scale, p;        /* p 0: no dropout */
   uint32_t state, stream; /* arguments of the launch, as above: STATE, and a number */
   ampc_dtype type;
   uint32_t line; /* of the job's text, for messages; 0: none */

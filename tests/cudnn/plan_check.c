@@ -240,7 +240,10 @@ static void check_attentions(void)
   for (size_t i = 0; i < 2 * sizeof attentions / sizeof *attentions; i++) {
     const Heads *t = &attentions[i / 2];
     ampc_attention a = attention_of(t);
-    a.p = i % 2 ? 0.1 : 0;
+    if (i % 2) {
+      a.p = 0.1;
+      a.mask = (ampc_attention_mask){1, 0, {t->s, 0, 0, 1}};
+    }
     check_attention(&a, t->what, DNN_SCORES_LIMIT);
     a.backward = true;
     check_attention(&a, t->what, DNN_SCORES_LIMIT);

@@ -18,26 +18,26 @@ run() {
 graphs() { sed -n 's/^graphs_run //p' "$work/$1.report"; }
 
 # The draws of dropout are those of our kernel, or losses would not be alike.
-for p in 0 0.2; do
-  run cudnn -D P=$p
-  [ "$(graphs cudnn)" -ge 20 ] || failed "p $p: cuDNN computes attention $(graphs cudnn) times" # 6 both ways, 8 batches of eval
-  run kept -D P=$p
-  same "p $p: plans that were kept" "$work/cudnn.pt" "$work/kept.pt"
-  run unfused -O0 -D P=$p
-  same "p $p: -O0" "$work/cudnn.pt" "$work/unfused.pt"
-  [ "$(graphs unfused)" = "$(graphs cudnn)" ] || failed "p $p, -O0: $(graphs unfused) times by cuDNN"
-  run own --no-cudnn -D P=$p
-  [ "$(graphs own)" = 0 ] || failed "p $p, --no-cudnn: $(graphs own) times by cuDNN"
+for set in "-D P=0" "-D P=0.2" "-D P=0.2 -D MASKED=true"; do
+  run cudnn $set
+  [ "$(graphs cudnn)" -ge 20 ] || failed "$set: cuDNN computes attention $(graphs cudnn) times" # 6 both ways, 8 batches of eval
+  run kept $set
+  same "$set: plans that were kept" "$work/cudnn.pt" "$work/kept.pt"
+  run unfused -O0 $set
+  same "$set: -O0" "$work/cudnn.pt" "$work/unfused.pt"
+  [ "$(graphs unfused)" = "$(graphs cudnn)" ] || failed "$set, -O0: $(graphs unfused) times by cuDNN"
+  run own --no-cudnn $set
+  [ "$(graphs own)" = 0 ] || failed "$set, --no-cudnn: $(graphs own) times by cuDNN"
   for name in cudnn own; do sed -n 's/.* step \(.*\) loss \([^ ]*\) .*/\1 \2/p' "$work/$name.log" >"$work/$name.losses"; done
   paste -d' ' "$work/cudnn.losses" "$work/own.losses" |
     awk '{ d = $2 - $4; if (d < 0) d = -d; n++ } !(d <= 0.002 * $4) { bad = 1; print } END { exit bad || n != 6 }' ||
-    failed "p $p: losses by cuDNN and by our own kernel"
-  cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "p $p: both ways have the same bits: is it one way?"
+    failed "$set: losses by cuDNN and by our own kernel"
+  cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "$set: both ways have the same bits: is it one way?"
 done
-[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 4 ] || failed "plans are not kept" # forward and backward, without dropout and with it
+[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 6 ] || failed "plans are not kept" # forward and backward, of three kinds
 
 rm -rf "$work/cache"
-MOCK_DNN_REFUSES=-1 run fails -D P=0.2
+MOCK_DNN_REFUSES=-1 run fails -D P=0.2 -D MASKED=true
 same "cuDNN fails" "$work/own.pt" "$work/fails.pt"
 grep -q "^note: attention.* by the program's own kernels, not by cuDNN: its engine [0-9]* fails" "$work/fails.log" ||
   { cat "$work/fails.log" && failed "not the note that is expected"; }

@@ -53,22 +53,45 @@ static void product(void *const *p, unsigned block, unsigned n_blocks)
 }
 
 /* As kept.cu; the draws are those of runtime/base/philox.h, which counts the same way. */
+enum { EACH = 8 };
+static bool may_see(void *const *p, uint64_t i)
+{
+  const unsigned char *mask = p[5];
+  uint64_t heads = (uint64_t)p[2], queries = (uint64_t)p[3], keys = (uint64_t)p[4];
+  uint64_t at[] = {i / keys / queries / heads, i / keys / queries % heads, i / keys % queries,
+                   i % keys};
+  uint64_t place = 0;
+  for (int k = 0; k < 4; k++) place += at[k] * (uint64_t)p[6 + k];
+  return !mask || mask[place];
+}
+
 static void kept(void *const *p, unsigned block, unsigned n_blocks)
 {
-  enum { EACH = 8 };
   uint16_t *out = p[0];
-  const int64_t *state = p[1];
-  uint64_t stream = (uint64_t)p[2], least = (uint64_t)p[4], first = (uint64_t)p[5];
-  uint64_t seed = (uint64_t)state[0], body = (uint64_t)state[1], n = (uint64_t)p[6];
-  uint64_t key = seed ^ (body >> 32 << 32), high = (body & UINT32_MAX) | stream << 32;
-  uint64_t queries = (uint64_t)p[7], keys = (uint64_t)p[8];
+  const int64_t *state = p[12];
+  uint64_t n = (uint64_t)p[1], queries = (uint64_t)p[3], keys = (uint64_t)p[4];
+  uint64_t stream = (uint64_t)p[13], least = (uint64_t)p[14], first = (uint64_t)p[15];
+  uint64_t from = (uint64_t)block * BLOCK * EACH;
   (void)n_blocks;
-  for (uint64_t i = (uint64_t)block * BLOCK * EACH;
-       i < n && i < (block + (uint64_t)1) * BLOCK * EACH; i++)
-    out[i] = (keys == 0 || i % keys <= i / keys % queries) &&
-                     philox(key, first + i, high).word[0] >> 8 >= least
-                 ? (uint16_t)(uint64_t)p[3]
-                 : 0;
+  for (uint64_t i = from; i < n && i < from + BLOCK * EACH; i++) {
+    bool is_kept = (!p[11] || i % keys <= i / keys % queries) && may_see(p, i);
+    if (least) {
+      uint64_t seed = (uint64_t)state[0], body = (uint64_t)state[1];
+      Philox drawn =
+          philox(seed ^ (body >> 32 << 32), first + i, (body & UINT32_MAX) | stream << 32);
+      is_kept = is_kept && drawn.word[0] >> 8 >= least;
+    }
+    out[i] = is_kept ? (uint16_t)(uint64_t)p[10] : 0;
+  }
+}
+
+static void bias(void *const *p, unsigned block, unsigned n_blocks)
+{
+  float *out = p[0];
+  uint64_t n = (uint64_t)p[1], from = (uint64_t)block * BLOCK * EACH;
+  (void)n_blocks;
+  for (uint64_t i = from; i < n && i < from + BLOCK * EACH; i++)
+    out[i] = may_see(p, i) ? 0 : -1e30f;
 }
 
 #define KERNEL(TWIN, BYTES)                                                                        \
@@ -84,8 +107,11 @@ static const unsigned char product_align[18] = {2, 2, 2, 2}; /* the rest are num
 static const MockKernel products[] = {{"ampc_product", product, 18, product_align},
                                       {NULL, NULL, 0, NULL}};
 
-static const unsigned char kept_align[9] = {2, 8}; /* the rest are numbers */
-static const MockKernel masks[] = {{"ampc_kept", kept, 9, kept_align}, {NULL, NULL, 0, NULL}};
+static const unsigned char kept_align[16] = {2, [5] = 1, [12] = 8}; /* the rest are numbers */
+static const unsigned char bias_align[10] = {4, [5] = 1};
+static const MockKernel masks[] = {{"ampc_kept", kept, 16, kept_align},
+                                   {"ampc_bias", bias, 10, bias_align},
+                                   {NULL, NULL, 0, NULL}};
 
 static bool has_all(const char *text, const MockKernel *kernels)
 {

@@ -15,13 +15,20 @@ static const Place blockDim = {256};
 
 enum { ROOM = 6000, UNTOUCHED = 0x1234, ONE = 0x3f80 };
 
-static void run(unsigned short *out, const Wide *state, Wide stream, Wide least, Wide first, Wide n,
-                Wide queries, Wide keys)
+typedef struct Walk {
+  Wide n, heads, queries, keys, causal;
+  const unsigned char *mask;
+  Wide stride[4];
+} Walk;
+
+static void run(const Walk *w, unsigned short *out, const Wide *state, Wide stream, Wide least,
+                Wide first)
 {
-  unsigned blocks = (unsigned)((n + EACH * blockDim.x - 1) / (EACH * blockDim.x));
+  unsigned blocks = (unsigned)((w->n + EACH * blockDim.x - 1) / (EACH * blockDim.x));
   for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
     for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
-      ampc_kept(out, state, stream, ONE, least, first, n, queries, keys);
+      ampc_kept(out, w->n, w->heads, w->queries, w->keys, w->mask, w->stride[0], w->stride[1],
+                w->stride[2], w->stride[3], ONE, w->causal, state, stream, least, first);
 }
 
 /* Seeds and bodies of more than 32 bits, and draws behind the first 2^32. */
@@ -31,7 +38,7 @@ static void check_draws(Wide seed, Wide body, Wide stream, Wide first, Wide n, d
   const Wide state[] = {seed, body}, least = (Wide)(p * 0x1p24);
   Wide kept = 0;
   for (int i = 0; i < ROOM; i++) out[i] = UNTOUCHED;
-  run(out, state, stream, least, first, n, 0, 0);
+  run(&(Walk){n, 1, 1, n, 0, NULL, {0}}, out, state, stream, least, first);
   for (Wide i = 0; i < n; i++) {
     Philox drawn =
         philox(seed ^ (body >> 32 << 32), first + i, (body & 0xffffffffu) | stream << 32);
@@ -44,15 +51,29 @@ static void check_draws(Wide seed, Wide body, Wide stream, Wide first, Wide n, d
             "%llu of %llu are kept", kept, n);
 }
 
-/* Two heads of 33 queries and 29 keys: what lies behind the query is 0, all else as without. */
-static void check_causal(void)
+/* Two images of three heads, 33 queries and 29 keys: what lies behind the query and what the mask
+ * hides is 0, all else as without. */
+static void check_masks(void)
 {
-  enum { QUERIES = 33, KEYS = 29, ALL = 2 * QUERIES * KEYS };
-  unsigned short all[ROOM], seen[ROOM];
+  enum { HEADS = 3, QUERIES = 33, KEYS = 29, ALL = 2 * HEADS * QUERIES * KEYS };
+  unsigned short all[ALL], seen[ALL];
+  unsigned char mask[2 * KEYS];
+  float bias[ALL];
   const Wide state[] = {3, 4};
-  run(all, state, 5, 1 << 22, 0, ALL, 0, 0);
-  run(seen, state, 5, 1 << 22, 0, ALL, QUERIES, KEYS);
-  for (int i = 0; i < ALL; i++) CHECK(seen[i] == (i % KEYS <= i / KEYS % QUERIES ? all[i] : 0));
+  for (int i = 0; i < 2 * KEYS; i++) mask[i] = i % 3 != 1;
+  Walk w = {ALL, HEADS, QUERIES, KEYS, 0, NULL, {0}};
+  run(&w, all, state, 5, 1 << 22, 0);
+  w = (Walk){ALL, HEADS, QUERIES, KEYS, 1, mask, {KEYS, 0, 0, 1}};
+  run(&w, seen, state, 5, 1 << 22, 0);
+  for (blockIdx.x = 0; blockIdx.x <= ALL / (EACH * blockDim.x); blockIdx.x++)
+    for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
+      ampc_bias(bias, ALL, HEADS, QUERIES, KEYS, mask, KEYS, 0, 0, 1);
+  for (int i = 0; i < ALL; i++) {
+    int key = i % KEYS, query = i / KEYS % QUERIES, image = i / KEYS / QUERIES / HEADS;
+    int hidden = key > query || !mask[image * KEYS + key];
+    CHECK(seen[i] == (hidden ? 0 : all[i]));
+    CHECK(bias[i] == (mask[image * KEYS + key] ? 0 : LOWEST));
+  }
 }
 
 int main(void)
@@ -61,6 +82,6 @@ int main(void)
   check_draws(0x123456789abcull, 0x500000003ull, 77, 0xfffffff0ull, 4099, 0.5);
   check_draws(7, 3, 2, 11, 9, 0.125);
   check_draws(7, 3, 2, 11, 2048, 0);
-  check_causal();
+  check_masks();
   return check_done();
 }
