@@ -143,13 +143,16 @@ static int64_t shared_bytes(const Kernel *k)
 
 /* A long function of rows that have much in common, such as batch norm and SiLU of 8 channels:
  * ptxas would fit four blocks into a multiprocessor and spill one number or two. How many blocks it
- * is told of instead; of sums along columns fewer, as they keep those besides. 0: none of these. */
+ * is told of instead; of sums along columns fewer, as they keep those besides, but for gradients of
+ * a bias, which are one sum. 0: none of these. */
 static unsigned blocks_of_columns(const Kernel *k)
 {
   enum { MUCH = 128 /* bytes */ };
   if (k->group->n_parts || !is_dear(k)) return 0;
   if (group_is_map(k->g, k->group)) return shared_bytes(k) >= MUCH ? 3 : 0;
   if (kernel_template(k) != TMPL_row) return 0;
+  for (uint32_t i = 0; i < k->group->n; i++)
+    if (ir_node(k->g, k->group->nodes[i])->op == OP_grad_accumulate) return 0;
   RowShape r = row_shape(k->g, k->group->anchor);
   return row_has_columns(&r) ? 2 : 0;
 }

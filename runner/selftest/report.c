@@ -66,7 +66,7 @@ static bool needs_forward(OpKind op)
 
 static bool needs_backward(OpKind op)
 {
-  return op_row(op)->gradient != grad_none && op_row(op)->tmpl != TMPL_own;
+  return op_row(op)->gradient != grad_none && needs_forward(op);
 }
 
 /* What the tables promise has been run: an op whose suite was left out, or whose cases another
