@@ -156,8 +156,9 @@ const ampc_param *carry_find(const ampc_program *p, const ampc_param *like);
 
 /* ---- state.c, resume.c ---- */
 bool state_load(Repl *r, const char *path); /* a checkpoint; false after a message */
-/* Before the first step: says so where the job names a checkpoint that is there. */
-void resume_remind(Repl *r);
+/* Before the first step: says so where the job names a checkpoint that is there. False after a
+ * message: the program cannot run. */
+bool resume_remind(Repl *r);
 
 /* ---- train.c ---- */
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */

@@ -31,10 +31,11 @@ bool command_resume(Repl *r, const char *arg)
   return train_steps(r, 0);
 }
 
-void resume_remind(Repl *r)
+bool resume_remind(Repl *r)
 {
-  Compiled *p = program_latest(r);
-  const char *path = p ? ampc_resume_path(p->c->program) : NULL;
+  if (!live_ready(r)) return false;
+  const char *path = ampc_resume_path(r->live->c->program);
   if (path && r->steps == 0 && access(path, R_OK) == 0)
     printf("this begins anew: :resume goes on from %s, which the job names with resume=\n", path);
+  return true;
 }

@@ -431,15 +431,13 @@ bool command_train(Repl *r, const char *arg)
 {
   int64_t n = 0;
   if (*arg && !read_count(r, arg, &n)) return false;
-  resume_remind(r);
-  return train_steps(r, n);
+  return resume_remind(r) && train_steps(r, n);
 }
 
 bool command_step(Repl *r, const char *arg)
 {
   (void)arg;
-  resume_remind(r);
-  return train_steps(r, 1);
+  return resume_remind(r) && train_steps(r, 1);
 }
 
 bool command_eval(Repl *r, const char *arg)
