@@ -30,13 +30,40 @@ static __device__ unsigned drawn(Wide seed, Wide body, unsigned stream, Wide ele
   return c0 >> 8;
 }
 
+typedef struct Place { /* of an element, and of its byte in the mask */
+  Wide key, query, head, image;
+} Place;
+
+/* The only divisions of a thread: what follows an element is found by go_on. */
+static __device__ Place place_of(Wide i, Wide heads, Wide queries, Wide keys)
+{
+  const Wide row = i / keys, matrix = row / queries;
+  const Place p = {i % keys, row % queries, matrix % heads, matrix / heads};
+  return p;
+}
+
+static __device__ Place go_on(Place p, Wide heads, Wide queries, Wide keys)
+{
+  if (++p.key == keys) {
+    p.key = 0;
+    if (++p.query == queries) {
+      p.query = 0;
+      if (++p.head == heads) {
+        p.head = 0;
+        p.image++;
+      }
+    }
+  }
+  return p;
+}
+
+static __device__ int may_see(Place p, const unsigned char *mask, Wide m0, Wide m1, Wide m2,
+                              Wide m3)
+{
+  return !mask || mask[p.image * m0 + p.head * m1 + p.query * m2 + p.key * m3];
+}
+
 #define FIRST_OF_THREAD (((Wide)blockIdx.x * blockDim.x + threadIdx.x) * EACH)
-#define KEY(i)          ((i) % keys)
-#define QUERY(i)        ((i) / keys % queries)
-#define HEAD(i)         ((i) / keys / queries % heads)
-#define IMAGE(i)        ((i) / keys / queries / heads)
-#define MAY_SEE(i)                                                                                 \
-  (!mask || mask[IMAGE(i) * m0 + HEAD(i) * m1 + QUERY(i) * m2 + KEY(i) * m3])
 
 #ifdef __cplusplus
 extern "C"
@@ -47,8 +74,9 @@ __global__ void ampc_kept(unsigned short *out, Wide n, Wide heads, Wide queries,
                           Wide first)
 {
   const Wide from = FIRST_OF_THREAD, end = from + EACH < n ? from + EACH : n;
-  for (Wide i = from; i < end; i++) {
-    int kept = (!causal || KEY(i) <= QUERY(i)) && MAY_SEE(i);
+  Place p = place_of(from, heads, queries, keys);
+  for (Wide i = from; i < end; i++, p = go_on(p, heads, queries, keys)) {
+    int kept = (!causal || p.key <= p.query) && may_see(p, mask, m0, m1, m2, m3);
     if (kept && least) kept = drawn(state[0], state[1], (unsigned)stream, first + i) >= least;
     out[i] = kept ? (unsigned short)one : 0;
   }
@@ -61,5 +89,7 @@ __global__ void ampc_bias(float *out, Wide n, Wide heads, Wide queries, Wide key
                           const unsigned char *mask, Wide m0, Wide m1, Wide m2, Wide m3)
 {
   const Wide from = FIRST_OF_THREAD, end = from + EACH < n ? from + EACH : n;
-  for (Wide i = from; i < end; i++) out[i] = MAY_SEE(i) ? 0 : LOWEST;
+  Place p = place_of(from, heads, queries, keys);
+  for (Wide i = from; i < end; i++, p = go_on(p, heads, queries, keys))
+    out[i] = may_see(p, mask, m0, m1, m2, m3) ? 0 : LOWEST;
 }

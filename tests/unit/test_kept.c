@@ -4,11 +4,11 @@
 #include "runtime/base/philox.h"
 #include <stdbool.h>
 
-typedef struct Place {
+typedef struct Size {
   unsigned x;
-} Place;
-static Place blockIdx, threadIdx;
-static const Place blockDim = {256};
+} Size;
+static Size blockIdx, threadIdx;
+static const Size blockDim = {256};
 #define __device__
 #define __global__
 #include "runtime/cuda/kept.cu"
