@@ -91,23 +91,14 @@ static const char *conv_text(Printer *p, const ampc_conv *d)
   return t.at;
 }
 
-static const char *operand_text(Printer *p, const ampc_attention_operand *o)
+static const char *operand_text(Printer *p, uint32_t argument, int64_t first, const int64_t *stride,
+                                uint32_t n)
 {
   Text t;
   text_init(&t, p->c->arena);
-  field_integer(&t, "argument", o->argument);
-  field_integer(&t, "first", o->first);
-  field_text(&t, "stride", dims(p, o->stride, 3));
-  return arena_printf(p->c->arena, "{%s}", t.at);
-}
-
-static const char *mask_text(Printer *p, const ampc_attention_mask *m)
-{
-  Text t;
-  text_init(&t, p->c->arena);
-  field_integer(&t, "argument", m->argument);
-  field_integer(&t, "first", m->first);
-  field_text(&t, "stride", dims(p, m->stride, 4));
+  field_integer(&t, "argument", argument);
+  field_integer(&t, "first", first);
+  field_text(&t, "stride", dims(p, stride, n));
   return arena_printf(p->c->arena, "{%s}", t.at);
 }
 
@@ -128,9 +119,13 @@ static const char *attention_text(Printer *p, const ampc_attention *d)
     const ampc_attention_operand *operand;
   } all[] = {{"q", &d->q},   {"k", &d->k},   {"v", &d->v},   {"y", &d->y},  {"sums", &d->sums},
              {"dy", &d->dy}, {"dq", &d->dq}, {"dk", &d->dk}, {"dv", &d->dv}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    if (all[i].operand->argument) field_text(&t, all[i].name, operand_text(p, all[i].operand));
-  if (d->mask.argument) field_text(&t, "mask", mask_text(p, &d->mask));
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const ampc_attention_operand *o = all[i].operand;
+    if (o->argument)
+      field_text(&t, all[i].name, operand_text(p, o->argument, o->first, o->stride, 3));
+  }
+  const ampc_attention_mask *m = &d->mask;
+  if (m->argument) field_text(&t, "mask", operand_text(p, m->argument, m->first, m->stride, 4));
   field_number(p, &t, "scale", d->scale);
   field_number(p, &t, "p", d->p);
   field_integer(&t, "state", d->state);
