@@ -1,7 +1,11 @@
 /* Attention as kernels: see attention.h. */
 #include "attention.h"
+#include "compiler/rules/rules.h"
 #include <assert.h>
 #include <string.h>
+
+/* Inputs of attention, and of attention_backward. */
+enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT };
 
 bool attention_is_backward(const Node *n)
 {
@@ -25,7 +29,7 @@ typedef struct Sizes {
 
 static Sizes sizes_of(const Graph *g, const Node *n)
 {
-  const Node *q = ir_node(g, n->in[0]), *v = ir_node(g, n->in[2]);
+  const Node *q = ir_node(g, n->in[QUERY]), *v = ir_node(g, n->in[VALUE]);
   return (Sizes){q->dim[0], q->dim[1], v->dim[1], q->dim[2], q->dim[3], v->dim[3]};
 }
 
@@ -167,7 +171,6 @@ static bool value_access(const Graph *g, Value v, Access *out)
 
 bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out)
 {
-  enum { MASK = 3 };
   const Node *x = ir_node(g, n->in[input]);
   if (!value_access(g, n->in[input], out)) return false;
   for (uint32_t i = 0; i < x->rank; i++)
@@ -176,8 +179,6 @@ bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out
 }
 
 /* ---- for the library ---- */
-
-enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT }; /* inputs of attention_backward */
 
 static uint32_t argument_number(const Graph *g, const KernelArgs *args, Value v)
 {
@@ -253,7 +254,7 @@ static bool for_backward(const Graph *g, const Group *p, const KernelArgs *args,
   out->dq = whole(g, args, attention_result(g, p, 0), l, heads, out->d);
   out->dk = whole(g, args, attention_result(g, p, 1), s, heads, out->d);
   out->dv = whole(g, args, attention_result(g, p, 2), s, heads, out->e);
-  return find_input(g, args, n, RESULT, out->type, &out->y) &&
+  return n->in[RESULT].id && find_input(g, args, n, RESULT, out->type, &out->y) &&
          find_input(g, args, n, SLOPE, out->type, &out->dy) && out->dq.argument &&
          out->dk.argument && out->dv.argument;
 }
@@ -263,14 +264,6 @@ static bool for_forward(const Graph *g, const Group *p, const KernelArgs *args, 
   out->y = whole(g, args, attention_result(g, p, 0), out->l, out->heads, out->e);
   out->sums = whole(g, args, attention_result(g, p, 1), out->l, out->heads, 1);
   return out->y.argument != 0;
-}
-
-bool attention_is_plain(const Compile *c, const Node *n)
-{
-  bool half = ir_dtype_size(c, ir_node(c->graph, n->in[QUERY])->dtype) == 2;
-  const Node *mask = n->in[MASK].id ? ir_node(c->graph, n->in[MASK]) : NULL;
-  return !is_cpu_target(c) && half && (!mask || mask->dtype == AMPC_BOOL) &&
-         (!attention_is_backward(n) || n->in[RESULT].id);
 }
 
 bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
@@ -293,7 +286,7 @@ bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
                           .scale = attr_float(n, "scale"),
                           .type = type,
                           .line = node_line(c, p->anchor)};
-  if (!attention_is_plain(c, n)) return false;
+  if (!rule_library_attends(c, n)) return false;
   set_dropout(n, &args, out);
   if (!find_mask(g, &args, n, &out->mask) || !find_input(g, &args, n, QUERY, type, &out->q) ||
       !find_input(g, &args, n, KEY, type, &out->k) ||

@@ -35,10 +35,8 @@ bool attention_is_backward(const Node *n);
 
 Geometry attention_geometry(Compile *c, const Group *p);
 
-/* No numbers that are added to scores, 16 bits, for a GPU: a library may know it. */
-bool attention_is_plain(const Compile *c, const Node *n);
-/* The group as the device's library may compute it, with the arguments of the kernel. False: it is
- * not plain, its operands are of several types, or some results are missing. */
+/* The group as the device's library computes it, with the arguments of the kernel. False: that
+ * cannot (rule_library_attends), operands are of several types, or nobody wants all results. */
 bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out);
 
 /* Where element [i0, i1, i2, i3] of input `input` lies in the bytes of value_root, through views

@@ -3,7 +3,7 @@
  * kinds of blocks, Note [attention] in command/attention.h. What the device's library may do is one
  * command at any level of optimization: at all of them it has to be the same that does it. */
 #include "fuse.h"
-#include "compiler/command/attention.h"
+#include "compiler/rules/rules.h"
 
 static bool may_share(const Node *n, const Node *m)
 {
@@ -22,7 +22,7 @@ void fuse_attention(Fuse *f)
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     const Node *n = node_at(f, id);
     if (!f->group[id] || !op_has(n, T_views)) continue;
-    if (!f->c->options.optimize && !attention_is_plain(f->c, n)) continue;
+    if (!f->c->options.optimize && !rule_library_attends(f->c, n)) continue;
     for (uint32_t i = 0; i < all.n; i++) {
       uint32_t other = all.at[i];
       if (f->group[other] != f->group[id] && may_share(node_at(f, other), n) &&

@@ -1,5 +1,6 @@
 /* The gradient rule of attention: Note [attention] in command/attention.h. */
 #include "gradient.h"
+#include "rules.h"
 #include <assert.h>
 
 enum { QUERY, KEY, VALUE, MASK };
@@ -66,14 +67,6 @@ static Value log_sums(Back *b)
   return v;
 }
 
-/* Whether the device's library may compute the gradients: it wants the results, too. */
-static bool library_may(const Back *b)
-{
-  bool half = ir_dtype_size(b->c, b->n.dtype) == 2;
-  bool plain = !b->n.in[MASK].id || back_in(b, MASK)->dtype == AMPC_BOOL;
-  return !is_cpu_target(b->c) && half && plain;
-}
-
 static Value gradient_of_input(Back *b, const Value *in, uint32_t of)
 {
   Value v = ir_append(b->c, &b->at, OP_attention_backward, in, 8,
@@ -91,6 +84,7 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
   Value y = back_wide(b, b->y), wide = back_wide(b, dy);
   Value off = ir_reduce(c, &b->at, OP_sum, back_mul(b, wide, y), 1u << 3, false);
   Value sums = log_sums(b);
+  bool library = rule_library_attends(c, &b->n); /* which wants the results, too */
   Value in[] = {b->n.in[QUERY],
                 b->n.in[KEY],
                 b->n.in[VALUE],
@@ -98,7 +92,7 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
                 dy,
                 sums,
                 off,
-                library_may(b) ? b->y : (Value){0}};
+                library ? b->y : (Value){0}};
   for (uint32_t i = 0; i < 3; i++) out_dx[i] = gradient_of_input(b, in, i);
   if (in[MASK].id && dtype_is_float(back_in(b, MASK)->dtype))
     out_dx[MASK] = mask_gradient(b, sums, off);

@@ -14,6 +14,12 @@ void rule_copy_dims(Node *n, const Node *from);
 /* Dims of n: inputs [first, end) broadcast with each other; E303 when they do not fit. */
 bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 
+/* ---- attention: shape_attention.c ---- */
+
+/* Whether the device's library may compute this attention or its gradients: 16 bits, for a GPU, and
+ * nothing is added to the scores. */
+bool rule_library_attends(Compile *c, const Node *n);
+
 /* ---- images: shape_image.c ---- */
 
 typedef struct Window { /* of a convolution or pool, along one axis */

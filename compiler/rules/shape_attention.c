@@ -18,6 +18,14 @@ static bool mask_fits(Compile *c, const Node *n)
   return false;
 }
 
+bool rule_library_attends(Compile *c, const Node *n)
+{
+  enum { QUERY, MASK = 3 };
+  bool half = ir_dtype_size(c, ir_in(c, n, QUERY)->dtype) == 2;
+  bool plain = !n->in[MASK].id || ir_in(c, n, MASK)->dtype == AMPC_BOOL;
+  return !is_cpu_target(c) && half && plain;
+}
+
 /* [n, l, heads, e], or of the sums [n, l, heads]. */
 bool shape_attention(Compile *c, Node *n)
 {
