@@ -294,10 +294,10 @@ static void add_buffer(ArgBuild *b, const Node *n)
   if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
 }
 
-/* What an update kernel walks: the group's part of every flat space that it uses; those of weights
- * and those of gradients have the same element numbers, but of shares. Offsets are in bytes, 2 an
- * element in the 16-bit copies. Where an update has two
- * kernels, the first has the moments and the second what is made of the weights. */
+/* What an update kernel walks: the group's part of every flat space that it uses. Gradients and
+ * moments are counted alike (`first`), weights, averages and 16-bit copies alike (`master`); the
+ * two differ for shares only. Where an update has two kernels, the first has the moments and the
+ * second what is made of the weights. */
 static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
 {
   const bool moments = which != FILE_weights, weights = which != FILE_moments;

@@ -8,12 +8,14 @@
  *                      gradient rule makes of dy, it makes of a tangent in the place of dy.
  *   T_linear           The op itself, of the tangents.
  *   T_bilinear         The op itself, with a tangent in the place of one factor, then of the other.
- *   ops of the job     Their backward, turned round: passes/own_tangent.c, which uses those for
- * gradients. one value a row    The gradient of that value is the row's slope: the sum of slope
- * times tangent. Norms, softmax and picks are written out below, the others in the files
- * tangent_*.c. All that is made here has a gradient, since it is trained by: so the ops that
- * gradient rules use, such as tanh_backward, have rules of their own (gradient_slope.c), and
- * tangents may be made of tangents again.
+ *   one value a row    The gradient of that value is the row's slope: the sum of slope times
+ *                      tangent.
+ *   ops of the job     Their backward, turned round: passes/own_tangent.c.
+ * Norms, softmax and picks are written out below, the others in the files tangent_*.c.
+ *
+ * All that is made here has a gradient, since it is trained by: so the ops that gradient rules use,
+ * such as tanh_backward, have rules of their own (gradient_slope.c), and tangents may be made of
+ * tangents again.
  *
  * Note [tangents of loops]
  * The tangents of a loop (Note [loops] in ir.h) stand in the loop itself: what is carried has its

@@ -151,8 +151,7 @@ typedef struct ampc_conv {
 typedef struct ampc_attention_operand {
   uint32_t argument; /* of the launch, from 1; 0: nobody wants it */
   int64_t first;     /* the element of that argument that is the operand's first one */
-  int64_t
-      stride[3]; /* elements, from one image, row and head to the next; the last axis is dense */
+  int64_t stride[3]; /* elements, from an image, row, head to the next; the last axis is dense */
 } ampc_attention_operand;
 typedef struct ampc_attention_mask { /* bools: may a query see a key? */
   uint32_t argument;                 /* as above */
