@@ -132,18 +132,31 @@ static DnnDescriptor pointed(Build *b, int32_t mode, DnnDescriptor x, DnnDescrip
   return out;
 }
 
+typedef struct Operand { /* of an operation, and under which attribute it gets it */
+  DnnAttribute attribute;
+  DnnDescriptor descriptor;
+} Operand;
+
+/* An operation of this kind; `what` is for messages. */
+static void operate(Build *b, DnnKind kind, const char *what, uint32_t n, const Operand *operands)
+{
+  DnnDescriptor d = dnn_make(b->o, kind, what);
+  for (uint32_t i = 0; i < n; i++)
+    dnn_set_descriptor(b->o, d, operands[i].attribute, operands[i].descriptor);
+  dnn_finalize(b->o, d);
+  add(b, d);
+}
+
 static void multiply(Build *b, DnnDescriptor x, DnnDescriptor y, DnnDescriptor out)
 {
   DnnDescriptor how = dnn_make(b->o, CUDNN_BACKEND_MATMUL_DESCRIPTOR, "product");
   dnn_set_number(b->o, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   dnn_finalize(b->o, how);
-  DnnDescriptor d = dnn_make(b->o, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "product");
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_ADESC, x);
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_BDESC, y);
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_CDESC, out);
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
-  dnn_finalize(b->o, d);
-  add(b, d);
+  operate(b, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "product", 4,
+          (Operand[]){{CUDNN_ATTR_OPERATION_MATMUL_ADESC, x},
+                      {CUDNN_ATTR_OPERATION_MATMUL_BDESC, y},
+                      {CUDNN_ATTR_OPERATION_MATMUL_CDESC, out},
+                      {CUDNN_ATTR_OPERATION_MATMUL_DESC, how}});
 }
 
 /* Along the last axis, to a number each query. */
@@ -155,12 +168,10 @@ static DnnDescriptor reduced(Build *b, int32_t operator, DnnDescriptor x)
                  CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operator);
   dnn_set_number(b->o, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   dnn_finalize(b->o, how);
-  DnnDescriptor d = dnn_make(b->o, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "reduction");
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, out);
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
-  dnn_finalize(b->o, d);
-  add(b, d);
+  operate(b, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "reduction", 3,
+          (Operand[]){{CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x},
+                      {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, out},
+                      {CUDNN_ATTR_OPERATION_REDUCTION_DESC, how}});
   return out;
 }
 
@@ -168,11 +179,9 @@ static DnnDescriptor reduced(Build *b, int32_t operator, DnnDescriptor x)
 static DnnDescriptor reshaped(Build *b, DnnDescriptor x, const DnnSizes *s)
 {
   DnnDescriptor out = between(b, dnn_type_of(b->a->type), s);
-  DnnDescriptor d = dnn_make(b->o, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape");
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
-  dnn_set_descriptor(b->o, d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, out);
-  dnn_finalize(b->o, d);
-  add(b, d);
+  operate(b, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape", 2,
+          (Operand[]){{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x},
+                      {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, out}});
   return out;
 }
 
