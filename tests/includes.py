@@ -32,6 +32,8 @@ ROOMS = {
                        "compiler/passes"],
     "compiler/command": ["compiler", "compiler/graph", "compiler/rules"],
     "compiler/passes": ["compiler", "compiler/graph", "compiler/rules", "compiler/command"],
+    "compiler/cost": ["compiler", "compiler/graph", "compiler/command"],
+    "compiler/explain": ["compiler", "compiler/graph", "compiler/command", "compiler/cost", "compiler/diag"],
     "compiler/nvrtc": [],
     "compiler/help": ["compiler", "compiler/diag"],
     "compiler/emit": ["compiler", "compiler/graph", "compiler/command", "compiler/nvrtc"],

@@ -266,15 +266,13 @@ static bool for_forward(const Graph *g, const Group *p, const KernelArgs *args, 
   return out->y.argument != 0;
 }
 
-bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
+bool attention_problem(Compile *c, uint32_t group, ampc_attention *out)
 {
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
   if (!p->anchor.id || !op_has(ir_node(g, p->anchor), T_views)) return false;
   const Node *n = ir_node(g, p->anchor);
   Sizes s = sizes_of(g, n);
-  DType type = ir_node(g, n->in[QUERY])->dtype;
-  KernelArgs args = kernel_args(c, group);
   *out = (ampc_attention){.backward = attention_is_backward(n),
                           .causal = attr_int(n, "causal"),
                           .n = s.n,
@@ -284,8 +282,20 @@ bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
                           .d = s.d,
                           .e = s.e,
                           .scale = attr_float(n, "scale"),
-                          .type = type,
+                          .p = attr_float(n, "p"),
+                          .type = ir_node(g, n->in[QUERY])->dtype,
                           .line = node_line(c, p->anchor)};
+  return true;
+}
+
+bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
+{
+  const Graph *g = c->graph;
+  const Group *p = &g->groups.at[group];
+  if (!attention_problem(c, group, out)) return false;
+  const Node *n = ir_node(g, p->anchor);
+  DType type = out->type;
+  KernelArgs args = kernel_args(c, group);
   if (!rule_library_attends(c, n)) return false;
   set_dropout(n, &args, out);
   if (!find_mask(g, &args, n, &out->mask) || !find_input(g, &args, n, QUERY, type, &out->q) ||

@@ -35,6 +35,9 @@ bool attention_is_backward(const Node *n);
 
 Geometry attention_geometry(Compile *c, const Group *p);
 
+/* What a group of attention computes, whoever does: sizes, type, scale and dropout, without
+ * arguments. False: it is none. */
+bool attention_problem(Compile *c, uint32_t group, ampc_attention *out);
 /* The group as the device's library computes it, with the arguments of the kernel. False: that
  * cannot (rule_library_attends), operands are of several types, or nobody wants all results. */
 bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out);

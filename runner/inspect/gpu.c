@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 #include "ampc_rt.h"
-#include "compiler/command/attention.h"
+#include "compiler/cost/load.h"
 #include "compiler/emit/emit.h"
-#include "runtime/cuda/cudnn_attention.h"
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
 
-enum { BLOCKS_WALKED = 9, MOST_STEPS = 200000, ENDLESS = 50000000, ALIGNMENT = 16 };
+enum { BLOCKS_WALKED = 9, MOST_STEPS = 200000, ENDLESS = 50000000 };
 
 typedef struct Maker {
   Inspection *in;
@@ -49,7 +48,7 @@ static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, Walk
 static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, WalkArgument **out)
 {
   Compile *c = m->in->c;
-  if (row->kind != ROW_kernel) {
+  if (row->kind != COMMAND_kernel) {
     *out = arena_array(c->arena, WalkArgument, CONV_KERNEL_ARGS);
     return conv_arguments(c, row, pass, *out);
   }
@@ -102,54 +101,12 @@ static bool weigh_kernel(Maker *m, const CommandRow *row, int pass, double bytes
 
 /* ---- products ---- */
 
-static bool multiple(const Inspection *in, ampc_dtype t, int64_t elements)
-{
-  return elements * ir_dtype_size(in->c, t) % ALIGNMENT == 0;
-}
-
-static ProductLoad load_of(const Inspection *in, const ampc_gemm *d, double bytes)
-{
-  bool aligned = multiple(in, d->a_type, d->lda) && multiple(in, d->b_type, d->ldb) &&
-                 multiple(in, d->c_type, d->ldc) && multiple(in, d->a_type, d->stride_a) &&
-                 multiple(in, d->b_type, d->stride_b);
-  return (ProductLoad){.m = (double)d->m,
-                       .n = (double)d->n,
-                       .k = (double)d->k,
-                       .batch = (double)d->batch,
-                       .bytes = bytes,
-                       .type = d->a_type,
-                       .tf32 = d->tf32,
-                       .aligned = aligned};
-}
-
-static const char *tensor_text(const Gpu *g, const ProductLoad *p)
-{
-  if (!gpu_has_tensor(g, p))
-    return p->type == AMPC_F32 && !p->tf32 ? "f32 is not for tensor cores"
-                                           : "this GPU has no tensor cores for the type";
-  return p->aligned ? NULL : "rows are no multiple of 16 bytes";
-}
-
-/* As a product: a row for each pixel of y, or of w. */
-static ProductLoad conv_load(const Inspection *in, const ampc_conv *d, double bytes)
-{
-  double pixels = (double)(d->n * conv_out_pixels(d)), k = (double)(d->k / d->groups);
-  double depth = (double)(d->c / d->groups * conv_taps(d));
-  ampc_dtype type = d->kind == AMPC_CONV_FORWARD ? d->w_type : d->y_type;
-  ProductLoad p = {.batch = (double)d->groups, .bytes = bytes, .type = type, .tf32 = d->tf32};
-  p.aligned = multiple(in, type, d->c / d->groups) && multiple(in, type, d->k / d->groups);
-  p.m = d->kind == AMPC_CONV_WEIGHT ? k : pixels;
-  p.n = d->kind == AMPC_CONV_FORWARD ? k : depth;
-  p.k = d->kind == AMPC_CONV_WEIGHT ? pixels : d->kind == AMPC_CONV_DATA ? k : depth;
-  return p;
-}
-
 static void weigh_product(const Maker *m, GpuRow *out, const ProductLoad *p)
 {
   out->nodes = 1;
   out->bytes = p->bytes;
   out->cost = gpu_product_cost(m->report->gpu, p);
-  out->tensor = tensor_text(m->report->gpu, p);
+  out->tensor = tensor_against(m->report->gpu, p);
 }
 
 static void add_cost(Cost *to, const Cost *more, double times)
@@ -199,7 +156,7 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
   double parts = (double)columns.parts;
   double calls = part.groups > 1 && part.has_bias ? (double)part.groups : 1;
   if (calls == 1) g.batch = part.groups;
-  ProductLoad p = load_of(m->in, &g, product_bytes(m->in, &g));
+  ProductLoad p = gemm_load(m->in->c, &g, product_bytes(m->in, &g));
   weigh_product(m, out, &p);
   Cost product = out->cost, kernel = {0};
   out->nodes = (int)(parts * (calls + (columns.direct ? 0 : 1)));
@@ -256,25 +213,13 @@ static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, Gpu
   return true;
 }
 
-/* Known of cuDNN 9 (tests/cudnn): with sums in f32, gradients of weights in 16 bits want whole
- * vectors of channels and one group. */
-static const char *why_own(const Maker *m, const ampc_conv *d)
-{
-  bool half = d->x_type != AMPC_F32;
-  if (m->report->no_cudnn) return "own kernels: no cuDNN";
-  if (d->kind != AMPC_CONV_WEIGHT || !half) return NULL;
-  if (d->groups > 1) return "own kernels: cuDNN has no engine for groups in 16 bits";
-  if (multiple(m->in, d->x_type, d->c) && multiple(m->in, d->y_type, d->k)) return NULL;
-  return "own kernels: cuDNN has no engine for odd channels in 16 bits";
-}
-
 static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
 {
   Convolution v = convolution_of(m->in->c, row->group);
-  ProductLoad p = conv_load(m->in, &v.desc, launch_bytes(row));
+  ProductLoad p = conv_load(m->in->c, &v.desc, launch_bytes(row));
   double roof = gpu_product_cost(m->report->gpu, &p).roof_us;
   bool good = true;
-  out->own = why_own(m, &v.desc);
+  out->own = m->report->no_cudnn ? "own kernels: no cuDNN" : conv_against(m->in->c, &v.desc);
   if (!out->own)
     weigh_product(m, out, &p);
   else if (ampc_conv_columns(&v.desc, m->in->c->program->real64).whole)
@@ -285,43 +230,14 @@ static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
   return good;
 }
 
-/* Known of cuDNN 9 (tests/cudnn): it has attention from sm_80 on. */
-static bool attention_by_cudnn(const Maker *m, const CommandRow *row, ampc_attention *out)
-{
-  Compile *c = m->in->c;
-  return !m->report->no_cudnn && target_capability(c) >= 80 &&
-         attention_for_library(c, row->group, out) && !dnn_against_attention(out);
-}
-
-/* Forward two products over the scores, backward five, of half the scores where it is causal; and
- * what backward writes of the scores, which it reads again. Of the rate of a product comes out at
- * best about 0.6: flash attention is given as 50 to 73 % of a GPU's peak (Dao, FlashAttention-2,
- * 2023, on an A100), a product here as 80 %. Dropout draws its mask before that: so many
- * instructions a score. */
 static void weigh_attention(const Maker *m, const CommandRow *row, const ampc_attention *a,
                             GpuRow *out)
 {
-  const double reached = 0.6, draw = 110, once = (double)(a->d + a->e);
-  const double scores = (double)(dnn_attention_scores(a) + dnn_attention_kept(a));
-  ProductLoad p = {.m = (double)a->l,
-                   .n = (double)a->s * (a->causal ? 0.5 : 1),
-                   .k = a->backward ? once + 2 * (double)a->d + (double)a->e : once,
-                   .batch = (double)(a->n * a->heads),
-                   .bytes = launch_bytes(row) + 2 * scores,
-                   .type = a->type,
-                   .aligned = true};
-  const Gpu *g = m->report->gpu;
-  double roof = gpu_product_cost(g, &p).roof_us;
-  p.k /= reached;
-  weigh_product(m, out, &p);
-  out->cost.roof_us = roof;
+  AttentionCost cost = attention_cost(m->report->gpu, a, launch_bytes(row));
+  weigh_product(m, out, &cost.load);
+  out->cost = cost.cost;
+  out->nodes = cost.nodes;
   out->own = "attention by cuDNN";
-  if (a->p == 0) return;
-  double draws = p.m * p.n * p.batch * draw / ((double)g->lanes_int * g->multiprocessors * g->mhz);
-  if (draws > out->cost.us) out->cost.bound = BOUND_issue;
-  out->cost.us += draws;
-  out->cost.issue_us = draws;
-  out->nodes = 2;
 }
 
 /* All launches of a command in a loop. */
@@ -341,16 +257,17 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
   bool good = true;
   ampc_attention a;
-  if (row->kind == ROW_kernel && attention_by_cudnn(m, row, &a)) {
+  if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
+      attention_by_library(m->in->c, row->group, &a)) {
     weigh_attention(m, row, &a, out);
-  } else if (row->kind == ROW_kernel) {
+  } else if (row->kind == COMMAND_kernel) {
     good = weigh_kernel(m, row, 0, bytes, &out->counts, &out->cost);
     out->counted = true;
-  } else if (row->kind == ROW_conv) {
+  } else if (row->kind == COMMAND_conv) {
     good = weigh_conv(m, row, out);
   } else {
     Product d = product_of(m->in->c, row->group);
-    ProductLoad p = load_of(m->in, &d.desc, bytes);
+    ProductLoad p = gemm_load(m->in->c, &d.desc, bytes);
     weigh_product(m, out, &p);
   }
   repeat(out, row->times);

@@ -1,7 +1,7 @@
 /* What gpu.c finds out and gpu_print.c shows. */
 #pragma once
 #include "inspect.h"
-#include "runner/cost/gpu.h"
+#include "runner/cost/kernel.h"
 
 typedef struct GpuRow { /* of a command; the launches of a convolution by columns are added up */
   const CommandRow *row;

@@ -136,7 +136,7 @@ static json_t *cost_json(const GpuRow *r)
                 "us", r->us, "bound", bound_names[c->bound], "roof", roof_share(r), "times",
                 times_json(c), "l2_bytes", c->l2_bytes, "threads", c->in_flight);
   if (r->measured > 0) json_object_set_new(out, "measured_us", json_real(r->measured));
-  if (r->row->kind != ROW_kernel) {
+  if (r->row->kind != COMMAND_kernel) {
     json_object_set_new(out, "tensor", json_boolean(!r->tensor));
     json_object_set_new(out, "why_not", r->tensor ? json_string(r->tensor) : json_null());
   }

@@ -9,7 +9,7 @@
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include "compiler/options.h"
-#include "runner/cost/gpu.h"
+#include "compiler/cost/gpu.h"
 #include "runner/runner.h"
 
 /* What the command line asks for. The first architecture is also the one that is compiled for. */
@@ -79,7 +79,7 @@ static const OptionRow inspect_options[] = {
     {"gpu", 0, "NAME",
      "what each command costs on a GPU, one of"
 #define GPU(name, ...) " " #name
-#include "runner/cost/gpus.def"
+#include "compiler/cost/gpus.def"
      ": instructions, bytes, predicted time, what bounds it",
      .kind = OPTION_call, .read = read_gpu},
     {"cudnn", 0, NULL,

@@ -1,7 +1,7 @@
 /* What the files of `amp inspect` share: the commands of a compiled job as rows of a table. */
 #pragma once
 #include <jansson.h>
-#include "compiler/command/command.h"
+#include "compiler/cost/count.h"
 #include "compiler/driver.h"
 
 enum { INSPECT_ARCHS = 8 };
@@ -13,12 +13,10 @@ typedef struct Usage { /* of a kernel on one architecture, as ptxas says */
   int spilled;   /* bytes a thread, stored and loaded */
 } Usage;
 
-typedef enum RowKind { ROW_kernel, ROW_gemm, ROW_conv } RowKind; /* ours; the others a library's */
-
 typedef struct CommandRow { /* a command of the plan */
   uint32_t group;           /* index into Graph.groups */
   uint16_t block;           /* index into Graph.blocks */
-  RowKind kind;
+  CommandKind kind;
   const char *kernel;        /* the program's own: the command, or what makes the columns of a
                                 convolution; NULL: the library does it all */
   const char *name, *frame;  /* "fc1_relu_drop"; map, move, row, the template's file, gemm, conv */
@@ -49,11 +47,6 @@ const char *inspect_block_text(const Inspection *in, uint16_t block);
 Place inspect_place(const Inspection *in, Value v);
 /* Text of the line, without the spaces before it; "" where there is none. */
 const char *inspect_line_text(const Inspection *in, Place place);
-
-/* ---- count.c ---- */
-void inspect_count(const Inspection *in, CommandRow *row); /* times, read, written, flops */
-/* Of one kernel of ours, or of one part of a launch. */
-int64_t inspect_kernel_bytes(const Inspection *in, const Group *group);
 
 /* ---- ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`. 4 after a message when NVRTC fails. */

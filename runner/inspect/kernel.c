@@ -135,7 +135,7 @@ static void put_row_facts(const Inspection *in, const CommandRow *r)
   printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape,
          inspect_frame_text(in, r), inspect_bytes(r->read), inspect_bytes(r->written),
          inspect_flops(r->flops));
-  if (r->kind == ROW_conv && r->kernel) printf("  its columns are made by %s\n", r->kernel);
+  if (r->kind == COMMAND_conv && r->kernel) printf("  its columns are made by %s\n", r->kernel);
   if (r->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
   for (uint32_t i = 0; i < in->n_archs && r->usage[i].known; i++)
     printf("  %s: %d registers, %d bytes of shared memory, %d spilled\n", in->arch[i],

@@ -15,7 +15,7 @@ static ampc_status name_rows(Inspection *in, Device *device)
   Compile *c = in->c;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (row->kind != ROW_conv) continue;
+    if (row->kind != COMMAND_conv) continue;
     ampc_conv d = convolution_of(c, row->group).desc;
     const char *name;
     ampc_status status = device->ops->conv_implementation(device, &d, &name);
@@ -49,19 +49,19 @@ static const char *attention_text(Compile *c, const DnnMachine *machine, uint32_
 {
   ampc_attention a;
   if (!attention_for_library(c, group, &a)) return NULL;
-  const char *why = dnn_against_attention(&a);
+  const char *why = ampc_attention_against(&a);
   if (why) return arena_printf(c->arena, "own kernels: %s", why);
   a = dnn_attention_part(&a, DNN_SCORES_LIMIT);
   DnnProblem problem = dnn_attention_problem(&a);
-  return plan_text(c, machine, &problem, dnn_attention_scores(&a) + DNN_ENGINE_ROOM);
+  return plan_text(c, machine, &problem, ampc_attention_scores(&a) + DNN_ENGINE_ROOM);
 }
 
 static void name_planned(Inspection *in, const DnnMachine *machine)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (row->kind == ROW_conv) row->library = conv_text(in->c, machine, row->group);
-    if (row->kind == ROW_kernel) row->library = attention_text(in->c, machine, row->group);
+    if (row->kind == COMMAND_conv) row->library = conv_text(in->c, machine, row->group);
+    if (row->kind == COMMAND_kernel) row->library = attention_text(in->c, machine, row->group);
   }
 }
 

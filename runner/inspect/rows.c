@@ -82,14 +82,14 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
 }
 
 /* A product names both operands and the result: "f16*f16>f32". */
-static const char *types_text(Compile *c, uint32_t group, RowKind kind)
+static const char *types_text(Compile *c, uint32_t group, CommandKind kind)
 {
-  if (kind == ROW_gemm) {
+  if (kind == COMMAND_gemm) {
     ampc_gemm d = product_of(c, group).desc;
     return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(d.a_type), ir_dtype_name(d.b_type),
                         ir_dtype_name(d.c_type));
   }
-  if (kind == ROW_conv) {
+  if (kind == COMMAND_conv) {
     ampc_conv d = convolution_of(c, group).desc;
     bool forward = d.kind == AMPC_CONV_FORWARD, data = d.kind == AMPC_CONV_DATA;
     return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(forward ? d.x_type : d.y_type),
@@ -146,20 +146,19 @@ static Geometry geometry_of(Compile *c, uint32_t group)
   return (Geometry){d.grid, d.block};
 }
 
-static RowKind kind_of(const Graph *g, uint32_t group)
-{
-  if (!group_by_library(g, group)) return ROW_kernel;
-  return op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv ? ROW_conv : ROW_gemm;
-}
-
 static CommandRow make_row(const Inspection *in, uint32_t group)
 {
   Compile *c = in->c;
   const Group *p = &c->graph->groups.at[group], *main = main_part(c->graph, group);
   Value last = main->nodes[main->n - 1];
+  CommandCount count = command_count(c, group, NULL);
   CommandRow row = {.group = group,
                     .block = ir_node(c->graph, last)->block,
-                    .kind = kind_of(c->graph, group),
+                    .kind = count.kind,
+                    .times = count.times,
+                    .read = count.read,
+                    .written = count.written,
+                    .flops = count.flops,
                     .name = command_name(c, group),
                     .frame = frame_text(c, p),
                     .nodes = nodes_text(c, p),
@@ -169,7 +168,6 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
   row.types = types_text(c, group, row.kind);
   if (group_has_kernel(c, group)) row.kernel = kernel_name(c, group);
   if (row.kernel) row.at = geometry_of(c, group);
-  inspect_count(in, &row);
   return row;
 }
 

@@ -127,7 +127,7 @@ static void put_block(const Inspection *in, uint16_t block, const Table *t)
 static void put_title(const Inspection *in)
 {
   uint32_t kernels = 0;
-  for (uint32_t i = 0; i < in->rows.n; i++) kernels += in->rows.at[i].kind == ROW_kernel;
+  for (uint32_t i = 0; i < in->rows.n; i++) kernels += in->rows.at[i].kind == COMMAND_kernel;
   printf("%s: %s, %s, %u commands, %u of them kernels", in->c->program->source,
          in->c->program->precision, in->c->options.target, in->rows.n, kernels);
   for (uint32_t i = 0; i < in->n_archs; i++)

@@ -95,7 +95,7 @@ static void take_product(Walk *w, const CommandRow *row)
   const Group *group = &w->g->groups.at[row->group];
   Value operands[4] = {{0}};
   int32_t depth = 0;
-  if (row->kind == ROW_conv) {
+  if (row->kind == COMMAND_conv) {
     Convolution p = convolution_of(c, row->group);
     memcpy(operands, (Value[4]){p.x, p.w, p.bias, p.y}, sizeof operands);
   } else {
@@ -119,7 +119,7 @@ static void take_kernel(Walk *w, const Group *group)
     const Node *n = ir_node(w->g, group->nodes[i]);
     if (is_reduction(w, group->nodes[i])) put(w, group->nodes[i]);
     if (!op_has(n, T_effect) || op_of(n)->tmpl != TMPL_file) continue;
-    w->bytes += (double)inspect_kernel_bytes(w->in, group);
+    w->bytes += (double)kernel_bytes(w->in->c, group);
     for (uint32_t k = 0; k < n->n_in; k++)
       if (n->in[k].id) put(w, value_root(w->g, n->in[k]));
   }
@@ -203,7 +203,7 @@ static double bytes_of_walks(const Inspection *in, uint16_t block, bool stores)
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
-    if (r->kind != ROW_kernel)
+    if (r->kind != COMMAND_kernel)
       take_product(&w, r);
     else
       take_kernel(&w, &g->groups.at[r->group]);

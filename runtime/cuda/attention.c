@@ -12,9 +12,9 @@ static int64_t number_bytes(const ampc_attention *part)
 /* Before the plan's room that of such numbers, then what becomes of mask and dropout. */
 static DnnRoom room_of(const ampc_attention *part)
 {
-  return (DnnRoom){.limit = dnn_attention_scores(part) + DNN_ENGINE_ROOM,
+  return (DnnRoom){.limit = ampc_attention_scores(part) + DNN_ENGINE_ROOM,
                    .beside =
-                       number_bytes(part) + dnn_attention_kept(part) + dnn_attention_bias(part),
+                       number_bytes(part) + ampc_attention_kept(part) + ampc_attention_bias(part),
                    .what = "attention runs"};
 }
 
@@ -31,7 +31,7 @@ static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem 
 static bool is_ours(const ampc_attention *a)
 {
   bool empty = a->n == 0 || a->heads == 0 || a->l == 0 || a->s == 0 || a->d == 0 || a->e == 0;
-  return empty || dnn_against_attention(a) != NULL;
+  return empty || ampc_attention_against(a) != NULL;
 }
 
 int64_t cuda_attention_scratch(const ampc_attention *a)
@@ -71,7 +71,7 @@ static DnnOperands operands(void *context, DnnForm form, void *room)
 {
   Call *c = context;
   DnnAttentionPlaces at = c->at;
-  char *kept = (char *)room + number_bytes(c->part), *bias = kept + dnn_attention_kept(c->part);
+  char *kept = (char *)room + number_bytes(c->part), *bias = kept + ampc_attention_kept(c->part);
   (void)form;
   if (!at.sums) at.sums = room;
   at.kept = kept;
@@ -132,7 +132,7 @@ static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i,
 static void set_masks(Call *c, const ampc_attention *a, void *const *args, int64_t i, int64_t h)
 {
   int64_t all[] = {c->part->n, c->part->heads, c->part->l, c->part->s}, dim[4];
-  dnn_attention_mask_dims(c->part, dim);
+  ampc_attention_mask_dims(c->part, dim);
   c->bias = walk_of(a, dim, args, i, h);
   c->kept = walk_of(a, a->p > 0 ? all : dim, args, i, h);
   c->draws = draws_of(a, args, i, h);

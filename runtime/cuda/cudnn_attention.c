@@ -49,7 +49,7 @@ enum {
   BIAS,
   FIRST_NOWHERE
 };
-enum { MOST_OPERATIONS = 28, QUERY_TILE = 64, KEY_TILE = 128, SCORE_BYTES = 2 };
+enum { MOST_OPERATIONS = 28 };
 
 typedef struct Build {
   DnnObjects *o;
@@ -101,13 +101,8 @@ static DnnDescriptor number(Build *b, int64_t which)
 static DnnSizes mask_sizes(const ampc_attention *a)
 {
   int64_t dim[4];
-  dnn_attention_mask_dims(a, dim);
+  ampc_attention_mask_dims(a, dim);
   return sizes(dim[0], dim[1], dim[2], dim[3]);
-}
-
-static bool has_kept(const ampc_attention *a)
-{
-  return a->p > 0 || a->mask.argument;
 }
 
 /* ---- operations ---- */
@@ -259,7 +254,7 @@ static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor sum = reduced(b, CUDNN_REDUCE_TENSOR_ADD, e);
   point(b, CUDNN_POINTWISE_ADD, most, pointed(b, CUDNN_POINTWISE_LOG, sum, NULL, &b->rows), sums);
   DnnDescriptor weights = between(b, dnn_type_of(a->type), &b->scores);
-  if (has_kept(a))
+  if (ampc_attention_has_kept(a))
     point(b, CUDNN_POINTWISE_MUL, kept(b, pointed(b, CUDNN_POINTWISE_DIV, e, sum, &b->scores)),
           number(b, KEPT_SCALE), weights);
   else
@@ -293,11 +288,11 @@ static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scaled_scores(b, q, k), sums, &b->scores);
   DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
   DnnDescriptor taken = weights, slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
-  if (has_kept(a))
+  if (ampc_attention_has_kept(a))
     taken = pointed(b, CUDNN_POINTWISE_MUL, kept(b, weights), number(b, KEPT_SCALE), &b->scores);
   multiply(b, reshaped(b, taken, &b->turned), dy, dv);
   multiply(b, dy, v, slope);
-  if (has_kept(a)) slope = kept(b, slope);
+  if (ampc_attention_has_kept(a)) slope = kept(b, slope);
   slope = pointed(b, CUDNN_POINTWISE_SUB, slope, off, &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, weights, &b->scores);
   if (a->p > 0) slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, KEPT_SCALE), &b->scores);
@@ -325,56 +320,9 @@ static DnnDescriptor graph(DnnObjects *o, DnnHandle handle, const void *what, Dn
 
 /* ---- the problem ---- */
 
-const char *dnn_against_attention(const ampc_attention *a)
-{
-  enum { WIDEST = 256, STEP = 8 };
-  if (a->type != AMPC_F16 && a->type != AMPC_BF16) return "its operands are not 16 bits wide";
-  if (a->d % STEP || a->e % STEP) return "a head's width is no multiple of 8";
-  if (a->d > WIDEST || a->e > WIDEST) return "a head is wider than 256";
-  if (a->p >= 1) return "dropout keeps nothing";
-  const int64_t *all[] = {a->q.stride,  a->k.stride,  a->v.stride,  a->y.stride,
-                          a->dy.stride, a->dq.stride, a->dk.stride, a->dv.stride};
-  for (size_t i = 0; i < (a->backward ? sizeof all / sizeof *all : 4); i++)
-    if (all[i][0] % STEP || all[i][1] % STEP || all[i][2] % STEP)
-      return "rows of an operand lie no multiple of 16 bytes apart";
-  return NULL;
-}
-
-int64_t dnn_attention_scores(const ampc_attention *a)
-{
-  if (!a->backward) return 0;
-  int64_t l = ampc_round_up(a->l, QUERY_TILE), s = ampc_round_up(a->s, KEY_TILE);
-  return a->n * a->heads * l * s * SCORE_BYTES;
-}
-
-void dnn_attention_mask_dims(const ampc_attention *a, int64_t out[4])
-{
-  const int64_t all[] = {a->n, a->heads, a->l, a->s};
-  for (int i = 0; i < 4; i++) out[i] = a->mask.stride[i] ? all[i] : 1;
-}
-
-static int64_t mask_elements(const ampc_attention *a)
-{
-  int64_t dim[4];
-  dnn_attention_mask_dims(a, dim);
-  return dim[0] * dim[1] * dim[2] * dim[3];
-}
-
-int64_t dnn_attention_kept(const ampc_attention *a)
-{
-  int64_t n = a->p > 0 ? a->n * a->heads * a->l * a->s : mask_elements(a);
-  return has_kept(a) ? ampc_round_up(n * SCORE_BYTES, AMPC_CUDA_ALIGN) : 0;
-}
-
-int64_t dnn_attention_bias(const ampc_attention *a)
-{
-  if (!a->mask.argument) return 0;
-  return ampc_round_up(mask_elements(a) * (int64_t)sizeof(float), AMPC_CUDA_ALIGN);
-}
-
 static int64_t bytes_beside(const ampc_attention *a)
 {
-  return dnn_attention_scores(a) + dnn_attention_kept(a) + dnn_attention_bias(a);
+  return ampc_attention_scores(a) + ampc_attention_kept(a) + ampc_attention_bias(a);
 }
 
 static int64_t next_lower_divisor(int64_t n, int64_t of)
@@ -410,7 +358,7 @@ DnnProblem dnn_attention_problem(const ampc_attention *a)
                                (long long)a->n, (long long)a->heads, (long long)a->l,
                                (long long)a->d, (long long)a->s, (long long)a->e);
   int64_t mask[4];
-  dnn_attention_mask_dims(a, mask);
+  ampc_attention_mask_dims(a, mask);
   if (a->mask.argument)
     at += (size_t)snprintf(p.words + at, DNN_PROBLEM_ROOM - at, ", mask %lldx%lldx%lldx%lld",
                            (long long)mask[0], (long long)mask[1], (long long)mask[2],
@@ -441,7 +389,7 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
   const void *places[] = {at->q, at->k, at->v, at->y, at->sums, &numbers->scale};
   for (uint32_t i = 0; i < o.n; i++) o.place[i] = (void *)(uintptr_t)places[i];
   if (a->causal) dnn_add_operand(&o, LOWEST, &numbers->lowest);
-  if (has_kept(a)) {
+  if (ampc_attention_has_kept(a)) {
     dnn_add_operand(&o, KEPT, at->kept);
     dnn_add_operand(&o, KEPT_SCALE, &numbers->kept);
   }

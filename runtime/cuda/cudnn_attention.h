@@ -1,9 +1,7 @@
 /* Attention as cuDNN's graph: cudnn_attention.c. */
 #pragma once
 #include "cudnn_graph.h"
-
-/* What speaks against all of its engines; NULL: nothing, or only they know. */
-const char *dnn_against_attention(const ampc_attention *a);
+#include "runtime/plan/attention_sizes.h"
 
 /* What backward may write of the scores: a layer of GPT-2 at a batch of 16 needs 384 MiB; and what
  * an engine asks for beside that. */
@@ -13,13 +11,6 @@ enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
  * the mask of dropout and what backward writes of the scores, is no more than `limit` bytes: all of
  * `a` is calls of that, one after the other. */
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
-
-int64_t dnn_attention_scores(const ampc_attention *a); /* those bytes; forward none */
-int64_t dnn_attention_kept(const ampc_attention *a);   /* of what says which weights are kept */
-int64_t dnn_attention_bias(const ampc_attention *a);   /* and of what is added to scores */
-/* Of these the sizes [n, heads, l, s], 1 where the mask is the same for all; of the first one all
- * of them where there is dropout. */
-void dnn_attention_mask_dims(const ampc_attention *a, int64_t out[4]);
 
 DnnProblem dnn_attention_problem(const ampc_attention *a);
 

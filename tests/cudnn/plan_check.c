@@ -94,9 +94,9 @@ static void check_attention(const ampc_attention *a, const char *what, int64_t l
   ampc_attention part = dnn_attention_part(a, limit);
   DnnProblem problem = dnn_attention_problem(&part);
   if (a->n % part.n || a->heads % part.heads) fail(what, "parts of different sizes");
-  if (dnn_attention_scores(&part) > limit) fail(what, "a part that is too large");
-  if (dnn_against_attention(a)) fail(what, dnn_against_attention(a));
-  check_problem(&problem, dnn_attention_scores(&part) + BESIDE, capability >= 80);
+  if (ampc_attention_scores(&part) > limit) fail(what, "a part that is too large");
+  if (ampc_attention_against(a)) fail(what, ampc_attention_against(a));
+  check_problem(&problem, ampc_attention_scores(&part) + BESIDE, capability >= 80);
 }
 
 /* ---- those of jobs ---- */
@@ -257,10 +257,10 @@ static void check_attentions(void)
   a = dnn_attention_part(&a, FEW_SCORES);
   if (a.n != 1 || a.heads != 1) fail("GPT-2", "no room for the mask");
   a.d = 20;
-  if (!dnn_against_attention(&a)) fail("GPT-2", "cuDNN takes heads of 20 features");
+  if (!ampc_attention_against(&a)) fail("GPT-2", "cuDNN takes heads of 20 features");
   a.d = 64;
   a.type = AMPC_F32;
-  if (!dnn_against_attention(&a)) fail("GPT-2", "cuDNN takes heads of f32");
+  if (!ampc_attention_against(&a)) fail("GPT-2", "cuDNN takes heads of f32");
 }
 
 int main(int argc, char **argv)

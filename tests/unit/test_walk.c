@@ -1,7 +1,7 @@
 /* Walked PTX (runner/cost) against counts made by hand: each text stands with the sum that its
  * counts come from. */
 #include "check.h"
-#include "runner/cost/gpu.h"
+#include "runner/cost/kernel.h"
 #include "walked.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"

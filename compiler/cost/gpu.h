@@ -1,7 +1,7 @@
-/* What a GPU can do at most, and how long a kernel or a product takes it at least. */
+/* THE table of GPUs as data, and how long a product of a vendor's library takes at least. */
 #pragma once
-#include "runtime/plan/ampc_plan.h"
-#include "walk.h"
+#include "ampc_plan.h"
+#include "compiler/base/arena.h"
 
 typedef struct Gpu {
   const char *name, *model, *arch;
@@ -29,14 +29,8 @@ typedef struct Cost {
   double in_flight;                            /* threads at a time */
   double roof_us; /* what the bytes of the operands, and of a product its arithmetic, take */
 } Cost;
-
-typedef struct KernelLoad { /* of a kernel of ours */
-  uint32_t grid, block;
-  int registers, shared; /* of a thread and a block; registers 0: not known */
-  double bytes;          /* of operands, each once */
-  const WalkCounts *counts;
-} KernelLoad;
-Cost gpu_kernel_cost(const Gpu *g, const KernelLoad *k);
+/* Sets what is slowest of what the resources take alone, and so `us`. */
+void cost_choose(Cost *c);
 
 typedef struct ProductLoad { /* of a library */
   double m, n, k, batch;
@@ -46,4 +40,5 @@ typedef struct ProductLoad { /* of a library */
   bool aligned;    /* rows begin at multiples of 16 bytes */
 } ProductLoad;
 Cost gpu_product_cost(const Gpu *g, const ProductLoad *p);
+/* Tensor cores of this GPU take the type. */
 bool gpu_has_tensor(const Gpu *g, const ProductLoad *p);

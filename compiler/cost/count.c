@@ -8,9 +8,9 @@
  * are not counted. Bytes are those of the tensors: each operand once, as large as what is used of
  * it, whatever caches and second passes make of it. A command in a loop (`scan`) counts as often as
  * the loop turns, of which each time makes one slice of what is stacked. */
-#include "inspect.h"
-#include "runtime/plan/conv_sizes.h"
+#include "count.h"
 #include <string.h>
+#include "runtime/plan/conv_sizes.h"
 
 /* ---- arithmetic ---- */
 
@@ -64,22 +64,38 @@ static bool meets_floats(const Graph *g, const Node *n)
   return found;
 }
 
+typedef struct Counter {
+  Compile *c;
+  CommandCount *sum;
+  NodeCount *nodes; /* or NULL */
+} Counter;
+
+static int64_t node_flops(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  OpTemplate tmpl = op_of(n)->tmpl;
+  if (tmpl == TMPL_file || !meets_floats(g, n)) return 0;
+  int64_t flops = 0;
+  if (tmpl == TMPL_map) flops += ir_elements(n) * count_statement(n, &op_of(n)->code.statements[0]);
+  if (n->op == OP_grad_accumulate) flops += ir_elements(ir_node(g, n->in[0]));
+  if (tmpl == TMPL_row) flops += count_row(g, v);
+  return flops;
+}
+
 /* -1: a template file of its own, whose text is not read. Nodes that were joined into one
  * kernel add up. */
-static int64_t kernel_flops(const Graph *g, const Group *group)
+static void count_flops(const Counter *k, const Group *group)
 {
-  int64_t flops = 0;
+  const Graph *g = k->c->graph;
   for (uint32_t i = 0; i < group->n; i++) {
-    const Node *n = ir_node(g, group->nodes[i]);
-    OpTemplate tmpl = op_of(n)->tmpl;
-    if (tmpl == TMPL_file) return -1;
-    if (!meets_floats(g, n)) continue;
-    if (tmpl == TMPL_map)
-      flops += ir_elements(n) * count_statement(n, &op_of(n)->code.statements[0]);
-    if (n->op == OP_grad_accumulate) flops += ir_elements(ir_node(g, n->in[0]));
-    if (tmpl == TMPL_row) flops += count_row(g, group->nodes[i]);
+    int64_t flops = node_flops(g, group->nodes[i]);
+    bool counted = op_of(ir_node(g, group->nodes[i]))->tmpl != TMPL_file;
+    if (k->nodes) k->nodes[group->nodes[i].id].flops += flops;
+    if (!counted)
+      k->sum->flops = -1;
+    else if (k->sum->flops >= 0)
+      k->sum->flops += flops;
   }
-  return flops;
 }
 
 /* Two for each multiplication of an output element with its window, backward convolutions
@@ -93,30 +109,30 @@ static int64_t conv_flops(const ampc_conv *d)
 
 /* Elements of a flat space that an argument covers: the slot of one parameter, or the range
  * that an update walks. */
-static int64_t range_elements(const Inspection *in, const Group *group, const KernelArg *a)
+static int64_t range_elements(const Compile *c, const Group *group, const KernelArg *a)
 {
-  const Graph *g = in->c->graph;
+  const Graph *g = c->graph;
   if (a->value.id) return ir_elements(ir_node(g, ir_node(g, a->value)->in[0]));
   return node_range(g, ir_node(g, group->anchor));
 }
 
 /* A kernel that only moves a part of a value (a slice) reads no more than it writes. */
-static int64_t operand_bytes(const Inspection *in, const Group *group, const KernelArg *a)
+static int64_t operand_bytes(const Compile *c, const Group *group, const KernelArg *a)
 {
-  const Graph *g = in->c->graph;
+  const Graph *g = c->graph;
   const Node *n = ir_node(g, a->value);
   int64_t elements = ir_elements(n);
   const Node *reader = ir_node(g, group->nodes[0]);
   if (group->n == 1 && op_of(reader)->tmpl == TMPL_move && ir_elements(reader) < elements)
     elements = ir_elements(reader);
-  return elements * ir_dtype_size(in->c, a->type);
+  return elements * ir_dtype_size(c, a->type);
 }
 
 /* Of a buffer that is read and written: running statistics. */
-static int64_t buffer_bytes(const Inspection *in, const KernelArg *a)
+static int64_t buffer_bytes(const Compile *c, const KernelArg *a)
 {
-  const Parameter *p = &in->c->graph->params.at[a->index];
-  int64_t bytes = ir_dtype_size(in->c, p->dtype);
+  const Parameter *p = &c->graph->params.at[a->index];
+  int64_t bytes = ir_dtype_size(c, p->dtype);
   for (uint32_t i = 0; i < p->rank; i++) bytes *= p->dim[i];
   return bytes;
 }
@@ -131,48 +147,69 @@ static bool reads_gradients(const Node *anchor)
 }
 
 /* What one iteration makes of it. */
-static int64_t made_bytes(const Inspection *in, Value v)
+static int64_t made_bytes(const Compile *c, Value v)
 {
-  const Node *n = ir_node(in->c->graph, v);
-  int64_t bytes = ir_bytes(in->c, n);
+  const Node *n = ir_node(c->graph, v);
+  int64_t bytes = ir_bytes(c, n);
   return n->op == OP_stack ? bytes / n->dim[0] : bytes;
 }
 
-static void count_argument(const Inspection *in, CommandRow *row, const Group *group,
-                           const KernelArg *a)
+/* Whose operand it is: of an input the first node that reads it, of a result the one that makes it,
+ * else the one that the kernel is about. */
+static Value owner_of(const Graph *g, const Group *group, const KernelArg *a)
 {
-  bool norm = group->anchor.id && reads_gradients(ir_node(in->c->graph, group->anchor));
+  if (a->role == ARG_out) return a->value;
+  for (uint32_t i = 0; i < group->n && a->role == ARG_in; i++) {
+    const Node *n = ir_node(g, group->nodes[i]);
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (n->in[k].id && value_root(g, n->in[k]).id == a->value.id) return group->nodes[i];
+  }
+  return group->anchor.id ? group->anchor : group->nodes[0];
+}
+
+static void take(const Counter *k, Value who, int64_t read, int64_t written)
+{
+  k->sum->read += read;
+  k->sum->written += written;
+  if (!k->nodes) return;
+  k->nodes[who.id].read += read;
+  k->nodes[who.id].written += written;
+}
+
+static void count_argument(const Counter *k, const Group *group, const KernelArg *a)
+{
+  Compile *c = k->c;
+  bool norm = group->anchor.id && reads_gradients(ir_node(c->graph, group->anchor));
+  Value who = owner_of(c->graph, group, a);
+  int64_t bytes;
   switch (a->role) {
   case ARG_in:
-    if (a->place.space != AMPC_STATE) row->read += operand_bytes(in, group, a);
+    if (a->place.space != AMPC_STATE) take(k, who, operand_bytes(c, group, a), 0);
     break;
   case ARG_out:
-    row->written += made_bytes(in, a->value);
-    if (a->over.id) row->read += made_bytes(in, a->over);
+    take(k, who, a->over.id ? made_bytes(c, a->over) : 0, made_bytes(c, a->value));
     break;
   case ARG_grad:
   case ARG_master:
   case ARG_moment1:
   case ARG_moment2:
   case ARG_moment3:
-  case ARG_ema: {
-    int64_t bytes = range_elements(in, group, a) * ir_dtype_size(in->c, AMPC_F32);
-    row->read += bytes;
-    if (!norm && !a->only_read) row->written += bytes;
+  case ARG_ema:
+    bytes = range_elements(c, group, a) * ir_dtype_size(c, AMPC_F32);
+    take(k, who, bytes, norm || a->only_read ? 0 : bytes);
     break;
-  }
   case ARG_copy16:
   case ARG_copybf:
-    row->written += range_elements(in, group, a) * 2;
+    take(k, who, 0, range_elements(c, group, a) * 2);
     break;
   case ARG_buffer:
   case ARG_kept:
-    row->read += buffer_bytes(in, a);
-    row->written += buffer_bytes(in, a);
+    bytes = buffer_bytes(c, a);
+    take(k, who, bytes, bytes);
     break;
   case ARG_scratch: /* written and read back */
-    row->read += own_scratch(in->c, group);
-    row->written += own_scratch(in->c, group);
+    bytes = own_scratch(c, group);
+    take(k, who, bytes, bytes);
     break;
   case ARG_state:
   case ARG_optimizer:
@@ -182,37 +219,38 @@ static void count_argument(const Inspection *in, CommandRow *row, const Group *g
   }
 }
 
-static void count_kernel(const Inspection *in, CommandRow *row, const Group *group)
+static void count_kernel(const Counter *k, const Group *group)
 {
-  KernelArgs args = part_args(in->c, group);
-  for (uint32_t i = 0; i < args.n; i++) count_argument(in, row, group, &args.at[i]);
+  KernelArgs args = part_args(k->c, group);
+  for (uint32_t i = 0; i < args.n; i++) count_argument(k, group, &args.at[i]);
 }
 
-int64_t inspect_kernel_bytes(const Inspection *in, const Group *group)
+int64_t kernel_bytes(Compile *c, const Group *group)
 {
-  CommandRow row = {0};
-  count_kernel(in, &row, group);
-  return row.read + row.written;
+  CommandCount sum = {0};
+  count_kernel(&(Counter){c, &sum, NULL}, group);
+  return sum.read + sum.written;
 }
 
 /* For commands without a list of arguments: what is read, and the result, which is read too
  * where the command adds to it. */
-static void count_values(const Inspection *in, CommandRow *row, const Value *reads, uint32_t n,
+static void count_values(const Counter *k, const Group *group, const Value *reads, uint32_t n,
                          Value result, bool accumulates)
 {
-  const Graph *g = in->c->graph;
+  const Graph *g = k->c->graph;
+  int64_t read = 0, written = made_bytes(k->c, result);
   for (uint32_t i = 0; i < n; i++)
-    if (reads[i].id) row->read += ir_bytes(in->c, ir_node(g, reads[i]));
-  row->written = made_bytes(in, result);
-  if (accumulates) row->read += row->written;
+    if (reads[i].id) read += ir_bytes(k->c, ir_node(g, reads[i]));
+  take(k, group->anchor, read + (accumulates ? written : 0), written);
 }
 
 /* Which of x, w, y is the result depends on the direction of the convolution; the others are
  * read. */
-static void count_product(const Inspection *in, CommandRow *row)
+static void count_product(const Counter *k, uint32_t group)
 {
-  if (row->kind == ROW_conv) {
-    Convolution p = convolution_of(in->c, row->group);
+  const Group *of = &k->c->graph->groups.at[group];
+  if (k->sum->kind == COMMAND_conv) {
+    Convolution p = convolution_of(k->c, group);
     Value result = p.desc.kind == AMPC_CONV_FORWARD ? p.y
                    : p.desc.kind == AMPC_CONV_DATA  ? p.x
                                                     : p.w;
@@ -220,13 +258,14 @@ static void count_product(const Inspection *in, CommandRow *row)
     uint32_t n = 0;
     for (uint32_t i = 0; i < 4; i++)
       if (all[i].id != result.id) reads[n++] = all[i];
-    count_values(in, row, reads, n, result, p.desc.accumulate);
-    row->flops = conv_flops(&p.desc);
+    count_values(k, of, reads, n, result, p.desc.accumulate);
+    k->sum->flops = conv_flops(&p.desc);
   } else {
-    Product p = product_of(in->c, row->group);
-    count_values(in, row, (Value[]){p.a, p.b, p.bias}, 3, p.c, p.desc.accumulate);
-    row->flops = 2 * p.desc.m * p.desc.n * p.desc.k * p.desc.batch;
+    Product p = product_of(k->c, group);
+    count_values(k, of, (Value[]){p.a, p.b, p.bias}, 3, p.c, p.desc.accumulate);
+    k->sum->flops = 2 * p.desc.m * p.desc.n * p.desc.k * p.desc.batch;
   }
+  if (k->nodes) k->nodes[of->anchor.id].flops += k->sum->flops;
 }
 
 /* Of the loops around a command: how often it is launched. */
@@ -238,20 +277,32 @@ static int64_t times_of(const Graph *g, const Group *group)
   return times;
 }
 
-void inspect_count(const Inspection *in, CommandRow *row)
+CommandKind command_kind(const Graph *g, uint32_t group)
 {
-  const Graph *g = in->c->graph;
-  const Group *group = &g->groups.at[row->group];
-  row->read = row->written = 0;
-  if (row->kind != ROW_kernel) {
-    count_product(in, row);
+  if (!group_by_library(g, group)) return COMMAND_kernel;
+  bool conv = op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv;
+  return conv ? COMMAND_conv : COMMAND_gemm;
+}
+
+CommandCount command_count(Compile *c, uint32_t group, NodeCount *nodes)
+{
+  const Graph *g = c->graph;
+  const Group *of = &g->groups.at[group];
+  CommandCount sum = {.kind = command_kind(g, group), .times = times_of(g, of)};
+  Counter k = {c, &sum, nodes};
+  if (sum.kind != COMMAND_kernel) {
+    count_product(&k, group);
   } else {
-    for (uint32_t i = 0; i < group->n_parts; i++) count_kernel(in, row, &group->parts[i]);
-    if (!group->n_parts) count_kernel(in, row, group);
-    row->flops = kernel_flops(g, group);
+    for (uint32_t i = 0; i < of->n_parts; i++) count_kernel(&k, &of->parts[i]);
+    if (!of->n_parts) count_kernel(&k, of);
+    count_flops(&k, of);
   }
-  row->times = times_of(g, group);
-  row->read *= row->times;
-  row->written *= row->times;
-  if (row->flops > 0) row->flops *= row->times;
+  sum.read *= sum.times;
+  sum.written *= sum.times;
+  if (sum.flops > 0) sum.flops *= sum.times;
+  for (uint32_t i = 0; nodes && i < of->n; i++) {
+    NodeCount *n = &nodes[of->nodes[i].id];
+    *n = (NodeCount){n->read * sum.times, n->written * sum.times, n->flops * sum.times};
+  }
+  return sum;
 }
