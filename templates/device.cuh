@@ -459,3 +459,31 @@ DEVICE real ampc_schedule_step(real t, real start, real every, real gamma)
 {
   return start * ampc_pow(gamma, ampc_floor(t / every));
 }
+
+// --- ampc_move_scale
+/* torch.amp.GradScaler.update, with a floor, a ceiling and hysteresis: an overflow takes the scale
+ * down and restarts the count, `growth_interval` steps without one take it up. Products are of
+ * doubles and rounded once; a growth beyond f32 is dropped. The first `hysteresis` - 1 overflows
+ * since the scale was last due to grow leave it as it is. Where it cannot go down the count goes
+ * below zero: one for each step in a row that overflows. */
+DEVICE void ampc_move_scale(const ampc_state *state, int overflow, float *scale, long long *growth,
+                            long long *spared)
+{
+  const double was = (double)*scale;
+  if (overflow) {
+    const float lower = (float)(was * state->backoff_factor);
+    const int lowest = !state->dynamic || *scale <= state->min_scale;
+    *growth = !lowest ? 0 : *growth < 0 ? *growth - 1 : -1;
+    if (!lowest && *spared + 1 < state->hysteresis)
+      ++*spared;
+    else if (!lowest)
+      *scale = lower > state->min_scale ? lower : state->min_scale;
+    return;
+  }
+  if (*growth < 0) *growth = 0;
+  if (!state->dynamic || ++*growth != state->growth_interval) return;
+  const float higher = (float)(was * state->growth_factor);
+  if (ampc_isfinite(higher)) *scale = higher < state->max_scale ? higher : state->max_scale;
+  *growth = 0;
+  *spared = 0;
+}

@@ -391,6 +391,7 @@ static void put_scaler(Printer *p, const ampc_scaler_desc *s)
   field_number(p, &t, "min", s->min);
   field_number(p, &t, "max", s->max);
   field_integer(&t, "interval", s->interval);
+  field_integer(&t, "hysteresis", s->hysteresis);
   if (t.n) EMIT(p, ".scaler = {%s},\n", t.at);
 }
 

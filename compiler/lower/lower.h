@@ -396,6 +396,9 @@ bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out);
 bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out);
 const char *region_kind_text(RegionKind kind);
 void lower_precision(Lower *l, const Decl *decl);
+/* ---- scaler.c ---- */
+void lower_no_scaler(Lower *l);
+void default_scaler(Lower *l, RegionKind kind, Span span); /* of a job without the clause */
 Datum native_scaler(Lower *l, Args *args);
 
 /* ---- policy.c ---- */

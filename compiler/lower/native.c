@@ -571,7 +571,7 @@ const Native natives[] = {
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
     {"running", 2, 5, false, true, run_running},
-    {"scaler", 8, 8, false, true, native_scaler},
+    {"scaler", 9, 9, false, true, native_scaler},
     {0},
 };
 

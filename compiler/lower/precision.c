@@ -1,6 +1,5 @@
-/* Regions of precision: the `precision` clause with its scaler, autocast blocks, pins. */
+/* Regions of precision: the `precision` clause, autocast blocks, pins. */
 #include "lower.h"
-#include "runtime/plan/number.h"
 
 static const struct {
   const char *name;
@@ -125,33 +124,21 @@ uint16_t region_checkpoint(Lower *l, Span span)
 
 /* ---- the precision clause ---- */
 
-/* torch.amp.GradScaler's defaults. Only f16 has so little range that small gradients vanish. */
-static void default_scaler(Graph *g, RegionKind kind)
-{
-  g->scaler = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
-  if (kind == REGION_f16)
-    g->scaler = (ampc_scaler_desc){.on = true,
-                                   .dynamic = true,
-                                   .init = 65536,
-                                   .growth = 2,
-                                   .backoff = 0.5,
-                                   .min = 1,
-                                   .max = 16777216,
-                                   .interval = 2000};
-}
-
-/* `precision f16 { scaler(init=1024.0) }` */
-static void clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
+/* `precision f16 { scaler(init=1024.0) }`. False: there is none. */
+static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
 {
   if (kind == REGION_f16) {
     l->in_precision = true;
     eval(l, s, e);
     l->in_precision = false;
-  } else if (!overridden) { /* with --set precision=bf16 the clause of the text is not wrong */
+    return true;
+  }
+  if (!overridden) { /* with --set precision=bf16 the clause of the text is not wrong */
     fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need none",
          region_kind_text(kind), region_kind_text(kind));
     diag_help(l->c, "remove the clause");
   }
+  return false;
 }
 
 /* `tf32(true)`: as torch.backends.cuda.matmul.allow_tf32, in regions of f32 too and where autocast
@@ -181,7 +168,8 @@ static void clause_params(Lower *l, const Args *args)
   diag_help(l->c, "`params(bf16)`; for some of them `store(bf16, \"pattern\")` in `model`");
 }
 
-static void precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
+/* True: it is the scaler's. */
+static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
   const char *name = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name
@@ -189,9 +177,8 @@ static void precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
                          : "";
   Args args = {.span = st->span};
   bool policy = strcmp(name, "policy") == 0, params = strcmp(name, "params") == 0;
-  if (strcmp(name, "scaler") == 0) {
-    clause_scaler(l, s, e, kind, overridden);
-  } else if (!policy && !params && strcmp(name, "tf32") != 0) {
+  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
+  if (!policy && !params && strcmp(name, "tf32") != 0) {
     fail(l, E210, st->span, "this is no clause of `precision`");
     diag_help(l->c, "clauses are scaler, policy, params, tf32");
   } else if (eval_args(l, s, &e->as.call.args, &args)) {
@@ -202,6 +189,7 @@ static void precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
     else
       clause_tf32(l, &args, kind);
   }
+  return false;
 }
 
 /* decl is NULL in a job without the clause: f32, unless the command line says otherwise. */
@@ -216,78 +204,16 @@ void lower_precision(Lower *l, const Decl *decl)
   }
   if (!given && decl && !kind_of_expr(l, s, decl->as.object.value, false, &kind)) return;
   l->g->precision = region_kind_text(kind);
-  default_scaler(l->g, kind);
-  if (!decl && !given) return;
+  if (!decl && !given) {
+    lower_no_scaler(l);
+    return;
+  }
   Span span = decl ? decl->span : (Span){0, 0};
   l->at.region = 0;
   l->job_region = region_push(l, kind, false, span,
                               arena_printf(l->arena, "precision %s", region_kind_text(kind)));
+  bool scaled = false;
   for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
-    precision_clause(l, s, decl->as.object.clauses.at[i], kind, given != NULL);
-}
-
-/* The numbers of a scaler, in the order of scaler() in the layer library, behind `mode`; `interval`
- * has rules of its own. A scale and its inverse are both numbers of f32. */
-enum {
-  SCALER_init,
-  SCALER_growth,
-  SCALER_backoff,
-  SCALER_interval,
-  SCALER_min,
-  SCALER_max,
-  SCALER_static,
-  SCALER_COUNT
-};
-static const struct {
-  const char *name;
-  ampc_domain domain;
-} scaler_numbers[SCALER_COUNT] = {
-    [SCALER_init] = {"`init` of the scaler", AMPC_SCALE},
-    [SCALER_growth] = {"`growth` of the scaler", AMPC_ABOVE_ONE},
-    [SCALER_backoff] = {"`backoff` of the scaler", AMPC_SHRINKING},
-    [SCALER_interval] = {.name = "`interval` of the scaler"}, /* counts: want_count */
-    [SCALER_min] = {"`min` of the scaler", AMPC_SCALE},
-    [SCALER_max] = {"`max` of the scaler", AMPC_SCALE},
-    [SCALER_static] = {"`static` of the scaler", AMPC_SCALE},
-};
-
-/* As the kernels have them: in f32. */
-static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
-{
-  if (d->min <= d->init && d->init <= d->max) return true;
-  fail(l, E209, span, "the scaler starts at %g, outside of [%g, %g]", d->init, d->min, d->max);
-  diag_help(l->c, "`min` and `max` bound the scale, so min <= init <= max");
-  return false;
-}
-
-/* scaler(mode, init, growth, backoff, interval, min, max, static) of the layer library */
-Datum native_scaler(Lower *l, Args *args)
-{
-  ampc_scaler_desc *d = &l->g->scaler;
-  double v[SCALER_COUNT] = {0};
-  int64_t interval = 0;
-  const ArgValue *at = args->at.at;
-  if (!l->in_precision) return fail(l, E210, args->span, "`scaler` is a clause of `precision`");
-  if (at[0].value.kind == D_word && strcmp(at[0].value.as.text, "off") == 0) {
-    *d = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
-    return d_of(D_none);
-  }
-  if (at[0].value.kind != D_none)
-    return fail(l, E209, args->span, "`scaler` takes `off` or named numbers, got %s",
-                d_kind_text(l, at[0].value));
-  for (int i = 0; i < SCALER_COUNT; i++) {
-    Datum given = at[i + 1].value;
-    const char *name = scaler_numbers[i].name;
-    bool fits = i == SCALER_interval
-                    ? want_count(l, given, args->span, name, 1, AMPC_MOST_STEPS, &interval)
-                    : given.kind == D_none ||
-                          want_in(l, given, args->span, name, scaler_numbers[i].domain, &v[i]);
-    if (!fits) return d_of(D_error);
-  }
-  *d = (ampc_scaler_desc){
-      true,          true,          v[SCALER_init], v[SCALER_growth], v[SCALER_backoff],
-      v[SCALER_min], v[SCALER_max], interval};
-  double scale = v[SCALER_static];
-  if (scale > 0) *d = (ampc_scaler_desc){true, false, scale, 1, 1, scale, scale, 0};
-  return d_of(scaler_bounds(l, d, args->span) ? D_none : D_error);
+    if (precision_clause(l, s, decl->as.object.clauses.at[i], kind, given != NULL)) scaled = true;
+  if (!scaled) default_scaler(l, kind, span);
 }

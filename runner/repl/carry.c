@@ -141,6 +141,7 @@ static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
     new.scale = old.scale;
     new.inv_scale = old.inv_scale;
     new.growth = old.growth;
+    new.spared = old.spared;
   }
   return ampc_write(to, (ampc_ref){AMPC_STATE, 0}, &new, sizeof new);
 }

@@ -289,8 +289,10 @@ bool command_scaler(Repl *r, const char *arg)
   printf("skipped %lld of %lld steps\n", s.skipped, s.step);
   if (s.dynamic)
     printf("grows by %g after %lld steps without overflow (%lld so far), shrinks by %g; %g to %g\n",
-           (double)s.growth_factor, s.growth_interval, s.growth, (double)s.backoff_factor,
-           (double)s.min_scale, (double)s.max_scale);
+           s.growth_factor, s.growth_interval, s.growth, s.backoff_factor, (double)s.min_scale,
+           (double)s.max_scale);
+  if (s.dynamic && s.hysteresis > 1)
+    printf("%lld overflows lower it (%lld so far)\n", s.hysteresis, s.spared);
   return true;
 }
 

@@ -46,6 +46,7 @@ ampc_status suite_backward(Arena *a, TestRun *run);
 ampc_status suite_random(Arena *a, TestRun *run);
 ampc_status suite_step(Arena *a, TestRun *run);
 ampc_status suite_running(Arena *a, TestRun *run);
+ampc_status suite_scaler(Arena *a, TestRun *run);
 ampc_status suite_scan(Arena *a, TestRun *run);
 ampc_status suite_lookups(Arena *a, TestRun *run);
 ampc_status suite_layout(Arena *a, TestRun *run);

@@ -461,7 +461,7 @@ typedef struct ampc_check {
 typedef struct ampc_scaler_desc { /* start values of ampc_state; `on` false: scale 1, no checks */
   bool on, dynamic;
   double init, growth, backoff, min, max;
-  int64_t interval;
+  int64_t interval, hysteresis; /* steps; overflows */
 } ampc_scaler_desc;
 
 /* A kernel. CPU: `function` is a thunk of type ampc_cpu_kernel. CUDA: the __global__ function. */

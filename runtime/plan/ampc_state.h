@@ -24,12 +24,15 @@ typedef struct ampc_state {
   float inv_scale;   /* 1 / scale, rounded once from fp64 */
   long long growth;  /* steps since the last overflow or growth; below 0: minus the number of
                         steps in a row that overflowed where the scale is lowest */
+  long long spared;  /* overflows that have left the scale as it was, since it last was due to grow:
+                        `hysteresis` - 1 at most */
   long long skipped; /* steps in which found_inf was 1 */
   long long bad_loss; /* without a scaler 1 + step of the first minimized value or gradient that is
                          not finite: from then on no update is taken; 0: none yet. With one minus
                          that, of the last minimized value, 0 where it is finite: one step */
-  long long growth_interval;           /* 2000 */
-  float growth_factor, backoff_factor; /* 2 and 0.5 */
+  long long growth_interval;            /* 2000 */
+  long long hysteresis;                 /* so many overflows lower the scale: 1 */
+  double growth_factor, backoff_factor; /* 2 and 0.5; a product with the scale is rounded once */
   float min_scale, max_scale;
   int found_inf;     /* 1: some optimizer of this step met a non-finite gradient */
   int dynamic;       /* 0: static scale, or none */

@@ -135,6 +135,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
          set(f, "ampc.scale", "%.9g", (double)s->scale) &&
          set(f, "ampc.growth", "%lld", s->growth > 0 ? s->growth : 0) &&
+         (s->hysteresis < 2 || set(f, "ampc.spared", "%lld", s->spared)) &&
          set(f, "ampc.position.block", "%lld", (long long)at.block) &&
          set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
          set(f, "ampc.position.batch", "%lld", (long long)at.batch);
@@ -305,7 +306,8 @@ static bool get_scaler(Metadata *m, Saved *s)
   if (!ampc_read_real(text_of(m, "ampc.scale"), &scale) || !ampc_in_domain(AMPC_SCALE, scale))
     return refuse(m, "ampc.scale", ampc_domain_text(AMPC_SCALE));
   s->state.scale = (float)scale;
-  return true;
+  return !tensor_file_get(m->file, "ampc.spared") ||
+         get_count(m, "ampc.spared", AMPC_MOST_STEPS, &s->state.spared);
 }
 
 /* Of the next batch. Whether the epoch has as many is the loader's to see. */
@@ -463,6 +465,7 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
     state.scale = s->state.scale;
     state.inv_scale = (float)(1 / (double)state.scale);
     state.growth = s->state.growth;
+    state.spared = s->state.spared;
   }
   status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {

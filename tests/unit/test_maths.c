@@ -8,6 +8,7 @@
 typedef float real;
 #define R(x) ((real)(x))
 #include "templates/cpu.h"
+#include "runtime/plan/ampc_state.h"
 #include "templates/maths.cuh"
 #include "templates/device.cuh"
 
