@@ -27,6 +27,12 @@ ROW_TREE(real, row_sum, JOIN_ADD)
 // --- row_product
 ROW_TREE(real, row_product, JOIN_MULTIPLY)
 
+// --- row_sum_f64
+ROW_TREE(double, row_sum_f64, JOIN_ADD)
+
+// --- row_product_f64
+ROW_TREE(double, row_product_f64, JOIN_MULTIPLY)
+
 // --- row_max
 ROW_TREE(real, row_max, ampc_max)
 
@@ -50,6 +56,12 @@ COLUMN_TREE(real, column_sum, JOIN_ADD)
 
 // --- column_product
 COLUMN_TREE(real, column_product, JOIN_MULTIPLY)
+
+// --- column_sum_f64
+COLUMN_TREE(double, column_sum_f64, JOIN_ADD)
+
+// --- column_product_f64
+COLUMN_TREE(double, column_product_f64, JOIN_MULTIPLY)
 
 // --- column_max
 COLUMN_TREE(real, column_max, ampc_max)

@@ -101,6 +101,7 @@ static void add_own_node(KernelFacts *f, Value v)
   add_value(f, v);
   add_attributes(f, n);
   add(f, n->part - f->part);
+  add(f, op_is_wide(f->c, n));
   add(f, f->g->blocks.n ? f->g->blocks.at[n->block].accumulate : 1);
   if (op_draws(n)) add_draw(f, n);
   add_value(f, n->over);

@@ -186,15 +186,17 @@ static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
 static const char *arithmetic_text(const Kernel *k)
 {
   if (kernel_template(k) == TMPL_move) return "no arithmetic";
-  bool real = kernel_template(k) == TMPL_file;
+  bool real = kernel_template(k) == TMPL_file, wide = false;
   for (uint32_t i = 0; i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
     real |= dtype_is_float(n->dtype);
+    wide |= op_is_wide(k->c, n);
     for (uint32_t j = 0; j < n->n_in; j++)
       real |= n->in[j].id && dtype_is_float(ir_node(k->g, n->in[j])->dtype);
   }
   if (!real) return "compute integers";
-  return k->c->options.real64 ? "compute f64" : "compute f32";
+  if (k->c->options.real64) return "compute f64";
+  return wide ? "compute f32, sums f64" : "compute f32";
 }
 
 /* Prints for example

@@ -46,10 +46,17 @@ static bool is_long(const RowKernel *r)
   return r->shape.part_rows > (r->columns ? LONG_COLUMN : LONG_ROW);
 }
 
-/* Whether the statement's accumulator begins anew. Sums of integers are exact. */
+/* Whether the statement's accumulator begins anew. Sums of integers are exact, those of doubles
+ * nearly so. */
 bool row_has_stretches(const RowKernel *r, const Use *use)
 {
-  return is_long(r) && use->s->kind == STATEMENT_sum && !use->op->integers;
+  bool rounds = use->s->kind == STATEMENT_sum && !use->op->integers && !use->op->wide;
+  return is_long(r) && rounds;
+}
+
+bool row_is_wide(const Use *use)
+{
+  return use->op->wide && (use->s->kind == STATEMENT_sum || use->s->kind == STATEMENT_product);
 }
 
 static const Use *first_with_stretches(const RowKernel *r, const Uses *uses)

@@ -99,7 +99,8 @@ static const char *meaning(const RowKernel *r, const RowOp *op, const Statement 
     if (op->n->in[i].id) in[i].text = arena_printf(a, "element %u", op->n->in[i].id);
   }
   const char *text = statement_text(r, op, s, in, row);
-  if (s->kind != STATEMENT_first) return arena_printf(a, "%d %s", op->integers, text);
+  int type = op->integers ? 1 : op->wide ? 2 : 0;
+  if (s->kind != STATEMENT_first) return arena_printf(a, "%d %s", type, text);
   return arena_printf(a, "%d %s of %s", op->integers, text, (s - 1)->as);
 }
 

@@ -212,74 +212,6 @@ static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Us
 
 /* ---- reductions ---- */
 
-/* The type of an accumulator. "First index" and reductions of integers are exact in long long. */
-static const char *part_type(const RowOp *op, const Statement *s)
-{
-  return s->kind == STATEMENT_first || op->integers ? "long long" : "real";
-}
-
-/* The neutral value; for "first index" one past the row, which every real index is less than. */
-static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
-{
-  if (s->kind == STATEMENT_first)
-    return arena_printf(r->k->c->arena, "%lld", (long long)r->shape.length);
-  if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near) return op->integers ? "0" : "R(0.0)";
-  if (s->kind == STATEMENT_product) return op->integers ? "1" : "R(1.0)";
-  if (s->kind == STATEMENT_max) return op->integers ? "-0x7fffffffffffffffLL - 1" : "-ampc_inf()";
-  return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
-}
-
-static const char *joined(const RowKernel *r, const RowOp *op,
-                          const Statement *s) /* "row_sum", "row_min_int" */
-{
-  static const char *const names[] = {[STATEMENT_sum] = "sum",
-                                      [STATEMENT_product] = "product",
-                                      [STATEMENT_max] = "max",
-                                      [STATEMENT_min] = "min",
-                                      [STATEMENT_first] = "min"};
-  bool ints = op->integers || s->kind == STATEMENT_first;
-  return arena_printf(r->k->c->arena, "%s%s", names[s->kind], ints ? "_int" : "");
-}
-
-/* One element into the accumulator. Of argmax the second reduction: the least c whose element
- * equals the greatest one; NaN (e != e) counts as equal, as in PyTorch. */
-static void put_part(const RowKernel *r, const Use *use, const char *e)
-{
-  Arena *a = r->k->c->arena;
-  const RowOp *op = use->op;
-  const Statement *s = use->s;
-  const char *form = !r->columns                 ? "ROW_PUT(%s_part)"
-                     : row_has_stretches(r, use) ? "%s_part[j]"
-                                                 : "%s[j]";
-  const char *part = arena_printf(a, form, s->as);
-  bool multiplies = s->kind == STATEMENT_product;
-  if (s->kind == STATEMENT_sum || s->kind == STATEMENT_near || multiplies) {
-    EMIT(r->k->p, "%s %s %s;\n", part, multiplies ? "*=" : "+=", e);
-    return;
-  }
-  if (s->kind == STATEMENT_first)
-    e = arena_printf(a, "%s == %s%s || %s != %s ? %s : %lld", e, (s - 1)->as,
-                     r->columns ? "[j]" : "", e, e, r->columns ? "c" : "(c + j)",
-                     (long long)r->shape.length);
-  EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, op, s), part, e);
-}
-
-/* ROW_PART and COLUMN_PART declare what the machine needs: 16 accumulators a row on the CPU, one a
- * thread on CUDA; one a column. */
-static void put_start(const RowKernel *r, const Use *use)
-{
-  const char *t = part_type(use->op, use->s), *start = part_start(r, use->op, use->s);
-  bool stretches = row_has_stretches(r, use);
-  if (!r->columns) {
-    EMIT(r->k->p, "%s(%s, %s_part, %s);\n", stretches ? "ROW_PART_LONG" : "ROW_PART", t, use->s->as,
-         start);
-    return;
-  }
-  for (int part = 0; part <= stretches; part++)
-    EMIT(r->k->p, "COLUMN_PART(%u, %s, %s%s, %s);\n", r->vector, t, use->s->as, part ? "_part" : "",
-         start);
-}
-
 /* The reductions that can run in the loop that is printed next: those of an op up to the first that
  * needs the result of one of them (sum of exp(x - m) waits for max m), together with those of other
  * ops. */
@@ -373,23 +305,11 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   put_nodes(r, &elements, row_values, uses, needed, "i");
   k->looks_ahead = false;
   for (uint32_t i = 0; i < uses->n && kind != WALK_each; i++)
-    put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
+    row_put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
   row_close(r, "}");
   if (kind != WALK_near) store_vectors(k, outside);
   k->vectors.n = outside;
   row_close(r, "});");
-}
-
-/* "const real s = row_sum(s_part);": joins what threads or accumulators have. */
-static void put_joined(const RowKernel *r, const Use *use)
-{
-  const RowOp *op = use->op;
-  const Statement *s = use->s;
-  if (r->columns)
-    EMIT(r->k->p, "column_%s(%s, %u, %u);\n", joined(r, op, s), s->as, r->vector, r->tile.lanes);
-  else
-    EMIT(r->k->p, "const %s %s = row_%s(%s%s, %u);\n", part_type(op, s), s->as, joined(r, op, s),
-         s->as, row_has_stretches(r, use) ? "_part_sum" : "_part", r->walk.threads);
 }
 
 /* One loop for all of `uses`: accumulators, the loop, the results. */
@@ -398,9 +318,9 @@ static void put_reductions(RowKernel *r, const Uses *uses)
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   need_operands(r, needed, uses);
   if (!walks_again(r)) need_results(r, needed);
-  for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
+  for (uint32_t i = 0; i < uses->n; i++) row_put_start(r, &uses->at[i]);
   put_walk(r, uses, needed, WALK_sums);
-  for (uint32_t i = 0; i < uses->n; i++) put_joined(r, &uses->at[i]);
+  for (uint32_t i = 0; i < uses->n; i++) row_put_joined(r, &uses->at[i]);
 }
 
 /* The guess that parts begin with: Note [moments] in ops.def. */
@@ -408,7 +328,7 @@ static void put_near(RowKernel *r, const Uses *uses)
 {
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   need_operands(r, needed, uses);
-  for (uint32_t i = 0; i < uses->n; i++) put_start(r, &uses->at[i]);
+  for (uint32_t i = 0; i < uses->n; i++) row_put_start(r, &uses->at[i]);
   put_walk(r, uses, needed, WALK_near);
   EMIT(r->k->p, "BLOCK_MEETS;\n"); /* the next walk may store over what others have looked at */
   for (uint32_t i = 0; i < uses->n; i++)
@@ -537,6 +457,7 @@ static void add_op(RowKernel *r, Value v)
   bool indices = op_of(op->n)->code.statements[1].kind == STATEMENT_first;
   op->integers = !dtype_is_float(ir_node(r->k->g, op->n->in[0])->dtype) &&
                  (indices || !dtype_is_float(op->n->dtype));
+  op->wide = op_is_wide(r->k->c, op->n);
   read_program(op);
   bool each = op->code[op->n_code - 1].kind == STATEMENT_each;
   r->flat |= !each && ir_same_dims(op->n, r->x);

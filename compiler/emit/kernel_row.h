@@ -12,6 +12,7 @@ typedef struct RowOp {
   Value v;
   const Node *n;
   bool integers; /* reductions of integers */
+  bool wide;     /* sums and products are f64, and rounded once */
   Statement code[MAX_STATEMENTS];
   uint32_t n_code, at; /* `at`: the next statement to be printed */
 } RowOp;
@@ -65,6 +66,15 @@ void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
 void row_put_results(const RowKernel *r, const bool *needed, const char *index);
 /* Whether the reduction is a sum that begins anew: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);
+/* Whether its accumulator is a double, which becomes a real when it has all. */
+bool row_is_wide(const Use *use);
+
+/* ---- accumulators: kernel_part.c ---- */
+
+/* In front of the loop; one element `e` in it; behind it, where the result gets its name. */
+void row_put_start(const RowKernel *r, const Use *use);
+void row_put_part(const RowKernel *r, const Use *use, const char *e);
+void row_put_joined(const RowKernel *r, const Use *use);
 
 /* ---- programs: kernel_program.c ---- */
 

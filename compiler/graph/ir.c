@@ -441,6 +441,24 @@ bool is_cpu_target(const Compile *c)
   return strcmp(c->options.target, "cpu") == 0;
 }
 
+uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide)
+{
+  Graph *g = c->graph;
+  Region r = g->regions.at[region];
+  if (r.wide == wide) return region;
+  for (uint32_t i = 1; i < g->regions.n; i++)
+    if (g->regions.at[i].sums_of == region && g->regions.at[i].wide == wide) return (uint16_t)i;
+  if (g->regions.n > UINT16_MAX) {
+    diag_error(c, E210, r.span, "the job has more than %d regions of precision", UINT16_MAX);
+    return region;
+  }
+  r.sums_of = region;
+  r.parent = region;
+  r.wide = wide;
+  vec_push(c->arena, &g->regions, r);
+  return (uint16_t)(g->regions.n - 1);
+}
+
 bool ir_is_tf32(const Compile *c, const Node *n)
 {
   const Graph *g = c->graph;

@@ -99,8 +99,10 @@ typedef struct Region {
   RegionKind kind;
   uint16_t parent;
   bool no_grad;        /* nothing inside is differentiated */
+  bool wide;           /* `accumulate(f64, ..)`: op_is_wide says of which nodes that is more */
   Span span;           /* the clause that made it */
   const char *label;   /* "precision f16", "autocast(f32)", "pin f32 on head" */
+  uint16_t sums_of;    /* the region that it is but for `wide`; 0: made for something else */
   uint16_t checkpoint; /* which call of checkpoint() made the nodes, from 1; 0: none */
 } Region;              /* regions[0]: f32, no clause */
 
@@ -273,6 +275,7 @@ struct Graph {
   ampc_scaler_desc scaler;
   const char *precision; /* word of the job's precision clause: "f16" */
   bool tf32;             /* products of f32 round their operands in every region */
+  bool *wide;            /* by op: the job has its sums in f64; NULL: of none */
   uint8_t *policy;       /* by op: OpPrecision + 1 that the job gives it, 0: its own; NULL: none */
   uint64_t seed;
   uint32_t n_streams;
@@ -398,6 +401,8 @@ int64_t ir_pixels(const ImageDims *d); /* of one image */
 /* The sizes of a parameter as it lies; gives its layout. */
 Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
 bool is_cpu_target(const Compile *c);
+/* The region itself, with sums of f64 or, `wide` false, f32. Equal ones are one. */
+uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide);
 bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands first */
 /* ampc_metric_slots of the first n metrics. */
 uint32_t ir_metric_slots(const Graph *g, uint32_t n);

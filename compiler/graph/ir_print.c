@@ -30,7 +30,8 @@ static bool has_precision_clause(const Graph *g)
 static const char *region_text(Compile *c, const Node *n)
 {
   const Region *all = c->graph->regions.at, *r = &all[n->region];
-  while (r->no_grad && !all[r->parent].no_grad) r = &all[r->parent]; /* it set no precision */
+  while (r->sums_of || (r->no_grad && !all[r->parent].no_grad))
+    r = &all[r->parent]; /* it set no precision */
   if (!r->label && has_precision_clause(c->graph)) return ", outside of `precision`";
   if (!r->label) return ", no precision clause";
   if (!r->span.end) return arena_printf(c->arena, ", by %s", r->label);
@@ -239,6 +240,18 @@ static void print_inputs(Text *out, const Node *n)
   }
 }
 
+/* "; computes in f32, sums in f64": the types of an op that its stored one does not say. */
+static const char *types_text(Compile *c, const Node *n)
+{
+  if (!(c->graph->facts & IR_TYPED)) return "";
+  OpTypes t = op_types(c, n);
+  bool computes = t.compute && strcmp(t.compute, t.store) != 0;
+  bool sums = t.accumulate && strcmp(t.accumulate, t.store) != 0;
+  const char *compute = computes ? arena_printf(c->arena, "; computes in %s", t.compute) : "";
+  if (!sums) return compute;
+  return arena_printf(c->arena, "%s%s sums in %s", compute, computes ? "," : ";", t.accumulate);
+}
+
 /* Prints for example
  *   %3 = softmax f32[32, 10] %2 dim=1                # 3:35 softmax is f32 */
 static void print_node(Compile *c, Text *out, uint32_t id)
@@ -254,7 +267,7 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   do text_puts(out, " ");
   while (out->n - start < COMMENT_COLUMN);
   const char *why = ir_why_text(c, n);
-  text_printf(out, "# %s%s%s\n", place_text(c, n->span), *why ? " " : "", why);
+  text_printf(out, "# %s%s%s%s\n", place_text(c, n->span), *why ? " " : "", why, types_text(c, n));
 }
 
 const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,

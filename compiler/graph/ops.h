@@ -72,8 +72,9 @@ typedef enum OpTrait {
   T_partials = 1 << 20,  /* each block leaves a result: their number is dim[0] */
   T_ends_body = 1 << 25, /* an effect that moves the scale and the counters on */
   T_along = 1 << 30, /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
-  T_windows = 1 << 26, /* its template reads images by windows, as vectors of channels */
-  T_views = 1u << 31   /* its template reads operands of four axes with any strides */
+  T_windows = 1 << 26,   /* its template reads images by windows, as vectors of channels */
+  T_totals = 1ull << 35, /* its template adds up: f32, along an axis f64 */
+  T_views = 1u << 31     /* its template reads operands of four axes with any strides */
 } OpTrait;
 
 typedef enum AttrKind {
@@ -216,6 +217,21 @@ uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
 /* The type they meet in by ordinary promotion, as torch.result_type. For most ops it is the type of
  * the result too. */
 DType op_common_type(Compile *c, const Node *n);
+
+/* ---- the three types of an op: rules/arithmetic.c ---- */
+
+/* What a node computes in, adds up in and stores, as words: "f16", "tf32", "f32", "f64", "i64". */
+typedef struct OpTypes {
+  const char *compute;    /* NULL: it computes nothing, or what its own text says */
+  const char *accumulate; /* NULL: it adds nothing up */
+  const char *store;      /* its dtype */
+} OpTypes;
+OpTypes op_types(Compile *c, const Node *n);
+
+/* Its sums are f64: the job asks for that and they can be (else the job was refused). */
+bool op_is_wide(const Compile *c, const Node *n);
+/* Why the sums of an op and of its gradient cannot be f64; NULL: they can. */
+const char *op_against_wide(const OpInfo *op);
 
 /* ---- what integers may be: rules/range.c ---- */
 

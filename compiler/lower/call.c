@@ -254,6 +254,7 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
   if (f->self) name = arena_printf(l->arena, "%s.%s", f->self->class->name, name);
   Datum r = d_of(D_error);
   policy_enter(l, f, args);
+  accumulate_enter(l, f);
   if (bind_params(l, s, name, &f->def->params, args)) r = run_body(l, f, s);
   instance_leave(l, entry);
   call_end(l);

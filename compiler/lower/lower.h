@@ -173,6 +173,11 @@ typedef struct Policy { /* of a def of the library, or an op of the job: policy.
   const char *label; /* "policy(f32, gelu)" */
 } Policy;
 
+typedef struct Sums { /* of a def of the library: `accumulate`, accumulate.c */
+  Datum op;
+  bool wide;
+} Sums;
+
 struct Lower {
   Compile *c;
   Graph *g;
@@ -187,6 +192,7 @@ struct Lower {
   NameVec not_yet;                       /* things already reported as such */
   VEC(Span) call_sites;                  /* of synthetic() */
   VEC(Policy) policies;
+  VEC(Sums) sums;
   DType store; /* of parameters of which nothing else is said: `params(d)` */
   Cursor at;
   Instance *building; /* the module whose body is being run; NULL: none */
@@ -407,6 +413,15 @@ const Policy *policy_of(const Lower *l, Datum callee); /* the last one; NULL: th
 /* Before a def runs: where the job gives it a class its arguments are cast, and the region is one
  * with autocast off. instance_leave() restores that of the caller. */
 void policy_enter(Lower *l, const Callable *f, Args *args);
+
+/* Ops of the table by the names that the language has for them: `sum` is a function of numbers,
+ * too. */
+bool policy_table_op(Datum d, OpKind *out);
+
+/* ---- accumulate.c ---- */
+void clause_accumulate(Lower *l, const Args *args);
+/* Before a def runs, behind policy_enter: the region says how it adds up. */
+void accumulate_enter(Lower *l, const Callable *f);
 
 /* ---- optimizer.c ---- */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);

@@ -29,8 +29,7 @@ static bool want_class(Lower *l, Datum d, Span span, OpPrecision *out)
   return false;
 }
 
-/* `sum` and the like are of the table, and of numbers at compile time as well. */
-static bool as_table_op(Datum d, OpKind *out)
+bool policy_table_op(Datum d, OpKind *out)
 {
   if (d.kind == D_op) return *out = d.as.op, true;
   return d.kind == D_native && op_lookup(d.as.native->name, out);
@@ -40,7 +39,7 @@ static bool as_table_op(Datum d, OpKind *out)
 static bool has_class(Lower *l, Datum d, Span span)
 {
   OpKind op;
-  bool table = as_table_op(d, &op);
+  bool table = policy_table_op(d, &op);
   if (d.kind == D_own || (table && !op_says_type(op_row(op)))) return true;
   if (d.kind == D_function && d.as.function->file->builtin && !d.as.function->self) return true;
   if (d_is(d, D_error)) return false;
@@ -77,7 +76,7 @@ void clause_policy(Lower *l, const Args *args)
     Datum d = args->at.at[i].value;
     OpKind op;
     if (!has_class(l, d, args->at.at[i].span)) continue;
-    if (as_table_op(d, &op)) {
+    if (policy_table_op(d, &op)) {
       if (!l->g->policy) l->g->policy = arena_array(l->arena, uint8_t, OP_COUNT);
       l->g->policy[op] = (uint8_t)(class + 1);
       continue;

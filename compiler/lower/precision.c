@@ -92,7 +92,7 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
     const Region *r = &g->regions.at[i];
     if (r->kind == kind && r->parent == parent && r->no_grad == no_grad &&
         r->checkpoint == g->regions.at[parent].checkpoint && r->span.start == span.start &&
-        strcmp(r->label, label) == 0)
+        r->wide == g->regions.at[parent].wide && !r->sums_of && strcmp(r->label, label) == 0)
       return (uint16_t)i;
   }
   if (g->regions.n > UINT16_MAX) {
@@ -100,7 +100,13 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
     return parent;
   }
   vec_push(l->arena, &g->regions,
-           (Region){kind, parent, no_grad, span, label, g->regions.at[parent].checkpoint});
+           ((Region){.kind = kind,
+                     .parent = parent,
+                     .no_grad = no_grad,
+                     .wide = g->regions.at[parent].wide,
+                     .span = span,
+                     .label = label,
+                     .checkpoint = g->regions.at[parent].checkpoint}));
   if (kind == REGION_bf16 && g->regions.at[parent].kind != REGION_bf16) refuse_bf16(l, span);
   return (uint16_t)(g->regions.n - 1);
 }
@@ -177,13 +183,16 @@ static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
                          : "";
   Args args = {.span = st->span};
   bool policy = strcmp(name, "policy") == 0, params = strcmp(name, "params") == 0;
+  bool accumulate = strcmp(name, "accumulate") == 0;
   if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
-  if (!policy && !params && strcmp(name, "tf32") != 0) {
+  if (!policy && !params && !accumulate && strcmp(name, "tf32") != 0) {
     fail(l, E210, st->span, "this is no clause of `precision`");
-    diag_help(l->c, "clauses are scaler, policy, params, tf32");
+    diag_help(l->c, "clauses are scaler, policy, accumulate, params, tf32");
   } else if (eval_args(l, s, &e->as.call.args, &args)) {
     if (policy)
       clause_policy(l, &args);
+    else if (accumulate)
+      clause_accumulate(l, &args);
     else if (params)
       clause_params(l, &args);
     else

@@ -21,6 +21,7 @@ typedef struct Precision {
   Rewrite r;
   VEC(SharedCasts) casts; /* by id of the new node */
   DType *carried;         /* by id of an old `carry`: its type, AMPC_DTYPE_COUNT: not said yet */
+  bool refused;           /* sums of f64 that an op cannot have have been told */
   bool settled;           /* no `next` has met another type than that of its `carry` */
 } Precision;
 
@@ -282,12 +283,55 @@ static void check_constants(Precision *p, const Node *n)
     if (sig->attr[i].kind == ATTR_float) check_fits(p, n, n->attr[i].f);
 }
 
+/* ---- sums ---- */
+
+/* A def of the library may be made of what has no sums of f64: the first such op is told. */
+static void check_wide(Precision *p, const Node *n)
+{
+  const char *why = op_against_wide(op_of(n));
+  bool wide = p->c->graph->regions.at[n->region].wide;
+  bool adds = op_by_library(op_of(n)) || op_has(n, T_views) || op_of(n)->tmpl == TMPL_own ||
+              (op_of(n)->tmpl == TMPL_row && op_types(p->c, n).accumulate);
+  if (!wide || !why || !adds || p->refused) return;
+  p->refused = true;
+  diag_error(p->c, E407, n->span, "`%s` in it has no sums of f64: %s", op_of(n)->name, why);
+  diag_help(p->c, "leave it out of `accumulate`");
+}
+
+/* What `accumulate` says of ops of the table. */
+static void set_sums(Precision *p, Node *n)
+{
+  const bool *wide = p->c->graph->wide;
+  if (wide && !n->row && n->op < OP_COUNT && wide[n->op])
+    n->region = ir_region_sums(p->c, n->region, true);
+  check_wide(p, n);
+}
+
 /* ---- the pass ---- */
+
+/* Sums of f64 over axes that do not touch: these are moved behind the others, and one node reduces
+ * them, so that nothing is rounded on the way. */
+static Value turned_reduction(Precision *p, const Node n, uint64_t axes)
+{
+  Compile *c = p->c;
+  Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
+  uint32_t order[MAX_RANK], rank = ir_in(c, &n, 0)->rank, count = 0;
+  for (uint32_t reduced = 0; reduced < 2; reduced++)
+    for (uint32_t i = 0; i < rank; i++)
+      if ((axes >> i & 1) == reduced) order[count++] = i;
+  uint32_t kept = rank - (uint32_t)__builtin_popcountll(axes);
+  uint64_t last = (((uint64_t)1 << rank) - 1) & ~(((uint64_t)1 << kept) - 1);
+  Value x = ir_append(c, &at, OP_permute, n.in, 1, ir_axis_attrs(c, order, rank));
+  Value v = ir_reduce(c, &at, n.op, x, last, false);
+  ir_node(c->graph, v)->name = n.name;
+  return ir_reshape(c, &at, v, n.dim, n.rank);
+}
 
 /* sum(x, dim=[0, 2]) becomes two nodes, since one node reduces axes that touch. Between them sums
  * stay f32 even for 16-bit x, so that the result is rounded once, as if there were one node. */
 static Value split_reduction(Precision *p, Node n, uint64_t axes)
 {
+  if (op_is_wide(p->c, &n)) return turned_reduction(p, n, axes);
   Compile *c = p->c;
   Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
   Value x = n.in[0];
@@ -365,6 +409,7 @@ static void type_node(Precision *p, uint32_t id)
   else
     type_by_rules(p, &n);
   check_constants(p, &n);
+  set_sums(p, &n);
   if (op_axes(&n, &axes) && !ir_axes_touch(axes))
     p->r.map[id] = split_reduction(p, n, axes);
   else

@@ -169,13 +169,14 @@ static uint64_t hash(const Node *n)
   return mix(h, n->stream);
 }
 
-/* Equal nodes compute the same bits. The region does not count, but for tf32: there products round
- * their operands first. */
+/* Equal nodes compute the same bits. The region does not count, but where products round their
+ * operands first (tf32), and where sums are f64. */
 static bool equal(const Compile *c, const Node *a, const Node *b)
 {
   return a->op == b->op && a->row == b->row && a->dtype == b->dtype && a->block == b->block &&
          a->weak == b->weak && a->stream == b->stream && a->n_in == b->n_in && ir_same_dims(a, b) &&
-         ir_is_tf32(c, a) == ir_is_tf32(c, b) && memcmp(a->attr, b->attr, sizeof a->attr) == 0 &&
+         ir_is_tf32(c, a) == ir_is_tf32(c, b) && op_is_wide(c, a) == op_is_wide(c, b) &&
+         memcmp(a->attr, b->attr, sizeof a->attr) == 0 &&
          memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0;
 }
 

@@ -297,10 +297,12 @@ typedef struct Split { /* of a node */
   int64_t parts; /* of long rows; 1: none */
 } Split;
 
-static Split split_of(const Graph *g, Value v)
+/* Parts are f32: sums of f64 stay with one block a row or column, however long. */
+static Split split_of(const Compile *c, Value v)
 {
+  const Graph *g = c->graph;
   const Node *n = ir_node(g, v);
-  if (op_of(n)->tmpl != TMPL_row) return (Split){.parts = 1};
+  if (op_of(n)->tmpl != TMPL_row || op_is_wide(c, n)) return (Split){.parts = 1};
   Split s = {.shape = row_shape(g, v), .parts = 1};
   if (is_sum_of_columns(n, &s.shape))
     s.sum = column_split(s.shape.length, s.shape.inner) > 0;
@@ -314,7 +316,7 @@ bool pass_split(Compile *c)
   Split *split = arena_array(c->arena, Split, c->graph->nodes.n);
   bool any = false;
   for (uint32_t id = 1; id < c->graph->nodes.n; id++) {
-    split[id] = split_of(c->graph, (Value){id});
+    split[id] = split_of(c, (Value){id});
     any |= split[id].sum || split[id].parts > 1;
   }
   if (!any) return true;

@@ -40,7 +40,7 @@ static ampc_status run_suites(TestRun *run)
       {.suite = suite_step},    {.suite = suite_running},  {.suite = suite_scan},
       {.suite = suite_lookups}, {.suite = suite_layout},   {.suite = suite_layout_random},
       {.suite = suite_fusion},  {.suite = suite_model},    {.suite = suite_twin},
-      {.suite = suite_jobs},    {.suite = suite_scaler}};
+      {.suite = suite_jobs},    {.suite = suite_scaler},   {.suite = suite_sums}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {

@@ -1,0 +1,110 @@
+/* The three types of an op: what it computes in, adds up in and stores. Here is said what the
+ * kernels, the libraries and the job's `accumulate` make of a row of the table; dumps and reports
+ * ask.
+ *
+ * Kernels of our own compute in f32, whatever they load and store; sums are f32 unless the job asks
+ * for f64, cumulative ones f64. Products take operands of the type in which they lie and add up in
+ * f32. */
+#include "rules.h"
+
+/* A statement of row code that adds up, or multiplies. */
+static bool accumulates(const OpInfo *op)
+{
+  for (uint32_t i = 0; op->tmpl == TMPL_row && i < op->code.n_statements; i++) {
+    StatementKind kind = op->code.statements[i].kind;
+    if (kind == STATEMENT_near || kind == STATEMENT_sum || kind == STATEMENT_product) return true;
+  }
+  return false;
+}
+
+/* Its rows are cut into parts, whatever the job asks for: Note [channels] in ops.def. */
+static bool has_parts(const OpInfo *op)
+{
+  for (uint32_t i = 0; i < op->code.n_statements; i++) {
+    const CodeStatement *s = &op->code.statements[i];
+    if (s->kind == STATEMENT_near) return true;
+    for (uint32_t k = 0; k < s->n_pieces; k++)
+      if (s->pieces[k].kind == PIECE_size) return true;
+  }
+  return false;
+}
+
+const char *op_against_wide(const OpInfo *op)
+{
+  if (op_by_library(op)) return "libraries that compute products add up in f32";
+  if (op->traits & T_views) return "its products add up in f32";
+  uint32_t channel;
+  if (has_parts(op) || attr_find(op, "channel", &channel))
+    return "statistics of channels are taken in parts, which are f32";
+  if (op->tmpl == TMPL_own) return "its text adds up itself";
+  if (op->tmpl == TMPL_row) return accumulates(op) ? NULL : "it adds nothing up";
+  bool broadcasts = op->tmpl == TMPL_map && (op->traits & T_mixes); /* its gradient is a sum */
+  return broadcasts ? NULL : "it adds nothing up";
+}
+
+bool op_is_wide(const Compile *c, const Node *n)
+{
+  const Graph *g = c->graph;
+  if (!g->regions.at[n->region].wide || op_is_step(n)) return false;
+  return accumulates(op_of(n)) && !has_parts(op_of(n)) &&
+         dtype_is_float(ir_in((Compile *)c, n, 0)->dtype);
+}
+
+/* ---- what it is in ---- */
+
+static bool meets_floats(Compile *c, const Node *n)
+{
+  bool found = dtype_is_float(n->dtype);
+  for (uint32_t i = 0; i < n->n_in; i++)
+    found = found || (n->in[i].id && dtype_is_float(ir_in(c, n, i)->dtype));
+  return found;
+}
+
+/* What a kernel holds one number in. Integers below 64 bits are C's int. */
+static const char *held_in(Compile *c, const Node *n)
+{
+  if (meets_floats(c, n)) return c->options.real64 ? "f64" : "f32";
+  return ir_dtype_name(n->dtype == AMPC_I64 ? AMPC_I64 : AMPC_I32);
+}
+
+/* No new number comes of a comparison, of one of the operands or of what lies elsewhere. */
+static bool only_picks(const OpInfo *op)
+{
+  const uint64_t none = T_effect | T_picks | T_compares | T_tests | T_as_is;
+  bool copies = op->code.n_statements == 1 && op->code.statements[0].n_pieces == 1;
+  if (op->traits & none || copies) return true;
+  if (op->tmpl == TMPL_row) return !accumulates(op);
+  if (op->tmpl == TMPL_file) return !(op->traits & T_totals);
+  return op->tmpl != TMPL_map;
+}
+
+static OpTypes types_of_product(Compile *c, const Node *n)
+{
+  DType operands = ir_in(c, n, 0)->dtype;
+  bool rounds = ir_is_tf32(c, n) && operands == AMPC_F32;
+  return (OpTypes){rounds ? "tf32" : ir_dtype_name(operands), "f32", NULL};
+}
+
+static OpTypes types_of_attention(Compile *c, const Node *n)
+{
+  bool library = rule_library_attends(c, n);
+  return (OpTypes){library ? ir_dtype_name(ir_in(c, n, 0)->dtype) : "f32", "f32", NULL};
+}
+
+OpTypes op_types(Compile *c, const Node *n)
+{
+  const OpInfo *op = op_of(n);
+  OpTypes t = {0};
+  if (op_by_library(op)) {
+    t = types_of_product(c, n);
+  } else if (op->traits & T_views) {
+    t = types_of_attention(c, n);
+  } else if (!only_picks(op)) {
+    bool along = op->traits & T_along && meets_floats(c, n);
+    t.compute = along ? "f64" : held_in(c, n);
+    if (accumulates(op) || op->traits & T_totals)
+      t.accumulate = op_is_wide(c, n) ? "f64" : meets_floats(c, n) ? t.compute : "i64";
+  }
+  t.store = ir_dtype_name(n->dtype);
+  return t;
+}
