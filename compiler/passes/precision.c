@@ -6,8 +6,8 @@
  * gradient so that the derivative of a conversion is a conversion too. */
 #include "passes.h"
 #include "compiler/graph/own.h"
+#include "compiler/rules/rules.h"
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
 
 /* The casts that one node has already, by type. A cast inside no_grad lets no gradient through, so
@@ -238,49 +238,19 @@ static void type_fixed(Precision *p, Node *n)
 
 /* ---- constants ---- */
 
-/* Values at or above it round to infinity: half a step above the greatest finite one, 65504 in f16.
- */
-static double overflow_limit(DType d)
+/* Numbers are compared as the tensor's type has them, as in PyTorch: in f16 0.1 is what 0.1 became
+ * when it was stored. */
+static void round_compared(Precision *p, Node *n)
 {
-  if (d == AMPC_F16) return 65520;
-  if (d == AMPC_BF16) return 0x1.ffp127;
-  return 0x1.ffffffp127;
-}
-
-static const char *largest_text(DType d)
-{
-  return d == AMPC_F16 ? "65504" : d == AMPC_BF16 ? "3.38953e38" : "3.40282e38";
-}
-
-/* The number that x is made of, if it is one number throughout. */
-static const Node *constant_of(const Graph *g, Value x)
-{
-  const Node *n = ir_node(g, x);
-  if (op_has(n, T_repeats)) return constant_of(g, n->in[0]);
-  return n->op == OP_number ? n : NULL;
-}
-
-/* `x.masked_fill(mask, -1e9)` in f16 would silently be -inf: an error. -inf itself is what was
- * meant. */
-static void check_fits(Precision *p, const Node *n, double value)
-{
-  if (isinf(value) || !(fabs(value) >= overflow_limit(n->dtype))) return;
-  diag_error(p->c, E402, n->span, "%s does not fit %s (largest %s)", ir_number_text(p->c, value),
-             ir_dtype_name(n->dtype), largest_text(n->dtype));
-  diag_help(p->c, "`-inf` for a mask, or compute it in `autocast(f32)`");
-}
-
-/* Numbers that a node copies into its result: those among its inputs and its attributes. */
-static void check_constants(Precision *p, const Node *n)
-{
-  const OpSignature *sig = &op_of(n)->signature;
-  if (!op_has(n, T_copies) || !dtype_is_float(n->dtype)) return;
+  DType d = op_common_type(p->c, n);
+  if (!op_has(n, T_compares) || !dtype_is_float(d) || d == AMPC_F32) return;
   for (uint32_t i = 0; i < n->n_in; i++) {
-    const Node *number = constant_of(p->c->graph, n->in[i]);
-    if (number) check_fits(p, n, attr_float(number, "value"));
+    const Node *x = ir_in(p->c, n, i);
+    if (x->op != OP_number) continue;
+    Cursor at = ir_cursor_at(n, WHY_fixed);
+    double v = attr_float(x, "value");
+    if (rule_rounded(d, v) != v) n->in[i] = ir_number(p->c, &at, rule_rounded(d, v));
   }
-  for (uint32_t i = 0; i < sig->n_attrs; i++)
-    if (sig->attr[i].kind == ATTR_float) check_fits(p, n, n->attr[i].f);
 }
 
 /* ---- sums ---- */
@@ -385,7 +355,7 @@ static Value as_type_of(Precision *p, const Node *n)
   for (uint32_t i = 2; i < n->n_in; i++) d = dtype_promote(d, ir_in(p->c, n, i)->dtype);
   if (x->dtype == d && !x->weak) return as_it_is(p, n);
   Value v = ir_append(p->c, &at, OP_cast, n->in, 1, ATTRS({"dtype", {.i = d}}));
-  check_constants(p, ir_node(p->c->graph, v));
+  rule_check_numbers(p->c, ir_node(p->c->graph, v));
   return v;
 }
 
@@ -408,7 +378,8 @@ static void type_node(Precision *p, uint32_t id)
     type_fixed(p, &n);
   else
     type_by_rules(p, &n);
-  check_constants(p, &n);
+  rule_check_numbers(p->c, &n);
+  round_compared(p, &n);
   set_sums(p, &n);
   if (op_axes(&n, &axes) && !ir_axes_touch(axes))
     p->r.map[id] = split_reduction(p, n, axes);

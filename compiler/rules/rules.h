@@ -14,6 +14,13 @@ void rule_copy_dims(Node *n, const Node *from);
 /* Dims of n: inputs [first, end) broadcast with each other; E303 when they do not fit. */
 bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 
+/* ---- numbers: constants.c ---- */
+
+/* E402 or W408 where a number among the operands of n does not stay what the program says. */
+void rule_check_numbers(Compile *c, const Node *n);
+/* v as a value of a float type: rounded to nearest, ties to even; infinite beyond its range. */
+double rule_rounded(DType d, double v);
+
 /* ---- attention: shape_attention.c ---- */
 
 /* Whether the device's library may compute this attention or its gradients: 16 bits, for a GPU, and

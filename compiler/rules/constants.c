@@ -1,0 +1,182 @@
+/* Numbers among operands: whether they stay what the program says in the type that they meet. A
+ * number has no type of its own (it never raises a tensor's), so in 16 bits -1e9 may be -inf and an
+ * eps nothing at all. */
+#include "rules.h"
+#include <math.h>
+
+/* ---- types ---- */
+
+typedef struct Range {
+  int digits;      /* binary ones of a number */
+  double overflow; /* numbers from it on round to infinity: half a step above the greatest */
+  double least;    /* the smallest above 0; half of it rounds to 0 */
+  const char *greatest_text, *least_text;
+} Range;
+
+static const Range *range_of(DType d)
+{
+  static const Range f16 = {11, 65520, 0x1p-24, "65504", "5.96e-8"},
+                     bf16 = {8, 0x1.ffp127, 0x1p-133, "3.38953e38", "9.2e-41"},
+                     f32 = {24, 0x1.ffffffp127, 0x1p-149, "3.40282e38", "1.4e-45"};
+  return d == AMPC_F16 ? &f16 : d == AMPC_BF16 ? &bf16 : &f32;
+}
+
+double rule_rounded(DType d, double v)
+{
+  const Range *r = range_of(d);
+  if (!isfinite(v) || v == 0) return v;
+  if (fabs(v) >= r->overflow) return copysign(INFINITY, v);
+  double step = fmax(ldexp(1, ilogb(v) + 1 - r->digits), r->least);
+  return rint(v / step) * step;
+}
+
+static bool overflows(DType d, double v)
+{
+  return isfinite(v) && fabs(v) >= range_of(d)->overflow;
+}
+
+static bool vanishes(DType d, double v)
+{
+  return v != 0 && rule_rounded(d, v) == 0;
+}
+
+/* ---- what is said ---- */
+
+static void refuse(Compile *c, const Node *n, DType d, double v)
+{
+  diag_error(c, E402, n->span, "%s does not fit %s (largest %s)", ir_number_text(c, v),
+             ir_dtype_name(d), range_of(d)->greatest_text);
+  diag_help(c, "`-inf` for a mask, or compute it in `autocast(f32)`");
+}
+
+static void warn_great(Compile *c, const Node *n, DType d, double v, const char *so)
+{
+  diag_warning(c, W408, n->span, "%s does not fit %s (largest %s): %s", ir_number_text(c, v),
+               ir_dtype_name(d), range_of(d)->greatest_text, so);
+  diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
+}
+
+static void warn_small(Compile *c, const Node *n, DType d, double v, const char *so)
+{
+  diag_warning(c, W408, n->span, "%s is 0 in %s (smallest %s): %s", ir_number_text(c, v),
+               ir_dtype_name(d), range_of(d)->least_text, so);
+  diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
+}
+
+/* ---- where numbers stand ---- */
+
+/* Into the result as it is: `x.masked_fill(mask, -1e9)` in f16 would silently be -inf. -inf itself
+ * is what was meant. */
+static void check_copied(Compile *c, const Node *n, double v)
+{
+  if (overflows(n->dtype, v)) refuse(c, n, n->dtype, v);
+  if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "0 is stored");
+}
+
+/* The greater of x and v, or (sign -1) the smaller one: the result is v, or on its other side. */
+static void check_bound(Compile *c, const Node *n, double v, int sign)
+{
+  if (overflows(n->dtype, v) && sign * v > 0) refuse(c, n, n->dtype, v);
+  if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "the bound is 0");
+}
+
+/* From twice the range on no x is left whose sum with v is finite. */
+static void check_added(Compile *c, const Node *n, double v)
+{
+  if (overflows(n->dtype, v / 2))
+    refuse(c, n, n->dtype, v);
+  else if (overflows(n->dtype, v))
+    warn_great(c, n, n->dtype, v, "most sums are infinite");
+  if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "nothing is added");
+}
+
+static void check_factor(Compile *c, const Node *n, double v, double factor)
+{
+  if (overflows(n->dtype, factor)) warn_great(c, n, n->dtype, v, "most results are infinite");
+  if (vanishes(n->dtype, factor)) warn_small(c, n, n->dtype, v, "most results are 0");
+}
+
+/* Division by what is too small is a product with what is too great. */
+static void check_divided(Compile *c, const Node *n, double v, uint32_t input)
+{
+  if (input == 0) {
+    check_factor(c, n, v, v);
+  } else if (v != 0 && overflows(n->dtype, 1 / v)) {
+    diag_warning(c, W408, n->span,
+                 "dividing by %s leaves %s (largest %s): most results are infinite",
+                 ir_number_text(c, v), ir_dtype_name(n->dtype), range_of(n->dtype)->greatest_text);
+    diag_help(c, "compute it in `autocast(f32)`");
+  } else if (isfinite(v) && v != 0 && vanishes(n->dtype, 1 / v)) {
+    diag_warning(c, W408, n->span, "dividing by %s leaves %s (smallest %s): most results are 0",
+                 ir_number_text(c, v), ir_dtype_name(n->dtype), range_of(n->dtype)->least_text);
+    diag_help(c, "compute it in `autocast(f32)`");
+  }
+}
+
+/* Numbers are compared in the tensor's type. */
+static void check_compared(Compile *c, const Node *n, double v)
+{
+  DType d = op_common_type(c, n);
+  if (!dtype_is_float(d)) return;
+  if (overflows(d, v)) warn_great(c, n, d, v, "no number of the tensor reaches it");
+  if (vanishes(d, v)) warn_small(c, n, d, v, "it is compared with 0");
+}
+
+/* ---- the rule ---- */
+
+/* The number that x is made of, if it is one number throughout. */
+static const Node *constant_of(const Graph *g, Value x)
+{
+  const Node *n = ir_node(g, x);
+  if (op_has(n, T_repeats)) return constant_of(g, n->in[0]);
+  return n->op == OP_number ? n : NULL;
+}
+
+static void check_operand(Compile *c, const Node *n, uint32_t input, double v)
+{
+  switch (n->op) {
+  case OP_add:
+  case OP_sub:
+    check_added(c, n, v);
+    break;
+  case OP_mul:
+    check_factor(c, n, v, v);
+    break;
+  case OP_div:
+    check_divided(c, n, v, input);
+    break;
+  case OP_maximum:
+  case OP_minimum:
+    check_bound(c, n, v, n->op == OP_maximum ? 1 : -1);
+    break;
+  default:
+    break;
+  }
+}
+
+static void check_attributes(Compile *c, const Node *n)
+{
+  const OpSignature *sig = &op_of(n)->signature;
+  for (uint32_t i = 0; i < sig->n_attrs; i++) {
+    if (sig->attr[i].kind == ATTR_float && op_has(n, T_copies)) check_copied(c, n, n->attr[i].f);
+    if (n->op == OP_clamp) check_bound(c, n, n->attr[i].f, i == 0 ? 1 : -1);
+  }
+}
+
+void rule_check_numbers(Compile *c, const Node *n)
+{
+  bool real = dtype_is_float(n->dtype), compares = op_has(n, T_compares);
+  if (n->weak || (!real && !compares)) return;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Node *number = n->in[i].id ? constant_of(c->graph, n->in[i]) : NULL;
+    if (!number) continue;
+    double v = attr_float(number, "value");
+    if (compares)
+      check_compared(c, n, v);
+    else if (op_has(n, T_copies))
+      check_copied(c, n, v);
+    else
+      check_operand(c, n, i, v);
+  }
+  if (real) check_attributes(c, n);
+}
