@@ -31,6 +31,8 @@ typedef struct Options {
   int optimize;               /* 0, 1, 2: fusion only; never a bit of the result */
   bool real64;                /* tests: f32 is double everywhere, see Note [real64] in ir.h */
   bool strict_rounding;  /* 16-bit weight gradients round as in PyTorch before they are summed */
+  uint32_t probe_every;  /* steps whose number it divides tell how large all values are: pass probe;
+                            0: none */
   bool poison;           /* what nobody may read any more is overwritten with NaN */
   int64_t memory_limit;  /* bytes that the job may need; 0: no limit */
   bool check_memory;     /* no two live values overlap: checked in release builds too */

@@ -33,6 +33,8 @@ static const Pass passes[] = {
      "NCHW or NHWC; looks at all users of a value, backward ones too"},
     {"recompute", pass_recompute, IR_LAID, 0,
      "clones typed nodes; simplify, if it came later, would share them again"},
+    {"probe", pass_probe, IR_LAID, 0,
+     "looks at the values of the language; split and fuse then take them apart"},
     {"split", pass_split, IR_LAID, 0,
      "cuts long sums and rows into parts; layout says what lies side by side, and a part is a "
      "kernel's work"},

@@ -308,6 +308,23 @@ DEVICE int last_block(unsigned *arrived)
 // --- ROW_PUT
 #define ROW_PUT(name) name[j]
 
+// --- COUNTERS
+/* n counters of a block, at 0. Neighbours go to others of 4 rows: an addition does not wait for the
+ * one before it. */
+#define COUNTERS(name, n)                                                                          \
+  unsigned name[4][n];                                                                             \
+  for (int row = 0; row < 4; row++)                                                                \
+    for (int k = 0; k < (n); k++) name[row][k] = 0
+
+// --- COUNT
+/* counter k counts element j of a vector */
+#define COUNT(name, j, k) name[(j) & 3][k]++
+
+// --- EACH_COUNTER
+/* for each counter k of [0, n), when all have counted: its value is COUNTED(name, k) */
+#define EACH_COUNTER(k, n) for (int k = 0; k < (n); k++)
+#define COUNTED(name, k)   (name[0][k] + name[1][k] + name[2][k] + name[3][k])
+
 // --- ROW_TREE
 /* Defines a function that joins partial results: row_sum(s_part). */
 #define ROW_TREE(T, name, JOIN)                                                                    \

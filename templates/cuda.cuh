@@ -370,6 +370,25 @@ DEVICE int last_block(unsigned *arrived)
 // --- ROW_PUT
 #define ROW_PUT(name) name
 
+// --- COUNTERS
+/* n counters of a block, at 0 */
+#define COUNTERS(name, n)                                                                          \
+  __shared__ unsigned name[n];                                                                     \
+  __syncthreads(); /* those of the row before are read */                                          \
+  for (unsigned k = threadIdx.x; k < (n); k += blockDim.x) name[k] = 0;                            \
+  __syncthreads()
+
+// --- COUNT
+/* counter k counts element j of a vector */
+#define COUNT(name, j, k) atomicAdd(&name[k], 1u)
+
+// --- EACH_COUNTER
+/* for each counter k of [0, n), when all have counted: its value is COUNTED(name, k) */
+#define EACH_COUNTER(k, n)                                                                         \
+  __syncthreads();                                                                                 \
+  for (unsigned k = threadIdx.x; k < (n); k += blockDim.x)
+#define COUNTED(name, k) name[k]
+
 // --- ROW_TREE
 /* Defines a function that joins the partial results of a row's threads, in a fixed order, and gives
  * the result to all of them. */

@@ -6,6 +6,7 @@
 #include "compiler/base/user_text.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/param_parts.h"
+#include "compiler/graph/ranges.h"
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "kernel_parts.h"
@@ -141,11 +142,17 @@ static const char *number_text(const Template *t, long long v)
   return arena_printf(t->k->c->arena, "%lld", v);
 }
 
-/* grad_norm cuts the gradients into GRAD_NORM_PARTIALS parts. How many elements one has: a multiple
- * of 16, the accumulators of a reduction on the CPU. */
+/* Results that blocks leave, one each: the op's own, or those that it joins. */
+static int64_t partials_of(const Template *t)
+{
+  return op_has(t->n, T_partials) ? t->n->dim[0] : ir_in(t->k->c, t->n, 0)->dim[0];
+}
+
+/* What is cut into so many parts: how many elements one has, a multiple of 16, the accumulators of
+ * a reduction on the CPU. */
 static int64_t part_size(const Template *t)
 {
-  int64_t part = (t->count + GRAD_NORM_PARTIALS - 1) / GRAD_NORM_PARTIALS;
+  int64_t n = partials_of(t), part = (t->count + n - 1) / n;
   return (part + 15) / 16 * 16;
 }
 
@@ -398,8 +405,9 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "samples")) return number_text(t, attr_int(t->n, "samples"));
   const char *parts = parts_text(t, word, n);
   if (parts) return parts;
-  if (is(word, n, "partials")) return number_text(t, GRAD_NORM_PARTIALS);
+  if (is(word, n, "partials")) return number_text(t, partials_of(t));
   if (is(word, n, "part")) return number_text(t, part_size(t));
+  if (is(word, n, "fields")) return number_text(t, RANGE_FIELDS);
   if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
   if (is(word, n, "result")) return stored(k, t->n->dtype, "result");
   const char *size = op_image_inputs(op_of(t->n)) ? image_text(t, word, n) : NULL;
@@ -513,7 +521,8 @@ static int64_t walked(const Template *t)
 {
   int64_t range = node_range(t->k->g, t->n);
   if (range >= 0) return range;
-  if (op_has(t->n, T_running) || t->n->op == OP_statistics || t->n->op == OP_check_index)
+  if (op_has(t->n, T_running) || t->n->op == OP_statistics || t->n->op == OP_check_index ||
+      t->n->op == OP_ranges)
     return ir_elements(ir_node(t->k->g, t->n->in[0]));
   return 1;
 }

@@ -202,6 +202,22 @@ typedef struct Output { /* of an infer block */
   Value value; /* its `output` node */
 } Output;
 
+/* What pass probe looks at: a value, or what a step does to a parameter. */
+typedef enum ProbeKind {
+  PROBE_value,    /* of a node, in forward or backward */
+  PROBE_weight,   /* a parameter before the step */
+  PROBE_gradient, /* a parameter's, as the optimizer finds it: times the loss scale */
+  PROBE_update    /* what the step adds to a parameter */
+} ProbeKind;
+
+typedef struct Probe {
+  ProbeKind kind;
+  Node of;        /* the node as it was when the pass looked: later ones may take it apart */
+  uint32_t param; /* of all kinds but PROBE_value: index into Graph.params */
+  Value kept;     /* its `probed` node, whose place has i32[parts, RANGE_FIELDS] */
+  uint32_t *in;   /* of each of `of.n_in` inputs the probe, + 1; 0: nobody looks at that one */
+} Probe;
+
 /* A compiled block: one variant of a train or eval, or an infer. Variants are its batch sizes, each
  * with every choice of `every` that comes. */
 typedef struct BlockInfo {
@@ -225,6 +241,7 @@ typedef struct BlockInfo {
   ampc_dim_size size[AMPC_MAX_SIZES];
   uint32_t first_source, n_sources;
   int64_t work_bytes; /* pass memory */
+  uint32_t in_program, variant; /* pass plan: its block there, and which variant of it this is */
 } BlockInfo;
 
 /* Pass fuse: nodes that one command computes. groups[0] is unused.
@@ -268,6 +285,7 @@ struct Graph {
   VEC(ampc_plateau) plateaus;
   VEC(Metric) metrics;
   VEC(Output) outputs;
+  VEC(Probe) probes; /* pass probe */
   VEC(ampc_check) checks;
   VEC(BlockInfo) blocks;
   VEC(ampc_source) sources;

@@ -19,9 +19,11 @@ void ir_rewrite_begin(Rewrite *r, Compile *c)
   vec_push(c->arena, &g->nodes, (Node){0});
 }
 
-/* The copied node of an `output` is what the table of outputs names from now on. */
+/* The copied node of an `output` is what the table of outputs names from now on; likewise of a
+ * `probed`. */
 static void move_output(Graph *g, const Node *n, Value to)
 {
+  if (n->op == OP_probed) g->probes.at[attr_int(n, "index")].kept = to;
   if (n->op != OP_output) return;
   int64_t index = attr_int(n, "index");
   if (index < g->outputs.n) g->outputs.at[index].value = to;

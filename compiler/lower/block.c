@@ -259,6 +259,7 @@ static void elaborate(Lower *l, const Decl *decl)
   bool train = b->kind == AMPC_TRAIN;
   l->at.region = l->job_region;
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
+  if (train) every_probe(l, decl->span);
   exec_block(l, &frame, &decl->as.run.body);
   if (!train) check_metrics(l, decl);
   watch_end(l, s);

@@ -76,6 +76,13 @@ static Counted counted(const Lower *l)
   return (Counted){r->n_every, r->n_losses, r->n_metrics, l->g->n_streams};
 }
 
+/* A look at all values (pass probe) fires as an `every` around nothing would. */
+void every_probe(Lower *l, Span span)
+{
+  int64_t n = l->c->options.probe_every;
+  if (n && !l->run->whole) add_period(l, n, span);
+}
+
 /* What this statement counts is written down at its place among those of the block. */
 static void exec_first(Lower *l, Frame *f, const Stmt *st, int64_t n)
 {

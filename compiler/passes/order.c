@@ -88,6 +88,7 @@ static void reads_leaf(Things *t, uint32_t id, Value input)
   if (!root.id) return;
   if (is_working_copy(t->g, root)) n = ir_node(t->g, n->in[0]);
   if (n->op == OP_param) reads(t, id, param_thing(t, attr_int(n, "index")));
+  if (n->op == OP_gradient) reads(t, id, slot_thing(t, attr_int(n, "index")));
   if (n->op == OP_steps_taken) reads(t, id, optimizer_thing(attr_int(n, "optimizer")));
   if (n->op == OP_loss_scale || n->op == OP_step) reads(t, id, THING_scale);
 }

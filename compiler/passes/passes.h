@@ -8,6 +8,7 @@ bool pass_gradient(Compile *c);  /* expands `minimize`: backward, update; IR_DIF
 bool pass_simplify(Compile *c);  /* equal nodes shared, dead ones dropped, casts folded */
 bool pass_layout(Compile *c);    /* NCHW or NHWC, explicit relayouts; IR_LAID */
 bool pass_recompute(Compile *c); /* checkpoint(): clones typed nodes */
+bool pass_probe(Compile *c);     /* options.probe_every: looks at how large values are */
 bool pass_split(Compile *c);     /* long sums and rows, cut into parts */
 bool pass_fuse(Compile *c);      /* groups of nodes, one command each; IR_FUSED */
 bool pass_memory(Compile *c);    /* places every value by lifetime; IR_PLACED */

@@ -179,6 +179,7 @@ static ampc_step plan_step(Compile *c, uint32_t block)
 static void add_variant(Compile *c, uint32_t block, ampc_block *out)
 {
   assert(out->n_variants < AMPC_MAX_VARIANTS); /* every_choices() saw to it */
+  c->graph->blocks.at[block].variant = out->n_variants;
   out->variant[out->n_variants++] = plan_step(c, block);
 }
 
@@ -222,13 +223,17 @@ static ampc_block plan_block(Compile *c, uint32_t b)
  * Returns the index of each graph block in the program. */
 static uint32_t *plan_blocks(Compile *c, ampc_program *p)
 {
-  const Graph *g = c->graph;
+  Graph *g = c->graph;
   ampc_block *out = arena_array(c->arena, ampc_block, g->blocks.n + 1);
   uint32_t *index = arena_array(c->arena, uint32_t, g->blocks.n + 1);
   for (uint32_t b = 0; b < g->blocks.n; b++) {
     if (g->blocks.at[b].variant_of >= 0) continue;
     index[b] = p->n_blocks;
     out[p->n_blocks++] = plan_block(c, b);
+  }
+  for (uint32_t b = 0; b < g->blocks.n; b++) {
+    BlockInfo *info = &g->blocks.at[b];
+    info->in_program = index[info->variant_of < 0 ? b : (uint32_t)info->variant_of];
   }
   p->blocks = out;
   return index;

@@ -4,6 +4,7 @@
 #include "rules.h"
 #include "compiler/graph/columns.h"
 #include "compiler/graph/param_parts.h"
+#include "compiler/graph/ranges.h"
 #include <assert.h>
 #include <string.h>
 
@@ -138,6 +139,16 @@ bool shape_param(Compile *c, Node *n)
   n->dtype = p->dtype;
   n->layout = (uint8_t)ir_param_dims(p, dim);
   return rule_set_dims(c, n, p->rank, dim);
+}
+
+/* As it lies: updates and this see it as a list of numbers. */
+bool shape_gradient(Compile *c, Node *n)
+{
+  const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < p->rank; i++) elements *= p->dim[i];
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 1, &elements);
 }
 
 bool shape_number(Compile *c, Node *n)
@@ -436,6 +447,13 @@ bool shape_params(Compile *c, Node *n)
       param_parts(c->graph, attr_int(n, "optimizer"), (uint32_t)attr_int(n, "group"));
   n->dtype = AMPC_F32;
   return rule_set_dims(c, n, 1, (int64_t[]){parts.params});
+}
+
+bool shape_ranges(Compile *c, Node *n)
+{
+  n->dtype = AMPC_I32;
+  int64_t parts = range_parts(ir_elements(ir_in(c, n, 0)));
+  return rule_set_dims(c, n, 2, (int64_t[]){parts, RANGE_FIELDS});
 }
 
 bool shape_grad_norm(Compile *c, Node *n)

@@ -4,6 +4,7 @@
 static const OpTest tests[] = {
     {OP_source, NO_CASES("an input, which all cases read")},
     {OP_param, NO_CASES("a weight, which the jobs of suite step read")},
+    {OP_gradient, NO_CASES("a slot of GRAD: tests/probe compares it with :grad")},
     {OP_number, NO_CASES("a literal, which the chains read")},
     {OP_integer, NO_CASES("a literal, printed into its reader")},
     {OP_setting, NO_CASES("a number of a job, which the jobs of suite step read")},

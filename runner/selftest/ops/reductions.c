@@ -1,5 +1,7 @@
 /* Reductions over a set of axes, a bit mask, or along one. */
 #include "entry.h"
+#include "compiler/graph/ranges.h"
+#include <string.h>
 
 /* `dim` is a mask of axes, 0 means all: {0, 2} is 5. */
 static bool reduced(const Case *t, uint32_t d)
@@ -129,6 +131,45 @@ static Value chain_centre(Compile *c, const Cursor *at, const Value *in)
   return ir_binary(c, at, OP_mul, centred, centred);
 }
 
+/* ---- ranges ---- */
+
+static void shape_of_ranges(const Case *t, Tensor *y)
+{
+  y->rank = 2;
+  y->dim[0] = range_parts(t->in[0].n);
+  y->dim[1] = RANGE_FIELDS;
+}
+
+static double bits_of(float x)
+{
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static void count_range(double x, double *fields)
+{
+  const double size = fabs(x);
+  const bool finite = size < INFINITY;
+  fields[isnan(x) || !finite ? 255 : size < 0x1p-126 ? 0 : ilogb(size) + 127]++;
+  fields[RANGE_ZEROS] += size == 0;
+  fields[RANGE_NANS] += isnan(x);
+  fields[RANGE_OVER_F16] += finite && size >= 65520;
+  if (finite) fields[RANGE_GREATEST] = fmax(fields[RANGE_GREATEST], bits_of((float)size));
+  if (finite && size > 0) fields[RANGE_LEAST] = fmin(fields[RANGE_LEAST], bits_of((float)size));
+}
+
+/* Parts are equally long, but for the last one, in whole 16s. */
+static void reference_ranges(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *x = &t->in[0];
+  int64_t part = ((x->n + y->dim[0] - 1) / y->dim[0] + 15) / 16 * 16;
+  for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
+  for (int64_t i = 0; i < y->dim[0]; i++)
+    y->at[i * RANGE_FIELDS + RANGE_LEAST] = bits_of(INFINITY);
+  for (int64_t i = 0; i < x->n; i++) count_range(x->at[i], y->at + i / part * RANGE_FIELDS);
+}
+
 static const OpTest tests[] = {
     {OP_sum, "n", "=", WHOLE(shape_reduce_of, reference_sum),
      SUMMED(3, SUMS(1), terms_of_sum, "additions in a row"),
@@ -201,5 +242,11 @@ static const OpTest tests[] = {
      CASES({"f", "2x9000x5", "dim=1 keepdim=1"}, {FLOATS, "7x33", "dim=1"},
            {FLOATS, "33x7", "dim=0 keepdim=1"},
            {FLOATS, "3x4{1,3,1,2,nan,1,nan,-inf,inf,inf,inf,inf}", "dim=1"})},
+    {OP_ranges, "w", "i", WHOLE(shape_of_ranges, reference_ranges), EXACT,
+     CASES({FLOATS, "33x7", ""}, {FLOATS, "1", ""}, {FLOATS, "65537", ""}, {"fh", "3x43691", ""},
+           {FLOATS, "3x3{0,-0.0,1,-1,inf,-inf,nan,65504,0.5}", ""},
+           {"f", "11{65519,65520,-65536,1e38,1e-38,-1e-45,0,nan,nan,3e-8,1e-7}", ""},
+           {"h", "4{5.9604645e-8,6.1e-5,65504,-6.0975552e-5}", ""},
+           {"b", "4{9.2e-41,-1.2e-38,3.3e38,65536}", ""})},
 };
 FAMILY(reductions)

@@ -1,0 +1,201 @@
+/* Pass probe: how large are the values of a step? With options.probe_every, nodes `ranges` look at
+ * what the language computes, and at parameters, their gradients and what updates add to them; each
+ * stays in memory until the block's end, for the runner to read (runner/probe/).
+ *
+ * needs IR_LAID. Why here: casts, backward and layouts are there, and split and fuse, which come
+ * next, leave no node of a row program or of an elementwise chain as the language knows it. A value
+ * that somebody looks at is stored, by the kernel that has it in a register otherwise: so the same
+ * kernels compute the same bits, and nothing but memory and time changes.
+ *
+ * It looks in train blocks, in those variants that fire with the period probe_every: no others
+ * change (lower/every.c). What only moves, repeats or widens its input is left out, for it has the
+ * input's values. Of a value in a loop all iterations are stacked, and the stack is looked at. */
+#include "compiler/command/command.h"
+#include "compiler/graph/ops.h"
+#include "passes.h"
+#include <string.h>
+
+typedef struct Weight { /* a parameter that the block's optimizers update */
+  uint32_t param;
+  Value before; /* a copy */
+} Weight;
+
+typedef struct Looking {
+  Compile *c;
+  Rewrite r;
+  uint32_t *probe;       /* old id -> its probe + 1, or that of what it only moves; 0: none */
+  VEC(uint32_t) stacked; /* old ids of values of a loop that has not ended */
+  VEC(Weight) weights;   /* of the block that is walked */
+  bool *seen;            /* by parameter: the block's weight has been looked at */
+} Looking;
+
+static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
+{
+  const BlockInfo *b = &g->blocks.at[block];
+  for (uint32_t i = 0; i < b->n_periods; i++)
+    if (b->period[i] == every) return b->kind == AMPC_TRAIN && (b->fires >> i & 1);
+  return b->kind == AMPC_TRAIN; /* every 1 */
+}
+
+/* ---- which nodes ---- */
+
+/* The value of input 0 again, perhaps with other zeros: whoever wants to know looks there. */
+static bool only_moves(const Node *n, const Node *from)
+{
+  OpTemplate tmpl = op_of(n)->tmpl;
+  if (n->op == OP_cast) return n->dtype == AMPC_F32 && dtype_is_float(from->dtype);
+  return tmpl == TMPL_alias || tmpl == TMPL_move || tmpl == TMPL_loop || op_has(n, T_repeats) ||
+         n->op == OP_carry || n->op == OP_next || n->op == OP_stack;
+}
+
+/* Not the arithmetic of settings and schedules, nor what recompute makes once more. */
+static bool is_value(const Graph *g, uint32_t id)
+{
+  const Node *n = &g->nodes.at[id];
+  OpTemplate tmpl = op_of(n)->tmpl;
+  if (!dtype_is_float(n->dtype) || n->weak || n->why == WHY_state || n->after.id) return false;
+  if (op_has(n, T_effect) || op_has(n, T_kept) || is_working_copy(g, (Value){id})) return false;
+  return tmpl != TMPL_leaf && tmpl != TMPL_alias && tmpl != TMPL_loop;
+}
+
+/* ---- probes ---- */
+
+/* Looks at x; of: the node that people know it as. */
+static uint32_t add_probe(Looking *p, Value x, ProbeKind kind, const Node *of, uint32_t param)
+{
+  Compile *c = p->c;
+  Graph *g = c->graph;
+  Probe probe = {.kind = kind, .of = *of, .param = param};
+  Cursor at = ir_cursor_at(of, WHY_state);
+  at.loop = 0;
+  int64_t index = g->probes.n;
+  Value ranges = ir_append(c, &at, OP_ranges, &x, 1, NULL);
+  vec_push(c->arena, &g->probes, probe);
+  g->probes.at[index].kept =
+      ir_append(c, &at, OP_probed, &ranges, 1, ATTRS({"index", {.i = index}}));
+  return (uint32_t)index + 1;
+}
+
+static void look_at(Looking *p, uint32_t id, Value x)
+{
+  const Node *old = &p->r.old[id];
+  Node of = *ir_node(p->c->graph, p->r.map[id]);
+  uint32_t *in = arena_array(p->c->arena, uint32_t, old->n_in + 1u);
+  for (uint32_t i = 0; i < old->n_in; i++) in[i] = p->probe[old->in[i].id];
+  p->probe[id] = add_probe(p, x, PROBE_value, &of, 0);
+  p->c->graph->probes.at[p->probe[id] - 1].in = in;
+}
+
+/* Behind the loop, as nothing is kept in one. */
+static void look_at_stacked(Looking *p)
+{
+  for (uint32_t i = 0; i < p->stacked.n; i++) {
+    uint32_t id = p->stacked.at[i];
+    Node n = *ir_node(p->c->graph, p->r.map[id]);
+    Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
+    at.origin = n.origin;
+    look_at(p, id,
+            ir_append(p->c, &at, OP_stack, &p->r.map[id], 1, ATTRS({"loop", {.i = n.loop}})));
+  }
+  p->stacked.n = 0;
+}
+
+/* ---- parameters ---- */
+
+static Value param_at(Looking *p, const Cursor *at, uint32_t param, int64_t version)
+{
+  return ir_append(p->c, at, OP_param, NULL, 0,
+                   ATTRS({"index", {.i = param}}, {"version", {.i = version}}));
+}
+
+/* Once a block, where it is first read. */
+static void look_at_weight(Looking *p, uint32_t id)
+{
+  Node n = *ir_node(p->c->graph, p->r.map[id]);
+  uint32_t param = (uint32_t)attr_int(&n, "index");
+  if (!dtype_is_float(n.dtype) || p->seen[param]) return;
+  p->seen[param] = true;
+  p->probe[id] = add_probe(p, p->r.map[id], PROBE_weight, &n, param);
+}
+
+static bool is_kept_before(const Looking *p, uint32_t param)
+{
+  for (uint32_t i = 0; i < p->weights.n; i++)
+    if (p->weights.at[i].param == param) return true;
+  return false;
+}
+
+/* In front of the optimizer's first kernel: what it finds, and what the weights are until then. */
+static void look_before_step(Looking *p, const Node *norm)
+{
+  Graph *g = p->c->graph;
+  Cursor at = ir_cursor_at(norm, WHY_state);
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    if (g->params.at[i].buffer || g->params.at[i].optimizer != attr_int(norm, "optimizer"))
+      continue;
+    uint32_t of = g->params.at[i].of < 0 ? i : (uint32_t)g->params.at[i].of;
+    Value slot = ir_append(p->c, &at, OP_gradient, NULL, 0, ATTRS({"index", {.i = i}}));
+    Node n = *ir_node(g, slot);
+    add_probe(p, slot, PROBE_gradient, &n, of);
+    if (is_kept_before(p, of)) continue;
+    Value weight = param_at(p, &at, of, 0), copy = ir_unary(p->c, &at, OP_copy, weight);
+    vec_push(p->c->arena, &p->weights, ((Weight){of, copy}));
+  }
+}
+
+/* At the end of the body. */
+static void look_after_step(Looking *p, const Node *last)
+{
+  Cursor at = ir_cursor_at(last, WHY_state);
+  for (uint32_t i = 0; i < p->weights.n; i++) {
+    const Weight *w = &p->weights.at[i];
+    Value now = param_at(p, &at, w->param, 1);
+    Value change = ir_binary(p->c, &at, op_named("sub"), now, w->before);
+    Node n = *ir_node(p->c->graph, change);
+    add_probe(p, change, PROBE_update, &n, w->param);
+  }
+  p->weights.n = 0;
+}
+
+/* ---- the pass ---- */
+
+static void look(Looking *p, uint32_t id)
+{
+  const Graph *g = p->c->graph;
+  const Node *old = &p->r.old[id];
+  if (!old->loop) look_at_stacked(p);
+  if (old->op == OP_grad_norm) look_before_step(p, old);
+  if (op_has(old, T_ends_body)) look_after_step(p, old);
+  uint32_t to = ir_rewrite_copy(&p->r, id).id;
+  if (old->op == OP_param) {
+    look_at_weight(p, id);
+  } else if (old->n_in && only_moves(old, &p->r.old[old->in[0].id])) {
+    p->probe[id] = p->probe[old->in[old->op == OP_next].id];
+  } else if (is_value(g, to)) {
+    if (old->loop)
+      vec_push(p->c->arena, &p->stacked, id);
+    else
+      look_at(p, id, p->r.map[id]);
+  }
+}
+
+bool pass_probe(Compile *c)
+{
+  Graph *g = c->graph;
+  Looking p = {.c = c};
+  if (!c->options.probe_every) return true;
+  ir_rewrite_begin(&p.r, c);
+  p.probe = arena_array(c->arena, uint32_t, p.r.n_old);
+  p.seen = arena_array(c->arena, bool, g->params.n + 1);
+  uint32_t block = UINT32_MAX;
+  for (uint32_t id = 1; id < p.r.n_old; id++) {
+    const Node *n = &p.r.old[id];
+    if (n->block != block) memset(p.seen, 0, g->params.n * sizeof *p.seen);
+    block = n->block;
+    if (is_looked_at(g, block, c->options.probe_every))
+      look(&p, id);
+    else
+      ir_rewrite_copy(&p.r, id);
+  }
+  return true;
+}
