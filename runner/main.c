@@ -22,11 +22,11 @@ static const Verb verbs[] = {
     {"eval", eval_main, "run the eval blocks of the job on saved weights"},
     {"infer", infer_main, "run an infer block of the job over data"},
     {"inspect", inspect_main, "what the job becomes: a table of its kernels"},
+    {"probe", probe_main, "some steps of the job, and how large their values are"},
     {"repl", repl_main, "a prompt: declarations, statements, commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},
     {"bench", NULL, NULL},
     {"profile", NULL, NULL},
-    {"probe", NULL, NULL},
     {"tune", NULL, NULL},
     {"runs", NULL, NULL},
 };

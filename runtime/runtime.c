@@ -390,6 +390,7 @@ ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
     return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variant);
   if (rt->failed) return failed(rt);
   Step s = {rt, block, variant};
+  rt->last_variant = variant;
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
   keep_failure(

@@ -48,6 +48,7 @@ struct ampc_runtime {
   bool first, closes;    /* what ampc_state has of them */
   unsigned call, calls;  /* what ampc_state has of it; of ampc_infer so far */
   bool preparing;        /* products and convolutions that steps call are prepared; nothing runs */
+  uint32_t last_variant; /* of the block of the last step */
   ampc_status failed;    /* of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };

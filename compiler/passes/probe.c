@@ -60,6 +60,13 @@ static bool is_value(const Graph *g, uint32_t id)
 
 /* ---- probes ---- */
 
+/* As a list of numbers, whatever its layout. */
+static Value flat(Compile *c, const Cursor *at, Value x)
+{
+  int64_t n = ir_elements(ir_node(c->graph, x));
+  return ir_reshape(c, at, x, &n, 1);
+}
+
 /* Looks at x; of: the node that people know it as. */
 static uint32_t add_probe(Looking *p, Value x, ProbeKind kind, const Node *of, uint32_t param)
 {
@@ -94,8 +101,8 @@ static void look_at_stacked(Looking *p)
     Node n = *ir_node(p->c->graph, p->r.map[id]);
     Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
     at.origin = n.origin;
-    look_at(p, id,
-            ir_append(p->c, &at, OP_stack, &p->r.map[id], 1, ATTRS({"loop", {.i = n.loop}})));
+    Value x = flat(p->c, &at, p->r.map[id]);
+    look_at(p, id, ir_append(p->c, &at, OP_stack, &x, 1, ATTRS({"loop", {.i = n.loop}})));
   }
   p->stacked.n = 0;
 }
@@ -104,8 +111,8 @@ static void look_at_stacked(Looking *p)
 
 static Value param_at(Looking *p, const Cursor *at, uint32_t param, int64_t version)
 {
-  return ir_append(p->c, at, OP_param, NULL, 0,
-                   ATTRS({"index", {.i = param}}, {"version", {.i = version}}));
+  const NamedAttr *which = ATTRS({"index", {.i = param}}, {"version", {.i = version}});
+  return flat(p->c, at, ir_append(p->c, at, OP_param, NULL, 0, which));
 }
 
 /* Once a block, where it is first read. */

@@ -126,13 +126,6 @@ static const OptionTable infer_verb = {
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
              "unreadable; 4 the C compiler failed; 5 the run failed"};
 
-static const char *folder_of(Arena *arena, const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  if (!slash) return ".";
-  return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
-}
-
 static bool writes_pictures(const InferCommand *cmd)
 {
   bool any = false;

@@ -212,9 +212,6 @@ typedef void LineKey(const char *line, size_t n, char *out);
 /* Lines that differ, as - and +; false: none does. `shown` of lines that match may differ too. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown);
 
-/* Where data paths of a job start; `amp train` does the same. */
-const char *folder_of(Arena *arena, const char *path);
-
 /* ---- commands: argument text without blanks around it ---- */
 bool command_run(Repl *r, const char *text);
 /* `resume "net.safetensors"`, which is nothing in the language: a command without its colon. */

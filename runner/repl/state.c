@@ -1,5 +1,6 @@
 /* Commands about the job and its state. */
 #include "repl.h"
+#include "runner/train/options.h"
 #include "runtime/runtime.h"
 #include "runtime/base/terminal.h"
 #include "runtime/plan/bytes.h"
@@ -18,13 +19,6 @@ bool path_matches(const char *pattern, const char *path)
 }
 
 /* ---- files ---- */
-
-const char *folder_of(Arena *arena, const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  if (!slash) return ".";
-  return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
-}
 
 /* Another job begins without weights and without what was said of the one before. */
 bool command_open(Repl *r, const char *arg)

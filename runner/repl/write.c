@@ -6,6 +6,7 @@
  * a setting of a group) the command that :write prints has an option. The text is compiled before
  * it is written: it must give the program of the session. */
 #include "repl.h"
+#include "runner/train/options.h"
 #include "compiler/build_line.h"
 #include "compiler/base/user_text.h"
 #include "runtime/plan/file.h"

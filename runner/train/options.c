@@ -2,6 +2,14 @@
  * emitted programs. */
 #include "options.h"
 #include "runtime/train/train_options.h"
+#include <string.h>
+
+const char *folder_of(Arena *arena, const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  if (!slash) return ".";
+  return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
+}
 
 static int read_value(const OptionGiven *given)
 {

@@ -3,6 +3,10 @@
 #pragma once
 #include "compiler/option_table.h"
 
+/* The folder that a path names something in; that of the job is where data paths start when nothing
+ * else is said. */
+const char *folder_of(Arena *arena, const char *path);
+
 extern const OptionRow train_options[]; /* amp train has them all */
 extern const OptionRow eval_options[];  /* those that mean something in an evaluation */
 extern const OptionRow fresh_options[]; /* --device --seed: for who starts with new weights */

@@ -8,6 +8,7 @@
 #include "memory.h"
 #include "options.h"
 #include "runner/jit/jit.h"
+#include "runner/probe/look_on.h"
 #include "runner/runner.h"
 
 /* ---- the command line ---- */
@@ -17,6 +18,11 @@ typedef struct TrainCommand {
   ampc_train_options train;
   bool verbose;
 } TrainCommand;
+
+static const OptionRow probe_option[] = {
+    {"probe-every", 0, "K", "each K-th step tells how large its values are (log: probe.jsonl)",
+     .kind = OPTION_number, .least = 1, .field = offsetof(Options, probe_every)},
+    {0}};
 
 static const OptionRow verbose_option[] = {
     {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, .field = 0}, {0}};
@@ -35,6 +41,7 @@ static const OptionTable train_verb = {
     .usage = "[options] job.amp",
     .groups = (const OptionGroup[]){{train_options, offsetof(TrainCommand, train)},
                                     {job_options, offsetof(TrainCommand, compile)},
+                                    {probe_option, offsetof(TrainCommand, compile)},
                                     {memory_options, offsetof(TrainCommand, compile)},
                                     {verbose_option, offsetof(TrainCommand, verbose)},
                                     {NULL, 0}},
@@ -50,14 +57,6 @@ static const OptionTable eval_verb = {
                                     {NULL, 0}},
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
              "unreadable; 4 the C compiler failed; 5 the run failed; 130 interrupted"};
-
-/* The folder of the job, where data paths start when nothing else is said. */
-static const char *folder_of(Arena *arena, const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  if (!slash) return ".";
-  return slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
-}
 
 /* False when there is nothing left to do; *status says how it ended. */
 static bool read_command_line(const OptionTable *table, Arena *arena, int argc, char **argv,
@@ -85,17 +84,32 @@ static void print_error(const char *program, ampc_status status)
   fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? program : "amp", ampc_last_error());
 }
 
+static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at)
+{
+  (void)rt;
+  ((OnLooker *)context)->lost = (Lost){true, step, at};
+}
+
 /* Admits, builds, runs: a job that does not fit is refused before a compiler starts. */
-static ampc_status run_program(const char *program, Compile *c, const ampc_train_options *options,
+static ampc_status run_program(const char *program, Compile *c, const ampc_train_options *given,
                                bool verbose)
 {
   Jit *jit = NULL;
   ampc_runtime *rt = NULL;
-  ampc_status status = memory_admit(c, options->device, options->quiet, verbose);
+  ampc_train_options options = *given;
+  OnLooker looker = {.log_dir = given->log_dir};
+  options.context = &looker;
+  options.lost = note_lost;
+  if (c->options.probe_every) {
+    watch_init(&looker.watch, c);
+    options.after_step = look_on;
+  }
+  ampc_status status = memory_admit(c, options.device, options.quiet, verbose);
   if (status == AMPC_OK) status = jit_load(c, &jit);
-  if (status == AMPC_OK) status = ampc_create(c->program, options->device, &rt);
-  if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, options);
+  if (status == AMPC_OK) status = ampc_create(c->program, options.device, &rt);
+  if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, &options);
   print_error(program, status);
+  if (looker.lost.there) diagnose(&c->options, options.device, options.data_dir, rt, &looker.lost);
   ampc_free(rt);
   jit_unload(jit);
   return status;

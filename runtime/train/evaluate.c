@@ -118,6 +118,7 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
 {
   const ampc_program *p = s->program;
   uint32_t first = p->n_blocks; /* that says what is best */
+  if (s->options->train_only) return AMPC_OK;
   for (uint32_t i = 0; i < p->n_blocks; i++) {
     const ampc_block *b = &p->blocks[i];
     bool due = b->every ? s->steps % b->every == 0 : epoch_ended;

@@ -6,6 +6,7 @@
  * stopped anywhere and resumed ends with the same bytes as one that was not. */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +26,7 @@ enum { LOOK_EVERY = 100 };
 /* --save goes before the block's own `save`; NULL: nothing is saved. */
 static const char *save_path(const Session *s, const ampc_block *b)
 {
+  if (s->options->train_only) return NULL;
   return s->options->save ? s->options->save : b->save;
 }
 
@@ -137,7 +139,7 @@ static ampc_status open_data(Session *s)
   const ampc_program *p = s->program;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < p->n_blocks && !status; i++) {
-    bool wanted = p->blocks[i].kind == AMPC_EVAL ||
+    bool wanted = (p->blocks[i].kind == AMPC_EVAL && !s->options->train_only) ||
                   (p->blocks[i].kind == AMPC_TRAIN && !s->options->eval_only);
     s->evaluated[i] = s->logged[i] = -1;
     if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
@@ -147,10 +149,30 @@ static ampc_status open_data(Session *s)
 
 /* ---- saving, and reasons to stop ---- */
 
+enum { LOST_TEXT = 4096 };
+
+/* Where the first batch of step `step` of the run stands, of the block that runs. */
+static ampc_data_position position_before(const Session *s, int64_t step)
+{
+  uint32_t block = (uint32_t)s->position.block;
+  int64_t accumulate = s->program->blocks[block].accumulate;
+  int64_t per_epoch = ampc_groups(session_batches(s, block), accumulate);
+  int64_t at = s->position.epoch * per_epoch + s->position.batch / accumulate - (s->steps + 1 - step);
+  if (at < 0) at = 0;
+  return (ampc_data_position){at / per_epoch, at % per_epoch * accumulate, block};
+}
+
 ampc_status check_state(const Session *s, const ampc_state *state)
 {
-  return lost_check(s->program, state, s->saved ? s->saved : s->options->resume, s->data,
-                    s->batches[s->position.block]);
+  const ampc_train_options *o = s->options;
+  ampc_status status = lost_check(s->program, state, s->saved ? s->saved : o->resume, s->data,
+                                  s->batches[s->position.block]);
+  if (!status || !o->lost || state->outside.check) return status;
+  char text[LOST_TEXT];
+  snprintf(text, sizeof text, "%s", ampc_last_error());
+  int64_t step = state->bad_loss > 0 ? state->bad_loss : state->step;
+  o->lost(o->context, s->rt, step, position_before(s, step));
+  return ampc_fail(status, "%s", text); /* what the other has done has errors of its own */
 }
 
 /* Of the last step; those before it are told first. */
@@ -276,6 +298,16 @@ static ampc_status train_step(Session *s, const Course *c, int64_t step)
   return status;
 }
 
+static ampc_status look_on(Session *s, uint32_t block)
+{
+  const ampc_train_options *o = s->options;
+  const char *note = NULL;
+  if (!o->after_step) return AMPC_OK;
+  ampc_status status = o->after_step(o->context, s->rt, block, s->steps, &note);
+  if (note) progress_note(&s->progress, "%s", note);
+  return status;
+}
+
 /* What is due after a step: a line, a checkpoint, evaluations, the end. */
 static ampc_status after_step(Session *s, const Course *c, int64_t step)
 {
@@ -284,7 +316,8 @@ static ampc_status after_step(Session *s, const Course *c, int64_t step)
   /* a few batches again and again are no epochs worth a word */
   bool epoch_ended = (step + 1) % c->per_epoch == 0 && !s->options->overfit_batches;
   bool last = step + 1 == c->end || s->out_of_time, must = epoch_ended || last;
-  ampc_status status = report_step(s, c->index, must, look);
+  ampc_status status = look_on(s, c->index);
+  if (!status) status = report_step(s, c->index, must, look);
   if (!status) status = glances_take(s, must);
   if (!status && s->path && every && s->steps % every == 0) status = session_save(s, s->path);
   if (!status) status = evaluate_due(s, epoch_ended, false);
@@ -442,6 +475,7 @@ static ampc_status run(Session *s)
     return status == AMPC_RUN_FAILED ? name_checkpoint(s, status) : status;
   }
   tell_end(s);
+  if (s->options->train_only) return AMPC_OK;
   if (interrupt_requested()) return ampc_fail(AMPC_INTERRUPTED, "interrupted in the evaluation");
   progress_results(s);
   return AMPC_OK;

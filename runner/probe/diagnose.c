@@ -1,0 +1,211 @@
+/* Why a run was lost: the step is done again by a program that looks at all values, and the first one
+ * that is not finite is told, with what it is made of. Nothing of the run is changed. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "compiler/driver.h"
+#include "probe.h"
+#include "runner/jit/jit.h"
+#include "runtime/runtime.h"
+
+typedef struct Again { /* the step, done again */
+  Compile *c;
+  Jit *jit;
+  ampc_runtime *rt;
+  ampc_batches *batches;
+  Watch watch;
+  const Lost *lost;
+  ampc_state state; /* as the step found it, but for its scale */
+} Again;
+
+/* ---- as the run stood ---- */
+
+/* Both programs have the same parameters, settings and optimizers, so their spaces are alike. */
+static ampc_status copy_space(ampc_runtime *from, ampc_runtime *to, ampc_space space)
+{
+  int64_t bytes = from->program->space_bytes[space];
+  if (!bytes || space == AMPC_GRAD) return AMPC_OK;
+  if (to->program->space_bytes[space] != bytes)
+    return ampc_fail(AMPC_RUN_FAILED, "the program that looks on lies otherwise");
+  void *room = malloc((size_t)bytes);
+  if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = ampc_read(from, (ampc_ref){space, 0}, room, bytes);
+  if (!status) status = ampc_write(to, (ampc_ref){space, 0}, room, bytes);
+  free(room);
+  return status;
+}
+
+static ampc_status copy_run(ampc_runtime *from, ampc_runtime *to)
+{
+  ampc_status status = ampc_wait(from);
+  for (int s = AMPC_STATE; s < AMPC_INPUT && !status; s++)
+    status = copy_space(from, to, (ampc_space)s);
+  return status;
+}
+
+/* Counters as before the step, so that it draws the same random numbers; with `scale`. */
+static ampc_status set_state(Again *a, float scale)
+{
+  ampc_state s = a->state;
+  s.scale = scale;
+  s.inv_scale = (float)(1 / (double)scale);
+  return ampc_write(a->rt, (ampc_ref){AMPC_STATE, 0}, &s, sizeof s);
+}
+
+static ampc_status open_again(Again *a, const Options *options, ampc_runtime *from,
+                              const char *device, const char *data_dir)
+{
+  const ampc_block *b = &from->program->blocks[a->lost->at.block];
+  Options own = *options;
+  own.probe_every = 1;
+  own.silent = true;
+  a->c = compile_create(&own);
+  if (!compile_job(a->c)) return ampc_fail(AMPC_RUN_FAILED, "the job does not compile any more");
+  ampc_status status = jit_load(a->c, &a->jit);
+  if (!status) status = ampc_create(a->c->program, device, &a->rt);
+  if (!status) status = copy_run(from, a->rt);
+  if (!status) status = ampc_get_state(a->rt, &a->state);
+  if (status) return status;
+  int64_t back = a->state.step - a->lost->step + 1;
+  a->state.step -= back;
+  a->state.body -= back * b->accumulate;
+  a->state.bad_loss = a->state.growth = 0;
+  a->state.found_inf = 0;
+  a->state.outside = (ampc_outside){0};
+  watch_init(&a->watch, a->c);
+  return ampc_data.open(a->c->program, (uint32_t)a->lost->at.block, data_dir,
+                        (uint64_t)a->state.seed, &a->batches);
+}
+
+static void close_again(Again *a)
+{
+  if (a->batches) ampc_data.close(a->batches);
+  ampc_free(a->rt);
+  jit_unload(a->jit);
+  compile_destroy(a->c);
+}
+
+/* Body by body, up to the first that has such a number. */
+static ampc_status run_again(Again *a, float scale, const Seen **out)
+{
+  uint32_t block = (uint32_t)a->lost->at.block;
+  int64_t bodies = a->c->program->blocks[block].accumulate, samples;
+  ampc_status status = set_state(a, scale);
+  if (!status) status = ampc_data.seek(a->batches, a->lost->at);
+  *out = NULL;
+  for (int64_t i = 0; i < bodies && !status && !*out; i++) {
+    bool found;
+    watch_clear(&a->watch);
+    status = ampc_set_group(a->rt, i == 0, i + 1 == bodies);
+    if (!status)
+      status = ampc_run_batch(a->rt, &ampc_data, a->batches, block, a->lost->step, &samples);
+    if (!status) status = watch_read(&a->watch, a->rt, block, &found);
+    *out = watch_first_lost(&a->watch, false);
+    if (!*out) *out = watch_first_lost(&a->watch, true);
+  }
+  return status;
+}
+
+/* ---- what is told ---- */
+
+static void tell_line(const Again *a, const Seen *s)
+{
+  uint32_t size;
+  if (!s->place.source) return;
+  const char *text = diag_line_text(a->c, &s->place, &size);
+  while (size && (*text == ' ' || *text == '\t')) text++, size--;
+  const char *kept = arena_shown(a->c->arena, arena_strndup(a->c->arena, text, size), "");
+  fprintf(stderr, "  %5u | %s\n", s->place.line, kept);
+}
+
+/* "`net.relu` f16 up to 4.2e3" */
+static void tell_inputs(const Again *a, const Seen *s)
+{
+  const char *between = "  it is made of ";
+  for (uint32_t i = 0; i < s->probe->of.n_in; i++) {
+    const Seen *in = watch_input(&a->watch, s, i);
+    if (!in || !in->range.n) continue;
+    fprintf(stderr, "%s%s %s from %.3g up to %.3g", between, seen_name(&a->watch, in),
+            ir_dtype_name(in->probe->of.dtype), in->range.least, in->range.greatest);
+    between = ", ";
+  }
+  if (*between == ',') fputc('\n', stderr);
+}
+
+static void tell_value(const Again *a, const Seen *s)
+{
+  const Range *r = &s->range;
+  const char *place = "";
+  if (s->place.source)
+    place = arena_printf(a->c->arena, ", %s:%u", s->place.source->shown, s->place.line);
+  fprintf(stderr, "diagnosis: in step %lld the first value that is not finite is %s%s\n",
+          (long long)a->lost->step, seen_name(&a->watch, s), place);
+  tell_line(a, s);
+  fprintf(stderr, "  of %lld numbers in %s %lld are infinite, %lld NaN; the greatest other one is %.3g\n",
+          (long long)r->n, ir_dtype_name(s->probe->of.dtype), (long long)r->infinite,
+          (long long)r->nans, r->greatest);
+  tell_inputs(a, s);
+}
+
+/* Infinite, and of 16 bits with a lesser range than f32. */
+static bool leaves_range(const Seen *s)
+{
+  return s->probe->of.dtype == AMPC_F16 && s->range.infinite > 0;
+}
+
+/* The first value of forward, or of backward at a scale of 1: the numbers themselves. */
+static void tell_model(const Seen *s)
+{
+  if (s->probe->kind == PROBE_weight)
+    fputs("  the model: the weight was so before this step, no loss scale changes that; go on from an "
+          "earlier checkpoint with a smaller learning rate\n", stderr);
+  else if (s->probe->of.op == OP_source)
+    fputs("  the data: a sample of this batch holds such a number\n", stderr);
+  else if (leaves_range(s))
+    fputs("  the model: the number leaves the range of f16 (65504), at any loss scale; autocast(f32) "
+          "around this line, bf16, or smaller numbers before it\n", stderr);
+  else
+    fputs("  the model: the operation itself gives it, at any loss scale and in any type; look at what "
+          "it is made of\n", stderr);
+}
+
+static void tell_scale(float scale)
+{
+  fprintf(stderr,
+          "  the loss scale: at %g the gradient leaves its range, at 1 it does not; let the scale go "
+          "lower (`min` of the scaler, or a smaller `static`), or autocast(f32) around this line\n",
+          (double)scale);
+}
+
+static ampc_status tell(Again *a)
+{
+  const Seen *first, *unscaled;
+  float scale = a->state.scale;
+  ampc_status status = run_again(a, scale, &first);
+  if (status) return status;
+  if (!first) {
+    fprintf(stderr, "diagnosis: done again, step %lld has only finite numbers\n",
+            (long long)a->lost->step);
+    return AMPC_OK;
+  }
+  tell_value(a, first);
+  if (!seen_is_backward(first) || first->probe->kind == PROBE_weight || scale == 1) {
+    tell_model(first);
+    return AMPC_OK;
+  }
+  status = run_again(a, 1, &unscaled);
+  if (!status && unscaled) tell_model(unscaled);
+  if (!status && !unscaled) tell_scale(scale);
+  return status;
+}
+
+void diagnose(const Options *options, const char *device, const char *data_dir, ampc_runtime *rt,
+              const Lost *lost)
+{
+  Again a = {.lost = lost};
+  ampc_status status = open_again(&a, options, rt, device, data_dir);
+  if (!status) status = tell(&a);
+  if (status) fprintf(stderr, "no diagnosis: %s\n", ampc_last_error());
+  close_again(&a);
+}

@@ -1,0 +1,126 @@
+/* What is wrong with a value, in words. One finding a value: the worst. */
+#include <stdlib.h>
+#include "probe.h"
+
+/* How bad it is: a group a hundred times worse than the next, within it by how many elements it
+ * strikes. */
+enum { LOST = 100000000, OVER = 1000000, UNDER = 10000, DULL = 100 };
+/* Shares from which on it is worth a word. */
+static const double MANY = 0.001, MOST = 0.1;
+
+typedef struct Judge {
+  const Watch *w;
+  const Seen *s;
+  const Range *r;
+  ampc_dtype type;
+  Finding *out;
+} Judge;
+
+static bool found(const Judge *j, double badness, const char *text, const char *cure)
+{
+  *j->out = (Finding){j->s, badness, text, cure};
+  return true;
+}
+
+static const char *type_name(const Judge *j)
+{
+  return ir_dtype_name(j->type);
+}
+
+#define TEXT(j, ...) arena_printf((j)->w->c->arena, __VA_ARGS__)
+
+static double share(const Judge *j, int64_t n)
+{
+  return (double)n / (double)j->r->n;
+}
+
+static const char *where_cure(const Judge *j)
+{
+  return seen_is_backward(j->s) ? "a lower loss scale, or autocast(f32) around its line"
+                                : "autocast(f32) around its line, bf16, or smaller numbers before it";
+}
+
+/* ---- from bad to better ---- */
+
+static bool is_lost(const Judge *j)
+{
+  const Range *r = j->r;
+  if (r->nans)
+    return found(j, LOST * (2 + share(j, r->nans)),
+                 TEXT(j, "%lld of %lld are NaN", (long long)r->nans, (long long)r->n), "");
+  if (!r->infinite) return false;
+  const char *end = j->type == AMPC_F32 ? ""
+                                        : TEXT(j, "; %s ends at %.6g", type_name(j), range_largest(j->type));
+  return found(j, LOST * (1 + share(j, r->infinite)),
+               TEXT(j, "%lld of %lld are infinite%s", (long long)r->infinite, (long long)r->n, end),
+               j->type == AMPC_F32 ? "" : where_cure(j));
+}
+
+/* A weight is f32; what reads it in 16 bits reads a copy. */
+static bool is_over(const Judge *j)
+{
+  const Range *r = j->r;
+  const Graph *g = j->w->c->graph;
+  if (j->s->probe->kind == PROBE_weight && r->over_f16 && g->params.at[j->s->probe->param].copy16)
+    return found(j, OVER * (2 + share(j, r->over_f16)),
+                 TEXT(j, "%lld of %lld leave f16, in which it is read (the greatest is %.3g)",
+                      (long long)r->over_f16, (long long)r->n, r->greatest),
+                 "autocast(f32) around its layer, or weight decay");
+  if (j->s->probe->kind != PROBE_value || j->type != AMPC_F16 || r->greatest < 32768) return false;
+  return found(j, OVER, TEXT(j, "the greatest is %.3g: f16 ends at 65504", r->greatest),
+               where_cure(j));
+}
+
+/* What a rounding to 16 bits has made 0. */
+static bool is_under(const Judge *j)
+{
+  const Seen *from = watch_input(j->w, j->s, 0);
+  if (j->s->probe->kind != PROBE_value) return false;
+  if (j->s->probe->of.op == OP_cast && from && from->range.n == j->r->n) {
+    int64_t lost = j->r->zeros - from->range.zeros;
+    if (share(j, lost) >= MANY)
+      return found(j, UNDER * (1 + share(j, lost)),
+                   TEXT(j, "%.1f %% that were not 0 became 0 in %s", 100 * share(j, lost),
+                        type_name(j)),
+                   seen_is_backward(j->s) ? "a greater loss scale, or bf16" : "bf16, or greater numbers");
+  }
+  int64_t few = range_subnormal(j->r, j->type);
+  if (j->type != AMPC_F16 || share(j, few) < MOST) return false;
+  return found(j, UNDER * share(j, few),
+               TEXT(j, "%.0f %% lie below 6.1e-5, where f16 has fewer digits", 100 * share(j, few)),
+               seen_is_backward(j->s) ? "a greater loss scale, or bf16" : "");
+}
+
+static bool is_dull(const Judge *j)
+{
+  if (j->r->zeros < j->r->n) return false;
+  if (j->s->probe->kind == PROBE_update)
+    return found(j, 3 * DULL, "the step changes none of them", "");
+  if (j->s->probe->kind == PROBE_gradient) return found(j, 2 * DULL, "all are 0", "");
+  return j->s->probe->kind == PROBE_value && j->r->n > 1 && found(j, DULL, "all are 0", "");
+}
+
+static bool judge(const Watch *w, const Seen *s, Finding *out)
+{
+  Judge j = {w, s, &s->range, s->probe->of.dtype, out};
+  if (!s->range.n) return false;
+  return is_lost(&j) || is_over(&j) || is_under(&j) || is_dull(&j);
+}
+
+/* ---- all of them ---- */
+
+static int compare(const void *a, const void *b)
+{
+  const Finding *x = a, *y = b;
+  if (x->badness != y->badness) return x->badness < y->badness ? 1 : -1;
+  return x->seen < y->seen ? -1 : x->seen > y->seen; /* in the order of the step */
+}
+
+const Finding *watch_findings(const Watch *w, uint32_t *out_n)
+{
+  Finding *out = arena_array(w->c->arena, Finding, w->n + 1);
+  *out_n = 0;
+  for (uint32_t i = 0; i < w->n; i++) *out_n += judge(w, &w->at[i], &out[*out_n]);
+  qsort(out, *out_n, sizeof *out, compare);
+  return out;
+}

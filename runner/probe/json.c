@@ -1,0 +1,69 @@
+/* Probes as JSON: everything, in the order of the step. */
+#include "probe.h"
+
+static const char *const kinds[] = {[PROBE_value] = "value",
+                                    [PROBE_weight] = "weight",
+                                    [PROBE_gradient] = "gradient",
+                                    [PROBE_update] = "update"};
+
+/* [exponent of 2, how many], those that are there; the lowest has all below 2^-126, too. */
+static json_t *exponents_json(const Range *r)
+{
+  json_t *out = json_array();
+  for (int e = 0; e < RANGE_EXPONENTS - 1; e++) {
+    int64_t n = r->exponent[e] - (e ? 0 : r->zeros);
+    if (n) json_array_append_new(out, json_pack("[i, I]", e ? e - 127 : -127, (json_int_t)n));
+  }
+  return out;
+}
+
+/* How many elements type d would lose: infinite, 0. */
+static json_t *limits_json(const Range *r, ampc_dtype d)
+{
+  return json_pack("{s:I, s:I, s:I}", "over", (json_int_t)range_over(r, d), "under",
+                   (json_int_t)range_under(r, d, 1), "subnormal", (json_int_t)range_subnormal(r, d));
+}
+
+static json_t *value_json(const Watch *w, const Seen *s)
+{
+  const Range *r = &s->range;
+  const Node *n = &s->probe->of;
+  json_t *out = json_pack(
+      "{s:s, s:s, s:s, s:s, s:s, s:b}", "kind", kinds[s->probe->kind], "name", s->name, "path",
+      s->probe->kind == PROBE_value ? n->layer ? n->layer : "" : s->name, "op", op_of(n)->name,
+      "type", ir_dtype_name(n->dtype), "backward", seen_is_backward(s));
+  json_object_set_new(out, "file", s->place.source ? json_string(s->place.source->shown) : json_null());
+  json_object_set_new(out, "line", json_integer(s->place.source ? s->place.line : 0));
+  json_object_set_new(out, "elements", json_integer(r->n));
+  json_object_set_new(out, "zeros", json_integer(r->zeros));
+  json_object_set_new(out, "nan", json_integer(r->nans));
+  json_object_set_new(out, "infinite", json_integer(r->infinite));
+  json_object_set_new(out, "greatest", json_real(r->greatest));
+  json_object_set_new(out, "least", json_real(r->least));
+  json_object_set_new(out, "f16", limits_json(r, AMPC_F16));
+  json_object_set_new(out, "bf16", limits_json(r, AMPC_BF16));
+  json_object_set_new(out, "exponents", exponents_json(r));
+  (void)w;
+  return out;
+}
+
+static json_t *findings_json(const Watch *w)
+{
+  uint32_t n;
+  json_t *out = json_array();
+  const Finding *at = watch_findings(w, &n);
+  for (uint32_t i = 0; i < n; i++)
+    json_array_append_new(out, json_pack("{s:I, s:s, s:s}", "value",
+                                         (json_int_t)(at[i].seen - w->at), "text",
+                                         finding_text(w, &at[i]), "help", at[i].cure));
+  return out;
+}
+
+json_t *watch_json(const Watch *w)
+{
+  json_t *values = json_array();
+  for (uint32_t i = 0; i < w->n; i++) json_array_append_new(values, value_json(w, &w->at[i]));
+  return json_pack("{s:s, s:s, s:I, s:f, s:o, s:o}", "job", w->c->program->source, "precision",
+                   w->c->program->precision, "steps", (json_int_t)w->steps, "scale", w->scale,
+                   "findings", findings_json(w), "values", values);
+}

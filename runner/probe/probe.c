@@ -1,0 +1,151 @@
+/* amp probe: some training steps, and how large their values are. Writes no checkpoint. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "compiler/driver.h"
+#include "compiler/options.h"
+#include "probe.h"
+#include "runner/jit/jit.h"
+#include "runner/runner.h"
+#include "runner/train/memory.h"
+#include "runner/train/options.h"
+#include "runtime/plan/file.h"
+
+enum { USUAL_STEPS = 10, USUAL_ROWS = 12 };
+
+typedef struct ProbeCommand {
+  Options compile;
+  ampc_train_options train;
+  uint32_t steps;
+  const char *resume, *json, *path;
+  bool all;
+} ProbeCommand;
+
+static const OptionRow probe_options[] = {
+    {"steps", 0, "N", "train N steps and look at all of them (default: 10)", .kind = OPTION_number,
+     .least = 1, .field = offsetof(ProbeCommand, steps)},
+    {"resume", 0, "FILE", "begin at a checkpoint", .kind = OPTION_text,
+     .field = offsetof(ProbeCommand, resume)},
+    {"path", 0, "PATH", "only values whose name begins so: net.fc2", .kind = OPTION_text,
+     .field = offsetof(ProbeCommand, path)},
+    {"all", 0, NULL, "a row for each value", .kind = OPTION_flag,
+     .field = offsetof(ProbeCommand, all)},
+    {"json", 0, "FILE", "everything as JSON, with histograms of exponents; -: to stdout",
+     .kind = OPTION_text, .field = offsetof(ProbeCommand, json)},
+    {0}};
+
+static const OptionTable probe_verb = {
+    .program = "amp probe",
+    .usage = "[options] job.amp",
+    .about = "Trains some steps and tells how large activations, gradients, weights and updates are, the\n"
+             "worst first: what leaves the range of its type, what becomes 0. Saves nothing.",
+    .groups = (const OptionGroup[]){{probe_options, 0},
+                                    {fresh_options, offsetof(ProbeCommand, train)},
+                                    {job_options, offsetof(ProbeCommand, compile)},
+                                    {memory_options, offsetof(ProbeCommand, compile)},
+                                    {NULL, 0}},
+    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
+             "unreadable; 4 the C compiler failed; 5 the run failed; 130 interrupted"};
+
+static ampc_status look(void *context, ampc_runtime *rt, uint32_t block, int64_t step,
+                        const char **out_note)
+{
+  bool found;
+  (void)step, (void)out_note;
+  return watch_read(context, rt, block, &found);
+}
+
+/* A checkpoint has steps behind it, and N are meant beside them. */
+static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t steps)
+{
+  const char *path = o->resume ? o->resume : ampc_resume_path(ampc_program_of(rt));
+  ampc_state state = {.step = 0};
+  ampc_data_position at;
+  ampc_status status = AMPC_OK;
+  if (path && (o->resume || access(path, R_OK) == 0)) status = ampc_checkpoint_load(rt, path, &at);
+  if (!status) status = ampc_get_state(rt, &state);
+  o->steps = state.step + steps;
+  return status;
+}
+
+static ampc_status write_json(const Watch *w, const char *path)
+{
+  json_t *value = watch_json(w);
+  char *text = value ? json_dumps(value, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
+  json_decref(value);
+  if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = AMPC_OK;
+  if (strcmp(path, "-") == 0)
+    puts(text);
+  else
+    status = file_write(path, text, (int64_t)strlen(text));
+  free(text);
+  return status;
+}
+
+static ampc_status tell(const Watch *w, const ProbeCommand *cmd)
+{
+  if (cmd->json) return write_json(w, cmd->json);
+  printf("%lld steps of %s, %s\n\n", (long long)w->steps, w->c->program->source,
+         w->c->program->precision);
+  watch_print(w, cmd->path, cmd->all || cmd->path ? 0 : USUAL_ROWS);
+  return AMPC_OK;
+}
+
+static ampc_status run_program(Compile *c, const ProbeCommand *cmd)
+{
+  Jit *jit = NULL;
+  ampc_runtime *rt = NULL;
+  Watch w;
+  ampc_train_options o = cmd->train;
+  watch_init(&w, c);
+  o.after_step = look;
+  o.context = &w;
+  o.train_only = o.steps_given = true;
+  o.resume = cmd->resume;
+  ampc_status status = memory_admit(c, o.device, o.quiet, false);
+  if (!status) status = jit_load(c, &jit);
+  if (!status) status = ampc_create(c->program, o.device, &rt);
+  if (!status) status = count_steps(rt, &o, cmd->steps);
+  if (!status) status = ampc_train(rt, &ampc_data, &o);
+  /* a run that is lost has been looked at up to its last step, which is what one wants to see */
+  if (status && *ampc_last_error()) fprintf(stderr, "amp: error: %s\n", ampc_last_error());
+  ampc_status told = w.steps ? tell(&w, cmd) : AMPC_OK;
+  if (told) fprintf(stderr, "amp: error: %s\n", ampc_last_error());
+  ampc_free(rt);
+  jit_unload(jit);
+  return status ? status : told;
+}
+
+int probe_main(int argc, char **argv)
+{
+  Arena *arena = arena_create();
+  ProbeCommand cmd = {
+      .compile = options_default(), .train = {.device = "auto"}, .steps = USUAL_STEPS};
+  Operands jobs;
+  int status;
+  char target[AMPC_TARGET_ROOM];
+  bool good = options_read(&probe_verb, arena, argc, argv, &cmd, &jobs, &status);
+  if (good) good = !(status = options_count_jobs(&probe_verb, &jobs, 1, 1));
+  if (good && (status = (int)ampc_device_target(cmd.train.device, target)) != 0) {
+    fprintf(stderr, "amp: error: %s\n", ampc_last_error());
+    good = false;
+  }
+  if (good) {
+    cmd.compile.input = jobs.at[0];
+    cmd.compile.target = target;
+    cmd.compile.probe_every = 1;
+    cmd.train.data_dir =
+        cmd.compile.data_dir ? cmd.compile.data_dir : folder_of(arena, cmd.compile.input);
+    Compile *c = compile_create(&cmd.compile);
+    if (compile_job(c))
+      status = (int)run_program(c, &cmd);
+    else
+      status = c->cannot_read ? AMPC_BAD_FILE : 1;
+    compile_destroy(c);
+  }
+  arena_destroy(arena);
+  return status;
+}

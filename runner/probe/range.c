@@ -1,0 +1,78 @@
+#include "range.h"
+#include <math.h>
+#include <string.h>
+
+/* Exponent field e of f32 is 2^(e - BIAS) and up. */
+enum { BIAS = 127 };
+
+typedef struct Limits { /* of a type, as exponents of 2 */
+  int over;             /* from here on numbers are infinite */
+  int normal;           /* from here on numbers have all digits */
+  int under;            /* below it they become 0 */
+} Limits;
+
+static Limits limits_of(ampc_dtype d)
+{
+  if (d == AMPC_F16) return (Limits){16, -14, -25};
+  if (d == AMPC_BF16) return (Limits){128, -126, -134};
+  return (Limits){128, -126, -150};
+}
+
+double range_largest(ampc_dtype d)
+{
+  return d == AMPC_F16 ? 65504 : d == AMPC_BF16 ? 0x1.fep127 : 0x1.fffffep127;
+}
+
+static double float_of(int32_t bits)
+{
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return (double)x;
+}
+
+void range_add(Range *r, const int32_t *fields, int64_t parts, int64_t n)
+{
+  r->n += n;
+  for (int64_t i = 0; i < parts; i++, fields += RANGE_FIELDS) {
+    for (int e = 0; e < RANGE_EXPONENTS; e++) r->exponent[e] += fields[e];
+    r->zeros += fields[RANGE_ZEROS];
+    r->nans += fields[RANGE_NANS];
+    r->infinite += fields[RANGE_EXPONENTS - 1] - fields[RANGE_NANS];
+    r->over_f16 += fields[RANGE_OVER_F16];
+    double greatest = float_of(fields[RANGE_GREATEST]), least = float_of(fields[RANGE_LEAST]);
+    if (greatest > r->greatest) r->greatest = greatest;
+    if (isfinite(least) && (r->least == 0 || least < r->least)) r->least = least;
+  }
+}
+
+bool range_is_finite(const Range *r)
+{
+  return !r->nans && !r->infinite;
+}
+
+/* Those of bf16 lie within the last two exponents of f32: half a step below 2^128. */
+int64_t range_over(const Range *r, ampc_dtype d)
+{
+  if (d == AMPC_F16) return r->over_f16;
+  return d == AMPC_BF16 && r->greatest >= 0x1.ffp127 ? 1 : 0;
+}
+
+/* Elements that are not 0 whose exponent lies below `limit`. All those below 2^-126 count as the
+ * least of them does. */
+static int64_t below(const Range *r, int limit)
+{
+  int64_t n = 0;
+  for (int e = 1; e < RANGE_EXPONENTS - 1 && e - BIAS < limit; e++) n += r->exponent[e];
+  bool tiny = r->least > 0 && ilogb(r->least) < limit;
+  return n + (tiny ? r->exponent[0] - r->zeros : 0);
+}
+
+int64_t range_under(const Range *r, ampc_dtype d, double scale)
+{
+  return below(r, limits_of(d).under + (int)lround(log2(scale)));
+}
+
+int64_t range_subnormal(const Range *r, ampc_dtype d)
+{
+  return below(r, limits_of(d).normal);
+}

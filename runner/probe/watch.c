@@ -1,0 +1,135 @@
+/* Reads what probes have found, and adds up what several steps and variants of a block say of the same
+ * value. */
+#include "compiler/graph/ir.h"
+#include "probe.h"
+#include "runtime/runtime.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool seen_is_backward(const Seen *s)
+{
+  return s->probe->kind != PROBE_value || s->probe->of.origin.id != 0;
+}
+
+static const char *name_of(Compile *c, const Probe *p)
+{
+  const Graph *g = c->graph;
+  if (p->kind != PROBE_value) return g->params.at[p->param].path;
+  const Node *n = &p->of;
+  const char *back = n->origin.id ? "gradient in " : "";
+  if (n->op == OP_source) return arena_printf(c->arena, "data `%s`", n->name ? n->name : "of the batch");
+  const char *of = n->layer ? n->layer : g->blocks.at[n->block].name;
+  const char *name = n->name ? arena_printf(c->arena, " `%s`", n->name) : "";
+  return arena_printf(c->arena, "%s%s %s%s", back, of, op_of(n)->name, name);
+}
+
+/* ---- the same value in several variants of a block ---- */
+
+static bool same_value(const Compile *c, const Probe *a, const Probe *b)
+{
+  const BlockInfo *blocks = c->graph->blocks.at;
+  return a->kind == b->kind && a->param == b->param && a->of.op == b->of.op &&
+         a->of.span.start == b->of.span.start && a->of.layer == b->of.layer &&
+         !a->of.origin.id == !b->of.origin.id &&
+         blocks[a->of.block].in_program == blocks[b->of.block].in_program;
+}
+
+/* The first entry not older than `from` that is of this value and of another variant than those that
+ * it has already. Both lists are in the order of the step, so equal values come in turn. */
+static uint32_t entry_of(const Watch *w, const Probe *p, const uint16_t *last_block)
+{
+  for (uint32_t i = 0; i < w->n; i++)
+    if (last_block[i] != p->of.block && same_value(w->c, w->at[i].probe, p)) return i;
+  return w->n;
+}
+
+void watch_init(Watch *w, Compile *c)
+{
+  const Graph *g = c->graph;
+  *w = (Watch){.c = c,
+               .seen = arena_array(c->arena, uint32_t, g->probes.n + 1),
+               .at = arena_array(c->arena, Seen, g->probes.n + 1)};
+  uint16_t *last_block = arena_array(c->arena, uint16_t, g->probes.n + 1);
+  for (uint32_t i = 0; i < g->probes.n; i++) {
+    const Probe *p = &g->probes.at[i];
+    bool variant = g->blocks.at[p->of.block].variant_of >= 0;
+    uint32_t at = variant ? entry_of(w, p, last_block) : w->n;
+    if (at == w->n) {
+      Span span = diag_user_span(c, p->of.span);
+      if (p->kind != PROBE_value) span = g->params.at[p->param].span;
+      w->at[w->n++] = (Seen){.probe = p, .name = name_of(c, p)};
+      if (span.end) w->at[at].place = diag_place(c, span);
+    }
+    w->seen[i] = at;
+    last_block[at] = p->of.block;
+  }
+}
+
+void watch_clear(Watch *w)
+{
+  w->steps = w->skipped = 0;
+  for (uint32_t i = 0; i < w->n; i++) w->at[i].range = (Range){0};
+}
+
+/* ---- reading ---- */
+
+static ampc_status read_one(Watch *w, ampc_runtime *rt, uint32_t i, int32_t **room, size_t *size)
+{
+  const Graph *g = w->c->graph;
+  const Node *ranges = ir_node(g, value_root(g, g->probes.at[i].kept));
+  const Node *of = ir_node(g, ranges->in[0]);
+  size_t need = (size_t)ir_elements(ranges) * sizeof(int32_t);
+  if (need > *size) {
+    free(*room);
+    *room = malloc(*size = need);
+    if (!*room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  }
+  ampc_status status = ampc_read(rt, ranges->place, *room, (int64_t)need);
+  if (!status) range_add(&w->at[w->seen[i]].range, *room, ranges->dim[0], ir_elements(of));
+  return status;
+}
+
+ampc_status watch_read(Watch *w, ampc_runtime *rt, uint32_t block, bool *found)
+{
+  const Graph *g = w->c->graph;
+  int32_t *room = NULL;
+  size_t size = 0;
+  ampc_state state;
+  ampc_status status = AMPC_OK;
+  *found = false;
+  for (uint32_t i = 0; i < g->probes.n && !status; i++) {
+    const BlockInfo *b = &g->blocks.at[g->probes.at[i].of.block];
+    if (b->in_program != block || b->variant != rt->last_variant) continue;
+    *found = true;
+    status = read_one(w, rt, i, &room, &size);
+  }
+  free(room);
+  if (status || !*found) return status;
+  status = ampc_get_state(rt, &state);
+  w->steps++;
+  w->scale = (double)state.scale;
+  return status;
+}
+
+/* ---- where it begins ---- */
+
+const Seen *watch_input(const Watch *w, const Seen *s, uint32_t input)
+{
+  uint32_t probe = s->probe->in ? s->probe->in[input] : 0;
+  return probe ? &w->at[w->seen[probe - 1]] : NULL;
+}
+
+const Seen *watch_first_lost(const Watch *w, bool backward)
+{
+  for (uint32_t i = 0; i < w->n; i++) {
+    const Seen *s = &w->at[i];
+    bool sound = s->range.n > 0 && !range_is_finite(&s->range) && seen_is_backward(s) == backward;
+    if (s->probe->kind == PROBE_weight && !backward && !range_is_finite(&s->range)) return s;
+    for (uint32_t k = 0; sound && k < s->probe->of.n_in; k++) {
+      const Seen *in = watch_input(w, s, k);
+      sound = !in || range_is_finite(&in->range);
+    }
+    if (sound) return s;
+  }
+  return NULL;
+}
