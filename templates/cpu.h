@@ -318,7 +318,7 @@ DEVICE int last_block(unsigned *arrived)
 
 // --- COUNT
 /* counter k counts element j of a vector */
-#define COUNT(name, j, k) name[(j) & 3][k]++
+#define COUNT(name, j, k) name[(j)&3][k]++
 
 // --- EACH_COUNTER
 /* for each counter k of [0, n), when all have counted: its value is COUNTED(name, k) */

@@ -240,7 +240,7 @@ typedef struct BlockInfo {
   uint32_t n_sizes;
   ampc_dim_size size[AMPC_MAX_SIZES];
   uint32_t first_source, n_sources;
-  int64_t work_bytes; /* pass memory */
+  int64_t work_bytes;           /* pass memory */
   uint32_t in_program, variant; /* pass plan: its block there, and which variant of it this is */
 } BlockInfo;
 

@@ -485,8 +485,8 @@ void add_answer(Lower *l, Datum v, Span span);
 
 /* ---- every.c ---- */
 void exec_every(Lower *l, Frame *f, const Stmt *st);
-/* Of a train block, before its body: the steps that options.probe_every asks for are a kind of their
- * own. */
+/* Of a train block, before its body: the steps that options.probe_every asks for are a kind of
+ * their own. */
 void every_probe(Lower *l, Span span);
 /* The choices of `every` that come in steps, as bits of b->period, that with all of them first;
  * sorts the periods and sets those of b itself. 0 after a message: there are more than `most`. */

@@ -161,8 +161,8 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
   case OP_param:
     return param_place(c, n);
   case OP_gradient:
-    return (ampc_ref){AMPC_GRAD, g->params.at[attr_int(n, "index")].offset *
-                                     ir_dtype_size(c, AMPC_F32)};
+    return (ampc_ref){AMPC_GRAD,
+                      g->params.at[attr_int(n, "index")].offset * ir_dtype_size(c, AMPC_F32)};
   case OP_setting:
     return (ampc_ref){AMPC_STATE,
                       ampc_state_setting(g->optimizers.n, ir_metric_slots(g, g->metrics.n),

@@ -1,5 +1,5 @@
-/* Why a run was lost: the step is done again by a program that looks at all values, and the first one
- * that is not finite is told, with what it is made of. Nothing of the run is changed. */
+/* Why a run was lost: the step is done again by a program that looks at all values, and the first
+ * one that is not finite is told, with what it is made of. Nothing of the run is changed. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +142,8 @@ static void tell_value(const Again *a, const Seen *s)
   fprintf(stderr, "diagnosis: in step %lld the first value that is not finite is %s%s\n",
           (long long)a->lost->step, seen_name(&a->watch, s), place);
   tell_line(a, s);
-  fprintf(stderr, "  of %lld numbers in %s %lld are infinite, %lld NaN; the greatest other one is %.3g\n",
+  fprintf(stderr,
+          "  of %lld numbers in %s %lld are infinite, %lld NaN; the greatest other one is %.3g\n",
           (long long)r->n, ir_dtype_name(s->probe->of.dtype), (long long)r->infinite,
           (long long)r->nans, r->greatest);
   tell_inputs(a, s);
@@ -158,24 +159,31 @@ static bool leaves_range(const Seen *s)
 static void tell_model(const Seen *s)
 {
   if (s->probe->kind == PROBE_weight)
-    fputs("  the model: the weight was so before this step, no loss scale changes that; go on from an "
-          "earlier checkpoint with a smaller learning rate\n", stderr);
+    fputs("  the model: the weight was so before this step, no loss scale changes that; go on from "
+          "an "
+          "earlier checkpoint with a smaller learning rate\n",
+          stderr);
   else if (s->probe->of.op == OP_source)
     fputs("  the data: a sample of this batch holds such a number\n", stderr);
   else if (leaves_range(s))
-    fputs("  the model: the number leaves the range of f16 (65504), at any loss scale; autocast(f32) "
-          "around this line, bf16, or smaller numbers before it\n", stderr);
+    fputs(
+        "  the model: the number leaves the range of f16 (65504), at any loss scale; autocast(f32) "
+        "around this line, bf16, or smaller numbers before it\n",
+        stderr);
   else
-    fputs("  the model: the operation itself gives it, at any loss scale and in any type; look at what "
-          "it is made of\n", stderr);
+    fputs("  the model: the operation itself gives it, at any loss scale and in any type; look at "
+          "what "
+          "it is made of\n",
+          stderr);
 }
 
 static void tell_scale(float scale)
 {
-  fprintf(stderr,
-          "  the loss scale: at %g the gradient leaves its range, at 1 it does not; let the scale go "
-          "lower (`min` of the scaler, or a smaller `static`), or autocast(f32) around this line\n",
-          (double)scale);
+  fprintf(
+      stderr,
+      "  the loss scale: at %g the gradient leaves its range, at 1 it does not; let the scale go "
+      "lower (`min` of the scaler, or a smaller `static`), or autocast(f32) around this line\n",
+      (double)scale);
 }
 
 static ampc_status tell(Again *a)

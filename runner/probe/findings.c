@@ -36,22 +36,33 @@ static double share(const Judge *j, int64_t n)
 
 static const char *where_cure(const Judge *j)
 {
-  return seen_is_backward(j->s) ? "a lower loss scale, or autocast(f32) around its line"
-                                : "autocast(f32) around its line, bf16, or smaller numbers before it";
+  return seen_is_backward(j->s)
+             ? "a lower loss scale, or autocast(f32) around its line"
+             : "autocast(f32) around its line, bf16, or smaller numbers before it";
 }
 
 /* ---- from bad to better ---- */
+
+/* Where it begins is worse than what follows from it. */
+static double lost_badness(const Judge *j)
+{
+  for (uint32_t i = 0; i < j->s->probe->of.n_in; i++) {
+    const Seen *in = watch_input(j->w, j->s, i);
+    if (in && !range_is_finite(&in->range)) return LOST / 2;
+  }
+  return j->s->probe->kind == PROBE_value || j->s->probe->kind == PROBE_weight ? LOST : LOST / 2;
+}
 
 static bool is_lost(const Judge *j)
 {
   const Range *r = j->r;
   if (r->nans)
-    return found(j, LOST * (2 + share(j, r->nans)),
+    return found(j, lost_badness(j),
                  TEXT(j, "%lld of %lld are NaN", (long long)r->nans, (long long)r->n), "");
   if (!r->infinite) return false;
-  const char *end = j->type == AMPC_F32 ? ""
-                                        : TEXT(j, "; %s ends at %.6g", type_name(j), range_largest(j->type));
-  return found(j, LOST * (1 + share(j, r->infinite)),
+  const char *end =
+      j->type == AMPC_F32 ? "" : TEXT(j, "; %s ends at %.6g", type_name(j), range_largest(j->type));
+  return found(j, lost_badness(j),
                TEXT(j, "%lld of %lld are infinite%s", (long long)r->infinite, (long long)r->n, end),
                j->type == AMPC_F32 ? "" : where_cure(j));
 }
@@ -79,10 +90,10 @@ static bool is_under(const Judge *j)
   if (j->s->probe->of.op == OP_cast && from && from->range.n == j->r->n) {
     int64_t lost = j->r->zeros - from->range.zeros;
     if (share(j, lost) >= MANY)
-      return found(j, UNDER * (1 + share(j, lost)),
-                   TEXT(j, "%.1f %% that were not 0 became 0 in %s", 100 * share(j, lost),
-                        type_name(j)),
-                   seen_is_backward(j->s) ? "a greater loss scale, or bf16" : "bf16, or greater numbers");
+      return found(
+          j, UNDER * (1 + share(j, lost)),
+          TEXT(j, "%.1f %% that were not 0 became 0 in %s", 100 * share(j, lost), type_name(j)),
+          seen_is_backward(j->s) ? "a greater loss scale, or bf16" : "bf16, or greater numbers");
   }
   int64_t few = range_subnormal(j->r, j->type);
   if (j->type != AMPC_F16 || share(j, few) < MOST) return false;

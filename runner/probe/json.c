@@ -21,18 +21,20 @@ static json_t *exponents_json(const Range *r)
 static json_t *limits_json(const Range *r, ampc_dtype d)
 {
   return json_pack("{s:I, s:I, s:I}", "over", (json_int_t)range_over(r, d), "under",
-                   (json_int_t)range_under(r, d, 1), "subnormal", (json_int_t)range_subnormal(r, d));
+                   (json_int_t)range_under(r, d, 1), "subnormal",
+                   (json_int_t)range_subnormal(r, d));
 }
 
 static json_t *value_json(const Watch *w, const Seen *s)
 {
   const Range *r = &s->range;
   const Node *n = &s->probe->of;
-  json_t *out = json_pack(
-      "{s:s, s:s, s:s, s:s, s:s, s:b}", "kind", kinds[s->probe->kind], "name", s->name, "path",
-      s->probe->kind == PROBE_value ? n->layer ? n->layer : "" : s->name, "op", op_of(n)->name,
-      "type", ir_dtype_name(n->dtype), "backward", seen_is_backward(s));
-  json_object_set_new(out, "file", s->place.source ? json_string(s->place.source->shown) : json_null());
+  json_t *out =
+      json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "kind", kinds[s->probe->kind], "name", s->name,
+                "path", s->probe->kind == PROBE_value ? n->layer ? n->layer : "" : s->name, "op",
+                op_of(n)->name, "type", ir_dtype_name(n->dtype), "backward", seen_is_backward(s));
+  json_object_set_new(out, "file",
+                      s->place.source ? json_string(s->place.source->shown) : json_null());
   json_object_set_new(out, "line", json_integer(s->place.source ? s->place.line : 0));
   json_object_set_new(out, "elements", json_integer(r->n));
   json_object_set_new(out, "zeros", json_integer(r->zeros));
@@ -53,9 +55,9 @@ static json_t *findings_json(const Watch *w)
   json_t *out = json_array();
   const Finding *at = watch_findings(w, &n);
   for (uint32_t i = 0; i < n; i++)
-    json_array_append_new(out, json_pack("{s:I, s:s, s:s}", "value",
-                                         (json_int_t)(at[i].seen - w->at), "text",
-                                         finding_text(w, &at[i]), "help", at[i].cure));
+    json_array_append_new(out,
+                          json_pack("{s:I, s:s, s:s}", "value", (json_int_t)(at[i].seen - w->at),
+                                    "text", finding_text(w, &at[i]), "help", at[i].cure));
   return out;
 }
 

@@ -12,7 +12,8 @@ static ampc_status write_log(const OnLooker *l, int64_t step)
   json_t *value = watch_json(&l->watch);
   FILE *f = fopen(path, "a");
   bool good = value && f && json_object_set_new(value, "step", json_integer(step)) == 0 &&
-              json_dumpf(value, f, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0 && fputc('\n', f) != EOF;
+              json_dumpf(value, f, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0 &&
+              fputc('\n', f) != EOF;
   if (f && fclose(f)) good = false;
   json_decref(value);
   return good ? AMPC_OK : ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", path, strerror(errno));

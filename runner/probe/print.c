@@ -87,63 +87,66 @@ static void print_head(const char *title)
 
 /* ---- which rows ---- */
 
-static const Watch *sorted; /* for the comparisons: qsort has no room for it */
+typedef struct TableRow {
+  const Seen *seen;
+  double key; /* rows with a greater one come first */
+} TableRow;
 
 static double share_under(const Watch *w, const Seen *s)
 {
   return (double)range_under(&s->range, AMPC_F16, scale_of(w, s)) / (double)s->range.n;
 }
 
-static int down(double a, double b, const Seen *x, const Seen *y)
+static int compare(const void *a, const void *b)
 {
-  return a > b ? -1 : a < b ? 1 : x < y ? -1 : x > y;
+  const TableRow *x = a, *y = b;
+  if (x->key != y->key) return x->key < y->key ? 1 : -1;
+  return x->seen < y->seen ? -1 : x->seen > y->seen; /* in the order of the step */
 }
 
-static int by_greatest(const void *a, const void *b)
+/* Those that are asked for, in the order of the step. */
+static TableRow *chosen(const Watch *w, const char *path, uint32_t *n)
 {
-  const Seen *x = *(const Seen *const *)a, *y = *(const Seen *const *)b;
-  return down(x->range.greatest / scale_of(sorted, x), y->range.greatest / scale_of(sorted, y), x,
-              y);
-}
-
-static int by_under(const void *a, const void *b)
-{
-  const Seen *x = *(const Seen *const *)a, *y = *(const Seen *const *)b;
-  return down(share_under(sorted, x), share_under(sorted, y), x, y);
-}
-
-static const Seen **chosen(const Watch *w, const char *path, uint32_t *n)
-{
-  const Seen **out = arena_array(w->c->arena, const Seen *, w->n + 1);
+  TableRow *out = arena_array(w->c->arena, TableRow, w->n + 1);
   *n = 0;
   for (uint32_t i = 0; i < w->n; i++)
-    if (w->at[i].range.n && is_asked(&w->at[i], path)) out[(*n)++] = &w->at[i];
+    if (w->at[i].range.n && is_asked(&w->at[i], path)) out[(*n)++].seen = &w->at[i];
   return out;
 }
 
-static void print_rows(const Watch *w, const Seen **rows, uint32_t n, const char *title)
+static void print_rows(const Watch *w, const TableRow *rows, uint32_t n, const char *title)
 {
   print_head(title);
-  for (uint32_t i = 0; i < n; i++) print_row(w, rows[i]);
+  for (uint32_t i = 0; i < n; i++) print_row(w, rows[i].seen);
+}
+
+/* The `most` rows whose keys are greatest, of those that have one. */
+static void print_first(const Watch *w, TableRow *rows, uint32_t n, uint32_t most, const char *title)
+{
+  uint32_t some = 0;
+  qsort(rows, n, sizeof *rows, compare);
+  while (some < most && some < n && rows[some].key > 0) some++;
+  if (some) print_rows(w, rows, some, title), putchar('\n');
 }
 
 void watch_print(const Watch *w, const char *path, uint32_t most)
 {
   uint32_t n;
-  const Seen **rows = chosen(w, path, &n);
+  TableRow *rows = chosen(w, path, &n);
   print_findings(w, path);
   if (!most || n <= most) {
     print_rows(w, rows, n, "in the order of the step");
   } else {
-    sorted = w;
-    qsort(rows, n, sizeof *rows, by_greatest);
-    print_rows(w, rows, most, "the greatest");
-    qsort(rows, n, sizeof *rows, by_under);
-    putchar('\n');
-    print_rows(w, rows, most, "of which most would be 0 in f16");
+    for (uint32_t i = 0; i < n; i++)
+      rows[i].key = rows[i].seen->range.greatest / scale_of(w, rows[i].seen);
+    print_first(w, rows, n, most, "the greatest");
+    for (uint32_t i = 0; i < n; i++) rows[i].key = share_under(w, rows[i].seen);
+    print_first(w, rows, n, most, "of which most would be 0 in f16");
     printf("of %u values; --all shows them\n", n);
   }
   printf("absolute values; least: of those that are not 0; lost: infinite or NaN; >f16, <f16: would\n"
-         "be infinite, 0 in f16. Gradients without the loss scale, %g\n",
+         "be infinite, 0 in f16. Values of backward (gradient in ..) are times the loss scale, %g, "
+         "gradients\n"
+         "of parameters are not\n",
          w->scale);
 }

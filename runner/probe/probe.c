@@ -39,7 +39,8 @@ static const OptionRow probe_options[] = {
 static const OptionTable probe_verb = {
     .program = "amp probe",
     .usage = "[options] job.amp",
-    .about = "Trains some steps and tells how large activations, gradients, weights and updates are, the\n"
+    .about = "Trains some steps and tells how large activations, gradients, weights and updates "
+             "are, the\n"
              "worst first: what leaves the range of its type, what becomes 0. Saves nothing.",
     .groups = (const OptionGroup[]){{probe_options, 0},
                                     {fresh_options, offsetof(ProbeCommand, train)},

@@ -15,13 +15,13 @@ typedef struct Seen { /* a value of the program, in all steps that looked at it 
 } Seen;
 
 typedef struct Watch {
-  Compile *c;       /* compiled with options.probe_every */
-  uint32_t *seen;   /* by probe: index into `at` */
-  Seen *at;         /* in the order of the step */
+  Compile *c;     /* compiled with options.probe_every */
+  uint32_t *seen; /* by probe: index into `at` */
+  Seen *at;       /* in the order of the step */
   uint32_t n;
-  int64_t steps;    /* that were looked at */
-  double scale;     /* of the last one */
-  int64_t skipped;  /* of them */
+  int64_t steps;   /* that were looked at */
+  double scale;    /* of the last one */
+  int64_t skipped; /* of them */
 } Watch;
 
 /* Memory of the compile's arena. */
@@ -42,7 +42,7 @@ bool seen_is_backward(const Seen *s);
 
 typedef struct Finding { /* what is wrong with a value, in words */
   const Seen *seen;
-  double badness; /* greater is worse */
+  double badness;          /* greater is worse */
   const char *text, *cure; /* cure: "" where there is none to name */
 } Finding;
 /* The worst first. */
@@ -62,7 +62,7 @@ json_t *watch_json(const Watch *w);
 /* ---- diagnose.c ---- */
 typedef struct Lost { /* what ended a run: ampc_train_options.lost */
   bool there;
-  int64_t step; /* of the run */
+  int64_t step;          /* of the run */
   ampc_data_position at; /* its first batch */
 } Lost;
 /* Why that step of the run on rt was lost: it is done again by a program that looks at all values,

@@ -1,5 +1,5 @@
-/* How large the elements of a value are: what the parts of a `ranges` node say, added up, of one step
- * or of several. All are absolute values. */
+/* How large the elements of a value are: what the parts of a `ranges` node say, added up, of one
+ * step or of several. All are absolute values. */
 #pragma once
 #include "ampc_plan.h"
 #include "compiler/graph/ranges.h"

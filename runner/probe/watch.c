@@ -1,5 +1,5 @@
-/* Reads what probes have found, and adds up what several steps and variants of a block say of the same
- * value. */
+/* Reads what probes have found, and adds up what several steps and variants of a block say of the
+ * same value. */
 #include "compiler/graph/ir.h"
 #include "probe.h"
 #include "runtime/runtime.h"
@@ -17,7 +17,8 @@ static const char *name_of(Compile *c, const Probe *p)
   if (p->kind != PROBE_value) return g->params.at[p->param].path;
   const Node *n = &p->of;
   const char *back = n->origin.id ? "gradient in " : "";
-  if (n->op == OP_source) return arena_printf(c->arena, "data `%s`", n->name ? n->name : "of the batch");
+  if (n->op == OP_source)
+    return arena_printf(c->arena, "data `%s`", n->name ? n->name : "of the batch");
   const char *of = n->layer ? n->layer : g->blocks.at[n->block].name;
   const char *name = n->name ? arena_printf(c->arena, " `%s`", n->name) : "";
   return arena_printf(c->arena, "%s%s %s%s", back, of, op_of(n)->name, name);
@@ -34,8 +35,8 @@ static bool same_value(const Compile *c, const Probe *a, const Probe *b)
          blocks[a->of.block].in_program == blocks[b->of.block].in_program;
 }
 
-/* The first entry not older than `from` that is of this value and of another variant than those that
- * it has already. Both lists are in the order of the step, so equal values come in turn. */
+/* The first entry not older than `from` that is of this value and of another variant than those
+ * that it has already. Both lists are in the order of the step, so equal values come in turn. */
 static uint32_t entry_of(const Watch *w, const Probe *p, const uint16_t *last_block)
 {
   for (uint32_t i = 0; i < w->n; i++)

@@ -57,6 +57,7 @@ static Compile *begin(const Repl *r, const Request *q)
   options.dump_after = q->dump_after;
   options.watch = q->watch;
   options.silent = q->quiet;
+  options.probe_every = q->probe;
   if (q->infer) {
     options.infer_block = q->infer->infer_block;
     options.infer_inputs = q->infer->infer_inputs;

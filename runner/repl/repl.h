@@ -103,6 +103,7 @@ typedef struct Request {  /* which compile */
   const Options *infer;   /* its infer_block and infer_inputs, alone; or NULL */
   bool alone;             /* those that were typed before `input` are left out, too */
   bool quiet;             /* messages are not shown */
+  bool probe;             /* every step looks at all values */
 } Request;
 /* NULL after messages. */
 Compiled *program_compile(Repl *r, const Request *q);
@@ -244,6 +245,7 @@ bool command_params(Repl *r, const char *arg);
 bool command_loss(Repl *r, const char *arg);
 bool command_scaler(Repl *r, const char *arg);
 bool command_grad(Repl *r, const char *arg);
+bool command_probe(Repl *r, const char *arg);
 bool command_memory(Repl *r, const char *arg);
 bool command_time(Repl *r, const char *arg);
 bool command_graph(Repl *r, const char *arg);

@@ -209,10 +209,10 @@ typedef struct ampc_train_options {
   bool json;                              /* a line a step on stdout, and nothing else there */
   const char *log_dir;                    /* metrics.csv and TensorBoard events; NULL: none */
   /* For who looks on; NULL each. after_step: step `step` of the run has been asked for, in a train
-   * block; what it reads it waits for, and a status ends the run. *out_note, where it is set, is told
-   * between lines of progress. lost: no update is to be expected
-   * any more, for a loss or gradient of that step is not finite; the run ends next. `at` is where
-   * the step's first batch stands. */
+   * block; what it reads it waits for, and a status ends the run. *out_note, where it is set, is
+   * told between lines of progress. lost: no update is to be expected any more, for a loss or
+   * gradient of that step is not finite; the run ends next. `at` is where the step's first batch
+   * stands. */
   ampc_status (*after_step)(void *context, ampc_runtime *rt, uint32_t block, int64_t step,
                             const char **out_note);
   void (*lost)(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at);

@@ -157,7 +157,8 @@ static ampc_data_position position_before(const Session *s, int64_t step)
   uint32_t block = (uint32_t)s->position.block;
   int64_t accumulate = s->program->blocks[block].accumulate;
   int64_t per_epoch = ampc_groups(session_batches(s, block), accumulate);
-  int64_t at = s->position.epoch * per_epoch + s->position.batch / accumulate - (s->steps + 1 - step);
+  int64_t at =
+      s->position.epoch * per_epoch + s->position.batch / accumulate - (s->steps + 1 - step);
   if (at < 0) at = 0;
   return (ampc_data_position){at / per_epoch, at % per_epoch * accumulate, block};
 }

@@ -11,6 +11,7 @@ typedef struct Cell {
   uint16_t run;           /* in which the rest holds, but for `twin` */
   uint16_t twin;          /* the last run of a CPU text that touched it */
   SimtNow writer, reader; /* .block NOBODY; the reader's block and thread may be MANY */
+  bool counts;            /* shared memory: it was written by an atomic addition */
 } Cell;
 
 typedef struct Page {
@@ -134,6 +135,7 @@ static void note_write(Cell *c, uintptr_t at)
   if (meets(c->writer)) race(at, "writes what is written by", c->writer);
   if (meets(c->reader)) race(at, "writes what is read by", c->reader);
   c->writer = simt_now;
+  c->counts = false;
 }
 
 /* ---- accesses ---- */
@@ -203,9 +205,31 @@ static void touch_global(uintptr_t at, unsigned size, bool write)
   }
 }
 
+/* A counter of the block: what its threads have added between two barriers is no race, what one has
+ * stored there is. */
+static void count_shared(uintptr_t at)
+{
+  Cell *cells = memory.shared + (at - (uintptr_t)memory.now.shared);
+  for (size_t i = 0; i < sizeof(unsigned); i++) {
+    refresh(&cells[i]);
+    if (cells[i].counts) cells[i].writer = simt_now;
+  }
+  touch_shared(at, sizeof(unsigned), true);
+  for (size_t i = 0; i < sizeof(unsigned); i++) cells[i].counts = true;
+}
+
+bool memory_is_shared(const void *at)
+{
+  return (uintptr_t)at - (uintptr_t)memory.now.shared < memory.now.shared_size;
+}
+
 /* Additions of several threads are no race. */
 void memory_count(const unsigned *at)
 {
+  if (memory_is_shared(at)) {
+    count_shared((uintptr_t)at);
+    return;
+  }
   uintptr_t first = (uintptr_t)at >> memory.now.shift;
   uintptr_t last = ((uintptr_t)at + sizeof *at - 1) >> memory.now.shift;
   for (uintptr_t i = first; i <= last; i++) {

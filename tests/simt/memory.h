@@ -34,6 +34,7 @@ void memory_begin(const MemoryRun *run);
 void memory_begin_block(void);
 void memory_end(void);
 void memory_count(const unsigned *at); /* an atomic addition to it follows */
+bool memory_is_shared(const void *at); /* of a block */
 bool memory_was_written(uintptr_t at); /* by the run that ended last */
 uint64_t memory_reads(void);           /* of global memory, in that run */
 

@@ -165,8 +165,7 @@ static void reference_ranges(const Case *t, Tensor *y, double *scale)
   const Tensor *x = &t->in[0];
   int64_t part = ((x->n + y->dim[0] - 1) / y->dim[0] + 15) / 16 * 16;
   for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
-  for (int64_t i = 0; i < y->dim[0]; i++)
-    y->at[i * RANGE_FIELDS + RANGE_LEAST] = bits_of(INFINITY);
+  for (int64_t i = 0; i < y->dim[0]; i++) y->at[i * RANGE_FIELDS + RANGE_LEAST] = bits_of(INFINITY);
   for (int64_t i = 0; i < x->n; i++) count_range(x->at[i], y->at + i / part * RANGE_FIELDS);
 }
 

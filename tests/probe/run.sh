@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# What amp probe, --probe-every, :probe and the diagnosis of a lost run tell, of jobs whose faults are planted.
+#   run.sh AMP
+set -euo pipefail
+amp=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+job() { # job NAME PRECISION FORWARD
+  cat >"$1.amp" <<AMP
+data d() { return synthetic(64, [16]), synthetic(64, [], dtype=i64, low=0, high=4) }
+module Net {
+  fc1 = Linear(16, 32)
+  fc2 = Linear(32, 4)
+  def forward(x) {
+    h = relu(fc1(x))
+    $3
+  }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.01)
+precision $2
+train x, y in d() with batch=16, epochs=100, log=1000 { minimize cross_entropy(net(x), y) with opt }
+AMP
+}
+
+says() { # says NAME PATTERN: the last output does
+  grep -Eq -- "$2" out || { echo "FAILED: $1: no \"$2\" in"; cat out; exit 1; }
+  echo "ok: $1"
+}
+
+lost() { # lost NAME: the job ends by itself
+  if "$amp" train --device cpu -q --steps 60 "$1.amp" >out 2>&1; then
+    echo "FAILED: $1 goes on"
+    exit 1
+  fi
+}
+
+# ---- where a run is lost ----
+job over f16 'wide = h * 60000.0
+    return fc2(wide)'
+lost over
+says "an overflow: layer and line" 'step 36 the first value .* is net mul `wide`, over.amp:7$'
+says "an overflow: it is the model" 'leaves the range of f16 .* at any loss scale'
+job nan f16 'return fc2(log(h - h - 1.0))'
+lost nan
+says "a NaN: layer and line" 'is net log, nan.amp:7$'
+says "a NaN: the model, not the scale" 'the model: the operation itself gives it, at any loss scale'
+job nan32 f32 'return fc2(log(h - h - 1.0))'
+lost nan32
+says "a NaN without a scaler" 'in step 1 the first value .* is net log, nan32.amp:7$'
+job scale 'f16 { scaler(static=16000000.0) }' 'return fc2(h)'
+lost scale
+says "a scale that is too high" 'the loss scale: at 1.6e\+07 the gradient leaves its range, at 1 it does not'
+
+# ---- what probes tell ----
+"$amp" probe --device cpu --steps 1 over.amp >out 2>err
+says "the worst first" '^1\. net mul `wide` \(over.amp:7\), f16: [0-9]+ of 512 are infinite'
+job good f16 'return fc2(dropout(h, 0.1))'
+"$amp" probe --device cpu --steps 3 --json probe.json good.amp >out 2>err
+printf ':probe fc2.bias\n:grad fc2.bias\n' | "$amp" repl --device cpu good.amp >said 2>err
+"$amp" probe --device cpu --steps 1 --json one.json good.amp >out 2>err
+python3 - <<'PY'
+import json, re
+many, one = json.load(open("probe.json")), json.load(open("one.json"))
+assert many["steps"] == 3 and one["steps"] == 1 and one["scale"] == 65536 and not many["findings"], many["findings"]
+for at in many["values"]:
+    counted = sum(n for _, n in at["exponents"]) + at["zeros"] + at["nan"] + at["infinite"]
+    assert counted == at["elements"], at
+    if at["exponents"]:
+        low, high = at["exponents"][0][0], at["exponents"][-1][0]
+        assert 2.0**low <= at["least"] < 2.0 ** (low + 1) and 2.0**high <= at["greatest"] < 2.0 ** (high + 1), at
+by_name = {(v["kind"], v["name"]): v for v in one["values"]}
+assert {"value", "weight", "gradient", "update"} == {kind for kind, _ in by_name}
+h = by_name["value", "net relu `h`"]
+assert h["line"] == 6 and h["type"] == "f16" and h["elements"] == 16 * 32 and not h["backward"], h
+# an update of SGD is the learning rate times the gradient
+gradient, update = (by_name[kind, "fc2.bias"] for kind in ("gradient", "update"))
+assert abs(update["greatest"] / (0.01 * gradient["greatest"] / 65536) - 1) < 1e-3, (gradient, update)
+said = open("said").read()
+shown = [abs(float(x)) for x in re.search(r"^\[(.*)\] +f32\[4\]", said, re.M)[1].split(",")]
+assert abs(max(shown) / (gradient["greatest"] / 65536) - 1) < 1e-3, (said, gradient)
+print("ok: JSON, :grad and :probe tell the same")
+PY
+
+# ---- looking on changes nothing ----
+cat >all.amp <<'AMP'
+data d() { return synthetic(40, [3, 6, 6]), synthetic(40, [], dtype=i64, low=0, high=4) }
+module Net {
+  conv = Conv2d(3, 4, 3)
+  norm = BatchNorm2d(4)
+  rnn = GRU(16, 8)
+  head = Linear(8, 4)
+  def forward(x) {
+    y = relu(norm(conv(x)))
+    s = rnn(y.flatten(2).transpose(0, 1))[0]
+    return head(dropout(s[-1], 0.1))
+  }
+}
+model net = Net()
+optimizer opt = AdamW(net, lr=1e-3, accumulate=2) { group("**.bias", weight_decay=0.0) }
+precision f16
+train x, y in d() with batch=16, epochs=9, drop_last=false {
+  p = net(x)
+  minimize cross_entropy(p, y) with opt
+  every 3 { metric sure = softmax(p, dim=1).amax(dim=1).mean() }
+}
+AMP
+"$amp" train --device cpu -q --steps 7 --save plain.ckpt all.amp
+"$amp" train --device cpu -q --steps 7 --save looked.ckpt --log-dir logs --probe-every 2 all.amp
+cmp plain.ckpt looked.ckpt
+python3 - <<'PY'
+import json
+lines = [json.loads(line) for line in open("logs/probe.jsonl")]
+assert [at["step"] for at in lines] == [2, 4, 6], lines
+for at in lines:
+    names = {v["name"] for v in at["values"] if v["elements"]}
+    assert {"net.conv conv2d", "conv.weight", "rnn.weight_hh_l0"} <= names, names
+print("ok: the same bytes with and without probes; steps 2, 4 and 6 were looked at")
+PY
