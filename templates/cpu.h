@@ -309,21 +309,16 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_PUT(name) name[j]
 
 // --- COUNTERS
-/* n counters of a block, at 0. Neighbours go to others of 4 rows: an addition does not wait for the
- * one before it. */
+/* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector: neighbours in 4
+ * rows, so that an addition does not wait for the one before it. When all have counted, EACH_COUNTER
+ * walks them, and COUNTED(name, k) is what one has. */
 #define COUNTERS(name, n)                                                                          \
   unsigned name[4][n];                                                                             \
   for (int row = 0; row < 4; row++)                                                                \
     for (int k = 0; k < (n); k++) name[row][k] = 0
-
-// --- COUNT
-/* counter k counts element j of a vector */
-#define COUNT(name, j, k) name[(j)&3][k]++
-
-// --- EACH_COUNTER
-/* for each counter k of [0, n), when all have counted: its value is COUNTED(name, k) */
-#define EACH_COUNTER(k, n) for (int k = 0; k < (n); k++)
+#define COUNT(name, j, k)  name[(j) & 3][k]++
 #define COUNTED(name, k)   (name[0][k] + name[1][k] + name[2][k] + name[3][k])
+#define EACH_COUNTER(k, n) for (int k = 0; k < (n); k++)
 
 // --- ROW_TREE
 /* Defines a function that joins partial results: row_sum(s_part). */

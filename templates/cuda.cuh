@@ -292,10 +292,8 @@ DEVICE int last_block(unsigned *arrived)
 /* all threads of the block have come here, and each sees what the others have stored */
 #define BLOCK_MEETS __syncthreads()
 
-// --- ROWS_OF_WARP
-#define ROWS_OF_WARP(threads) ((threads) < 32 ? 32 / (threads) : 1)
-
 // --- ROW_LOOP
+#define ROWS_OF_WARP(threads) ((threads) < 32 ? 32 / (threads) : 1)
 /* For each row of [0, rows): `threads` of a block of 256 share it, all of them or a power of 2 up to
  * 32. A warp's lanes for which no row is left (row_on is 0) walk no elements, but meet the others. */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
@@ -310,10 +308,8 @@ DEVICE int last_block(unsigned *arrived)
 /* in one thread of the row */
 #define ROW_ONCE if (row_on && row_lane == 0)
 
-// --- PRAGMA
-#define PRAGMA(text) _Pragma(#text)
-
 // --- ROW_WALK
+#define PRAGMA(text) _Pragma(#text)
 /* For each vector of n elements [c, c + n) of [from, from + length) that is the thread's. Of short rows the
  * loop is unrolled whole, so that what one walk has loaded or computed is there for the next. */
 #define ROW_WALK(n, threads, T, c, from, length, ...)                                              \
@@ -371,23 +367,18 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_PUT(name) name
 
 // --- COUNTERS
-/* n counters of a block, at 0 */
+/* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector. When all have counted,
+ * EACH_COUNTER walks them, and COUNTED(name, k) is what one has. */
 #define COUNTERS(name, n)                                                                          \
   __shared__ unsigned name[n];                                                                     \
   __syncthreads(); /* those of the row before are read */                                          \
   for (unsigned k = threadIdx.x; k < (n); k += blockDim.x) name[k] = 0;                            \
   __syncthreads()
-
-// --- COUNT
-/* counter k counts element j of a vector */
 #define COUNT(name, j, k) atomicAdd(&name[k], 1u)
-
-// --- EACH_COUNTER
-/* for each counter k of [0, n), when all have counted: its value is COUNTED(name, k) */
+#define COUNTED(name, k)  name[k]
 #define EACH_COUNTER(k, n)                                                                         \
   __syncthreads();                                                                                 \
   for (unsigned k = threadIdx.x; k < (n); k += blockDim.x)
-#define COUNTED(name, k) name[k]
 
 // --- ROW_TREE
 /* Defines a function that joins the partial results of a row's threads, in a fixed order, and gives

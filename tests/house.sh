@@ -59,7 +59,7 @@ while IFS= read -r place; do complain "$place is a banner over two lines"; done 
 # name the ops that the graph itself is made of, and lower/ those that the language has words for.
 own='source|param|number|integer|setting|step|epoch|steps_taken|loss_scale|cast|cast_like|reshape|expand|permute|transpose'
 own="$own|full|sum|add|cat|detach|matmul|gemm|output|minimize|metric|grad_accumulate|grad_norm|optimizer_control|trust_ratio"
-own="$own|carry|next|turn|stack|copy|scan|scan_end|own_result"
+own="$own|carry|next|turn|stack|copy|scan|scan_end|own_result|gradient|ranges|probed"
 while IFS=: read -r file line op; do
   [[ ${op#OP_} =~ ^($own)$ ]] || complain "$file:$line names $op: is there no trait for what it asks?"
 done < <(grep -rnoE '\bOP_[a-z][a-z0-9_]*' compiler runner --include='*.[ch]' |
