@@ -310,13 +310,13 @@ DEVICE int last_block(unsigned *arrived)
 
 // --- COUNTERS
 /* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector: neighbours in 4
- * rows, so that an addition does not wait for the one before it. When all have counted, EACH_COUNTER
- * walks them, and COUNTED(name, k) is what one has. */
+ * rows, so that an addition does not wait for the one before it. When all have counted,
+ * EACH_COUNTER walks them, and COUNTED(name, k) is what one has. */
 #define COUNTERS(name, n)                                                                          \
   unsigned name[4][n];                                                                             \
   for (int row = 0; row < 4; row++)                                                                \
     for (int k = 0; k < (n); k++) name[row][k] = 0
-#define COUNT(name, j, k)  name[(j) & 3][k]++
+#define COUNT(name, j, k)  name[(j)&3][k]++
 #define COUNTED(name, k)   (name[0][k] + name[1][k] + name[2][k] + name[3][k])
 #define EACH_COUNTER(k, n) for (int k = 0; k < (n); k++)
 

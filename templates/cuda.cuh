@@ -292,8 +292,10 @@ DEVICE int last_block(unsigned *arrived)
 /* all threads of the block have come here, and each sees what the others have stored */
 #define BLOCK_MEETS __syncthreads()
 
-// --- ROW_LOOP
+// --- ROWS_OF_WARP
 #define ROWS_OF_WARP(threads) ((threads) < 32 ? 32 / (threads) : 1)
+
+// --- ROW_LOOP
 /* For each row of [0, rows): `threads` of a block of 256 share it, all of them or a power of 2 up to
  * 32. A warp's lanes for which no row is left (row_on is 0) walk no elements, but meet the others. */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
@@ -308,8 +310,10 @@ DEVICE int last_block(unsigned *arrived)
 /* in one thread of the row */
 #define ROW_ONCE if (row_on && row_lane == 0)
 
-// --- ROW_WALK
+// --- PRAGMA
 #define PRAGMA(text) _Pragma(#text)
+
+// --- ROW_WALK
 /* For each vector of n elements [c, c + n) of [from, from + length) that is the thread's. Of short rows the
  * loop is unrolled whole, so that what one walk has loaded or computed is there for the next. */
 #define ROW_WALK(n, threads, T, c, from, length, ...)                                              \
@@ -365,20 +369,6 @@ DEVICE int last_block(unsigned *arrived)
 
 // --- ROW_PUT
 #define ROW_PUT(name) name
-
-// --- COUNTERS
-/* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector. When all have counted,
- * EACH_COUNTER walks them, and COUNTED(name, k) is what one has. */
-#define COUNTERS(name, n)                                                                          \
-  __shared__ unsigned name[n];                                                                     \
-  __syncthreads(); /* those of the row before are read */                                          \
-  for (unsigned k = threadIdx.x; k < (n); k += blockDim.x) name[k] = 0;                            \
-  __syncthreads()
-#define COUNT(name, j, k) atomicAdd(&name[k], 1u)
-#define COUNTED(name, k)  name[k]
-#define EACH_COUNTER(k, n)                                                                         \
-  __syncthreads();                                                                                 \
-  for (unsigned k = threadIdx.x; k < (n); k += blockDim.x)
 
 // --- ROW_TREE
 /* Defines a function that joins the partial results of a row's threads, in a fixed order, and gives

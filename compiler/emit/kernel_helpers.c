@@ -129,6 +129,7 @@ void emit_helpers(Printer *p, const Text *kernels)
   if (!kernels->n) return;
   read_file(&h, is_cpu_target(p->c) ? "cpu.h" : "cuda.cuh");
   h.sections.at[0].used = true; /* the head: what the machine needs in any case */
+  if (!is_cpu_target(p->c)) read_file(&h, "counters_cuda.cuh");
   h.first_after_prelude = h.sections.n;
   read_file(&h, p->c->options.real64 ? "maths64.cuh" : "maths.cuh");
   read_file(&h, "device.cuh");

@@ -1,6 +1,6 @@
-/* Pass probe: how large are the values of a step? With options.probe_every, nodes `ranges` look at
- * what the language computes, and at parameters, their gradients and what updates add to them; each
- * stays in memory until the block's end, for the runner to read (runner/probe/).
+/* Pass probe. Note [probe]: how large are the values of a step? With options.probe_every, nodes
+ * `ranges` look at what the language computes, and at parameters, their gradients and what updates
+ * add to them; each stays in memory until the block's end, for the runner to read (runner/probe/).
  *
  * needs IR_LAID. Why here: casts, backward and layouts are there, and split and fuse, which come
  * next, leave no node of a row program or of an elementwise chain as the language knows it. A value

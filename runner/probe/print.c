@@ -121,7 +121,8 @@ static void print_rows(const Watch *w, const TableRow *rows, uint32_t n, const c
 }
 
 /* The `most` rows whose keys are greatest, of those that have one. */
-static void print_first(const Watch *w, TableRow *rows, uint32_t n, uint32_t most, const char *title)
+static void print_first(const Watch *w, TableRow *rows, uint32_t n, uint32_t most,
+                        const char *title)
 {
   uint32_t some = 0;
   qsort(rows, n, sizeof *rows, compare);
@@ -144,9 +145,10 @@ void watch_print(const Watch *w, const char *path, uint32_t most)
     print_first(w, rows, n, most, "of which most would be 0 in f16");
     printf("of %u values; --all shows them\n", n);
   }
-  printf("absolute values; least: of those that are not 0; lost: infinite or NaN; >f16, <f16: would\n"
-         "be infinite, 0 in f16. Values of backward (gradient in ..) are times the loss scale, %g, "
-         "gradients\n"
-         "of parameters are not\n",
-         w->scale);
+  printf(
+      "absolute values; least: of those that are not 0; lost: infinite or NaN; >f16, <f16: would\n"
+      "be infinite, 0 in f16. Values of backward (gradient in ..) are times the loss scale, %g, "
+      "gradients\n"
+      "of parameters are not\n",
+      w->scale);
 }
