@@ -34,6 +34,14 @@ static int read_target(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+static int read_gpu(const OptionGiven *given)
+{
+  CommandLine *cmd = given->into;
+  cmd->gpu = gpu_find(given->value);
+  if (cmd->gpu) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected one of %s", gpu_names(given->arena));
+}
+
 static int read_warning(const OptionGiven *given)
 {
   Options *o = &((CommandLine *)given->into)->options;
@@ -136,6 +144,16 @@ static const OptionRow output_options[] = {
     {"check", 0, NULL, "diagnostics only", .kind = OPTION_flag, FIELD(check)},
     {"strict-rounding", 0, NULL, "16-bit weight gradients are rounded before they are summed",
      .kind = OPTION_flag, FIELD(options.strict_rounding)},
+    {"explain", 0, "FORMAT",
+     "text (default) or json: each node's type with its reason, casts, tensor cores, predicted "
+     "time; whether the precision pays",
+     .kind = OPTION_choice, FIELD(explain), .words = format_words, .bare = true},
+    {"gpu", 0, "NAME",
+     "what --explain predicts for, one of"
+#define GPU(name, ...) " " #name
+#include "compiler/cost/gpus.def"
+     " (default h200)",
+     .kind = OPTION_call, .read = read_gpu},
     {"blame", 0, "LINE", "which line of the compiler wrote this line of the output",
      .kind = OPTION_number, FIELD(blame), .least = 1, .expected = "a line number"},
     {"deps", 0, "FILE", "write what the output depends on, for make", .kind = OPTION_text,
@@ -154,7 +172,6 @@ static const OptionRow message_options[] = {
     {"explain-error", 0, "CODE", "an error with its cure", .kind = OPTION_call,
      .read = explain_error},
     {NULL, 'v', NULL, "tell what is read and written", .kind = OPTION_flag, FIELD(verbose)},
-    {"explain", 0, NULL, NULL, .kind = OPTION_later},
     {"fmt", 0, NULL, NULL, .kind = OPTION_later},
     {0}};
 
@@ -241,6 +258,22 @@ static int choose_kind(CommandLine *out)
   return 0;
 }
 
+/* --explain predicts for a GPU, whose architecture the job is compiled for where none is given. */
+static int choose_gpu(CommandLine *out)
+{
+  const char *program = ampc_table.program;
+  if (!out->explain) return out->gpu ? usage_error(program, "--gpu goes with --explain only") : 0;
+  if (out->kind || out->options.dump_after || out->blame || out->build_line || out->check)
+    return usage_error(program, "--explain does not go with --emit, --dump-after, --blame, "
+                                "--build-line and --check");
+  if (!out->gpu) out->gpu = gpu_find("h200");
+  if (!out->options.target) out->options.target = out->gpu->arch;
+  if (strcmp(out->options.target, "cpu") == 0)
+    return usage_error(program, "--explain predicts for a GPU, not for --target=cpu");
+  out->kind = OUTPUT_explain;
+  return 0;
+}
+
 /* Options that contradict each other are refused: guessing would hide a slip. */
 static int choose_target(CommandLine *out)
 {
@@ -275,7 +308,8 @@ bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, in
   if (*status) return false;
   out->options.input = jobs.at[0];
   apply_choices(out);
-  *status = choose_kind(out);
+  *status = choose_gpu(out);
+  if (*status == 0) *status = choose_kind(out);
   if (*status == 0) *status = choose_target(out);
   return *status == 0;
 }

@@ -1,6 +1,7 @@
 /* The command line of ampc. */
 #pragma once
 #include "compile.h"
+#include "compiler/cost/gpu.h"
 
 typedef enum OutputKind {
   OUTPUT_unset,
@@ -13,9 +14,11 @@ typedef enum OutputKind {
   OUTPUT_c,
   OUTPUT_ptx,
   OUTPUT_cubin,
-  OUTPUT_header
+  OUTPUT_header,
+  OUTPUT_explain
 } OutputKind;
 
+enum { EXPLAIN_TEXT = 1, EXPLAIN_JSON }; /* CommandLine.explain */
 typedef struct CommandLine {
   Options options;
   OutputKind kind;
@@ -23,6 +26,8 @@ typedef struct CommandLine {
   const char *deps;   /* file for make's dependencies, or NULL */
   bool library, build_line, force, check, verbose;
   uint32_t blame;          /* line, or 0 */
+  int explain;             /* EXPLAIN_TEXT ..; 0: not asked for */
+  const Gpu *gpu;          /* that --explain predicts for; NULL: not given */
   int color, error_format; /* 1 + index of the word, 0: not given; options has what follows */
 } CommandLine;
 

@@ -1,6 +1,7 @@
 /* ampc: compiles a job to a file. */
 #include "driver.h"
 #include "compiler/emit/emit.h"
+#include "compiler/explain/explain.h"
 #include "compiler/graph/shares.h"
 #include "build_line.h"
 #include "memory_report.h"
@@ -65,6 +66,8 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
     return emit_ptx(c, out) ? 0 : NO_COMPILER;
   case OUTPUT_cubin:
     return emit_cubin(c, out) ? 0 : NO_COMPILER;
+  case OUTPUT_explain:
+    return explain_job(c, cmd->gpu, cmd->explain == EXPLAIN_JSON, out) ? 0 : BAD_PROGRAM;
   default:
     return OUR_BUG;
   }

@@ -83,7 +83,7 @@ static const char *shown_as(Arena *arena, const OptionRow *row)
   text_init(&text, arena);
   if (row->letter) text_printf(&text, "-%c%s", row->letter, row->name ? ", " : "");
   if (row->name) text_printf(&text, "--%s", row->name);
-  if (row->value) text_printf(&text, " %s", row->value);
+  if (row->value) text_printf(&text, row->bare ? "[=%s]" : " %s", row->value);
   return text.at;
 }
 
@@ -179,7 +179,7 @@ static bool fill(const OptionGiven *given, const char **expected)
     return memory_read_size(given->value, field);
   case OPTION_choice:
     *expected = list_words(given->arena, row->words);
-    return read_word(given->value, row->words, field);
+    return read_word(given->value ? given->value : row->words[0], row->words, field);
   default:
     assert(!"an option without a field");
     return false;
@@ -203,9 +203,9 @@ static int take(const OptionGiven *given)
 static void add_row(Reader *r, const OptionRow *row, void *into)
 {
   assert(r->n < MOST_OPTIONS);
-  int takes = row->kind == OPTION_later ? optional_argument
-              : row->value              ? required_argument
-                                        : no_argument;
+  int takes = row->kind == OPTION_later || row->bare ? optional_argument
+              : row->value                           ? required_argument
+                                                     : no_argument;
   if (row->name) {
     struct option *end = r->named;
     while (end->name) end++;
@@ -261,7 +261,7 @@ static int read_option(const Reader *r, int option, char **argv)
   uint32_t i = index_of(r, option);
   if (r->row[i] == &help_row) return print_help(r);
   bool by_letter = option < NAMED;
-  const char *between = optarg == argv[optind - 1] ? " " : by_letter ? "" : "=";
+  const char *between = !optarg ? "" : optarg == argv[optind - 1] ? " " : by_letter ? "" : "=";
   return take(&(OptionGiven){r->arena, r->table->program, r->row[i], r->into[i], optarg, by_letter,
                              between});
 }

@@ -48,7 +48,8 @@ struct OptionRow {
   size_t field; /* offset */
   uint32_t least;
   const char *const *words; /* end with NULL */
-  const char *expected;     /* "a line number"; NULL: the message follows from the kind */
+  bool bare; /* OPTION_choice: without a value it is the first of the words; a value needs the = */
+  const char *expected; /* "a line number"; NULL: the message follows from the kind */
   OptionRead *read;
 };
 

@@ -130,6 +130,12 @@ typedef struct Loop {
   Span span;
 } Loop; /* loops[0] is unused */
 
+typedef struct Widened { /* operations that an f32 parameter makes f32: W406 */
+  int64_t param;
+  uint32_t count;
+  Span span; /* of the first */
+} Widened;
+
 typedef struct Layer { /* a module of a model; its name stands first for NameIndex */
   const char *name;    /* "net.fc1", as nodes have it; "net" for the model itself */
   const char *model;   /* "net" */
@@ -274,6 +280,7 @@ struct Graph {
   Nodes spare; /* memory for the next rewrite */
   VEC(Region) regions;
   VEC(Loop) loops;
+  VEC(Widened) widened; /* pass precision */
   VEC(Layer) layers;
   NameIndex layer_index;
   VEC(Parameter) params;
@@ -433,7 +440,9 @@ const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint3
 const char *ir_block_text(Compile *c, uint32_t block);
 const char *ir_type_text(Compile *c, const Node *n); /* "f16[32, 784]" */
 const char *ir_number_text(Compile *c, double v);    /* reads back as v: "0.1", "1.0", "-1e9" */
-const char *ir_why_text(Compile *c, const Node *n);  /* "softmax is f32, by precision f16, 2:1" */
+/* "; computes in f32, sums in f64": the types of an op that its stored one does not say. */
+const char *ir_types_text(Compile *c, const Node *n);
+const char *ir_why_text(Compile *c, const Node *n); /* "softmax is f32, by precision f16, 2:1" */
 
 /* --emit=graph and --dump-after. One node a line:
  *   %3 = softmax f32[32, 10] %2 dim=1    # 3:35 softmax is f32

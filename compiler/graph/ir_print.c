@@ -55,7 +55,8 @@ static const Node *first_user(const Graph *g, const Node *n)
 static const char *cast_reason(Compile *c, const Node *n)
 {
   const Node *user = first_user(c->graph, n);
-  while (user && user->op == OP_reshape) user = first_user(c->graph, user);
+  while (user && (user->op == OP_reshape || user->op == OP_permute))
+    user = first_user(c->graph, user);
   if (!user) return "added, no longer used";
   if (user->why == WHY_cast_for) return "added for a cast";
   const char *why = ir_why_text(c, user), *op = op_of(user)->name;
@@ -240,8 +241,7 @@ static void print_inputs(Text *out, const Node *n)
   }
 }
 
-/* "; computes in f32, sums in f64": the types of an op that its stored one does not say. */
-static const char *types_text(Compile *c, const Node *n)
+const char *ir_types_text(Compile *c, const Node *n)
 {
   if (!(c->graph->facts & IR_TYPED)) return "";
   OpTypes t = op_types(c, n);
@@ -267,7 +267,8 @@ static void print_node(Compile *c, Text *out, uint32_t id)
   do text_puts(out, " ");
   while (out->n - start < COMMENT_COLUMN);
   const char *why = ir_why_text(c, n);
-  text_printf(out, "# %s%s%s%s\n", place_text(c, n->span), *why ? " " : "", why, types_text(c, n));
+  text_printf(out, "# %s%s%s%s\n", place_text(c, n->span), *why ? " " : "", why,
+              ir_types_text(c, n));
 }
 
 const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,

@@ -344,7 +344,7 @@ static uint64_t model_hash(const ampc_program *p)
 
 /* What is given on the command line may hold any bytes: those that are no UTF-8 are written as the
  * text \xNN. */
-static void json_string(Text *t, const char *s)
+static void text_add_json(Text *t, const char *s)
 {
   text_puts(t, "\"");
   for (size_t n; *s; s += n) {
@@ -365,9 +365,9 @@ static void json_assignments(Text *t, const char *key, const Assignment *a, uint
   text_printf(t, ",\"%s\":{", key);
   for (uint32_t i = 0; i < n; i++) {
     if (i) text_puts(t, ",");
-    json_string(t, a[i].key);
+    text_add_json(t, a[i].key);
     text_puts(t, ":");
-    json_string(t, a[i].value);
+    text_add_json(t, a[i].value);
   }
   text_puts(t, "}");
 }
@@ -378,9 +378,9 @@ static const char *config_text(Compile *c, const ampc_program *p)
   Text t;
   text_init(&t, c->arena);
   text_puts(&t, "{\"job\":");
-  json_string(&t, p->source);
+  text_add_json(&t, p->source);
   text_puts(&t, ",\"precision\":");
-  json_string(&t, p->precision);
+  text_add_json(&t, p->precision);
   json_assignments(&t, "const", c->options.consts, c->options.n_consts);
   json_assignments(&t, "set", c->options.settings, c->options.n_settings);
   text_puts(&t, "}");

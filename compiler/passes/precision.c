@@ -508,8 +508,10 @@ static void warn_widened(Compile *c)
     const Node *n = &g->nodes.at[id];
     Value v = widening_parameter(g, n);
     if (!v.id) continue;
-    const char *path = g->params.at[attr_int(ir_node(g, v), "index")].path;
+    int64_t param = attr_int(ir_node(g, v), "index");
+    const char *path = g->params.at[param].path;
     uint32_t count = count_followers(g, id, wide);
+    vec_push(c->arena, &c->graph->widened, (Widened){param, count, n->span});
     diag_warning(c, W406, n->span, "f32 `%s` makes %u operation%s f32", path, count,
                  count == 1 ? "" : "s");
     help_widened(c, n, path);

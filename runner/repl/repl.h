@@ -250,6 +250,7 @@ bool command_memory(Repl *r, const char *arg);
 bool command_time(Repl *r, const char *arg);
 bool command_graph(Repl *r, const char *arg);
 bool command_casts(Repl *r, const char *arg);
+bool command_explain(Repl *r, const char *arg);
 bool command_kernel(Repl *r, const char *arg);
 bool command_ptx(Repl *r, const char *arg);
 bool command_sass(Repl *r, const char *arg);

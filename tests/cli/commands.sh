@@ -38,9 +38,12 @@ refuses "no such line" 2 'no such line' "$ampc" --blame=9999999 "$job"
 refuses "a const without a value" 2 'NAME=VALUE' "$ampc" -D HIDDEN "$job"
 refuses "unknown const" 1 'error\[E207\].*EPOSCH' "$ampc" -D EPOSCH=2 "$job"
 refuses "unknown setting" 1 'error\[E207\].*opt\.lrr' "$ampc" --set opt.lrr=1 "$job"
-for option in --explain --fmt; do
-  refuses "$option" 2 'not supported yet' "$ampc" "$option" "$job"
-done
+refuses "--fmt" 2 'not supported yet' "$ampc" --fmt "$job"
+refuses "--explain for another reader" 2 'expected text or json' "$ampc" --explain=html "$job"
+refuses "--explain for the CPU" 2 'predicts for a GPU' "$ampc" --explain --target=cpu "$job"
+refuses "--explain of an output" 2 'does not go with' "$ampc" --explain --emit=c "$job"
+refuses "a GPU for nothing" 2 'goes with --explain' "$ampc" --gpu h200 "$job"
+refuses "an unknown GPU" 2 'expected one of h200, h100' "$ampc" --explain --gpu h2000 "$job"
 refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
 refuses "a verb to come" 2 'probe is not supported yet' "$amp" probe

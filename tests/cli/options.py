@@ -38,11 +38,11 @@ def refuses(name, command, words, text):
 
 
 def listed(help_text):
-    """(option, takes a value) of each line "  -q, --quiet  what it does"."""
+    """(option, takes a value) of each line "  -q, --quiet  what it does", but for "--explain[=FORMAT]"."""
     found = []
     for line in help_text.splitlines():
         left = re.match(r"  (-\S.*?)(  |$)", line)
-        for word, value in re.findall(r"(-[-\w]+)( [A-Z][^ ,]*)?", left.group(1)) if left else []:
+        for word, value in re.findall(r"(-[-\w]+)(?![-\w\[])( [A-Z][^ ,]*)?", left.group(1)) if left else []:
             found.append((word, bool(value)))
     return found
 
@@ -99,6 +99,7 @@ def check_eval(command):
 def main():
     check_program("ampc", [ampc])
     check_compiler_options("ampc", [ampc])
+    refuses("ampc", [ampc], ["--explain=blue"], "--explain=blue: expected text or json")
     refuses("ampc", [ampc], ["--color=blue"], "--color=blue: expected auto, always or never")
     refuses("ampc", [ampc], ["--error-limit", "x"], "--error-limit x: expected a whole number from 0 to 2147483647")
     refuses("ampc", [ampc], ["-Wnone"], "-Wnone: no such warning")

@@ -12,7 +12,7 @@ failed=0
 
 met() { # the codes that golden jobs are answered with
   local job arguments
-  for job in tests/errors/*.amp tests/passes/*.amp; do
+  for job in tests/errors/*.amp tests/passes/*.amp tests/explain/*.amp; do
     read -r arguments <"$job"
     arguments=${arguments#"# RUN: ampc"}
     case $arguments in *%s*) arguments=${arguments//%s/$job} ;; *) arguments="$arguments $job" ;; esac
@@ -31,7 +31,7 @@ while read -r code; do
     failed=1
   fi
   if ! grep -qx "$code" "$work/met"; then
-    echo "FAIL $code: no job in tests/errors or tests/passes is answered with it"
+    echo "FAIL $code: no job in tests/errors, passes or explain is answered with it"
     failed=1
   fi
 done <"$work/codes"

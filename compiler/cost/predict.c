@@ -1,0 +1,181 @@
+/* Predicted times of commands.
+ *
+ * Note [predicted]
+ * Products, convolutions and attention of libraries take what Note [products] says. A kernel of
+ * ours takes as long as the slowest of: its operands, each once, from DRAM; its instructions, told
+ * from the code of its nodes; a load or two that nothing hides. Where `amp inspect --gpu` reads and
+ * walks the text of every kernel, which takes seconds, this takes milliseconds and is further off
+ * where a kernel reads its operands several times. The numbers of instructions are means of what
+ * that finds: so many an element for loading, storing and indexing, so many for an operator, for a
+ * function such as exp or tanh, and for a random number (integers, which have fewer lanes).
+ * Attention and convolutions by our own kernels multiply in f32, at about half of the rate of its
+ * lanes; backward of attention makes the scores twice. */
+#include "predict.h"
+#include <math.h>
+#include "compiler/command/attention.h"
+
+enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 110 };
+
+const char *const cost_part_names[] = {
+    [PART_products] = "products", [PART_attention] = "attention", [PART_casts] = "casts",
+    [PART_state] = "optimizer",   [PART_kernels] = "kernels",     [PART_launches] = "launches"};
+
+/* ---- kernels of ours ---- */
+
+static double results_a_us(const Gpu *g, int lanes)
+{
+  return (double)lanes * g->multiprocessors * g->mhz;
+}
+
+/* Elements that a node computes: a reduction those of its input. */
+static double elements_of(const Graph *g, const Node *n)
+{
+  int64_t most = ir_elements(n);
+  if (op_of(n)->tmpl == TMPL_row && n->n_in && n->in[0].id) {
+    int64_t in = ir_elements(ir_node(g, n->in[0]));
+    if (in > most) most = in;
+  }
+  return (double)most;
+}
+
+static double issue_us(const Graph *g, const Gpu *gpu, const Group *group, double flops)
+{
+  enum { LANES = 128 }; /* four schedulers of a warp each */
+  double walked = 0, functions = 0, draws = 0;
+  for (uint32_t i = 0; i < group->n; i++) {
+    const Node *n = ir_node(g, group->nodes[i]);
+    double elements = elements_of(g, n);
+    walked = fmax(walked, elements);
+    if (op_of(n)->code.dear) functions += elements;
+    if (op_draws(n)) draws += elements;
+  }
+  double slots = AN_ELEMENT * walked + AN_OPERATOR * fmax(flops, 0) + A_FUNCTION * functions;
+  return slots / results_a_us(gpu, LANES) + draws * A_DRAW / results_a_us(gpu, gpu->lanes_int);
+}
+
+static double kernel_us(const Graph *g, const Gpu *gpu, const Group *group, double bytes,
+                        double flops)
+{
+  double latency = 2.0 * gpu->latency_dram / gpu->mhz;
+  double issue = issue_us(g, gpu, group, flops);
+  return fmax(latency, fmax(issue, bytes / (gpu->dram * 1e3)));
+}
+
+/* It does nothing else, so no type but that of its operand asked for it. */
+static bool casts_only(const Graph *g, const Group *group)
+{
+  for (uint32_t i = 0; i < group->n; i++)
+    if (ir_node(g, group->nodes[i])->op != OP_cast) return false;
+  return true;
+}
+
+static CostPart part_of_kernel(const Graph *g, const Group *group)
+{
+  if (casts_only(g, group)) return PART_casts;
+  bool state = group->anchor.id && op_of(ir_node(g, group->anchor))->precision == PREC_state;
+  for (uint32_t i = 0; i < group->n_parts && !state; i++)
+    state = part_of_kernel(g, &group->parts[i]) == PART_state;
+  return state ? PART_state : PART_kernels;
+}
+
+/* ---- products ---- */
+
+static void take_product(Prediction *p, const Gpu *gpu)
+{
+  ProductLoad aligned = p->load;
+  Cost cost = gpu_product_cost(gpu, &p->load);
+  aligned.aligned = true;
+  p->part = PART_products;
+  p->product = true;
+  p->us = cost.us;
+  p->aligned_us = gpu_product_cost(gpu, &aligned).us;
+  p->against = tensor_against(gpu, &p->load);
+  p->busy = cost.in_flight / 128 / gpu->multiprocessors;
+}
+
+/* FMAs of f32 lanes: no text of ours uses tensor cores. */
+static double own_product_us(const Gpu *gpu, double flops)
+{
+  const double reached = 0.5;
+  return flops / (2 * reached * results_a_us(gpu, gpu->lanes_f32));
+}
+
+static void take_conv(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group, double bytes)
+{
+  ampc_conv d = convolution_of(c, group).desc;
+  p->load = conv_load(c, &d, bytes);
+  take_product(p, gpu);
+  const char *against = conv_against(c, &d);
+  if (!against) return;
+  p->against = against;
+  p->us = fmax(own_product_us(gpu, load_flops(&p->load)), bytes / (gpu->dram * 1e3));
+  p->aligned_us = p->us;
+}
+
+static double own_attention_us(const Gpu *gpu, const ampc_attention *a, double flops)
+{
+  const double again = a->backward ? 7.0 / 5 : 1;
+  double scores = (double)(a->n * a->heads) * (double)a->l * (double)a->s * (a->causal ? 0.5 : 1);
+  return own_product_us(gpu, flops * again) +
+         (a->p > 0 ? scores * A_DRAW / results_a_us(gpu, gpu->lanes_int) : 0);
+}
+
+static double take_attention(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group,
+                             ampc_attention *a, double bytes)
+{
+  bool library = attention_by_library(c, group, a);
+  AttentionCost cost = attention_cost(gpu, a, bytes);
+  double flops = load_flops(&cost.load);
+  p->part = PART_attention;
+  p->product = true;
+  p->load = cost.load;
+  p->busy = 1;
+  p->us = library ? cost.cost.us : own_attention_us(gpu, a, flops);
+  p->aligned_us = p->us;
+  if (!library) p->against = "own kernels: no library has attention of this kind";
+  if (!library && !gpu_has_tensor(gpu, &p->load)) p->against = tensor_against(gpu, &p->load);
+  p->count.flops = (int64_t)flops * p->count.times;
+  return library ? cost.nodes : 1;
+}
+
+/* ---- commands ---- */
+
+Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount *nodes)
+{
+  const Graph *g = c->graph;
+  const Group *of = &g->groups.at[group];
+  Prediction p = {.count = command_count(c, group, nodes)};
+  double times = (double)p.count.times, launches = 1;
+  double bytes = (double)(p.count.read + p.count.written) / times;
+  ampc_attention a;
+  if (p.count.kind == COMMAND_gemm) {
+    ampc_gemm d = product_of(c, group).desc;
+    p.load = gemm_load(c, &d, bytes);
+    take_product(&p, gpu);
+  } else if (p.count.kind == COMMAND_conv) {
+    take_conv(&p, c, gpu, group, bytes);
+  } else if (attention_problem(c, group, &a)) {
+    launches = take_attention(&p, c, gpu, group, &a, bytes);
+    if (nodes) nodes[of->anchor.id].flops += p.count.flops;
+  } else {
+    p.part = part_of_kernel(g, of);
+    p.us = kernel_us(g, gpu, of, bytes, (double)p.count.flops / times);
+  }
+  p.us *= times;
+  p.aligned_us *= times;
+  p.launch_us = launches * times * gpu->node;
+  return p;
+}
+
+void predict_block(Compile *c, const Gpu *gpu, uint16_t block, double parts[PART_COUNT])
+{
+  const Graph *g = c->graph;
+  for (int i = 0; i < PART_COUNT; i++) parts[i] = 0;
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    const Group *group = &g->groups.at[i];
+    if (ir_node(g, group->nodes[group->n - 1])->block != block || group_is_silent(g, i)) continue;
+    Prediction p = predict_command(c, gpu, i, NULL);
+    parts[p.part] += p.us;
+    parts[PART_launches] += p.launch_us;
+  }
+}

@@ -1,0 +1,234 @@
+/* What the numbers come to, as sentences: does the precision pay, and what stands in its way. */
+#include <math.h>
+#include <string.h>
+#include "explain.h"
+
+/* ---- words ---- */
+
+const char *explain_us(Arena *arena, double us)
+{
+  if (us >= 1e6) return arena_printf(arena, "%.3g s", us / 1e6);
+  if (us >= 1e3) return arena_printf(arena, "%.3g ms", us / 1e3);
+  return arena_printf(arena, "%.3g us", us);
+}
+
+const char *explain_count(Arena *arena, double n, const char *unit)
+{
+  static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+  int i = 0;
+  while (n >= 999.5 && i < 5) n /= 1000, i++;
+  const char *space = i || *unit ? " " : "";
+  return arena_printf(arena, i ? "%.3g%s%s%s" : "%.0f%s%s%s", n, space, prefixes[i], unit);
+}
+
+const char *explain_name(const Compile *c, Value v)
+{
+  const Node *n = ir_node(c->graph, v);
+  if (n->op == OP_param) return c->graph->params.at[attr_int(n, "index")].path;
+  return n->name ? n->name : op_of(n)->name;
+}
+
+/* ", line 14"; "" where no line of the job's stands for it. */
+static const char *line_text(const Explanation *e, Value v)
+{
+  uint32_t line = node_line(e->c, v);
+  return line ? arena_printf(e->c->arena, ", line %u", line) : "";
+}
+
+static double percent(double part, double all)
+{
+  return all > 0 ? 100 * part / all : 0;
+}
+
+static void say(Explanation *e, const char *text)
+{
+  vec_push(e->c->arena, &e->answer, text);
+}
+
+const char *explain_speed(const Explanation *e, Arena *arena)
+{
+  if (!e->against || !e->blocks.n || e->blocks.at[0].us <= 0) return "";
+  double times = e->against_us / e->blocks.at[0].us;
+  return arena_printf(arena, "%.2g times as fast as in %s", times, e->against);
+}
+
+/* ---- casts ---- */
+
+/* What would spare the casts of a value: the type where it is made, or why it has none. */
+static const char *cure_of(const Explanation *e, const ExplainSource *s)
+{
+  Compile *c = e->c;
+  const Node *n = ir_node(c->graph, s->value);
+  const char *low = c->graph->precision ? c->graph->precision : "f16", *name = NULL;
+  bool named = n->op == OP_param || n->name;
+  if (named) name = explain_name(c, s->value);
+  if (n->why == WHY_region && c->graph->regions.at[n->region].label)
+    return arena_printf(c->arena,
+                        "it is f32 by %s: what reads it belongs there too, or it does not",
+                        c->graph->regions.at[n->region].label);
+  if (n->why == WHY_f32 || n->why == WHY_promote)
+    return arena_printf(c->arena, "%s", ir_why_text(c, n));
+  if (n->op == OP_param && c->graph->params.at[attr_int(n, "index")].buffer)
+    return arena_printf(c->arena, "write `Buffer(.., dtype=%s)`", low);
+  if (name && dtype_is_float(n->dtype))
+    return arena_printf(c->arena, "write `%s.to(%s)` where it is made", name,
+                        n->dtype == AMPC_F32 ? low : "f32");
+  return NULL;
+}
+
+static const char *source_text(const Explanation *e, const ExplainSource *s)
+{
+  const char *cure = cure_of(e, s);
+  return arena_printf(e->c->arena, "casts of `%s`%s%s%s", explain_name(e->c, s->value),
+                      line_text(e, s->value), cure ? "; " : "", cure ? cure : "");
+}
+
+static void say_casts(Explanation *e, const ExplainBlock *b, bool first_said)
+{
+  enum { MOST = 3 };
+  for (uint32_t i = first_said; i < b->sources.n && i < MOST; i++) {
+    const ExplainSource *s = &b->sources.at[i];
+    say(e, arena_printf(e->c->arena, "%.0f %% of the time (%s, %s) is %s", percent(s->us, b->us),
+                        explain_us(e->c->arena, s->us),
+                        explain_count(e->c->arena, (double)s->bytes, "B"), source_text(e, s)));
+  }
+  for (uint32_t i = 0; i < b->nodes.n && b->weight_casts; i++)
+    if (b->nodes.at[i].weight_cast) {
+      say(e, arena_printf(e->c->arena, "%u cast%s of weights in each step, first of `%s`%s",
+                          b->weight_casts, b->weight_casts == 1 ? "" : "s",
+                          explain_name(e->c, ir_node(e->c->graph, b->nodes.at[i].value)->in[0]),
+                          line_text(e, b->nodes.at[i].value)));
+      return;
+    }
+}
+
+/* ---- does it pay? ---- */
+
+/* The part that takes most, casts within kernels counted with the casts. */
+static CostPart largest_part(const ExplainBlock *b, double *us)
+{
+  CostPart most = PART_products;
+  for (int i = 0; i < PART_COUNT; i++)
+    if (b->parts[i] > b->parts[most]) most = (CostPart)i;
+  *us = b->parts[most];
+  if (b->cast_us >= *us && b->sources.n) {
+    *us = b->cast_us;
+    most = PART_casts;
+  }
+  return most;
+}
+
+/* Why tensor cores do not compute the products: that of the longest. */
+static const char *why_no_tensor(const ExplainBlock *b)
+{
+  const Prediction *most = NULL;
+  for (uint32_t i = 0; i < b->nodes.n; i++) {
+    const Prediction *p = b->nodes.at[i].made;
+    if (p && (!most || p->us > most->us)) most = p;
+  }
+  return most ? most->against : NULL;
+}
+
+static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, CostPart part)
+{
+  Arena *arena = e->c->arena;
+  const char *why = why_no_tensor(b);
+  switch (part) {
+  case PART_casts:
+    return source_text(e, &b->sources.at[0]);
+  case PART_launches:
+    return arena_printf(arena,
+                        "from one of its %u kernels to the next, which no type makes shorter; a "
+                        "larger batch would pay",
+                        b->commands);
+  case PART_state:
+    return "the optimizer's, whose state is f32 whatever the precision; a larger batch, or "
+           "`accumulate`, would pay";
+  case PART_products:
+  case PART_attention:
+    return arena_printf(arena, "%s%s%s", cost_part_names[part], why ? ": " : "", why ? why : "");
+  default:
+    return "elementwise work and reductions, of which what stays f32 moves as many bytes as before";
+  }
+}
+
+/* "products 1.1 ms instead of 8.2 ms, ..": where the precisions differ by a fiftieth of a step. */
+static const char *differences(Arena *arena, const double *now, const double *before, double step)
+{
+  Text t;
+  text_init(&t, arena);
+  for (int i = 0; i < PART_COUNT; i++) {
+    if (fabs(now[i] - before[i]) < step / 50) continue;
+    text_printf(&t, "%s%s %s instead of %s", t.n ? ", " : "", cost_part_names[i],
+                explain_us(arena, now[i]), explain_us(arena, before[i]));
+  }
+  return t.n ? t.at : "all parts nearly alike";
+}
+
+/* True: it has named the first of the casts. */
+static bool say_whether_it_pays(Explanation *e, const ExplainBlock *b)
+{
+  const double pays = 1.1;
+  Compile *c = e->c;
+  const char *own = c->graph->precision ? c->graph->precision : "f32";
+  bool plain = strcmp(own, "f32") == 0;
+  double times = e->against_us / b->us, us;
+  const char *step = c->graph->blocks.at[b->block].kind == AMPC_TRAIN ? "step" : "block";
+  if (plain) times = 1 / times;
+  CostPart most = largest_part(b, &us);
+  const char *fast = plain ? e->against : own;
+  if (times < pays) {
+    say(e, arena_printf(c->arena,
+                        "%s %s nothing here (%.2g times as fast as f32, predicted on %s): %.0f %% "
+                        "of the predicted time is %s",
+                        fast, plain ? "would buy" : "buys", times, e->gpu->name, percent(us, b->us),
+                        obstacle_text(e, b, most)));
+    return most == PART_casts;
+  }
+  if (plain)
+    say(e, arena_printf(c->arena, "%s would make this %s %.2g times as fast (predicted on %s): %s",
+                        fast, step, times, e->gpu->name,
+                        differences(c->arena, e->parts, b->parts, b->us)));
+  else
+    say(e,
+        arena_printf(c->arena, "%s makes this %s %.2g times as fast as f32 (predicted on %s): %s",
+                     fast, step, times, e->gpu->name,
+                     differences(c->arena, b->parts, e->parts, e->against_us)));
+  return false;
+}
+
+/* ---- the rest ---- */
+
+static void say_sizes(Explanation *e, const ExplainBlock *b)
+{
+  enum { MOST = 3 };
+  for (uint32_t i = 0; i < b->sizes.n && i < MOST; i++) {
+    const ExplainSize *s = &b->sizes.at[i];
+    say(e, arena_printf(e->c->arena,
+                        "%lld elements of %s are no multiple of 16 bytes (`%s`%s): with %lld the "
+                        "step would be %s shorter (%.0f %%)",
+                        (long long)s->size, ir_dtype_name(s->type), explain_name(e->c, s->value),
+                        line_text(e, s->value), (long long)s->padded,
+                        explain_us(e->c->arena, s->saves), percent(s->saves, b->us)));
+  }
+}
+
+static void say_widened(Explanation *e)
+{
+  const Graph *g = e->c->graph;
+  for (uint32_t i = 0; i < g->widened.n; i++) {
+    const Widened *w = &g->widened.at[i];
+    Place at = diag_place(e->c, diag_user_span(e->c, w->span));
+    say(e, arena_printf(e->c->arena, "f32 `%s` makes %u operation%s f32, line %u (W406)",
+                        g->params.at[w->param].path, w->count, w->count == 1 ? "" : "s", at.line));
+  }
+}
+
+void explain_answer(Explanation *e)
+{
+  const ExplainBlock *b = &e->blocks.at[0];
+  bool named = e->against && b->us > 0 && say_whether_it_pays(e, b);
+  say_casts(e, b, named);
+  say_sizes(e, b);
+  say_widened(e);
+}

@@ -1,0 +1,394 @@
+/* From the graph of a compiled job to what `--explain` tells of each node, and its sums.
+ *
+ * Note [bytes of a cast]
+ * A cast that is part of a kernel costs nothing by itself: what it reads would be read anyway. It
+ * moves bytes where its command does nothing else, and where its result is stored beside the value
+ * that it was made of. A working copy of a weight, which the optimizer writes as it updates it, is
+ * none of both. */
+#include "explain.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Gather {
+  Explanation *e;
+  Compile *c;
+  const Graph *g;
+  NodeCount *counts;                /* by node */
+  double *us;                       /* by node */
+  Prediction *made;                 /* by group */
+  uint32_t *first_user, *next_user; /* by node: edges to casts that read it */
+} Gather;
+
+/* ---- times of nodes ---- */
+
+/* What the node would take by itself, by which nodes of a kernel share its time. */
+static double weight_of(const Gather *t, Value v)
+{
+  const Gpu *gpu = t->e->gpu;
+  const NodeCount *n = &t->counts[v.id];
+  double peak = 2.0 * gpu->lanes_f32 * gpu->multiprocessors * gpu->mhz; /* a us */
+  return (double)(n->read + n->written) / (gpu->dram * 1e3) + (double)n->flops / peak;
+}
+
+static void share_time(Gather *t, const Group *group, double us)
+{
+  double all = 0;
+  for (uint32_t i = 0; i < group->n; i++) all += weight_of(t, group->nodes[i]);
+  for (uint32_t i = 0; i < group->n; i++) {
+    Value v = group->nodes[i];
+    t->us[v.id] = all > 0 ? us * weight_of(t, v) / all : us / group->n;
+  }
+}
+
+static uint16_t block_of(const Graph *g, const Group *group)
+{
+  return ir_node(g, group->nodes[group->n - 1])->block;
+}
+
+static void predict_commands(Gather *t, ExplainBlock *b)
+{
+  const Graph *g = t->g;
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    const Group *group = &g->groups.at[i];
+    if (block_of(g, group) != b->block || group_is_silent(g, i)) continue;
+    Prediction *p = &t->made[i];
+    *p = predict_command(t->c, t->e->gpu, i, t->counts);
+    b->commands++;
+    b->parts[p->part] += p->us;
+    b->parts[PART_launches] += p->launch_us;
+    b->us += p->us + p->launch_us;
+    share_time(t, group, p->us + p->launch_us);
+  }
+}
+
+/* ---- casts ---- */
+
+static bool is_cast(const Node *n)
+{
+  return n->op == OP_cast;
+}
+
+static bool has_command(const Graph *g, const Node *n)
+{
+  return n->group && !n->folded && !group_is_silent(g, n->group);
+}
+
+/* The value is in memory for others too, not only on its way through a kernel. */
+static bool lies_in_memory(const Gather *t, Value v)
+{
+  v = value_root(t->g, v);
+  return op_of(ir_node(t->g, v))->tmpl == TMPL_leaf || t->counts[v.id].written > 0;
+}
+
+/* Note [bytes of a cast] */
+static int64_t cast_bytes(const Gather *t, Value v)
+{
+  const Node *n = ir_node(t->g, v);
+  const NodeCount *count = &t->counts[v.id];
+  if (!is_cast(n) || is_working_copy(t->g, v) || !has_command(t->g, n)) return 0;
+  if (t->made[n->group].part == PART_casts) return count->read + count->written;
+  return count->written && lies_in_memory(t, n->in[0]) ? count->written : 0;
+}
+
+static Value cast_source(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  while (n->n_in && n->in[0].id &&
+         (is_cast(n) || op_of(n)->tmpl == TMPL_alias || op_has(n, T_repeats) ||
+          op_has(n, T_strided))) {
+    v = n->in[0];
+    n = ir_node(g, v);
+  }
+  return v;
+}
+
+/* One of a parameter that is made in each step, and not by the optimizer. */
+static bool is_weight_cast(const Gather *t, Value v)
+{
+  const Node *n = ir_node(t->g, v);
+  if (!is_cast(n) || is_working_copy(t->g, v)) return false;
+  const Node *from = ir_node(t->g, cast_source(t->g, v));
+  if (from->op != OP_param || t->g->params.at[attr_int(from, "index")].buffer) return false;
+  bool narrows = ir_dtype_size(t->c, n->dtype) < ir_dtype_size(t->c, from->dtype);
+  return narrows && dtype_is_float(n->dtype) && (n->folded || n->group);
+}
+
+static ExplainCast cast_at(const Gather *t, Value v)
+{
+  const Node *n = ir_node(t->g, v);
+  return (ExplainCast){v, ir_in(t->c, n, 0)->dtype, n->dtype, cast_bytes(t, v)};
+}
+
+static void link_casts(Gather *t)
+{
+  const Graph *g = t->g;
+  for (uint32_t id = g->nodes.n - 1; id > 0; id--) {
+    const Node *n = &g->nodes.at[id];
+    if (!is_cast(n) || !n->in[0].id) continue;
+    t->next_user[id] = t->first_user[n->in[0].id];
+    t->first_user[n->in[0].id] = id;
+  }
+}
+
+static void find_casts(const Gather *t, ExplainNode *out)
+{
+  const Node *n = ir_node(t->g, out->value);
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i].id && is_cast(ir_node(t->g, n->in[i])))
+      vec_push(t->c->arena, &out->before, cast_at(t, n->in[i]));
+  for (uint32_t id = t->first_user[out->value.id]; id; id = t->next_user[id])
+    vec_push(t->c->arena, &out->after, cast_at(t, (Value){id}));
+}
+
+/* ---- nodes ---- */
+
+static Place place_of(Compile *c, const Node *n)
+{
+  Span span = diag_user_span(c, n->span);
+  Place place = {0};
+  if (span.end) place = diag_place(c, span);
+  return place.source && !place.source->builtin ? place : (Place){0};
+}
+
+static const char *path_of(const Graph *g, const Node *n)
+{
+  if (n->layer) return layer_path(g, n->layer);
+  const char *optimizer = optimizer_name_of(g, n);
+  return optimizer ? optimizer : "";
+}
+
+/* What is computed with: the operands of a product, else the result, else the first float. */
+static DType flops_type(const Graph *g, const Node *n, const Prediction *made)
+{
+  if (made && made->product) return made->load.type;
+  if (dtype_is_float(n->dtype)) return n->dtype;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i].id && dtype_is_float(ir_node(g, n->in[i])->dtype))
+      return ir_node(g, n->in[i])->dtype;
+  return n->dtype;
+}
+
+static ExplainNode make_node(const Gather *t, uint32_t id)
+{
+  const Graph *g = t->g;
+  const Node *n = &g->nodes.at[id];
+  Value v = {id};
+  bool command = has_command(g, n);
+  const Prediction *made = command ? &t->made[n->group] : NULL;
+  ExplainNode out = {.value = v,
+                     .place = place_of(t->c, n),
+                     .path = path_of(g, n),
+                     .reason = ir_why_text(t->c, n),
+                     .cast_bytes = cast_bytes(t, v),
+                     .weight_cast = is_weight_cast(t, v),
+                     .count = t->counts[id],
+                     .flops_type = flops_type(g, n, made),
+                     .us = t->us[id]};
+  if (command) out.command = command_name(t->c, n->group);
+  if (made && made->product && g->groups.at[n->group].anchor.id == id) out.made = made;
+  if (is_cast(n) && is_working_copy(g, v))
+    out.reason = arena_printf(t->c->arena, "%s; the optimizer writes it", out.reason);
+  find_casts(t, &out);
+  return out;
+}
+
+static void add_to_sums(const Gather *t, ExplainBlock *b, const ExplainNode *n)
+{
+  DType result = ir_node(t->g, n->value)->dtype;
+  b->weight_casts += n->weight_cast;
+  b->cast_bytes += n->cast_bytes;
+  b->read += n->count.read;
+  b->written += n->count.written;
+  b->flops += n->count.flops;
+  b->flops_by_type[n->flops_type] += n->count.flops;
+  b->us_by_type[result] += n->us;
+}
+
+/* ---- what is dear ---- */
+
+static ExplainSource *source_at(Gather *t, ExplainBlock *b, Value v)
+{
+  for (uint32_t i = 0; i < b->sources.n; i++)
+    if (b->sources.at[i].value.id == v.id) return &b->sources.at[i];
+  vec_push(t->c->arena, &b->sources, (ExplainSource){.value = v});
+  return &b->sources.at[b->sources.n - 1];
+}
+
+/* Of a cast that has a kernel of its own all that this takes, else its bytes. */
+static double cast_us(const Gather *t, const ExplainNode *n)
+{
+  if (!n->cast_bytes) return 0;
+  bool alone = t->made[ir_node(t->g, n->value)->group].part == PART_casts;
+  return alone ? n->us : (double)n->cast_bytes / (t->e->gpu->dram * 1e3);
+}
+
+static void find_sources(Gather *t, ExplainBlock *b)
+{
+  for (uint32_t i = 0; i < b->nodes.n; i++) {
+    const ExplainNode *n = &b->nodes.at[i];
+    double us = cast_us(t, n);
+    if (us <= 0) continue;
+    ExplainSource *s = source_at(t, b, cast_source(t->g, n->value));
+    s->casts++;
+    s->bytes += n->cast_bytes;
+    s->us += us;
+    b->cast_us += us;
+  }
+}
+
+/* The first of two sizes of an operand whose rows are not aligned; 0: both are. */
+static int64_t odd_size(const Compile *c, const ampc_gemm *d, DType *type)
+{
+  const struct {
+    DType type;
+    int64_t size;
+  } all[] = {{d->a_type, d->lda}, {d->b_type, d->ldb}, {d->c_type, d->ldc}};
+  for (int i = 0; i < 3; i++) {
+    *type = all[i].type;
+    if (!rows_aligned(c, all[i].type, all[i].size)) return all[i].size;
+  }
+  return 0;
+}
+
+/* Images of three colours are no mistake: libraries have kernels for them. */
+static int64_t odd_channels(const Compile *c, const ampc_conv *d, DType *type)
+{
+  enum { FEW = 4 };
+  const int64_t all[] = {d->c / d->groups, d->k / d->groups};
+  *type = d->w_type;
+  for (int i = 0; i < 2; i++)
+    if (all[i] > FEW && !rows_aligned(c, d->w_type, all[i])) return all[i];
+  return 0;
+}
+
+static void add_size(Gather *t, ExplainBlock *b, const ExplainNode *n)
+{
+  const Node *node = ir_node(t->g, n->value);
+  bool conv = n->made->count.kind == COMMAND_conv;
+  DType type;
+  ampc_gemm gemm = {0};
+  ampc_conv convolution = {0};
+  if (conv)
+    convolution = convolution_of(t->c, node->group).desc;
+  else
+    gemm = product_of(t->c, node->group).desc;
+  int64_t size = conv ? odd_channels(t->c, &convolution, &type) : odd_size(t->c, &gemm, &type);
+  if (!size) return;
+  int64_t step = TENSOR_ALIGNMENT / ir_dtype_size(t->c, type);
+  double saves = n->made->us - n->made->aligned_us;
+  for (uint32_t i = 0; i < b->sizes.n; i++)
+    if (b->sizes.at[i].size == size) {
+      b->sizes.at[i].saves += saves;
+      return;
+    }
+  vec_push(t->c->arena, &b->sizes,
+           (ExplainSize){size, (size + step - 1) / step * step, type, n->value, saves});
+}
+
+static void find_sizes(Gather *t, ExplainBlock *b)
+{
+  for (uint32_t i = 0; i < b->nodes.n; i++) {
+    const ExplainNode *n = &b->nodes.at[i];
+    bool product = n->made && n->made->part == PART_products;
+    if (product && n->made->us > n->made->aligned_us) add_size(t, b, n);
+  }
+}
+
+static int by_saves(const void *a, const void *b)
+{
+  double x = ((const ExplainSize *)a)->saves, y = ((const ExplainSize *)b)->saves;
+  return (x < y) - (x > y);
+}
+
+static int by_us(const void *a, const void *b)
+{
+  double x = ((const ExplainSource *)a)->us, y = ((const ExplainSource *)b)->us;
+  return (x < y) - (x > y);
+}
+
+/* Note [what matters] A size or a cast is told of where it costs a hundredth of the step and ten
+ * microseconds. */
+static void keep_what_matters(ExplainBlock *b)
+{
+  enum { LEAST_US = 10, PARTS = 100 };
+  uint32_t n = 0, k = 0;
+  while (n < b->sizes.n && b->sizes.at[n].saves >= LEAST_US &&
+         b->sizes.at[n].saves >= b->us / PARTS)
+    n++;
+  while (k < b->sources.n && b->sources.at[k].us >= LEAST_US &&
+         b->sources.at[k].us >= b->us / PARTS)
+    k++;
+  b->sizes.n = n;
+  b->sources.n = k;
+}
+
+static void find_what_matters(Gather *t, ExplainBlock *b)
+{
+  find_sources(t, b);
+  find_sizes(t, b);
+  if (b->sizes.n) qsort(b->sizes.at, b->sizes.n, sizeof *b->sizes.at, by_saves);
+  if (b->sources.n) qsort(b->sources.at, b->sources.n, sizeof *b->sources.at, by_us);
+  keep_what_matters(b);
+}
+
+/* ---- blocks ---- */
+
+static void gather_block(Gather *t, uint16_t block)
+{
+  const Graph *g = t->g;
+  ExplainBlock b = {.block = block};
+  predict_commands(t, &b);
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (n->block != block || op_has(n, T_literal)) continue;
+    ExplainNode node = make_node(t, id);
+    vec_push(t->c->arena, &b.nodes, node);
+    add_to_sums(t, &b, &node);
+  }
+  find_what_matters(t, &b);
+  vec_push(t->c->arena, &t->e->blocks, b);
+}
+
+static uint32_t step_block(const Graph *g)
+{
+  for (uint32_t i = 0; i < g->blocks.n; i++)
+    if (g->blocks.at[i].kind == AMPC_TRAIN) return i;
+  return 0;
+}
+
+const char *explain_against(const Compile *c, const Gpu *gpu)
+{
+  const char *own = c->graph->precision;
+  if (own && strcmp(own, "f32") != 0) return "f32";
+  return gpu->tensor_tf32 > 0 ? "bf16" : "f16";
+}
+
+static void compare(Explanation *e, Compile *other, uint32_t step)
+{
+  if (!other || other->graph->blocks.n != e->c->graph->blocks.n) return;
+  e->against = explain_against(e->c, e->gpu);
+  predict_block(other, e->gpu, (uint16_t)step, e->parts);
+  for (int i = 0; i < PART_COUNT; i++) e->against_us += e->parts[i];
+}
+
+void explain_gather(Compile *c, const Gpu *gpu, Compile *other, Explanation *out)
+{
+  const Graph *g = c->graph;
+  *out = (Explanation){.c = c, .gpu = gpu};
+  Gather t = {.e = out,
+              .c = c,
+              .g = g,
+              .counts = arena_array(c->arena, NodeCount, g->nodes.n),
+              .us = arena_array(c->arena, double, g->nodes.n),
+              .made = arena_array(c->arena, Prediction, g->groups.n),
+              .first_user = arena_array(c->arena, uint32_t, g->nodes.n),
+              .next_user = arena_array(c->arena, uint32_t, g->nodes.n)};
+  link_casts(&t);
+  if (!g->blocks.n) return;
+  uint32_t step = step_block(g);
+  gather_block(&t, (uint16_t)step);
+  for (uint32_t i = 0; i < g->blocks.n; i++)
+    if (i != step && g->blocks.at[i].variant_of < 0) gather_block(&t, (uint16_t)i);
+  compare(out, other, step);
+  explain_answer(out);
+}

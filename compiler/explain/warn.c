@@ -1,0 +1,78 @@
+/* W409, sizes that keep tensor cores from their rate, where that matters; W410, integers and sums
+ * that f16 does not reach. Numbers of the text are pass precision's (W408). */
+#include <math.h>
+#include "explain.h"
+
+/* ---- sizes ---- */
+
+static void warn_sizes(Explanation *e)
+{
+  Compile *c = e->c;
+  const ExplainBlock *b = &e->blocks.at[0];
+  for (uint32_t i = 0; i < b->sizes.n; i++) {
+    const ExplainSize *s = &b->sizes.at[i];
+    const Node *n = ir_node(c->graph, s->value);
+    diag_warning(c, W409, n->span,
+                 "%lld elements of %s are no multiple of 16 bytes, so tensor cores are slow here",
+                 (long long)s->size, ir_dtype_name(s->type));
+    diag_help(c, "with %lld a step would be %s shorter on %s", (long long)s->padded,
+              explain_us(c->arena, s->saves), e->gpu->name);
+  }
+}
+
+/* ---- the range of f16 ---- */
+
+/* The greatest number of f16, and from where on numbers round to infinity. */
+static const double largest = 65504, overflows = 65520;
+
+/* arange(100000).to(f16) */
+static bool warn_integers(Explanation *e, const Node *n)
+{
+  Compile *c = e->c;
+  if (n->op != OP_cast || n->dtype != AMPC_F16) return false;
+  const Node *from = ir_in(c, n, 0);
+  if (dtype_is_float(from->dtype) || from->dtype == AMPC_BOOL) return false;
+  IntegerRange r = integer_range(c, n->in[0]);
+  double most = fmax(fabs(r.low), fabs(r.high));
+  if (isinf(most) || most < overflows) return false;
+  diag_warning(c, W410, n->span, "integers up to %.0f become f16, whose largest number is 65504",
+               most);
+  diag_help(c, "`.to(f32)`");
+  return true;
+}
+
+/* The mean of what is added up would have to be below 1. */
+static bool warn_sum(Explanation *e, const Node *n)
+{
+  Compile *c = e->c;
+  if (n->dtype != AMPC_F16 || !op_has(n, T_sums) || op_of(n)->code.uses_length) return false;
+  const Node *x = ir_in(c, n, 0);
+  int64_t of = ir_elements(n) ? ir_elements(x) / ir_elements(n) : 0;
+  if ((double)of <= largest) return false;
+  diag_warning(c, W410, n->span, "a sum of %lld numbers is stored as f16, whose largest is 65504",
+               (long long)of);
+  diag_help(c, "`.to(f32)` before the sum");
+  return true;
+}
+
+/* Once a place: a loop of the program, and backward, make nodes of the same line. */
+static void warn_range(Explanation *e)
+{
+  const Graph *g = e->c->graph;
+  VEC(Span) said = {0};
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    Span span = diag_user_span(e->c, n->span);
+    bool known = n->origin.id != 0;
+    for (uint32_t i = 0; i < said.n && !known; i++) known = said.at[i].start == span.start;
+    if (known || !(warn_integers(e, n) || warn_sum(e, n))) continue;
+    vec_push(e->c->arena, &said, span);
+  }
+}
+
+void explain_warn(Explanation *e)
+{
+  if (!e->blocks.n) return;
+  warn_sizes(e);
+  warn_range(e);
+}
