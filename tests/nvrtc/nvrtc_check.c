@@ -197,14 +197,23 @@ static bool has_news(const Graph *g)
 }
 
 /* A text that does not compile (a case that needs targets) is left out: check_coverage tells. */
-static void check_text(const char *name, const char *text, bool rewrite)
+static void check_text_with(const char *name, const char *text, uint32_t probe_every, bool rewrite)
 {
-  Options options = {
-      .input = name, .target = architecture, .optimize = 2, .silent = true, .error_limit = 1};
+  Options options = {.input = name,
+                     .target = architecture,
+                     .optimize = 2,
+                     .probe_every = probe_every,
+                     .silent = true,
+                     .error_limit = 1};
   Compile *c = compile_create(&options);
   if (compile_text(c, name, text, strlen(text)) && has_news(c->graph))
     take_kernels(c, true, rewrite);
   compile_destroy(c);
+}
+
+static void check_text(const char *name, const char *text, bool rewrite)
+{
+  check_text_with(name, text, 0, rewrite);
 }
 
 static const char data_text[] =
@@ -244,6 +253,17 @@ static void check_optimizers(bool rewrite)
                rewrite);
   }
   arena_destroy(arena);
+}
+
+/* Nodes that only pass probe makes. */
+static void check_probes(bool rewrite)
+{
+  check_text_with("probes",
+                  "data d() { return synthetic(64, [512]) }\n"
+                  "model net = Linear(512, 512)\n"
+                  "optimizer opt = SGD(net, lr=0.1)\nprecision f16\n"
+                  "train x in d() with batch=32 { minimize net(x).sum() with opt }\n",
+                  1, rewrite);
 }
 
 static void check_coverage(void)
@@ -295,6 +315,7 @@ int main(int argc, char **argv)
   for (int i = first + 2; i < argc; i++) check_job(argv[i], rewrite);
   if (!some) check_cases(rewrite);
   if (!some) check_optimizers(rewrite);
+  if (!some) check_probes(rewrite);
   if (!some) check_coverage();
   if (rewrite) print_budget();
   fprintf(stderr, "%u kernels for %s, %u faults\n", kernels, architecture, wrong);
