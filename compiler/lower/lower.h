@@ -173,6 +173,13 @@ typedef struct Policy { /* of a def of the library, or an op of the job: policy.
   const char *label; /* "policy(f32, gelu)" */
 } Policy;
 
+typedef struct Level { /* `precision O2`: level.c */
+  const char *name;
+  RegionKind kind;   /* of its numbers: f16 or f32 */
+  RegionKind region; /* of the job: off where the model as a whole is cast */
+  int number;
+} Level;
+
 typedef struct Sums { /* of a def of the library: `accumulate`, accumulate.c */
   Datum op;
   bool wide;
@@ -193,7 +200,8 @@ struct Lower {
   VEC(Span) call_sites;                  /* of synthetic() */
   VEC(Policy) policies;
   VEC(Sums) sums;
-  DType store; /* of parameters of which nothing else is said: `params(d)` */
+  const Level *level; /* of `precision`; NULL: it is no level */
+  DType store;        /* of parameters of which nothing else is said: `params(d)` */
   Cursor at;
   Instance *building; /* the module whose body is being run; NULL: none */
   Run *run;           /* NULL: outside of blocks */
@@ -417,6 +425,15 @@ void policy_enter(Lower *l, const Callable *f, Args *args);
 /* Ops of the table by the names that the language has for them: `sum` is a function of numbers,
  * too. */
 bool policy_table_op(Datum d, OpKind *out);
+
+/* ---- level.c ---- */
+const Level *level_by_name(const char *name); /* NULL: there is none */
+/* How a parameter is stored of which nothing else is said. */
+DType level_store(const Lower *l, const ParamSlot *p);
+/* Before and behind a call of a module from outside of its model: floats that go in become f16,
+ * what comes out f32. False: the level does not cast, and there is nothing to do behind it. */
+bool level_enter(Lower *l, const Instance *m, Args *args);
+Datum level_leave(Lower *l, Datum result, Span span);
 
 /* ---- accumulate.c ---- */
 void clause_accumulate(Lower *l, const Args *args);

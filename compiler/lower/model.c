@@ -19,7 +19,7 @@ static bool is_frozen(const ParamSlot *p)
  * of `precision` the outermost. */
 static void settle_store(const Lower *l, ParamSlot *p)
 {
-  if (!p->buffer && p->store == AMPC_F32) p->store = l->store;
+  if (!p->buffer && p->store == AMPC_F32) p->store = level_store(l, p);
   for (const Instance *m = p->owner; m && !p->buffer; m = m->owner)
     if (m->store_said) p->store = m->store;
 }

@@ -215,8 +215,10 @@ Datum instance_call(Lower *l, Instance *m, Args *args)
   Binding *b = scope_find(m->body, "forward");
   bool sequential = m->class == &class_sequential;
   if (sequential || (b && b->value.kind == D_function)) {
+    bool casts = level_enter(l, m, args);
     Datum v =
         sequential ? call_sequential(l, m, args) : call_function(l, b->value.as.function, args);
+    if (casts) v = level_leave(l, v, args->span);
     watch_call(l, m, v);
     return v;
   }

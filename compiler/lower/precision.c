@@ -54,10 +54,11 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
 static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind *out)
 {
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
-    const char *names[KIND_COUNT];
+    const char *names[KIND_COUNT + 4] = {NULL};
     uint32_t n = 0;
     for (int i = 0; i < KIND_COUNT; i++)
       if (off || kinds[i].kind != REGION_off) names[n++] = kinds[i].name;
+    for (int i = 0; !off && i < 4; i++) names[n++] = arena_printf(l->arena, "O%d", i);
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
     diag_help_names(l->c, e->as.name, names, n);
     return false;
@@ -201,17 +202,32 @@ static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
   return false;
 }
 
+/* `precision O2`, unless the job has something of that name. */
+static const Level *level_of(Lower *l, Scope *s, const char *given, const Decl *decl)
+{
+  const Expr *e = decl ? decl->as.object.value : NULL;
+  if (given) return level_by_name(given);
+  if (!e || e->kind != EXPR_name) return NULL;
+  bool taken = !d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent);
+  return taken ? NULL : level_by_name(e->as.name);
+}
+
 /* decl is NULL in a job without the clause: f32, unless the command line says otherwise. */
 void lower_precision(Lower *l, const Decl *decl)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
   RegionKind kind = REGION_f32;
   const char *given = setting_override(l, "precision");
-  if (given && (!kind_by_name(given, &kind) || kind == REGION_off)) {
-    fail(l, E207, (Span){0, 0}, "--set precision=%s: a precision is f16, bf16, f32 or tf32", given);
+  l->level = level_of(l, s, given, decl);
+  if (l->level) {
+    kind = l->level->kind;
+  } else if (given && (!kind_by_name(given, &kind) || kind == REGION_off)) {
+    fail(l, E207, (Span){0, 0},
+         "--set precision=%s: a precision is f16, bf16, f32 or tf32, or a level, O0 to O3", given);
+    return;
+  } else if (!given && decl && !kind_of_expr(l, s, decl->as.object.value, false, &kind)) {
     return;
   }
-  if (!given && decl && !kind_of_expr(l, s, decl->as.object.value, false, &kind)) return;
   l->g->precision = region_kind_text(kind);
   if (!decl && !given) {
     lower_no_scaler(l);
@@ -219,10 +235,12 @@ void lower_precision(Lower *l, const Decl *decl)
   }
   Span span = decl ? decl->span : (Span){0, 0};
   l->at.region = 0;
-  l->job_region = region_push(l, kind, false, span,
-                              arena_printf(l->arena, "precision %s", region_kind_text(kind)));
+  const char *word = l->level ? l->level->name : region_kind_text(kind);
+  l->job_region = region_push(l, l->level ? l->level->region : kind, false, span,
+                              arena_printf(l->arena, "precision %s", word));
   bool scaled = false;
   for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
     if (precision_clause(l, s, decl->as.object.clauses.at[i], kind, given != NULL)) scaled = true;
-  if (!scaled) default_scaler(l, kind, span);
+  bool none = l->level && l->level->number == 3;
+  if (!scaled) default_scaler(l, none ? REGION_f32 : kind, span);
 }
