@@ -100,6 +100,17 @@ static ampc_status reset_plateaus(ampc_runtime *rt)
   return status;
 }
 
+/* Where each optimizer has a scale of its own, all begin alike. */
+static ampc_status reset_scales(ampc_runtime *rt, const ampc_state *state)
+{
+  const ampc_program *p = rt->program;
+  ampc_optimizer o = {.scale = state->scale, .inv_scale = state->inv_scale};
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer && !status; i++)
+    status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
+  return status;
+}
+
 /* Optimizers and metrics are cleared with the rest: they lie between ampc_state and the settings.
  */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
@@ -129,7 +140,8 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
   int64_t rest = runtime_setting_place(p, 0).offset - (int64_t)sizeof state;
   status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   if (status || rest == 0) return status;
-  return rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
+  status = rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
+  return status ? status : reset_scales(rt, &state);
 }
 
 static ampc_status set_up(ampc_runtime *rt, const char *device)

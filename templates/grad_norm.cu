@@ -3,7 +3,8 @@
  * only in the last body of a step. */
 __global__ void $name($arguments)
 {
-  const real inv_scale = (real)state->inv_scale;
+@!scale  const real inv_scale = (real)state->inv_scale;
+@scale  const real inv_scale = (real)(float)(1.0 / (double)$scale);
 @micro  if (state->closes)
   ROW_LOOP(256, int, block, $partials) {
     const $index first = block * ($index)$part;

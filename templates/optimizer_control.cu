@@ -2,7 +2,7 @@
  * multiplied. Clipping as torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
  * Without a loss scaler nothing can be done about a gradient that is not finite: it is treated as a
  * loss that is not finite, after which no update is taken and the weights stay as they were.
- * @micro: only the last body of a step decides. */
+ * @scale: the optimizer has a loss scale of its own, which scaler_update moves. @micro: only the last body of a step decides. */
 __global__ void $name($arguments)
 {
 @micro  ONE_THREAD {
@@ -24,13 +24,16 @@ __global__ void $name($arguments)
     ROW_ONCE {
       const int bad = found > R(0.0) || state->bad_loss;
       const real norm = ampc_sqrt(sum);
-      real factor = (real)state->inv_scale;
+@!scale      real factor = (real)state->inv_scale;
+@scale      real factor = (real)(float)(1.0 / (double)$scale);
 @clip_norm      factor *= ampc_min($clip_norm / (norm + R(1e-6)), R(1.0));
       optimizer->found_inf = bad;
       optimizer->grad_norm = (float)norm;
       optimizer->factor = (float)factor;
       optimizer->taken += !bad;
       if (bad) state->found_inf = 1;
+@scale      optimizer->judged = 1;
+@scale      if (bad) optimizer->overflowed = 1;
 @unscaled      if (bad && !state->bad_loss) state->bad_loss = state->step + 1;
     }
   }

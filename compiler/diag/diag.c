@@ -249,13 +249,6 @@ void diag_help(Compile *c, const char *fmt, ...)
   show(c, &(Message){SEVERITY_help, NULL, {0, 0}, text});
 }
 
-/* For a caller that decided against a message: the notes and helps that it adds all the same
- * belong to none. */
-void diag_mute(Compile *c)
-{
-  diag_state(c)->muted = true;
-}
-
 bool diag_is_muted(const Compile *c)
 {
   return c->options.silent || (c->diag && c->diag->muted);

@@ -40,8 +40,6 @@ void diag_warning(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void diag_note(Compile *c, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void diag_help(Compile *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void diag_mute(
-    Compile *c); /* until the next error or warning: what is added now has none to follow */
 
 /* A note that follows each error from here on, such as "with S = 64"; NULL: none. */
 void diag_circumstance(Compile *c, Span span, const char *text);

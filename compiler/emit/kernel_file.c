@@ -124,6 +124,7 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "acts")) return attr_int(t->n, "acts");
   if (is(word, n, "added")) return t->n->place.space == AMPC_GRAD;
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
+  if (is(word, n, "scales")) return t->k->g->scaler.per_optimizer;
   if (is(word, n, "micro")) return t->k->g->blocks.at[t->n->block].accumulate > 1;
   return has_argument(t, word, n) || has_input(t, word, n) || is_chosen(t, word, n);
 }
@@ -405,6 +406,7 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "samples")) return number_text(t, attr_int(t->n, "samples"));
   const char *parts = parts_text(t, word, n);
   if (parts) return parts;
+  if (is(word, n, "optimizers")) return number_text(t, k->g->optimizers.n);
   if (is(word, n, "partials")) return number_text(t, partials_of(t));
   if (is(word, n, "part")) return number_text(t, part_size(t));
   if (is(word, n, "fields")) return number_text(t, RANGE_FIELDS);

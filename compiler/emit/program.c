@@ -385,6 +385,7 @@ static void put_scaler(Printer *p, const ampc_scaler_desc *s)
   text_init(&t, p->c->arena);
   field_truth(&t, "on", s->on);
   field_truth(&t, "dynamic", s->dynamic);
+  field_truth(&t, "per_optimizer", s->per_optimizer);
   field_number(p, &t, "init", s->init);
   field_number(p, &t, "growth", s->growth);
   field_number(p, &t, "backoff", s->backoff);

@@ -196,7 +196,6 @@ struct Lower {
   NameVec known_settings;                /* keys that --set may name */
   NameIndex known_index, settings_index; /* of these; of g->settings */
   VEC(struct Plateau) plateaus;          /* of settings; g->plateaus once their metrics are found */
-  NameVec not_yet;                       /* things already reported as such */
   VEC(Span) call_sites;                  /* of synthetic() */
   VEC(Policy) policies;
   VEC(Sums) sums;

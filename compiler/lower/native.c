@@ -315,12 +315,6 @@ static Datum run_error(Lower *l, Args *args)
   return d_of(D_error);
 }
 
-/* _not_yet("`weight` of mse_loss"): an argument that the library knows but cannot carry out. */
-static Datum run_not_yet(Lower *l, Args *args)
-{
-  return not_yet(l, args->span, "%s", ARG(0).as.text);
-}
-
 /* _number(value, "`p` of dropout", "unit"): the value, a number of that domain. Tensors and
  * schedules are none: what they hold shows only when they run. */
 static Datum run_number(Lower *l, Args *args)
@@ -553,7 +547,6 @@ const Native natives[] = {
     {"checkpoint", 1, ANY_NUMBER, true, false, run_checkpoint},
     {"manual_seed", 1, 1, false, false, run_manual_seed},
     {"error", 2, 3, false, true, run_error},
-    {"not_yet", 1, 1, false, true, run_not_yet},
     {"number", 3, 3, false, true, run_number},
     {"count", 4, 4, false, true, run_count},
     {"takes_logits", 2, 2, false, true, run_takes_logits},
@@ -571,7 +564,7 @@ const Native natives[] = {
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
     {"running", 2, 5, false, true, run_running},
-    {"scaler", 9, 9, false, true, native_scaler},
+    {"scaler", 10, 10, false, true, native_scaler},
     {0},
 };
 

@@ -58,6 +58,12 @@ static bool scaler_number(Lower *l, int i, Datum given, Span span, double *real,
   return given.kind == D_none || want_in(l, given, span, what, scaler_numbers[i].domain, real);
 }
 
+static bool scaler_truth(Lower *l, const char *name, Datum given, Span span, bool *out)
+{
+  return setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given) &&
+         want_bool(l, given, span, arena_printf(l->arena, "`%s` of the scaler", name), out);
+}
+
 /* As the kernels have them: in f32. */
 static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
 {
@@ -67,13 +73,14 @@ static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
   return false;
 }
 
-/* scaler(mode, init, growth, backoff, interval, min, max, static, hysteresis) of the layer
- * library */
+/* scaler(mode, init, growth, backoff, interval, min, max, static, hysteresis, per_optimizer) of the
+ * layer library */
 Datum native_scaler(Lower *l, Args *args)
 {
   ampc_scaler_desc *d = &l->g->scaler;
   double v[SCALER_COUNT] = {0};
   int64_t count[SCALER_COUNT] = {0};
+  bool own;
   const ArgValue *at = args->at.at;
   if (!l->in_precision) return fail(l, E210, args->span, "`scaler` is a clause of `precision`");
   if (at[0].value.kind == D_word && strcmp(at[0].value.as.text, "off") == 0) {
@@ -83,10 +90,13 @@ Datum native_scaler(Lower *l, Args *args)
   if (at[0].value.kind != D_none)
     return fail(l, E209, args->span, "`scaler` takes `off` or named numbers, got %s",
                 d_kind_text(l, at[0].value));
+  if (!scaler_truth(l, "per_optimizer", at[SCALER_COUNT + 1].value, args->span, &own))
+    return d_of(D_error);
   for (int i = 0; i < SCALER_COUNT; i++)
     if (!scaler_number(l, i, at[i + 1].value, args->span, &v[i], &count[i])) return d_of(D_error);
   *d = (ampc_scaler_desc){.on = true,
                           .dynamic = true,
+                          .per_optimizer = own,
                           .init = v[SCALER_init],
                           .growth = v[SCALER_growth],
                           .backoff = v[SCALER_backoff],
@@ -96,7 +106,12 @@ Datum native_scaler(Lower *l, Args *args)
                           .hysteresis = count[SCALER_hysteresis]};
   double scale = v[SCALER_static];
   if (scale > 0)
-    *d = (ampc_scaler_desc){
-        .on = true, .init = scale, .growth = 1, .backoff = 1, .min = scale, .max = scale};
+    *d = (ampc_scaler_desc){.on = true,
+                            .per_optimizer = own,
+                            .init = scale,
+                            .growth = 1,
+                            .backoff = 1,
+                            .min = scale,
+                            .max = scale};
   return d_of(scaler_bounds(l, d, args->span) ? D_none : D_error);
 }

@@ -399,23 +399,6 @@ Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
   return d_of(D_error);
 }
 
-/* For what the language has but this version does not (E208). Said once for each thing,
- * however often the job uses it: the later uses are counted as mistakes but not shown. */
-Datum not_yet(Lower *l, Span span, const char *fmt, ...)
-{
-  va_list ap;
-  va_start(ap, fmt);
-  const char *thing = arena_vprintf(l->arena, fmt, ap);
-  va_end(ap);
-  for (uint32_t i = 0; i < l->not_yet.n; i++) {
-    if (strcmp(l->not_yet.at[i], thing) != 0) continue;
-    diag_mute(l->c);
-    return d_of(D_error);
-  }
-  vec_push(l->arena, &l->not_yet, thing);
-  return fail(l, E208, span, "%s is not supported yet", thing);
-}
-
 /* The program's own words at `span`, on one line, for messages: "`bias` is false". Long ones end in
  * "...". */
 const char *source_text(Lower *l, Span span)

@@ -159,5 +159,4 @@ const char *d_answer_text(Lower *l, Datum d); /* the same, with all that a list 
 /* Reports and gives D_error. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-Datum not_yet(Lower *l, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *source_text(Lower *l, Span span);

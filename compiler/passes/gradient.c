@@ -14,7 +14,7 @@ typedef struct Gradient {
 
 typedef struct Minimize { /* the minimize nodes of one loss, which are expanded as one */
   VEC(Node) nodes;        /* inputs are of the new array */
-  Value loss;
+  Value loss, scale; /* scale: of the loss, where that is of its optimizers; 0: the one of all */
 } Minimize;
 
 static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
@@ -183,6 +183,22 @@ static void accumulate(void *data, Value v, Value gradient)
   }
 }
 
+/* Where each optimizer has a scale of its own: of several the lowest, as there is one backward for
+ * all of them; their gradients are divided by what it was. Else 0. */
+static Value own_scale(Gradient *p, const Minimize *m)
+{
+  Compile *c = p->c;
+  Cursor at = ir_cursor_at(&m->nodes.at[0], WHY_state);
+  Value lowest = {0};
+  at.origin = m->loss;
+  for (uint32_t i = 0; i < m->nodes.n && c->graph->scaler.per_optimizer; i++) {
+    int64_t index = attr_int(&m->nodes.at[i], "optimizer");
+    Value one = ir_append(c, &at, OP_loss_scale, NULL, 0, ATTRS({"optimizer", {.i = index}}));
+    lowest = i ? ir_binary(c, &at, op_named("minimum"), lowest, one) : one;
+  }
+  return lowest;
+}
+
 /* The gradient of the scaled loss with respect to the loss: the loss scale, or 1; of that a K-th
  * where K bodies are a step, also in a last one of an epoch that has fewer. It is a tensor, not a
  * number: all that is multiplied with it takes its type, that of the loss. */
@@ -191,8 +207,9 @@ static Value seed(Gradient *p, const Minimize *m)
   Compile *c = p->c;
   Cursor at = ir_cursor_at(&m->nodes.at[0], WHY_state);
   at.origin = m->loss;
-  Value one =
-      c->graph->scaler.on ? ir_append(c, &at, OP_loss_scale, NULL, 0, NULL) : ir_number(c, &at, 1);
+  Value one = m->scale;
+  if (!one.id && c->graph->scaler.on) one = ir_append(c, &at, OP_loss_scale, NULL, 0, NULL);
+  if (!one.id) one = ir_number(c, &at, 1);
   ir_node(c->graph, one)->weak = false;
   int64_t bodies = c->graph->blocks.at[m->nodes.at[0].block].accumulate;
   if (bodies > 1) one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
@@ -254,7 +271,7 @@ static void append_running(Gradient *p, const Node *minimize)
 }
 
 /* False after a message. */
-static bool append_backward(Gradient *p, const Minimize *m)
+static bool append_backward(Gradient *p, Minimize *m)
 {
   Backward b;
   Graph *g = p->c->graph;
@@ -267,6 +284,7 @@ static bool append_backward(Gradient *p, const Minimize *m)
     return false;
   }
   if (!check_fresh(p, &b, m)) return false;
+  m->scale = own_scale(p, m);
   backward_run(&b, m->loss, seed(p, m), accumulate, &(Slots){p->c, m});
   return true;
 }
@@ -326,7 +344,7 @@ static void append_updates(Gradient *p, const Node *minimize)
 
 /* In the order of the step: gradient norm, the decision (clip factor, skip), running statistics,
  * updates. The inputs of minimize are the loss, the settings of each group, then clip_norm. */
-static void append_update(Gradient *p, const Node *minimize)
+static void append_update(Gradient *p, const Node *minimize, Value scale)
 {
   Compile *c = p->c;
   int64_t index = attr_int(minimize, "optimizer");
@@ -334,8 +352,9 @@ static void append_update(Gradient *p, const Node *minimize)
   Cursor at = ir_cursor_at(minimize, WHY_state);
   Value clip = o->clip ? minimize->in[minimize->n_in - 1] : (Value){0};
   const NamedAttr *own = ATTRS({"optimizer", {.i = index}});
-  Value partials = ir_append(c, &at, OP_grad_norm, NULL, 0, own);
-  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip}, 3, own);
+  Value partials = ir_append(c, &at, OP_grad_norm, &scale, 1, own);
+  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip, scale}, 4,
+            own);
   append_running(p, minimize);
   append_updates(p, minimize);
 }
@@ -385,7 +404,7 @@ static void expand_minimize(Gradient *p, uint32_t *id)
   Minimize m = {.loss = {0}};
   collect(p, id, &m);
   if (!append_backward(p, &m)) return;
-  for (uint32_t i = 0; i < m.nodes.n; i++) append_update(p, &m.nodes.at[i]);
+  for (uint32_t i = 0; i < m.nodes.n; i++) append_update(p, &m.nodes.at[i], m.scale);
 }
 
 bool pass_gradient(Compile *c)

@@ -168,7 +168,9 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
                       ampc_state_setting(g->optimizers.n, ir_metric_slots(g, g->metrics.n),
                                          (uint32_t)attr_int(n, "index"))};
   case OP_loss_scale:
-    return (ampc_ref){AMPC_STATE, offsetof(ampc_state, scale)};
+    if (attr_int(n, "optimizer") < 0) return (ampc_ref){AMPC_STATE, offsetof(ampc_state, scale)};
+    return (ampc_ref){AMPC_STATE, ampc_state_optimizer((uint32_t)attr_int(n, "optimizer")) +
+                                      (int64_t)offsetof(ampc_optimizer, scale)};
   case OP_step:
     return (ampc_ref){AMPC_STATE, offsetof(ampc_state, step)};
   case OP_epoch:

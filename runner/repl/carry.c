@@ -107,6 +107,37 @@ static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *
   return status ? status : ampc_refresh_copies(to);
 }
 
+/* The scale goes on only where both programs move it, also from one for all to one for each. */
+static void carry_scale(const ampc_program *p, const ampc_state *from, const ampc_optimizer *old,
+                        const ampc_program *q, ampc_optimizer *to)
+{
+  if (!q->scaler.per_optimizer || !p->scaler.dynamic || !q->scaler.dynamic) return;
+  bool own = p->scaler.per_optimizer;
+  to->scale = own ? old->scale : from->scale;
+  to->inv_scale = own ? old->inv_scale : from->inv_scale;
+  to->growth = own ? old->growth : from->growth;
+  to->spared = own ? old->spared : from->spared;
+}
+
+static ampc_status carry_optimizer(ampc_runtime *from, uint32_t k, ampc_runtime *to, uint32_t i)
+{
+  ampc_state state;
+  ampc_optimizer old, new, out;
+  ampc_ref place = {AMPC_STATE, ampc_state_optimizer(i)};
+  ampc_status status = ampc_get_state(from, &state);
+  if (!status)
+    status = ampc_read(from, (ampc_ref){AMPC_STATE, ampc_state_optimizer(k)}, &old, sizeof old);
+  if (!status) status = ampc_read(to, place, &new, sizeof new);
+  if (status) return status;
+  out = old;
+  out.scale = new.scale;
+  out.inv_scale = new.inv_scale;
+  out.growth = new.growth;
+  out.spared = new.spared;
+  carry_scale(ampc_program_of(from), &state, &old, ampc_program_of(to), &out);
+  return ampc_write(to, place, &out, sizeof out);
+}
+
 /* The part of STATE that an optimizer has for itself: schedules and bias correction count the
  * updates in it. */
 static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
@@ -116,10 +147,7 @@ static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
   for (uint32_t i = 0; i < q->n_optimizers; i++)
     for (uint32_t k = 0; k < p->n_optimizers && !status; k++) {
       if (!same_optimizer(&p->optimizers[k], &q->optimizers[i])) continue;
-      ampc_optimizer o;
-      status = ampc_read(from, (ampc_ref){AMPC_STATE, ampc_state_optimizer(k)}, &o, sizeof o);
-      if (!status)
-        status = ampc_write(to, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
+      status = carry_optimizer(from, k, to, i);
     }
   return status;
 }

@@ -269,6 +269,21 @@ bool command_loss(Repl *r, const char *arg)
   return true;
 }
 
+/* A line each where every optimizer has its own. */
+static bool print_scales(Repl *r, const ampc_state *s)
+{
+  const ampc_program *p = r->live->c->program;
+  const char *kind = s->dynamic ? "dynamic" : "static";
+  if (!p->scaler.per_optimizer) printf("scale %g (%s)\n", (double)s->scale, kind);
+  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++) {
+    ampc_optimizer o;
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
+    if (!repl_check(r, ampc_read(r->rt, at, &o, sizeof o))) return false;
+    printf("scale %g (%s) of %s\n", (double)o.scale, kind, p->optimizers[i].name);
+  }
+  return true;
+}
+
 bool command_scaler(Repl *r, const char *arg)
 {
   ampc_state s;
@@ -279,7 +294,7 @@ bool command_scaler(Repl *r, const char *arg)
     printf("no scaler: precision %s needs none\n", p->precision);
     return true;
   }
-  printf("scale %g (%s)\n", (double)s.scale, s.dynamic ? "dynamic" : "static");
+  if (!print_scales(r, &s)) return false;
   printf("skipped %lld of %lld steps\n", s.skipped, s.step);
   if (s.dynamic)
     printf("grows by %g after %lld steps without overflow (%lld so far), shrinks by %g; %g to %g\n",

@@ -96,8 +96,11 @@ static bool print_line(Run *t)
     ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
     if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
     printf("  %s.lr %.4g", t->p->optimizers[i].name, (double)o.lr);
+    if (t->p->scaler.per_optimizer)
+      printf("  %s.scale %g", t->p->optimizers[i].name, (double)o.scale);
   }
-  if (t->p->scaler.on) printf("  scale %g  skipped %lld", (double)state.scale, state.skipped);
+  if (t->p->scaler.on && !t->p->scaler.per_optimizer) printf("  scale %g", (double)state.scale);
+  if (t->p->scaler.on) printf("  skipped %lld", state.skipped);
   t->line_open = t->terminal;
   t->told = t->at.step;
   t->printed = clock_now();
@@ -282,6 +285,20 @@ static ampc_status write_count(Repl *r, size_t offset, long long value)
 
 /* After a loss that was not finite every update is dropped, and overflows in a row are counted. Who
  * says :train again wants another try, so both marks in STATE are taken away. */
+static ampc_status forgive_optimizers(Repl *r)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < r->live->c->program->n_optimizers && !status; i++) {
+    ampc_optimizer o;
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
+    status = ampc_read(r->rt, at, &o, sizeof o);
+    if (status || o.growth >= 0) continue;
+    o.growth = 0;
+    status = ampc_write(r->rt, at, &o, sizeof o);
+  }
+  return status;
+}
+
 static ampc_status forgive(Repl *r)
 {
   ampc_state state;
@@ -290,6 +307,7 @@ static ampc_status forgive(Repl *r)
     status = write_count(r, offsetof(ampc_state, outside.check), 0);
   if (!status && state.bad_loss) status = write_count(r, offsetof(ampc_state, bad_loss), 0);
   if (!status && state.growth < 0) status = write_count(r, offsetof(ampc_state, growth), 0);
+  if (!status && state.growth < 0) status = forgive_optimizers(r);
   return status;
 }
 

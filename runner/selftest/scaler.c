@@ -59,8 +59,15 @@ static ampc_status open_job(Built *b, const TestRun *run)
 /* The numbers of a scaler are data: kernels are the same for all of them. */
 static void set_scaler(Built *b, const ScalerRow *r)
 {
-  b->c->program->scaler = (ampc_scaler_desc){true,   true,   r->init,     r->growth,    r->backoff,
-                                             r->min, r->max, r->interval, r->hysteresis};
+  b->c->program->scaler = (ampc_scaler_desc){.on = true,
+                                             .dynamic = true,
+                                             .init = r->init,
+                                             .growth = r->growth,
+                                             .backoff = r->backoff,
+                                             .min = r->min,
+                                             .max = r->max,
+                                             .interval = r->interval,
+                                             .hysteresis = r->hysteresis};
 }
 
 static ampc_status run_step(Built *b, bool overflows, ampc_state *out)

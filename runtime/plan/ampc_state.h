@@ -20,7 +20,8 @@ typedef struct ampc_state {
   long long body;    /* train bodies (micro-steps) attempted; keys the random numbers */
   long long step;    /* steps attempted: a step is `accumulate` bodies, or what an epoch has left */
   long long epoch;   /* from 0 */
-  float scale;       /* loss scale; 1 when there is no scaler */
+  float scale;       /* loss scale; 1 when there is no scaler. Where each optimizer has its own: the
+                        lowest of them, and `growth` likewise */
   float inv_scale;   /* 1 / scale, rounded once from fp64 */
   long long growth;  /* steps since the last overflow or growth; below 0: minus the number of
                         steps in a row that overflowed where the scale is lowest */
@@ -53,6 +54,9 @@ typedef struct ampc_optimizer {
   float lr;         /* of the last step, as the schedule gave it; for the progress line */
   int first, waits; /* 1: this body is the first of its step; it is not the last, so gradients are
                        only added up. Both 0 where nothing accumulates */
+  float scale, inv_scale; /* where each optimizer has a loss scale of its own, as in ampc_state: */
+  long long growth, spared; /* its scale; else 0 */
+  int judged, overflowed;   /* likewise, 1: in this body it has decided; dropped an update */
 } ampc_optimizer;
 
 typedef struct ampc_metric { /* average = sum / count; of a statistic the sum is what counts */

@@ -166,9 +166,34 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
 }
 
 /* Malloced; NULL: out of memory. Names have any length, and no two of them share a key. */
-static char *taken_key(const ampc_program *p, uint32_t i)
+static char *optimizer_key(const ampc_program *p, uint32_t i, const char *what)
 {
-  return text_join((const char *[]){"ampc.optimizer.", p->optimizers[i].name, ".taken", NULL});
+  return text_join((const char *[]){"ampc.optimizer.", p->optimizers[i].name, ".", what, NULL});
+}
+
+/* The key is freed; NULL: out of memory. */
+static bool set_own_count(TensorFile *f, char *key, long long value)
+{
+  bool good = key && set(f, key, "%lld", value);
+  free(key);
+  return good;
+}
+
+static bool set_own_real(TensorFile *f, char *key, double value)
+{
+  bool good = key && set(f, key, "%.9g", value);
+  free(key);
+  return good;
+}
+
+/* Updates taken; its scale, where each has one. */
+static bool set_optimizer(TensorFile *f, const ampc_program *p, uint32_t i, const ampc_optimizer *o)
+{
+  if (!set_own_count(f, optimizer_key(p, i, "taken"), o->taken)) return false;
+  if (!p->scaler.per_optimizer) return true;
+  return set_own_real(f, optimizer_key(p, i, "scale"), (double)o->scale) &&
+         set_own_count(f, optimizer_key(p, i, "growth"), o->growth > 0 ? o->growth : 0) &&
+         (p->scaler.hysteresis < 2 || set_own_count(f, optimizer_key(p, i, "spared"), o->spared));
 }
 
 static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position at, TensorFile *f)
@@ -184,9 +209,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
     ampc_optimizer o;
     status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
     if (status) return status;
-    char *key = taken_key(p, i);
-    good = key && set(f, key, "%lld", o.taken);
-    free(key);
+    good = set_optimizer(f, p, i, &o);
   }
   for (uint32_t i = 0; i < e->n && good; i++) {
     TensorType t = type_of(p, e->at[i].param);
@@ -252,7 +275,7 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
 typedef struct Saved { /* the metadata as numbers */
   ampc_state state;
   ampc_data_position at;
-  long long *taken; /* one an optimizer */
+  ampc_optimizer *optimizer; /* what the file has of each */
   Patience patience;
   SavedPlateau *plateau; /* one a plateau */
   bool dynamic;
@@ -295,19 +318,25 @@ static bool get_count(Metadata *m, const char *key, long long most, long long *o
   return get_within(m, key, 0, most, out);
 }
 
+static bool get_scale(Metadata *m, const char *key, float *out)
+{
+  double scale = 0;
+  if (!ampc_read_real(text_of(m, key), &scale) || !ampc_in_domain(AMPC_SCALE, scale))
+    return refuse(m, key, ampc_domain_text(AMPC_SCALE));
+  *out = (float)scale;
+  return true;
+}
+
 static bool get_scaler(Metadata *m, Saved *s)
 {
   const char *word = text_of(m, "ampc.scaler");
-  double scale = 0;
   s->dynamic = strcmp(word, "dynamic") == 0;
   if (!s->dynamic && strcmp(word, "static") != 0 && strcmp(word, "off") != 0)
     return refuse(m, "ampc.scaler", "off, static or dynamic");
   if (!get_count(m, "ampc.growth", AMPC_MOST_STEPS, &s->state.growth)) return false;
-  if (!ampc_read_real(text_of(m, "ampc.scale"), &scale) || !ampc_in_domain(AMPC_SCALE, scale))
-    return refuse(m, "ampc.scale", ampc_domain_text(AMPC_SCALE));
-  s->state.scale = (float)scale;
-  return !tensor_file_get(m->file, "ampc.spared") ||
-         get_count(m, "ampc.spared", AMPC_MOST_STEPS, &s->state.spared);
+  return get_scale(m, "ampc.scale", &s->state.scale) &&
+         (!tensor_file_get(m->file, "ampc.spared") ||
+          get_count(m, "ampc.spared", AMPC_MOST_STEPS, &s->state.spared));
 }
 
 /* Of the next batch. Whether the epoch has as many is the loader's to see. */
@@ -371,22 +400,40 @@ static long long most_taken(const ampc_optimizer_desc *o, long long steps)
   return __builtin_mul_overflow(steps, o->updates > 1 ? o->updates : 1, &most) ? LLONG_MAX : most;
 }
 
+/* The key of optimizer i, which m->key has until the next; NULL: the file lacks it. */
+static const char *own_key(Metadata *m, const ampc_program *p, uint32_t i, const char *what)
+{
+  free(m->key);
+  m->key = optimizer_key(p, i, what);
+  return m->key && tensor_file_get(m->file, m->key) ? m->key : NULL;
+}
+
+/* A file with one scale for all optimizers is one where each has that. */
+static bool get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t i)
+{
+  ampc_optimizer *o = &s->optimizer[i];
+  own_key(m, p, i, "taken");
+  if (!m->key) return refuse(m, "ampc.optimizer", "memory for its names");
+  if (!get_count(m, m->key, most_taken(&p->optimizers[i], s->state.step), &o->taken)) return false;
+  if (!p->scaler.per_optimizer) return true;
+  o->scale = s->state.scale;
+  o->growth = s->state.growth;
+  o->spared = s->state.spared;
+  return (!own_key(m, p, i, "scale") || get_scale(m, m->key, &o->scale)) &&
+         (!own_key(m, p, i, "growth") || get_count(m, m->key, AMPC_MOST_STEPS, &o->growth)) &&
+         (!own_key(m, p, i, "spared") || get_count(m, m->key, AMPC_MOST_STEPS, &o->spared));
+}
+
 /* Counters that make no sense are those of another program, or somebody's who wishes us ill. */
 static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
 {
   Metadata m = {.file = f, .path = path};
-  s->taken = calloc(p->n_optimizers + 1, sizeof *s->taken);
+  s->optimizer = calloc(p->n_optimizers + 1, sizeof *s->optimizer);
   s->plateau = calloc(p->n_plateaus + 1, sizeof *s->plateau);
-  if (!s->taken || !s->plateau) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  if (!s->optimizer || !s->plateau) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   ampc_status status = get_counters(&m, p, s) ? AMPC_OK : nonsense(&m, p);
-  for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
-    char *key = taken_key(p, i);
-    if (!key)
-      status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-    else if (!get_count(&m, key, most_taken(&p->optimizers[i], s->state.step), &s->taken[i]))
-      status = nonsense(&m, p);
-    free(key);
-  }
+  for (uint32_t i = 0; i < p->n_optimizers && !status; i++)
+    if (!get_optimizer(&m, p, s, i)) status = nonsense(&m, p);
   free(m.bad_expected);
   free(m.key);
   return status;
@@ -469,7 +516,12 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   }
   status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
   for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
-    ampc_optimizer o = {.taken = s->taken[i]};
+    ampc_optimizer o = s->optimizer[i];
+    if (p->scaler.per_optimizer && !(s->dynamic && state.dynamic)) {
+      o.scale = state.scale;
+      o.growth = o.spared = 0;
+    }
+    if (p->scaler.per_optimizer) o.inv_scale = (float)(1 / (double)o.scale);
     status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
   }
   return status;
@@ -514,7 +566,7 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
   if (!status) status = get_saved(path, &f, p, &s);
   if (!status) status = apply(rt, &f, &e, &s);
   if (!status) *out_at = s.at;
-  free(s.taken);
+  free(s.optimizer);
   free(s.plateau);
   entries_free(&e);
   tensor_file_free(&f);

@@ -54,6 +54,8 @@ static void put_names(const Session *s, FILE *f)
   const ampc_program *p = s->program;
   fprintf(f, "step,epoch,block,seconds,samples_per_second,scale,skipped");
   for (uint32_t i = 0; i < p->n_optimizers; i++) put_column(f, "lr", p->optimizers[i].name);
+  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
+    put_column(f, "scale", p->optimizers[i].name);
   for (uint32_t i = 0; i < p->n_blocks; i++)
     for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++)
       put_column(f, p->blocks[i].name, p->metrics[p->blocks[i].first_metric + k].name);
@@ -252,6 +254,8 @@ static void tell_step(Session *s, void *own, const Record *r)
   put_field(f, (const char *[]){p->blocks[r->block].name, NULL});
   fprintf(f, ",%.3f,%.1f,%.9g,%lld", r->seconds, r->rate, (double)r->state.scale, r->state.skipped);
   for (uint32_t i = 0; i < p->n_optimizers; i++) fprintf(f, ",%.9g", s->rates[i]);
+  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
+    fprintf(f, ",%.9g", s->scales[i]);
   put_metrics(s, r->block, f);
   if (fflush(f) != 0 || ferror(f)) log_give_up(s);
 }
@@ -263,7 +267,8 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
   fprintf(f, "%lld,,", (long long)s->steps);
   put_field(f, (const char *[]){s->program->blocks[block].name, NULL});
   fputs(",,,,", f);
-  for (uint32_t i = 0; i < s->program->n_optimizers; i++) fputc(',', f);
+  uint32_t columns = s->program->n_optimizers * (s->program->scaler.per_optimizer ? 2 : 1);
+  for (uint32_t i = 0; i < columns; i++) fputc(',', f);
   put_metrics(s, block, f);
   if (fflush(f) != 0 || ferror(f)) log_give_up(s);
 }

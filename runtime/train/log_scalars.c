@@ -54,6 +54,8 @@ static void tell_step(Session *s, void *own, const Record *r)
   bool good = put_metrics(s, own, r->block, r->step);
   for (uint32_t i = 0; i < p->n_optimizers; i++)
     good = put_scalar(own, r->step, s->rates[i], good, "lr/%s", p->optimizers[i].name);
+  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
+    good = put_scalar(own, r->step, s->scales[i], good, "scaler/scale/%s", p->optimizers[i].name);
   good = put_scalar(own, r->step, (double)r->state.scale, good, "scaler/scale");
   good = put_scalar(own, r->step, (double)r->state.skipped, good, "scaler/skipped");
   good = put_scalar(own, r->step, r->rate, good, "speed/samples_per_second");

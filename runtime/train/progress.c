@@ -80,14 +80,24 @@ static void add_rates(const Session *s, Line *l)
   }
 }
 
+/* Or those of the optimizers, where each has its own. */
+static void add_scale(const Session *s, const Record *r, Line *l)
+{
+  const ampc_program *p = s->program;
+  if (!p->scaler.on) return;
+  if (!p->scaler.per_optimizer) add(l, " scale %g", (double)r->state.scale);
+  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
+    add(l, " scale.%s %g", p->optimizers[i].name, s->scales[i]);
+  add(l, " skipped %lld", r->state.skipped);
+}
+
 static void build_line(Session *s, uint32_t block, const Record *r, Line *l)
 {
   const Progress *p = &s->progress;
   add(l, "epoch %lld step %lld/%lld", r->state.epoch + 1, (long long)r->step, (long long)s->total);
   add_metrics(s, block, l);
   add_rates(s, l);
-  if (s->program->scaler.on)
-    add(l, " scale %g skipped %lld", (double)r->state.scale, r->state.skipped);
+  add_scale(s, r, l);
   if (r->rate > 0 && p->steps > 0) {
     add(l, " %.0f samples/s eta ", r->rate);
     add_time(l, r->seconds / (double)p->steps * (double)(s->total - r->step));

@@ -19,7 +19,8 @@ ampc_status report_open(Session *s)
   const ampc_program *p = s->program;
   uint32_t slots = ampc_metric_slots(p->metrics, p->n_metrics);
   s->rates = calloc(p->n_optimizers + 1, sizeof *s->rates);
-  bool good = s->rates != NULL;
+  s->scales = calloc(p->n_optimizers + 1, sizeof *s->scales);
+  bool good = s->rates && s->scales;
   for (int i = 0; i < SINK_COUNT; i++) {
     s->telling[i].sums = calloc(slots + 1, sizeof(ampc_metric));
     good = good && s->telling[i].sums;
@@ -77,6 +78,7 @@ static Record record_of(Session *s, const Glance *g)
     ampc_optimizer o;
     memcpy(&o, s->state + ampc_state_optimizer(i), sizeof o);
     s->rates[i] = (double)o.lr;
+    s->scales[i] = (double)o.scale;
   }
   r.seconds = progress_clock() - s->progress.started - s->progress.paused;
   r.rate = r.seconds > 0 ? (double)r.samples / r.seconds : 0;
@@ -133,5 +135,6 @@ ampc_status report_end(Session *s, ampc_status status)
     free(s->telling[i].sums);
   }
   free(s->rates);
+  free(s->scales);
   return status ? status : lost;
 }

@@ -83,6 +83,16 @@ static bool is_due(Session *s, void *own, uint32_t block, bool must)
   return must || s->steps % (s->options->log ? s->options->log : 1) == 0;
 }
 
+/* NULL: all optimizers have one. */
+static json_t *own_scales(const Session *s)
+{
+  const ampc_program *p = s->program;
+  json_t *scales = p->scaler.per_optimizer ? json_object() : NULL;
+  for (uint32_t i = 0; i < p->n_optimizers && scales; i++)
+    json_object_set_new(scales, p->optimizers[i].name, number(s->scales[i]));
+  return scales;
+}
+
 static void tell_step(Session *s, void *own, const Record *r)
 {
   if (((Json *)own)->failed) return;
@@ -90,12 +100,12 @@ static void tell_step(Session *s, void *own, const Record *r)
   for (uint32_t i = 0; i < s->program->n_optimizers; i++)
     json_object_set_new(rates, s->program->optimizers[i].name, number(s->rates[i]));
   put(s, own,
-      json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "event", "step", "block",
-                s->program->blocks[r->block].name, "step", (json_int_t)r->step, "of",
+      json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o*, s:I, s:I, s:o}", "event", "step",
+                "block", s->program->blocks[r->block].name, "step", (json_int_t)r->step, "of",
                 (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
                 metrics(s, r->block), "lr", rates, "scale", number((double)r->state.scale),
-                "skipped", (json_int_t)r->state.skipped, "samples", (json_int_t)r->samples,
-                "seconds", number(r->seconds)));
+                "scales", own_scales(s), "skipped", (json_int_t)r->state.skipped, "samples",
+                (json_int_t)r->samples, "seconds", number(r->seconds)));
 }
 
 static void tell_evaluated(Session *s, void *own, uint32_t block)

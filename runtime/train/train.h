@@ -76,6 +76,7 @@ struct Session {
   ampc_metric *told; /* what these were made of: one a slot, see ampc_metric_slots */
   Telling telling[SINK_COUNT];
   double *rates;        /* one an optimizer: its last learning rate */
+  double *scales;       /* likewise: its loss scale, where each has its own */
   int *locks;           /* one a block: that of where it saves, or -1 */
   int64_t *evaluated;   /* one a block: the step of its last evaluation, or -1 */
   int64_t *logged;      /* likewise, of what the log had when the run began */

@@ -313,6 +313,35 @@ static void check_forged(void)
   ampc_free(rt);
 }
 
+/* Where each optimizer has a scale: its keys are looked at like the others. */
+static void check_own_scales(void)
+{
+  static const struct {
+    const char *key, *value;
+  } forged[] = {{"ampc.optimizer.opt.scale", "1e39"},
+                {"ampc.optimizer.opt.scale", "0"},
+                {"ampc.optimizer.opt.growth", "-1"},
+                {"ampc.optimizer.opt.spared", "1.5"}};
+  SmallProgram s;
+  small_program(&s);
+  s.program.scaler.per_optimizer = true;
+  ampc_runtime *rt = start(&s, 3);
+  run(rt, 4);
+  save(rt, temp_path("a"));
+  Snapshot before = snapshot(rt);
+  for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+    TensorFile f;
+    MUST(tensor_file_read(temp_path("a"), &f) == AMPC_OK);
+    MUST(tensor_file_set(&f, forged[i].key, forged[i].value));
+    write_again(&f, temp_path("bad"));
+    tensor_file_free(&f);
+    expect_refused(rt, &before, forged[i].key, (long)i);
+    CHECK_MSG(strstr(ampc_last_error(), forged[i].key) && strstr(ampc_last_error(), ", expected "),
+              "%s", ampc_last_error());
+  }
+  ampc_free(rt);
+}
+
 /* A setting that was lowered, and what that goes by. */
 static void with_plateau(SmallProgram *s)
 {
@@ -534,6 +563,7 @@ int main(void)
   check_hostile();
   check_other_models();
   check_other_scaler();
+  check_own_scales();
   check_forged();
   check_plateau();
   check_forged_plateau();

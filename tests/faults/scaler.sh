@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# The loss scaler: a scale for each optimizer, which of them skips; in logs, at the prompt, in checkpoints that are
+# resumed, also from one scale for all; --set.
+#   scaler.sh AMPC AMP
+. "$(dirname "$0")/lib.sh"
+d=$work/job
+mkdir -p "$d"
+train() { "$amp" train --device cpu --quiet "$@"; }
+
+# Backward multiplies with 2^120 and with its inverse in steps 3 and 10 for a, 6 and 7 for b (`step` counts from 0): all
+# is as in other steps, but for an infinity on the way where the scale is 256 or more.
+cat >"$d/two.amp" <<'AMP'
+data d() { return synthetic(88, [4]) }
+def steep(x, on) {
+  k = 1.0 + (2.0 ** 120 - 1.0) * on.to(f32)
+  return x / k * k
+}
+module Net { w = Parameter([4], init=normal_()); def forward(x) { return x * w } }
+model a = Net()
+model b = Net()
+optimizer oa = Adam(a, lr=0.01)
+optimizer ob = Adam(b, lr=0.01)
+precision f16 { scaler(init=1048576.0, interval=3) }
+train x in d() with batch=8 {
+  minimize steep(mse_loss(a(x), x), (step == 2) | (step == 9)) with oa
+  minimize steep(mse_loss(b(x), x), (step == 5) | (step == 6)) with ob
+}
+AMP
+own=(--set scaler.per_optimizer=true)
+
+# tensors FILE: all bytes behind the header
+tensors() { tail -c +$((9 + $(od -An -t u8 -N 8 "$1"))) "$1"; }
+# holds FILE TEXT...: the checkpoint's metadata
+holds() {
+  local file=$1 text
+  shift
+  for text; do head -c 4000 "$file" | grep -qaF "$text" || failed "$file lacks $text"; done
+}
+
+# scales NAME "VALUES": "scales" of all lines, a/b, in units of 2^10
+scales() {
+  local got
+  got=$(sed -n 's/.*"scales": *{"oa": *\([0-9.]*\), *"ob": *\([0-9.]*\)}.*/\1 \2/p' "$work/out" | while read -r x y; do
+    echo "$((${x%.*} / 1024))/$((${y%.*} / 1024))"; done | xargs)
+  [ "$got" = "$2" ] && echo "ok: $1: $got" || failed "$1: $got, expected $2"
+}
+
+passes "one scale for both" train --save "$work/one" "$d/two.amp"
+holds "$work/one" 'ampc.skipped":"4"' oa.taken\":\"9\" ob.taken\":\"9\"
+passes "a scale for each" train "${own[@]}" --json --log 1 --log-dir "$work/log" --save "$work/each" "$d/two.amp"
+scales "each moves alone" "1024/1024 1024/1024 512/2048 512/2048 512/2048 1024/1024 1024/512 1024/512 2048/512 1024/1024 1024/1024"
+holds "$work/each" 'ampc.skipped":"4"' oa.taken\":\"9\" ob.taken\":\"9\" oa.scale\":\"1048576\" oa.growth\":\"1\"
+cmp <(tensors "$work/one") <(tensors "$work/each") && echo "ok: powers of two: the same weights" || failed "other weights"
+head -n 1 "$work/log/metrics.csv" | grep -q ',lr.oa,lr.ob,scale.oa,scale.ob,' || failed "the table lacks the scales"
+sed -n 4p "$work/log/metrics.csv" | grep -q ',524288,1,0.00999999978,0.00999999978,524288,2097152,' || failed "$(sed -n 4p "$work/log/metrics.csv")"
+grep -qa scaler/scale/ob "$work"/log/events* || failed "TensorBoard's file lacks the scales"
+passes "the line of progress" "$amp" train --device cpu "${own[@]}" "$d/two.amp"
+grep -q 'scale.oa 1.04858e+06 scale.ob 1.04858e+06 skipped 4' "$work/err" || failed "the line lacks the scales"
+
+passes "without fusion" train "${own[@]}" -O0 --save "$work/o0" "$d/two.amp"
+same "-O0, same checkpoint" "$work/each" "$work/o0"
+passes "first part" train "${own[@]}" --steps 6 --save "$work/part" "$d/two.amp"
+passes "the rest" train "${own[@]}" --resume "$work/part" --save "$work/joined" "$d/two.amp"
+same "resumed, same checkpoint" "$work/each" "$work/joined"
+(cd "$d" && "$ampc" "${own[@]}" -o two.c two.amp) || failed "emit two.c"
+line=$(cd "$d" && "$ampc" "${own[@]}" --build-line -o two.c two.amp)
+passes "emitted program builds" bash -c "cd '$d' && $line"
+passes "emitted program trains" bash -c "cd '$d' && ./two --quiet --save '$work/emitted'"
+same "emitted program, same checkpoint" "$work/each" "$work/emitted"
+
+# ---- from one scale to one for each and back -----------------------------------------------------------
+passes "one scale, 4 steps" train --steps 4 --save "$work/part" "$d/two.amp"
+holds "$work/part" 'ampc.scale":"524288"' 'ampc.growth":"1"'
+passes "each goes on from it" train "${own[@]}" --json --resume "$work/part" --save "$work/joined" "$d/two.amp"
+scales "both begin with 512" "512/512 1024/256 1024/128 1024/128 2048/128 1024/256 1024/256"
+passes "a scale for each, 7 steps" train "${own[@]}" --steps 7 --save "$work/part" "$d/two.amp"
+holds "$work/part" 'ampc.scale":"524288"' oa.scale\":\"1048576\" ob.scale\":\"524288\"
+passes "one goes on from the lower" train --json --resume "$work/part" --steps 8 "$d/two.amp"
+grep -q '"scale": *524288' "$work/out" || failed "the one scale is another"
+
+# ---- one loss of several optimizers: one backward, with the lowest scale of theirs ----------------------
+cat >"$d/joint.amp" <<'AMP'
+data d() { return synthetic(88, [4]) }
+def steep(x, on) {
+  k = 1.0 + (2.0 ** 120 - 1.0) * on.to(f32)
+  return x / k * k
+}
+module Net { w = Parameter([4], init=normal_()); def forward(x) { return x * w } }
+model a = Net()
+model b = Net()
+optimizer oa = SGD(a, lr=0.01)
+optimizer ob = SGD(b, lr=0.01, momentum=0.5)
+precision f16 { scaler(init=1048576.0, interval=3) }
+train x in d() with batch=8 {
+  minimize steep(mse_loss(b(a(x)), x), step == 1) with ob
+  minimize mse_loss(b(a(x)), x) with oa, ob
+}
+AMP
+passes "one scale" train --save "$work/one" "$d/joint.amp"
+passes "a scale for each" train "${own[@]}" --json --save "$work/each" "$d/joint.amp"
+scales "the two of one loss" "1024/1024 1024/512 2048/512 2048/512 2048/1024 4096/1024 4096/1024 4096/2048 8192/2048 8192/2048 8192/4096"
+cmp <(tensors "$work/one") <(tensors "$work/each") && echo "ok: powers of two: the same weights" || failed "other weights"
+
+# ---- at the prompt --------------------------------------------------------------------------------------
+printf ':train 3\n:scaler\n:quit\n' | "$amp" repl --device cpu "${own[@]}" "$d/two.amp" >"$work/out" 2>&1
+grep -q 'oa.scale 524288.*ob.scale 2.09715e+06' "$work/out" && grep -q 'scale 524288 (dynamic) of oa' "$work/out" ||
+  failed "the prompt tells no scales"
+
+# ---- hysteresis, --set ----------------------------------------------------------------------------------
+passes "two overflows lower it" train --set scaler.hysteresis=2 --set scaler.init=4096 --set scaler.interval=20 \
+  --steps 6 --save "$work/part" "$d/two.amp"
+holds "$work/part" 'ampc.scale":"2048"' 'ampc.spared":"1"'
+passes "resumed" train --set scaler.hysteresis=2 --set scaler.interval=20 --resume "$work/part" --save "$work/joined" "$d/two.amp"
+holds "$work/joined" 'ampc.scale":"512"' 'ampc.skipped":"4"'
+refuses "a wrong number" 1 'hysteresis. of the scaler is 0' train --set scaler.hysteresis=0 "$d/two.amp"
+refuses "an unknown one" 1 'scaler.intervall=3: the job has no such setting' train --set scaler.intervall=3 "$d/two.amp"
+finish
