@@ -41,6 +41,8 @@ static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_par
     field_integer(&t, "elements", q->elements);
     field_text(&t, "offset", param_place(places, first + i));
     field_text(&t, "init", init_text(p, &q->init));
+    field_truth(&t, "copy16", q->copy16);
+    field_truth(&t, "copybf", q->copybf);
     field_truth(&t, "channels_last", q->channels_last);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }

@@ -47,6 +47,8 @@ static void plan_params(Compile *c, ampc_program *p)
                           .elements = 1,
                           .offset = from->offset,
                           .init = from->init,
+                          .copy16 = from->copy16,
+                          .copybf = from->copybf,
                           .channels_last = from->channels_last};
     for (uint32_t k = 0; k < from->rank; k++) {
       out[i].dim[k] = from->dim[k];

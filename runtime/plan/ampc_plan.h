@@ -245,9 +245,10 @@ typedef struct ampc_param {
   int64_t elements;
   int64_t offset; /* in elements of MASTER (and GRAD, MOMENT*, COPY*); in bytes of BUFFER */
   ampc_init init;
-  bool channels_last; /* a convolution's weight: `dim` is [k, c, kernel..], which is how files and
-                         people see it, but in every space it lies as [k, kernel.., c]. Read and
-                         written by ampc_read_param and ampc_write_param */
+  bool copy16, copybf; /* steps read it as f16, as bf16: a 16-bit copy of it */
+  bool channels_last;  /* a convolution's weight: `dim` is [k, c, kernel..], which is how files and
+                          people see it, but in every space it lies as [k, kernel.., c]. Read and
+                          written by ampc_read_param and ampc_write_param */
 } ampc_param;
 
 typedef struct ampc_alias { /* a further name of a tied parameter */

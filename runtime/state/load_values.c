@@ -9,14 +9,30 @@
 
 enum { PIECE = 1 << 18 /* elements on their way at once */ };
 
+/* A type of 16 bits in which the job reads weights: where rounding to it gives infinity, and up to
+ * where it gives 0. */
+typedef struct Narrow {
+  const char *name, *largest, *smallest;
+  double beyond, vanish;
+} Narrow;
+
+static const Narrow narrow[] = {{"f16", "65504", "2^-24", 65520, 0x1p-25},
+                                {"bf16", "3.39e38", "2^-133", 0x1.ffp127, 0x1p-134}};
+enum { NARROW_COUNT = sizeof narrow / sizeof *narrow };
+
+typedef struct Range { /* of one of them */
+  bool read;           /* as it, by the job */
+  int64_t beyond, vanished;
+} Range;
+
 typedef struct Copying {
   ampc_runtime *rt;
   const LoadTensor *from;
   const ampc_param *to;
   ampc_space space;
-  int64_t size;                         /* bytes of an element of the parameter */
-  int64_t lost, not_finite, beyond_f16; /* elements */
-  bool has_f16;                         /* the job reads weights as f16 */
+  int64_t size;             /* bytes of an element of the parameter */
+  int64_t lost, not_finite; /* elements; so are those of Range */
+  Range range[NARROW_COUNT];
   char *raw, *made;
 } Copying;
 
@@ -73,14 +89,19 @@ static void convert_floats(Copying *c, int64_t n)
   }
 }
 
-/* 65520 is where rounding to f16 gives infinity. */
+static void count_range(Range *r, const Narrow *type, double v)
+{
+  r->beyond += r->read && isfinite(v) && v >= type->beyond;
+  r->vanished += r->read && v > 0 && v <= type->vanish;
+}
+
 static void count_floats(Copying *c, int64_t n)
 {
   if (!is_float(c->to->dtype)) return;
   for (int64_t i = 0; i < n; i++) {
     double v = fabs(number_load(c->to->dtype, c->rt->program->real64, c->made, i));
     c->not_finite += !isfinite(v);
-    c->beyond_f16 += c->has_f16 && isfinite(v) && v >= 65520;
+    for (int k = 0; k < NARROW_COUNT; k++) count_range(&c->range[k], &narrow[k], v);
   }
 }
 
@@ -132,6 +153,28 @@ static ampc_status copy_transposed(Copying *c)
   return param_write(c->rt, c->to, c->space, 0, n, c->raw);
 }
 
+/* Some that vanish are there among many weights, and do no harm; every hundredth may. */
+static void tell_range(const Copying *c, int k, ampc_tell *tell, void *to)
+{
+  char line[400];
+  const Narrow *n = &narrow[k];
+  const Range *r = &c->range[k];
+  long long all = c->to->elements;
+  if (r->beyond) {
+    snprintf(line, sizeof line,
+             "%s: %lld of %lld values are beyond %s (%s): infinite wherever the job reads them "
+             "as %s",
+             c->to->path, (long long)r->beyond, all, n->name, n->largest, n->name);
+    tell(to, true, line);
+  }
+  if (r->vanished) {
+    snprintf(line, sizeof line,
+             "%s: %lld of %lld values are below %s (%s): 0 wherever the job reads them as %s",
+             c->to->path, (long long)r->vanished, all, n->name, n->smallest, n->name);
+    tell(to, r->vanished >= all / 100, line);
+  }
+}
+
 static void tell_values(const Copying *c, ampc_tell *tell, void *to)
 {
   char line[400];
@@ -148,13 +191,7 @@ static void tell_values(const Copying *c, ampc_tell *tell, void *to)
              (long long)(c->not_finite - c->lost), all);
     tell(to, true, line);
   }
-  if (c->beyond_f16) {
-    snprintf(line, sizeof line,
-             "%s: %lld of %lld values are beyond f16 (65504): infinite wherever the job reads them "
-             "as f16",
-             c->to->path, (long long)c->beyond_f16, all);
-    tell(to, true, line);
-  }
+  for (int k = 0; k < NARROW_COUNT; k++) tell_range(c, k, tell, to);
 }
 
 ampc_status load_value(ampc_runtime *rt, const Loading *x, uint32_t i, ampc_tell *tell, void *to,
@@ -166,7 +203,7 @@ ampc_status load_value(ampc_runtime *rt, const Loading *x, uint32_t i, ampc_tell
                .to = q,
                .space = q->buffer ? AMPC_BUFFER : AMPC_MASTER,
                .size = ampc_element_size(x->program, q->dtype),
-               .has_f16 = !q->buffer && x->program->space_bytes[AMPC_COPY16] > 0};
+               .range = {{.read = q->copy16}, {.read = q->copybf}}};
   ampc_status status = x->fit[i] == FIT_transposed ? copy_transposed(&c) : copy_pieces(&c);
   free(c.raw);
   free(c.made);
