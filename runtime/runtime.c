@@ -111,8 +111,7 @@ static ampc_status reset_scales(ampc_runtime *rt, const ampc_state *state)
   return status;
 }
 
-/* Optimizers and metrics are cleared with the rest: they lie between ampc_state and the settings.
- */
+/* Optimizers and metrics are cleared with the rest: they lie behind ampc_state. */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
 {
   const ampc_program *p = rt->program;
