@@ -1,6 +1,7 @@
 /* How much memory a compiled job takes, before it runs. Shared by ampc and amp. */
 #pragma once
 #include "compile.h"
+#include "ampc_plan.h"
 
 /* "512MB" or "512M": powers of 1000 with a B, of 1024 without or with iB, as GNU's tools have it; a
  * plain number is bytes. False: not of that form, not above 0 or beyond 2^63. */
@@ -14,6 +15,9 @@ int64_t memory_of_spaces(const ampc_program *p);
  * are the most, has its own bytes; so have parameters, copies, gradients, moments, buffers, state
  * and batch. Scratch space is no tensor and is not in it. */
 int64_t memory_of_tensors(const Compile *c);
+
+/* What a space is for, in words. */
+const char *memory_purpose(ampc_space space);
 
 /* After pass plan: space by space, the total, and what share of memory_of_tensors it is. `library`:
  * scratch space outside of WORK, or -1 where it is not known. */

@@ -23,6 +23,7 @@ static const Verb verbs[] = {
     {"infer", infer_main, "run an infer block of the job over data"},
     {"inspect", inspect_main, "what the job becomes: a table of its kernels"},
     {"probe", probe_main, "some steps of the job, and how large their values are"},
+    {"report", report_main, "a page for a browser: layers, types, casts, memory, kernels, curves"},
     {"repl", repl_main, "a prompt: declarations, statements, commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},
     {"bench", NULL, NULL},

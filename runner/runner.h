@@ -7,5 +7,6 @@ int eval_main(int argc, char **argv);
 int infer_main(int argc, char **argv);
 int inspect_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
+int report_main(int argc, char **argv);
 int repl_main(int argc, char **argv);
 int selftest_main(int argc, char **argv);

@@ -1,0 +1,208 @@
+/* The commands of the step as a table, and the texts of its kernels. Commands that launch the same
+ * kernel, or products of the same sizes, are one row. */
+#include "report.h"
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "ampc_rt.h"
+#include "compiler/emit/emit.h"
+#include "compiler/nvrtc/nvrtc.h"
+
+/* ---- rows ---- */
+
+typedef struct Row {
+  const CommandRow *first;
+  uint32_t launches;
+  int64_t read, written, flops;
+  double us;
+} Row;
+typedef VEC(Row) Rows;
+
+static bool is_same(const CommandRow *a, const CommandRow *b)
+{
+  if (a->kind != b->kind || !a->kernel != !b->kernel) return false;
+  if (a->kernel && strcmp(a->kernel, b->kernel) != 0) return false;
+  return strcmp(a->types, b->types) == 0 && strcmp(a->shape, b->shape) == 0 &&
+         a->flops == b->flops && (a->kernel || a->place.line == b->place.line);
+}
+
+static Row *row_of(const Report *r, Rows *rows, const CommandRow *command)
+{
+  for (uint32_t i = 0; i < rows->n; i++)
+    if (is_same(rows->at[i].first, command)) return &rows->at[i];
+  vec_push(r->e.c->arena, rows, (Row){.first = command});
+  return &rows->at[rows->n - 1];
+}
+
+static int by_time(const void *a, const void *b)
+{
+  const Row *x = a, *y = b;
+  int order = (x->us < y->us) - (x->us > y->us);
+  return order ? order : (x->first > y->first) - (x->first < y->first);
+}
+
+/* The longest first. */
+static Rows rows_of(const Report *r)
+{
+  Rows rows = {0};
+  for (uint32_t i = 0; i < r->in.rows.n && r->e.blocks.n; i++) {
+    const CommandRow *command = &r->in.rows.at[i];
+    if (command->block != r->e.blocks.at[0].block) continue;
+    Prediction p = predict_command(r->e.c, r->e.gpu, command->group, NULL);
+    Row *row = row_of(r, &rows, command);
+    row->launches += (uint32_t)command->times;
+    row->read += p.count.read;
+    row->written += p.count.written;
+    if (p.count.flops > 0) row->flops += p.count.flops;
+    row->us += p.us + p.launch_us;
+  }
+  if (rows.n) qsort(rows.at, rows.n, sizeof *rows.at, by_time);
+  return rows;
+}
+
+/* The row's place among the program's kernels; their number: the row has no kernel of ours. */
+static uint32_t kernel_index(const ampc_program *p, const char *name)
+{
+  uint32_t i = 0;
+  while (i < p->n_kernels && (!name || strcmp(p->kernels[i].name, name) != 0)) i++;
+  return i;
+}
+
+static json_t *row_json(const Report *r, const Row *row)
+{
+  const CommandRow *k = row->first;
+  json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "name",
+                          k->name, "frame", k->frame, "types", k->types, "shape", k->shape, "nodes",
+                          k->nodes, "launches", (json_int_t)row->launches, "read",
+                          (json_int_t)row->read, "written", (json_int_t)row->written, "flops",
+                          (json_int_t)row->flops, "us", row->us, "line", (json_int_t)k->place.line);
+  if (!out) return NULL;
+  json_object_set_new(out, "source", json_string(inspect_line_text(&r->in, k->place)));
+  json_object_set_new(out, "text", json_boolean(k->kernel != NULL));
+  return out;
+}
+
+json_t *report_kernels(const Report *r)
+{
+  Rows rows = rows_of(r);
+  json_t *out = json_array();
+  for (uint32_t i = 0; i < rows.n; i++) json_array_append_new(out, row_json(r, &rows.at[i]));
+  return out;
+}
+
+/* ---- texts ---- */
+
+/* Lines of PTX that say something: no comments, places in the source and empty lines. */
+static bool is_kept(const char *line, size_t n)
+{
+  size_t at = strspn(line, " \t");
+  return at < n && strncmp(line + at, "//", 2) != 0 && strncmp(line + at, ".loc", 4) != 0;
+}
+
+/* The entry of a kernel in PTX of several. */
+static const char *entry_of(Arena *arena, const char *ptx, const char *name)
+{
+  const char *line = arena_printf(arena, ".entry %s(", name), *at = strstr(ptx, line);
+  const char *end = at ? strstr(at, "\n}") : NULL;
+  Text t;
+  text_init(&t, arena);
+  for (size_t n; end && at < end + 2; at += n + 1) {
+    n = strcspn(at, "\n");
+    if (!is_kept(at, n)) continue;
+    text_add(&t, at, n);
+    text_puts(&t, "\n");
+  }
+  return t.n ? t.at : "";
+}
+
+static json_t *text_json(const Report *r, const Row *row, const char *ptx)
+{
+  Compile *c = r->e.c;
+  uint32_t kernel = kernel_index(c->program, row->first->kernel);
+  Text text;
+  text_init(&text, c->arena);
+  if (kernel < c->program->n_kernels) emit_kernel(c, kernel, &text);
+  return json_pack("[s, s]", text.n ? text.at : "",
+                   text.n ? entry_of(c->arena, ptx, c->program->kernels[kernel].name) : "");
+}
+
+static int make_ptx(Report *r, Text *out)
+{
+  Compile *c = r->e.c;
+  Text kernels;
+  if (!nvrtc_present()) {
+    r->note = "no PTX: NVRTC (CUDA 12 or 13) is not on the machine that made this page";
+    return 0;
+  }
+  text_init(&kernels, c->arena);
+  emit_kernels(c, &kernels);
+  return emit_nvrtc(c, &kernels, c->options.target, NVRTC_ptx, out) ? 0 : AMPC_NO_COMPILER;
+}
+
+static const char *base64(Arena *arena, const unsigned char *s, size_t n)
+{
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  char *out = arena_array(arena, char, (n + 2) / 3 * 4 + 1), *to = out;
+  for (size_t i = 0; i < n; i += 3) {
+    unsigned a = s[i], b = i + 1 < n ? s[i + 1] : 0, c = i + 2 < n ? s[i + 2] : 0;
+    *to++ = digits[a >> 2];
+    *to++ = digits[(a & 3) << 4 | b >> 4];
+    *to++ = i + 1 < n ? digits[(b & 15) << 2 | c >> 6] : '=';
+    *to++ = i + 2 < n ? digits[c & 63] : '=';
+  }
+  return out;
+}
+
+/* NULL: no memory. */
+static const char *compressed(Arena *arena, char *text)
+{
+  enum { GZIP = 15 + 16, MEMORY = 9 };
+  size_t n = strlen(text);
+  z_stream z = {0};
+  if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+    return NULL;
+  uLong room = deflateBound(&z, (uLong)n);
+  unsigned char *out = arena_array(arena, unsigned char, room);
+  z.next_in = (unsigned char *)text;
+  z.avail_in = (uInt)n;
+  z.next_out = out;
+  z.avail_out = (uInt)room;
+  bool good = deflate(&z, Z_FINISH) == Z_STREAM_END;
+  size_t made = z.total_out;
+  deflateEnd(&z);
+  return good ? base64(arena, out, made) : NULL;
+}
+
+/* Texts of all rows, with PTX of the first so-many. NULL: no memory. */
+static const char *pack_texts(const Report *r, const Rows *rows, const Text *ptx, uint32_t with)
+{
+  json_t *all = json_array();
+  for (uint32_t i = 0; i < rows->n; i++)
+    json_array_append_new(all, text_json(r, &rows->at[i], ptx->n && i < with ? ptx->at : ""));
+  char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+  json_decref(all);
+  const char *out = text ? compressed(r->e.c->arena, text) : NULL;
+  free(text);
+  return out;
+}
+
+/* A page stays below half a megabyte: where it would not, the shortest of many kernels go without
+ * PTX. */
+int report_texts(Report *r, const char **out)
+{
+  enum { ROOM = 360 * 1000 };
+  Text ptx;
+  text_init(&ptx, r->e.c->arena);
+  int status = r->no_ptx ? 0 : make_ptx(r, &ptx);
+  if (status) return status;
+  Rows rows = rows_of(r);
+  uint32_t with = rows.n;
+  *out = pack_texts(r, &rows, &ptx, with);
+  while (*out && ptx.n && with && strlen(*out) > ROOM) {
+    with -= (with + 7) / 8;
+    *out = pack_texts(r, &rows, &ptx, with);
+  }
+  if (ptx.n && with < rows.n)
+    r->note = arena_printf(r->e.c->arena, "PTX of the %u commands that take longest", with);
+  return *out ? 0 : AMPC_RUN_FAILED;
+}

@@ -1,0 +1,74 @@
+/* The nodes of the step, layers that are alike once: what the page draws as a graph. */
+#include "report.h"
+#include <string.h>
+
+static const char *phase_of(const Graph *g, const ExplainNode *n)
+{
+  const Node *node = ir_node(g, n->value);
+  if (node->origin.id) return "backward";
+  return op_of(node)->precision == PREC_state && !node->layer ? "update" : "forward";
+}
+
+/* Operands by the line that computes them; those that are stored by their name. */
+static void add_operands(const Report *r, json_t *out, const Node *n, const uint32_t *line_of)
+{
+  const Graph *g = r->e.c->graph;
+  json_t *in = json_array(), *stored = json_array();
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!n->in[i].id) continue;
+    Value v = line_of[n->in[i].id] ? n->in[i] : value_root(g, n->in[i]);
+    const Node *from = ir_node(g, v);
+    if (line_of[v.id])
+      json_array_append_new(in, json_integer(line_of[v.id] - 1));
+    else if (op_of(from)->tmpl == TMPL_leaf && !op_has(from, T_literal))
+      json_array_append_new(stored, json_string(explain_name(r->e.c, v)));
+  }
+  json_object_set_new(out, "in", in);
+  json_object_set_new(out, "stored", stored);
+}
+
+static json_t *cast_json(const Report *r, const ExplainNode *n)
+{
+  const Node *node = ir_node(r->e.c->graph, n->value);
+  if (node->op != OP_cast) return json_null();
+  return json_pack("{s:s, s:s, s:I}", "from", ir_dtype_name(ir_in(r->e.c, node, 0)->dtype), "to",
+                   ir_dtype_name(node->dtype), "bytes", (json_int_t)n->cast_bytes);
+}
+
+static json_t *tensor_json(const ExplainNode *n)
+{
+  if (!n->made) return json_null();
+  return json_string(n->made->against ? n->made->against : "tensor cores");
+}
+
+static json_t *node_json(const Report *r, const ExplainLine *l, const uint32_t *line_of)
+{
+  const ExplainNode *n = l->first;
+  const Node *node = ir_node(r->e.c->graph, n->value);
+  json_t *out =
+      json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:I, s:I}", "path", l->path, "op",
+                op_of(node)->name, "type", l->type, "dtype", ir_dtype_name(node->dtype), "why",
+                n->reason, "line", (json_int_t)n->place.line, "times", (json_int_t)l->times, "us",
+                l->us, "flops", (json_int_t)l->flops, "bytes", (json_int_t)l->bytes);
+  if (!out) return NULL;
+  json_object_set_new(out, "name", node->name ? json_string(node->name) : json_null());
+  json_object_set_new(out, "phase", json_string(phase_of(r->e.c->graph, n)));
+  json_object_set_new(out, "command", n->command ? json_string(n->command) : json_null());
+  json_object_set_new(out, "cast", cast_json(r, n));
+  json_object_set_new(out, "tensor", tensor_json(n));
+  add_operands(r, out, node, line_of);
+  return out;
+}
+
+json_t *report_nodes(const Report *r)
+{
+  const Compile *c = r->e.c;
+  uint32_t *line_of = arena_array(c->arena, uint32_t, c->graph->nodes.n);
+  ExplainLines lines;
+  json_t *out = json_array();
+  if (!r->e.blocks.n) return out;
+  explain_fold(&r->e, &r->e.blocks.at[0], 0, &lines, line_of);
+  for (uint32_t i = 0; i < lines.n; i++)
+    json_array_append_new(out, node_json(r, &lines.at[i], line_of));
+  return out;
+}

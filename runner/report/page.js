@@ -1,0 +1,368 @@
+/* Draws the page from the JSON in #data. Text of the job is only ever put in as text. */
+"use strict";
+(() => {
+const data = JSON.parse(document.getElementById("data").textContent);
+
+/* ---- elements ---- */
+
+/* make("p", {class: "x"}, "text", element, ..): text nodes for strings, nothing for null. */
+function make(tag, attributes, ...content) {
+  return fill(document.createElement(tag), attributes, content);
+}
+function draw(tag, attributes, ...content) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, content);
+}
+function fill(e, attributes, content) {
+  for (const [key, value] of Object.entries(attributes || {}))
+    if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined) e.setAttribute(key, value);
+  for (const c of content.flat()) if (c !== null && c !== undefined) e.append(c);
+  return e;
+}
+function tell(text) { document.getElementById("told").textContent = text; }
+const types = ["f32", "f16", "bf16", "tf32", "f64"];
+function typeClass(dtype) { return types.includes(dtype) ? "t-" + dtype : ""; }
+function typeMark(dtype) { return make("span", {class: "type " + typeClass(dtype)}, dtype); }
+
+/* ---- numbers ---- */
+
+function scaled(n, units) {
+  let i = 0;
+  while (n >= 999.5 && i + 1 < units.length) n /= 1000, i++;
+  return (n >= 100 || Number.isInteger(n) ? Math.round(n) : n.toPrecision(3)) + " " + units[i];
+}
+const bytes = n => scaled(n, ["B", "kB", "MB", "GB", "TB"]);
+const count = n => scaled(n, ["", "k", "M", "G", "T", "P"]).trim();
+const time = us => us < 1 ? us.toPrecision(2) + " us" : scaled(us, ["us", "ms", "s"]);
+function percent(part, all) {
+  const p = all > 0 ? 100 * part / all : 0;
+  return (p > 0 && p < .05 ? "< 0.1" : p.toFixed(p < 9.5 && p > 0 ? 1 : 0)) + " %";
+}
+const number = v => Number.isInteger(v) && Math.abs(v) < 1e9 ? String(v) : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(2) : String(+v.toPrecision(4));
+
+/* ---- the head ---- */
+
+const sections = [];
+function section(id, title, ...content) {
+  sections.push([id, title]);
+  return make("section", {id, "aria-labelledby": id + "-title"}, make("h2", {id: id + "-title"}, title), ...content);
+}
+
+/* What stands between backticks is code. */
+function withCode(text) { return text.split("`").map((t, i) => i % 2 ? make("code", null, t) : t); }
+function fact(value, what) { return make("div", {class: "fact"}, make("b", null, value), make("span", null, what)); }
+
+function drawHead() {
+  const s = data.step, head = document.getElementById("top");
+  head.append(make("h1", null, data.job),
+    make("p", {class: "faint"}, `${data.precision}${s ? ", " + s.name : ""}; predicted for ${data.gpu} (${data.target}); ampc ${data.version}`));
+  if (data.answer.length) head.append(make("ul", {class: "answer"}, data.answer.map(a => make("li", null, withCode(a)))));
+  if (!s) return;
+  const facts = [fact(time(s.us), "a step, predicted")];
+  if (s.against) facts.push(fact((s.against_us / s.us).toPrecision(2) + " x", "as fast as in " + s.against));
+  facts.push(fact(bytes(data.memory.bytes), "of memory"), fact(count(s.flops) + "FLOP", "a step"),
+    fact(bytes(s.read + s.written), "moved a step"), fact(bytes(s.cast_bytes), "moved by casts"),
+    fact(String(s.weight_casts), "casts of weights"), fact(String(s.commands), "commands"));
+  head.append(make("div", {class: "facts"}, facts));
+}
+
+/* ---- where the time goes ---- */
+
+const partColors = {products: "var(--f16)", attention: "var(--tf32)", casts: "var(--warn)", optimizer: "var(--f32)", kernels: "var(--bf16)", launches: "var(--other)"};
+function partsBar(parts, most) {
+  const names = Object.keys(parts), all = names.reduce((a, n) => a + parts[n], 0);
+  return make("div", {class: "bar", role: "img", style: `width:${Math.max(1, 100 * all / most)}%`,
+    "aria-label": names.map(n => `${n} ${time(parts[n])}`).join(", ")},
+    names.map(n => make("i", {style: `flex:${parts[n]} 0 0;--c:${partColors[n]}`, title: `${n}: ${time(parts[n])}, ${percent(parts[n], all)}`})));
+}
+function drawTime() {
+  const s = data.step;
+  if (!s) return null;
+  const most = Math.max(s.us, s.against_us || 0);
+  const rows = [make("span", {class: "mono"}, data.precision), partsBar(s.parts, most), make("span", null, time(s.us))];
+  if (s.against) rows.push(make("span", {class: "mono"}, s.against), partsBar(s.against_parts, most), make("span", null, time(s.against_us)));
+  const legend = Object.keys(s.parts).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${n} ${percent(s.parts[n], s.us)}`));
+  const types = s.types.map(t => make("tr", null, make("td", null, typeMark(t.type)), make("td", {class: "n"}, count(t.flops)), make("td", {class: "n"}, time(t.us))));
+  return section("time", "Where the time goes", make("div", {class: "bars"}, rows), make("div", {class: "legend"}, legend),
+    make("div", {class: "scroll", style: "max-width:420px", tabindex: 0}, make("table", null, make("thead", null, make("tr", null, make("th", null, "type"), make("th", {class: "n"}, "FLOPs"), make("th", {class: "n"}, "time of its results"))), make("tbody", null, types))));
+}
+
+/* ---- the model ---- */
+
+/* Runs of nodes with the same layer, layers within layers: [{name, path, items}, node, ..]. */
+function nested(list, depth) {
+  const items = [];
+  for (const n of list) {
+    const words = n.path ? n.path.split(".") : [];
+    const last = items[items.length - 1];
+    if (words.length <= depth) { items.push(n); continue; }
+    const wide = words[depth + 1] === "*" ? 2 : 1; /* "h.*" is one layer */
+    const path = words.slice(0, depth + wide).join(".");
+    if (last && last.items && last.path === path) last.list.push(n);
+    else items.push({path, name: words.slice(depth, depth + wide).join("."), depth: depth + wide, list: [n], items: []});
+  }
+  for (const i of items) if (i.items) i.items = nested(i.list, i.depth);
+  return items;
+}
+
+let shown = null; /* the panel that is open, and its button */
+const buttons = new Map();
+function closePanel() {
+  if (!shown) return;
+  shown.button.setAttribute("aria-expanded", "false");
+  shown.panel.remove();
+  for (const e of document.querySelectorAll(".node.in")) e.classList.remove("in");
+  shown = null;
+}
+function term(list, key, value) {
+  if (value !== null && value !== undefined && value !== "") list.append(make("dt", null, key), make("dd", null, value));
+}
+function openPanel(n, button) {
+  const again = shown && shown.button === button;
+  closePanel();
+  if (again) return;
+  const list = make("dl");
+  term(list, "why", n.why);
+  term(list, "line", n.line ? `${n.line}: ${sourceOf(n.line)}` : "made by the compiler");
+  term(list, "type", n.type);
+  if (n.cast) term(list, "moves", n.cast.bytes ? bytes(n.cast.bytes) : n.command ? "nothing: it is part of a kernel" : "nothing: the optimizer or its reader does it");
+  term(list, "tensor cores", n.tensor && n.tensor !== "tensor cores" ? "no: " + n.tensor : n.tensor ? "yes" : "");
+  term(list, "costs", `${time(n.us)}, ${bytes(n.bytes)}, ${count(n.flops)} FLOPs${n.times > 1 ? `, of all ${n.times}` : ""}`);
+  term(list, "kernel", n.command);
+  term(list, "reads", [...n.in.map(i => data.nodes[i].name || data.nodes[i].op), ...n.stored].join(", "));
+  const title = n.cast ? `cast ${n.cast.from} → ${n.cast.to}` : `${n.op}${n.name ? " " + n.name : ""}`;
+  const panel = make("div", {class: "told", role: "note"}, make("b", null, title), list);
+  button.closest(".run").append(panel);
+  button.setAttribute("aria-expanded", "true");
+  for (const i of n.in) { const b = buttons.get(i); if (b) b.classList.add("in"); }
+  shown = {button, panel};
+  tell(`${title}: ${n.why}`);
+}
+function sourceOf(line) {
+  const k = data.kernels.find(k => k.line === line);
+  return k ? k.source : "";
+}
+
+function nodeButton(n) {
+  const attributes = {type: "button", "aria-expanded": "false", onclick: e => openPanel(n, e.currentTarget)};
+  const times = n.times > 1 ? ` ×${n.times}` : "";
+  const button = n.cast
+    ? make("button", {...attributes, class: "cast" + (n.cast.bytes && n.us > data.step.us / 100 ? " dear" : ""), "data-cast": "", "aria-label": `cast from ${n.cast.from} to ${n.cast.to}`}, `${n.cast.from}→${n.cast.to}${times}`)
+    : make("button", {...attributes, class: "node " + typeClass(n.dtype), title: n.type}, make("b", null, n.op), times, n.name ? ` ${n.name}` : "");
+  buttons.set(data.nodes.indexOf(n), button);
+  return button;
+}
+
+/* The type that most of the layer's time is spent in. */
+function mainType(list) {
+  const by = {};
+  for (const n of list) by[n.dtype] = (by[n.dtype] || 0) + n.us + 1e-9;
+  return Object.keys(by).sort((a, b) => by[b] - by[a])[0];
+}
+function drawFlow(items) {
+  const flow = make("div", {class: "flow"});
+  let run = null;
+  for (const i of items) {
+    if (i.items) { flow.append(drawLayer(i)); run = null; continue; }
+    if (!run) flow.append(run = make("div", {class: "run"}));
+    run.append(nodeButton(i));
+  }
+  return flow;
+}
+function drawLayer(layer) {
+  const us = layer.list.reduce((a, n) => a + n.us, 0), kinds = [...new Set(layer.list.filter(n => !n.cast).map(n => n.dtype))];
+  const casts = layer.list.filter(n => n.cast).length;
+  const times = layer.name.endsWith("*") ? Math.min(...layer.list.map(n => n.times)) : 1;
+  const summary = make("summary", null, make("span", {class: "name mono"}, layer.name), times > 1 ? make("span", {class: "faint"}, `${times} alike`) : null,
+    kinds.map(typeMark), casts ? make("span", {class: "faint"}, `${casts} cast${casts > 1 ? "s" : ""}`) : null, make("span", {class: "grow"}),
+    make("span", {class: "faint"}, `${time(us)}, ${percent(us, data.step.us)}`));
+  const details = make("details", {class: "layer " + typeClass(mainType(layer.list))}, summary);
+  details.open = layer.depth < 3;
+  details.append(drawFlow(layer.items));
+  return details;
+}
+
+function drawModel() {
+  const phases = [["forward", "Forward"], ["backward", "Backward"], ["update", "Update and metrics"]];
+  const at = make("div", {id: "graph"});
+  let chosen = "forward";
+  const tabs = phases.map(([phase, name]) => make("button", {type: "button", class: "tool", "data-phase": phase, onclick: () => show(phase)}, name));
+  const open = (all, name) => make("button", {type: "button", class: "tool", onclick: () => { for (const d of at.querySelectorAll("details")) d.open = all; }}, name);
+  function show(phase) {
+    chosen = phase;
+    closePanel();
+    buttons.clear();
+    for (const t of tabs) t.setAttribute("aria-pressed", String(t.dataset.phase === chosen));
+    at.replaceChildren(drawFlow(nested(data.nodes.filter(n => n.phase === phase), 0)));
+  }
+  show(chosen);
+  /* Right and left, or up and down, go along the nodes. */
+  at.addEventListener("keydown", e => {
+    const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[e.key];
+    if (e.key === "Escape") { if (shown) shown.button.focus(); closePanel(); }
+    if (!step) return;
+    const all = [...at.querySelectorAll("summary, .node, .cast")].filter(b => b.checkVisibility ? b.checkVisibility() : b.offsetParent);
+    const next = all[all.indexOf(document.activeElement) + step];
+    if (next) { next.focus(); e.preventDefault(); }
+  });
+  const legend = make("div", {class: "legend faint"}, types.filter(t => data.nodes.some(n => n.dtype === t)).map(typeMark),
+    make("span", null, make("span", {class: "cast"}, "f32→f16"), " a cast: press it for its reason; with a thick border it takes a hundredth of the step"));
+  return section("model", "The model", make("p", null, "Each box is a layer, each chip a value of the step, coloured by its type. Press one to see why it has that type and what it costs. Layers that are alike are one box."),
+    legend, make("div", {class: "tools"}, tabs, open(true, "Open all"), open(false, "Close all")), at);
+}
+
+/* ---- memory ---- */
+
+/* The chart is as wide as the page has room for, so that its letters stay readable. */
+function drawLives(wide, at, reading) {
+  const m = data.memory, high = wide < 600 ? 360 : 420, left = 70, low = 30;
+  const x = c => left + (wide - left - 10) * c / m.commands, y = b => 10 + (high - low - 10) * (1 - b / m.work);
+  const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, tabindex: 0, role: "application", id: "memory-chart",
+    "aria-label": "values over the step and their addresses; arrow keys go from value to value"});
+  for (let i = 0; i <= 4; i++) {
+    const line = y(m.work * i / 4);
+    svg.append(draw("line", {class: "grid", x1: left, x2: wide - 10, y1: line, y2: line}), draw("text", {x: left - 8, y: line + 4, "text-anchor": "end"}, bytes(m.work * i / 4)));
+  }
+  svg.append(draw("text", {x: left, y: high - 8}, "first command"), draw("text", {x: wide - 10, y: high - 8, "text-anchor": "end"}, `command ${m.commands}`));
+  const values = [...m.values].sort((a, b) => a[2] - b[2] || b[1] - a[1]);
+  const rects = values.map(v => draw("rect", {class: "value " + typeClass(v[5]), x: x(v[2]).toFixed(1), y: y(v[0] + v[1]).toFixed(1), width: Math.max(.8, x(v[3] + 1) - x(v[2])).toFixed(1), height: Math.max(.4, y(v[0]) - y(v[0] + v[1])).toFixed(1)}));
+  svg.append(...rects);
+  function choose(i) {
+    if (at.value >= 0) rects[at.value].classList.remove("at");
+    at.value = i;
+    rects[i].classList.add("at");
+    const v = values[i];
+    reading.textContent = `${v[4]}: ${bytes(v[1])} at ${bytes(v[0])}, commands ${v[2] + 1} to ${v[3] + 1} of ${m.commands}${v[6] ? `, line ${v[6]}: ${sourceOf(v[6])}` : ""}`;
+  }
+  if (at.value >= 0) choose(at.value);
+  rects.forEach((r, i) => { r.addEventListener("pointerenter", () => choose(i)); r.addEventListener("click", () => choose(i)); });
+  svg.addEventListener("keydown", e => {
+    const last = rects.length - 1, step = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -last - 1, End: last + 1}[e.key];
+    if (!step) return;
+    choose(Math.max(0, Math.min(last, at.value + step)));
+    tell(reading.textContent);
+    e.preventDefault();
+  });
+  return svg;
+}
+function drawMemory() {
+  const m = data.memory;
+  const content = [make("div", {class: "scroll", style: "max-width:520px", tabindex: 0}, make("table", null, make("tbody", null,
+    m.spaces.map(([what, n]) => make("tr", null, make("td", null, what), make("td", {class: "n"}, bytes(n)), make("td", {class: "n"}, percent(n, m.bytes)))))))];
+  if (m.values.length && m.commands) {
+    const at = {value: -1}, reading = make("p", {class: "reading", id: "memory-reading"}, "Point at a value, or go through them by the arrow keys.");
+    const room = () => Math.max(320, Math.min(1160, document.documentElement.clientWidth - (document.documentElement.clientWidth > 640 ? 40 : 20)));
+    let wide = room(), svg = drawLives(wide, at, reading);
+    window.addEventListener("resize", () => {
+      if (room() === wide) return;
+      const next = drawLives(wide = room(), at, reading);
+      svg.replaceWith(next);
+      svg = next;
+    });
+    const seen = new Set(m.values.map(v => typeClass(v[5]) ? v[5] : ""));
+    content.push(make("h3", null, `Work: values over the step (${bytes(m.work)})`), svg, make("div", {class: "legend"}, types.filter(t => seen.has(t)).map(typeMark), seen.has("") ? make("span", {class: "type"}, "others") : null), reading);
+  }
+  return section("memory", "Memory", make("p", null, "Across: the commands of the step. Up: addresses. A rectangle is a value from the command that makes it to the last one that reads it."), content);
+}
+
+/* ---- kernels ---- */
+
+let texts = null; /* a promise of [[CUDA, PTX], ..] */
+function readTexts() {
+  if (!texts) {
+    const packed = Uint8Array.from(atob(data.texts), c => c.charCodeAt(0));
+    texts = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  }
+  return texts;
+}
+function codeBox(title, text) { return make("div", null, make("h3", null, title), make("pre", {tabindex: 0, "aria-label": title}, text)); }
+async function toggleKernel(k, index, row, button, columns) {
+  if (button.getAttribute("aria-expanded") === "true") {
+    button.setAttribute("aria-expanded", "false");
+    row.nextElementSibling.remove();
+    return;
+  }
+  button.setAttribute("aria-expanded", "true");
+  const cell = make("td", {colspan: columns, class: "whole"}, make("p", null, k.nodes), k.source ? make("p", {class: "mono"}, `line ${k.line}: ${k.source}`) : null);
+  row.after(make("tr", null, cell));
+  if (!k.text) { cell.append(make("p", {class: "faint"}, "A vendor's library computes it; there is no text of ours.")); return; }
+  const [cuda, ptx] = (await readTexts())[index];
+  cell.append(make("div", {class: "sides"}, codeBox("CUDA", cuda), ptx ? codeBox(`PTX for ${data.target}`, ptx) : make("p", {class: "faint"}, data.note || "no PTX")));
+}
+function drawKernels() {
+  const heads = [["command", "whole"], ["launches", "n"], ["time", "n"], ["bytes", "n"], ["FLOPs", "n"], ["types", "k"], ["shape", "k"], ["line", "whole"]];
+  const body = make("tbody");
+  data.kernels.forEach((k, index) => {
+    const button = make("button", {type: "button", class: "open", "aria-expanded": "false", onclick: e => toggleKernel(k, index, row, e.currentTarget, heads.length)}, k.name);
+    const cells = [button, String(k.launches), `${time(k.us)} (${percent(k.us, data.step.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
+    const row = make("tr", null, cells.map((c, i) => make("td", {class: heads[i][1] || null, "data-label": heads[i][0]}, c)));
+    body.append(row);
+  });
+  return section("kernels", "Kernels", make("p", null, "The commands of the step, the longest first; those that launch the same kernel are one row. Press a name for its text", data.note ? "" : " and PTX", "."),
+    data.note ? make("p", {class: "faint"}, data.note) : null,
+    make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "kernels"}, make("table", {class: "stack"}, make("thead", null, make("tr", null, heads.map(([h, c]) => make("th", {class: c || null, scope: "col"}, h)))), body)));
+}
+
+/* ---- a run ---- */
+
+function drawCurve(name, points, logarithmic) {
+  const wide = 360, high = 190, left = 62, low = 26, f = v => logarithmic ? Math.log10(v) : v;
+  const xs = points.map(p => p[0]), ys = points.map(p => f(p[1]));
+  const x0 = Math.min(...xs), x1 = Math.max(...xs), y0 = Math.min(...ys), y1 = Math.max(...ys);
+  const x = v => left + (wide - left - 12) * (x1 > x0 ? (v - x0) / (x1 - x0) : .5), y = v => 12 + (high - low - 12) * (1 - (y1 > y0 ? (v - y0) / (y1 - y0) : .5));
+  const back = v => number(logarithmic ? 10 ** v : v), last = points[points.length - 1];
+  const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${name}: from ${number(points[0][1])} to ${number(last[1])} at step ${last[0]}`});
+  for (const v of y1 > y0 ? [y0, (y0 + y1) / 2, y1] : [y0]) svg.append(draw("line", {class: "grid", x1: left, x2: wide - 12, y1: y(v), y2: y(v)}), draw("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, back(v)));
+  svg.append(draw("text", {x: left, y: high - 8}, `step ${x0}`), draw("text", {x: wide - 12, y: high - 8, "text-anchor": "end"}, String(x1)));
+  svg.append(draw("path", {class: "curve", d: points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(ys[i]).toFixed(1)}`).join("")}));
+  return make("figure", {style: "margin:0"}, make("figcaption", null, make("b", null, name), ` ${number(last[1])} at the end${logarithmic ? ", logarithmic" : ""}`), svg);
+}
+function drawRun() {
+  if (!data.log) return null;
+  const {columns, rows} = data.log, curves = [];
+  for (let c = 3; c < columns.length; c++) {
+    const name = columns[c];
+    if (name === "seconds" || name === "samples_per_second") continue;
+    const points = rows.filter(r => typeof r[c] === "number" && typeof r[0] === "number").map(r => [r[0], r[c]]);
+    if (!points.length) continue;
+    const low = Math.min(...points.map(p => p[1])), high = Math.max(...points.map(p => p[1]));
+    curves.push(drawCurve(name === "skipped" ? "skipped steps" : name, points, low > 0 && high > 50 * low));
+  }
+  return section("run", "The run", curves.length ? make("div", {class: "curves"}, curves) : make("p", null, "The table has no steps."));
+}
+
+/* ---- ranges of values: amp probe ---- */
+
+const limits = {f16: [-24, 16], bf16: [-133, 128], f32: [-149, 128]};
+const kinds = {value: "values", gradient: "gradients", weight: "weights", update: "updates"};
+function drawRange(v) {
+  const wide = 600, high = 26, low = -60, top = 40, x = e => wide * (Math.max(low, Math.min(top, e)) - low) / (top - low);
+  const all = v.exponents.reduce((a, e) => a + e[1], 0) || 1, most = Math.max(1, ...v.exponents.map(e => e[1]));
+  const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, preserveAspectRatio: "none", height: high, role: "img",
+    "aria-label": `${v.name}: from ${number(v.least)} to ${number(v.greatest)}; f16 loses ${v.f16.over} to infinity, ${v.f16.under} to zero`});
+  svg.append(draw("rect", {class: "t-f16", x: x(limits.f16[0]), width: x(limits.f16[1]) - x(limits.f16[0]), y: 0, height: high, fill: "var(--f16-soft)"}));
+  for (const [e, n] of v.exponents) {
+    const h = Math.max(2, (high - 4) * n / most), out = e < limits.f16[0] || e >= limits.f16[1];
+    svg.append(draw("rect", {x: x(e), width: wide / (top - low), y: high - h, height: h, fill: out ? "var(--warn)" : "var(--f32)"}, draw("title", null, `2^${e}: ${n} of ${all}`)));
+  }
+  const lost = v.f16.over + v.f16.under, bad = v.nan + v.infinite;
+  return make("div", {class: "range"}, make("div", null, make("b", null, v.name), " ", typeMark(v.type), make("div", {class: "faint"}, `${number(v.least)} to ${number(v.greatest)}${lost ? `; f16 would lose ${percent(lost, v.elements)}` : ""}${bad ? `; ${bad} not finite` : ""}${v.line ? `; line ${v.line}` : ""}`)), svg);
+}
+function drawProbe() {
+  const p = data.probe;
+  if (!p) return null;
+  const lost = v => v.nan + v.infinite > 0 ? 2 : (v.f16.over + v.f16.under) / Math.max(1, v.elements);
+  const groups = Object.keys(kinds).map(kind => [kind, p.values.filter(v => v.kind === kind).sort((a, b) => lost(b) - lost(a))]).filter(g => g[1].length);
+  return section("ranges", "Ranges of values", make("p", null, `Exponents of what ${p.steps} step${p.steps === 1 ? "" : "s"} computed, from 2^-60 to 2^40; the shaded part is what f16 holds. What it would lose is red, the worst first.`),
+    p.findings && p.findings.length ? make("ul", {class: "answer"}, p.findings.map(f => make("li", null, f.text, f.help ? `; ${f.help}` : ""))) : null,
+    groups.map(([kind, values], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, kinds[kind]), make("span", {class: "faint"}, String(values.length))), make("div", {style: "padding:4px 12px 12px"}, values.map(drawRange))); d.open = i === 0; return d; }));
+}
+
+/* ---- all of it ---- */
+
+drawHead();
+const parts = data.step ? [drawTime(), drawRun(), drawModel(), drawProbe(), drawMemory(), drawKernels()] : [drawMemory()];
+document.getElementById("main").replaceChildren(...parts.filter(p => p));
+document.getElementById("top").append(make("nav", {"aria-label": "sections"}, sections.map(([id, title]) => make("a", {href: "#" + id}, title))));
+document.documentElement.dataset.drawn = "yes";
+})();

@@ -1,0 +1,255 @@
+/* `amp report`: a job as one page that needs nothing else. The page is page.html with page.css and
+ * page.js in it, and everything that it shows as JSON: nothing of the user's is markup or code.
+ *
+ * Note [the user's text in a page] JSON stands in an element of type application/json, whose end
+ * tag is the one thing that a browser looks for there: every < is written as an escape. page.js
+ * puts text into the page as text and never as markup. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ampc_rt.h"
+#include "compiler/memory_report.h"
+#include "compiler/options.h"
+#include "compiler/output.h"
+#include "report.h"
+#include "runner/runner.h"
+#include "runtime/plan/file.h"
+
+extern const char report_page_html[], report_page_css[], report_page_js[];
+
+typedef struct ReportCommand {
+  Options compile;
+  const char *output, *log_dir, *probe;
+  const Gpu *gpu;
+  bool no_ptx;
+} ReportCommand;
+
+/* ---- the command line ---- */
+
+static int read_gpu(const OptionGiven *given)
+{
+  ReportCommand *cmd = given->into;
+  cmd->gpu = gpu_find(given->value);
+  if (cmd->gpu) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected one of %s", gpu_names(given->arena));
+}
+
+static const OptionRow report_options[] = {
+    {NULL, 'o', "FILE", "the page (default: the job's name with .html)", .kind = OPTION_text,
+     .field = offsetof(ReportCommand, output)},
+    {"gpu", 0, "NAME",
+     "what times are predicted for, one of"
+#define GPU(name, ...) " " #name
+#include "compiler/cost/gpus.def"
+     " (default h200)",
+     .kind = OPTION_call, .read = read_gpu},
+    {"log", 0, "DIR", "curves of a run: the folder of its --log-dir", .kind = OPTION_text,
+     .field = offsetof(ReportCommand, log_dir)},
+    {"probe", 0, "FILE", "ranges of values: what amp probe --json has written", .kind = OPTION_text,
+     .field = offsetof(ReportCommand, probe)},
+    {"no-ptx", 0, NULL, "kernels without PTX, which NVRTC takes seconds to make",
+     .kind = OPTION_flag, .field = offsetof(ReportCommand, no_ptx)},
+    {0}};
+
+static const OptionTable report_verb = {
+    .program = "amp report",
+    .usage = "[options] job.amp",
+    .about =
+        "The job as a page for a browser, which needs no network: its layers with types, casts "
+        "and\n"
+        "their reasons, memory over the step, kernels beside their lines; of a run its curves.",
+    .groups = (const OptionGroup[]){
+        {report_options, 0}, {job_options, offsetof(ReportCommand, compile)}, {NULL, 0}}};
+
+/* "models/gpt2/gpt2.amp": gpt2.html, here. */
+static const char *default_output(Arena *arena, const char *job)
+{
+  const char *slash = strrchr(job, '/'), *name = slash ? slash + 1 : job;
+  const char *dot = strrchr(name, '.');
+  size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+  return arena_printf(arena, "%.*s.html", (int)n, name);
+}
+
+static bool read_command_line(Arena *arena, int argc, char **argv, ReportCommand *cmd, int *status)
+{
+  Operands jobs;
+  *cmd = (ReportCommand){.compile = options_default(), .gpu = gpu_find("h200")};
+  if (!options_read(&report_verb, arena, argc, argv, cmd, &jobs, status)) return false;
+  *status = options_count_jobs(&report_verb, &jobs, 1, 1);
+  if (*status) return false;
+  cmd->compile.input = jobs.at[0];
+  cmd->compile.target = cmd->gpu->arch;
+  if (!cmd->output) cmd->output = default_output(arena, jobs.at[0]);
+  if (file_is_same(cmd->output, jobs.at[0]))
+    *status = usage_error("amp report", "-o %s would overwrite the job", cmd->output);
+  return *status == 0;
+}
+
+/* ---- data ---- */
+
+static json_t *parts_json(const double *parts)
+{
+  json_t *out = json_object();
+  for (int i = 0; i < PART_COUNT; i++)
+    json_object_set_new(out, cost_part_names[i], json_real(parts[i]));
+  return out;
+}
+
+static json_t *types_json(const ExplainBlock *b)
+{
+  json_t *out = json_array();
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
+    if (b->flops_by_type[i] || b->us_by_type[i] > 0)
+      json_array_append_new(out,
+                            json_pack("{s:s, s:I, s:f}", "type", ir_dtype_name((DType)i), "flops",
+                                      (json_int_t)b->flops_by_type[i], "us", b->us_by_type[i]));
+  return out;
+}
+
+static json_t *step_json(const Report *r)
+{
+  if (!r->e.blocks.n) return json_null();
+  const ExplainBlock *b = &r->e.blocks.at[0];
+  json_t *out =
+      json_pack("{s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "name",
+                ir_block_text(r->e.c, b->block), "us", b->us, "read", (json_int_t)b->read,
+                "written", (json_int_t)b->written, "flops", (json_int_t)b->flops, "commands",
+                (json_int_t)b->commands, "cast_bytes", (json_int_t)b->cast_bytes, "weight_casts",
+                (json_int_t)b->weight_casts, "parts", parts_json(b->parts), "types", types_json(b));
+  if (!out || !r->e.against) return out;
+  json_object_set_new(out, "against", json_string(r->e.against));
+  json_object_set_new(out, "against_us", json_real(r->e.against_us));
+  json_object_set_new(out, "against_parts", parts_json(r->e.parts));
+  return out;
+}
+
+static json_t *answer_json(const Report *r)
+{
+  json_t *out = json_array();
+  for (uint32_t i = 0; i < r->e.answer.n; i++)
+    json_array_append_new(out, json_string(r->e.answer.at[i]));
+  return out;
+}
+
+/* False after a message, with *status. */
+static bool add_run(const Report *r, json_t *data, int *status)
+{
+  json_t *log = r->log_dir ? report_log(r) : json_null();
+  json_t *probe = r->probe ? report_probe(r) : json_null();
+  bool good = log && probe;
+  json_object_set_new(data, "log", log ? log : json_null());
+  json_object_set_new(data, "probe", probe ? probe : json_null());
+  if (!good) *status = AMPC_BAD_FILE;
+  return good;
+}
+
+static json_t *data_of(Report *r, int *status)
+{
+  const Compile *c = r->e.c;
+  const char *texts = NULL;
+  *status = report_texts(r, &texts);
+  if (*status) return NULL;
+  json_t *data = json_pack(
+      "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s}", "job", c->program->source,
+      "precision", c->program->precision, "target", c->options.target, "gpu", r->e.gpu->model,
+      "version", AMPC_VERSION, "answer", answer_json(r), "step", step_json(r), "nodes",
+      report_nodes(r), "memory", report_memory(r), "kernels", report_kernels(r), "texts", texts);
+  if (data && !add_run(r, data, status)) {
+    json_decref(data);
+    return NULL;
+  }
+  if (data) json_object_set_new(data, "note", r->note ? json_string(r->note) : json_null());
+  if (!data) *status = AMPC_RUN_FAILED;
+  return data;
+}
+
+/* ---- the page ---- */
+
+/* Note [the user's text in a page] */
+static void add_data(Text *out, const char *json)
+{
+  for (const char *s = json; *s;) {
+    size_t n = strcspn(s, "<");
+    text_add(out, s, n);
+    s += n;
+    if (*s) text_puts(out, "\\u003c"), s++;
+  }
+}
+
+static void add_markup_text(Text *out, const char *s)
+{
+  for (; *s; s++) {
+    if (*s == '<')
+      text_puts(out, "&lt;");
+    else if (*s == '&')
+      text_puts(out, "&amp;");
+    else
+      text_add(out, s, 1);
+  }
+}
+
+static void fill_page(const Report *r, const char *json, Text *out)
+{
+  for (const char *s = report_page_html; *s;) {
+    const char *hole = strstr(s, "@@");
+    if (!hole) {
+      text_puts(out, s);
+      return;
+    }
+    text_add(out, s, (size_t)(hole - s));
+    if (strncmp(hole, "@@title@@", 9) == 0)
+      add_markup_text(out, arena_shown(r->e.c->arena, r->e.c->program->source, ""));
+    else if (strncmp(hole, "@@style@@", 9) == 0)
+      text_puts(out, report_page_css);
+    else if (strncmp(hole, "@@script@@", 10) == 0)
+      text_puts(out, report_page_js);
+    else
+      add_data(out, json);
+    s = strstr(hole + 2, "@@") + 2;
+  }
+}
+
+static int write_page(Report *r, const char *output)
+{
+  int status;
+  json_t *data = data_of(r, &status);
+  if (!data) return status;
+  char *json = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER);
+  json_decref(data);
+  Text page;
+  text_init(&page, r->e.c->arena);
+  if (json) fill_page(r, json, &page);
+  free(json);
+  if (!page.n || file_write(output, page.at, (int64_t)page.n) != AMPC_OK) {
+    fprintf(stderr, "amp report: error: %s\n", page.n ? ampc_last_error() : "out of memory");
+    return page.n ? AMPC_BAD_FILE : AMPC_RUN_FAILED;
+  }
+  printf("%s: %zu kB\n", arena_shown(r->e.c->arena, output, ""), (page.n + 999) / 1000);
+  if (r->note) printf("%s\n", r->note);
+  return 0;
+}
+
+static int make_report(const ReportCommand *cmd)
+{
+  Report r = {.log_dir = cmd->log_dir, .probe = cmd->probe, .no_ptx = cmd->no_ptx};
+  int status = inspect_open(&cmd->compile, &r.in);
+  if (!status) {
+    Compile *other = explain_compile_against(r.in.c, explain_against(r.in.c, cmd->gpu));
+    explain_gather(r.in.c, cmd->gpu, other, &r.e);
+    compile_destroy(other);
+    status = write_page(&r, cmd->output);
+  }
+  inspect_close(&r.in);
+  return status;
+}
+
+int report_main(int argc, char **argv)
+{
+  Arena *arena = arena_create();
+  ReportCommand cmd;
+  int status;
+  if (read_command_line(arena, argc, argv, &cmd, &status)) status = make_report(&cmd);
+  arena_destroy(arena);
+  return status;
+}

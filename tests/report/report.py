@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The pages of `amp report` in Chromium: they load without a word on the console and without asking for
+anything; fit 1200 and 400 pixels in light and dark, with enough contrast; a press on a cast tells its reason,
+by mouse and by keyboard; memory and kernels answer; nothing of the job's text is markup or code.
+
+usage: tests/report/report.py AMP [--pictures DIR]   exit status 77: there is no Chromium
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import chromium
+
+LIMIT = 500_000
+HOSTILE = """# </script><script>document.documentElement.dataset.hacked = "yes"</script><!-- <script>
+data samples() { return synthetic(64, [8]), synthetic(64, [], dtype=i64, low=0, high=4) }
+module Net() {
+  fc = Linear(8, 4)
+  def forward(x) { return fc(x) }  # </script><img src=x onerror="document.documentElement.dataset.hacked = 'yes'">
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.1)
+precision f16
+train x, y in samples() with batch=32, epochs=2, log=1 {
+  minimize cross_entropy(net(x), y) with opt                                # <b>&amp;
+  metric half = 0.5 * cross_entropy(net(x), y)
+}
+"""
+CONTRAST = """(() => {
+  const parse = c => (c.match(/[\\d.]+/g) || []).map(Number);
+  const lum = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
+  const ground = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor);
+    if (c.length && c[3] !== 0) return c; } return [255, 255, 255]; };
+  const bad = [];
+  for (const e of document.querySelectorAll("body *")) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.checkVisibility() || e.closest("svg, .hidden, .skip, script, style")) continue;
+    const a = lum(parse(getComputedStyle(e).color)), b = lum(ground(e));
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < 4.5) bad.push(`${e.tagName}.${e.className} ${ratio.toFixed(2)} "${e.textContent.slice(0, 30)}"`);
+  }
+  return bad.slice(0, 5);
+})()"""
+
+failures = []
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+def run(*command, cwd=None):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+    if done.returncode:
+        raise SystemExit(f"FAILED: {' '.join(command)}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def data_of(page):
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    return text, json.loads(found.group(1))
+
+
+def check_file(name, page):
+    text, data = data_of(page)
+    check(len(text.encode()) < LIMIT, f"{name}: {len(text.encode())} bytes")
+    check(not re.search(r'(src|href)="(https?:)?//', text), f"{name}: it names the network")
+    check(data["nodes"] and data["kernels"] and data["memory"]["values"], f"{name}: an empty page")
+    return data
+
+
+def check_looks(b, name, page, pictures):
+    for width in (1200, 400):
+        for dark in (False, True):
+            where = f"{name}, {width} pixels, {'dark' if dark else 'light'}"
+            b.look(width, 900, dark)
+            b.open(page)
+            check(not b.errors, f"{where}: {b.errors[:3]}")
+            b.errors.clear()
+            wide = b.value("document.documentElement.scrollWidth")
+            check(wide <= width, f"{where}: {wide} pixels wide")
+            bad = b.value(CONTRAST)
+            check(not bad, f"{where}: too little contrast: {bad}")
+            if pictures:
+                b.picture(os.path.join(pictures, f"{name}_{width}_{'dark' if dark else 'light'}.png"))
+    asked = [r for r in b.requests if not r.startswith(("file:", "data:", "blob:"))]
+    check(not asked, f"{name}: it asks for {asked[:3]}")
+
+
+def check_cast(b, data):
+    """By mouse; then by keyboard alone, from the top of the page."""
+    cast = next(i for i, n in enumerate(data["nodes"]) if n["cast"] and n["phase"] == "forward" and "added" in n["why"])
+    why = data["nodes"][cast]["why"]
+    b.value("for (const d of document.querySelectorAll('#graph details')) d.open = true")
+    shown = [n["why"] for n in data["nodes"] if n["cast"] and n["phase"] == "forward"]
+    b.value(f"document.querySelectorAll('#graph .cast')[{shown.index(why)}].id = 'wanted'")
+    b.click("#wanted")
+    check(b.value("document.querySelector('.told')?.textContent.includes(" + json.dumps(why) + ")"),
+          f"a click on a cast does not tell: {why}")
+    b.key("Escape")
+    check(b.value("!document.querySelector('.told')"), "Escape does not close the panel")
+    b.value("document.activeElement.blur(), window.scrollTo(0, 0)")
+    for _ in range(200):
+        b.key("Tab")
+        if b.value("document.activeElement.id") == "wanted":
+            break
+    check(b.value("document.activeElement.id") == "wanted", "Tab does not reach the cast")
+    check(b.value("getComputedStyle(document.activeElement).outlineStyle") == "solid", "focus is not seen")
+    b.key("Enter")
+    check(b.value("document.querySelector('.told')?.textContent.includes(" + json.dumps(why) + ")"),
+          "Enter on a cast does not tell")
+    b.key("ArrowLeft")
+    check(b.value("document.activeElement.id") != "wanted", "arrow keys do not go along the nodes")
+
+
+def check_memory(b):
+    b.value("document.getElementById('memory-chart').focus()")
+    seen = set()
+    for key in ("ArrowRight", "ArrowRight", "End"):
+        b.key(key)
+        seen.add(b.value("document.getElementById('memory-reading').textContent"))
+    check(len(seen) == 3 and all(" at " in s for s in seen), f"memory by keyboard: {seen}")
+    check(b.value("document.querySelectorAll('#memory-chart .value.at').length") == 1, "one value is chosen")
+
+
+def check_kernels(b, data):
+    own = next(i for i, k in enumerate(data["kernels"]) if k["text"])
+    b.value(f"document.querySelectorAll('#kernels .open')[{own}].id = 'kernel'")
+    b.click("#kernel")
+    b.wait("document.querySelector('#kernels pre')")
+    check(b.value("document.querySelector('#kernels pre').textContent.includes('__global__')"), "no CUDA of a kernel")
+    if not data["note"]:
+        check(b.value("document.querySelectorAll('#kernels pre')[1].textContent.includes('.entry')"), "no PTX")
+
+
+def check_run(b, amp, work, pictures):
+    """Curves of a run and ranges of a probe, of a job whose text would like to be code."""
+    job, page = os.path.join(work, "<b>&.amp"), os.path.join(work, "hostile.html")
+    with open(job, "w", encoding="utf-8") as f:
+        f.write(HOSTILE)
+    run(amp, "train", "--device", "cpu", "--quiet", "--log-dir", os.path.join(work, "log"), job, cwd=work)
+    probe = os.path.join(work, "probe.json")
+    run(amp, "probe", "--device", "cpu", "--steps", "2", "--json", probe, job, cwd=work)
+    with open(probe, encoding="utf-8") as f:
+        found = json.load(f)
+    found["values"][0]["name"] = "<b>x"
+    with open(probe, "w", encoding="utf-8") as f:
+        json.dump(found, f)
+    run(amp, "report", "--no-ptx", "--log", os.path.join(work, "log"), "--probe", probe, "-o", page, job)
+    check_looks(b, "hostile", page, pictures)
+    check(b.value("document.documentElement.dataset.hacked") is None, "text of the job is run")
+    check(b.value("document.title") == "<b>&.amp", "the title is not the job's name")
+    check(b.value("document.querySelectorAll('#run .curve').length") >= 3, "no curves")
+    ranges = b.value("document.querySelectorAll('#ranges svg').length")
+    check(ranges == len(found["values"]), f"{ranges} of {len(found['values'])} ranges")
+    check(b.value("[...document.querySelectorAll('#ranges b')].some(e => e.textContent === '<b>x')"), "a name became markup")
+
+
+def main():
+    amp = os.path.abspath(sys.argv[1])
+    pictures = sys.argv[3] if sys.argv[2:3] == ["--pictures"] else None
+    if not chromium.find():
+        print("no Chromium on this machine (scripts/setup --test installs Debian's)")
+        return 77
+    with tempfile.TemporaryDirectory() as work:
+        b = chromium.Browser()
+        try:
+            for name, job, options in (("mlp", "models/fashion_mnist/mlp.amp", []), ("gpt2", "models/gpt2/gpt2.amp", ["--no-ptx"])):
+                page = os.path.join(work, name + ".html")
+                run(amp, "report", *options, "-o", page, job)
+                data = check_file(name, page)
+                check_looks(b, name, page, pictures)
+            b.look(1200, 900, False)
+            b.open(os.path.join(work, "mlp.html"))
+            data = data_of(os.path.join(work, "mlp.html"))[1]
+            check_cast(b, data)
+            check_memory(b)
+            check_kernels(b, data)
+            check_run(b, amp, work, pictures)
+        finally:
+            b.close()
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
