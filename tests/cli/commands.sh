@@ -46,7 +46,7 @@ refuses "a GPU for nothing" 2 'goes with --explain' "$ampc" --gpu h200 "$job"
 refuses "an unknown GPU" 2 'expected one of h200, h100' "$ampc" --explain --gpu h2000 "$job"
 refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
-refuses "a verb to come" 2 'probe is not supported yet' "$amp" probe
+refuses "a verb to come" 2 'tune is not supported yet' "$amp" tune
 refuses "amp without a job" 2 'no job' "$amp" train
 refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$job"
 refuses "amp, no number" 2 'steps -3' "$amp" train --steps -3 "$job"
