@@ -353,7 +353,7 @@ function drawProbe() {
   if (!p) return null;
   const lost = v => v.nan + v.infinite > 0 ? 2 : (v.f16.over + v.f16.under) / Math.max(1, v.elements);
   const groups = Object.keys(kinds).map(kind => [kind, p.values.filter(v => v.kind === kind).sort((a, b) => lost(b) - lost(a))]).filter(g => g[1].length);
-  return section("ranges", "Ranges of values", make("p", null, `Exponents of what ${p.steps} step${p.steps === 1 ? "" : "s"} computed, from 2^-60 to 2^40; the shaded part is what f16 holds. What it would lose is red, the worst first.`),
+  return section("ranges", "Ranges of values", make("p", null, `Exponents of what ${p.steps} step${p.steps === 1 ? "" : "s"} computed, from 2^-60 to 2^40; the shaded part is what f16 holds; bf16 and f32 reach beyond both ends. What f16 would lose is red, the worst first.`),
     p.findings && p.findings.length ? make("ul", {class: "answer"}, p.findings.map(f => make("li", null, f.text, f.help ? `; ${f.help}` : ""))) : null,
     groups.map(([kind, values], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, kinds[kind]), make("span", {class: "faint"}, String(values.length))), make("div", {style: "padding:4px 12px 12px"}, values.map(drawRange))); d.open = i === 0; return d; }));
 }

@@ -4,6 +4,7 @@
  * Note [the user's text in a page] JSON stands in an element of type application/json, whose end
  * tag is the one thing that a browser looks for there: every < is written as an escape. page.js
  * puts text into the page as text and never as markup. */
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "report.h"
 #include "runner/runner.h"
 #include "runtime/plan/file.h"
+#include "runtime/plan/shown.h"
 
 extern const char report_page_html[], report_page_css[], report_page_js[];
 
@@ -210,6 +212,24 @@ static void fill_page(const Report *r, const char *json, Text *out)
   }
 }
 
+/* Nothing is there, or a page of ours: a file of somebody's is not written over. */
+static bool may_write(const char *output)
+{
+  enum { HEAD = 64 };
+  char head[HEAD + 1] = "";
+  FILE *f = file_is_special(output) ? NULL : fopen(output, "r");
+  size_t n = f ? fread(head, 1, HEAD, f) : 0;
+  if (f) fclose(f);
+  if (!n || strstr(head, "<!-- a page of amp report -->")) return true;
+  char shown[PATH_MAX];
+  ampc_show(shown, sizeof shown, output, "");
+  fprintf(stderr,
+          "amp report: error: %s is there already and is no page of amp report\n"
+          "      choose another name with -o\n",
+          shown);
+  return false;
+}
+
 static int write_page(Report *r, const char *output)
 {
   int status;
@@ -233,6 +253,7 @@ static int write_page(Report *r, const char *output)
 static int make_report(const ReportCommand *cmd)
 {
   Report r = {.log_dir = cmd->log_dir, .probe = cmd->probe, .no_ptx = cmd->no_ptx};
+  if (!may_write(cmd->output)) return AMPC_BAD_FILE;
   int status = inspect_open(&cmd->compile, &r.in);
   if (!status) {
     Compile *other = explain_compile_against(r.in.c, explain_against(r.in.c, cmd->gpu));

@@ -164,6 +164,19 @@ def check_run(b, amp, work, pictures):
     check(b.value("[...document.querySelectorAll('#ranges b')].some(e => e.textContent === '<b>x')"), "a name became markup")
 
 
+def check_output(amp, work):
+    """What somebody else wrote is not written over; a page of ours is."""
+    page = os.path.join(work, "page.html")
+    with open(page, "w", encoding="utf-8") as f:
+        f.write("mine")
+    job = "models/fashion_mnist/mlp.amp"
+    done = subprocess.run([amp, "report", "--no-ptx", "-o", page, job], capture_output=True, text=True)
+    check(done.returncode == 3 and "is no page of amp report" in done.stderr, f"it writes over a file: {done}")
+    os.remove(page)
+    for _ in range(2):
+        run(amp, "report", "--no-ptx", "-o", page, job)
+
+
 def main():
     amp = os.path.abspath(sys.argv[1])
     pictures = sys.argv[3] if sys.argv[2:3] == ["--pictures"] else None
@@ -185,6 +198,7 @@ def main():
             check_memory(b)
             check_kernels(b, data)
             check_run(b, amp, work, pictures)
+            check_output(amp, work)
         finally:
             b.close()
     print(f"{len(failures)} failures")
