@@ -242,8 +242,9 @@ static void type_fixed(Precision *p, Node *n)
  * when it was stored. */
 static void round_compared(Precision *p, Node *n)
 {
+  if (!op_has(n, T_compares)) return; /* others need not have inputs at all */
   DType d = op_common_type(p->c, n);
-  if (!op_has(n, T_compares) || !dtype_is_float(d) || d == AMPC_F32) return;
+  if (!dtype_is_float(d) || d == AMPC_F32) return;
   for (uint32_t i = 0; i < n->n_in; i++) {
     const Node *x = ir_in(p->c, n, i);
     if (x->op != OP_number) continue;
