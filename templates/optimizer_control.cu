@@ -2,14 +2,15 @@
  * multiplied. Clipping as torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
  * Without a loss scaler nothing can be done about a gradient that is not finite: it is treated as a
  * loss that is not finite, after which no update is taken and the weights stay as they were.
- * @scale: the optimizer has a loss scale of its own, which scaler_update moves. @micro: only the last body of a step decides. */
+ * @scale: the optimizer has a loss scale of its own, which scaler_update moves. @replay: Note [replay] in
+ * compiler/passes/gradient.c; @looks: it does no more than look. @micro: only the last body of a step decides. */
 __global__ void $name($arguments)
 {
-@micro  ONE_THREAD {
-@micro    optimizer->first = state->first;
-@micro    optimizer->waits = !state->closes;
-@micro    optimizer->found_inf = 0;
-@micro  }
+@micro@!looks  ONE_THREAD {
+@micro@!looks    optimizer->first = state->first;
+@micro@!looks    optimizer->waits = !state->closes;
+@micro@!looks    optimizer->found_inf = 0;
+@micro@!looks  }
 @micro  if (state->closes)
   ROW_LOOP(256, int, row, 1) {
     ROW_PART(real, sum_part, R(0.0));
@@ -22,18 +23,30 @@ __global__ void $name($arguments)
     });
     const real sum = row_sum(sum_part, 256), found = row_sum(bad_part, 256);
     ROW_ONCE {
-      const int bad = found > R(0.0) || state->bad_loss;
-      const real norm = ampc_sqrt(sum);
-@!scale      real factor = (real)state->inv_scale;
-@scale      real factor = (real)(float)(1.0 / (double)$scale);
-@clip_norm      factor *= ampc_min($clip_norm / (norm + R(1e-6)), R(1.0));
-      optimizer->found_inf = bad;
-      optimizer->grad_norm = (float)norm;
-      optimizer->factor = (float)factor;
-      optimizer->taken += !bad;
+@!replay      const int bad = found > R(0.0) || state->bad_loss;
+@replay      const int done = state->decided < state->passed, stopped = done || state->again;
+@replay      const int bad = !stopped && (found > R(0.0) || state->bad_loss), held = stopped || bad;
+@!looks      const real norm = ampc_sqrt(sum);
+@!looks@!scale      real factor = (real)state->inv_scale;
+@!looks@scale      real factor = (real)(float)(1.0 / (double)$scale);
+@!looks@clip_norm      factor *= ampc_min($clip_norm / (norm + R(1e-6)), R(1.0));
+@!looks@!replay      optimizer->found_inf = bad;
+@!looks@replay      optimizer->found_inf = held;
+@!looks@!replay      optimizer->grad_norm = (float)norm;
+@!looks@replay      if (!done) optimizer->grad_norm = (float)norm;
+@!looks      optimizer->factor = (float)factor;
+@!looks@!replay      optimizer->taken += !bad;
+@!looks@replay      optimizer->taken += !held;
       if (bad) state->found_inf = 1;
-@scale      optimizer->judged = 1;
+@scale@!replay      optimizer->judged = 1;
+@scale@replay      if (!stopped) optimizer->judged = 1;
 @scale      if (bad) optimizer->overflowed = 1;
+@replay@!scale      const int lower = state->dynamic && state->scale > state->min_scale;
+@replay@scale      const int lower = state->dynamic && optimizer->scale > state->min_scale;
+@replay      if (bad && lower && !state->bad_loss) state->again = 1;
+@!looks@replay      else if (bad) state->dropped = 1;
+@!looks@replay      state->passed += !done && !state->again;
+@!looks@replay      state->decided++;
 @unscaled      if (bad && !state->bad_loss) state->bad_loss = state->step + 1;
     }
   }

@@ -1,5 +1,6 @@
 /* Ends a train body: the scale moves as ampc_move_scale() says. @scales: each optimizer has one, which moves
  * where it has decided in this body; they lie behind ampc_state.
+ * @replay: a step that is to be run again does not count, and its bodies have the same numbers again.
  * @acts: the body has an optimizer; without one nothing was looked at, and the scale stays. */
 __global__ void $name($arguments)
 {
@@ -16,12 +17,26 @@ __global__ void $name($arguments)
 @acts@scales        if (i == 0 || own[i].scale < state->scale) state->scale = own[i].scale;
 @acts@scales        if (i == 0 || own[i].growth < state->growth) state->growth = own[i].growth;
 @acts@scales      }
-@acts      state->skipped += state->found_inf;
+@acts@!replay      state->skipped += state->found_inf;
+@acts@replay      state->replay = state->again;
+@acts@replay      state->replayed += state->again;
+@acts@replay      if (!state->again) {
+@acts@replay        state->skipped += state->dropped;
+@acts@replay        state->dropped = state->passed = 0;
+@acts@replay      }
+@acts@replay      state->decided = state->again = 0;
 @acts    }
 @acts    state->inv_scale = (float)(1.0 / (double)state->scale);
 @acts    state->found_inf = 0;
-    state->body++;
-@!micro    state->step++;
-@micro    state->step += state->closes;
+@!replay    state->body++;
+@!replay@!micro    state->step++;
+@!replay@micro    state->step += state->closes;
+@replay@!micro    const int again = state->replay;
+@replay@!micro    if (!again) state->body++;
+@replay@!micro    state->step += !again;
+@replay@micro    const int again = state->closes && state->replay;
+@replay@micro    if (state->first) state->begun = state->body;
+@replay@micro    state->body = again ? state->begun : state->body + 1;
+@replay@micro    state->step += state->closes && !again;
   }
 }

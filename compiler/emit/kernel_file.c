@@ -124,6 +124,8 @@ static bool holds(const Template *t, const char *word, size_t n)
   if (is(word, n, "acts")) return attr_int(t->n, "acts");
   if (is(word, n, "added")) return t->n->place.space == AMPC_GRAD;
   if (is(word, n, "unscaled")) return !t->k->g->scaler.on;
+  if (is(word, n, "replay")) return t->k->g->scaler.replay;
+  if (is(word, n, "looks")) return attr_int(t->n, "looks");
   if (is(word, n, "scales")) return t->k->g->scaler.per_optimizer;
   if (is(word, n, "micro")) return t->k->g->blocks.at[t->n->block].accumulate > 1;
   return has_argument(t, word, n) || has_input(t, word, n) || is_chosen(t, word, n);

@@ -388,6 +388,7 @@ static void put_scaler(Printer *p, const ampc_scaler_desc *s)
   field_truth(&t, "on", s->on);
   field_truth(&t, "dynamic", s->dynamic);
   field_truth(&t, "per_optimizer", s->per_optimizer);
+  field_truth(&t, "replay", s->replay);
   field_number(p, &t, "init", s->init);
   field_number(p, &t, "growth", s->growth);
   field_number(p, &t, "backoff", s->backoff);

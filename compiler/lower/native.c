@@ -564,7 +564,7 @@ const Native natives[] = {
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
     {"running", 2, 5, false, true, run_running},
-    {"scaler", 10, 10, false, true, native_scaler},
+    {"scaler", 11, 11, false, true, native_scaler},
     {0},
 };
 

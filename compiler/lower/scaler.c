@@ -64,6 +64,32 @@ static bool scaler_truth(Lower *l, const char *name, Datum given, Span span, boo
          want_bool(l, given, span, arena_printf(l->arena, "`%s` of the scaler", name), out);
 }
 
+/* "skip" or "replay". */
+static bool scaler_replay(Lower *l, Datum given, Span span, bool *out)
+{
+  const char *text;
+  if (!setting_value(l, "scaler.on_overflow", &given) ||
+      !want_str(l, given, span, "`on_overflow` of the scaler", &text))
+    return false;
+  *out = strcmp(text, "replay") == 0;
+  if (*out || strcmp(text, "skip") == 0) return true;
+  fail(l, E209, span, "`on_overflow` of the scaler is \"%s\"; it must be \"skip\" or \"replay\"",
+       text);
+  return false;
+}
+
+/* Run again at the same scale, a step would overflow again. */
+static bool replay_helps(Lower *l, const ampc_scaler_desc *d, Span span)
+{
+  if (!d->replay || (d->dynamic && d->hysteresis == 1)) return true;
+  const char *what =
+      d->dynamic ? arena_printf(l->arena, "hysteresis=%lld", (long long)d->hysteresis) : "`static`";
+  fail(l, E605, span, "on_overflow=\"replay\" and %s contradict each other", what);
+  diag_help(l->c,
+            "a step is run again at the lower scale; there the first overflow has to lower it");
+  return false;
+}
+
 /* As the kernels have them: in f32. */
 static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
 {
@@ -73,14 +99,14 @@ static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
   return false;
 }
 
-/* scaler(mode, init, growth, backoff, interval, min, max, static, hysteresis, per_optimizer) of the
- * layer library */
+/* scaler(mode, init, growth, backoff, interval, min, max, static, hysteresis, per_optimizer,
+ * on_overflow) of the layer library */
 Datum native_scaler(Lower *l, Args *args)
 {
   ampc_scaler_desc *d = &l->g->scaler;
   double v[SCALER_COUNT] = {0};
   int64_t count[SCALER_COUNT] = {0};
-  bool own;
+  bool own, replay;
   const ArgValue *at = args->at.at;
   if (!l->in_precision) return fail(l, E210, args->span, "`scaler` is a clause of `precision`");
   if (at[0].value.kind == D_word && strcmp(at[0].value.as.text, "off") == 0) {
@@ -90,13 +116,15 @@ Datum native_scaler(Lower *l, Args *args)
   if (at[0].value.kind != D_none)
     return fail(l, E209, args->span, "`scaler` takes `off` or named numbers, got %s",
                 d_kind_text(l, at[0].value));
-  if (!scaler_truth(l, "per_optimizer", at[SCALER_COUNT + 1].value, args->span, &own))
+  if (!scaler_truth(l, "per_optimizer", at[SCALER_COUNT + 1].value, args->span, &own) ||
+      !scaler_replay(l, at[SCALER_COUNT + 2].value, args->span, &replay))
     return d_of(D_error);
   for (int i = 0; i < SCALER_COUNT; i++)
     if (!scaler_number(l, i, at[i + 1].value, args->span, &v[i], &count[i])) return d_of(D_error);
   *d = (ampc_scaler_desc){.on = true,
                           .dynamic = true,
                           .per_optimizer = own,
+                          .replay = replay,
                           .init = v[SCALER_init],
                           .growth = v[SCALER_growth],
                           .backoff = v[SCALER_backoff],
@@ -108,10 +136,12 @@ Datum native_scaler(Lower *l, Args *args)
   if (scale > 0)
     *d = (ampc_scaler_desc){.on = true,
                             .per_optimizer = own,
+                            .replay = replay,
                             .init = scale,
                             .growth = 1,
                             .backoff = 1,
                             .min = scale,
                             .max = scale};
-  return d_of(scaler_bounds(l, d, args->span) ? D_none : D_error);
+  bool good = scaler_bounds(l, d, args->span) && replay_helps(l, d, args->span);
+  return d_of(good ? D_none : D_error);
 }

@@ -342,9 +342,38 @@ static void append_updates(Gradient *p, const Node *minimize)
   }
 }
 
+/* Note [replay]
+ * With scaler(on_overflow="replay") a step whose gradients overflow is run again, on the same
+ * batches and with the same random numbers, at the scale that is lower then. What optimizers have
+ * decided before the overflow stays decided: the attempt goes through the whole step again, but
+ * updates nothing that has been updated. What comes behind the overflow waits for the next attempt.
+ * So every optimizer takes its steps in the order of the text and once, with the weights that those
+ * before it left, as if the scale had been low enough from the start. Optimizers of one loss have
+ * one backward, before any of them moves: there all gradients are looked at before the first
+ * decision, and they wait together. The device knows what is decided (ampc_state.passed) and
+ * predicates the updates by it, as it does with steps that are skipped; the host waits for each
+ * step to see ampc_state.replay, and brings the batches again. A loss that is not finite, or an
+ * overflow at the lowest scale, cannot be cured so: such a step is skipped as without replay. */
+static void append_looks(Gradient *p, const Minimize *m, const Value *partials)
+{
+  for (uint32_t i = 0; i < m->nodes.n; i++) {
+    const Node *n = &m->nodes.at[i];
+    Cursor at = ir_cursor_at(n, WHY_state);
+    ir_append(p->c, &at, OP_optimizer_control, (Value[]){partials[i], n->in[1], {0}, m->scale}, 4,
+              ATTRS({"optimizer", {.i = attr_int(n, "optimizer")}}, {"looks", {.i = true}}));
+  }
+}
+
+static Value append_norm(Gradient *p, const Node *minimize, Value scale)
+{
+  Cursor at = ir_cursor_at(minimize, WHY_state);
+  return ir_append(p->c, &at, OP_grad_norm, &scale, 1,
+                   ATTRS({"optimizer", {.i = attr_int(minimize, "optimizer")}}));
+}
+
 /* In the order of the step: gradient norm, the decision (clip factor, skip), running statistics,
  * updates. The inputs of minimize are the loss, the settings of each group, then clip_norm. */
-static void append_update(Gradient *p, const Node *minimize, Value scale)
+static void append_update(Gradient *p, const Node *minimize, Value scale, Value partials)
 {
   Compile *c = p->c;
   int64_t index = attr_int(minimize, "optimizer");
@@ -352,7 +381,6 @@ static void append_update(Gradient *p, const Node *minimize, Value scale)
   Cursor at = ir_cursor_at(minimize, WHY_state);
   Value clip = o->clip ? minimize->in[minimize->n_in - 1] : (Value){0};
   const NamedAttr *own = ATTRS({"optimizer", {.i = index}});
-  Value partials = ir_append(c, &at, OP_grad_norm, &scale, 1, own);
   ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip, scale}, 4,
             own);
   append_running(p, minimize);
@@ -404,7 +432,15 @@ static void expand_minimize(Gradient *p, uint32_t *id)
   Minimize m = {.loss = {0}};
   collect(p, id, &m);
   if (!append_backward(p, &m)) return;
-  for (uint32_t i = 0; i < m.nodes.n; i++) append_update(p, &m.nodes.at[i], m.scale);
+  bool together = m.nodes.n > 1 && p->c->graph->scaler.replay;
+  Value *partials = arena_array(p->c->arena, Value, m.nodes.n);
+  for (uint32_t i = 0; i < m.nodes.n && together; i++)
+    partials[i] = append_norm(p, &m.nodes.at[i], m.scale);
+  if (together) append_looks(p, &m, partials);
+  for (uint32_t i = 0; i < m.nodes.n; i++) {
+    if (!together) partials[i] = append_norm(p, &m.nodes.at[i], m.scale);
+    append_update(p, &m.nodes.at[i], m.scale, partials[i]);
+  }
 }
 
 bool pass_gradient(Compile *c)

@@ -296,6 +296,7 @@ bool command_scaler(Repl *r, const char *arg)
   }
   if (!print_scales(r, &s)) return false;
   printf("skipped %lld of %lld steps\n", s.skipped, s.step);
+  if (p->scaler.replay) printf("replayed %lld times\n", s.replayed);
   if (s.dynamic)
     printf("grows by %g after %lld steps without overflow (%lld so far), shrinks by %g; %g to %g\n",
            s.growth_factor, s.growth_interval, s.growth, s.backoff_factor, (double)s.min_scale,

@@ -162,7 +162,9 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
  * nobody says otherwise. Asynchronous; writes only what changes. */
 ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes);
 /* Step `step` of the run, from 1, in a train block: its next `bodies` batches, whose gradients are
- * added up before the optimizers update anything. *out_samples are those of all of them. */
+ * added up before the optimizers update anything. *out_samples are those of all of them. Where the
+ * scaler has `replay`, it waits for the step, and runs it again while it overflows at a scale that
+ * can be lower. */
 ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples);
 

@@ -462,6 +462,7 @@ typedef struct ampc_check {
 typedef struct ampc_scaler_desc { /* start values of ampc_state; `on` false: scale 1, no checks */
   bool on, dynamic;
   bool per_optimizer; /* each has a scale of its own */
+  bool replay;        /* a step that overflows is run again at the lower scale: ampc_run_group */
   double init, growth, backoff, min, max;
   int64_t interval, hysteresis; /* steps; overflows */
 } ampc_scaler_desc;

@@ -28,9 +28,17 @@ typedef struct ampc_state {
   long long spared;  /* overflows that have left the scale as it was, since it last was due to grow:
                         `hysteresis` - 1 at most */
   long long skipped; /* steps in which found_inf was 1 */
-  long long bad_loss; /* without a scaler 1 + step of the first minimized value or gradient that is
-                         not finite: from then on no update is taken; 0: none yet. With one minus
-                         that, of the last minimized value, 0 where it is finite: one step */
+  long long replayed;  /* times that a step was begun again, its scale being lower. Note [replay] in
+                          compiler/passes/gradient.c has what follows of it */
+  long long begun;     /* `body` at the step's first one */
+  int decided, passed; /* decisions of optimizers: in this attempt at the step; that are made for
+                          good, in this one or those before it, and are not made again */
+  int again, dropped;  /* 1: in this attempt the decisions from here on wait for the next; some
+                          update  of the step was dropped for good */
+  int replay, pad;     /* 1: the last step has to be run again on the same batches, for the host */
+  long long bad_loss;  /* without a scaler 1 + step of the first minimized value or gradient that is
+                          not finite: from then on no update is taken; 0: none yet. With one minus
+                          that, of the last minimized value, 0 where it is finite: one step */
   long long growth_interval;            /* 2000 */
   long long hysteresis;                 /* so many overflows lower the scale: 1 */
   double growth_factor, backoff_factor; /* 2 and 0.5; a product with the scale is rounded once */

@@ -135,6 +135,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
          set(f, "ampc.scale", "%.9g", (double)s->scale) &&
          set(f, "ampc.growth", "%lld", s->growth > 0 ? s->growth : 0) &&
+         (!p->scaler.replay || set(f, "ampc.replayed", "%lld", s->replayed)) &&
          (s->hysteresis < 2 || set(f, "ampc.spared", "%lld", s->spared)) &&
          set(f, "ampc.position.block", "%lld", (long long)at.block) &&
          set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
@@ -335,6 +336,8 @@ static bool get_scaler(Metadata *m, Saved *s)
     return refuse(m, "ampc.scaler", "off, static or dynamic");
   if (!get_count(m, "ampc.growth", AMPC_MOST_STEPS, &s->state.growth)) return false;
   return get_scale(m, "ampc.scale", &s->state.scale) &&
+         (!tensor_file_get(m->file, "ampc.replayed") ||
+          get_count(m, "ampc.replayed", AMPC_MOST_STEPS, &s->state.replayed)) &&
          (!tensor_file_get(m->file, "ampc.spared") ||
           get_count(m, "ampc.spared", AMPC_MOST_STEPS, &s->state.spared));
 }
@@ -507,6 +510,7 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   state.body = s->state.body;
   state.step = s->state.step;
   state.skipped = s->state.skipped;
+  state.replayed = s->state.replayed;
   state.epoch = s->at.epoch;
   if (s->dynamic && state.dynamic) {
     state.scale = s->state.scale;

@@ -1,5 +1,6 @@
 /* Eval blocks: all their data once, or `steps` batches; averages of their metrics. A Ctrl-C ends
  * them early. */
+#include <stdlib.h>
 #include "interrupt.h"
 #include "runtime/outside.h"
 #include "train.h"
@@ -18,15 +19,15 @@ static ampc_status bring_samples(ampc_runtime *rt, const ampc_source *s, const c
 }
 
 /* The loader gives a batch of all sources in one piece, which begins with the source that lies
- * lowest in INPUT. */
-ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                           uint32_t block, int64_t step, int64_t *out_samples)
+ * lowest in INPUT. *out_at: where the batch stands. */
+static ampc_status run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                             uint32_t block, int64_t step, int64_t *out_samples,
+                             ampc_data_position *out_at)
 {
   const ampc_program *p = rt->program;
   const ampc_block *b = &p->blocks[block];
   const void *base;
-  ampc_data_position at;
-  ampc_status status = data->next(from, &base, out_samples, &at);
+  ampc_status status = data->next(from, &base, out_samples, out_at);
   if (status) return status;
   int64_t lowest = INT64_MAX;
   for (uint32_t i = 0; i < b->n_sources; i++)
@@ -42,18 +43,67 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
   return status ? status : ampc_run_step(rt, block, ampc_variant_at(b, *out_samples, step));
 }
 
-ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                           uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples)
+ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t step, int64_t *out_samples)
+{
+  ampc_data_position at;
+  return run_batch(rt, data, from, block, step, out_samples, &at);
+}
+
+/* *out_first: where its first batch stands. */
+static ampc_status run_bodies(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                              uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples,
+                              ampc_data_position *out_first)
 {
   ampc_status status = AMPC_OK;
+  ampc_data_position at;
   int64_t samples = 0;
   *out_samples = 0;
   for (int64_t i = 0; i < bodies && !status; i++) {
     status = ampc_set_group(rt, i == 0, i == bodies - 1);
-    if (!status) status = ampc_run_batch(rt, data, from, block, step, &samples);
+    if (!status) status = run_batch(rt, data, from, block, step, &samples, &at);
+    if (i == 0) *out_first = at;
     *out_samples += samples;
   }
   return status;
+}
+
+/* Note [replay] in compiler/passes/gradient.c. The metrics of an attempt that is repeated do not
+ * count. */
+static ampc_status run_until_passed(ampc_runtime *rt, const ampc_data_interface *data,
+                                    ampc_batches *from, uint32_t block, int64_t step,
+                                    int64_t bodies, int64_t *out_samples)
+{
+  const ampc_program *p = rt->program;
+  const ampc_block *b = &p->blocks[block];
+  uint32_t first = ampc_metric_slots(p->metrics, b->first_metric);
+  uint32_t n = ampc_metric_slots(p->metrics + b->first_metric, b->n_metrics);
+  int64_t bytes = (int64_t)(n * sizeof(ampc_metric));
+  ampc_ref place = {AMPC_STATE, ampc_state_metric(p->n_optimizers, first)};
+  ampc_metric *before = malloc((size_t)bytes + 1);
+  if (!before) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the metrics of a step");
+  ampc_state state = {.replay = 1};
+  ampc_data_position at = {0};
+  ampc_status status = ampc_wait(rt);
+  if (!status && n) status = ampc_read(rt, place, before, bytes);
+  while (!status && state.replay) {
+    status = run_bodies(rt, data, from, block, step, bodies, out_samples, &at);
+    if (!status) status = ampc_get_state(rt, &state);
+    if (status || !state.replay) continue;
+    status = data->seek(from, at);
+    if (!status && n) status = ampc_write(rt, place, before, bytes);
+  }
+  free(before);
+  return status;
+}
+
+ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
+                           uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples)
+{
+  ampc_data_position first;
+  if (rt->program->scaler.replay)
+    return run_until_passed(rt, data, from, block, step, bodies, out_samples);
+  return run_bodies(rt, data, from, block, step, bodies, out_samples, &first);
 }
 
 void session_set_values(Session *s, uint32_t block)

@@ -56,6 +56,7 @@ static void put_names(const Session *s, FILE *f)
   for (uint32_t i = 0; i < p->n_optimizers; i++) put_column(f, "lr", p->optimizers[i].name);
   for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
     put_column(f, "scale", p->optimizers[i].name);
+  if (p->scaler.replay) fprintf(f, ",replayed");
   for (uint32_t i = 0; i < p->n_blocks; i++)
     for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++)
       put_column(f, p->blocks[i].name, p->metrics[p->blocks[i].first_metric + k].name);
@@ -256,6 +257,7 @@ static void tell_step(Session *s, void *own, const Record *r)
   for (uint32_t i = 0; i < p->n_optimizers; i++) fprintf(f, ",%.9g", s->rates[i]);
   for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
     fprintf(f, ",%.9g", s->scales[i]);
+  if (p->scaler.replay) fprintf(f, ",%lld", r->state.replayed);
   put_metrics(s, r->block, f);
   if (fflush(f) != 0 || ferror(f)) log_give_up(s);
 }
@@ -268,6 +270,7 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
   put_field(f, (const char *[]){s->program->blocks[block].name, NULL});
   fputs(",,,,", f);
   uint32_t columns = s->program->n_optimizers * (s->program->scaler.per_optimizer ? 2 : 1);
+  columns += s->program->scaler.replay;
   for (uint32_t i = 0; i < columns; i++) fputc(',', f);
   put_metrics(s, block, f);
   if (fflush(f) != 0 || ferror(f)) log_give_up(s);

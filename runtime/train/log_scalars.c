@@ -58,6 +58,8 @@ static void tell_step(Session *s, void *own, const Record *r)
     good = put_scalar(own, r->step, s->scales[i], good, "scaler/scale/%s", p->optimizers[i].name);
   good = put_scalar(own, r->step, (double)r->state.scale, good, "scaler/scale");
   good = put_scalar(own, r->step, (double)r->state.skipped, good, "scaler/skipped");
+  if (p->scaler.replay)
+    good = put_scalar(own, r->step, (double)r->state.replayed, good, "scaler/replayed");
   good = put_scalar(own, r->step, r->rate, good, "speed/samples_per_second");
   if (!good) log_give_up(s);
 }

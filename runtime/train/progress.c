@@ -89,6 +89,7 @@ static void add_scale(const Session *s, const Record *r, Line *l)
   for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
     add(l, " scale.%s %g", p->optimizers[i].name, s->scales[i]);
   add(l, " skipped %lld", r->state.skipped);
+  if (p->scaler.replay) add(l, " replayed %lld", r->state.replayed);
 }
 
 static void build_line(Session *s, uint32_t block, const Record *r, Line *l)
@@ -233,5 +234,6 @@ void progress_results(Session *s)
   bool scaled = p->scaler.on && !s->options->eval_only; /* else no step can be skipped */
   if (scaled && ampc_get_state(s->rt, &state) == AMPC_OK)
     printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->steps);
+  if (scaled && p->scaler.replay) printf("replayed: %lld\n", state.replayed);
   fflush(stdout);
 }

@@ -100,11 +100,12 @@ static void tell_step(Session *s, void *own, const Record *r)
   for (uint32_t i = 0; i < s->program->n_optimizers; i++)
     json_object_set_new(rates, s->program->optimizers[i].name, number(s->rates[i]));
   put(s, own,
-      json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o*, s:I, s:I, s:o}", "event", "step",
-                "block", s->program->blocks[r->block].name, "step", (json_int_t)r->step, "of",
-                (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
+      json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o*, s:I, s:o*, s:I, s:o}", "event",
+                "step", "block", s->program->blocks[r->block].name, "step", (json_int_t)r->step,
+                "of", (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
                 metrics(s, r->block), "lr", rates, "scale", number((double)r->state.scale),
-                "scales", own_scales(s), "skipped", (json_int_t)r->state.skipped, "samples",
+                "scales", own_scales(s), "skipped", (json_int_t)r->state.skipped, "replayed",
+                s->program->scaler.replay ? json_integer(r->state.replayed) : NULL, "samples",
                 (json_int_t)r->samples, "seconds", number(r->seconds)));
 }
 

@@ -30,6 +30,8 @@ own=(--set scaler.per_optimizer=true)
 
 # tensors FILE: all bytes behind the header
 tensors() { tail -c +$((9 + $(od -An -t u8 -N 8 "$1"))) "$1"; }
+# alike NAME A B: all tensors
+alike() { if [ -s "$2" ] && [ -s "$3" ] && cmp <(tensors "$2") <(tensors "$3"); then echo "ok: $1"; else failed "$1"; fi; }
 # holds FILE TEXT...: the checkpoint's metadata
 holds() {
   local file=$1 text
@@ -50,7 +52,7 @@ holds "$work/one" 'ampc.skipped":"4"' oa.taken\":\"9\" ob.taken\":\"9\"
 passes "a scale for each" train "${own[@]}" --json --log 1 --log-dir "$work/log" --save "$work/each" "$d/two.amp"
 scales "each moves alone" "1024/1024 1024/1024 512/2048 512/2048 512/2048 1024/1024 1024/512 1024/512 2048/512 1024/1024 1024/1024"
 holds "$work/each" 'ampc.skipped":"4"' oa.taken\":\"9\" ob.taken\":\"9\" oa.scale\":\"1048576\" oa.growth\":\"1\"
-cmp <(tensors "$work/one") <(tensors "$work/each") && echo "ok: powers of two: the same weights" || failed "other weights"
+alike "powers of two: the same weights" "$work/one" "$work/each"
 head -n 1 "$work/log/metrics.csv" | grep -q ',lr.oa,lr.ob,scale.oa,scale.ob,' || failed "the table lacks the scales"
 sed -n 4p "$work/log/metrics.csv" | grep -q ',524288,1,0.00999999978,0.00999999978,524288,2097152,' || failed "$(sed -n 4p "$work/log/metrics.csv")"
 grep -qa scaler/scale/ob "$work"/log/events* || failed "TensorBoard's file lacks the scales"
@@ -99,7 +101,7 @@ AMP
 passes "one scale" train --save "$work/one" "$d/joint.amp"
 passes "a scale for each" train "${own[@]}" --json --save "$work/each" "$d/joint.amp"
 scales "the two of one loss" "1024/1024 1024/512 2048/512 2048/512 2048/1024 4096/1024 4096/1024 4096/2048 8192/2048 8192/2048 8192/4096"
-cmp <(tensors "$work/one") <(tensors "$work/each") && echo "ok: powers of two: the same weights" || failed "other weights"
+alike "powers of two: the same weights" "$work/one" "$work/each"
 
 # ---- at the prompt --------------------------------------------------------------------------------------
 printf ':train 3\n:scaler\n:quit\n' | "$amp" repl --device cpu "${own[@]}" "$d/two.amp" >"$work/out" 2>&1
@@ -114,4 +116,106 @@ passes "resumed" train --set scaler.hysteresis=2 --set scaler.interval=20 --resu
 holds "$work/joined" 'ampc.scale":"512"' 'ampc.skipped":"4"'
 refuses "a wrong number" 1 'hysteresis. of the scaler is 0' train --set scaler.hysteresis=0 "$d/two.amp"
 refuses "an unknown one" 1 'scaler.intervall=3: the job has no such setting' train --set scaler.intervall=3 "$d/two.amp"
+
+# ---- a step that overflows is run again -----------------------------------------------------------------
+# A GAN in f32, whose critic has dropout, whose generator has batch norm: with losses that overflow in some steps at
+# scales of 256 and more. Run again until 128, it ends with the bits of a run that began with 64.
+cat >"$d/gan.amp" <<'AMP'
+const K = 1
+def steep(x, on) {
+  k = 1.0 + (2.0 ** 120 - 1.0) * on.to(f32)
+  return x / k * k
+}
+module Gen {
+  fc1 = Linear(4, 16, bias=false); bn = BatchNorm1d(16); fc2 = Linear(16, 6)
+  def forward(z) { return fc2(relu(bn(fc1(z)))) }
+}
+module Critic { fc1 = Linear(6, 16); fc2 = Linear(16, 1); def forward(x) { return fc2(dropout(tanh(fc1(x)), 0.1)) } }
+model gen = Gen() { autocast(f32, "**") }
+model critic = Critic() { autocast(f32, "**") }
+optimizer od = RMSprop(critic, lr=5e-3, accumulate=K)
+optimizer og = Adam(gen, lr=step_schedule(1e-2, every=4, gamma=0.5), ema=0.9, clip_norm=1.0, accumulate=K)
+precision f16 { scaler(init=65536.0, interval=1000, on_overflow="replay") }
+train real in synthetic(92, [6]) with batch=8, epochs=2, drop_last=false {
+  fake = gen(randn(real.size(0), 4))
+  minimize steep(mean(critic(fake.detach())) - mean(critic(real)), step == 2) with od
+  every 2 {
+    minimize steep(-mean(critic(fake)), (step == 5) | (step == 7)) with og
+    metric spread = max(fake) - min(fake)
+  }
+  metric size = mean(real * real)
+}
+AMP
+low=(--set scaler.init=64 --set scaler.on_overflow=skip)
+# numbers FILE: skipped, replayed, scale
+numbers() { head -c 4000 "$1" | grep -aoE '"ampc\.(scale|skipped|replayed)":"[0-9]*"' | tr -d '"\n' | sed 's/ampc\.//g'; }
+
+for k in 3 1; do # with 3 bodies a step the gradients of each are those of a third of the loss
+  passes "the scale is low, K=$k" train -D K=$k --json "${low[@]}" --save "$work/low" "$d/gan.amp"
+  size=$(grep -o '"size":[^,}]*' "$work/out")
+  passes "run again, K=$k" train -D K=$k --json --log-dir "$work/log$k" --save "$work/high" "$d/gan.amp"
+  alike "run again: the same weights, statistics and moments, K=$k" "$work/low" "$work/high"
+  for o in od og; do
+    want=$(head -c 4000 "$work/low" | grep -aoE "optimizer.$o.taken\":\"[0-9]*")
+    head -c 4000 "$work/high" | grep -qaF "$want" || failed "$o: not $want"
+  done
+  [ "$size" = "$(grep -o '"size":[^,}]*' "$work/out")" ] || failed "an attempt that is repeated counts in the metrics"
+  got=$(numbers "$work/high")
+  [ "$got" = "$([ $k = 1 ] && echo replayed:9scale:128skipped:0 || echo replayed:7scale:512skipped:0)" ] || failed "$got"
+  [ $k = 1 ] || cp "$work/high" "$work/three"
+done
+head -n 1 "$work/log1/metrics.csv" | grep -q ',lr.og,replayed,' || failed "the table has no column"
+passes "skipped" train --set scaler.on_overflow=skip --save "$work/skip" "$d/gan.amp"
+cmp -s <(tensors "$work/low") <(tensors "$work/skip") && failed "to skip is to run again"
+passes "a scale for each" train "${own[@]}" --save "$work/each" "$d/gan.amp"
+alike "a scale for each: the same weights" "$work/low" "$work/each"
+holds "$work/each" od.scale\":\"128\" og.scale\":\"128\" 'ampc.replayed":"18"'
+passes "without fusion" train -D K=3 -O0 --save "$work/o0" "$d/gan.amp"
+same "-O0, same checkpoint" "$work/three" "$work/o0"
+passes "first part" train -D K=3 --steps 6 --save "$work/part" "$d/gan.amp"
+passes "the rest" train -D K=3 --resume "$work/part" --save "$work/joined" "$d/gan.amp"
+same "resumed, same checkpoint" "$work/three" "$work/joined"
+(cd "$d" && "$ampc" -D K=3 -o gan.c gan.amp) || failed "emit gan.c"
+line=$(cd "$d" && "$ampc" -D K=3 --build-line -o gan.c gan.amp)
+passes "emitted program builds" bash -c "cd '$d' && $line"
+passes "emitted program trains" bash -c "cd '$d' && ./gan --quiet --save '$work/emitted'"
+same "emitted program, same checkpoint" "$work/three" "$work/emitted"
+printf ':train 8\n:scaler\n:save %s\n:quit\n' "$work/prompt" | "$amp" repl --device cpu -D K=3 "$d/gan.amp" >"$work/out" 2>&1
+grep -q 'replayed 7 times' "$work/out" || failed "the prompt does not tell it"
+alike "at the prompt: the same weights" "$work/three" "$work/prompt"
+
+# Several optimizers of one loss wait together.
+cat >"$d/joint.amp" <<'AMP'
+def steep(x, on) {
+  k = 1.0 + (2.0 ** 120 - 1.0) * on.to(f32)
+  return x / k * k
+}
+module Net { w = Parameter([4], init=normal_()); def forward(x) { return x * w } }
+model a = Net()
+model b = Net()
+optimizer oa = SGD(a, lr=0.05)
+optimizer ob = SGD(b, lr=0.05, momentum=0.5)
+precision f16 { scaler(init=65536.0, interval=1000, on_overflow="replay") }
+train x in synthetic(88, [4]) with batch=8 {
+  y = a(x)
+  minimize mse_loss(y + steep(b(y.detach()), step == 3), x) with oa, ob
+  minimize mse_loss(b(a(x)), x) with ob
+}
+AMP
+passes "one loss of two, the scale is low" train "${low[@]}" --save "$work/low" "$d/joint.amp"
+for with in "" scaler.per_optimizer=true; do
+  passes "one loss of two, run again" train ${with:+--set $with} --save "$work/high" "$d/joint.amp"
+  alike "one loss of two: the same weights" "$work/low" "$work/high"
+  holds "$work/high" 'ampc.skipped":"0"' 'ampc.replayed":"'
+done
+
+# What a lower scale does not cure is skipped: an overflow at the lowest, a loss that is not finite.
+sed 's/init=65536.0/init=1024.0, min=512.0/' "$d/gan.amp" >"$d/floor.amp"
+passes "an overflow at the lowest scale" train --save "$work/high" "$d/floor.amp"
+got=$(numbers "$work/high")
+[ "$got" = "replayed:1scale:512skipped:3" ] || failed "$got"
+sed 's|, (step == 5) . (step == 7))|, step == 99) / (1.0 - (step == 5).to(f32))|' "$d/gan.amp" >"$d/lost.amp"
+passes "a loss that is not finite" train --save "$work/high" "$d/lost.amp"
+got=$(numbers "$work/high")
+[ "$got" = "replayed:9scale:64skipped:1" ] || failed "$got"
 finish
