@@ -142,8 +142,6 @@ static const OptionRow output_options[] = {
     {"force", 0, NULL, "write over a file that was edited, or that ampc did not write",
      .kind = OPTION_flag, FIELD(force)},
     {"check", 0, NULL, "diagnostics only", .kind = OPTION_flag, FIELD(check)},
-    {"strict-rounding", 0, NULL, "16-bit weight gradients are rounded before they are summed",
-     .kind = OPTION_flag, FIELD(options.strict_rounding)},
     {"explain", 0, "FORMAT",
      "text (default) or json: each node's type with its reason, casts, tensor cores, predicted "
      "time; whether the precision pays",

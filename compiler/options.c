@@ -92,6 +92,8 @@ const OptionRow job_options[] = {
      .read = options_cuda_path},
     {NULL, 'O', "LEVEL", "no fusion, fusion, more fusion (default); the results stay the same",
      .kind = OPTION_call, .read = read_level, .shown = "-O0 -O1 -O2"},
+    {"strict-rounding", 0, NULL, "16-bit weight gradients are rounded before they are summed",
+     .kind = OPTION_flag, .field = offsetof(Options, strict_rounding)},
     {0}};
 
 const OptionRow memory_options[] = {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Same model and seed, same bytes: of emitted text, of a trained model, of JIT and emitted program.
+# Same model and seed, same bytes: of emitted text, of a trained model, of JIT and emitted program, --strict-rounding too.
 #   determinism.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
@@ -72,4 +72,15 @@ same "emitted program and JIT, same checkpoint" "$work/a" "$work/emitted"
 passes "emitted program resumes the JIT's checkpoint" \
   bash -c "cd '$d' && ./job --quiet --resume '$work/half' --seed 7 --save '$work/crossed'"
 same "resumed across, same checkpoint" "$work/a" "$work/crossed"
+
+# ---- --strict-rounding: other roundings, and the same ones in both programs --------------------------
+passes "train strictly" train --strict-rounding --seed 7 --save "$work/strict"
+cmp -s "$work/a" "$work/strict" && failed "--strict-rounding changes nothing in f16"
+passes "train strictly in f32" train --strict-rounding --seed 7 --set precision=f32 --save "$work/strict32"
+passes "train in f32" train --seed 7 --set precision=f32 --save "$work/f32"
+same "--strict-rounding in f32, same checkpoint" "$work/f32" "$work/strict32"
+(cd "$d" && "$ampc" --strict-rounding --force -o job.c job.amp) || failed "emit job.c strictly"
+passes "strict program builds" bash -c "cd '$d' && $line"
+passes "strict program trains" bash -c "cd '$d' && ./job --seed 7 --quiet --save '$work/strict.emitted'"
+same "emitted program and JIT, both strict, same checkpoint" "$work/strict" "$work/strict.emitted"
 finish
