@@ -30,7 +30,6 @@ every.safetensors       20 steps of a generator and its critic, of which some up
 state.safetensors       no tensors: names, shapes and default initialisation of PyTorch's layers
 """
 import argparse
-import ast
 import json
 import math
 import os
@@ -46,6 +45,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import rounding
+from cases import FUNCTION, read_cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 class Halves:
@@ -166,9 +166,6 @@ def jvp(function, points, directions):
 OWN = {"dice_loss": dice_loss, "jvp": jvp}  # what the language has and PyTorch has not
 
 
-FUNCTION = r"; def (\w+)\(([^)]*)\) { return (.*?) }"  # a member that is no data
-
-
 class Names(dict):
     """What a case's text may name beside its own members. The language is near enough to PyTorch's that
     one text serves both."""
@@ -183,19 +180,6 @@ class Names(dict):
             if hasattr(module, name):
                 return getattr(module, name)
         raise KeyError(name)
-
-
-def read_cases():
-    """name: (members, output, fill) of each CASE of cases.def."""
-    with open(os.path.join(HERE, "cases.def"), encoding="utf-8") as f:
-        text = f.read()
-    cases = {}
-    for match in re.finditer(r'^CASE\((\w+),((?:[^"()]|"(?:[^"\\]|\\.)*")*)\)$', text, re.M):
-        members, output, *fill = ast.literal_eval(f"({match[2]},)")
-        cases[match[1]] = members, output, fill[0] if fill else ""
-    if len(cases) != len(re.findall(r"^CASE\(", text, re.M)):
-        sys.exit("cases.def has a CASE that cannot be read")
-    return cases
 
 
 class Case:
