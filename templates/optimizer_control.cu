@@ -9,7 +9,7 @@ __global__ void $name($arguments)
 @micro@!looks  ONE_THREAD {
 @micro@!looks    optimizer->first = state->first;
 @micro@!looks    optimizer->waits = !state->closes;
-@micro@!looks    optimizer->found_inf = 0;
+@micro@!looks    if (!state->closes) optimizer->found_inf = 0;
 @micro@!looks  }
 @micro  if (state->closes)
   ROW_LOOP(256, int, row, 1) {
