@@ -188,7 +188,7 @@ def keys():
     t.send("\x15HID\t\r")  # Ctrl-U drops the line
     t.expect(r"^int 16$")
     t.expect(r"^amp> ")
-    t.send(":open tests/re\t")  # a folder gets no blank, so the next Tab looks into it
+    t.send(":open tests/repl\t")  # a folder gets no blank, so the next Tab looks into it
     t.expect(r"tests/repl/$")
     t.send("sm\t")
     t.expect(r"all\.amp ")
