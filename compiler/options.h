@@ -5,7 +5,8 @@
 #include "option_table.h"
 
 /* Groups for option tables; both fill an Options, whose arrays then belong to the table's arena. */
-extern const OptionRow job_options[]; /* what is compiled: -D --set -I --data-dir --cuda-path -O --strict-rounding */
+extern const OptionRow
+    job_options[]; /* what is compiled: -D --set -I --data-dir --cuda-path -O --strict-rounding */
 extern const OptionRow memory_options[]; /* --memory-limit --check-memory --poison */
 
 /* As they are where the command line says nothing. */

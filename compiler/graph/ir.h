@@ -213,7 +213,8 @@ typedef enum ProbeKind {
   PROBE_value,    /* of a node, in forward or backward */
   PROBE_weight,   /* a parameter before the step */
   PROBE_gradient, /* a parameter's, as the optimizer finds it: times the loss scale */
-  PROBE_update    /* what the step adds to a parameter */
+  PROBE_update,   /* what the step adds to a parameter */
+  PROBE_scale     /* the loss scale that an optimizer's gradients are times */
 } ProbeKind;
 
 typedef struct Probe {
@@ -221,6 +222,7 @@ typedef struct Probe {
   Node of;        /* the node as it was when the pass looked: later ones may take it apart */
   uint32_t param; /* of all kinds but PROBE_value: index into Graph.params */
   Value kept;     /* its `probed` node, whose place has i32[parts, RANGE_FIELDS] */
+  uint32_t scale; /* of PROBE_gradient: the probe of its scale, + 1; 0: there is no scaler */
   uint32_t *in;   /* of each of `of.n_in` inputs the probe, + 1; 0: nobody looks at that one */
 } Probe;
 

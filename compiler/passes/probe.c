@@ -132,18 +132,32 @@ static bool is_kept_before(const Looking *p, uint32_t param)
   return false;
 }
 
+/* What its gradients are times, now: the step may move it at its end. */
+static uint32_t look_at_scale(Looking *p, const Node *norm)
+{
+  Graph *g = p->c->graph;
+  Cursor at = ir_cursor_at(norm, WHY_state);
+  bool own = norm->n_in && norm->in[0].id; /* of this optimizer, or of those of its loss */
+  if (!g->scaler.on) return 0;
+  Value scale = own ? p->r.map[norm->in[0].id] : ir_append(p->c, &at, OP_loss_scale, NULL, 0, NULL);
+  Node n = *ir_node(g, scale);
+  return add_probe(p, scale, PROBE_scale, &n, 0);
+}
+
 /* In front of the optimizer's first kernel: what it finds, and what the weights are until then. */
 static void look_before_step(Looking *p, const Node *norm)
 {
   Graph *g = p->c->graph;
   Cursor at = ir_cursor_at(norm, WHY_state);
+  uint32_t scale = look_at_scale(p, norm);
   for (uint32_t i = 0; i < g->params.n; i++) {
     if (g->params.at[i].buffer || g->params.at[i].optimizer != attr_int(norm, "optimizer"))
       continue;
     uint32_t of = g->params.at[i].of < 0 ? i : (uint32_t)g->params.at[i].of;
     Value slot = ir_append(p->c, &at, OP_gradient, NULL, 0, ATTRS({"index", {.i = i}}));
     Node n = *ir_node(g, slot);
-    add_probe(p, slot, PROBE_gradient, &n, of);
+    uint32_t probe = add_probe(p, slot, PROBE_gradient, &n, of);
+    g->probes.at[probe - 1].scale = scale;
     if (is_kept_before(p, of)) continue;
     Value weight = param_at(p, &at, of, 0), copy = ir_unary(p->c, &at, OP_copy, weight);
     vec_push(p->c->arena, &p->weights, ((Weight){of, copy}));

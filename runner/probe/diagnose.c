@@ -16,7 +16,8 @@ typedef struct Again { /* the step, done again */
   ampc_batches *batches;
   Watch watch;
   const Lost *lost;
-  ampc_state state; /* as the step found it, but for its scale */
+  ampc_state state;           /* as the step found it */
+  ampc_optimizer *optimizers; /* likewise */
 } Again;
 
 /* ---- as the run stood ---- */
@@ -44,13 +45,30 @@ static ampc_status copy_run(ampc_runtime *from, ampc_runtime *to)
   return status;
 }
 
-/* Counters as before the step, so that it draws the same random numbers; with `scale`. */
-static ampc_status set_state(Again *a, float scale)
+/* As before the step, so that it draws the same random numbers; `unscaled`: with a scale of 1. */
+static ampc_status set_state(Again *a, bool unscaled)
 {
+  const ampc_program *p = a->c->program;
   ampc_state s = a->state;
-  s.scale = scale;
-  s.inv_scale = (float)(1 / (double)scale);
-  return ampc_write(a->rt, (ampc_ref){AMPC_STATE, 0}, &s, sizeof s);
+  if (unscaled) s.scale = s.inv_scale = 1;
+  ampc_status status = ampc_write(a->rt, (ampc_ref){AMPC_STATE, 0}, &s, sizeof s);
+  for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
+    ampc_optimizer o = a->optimizers[i];
+    if (unscaled && o.scale > 0) o.scale = o.inv_scale = 1;
+    status = ampc_write(a->rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
+  }
+  return status;
+}
+
+static ampc_status read_state(Again *a)
+{
+  const ampc_program *p = a->c->program;
+  a->optimizers = arena_array(a->c->arena, ampc_optimizer, p->n_optimizers + 1);
+  ampc_status status = ampc_get_state(a->rt, &a->state);
+  for (uint32_t i = 0; i < p->n_optimizers && !status; i++)
+    status = ampc_read(a->rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &a->optimizers[i],
+                       sizeof a->optimizers[i]);
+  return status;
 }
 
 static ampc_status open_again(Again *a, const Options *options, ampc_runtime *from,
@@ -65,13 +83,15 @@ static ampc_status open_again(Again *a, const Options *options, ampc_runtime *fr
   ampc_status status = jit_load(a->c, &a->jit);
   if (!status) status = ampc_create(a->c->program, device, &a->rt);
   if (!status) status = copy_run(from, a->rt);
-  if (!status) status = ampc_get_state(a->rt, &a->state);
+  if (!status) status = read_state(a);
   if (status) return status;
   int64_t back = a->state.step - a->lost->step + 1;
   a->state.step -= back;
   a->state.body -= back * b->accumulate;
   a->state.bad_loss = a->state.growth = 0;
   a->state.found_inf = 0;
+  a->state.decided = a->state.passed = a->state.again = a->state.dropped = a->state.replay = 0;
+  a->state.begun = a->state.body;
   a->state.outside = (ampc_outside){0};
   watch_init(&a->watch, a->c);
   return ampc_data.open(a->c->program, (uint32_t)a->lost->at.block, data_dir,
@@ -87,11 +107,11 @@ static void close_again(Again *a)
 }
 
 /* Body by body, up to the first that has such a number. */
-static ampc_status run_again(Again *a, float scale, const Seen **out)
+static ampc_status run_again(Again *a, bool unscaled, const Seen **out)
 {
   uint32_t block = (uint32_t)a->lost->at.block;
   int64_t bodies = a->c->program->blocks[block].accumulate, samples;
-  ampc_status status = set_state(a, scale);
+  ampc_status status = set_state(a, unscaled);
   if (!status) status = ampc_data.seek(a->batches, a->lost->at);
   *out = NULL;
   for (int64_t i = 0; i < bodies && !status && !*out; i++) {
@@ -190,7 +210,7 @@ static ampc_status tell(Again *a)
 {
   const Seen *first, *unscaled;
   float scale = a->state.scale;
-  ampc_status status = run_again(a, scale, &first);
+  ampc_status status = run_again(a, false, &first);
   if (status) return status;
   if (!first) {
     fprintf(stderr, "diagnosis: done again, step %lld has only finite numbers\n",
@@ -202,7 +222,7 @@ static ampc_status tell(Again *a)
     tell_model(first);
     return AMPC_OK;
   }
-  status = run_again(a, 1, &unscaled);
+  status = run_again(a, true, &unscaled);
   if (!status && unscaled) tell_model(unscaled);
   if (!status && !unscaled) tell_scale(scale);
   return status;

@@ -4,7 +4,8 @@
 static const char *const kinds[] = {[PROBE_value] = "value",
                                     [PROBE_weight] = "weight",
                                     [PROBE_gradient] = "gradient",
-                                    [PROBE_update] = "update"};
+                                    [PROBE_update] = "update",
+                                    [PROBE_scale] = "scale"};
 
 /* [exponent of 2, how many], those that are there; the lowest has all below 2^-126, too. */
 static json_t *exponents_json(const Range *r)
@@ -42,6 +43,8 @@ static json_t *value_json(const Watch *w, const Seen *s)
   json_object_set_new(out, "infinite", json_integer(r->infinite));
   json_object_set_new(out, "greatest", json_real(r->greatest));
   json_object_set_new(out, "least", json_real(r->least));
+  if (s->probe->kind == PROBE_gradient)
+    json_object_set_new(out, "scale", json_real(seen_scale(w, s)));
   json_object_set_new(out, "f16", limits_json(r, AMPC_F16));
   json_object_set_new(out, "bf16", limits_json(r, AMPC_BF16));
   json_object_set_new(out, "exponents", exponents_json(r));

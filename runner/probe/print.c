@@ -9,7 +9,8 @@ enum { MOST_FINDINGS = 8, NAME_WIDTH = 44 };
 static const char *const kinds[] = {[PROBE_value] = "",
                                     [PROBE_weight] = "weight ",
                                     [PROBE_gradient] = "gradient of ",
-                                    [PROBE_update] = "update of "};
+                                    [PROBE_update] = "update of ",
+                                    [PROBE_scale] = "loss scale "};
 
 const char *seen_name(const Watch *w, const Seen *s)
 {
@@ -61,16 +62,11 @@ static const char *share_text(const Watch *w, int64_t n, int64_t of)
   return arena_printf(w->c->arena, "%.1f %%", share);
 }
 
-static double scale_of(const Watch *w, const Seen *s)
-{
-  return s->probe->kind == PROBE_gradient ? w->scale : 1;
-}
-
 /* Of a gradient all columns are of what the optimizer sees: the scale taken off. */
 static void print_row(const Watch *w, const Seen *s)
 {
   const Range *r = &s->range;
-  double scale = scale_of(w, s);
+  double scale = seen_scale(w, s);
   const char *name = seen_name(w, s);
   printf("%-*s %-4s %5.0u %9.2e %9.2e %7s %7s %7s %7s\n", NAME_WIDTH, name,
          ir_dtype_name(s->probe->of.dtype), s->place.source ? s->place.line : 0,
@@ -94,7 +90,7 @@ typedef struct TableRow {
 
 static double share_under(const Watch *w, const Seen *s)
 {
-  return (double)range_under(&s->range, AMPC_F16, scale_of(w, s)) / (double)s->range.n;
+  return (double)range_under(&s->range, AMPC_F16, seen_scale(w, s)) / (double)s->range.n;
 }
 
 static int compare(const void *a, const void *b)
@@ -110,7 +106,8 @@ static TableRow *chosen(const Watch *w, const char *path, uint32_t *n)
   TableRow *out = arena_array(w->c->arena, TableRow, w->n + 1);
   *n = 0;
   for (uint32_t i = 0; i < w->n; i++)
-    if (w->at[i].range.n && is_asked(&w->at[i], path)) out[(*n)++].seen = &w->at[i];
+    if (w->at[i].range.n && w->at[i].probe->kind != PROBE_scale && is_asked(&w->at[i], path))
+      out[(*n)++].seen = &w->at[i];
   return out;
 }
 
@@ -139,7 +136,7 @@ void watch_print(const Watch *w, const char *path, uint32_t most)
     print_rows(w, rows, n, "in the order of the step");
   } else {
     for (uint32_t i = 0; i < n; i++)
-      rows[i].key = rows[i].seen->range.greatest / scale_of(w, rows[i].seen);
+      rows[i].key = rows[i].seen->range.greatest / seen_scale(w, rows[i].seen);
     print_first(w, rows, n, most, "the greatest");
     for (uint32_t i = 0; i < n; i++) rows[i].key = share_under(w, rows[i].seen);
     print_first(w, rows, n, most, "of which most would be 0 in f16");

@@ -37,6 +37,9 @@ const Seen *watch_first_lost(const Watch *w, bool backward);
 /* What a probe has seen; 0 and below: NULL. */
 const Seen *watch_input(const Watch *w, const Seen *s, uint32_t input);
 bool seen_is_backward(const Seen *s);
+/* What the numbers of a parameter's gradient are times: the loss scale of its step, of several the
+ * greatest; else 1. */
+double seen_scale(const Watch *w, const Seen *s);
 
 /* ---- findings.c ---- */
 

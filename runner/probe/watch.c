@@ -11,9 +11,16 @@ bool seen_is_backward(const Seen *s)
   return s->probe->kind != PROBE_value || s->probe->of.origin.id != 0;
 }
 
+double seen_scale(const Watch *w, const Seen *s)
+{
+  uint32_t probe = s->probe->kind == PROBE_gradient ? s->probe->scale : 0;
+  return probe ? w->at[w->seen[probe - 1]].range.greatest : 1;
+}
+
 static const char *name_of(Compile *c, const Probe *p)
 {
   const Graph *g = c->graph;
+  if (p->kind == PROBE_scale) return "of an optimizer";
   if (p->kind != PROBE_value) return g->params.at[p->param].path;
   const Node *n = &p->of;
   const char *back = n->origin.id ? "gradient in " : "";
@@ -57,7 +64,8 @@ void watch_init(Watch *w, Compile *c)
     uint32_t at = variant ? entry_of(w, p, last_block) : w->n;
     if (at == w->n) {
       Span span = diag_user_span(c, p->of.span);
-      if (p->kind != PROBE_value) span = g->params.at[p->param].span;
+      bool param = p->kind != PROBE_value && p->kind != PROBE_scale;
+      if (param) span = g->params.at[p->param].span;
       w->at[w->n++] = (Seen){.probe = p, .name = name_of(c, p)};
       if (span.end) w->at[at].place = diag_place(c, span);
     }

@@ -49,6 +49,7 @@ ampc_status suite_running(Arena *a, TestRun *run);
 ampc_status suite_scaler(Arena *a, TestRun *run);
 ampc_status suite_scan(Arena *a, TestRun *run);
 ampc_status suite_lookups(Arena *a, TestRun *run);
+ampc_status suite_probes(Arena *a, TestRun *run);
 ampc_status suite_sums(Arena *a, TestRun *run);
 ampc_status suite_layout(Arena *a, TestRun *run);
 ampc_status suite_layout_random(Arena *a, TestRun *run);

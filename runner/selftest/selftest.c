@@ -36,11 +36,12 @@ static void *run_suite(void *data)
 static ampc_status run_suites(TestRun *run)
 {
   SuiteThread threads[] = {
-      {.suite = suite_forward}, {.suite = suite_backward}, {.suite = suite_random},
-      {.suite = suite_step},    {.suite = suite_running},  {.suite = suite_scan},
-      {.suite = suite_lookups}, {.suite = suite_layout},   {.suite = suite_layout_random},
-      {.suite = suite_fusion},  {.suite = suite_model},    {.suite = suite_twin},
-      {.suite = suite_jobs},    {.suite = suite_scaler},   {.suite = suite_sums}};
+      {.suite = suite_forward},       {.suite = suite_backward}, {.suite = suite_random},
+      {.suite = suite_step},          {.suite = suite_running},  {.suite = suite_scan},
+      {.suite = suite_lookups},       {.suite = suite_probes},   {.suite = suite_layout},
+      {.suite = suite_layout_random}, {.suite = suite_fusion},   {.suite = suite_model},
+      {.suite = suite_twin},          {.suite = suite_jobs},     {.suite = suite_scaler},
+      {.suite = suite_sums}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {

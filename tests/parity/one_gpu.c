@@ -1,12 +1,12 @@
-/* A machine that seems to have one GPU, for make_table.py: preloaded, it answers what PyTorch asks of the CUDA runtime
- * before it records a fake tensor for backward. Nothing can be computed with it.
- * make_table.py builds it, as libcuda.so.1, and starts itself anew with it. */
+/* A machine that seems to have one GPU, for make_table.py: preloaded, it answers what PyTorch asks
+ * of the CUDA runtime before it records a fake tensor for backward. Nothing can be computed with
+ * it. make_table.py builds it, as libcuda.so.1, and starts itself anew with it. */
 #include <stddef.h>
 
-#define NOTHING(name) \
-  int name(void)      \
-  {                   \
-    return 0;         \
+#define NOTHING(name)                                                                              \
+  int name(void)                                                                                   \
+  {                                                                                                \
+    return 0;                                                                                      \
   }
 
 NOTHING(cudaGetDeviceProperties)

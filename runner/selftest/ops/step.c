@@ -4,7 +4,7 @@
 
 static const OpTest tests[] = {
     {OP_output, "w", "=", FIRST(reference_same_order), EXACT, CASES({ALL, "33", ""})},
-    {OP_probed, NO_CASES("suite output: it is one that pass probe makes; tests/probe looks on")},
+    {OP_probed, NO_CASES("suite probes: a step that is looked at")},
     {OP_metric, NO_CASES("suite step: sums and averages of a training")},
     {OP_statistics, NO_CASES("suite step: counts of a training; tests/metrics: their formulas")},
     {OP_check_index, NO_CASES("suite lookups: what is noted of a training")},

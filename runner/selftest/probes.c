@@ -1,0 +1,68 @@
+/* Suite: what pass probe makes a step tell, of numbers that are known: weights, their gradients and
+ * what the update adds. Where the counts come from, ranges, has cases of its own. */
+#include "graph.h"
+#include "runner/probe/probe.h"
+#include <string.h>
+
+enum { N = 33 };
+
+static const char job[] =
+    "data d() { return synthetic(8, [1]) }\n"
+    "module Net { w = Parameter([33]); def forward(x) { return (w * w).sum() } }\n"
+    "model net = Net()\n"
+    "optimizer opt = SGD(net, lr=0.25)\n"
+    "train x in d() with batch=4 { minimize net(x) with opt }\n";
+
+/* 1/4, 2/4, ..: the gradient is twice that, and the update takes a half of it away; exactly. */
+static ampc_status write_weights(Built *b)
+{
+  float w[N];
+  for (int i = 0; i < N; i++) w[i] = (float)(i + 1) / 4;
+  return ampc_write(b->rt, (ampc_ref){AMPC_MASTER, 0}, w, sizeof w);
+}
+
+static bool is_range(const Watch *w, ProbeKind kind, double greatest)
+{
+  for (uint32_t i = 0; i < w->n; i++) {
+    const Range *r = &w->at[i].range;
+    if (w->at[i].probe->kind == kind)
+      return r->n == N && !r->zeros && r->greatest == greatest && r->least == greatest / N;
+  }
+  return false;
+}
+
+static ampc_status run_step(TestRun *run, Built *b)
+{
+  Watch w;
+  bool found = false;
+  watch_init(&w, b->c);
+  ampc_status status = write_weights(b);
+  if (!status) status = built_step(b);
+  if (!status) status = watch_read(&w, b->rt, 0, &found);
+  if (status) return status;
+  test_check(run, OP_probed, AMPC_F32, found, "a step that is looked at");
+  test_check(run, OP_probed, AMPC_F32, is_range(&w, PROBE_weight, N / 4.0), "weights");
+  test_check(run, OP_probed, AMPC_F32, is_range(&w, PROBE_gradient, N / 2.0), "gradients");
+  test_check(run, OP_probed, AMPC_F32, is_range(&w, PROBE_update, N / 8.0), "updates");
+  return AMPC_OK;
+}
+
+/* Fused and not. */
+ampc_status suite_probes(Arena *a, TestRun *run)
+{
+  (void)a;
+  ampc_status status = AMPC_OK;
+  if (!test_wanted(run, OP_probed)) return status;
+  for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
+    Options options = test_options(run, optimize);
+    options.probe_every = 1;
+    Built b = {.run = run, .c = compile_create(&options)};
+    if (!compile_text(b.c, "selftest.amp", job, strlen(job)))
+      status = ampc_fail(AMPC_RUN_FAILED, "the job of probes was refused");
+    if (!status) status = built_start(&b);
+    if (!status) status = ampc_init_params(b.rt, 3);
+    if (!status) status = run_step(run, &b);
+    built_close(&b);
+  }
+  return status;
+}
