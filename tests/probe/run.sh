@@ -72,7 +72,7 @@ for at in many["values"]:
         low, high = at["exponents"][0][0], at["exponents"][-1][0]
         assert 2.0**low <= at["least"] < 2.0 ** (low + 1) and 2.0**high <= at["greatest"] < 2.0 ** (high + 1), at
 by_name = {(v["kind"], v["name"]): v for v in one["values"]}
-assert {"value", "weight", "gradient", "update"} == {kind for kind, _ in by_name}
+assert {"value", "weight", "gradient", "update", "scale"} == {kind for kind, _ in by_name}
 h = by_name["value", "net relu `h`"]
 assert h["line"] == 6 and h["type"] == "f16" and h["elements"] == 16 * 32 and not h["backward"], h
 # an update of SGD is the learning rate times the gradient
