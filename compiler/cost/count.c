@@ -55,15 +55,6 @@ static int64_t count_row(const Graph *g, Value v)
   return flops;
 }
 
-/* Arithmetic of integers is not counted: some operand or the result must be a float. */
-static bool meets_floats(const Graph *g, const Node *n)
-{
-  bool found = dtype_is_float(n->dtype);
-  for (uint32_t i = 0; i < n->n_in; i++)
-    found |= n->in[i].id && dtype_is_float(ir_node(g, n->in[i])->dtype);
-  return found;
-}
-
 typedef struct Counter {
   Compile *c;
   CommandCount *sum;
@@ -74,7 +65,7 @@ static int64_t node_flops(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
   OpTemplate tmpl = op_of(n)->tmpl;
-  if (tmpl == TMPL_file || !meets_floats(g, n)) return 0;
+  if (tmpl == TMPL_file || !ir_meets_floats(g, n)) return 0; /* of integers none is counted */
   int64_t flops = 0;
   if (tmpl == TMPL_map) flops += ir_elements(n) * count_statement(n, &op_of(n)->code.statements[0]);
   if (n->op == OP_grad_accumulate) flops += ir_elements(ir_node(g, n->in[0]));

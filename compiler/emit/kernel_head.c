@@ -189,10 +189,8 @@ static const char *arithmetic_text(const Kernel *k)
   bool real = kernel_template(k) == TMPL_file, wide = false;
   for (uint32_t i = 0; i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
-    real |= dtype_is_float(n->dtype);
+    real |= ir_meets_floats(k->g, n);
     wide |= op_is_wide(k->c, n);
-    for (uint32_t j = 0; j < n->n_in; j++)
-      real |= n->in[j].id && dtype_is_float(ir_node(k->g, n->in[j])->dtype);
   }
   if (!real) return "compute integers";
   if (k->c->options.real64) return "compute f64";

@@ -441,6 +441,14 @@ bool is_cpu_target(const Compile *c)
   return strcmp(c->options.target, "cpu") == 0;
 }
 
+bool ir_meets_floats(const Graph *g, const Node *n)
+{
+  bool found = dtype_is_float(n->dtype);
+  for (uint32_t i = 0; i < n->n_in; i++)
+    found = found || (n->in[i].id && dtype_is_float(ir_node(g, n->in[i])->dtype));
+  return found;
+}
+
 uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide)
 {
   Graph *g = c->graph;

@@ -427,6 +427,7 @@ uint32_t ir_set_image_dims(const ImageDims *d, Layout layout, int64_t dim[MAX_RA
 int64_t ir_pixels(const ImageDims *d); /* of one image */
 /* The sizes of a parameter as it lies; gives its layout. */
 Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
+bool ir_meets_floats(const Graph *g, const Node *n); /* an input or the result is a float */
 bool is_cpu_target(const Compile *c);
 /* The region itself, with sums of f64 or, `wide` false, f32. Equal ones are one. */
 uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide);

@@ -52,18 +52,10 @@ bool op_is_wide(const Compile *c, const Node *n)
 
 /* ---- what it is in ---- */
 
-static bool meets_floats(Compile *c, const Node *n)
-{
-  bool found = dtype_is_float(n->dtype);
-  for (uint32_t i = 0; i < n->n_in; i++)
-    found = found || (n->in[i].id && dtype_is_float(ir_in(c, n, i)->dtype));
-  return found;
-}
-
 /* What a kernel holds one number in. Integers below 64 bits are C's int. */
 static const char *held_in(Compile *c, const Node *n)
 {
-  if (meets_floats(c, n)) return c->options.real64 ? "f64" : "f32";
+  if (ir_meets_floats(c->graph, n)) return c->options.real64 ? "f64" : "f32";
   return ir_dtype_name(n->dtype == AMPC_I64 ? AMPC_I64 : AMPC_I32);
 }
 
@@ -100,10 +92,10 @@ OpTypes op_types(Compile *c, const Node *n)
   } else if (op->traits & T_views) {
     t = types_of_attention(c, n);
   } else if (!only_picks(op)) {
-    bool along = op->traits & T_along && meets_floats(c, n);
+    bool along = op->traits & T_along && ir_meets_floats(c->graph, n);
     t.compute = along ? "f64" : held_in(c, n);
     if (accumulates(op) || op->traits & T_totals)
-      t.accumulate = op_is_wide(c, n) ? "f64" : meets_floats(c, n) ? t.compute : "i64";
+      t.accumulate = op_is_wide(c, n) ? "f64" : ir_meets_floats(c->graph, n) ? t.compute : "i64";
   }
   t.store = ir_dtype_name(n->dtype);
   return t;
