@@ -7,7 +7,7 @@
  * is not as in Apex. */
 #include "lower.h"
 
-static const Level levels[] = {
+const Level levels[LEVEL_COUNT] = {
     {"O0", REGION_f32, REGION_f32, 0},
     {"O1", REGION_f16, REGION_f16, 1},
     {"O2", REGION_f16, REGION_off, 2},
@@ -16,7 +16,7 @@ static const Level levels[] = {
 
 const Level *level_by_name(const char *name)
 {
-  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+  for (int i = 0; i < LEVEL_COUNT; i++)
     if (strcmp(levels[i].name, name) == 0) return &levels[i];
   return NULL;
 }

@@ -179,6 +179,8 @@ typedef struct Level { /* `precision O2`: level.c */
   RegionKind region; /* of the job: off where the model as a whole is cast */
   int number;
 } Level;
+enum { LEVEL_COUNT = 4 };
+extern const Level levels[LEVEL_COUNT]; /* O0 to O3 */
 
 typedef struct Sums { /* of a def of the library: `accumulate`, accumulate.c */
   Datum op;

@@ -54,11 +54,11 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
 static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind *out)
 {
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
-    const char *names[KIND_COUNT + 4] = {NULL};
+    const char *names[KIND_COUNT + LEVEL_COUNT];
     uint32_t n = 0;
     for (int i = 0; i < KIND_COUNT; i++)
       if (off || kinds[i].kind != REGION_off) names[n++] = kinds[i].name;
-    for (int i = 0; !off && i < 4; i++) names[n++] = arena_printf(l->arena, "O%d", i);
+    for (int i = 0; !off && i < LEVEL_COUNT; i++) names[n++] = levels[i].name;
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
     diag_help_names(l->c, e->as.name, names, n);
     return false;
@@ -93,7 +93,7 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
     const Region *r = &g->regions.at[i];
     if (r->kind == kind && r->parent == parent && r->no_grad == no_grad &&
         r->checkpoint == g->regions.at[parent].checkpoint && r->span.start == span.start &&
-        r->wide == g->regions.at[parent].wide && !r->sums_of && strcmp(r->label, label) == 0)
+        !r->sums_of && strcmp(r->label, label) == 0)
       return (uint16_t)i;
   }
   if (g->regions.n > UINT16_MAX) {

@@ -34,7 +34,7 @@ typedef struct ampc_state {
   int decided, passed; /* decisions of optimizers: in this attempt at the step; that are made for
                           good, in this one or those before it, and are not made again */
   int again, dropped;  /* 1: in this attempt the decisions from here on wait for the next; some
-                          update  of the step was dropped for good */
+                          update of the step was dropped for good */
   int replay, pad;     /* 1: the last step has to be run again on the same batches, for the host */
   long long bad_loss;  /* without a scaler 1 + step of the first minimized value or gradient that is
                           not finite: from then on no update is taken; 0: none yet. With one minus
