@@ -9,7 +9,7 @@ train() { "$amp" train --device cpu --quiet "$@"; }
 
 # Backward multiplies with 2^120 and with its inverse in steps 3 and 10 for a, 6 and 7 for b (`step` counts from 0): all
 # is as in other steps, but for an infinity on the way where the scale is 256 or more.
-cat >"$d/two.amp" <<'AMP'
+cat >"$d/head.amp" <<'AMP'
 data d() { return synthetic(88, [4]) }
 def steep(x, on) {
   k = 1.0 + (2.0 ** 120 - 1.0) * on.to(f32)
@@ -18,6 +18,8 @@ def steep(x, on) {
 module Net { w = Parameter([4], init=normal_()); def forward(x) { return x * w } }
 model a = Net()
 model b = Net()
+AMP
+cat "$d/head.amp" - >"$d/two.amp" <<'AMP'
 optimizer oa = Adam(a, lr=0.01)
 optimizer ob = Adam(b, lr=0.01)
 precision f16 { scaler(init=1048576.0, interval=3) }
@@ -81,15 +83,7 @@ passes "one goes on from the lower" train --json --resume "$work/part" --steps 8
 grep -q '"scale": *524288' "$work/out" || failed "the one scale is another"
 
 # ---- one loss of several optimizers: one backward, with the lowest scale of theirs ----------------------
-cat >"$d/joint.amp" <<'AMP'
-data d() { return synthetic(88, [4]) }
-def steep(x, on) {
-  k = 1.0 + (2.0 ** 120 - 1.0) * on.to(f32)
-  return x / k * k
-}
-module Net { w = Parameter([4], init=normal_()); def forward(x) { return x * w } }
-model a = Net()
-model b = Net()
+cat "$d/head.amp" - >"$d/joint.amp" <<'AMP'
 optimizer oa = SGD(a, lr=0.01)
 optimizer ob = SGD(b, lr=0.01, momentum=0.5)
 precision f16 { scaler(init=1048576.0, interval=3) }

@@ -261,12 +261,30 @@ static void write_again(TensorFile *f, const char *path)
   free(data);
 }
 
+typedef struct Forged {
+  const char *key, *value;
+} Forged;
+
+/* The run's checkpoint at "a" with one of these entries each. */
+static void expect_forged_refused(ampc_runtime *rt, const Forged *forged, size_t n)
+{
+  Snapshot before = snapshot(rt);
+  for (size_t i = 0; i < n; i++) {
+    TensorFile f;
+    MUST(tensor_file_read(temp_path("a"), &f) == AMPC_OK);
+    MUST(tensor_file_set(&f, forged[i].key, forged[i].value));
+    write_again(&f, temp_path("bad"));
+    tensor_file_free(&f);
+    expect_refused(rt, &before, forged[i].key, (long)i);
+    CHECK_MSG(strstr(ampc_last_error(), forged[i].key) && strstr(ampc_last_error(), ", expected "),
+              "%s", ampc_last_error());
+  }
+}
+
 /* Whole files with a right checksum whose metadata nobody's run has written. */
 static void check_forged(void)
 {
-  static const struct {
-    const char *key, *value;
-  } forged[] = {
+  static const Forged forged[] = {
       {"ampc.scale", "12abc"},
       {"ampc.scale", "nan"},
       {"ampc.scale", "inf"},
@@ -299,46 +317,24 @@ static void check_forged(void)
   ampc_runtime *rt = start(&job, 3);
   run(rt, 4);
   save(rt, temp_path("a"));
-  Snapshot before = snapshot(rt);
-  for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
-    TensorFile f;
-    MUST(tensor_file_read(temp_path("a"), &f) == AMPC_OK);
-    MUST(tensor_file_set(&f, forged[i].key, forged[i].value));
-    write_again(&f, temp_path("bad"));
-    tensor_file_free(&f);
-    expect_refused(rt, &before, forged[i].key, (long)i);
-    CHECK_MSG(strstr(ampc_last_error(), forged[i].key) && strstr(ampc_last_error(), ", expected "),
-              "%s", ampc_last_error());
-  }
+  expect_forged_refused(rt, forged, sizeof forged / sizeof *forged);
   ampc_free(rt);
 }
 
 /* Where each optimizer has a scale: its keys are looked at like the others. */
 static void check_own_scales(void)
 {
-  static const struct {
-    const char *key, *value;
-  } forged[] = {{"ampc.optimizer.opt.scale", "1e39"},
-                {"ampc.optimizer.opt.scale", "0"},
-                {"ampc.optimizer.opt.growth", "-1"},
-                {"ampc.optimizer.opt.spared", "1.5"}};
+  static const Forged forged[] = {{"ampc.optimizer.opt.scale", "1e39"},
+                                  {"ampc.optimizer.opt.scale", "0"},
+                                  {"ampc.optimizer.opt.growth", "-1"},
+                                  {"ampc.optimizer.opt.spared", "1.5"}};
   SmallProgram s;
   small_program(&s);
   s.program.scaler.per_optimizer = true;
   ampc_runtime *rt = start(&s, 3);
   run(rt, 4);
   save(rt, temp_path("a"));
-  Snapshot before = snapshot(rt);
-  for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
-    TensorFile f;
-    MUST(tensor_file_read(temp_path("a"), &f) == AMPC_OK);
-    MUST(tensor_file_set(&f, forged[i].key, forged[i].value));
-    write_again(&f, temp_path("bad"));
-    tensor_file_free(&f);
-    expect_refused(rt, &before, forged[i].key, (long)i);
-    CHECK_MSG(strstr(ampc_last_error(), forged[i].key) && strstr(ampc_last_error(), ", expected "),
-              "%s", ampc_last_error());
-  }
+  expect_forged_refused(rt, forged, sizeof forged / sizeof *forged);
   ampc_free(rt);
 }
 
