@@ -2,6 +2,7 @@
  * that f16 does not reach. Numbers of the text are pass precision's (W408). */
 #include <math.h>
 #include "explain.h"
+#include "runtime/plan/float_type.h"
 
 /* ---- sizes ---- */
 
@@ -22,9 +23,6 @@ static void warn_sizes(Explanation *e)
 
 /* ---- the range of f16 ---- */
 
-/* The greatest number of f16, and from where on numbers round to infinity. */
-static const double largest = 65504, overflows = 65520;
-
 /* arange(100000).to(f16) */
 static bool warn_integers(Explanation *e, const Node *n)
 {
@@ -34,7 +32,7 @@ static bool warn_integers(Explanation *e, const Node *n)
   if (dtype_is_float(from->dtype) || from->dtype == AMPC_BOOL) return false;
   IntegerRange r = integer_range(c, n->in[0]);
   double most = fmax(fabs(r.low), fabs(r.high));
-  if (isinf(most) || most < overflows) return false;
+  if (isinf(most) || most < ampc_float_type_of(AMPC_F16)->overflow) return false;
   diag_warning(c, W410, n->span, "integers up to %.0f become f16, whose largest number is 65504",
                most);
   diag_help(c, "`.to(f32)`");
@@ -48,7 +46,7 @@ static bool warn_sum(Explanation *e, const Node *n)
   if (n->dtype != AMPC_F16 || !op_has(n, T_sums) || op_of(n)->code.uses_length) return false;
   const Node *x = ir_in(c, n, 0);
   int64_t of = ir_elements(n) ? ir_elements(x) / ir_elements(n) : 0;
-  if ((double)of <= largest) return false;
+  if ((double)of <= ampc_float_type_of(AMPC_F16)->greatest) return false;
   diag_warning(c, W410, n->span, "a sum of %lld numbers is stored as f16, whose largest is 65504",
                (long long)of);
   diag_help(c, "`.to(f32)` before the sum");

@@ -2,28 +2,12 @@
  * number has no type of its own (it never raises a tensor's), so in 16 bits -1e9 may be -inf and an
  * eps nothing at all. */
 #include "rules.h"
+#include "runtime/plan/float_type.h"
 #include <math.h>
-
-/* ---- types ---- */
-
-typedef struct Range {
-  int digits;      /* binary ones of a number */
-  double overflow; /* numbers from it on round to infinity: half a step above the greatest */
-  double least;    /* the smallest above 0; half of it rounds to 0 */
-  const char *greatest_text, *least_text;
-} Range;
-
-static const Range *range_of(DType d)
-{
-  static const Range f16 = {11, 65520, 0x1p-24, "65504", "5.96e-8"},
-                     bf16 = {8, 0x1.ffp127, 0x1p-133, "3.38953e38", "9.2e-41"},
-                     f32 = {24, 0x1.ffffffp127, 0x1p-149, "3.40282e38", "1.4e-45"};
-  return d == AMPC_F16 ? &f16 : d == AMPC_BF16 ? &bf16 : &f32;
-}
 
 double rule_rounded(DType d, double v)
 {
-  const Range *r = range_of(d);
+  const ampc_float_type *r = ampc_float_type_of(d);
   if (!isfinite(v) || v == 0) return v;
   if (fabs(v) >= r->overflow) return copysign(INFINITY, v);
   double step = fmax(ldexp(1, ilogb(v) + 1 - r->digits), r->least);
@@ -32,7 +16,7 @@ double rule_rounded(DType d, double v)
 
 static bool overflows(DType d, double v)
 {
-  return isfinite(v) && fabs(v) >= range_of(d)->overflow;
+  return isfinite(v) && fabs(v) >= ampc_float_type_of(d)->overflow;
 }
 
 static bool vanishes(DType d, double v)
@@ -45,21 +29,21 @@ static bool vanishes(DType d, double v)
 static void refuse(Compile *c, const Node *n, DType d, double v)
 {
   diag_error(c, E402, n->span, "%s does not fit %s (largest %s)", ir_number_text(c, v),
-             ir_dtype_name(d), range_of(d)->greatest_text);
+             ir_dtype_name(d), ampc_float_type_of(d)->greatest_text);
   diag_help(c, "`-inf` for a mask, or compute it in `autocast(f32)`");
 }
 
 static void warn_great(Compile *c, const Node *n, DType d, double v, const char *so)
 {
   diag_warning(c, W408, n->span, "%s does not fit %s (largest %s): %s", ir_number_text(c, v),
-               ir_dtype_name(d), range_of(d)->greatest_text, so);
+               ir_dtype_name(d), ampc_float_type_of(d)->greatest_text, so);
   diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
 }
 
 static void warn_small(Compile *c, const Node *n, DType d, double v, const char *so)
 {
   diag_warning(c, W408, n->span, "%s is 0 in %s (smallest %s): %s", ir_number_text(c, v),
-               ir_dtype_name(d), range_of(d)->least_text, so);
+               ir_dtype_name(d), ampc_float_type_of(d)->least_text, so);
   diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
 }
 
@@ -102,13 +86,14 @@ static void check_divided(Compile *c, const Node *n, double v, uint32_t input)
   if (input == 0) {
     check_factor(c, n, v, v);
   } else if (v != 0 && overflows(n->dtype, 1 / v)) {
-    diag_warning(c, W408, n->span,
-                 "dividing by %s leaves %s (largest %s): most results are infinite",
-                 ir_number_text(c, v), ir_dtype_name(n->dtype), range_of(n->dtype)->greatest_text);
+    diag_warning(
+        c, W408, n->span, "dividing by %s leaves %s (largest %s): most results are infinite",
+        ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_float_type_of(n->dtype)->greatest_text);
     diag_help(c, "compute it in `autocast(f32)`");
   } else if (isfinite(v) && v != 0 && vanishes(n->dtype, 1 / v)) {
     diag_warning(c, W408, n->span, "dividing by %s leaves %s (smallest %s): most results are 0",
-                 ir_number_text(c, v), ir_dtype_name(n->dtype), range_of(n->dtype)->least_text);
+                 ir_number_text(c, v), ir_dtype_name(n->dtype),
+                 ampc_float_type_of(n->dtype)->least_text);
     diag_help(c, "compute it in `autocast(f32)`");
   }
 }

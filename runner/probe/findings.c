@@ -1,6 +1,7 @@
 /* What is wrong with a value, in words. One finding a value: the worst. */
 #include <stdlib.h>
 #include "probe.h"
+#include "runtime/plan/float_type.h"
 
 /* How bad it is: a group a hundred times worse than the next, within it by how many elements it
  * strikes. */
@@ -60,8 +61,9 @@ static bool is_lost(const Judge *j)
     return found(j, lost_badness(j),
                  TEXT(j, "%lld of %lld are NaN", (long long)r->nans, (long long)r->n), "");
   if (!r->infinite) return false;
-  const char *end =
-      j->type == AMPC_F32 ? "" : TEXT(j, "; %s ends at %.6g", type_name(j), range_largest(j->type));
+  const char *end = j->type == AMPC_F32 ? ""
+                                        : TEXT(j, "; %s ends at %.6g", type_name(j),
+                                               ampc_float_type_of(j->type)->greatest);
   return found(j, lost_badness(j),
                TEXT(j, "%lld of %lld are infinite%s", (long long)r->infinite, (long long)r->n, end),
                j->type == AMPC_F32 ? "" : where_cure(j));

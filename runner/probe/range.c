@@ -1,27 +1,10 @@
 #include "range.h"
 #include <math.h>
 #include <string.h>
+#include "runtime/plan/float_type.h"
 
 /* Exponent field e of f32 is 2^(e - BIAS) and up. */
 enum { BIAS = 127 };
-
-typedef struct Limits { /* of a type, as exponents of 2 */
-  int over;             /* from here on numbers are infinite */
-  int normal;           /* from here on numbers have all digits */
-  int under;            /* below it they become 0 */
-} Limits;
-
-static Limits limits_of(ampc_dtype d)
-{
-  if (d == AMPC_F16) return (Limits){16, -14, -25};
-  if (d == AMPC_BF16) return (Limits){128, -126, -134};
-  return (Limits){128, -126, -150};
-}
-
-double range_largest(ampc_dtype d)
-{
-  return d == AMPC_F16 ? 65504 : d == AMPC_BF16 ? 0x1.fep127 : 0x1.fffffep127;
-}
 
 static double float_of(int32_t bits)
 {
@@ -54,7 +37,7 @@ bool range_is_finite(const Range *r)
 int64_t range_over(const Range *r, ampc_dtype d)
 {
   if (d == AMPC_F16) return r->over_f16;
-  return d == AMPC_BF16 && r->greatest >= 0x1.ffp127 ? 1 : 0;
+  return d == AMPC_BF16 && r->greatest >= ampc_float_type_of(d)->overflow ? 1 : 0;
 }
 
 /* Elements that are not 0 whose exponent lies below `limit`. All those below 2^-126 count as the
@@ -69,10 +52,10 @@ static int64_t below(const Range *r, int limit)
 
 int64_t range_under(const Range *r, ampc_dtype d, double scale)
 {
-  return below(r, limits_of(d).under + (int)lround(log2(scale)));
+  return below(r, ilogb(ampc_float_type_of(d)->least) - 1 + (int)lround(log2(scale)));
 }
 
 int64_t range_subnormal(const Range *r, ampc_dtype d)
 {
-  return below(r, limits_of(d).normal);
+  return below(r, ilogb(ampc_float_type_of(d)->normal));
 }

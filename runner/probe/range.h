@@ -21,4 +21,3 @@ int64_t range_over(const Range *r, ampc_dtype d);
 int64_t range_under(const Range *r, ampc_dtype d, double scale);
 /* How many that are not 0 lie below the normal numbers of type d, where it has fewer digits. */
 int64_t range_subnormal(const Range *r, ampc_dtype d);
-double range_largest(ampc_dtype d); /* 65504 */

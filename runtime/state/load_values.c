@@ -4,20 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
+#include "runtime/plan/float_type.h"
 #include "param.h"
 #include "runtime/base/convert.h"
 
 enum { PIECE = 1 << 18 /* elements on their way at once */ };
 
-/* A type of 16 bits in which the job reads weights: where rounding to it gives infinity, and up to
- * where it gives 0. */
-typedef struct Narrow {
-  const char *name, *largest, *smallest;
-  double beyond, vanish;
-} Narrow;
-
-static const Narrow narrow[] = {{"f16", "65504", "2^-24", 65520, 0x1p-25},
-                                {"bf16", "3.39e38", "2^-133", 0x1.ffp127, 0x1p-134}};
+/* The types of 16 bits in which a job may read weights. */
+static const ampc_dtype narrow[] = {AMPC_F16, AMPC_BF16};
 enum { NARROW_COUNT = sizeof narrow / sizeof *narrow };
 
 typedef struct Range { /* of one of them */
@@ -89,10 +83,10 @@ static void convert_floats(Copying *c, int64_t n)
   }
 }
 
-static void count_range(Range *r, const Narrow *type, double v)
+static void count_range(Range *r, const ampc_float_type *type, double v)
 {
-  r->beyond += r->read && isfinite(v) && v >= type->beyond;
-  r->vanished += r->read && v > 0 && v <= type->vanish;
+  r->beyond += r->read && isfinite(v) && v >= type->overflow;
+  r->vanished += r->read && v > 0 && v <= type->least / 2;
 }
 
 static void count_floats(Copying *c, int64_t n)
@@ -101,7 +95,8 @@ static void count_floats(Copying *c, int64_t n)
   for (int64_t i = 0; i < n; i++) {
     double v = fabs(number_load(c->to->dtype, c->rt->program->real64, c->made, i));
     c->not_finite += !isfinite(v);
-    for (int k = 0; k < NARROW_COUNT; k++) count_range(&c->range[k], &narrow[k], v);
+    for (int k = 0; k < NARROW_COUNT; k++)
+      count_range(&c->range[k], ampc_float_type_of(narrow[k]), v);
   }
 }
 
@@ -157,20 +152,21 @@ static ampc_status copy_transposed(Copying *c)
 static void tell_range(const Copying *c, int k, ampc_tell *tell, void *to)
 {
   char line[400];
-  const Narrow *n = &narrow[k];
+  const ampc_float_type *n = ampc_float_type_of(narrow[k]);
+  const char *name = ampc_dtype_name(narrow[k]);
   const Range *r = &c->range[k];
   long long all = c->to->elements;
   if (r->beyond) {
     snprintf(line, sizeof line,
              "%s: %lld of %lld values are beyond %s (%s): infinite wherever the job reads them "
              "as %s",
-             c->to->path, (long long)r->beyond, all, n->name, n->largest, n->name);
+             c->to->path, (long long)r->beyond, all, name, n->greatest_text, name);
     tell(to, true, line);
   }
   if (r->vanished) {
     snprintf(line, sizeof line,
              "%s: %lld of %lld values are below %s (%s): 0 wherever the job reads them as %s",
-             c->to->path, (long long)r->vanished, all, n->name, n->smallest, n->name);
+             c->to->path, (long long)r->vanished, all, name, n->least_text, name);
     tell(to, r->vanished >= all / 100, line);
   }
 }
