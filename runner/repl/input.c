@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -223,6 +224,9 @@ static void open_editor(Input *in)
   el_set(in->editor, EL_CLIENTDATA, in);
   el_set(in->editor, EL_PROMPT, prompt);
   el_set(in->editor, EL_EDITOR, "emacs");
+  /* the kernel would drop what is written while it hands out Ctrl-C: at the prompt and at work */
+  el_set(in->editor, EL_SETTY, "-d", "+noflsh", NULL);
+  el_set(in->editor, EL_SETTY, "-x", "+noflsh", NULL);
   el_set(in->editor, EL_GETCFN, read_character);
   el_set(in->editor, EL_ADDFN, "amp-complete", "complete a name", complete_key);
   el_set(in->editor, EL_BIND, "^I", "amp-complete", NULL);
@@ -300,6 +304,7 @@ const char *input_next(Input *in, size_t *out_size)
     if (!line && input_interrupted()) { /* what was typed is dropped */
       if (!in->editor) return NULL;
       el_reset(in->editor);
+      tcflush(STDIN_FILENO, TCIFLUSH); /* typed before it, not read yet */
       keep_input(in); /* the lines before the one that was being typed can be had again */
       in->size = 0;
       puts("^C");
