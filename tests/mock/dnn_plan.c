@@ -246,11 +246,25 @@ static DnnStatus read_text(Descriptor *d, DnnPlanData *c)
   return CUDNN_STATUS_SUCCESS;
 }
 
+typedef struct Kept { /* recorded calls know it: it stays to the end of the process */
+  DnnPlanData plan;
+  struct Kept *before;
+} Kept;
+
+static DnnPlanData *keep_plan(void)
+{
+  static Kept *last;
+  Kept *kept = calloc(1, sizeof *kept);
+  if (!kept) mock_misuse("out of memory");
+  kept->before = last;
+  last = kept;
+  return &kept->plan;
+}
+
 static DnnStatus make_plan(Descriptor *d)
 {
   int64_t n;
-  DnnPlanData *p = calloc(1, sizeof *p); /* recorded calls know it: it stays */
-  if (!p) mock_misuse("out of memory");
+  DnnPlanData *p = keep_plan();
   const Descriptor *config = dnn_named(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   if (!check_machine(d)) mock_misuse("a plan without handle and device");
   d->data = p;
