@@ -13,13 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The arithmetic of toolchain.c, less optimized: accesses stay where they stand in the text, a call
+/* The arithmetic of toolchain.c, not optimized: accesses stay where they stand in the text, a call
  * stays a call (two calls of a barrier are two places), and no code is doubled. _Thread_local
  * variables are the CPU text's way to say which block it is. */
 #define FLAGS                                                                                      \
-  "-O1 -fno-inline -fno-thread-jumps -march=native -ffp-contract=off -fno-math-errno "             \
-  "-fno-trapping-math -std=gnu11 -w -fPIC -fsanitize=thread "                                      \
-  "'-D_Thread_local=__attribute__((section(\"simt_own\")))'"
+  "-O0 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -std=gnu11 -w -fPIC "    \
+  "-fsanitize=thread '-D_Thread_local=__attribute__((section(\"simt_own\")))'"
 
 extern char **environ;
 
