@@ -247,6 +247,18 @@ DEVICE long long ampc_round_int(long long x)
   return x;
 }
 
+// --- ampc_max_i32
+DEVICE int ampc_max_i32(int x, int y)
+{
+  return x > y ? x : y;
+}
+
+// --- ampc_min_i32
+DEVICE int ampc_min_i32(int x, int y)
+{
+  return x < y ? x : y;
+}
+
 // --- ampc_max_int
 DEVICE long long ampc_max_int(long long x, long long y)
 {

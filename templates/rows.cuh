@@ -51,6 +51,15 @@ ROW_TREE(long long, row_max_int, ampc_max_int)
 // --- row_min_int
 ROW_TREE(long long, row_min_int, ampc_min_int)
 
+// --- row_sum_i32
+ROW_TREE(int, row_sum_i32, JOIN_ADD)
+
+// --- row_max_i32
+ROW_TREE(int, row_max_i32, ampc_max_i32)
+
+// --- row_min_i32
+ROW_TREE(int, row_min_i32, ampc_min_i32)
+
 // --- column_sum
 COLUMN_TREE(real, column_sum, JOIN_ADD)
 
