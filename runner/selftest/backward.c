@@ -429,7 +429,7 @@ static ampc_status run_doubles(Arena *a, TestRun *run, GradientList *list)
   for (uint32_t i = 0; i < list->n; i++) {
     GradientCase g = gradient_widened(a, &list->at[i]);
     vec_push(a, &wide, g);
-    if (g.base.type == AMPC_F32 && !run->no_tangents) vec_push(a, &wide, twin_of(a, &list->at[i]));
+    if (g.base.type == AMPC_F32 && !run->brief) vec_push(a, &wide, twin_of(a, &list->at[i]));
   }
   built_open(&b, run, true, 2);
   ampc_status status = load_all(&b, &wide);

@@ -17,7 +17,7 @@ typedef struct TestRun {
   char **jobs;                   /* to be compared whole */
   uint32_t n_jobs;
   uint32_t graphs, seed; /* random ones of a suite: how many, 0: as it thinks fit; the first */
-  bool verbose, json, no_tangents;
+  bool verbose, json, brief;
   TextEdit *edit; /* changes the kernels before they are built: mutations */
   void *edit_data;
   uint32_t edits; /* how many were made */
