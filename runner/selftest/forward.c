@@ -68,8 +68,8 @@ ampc_status suite_forward(Arena *a, TestRun *run)
   ampc_status status = cases_run(a, run, false, 2, &cases);
   if (status) return status;
   compare_all(a, run, &cases, false);
-  if (run->edit || run->brief)
-    return AMPC_OK; /* a mutation has been noticed by now, or not at all */
+  /* a mutation has been noticed by now, or not at all */
+  if (run->edit || run->brief) return AMPC_OK;
   status = compare_unfused(a, run, &cases);
   return status ? status : compare_doubles(a, run, &cases);
 }

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
-#include "runtime/plan/float_type.h"
 #include "param.h"
 #include "runtime/base/convert.h"
+#include "runtime/plan/float_type.h"
 
 enum { PIECE = 1 << 18 /* elements on their way at once */ };
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes the front end and the emitters for some seconds, starting from every .amp file of the repository
-# and from jobs whose text tries to become code; then gives C of some of what was found to a compiler.
+# Fuzzes the front end and the emitters for some seconds, starting from jobs whose text tries to become code and
+# from every .amp file of the repository, in less than ten minutes from the small ones alone; then gives C of some
+# of what was found to a compiler.
 #   run.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -9,9 +10,9 @@ cmake --preset fuzz -G Ninja --log-level=WARNING >/dev/null
 cmake --build build-fuzz --target fuzz_frontend ampc
 corpus=build-fuzz/corpus
 mkdir -p $corpus build-fuzz/found
-short=$([ "$seconds" -lt 600 ] && echo 1 || true) # small seeds alone, or the time is over before anything new is tried
-folders="compiler tests models"
-find $folders -name '*.amp' ${short:+-size -2} -print0 | while IFS= read -r -d '' file; do
+short=
+[ "$seconds" -ge 600 ] || short=1 # or the time is over before anything new is tried
+find compiler tests models -name '*.amp' ${short:+-size -2} -print0 | while IFS= read -r -d '' file; do
   { printf 'A' && cat "$file"; } >"$corpus/$(echo "$file" | tr / _)"
 done
 tests/emit/hostile_text.py --write $corpus
