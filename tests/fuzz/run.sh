@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes the front end and the emitters for some seconds, starting from jobs whose text tries to become code and
-# from every .amp file of the repository, in less than ten minutes from the small ones alone; then gives C of some
-# of what was found to a compiler.
+# Fuzzes the front end and the emitters, starting from jobs whose text tries to become code and from every .amp file
+# of the repository; then gives C of some of what was found to a compiler. Ten minutes and more are minutes; less
+# means ten new inputs for each second, however slow the machine is, starting from the small files alone.
 #   run.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,15 +11,17 @@ cmake --build build-fuzz --target fuzz_frontend ampc
 corpus=build-fuzz/corpus
 mkdir -p $corpus build-fuzz/found
 short=
-[ "$seconds" -ge 600 ] || short=1 # or the time is over before anything new is tried
+[ "$seconds" -ge 600 ] || short=1
 find compiler tests models -name '*.amp' ${short:+-size -2} -print0 | while IFS= read -r -d '' file; do
   { printf 'A' && cat "$file"; } >"$corpus/$(echo "$file" | tr / _)"
 done
 tests/emit/hostile_text.py --write $corpus
 [ -n "$short" ] || tests/errors/hostile.py --write $corpus # seconds each
+limit=-max_total_time=$seconds
+[ -z "$short" ] || limit=-runs=$(($(find $corpus -type f | wc -l) + 10 * seconds))
 # Messages of the compiler are not wanted (mask 2); findings are printed all the same.
 # libFuzzer ends with 77 where it finds something, which here means left out.
-build-fuzz/tests/fuzz_frontend -error_exitcode=1 -max_total_time="$seconds" -timeout=200 -rss_limit_mb=2048 \
+build-fuzz/tests/fuzz_frontend -error_exitcode=1 "$limit" -timeout=200 -rss_limit_mb=2048 \
   -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-fuzz/found/ -close_fd_mask=2 \
   -print_final_stats=1 $corpus
 
