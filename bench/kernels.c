@@ -12,6 +12,7 @@
 #include "runtime/base/convert.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/plan/file.h"
+#include "runtime/plan/processors.h"
 
 enum { BATCH = 128 };
 static const double least_seconds = 0.2;
@@ -190,7 +191,7 @@ static void bench_type(ampc_dtype type)
 int main(int argc, char **argv)
 {
   static const ampc_dtype types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
-  pool = pool_create(pool_default_threads());
+  pool = pool_create(ampc_processors());
   gemms = pool ? gemm_cache_create(pool, false) : NULL;
   convs = gemms ? conv_cache_create(pool, gemms, false) : NULL;
   if (!convs) ampc_fail(AMPC_RUN_FAILED, "out of memory");

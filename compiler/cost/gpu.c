@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const Gpu gpus[] = {
-#define GPU(name, model, arch, ...) {#name, model, #arch, __VA_ARGS__},
+#define GPU(name, model, arch, ...) {#name, model, #arch, __VA_ARGS__, NULL},
 #include "gpus.def"
 };
 enum { GPUS = sizeof gpus / sizeof *gpus };

@@ -6,6 +6,7 @@
 #include "cpu.h"
 #include "runtime/base/signals.h"
 #include "runtime/plan/bytes.h"
+#include "runtime/plan/processors.h"
 
 typedef struct CpuDevice {
   Device device;
@@ -195,7 +196,7 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out)
   if (!cpu) return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
   cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true, .inputs = 1};
   cpu->real64 = p->real64;
-  cpu->pool = pool_create(pool_default_threads());
+  cpu->pool = pool_create(ampc_processors());
   if (cpu->pool) cpu->products = gemm_cache_create(cpu->pool, p->real64);
   if (cpu->products) cpu->convolutions = conv_cache_create(cpu->pool, cpu->products, p->real64);
   *out = &cpu->device;

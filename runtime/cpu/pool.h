@@ -13,5 +13,3 @@ unsigned pool_threads(const Pool *pool);
 /* Calls task(context, part, n_parts) once for each part below n_parts and returns when all are
  * done. */
 void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_parts);
-/* Processors that this process may use; OMP_NUM_THREADS lowers it. */
-unsigned pool_default_threads(void);

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "check.h"
 #include "runtime/cpu/pool.h"
+#include "runtime/plan/processors.h"
 
 enum { N = 1000 };
 
@@ -87,10 +88,10 @@ int main(void)
   check_sleep();
   pool_free(NULL);
   setenv("OMP_NUM_THREADS", "1", 1);
-  CHECK(pool_default_threads() == 1);
+  CHECK(ampc_processors() == 1);
   setenv("OMP_NUM_THREADS", "1,4", 1);
-  CHECK(pool_default_threads() == 1);
+  CHECK(ampc_processors() == 1);
   setenv("OMP_NUM_THREADS", "junk", 1);
-  CHECK(pool_default_threads() >= 1);
+  CHECK(ampc_processors() >= 1);
   return check_done();
 }
