@@ -150,7 +150,7 @@ static const OptionRow output_options[] = {
      "what --explain predicts for, one of"
 #define GPU(name, ...) " " #name
 #include "compiler/cost/gpus.def"
-     " (default h200)",
+     " (default h200; with --target=cpu it is this machine's processor)",
      .kind = OPTION_call, .read = read_gpu},
     {"blame", 0, "LINE", "which line of the compiler wrote this line of the output",
      .kind = OPTION_number, FIELD(blame), .least = 1, .expected = "a line number"},
@@ -256,7 +256,8 @@ static int choose_kind(CommandLine *out)
   return 0;
 }
 
-/* --explain predicts for a GPU, whose architecture the job is compiled for where none is given. */
+/* --explain predicts for a GPU, whose architecture the job is compiled for where none is given; or,
+ * with --target=cpu, for the processor of this machine. */
 static int choose_gpu(CommandLine *out)
 {
   const char *program = ampc_table.program;
@@ -264,10 +265,13 @@ static int choose_gpu(CommandLine *out)
   if (out->kind || out->options.dump_after || out->blame || out->build_line || out->check)
     return usage_error(program, "--explain does not go with --emit, --dump-after, --blame, "
                                 "--build-line and --check");
-  if (!out->gpu) out->gpu = gpu_find("h200");
+  bool cpu = out->options.target && strcmp(out->options.target, "cpu") == 0;
+  if (cpu && out->gpu)
+    return usage_error(program,
+                       "--target=cpu predicts for this machine's processor, not for --gpu %s",
+                       out->gpu->name);
+  if (!out->gpu && !cpu) out->gpu = gpu_find("h200");
   if (!out->options.target) out->options.target = out->gpu->arch;
-  if (strcmp(out->options.target, "cpu") == 0)
-    return usage_error(program, "--explain predicts for a GPU, not for --target=cpu");
   out->kind = OUTPUT_explain;
   return 0;
 }

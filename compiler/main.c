@@ -1,5 +1,6 @@
 /* ampc: compiles a job to a file. */
 #include "driver.h"
+#include "compiler/cost/cpu.h"
 #include "compiler/emit/emit.h"
 #include "compiler/explain/explain.h"
 #include "compiler/graph/shares.h"
@@ -67,7 +68,10 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   case OUTPUT_cubin:
     return emit_cubin(c, out) ? 0 : NO_COMPILER;
   case OUTPUT_explain:
-    return explain_job(c, cmd->gpu, cmd->explain == EXPLAIN_JSON, out) ? 0 : BAD_PROGRAM;
+    return explain_job(c, cmd->gpu ? cmd->gpu : cpu_measure(c->arena), cmd->explain == EXPLAIN_JSON,
+                       out)
+               ? 0
+               : BAD_PROGRAM;
   default:
     return OUR_BUG;
   }

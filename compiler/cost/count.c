@@ -61,7 +61,7 @@ typedef struct Counter {
   NodeCount *nodes; /* or NULL */
 } Counter;
 
-static int64_t node_flops(const Graph *g, Value v)
+int64_t node_flops(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
   OpTemplate tmpl = op_of(n)->tmpl;

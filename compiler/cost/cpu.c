@@ -1,12 +1,15 @@
 /* How fast this machine's processor is.
  *
  * Note [measured rates]
- * Four loops, each on all threads at once and timed five times, of which the median counts: additions
- * that wait for one another, multiply-adds that do not, and numbers read, added to and written in
- * arrays that a core's cache holds, and in arrays that no cache does. They are compiled for the
- * widest vectors that the processor has, as the compiler of the kernels is told to (-march=native). */
+ * Loops on all threads at once, the best of some rounds of each: additions that
+ * wait for one another, multiply-adds that do not, and numbers read, added to and written in arrays
+ * of several sizes, from what a core's first caches hold to what none does. They are compiled for
+ * the widest vectors that the processor has, as the compiler of the kernels is told to
+ * (-march=native). */
 #include "cpu.h"
+#include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,14 +17,13 @@
 #include "runtime/plan/processors.h"
 
 enum {
-  ROUNDS = 5,
-  CHAIN = 400000,        /* additions */
-  ACCUMULATORS = 16,     /* that do not wait for one another */
-  MULTIPLIES = 60000,    /* of each of them */
-  NEAR = 1 << 14,        /* elements of an array of a thread */
-  NEAR_TIMES = 60,       /* that it is walked */
-  FAR = 1 << 24,         /* elements of the arrays of all threads together */
-  WIDEST = 16,           /* f32 of a vector */
+  ROUNDS = 4,
+  PASSES = 4,         /* through all loops: what disturbs a round often lasts longer */
+  CHAIN = 400000,     /* additions */
+  ACCUMULATORS = 16,  /* that do not wait for one another */
+  MULTIPLIES = 60000, /* of each of them */
+  MOVED = 1 << 24,    /* elements read or written in arrays that are short */
+  WIDEST = 16,        /* f32 of a vector */
   MAX_THREADS = 256
 };
 
@@ -29,7 +31,7 @@ typedef float Lanes __attribute__((vector_size(WIDEST * sizeof(float))));
 
 typedef struct Work { /* of one thread */
   float *from, *to;
-  long elements; /* of the far arrays */
+  long elements, times; /* walked, and how often */
 } Work;
 typedef void Loop(Work *w);
 
@@ -53,17 +55,12 @@ BODY add_body(const float *from, float *to, long n)
   for (long i = 0; i < n; i += WIDEST) *(Lanes *)(to + i) = *(const Lanes *)(from + i) + 1.0f;
 }
 
-BODY near_body(Work *w)
+BODY move_body(Work *w)
 {
-  for (int i = 0; i < NEAR_TIMES; i++) {
-    add_body(w->from, w->to, NEAR);
+  for (long i = 0; i < w->times; i++) {
+    add_body(w->from, w->to, w->elements);
     __asm__ volatile("" ::: "memory"); /* each time anew */
   }
-}
-
-BODY far_body(Work *w)
-{
-  add_body(w->from, w->to, w->elements);
 }
 
 /* A set for each width of vectors. */
@@ -72,15 +69,11 @@ BODY far_body(Work *w)
   {                                                                                                \
     multiply_body(w);                                                                              \
   }                                                                                                \
-  target static void near_##name(Work *w)                                                          \
+  target static void move_##name(Work *w)                                                          \
   {                                                                                                \
-    near_body(w);                                                                                  \
+    move_body(w);                                                                                  \
   }                                                                                                \
-  target static void far_##name(Work *w)                                                           \
-  {                                                                                                \
-    far_body(w);                                                                                   \
-  }                                                                                                \
-  static Loop *const loops_##name[] = {multiply_##name, near_##name, far_##name}
+  static Loop *const loops_##name[] = {multiply_##name, move_##name}
 
 LOOPS(plain, );
 #if defined __x86_64__
@@ -88,12 +81,16 @@ LOOPS(avx2, __attribute__((target("avx2,fma"))));
 LOOPS(avx512, __attribute__((target("avx512f"))));
 #endif
 
+/* Several a turn, so that its jump costs nothing. */
 static void chain(Work *w)
 {
   unsigned long x = 0;
-  for (int i = 0; i < CHAIN; i++) {
-    x++;
-    __asm__ volatile("" : "+r"(x)); /* not all at once */
+  for (int i = 0; i < CHAIN; i += 8) {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+      x++;
+      __asm__ volatile("" : "+r"(x)); /* not all at once */
+    }
   }
   w->to[0] = (float)x;
 }
@@ -103,8 +100,14 @@ static void chain(Work *w)
 typedef struct Timing { /* of a thread */
   Loop *loop;
   Work work;
-  double us; /* the median of the rounds */
+  struct Meeting *meeting;
+  double us[ROUNDS];
 } Timing;
+
+typedef struct Meeting {
+  pthread_mutex_t gate;  /* held until it is known how many there are */
+  pthread_barrier_t all; /* where the threads meet before a round */
+} Meeting;
 
 static double now(void)
 {
@@ -113,44 +116,63 @@ static double now(void)
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-static int ascending(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* A round is so long that it does not matter when the threads begin. */
 static void *time_loop(void *context)
 {
   Timing *t = context;
-  double us[ROUNDS];
+  pthread_mutex_lock(&t->meeting->gate);
+  pthread_mutex_unlock(&t->meeting->gate);
   for (int i = 0; i < ROUNDS; i++) {
+    pthread_barrier_wait(&t->meeting->all);
     double begin = now();
     t->loop(&t->work);
-    us[i] = now() - begin;
+    t->us[i] = now() - begin;
   }
-  qsort(us, ROUNDS, sizeof *us, ascending);
-  t->us = us[ROUNDS / 2];
   return NULL;
 }
 
-/* Microseconds of a round, of the slowest thread. Where fewer threads come up than are wanted, they
- * are fewer from here on. */
+/* On a processor of its own, as far as there are enough: two of the short rounds on one processor
+ * would be over before the system moves one away. */
+static bool start(pthread_t *thread, Timing *t, unsigned index)
+{
+  cpu_set_t allowed, own;
+  pthread_attr_t attr;
+  pthread_attr_init(&attr);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    unsigned rest = index % (unsigned)CPU_COUNT(&allowed), cpu = 0;
+    while (!CPU_ISSET(cpu, &allowed) || rest--) cpu++;
+    CPU_ZERO(&own);
+    CPU_SET(cpu, &own);
+    pthread_attr_setaffinity_np(&attr, sizeof own, &own);
+  }
+  bool up = pthread_create(thread, &attr, time_loop, t) == 0;
+  pthread_attr_destroy(&attr);
+  return up;
+}
+
+/* Microseconds of the best round, each that of its slowest thread: other programs, and a clock that
+ * has not come up yet, make rounds longer and never shorter. Where fewer threads come up than are
+ * wanted, they are fewer from here on. */
 static double measure(Timing *t, unsigned *threads, Loop *loop)
 {
   pthread_t thread[MAX_THREADS];
-  unsigned started = 1;
-  for (unsigned i = 0; i < *threads; i++) t[i].loop = loop;
-  while (started < *threads && pthread_create(&thread[started], NULL, time_loop, &t[started]) == 0)
-    started++;
-  *threads = started;
-  time_loop(&t[0]);
-  double most = t[0].us;
-  for (unsigned i = 1; i < started; i++) {
-    pthread_join(thread[i], NULL);
-    if (t[i].us > most) most = t[i].us;
+  Meeting meeting = {.gate = PTHREAD_MUTEX_INITIALIZER};
+  unsigned started = 0;
+  double least = INFINITY;
+  for (unsigned i = 0; i < *threads; i++) t[i].loop = loop, t[i].meeting = &meeting;
+  pthread_mutex_lock(&meeting.gate);
+  while (started < *threads && start(&thread[started], &t[started], started)) started++;
+  if (!started) arena_out_of_memory();
+  pthread_barrier_init(&meeting.all, NULL, started);
+  pthread_mutex_unlock(&meeting.gate);
+  for (unsigned i = 0; i < started; i++) pthread_join(thread[i], NULL);
+  pthread_barrier_destroy(&meeting.all);
+  for (int i = 0; i < ROUNDS; i++) {
+    double most = 0;
+    for (unsigned k = 0; k < started; k++) most = fmax(most, t[k].us[i]);
+    least = fmin(least, most);
   }
-  return most;
+  *threads = started;
+  return least;
 }
 
 /* ---- the whole ---- */
@@ -173,34 +195,56 @@ static Loop *const *choose_loops(Cpu *cpu)
   return loops_plain;
 }
 
+enum { ALL = CPU_LEAST << 3 * (CPU_SIZES - 1) }; /* bytes of the longest arrays */
+
+/* Arrays of so many bytes in all. */
+static double measure_moves(Cpu *cpu, Timing *t, Loop *loop, long bytes, float *memory)
+{
+  long elements = bytes / (long)sizeof(float) / 2 / (long)cpu->threads / WIDEST * WIDEST;
+  long times = MOVED / 2 / (long)cpu->threads / elements;
+  if (times < 1) times = 1;
+  for (unsigned i = 0; i < cpu->threads; i++) {
+    float *from = memory + 2 * elements * i;
+    t[i].work = (Work){from, from + elements, elements, times};
+  }
+  double us = measure(t, &cpu->threads, loop);
+  return 2e-3 * cpu->threads * (double)(times * elements) * sizeof(float) / us;
+}
+
 static void measure_all(Cpu *cpu, Timing *t, float *memory)
 {
   Loop *const *loops = choose_loops(cpu);
-  long share = FAR / 2 / (long)cpu->threads / WIDEST * WIDEST;
-  for (unsigned i = 0; i < cpu->threads; i++) {
-    float *from = memory + 2 * share * i;
-    t[i].work = (Work){from, from + share, share};
+  for (int pass = 0; pass < PASSES; pass++) {
+    for (unsigned i = 0; i < cpu->threads; i++)
+      t[i].work = (Work){.from = memory, .to = memory + (i + 1) * WIDEST};
+    double us = measure(t, &cpu->threads, loops[0]);
+    cpu->peak = fmax(cpu->peak, 2e-3 * cpu->threads * MULTIPLIES * ACCUMULATORS * WIDEST / us);
+    cpu->mhz = fmax(cpu->mhz, CHAIN / measure(t, &cpu->threads, chain));
+    for (int i = 0; i < CPU_SIZES; i++) {
+      double moves = measure_moves(cpu, t, loops[1], (long)CPU_LEAST << 3 * i, memory);
+      cpu->moves[i] = fmax(cpu->moves[i], moves);
+    }
   }
-  double us = measure(t, &cpu->threads, chain);
-  cpu->mhz = CHAIN / us;
-  us = measure(t, &cpu->threads, loops[0]);
-  cpu->peak = 2e-3 * cpu->threads * MULTIPLIES * ACCUMULATORS * WIDEST / us;
-  us = measure(t, &cpu->threads, loops[1]);
-  cpu->near = 2e-3 * cpu->threads * NEAR_TIMES * NEAR * sizeof(float) / us;
-  us = measure(t, &cpu->threads, loops[2]);
-  cpu->far = 2e-3 * cpu->threads * (double)share * sizeof(float) / us;
+}
+
+double cpu_moves(const Cpu *cpu, double bytes)
+{
+  double at = log2(fmax(bytes, CPU_LEAST) / CPU_LEAST) / 3;
+  int i = (int)fmin(at, CPU_SIZES - 1);
+  if (i == CPU_SIZES - 1) return cpu->moves[i];
+  return cpu->moves[i] * pow(cpu->moves[i + 1] / cpu->moves[i], at - i);
 }
 
 const Gpu *cpu_measure(Arena *arena)
 {
-  size_t bytes = FAR * sizeof(float);
+  size_t bytes = ALL;
   Cpu *cpu = arena_new(arena, Cpu);
   Gpu *row = arena_new(arena, Gpu);
   cpu->threads = ampc_processors();
   if (cpu->threads > MAX_THREADS) cpu->threads = MAX_THREADS;
   Timing *t = arena_array(arena, Timing, cpu->threads);
-  float *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  float *memory =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) arena_out_of_memory();
   measure_all(cpu, t, memory);
   munmap(memory, bytes);
@@ -210,8 +254,9 @@ const Gpu *cpu_measure(Arena *arena)
                .arch = "cpu",
                .multiprocessors = (int)cpu->threads,
                .mhz = (int)cpu->mhz,
-               .dram_peak = cpu->far,
-               .dram = cpu->far,
+               .dram_peak = cpu->moves[CPU_SIZES - 1],
+               .dram = cpu->moves[CPU_SIZES - 1],
+               .node = 2, /* to wake the threads, and to wait for the last */
                .cpu = cpu};
   row->lanes_f32 = (int)(cpu->peak * 1e3 / (2 * cpu->mhz * cpu->threads) + 0.5);
   return row;

@@ -11,7 +11,7 @@ typedef struct Gpu {
   double l2_mb, l2, l1_kb;
   double tensor16, tensor_tf32; /* TFLOP/s */
   int latency_shared, latency_l1, latency_l2, latency_dram;
-  double node; /* us */
+  double node;           /* us */
   const struct Cpu *cpu; /* it is none but this machine's processor (cpu.h); NULL: a GPU */
 } Gpu;
 

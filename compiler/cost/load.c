@@ -71,6 +71,18 @@ bool attention_by_library(Compile *c, uint32_t group, ampc_attention *out)
          !ampc_attention_against(out);
 }
 
+ProductLoad attention_load(const ampc_attention *a, double bytes)
+{
+  const double once = (double)(a->d + a->e);
+  return (ProductLoad){.m = (double)a->l,
+                       .n = (double)a->s * (a->causal ? 0.5 : 1),
+                       .k = a->backward ? once + 2 * (double)a->d + (double)a->e : once,
+                       .batch = (double)(a->n * a->heads),
+                       .bytes = bytes,
+                       .type = a->type,
+                       .aligned = true};
+}
+
 /* Forward two products over the scores, backward five, of half the scores where it is causal; and
  * what backward writes of the scores, which it reads again. Of the rate of a product comes out at
  * best about 0.6: flash attention is given as 50 to 73 % of a GPU's peak (Dao, FlashAttention-2,
@@ -78,16 +90,9 @@ bool attention_by_library(Compile *c, uint32_t group, ampc_attention *out)
  * instructions a score. */
 AttentionCost attention_cost(const Gpu *g, const ampc_attention *a, double bytes)
 {
-  const double reached = 0.6, draw = 110, once = (double)(a->d + a->e);
+  const double reached = 0.6, draw = 110;
   const double scores = (double)(ampc_attention_scores(a) + ampc_attention_kept(a));
-  AttentionCost out = {.nodes = a->p > 0 ? 2 : 1};
-  out.load = (ProductLoad){.m = (double)a->l,
-                           .n = (double)a->s * (a->causal ? 0.5 : 1),
-                           .k = a->backward ? once + 2 * (double)a->d + (double)a->e : once,
-                           .batch = (double)(a->n * a->heads),
-                           .bytes = bytes + 2 * scores,
-                           .type = a->type,
-                           .aligned = true};
+  AttentionCost out = {.nodes = a->p > 0 ? 2 : 1, .load = attention_load(a, bytes + 2 * scores)};
   ProductLoad slow = out.load;
   slow.k /= reached;
   out.cost = gpu_product_cost(g, &slow);

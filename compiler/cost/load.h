@@ -20,6 +20,8 @@ const char *conv_against(const Compile *c, const ampc_conv *d);
 
 /* Known of cuDNN 9 (tests/cudnn): it has attention from sm_80 on. */
 bool attention_by_library(Compile *c, uint32_t group, ampc_attention *out);
+/* The products that are asked for: forward two, backward five. */
+ProductLoad attention_load(const ampc_attention *a, double bytes);
 typedef struct AttentionCost {
   ProductLoad load; /* the arithmetic that is done */
   Cost cost;        /* roof_us: at the rate of other products */

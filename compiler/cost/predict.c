@@ -13,6 +13,8 @@
 #include "predict.h"
 #include <math.h>
 #include "compiler/command/attention.h"
+#include "compiler/memory_report.h"
+#include "predict_cpu.h"
 
 enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 110 };
 
@@ -138,6 +140,36 @@ static double take_attention(Prediction *p, Compile *c, const Gpu *gpu, uint32_t
   return library ? cost.nodes : 1;
 }
 
+/* ---- on this machine's processor ---- */
+
+static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t group, double bytes)
+{
+  CpuBytes moved = {bytes, (double)memory_of_spaces(c->program)};
+  ampc_attention a;
+  p->part = PART_products;
+  if (p->count.kind == COMMAND_gemm) {
+    ampc_gemm d = product_of(c, group).desc;
+    p->load = gemm_load(c, &d, bytes);
+    p->us = cpu_gemm_us(cpu, &d, moved);
+  } else if (p->count.kind == COMMAND_conv) {
+    ampc_conv d = convolution_of(c, group).desc;
+    p->load = conv_load(c, &d, bytes);
+    p->us = cpu_conv_us(cpu, &d, moved);
+  } else if (attention_problem(c, group, &a)) {
+    p->part = PART_attention;
+    p->load = attention_load(&a, bytes);
+    p->count.flops = (int64_t)load_flops(&p->load) * p->count.times;
+    p->us = cpu_attention_us(cpu, &a, load_flops(&p->load));
+  } else {
+    p->part = part_of_kernel(c->graph, &c->graph->groups.at[group]);
+    p->us = cpu_kernel_us(c, cpu, group, moved);
+    return;
+  }
+  p->product = true;
+  p->busy = 1;
+  p->aligned_us = p->us;
+}
+
 /* ---- commands ---- */
 
 Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount *nodes)
@@ -148,7 +180,9 @@ Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount
   double times = (double)p.count.times, launches = 1;
   double bytes = (double)(p.count.read + p.count.written) / times;
   ampc_attention a;
-  if (p.count.kind == COMMAND_gemm) {
+  if (gpu->cpu) {
+    predict_on_cpu(&p, c, gpu->cpu, group, bytes);
+  } else if (p.count.kind == COMMAND_gemm) {
     ampc_gemm d = product_of(c, group).desc;
     p.load = gemm_load(c, &d, bytes);
     take_product(&p, gpu);
@@ -156,11 +190,11 @@ Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount
     take_conv(&p, c, gpu, group, bytes);
   } else if (attention_problem(c, group, &a)) {
     launches = take_attention(&p, c, gpu, group, &a, bytes);
-    if (nodes) nodes[of->anchor.id].flops += p.count.flops;
   } else {
     p.part = part_of_kernel(g, of);
     p.us = kernel_us(g, gpu, of, bytes, (double)p.count.flops / times);
   }
+  if (nodes && p.part == PART_attention) nodes[of->anchor.id].flops += p.count.flops;
   p.us *= times;
   p.aligned_us *= times;
   p.launch_us = launches * times * gpu->node;

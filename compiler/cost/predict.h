@@ -1,5 +1,4 @@
-/* How long a command is expected to take on a GPU, without its text: Note [predicted] in predict.c.
- */
+/* How long a command is expected to take, without its text: Note [predicted] in predict.c. */
 #pragma once
 #include "count.h"
 #include "load.h"
@@ -27,7 +26,7 @@ typedef struct Prediction { /* of all times that a command runs in a step */
   double aligned_us;   /* as `us`, if rows were aligned */
 } Prediction;
 
-/* After pass kernels, of a group that is not silent. `nodes`: as of command_count; or NULL. */
+/* After all passes, of a group that is not silent. `nodes`: as of command_count; or NULL. */
 Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount *nodes);
 /* Microseconds by part of all commands of a block. */
 void predict_block(Compile *c, const Gpu *gpu, uint16_t block, double parts[PART_COUNT]);

@@ -360,7 +360,7 @@ const char *explain_against(const Compile *c, const Gpu *gpu)
 {
   const char *own = c->graph->precision;
   if (own && strcmp(own, "f32") != 0) return "f32";
-  return gpu->tensor_tf32 > 0 ? "bf16" : "f16";
+  return gpu->tensor_tf32 > 0 || gpu->cpu ? "bf16" : "f16";
 }
 
 static void compare(Explanation *e, Compile *other, uint32_t step)

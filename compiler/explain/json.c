@@ -65,11 +65,11 @@ static void add_padded(Text *out, const ExplainBlock *b, Value v)
     }
 }
 
-/* null for what is no product. */
-static void add_tensor(Text *out, const ExplainBlock *b, const ExplainNode *n)
+/* null for what is no product, and on a processor. */
+static void add_tensor(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Text *out)
 {
   add_key(out, "tensor_cores");
-  if (!n->made) {
+  if (!n->made || e->gpu->cpu) {
     text_puts(out, "null, ");
     return;
   }
@@ -102,7 +102,7 @@ static void add_node(const Explanation *e, const ExplainBlock *b, const ExplainN
   add_casts(out, "casts_after", &n->after);
   add_integer(out, "cast_bytes", n->cast_bytes);
   text_printf(out, "\"weight_cast\": %s, ", n->weight_cast ? "true" : "false");
-  add_tensor(out, b, n);
+  add_tensor(e, b, n, out);
   add_integer(out, "flops", n->count.flops);
   add_string(out, "flops_dtype", ir_dtype_name(n->flops_type));
   add_integer(out, "read", n->count.read);

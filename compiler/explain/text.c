@@ -1,4 +1,5 @@
 /* `--explain`: for people. Equal nodes of equal layers (h.0, h.1, ..) are one line. */
+#include "compiler/cost/cpu.h"
 #include "compiler/memory_report.h"
 #include "explain.h"
 #include "runtime/plan/bytes.h"
@@ -33,10 +34,11 @@ static const char *casts_text(Arena *arena, const ExplainNode *n)
 }
 
 /* Whether tensor cores compute it, and why not. */
-static const char *tensor_text(Arena *arena, const ExplainBlock *b, const ExplainNode *n)
+static const char *tensor_text(const Explanation *e, const ExplainBlock *b, const ExplainNode *n)
 {
   const double few = 0.25;
-  if (!n->made) return "";
+  Arena *arena = e->c->arena;
+  if (!n->made || e->gpu->cpu) return "";
   for (uint32_t i = 0; i < b->sizes.n; i++)
     if (b->sizes.at[i].value.id == n->value.id)
       return arena_printf(arena,
@@ -63,7 +65,7 @@ static void put_line(const Explanation *e, const ExplainBlock *b, const ExplainL
               l->flops ? explain_count(arena, (double)l->flops, "") : "-",
               l->bytes ? explain_count(arena, (double)l->bytes, "B") : "-",
               l->us > 0 ? explain_us(arena, l->us) : "-", l->first->reason, ir_types_text(c, n),
-              casts_text(arena, l->first), tensor_text(arena, b, l->first));
+              casts_text(arena, l->first), tensor_text(e, b, l->first));
 }
 
 /* False: there are none. */
@@ -74,7 +76,7 @@ static bool put_lines(const Explanation *e, const ExplainBlock *b, uint32_t line
   if (!lines.n) return false;
   if (line) text_printf(out, "%s\n", ir_block_text(e->c, b->block));
   text_printf(out, "%5s  %-22s  %-28s  %-24s  %8s  %8s  %8s  %s\n", "line", "layer", "op", "type",
-              "FLOPs", "bytes", "time", "why; casts; tensor cores");
+              "FLOPs", "bytes", "time", e->gpu->cpu ? "why; casts" : "why; casts; tensor cores");
   for (uint32_t i = 0; i < lines.n; i++) put_line(e, b, &lines.at[i], out);
   return true;
 }
@@ -134,12 +136,24 @@ static void put_block(const Explanation *e, const ExplainBlock *b, Text *out)
   put_lines(e, b, 0, out);
 }
 
+/* What the times are predicted from. */
+static void put_rates(const Cpu *cpu, Text *out)
+{
+  text_printf(
+      out,
+      "measured: %u thread%s, vectors of %d f32, %.1f GHz; %.0f GFLOP/s; %.0f GB/s in caches, "
+      "%.0f GB/s in memory\n",
+      cpu->threads, cpu->threads == 1 ? "" : "s", cpu->lanes, cpu->mhz / 1e3, cpu->peak,
+      cpu->moves[0], cpu->moves[CPU_SIZES - 1]);
+}
+
 void explain_text(const Explanation *e, Text *out)
 {
   const ampc_program *p = e->c->program;
   char room[AMPC_BYTES_ROOM];
   text_printf(out, "%s: %s for %s, %s of memory\n", p->source, p->precision, e->c->options.target,
               ampc_bytes_text(memory_of_spaces(p), room));
+  if (e->gpu->cpu) put_rates(e->gpu->cpu, out);
   for (uint32_t i = 0; i < e->blocks.n; i++) put_block(e, &e->blocks.at[i], out);
 }
 

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Steps as `ampc --explain --target=cpu` predicts them, beside steps as they are measured.
+
+    predicted.py [BUILD] [NET]...     BUILD: a Release build, default build; NETs: some of the table's
+
+One table on stdout and, where no NET is named, in bench/results/predicted-<date>.md. ROUNDS times (3) a step is predicted
+and measured in turn, each time with the processor's rates as they are then; the median of the predictions and the least
+median of the steps count, since what else the machine does only makes steps longer.
+"""
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+PICTURES = ["SIZE=64", "CLASSES=10"]
+# Of each net the job, its consts, its settings, the steps that are timed, and whether the numbers of
+# compiler/cost/predict_cpu.c were fitted to it.
+NETS = {
+    "mlp": ("models/fashion_mnist/mlp.amp", [], [], 200, True),
+    "fashion_mnist": ("models/fashion_mnist/fashion_mnist.amp", [], [], 10, True),
+    "autoencoder": ("models/autoencoder/autoencoder.amp", [], [], 60, True),
+    "vae": ("models/vae/vae.amp", [], [], 100, True),
+    "dcgan": ("models/dcgan/dcgan.amp", [], ["train.batch=32"], 10, True),
+    "resnet18": ("models/resnet18/resnet18.amp", PICTURES, ["train.batch=8"], 8, True),
+    "efficientnet_b0": ("models/efficientnet_b0/efficientnet_b0.amp", PICTURES, ["train.batch=8"], 8, True),
+    "unet": ("models/unet/unet.amp", ["SIZE=64", "WIDTH=16"], ["train.batch=8"], 8, True),
+    "kjv": ("models/gpt2/kjv.amp", [], [], 5, True),
+    "mnist_cnn": ("models/mnist_cnn/mnist_cnn.amp", [], ["train.batch=32"], 4, False),
+    "resnet50": ("models/resnet50/resnet50.amp", PICTURES, ["train.batch=4"], 5, False),
+    "efficientnet_lite0": ("models/efficientnet_lite0/efficientnet_lite0.amp", PICTURES, ["train.batch=8"], 8, False),
+}
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"predicted.py: {' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def data_for(net, folder):
+    """The consts that name the data, which is made where it is not there."""
+    if net == "kjv":
+        run("models/gpt2/kjv.sh", folder + "/kjv")
+        return [f"DIR={folder}/kjv/"]
+    if "SIZE=64" not in NETS[net][1]:
+        return []
+    if not os.path.exists(folder + "/pictures"):
+        run("tests/models/pictures.py", folder + "/pictures", "20", "64")
+    return [f"DIR={folder}/pictures/"]
+
+
+def row(build, net, precision, folder):
+    job, consts, settings, steps, fitted = NETS[net]
+    consts = [word for const in consts + data_for(net, folder) for word in ("-D", const)]
+    settings = settings + ["precision=" + precision]
+    predicted, measured = [], []
+    for _ in range(ROUNDS):
+        told = run(build + "/ampc", "--explain=json", "--target=cpu", *consts,
+                   *(word for setting in settings for word in ("--set", setting)), job)
+        predicted.append(json.loads(told)["predicted"]["us"] / 1e3)
+        timed = run(build + "/bench_steps", *consts, folder, "2", str(steps), job, *settings)
+        measured.append(float(timed.split()[0]))
+    p, m = statistics.median(predicted), min(measured)
+    print(f"| {net} | {precision} | {p:.3g} | {m:.3g} | {p / m:.2f} | {'yes' if fitted else 'no'} |", flush=True)
+    return net, precision, p, m, fitted
+
+
+def rates(build):
+    told = run(build + "/ampc", "--explain", "--target=cpu", NETS["mlp"][0])
+    return next(line for line in told.splitlines() if line.startswith("measured: "))
+
+
+def write(path, build, rows):
+    model = next(line for line in open("/proc/cpuinfo") if line.startswith("model name")).split(":")[1].strip()
+    version = run("git", "rev-parse", "--short", "HEAD").strip()
+    far = [r for r in rows if not 0.7 <= r[2] / r[3] <= 1.3]
+    with open(path, "w") as f:
+        f.write(f"# Predicted steps on the CPU, {os.path.basename(path)[len('predicted-'):-len('.md')]}\n\n"
+                f"Milliseconds of a training step as `ampc --explain --target=cpu` predicts it, and as it is measured\n"
+                f"(`bench/predicted.py`: {ROUNDS} times in turn; the median of the predictions, the least median of the steps).\n"
+                f"{len(rows) - len(far)} of {len(rows)} are within 30 %. \"Fitted\": commands of this net were among those to which\n"
+                f"the numbers of the model were fitted.\n\n"
+                f"Machine: {model}, {os.cpu_count()} cores; {rates(build)}. ampc {version}.\n\n"
+                f"| net | precision | predicted | measured | ratio | fitted |\n|---|---|---|---|---|---|\n")
+        for net, precision, p, m, fitted in rows:
+            f.write(f"| {net} | {precision} | {p:.3g} | {m:.3g} | {p / m:.2f} | {'yes' if fitted else 'no'} |\n")
+    print("kept in", path, file=sys.stderr)
+
+
+def main():
+    build = sys.argv[1] if len(sys.argv) > 1 else "build"
+    nets = sys.argv[2:] or list(NETS)
+    os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row(build, net, precision, folder) for net in nets for precision in ("f32", "f16", "bf16")]
+    if not sys.argv[2:]:
+        write(f"bench/results/predicted-{datetime.date.today()}.md", build, rows)
+
+
+main()

@@ -1,0 +1,180 @@
+/* Predicted times of commands on this machine's processor.
+ *
+ * Note [on a processor]
+ * The processor's rates are measured (cpu.c). What a kernel, a product or a convolution needs of
+ * them is told by the numbers below. They were fitted to 3,400 commands of nine jobs in three
+ * precisions, each timed by itself on two cores of a Zen 4 (bench/predicted.py and its results),
+ * and count in vector instructions an element, of which a core does one a cycle, as a rate of their
+ * own; a processor that does two finds its kernels shorter than predicted.
+ *
+ * A kernel takes as long as its instructions, or as its operands take from where they lie: the
+ * cache that the whole job's memory fits in, since a step walks through all of it. A product takes
+ * its multiply-adds at the peak, nearly; 16-bit operands are widened first where the processor
+ * multiplies f32 alone. No kernel uses more threads than it has blocks. */
+#include "predict_cpu.h"
+#include <math.h>
+#include "count.h"
+#include "runtime/plan/attention_sizes.h"
+#include "runtime/plan/conv_sizes.h"
+
+/* Vector instructions an element of a kernel. 16-bit floats are rounded, and widened, in software.
+ */
+static const double load = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
+                    round_f16 = 29, round_bf16 = 6, choice = 2.4, row_element = 2, window = 10,
+                    template_element = 4;
+/* Of a product: widening an element, rounding one of the result, storing one. */
+static const double widen = 5, narrow = 2.3, cell = 8;
+/* Of a convolution: rounding an element of an image; putting a weight in the library's order. */
+static const double narrow_image = 13.6, weight = 7.4;
+/* Of the peak's time. */
+static const double product_factor = 1.12, grouped_factor = 1.8, attention_factor = 3.6;
+
+static double threads_of(const Cpu *cpu, double shares)
+{
+  return fmax(1, fmin(cpu->threads, shares));
+}
+
+static double slots_us(const Cpu *cpu, double slots, double threads)
+{
+  return slots / (cpu->mhz * cpu->lanes * threads);
+}
+
+static double flops_us(const Cpu *cpu, double flops, double threads)
+{
+  return flops / (cpu->peak * 1e3 * threads / cpu->threads);
+}
+
+static double bytes_us(const Cpu *cpu, CpuBytes moved)
+{
+  return moved.bytes / (cpu_moves(cpu, fmax(moved.bytes, moved.memory)) * 1e3);
+}
+
+/* ---- kernels of ours ---- */
+
+/* Elements that a node walks: a reduction those of its input, an update those of its range. */
+static double elements_of(const Graph *g, const Node *n)
+{
+  OpTemplate tmpl = op_of(n)->tmpl;
+  double most = (double)ir_elements(n);
+  for (uint32_t i = 0; i < n->n_in && (tmpl == TMPL_row || tmpl == TMPL_file); i++)
+    if (n->in[i].id) most = fmax(most, (double)ir_elements(ir_node(g, n->in[i])));
+  return fmax(most, (double)node_range(g, n));
+}
+
+static double node_slots(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  const OpInfo *op = op_of(n);
+  bool computes = op->tmpl == TMPL_map || op->tmpl == TMPL_row || op->tmpl == TMPL_file;
+  double elements = elements_of(g, n), results = (double)ir_elements(n);
+  double slots = operation * (double)node_flops(g, v);
+  if (op_draws(n))
+    slots += draw * elements;
+  else if (op->code.dear)
+    slots += function * elements;
+  if (computes && n->dtype == AMPC_F16) slots += round_f16 * results;
+  if (computes && n->dtype == AMPC_BF16) slots += round_bf16 * results;
+  if (op->tmpl == TMPL_map && op->code.chooses) slots += choice * results;
+  if (op->tmpl == TMPL_row) slots += row_element * elements;
+  if (op->tmpl == TMPL_file) slots += elements * (op_has(n, T_windows) ? window : template_element);
+  return slots;
+}
+
+static double part_slots(Compile *c, const Group *part)
+{
+  const Graph *g = c->graph;
+  KernelArgs args = part_args(c, part);
+  double slots = 0;
+  for (uint32_t i = 0; i < part->n; i++) slots += node_slots(g, part->nodes[i]);
+  for (uint32_t i = 0; i < args.n; i++) {
+    const KernelArg *a = &args.at[i];
+    if (a->role != ARG_in && a->role != ARG_out) continue;
+    double elements = (double)ir_elements(ir_node(g, a->value));
+    if (elements > 1) slots += elements * (a->role == ARG_out ? store : load);
+  }
+  return slots;
+}
+
+double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved)
+{
+  const Group *of = &c->graph->groups.at[group];
+  double slots = of->n_parts ? 0 : part_slots(c, of);
+  for (uint32_t i = 0; i < of->n_parts; i++) slots += part_slots(c, &of->parts[i]);
+  double threads = threads_of(cpu, kernel_geometry(c, group).grid);
+  return fmax(slots_us(cpu, slots, threads), bytes_us(cpu, moved));
+}
+
+/* Backward makes the scores twice. */
+double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, double flops)
+{
+  const double again = a->backward ? 7.0 / 5 : 1;
+  double scores = (double)(a->n * a->heads) * (double)a->l * (double)a->s * (a->causal ? 0.5 : 1);
+  double us = attention_factor * again * flops_us(cpu, flops, cpu->threads);
+  return us + (a->p > 0 ? slots_us(cpu, scores * draw, cpu->threads) : 0);
+}
+
+/* ---- products ---- */
+
+/* How many times as fast as f32 what has this type is multiplied. */
+static double speed_of(const Cpu *cpu, ampc_dtype type)
+{
+  return type == AMPC_BF16 ? cpu->bf16 : 1;
+}
+
+static bool is_widened(const Cpu *cpu, ampc_dtype type)
+{
+  return type == AMPC_F16 || (type == AMPC_BF16 && cpu->bf16 <= 1);
+}
+
+/* Blocks of 256 x 256 are shared out; a product of less than a million multiply-adds is not. */
+static double product_threads(const Cpu *cpu, const ampc_gemm *d)
+{
+  const double edge = 256, small = 1 << 20;
+  double m = (double)d->m, n = (double)d->n, batch = (double)d->batch, each = m * n * (double)d->k;
+  if (each * batch < small) return 1;
+  return threads_of(cpu, each < small ? batch : ceil(m / edge) * ceil(n / edge) * batch);
+}
+
+double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved)
+{
+  double m = (double)d->m, n = (double)d->n, k = (double)d->k, batch = (double)d->batch;
+  double threads = product_threads(cpu, d), speed = 1;
+  double slots = cell * m * n;
+  if (d->a_type == d->b_type) speed = speed_of(cpu, d->a_type);
+  if (is_widened(cpu, d->a_type)) slots += widen * m * k;
+  if (is_widened(cpu, d->b_type)) slots += widen * k * n;
+  if (d->c_type != AMPC_F32) slots += narrow * m * n;
+  return product_factor * flops_us(cpu, 2 * m * n * k * batch, threads) / speed +
+         slots_us(cpu, slots * batch, threads) + bytes_us(cpu, moved) / 2;
+}
+
+/* ---- convolutions ---- */
+
+/* What is made of vectors of channels is made of whole ones. */
+static double padding_of(const Cpu *cpu, const ampc_conv *d)
+{
+  if (d->groups > 1 || d->kind == AMPC_CONV_WEIGHT) return 1;
+  double channels = (double)(d->kind == AMPC_CONV_DATA ? d->c : d->k);
+  return ceil(channels / cpu->lanes) * cpu->lanes / channels;
+}
+
+static double image_slots(const Cpu *cpu, ampc_dtype type, double elements, bool result)
+{
+  if (!is_widened(cpu, type)) return 0;
+  return elements * (result ? narrow_image : widen);
+}
+
+double cpu_conv_us(const Cpu *cpu, const ampc_conv *d, CpuBytes moved)
+{
+  const double weight_of_bf16 = 1.6, setting_up = 8; /* us */
+  double pixels = (double)(d->n * conv_out_pixels(d)), weights = (double)conv_weights(d);
+  double threads = threads_of(cpu, (double)d->n), speed = speed_of(cpu, d->y_type);
+  double factor = d->groups > 1 ? grouped_factor : product_factor;
+  if (d->kind == AMPC_CONV_WEIGHT && speed > 1) factor *= weight_of_bf16 / product_factor;
+  double seen = (double)(d->n * conv_in_elements(d)), slots = 0;
+  slots += image_slots(cpu, d->x_type, seen, d->kind == AMPC_CONV_DATA);
+  slots += image_slots(cpu, d->y_type, pixels * (double)d->k, d->kind == AMPC_CONV_FORWARD);
+  return setting_up + slots_us(cpu, weight * weights, 1) +
+         factor * padding_of(cpu, d) * flops_us(cpu, 2 * pixels * weights, threads) / speed +
+         slots_us(cpu, slots, threads) + bytes_us(cpu, moved) / 2;
+}

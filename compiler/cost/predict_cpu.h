@@ -1,0 +1,16 @@
+/* How long a command is expected to take on this machine's processor: Note [on a processor] in
+ * predict_cpu.c. Microseconds of one launch, without waking the threads. */
+#pragma once
+#include "compiler/command/command.h"
+#include "cpu.h"
+
+/* `bytes`: of a launch, operands and results once; `memory`: of the whole job, which tells from
+ * which cache they come. */
+typedef struct CpuBytes {
+  double bytes, memory;
+} CpuBytes;
+
+double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved);
+double cpu_conv_us(const Cpu *cpu, const ampc_conv *d, CpuBytes moved);
+double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, double flops);
+double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved);
