@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`ampc --explain=json` of jobs is what docs/explain.md says: valid JSON with these keys, whose totals are
-the sums of the nodes; no weight is cast in a step.
+the sums of the nodes; no weight is cast in a step. Each job is explained for a GPU and for this machine's processor.
 
 usage: tests/explain/check_json.py AMPC JOB.amp...
 """
@@ -64,8 +64,8 @@ class Checker:
         self.check(b["weight_casts"] == 0, f"{b['weight_casts']} casts of weights")
 
 
-def explain(ampc, job):
-    run = subprocess.run([ampc, "--explain=json", job], capture_output=True, text=True)
+def explain(ampc, job, *options):
+    run = subprocess.run([ampc, "--explain=json", *options, job], capture_output=True, text=True)
     if run.returncode:
         raise SystemExit(f"FAILED: {job}: {run.stderr}")
     return json.loads(run.stdout)
@@ -79,9 +79,9 @@ def main():
     top = keys["job"]
     if len(sys.argv) < 3:
         raise SystemExit("no jobs")
-    for job in sys.argv[2:]:
-        found = explain(sys.argv[1], job)
-        c = Checker(job)
+    for job, *options in [(job, *options) for job in sys.argv[2:] for options in ([], ["--target=cpu"])]:
+        found = explain(sys.argv[1], job, *options)
+        c = Checker(" ".join([*options, job]))
         if "block" not in found:  # a file for others to import
             c.check(set(found) == top and not found["others"], "keys of a file without blocks")
             bad += c.bad
@@ -90,6 +90,10 @@ def main():
         c.check(top <= set(found), f"no {sorted(top - set(found))}")
         c.check(isinstance(found["answer"], list) and found["memory_bytes"] > 0, "answer, memory_bytes")
         c.check(set(found["predicted"]) <= keys["predicted"], "keys of predicted")
+        c.check(found["predicted"]["us"] > 0, "a step takes no time")
+        if options:
+            c.check(found["target"] == found["predicted"]["gpu"] == "cpu", "target and what is predicted for")
+            c.check(not any(n["tensor_cores"] for n in found["nodes"]), "tensor cores of a processor")
         for other in found["others"]:
             c.block(other, keys, set())
         bad += c.bad
