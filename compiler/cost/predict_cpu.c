@@ -164,11 +164,18 @@ static double image_slots(const Cpu *cpu, ampc_dtype type, double elements, bool
   return elements * (result ? narrow_image : widen);
 }
 
+/* bf16 is multiplied in pairs of channels of what is read. */
+static double conv_speed(const Cpu *cpu, const ampc_conv *d)
+{
+  int64_t channels = (d->kind == AMPC_CONV_DATA ? d->k : d->c) / d->groups;
+  return channels > 1 || d->kind == AMPC_CONV_WEIGHT ? speed_of(cpu, d->y_type) : 1;
+}
+
 double cpu_conv_us(const Cpu *cpu, const ampc_conv *d, CpuBytes moved)
 {
   const double weight_of_bf16 = 1.6, setting_up = 8; /* us */
   double pixels = (double)(d->n * conv_out_pixels(d)), weights = (double)conv_weights(d);
-  double threads = threads_of(cpu, (double)d->n), speed = speed_of(cpu, d->y_type);
+  double threads = threads_of(cpu, (double)d->n), speed = conv_speed(cpu, d);
   double factor = d->groups > 1 ? grouped_factor : product_factor;
   if (d->kind == AMPC_CONV_WEIGHT && speed > 1) factor *= weight_of_bf16 / product_factor;
   double seen = (double)(d->n * conv_in_elements(d)), slots = 0;

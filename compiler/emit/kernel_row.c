@@ -90,15 +90,17 @@ static void use_elements(const RowKernel *r, Chain *ch, const Uses *uses)
   }
 }
 
-/* The same for what they read once a row. */
-static void use_row_values(const RowKernel *r, Chain *ch, const Uses *uses)
+/* The same for what they read once a row. In a loop along the row it counts twice, so that it gets
+ * a variable in front of the loop: compilers make no vectors of a loop that loads it under a
+ * condition. */
+static void use_row_values(const RowKernel *r, Chain *ch, const Uses *uses, bool loops)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
     const RowOp *op = uses->at[i].op;
     for (uint32_t k = 0; k < op->n->n_in; k++)
       if (op->n->in[k].id)
         chain_use(ch, op->n->in[k], value_index(r, op, k),
-                  statement_uses(op, uses->at[i].s, PIECE_row_value, k));
+                  statement_uses(op, uses->at[i].s, PIECE_row_value, k) * (loops ? 2 : 1));
   }
 }
 
@@ -285,7 +287,7 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   chain_begin(&elements, k, r->space, element_index, r);
   chain_begin(&of_column, k, r->space, element_index, r);
-  use_row_values(r, row_values, uses);
+  use_row_values(r, row_values, uses, !r->columns);
   if (!r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
   use_elements(r, &elements, uses);
@@ -409,7 +411,7 @@ static void put_row(RowKernel *r, const Uses *uses)
   mark_ops(r, needed, uses);
   chain_begin(&ch, r->k, loop_shape_of(uses->at[0].op->n), row_address, r);
   add_nodes(r, &ch, needed);
-  use_row_values(r, &ch, uses);
+  use_row_values(r, &ch, uses, false);
   row_open(r, r->columns ? "COLUMN_ONCE {" : "ROW_ONCE {");
   uint32_t outside = r->k->vectors.n;
   r->k->by_vectors = r->columns;
