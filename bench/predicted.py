@@ -3,14 +3,13 @@
 
     predicted.py [BUILD] [NET]...     BUILD: a Release build, default build; NETs: some of the table's
 
-One table on stdout and, where no NET is named, in bench/results/predicted-<date>.md. ROUNDS times (3) a step is predicted
-and measured in turn, each time with the processor's rates as they are then; the median of the predictions and the least
-median of the steps count, since what else the machine does only makes steps longer.
+One table on stdout and, where no NET is named, in bench/results/predicted-<date>.md. ROUNDS times (3) each step is
+predicted and measured in turn, with the processor's rates as they are then; the least prediction and the least median of
+the steps count, since what else the machine does makes both longer, and seldom in the same second.
 """
 import datetime
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -57,20 +56,25 @@ def data_for(net, folder):
     return [f"DIR={folder}/pictures/"]
 
 
-def row(build, net, precision, folder):
-    job, consts, settings, steps, fitted = NETS[net]
+def look(build, net, precision, folder):
+    """Milliseconds of a step, predicted and measured."""
+    job, consts, settings, steps, _ = NETS[net]
     consts = [word for const in consts + data_for(net, folder) for word in ("-D", const)]
     settings = settings + ["precision=" + precision]
-    predicted, measured = [], []
-    for _ in range(ROUNDS):
-        told = run(build + "/ampc", "--explain=json", "--target=cpu", *consts,
-                   *(word for setting in settings for word in ("--set", setting)), job)
-        predicted.append(json.loads(told)["predicted"]["us"] / 1e3)
-        timed = run(build + "/bench_steps", *consts, folder, "5", str(steps), job, *settings)
-        measured.append(float(timed.split()[0]))
-    p, m = statistics.median(predicted), min(measured)
-    print(f"| {net} | {precision} | {p:.3g} | {m:.3g} | {p / m:.2f} | {'yes' if fitted else 'no'} |", flush=True)
-    return net, precision, p, m, fitted
+    told = run(build + "/ampc", "--explain=json", "--target=cpu", *consts,
+               *(word for setting in settings for word in ("--set", setting)), job)
+    timed = run(build + "/bench_steps", *consts, folder, "5", str(steps), job, *settings)
+    return json.loads(told)["predicted"]["us"] / 1e3, float(timed.split()[0])
+
+
+def rows_of(build, nets, folder):
+    looks = {(net, precision): [] for net in nets for precision in ("f32", "f16", "bf16")}
+    for i in range(ROUNDS):  # of all, since what disturbs a step goes on for seconds
+        for (net, precision), found in looks.items():
+            found.append(look(build, net, precision, folder))
+            print(f"  round {i + 1}: {net} {precision}, %.3g predicted, %.3g measured" % found[-1], file=sys.stderr)
+    return [(*key, min(p for p, _ in found), min(m for _, m in found), NETS[key[0]][4])
+            for key, found in looks.items()]
 
 
 def rates(build):
@@ -78,20 +82,24 @@ def rates(build):
     return next(line for line in told.splitlines() if line.startswith("measured: "))
 
 
+def table(rows):
+    yield "| net | precision | predicted | measured | ratio | fitted |\n|---|---|---|---|---|---|\n"
+    for net, precision, p, m, fitted in rows:
+        yield f"| {net} | {precision} | {p:.3g} | {m:.3g} | {p / m:.2f} | {'yes' if fitted else 'no'} |\n"
+
+
 def write(path, build, rows):
     model = next(line for line in open("/proc/cpuinfo") if line.startswith("model name")).split(":")[1].strip()
     version = run("git", "rev-parse", "--short", "HEAD").strip()
-    far = [r for r in rows if not 0.7 <= r[2] / r[3] <= 1.3]
+    near = sum(0.7 <= p / m <= 1.3 for _, _, p, m, _ in rows)
     with open(path, "w") as f:
         f.write(f"# Predicted steps on the CPU, {os.path.basename(path)[len('predicted-'):-len('.md')]}\n\n"
                 f"Milliseconds of a training step as `ampc --explain --target=cpu` predicts it, and as it is measured\n"
-                f"(`bench/predicted.py`: {ROUNDS} times in turn; the median of the predictions, the least median of the steps).\n"
-                f"{len(rows) - len(far)} of {len(rows)} are within 30 %. \"Fitted\": commands of this net were among those to which\n"
-                f"the numbers of the model were fitted.\n\n"
-                f"Machine: {model}, {os.cpu_count()} cores; {rates(build)}. ampc {version}.\n\n"
-                f"| net | precision | predicted | measured | ratio | fitted |\n|---|---|---|---|---|---|\n")
-        for net, precision, p, m, fitted in rows:
-            f.write(f"| {net} | {precision} | {p:.3g} | {m:.3g} | {p / m:.2f} | {'yes' if fitted else 'no'} |\n")
+                f"(`bench/predicted.py`: {ROUNDS} rounds; the least prediction, and the least median of the steps).\n"
+                f"{near} of {len(rows)} are within 30 %. \"Fitted\": commands of this net were among those to which the numbers\n"
+                f"of the model were fitted.\n\n"
+                f"Machine: {model}, {os.cpu_count()} cores; {rates(build)}. ampc {version}.\n\n")
+        f.writelines(table(rows))
     print("kept in", path, file=sys.stderr)
 
 
@@ -100,7 +108,8 @@ def main():
     nets = sys.argv[2:] or list(NETS)
     os.environ.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
     with tempfile.TemporaryDirectory() as folder:
-        rows = [row(build, net, precision, folder) for net in nets for precision in ("f32", "f16", "bf16")]
+        rows = rows_of(build, nets, folder)
+    sys.stdout.writelines(table(rows))
     if not sys.argv[2:]:
         write(f"bench/results/predicted-{datetime.date.today()}.md", build, rows)
 
