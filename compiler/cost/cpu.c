@@ -1,11 +1,10 @@
 /* How fast this machine's processor is.
  *
  * Note [measured rates]
- * Loops on all threads at once, the best of some rounds of each: additions that
- * wait for one another, multiply-adds that do not, and numbers read, added to and written in arrays
- * of several sizes, from what a core's first caches hold to what none does. They are compiled for
- * the widest vectors that the processor has, as the compiler of the kernels is told to
- * (-march=native). */
+ * Loops on all threads at once, the best of some rounds of each: additions that wait for one
+ * another, multiply-adds that do not, and numbers read, added to and written in arrays of several
+ * sizes, from what a core's first caches hold to 64 MB. They are compiled for the widest vectors
+ * that the processor has, as the compiler of the kernels is told to (-march=native). */
 #include "cpu.h"
 #include <math.h>
 #include <pthread.h>

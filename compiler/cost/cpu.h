@@ -14,8 +14,8 @@ typedef struct Cpu {
                               bytes in all: CPU_LEAST, and each time eight times as many */
 } Cpu;
 
-/* As a row of the table, with `cpu` set; the memory is the arena's. Takes about a tenth of a
- * second, in which all threads compute. */
+/* As a row of the table, with `cpu` set; the memory is the arena's. Takes a tenth or two of
+ * a second, in which all threads compute. */
 const Gpu *cpu_measure(Arena *arena);
 /* GB/s where a command reads and writes so many bytes; between sizes that were measured, what lies
  * between their rates. */

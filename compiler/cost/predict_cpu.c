@@ -2,10 +2,10 @@
  *
  * Note [on a processor]
  * The processor's rates are measured (cpu.c). What a kernel, a product or a convolution needs of
- * them is told by the numbers below. They were fitted to 3,400 commands of nine jobs in three
- * precisions, each timed by itself on two cores of a Zen 4 (bench/predicted.py and its results),
- * and count in vector instructions an element, of which a core does one a cycle, as a rate of their
- * own; a processor that does two finds its kernels shorter than predicted.
+ * them is told by the numbers below, which were fitted to 3,300 commands of nine jobs in three
+ * precisions, each timed by itself on two cores of a Zen 4 (bench_steps --commands). They count
+ * vector instructions, one a cycle; on a processor that does two, kernels may take less than is
+ * predicted.
  *
  * A kernel takes as long as its instructions, or as its operands take from where they lie: the
  * cache that the whole job's memory fits in, since a step walks through all of it. A product takes
@@ -14,7 +14,6 @@
 #include "predict_cpu.h"
 #include <math.h>
 #include "count.h"
-#include "runtime/plan/attention_sizes.h"
 #include "runtime/plan/conv_sizes.h"
 
 /* Vector instructions an element of a kernel. 16-bit floats are rounded, and widened, in software.

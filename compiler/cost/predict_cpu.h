@@ -12,5 +12,6 @@ typedef struct CpuBytes {
 
 double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved);
 double cpu_conv_us(const Cpu *cpu, const ampc_conv *d, CpuBytes moved);
+/* `flops`: of the products that are asked for, load_flops of attention_load. */
 double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, double flops);
 double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved);
