@@ -168,6 +168,9 @@ static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t g
   p->product = true;
   p->busy = 1;
   p->aligned_us = p->us;
+  p->against = cpu_against(cpu, p->load.type);
+  if (p->part == PART_attention && p->load.type != AMPC_F32)
+    p->against = "our kernel multiplies in f32";
 }
 
 /* ---- commands ---- */

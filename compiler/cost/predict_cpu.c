@@ -125,6 +125,13 @@ static bool is_widened(const Cpu *cpu, ampc_dtype type)
   return type == AMPC_F16 || (type == AMPC_BF16 && cpu->bf16 <= 1);
 }
 
+const char *cpu_against(const Cpu *cpu, ampc_dtype type)
+{
+  if (!is_widened(cpu, type)) return NULL;
+  return type == AMPC_F16 ? "this processor multiplies f16 as f32"
+                          : "this processor multiplies bf16 as f32";
+}
+
 /* Blocks of 256 x 256 are shared out; a product of less than a million multiply-adds is not. */
 static double product_threads(const Cpu *cpu, const ampc_gemm *d)
 {

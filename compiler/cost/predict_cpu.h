@@ -10,6 +10,8 @@ typedef struct CpuBytes {
   double bytes, memory;
 } CpuBytes;
 
+/* Why products of 16 bits are not faster than those of f32; NULL: they are, or it is f32. */
+const char *cpu_against(const Cpu *cpu, ampc_dtype type);
 double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved);
 double cpu_conv_us(const Cpu *cpu, const ampc_conv *d, CpuBytes moved);
 /* `flops`: of the products that are asked for, load_flops of attention_load. */
