@@ -9,7 +9,8 @@
  * that finds: so many an element for loading, storing and indexing, so many for an operator, for a
  * function such as exp or tanh, and for a random number (integers, which have fewer lanes).
  * Attention and convolutions by our own kernels multiply in f32, at about half of the rate of its
- * lanes; backward of attention makes the scores twice. */
+ * lanes; backward of attention makes the scores twice. For this machine's processor see Note [on a
+ * processor] in predict_cpu.c. */
 #include "predict.h"
 #include <math.h>
 #include "compiler/command/attention.h"
@@ -114,11 +115,11 @@ static void take_conv(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group,
   p->aligned_us = p->us;
 }
 
-static double own_attention_us(const Gpu *gpu, const ampc_attention *a, double flops)
+static double own_attention_us(const Gpu *gpu, const ampc_attention *a, const ProductLoad *load)
 {
   const double again = a->backward ? 7.0 / 5 : 1;
-  double scores = (double)(a->n * a->heads) * (double)a->l * (double)a->s * (a->causal ? 0.5 : 1);
-  return own_product_us(gpu, flops * again) +
+  double scores = load->m * load->n * load->batch;
+  return own_product_us(gpu, load_flops(load) * again) +
          (a->p > 0 ? scores * A_DRAW / results_a_us(gpu, gpu->lanes_int) : 0);
 }
 
@@ -132,7 +133,7 @@ static double take_attention(Prediction *p, Compile *c, const Gpu *gpu, uint32_t
   p->product = true;
   p->load = cost.load;
   p->busy = 1;
-  p->us = library ? cost.cost.us : own_attention_us(gpu, a, flops);
+  p->us = library ? cost.cost.us : own_attention_us(gpu, a, &p->load);
   p->aligned_us = p->us;
   if (!library) p->against = "own kernels: no library has attention of this kind";
   if (!library && !gpu_has_tensor(gpu, &p->load)) p->against = tensor_against(gpu, &p->load);
@@ -159,7 +160,7 @@ static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t g
     p->part = PART_attention;
     p->load = attention_load(&a, bytes);
     p->count.flops = (int64_t)load_flops(&p->load) * p->count.times;
-    p->us = cpu_attention_us(cpu, &a, load_flops(&p->load));
+    p->us = cpu_attention_us(cpu, &a, &p->load);
   } else {
     p->part = part_of_kernel(c->graph, &c->graph->groups.at[group]);
     p->us = cpu_kernel_us(c, cpu, group, moved);

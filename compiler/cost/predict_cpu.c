@@ -18,7 +18,7 @@
 
 /* Vector instructions an element of a kernel. 16-bit floats are rounded, and widened, in software.
  */
-static const double load = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
+static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
                     round_f16 = 29, round_bf16 = 6, choice = 2.4, row_element = 2, window = 10,
                     template_element = 4;
 /* Of a product: widening an element, rounding one of the result, storing one. */
@@ -89,7 +89,7 @@ static double part_slots(Compile *c, const Group *part)
     const KernelArg *a = &args.at[i];
     if (a->role != ARG_in && a->role != ARG_out) continue;
     double elements = (double)ir_elements(ir_node(g, a->value));
-    if (elements > 1) slots += elements * (a->role == ARG_out ? store : load);
+    if (elements > 1) slots += elements * (a->role == ARG_out ? store : loading);
   }
   return slots;
 }
@@ -104,11 +104,11 @@ double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved)
 }
 
 /* Backward makes the scores twice. */
-double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, double flops)
+double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, const ProductLoad *load)
 {
   const double again = a->backward ? 7.0 / 5 : 1;
-  double scores = (double)(a->n * a->heads) * (double)a->l * (double)a->s * (a->causal ? 0.5 : 1);
-  double us = attention_factor * again * flops_us(cpu, flops, cpu->threads);
+  double scores = load->m * load->n * load->batch;
+  double us = attention_factor * again * flops_us(cpu, load_flops(load), cpu->threads);
   return us + (a->p > 0 ? slots_us(cpu, scores * draw, cpu->threads) : 0);
 }
 

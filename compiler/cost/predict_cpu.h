@@ -1,8 +1,8 @@
 /* How long a command is expected to take on this machine's processor: Note [on a processor] in
  * predict_cpu.c. Microseconds of one launch, without waking the threads. */
 #pragma once
-#include "compiler/command/command.h"
 #include "cpu.h"
+#include "load.h"
 
 /* `bytes`: of a launch, operands and results once; `memory`: of the whole job, which tells from
  * which cache they come. */
@@ -14,6 +14,6 @@ typedef struct CpuBytes {
 const char *cpu_against(const Cpu *cpu, ampc_dtype type);
 double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved);
 double cpu_conv_us(const Cpu *cpu, const ampc_conv *d, CpuBytes moved);
-/* `flops`: of the products that are asked for, load_flops of attention_load. */
-double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, double flops);
+/* `load`: attention_load of it. */
+double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, const ProductLoad *load);
 double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved);
