@@ -109,11 +109,6 @@ static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, con
                                 h->workspace, d->stream);
 }
 
-static bool is_refusal(LtStatus s)
-{
-  return s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_ARCH_MISMATCH;
-}
-
 /* The first result, looked at where it lies. Waits. */
 static ampc_status is_nan(CudaDevice *d, const ampc_gemm *g, const void *c, bool *out)
 {
@@ -134,7 +129,7 @@ static ampc_status take_one_that_keeps_nan(CudaDevice *d, const ampc_gemm *g, Pr
 {
   for (; p->chosen < p->n_algorithms; p->chosen++) {
     LtStatus s = run(d, g, p, at, NAN);
-    if (is_refusal(s)) continue;
+    if (product_is_refused(s)) continue;
     if (s) return product_failed(d, g, s, "failed");
     ampc_status status = is_nan(d, g, at->c, &p->keeps_nan);
     if (status || p->keeps_nan) return status;
@@ -157,9 +152,10 @@ static ampc_status run_first_that_can(CudaDevice *d, const ampc_gemm *g, Product
     ampc_status status = take_one_that_keeps_nan(d, g, p, at);
     if (status || !p->n_algorithms) return status;
   }
-  while (is_refusal(s = run(d, g, p, at, 1)) && p->chosen + 1 < p->n_algorithms) p->chosen++;
-  if (is_refusal(s)) p->n_algorithms = 0;
-  return !s || is_refusal(s) ? AMPC_OK : product_failed(d, g, s, "failed");
+  while (product_is_refused(s = run(d, g, p, at, 1)) && p->chosen + 1 < p->n_algorithms)
+    p->chosen++;
+  if (product_is_refused(s)) p->n_algorithms = 0;
+  return !s || product_is_refused(s) ? AMPC_OK : product_failed(d, g, s, "failed");
 }
 
 static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, Operands at, bool *out_refused)

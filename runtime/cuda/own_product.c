@@ -47,7 +47,7 @@ ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at)
   int64_t numbers[NUMBERS];
   void *arguments[4 + NUMBERS];
   int64_t across = (g->n + TILE - 1) / TILE, down = (g->m + TILE - 1) / TILE;
-  if (d->program->real64 || across > INT32_MAX / down / g->batch)
+  if (across > INT32_MAX / down / g->batch)
     return product_failed(d, g, CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm");
   if (g->k) say_once(g);
   set_numbers(g, numbers);
@@ -56,7 +56,8 @@ ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at)
   ampc_status status = AMPC_OK;
   if (!d->product)
     status = CUDA(d, cuModuleLoadDataEx(&d->product, cuda_product_ptx, 0, NULL, NULL));
-  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->product, "ampc_product"));
+  const char *name = d->program->real64 ? "ampc_product_f64" : "ampc_product";
+  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->product, name));
   if (status) return status;
   unsigned grid = (unsigned)(across * down * g->batch);
   return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));

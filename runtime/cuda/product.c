@@ -63,6 +63,12 @@ ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus sta
                    product_text(g, text), d->api->cublasLtGetStatusString(status));
 }
 
+bool product_is_refused(LtStatus s)
+{
+  return s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_ARCH_MISMATCH ||
+         s == CUBLAS_STATUS_INVALID_VALUE;
+}
+
 /* ---- making a plan ---- */
 
 static bool type_of(const CudaDevice *d, ampc_dtype t, LtType *out)
@@ -172,7 +178,7 @@ static ampc_status list_algorithms(const CudaDevice *d, ProductPlan *p)
     s = api->cublasLtMatmulAlgoGetHeuristic(blas_handle(d), p->matmul, p->b, p->a, p->c, p->c,
                                             preference, MOST_ALGORITHMS, p->algorithm, &found);
   if (preference) api->cublasLtMatmulPreferenceDestroy(preference);
-  if (s && s != CUBLAS_STATUS_NOT_SUPPORTED) return product_failed(d, &p->desc, s, "no algorithm");
+  if (s && !product_is_refused(s)) return product_failed(d, &p->desc, s, "no algorithm");
   for (int i = 0; i < found && !s; i++)
     if (p->algorithm[i].state == CUBLAS_STATUS_SUCCESS)
       p->algorithm[p->n_algorithms++] = p->algorithm[i];

@@ -109,3 +109,35 @@ ampc_product(const void *a, const void *b, const void *bias, void *c, long long 
     put_number(c, c_type, at, relu && result < 0 ? 0 : result);
   }
 }
+
+/* The same of doubles, which only tests compute in: each thread sums up its results of the tile by
+ * itself. `types` is of no use here. */
+#ifdef __cplusplus
+extern "C"
+#endif
+__global__ void __launch_bounds__(SIDE *SIDE)
+ampc_product_f64(const double *a, const double *b, const double *bias, double *c, long long m,
+                 long long n, long long k, long long a_row, long long a_step, long long a_stride,
+                 long long b_column, long long b_step, long long b_stride, long long c_row,
+                 long long c_stride, long long types, long long accumulate, long long relu)
+{
+  const unsigned across = (unsigned)((n + TILE - 1) / TILE);
+  const unsigned down = (unsigned)((m + TILE - 1) / TILE);
+  const long long matrix = blockIdx.x / across / down;
+  (void)types;
+#pragma unroll 1
+  for (int t = threadIdx.x; t < TILE * TILE; t += SIDE * SIDE) {
+    const long long row = (long long)(blockIdx.x / across % down) * TILE + t / TILE;
+    const long long column = (long long)(blockIdx.x % across) * TILE + t % TILE;
+    const long long at = matrix * c_stride + row * c_row + column;
+    if (row >= m || column >= n) continue;
+    double sum = 0;
+#pragma unroll 1
+    for (long long l = 0; l < k; l++)
+      sum = fma(a[matrix * a_stride + row * a_row + l * a_step],
+                b[matrix * b_stride + column * b_column + l * b_step], sum);
+    if (accumulate) sum += c[at];
+    if (bias) sum += bias[column];
+    c[at] = relu && sum < 0 ? 0 : sum;
+  }
+}

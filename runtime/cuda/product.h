@@ -26,6 +26,9 @@ typedef struct Operands {
   const void *a, *b, *bias;
   void *c, *workspace;
 } Operands;
+/* The library has no algorithm, or one that does not run. Its heuristic gives INVALID_VALUE for
+ * some products with one row or one column, and before CUDA 12.1 for very long ones. */
+bool product_is_refused(LtStatus status);
 /* By our own kernel: own_product.c. Says so once a process. */
 ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at);
 /* Says what failed, with the sizes and types of the product. */

@@ -6,13 +6,15 @@
  *   MOCK_BLAS_FAIL=n     the n-th call of a product fails
  *   MOCK_BLAS_ALONE=1    a batch finds no algorithm
  *   MOCK_BLAS_LOSE=n     the relu of the n best algorithms of each product makes 0 of NaN
- * A bias must lie at a multiple of 16 bytes. */
+ * The heuristic says of products with one row or one column, of sums of one and of very long ones
+ * that a value is invalid, as the library does. A bias must lie at a multiple of 16 bytes. */
 #include "blas.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, EXECUTION_FAILED = 13 };
+enum { NOT_INITIALIZED = 1, ALLOC_FAILED = 3, EXECUTION_FAILED = 13 };
+enum { INVALID_VALUE = CUBLAS_STATUS_INVALID_VALUE, TOO_LONG = 65535 * 32 };
 enum { ALIGN_OF_LIBRARY = 256, IN_PLACE = 1, ALL_SCHEMES = 7, ALGORITHMS = 6, BIAS_ALIGN = 16 };
 
 struct LtOpaqueMatmul {
@@ -337,6 +339,15 @@ static uint64_t problem_of(const Product *p)
 
 /* ---- algorithms ---- */
 
+/* PyTorch's at::addmm does not ask for these (aten/src/ATen/native/cuda/Blas.cpp). */
+static bool is_narrow_or_long(const Product *p)
+{
+  const int64_t sizes[] = {p->m, p->n, p->k};
+  for (int i = 0; i < 3; i++)
+    if (sizes[i] == 1 || sizes[i] >= TOO_LONG) return true;
+  return false;
+}
+
 /* Long sums of few results are shared out, as the library does; the shares need room. */
 static uint64_t wanted_workspace(const Product *p)
 {
@@ -356,6 +367,7 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle handle, LtMatmul matmul, LtLayo
     mock_misuse("a product may be summed by atomics: its bits would not be the same each time");
   LtStatus status = read_product(matmul, a, b, c, d, &p);
   if (status) return status;
+  if (is_narrow_or_long(&p)) return INVALID_VALUE;
   if (++looked == mock_setting("MOCK_BLAS_REFUSE", 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (p.d.batch > 1 && mock_setting("MOCK_BLAS_ALONE", 0)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Chosen chosen = {.problem = problem_of(&p), .workspace = wanted_workspace(&p)};

@@ -28,8 +28,8 @@ TWIN(relu16, uint16_t)
 TWIN(relu32, uint32_t)
 TWIN(relu64, uint64_t)
 
-/* As product.cu, a tile a block; the arguments are those of the kernel. */
-static void product(void *const *p, unsigned block, unsigned n_blocks)
+/* As product.cu, a tile a block; the arguments are those of its kernels. `wide`: of doubles. */
+static void multiply(void *const *p, unsigned block, bool wide)
 {
   enum { TILE = 64 };
   int64_t n[18];
@@ -38,18 +38,32 @@ static void product(void *const *p, unsigned block, unsigned n_blocks)
   int64_t across = (n[5] + TILE - 1) / TILE, down = (n[4] + TILE - 1) / TILE;
   int64_t first_i = block / across % down * TILE, first_j = block % across * TILE;
   int64_t matrix = block / across / down;
-  (void)n_blocks;
   for (int64_t i = first_i; i < n[4] && i < first_i + TILE; i++)
     for (int64_t j = first_j; j < n[5] && j < first_j + TILE; j++) {
       int64_t at = matrix * n[14] + i * n[13] + j;
-      float sum = 0;
-      for (int64_t k = 0; k < n[6]; k++)
-        sum = fmaf((float)number_load(a, false, p[0], matrix * n[9] + i * n[7] + k * n[8]),
-                   (float)number_load(b, false, p[1], matrix * n[12] + j * n[10] + k * n[11]), sum);
-      if (n[16]) sum += (float)number_load(c, false, p[3], at);
-      if (p[2]) sum += (float)number_load(bias, false, p[2], j);
-      number_store(c, false, p[3], at, n[17] && sum < 0 ? 0 : sum);
+      double sum = 0;
+      for (int64_t k = 0; k < n[6]; k++) {
+        double x = number_load(a, wide, p[0], matrix * n[9] + i * n[7] + k * n[8]);
+        double y = number_load(b, wide, p[1], matrix * n[12] + j * n[10] + k * n[11]);
+        sum = wide ? fma(x, y, sum) : fmaf((float)x, (float)y, (float)sum);
+      }
+      if (n[16]) sum += number_load(c, wide, p[3], at);
+      if (!wide) sum = (float)sum;
+      if (p[2]) sum += number_load(bias, wide, p[2], j);
+      number_store(c, wide, p[3], at, n[17] && sum < 0 ? 0 : sum);
     }
+}
+
+static void product(void *const *p, unsigned block, unsigned n_blocks)
+{
+  (void)n_blocks;
+  multiply(p, block, false);
+}
+
+static void product_f64(void *const *p, unsigned block, unsigned n_blocks)
+{
+  (void)n_blocks;
+  multiply(p, block, true);
 }
 
 /* As kept.cu; the draws are those of runtime/base/philox.h, which counts the same way. */
@@ -104,7 +118,9 @@ static void bias(void *const *p, unsigned block, unsigned n_blocks)
 static const MockKernel relus[] = {
     KERNEL(relu16, 2), KERNEL(relu32, 4), KERNEL(relu64, 8), {NULL, NULL, 0, NULL}};
 static const unsigned char product_align[18] = {2, 2, 2, 2}; /* the rest are numbers */
+static const unsigned char wide_align[18] = {8, 8, 8, 8};
 static const MockKernel products[] = {{"ampc_product", product, 18, product_align},
+                                      {"ampc_product_f64", product_f64, 18, wide_align},
                                       {NULL, NULL, 0, NULL}};
 
 static const unsigned char kept_align[16] = {2, [5] = 1, [12] = 8}; /* the rest are numbers */

@@ -252,12 +252,11 @@ static int interleaved_numbers(void)
 
 static int wide_numbers(void)
 {
-  const double x[2] = {1e-9, 1}, one = 1;
+  const double x[4] = {1e-9, 2, 1, 3}, one = 1;
   LtMatmul m;
   LtPreference p;
   uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  LtLayout a = layout(CUDA_R_64F, 1, 2, 1, 1, 0), b = layout(CUDA_R_64F, 2, 1, 2, 1, 0),
-           d = layout(CUDA_R_64F, 1, 1, 1, 1, 0);
+  LtLayout two = layout(CUDA_R_64F, 2, 2, 2, 1, 0);
   LtHeuristic h;
   int found;
   double *y;
@@ -267,13 +266,13 @@ static int wide_numbers(void)
   MUST(!cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme,
                                              sizeof scheme));
   MUST(cuMemcpyHtoDAsync_v2(a_memory, x, sizeof x, stream) == 0);
-  MUST(cuMemcpyHtoDAsync_v2(b_memory, (double[]){1, 1}, sizeof x, stream) == 0);
-  MUST(cuMemcpyHtoDAsync_v2(d_memory, &one, sizeof one, stream) == 0);
-  MUST(!cublasLtMatmulAlgoGetHeuristic(library, m, a, b, d, d, p, 1, &h, &found));
+  MUST(cuMemcpyHtoDAsync_v2(b_memory, (double[]){1, 1, 1, 1}, sizeof x, stream) == 0);
+  MUST(cuMemcpyHtoDAsync_v2(d_memory, (double[]){1, 1, 1, 1}, sizeof x, stream) == 0);
+  MUST(!cublasLtMatmulAlgoGetHeuristic(library, m, two, two, two, two, p, 1, &h, &found));
   void *at[] = {(void *)(uintptr_t)a_memory, (void *)(uintptr_t)b_memory,
                 (void *)(uintptr_t)d_memory};
-  MUST(!cublasLtMatmul(library, m, &one, at[0], a, at[1], b, &one, at[2], d, at[2], d, &h.algorithm,
-                       NULL, 0, stream));
+  MUST(!cublasLtMatmul(library, m, &one, at[0], two, at[1], two, &one, at[2], two, at[2], two,
+                       &h.algorithm, NULL, 0, stream));
   MUST(cuMemcpyDtoHAsync_v2(y, d_memory, sizeof *y, stream) == 0);
   MUST(cuStreamSynchronize(stream) == 0);
   return *y != 2 + 1e-9;

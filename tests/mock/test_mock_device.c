@@ -7,6 +7,7 @@
 #include "runtime/device.h"
 #include "runtime/plan/conv_columns.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -321,15 +322,88 @@ static int only_unfit_gradient(void)
   return status ? (int)status : check_failures;
 }
 
+/* a [m, k] and b [k, n] of small whole numbers, f32 or doubles, in a step. */
+static ampc_status multiply_apart(void *context)
+{
+  void **at = context;
+  return device->ops->gemm(device, at[0], at[1], at[2], NULL, at[3], at[4]);
+}
+
+static double small_number(int64_t i)
+{
+  return (double)(i * 7 % 11 - 5);
+}
+
+static void *numbers_apart(int64_t n)
+{
+  void *at, *bytes = malloc((size_t)n * sizeof(double));
+  MUST(bytes && device->ops->alloc(device, n * (int64_t)sizeof(double), &at) == AMPC_OK);
+  for (int64_t i = 0; i < n; i++) number_store(AMPC_F32, program.real64, bytes, i, small_number(i));
+  MUST(device->ops->copy_in(device, at, bytes, n * (int64_t)sizeof(double)) == AMPC_OK);
+  free(bytes);
+  return at;
+}
+
+static void check_apart(const void *at, int64_t m, int64_t n, int64_t k)
+{
+  void *got = malloc((size_t)(m * n) * sizeof(double));
+  MUST(got);
+  MUST(!device->ops->copy_out(device, got, at, m * n * ampc_element_size(&program, AMPC_F32)));
+  for (int64_t i = 0; i < m * n; i++) {
+    double want = 0, is = number_load(AMPC_F32, program.real64, got, i);
+    for (int64_t l = 0; l < k; l++)
+      want += small_number(i / n * k + l) * small_number(l * n + i % n);
+    CHECK_MSG(is == want, "[%lld]: %g, expected %g", (long long)i, is, want);
+  }
+  free(got);
+}
+
+static int odd_product(int64_t m, int64_t n, int64_t k, bool wide)
+{
+  ampc_gemm g = {.m = m, .n = n, .k = k, .batch = 1, .lda = k, .ldb = n, .ldc = n};
+  g.a_type = g.b_type = g.c_type = AMPC_F32;
+  g.workspace = ROOM;
+  program.real64 = wide;
+  open_all();
+  void *at[] = {&g, numbers_apart(m * k), numbers_apart(k * n), numbers_apart(m * n), room};
+  ampc_status status = device->ops->step(device, 0, state, multiply_apart, at);
+  if (status) fprintf(stderr, "%s\n", ampc_last_error());
+  if (!status) check_apart(at[3], m, n, k);
+  for (int i = 1; i < 4; i++) device->ops->release(device, at[i]);
+  close_all();
+  CHECK(mock_count("held") == 0);
+  return status ? (int)status : check_failures;
+}
+
+static int one_row(void)
+{
+  return odd_product(1, 70, 5, false);
+}
+
+static int one_column(void)
+{
+  return odd_product(70, 1, 5, false);
+}
+
+static int sums_of_one(void)
+{
+  return odd_product(7, 5, 1, false);
+}
+
+static int one_row_of_doubles(void)
+{
+  return odd_product(1, 70, 5, true);
+}
+
+static int very_long(void)
+{
+  return odd_product(65535 * 32, 2, 2, false);
+}
+
 static int only_unfit_doubles(void)
 {
-  ampc_gemm g = small_product();
-  g.batch = 1;
-  g.has_bias = false;
-  g.a_type = g.b_type = g.c_type = AMPC_F32;
-  program.real64 = true;
   setenv("MOCK_BLAS_UNFIT", "100", 1);
-  return product_step(g);
+  return odd_product(5, 6, 4, true);
 }
 
 static int nothing_to_sum(void)
@@ -485,9 +559,15 @@ static const Case cases[] = {
      "note: product of 3 times f16 [5, 4] and f16 [4, 6] to f16 with bias by our own kernel"},
     {"and the product has a relu", only_unfit_relu, 0, "and relu by our own kernel"},
     {"and the product is a gradient of weights", only_unfit_gradient, 0, "by our own kernel"},
-    {"in doubles nobody does it", only_unfit_doubles, AMPC_RUN_FAILED,
-     "cuBLASLt: no algorithm, product of f32 [5, 4] and f32 [4, 6] to f32: "
-     "CUBLAS_STATUS_NOT_SUPPORTED"},
+    {"and in doubles", only_unfit_doubles, 0, "by our own kernel"},
+    {"one row", one_row, 0,
+     "note: product of f32 [1, 5] and f32 [5, 70] to f32 by our own kernel, not by cuBLASLt: it "
+     "has "
+     "no algorithm that runs"},
+    {"one column", one_column, 0, "note: product of f32 [70, 5] and f32 [5, 1] to f32 by our own"},
+    {"sums of one", sums_of_one, 0, "by our own kernel"},
+    {"one row of doubles", one_row_of_doubles, 0, "by our own kernel"},
+    {"more rows than the library counts", very_long, 0, "by our own kernel"},
     {"nothing to sum", nothing_to_sum, 0, "modules: 1"},
     {"a bias between two places", bias_between, 0, NULL},
     {"and no room for it", bias_without_room, 0, "by our own kernel"},

@@ -52,6 +52,9 @@ for precision in f32 f16; do
 done
 # A step is tried out and recorded when its kind first comes: these have four, with a smaller batch eight.
 both "steps of four kinds" 2e-2 --log 1 "$models/../tests/simt/every.amp"
+# Its products with one row or column find no algorithm: a note, and the job trains.
+[ "$(grep -c "^note: product of f16 \[8, 1\] and f16 \[1, 16\] .*by our own kernel" "$work/cuda")" = 1 ] ||
+  { cat "$work/cuda" && fail "products with one row or column"; }
 # Where cuBLASLt refuses every product and cuDNN is not asked, our own kernels do it all.
 MOCK_BLAS_UNFIT=100 both "cnn, products of our own" 2e-3 --no-cudnn --steps 3 --log 1 --set train.batch=4 \
   --set eval.steps=1 --set eval.batch=4 "$cnn"

@@ -13,94 +13,117 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGUMENTS = 18, BLOCK = 256, TILE = 64, ELEMENTS = 1 << 16, SHIFT = 1, WRONG = 5 };
+enum {
+  ARGUMENTS = 18,
+  BLOCK = 256,
+  TILE = 64,
+  ELEMENTS = 1 << 16,
+  SHIFT = 1,
+  WRONG = 5,
+  WIDEST = 8
+};
 
-/* The kernel as one of its threads, and the plain loop; the numbers of a[] are in its order. */
+/* The kernels as one of their threads, and the plain loops; the numbers of a[] are in their order.
+ */
 static const char entries[] =
     "\n#define N(i) ((long long)a[i])\n"
-    "__attribute__((no_sanitize(\"thread\"))) void product_thread(void *const *a)\n"
-    "{\n"
-    "  ampc_product(a[0], a[1], a[2], a[3], N(4), N(5), N(6), N(7), N(8), N(9), N(10), N(11), "
-    "N(12),\n"
-    "               N(13), N(14), N(15), N(16), N(17));\n"
+    "#define THREAD(NAME, KERNEL) \\\n"
+    "__attribute__((no_sanitize(\"thread\"))) void NAME(void *const *a) \\\n"
+    "{ \\\n"
+    "  KERNEL(a[0], a[1], a[2], a[3], N(4), N(5), N(6), N(7), N(8), N(9), N(10), N(11), N(12), \\\n"
+    "         N(13), N(14), N(15), N(16), N(17)); \\\n"
     "}\n"
-    "static void plain(void *const *a, long long batch)\n"
+    "THREAD(product_thread, ampc_product)\n"
+    "THREAD(product_thread_f64, ampc_product_f64)\n"
+    "static double double_at(const void *x, int type, long long i)\n"
     "{\n"
-    "  for (long long l = 0; l < batch; l++)\n"
-    "    for (long long i = 0; i < N(4); i++)\n"
-    "      for (long long j = 0; j < N(5); j++) {\n"
-    "        long long at = l * N(14) + i * N(13) + j, t = N(15);\n"
-    "        float sum = 0;\n"
-    "        for (long long k = 0; k < N(6); k++)\n"
-    "          sum = fmaf(number_at(a[0], t & 15, l * N(9) + i * N(7) + k * N(8)),\n"
-    "                     number_at(a[1], t >> 4 & 15, l * N(12) + j * N(10) + k * N(11)), sum);\n"
-    "        if (N(16)) sum += number_at(a[3], t >> 8 & 15, at);\n"
-    "        if (a[2]) sum += number_at(a[2], t >> 12 & 15, j);\n"
-    "        put_number(a[3], t >> 8 & 15, at, N(17) && sum < 0 ? 0 : sum);\n"
-    "      }\n"
+    "  return (void)type, ((const double *)x)[i];\n"
     "}\n"
-    "__attribute__((no_sanitize(\"thread\"))) void product_plain(void *const *a)\n"
+    "static void put_double(void *x, int type, long long i, double value)\n"
     "{\n"
-    "  plain(a, N(18));\n"
-    "}\n";
+    "  (void)type, ((double *)x)[i] = value;\n"
+    "}\n"
+    "#define PLAIN(NAME, REAL, AT, PUT) \\\n"
+    "__attribute__((no_sanitize(\"thread\"))) void NAME(void *const *a) \\\n"
+    "{ \\\n"
+    "  for (long long l = 0; l < N(18); l++) \\\n"
+    "    for (long long i = 0; i < N(4); i++) \\\n"
+    "      for (long long j = 0; j < N(5); j++) { \\\n"
+    "        long long at = l * N(14) + i * N(13) + j, t = N(15); \\\n"
+    "        REAL sum = 0; \\\n"
+    "        for (long long k = 0; k < N(6); k++) \\\n"
+    "          sum += AT(a[0], t & 15, l * N(9) + i * N(7) + k * N(8)) * \\\n"
+    "                 AT(a[1], t >> 4 & 15, l * N(12) + j * N(10) + k * N(11)); \\\n"
+    "        if (N(16)) sum += AT(a[3], t >> 8 & 15, at); \\\n"
+    "        if (a[2]) sum += AT(a[2], t >> 12 & 15, j); \\\n"
+    "        PUT(a[3], t >> 8 & 15, at, N(17) && sum < 0 ? 0 : sum); \\\n"
+    "      } \\\n"
+    "}\n"
+    "PLAIN(product_plain, float, number_at, put_number)\n"
+    "PLAIN(product_plain_f64, double, double_at, put_double)\n";
 
 typedef struct OwnProduct {
   int64_t m, n, k, batch, a_row, a_step, a_stride, b_column, b_step, b_stride, c_row, c_stride;
   ampc_dtype a, b, c, bias;
   bool has_bias, accumulate, relu;
+  bool wide; /* f32 are doubles */
 } OwnProduct;
 
 static const OwnProduct products[] = {
     /* [m, k] by [k, n], dense */
-    {70, 65, 33, 1, 33, 1, 0, 1, 65, 0, 65, 0, AMPC_F16, AMPC_F16, AMPC_F16, AMPC_F16, true, false,
-     true},
+    {70, 65, 33,       1,        33,       1,        0,    1,     65,   0,
+     65, 0,  AMPC_F16, AMPC_F16, AMPC_F16, AMPC_F16, true, false, true, false},
     /* both transposed, a batch, gaps */
-    {5, 130, 17, 3, 1, 7, 150, 20, 1, 2700, 131, 700, AMPC_BF16, AMPC_BF16, AMPC_BF16, AMPC_F32,
-     true, false, false},
+    {5,   130, 17,        3,         1,         7,        150,  20,    1,     2700,
+     131, 700, AMPC_BF16, AMPC_BF16, AMPC_BF16, AMPC_F32, true, false, false, false},
     /* a weight's gradient: y^T x into what lies there */
-    {64, 64, 100, 1, 1, 64, 0, 1, 70, 0, 64, 0, AMPC_F16, AMPC_F16, AMPC_F32, AMPC_F32, false, true,
-     false},
-    {3, 2, 1, 2, 1, 1, 3, 1, 2, 2, 2, 6, AMPC_F32, AMPC_F32, AMPC_F32, AMPC_F32, true, false, true},
-    {65, 1, 16, 1, 16, 1, 0, 1, 1, 0, 1, 0, AMPC_F32, AMPC_F32, AMPC_F16, AMPC_F32, false, false,
-     true},
-    {2, 66, 0, 1, 1, 1, 0, 1, 66, 0, 66, 0, AMPC_F16, AMPC_F16, AMPC_BF16, AMPC_BF16, true, false,
-     false}, /* nothing */
+    {64, 64, 100,      1,        1,        64,       0,     1,    70,    0,
+     64, 0,  AMPC_F16, AMPC_F16, AMPC_F32, AMPC_F32, false, true, false, false},
+    {3, 2, 1,        2,        1,        1,        3,    1,     2,    2,
+     2, 6, AMPC_F32, AMPC_F32, AMPC_F32, AMPC_F32, true, false, true, false},
+    {65, 1, 16,       1,        16,       1,        0,     1,     1,    0,
+     1,  0, AMPC_F32, AMPC_F32, AMPC_F16, AMPC_F32, false, false, true, false},
+    {2,  66, 0,        1,        1,         1,         0,    1,     66,    0,
+     66, 0,  AMPC_F16, AMPC_F16, AMPC_BF16, AMPC_BF16, true, false, false, false}, /* nothing */
+    {70, 65, 3,        1,        1,        70,       0,    1,     65,   0,
+     65, 0,  AMPC_F32, AMPC_F32, AMPC_F32, AMPC_F32, true, false, true, true},
+    {1, 5, 9,        3,        9,        1,        9,     9,    1,     45,
+     5, 6, AMPC_F32, AMPC_F32, AMPC_F32, AMPC_F32, false, true, false, true},
 };
 
 typedef struct Operand {
   ampc_dtype type;
   char *bytes; /* ELEMENTS of the type */
-  float *numbers;
+  double *numbers;
 } Operand;
 
-static Operand operand(ampc_dtype type, unsigned seed)
+static Operand operand(ampc_dtype type, bool wide, unsigned seed)
 {
-  Operand o = {type, calloc(ELEMENTS, 4), calloc(ELEMENTS, sizeof(float))};
+  Operand o = {type, calloc(ELEMENTS, WIDEST), calloc(ELEMENTS, sizeof(double))};
   if (!o.bytes || !o.numbers) abort();
   for (int i = 0; i < ELEMENTS; i++) { /* eighths: sums are exact, what is stored is rounded */
     seed = seed * 1664525u + 1013904223u;
-    o.numbers[i] = (float)((int)(seed >> 24) - 128) / 8;
+    number_store(type, wide, o.bytes, i, ((int)(seed >> 24) - 128) / 8.0);
+    o.numbers[i] = number_load(type, wide, o.bytes, i);
   }
-  convert_narrow(type, o.numbers, o.bytes, ELEMENTS);
-  convert_widen(type, o.bytes, o.numbers, ELEMENTS);
   return o;
 }
 
 static void expect(const OwnProduct *p, const Operand *o, char *out)
 {
-  memcpy(out, o[3].bytes, ELEMENTS * 4);
+  memcpy(out, o[3].bytes, ELEMENTS * WIDEST);
   for (int64_t l = 0; l < p->batch; l++)
     for (int64_t i = 0; i < p->m; i++)
       for (int64_t j = 0; j < p->n; j++) {
         int64_t at = l * p->c_stride + i * p->c_row + j;
-        float sum = 0;
+        double sum = 0;
         for (int64_t k = 0; k < p->k; k++)
           sum += o[0].numbers[l * p->a_stride + i * p->a_row + k * p->a_step] *
                  o[1].numbers[l * p->b_stride + j * p->b_column + k * p->b_step];
         if (p->accumulate) sum += o[3].numbers[at];
         if (p->has_bias) sum += o[2].numbers[j];
         if (p->relu && sum < 0) sum = 0;
-        convert_narrow(p->c, &sum, out + at * ampc_dtype_size(p->c), 1);
+        number_store(p->c, p->wide, out, at, sum);
       }
 }
 
@@ -122,9 +145,10 @@ static bool run(const SimtLaunch *l, WordList *words, bool twin, SimtFault *faul
 static bool check_one(const OwnProduct *p, void *library)
 {
   static WordList words;
-  static char want[ELEMENTS * 4], before[ELEMENTS * 4];
+  static char want[ELEMENTS * WIDEST], before[ELEMENTS * WIDEST];
   int64_t types = p->a | p->b << 4 | p->c << 8 | p->bias << 12;
-  Operand o[] = {operand(p->a, 1), operand(p->b, 2), operand(p->bias, 3), operand(p->c, 4)};
+  Operand o[] = {operand(p->a, p->wide, 1), operand(p->b, p->wide, 2), operand(p->bias, p->wide, 3),
+                 operand(p->c, p->wide, 4)};
   const int64_t numbers[] = {p->m,        p->n,        p->k,          p->a_row,    p->a_step,
                              p->a_stride, p->b_column, p->b_step,     p->b_stride, p->c_row,
                              p->c_stride, types,       p->accumulate, p->relu,     p->batch};
@@ -134,11 +158,11 @@ static bool check_one(const OwnProduct *p, void *library)
   SimtFault fault = {0};
   expect(p, o, want);
   memcpy(before, o[3].bytes, sizeof before);
-  *(void **)&l.thread = dlsym(library, "product_plain");
+  *(void **)&l.thread = dlsym(library, p->wide ? "product_plain_f64" : "product_plain");
   bool good = run(&l, &words, true, &fault);
   good = good && memcmp(want, o[3].bytes, sizeof want) == 0;
   if (!good) fprintf(stderr, "simt: FAILED ampc_product: its numbers; %s\n", fault.text);
-  *(void **)&l.thread = dlsym(library, "product_thread");
+  *(void **)&l.thread = dlsym(library, p->wide ? "product_thread_f64" : "product_thread");
   l.grid = (unsigned)((p->m + TILE - 1) / TILE * ((p->n + TILE - 1) / TILE) * p->batch);
   l.block = BLOCK;
   simt_find_shared(library, &l.shared, &l.shared_size);
