@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""graphs.py AMPC AMP [--simt SIMT_CHECK] [--seed N] [--graphs N] [--folder DIR] [--keep-going]
+
+Random graphs: -O0 = -O1 = -O2 to the bit, and so are a block with and without checkpoint(); for a share of them the emitted program
+is the run in process, the CUDA text is the C text thread by thread, and gradients are differences in doubles. README.md says how
+they are drawn. A graph that fails is made small and left in DIR as SEED.amp, what failed in SEED.txt; DIR/done.tsv has a line for each
+job of graphs, and a run with the same DIR leaves out what stands there. Ends with a table of the kinds of failures.
+"""
+import argparse
+import collections
+import multiprocessing
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+import draw
+import job
+import shrink
+import trial
+
+TOGETHER = 12  # graphs in one job, so that the C compiler is started once for all of them
+SHARES = {"emitted": 8, "simt": 8, "gradients": 4}  # of every so many jobs
+
+
+def examine(options, first):
+    """One job of graphs: how many compile, and [(seed, kind, what)]."""
+    seeds = range(first, min(first + TOGETHER, options.seed + options.graphs))
+    number = first // TOGETHER
+    with tempfile.TemporaryDirectory(prefix="ampc-graphs-") as folder:
+        tools = trial.Tools(options.ampc, options.amp, options.simt, folder)
+        graphs, died = job.draw_graphs(tools, draw.Reference(options.ampc), seeds)
+        wrong = [(graph, "compiler", what) for graph, what in died]
+        if graphs:
+            variants = ["O1", "O2", "plain"] + ["emitted"] * (number % SHARES["emitted"] == 0)
+            proofs = ["simt"] * (options.simt is not None and number % SHARES["simt"] == 1) + \
+                ["gradients"] * (number % SHARES["gradients"] == 2)
+            found = trial.examine(tools, list(graphs), variants, proofs)
+            wrong += [(g, *found[g.seed]) for g in graphs if g.seed in found]
+        for graph, kind, what in wrong:
+            small, what = shrink.smallest(tools, graph, kind, what)
+            text = trial.smooth(small) if kind == "gradients" else str(job.whole([small]))
+            (options.folder / f"{graph.seed}.amp").write_text(text)
+            (options.folder / f"{graph.seed}.txt").write_text(f"{kind}: {what}\n")
+    return len(graphs), [(graph.seed, kind, what) for graph, kind, what in wrong]
+
+
+def kind_of(kind, what):
+    """A failure in few words, for the table."""
+    status = re.match(r"status (-?\d+)", what)
+    null = " (null)" if "(null)" in what else ""
+    return f"{kind}: status {status[1]}{null}" if status else f"{kind}: another result"
+
+
+def examine_pair(pair):
+    start = time.monotonic()
+    return pair[1], *examine(*pair), time.monotonic() - start
+
+
+def read_options():
+    reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reader.add_argument("ampc", type=lambda p: pathlib.Path(p).resolve())
+    reader.add_argument("amp", type=lambda p: pathlib.Path(p).resolve())
+    reader.add_argument("--simt", type=lambda p: pathlib.Path(p).resolve())
+    reader.add_argument("--seed", type=int, default=0, help="the first graph")
+    reader.add_argument("--graphs", type=int, default=240)
+    reader.add_argument("--processes", type=int, default=2)
+    reader.add_argument("--folder", type=pathlib.Path, default=None, help="for failures and for what is done")
+    options = reader.parse_args()
+    options.folder = (options.folder or pathlib.Path(tempfile.mkdtemp(prefix="ampc-graphs-"))).resolve()
+    return options
+
+
+def main():
+    options = read_options()
+    record = options.folder / "done.tsv"
+    options.folder.mkdir(parents=True, exist_ok=True)
+    done = {int(line.split("\t")[0]) for line in record.read_text().splitlines()} if record.exists() else set()
+    todo = [(options, s) for s in range(options.seed, options.seed + options.graphs, TOGETHER) if s not in done]
+    kinds, drawn = collections.Counter(), 0
+    with multiprocessing.Pool(options.processes) as pool, record.open("a") as log:
+        for first, count, wrong, seconds in pool.imap_unordered(examine_pair, todo):
+            drawn += count
+            for seed, kind, what in wrong:
+                kinds[kind_of(kind, what)] += 1
+                print(f"graph {seed}: {kind}: {what.splitlines()[0][:200]}; small: {options.folder}/{seed}.amp", flush=True)
+            log.write(f"{first}\t{count}\t{len(wrong)}\t{seconds:.1f}\n")
+            log.flush()
+    print(f"{drawn} graphs")
+    for kind, n in kinds.most_common():
+        print(f"{n:6} {kind}")
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

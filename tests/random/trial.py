@@ -1,0 +1,160 @@
+"""Runs a job of graphs in its variants and compares what they leave, to the bit."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import struct
+import subprocess
+
+import job
+
+# The C compiler without optimizing: kernels allow no reordering, so the bits are the same, and most of the time is saved.
+QUICK = '#!/bin/sh\nPATH=${PATH#*:}\nfor a; do shift; case $a in -O3) a=-O0 ;; esac; set -- "$@" "$a"; done\nexec cc "$@"\n'
+
+
+OUTSIDE = r"element \[.*\] of an index is"  # a graph whose numbers name no row is told so, and that is right
+
+
+class Tools:
+    """The programs under test, and a folder for what they write."""
+
+    def __init__(self, ampc, amp, simt, folder):
+        self.ampc, self.amp, self.simt, self.folder = ampc, amp, simt, pathlib.Path(folder)
+        quick = self.folder / "quick"
+        quick.mkdir(exist_ok=True)
+        (quick / "cc").write_text(QUICK)
+        (quick / "cc").chmod(0o755)
+        self.environment = dict(os.environ, PATH=f"{quick}:{os.environ['PATH']}", XDG_CACHE_HOME=str(self.folder / "cache"))
+
+    def run(self, *command):
+        """None, or what went wrong: the status and the end of what was printed."""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=900, env=self.environment,
+                                  cwd=self.folder)
+        except subprocess.TimeoutExpired:
+            return "no end: killed after 900 s"
+        if done.returncode == 0:
+            return None
+        return f"status {done.returncode}: {(done.stderr + done.stdout)[-1500:]}"
+
+
+def tensors(path):
+    """Name to (type, bytes) of a checkpoint; every NaN is the same one."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    out = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            out["the state"] = {k: v for k, v in entry.items() if not re.match(r"ampc\.(checksum|config|job|model)", k)}
+            continue
+        first, last = (8 + size + at for at in entry["data_offsets"])
+        values = data[first:last]
+        if entry["dtype"] == "F32":
+            words = struct.unpack(f"<{len(values) // 4}I", values)
+            values = tuple(0x7fc00000 if w & 0x7fffffff > 0x7f800000 else w for w in words)
+        out[name] = values
+    return out
+
+
+def trained(tools, text, level, name):
+    """The checkpoint of a run at -O`level`, or what went wrong."""
+    path = tools.folder / f"{name}.amp"
+    path.write_text(str(text))
+    saved = tools.folder / f"{name}.safetensors"
+    wrong = tools.run(tools.amp, "train", "--device", "cpu", f"-O{level}", "-q", "--seed", "1", "--save", saved, path)
+    return (wrong, None) if wrong else (None, tensors(saved))
+
+
+def emitted(tools, text):
+    """The same of the program that ampc emits."""
+    path, source, saved = (tools.folder / n for n in ("emitted.amp", "emitted.c", "emitted.safetensors"))
+    path.write_text(str(text))
+    wrong = tools.run(tools.ampc, "--target=cpu", "--force", "-o", source, path)
+    if wrong:
+        return wrong, None
+    line = subprocess.run([tools.ampc, "--target=cpu", "--build-line", "-o", source, path], capture_output=True, text=True,
+                          check=True).stdout
+    wrong = tools.run(*shlex.split(line)) or tools.run(tools.folder / "emitted", "-q", "--seed", "1", "--save", saved)
+    return (wrong, None) if wrong else (None, tensors(saved))
+
+
+def graph_of(name):
+    """The seed of the graph that a tensor of the checkpoint belongs to; -1: all of them."""
+    found = re.search(r"\bg(\d+)[._]", name)
+    return int(found[1]) if found else -1
+
+
+def differences(kind, want, got):
+    """{seed: (kind, name of a tensor)} of what is not the same."""
+    out = {}
+    for name in sorted(want, key=lambda n: (n.startswith("optimizer"), n)):
+        if got.get(name) != want[name]:
+            out.setdefault(graph_of(name), (kind, f"{name} differs"))
+    return out if not out or set(out) == {-1} else {s: w for s, w in out.items() if s >= 0}
+
+
+def smooth(graph):
+    """The graph with nothing in it that differences do not see: no 16 bits, no value that is cut off."""
+    text = str(job.whole([graph]))
+    text = re.sub(r"autocast\(\w+\)|\bno_grad\b", "autocast(f32)", text)
+    text = re.sub(r"\.to\(b?f16\)", ".to(f32)", text).replace(".detach()", "")
+    return re.sub(r"dtype=b?f16", "dtype=f32", text).replace("precision f16 { scaler(init=1.0) }", "precision f32")
+
+
+def gradients(tools, graph):
+    """What `amp selftest` says of the gradients of one graph."""
+    losses, graph.losses = graph.losses, 1
+    path = tools.folder / "gradients.amp"
+    path.write_text(smooth(graph))
+    graph.losses = losses
+    return tools.run(tools.amp, "selftest", path)
+
+
+def thread_by_thread(tools, text):
+    path = tools.folder / "simt.amp"
+    path.write_text(str(text))
+    return tools.run(tools.simt, "-O2", path)
+
+
+VARIANTS = {"O1": lambda tools, graphs: trained(tools, job.whole(graphs), 1, "O1"),
+            "O2": lambda tools, graphs: trained(tools, job.whole(graphs), 2, "O2"),
+            "plain": lambda tools, graphs: trained(tools, job.whole(graphs, plain=True), 2, "plain"),
+            "emitted": lambda tools, graphs: emitted(tools, job.whole(graphs))}
+PROOFS = {"simt": lambda tools, graphs: thread_by_thread(tools, job.whole(graphs)),
+          "gradients": lambda tools, graphs: gradients(tools, graphs[0])}
+
+
+def compare(tools, graphs, variants):
+    """{seed: (kind, what)} of the graphs of one job; seed -1 where it cannot be told which."""
+    wrong, want = trained(tools, job.whole(graphs), 0, "O0")
+    if wrong:
+        return {-1: ("O0", wrong)}
+    out = {}
+    for kind in variants:
+        if kind == "plain" and not any(g.blocks for g in graphs):
+            continue
+        wrong, got = VARIANTS[kind](tools, graphs)
+        if wrong:
+            return {-1: (kind, wrong)}
+        out = {**differences(kind, want, got), **out}
+    return out
+
+
+def examine(tools, graphs, variants, proofs):
+    """{seed: (kind, what)}: what is wrong with these graphs."""
+    out = compare(tools, graphs, variants)
+    if "simt" in proofs and not out:
+        wrong = PROOFS["simt"](tools, graphs)
+        out = {-1: ("simt", wrong)} if wrong else {}
+    if -1 in out and len(graphs) > 1:
+        return {k: v for half in (graphs[:len(graphs) // 2], graphs[len(graphs) // 2:])
+                for k, v in examine(tools, half, variants, [p for p in proofs if p == "simt"]).items()}
+    if -1 in out:
+        out = {} if re.search(OUTSIDE, out[-1][1]) else {graphs[0].seed: out[-1]}
+    for graph in graphs if "gradients" in proofs else []:
+        wrong = graph.seed not in out and PROOFS["gradients"](tools, [graph])
+        if wrong:
+            out[graph.seed] = ("gradients", wrong)
+    return out
