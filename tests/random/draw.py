@@ -231,12 +231,12 @@ def from_reductions(graph, reference):
     rng = graph.random
     name = graph.pick()
     rank = len(graph.types[name][1])
-    names = [n for n, _, _ in reference.entries["reductions.md"] if "dim" in dict(reference.options(n))]
+    names = [n for n in reference.signature if {"dim", "keepdim"} <= dict(reference.options(n)).keys()]
     axes = rng.sample(range(rank), rng.randint(1, rank)) if rank else []
     axes = [a - rank if rng.random() < 0.3 else a for a in axes]
     dim = str(axes[0]) if len(axes) == 1 else str(axes)
     call = f"{rng.choice(names)}({name}, dim={dim}, keepdim={rng.choice(['true', 'false'])})"
-    return Step([f"{graph.fresh()} = {call}{rng.choice(['', '', '', ' * 2', '.view(-1)'])}"])
+    return Step([f"{graph.fresh()} = {call}{rng.choice(['', '', '', ' * 2', '.view(-1)', '[0]'])}"])
 
 
 def from_loop(graph, reference):
