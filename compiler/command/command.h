@@ -91,6 +91,8 @@ typedef struct RowShape {
   bool loose;        /* the columns are no axes of input 0, whose elements [length, inner] counts */
 } RowShape;
 RowShape row_shape(const Graph *g, Value v);
+/* It has one value a row, and a row is one element. */
+bool row_is_flat(const Graph *g, Value v);
 
 typedef struct Geometry {
   uint32_t grid, block;

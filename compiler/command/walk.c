@@ -237,6 +237,13 @@ RowShape row_shape(const Graph *g, Value v)
   return r;
 }
 
+bool row_is_flat(const Graph *g, Value v)
+{
+  const Node *n = ir_node(g, v);
+  return op_of(n)->code.result != STATEMENT_each &&
+         ir_elements(n) == ir_elements(ir_node(g, n->in[0]));
+}
+
 bool row_has_columns(const RowShape *r)
 {
   return r->inner > 1 || r->parts;

@@ -461,8 +461,7 @@ static void add_op(RowKernel *r, Value v)
                  (indices || !dtype_is_float(op->n->dtype));
   op->wide = op_is_wide(r->k->c, op->n);
   read_program(op);
-  bool each = op->code[op->n_code - 1].kind == STATEMENT_each;
-  r->flat |= !each && ir_same_dims(op->n, r->x);
+  r->flat |= row_is_flat(r->k->g, v);
 }
 
 /* The shape of the rows, and the row ops of the group: all have the same rows (pass fuse). */

@@ -31,7 +31,7 @@ typedef struct RowKernel {
   ColumnTile tile;
   RowWalk walk;    /* where there are no columns */
   uint32_t vector; /* elements that a thread takes at once, of either */
-  bool flat;       /* results have x's shape although they are one a row */
+  bool flat;       /* row_is_flat: elementwise nodes stand once a row */
   RowOp *ops;
   uint32_t n_ops;
   bool *stored; /* by index in the group: a loop before has written it */

@@ -89,12 +89,12 @@ static const Node *walked_by(const Fuse *f, uint32_t row) /* the shape of its ro
   return ir_node(f->g, f->g->nodes.at[row].in[0]);
 }
 
-/* The result has one value a row, but with rows of length 1 it has the shape of the rows too: then
- * a node's shape would not tell whether it stands in the loop over elements or once a row. */
+/* Rows of length 1 have as many elements as results, so neither the shape of a node nor its size
+ * tells whether it stands in the loop over elements or once a row. All nodes that join such a row
+ * op stand once a row (RowKernel.flat), and no other row op does. */
 static bool is_flat(const Fuse *f, uint32_t row)
 {
-  const Node *n = &f->g->nodes.at[row];
-  return op_of(n)->code.result != STATEMENT_each && ir_same_dims(n, walked_by(f, row));
+  return row_is_flat(f->g, (Value){row});
 }
 
 /* Rows are shared out to blocks, and few rows keep few threads of a GPU busy. Great elementwise
@@ -176,6 +176,7 @@ static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
 {
   const Node *first = node_walked(f->g, (Value){w->nodes.at[0]});
   uint32_t row = row_in(f, w);
+  bool elements = row && !is_flat(f, row); /* its kernel has nodes in the loop over elements */
   bool same = true, flat = template_of(f, w->nodes.at[0]) != TMPL_gemm;
   if (row) first = &f->g->nodes.at[row];
   for (uint32_t i = 0; i < r->nodes.n + w->nodes.n; i++) {
@@ -183,10 +184,10 @@ static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
     Value v = {reader ? r->nodes.at[i] : w->nodes.at[i - r->nodes.n]};
     if (row && !reader) continue;
     const Node *n = node_walked(f->g, v);
-    same &= ir_same_dims(n, first) || (row && ir_same_dims(n, walked_by(f, row)));
+    same &= ir_same_dims(n, first) || (elements && ir_same_dims(n, walked_by(f, row)));
     flat &= reads_flat(f->g, v) && ir_elements(n) == ir_elements(first);
   }
-  return same || (flat && !(row && ir_elements(first) == ir_elements(walked_by(f, row))));
+  return same || (flat && !(elements && ir_elements(first) == ir_elements(walked_by(f, row))));
 }
 
 /* An elementwise node of the rows' shape reads one of another shape, such as a single value: that
