@@ -11,6 +11,7 @@ typedef struct Check {
   const char *pass;
   uint32_t id;
   const Node *n;
+  const bool *read; /* by id: another node reads it */
 } Check;
 
 static _Noreturn void broken(const Check *k, const char *rule)
@@ -167,12 +168,31 @@ static void check_layout(const Check *k)
   }
 }
 
+/* After pass layout every node is an effect or kept, or it is read: its kernel stores something. Of
+ * a loop's `next` it may be the next iteration that reads it. */
+static void check_read(const Check *k)
+{
+  const Node *n = k->n;
+  bool ends = op_has(n, T_effect) || op_has(n, T_kept) || n->op == OP_next;
+  if (!ends && op_of(n)->tmpl != TMPL_leaf && !k->read[k->id]) broken(k, "nobody reads it");
+}
+
+static bool *find_read(Compile *c)
+{
+  const Graph *g = c->graph;
+  bool *read = arena_array(c->arena, bool, g->nodes.n);
+  for (uint32_t id = 1; id < g->nodes.n; id++)
+    for (uint32_t i = 0; i < g->nodes.at[id].n_in; i++) read[g->nodes.at[id].in[i].id] = true;
+  return read;
+}
+
 /* Facts say which rules hold already: IR_TYPED rules from pass precision on, and so forth. */
 void ir_check(Compile *c, const char *pass)
 {
   const Graph *g = c->graph;
+  const bool *read = find_read(c);
   for (uint32_t id = 1; id < g->nodes.n; id++) {
-    Check k = {c, pass, id, &g->nodes.at[id]};
+    Check k = {c, pass, id, &g->nodes.at[id], read};
     check_inputs(&k);
     check_tables(&k);
     check_shape(&k);
@@ -180,5 +200,6 @@ void ir_check(Compile *c, const char *pass)
     if (g->facts & IR_TYPED) check_types(&k);
     if (g->facts & IR_DIFFED) check_gradient(&k);
     if (g->facts & IR_LAID) check_layout(&k);
+    if (g->facts & IR_LAID) check_read(&k);
   }
 }

@@ -43,6 +43,7 @@ Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id)
   n.in = in;
   n.origin = r->map[n.origin.id];
   n.after = r->map[n.after.id];
+  assert(!r->old[old_id].origin.id == !n.origin.id && !r->old[old_id].after.id == !n.after.id);
   return n;
 }
 
@@ -78,6 +79,14 @@ static bool find_live(const Rewrite *r, bool *live)
   return more;
 }
 
+/* Living nodes may still name a dead one as their origin, or as what they come after. Its first
+ * input stands for it, so that a node of backward stays one. */
+static void drop(Rewrite *r, uint32_t id)
+{
+  const Node *n = &r->old[id];
+  for (uint32_t i = 0; i < n->n_in && !r->map[id].id; i++) r->map[id] = r->map[n->in[i].id];
+}
+
 /* Backwards: a node lives if it is an effect or an output, or if a living node reads it. */
 void ir_drop_dead(Compile *c)
 {
@@ -86,6 +95,9 @@ void ir_drop_dead(Compile *c)
   bool *live = arena_array(c->arena, bool, r.n_old);
   while (find_live(&r, live)) continue;
   for (uint32_t id = 1; id < r.n_old; id++) {
-    if (live[id]) ir_rewrite_copy(&r, id);
+    if (live[id])
+      ir_rewrite_copy(&r, id);
+    else
+      drop(&r, id);
   }
 }

@@ -86,11 +86,14 @@ static void clone_node(Recompute *x, uint32_t id, Value after)
   x->r.map[id] = first;
 }
 
-/* All of a checkpoint, the first time that something of it is asked for. */
+/* All of a checkpoint that stands before `until` and has no clone yet. Pass layout puts moves of
+ * forward's values between the nodes of backward, so a checkpoint may be asked for several times.
+ */
 static void clone_checkpoint(Recompute *x, uint16_t checkpoint, uint32_t until, Value after)
 {
   for (uint32_t id = 1; id < until; id++)
-    if (x->needed[id] && x->checkpoint[id] == checkpoint) clone_node(x, id, after);
+    if (x->needed[id] && x->checkpoint[id] == checkpoint && !x->clone[id].id)
+      clone_node(x, id, after);
 }
 
 /* Backward reads clones. */
@@ -126,5 +129,6 @@ bool pass_recompute(Compile *c)
     else
       ir_rewrite_copy(&x.r, id);
   }
+  ir_drop_dead(c); /* what only backward read, which reads the clone */
   return true;
 }
