@@ -6,7 +6,8 @@
 
 /* ---- arguments that the caller writes ---- */
 
-static bool argument_dtype(const TypeExpr *t, DType *out)
+/* `float` and `int` leave the type open. */
+static bool exact_dtype(const TypeExpr *t, DType *out)
 {
   for (int i = 0; t->name && i < AMPC_DTYPE_COUNT; i++) {
     if (strcmp(t->name, ir_dtype_name((DType)i)) != 0) continue;
@@ -19,7 +20,7 @@ static bool argument_dtype(const TypeExpr *t, DType *out)
 bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
 {
   const TypeExpr *t = &p->type;
-  if (!argument_dtype(t, &out->dtype) || !t->tensor) {
+  if (!exact_dtype(t, &out->dtype) || !t->tensor) {
     fail(l, E209, p->name.span, "`%s` of an infer block needs a type with its sizes", p->name.text);
     diag_help(l->c, "`%s: f32[32, 784]`", p->name.text);
     return false;
@@ -64,21 +65,37 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
 
 /* ---- the block ---- */
 
+/* Whoever calls the block reads what it declares: a float type is cast to. Elsewhere annotations
+ * check only. */
+static void add_result(Lower *l, const char *name, Datum v, const TypeExpr *type, Span span)
+{
+  DType d;
+  Value x;
+  if (type && exact_dtype(type, &d) && dtype_is_float(d)) {
+    x = as_tensor(l, v, span);
+    v = x.id ? cast_to(l, x, d, type->span) : d_of(D_error);
+  }
+  if (!d_is(v, D_error)) add_output(l, name, v, span);
+}
+
 /* `return a, b` of infer `f` are the outputs "f.0" and "f.1". */
-static void add_outputs(Lower *l, const Frame *f, const Function *def)
+static void add_results(Lower *l, const Frame *f, const Function *def)
 {
   Datum v = function_result(l, f, def);
+  const TypeExpr *types = def->n_results ? def->results : NULL;
+  Span span = f->result_span;
   if (d_is(v, D_error)) return;
   if (v.kind == D_none) {
     fail(l, E210, def->name.span, "infer `%s` returns nothing", def->name.text);
     return;
   }
   if (v.kind != D_list) {
-    add_output(l, def->name.text, v, f->result_span);
+    add_result(l, def->name.text, v, types, span);
     return;
   }
   for (uint32_t i = 0; i < v.n; i++)
-    add_output(l, arena_printf(l->arena, "%s.%u", def->name.text, i), v.as.list[i], f->result_span);
+    add_result(l, arena_printf(l->arena, "%s.%u", def->name.text, i), v.as.list[i],
+               def->n_results == v.n ? &types[i] : NULL, span);
 }
 
 BlockInfo infer_info(const Lower *l, const Decl *decl)
@@ -112,7 +129,7 @@ static void lower_one(Lower *l, const Decl *decl, const Choice *x, const char *n
     Frame frame = {.kind = FRAME_function, .scope = s};
     l->at.region = l->job_region;
     exec_block(l, &frame, &def->body);
-    if (frame.returned || diag_error_count(l->c) == errors) add_outputs(l, &frame, def);
+    if (frame.returned || diag_error_count(l->c) == errors) add_results(l, &frame, def);
   }
   end_block(l);
   dims_leave(l);

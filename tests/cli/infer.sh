@@ -82,6 +82,12 @@ prints "--classes" "$(printf 'sample 0\n  3.000000  1  flower \\x1b[31m\n  0.500
   $run --block scores --data 'idx("x-ubyte", part=[0.0, 0.2])' --classes names.txt
 prints "--output prints nothing" "" $run --block scores --input x-ubyte --output s.npy
 [ "$(npy s.npy)" = "<f4 (5, 2) 0.5 3.0 3.5 9.0 6.5 15.0 9.5 21.0 12.5 27.0" ] || failed "NPY: $(npy s.npy)"
+passes "a declared type under another precision" $run --set precision=f16 --block scores --input x-ubyte --output s.npy
+[ "$(npy s.npy)" = "<f4 (5, 2) 0.5 3.0 3.5 9.0 6.5 15.0 9.5 21.0 12.5 27.0" ] || failed "declared f32 under f16: $(npy s.npy)"
+sed -i 's/^infer scores.*-> f32/infer scores(x: u8[N, 3]) -> f16/;' job.amp
+passes "a declared type under f32" $run --block scores --input x-ubyte --output s.npy
+[ "$(npy s.npy)" = "<f2 (5, 2) 0.5 3.0 3.5 9.0 6.5 15.0 9.5 21.0 12.5 27.0" ] || failed "declared f16 under f32: $(npy s.npy)"
+sed -i 's/-> f16/-> f32/' job.amp
 passes "--output of several" $run --block both --data 'five(1)' --output both.0=0.npy --output both.1=1.npy --output both.2=2.npy --output both.3=3.npy
 [ "$(npy 0.npy)" = "<f2 (5,) 3.0 12.0 21.0 30.0 39.0" ] || failed "NPY of f16: $(npy 0.npy)"
 [ "$(npy 1.npy)" = "<i8 (5,) 0 10000000000 20000000000 30000000000 40000000000" ] || failed "NPY of i64: $(npy 1.npy)"

@@ -40,6 +40,10 @@ infer open(double: f32[2], int8: u8[2], k: i64[2], h: f16[2], b: bool[2], i: i32
 infer weights() { return net.weight }
 infer apply(x: f32[1, 2]) { return net(x) }
 infer draw() { return rand(2) }
+infer declared(x: f32[1, 2]) -> (f32[1, 2], f16[1, 2], float[1, 2]) {
+  autocast(bf16) { y = net(x) }
+  return y, y, y
+}
 EOF
 printf 'weight F32 [2,2] 1 2 3 4\nbias F32 [2] 0.5 0\n' | "$source_dir/tests/cli/weights.py" net.safetensors
 passes "library" "$ampc" --library --target=cpu -o my-net.c my-net.amp
@@ -70,6 +74,9 @@ int main(void)
   x[0] = -1;
   if (my_net_apply(rt, x, y) || y[0] != 1.5f || y[1] != 1) return 8;
   if (!my_net_program()) return 9;
+  uint16_t half[2], bf16[2];
+  if (my_net_declared(rt, x, y, half, bf16) || y[0] != 1.5f || y[1] != 1) return 12;
+  if (half[0] != 0x3e00 || half[1] != 0x3c00 || bf16[0] != 0x3fc0 || bf16[1] != 0x3f80) return 13;
   float first[2], second[2];
   if (my_net_draw(rt, first) || my_net_draw(rt, second)) return 10;
   if (first[0] == second[0] || first[1] == second[1] || first[0] == first[1]) return 11;
