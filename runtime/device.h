@@ -88,4 +88,5 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out);
 /* Runs programs of target "sm_xx" on a GPU. */
 ampc_status cuda_device_open(const ampc_program *p, Device **out);
 int64_t cuda_bytes_beside(const ampc_program *p);        /* library_bytes, before it is opened */
-int64_t cuda_attention_scratch(const ampc_attention *a); /* what that may take of it at most */
+/* What attention may take of that at most, on a GPU of this capability. */
+int64_t cuda_attention_scratch(const ampc_attention *a, int capability);

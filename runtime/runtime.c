@@ -230,7 +230,7 @@ static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, u
     if (k->kind == AMPC_CONV)
       bytes = ampc_conv_workspace_cuda(&k->as.conv.desc, p->real64, capability);
     if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention)
-      bytes = cuda_attention_scratch(k->as.launch.attention);
+      bytes = cuda_attention_scratch(k->as.launch.attention, capability);
     if (k->kind == AMPC_REPEAT)
       bytes = scratch_of(p, k->as.repeat.commands, k->as.repeat.n_commands);
     if (bytes > most) most = bytes;

@@ -67,8 +67,9 @@ const char *conv_against(const Compile *c, const ampc_conv *d)
 
 bool attention_by_library(Compile *c, uint32_t group, ampc_attention *out)
 {
-  return target_capability(c) >= 80 && attention_for_library(c, group, out) &&
-         !ampc_attention_against(out);
+  char why[AMPC_WHY_ROOM];
+  return attention_for_library(c, group, out) &&
+         !ampc_attention_against(out, (ampc_cudnn){0, target_capability(c)}, why);
 }
 
 ProductLoad attention_load(const ampc_attention *a, double bytes)

@@ -2,6 +2,7 @@
  * among the implementations of its library by what this machine has. For a GPU cuDNN is asked,
  * which plans for one that need not be here. */
 #include <stdio.h>
+#include <string.h>
 #include "compiler/command/attention.h"
 #include "ampc_rt.h"
 #include "compiler/options.h"
@@ -29,9 +30,12 @@ static const char *plan_text(Compile *c, const DnnMachine *machine, const DnnPro
                              int64_t limit)
 {
   DnnPlan plan;
+  if (!machine->api) return "own kernels: no cuDNN";
   bool good = dnn_plan_make(machine, problem, limit, &plan);
+  bool known = !machine->lacks || strcmp(plan.why, machine->lacks) != 0;
   const char *text = good ? arena_printf(c->arena, "cuDNN's engine %lld", (long long)plan.engine)
-                          : arena_printf(c->arena, "own kernels: %s", plan.why);
+                          : arena_printf(c->arena, "%s: %s",
+                                         known ? "own kernels" : "cuDNN or own kernels", plan.why);
   dnn_plan_free(&plan);
   return text;
 }
@@ -44,13 +48,21 @@ static const char *conv_text(Compile *c, const DnnMachine *machine, uint32_t gro
   return plan_text(c, machine, &problem, limit);
 }
 
-/* NULL: it is none that cuDNN may know. */
+/* Of attention that the device never asks cuDNN for. */
+static const char *never_asked(Compile *c, const ampc_attention *a)
+{
+  char why[AMPC_WHY_ROOM];
+  bool known = ampc_attention_against(a, (ampc_cudnn){0, target_capability(c)}, why);
+  return arena_printf(c->arena, "own kernels: %s",
+                      known ? why : "cuDNN takes no such mask, or operands that lie so");
+}
+
+/* NULL: it is none. */
 static const char *attention_text(Compile *c, const DnnMachine *machine, uint32_t group)
 {
   ampc_attention a;
-  if (!attention_for_library(c, group, &a)) return NULL;
-  const char *why = ampc_attention_against(&a);
-  if (why) return arena_printf(c->arena, "own kernels: %s", why);
+  if (!attention_problem(c, group, &a)) return NULL;
+  if (!attention_for_library(c, group, &a)) return never_asked(c, &a);
   a = dnn_attention_part(&a, DNN_SCORES_LIMIT);
   DnnProblem problem = dnn_attention_problem(&a);
   return plan_text(c, machine, &problem, ampc_attention_scores(&a) + DNN_ENGINE_ROOM);
@@ -71,17 +83,10 @@ int inspect_cudnn(Inspection *in, const char **note)
   char why[AMPC_WHY_ROOM];
   if (is_cpu_target(in->c))
     return usage_error("amp inspect", "--cudnn goes with a GPU's --arch only");
-  if (dnn_machine_of(target_capability(in->c), &machine, why)) {
-    const CudaApi *driver;
-    name_planned(in, &machine);
-    dnn_machine_free(&machine);
-    if (!cuda_load_driver(&driver, why))
-      *note =
-          "without NVIDIA's driver cuDNN leaves out the engines that it compiles, such as those of "
-          "weight gradients in 16 bits";
-  } else {
+  if (!dnn_machine_of(target_capability(in->c), &machine, why))
     *note = arena_printf(in->c->arena, "convolutions and attention by own kernels: %s", why);
-  }
+  name_planned(in, &machine);
+  dnn_machine_free(&machine);
   return 0;
 }
 

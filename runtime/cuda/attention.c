@@ -28,17 +28,19 @@ static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem 
   return status;
 }
 
-static bool is_ours(const ampc_attention *a)
+/* Whatever the version of cuDNN, of which dnn_plan_make asks. */
+static bool is_ours(const ampc_attention *a, int capability)
 {
+  char why[AMPC_WHY_ROOM];
   bool empty = a->n == 0 || a->heads == 0 || a->l == 0 || a->s == 0 || a->d == 0 || a->e == 0;
-  return empty || ampc_attention_against(a) != NULL;
+  return empty || ampc_attention_against(a, (ampc_cudnn){0, capability}, why);
 }
 
-int64_t cuda_attention_scratch(const ampc_attention *a)
+int64_t cuda_attention_scratch(const ampc_attention *a, int capability)
 {
   ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
   DnnRoom room = room_of(&part);
-  return is_ours(a) ? 0 : room.beside + room.limit;
+  return is_ours(a, capability) ? 0 : room.beside + room.limit;
 }
 
 ampc_status cuda_prepare_attention(Device *device, const ampc_attention *a)
@@ -47,7 +49,7 @@ ampc_status cuda_prepare_attention(Device *device, const ampc_attention *a)
   ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
   DnnProblem t;
   DnnChoice *p;
-  if (is_ours(a)) return AMPC_OK;
+  if (is_ours(a, 0)) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   setup_lock();
   if (!status) status = choose(d, &part, &t, &p);
@@ -172,7 +174,7 @@ ampc_status cuda_attention(Device *device, const ampc_attention *a, void *const 
   CudaDevice *d = cuda_of(device);
   DnnAttentionPlaces at = places_of(a, args, 0, 0);
   *out_done = false;
-  if (is_ours(a) || !are_aligned(&at)) return AMPC_OK;
+  if (is_ours(a, 0) || !are_aligned(&at)) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   setup_lock();
   if (!status) status = run(d, a, args, out_done);

@@ -50,6 +50,7 @@ static DnnLibrary *start(const CudaDevice *d, const DnnApi *api, char *why)
     return NULL;
   }
   l->machine.api = api;
+  l->machine.capability = d->capability;
   identify(d, api, l);
   shared_add(&libraries, &l->shared, d->gpu);
   return l;

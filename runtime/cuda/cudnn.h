@@ -15,6 +15,6 @@ DnnLibrary *dnn_open(CudaDevice *d, char why[AMPC_WHY_ROOM]);
 void dnn_close(DnnLibrary *l); /* the last user frees the handle; NULL is fine */
 
 /* For a GPU that is not here, of this compute capability (90 for 9.0): plans can be made and not be
- * run. dnn_machine_free in any case. */
+ * run. False: out->api is NULL. dnn_machine_free in any case. */
 bool dnn_machine_of(int capability, DnnMachine *out, char why[AMPC_WHY_ROOM]);
 void dnn_machine_free(DnnMachine *m);

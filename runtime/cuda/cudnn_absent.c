@@ -1,6 +1,7 @@
 /* GPUs that are not here, as cuDNN wants them described: it then names engines and finishes plans
  * as it would on them. So tests see which engine a graph gets, and so does `amp inspect`. */
 #include "cudnn.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,11 +45,20 @@ static void describe(const Model *m, char out[PROPERTIES_ROOM])
            m->clock, m->memory_clock, m->l2, m->capability * 10, m->name);
 }
 
+/* cuDNN compiles engines as it finishes their plans. Without the driver it names none of those. */
+static const char *no_driver(void)
+{
+  void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+  if (!driver) return "cuDNN compiles its engine with NVIDIA's driver, which is not here";
+  dlclose(driver);
+  return NULL;
+}
+
 bool dnn_machine_of(int capability, DnnMachine *out, char why[AMPC_WHY_ROOM])
 {
   char text[PROPERTIES_ROOM];
   const Model *m = models;
-  *out = (DnnMachine){.api = NULL};
+  *out = (DnnMachine){.capability = capability, .lacks = no_driver()};
   while (m < models + MODELS - 1 && m->capability > capability) m++;
   if (!cuda_load_dnn(&out->api, why)) return false;
   describe(m, text);
@@ -69,4 +79,5 @@ void dnn_machine_free(DnnMachine *m)
 {
   if (m->properties) m->api->cudnnBackendDestroyDescriptor(m->properties);
   m->properties = NULL;
+  m->api = NULL;
 }

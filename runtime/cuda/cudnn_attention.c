@@ -347,9 +347,14 @@ static size_t put_strides(char *out, size_t at, const char *name, const int64_t 
                                (long long)stride[0], (long long)stride[1], (long long)stride[2]);
 }
 
+static const char *against(const void *what, ampc_cudnn with, char why[AMPC_WHY_ROOM])
+{
+  return ampc_attention_against(what, with, why);
+}
+
 DnnProblem dnn_attention_problem(const ampc_attention *a)
 {
-  DnnProblem p = {.what = a, .graph = graph, .forms = {[DNN_DIRECT] = true}};
+  DnnProblem p = {.what = a, .graph = graph, .against = against, .forms = {[DNN_DIRECT] = true}};
   size_t at = (size_t)snprintf(p.words, sizeof p.words,
                                "attention%s%s%s, %s, of %lld x %lld heads, queries %lld x %lld, "
                                "values %lld x %lld",

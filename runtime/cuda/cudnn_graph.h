@@ -2,6 +2,7 @@
 #pragma once
 #include "ampc_plan.h"
 #include "cudnn_api.h"
+#include "runtime/plan/attention_sizes.h"
 
 enum { DNN_MOST_MADE = 140, DNN_ALIGN = 16 /* bytes, of every operand */ };
 
@@ -52,7 +53,7 @@ DnnDescriptor dnn_graph_of(DnnObjects *o, DnnHandle handle, int64_t n,
 
 /* Goes up whenever cudnn_graph.c makes another graph of the same problem, or cudnn_plan.c takes
  * other engines (Note [engines]): plans that are kept are those of before. */
-enum { DNN_PLAN_VERSION = 3 };
+enum { DNN_PLAN_VERSION = 4 };
 
 /* Note [forms] in cudnn_graph.c. */
 typedef enum DnnForm { DNN_DIRECT, DNN_JOINED, DNN_FORMS } DnnForm;
@@ -65,6 +66,8 @@ typedef struct DnnProblem {
   bool forms[DNN_FORMS];        /* which graphs say it */
   bool exact;                   /* f32 that no engine may round to tf32 */
   const void *what;             /* the ampc_conv or ampc_attention, which must outlive this */
+  /* What speaks against any engine, as ampc_attention_against gives it; may be NULL. */
+  const char *(*against)(const void *what, ampc_cudnn with, char why[AMPC_WHY_ROOM]);
   /* NULL: o->status says why. `handle` may be NULL where plans are made for a machine that is not
    * there. */
   DnnDescriptor (*graph)(DnnObjects *o, DnnHandle handle, const void *what, DnnForm form);

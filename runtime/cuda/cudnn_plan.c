@@ -193,11 +193,13 @@ static bool make_form(const DnnMachine *m, const DnnProblem *t, DnnForm form, in
 
 static bool make(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *p)
 {
+  ampc_cudnn with = {(int)m->api->cudnnGetVersion(), m->capability};
   p->engine = -1;
   p->why[0] = 0;
+  if (t->against && t->against(t->what, with, p->why)) return false;
   for (DnnForm form = DNN_DIRECT; form < DNN_FORMS; form++)
     if (t->forms[form] && make_form(m, t, form, limit, p)) return true;
-  refuse(p, "it names no engine");
+  refuse(p, m->lacks ? m->lacks : "it names no engine");
   return false;
 }
 

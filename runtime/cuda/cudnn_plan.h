@@ -1,13 +1,14 @@
 /* Plans of cuDNN: which of its engines computes a problem, ready to run. */
 #pragma once
 #include "cudnn_graph.h"
-#include "runtime/plan/toolkit.h"
 
 /* What plans are made for. */
 typedef struct DnnMachine {
   const DnnApi *api;
+  int capability;           /* of the GPU: 90 for 9.0 */
   DnnHandle handle;         /* of a GPU; NULL: of one that is not here, with these */
   DnnDescriptor properties; /* finalised */
+  const char *lacks;        /* why it may name no engine where it would on the GPU; NULL: it will */
 } DnnMachine;
 
 enum { DNN_MOST_FAILED = 8 };

@@ -1,5 +1,5 @@
-/* What cuDNN's attention can do, and what it writes beside its results: by the problem alone, so
- * that costs can be told where no cuDNN is. Note [attention by cuDNN] in
+/* What cuDNN's attention writes beside its results: by the problem alone, so that costs can be told
+ * where no cuDNN is. Note [attention by cuDNN] in
  * runtime/cuda/cudnn_attention.c. */
 #include "attention_sizes.h"
 
@@ -8,21 +8,6 @@ enum { QUERY_TILE = 64, KEY_TILE = 128, SCORE_BYTES = 2 };
 bool ampc_attention_has_kept(const ampc_attention *a)
 {
   return a->p > 0 || a->mask.argument;
-}
-
-const char *ampc_attention_against(const ampc_attention *a)
-{
-  enum { WIDEST = 256, STEP = 8 };
-  if (a->type != AMPC_F16 && a->type != AMPC_BF16) return "its operands are not 16 bits wide";
-  if (a->d % STEP || a->e % STEP) return "a head's width is no multiple of 8";
-  if (a->d > WIDEST || a->e > WIDEST) return "a head is wider than 256";
-  if (a->p >= 1) return "dropout keeps nothing";
-  const int64_t *all[] = {a->q.stride,  a->k.stride,  a->v.stride,  a->y.stride,
-                          a->dy.stride, a->dq.stride, a->dk.stride, a->dv.stride};
-  for (size_t i = 0; i < (a->backward ? sizeof all / sizeof *all : 4); i++)
-    if (all[i][0] % STEP || all[i][1] % STEP || all[i][2] % STEP)
-      return "rows of an operand lie no multiple of 16 bytes apart";
-  return NULL;
 }
 
 int64_t ampc_attention_scores(const ampc_attention *a)

@@ -1,9 +1,16 @@
 /* What cuDNN's attention can do, and the bytes that it writes beside its results. */
 #pragma once
 #include "ampc_plan.h"
+#include "toolkit.h"
 
-/* What speaks against all of its engines; NULL: nothing, or only they know. */
-const char *ampc_attention_against(const ampc_attention *a);
+/* A cuDNN on a GPU: 91501 for 9.15.1, 90 for sm_90. What is not known is 0. */
+typedef struct ampc_cudnn {
+  int version, capability;
+} ampc_cudnn;
+/* What speaks against all engines of that cuDNN, put into `why`, which it gives back; NULL:
+ * nothing, or only they know. */
+const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
+                                   char why[AMPC_WHY_ROOM]);
 
 bool ampc_attention_has_kept(const ampc_attention *a);  /* some weights are dropped, or masked */
 int64_t ampc_attention_scores(const ampc_attention *a); /* bytes of the scores; forward none */

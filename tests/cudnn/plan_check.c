@@ -86,17 +86,23 @@ static void check(const ampc_conv *c, bool must)
   check_problem(&problem, ampc_conv_workspace_cuda(c, false, capability), must);
 }
 
-/* With what backward writes of the scores cut to `limit`, and a little beside it. From sm_80 on all
- * have an engine. */
+static ampc_cudnn machine_now(void)
+{
+  return (ampc_cudnn){(int)machine.api->cudnnGetVersion(), capability};
+}
+
+/* With what backward writes of the scores cut to `limit`, and a little beside it. All have an
+ * engine that nothing speaks against. */
 static void check_attention(const ampc_attention *a, const char *what, int64_t limit)
 {
   enum { BESIDE = 1 << 16 };
+  char why[AMPC_WHY_ROOM];
   ampc_attention part = dnn_attention_part(a, limit);
   DnnProblem problem = dnn_attention_problem(&part);
   if (a->n % part.n || a->heads % part.heads) fail(what, "parts of different sizes");
   if (ampc_attention_scores(&part) > limit) fail(what, "a part that is too large");
-  if (ampc_attention_against(a)) fail(what, ampc_attention_against(a));
-  check_problem(&problem, ampc_attention_scores(&part) + BESIDE, capability >= 80);
+  check_problem(&problem, ampc_attention_scores(&part) + BESIDE,
+                !ampc_attention_against(a, machine_now(), why));
 }
 
 /* ---- those of jobs ---- */
@@ -248,6 +254,7 @@ static void check_attentions(void)
     a.backward = true;
     check_attention(&a, t->what, DNN_SCORES_LIMIT);
   }
+  char why[AMPC_WHY_ROOM];
   ampc_attention a = attention_of(&attentions[0]);
   a.backward = true;
   check_attention(&a, "GPT-2", FEW_SCORES); /* one image, two heads at a time */
@@ -257,10 +264,11 @@ static void check_attentions(void)
   a = dnn_attention_part(&a, FEW_SCORES);
   if (a.n != 1 || a.heads != 1) fail("GPT-2", "no room for the mask");
   a.d = 20;
-  if (!ampc_attention_against(&a)) fail("GPT-2", "cuDNN takes heads of 20 features");
+  if (!ampc_attention_against(&a, machine_now(), why))
+    fail("GPT-2", "cuDNN takes heads of 20 features");
   a.d = 64;
   a.type = AMPC_F32;
-  if (!ampc_attention_against(&a)) fail("GPT-2", "cuDNN takes heads of f32");
+  if (!ampc_attention_against(&a, machine_now(), why)) fail("GPT-2", "cuDNN takes heads of f32");
 }
 
 int main(int argc, char **argv)

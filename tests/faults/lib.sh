@@ -50,6 +50,21 @@ same() { # same NAME A B: equal bytes
   if cmp "$2" "$3" >"$work/out" 2>"$work/err"; then echo "ok: $1"; else failed "$1"; fi
 }
 
+# hiding_library FILE NAME: to be preloaded; dlopen then finds no library with NAME in its name. A folder without
+# it is not enough where NVIDIA's own is.
+hiding_library() {
+  cc -shared -fPIC -DHIDDEN="\"$2\"" -x c - -x none -o "$1" -ldl <<'C' || failed "cannot build the test's library"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+void *dlopen(const char *name, int flags)
+{
+  void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+  return name && strstr(name, HIDDEN) ? NULL : real(name, flags);
+}
+C
+}
+
 idx() { # idx HEADER: an IDX file from the escaped header and the bytes of standard input
   { printf '%b' "$1"; cat; } | gzip -n -1
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Attention by cuDNN in a job, with the mock's libraries: the losses of our own kernel, which takes over with its own bytes where
 # cuDNN is not asked or fails; plans that are kept; -O0 and -O2 alike.
+# What `amp inspect --cudnn` says of each.
 #   attention.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
 mock=$(realpath "$3")
@@ -16,6 +17,14 @@ run() {
   [ "$(sed -n 's/^held //p' "$work/$name.report")" = 0 ] || failed "$name: objects were not given back"
 }
 graphs() { sed -n 's/^graphs_run //p' "$work/$1.report"; }
+# close_losses WHAT A B: those of two runs
+close_losses() {
+  local name
+  for name in "$2" "$3"; do sed -n 's/.* step \(.*\) loss \([^ ]*\) .*/\1 \2/p' "$work/$name.log" >"$work/$name.losses"; done
+  paste -d' ' "$work/$2.losses" "$work/$3.losses" |
+    awk '{ d = $2 - $4; if (d < 0) d = -d; n++ } !(d <= 0.002 * $4) { bad = 1; print } END { exit bad || n != 6 }' ||
+    failed "$1: losses of $2 and $3"
+}
 
 # The draws of dropout are those of our kernel, or losses would not be alike.
 for set in "-D P=0" "-D P=0.2" "-D P=0.2 -D MASKED=true"; do
@@ -28,13 +37,53 @@ for set in "-D P=0" "-D P=0.2" "-D P=0.2 -D MASKED=true"; do
   [ "$(graphs unfused)" = "$(graphs cudnn)" ] || failed "$set, -O0: $(graphs unfused) times by cuDNN"
   run own --no-cudnn $set
   [ "$(graphs own)" = 0 ] || failed "$set, --no-cudnn: $(graphs own) times by cuDNN"
-  for name in cudnn own; do sed -n 's/.* step \(.*\) loss \([^ ]*\) .*/\1 \2/p' "$work/$name.log" >"$work/$name.losses"; done
-  paste -d' ' "$work/cudnn.losses" "$work/own.losses" |
-    awk '{ d = $2 - $4; if (d < 0) d = -d; n++ } !(d <= 0.002 * $4) { bad = 1; print } END { exit bad || n != 6 }' ||
-    failed "$set: losses by cuDNN and by our own kernel"
+  close_losses "$set" cudnn own
   cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "$set: both ways have the same bits: is it one way?"
 done
 [ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 6 ] || failed "plans are not kept" # forward and backward, of three kinds
+
+# A version that would break the context when the step is repeated is not asked for gradients: 24 keys are a part of a tile.
+rm -rf "$work/cache"
+MOCK_DNN_VERSION=91500 run faulty
+[ "$(grep -c "^note: attention's gradients.* by the program's own kernels, not by cuDNN: cuDNN 9\.15\.0 reads outside .*9\.15\.1" "$work/faulty.log")" = 1 ] ||
+  { cat "$work/faulty.log" && failed "cuDNN 9.15.0: not the note that is expected"; }
+run sound
+[ "$(graphs faulty)" -ge 14 ] && [ "$(graphs faulty)" -lt "$(graphs sound)" ] ||
+  failed "cuDNN 9.15.0: $(graphs faulty) times by cuDNN, $(graphs sound) by 9.19.1"
+close_losses "cuDNN 9.15.0" sound faulty
+
+# attentions NAME OPTIONS...: what inspect says of the three of them
+hiding_library "$work/no_nvrtc.so" libnvrtc
+hiding_library "$work/no_driver.so" libcuda.so
+hiding_library "$work/no_cudnn.so" libcudnn
+attentions() {
+  local name=$1
+  shift
+  LD_LIBRARY_PATH=$mock LD_PRELOAD="$work/no_nvrtc.so ${hidden:-}" "$amp" inspect --cudnn --json "$@" "$job" >"$work/json" 2>"$work/err" ||
+    failed "inspect --cudnn, $name"
+  python3 - "$work/json" >"$work/$name" <<'PY'
+import json, sys
+for block in json.load(open(sys.argv[1]))["blocks"]:
+    for c in block["commands"]:
+        if any(n["op"].startswith("attention") for n in c["nodes"]): print(c["library"])
+PY
+}
+# says NAME FORWARD BACKWARD: patterns; the third one is that of eval
+says() {
+  paste -s -d'|' "$work/$1" | grep -qE "^$2\|$3\|$2\$" || { cat "$work/$1" && failed "inspect --cudnn, $1"; }
+}
+attentions sound
+says sound "cuDNN's engine [0-9]+" "cuDNN's engine [0-9]+"
+MOCK_DNN_VERSION=91500 attentions faulty
+says faulty "cuDNN's engine [0-9]+" "own kernels: cuDNN 9\.15\.0 reads outside .*: install cuDNN 9\.15\.1 or newer"
+attentions f32 --set precision=f32
+says f32 "own kernels: its operands are not 16 bits wide" "own kernels: its operands are not 16 bits wide"
+hidden=$work/no_cudnn.so attentions absent
+says absent "own kernels: no cuDNN" "own kernels: no cuDNN"
+MOCK_DNN_ENGINES=0 hidden=$work/no_driver.so attentions no_driver
+says no_driver "cuDNN or own kernels: .* NVIDIA's driver, which is not here" "cuDNN or own kernels: .* NVIDIA's driver, which is not here"
+MOCK_DNN_ENGINES=0 attentions no_engine
+says no_engine "own kernels: it names no engine" "own kernels: it names no engine"
 
 rm -rf "$work/cache"
 MOCK_DNN_REFUSES=-1 run fails -D P=0.2 -D MASKED=true

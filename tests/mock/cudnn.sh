@@ -26,18 +26,7 @@ run() {
 convolutions() { sed -n 's/^convolutions_run //p' "$work/$1.report"; }
 notes() { grep -c '^note: ' "$work/$1.log"; }
 
-# With this, dlopen finds no cuDNN: a folder without it is not enough where NVIDIA's own is.
-cat >"$work/hide.c" <<'C'
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <string.h>
-void *dlopen(const char *name, int flags)
-{
-  void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
-  return name && strstr(name, "libcudnn") ? NULL : real(name, flags);
-}
-C
-cc -shared -fPIC -o "$work/hide.so" "$work/hide.c" -ldl || failed "cannot build the test's library"
+hiding_library "$work/hide.so" libcudnn
 
 run cudnn
 [ "$(convolutions cudnn)" -ge 40 ] || failed "cuDNN computes $(convolutions cudnn) convolutions"

@@ -90,6 +90,9 @@ typedef struct StepsCall {
 } StepsCall;
 
 DnnStatus steps_read(const Descriptor *graph, Steps *out);
+/* What this version of cuDNN makes of them on this GPU: dnn_faults.c. */
+typedef enum DnnHarm { HARM_none, HARM_nan, HARM_unsteady, HARM_breaks_in_graphs } DnnHarm;
+DnnHarm dnn_harm(const Steps *steps);
 CuResult steps_run(const void *call);
 
 /* ---- a plan ---- */

@@ -255,14 +255,23 @@ static bool load(const StepsCall *call, Values *v, int tensor)
   return bytes != NULL;
 }
 
+/* A result as a faulty version leaves it. */
+static float harmed(DnnHarm harm, float x)
+{
+  static unsigned calls;
+  if (harm == HARM_nan) return NAN;
+  return harm == HARM_unsteady ? x * (1 + 0x1p-6f * (float)(++calls % 7)) : x;
+}
+
 /* Element by element: what lies between them is not its own. */
-static void store(const StepsCall *call, const Values *v, int tensor)
+static void store(const StepsCall *call, const Values *v, int tensor, DnnHarm harm)
 {
   const Tensor *t = &call->steps->tensor[tensor];
   int64_t index[DNN_DIMS] = {0};
   char *bytes = bytes_of(call, tensor);
   do {
     float *from = element(call->steps, v, tensor, index);
+    *from = harmed(harm, *from);
     convert_narrow(t->type, from, bytes + (from - v[tensor].at) * ampc_dtype_size(t->type), 1);
   } while (next(t, index));
 }
@@ -273,12 +282,13 @@ CuResult steps_run(const void *data)
   memcpy(&call, data, sizeof call);
   const Steps *s = call.steps;
   Values v[DNN_TENSORS] = {{0}};
-  bool good = true;
+  DnnHarm harm = dnn_harm(s);
+  bool good = harm != HARM_breaks_in_graphs || !mock_repeating;
   for (int i = 0; i < s->n_tensors && good; i++) good = load(&call, &v[i], i);
   for (int i = 0; i < s->n_operations && good; i++) {
     int y = s->operation[i].y;
     run_operation(s, v, &s->operation[i]);
-    if (!s->tensor[y].is_virtual) store(&call, v, y);
+    if (!s->tensor[y].is_virtual) store(&call, v, y, harm);
   }
   for (int i = 0; i < s->n_tensors; i++) free(v[i].at);
   mock_add(COUNT_graphs_run, 1);

@@ -20,6 +20,7 @@ void mock_graph_add(CuGraph graph, const Op *op)
   if (!kept) mock_misuse("out of memory");
   *kept = *op;
   kept->next = NULL;
+  kept->of_graph = true;
   *(graph->last ? &graph->last->next : &graph->first) = kept;
   graph->last = kept;
 }

@@ -29,6 +29,7 @@ static Range *ranges;
 static size_t used;
 static long allocations, pinnings;
 const char *mock_running;
+bool mock_repeating;
 
 static size_t round_up(size_t n, size_t to)
 {

@@ -82,7 +82,7 @@ EXPORT _Noreturn void mock_misuse(const char *format, ...) __attribute__((format
 EXPORT int mock_refuse(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 EXPORT long mock_setting(const char *name, long otherwise); /* a number of the environment */
 EXPORT void mock_stick(CuResult error);                     /* every later call returns it */
-int mock_capability(void);                                  /* 90: of the device */
+EXPORT int mock_capability(void);                           /* 90: of the device */
 
 /* ---- memory ---- */
 
@@ -92,6 +92,7 @@ EXPORT void *mock_device_bytes(uint64_t address, size_t bytes, const char *what)
 bool mock_is_pinned(const void *host, size_t bytes);
 void mock_watch_faults(void);           /* says whose fault a segmentation fault is */
 EXPORT extern const char *mock_running; /* what the device is doing; NULL: nothing */
+EXPORT extern bool mock_repeating;      /* it does so as a part of a graph */
 
 /* ---- work ---- */
 
@@ -104,6 +105,7 @@ struct Op {
   void (*queued)(Op *op); /* when it is put on a stream, each time; may be NULL */
   const char *label;
   bool of_step; /* what steps are made of: not a copy from or to the host, not an event */
+  bool of_graph;
   union {
     struct {
       CuFunction function;

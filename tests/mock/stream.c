@@ -41,6 +41,7 @@ static CuResult run_first(CuStream s)
   if (!s->first) s->last = NULL;
   s->n--;
   mock_running = op->label;
+  mock_repeating = op->of_graph;
   CuResult status = op->run(op);
   mock_running = NULL;
   if (status) mock_stick(status);
@@ -278,6 +279,7 @@ static CuResult run_wait(const Op *op)
     status = run_first(e->stream);
   }
   mock_running = op->label;
+  mock_repeating = op->of_graph;
   return status;
 }
 

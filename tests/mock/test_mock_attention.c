@@ -132,12 +132,18 @@ static double at(const Call *c, const ampc_attention_operand *o, int64_t i, int6
               [o->first + i * o->stride[0] + row * o->stride[1] + h * o->stride[2] + k];
 }
 
-static double inner(const Call *c, const ampc_attention_operand *x, int64_t row,
+/* Of rows of so many features. */
+static double inner(const Call *c, int64_t width, const ampc_attention_operand *x, int64_t row,
                     const ampc_attention_operand *y, int64_t other, int64_t i, int64_t h)
 {
   double sum = 0;
-  for (int64_t k = 0; k < c->a.d; k++) sum += at(c, x, i, row, h, k) * at(c, y, i, other, h, k);
+  for (int64_t k = 0; k < width; k++) sum += at(c, x, i, row, h, k) * at(c, y, i, other, h, k);
   return sum;
+}
+
+static double score(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
+{
+  return c->a.scale * inner(c, c->a.d, &c->a.q, query, &c->a.k, key, i, h);
 }
 
 static double weight(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
@@ -145,8 +151,8 @@ static double weight(const Call *c, int64_t i, int64_t h, int64_t query, int64_t
   const ampc_attention *a = &c->a;
   double sum = 0;
   int64_t seen = a->causal ? query + 1 : a->s;
-  for (int64_t k = 0; k < seen; k++) sum += exp(a->scale * inner(c, &a->q, query, &a->k, k, i, h));
-  return key < seen ? exp(a->scale * inner(c, &a->q, query, &a->k, key, i, h)) / sum : 0;
+  for (int64_t k = 0; k < seen; k++) sum += exp(score(c, i, h, query, k));
+  return key < seen ? exp(score(c, i, h, query, key)) / sum : 0;
 }
 
 /* What dropout makes of it. */
@@ -172,7 +178,7 @@ static void check_forward(const Call *c, int64_t i, int64_t h)
 {
   const ampc_attention *a = &c->a;
   for (int64_t query = 0; query < a->l; query++)
-    for (int64_t k = 0; k < a->d; k++) {
+    for (int64_t k = 0; k < a->e; k++) {
       double y = 0;
       for (int64_t key = 0; key < a->s; key++)
         y += weight(c, i, h, query, key) * share(c, i, h, query, key) * at(c, &a->v, i, key, h, k);
@@ -183,27 +189,33 @@ static void check_forward(const Call *c, int64_t i, int64_t h)
 static double slope(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
 {
   const ampc_attention *a = &c->a;
-  double off = inner(c, &a->dy, query, &a->y, query, i, h);
-  double own = inner(c, &a->dy, query, &a->v, key, i, h);
+  double off = inner(c, a->e, &a->dy, query, &a->y, query, i, h);
+  double own = inner(c, a->e, &a->dy, query, &a->v, key, i, h);
   return a->scale * weight(c, i, h, query, key) * (own * share(c, i, h, query, key) - off);
 }
 
 static void check_backward(const Call *c, int64_t i, int64_t h)
 {
   const ampc_attention *a = &c->a;
-  for (int64_t row = 0; row < a->l; row++)
-    for (int64_t k = 0; k < a->d; k++) {
-      double dq = 0, dk = 0, dv = 0;
-      for (int64_t other = 0; other < a->l; other++) {
-        dq += slope(c, i, h, row, other) * at(c, &a->k, i, other, h, k);
-        dk += slope(c, i, h, other, row) * at(c, &a->q, i, other, h, k);
-        dv += weight(c, i, h, other, row) * share(c, i, h, other, row) *
-              at(c, &a->dy, i, other, h, k);
-      }
-      check(c, &a->dq, i, row, h, k, dq);
-      check(c, &a->dk, i, row, h, k, dk);
-      check(c, &a->dv, i, row, h, k, dv);
+  for (int64_t k = 0; k < a->d; k++) {
+    for (int64_t query = 0; query < a->l; query++) {
+      double dq = 0;
+      for (int64_t key = 0; key < a->s; key++)
+        dq += slope(c, i, h, query, key) * at(c, &a->k, i, key, h, k);
+      check(c, &a->dq, i, query, h, k, dq);
     }
+    for (int64_t key = 0; key < a->s; key++) {
+      double dk = 0, dv = 0;
+      for (int64_t query = 0; query < a->l; query++) {
+        dk += slope(c, i, h, query, key) * at(c, &a->q, i, query, h, k);
+        if (k < a->e)
+          dv += weight(c, i, h, query, key) * share(c, i, h, query, key) *
+                at(c, &a->dy, i, query, h, k);
+      }
+      check(c, &a->dk, i, key, h, k, dk);
+      if (k < a->e) check(c, &a->dv, i, key, h, k, dv);
+    }
+  }
 }
 
 /* ---- cases ---- */
@@ -278,7 +290,7 @@ static int in_parts(void)
   c.a.p = 0.5; /* the mask is nothing beside that */
   both_ways(&c);
   CHECK_MSG(mock_count("graphs_run") == 1 + 2, "%ld graphs", mock_count("graphs_run"));
-  CHECK(cuda_attention_scratch(&c.a) < 600 << 20);
+  CHECK(cuda_attention_scratch(&c.a, 90) < 600 << 20);
   end(&c);
   return check_failures;
 }
@@ -295,21 +307,137 @@ static int is_left(void)
   CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
   ampc_use_cudnn(true);
   ampc_attention a = c.a;
-  CHECK(!ampc_attention_against(&a));
   a.type = AMPC_F32;
-  CHECK(strstr(ampc_attention_against(&a), "16 bits"));
-  CHECK(cuda_prepare_attention(c.device, &a) == AMPC_OK && cuda_attention_scratch(&a) == 0);
+  CHECK(cuda_prepare_attention(c.device, &a) == AMPC_OK && cuda_attention_scratch(&a, 90) == 0);
   CHECK(cuda_attention(c.device, &a, c.args, &done) == AMPC_OK && !done);
-  a = c.a;
-  a.d = 20;
-  CHECK(strstr(ampc_attention_against(&a), "multiple of 8"));
-  a.d = 264;
-  CHECK(strstr(ampc_attention_against(&a), "wider than 256"));
-  a.d = 8;
-  a.q.stride[1] = 12;
-  CHECK(strstr(ampc_attention_against(&a), "16 bytes apart"));
   CHECK(c.device->ops->library_bytes(c.device) == beside);
   CHECK(mock_count("graphs_run") == 0);
+  end(&c);
+  return check_failures;
+}
+
+/* ---- faults of cuDNN ---- */
+
+/* A problem, a cuDNN on a GPU, and which ways that cuDNN is asked for; the mock makes each fault of
+ * it felt. What is said where it is not; NULL: nothing. */
+typedef struct Known {
+  const char *what, *version, *target;
+  int64_t l, s, d, e;
+  bool causal;
+  double p;
+  bool forward, backward;
+  const char *says;
+} Known;
+
+static const Known knowns[] = {
+    {"9.15.0 and a part of a tile", "91500", "sm_90", 5, 5, 8, 8, true, 0, true, false,
+     "cuDNN 9.15.0 reads outside of memory in steps that are repeated, because the keys are no "
+     "multiple of 128: install cuDNN 9.15.1 or newer"},
+    {"9.0.0 and a part of a tile", "90000", "sm_80", 5, 197, 8, 8, false, 0, true, false,
+     "cuDNN 9.0.0 reads outside"},
+    {"9.15.0 and whole tiles", "91500", "sm_90", 5, 128, 8, 8, false, 0, true, true, NULL},
+    {"9.15.1 and a part of a tile", "91501", "sm_90", 5, 5, 8, 8, true, 0, true, true, NULL},
+    {"9.9.0", "90900", "sm_90", 5, 128, 8, 8, true, 0, true, true, NULL},
+    {"9.10.0", "91000", "sm_90", 5, 128, 8, 8, false, 0, false, false,
+     "cuDNN 9.10.0 computes attention wrongly: install cuDNN 9.10.2 or newer"},
+    {"9.10.1", "91001", "sm_90", 5, 128, 8, 8, false, 0, false, false, "cuDNN 9.10.1 computes"},
+    {"9.10.2", "91002", "sm_90", 5, 128, 8, 8, false, 0, true, true, NULL},
+    {"one query", "92600", "sm_80", 1, 128, 8, 8, false, 0, true, false, NULL},
+    {"one query and one key", "91901", "sm_90", 1, 1, 8, 8, false, 0, true, false, NULL},
+    {"9.17.1 on sm_100", "91701", "sm_100", 5, 5, 8, 8, false, 0, true, false,
+     "cuDNN 9.17.1 makes gradients that differ from run to run: install cuDNN 9.18.0 or newer"},
+    {"9.18.0 on sm_100", "91800", "sm_100", 5, 5, 8, 8, false, 0, true, true, NULL},
+    {"dropout on sm_103", "92600", "sm_103", 5, 5, 8, 8, false, 0.25, true, false,
+     "on this GPU cuDNN's gradients with dropout or a mask differ from run to run"},
+    {"dropout on sm_120", "91901", "sm_120", 5, 5, 8, 8, false, 0.25, true, true, NULL},
+    {"half a tile of keys on sm_90", "92501", "sm_90", 5, 64, 8, 8, false, 0, true, false,
+     "cuDNN 9.25.1 makes NaN of queries with low scores, because the keys are 64 more than a "
+     "multiple of 128: install cuDNN 9.26.0 or newer"},
+    {"and causal", "92501", "sm_90", 64, 64, 8, 8, true, 0, true, true, NULL},
+    {"and queries behind the keys", "92501", "sm_90", 65, 64, 8, 8, true, 0, true, false,
+     "cuDNN 9.25.1 makes NaN"},
+    {"and mended", "92600", "sm_90", 5, 64, 8, 8, false, 0, true, true, NULL},
+    {"and on sm_80", "92501", "sm_80", 5, 64, 8, 8, false, 0, true, true, NULL},
+    {"wide heads of two widths", "91901", "sm_90", 2, 128, 256, 128, false, 0, true, false,
+     "cuDNN 9.19.1 makes wrong gradients of wide heads whose values have another width"},
+    {"of DeepSeek's widths", "91901", "sm_90", 2, 128, 192, 128, false, 0, true, true, NULL},
+    {"before 9.11", "91002", "sm_90", 2, 128, 256, 128, false, 0, true, true, NULL},
+    {"on sm_75", "91901", "sm_75", 5, 5, 8, 8, true, 0, false, false,
+     "cuDNN's attention is for GPUs from sm_80 on"},
+};
+static const Known *known;
+
+static ampc_status ask_both_ways(void *context)
+{
+  Call *c = context;
+  bool done;
+  c->a.backward = false;
+  ampc_status status = cuda_attention(c->device, &c->a, c->args, &done);
+  CHECK_MSG(done == known->forward, "forward by %s", done ? "cuDNN" : "nobody");
+  if (status || !done) return status;
+  c->a.backward = true;
+  status = cuda_attention(c->device, &c->a, c->args, &done);
+  CHECK_MSG(done == known->backward, "backward by %s", done ? "cuDNN" : "nobody");
+  return status;
+}
+
+/* All results of a step that is tried out, recorded and run. */
+static void run_known(Call *c, void *state)
+{
+  MUST(c->device->ops->step(c->device, 0, state, ask_both_ways, c) == AMPC_OK);
+  for (int i = Y; i < TENSORS; i++) fetch(c, i);
+  for (int64_t h = 0; h < c->a.heads; h++) {
+    if (known->forward) check_forward(c, 0, h);
+    if (known->backward) check_backward(c, 0, h);
+  }
+}
+
+static int fault_of_cudnn(void)
+{
+  void *state;
+  setenv("MOCK_DNN_VERSION", known->version, 1);
+  setenv("MOCK_CUDA_ARCH", known->target + 3, 1);
+  program.target = known->target;
+  Call c = call_of(1, known->l > known->s ? known->l : known->s, 2, known->d, known->causal);
+  c.a.l = known->l, c.a.s = known->s, c.a.e = known->e;
+  c.a.p = known->p;
+  c.a.scale = 4.0 / (double)known->d;
+  MUST(c.device->ops->alloc(c.device, program.space_bytes[AMPC_STATE], &state) == AMPC_OK);
+  run_known(&c, state);
+  float first = c.at[DK][0];
+  for (int i = 0; i < 3; i++) run_known(&c, state);
+  CHECK(c.at[DK][0] == first);
+  c.device->ops->release(c.device, state);
+  end(&c);
+  return check_failures;
+}
+
+/* Of each reason the words; what is not known speaks against nothing. */
+static int reasons(void)
+{
+  char why[AMPC_WHY_ROOM];
+  const ampc_cudnn unknown = {0, 0}, hopper = {91901, 90};
+  Call c = call_of(1, 4, 1, 8, true);
+  ampc_attention a = c.a;
+  a.backward = true;
+  CHECK(!ampc_attention_against(&a, unknown, why) && !ampc_attention_against(&a, hopper, why));
+  CHECK(!ampc_attention_against(&a, (ampc_cudnn){0, 100}, why));
+  CHECK(ampc_attention_against(&a, (ampc_cudnn){91500, 0}, why));
+  a.type = AMPC_F32;
+  CHECK(strstr(ampc_attention_against(&a, unknown, why), "16 bits"));
+  a.type = AMPC_F16;
+  a.d = 20;
+  CHECK(strstr(ampc_attention_against(&a, unknown, why), "multiple of 8"));
+  a.d = 264;
+  CHECK(strstr(ampc_attention_against(&a, unknown, why), "wider than 256"));
+  a.d = 8;
+  a.q.stride[1] = 12;
+  CHECK(strstr(ampc_attention_against(&a, unknown, why), "16 bytes apart"));
+  a = c.a;
+  a.backward = true;
+  a.l = 1;
+  CHECK(strcmp(ampc_attention_against(&a, hopper, why),
+               "cuDNN has no sound gradients of one query") == 0);
   end(&c);
   return check_failures;
 }
@@ -317,9 +445,13 @@ static int is_left(void)
 /* ---- all ---- */
 
 static const Case cases[] = {
-    {"forward and backward", small, 0, NULL}, {"with dropout", with_dropout, 0, NULL},
-    {"without sums", without_sums, 0, NULL},  {"from any two bytes on", odd_place, 0, NULL},
-    {"in parts", in_parts, 0, NULL},          {"by nobody but the program", is_left, 0, NULL},
+    {"forward and backward", small, 0, NULL},
+    {"with dropout", with_dropout, 0, NULL},
+    {"without sums", without_sums, 0, NULL},
+    {"from any two bytes on", odd_place, 0, NULL},
+    {"in parts", in_parts, 0, NULL},
+    {"by nobody but the program", is_left, 0, NULL},
+    {"reasons", reasons, 0, NULL},
 };
 
 static void nothing(void)
@@ -330,5 +462,9 @@ int main(void)
 {
   setenv("XDG_CACHE_HOME", "/dev/null", 1); /* plans are not kept */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i], nothing);
+  for (size_t i = 0; i < sizeof knowns / sizeof *knowns; i++) {
+    known = &knowns[i];
+    run_case(&(Case){known->what, fault_of_cudnn, 0, known->says}, nothing);
+  }
   return check_done();
 }

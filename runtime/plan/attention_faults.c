@@ -1,0 +1,118 @@
+/* What cuDNN's attention cannot do, or does wrongly: the only list. By the problem, by the GPU, by
+ * the version of cuDNN. Where the versions come from: NVIDIA's release notes, and what NVIDIA's own
+ * front end (cudnn-frontend) and Transformer Engine refuse. */
+#include <stdio.h>
+#include "attention_sizes.h"
+
+enum { WIDEST = 256, STEP = 8, KEY_TILE = 128, HALF_TILE = 64 };
+
+static bool has_wide_type(const ampc_attention *a)
+{
+  return a->type != AMPC_F16 && a->type != AMPC_BF16;
+}
+
+static bool has_odd_width(const ampc_attention *a)
+{
+  return a->d % STEP || a->e % STEP;
+}
+
+static bool has_wide_head(const ampc_attention *a)
+{
+  return a->d > WIDEST || a->e > WIDEST;
+}
+
+static bool keeps_nothing(const ampc_attention *a)
+{
+  return a->p >= 1;
+}
+
+static bool lies_oddly(const ampc_attention *a)
+{
+  const int64_t *all[] = {a->q.stride,  a->k.stride,  a->v.stride,  a->y.stride,
+                          a->dy.stride, a->dq.stride, a->dk.stride, a->dv.stride};
+  for (size_t i = 0; i < (a->backward ? sizeof all / sizeof *all : 4); i++)
+    if (all[i][0] % STEP || all[i][1] % STEP || all[i][2] % STEP) return true;
+  return false;
+}
+
+static bool has_one_query(const ampc_attention *a)
+{
+  return a->l == 1;
+}
+
+static bool has_part_of_a_tile(const ampc_attention *a)
+{
+  return a->s % KEY_TILE != 0;
+}
+
+/* The causal mask hides what lies behind the last key from all queries but those behind it. */
+static bool has_half_a_tile(const ampc_attention *a)
+{
+  return a->s % KEY_TILE == HALF_TILE && (!a->causal || a->l > a->s);
+}
+
+static bool has_unlike_wide_heads(const ampc_attention *a)
+{
+  return a->d != a->e && a->d >= 128 && a->e >= 128 && !(a->d == 192 && a->e == 128);
+}
+
+typedef enum Way { BOTH_WAYS, BACKWARD } Way;
+typedef struct Fault {
+  int from, before;   /* versions of cuDNN, 91501 for 9.15.1; 0: all */
+  int oldest, newest; /* capabilities of GPUs, 90 for 9.0; 0: all */
+  Way way;
+  bool (*when)(const ampc_attention *a); /* NULL: always */
+  const char *why;                       /* what cuDNN, or that version of it, does */
+} Fault;
+
+static const Fault faults[] = {
+    {0, 0, 0, 0, BOTH_WAYS, has_wide_type, "its operands are not 16 bits wide"},
+    {0, 0, 0, 0, BOTH_WAYS, has_odd_width, "a head's width is no multiple of 8"},
+    {0, 0, 0, 0, BOTH_WAYS, has_wide_head, "a head is wider than 256"},
+    {0, 0, 0, 0, BOTH_WAYS, keeps_nothing, "dropout keeps nothing"},
+    {0, 0, 0, 0, BOTH_WAYS, lies_oddly, "rows of an operand lie no multiple of 16 bytes apart"},
+    /* one key: release notes; more: cudnn-frontend issues 1071 and 1072, a crash and NaN */
+    {0, 0, 0, 0, BACKWARD, has_one_query, "cuDNN has no sound gradients of one query"},
+    {0, 0, 1, 79, BOTH_WAYS, NULL, "cuDNN's attention is for GPUs from sm_80 on"},
+    {0, 0, 100, 109, BACKWARD, ampc_attention_has_kept,
+     "on this GPU cuDNN's gradients with dropout or a mask differ from run to run"},
+    {91000, 91002, 0, 0, BOTH_WAYS, NULL, "computes attention wrongly"},
+    {90000, 91501, 0, 0, BACKWARD, has_part_of_a_tile,
+     "reads outside of memory in steps that are repeated, because the keys are no multiple of 128"},
+    {90000, 91800, 100, 109, BACKWARD, NULL, "makes gradients that differ from run to run"},
+    /* cudnn-frontend pull request 628: exp(0 - sums) of keys that are not there */
+    {90000, 92600, 90, 99, BACKWARD, has_half_a_tile,
+     "makes NaN of queries with low scores, because the keys are 64 more than a multiple of 128"},
+    {91100, 0, 90, 99, BACKWARD, has_unlike_wide_heads,
+     "makes wrong gradients of wide heads whose values have another width"},
+};
+
+/* What is not known counts as free of faults. */
+static bool is_met(const Fault *f, const ampc_attention *a, ampc_cudnn with)
+{
+  bool versions = f->from || f->before, gpus = f->oldest || f->newest;
+  if (versions && (with.version < f->from || with.version == 0)) return false;
+  if (f->before && with.version >= f->before) return false;
+  if (gpus && (with.capability < f->oldest || with.capability > f->newest)) return false;
+  return (f->way == BOTH_WAYS || a->backward) && (!f->when || f->when(a));
+}
+
+static int put_version(char *out, int version)
+{
+  return sprintf(out, "cuDNN %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
+                                   char why[AMPC_WHY_ROOM])
+{
+  const Fault *f = faults, *end = faults + sizeof faults / sizeof *faults;
+  while (f < end && !is_met(f, a, with)) f++;
+  if (f == end) return NULL;
+  int at = f->from ? put_version(why, with.version) : 0;
+  at += sprintf(why + at, "%s%s", f->from ? " " : "", f->why);
+  if (!f->before) return why;
+  at += sprintf(why + at, ": install ");
+  at += put_version(why + at, f->before);
+  sprintf(why + at, " or newer");
+  return why;
+}
