@@ -113,7 +113,7 @@ static const char *access_text(const Kernel *k, uint32_t input, const char *what
 
 static const char *argument_text(const Kernel *k, Value v)
 {
-  return k->arg_names[argument_of(k, value_root(k->g, v))];
+  return pointer_name(k, v);
 }
 
 /* "from_f16", by what lies in memory. */

@@ -103,7 +103,11 @@ void chain_put_loads(Chain *ch)
 Operand chain_operand(const Chain *ch, Value v, const char *index)
 {
   if (!v.id) return (Operand){0};
-  if (!chain_computes(ch, v)) return find_load(ch, v, index)->text;
+  if (!chain_computes(ch, v)) {
+    const Load *l = find_load(ch, v, index);
+    if (!l || !l->text.text) kernel_bug(ch->k, v, "it is read where nothing has loaded it");
+    return l->text;
+  }
   Value root = value_root(ch->k->g, v);
   bool real = dtype_is_float(ir_node(ch->k->g, root)->dtype);
   return (Operand){arena_printf(ch->k->c->arena, "t%u", root.id), real};
@@ -128,8 +132,8 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
   uint32_t out = argument_of(k, v);
   expression = fold_line(k, expression);
   if (op_has(n, T_effect)) {
-    EMIT_STATEMENT(k->p, "%s += %s; // %%%u %s\n", element_place(k, out, index), expression, v.id,
-                   op_of(n)->name);
+    EMIT_STATEMENT(k->p, "%s += %s; // %%%u %s\n", element_place(k, pointer_of(k, v), index),
+                   expression, v.id, op_of(n)->name);
     return;
   }
   bool stored_only = out < k->args.n && !k->looks_ahead && !used_inside(k, v);

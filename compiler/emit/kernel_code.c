@@ -2,7 +2,6 @@
  * the type in which the op computes, results rounded to the type of the node. */
 #include "kernel_parts.h"
 #include "compiler/graph/columns.h"
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +41,7 @@ static const char *size_text(const CodeScope *s)
 static const char *element_text(const CodeScope *s, const CodePiece *p)
 {
   if (s->element && s->element[p->input].text) return s->element[p->input].text;
+  if (s->n->in[p->input].id || !p->absent_size) return NULL;
   return arena_printf(s->k->c->arena, "R(%.*s.0)", (int)p->absent_size, p->absent);
 }
 
@@ -50,7 +50,8 @@ static const char *element_text(const CodeScope *s, const CodePiece *p)
 static const char *local_text(const CodeScope *s, const CodePiece *p)
 {
   uint32_t i = 0;
-  while (strlen(s->locals[i]) != p->size || memcmp(s->locals[i], p->text, p->size) != 0) i++;
+  while (s->locals && s->locals[i] && !is(p->text, p->size, s->locals[i])) i++;
+  if (!s->locals || !s->locals[i] || !s->local_texts[i]) return NULL;
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }
 
@@ -90,7 +91,7 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
   case PIECE_stream:
     return stream_text(s);
   }
-  return "";
+  return NULL;
 }
 
 /* "$0 * ampc_gelu($1)" with its pieces replaced: "t7 * ampc_gelu(x[i])". What stands in brackets
@@ -99,9 +100,12 @@ const char *code_text(const CodeScope *s, const CodeStatement *code)
 {
   Text out;
   text_init(&out, s->k->c->arena);
-  for (uint32_t i = 0; i < code->n_pieces; i++)
-    if (code_stands(s->n, code->pieces[i].condition))
-      text_puts(&out, piece_text(s, &code->pieces[i]));
+  for (uint32_t i = 0; i < code->n_pieces; i++) {
+    if (!code_stands(s->n, code->pieces[i].condition)) continue;
+    const char *text = piece_text(s, &code->pieces[i]);
+    if (!text) kernel_bug(s->k, value_of(s->k, s->n), "a word of its code stands for nothing here");
+    text_puts(&out, text);
+  }
   return out.at;
 }
 
@@ -124,13 +128,21 @@ const char *element_place(const Kernel *k, uint32_t argument, const char *index)
   return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index);
 }
 
+/* The kernel computes v itself, and no loop before has stored it. */
+static bool is_pending(const Kernel *k, Value v)
+{
+  for (uint32_t i = 0; i < k->group->n; i++)
+    if (k->group->nodes[i].id == v.id) return !k->stored || !k->stored[i];
+  return false;
+}
+
 Operand load_operand(const Kernel *k, Value in, const char *index)
 {
   if (!in.id) return (Operand){0};
   const Node *root = ir_node(k->g, value_root(k->g, in));
   if (op_has(root, T_literal)) return literal(k, root);
-  uint32_t i = argument_of(k, in);
-  assert(i < k->args.n);
+  if (is_pending(k, value_root(k->g, in))) kernel_bug(k, in, "it is read before it is computed");
+  uint32_t i = pointer_of(k, in);
   const KernelArg *a = &k->args.at[i];
   const char *place = element_place(k, i, index);
   switch (a->type) {

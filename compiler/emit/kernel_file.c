@@ -180,7 +180,7 @@ static const char *image_text(const Template *t, const char *word, size_t n)
 static const char *windows_result_text(const Template *t, Value v, const char *word, size_t n)
 {
   const Kernel *k = t->k;
-  uint32_t argument = argument_of(k, v);
+  uint32_t argument = pointer_of(k, v);
   if (is(word, n, "out")) return k->arg_names[argument];
   if (is(word, n, "type")) return element_type(&k->args.at[argument]);
   return stored(k, ir_node(k->g, v)->dtype, "result");
@@ -412,7 +412,7 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
   if (is(word, n, "partials")) return number_text(t, partials_of(t));
   if (is(word, n, "part")) return number_text(t, part_size(t));
   if (is(word, n, "fields")) return number_text(t, RANGE_FIELDS);
-  if (is(word, n, "out")) return k->arg_names[k->args.n - 1];
+  if (is(word, n, "out")) return pointer_name(k, k->group->anchor);
   if (is(word, n, "result")) return stored(k, t->n->dtype, "result");
   const char *size = op_image_inputs(op_of(t->n)) ? image_text(t, word, n) : NULL;
   if (!size) size = pick_text(k, t->n, word, n);
@@ -428,8 +428,8 @@ static const char *hole_text(const Template *t, const char *word, size_t n)
       return windows ? windows_value(k, &t->chain, i) : input_value(t, i);
   for (uint32_t i = 0; i < sig->n_attrs; i++)
     if (is(word, n, sig->attr[i].name)) return attr_text(t, i);
-  assert(!"a hole that nobody fills");
-  return "";
+  const char *what = arena_printf(k->c->arena, "nothing fills $%.*s of %s", (int)n, word, t->file);
+  kernel_bug(k, k->group->anchor, what);
 }
 
 static size_t word_length(const char *s, const char *end)

@@ -18,11 +18,19 @@ struct Launch {
 
 /* ---- names ---- */
 
+/* What the launch calls an argument of one of its parts. */
+static const char *name_in(const Kernel *launch, const KernelArg *a)
+{
+  uint32_t i = same_argument(&launch->args, a);
+  if (i == launch->args.n) kernel_bug(launch, a->value, "its launch has no pointer to it");
+  return launch->arg_names[i];
+}
+
 /* Maps, rows and windows print the names of the launch. */
 static void use_names(const Kernel *launch, Kernel *part)
 {
   for (uint32_t i = 0; i < part->args.n; i++)
-    part->arg_names[i] = launch->arg_names[same_argument(&launch->args, &part->args.at[i])];
+    part->arg_names[i] = name_in(launch, &part->args.at[i]);
 }
 
 /* Templates know their arguments by names of their own. */
@@ -30,7 +38,7 @@ static void put_own_names(const Kernel *launch, const Kernel *part)
 {
   for (uint32_t i = 0; i < part->args.n; i++) {
     const KernelArg *a = &part->args.at[i];
-    const char *name = launch->arg_names[same_argument(&launch->args, a)];
+    const char *name = name_in(launch, a);
     if (strcmp(name, part->arg_names[i]) == 0 || !template_uses(part, part->arg_names[i])) continue;
     bool read = a->role == ARG_in || a->only_read;
     EMIT(part->p, "%s%s %sconst %s = %s;\n", read ? "const " : "", element_type(a),

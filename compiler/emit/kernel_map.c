@@ -133,7 +133,7 @@ static void put_move(const Map *m, Value v)
   const Kernel *k = m->k;
   const Node *n = ir_node(k->g, v);
   uint32_t from = argument_of(k, n->in[0]);
-  const char *to = element_place(k, argument_of(k, v), "i"), *x;
+  const char *to = element_place(k, pointer_of(k, v), "i"), *x;
   Access a = access_operand(k->c, &m->walk.shape, n, 0);
   if (from == k->args.n)
     x = stored(k, n->dtype, load_operand(k, n->in[0], "0").text);

@@ -20,7 +20,7 @@ static void put_part(Kernel *k, Value in, uint32_t axis, int64_t row, int64_t *a
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   int64_t outer = product(x, 0, axis), own = product(x, axis, x->rank);
   if (outer == 0 || own == 0) return;
-  const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
+  const char *to = pointer_name(k, k->group->nodes[0]);
   const char *index = arena_printf(k->c->arena, "r * %lld + c", (long long)own);
   uint32_t from = argument_of(k, in);
   const char *element = from < k->args.n
@@ -72,7 +72,7 @@ void emit_filled(Kernel *k)
   Filled f = filled_of(n);
   long long size = n->dim[f.axis], count = x->dim[f.axis];
   long long outer = product(n, 0, f.axis), inner = product(n, f.axis + 1, n->rank);
-  const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
+  const char *to = pointer_name(k, k->group->nodes[0]);
   uint32_t from = argument_of(k, n->in[0]);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
   k->p->indent++;
@@ -106,7 +106,7 @@ void emit_flip(Kernel *k)
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
   long long size = n->dim[axis], outer = product(n, 0, axis), inner = product(n, axis + 1, n->rank);
-  const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
+  const char *to = pointer_name(k, k->group->nodes[0]);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
   EMIT(k->p, "  const %s k = r - r %% %lld + %lld - r %% %lld;\n", k->index_type, size, size - 1,
        size);
@@ -121,8 +121,8 @@ void emit_shifted(Kernel *k)
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
   long long h = x->dim[x->rank - 2], w = x->dim[x->rank - 1];
   long long oh = n->dim[n->rank - 2], ow = n->dim[n->rank - 1];
-  const char *to = k->arg_names[argument_of(k, k->group->nodes[0])];
-  const char *offset = k->arg_names[argument_of(k, n->in[1])], *type = k->index_type;
+  const char *to = pointer_name(k, k->group->nodes[0]);
+  const char *offset = pointer_name(k, n->in[1]), *type = k->index_type;
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", type, (long long)product(n, 0, n->rank - 1),
        ow);
   k->p->indent++;

@@ -6,11 +6,22 @@
 #include "compiler/base/user_text.h"
 #include "compiler/graph/own.h"
 #include "kernel_parts.h"
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- texts that cannot be made ---- */
+
+Value value_of(const Kernel *k, const Node *n)
+{
+  return (Value){(uint32_t)(n - k->g->nodes.at)};
+}
+
+void kernel_bug(const Kernel *k, Value v, const char *what)
+{
+  ir_bug(k->c, "kernels", v, what);
+}
 
 /* ---- types ---- */
 
@@ -189,13 +200,24 @@ uint32_t argument_of(const Kernel *k, Value v)
   return k->args.n;
 }
 
+uint32_t pointer_of(const Kernel *k, Value v)
+{
+  uint32_t i = argument_of(k, v);
+  if (i == k->args.n) kernel_bug(k, v, "its kernel has no pointer to it");
+  return i;
+}
+
+const char *pointer_name(const Kernel *k, Value v)
+{
+  return k->arg_names[pointer_of(k, v)];
+}
+
 const char *stream_name(const Kernel *k, const Node *n)
 {
   for (uint32_t i = 0; i < k->args.n; i++)
     if (k->args.at[i].role == ARG_stream && k->args.at[i].place.offset == n->stream)
       return k->arg_names[i];
-  assert(!"a node that draws has a stream");
-  return NULL;
+  kernel_bug(k, value_of(k, n), "it draws random numbers without a stream");
 }
 
 bool argument_is_reused(const Kernel *k, Value v)

@@ -95,7 +95,7 @@ const char *own_argument_list(const Kernel *k)
 static void put_tensor(const Kernel *k, uint32_t i)
 {
   Value v = own_tensor(k->g, k->group, i);
-  const char *name = tensor(k, i)->name, *given = v.id ? k->arg_names[argument_of(k, v)] : NULL;
+  const char *name = tensor(k, i)->name, *given = v.id ? pointer_name(k, v) : NULL;
   int64_t at = own_scratch_at(k->c, k->group, i);
   DType dtype = own_tensor_type(k->c, k->group, i);
   const char *type = own_type(k, dtype), *d = dtype == AMPC_F16 ? "f16" : "bf16";
@@ -121,8 +121,8 @@ static void put_results(const Kernel *k)
     const Node *n = ir_node(k->g, v);
     if (!v.id || own_scratch_at(k->c, k->group, i) < 0) continue;
     EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = to_%s(%s[at]);\n",
-         (long long)ir_elements(n), k->arg_names[argument_of(k, v)],
-         n->dtype == AMPC_F16 ? "f16" : "bf16", tensor(k, i)->name);
+         (long long)ir_elements(n), pointer_name(k, v), n->dtype == AMPC_F16 ? "f16" : "bf16",
+         tensor(k, i)->name);
   }
 }
 

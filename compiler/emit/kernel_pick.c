@@ -35,7 +35,7 @@ void emit_picked(Kernel *k)
   Value v = k->group->nodes[0];
   const Node *n = ir_node(k->g, v);
   const Pick p = moved(k, n);
-  const char *to = k->arg_names[argument_of(k, v)], *type = k->index_type;
+  const char *to = pointer_name(k, v), *type = k->index_type;
   bool rows = n->op == OP_index_select;
   const char *at =
       arena_printf(k->c->arena, rows ? "r %% %lld" : "r * %lld + c", rows ? p.places : p.inner);

@@ -151,7 +151,7 @@ static bool is_element(const RowKernel *r, uint32_t i)
 static void need(const RowKernel *r, bool *needed, Value v)
 {
   uint32_t i = group_index(r, value_root(r->k->g, v));
-  if (i == r->k->group->n || !is_element(r, i) || r->stored[i] || needed[i]) return;
+  if (i == r->k->group->n || !is_element(r, i) || r->k->stored[i] || needed[i]) return;
   needed[i] = true;
   const Node *n = ir_node(r->k->g, r->k->group->nodes[i]);
   for (uint32_t k = 0; k < n->n_in; k++) need(r, needed, n->in[k]);
@@ -177,7 +177,7 @@ static bool need_results(const RowKernel *r, bool *needed)
 {
   bool any = false;
   for (uint32_t i = 0; i < r->k->group->n; i++) {
-    if (!is_element(r, i) || r->stored[i] || !leaves_something(r, i)) continue;
+    if (!is_element(r, i) || r->k->stored[i] || !leaves_something(r, i)) continue;
     need(r, needed, r->k->group->nodes[i]);
     any = true;
   }
@@ -208,7 +208,7 @@ static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Us
       chain_put_node(ch, v, index);
     else
       put_value(r->k, v, expression(r, use_of(uses, v), ch, row_values), index);
-    r->stored[i] = !r->k->looks_ahead && leaves_something(r, i);
+    r->k->stored[i] = !r->k->looks_ahead && leaves_something(r, i);
   }
 }
 
@@ -478,7 +478,7 @@ static void measure(RowKernel *r)
     r->walk = row_walk(&r->shape);
   r->vector = r->columns ? r->tile.vector : r->walk.vector;
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
-  r->stored = arena_array(k->c->arena, bool, k->group->n);
+  r->k->stored = arena_array(k->c->arena, bool, k->group->n);
   chain_begin(&r->values, r->k, r->space, element_index, r);
   for (uint32_t i = 0; i < k->group->n; i++)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);

@@ -34,7 +34,6 @@ typedef struct RowKernel {
   bool flat;       /* row_is_flat: elementwise nodes stand once a row */
   RowOp *ops;
   uint32_t n_ops;
-  bool *stored; /* by index in the group: a loop before has written it */
   Chain values; /* of whole rows: what was loaded once a row, for all loops */
   VEC(Printed) printed;
 } RowKernel;

@@ -453,3 +453,6 @@ const char *ir_why_text(Compile *c, const Node *n); /* "softmax is f32, by preci
 void ir_print(Compile *c, Text *out, bool tables);
 /* Aborts with a message and a dump when the graph breaks a rule that holds after pass `pass`. */
 void ir_check(Compile *c, const char *pass);
+/* A mistake of ours that pass `pass` has made, or has come upon: dumps the graph, names node v and
+ * its line in the job, and aborts. In release builds too. */
+_Noreturn void ir_bug(Compile *c, const char *pass, Value v, const char *rule);

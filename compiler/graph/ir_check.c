@@ -14,15 +14,24 @@ typedef struct Check {
   const bool *read; /* by id: another node reads it */
 } Check;
 
-static _Noreturn void broken(const Check *k, const char *rule)
+void ir_bug(Compile *c, const char *pass, Value v, const char *rule)
 {
   Text out;
-  text_init(&out, k->c->arena);
-  ir_print(k->c, &out, true);
+  const Node *n = ir_node(c->graph, v);
+  Span span = diag_user_span(c, n->span);
+  Place at = span.end ? diag_place(c, span) : (Place){0};
+  text_init(&out, c->arena);
+  ir_print(c, &out, true);
   fflush(stdout);
-  fprintf(stderr, "%sampc: bug in pass %s: %%%u (%s): %s\n", out.at, k->pass, k->id,
-          op_of(k->n)->name, rule);
+  fprintf(stderr, "%sampc: bug in pass %s: ", out.at, pass);
+  if (at.source) fprintf(stderr, "%s:%u: ", arena_shown(c->arena, at.source->path, ""), at.line);
+  fprintf(stderr, "%%%u (%s): %s\n", v.id, op_of(n)->name, rule);
   abort();
+}
+
+static _Noreturn void broken(const Check *k, const char *rule)
+{
+  ir_bug(k->c, k->pass, (Value){k->id}, rule);
 }
 
 /* Order, number and blocks of inputs. Every pass counts on inputs standing before their users. */

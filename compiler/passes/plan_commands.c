@@ -37,6 +37,8 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
     operands[i].at = a->place;
     if (a->value.id && (a->role == ARG_in || a->role == ARG_out))
       operands[i] = value_operand(c, a->value, a->role == ARG_out);
+    if (operands[i].at.space == AMPC_NONE && a->role != ARG_stream)
+      ir_bug(c, "plan", a->value, "a kernel takes it, and it has no place in memory");
   }
   return (ampc_command){.kind = AMPC_LAUNCH_KERNEL,
                         .as.launch = {.kernel = kernel,

@@ -5,6 +5,9 @@
 #include "compiler/driver.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/ir.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char job[] =
     "precision f16\n"
@@ -348,6 +351,81 @@ static void test_no_weight_casts(void)
   compile_destroy(c);
 }
 
+/* ---- graphs that are broken on purpose ---- */
+
+static uint32_t node_named(const Compile *c, const char *name)
+{
+  uint32_t id = 1;
+  while (!c->graph->nodes.at[id].name || strcmp(c->graph->nodes.at[id].name, name) != 0) id++;
+  return id;
+}
+
+/* A result without bytes. */
+static void lose_place(Compile *c)
+{
+  c->graph->nodes.at[node_named(c, "lost")].place.space = AMPC_NONE;
+}
+
+/* The kernel of `most` gets `less`, which reads it in the loop that `most` is computed by. */
+static void join_too_early(Compile *c)
+{
+  uint32_t most = node_named(c, "most"), less = node_named(c, "less");
+  Node *n = &c->graph->nodes.at[less];
+  Group *p = &c->graph->groups.at[c->graph->nodes.at[most].group];
+  n->group = c->graph->nodes.at[most].group;
+  p->nodes = arena_array(c->arena, Value, 2);
+  p->nodes[0].id = most;
+  p->nodes[1].id = less;
+  p->n = 2;
+}
+
+/* The last output is another one. */
+static void leave_unread(Compile *c)
+{
+  c->graph->nodes.at[c->graph->nodes.n - 1].in[0].id = node_named(c, "lost");
+}
+
+/* Another process breaks the graph, prints its kernels and checks it: it must abort with this
+ * message. */
+static void test_bug(void (*damage)(Compile *), const char *message)
+{
+  static const char text[] = "infer f(x: f32[3, 2]) {\n"
+                             "  lost = x.transpose(0, 1)\n"
+                             "  most = x.amax(1)\n"
+                             "  less = x - most.view(3, 1)\n"
+                             "  last = sin(less)\n"
+                             "  return lost, most, last\n"
+                             "}\n";
+  int ends[2], status;
+  char said[4096] = "";
+  size_t n = 0;
+  MUST(pipe(ends) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    Compile *c = compile(text, "cpu", 0);
+    for (uint32_t i = 1; i < c->graph->groups.n; i++) c->graph->groups.at[i].text = NULL;
+    damage(c);
+    ir_check(c, "test");
+    program_text(c);
+    _exit(0);
+  }
+  close(ends[1]);
+  for (ssize_t more; (more = read(ends[0], said + n, sizeof said - 1 - n)) > 0;) n += (size_t)more;
+  close(ends[0]);
+  MUST(waitpid(child, &status, 0) == child);
+  CHECK_MSG(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(said, message),
+            "instead of `%s`: %s", message, said);
+}
+
+static void test_bugs(void)
+{
+  test_bug(lose_place,
+           "bug in pass kernels: a.amp:2: %2 (transpose): its kernel has no pointer to it");
+  test_bug(join_too_early, "bug in pass kernels: a.amp:4: %4 (reshape): it is read before it is");
+  test_bug(leave_unread, "bug in pass test: a.amp:5: %6 (sin): nobody reads it");
+}
+
 int main(void)
 {
   test_blame_and_bytes("cpu");
@@ -374,5 +452,6 @@ int main(void)
   test_lines("sm_90");
   test_constant_outputs();
   test_no_weight_casts();
+  test_bugs();
   return check_done();
 }
