@@ -244,8 +244,6 @@ static int choose_kind(CommandLine *out)
   const char *target = out->options.target;
   bool to_file = is_named_file(out->output);
   if (out->output && !*out->output) return usage_error(ampc_table.program, "-o needs a file name");
-  if (to_file && file_is_same(out->output, out->options.input))
-    return usage_error(ampc_table.program, "-o %s would overwrite the job", out->output);
   if (to_file && out->deps && is_same_place(out->output, out->deps))
     return usage_error(ampc_table.program, "-o and --deps are both %s", out->output);
   if (out->options.dump_after) return 0;

@@ -95,11 +95,16 @@ bool compile_graph(Compile *c)
 
 /* Into the arena, for messages quote it. A file above MAX_SOURCE is refused before it fills the
  * memory. */
-const char *compile_read_file(Arena *arena, const char *path, uint32_t *size, const char **why)
+const char *compile_read_file(Arena *arena, FileRole role, const char *path, uint32_t *size,
+                              const char **why)
 {
   char *bytes;
   int64_t n;
   *why = file_read_any(path, MAX_SOURCE, &bytes, &n);
+  if (!*why && file_note_input(role, path)) {
+    *why = "out of memory";
+    free(bytes);
+  }
   if (*why) return NULL;
   Text text;
   text_init(&text, arena);
@@ -127,7 +132,7 @@ static bool parse_file(Compile *c, const char *path, const char *text, uint32_t 
 static bool parse_job(Compile *c)
 {
   uint32_t size;
-  const char *why, *text = compile_read_file(c->arena, c->options.input, &size, &why);
+  const char *why, *text = compile_read_file(c->arena, FILE_JOB, c->options.input, &size, &why);
   if (text) return parse_file(c, c->options.input, text, size, &c->ast);
   diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, why);
   c->cannot_read = true;
@@ -210,7 +215,7 @@ static Import *open_import(Compile *c, const char *path, const char **why)
   Import *known = there ? find_import(c, path, &file) : NULL;
   if (known) return known;
   uint32_t size;
-  const char *text = compile_read_file(c->arena, path, &size, why);
+  const char *text = compile_read_file(c->arena, FILE_IMPORT, path, &size, why);
   if (!text) return NULL;
   Import *import = arena_new(c->arena, Import);
   import->path = path;
@@ -234,7 +239,7 @@ static const char *path_beside(Compile *c, const char *path, Span at)
 const char *compile_text_file(Compile *c, const char *path, Span at, uint32_t *base, uint32_t *size)
 {
   const char *why, *near = path_beside(c, path, at);
-  const char *text = compile_read_file(c->arena, near, size, &why);
+  const char *text = compile_read_file(c->arena, FILE_IMPORT, near, size, &why);
   if (!text) {
     diag_error(c, E211, at, "cannot read \"%s\": %s", near, why);
     c->cannot_read = true;

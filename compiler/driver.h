@@ -1,6 +1,7 @@
 /* One compile from options to plan. main.c and the runner both go through here. */
 #pragma once
 #include "compile.h"
+#include "runtime/plan/file.h"
 
 Compile *compile_create(const Options *options); /* copies the struct; strings must outlive it */
 void compile_destroy(Compile *c);
@@ -16,7 +17,8 @@ bool compile_add_file(Compile *c, const char *name, const char *text, size_t siz
 /* All passes over c->ast. */
 bool compile_parsed(Compile *c);
 /* A file as compile_job reads it: *size bytes and a zero. NULL with *why. */
-const char *compile_read_file(Arena *arena, const char *path, uint32_t *size, const char **why);
+const char *compile_read_file(Arena *arena, FileRole role, const char *path, uint32_t *size,
+                              const char **why);
 /* Reading and parsing alone, for --emit=ast: c->ast. */
 bool compile_parse_job(Compile *c);
 /* The tree of an imported file, for pass lower. `path` is looked for in the folder of the file that

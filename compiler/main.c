@@ -149,14 +149,12 @@ static int print_build_line(Compile *c, const CommandLine *cmd)
 }
 
 /* Whatever was read is not written over, under whatever name. 0, or 2 after a message. */
-static int check_places(const Compile *c, const CommandLine *cmd)
+static int check_places(const CommandLine *cmd)
 {
   const char *const written[] = {cmd->check ? NULL : cmd->output, cmd->deps};
   for (int i = 0; i < 2; i++)
-    for (uint32_t k = 0; k < c->sources.n && written[i]; k++)
-      if (c->sources.at[k].file && file_is_same(written[i], c->sources.at[k].path))
-        return usage_error("ampc", "%s %s would overwrite %s", i ? "--deps" : "-o", written[i],
-                           c->sources.at[k].path);
+    if (written[i] && strcmp(written[i], "-") != 0 && file_guard(written[i], NULL))
+      return usage_error("ampc", "%s %s: %s", i ? "--deps" : "-o", written[i], ampc_last_error());
   return 0;
 }
 
@@ -166,7 +164,7 @@ static int run(Compile *c, const CommandLine *cmd)
   if (cmd->build_line) return print_build_line(c, cmd);
   int status = compile(c, cmd);
   if (!status && c->program) status = check_limit(c);
-  if (!status) status = check_places(c, cmd);
+  if (!status) status = check_places(cmd);
   if (status || (cmd->check && !cmd->options.dump_after)) return status;
   const char *output = cmd->check ? NULL : cmd->output;
   Text text;

@@ -11,7 +11,7 @@ bool output_write(const char *path, const void *data, size_t size)
     return true;
   }
   fflush(stdout); /* `path` may be another name for it */
-  if (file_write(path, data, (int64_t)size) == AMPC_OK) return true;
+  if (file_write(path, NULL, data, (int64_t)size) == AMPC_OK) return true;
   fprintf(stderr, "ampc: error: %s\n", ampc_last_error());
   return false;
 }

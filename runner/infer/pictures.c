@@ -99,7 +99,7 @@ ampc_status pictures_begin(const InferCommand *cmd, const ampc_output_desc *resu
                   .least = INFINITY,
                   .most = -INFINITY};
   ampc_status status = check(p);
-  if (!status) status = p->folder ? make_folder(path) : file_check_writable(path);
+  if (!status) status = p->folder ? make_folder(path) : file_check_writable(path, &file_png);
   if (status) {
     free(p);
   } else {
@@ -141,7 +141,7 @@ static ampc_status save(const char *path, const uint8_t *pixels, int64_t width, 
                         int channels)
 {
   FileWriter file;
-  ampc_status status = file_begin(&file, path);
+  ampc_status status = file_begin(&file, path, &file_png);
   if (status) return status;
   status = picture_write_png(&file, pixels, width, height, channels);
   if (!status) status = file_finish(&file, false);

@@ -101,7 +101,7 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
   if (o->png) return pictures_begin(w->cmd, r->desc, w->program->real64, o->file, &r->pictures);
   if (n < 5 || strcmp(o->file + n - 4, ".npy") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "--output %s: expected a name that ends in .npy", o->file);
-  ampc_status status = file_begin(&r->file, o->file);
+  ampc_status status = file_begin(&r->file, o->file, &file_npy);
   r->open = !status;
   return status ? status : write_header(r, w->program->real64, 0, false);
 }
@@ -110,7 +110,8 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
 static ampc_status read_classes(InferWriter *w)
 {
   int64_t size, n = 0;
-  ampc_status status = file_read(w->cmd->classes, &w->classes, &size);
+  ampc_status status = file_note_input(FILE_CLASSES, w->cmd->classes);
+  if (!status) status = file_read(w->cmd->classes, &w->classes, &size);
   if (status) return status;
   for (int64_t i = 0; i < size; i++) n += w->classes[i] == '\n';
   w->names = calloc((size_t)n + 2, sizeof *w->names);
@@ -154,7 +155,7 @@ static ampc_status open_writer(InferWriter *w)
   for (uint32_t i = 0; i < cmd->n_outputs && !status; i++)
     status = open_output(w, &cmd->outputs[i]);
   if (!status && cmd->names) {
-    status = file_begin(&w->sample_names, cmd->names);
+    status = file_begin(&w->sample_names, cmd->names, &file_lines);
     w->names_open = !status;
   }
   return status;

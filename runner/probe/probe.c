@@ -19,8 +19,8 @@ typedef struct ProbeCommand {
   Options compile;
   ampc_train_options train;
   uint32_t steps;
-  const char *resume, *json, *path;
-  bool all;
+  const char *resume, *output, *path;
+  bool all, json;
 } ProbeCommand;
 
 static const OptionRow probe_options[] = {
@@ -32,8 +32,10 @@ static const OptionRow probe_options[] = {
      .field = offsetof(ProbeCommand, path)},
     {"all", 0, NULL, "a row for each value", .kind = OPTION_flag,
      .field = offsetof(ProbeCommand, all)},
-    {"json", 0, "FILE", "everything as JSON, with histograms of exponents; -: to stdout",
-     .kind = OPTION_text, .field = offsetof(ProbeCommand, json)},
+    {"json", 0, NULL, "everything as JSON, with histograms of exponents", .kind = OPTION_flag,
+     .field = offsetof(ProbeCommand, json)},
+    {"output", 0, "FILE", "the JSON goes there, not to stdout", .kind = OPTION_text,
+     .field = offsetof(ProbeCommand, output)},
     {0}};
 
 static const OptionTable probe_verb = {
@@ -71,6 +73,7 @@ static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t
   return status;
 }
 
+/* `path` NULL: to stdout. */
 static ampc_status write_json(const Watch *w, const char *path)
 {
   json_t *value = watch_json(w);
@@ -78,17 +81,17 @@ static ampc_status write_json(const Watch *w, const char *path)
   json_decref(value);
   if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   ampc_status status = AMPC_OK;
-  if (strcmp(path, "-") == 0)
-    puts(text);
+  if (path)
+    status = file_write(path, &file_probe, text, (int64_t)strlen(text));
   else
-    status = file_write(path, text, (int64_t)strlen(text));
+    puts(text);
   free(text);
   return status;
 }
 
 static ampc_status tell(const Watch *w, const ProbeCommand *cmd)
 {
-  if (cmd->json) return write_json(w, cmd->json);
+  if (cmd->json) return write_json(w, cmd->output);
   printf("%lld steps of %s, %s\n\n", (long long)w->steps, w->c->program->source,
          w->c->program->precision);
   watch_print(w, cmd->path, cmd->all || cmd->path ? 0 : USUAL_ROWS);
@@ -109,6 +112,7 @@ static ampc_status run_program(Compile *c, const ProbeCommand *cmd)
   ampc_status status = memory_admit(c, o.device, o.quiet, false);
   if (!status) status = jit_load(c, &jit);
   if (!status) status = ampc_create(c->program, o.device, &rt);
+  if (!status && cmd->output) status = file_guard(cmd->output, &file_probe);
   if (!status) status = count_steps(rt, &o, cmd->steps);
   if (!status) status = ampc_train(rt, &ampc_data, &o);
   /* a run that is lost has been looked at up to its last step, which is what one wants to see */
@@ -130,6 +134,10 @@ int probe_main(int argc, char **argv)
   char target[AMPC_TARGET_ROOM];
   bool good = options_read(&probe_verb, arena, argc, argv, &cmd, &jobs, &status);
   if (good) good = !(status = options_count_jobs(&probe_verb, &jobs, 1, 1));
+  if (good && cmd.output && !cmd.json) {
+    status = usage_error("amp probe", "--output goes with --json");
+    good = false;
+  }
   if (good && (status = (int)ampc_device_target(cmd.train.device, target)) != 0) {
     fprintf(stderr, "amp: error: %s\n", ampc_last_error());
     good = false;

@@ -216,7 +216,7 @@ static bool parses(Repl *r, const Part *file)
 bool program_open(Repl *r, const char *path)
 {
   uint32_t size;
-  const char *why, *text = compile_read_file(r->arena, path, &size, &why);
+  const char *why, *text = compile_read_file(r->arena, FILE_JOB, path, &size, &why);
   if (!text) return repl_error(r, "cannot read %s: %s", path, why);
   Part file = {arena_strdup(r->arena, path), text, size};
   if (!parses(r, &file)) return repl_error(r, "%s was not taken", path);

@@ -471,7 +471,7 @@ static bool write_program(Writing *w, const Ast *file, const char *path)
   set_seed(w);
   const char *text = whole_text(w, file);
   if (!check_text(w, path, text) ||
-      !repl_check(w->r, file_write(path, text, (int64_t)strlen(text))))
+      !repl_check(w->r, file_write(path, &file_job, text, (int64_t)strlen(text))))
     return false;
   tell(w, path);
   return true;

@@ -72,7 +72,7 @@ json_t *report_log(const Report *r)
   Arena *arena = r->e.c->arena;
   uint32_t size;
   const char *why = NULL, *path = arena_printf(arena, "%s/metrics.csv", r->log_dir);
-  const char *text = compile_read_file(arena, path, &size, &why);
+  const char *text = compile_read_file(arena, FILE_LOG, path, &size, &why);
   if (text && strncmp(text, "step,", 5) == 0)
     return json_pack("{s:o, s:o}", "columns", line_json(arena, text, false), "rows",
                      rows_json(arena, line_after(text)));
@@ -86,7 +86,7 @@ json_t *report_probe(const Report *r)
   json_error_t error;
   Arena *arena = r->e.c->arena;
   const char *shown = arena_shown(arena, r->probe, "");
-  json_t *out = json_load_file(r->probe, 0, &error);
+  json_t *out = file_note_input(FILE_LOG, r->probe) ? NULL : json_load_file(r->probe, 0, &error);
   if (out && json_is_array(json_object_get(out, "values"))) return out;
   fprintf(stderr, "amp report: error: %s: %s\n", shown,
           out ? "not what amp probe --json writes" : error.text);

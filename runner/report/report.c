@@ -24,7 +24,7 @@ typedef struct ReportCommand {
   Options compile;
   const char *output, *log_dir, *probe;
   const Gpu *gpu;
-  bool no_ptx;
+  bool no_ptx, force;
 } ReportCommand;
 
 /* ---- the command line ---- */
@@ -40,6 +40,8 @@ static int read_gpu(const OptionGiven *given)
 static const OptionRow report_options[] = {
     {NULL, 'o', "FILE", "the page (default: the job's name with .html)", .kind = OPTION_text,
      .field = offsetof(ReportCommand, output)},
+    {"force", 0, NULL, "write over a file that is no page of amp report", .kind = OPTION_flag,
+     .field = offsetof(ReportCommand, force)},
     {"gpu", 0, "NAME",
      "what times are predicted for, one of"
 #define GPU(name, ...) " " #name
@@ -48,8 +50,8 @@ static const OptionRow report_options[] = {
      .kind = OPTION_call, .read = read_gpu},
     {"log", 0, "DIR", "curves of a run: the folder of its --log-dir", .kind = OPTION_text,
      .field = offsetof(ReportCommand, log_dir)},
-    {"probe", 0, "FILE", "ranges of values: what amp probe --json has written", .kind = OPTION_text,
-     .field = offsetof(ReportCommand, probe)},
+    {"probe", 0, "FILE", "ranges of values: what amp probe --json --output FILE wrote",
+     .kind = OPTION_text, .field = offsetof(ReportCommand, probe)},
     {"no-ptx", 0, NULL, "kernels without PTX, which NVRTC takes seconds to make",
      .kind = OPTION_flag, .field = offsetof(ReportCommand, no_ptx)},
     {0}};
@@ -83,9 +85,8 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ReportCommand
   cmd->compile.input = jobs.at[0];
   cmd->compile.target = cmd->gpu->arch;
   if (!cmd->output) cmd->output = default_output(arena, jobs.at[0]);
-  if (file_is_same(cmd->output, jobs.at[0]))
-    *status = usage_error("amp report", "-o %s would overwrite the job", cmd->output);
-  return *status == 0;
+  file_force(cmd->force);
+  return true;
 }
 
 /* ---- data ---- */
@@ -212,22 +213,10 @@ static void fill_page(const Report *r, const char *json, Text *out)
   }
 }
 
-/* Nothing is there, or a page of ours: a file of somebody's is not written over. */
-static bool may_write(const char *output)
+static int refused(ampc_status status)
 {
-  enum { HEAD = 64 };
-  char head[HEAD + 1] = "";
-  FILE *f = file_is_special(output) ? NULL : fopen(output, "r");
-  size_t n = f ? fread(head, 1, HEAD, f) : 0;
-  if (f) fclose(f);
-  if (!n || strstr(head, "<!-- a page of amp report -->")) return true;
-  char shown[PATH_MAX];
-  ampc_show(shown, sizeof shown, output, "");
-  fprintf(stderr,
-          "amp report: error: %s is there already and is no page of amp report\n"
-          "      choose another name with -o\n",
-          shown);
-  return false;
+  fprintf(stderr, "amp report: error: %s\n", ampc_last_error());
+  return (int)status;
 }
 
 static int write_page(Report *r, const char *output)
@@ -241,10 +230,9 @@ static int write_page(Report *r, const char *output)
   text_init(&page, r->e.c->arena);
   if (json) fill_page(r, json, &page);
   free(json);
-  if (!page.n || file_write(output, page.at, (int64_t)page.n) != AMPC_OK) {
-    fprintf(stderr, "amp report: error: %s\n", page.n ? ampc_last_error() : "out of memory");
-    return page.n ? AMPC_BAD_FILE : AMPC_RUN_FAILED;
-  }
+  ampc_status written = page.n ? file_write(output, &file_page, page.at, (int64_t)page.n)
+                               : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  if (written) return refused(written);
   printf("%s: %zu kB\n", arena_shown(r->e.c->arena, output, ""), (page.n + 999) / 1000);
   if (r->note) printf("%s\n", r->note);
   return 0;
@@ -253,8 +241,9 @@ static int write_page(Report *r, const char *output)
 static int make_report(const ReportCommand *cmd)
 {
   Report r = {.log_dir = cmd->log_dir, .probe = cmd->probe, .no_ptx = cmd->no_ptx};
-  if (!may_write(cmd->output)) return AMPC_BAD_FILE;
   int status = inspect_open(&cmd->compile, &r.in);
+  ampc_status replaces = status ? AMPC_OK : file_guard(cmd->output, &file_page);
+  if (replaces) status = refused(replaces);
   if (!status) {
     Compile *other = explain_compile_against(r.in.c, explain_against(r.in.c, cmd->gpu));
     explain_gather(r.in.c, cmd->gpu, other, &r.e);

@@ -2,7 +2,10 @@
  * New content goes to a file without a name in the folder of the one that it replaces. When it is
  * whole it gets a name beside that one and at once takes its place by rename. Whoever is killed
  * before leaves nothing behind. A file system without such files gives it the name at the start.
- * What is left all the same goes when a run takes the place again (file_sweep). */
+ * What is left all the same goes when the place is written again (sweep). A writer holds a lock on
+ * the file while it has such a name, so a file without a lock is nobody's any more. Another machine
+ * may not see the lock: the name says which machine it is of, and files of others go when they are
+ * old. */
 #include "file.h"
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -19,7 +23,7 @@
 
 #define NEW ".new-"
 enum {
-  DIGITS = 16,
+  DIGITS = 16, /* 8 of the machine, 8 drawn */
   TAIL = sizeof NEW - 1 + DIGITS,
   MOST_LINKS = 40,
   MOST_TRIES = 100,
@@ -130,6 +134,27 @@ static bool write_all(int fd, const char *bytes, int64_t size)
   return true;
 }
 
+/* The same in every process since this machine was started. */
+static uint32_t machine(void)
+{
+  char id[64];
+  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, id, sizeof id);
+  if (fd >= 0) close(fd);
+  uint32_t hash = 0x811c9dc5u;
+  for (ssize_t i = 0; i < n; i++) hash = (hash ^ (unsigned char)id[i]) * 0x01000193u;
+  return hash;
+}
+
+/* A new name is ours from the lock on: before, somebody may sweep it away. */
+static bool lock_name(const FileWriter *w)
+{
+  struct stat own, there;
+  if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  return fstat(w->fd, &own) == 0 && stat(w->name, &there) == 0 && own.st_dev == there.st_dev &&
+         own.st_ino == there.st_ino;
+}
+
 /* A name beside the target that no other file has, whoever else writes to the same path: for the
  * file `from`, or with NULL for a new one. False with errno. */
 static bool take_name(FileWriter *w, const char *from)
@@ -138,13 +163,18 @@ static bool take_name(FileWriter *w, const char *from)
   size_t size = kept + sizeof NEW + DIGITS;
   w->name = malloc(size);
   for (int i = 0; i < MOST_TRIES && w->name; i++) {
-    unsigned long long random;
+    unsigned random;
     if (getrandom(&random, sizeof random, 0) != sizeof random) break;
-    snprintf(w->name, size, "%.*s" NEW "%0*llx", (int)kept, w->path, DIGITS, random);
+    snprintf(w->name, size, "%.*s" NEW "%08x%08x", (int)kept, w->path, machine(), random);
+    if (from && linkat(AT_FDCWD, from, AT_FDCWD, w->name, AT_SYMLINK_FOLLOW) == 0) return true;
     if (!from) w->fd = open(w->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (from ? linkat(AT_FDCWD, from, AT_FDCWD, w->name, AT_SYMLINK_FOLLOW) == 0 : w->fd >= 0)
-      return true;
-    if (errno != EEXIST) break;
+    if (!from && w->fd >= 0) {
+      if (lock_name(w)) return true;
+      close(w->fd);
+      w->fd = -1;
+    } else if (errno != EEXIST) {
+      break;
+    }
   }
   int error = errno;
   free(w->name);
@@ -157,6 +187,7 @@ static bool name_open_file(FileWriter *w)
 {
   char from[64];
   snprintf(from, sizeof from, "/proc/self/fd/%d", w->fd);
+  flock(w->fd, LOCK_EX | LOCK_NB); /* where there are no locks, age decides */
   return take_name(w, from);
 }
 
@@ -170,13 +201,70 @@ static bool open_unnamed(FileWriter *w)
   return w->fd >= 0;
 }
 
-ampc_status file_begin(FileWriter *w, const char *path)
+/* ---- what was left behind ---- */
+
+/* NAME.new- and 16 digits. */
+static bool is_part(const char *entry)
+{
+  size_t size = strlen(entry);
+  const char *end = entry + size - TAIL;
+  return size > TAIL && strncmp(end, NEW, sizeof NEW - 1) == 0 &&
+         strspn(end + sizeof NEW - 1, "0123456789abcdef") == DIGITS;
+}
+
+/* Of those that stand beside it, too: NAME.step400.new- and 16 digits. */
+static bool is_part_of(const char *entry, const char *name)
+{
+  size_t n = kept_of(name);
+  return strlen(entry) >= n + TAIL && strncmp(entry, name, n) == 0 && entry[n] == '.';
+}
+
+/* Removes a part that nobody writes: of this machine by its lock, else by its age. */
+static void remove_left(int folder, const char *entry)
+{
+  char own[DIGITS / 2 + 1];
+  struct stat info;
+  int fd = openat(folder, entry, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  bool regular = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  snprintf(own, sizeof own, "%08x", machine());
+  bool ours = strncmp(entry + strlen(entry) - DIGITS, own, DIGITS / 2) == 0;
+  bool locked = regular && ours && flock(fd, LOCK_EX | LOCK_NB) == 0;
+  bool unknown = regular && !locked && (!ours || errno != EWOULDBLOCK);
+  if (locked || (unknown && time(NULL) - info.st_mtime > UNFINISHED)) unlinkat(folder, entry, 0);
+  if (fd >= 0) close(fd);
+}
+
+/* A folder without parts is looked at once: who writes thousands of files there need not wait. */
+static void sweep(const char *target)
+{
+  static _Thread_local struct stat clean;
+  struct stat at;
+  char *folder = file_folder(target);
+  DIR *d = folder ? opendir(folder) : NULL;
+  if (d && fstat(dirfd(d), &at) == 0 && (at.st_dev != clean.st_dev || at.st_ino != clean.st_ino)) {
+    bool any = false;
+    for (struct dirent *e; (e = readdir(d));) {
+      if (!is_part(e->d_name)) continue;
+      any = true;
+      if (is_part_of(e->d_name, last_part(target))) remove_left(dirfd(d), e->d_name);
+    }
+    if (!any) clean = at;
+  }
+  if (d) closedir(d);
+  free(folder);
+}
+
+/* ---- a file that is written by parts ---- */
+
+ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind)
 {
   *w = (FileWriter){.path = file_target(path), .fd = -1};
   if (!w->path) return cannot_write(path, strerror(errno));
   const char *why = unreplaceable(w->path);
-  if (!why && (open_unnamed(w) || take_name(w, NULL))) return AMPC_OK;
-  ampc_status status = cannot_write(path, why ? why : strerror(errno));
+  ampc_status status = why ? cannot_write(path, why) : file_guard(path, kind);
+  if (!status) sweep(w->path);
+  if (!status && (open_unnamed(w) || take_name(w, NULL))) return AMPC_OK;
+  if (!status) status = cannot_write(path, strerror(errno));
   file_abandon(w);
   return status;
 }
@@ -231,10 +319,9 @@ ampc_status file_finish(FileWriter *w, bool durable)
 {
   bool good =
       take_permissions(w) && (!durable || fsync(w->fd) == 0) && (w->name || name_open_file(w));
-  if (good) {
-    good = close(w->fd) == 0;
-    w->fd = -1;
-  }
+  int written = good ? w->fd : -1; /* closing tells of lost bytes; the other keeps the lock */
+  if (good) good = (w->fd = fcntl(written, F_DUPFD_CLOEXEC, 0)) >= 0;
+  if (written >= 0 && close(written) != 0) good = false;
   const char *why = good ? unreplaceable(w->path) : strerror(errno);
   if (!why && rename(w->name, w->path) != 0) why = strerror(errno);
   if (why) return failed(w, why);
@@ -257,49 +344,21 @@ void file_abandon(FileWriter *w)
 
 bool file_link(const char *from, const char *to)
 {
-  FileWriter w = {.path = strdup(to), .fd = -1};
-  bool good = w.path && take_name(&w, from) && rename(w.name, to) == 0;
+  FileWriter w = {.path = strdup(to), .fd = open(from, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+  if (w.fd >= 0) flock(w.fd, LOCK_SH | LOCK_NB);
+  bool good = w.path && w.fd >= 0 && take_name(&w, from) && rename(w.name, to) == 0;
   int error = errno;
   file_abandon(&w); /* the name is still there where `to` was that file before */
   errno = error;
   return good;
 }
 
-ampc_status file_check_writable(const char *path)
+ampc_status file_check_writable(const char *path, const FileKind *kind)
 {
   FileWriter w;
-  ampc_status status = file_begin(&w, path);
+  ampc_status status = file_begin(&w, path, kind);
   file_abandon(&w);
   return status;
-}
-
-/* ---- what was left behind ---- */
-
-/* NAME.new- and 16 digits: whoever was killed between giving a new file this name and its own. Of
- * those that stand beside it, too: NAME.step400.new- and 16 digits. */
-static bool is_part_of(const char *entry, const char *name)
-{
-  size_t n = kept_of(name), size = strlen(entry);
-  if (size < n + TAIL || strncmp(entry, name, n) != 0 || entry[n] != '.') return false;
-  const char *end = entry + size - TAIL, *digits = end + sizeof NEW - 1;
-  return strncmp(end, NEW, sizeof NEW - 1) == 0 && strspn(digits, "0123456789abcdef") == DIGITS;
-}
-
-/* One that somebody just writes, perhaps on another machine, is younger. */
-void file_sweep(const char *path)
-{
-  char *target = file_target(path), *folder = target ? file_folder(target) : NULL;
-  DIR *d = folder ? opendir(folder) : NULL;
-  for (struct dirent *e; d && (e = readdir(d));) {
-    struct stat info;
-    if (is_part_of(e->d_name, last_part(target)) &&
-        fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
-        time(NULL) - info.st_mtime > UNFINISHED)
-      unlinkat(dirfd(d), e->d_name, 0);
-  }
-  if (d) closedir(d);
-  free(folder);
-  free(target);
 }
 
 /* ---- what is not a regular file ---- */
@@ -319,14 +378,14 @@ static int open_as_it_is(const char *target)
   return open(target, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
 }
 
-ampc_status file_write(const char *path, const void *bytes, int64_t size)
+ampc_status file_write(const char *path, const FileKind *kind, const void *bytes, int64_t size)
 {
   char *target = file_target(path);
   if (!target) return cannot_write(path, strerror(errno));
   FileWriter w;
   ampc_status status = AMPC_OK;
   if (!unreplaceable(target)) {
-    status = file_begin(&w, target);
+    status = file_begin(&w, path, kind);
     if (!status) status = file_add(&w, bytes, size);
     if (!status) status = file_finish(&w, false);
   } else {

@@ -5,6 +5,39 @@
 #pragma once
 #include "ampc_plan.h"
 
+/* ---- what may be replaced: Note [what may be replaced] ---- */
+
+typedef enum FileRole {
+  FILE_JOB,
+  FILE_IMPORT,
+  FILE_DATA,
+  FILE_WEIGHTS,
+  FILE_CHECKPOINT,
+  FILE_PROMPT,
+  FILE_CLASSES,
+  FILE_LOG,
+  FILE_NO_ROLE
+} FileRole;
+
+/* What an output is, known by its first bytes: `n` of them from byte `at` on. */
+typedef struct FileKind {
+  const char *name;
+  size_t at;
+  const char *begins; /* NULL: nothing tells it */
+  size_t n;
+  FileRole over; /* inputs that it may replace all the same */
+} FileKind;
+extern const FileKind file_checkpoint, file_npy, file_png, file_probe, file_page, file_lines,
+    file_job;
+
+/* This process reads `path`, a file, or a folder of files or of folders of files. A failure: out of
+ * memory. */
+ampc_status file_note_input(FileRole role, const char *path);
+/* Refuses to replace an input, and what is of another kind; `kind` NULL: inputs only. */
+ampc_status file_guard(const char *path, const FileKind *kind);
+/* --force: files of other kinds are replaced, too. */
+void file_force(bool force);
+
 /* ---- writing ---- */
 
 /* A file that is written by parts and takes its name when it is whole: at any moment `path` is the
@@ -15,8 +48,9 @@ typedef struct FileWriter {
   int fd;     /* -1: nothing is open */
 } FileWriter;
 
-/* Refuses what is not a regular file. After a failure there is nothing to abandon. */
-ampc_status file_begin(FileWriter *w, const char *path);
+/* Removes what was left beside `path` by those who were killed while they wrote it. Refuses what is
+ * not a regular file, and what file_guard does. After a failure there is nothing to abandon. */
+ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind);
 ampc_status file_add(FileWriter *w, const void *bytes, int64_t size);
 /* Over what was added before. */
 ampc_status file_put(FileWriter *w, int64_t at, const void *bytes, int64_t size);
@@ -25,14 +59,12 @@ ampc_status file_finish(FileWriter *w, bool durable);
 void file_abandon(FileWriter *w); /* also after file_finish, which leaves nothing to do */
 
 /* A text: replaces a regular file as above, goes into anything else as it is. */
-ampc_status file_write(const char *path, const void *bytes, int64_t size);
+ampc_status file_write(const char *path, const FileKind *kind, const void *bytes, int64_t size);
 /* A further name (hard link) of the file that `from` leads to; in the place of another file, if
  * there is one. False with errno: not all file systems have such names. */
 bool file_link(const char *from, const char *to);
-/* Removes what was left beside `path` by those who were killed while they wrote it. */
-void file_sweep(const char *path);
 /* Whether file_begin would work; leaves nothing behind. */
-ampc_status file_check_writable(const char *path);
+ampc_status file_check_writable(const char *path, const FileKind *kind);
 
 /* ---- reading ---- */
 

@@ -157,6 +157,8 @@ static ampc_status give_name(const Session *s, const char *name, int length)
 {
   static const int unable[] = {EPERM, EMLINK, EOPNOTSUPP, ENOSYS, EXDEV};
   errno = ENAMETOOLONG;
+  ampc_status status = length < LONGEST ? file_guard(name, &file_checkpoint) : AMPC_OK;
+  if (status) return status;
   if (length < LONGEST && file_link(s->saved, name)) return AMPC_OK;
   for (size_t i = 0; i < sizeof unable / sizeof *unable; i++)
     if (errno == unable[i]) return ampc_checkpoint_save(s->rt, name, s->position);

@@ -41,7 +41,8 @@ static ampc_status read_index(const Loading *x, json_t **out_root, const json_t 
 {
   char *text;
   int64_t size;
-  ampc_status status = file_read(x->path, &text, &size);
+  ampc_status status = file_note_input(FILE_WEIGHTS, x->path);
+  if (!status) status = file_read(x->path, &text, &size);
   if (status) return status;
   json_error_t error;
   *out_root = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES, &error);

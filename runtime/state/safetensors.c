@@ -127,12 +127,10 @@ static ampc_status write_header(TensorWriter *w, char *text, int64_t size)
 ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path)
 {
   int64_t size = 0;
-  ampc_status status = tensor_file_check_place(path);
-  if (status) return status;
   char *text = tensor_file_set(f, CHECKSUM_KEY, zeros) ? header_text(f, &size) : NULL;
   *w = (TensorWriter){.sum = XXH3_createState(), .file.fd = -1};
-  status = text && w->sum ? file_begin(&w->file, path)
-                          : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  ampc_status status = text && w->sum ? file_begin(&w->file, path, &file_checkpoint)
+                                      : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   if (!status) status = write_header(w, text, size);
   free(text);
   if (status) tensor_write_abandon(w);
@@ -376,6 +374,7 @@ static ampc_status read_file(const char *path, bool foreign, TensorFile *out)
   *out = (TensorFile){.fd = -1, .path = path, .foreign = foreign};
   int64_t size = 0;
   ampc_status status = open_file(path, out, &size);
+  if (!status) status = file_note_input(foreign ? FILE_WEIGHTS : FILE_CHECKPOINT, path);
   if (!status) status = check_file(path, size, out);
   if (status) tensor_file_free(out);
   return status;
@@ -408,24 +407,6 @@ TensorEntry tensor_entry(const json_t *entry)
     out.elements *= json_integer_value(axis);
   }
   return out;
-}
-
-ampc_status tensor_file_check_place(const char *path)
-{
-  ampc_status status = file_check_writable(path);
-  struct stat info;
-  if (status || stat(path, &info) != 0 || info.st_size == 0) return status;
-  TensorFile f = {.fd = -1};
-  int64_t size, length;
-  status = open_file(path, &f, &size);
-  if (!status && !read_length(&f, size, &length))
-    status =
-        ampc_fail(AMPC_BAD_FILE,
-                  "cannot write %s: there is a file of that name, which is no checkpoint; give "
-                  "another name, or remove it",
-                  path);
-  tensor_file_free(&f);
-  return status;
 }
 
 const char *tensor_file_get(const TensorFile *f, const char *key)

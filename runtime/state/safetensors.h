@@ -35,9 +35,6 @@ typedef struct TensorType {
 /* Adds a tensor behind those that are there, at *out_begin of all their bytes. */
 bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64_t *out_begin);
 bool tensor_file_set(TensorFile *f, const char *key, const char *value); /* metadata */
-/* Refuses what is no place for a checkpoint: what is not a regular file, and one that is there and
- * is none, such as a job or its data. Leaves nothing behind. */
-ampc_status tensor_file_check_place(const char *path);
 /* Then all tensors, in the order in which they were added. A writer that began and does not end is
  * abandoned. */
 ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path);

@@ -141,13 +141,15 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   struct stat info;
   *out_kept = 0;
   if (stat(t->path, &info) != 0 || info.st_size == 0) return AMPC_OK;
+  ampc_status status = file_guard(t->path, NULL);
+  if (status) return status;
   if (!s->options->resume)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s is there already: give --log-dir another folder, or go on with --resume",
                      t->path);
   char *text = NULL, *names = names_text(s);
   int64_t size = 0;
-  ampc_status status = file_read(t->path, &text, &size);
+  status = file_read(t->path, &text, &size);
   if (!status && !names) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) {
     if (strncmp(text, names, strlen(names)) != 0)

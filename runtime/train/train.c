@@ -30,6 +30,13 @@ static const char *save_path(const Session *s, const ampc_block *b)
   return s->options->save ? s->options->save : b->save;
 }
 
+/* Where this run saves block `i`; NULL: nowhere. */
+static const char *place_of(const Session *s, uint32_t i)
+{
+  const ampc_block *b = &s->program->blocks[i];
+  return b->kind == AMPC_TRAIN && !s->options->eval_only ? save_path(s, b) : NULL;
+}
+
 /* A checkpoint goes where a link leads. Where that is the file of --resume under another name, that
  * one would be lost, perhaps against the intention. */
 static ampc_status check_link(const Session *s, const char *path)
@@ -50,10 +57,9 @@ static ampc_status check_link(const Session *s, const char *path)
  * share one. */
 static ampc_status take_place(Session *s, uint32_t block, const char *path)
 {
-  ampc_status status = tensor_file_check_place(path);
+  ampc_status status = file_check_writable(path, &file_checkpoint);
   if (!status) status = check_link(s, path);
   if (!status) status = file_lock(path, &s->locks[block]);
-  if (!status) file_sweep(path);
   return status;
 }
 
@@ -83,7 +89,7 @@ static ampc_status check_options(Session *s)
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < p->n_blocks && !status; i++) {
     const ampc_block *b = &p->blocks[i];
-    const char *path = b->kind == AMPC_TRAIN && !o->eval_only ? save_path(s, b) : NULL;
+    const char *path = place_of(s, i);
     kinds[b->kind]++;
     saves = saves || path;
     if (path) status = take_place(s, i, path);
@@ -133,6 +139,17 @@ static ampc_status load_weights(Session *s)
   return AMPC_OK;
 }
 
+/* Again, now that it is known what the run reads. */
+static ampc_status guard_places(const Session *s)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < s->program->n_blocks && !status; i++) {
+    const char *path = place_of(s, i);
+    if (path) status = file_guard(path, &file_checkpoint);
+  }
+  return status;
+}
+
 /* A train block's data is not needed, and may not be there, when a run only evaluates. */
 static ampc_status open_data(Session *s)
 {
@@ -144,7 +161,7 @@ static ampc_status open_data(Session *s)
     s->evaluated[i] = s->logged[i] = -1;
     if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
   }
-  return status;
+  return status ? status : guard_places(s);
 }
 
 /* ---- saving, and reasons to stop ---- */

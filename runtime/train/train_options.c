@@ -2,6 +2,7 @@
 #include "train_options.h"
 #include <stddef.h>
 #include <string.h>
+#include "runtime/plan/file.h"
 #include "runtime/plan/number.h"
 
 const ampc_option ampc_train_option_list[] = {
@@ -87,6 +88,13 @@ static ampc_status read_process(const char *name, const char *text, void *field)
 {
   (void)name, (void)text, (void)field;
   ampc_use_cudnn(false);
+  return AMPC_OK;
+}
+
+static ampc_status read_force(const char *name, const char *text, void *field)
+{
+  (void)name, (void)text, (void)field;
+  file_force(true);
   return AMPC_OK;
 }
 

@@ -117,18 +117,21 @@ same "a pipe as an entry of the cache: the run" whole again
 # ---- what would be lost --------------------------------------------------------------------------------
 cp $job before.amp
 ln data/job.amp hard && ln -s data/job.amp soft
-for path in $job hard soft data/train-labels.gz whole.c; do
+for path in $job hard soft data/train-labels.gz; do
   cp "$path" kept
-  refuses "--save $path" 3 'no checkpoint' train --save "$path" $job
+  refuses "--save $path" 2 'this command reads' train --save "$path" $job
   same "--save $path: it is there" kept "$path"
 done
+cp whole.c kept
+refuses "--save whole.c" 3 'no checkpoint' train --save whole.c $job
+same "--save whole.c: it is there" kept whole.c
 echo ":save $job" | "$amp" repl --device cpu $job >dev/text 2>err
-grep -q 'no checkpoint' err || failed ":save over the job"
+grep -q 'this command reads' err || failed ":save over the job"
 same "the job is as it was" before.amp $job
 printf 'import "layers.c"\nconst M = 1\n' >imports.amp
 printf 'const N = 1\n' >layers.c
-refuses "-o over an import" 2 'would overwrite' "$ampc" --emit=graph -o layers.c imports.amp
-refuses "--deps over the job" 2 'would overwrite' "$ampc" --emit=ast --deps imports.amp imports.amp
+refuses "-o over an import" 2 'this command reads' "$ampc" --emit=graph -o layers.c imports.amp
+refuses "--deps over the job" 2 'this command reads' "$ampc" --emit=ast --deps imports.amp imports.amp
 refuses "-o and --deps at one place" 2 'both' "$ampc" --emit=c --target=cpu -o one.c --deps one.c $job
 cp whole start && ln -s start model
 refuses "--save to a link to what --resume reads" 3 'link to start' train --resume start --save model $job

@@ -148,7 +148,7 @@ def check_run(b, amp, work, pictures):
         f.write(HOSTILE)
     run(amp, "train", "--device", "cpu", "--quiet", "--log-dir", os.path.join(work, "log"), job, cwd=work)
     probe = os.path.join(work, "probe.json")
-    run(amp, "probe", "--device", "cpu", "--steps", "2", "--json", probe, job, cwd=work)
+    run(amp, "probe", "--device", "cpu", "--steps", "2", "--json", "--output", probe, job, cwd=work)
     with open(probe, encoding="utf-8") as f:
         found = json.load(f)
     found["values"][0]["name"] = "<b>x"

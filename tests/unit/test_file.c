@@ -26,7 +26,7 @@ static bool holds(const char *name, const char *text)
 
 static ampc_status put(const char *name, const char *text)
 {
-  return file_write(temp_path(name), text, (int64_t)strlen(text));
+  return file_write(temp_path(name), NULL, text, (int64_t)strlen(text));
 }
 
 static mode_t mode_of(const char *name)
@@ -87,8 +87,8 @@ static void check_links(void)
 /* What is no regular file takes a text and is not replaced. */
 static void check_special(void)
 {
-  CHECK(file_write("/dev/null", "x", 1) == AMPC_OK);
-  CHECK(file_write("/dev/full", "x", 1) == AMPC_BAD_FILE);
+  CHECK(file_write("/dev/null", NULL, "x", 1) == AMPC_OK);
+  CHECK(file_write("/dev/full", NULL, "x", 1) == AMPC_BAD_FILE);
   CHECK(strstr(ampc_last_error(), "/dev/full") && strstr(ampc_last_error(), strerror(ENOSPC)));
   MUST(mkfifo(temp_path("pipe"), 0600) == 0);
   int reader = open(temp_path("pipe"), O_RDONLY | O_NONBLOCK);
@@ -97,9 +97,10 @@ static void check_special(void)
         strcmp(got, "text") == 0);
   close(reader);
   FileWriter w;
-  CHECK(file_begin(&w, temp_path("pipe")) == AMPC_BAD_FILE);
+  CHECK(file_begin(&w, temp_path("pipe"), NULL) == AMPC_BAD_FILE);
   CHECK(strstr(ampc_last_error(), "not a regular file"));
-  CHECK(file_begin(&w, temp_folder) == AMPC_BAD_FILE && strstr(ampc_last_error(), "directory"));
+  CHECK(file_begin(&w, temp_folder, NULL) == AMPC_BAD_FILE &&
+        strstr(ampc_last_error(), "directory"));
   struct stat info;
   CHECK(lstat(temp_path("pipe"), &info) == 0 && S_ISFIFO(info.st_mode));
   unlink(temp_path("pipe"));
@@ -112,9 +113,9 @@ static void check_open(void)
   int fd = open(temp_path("open"), O_RDWR | O_CREAT, 0600);
   MUST(fd >= 0 && write(fd, "before ", 7) == 7);
   snprintf(name, sizeof name, "/dev/fd/%d", fd);
-  CHECK(file_write(name, "text", 4) == AMPC_OK && write(fd, " after", 6) == 6);
+  CHECK(file_write(name, NULL, "text", 4) == AMPC_OK && write(fd, " after", 6) == 6);
   CHECK(holds("open", "before text after"));
-  CHECK(file_check_writable(name) == AMPC_BAD_FILE);
+  CHECK(file_check_writable(name, NULL) == AMPC_BAD_FILE);
   close(fd);
   unlink(temp_path("open"));
 }
@@ -124,15 +125,15 @@ static void check_parts(void)
   int files = temp_count();
   FileWriter w;
   make("whole", "old");
-  MUST(file_begin(&w, temp_path("whole")) == AMPC_OK && file_add(&w, "0123", 4) == AMPC_OK);
+  MUST(file_begin(&w, temp_path("whole"), NULL) == AMPC_OK && file_add(&w, "0123", 4) == AMPC_OK);
   CHECK(holds("whole", "old"));
   file_abandon(&w);
   CHECK(holds("whole", "old") && temp_count() == files + 1);
-  MUST(file_begin(&w, temp_path("whole")) == AMPC_OK && file_add(&w, "0123", 4) == AMPC_OK);
+  MUST(file_begin(&w, temp_path("whole"), NULL) == AMPC_OK && file_add(&w, "0123", 4) == AMPC_OK);
   CHECK(file_put(&w, 1, "xy", 2) == AMPC_OK && file_add(&w, "4", 1) == AMPC_OK);
   CHECK(file_finish(&w, true) == AMPC_OK && holds("whole", "0xy34"));
   file_abandon(&w);
-  CHECK(file_check_writable(temp_path("whole")) == AMPC_OK && holds("whole", "0xy34"));
+  CHECK(file_check_writable(temp_path("whole"), NULL) == AMPC_OK && holds("whole", "0xy34"));
   CHECK(temp_count() == files + 1);
   CHECK(file_link(temp_path("whole"), temp_path("other")) && holds("other", "0xy34"));
   CHECK(file_link(temp_path("whole"), temp_path("other")) && temp_count() == files + 2);
@@ -150,15 +151,15 @@ static void check_names(void)
   memset(name, 's', sizeof name);
   for (size_t size = 200; size <= NAME_MAX; size += 5) {
     name[size] = 0;
-    CHECK(file_check_writable(temp_path(name)) == AMPC_OK);
-    CHECK(file_write(temp_path(name), "text", 4) == AMPC_OK && holds(name, "text"));
+    CHECK(file_check_writable(temp_path(name), NULL) == AMPC_OK);
+    CHECK(file_write(temp_path(name), NULL, "text", 4) == AMPC_OK && holds(name, "text"));
     unlink(temp_path(name));
     name[size] = 's';
   }
   name[NAME_MAX + 1] = 0;
-  CHECK(file_check_writable(temp_path(name)) == AMPC_BAD_FILE);
+  CHECK(file_check_writable(temp_path(name), NULL) == AMPC_BAD_FILE);
   CHECK(strstr(ampc_last_error(), strerror(ENAMETOOLONG)));
-  CHECK(file_check_writable("") == AMPC_BAD_FILE);
+  CHECK(file_check_writable("", NULL) == AMPC_BAD_FILE);
 }
 
 /* Many write, one reads: each finds a whole text, and nothing is left over. */
@@ -174,7 +175,7 @@ static void check_together(void)
     MUST(child[i] >= 0);
     memset(text, 'a' + i, sizeof text);
     for (int k = 0; !child[i] && k < 100; k++)
-      if (file_write(temp_path("shared"), text, SIZE)) _exit(1);
+      if (file_write(temp_path("shared"), NULL, text, SIZE)) _exit(1);
     if (!child[i]) _exit(0);
   }
   for (int k = 0; k < 300; k++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "runtime/plan/file.h"
 #include "runtime/plan/formats.h"
 
 typedef struct Shard {
@@ -27,14 +28,18 @@ static ampc_status find_files(const ampc_format *f, const char *path, bool *out_
   *out = (glob_t){0};
   *out_found = access(path, F_OK) == 0;
   int error = errno;
-  if (*out_found) return AMPC_OK;
+  if (*out_found) return file_note_input(FILE_DATA, path);
   int code = glob(path, 0, NULL, out);
   if (code == GLOB_NOSPACE) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   *out_found = code == 0;
   errno = error;
-  if (!f->alone || out->gl_pathc < 2) return AMPC_OK;
-  ampc_status status = ampc_fail(AMPC_BAD_FILE, "%s matches %s and others; %s reads one", path,
-                                 out->gl_pathv[0], f->name);
+  ampc_status status = AMPC_OK;
+  if (f->alone && out->gl_pathc > 1)
+    status = ampc_fail(AMPC_BAD_FILE, "%s matches %s and others; %s reads one", path,
+                       out->gl_pathv[0], f->name);
+  for (size_t i = 0; i < out->gl_pathc && !status; i++)
+    status = file_note_input(FILE_DATA, out->gl_pathv[i]);
+  if (!status) return AMPC_OK;
   globfree(out);
   *out = (glob_t){0};
   return status;

@@ -1,0 +1,224 @@
+/* Note [what may be replaced]
+ * Every output goes through file_guard before it takes the place of a file. Who reads a file says
+ * so (file_note_input); no output replaces such a file, under whatever name: files are compared by
+ * device and inode. One exception: a run may save to the checkpoint from which it goes on. Other
+ * files are replaced where they are empty or begin as what is written does; --force replaces the
+ * rest, but no input. What -o of ampc replaces is told in compiler/replace.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "file.h"
+
+/* A header of less than 4 GiB, then JSON. */
+const FileKind file_checkpoint = {"checkpoint", 4, "\0\0\0\0{", 5, FILE_CHECKPOINT};
+const FileKind file_npy = {"NPY file", 0, "\x93NUMPY", 6, FILE_NO_ROLE};
+const FileKind file_png = {"PNG picture", 0, "\x89PNG\r\n\x1a\n", 8, FILE_NO_ROLE};
+const FileKind file_probe = {"JSON of amp probe", 0, "{\n \"job\":", 9, FILE_NO_ROLE};
+const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report -->", 29,
+                            FILE_NO_ROLE};
+/* Bears no mark, so it replaces no file of somebody's. */
+const FileKind file_lines = {"list of names that amp infer wrote", 0, NULL, 0, FILE_NO_ROLE};
+/* A program of the prompt, which may be the session's job. */
+const FileKind file_job = {"job", 0, "", 0, FILE_JOB};
+
+enum { HEAD = 64 /* bytes: more than any mark reaches */ };
+
+static const char *const roles[] = {[FILE_JOB] = "the job",
+                                    [FILE_IMPORT] = "an imported file",
+                                    [FILE_DATA] = "data",
+                                    [FILE_WEIGHTS] = "weights",
+                                    [FILE_PROMPT] = "the prompt",
+                                    [FILE_CHECKPOINT] = "the checkpoint",
+                                    [FILE_LOG] = "the log of a run",
+                                    [FILE_CLASSES] = "the names of the classes"};
+
+typedef struct Identity {
+  dev_t device;
+  ino_t inode;
+} Identity;
+
+typedef struct Input {
+  struct Input *next;
+  Identity is;
+  FileRole role;
+  bool folder;      /* of files, and of folders of them */
+  Identity *within; /* its files, once somebody asked for them, sorted */
+  size_t n, room;
+  char path[];
+} Input;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Input *inputs;
+static bool forced;
+
+void file_force(bool force)
+{
+  forced = force;
+}
+
+static Identity identity(const struct stat *info)
+{
+  return (Identity){info->st_dev, info->st_ino};
+}
+
+static int compare(const void *a, const void *b)
+{
+  const Identity *x = a, *y = b;
+  if (x->device != y->device) return x->device < y->device ? -1 : 1;
+  return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+/* ---- inputs ---- */
+
+/* The place of a path that was noted before; the file may be another one by now. */
+static Input *noted(FileRole role, const char *path)
+{
+  Input *i = inputs;
+  while (i && (i->role != role || strcmp(i->path, path) != 0)) i = i->next;
+  return i;
+}
+
+static Input *add_input(FileRole role, const char *path)
+{
+  Input *i = calloc(1, sizeof *i + strlen(path) + 1);
+  if (!i) return NULL;
+  strcpy(i->path, path);
+  i->role = role;
+  i->next = inputs;
+  return inputs = i;
+}
+
+ampc_status file_note_input(FileRole role, const char *path)
+{
+  struct stat info;
+  if (role == FILE_NO_ROLE || stat(path, &info) != 0 ||
+      !(S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
+    return AMPC_OK;
+  pthread_mutex_lock(&lock);
+  Input *i = noted(role, path);
+  if (!i) i = add_input(role, path);
+  if (i) {
+    free(i->within);
+    i->within = NULL;
+    i->is = identity(&info);
+    i->folder = S_ISDIR(info.st_mode);
+  }
+  pthread_mutex_unlock(&lock);
+  return i ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+}
+
+/* ---- files in folders ---- */
+
+static bool add_within(Input *to, const struct stat *info)
+{
+  if (to->n == to->room) {
+    size_t room = to->room ? 2 * to->room : 256;
+    Identity *more = realloc(to->within, room * sizeof *more);
+    if (!more) return false;
+    to->within = more;
+    to->room = room;
+  }
+  to->within[to->n++] = identity(info);
+  return true;
+}
+
+/* A source's files are in the folder or in folders of that. What cannot be read was no input. */
+static bool list_within(Input *to, int fd, int depth)
+{
+  DIR *d = fdopendir(fd);
+  bool good = true;
+  for (struct dirent *e; d && good && (e = readdir(d));) {
+    struct stat info;
+    if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &info, 0) != 0) continue;
+    if (S_ISREG(info.st_mode)) good = add_within(to, &info);
+    if (!S_ISDIR(info.st_mode) || !depth) continue;
+    int inner = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (inner >= 0) good = list_within(to, inner, depth - 1);
+  }
+  if (d)
+    closedir(d);
+  else
+    close(fd);
+  return good;
+}
+
+static ampc_status is_within(Input *i, const Identity *file, bool *out)
+{
+  int fd = i->within ? -1 : open(i->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  *out = false;
+  if (fd >= 0) {
+    i->n = i->room = 0;
+    if (!list_within(i, fd, 1)) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", i->path);
+    if (i->n) qsort(i->within, i->n, sizeof *i->within, compare);
+  }
+  *out = i->n && bsearch(file, i->within, i->n, sizeof *i->within, compare);
+  return AMPC_OK;
+}
+
+/* ---- the rule ---- */
+
+static ampc_status refuse_input(const char *path, const Input *i)
+{
+  static const char cure[] = "give the output another name";
+  if (i->folder)
+    return ampc_fail(AMPC_BAD_USAGE, "cannot write %s: this command reads it, as %s in %s; %s",
+                     path, roles[i->role], i->path, cure);
+  if (strcmp(path, i->path) == 0)
+    return ampc_fail(AMPC_BAD_USAGE, "cannot write %s: this command reads it, as %s; %s", path,
+                     roles[i->role], cure);
+  return ampc_fail(AMPC_BAD_USAGE, "cannot write %s: it is %s, %s that this command reads; %s",
+                   path, i->path, roles[i->role], cure);
+}
+
+/* An inode that became free may be another file's by now, so the input must still be there. */
+static ampc_status guard_inputs(const char *path, const struct stat *at, const FileKind *kind,
+                                bool look_into_folders)
+{
+  Identity file = identity(at);
+  ampc_status status = AMPC_OK;
+  pthread_mutex_lock(&lock);
+  for (Input *i = inputs; i && !status; i = i->next) {
+    bool same = !i->folder && compare(&i->is, &file) == 0 && file_is_same(path, i->path);
+    if (kind && i->role == kind->over) continue;
+    if (i->folder && look_into_folders) status = is_within(i, &file, &same);
+    if (same) status = refuse_input(path, i);
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+/* Whether the file that is there begins as the kind does. */
+static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
+{
+  char head[HEAD];
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+  int error = errno;
+  if (fd >= 0) close(fd);
+  *out = n >= (ssize_t)(kind->at + kind->n) && kind->begins &&
+         memcmp(head + kind->at, kind->begins, kind->n) == 0;
+  if (n >= 0) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "cannot read %s, and so not tell what would be replaced: %s",
+                   path, strerror(error));
+}
+
+/* Who reads folders reads pictures in them: a file of another kind is none of those. */
+ampc_status file_guard(const char *path, const FileKind *kind)
+{
+  struct stat at;
+  bool own = false;
+  if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return AMPC_OK;
+  ampc_status status = kind && at.st_size && !forced ? read_kind(path, kind, &own) : AMPC_OK;
+  ampc_status input = guard_inputs(path, &at, kind, !own || kind == &file_png);
+  if (input || status) return input ? input : status;
+  if (!kind || forced || own || !at.st_size) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE,
+                   "cannot write %s: the file that is there is no %s; give another name or remove "
+                   "it, or --force writes over it",
+                   path, kind->name);
+}
