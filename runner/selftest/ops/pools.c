@@ -257,6 +257,7 @@ static const OpTest tests[] = {
            {"f", "1x2x17x34", "kernel0=17 kernel1=17 stride0=17 stride1=17 argmax=1 result=i"}),
      GRADIENTS({FLOATS, "1x2x4x6~n", "kernel0=2 kernel1=2 stride0=2 stride1=2"},
                {"f", "1x2x5x5~n", "kernel0=3 kernel1=3 stride0=2 stride1=1 pad0=1 pad1=1"},
+               {"f", "1x2x7x6~n", "kernel0=3 kernel1=2 stride0=1 stride1=2 pad0=1 dil0=2 dil1=3"},
                {"f", "1x4x4x6~n", "kernel0=3 kernel1=3 stride0=2 stride1=2 ceil=1"})},
     {OP_max_pool2d_backward, "dc", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
      CASES(
