@@ -1,6 +1,7 @@
 /* Each row takes what the index sends to it, in the order of the index: the sum has one order,
  * whatever the number of threads. A thread has some rows and one column, on the CPU neighbouring
- * ones, and walks all of the index. */
+ * ones, and walks all of the index: four places at once, as a short one that is unrolled whole keeps
+ * all its rows in registers. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, part, first, width, $parts, $columns) {
@@ -9,6 +10,7 @@ __global__ void $name($arguments)
 @!added    for (long long row = begin; row < end; row++) {
 @!added      EACH_COLUMN(j, width) $out[($index)row * $columns + first + j] = R(0.0);
 @!added    }
+#pragma unroll 4
     for ($index k = 0; k < $places; k++) {
       const long long row = index_at[k];
       if (row < begin || row >= end || row == $padding) continue;
