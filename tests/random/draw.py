@@ -231,11 +231,12 @@ def from_reductions(graph, reference):
     rng = graph.random
     name = graph.pick()
     rank = len(graph.types[name][1])
-    names = [n for n in reference.signature if {"dim", "keepdim"} <= dict(reference.options(n)).keys()]
+    names = ["max", "min"] + [n for n in reference.signature if {"dim", "keepdim"} <= dict(reference.options(n)).keys()]
     axes = rng.sample(range(rank), rng.randint(1, rank)) if rank else []
     axes = [a - rank if rng.random() < 0.3 else a for a in axes]
     dim = str(axes[0]) if len(axes) == 1 else str(axes)
     call = f"{rng.choice(names)}({name}, dim={dim}, keepdim={rng.choice(['true', 'false'])})"
+    call += "[0]" if call[:3] in ("max", "min") else ""
     return Step([f"{graph.fresh()} = {call}{rng.choice(['', '', '', ' * 2', '.view(-1)', '[0]'])}"])
 
 
