@@ -241,19 +241,29 @@ def from_reductions(graph, reference):
 
 
 def from_loop(graph, reference):
-    """A loop at run time around a call, which is made to fit what is carried."""
+    """A loop at run time around a call, which is made to fit what is carried; with slices of each round, and what all rounds emit."""
     rng = graph.random
     start = graph.pick()
     carried, inner = graph.fresh(), (from_example if rng.random() < 0.7 else from_operators)
-    graph.types[carried] = ("f32", graph.types[start][1])
+    dims = graph.types[start][1]
+    graph.types[carried] = ("f32", dims)
     step = inner(graph, reference)
     del graph.types[carried]
     if not step:
         return None
     made = re.findall(r"(\w+)(?:, \w+)* = ", step.lines[-1])[0]
-    body = [f"  {line}" for line in step.lines] + [f"  {carried} = (0.5 * {carried} + 0.1 * {made}).to(f32)"]
-    way = rng.choice(["range(3)", "range(2)", "reversed(range(3))"])
-    return Step([f"{carried} = {start}.to(f32)", f"scan t in {way} carry {carried} {{", *body, "}"], step.members)
+    rounds, before, turn = rng.choice([2, 3]), [f"{carried} = {start}.to(f32)"], ""
+    if rng.random() < 0.5:
+        rows = graph.fresh()
+        before.append(f"{rows} = {operand(graph, [rounds] + dims)}")
+        turn = f" + 0.1 * {rows}[t]"
+    body = [*step.lines, f"{carried} = (0.5 * {carried} + 0.1 * {made}{turn}).to(f32)"]
+    if rng.random() < 0.5:
+        body.append(f"emit {graph.fresh()} = {rng.choice([made, carried])}")
+    way = rng.choice(["range({0})", "reversed(range({0}))"]).format(rounds)
+    step = Step([*before, f"scan t in {way} carry {carried} {{", *[f"  {line}" for line in body], "}"], step.members)
+    step.gives = [carried] + re.findall(r"emit (v\d+)", body[-1])
+    return step
 
 
 KINDS = [(from_example, 10), (from_operators, 4), (from_views, 4), (from_reductions, 3), (from_loop, 1)]
@@ -263,15 +273,12 @@ def candidate(graph, reference):
     """A step that may be wrong; None if nothing came of it."""
     rng = graph.random
     kind = rng.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
-    parameters = len(graph.parameters)
     step = kind(graph, reference)
     if not step:
         return None
-    step.parameters = graph.parameters[parameters:]
     if rng.random() < 0.12 and kind is not from_loop:
         step.lines = [f"{rng.choice(REGIONS)} {{", *[f"  {line}" for line in step.lines], "}"]
-    step.gives = [n for line in step.lines for n in re.findall(r"v\d+", re.match(r" *((?:v\d+, )*v\d+) = |", line)[0])]
-    if kind is from_loop:
-        step.gives = step.gives[:1]
-    step.gives = list(dict.fromkeys(step.gives))
+    if kind is not from_loop:
+        found = [n for line in step.lines for n in re.findall(r"v\d+", re.match(r" *((?:v\d+, )*v\d+) = |", line)[0])]
+        step.gives = list(dict.fromkeys(found))
     return step
