@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""graphs.py AMPC AMP [--simt SIMT_CHECK] [--seed N] [--graphs N] [--folder DIR] [--keep-going]
+"""graphs.py AMPC AMP [--simt SIMT_CHECK] [--seed N | --fresh] [--graphs N] [--folder DIR]
 
 Random graphs: -O0 = -O1 = -O2 to the bit, and so are a block with and without checkpoint(); for a share of them the emitted program
 is the run in process, the CUDA text is the C text thread by thread, and gradients are differences in doubles. README.md says how
@@ -64,10 +64,13 @@ def read_options():
     reader.add_argument("amp", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("--simt", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("--seed", type=int, default=0, help="the first graph")
+    reader.add_argument("--fresh", action="store_true", help="begin at a graph that no run of another day begins at")
     reader.add_argument("--graphs", type=int, default=240)
     reader.add_argument("--processes", type=int, default=2)
     reader.add_argument("--folder", type=pathlib.Path, default=None, help="for failures and for what is done")
     options = reader.parse_args()
+    if options.fresh:
+        options.seed = 100000 * (int(time.time()) // 86400)
     options.folder = (options.folder or pathlib.Path(tempfile.mkdtemp(prefix="ampc-graphs-"))).resolve()
     return options
 
