@@ -1,6 +1,6 @@
 /* `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of its
  * module: the rest of the step reads the new value, and the buffer takes it over together with the
- * step. */
+ * step. And running statistics, which a layer of the library moves. */
 #include "lower.h"
 #include "watch.h"
 #include <string.h>
@@ -58,4 +58,64 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
   p->node = x;
   if (watch_stops_updates(l)) return;
   ir_append(l->c, &l->at, OP_buffer_update, &x, 1, ATTRS({"param", {.i = p->index}}));
+}
+
+/* ---- running statistics ---- */
+
+/* The Buffer that an update reaches; -1: `d` is another tensor, which nobody reads again, so the
+ * update is dropped, as PyTorch's of a temporary is lost. */
+static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *out)
+{
+  Value v = as_tensor(l, d, span);
+  if (!v.id) return false;
+  const Node *n = ir_node(l->g, v);
+  while (n->op == OP_cast) n = ir_node(l->g, n->in[0]); /* by `policy`, or as it is stored */
+  *out = n->op == OP_param ? attr_int(n, "index") : -1;
+  span = diag_user_span(l->c, span);
+  if (*out < 0 && d.kind == D_param)
+    return fail(l, E210, span,
+                "this step assigns Buffer `%s` already; running statistics move once",
+                d.as.param->name),
+           false;
+  if (*out < 0) return true;
+  const Parameter *p = &l->g->params.at[*out];
+  const char *type = ir_dtype_name(p->dtype);
+  if (!p->buffer)
+    fail(l, E209, span, "running statistics are a Buffer, `%s` is a Parameter", p->path);
+  else if (p->dtype != (counts ? AMPC_I64 : AMPC_F32))
+    fail(l, E209, span, "running statistics are stored as f32, Buffer `%s` is %s", p->path, type);
+  else
+    return true;
+  diag_help(l->c, "`Buffer([channels])`; a copy does not move: `%s.detach()`", p->path);
+  return false;
+}
+
+/* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)
+ * counts; pass gradient finds the step that it belongs to, by a fifth argument if the loss needs
+ * that and not the stat itself. Without a buffer nothing happens. */
+Datum native_running(Lower *l, Args *args)
+{
+  int64_t index;
+  if (d_is(args->at.at[0].value, D_none)) return args->at.at[0].value;
+  if (!running_buffer(l, args->at.at[0].value, args->at.n == 2, args->at.at[0].span, &index))
+    return d_of(D_error);
+  Value stat = as_tensor(l, args->at.at[1].value, args->at.at[1].span);
+  if (!stat.id) return d_of(D_error);
+  if (index < 0) return d_of(D_none);
+  if (l->at.loop) {
+    fail(l, E210, diag_user_span(l->c, args->span),
+         "a layer that updates its running statistics cannot stand in `scan`");
+    diag_help(l->c, "call it for the whole sequence before the loop, or as `.eval()`");
+    return d_of(D_error);
+  }
+  if (args->at.n == 2) {
+    ir_append(l->c, &l->at, OP_running_count, &stat, 1, ATTRS({"param", {.i = index}}));
+    return d_of(D_none);
+  }
+  Value in[] = {stat, args->at.n > 4 ? as_tensor(l, args->at.at[4].value, args->at.at[4].span)
+                                     : (Value){0}};
+  ir_append(l->c, &l->at, OP_running_update, in, in[1].id ? 2 : 1,
+            ATTRS({"param", {.i = index}}, {"momentum", {.f = d_number(args->at.at[2].value)}},
+                  {"factor", {.f = d_number(args->at.at[3].value)}}));
+  return d_of(D_none);
 }

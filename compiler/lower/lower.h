@@ -361,6 +361,7 @@ void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *
 
 /* ---- param.c ---- */
 void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span); /* buffer.c */
+Datum native_running(Lower *l, Args *args);                                       /* buffer.c */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
 Value param_value(Lower *l, ParamSlot *p, Span span);
 uint32_t param_version(const Lower *l, uint32_t index); /* steps that it has seen in the block */

@@ -498,31 +498,6 @@ static Datum run_buffer(Lower *l, Args *args)
   return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
 }
 
-/* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)
- * counts; pass gradient finds the step that it belongs to, by a fifth argument if the loss needs
- * that and not the stat itself. */
-static Datum run_running(Lower *l, Args *args)
-{
-  Value buffer = as_tensor(l, ARG(0), SPAN(0)), stat = as_tensor(l, ARG(1), SPAN(1));
-  if (!buffer.id || !stat.id) return d_of(D_error);
-  if (l->at.loop) {
-    fail(l, E210, diag_user_span(l->c, args->span),
-         "a layer that updates its running statistics cannot stand in `scan`");
-    diag_help(l->c, "call it for the whole sequence before the loop, or as `.eval()`");
-    return d_of(D_error);
-  }
-  int64_t index = attr_int(ir_node(l->g, buffer), "index");
-  if (args->at.n == 2) {
-    ir_append(l->c, &l->at, OP_running_count, &stat, 1, ATTRS({"param", {.i = index}}));
-    return d_of(D_none);
-  }
-  Value in[] = {stat, args->at.n > 4 ? as_tensor(l, ARG(4), SPAN(4)) : (Value){0}};
-  ir_append(l->c, &l->at, OP_running_update, in, in[1].id ? 2 : 1,
-            ATTRS({"param", {.i = index}}, {"momentum", {.f = d_number(ARG(2))}},
-                  {"factor", {.f = d_number(ARG(3))}}));
-  return d_of(D_none);
-}
-
 const Native natives[] = {
     {"round", 1, 1, true, false, run_round},
     {"floor", 1, 1, true, false, run_floor},
@@ -563,7 +538,7 @@ const Native natives[] = {
     {"init", 5, 7, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},
-    {"running", 2, 5, false, true, run_running},
+    {"running", 2, 5, false, true, native_running},
     {"scaler", 11, 11, false, true, native_scaler},
     {0},
 };
