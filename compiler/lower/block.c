@@ -115,7 +115,7 @@ static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span sp
   if (strcmp(o->name, "early_stop") == 0) b->early_stop = v.as.integer;
   if (strcmp(o->name, "shuffle") == 0) b->shuffle = v.as.truth;
   if (strcmp(o->name, "drop_last") == 0) b->drop_last = v.as.truth;
-  if (strcmp(o->name, "save") == 0) b->save = v.as.text;
+  if (strcmp(o->name, "save") == 0) b->save = v.n ? v.as.text : NULL;
   if (strcmp(o->name, "name") == 0) b->name = v.as.text;
   if (strcmp(o->name, "seed") == 0) l->g->seed = (uint64_t)v.as.integer;
   if (strcmp(o->name, "resume") == 0 && v.n) set_resume(l, b, v.as.text, span);

@@ -16,6 +16,11 @@ says() { if grep -q "$2" "$work/err"; then echo "ok: $1"; else failed "$1: $(cat
 mkdir plain
 sed 's/, resume="own"//' job.amp >plain/job.amp
 passes "a job without it" train --quiet --save whole plain/job.amp
+passes "no checkpoint" train --quiet --steps 1 --set train.save= --set train.resume= job.amp
+[ ! -e own ] || failed "no checkpoint: own is there"
+for option in save resume log-dir; do
+  refuses "--$option=" 2 "--$option: the path is empty; leave the option out" train --quiet --$option= job.amp
+done
 passes "none of the job's" train --quiet --steps 1 --set train.resume= --save one job.amp
 refuses "to evaluate what is not there" 3 'own, which the job names with resume=, cannot be read' "$amp" eval --device cpu job.amp
 passes "the first time" train --steps 10 job.amp
