@@ -91,7 +91,7 @@ static void check_loops(const Check *k)
       broken(k, "it reads an iteration of another loop");
   if (!n->loop) return;
   if (op_has(n, T_effect) && op_of(n)->tmpl != TMPL_loop) broken(k, "an effect in a loop");
-  if (op_of(n)->code.random) broken(k, "random numbers in a loop");
+  if (op_draws(n)) broken(k, "random numbers in a loop");
 }
 
 /* An index into one of the graph's tables must be in it: later passes do not look again. */

@@ -455,6 +455,12 @@ static Datum run_class_f32(Lower *l, Args *args)
   return kind == REGION_tf32 ? d_word("tf32") : d_dtype(AMPC_F32);
 }
 
+static Datum run_in_scan(Lower *l, Args *args)
+{
+  (void)args;
+  return d_bool(l->at.loop != 0);
+}
+
 /* _init("normal", a, b, fan_out, gain, low, high) */
 static Datum run_init(Lower *l, Args *args)
 {
@@ -535,6 +541,7 @@ const Native natives[] = {
     {"member", 1, 2, false, true, native_member},
     {"copy", 1, 1, false, true, run_copy},
     {"class_f32", 0, 0, false, true, run_class_f32},
+    {"in_scan", 0, 0, false, true, run_in_scan},
     {"init", 5, 7, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},
     {"buffer", 3, 3, false, true, run_buffer},

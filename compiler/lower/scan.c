@@ -296,10 +296,6 @@ Value draw_before_scan(Lower *l, Value v)
 {
   Graph *g = l->g;
   const Node drawn = *ir_node(g, v);
-  if (!op_of(&drawn)->code.random) {
-    fail(l, E210, drawn.span, "%s with dropout cannot stand in `scan`", op_of(&drawn)->name);
-    return (Value){0};
-  }
   g->nodes.n--; /* it only told what to draw */
   bool drops = drawn.n_in > 0;
   OpKind op = drops ? OP_uniform : drawn.op;
