@@ -71,8 +71,8 @@ static ampc_status read_device(const char *name, const char *text, void *field)
 static ampc_status read_text(const char *name, const char *text, void *field)
 {
   *(const char **)field = text;
-  return *text ? AMPC_OK : ampc_fail(AMPC_BAD_USAGE, "--%s: the path is empty; leave the option out",
-                                     name);
+  return *text ? AMPC_OK
+               : ampc_fail(AMPC_BAD_USAGE, "--%s: the path is empty; leave the option out", name);
 }
 
 static ampc_status read_flag(const char *name, const char *text, void *field)
