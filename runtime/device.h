@@ -74,6 +74,16 @@ struct Device { /* the first member of each device's own struct */
   int64_t waits;    /* how often the host stood still until all that it had asked for was done */
 };
 
+/* What a name of a device asks for; `gpu` is that of "cuda:1". False: it is none of DEVICE_NAMES.
+ */
+#define DEVICE_NAMES "cpu, cuda, cuda:K or auto"
+typedef enum DeviceKind { DEVICE_CPU, DEVICE_CUDA, DEVICE_AUTO } DeviceKind;
+typedef struct DeviceWish {
+  DeviceKind kind;
+  int gpu;
+} DeviceWish;
+bool device_read(const char *text, DeviceWish *out);
+
 /* Bytes from one half of INPUT to the next. */
 int64_t device_input_step(const ampc_program *p);
 /* turn_input of a device that keeps INPUT once. */
@@ -85,8 +95,9 @@ ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
                                 ampc_status (*body)(void *context), void *context);
 /* Runs programs of target "cpu" on this machine's cores. */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
-/* Runs programs of target "sm_xx" on a GPU. */
-ampc_status cuda_device_open(const ampc_program *p, Device **out);
-int64_t cuda_bytes_beside(const ampc_program *p);        /* library_bytes, before it is opened */
+/* Runs programs of target "sm_xx" on this GPU, or on the first that can: ANY_GPU. */
+enum { ANY_GPU = -1 };
+ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out);
+int64_t cuda_bytes_beside(const ampc_program *p); /* library_bytes, before it is opened */
 /* What attention may take of that at most, on a GPU of this capability. */
 int64_t cuda_attention_scratch(const ampc_attention *a, int capability);

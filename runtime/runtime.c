@@ -17,15 +17,15 @@ static const char *const space_names[AMPC_SPACE_COUNT] = {
  * is). */
 static ampc_status open_device(const ampc_program *p, const char *device, Device **out)
 {
-  bool cpu = strcmp(device, "cpu") == 0, cuda = strcmp(device, "cuda") == 0;
+  DeviceWish wish;
   bool for_cpu = strcmp(p->target, "cpu") == 0;
-  if (!cpu && !cuda && strcmp(device, "auto") != 0)
-    return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: cpu, cuda or auto", device);
-  if (for_cpu ? cuda : cpu)
+  if (!device_read(device, &wish))
+    return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: " DEVICE_NAMES, device);
+  if (wish.kind == (for_cpu ? DEVICE_CUDA : DEVICE_CPU))
     return ampc_fail(AMPC_RUN_FAILED,
                      "--device %s: %s was compiled for %s; compile it with --target=%s", device,
                      p->source, p->target, for_cpu ? "sm_xx" : "cpu");
-  return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, out);
+  return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, wish.gpu, out);
 }
 
 static ampc_status open_spaces(ampc_runtime *rt)

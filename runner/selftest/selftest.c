@@ -91,7 +91,7 @@ static int read_mutation(const OptionGiven *given)
 
 static const OptionRow selftest_options[] = {
     {"device", 0, "DEVICE",
-     "where the kernels run: cpu (default), cuda or auto; what a GPU computes is also compared "
+     "where the kernels run: cpu (default), cuda, cuda:1 or auto; what a GPU computes is also compared "
      "with the cpu, jobs too: three steps of each. Jobs on the cpu: their gradients alone, in "
      "doubles, against differences of the loss",
      .kind = OPTION_text, .field = offsetof(TestRun, device)},

@@ -78,8 +78,10 @@ LtHandle blas_handle(const CudaDevice *d);
 
 /* ---- the GPU: gpu.c ---- */
 
-/* Opens the GPU that can run the program: device.name, capability, context. */
-ampc_status gpu_open(CudaDevice *d);
+/* Opens a GPU that can run the program, or the one of this ordinal: device.name, capability,
+ * context.
+ */
+ampc_status gpu_open(CudaDevice *d, int wish);
 ampc_status gpu_enter(CudaDevice *d); /* makes the context that of this thread */
 void gpu_close(CudaDevice *d);
 

@@ -108,7 +108,7 @@ static const DeviceOps cuda_ops = {
     .close = cuda_close,
 };
 
-ampc_status cuda_device_open(const ampc_program *p, Device **out)
+ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out)
 {
   *out = NULL;
   CudaDevice *d = calloc(1, sizeof *d);
@@ -117,7 +117,7 @@ ampc_status cuda_device_open(const ampc_program *p, Device **out)
   d->device.inputs = 2;
   d->program = p;
   setup_lock();
-  ampc_status status = gpu_open(d);
+  ampc_status status = gpu_open(d, gpu);
   if (!status) status = modules_open(d);
   if (!status) status = staging_open(d);
   if (!status) status = products_open(d);

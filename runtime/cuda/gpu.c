@@ -1,5 +1,7 @@
 /* Which GPU a program runs on, and its primary context. */
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
 
@@ -16,47 +18,94 @@ static int capability_of(const CudaApi *api, CuDevice gpu)
 }
 
 typedef struct Choice {
-  int ordinal, capability;
+  int ordinal, capability, n; /* n: how many GPUs there are */
   CuDevice gpu;
-  char seen[160]; /* the GPUs that do not fit: "cuda:0 Tesla T4 (sm_75)" */
+  bool closed;    /* one that could run it */
+  char seen[600]; /* the GPUs that are not taken: "cuda:0 Tesla T4 (sm_75)" */
 } Choice;
 
-/* The first GPU that runs code for `least`; `exact`: of just that capability. */
-static bool choose(const CudaApi *api, int least, bool exact, Choice *out)
+/* Why no program of ours can start on it now; NULL: one can. A GPU that a process may have alone is
+ * tried: nothing else tells whether one has it. */
+static const char *why_closed(const CudaApi *api, CuDevice gpu)
 {
-  int n = 0;
-  *out = (Choice){.ordinal = -1};
-  if (api->cuDeviceGetCount(&n) != CUDA_SUCCESS) n = 0;
-  for (int i = 0; i < n; i++) {
-    CuDevice gpu;
-    if (api->cuDeviceGet(&gpu, i) != CUDA_SUCCESS) continue;
-    int have = capability_of(api, gpu);
-    if (exact ? have == least : have >= least) {
-      out->ordinal = i;
-      out->gpu = gpu;
-      out->capability = have;
-      return true;
-    }
-    char name[64] = "";
-    size_t used = strlen(out->seen);
-    api->cuDeviceGetName(name, sizeof name, gpu);
-    snprintf(out->seen + used, sizeof out->seen - used, "%scuda:%d %s (sm_%d)", used ? ", " : "", i,
-             name, have);
+  int mode = 0;
+  CuContext context;
+  api->cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, gpu);
+  if (mode == CU_COMPUTEMODE_PROHIBITED) return "compute mode PROHIBITED";
+  if (mode != CU_COMPUTEMODE_EXCLUSIVE_PROCESS) return NULL;
+  CuResult r = api->cuDevicePrimaryCtxRetain(&context, gpu);
+  if (!r) api->cuDevicePrimaryCtxRelease_v2(gpu);
+  return r == CUDA_ERROR_DEVICE_UNAVAILABLE
+             ? "another process has it alone, compute mode EXCLUSIVE_PROCESS"
+             : NULL;
+}
+
+/* Once a process of each. */
+static void say_skipped(int ordinal, const char *name, const char *why)
+{
+  static atomic_uint said;
+  unsigned bit = 1u << ordinal % 32;
+  if (!(atomic_fetch_or(&said, bit) & bit))
+    fprintf(stderr, "note: cuda:%d %s is not used: %s\n", ordinal, name, why);
+}
+
+/* Whether the GPU that comes next is taken. */
+static bool take(const CudaApi *api, int least, bool exact, int wish, int i, Choice *out)
+{
+  char name[64] = "";
+  CuDevice gpu;
+  if (api->cuDeviceGet(&gpu, i) != CUDA_SUCCESS) return false;
+  api->cuDeviceGetName(name, sizeof name, gpu);
+  int have = capability_of(api, gpu);
+  bool fits = (exact ? have == least : have >= least) && (wish == ANY_GPU || wish == i);
+  const char *why = fits ? why_closed(api, gpu) : NULL;
+  if (fits && !why) {
+    out->ordinal = i;
+    out->gpu = gpu;
+    out->capability = have;
+    return true;
   }
+  out->closed = out->closed || why;
+  if (why && wish == ANY_GPU) say_skipped(i, name, why);
+  if (wish != i && wish != ANY_GPU && wish < out->n) return false; /* not what is asked for */
+  size_t used = strlen(out->seen);
+  snprintf(out->seen + used, sizeof out->seen - used, "%scuda:%d %s (sm_%d%s%s)", used ? ", " : "",
+           i, name, have, why ? ", " : "", why ? why : "");
   return false;
 }
 
-static ampc_status no_gpu(const char *seen, const char *target)
+/* The GPU `wish`, or the first of all that are free: one that runs code for `least`; `exact`: of
+ * just that capability. */
+static bool choose(const CudaApi *api, int least, bool exact, int wish, Choice *out)
 {
-  if (!seen[0])
+  *out = (Choice){.ordinal = -1};
+  if (api->cuDeviceGetCount(&out->n) != CUDA_SUCCESS) out->n = 0;
+  for (int i = 0; i < out->n; i++)
+    if (take(api, least, exact, wish, i, out)) return true;
+  return false;
+}
+
+static ampc_status no_gpu(const Choice *at, int wish, const char *target)
+{
+  const char *hides = getenv("CUDA_VISIBLE_DEVICES");
+  if (!at->n)
     return ampc_fail(AMPC_RUN_FAILED, "no CUDA device: the driver lists none; use --device cpu");
+  if (wish >= at->n)
+    return ampc_fail(AMPC_RUN_FAILED, "--device cuda:%d: there %s %d GPU%s: %s%s%s", wish,
+                     at->n == 1 ? "is" : "are", at->n, at->n == 1 ? "" : "s", at->seen,
+                     hides ? "; those are left by CUDA_VISIBLE_DEVICES=" : "", hides ? hides : "");
+  if (at->closed)
+    return ampc_fail(
+        AMPC_RUN_FAILED,
+        "%s free: %s; `nvidia-smi -c DEFAULT` opens it to all, `--device cuda:K` names another",
+        wish == ANY_GPU ? "no CUDA device is" : "this CUDA device is not", at->seen);
   return ampc_fail(AMPC_RUN_FAILED,
                    "no CUDA device runs code for %s: there is %s; compile with that --target, or "
                    "use --device cpu",
-                   target, seen);
+                   target, at->seen);
 }
 
-ampc_status gpu_open(CudaDevice *d)
+ampc_status gpu_open(CudaDevice *d, int wish)
 {
   const ampc_program *p = d->program;
   const CudaApi *cuda;
@@ -67,7 +116,7 @@ ampc_status gpu_open(CudaDevice *d)
   d->api = cuda;
   Choice at;
   int wanted = ampc_target_capability(p->target);
-  if (!choose(d->api, wanted, p->n_images > 0, &at)) return no_gpu(at.seen, p->target);
+  if (!choose(d->api, wanted, p->n_images > 0, wish, &at)) return no_gpu(&at, wish, p->target);
   d->gpu = at.gpu;
   d->capability = at.capability;
   char name[96] = "";
@@ -93,18 +142,19 @@ void gpu_close(CudaDevice *d)
 
 ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM])
 {
-  bool cpu = strcmp(device, "cpu") == 0, must = strcmp(device, "cuda") == 0;
+  DeviceWish wish;
   const CudaApi *cuda;
   char why[AMPC_WHY_ROOM];
   Choice at;
-  if (!cpu && !must && strcmp(device, "auto") != 0)
-    return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: cpu, cuda or auto", device);
+  if (!device_read(device, &wish))
+    return ampc_fail(AMPC_BAD_USAGE, "unknown device `%s`: " DEVICE_NAMES, device);
+  bool must = wish.kind == DEVICE_CUDA;
   snprintf(out, AMPC_TARGET_ROOM, "cpu");
-  if (cpu) return AMPC_OK;
+  if (wish.kind == DEVICE_CPU) return AMPC_OK;
   if (!cuda_load_driver(&cuda, why))
-    return must ? ampc_fail(AMPC_RUN_FAILED, "--device cuda: %s", why) : AMPC_OK;
-  if (!choose(cuda, OLDEST_CAPABILITY, false, &at))
-    return must ? no_gpu(at.seen, "sm_70 or newer") : AMPC_OK;
+    return must ? ampc_fail(AMPC_RUN_FAILED, "--device %s: %s", device, why) : AMPC_OK;
+  if (!choose(cuda, OLDEST_CAPABILITY, false, wish.gpu, &at))
+    return must ? no_gpu(&at, wish.gpu, "sm_70 or newer") : AMPC_OK;
   snprintf(out, AMPC_TARGET_ROOM, "sm_%d", at.capability);
   return AMPC_OK;
 }

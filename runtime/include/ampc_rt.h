@@ -14,7 +14,8 @@ extern "C" {
 
 /* ---- a runtime: one program on one device ---- */
 
-/* `device`: "cpu", "cuda" or "auto" (cuda where there is one). `program` must outlive the runtime.
+/* `device`: "cpu", "cuda" (the first GPU that is free and can run it), "cuda:1" (that one) or "auto"
+ * (cuda where there is one). `program` must outlive the runtime.
  * Allocates all spaces (zeroed), fills STATE from the program; weights are not yet set. */
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out);
 void ampc_free(ampc_runtime *rt);

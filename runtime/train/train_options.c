@@ -2,6 +2,7 @@
 #include "train_options.h"
 #include <stddef.h>
 #include <string.h>
+#include "runtime/device.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/number.h"
 
@@ -62,10 +63,10 @@ static ampc_status read_time(const char *name, const char *text, void *field)
 
 static ampc_status read_device(const char *name, const char *text, void *field)
 {
+  DeviceWish wish;
   *(const char **)field = text;
-  if (strcmp(text, "cpu") == 0 || strcmp(text, "cuda") == 0 || strcmp(text, "auto") == 0)
-    return AMPC_OK;
-  return ampc_fail(AMPC_BAD_USAGE, "--%s %s: expected cpu, cuda or auto", name, text);
+  if (device_read(text, &wish)) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "--%s %s: expected " DEVICE_NAMES, name, text);
 }
 
 static ampc_status read_text(const char *name, const char *text, void *field)

@@ -134,7 +134,7 @@ def main():
         refuses("ampc", [ampc], [f"--memory-limit={bad}", "a.amp"],
                 f"--memory-limit={bad}: expected a size such as 4G, 512MB or 1000000")
     refuses("amp repl", [amp, "repl"], ["--seed", "x"], "--seed x: expected a whole number from 0 on")
-    refuses("amp repl", [amp, "repl"], ["--device=tpu"], "--device tpu: expected cpu, cuda or auto")
+    refuses("amp repl", [amp, "repl"], ["--device=tpu"], "--device tpu: expected cpu, cuda, cuda:K or auto")
     sys.exit(1 if failures else 0)
 
 

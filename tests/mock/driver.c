@@ -1,22 +1,39 @@
 /* Start, device, context, errors, counters; what the environment asks to go wrong:
  *   MOCK_CUDA_INIT=n      cuInit returns n            MOCK_CUDA_DRIVER=n   its version, 13990
- *   MOCK_CUDA_DEVICES=n   their number, 1             MOCK_CUDA_ARCH=n     capability, 90 */
+ *   MOCK_CUDA_DEVICES=n   their number, 1             MOCK_CUDA_ARCH=n     capability, 90
+ *   MOCK_CUDA_MODE=n      compute mode, 0             MOCK_CUDA_BUSY=1     another process uses it
+ * The last three may be lists, a number for each device; the last number is that of all others,
+ * too. CUDA_VISIBLE_DEVICES names those that programs see, in its order, up to the first that is
+ * not there. */
 #include "mock.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_DEVICES = 8 };
 static struct {
   pthread_mutex_t lock;
   long count[COUNT_COUNT];
   bool started;
   CuResult stuck;
-  int contexts; /* how often the primary one is retained */
+  int contexts[MOST_DEVICES]; /* how often the primary one is retained; its address is the handle */
 } mock;
 
-static int the_context; /* its address is the handle */
 static _Thread_local CuContext current;
+
+static CuContext context_of(int device)
+{
+  return (CuContext)(void *)&mock.contexts[device];
+}
+
+/* The device of a context; -1: it is none. */
+static int device_of(CuContext context)
+{
+  for (int i = 0; i < MOST_DEVICES; i++)
+    if (context == context_of(i)) return i;
+  return -1;
+}
 
 /* ---- entry, counters, complaints ---- */
 
@@ -41,7 +58,8 @@ CuResult mock_enter(Need need)
   if (need == NEEDS_NOTHING) return CUDA_SUCCESS;
   if (!mock.started) return MOCK_NOT_INITIALIZED;
   if (mock.stuck) return mock.stuck;
-  if (need == NEEDS_CONTEXT && (!current || !mock.contexts)) return MOCK_INVALID_CONTEXT;
+  if (need == NEEDS_CONTEXT && (!current || !mock.contexts[device_of(current)]))
+    return MOCK_INVALID_CONTEXT;
   return CUDA_SUCCESS;
 }
 
@@ -106,6 +124,60 @@ long mock_setting(const char *name, long otherwise)
   return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
+/* ---- devices: programs count those that they see, the mock all ---- */
+
+/* Of a list the number at `at`, or the last. */
+static long listed(const char *name, int at, long otherwise)
+{
+  const char *text = getenv(name);
+  char *end;
+  if (!text || !*text) return otherwise;
+  long value = strtol(text, &end, 10);
+  while (at-- > 0 && *end == ',') value = strtol(end + 1, &end, 10);
+  return value;
+}
+
+static int seen_devices(int out[MOST_DEVICES])
+{
+  int all = (int)mock_setting("MOCK_CUDA_DEVICES", 1), n = 0;
+  const char *text = getenv("CUDA_VISIBLE_DEVICES");
+  while (!text && n < all && n < MOST_DEVICES) out[n] = n, n++;
+  for (char *end; text && n < MOST_DEVICES; text = end + 1) {
+    long device = strtol(text, &end, 10);
+    if (end == text || device < 0 || device >= all) break;
+    out[n++] = (int)device;
+    if (*end != ',') break;
+  }
+  return n;
+}
+
+static int n_devices(void)
+{
+  return seen_devices((int[MOST_DEVICES]){0});
+}
+
+/* The mock's number of a device that the program sees; -1: it sees no such one. */
+static int real_device(CuDevice device)
+{
+  int seen[MOST_DEVICES];
+  return device >= 0 && device < seen_devices(seen) ? seen[device] : -1;
+}
+
+static int capability_of(int device)
+{
+  return (int)listed("MOCK_CUDA_ARCH", device, 90);
+}
+
+int mock_device(void)
+{
+  return current ? device_of(current) : 0;
+}
+
+int mock_capability(void)
+{
+  return capability_of(mock_device());
+}
+
 /* ---- start ---- */
 
 CuResult cuInit(unsigned flags)
@@ -114,7 +186,7 @@ CuResult cuInit(unsigned flags)
   if (flags) return mock_refuse(MOCK_INVALID_VALUE, "cuInit: flags must be 0");
   CuResult wanted = (CuResult)mock_setting("MOCK_CUDA_INIT", 0);
   if (wanted) return wanted;
-  if (mock_setting("MOCK_CUDA_DEVICES", 1) == 0) return CUDA_ERROR_NO_DEVICE;
+  if (n_devices() == 0) return CUDA_ERROR_NO_DEVICE;
   mock.started = true;
   mock_watch_faults();
   return CUDA_SUCCESS;
@@ -137,6 +209,8 @@ static const struct {
     {MOCK_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
     {CUDA_ERROR_STUB_LIBRARY, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
     {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {CUDA_ERROR_DEVICE_UNAVAILABLE, "CUDA_ERROR_DEVICE_UNAVAILABLE",
+     "CUDA-capable device(s) is/are busy or unavailable"},
     {MOCK_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {MOCK_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {MOCK_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
@@ -187,14 +261,14 @@ CuResult cuGetErrorString(CuResult result, const char **out)
 CuResult cuDeviceGetCount(int *out)
 {
   MOCK_ENTER(NEEDS_DRIVER);
-  *out = (int)mock_setting("MOCK_CUDA_DEVICES", 1);
+  *out = n_devices();
   return CUDA_SUCCESS;
 }
 
 CuResult cuDeviceGet(CuDevice *out, int ordinal)
 {
   MOCK_ENTER(NEEDS_DRIVER);
-  if (ordinal < 0 || ordinal >= mock_setting("MOCK_CUDA_DEVICES", 1)) return MOCK_INVALID_DEVICE;
+  if (real_device(ordinal) < 0) return MOCK_INVALID_DEVICE;
   *out = ordinal;
   return CUDA_SUCCESS;
 }
@@ -202,26 +276,26 @@ CuResult cuDeviceGet(CuDevice *out, int ordinal)
 CuResult cuDeviceGetName(char *out, int size, CuDevice device)
 {
   MOCK_ENTER(NEEDS_DRIVER);
-  if (device != 0) return MOCK_INVALID_DEVICE;
-  snprintf(out, (size_t)size, "Mock");
+  int real = real_device(device);
+  if (real < 0) return MOCK_INVALID_DEVICE;
+  snprintf(out, (size_t)size, real ? "Mock %d" : "Mock", real);
   return CUDA_SUCCESS;
-}
-
-int mock_capability(void)
-{
-  return (int)mock_setting("MOCK_CUDA_ARCH", 90);
 }
 
 CuResult cuDeviceGetAttribute(int *out, CuDeviceAttribute what, CuDevice device)
 {
   MOCK_ENTER(NEEDS_DRIVER);
-  if (device != 0) return MOCK_INVALID_DEVICE;
+  int real = real_device(device);
+  if (real < 0) return MOCK_INVALID_DEVICE;
   switch (what) {
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-    *out = mock_capability() / 10;
+    *out = capability_of(real) / 10;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-    *out = mock_capability() % 10;
+    *out = capability_of(real) % 10;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+    *out = (int)listed("MOCK_CUDA_MODE", real, 0);
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
   case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
@@ -240,19 +314,24 @@ CuResult cuDeviceGetAttribute(int *out, CuDeviceAttribute what, CuDevice device)
 CuResult cuDevicePrimaryCtxRetain(CuContext *out, CuDevice device)
 {
   MOCK_ENTER(NEEDS_DRIVER);
-  if (device != 0) return MOCK_INVALID_DEVICE;
-  mock.contexts++;
+  int real = real_device(device);
+  if (real < 0) return MOCK_INVALID_DEVICE;
+  long mode = listed("MOCK_CUDA_MODE", real, 0);
+  bool alone = mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS && listed("MOCK_CUDA_BUSY", real, 0);
+  if (mode == CU_COMPUTEMODE_PROHIBITED || alone) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  mock.contexts[real]++;
   mock_add(COUNT_held, 1);
-  *out = (CuContext)(void *)&the_context;
+  *out = context_of(real);
   return CUDA_SUCCESS;
 }
 
 CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device)
 {
   MOCK_ENTER(NEEDS_NOTHING); /* also after an error that sticks */
-  if (device != 0) return MOCK_INVALID_DEVICE;
-  if (!mock.contexts) return mock_refuse(MOCK_INVALID_CONTEXT, "released more than retained");
-  mock.contexts--;
+  int real = real_device(device);
+  if (real < 0) return MOCK_INVALID_DEVICE;
+  if (!mock.contexts[real]) return mock_refuse(MOCK_INVALID_CONTEXT, "released more than retained");
+  mock.contexts[real]--;
   mock_add(COUNT_held, -1);
   return CUDA_SUCCESS;
 }
@@ -260,7 +339,7 @@ CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device)
 CuResult cuCtxSetCurrent(CuContext context)
 {
   MOCK_ENTER(NEEDS_DRIVER);
-  if (context && context != (CuContext)(void *)&the_context) return MOCK_INVALID_CONTEXT;
+  if (context && device_of(context) < 0) return MOCK_INVALID_CONTEXT;
   current = context;
   return CUDA_SUCCESS;
 }

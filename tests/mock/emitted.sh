@@ -23,11 +23,16 @@ compare() { # compare FILE STEPS BATCH: FILE.amp
   passes "$1: jit" on_mock "$amp" train --device cuda "${options[@]}" --steps "$2" --seed 3 --quiet \
     --save jit.st job.amp
   same "$1: the same bytes" emitted.st jit.st
+  MOCK_CUDA_DEVICES=2 passes "$1: on another GPU" on_mock ./job --device cuda:1 --steps "$2" --seed 3 --quiet --save other.st
+  same "$1: the same bytes there" emitted.st other.st
 }
 
 compare models/fashion_mnist/mlp 20 128
 MOCK_BLAS_FAIL=2 refuses "a product that fails" 5 '[a-z]+[a-z_0-9]* \(job\.amp:[1-9][0-9]*\): .*cuBLASLt: failed, product of f16' \
   on_mock ./job --steps 1
+MOCK_CUDA_DEVICES=2 MOCK_BLAS_FAIL=2 refuses "the GPU that is named" 5 'cuda:1 Mock 1: cuBLASLt: failed' on_mock ./job --steps 1 --device cuda:1
+MOCK_CUDA_DEVICES=2 MOCK_CUDA_ARCH=90,75 refuses "a GPU of another kind" 5 \
+  'no CUDA device runs code for sm_90: there is cuda:1 Mock 1 \(sm_75\)' on_mock ./job --steps 1 --device cuda:1
 compare tests/mock/attention 3 8
 compare models/fashion_mnist/fashion_mnist 3 16
 MOCK_DNN_FAIL=20 refuses "a convolution that fails" 5 '[a-z]+[a-z_0-9]* \(job\.amp:[1-9][0-9]*\): .*cuDNN: ' on_mock ./job --steps 1

@@ -82,7 +82,8 @@ EXPORT _Noreturn void mock_misuse(const char *format, ...) __attribute__((format
 EXPORT int mock_refuse(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 EXPORT long mock_setting(const char *name, long otherwise); /* a number of the environment */
 EXPORT void mock_stick(CuResult error);                     /* every later call returns it */
-EXPORT int mock_capability(void);                           /* 90: of the device */
+int mock_device(void);                                      /* whose context is current */
+EXPORT int mock_capability(void);                           /* 90: of that device */
 
 /* ---- memory ---- */
 

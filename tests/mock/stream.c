@@ -20,6 +20,7 @@ struct CUstream_st {
   pthread_t capturer; /* the thread that began it */
   bool spoilt;
   bool steps; /* it has been given something of a step */
+  int device;
 };
 
 struct CUevent_st {
@@ -87,6 +88,8 @@ static CuResult check_stream(CuStream stream)
 {
   if (!stream) return mock_refuse(MOCK_INVALID_HANDLE, "the mock has no default stream");
   if (!stream_exists(stream)) return mock_refuse(MOCK_INVALID_HANDLE, "no such stream");
+  if (stream->device != mock_device())
+    return mock_refuse(MOCK_INVALID_HANDLE, "a stream of another device");
   if (stream->capture && stream->spoilt) return MOCK_CAPTURE_INVALIDATED;
   return CUDA_SUCCESS;
 }
@@ -130,6 +133,7 @@ CuResult cuStreamCreate(CuStream *out, unsigned flags)
     return mock_refuse(MOCK_INVALID_VALUE, "the mock has only streams that do not block");
   CuStream s = calloc(1, sizeof *s);
   if (!s) return CUDA_ERROR_OUT_OF_MEMORY;
+  s->device = mock_device();
   s->next = streams;
   streams = s;
   mock_add(COUNT_held, 1);

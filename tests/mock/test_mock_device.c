@@ -29,7 +29,7 @@ static void *state, *room;
 static Device *new_device(void)
 {
   Device *d;
-  if (cuda_device_open(&program, &d)) fprintf(stderr, "%s\n", ampc_last_error());
+  if (cuda_device_open(&program, ANY_GPU, &d)) fprintf(stderr, "%s\n", ampc_last_error());
   MUST(d);
   return d;
 }
