@@ -403,7 +403,7 @@ void clause_load(Lower *l, const Model *model, const Args *args, Span span);
 const Native *native_find(const char *name, bool internal);
 void native_names(Lower *l, NameVec *out); /* those that the language can name */
 extern const Native natives[], shape_natives[], source_natives[], optimizer_natives[],
-    schedule_natives[], jvp_natives[];
+    schedule_natives[], jvp_natives[], list_natives[];
 
 /* ---- precision.c ---- */
 uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label);

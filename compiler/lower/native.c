@@ -552,7 +552,7 @@ const Native natives[] = {
 
 static const Native *const tables[] = {natives,           shape_natives,    source_natives,
                                        optimizer_natives, schedule_natives, plateau_natives,
-                                       jvp_natives};
+                                       jvp_natives,       list_natives};
 
 /* internal: those that the library alone may call, as _name. */
 const Native *native_find(const char *name, bool internal)
