@@ -185,6 +185,7 @@ static int run(Compile *c, const CommandLine *cmd)
 int main(int argc, char **argv)
 {
   if (!standard_files_open()) return BAD_FILE;
+  if (!stack_suffices("ampc")) return AMPC_RUN_FAILED;
   exit_on_abort("ampc");
   Arena *arena = arena_create();
   CommandLine cmd;

@@ -71,6 +71,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
   if (!standard_files_open()) return AMPC_BAD_FILE;
+  if (!stack_suffices("amp")) return AMPC_RUN_FAILED;
   exit_on_abort("amp");
   out_of_memory_catch("amp");
   return file_end_stdout("amp", run(argc, argv));

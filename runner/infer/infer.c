@@ -59,6 +59,9 @@ static int read_range(const OptionGiven *given)
   if (!good)
     return usage_error(given->program, "--range %s: expected two numbers, as --range=-1,1",
                        given->value);
+  if (!isfinite(cmd->high - cmd->low))
+    return usage_error(given->program,
+                       "--range %s: from black to white is more than a double holds", given->value);
   if (cmd->low >= cmd->high)
     return usage_error(given->program, "--range %s: black comes first: %g is not less than %g",
                        given->value, cmd->low, cmd->high);

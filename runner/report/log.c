@@ -86,7 +86,9 @@ json_t *report_probe(const Report *r)
   json_error_t error;
   Arena *arena = r->e.c->arena;
   const char *shown = arena_shown(arena, r->probe, "");
-  json_t *out = file_note_input(FILE_LOG, r->probe) ? NULL : json_load_file(r->probe, 0, &error);
+  json_t *out = file_note_input(FILE_LOG, r->probe)
+                    ? NULL
+                    : json_load_file(r->probe, JSON_REJECT_DUPLICATES, &error);
   if (out && json_is_array(json_object_get(out, "values"))) return out;
   fprintf(stderr, "amp report: error: %s: %s\n", shown,
           out ? "not what amp probe --json writes" : error.text);

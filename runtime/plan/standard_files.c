@@ -1,5 +1,7 @@
 #include "standard_files.h"
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 bool standard_files_open(void)
@@ -10,4 +12,15 @@ bool standard_files_open(void)
     if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
   }
   return true;
+}
+
+bool stack_suffices(const char *program)
+{
+  enum { LEAST = 1024 /* KiB; expressions 2000 deep crash with 512 */ };
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur / 1024 >= LEAST) return true;
+  fprintf(stderr,
+          "%s: error: the stack is limited to %llu KiB, and at least %d are needed: ulimit -s %d\n",
+          program, (unsigned long long)limit.rlim_cur / 1024, LEAST, LEAST);
+  return false;
 }

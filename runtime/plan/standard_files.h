@@ -1,4 +1,4 @@
-/* stdin, stdout and stderr that whoever started the program has closed. */
+/* What whoever started the program has left it: stdin, stdout, stderr, a stack. */
 #pragma once
 #include <stdbool.h>
 
@@ -6,3 +6,7 @@
  * Such a number is taken by a file that can neither be read nor written, as before. False: it
  * cannot be had. */
 bool standard_files_open(void);
+
+/* Refuses a stack that is too small for the deepest program or for the C compiler: a crash would
+ * come somewhere. `program` begins the message. */
+bool stack_suffices(const char *program);

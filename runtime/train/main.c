@@ -154,6 +154,7 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data)
 {
   if (!standard_files_open()) return AMPC_BAD_FILE;
+  if (!stack_suffices(program->name)) return AMPC_RUN_FAILED;
   out_of_memory_catch(program->name);
   Command c = {.train = {.device = "auto", .data_dir = "."}};
   c.settings = calloc((size_t)argc + 1, sizeof *c.settings);

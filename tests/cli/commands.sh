@@ -60,7 +60,7 @@ refuses "no such job" 3 'no\.amp' "$ampc" no.amp
 refuses "a folder as a job" 3 'directory' "$ampc" "$work"
 printf 'import "none.amp"\n' >importing.amp
 refuses "no such import" 3 'importing\.amp:1:.*none\.amp' "$ampc" importing.amp
-refuses "output over the job" 2 'overwrite' "$ampc" --emit=ast -o importing.amp importing.amp
+refuses "output over the job" 2 'this command reads' "$ampc" --emit=ast -o importing.amp importing.amp
 same "the job is as it was" importing.amp <(printf 'import "none.amp"\n')
 refuses "output in no folder" 3 'no/such' "$ampc" -o no/such/mlp.cu "$job"
 printf 'old\n' >kept.cu
@@ -215,4 +215,13 @@ broken "a cc whose library is another" "echo 'int x;' | $real -shared -x c - -o 
 broken "a cc whose library lacks a function" \
   "echo 'extern int f(void); int (*g)(void) = f;' | $real -shared -fPIC -x c - -o \"\$out\""
 
+# ---- a small stack: refused with the least, before something crashes ---------------------------------
+cp data/job.amp data/stack.amp
+for kb in 64 512 1023; do
+  for command in "$ampc --emit=plan" "$amp train --device cpu"; do
+    # shellcheck disable=SC2086
+    refuses "$command with $kb KiB of stack" 5 "limited to $kb KiB.*ulimit -s 1024" prlimit --stack=$((kb * 1024)) $command data/stack.amp
+  done
+done
+passes "1024 KiB of stack" prlimit --stack=1048576 "$ampc" --emit=plan --data-dir data -o stack.plan data/stack.amp
 finish

@@ -15,7 +15,7 @@ failures = []
 
 # Options that only training uses: eval neither lists nor takes them.
 TRAIN_ONLY = ["seed", "steps", "max-time", "overfit-batches", "save", "save-every", "keep-last", "keep-best",
-              "log", "log-dir"]
+              "log", "log-dir", "force"]
 
 
 def call(command, *words):
@@ -35,6 +35,14 @@ def refuses(name, command, words, text):
     status, out, err = call(command, *words)
     want = f"{name}: error: {text}\ntry '{name} --help'\n"
     check(f"{name} {' '.join(words)}", status == 2 and out == "" and err == want, f"status {status}: {err}")
+
+
+def check_numbers(name, command, help_text):
+    """No option that takes a number takes these."""
+    for option in re.findall(r"(--[-a-z]+) (?:N|K|T|LINE|SIZE|TIME)\b", help_text):
+        for bad in ("", "nan", "inf", "-1", "1e400", "0x10", "9" * 30, "--5", "1 "):
+            status, out, err = call(command, f"{option}={bad}", "job.amp")
+            check(f"{name} {option}={bad}", status == 2 and out == "" and option in err, f"status {status}: {err}")
 
 
 def listed(help_text):
@@ -60,6 +68,7 @@ def check_program(name, command):
     options = listed(out)
     check(f"{name} --help", status == 0 and err == "" and out.startswith(f"usage: {name} ") and options, err)
     check_columns(name, out)
+    check_numbers(name, command, out)
     for option, takes_value in options:
         if option == "-v" or re.match(r"-[OW]\w", option):
             continue  # below

@@ -103,6 +103,7 @@ passes "numbers outside" infer job.amp --block signed --png cut.png
 grep -Eq 'warning: --png cut.png: [45][0-9] % of the numbers are outside 0 to 1, and cut off: --range=-1,1' err || failed "numbers outside: $(cat err)"
 passes "a range that is given" infer job.amp --block signed --png cut.png --range=-0.5,0.25
 grep -q 'outside -0.5 to 0.25, and cut off; they go from -1 to 0.99' err || failed "a range that is given: $(cat err)"
+refuses "a range too wide" 2 'more than a double holds' infer job.amp --block signed --png cut.png --range=-1.7e308,1.7e308
 passes "nan" infer job.amp --block lost --png lost.png
 grep -Eq 'lost.png: [0-9]+ numbers \(.* %\) are nan, and black' err || failed "nan: $(cat err)"
 has "nan" "png('lost.png') == grid(lambda *at: (lambda v: 0 if v >= 230 else v)((${ramp//C/1})(*at)), 2, 1, 5, 7, 8)"

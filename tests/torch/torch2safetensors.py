@@ -37,6 +37,15 @@ def tensors(path):
 with tempfile.TemporaryDirectory() as folder:
     work = Path(folder)
     torch.manual_seed(1)
+    torch.save({"a": torch.ones(1)}, work / "over.pt")
+    before = (work / "over.pt").read_bytes()
+    (work / "link.safetensors").symlink_to("over.pt")
+    (work / "mine.safetensors").write_text("mine, not a tensor file")
+    run(work / "over.pt", work / "over.pt", status=1, says="which this command reads")
+    run(work / "over.pt", work / "link.safetensors", status=1, says="which this command reads")
+    run(work / "over.pt", work / "mine.safetensors", status=1, says="no safetensors file")
+    assert (work / "over.pt").read_bytes() == before
+    assert (work / "mine.safetensors").read_text().startswith("mine")
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
     state = net.state_dict()
     torch.save(state, work / "plain.pth")

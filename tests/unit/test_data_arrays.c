@@ -230,6 +230,12 @@ static void check_tensors(void)
       {X("[0,24]") ",\"x\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",
        "more than one"},
       {X("[0,24]"), "not the JSON"},
+      {"{\"x\":{\"dtype\":\"F32\",\"shape\":[3,2],\"dtype\":\"F32\",\"data_offsets\":[0,24]}}",
+       "not the JSON"},
+      {"{\"x\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24],\"shape\":[3,2]}}",
+       "not the JSON"},
+      {"{\"x\":{\"data_offsets\":[0,0],\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}}",
+       "not the JSON"},
       {"{\"x\":{\"dtype\":\"F8_E4M3\",\"shape\":[3,8],\"data_offsets\":[0,24]}}", "F8_E4M3"},
       {"{\"x\":{\"dtype\":\"U64\",\"shape\":[3],\"data_offsets\":[0,24]}}", "u64"},
       {"{\"x\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]}}", "single number"},
@@ -250,6 +256,18 @@ static void check_tensors(void)
   CHECK_MSG(!status, "%s", ampc_last_error());
   temp_write(temp_path("x"), "\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
   refuse("safetensors", temp_path("x"), "key=x\n", "header would have 9223372036854775807 bytes");
+}
+
+/* One member's name as often as there are members: readers differ in which they take. */
+static void check_zip_names(void)
+{
+  size_t size;
+  char *bytes = temp_read("tests/data/stored.npz", &size);
+  for (char *at = bytes; (at = memmem(at, (size_t)(bytes + size - at), "y.npy", 5)); at++)
+    *at = 'x';
+  temp_write(temp_path("x"), bytes, size);
+  refuse("npz", temp_path("x"), "key=x\n", "two members x.npy");
+  free(bytes);
 }
 
 /* A directory that promises other sizes than its members have. */
@@ -287,6 +305,15 @@ static void check_zip(void)
   refuse("npz", temp_path("x"), "key=x\n", "method 12");
   free(copy);
   free(bytes);
+}
+
+/* A regular file that cannot be read is not damaged. */
+static void check_machine(void)
+{
+  refuse("npy", "/proc/self/mem", NULL, "cannot read /proc/self/mem: Input/output error");
+  refuse("idx", "/proc/self/mem", NULL, "cannot read /proc/self/mem: Input/output error");
+  refuse("csv", "/proc/self/mem", "column=0\nnumber=1\nscalar=0\ndtype=f32\nheader=0\nsep=,\n",
+         "cannot read /proc/self/mem: Input/output error");
 }
 
 static void check_raw(void)
@@ -458,7 +485,9 @@ int main(void)
   check_numpy();
   check_headers();
   check_tensors();
+  check_machine();
   check_zip();
+  check_zip_names();
   check_raw();
   check_tokens();
   check_shards_of_llm_c();

@@ -1,6 +1,7 @@
 /* Folders of pictures: what torchvision makes of the same files, what is drawn, damaged pictures,
  * and that the number of threads and where a run goes on change nothing. */
 #include <math.h>
+#include <sys/resource.h>
 #include <zlib.h>
 #include "ampc_rt.h"
 #include "runtime/data/source.h"
@@ -220,6 +221,36 @@ static void check_damaged(void)
             "%s", text);
   CHECK_MSG(strstr(text, "begins neither like a JPEG") && strstr(text, "it is empty"), "%s", text);
   free(text);
+}
+
+/* What the machine lacks, or a file that went away, is no damage: nothing is left out. */
+static void check_machine(void)
+{
+  char path[512], one[512], away[512];
+  struct rlimit before, none;
+  DataSource s;
+  uint8_t a[768], b[768];
+  make_damaged();
+  in_folder(path, "bad");
+  ampc_source skip = source_of(path, ARGS(16, "corrupt=skip\nhflip=0\n"));
+  MUST(source_open(&program, &skip, "", 1, &s) == AMPC_OK);
+  MUST(source_copy(&s, 0, 1, 0, a) == AMPC_OK); /* loads the library */
+  MUST(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  none = before;
+  none.rlim_cur = 0;
+  MUST(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  ampc_status status = source_copy(&s, 0, 1, 0, b);
+  MUST(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_MSG(status == AMPC_BAD_FILE && strstr(ampc_last_error(), "Too many open files") &&
+                !strstr(ampc_last_error(), "skip"),
+            "%s", status ? ampc_last_error() : "copied");
+  in_folder(one, "bad/a/0.jpg");
+  in_folder(away, "bad/away");
+  MUST(rename(one, away) == 0);
+  CHECK(source_copy(&s, 0, 1, 0, b) == AMPC_BAD_FILE && strstr(ampc_last_error(), "0.jpg"));
+  MUST(rename(away, one) == 0);
+  CHECK(source_copy(&s, 0, 1, 0, b) == AMPC_OK && memcmp(a, b, sizeof a) == 0);
+  source_close(&s);
 }
 
 static void check_folders(void)
@@ -466,6 +497,7 @@ int main(void)
   check_reference();
   check_draws();
   check_damaged();
+  check_machine();
   check_folders();
   check_kinds();
   check_bytes("cat/colour.jpg", "x.jpg");

@@ -7,6 +7,7 @@
  * with probability `hflip`. What is random depends on seed, epoch and sample alone.
  *
  * A damaged picture ends the run, or with `skip` gives its place to the next picture of its class,
+ * which a file that the machine cannot read never does,
  * so that the label stays right and nobody else moves. Whether a picture is damaged does not depend
  * on what is cut out of it, so the same ones are left out in every epoch and by any number of
  * threads. */
@@ -297,14 +298,16 @@ static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
           ampc_show(shown, sizeof shown, path, ""), orientation);
 }
 
-/* File `i`, with what is drawn for `sample`. */
-static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t epoch, uint8_t *to)
+/* File `i`, with what is drawn for `sample`. *out_damaged: its bytes came, and are no picture. */
+static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t epoch, uint8_t *to,
+                             bool *out_damaged)
 {
   char path[PATH];
   const FolderFile *f = &r->folder.files[i];
   Bytes bytes;
   Picture *p = NULL;
   char name[PATH];
+  *out_damaged = false;
   name_of(r, f, name, sizeof name);
   int used = snprintf(path, sizeof path, "%s/%s", r->folder.root, name);
   if (used >= PATH) return ampc_fail(AMPC_BAD_FILE, "%.200s...: the path is too long", path);
@@ -315,6 +318,7 @@ static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t 
                                   (long long)bytes.size);
   if (!status) tell_of_turned(r, path, picture_orientation(p));
   if (!status) status = draw_picture(r, path, p, sample, epoch, to);
+  *out_damaged = status == AMPC_BAD_FILE;
   picture_close(p);
   bytes_close(&bytes);
   return status;
@@ -339,8 +343,9 @@ static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, ui
   for (int64_t k = 0; k < size; k++) {
     int64_t i = r->folder.members[f->class][(f->rank + k) % size];
     if (atomic_load(&r->damaged[i])) continue;
-    ampc_status status = read_file(r, i, sample, epoch, to);
-    if (status != AMPC_BAD_FILE) return status;
+    bool damaged;
+    ampc_status status = read_file(r, i, sample, epoch, to, &damaged);
+    if (!damaged) return status;
     if (!r->is.skip)
       return ampc_fail(status, "%s; corrupt=\"skip\" would take the next picture of class %s",
                        ampc_last_error(), class);

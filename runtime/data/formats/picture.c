@@ -22,6 +22,7 @@ struct Picture {
   bool upright;          /* it is turned so */
   jmp_buf place;         /* where a mistake jumps to */
   char why[WHY];         /* what it was; empty: none */
+  bool no_memory;        /* it is the machine's, not the picture's */
 
   const JpegLibrary *jpeg;
   struct jpeg_decompress_struct decoder;
@@ -34,14 +35,15 @@ struct Picture {
   uint8_t *row; /* the pixels of a whole row, or of what the decoder makes of it */
 };
 
-static ampc_status damaged(const Picture *p)
-{
-  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", p->path, p->why);
-}
-
 static ampc_status out_of_memory(const Picture *p)
 {
   return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", p->path);
+}
+
+static ampc_status damaged(const Picture *p)
+{
+  if (p->no_memory) return out_of_memory(p);
+  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", p->path, p->why);
 }
 
 /* ---- JPEG ---- */
@@ -50,6 +52,7 @@ static void jpeg_stop(j_common_ptr decoder)
 {
   Picture *p = decoder->client_data;
   decoder->err->format_message(decoder, p->why);
+  p->no_memory = decoder->err->msg_code == JERR_OUT_OF_MEMORY;
   longjmp(p->place, 1);
 }
 
@@ -162,6 +165,7 @@ static void png_stop(png_structp reader, png_const_charp why)
   if (picture_png_library(&png)) abort(); /* it has called us */
   Picture *p = png->png_get_error_ptr(reader);
   snprintf(p->why, sizeof p->why, "%s", why);
+  p->no_memory = strcasestr(why, "out of memory") || strcasestr(why, "insufficient memory");
   png->png_longjmp(reader, 1);
 }
 

@@ -21,6 +21,15 @@ struct ampc_shards {
   Shard *at;
 };
 
+/* A folder that is not there matches nothing; one that cannot be read may hold a match. */
+static int refuse_folder(const char *path, int error)
+{
+  (void)path;
+  if (error == ENOENT) return 0;
+  errno = error;
+  return 1;
+}
+
 /* *out_found false: no file has that name, and none matches. A name that is a file's is no pattern.
  */
 static ampc_status find_files(const ampc_format *f, const char *path, bool *out_found, glob_t *out)
@@ -29,7 +38,10 @@ static ampc_status find_files(const ampc_format *f, const char *path, bool *out_
   *out_found = access(path, F_OK) == 0;
   int error = errno;
   if (*out_found) return file_note_input(FILE_DATA, path);
-  int code = glob(path, 0, NULL, out);
+  int code = glob(path, 0, refuse_folder, out);
+  if (code == GLOB_ABORTED)
+    return ampc_fail(AMPC_BAD_FILE, "cannot look for %s: a folder cannot be read: %s", path,
+                     strerror(errno));
   if (code == GLOB_NOSPACE) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   *out_found = code == 0;
   errno = error;

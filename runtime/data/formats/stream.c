@@ -66,7 +66,8 @@ ampc_status stream_read(Stream *s, void *to, int64_t n, int64_t *out_read)
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
       if (code == Z_MEM_ERROR)
         return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", s->path);
-      if (code == Z_ERRNO) why = strerror(errno);
+      if (code == Z_ERRNO)
+        return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", s->path, strerror(errno));
       if (code == Z_BUF_ERROR) why = "the gzip stream ends too early";
       return ampc_fail(AMPC_BAD_FILE, "%s is truncated or damaged: %s", s->path, why);
     }

@@ -131,12 +131,12 @@ static bool take_tensor(Scan *s, Tensor *t)
   do {
     if (!take_string(s, key, sizeof key) || !takes(s, ':')) return false;
     if (strcmp(key, "dtype") == 0) {
-      if (!take_string(s, t->dtype, sizeof t->dtype)) return false;
+      if (*t->dtype || !take_string(s, t->dtype, sizeof t->dtype)) return false;
     } else if (strcmp(key, "shape") == 0) {
-      if (!take_numbers(s, t->size, AMPC_MAX_RANK, &t->axes)) return false;
+      if (t->shape || !take_numbers(s, t->size, AMPC_MAX_RANK, &t->axes)) return false;
       t->shape = true;
     } else if (strcmp(key, "data_offsets") == 0) {
-      if (!take_numbers(s, offsets, 2, &n) || n != 2) return false;
+      if (t->offsets || !take_numbers(s, offsets, 2, &n) || n != 2) return false;
       t->begin = offsets[0];
       t->end = offsets[1];
       t->offsets = true;

@@ -194,7 +194,7 @@ ampc_status zip_find(const char *path, int fd, int64_t file_size, const char *na
   const uint8_t *e = d.bytes, *end = d.bytes + d.size;
   size_t n = strlen(name);
   bool found = false;
-  for (int64_t i = 0; !status && !found && i < d.members; i++) {
+  for (int64_t i = 0; !status && i < d.members; i++) {
     bool whole = end - e >= ENTRY && number(e, 4) == 0x02014b50;
     int64_t size =
         whole ? ENTRY + (int64_t)(number(e + 28, 2) + number(e + 30, 2) + number(e + 32, 2))
@@ -202,10 +202,13 @@ ampc_status zip_find(const char *path, int fd, int64_t file_size, const char *na
     if (size > end - e) {
       status = damaged(path, "its directory ends too early");
     } else if (number(e + 28, 2) == n && memcmp(e + ENTRY, name, n) == 0) {
+      status = found
+                   ? ampc_fail(AMPC_BAD_FILE,
+                               "%s has two members %s, and nothing says which is meant", path, name)
+                   : locate_member(path, fd, file_size, name, e, out);
       found = true;
-      status = locate_member(path, fd, file_size, name, e, out);
     }
-    e += found || status ? 0 : size;
+    e += status ? 0 : size;
   }
   if (!status && !found) status = not_there(path, name, ending, &d);
   free(d.bytes);
