@@ -361,25 +361,40 @@ static bool lacks_backward(const Tangents *t, Value y, const Node *n)
   return true;
 }
 
-/* Gradient rules stand in the loop that goes back, where there is one: here that is the loop
- * itself. */
-static void turn_loops(Graph *g, uint16_t loop, bool on)
+/* y may stand outside of the loop that its tangent depends on: the direction changes from round to
+ * round, the point does not. */
+static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
 {
-  for (; loop; loop = g->loops.at[loop].parent) g->loops.at[loop].back = on ? loop : 0;
+  uint16_t loop = y->loop;
+  for (uint32_t i = 0; i < y->n_in; i++) {
+    uint16_t own = v[i].id ? ir_loop_of(g, v[i]) : 0;
+    if (ir_loop_within(g, own, loop)) loop = own;
+  }
+  return loop;
+}
+
+/* Gradient rules stand in the loop that goes back, where there is one: here that is `inner`, from
+ * which nodes move out as far as their inputs allow. */
+static void turn_loops(Graph *g, uint16_t inner, bool on)
+{
+  for (uint16_t loop = inner;; loop = g->loops.at[loop].parent) {
+    g->loops.at[loop].back = on ? inner : 0;
+    if (!loop) return;
+  }
 }
 
 /* Gradient rules make nodes that name y as their origin; these are no nodes of backward. */
 static void find_tangent(Tangents *t, Value y, TangentRule *rule)
 {
   Graph *g = t->c->graph;
-  uint16_t loop = ir_node(g, y)->loop;
+  const Node *n = ir_node(g, y);
+  Value *v = arena_array(t->c->arena, Value, n->n_in);
+  for (uint32_t i = 0; i < n->n_in; i++) v[i] = t->of[n->in[i].id];
+  uint16_t loop = innermost(g, n, v);
   assert(!g->loops.at[loop].back); /* they are made by pass gradient, behind this one */
   turn_loops(g, loop, true);
-  Forward f = {.b = back_begin(t->c, y, (Value){0}), .of = t->of};
-  Value *v = arena_array(t->c->arena, Value, f.b.n.n_in);
+  Forward f = {.b = back_begin(t->c, y, (Value){0}), .v = v, .of = t->of};
   uint32_t first = g->nodes.n;
-  for (uint32_t i = 0; i < f.b.n.n_in; i++) v[i] = t->of[f.b.n.in[i].id];
-  f.v = v;
   t->of[y.id] = rule(&f);
   for (uint32_t id = first; id < g->nodes.n; id++) {
     g->nodes.at[id].origin = (Value){0};
