@@ -138,9 +138,10 @@ Value back_channels(Back *b, Value v)
   return ir_reshape(b->c, &b->at, v, dim, b->n.rank);
 }
 
-/* As batch norm, but mean and rstd are stored numbers that do not depend on x: dx = dy rstd
- * weight. Statistics are f32 where x is of 16 bits, and so is the weight unless somebody cast it.
- */
+/* As batch norm, but mean and rstd do not depend on x. With s = rstd weight:
+ *   dx = dy s, dmean = -s sum(dy), drstd = weight sum(dy (x - mean)) = weight sum(dy z) / rstd
+ * Statistics are mostly Buffers, and then the last two are dropped again. They are f32 where x is
+ * of 16 bits, and so is the weight unless somebody cast it. */
 void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -148,8 +149,10 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
   Value slope = back_wide(&b, in[2]);
   if (in[3].id) slope = back_mul(&b, slope, back_wide(&b, in[3]));
   out_dx[0] = back_mul(&b, back_wide(&b, dy), back_channels(&b, slope));
-  if (!in[3].id && !in[4].id) return;
   NormSums s = norm_sums(&b);
+  out_dx[1] = back_unary(&b, OP_neg, back_mul(&b, slope, s.dy));
+  Value moved = in[3].id ? back_mul(&b, back_wide(&b, in[3]), s.dyx) : s.dyx;
+  out_dx[2] = back_binary(&b, OP_div, moved, in[2]);
   if (in[3].id) out_dx[3] = s.dyx;
   if (in[4].id) out_dx[4] = s.dy;
 }

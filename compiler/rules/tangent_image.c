@@ -39,7 +39,8 @@ static Normed of_batch(Back *b, Value off, Value r)
   return (Normed){off, r, back_mul(b, off, r)};
 }
 
-/* z moves by r (v - mean(v) - z mean(z v)), or by r v where mean and deviation are stored. */
+/* z moves by r (v - mean(v) - z mean(z v)), or by r v where mean and deviation do not
+ * depend on x. */
 static Value of_input(Forward *f, const Normed *x, bool batch)
 {
   Back *b = &f->b;
@@ -52,6 +53,17 @@ static Value of_input(Forward *f, const Normed *x, bool batch)
   return b->n.in[3].id ? back_mul(b, v, in_channels(b, b->n.in[3])) : v;
 }
 
+/* Of mean and deviation that do not depend on x; of neither: 0. */
+static Value of_statistics(Forward *f, const Normed *x)
+{
+  Back *b = &f->b;
+  Value part = {0};
+  if (f->v[1].id) part = back_unary(b, OP_neg, back_mul(b, x->r, in_channels(b, f->v[1])));
+  if (f->v[2].id) part = tangent_sum(f, part, back_mul(b, x->off, in_channels(b, f->v[2])));
+  bool weighted = part.id && b->n.in[3].id;
+  return weighted ? back_mul(b, part, in_channels(b, b->n.in[3])) : part;
+}
+
 /* y = z weight + bias */
 static Value normed(Forward *f, bool batch)
 {
@@ -61,9 +73,10 @@ static Value normed(Forward *f, bool batch)
   Value off = back_binary(b, OP_sub, in_f32(b, in[0]), in_channels(b, in[1]));
   Normed x = batch ? of_batch(b, off, r) : (Normed){off, r, back_mul(b, off, r)};
   if (v[0].id) part = of_input(f, &x, batch);
+  if (!batch) part = tangent_sum(f, part, of_statistics(f, &x));
   if (v[3].id) part = tangent_sum(f, part, back_mul(b, x.z, in_channels(b, v[3])));
   if (v[4].id) part = tangent_sum(f, part, in_channels(b, v[4]));
-  if (!part.id) return part; /* of mean and deviation alone, which are no part of the derivative */
+  if (!part.id) return part; /* of the batch's mean and deviation alone: part of that of x */
   return back_binary(b, OP_like, in[0], ir_expand(b->c, &b->at, part, b->n.dim, b->n.rank));
 }
 
@@ -72,7 +85,6 @@ Value tangent_batch_norm(Forward *f)
   return normed(f, true);
 }
 
-/* mean and deviation are stored numbers */
 Value tangent_batch_norm_eval(Forward *f)
 {
   return normed(f, false);

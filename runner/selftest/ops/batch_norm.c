@@ -203,16 +203,16 @@ static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
   return ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
 }
 
-/* batch_norm(x) with statistics that are given */
+/* batch_norm(x) with statistics that are given, and without a weight */
 static Value chain_norm_eval(Compile *c, const Cursor *at, const Value *in)
 {
-  const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
-  const NamedAttr *dims = ir_shape_attrs(c, (int64_t[]){ir_node(c->graph, in[0])->dim[1]}, 1);
-  Value number[] = {ir_number(c, at, 0.25), ir_number(c, at, 1.5)};
-  Value mean = ir_append(c, at, OP_full, &number[0], 1, dims);
-  Value rstd = ir_append(c, at, OP_full, &number[1], 1, dims);
-  return ir_append(c, at, OP_batch_norm_eval, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5,
-                   channel);
+  return ir_append(c, at, OP_batch_norm_eval, in, 5, ATTRS({"channel", {.i = 1}}));
+}
+
+static Value chain_norm_plain(Compile *c, const Cursor *at, const Value *in)
+{
+  Value all[5] = {in[0], in[1], in[2]};
+  return ir_append(c, at, OP_batch_norm_eval, all, 5, ATTRS({"channel", {.i = 1}}));
 }
 
 #define PARTS WHOLE(shape_parts_of, reference_parts)
@@ -267,8 +267,9 @@ static const OpTest tests[] = {
     {OP_batch_norm_eval, "nnpnn", "=", FIRST(reference_batch_norm), ULPS(4, "five roundings"),
      CASES({FLOATS, "3x5x7x9 f:5 f:5 f:5 f:5", "channel=1"},
            {"fh", "33x7 f:7 f:7 - f:7", "channel=1"}),
-     CHAINS({chain_norm_eval, FLOATS, "2x3x2x3~n 3~n 3~n 2x3x2x3~d"},
-            {chain_norm_eval, "fh", "5x3~n 3~n 3~n 5x3~d"})},
+     CHAINS({chain_norm_eval, FLOATS, "2x3x2x3~n f:3~n f:3~p 3~n 3~n 2x3x2x3~d"},
+            {chain_norm_eval, "fh", "5x3~n f:3~n f:3~p 3~n 3~n 5x3~d"},
+            {chain_norm_plain, "fh", "5x3~n f:3~n f:3~p 5x3~d"})},
     {OP_channel_products, "dnnp", "f", PARTS, SUMMED(4, 0.5, terms_of_parts, "additions in a row"),
      CASES({FLOATS, "33x7 33x7 f:7 f:7", "channel=1"},
            {FLOATS, "3x5x7x9 3x5x7x9 f:5 f:5", "channel=1"})},
