@@ -158,6 +158,9 @@ static void tell_lowered(void *to, bool warning, const char *line)
 static ampc_status judge(Session *s, uint32_t block, bool last)
 {
   if (last) return AMPC_OK;
+  int64_t most = early_stop_of(s, (uint32_t)s->position.block);
+  s->judged |= patience_waits_for(s->rt, block, most, s->steps) ||
+               plateau_waits_for(s->rt, block, s->steps);
   early_stop_note(s, block);
   return plateau_note(s->rt, block, s->steps, s->values, tell_lowered, &s->progress);
 }

@@ -204,13 +204,14 @@ static ampc_status check_loss(Session *s)
 
 ampc_status session_save(Session *s, const char *path)
 {
-  if (s->saved && s->saved_step == s->steps) return AMPC_OK;
+  if (s->saved && s->saved_step == s->steps && !s->judged) return AMPC_OK;
   double begin = progress_clock();
   ampc_status status = check_loss(s);
   if (!status) status = ampc_checkpoint_save(s->rt, path, s->position);
   if (status) return status;
   s->saved = path;
   s->saved_step = s->steps;
+  s->judged = false;
   status = keep_last(s);
   s->progress.paused += progress_clock() - begin;
   return status;
@@ -337,13 +338,14 @@ static ampc_status after_step(Session *s, const Course *c, int64_t step)
   ampc_status status = look_on(s, c->index);
   if (!status) status = report_step(s, c->index, must, look);
   if (!status) status = glances_take(s, must);
-  if (!status && s->path && every && s->steps % every == 0) status = session_save(s, s->path);
+  bool save = s->path && every && s->steps % every == 0;
+  if (!status && save) status = session_save(s, s->path); /* evaluations may fail, or be killed */
   if (!status) status = evaluate_due(s, epoch_ended, false);
+  if (!status && save) status = session_save(s, s->path);
   if (!status && interrupt_take_save()) status = save_asked(s);
   return !status && interrupt_requested() ? stop_interrupted(s) : status;
 }
 
-/* A block may end with no step left to do (--steps, a resumed run); it is saved all the same. */
 static ampc_status train_block(Session *s, const Course *c)
 {
   s->path = save_path(s, c->block);
@@ -440,7 +442,8 @@ static ampc_status set_lengths(Session *s, const Course *courses)
   return status;
 }
 
-/* All train blocks in their order, as far as --steps and a resumed run leave some of them. */
+/* All train blocks in their order, as far as --steps and a resumed run leave some of them. A run
+ * with no step left to do is saved where it stands. */
 static ampc_status train_blocks(Session *s)
 {
   const ampc_program *p = s->program;
@@ -450,13 +453,18 @@ static ampc_status train_blocks(Session *s)
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i <= last && !status; i++)
     if (p->blocks[i].kind == AMPC_TRAIN) status = course_of(s, i, &courses[i]);
+  if (!s->options->resume)
+    while (!courses[s->position.block].block) s->position.block++;
   if (!status) limit_courses(s, courses, last);
   if (!status) status = set_lengths(s, courses);
   if (!status) status = evaluate_resumed(s, &courses[s->position.block]);
+  bool any = false;
   for (uint32_t i = 0; i <= last && !status && !s->out_of_time; i++) {
-    const Course *c = &courses[i];
-    if (c->block && (c->first < c->end || i == last)) status = train_block(s, c);
+    if (!courses[i].block || courses[i].first >= courses[i].end) continue;
+    status = train_block(s, &courses[i]);
+    any = true;
   }
+  if (!status && !any) status = train_block(s, &courses[s->position.block]);
   free(courses);
   return status;
 }
