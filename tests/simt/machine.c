@@ -117,11 +117,11 @@ void simt_barrier(unsigned place);
 uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step);
 void simt_fence(void);
 unsigned simt_count(unsigned *at, unsigned n);
-void __tsan_func_entry(void *caller);
-void __tsan_func_exit(void);
+void simt_enter(void *caller) TSAN(func_entry);
+void simt_leave(void) TSAN(func_exit);
 
 /* One barrier of a function counts as two when it is reached through different calls. */
-void __tsan_func_entry(void *caller)
+void simt_enter(void *caller)
 {
   Fiber *f = machine.current;
   if (!f) return;
@@ -129,7 +129,7 @@ void __tsan_func_entry(void *caller)
   f->path[++f->depth % DEEPEST] = (outer ^ (uintptr_t)caller) * 0x9E3779B97F4A7C15u;
 }
 
-void __tsan_func_exit(void)
+void simt_leave(void)
 {
   if (machine.current) machine.current->depth--;
 }

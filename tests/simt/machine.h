@@ -38,6 +38,10 @@ bool simt_run(const SimtLaunch *l, SimtFault *out_fault, bool *out_waited);
 
 /* ---- for memory.c ---- */
 
+/* Names a hook that kernels built with -fsanitize=thread call. Its own name in C is another: with
+ * any sanitizer gcc declares these names itself, not always as clang calls them. */
+#define TSAN(name) __asm__("__tsan_" #name)
+
 typedef struct SimtNow { /* who runs */
   uint16_t block, thread;
   uint16_t epoch; /* barriers that the block has passed */

@@ -341,13 +341,13 @@ static void touch_unaligned(const char *at, unsigned size, bool write)
  */
 
 #define HOOKS(size)                                                                                \
-  void __tsan_read##size(const void *at);                                                          \
-  void __tsan_write##size(const void *at);                                                         \
-  void __tsan_read##size(const void *at)                                                           \
+  void simt_read##size(const void *at) TSAN(read##size);                                           \
+  void simt_write##size(const void *at) TSAN(write##size);                                         \
+  void simt_read##size(const void *at)                                                             \
   {                                                                                                \
     touch(at, size, false);                                                                        \
   }                                                                                                \
-  void __tsan_write##size(const void *at)                                                          \
+  void simt_write##size(const void *at)                                                            \
   {                                                                                                \
     touch(at, size, true);                                                                         \
   }
@@ -357,13 +357,13 @@ HOOKS(4)
 HOOKS(8)
 
 #define UNALIGNED_HOOKS(size)                                                                      \
-  void __tsan_unaligned_read##size(const char *at);                                                \
-  void __tsan_unaligned_write##size(const char *at);                                               \
-  void __tsan_unaligned_read##size(const char *at)                                                 \
+  void simt_unaligned_read##size(const char *at) TSAN(unaligned_read##size);                       \
+  void simt_unaligned_write##size(const char *at) TSAN(unaligned_write##size);                     \
+  void simt_unaligned_read##size(const char *at)                                                   \
   {                                                                                                \
     touch_unaligned(at, size, false);                                                              \
   }                                                                                                \
-  void __tsan_unaligned_write##size(const char *at)                                                \
+  void simt_unaligned_write##size(const char *at)                                                  \
   {                                                                                                \
     touch_unaligned(at, size, true);                                                               \
   }
@@ -372,8 +372,8 @@ UNALIGNED_HOOKS(4)
 UNALIGNED_HOOKS(8)
 UNALIGNED_HOOKS(16)
 
-int __tsan_atomic32_fetch_add(unsigned *at, int n, int order);
-int __tsan_atomic32_fetch_add(unsigned *at, int n, int order)
+int simt_fetch_add(unsigned *at, int n, int order) TSAN(atomic32_fetch_add);
+int simt_fetch_add(unsigned *at, int n, int order)
 {
   (void)order;
   int before = (int)*at;
@@ -383,32 +383,32 @@ int __tsan_atomic32_fetch_add(unsigned *at, int n, int order)
   return before;
 }
 
-void __tsan_read16(const char *at);
-void __tsan_write16(const char *at);
-void __tsan_read_range(const char *at, size_t size);
-void __tsan_write_range(const char *at, size_t size);
-void __tsan_init(void);
+void simt_read16(const char *at) TSAN(read16);
+void simt_write16(const char *at) TSAN(write16);
+void simt_read_range(const char *at, size_t size) TSAN(read_range);
+void simt_write_range(const char *at, size_t size) TSAN(write_range);
+void simt_init(void) TSAN(init);
 
-void __tsan_read16(const char *at)
+void simt_read16(const char *at)
 {
   touch_range(at, 16, false);
 }
 
-void __tsan_write16(const char *at)
+void simt_write16(const char *at)
 {
   touch_range(at, 16, true);
 }
 
-void __tsan_read_range(const char *at, size_t size)
+void simt_read_range(const char *at, size_t size)
 {
   touch_range(at, size, false);
 }
 
-void __tsan_write_range(const char *at, size_t size)
+void simt_write_range(const char *at, size_t size)
 {
   touch_range(at, size, true);
 }
 
-void __tsan_init(void)
+void simt_init(void)
 {
 }
