@@ -3,6 +3,7 @@
 #include "compiler/diag/diag.h"
 #include "compiler/options.h"
 #include "ampc_rt.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/base/out_of_memory.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/standard_files.h"
@@ -41,8 +42,8 @@ static int print_help(void)
   puts("\n'amp VERB --help' lists the options of a verb\n"
        "\n"
        "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or\n"
-       "unreadable, 4 the C compiler failed, 5 the run failed, 70 a bug in amp, 130 interrupted,\n"
-       "after saving");
+       "unreadable, 4 the C compiler failed, 5 the run failed, 70 a bug in amp, 130 interrupted\n"
+       "by SIGINT, SIGTERM or SIGHUP; training saves first");
   return 0;
 }
 
@@ -71,6 +72,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
   if (!standard_files_open()) return AMPC_BAD_FILE;
+  interrupt_begin("amp");
   if (!stack_suffices("amp")) return AMPC_RUN_FAILED;
   exit_on_abort("amp");
   out_of_memory_catch("amp");

@@ -1,5 +1,6 @@
 /* The cache folder and the files in it; see cache.h. */
 #include "cache.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/plan/shown.h"
 #include "cache_prune.h"
 #include <errno.h>
@@ -64,9 +65,11 @@ static const char *folder_trouble(const char *path)
 static const char *write_trouble(const Cache *cache)
 {
   char probe[CACHE_PATH];
-  if (cache_begin(cache, probe) != AMPC_OK) return strerror(errno);
-  unlink(probe);
-  return NULL;
+  interrupt_hold();
+  bool good = cache_begin(cache, probe) == AMPC_OK;
+  if (good) unlink(probe);
+  interrupt_release();
+  return good ? NULL : strerror(errno);
 }
 
 /* The last one is memory: there may be room when all disks are full. */
@@ -228,7 +231,7 @@ ampc_status cache_keep(const char *temporary, const char *path)
   return status;
 }
 
-ampc_status cache_write(const Cache *cache, const char *path, const char *bytes, size_t size)
+static ampc_status write_entry(const Cache *cache, const char *path, const char *bytes, size_t size)
 {
   char temporary[CACHE_PATH];
   ampc_status status = cache_begin(cache, temporary);
@@ -239,5 +242,13 @@ ampc_status cache_write(const Cache *cache, const char *path, const char *bytes,
   if (good) return cache_keep(temporary, path);
   status = ampc_fail(AMPC_RUN_FAILED, "cannot write %s: %s", temporary, strerror(errno));
   unlink(temporary);
+  return status;
+}
+
+ampc_status cache_write(const Cache *cache, const char *path, const char *bytes, size_t size)
+{
+  interrupt_hold(); /* a file without its name */
+  ampc_status status = write_entry(cache, path, bytes, size);
+  interrupt_release();
   return status;
 }

@@ -1,5 +1,6 @@
 /* From the kernels of a plan to functions in this process; see jit.h. */
 #include "jit.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/cache.h"
 #include "compiler/emit/emit.h"
 #include "jit_cuda.h"
@@ -100,11 +101,13 @@ ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, voi
 {
   const Toolchain *t;
   Cache cache;
+  interrupt_hold(); /* files lie about */
   ampc_status status = toolchain_find(&t);
-  if (!status) status = cache_open(&cache);
-  if (status) return status;
-  status = find_or_build(&cache, t, &(Wanted){text, names, n}, out_library);
-  cache_close(&cache);
+  if (!status && !(status = cache_open(&cache))) {
+    status = find_or_build(&cache, t, &(Wanted){text, names, n}, out_library);
+    cache_close(&cache);
+  }
+  interrupt_release();
   return status;
 }
 

@@ -4,6 +4,7 @@
  * cores share the work, large enough that NVRTC's start does not count. Which kernels make a unit
  * depends on the program only, so that any machine finds the units of another in the cache. */
 #include "jit_cuda.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
@@ -58,7 +59,7 @@ static void build_unit(const Build *b, Unit *u)
 static void *build_units(void *data)
 {
   Build *b = data;
-  for (uint32_t i; (i = atomic_fetch_add(&b->next, 1)) < b->images->n;)
+  for (uint32_t i; !interrupt_requested() && (i = atomic_fetch_add(&b->next, 1)) < b->images->n;)
     build_unit(b, &b->images->units[i]);
   return NULL;
 }
@@ -127,9 +128,9 @@ ampc_status jit_cuda_load(Compile *c, TextEdit *edit, void *data, CudaImages **o
   ampc_status status = find_compiler(c->program->target, &b);
   if (!status) status = cache_open(&b.cache);
   if (status) return status;
+  cache_close(&b.cache); /* nothing is written to a temporary one */
   build_all(&b);
-  cache_close(&b.cache);
-  status = take(c, b.images);
+  status = interrupt_requested() ? ampc_fail(AMPC_INTERRUPTED, "interrupted") : take(c, b.images);
   if (status) {
     jit_cuda_unload(b.images);
   } else {

@@ -1,11 +1,11 @@
 /* :ptx and :sass: what NVRTC and nvdisasm make of a kernel. Neither needs a GPU. */
 #include "repl.h"
 #include "compiler/emit/emit.h"
+#include "runner/jit/child.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* The session's program for a GPU, whatever device the session runs on: its kernels have the
@@ -72,14 +72,20 @@ static bool print_section(Repl *r, FILE *from, const char *kernel)
 }
 
 /* nvdisasm reads files only, and prints all kernels of one. */
-static bool disassemble(Repl *r, const char *path, const char *kernel)
+static bool disassemble(Repl *r, char *path, const char *kernel)
 {
-  char command[128];
-  snprintf(command, sizeof command, "nvdisasm -c '%s'", path);
-  FILE *from = popen(command, "r");
-  if (!from) return repl_error(r, "cannot run nvdisasm: %s", strerror(errno));
-  bool good = print_section(r, from, kernel);
-  return pclose(from) == 0 && good;
+  char program[PATH_MAX];
+  if (!child_find("nvdisasm", program)) return false; /* command_sass has found it */
+  int input = child_file("", 0), output = child_file("", 0);
+  char *argv[] = {program, "-c", path, NULL};
+  int status = input >= 0 && output >= 0 ? child_run(argv, NULL, input, output) : -1;
+  FILE *from = status >= 0 && lseek(output, 0, SEEK_SET) == 0 ? fdopen(output, "r") : NULL;
+  bool good = from ? print_section(r, from, kernel)
+                   : repl_error(r, "cannot run nvdisasm: %s", strerror(errno));
+  if (input >= 0) close(input);
+  if (from) fclose(from);
+  if (!from && output >= 0) close(output);
+  return good && status == 0;
 }
 
 /* `text` holds the bytes of a cubin. */
@@ -97,8 +103,8 @@ static bool show_sass(Repl *r, const char *kernel, const Text *text)
 
 bool command_sass(Repl *r, const char *arg)
 {
-  int status = system("command -v nvdisasm >/dev/null 2>&1");
-  if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+  char program[PATH_MAX];
+  if (!child_find("nvdisasm", program))
     return repl_error(r, "nvdisasm is not on this machine; the CUDA toolkit has it");
   return emit(r, ":sass", arg, emit_cubin, show_sass);
 }

@@ -1,14 +1,15 @@
 /* Where inputs come from: the line editor on a terminal, else the lines of stdin. Lines are joined
- * while a bracket is open. Ctrl-C drops what has been typed, or sets a flag for whoever is at work.
+ * while a bracket is open. Ctrl-C drops what has been typed, or is a request to whoever is at work.
  */
 #include "repl.h"
+#include "runtime/base/interrupt.h"
+#include "runtime/base/signals.h"
 #include "runtime/base/terminal.h"
 #include <errno.h>
 #include <histedit.h>
 #include <limits.h>
 #include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,31 +33,14 @@ struct Input {
 
 /* ---- Ctrl-C ---- */
 
-static volatile sig_atomic_t interrupts;
-
-static void note_interrupt(int number)
-{
-  (void)number;
-  interrupts = 1;
-}
-
-/* On a terminal calls go on after the signal, so that no output is lost: waiting for a key sees it
- * all the same. Elsewhere it ends the reading of a line. */
-void input_interrupts(bool terminal)
-{
-  struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = terminal ? SA_RESTART : 0};
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, NULL);
-}
-
 bool input_interrupted(void)
 {
-  return interrupts != 0;
+  return interrupt_requested();
 }
 
 void input_calm(void)
 {
-  interrupts = 0;
+  interrupt_calm();
 }
 
 /* ---- history ---- */
@@ -123,19 +107,17 @@ static char *prompt(EditLine *editor)
   return in->size ? more : first;
 }
 
-/* Waits for input or Ctrl-C, which counts from before the wait on: the signal is let in only while
- * the wait lasts. False after Ctrl-C. */
+/* Waits for input or a request, which counts from before the wait on: signals are let in only while
+ * the wait lasts. False after a request. */
 static bool wait_for_input(void)
 {
-  sigset_t blocked, before;
+  sigset_t before;
   struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-  sigemptyset(&blocked);
-  sigaddset(&blocked, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &blocked, &before);
-  int n = -1;
-  while (n < 0 && !interrupts) n = ppoll(&in, 1, NULL, &before); /* fails when the window changes */
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return !interrupts;
+  signals_hold(&before);
+  int n = -1; /* ppoll fails when the window changes */
+  while (n < 0 && !interrupt_requested()) n = ppoll(&in, 1, NULL, &before);
+  signals_release(&before);
+  return !interrupt_requested();
 }
 
 /* A character. The editor's own reader would go on after a signal. */
@@ -268,7 +250,8 @@ static const char *read_line(Input *in, size_t *out_size)
   }
   ssize_t n;
   do n = getline(&in->line, &in->line_size, stdin);
-  while (n < 0 && errno == EINTR && !feof(stdin) && !interrupts && (clearerr(stdin), true));
+  while (n < 0 && errno == EINTR && !feof(stdin) && !input_interrupted() &&
+         (clearerr(stdin), true));
   *out_size = n > 0 ? (size_t)n : 0;
   return n > 0 ? in->line : NULL;
 }
@@ -302,7 +285,7 @@ const char *input_next(Input *in, size_t *out_size)
     input_calm();
     const char *line = read_line(in, &n);
     if (!line && input_interrupted()) { /* what was typed is dropped */
-      if (!in->editor) return NULL;
+      if (!in->editor || interrupt_ending()) return NULL;
       el_reset(in->editor);
       tcflush(STDIN_FILENO, TCIFLUSH); /* typed before it, not read yet */
       keep_input(in); /* the lines before the one that was being typed can be had again */

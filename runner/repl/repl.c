@@ -3,6 +3,7 @@
 #include "compiler/options.h"
 #include "runner/runner.h"
 #include "runner/train/options.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/plan/shown.h"
 #include <ctype.h>
 #include <locale.h>
@@ -119,10 +120,12 @@ static int loop(Repl *r)
   bool good = open_session(r);
   size_t size;
   const char *text;
-  while (good && !r->quit && (text = input_next(in, &size))) repl_run(r, text, size);
+  while (good && !r->quit && !interrupt_ending() && (text = input_next(in, &size)))
+    repl_run(r, text, size);
   if (good && r->interactive && !r->quit) putchar('\n');
   close_session(r);
   input_close(in);
+  if (interrupt_ending()) return AMPC_INTERRUPTED;
   return good ? r->failed && !r->interactive : AMPC_BAD_FILE;
 }
 
@@ -148,7 +151,7 @@ int repl_main(int argc, char **argv)
     if (r.job) r.options.input = r.job;
     r.given = r.options;
     program_as_given(&r);
-    input_interrupts(r.interactive);
+    interrupt_prompt(r.interactive);
     status = loop(&r);
   }
   arena_destroy(arena);

@@ -85,7 +85,6 @@ Input *input_open(Repl *r);
 /* The next whole input, valid until the next call; NULL at the end. */
 const char *input_next(Input *in, size_t *out_size);
 void input_close(Input *in);
-void input_interrupts(bool terminal); /* from here on Ctrl-C only sets a flag */
 bool input_interrupted(void);         /* since input_calm */
 void input_calm(void);
 

@@ -225,8 +225,8 @@ typedef struct ampc_train_options {
 /* Runs the job's train blocks with their evals; prints progress to stderr (a line that is rewritten
  * on a terminal, plain lines otherwise) and results ("eval acc: 0.8731") to stdout. SIGINT, SIGTERM
  * and SIGHUP save and end with AMPC_INTERRUPTED, SIGUSR1 saves and goes on; what is ignored before
- * stays ignored. A log that cannot be written ends nothing: it is told, and the status at the end
- * is AMPC_BAD_FILE. */
+ * stays ignored; so is SIGXFSZ: the write fails. A log that cannot be written ends nothing: it is
+ * told, and the status at the end is AMPC_BAD_FILE. */
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options);
 

@@ -1,11 +1,13 @@
 #include "standard_files.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 bool standard_files_open(void)
 {
+  signal(SIGXFSZ, SIG_IGN);
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
     if (fcntl(fd, F_GETFD) != -1) continue;
     /* the lowest free number is taken; the wrong direction makes every use an error */

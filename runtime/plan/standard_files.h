@@ -1,10 +1,11 @@
-/* What whoever started the program has left it: stdin, stdout, stderr, a stack. */
+/* What each program of ours does before it opens a file. */
 #pragma once
 #include <stdbool.h>
 
-/* To be called before any file is opened: one that took a closed number would get what is printed.
- * Such a number is taken by a file that can neither be read nor written, as before. False: it
- * cannot be had. */
+/* stdin, stdout and stderr that whoever started the program has closed: a file that took such a
+ * number would get what is printed. It is taken by one that can neither be read nor written, as
+ * before. False: it cannot be had. And a limit on the size of files (SIGXFSZ) is an error of
+ * write(), such as a full disk, not the end of the process. */
 bool standard_files_open(void);
 
 /* Refuses a stack that is too small for the deepest program or for the C compiler: a crash would

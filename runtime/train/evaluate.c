@@ -1,7 +1,7 @@
 /* Eval blocks: all their data once, or `steps` batches; averages of their metrics. A Ctrl-C ends
  * them early. */
 #include <stdlib.h>
-#include "interrupt.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/outside.h"
 #include "train.h"
 
@@ -159,8 +159,8 @@ static ampc_status judge(Session *s, uint32_t block, bool last)
 {
   if (last) return AMPC_OK;
   int64_t most = early_stop_of(s, (uint32_t)s->position.block);
-  s->judged |= patience_waits_for(s->rt, block, most, s->steps) ||
-               plateau_waits_for(s->rt, block, s->steps);
+  s->judged |=
+      patience_waits_for(s->rt, block, most, s->steps) || plateau_waits_for(s->rt, block, s->steps);
   early_stop_note(s, block);
   return plateau_note(s->rt, block, s->steps, s->values, tell_lowered, &s->progress);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/interrupt.h"
 #include "runtime/base/out_of_memory.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/number.h"
@@ -154,6 +155,7 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data)
 {
   if (!standard_files_open()) return AMPC_BAD_FILE;
+  interrupt_begin(program->name);
   if (!stack_suffices(program->name)) return AMPC_RUN_FAILED;
   out_of_memory_catch(program->name);
   Command c = {.train = {.device = "auto", .data_dir = "."}};

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "interrupt.h"
 #include "lost.h"
 #include "runtime/base/file_lock.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/plan/number.h"
 #include "runtime/state/safetensors.h"
 #include "train.h"
@@ -217,6 +217,12 @@ ampc_status session_save(Session *s, const char *path)
   return status;
 }
 
+static void tell_unsaved(Session *s)
+{
+  progress_note(&s->progress, "SIGUSR1: nothing was saved (%s)",
+                s->options->eval_only ? "no step was done" : "no --save");
+}
+
 /* SIGUSR1: a checkpoint now, and on. */
 static ampc_status save_asked(Session *s)
 {
@@ -225,7 +231,7 @@ static ampc_status save_asked(Session *s)
   if (s->path)
     progress_note(&s->progress, "saved %s at step %lld", s->path, (long long)s->steps);
   else
-    progress_note(&s->progress, "SIGUSR1: nothing was saved (no --save)");
+    tell_unsaved(s);
   return AMPC_OK;
 }
 
@@ -479,6 +485,7 @@ static ampc_status name_checkpoint(const Session *s, ampc_status status)
 
 static void tell_end(Session *s)
 {
+  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* else the last save was the answer */
   if (s->out_of_time)
     progress_note(&s->progress, "stopped by --max-time after step %lld of %lld",
                   (long long)s->steps, (long long)s->total);
@@ -492,6 +499,7 @@ static ampc_status run(Session *s)
   ampc_status status = check_options(s);
   if (!status) status = load_weights(s);
   if (!status) status = open_data(s);
+  interrupt_ask(); /* logs have an end, and soon there is something to save */
   if (!status) status = report_open(s);
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);

@@ -107,17 +107,21 @@ refuses "no room for the table" 3 'the log in logs/full is not complete' \
 [ "$(grep -c 'note: cannot write the log.*No space left' err)" = 1 ] || failed "it is not told once"
 same "no room for the table: the state" saved full
 rm -f saved
-limited() { bash -c 'trap "" XFSZ; ulimit -f 1; exec timeout 500 "$amp" train --device cpu -q "$@"' - "$@"; }
+limited() { bash -c 'ulimit -f 1; exec timeout 500 "$amp" train --device cpu -q "$@"' - "$@"; }
 refuses "the table grows too large" 3 'the log in logs/large is not complete' \
   limited --steps 30 --log 1 --log-dir logs/large $job
 grep -q 'note: cannot write the log.*File too large' err || failed "it is not told"
 grep -q '^eval acc' out || failed "the run did not go on"
+refuses "the checkpoint grows too large" 3 'cannot write .*saved: File too large' limited --steps 3 --save saved $job
+(ulimit -f 1; "$ampc" -o large.c $job) >out 2>err
+[ $? = 3 ] && grep -q 'cannot write large.c: File too large' err || failed "ampc: a text grows too large: $(cat err)"
 json_full() { timeout 500 "$amp" train --device cpu -q --json "$@" >/dev/full; }
 refuses "no room for the lines of JSON" 3 'JSON on stdout are not complete' json_full --steps 30 --save saved $job
 same "no room for the lines of JSON: the state" saved full
 rm -f saved
-json_gone() { train --json --steps 30 --save saved $job 2>err | head -n 2 >two; echo "${PIPESTATUS[0]}"; }
-[ "$(json_gone)" = 3 ] && [ "$(wc -l <two)" = 2 ] || failed "a reader that goes away"
+mkfifo gone
+json_gone() { train --json --steps 30 --save saved $job 3<>gone 4>gone 3<&- >&4; }
+refuses "a reader that goes away" 3 'JSON on stdout are not complete' json_gone
 same "a reader that goes away: the state" saved full
 
 # ---- limits --------------------------------------------------------------------------------------------
@@ -216,4 +220,6 @@ train --steps 12 --limit-batches 4 --save jit $job >out 2>err
 same "emitted: the state" e jit
 same "emitted: --keep-last" e e.step12
 [ -s logs/emitted/metrics.csv ] || failed "emitted: --log-dir"
+emitted_limited() { (cd data && ulimit -f 1 && exec ../emitted -q --steps 3 --save ../large "$@"); }
+refuses "emitted: the checkpoint grows too large" 3 'cannot write .*large: File too large' emitted_limited
 finish

@@ -197,7 +197,7 @@ static void check_interrupt(void)
     signal_sent = ends[i];
     expect("", AMPC_INTERRUPTED, NULL, "nothing was saved");
     insist_at = 4, signal_at = -1;
-    expect("--save %s/part", 1000 + ends[i], NULL, NULL);
+    expect("--save %s/part", AMPC_INTERRUPTED, NULL, "small: interrupted\n");
     insist_at = -1, signal_at = 3;
     signal(ends[i], SIG_IGN); /* as nohup does */
     expect("", 0, "eval acc: ", NULL);

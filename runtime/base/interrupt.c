@@ -1,0 +1,186 @@
+/* See interrupt.h.
+ *
+ * A thread that computes takes no signals (Note [signals]), so the training loop has one that only
+ * waits: a second Ctrl-C need not wait for the end of a step. */
+#include "interrupt.h"
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "ampc_rt.h"
+#include "signals.h"
+
+enum {
+  REQUESTS = 4, /* of the signals below: those that are asked for */
+  SIGNALS = 6,
+  STACK = 256 << 10 /* bytes; handlers need little */
+};
+static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ};
+static const long long twice = 300000000; /* ns after which a second request is another one */
+
+static const char *running; /* the name of the program; NULL: another's main */
+static bool terminal, prompt;
+static atomic_bool asked, requested, save_requested;
+static atomic_int held;
+static atomic_llong ending; /* when the first request to end came, ns; 0: none did */
+static struct sigaction before[SIGNALS];
+static pthread_t listener;
+static bool listening;
+static sem_t over;
+
+/* ---- the handler: only calls that one may make ---- */
+
+static void end_process(int number)
+{
+  static const char text[] = ": interrupted\n";
+  if (!running) { /* as if nothing had caught it, when the handler returns */
+    signal(number, SIG_DFL);
+    raise(number);
+    return;
+  }
+  ssize_t ignored =
+      terminal ? write(STDERR_FILENO, "\n", 1) : 0; /* behind ^C, or a line of steps */
+  ignored = write(STDERR_FILENO, running, strlen(running));
+  ignored = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)ignored;
+  _exit(AMPC_INTERRUPTED);
+}
+
+/* Nobody will look: the process ends as soon as nothing is held. */
+static bool at_once(void)
+{
+  return running && !asked;
+}
+
+static void ask_end(int number)
+{
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  long long now = time.tv_sec * 1000000000LL + time.tv_nsec, first = 0;
+  bool again = !atomic_compare_exchange_strong(&ending, &first, now) && now - first > twice;
+  requested = true;
+  if (!held && (again || at_once())) end_process(number);
+}
+
+static void take(int number)
+{
+  int error = errno;
+  if (number == SIGUSR1)
+    save_requested = true;
+  else if (prompt && number == SIGINT)
+    requested = true;
+  else
+    ask_end(number);
+  errno = error;
+}
+
+/* ---- catching ---- */
+
+static void install(int first, int end, int flags)
+{
+  for (int i = first; i < end; i++) {
+    struct sigaction action = {.sa_handler = i < REQUESTS ? take : SIG_IGN, .sa_flags = flags};
+    sigemptyset(&action.sa_mask);
+    sigaction(signals[i], NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
+  }
+}
+
+void interrupt_begin(const char *program)
+{
+  running = program;
+  terminal = isatty(STDERR_FILENO);
+  install(0, REQUESTS, SA_RESTART);
+}
+
+void interrupt_ask(void)
+{
+  asked = true;
+}
+
+void interrupt_prompt(bool on_terminal)
+{
+  prompt = true;
+  install(0, REQUESTS, on_terminal ? SA_RESTART : 0);
+  interrupt_ask();
+}
+
+static void *wait_for_signals(void *nothing)
+{
+  while (sem_wait(&over) != 0) {} /* a handler ran */
+  return nothing;
+}
+
+/* The thread takes what the caller takes. Without it signals are late, by a step at most. */
+static void start_listener(void)
+{
+  pthread_attr_t small;
+  sem_init(&over, 0, 0);
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, STACK);
+  listening = pthread_create(&listener, &small, wait_for_signals, NULL) == 0;
+  pthread_attr_destroy(&small);
+}
+
+void interrupt_catch(void)
+{
+  if (!running) {
+    requested = save_requested = false;
+    ending = 0;
+  }
+  install(running ? REQUESTS : 0, SIGNALS, SA_RESTART);
+  start_listener();
+}
+
+void interrupt_restore(void)
+{
+  if (listening) {
+    sem_post(&over);
+    pthread_join(listener, NULL);
+  }
+  sem_destroy(&over);
+  for (int i = running ? REQUESTS : 0; i < SIGNALS; i++) sigaction(signals[i], &before[i], NULL);
+}
+
+/* ---- holding ---- */
+
+static _Thread_local int own; /* of `held`, this thread's */
+
+void interrupt_hold(void)
+{
+  own++;
+  held++;
+}
+
+/* The last one ends the process; until then the others begin nothing new. */
+void interrupt_release(void)
+{
+  if (--held == 0 && requested && at_once()) end_process(SIGINT);
+  if (--own == 0)
+    while (requested && at_once()) pause();
+}
+
+/* ---- requests ---- */
+
+bool interrupt_requested(void)
+{
+  return requested;
+}
+
+bool interrupt_ending(void)
+{
+  return ending != 0;
+}
+
+void interrupt_calm(void)
+{
+  if (!ending) requested = false;
+}
+
+bool interrupt_take_save(void)
+{
+  return atomic_exchange(&save_requested, false);
+}
