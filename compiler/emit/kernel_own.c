@@ -176,7 +176,8 @@ static void put_text(const Kernel *k)
   for (bool first = !skips; s < end; first = false, line += t->raw) {
     const char *stop = memchr(s, '\n', (size_t)(end - s));
     size_t n = (size_t)((stop ? stop : end) - s), pad = first ? place.column - 1 : 0;
-    const char *text = arena_printf(k->c->arena, "%*s%.*s", (int)pad, "", (int)n, s);
+    size_t kept = n && s[n - 1] == '\r' ? n - 1 : n;
+    const char *text = arena_printf(k->c->arena, "%*s%.*s", (int)pad, "", (int)kept, s);
     if (!t->raw && !first) put_place(k, line, &place);
     printer_text(k->p, path, line, text, strlen(text));
     if (!*text) EMIT(k->p, "\n");

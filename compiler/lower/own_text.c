@@ -1,6 +1,7 @@
 /* The text of an op: a string of the job, or a file beside it. */
 #include "own.h"
 #include "compiler/driver.h"
+#include "runtime/plan/shown.h"
 
 /* Most strings stand in the job as they are. Where there are escapes, places in the text are those
  * of the string. */
@@ -29,15 +30,43 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   return text != NULL;
 }
 
+/* It is printed as it stands, into files and on terminals. So it holds nothing that an editor or a
+ * terminal would obey, and does not join the line behind it. */
+static bool check_text(Lower *l, const OwnText *t)
+{
+  char escape[AMPC_ESCAPE_ROOM] = "";
+  uint32_t at = 0, n = 0, end = t->size;
+  for (; at < t->size && !escape[0]; at += n) {
+    n = (uint32_t)ampc_character(t->text + at, t->size - at, escape);
+    bool ends_line = t->text[at] == '\r' && at + 1 < t->size && t->text[at + 1] == '\n';
+    if (ends_line || t->text[at] == '\n' || t->text[at] == '\t') escape[0] = 0;
+  }
+  if (escape[0]) {
+    Span place = {t->span.start + at - n, t->span.start + at};
+    fail(l, E209, t->raw ? place : t->span, "the text of an op has `%s`, which cannot be shown",
+         escape);
+    diag_help(l->c, "control characters, those that turn the direction of text, and bytes that are "
+                    "no UTF-8 cannot stand in it; strings of C have escapes for them");
+    return false;
+  }
+  while (end && strchr(" \t\r\n", t->text[end - 1])) end--;
+  bool joins =
+      end && (t->text[end - 1] == '\\' || (end >= 3 && memcmp(t->text + end - 3, "?\?/", 3) == 0));
+  return !joins ||
+         (fail(l, E209, t->span, "the text of an op ends in `%s`, which joins the next line",
+               t->text[end - 1] == '/' ? "?\?/" : "\\"),
+          false);
+}
+
 bool own_text(Lower *l, File *f, const Expr *e, OwnText *out)
 {
   if (e->kind == EXPR_string) {
     *out = string_text(l, e);
-    return true;
+    return check_text(l, out);
   }
   if (e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name &&
       strcmp(e->as.call.callee->as.name, "file") == 0)
-    return file_text(l, f, e, out);
+    return file_text(l, f, e, out) && check_text(l, out);
   fail(l, E209, e->span, "the text of an op is a string, or a file");
   diag_help(l->c, "`cuda = \"\"\"...\"\"\"`, or `cuda = file(\"kernel.cu\")`");
   return false;

@@ -120,7 +120,7 @@ refuses "no room for the lines of JSON" 3 'JSON on stdout are not complete' json
 same "no room for the lines of JSON: the state" saved full
 rm -f saved
 mkfifo gone
-json_gone() { train --json --steps 30 --save saved $job 3<>gone 4>gone 3<&- >&4; }
+json_gone() (exec 3<>gone 4>gone && exec 3<&- && train --json --steps 30 --save saved $job >&4)
 refuses "a reader that goes away" 3 'JSON on stdout are not complete' json_gone
 same "a reader that goes away: the state" saved full
 

@@ -22,17 +22,30 @@ static void refuse(const char *why, const Text *text)
   abort();
 }
 
+/* A line may have tabs, where it is that of an op's text. */
+static bool is_plain(const char *s, size_t n)
+{
+  for (const char *end = s + n; s < end; s++) {
+    const char *tab = memchr(s, '\t', (size_t)(end - s));
+    if (!tab) tab = end;
+    if (!ampc_is_plain(s, (size_t)(tab - s))) return false;
+    s = tab;
+  }
+  return true;
+}
+
 /* What a terminal obeys, and a comment that would join the next line: Note [the user's text in C].
- * Only macros of our own have lines that go on. */
+ * Only macros of our own have lines that go on, and the texts of ops, which are C as they stand. */
 static void check_lines(const Text *text)
 {
+  bool own = strstr(text->at, "\n#line ") != NULL;
   if (strlen(text->at) != text->n) refuse("a zero in the text", text);
   for (const char *s = text->at; *s;) {
     size_t n = strcspn(s, "\n");
-    if (!ampc_is_plain(s, n)) refuse("a control character", text);
+    if (!is_plain(s, n)) refuse("a control character", text);
     bool joined = n && (s[n - 1] == '\\' || (n >= 3 && memcmp(s + n - 3, "?\?/", 3) == 0));
     bool comment = memmem(s, n, "//", 2) != NULL;
-    if (joined && comment) refuse("a comment that goes on", text);
+    if (joined && comment && !own) refuse("a comment that goes on", text);
     s += n + (s[n] == '\n');
   }
 }
