@@ -177,13 +177,13 @@ static void check_layout(const Check *k)
   }
 }
 
-/* After pass layout every node is an effect or kept, or it is read: its kernel stores something. Of
- * a loop's `next` it may be the next iteration that reads it. */
+/* What a command computes is an effect or kept, or somebody reads it: else its kernel has nothing
+ * to store. Of a loop's `next` it may be the next iteration that reads it. */
 static void check_read(const Check *k)
 {
   const Node *n = k->n;
   bool ends = op_has(n, T_effect) || op_has(n, T_kept) || n->op == OP_next;
-  if (!ends && op_of(n)->tmpl != TMPL_leaf && !k->read[k->id]) broken(k, "nobody reads it");
+  if (n->group && !ends && !k->read[k->id]) broken(k, "nobody reads it");
 }
 
 static bool *find_read(Compile *c)
@@ -209,6 +209,6 @@ void ir_check(Compile *c, const char *pass)
     if (g->facts & IR_TYPED) check_types(&k);
     if (g->facts & IR_DIFFED) check_gradient(&k);
     if (g->facts & IR_LAID) check_layout(&k);
-    if (g->facts & IR_LAID) check_read(&k);
+    if (g->facts & IR_FUSED) check_read(&k);
   }
 }
