@@ -124,6 +124,23 @@ static void put_border(Bounds *b, OpKind op, uint16_t loop, uint32_t first, uint
   ir_append(c, &at, op, in, n_in, ATTRS({"loop", {.i = loop}}));
 }
 
+static bool ends_round(const Bounds *b, uint32_t id, uint16_t loop)
+{
+  return b->r.old[id].op == OP_next && b->r.old[id].loop == loop;
+}
+
+/* A `next` writes over what the rest of the round reads, so all of them stand behind it, and behind
+ * the copies of each other's: the order of nodes is one in which they can run. */
+static void put_nexts(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
+{
+  for (uint32_t id = first; id <= last && b->borders; id++) {
+    const Node *n = &b->r.old[id];
+    if (ends_round(b, id, loop) && needs_copy(b, n, 1)) copy_of(b, b->r.map[n->in[1].id], n, 1);
+  }
+  for (uint32_t id = first; id <= last; id++)
+    if (ends_round(b, id, loop)) put(b, loop, id);
+}
+
 static void put_loop(Bounds *b, uint16_t loop, uint32_t first)
 {
   uint16_t around = b->c->graph->loops.at[loop].parent;
@@ -139,7 +156,8 @@ static void put_loop(Bounds *b, uint16_t loop, uint32_t first)
   if (b->borders) put_copies(b, loop, first, last);
   if (b->borders) put_border(b, OP_scan, loop, first, last);
   for (uint32_t id = first; id <= last; id++)
-    if (is_inside(b, id, loop)) put(b, loop, id);
+    if (is_inside(b, id, loop) && !ends_round(b, id, loop)) put(b, loop, id);
+  put_nexts(b, loop, first, last);
   if (b->borders) put_border(b, OP_scan_end, loop, first, last);
 }
 
