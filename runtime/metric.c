@@ -2,6 +2,7 @@
  * each. Formulas and averages are scikit-learn's (f1_score, jaccard_score, matthews_corrcoef,
  * confusion_matrix); what would be divided by 0 is 0, as there. */
 #include "runtime/metric.h"
+#include "runtime/plan/needs.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -185,6 +186,7 @@ static ampc_status slots_read(ampc_runtime *rt, uint32_t metric, ampc_metric **s
 /* Of one with statistics: as if one sample had its value. */
 ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
 {
+  NEEDS(rt && out);
   ampc_metric *slots;
   ampc_status status = slots_read(rt, metric, &slots);
   if (status) return status;
@@ -200,6 +202,7 @@ ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
 
 ampc_status ampc_get_statistics(ampc_runtime *rt, uint32_t metric, double *out)
 {
+  NEEDS(rt && out);
   ampc_metric *slots;
   ampc_status status = slots_read(rt, metric, &slots);
   if (status) return status;
@@ -210,6 +213,7 @@ ampc_status ampc_get_statistics(ampc_runtime *rt, uint32_t metric, double *out)
 
 ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block)
 {
+  NEEDS(rt);
   const ampc_program *p = rt->program;
   if (block >= p->n_blocks) return ampc_fail(AMPC_BAD_USAGE, "no block %u", block);
   const ampc_block *b = &p->blocks[block];

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/plan/number.h"
 #include "runtime.h"
+#include "runtime/plan/needs.h"
 
 static const char *const space_names[AMPC_SPACE_COUNT] = {
     "none",    "state",   "weights",         "f16 copies", "bf16 copies",  "gradients", "moments",
@@ -45,12 +45,6 @@ static ampc_status open_spaces(ampc_runtime *rt)
   return AMPC_OK;
 }
 
-ampc_ref runtime_setting_place(const ampc_program *p, uint32_t i)
-{
-  uint32_t slots = ampc_metric_slots(p->metrics, p->n_metrics);
-  return (ampc_ref){AMPC_STATE, ampc_state_setting(p->n_optimizers, slots, i)};
-}
-
 /* What would make later calls write out of bounds. Kernels of images are checked by the device. */
 static ampc_status check_program(const ampc_program *p)
 {
@@ -65,17 +59,6 @@ static ampc_status check_program(const ampc_program *p)
     if (!p->kernels[i].function)
       return ampc_fail(AMPC_RUN_FAILED, "kernel %s is not loaded", p->kernels[i].name);
   return AMPC_OK;
-}
-
-ampc_status runtime_read_setting(ampc_runtime *rt, uint32_t i, float *out)
-{
-  return ampc_read(rt, runtime_setting_place(rt->program, i), out, sizeof *out);
-}
-
-ampc_status runtime_write_setting(ampc_runtime *rt, uint32_t i, double number)
-{
-  float value = (float)number;
-  return ampc_write(rt, runtime_setting_place(rt->program, i), &value, sizeof value);
 }
 
 static ampc_status write_settings(ampc_runtime *rt)
@@ -163,6 +146,7 @@ static void free_tables(ampc_runtime *rt)
 
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out)
 {
+  NEEDS(program && out);
   *out = NULL;
   ampc_runtime *rt = calloc(1, sizeof *rt);
   if (!rt) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
@@ -201,16 +185,19 @@ void ampc_free(ampc_runtime *rt)
 
 const ampc_program *ampc_program_of(const ampc_runtime *rt)
 {
+  if (!rt) return NULL;
   return rt->program;
 }
 
 const char *ampc_device_name(const ampc_runtime *rt)
 {
+  if (!rt) return "none";
   return rt->device->name;
 }
 
 ampc_memory ampc_memory_of(const ampc_runtime *rt)
 {
+  if (!rt) return (ampc_memory){.total = 0};
   ampc_memory m = {.library = rt->device->ops->library_bytes(rt->device)};
   m.total = m.library;
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
@@ -255,6 +242,7 @@ static int64_t most_scratch(const ampc_program *p)
  * and prepared for that; the spaces themselves are not allocated. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out)
 {
+  NEEDS(program && out);
   Device *d = NULL;
   *out = (ampc_memory){.library = 0};
   ampc_status status = AMPC_OK;
@@ -316,6 +304,7 @@ static void keep_failure(ampc_runtime *rt, ampc_status status)
 
 ampc_runtime *ampc_called(ampc_runtime *rt, const char *name)
 {
+  if (!rt) return NULL;
   rt->called = name;
   return rt;
 }
@@ -367,6 +356,7 @@ static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
 /* `first` and `closes` lie side by side. They are written where they change: twice a step. */
 ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes)
 {
+  NEEDS(rt);
   const int flags[2] = {first, closes};
   if (rt->first == first && rt->closes == closes) return AMPC_OK;
   rt->first = first;
@@ -386,6 +376,7 @@ ampc_status runtime_set_call(ampc_runtime *rt, int64_t call)
  * variants, which ampc_run_step refuses. */
 uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step)
 {
+  if (!b) return 0;
   uint32_t fires = 0, v = 0;
   int64_t batch = b->kind == AMPC_INFER ? b->variant[0].batch : samples;
   for (uint32_t i = 0; i < b->n_periods; i++) fires |= (uint32_t)(step % b->period[i] == 0) << i;
@@ -395,6 +386,7 @@ uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step)
 
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
+  NEEDS(rt);
   const ampc_program *p = rt->program;
   const DeviceOps *ops = rt->device->ops;
   if (block >= p->n_blocks || variant >= p->blocks[block].n_variants)
@@ -411,31 +403,34 @@ ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
 
 ampc_status ampc_wait(ampc_runtime *rt)
 {
+  NEEDS(rt);
   keep_failure(rt, rt->device->ops->wait(rt->device));
   return failed(rt);
 }
 
 int64_t ampc_waits(const ampc_runtime *rt)
 {
+  if (!rt) return 0;
   return rt->device->waits;
 }
 
 char *const *ampc_spaces(ampc_runtime *rt)
 {
+  if (!rt) return NULL;
   return rt->space;
 }
 
 /* After a failure, and before the first step, calls of a step do nothing. */
 static bool is_idle(const ampc_runtime *rt)
 {
-  return rt->failed || rt->preparing;
+  return !rt || rt->failed || rt->preparing;
 }
 
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args)
 {
-  const ampc_program *p = rt->program;
   if (is_idle(rt) || grid == 0) return;
+  const ampc_program *p = rt->program;
   if (kernel >= p->n_kernels || p->kernels[kernel].n_args != n_args) {
     keep_failure(
         rt, ampc_fail(AMPC_RUN_FAILED, "broken plan: kernel %u with %u arguments", kernel, n_args));
@@ -447,9 +442,9 @@ void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t b
 void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t kernel, uint32_t grid,
                        uint32_t block, void *const *args, uint32_t n_args)
 {
-  const DeviceOps *ops = rt->device->ops;
   bool done = false;
-  if (rt->failed) return;
+  if (!rt || rt->failed) return;
+  const DeviceOps *ops = rt->device->ops;
   if (ops->attention)
     keep_failure_of(rt,
                     rt->preparing ? ops->prepare_attention(rt->device, desc)
@@ -461,8 +456,8 @@ void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t ke
 void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
                   const void *bias, void *c, void *workspace)
 {
+  if (!rt || rt->failed) return;
   const DeviceOps *ops = rt->device->ops;
-  if (rt->failed) return;
   keep_failure_of(rt,
                   rt->preparing ? ops->prepare_gemm(rt->device, desc)
                                 : ops->gemm(rt->device, desc, a, b, bias, c, workspace),
@@ -472,8 +467,8 @@ void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const 
 void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
                   void *y, void *workspace)
 {
+  if (!rt || rt->failed) return;
   const DeviceOps *ops = rt->device->ops;
-  if (rt->failed) return;
   keep_failure_of(rt,
                   rt->preparing ? ops->prepare_conv(rt->device, desc)
                                 : ops->conv(rt->device, desc, x, w, bias, y, workspace),
@@ -514,6 +509,7 @@ static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes
 
 ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes)
 {
+  NEEDS(rt && (to || !bytes));
   ampc_status status = check_range(rt, from, bytes);
   if (status || bytes == 0) return status;
   return rt->device->ops->copy_out(rt->device, to, rt->space[from.space] + from.offset, bytes);
@@ -521,6 +517,7 @@ ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes)
 
 ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t bytes)
 {
+  NEEDS(rt && (from || !bytes));
   ampc_status status = check_range(rt, to, bytes);
   if (status || bytes == 0) return status;
   return rt->device->ops->copy_in(rt->device, rt->space[to.space] + to.offset, from, bytes);
@@ -553,48 +550,9 @@ ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to,
                                  out_there);
 }
 
-/* A long list is cut in the message alone. */
-static ampc_status no_setting(const ampc_program *p, const char *setting)
-{
-  char names[256] = "";
-  for (uint32_t i = 0; i < p->n_settings; i++) {
-    size_t used = strlen(names);
-    snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", p->settings[i].name);
-  }
-  return ampc_fail(AMPC_BAD_USAGE, "no setting `%s` in %s; it has: %s", setting, p->source,
-                   p->n_settings ? names : "none");
-}
-
-ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value)
-{
-  const ampc_program *p = rt->program;
-  uint32_t i = 0;
-  while (i < p->n_settings && strcmp(p->settings[i].name, setting) != 0) i++;
-  if (i == p->n_settings) return no_setting(p, setting);
-  if (!ampc_in_domain(p->settings[i].domain, value))
-    return ampc_fail(AMPC_BAD_USAGE, "setting `%s` is %.9g; it must be %s", setting, value,
-                     ampc_domain_text(p->settings[i].domain));
-  rt->given[i] = true;
-  return runtime_write_setting(rt, i, value);
-}
-
-ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps)
-{
-  const ampc_program *p = rt->program;
-  ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < p->n_settings && !status; i++) {
-    int64_t n = 0;
-    for (uint32_t b = 0; b < p->n_blocks && b < 64; b++)
-      if (p->settings[i].steps_of >> b & 1) n += steps[b];
-    if (p->settings[i].every > 1) n /= p->settings[i].every;
-    if (p->settings[i].steps_of && !rt->given[i])
-      status = runtime_write_setting(rt, i, n > 0 ? (double)n : 1);
-  }
-  return status;
-}
-
 ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out)
 {
+  NEEDS(rt && out);
   ampc_status status = ampc_wait(rt);
   return status ? status : ampc_read(rt, (ampc_ref){AMPC_STATE, 0}, out, sizeof *out);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
+#include "runtime/plan/needs.h"
 
 enum { OLDEST_CAPABILITY = 70 };
 
@@ -142,6 +143,7 @@ void gpu_close(CudaDevice *d)
 
 ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM])
 {
+  NEEDS(device && out);
   DeviceWish wish;
   const CudaApi *cuda;
   char why[AMPC_WHY_ROOM];

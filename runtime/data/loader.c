@@ -12,6 +12,7 @@
 #include "runtime/base/data_threads.h"
 #include "runtime/base/signals.h"
 #include "source.h"
+#include "runtime/plan/needs.h"
 
 /* Three slots: one that the consumer reads, one that is ready, one that is being filled. */
 enum { RING = 3, ALIGN = 64 /* bytes */, MOST_THREADS = AMPC_MOST_DATA_THREADS, WHY = 1024 };
@@ -282,6 +283,7 @@ static ampc_status start_threads(ampc_batches *b)
 static ampc_status batches_open(const ampc_program *p, uint32_t block, const char *data_dir,
                                 uint64_t seed, ampc_batches **out)
 {
+  NEEDS(p && out && block < p->n_blocks);
   *out = NULL;
   ampc_batches *b = calloc(1, sizeof *b);
   if (!b) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
@@ -307,6 +309,7 @@ static ampc_status batches_open(const ampc_program *p, uint32_t block, const cha
 
 static int64_t batches_per_epoch(const ampc_batches *b)
 {
+  if (!b) return 0;
   return b->per_epoch;
 }
 
@@ -314,6 +317,7 @@ static int64_t batches_per_epoch(const ampc_batches *b)
  * the beginning of the next epoch. */
 static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
 {
+  NEEDS(b);
   if (to.epoch < 0 || to.batch < 0 || to.batch > b->per_epoch)
     return ampc_fail(
         AMPC_BAD_FILE, "no batch %lld in epoch %lld: an epoch of block `%s` has %lld batches",
@@ -336,6 +340,7 @@ static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
 static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t *out_samples,
                                 ampc_data_position *out_position)
 {
+  NEEDS(b && out_base && out_samples && out_position);
   pthread_mutex_lock(&b->mutex);
   b->held = false;
   pthread_cond_broadcast(&b->changed);
@@ -358,6 +363,7 @@ static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t 
 /* Samples are looked at one after the other, which takes as long as an epoch does to read. */
 static bool batches_find_lost(const ampc_batches *b, char *text, size_t size)
 {
+  if (!b || !text) return false;
   for (uint32_t i = 0; i < b->block->n_sources; i++) {
     int64_t sample;
     double value;
@@ -373,6 +379,7 @@ static bool batches_find_lost(const ampc_batches *b, char *text, size_t size)
 
 static bool batches_sample_name(const ampc_batches *b, int64_t sample, char *text, size_t size)
 {
+  if (!b || !text || sample < 0) return false;
   for (uint32_t i = 0; i < b->block->n_sources; i++)
     if (source_sample_name(&b->sources[i], sample, text, size)) return true;
   return false;

@@ -1,7 +1,9 @@
 /* The runtime that ampc's programs link: devices, memory, the step, checkpoints, the training loop.
  *
  * Functions return 0 (AMPC_OK) or a status; ampc_last_error() then says in one line what failed and
- * what to do (both in ampc_plan.h). Objects come first, outputs last. Whoever calls a create
+ * what to do (both in ampc_plan.h). A pointer that is NULL where one is needed, and a block, metric
+ * or range that is not there, are AMPC_BAD_USAGE; of NULL a function that gives a value gives 0 or
+ * NULL. Objects come first, outputs last. Whoever calls a create
  * function frees with the matching free function; NULL is fine there. One runtime belongs to one
  * thread at a time. */
 #ifndef AMPC_RT_H
@@ -14,9 +16,9 @@ extern "C" {
 
 /* ---- a runtime: one program on one device ---- */
 
-/* `device`: "cpu", "cuda" (the first GPU that is free and can run it), "cuda:1" (that one) or "auto"
- * (cuda where there is one). `program` must outlive the runtime.
- * Allocates all spaces (zeroed), fills STATE from the program; weights are not yet set. */
+/* `device`: "cpu", "cuda" (the first GPU that is free and can run it), "cuda:1" (that one) or
+ * "auto" (cuda where there is one). `program` must outlive the runtime. Allocates all spaces
+ * (zeroed), fills STATE from the program; weights are not yet set. */
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out);
 void ampc_free(ampc_runtime *rt);
 /* The target to compile for, so that the program runs on `device`: "cpu", or "sm_90" for a GPU; for
@@ -48,7 +50,7 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copie
 /* Start values from the files of `load` clauses, instead of those that were drawn; nothing without
  * such clauses. Nothing changes where a tensor or a parameter is not accounted for: the error then
  * lists them, in several lines. `tell` is called with a line for each file, and with warnings
- * of values that a type does not hold. Paths are relative to data_dir. */
+ * of values that a type does not hold; it may be NULL. Paths are relative to data_dir. */
 typedef void ampc_tell(void *to, bool warning, const char *line);
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to);
 /* The same from one file with the names of the whole program, such as a checkpoint: its weights, of

@@ -4,11 +4,7 @@
 #include "runtime/base/convert.h"
 #include "runtime/outside.h"
 #include "runtime/runtime.h"
-
-static void tell_nobody(void *to, bool warning, const char *line)
-{
-  (void)to, (void)warning, (void)line;
-}
+#include "runtime/plan/needs.h"
 
 /* Start values first: random numbers begin where the seed says, and `missing` names what keeps its.
  */
@@ -27,9 +23,10 @@ static ampc_status take_weights(ampc_runtime *rt, const char *weights, const cha
 ampc_status ampc_infer_open(const ampc_program *program, const char *device, const char *weights,
                             const char *data_dir, ampc_tell *tell, void *to, ampc_runtime **out)
 {
+  NEEDS(program && out);
   ampc_status status = ampc_create(program, device, out);
   if (status) return status;
-  status = take_weights(*out, weights, data_dir, tell ? tell : tell_nobody, to);
+  status = take_weights(*out, weights, data_dir, tell, to);
   if (status) {
     ampc_free(*out);
     *out = NULL;
@@ -41,6 +38,7 @@ ampc_status ampc_infer_open(const ampc_program *program, const char *device, con
 
 static bool has_sizes(const ampc_block *b, const int64_t *sizes)
 {
+  if (!sizes) return !b->n_sizes;
   for (uint32_t i = 0; i < b->n_sizes; i++)
     if (b->size[i].size != sizes[i]) return false;
   return true;
@@ -59,6 +57,7 @@ static void add_sizes(char *text, size_t room, const ampc_block *b, const int64_
 ampc_status ampc_infer_block(const ampc_program *program, const char *call, const int64_t *sizes,
                              uint32_t *out)
 {
+  NEEDS(program && call && out);
   char asked[400] = "", known[1200] = "";
   for (uint32_t i = 0; i < program->n_blocks; i++) {
     const ampc_block *b = &program->blocks[i];
@@ -79,6 +78,7 @@ ampc_status ampc_infer_block(const ampc_program *program, const char *call, cons
 
 int64_t ampc_output_elements(const ampc_output_desc *o)
 {
+  if (!o) return 0;
   int64_t n = 1;
   for (uint32_t i = 0; i < o->rank; i++) n *= o->dim[i];
   return n;
@@ -107,6 +107,8 @@ static ampc_status write_arguments(ampc_runtime *rt, const ampc_block *b, const 
   for (uint32_t i = 0; i < b->n_sources && !status; i++) {
     const ampc_source *s = &p->sources[b->first_source + i];
     int64_t elements = 1, bytes;
+    if (!in || !in[i])
+      return ampc_fail(AMPC_BAD_USAGE, "argument %s is NULL, expected its elements", s->path);
     for (uint32_t k = 0; k < s->rank; k++) elements *= s->dim[k];
     bytes = elements * ampc_element_size(p, s->dtype);
     status = check_argument(p, s, in[i], elements);
@@ -116,10 +118,22 @@ static ampc_status write_arguments(ampc_runtime *rt, const ampc_block *b, const 
   return status;
 }
 
+/* Before anything runs. */
+static ampc_status check_results(const ampc_program *p, uint32_t block, void *const *out)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n_outputs; i++)
+    if (p->outputs[i].block == block && (!out || !out[n++]))
+      return ampc_fail(AMPC_BAD_USAGE, "the room for result %s is NULL", p->outputs[i].name);
+  return AMPC_OK;
+}
+
 ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, void *const *out)
 {
+  NEEDS(rt && block < rt->program->n_blocks && rt->program->blocks[block].kind == AMPC_INFER);
   const ampc_program *p = ampc_program_of(rt);
-  ampc_status status = write_arguments(rt, &p->blocks[block], in);
+  ampc_status status = check_results(p, block, out);
+  if (!status) status = write_arguments(rt, &p->blocks[block], in);
   if (!status) status = runtime_set_call(rt, rt->calls++);
   if (!status) status = ampc_run_step(rt, block, 0);
   if (!status) status = ampc_wait(rt);

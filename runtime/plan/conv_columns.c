@@ -139,6 +139,7 @@ int64_t ampc_gemm_workspace_cuda(int capability)
 
 int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability)
 {
+  if (!d) return 0;
   ConvColumns t = ampc_conv_columns(d, real64);
   return t.bytes + t.turned + ampc_gemm_workspace_cuda(capability);
 }

@@ -250,5 +250,6 @@ ConvTiling ampc_conv_tiling(const ampc_conv *d, bool real64)
 
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64)
 {
+  if (!d) return 0;
   return ampc_conv_tiling(d, real64).total;
 }

@@ -40,6 +40,7 @@ GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64)
 
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64)
 {
+  if (!g) return 0;
   GemmTiling t = ampc_gemm_tiling(g, real64);
   return t.bytes * t.entries;
 }

@@ -16,21 +16,22 @@ static const struct {
 
 int64_t ampc_dtype_size(ampc_dtype t)
 {
-  return dtypes[t].size;
+  return t < AMPC_DTYPE_COUNT ? dtypes[t].size : 0;
 }
 
 const char *ampc_dtype_name(ampc_dtype t)
 {
-  return dtypes[t].name;
+  return t < AMPC_DTYPE_COUNT ? dtypes[t].name : "none";
 }
 
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
 {
-  return p->real64 && t == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
+  return p && p->real64 && t == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
 }
 
 const ampc_optimizer_desc *ampc_average_of(const ampc_program *p, const ampc_param *q)
 {
+  if (!p || !q) return NULL;
   if (q->buffer || q->optimizer < 0) return NULL;
   if (p->optimizers[q->optimizer].uses_ema) return &p->optimizers[q->optimizer];
   for (uint32_t i = 0; i < p->n_shares; i++) {
@@ -58,6 +59,7 @@ int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i
 
 uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n)
 {
+  if (!metrics) return 0;
   uint32_t slots = 0;
   for (uint32_t i = 0; i < n; i++) slots += metrics[i].statistics ? metrics[i].statistics : 1;
   return slots;
@@ -65,6 +67,7 @@ uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n)
 
 int ampc_target_capability(const char *target)
 {
+  if (!target) return 0;
   return strncmp(target, "sm_", 3) == 0 ? atoi(target + 3) : 0;
 }
 
@@ -75,6 +78,7 @@ int64_t ampc_round_up(int64_t n, int64_t multiple)
 
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count)
 {
+  if (!out_first || !out_count) return;
   int64_t first = llround((double)n * begin), last = llround((double)n * end);
   *out_first = first;
   *out_count = last > first ? last - first : 0;

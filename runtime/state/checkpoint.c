@@ -15,6 +15,7 @@
 #include "runtime/runtime.h"
 #include "plateaus.h"
 #include "safetensors.h"
+#include "runtime/plan/needs.h"
 
 static const char version[] = "2";
 enum { PIECE = 1 << 20 /* bytes of tensors that are on their way at once */ };
@@ -261,6 +262,7 @@ static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f,
 /* Waits for the device; the file is whole or not there. */
 ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_position at)
 {
+  NEEDS(rt && path);
   Entries e;
   TensorFile f = {.fd = -1};
   ampc_status status = entries_of(rt->program, &e);
@@ -559,6 +561,7 @@ static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e
 /* The runtime is as before if this fails before `apply`. */
 ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at)
 {
+  NEEDS(rt && path && out_at);
   const ampc_program *p = rt->program;
   TensorFile f;
   ampc_status status = tensor_file_read(path, &f);

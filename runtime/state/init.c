@@ -4,6 +4,7 @@
 #include "init_values.h"
 #include "param.h"
 #include "runtime/runtime.h"
+#include "runtime/plan/needs.h"
 
 enum { PIECE = 1 << 15 /* values that are on their way at once: no copy of the weights is made */ };
 
@@ -49,6 +50,7 @@ static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
 /* Gradients too: a body adds to what lies there. */
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
 {
+  NEEDS(rt);
   ampc_status status = runtime_reset_state(rt, seed);
   if (!status) status = init_space(rt, AMPC_MASTER, seed);
   if (!status) status = init_space(rt, AMPC_BUFFER, seed);
@@ -75,6 +77,7 @@ static ampc_status refresh(ampc_runtime *rt, ampc_space space, ampc_dtype type, 
 /* On the host, where no step is under way; in a step the optimizer's kernel writes them. */
 ampc_status ampc_refresh_copies(ampc_runtime *rt)
 {
+  NEEDS(rt);
   const ampc_program *p = rt->program;
   int64_t size = sizeof(float), all = p->space_bytes[AMPC_MASTER] / size;
   if (p->real64 || p->space_bytes[AMPC_COPY16] + p->space_bytes[AMPC_COPYBF] == 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "load.h"
 #include "runtime/plan/pattern.h"
+#include "runtime/plan/needs.h"
 
 /* ---- the clause ---- */
 
@@ -252,19 +253,28 @@ static ampc_status load_all(ampc_runtime *rt, const ampc_load *loads, uint32_t n
   return status ? status : ampc_refresh_copies(rt);
 }
 
+static void tell_nobody(void *to, bool warning, const char *line)
+{
+  (void)to, (void)warning, (void)line;
+}
+
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to)
 {
+  NEEDS(rt);
   const ampc_program *p = ampc_program_of(rt);
-  return p->n_loads ? load_all(rt, p->loads, p->n_loads, false, data_dir, tell, to) : AMPC_OK;
+  return p->n_loads
+             ? load_all(rt, p->loads, p->n_loads, false, data_dir, tell ? tell : tell_nobody, to)
+             : AMPC_OK;
 }
 
 /* As a clause without patterns, of all models at once; and averages, which infer blocks read. A
  * program without optimizers, as amp infer makes it, has them as its weights. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to)
 {
+  NEEDS(rt && path);
   const ampc_load load = {
       .path = path, .model = ampc_program_of(rt)->name, .prefix = "", .strip = ""};
   bool has_space = ampc_program_of(rt)->space_bytes[AMPC_EMA] > 0;
-  ampc_status status = load_all(rt, &load, 1, !has_space, NULL, tell, to);
+  ampc_status status = load_all(rt, &load, 1, !has_space, NULL, tell ? tell : tell_nobody, to);
   return status ? status : averages_load(rt, path);
 }

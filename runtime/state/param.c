@@ -4,6 +4,7 @@
 #include <string.h>
 #include "param.h"
 #include "runtime/runtime.h"
+#include "runtime/plan/needs.h"
 
 /* ---- one filter ---- */
 
@@ -96,12 +97,14 @@ ampc_status param_write(ampc_runtime *rt, const ampc_param *q, ampc_space space,
 
 ampc_status ampc_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space, void *to)
 {
+  NEEDS(rt && q && to);
   return param_read(rt, q, space, 0, q->elements, to);
 }
 
 ampc_status ampc_write_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                              const void *from)
 {
+  NEEDS(rt && q && from);
   int64_t bytes = q->elements * ampc_element_size(rt->program, q->dtype);
   if (!q->channels_last) return ampc_write(rt, place_of(rt->program, q, space, 0), from, bytes);
   void *copy = malloc((size_t)bytes + 1);

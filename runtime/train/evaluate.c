@@ -4,6 +4,7 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/outside.h"
 #include "train.h"
+#include "runtime/plan/needs.h"
 
 /* The samples of a source; what an infer block's batch has no more of is its first one again, so
  * that nothing is wrong in it that is not wrong in the data. */
@@ -46,6 +47,7 @@ static ampc_status run_batch(ampc_runtime *rt, const ampc_data_interface *data, 
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t step, int64_t *out_samples)
 {
+  NEEDS(rt && data && from && out_samples && block < rt->program->n_blocks);
   ampc_data_position at;
   return run_batch(rt, data, from, block, step, out_samples, &at);
 }
@@ -100,6 +102,7 @@ static ampc_status run_until_passed(ampc_runtime *rt, const ampc_data_interface 
 ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples)
 {
+  NEEDS(rt && data && from && out_samples && bodies > 0 && block < rt->program->n_blocks);
   ampc_data_position first;
   if (rt->program->scaler.replay)
     return run_until_passed(rt, data, from, block, step, bodies, out_samples);

@@ -6,6 +6,7 @@
 
 const char *ampc_resume_path(const ampc_program *program)
 {
+  if (!program) return NULL;
   for (uint32_t i = 0; i < program->n_blocks; i++)
     if (program->blocks[i].resume) return program->blocks[i].resume;
   return NULL;

@@ -17,6 +17,7 @@
 #include "runtime/plan/number.h"
 #include "runtime/state/safetensors.h"
 #include "train.h"
+#include "runtime/plan/needs.h"
 
 /* Steps between looks at the loss where it has to come from a device. */
 enum { LOOK_EVERY = 100 };
@@ -518,6 +519,7 @@ static ampc_status run(Session *s)
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options)
 {
+  NEEDS(rt && data && options);
   const ampc_program *p = rt->program;
   ampc_train_options own = *options;
   Session s = {.rt = rt, .program = p, .data = data, .options = &own};

@@ -65,6 +65,11 @@ int main(void)
   if (my_net_open("cpu", "gone.safetensors", NULL, &none) != 3 || none) return 1;
   if (!strstr(my_net_error(), "gone.safetensors")) return 2;
   if (my_net_open("cpu", NULL, ".", &rt)) return puts(my_net_error()), 3;
+  if (my_net_open("cpu", NULL, ".", NULL) != 2 || !*my_net_error()) return 20;
+  if (my_net_open_(NULL, d, u, k, h, b, &i, od, ou, ok, oh, ob, &oi) != 2) return 21;
+  if (my_net_open_(rt, NULL, u, k, h, b, &i, od, ou, ok, oh, ob, &oi) != 2) return 22;
+  if (!strstr(my_net_error(), "argument double is NULL")) return puts(my_net_error()), 23;
+  if (my_net_open_(rt, d, u, k, h, b, &i, od, ou, ok, oh, ob, NULL) != 2) return 24;
   if (my_net_open_(rt, d, u, k, h, b, &i, od, ou, ok, oh, ob, &oi)) return 4;
   if (od[0] != 2 || od[1] != 3 || memcmp(u, ou, 2) || memcmp(k, ok, 16) || memcmp(h, oh, 4) ||
       memcmp(b, ob, 2) || oi != i)
