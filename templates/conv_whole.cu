@@ -1,8 +1,8 @@
 /* A convolution of few channels a group, or the gradient of its images: Note [whole] in
  * conv_columns.h. A thread sums up neighbouring channels of some pixels of the result, over the taps
  * of the filter and what each of them sees of the group's channels; of a gradient these are pixels of
- * dy that saw the pixel. A depthwise one takes three taps at once, a row of a small filter: four are 100
- * registers, which is two blocks a multiprocessor, or spill (sm_100). */
+ * dy that saw the pixel. A gradient of a depthwise one takes three taps at once: four are
+ * 100 registers, two blocks a multiprocessor, or spill (EfficientNet-B0 on sm_100). */
 __global__ void $name($arguments)
 {
   GRID_ROW_VECTORS($vector, $index, cell, k, $rows, $row) {
@@ -11,7 +11,8 @@ __global__ void $name($arguments)
 @!grouped    const $index first = cell * $each;
     VECTOR_LOCAL($vector, real, sum[$each]);
     for (int p = 0; p < $each; p++) VECTOR_EACH($vector, j) sum[p][j] = R(0.0);
-@depthwise#pragma unroll 3
+@depthwise@back#pragma unroll 3
+@depthwise@!back#pragma unroll 4
 @!depthwise#pragma unroll 4
     for (int tap = 0; tap < $taps; tap++) {
 @!depthwise#pragma unroll 4
