@@ -134,7 +134,7 @@ __global__ void $name($arguments)
 @queries      tile_product($rows, count, $lanes, width, $d, score, step_d, $d_room, 1, tile_d);
 @queries      tile_product($rows, count, $lanes, width, $e, slope, step_e, $e_room, 1, tile_e);
 @queries      TILE_EACH(row, lane, at, $rows, count, $lanes, width, {
-@queries        const int query = first + (lane < valid ? lane : valid - 1), key UNUSED = from + row;
+@queries        const int query UNUSED = first + (lane < valid ? lane : valid - 1), key UNUSED = from + row;
 @queries        real value = score[at];
 @queries@causal        value = key > query ? -ampc_inf() : value;
 @queries@allowed        value = $mask[$mask_at + $mask_place] ? value : -ampc_inf();
