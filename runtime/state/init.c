@@ -24,13 +24,15 @@ static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
   double *values = malloc((size_t)piece * sizeof *values);
   char *bytes = malloc((size_t)(piece * size));
   ampc_status status = AMPC_OK;
-  if (!values || !bytes) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
-  for (int64_t i = 0; i < q->elements && !status; i += piece) {
+  bool fits = values && bytes;
+  for (int64_t i = 0; i < q->elements && fits && !status; i += piece) {
     int64_t n = q->elements - i < piece ? q->elements - i : piece;
-    init_values(q, seed, i, n, values);
+    fits = init_values(q, seed, i, n, values);
+    if (!fits) break;
     for (int64_t k = 0; k < n; k++) number_store(q->dtype, p->real64, bytes, k, values[k]);
     status = param_write(rt, q, space, i, n, bytes);
   }
+  if (!fits) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
   free(values);
   free(bytes);
   return status;

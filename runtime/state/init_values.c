@@ -2,6 +2,7 @@
  * depend on the seed, the parameter's path and its shape alone. */
 #include "init_values.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 #include "runtime/base/philox.h"
@@ -60,37 +61,84 @@ static double element(const ampc_param *p, Draw d, int64_t i)
 
 /* ---- as a whole ---- */
 
-typedef struct Vectors { /* those of a matrix that are made orthogonal: its rows or its columns */
-  double *at;
-  int64_t n, size, next,
-      step; /* number, elements; from one vector to the next, one element to it */
-} Vectors;
+/* Vectors of a matrix that are made orthogonal, one after the other: those that are ready lie each
+ * by itself, some of the others side by side, so that one reading of a ready one serves them all.
+ */
+enum { TOGETHER = 8 };
 
-/* Takes from vector k what it has of the earlier ones; twice, for what rounding leaves. */
-static void make_orthogonal(const Vectors *v, int64_t k)
+/* Takes from vectors that lie side by side what they have of q. */
+static void take_from_all(double *some, const double *q, int64_t size)
 {
-  double *own = v->at + k * v->next;
-  for (int64_t j = 0; j < 2 * k; j++) {
-    const double *other = v->at + j % k * v->next;
-    double dot = 0;
-    for (int64_t i = 0; i < v->size; i++) dot += own[i * v->step] * other[i * v->step];
-    for (int64_t i = 0; i < v->size; i++) own[i * v->step] -= dot * other[i * v->step];
-  }
-  double norm = 0;
-  for (int64_t i = 0; i < v->size; i++) norm += own[i * v->step] * own[i * v->step];
-  for (int64_t i = 0; i < v->size; i++) own[i * v->step] /= sqrt(norm);
+  double dot[TOGETHER] = {0};
+  for (int64_t i = 0; i < size; i++)
+    for (int k = 0; k < TOGETHER; k++) dot[k] += some[i * TOGETHER + k] * q[i];
+  for (int64_t i = 0; i < size; i++)
+    for (int k = 0; k < TOGETHER; k++) some[i * TOGETHER + k] -= dot[k] * q[i];
 }
 
-/* The Q of a normal matrix [first axis, all others], with R's diagonal positive; times a. */
-static void orthogonal(const ampc_param *p, Draw d, double *out)
+/* The same of one vector; in several sums, which need not wait for each other. */
+static void take(double *v, const double *q, int64_t size)
+{
+  double part[TOGETHER] = {0}, dot = 0;
+  int64_t whole = size - size % TOGETHER;
+  for (int64_t i = 0; i < whole; i += TOGETHER)
+    for (int k = 0; k < TOGETHER; k++) part[k] += v[i + k] * q[i + k];
+  for (int64_t i = whole; i < size; i++) dot += v[i] * q[i];
+  for (int k = 0; k < TOGETHER; k++) dot += part[k];
+  for (int64_t i = 0; i < size; i++) v[i] -= dot * q[i];
+}
+
+static void normalise(double *v, int64_t size)
+{
+  double norm = 0;
+  for (int64_t i = 0; i < size; i++) norm += v[i] * v[i];
+  for (int64_t i = 0; i < size; i++) v[i] /= sqrt(norm);
+}
+
+/* Vectors [first, first + n) of v, out of which those before them have been taken once. What
+ * rounding leaves of these, and what they have of each other, is taken then. */
+static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
+{
+  for (int64_t k = first; k < first + n; k++) {
+    for (int64_t j = first; j < k; j++) take(v + k * size, v + j * size, size);
+    for (int64_t j = 0; j < k; j++) take(v + k * size, v + j * size, size);
+    normalise(v + k * size, size);
+  }
+}
+
+/* v: `count` vectors of `size`; some: room for TOGETHER of them. */
+static void make_orthogonal(double *v, double *some, int64_t count, int64_t size)
+{
+  for (int64_t first = 0; first < count; first += TOGETHER) {
+    int64_t n = count - first < TOGETHER ? count - first : TOGETHER;
+    for (int64_t i = 0; i < size; i++)
+      for (int64_t k = 0; k < TOGETHER; k++)
+        some[i * TOGETHER + k] = k < n ? v[(first + k) * size + i] : 0;
+    for (int64_t j = 0; j < first; j++) take_from_all(some, v + j * size, size);
+    for (int64_t k = 0; k < n; k++)
+      for (int64_t i = 0; i < size; i++) v[(first + k) * size + i] = some[i * TOGETHER + k];
+    finish_some(v, first, n, size);
+  }
+}
+
+/* The Q of a normal matrix [first axis, all others], with R's diagonal positive; times a. Its
+ * longer side is that of the vectors. */
+static bool orthogonal(const ampc_param *p, Draw d, double *out)
 {
   int64_t rows = p->dim[0], columns = p->elements / rows;
   bool wide = rows < columns;
-  Vectors v = {out, wide ? rows : columns, wide ? columns : rows, wide ? columns : 1,
-               wide ? 1 : columns};
-  for (int64_t i = 0; i < p->elements; i++) out[i] = philox_normal(d.seed, d.stream, (uint64_t)i);
-  for (int64_t k = 0; k < v.n; k++) make_orthogonal(&v, k);
-  for (int64_t i = 0; i < p->elements; i++) out[i] *= p->init.a;
+  int64_t count = wide ? rows : columns, size = wide ? columns : rows;
+  int64_t next = wide ? columns : 1, step = wide ? 1 : columns; /* vector, element, in `out` */
+  double *v = malloc((size_t)((count + TOGETHER) * size) * sizeof *v);
+  if (!v) return false;
+  for (int64_t k = 0; k < count; k++)
+    for (int64_t i = 0; i < size; i++)
+      v[k * size + i] = philox_normal(d.seed, d.stream, (uint64_t)(k * next + i * step));
+  make_orthogonal(v, v + count * size, count, size);
+  for (int64_t k = 0; k < count; k++)
+    for (int64_t i = 0; i < size; i++) out[k * next + i * step] = v[k * size + i] * p->init.a;
+  free(v);
+  return true;
 }
 
 bool init_is_whole(const ampc_param *p)
@@ -98,12 +146,10 @@ bool init_is_whole(const ampc_param *p)
   return p->init.kind == AMPC_INIT_ORTHOGONAL;
 }
 
-void init_values(const ampc_param *p, uint64_t seed, int64_t first, int64_t n, double *out)
+bool init_values(const ampc_param *p, uint64_t seed, int64_t first, int64_t n, double *out)
 {
   Draw d = {seed, XXH3_64bits(p->path, strlen(p->path))};
-  if (init_is_whole(p)) {
-    orthogonal(p, d, out);
-  } else {
-    for (int64_t i = 0; i < n; i++) out[i] = element(p, d, first + i);
-  }
+  if (init_is_whole(p)) return orthogonal(p, d, out);
+  for (int64_t i = 0; i < n; i++) out[i] = element(p, d, first + i);
+  return true;
 }
