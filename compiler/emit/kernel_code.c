@@ -174,6 +174,18 @@ static Operand as_integer(const Kernel *k, Operand o)
   return (Operand){arena_printf(k->c->arena, "ampc_to_i64(%s)", o.text), false};
 }
 
+/* A number that goes into a tensor of bools: full_like(x, 2). */
+static Operand as_bool(const Kernel *k, Operand o)
+{
+  return (Operand){arena_printf(k->c->arena, "(%s != 0)", o.text), false};
+}
+
+static bool is_made_bool(const Kernel *k, const Node *n, uint32_t input)
+{
+  bool keeps = n->dtype == AMPC_BOOL && !op_has(n, T_compares | T_tests);
+  return keeps && n->in[input].id && ir_node(k->g, n->in[input])->dtype != AMPC_BOOL;
+}
+
 static bool any_float(const Kernel *k, const Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++)
@@ -193,6 +205,7 @@ Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand 
 {
   bool condition = op_has(n, T_condition) && input == 0;
   if (op_has(n, T_as_is) || condition) return o;
+  if (is_made_bool(k, n, input)) return as_bool(k, o);
   return computes_real(k, n) ? as_real(k, o) : as_integer(k, o);
 }
 

@@ -239,10 +239,10 @@ static void type_fixed(Precision *p, Node *n)
 /* ---- constants ---- */
 
 /* Numbers are compared as the tensor's type has them, as in PyTorch: in f16 0.1 is what 0.1 became
- * when it was stored. */
-static void round_compared(Precision *p, Node *n)
+ * when it was stored. So are divisors of which something is left: f16's 0.7 % 0.7 is 0. */
+static void round_number(Precision *p, Node *n)
 {
-  if (!op_has(n, T_compares)) return; /* others need not have inputs at all */
+  if (!op_has(n, T_compares | T_rounds_number)) return; /* others need not have inputs at all */
   DType d = op_common_type(p->c, n);
   if (!dtype_is_float(d) || d == AMPC_F32) return;
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -380,7 +380,7 @@ static void type_node(Precision *p, uint32_t id)
   else
     type_by_rules(p, &n);
   rule_check_numbers(p->c, &n);
-  round_compared(p, &n);
+  round_number(p, &n);
   set_sums(p, &n);
   if (op_axes(&n, &axes) && !ir_axes_touch(axes))
     p->r.map[id] = split_reduction(p, n, axes);

@@ -1,9 +1,11 @@
-/* Pass simplify. Needs the whole graph, backward included; changes no bit of any result.
+/* Pass simplify. Needs the whole graph, backward included; changes no bit of any result, but for
+ * powers by frequent numbers, which become exact.
  *
  * First every node is folded (conversions that undo each other, views of views), brought to one
- * form (matmul becomes gemm on matrices or equal batches) and shared with an equal node before it.
- * Then what nothing uses is dropped. Later passes rely on there being no matmul and no detach. */
-#include "compiler/graph/ops.h"
+ * form (matmul becomes gemm on matrices or equal batches, a square a product) and shared with an
+ * equal node before it. Then what nothing uses is dropped. Later passes rely on there being no
+ * matmul and no detach. */
+#include "compiler/rules/rules.h"
 #include "passes.h"
 #include <string.h>
 
@@ -139,7 +141,9 @@ static Value matmul_as_gemm(Compile *c, Node *n)
   return ir_reshape(c, &at, v, n->dim, n->rank);
 }
 
-static void unify_products(Compile *c)
+/* ---- one form ---- */
+
+static void unify_forms(Compile *c)
 {
   Rewrite r;
   ir_rewrite_begin(&r, c);
@@ -147,7 +151,7 @@ static void unify_products(Compile *c)
     Node n = ir_rewrite_mapped(&r, id);
     if (op_of(&n)->shape == shape_matmul)
       r.map[id] = matmul_as_gemm(c, &n);
-    else
+    else if (!(r.map[id] = rule_simple_power(c, &n)).id)
       ir_rewrite_add(&r, id, &n);
   }
 }
@@ -241,7 +245,7 @@ static void share_all(Compile *c)
 
 bool pass_simplify(Compile *c)
 {
-  unify_products(c);
+  unify_forms(c);
   share_all(c);
   ir_drop_dead(c);
   return true;

@@ -165,3 +165,38 @@ void rule_check_numbers(Compile *c, const Node *n)
   }
   if (real) check_attributes(c, n);
 }
+
+/* ---- powers ---- */
+
+static bool is_number(const Node *n, double *out)
+{
+  if (n->op == OP_number) *out = attr_float(n, "value");
+  if (n->op == OP_integer) *out = (double)attr_int(n, "value");
+  return n->op == OP_number || n->op == OP_integer;
+}
+
+/* x^e as PyTorch has it for these e: sqrt decides what -0 and -inf give. In 16 bits a product of
+ * three would be rounded twice. 0: a power. */
+static Value simple_power(Compile *c, const Cursor *at, Value x, double e, bool wide)
+{
+  if (e == 1) return x;
+  if (e == -1) return ir_unary(c, at, OP_reciprocal, x);
+  if (e == 0.5) return ir_unary(c, at, OP_sqrt, x);
+  if (e == -0.5) return ir_unary(c, at, OP_rsqrt, x);
+  if (e != 2 && !(wide && (e == 3 || e == -2))) return (Value){0};
+  Value square = ir_binary(c, at, OP_mul, x, x);
+  if (e == 3) return ir_binary(c, at, OP_mul, square, x);
+  return e == 2 ? square : ir_unary(c, at, OP_reciprocal, square);
+}
+
+Value rule_simple_power(Compile *c, const Node *n)
+{
+  double e;
+  if (n->op != OP_pow || !is_number(ir_in(c, n, 1), &e)) return (Value){0};
+  if (ir_in(c, n, 0)->dtype != n->dtype || !dtype_is_float(n->dtype)) return (Value){0};
+  Cursor at = ir_cursor_at(n, (WhyKind)n->why);
+  at.origin = n->origin;
+  Value v = simple_power(c, &at, n->in[0], e, n->dtype == AMPC_F32);
+  if (v.id && e != 1) ir_node(c->graph, v)->name = n->name;
+  return v;
+}

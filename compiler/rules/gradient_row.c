@@ -77,14 +77,16 @@ void grad_log_softmax(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(&b, OP_log_softmax_backward, (Value[]){dy, n}, 2);
 }
 
-/* dy exp(x - y). A row of all -inf has y = -inf; its gradient is 0, not the NaN of inf - inf. */
+/* dy softmax(x), for which y, rounded as far from 0 as x may be, has too few digits. A row of all
+ * -inf has y = -inf; its gradient is 0. */
 void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   uint64_t axes = 1ull << attr_int(&b.n, "dim");
   Value empty = back_binary(&b, OP_eq, n, back_number(&b, -INFINITY));
-  Value y = keep_axes(&b, back_where(&b, empty, back_number(&b, 0), n), axes);
-  Value share = back_unary(&b, OP_exp, back_binary(&b, OP_sub, b.n.in[0], y));
+  Value share =
+      ir_append(c, &b.at, OP_softmax, b.n.in, 1, ATTRS({"dim", {.i = attr_int(&b.n, "dim")}}));
+  share = back_where(&b, keep_axes(&b, empty, axes), back_number(&b, 0), share);
   out_dx[0] = back_mul(&b, keep_axes(&b, dy, axes), share);
 }
 

@@ -20,6 +20,9 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 void rule_check_numbers(Compile *c, const Node *n);
 /* v as a value of a float type: rounded to nearest, ties to even; infinite beyond its range. */
 double rule_rounded(DType d, double v);
+/* What x^e becomes for some literals e that need no logarithm: roots, products, quotients; 0: a
+ * power. */
+Value rule_simple_power(Compile *c, const Node *n);
 
 /* ---- attention: shape_attention.c ---- */
 

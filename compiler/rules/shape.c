@@ -205,6 +205,16 @@ bool shape_same(Compile *c, Node *n)
   return true;
 }
 
+/* A bool has no negative. */
+bool shape_signed(Compile *c, Node *n)
+{
+  if (ir_in(c, n, 0)->dtype != AMPC_BOOL) return shape_same(c, n);
+  diag_error(c, E406, n->span, "%s needs numbers, got %s", op_of(n)->name,
+             ir_type_text(c, ir_in(c, n, 0)));
+  diag_help(c, "`~` for conditions, `.to(f32)` to count with them");
+  return false;
+}
+
 /* exp(integers) is f32. Of a number, drop makes something that is random: no longer a number. */
 bool shape_real(Compile *c, Node *n)
 {
@@ -243,6 +253,19 @@ bool shape_broadcast(Compile *c, Node *n)
     return false;
   }
   return rule_broadcast(c, n, 0, n->n_in);
+}
+
+/* Integers have no infinity: divided by 0 they have no result, as far as the divisor is known. */
+bool shape_divide(Compile *c, Node *n)
+{
+  const Node *by = ir_in(c, n, 1);
+  if (!shape_broadcast(c, n)) return false;
+  bool zero = by->op == OP_integer && attr_int(by, "value") == 0;
+  if (!zero || dtype_is_float(n->dtype)) return true;
+  diag_error(c, E406, n->span, "%s of %s by 0 is no integer", op_of(n)->name,
+             ir_type_text(c, ir_in(c, n, 0)));
+  diag_help(c, "`.to(f32)`");
+  return false;
 }
 
 /* Integers to the power of integers are integers, so a power below 0 has no result. */

@@ -11,12 +11,12 @@ static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
   double e = case_attr(t, "label_smoothing"), n = (double)r.length;
   for (int64_t row = 0; row < r.n; row++) {
     int64_t start = row_start(&r, row);
-    double m, z = row_log_sum(x->at + start, &r, &m), loss = 0, size = fabs(z) + 1;
+    double m, z = log(row_sum(x->at + start, &r, &m)), loss = 0, size = fabs(z) + 1;
     int64_t label = (int64_t)t->in[1].at[row];
     for (int64_t c = 0; c < r.length; c++) {
-      double nll = z - x->at[start + c * r.stride], share = e / n + (c == label ? 1 - e : 0);
-      if (share != 0) loss += share * nll;
-      if (share != 0) size += share * fabs(x->at[start + c * r.stride]);
+      double off = m - x->at[start + c * r.stride], share = e / n + (c == label ? 1 - e : 0);
+      if (share != 0) loss += share * (z + off);
+      if (share != 0) size += share * off;
     }
     if (label < 0 || label >= r.length || row_undefined(x->at + start, &r)) loss = NAN;
     bool ignored = (double)label == case_attr(t, "ignore_index");
@@ -52,8 +52,9 @@ static double softplus(double x)
 }
 
 ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
-ELEMENT(bce_with_logits, (1 - x[1]) * x[0] + softplus(-x[0]),
-        fabs((1 - x[1]) * x[0]) + softplus(-x[0]))
+/* of targets 0 and 1 nothing is rounded before it cancels */
+ELEMENT(bce_with_logits, ((1 - x[1]) * x[0] + (x[0] < 0 ? -x[0] : 0)) + log1p(exp(-fabs(x[0]))),
+        x[1] == 0 || x[1] == 1 ? fabs(r) : fabs((1 - x[1]) * x[0]) + softplus(-x[0]))
 /* no logarithm is below -100 */
 static double bounded_log(double x)
 {
@@ -77,7 +78,12 @@ static const OpTest tests[] = {
            /* the label's or another class has probability 0 */
            {FLOATS, "3x3{1,-inf,2,-inf,1,2,-inf,0,-inf} l:3{0,0,1}", "dim=1"},
            {"fh", "2x3{1,-inf,2,-inf,1,2} l:2{0,0}", "dim=1 label_smoothing=0.1"},
-           {"fh", "1025x129 l:1025", "dim=1"}),
+           {"fh", "1025x129 l:1025", "dim=1"},
+           /* logits that share an offset: none of its digits are lost from the others */
+           {FLOATS, "3x3{10000,10008,9992,-6e4,-60032,-6e4,1000,1001,1002} l:3", "dim=1"},
+           {"f", "2x3{1e38,1e38,-1e38,10000,10000.5,10001} l:2{0,1}", "dim=1"},
+           {"f", "1x3{10000,10000.5,10001} l:1", "dim=1 label_smoothing=0.1"},
+           {"f", "3x2{10000,-6e4,10000.5,-60000.5,9999,-60000.25} l:2", "dim=0"}),
      GRADIENTS({FLOATS, "5x7 l:5", "dim=1"}, {FLOATS, "5x7 l:5", "dim=1 label_smoothing=0.1"},
                {"f", "3x5x2 l:3x2", "dim=1"}, {"f", "4x3 l:4{1,0,2,1}", "dim=1 ignore_index=1"})},
     {OP_cross_entropy_backward, "nkd", "=", FIRST(reference_cross_entropy_backward),
@@ -94,7 +100,9 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "7x3~n 3~n", ""})},
     {OP_bce_with_logits, "gy", "=", MAP(bce_with_logits), ULPS(7, "softplus 4, three roundings"),
      CASES({FLOATS, "1025 1025", ""}, /* where e^x overflows */
-           {"f", "4{200,-200,0,-1e30} 4{0,1,0.5,0}", ""}),
+           {"f", "4{200,-200,0,-1e30} 4{0,1,0.5,0}", ""},
+           /* what the logit is right about */
+           {FLOATS, "6{-10,10,-16,16,-5,9} 6{0,1,0,1,0,1}", ""}),
      GRADIENTS({FLOATS, "17~n 17~y", ""})},
     {OP_bce, "yy", "=", MAP(bce), ULPS(4, "two logarithms 1 and 2, three roundings"),
      CASES({FLOATS, "1025 1025", ""}, {FLOATS, "7x33 33", ""},

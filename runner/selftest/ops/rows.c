@@ -9,14 +9,14 @@ static void reference_softmax(const Case *t, Tensor *y, double *scale)
   bool is_log = t->test->op == OP_log_softmax;
   for (int64_t row = 0; row < r.n; row++) {
     int64_t start = row_start(&r, row);
-    double m, sum = row_sum(x->at + start, &r, &m), z = m + log(sum);
+    double m, sum = row_sum(x->at + start, &r, &m), z = log(sum);
     bool undefined = row_undefined(x->at + start, &r);
     for (int64_t c = 0; c < r.length; c++) {
       int64_t i = start + c * r.stride;
       double spread = isfinite(x->at[i]) ? fabs(x->at[i] - m) : 0;
-      y->at[i] = is_log ? x->at[i] - z : exp(x->at[i] - m) / sum;
+      y->at[i] = is_log ? x->at[i] - m - z : exp(x->at[i] - m) / sum;
       if (undefined) y->at[i] = NAN;
-      scale[i] = is_log ? fabs(m) + fabs(z) + spread : fmax(y->at[i] * (1 + spread), 0x1p-104);
+      scale[i] = is_log ? 1 + fabs(z) + spread : fmax(y->at[i] * (1 + spread), 0x1p-104);
     }
   }
 }
@@ -261,7 +261,10 @@ static const OpTest tests[] = {
      CASES({"f", "2x49203", "dim=1"}, {FLOATS, "33x7", "dim=1"}, {FLOATS, "7x1025", "dim=1"},
            {FLOATS, "33x7", "dim=0"},
            {FLOATS, "3x4{60000,59968,-60000,0,-1e4,-1e4,-1e4,-1e4,80,-80,100,100}", "dim=1"},
-           {FLOATS, "3x3{1,-inf,2,1,nan,2,-inf,-inf,-inf}", "dim=1"}),
+           {FLOATS, "3x3{1,-inf,2,1,nan,2,-inf,-inf,-inf}", "dim=1"},
+           /* an offset that all share costs no digits */
+           {"f", "3x3{1e38,1e38,-1e38,10000,10000.5,10001,-6e4,-60001,-59999.5}", "dim=1"},
+           {"f", "3x2{1e38,10000,1e38,10000.5,-1e38,10001}", "dim=0"}),
      GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0"})},
     {OP_log_softmax_backward, "dm", "=", FIRST(reference_softmax_backward),
      SUMMED(8, SUMS(1), terms_of_row, "sum, exp 2"),
@@ -274,7 +277,8 @@ static const OpTest tests[] = {
            {FLOATS, "7x1025", "dim=1"},
            /* the sum of nothing is -inf; an infinite term; a NaN; far from 0 */
            {FLOATS, "5x2{-inf,-inf,inf,1,nan,1,1000,1000,-1000,-1000}", "dim=1"}),
-     GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0 keepdim=1"})},
+     GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0 keepdim=1"},
+               {"f", "2x3{10000,10000.5,10001,-6e4,-60001,-59999.5}", "dim=1"})},
     {OP_row_var, "n", "=", ROW(reference_var),
      SUMMED(8, SUMS(3), terms_of_row, "two sums, the mean's error twice"),
      CASES({"fh", "3x33000", "dim=1"}, {FLOATS, "33x7", "dim=1"},
