@@ -131,7 +131,7 @@ static int loop(Repl *r)
 
 static bool find_target(const Repl *r, char target[AMPC_TARGET_ROOM], int *status)
 {
-  *status = ampc_device_target(r->device, target);
+  *status = (int)ampc_device_target(r->device, target);
   if (*status) fprintf(stderr, "amp: error: %s\n", ampc_last_error());
   return !*status;
 }

@@ -91,7 +91,8 @@ static int read_mutation(const OptionGiven *given)
 
 static const OptionRow selftest_options[] = {
     {"device", 0, "DEVICE",
-     "where the kernels run: cpu (default), cuda, cuda:1 or auto; what a GPU computes is also compared "
+     "where the kernels run: cpu (default), cuda, cuda:1 or auto; what a GPU computes is also "
+     "compared "
      "with the cpu, jobs too: three steps of each. Jobs on the cpu: their gradients alone, in "
      "doubles, against differences of the loss",
      .kind = OPTION_text, .field = offsetof(TestRun, device)},
@@ -139,7 +140,7 @@ static int test_jobs(Arena *arena, TestRun *run)
     return usage_error(selftest_verb.program,
                        "--filter picks ops; of jobs on the cpu all gradients are tested");
   ampc_status status = suite_differences(arena, run);
-  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
+  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), (int)status;
   return test_print(run) ? AMPC_RUN_FAILED : AMPC_OK;
 }
 
@@ -154,10 +155,10 @@ static int test(Arena *arena, int argc, char **argv)
   run.n_jobs = (uint32_t)jobs.n;
   if (!tables_whole()) return AMPC_RUN_FAILED;
   ampc_status status = ampc_device_target(run.device, run.target);
-  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), status;
+  if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), (int)status;
   if (run.n_jobs && !test_on_gpu(&run)) return test_jobs(arena, &run);
   status = run_suites(&run);
-  if (status) return status;
+  if (status) return (int)status;
   if (run.edit && !run.edits) return usage_error(selftest_verb.program, "--mutate: no such text");
   test_coverage(&run);
   return test_print(&run) ? AMPC_RUN_FAILED : AMPC_OK;

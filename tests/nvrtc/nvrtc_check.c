@@ -52,7 +52,7 @@ static const char *kind_name(int kind)
 {
   static const char *const names[] = {"map",    "move",  "parts",       "im2col",
                                       "turned", "whole", "whole_weight"};
-  return kind < OP_COUNT ? op_row(kind)->name : names[kind - OP_COUNT];
+  return kind < OP_COUNT ? op_row((OpKind)kind)->name : names[kind - OP_COUNT];
 }
 
 static int kind_of_convolution(Compile *c, uint32_t group)

@@ -153,7 +153,7 @@ static int check_job(int argc, char **argv)
   }
   compile_destroy(c);
   arena_destroy(arena);
-  return status;
+  return (int)status;
 }
 
 int main(int argc, char **argv)

@@ -165,9 +165,9 @@ static inline void small_commands(SmallProgram *s)
   s->eval_args[0] = (ampc_operand){{AMPC_INPUT, 128}, 0};
   s->eval_args[1] = (ampc_operand){{AMPC_STATE, ampc_state_metric(p->n_optimizers, 1)}, 0};
   s->relu_args[0] = (ampc_operand){{AMPC_WORK, 64}, 0};
-  s->train[0] = (ampc_command){.label = "k00_train", .as.launch = {0, 1, 1, 11, s->train_args}};
-  s->eval[0] = (ampc_command){.label = "k01_eval", .as.launch = {1, 1, 1, 2, s->eval_args}};
-  s->eval[1] = (ampc_command){.label = "k02_eval", .as.launch = {2, 1, 1, 2, s->eval_args}};
+  s->train[0] = (ampc_command){.label = "k00_train", .as.launch = {0, 1, 1, 11, s->train_args, 0}};
+  s->eval[0] = (ampc_command){.label = "k01_eval", .as.launch = {1, 1, 1, 2, s->eval_args, 0}};
+  s->eval[1] = (ampc_command){.label = "k02_eval", .as.launch = {2, 1, 1, 2, s->eval_args, 0}};
   s->forward[0] = (ampc_command){.kind = AMPC_GEMM, .label = "g00_linear"};
   s->forward[0].as.gemm.desc = (ampc_gemm){.m = SMALL_BATCH,
                                            .n = SMALL_OUT,
@@ -181,7 +181,7 @@ static inline void small_commands(SmallProgram *s)
   s->forward[0].as.gemm.b = (ampc_operand){{AMPC_MASTER, 0}, 0};
   s->forward[0].as.gemm.bias = (ampc_operand){{AMPC_MASTER, 64}, 0};
   s->forward[0].as.gemm.c = (ampc_operand){{AMPC_WORK, 64}, 0};
-  s->forward[1] = (ampc_command){.label = "k03_relu", .as.launch = {3, 4, 1, 1, s->relu_args}};
+  s->forward[1] = (ampc_command){.label = "k03_relu", .as.launch = {3, 4, 1, 1, s->relu_args, 0}};
 }
 
 static inline void small_blocks(SmallProgram *s)

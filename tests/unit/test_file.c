@@ -298,7 +298,7 @@ static int try_lock(const char *name)
   pid_t child = fork();
   MUST(child >= 0);
   int lock;
-  if (child == 0) _exit(file_lock(temp_path(name), &lock));
+  if (child == 0) _exit((int)file_lock(temp_path(name), &lock));
   int status;
   MUST(waitpid(child, &status, 0) == child);
   return WEXITSTATUS(status);

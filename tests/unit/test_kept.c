@@ -47,7 +47,8 @@ static void check_draws(Wide seed, Wide body, Wide stream, Wide first, Wide n, d
     kept += out[i] != 0;
   }
   CHECK(out[n] == UNTOUCHED);
-  CHECK_MSG(n < 1000 || (kept > (0.95 - p) * (double)n && kept < (1.05 - p) * (double)n),
+  CHECK_MSG(n < 1000 ||
+                ((double)kept > (0.95 - p) * (double)n && (double)kept < (1.05 - p) * (double)n),
             "%llu of %llu are kept", kept, n);
 }
 

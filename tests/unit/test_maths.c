@@ -1,6 +1,10 @@
 /* The functions of templates/maths.cuh and device.cuh against double precision, over all exponents,
  * infinities, NaN and subnormal numbers. The stated errors are the bounds here. */
-#pragma GCC optimize("fp-contract=off")
+#ifdef __clang__
+#  pragma STDC FP_CONTRACT OFF
+#else
+#  pragma GCC optimize("fp-contract=off")
+#endif
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #include <math.h>

@@ -34,8 +34,8 @@ static void check_faults(const char *faults)
 {
   static const char *const lines[] = {
       "op 'ne' has no selftest entry: add one to ops/faulty.c\n", /* as that of eq */
-      "op 'sub' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or NO_GRADIENT "
-      "with the reason, in ops/faulty.c\n",
+      ("op 'sub' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or NO_GRADIENT "
+       "with the reason, in ops/faulty.c\n"),
       "op 'sub': a case in ops/faulty.c gives more or fewer values than '4' has\n",
       "op 'mul' has no forward cases: add CASES, or NO_CASES with the reason, in ops/faulty.c\n",
       "op 'div' has 2 selftest entries: one of them is in ops/again.c\n",

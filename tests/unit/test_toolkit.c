@@ -81,14 +81,15 @@ static void test_damaged(void)
 
 static void test_nowhere(void)
 {
-  static const char *const told[] = {"libampcnone.so.13 or .12 is not on this machine: install its "
-                                     "package, or ",
-                                     "--cuda-path /given",
-                                     "the loader (LD_LIBRARY_PATH)",
-                                     "CUDA_PATH /one",
-                                     "CUDA_HOME /two",
-                                     "VIRTUAL_ENV /three",
-                                     "/usr/local/cuda*"};
+  static const char *const told[] = {
+      ("libampcnone.so.13 or .12 is not on this machine: install its "
+       "package, or "),
+      "--cuda-path /given",
+      "the loader (LD_LIBRARY_PATH)",
+      "CUDA_PATH /one",
+      "CUDA_HOME /two",
+      "VIRTUAL_ENV /three",
+      "/usr/local/cuda*"};
   setenv("CUDA_PATH", "/one", 1);
   setenv("CUDA_HOME", "/two", 1);
   setenv("VIRTUAL_ENV", "/three", 1);
