@@ -158,9 +158,8 @@ static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
   return false;
 }
 
-/* Where n stands. What crosses the border of a loop says it; all else stands as far outside of the
- * cursor's loop as its inputs allow. */
-static uint16_t loop_for(const Graph *g, const Node *n)
+/* What crosses the border of a loop says where it stands. */
+uint16_t ir_loop_for(const Graph *g, const Node *n)
 {
   uint32_t own;
   uint16_t loop = n->loop;
@@ -177,7 +176,7 @@ static uint16_t loop_for(const Graph *g, const Node *n)
 static Value add_node(Compile *c, Node *n)
 {
   settle_axes(c, n);
-  n->loop = loop_for(c->graph, n);
+  n->loop = ir_loop_for(c->graph, n);
   if (!ir_infer(c, n) || !count_elements(c, n)) return (Value){0};
   vec_push(c->arena, &c->graph->nodes, *n);
   return (Value){c->graph->nodes.n - 1};

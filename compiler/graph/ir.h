@@ -389,6 +389,8 @@ Cursor ir_cursor_of(const Graph *g,
 
 /* The loop in whose iterations v differs, for who reads it. */
 uint16_t ir_loop_of(const Graph *g, Value v);
+/* Where a node of the cursor's loop n->loop stands: as far outside of it as its inputs allow. */
+uint16_t ir_loop_for(const Graph *g, const Node *n);
 /* Whether loop `inner` is `outer` or stands in it; all stand in 0. */
 bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer);
 uint16_t ir_add_loop(Compile *c, Loop loop);

@@ -191,6 +191,7 @@ static Value copy_node(Copies *k, uint32_t id)
   n.in = in;
   n.origin = k->op;
   n.loop = g->loops.at[n.loop].back;
+  if (op_of(&n)->tmpl != TMPL_loop) n.loop = ir_loop_for(g, &n);
   vec_push(k->c->arena, &g->nodes, n);
   return (Value){g->nodes.n - 1};
 }
