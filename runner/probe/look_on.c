@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "runtime/plan/file.h"
 
 enum { MOST_WORDS = 3 };
 
@@ -9,6 +10,8 @@ enum { MOST_WORDS = 3 };
 static ampc_status write_log(const OnLooker *l, int64_t step)
 {
   const char *path = arena_printf(l->watch.c->arena, "%s/probe.jsonl", l->log_dir);
+  ampc_status status = file_guard(path, NULL);
+  if (status) return status;
   json_t *value = watch_json(&l->watch);
   FILE *f = fopen(path, "a");
   bool good = value && f && json_object_set_new(value, "step", json_integer(step)) == 0 &&

@@ -169,7 +169,8 @@ static void prune(const char *path, const char *prefix, bool best, bool lower, i
 {
   KeptList list = look(path, prefix, best, lower);
   if (list.n) qsort(list.at, list.n, sizeof *list.at, by_worth);
-  for (size_t i = (size_t)most; i < list.n; i++) unlink(list.at[i].name);
+  for (size_t i = (size_t)most; i < list.n; i++)
+    if (file_guard(list.at[i].name, &file_checkpoint) == AMPC_OK) unlink(list.at[i].name);
   list_free(&list);
 }
 

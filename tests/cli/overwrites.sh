@@ -81,6 +81,13 @@ passes "--resume and --save" train --resume run.st --save run.st job.amp
 cp data.st run.st.step7
 sed 's/data.st/run.st.step7/' job.amp >kept.amp
 keeps "--save, a kept name that is data" 2 'data' run.st.step7 train --steps 7 --keep-last 2 --save run.st kept.amp
+sed 's/w.st/run.st.step1000/; s/batch=2/batch=2, epochs=3/' loads.amp >loads_old.amp
+rm -f run.st.step7
+cp w.st run.st.step1000
+touch -d yesterday run.st.step1000
+passes "--keep-last does not remove what the job reads" train --save run.st --keep-last 1 --save-every 1 loads_old.amp
+[ -e run.st.step1000 ] || failed "--keep-last removed the weights that the job loads"
+[ "$(ls run.st.step*)" != run.st.step1000 ] || failed "--keep-last keeps nothing"
 mkdir logs
 printf 'step,a,b\n1,2,3\n4,5,6\n' >logs/metrics.csv
 sed 's/safetensors("data.st", "x")/csv("logs\/metrics.csv", columns=["step", "a", "b"])/' job.amp >csv.amp
