@@ -191,10 +191,9 @@ static void check_all_are_here(void)
 {
   size_t size;
   char *header = temp_read("runtime/include/ampc_rt.h", &size);
+  header[size] = 0;
   char *here = temp_read("tests/unit/test_null.c", &size), name[64];
   here[size] = 0;
-  temp_read("runtime/include/ampc_rt.h", &size);
-  header[size] = 0;
   int found = 0;
   for (char *at = header; (at = strstr(at, "ampc_")); at++) {
     size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
