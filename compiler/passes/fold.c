@@ -62,7 +62,7 @@ static bool reads_widened(const Fold *f, Value v, uint32_t phase)
 
 /* All users of expand v can load with stride 0: elementwise ops, and row ops for operands read
  * element by element. What a row op reads once a row (@1) is addressed by the row alone: only a
- * single value does. */
+ * single value does. A cast that is folded itself leaves this to its readers. */
 static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
 {
   bool single = ir_elements(ir_node(f->g, ir_node(f->g, v)->in[0])) == 1;
@@ -74,6 +74,7 @@ static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
     uint32_t input = f->input.at[use];
     good = t == TMPL_map || is_border(user) ||
            (t == TMPL_row && input > 0 && (single || !op_of(user)->code.reads_row_value[input]));
+    if (good && user->folded) good = reads_expanded(f, f->user.at[use], phase);
     if (phase != UINT32_MAX && f->phase[f->user.at[use].id] != phase) good = false;
   }
   return good;
@@ -116,7 +117,6 @@ static bool reads_strided(const Fold *f, Value v, uint32_t phase)
   return good;
 }
 
-/* From the last to the first: whether the readers of a move are folded is known by then. */
 static void fold_moves(Fold *f)
 {
   for (uint32_t id = f->g->nodes.n - 1; id > 0; id--) {
@@ -127,11 +127,12 @@ static void fold_moves(Fold *f)
   }
 }
 
+/* From the last to the first: whether the readers of a node are folded is known by then. */
 void fold_nodes(Compile *c, const uint32_t *phase)
 {
   Fold f = {.g = c->graph, .phase = phase};
   list_uses(c, &f);
-  for (uint32_t id = 1; id < f.g->nodes.n; id++)
+  for (uint32_t id = f.g->nodes.n - 1; id > 0; id--)
     f.g->nodes.at[id].folded = can_fold(&f, (Value){id});
   fold_moves(&f);
 }
