@@ -252,14 +252,44 @@ DEVICE float ampc_normal_cdf(float x)
   return a <= 1.0f ? near : far;
 }
 
+// --- ampc_turn
+DEVICE double ampc_turn(double t)
+{
+  return t - floor(t);
+}
+
+// --- ampc_turns
+/* x / (2 pi) but for whole turns, in [0, 6), for 2^40 <= |x| < 2^128. The first 17 bits of
+ * 1 / (2 pi) make whole turns and are left out. Six numbers of 29 bits each follow: a product of x
+ * and one of them is exact in a double, and so is its fraction. What is behind them counts for less
+ * than 2^-62. */
+DEVICE double ampc_turns(double x)
+{
+  double t = ampc_turn(x * 5.773170016709628e-06);
+  t += ampc_turn(x * 3.626141059173845e-15);
+  t += ampc_turn(x * 8.135951507965315e-24);
+  t += ampc_turn(x * 1.4871367662361868e-32);
+  t += ampc_turn(x * 7.85913688470223e-41);
+  return t + ampc_turn(x * 4.0267819553577653e-50);
+}
+
+// --- ampc_angle
+/* An angle below 2^40 that has the sine of x. */
+DEVICE double ampc_angle(float x)
+{
+  double angle = (double)x;
+  if (ampc_abs(x) >= 1099511627776.0f) angle = 6.28318530717958648 * ampc_turns(angle);
+  return angle;
+}
+
 // --- ampc_sin_cos
 /* sin x for quadrant 0, cos x for quadrant 1. n = round(x 2/pi), r = x - n pi/2 in doubles, then the
  * Taylor series to r^9 and r^10. Exact to 2 ulp for |x| < 2^40; beyond that r loses its bits. */
-DEVICE float ampc_sin_cos(float x, int quadrant)
+DEVICE float ampc_sin_cos(double x, int quadrant)
 {
-  double shifted = fma((double)x, 6.36619772367581343e-1, 6755399441055744.0); /* 1.5 2^52 */
+  double shifted = fma(x, 6.36619772367581343e-1, 6755399441055744.0); /* 1.5 2^52 */
   double n = shifted - 6755399441055744.0;
-  double d = fma(n, -1.57079632679489656, (double)x);
+  double d = fma(n, -1.57079632679489656, x);
   float r = (float)fma(n, -6.12323399573676604e-17, d);
   r = r > 1.0f ? 1.0f : r;
   r = r < -1.0f ? -1.0f : r;
@@ -281,7 +311,7 @@ DEVICE float ampc_sin_cos(float x, int quadrant)
 // --- ampc_sin
 DEVICE float ampc_sin(float x)
 {
-  float y = ampc_sin_cos(ampc_isfinite(x) ? x : 0.0f, 0);
+  float y = ampc_sin_cos(ampc_angle(ampc_isfinite(x) ? x : 0.0f), 0);
   y = x == 0.0f ? x : y;
   return ampc_isfinite(x) ? y : ampc_nan();
 }
@@ -289,7 +319,7 @@ DEVICE float ampc_sin(float x)
 // --- ampc_cos
 DEVICE float ampc_cos(float x)
 {
-  float y = ampc_sin_cos(ampc_isfinite(x) ? x : 0.0f, 1);
+  float y = ampc_sin_cos(ampc_angle(ampc_isfinite(x) ? x : 0.0f), 1);
   return ampc_isfinite(x) ? y : ampc_nan();
 }
 
@@ -297,7 +327,7 @@ DEVICE float ampc_cos(float x)
 /* sin x / cos x of the same remainder, see ampc_sin_cos; error <= 3 ulp. */
 DEVICE float ampc_tan(float x)
 {
-  float y = ampc_isfinite(x) ? x : 0.0f;
+  double y = ampc_angle(ampc_isfinite(x) ? x : 0.0f);
   float t = ampc_sin_cos(y, 0) / ampc_sin_cos(y, 1);
   t = x == 0.0f ? x : t;
   return ampc_isfinite(x) ? t : ampc_nan();
