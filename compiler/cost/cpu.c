@@ -257,6 +257,7 @@ const Gpu *cpu_measure(Arena *arena)
                .dram = cpu->moves[CPU_SIZES - 1],
                .node = 2, /* to wake the threads, and to wait for the last */
                .cpu = cpu};
-  row->lanes_f32 = (int)(cpu->peak * 1e3 / (2 * cpu->mhz * cpu->threads) + 0.5);
+  /* One lane at least: where other programs take the processor, a few rounds say less. */
+  row->lanes_f32 = (int)fmax(1, cpu->peak * 1e3 / (2 * cpu->mhz * cpu->threads) + 0.5);
   return row;
 }
