@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "check.h"
 #include "runner/selftest/number.h"
 #include "runtime/state/init_values.h"
@@ -74,21 +73,6 @@ static void check_orthogonal(ampc_param p)
   free(other);
 }
 
-/* Of a tall matrix the vectors are columns, which must not be walked element by element in memory:
- * the least processor time of three goes. */
-static double seconds_of(int64_t rows, int64_t columns)
-{
-  ampc_param p = {.path = "w", .rank = 2, .dim = {rows, columns}};
-  p.init = (ampc_init){.kind = AMPC_INIT_ORTHOGONAL, .a = 1};
-  double least = INFINITY;
-  for (int i = 0; i < 3; i++) {
-    clock_t start = clock();
-    free(values(&p, 1));
-    least = fmin(least, (double)(clock() - start) / CLOCKS_PER_SEC);
-  }
-  return least;
-}
-
 static void test_patterns(void)
 {
   ampc_param p = {.path = "w", .rank = 2, .dim = {2, 3}, .init = {.kind = AMPC_INIT_EYE}};
@@ -115,8 +99,6 @@ int main(void)
   check_orthogonal((ampc_param){.rank = 2, .dim = {65, 33}});
   check_orthogonal((ampc_param){.rank = 4, .dim = {7, 3, 3, 3}});
   check_orthogonal((ampc_param){.rank = 2, .dim = {8, 70}});
-  double tall = seconds_of(2048, 256), wide = seconds_of(256, 2048);
-  CHECK_MSG(tall < 2 * wide, "orthogonal: %g s of columns, %g s of rows", tall, wide);
   test_patterns();
   return check_done();
 }
