@@ -19,6 +19,7 @@ void built_open(Built *b, const TestRun *run, bool real64, int optimize)
   vec_push(a, &g->blocks,
            (BlockInfo){.kind = AMPC_INFER, .name = "cases", .batch = 1, .variant_of = -1});
   g->precision = "f32";
+  g->n_streams = 1;
   g->facts = IR_SHAPED;
 }
 
