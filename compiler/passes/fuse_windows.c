@@ -62,12 +62,33 @@ static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
   return true;
 }
 
+/* What n and m tell about their windows is not the same. */
+static bool tells_other(const Node *n, const Node *m)
+{
+  const OpSignature *sig = &op_of(n)->signature;
+  bool other = false;
+  for (uint32_t i = 0; i < sig->n_attrs; i++) other |= n->attr[i].i != m->attr[i].i;
+  return other;
+}
+
+/* Their kernel has one place for each thing that is told. checkpoint() may compute one again. */
+static bool tell_apart(const Fuse *f, const Members *a, const Members *b)
+{
+  for (uint32_t i = 0; i < a->nodes.n; i++)
+    for (uint32_t k = 0; k < b->nodes.n; k++) {
+      const Node *n = node_at(f, a->nodes.at[i]), *m = node_at(f, b->nodes.at[k]);
+      if (op_has(n, T_windows) && op_has(m, T_windows) && !tells_other(n, m)) return false;
+    }
+  return true;
+}
+
 static void join_same(Fuse *f, uint32_t id)
 {
   for (uint32_t other = 1; other < id; other++) {
     if (!f->group[other] || f->group[other] == f->group[id]) continue;
     if (!op_has(node_at(f, other), T_windows) || !same_windows(f, other, id)) continue;
-    if (fuse_are_apart(f, f->group[other], f->group[id]))
+    if (tell_apart(f, &f->sets.at[f->group[other]], &f->sets.at[f->group[id]]) &&
+        fuse_are_apart(f, f->group[other], f->group[id]))
       fuse_join(f, f->group[id], f->group[other]);
   }
 }

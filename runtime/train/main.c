@@ -10,7 +10,6 @@
 #include "runtime/plan/standard_files.h"
 #include "runtime/plan/toolkit.h"
 #include "train_options.h"
-#include "runtime/plan/needs.h"
 
 enum {
   OPTION_cuda_path = 256,
@@ -155,7 +154,8 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
 
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data)
 {
-  NEEDS(argc > 0 && argv && program && data);
+  if (argc < 1 || !argv || !program || !data)
+    return (int)ampc_fail(AMPC_BAD_USAGE, "ampc_main: an argument is NULL");
   if (!standard_files_open()) return AMPC_BAD_FILE;
   interrupt_begin(program->name);
   if (!stack_suffices(program->name)) return AMPC_RUN_FAILED;
