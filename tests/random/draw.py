@@ -4,7 +4,6 @@ Every function and layer has an entry with an example there, so a new op is draw
 example with other sizes, other options and other operands. The compiler decides what is valid: all candidates of a round
 stand in one job, whose messages tell which of them are wrong and what type the others have.
 """
-import json
 import pathlib
 import random
 import re
@@ -20,7 +19,7 @@ CHAPTERS = {"elementwise.md": 5, "reductions.md": 6, "shapes.md": 6, "matrix.md"
             "random.md": 1}
 LEAF = re.compile(r"\b(rand|randn|zeros|ones)\((\[[\d, ]*\]|[\d, ]+)\)|\brandint\((\d+), (\d+), (\[[\d, ]*\])\)")
 NAME = re.compile(r"\b[vpxi]\d+\b")
-PRECISIONS = ["precision f32", "precision f16", "precision bf16", "precision tf32"]
+PRECISIONS = ["f32", "f16", "bf16", "tf32"]
 REGIONS = ["autocast(f16)", "autocast(bf16)", "autocast(f32)", "autocast(off)", "autocast(tf32)", "no_grad"]
 OPS = """
 op own_scale(x: float[N], y: float[N]) -> (z: float[N]) {

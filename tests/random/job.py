@@ -66,7 +66,7 @@ def add_module(out, graph, probes, plain):
         call = f"block{k}(" if plain else f"checkpoint(block{k}, "
         calls.append((first, last, f"{', '.join(results)} = {call}{', '.join(given)})"))
     out.add("  def forward(x0, i0) {", graph)
-    out.add(f"    autocast({graph.precision.split()[1]})", graph)
+    out.add(f"    autocast({graph.precision})", graph)
     for first, last, call in calls + [(len(steps), len(steps), "")]:
         add_steps(out, graph, "    ", steps[at:first], probes)
         if call:

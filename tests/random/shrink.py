@@ -75,7 +75,7 @@ def simple_training(graph, _):
 FAMILIES = [(lambda g: 1, simple_training), (lambda g: len(g.blocks), lambda g, k: g.blocks.clear()),
             (lambda g: len(g.sinks), without_sink), (lambda g: 1, without_unused), (lambda g: len(g.steps), without_step),
             (lambda g: 2 * len(g.blocks), narrower), (lambda g: len(g.steps), without_region),
-            (lambda g: len(g.sinks), without_buffer), (lambda g: 1, lambda g, k: setattr(g, "precision", "precision f32"))]
+            (lambda g: len(g.sinks), without_buffer), (lambda g: 1, lambda g, k: setattr(g, "precision", "f32"))]
 
 
 def smallest(tools, graph, kind, what, most=120):
