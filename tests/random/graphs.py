@@ -21,7 +21,7 @@ import shrink
 import trial
 
 TOGETHER = 12  # graphs in one job, so that the C compiler is started once for all of them
-SHARES = {"emitted": 8, "simt": 8, "gradients": 4}  # of every so many jobs
+SHARES = {"emitted": 8, "simt": 24, "gradients": 4}  # of every so many jobs
 
 
 def examine(options, first):
