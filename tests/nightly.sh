@@ -19,6 +19,12 @@ add_test(other false)
 set_tests_properties(a.good good left PROPERTIES LABELS "nightly;mock" SKIP_RETURN_CODE 77)
 set_tests_properties(good.long crashes hangs gone PROPERTIES LABELS weekly TIMEOUT 1)
 EOF
+mkdir endless
+cat >endless/CTestTestfile.cmake <<EOF
+add_test(first true)
+add_test(waits sh -c "echo x >$work/waits; sleep 60")
+set_tests_properties(first waits PROPERTIES LABELS nightly)
+EOF
 
 # ends STATUS TABLE OPTION...: the exit status of a run, and its table without times
 ends() {
@@ -43,3 +49,12 @@ ends 1 'passed: a.good;failed: good;not run: left;1 passed, 1 failed, 0 skipped,
 touch cure
 ends 0 'passed: a.good;passed: good;skipped: left;2 passed, 0 failed, 1 skipped, 0 not run' -j 1
 [ "$(wc -l <runs)" -eq 2 ] || { echo "FAILED: what has passed at another commit is not run"; exit 1; }
+setsid "$nightly" --built endless --into cut -j 1 >/dev/null 2>&1 &
+until [ -e waits ]; do sleep 0.1; done
+for _ in {1..300}; do # while the second test runs
+  kept=$(grep -c '	first	passed	' cut/results.tsv) || true
+  [ "$kept" = 0 ] || break
+  sleep 0.1
+done
+kill -- -$!
+[ "$kept" = 1 ] || { echo "FAILED: what has passed is not kept before the end"; exit 1; }
