@@ -349,7 +349,7 @@ DEVICE real ampc_normal(long long seed, long long body, unsigned stream, long lo
 {
   const real u = R(1.0) - ampc_uniform(seed, body, stream, 2 * element);
   const real v = ampc_uniform(seed, body, stream, 2 * element + 1);
-  return ampc_sqrt(R(-2.0) * ampc_log(u)) * ampc_cos(R(6.283185307179586) * v);
+  return ampc_sqrt(R(-2.0) * ampc_log(u)) * ampc_cos_near(R(6.283185307179586) * v);
 }
 
 // --- ampc_place
@@ -427,7 +427,7 @@ DEVICE real ampc_schedule_cosine(real t, real peak, real steps, real warmup, rea
   if (t < warmup) return peak * (t / warmup);
   real rest = steps - warmup;
   real done = rest > R(0.0) ? ampc_min((t - warmup) / rest, R(1.0)) : R(1.0);
-  real wave = R(0.5) * (R(1.0) + ampc_cos(R(3.14159265358979324) * done));
+  real wave = R(0.5) * (R(1.0) + ampc_cos_near(R(3.14159265358979324) * done));
   return floor_value + (peak - floor_value) * wave;
 }
 
@@ -439,7 +439,7 @@ DEVICE real ampc_schedule_onecycle(real t, real peak, real steps)
   real top = R(0.3) * steps - R(1.0), last = steps - R(1.0);
   real low = t <= top ? peak / R(25.0) : peak / R(250000.0);
   real done = t <= top ? (top > R(0.0) ? R(1.0) - t / top : R(0.0)) : (t - top) / (last - top);
-  real wave = R(0.5) * (R(1.0) + ampc_cos(R(3.14159265358979324) * ampc_min(done, R(1.0))));
+  real wave = R(0.5) * (R(1.0) + ampc_cos_near(R(3.14159265358979324) * ampc_min(done, R(1.0))));
   return low + (peak - low) * wave;
 }
 

@@ -316,6 +316,13 @@ DEVICE float ampc_sin(float x)
   return ampc_isfinite(x) ? y : ampc_nan();
 }
 
+// --- ampc_cos_near
+/* The cosine of an angle that is known to be below 2^40. */
+DEVICE float ampc_cos_near(float x)
+{
+  return ampc_sin_cos((double)x, 1);
+}
+
 // --- ampc_cos
 DEVICE float ampc_cos(float x)
 {

@@ -135,6 +135,13 @@ DEVICE double ampc_sin(double x)
   return sin(x);
 }
 
+// --- ampc_cos_near
+double cos(double);
+DEVICE double ampc_cos_near(double x)
+{
+  return cos(x);
+}
+
 // --- ampc_cos
 double cos(double);
 DEVICE double ampc_cos(double x)
