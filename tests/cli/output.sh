@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a run prints: of the scaler only where there is one.
+# What a run prints: of the scaler only where there is one; a NaN without a sign.
 #   output.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 d=$work/data
@@ -17,4 +17,11 @@ done
 passes "f16" train --set precision=f16
 grep -Eq 'step 3/3 .* scale [0-9]+ skipped [0-9]' "$work/err" || failed "f16: no scale"
 grep -Eq '^skipped steps: [0-9] of 3$' "$work/out" || failed "f16: no skipped steps"
+
+cat >"$d/nan.amp" <<'EOF'
+data d() { return synthetic(8, [4]) }
+eval x in d() with batch=4 { metric root = sqrt(x.sum() * 0.0 - 1.0) }
+EOF
+passes "a metric that is NaN" "$amp" eval --device cpu "$d/nan.amp"
+grep -qx 'eval root: nan' "$work/out" || failed "NaN: $(cat "$work/out")"
 finish

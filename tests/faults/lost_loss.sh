@@ -23,11 +23,11 @@ lost_job plain.amp one.idx f32
 lost_job low.amp all.idx 'f16 { scaler(init=64.0, min=16.0) }'
 
 passes "one loss of twelve" train one.amp --save one.st --log-dir log
-says "it is shown" 'step 6/12 loss (inf|-?nan)'
+says "it is shown" 'step 6/12 loss (inf|nan)'
 says "the scale goes down" 'step 6/12 .* scale 32768 skipped 1'
 says "the others are taken" 'skipped steps: 1 of 12'
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "train.loss") c = i } $1 == 6 { print $c }' \
-  log/metrics.csv | grep -Eq 'inf|nan' || failed "the log of step 6"
+  log/metrics.csv | grep -Eqx 'inf|nan' || failed "the log of step 6"
 passes "up to that step" train one.amp --steps 6 --save six.st
 passes "and resumed there" train one.amp --resume six.st --save resumed.st
 same "as if it had not stopped" one.st resumed.st

@@ -116,12 +116,12 @@ def gradients(tools, graph):
     graph.losses = losses
     wrong = tools.run(tools.amp, "selftest", path)
     slopes = re.findall(r"^FAILED.* the loss rises by (\S+), by its gradient by (\S+)", wrong or "", re.M)
-    return None if slopes and all(says_nothing(*map(float, s)) for s in slopes) else wrong
+    return None if slopes and says_nothing([tuple(map(float, s)) for s in slopes]) else wrong
 
 
-def says_nothing(differences, gradient):
-    """A loss that is no number or a monstrous one, or the NaN that PyTorch gives beside a square root of less than 0."""
-    return math.isnan(gradient) or not abs(differences) < 1e8
+def says_nothing(slopes):
+    """The loss is no number or a monstrous one, or every gradient is the NaN that PyTorch gives beside a root of less than 0."""
+    return any(not abs(difference) < 1e8 for difference, _ in slopes) or all(math.isnan(gradient) for _, gradient in slopes)
 
 
 def thread_by_thread(tools, text):
