@@ -20,8 +20,11 @@ grep -Eq '^skipped steps: [0-9] of 3$' "$work/out" || failed "f16: no skipped st
 
 cat >"$d/nan.amp" <<'EOF'
 data d() { return synthetic(8, [4]) }
+model net = Linear(4, 1)
+optimizer opt = SGD(net, lr=0.1)
+train x in d() with batch=4, steps=1 { minimize net(x).sum() with opt }
 eval x in d() with batch=4 { metric root = sqrt(x.sum() * 0.0 - 1.0) }
 EOF
-passes "a metric that is NaN" "$amp" eval --device cpu "$d/nan.amp"
+passes "a metric that is NaN" "$amp" train --device cpu "$d/nan.amp"
 grep -qx 'eval root: nan' "$work/out" || failed "NaN: $(cat "$work/out")"
 finish
