@@ -1,9 +1,10 @@
 /* Note [what may be replaced]
- * Every output goes through file_guard before it takes the place of a file. Who reads a file says
- * so (file_note_input); no output replaces such a file, under whatever name: files are compared by
- * device and inode. One exception: a run may save to the checkpoint from which it goes on. Other
- * files are replaced where they are empty or begin as what is written does; --force replaces the
- * rest, but no input. What -o of ampc replaces is told in compiler/replace.h. */
+ * Every output goes through file_guard before it replaces a file. Code that reads a file notes it
+ * as an input (file_note_input). No output replaces an input, under whatever name: files are
+ * compared by device and inode. FileKind.over names the exceptions: a run may save to the
+ * checkpoint from which it goes on, and the prompt may write the session's job. Other files are
+ * replaced if they are empty or begin as the output does; --force replaces the rest, but no input.
+ * compiler/replace.h tells what -o of ampc replaces. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,16 +15,16 @@
 #include <unistd.h>
 #include "file.h"
 
-/* A header of less than 4 GiB, then JSON. */
+/* Safetensors: the size of the header, below 4 GiB, then JSON. */
 const FileKind file_checkpoint = {"checkpoint", 4, "\0\0\0\0{", 5, FILE_CHECKPOINT};
 const FileKind file_npy = {"NPY file", 0, "\x93NUMPY", 6, FILE_NO_ROLE};
 const FileKind file_png = {"PNG picture", 0, "\x89PNG\r\n\x1a\n", 8, FILE_NO_ROLE};
 const FileKind file_probe = {"JSON of amp probe", 0, "{\n \"job\":", 9, FILE_NO_ROLE};
 const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report -->", 29,
                             FILE_NO_ROLE};
-/* Bears no mark, so it replaces no file of somebody's. */
+/* No bytes tell this kind, so without --force it replaces only an empty file. */
 const FileKind file_lines = {"list of names that amp infer wrote", 0, NULL, 0, FILE_NO_ROLE};
-/* A program of the prompt, which may be the session's job. */
+/* A program that the prompt writes. It matches every file, and may replace the session's job. */
 const FileKind file_job = {"job", 0, "", 0, FILE_JOB};
 
 enum { HEAD = 64 /* bytes: more than any mark reaches */ };
@@ -46,8 +47,8 @@ typedef struct Input {
   struct Input *next;
   Identity is;
   FileRole role;
-  bool folder;      /* of files, and of folders of them */
-  Identity *within; /* its files, once somebody asked for them, sorted */
+  bool folder;      /* with files and folders of files */
+  Identity *within; /* its files, sorted; NULL until somebody asks */
   size_t n, room;
   char path[];
 } Input;
@@ -75,7 +76,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- inputs ---- */
 
-/* The place of a path that was noted before; the file may be another one by now. */
+/* The entry of a path that was noted before. The path may lead to another file by now. */
 static Input *noted(FileRole role, const char *path)
 {
   Input *i = inputs;
@@ -127,7 +128,7 @@ static bool add_within(Input *to, const struct stat *info)
   return true;
 }
 
-/* A source's files are in the folder or in folders of that. What cannot be read was no input. */
+/* Lists the files of a folder and `depth` levels below. What cannot be read was no input. */
 static bool list_within(Input *to, int fd, int depth)
 {
   DIR *d = fdopendir(fd);
@@ -175,7 +176,8 @@ static ampc_status refuse_input(const char *path, const Input *i)
                    path, i->path, roles[i->role], cure);
 }
 
-/* An inode that became free may be another file's by now, so the input must still be there. */
+/* If an input was removed, another file may have its inode. So file_is_same checks that the input
+ * is still there. */
 static ampc_status guard_inputs(const char *path, const struct stat *at, const FileKind *kind,
                                 bool look_into_folders)
 {
@@ -192,7 +194,7 @@ static ampc_status guard_inputs(const char *path, const struct stat *at, const F
   return status;
 }
 
-/* Whether the file that is there begins as the kind does. */
+/* Whether the file at `path` begins like files of this kind. */
 static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
 {
   char head[HEAD];
@@ -207,14 +209,15 @@ static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
                    path, strerror(error));
 }
 
-/* Who reads folders reads pictures in them: a file of another kind is none of those. */
+/* Folders that are read hold pictures. A file that bears the mark of another kind is no picture,
+ * so the folders are not searched for it. */
 ampc_status file_guard(const char *path, const FileKind *kind)
 {
   struct stat at;
   bool own = false;
   if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return AMPC_OK;
   ampc_status status = kind && at.st_size && !forced ? read_kind(path, kind, &own) : AMPC_OK;
-  ampc_status input = guard_inputs(path, &at, kind, !own || kind == &file_png);
+  ampc_status input = guard_inputs(path, &at, kind, !own || !kind->n || kind == &file_png);
   if (input || status) return input ? input : status;
   if (!kind || forced || own || !at.st_size) return AMPC_OK;
   return ampc_fail(AMPC_BAD_FILE,

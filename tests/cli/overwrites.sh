@@ -127,6 +127,19 @@ grep -q 'cannot write data.st' out || failed ":write!, data: $(cat out)"
 session ':save data.st'
 grep -q 'cannot write data.st' out || failed ":save, data: $(cat out)"
 same "the prompt: the data" before data.st
+cat >folder.amp <<EOF
+data pictures() {
+  image, label = images("$PWD/p", 8)
+  return image.to(f32) / 255.0, label
+}
+model net = Linear(192, 2)
+optimizer opt = SGD(net, lr=0.1)
+train image, label in pictures() with batch=1 { minimize net(flatten(image, 1)).sum() with opt }
+EOF
+cp p/a/x.png before.png
+printf '%s\n' ':write! p/a/x.png' | timeout 100 "$amp" repl --device cpu folder.amp >out 2>&1
+grep -q 'cannot write p/a/x.png: this command reads it' out || failed ":write!, a picture: $(cat out)"
+same "the prompt: the picture" before.png p/a/x.png
 session ':write! job.amp'
 grep -q 'wrote job.amp' out || failed ":write! of the session's job: $(cat out)"
 finish
