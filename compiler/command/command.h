@@ -91,7 +91,7 @@ typedef struct RowShape {
   bool loose;        /* the columns are no axes of input 0, whose elements [length, inner] counts */
 } RowShape;
 RowShape row_shape(const Graph *g, Value v);
-/* It has one value a row, and a row is one element. */
+/* Row op v gives one value a row, and its rows have length 1. */
 bool row_is_flat(const Graph *g, Value v);
 
 typedef struct Geometry {

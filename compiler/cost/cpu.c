@@ -257,7 +257,7 @@ const Gpu *cpu_measure(Arena *arena)
                .dram = cpu->moves[CPU_SIZES - 1],
                .node = 2, /* to wake the threads, and to wait for the last */
                .cpu = cpu};
-  /* One lane at least: where other programs take the processor, a few rounds say less. */
+  /* At least one lane: if other programs keep the processor busy, the few passes may show less. */
   row->lanes_f32 = (int)fmax(1, cpu->peak * 1e3 / (2 * cpu->mhz * cpu->threads) + 0.5);
   return row;
 }

@@ -128,7 +128,7 @@ const char *element_place(const Kernel *k, uint32_t argument, const char *index)
   return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index);
 }
 
-/* The kernel computes v itself, and no loop before has stored it. */
+/* The kernel computes v itself, and no earlier loop has stored it. */
 static bool is_pending(const Kernel *k, Value v)
 {
   for (uint32_t i = 0; i < k->group->n; i++)

@@ -18,7 +18,7 @@ struct Launch {
 
 /* ---- names ---- */
 
-/* What the launch calls an argument of one of its parts. */
+/* The launch's name for an argument of one of its parts. */
 static const char *name_in(const Kernel *launch, const KernelArg *a)
 {
   uint32_t i = same_argument(&launch->args, a);

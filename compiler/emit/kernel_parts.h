@@ -31,7 +31,7 @@ typedef struct Kernel { /* the one that is being printed */
   bool is_part;           /* of a launch: the text around it is printed already */
   bool looks_ahead;       /* values are computed before their time, and not stored */
   bool by_vectors;        /* its loops take several elements at once, j of them */
-  bool *stored;           /* row ops, by index in the group: a loop before has written it */
+  bool *stored;           /* row ops, by index in the group: an earlier loop has stored it */
   VEC(Vector) vectors;    /* of the loop that is printed, and of those around it */
 } Kernel;
 
@@ -58,10 +58,10 @@ const char *element_type(const KernelArg *a);   /* "f16", "float", "ampc_state" 
 bool argument_is_number(const KernelArg *a);    /* no pointer */
 uint32_t argument_of(const Kernel *k, Value v); /* index of the argument that holds v's bytes;
                                                   args.n: there is none */
-/* The same of what must have bytes: a kernel without is a mistake of ours, see kernel_bug. */
+/* The same for a v that must have an argument: if it has none, this calls kernel_bug. */
 uint32_t pointer_of(const Kernel *k, Value v);
 const char *pointer_name(const Kernel *k, Value v);
-/* The text of a kernel cannot be made, because of node v: ir_bug. */
+/* Calls ir_bug: the text of the kernel cannot be made, because of node v. */
 _Noreturn void kernel_bug(const Kernel *k, Value v, const char *what);
 Value value_of(const Kernel *k, const Node *n);
 const char *stream_name(const Kernel *k, const Node *n); /* the argument that is n's stream */

@@ -158,7 +158,7 @@ static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
   return false;
 }
 
-/* What crosses the border of a loop says where it stands. */
+/* An op that crosses the border of a loop stands where that loop says; others move outwards. */
 uint16_t ir_loop_for(const Graph *g, const Node *n)
 {
   uint32_t own;

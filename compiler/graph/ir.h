@@ -389,7 +389,7 @@ Cursor ir_cursor_of(const Graph *g,
 
 /* The loop in whose iterations v differs, for who reads it. */
 uint16_t ir_loop_of(const Graph *g, Value v);
-/* Where a node of the cursor's loop n->loop stands: as far outside of it as its inputs allow. */
+/* The loop for a node that is made in loop n->loop: as far outside as its inputs allow. */
 uint16_t ir_loop_for(const Graph *g, const Node *n);
 /* Whether loop `inner` is `outer` or stands in it; all stand in 0. */
 bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer);
@@ -455,6 +455,6 @@ const char *ir_why_text(Compile *c, const Node *n); /* "softmax is f32, by preci
 void ir_print(Compile *c, Text *out, bool tables);
 /* Aborts with a message and a dump when the graph breaks a rule that holds after pass `pass`. */
 void ir_check(Compile *c, const char *pass);
-/* A mistake of ours that pass `pass` has made, or has come upon: dumps the graph, names node v and
- * its line in the job, and aborts. In release builds too. */
+/* Reports a bug of the compiler that pass `pass` has made or found: prints the graph, node v and
+ * its line in the job, then aborts. Release builds do so, too. */
 _Noreturn void ir_bug(Compile *c, const char *pass, Value v, const char *rule);

@@ -11,7 +11,7 @@ typedef struct Check {
   const char *pass;
   uint32_t id;
   const Node *n;
-  const bool *read; /* by id: another node reads it */
+  const bool *read; /* by id: whether another node reads it */
 } Check;
 
 void ir_bug(Compile *c, const char *pass, Value v, const char *rule)
@@ -177,8 +177,8 @@ static void check_layout(const Check *k)
   }
 }
 
-/* What a command computes is an effect or kept, or somebody reads it: else its kernel has nothing
- * to store. Of a loop's `next` it may be the next iteration that reads it. */
+/* Each node of a command is an effect, is kept or is read by another node; else its kernel would
+ * have nothing to store. A `next` is exempt: the next iteration may read it. */
 static void check_read(const Check *k)
 {
   const Node *n = k->n;

@@ -79,8 +79,8 @@ static bool find_live(const Rewrite *r, bool *live)
   return more;
 }
 
-/* Living nodes may still name a dead one as their origin, or as what they come after. Its first
- * input stands for it, so that a node of backward stays one. */
+/* A living node may still name a dead one as `origin` or `after`. The first input of the dead node
+ * takes its place there, so that a node of backward keeps an origin. */
 static void drop(Rewrite *r, uint32_t id)
 {
   const Node *n = &r->old[id];

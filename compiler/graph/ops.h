@@ -73,8 +73,8 @@ typedef enum OpTrait {
   T_ends_body = 1 << 25, /* an effect that moves the scale and the counters on */
   T_along = 1 << 30, /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
   T_windows = 1 << 26,          /* its template reads images by windows, as vectors of channels */
-  T_totals = 1ull << 35,        /* its template adds up: f32, along an axis f64 */
-  T_rounds_number = 1ull << 36, /* a number is rounded to the tensor's type before it computes */
+  T_totals = 1ull << 35,        /* its template adds up: in f32, with T_along in f64 */
+  T_rounds_number = 1ull << 36, /* a number input is rounded to the tensor's type first */
   T_views = 1u << 31            /* its template reads operands of four axes with any strides */
 } OpTrait;
 

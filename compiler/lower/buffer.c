@@ -1,6 +1,6 @@
 /* `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of its
  * module: the rest of the step reads the new value, and the buffer takes it over together with the
- * step. And running statistics, which a layer of the library moves. */
+ * step. Also the updates of running statistics by layers of the library. */
 #include "lower.h"
 #include "watch.h"
 #include <string.h>
@@ -62,14 +62,14 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
 
 /* ---- running statistics ---- */
 
-/* The Buffer that an update reaches; -1: `d` is another tensor, which nobody reads again, so the
- * update is dropped, as PyTorch's of a temporary is lost. */
+/* *out: the index of the Buffer that an update writes; -1: `d` is another tensor. Tensors do not
+ * change, so that update is dropped; in PyTorch the update of a temporary is lost, too. */
 static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *out)
 {
   Value v = as_tensor(l, d, span);
   if (!v.id) return false;
   const Node *n = ir_node(l->g, v);
-  while (n->op == OP_cast) n = ir_node(l->g, n->in[0]); /* by `policy`, or as it is stored */
+  while (n->op == OP_cast) n = ir_node(l->g, n->in[0]); /* of `policy`, or to the stored type */
   *out = n->op == OP_param ? attr_int(n, "index") : -1;
   span = diag_user_span(l->c, span);
   if (*out < 0 && d.kind == D_param)
@@ -91,8 +91,8 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
 }
 
 /* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)
- * counts; pass gradient finds the step that it belongs to, by a fifth argument if the loss needs
- * that and not the stat itself. Without a buffer nothing happens. */
+ * counts. Pass gradient adds the update to the step whose loss needs `stat`, or the fifth argument
+ * if there is one. If `buffer` is none, nothing happens. */
 Datum native_running(Lower *l, Args *args)
 {
   int64_t index;

@@ -65,8 +65,8 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
 
 /* ---- the block ---- */
 
-/* Whoever calls the block reads what it declares: a float type is cast to. Elsewhere annotations
- * check only. */
+/* Casts a result to the float type that the block declares, since callers rely on it. Elsewhere
+ * annotations only check. */
 static void add_result(Lower *l, const char *name, Datum v, const TypeExpr *type, Span span)
 {
   DType d;

@@ -1,5 +1,5 @@
-/* What the layer library looks for in lists and texts: in the language each element would cost
- * several statements, and einsum goes through its labels many times. */
+/* Built-ins for the layer library that search lists and texts. Written in the language, each
+ * element would cost several statements, and einsum searches its labels many times. */
 #include "lower.h"
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int64_t find_in(Datum list, Datum x, uint32_t *left)
   return -1;
 }
 
-/* _find(items, x): the first place of x in a list or a text; -1: it is not in there. */
+/* _find(items, x): where x first stands in a list or a text; -1 if it does not. */
 static Datum run_find(Lower *l, Args *args)
 {
   Datum in = args->at.at[0].value, x = args->at.at[1].value;
@@ -31,7 +31,7 @@ static Datum run_find(Lower *l, Args *args)
   return count_compared(l, left, args->span) ? d_int(at) : d_of(D_error);
 }
 
-/* _without(items, gone): those of a list that another one lacks. */
+/* _without(items, gone): the elements of `items` that are not in `gone`. */
 static Datum run_without(Lower *l, Args *args)
 {
   Datum items = args->at.at[0].value, gone = args->at.at[1].value;
@@ -42,7 +42,7 @@ static Datum run_without(Lower *l, Args *args)
   return count_compared(l, left, args->span) ? d_list_of(l, &rest) : d_of(D_error);
 }
 
-/* _split(text, separator): what stands between its separators. */
+/* _split(text, separator): the parts of `text` between its separators. */
 static Datum run_split(Lower *l, Args *args)
 {
   DatumVec parts = {0};

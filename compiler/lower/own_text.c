@@ -30,8 +30,8 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   return text != NULL;
 }
 
-/* It is printed as it stands, into files and on terminals. So it holds nothing that an editor or a
- * terminal would obey, and does not join the line behind it. */
+/* The text is printed unchanged, into files and on terminals. So it must not contain characters
+ * that an editor or a terminal would obey, and must not end in a sign that continues the line. */
 static bool check_text(Lower *l, const OwnText *t)
 {
   char escape[AMPC_ESCAPE_ROOM] = "";

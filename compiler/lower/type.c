@@ -1,5 +1,5 @@
-/* Type annotations: they check, and they bind the size names that are fresh. They never cast; what
- * infer blocks declare does (infer.c). */
+/* Type annotations: they check, and they bind the size names that are fresh. They do not cast; only
+ * infer blocks cast their results to declared float types (infer.c). */
 #include "lower.h"
 
 /* A size name is fresh unless it is a parameter of its module or a const of the same file. */

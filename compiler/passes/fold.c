@@ -62,7 +62,7 @@ static bool reads_widened(const Fold *f, Value v, uint32_t phase)
 
 /* All users of expand v can load with stride 0: elementwise ops, and row ops for operands read
  * element by element. What a row op reads once a row (@1) is addressed by the row alone: only a
- * single value does. A cast that is folded itself leaves this to its readers. */
+ * single value does. If a user is a folded cast, its own users must be able to as well. */
 static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
 {
   bool single = ir_elements(ir_node(f->g, ir_node(f->g, v)->in[0])) == 1;
@@ -127,7 +127,7 @@ static void fold_moves(Fold *f)
   }
 }
 
-/* From the last to the first: whether the readers of a node are folded is known by then. */
+/* From the last node to the first: so users of a node are decided before the node. */
 void fold_nodes(Compile *c, const uint32_t *phase)
 {
   Fold f = {.g = c->graph, .phase = phase};

@@ -89,9 +89,9 @@ static const Node *walked_by(const Fuse *f, uint32_t row) /* the shape of its ro
   return ir_node(f->g, f->g->nodes.at[row].in[0]);
 }
 
-/* Rows of length 1 have as many elements as results, so neither the shape of a node nor its size
- * tells whether it stands in the loop over elements or once a row. All nodes that join such a row
- * op stand once a row (RowKernel.flat), and no other row op does. */
+/* Rows of length 1 have as many elements as results. Then neither the shape nor the size of a node
+ * tells whether it stands in the loop over elements or once a row. So all nodes that join such a
+ * row op stand once a row (RowKernel.flat), and no other row op joins it. */
 static bool is_flat(const Fuse *f, uint32_t row)
 {
   return row_is_flat(f->g, (Value){row});
@@ -176,7 +176,7 @@ static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
 {
   const Node *first = node_walked(f->g, (Value){w->nodes.at[0]});
   uint32_t row = row_in(f, w);
-  bool elements = row && !is_flat(f, row); /* its kernel has nodes in the loop over elements */
+  bool elements = row && !is_flat(f, row); /* nodes may stand in the loop over elements */
   bool same = true, flat = template_of(f, w->nodes.at[0]) != TMPL_gemm;
   if (row) first = &f->g->nodes.at[row];
   for (uint32_t i = 0; i < r->nodes.n + w->nodes.n; i++) {

@@ -62,7 +62,7 @@ static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
   return true;
 }
 
-/* A flag of n and m differs: one gives the greatest elements, the other which ones they are. */
+/* An attribute of n and m differs: one gives the greatest elements, the other their places. */
 static bool tells_other(const Node *n, const Node *m)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -71,8 +71,8 @@ static bool tells_other(const Node *n, const Node *m)
   return other;
 }
 
-/* The kernel stores each kind of result once. So no kind may occur twice in the group: a clone that
- * checkpoint() made is of the same kind as its original. */
+/* The kernel stores each kind of result once. So no kind may occur twice in the group, as it would
+ * with a node and the clone that checkpoint() made of it. */
 static bool tell_apart(const Fuse *f, const Members *a, const Members *b)
 {
   for (uint32_t i = 0; i < a->nodes.n; i++)

@@ -129,8 +129,9 @@ static bool ends_round(const Bounds *b, uint32_t id, uint16_t loop)
   return b->r.old[id].op == OP_next && b->r.old[id].loop == loop;
 }
 
-/* A `next` writes over what the rest of the round reads, so all of them stand behind it, and behind
- * the copies of each other's: the order of nodes is one in which they can run. */
+/* The `next` nodes come last in an iteration, since each overwrites a carried value that other
+ * nodes read. If a `next` reads what another one overwrites, it reads a copy, which is made before
+ * all of them. So the nodes can run in their order. */
 static void put_nexts(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
 {
   for (uint32_t id = first; id <= last && b->borders; id++) {

@@ -238,8 +238,8 @@ static void type_fixed(Precision *p, Node *n)
 
 /* ---- constants ---- */
 
-/* Numbers are compared as the tensor's type has them, as in PyTorch: in f16 0.1 is what 0.1 became
- * when it was stored. So are divisors of which something is left: f16's 0.7 % 0.7 is 0. */
+/* A number that is compared with a tensor is rounded to the tensor's type first, as in PyTorch: in
+ * f16, 0.1 equals a stored 0.1. So is a number in `//` or `%`: in f16, 0.7 % 0.7 is 0. */
 static void round_number(Precision *p, Node *n)
 {
   if (!op_has(n, T_compares | T_rounds_number)) return; /* others need not have inputs at all */

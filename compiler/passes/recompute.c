@@ -86,9 +86,9 @@ static void clone_node(Recompute *x, uint32_t id, Value after)
   x->r.map[id] = first;
 }
 
-/* All of a checkpoint that stands before `until` and has no clone yet. Pass layout puts moves of
- * forward's values between the nodes of backward, so a checkpoint may be asked for several times.
- */
+/* Clones the needed nodes of a checkpoint that stand before `until` and have no clone yet. Backward
+ * may ask for a checkpoint several times: pass layout puts moves of forward's values between the
+ * nodes of backward. */
 static void clone_checkpoint(Recompute *x, uint16_t checkpoint, uint32_t until, Value after)
 {
   for (uint32_t id = 1; id < until; id++)
@@ -129,6 +129,6 @@ bool pass_recompute(Compile *c)
     else
       ir_rewrite_copy(&x.r, id);
   }
-  ir_drop_dead(c); /* what only backward read, which reads the clone */
+  ir_drop_dead(c); /* nodes that only backward read: it reads their clones now */
   return true;
 }

@@ -1,10 +1,10 @@
-/* Pass simplify. Needs the whole graph, backward included; changes no bit of any result, but for
- * powers by frequent numbers, which become exact.
+/* Pass simplify. Needs the whole graph, backward included. It changes no bit of any result, except
+ * that powers by some numbers (2, 0.5) become products, quotients and roots.
  *
  * First every node is folded (conversions that undo each other, views of views), brought to one
- * form (matmul becomes gemm on matrices or equal batches, a square a product) and shared with an
- * equal node before it. Then what nothing uses is dropped. Later passes rely on there being no
- * matmul and no detach. */
+ * form (matmul becomes gemm on matrices or equal batches, x^2 becomes x * x) and shared with an
+ * equal node before it. Then nodes that nothing uses are dropped. Later passes rely on there being
+ * no matmul and no detach. */
 #include "compiler/rules/rules.h"
 #include "passes.h"
 #include <string.h>

@@ -175,8 +175,8 @@ static bool is_number(const Node *n, double *out)
   return n->op == OP_number || n->op == OP_integer;
 }
 
-/* x^e as PyTorch has it for these e: sqrt decides what -0 and -inf give. In 16 bits a product of
- * three would be rounded twice. 0: a power. */
+/* x^e for these e as in PyTorch: sqrt decides what -0 and -inf give. In 16 bits x^3 and x^-2 stay
+ * powers, since x * x would be rounded first. 0: it stays a power. */
 static Value simple_power(Compile *c, const Cursor *at, Value x, double e, bool wide)
 {
   if (e == 1) return x;

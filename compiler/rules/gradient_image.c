@@ -140,8 +140,8 @@ Value back_channels(Back *b, Value v)
 
 /* As batch norm, but mean and rstd do not depend on x. With s = rstd weight:
  *   dx = dy s, dmean = -s sum(dy), drstd = weight sum(dy (x - mean)) = weight sum(dy z) / rstd
- * Statistics are mostly Buffers, and then the last two are dropped again. They are f32 where x is
- * of 16 bits, and so is the weight unless somebody cast it. */
+ * The statistics are mostly Buffers; then dmean and drstd are dropped later. If x has 16 bits, the
+ * statistics are f32, and so is the weight unless it was cast. */
 void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);

@@ -77,8 +77,8 @@ void grad_log_softmax(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_like(&b, OP_log_softmax_backward, (Value[]){dy, n}, 2);
 }
 
-/* dy softmax(x), for which y, rounded as far from 0 as x may be, has too few digits. A row of all
- * -inf has y = -inf; its gradient is 0. */
+/* dx = dy softmax(x). Not dy exp(x - y): if x is large, the rounded y has too few digits for that.
+ * A row of all -inf has y = -inf; its gradient is 0. */
 void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);

@@ -20,8 +20,7 @@ bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 void rule_check_numbers(Compile *c, const Node *n);
 /* v as a value of a float type: rounded to nearest, ties to even; infinite beyond its range. */
 double rule_rounded(DType d, double v);
-/* What x^e becomes for some literals e that need no logarithm: roots, products, quotients; 0: a
- * power. */
+/* x^e with a literal e such as 2 or 0.5, as products, quotients or a root; 0: n stays as it is. */
 Value rule_simple_power(Compile *c, const Node *n);
 
 /* ---- attention: shape_attention.c ---- */

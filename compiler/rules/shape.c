@@ -255,7 +255,7 @@ bool shape_broadcast(Compile *c, Node *n)
   return rule_broadcast(c, n, 0, n->n_in);
 }
 
-/* Integers have no infinity: divided by 0 they have no result, as far as the divisor is known. */
+/* Integers have no infinity, so a divisor that is known to be 0 is an error. */
 bool shape_divide(Compile *c, Node *n)
 {
   const Node *by = ir_in(c, n, 1);

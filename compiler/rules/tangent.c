@@ -361,8 +361,8 @@ static bool lacks_backward(const Tangents *t, Value y, const Node *n)
   return true;
 }
 
-/* y may stand outside of the loop that its tangent depends on: the direction changes from round to
- * round, the point does not. */
+/* The loop in which the tangent of y changes. y itself may stand outside of it: then the direction
+ * changes from iteration to iteration, but the point does not. */
 static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
 {
   uint16_t loop = y->loop;
@@ -373,8 +373,8 @@ static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
   return loop;
 }
 
-/* Gradient rules stand in the loop that goes back, where there is one: here that is `inner`, from
- * which nodes move out as far as their inputs allow. */
+/* Gradient rules put their nodes into `back`, the backward loop of a loop. For tangents that is
+ * `inner`; from there nodes move out as far as their inputs allow. */
 static void turn_loops(Graph *g, uint16_t inner, bool on)
 {
   for (uint16_t loop = inner;; loop = g->loops.at[loop].parent) {

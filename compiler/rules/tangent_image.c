@@ -39,7 +39,7 @@ static Normed of_batch(Back *b, Value off, Value r)
   return (Normed){off, r, back_mul(b, off, r)};
 }
 
-/* z moves by r (v - mean(v) - z mean(z v)), or by r v where mean and deviation do not
+/* The part of x: z moves by r (v - mean(v) - z mean(z v)), or by r v if mean and deviation do not
  * depend on x. */
 static Value of_input(Forward *f, const Normed *x, bool batch)
 {
@@ -53,7 +53,7 @@ static Value of_input(Forward *f, const Normed *x, bool batch)
   return b->n.in[3].id ? back_mul(b, v, in_channels(b, b->n.in[3])) : v;
 }
 
-/* Of mean and deviation that do not depend on x; of neither: 0. */
+/* The part of mean and deviation, if they do not depend on x; 0 if neither has a tangent. */
 static Value of_statistics(Forward *f, const Normed *x)
 {
   Back *b = &f->b;
@@ -76,7 +76,7 @@ static Value normed(Forward *f, bool batch)
   if (!batch) part = tangent_sum(f, part, of_statistics(f, &x));
   if (v[3].id) part = tangent_sum(f, part, back_mul(b, x.z, in_channels(b, v[3])));
   if (v[4].id) part = tangent_sum(f, part, in_channels(b, v[4]));
-  if (!part.id) return part; /* of the batch's mean and deviation alone: part of that of x */
+  if (!part.id) return part; /* those of the batch's mean and deviation count as part of x */
   return back_binary(b, OP_like, in[0], ir_expand(b->c, &b->at, part, b->n.dim, b->n.rank));
 }
 
