@@ -247,7 +247,7 @@ static ampc_status write_entry(const Cache *cache, const char *path, const char 
 
 ampc_status cache_write(const Cache *cache, const char *path, const char *bytes, size_t size)
 {
-  interrupt_hold(); /* a file without its name */
+  interrupt_hold(); /* the file has a temporary name until it is whole */
   ampc_status status = write_entry(cache, path, bytes, size);
   interrupt_release();
   return status;

@@ -74,8 +74,8 @@ struct Device { /* the first member of each device's own struct */
   int64_t waits;    /* how often the host stood still until all that it had asked for was done */
 };
 
-/* What a name of a device asks for; `gpu` is that of "cuda:1". False: it is none of DEVICE_NAMES.
- */
+/* The device that a name asks for; `gpu` is the 1 of "cuda:1", else ANY_GPU. device_read is false
+ * if `text` is none of DEVICE_NAMES. */
 #define DEVICE_NAMES "cpu, cuda, cuda:K or auto"
 typedef enum DeviceKind { DEVICE_CPU, DEVICE_CUDA, DEVICE_AUTO } DeviceKind;
 typedef struct DeviceWish {
@@ -95,9 +95,9 @@ ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
                                 ampc_status (*body)(void *context), void *context);
 /* Runs programs of target "cpu" on this machine's cores. */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
-/* Runs programs of target "sm_xx" on this GPU, or on the first that can: ANY_GPU. */
+/* Runs programs of target "sm_xx" on this GPU; ANY_GPU: on the first that is free and can. */
 enum { ANY_GPU = -1 };
 ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out);
 int64_t cuda_bytes_beside(const ampc_program *p); /* library_bytes, before it is opened */
-/* What attention may take of that at most, on a GPU of this capability. */
+/* The most of these bytes that attention may need, on a GPU of this capability. */
 int64_t cuda_attention_scratch(const ampc_attention *a, int capability);

@@ -1,4 +1,4 @@
-/* The names of devices, as --device has them. */
+/* Reads the names of devices that --device takes. */
 #include <stdlib.h>
 #include <string.h>
 #include "device.h"

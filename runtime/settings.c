@@ -1,4 +1,4 @@
-/* Settings of a program: where they lie in STATE, and who sets them. */
+/* Settings of a program: their places in STATE, and how they are read and set. */
 #include <stdio.h>
 #include <string.h>
 #include "runtime/plan/needs.h"
@@ -22,7 +22,7 @@ ampc_status runtime_write_setting(ampc_runtime *rt, uint32_t i, double number)
   return ampc_write(rt, runtime_setting_place(rt->program, i), &value, sizeof value);
 }
 
-/* A long list is cut in the message alone. */
+/* The message cuts a long list of names. */
 static ampc_status no_setting(const ampc_program *p, const char *setting)
 {
   char names[256] = "";

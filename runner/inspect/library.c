@@ -48,7 +48,7 @@ static const char *conv_text(Compile *c, const DnnMachine *machine, uint32_t gro
   return plan_text(c, machine, &problem, limit);
 }
 
-/* Of attention that the device never asks cuDNN for. */
+/* The text for attention that the device never gives to cuDNN. */
 static const char *never_asked(Compile *c, const ampc_attention *a)
 {
   char why[AMPC_WHY_ROOM];
@@ -57,7 +57,7 @@ static const char *never_asked(Compile *c, const ampc_attention *a)
                       known ? why : "cuDNN takes no such mask, or operands that lie so");
 }
 
-/* NULL: it is none. */
+/* NULL: the group is no attention. */
 static const char *attention_text(Compile *c, const DnnMachine *machine, uint32_t group)
 {
   ampc_attention a;

@@ -1,5 +1,5 @@
-/* Runs another program; see child.h. Text goes in and out through files in memory, so a run that is
- * killed leaves nothing behind. */
+/* Runs another program; see child.h. Its input and output are files in memory, so nothing is left
+ * behind if this process is killed. */
 #include "child.h"
 #include "runtime/base/interrupt.h"
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-enum { LOOK = 2, PATIENCE = 2000 /* ms between looks; until a child that was asked to end must */ };
+enum { LOOK = 2, PATIENCE = 2000 /* ms: between two looks; from SIGTERM to SIGKILL */ };
 
 int child_file(const char *text, size_t size)
 {
@@ -32,8 +32,8 @@ int child_file(const char *text, size_t size)
   return fd;
 }
 
-/* With its own children it is a group of its own. So it is asked to end here alone, by a Ctrl-C,
- * too, and can remove what it wrote. */
+/* The child gets its own process group, so a Ctrl-C on the terminal does not reach it. Only
+ * wait_for asks it to end, and the child has time to remove its files. */
 static int spawn(pid_t *out, char *const argv[], char **environment, int input, int output)
 {
   posix_spawn_file_actions_t actions;
@@ -65,7 +65,7 @@ static bool wait_for(pid_t child, int *out_status)
   return true;
 }
 
-/* A child is held: who ends the process ends it first. */
+/* Holds off the end of this process while the child runs: wait_for ends the child first. */
 int child_run(char *const argv[], char **environment, int input, int output)
 {
   pid_t child;
@@ -84,7 +84,7 @@ bool child_find(const char *name, char out[PATH_MAX])
   if (!path) path = "/usr/local/bin:/usr/bin:/bin";
   while (*path) {
     size_t n = strcspn(path, ":");
-    /* an empty or relative entry would mean the working directory: not for a program we run */
+    /* skips empty and relative entries: they depend on the working directory */
     if (*path == '/' && snprintf(out, PATH_MAX, "%.*s/%s", (int)n, path, name) < PATH_MAX &&
         access(out, X_OK) == 0)
       return true;

@@ -101,7 +101,7 @@ ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, voi
 {
   const Toolchain *t;
   Cache cache;
-  interrupt_hold(); /* files lie about */
+  interrupt_hold(); /* temporary files must be removed first */
   ampc_status status = toolchain_find(&t);
   if (!status && !(status = cache_open(&cache))) {
     status = find_or_build(&cache, t, &(Wanted){text, names, n}, out_library);

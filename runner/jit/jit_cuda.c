@@ -128,7 +128,7 @@ ampc_status jit_cuda_load(Compile *c, TextEdit *edit, void *data, CudaImages **o
   ampc_status status = find_compiler(c->program->target, &b);
   if (!status) status = cache_open(&b.cache);
   if (status) return status;
-  cache_close(&b.cache); /* nothing is written to a temporary one */
+  cache_close(&b.cache); /* no unit is kept in a temporary folder */
   build_all(&b);
   status = interrupt_requested() ? ampc_fail(AMPC_INTERRUPTED, "interrupted") : take(c, b.images);
   if (status) {

@@ -64,7 +64,7 @@ static void find(void)
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (!child_find(names[i], path)) continue;
     read_version(path, version, sizeof version);
-    if (interrupt_requested()) return; /* it may have been cut */
+    if (interrupt_requested()) return; /* the version may be incomplete */
     read_processor(processor, sizeof processor);
     snprintf(identity, sizeof identity, "%s\n%s\n%s\n%s", path, version, FLAGS_TEXT, processor);
     the_toolchain = (Toolchain){path, identity};

@@ -73,7 +73,7 @@ static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t
   return status;
 }
 
-/* `path` NULL: to stdout. */
+/* To the file `path`; NULL: to stdout. */
 static ampc_status write_json(const Watch *w, const char *path)
 {
   json_t *value = watch_json(w);

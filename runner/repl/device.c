@@ -75,7 +75,7 @@ static bool print_section(Repl *r, FILE *from, const char *kernel)
 static bool disassemble(Repl *r, char *path, const char *kernel)
 {
   char program[PATH_MAX];
-  if (!child_find("nvdisasm", program)) return false; /* command_sass has found it */
+  if (!child_find("nvdisasm", program)) return false; /* command_sass found it before */
   int input = child_file("", 0), output = child_file("", 0);
   char *argv[] = {program, "-c", path, NULL};
   int status = input >= 0 && output >= 0 ? child_run(argv, NULL, input, output) : -1;

@@ -1,6 +1,6 @@
 /* Where inputs come from: the line editor on a terminal, else the lines of stdin. Lines are joined
- * while a bracket is open. Ctrl-C drops what has been typed, or is a request to whoever is at work.
- */
+ * while a bracket is open. Ctrl-C drops what has been typed. While a command runs, it is a request
+ * that the command looks at. */
 #include "repl.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/signals.h"
@@ -107,8 +107,8 @@ static char *prompt(EditLine *editor)
   return in->size ? more : first;
 }
 
-/* Waits for input or a request, which counts from before the wait on: signals are let in only while
- * the wait lasts. False after a request. */
+/* Waits for input or a request; false after a request. Signals are let in only during ppoll, so a
+ * request that comes just before the wait is not missed. */
 static bool wait_for_input(void)
 {
   sigset_t before;

@@ -6,7 +6,7 @@
 typedef struct Report {
   Inspection in;
   Explanation e;
-  const char *log_dir, *probe; /* of a run; a file of amp probe --output; or NULL */
+  const char *log_dir, *probe; /* --log-dir of a run; file of amp probe --output; or NULL */
   bool no_ptx;
   const char *note; /* what the page lacks, and why; or NULL */
 } Report;
@@ -21,5 +21,5 @@ json_t *report_kernels(const Report *r); /* kernels.c: the step's commands, alik
 int report_texts(Report *r, const char **out);
 /* log.c: metrics.csv of a run as columns. NULL after a message. */
 json_t *report_log(const Report *r);
-/* log.c: the file of amp probe --output. NULL after a message. */
+/* log.c: the content of a file of amp probe --output. NULL after a message. */
 json_t *report_probe(const Report *r);

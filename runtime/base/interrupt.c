@@ -1,7 +1,7 @@
 /* See interrupt.h.
  *
- * A thread that computes takes no signals (Note [signals]), so the training loop has one that only
- * waits: a second Ctrl-C need not wait for the end of a step. */
+ * Threads that compute take no signals (Note [signals]). So the training loop starts a thread that
+ * only waits for them: a second Ctrl-C then works in the middle of a step. */
 #include "interrupt.h"
 #include <errno.h>
 #include <semaphore.h>
@@ -14,42 +14,42 @@
 #include "signals.h"
 
 enum {
-  REQUESTS = 4, /* of the signals below: those that are asked for */
+  REQUESTS = 4, /* the first 4 of `signals` are requests; the others are ignored */
   SIGNALS = 6,
   STACK = 256 << 10 /* bytes; handlers need little */
 };
 static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ};
-static const long long twice = 300000000; /* ns after which a second request is another one */
+static const long long twice = 300000000; /* ns; within them a second request does not count */
 
-static const char *running; /* the name of the program; NULL: another's main */
+static const char *running; /* the program's name; NULL: main() is not ours */
 static bool terminal, prompt;
 static atomic_bool asked, requested, save_requested;
 static atomic_int held;
-static atomic_llong ending; /* when the first request to end came, ns; 0: none did */
+static atomic_llong ending; /* time of the first request to end, ns; 0: there was none */
 static struct sigaction before[SIGNALS];
 static pthread_t listener;
 static bool listening;
 static sem_t over;
 
-/* ---- the handler: only calls that one may make ---- */
+/* ---- the handler: only async-signal-safe calls ---- */
 
 static void end_process(int number)
 {
   static const char text[] = ": interrupted\n";
-  if (!running) { /* as if nothing had caught it, when the handler returns */
+  if (!running) { /* the signal's default action follows the handler */
     signal(number, SIG_DFL);
     raise(number);
     return;
   }
   ssize_t ignored =
-      terminal ? write(STDERR_FILENO, "\n", 1) : 0; /* behind ^C, or a line of steps */
+      terminal ? write(STDERR_FILENO, "\n", 1) : 0; /* after ^C or the progress line */
   ignored = write(STDERR_FILENO, running, strlen(running));
   ignored = write(STDERR_FILENO, text, sizeof text - 1);
   (void)ignored;
   _exit(AMPC_INTERRUPTED);
 }
 
-/* Nobody will look: the process ends as soon as nothing is held. */
+/* Nobody looks at requests: the process ends as soon as nothing is held. */
 static bool at_once(void)
 {
   return running && !asked;
@@ -114,7 +114,7 @@ static void *wait_for_signals(void *nothing)
   return nothing;
 }
 
-/* The thread takes what the caller takes. Without it signals are late, by a step at most. */
+/* The thread takes the signals that the caller takes. Without it they wait for the step to end. */
 static void start_listener(void)
 {
   pthread_attr_t small;
@@ -147,7 +147,7 @@ void interrupt_restore(void)
 
 /* ---- holding ---- */
 
-static _Thread_local int own; /* of `held`, this thread's */
+static _Thread_local int own; /* this thread's share of `held` */
 
 void interrupt_hold(void)
 {
@@ -155,7 +155,8 @@ void interrupt_hold(void)
   held++;
 }
 
-/* The last one ends the process; until then the others begin nothing new. */
+/* The last release ends the process. Until then each thread that releases pauses here, so it begins
+ * nothing new. */
 void interrupt_release(void)
 {
   if (--held == 0 && requested && at_once()) end_process(SIGINT);

@@ -1,35 +1,35 @@
-/* Signals as requests: Ctrl-C (SIGINT), SIGTERM and SIGHUP to end, SIGUSR1 to save. What was
- * ignored when the program began, as under nohup, stays ignored.
+/* Signals as requests: Ctrl-C (SIGINT), SIGTERM and SIGHUP to end, SIGUSR1 to save. A signal that
+ * was ignored when the program began, as under nohup, stays ignored.
  *
  * Note [interrupts]
- * A program catches them from its first line to its end. Until somebody looks at requests, such as
- * the training loop between two steps, one to end is obeyed at once: a message, status 130. While
- * something is held (a compiler runs, a temporary file lies about), it waits for the release.
- * Where requests are looked at, a second one ends the process at once; one that comes right after
- * the first does not count, for timeout(1), terminals and shells send some twice. */
+ * A program catches these signals from its first line to its end. At first a request to end takes
+ * effect at once: a message, status 130. If something is held (a compiler that runs, a temporary
+ * file), the request waits for the release. After interrupt_ask somebody looks at requests, such as
+ * the training loop between two steps. Then only a second request ends the process at once. It does
+ * not count right after the first: timeout(1), terminals and shells send some signals twice. */
 #pragma once
 #include <stdbool.h>
 
 /* ---- for main() ---- */
 
-/* Before anything is opened; `program` stands in the message. */
+/* Must be called before anything is opened. The message names `program`. */
 void interrupt_begin(const char *program);
-/* From here on somebody looks at requests, to the end of the process. */
+/* From here to the end of the process somebody looks at requests. */
 void interrupt_ask(void);
-/* The same for a prompt: Ctrl-C is only a request however often it comes; SIGTERM and SIGHUP end
- * the session. Where the input is no terminal the signals end the reading of a line. */
+/* The same for a prompt. Ctrl-C is only a request, however often it comes; SIGTERM and SIGHUP end
+ * the session. If the input is no terminal, the signals also end the reading of a line. */
 void interrupt_prompt(bool terminal);
 
-/* ---- for the training loop, whose caller need not have begun ---- */
+/* ---- for the training loop; works without interrupt_begin, too ---- */
 
-void interrupt_catch(void); /* and a pipe without a reader is an error of write() */
+void interrupt_catch(void); /* also makes a pipe without a reader an error of write() */
 void interrupt_restore(void);
 
 /* ---- for all ---- */
 
-void interrupt_hold(void);    /* nests, in any thread */
-void interrupt_release(void); /* does not return where the process is to end */
+void interrupt_hold(void);    /* may nest; any thread may call it */
+void interrupt_release(void); /* does not return if the process is to end */
 bool interrupt_requested(void);
-bool interrupt_ending(void);    /* as before, but for Ctrl-C at a prompt */
+bool interrupt_ending(void);    /* the same, without Ctrl-C at a prompt */
 void interrupt_calm(void);      /* forgets a Ctrl-C at a prompt */
 bool interrupt_take_save(void); /* has a save been asked for since the last call? */

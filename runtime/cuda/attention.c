@@ -28,7 +28,7 @@ static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem 
   return status;
 }
 
-/* Whatever the version of cuDNN, of which dnn_plan_make asks. */
+/* Whether our kernel computes it, whatever cuDNN is here. dnn_plan_make checks the version. */
 static bool is_ours(const ampc_attention *a, int capability)
 {
   char why[AMPC_WHY_ROOM];

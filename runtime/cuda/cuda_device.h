@@ -78,9 +78,8 @@ LtHandle blas_handle(const CudaDevice *d);
 
 /* ---- the GPU: gpu.c ---- */
 
-/* Opens a GPU that can run the program, or the one of this ordinal: device.name, capability,
- * context.
- */
+/* Opens the GPU of ordinal `wish`; ANY_GPU: the first that is free and can run the program. Sets
+ * device.name, capability and the context. */
 ampc_status gpu_open(CudaDevice *d, int wish);
 ampc_status gpu_enter(CudaDevice *d); /* makes the context that of this thread */
 void gpu_close(CudaDevice *d);

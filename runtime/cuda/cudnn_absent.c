@@ -45,7 +45,8 @@ static void describe(const Model *m, char out[PROPERTIES_ROOM])
            m->clock, m->memory_clock, m->l2, m->capability * 10, m->name);
 }
 
-/* cuDNN compiles engines as it finishes their plans. Without the driver it names none of those. */
+/* cuDNN compiles some engines when it finishes their plans. It does not name these engines if the
+ * driver is missing. */
 static const char *no_driver(void)
 {
   void *driver = dlopen("libcuda.so.1", RTLD_LAZY);

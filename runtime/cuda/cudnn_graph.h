@@ -66,7 +66,7 @@ typedef struct DnnProblem {
   bool forms[DNN_FORMS];        /* which graphs say it */
   bool exact;                   /* f32 that no engine may round to tf32 */
   const void *what;             /* the ampc_conv or ampc_attention, which must outlive this */
-  /* What speaks against any engine, as ampc_attention_against gives it; may be NULL. */
+  /* Tells why no engine may compute it, as ampc_attention_against does. The pointer may be NULL. */
   const char *(*against)(const void *what, ampc_cudnn with, char why[AMPC_WHY_ROOM]);
   /* NULL: o->status says why. `handle` may be NULL where plans are made for a machine that is not
    * there. */

@@ -21,12 +21,12 @@ static int capability_of(const CudaApi *api, CuDevice gpu)
 typedef struct Choice {
   int ordinal, capability, n; /* n: how many GPUs there are */
   CuDevice gpu;
-  bool closed;    /* one that could run it */
-  char seen[600]; /* the GPUs that are not taken: "cuda:0 Tesla T4 (sm_75)" */
+  bool closed;    /* a GPU that could run the program is not free */
+  char seen[600]; /* the GPUs that were not taken: "cuda:0 Tesla T4 (sm_75)" */
 } Choice;
 
-/* Why no program of ours can start on it now; NULL: one can. A GPU that a process may have alone is
- * tried: nothing else tells whether one has it. */
+/* Why the GPU is not free; NULL: it is free. In mode EXCLUSIVE_PROCESS only an attempt to open it
+ * tells whether another process has it. */
 static const char *why_closed(const CudaApi *api, CuDevice gpu)
 {
   int mode = 0;
@@ -41,7 +41,7 @@ static const char *why_closed(const CudaApi *api, CuDevice gpu)
              : NULL;
 }
 
-/* Once a process of each. */
+/* Once per process for each GPU. */
 static void say_skipped(int ordinal, const char *name, const char *why)
 {
   static atomic_uint said;
@@ -50,7 +50,7 @@ static void say_skipped(int ordinal, const char *name, const char *why)
     fprintf(stderr, "note: cuda:%d %s is not used: %s\n", ordinal, name, why);
 }
 
-/* Whether the GPU that comes next is taken. */
+/* Takes GPU `i` if it is wanted, can run the program and is free. Else adds it to out->seen. */
 static bool take(const CudaApi *api, int least, bool exact, int wish, int i, Choice *out)
 {
   char name[64] = "";
@@ -68,15 +68,15 @@ static bool take(const CudaApi *api, int least, bool exact, int wish, int i, Cho
   }
   out->closed = out->closed || why;
   if (why && wish == ANY_GPU) say_skipped(i, name, why);
-  if (wish != i && wish != ANY_GPU && wish < out->n) return false; /* not what is asked for */
+  if (wish != i && wish != ANY_GPU && wish < out->n) return false; /* another GPU is asked for */
   size_t used = strlen(out->seen);
   snprintf(out->seen + used, sizeof out->seen - used, "%scuda:%d %s (sm_%d%s%s)", used ? ", " : "",
            i, name, have, why ? ", " : "", why ? why : "");
   return false;
 }
 
-/* The GPU `wish`, or the first of all that are free: one that runs code for `least`; `exact`: of
- * just that capability. */
+/* Chooses the GPU `wish`; ANY_GPU: the first that is free. It must run code for capability `least`;
+ * `exact`: it must have just that capability. */
 static bool choose(const CudaApi *api, int least, bool exact, int wish, Choice *out)
 {
   *out = (Choice){.ordinal = -1};

@@ -26,8 +26,9 @@ typedef struct Operands {
   const void *a, *b, *bias;
   void *c, *workspace;
 } Operands;
-/* The library has no algorithm, or one that does not run. Its heuristic gives INVALID_VALUE for
- * some products with one row or one column, and before CUDA 12.1 for very long ones. */
+/* The library has no algorithm for the product, or the algorithm does not run. The heuristic gives
+ * INVALID_VALUE for some products of one row or one column, before CUDA 12.1 also for very long
+ * products. */
 bool product_is_refused(LtStatus status);
 /* By our own kernel: own_product.c. Says so once a process. */
 ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at);

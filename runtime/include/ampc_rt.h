@@ -1,11 +1,11 @@
 /* The runtime that ampc's programs link: devices, memory, the step, checkpoints, the training loop.
  *
  * Functions return 0 (AMPC_OK) or a status; ampc_last_error() then says in one line what failed and
- * what to do (both in ampc_plan.h). A pointer that is NULL where one is needed, and a block, metric
- * or range that is not there, are AMPC_BAD_USAGE; of NULL a function that gives a value gives 0 or
- * NULL. Objects come first, outputs last. Whoever calls a create
- * function frees with the matching free function; NULL is fine there. One runtime belongs to one
- * thread at a time. */
+ * what to do (both in ampc_plan.h). If a needed pointer is NULL, or a block, metric or range does
+ * not exist, the status is AMPC_BAD_USAGE. A function that returns a value instead of a status
+ * answers NULL with 0, false, NULL or "none". Objects come first, outputs last. Whoever calls a
+ * create function frees with the matching free function; NULL is fine there. One runtime belongs to
+ * one thread at a time. */
 #ifndef AMPC_RT_H
 #define AMPC_RT_H
 #include "ampc_plan.h"
@@ -50,7 +50,7 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copie
 /* Start values from the files of `load` clauses, instead of those that were drawn; nothing without
  * such clauses. Nothing changes where a tensor or a parameter is not accounted for: the error then
  * lists them, in several lines. `tell` is called with a line for each file, and with warnings
- * of values that a type does not hold; it may be NULL. Paths are relative to data_dir. */
+ * of values that a type does not hold. `tell` may be NULL. Paths are relative to data_dir. */
 typedef void ampc_tell(void *to, bool warning, const char *line);
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to);
 /* The same from one file with the names of the whole program, such as a checkpoint: its weights, of
@@ -226,9 +226,9 @@ typedef struct ampc_train_options {
 } ampc_train_options;
 /* Runs the job's train blocks with their evals; prints progress to stderr (a line that is rewritten
  * on a terminal, plain lines otherwise) and results ("eval acc: 0.8731") to stdout. SIGINT, SIGTERM
- * and SIGHUP save and end with AMPC_INTERRUPTED, SIGUSR1 saves and goes on; what is ignored before
- * stays ignored; so is SIGXFSZ: the write fails. A log that cannot be written ends nothing: it is
- * told, and the status at the end is AMPC_BAD_FILE. */
+ * and SIGHUP save and end with AMPC_INTERRUPTED, SIGUSR1 saves and goes on. A signal that was
+ * ignored before stays ignored. SIGXFSZ is ignored, too: the write fails. If a log cannot be
+ * written, a message tells it, the run goes on, and the status at the end is AMPC_BAD_FILE. */
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options);
 

@@ -118,7 +118,7 @@ static ampc_status write_arguments(ampc_runtime *rt, const ampc_block *b, const 
   return status;
 }
 
-/* Before anything runs. */
+/* No room for a result may be NULL; checked before anything runs. */
 static ampc_status check_results(const ampc_program *p, uint32_t block, void *const *out)
 {
   uint32_t n = 0;

@@ -1,6 +1,6 @@
-/* What cuDNN's attention cannot do, or does wrongly: the only list. By the problem, by the GPU, by
- * the version of cuDNN. Where the versions come from: NVIDIA's release notes, and what NVIDIA's own
- * front end (cudnn-frontend) and Transformer Engine refuse. */
+/* The only list of attention that cuDNN cannot compute, or computes wrongly. A fault depends on the
+ * problem, the GPU and the version of cuDNN. The versions come from NVIDIA's release notes, and
+ * from what NVIDIA's own front end (cudnn-frontend) and Transformer Engine refuse. */
 #include <stdio.h>
 #include "attention_sizes.h"
 
@@ -45,7 +45,7 @@ static bool has_part_of_a_tile(const ampc_attention *a)
   return a->s % KEY_TILE != 0;
 }
 
-/* The causal mask hides what lies behind the last key from all queries but those behind it. */
+/* A causal mask hides places after the last key from all queries up to that key. */
 static bool has_half_a_tile(const ampc_attention *a)
 {
   return a->s % KEY_TILE == HALF_TILE && (!a->causal || a->l > a->s);
@@ -58,11 +58,11 @@ static bool has_unlike_wide_heads(const ampc_attention *a)
 
 typedef enum Way { BOTH_WAYS, BACKWARD } Way;
 typedef struct Fault {
-  int from, before;   /* versions of cuDNN, 91501 for 9.15.1; 0: all */
-  int oldest, newest; /* capabilities of GPUs, 90 for 9.0; 0: all */
+  int from, before;   /* first faulty, first good cuDNN, 91501 for 9.15.1; 0: no bound */
+  int oldest, newest; /* capabilities of the GPUs, 90 for 9.0; both 0: all GPUs */
   Way way;
   bool (*when)(const ampc_attention *a); /* NULL: always */
-  const char *why;                       /* what cuDNN, or that version of it, does */
+  const char *why;                       /* follows "cuDNN 9.10.1" if `from` is set */
 } Fault;
 
 static const Fault faults[] = {
@@ -71,7 +71,7 @@ static const Fault faults[] = {
     {0, 0, 0, 0, BOTH_WAYS, has_wide_head, "a head is wider than 256"},
     {0, 0, 0, 0, BOTH_WAYS, keeps_nothing, "dropout keeps nothing"},
     {0, 0, 0, 0, BOTH_WAYS, lies_oddly, "rows of an operand lie no multiple of 16 bytes apart"},
-    /* one key: release notes; more: cudnn-frontend issues 1071 and 1072, a crash and NaN */
+    /* with one key: release notes; with more: cudnn-frontend issues 1071, 1072: a crash and NaN */
     {0, 0, 0, 0, BACKWARD, has_one_query, "cuDNN has no sound gradients of one query"},
     {0, 0, 1, 79, BOTH_WAYS, NULL, "cuDNN's attention is for GPUs from sm_80 on"},
     {0, 0, 100, 109, BACKWARD, ampc_attention_has_kept,
@@ -80,14 +80,14 @@ static const Fault faults[] = {
     {90000, 91501, 0, 0, BACKWARD, has_part_of_a_tile,
      "reads outside of memory in steps that are repeated, because the keys are no multiple of 128"},
     {90000, 91800, 100, 109, BACKWARD, NULL, "makes gradients that differ from run to run"},
-    /* cudnn-frontend pull request 628: exp(0 - sums) of keys that are not there */
+    /* cudnn-frontend pull request 628: it takes exp(0 - sums) of keys that do not exist */
     {90000, 92600, 90, 99, BACKWARD, has_half_a_tile,
      "makes NaN of queries with low scores, because the keys are 64 more than a multiple of 128"},
     {91100, 0, 90, 99, BACKWARD, has_unlike_wide_heads,
      "makes wrong gradients of wide heads whose values have another width"},
 };
 
-/* What is not known counts as free of faults. */
+/* An unknown version or GPU (0) counts as free of the faults of versions or GPUs. */
 static bool is_met(const Fault *f, const ampc_attention *a, ampc_cudnn with)
 {
   bool versions = f->from || f->before, gpus = f->oldest || f->newest;

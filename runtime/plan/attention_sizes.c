@@ -1,5 +1,5 @@
-/* What cuDNN's attention writes beside its results: by the problem alone, so that costs can be told
- * where no cuDNN is. Note [attention by cuDNN] in
+/* The bytes that cuDNN's attention writes beside its results. They depend on the problem alone, so
+ * costs can be told without cuDNN. See Note [attention by cuDNN] in
  * runtime/cuda/cudnn_attention.c. */
 #include "attention_sizes.h"
 

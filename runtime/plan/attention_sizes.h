@@ -3,12 +3,12 @@
 #include "ampc_plan.h"
 #include "toolkit.h"
 
-/* A cuDNN on a GPU: 91501 for 9.15.1, 90 for sm_90. What is not known is 0. */
+/* A version of cuDNN, 91501 for 9.15.1, on a GPU, 90 for sm_90; 0: unknown. */
 typedef struct ampc_cudnn {
   int version, capability;
 } ampc_cudnn;
-/* What speaks against all engines of that cuDNN, put into `why`, which it gives back; NULL:
- * nothing, or only they know. */
+/* Returns `why`, with the reason why no engine of that cuDNN may compute the attention. NULL: no
+ * reason is known; the engines may still refuse it. */
 const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
                                    char why[AMPC_WHY_ROOM]);
 

@@ -2,10 +2,10 @@
  * New content goes to a file without a name in the folder of the one that it replaces. When it is
  * whole it gets a name beside that one and at once takes its place by rename. Whoever is killed
  * before leaves nothing behind. A file system without such files gives it the name at the start.
- * What is left all the same goes when the place is written again (sweep). A writer holds a lock on
- * the file while it has such a name, so a file without a lock is nobody's any more. Another machine
- * may not see the lock: the name says which machine it is of, and files of others go when they are
- * old. */
+ * A file that is left all the same is removed when the place is written again (sweep). A writer
+ * locks the file while it has such a name, so nobody writes a file without a lock. Another machine
+ * may not see the lock. So the name says which machine wrote the file, and files of other machines
+ * are removed when they are old. */
 #include "file.h"
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define NEW ".new-"
 enum {
-  DIGITS = 16, /* 8 of the machine, 8 drawn */
+  DIGITS = 16, /* 8 name the machine, 8 are random */
   TAIL = sizeof NEW - 1 + DIGITS,
   MOST_LINKS = 40,
   MOST_TRIES = 100,
@@ -134,7 +134,7 @@ static bool write_all(int fd, const char *bytes, int64_t size)
   return true;
 }
 
-/* The same in every process since this machine was started. */
+/* A number of this machine, the same in every process until it is started again. */
 static uint32_t machine(void)
 {
   char id[64];
@@ -146,7 +146,8 @@ static uint32_t machine(void)
   return hash;
 }
 
-/* A new name is ours from the lock on: before, somebody may sweep it away. */
+/* Before we have the lock, another process may take the new file for a leftover and remove it.
+ * False: it has locked or removed the file. */
 static bool lock_name(const FileWriter *w)
 {
   struct stat own, there;
@@ -187,7 +188,7 @@ static bool name_open_file(FileWriter *w)
 {
   char from[64];
   snprintf(from, sizeof from, "/proc/self/fd/%d", w->fd);
-  flock(w->fd, LOCK_EX | LOCK_NB); /* where there are no locks, age decides */
+  flock(w->fd, LOCK_EX | LOCK_NB); /* without locks sweep goes by the age */
   return take_name(w, from);
 }
 
@@ -203,7 +204,7 @@ static bool open_unnamed(FileWriter *w)
 
 /* ---- what was left behind ---- */
 
-/* NAME.new- and 16 digits. */
+/* A part is a file that is not whole yet: NAME.new- and 16 digits. */
 static bool is_part(const char *entry)
 {
   size_t size = strlen(entry);
@@ -212,14 +213,15 @@ static bool is_part(const char *entry)
          strspn(end + sizeof NEW - 1, "0123456789abcdef") == DIGITS;
 }
 
-/* Of those that stand beside it, too: NAME.step400.new- and 16 digits. */
+/* Also a part of the files kept beside `name`, such as NAME.step400.new- and 16 digits. */
 static bool is_part_of(const char *entry, const char *name)
 {
   size_t n = kept_of(name);
   return strlen(entry) >= n + TAIL && strncmp(entry, name, n) == 0 && entry[n] == '.';
 }
 
-/* Removes a part that nobody writes: of this machine by its lock, else by its age. */
+/* Removes a part that nobody writes. The lock tells it for parts of this machine. The age tells it
+ * for parts of others, and where locks do not work. */
 static void remove_left(int folder, const char *entry)
 {
   char own[DIGITS / 2 + 1];
@@ -234,7 +236,7 @@ static void remove_left(int folder, const char *entry)
   if (fd >= 0) close(fd);
 }
 
-/* A folder without parts is looked at once: who writes thousands of files there need not wait. */
+/* Skips the last folder without parts, so writing thousands of files there stays fast. */
 static void sweep(const char *target)
 {
   static _Thread_local struct stat clean;
@@ -254,7 +256,7 @@ static void sweep(const char *target)
   free(folder);
 }
 
-/* ---- a file that is written by parts ---- */
+/* ---- writing a file piece by piece ---- */
 
 ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind)
 {
@@ -319,7 +321,7 @@ ampc_status file_finish(FileWriter *w, bool durable)
 {
   bool good =
       take_permissions(w) && (!durable || fsync(w->fd) == 0) && (w->name || name_open_file(w));
-  int written = good ? w->fd : -1; /* closing tells of lost bytes; the other keeps the lock */
+  int written = good ? w->fd : -1; /* close() reports lost bytes; the copy keeps the lock */
   if (good) good = (w->fd = fcntl(written, F_DUPFD_CLOEXEC, 0)) >= 0;
   if (written >= 0 && close(written) != 0) good = false;
   const char *why = good ? unreplaceable(w->path) : strerror(errno);

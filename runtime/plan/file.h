@@ -19,23 +19,23 @@ typedef enum FileRole {
   FILE_NO_ROLE
 } FileRole;
 
-/* What an output is, known by its first bytes: `n` of them from byte `at` on. */
+/* A kind of output. Its files are known by the `n` bytes from byte `at` on. */
 typedef struct FileKind {
   const char *name;
   size_t at;
-  const char *begins; /* NULL: nothing tells it */
+  const char *begins; /* NULL: no bytes tell this kind */
   size_t n;
-  FileRole over; /* inputs that it may replace all the same */
+  FileRole over; /* it may replace inputs of this role */
 } FileKind;
 extern const FileKind file_checkpoint, file_npy, file_png, file_probe, file_page, file_lines,
     file_job;
 
-/* This process reads `path`, a file, or a folder of files or of folders of files. A failure: out of
- * memory. */
+/* Notes that this process reads `path`: a file, or a folder with files or folders of files. Fails
+ * only if memory runs out. */
 ampc_status file_note_input(FileRole role, const char *path);
-/* Refuses to replace an input, and what is of another kind; `kind` NULL: inputs only. */
+/* Refuses `path` if it is an input or a file of another kind; `kind` NULL: if it is an input. */
 ampc_status file_guard(const char *path, const FileKind *kind);
-/* --force: files of other kinds are replaced, too. */
+/* --force: file_guard then allows files of other kinds. */
 void file_force(bool force);
 
 /* ---- writing ---- */
@@ -48,8 +48,8 @@ typedef struct FileWriter {
   int fd;     /* -1: nothing is open */
 } FileWriter;
 
-/* Removes what was left beside `path` by those who were killed while they wrote it. Refuses what is
- * not a regular file, and what file_guard does. After a failure there is nothing to abandon. */
+/* Removes the files that killed writers of `path` left beside it. Refuses a path that is no regular
+ * file or that file_guard refuses. After a failure there is nothing to abandon. */
 ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind);
 ampc_status file_add(FileWriter *w, const void *bytes, int64_t size);
 /* Over what was added before. */

@@ -1,5 +1,5 @@
-/* What functions that other programs call ask of their arguments: those are no code of ours, so a
- * mistake is a status and no crash. */
+/* Checks the arguments of functions that other programs call. Their code is not ours, so a mistake
+ * gives a status and no crash. */
 #pragma once
 #include "ampc_plan.h"
 

@@ -18,7 +18,7 @@ bool standard_files_open(void)
 
 bool stack_suffices(const char *program)
 {
-  enum { LEAST = 1024 /* KiB; expressions 2000 deep crash with 512 */ };
+  enum { LEAST = 1024 /* KiB; with 512, expressions nested 2000 deep crash */ };
   struct rlimit limit;
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur / 1024 >= LEAST) return true;
   fprintf(stderr,

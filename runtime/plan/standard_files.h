@@ -1,13 +1,13 @@
-/* What each program of ours does before it opens a file. */
+/* What each of our programs does before it opens a file. */
 #pragma once
 #include <stdbool.h>
 
-/* stdin, stdout and stderr that whoever started the program has closed: a file that took such a
- * number would get what is printed. It is taken by one that can neither be read nor written, as
- * before. False: it cannot be had. And a limit on the size of files (SIGXFSZ) is an error of
- * write(), such as a full disk, not the end of the process. */
+/* Fills the numbers of stdin, stdout and stderr that were closed when the program started: another
+ * file with such a number would get what is printed. Reads and writes there fail, as before. False:
+ * a number cannot be filled. Also, a write over the limit on the size of files (SIGXFSZ) is an
+ * error of write(), like a full disk, and does not end the process. */
 bool standard_files_open(void);
 
-/* Refuses a stack that is too small for the deepest program or for the C compiler: a crash would
- * come somewhere. `program` begins the message. */
+/* False, with a message that begins with `program`, if the stack is too small for the deepest
+ * program or for the C compiler: they would crash. */
 bool stack_suffices(const char *program);

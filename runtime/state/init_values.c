@@ -61,12 +61,11 @@ static double element(const ampc_param *p, Draw d, int64_t i)
 
 /* ---- as a whole ---- */
 
-/* Vectors of a matrix that are made orthogonal, one after the other: those that are ready lie each
- * by itself, some of the others side by side, so that one reading of a ready one serves them all.
- */
+/* The vectors of a matrix are made orthogonal one after the other. The next TOGETHER vectors are
+ * stored interleaved, so one pass over a finished vector serves all of them. */
 enum { TOGETHER = 8 };
 
-/* Takes from vectors that lie side by side what they have of q. */
+/* Subtracts from each of the interleaved vectors its component along q. */
 static void take_from_all(double *some, const double *q, int64_t size)
 {
   double dot[TOGETHER] = {0};
@@ -76,7 +75,7 @@ static void take_from_all(double *some, const double *q, int64_t size)
     for (int k = 0; k < TOGETHER; k++) some[i * TOGETHER + k] -= dot[k] * q[i];
 }
 
-/* The same of one vector; in several sums, which need not wait for each other. */
+/* The same for one vector. The dot product is several sums that need not wait for each other. */
 static void take(double *v, const double *q, int64_t size)
 {
   double part[TOGETHER] = {0}, dot = 0;
@@ -95,8 +94,8 @@ static void normalise(double *v, int64_t size)
   for (int64_t i = 0; i < size; i++) v[i] /= sqrt(norm);
 }
 
-/* Vectors [first, first + n) of v, out of which those before them have been taken once. What
- * rounding leaves of these, and what they have of each other, is taken then. */
+/* Finishes vectors [first, first + n) of v. Their components along earlier vectors have been
+ * subtracted once. Subtracts those along each other, then all of them again because of rounding. */
 static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
 {
   for (int64_t k = first; k < first + n; k++) {
@@ -106,7 +105,7 @@ static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
   }
 }
 
-/* v: `count` vectors of `size`; some: room for TOGETHER of them. */
+/* v: `count` vectors of `size` elements; some: room for TOGETHER of them, interleaved. */
 static void make_orthogonal(double *v, double *some, int64_t count, int64_t size)
 {
   for (int64_t first = 0; first < count; first += TOGETHER) {
@@ -121,14 +120,14 @@ static void make_orthogonal(double *v, double *some, int64_t count, int64_t size
   }
 }
 
-/* The Q of a normal matrix [first axis, all others], with R's diagonal positive; times a. Its
- * longer side is that of the vectors. */
+/* The Q of the QR decomposition of a matrix [first axis, all others] of normal numbers, with R's
+ * diagonal positive; times a. The vectors run along its longer side. False: out of memory. */
 static bool orthogonal(const ampc_param *p, Draw d, double *out)
 {
   int64_t rows = p->dim[0], columns = p->elements / rows;
   bool wide = rows < columns;
   int64_t count = wide ? rows : columns, size = wide ? columns : rows;
-  int64_t next = wide ? columns : 1, step = wide ? 1 : columns; /* vector, element, in `out` */
+  int64_t next = wide ? columns : 1, step = wide ? 1 : columns; /* to the next vector, element */
   double *v = malloc((size_t)((count + TOGETHER) * size) * sizeof *v);
   if (!v) return false;
   for (int64_t k = 0; k < count; k++)

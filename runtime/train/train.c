@@ -31,7 +31,7 @@ static const char *save_path(const Session *s, const ampc_block *b)
   return s->options->save ? s->options->save : b->save;
 }
 
-/* Where this run saves block `i`; NULL: nowhere. */
+/* The file to which this run saves block `i`; NULL: it does not save. */
 static const char *place_of(const Session *s, uint32_t i)
 {
   const ampc_block *b = &s->program->blocks[i];
@@ -140,7 +140,7 @@ static ampc_status load_weights(Session *s)
   return AMPC_OK;
 }
 
-/* Again, now that it is known what the run reads. */
+/* Checks the places again: only now all inputs of the run are known. */
 static ampc_status guard_places(const Session *s)
 {
   ampc_status status = AMPC_OK;
@@ -346,7 +346,7 @@ static ampc_status after_step(Session *s, const Course *c, int64_t step)
   if (!status) status = report_step(s, c->index, must, look);
   if (!status) status = glances_take(s, must);
   bool save = s->path && every && s->steps % every == 0;
-  if (!status && save) status = session_save(s, s->path); /* evaluations may fail, or be killed */
+  if (!status && save) status = session_save(s, s->path); /* an evaluation may fail or be killed */
   if (!status) status = evaluate_due(s, epoch_ended, false);
   if (!status && save) status = session_save(s, s->path);
   if (!status && interrupt_take_save()) status = save_asked(s);
@@ -449,8 +449,8 @@ static ampc_status set_lengths(Session *s, const Course *courses)
   return status;
 }
 
-/* All train blocks in their order, as far as --steps and a resumed run leave some of them. A run
- * with no step left to do is saved where it stands. */
+/* Trains the blocks in their order, as far as --steps and a resumed run leave steps to do. If no
+ * step is left, the run is saved where it stands. */
 static ampc_status train_blocks(Session *s)
 {
   const ampc_program *p = s->program;
@@ -486,7 +486,7 @@ static ampc_status name_checkpoint(const Session *s, ampc_status status)
 
 static void tell_end(Session *s)
 {
-  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* else the last save was the answer */
+  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* else the last save is the answer */
   if (s->out_of_time)
     progress_note(&s->progress, "stopped by --max-time after step %lld of %lld",
                   (long long)s->steps, (long long)s->total);
@@ -500,7 +500,7 @@ static ampc_status run(Session *s)
   ampc_status status = check_options(s);
   if (!status) status = load_weights(s);
   if (!status) status = open_data(s);
-  interrupt_ask(); /* logs have an end, and soon there is something to save */
+  interrupt_ask(); /* from here on an end at once would lose the end of logs, and steps */
   if (!status) status = report_open(s);
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);

@@ -85,7 +85,7 @@ struct Session {
   const char *path;     /* where the train block that runs saves, or NULL */
   const char *saved;    /* where the last checkpoint of this run went, or NULL */
   int64_t saved_step;
-  bool judged; /* an evaluation since then has changed what a checkpoint holds */
+  bool judged; /* an evaluation after that save has changed what a checkpoint holds */
   ampc_data_position position; /* of the next step */
   double deadline;             /* progress_clock() of --max-time, or infinity */
   bool out_of_time;
@@ -122,7 +122,7 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
 /* ---- train.c ---- */
 /* lost_check, with the run's last checkpoint. */
 ampc_status check_state(const Session *s, const ampc_state *state);
-/* Writes a checkpoint unless the last one is the same; keeps the last ones that were asked for. */
+/* Writes a checkpoint unless it would equal the last one; keeps the last ones asked for. */
 ampc_status session_save(Session *s, const char *path);
 /* Batches of an epoch, as the options limit them. */
 int64_t session_batches(const Session *s, uint32_t block);

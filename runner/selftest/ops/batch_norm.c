@@ -203,7 +203,7 @@ static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
   return ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
 }
 
-/* batch_norm(x) with statistics that are given, and without a weight */
+/* batch_norm(x) with given statistics; chain_norm_plain: without weight and bias */
 static Value chain_norm_eval(Compile *c, const Cursor *at, const Value *in)
 {
   return ir_append(c, at, OP_batch_norm_eval, in, 5, ATTRS({"channel", {.i = 1}}));

@@ -52,7 +52,7 @@ static double softplus(double x)
 }
 
 ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
-/* of targets 0 and 1 nothing is rounded before it cancels */
+/* with targets 0 and 1 the large terms cancel exactly, so the error is relative to the result */
 ELEMENT(bce_with_logits, ((1 - x[1]) * x[0] + (x[0] < 0 ? -x[0] : 0)) + log1p(exp(-fabs(x[0]))),
         x[1] == 0 || x[1] == 1 ? fabs(r) : fabs((1 - x[1]) * x[0]) + softplus(-x[0]))
 /* no logarithm is below -100 */
@@ -79,7 +79,7 @@ static const OpTest tests[] = {
            {FLOATS, "3x3{1,-inf,2,-inf,1,2,-inf,0,-inf} l:3{0,0,1}", "dim=1"},
            {"fh", "2x3{1,-inf,2,-inf,1,2} l:2{0,0}", "dim=1 label_smoothing=0.1"},
            {"fh", "1025x129 l:1025", "dim=1"},
-           /* logits that share an offset: none of its digits are lost from the others */
+           /* logits with a common offset: the loss must not lose digits by it */
            {FLOATS, "3x3{10000,10008,9992,-6e4,-60032,-6e4,1000,1001,1002} l:3", "dim=1"},
            {"f", "2x3{1e38,1e38,-1e38,10000,10000.5,10001} l:2{0,1}", "dim=1"},
            {"f", "1x3{10000,10000.5,10001} l:1", "dim=1 label_smoothing=0.1"},
@@ -101,7 +101,7 @@ static const OpTest tests[] = {
     {OP_bce_with_logits, "gy", "=", MAP(bce_with_logits), ULPS(7, "softplus 4, three roundings"),
      CASES({FLOATS, "1025 1025", ""}, /* where e^x overflows */
            {"f", "4{200,-200,0,-1e30} 4{0,1,0.5,0}", ""},
-           /* what the logit is right about */
+           /* logits that agree with their targets: small losses */
            {FLOATS, "6{-10,10,-16,16,-5,9} 6{0,1,0,1,0,1}", ""}),
      GRADIENTS({FLOATS, "17~n 17~y", ""})},
     {OP_bce, "yy", "=", MAP(bce), ULPS(4, "two logarithms 1 and 2, three roundings"),

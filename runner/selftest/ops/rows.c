@@ -262,7 +262,7 @@ static const OpTest tests[] = {
            {FLOATS, "33x7", "dim=0"},
            {FLOATS, "3x4{60000,59968,-60000,0,-1e4,-1e4,-1e4,-1e4,80,-80,100,100}", "dim=1"},
            {FLOATS, "3x3{1,-inf,2,1,nan,2,-inf,-inf,-inf}", "dim=1"},
-           /* an offset that all share costs no digits */
+           /* a common offset of a row must cost no digits */
            {"f", "3x3{1e38,1e38,-1e38,10000,10000.5,10001,-6e4,-60001,-59999.5}", "dim=1"},
            {"f", "3x2{1e38,10000,1e38,10000.5,-1e38,10001}", "dim=0"}),
      GRADIENTS({FLOATS, "5x7", "dim=1"}, {"f", "5x7", "dim=0"})},

@@ -87,7 +87,7 @@ static Value chain_mlp(Compile *c, const Cursor *at, const Value *in)
   return ir_unary(c, at, OP_silu, ir_binary(c, at, OP_matmul, h, in[2]));
 }
 
-/* angles whose remainder takes more bits of pi than a double has */
+/* angles so large that their remainder needs more bits of pi than a double has */
 #define HUGE                                                                                       \
   {                                                                                                \
     "f", "6{1e20,-1e15,3e38,-2e12,1.2e12,9.3e18}", ""                                              \

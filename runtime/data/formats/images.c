@@ -6,9 +6,9 @@
  * shape is cut out and made `height` x `width`: RandomResizedCrop(scale, ratio); and turned round
  * with probability `hflip`. What is random depends on seed, epoch and sample alone.
  *
- * A damaged picture ends the run, or with `skip` gives its place to the next picture of its class,
- * which a file that the machine cannot read never does,
- * so that the label stays right and nobody else moves. Whether a picture is damaged does not depend
+ * A damaged picture ends the run. With `skip` the next picture of its class takes its place, so the
+ * label stays right and no other picture moves. A file that cannot be opened or read always ends
+ * the run. Whether a picture is damaged does not depend
  * on what is cut out of it, so the same ones are left out in every epoch and by any number of
  * threads. */
 #include <math.h>
@@ -298,7 +298,7 @@ static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
           ampc_show(shown, sizeof shown, path, ""), orientation);
 }
 
-/* File `i`, with what is drawn for `sample`. *out_damaged: its bytes came, and are no picture. */
+/* File `i`, with the draws of `sample`. *out_damaged: its bytes were read but are no picture. */
 static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t epoch, uint8_t *to,
                              bool *out_damaged)
 {

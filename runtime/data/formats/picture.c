@@ -22,7 +22,7 @@ struct Picture {
   bool upright;          /* it is turned so */
   jmp_buf place;         /* where a mistake jumps to */
   char why[WHY];         /* what it was; empty: none */
-  bool no_memory;        /* it is the machine's, not the picture's */
+  bool no_memory;        /* memory ran out: the picture may be good */
 
   const JpegLibrary *jpeg;
   struct jpeg_decompress_struct decoder;

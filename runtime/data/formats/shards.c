@@ -21,7 +21,7 @@ struct ampc_shards {
   Shard *at;
 };
 
-/* A folder that is not there matches nothing; one that cannot be read may hold a match. */
+/* Called by glob. A missing folder matches nothing; one that cannot be read may hold a match. */
 static int refuse_folder(const char *path, int error)
 {
   (void)path;
