@@ -95,7 +95,8 @@ ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
                                 ampc_status (*body)(void *context), void *context);
 /* Runs programs of target "cpu" on this machine's cores. */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
-/* Runs programs of target "sm_xx" on this GPU; ANY_GPU: on the first that is free and can. */
+/* Opens the GPU with this index for programs of target "sm_xx". ANY_GPU opens the first GPU that is
+ * free and can run the program. */
 enum { ANY_GPU = -1 };
 ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out);
 int64_t cuda_bytes_beside(const ampc_program *p); /* library_bytes, before it is opened */

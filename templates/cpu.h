@@ -149,10 +149,9 @@ DEVICE long long block_share(long long n, unsigned k)
 #define VECTOR_LOCAL(n, T, name) T name[VECTOR_MOST]
 
 // --- VECTOR_EACH
-/* For each j of the vector. Not unrolled: gcc would take the 16 elements of a reduction apart before
- * it makes vectors, and then finds none. */
-#define VECTOR_EACH(n, j)                                                                          \
-  _Pragma("GCC unroll 1") for (int j = 0; j < vector_width; j++)
+/* For each j of the vector. Not unrolled: gcc would take the 16 elements of a reduction apart
+ * before it makes vectors, and then finds none. */
+#define VECTOR_EACH(n, j) _Pragma("GCC unroll 1") for (int j = 0; j < vector_width; j++)
 
 // --- EACH_TAP
 /* for each k of [0, n): an element of a window */

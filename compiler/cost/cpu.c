@@ -257,7 +257,7 @@ const Gpu *cpu_measure(Arena *arena)
                .dram = cpu->moves[CPU_SIZES - 1],
                .node = 2, /* to wake the threads, and to wait for the last */
                .cpu = cpu};
-  /* At least one lane: if other programs keep the processor busy, the few passes may show less. */
+  /* At least one lane: the rates are timed, and may fall below one on a busy processor. */
   row->lanes_f32 = (int)fmax(1, cpu->peak * 1e3 / (2 * cpu->mhz * cpu->threads) + 0.5);
   return row;
 }

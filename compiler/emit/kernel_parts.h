@@ -31,7 +31,7 @@ typedef struct Kernel { /* the one that is being printed */
   bool is_part;           /* of a launch: the text around it is printed already */
   bool looks_ahead;       /* values are computed before their time, and not stored */
   bool by_vectors;        /* its loops take several elements at once, j of them */
-  bool *stored;           /* row ops, by index in the group: an earlier loop has stored it */
+  bool *stored;           /* [i]: an earlier loop has stored the result of row op i of the group */
   VEC(Vector) vectors;    /* of the loop that is printed, and of those around it */
 } Kernel;
 

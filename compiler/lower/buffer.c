@@ -74,7 +74,7 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
   span = diag_user_span(l->c, span);
   if (*out < 0 && d.kind == D_param)
     return fail(l, E210, span,
-                "this step assigns Buffer `%s` already; running statistics move once",
+                "Buffer `%s` is assigned already; running statistics are updated once a step",
                 d.as.param->name),
            false;
   if (*out < 0) return true;

@@ -85,7 +85,7 @@ Input *input_open(Repl *r);
 /* The next whole input, valid until the next call; NULL at the end. */
 const char *input_next(Input *in, size_t *out_size);
 void input_close(Input *in);
-bool input_interrupted(void);         /* since input_calm */
+bool input_interrupted(void); /* since input_calm */
 void input_calm(void);
 
 /* ---- complete.c ---- */

@@ -28,7 +28,8 @@ static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem 
   return status;
 }
 
-/* Whether our kernel computes it, whatever cuDNN is here. dnn_plan_make checks the version. */
+/* Whether no version of cuDNN can compute it, so that our kernel does. dnn_plan_make checks the
+ * version that is here. */
 static bool is_ours(const ampc_attention *a, int capability)
 {
   char why[AMPC_WHY_ROOM];

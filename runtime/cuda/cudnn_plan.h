@@ -8,7 +8,7 @@ typedef struct DnnMachine {
   int capability;           /* of the GPU: 90 for 9.0 */
   DnnHandle handle;         /* of a GPU; NULL: of one that is not here, with these */
   DnnDescriptor properties; /* finalised */
-  const char *lacks;        /* why engines of the GPU may be missing here; NULL: all are there */
+  const char *lacks;        /* why cuDNN may lack engines for this GPU here; NULL: it has all */
 } DnnMachine;
 
 enum { DNN_MOST_FAILED = 8 };

@@ -134,7 +134,7 @@ static bool write_all(int fd, const char *bytes, int64_t size)
   return true;
 }
 
-/* A number of this machine, the same in every process until it is started again. */
+/* Names this boot of this machine: the same in every process until the next reboot. */
 static uint32_t machine(void)
 {
   char id[64];
@@ -204,7 +204,7 @@ static bool open_unnamed(FileWriter *w)
 
 /* ---- what was left behind ---- */
 
-/* A part is a file that is not whole yet: NAME.new- and 16 digits. */
+/* A part is a file that is still being written. Its name is NAME.new- followed by 16 digits. */
 static bool is_part(const char *entry)
 {
   size_t size = strlen(entry);

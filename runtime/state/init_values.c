@@ -61,8 +61,9 @@ static double element(const ampc_param *p, Draw d, int64_t i)
 
 /* ---- as a whole ---- */
 
-/* The vectors of a matrix are made orthogonal one after the other. The next TOGETHER vectors are
- * stored interleaved, so one pass over a finished vector serves all of them. */
+/* Gram-Schmidt makes the vectors of a matrix orthogonal one after the other. It takes TOGETHER of
+ * them at a time and stores these interleaved. One pass over a finished vector then subtracts it
+ * from all of them. */
 enum { TOGETHER = 8 };
 
 /* Subtracts from each of the interleaved vectors its component along q. */

@@ -500,7 +500,7 @@ static ampc_status run(Session *s)
   ampc_status status = check_options(s);
   if (!status) status = load_weights(s);
   if (!status) status = open_data(s);
-  interrupt_ask(); /* from here on an end at once would lose the end of logs, and steps */
+  interrupt_ask(); /* from here on, ending at once would lose steps and lines of logs */
   if (!status) status = report_open(s);
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);
