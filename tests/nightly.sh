@@ -40,6 +40,7 @@ ends 1 'passed: a.good;failed: good;skipped: left;1 passed, 1 failed, 1 skipped,
 touch cure
 ends 0 'passed: a.good;passed: good;skipped: left;2 passed, 0 failed, 1 skipped, 0 not run'
 ends 0 'passed: a.good;1 passed, 0 failed, 0 skipped, 0 not run' -R '^a'
+ends 0 'passed: a.good;skipped: left;1 passed, 0 failed, 1 skipped, 0 not run' -E '^good'
 [ "$(wc -l <runs)" -eq 1 ] || { echo "FAILED: what has passed is run again"; exit 1; }
 ends 1 'failed: crashes;failed: gone;passed: good.long;failed: hangs;1 passed, 3 failed, 0 skipped, 0 not run' --weekly
 ends 1 '0 passed, 0 failed, 0 skipped, 0 not run' -R nothing
