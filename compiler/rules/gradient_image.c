@@ -140,8 +140,8 @@ Value back_channels(Back *b, Value v)
 
 /* As batch norm, but mean and rstd do not depend on x. With s = rstd weight:
  *   dx = dy s, dmean = -s sum(dy), drstd = weight sum(dy (x - mean)) = weight sum(dy z) / rstd
- * The statistics are mostly Buffers; then dmean and drstd are dropped later. If x has 16 bits, the
- * statistics are f32, and so is the weight unless it was cast. */
+ * The statistics are mostly Buffers; then dmean and drstd are dropped later. All of it is computed
+ * in f32, also if x, the weight or a statistic has 16 bits. */
 void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -152,7 +152,7 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
   NormSums s = norm_sums(&b);
   out_dx[1] = back_unary(&b, OP_neg, back_mul(&b, slope, s.dy));
   Value moved = in[3].id ? back_mul(&b, back_wide(&b, in[3]), s.dyx) : s.dyx;
-  out_dx[2] = back_binary(&b, OP_div, moved, in[2]);
+  out_dx[2] = back_binary(&b, OP_div, moved, back_wide(&b, in[2]));
   if (in[3].id) out_dx[3] = s.dyx;
   if (in[4].id) out_dx[4] = s.dy;
 }
