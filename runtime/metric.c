@@ -106,7 +106,7 @@ static double auc(const ampc_metric *slots, uint32_t bins)
   return below > 0 && ones > 0 ? pairs / (below * ones) : NAN;
 }
 
-double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
+static double computed_value(const ampc_metric_desc *m, const ampc_metric *slots)
 {
   if (!m->statistics) return slots->count > 0 ? slots->sum / slots->count : NAN;
   if (m->kind == AMPC_METRIC_PERPLEXITY) return exp(slots[0].sum / slots[1].sum);
@@ -133,6 +133,13 @@ double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
   default:
     return NAN;
   }
+}
+
+/* A NaN that a processor makes may have a sign, and would be printed as "-nan". */
+double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
+{
+  double value = computed_value(m, slots);
+  return isnan(value) ? NAN : value;
 }
 
 void metric_print_matrix(FILE *to, const ampc_metric_desc *m, const ampc_metric *slots)

@@ -9,5 +9,4 @@ const char *folder_of(Arena *arena, const char *path);
 
 extern const OptionRow train_options[]; /* amp train has them all */
 extern const OptionRow eval_options[];  /* those that mean something in an evaluation */
-extern const OptionRow
-    fresh_options[]; /* --device --seed --force: for who starts with new weights */
+extern const OptionRow fresh_options[]; /* --device --seed --force: runs with new weights */

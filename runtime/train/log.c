@@ -68,8 +68,7 @@ static void put_metric(const Session *s, uint32_t metric, FILE *f)
 {
   const ampc_metric_desc *m = &s->program->metrics[metric];
   if (metric_is_number(m)) {
-    double v = s->values[metric];
-    fprintf(f, "%.9g", isnan(v) ? NAN : v); /* never "-nan" */
+    fprintf(f, "%.9g", s->values[metric]);
     return;
   }
   const ampc_metric *at = s->told + ampc_metric_slots(s->program->metrics, metric);

@@ -42,7 +42,6 @@ __attribute__((format(printf, 2, 3))) static void add(Line *l, const char *fmt, 
 
 static void add_value(Line *l, double v)
 {
-  if (isnan(v)) v = NAN; /* without a sign */
   bool plain = v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
   add(l, plain ? "%.4f" : "%.3e", v);
 }

@@ -27,4 +27,6 @@ eval x in d() with batch=4 { metric root = sqrt(x.sum() * 0.0 - 1.0) }
 EOF
 passes "a metric that is NaN" "$amp" train --device cpu "$d/nan.amp"
 grep -qx 'eval root: nan' "$work/out" || failed "NaN: $(cat "$work/out")"
+printf ':train\n:eval\n' | timeout 100 "$amp" repl --device cpu "$d/nan.amp" >"$work/out" 2>&1
+grep -q 'eval root: nan' "$work/out" || failed "NaN at the prompt: $(cat "$work/out")"
 finish
