@@ -4,10 +4,10 @@
  *   test_trajectory trajectory.safetensors
  *
  * Bounds: in eight orders of summation, PyTorch's own f32 runs depart from its f64 run by at most
- * 4e-7 in a loss (relative) and 7e-6 in a weight; both are in the fixture's metadata. Ours may depart
- * by 2e-6 and 2e-5. Batches are drawn so that no rounding decides what the relu passes on, nor the
- * sign of a gradient that Adam divides by its size. A wrong bias correction, decay, momentum or
- * schedule shows as 1e-3 or more from the first steps on.
+ * 4e-7 in a loss (relative) and 7e-6 in a weight; both are in the fixture's metadata. Ours may
+ * depart by 2e-6 and 2e-5. Batches are drawn so that no rounding decides what the relu passes on,
+ * nor the sign of a gradient that Adam divides by its size. A wrong bias correction, decay,
+ * momentum or schedule shows as 1e-3 or more from the first steps on.
  */
 #include "fixture.h"
 #include "mix.h"
