@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # run.sh AMP FILE [--rewrite]: gives the inputs in FILE to the command of its first line and compares
 # what is printed, both streams as they come, and the exit status with the .expected beside it.
-# Times, folders of their own, numbers of lines of emitted text, losses, which depend on the
-# machine's products, and what libraries allocate, which is nothing on some machines, are left out.
+# Left out: times; folders of the test; numbers of lines of emitted text; losses, which differ by
+# machine; what libraries allocate, which is nothing on some machines.
 set -u
 amp=$(realpath "$1")
 file=$(realpath "$2")
