@@ -57,6 +57,29 @@ status 5 "$amp" selftest "$work/wrong.amp"
 says "along a random direction of w the loss rises by"
 says "4 passed, 1 failed"
 
+# Where values tie, a loss has another slope on each side: a gradient between them is right, others are not.
+tie() # tie FACTOR: what the backward of `same` multiplies with
+{
+  cat <<END
+op same(x: float[N]) -> (y: float[N]) {
+  host = "for (int64_t i = 0; i < N; i++) y[i] = x[i];"
+  def backward(dy) { return $1 * dy }
+}
+module Net {
+  shift = Parameter([8])
+  def forward(x) { return square(amin(same(shift), dim=0) + 0.0 * x.sum() - 0.3) }
+}
+data d() { return synthetic(8, [8]) }
+model net = Net()
+optimizer opt = SGD(net, lr=0.1)
+train x in d() with batch=2 { minimize net(x) with opt }
+END
+}
+tie 1.0 > "$work/tie.amp"
+status 0 "$amp" selftest "$work/tie.amp"
+tie 90.0 > "$work/tie.amp"
+status 5 "$amp" selftest "$work/tie.amp"
+
 job 1.0 | sed 's/^train.*//' > "$work/none.amp"
 status 3 "$amp" selftest "$work/none.amp"
 says "none.amp: there is no train block"
