@@ -67,7 +67,7 @@ class Training:
         self.opt = rebuilt(opt, self.net, **({"fused": True} if on_gpu else {}))  # its step in one kernel
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.opt, factor)
         self.scaler = torch.amp.GradScaler(self.device, enabled=self.precision == "f16")
-        pairs = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch)
+        pairs = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch, vision=False)
         self.batches = [tuple(t.pin_memory() if on_gpu else t for t in pair) for pair in pairs]
         self.loss_of = self.forward
         if self.mode != "eager":
