@@ -78,12 +78,13 @@ static bool ends_with(const char *text, const char *end)
 /* Runs the parser over the snippet; false unless it gets stuck at the last word. */
 static bool run_snippet(Builder *b, const char *snippet, bool any)
 {
+  Ast tree = {0};
   Compile c = {.arena = b->arena};
   uint32_t size = (uint32_t)strlen(snippet);
   uint32_t base = diag_add_source(&c, "snippet", snippet, size, false);
   seen.stuck = false;
   Parser p;
-  parse_start(&p, &c, base, &c.ast);
+  parse_start(&p, &c, base, &tree);
   p.problems.n = 0; /* a snippet may leave brackets open */
   if (any)
     for (uint32_t i = 0; i < p.tokens.n; i++)

@@ -1,7 +1,7 @@
 /* amp: runs jobs. The first argument is the verb; each verb reads the rest itself. */
 #include "runner.h"
 #include "compiler/diag/diag.h"
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "ampc_rt.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/out_of_memory.h"

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Includes point one way: grammar -> compiler -> runtime/plan <- runtime, and only the runner sees both.
 
-Reads every #include of a header of ours and refuses those that the table below does not allow. Then it
-reads the build: no source file may be compiled into two libraries.
+The table below lists every room and the rooms whose headers it includes. A room may name only rooms that stand
+above it, so no include runs in a circle. The test reads each #include of a header of ours. It refuses an include
+that the table does not list, and a line of the table that no include needs. Headers may not include each other in
+a circle, inside a room neither. Then it reads the build: no source file may be compiled into two libraries.
 usage: tests/includes.py BUILD [--list]   --list prints which room includes which
 """
 import json
@@ -12,31 +14,51 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Each part, and the parts whose headers it may include beside its own.
-PARTS = {
-    "runtime/plan": [],
-    "runtime": ["runtime/plan"],
-    "grammar": ["compiler/syntax", "compiler/diag", "compiler/base", "compiler"],
-    "compiler": ["runtime/plan"],
-    "runner": ["compiler", "runtime", "runtime/plan"],
-    "bench": ["compiler", "runtime", "runtime/plan", "runner"],
-}
-# Within the compiler: each room, and those that it may include. `base` may be included by all.
+# Anyone may include the contract between compiler and runtime, and the base of its own part.
+OPEN = {"runtime/plan": "", "runtime/include": "", "compiler/base": ("compiler", "grammar", "runner", "bench"),
+        "runtime/base": ("runtime", "runner", "bench")}
+# Each room, and the rooms whose headers it includes beside the open ones. A room of the same part goes without the
+# part's name: in `compiler/emit`, "graph" is compiler/graph.
 ROOMS = {
-    "compiler/base": [],
-    "compiler/diag": ["compiler"],
-    "compiler/syntax": ["compiler", "compiler/diag"],
-    "compiler/graph": ["compiler", "compiler/diag", "compiler/syntax"],
-    "compiler/rules": ["compiler", "compiler/graph", "compiler/diag"],
-    "compiler/lower": ["compiler", "compiler/graph", "compiler/rules", "compiler/syntax", "compiler/diag",
-                       "compiler/passes"],
-    "compiler/command": ["compiler", "compiler/graph", "compiler/rules"],
-    "compiler/passes": ["compiler", "compiler/graph", "compiler/rules", "compiler/command"],
-    "compiler/cost": ["compiler", "compiler/graph", "compiler/command"],
-    "compiler/explain": ["compiler", "compiler/graph", "compiler/command", "compiler/cost", "compiler/diag"],
-    "compiler/nvrtc": [],
-    "compiler/help": ["compiler", "compiler/diag"],
-    "compiler/emit": ["compiler", "compiler/graph", "compiler/command", "compiler/nvrtc"],
+    "compiler/nvrtc": "",
+    "compiler/diag": "",
+    "compiler/graph": "diag",
+    "compiler/syntax": "diag",
+    "grammar": "compiler/syntax",
+    "compiler/rules": "graph",
+    "compiler/command": "graph rules",
+    "compiler/passes": "command graph rules",
+    "compiler/emit": "command diag graph nvrtc",
+    "compiler/lower": "graph passes syntax",
+    "compiler": "emit graph passes syntax",
+    "compiler/cost": "compiler command",
+    "compiler/help": "diag lower",
+    "compiler/explain": "compiler cost",
+    "compiler/cli": "compiler cost diag emit explain graph help",
+    "runtime": "",
+    "runtime/data/formats": "",
+    "runtime/data": "",
+    "runtime/cpu": "runtime",
+    "runtime/cuda": "runtime",
+    "runtime/infer": "runtime",
+    "runtime/state": "runtime",
+    "runtime/train": "runtime state",
+    "runner": "compiler/cli compiler/diag",
+    "runner/jit": "compiler/emit compiler/nvrtc runtime",
+    "runner/cost": "compiler/cost",
+    "runner/job": "compiler/cli compiler/cost runtime/train",
+    "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats",
+    "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/nvrtc"
+                      " runner cost runtime runtime/cuda",
+    "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",
+    "runner/report": "compiler/cli compiler/cost compiler/emit compiler/explain compiler/nvrtc compiler/passes"
+                     " runner inspect",
+    "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
+    "runner/selftest/ops": "compiler/graph runner/selftest",
+    "runner/train": "compiler compiler/cli runner jit job probe",
+    "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
+                   " compiler/lower runner infer jit job probe selftest runtime runtime/data runtime/train",
+    "bench": "compiler runner/jit runtime/cpu",
 }
 INSTALLED = {"ampc_rt.h": "runtime/include", "ampc_plan.h": "runtime/plan", "ampc_state.h": "runtime/plan"}
 GENERATED = {"amp.tab.h": "compiler/syntax", "amp.lex.h": "compiler/syntax"}
@@ -65,36 +87,69 @@ def includes(path):
                 yield os.path.dirname(name), name
 
 
-def part_of(folder):
-    best = ""
-    for part in PARTS:
-        if (folder == part or folder.startswith(part + "/")) and len(part) > len(best):
-            best = part
-    return best
+def part_of(room):
+    return room.split("/")[0]
 
 
-def allowed(user, used):
-    if user == used:
-        return True
-    part, other = part_of(user), part_of(used)
-    if part == other:
-        if part != "compiler" or user == "compiler" or used == "compiler/base":
-            return True
-        return used in ROOMS[user]
-    return other in PARTS[part] or used in PARTS[part]
+def is_open(user, used):
+    """May every room of the user's part include this one?"""
+    return used in OPEN and (not OPEN[used] or part_of(user) in OPEN[used])
+
+
+def listed(user):
+    """The rooms that the table lists for one, by their whole names."""
+    part = part_of(user)
+    return [name if name in ROOMS else f"{part}/{name}" for name in ROOMS.get(user, "").split()]
+
+
+def check_table():
+    known, bad = set(), []
+    for room in ROOMS:
+        bad += [f"the table: {room} names {used}, which does not stand above it"
+                for used in listed(room) if used not in known]
+        known.add(room)
+    return bad
+
+
+def circle(graph):
+    """The first circle of a graph (name -> names), as a list; empty if there is none."""
+    done = set()
+
+    def walk(name, path):
+        if name in path:
+            return path[path.index(name):] + [name]
+        if name in done:
+            return []
+        for used in sorted(graph.get(name, ())):
+            found = walk(used, path + [name])
+            if found:
+                return found
+        done.add(name)
+        return []
+
+    return next((c for c in (walk(name, []) for name in sorted(graph)) if c), [])
 
 
 def check_includes():
-    bad, edges = [], set()
+    bad, edges, headers = check_table(), set(), {}
     for path in sorted(sources()):
         user = os.path.dirname(path)
         for used, name in includes(path):
             if not name.startswith(("compiler", "runtime", "runner", "templates", "bench")) and "/" in name:
                 bad.append(f"{path} includes {name}, which names no part")
-            if used != user:
-                edges.add((user, used))
-            if not allowed(user, used):
+            if path.endswith(".h"):
+                headers.setdefault(path, set()).add(name)
+            if used == user:
+                continue
+            edges.add((user, used))
+            if not is_open(user, used) and used not in listed(user):
                 bad.append(f"{path} may not include {name}")
+    for user in ROOMS:
+        bad += [f"the table: {user} lists {used}, but includes none of its headers"
+                for used in listed(user) if (user, used) not in edges]
+    found = circle(headers)
+    if found:
+        bad.append("headers include each other in a circle: " + " -> ".join(found))
     return bad, edges
 
 

@@ -4,6 +4,8 @@
 #include "arena.h"
 #include <string.h>
 
+typedef VEC(const char *) NameVec;
+
 typedef struct NameIndex { /* zeroed: empty */
   uint32_t *slot;          /* 1 + index of an entry; 0: free */
   uint32_t cap, n;         /* a power of two; entries that are indexed so far */

@@ -14,7 +14,7 @@
 #include "predict.h"
 #include <math.h>
 #include "compiler/command/attention.h"
-#include "compiler/memory_report.h"
+#include "memory_report.h"
 #include "predict_cpu.h"
 
 enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 110 };

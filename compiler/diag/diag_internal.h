@@ -1,6 +1,7 @@
 /* What diag.c shares with the two ways of printing a message. */
 #pragma once
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
+#include "diag.h"
 
 typedef enum Severity { SEVERITY_error, SEVERITY_warning, SEVERITY_note, SEVERITY_help } Severity;
 

@@ -1,6 +1,6 @@
 /* From the plan to text. Same input, same bytes. */
 #pragma once
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
 
 /* Pass kernels: commands whose kernels have the same text launch one. */
 bool pass_kernels(Compile *c);

@@ -1,6 +1,7 @@
 /* Kernels to PTX or a cubin: `--emit=ptx`, `--emit=cubin`. How NVRTC is found and called stands in
  * compiler/nvrtc, where the JIT goes too. */
 #include "emit.h"
+#include "compiler/diag/diag.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Printing of emitted text, line by line, remembering who wrote each line. */
 #pragma once
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
 
 typedef struct Printer {
   Compile *c;

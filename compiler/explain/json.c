@@ -1,6 +1,6 @@
 /* `--explain=json`: docs/explain.md has the keys. */
 #include "compiler/base/json.h"
-#include "compiler/memory_report.h"
+#include "compiler/cost/memory_report.h"
 #include "explain.h"
 
 static void add_key(Text *out, const char *key)

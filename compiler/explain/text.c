@@ -1,6 +1,6 @@
 /* `--explain`: for people. Equal nodes of equal layers (h.0, h.1, ..) are one line. */
 #include "compiler/cost/cpu.h"
-#include "compiler/memory_report.h"
+#include "compiler/cost/memory_report.h"
 #include "explain.h"
 #include "runtime/plan/bytes.h"
 

@@ -10,7 +10,8 @@
  * tests use it; nothing but ir_dtype_size, the kernels' prelude and the matrix product knows. */
 #pragma once
 #include "compiler/base/names.h"
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
+#include "compiler/diag/diag.h"
 #include "ampc_plan.h"
 
 /* MAX_ATTR: what a gradient of a convolution over three axes needs: three times stride, padding,

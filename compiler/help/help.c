@@ -4,6 +4,7 @@
  *   ## name(a, b)    an entry with its signature: no table knows this one
  * and then text, in which lines that begin with four blanks are an example. */
 #include "help.h"
+#include "compiler/lower/describe.h"
 #include "compiler/base/embedded.h"
 #include "compiler/base/names.h"
 #include "compiler/diag/diag.h"
@@ -195,7 +196,7 @@ void help_all(Text *out)
 
 /* ---- names ---- */
 
-void help_names(Arena *arena, Words *out)
+void help_names(Arena *arena, NameVec *out)
 {
   Entries entries = {0};
   read_entries(arena, &entries);
@@ -209,7 +210,7 @@ void help_names(Arena *arena, Words *out)
 
 const char *help_nearest(Arena *arena, const char *name)
 {
-  Words names = {0};
+  NameVec names = {0};
   help_names(arena, &names);
   return diag_nearest(name, names.at, names.n);
 }

@@ -1,6 +1,7 @@
 /* What the tables know of the names that every program can use: the layer library and the ops. */
 #include "lower.h"
-#include "compiler/driver.h"
+#include "describe.h"
+#include "compiler/syntax/source.h"
 #include <ctype.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "compiler/passes/passes.h"
 #include "infer.h"
 #include "plateau.h"
-#include "compiler/driver.h"
+#include "compiler/syntax/source.h"
 #include "compiler/graph/shares.h"
 #include "compiler/base/embedded.h"
 #include "runtime/plan/formats.h"
@@ -72,7 +72,7 @@ static bool open_imports(Lower *l, File *f)
     const Decl *d = f->ast->at[i];
     if (d->kind != DECL_import) continue;
     uint32_t known = l->files.n;
-    const Ast *ast = compile_import(l->c, d->as.import.path, d->span);
+    const Ast *ast = source_import(l->c, d->as.import.path, d->span);
     if (!ast) return false;
     File *import = file_open(l, ast, false);
     vec_push(l->arena, &f->imports, import);
@@ -146,7 +146,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
         *l = &state;
   bool all = sizes->sizing == SIZING_asked && !c->options.infer_block;
   open_library(l);
-  l->job = file_open(l, &c->ast, false);
+  l->job = file_open(l, c->ast, false);
   file_add_globals(l, l->job, true);
   if (!open_imports(l, l->job)) return; /* its names would all be unknown */
   check_consts(l);

@@ -1,6 +1,6 @@
 /* The text of an op: a string of the job, or a file beside it. */
 #include "own.h"
-#include "compiler/driver.h"
+#include "compiler/syntax/source.h"
 #include "runtime/plan/shown.h"
 
 /* Most strings stand in the job as they are. Where there are escapes, places in the text are those
@@ -25,7 +25,7 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   if (args.at.n != 1 || args.at.at[0].key || args.at.at[0].value.kind != D_str)
     return fail(l, E205, e->span, "`file` takes the path of a text: file(\"kernel.cu\")"), false;
   uint32_t base, size;
-  const char *text = compile_text_file(l->c, args.at.at[0].value.as.text, e->span, &base, &size);
+  const char *text = source_open_text(l->c, args.at.at[0].value.as.text, e->span, &base, &size);
   if (text) *out = (OwnText){text, size, {base, base + size}, true};
   return text != NULL;
 }

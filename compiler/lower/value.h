@@ -1,6 +1,7 @@
 /* Values of the language at compile time, and what is known of them without running anything. */
 #pragma once
 #include "compiler/graph/optimizers.h"
+#include "compiler/syntax/ast.h"
 #include "late.h"
 #include <string.h>
 
@@ -120,7 +121,6 @@ struct Datum {
 };
 
 typedef VEC(Datum) DatumVec;
-typedef VEC(const char *) NameVec;
 
 /* ---- value.c ---- */
 static inline Datum d_of(DatumKind kind)

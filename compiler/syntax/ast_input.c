@@ -3,7 +3,7 @@
  * tokens are added here and stand nowhere in the text. */
 #include "ast_build.h"
 #include "amp.tab.h"
-#include "compiler/driver.h"
+#include "source.h"
 #include <string.h>
 
 /* More brackets opened than closed: the prompt asks for another line. */

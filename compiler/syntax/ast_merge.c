@@ -1,5 +1,6 @@
 /* Declarations that come later and take the place of earlier ones: how a job grows at a prompt. */
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
+#include "ast.h"
 #include <string.h>
 
 /* NULL for blocks, imports and calls, which declare no name. */

@@ -1,6 +1,7 @@
 /* --emit=ast: the tree as text, one node a line, indented by depth: kind, text, line:column. A
  * label such as `value:` before a kind says which part of the node above it is. */
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
+#include "ast.h"
 #include "runtime/plan/shown.h"
 #include <stdio.h>
 #include <stdlib.h>

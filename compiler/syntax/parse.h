@@ -5,7 +5,8 @@
  * an unclosed bracket is decided with all of the text in view, and a message can look around. */
 #pragma once
 #include "compiler/base/limits.h"
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
+#include "ast.h"
 
 typedef struct Token {
   int kind; /* of amp.tab.h, a character, or RAW_... */

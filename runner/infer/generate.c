@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "compiler/option_table.h"
+#include "compiler/cli/option_table.h"
 #include "runtime/base/convert.h"
 #include "runtime/base/philox.h"
 #include "runtime/plan/file.h"

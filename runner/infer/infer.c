@@ -3,12 +3,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "generate.h"
 #include "runner/jit/jit.h"
 #include "runner/runner.h"
-#include "runner/train/memory.h"
-#include "runner/train/options.h"
+#include "runner/job/memory.h"
+#include "runner/job/options.h"
 #include "runtime/outside.h"
 #include "runtime/plan/number.h"
 

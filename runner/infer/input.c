@@ -108,9 +108,9 @@ const Function *infer_choose_block(Compile *c, const char *wanted)
   const Function *found = NULL;
   const char *names = "";
   uint32_t n = 0;
-  for (uint32_t i = 0; i < c->ast.n; i++) {
-    if (c->ast.at[i]->kind != DECL_infer) continue;
-    const Function *f = &c->ast.at[i]->as.function;
+  for (uint32_t i = 0; i < c->ast->n; i++) {
+    if (c->ast->at[i]->kind != DECL_infer) continue;
+    const Function *f = &c->ast->at[i]->as.function;
     names = arena_printf(c->arena, "%s%s%s", names, n++ ? ", " : "", f->name.text);
     if (!wanted || strcmp(f->name.text, wanted) == 0) found = f;
   }

@@ -8,7 +8,7 @@
 #include "ampc_rt.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "compiler/cost/gpu.h"
 #include "runner/runner.h"
 

@@ -9,7 +9,7 @@
 #include "compiler/emit/emit.h"
 #include "inspect.h"
 #include "runtime/base/terminal.h"
-#include "compiler/option_table.h"
+#include "compiler/cli/option_table.h"
 
 enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ };
 

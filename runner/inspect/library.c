@@ -5,7 +5,7 @@
 #include <string.h>
 #include "compiler/command/attention.h"
 #include "ampc_rt.h"
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "inspect.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/cudnn_attention.h"

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 #include "compiler/driver.h"
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "probe.h"
 #include "runner/jit/jit.h"
 #include "runner/runner.h"
-#include "runner/train/memory.h"
-#include "runner/train/options.h"
+#include "runner/job/memory.h"
+#include "runner/job/options.h"
 #include "runtime/plan/file.h"
 
 enum { USUAL_STEPS = 10, USUAL_ROWS = 12 };

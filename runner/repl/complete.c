@@ -1,6 +1,7 @@
 /* What Tab may put behind what has been typed: commands and their words, parameter paths, kernels,
  * passes, settings, files; in the language its words, built-ins and the names of the program. */
 #include "repl.h"
+#include "compiler/lower/describe.h"
 #include "compiler/help/help.h"
 #include "compiler/graph/ir.h"
 #include "compiler/graph/ops.h"
@@ -14,7 +15,7 @@ typedef struct Wanted {
   Arena *arena;
   const char *word;
   size_t size;
-  Words *out;
+  NameVec *out;
 } Wanted;
 
 /* Adds `text` if it goes on from the word that is being typed; each text once. */
@@ -52,8 +53,8 @@ static void offer_values(const Repl *r, const Wanted *w)
 {
   const Compile *c = r->latest ? r->latest->c : NULL;
   const ampc_program *p = c ? c->program : NULL;
-  for (uint32_t i = 0; c && i < c->ast.n; i++) {
-    const Decl *d = c->ast.at[i];
+  for (uint32_t i = 0; c && i < c->ast->n; i++) {
+    const Decl *d = c->ast->at[i];
     for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++)
       offer(w, d->as.run.names.at[k].text);
   }
@@ -136,7 +137,7 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
     return offer_all(w, kinds), offer_passes(w), offer_precisions(w), offer_files(w), true;
   if (!strncmp("help", c, n)) {
     for (uint32_t i = 0; command_name_at(i); i++) offer(w, command_name_at(i));
-    Words names = {0};
+    NameVec names = {0};
     help_names(w->arena, &names);
     for (uint32_t i = 0; i < names.n; i++) offer(w, names.at[i]);
     return true;
@@ -161,8 +162,8 @@ static void offer_language(const Repl *r, const Wanted *w)
   Builtins builtins = {0};
   list_builtins(w->arena, &builtins);
   for (uint32_t i = 0; i < builtins.n; i++) offer(w, builtins.at[i].name);
-  for (uint32_t i = 0; r->latest && i < r->latest->c->ast.n; i++) {
-    const Name *name = ast_decl_name(r->latest->c->ast.at[i]);
+  for (uint32_t i = 0; r->latest && i < r->latest->c->ast->n; i++) {
+    const Name *name = ast_decl_name(r->latest->c->ast->at[i]);
     if (name) offer(w, name->text);
   }
 }
@@ -178,7 +179,7 @@ static void offer_members(const Repl *r, const Wanted *w)
 
 /* A word of a command goes on to the next blank or "="; one of the language ends at operators
  * and brackets, but not at the dot of a path. The name of a file may have all of these in it. */
-void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, Words *out)
+void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, NameVec *out)
 {
   size_t lead = strspn(text, " \t"), start = size;
   bool command = lead < size && text[lead] == ':';

@@ -86,7 +86,7 @@ bool kernel_reload(Repl *r, uint32_t kernel)
   const char *name = c->program->kernels[kernel].name;
   file_path(r, name, path);
   const char *why,
-      *text = r->edits[0] ? compile_read_file(c->arena, FILE_NO_ROLE, path, &size, &why) : NULL;
+      *text = r->edits[0] ? source_read(c->arena, FILE_NO_ROLE, path, &size, &why) : NULL;
   if (!text) return repl_error(r, "%s is not being edited; :kernel %s edit", name, name);
   if (!kernels_edit(r->kernels, c, kernel, path, text, size))
     return repl_error(r, "%s; the kernel is as it was", ampc_last_error());

@@ -140,7 +140,7 @@ static int read_character(EditLine *editor, wchar_t *out)
 }
 
 /* Bytes that all words have in common at their beginning. */
-static size_t common_size(const Words *words)
+static size_t common_size(const NameVec *words)
 {
   size_t n = strlen(words->at[0]);
   for (uint32_t i = 1; i < words->n; i++)
@@ -150,7 +150,7 @@ static size_t common_size(const Words *words)
 }
 
 /* In columns that fit the terminal; a list of more than 200 says little and is cut. */
-static void list_words(const Words *words)
+static void list_words(const NameVec *words)
 {
   enum { MOST = 200 };
   size_t width = 18;
@@ -177,7 +177,7 @@ static unsigned char complete_key(EditLine *editor, int key)
   el_get(editor, EL_CLIENTDATA, &in);
   const LineInfo *line = el_line(editor);
   Arena *arena = arena_create();
-  Words words = {0};
+  NameVec words = {0};
   size_t size = (size_t)(line->cursor - line->buffer), start;
   complete(in->r, arena, line->buffer, size, &start, &words);
   unsigned char result = CC_ERROR;

@@ -36,8 +36,8 @@ static void add_hints(const Repl *r, Compile *c)
 {
   const Compile *from = r->latest ? r->latest->c : NULL;
   VEC(NameHint) hints = {0};
-  for (uint32_t i = 0; from && i < from->ast.n; i++) {
-    const Decl *d = from->ast.at[i];
+  for (uint32_t i = 0; from && i < from->ast->n; i++) {
+    const Decl *d = from->ast->at[i];
     for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++) {
       const char *name = arena_strdup(c->arena, d->as.run.names.at[k].text);
       const char *text =
@@ -90,7 +90,7 @@ Compile *program_parse(Repl *r, Ast *file)
   Compile *c = begin(r, &(Request){0});
   *file = (Ast){0};
   bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
-  for (uint32_t i = 0; i < c->ast.n; i++) vec_push(c->arena, file, c->ast.at[i]);
+  for (uint32_t i = 0; i < c->ast->n; i++) vec_push(c->arena, file, c->ast->at[i]);
   if (good && read_inputs(r, c)) return c;
   diag_finish(c);
   compile_destroy(c);
@@ -126,8 +126,8 @@ static void join_bodies(Compile *c)
   Ast kept = {0};
   VEC(Stmt *) all = {0};
   Decl *last = NULL;
-  for (uint32_t i = 0; i < c->ast.n; i++) {
-    Decl *d = c->ast.at[i];
+  for (uint32_t i = 0; i < c->ast->n; i++) {
+    Decl *d = c->ast->at[i];
     if (d->kind != DECL_body) {
       if (!is_run(d->kind) && d->kind != DECL_optimizer) vec_push(c->arena, &kept, d);
       continue;
@@ -142,7 +142,7 @@ static void join_bodies(Compile *c)
     last->as.function.body.n = all.n;
     vec_push(c->arena, &kept, last);
   }
-  c->ast = kept;
+  *c->ast = kept;
 }
 
 /* Only train blocks can have the value of a name that :show watches; the others would cost
@@ -150,10 +150,10 @@ static void join_bodies(Compile *c)
 static void keep_trains(Compile *c)
 {
   Ast kept = {0};
-  for (uint32_t i = 0; i < c->ast.n; i++)
-    if (c->ast.at[i]->kind != DECL_eval && c->ast.at[i]->kind != DECL_infer)
-      vec_push(c->arena, &kept, c->ast.at[i]);
-  c->ast = kept;
+  for (uint32_t i = 0; i < c->ast->n; i++)
+    if (c->ast->at[i]->kind != DECL_eval && c->ast->at[i]->kind != DECL_infer)
+      vec_push(c->arena, &kept, c->ast->at[i]);
+  *c->ast = kept;
 }
 
 static bool read_statements(const Repl *r, Compile *c, const Request *q)
@@ -216,7 +216,7 @@ static bool parses(Repl *r, const Part *file)
 bool program_open(Repl *r, const char *path)
 {
   uint32_t size;
-  const char *why, *text = compile_read_file(r->arena, FILE_JOB, path, &size, &why);
+  const char *why, *text = source_read(r->arena, FILE_JOB, path, &size, &why);
   if (!text) return repl_error(r, "cannot read %s: %s", path, why);
   Part file = {arena_strdup(r->arena, path), text, size};
   if (!parses(r, &file)) return repl_error(r, "%s was not taken", path);

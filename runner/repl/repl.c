@@ -1,8 +1,8 @@
 /* amp repl: the session and its loop. */
 #include "repl.h"
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "runner/runner.h"
-#include "runner/train/options.h"
+#include "runner/job/options.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/plan/shown.h"
 #include <ctype.h>

@@ -11,6 +11,7 @@
 #pragma once
 #include "ampc_rt.h"
 #include "compiler/driver.h"
+#include "compiler/base/names.h"
 #include "runner/jit/jit.h"
 
 typedef struct Compiled { /* a program that compiled; freed with its last user */
@@ -90,7 +91,8 @@ void input_calm(void);
 
 /* ---- complete.c ---- */
 /* What may stand where `text` ends; *out_start is where the word begins that they replace. */
-void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, Words *out);
+void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start,
+              NameVec *out);
 
 /* ---- program.c ---- */
 typedef struct Request {  /* which compile */

@@ -1,6 +1,6 @@
 /* Commands about the job and its state. */
 #include "repl.h"
-#include "runner/train/options.h"
+#include "runner/job/options.h"
 #include "runtime/runtime.h"
 #include "runtime/base/terminal.h"
 #include "runtime/plan/bytes.h"

@@ -6,8 +6,8 @@
  * a setting of a group) the command that :write prints has an option. The text is compiled before
  * it is written: it must give the program of the session. */
 #include "repl.h"
-#include "runner/train/options.h"
-#include "compiler/build_line.h"
+#include "runner/job/options.h"
+#include "compiler/cli/build_line.h"
 #include "compiler/base/user_text.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/formats.h"
@@ -150,8 +150,8 @@ static const Expr *find_argument(const ArgList *list, const char *key, size_t n)
 
 static bool set_const(Writing *w, const char *key, const char *value)
 {
-  for (uint32_t i = 0; i < w->c->ast.n; i++) {
-    const Decl *d = w->c->ast.at[i];
+  for (uint32_t i = 0; i < w->c->ast->n; i++) {
+    const Decl *d = w->c->ast->at[i];
     if (d->kind != DECL_const || strcmp(d->as.constant.name.text, key) != 0) continue;
     change(w, d->as.constant.value->span, literal(w, is_text_const(w->r, key), value));
     return true;
@@ -161,9 +161,9 @@ static bool set_const(Writing *w, const char *key, const char *value)
 
 static bool set_precision(Writing *w, const char *value)
 {
-  for (uint32_t i = 0; i < w->c->ast.n; i++)
-    if (w->c->ast.at[i]->kind == DECL_precision) {
-      change(w, w->c->ast.at[i]->as.object.value->span, value);
+  for (uint32_t i = 0; i < w->c->ast->n; i++)
+    if (w->c->ast->at[i]->kind == DECL_precision) {
+      change(w, w->c->ast->at[i]->as.object.value->span, value);
       return true;
     }
   text_printf(&w->behind, "precision %s\n", value);
@@ -191,8 +191,8 @@ static void set_option(Writing *w, const Decl *d, const char *key, const char *v
 static bool set_block(Writing *w, const char *owner, const char *key, const char *value)
 {
   uint32_t seen[2] = {0, 0};
-  for (uint32_t i = 0; i < w->c->ast.n; i++) {
-    const Decl *d = w->c->ast.at[i];
+  for (uint32_t i = 0; i < w->c->ast->n; i++) {
+    const Decl *d = w->c->ast->at[i];
     char name[32];
     if (d->kind != DECL_train && d->kind != DECL_eval) continue;
     bool train = d->kind == DECL_train;
@@ -243,8 +243,8 @@ static bool set_argument(Writing *w, const Expr *call, const char *key, const ch
 static bool set_optimizer(Writing *w, const char *owner, const char *key, const char *value)
 {
   if (strncmp(key, "group", 5) == 0 || strncmp(key, "beta", 4) == 0) return false;
-  for (uint32_t i = 0; i < w->c->ast.n; i++) {
-    const Decl *d = w->c->ast.at[i];
+  for (uint32_t i = 0; i < w->c->ast->n; i++) {
+    const Decl *d = w->c->ast->at[i];
     if (d->kind == DECL_optimizer && strcmp(d->as.object.name.text, owner) == 0)
       return set_argument(w, d->as.object.value, key, value);
   }
@@ -307,8 +307,8 @@ static void set_seed(Writing *w)
 {
   const char *seed = arena_printf(w->c->arena, "%llu", (unsigned long long)w->r->seed);
   bool found = false;
-  for (uint32_t i = 0; w->r->seed_given && i < w->c->ast.n; i++) {
-    const Decl *d = w->c->ast.at[i];
+  for (uint32_t i = 0; w->r->seed_given && i < w->c->ast->n; i++) {
+    const Decl *d = w->c->ast->at[i];
     bool run = d->kind == DECL_train || d->kind == DECL_eval;
     const Expr *old = run ? find_argument(&d->as.run.with, "seed", 4) : NULL;
     if (old) change(w, old->span, seed);
@@ -327,8 +327,8 @@ static const char *whole_text(Writing *w, const Ast *file)
 {
   Compile *c = w->c;
   Text out;
-  for (uint32_t i = 0; i < c->ast.n; i++) {
-    const Decl *d = c->ast.at[i];
+  for (uint32_t i = 0; i < c->ast->n; i++) {
+    const Decl *d = c->ast->at[i];
     if (i < file->n && d == file->at[i]) continue;
     text_init(&out, c->arena);
     add_text(w, trimmed(c, d->span), &out);

@@ -72,7 +72,7 @@ json_t *report_log(const Report *r)
   Arena *arena = r->e.c->arena;
   uint32_t size;
   const char *why = NULL, *path = arena_printf(arena, "%s/metrics.csv", r->log_dir);
-  const char *text = compile_read_file(arena, FILE_LOG, path, &size, &why);
+  const char *text = source_read(arena, FILE_LOG, path, &size, &why);
   if (text && strncmp(text, "step,", 5) == 0)
     return json_pack("{s:o, s:o}", "columns", line_json(arena, text, false), "rows",
                      rows_json(arena, line_after(text)));

@@ -1,6 +1,6 @@
 /* Where values lie, and how long: the spaces of the program, and WORK over the step. */
 #include "report.h"
-#include "compiler/memory_report.h"
+#include "compiler/cost/memory_report.h"
 #include "compiler/passes/memory_use.h"
 
 typedef struct Life { /* of a value in WORK, in commands of the step */

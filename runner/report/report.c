@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
-#include "compiler/memory_report.h"
-#include "compiler/options.h"
-#include "compiler/output.h"
+#include "compiler/cost/memory_report.h"
+#include "compiler/cli/options.h"
+#include "compiler/cli/output.h"
 #include "report.h"
 #include "runner/runner.h"
 #include "runtime/plan/file.h"

@@ -3,7 +3,7 @@
  */
 #include "run.h"
 #include "ops/table.h"
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "runner/runner.h"
 #include "runtime/base/out_of_memory.h"
 #include <pthread.h>

@@ -4,9 +4,9 @@
 #include <string.h>
 #include "ampc_rt.h"
 #include "compiler/driver.h"
-#include "compiler/options.h"
-#include "memory.h"
-#include "options.h"
+#include "compiler/cli/options.h"
+#include "runner/job/memory.h"
+#include "runner/job/options.h"
 #include "runner/jit/jit.h"
 #include "runner/probe/look_on.h"
 #include "runner/runner.h"

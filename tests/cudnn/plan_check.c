@@ -5,7 +5,7 @@
  * that are marked. A plan is kept and read back. Ends with status 77 where there is no cuDNN, 5
  * when something is wrong. */
 #include "compiler/driver.h"
-#include "compiler/options.h"
+#include "compiler/cli/options.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/cudnn_attention.h"
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "compiler/emit/emit.h"
 #include "compiler/emit/seal.h"
 #include "compiler/graph/ir.h"
-#include "compiler/memory_report.h"
+#include "compiler/cost/memory_report.h"
 #include "runtime/plan/shown.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -70,7 +70,7 @@ static void print_graph(Compile *c, Text *out)
 
 static void print_tree(Compile *c, Text *out)
 {
-  ast_print(c, &c->ast, out);
+  ast_print(c, c->ast, out);
 }
 
 static void report_memory(Compile *c, Text *out)

@@ -4,7 +4,7 @@
  * device does its work. */
 #include "ampc_rt.h"
 #include "check.h"
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
 #include "compiler/driver.h"
 #include "runner/jit/jit.h"
 #include "runner/selftest/number.h"

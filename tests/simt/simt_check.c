@@ -4,7 +4,7 @@
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp   all blocks of a job
  * `--mutate FROM=>TO` plants a fault in the CUDA text. Ends with status 5 when it found something.
  */
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
 #include "compiler/driver.h"
 #include "lockstep.h"
 #include "product.h"

@@ -1,6 +1,7 @@
 /* Messages: places, what is counted and shown, spelling, and that the programs of --explain-error
  * are what they claim to be. */
 #include "compiler/diag/diag_internal.h"
+#include "compiler/syntax/ast.h"
 #include "check.h"
 
 static Compile *start(void)
@@ -146,10 +147,11 @@ static bool parses(const char *program, char **messages)
   *messages = NULL;
   for (int i = 0; i < 3; i++) {
     Compile *c = start();
+    Ast tree = {0};
     char text[2000];
     snprintf(text, sizeof text, "%s%s%s", before[i], program, i ? "}\n" : "");
     listen();
-    bool good = ast_parse(c, add(c, "explain.amp", text, false), &c->ast);
+    bool good = ast_parse(c, add(c, "explain.amp", text, false), &tree);
     free(*messages);
     *messages = heard();
     arena_destroy(c->arena);

@@ -1,7 +1,7 @@
 /* The kinds of steps that `every` makes of a block: each that comes in some step is there once,
  * none that never comes is, and the whole batch has the same ones as the smaller last one. */
 #include "check.h"
-#include "compiler/compile.h"
+#include "compiler/base/compile.h"
 #include "compiler/driver.h"
 #include "ampc_rt.h"
 

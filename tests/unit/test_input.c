@@ -61,17 +61,17 @@ static void check_replacing(void)
   Job job;
   open_job(&job);
   CHECK(add(&job, "const A = 1\nconst B = A"));
-  CHECK(add(&job, "const A = 2") && job.c->ast.n == 2);
-  CHECK(job.c->ast.at[0]->as.constant.value->as.integer == 2);    /* at its place */
-  CHECK(add(&job, "def B(x) { return x }") && job.c->ast.n == 2); /* of whatever kind */
-  CHECK(add(&job, "precision f16") && add(&job, "precision bf16") && job.c->ast.n == 3);
-  CHECK(add(&job, "manual_seed(1)") && add(&job, "manual_seed(2)") && job.c->ast.n == 4);
-  CHECK(add(&job, "train x in f(1) { y = x }") && job.c->ast.n == 5);
-  CHECK(add(&job, "train x in f(2) { y = x }") && job.c->ast.n == 5);
-  CHECK(add(&job, "train x in f(2) with name=\"other\" { y = x }") && job.c->ast.n == 6);
-  CHECK(add(&job, "eval x in f(2) { y = x }") && job.c->ast.n == 7);
-  CHECK(add(&job, "1 + 1") && add(&job, "1 + 1") && job.c->ast.n == 9); /* bodies are added */
-  CHECK(add(&job, "const C = 1\nconst C = 2") && job.c->ast.n == 11);   /* one text's mistake */
+  CHECK(add(&job, "const A = 2") && job.c->ast->n == 2);
+  CHECK(job.c->ast->at[0]->as.constant.value->as.integer == 2);    /* at its place */
+  CHECK(add(&job, "def B(x) { return x }") && job.c->ast->n == 2); /* of whatever kind */
+  CHECK(add(&job, "precision f16") && add(&job, "precision bf16") && job.c->ast->n == 3);
+  CHECK(add(&job, "manual_seed(1)") && add(&job, "manual_seed(2)") && job.c->ast->n == 4);
+  CHECK(add(&job, "train x in f(1) { y = x }") && job.c->ast->n == 5);
+  CHECK(add(&job, "train x in f(2) { y = x }") && job.c->ast->n == 5);
+  CHECK(add(&job, "train x in f(2) with name=\"other\" { y = x }") && job.c->ast->n == 6);
+  CHECK(add(&job, "eval x in f(2) { y = x }") && job.c->ast->n == 7);
+  CHECK(add(&job, "1 + 1") && add(&job, "1 + 1") && job.c->ast->n == 9); /* bodies are added */
+  CHECK(add(&job, "const C = 1\nconst C = 2") && job.c->ast->n == 11);   /* one text's mistake */
   compile_destroy(job.c);
 }
 

@@ -1,7 +1,7 @@
 /* The options of the training loop (runtime/train/train_options.def) as rows of option tables. Each
  * group fills an ampc_train_options. */
 #pragma once
-#include "compiler/option_table.h"
+#include "compiler/cli/option_table.h"
 
 /* The folder that a path names something in; that of the job is where data paths start when nothing
  * else is said. */

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "runtime/plan/file.h"
-#include "runtime/train/train.h"
+#include "train.h"
 
 enum { LONGEST = 4096 }; /* of a path */
 

@@ -1,6 +1,6 @@
 /* How much memory a compiled job takes, before it runs. Shared by ampc and amp. */
 #pragma once
-#include "compile.h"
+#include "compiler/base/compile.h"
 #include "ampc_plan.h"
 
 /* "512MB" or "512M": powers of 1000 with a B, of 1024 without or with iB, as GNU's tools have it; a

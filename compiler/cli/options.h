@@ -1,7 +1,7 @@
 /* What ampc and the verbs of amp share: options of the compiler, and how a bug of ours ends them.
  */
 #pragma once
-#include "compile.h"
+#include "compiler/base/compile.h"
 #include "option_table.h"
 
 /* Groups for option tables; both fill an Options, whose arrays then belong to the table's arena. */

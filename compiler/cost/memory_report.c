@@ -1,7 +1,7 @@
 /* The bytes of a compiled job as people want to know them, and the batch that fits a limit. */
 #include "memory_report.h"
 #include "compiler/command/command.h"
-#include "driver.h"
+#include "compiler/driver.h"
 #include "runtime/plan/bytes.h"
 #include <stdlib.h>
 #include <string.h>

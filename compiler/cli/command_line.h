@@ -1,6 +1,6 @@
 /* The command line of ampc. */
 #pragma once
-#include "compile.h"
+#include "compiler/base/compile.h"
 #include "compiler/cost/gpu.h"
 
 typedef enum OutputKind {

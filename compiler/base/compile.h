@@ -2,9 +2,13 @@
  */
 #pragma once
 #include <sys/types.h>
-#include "compiler/syntax/ast.h"
+#include "arena.h"
 
-typedef struct Graph Graph;               /* ir.h */
+typedef struct Compile Compile;
+typedef struct Ast Ast;                   /* syntax/ast.h */
+typedef struct DiagState DiagState;       /* diag/diag_internal.h */
+typedef struct Source Source;             /* diag/diag.h */
+typedef struct Graph Graph;               /* graph/ir.h */
 typedef struct ampc_program ampc_program; /* runtime/plan/ampc_plan.h */
 
 typedef struct Assignment { /* -D NAME=VALUE, --set object.key=value, --dim N=64 */
@@ -48,13 +52,11 @@ typedef struct Options {
   uint32_t n_no_warnings;
 } Options;
 
-typedef struct DiagState DiagState; /* diag.c */
-
 typedef struct Import { /* a file that was imported, once however often */
   const char *path;     /* where it was found */
   dev_t device;         /* which file that is */
   ino_t inode;
-  Ast ast;
+  Ast *ast;
 } Import;
 
 struct Compile {
@@ -63,8 +65,8 @@ struct Compile {
   DiagState *diag;
   VEC(Source) sources;
   uint32_t tokens;       /* of all files but the compiler's own, so far */
-  Ast ast;               /* of the job; imports and the layer library have their own */
-  VEC(Import *) imports; /* compile_import */
+  Ast *ast;              /* of the job; imports and the layer library have their own */
+  VEC(Import *) imports; /* syntax/source.c */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* from pass lower on */
   const char *answer; /* of a DECL_body whose value is known at compile time: "int 3"; else NULL */

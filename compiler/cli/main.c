@@ -1,11 +1,11 @@
 /* ampc: compiles a job to a file. */
-#include "driver.h"
+#include "compiler/driver.h"
 #include "compiler/cost/cpu.h"
 #include "compiler/emit/emit.h"
 #include "compiler/explain/explain.h"
 #include "compiler/graph/shares.h"
 #include "build_line.h"
-#include "memory_report.h"
+#include "compiler/cost/memory_report.h"
 #include "options.h"
 #include "output.h"
 #include "replace.h"
@@ -42,7 +42,7 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   }
   switch (cmd->kind) {
   case OUTPUT_ast:
-    ast_print(c, &c->ast, out);
+    ast_print(c, c->ast, out);
     return 0;
   case OUTPUT_graph:
     ir_print(c, out, true);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "driver.h"
+#include "compiler/driver.h"
+#include "compiler/diag/diag.h"
 #include "compiler/help/help.h"
 #include "options.h"
 #include "runtime/plan/file.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "compiler/diag/diag.h"
 #include "runtime/plan/shown.h"
-#include "memory_report.h"
+#include "compiler/cost/memory_report.h"
 #include "runtime/plan/number.h"
 
 /* NAMED: getopt_long's number of the first option with a name; below are letters. LEFT_WIDTH: an

@@ -1,6 +1,6 @@
 /* Limits on memory: of the user, of the machine, of the container that it runs in. */
 #include "memory.h"
-#include "compiler/memory_report.h"
+#include "compiler/cost/memory_report.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

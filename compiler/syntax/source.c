@@ -1,0 +1,129 @@
+/* From files to trees: reads a job, what it imports and the texts of its own ops. */
+#include "source.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "compiler/base/limits.h"
+
+Compile *compile_create(const Options *options)
+{
+  Arena *arena = arena_create();
+  Compile *c = arena_new(arena, Compile);
+  c->arena = arena;
+  c->ast = arena_new(arena, Ast);
+  c->options = *options;
+  return c;
+}
+
+void compile_destroy(Compile *c)
+{
+  if (c) arena_destroy(c->arena);
+}
+
+/* Into the arena, for messages quote it. A file above MAX_SOURCE is refused before it fills the
+ * memory. */
+const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t *size,
+                        const char **why)
+{
+  char *bytes;
+  int64_t n;
+  *why = file_read_any(path, MAX_SOURCE, &bytes, &n);
+  if (!*why && file_note_input(role, path)) {
+    *why = "out of memory";
+    free(bytes);
+  }
+  if (*why) return NULL;
+  Text text;
+  text_init(&text, arena);
+  text_add(&text, bytes, (size_t)n);
+  free(bytes);
+  *size = (uint32_t)n;
+  return text.at;
+}
+
+/* Spans are offsets into all sources one after the other: diag_add_source says where this one
+ * begins. False also where an earlier text had mistakes: the passes then only look for more. */
+bool source_parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
+{
+  return ast_parse(c, diag_add_source(c, name, text, size, false), out) && !diag_error_count(c);
+}
+
+bool source_parse_file(Compile *c, const char *path, const char *text, uint32_t size, Ast *out)
+{
+  uint32_t base = diag_add_source(c, path, text, size, false);
+  c->sources.at[c->sources.n - 1].file = true;
+  return ast_parse(c, base, out) && !diag_error_count(c);
+}
+
+/* The file itself, whatever its paths are ("../b/x.amp" from two folders, a link): one that two
+ * others import is one, its names are declared once, and imports in a circle end. */
+static Import *find_import(Compile *c, const char *path, const struct stat *file)
+{
+  for (uint32_t i = 0; i < c->imports.n; i++) {
+    Import *known = c->imports.at[i];
+    bool same = known->device == file->st_dev && known->inode == file->st_ino;
+    if (same || strcmp(known->path, path) == 0) return known;
+  }
+  return NULL;
+}
+
+/* The import at this very path, parsed now if it was not before. NULL with why: not there. */
+static Import *open_import(Compile *c, const char *path, const char **why)
+{
+  struct stat file = {.st_ino = 0};
+  bool there = stat(path, &file) == 0;
+  Import *known = there ? find_import(c, path, &file) : NULL;
+  if (known) return known;
+  uint32_t size;
+  const char *text = source_read(c->arena, FILE_IMPORT, path, &size, why);
+  if (!text) return NULL;
+  Import *import = arena_new(c->arena, Import);
+  import->path = path;
+  import->ast = arena_new(c->arena, Ast);
+  import->device = file.st_dev;
+  import->inode = file.st_ino;
+  vec_push(c->arena, &c->imports, import);
+  /* mistakes are counted; what could be read is used */
+  source_parse_file(c, path, text, size, import->ast);
+  return import;
+}
+
+/* `path` as the file that holds `at` means it: beside that file. */
+static const char *path_beside(Compile *c, const char *path, Span at)
+{
+  const Source *from = diag_place(c, at).source;
+  const char *slash = from && path[0] != '/' ? strrchr(from->path, '/') : NULL;
+  if (!slash) return path;
+  return arena_printf(c->arena, "%.*s%s", (int)(slash - from->path) + 1, from->path, path);
+}
+
+const char *source_open_text(Compile *c, const char *path, Span at, uint32_t *base, uint32_t *size)
+{
+  const char *why, *near = path_beside(c, path, at);
+  const char *text = source_read(c->arena, FILE_IMPORT, near, size, &why);
+  if (!text) {
+    diag_error(c, E211, at, "cannot read \"%s\": %s", near, why);
+    c->cannot_read = true;
+    return NULL;
+  }
+  *base = diag_add_source(c, near, text, *size, false);
+  c->sources.at[c->sources.n - 1].file = true;
+  return text;
+}
+
+/* Beside the importing file first, so that a project does not depend on -I, then in the -I folders
+ * in their order. A failure names the first place. */
+const Ast *source_import(Compile *c, const char *path, Span at)
+{
+  const char *near = path_beside(c, path, at);
+  const char *why, *other;
+  Import *found = open_import(c, near, &why);
+  for (uint32_t i = 0; !found && path[0] != '/' && i < c->options.n_include_dirs; i++)
+    found =
+        open_import(c, arena_printf(c->arena, "%s/%s", c->options.include_dirs[i], path), &other);
+  if (found) return found->ast;
+  diag_error(c, E211, at, "cannot read \"%s\": %s", near, why);
+  if (path[0] != '/') diag_help(c, "imports are looked for beside this file and in each -I folder");
+  c->cannot_read = true;
+  return NULL;
+}
