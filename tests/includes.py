@@ -29,10 +29,15 @@ ROOMS = {
     "compiler/command": "graph rules",
     "compiler/passes": "command graph rules",
     "compiler/emit": "command diag graph nvrtc",
-    "compiler/lower": "graph passes syntax",
+    "compiler/lower": "graph syntax",
+    "compiler/lower/model": "graph lower",
+    "compiler/lower/optimizer": "graph lower lower/model",
+    "compiler/lower/block": "lower",
+    "compiler/lower/own": "graph lower lower/model syntax",
+    "compiler/lower/interpret": "graph lower lower/block lower/model lower/optimizer lower/own passes syntax",
     "compiler": "emit graph passes syntax",
     "compiler/cost": "compiler command",
-    "compiler/help": "diag lower",
+    "compiler/help": "diag lower/interpret",
     "compiler/explain": "compiler cost",
     "compiler/cli": "compiler cost diag emit explain graph help",
     "runtime": "",
@@ -57,7 +62,7 @@ ROOMS = {
     "runner/selftest/ops": "compiler/graph runner/selftest",
     "runner/train": "compiler compiler/cli runner jit job probe",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
-                   " compiler/lower runner infer jit job probe selftest runtime runtime/data runtime/train",
+                   " compiler/lower/interpret runner infer jit job probe selftest runtime runtime/data runtime/train",
     "bench": "compiler runner/jit runtime/cpu",
 }
 INSTALLED = {"ampc_rt.h": "runtime/include", "ampc_plan.h": "runtime/plan", "ampc_state.h": "runtime/plan"}

@@ -30,7 +30,7 @@ typedef struct Options {
   const char **infer_inputs;  /* calls that give its arguments: `npy("x.npy")`; one may give all */
   uint32_t n_infer_inputs;    /* 0: who calls it writes them */
   int64_t text_from, text_to; /* it reads a text that grows from so many tokens to so many, and its
-                                 second size is their number (lower/dim.c); 0: it does not */
+                                 second size is their number (lower/block/dim.c); 0: it does not */
   const char *target;         /* "cpu" or "sm_80"; default "sm_80" */
   int optimize;               /* 0, 1, 2: fusion only; never a bit of the result */
   bool real64;                /* tests: f32 is double everywhere, see Note [real64] in ir.h */
@@ -41,7 +41,7 @@ typedef struct Options {
   int64_t memory_limit;  /* bytes that the job may need; 0: no limit */
   bool check_memory;     /* no two live values overlap: checked in release builds too */
   const char *watch;     /* train and eval blocks give this value as an output, but for a
-                               smaller last batch (lower/watch.c); or NULL */
+                               smaller last batch (lower/block/watch_end.c); or NULL */
   const NameHint *hints; /* for names that only a prompt knows of */
   uint32_t n_hints;
   const char *dump_after; /* the passes end after this one; c->graph is to be printed; or NULL */

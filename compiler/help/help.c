@@ -4,7 +4,7 @@
  *   ## name(a, b)    an entry with its signature: no table knows this one
  * and then text, in which lines that begin with four blanks are an example. */
 #include "help.h"
-#include "compiler/lower/describe.h"
+#include "compiler/lower/interpret/describe.h"
 #include "compiler/base/embedded.h"
 #include "compiler/base/names.h"
 #include "compiler/diag/diag.h"

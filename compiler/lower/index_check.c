@@ -1,5 +1,6 @@
 /* See index_check.h. */
 #include "index_check.h"
+#include "elaborate.h"
 
 const char *with_place(Lower *l, const char *why, Span span)
 {

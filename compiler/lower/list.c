@@ -1,6 +1,6 @@
 /* Built-ins for the layer library that search lists and texts. Written in the language, each
  * element would cost several statements, and einsum searches its labels many times. */
-#include "lower.h"
+#include "elaborate.h"
 #include <string.h>
 
 static bool count_compared(Lower *l, uint32_t left, Span span)

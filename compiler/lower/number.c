@@ -1,6 +1,6 @@
 /* Arithmetic of compile-time values, as Python's: `/` gives a float, `//` and `%` round down, int
  * `**` int is an int. And the checks that a value is what its place needs (E209). */
-#include "lower.h"
+#include "elaborate.h"
 #include "runtime/plan/number.h"
 #include <math.h>
 

@@ -1,6 +1,7 @@
 /* What the command line says about the job: -D NAME=VALUE replaces a const, --set object.key=value
  * a setting. Values are written as in the language. */
-#include "lower.h"
+#include "elaborate.h"
+#include "evaluate.h"
 
 /* The text after `=` is parsed as a const of its own little source, so that a mistake in it is
  * shown like any other, with the option as its file. */

@@ -1,5 +1,6 @@
 /* Built-ins that take a shape as any number of arguments, and the types of tensors. */
-#include "lower.h"
+#include "elaborate.h"
+#include "evaluate.h"
 
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)

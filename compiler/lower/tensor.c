@@ -1,6 +1,7 @@
 /* Tensors of pass lower: from a value to a node, operators, and calls of ops by the signatures of
- * the op table. Every node is appended here or in param.c and optimizer.c. */
-#include "scan.h"
+ * the op table. Every node is appended here or in model/param.c and optimizer/optimizer.c. */
+#include "elaborate.h"
+#include "evaluate.h"
 
 /* A node needs a block to stand in. Settings are worked out outside of the step: there arithmetic
  * with schedules is a schedule, schedule_of(). */

@@ -1,7 +1,7 @@
 /* `x.dtype` of a tensor. Of floats it is decided by pass precision, later than this, so it is no
  * value to branch on: it stands where a type is asked for, `.to(x.dtype)` and `dtype=x.dtype`, and
  * leaves a `cast_like` node that pass precision makes a cast of. */
-#include "lower.h"
+#include "elaborate.h"
 
 Datum type_of_tensor(Lower *l, Datum x, Span span)
 {

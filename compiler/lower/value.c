@@ -1,6 +1,7 @@
 /* Compile-time values of pass lower: making, comparing and describing them, and the one way in
  * which the pass reports a mistake. */
-#include "own.h"
+#include "value.h"
+#include "elaborate.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

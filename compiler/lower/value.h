@@ -1,6 +1,7 @@
 /* Values of the language at compile time, and what is known of them without running anything. */
 #pragma once
 #include "compiler/graph/optimizers.h"
+#include "compiler/graph/own.h"
 #include "compiler/syntax/ast.h"
 #include "late.h"
 #include <string.h>
@@ -46,6 +47,27 @@ typedef struct Callable { /* a def; with self, a method */
   Instance *self;
   bool data; /* a data block: under no precision clause, may read sources */
 } Callable;
+
+typedef enum OwnClause { /* what stands in the braces of an op */
+                         CLAUSE_cast,
+                         CLAUSE_threads,
+                         CLAUSE_grid,
+                         CLAUSE_block,
+                         CLAUSE_shared,
+                         CLAUSE_cuda,
+                         CLAUSE_host,
+                         CLAUSE_parts,
+                         CLAUSE_COUNT
+} OwnClause;
+
+typedef struct OwnDecl {
+  const Decl *decl;
+  File *file;
+  const Expr *clause[CLAUSE_COUNT]; /* NULL: not said */
+  OwnText cuda, host;
+  const Function *backward; /* NULL: none */
+  bool good;                /* else mistakes have been reported, and calls keep silent */
+} OwnDecl;
 
 typedef enum InitKind {
   INIT_constant,
@@ -107,7 +129,7 @@ struct Datum {
     const Callable *function;
     const Native *native;
     OpKind op;
-    const struct OwnDecl *own;
+    const OwnDecl *own;
     const Class *class;
     Instance *instance;
     ParamSlot *param;

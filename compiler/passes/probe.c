@@ -8,8 +8,9 @@
  * kernels compute the same bits, and nothing but memory and time changes.
  *
  * It looks in train blocks, in those variants that fire with the period probe_every: no others
- * change (lower/every.c). What only moves, repeats or widens its input is left out, for it has the
- * input's values. Of a value in a loop all iterations are stacked, and the stack is looked at. */
+ * change (lower/block/every.c). What only moves, repeats or widens its input is left out, for it
+ * has the input's values. Of a value in a loop all iterations are stacked, and the stack is looked
+ * at. */
 #include "compiler/command/command.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"

@@ -1,7 +1,7 @@
 /* What Tab may put behind what has been typed: commands and their words, parameter paths, kernels,
  * passes, settings, files; in the language its words, built-ins and the names of the program. */
 #include "repl.h"
-#include "compiler/lower/describe.h"
+#include "compiler/lower/interpret/describe.h"
 #include "compiler/help/help.h"
 #include "compiler/graph/ir.h"
 #include "compiler/graph/ops.h"

@@ -1,0 +1,413 @@
+/* train and eval blocks, and statements at a prompt: each is elaborated once, and again where a
+ * smaller last batch is kept and for the choices of its `every`. */
+#include "block.h"
+#include "infer.h"
+#include "compiler/lower/watch.h"
+#include "runtime/plan/number.h"
+#include "runtime/plan/shown.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Option { /* of `with` */
+  const char *name;
+  DatumKind kind;
+  bool train, eval;
+} Option;
+
+static const Option options[] = {
+    {"batch", D_int, true, true},       {"epochs", D_int, true, false},
+    {"steps", D_int, true, true},       {"every", D_int, false, true},
+    {"log", D_int, true, false},        {"save_every", D_int, true, false},
+    {"early_stop", D_int, true, false}, {"shuffle", D_bool, true, true},
+    {"drop_last", D_bool, true, true},  {"save", D_str, true, false},
+    {"name", D_str, true, true},        {"seed", D_int, true, true},
+    {"resume", D_str, true, false},
+};
+enum { OPTION_COUNT = sizeof options / sizeof options[0], MOST_NAME = 100 };
+
+/* `epochs` is for train blocks, `every` for eval blocks. */
+static bool applies(const Option *o, const Decl *decl)
+{
+  return decl->kind == DECL_train ? o->train : o->eval;
+}
+
+/* All unknown names of a `with`, not only the first. */
+static bool check_option_names(Lower *l, const Decl *decl, const char *block)
+{
+  const ArgList *with = &decl->as.run.with;
+  bool good = true;
+  for (uint32_t i = 0; i < with->n; i++) {
+    const char *names[OPTION_COUNT];
+    uint32_t n = 0;
+    bool known = false;
+    for (uint32_t k = 0; k < OPTION_COUNT; k++) {
+      if (!applies(&options[k], decl)) continue;
+      names[n++] = options[k].name;
+      known = known || strcmp(options[k].name, with->at[i].key.text) == 0;
+    }
+    if (known) continue;
+    good = false;
+    fail(l, E205, with->at[i].key.span, "%s has no option `%s`", block, with->at[i].key.text);
+    diag_help_names(l->c, with->at[i].key.text, names, n);
+  }
+  return good;
+}
+
+static const Arg *find_option(const Decl *decl, const char *name)
+{
+  const ArgList *with = &decl->as.run.with;
+  for (uint32_t i = 0; i < with->n; i++)
+    if (strcmp(with->at[i].key.text, name) == 0) return &with->at[i];
+  return NULL;
+}
+
+/* Progress, logs and tables call the block by its name: a line of text with something in it. */
+static bool name_fits(Lower *l, const char *name, Span span)
+{
+  size_t n = strlen(name);
+  if (n == 0) return fail(l, E209, span, "the name is empty"), false;
+  if (n > MOST_NAME)
+    return fail(l, E209, span, "the name has %zu bytes; it has at most %d", n, MOST_NAME), false;
+  if (ampc_is_plain(name, n)) return true;
+  fail(l, E209, span, "the name has characters that cannot be printed: `%s`", name);
+  diag_help(l->c,
+            "control characters, those that turn the direction of text, and bytes that are no "
+            "UTF-8 cannot stand in a name");
+  return false;
+}
+
+/* Counts are at least 1, and no more than can be counted; a seed may be anything. */
+static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
+{
+  int64_t count;
+  bool truth;
+  const char *text, *what = arena_printf(l->arena, "`%s`", o->name);
+  if (o->kind == D_bool) return want_bool(l, v, span, o->name, &truth);
+  if (o->kind == D_str)
+    return want_str(l, v, span, o->name, &text) &&
+           (strcmp(o->name, "name") != 0 || name_fits(l, text, span));
+  if (strcmp(o->name, "seed") == 0) return want_int(l, v, span, o->name, &count);
+  return want_count(l, v, span, what, 1, AMPC_MOST_STEPS, &count);
+}
+
+/* A checkpoint is of the whole run, so all blocks that name one name the same. */
+static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
+{
+  for (uint32_t i = 0; i < l->g->blocks.n; i++) {
+    const BlockInfo *other = &l->g->blocks.at[i];
+    if (!other->resume || strcmp(other->resume, path) == 0) continue;
+    fail(l, E605, span, "a run goes on from one checkpoint, here from `%s` and from `%s`",
+         other->resume, path);
+    diag_note(l->c, other->span, "the block that names the other one");
+    return;
+  }
+  b->resume = path;
+}
+
+/* The value has the right kind here. */
+static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
+{
+  if (strcmp(o->name, "batch") == 0) b->batch = v.as.integer;
+  if (strcmp(o->name, "epochs") == 0) b->epochs = v.as.integer;
+  if (strcmp(o->name, "steps") == 0) b->max_steps = v.as.integer;
+  if (strcmp(o->name, "every") == 0) b->every = v.as.integer;
+  if (strcmp(o->name, "log") == 0) b->log = v.as.integer;
+  if (strcmp(o->name, "save_every") == 0) b->save_every = v.as.integer;
+  if (strcmp(o->name, "early_stop") == 0) b->early_stop = v.as.integer;
+  if (strcmp(o->name, "shuffle") == 0) b->shuffle = v.as.truth;
+  if (strcmp(o->name, "drop_last") == 0) b->drop_last = v.as.truth;
+  if (strcmp(o->name, "save") == 0) b->save = v.n ? v.as.text : NULL;
+  if (strcmp(o->name, "name") == 0) b->name = v.as.text;
+  if (strcmp(o->name, "seed") == 0) l->g->seed = (uint64_t)v.as.integer;
+  if (strcmp(o->name, "resume") == 0 && v.n) set_resume(l, b, v.as.text, span);
+}
+
+/* In the order of the table, not of the text. --set replaces what is written and gives what is
+ * not: "train.batch", under the block's first name even if `name=` gives it another. */
+static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
+{
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  const char *block = b->name;
+  bool good = check_option_names(l, decl, block);
+  for (uint32_t i = 0; i < OPTION_COUNT; i++) {
+    const Option *o = &options[i];
+    const Arg *arg = find_option(decl, o->name);
+    if (!applies(o, decl)) continue;
+    Datum v = arg ? eval(l, s, arg->value) : (Datum){.kind = (uint8_t)o->kind};
+    const char *key = arena_printf(l->arena, "%s.%s", block, o->name);
+    bool given = arg || setting_override(l, key);
+    Span span = arg ? arg->value->span : decl->span;
+    if (d_is(v, D_error) || !setting_value(l, key, &v))
+      good = false;
+    else if (given && !option_kind_fits(l, o, v, span))
+      good = false;
+    else if (given)
+      set_option(l, b, o, v, span);
+  }
+  return good;
+}
+
+/* ---- one variant ---- */
+
+bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
+{
+  if (l->g->blocks.n == MAX_BLOCKS)
+    return fail(l, E210, info->span,
+                "the job has more than %d blocks, batch sizes and kinds of steps counted apart",
+                MAX_BLOCKS),
+           false;
+  uint16_t block = (uint16_t)l->g->blocks.n;
+  vec_push(l->arena, &l->g->blocks, *info);
+  *run = (Run){.name = info->name,
+               .block = block,
+               .first = first ? first->first : block,
+               .batch = info->batch,
+               .every = 1,
+               .first_metric = first ? first->first_metric : l->g->metrics.n,
+               .first_stream = l->g->n_streams};
+  l->run = run;
+  l->at = (Cursor){.block = block};
+  l->training = info->kind == AMPC_TRAIN;
+  l->watched = d_of(D_absent);
+  for (uint32_t i = 0; i < l->optimizers.n; i++) l->optimizers.at[i]->updates = 0;
+  return true;
+}
+
+void end_block(Lower *l)
+{
+  l->run = NULL;
+  l->training = false;
+  l->at = (Cursor){0};
+}
+
+/* `train x, y in points(64)`: the data function runs once, its sources become inputs of a
+ * step, and its results are bound to the names. After a mistake they are bound to D_error. */
+static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
+{
+  const NameList *names = &decl->as.run.names;
+  const Expr *source = decl->as.run.source;
+  Datum *values = arena_array(l->arena, Datum, names->n);
+  l->in_source = true;
+  Datum v = eval(l, s, source);
+  l->in_source = false;
+  bool good = !d_is(v, D_error) && unpack(l, v, names->n, source->span, values);
+  for (uint32_t i = 0; i < names->n; i++) {
+    Datum item = good ? values[i] : d_of(D_error);
+    name_node(l, s, names->at[i].text, item);
+    scope_bind(l, s, names->at[i].text, item, names->at[i].span);
+  }
+  if (good && !l->run->n_sources) {
+    fail(l, E209, source->span, "this reads no data source, it gives %s", d_kind_text(l, v));
+    return false;
+  }
+  return good;
+}
+
+/* Fewer samples than a batch, and the rest dropped: there would be no step at all. */
+static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
+{
+  int64_t samples = l->run->samples;
+  if (!samples || b->batch <= samples || !b->drop_last) return true;
+  fail(l, E605, decl->as.run.source->span, "batch=%lld of %lld samples gives no step",
+       (long long)b->batch, (long long)samples);
+  diag_help(l->c, "a smaller `batch`, or drop_last=false");
+  return false;
+}
+
+/* `epochs` and the samples are each within bounds; the steps that they come to must be, too. */
+static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
+{
+  int64_t per_epoch = l->run->samples / b->batch + (b->drop_last ? 0 : 1), steps;
+  if (b->max_steps || ampc_steps_of(b->epochs, per_epoch, &steps)) return true;
+  fail(l, E605, decl->as.run.source->span, "epochs=%lld of %lld samples are more than %lld steps",
+       (long long)b->epochs, (long long)l->run->samples, (long long)AMPC_MOST_STEPS);
+  return false;
+}
+
+void add_output(Lower *l, const char *name, Datum v, Span span)
+{
+  Value x = as_tensor(l, v, span);
+  if (!x.id) return;
+  if (l->g->outputs.n == MAX_OUTPUTS) {
+    fail(l, E210, span, "the job has more than %d outputs", MAX_OUTPUTS);
+    l->stopped = true;
+    return;
+  }
+  Datum out = append(l, span, OP_output, &x, 1, ATTRS({"index", {.i = l->g->outputs.n}}));
+  if (!d_is(out, D_error))
+    vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
+}
+
+/* The variants of a block have the metrics of the first; after a mistake nothing is known. */
+static void check_metrics(Lower *l, const Decl *decl)
+{
+  if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c)) return;
+  diag_warning(l->c, W606, decl->span, "this eval block has no metric, so it tells nothing");
+  diag_help(l->c, "`metric acc = accuracy(net(x), y)`");
+}
+
+/* One variant of a train or eval block, from its batch to the scaler's update. begin_block()
+ * may have moved the blocks, and so may what runs in between: b is found again. */
+static void elaborate(Lower *l, const Decl *decl)
+{
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  BlockInfo *b = &l->g->blocks.at[l->run->block];
+  bind_batch(l, s, decl);
+  b = &l->g->blocks.at[l->run->block];
+  b->n_sources = l->run->n_sources;
+  b->batches = l->run->samples / b->batch + (!b->drop_last && l->run->samples % b->batch);
+  if (!check_batch(l, decl, b) || !check_steps(l, decl, b)) return;
+  bool train = b->kind == AMPC_TRAIN;
+  l->at.region = l->job_region;
+  Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
+  if (train) every_probe(l, decl->span);
+  exec_block(l, &frame, &decl->as.run.body);
+  if (!train) check_metrics(l, decl);
+  watch_end(l, s);
+  l->at.region = 0;
+  if (train)
+    append(l, decl->span, OP_scaler_update, NULL, 0,
+           ATTRS({"acts", {.i = l->run->n_minimized > 0}}));
+}
+
+/* The variants of one batch size but the first, `whole`, which has all that may fire: Note
+ * [choices] in every.c. */
+static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, const BlockInfo *first,
+                              const uint32_t *choice, uint32_t n)
+{
+  uint32_t streams = l->g->n_streams;
+  BlockInfo *b = &l->g->blocks.at[whole->block];
+  b->n_periods = first->n_periods;
+  memcpy(b->period, first->period, sizeof b->period);
+  b->fires = choice[0];
+  BlockInfo info = *b;
+  info.variant_of = whole->first;
+  for (uint32_t i = 1; i < n; i++) {
+    Run run;
+    info.fires = choice[i];
+    if (!begin_block(l, &run, &info, whole)) return;
+    run.whole = whole;
+    l->g->n_streams = whole->first_stream;
+    elaborate(l, decl);
+  }
+  l->g->n_streams = streams;
+}
+
+/* A data set of 50 samples with batch=16 leaves 2. If these are kept, the block is elaborated
+ * again with batch 2: shapes are compile-time values, so the smaller batch is a step of its
+ * own. Either may name numbers of `every` that the other lacks. */
+static void elaborate_variants(Lower *l, const Decl *decl, BlockInfo *info)
+{
+  Run run, rest;
+  uint32_t errors = diag_error_count(l->c), choice[AMPC_MAX_VARIANTS];
+  if (!begin_block(l, &run, info, NULL)) return;
+  elaborate(l, decl);
+  int64_t left = run.samples % info->batch;
+  info->remainder = !info->drop_last && left;
+  if (info->remainder && diag_error_count(l->c) == errors) {
+    info->batch = left;
+    info->variant_of = run.block;
+    if (begin_block(l, &rest, info, &run)) elaborate(l, decl);
+  }
+  if (diag_error_count(l->c) != errors) return;
+  uint32_t most = AMPC_MAX_VARIANTS / (info->remainder ? 2u : 1u);
+  uint32_t n = every_choices(l, &l->g->blocks.at[run.block], most, choice);
+  const BlockInfo first = l->g->blocks.at[run.block];
+  if (n) elaborate_choices(l, decl, &run, &first, choice, n);
+  if (n && info->remainder) elaborate_choices(l, decl, &rest, &first, choice, n);
+}
+
+static const char *numbered(Lower *l, const char *name, uint32_t number)
+{
+  return number > 1 ? arena_printf(l->arena, "%s%u", name, number) : name;
+}
+
+void lower_run(Lower *l, const Decl *decl, uint32_t number)
+{
+  bool train = decl->kind == DECL_train;
+  BlockInfo info = {.kind = train ? AMPC_TRAIN : AMPC_EVAL,
+                    .name = numbered(l, train ? "train" : "eval", number),
+                    .span = decl->span,
+                    .batch = 1,
+                    .variant_of = -1,
+                    .epochs = 1,
+                    .accumulate = 1,
+                    .shuffle = train,
+                    .drop_last = train,
+                    .first_source = l->g->sources.n};
+  if (!read_options(l, decl, &info)) return;
+  elaborate_variants(l, decl, &info);
+  end_block(l);
+}
+
+/* ---- names ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+  const BlockInfo *p = *(const BlockInfo *const *)a, *q = *(const BlockInfo *const *)b;
+  int order = strcmp(p->name, q->name);
+  return order ? order : (p > q) - (p < q);
+}
+
+/* What is told of a block is told under its name, and logs have a column for it: no two blocks have
+ * the same. Sorted, since a job may have many. */
+void lower_check_names(Lower *l)
+{
+  const BlockInfo **by_name = arena_array(l->arena, const BlockInfo *, l->g->blocks.n + 1);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < l->g->blocks.n; i++)
+    if (l->g->blocks.at[i].variant_of < 0) by_name[n++] = &l->g->blocks.at[i];
+  qsort(by_name, n, sizeof *by_name, compare_names);
+  for (uint32_t i = 1; i < n; i++) {
+    if (strcmp(by_name[i - 1]->name, by_name[i]->name) != 0) continue;
+    fail(l, E210, by_name[i]->span, "two blocks have the name `%s`", by_name[i]->name);
+    diag_note(l->c, by_name[i - 1]->span, "the other one");
+    diag_help(l->c, "progress, logs and tables call a block by its name: give one of them another, "
+                    "with name=\"...\"");
+  }
+}
+
+/* ---- statements typed at a prompt ---- */
+
+/* What `amp repl` prints: compile-time values as text at once, tensors as outputs to be
+ * computed. */
+void add_answer(Lower *l, Datum v, Span span)
+{
+  bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
+  if (d_contains(v, D_type_of)) {
+    fail(l, E307, span, "%s is decided after this, by regions of precision", d_text(l, v));
+    diag_help(l->c, "`:type x` shows the type that x has");
+    return;
+  }
+  if (!tensors) {
+    l->c->answer = arena_shown(l->arena, d_answer_text(l, v), "\n\t");
+    return;
+  }
+  if (v.kind != D_list) {
+    add_output(l, "answer", v, span);
+    return;
+  }
+  for (uint32_t i = 0; i < v.n; i++)
+    add_output(l, arena_printf(l->arena, "answer.%u", i), v.as.list[i], span);
+}
+
+/* Statements typed at the prompt, as an infer block without arguments. */
+void lower_body(Lower *l, const Decl *decl)
+{
+  const Function *def = &decl->as.function;
+  BlockInfo info = infer_info(l, decl);
+  Run run;
+  if (!begin_block(l, &run, &info, NULL)) return;
+  Frame frame = {.kind = FRAME_function, .scope = scope_new(l, NULL, l->job, NULL)};
+  l->at.region = l->job_region;
+  Block before = def->body;
+  const Stmt *last = before.n ? before.at[before.n - 1] : NULL;
+  bool value = last && last->kind == STMT_return;
+  before.n -= value;
+  exec_block(l, &frame, &before);
+  if (value && !frame.returned) look_result(l, &frame, last);
+  l->g->blocks.at[run.block].n_sources = run.n_sources;
+  if (frame.returned && !d_is(frame.result, D_error))
+    add_answer(l, frame.result, frame.result_span);
+  end_block(l);
+}

@@ -1,0 +1,190 @@
+/* infer blocks: called from outside, so the sizes of their arguments are written down, as numbers
+ * or as dims. Who calls one writes its arguments, or they are data of the compile (infer_data.c).
+ */
+#include "infer.h"
+#include "block.h"
+#include <string.h>
+
+/* ---- arguments that the caller writes ---- */
+
+/* `float` and `int` leave the type open. */
+static bool exact_dtype(const TypeExpr *t, DType *out)
+{
+  for (int i = 0; t->name && i < AMPC_DTYPE_COUNT; i++) {
+    if (strcmp(t->name, ir_dtype_name((DType)i)) != 0) continue;
+    *out = (DType)i;
+    return true;
+  }
+  return false;
+}
+
+bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
+{
+  const TypeExpr *t = &p->type;
+  if (!exact_dtype(t, &out->dtype) || !t->tensor) {
+    fail(l, E209, p->name.span, "`%s` of an infer block needs a type with its sizes", p->name.text);
+    diag_help(l->c, "`%s: f32[32, 784]`", p->name.text);
+    return false;
+  }
+  if (t->n_dims > MAX_RANK)
+    return fail(l, E209, t->span, "tensors have at most %d axes", MAX_RANK), false;
+  for (uint32_t i = 0; i < t->n_dims; i++) {
+    if (!t->dims[i]) return fail(l, E209, t->span, "`...` is no size of an input"), false;
+    if (!want_int(l, eval(l, s, t->dims[i]), t->dims[i]->span, "a size", &out->dim[i]))
+      return false;
+    if (out->dim[i] < 1)
+      return fail(l, E209, t->dims[i]->span, "a size is %lld; it is at least 1",
+                  (long long)out->dim[i]),
+             false;
+  }
+  out->rank = t->n_dims;
+  return true;
+}
+
+void infer_bind(Lower *l, Scope *s, const Param *p, Datum v)
+{
+  name_node(l, s, p->name.text, v);
+  scope_bind(l, s, p->name.text, v, p->name.span);
+}
+
+/* Arguments are sources whose bytes the caller provides. */
+static bool bind_arguments(Lower *l, Scope *s, const Function *def)
+{
+  BlockInfo *b = &l->g->blocks.at[l->run->block];
+  b->n_sources = def->params.n;
+  for (uint32_t i = 0; i < def->params.n; i++) {
+    const Param *p = &def->params.at[i];
+    ampc_source source = {.kind = AMPC_SOURCE_ARGUMENT, .path = p->name.text, .part_end = 1};
+    if (!infer_argument_type(l, s, p, &source)) return false;
+    int64_t index = l->g->sources.n;
+    vec_push(l->arena, &l->g->sources, source);
+    infer_bind(l, s, p,
+               append(l, p->name.span, OP_source, NULL, 0, ATTRS({"index", {.i = index}})));
+  }
+  return true;
+}
+
+/* ---- the block ---- */
+
+/* Casts a result to the float type that the block declares, since callers rely on it. Elsewhere
+ * annotations only check. */
+static void add_result(Lower *l, const char *name, Datum v, const TypeExpr *type, Span span)
+{
+  DType d;
+  Value x;
+  if (type && exact_dtype(type, &d) && dtype_is_float(d)) {
+    x = as_tensor(l, v, span);
+    v = x.id ? cast_to(l, x, d, type->span) : d_of(D_error);
+  }
+  if (!d_is(v, D_error)) add_output(l, name, v, span);
+}
+
+/* `return a, b` of infer `f` are the outputs "f.0" and "f.1". */
+static void add_results(Lower *l, const Frame *f, const Function *def)
+{
+  Datum v = function_result(l, f, def);
+  const TypeExpr *types = def->n_results ? def->results : NULL;
+  Span span = f->result_span;
+  if (d_is(v, D_error)) return;
+  if (v.kind == D_none) {
+    fail(l, E210, def->name.span, "infer `%s` returns nothing", def->name.text);
+    return;
+  }
+  if (v.kind != D_list) {
+    add_result(l, def->name.text, v, types, span);
+    return;
+  }
+  for (uint32_t i = 0; i < v.n; i++)
+    add_result(l, arena_printf(l->arena, "%s.%u", def->name.text, i), v.as.list[i],
+               def->n_results == v.n ? &types[i] : NULL, span);
+}
+
+BlockInfo infer_info(const Lower *l, const Decl *decl)
+{
+  return (BlockInfo){.kind = AMPC_INFER,
+                     .name = decl->as.function.name.text,
+                     .span = decl->span,
+                     .batch = 1,
+                     .accumulate = 1,
+                     .variant_of = -1,
+                     .first_source = l->g->sources.n};
+}
+
+/* `infer name(x: f32[32, 784]) { return ... }`: a block without training, for programs that
+ * embed the model. */
+static void lower_one(Lower *l, const Decl *decl, const Choice *x, const char *name)
+{
+  const Function *def = &decl->as.function;
+  BlockInfo info = infer_info(l, decl);
+  Run run;
+  uint32_t errors = diag_error_count(l->c);
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  bool data = l->c->options.n_infer_inputs > 0;
+  dims_enter(l, s, x);
+  info.name = name;
+  info.call = def->name.text;
+  info.n_sizes = x->n;
+  for (uint32_t i = 0; i < x->n; i++) info.size[i] = (ampc_dim_size){x->dim[i]->name, x->value[i]};
+  bool good = (!data || infer_batch(l, s, def, &info.batch)) && begin_block(l, &run, &info, NULL);
+  if (good && (data ? infer_bind_data(l, s, def) : bind_arguments(l, s, def))) {
+    Frame frame = {.kind = FRAME_function, .scope = s};
+    l->at.region = l->job_region;
+    exec_block(l, &frame, &def->body);
+    if (frame.returned || diag_error_count(l->c) == errors) add_results(l, &frame, def);
+  }
+  end_block(l);
+  dims_leave(l);
+}
+
+/* A block that reads nothing but its batch: its arguments' shapes. */
+static void measure(Lower *l, const Decl *decl, Choice *x)
+{
+  const Function *def = &decl->as.function;
+  BlockInfo info = infer_info(l, decl);
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  Run run;
+  for (uint32_t i = 0; i < x->n; i++) { /* one sample will do */
+    const TypeExpr *t = &def->params.at[0].type;
+    if (t->n_dims && t->dims[0] && dim_named(x, t->dims[0]) == i && !x->given[i])
+      x->value[i] = x->dim[i]->least;
+  }
+  dims_enter(l, s, x);
+  dims_leave(l); /* these sizes are nobody's */
+  if (infer_batch(l, s, def, &info.batch) && begin_block(l, &run, &info, NULL))
+    infer_measure(l, s, def, x);
+  end_block(l);
+}
+
+/* Bit 0: all dims are at their least; bit 1: at their most. */
+static uint32_t ends_of(const Choice *x)
+{
+  bool least = true, most = true;
+  for (uint32_t i = 0; i < x->n; i++) {
+    least = least && x->value[i] == x->dim[i]->least;
+    most = most && x->value[i] == x->dim[i]->most;
+  }
+  return (uint32_t)least | (uint32_t)most << 1;
+}
+
+/* Each choice that is asked for; a block that has several tells them in its name. */
+void lower_infer(Lower *l, const Decl *decl)
+{
+  const Function *def = &decl->as.function;
+  uint32_t at[AMPC_MAX_SIZES] = {0}, errors = diag_error_count(l->c), ends = 0;
+  Choice x;
+  if (!dims_of(l, def, &x) || (l->sizes->sizing != SIZING_asked && !x.n)) return;
+  bool data = l->c->options.n_infer_inputs > 0, several = false;
+  for (uint32_t i = 0; i < x.n; i++) several = several || x.dim[i]->n_asked > 1;
+  if (x.n && data && !l->sizes->known) {
+    measure(l, decl, &x);
+    return;
+  }
+  if (x.n && data) memcpy(x.value, l->sizes->found, sizeof x.value);
+  do {
+    const char *name = def->name.text;
+    if (several) name = arena_printf(l->arena, "%s[%s]", name, dims_text(l, &x, "="));
+    ends |= ends_of(&x);
+    lower_one(l, decl, &x, name);
+  } while (diag_error_count(l->c) == errors && dims_next(&x, at));
+  l->sizes->ends_missed |= ~ends & 3;
+}

@@ -1,0 +1,403 @@
+/* Data sources of pass lower: files, whose shapes their headers tell, synthetic numbers, and what
+ * losses ask of them. What a header means is the format's business: see runtime/plan/formats.h. */
+#include "block.h"
+#include "compiler/lower/index_check.h"
+#include "runtime/plan/formats.h"
+#include "runtime/plan/number.h"
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <unistd.h>
+
+#define ARG(i)  (args->at.at[i].value)
+#define SPAN(i) (args->at.at[i].span)
+
+/* ---- the header of a file ---- */
+
+/* Data lies in --data-dir, else beside the job. */
+static const char *data_path(Lower *l, const char *path)
+{
+  const char *root = l->c->options.data_dir;
+  if (path[0] == '/') return path;
+  if (root) return arena_printf(l->arena, "%s/%s", root, path);
+  const char *job = l->c->options.input, *slash = job ? strrchr(job, '/') : NULL;
+  return slash ? arena_printf(l->arena, "%.*s/%s", (int)(slash - job), job, path) : path;
+}
+
+/* A file that is not there has a way out, `shape` or `samples`; one that is there and wrong has
+ * none. Either way the exit status is that of bad files, not of a bad program. `out` may know all
+ * already: then a file need not be there. */
+static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_source *out)
+{
+  const char *path = data_path(l, out->path);
+  ampc_header header;
+  bool there = true;
+  ampc_status status = ampc_shards_probe(format, path, out->args, &there, &header);
+  if (status == AMPC_RUN_FAILED) arena_out_of_memory(); /* nothing is wrong with the file */
+  if (!there && out->samples) return true;
+  if (!there) {
+    fail(l, E604, span, "%s cannot be opened, so its %s unknown: %s", path,
+         format->known ? "number of samples is" : "shape is", strerror(errno));
+    diag_help(l->c, "`%s(path, %s)` compiles without it; --data-dir=DIR is the root of data paths",
+              format->name, format->known ? "..., samples=1000" : "shape=[28, 28], dtype=u8");
+  } else if (!status) {
+    out->dtype = header.dtype;
+    out->rank = header.rank;
+    memcpy(out->dim, header.dim, sizeof out->dim);
+    out->samples = header.samples;
+    return true;
+  } else {
+    fail(l, E604, span, "%s", ampc_last_error());
+  }
+  l->c->cannot_read = true;
+  return false;
+}
+
+/* ---- sources ---- */
+
+/* Not synthetic, and no argument of an infer block. */
+static bool has_file(const ampc_source *s)
+{
+  const ampc_format *format = ampc_format_of(s->kind);
+  return format && format->probe;
+}
+
+/* All sources of a block advance together, so they are of one length. Where a file's is not known
+ * (shape= without samples=) the loader compares. */
+static bool count_samples(Lower *l, const ampc_source *s, Span span)
+{
+  Run *run = l->run;
+  int64_t first, count;
+  if (!s->samples) return true;
+  ampc_part(s->samples, s->part_begin, s->part_end, &first, &count);
+  if (count < 1)
+    return fail(l, E605, span, "this part of %lld samples is empty", (long long)s->samples), false;
+  if (run->samples && run->samples != count) {
+    fail(l, E605, span, "sources of one block differ in length: %lld and %lld samples",
+         (long long)run->samples, (long long)count);
+    diag_note(l->c, run->samples_span, "the other one");
+    l->c->cannot_read = l->c->cannot_read || has_file(s);
+    return false;
+  }
+  run->samples = count;
+  run->samples_span = diag_user_span(l->c, span);
+  return true;
+}
+
+/* A remainder block reads what the block it belongs to has declared, in the same order. */
+static Datum add_source(Lower *l, const ampc_source *s, Span span)
+{
+  Run *run = l->run;
+  if (!count_samples(l, s, span) || (l->look && !look_at(l, s))) return d_of(D_error);
+  uint32_t index = l->g->blocks.at[run->first].first_source + run->n_sources++;
+  if (index == l->g->sources.n) vec_push(l->arena, &l->g->sources, *s);
+  return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
+}
+
+/* Sources belong to `data` blocks; train and eval blocks take batches from those. */
+static bool in_source(Lower *l, Span span, const char *name)
+{
+  if (l->run && l->in_source) return true;
+  fail(l, E210, span, "`%s` stands in `data` blocks only", name);
+  if (l->c->options.n_hints)
+    diag_help(l->c, "an expression may read data: `%s(...)[0:4]`, without a name for it", name);
+  return false;
+}
+
+/* part=[0.0, 0.9]: fractions of the samples, all of them by default. */
+static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
+{
+  s->part_begin = 0;
+  s->part_end = 1;
+  if (part.kind == D_none) return true;
+  if (part.kind != D_list || part.n != 2 || !d_is_number(part.as.list[0]) ||
+      !d_is_number(part.as.list[1]))
+    return fail(l, E209, span, "`part` needs [begin, end], got %s", d_kind_text(l, part)), false;
+  s->part_begin = d_number(part.as.list[0]);
+  s->part_end = d_number(part.as.list[1]);
+  if (s->part_begin >= 0 && s->part_begin < s->part_end && s->part_end <= 1) return true;
+  return fail(l, E209, span, "`part` is %s; it needs 0.0 <= begin < end <= 1.0", d_text(l, part)),
+         false;
+}
+
+/* shape= and its companions, for a file that need not be there. The type is u8 unless given. */
+static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span span,
+                        ampc_source *s)
+{
+  s->dtype = AMPC_U8;
+  s->rank = 0;
+  if (!want_sizes(l, shape, span, "`shape`", s->dim, &s->rank)) return false;
+  if (s->rank >= MAX_RANK)
+    return fail(l, E209, span, "`shape` leaves no axis for the batch: at most %d sizes",
+                MAX_RANK - 1),
+           false;
+  for (uint32_t i = 0; i < s->rank; i++)
+    if (s->dim[i] < 1) return fail(l, E209, span, "`shape` has a size below 1"), false;
+  if (dtype.kind != D_none && !want_dtype(l, dtype, span, "`dtype`", &s->dtype)) return false;
+  const char *what = s->kind == AMPC_SOURCE_SYNTHETIC ? "`n` of synthetic" : "`samples`";
+  return samples.kind == D_none ||
+         want_count(l, samples, span, what, 1, AMPC_MOST_SAMPLES, &s->samples);
+}
+
+/* Whether the elements of such a file can become `type`. */
+static bool gives_type(Lower *l, const ampc_format *format, DType type, Span span)
+{
+  Text known;
+  text_init(&known, l->arena);
+  for (uint32_t i = 0; i < format->n_types; i++) {
+    if (format->types[i] == type) return true;
+    const char *before = i == 0 ? "" : i + 1 < format->n_types ? ", " : " and ";
+    text_printf(&known, "%s%s", before, ir_dtype_name(format->types[i]));
+  }
+  fail(l, E209, span, "%s reads %s, not %s", format->name, known.at, ir_dtype_name(type));
+  return false;
+}
+
+/* One stream of numbers for each call in the text, however often it is elaborated. */
+static uint64_t call_site(Lower *l, Span span)
+{
+  span = diag_user_span(l->c, span);
+  for (uint32_t i = 0; i < l->call_sites.n; i++)
+    if (l->call_sites.at[i].start == span.start) return i;
+  vec_push(l->arena, &l->call_sites, span);
+  return l->call_sites.n - 1;
+}
+
+/* One line of ampc_source.args, or of a list one for each element. */
+static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span span)
+{
+  if (value.kind == D_list) {
+    for (uint32_t i = 0; i < value.n; i++)
+      if (!add_argument(l, to, name, value.as.list[i], span)) return false;
+    return true;
+  }
+  bool text = value.kind == D_str;
+  if (!text && value.kind != D_bool && value.kind != D_dtype && !d_is_number(value))
+    return fail(l, E209, span, "`%s` needs text or numbers, got %s", name, d_kind_text(l, value)),
+           false;
+  if (text && strpbrk(value.as.text, "\n\r"))
+    return fail(l, E209, span, "`%s` has more than one line", name), false;
+  if (value.kind == D_bool) value = d_int(value.as.truth);
+  text_printf(to, "%s=%s\n", name, text ? value.as.text : d_text(l, value));
+  return true;
+}
+
+/* [["key", "x"], ["random", true], ...] of the `def` as the text that the format reads. */
+static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
+{
+  Text text;
+  text_init(&text, l->arena);
+  for (uint32_t i = 0; i < list.n; i++) {
+    const Datum *pair = list.as.list[i].as.list;
+    if (!add_argument(l, &text, pair[0].as.text, pair[1], span)) return false;
+  }
+  s->args = list.n ? text.at : NULL;
+  return true;
+}
+
+/* Where the arguments alone tell type and shape, a file adds the number of samples; `samples` is
+ * that of a file which is not there yet. */
+static bool known_header(Lower *l, const ampc_format *format, Datum samples, Span span,
+                         ampc_source *s)
+{
+  ampc_header h;
+  if (format->known(s->args, &h)) return fail(l, E209, span, "%s", ampc_last_error()), false;
+  s->dtype = h.dtype;
+  s->rank = h.rank;
+  memcpy(s->dim, h.dim, sizeof s->dim);
+  if (samples.kind != D_none &&
+      !want_count(l, samples, span, "`samples`", 1, AMPC_MOST_SAMPLES, &s->samples))
+    return false;
+  return read_header(l, format, span, s);
+}
+
+/* _file(format, path, shape, dtype, samples, part, arguments): all formats that have a file */
+static Datum run_file(Lower *l, Args *args)
+{
+  const ampc_format *format = ampc_format_find(ARG(0).as.text);
+  if (!format || !format->probe)
+    library_broken("sources.amp", "AMPC_FORMATS has no format of files ", ARG(0).as.text);
+  ampc_source s = {.kind = format->kind, .path = ARG(1).as.text};
+  Span span = args->span;
+  if (!in_source(l, span, format->name) || !source_part(l, ARG(5), span, &s) ||
+      !source_arguments(l, ARG(6), span, &s))
+    return d_of(D_error);
+  if (format->draws) s.stream = call_site(l, span) << 40; /* epochs are counted below */
+  if (format->known) {
+    if (!known_header(l, format, ARG(4), span, &s)) return d_of(D_error);
+  } else if (ARG(2).kind != D_none) {
+    if (!given_shape(l, ARG(2), ARG(3), ARG(4), span, &s) || !gives_type(l, format, s.dtype, span))
+      return d_of(D_error);
+  } else if (ARG(3).kind != D_none || ARG(4).kind != D_none) {
+    return fail(l, E205, span,
+                "`dtype` and `samples` go with `shape`: without it the file's header "
+                "is read");
+  } else if (!read_header(l, format, span, &s)) {
+    return d_of(D_error);
+  }
+  return add_source(l, &s, span);
+}
+
+/* All the numbers of a synthetic source are counted in 64 bits. */
+static bool countable(Lower *l, const ampc_source *s, Span span)
+{
+  int64_t n = s->samples;
+  for (uint32_t i = 0; i < s->rank; i++)
+    if (__builtin_mul_overflow(n, s->dim[i], &n))
+      return fail(l, E209, span, "synthetic of %lld samples has more than 2^63 numbers",
+                  (long long)s->samples),
+             false;
+  return true;
+}
+
+/* A bound is a number that the type holds, or one past the last. Integers are made as doubles,
+ * which hold those up to 2^53. */
+static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double bound, Span span)
+{
+  static const double least[] = {
+      [AMPC_F32] = -FLT_MAX, [AMPC_F16] = -65504,  [AMPC_BF16] = -0x1.fep127,
+      [AMPC_I32] = -0x1p31,  [AMPC_I64] = -0x1p53, [AMPC_U8] = 0,
+      [AMPC_BOOL] = 0};
+  static const double most[] = {
+      [AMPC_F32] = FLT_MAX, [AMPC_F16] = 65504, [AMPC_BF16] = 0x1.fep127, [AMPC_I32] = 0x1p31,
+      [AMPC_I64] = 0x1p53,  [AMPC_U8] = 256,    [AMPC_BOOL] = 2};
+  bool whole = dtype_is_float(s->dtype) || bound == floor(bound);
+  if (whole && bound >= least[s->dtype] && bound <= most[s->dtype]) return true;
+  return fail(l, E209, span,
+              "`%s` of synthetic %s is %.17g; it must be a %snumber from %.9g to %.9g", what,
+              ir_dtype_name(s->dtype), bound, dtype_is_float(s->dtype) ? "" : "whole ",
+              least[s->dtype], most[s->dtype]),
+         false;
+}
+
+/* low= and high=, [low, high). Without them floats are standard normal; integers need them. */
+static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
+{
+  if (low.kind == D_none && high.kind == D_none) {
+    if (dtype_is_float(s->dtype)) return true;
+    fail(l, E205, span, "synthetic %s needs `low` and `high`", ir_dtype_name(s->dtype));
+    return false;
+  }
+  if (!want_float(l, low.kind == D_none ? d_int(0) : low, span, "`low`", &s->low) ||
+      !want_float(l, high, span, "`high`", &s->high) || !bound_fits(l, s, "low", s->low, span) ||
+      !bound_fits(l, s, "high", s->high, span))
+    return false;
+  if (s->low < s->high) return true;
+  return fail(l, E209, span, "synthetic numbers in [%g, %g)", s->low, s->high), false;
+}
+
+/* _synthetic(n, shape, dtype, low, high, seed, part) */
+static Datum run_synthetic(Lower *l, Args *args)
+{
+  ampc_source s = {.kind = AMPC_SOURCE_SYNTHETIC, .path = "synthetic"};
+  Span span = args->span;
+  int64_t seed;
+  if (!in_source(l, span, "synthetic") || !source_part(l, ARG(6), span, &s) ||
+      !given_shape(l, ARG(1), ARG(2), ARG(0), span, &s) || !bounds(l, ARG(3), ARG(4), span, &s) ||
+      !want_int(l, ARG(5), span, "`seed`", &seed))
+    return d_of(D_error);
+  if (!countable(l, &s, span)) return d_of(D_error);
+  s.stream = call_site(l, span) << 32 ^ (uint64_t)seed;
+  return add_source(l, &s, span);
+}
+
+/* ---- what a loss asks about its target ---- */
+
+/* The source that an integer tensor is a plain copy of, or NULL. */
+static ampc_source *source_behind(Lower *l, Value v)
+{
+  for (;;) {
+    const Node *n = ir_node(l->g, v);
+    if (n->op == OP_source) return &l->g->sources.at[attr_int(n, "index")];
+    bool copies = op_of(n)->tmpl == TMPL_alias || op_has(n, T_strided) ||
+                  (n->op == OP_cast && dtype_is_integer(n->dtype));
+    if (!copies || !dtype_is_integer(ir_in(l->c, n, 0)->dtype)) return NULL;
+    v = n->in[0];
+  }
+}
+
+/* The loader checks the labels of a file. What several losses take is what each of them takes.
+ * `why`: "classes of cross_entropy". */
+static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, const char *why,
+                         Span span)
+{
+  if (ignored >= 0 && ignored < n) ignored = 0;
+  s->ignored = s->limit && s->ignored != ignored ? 0 : ignored;
+  if (s->limit && n >= s->limit) return;
+  s->limit = n;
+  s->limit_why = with_place(l, why, span);
+}
+
+/* Labels that are made are known now. */
+static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t ignored,
+                       const char *name, Span span)
+{
+  if (low < 0 && !(low == -1 && ignored == -1)) {
+    fail(l, E310, span, "%s of %lld classes gets labels from %lld on", name, (long long)n,
+         (long long)low);
+  } else if (high >= n && !(high == n && ignored == n)) {
+    fail(l, E310, span, "%s of %lld classes gets labels up to %lld", name, (long long)n,
+         (long long)high);
+  } else {
+    return true;
+  }
+  diag_help(l->c, "`low=0, high=%lld` makes labels from 0 to %lld", (long long)n,
+            (long long)(n - 1));
+  return false;
+}
+
+/* _classes(target, n, ignore_index, "cross_entropy"): target holds classes below n. True when some
+ * may be ignored.
+ */
+static Datum run_classes(Lower *l, Args *args)
+{
+  int64_t n = ARG(1).as.integer, ignored = ARG(2).as.integer;
+  if (ARG(0).kind != D_tensor) return d_bool(true);
+  ampc_source *s = source_behind(l, ARG(0).as.tensor);
+  if (!s) return d_bool(true);
+  const IntegerRange b = source_range(s);
+  bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
+  const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
+  if (has_file(s)) limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
+  if (s->kind == AMPC_SOURCE_SYNTHETIC &&
+      !labels_fit(l, (int64_t)b.low, (int64_t)b.high, n, ignored, ARG(3).as.text, args->span))
+    return d_of(D_error);
+  return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
+}
+
+/* _indices_below(index, n, "embedding"): what the function takes, if a source gives it. */
+static Datum run_indices_below(Lower *l, Args *args)
+{
+  int64_t n = ARG(1).as.integer;
+  const char *name = ARG(2).as.text;
+  if (ARG(0).kind != D_tensor) return d_of(D_none);
+  ampc_source *s = source_behind(l, ARG(0).as.tensor);
+  if (!s) {
+    check_computed(l, ARG(0).as.tensor, n, name, args->span);
+    return d_of(D_none);
+  }
+  const IntegerRange b = source_range(s);
+  if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && b.high >= (double)n)
+    limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
+  if (s->kind != AMPC_SOURCE_SYNTHETIC || (b.low >= 0 && b.high < (double)n)) return d_of(D_none);
+  fail(l, E310, args->span, "%s of %lld rows gets numbers from %.17g to %.17g", name, (long long)n,
+       b.low, b.high);
+  diag_help(l->c, "`low=0, high=%lld` makes numbers from 0 to %lld", (long long)n,
+            (long long)(n - 1));
+  return d_of(D_error);
+}
+
+/* _negative(index): may some of it be below 0? */
+static Datum run_negative(Lower *l, Args *args)
+{
+  return d_bool(ARG(0).kind == D_tensor && integer_range(l->c, ARG(0).as.tensor).low < 0);
+}
+
+const Native source_natives[] = {
+    {"file", 7, 7, false, true, run_file},
+    {"synthetic", 7, 7, false, true, run_synthetic},
+    {"classes", 4, 4, false, true, run_classes},
+    {"negative", 1, 1, false, true, run_negative},
+    {"indices_below", 3, 3, false, true, run_indices_below},
+    {0},
+};

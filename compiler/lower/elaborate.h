@@ -1,0 +1,74 @@
+/* What all of pass lower is made with: names, arguments, numbers, tensors. */
+#pragma once
+#include "lower.h"
+
+/* ---- scope.c ---- */
+Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self);
+Binding *scope_find(Scope *s, const char *name); /* in s alone */
+Missing *scope_missing(Scope *s, const char *name);
+void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span);
+/* A mistake in the layer library is ours: the first compile of the program names it and stops. */
+_Noreturn void library_broken(const char *file, const char *what, const char *name);
+
+/* ---- number.c ---- */
+Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
+Datum number_unary(Lower *l, Operator op, Datum a, Span span);
+bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out);
+bool want_float(Lower *l, Datum d, Span span, const char *what, double *out);
+/* And of what its place takes. */
+bool want_count(Lower *l, Datum d, Span span, const char *what, int64_t least, int64_t most,
+                int64_t *out);
+bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain, double *out);
+bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out);
+bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out);
+bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out);
+/* A shape: a list of ints or one int; -1 is left as it is. */
+bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, uint32_t *rank);
+
+/* ---- tensor.c ---- */
+Value as_tensor(Lower *l, Datum d, Span span); /* value 0 after a message */
+bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank);
+DType tensor_dtype(Lower *l, Datum d);
+Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in,
+             const NamedAttr *attrs);
+Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
+Datum tensor_unary(Lower *l, Operator op, Datum a, Span span);
+Datum unchanged(Lower *l, Value x, Span span);
+Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span);
+Datum cast_to(Lower *l, Value x, DType d, Span span);
+Datum call_op(Lower *l, OpKind op, Args *args);
+bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out);
+
+/* ---- type_of.c ---- */
+typedef struct AskedType {
+  DType dtype; /* what pass lower takes it for */
+  Value like;  /* it is the type of this value, whatever pass precision makes of it; 0: dtype */
+} AskedType;
+Datum type_of_tensor(Lower *l, Datum x, Span span);
+/* A type for `.to(..)` and `dtype=`; where one must be known at once it is want_dtype(). */
+bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
+Datum cast_as(Lower *l, Value x, AskedType type, Span span);
+
+/* ---- args.c ---- */
+void args_push(Lower *l, Args *a, Datum value, Span span);
+const char *signature_text(Lower *l, const char *name, const ParamList *params);
+Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
+                uint32_t n, const char *signature);
+
+/* ---- work.c ---- */
+/* Around the run of a def's or a module's body; false: it goes too far, which has been said. */
+bool call_begin(Lower *l, const char *name, const File *file, Span call);
+void call_end(Lower *l);
+bool count_work(Lower *l, uint32_t amount, Span span);
+/* One more on C's stack; l->stack-- when it is left. */
+bool go_deeper(Lower *l, Span span);
+
+/* ---- option.c ---- */
+bool setting_value(Lower *l, const char *key, Datum *value);
+const char *setting_override(Lower *l, const char *key); /* its text; NULL: not given */
+void check_settings(Lower *l);                           /* reports --set of unknown keys */
+bool const_override(Lower *l, File *f, const Decl *decl, Datum *value);
+void check_consts(Lower *l);
+
+/* ---- shape.c ---- */
+extern const Native shape_natives[], list_natives[]; /* list.c */

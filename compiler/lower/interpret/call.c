@@ -1,0 +1,222 @@
+/* Calls of pass lower: arguments, parameters, and the run of a function's body. */
+#include "interpret.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/lower/own/own.h"
+
+/* `f(*xs)`: each element is an argument by position. */
+static bool push_starred(Lower *l, Args *out, Datum value, Span span)
+{
+  DatumVec items = {0};
+  if (!iterate(l, value, span, &items) || !count_work(l, items.n, span)) return false;
+  for (uint32_t i = 0; i < items.n; i++) args_push(l, out, items.at[i], span);
+  return true;
+}
+
+/* All arguments are evaluated even after a mistake in one, so that each gets its own message.
+ * False: there was one, and the call is not made. */
+bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
+{
+  bool good = true;
+  for (uint32_t i = 0; i < list->n && count_work(l, 1, list->at[i].value->span); i++) {
+    const Arg *arg = &list->at[i];
+    Datum v = eval(l, s, arg->value);
+    if (d_is(v, D_error))
+      good = false;
+    else if (arg->star)
+      good = push_starred(l, out, v, arg->value->span) && good;
+    else
+      vec_push(l->arena, &out->at, (ArgValue){v, arg->key.text, arg->value->span, arg->key.span});
+  }
+  return good && !l->stopped;
+}
+
+/* ---- parameters ---- */
+
+/* The arguments of one call, sorted into its parameters. */
+typedef struct Binder {
+  const char *callee;
+  const ParamList *params;
+  const ArgValue **slot;
+  Span span;
+} Binder;
+
+/* `f(dim=1)`. */
+static bool bind_by_key(Lower *l, const Binder *b, const ArgValue *arg)
+{
+  uint32_t n = b->params->n;
+  if (!count_work(l, n / BYTES_PER_WORK, arg->key_span)) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    if (strcmp(b->params->at[i].name.text, arg->key) != 0) continue;
+    if (b->slot[i])
+      return fail(l, E205, arg->key_span, "%s gets `%s` twice", b->callee, arg->key), false;
+    b->slot[i] = arg;
+    return true;
+  }
+  const char **names = arena_array(l->arena, const char *, n);
+  for (uint32_t i = 0; i < n; i++) names[i] = b->params->at[i].name.text;
+  wrong_key(l, b->callee, arg, names, n, signature_text(l, b->callee, b->params));
+  return false;
+}
+
+/* Sorts arguments into slots as Python does: by position first, then by name; a parameter that
+ * gets none needs a default. */
+static bool bind_args(Lower *l, const Binder *b, const Args *args)
+{
+  bool good = true;
+  uint32_t position = 0;
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    if (arg->key) {
+      good = bind_by_key(l, b, arg) && good;
+    } else if (position >= b->params->n) {
+      fail(l, E205, arg->span, "%s takes %u argument%s, got %u", b->callee, b->params->n,
+           b->params->n == 1 ? "" : "s", args->at.n);
+      diag_help(l->c, "`%s`", signature_text(l, b->callee, b->params));
+      return false;
+    } else {
+      b->slot[position++] = arg;
+    }
+  }
+  for (uint32_t i = 0; good && i < b->params->n; i++) {
+    if (b->slot[i] || b->params->at[i].value) continue;
+    fail(l, E205, b->span, "%s needs the argument `%s`", b->callee, b->params->at[i].name.text);
+    diag_help(l->c, "`%s`", signature_text(l, b->callee, b->params));
+    good = false;
+  }
+  return good;
+}
+
+/* The argument, or the default, which is evaluated in the scope of the call: `def f(a, b=a *
+ * 2)` may use a. */
+static Datum param_datum(Lower *l, Scope *s, const Param *p, const ArgValue *arg, Span *span)
+{
+  *span = arg ? arg->span : p->value->span;
+  return arg ? arg->value : eval(l, s, p->value);
+}
+
+/* In three passes over the parameters. First values are bound, so that a default can use what
+ * stands before it. Then the sizes that annotations name: `x: f32[N, C]` gives N and C. Only
+ * then are types checked, since an annotation may use a size that a later parameter binds. */
+bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args)
+{
+  if (!count_work(l, params->n, args->span)) return false;
+  Binder b = {callee, params, arena_array(l->arena, const ArgValue *, params->n), args->span};
+  if (!bind_args(l, &b, args)) return false;
+  Span *span = arena_array(l->arena, Span, params->n);
+  for (uint32_t i = 0; i < params->n; i++) {
+    const Param *p = &params->at[i];
+    Datum v = param_datum(l, s, p, b.slot[i], &span[i]);
+    if (d_is(v, D_error)) return false;
+    scope_bind(l, s, p->name.text, v, p->name.span);
+  }
+  for (uint32_t i = 0; i < params->n; i++)
+    bind_sizes(l, s, &params->at[i].type, scope_find(s, params->at[i].name.text)->value);
+  for (uint32_t i = 0; i < params->n; i++) {
+    const Param *p = &params->at[i];
+    if (!p->type.name) continue;
+    const char *what = arena_printf(l->arena, "`%s` of %s", p->name.text, callee);
+    Datum v = scope_find(s, p->name.text)->value;
+    if (!check_type(l, s, &p->type, &v, span[i], what)) return false;
+    scope_bind(l, s, p->name.text, v, p->name.span);
+  }
+  return true;
+}
+
+/* ---- functions ---- */
+
+/* A def that annotates its results has them checked: `-> f32[N, 10]`. Several are a tuple. */
+Datum function_result(Lower *l, const Frame *f, const Function *def)
+{
+  Datum v = f->returned ? f->result : d_of(D_none);
+  if (d_is(v, D_error) || !def->n_results) return v;
+  Span span = f->returned ? f->result_span : def->name.span;
+  const char *what = arena_printf(l->arena, "the result of %s", def->name.text);
+  if (def->n_results == 1)
+    return check_type(l, f->scope, &def->results[0], &v, span, what) ? v : d_of(D_error);
+  if (v.kind != D_list || v.n != def->n_results)
+    return fail(l, E306, span, "%s has %u values, got %s", what, def->n_results, d_kind_text(l, v));
+  for (uint32_t i = 0; i < v.n; i++) {
+    Datum item = v.as.list[i];
+    if (!check_type(l, f->scope, &def->results[i], &item, span, what)) return d_of(D_error);
+  }
+  return v;
+}
+
+/* A data block reads under no precision clause: its numbers keep their stored types until the
+ * model uses them. A body that made mistakes and did not return gives an error, not `none`, as
+ * the mistake may have been in the expression that it would have returned. */
+static Datum run_body(Lower *l, const Callable *f, Scope *s)
+{
+  Frame frame = {.kind = f->data ? FRAME_data : FRAME_function, .scope = s};
+  uint16_t region = l->at.region;
+  if (f->data) l->at.region = 0;
+  uint32_t errors = diag_error_count(l->c);
+  exec_block(l, &frame, &f->def->body);
+  l->at.region = region;
+  if (!frame.returned && diag_error_count(l->c) != errors) return d_of(D_error);
+  return function_result(l, &frame, f->def);
+}
+
+/* A method's scope has the members of its module as parent, so that it reads them by name; a
+ * def at the top of a file has none. */
+Datum call_function(Lower *l, const Callable *f, Args *args)
+{
+  if (!call_begin(l, f->def->name.text, f->file, args->span)) return d_of(D_error);
+  Entry entry = instance_enter(l, f->self, args->span);
+  Scope *s = scope_new(l, f->self ? f->self->body : NULL, f->file, f->self);
+  const char *name = f->def->name.text;
+  if (f->self) name = arena_printf(l->arena, "%s.%s", f->self->class->name, name);
+  Datum r = d_of(D_error);
+  policy_enter(l, f, args);
+  accumulate_enter(l, f);
+  if (bind_params(l, s, name, &f->def->params, args)) r = run_body(l, f, s);
+  instance_leave(l, entry);
+  call_end(l);
+  return r;
+}
+
+/* Checks the number of arguments against the table. Natives that take keywords (`keys`) sort
+ * them out themselves. */
+static Datum call_native(Lower *l, const Native *n, Args *args)
+{
+  uint32_t count = args->at.n;
+  for (uint32_t i = 0; i < count && !n->keys; i++)
+    if (args->at.at[i].key)
+      return fail(l, E205, args->at.at[i].key_span, "%s has no argument `%s`", n->name,
+                  args->at.at[i].key);
+  if (count >= n->least && (count <= n->most || n->most == ANY_NUMBER)) return n->run(l, args);
+  if (n->least == n->most)
+    return fail(l, E205, args->span, "%s takes %u argument%s, got %u", n->name, n->least,
+                n->least == 1 ? "" : "s", count);
+  return fail(l, E205, args->span, "%s takes %s%u argument%s, got %u", n->name,
+              count < n->least ? "at least " : "at most ", count < n->least ? n->least : n->most,
+              (count < n->least ? n->least : n->most) == 1 ? "" : "s", count);
+}
+
+/* Whatever can stand before `(`. An op appends a node, a module class builds an instance, an
+ * instance runs its forward. */
+Datum call(Lower *l, Datum callee, Args *args)
+{
+  switch ((DatumKind)callee.kind) {
+  case D_error:
+    return callee;
+  case D_function:
+    return call_function(l, callee.as.function, args);
+  case D_native:
+    return call_native(l, callee.as.native, args);
+  case D_op:
+    return call_op(l, callee.as.op, args);
+  case D_own:
+    return call_own(l, callee.as.own, args);
+  case D_class:
+    return instantiate(l, callee.as.class, args);
+  case D_instance:
+    return instance_call(l, callee.as.instance, args);
+  case D_dtype:
+    fail(l, E209, args->span, "%s is a type and cannot be called", d_text(l, callee));
+    diag_help(l->c, "`x.to(%s)` casts a tensor", d_text(l, callee));
+    return d_of(D_error);
+  default:
+    return fail(l, E209, args->span, "%s cannot be called", d_kind_text(l, callee));
+  }
+}

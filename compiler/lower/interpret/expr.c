@@ -1,0 +1,338 @@
+/* Expressions of pass lower. */
+#include "interpret.h"
+#include "compiler/lower/model/model.h"
+
+/* What `for`, `*xs` and unpacking go through: a list or a Sequential's children. A tensor has
+ * no elements at compile time, so the help says how to loop over its first axis. */
+bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
+{
+  if (d.kind == D_list) {
+    if (!count_work(l, d.n / ELEMENTS_PER_WORK, span)) return false;
+    for (uint32_t i = 0; i < d.n; i++) vec_push(l->arena, out, d.as.list[i]);
+    return true;
+  }
+  if (d.kind == D_instance && d.as.instance->class == &class_sequential) {
+    const Scope *s = d.as.instance->body;
+    for (uint32_t i = 0; i < s->names.n; i++) vec_push(l->arena, out, s->names.at[i].value);
+    return true;
+  }
+  if (d_is(d, D_error)) return false;
+  fail(l, E209, span, "a list is needed here, got %s", d_kind_text(l, d));
+  if (d.kind == D_int) diag_help(l->c, "`range(%s)`", d_text(l, d));
+  if (d_is_tensor(d)) diag_help(l->c, "`for i in range(x.size(0)) { ... x[i] ... }`");
+  return false;
+}
+
+/* `f32` where a value is needed, as in `.to(f32)`. `int` and `float` are types and conversion
+ * functions at once: here the function. */
+static Datum type_value(Lower *l, const char *name, Span span)
+{
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
+    if (strcmp(ir_dtype_name((DType)i), name) == 0) return d_dtype((DType)i);
+  const Native *n = native_find(name, false);
+  if (n) return (Datum){.kind = D_native, .as.native = n};
+  return fail(l, E209, span, "`%s` is no value", name);
+}
+
+/* `[a, *b, c]` and `(a, b)`. A tuple is a list that remembers how it was written, for
+ * messages. */
+static Datum eval_items(Lower *l, Scope *s, const Expr *e)
+{
+  DatumVec items = {0};
+  bool good = true;
+  for (uint32_t i = 0; i < e->as.args.n; i++) {
+    const Arg *arg = &e->as.args.at[i];
+    Datum v = eval(l, s, arg->value);
+    if (d_is(v, D_error))
+      good = false;
+    else if (arg->star)
+      good = iterate(l, v, arg->value->span, &items) && good;
+    else
+      vec_push(l->arena, &items, v);
+  }
+  if (!good || !count_work(l, items.n / ELEMENTS_PER_WORK, e->span)) return d_of(D_error);
+  Datum list = d_list_of(l, &items);
+  list.tuple = e->kind == EXPR_tuple;
+  return list;
+}
+
+/* `a, b = f(x)`: as many names as values. One name takes the value whole. */
+bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out)
+{
+  if (n == 1) {
+    out[0] = v;
+    return true;
+  }
+  DatumVec items = {0};
+  if (!iterate(l, v, span, &items)) return false;
+  if (items.n != n) return fail(l, E209, span, "%u names for %u values", n, items.n), false;
+  memcpy(out, items.at, n * sizeof *out);
+  return true;
+}
+
+/* Binds the names of a `for` to one element. */
+bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span)
+{
+  Datum *values = arena_array(l->arena, Datum, names->n);
+  if (!unpack(l, item, names->n, span, values)) return false;
+  for (uint32_t i = 0; i < names->n; i++)
+    scope_bind(l, s, names->at[i].text, values[i], names->at[i].span);
+  return true;
+}
+
+/* Each size has its own elaboration, so a range of a dim could be unrolled; but code would grow
+ * with the size, and a program for the greatest one might never end. */
+bool may_unroll(Lower *l, Datum list, Span span)
+{
+  if (!list.sized) return true;
+  fail(l, E308, span, "`%s` has a run-time size and cannot be unrolled", source_text(l, span));
+  diag_help(l->c, "`scan t in %s carry h { ... }`", source_text(l, span));
+  return false;
+}
+
+/* `[Linear(n, n) for i in range(3) if i > 0]`. Each round has a scope of its own, so the names
+ * do not leak. */
+static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
+{
+  Datum source = eval(l, s, e->as.comp.iter);
+  DatumVec items = {0}, out = {0};
+  if (!may_unroll(l, source, e->as.comp.iter->span) ||
+      !iterate(l, source, e->as.comp.iter->span, &items))
+    return d_of(D_error);
+  bool good = true;
+  for (uint32_t i = 0; i < items.n && good; i++) {
+    Scope *inner = scope_new(l, s, s->file, s->self);
+    good = count_work(l, 1, e->span) &&
+           bind_loop_names(l, inner, &e->as.comp.names, items.at[i], e->as.comp.iter->span);
+    if (good && e->as.comp.cond) {
+      int keep = d_truth(l, eval(l, inner, e->as.comp.cond), e->as.comp.cond->span, "`if`");
+      good = keep >= 0;
+      if (keep <= 0) continue;
+    }
+    Datum v = good ? eval(l, inner, e->as.comp.value) : d_of(D_error);
+    good = !d_is(v, D_error);
+    vec_push(l->arena, &out, v);
+  }
+  return good ? d_list_of(l, &out) : d_of(D_error);
+}
+
+/* ---- a.b ---- */
+
+/* nn.Linear, torch.relu, F.gelu, self.fc1: habits from Python. They get a message with what to
+ * write here, instead of "unknown name `nn`". A job may still use such a name for something of
+ * its own. */
+static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
+{
+  static const char *const prefixes[] = {"nn", "F", "torch", "self", "np"};
+  const Expr *root = e->as.attr.base;
+  while (root->kind == EXPR_attr) root = root->as.attr.base;
+  if (root->kind != EXPR_name) return false;
+  const char *name = root->as.name;
+  bool known = false;
+  for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+    known = known || strcmp(name, prefixes[i]) == 0;
+  if (!known) return false;
+  if (!d_is(lookup_quiet(l, s, name, root->span), D_absent)) return false;
+  if (strcmp(name, "self") == 0) {
+    fail(l, E203, e->span, "there is no `self`");
+    diag_help(l->c, "members are used by name: `%s`", e->as.attr.name.text);
+  } else {
+    fail(l, E202, e->span, "`%s`: built-ins have no prefix", source_text(l, e->span));
+    diag_help(l->c, "write `%s`", e->as.attr.name.text);
+  }
+  return true;
+}
+
+/* For a tensor every function is a method, so the nearest name is looked for among them. */
+static Datum no_attr(Lower *l, Datum base, const Name *name)
+{
+  fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
+  if (d_is_tensor(base) && !diag_is_muted(l->c)) {
+    NameVec names = {0};
+    visible_functions(l, &names);
+    const char *near = diag_nearest(name->text, names.at, names.n);
+    if (near) diag_help(l->c, "did you mean `%s`?", near);
+  }
+  if (base.kind == D_none) diag_help(l->c, "a `def` without `return` gives none");
+  return d_of(D_error);
+}
+
+/* A member without a call: `x.shape`, `fc.weight`. A function's name there is nearly always a
+ * call whose brackets were forgotten. */
+static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
+{
+  const Name *name = &e->as.attr.name;
+  const int64_t *dim;
+  uint32_t rank;
+  if (d_is(base, D_error)) return base;
+  if (base.kind == D_instance) return instance_attr(l, base.as.instance, name->text, name->span);
+  if (!d_is_tensor(base)) return no_attr(l, base, name);
+  if (strcmp(name->text, "shape") == 0) {
+    tensor_dims(l, base, &dim, &rank);
+    return d_sizes(l, dim, rank);
+  }
+  if (strcmp(name->text, "dtype") == 0) return type_of_tensor(l, base, e->span);
+  Datum f = lookup_global(l, s->file, name->text, name->span);
+  if (!d_is(f, D_absent) && !d_is(f, D_error)) {
+    fail(l, E209, e->span, "`%s` is a function", name->text);
+    diag_help(l->c, "call it: `%s()`", source_text(l, e->span));
+    return d_of(D_error);
+  }
+  return d_is(f, D_error) ? f : no_attr(l, base, name);
+}
+
+static Datum eval_attr(Lower *l, Scope *s, const Expr *e)
+{
+  if (is_python_prefix(l, s, e)) return d_of(D_error);
+  return attr_of(l, s, eval(l, s, e->as.attr.base), e);
+}
+
+/* ---- calls ---- */
+
+/* x.f(a) is f(x, a). Only built-ins and defs of files are looked up so, never locals or
+ * members: otherwise a local variable called `mean` would break `x.mean()`. */
+static Datum call_method(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  const Name *name = &e->as.call.callee->as.attr.name;
+  Args args = {.span = e->span};
+  if (d_is(base, D_error)) return base;
+  if (base.kind == D_instance) {
+    if (!eval_args(l, s, &e->as.call.args, &args)) return d_of(D_error);
+    return instance_method(l, base.as.instance, name, &args);
+  }
+  if (!d_is_tensor(base)) return no_attr(l, base, name);
+  Datum f = lookup_global(l, s->file, name->text, name->span);
+  if (d_is(f, D_absent)) return no_attr(l, base, name);
+  args_push(l, &args, base, e->as.call.callee->as.attr.base->span);
+  if (!eval_args(l, s, &e->as.call.args, &args)) return d_of(D_error);
+  return call(l, f, &args);
+}
+
+static Datum eval_call(Lower *l, Scope *s, const Expr *e)
+{
+  const Expr *callee = e->as.call.callee;
+  if (callee->kind == EXPR_attr) {
+    if (is_python_prefix(l, s, callee)) return d_of(D_error);
+    return call_method(l, s, e, eval(l, s, callee->as.attr.base));
+  }
+  Datum f = eval(l, s, callee);
+  Args args = {.span = e->span};
+  bool good = eval_args(l, s, &e->as.call.args, &args);
+  return good ? call(l, f, &args) : d_of(D_error);
+}
+
+/* ---- operators ---- */
+
+/* As in Python the result is one of the operands, and the right one is not evaluated where the
+ * left one decides: `bias and zeros_(b)`. */
+static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
+{
+  bool is_and = e->as.binary.op == OPER_and;
+  Datum a = eval(l, s, e->as.binary.left);
+  int truth = d_truth(l, a, e->as.binary.left->span, is_and ? "`and`" : "`or`");
+  if (truth < 0) return d_of(D_error);
+  if (truth != is_and) return a;
+  Datum b = eval(l, s, e->as.binary.right);
+  return d_truth(l, b, e->as.binary.right->span, is_and ? "`and`" : "`or`") < 0 ? d_of(D_error) : b;
+}
+
+/* One tensor makes the operation a node; numbers alone are worked out here and now. */
+Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
+{
+  if (d_is(a, D_error) || d_is(b, D_error)) return d_of(D_error);
+  if (d_is_tensor(a) || d_is_tensor(b)) return tensor_binary(l, op, a, b, span);
+  return number_binary(l, op, a, b, span);
+}
+
+static Datum eval_binary(Lower *l, Scope *s, const Expr *e)
+{
+  Operator op = e->as.binary.op;
+  if (op == OPER_and || op == OPER_or) return eval_logic(l, s, e);
+  Datum a = eval(l, s, e->as.binary.left);
+  Datum b = eval(l, s, e->as.binary.right);
+  return apply_binary(l, op, a, b, e->span);
+}
+
+static Datum eval_unary(Lower *l, Scope *s, const Expr *e)
+{
+  Datum a = eval(l, s, e->as.unary.operand);
+  if (d_is(a, D_error)) return a;
+  if (e->as.unary.op == OPER_not) {
+    int truth = d_truth(l, a, e->as.unary.operand->span, "`not`");
+    return truth < 0 ? d_of(D_error) : d_bool(!truth);
+  }
+  if (d_is_tensor(a)) return tensor_unary(l, e->as.unary.op, a, e->span);
+  return number_unary(l, e->as.unary.op, a, e->span);
+}
+
+/* `a if test else b`: only the chosen one is evaluated, so the other may be wrong for this
+ * job's sizes. */
+static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
+{
+  Datum test = eval(l, s, e->as.cond.test);
+  int truth = d_truth(l, test, e->as.cond.test->span, "`... if ...`");
+  if (truth < 0) return d_of(D_error);
+  return eval(l, s, truth ? e->as.cond.then : e->as.cond.other);
+}
+
+static Datum eval_any(Lower *l, Scope *s, const Expr *e)
+{
+  switch (e->kind) {
+  case EXPR_name:
+    return lookup(l, s, e->as.name, e->span);
+  case EXPR_type:
+    return type_value(l, e->as.name, e->span);
+  case EXPR_int:
+    return d_int(e->as.integer);
+  case EXPR_float:
+    return d_float(e->as.number);
+  case EXPR_string:
+    return d_str(e->as.string.text);
+  case EXPR_true:
+    return d_bool(true);
+  case EXPR_false:
+    return d_bool(false);
+  case EXPR_none:
+    return d_of(D_none);
+  case EXPR_list:
+  case EXPR_tuple:
+    return eval_items(l, s, e);
+  case EXPR_comp:
+    return eval_comp(l, s, e);
+  case EXPR_call:
+    return eval_call(l, s, e);
+  case EXPR_index:
+    return eval_index(l, s, e);
+  case EXPR_attr:
+    return eval_attr(l, s, e);
+  case EXPR_unary:
+    return eval_unary(l, s, e);
+  case EXPR_binary:
+    return eval_binary(l, s, e);
+  case EXPR_cond:
+    return eval_cond(l, s, e);
+  }
+  return d_of(D_error);
+}
+
+/* What recurses over a list relies on this: lists that share others hold no more than they show. */
+static bool list_fits(Lower *l, Datum d, Span span)
+{
+  if (d.depth > MAX_NESTING)
+    fail(l, E209, span, "lists are nested more than %d deep", MAX_NESTING);
+  else if (d.total > MAX_LIST)
+    fail(l, E209, span, "a list has at most %d values, with those of the lists in it", MAX_LIST);
+  return d.depth <= MAX_NESTING && d.total <= MAX_LIST;
+}
+
+/* Every expression goes through here. A D_error has been reported: it is handed up, never
+ * reported again. */
+Datum eval(Lower *l, Scope *s, const Expr *e)
+{
+  bool counts = ++l->expressions % ELEMENTS_PER_WORK == 0;
+  if (l->stopped || (counts && !count_work(l, 1, e->span)) || !go_deeper(l, e->span))
+    return d_of(D_error);
+  Datum d = eval_any(l, s, e);
+  l->stack--;
+  return d.kind == D_list && !list_fits(l, d, e->span) ? d_of(D_error) : d;
+}

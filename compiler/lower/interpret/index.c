@@ -1,0 +1,261 @@
+/* Subscripts: elements and slices of lists and strings, of Sequential, and of tensors. */
+#include "interpret.h"
+#include "compiler/lower/model/model.h"
+#include "scan.h"
+
+/* A part of a slice; `x[2:]` leaves its end out and gets `other`. */
+static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t other,
+                           int64_t *out)
+{
+  *out = other;
+  if (!e) return true;
+  Datum v = eval(l, s, e);
+  return d_is(v, D_none) || want_int(l, v, e->span, what, out);
+}
+
+/* Python lets slices reach past the ends: "abc"[1:10] is "bc". */
+static int64_t clamp(int64_t v, int64_t low, int64_t high)
+{
+  return v < low ? low : v > high ? high : v;
+}
+
+/* Elements start, start + step, ... : n of them. stop is where Python's would be. */
+typedef struct SliceBounds {
+  int64_t start, stop, step, n;
+} SliceBounds;
+
+/* As Python's slice.indices(size). */
+static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards,
+                        SliceBounds *r)
+{
+  if (!optional_value(l, s, sub->step, "the step of a slice", 1, &r->step)) return false;
+  if (r->step == 0 || (r->step < 0 && !backwards))
+    return fail(l, E209, sub->span, "the step of a slice is %lld; it must be %s",
+                (long long)r->step, backwards ? "other than 0" : "positive"),
+           false;
+  int64_t low = r->step < 0 ? -1 : 0, high = r->step < 0 ? size - 1 : size;
+  bool start_given = sub->start != NULL, stop_given = sub->stop != NULL;
+  if (!optional_value(l, s, sub->start, "the start of a slice", 0, &r->start) ||
+      !optional_value(l, s, sub->stop, "the end of a slice", 0, &r->stop))
+    return false;
+  r->start = !start_given ? (r->step < 0 ? high : low)
+                          : clamp(r->start < 0 ? r->start + size : r->start, low, high);
+  r->stop = !stop_given ? (r->step < 0 ? low : high)
+                        : clamp(r->stop < 0 ? r->stop + size : r->stop, low, high);
+  int64_t span = r->step > 0 ? r->stop - r->start : r->start - r->stop;
+  int64_t step = r->step > 0 ? r->step : -r->step;
+  r->n = span > 0 ? (span - 1) / step + 1 : 0;
+  return true;
+}
+
+/* ---- lists ---- */
+
+/* An index may be negative, counted from the end, but not outside. */
+static bool element(Lower *l, Datum index, const Sub *sub, int64_t size, const char *what,
+                    int64_t *out)
+{
+  int64_t i;
+  if (!want_int(l, index, sub->index->span, "an index", &i)) return false;
+  if (i < -size || i >= size)
+    return fail(l, E209, sub->span, "index %lld of %s with %lld elements", (long long)i, what,
+                (long long)size),
+           false;
+  *out = i < 0 ? i + size : i;
+  return true;
+}
+
+static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
+{
+  SliceBounds r;
+  if (!slice_range(l, s, sub, base.n, true, &r)) return d_of(D_error);
+  if (!count_work(l, (uint32_t)r.n / ELEMENTS_PER_WORK, sub->span)) return d_of(D_error);
+  Datum *at = arena_array(l->arena, Datum, r.n);
+  for (int64_t i = 0; i < r.n; i++) at[i] = base.as.list[r.start + i * r.step];
+  return d_list(at, (uint32_t)r.n);
+}
+
+/* Bytes, not characters: strings name files and parameters. */
+static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
+{
+  SliceBounds r = {0, 0, 1, 1};
+  if (sub->kind == SUB_slice ? !slice_range(l, s, sub, base.n, true, &r)
+                             : !element(l, eval(l, s, sub->index), sub, base.n, "a str", &r.start))
+    return d_of(D_error);
+  if (!count_work(l, (uint32_t)r.n / BYTES_PER_WORK, sub->span)) return d_of(D_error);
+  char *text = arena_array(l->arena, char, r.n + 1);
+  for (int64_t i = 0; i < r.n; i++) text[i] = base.as.text[r.start + i * r.step];
+  return d_str(text);
+}
+
+/* One axis only: nested lists are indexed one after the other, `xs[0][1]`. */
+static Datum index_list(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  const Sub *sub = e->as.index.subs;
+  if (e->as.index.n != 1 || sub->kind == SUB_ellipsis)
+    return fail(l, E209, e->span, "a list has one axis");
+  if (base.kind == D_str) return string_slice(l, s, sub, base);
+  if (sub->kind == SUB_slice) return list_slice(l, s, sub, base);
+  int64_t i;
+  if (!element(l, eval(l, s, sub->index), sub, base.n, "a list", &i)) return d_of(D_error);
+  return base.as.list[i];
+}
+
+static Datum index_sequential(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  DatumVec items = {0};
+  iterate(l, base, e->span, &items);
+  return index_list(l, s, e, d_list(items.at, items.n));
+}
+
+/* ---- tensors ---- */
+
+/* x[:, 0, none, ..., 1:3] as it is taken apart from left to right. Each axis that is cut
+ * becomes a slice node; axes that are dropped or added are one reshape at the end. */
+typedef struct TensorIndex {
+  Value x;
+  int64_t dim[2 * MAX_RANK]; /* of the result */
+  uint32_t rank, axis;
+  Span span;
+  bool reshaped;             /* axes were dropped or added */
+  Datum tensor[MAX_RANK];    /* those that are tensors, which come last */
+  Datum tensor_at[MAX_RANK]; /* ints: the axes of the result that they take */
+  uint32_t n_tensors;
+} TensorIndex;
+
+/* x[:, t] in a `scan`. */
+static bool index_turn(Lower *l, Datum at, TensorIndex *t)
+{
+  t->x = index_by_scan(l, t->x, t->axis, at, t->span);
+  return t->x.id != 0;
+}
+
+/* All of an axis needs no node. Tensors have no empty axes, so neither have slices. */
+static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
+{
+  if (r.n == size && r.step == 1) return true;
+  if (r.n == 0)
+    return fail(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
+                (long long)size),
+           false;
+  if (r.n == 1) r = (SliceBounds){r.start, r.start + 1, 1, 1}; /* whatever its step was */
+  Datum d = append(l, t->span, OP_slice, &t->x, 1,
+                   ATTRS({"dim", {.i = t->axis}}, {"start", {.i = r.start}},
+                         {"stop", {.i = r.stop}}, {"step", {.i = r.step}}));
+  t->x = d.as.tensor;
+  return !d_is(d, D_error);
+}
+
+/* x[.., index, ..]: noted, until the axes are what they are. */
+static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
+{
+  Value v = as_tensor(l, index, t->span);
+  const Node *n = ir_node(l->g, v);
+  if (!v.id) return false;
+  if (!dtype_is_integer(n->dtype)) {
+    fail(l, E311, t->span, "an index is an int or a tensor of integers, got %s", d_text(l, index));
+    diag_help(l->c, n->dtype == AMPC_BOOL
+                        ? "sizes do not depend on values: `where(mask, x, 0)` keeps the shape"
+                        : "`.to(i64)`");
+    return false;
+  }
+  t->tensor[t->n_tensors] = d_tensor(v);
+  t->tensor_at[t->n_tensors++] = d_int(t->rank);
+  t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis++];
+  return true;
+}
+
+/* Slices are done, and axes dropped and added: now the tensors among the subscripts, by the
+ * library's defs. */
+static Datum take_tensors(Lower *l, const TensorIndex *t, Datum x)
+{
+  Args args = {.span = t->span};
+  if (d_is(x, D_error)) return x;
+  args_push(l, &args, x, t->span);
+  if (t->n_tensors == 1) {
+    args_push(l, &args, t->tensor_at[0], t->span);
+    args_push(l, &args, t->tensor[0], t->span);
+    return library_call(l, "_taken", &args);
+  }
+  args_push(l, &args, d_list(t->tensor_at, t->n_tensors), t->span);
+  args_push(l, &args, d_list(t->tensor, t->n_tensors), t->span);
+  return library_call(l, "_taken_together", &args);
+}
+
+/* One subscript for one axis: a slice keeps the axis, an index takes one element of it and
+ * drops it. */
+static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
+{
+  Node *n = ir_node(l->g, t->x);
+  int64_t size = n->dim[t->axis];
+  SliceBounds r = {0, size, 1, size};
+  if (sub->kind == SUB_slice) {
+    if (!slice_range(l, s, sub, size, false, &r)) return false;
+    t->dim[t->rank++] = r.n;
+  } else {
+    const char *what = arena_printf(l->arena, "axis %u", t->axis);
+    Datum index = eval(l, s, sub->index);
+    if (is_scan_slice(l, index, t->x)) return index_turn(l, index, t);
+    if (d_is_tensor(index)) return note_tensor(l, t, index);
+    if (!element(l, index, sub, size, what, &r.start)) return false;
+    r = (SliceBounds){r.start, r.start + 1, 1, 1};
+    t->reshaped = true;
+  }
+  if (!append_slice(l, t, r, size)) return false;
+  t->axis++;
+  return true;
+}
+
+/* Axes up to `until` stay as they are: those that `...` stands for, and those behind the last
+ * subscript. */
+static void keep_axes(Lower *l, TensorIndex *t, uint32_t until)
+{
+  for (; t->axis < until; t->axis++) t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis];
+}
+
+/* `none` inserts an axis of size 1, as None does in NumPy. */
+static bool is_new_axis(const Sub *sub)
+{
+  return sub->kind == SUB_index && sub->index->kind == EXPR_none;
+}
+
+/* Counts first, since `...` stands for as many axes as the others leave. */
+static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
+{
+  const Sub *subs = e->as.index.subs;
+  uint32_t n = e->as.index.n, used = 0, added = 0, dots = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    used += subs[i].kind != SUB_ellipsis && !is_new_axis(&subs[i]);
+    added += is_new_axis(&subs[i]);
+    dots += subs[i].kind == SUB_ellipsis;
+  }
+  TensorIndex t = {.x = as_tensor(l, base, e->as.index.base->span), .span = e->span};
+  if (!t.x.id) return d_of(D_error);
+  uint32_t rank = ir_node(l->g, t.x)->rank;
+  if (used > rank || rank + added > MAX_RANK || dots > 1)
+    return fail(l, E311, e->span, "%u subscripts for %s", used, d_text(l, d_tensor(t.x)));
+  for (uint32_t i = 0; i < n; i++) {
+    if (subs[i].kind == SUB_ellipsis) {
+      keep_axes(l, &t, t.axis + rank - used);
+    } else if (is_new_axis(&subs[i])) {
+      t.dim[t.rank++] = 1;
+      t.reshaped = true;
+    } else if (!index_axis(l, s, &subs[i], &t)) {
+      return d_of(D_error);
+    }
+  }
+  keep_axes(l, &t, ir_node(l->g, t.x)->rank);
+  if (!t.n_tensors && !t.reshaped) return unchanged(l, t.x, e->span);
+  Datum x = t.reshaped ? reshape_to(l, t.x, t.dim, t.rank, e->span) : d_tensor(t.x);
+  return t.n_tensors ? take_tensors(l, &t, x) : x;
+}
+
+Datum eval_index(Lower *l, Scope *s, const Expr *e)
+{
+  Datum base = eval(l, s, e->as.index.base);
+  if (d_is(base, D_error)) return base;
+  if (base.kind == D_tensor || base.kind == D_param) return index_tensor(l, s, e, base);
+  if (base.kind == D_list || base.kind == D_str) return index_list(l, s, e, base);
+  if (base.kind == D_instance && base.as.instance->class == &class_sequential)
+    return index_sequential(l, s, e, base);
+  return fail(l, E209, e->span, "%s has no elements", d_kind_text(l, base));
+}

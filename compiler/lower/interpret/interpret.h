@@ -1,0 +1,41 @@
+/* The interpreter: expressions, statements, calls, and the names of files. */
+#pragma once
+#include "compiler/lower/elaborate.h"
+#include "compiler/lower/evaluate.h"
+
+/* ---- names.c ---- */
+File *file_open(Lower *l, const Ast *ast, bool builtin);
+void file_add_globals(Lower *l, File *f, bool job);
+Global *file_find(File *f, const char *name);
+Datum global_value(Lower *l, File *f, Global *g);
+void visible_functions(Lower *l, NameVec *out); /* built-ins, for suggestions */
+
+/* ---- lower.c ---- */
+void open_library(Lower *l); /* l->library */
+
+/* ---- expr.c ---- */
+/* The elements of a list, the children of a Sequential. */
+bool iterate(Lower *l, Datum d, Span span, DatumVec *out);
+bool may_unroll(Lower *l, Datum list, Span span); /* by `for`; E308 for the range of a dim */
+bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span);
+Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
+
+/* ---- index.c ---- */
+Datum eval_index(Lower *l, Scope *s, const Expr *e);
+
+/* ---- type.c ---- */
+const char *type_text(Lower *l, const TypeExpr *t);
+void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
+
+/* ---- stmt.c ---- */
+void bind_errors(Lower *l, Scope *s, const Block *b);
+
+/* ---- native.c ---- */
+const Native *native_find(const char *name, bool internal);
+void native_names(Lower *l, NameVec *out); /* those that the language can name */
+extern const Native natives[], jvp_natives[];
+
+/* ---- library.c ---- */
+/* Ends the program where a def of the layer library names an optimizer or a
+ * schedule that the tables do not have, or the other way round. */
+void check_library(Lower *l);

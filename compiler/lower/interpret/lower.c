@@ -1,0 +1,183 @@
+/* Pass lower: elaborates the program. Needs the tree of the job; gives the graph with every shape
+ * known. First of the passes, since all others work on the graph.
+ *
+ * Declarations are worked out where they are first used, so their order in the file is free; models
+ * come before optimizers and both before the blocks that run. */
+#include "interpret.h"
+#include "compiler/lower/block/block.h"
+#include "compiler/lower/block/infer.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/lower/optimizer/optimizer.h"
+#include "compiler/lower/optimizer/plateau.h"
+#include "compiler/passes/passes.h"
+#include "compiler/syntax/source.h"
+#include "compiler/graph/shares.h"
+#include "compiler/base/embedded.h"
+#include "runtime/plan/formats.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Parses one file of compiler/layers and adds its declarations to `library`. A def that had an
+ * op's name would hide the op from every job without a word, so that is refused. */
+static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
+{
+  uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
+  Ast one = {0};
+  if (!ast_parse(l->c, base, &one)) library_broken(f->name, "does not parse", "");
+  for (uint32_t i = 0; i < one.n; i++) {
+    const Name *name = ast_decl_name(one.at[i]);
+    OpKind op;
+    if (name && op_lookup(name->text, &op))
+      library_broken(f->name, "hides the op of the same name: ", name->text);
+    vec_push(l->arena, library, one.at[i]);
+  }
+}
+
+/* A format of data that no `def` names could not be used. */
+static void check_formats(Lower *l)
+{
+  for (ampc_source_kind kind = 0; kind < AMPC_SOURCE_ARGUMENT; kind++) {
+    const char *name = ampc_format_of(kind)->name;
+    if (!file_find(l->library, name))
+      library_broken("sources.amp", "has no def of the data format ", name);
+  }
+}
+
+/* The files of compiler/layers become one file scope: they share the names that begin with
+ * `_`, and their order does not matter. */
+void open_library(Lower *l)
+{
+  Ast *library = arena_new(l->arena, Ast);
+  for (const EmbeddedFile *f = embedded_files; f->name; f++) {
+    size_t n = strlen(f->name);
+    if (n > 4 && strcmp(f->name + n - 4, ".amp") == 0) add_layers(l, f, library);
+  }
+  l->library = file_open(l, library, true);
+  file_add_globals(l, l->library, false);
+  check_formats(l);
+  check_library(l);
+}
+
+/* Opens what `f` imports, and what that imports. Of an imported file only the declarations are
+ * used; its models, optimizers and blocks are skipped. False: a file cannot be read, which has
+ * been said. */
+static bool open_imports(Lower *l, File *f)
+{
+  for (uint32_t i = 0; i < f->ast->n; i++) {
+    const Decl *d = f->ast->at[i];
+    if (d->kind != DECL_import) continue;
+    uint32_t known = l->files.n;
+    const Ast *ast = source_import(l->c, d->as.import.path, d->span);
+    if (!ast) return false;
+    File *import = file_open(l, ast, false);
+    vec_push(l->arena, &f->imports, import);
+    if (l->files.n == known) continue;
+    file_add_globals(l, import, false);
+    if (!open_imports(l, import)) return false;
+  }
+  return true;
+}
+
+/* Works out all declarations of one kind. Those that something else has already used are done. */
+static void evaluate(Lower *l, DeclKind kind)
+{
+  for (uint32_t i = 0; i < l->job->globals.n; i++)
+    if (l->job->globals.at[i].decl->kind == kind) global_value(l, l->job, &l->job->globals.at[i]);
+}
+
+/* Calls at the top of the file, such as `manual_seed(1)`: they stand for themselves and are
+ * run once. */
+static void run_calls(Lower *l)
+{
+  for (uint32_t i = 0; i < l->job->ast->n; i++) {
+    const Decl *d = l->job->ast->at[i];
+    if (d->kind == DECL_expr) eval(l, scope_new(l, NULL, l->job, NULL), d->as.value);
+  }
+}
+
+/* The `precision` clause decides the outermost region, so it is read before models and blocks. */
+static void find_precision(Lower *l)
+{
+  const Decl *found = NULL;
+  for (uint32_t i = 0; i < l->job->ast->n; i++) {
+    const Decl *d = l->job->ast->at[i];
+    if (d->kind != DECL_precision) continue;
+    if (found) {
+      fail(l, E210, d->span, "a job has one `precision`");
+      diag_note(l->c, found->span, "the first one is here");
+    } else {
+      found = d;
+    }
+  }
+  lower_precision(l, found);
+}
+
+/* Blocks in the order of the file. The second train block is called "train2", unless its
+ * `with` names it. */
+static void run_blocks(Lower *l)
+{
+  uint32_t trains = 0, evals = 0;
+  for (uint32_t i = 0; i < l->job->ast->n; i++) {
+    const Decl *d = l->job->ast->at[i];
+    const char *one = l->c->options.infer_block;
+    if (l->sizes->sizing != SIZING_asked && d->kind != DECL_infer) continue;
+    if (one && (d->kind != DECL_infer || strcmp(d->as.function.name.text, one) != 0)) continue;
+    if (d->kind == DECL_train) lower_run(l, d, ++trains);
+    if (d->kind == DECL_eval) lower_run(l, d, ++evals);
+    if (d->kind == DECL_infer) lower_infer(l, d);
+    if (d->kind == DECL_body) lower_body(l, d);
+  }
+  lower_check_names(l);
+}
+
+/* One elaboration of the job, into a graph of its own. The order matters in three places. Consts
+ * come first, as -D replaces them. A mistake in a const may leave anything without a member, and in
+ * a model the same: what follows then keeps silent about members that are missing (`broken`).
+ * Settings of optimizers that no `minimize` uses are worked out last, so that their mistakes are
+ * found too. */
+static void elaborate_job(Compile *c, Sizes *sizes)
+{
+  Lower state = {.c = c, .g = ir_create(c), .arena = c->arena, .store = AMPC_F32, .sizes = sizes},
+        *l = &state;
+  bool all = sizes->sizing == SIZING_asked && !c->options.infer_block;
+  open_library(l);
+  l->job = file_open(l, c->ast, false);
+  file_add_globals(l, l->job, true);
+  if (!open_imports(l, l->job)) return; /* its names would all be unknown */
+  check_consts(l);
+  check_dims(l);
+  evaluate(l, DECL_const);
+  l->broken = l->broken_consts = diag_error_count(c) != 0;
+  evaluate(l, DECL_dim);
+  evaluate(l, DECL_op);
+  run_calls(l);
+  find_precision(l);
+  evaluate(l, DECL_model);
+  prefix_paths(l);
+  if (all) evaluate(l, DECL_optimizer); /* else nothing is trained */
+  run_blocks(l);
+  if (sizes->again || sizes->sizing != SIZING_asked) return;
+  for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
+  shares_settle(c);
+  if (!l->stopped) plateaus_settle(l);
+  if (!l->stopped) check_settings(l);
+}
+
+/* Note [dims]: again with the sizes that data have; and at both ends of what is allowed, where
+ * these are not what is compiled, only to find mistakes. */
+bool pass_lower(Compile *c)
+{
+  Sizes sizes = {.sizing = SIZING_asked};
+  elaborate_job(c, &sizes);
+  if (sizes.again && !diag_error_count(c)) {
+    sizes.again = false;
+    elaborate_job(c, &sizes);
+  }
+  Graph *graph = c->graph;
+  uint32_t missed = diag_error_count(c) || c->options.infer_block ? 0 : sizes.ends_missed;
+  if (missed & 1) elaborate_job(c, &(Sizes){.sizing = SIZING_least});
+  if (missed & 2) elaborate_job(c, &(Sizes){.sizing = SIZING_most});
+  c->graph = graph;
+  return diag_error_count(c) == 0;
+}

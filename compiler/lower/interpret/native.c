@@ -1,0 +1,574 @@
+/* Built-ins that are no ops and cannot be written in the layer library: compile-time functions, and
+ * what the library needs from the compiler (those it calls as _name). */
+#include "interpret.h"
+#include "compiler/lower/block/block.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/lower/optimizer/optimizer.h"
+#include "compiler/lower/optimizer/plateau.h"
+#include "compiler/base/names.h"
+#include <math.h>
+
+#define ARG(i)  (args->at.at[i].value)
+#define SPAN(i) (args->at.at[i].span)
+
+/* ---- numbers: functions that are ops as well when they are given a tensor ---- */
+
+/* `sqrt(2)` is a number, `sqrt(x)` a node. */
+static bool on_tensor(const Args *args)
+{
+  return args->at.n && d_is_tensor(ARG(0));
+}
+
+/* Keywords such as `dim=` make sense for tensors only. */
+static Datum no_keys(Lower *l, const Args *args, const char *name)
+{
+  for (uint32_t i = 0; i < args->at.n; i++)
+    if (args->at.at[i].key)
+      return fail(l, E205, args->at.at[i].key_span,
+                  "%s of compile-time values has no argument `%s`", name, args->at.at[i].key);
+  return d_of(D_none);
+}
+
+/* To an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
+static Datum rounded(Lower *l, Args *args, OpKind op, double (*f)(double))
+{
+  double v;
+  if (on_tensor(args)) return call_op(l, op, args);
+  if (d_is(no_keys(l, args, op_row(op)->name), D_error) || ARG(0).kind == D_int) return ARG(0);
+  if (!want_float(l, ARG(0), SPAN(0), op_row(op)->name, &v)) return d_of(D_error);
+  v = f(v);
+  if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
+  return d_int((int64_t)v);
+}
+
+static Datum run_round(Lower *l, Args *args)
+{
+  return rounded(l, args, OP_round, rint);
+}
+
+static Datum run_floor(Lower *l, Args *args)
+{
+  return rounded(l, args, OP_floor, floor);
+}
+
+static Datum run_ceil(Lower *l, Args *args)
+{
+  return rounded(l, args, OP_ceil, ceil);
+}
+
+/* A result that is no finite number stops the compile here, where its operand is known:
+ * log(0). */
+static Datum mapped(Lower *l, Args *args, OpKind op, double (*f)(double))
+{
+  double v;
+  if (on_tensor(args)) return call_op(l, op, args);
+  if (d_is(no_keys(l, args, op_row(op)->name), D_error) ||
+      !want_float(l, ARG(0), SPAN(0), op_row(op)->name, &v))
+    return d_of(D_error);
+  double r = f(v);
+  if (!isfinite(r) && isfinite(v))
+    return fail(l, E209, args->span, "%s(%s) is not a finite number", op_row(op)->name,
+                d_text(l, ARG(0)));
+  return d_float(r);
+}
+
+static Datum run_sqrt(Lower *l, Args *args)
+{
+  return mapped(l, args, OP_sqrt, sqrt);
+}
+
+static Datum run_log(Lower *l, Args *args)
+{
+  return mapped(l, args, OP_log, log);
+}
+
+static Datum run_exp(Lower *l, Args *args)
+{
+  return mapped(l, args, OP_exp, exp);
+}
+
+static Datum run_abs(Lower *l, Args *args)
+{
+  if (on_tensor(args)) return call_op(l, OP_abs, args);
+  if (d_is(no_keys(l, args, "abs"), D_error)) return d_of(D_error);
+  double v;
+  if (!want_float(l, ARG(0), SPAN(0), "abs", &v)) return d_of(D_error);
+  return v < 0 ? number_unary(l, OPER_neg, ARG(0), args->span) : ARG(0);
+}
+
+static Datum run_sum(Lower *l, Args *args)
+{
+  if (on_tensor(args)) return call_op(l, OP_sum, args);
+  DatumVec items = {0};
+  if (d_is(no_keys(l, args, "sum"), D_error) || !iterate(l, ARG(0), SPAN(0), &items))
+    return d_of(D_error);
+  if (!items.n) return d_int(0);
+  Datum total = items.at[0];
+  for (uint32_t i = 1; i < items.n; i++)
+    total = apply_binary(l, OPER_add, total, items.at[i], args->span);
+  return total;
+}
+
+/* A def of the layer library, for what is easier to say in the language. */
+Datum library_call(Lower *l, const char *name, Args *args)
+{
+  return call(l, global_value(l, l->library, file_find(l->library, name)), args);
+}
+
+/* einsum(equation, x, y) or einsum(equation, [x, y]) */
+static Datum run_einsum(Lower *l, Args *args)
+{
+  Args two = {.span = args->span};
+  DatumVec items = {0};
+  if (d_is(no_keys(l, args, "einsum"), D_error)) return d_of(D_error);
+  if (ARG(0).kind != D_str)
+    return fail(l, E209, SPAN(0), "einsum begins with an equation such as \"ij,jk->ik\", got %s",
+                d_kind_text(l, ARG(0)));
+  bool listed = args->at.n == 2 && ARG(1).kind == D_list;
+  if (listed && !iterate(l, ARG(1), SPAN(1), &items)) return d_of(D_error);
+  for (uint32_t i = 1; i < args->at.n && !listed; i++) vec_push(l->arena, &items, ARG(i));
+  for (uint32_t i = 0; i < items.n; i++)
+    if (!d_is_tensor(items.at[i]))
+      return fail(l, E209, args->span, "einsum takes tensors, got %s", d_kind_text(l, items.at[i]));
+  args_push(l, &two, ARG(0), SPAN(0));
+  args_push(l, &two, d_list_of(l, &items), args->span);
+  return library_call(l, "_einsum", &two);
+}
+
+/* min and max of numbers or of one list. With a tensor among them it is the library's
+ * function: elementwise of two, or along an axis. */
+static Datum extreme(Lower *l, Args *args, Operator better, const char *name, const char *tensors)
+{
+  DatumVec items = {0};
+  for (uint32_t i = 0; i < args->at.n; i++)
+    if (d_is_tensor(ARG(i)))
+      return l->settings_of ? extreme_schedule(l, args, name) : library_call(l, tensors, args);
+  if (d_is(no_keys(l, args, name), D_error)) return d_of(D_error);
+  if (args->at.n == 1) {
+    if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
+  } else {
+    for (uint32_t i = 0; i < args->at.n; i++) vec_push(l->arena, &items, ARG(i));
+  }
+  if (!items.n) return fail(l, E209, args->span, "%s of an empty list", name);
+  Datum best = items.at[0];
+  for (uint32_t i = 1; i < items.n; i++) {
+    Datum wins = number_binary(l, better, items.at[i], best, args->span);
+    if (d_is(wins, D_error)) return wins;
+    if (wins.as.truth) best = items.at[i];
+  }
+  return best;
+}
+
+static Datum run_min(Lower *l, Args *args)
+{
+  return extreme(l, args, OPER_lt, "min", "_tensor_min");
+}
+
+static Datum run_max(Lower *l, Args *args)
+{
+  return extreme(l, args, OPER_gt, "max", "_tensor_max");
+}
+
+/* ---- conversions ---- */
+
+/* As in Python: int(2.7) is 2. */
+static Datum run_int(Lower *l, Args *args)
+{
+  double v;
+  if (ARG(0).kind == D_bool) return d_int(ARG(0).as.truth);
+  if (ARG(0).kind == D_int) return ARG(0);
+  if (!want_float(l, ARG(0), SPAN(0), "int", &v)) return d_of(D_error);
+  if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
+  return d_int((int64_t)v);
+}
+
+static Datum run_float(Lower *l, Args *args)
+{
+  double v;
+  if (ARG(0).kind == D_bool) return d_float(ARG(0).as.truth);
+  return want_float(l, ARG(0), SPAN(0), "float", &v) ? d_float(v) : d_of(D_error);
+}
+
+static Datum run_str(Lower *l, Args *args)
+{
+  const char *text = d_whole_text(l, ARG(0));
+  size_t n = strlen(text);
+  if (n > MAX_LIST) return fail(l, E209, args->span, "a str has at most %d bytes", MAX_LIST);
+  return count_work(l, (uint32_t)n / BYTES_PER_WORK, args->span) ? d_str(text) : d_of(D_error);
+}
+
+static Datum run_list(Lower *l, Args *args)
+{
+  DatumVec items = {0};
+  return iterate(l, ARG(0), SPAN(0), &items) ? d_list_of(l, &items) : d_of(D_error);
+}
+
+/* ---- lists ---- */
+
+static Datum run_len(Lower *l, Args *args)
+{
+  const int64_t *dim;
+  uint32_t rank;
+  DatumVec items = {0};
+  if (ARG(0).kind == D_str || ARG(0).kind == D_list) return d_int(ARG(0).n);
+  if (d_is_tensor(ARG(0)) && tensor_dims(l, ARG(0), &dim, &rank) && rank) return d_int(dim[0]);
+  return iterate(l, ARG(0), SPAN(0), &items) ? d_int(items.n) : d_of(D_error);
+}
+
+static Datum run_range(Lower *l, Args *args)
+{
+  int64_t v[3] = {0, 0, 1};
+  bool sized = false;
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    uint32_t slot = args->at.n == 1 ? 1 : i;
+    sized = sized || ARG(i).sized;
+    if (d_is_tensor(ARG(i))) {
+      fail(l, E308, args->span, "`range(%s)` has a run-time size and cannot be unrolled",
+           source_text(l, SPAN(i)));
+      return d_of(D_error);
+    }
+    if (!want_int(l, ARG(i), SPAN(i), "range", &v[slot])) return d_of(D_error);
+  }
+  if (v[2] == 0) return fail(l, E209, args->span, "range with step 0");
+  DatumVec items = {0};
+  for (int64_t i = v[0]; v[2] > 0 ? i < v[1] : i > v[1]; i += v[2]) {
+    if (items.n >= MAX_LIST)
+      return fail(l, E209, args->span, "this range has more than %d elements", MAX_LIST);
+    if (items.n % ELEMENTS_PER_WORK == 0 && !count_work(l, 1, args->span)) return d_of(D_error);
+    vec_push(l->arena, &items, d_int(i));
+    if ((v[2] > 0 && i > INT64_MAX - v[2]) || (v[2] < 0 && i < INT64_MIN - v[2])) break;
+  }
+  Datum list = d_list_of(l, &items);
+  list.sized = sized;
+  return list;
+}
+
+static Datum tuple_of(Lower *l, const Datum *at, uint32_t n)
+{
+  Datum *copy = arena_array(l->arena, Datum, n);
+  memcpy(copy, at, n * sizeof *at);
+  Datum d = d_list(copy, n);
+  d.tuple = true;
+  return d;
+}
+
+static Datum run_enumerate(Lower *l, Args *args)
+{
+  DatumVec items = {0};
+  if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
+  for (uint32_t i = 0; i < items.n && count_work(l, 1, args->span); i++)
+    items.at[i] = tuple_of(l, (Datum[]){d_int(i), items.at[i]}, 2);
+  return d_list_of(l, &items);
+}
+
+static Datum run_zip(Lower *l, Args *args)
+{
+  uint32_t n = args->at.n, shortest = UINT32_MAX;
+  DatumVec *lists = arena_array(l->arena, DatumVec, n);
+  for (uint32_t i = 0; i < n; i++) {
+    if (!iterate(l, ARG(i), SPAN(i), &lists[i])) return d_of(D_error);
+    if (lists[i].n < shortest) shortest = lists[i].n;
+  }
+  DatumVec out = {0};
+  Datum *row = arena_array(l->arena, Datum, n);
+  for (uint32_t k = 0; k < shortest && count_work(l, n / ELEMENTS_PER_WORK + 1, args->span); k++) {
+    for (uint32_t i = 0; i < n; i++) row[i] = lists[i].at[k];
+    vec_push(l->arena, &out, tuple_of(l, row, n));
+  }
+  return d_list_of(l, &out);
+}
+
+static Datum run_reversed(Lower *l, Args *args)
+{
+  DatumVec items = {0};
+  if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
+  for (uint32_t i = 0; i < items.n / 2; i++) {
+    Datum t = items.at[i];
+    items.at[i] = items.at[items.n - 1 - i];
+    items.at[items.n - 1 - i] = t;
+  }
+  return d_list_of(l, &items);
+}
+
+/* ---- the job ---- */
+
+static Datum run_manual_seed(Lower *l, Args *args)
+{
+  int64_t seed;
+  if (l->run) return fail(l, E210, args->span, "`manual_seed` stands at the top of the file");
+  if (!want_int(l, ARG(0), SPAN(0), "manual_seed", &seed)) return d_of(D_error);
+  l->g->seed = (uint64_t)seed;
+  return d_of(D_none);
+}
+
+/* ---- for the layer library ---- */
+
+/* _error("E310", "text", "help") */
+static Datum run_error(Lower *l, Args *args)
+{
+  static const struct {
+    const char *text;
+    ErrorCode code;
+  } codes[] = {{"E209", E209}, {"E310", E310}, {"E311", E311}};
+  ErrorCode code = E210;
+  for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+    if (strcmp(ARG(0).as.text, codes[i].text) == 0) code = codes[i].code;
+  fail(l, code, args->span, "%s", ARG(1).as.text);
+  if (args->at.n > 2) diag_help(l->c, "%s", ARG(2).as.text);
+  return d_of(D_error);
+}
+
+/* _number(value, "`p` of dropout", "unit"): the value, a number of that domain. Tensors and
+ * schedules are none: what they hold shows only when they run. */
+static Datum run_number(Lower *l, Args *args)
+{
+  static const struct {
+    const char *name;
+    ampc_domain domain;
+  } domains[] = {{"finite", AMPC_FINITE},
+                 {"not_negative", AMPC_NOT_NEGATIVE},
+                 {"positive", AMPC_POSITIVE},
+                 {"unit", AMPC_UNIT},
+                 {"bound", AMPC_BOUND}};
+  double v;
+  for (size_t i = 0; i < sizeof domains / sizeof domains[0]; i++) {
+    if (strcmp(ARG(2).as.text, domains[i].name) != 0) continue;
+    bool good = want_in(l, ARG(0), args->span, ARG(1).as.text, domains[i].domain, &v);
+    return good ? ARG(0) : d_of(D_error);
+  }
+  library_broken("_number()", "does not know the domain ", ARG(2).as.text);
+}
+
+/* _count(value, "`groups` of dirac_", least, most): the value, a whole number of that range. */
+static Datum run_count(Lower *l, Args *args)
+{
+  int64_t v;
+  bool good =
+      want_count(l, ARG(0), args->span, ARG(1).as.text, ARG(2).as.integer, ARG(3).as.integer, &v);
+  return good ? ARG(0) : d_of(D_error);
+}
+
+/* Looks through views, which change no value, and casts. */
+static const Node *maker(Lower *l, Value v)
+{
+  const Node *n = ir_node(l->g, v);
+  while (op_of(n)->tmpl == TMPL_alias || n->op == OP_cast) n = ir_in(l->c, n, 0);
+  return n;
+}
+
+/* _takes_logits(x, "cross_entropy"): warns where x is a probability already: the loss would take
+ * softmax or sigmoid twice, which trains, slowly, and is never meant. What log_softmax made is no
+ * mistake: softmax makes the same of it. */
+static Datum run_takes_logits(Lower *l, Args *args)
+{
+  if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is made by nothing */
+  const Node *n = maker(l, ARG(0).as.tensor);
+  if (!op_has(n, T_squashes)) return d_of(D_none);
+  diag_warning(l->c, W312, args->span, "%s takes logits, and gets what %s made", ARG(1).as.text,
+               op_of(n)->name);
+  diag_note(l->c, n->span, "it is made here");
+  diag_help(l->c, "leave out this %s", op_of(n)->name);
+  return d_of(D_none);
+}
+
+/* _takes_probabilities(x, "binary_cross_entropy"): x, where the region computes in f32: in 16 bits
+ * a probability near 0 or 1 is one of them, and the gradient, 1 / p at most, fits no f16. As under
+ * PyTorch's autocast, though x be f32 here. */
+static Datum run_takes_probabilities(Lower *l, Args *args)
+{
+  RegionKind kind = l->g->regions.at[l->at.region].kind;
+  if (kind != REGION_f16 && kind != REGION_bf16) return ARG(0);
+  fail(l, E403, args->span, "%s under %s: its gradient may not fit", ARG(1).as.text,
+       region_kind_text(kind));
+  const Node *n = ARG(0).kind == D_tensor ? maker(l, ARG(0).as.tensor) : NULL;
+  if (n && n->op == OP_sigmoid) diag_note(l->c, n->span, "the sigmoid that it takes is made here");
+  diag_help(l->c, "`%s_with_logits` takes what goes into the sigmoid; or `autocast(f32) { }`",
+            ARG(1).as.text);
+  return d_of(D_error);
+}
+
+/* _type(x): a value as messages show it, for the texts of _error(). */
+static Datum run_type(Lower *l, Args *args)
+{
+  return d_str(d_text(l, ARG(0)));
+}
+
+static Datum run_is_float(Lower *l, Args *args)
+{
+  return d_bool(dtype_is_float(tensor_dtype(l, ARG(0))));
+}
+
+static Datum run_is_tensor(Lower *l, Args *args)
+{
+  (void)l;
+  return d_bool(d_is_tensor(ARG(0)));
+}
+
+static Datum run_is_list(Lower *l, Args *args)
+{
+  (void)l;
+  return d_bool(ARG(0).kind == D_list);
+}
+
+static Datum run_is_str(Lower *l, Args *args)
+{
+  (void)l;
+  return d_bool(ARG(0).kind == D_str);
+}
+
+/* _same(key, value): whether both are one tensor, so that what is made of it is made once. */
+static Datum run_same(Lower *l, Args *args)
+{
+  (void)l;
+  Datum a = ARG(0), b = ARG(1);
+  if (a.kind != b.kind) return d_bool(false);
+  return d_bool(a.kind == D_param ? a.as.param == b.as.param : a.as.tensor.id == b.as.tensor.id);
+}
+
+/* checkpoint(block, x): block(x), whose values backward computes again instead of keeping them. */
+static Datum run_checkpoint(Lower *l, Args *args)
+{
+  Args rest = {.span = args->span};
+  if (args->at.at[0].key)
+    return fail(l, E205, args->at.at[0].key_span, "what checkpoint calls has no name");
+  if (l->at.loop) return fail(l, E210, args->span, "`checkpoint` cannot stand in `scan`");
+  for (uint32_t i = 1; i < args->at.n; i++) vec_push(l->arena, &rest.at, args->at.at[i]);
+  uint16_t before = l->at.region;
+  l->at.region = region_checkpoint(l, args->span);
+  Datum v = call(l, ARG(0), &rest);
+  l->at.region = before;
+  return v;
+}
+
+/* _copy(layer): another one of the same arguments, with parameters of its own. */
+static Datum run_copy(Lower *l, Args *args)
+{
+  if (ARG(0).kind != D_instance)
+    return fail(l, E209, args->span, "a layer is needed, got %s", d_kind_text(l, ARG(0)));
+  return instance_copy(l, ARG(0).as.instance);
+}
+
+/* _class_f32(): the precision that an op of class f32 computes in here, which the library
+ * hands to autocast() around composites. */
+static Datum run_class_f32(Lower *l, Args *args)
+{
+  (void)args;
+  RegionKind kind = l->g->regions.at[l->at.region].kind;
+  if (kind == REGION_off) return d_word("off");
+  return kind == REGION_tf32 ? d_word("tf32") : d_dtype(AMPC_F32);
+}
+
+static Datum run_in_scan(Lower *l, Args *args)
+{
+  (void)args;
+  return d_bool(l->at.loop != 0);
+}
+
+/* _init("normal", a, b, fan_out, gain, low, high) */
+static Datum run_init(Lower *l, Args *args)
+{
+  static const struct {
+    const char *name;
+    InitKind kind;
+  } kinds[] = {{"constant", INIT_constant},
+               {"uniform", INIT_uniform},
+               {"normal", INIT_normal},
+               {"xavier_uniform", INIT_xavier_uniform},
+               {"xavier_normal", INIT_xavier_normal},
+               {"kaiming_uniform", INIT_kaiming_uniform},
+               {"kaiming_normal", INIT_kaiming_normal},
+               {"trunc_normal", INIT_trunc_normal},
+               {"eye", INIT_eye},
+               {"dirac", INIT_dirac},
+               {"orthogonal", INIT_orthogonal},
+               {"padded", INIT_padded}};
+  Init *init = arena_new(l->arena, Init);
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (strcmp(kinds[i].name, ARG(0).as.text) == 0) init->kind = kinds[i].kind;
+  init->a = d_number(ARG(1));
+  init->b = d_number(ARG(2));
+  init->fan_out = ARG(3).as.truth;
+  init->gain = ARG(4).as.text;
+  init->low = args->at.n > 5 ? d_number(ARG(5)) : 0;
+  init->high = args->at.n > 5 ? d_number(ARG(6)) : 0;
+  return (Datum){.kind = D_init, .as.init = init};
+}
+
+/* _parameter(shape, init, dtype): Parameter() of the library, with its defaults filled in. */
+static Datum run_parameter(Lower *l, Args *args)
+{
+  return make_param(l, ARG(0), ARG(1), ARG(2), false, args->span);
+}
+
+/* _buffer(shape, init, dtype): saved with the model but not trained, as running statistics
+ * are. */
+static Datum run_buffer(Lower *l, Args *args)
+{
+  return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
+}
+
+const Native natives[] = {
+    {"round", 1, 1, true, false, run_round},
+    {"floor", 1, 1, true, false, run_floor},
+    {"ceil", 1, 1, true, false, run_ceil},
+    {"sqrt", 1, 1, true, false, run_sqrt},
+    {"log", 1, 1, true, false, run_log},
+    {"exp", 1, 1, true, false, run_exp},
+    {"abs", 1, 1, true, false, run_abs},
+    {"sum", 1, 3, true, false, run_sum},
+    {"min", 1, ANY_NUMBER, true, false, run_min},
+    {"max", 1, ANY_NUMBER, true, false, run_max},
+    {"einsum", 2, ANY_NUMBER, true, false, run_einsum},
+    {"int", 1, 1, false, false, run_int},
+    {"float", 1, 1, false, false, run_float},
+    {"str", 1, 1, false, false, run_str},
+    {"list", 1, 1, false, false, run_list},
+    {"len", 1, 1, false, false, run_len},
+    {"range", 1, 3, false, false, run_range},
+    {"enumerate", 1, 1, false, false, run_enumerate},
+    {"zip", 1, ANY_NUMBER, false, false, run_zip},
+    {"reversed", 1, 1, false, false, run_reversed},
+    {"checkpoint", 1, ANY_NUMBER, true, false, run_checkpoint},
+    {"manual_seed", 1, 1, false, false, run_manual_seed},
+    {"error", 2, 3, false, true, run_error},
+    {"number", 3, 3, false, true, run_number},
+    {"count", 4, 4, false, true, run_count},
+    {"takes_logits", 2, 2, false, true, run_takes_logits},
+    {"takes_probabilities", 2, 2, false, true, run_takes_probabilities},
+    {"type", 1, 1, false, true, run_type},
+    {"is_float", 1, 1, false, true, run_is_float},
+    {"is_tensor", 1, 1, false, true, run_is_tensor},
+    {"is_list", 1, 1, false, true, run_is_list},
+    {"is_str", 1, 1, false, true, run_is_str},
+    {"same", 2, 2, false, true, run_same},
+    {"member", 1, 2, false, true, native_member},
+    {"copy", 1, 1, false, true, run_copy},
+    {"class_f32", 0, 0, false, true, run_class_f32},
+    {"in_scan", 0, 0, false, true, run_in_scan},
+    {"init", 5, 7, false, true, run_init},
+    {"parameter", 3, 3, false, true, run_parameter},
+    {"buffer", 3, 3, false, true, run_buffer},
+    {"running", 2, 5, false, true, native_running},
+    {"scaler", 11, 11, false, true, native_scaler},
+    {0},
+};
+
+static const Native *const tables[] = {natives,           shape_natives,    source_natives,
+                                       optimizer_natives, schedule_natives, plateau_natives,
+                                       jvp_natives,       list_natives};
+
+/* internal: those that the library alone may call, as _name. */
+const Native *native_find(const char *name, bool internal)
+{
+  for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (const Native *n = tables[t]; n->name; n++)
+      if (n->internal == internal && same_name(n->name, name)) return n;
+  return NULL;
+}
+
+void native_names(Lower *l, NameVec *out)
+{
+  for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (const Native *n = tables[t]; n->name; n++)
+      if (!n->internal) vec_push(l->arena, out, n->name);
+}

@@ -1,0 +1,366 @@
+/* Statements of pass lower. After a mistake the next statement goes on; names that the broken one
+ * would have bound hold D_error, so that their uses say nothing more. */
+#include "interpret.h"
+#include "compiler/lower/block/block.h"
+#include "scan.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/lower/optimizer/optimizer.h"
+
+/* ---- names of branches that were not taken ---- */
+
+static void note_missing(Lower *l, Scope *s, const Block *b, const char *why);
+
+static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char *why)
+{
+  if (!count_work(l, st->as.assign.targets.n / ELEMENTS_PER_WORK, st->span)) return;
+  for (uint32_t i = 0; i < st->as.assign.targets.n; i++) {
+    const Expr *target = st->as.assign.targets.at[i];
+    if (target->kind == EXPR_name && !scope_missing(s, target->as.name))
+      vec_push(l->arena, &s->missing, (Missing){target->as.name, why, target->span, false});
+  }
+}
+
+/* Names that only the branch not taken would have assigned, with the reason: "`bias` is
+ * false". If the program uses one, unknown_name() can say so. A loop notes them in each round, so
+ * every block counts. */
+static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
+{
+  if (!b->n || !count_work(l, b->n / ELEMENTS_PER_WORK + 1, b->at[0]->span)) return;
+  for (uint32_t i = 0; i < b->n; i++) {
+    const Stmt *st = b->at[i];
+    if (st->kind == STMT_assign) note_missing_targets(l, s, st, why);
+    if (st->kind == STMT_for) note_missing(l, s, &st->as.loop.body, why);
+    if (st->kind == STMT_autocast || st->kind == STMT_no_grad)
+      note_missing(l, s, &st->as.region.body, why);
+    if (st->kind == STMT_if) {
+      note_missing(l, s, &st->as.branch.then, why);
+      note_missing(l, s, &st->as.branch.other, why);
+    }
+  }
+}
+
+/* The test is a compile-time value, so one branch is elaborated and the other leaves nothing
+ * in the graph. After a mistake in the test neither is, but their names count as bound. */
+static void exec_if(Lower *l, Frame *f, const Stmt *st)
+{
+  const Expr *test = st->as.branch.test;
+  int truth = d_truth(l, eval(l, f->scope, test), test->span, "`if`");
+  if (truth < 0) {
+    bind_errors(l, f->scope, &st->as.branch.then);
+    bind_errors(l, f->scope, &st->as.branch.other);
+    return;
+  }
+  const Block *left_out = truth ? &st->as.branch.other : &st->as.branch.then;
+  if (left_out->n)
+    note_missing(
+        l, f->scope, left_out,
+        arena_printf(l->arena, "`%s` is %s", source_text(l, test->span), truth ? "true" : "false"));
+  exec_block(l, f, truth ? &st->as.branch.then : &st->as.branch.other);
+}
+
+/* ---- assignment ---- */
+
+/* Names that a statement would have bound hold D_error after a mistake. */
+void bind_errors(Lower *l, Scope *s, const Block *b)
+{
+  for (uint32_t i = 0; i < b->n; i++) {
+    const Stmt *st = b->at[i];
+    for (uint32_t k = 0; st->kind == STMT_assign && k < st->as.assign.targets.n; k++) {
+      const Expr *target = st->as.assign.targets.at[k];
+      if (target->kind == EXPR_name) scope_bind(l, s, target->as.name, d_of(D_error), target->span);
+    }
+  }
+}
+
+/* A method must not rebind a layer: `fc1 = relu(fc1(x))` would read the tensor as the layer
+ * the next time. In the module's own body, where layers are made, it may. */
+static bool is_member(const Frame *f, const char *name)
+{
+  Instance *self = f->scope->self;
+  if (!self || f->kind == FRAME_module) return false;
+  Binding *b = scope_find(self->body, name);
+  return b && (d_contains(b->value, D_instance) || d_contains(b->value, D_param));
+}
+
+/* The Buffer of that name which a method may assign to; or NULL. */
+static ParamSlot *member_buffer(const Frame *f, const char *name)
+{
+  if (!is_member(f, name)) return NULL;
+  Datum v = scope_find(f->scope->self->body, name)->value;
+  return v.kind == D_param && v.as.param->buffer ? v.as.param : NULL;
+}
+
+static void reassigned_member(Lower *l, const Frame *f, const char *name, Span span)
+{
+  Instance *self = f->scope->self;
+  Binding *b = scope_find(self->body, name);
+  fail(l, E204, span, "`%s` is a layer of %s and cannot be reassigned in a method", name,
+       self->class->name);
+  diag_note(l->c, b->span, "it is defined here");
+  diag_help(l->c, "use another name for the result");
+}
+
+/* A node is called after the first variable of the job that holds it: `h = relu(x)` makes
+ * messages, dumps and emitted code say h. Constants are shared by many, so they get no name. */
+void name_node(Lower *l, const Scope *s, const char *name, Datum v)
+{
+  if (v.kind != D_tensor || s->file->builtin) return;
+  Node *n = ir_node(l->g, v.as.tensor);
+  if (!n->name && n->op != OP_number && n->op != OP_integer) n->name = name;
+}
+
+/* What a name in a module's body is bound to becomes a member, with a path; everywhere else it
+ * is a local. */
+static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span)
+{
+  name_node(l, f->scope, name, v);
+  ParamSlot *buffer = member_buffer(f, name);
+  if (buffer)
+    assign_buffer(l, buffer, name, v, span);
+  else if (is_member(f, name))
+    reassigned_member(l, f, name, span);
+  else if (f->kind == FRAME_module)
+    bind_member(l, f->scope, name, v, span);
+  else
+    scope_bind(l, f->scope, name, v, span);
+}
+
+/* `fc2.weight = fc1.weight` in a module's body ties the two: one parameter with two places. */
+static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
+{
+  if (target->kind == EXPR_name)
+    assign_name(l, f, target->as.name, v, target->span);
+  else if (f->kind == FRAME_module && target->kind == EXPR_attr)
+    tie(l, f->scope, target, v, target->span);
+  else
+    fail(l, E210, target->span, "only names can be assigned here");
+}
+
+/* All values before any name, so that `a, b = b, a` exchanges them. One name for several
+ * values gets a tuple; several names for one value unpack it. After a mistake all names are
+ * bound to D_error. */
+static void exec_assign(Lower *l, Frame *f, const Stmt *st)
+{
+  const ExprList *targets = &st->as.assign.targets, *values = &st->as.assign.values;
+  Datum *out = arena_array(l->arena, Datum, targets->n > values->n ? targets->n : values->n);
+  bool good = true;
+  for (uint32_t i = 0; i < values->n; i++) {
+    out[i] = eval(l, f->scope, values->at[i]);
+    good = good && !d_is(out[i], D_error);
+  }
+  if (good && values->n == 1) good = unpack(l, out[0], targets->n, values->at[0]->span, out);
+  if (good && values->n != 1 && values->n != targets->n) {
+    if (targets->n != 1) {
+      fail(l, E209, st->span, "%u names for %u values", targets->n, values->n);
+      good = false;
+    } else {
+      Datum tuple = d_list(out, values->n);
+      tuple.tuple = true;
+      out = arena_new(l->arena, Datum); /* the tuple keeps the array */
+      *out = tuple;
+    }
+  }
+  for (uint32_t i = 0; i < targets->n; i++)
+    assign_target(l, f, targets->at[i], good ? out[i] : d_of(D_error));
+}
+
+/* `x += y` is `x = x + y`. */
+static void exec_augment(Lower *l, Frame *f, const Stmt *st)
+{
+  const Expr *target = st->as.augment.target;
+  Datum old = eval(l, f->scope, target);
+  Datum v =
+      apply_binary(l, st->as.augment.op, old, eval(l, f->scope, st->as.augment.value), st->span);
+  assign_target(l, f, target, v);
+}
+
+/* ---- control ---- */
+
+static void exec_return(Lower *l, Frame *f, const Stmt *st)
+{
+  const ExprList *e = &st->as.exprs;
+  if (f->kind != FRAME_function && f->kind != FRAME_data) {
+    fail(l, E210, st->span, "`return` stands in a `def`, `data` or `infer` only");
+    return;
+  }
+  Datum *at = arena_array(l->arena, Datum, e->n);
+  bool good = true;
+  for (uint32_t i = 0; i < e->n; i++) {
+    at[i] = eval(l, f->scope, e->at[i]);
+    good = good && !d_is(at[i], D_error);
+  }
+  f->returned = true;
+  f->result = !good ? d_of(D_error) : e->n == 1 ? at[0] : d_list(at, e->n);
+  if (good && e->n > 1) f->result.tuple = true;
+  f->result_span = st->span;
+}
+
+/* The values of the two sides of a comparison that failed. */
+static void note_sides(Lower *l, Frame *f, const Expr *e)
+{
+  if (e->kind != EXPR_binary || e->as.binary.op < OPER_lt || e->as.binary.op > OPER_ne) return;
+  const Expr *sides[2] = {e->as.binary.left, e->as.binary.right};
+  for (int i = 0; i < 2; i++)
+    if (sides[i]->kind != EXPR_int && sides[i]->kind != EXPR_float)
+      diag_note(l->c, sides[i]->span, "this is %s", d_text(l, eval(l, f->scope, sides[i])));
+}
+
+static void exec_assert(Lower *l, Frame *f, const Stmt *st)
+{
+  const ExprList *e = &st->as.exprs;
+  int truth = d_truth(l, eval(l, f->scope, e->at[0]), e->at[0]->span, "`assert`");
+  if (truth) return;
+  Datum why = e->n > 1 ? eval(l, f->scope, e->at[1]) : d_of(D_none);
+  if (why.kind == D_str)
+    fail(l, E210, e->at[0]->span, "%s", why.as.text);
+  else
+    fail(l, E210, e->at[0]->span, "`%s` does not hold", source_text(l, e->at[0]->span));
+  note_sides(l, f, e->at[0]);
+  if (l->run && l->g->blocks.at[l->run->block].n_sizes)
+    diag_help(l->c, "`min`, `max` and `multiple` of a dim say which sizes it has");
+}
+
+/* Unrolled: the body is elaborated once for each element, so 1000 rounds of 10 ops are 10000
+ * nodes. */
+static void exec_for(Lower *l, Frame *f, const Stmt *st)
+{
+  const Expr *iter = st->as.loop.iter;
+  DatumVec items = {0};
+  Datum over = eval(l, f->scope, iter);
+  if (!may_unroll(l, over, iter->span) || !iterate(l, over, iter->span, &items)) {
+    bind_errors(l, f->scope, &st->as.loop.body);
+    return;
+  }
+  for (uint32_t i = 0; i < items.n && !f->returned && !l->stopped; i++) {
+    if (!count_work(l, 1, iter->span) ||
+        !bind_loop_names(l, f->scope, &st->as.loop.names, items.at[i], iter->span))
+      return;
+    exec_block(l, f, &st->as.loop.body);
+  }
+}
+
+/* `autocast(f32) { ... }`: nodes made inside belong to a region of that precision. Without a
+ * block it holds to the end of the enclosing one. In the library it marks built-ins that
+ * compute in f32, and the reason says so. */
+static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
+{
+  const ArgList *args = &st->as.region.args;
+  RegionKind kind;
+  if (args->n != 1 || args->at[0].key.text) {
+    fail(l, E205, st->span, "`autocast` takes one type: f16, bf16, f32 or off");
+    return;
+  }
+  if (!region_kind_of(l, f->scope, args->at[0].value, &kind)) return;
+  uint16_t before = l->at.region;
+  const char *label = arena_printf(l->arena, "autocast(%s)", region_kind_text(kind));
+  if (f->scope->file->builtin) label = "a built-in of class f32";
+  l->at.region = region_push(l, kind, false, diag_user_span(l->c, st->span), label);
+  if (!st->as.region.has_block) return; /* the rest of the block, whose end restores the region */
+  exec_block(l, f, &st->as.region.body);
+  l->at.region = before;
+}
+
+/* A region of the same precision through which no gradient flows. */
+static void exec_no_grad(Lower *l, Frame *f, const Stmt *st)
+{
+  uint16_t before = l->at.region;
+  l->at.region = region_push(l, l->g->regions.at[before].kind, true, st->span, "no_grad");
+  exec_block(l, f, &st->as.region.body);
+  l->at.region = before;
+}
+
+/* `metric acc = accuracy(h, y)`: a number that is summed up over the block's steps. */
+static void exec_metric(Lower *l, Frame *f, const Stmt *st)
+{
+  if (f->kind != FRAME_train && f->kind != FRAME_eval) {
+    fail(l, E210, st->span, "`metric` stands in train and eval blocks only");
+    return;
+  }
+  const char *name = st->as.named.name.text;
+  Span span = st->as.named.value->span;
+  Datum d = eval(l, f->scope, st->as.named.value);
+  if (d.kind == D_statistics) {
+    lower_statistics(l, name, d.as.statistics, span);
+    return;
+  }
+  Value v = as_tensor(l, d, span);
+  if (v.id) lower_metric(l, name, v, false, span);
+}
+
+/* What happens once in a step, or ends it, cannot happen in each round. */
+static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
+{
+  const char *word = st->kind == STMT_return     ? "return"
+                     : st->kind == STMT_minimize ? "minimize"
+                     : st->kind == STMT_metric   ? "metric"
+                     : st->kind == STMT_every    ? "every"
+                                                 : NULL;
+  if (f->kind != FRAME_scan || !word) return true;
+  fail(l, E210, st->span, "`%s` cannot stand in `scan`", word);
+  diag_help(l->c, "carry or `emit` a value, and use it behind the loop");
+  return false;
+}
+
+static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
+{
+  if (!may_stand_in_scan(l, f, st)) return;
+  switch (st->kind) {
+  case STMT_expr:
+    eval(l, f->scope, st->as.value);
+    break;
+  case STMT_assign:
+    exec_assign(l, f, st);
+    break;
+  case STMT_augment:
+    exec_augment(l, f, st);
+    break;
+  case STMT_return:
+    exec_return(l, f, st);
+    break;
+  case STMT_assert:
+    exec_assert(l, f, st);
+    break;
+  case STMT_if:
+    exec_if(l, f, st);
+    break;
+  case STMT_for:
+    exec_for(l, f, st);
+    break;
+  case STMT_scan:
+    exec_scan(l, f, st);
+    break;
+  case STMT_emit:
+    exec_emit(l, f, st);
+    break;
+  case STMT_autocast:
+    exec_autocast(l, f, st);
+    break;
+  case STMT_no_grad:
+    exec_no_grad(l, f, st);
+    break;
+  case STMT_every:
+    exec_every(l, f, st);
+    break;
+  case STMT_minimize:
+    lower_minimize(l, f, st);
+    break;
+  case STMT_metric:
+    exec_metric(l, f, st);
+    break;
+  case STMT_def:
+    break; /* a method: looked up when it is called */
+  }
+}
+
+/* Statements until one returns. An `autocast` without a block ends here. */
+void exec_block(Lower *l, Frame *f, const Block *b)
+{
+  uint16_t region = l->at.region;
+  for (uint32_t i = 0;
+       i < b->n && !f->returned && count_work(l, 1, b->at[i]->span) && go_deeper(l, b->at[i]->span);
+       i++) {
+    exec_stmt(l, f, b->at[i]);
+    l->stack--;
+  }
+  l->at.region = region;
+}

@@ -1,0 +1,130 @@
+/* Type annotations: they check, and they bind the size names that are fresh. They do not cast; only
+ * infer blocks cast their results to declared float types (infer.c). */
+#include "interpret.h"
+
+/* A size name is fresh unless it is a parameter of its module or a const of the same file. */
+static bool is_fresh(Scope *s, const char *name)
+{
+  if (scope_find(s, name) || (s->self && scope_find(s->self->params, name))) return false;
+  const Global *g = file_find(s->file, name);
+  return !g || g->decl->kind != DECL_const;
+}
+
+/* Axis of the value that annotated axis i stands for; -1 for `...`. Behind the dots it is
+ * counted from the end: in f32[N, ..., C] C is the last. */
+static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
+{
+  for (uint32_t k = 0; k < t->n_dims; k++)
+    if (!t->dims[k] && k < i) return (int)rank - (int)(t->n_dims - i);
+  return t->dims[i] ? (int)i : -1;
+}
+
+/* `...` stands for any number of axes; in the tree it is a size that is NULL. */
+static bool has_dots(const TypeExpr *t)
+{
+  for (uint32_t i = 0; i < t->n_dims; i++)
+    if (!t->dims[i]) return true;
+  return false;
+}
+
+static bool rank_fits(const TypeExpr *t, uint32_t rank)
+{
+  return has_dots(t) ? rank >= t->n_dims - 1 : rank == t->n_dims;
+}
+
+/* `x: float[N, 784]` binds N to the first size of x, unless the name means something already;
+ * then check_tensor() compares. */
+void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value)
+{
+  const int64_t *dim;
+  uint32_t rank;
+  if (!t->name || !t->tensor || !d_is_tensor(value) || !tensor_dims(l, value, &dim, &rank) ||
+      !rank_fits(t, rank))
+    return;
+  for (uint32_t i = 0; i < t->n_dims; i++) {
+    int axis = axis_of(t, i, rank);
+    const Expr *e = t->dims[i];
+    if (axis >= 0 && e->kind == EXPR_name && is_fresh(s, e->as.name))
+      scope_bind(l, s, e->as.name, d_int(dim[axis]), e->span);
+  }
+}
+
+/* Of float types only the kind is known yet: pass precision decides them. */
+static bool dtype_fits(const char *name, DType d)
+{
+  if (strcmp(name, "float") == 0) return dtype_is_float(d);
+  if (strcmp(name, "int") == 0) return dtype_is_integer(d);
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
+    if (strcmp(ir_dtype_name((DType)i), name) == 0)
+      return d == (DType)i || (dtype_is_float(d) && dtype_is_float((DType)i));
+  return false;
+}
+
+/* As the program wrote it. */
+const char *type_text(Lower *l, const TypeExpr *t)
+{
+  return source_text(l, t->span);
+}
+
+/* Points at the annotation, and at where the value was made if that is another place. */
+static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char *what)
+{
+  fail(l, E306, span, "%s is declared %s, the value is %s", what, type_text(l, t), d_text(l, v));
+  diag_note(l->c, t->span, "declared here");
+  Span made = v.kind == D_tensor ? ir_node(l->g, v.as.tensor)->span : span;
+  if (made.start != diag_user_span(l->c, span).start)
+    diag_note(l->c, made, "the value is made here");
+  return false;
+}
+
+/* Each size of the annotation is an expression: a number, a name, `2 * H`. */
+static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span span,
+                         const char *what)
+{
+  const int64_t *dim;
+  uint32_t rank;
+  if (!d_is_tensor(v) && !d_is_number(v)) return mismatch(l, t, v, span, what);
+  tensor_dims(l, v, &dim, &rank);
+  if (!rank_fits(t, rank) || !dtype_fits(t->name, tensor_dtype(l, v)))
+    return mismatch(l, t, v, span, what);
+  bind_sizes(l, s, t, v);
+  for (uint32_t i = 0; i < t->n_dims; i++) {
+    int axis = axis_of(t, i, rank);
+    if (axis < 0) continue;
+    Datum size = eval(l, s, t->dims[i]);
+    int64_t n;
+    if (!want_int(l, size, t->dims[i]->span, "a size", &n)) return false;
+    tensor_dims(l, v, &dim, &rank); /* eval may have moved the nodes */
+    if (n == dim[axis]) continue;
+    mismatch(l, t, v, span, what);
+    if (t->dims[i]->kind != EXPR_int)
+      diag_note(l->c, t->dims[i]->span, "%s is %lld, axis %d of the value is %lld",
+                source_text(l, t->dims[i]->span), (long long)n, axis, (long long)dim[axis]);
+    return false;
+  }
+  return true;
+}
+
+/* For types without brackets: `n: int`. An int or a schedule will do for a float. */
+static bool scalar_fits(const char *name, Datum v)
+{
+  if (strcmp(name, "int") == 0) return v.kind == D_int;
+  if (strcmp(name, "float") == 0) return d_is_number(v) || v.kind == D_schedule;
+  if (strcmp(name, "bool") == 0) return v.kind == D_bool;
+  if (strcmp(name, "str") == 0) return v.kind == D_str;
+  return strcmp(name, "list") == 0 && v.kind == D_list;
+}
+
+/* Annotations check and never cast, but that an int given for `float` becomes one: code behind
+ * it may rely on the kind. */
+bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what)
+{
+  if (t->tensor) return check_tensor(l, s, t, *value, span, what);
+  if (!scalar_fits(t->name, *value)) {
+    fail(l, E209, span, "%s needs %s, got %s", what, t->name, d_kind_text(l, *value));
+    return false;
+  }
+  if (strcmp(t->name, "float") == 0 && value->kind == D_int)
+    *value = d_float((double)value->as.integer);
+  return true;
+}

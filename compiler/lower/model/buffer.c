@@ -1,0 +1,121 @@
+/* `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of its
+ * module: the rest of the step reads the new value, and the buffer takes it over together with the
+ * step. Also the updates of running statistics by layers of the library. */
+#include "model.h"
+#include "compiler/lower/watch.h"
+#include <string.h>
+
+/* Floats take any number; integers are counts and places, of which a float would lose some. */
+static bool type_fits(const ParamSlot *p, DType d)
+{
+  if (dtype_is_float(p->dtype)) return true;
+  return p->dtype == AMPC_BOOL ? d == AMPC_BOOL : dtype_is_integer(d);
+}
+
+/* In the buffer's type, cut off from differentiation: a buffer lives on, and a gradient does not go
+ * into the past. */
+static Value buffer_value(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
+{
+  Value x = as_tensor(l, v, span);
+  if (!x.id) return x;
+  const Node *n = ir_node(l->g, x);
+  if (n->rank != p->rank || memcmp(n->dim, p->dim, p->rank * sizeof *p->dim) != 0) {
+    fail(l, E306, span, "Buffer `%s` is %s, the value is %s", name,
+         d_text(l, (Datum){.kind = D_param, .as.param = p}), d_text(l, v));
+    diag_note(l->c, p->span, "it is made here");
+    return (Value){0};
+  }
+  if (!type_fits(p, n->dtype)) {
+    fail(l, E306, span, "Buffer `%s` is %s, the value is %s", name,
+         d_text(l, (Datum){.kind = D_param, .as.param = p}), d_text(l, d_tensor(x)));
+    diag_help(l->c, p->dtype == AMPC_BOOL ? "a comparison gives bool: `x != 0`" : "`.to(%s)`",
+              ir_dtype_name(p->dtype));
+    return (Value){0};
+  }
+  x = ir_append(l->c, &l->at, OP_detach, &x, 1, NULL);
+  return ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = p->dtype}}));
+}
+
+void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
+{
+  if (d_is(v, D_error)) return;
+  if (!l->training) {
+    fail(l, E210, span,
+         "Buffer `%s` is assigned outside of training: it is updated together with a "
+         "step of a train block",
+         name);
+    diag_help(l->c, "`if training { %s = ... }`", name);
+    return;
+  }
+  if (l->at.loop) {
+    fail(l, E210, span, "Buffer `%s` cannot be assigned in `scan`", name);
+    diag_help(l->c, "carry the value, and assign it behind the loop");
+    return;
+  }
+  Value old = param_value(l, p, span); /* of this version, which the value replaces */
+  Value x = old.id ? buffer_value(l, p, name, v, span) : old;
+  if (!x.id) return;
+  p->node = x;
+  if (watch_stops_updates(l)) return;
+  ir_append(l->c, &l->at, OP_buffer_update, &x, 1, ATTRS({"param", {.i = p->index}}));
+}
+
+/* ---- running statistics ---- */
+
+/* *out: the index of the Buffer that an update writes; -1: `d` is another tensor. Tensors do not
+ * change, so that update is dropped; in PyTorch the update of a temporary is lost, too. */
+static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *out)
+{
+  Value v = as_tensor(l, d, span);
+  if (!v.id) return false;
+  const Node *n = ir_node(l->g, v);
+  while (n->op == OP_cast) n = ir_node(l->g, n->in[0]); /* of `policy`, or to the stored type */
+  *out = n->op == OP_param ? attr_int(n, "index") : -1;
+  span = diag_user_span(l->c, span);
+  if (*out < 0 && d.kind == D_param)
+    return fail(l, E210, span,
+                "Buffer `%s` is assigned already; running statistics are updated once a step",
+                d.as.param->name),
+           false;
+  if (*out < 0) return true;
+  const Parameter *p = &l->g->params.at[*out];
+  const char *type = ir_dtype_name(p->dtype);
+  if (!p->buffer)
+    fail(l, E209, span, "running statistics are a Buffer, `%s` is a Parameter", p->path);
+  else if (p->dtype != (counts ? AMPC_I64 : AMPC_F32))
+    fail(l, E209, span, "running statistics are stored as f32, Buffer `%s` is %s", p->path, type);
+  else
+    return true;
+  diag_help(l->c, "`Buffer([channels])`; a copy does not move: `%s.detach()`", p->path);
+  return false;
+}
+
+/* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)
+ * counts. Pass gradient adds the update to the step whose loss needs `stat`, or the fifth argument
+ * if there is one. If `buffer` is none, nothing happens. */
+Datum native_running(Lower *l, Args *args)
+{
+  int64_t index;
+  if (d_is(args->at.at[0].value, D_none)) return args->at.at[0].value;
+  if (!running_buffer(l, args->at.at[0].value, args->at.n == 2, args->at.at[0].span, &index))
+    return d_of(D_error);
+  Value stat = as_tensor(l, args->at.at[1].value, args->at.at[1].span);
+  if (!stat.id) return d_of(D_error);
+  if (index < 0) return d_of(D_none);
+  if (l->at.loop) {
+    fail(l, E210, diag_user_span(l->c, args->span),
+         "a layer that updates its running statistics cannot stand in `scan`");
+    diag_help(l->c, "call it for the whole sequence before the loop, or as `.eval()`");
+    return d_of(D_error);
+  }
+  if (args->at.n == 2) {
+    ir_append(l->c, &l->at, OP_running_count, &stat, 1, ATTRS({"param", {.i = index}}));
+    return d_of(D_none);
+  }
+  Value in[] = {stat, args->at.n > 4 ? as_tensor(l, args->at.at[4].value, args->at.at[4].span)
+                                     : (Value){0}};
+  ir_append(l->c, &l->at, OP_running_update, in, in[1].id ? 2 : 1,
+            ATTRS({"param", {.i = index}}, {"momentum", {.f = d_number(args->at.at[2].value)}},
+                  {"factor", {.f = d_number(args->at.at[3].value)}}));
+  return d_of(D_none);
+}

@@ -1,0 +1,192 @@
+/* `load(path, strip="", rename=[], transpose=[], missing=[], unused=[])` of a model. The file is
+ * read when a run begins, by runtime/state/load.c, so a job compiles without it. What can be seen
+ * without it is checked here: patterns of the model's own parameters, and pairs that fit each
+ * other. */
+#include "model.h"
+#include "runtime/plan/pattern.h"
+
+enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED, N_ARGUMENTS };
+static const char *const names[] = {"path", "strip", "rename", "transpose", "missing", "unused"};
+static const char signature[] =
+    "load(path, strip=\"\", rename=[], transpose=[], missing=[], unused=[])";
+
+typedef struct Loading {
+  Lower *l;
+  const Model *model;
+  const ArgValue *given[N_ARGUMENTS]; /* NULL: not given */
+  NameVec patterns;                   /* as ampc_load has them */
+  const char *what;                   /* "transpose", for messages */
+  Span span;
+  bool good;
+} Loading;
+
+/* Sorts the arguments of the call. */
+static bool bind_arguments(Loading *x, const Args *args)
+{
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    uint32_t k = arg->key ? 0 : i;
+    while (arg->key && k < N_ARGUMENTS && strcmp(names[k], arg->key) != 0) k++;
+    if (k >= N_ARGUMENTS && arg->key)
+      return wrong_key(x->l, "load", arg, names, N_ARGUMENTS, signature), false;
+    if (k >= N_ARGUMENTS || x->given[k]) {
+      fail(x->l, E205, arg->span, "load takes %s",
+           k >= N_ARGUMENTS ? "six arguments at most" : "each argument once");
+      diag_help(x->l->c, "`%s`", signature);
+      return false;
+    }
+    x->given[k] = arg;
+  }
+  if (x->given[PATH]) return true;
+  fail(x->l, E205, args->span, "load needs the path of a file");
+  diag_help(x->l->c, "`load(\"net.safetensors\")`");
+  return false;
+}
+
+static const char *text_argument(Loading *x, uint32_t k)
+{
+  const char *text = "";
+  if (x->given[k] && !want_str(x->l, x->given[k]->value, x->given[k]->span,
+                               arena_printf(x->l->arena, "`%s` of load", names[k]), &text))
+    x->good = false;
+  return text;
+}
+
+/* ---- patterns of the model's parameters ---- */
+
+static void push(Loading *x, const char *pattern)
+{
+  vec_push(x->l->arena, &x->patterns, pattern);
+}
+
+static void must_have_two_axes(Loading *x, const ParamSlot *p)
+{
+  if (p->rank == 2 || strcmp(x->what, names[TRANSPOSE]) != 0 || !x->good) return;
+  x->good = false;
+  fail(x->l, E503, x->span, "`transpose` names %s, which has no two axes: it is %s",
+       x->l->g->params.at[p->index].path,
+       d_text(x->l, (Datum){.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p}));
+}
+
+/* A layer type cannot be a pattern of the running program: it names its parameters here. */
+static void name_param(Lower *l, ParamSlot *p, void *data)
+{
+  Loading *x = data;
+  (void)l;
+  must_have_two_axes(x, p);
+  if (p->index >= 0) push(x, x->l->g->params.at[p->index].path);
+}
+
+static void check_param(Lower *l, ParamSlot *p, void *data)
+{
+  (void)l;
+  must_have_two_axes(data, p);
+}
+
+static void own_pattern(Loading *x, Datum pattern, Span span)
+{
+  if (pattern.kind == D_list) {
+    for (uint32_t i = 0; i < pattern.n; i++) own_pattern(x, pattern.as.list[i], span);
+    return;
+  }
+  Match m = match_of(x->l, x->model);
+  m.param = pattern.kind == D_class ? name_param : check_param;
+  m.data = x;
+  x->span = span;
+  ArgValue value = {.value = pattern, .span = span};
+  match_patterns(x->l, &m, &value, 1);
+  if (pattern.kind == D_str) push(x, pattern.as.text);
+}
+
+/* How many patterns the argument gives; a string stands for a list of one. */
+static uint32_t own_patterns(Loading *x, uint32_t k)
+{
+  uint32_t before = x->patterns.n;
+  x->what = names[k];
+  if (x->given[k]) own_pattern(x, x->given[k]->value, x->given[k]->span);
+  return x->patterns.n - before;
+}
+
+/* ---- patterns of names in the file ---- */
+
+static void bad_list(Loading *x, uint32_t k, const char *takes, const char *example)
+{
+  x->good = false;
+  fail(x->l, E209, x->given[k]->span, "`%s` of load takes %s, got %s", names[k], takes,
+       d_text(x->l, x->given[k]->value));
+  diag_help(x->l->c, "`%s=%s`", names[k], example);
+}
+
+static uint32_t file_patterns(Loading *x, uint32_t k)
+{
+  uint32_t before = x->patterns.n;
+  if (!x->given[k]) return 0;
+  Datum one = x->given[k]->value, list = one.kind == D_list ? one : d_list(&one, 1);
+  for (uint32_t i = 0; i < list.n; i++) {
+    if (list.as.list[i].kind != D_str) {
+      bad_list(x, k, "patterns of names in the file", "[\"head.**\"]");
+      return 0;
+    }
+    push(x, list.as.list[i].as.text);
+  }
+  return x->patterns.n - before;
+}
+
+/* ["**.gamma", "**.weight"]: as many wildcards on both sides, of the same kinds. */
+static bool pair_fits(Loading *x, const char *from, const char *to, Span span)
+{
+  unsigned char a[PATTERN_WILDCARDS] = {0}, b[PATTERN_WILDCARDS] = {0};
+  int n = pattern_wildcards(from, a), m = pattern_wildcards(to, b);
+  if (n > PATTERN_WILDCARDS)
+    fail(x->l, E209, span, "\"%s\" has %d wildcards; a pattern of `rename` has at most %d", from, n,
+         PATTERN_WILDCARDS);
+  else if (n != m || memcmp(a, b, sizeof a) != 0)
+    fail(x->l, E209, span, "\"%s\" and \"%s\" of `rename` have different wildcards", from, to);
+  else
+    return true;
+  diag_help(x->l->c, "what a wildcard on the left stands for takes the place of the one on the "
+                     "right: `rename=[[\"**.gamma\", \"**.weight\"]]`");
+  return x->good = false;
+}
+
+static bool is_pair(Datum d)
+{
+  return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str && d.as.list[1].kind == D_str;
+}
+
+/* `rename=["a", "b"]` stands for one pair. */
+static uint32_t rename_pairs(Loading *x)
+{
+  uint32_t before = x->patterns.n;
+  if (!x->given[RENAME]) return 0;
+  Datum one = x->given[RENAME]->value, list = is_pair(one) ? d_list(&one, 1) : one;
+  for (uint32_t i = 0; list.kind != D_list || i < list.n; i++) {
+    if (list.kind != D_list || !is_pair(list.as.list[i])) {
+      bad_list(x, RENAME, "pairs of patterns", "[[\"**.gamma\", \"**.weight\"]]");
+      return 0;
+    }
+    const Datum *pair = list.as.list[i].as.list;
+    if (!pair_fits(x, pair[0].as.text, pair[1].as.text, x->given[RENAME]->span)) return 0;
+    push(x, pair[0].as.text);
+    push(x, pair[1].as.text);
+  }
+  return (x->patterns.n - before) / 2;
+}
+
+void clause_load(Lower *l, const Model *model, const Args *args, Span span)
+{
+  Loading x = {.l = l, .model = model, .good = true};
+  if (!bind_arguments(&x, args)) return;
+  ampc_load load = {.path = text_argument(&x, PATH),
+                    .model = model->name,
+                    .prefix = "",
+                    .strip = text_argument(&x, STRIP),
+                    .line = span.end ? diag_place(l->c, span).line : 0};
+  load.n_rename = rename_pairs(&x);
+  load.n_transpose = own_patterns(&x, TRANSPOSE);
+  load.n_missing = own_patterns(&x, MISSING);
+  load.n_unused = file_patterns(&x, UNUSED);
+  load.patterns = x.patterns.at;
+  if (x.good && !*load.path) fail(l, E209, x.given[PATH]->span, "the path of load is empty");
+  vec_push(l->arena, &l->g->loads, load);
+}

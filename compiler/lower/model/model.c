@@ -1,0 +1,283 @@
+/* `model` declarations: the parameters of the instance enter the graph's table under their paths,
+ * then the clauses are applied in order, so that the last one that matches wins. Initialisers are
+ * resolved after all clauses: one that is replaced need not fit. */
+#include "model.h"
+
+/* ---- registering ---- */
+
+/* As PyTorch's method, which sets all below: what is said of a module later, so of one further out,
+ * counts. */
+static bool is_frozen(const ParamSlot *p)
+{
+  bool frozen = false;
+  for (const Instance *m = p->owner; m; m = m->owner)
+    if (m->grad_said) frozen = m->frozen;
+  return frozen;
+}
+
+/* Likewise of `.to(f16)`. A type that the parameter was made with is the innermost word, `params`
+ * of `precision` the outermost. */
+static void settle_store(const Lower *l, ParamSlot *p)
+{
+  if (!p->buffer && p->store == AMPC_F32) p->store = level_store(l, p);
+  for (const Instance *m = p->owner; m && !p->buffer; m = m->owner)
+    if (m->store_said) p->store = m->store;
+}
+
+static void register_layer(Lower *l, const Instance *m)
+{
+  vec_push(l->arena, &l->g->layers, (Layer){m->layer, m->model, m->class->name});
+}
+
+/* From here on the module is part of a model and knows its path. */
+static void register_module(Lower *l, Instance *m, const char *path, void *data)
+{
+  m->path = path;
+  m->model = data;
+  m->layer = arena_printf(l->arena, "%s.%s", m->model, path);
+  register_layer(l, m);
+}
+
+/* Enters the graph's table in the order of definition, which is the order of places in memory
+ * and of names in a checkpoint. A tied parameter has entered under its first path. */
+static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  if (alias || p->index >= 0) return;
+  settle_store(l, p);
+  Parameter parameter = {.path = path,
+                         .model = data,
+                         .buffer = p->buffer,
+                         .frozen = is_frozen(p),
+                         .dtype = p->dtype,
+                         .rank = p->rank,
+                         .of = -1,
+                         .optimizer = -1,
+                         .span = p->span};
+  memcpy(parameter.dim, p->dim, sizeof parameter.dim);
+  p->index = (int)l->g->params.n;
+  vec_push(l->arena, &l->g->params, parameter);
+}
+
+/* Files may know a tied parameter by its other names. */
+static void register_alias(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  (void)data;
+  if (alias && p->index >= 0)
+    vec_push(l->arena, &l->g->aliases, (ampc_alias){path, (uint32_t)p->index});
+}
+
+/* ---- clauses ---- */
+
+typedef struct InitClause {
+  const Init *init;
+  Span span;
+} InitClause;
+
+static void apply_init(Lower *l, ParamSlot *p, void *data)
+{
+  const InitClause *clause = data;
+  (void)l;
+  p->init = clause->init;
+  p->init_span = clause->span;
+}
+
+/* Initial values depend on the shape (fan in, fan out), so each parameter resolves its initialiser
+ * anew. */
+static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  (void)path, (void)data;
+  if (!alias && p->index >= 0)
+    init_resolve(l, p->init, p, p->init_span, &l->g->params.at[p->index].init);
+}
+
+static void apply_frozen(Lower *l, ParamSlot *p, void *data)
+{
+  if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
+}
+
+/* Buffers keep their types: running statistics in 16 bits would hardly move. */
+static void apply_store(Lower *l, ParamSlot *p, void *data)
+{
+  (void)l;
+  if (!p->buffer) p->store = *(const DType *)data;
+}
+
+typedef struct PinClause {
+  RegionKind kind;
+  Span span;
+} PinClause;
+
+static void apply_pin(Lower *l, Instance *m, void *data)
+{
+  const PinClause *clause = data;
+  (void)l;
+  m->pinned = true;
+  m->pin = clause->kind;
+  m->pin_span = clause->span;
+}
+
+Match match_of(Lower *l, const Model *model)
+{
+  Match m = {.owner = model->name, .broken = model->broken};
+  Datum root = {.kind = D_instance, .as.instance = model->root};
+  vec_push(l->arena, &m.roots, (Root){root, ""});
+  return m;
+}
+
+/* `init("**.bias", zeros_())`; `init(Conv2d, kaiming_normal_())` is of weights, not of biases. */
+static void clause_init(Lower *l, Model *model, const Args *args)
+{
+  uint32_t n = args->at.n;
+  if (n < 2 || args->at.at[n - 1].value.kind != D_init) {
+    fail(l, E205, args->span, "`init` takes patterns and then an initialiser");
+    diag_help(l->c, "`init(\"**.bias\", zeros_())`");
+    return;
+  }
+  InitClause clause = {args->at.at[n - 1].value.as.init, args->at.at[n - 1].span};
+  Match m = match_of(l, model);
+  m.initial = true;
+  m.param = apply_init;
+  m.data = &clause;
+  match_patterns(l, &m, args->at.at, n - 1);
+}
+
+/* `freeze("encoder.**")`, `unfreeze("encoder.head")` */
+static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
+{
+  if (!args->at.n) {
+    fail(l, E205, args->span, "`%s` takes patterns", frozen ? "freeze" : "unfreeze");
+    return;
+  }
+  Match m = match_of(l, model);
+  m.param = apply_frozen;
+  m.data = &frozen;
+  match_patterns(l, &m, args->at.at, args->at.n);
+}
+
+/* `store(f16, "embedding")` */
+static void clause_store(Lower *l, Model *model, const Args *args)
+{
+  DType type;
+  if (args->at.n < 2) {
+    fail(l, E205, args->span, "`store` takes a type and then patterns");
+    diag_help(l->c, "`store(bf16, \"embedding\")`");
+    return;
+  }
+  if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &type)) return;
+  Match m = match_of(l, model);
+  m.param = apply_store;
+  m.data = &type;
+  match_patterns(l, &m, args->at.at + 1, args->at.n - 1);
+}
+
+/* `autocast(f32, "norm")` pins modules from outside, as `.autocast(f32)` does where they are
+ * built. */
+static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
+{
+  const ArgList *list = &st->as.region.args;
+  PinClause clause = {.span = st->span};
+  if (list->n < 2 || st->as.region.has_block) {
+    fail(l, E205, st->span, "in a model, `autocast` takes a type and then patterns");
+    diag_help(l->c, "`autocast(f32, \"norm\")`");
+    return;
+  }
+  Args args = {.span = st->span};
+  ArgList patterns = {list->at + 1, list->n - 1};
+  if (!region_kind_of(l, s, list->at[0].value, &clause.kind) || !eval_args(l, s, &patterns, &args))
+    return;
+  Match m = match_of(l, model);
+  m.modules = true;
+  m.module = apply_pin;
+  m.data = &clause;
+  match_patterns(l, &m, args.at.at, args.at.n);
+}
+
+static void unknown_clause(Lower *l, Span span)
+{
+  fail(l, E210, span, "this is no clause of a model");
+  diag_help(l->c, "clauses are load, init, freeze, unfreeze, autocast, store");
+}
+
+/* Clauses look like calls but are no functions: their names mean something in a model's braces
+ * only. */
+static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
+{
+  if (st->kind == STMT_autocast) {
+    clause_autocast(l, s, model, st);
+    return;
+  }
+  const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
+  if (!e || e->kind != EXPR_call || e->as.call.callee->kind != EXPR_name) {
+    unknown_clause(l, st->span);
+    return;
+  }
+  const char *name = e->as.call.callee->as.name;
+  Args args = {.span = e->span};
+  if (!eval_args(l, s, &e->as.call.args, &args))
+    return;
+  else if (strcmp(name, "load") == 0)
+    clause_load(l, model, &args, e->span);
+  else if (strcmp(name, "store") == 0)
+    clause_store(l, model, &args);
+  else if (strcmp(name, "init") == 0)
+    clause_init(l, model, &args);
+  else if (strcmp(name, "freeze") == 0 || strcmp(name, "unfreeze") == 0)
+    clause_freeze(l, model, &args, name[0] == 'f');
+  else
+    unknown_clause(l, e->as.call.callee->span);
+}
+
+/* `model net = MLP(512) { clauses }`. Only what hangs below a model has a place in memory: a
+ * module that is built and used without one is reported where its parameter is read. */
+Datum declare_model(Lower *l, File *f, const Decl *decl)
+{
+  const char *name = decl->as.object.name.text;
+  Scope *s = scope_new(l, NULL, f, NULL);
+  uint32_t errors = diag_error_count(l->c);
+  Datum v = eval(l, s, decl->as.object.value);
+  bool broken = diag_error_count(l->c) != errors;
+  l->broken = l->broken || broken;
+  if (d_is(v, D_error)) return v;
+  if (v.kind != D_instance) {
+    fail(l, E209, decl->as.object.value->span, "a model needs a module, got %s", d_kind_text(l, v));
+    if (v.kind == D_class) diag_help(l->c, "build it: `%s()`", v.as.class->name);
+    return d_of(D_error);
+  }
+  Instance *root = v.as.instance;
+  if (root->owner || root->path)
+    return fail(l, E504, decl->as.object.value->span, "this module is already part of a model");
+  root->path = "";
+  root->model = root->layer = name;
+  register_layer(l, root);
+  /* the name travels through a void pointer; nobody writes to it */
+  MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)name};
+  walk_members(l, root, "", &walk);
+  walk_members(l, root, "", &(MemberVisitor){NULL, register_alias, NULL});
+  Model model = {name, root, broken || l->broken_consts};
+  vec_push(l->arena, &l->models, model);
+  for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
+    model_clause(l, s, &model, decl->as.object.clauses.at[i]);
+  walk_members(l, root, "", &(MemberVisitor){NULL, resolve_param, NULL});
+  return v;
+}
+
+/* The model's name is not in a path, unless there are several: paths name parameters in
+ * checkpoints, so they differ. */
+void prefix_paths(Lower *l)
+{
+  Graph *g = l->g;
+  bool several = false;
+  for (uint32_t i = 1; i < g->params.n; i++)
+    several = several || strcmp(g->params.at[i].model, g->params.at[0].model) != 0;
+  if (!several) return;
+  for (uint32_t i = 0; i < g->aliases.n; i++) {
+    ampc_alias *a = &g->aliases.at[i];
+    a->path = arena_printf(l->arena, "%s.%s", g->params.at[a->param].model, a->path);
+  }
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    Parameter *p = &g->params.at[i];
+    p->path = arena_printf(l->arena, "%s.%s", p->model, p->path);
+  }
+  for (uint32_t i = 0; i < g->loads.n; i++)
+    g->loads.at[i].prefix = arena_printf(l->arena, "%s.", g->loads.at[i].model);
+}

@@ -1,0 +1,309 @@
+/* Modules of pass lower: building instances, and calling and reading them. Members and paths are in
+ * member.c. */
+#include "model.h"
+#include "compiler/lower/watch.h"
+
+const Class class_sequential = {"Sequential", NULL, NULL};
+
+/* The scope of members has the scope of the module's parameters as parent: methods see both. */
+static Instance *instance_new(Lower *l, const Class *class, File *file, Span span)
+{
+  Instance *m = arena_new(l->arena, Instance);
+  m->class = class;
+  m->params = scope_new(l, NULL, file, NULL);
+  m->body = scope_new(l, m->params, file, m);
+  m->span = diag_user_span(l->c, span);
+  return m;
+}
+
+static Datum d_instance(Instance *m)
+{
+  return (Datum){.kind = D_instance, .as.instance = m};
+}
+
+/* ---- Sequential ---- */
+
+/* The commonest mistakes are `Sequential(relu)` for `Sequential(ReLU())`, and `Linear` without
+ * brackets. */
+static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span span)
+{
+  if (child.kind != D_instance) {
+    if (!d_is(child, D_error))
+      fail(l, E209, span, "Sequential takes modules, got %s", d_kind_text(l, child));
+    if (child.kind == D_class)
+      diag_help(l->c, "build it first: `%s(...)`", child.as.class->name);
+    else if (child.kind == D_op || child.kind == D_function)
+      diag_help(l->c, "activations have a module form: `ReLU()` for `relu`");
+    return false;
+  }
+  if (scope_find(m->body, name))
+    return fail(l, E205, span, "Sequential gets `%s` twice", name), false;
+  bind_member(l, m->body, name, child, span);
+  return true;
+}
+
+/* ["name", module] names a child. */
+static bool is_pair(Datum d)
+{
+  return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str;
+}
+
+/* Children are members named by keyword, by pair, or else by their position: "0", "1". */
+static Datum make_sequential(Lower *l, Args *args)
+{
+  Instance *m = instance_new(l, &class_sequential, l->library, args->span);
+  bool good = true;
+  for (uint32_t i = 0; i < args->at.n && good; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    const char *name = arg->key;
+    Datum child = arg->value;
+    if (!name && is_pair(child)) {
+      name = child.as.list[0].as.text;
+      child = child.as.list[1];
+    }
+    if (!name) name = arena_printf(l->arena, "%u", i);
+    good = add_child(l, m, name, child, arg->span);
+  }
+  return good ? d_instance(m) : d_of(D_error);
+}
+
+/* Each child gets what the one before it gave. */
+static Datum call_sequential(Lower *l, Instance *m, Args *args)
+{
+  if (args->at.n != 1 || args->at.at[0].key)
+    return fail(l, E205, args->span, "a Sequential takes 1 argument, got %u", args->at.n);
+  Datum x = args->at.at[0].value;
+  Entry entry = instance_enter(l, m, args->span);
+  for (uint32_t i = 0; i < m->body->names.n && !d_is(x, D_error); i++) {
+    Args one = {.span = args->span};
+    args_push(l, &one, x, args->at.at[0].span);
+    x = call(l, m->body->names.at[i].value, &one);
+  }
+  instance_leave(l, entry);
+  return x;
+}
+
+/* ---- building ---- */
+
+/* `def forward(self, x)`, a habit from Python: after the message, the method without it. */
+static const Function *without_self(Lower *l, const Function *def)
+{
+  if (!def->params.n || strcmp(def->params.at[0].name.text, "self") != 0) return def;
+  Text t;
+  text_init(&t, l->arena);
+  for (uint32_t i = 1; i < def->params.n; i++)
+    text_printf(&t, "%s%s", i > 1 ? ", " : "", def->params.at[i].name.text);
+  fail(l, E203, def->params.at[0].name.span, "methods have no `self`");
+  diag_help(l->c, "write `def %s(%s)`; members are used by their name", def->name.text, t.at);
+  Function *rest = arena_new(l->arena, Function);
+  *rest = *def;
+  rest->params.at++;
+  rest->params.n--;
+  return rest;
+}
+
+/* Before the body runs: members and methods share their names, and a method may be called
+ * while the module is built. */
+static void bind_methods(Lower *l, Instance *m)
+{
+  const Block *body = &m->class->decl->as.module.body;
+  for (uint32_t i = 0; i < body->n; i++) {
+    if (body->at[i]->kind != STMT_def) continue;
+    const Function *def = without_self(l, &body->at[i]->as.def);
+    Callable *f = arena_new(l->arena, Callable);
+    *f = (Callable){def, m->class->file, m, false};
+    if (scope_find(m->body, def->name.text))
+      fail(l, E210, def->name.span, "`%s` is defined twice in %s", def->name.text, m->class->name);
+    scope_bind(l, m->body, def->name.text, (Datum){.kind = D_function, .as.function = f},
+               def->name.span);
+  }
+}
+
+static void run_body(Lower *l, Instance *m)
+{
+  Frame frame = {.kind = FRAME_module, .scope = m->body};
+  Instance *outer = l->building;
+  l->building = m;
+  exec_block(l, &frame, &m->class->decl->as.module.body);
+  l->building = outer;
+}
+
+/* `Linear(4, 2)`: its body is run once, and what it binds are the members. */
+Datum instantiate(Lower *l, const Class *class, Args *args)
+{
+  if (class == &class_sequential) return make_sequential(l, args);
+  if (!call_begin(l, class->name, class->file, args->span)) return d_of(D_error);
+  Instance *m = instance_new(l, class, class->file, args->span);
+  bool good = bind_params(l, m->params, class->name, &class->decl->as.module.params, args);
+  if (good) {
+    bind_methods(l, m);
+    run_body(l, m);
+  }
+  call_end(l);
+  return good ? d_instance(m) : d_of(D_error);
+}
+
+static Datum copied(Lower *l, Datum v)
+{
+  if (v.kind == D_instance) return instance_copy(l, v.as.instance);
+  if (v.kind != D_list || !d_contains(v, D_instance)) return v;
+  DatumVec items = {0};
+  for (uint32_t i = 0; i < v.n; i++) vec_push(l->arena, &items, copied(l, v.as.list[i]));
+  return d_list_of(l, &items);
+}
+
+/* Another instance of the same arguments: modules among these are copied too, and its body is run
+ * again, so that nothing is shared. Children of a Sequential are its arguments. */
+Datum instance_copy(Lower *l, const Instance *from)
+{
+  if (!call_begin(l, from->class->name, from->class->file, from->span)) return d_of(D_error);
+  Instance *m = instance_new(l, from->class, from->class->file, from->span);
+  const Scope *given = from->class->decl ? from->params : from->body;
+  for (uint32_t i = 0; i < given->names.n; i++) {
+    const Binding *b = &given->names.at[i];
+    if (from->class->decl)
+      scope_bind(l, m->params, b->name, copied(l, b->value), b->span);
+    else
+      bind_member(l, m->body, b->name, copied(l, b->value), b->span);
+  }
+  if (from->class->decl) {
+    bind_methods(l, m);
+    run_body(l, m);
+  }
+  m->pinned = from->pinned;
+  m->pin = from->pin;
+  m->pin_span = from->pin_span;
+  m->evaluating = from->evaluating;
+  m->frozen = from->frozen;
+  call_end(l);
+  return d_instance(m);
+}
+
+/* ---- using ---- */
+
+/* Calls of a module's own methods from within do not enter it again. Outside code that calls
+ * in meets the module's pin, `.eval()`, and its path in messages: "in net.encoder.0". */
+Entry instance_enter(Lower *l, Instance *m, Span call)
+{
+  Entry e = {l->inside, l->inside_call, l->at.layer, l->at.region, l->training};
+  if (!m || m == l->inside) return e;
+  if (m->pinned) {
+    const char *kind = region_kind_text(m->pin);
+    const char *label = arena_printf(l->arena, "pin %s on %s", kind,
+                                     m->path && m->path[0] ? m->path : m->class->name);
+    l->at.region = region_push(l, m->pin, false, m->pin_span, label);
+  }
+  if (m->evaluating) l->training = false;
+  l->inside = m;
+  l->at.layer = m->layer;
+  l->inside_call = diag_user_span(l->c, call);
+  return e;
+}
+
+void instance_leave(Lower *l, Entry e)
+{
+  l->inside = e.inside;
+  l->inside_call = e.inside_call;
+  l->at.layer = e.layer;
+  l->at.region = e.region;
+  l->training = e.training;
+}
+
+/* `net(x)` is `net.forward(x)`. */
+Datum instance_call(Lower *l, Instance *m, Args *args)
+{
+  Binding *b = scope_find(m->body, "forward");
+  bool sequential = m->class == &class_sequential;
+  if (sequential || (b && b->value.kind == D_function)) {
+    bool casts = level_enter(l, m, args);
+    Datum v =
+        sequential ? call_sequential(l, m, args) : call_function(l, b->value.as.function, args);
+    if (casts) v = level_leave(l, v, args->span);
+    watch_call(l, m, v);
+    return v;
+  }
+  fail(l, E209, args->span, "%s has no `forward` and cannot be called", m->class->name);
+  if (m->class->decl) diag_note(l->c, m->class->decl->as.module.name.span, "it is declared here");
+  return d_of(D_error);
+}
+
+/* As unknown_name() for a module's members: E206 where a branch that was not taken would have
+ * made it. */
+static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
+{
+  const Missing *missing = scope_missing(m->body, name);
+  if (missing) {
+    fail(l, E206, span, "`%s` is not defined when %s", name, missing->why);
+    diag_note(l->c, missing->span, "it is defined in the other branch");
+    return d_of(D_error);
+  }
+  NameVec names = {0};
+  for (Scope *s = m->body; s; s = s->parent)
+    for (uint32_t i = 0; i < s->names.n; i++) vec_push(l->arena, &names, s->names.at[i].name);
+  fail(l, E201, span, "%s has no member `%s`", m->class->name, name);
+  const char *near = diag_nearest(name, names.at, names.n);
+  if (near) diag_help(l->c, "did you mean `%s`?", near);
+  return d_of(D_error);
+}
+
+/* A member, a method or a parameter of the module: `net.fc1`, `net.width`. */
+Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
+{
+  for (Scope *s = m->body; s; s = s->parent) {
+    Binding *b = scope_find(s, name);
+    if (b) return b->value;
+  }
+  return unknown_member(l, m, name, span);
+}
+
+/* `Linear(4, 4).autocast(f32)`: wherever this module is called from, its forward runs in that
+ * precision. */
+static Datum pin_instance(Lower *l, Instance *m, const Args *args)
+{
+  if (args->at.n != 1)
+    return fail(l, E205, args->span, "`autocast` takes one type: f16, bf16, f32 or off");
+  if (!region_kind_of_datum(l, args->at.at[0].value, args->at.at[0].span, &m->pin))
+    return d_of(D_error);
+  m->pinned = true;
+  m->pin_span = diag_user_span(l->c, args->span);
+  return d_instance(m);
+}
+
+/* `.requires_grad(false)`: optimizers leave the parameters below alone; with true, whatever was
+ * said of a part of it. */
+static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
+{
+  bool needed = true;
+  if (args->at.n != 1) return fail(l, E205, args->span, "`requires_grad` takes true or false");
+  if (!want_bool(l, args->at.at[0].value, args->at.at[0].span, "`requires_grad`", &needed))
+    return d_of(D_error);
+  m->grad_said = true;
+  m->frozen = !needed;
+  return d_instance(m);
+}
+
+/* `.to(f16)`: the type in which the parameters below are stored; their masters stay f32. */
+static Datum store_instance(Lower *l, Instance *m, const Args *args)
+{
+  if (args->at.n != 1) return fail(l, E205, args->span, "`to` of a module takes f32, f16 or bf16");
+  if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &m->store)) return d_of(D_error);
+  m->store_said = true;
+  return d_instance(m);
+}
+
+/* Methods of the module's own come first, so a module may define an `eval`. The others give
+ * the module back, as in `Sequential(...).eval()`. */
+Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
+{
+  Binding *own = scope_find(m->body, name->text);
+  if (own) return call(l, own->value, args);
+  if (strcmp(name->text, "forward") == 0) return instance_call(l, m, args);
+  if (strcmp(name->text, "autocast") == 0) return pin_instance(l, m, args);
+  if (strcmp(name->text, "requires_grad") == 0) return freeze_instance(l, m, args);
+  if (strcmp(name->text, "to") == 0) return store_instance(l, m, args);
+  if (strcmp(name->text, "eval") == 0 && !args->at.n) {
+    m->evaluating = true;
+    return d_instance(m);
+  }
+  return unknown_member(l, m, name->text, name->span);
+}

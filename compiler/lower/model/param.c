@@ -1,0 +1,180 @@
+/* Parameters and buffers of pass lower: making them, their initial values, their nodes. */
+#include "model.h"
+#include "compiler/graph/shares.h"
+#include <math.h>
+
+/* Elements of all parameters and buffers together: of 8 bytes, in as many spaces as there are, they
+ * can be added up in 64 bits. */
+#define MOST_PARAMS ((int64_t)1 << 48)
+
+/* A slot only: whether the parameter is part of a model, and so has a place in memory, is seen
+ * later. */
+Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span)
+{
+  const char *what = buffer ? "Buffer" : "Parameter";
+  ParamSlot *p = arena_new(l->arena, ParamSlot);
+  uint32_t rank = 0;
+  if (!want_sizes(l, shape, span, arena_printf(l->arena, "the shape of %s", what), p->dim, &rank) ||
+      !want_dtype(l, dtype, span, "`dtype`", &p->dtype))
+    return d_of(D_error);
+  for (uint32_t i = 0; i < rank; i++)
+    if (p->dim[i] < 1)
+      return fail(l, E209, span, "the shape of %s is %s; sizes are at least 1", what,
+                  d_text(l, shape));
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < rank; i++)
+    if (__builtin_mul_overflow(elements, p->dim[i], &elements)) elements = INT64_MAX / 2;
+  if (elements > MOST_PARAMS - l->param_elements)
+    return fail(l, E311, span, "%s %s: the parameters of a job have at most 2^48 elements", what,
+                d_text(l, shape));
+  l->param_elements += elements;
+  if (init.kind != D_init)
+    return fail(l, E209, span, "`init` needs an initialiser such as normal_(), got %s",
+                d_kind_text(l, init));
+  if (!buffer && !dtype_is_float(p->dtype))
+    return fail(l, E209, span, "a Parameter is f32, f16 or bf16, got %s", ir_dtype_name(p->dtype));
+  if (!buffer) p->store = p->dtype;
+  if (!buffer) p->dtype = AMPC_F32;
+  p->rank = (uint8_t)rank;
+  p->buffer = buffer;
+  p->init = init.as.init;
+  p->span = p->init_span = diag_user_span(l->c, span);
+  p->index = -1;
+  return (Datum){.kind = D_param, .as.param = p};
+}
+
+bool want_store(Lower *l, Datum d, Span span, DType *out)
+{
+  if (!want_dtype(l, d, span, "the type of storage", out)) return false;
+  if (dtype_is_float(*out)) return true;
+  fail(l, E209, span, "parameters are stored as f32, f16 or bf16, got %s", ir_dtype_name(*out));
+  return false;
+}
+
+/* A new version begins where an optimizer of the parameter has stepped; of a buffer, where any
+ * has: running statistics are taken over together with a step. */
+uint32_t param_version(const Lower *l, uint32_t index)
+{
+  uint32_t steps = 0;
+  for (uint32_t i = 0; i < l->optimizers.n; i++) {
+    bool own = l->g->params.at[index].buffer || share_find(l->g, index, i) != NO_SHARE;
+    steps += own ? l->optimizers.at[i]->updates : 0;
+  }
+  return steps;
+}
+
+/* The node that reads the parameter: where it is stored in 16 bits, its working copy. All reads of
+ * one version within a block share it. It stands in the outermost region: weights are stored as
+ * they are, and casting them is the reader's business. */
+Value param_value(Lower *l, ParamSlot *p, Span span)
+{
+  if (p->index < 0) {
+    fail(l, E210, span, "this parameter belongs to no model");
+    diag_note(l->c, p->span, "it is made here");
+    diag_help(l->c, "build its module inside the module of a `model`");
+    return (Value){0};
+  }
+  uint32_t version = param_version(l, (uint32_t)p->index);
+  if (p->node.id && p->block == l->at.block && p->version == version) return p->node;
+  Cursor at = l->at;
+  at.region = 0;
+  at.span = p->span;
+  p->node = ir_append(l->c, &at, OP_param, NULL, 0,
+                      ATTRS({"index", {.i = p->index}}, {"version", {.i = version}}));
+  p->block = l->at.block;
+  p->version = version;
+  ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;
+  if (p->store == AMPC_F32) return p->node;
+  at.why = WHY_asked;
+  p->node = ir_append(l->c, &at, OP_cast, &p->node, 1, ATTRS({"dtype", {.i = p->store}}));
+  return p->node;
+}
+
+/* ---- initialisers: the numbers of torch.nn.init ---- */
+
+/* torch.nn.init.calculate_gain: how much an activation shrinks the variance. That of
+ * leaky_relu depends on its slope, init->a. */
+static bool gain_of(Lower *l, const Init *init, Span span, double *out)
+{
+  static const struct {
+    const char *name;
+    double gain;
+  } gains[] = {{"linear", 1},     {"sigmoid", 1},    {"tanh", 5.0 / 3},
+               {"relu", M_SQRT2}, {"leaky_relu", 0}, {"selu", 0.75}};
+  const char *names[sizeof gains / sizeof gains[0]];
+  for (size_t i = 0; i < sizeof gains / sizeof gains[0]; i++) {
+    names[i] = gains[i].name;
+    if (strcmp(gains[i].name, init->gain) != 0) continue;
+    *out = gains[i].gain != 0 ? gains[i].gain : sqrt(2 / (1 + init->a * init->a));
+    return true;
+  }
+  fail(l, E205, span, "there is no nonlinearity \"%s\"", init->gain);
+  const char *near = diag_nearest(init->gain, names, sizeof gains / sizeof gains[0]);
+  if (near) diag_help(l->c, "did you mean \"%s\"?", near);
+  return false;
+}
+
+/* How many inputs an output is made of, and the reverse. A weight is [out, in, kernel...]. */
+static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *out)
+{
+  if (p->rank < 2) {
+    Datum d = {.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p};
+    fail(l, E209, span, "this initialiser needs at least two axes, the parameter is %s",
+         d_text(l, d));
+    return false;
+  }
+  double field = 1;
+  for (uint32_t i = 2; i < p->rank; i++) field *= (double)p->dim[i];
+  *in = (double)p->dim[1] * field;
+  *out = (double)p->dim[0] * field;
+  return true;
+}
+
+/* Initialisers that need a shape of a certain kind. */
+static bool fits_shape(Lower *l, const Init *init, const ParamSlot *p, Span span)
+{
+  const char *needs = NULL;
+  if (init->kind == INIT_eye && p->rank != 2) needs = "eye_ needs two axes";
+  if (init->kind == INIT_orthogonal && p->rank < 2) needs = "orthogonal_ needs at least two axes";
+  if (init->kind == INIT_dirac && (p->rank < 3 || p->rank > 5))
+    needs = "dirac_ needs the weight of a convolution";
+  else if (init->kind == INIT_dirac && (init->a < 1 || p->dim[0] % (int64_t)init->a != 0))
+    needs = "`groups` of dirac_ divides the first axis";
+  if (!needs) return true;
+  Datum d = {.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p};
+  fail(l, E209, span, "%s, the parameter is %s", needs, d_text(l, d));
+  return false;
+}
+
+/* xavier_* and kaiming_* become a plain normal or uniform with numbers for this shape, so that
+ * the runtime knows neither. A uniform of standard deviation s reaches to sqrt(3) * s. */
+bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out)
+{
+  static const ampc_init_kind as_given[] = {[INIT_constant] = AMPC_INIT_CONSTANT,
+                                            [INIT_uniform] = AMPC_INIT_UNIFORM,
+                                            [INIT_normal] = AMPC_INIT_NORMAL,
+                                            [INIT_trunc_normal] = AMPC_INIT_TRUNC_NORMAL,
+                                            [INIT_eye] = AMPC_INIT_EYE,
+                                            [INIT_dirac] = AMPC_INIT_DIRAC,
+                                            [INIT_orthogonal] = AMPC_INIT_ORTHOGONAL,
+                                            [INIT_padded] = AMPC_INIT_PADDED};
+  double fan_in, fan_out, gain = init->a, std;
+  bool by_fans = init->kind >= INIT_xavier_uniform && init->kind <= INIT_kaiming_normal;
+  if (!by_fans) {
+    *out = (ampc_init){as_given[init->kind], init->a, init->b, init->low, init->high};
+    return fits_shape(l, init, p, span);
+  }
+  if (!fans(l, p, span, &fan_in, &fan_out)) return false;
+  bool xavier = init->kind == INIT_xavier_uniform || init->kind == INIT_xavier_normal;
+  if (xavier) {
+    std = gain * sqrt(2 / (fan_in + fan_out));
+  } else {
+    if (!gain_of(l, init, span, &gain)) return false;
+    std = gain / sqrt(init->fan_out ? fan_out : fan_in);
+  }
+  if (init->kind == INIT_xavier_normal || init->kind == INIT_kaiming_normal)
+    *out = (ampc_init){.kind = AMPC_INIT_NORMAL, .b = std};
+  else
+    *out = (ampc_init){.kind = AMPC_INIT_UNIFORM, .a = -sqrt(3) * std, .b = sqrt(3) * std};
+  return true;
+}

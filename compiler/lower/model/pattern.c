@@ -1,0 +1,153 @@
+/* Patterns of model and optimizer clauses: text, which runtime/plan/pattern.h explains; or a layer
+ * type, or a list of patterns. */
+#include "model.h"
+#include "runtime/plan/pattern.h"
+
+/* Length of the first segment: 3 of "fc1.weight". */
+static size_t segment(const char *s)
+{
+  return strcspn(s, ".");
+}
+
+static const char *next_segment(const char *s)
+{
+  s += segment(s);
+  return *s ? s + 1 : s;
+}
+
+/* One pattern on its way through a model. */
+typedef struct Search {
+  const Match *match;
+  Datum pattern;
+  uint32_t found, tried;
+  NameVec segments; /* of all paths, for the suggestion: gathered when nothing was found */
+  bool gathering;
+} Search;
+
+/* `freeze(BatchNorm2d)`: the parameters of every such layer, however deep. */
+static bool built_by(const Instance *m, const Class *class)
+{
+  for (; m; m = m->owner)
+    if (m->class == class) return true;
+  return false;
+}
+
+static void note_segments(Lower *l, Search *s, const char *path)
+{
+  for (; *path; path = next_segment(path))
+    vec_push(l->arena, &s->segments, arena_strndup(l->arena, path, segment(path)));
+}
+
+/* `init(Conv2d, kaiming_normal_())` is not meant for biases, which are named: "**.bias". No `init`
+ * is meant for buffers: running statistics begin as their layer says. */
+static bool is_left_out(const Search *s, const ParamSlot *p)
+{
+  if (!s->match->initial) return false;
+  return p->buffer || (s->pattern.kind == D_class && strncmp(p->name, "bias", 4) == 0);
+}
+
+/* Called for each parameter below the roots. */
+static void try_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  Search *s = data;
+  (void)alias;
+  s->tried++;
+  if (is_left_out(s, p)) return;
+  if (s->gathering) {
+    note_segments(l, s, path);
+    return;
+  }
+  bool fits = s->pattern.kind == D_class ? built_by(p->owner, s->pattern.as.class)
+                                         : pattern_matches(s->pattern.as.text, path, false);
+  if (!fits) return;
+  s->found++;
+  s->match->param(l, p, s->match->data);
+}
+
+/* Called for each module below the roots. */
+static void try_module(Lower *l, Instance *m, const char *path, void *data)
+{
+  Search *s = data;
+  s->tried++;
+  if (s->gathering) {
+    note_segments(l, s, path);
+    return;
+  }
+  bool fits = s->pattern.kind == D_class ? m->class == s->pattern.as.class
+                                         : pattern_matches(s->pattern.as.text, path, true);
+  if (!fits) return;
+  s->found++;
+  s->match->module(l, m, s->match->data);
+}
+
+/* The pattern with its first unknown segment replaced by the nearest known one. */
+static const char *suggestion(Lower *l, const Search *s, const char *pattern)
+{
+  for (const char *p = pattern; *p; p = next_segment(p)) {
+    const char *name = arena_strndup(l->arena, p, segment(p));
+    bool known = strchr(name, '*') != NULL;
+    for (uint32_t i = 0; i < s->segments.n && !known; i++)
+      known = strcmp(s->segments.at[i], name) == 0;
+    if (known) continue;
+    const char *near = diag_nearest(name, s->segments.at, s->segments.n);
+    return near ? arena_printf(l->arena, "%.*s%s%s", (int)(p - pattern), pattern, near,
+                               p + segment(p))
+                : NULL;
+  }
+  return NULL;
+}
+
+/* All that lies below the roots. */
+static void search(Lower *l, Search *s)
+{
+  const Match *m = s->match;
+  MemberVisitor walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, s};
+  for (uint32_t i = 0; i < m->roots.n; i++) {
+    const Root *r = &m->roots.at[i];
+    if (r->part.kind == D_instance)
+      walk_members(l, r->part.as.instance, r->path, &walk);
+    else if (!m->modules)
+      try_param(l, r->part.as.param, r->path, false, s);
+  }
+}
+
+/* A pattern that matches nothing is a mistake nearly always: a layer was renamed. */
+static void no_match(Lower *l, Search *s, Span span)
+{
+  const char *what = s->match->modules                                 ? "module"
+                     : s->match->initial && s->pattern.kind == D_class ? "weight"
+                                                                       : "parameter";
+  const char *owner = s->match->owner;
+  if (s->pattern.kind == D_class) {
+    fail(l, E501, span, "`%s` has no %s of a %s", owner, what, s->pattern.as.class->name);
+    return;
+  }
+  fail(l, E501, span, "pattern \"%s\" matches no %s of `%s`", s->pattern.as.text, what, owner);
+  if (diag_is_muted(l->c)) return;
+  s->gathering = true;
+  search(l, s);
+  const char *near = suggestion(l, s, s->pattern.as.text);
+  if (near) diag_help(l->c, "did you mean \"%s\"?", near);
+}
+
+static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
+{
+  if (pattern.kind == D_list) {
+    for (uint32_t i = 0; i < pattern.n; i++) match_one(l, m, pattern.as.list[i], span);
+    return;
+  }
+  if (pattern.kind != D_str && pattern.kind != D_class) {
+    fail(l, E209, span, "a pattern is a str or a layer type, got %s", d_kind_text(l, pattern));
+    return;
+  }
+  Search s = {.match = m, .pattern = pattern};
+  search(l, &s);
+  if (!count_work(l, s.tried / ELEMENTS_PER_WORK, span)) return;
+  if (!s.found && !m->broken) no_match(l, &s, span);
+}
+
+/* Calls m->param or m->module for everything that any of the patterns names. */
+void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) match_one(l, m, patterns[i].value, patterns[i].span);
+}

@@ -1,0 +1,166 @@
+/* `policy(f32, gelu, my_op)` in `precision`: ops of another class of autocast than their own.
+ *
+ * Of an op of the table the graph knows, and pass precision asks it wherever the op comes from,
+ * `+` and `@` too. A def of the layer library is treated as PyTorch's autocast treats a function:
+ * its arguments are cast, and what it is made of runs with autocast off. An op of the job has its
+ * `cast` replaced (own.c). All of it in 16-bit regions only, as classes mean nothing elsewhere. */
+#include "model.h"
+
+/* ---- the clause ---- */
+
+static const char *class_text(OpPrecision class)
+{
+  return class == PREC_low       ? "low"
+         : class == PREC_f32     ? "f32"
+         : class == PREC_promote ? "promote"
+                                 : "none";
+}
+
+static bool want_class(Lower *l, Datum d, Span span, OpPrecision *out)
+{
+  static const OpPrecision classes[] = {PREC_low, PREC_promote};
+  if (d_is(d, D_error)) return false;
+  if (d.kind == D_none) return *out = PREC_none, true;
+  if (d.kind == D_dtype && d.as.dtype == AMPC_F32) return *out = PREC_f32, true;
+  for (size_t i = 0; d.kind == D_word && i < sizeof classes / sizeof *classes; i++)
+    if (strcmp(d.as.text, class_text(classes[i])) == 0) return *out = classes[i], true;
+  fail(l, E209, span, "a class of ops is low, f32, promote or none, got %s", d_kind_text(l, d));
+  diag_help(l->c, "`policy(f32, gelu)`: the class first, then the ops");
+  return false;
+}
+
+bool policy_table_op(Datum d, OpKind *out)
+{
+  if (d.kind == D_op) return *out = d.as.op, true;
+  return d.kind == D_native && op_lookup(d.as.native->name, out);
+}
+
+/* What has a class: all that computes. What only moves data, or says its type, has none. */
+static bool has_class(Lower *l, Datum d, Span span)
+{
+  OpKind op;
+  bool table = policy_table_op(d, &op);
+  if (d.kind == D_own || (table && !op_says_type(op_row(op)))) return true;
+  if (d.kind == D_function && d.as.function->file->builtin && !d.as.function->self) return true;
+  if (d_is(d, D_error)) return false;
+  if (d.kind == D_class) {
+    fail(l, E209, span, "`%s` is a layer; a policy is for the ops that layers call",
+         d.as.class->name);
+    diag_help(l->c, "`autocast(f32, \"**.name\")` in `model` is for layers, or name the function");
+  } else if (d.kind == D_function) {
+    fail(l, E209, span, "`%s` is a def of the job, made of ops that have classes of their own",
+         d_text(l, d));
+    diag_help(l->c, "`autocast(f32) { ... }` in it");
+  } else {
+    fail(l, E209, span, "a policy is for ops, got %s", d_kind_text(l, d));
+    diag_help(l->c, "`policy(f32, gelu, my_op)`: names of functions and of ops of the job");
+  }
+  return false;
+}
+
+void clause_policy(Lower *l, const Args *args)
+{
+  OpPrecision class;
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    if (!args->at.at[i].key) continue;
+    fail(l, E205, args->at.at[i].key_span, "`policy` has no named arguments");
+    return;
+  }
+  if (args->at.n < 2) {
+    fail(l, E205, args->span, "`policy` takes a class and then ops");
+    diag_help(l->c, "`policy(f32, gelu, my_op)`");
+    return;
+  }
+  if (!want_class(l, args->at.at[0].value, args->at.at[0].span, &class)) return;
+  for (uint32_t i = 1; i < args->at.n; i++) {
+    Datum d = args->at.at[i].value;
+    OpKind op;
+    if (!has_class(l, d, args->at.at[i].span)) continue;
+    if (policy_table_op(d, &op)) {
+      if (!l->g->policy) l->g->policy = arena_array(l->arena, uint8_t, OP_COUNT);
+      l->g->policy[op] = (uint8_t)(class + 1);
+      continue;
+    }
+    const char *label = arena_printf(l->arena, "policy(%s, %s)", class_text(class), d_text(l, d));
+    vec_push(l->arena, &l->policies, (Policy){d, class, args->at.at[i].span, label});
+  }
+}
+
+const Policy *policy_of(const Lower *l, Datum callee)
+{
+  uint32_t left = 2;
+  for (uint32_t i = l->policies.n; i-- > 0; left = 2)
+    if (d_equal(l->policies.at[i].op, callee, &left)) return &l->policies.at[i];
+  return NULL;
+}
+
+/* ---- a call of a def of the library ---- */
+
+/* The types that the arguments of one call are cast to: that of the class, or the widest of them.
+ */
+typedef struct Casting {
+  const Policy *policy;
+  DType low;
+  VEC(Value) floats; /* of `promote`: [0] is what is cast, [1] has the type of the region */
+} Casting;
+
+static bool is_float(Lower *l, Datum d)
+{
+  bool tensor = d.kind == D_tensor || d.kind == D_param;
+  if (d.kind == D_tensor && ir_node(l->g, d.as.tensor)->weak) return false;
+  return tensor && dtype_is_float(tensor_dtype(l, d));
+}
+
+static void find_floats(Lower *l, Casting *k, Datum d, Span span)
+{
+  for (uint32_t i = 0; d.kind == D_list && i < d.n; i++) find_floats(l, k, d.as.list[i], span);
+  Value v = is_float(l, d) ? as_tensor(l, d, span) : (Value){0};
+  if (v.id) vec_push(l->arena, &k->floats, v);
+}
+
+static Value cast_value(Lower *l, Casting *k, Value x)
+{
+  if (k->policy->class == PREC_promote) {
+    k->floats.at[0] = x;
+    return ir_append(l->c, &l->at, OP_cast_like, k->floats.at, k->floats.n, NULL);
+  }
+  DType d = k->policy->class == PREC_low ? k->low : AMPC_F32;
+  return ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = d}}));
+}
+
+static Datum cast_argument(Lower *l, Casting *k, Datum d, Span span)
+{
+  if (d.kind == D_list) {
+    DatumVec items = {0};
+    for (uint32_t i = 0; i < d.n; i++)
+      vec_push(l->arena, &items, cast_argument(l, k, d.as.list[i], span));
+    Datum list = d_list_of(l, &items);
+    list.tuple = d.tuple;
+    return list;
+  }
+  if (!is_float(l, d)) return d;
+  Value x = as_tensor(l, d, span);
+  return x.id ? d_tensor(cast_value(l, k, x)) : d_of(D_error);
+}
+
+void policy_enter(Lower *l, const Callable *f, Args *args)
+{
+  RegionKind kind = l->g->regions.at[l->at.region].kind;
+  bool narrow = kind == REGION_f16 || kind == REGION_bf16;
+  if (!l->policies.n || !narrow || !f->file->builtin || !l->run || l->settings_of) return;
+  Casting k = {.policy = policy_of(l, (Datum){.kind = D_function, .as.function = f}),
+               .low = kind == REGION_f16 ? AMPC_F16 : AMPC_BF16};
+  if (!k.policy) return;
+  l->at.region = region_push(l, REGION_off, false, k.policy->span, k.policy->label);
+  if (k.policy->class == PREC_none) return;
+  l->at.span = diag_user_span(l->c, args->span);
+  l->at.why = WHY_region;
+  Value number = ir_number(l->c, &l->at, 0);
+  vec_push(l->arena, &k.floats, (Value){0});
+  vec_push(l->arena, &k.floats, ir_cast(l->c, &l->at, number, k.low));
+  for (uint32_t i = 0; i < args->at.n; i++)
+    find_floats(l, &k, args->at.at[i].value, args->at.at[i].span);
+  for (uint32_t i = 0; i < args->at.n; i++)
+    args->at.at[i].value = cast_argument(l, &k, args->at.at[i].value, args->at.at[i].span);
+  l->at.why = WHY_none;
+}

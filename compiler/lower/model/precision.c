@@ -1,0 +1,246 @@
+/* Regions of precision: the `precision` clause, autocast blocks, pins. */
+#include "model.h"
+
+static const struct {
+  const char *name;
+  RegionKind kind;
+} kinds[] = {{"f32", REGION_f32},
+             {"tf32", REGION_tf32},
+             {"f16", REGION_f16},
+             {"bf16", REGION_bf16},
+             {"off", REGION_off}};
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+const char *region_kind_text(RegionKind kind)
+{
+  for (int i = 0; i < KIND_COUNT; i++)
+    if (kinds[i].kind == kind) return kinds[i].name;
+  return "?";
+}
+
+/* False: there is no such precision. */
+static bool kind_by_name(const char *name, RegionKind *out)
+{
+  for (int i = 0; i < KIND_COUNT; i++)
+    if (strcmp(kinds[i].name, name) == 0) {
+      *out = kinds[i].kind;
+      return true;
+    }
+  return false;
+}
+
+/* f32 and the like are types, `off` and `tf32` are words. `off` is for regions, not for a job. */
+static bool kind_of_datum(Lower *l, Datum d, Span span, bool off, RegionKind *out)
+{
+  if (d_is(d, D_error)) return false;
+  const char *name = d.kind == D_dtype  ? ir_dtype_name(d.as.dtype)
+                     : d.kind == D_word ? d.as.text
+                                        : "";
+  if (kind_by_name(name, out) && (off || *out != REGION_off)) return true;
+  if (off)
+    fail(l, E209, span, "a precision is f16, bf16, f32, tf32 or off, got %s", d_kind_text(l, d));
+  else
+    fail(l, E209, span, "the precision of a job is f16, bf16, f32 or tf32, got %s",
+         d_kind_text(l, d));
+  return false;
+}
+
+bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
+{
+  return kind_of_datum(l, d, span, true, out);
+}
+
+/* As eval(), but an unknown name is answered with the precisions that there are. */
+static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind *out)
+{
+  if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
+    const char *names[KIND_COUNT + LEVEL_COUNT];
+    uint32_t n = 0;
+    for (int i = 0; i < KIND_COUNT; i++)
+      if (off || kinds[i].kind != REGION_off) names[n++] = kinds[i].name;
+    for (int i = 0; !off && i < LEVEL_COUNT; i++) names[n++] = levels[i].name;
+    fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
+    diag_help_names(l->c, e->as.name, names, n);
+    return false;
+  }
+  return kind_of_datum(l, eval(l, s, e), e->span, off, out);
+}
+
+bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
+{
+  return kind_of_expr(l, s, e, true, out);
+}
+
+/* Tensor cores know bf16 from compute capability 8.0 on; before it, libraries lack some of its
+ * products and convolutions, and emulate the rest slowly. */
+static void refuse_bf16(Lower *l, Span span)
+{
+  const char *target = l->c->options.target;
+  int capability = target ? ampc_target_capability(target) : 0;
+  if (!capability || capability >= 80) return;
+  fail(l, E405, span, "bf16 is for GPUs from sm_80 on, the target is %s", target);
+  diag_help(l->c, "`precision f16`, which this GPU computes fast; or f32");
+}
+
+/* Equal regions are one: a layer that is called in a loop does not make a region each time.
+ * Beyond the limit nothing is elaborated wrongly, as the caller stays in its own region. */
+uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label)
+{
+  Graph *g = l->g;
+  uint16_t parent = l->at.region;
+  no_grad = no_grad || g->regions.at[parent].no_grad;
+  for (uint32_t i = 1; i < g->regions.n; i++) {
+    const Region *r = &g->regions.at[i];
+    if (r->kind == kind && r->parent == parent && r->no_grad == no_grad &&
+        r->checkpoint == g->regions.at[parent].checkpoint && r->span.start == span.start &&
+        !r->sums_of && strcmp(r->label, label) == 0)
+      return (uint16_t)i;
+  }
+  if (g->regions.n > UINT16_MAX) {
+    fail(l, E210, span, "the job has more than %d regions of precision", UINT16_MAX);
+    return parent;
+  }
+  vec_push(l->arena, &g->regions,
+           ((Region){.kind = kind,
+                     .parent = parent,
+                     .no_grad = no_grad,
+                     .wide = g->regions.at[parent].wide,
+                     .span = span,
+                     .label = label,
+                     .checkpoint = g->regions.at[parent].checkpoint}));
+  if (kind == REGION_bf16 && g->regions.at[parent].kind != REGION_bf16) refuse_bf16(l, span);
+  return (uint16_t)(g->regions.n - 1);
+}
+
+/* The region that the code stands in, as that of one call of checkpoint(). Inside of another one it
+ * stays what it is: the outer one recomputes all of it. */
+uint16_t region_checkpoint(Lower *l, Span span)
+{
+  Graph *g = l->g;
+  Region region = g->regions.at[l->at.region];
+  if (region.checkpoint) return l->at.region;
+  if (g->regions.n > UINT16_MAX) {
+    fail(l, E210, span, "the job has more than %d regions of precision and checkpoints",
+         UINT16_MAX);
+    return l->at.region;
+  }
+  region.checkpoint = ++g->n_checkpoints;
+  vec_push(l->arena, &g->regions, region);
+  return (uint16_t)(g->regions.n - 1);
+}
+
+/* ---- the precision clause ---- */
+
+/* `precision f16 { scaler(init=1024.0) }`. False: there is none. */
+static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
+{
+  if (kind == REGION_f16) {
+    l->in_precision = true;
+    eval(l, s, e);
+    l->in_precision = false;
+    return true;
+  }
+  if (!overridden) { /* with --set precision=bf16 the clause of the text is not wrong */
+    fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need none",
+         region_kind_text(kind), region_kind_text(kind));
+    diag_help(l->c, "remove the clause");
+  }
+  return false;
+}
+
+/* `tf32(true)`: as torch.backends.cuda.matmul.allow_tf32, in regions of f32 too and where autocast
+ * is off. In `precision tf32` it would say the same again, or the contrary. */
+static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
+{
+  bool truth;
+  if (args->at.n != 1 || args->at.at[0].key) {
+    fail(l, E205, args->span, "`tf32` takes true or false");
+    return;
+  }
+  if (!want_bool(l, args->at.at[0].value, args->at.at[0].span, "`tf32`", &truth)) return;
+  l->g->tf32 = truth;
+  if (truth || kind != REGION_tf32) return;
+  fail(l, E605, args->span, "`precision tf32` and `tf32(false)` contradict each other");
+  diag_help(l->c, "`precision f32`: products as exact as f32 is");
+}
+
+/* `params(bf16)`: how weights are stored, unless `store`, `.to(d)` or a Parameter says it. */
+static void clause_params(Lower *l, const Args *args)
+{
+  if (args->at.n == 1 && !args->at.at[0].key) {
+    want_store(l, args->at.at[0].value, args->at.at[0].span, &l->store);
+    return;
+  }
+  fail(l, E205, args->span, "`params` takes the type that weights are stored in");
+  diag_help(l->c, "`params(bf16)`; for some of them `store(bf16, \"pattern\")` in `model`");
+}
+
+/* True: it is the scaler's. */
+static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
+{
+  const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
+  const char *name = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name
+                         ? e->as.call.callee->as.name
+                         : "";
+  Args args = {.span = st->span};
+  bool policy = strcmp(name, "policy") == 0, params = strcmp(name, "params") == 0;
+  bool accumulate = strcmp(name, "accumulate") == 0;
+  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
+  if (!policy && !params && !accumulate && strcmp(name, "tf32") != 0) {
+    fail(l, E210, st->span, "this is no clause of `precision`");
+    diag_help(l->c, "clauses are scaler, policy, accumulate, params, tf32");
+  } else if (eval_args(l, s, &e->as.call.args, &args)) {
+    if (policy)
+      clause_policy(l, &args);
+    else if (accumulate)
+      clause_accumulate(l, &args);
+    else if (params)
+      clause_params(l, &args);
+    else
+      clause_tf32(l, &args, kind);
+  }
+  return false;
+}
+
+/* `precision O2`, unless the job has something of that name. */
+static const Level *level_of(Lower *l, Scope *s, const char *given, const Decl *decl)
+{
+  const Expr *e = decl ? decl->as.object.value : NULL;
+  if (given) return level_by_name(given);
+  if (!e || e->kind != EXPR_name) return NULL;
+  bool taken = !d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent);
+  return taken ? NULL : level_by_name(e->as.name);
+}
+
+/* decl is NULL in a job without the clause: f32, unless the command line says otherwise. */
+void lower_precision(Lower *l, const Decl *decl)
+{
+  Scope *s = scope_new(l, NULL, l->job, NULL);
+  RegionKind kind = REGION_f32;
+  const char *given = setting_override(l, "precision");
+  l->level = level_of(l, s, given, decl);
+  if (l->level) {
+    kind = l->level->kind;
+  } else if (given && (!kind_by_name(given, &kind) || kind == REGION_off)) {
+    fail(l, E207, (Span){0, 0},
+         "--set precision=%s: a precision is f16, bf16, f32 or tf32, or a level, O0 to O3", given);
+    return;
+  } else if (!given && decl && !kind_of_expr(l, s, decl->as.object.value, false, &kind)) {
+    return;
+  }
+  l->g->precision = region_kind_text(kind);
+  if (!decl && !given) {
+    lower_no_scaler(l);
+    return;
+  }
+  Span span = decl ? decl->span : (Span){0, 0};
+  l->at.region = 0;
+  const char *word = l->level ? l->level->name : region_kind_text(kind);
+  l->job_region = region_push(l, l->level ? l->level->region : kind, false, span,
+                              arena_printf(l->arena, "precision %s", word));
+  bool scaled = false;
+  for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
+    if (precision_clause(l, s, decl->as.object.clauses.at[i], kind, given != NULL)) scaled = true;
+  bool none = l->level && l->level->number == 3;
+  if (!scaled) default_scaler(l, none ? REGION_f32 : kind, span);
+}

@@ -1,0 +1,188 @@
+/* `minimize`: what the loss depends on, and the nodes that pass gradient replaces by backward pass,
+ * check, clip and update. */
+#include "optimizer.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/lower/watch.h"
+#include "compiler/graph/shares.h"
+
+typedef struct Reach { /* what a loss depends on */
+  bool found;          /* a parameter of the optimizer */
+  const Node *stale;   /* a parameter read before its optimizer stepped */
+  const Node *cut;     /* where a path was cut */
+} Reach;
+
+/* `version` counts the steps of the parameter's optimizers before the read. */
+static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
+{
+  uint32_t index = (uint32_t)attr_int(n, "index");
+  const Parameter *p = &l->g->params.at[index];
+  if (share_find(l->g, index, opt->index) != NO_SHARE) r->found = true;
+  if (p->optimizer >= 0 && attr_int(n, "version") != param_version(l, index)) r->stale = n;
+}
+
+/* Of the optimizers of the parameter the one that has stepped last. */
+static const Opt *last_step(const Lower *l, uint32_t param)
+{
+  const Opt *last = NULL;
+  for (uint32_t i = 0; i < l->optimizers.n; i++) {
+    const Opt *o = l->optimizers.at[i];
+    if (!o->updates || share_find(l->g, param, i) == NO_SHARE) continue;
+    if (!last || o->last >= last->last) last = o;
+  }
+  return last;
+}
+
+/* The value itself, cut off from differentiation: detach. */
+static bool cuts(const Node *n)
+{
+  return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
+}
+
+/* Does a change of the optimizer's parameters change the loss? Inputs stand before their
+ * users, so one walk from the loss down the array is enough. */
+static Reach reach(Lower *l, const Opt *opt, Value loss)
+{
+  Reach r = {0};
+  bool *needed = arena_array(l->arena, bool, loss.id + 1);
+  needed[loss.id] = true;
+  for (uint32_t id = loss.id; id > 0; id--) {
+    const Node *n = &l->g->nodes.at[id];
+    if (!needed[id]) continue;
+    if (n->op == OP_param) {
+      reach_param(l, &r, n, opt);
+    } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
+      r.cut = n;
+    } else {
+      uint32_t values = n->op == OP_cast_like ? 1 : n->n_in; /* of the other only the type */
+      for (uint32_t i = 0; i < values; i++) needed[n->in[i].id] = true;
+    }
+  }
+  return r;
+}
+
+/* Both are silent mistakes in PyTorch: a loss that nothing can lower, and one made of values
+ * from before a step, as in a GAN whose generator is judged by the discriminator of before. */
+static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
+{
+  Reach r = reach(l, o, loss);
+  if (!r.found && l->broken) return false;
+  if (!r.found) {
+    fail(l, E601, span, "the loss does not depend on any parameter of `%s`", o->name);
+    if (r.cut) diag_note(l->c, r.cut->span, "this cuts a path");
+    return false;
+  }
+  if (!r.stale) return true;
+  fail(l, E602, span, "this loss uses values of `%s` from before `minimize ... with %s`",
+       r.stale->name, last_step(l, (uint32_t)attr_int(r.stale, "index"))->name);
+  diag_help(l->c, "compute what depends on it again after that `minimize`");
+  return false;
+}
+
+/* The node that pass gradient replaces by backward pass, check, clip and update. Its inputs:
+ * the loss; the settings group by group; clip_norm, which is of all groups together. */
+static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
+{
+  uint16_t region = l->at.region;
+  VEC(Value) in = {0};
+  vec_push(l->arena, &in, loss);
+  l->at.region = 0;
+  l->at.span = st->span;
+  l->run->again = o->updates ? o->name : NULL;
+  Optimizer *q = &l->g->optimizers.at[o->index];
+  bool good = true, clip = q->clip;
+  uint32_t n = o->n_settings - clip;
+  for (uint32_t i = 0; i < n * (o->groups.n + 1) + clip; i++) {
+    bool last = i == n * (o->groups.n + 1);
+    Value v;
+    good = optimizer_setting(l, o, last ? 0 : i / n, last ? n : i % n, &v) && good;
+    vec_push(l->arena, &in, v);
+  }
+  l->at.span = st->as.minimize.loss->span;
+  if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
+  l->at.region = region;
+  if (++o->updates > q->updates) q->updates = o->updates;
+  o->last = l->run->n_minimized + 1;
+}
+
+/* All optimizers of a block step together, and each once: where gradients are added up over
+ * bodies, those of one loss would meet those of the other. `another`: one has said how many. */
+static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
+{
+  BlockInfo *b = &l->g->blocks.at[l->run->block];
+  if (o->updates && o->accumulate > 1) {
+    fail(l, E605, span,
+         "`%s` has accumulate=%lld and minimizes twice in a body, but there is one place to add up "
+         "gradients",
+         o->name, (long long)o->accumulate);
+    diag_help(l->c, "minimize the sum of the losses, or leave out `accumulate`");
+    return false;
+  }
+  if (another && b->accumulate != o->accumulate)
+    return fail(l, E605, span,
+                "`%s` has accumulate=%lld, the optimizers before it in this block %lld", o->name,
+                (long long)o->accumulate, (long long)b->accumulate),
+           false;
+  b->accumulate = o->accumulate;
+  return true;
+}
+
+/* "loss"; "loss_opt" behind another; "loss_opt_2" of an optimizer that minimizes again. */
+static const char *loss_name(Lower *l, const Opt *o)
+{
+  const char *first = arena_printf(l->arena, "loss_%s", o->name), *name = first;
+  if (!l->run->n_losses) return "loss";
+  for (uint32_t i = 2; has_metric(l, name) && i <= l->run->n_losses; i++)
+    name = arena_printf(l->arena, "%s_%u", first, i);
+  return name;
+}
+
+/* The optimizers that a `minimize` names; false after a message. */
+static bool find_optimizers(Lower *l, Scope *s, const NameList *names, Opt **out)
+{
+  bool good = true;
+  for (uint32_t i = 0; i < names->n; i++) {
+    const Name *name = &names->at[i];
+    Datum d = lookup(l, s, name->text, name->span);
+    if (d.kind != D_optimizer && !d_is(d, D_error))
+      fail(l, E209, name->span, "`minimize` needs an optimizer, got %s", d_kind_text(l, d));
+    good = good && d.kind == D_optimizer;
+    if (!good) continue;
+    out[i] = d.as.optimizer;
+    for (uint32_t k = 0; k < i; k++) {
+      if (out[k] != out[i]) continue;
+      fail(l, E605, name->span, "`minimize` names `%s` twice", name->text);
+      good = false;
+    }
+  }
+  return good;
+}
+
+/* `minimize loss with a, b`: one backward pass for the parameters of both, then each has its own
+ * check, clip and update. */
+void lower_minimize(Lower *l, Frame *f, const Stmt *st)
+{
+  const NameList *names = &st->as.minimize.optimizers;
+  const Expr *e = st->as.minimize.loss;
+  if (f->kind != FRAME_train) {
+    fail(l, E210, st->span, "`minimize` stands in train blocks only");
+    return;
+  }
+  Opt **opts = arena_array(l->arena, Opt *, names->n);
+  bool good = find_optimizers(l, f->scope, names, opts);
+  Datum v = eval(l, f->scope, e);
+  if (!good) return;
+  for (uint32_t i = 0; i < names->n; i++) good = optimizer_settle(l, opts[i]) && good;
+  Value loss = as_tensor(l, v, e->span);
+  if (!good || !loss.id) return;
+  for (uint32_t i = 0; i < names->n; i++)
+    if (!check_loss(l, opts[i], loss, e->span) ||
+        !set_accumulate(l, opts[i], i || l->run->n_losses, names->at[i].span))
+      return;
+  const char *name = loss_name(l, opts[0]);
+  l->run->n_losses++;
+  /* before the update, which does not happen when the loss is not finite */
+  if (ir_elements(ir_node(l->g, loss)) == 1) lower_metric(l, name, loss, true, e->span);
+  if (watch_stops_updates(l)) return;
+  for (uint32_t i = 0; i < names->n; i++) append_minimize(l, opts[i], loss, st);
+  l->run->n_minimized++;
+}

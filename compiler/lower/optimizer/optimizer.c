@@ -1,0 +1,453 @@
+/* Optimizers, their settings, and `metric`. The settings of an optimizer are worked out
+ * at its first `minimize`, where the sizes of the training block are known: `steps_per_epoch` may
+ * stand in a schedule. What an optimizer takes is in compiler/graph/optimizers.def; groups are in
+ * param_group.c, schedules in schedule.c, `minimize` in minimize.c. */
+#include "optimizer.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/lower/watch.h"
+#include "compiler/graph/shares.h"
+#include "runtime/plan/number.h"
+#include <assert.h>
+
+#define ARG(i) (args->at.at[i].value)
+
+/* Only its place in the tables: the settings may need total_steps, so they wait for the block
+ * that trains with it. Group 0 has the parameters that no clause names. */
+Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
+{
+  Opt *o = arena_new(l->arena, Opt);
+  o->name = decl->as.object.name.text;
+  o->decl = decl;
+  o->file = f;
+  o->index = (int)l->g->optimizers.n;
+  vec_push(l->arena, &l->optimizers, o);
+  Optimizer q = {.name = o->name, .span = decl->span};
+  vec_push(l->arena, &q.groups, (ParamGroup){0});
+  vec_push(l->arena, &l->g->optimizers, q);
+  return o;
+}
+
+/* ---- what an optimizer updates ---- */
+
+/* The parameters that an optimizer takes over. */
+typedef struct Adoption {
+  Opt *opt;
+  Span span;      /* of the optimizer's call */
+  uint32_t count; /* parameters found, also those that are refused */
+  bool reported;  /* one is refused: the others are for the same reason */
+} Adoption;
+
+/* One average of a weight is what eval blocks read. */
+static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
+{
+  int other = share_average(l->g, param);
+  if (other < 0 || other == a->opt->index || !l->g->optimizers.at[a->opt->index].ema) return true;
+  const Optimizer *o = &l->g->optimizers.at[other];
+  fail(l, E605, a->span, "`%s` keeps an average of `%s`, and so does `%s`", a->opt->name,
+       l->g->params.at[param].path, o->name);
+  diag_note(l->c, o->span, "`%s` is declared here", o->name);
+  diag_help(l->c, "eval blocks read one of them: leave out the `ema` of the other optimizer");
+  return false;
+}
+
+/* Frozen parameters and buffers are left alone; no error, since a model usually has both
+ * kinds. A second optimizer gets a share, Note [shares]. */
+static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  Adoption *a = data;
+  (void)path, (void)alias;
+  if (p->index < 0) return;
+  uint32_t index = (uint32_t)p->index;
+  Parameter *q = &l->g->params.at[index];
+  if (q->buffer || q->frozen) return;
+  a->count++;
+  if (share_find(l->g, index, a->opt->index) != NO_SHARE) return;
+  if (a->reported || !check_averages(l, a, index))
+    a->reported = true;
+  else if (q->optimizer < 0)
+    q->optimizer = a->opt->index;
+  else
+    share_add(l->c, index, a->opt->index);
+}
+
+/* `Adam(net)`, `Adam(net.head)`, `Adam([encoder, decoder])` */
+static bool adopt_all(Lower *l, Datum model, Adoption *a)
+{
+  if (model.kind == D_list) {
+    for (uint32_t i = 0; i < model.n; i++)
+      if (!adopt_all(l, model.as.list[i], a)) return false;
+    return true;
+  }
+  if (model.kind == D_param) {
+    adopt(l, model.as.param, model.as.param->name, false, a);
+    return true;
+  }
+  if (model.kind != D_instance)
+    return fail(l, E209, a->span,
+                "an optimizer needs a model, a part of one or a list of them, "
+                "got %s",
+                d_kind_text(l, model)),
+           false;
+  if (!model.as.instance->path)
+    return fail(l, E210, a->span, "this module is not part of a model"), false;
+  walk_members(l, model.as.instance, model.as.instance->path, &(MemberVisitor){NULL, adopt, a});
+  return true;
+}
+
+/* ---- settings ---- */
+
+/* "opt.lr", "opt.group1.lr": what --set names and checkpoints keep. */
+static const char *setting_key(Lower *l, const char *group, const char *name)
+{
+  return arena_printf(l->arena, "%s.%s", group, name);
+}
+
+/* optimizers.c has seen that the table has every setting. */
+static ampc_domain domain_of(const char *name)
+{
+  ampc_domain domain = AMPC_FINITE;
+  setting_domain(name, AMPC_FINITE, &domain);
+  return domain;
+}
+
+/* Whether it may be `none`. */
+static bool is_optional(Lower *l, const Opt *o, const char *name)
+{
+  const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
+  uint32_t i;
+  return optimizer_setting_find(row, name, &i) && row->setting[i]->optional;
+}
+
+/* What --set makes of it, if it is a setting's value; `key` is that of its group. */
+bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span)
+{
+  if (!setting_value(l, setting_key(l, key, name), v)) return false;
+  if (v->kind == D_none && is_optional(l, o, name)) return true;
+  if (!d_is_number(*v) && v->kind != D_schedule)
+    return fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
+                d_kind_text(l, *v)),
+           false;
+  double number;
+  return !d_is_number(*v) ||
+         want_in(l, *v, span, arena_printf(l->arena, "`%s` of `%s`", name, o->name),
+                 domain_of(name), &number);
+}
+
+/* Settings stand in the order of the kernel's arguments. */
+static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
+{
+  if (!check_setting(l, o, o->name, name, &v, span)) return false;
+  o->setting[o->n_settings] = name;
+  o->value[o->n_settings] = v;
+  o->n_settings++;
+  return true;
+}
+
+/* The literal 0. A schedule is not, whatever it comes to while the job runs. */
+static bool is_zero(Datum v)
+{
+  return d_is_number(v) && d_number(v) == 0;
+}
+
+/* Whether group `group` has the settings that a moment or a flag of optimizers.def asks for. */
+static bool condition_holds(const Opt *o, uint32_t group, uint32_t flags, uint32_t n,
+                            SettingCondition c)
+{
+  const char *key;
+  if (c.flags & ~flags) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    bool zero = is_zero(group_setting(o, group, i, &key));
+    if ((zero ? c.nonzero : c.zero) >> i & 1) return false;
+  }
+  return true;
+}
+
+/* "a momentum and no dampening" */
+static const char *condition_text(Lower *l, const OptimizerInfo *row, SettingCondition c)
+{
+  Text t;
+  text_init(&t, l->arena);
+  for (uint32_t i = 0; i < row->n_settings; i++) {
+    if (!((c.nonzero | c.zero) >> i & 1)) continue;
+    text_printf(&t, "%s%s %s", t.n ? " and " : "", c.zero >> i & 1 ? "no" : "a",
+                optimizer_setting_name(row, i));
+  }
+  return t.at;
+}
+
+/* `clamp` has its numbers in order; one that is a schedule is nobody's to check here. */
+static bool check_clamp(Lower *l, const Opt *o, uint32_t group, Span span)
+{
+  const char *key;
+  for (uint32_t i = 0; i + 1 < o->n_settings; i++) {
+    if (strcmp(o->setting[i], "clamp1") != 0) continue;
+    Datum low = group_setting(o, group, i, &key), high = group_setting(o, group, i + 1, &key);
+    if (!d_is_number(low) || !d_is_number(high) || d_number(low) <= d_number(high)) return true;
+    return fail(l, E209, span, "`clamp` of `%s` is [%s, %s]; the first is the smaller one", key,
+                ir_number_text(l->c, d_number(low)), ir_number_text(l->c, d_number(high))),
+           false;
+  }
+  return true;
+}
+
+bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span)
+{
+  if (!check_clamp(l, o, group, span)) return false;
+  const Optimizer *q = &l->g->optimizers.at[o->index];
+  const OptimizerInfo *row = optimizer_of(q);
+  ParamGroup *own = &q->groups.at[group];
+  for (uint32_t i = 0; i < MAX_MOMENTS; i++)
+    if (row->moments >> i & 1 &&
+        condition_holds(o, group, own->flags, row->n_settings, row->keep[i]))
+      own->moments |= 1u << i;
+  for (uint32_t i = 0; i < row->n_flags; i++) {
+    if (!(own->flags >> i & 1)) continue;
+    if (condition_holds(o, group, own->flags, row->n_settings, row->needs[i])) continue;
+    fail(l, E605, span, "%s needs %s", row->word[i], condition_text(l, row, row->needs[i]));
+    return false;
+  }
+  return true;
+}
+
+const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *v, Span span)
+{
+  static const char *const numbers[] = {"no", "one", "two", "three", "four"};
+  static const Datum absent[2] = {{.kind = D_none}, {.kind = D_none}};
+  if (a->n == 1) return v;
+  if (a->optional && v->kind == D_none) return absent;
+  if (v->kind == D_list && v->n == a->n) return v->as.list;
+  assert(a->n < sizeof numbers / sizeof *numbers);
+  fail(l, E209, span, "`%s` are %s numbers, got %s", a->name, numbers[a->n], d_text(l, *v));
+  return NULL;
+}
+
+bool set_flag(Lower *l, const OptimizerArgument *a, ParamGroup *group, Datum v, Span span)
+{
+  bool truth;
+  if (!want_bool(l, v, span, arena_printf(l->arena, "`%s`", a->name), &truth)) return false;
+  group->flags = (group->flags & ~(1u << a->first)) | (uint32_t)truth << a->first;
+  return true;
+}
+
+/* One that may be `none` and is not. */
+static bool has_setting(const Opt *o, const char *name)
+{
+  for (uint32_t i = 0; i < o->n_settings; i++)
+    if (strcmp(o->setting[i], name) == 0) return o->value[i].kind != D_none;
+  return false;
+}
+
+/* check_library has seen that every argument is given. */
+static const Datum *named_argument(const OptimizerInfo *row, const Args *args, const char *name)
+{
+  for (uint32_t i = 0; i < args->at.n; i++)
+    if (args->at.at[i].key && strcmp(args->at.at[i].key, name) == 0) return &args->at.at[i].value;
+  optimizer_broken(row->name, "its def does not give", name);
+}
+
+/* The settings and flags that a def of the layer library gives, in the order of the table. */
+static bool add_arguments(Lower *l, Opt *o, const Args *args)
+{
+  const Optimizer *q = &l->g->optimizers.at[o->index];
+  const OptimizerInfo *row = optimizer_of(q);
+  for (uint32_t i = 0; i < row->n_arguments; i++) {
+    const OptimizerArgument *a = &row->argument[i];
+    const Datum *v = named_argument(row, args, a->name);
+    const Datum *values = argument_values(l, a, v, args->span);
+    if (!values) return false;
+    if (a->flag && !set_flag(l, a, &q->groups.at[0], *v, args->span)) return false;
+    for (uint32_t k = 0; !a->flag && k < a->n; k++)
+      if (!add_setting(l, o, optimizer_setting_name(row, a->first + k), values[k], args->span))
+        return false;
+  }
+  return true;
+}
+
+/* The bodies of a step. They are read before the other settings, for total_steps counts steps; in a
+ * call of its own (`optimizer opt = mine(net)`) they are known afterwards only. */
+static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
+{
+  int64_t n;
+  if (!setting_value(l, setting_key(l, o->name, "accumulate"), &v)) return false;
+  const char *what = arena_printf(l->arena, "`accumulate` of `%s`", o->name);
+  if (!want_count(l, v, span, what, 1, AMPC_MOST_STEPS, &n)) return false;
+  if (n != o->accumulate && l->steps_asked) {
+    fail(l, E210, span,
+         "`steps_per_epoch` and `total_steps` count steps, and stand before "
+         "`accumulate` is known");
+    diag_help(l->c, "write `accumulate=%lld` in the declaration of `%s` itself, by its name",
+              (long long)n, o->name);
+    return false;
+  }
+  o->accumulate = n;
+  return true;
+}
+
+static bool find_accumulate(Lower *l, Opt *o)
+{
+  const Expr *e = o->decl->as.object.value;
+  o->accumulate = 1;
+  l->steps_asked = false;
+  for (uint32_t i = 0; e->kind == EXPR_call && i < e->as.call.args.n; i++) {
+    const Arg *arg = &e->as.call.args.at[i];
+    if (!arg->key.text || strcmp(arg->key.text, "accumulate") != 0) continue;
+    Datum v = eval(l, scope_new(l, NULL, o->file, NULL), arg->value);
+    return !d_is(v, D_error) && read_accumulate(l, o, v, arg->value->span);
+  }
+  return true;
+}
+
+/* _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table by its
+ * name */
+static Datum run_optimizer(Lower *l, Args *args)
+{
+  Opt *o = l->settings_of;
+  const char *kind = ARG(0).as.text;
+  if (!o) {
+    fail(l, E210, args->span, "an optimizer stands in an `optimizer` declaration");
+    diag_help(l->c, "`optimizer opt = %s(...)`", kind);
+    return d_of(D_error);
+  }
+  Optimizer *q = &l->g->optimizers.at[o->index];
+  if (!optimizer_lookup(kind, &q->kind)) optimizer_broken(kind, "a def has it and no row:", kind);
+  if (!add_arguments(l, o, args) || !read_accumulate(l, o, ARG(3), args->span))
+    return d_of(D_error);
+  q->clip = ARG(2).kind != D_none;
+  q->ema = has_setting(o, "ema");
+  if (q->clip && !add_setting(l, o, "clip_norm", ARG(2), args->span)) return d_of(D_error);
+  if (!settle_group(l, o, 0, args->span)) return d_of(D_error);
+  Adoption a = {o, args->span, 0, false};
+  if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
+  if (!a.count && l->broken) return d_of(D_error);
+  if (!a.count) return fail(l, E601, args->span, "`%s` has no parameter to update", o->name);
+  if (!optimizer_groups(l, o, ARG(1))) return d_of(D_error);
+  return (Datum){.kind = D_optimizer, .as.optimizer = o};
+}
+
+/* "SGD(...), Adam(...) or AdamW(...)" */
+static const char *optimizer_choice(Lower *l)
+{
+  Text t;
+  text_init(&t, l->arena);
+  for (OptimizerKind k = 0; k < OPT_COUNT; k++)
+    text_printf(&t, "%s%s(...)",
+                k == 0               ? ""
+                : k == OPT_COUNT - 1 ? " or "
+                                     : ", ",
+                optimizer_row(k)->name);
+  return t.at;
+}
+
+/* Runs the declaration's expression once, at the first `minimize` or at the end of the pass; the
+ * native `_optimizer` finds the declaration in l->settings_of. */
+bool optimizer_settle(Lower *l, Opt *o)
+{
+  if (o->state != GLOBAL_new) return o->good;
+  o->state = GLOBAL_done;
+  if (!find_accumulate(l, o)) return o->good = false;
+  l->settings_of = o;
+  Datum v = eval(l, scope_new(l, NULL, o->file, NULL), o->decl->as.object.value);
+  l->settings_of = NULL;
+  if (!d_is(v, D_error) && v.kind != D_optimizer)
+    fail(l, E209, o->decl->as.object.value->span, "an optimizer is %s, got %s", optimizer_choice(l),
+         d_kind_text(l, v));
+  return o->good = v.kind == D_optimizer;
+}
+
+/* In an optimizer a schedule counts the steps that it has taken: a step that a NaN made it
+ * skip does not count. Value 0 for `none`; false after a message. */
+bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out)
+{
+  const char *key;
+  Datum d = group_setting(o, group, i, &key);
+  key = setting_key(l, key, o->setting[i]);
+  ampc_domain domain = domain_of(o->setting[i]);
+  *out = (Value){0};
+  if (d.kind == D_none) return true;
+  if (d.kind != D_schedule) {
+    *out = setting_node(l, key, d_number(d), domain, o->decl->span);
+    return true;
+  }
+  const NamedAttr *own = ATTRS({"optimizer", {.i = o->index}});
+  Value step = ir_append(l->c, &l->at, OP_steps_taken, NULL, 0, own);
+  *out = setting_schedule(l, d.as.schedule, step, key, domain, o->decl->span);
+  if (out->id) ir_node(l->g, *out)->name = key;
+  return out->id != 0;
+}
+
+/* ---- metrics ---- */
+
+bool has_metric(const Lower *l, const char *name)
+{
+  for (uint32_t k = l->run->first_metric; k < l->run->first_metric + l->run->n_metrics; k++)
+    if (strcmp(l->g->metrics.at[k].name, name) == 0) return true;
+  return false;
+}
+
+/* The index of a metric of the block; its variants share the metrics of the first, where their
+ * names are checked. -1: there is one of this name. */
+static int64_t add_metric(Lower *l, Metric m, Span span)
+{
+  uint32_t index = l->run->first_metric + l->run->n_metrics;
+  m.block = (uint16_t)l->run->first;
+  if (index == l->g->metrics.n && has_metric(l, m.name)) {
+    fail(l, E210, span, "the block has two metrics `%s`", m.name);
+    return -1;
+  }
+  l->run->n_metrics++;
+  if (index == l->g->metrics.n) vec_push(l->arena, &l->g->metrics, m);
+  return index;
+}
+
+/* A metric is shown as one number, so its value is made a scalar of a float type; OP_metric
+ * adds it up over the samples. */
+void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
+{
+  int64_t index = add_metric(l, (Metric){.name = name, .is_loss = is_loss}, span);
+  if (index < 0) return;
+  watch_value(l, name, d_tensor(value));
+  const Node *n = ir_node(l->g, value);
+  Datum d = d_tensor(value);
+  if (n->rank && ir_elements(n) == 1) d = reshape_to(l, value, NULL, 0, span);
+  if (!dtype_is_float(ir_node(l->g, value)->dtype)) d = cast_to(l, d.as.tensor, AMPC_F32, span);
+  if (d_is(d, D_error)) return;
+  append(l, span, OP_metric, &d.as.tensor, 1,
+         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
+}
+
+void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span)
+{
+  uint32_t n = (uint32_t)ir_elements(ir_node(l->g, s->values));
+  int64_t index = add_metric(l, (Metric){.name = name, .kind = s->kind, .statistics = n}, span);
+  if (index < 0) return;
+  watch_value(l, name, d_tensor(s->values));
+  append(l, span, OP_statistics, &s->values, 1,
+         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
+}
+
+/* _statistics(values, "f1_macro", "f1"): what `metric` takes; the kinds are those of AMPC_METRICS.
+ */
+static Datum run_statistics(Lower *l, Args *args)
+{
+  static const char *const names[AMPC_METRIC_KIND_COUNT] = {
+#define ROW(KIND, name) #name,
+      AMPC_METRICS(ROW)
+#undef ROW
+  };
+  Statistics *s = arena_new(l->arena, Statistics);
+  s->values = as_tensor(l, args->at.at[0].value, args->span);
+  s->name = args->at.at[2].value.as.text;
+  if (!s->values.id) return d_of(D_error);
+  for (int k = 0; k < AMPC_METRIC_KIND_COUNT; k++)
+    if (strcmp(names[k], args->at.at[1].value.as.text) == 0) {
+      s->kind = (ampc_metric_kind)k;
+      return (Datum){.kind = D_statistics, .as.statistics = s};
+    }
+  library_broken("_statistics()", "does not know the metric ", args->at.at[1].value.as.text);
+}
+
+const Native optimizer_natives[] = {
+    {"optimizer", 4, ANY_NUMBER, true, true, run_optimizer},
+    {"statistics", 3, 3, false, true, run_statistics},
+    {0},
+};

@@ -1,0 +1,167 @@
+/* `group(*patterns, **settings)` in an optimizer: parameters with settings of their own. A
+ * parameter belongs to the last clause that names it, whole: a setting that this clause does not
+ * give is the optimizer's, whatever earlier clauses say. */
+#include "optimizer.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/graph/shares.h"
+
+/* Where a parameter that matches goes. */
+typedef struct Member {
+  Opt *opt;
+  uint32_t group;
+} Member;
+
+/* Patterns may also match what the optimizer leaves alone: buffers, frozen parameters, other
+ * models' parts. Those stay as they are. */
+static void join(Lower *l, ParamSlot *p, void *data)
+{
+  const Member *m = data;
+  if (p->index < 0) return;
+  uint32_t entry = share_find(l->g, (uint32_t)p->index, m->opt->index);
+  if (entry != NO_SHARE) l->g->params.at[entry].group = m->group;
+}
+
+/* ---- what patterns can name ---- */
+
+/* Where patterns start. In a list of models paths begin with the model's name, as two models
+ * may have equal paths. */
+static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
+{
+  const Instance *m = part.kind == D_param ? part.as.param->owner : part.as.instance;
+  if (!m || !m->path) return; /* a parameter of no model: nothing updates it */
+  const char *path = m->path;
+  if (part.kind == D_param)
+    path = arena_printf(l->arena, "%s%s%s", path, path[0] ? "." : "", part.as.param->name);
+  if (listed) path = arena_printf(l->arena, "%s%s%s", m->model, path[0] ? "." : "", path);
+  vec_push(l->arena, roots, (Root){part, path});
+}
+
+/* What the optimizer was given: a model, a part of one, or a list. */
+static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
+{
+  if (model.kind != D_list) add_root(l, model, listed, roots);
+  for (uint32_t i = 0; model.kind == D_list && i < model.n; i++)
+    add_roots(l, model.as.list[i], true, roots);
+}
+
+/* ---- settings ---- */
+
+/* Setting i as parameters of `group` see it, and under which key: the clause's own, else the
+ * optimizer's. */
+Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
+{
+  const SettingGroup *g = group ? &o->groups.at[group - 1] : NULL;
+  bool own = g && g->own[i];
+  *key = own ? g->key : o->name;
+  return own ? g->value[i] : o->value[i];
+}
+
+/* Makes the setting `name` the group's own. */
+static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, Datum v, Span span)
+{
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    if (strcmp(o->setting[i], name) != 0) continue;
+    if (!check_setting(l, o, g->key, name, &v, span)) return false;
+    g->own[i] = true;
+    g->value[i] = v;
+  }
+  return true;
+}
+
+static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue *arg)
+{
+  const char *names[MAX_ARGUMENTS];
+  uint32_t n = 0;
+  Text t;
+  text_init(&t, l->arena);
+  text_puts(&t, "group(*patterns");
+  for (uint32_t i = 0; i < row->n_arguments; i++) {
+    if (row->argument[i].whole) continue;
+    names[n++] = row->argument[i].name;
+    text_printf(&t, ", %s", row->argument[i].name);
+  }
+  text_puts(&t, ")");
+  wrong_key(l, "group", arg, names, n, t.at);
+  return false;
+}
+
+/* A group can have what the optimizer's row has, but for what is of the whole. */
+static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *group,
+                         const ArgValue *arg)
+{
+  const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
+  for (uint32_t i = 0; i < row->n_arguments; i++) {
+    const OptimizerArgument *a = &row->argument[i];
+    if (strcmp(a->name, arg->key) != 0 || a->whole) continue;
+    if (a->flag) return set_flag(l, a, group, arg->value, arg->span);
+    const Datum *values = argument_values(l, a, &arg->value, arg->span);
+    for (uint32_t k = 0; values && k < a->n; k++)
+      if (!set_one(l, o, g, optimizer_setting_name(row, a->first + k), values[k], arg->span))
+        return false;
+    return values != NULL;
+  }
+  return unknown_argument(l, row, arg);
+}
+
+/* --set may give a group what its clause does not. */
+static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
+{
+  for (uint32_t i = 0; i < o->n_settings; i++) {
+    bool whole = strcmp(o->setting[i], "clip_norm") == 0 || strcmp(o->setting[i], "ema") == 0;
+    const char *key = arena_printf(l->arena, "%s.%s", g->key, o->setting[i]);
+    if (whole || g->own[i] || !setting_override(l, key)) continue;
+    if (!set_one(l, o, g, o->setting[i], o->value[i], span)) return false;
+  }
+  return true;
+}
+
+/* ---- clauses ---- */
+
+/* `group("**.bias", weight_decay=0.0)`: patterns, then settings. */
+static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
+{
+  Optimizer *q = &l->g->optimizers.at[o->index];
+  uint32_t index = q->groups.n, n = 0;
+  while (n < args->at.n && !args->at.at[n].key) n++;
+  if (!n) {
+    fail(l, E205, args->span, "`group` takes patterns and then settings");
+    diag_help(l->c, "`group(\"**.bias\", weight_decay=0.0)`");
+    return false;
+  }
+  SettingGroup group = {.key = arena_printf(l->arena, "%s.group%u", o->name, index)};
+  ParamGroup own = {.flags = q->groups.at[0].flags, .settings = index};
+  for (uint32_t i = n; i < args->at.n; i++)
+    if (!set_argument(l, o, &group, &own, &args->at.at[i])) return false;
+  if (!set_from_options(l, o, &group, args->span)) return false;
+  vec_push(l->arena, &o->groups, group);
+  vec_push(l->arena, &q->groups, own);
+  m->data = &(Member){o, index};
+  match_patterns(l, m, args->at.at, n);
+  return settle_group(l, o, index, args->span);
+}
+
+/* Only `group` stands in the braces of an optimizer. */
+static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
+{
+  const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
+  bool named = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
+  if (!named || strcmp(e->as.call.callee->as.name, "group") != 0) {
+    fail(l, E210, st->span, "this is no clause of an optimizer");
+    diag_help(l->c, "the clause is `group(*patterns, **settings)`");
+    return false;
+  }
+  Args args = {.span = e->span};
+  if (!eval_args(l, scope_new(l, NULL, o->file, NULL), &e->as.call.args, &args)) return false;
+  return group_clause(l, o, &args, m);
+}
+
+/* After the optimizer's own settings, which groups fall back on. */
+bool optimizer_groups(Lower *l, Opt *o, Datum model)
+{
+  bool good = true;
+  Match m = {.owner = o->name, .broken = l->broken, .param = join};
+  add_roots(l, model, false, &m.roots);
+  const Block *clauses = &o->decl->as.object.clauses;
+  for (uint32_t i = 0; i < clauses->n; i++) good = clause(l, o, clauses->at[i], &m) && good;
+  return good;
+}

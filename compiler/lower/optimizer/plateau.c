@@ -1,0 +1,211 @@
+/* plateau_schedule(lr, metric, ...): a setting that the run lowers when a metric of an eval block
+ * gets no better. Kernels read it as they read any setting, "opt.lr.start"; when it is lowered is
+ * data of the plan, for runtime/train/plateau.c. The eval block may stand behind the train block,
+ * so the metric is looked for when all blocks are there. */
+#include "plateau.h"
+#include "optimizer.h"
+#include "runtime/plan/number.h"
+#include <string.h>
+
+static const char *of_plateau(Lower *l, const char *name)
+{
+  return arena_printf(l->arena, "`%s` of plateau_schedule", name);
+}
+
+/* One of two words; *out: it is the second one. */
+static bool want_word(Lower *l, Datum v, Span span, const char *name, const char *first,
+                      const char *second, bool *out)
+{
+  const char *word;
+  if (!want_str(l, v, span, of_plateau(l, name), &word)) return false;
+  *out = strcmp(word, second) == 0;
+  if (*out || strcmp(word, first) == 0) return true;
+  fail(l, E209, span, "`%s` of plateau_schedule is \"%s\"; it must be \"%s\" or \"%s\"", name, word,
+       first, second);
+  return false;
+}
+
+/* Not in the layer library, where the name of the argument `metric` is a reserved word. Arguments
+ * and defaults of torch.optim.lr_scheduler.ReduceLROnPlateau. */
+enum { LR, METRIC, FACTOR, PATIENCE, MODE, THRESHOLD, RELATIVE, COOLDOWN, LEAST, EPS, ARGUMENTS };
+static const char *const names[ARGUMENTS] = {"lr",     "metric",    "factor",         "patience",
+                                             "mode",   "threshold", "threshold_mode", "cooldown",
+                                             "min_lr", "eps"};
+static const char signature[] =
+    "plateau_schedule(lr, metric, factor=0.1, patience=10, mode=\"min\", threshold=1e-4, "
+    "threshold_mode=\"rel\", cooldown=0, min_lr=0.0, eps=1e-8)";
+
+/* False after a message. */
+static bool take_arguments(Lower *l, const Args *args, Datum value[ARGUMENTS])
+{
+  bool given[ARGUMENTS] = {false};
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    uint32_t slot = arg->key ? 0 : i;
+    while (arg->key && slot < ARGUMENTS && strcmp(names[slot], arg->key) != 0) slot++;
+    if (slot == ARGUMENTS)
+      return wrong_key(l, "plateau_schedule", arg, names, ARGUMENTS, signature), false;
+    if (given[slot])
+      return fail(l, E205, args->span, "plateau_schedule gets `%s` twice", names[slot]), false;
+    given[slot] = true;
+    value[slot] = arg->value;
+  }
+  if (given[LR] && given[METRIC]) return true;
+  fail(l, E205, args->span, "plateau_schedule needs `lr` and `metric`");
+  diag_help(l->c, "`%s`", signature);
+  return false;
+}
+
+static bool want_real(Lower *l, const Datum *value, uint32_t i, Span span, ampc_domain domain,
+                      double *out)
+{
+  return want_in(l, value[i], span, of_plateau(l, names[i]), domain, out);
+}
+
+static bool want_evaluations(Lower *l, const Datum *value, uint32_t i, Span span, int64_t *out)
+{
+  return want_count(l, value[i], span, of_plateau(l, names[i]), 0, AMPC_MOST_STEPS, out);
+}
+
+static Datum run_plateau(Lower *l, Args *args)
+{
+  Datum v[ARGUMENTS] = {
+      [LR] = d_of(D_absent),     [METRIC] = d_of(D_absent), [FACTOR] = d_float(0.1),
+      [PATIENCE] = d_int(10),    [MODE] = d_str("min"),     [THRESHOLD] = d_float(1e-4),
+      [RELATIVE] = d_str("rel"), [COOLDOWN] = d_int(0),     [LEAST] = d_float(0),
+      [EPS] = d_float(1e-8)};
+  if (!take_arguments(l, args, v)) return d_of(D_error);
+  Schedule *s = arena_new(l->arena, Schedule);
+  Plateau *p = arena_new(l->arena, Plateau);
+  ampc_plateau *rule = &p->rule;
+  Span span = p->span = args->span;
+  bool good = want_real(l, v, LR, span, AMPC_FINITE, &p->start) &&
+              want_str(l, v[METRIC], span, of_plateau(l, "metric"), &p->metric) &&
+              want_real(l, v, FACTOR, span, AMPC_FRACTION, &rule->factor) &&
+              want_evaluations(l, v, PATIENCE, span, &rule->patience) &&
+              want_word(l, v[MODE], span, "mode", "min", "max", &rule->highest) &&
+              want_real(l, v, THRESHOLD, span, AMPC_NOT_NEGATIVE, &rule->threshold) &&
+              want_word(l, v[RELATIVE], span, "threshold_mode", "rel", "abs", &rule->absolute) &&
+              want_evaluations(l, v, COOLDOWN, span, &rule->cooldown) &&
+              want_real(l, v, LEAST, span, AMPC_FINITE, &rule->least) &&
+              want_real(l, v, EPS, span, AMPC_NOT_NEGATIVE, &rule->eps);
+  s->plateau = p;
+  return good ? (Datum){.kind = D_schedule, .as.schedule = s} : d_of(D_error);
+}
+
+/* ---- the setting ---- */
+
+/* What --set makes of a number of the schedule: "opt.lr.factor". */
+static bool real_of(Lower *l, const char *key, const char *name, ampc_domain domain, Span span,
+                    double *at)
+{
+  Datum v = d_float(*at);
+  key = arena_printf(l->arena, "%s.%s", key, name);
+  return setting_value(l, key, &v) &&
+         want_in(l, v, span, arena_printf(l->arena, "`%s`", key), domain, at);
+}
+
+static bool count_of(Lower *l, const char *key, const char *name, Span span, int64_t *at)
+{
+  Datum v = d_int(*at);
+  key = arena_printf(l->arena, "%s.%s", key, name);
+  return setting_value(l, key, &v) &&
+         want_count(l, v, span, arena_printf(l->arena, "`%s`", key), 0, AMPC_MOST_STEPS, at);
+}
+
+/* `key`: "opt.lr"; `domain`: of what the setting stands for. */
+Value plateau_node(Lower *l, const Plateau *from, const char *key, ampc_domain domain, Span span)
+{
+  Plateau p = *from;
+  if (!key) {
+    fail(l, E210, span, "plateau_schedule stands for a number of an optimizer");
+    diag_help(l->c, "`optimizer opt = SGD(net, lr=plateau_schedule(0.1, \"%s\"))`", p.metric);
+    return (Value){0};
+  }
+  if (!real_of(l, key, "start", domain, span, &p.start) ||
+      !real_of(l, key, "factor", AMPC_FRACTION, span, &p.rule.factor) ||
+      !count_of(l, key, "patience", span, &p.rule.patience) ||
+      !real_of(l, key, "threshold", AMPC_NOT_NEGATIVE, span, &p.rule.threshold) ||
+      !count_of(l, key, "cooldown", span, &p.rule.cooldown) ||
+      !real_of(l, key, "min_lr", domain, span, &p.rule.least) ||
+      !real_of(l, key, "eps", AMPC_NOT_NEGATIVE, span, &p.rule.eps))
+    return (Value){0};
+  uint32_t before = l->g->settings.n;
+  Value v = setting_node(l, arena_printf(l->arena, "%s.start", key), p.start, domain, span);
+  p.rule.setting = (uint32_t)attr_int(ir_node(l->g, v), "index");
+  if (p.rule.setting < before) return v; /* another block reads it, too */
+  vec_push(l->arena, &l->plateaus, p);
+  return v;
+}
+
+/* ---- the metric ---- */
+
+static bool is_judge(const Graph *g, const Metric *m)
+{
+  return g->blocks.at[m->block].kind == AMPC_EVAL && m->kind != AMPC_METRIC_CONFUSION;
+}
+
+/* "acc", or "eval2.acc" */
+static bool is_named(const Lower *l, const Metric *m, const char *name)
+{
+  const char *block = l->g->blocks.at[m->block].name;
+  return strcmp(m->name, name) == 0 ||
+         strcmp(arena_printf(l->arena, "%s.%s", block, m->name), name) == 0;
+}
+
+static void report_metric(Lower *l, const Plateau *p)
+{
+  Text t;
+  text_init(&t, l->arena);
+  bool trained = false, matrix = false;
+  for (uint32_t i = 0; i < l->g->metrics.n; i++) {
+    const Metric *m = &l->g->metrics.at[i];
+    bool other = !is_judge(l->g, m) && is_named(l, m, p->metric);
+    matrix |= other && m->kind == AMPC_METRIC_CONFUSION;
+    trained |= other && m->kind != AMPC_METRIC_CONFUSION;
+    if (is_judge(l->g, m))
+      text_printf(&t, "%s\"%s.%s\"", t.n ? ", " : "", l->g->blocks.at[m->block].name, m->name);
+  }
+  fail(l, E201, p->span,
+       matrix ? "plateau_schedule goes by a number, and `%s` is a matrix"
+              : "plateau_schedule goes by a metric of an eval block, and none has `%s`",
+       p->metric);
+  if (trained)
+    diag_help(l->c,
+              "what a train block measures changes with its batches; give an eval block "
+              "`metric %s = ...`",
+              p->metric);
+  else if (t.n)
+    diag_help(l->c, "those that there are: %s", t.at);
+  else
+    diag_help(l->c,
+              "the job has no eval block with a metric: `eval x, y in ... { metric %s = ... "
+              "}`",
+              p->metric);
+}
+
+/* The first eval block that has it. */
+static bool find_metric(Lower *l, Plateau *p)
+{
+  for (uint32_t i = 0; i < l->g->metrics.n; i++) {
+    const Metric *m = &l->g->metrics.at[i];
+    if (!is_judge(l->g, m) || !is_named(l, m, p->metric)) continue;
+    p->rule.metric = i;
+    return true;
+  }
+  report_metric(l, p);
+  return false;
+}
+
+/* Who looks at a value of a train block has the train blocks only, and evaluates nothing. */
+void plateaus_settle(Lower *l)
+{
+  for (uint32_t i = 0; i < l->plateaus.n && !l->c->options.watch; i++)
+    if (find_metric(l, &l->plateaus.at[i]))
+      vec_push(l->arena, &l->g->plateaus, l->plateaus.at[i].rule);
+}
+
+const Native plateau_natives[] = {
+    {"plateau_schedule", 1, ARGUMENTS, true, false, run_plateau},
+    {0},
+};

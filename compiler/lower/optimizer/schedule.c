@@ -1,0 +1,294 @@
+/* Schedules: a number of the running program, made of the steps that an optimizer has taken. And
+ * the nodes of settings, numbers that stay data so that --set and checkpoints can change them. The
+ * arguments of a schedule are settings too: `lr=cosine_schedule(0.1, steps=100)` of `opt` makes
+ * opt.lr.peak, opt.lr.steps, ... */
+#include "optimizer.h"
+#include "plateau.h"
+
+#define ARG(i) (args->at.at[i].value)
+
+/* ---- nodes of settings and schedules ---- */
+
+/* A setting is read from the state at run time, so `--set opt.lr=` and a resumed run may
+ * change it without a new compile. The same key is one setting, however many blocks read it. */
+Value setting_node(Lower *l, const char *key, double number, ampc_domain domain, Span span)
+{
+  uint32_t n = l->g->settings.n;
+  uint32_t i = name_find(l->arena, &l->settings_index, l->g->settings.at, n, sizeof(Setting), key);
+  if (i == NO_NAME) i = n;
+  if (i == n)
+    vec_push(l->arena, &l->g->settings,
+             (Setting){.name = key, .value = number, .domain = domain, .span = span});
+  Value v = ir_append(l->c, &l->at, OP_setting, NULL, 0, ATTRS({"index", {.i = i}}));
+  ir_node(l->g, v)->name = key;
+  return v;
+}
+
+/* What a schedule is being made for. */
+typedef struct Purpose {
+  const char *key; /* "opt.lr"; NULL outside of optimizers */
+  ampc_domain domain;
+  Span span;
+} Purpose;
+
+/* A schedule of an optimizer counts its updates: it is as long as the block where each step has
+ * one, or each n-th. */
+static bool counts_evenly(Lower *l, const Setting *s, Span span)
+{
+  const Run *r = l->run;
+  if (!r->again && (!s->steps_of || s->every == r->every)) return true;
+  if (r->again)
+    fail(l, E605, span,
+         "`%s` minimizes several times in a step, so its schedule has no length of its own",
+         r->again);
+  else
+    fail(l, E605, span,
+         "its updates come every %lld steps in one block and every %lld in another, so this "
+         "schedule has no length of its own",
+         (long long)s->every, (long long)r->every);
+  diag_help(l->c, "give `steps=`, the updates that it takes in all");
+  return false;
+}
+
+/* The number of steps that the block takes, as data: the run knows it for certain, since --steps
+ * and the length of the data may change it; by the job it is what pass plan makes of it. Of several
+ * train blocks that read the setting it is the sum. */
+static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
+{
+  enum { NAMED = 64 };
+  uint32_t block = (uint32_t)l->run->first;
+  if (block >= NAMED) {
+    fail(l, E210, span, "a schedule without `steps` stands in one of the first %d blocks", NAMED);
+    return (Value){0};
+  }
+  Value v = setting_node(l, key, 0, AMPC_POSITIVE, span);
+  Setting *s = &l->g->settings.at[attr_int(ir_node(l->g, v), "index")];
+  if (of_updates && !counts_evenly(l, s, span)) return (Value){0};
+  s->every = of_updates ? l->run->every : 1;
+  s->steps_of |= (uint64_t)1 << block;
+  return v;
+}
+
+/* Input `input` of the op: a setting of the optimizer, called `name`, or outside of optimizers a
+ * constant. */
+static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, const char *name,
+                           double number, bool own)
+{
+  const char *object = to->key ? to->key : l->run->name;
+  const char *key = arena_printf(l->arena, "%s.%s", object, to->key ? name : "schedule_steps");
+  if (own && !setting_override(l, key)) return length_node(l, key, to->span, to->key != NULL);
+  if (!to->key && !own) return ir_number(l->c, &l->at, number);
+  Datum v = own ? d_of(D_none) : d_float(number);
+  ampc_domain domain = to->domain;
+  setting_domain(input->name, to->domain, &domain); /* library.c has seen that there is one */
+  if (!setting_value(l, key, &v) ||
+      !want_in(l, v, to->span, arena_printf(l->arena, "`%s`", key), domain, &number))
+    return (Value){0};
+  return setting_node(l, key, number, domain, to->span);
+}
+
+/* A repeated op makes a chain: value -> op(value, first) -> op(that, second) -> ... */
+Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
+                    Span span)
+{
+  if (s->plateau) return plateau_node(l, s->plateau, key, domain, span);
+  const Purpose to = {key, domain, span};
+  const OpSignature *sig = &op_row(s->op)->signature;
+  Value in[MAX_SIGNATURE] = {step};
+  uint32_t n = 1;
+  for (uint32_t i = 0; i < s->n_args; i++, n++) {
+    in[n] = argument_node(l, &to, &sig->input[n], sig->input[n].name, s->args[i], s->own >> i & 1);
+    if (!in[n].id) return (Value){0};
+  }
+  if (!s->repeated) return ir_append(l->c, &l->at, s->op, in, n, NULL);
+  for (uint32_t i = 0; i < s->n_each; i++) {
+    const char *name = arena_printf(l->arena, "%s.%u", sig->input[n].name, i);
+    in[n] = argument_node(l, &to, &sig->input[n], name, s->each[i], false);
+    if (!in[n].id) return (Value){0};
+    in[1] = ir_append(l->c, &l->at, s->op, in, n + 1, NULL);
+  }
+  return in[1];
+}
+
+/* What one setting is being made of. */
+typedef struct Making {
+  Value step;
+  const char *key;
+  Span span;
+  uint32_t schedules; /* so far: the second one of opt.lr has its numbers as opt.lr.2.peak */
+} Making;
+
+static Value part_node(Lower *l, Making *m, Datum d);
+
+/* Numbers within are constants of the program, those of schedules are settings as everywhere. */
+static Value arithmetic_node(Lower *l, Making *m, const Schedule *s)
+{
+  Value in[MAX_SIGNATURE];
+  for (uint32_t i = 0; i < s->n_operands; i++) {
+    in[i] = part_node(l, m, s->operand[i]);
+    if (!in[i].id) return in[i];
+  }
+  l->at.span = m->span;
+  return ir_append_values(l->c, &l->at, s->op, in, s->n_operands, s->attr);
+}
+
+static Value part_node(Lower *l, Making *m, Datum d)
+{
+  if (d.kind == D_int) return ir_integer(l->c, &l->at, d.as.integer);
+  if (d.kind == D_float) return ir_number(l->c, &l->at, d.as.number);
+  const Schedule *s = d.as.schedule;
+  if (s->operand) return arithmetic_node(l, m, s);
+  const char *key = m->schedules++ ? arena_printf(l->arena, "%s.%u", m->key, m->schedules) : m->key;
+  return schedule_node(l, s, m->step, key, AMPC_FINITE, m->span);
+}
+
+Value setting_schedule(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
+                       Span span)
+{
+  Making m = {.step = step, .key = key, .span = span};
+  return s->operand ? arithmetic_node(l, &m, s) : schedule_node(l, s, step, key, domain, span);
+}
+
+Datum schedule_of(Lower *l, OpKind op, const Datum *operand, uint32_t n, const Attr *attr,
+                  Span span)
+{
+  const OpInfo *row = op_row(op);
+  Schedule *s = arena_new(l->arena, Schedule);
+  if (row->tmpl != TMPL_map || row->code.random)
+    return fail(l, E209, span, "`%s` cannot stand in a setting, which is one number", row->name);
+  for (uint32_t i = 0; i < n; i++)
+    if (!d_is_number(operand[i]) && operand[i].kind != D_schedule)
+      return fail(l, E209, span, "a setting is made of numbers and schedules, got %s",
+                  d_kind_text(l, operand[i]));
+  Datum *copy = arena_array(l->arena, Datum, n + 1);
+  if (n) memcpy(copy, operand, n * sizeof *copy);
+  Attr *values = arena_array(l->arena, Attr, MAX_ATTR);
+  for (uint32_t i = 0; i < row->signature.n_attrs; i++)
+    values[i] = attr ? attr[i] : row->signature.attr[i].value;
+  *s = (Schedule){.op = op, .operand = copy, .n_operands = n, .attr = values};
+  return (Datum){.kind = D_schedule, .as.schedule = s};
+}
+
+Datum extreme_schedule(Lower *l, const Args *args, const char *name)
+{
+  OpKind op = op_named(strcmp(name, "min") == 0 ? "minimum" : "maximum");
+  Datum best = ARG(0);
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    if (args->at.at[i].key)
+      return fail(l, E205, args->at.at[i].key_span, "%s of numbers has no named arguments", name);
+    if (i) best = schedule_of(l, op, (Datum[]){best, ARG(i)}, 2, NULL, args->span);
+    if (d_is(best, D_error)) break;
+  }
+  return best;
+}
+
+Datum counting_schedule(Lower *l, OpKind op)
+{
+  static const Datum none = {.kind = D_none};
+  static const Attr no_attr[MAX_ATTR];
+  Schedule *s = arena_new(l->arena, Schedule);
+  *s = (Schedule){.op = op, .operand = &none, .attr = no_attr};
+  return (Datum){.kind = D_schedule, .as.schedule = s};
+}
+
+/* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the steps of the run. */
+Value schedule_value(Lower *l, const Schedule *s, Span span)
+{
+  Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
+  return schedule_node(l, s, step, NULL, AMPC_FINITE, span);
+}
+
+/* `steps=none` is the block's own number of steps: a bit of *own. The numbers of a list: those of
+ * `input` and the inputs after it, or all of the one input. */
+static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, bool one, Span span,
+                                  uint32_t *own)
+{
+  double *numbers = arena_array(l->arena, double, list.n);
+  for (uint32_t i = 0; i < list.n; i++) {
+    const char *name = input[one ? 0 : i].name;
+    ampc_domain domain = AMPC_FINITE;
+    setting_domain(name, AMPC_FINITE, &domain);
+    if (own && strcmp(name, "steps") == 0 && list.as.list[i].kind == D_none) {
+      *own |= 1u << i;
+      continue;
+    }
+    if (!want_in(l, list.as.list[i], span, arena_printf(l->arena, "`%s` of the schedule", name),
+                 domain, &numbers[i]))
+      return NULL;
+  }
+  return numbers;
+}
+
+/* _schedule("linear", [start, ...]): the op schedule_linear of the steps taken and these numbers.
+ * _schedule("milestone", [value, gamma], milestones): the op once for each element of the list,
+ * which is its last input; what it gives takes the place of the first number the next time. */
+static Datum run_schedule(Lower *l, Args *args)
+{
+  Schedule *s = arena_new(l->arena, Schedule);
+  s->op = op_named(arena_printf(l->arena, "schedule_%s", ARG(0).as.text));
+  const InputInfo *input = op_row(s->op)->signature.input + 1;
+  s->n_args = ARG(1).n;
+  s->args = want_numbers(l, ARG(1), input, false, args->span, &s->own);
+  s->repeated = args->at.n > 2;
+  if (s->args && s->repeated) {
+    s->n_each = ARG(2).n;
+    s->each = want_numbers(l, ARG(2), input + s->n_args, true, args->span, NULL);
+  }
+  if (!s->args || (s->repeated && !s->each)) return d_of(D_error);
+  return (Datum){.kind = D_schedule, .as.schedule = s};
+}
+
+/* Not in the layer library, where the name of the argument `every` is a reserved word. */
+typedef struct WithEvery {
+  const char *name, *signature, *row, *arg[3];
+  double last; /* of the last argument, which may be left out */
+} WithEvery;
+
+static Datum run_with_every(Lower *l, Args *args, const WithEvery *w)
+{
+  Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(w->last)};
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    uint32_t slot = i;
+    for (uint32_t k = 0; arg->key && k < 3; k++)
+      if (strcmp(w->arg[k], arg->key) == 0) slot = k + 3;
+    if (arg->key && slot < 3) return wrong_key(l, w->name, arg, w->arg, 3, w->signature);
+    value[slot % 3] = arg->value;
+  }
+  if (d_is(value[0], D_absent) || d_is(value[1], D_absent)) {
+    fail(l, E205, args->span, "%s needs `%s` and `%s`", w->name, w->arg[0], w->arg[1]);
+    diag_help(l->c, "`%s`", w->signature);
+    return d_of(D_error);
+  }
+  Args all = {.span = args->span};
+  args_push(l, &all, d_str(w->row), args->span);
+  args_push(l, &all, d_list(value, 3), args->span);
+  return run_schedule(l, &all);
+}
+
+static Datum run_step_schedule(Lower *l, Args *args)
+{
+  static const WithEvery row = {"step_schedule",
+                                "step_schedule(lr, every, gamma=0.1)",
+                                "step",
+                                {"lr", "every", "gamma"},
+                                0.1};
+  return run_with_every(l, args, &row);
+}
+
+static Datum run_exponential_schedule(Lower *l, Args *args)
+{
+  static const WithEvery row = {"exponential_schedule",
+                                "exponential_schedule(lr, gamma, every=1)",
+                                "exponential",
+                                {"lr", "gamma", "every"},
+                                1};
+  return run_with_every(l, args, &row);
+}
+
+const Native schedule_natives[] = {
+    {"schedule", 2, 3, false, true, run_schedule},
+    {"step_schedule", 1, 3, true, false, run_step_schedule},
+    {"exponential_schedule", 1, 3, true, false, run_exponential_schedule},
+    {0},
+};
