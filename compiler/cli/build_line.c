@@ -94,8 +94,9 @@ bool build_line(const CommandLine *cmd, Text *out)
   static const char *const include_places[] = {"include", "../include", NULL};
   static const char *const library_places[] = {".", "../lib", "../lib/x86_64-linux-gnu",
                                                "../lib/aarch64-linux-gnu", NULL};
-  bool cuda = cmd->kind == OUTPUT_cuda, object = cmd->library;
-  const char *suffix = cuda ? ".cu" : ".c", *path = text_path(cmd, suffix, out->arena);
+  const Target *target = target_of(cmd->options.target);
+  const bool object = cmd->library;
+  const char *suffix = target->suffix, *path = text_path(cmd, suffix, out->arena);
   bool named = has_suffix(path, suffix);
   int stem = (int)(strlen(path) - (named ? strlen(suffix) : 0));
   const char *end = object ? ".o" : named ? "" : ".out";
@@ -105,19 +106,19 @@ bool build_line(const CommandLine *cmd, Text *out)
   if (!find_beside(include_places, "ampc_rt.h", include) || !path_fits(include)) return false;
   if (!object && (!find_beside(library_places, "libampcrt.a", library) || !path_fits(library)))
     return false;
-  if (cuda)
-    text_printf(out, "nvcc %s--fmad=false -arch=%s", object ? "-c " : "", cmd->options.target);
-  else
-    text_printf(out, "cc %s-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math",
-                object ? "-c " : "");
+  text_puts(out, target->build[0]);
+  if (object) text_puts(out, " -c");
+  for (const char *const *flag = target->build + 1; *flag; flag++) text_printf(out, " %s", *flag);
+  if (target->arch) text_printf(out, " %s%s", target->arch, cmd->options.target);
   text_puts(out, " -I");
   shell_word(out, include);
   text_puts(out, " -o ");
   shell_word(out, result);
-  text_puts(out, named ? " " : cuda ? " -x cu " : " -x c ");
+  text_puts(out, " ");
+  if (!named) text_printf(out, "-x %s ", target->language);
   shell_word(out, path);
   if (!object) {
-    text_puts(out, named ? " -L" : cuda ? " -x c -L" : " -x none -L");
+    text_puts(out, named ? " -L" : target->kind == TARGET_cuda ? " -x c -L" : " -x none -L");
     shell_word(out, library);
     text_puts(out, " -lampcrt -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
   }

@@ -239,6 +239,11 @@ static bool is_same_place(const char *a, const char *b)
   return same && in[0].st_dev == in[1].st_dev && in[0].st_ino == in[1].st_ino;
 }
 
+static bool is_cpu(const CommandLine *cmd)
+{
+  return target_of(cmd->options.target)->kind == TARGET_cpu;
+}
+
 /* --emit, else the suffix of -o, else CUDA or C by the target. 0, or 2 after a message. */
 static int choose_kind(CommandLine *out)
 {
@@ -251,7 +256,7 @@ static int choose_kind(CommandLine *out)
   if (!out->kind && to_file && !kind_of_suffix(out))
     return usage_error(ampc_table.program,
                        "-o %s: the suffix does not tell what to make; use --emit=", out->output);
-  if (!out->kind) out->kind = target && strcmp(target, "cpu") == 0 ? OUTPUT_c : OUTPUT_cuda;
+  if (!out->kind) out->kind = target && is_cpu(out) ? OUTPUT_c : OUTPUT_cuda;
   return 0;
 }
 
@@ -264,7 +269,7 @@ static int choose_gpu(CommandLine *out)
   if (out->kind || out->options.dump_after || out->blame || out->build_line || out->check)
     return usage_error(program, "--explain does not go with --emit, --dump-after, --blame, "
                                 "--build-line and --check");
-  bool cpu = out->options.target && strcmp(out->options.target, "cpu") == 0;
+  bool cpu = out->options.target && is_cpu(out);
   if (cpu && out->gpu)
     return usage_error(program,
                        "--target=cpu predicts for this machine's processor, not for --gpu %s",
@@ -279,7 +284,7 @@ static int choose_gpu(CommandLine *out)
 static int choose_target(CommandLine *out)
 {
   if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";
-  bool cpu = strcmp(out->options.target, "cpu") == 0;
+  bool cpu = is_cpu(out);
   if (out->kind == OUTPUT_c && !cpu)
     return usage_error(ampc_table.program, "C output is for --target=cpu, not %s",
                        out->options.target);

@@ -1,6 +1,6 @@
 /* The command line of ampc. */
 #pragma once
-#include "compiler/base/compile.h"
+#include "compiler/base/target.h"
 #include "compiler/cost/gpu.h"
 
 typedef enum OutputKind {

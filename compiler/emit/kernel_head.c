@@ -228,7 +228,7 @@ const char *kernel_parts_text(const Kernel *k)
 
 static const char *frame_name(const Kernel *k)
 {
-  const char *prelude = is_cpu_target(k->c) ? "cpu.h" : "cuda.cuh";
+  const char *prelude = target_of(k->c->options.target)->prelude;
   if (k->group->n_parts) return kernel_parts_text(k);
   switch (kernel_template(k)) {
   case TMPL_row:

@@ -127,14 +127,15 @@ void emit_helpers(Printer *p, const Text *kernels)
 {
   Helpers h = {.c = p->c};
   if (!kernels->n) return;
-  read_file(&h, is_cpu_target(p->c) ? "cpu.h" : "cuda.cuh");
+  const Target *target = target_of(p->c->options.target);
+  read_file(&h, target->prelude);
   h.sections.at[0].used = true; /* the head: what the machine needs in any case */
-  if (!is_cpu_target(p->c)) read_file(&h, "counters_cuda.cuh");
+  if (target->counters) read_file(&h, target->counters);
   h.first_after_prelude = h.sections.n;
   read_file(&h, p->c->options.real64 ? "maths64.cuh" : "maths.cuh");
   read_file(&h, "device.cuh");
   read_file(&h, "rows.cuh");
-  read_file(&h, is_cpu_target(p->c) ? "tiles_cpu.h" : "tiles_cuda.cuh");
+  read_file(&h, target->tiles);
   sort_names(&h);
   use_words(&h, kernels->at, kernels->n);
   for (uint32_t i = h.sections.n; i > 0; i--) {

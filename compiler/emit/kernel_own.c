@@ -20,8 +20,7 @@ static const Node *own_node(const Kernel *k)
 
 static const OwnText *own_text(const Kernel *k)
 {
-  const OwnOp *own = own_of(own_node(k));
-  return is_cpu_target(k->c) ? &own->host : &own->cuda;
+  return &own_of(own_node(k))->text[target_of(k->c->options.target)->kind];
 }
 
 /* Names that the text has no use for are left out of the frame. */

@@ -85,16 +85,16 @@ static bool is_in(const Compile *c, const OwnText *t, const Mistake *m)
 /* Of the text that has this line, if one has. */
 static bool tell(Compile *c, const Mistake *m, const char *log)
 {
-  bool cpu = strcmp(c->options.target, "cpu") == 0;
+  const Target *target = target_of(c->options.target);
   for (uint32_t id = 1; id < c->graph->nodes.n; id++) {
     const OwnOp *own = own_of(&c->graph->nodes.at[id]);
-    const OwnText *t = !own ? NULL : cpu ? &own->host : &own->cuda;
+    const OwnText *t = own ? &own->text[target->kind] : NULL;
     if (!t || !t->text || !is_in(c, t, m)) continue;
     Mistake at = *m;
     if (!t->raw) at.column = 0; /* escapes stand between the two */
     Span span = mistake_span(diag_place(c, t->span).source, &at, t->raw ? log : "");
     diag_error(c, E704, t->raw ? span : t->span, "%.*s", (int)m->size, m->text);
-    diag_note(c, own->span, "in the %s text of op %s", cpu ? "host" : "cuda", own->name);
+    diag_note(c, own->span, "in the %s text of op %s", target->own_text, own->name);
     return true;
   }
   return false;

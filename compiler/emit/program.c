@@ -267,7 +267,7 @@ static void put_checks(Printer *p, const ampc_program *g)
 /* K_<name> is what a launch says; on the CPU the table has the thunks. */
 static void put_kernels(Printer *p, const ampc_program *g)
 {
-  bool cpu = is_cpu_target(p->c);
+  const char *suffix = target_of(p->c->options.target)->table_suffix;
   EMIT(p, "enum {\n");
   for (uint32_t i = 0; i < g->n_kernels; i++) EMIT(p, "  K_%s,\n", g->kernels[i].name);
   EMIT(p, "  K_COUNT\n};\n");
@@ -278,8 +278,7 @@ static void put_kernels(Printer *p, const ampc_program *g)
     text_init(&t, p->c->arena);
     field_text(&t, "name", quoted(p, k->name));
     field_integer(&t, "n_args", k->n_args);
-    field_text(&t, "function",
-               arena_printf(p->c->arena, "(void (*)(void))%s%s", k->name, cpu ? "_thunk" : ""));
+    field_text(&t, "function", arena_printf(p->c->arena, "(void (*)(void))%s%s", k->name, suffix));
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "  {0}};\n");
@@ -450,7 +449,7 @@ static void put_head(Printer *p, const ampc_program *g)
 /* What the emitted file is most likely called: "mlp.cu" of mlp.amp. */
 static const char *emitted_name(const Compile *c)
 {
-  return arena_printf(c->arena, "%s.%s", c->program->name, is_cpu_target(c) ? "c" : "cu");
+  return arena_printf(c->arena, "%s%s", c->program->name, target_of(c->options.target)->suffix);
 }
 
 void emit_program(Compile *c, Text *out, bool with_main)

@@ -435,11 +435,6 @@ Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK])
   return LAYOUT_channels_last;
 }
 
-bool is_cpu_target(const Compile *c)
-{
-  return strcmp(c->options.target, "cpu") == 0;
-}
-
 bool ir_meets_floats(const Graph *g, const Node *n)
 {
   bool found = dtype_is_float(n->dtype);

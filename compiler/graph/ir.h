@@ -10,7 +10,7 @@
  * tests use it; nothing but ir_dtype_size, the kernels' prelude and the matrix product knows. */
 #pragma once
 #include "compiler/base/names.h"
-#include "compiler/base/compile.h"
+#include "compiler/base/target.h"
 #include "compiler/diag/diag.h"
 #include "ampc_plan.h"
 
@@ -431,7 +431,6 @@ int64_t ir_pixels(const ImageDims *d); /* of one image */
 /* The sizes of a parameter as it lies; gives its layout. */
 Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
 bool ir_meets_floats(const Graph *g, const Node *n); /* an input or the result is a float */
-bool is_cpu_target(const Compile *c);
 /* The region itself, with sums of f64 or, `wide` false, f32. Equal ones are one. */
 uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide);
 bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands first */

@@ -55,7 +55,7 @@ typedef struct OwnOp {
   uint32_t main; /* the first output of floats, else 0: that of the node */
   OwnCast cast;
   DType type;
-  OwnText cuda, host;
+  OwnText text[TARGET_COUNT];
   int64_t threads;     /* CUDA: one runs the text for each i of [0, threads); -1: a grid is given */
   int64_t grid, block; /* the launch */
   int64_t shared;      /* bytes of `shared`; 0: none */

@@ -64,7 +64,7 @@ typedef struct OwnDecl {
   const Decl *decl;
   File *file;
   const Expr *clause[CLAUSE_COUNT]; /* NULL: not said */
-  OwnText cuda, host;
+  OwnText text[TARGET_COUNT];
   const Function *backward; /* NULL: none */
   bool good;                /* else mistakes have been reported, and calls keep silent */
 } OwnDecl;

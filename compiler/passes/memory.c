@@ -352,7 +352,7 @@ static void place_aliases(Graph *g)
 bool pass_memory(Compile *c)
 {
   Graph *g = c->graph;
-  Placement p = {.c = c, .align = is_cpu_target(c) ? AMPC_CPU_ALIGN : AMPC_CUDA_ALIGN};
+  Placement p = {.c = c, .align = target_of(c->options.target)->align};
   place_params(c);
   place_sources(&p);
   place_leaves(c);

@@ -150,7 +150,7 @@ static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {
   *out = NULL;
-  if (strcmp(c->program->target, "cpu") != 0) return load_cuda(c, edit, data, out);
+  if (!is_cpu_target(c)) return load_cuda(c, edit, data, out);
   Text text;
   text_init(&text, c->arena);
   emit_kernels(c, &text);

@@ -7,7 +7,7 @@
  * not load. */
 #pragma once
 #include "ampc_rt.h"
-#include "compiler/base/compile.h"
+#include "compiler/base/target.h"
 
 typedef struct Jit Jit; /* the loaded kernels */
 

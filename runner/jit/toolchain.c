@@ -1,6 +1,7 @@
 /* Runs the C compiler; see toolchain.h. */
 #include "toolchain.h"
 #include "child.h"
+#include "compiler/base/target.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/plan/shown.h"
 #include <errno.h>
@@ -10,12 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Each kernel gives the same bits whatever stands beside it in the file: no contraction, no
- * reordering, no flush to zero. Neither of the last two flags changes a value: math functions do
- * not set errno, and nobody looks at the floating-point exceptions. */
-#define FLAGS      "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"
-#define FLAGS_TEXT "-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math"
 
 extern char **environ;
 
@@ -66,7 +61,10 @@ static void find(void)
     read_version(path, version, sizeof version);
     if (interrupt_requested()) return; /* the version may be incomplete */
     read_processor(processor, sizeof processor);
-    snprintf(identity, sizeof identity, "%s\n%s\n%s\n%s", path, version, FLAGS_TEXT, processor);
+    snprintf(identity, sizeof identity, "%s\n%s\n%s", path, version, processor);
+    const char *const *flag = target_of("cpu")->build + 1;
+    for (size_t n = strlen(identity); *flag; n += strlen(*flag++))
+      snprintf(identity + n, sizeof identity - n, "%s", *flag);
     the_toolchain = (Toolchain){path, identity};
     return;
   }
@@ -147,8 +145,9 @@ ampc_status toolchain_build(const Toolchain *t, const char *text, size_t size, c
 {
   char *compiler = (char *)(uintptr_t)t->compiler, result[PATH_MAX + 2];
   ampc_path_argument(result, sizeof result, path);
-  char *argv[] = {compiler, FLAGS, "-std=gnu11", "-w", "-shared", "-fPIC", "-x", "c",
-                  "-",      "-x",  "none",       "-o", result,    "-lm",   NULL};
+  char *argv[] = {
+      compiler, TARGET_CPU_FLAGS, "-std=gnu11", "-w",   "-shared", "-fPIC", "-x", "c", "-",
+      "-x",     "none",           "-o",         result, "-lm",     NULL};
   Environment environment;
   make_environment(scratch, &environment);
   int input = child_file(text, size), messages = child_file("", 0);

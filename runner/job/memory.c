@@ -45,7 +45,7 @@ ampc_status memory_admit(Compile *c, const char *device, bool quiet, bool verbos
   if (status) return status;
   int64_t limit = c->options.memory_limit, all = machine_memory();
   if (limit && m.total > limit) return refuse(c, m.total, limit, "--memory-limit is");
-  bool cpu = strcmp(c->program->target, "cpu") == 0; /* a GPU tells of its memory as it allocates */
+  bool cpu = is_cpu_target(c); /* a GPU tells of its memory as it allocates */
   if (cpu && m.total > all) return refuse(c, m.total, all, "this machine has");
   int64_t available = read_bytes("/proc/meminfo", "MemAvailable:");
   if (cpu && available && m.total > available)

@@ -1,7 +1,7 @@
 /* What a job needs on this machine, told before it runs. */
 #pragma once
 #include "ampc_rt.h"
-#include "compiler/base/compile.h"
+#include "compiler/base/target.h"
 
 /* Prints the total to stderr unless `quiet`, the whole report if it is asked for or there is a
  * limit. Refuses a job that needs more than --memory-limit or, on the CPU, than this machine has;

@@ -132,9 +132,9 @@ Datum declare_own(Lower *l, File *f, const Decl *d)
   own->good = own->good && check_inputs(l, own) && check_outputs(l, own) &&
               own_check_names(l, own) && check_backward(l, own) && check_launch(l, own);
   if (own->clause[CLAUSE_cuda])
-    own->good = own_text(l, f, own->clause[CLAUSE_cuda], &own->cuda) && own->good;
+    own->good = own_text(l, f, own->clause[CLAUSE_cuda], &own->text[TARGET_cuda]) && own->good;
   if (own->clause[CLAUSE_host])
-    own->good = own_text(l, f, own->clause[CLAUSE_host], &own->host) && own->good;
+    own->good = own_text(l, f, own->clause[CLAUSE_host], &own->text[TARGET_cpu]) && own->good;
   return (Datum){.kind = D_own, .as.own = own};
 }
 
@@ -278,12 +278,12 @@ static bool set_inputs(OwnCall *k, Span span, Value *in)
 static bool check_text(const OwnCall *k)
 {
   const Options *o = &k->l->c->options;
-  bool cpu = strcmp(o->target, "cpu") == 0;
-  if (cpu ? k->decl->host.text : k->decl->cuda.text) return true;
-  const char *word = cpu ? "host" : "cuda";
+  const Target *target = target_of(o->target);
+  const char *word = target->own_text;
+  if (k->decl->text[target->kind].text) return true;
   fail(k->l, E702, k->decl->decl->as.op.name.span,
        "op `%s` has no `%s` text, needed by --target=%s", k->op->name, word, o->target);
-  diag_help(k->l->c, "add `%s = \"...\"`, %s", word, cpu ? "in C" : "in CUDA C");
+  diag_help(k->l->c, "add `%s = \"...\"`, in %s", word, target->own_language);
   return false;
 }
 
@@ -320,7 +320,8 @@ Datum call_own(Lower *l, const OwnDecl *decl, Args *args)
   const Name *name = &decl->decl->as.op.name;
   if (!decl->good || !call_begin(l, name->text, decl->file, args->span)) return d_of(D_error);
   OwnOp *op = arena_new(l->arena, OwnOp);
-  *op = (OwnOp){.name = name->text, .span = name->span, .cuda = decl->cuda, .host = decl->host};
+  *op = (OwnOp){.name = name->text, .span = name->span};
+  memcpy(op->text, decl->text, sizeof op->text);
   OwnCall k = {l, decl, scope_new(l, NULL, decl->file, NULL), op};
   Datum r = d_of(D_error);
   if (bind_params(l, k.scope, name->text, &decl->decl->as.op.params, args))
