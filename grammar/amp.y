@@ -1,5 +1,5 @@
 /* The grammar of ampc. It only builds the tree: every action is one ast_ call. LALR(1) without
- * conflicts and without precedence declarations; what makes that possible is told in docs/grammar.md.
+ * conflicts and without precedence declarations; docs/grammar.md tells what makes that possible.
  * Statement ends (NL) and reserved words are decided before tokens come here (lex_tokens.c). */
 %code requires {
 #include "compiler/syntax/ast_build.h"
@@ -70,7 +70,8 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 %nterm <sub> sub
 %%
 /* After a mistake the parser goes on behind the next end of a statement; mistakes.c has chosen
- * where that is. The rules with `body` take up the braces of a declaration that could not be read. */
+ * where that is. The rules with `body` take up the braces of a declaration that could not be read.
+ */
 program: %empty
   | program decl                                { ast_add_decl(p, $2); }
   | program expr NL                             { ast_add_decl(p, ast_expr_decl(p, $2, @2)); }
@@ -88,8 +89,8 @@ decl: IMPORT STRING NL                          { $$ = ast_import(p, $2, @$); }
   | DATA name params_opt block NL
       { $$ = ast_function_decl(p, DECL_data, ast_function(p, $2, $3, (TypeList){0}, $4), @$); }
   | MODEL name '=' expr block_opt NL            { $$ = ast_object(p, DECL_model, $2, $4, $5, @$); }
-  | OPTIMIZER name '=' expr block_opt NL        { $$ = ast_object(p, DECL_optimizer, $2, $4, $5, @$); }
-  | PRECISION expr block_opt NL                 { $$ = ast_object(p, DECL_precision, (Name){0}, $2, $3, @$); }
+  | OPTIMIZER name '=' expr block_opt NL     { $$ = ast_object(p, DECL_optimizer, $2, $4, $5, @$); }
+  | PRECISION expr block_opt NL       { $$ = ast_object(p, DECL_precision, (Name){0}, $2, $3, @$); }
   | TRAIN names IN expr with_opt block NL       { $$ = ast_run(p, DECL_train, $2, $4, $5, $6, @$); }
   | EVAL names IN expr with_opt block NL        { $$ = ast_run(p, DECL_eval, $2, $4, $5, $6, @$); }
   | INFER name '(' params ')' ret_opt block NL
@@ -171,7 +172,7 @@ stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$);
   | SCAN name IN expr CARRY names block NL      { $$ = ast_scan(p, $2, $4, $6, $7, @$); }
   | EMIT name '=' expr NL                       { $$ = ast_named(p, STMT_emit, $2, $4, @$); }
   | AUTOCAST '(' args ')' block_opt NL          { $$ = ast_region(p, STMT_autocast, $3, $5, @$); }
-  | NO_GRAD block NL                            { $$ = ast_region(p, STMT_no_grad, (ArgList){0}, $2, @$); }
+  | NO_GRAD block NL                     { $$ = ast_region(p, STMT_no_grad, (ArgList){0}, $2, @$); }
   | EVERY expr block NL                         { $$ = ast_every(p, $2, $3, @$); }
   | MINIMIZE expr WITH names NL                 { $$ = ast_minimize(p, $2, $4, @$); }
   | METRIC name '=' expr NL                     { $$ = ast_named(p, STMT_metric, $2, $4, @$); }
@@ -184,7 +185,7 @@ stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$);
 /* The NL that ends an `if` stands behind its last `}`, so that `} else {` is one line. */
 if_stmt: IF expr block                          { $$ = ast_if(p, $2, $3, NULL, @$); }
   | IF expr block ELSE block                    { $$ = ast_if(p, $2, $3, $5, @$); }
-  | IF expr block ELSE if_stmt                  { $$ = ast_if(p, $2, $3, ast_else_if(p, $5, @5), @$); }
+  | IF expr block ELSE if_stmt               { $$ = ast_if(p, $2, $3, ast_else_if(p, $5, @5), @$); }
   ;
 
 exprs: expr                                     { $$ = ast_exprs(p, (ExprList){0}, $1); }
@@ -227,7 +228,7 @@ sum: term
 term: unary
   | term '*' unary                              { $$ = ast_binary(p, OPER_mul, $1, $3, @2, @$); }
   | term '/' unary                              { $$ = ast_binary(p, OPER_div, $1, $3, @2, @$); }
-  | term FDIV unary                             { $$ = ast_binary(p, OPER_floordiv, $1, $3, @2, @$); }
+  | term FDIV unary                           { $$ = ast_binary(p, OPER_floordiv, $1, $3, @2, @$); }
   | term '%' unary                              { $$ = ast_binary(p, OPER_mod, $1, $3, @2, @$); }
   | term '@' unary                              { $$ = ast_binary(p, OPER_matmul, $1, $3, @2, @$); }
   ;
@@ -286,7 +287,7 @@ arg: expr                                       { $$ = (Arg){.value = $1}; }
 subs: sub                                       { $$ = ast_subs(p, (SubList){0}, $1); }
   | subs ',' sub                                { $$ = ast_subs(p, $1, $3); }
   ;
-sub: expr                                       { $$ = (Sub){.kind = SUB_index, .span = @$, .index = $1}; }
+sub: expr                                { $$ = (Sub){.kind = SUB_index, .span = @$, .index = $1}; }
   | DOTS                                        { $$ = (Sub){.kind = SUB_ellipsis, .span = @$}; }
   | opt ':' opt                                 { $$ = ast_slice($1, $3, NULL, @$); }
   | opt ':' opt ':' opt                         { $$ = ast_slice($1, $3, $5, @$); }
