@@ -55,6 +55,7 @@ static const bool checks_each = true;
  * elaborates what could be read and so tells what else is wrong (diag_aftermath.c). */
 static bool run_passes(Compile *c, const Pass *first)
 {
+  templates_check();
   for (const Pass *p = first; p < passes + PASS_COUNT; p++) {
     assert(!p->needs || (c->graph->facts & p->needs) == p->needs);
     if (!p->run(c) || diag_error_count(c)) return false; /* the pass has said why */

@@ -15,9 +15,9 @@ __global__ void $name($arguments)
       const int row = top + k / $kernel1 * $dil0, column = left + k % $kernel1 * $dil1;
       if (row < 0 || row >= $h || column < 0 || column >= $w) continue;
       const $index i = ((image * $h + row) * $w + column) * $c + c;
-      $operands x
+      $operands_x
       VECTOR_EACH($vector, j) {
-        $values x
+        $values
         value[j] = $x;
       }
       VECTOR_EACH($vector, j) { /* two loops: each is one of vectors on the CPU */

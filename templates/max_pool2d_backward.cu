@@ -14,16 +14,16 @@ __global__ void $name($arguments)
         const int r = top / $stride0 + a, q = left / $stride1 + b;
         if (r < 0 || r >= $oh || q < 0 || q >= $ow) continue;
         const $index i = ((image * $oh + r) * $ow + q) * $c + c;
-        $operands argmax
+        $operands_argmax
         VECTOR_LOCAL($vector, int, found);
         VECTOR_EACH($vector, j) {
-          $values argmax
+          $values
           found[j] = $argmax;
         }
-        $operands dy
+        $operands_dy
         VECTOR_LOCAL($vector, real, given);
         VECTOR_EACH($vector, j) {
-          $values dy
+          $values
           given[j] = $dy;
         }
         for (int p = 0; p < $tile0 * $tile1; p++) {

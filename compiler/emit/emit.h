@@ -5,6 +5,9 @@
 /* Pass kernels: commands whose kernels have the same text launch one. */
 bool pass_kernels(Compile *c);
 
+/* Ends the program if a template has a word that nobody knows; looks once a process. */
+void templates_check(void);
+
 /* The whole trainer as one file: CUDA C for target sm_xx, C for target cpu (c->options.target). It
  * includes ampc_rt.h only. Without `with_main` there are functions for other programs in the place
  * of main(), which emit_header declares. */

@@ -5,51 +5,32 @@
  * $padded (the power of 2 from $length on), $elements of the result and $ordered, the result's or
  * the order's length; and $element, what a row is worked out in: integers are exact, in long long.
  */
-#include "kernel_parts.h"
-#include <string.h>
-
-bool is_along(const Node *n)
-{
-  return op_has(n, T_along);
-}
+#include "template.h"
 
 /* Short rows have a thread each, long ones a block; what lies side by side is read together anyway.
  */
-static int64_t threads_of_row(int64_t rows, int64_t length, int64_t inner)
+int64_t threads_of_row(Along a)
 {
   enum { ENOUGH = 132 * 2048 }; /* threads of a large GPU */
-  if (length < 32 || (inner > 1 && rows >= ENOUGH)) return 1;
-  return length < 1024 ? 32 : 256;
+  if (a.length < 32 || (a.inner > 1 && a.outer * a.inner >= ENOUGH)) return 1;
+  return a.length < 1024 ? 32 : 256;
 }
 
-static int64_t padded_length(int64_t length)
+int64_t padded_length(int64_t length)
 {
   int64_t n = 1;
   while (n < length) n *= 2;
   return n;
 }
 
-const char *along_text(const Kernel *k, const Node *node, const char *word, size_t n)
+Along along_of(const Kernel *k, const Node *n)
 {
-  if (!is_along(node)) return NULL;
-  uint32_t size, axis = (uint32_t)attr_int(node, "dim");
-  const Node *x = attr_find(op_of(node), "size", &size) ? node : ir_in(k->c, node, 0);
-  const Node *last = ir_in(k->c, node, node->n_in - 1u);
-  int64_t outer = 1, inner = 1, length = x->dim[axis];
+  uint32_t axis = (uint32_t)attr_int(n, "dim");
+  const Node *x = has_attr(op_of(n), "size") ? n : ir_in(k->c, n, 0);
+  Along a = {1, x->dim[axis], 1, ir_in(k->c, n, n->n_in - 1u)->dim[axis]};
   for (uint32_t i = 0; i < x->rank; i++) {
-    if (i < axis) outer *= x->dim[i];
-    if (i > axis) inner *= x->dim[i];
+    if (i < axis) a.outer *= x->dim[i];
+    if (i > axis) a.inner *= x->dim[i];
   }
-  Arena *a = k->c->arena;
-  if (is(word, n, "rows")) return arena_printf(a, "%lld", (long long)(outer * inner));
-  if (is(word, n, "length")) return arena_printf(a, "%lld", (long long)length);
-  if (is(word, n, "inner")) return arena_printf(a, "%lld", (long long)inner);
-  if (is(word, n, "threads"))
-    return arena_printf(a, "%lld", (long long)threads_of_row(outer * inner, length, inner));
-  if (is(word, n, "padded")) return arena_printf(a, "%lld", (long long)padded_length(length));
-  if (is(word, n, "elements")) return arena_printf(a, "%lld", (long long)ir_elements(node));
-  if (is(word, n, "ordered")) return arena_printf(a, "%lld", (long long)last->dim[axis]);
-  if (is(word, n, "element"))
-    return dtype_is_float(ir_in(k->c, node, 0)->dtype) ? "real" : "long long";
-  return NULL;
+  return a;
 }

@@ -164,24 +164,6 @@ void chain_put_node(Chain *ch, Value v, const char *index);
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
 bool used_inside(const Kernel *k, Value v); /* by another node of the group */
 
-/* ---- what templates of windows read: kernel_windows.c ---- */
-
-/* Begins the chain that makes input `input` of the anchor and puts its loads; `shape` becomes that
- * of the input and is the chain's frame. */
-void windows_put_operands(Kernel *k, Chain *ch, LoopShape *shape, uint32_t input, uint32_t vector);
-void windows_put_values(Chain *ch);
-const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* the element j */
-/* Ops along an axis, Note [along] in kernel_along.c: whether n is one; the text of a hole, NULL:
- * none of theirs. */
-bool is_along(const Node *n);
-const char *along_text(const Kernel *k, const Node *node, const char *word, size_t n);
-
-/* ---- what attention's templates know: kernel_attention.c ---- */
-
-/* The text of $word; NULL: none of these. Whether lines marked @word stand; false: another word. */
-const char *attention_text(const Kernel *k, const char *word, size_t n);
-bool attention_holds(const Kernel *k, const char *word, size_t n, bool *out);
-
 /* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
 const char *fold_line(const Kernel *k, const char *line);
 
@@ -201,16 +183,14 @@ void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
 void emit_filled(Kernel *k); /* slice_backward and pad */
 void emit_picked(Kernel *k); /* kernel_pick.c: index_select and gather */
-/* Of templates that put elements where an index says: the text of $word; NULL: it is no such hole.
- */
-const char *pick_text(const Kernel *k, const Node *n, const char *word, size_t size);
-void emit_row(Kernel *k); /* kernel_row.c: row ops */
-void emit_own(Kernel *k); /* kernel_own.c: an op of the job */
+void emit_row(Kernel *k);    /* kernel_row.c: row ops */
+void emit_own(Kernel *k);    /* kernel_own.c: an op of the job */
 const char *own_argument_list(const Kernel *k);
 const char *own_argument_name(const Kernel *k, const KernelArg *a);
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
 bool template_uses(const Kernel *k, const char *name); /* its text names this argument */
-void emit_columns(Kernel *k, const Convolution *v);    /* im2col.cu, conv_whole*.cu */
+void emit_columns(Kernel *k,
+                  const Convolution *v); /* kernel_columns.c: im2col.cu, conv_whole*.cu */
 
 /* ---- helpers: kernel_helpers.c ---- */
 

@@ -1,12 +1,6 @@
 /* Moves by an index: index_select, gather; and the sizes that templates of their gradients ask for.
  * What an index names outside of the tensor is not read: NaN stands there, in integers 0. */
-#include "kernel_parts.h"
-#include <string.h>
-
-typedef struct Pick {
-  long long outer, size, inner; /* x is [outer, size, inner] */
-  long long places;             /* of the index along that axis */
-} Pick;
+#include "template.h"
 
 static int64_t product(const Node *n, uint32_t from, uint32_t to)
 {
@@ -15,18 +9,19 @@ static int64_t product(const Node *n, uint32_t from, uint32_t to)
   return all;
 }
 
-static Pick pick_of(const Node *whole, int64_t axis, int64_t places)
+static Pick picked(const Node *whole, int64_t axis, int64_t places)
 {
   uint32_t at = (uint32_t)axis;
-  return (Pick){product(whole, 0, at), whole->dim[at], product(whole, at + 1, whole->rank), places};
+  return (Pick){product(whole, 0, at), whole->dim[at], product(whole, at + 1, whole->rank), places,
+                1};
 }
 
 static Pick moved(const Kernel *k, const Node *n)
 {
   const Node *x = ir_node(k->g, n->in[0]), *index = ir_node(k->g, n->in[1]);
-  if (n->op == OP_index_select) return pick_of(x, attr_int(n, "axis"), ir_elements(index));
+  if (n->op == OP_index_select) return picked(x, attr_int(n, "axis"), ir_elements(index));
   int64_t axis = attr_int(n, "dim");
-  return pick_of(x, axis, index->dim[axis]);
+  return picked(x, axis, index->dim[axis]);
 }
 
 /* Rows r of [outer * places], columns c of [inner]. */
@@ -69,20 +64,16 @@ static int64_t rows_of_thread(const Kernel *k, const Pick *p)
   return (p->size + shares - 1) / shares;
 }
 
-const char *pick_text(const Kernel *k, const Node *n, const char *word, size_t size)
+bool is_pick(const OpInfo *op)
+{
+  return op == op_row(OP_index_select_backward) || op == op_row(OP_scatter_add);
+}
+
+Pick pick_of(const Kernel *k, const Node *n)
 {
   bool rows = n->op == OP_index_select_backward;
-  if (!rows && n->op != OP_scatter_add) return NULL;
   int64_t axis = rows ? 0 : attr_int(n, "dim");
-  const Pick p = pick_of(n, axis, ir_node(k->g, n->in[1])->dim[axis]);
-  int64_t own = rows ? rows_of_thread(k, &p) : 1;
-  const struct {
-    const char *name;
-    int64_t value;
-  } holes[] = {{"outer", p.outer},   {"size", p.size}, {"columns", p.inner},
-               {"places", p.places}, {"rows", own},    {"parts", (p.size + own - 1) / own}};
-  for (size_t i = 0; i < sizeof holes / sizeof *holes; i++)
-    if (is(word, size, holes[i].name))
-      return arena_printf(k->c->arena, "%lld", (long long)holes[i].value);
-  return NULL;
+  Pick p = picked(n, axis, ir_in(k->c, n, 1)->dim[axis]);
+  p.rows = rows ? rows_of_thread(k, &p) : 1;
+  return p;
 }

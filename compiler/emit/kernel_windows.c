@@ -1,7 +1,7 @@
 /* What templates of windows (T_windows) read. A line `$operands x` stands where element i of input
  * x is at hand, for the loads of a vector of channels; `$values x`, for each j of it, stands for
  * the elementwise nodes that make x, where pass fuse let this kernel do that; $x is the element. */
-#include "kernel_parts.h"
+#include "template.h"
 #include <assert.h>
 #include <string.h>
 
@@ -27,25 +27,31 @@ static bool needs(const Kernel *k, Value of, Value v)
   return false;
 }
 
-void windows_put_operands(Kernel *k, Chain *ch, LoopShape *shape, uint32_t input, uint32_t vector)
+const char *put_operands(Template *t, uint32_t input)
 {
-  Value x = ir_node(k->g, k->group->anchor)->in[input];
-  *shape = loop_shape_of(ir_node(k->g, x));
-  chain_begin(ch, k, *shape, address_of, shape);
+  Kernel *k = t->k;
+  Chain *ch = &t->chain;
+  Value x = t->n->in[input];
+  t->shape = loop_shape_of(ir_node(k->g, x));
+  chain_begin(ch, k, t->shape, address_of, &t->shape);
   for (uint32_t i = 0; i < k->group->n; i++)
     if (needs(k, x, k->group->nodes[i])) chain_add(ch, k->group->nodes[i]);
   chain_use(ch, x, "i", 1);
   k->vectors.n = 0;
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
-    if (strcmp(l->index, "0") != 0) put_vector(k, vector, argument_of(k, l->value), l->index);
+    if (strcmp(l->index, "0") != 0)
+      put_vector(k, t->windows.vector, argument_of(k, l->value), l->index);
   }
+  return NULL;
 }
 
-void windows_put_values(Chain *ch)
+const char *put_values(Template *t)
 {
+  Chain *ch = &t->chain;
   chain_put_loads(ch);
   for (uint32_t i = 0; i < ch->nodes.n; i++) chain_put_node(ch, ch->nodes.at[i], "i");
+  return NULL;
 }
 
 const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input)
@@ -53,4 +59,27 @@ const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input)
   Value x = ir_node(k->g, k->group->anchor)->in[input];
   Operand o = chain_operand(ch, x, "i");
   return dtype_is_float(ir_node(k->g, x)->dtype) ? as_real(k, o).text : o.text;
+}
+
+/* The one that says by the name `argmax` what it is, or the other one. */
+Value windows_result(const Template *t, bool argmax)
+{
+  for (uint32_t i = 0; i < t->k->group->n; i++) {
+    const Node *n = ir_node(t->k->g, t->k->group->nodes[i]);
+    uint32_t at;
+    bool is_argmax = attr_find(op_of(n), "argmax", &at) && n->attr[at].i;
+    if (op_has(n, T_windows) && is_argmax == argmax) return t->k->group->nodes[i];
+  }
+  return (Value){0};
+}
+
+const char *windows_type(const Template *t, bool argmax)
+{
+  return element_type(&t->k->args.at[pointer_of(t->k, windows_result(t, argmax))]);
+}
+
+/* How many windows before the last one the first lies that touches a tile. */
+int64_t windows_reach(const Template *t, const char *kernel, const char *dil, const char *stride)
+{
+  return (attr_int(t->n, kernel) - 1) * attr_int(t->n, dil) / attr_int(t->n, stride);
 }

@@ -1,0 +1,117 @@
+/* What templates/<file>.cu may say, and what is known of the one that is printed. */
+#pragma once
+#include "compiler/base/embedded.h"
+#include "compiler/command/attention.h"
+#include "compiler/graph/param_parts.h"
+#include "runtime/plan/conv_columns.h"
+#include "kernel_parts.h"
+
+/* [outer, length, inner]: Note [along] in kernel_along.c */
+typedef struct Along {
+  int64_t outer, length, inner, ordered;
+} Along;
+
+typedef struct Pick {
+  long long outer, size, inner; /* x is [outer, size, inner] */
+  long long places;             /* of the index along that axis */
+  long long rows;               /* of the result: those that a thread has */
+} Pick;
+
+typedef struct Template {
+  Kernel *k;
+  const Node *n;
+  const char *file;         /* "templates/metric.cu" */
+  const OpInfo *op;         /* of n; NULL: the template is about a convolution */
+  int64_t count;            /* elements that the kernel walks */
+  ImageDims image, results; /* of an op of images: of these, and of their windows */
+  WindowWalk windows;       /* of an op of windows */
+  AttentionWalk walk;       /* of attention */
+  Along along;              /* of an op along an axis */
+  Pick pick;                /* of an op that an index leads */
+  ParamParts parts;         /* of a group of parameters */
+  Chain chain;              /* its input whose element i is at hand */
+  LoopShape shape;          /* of that */
+  const ampc_conv *conv;    /* the convolution whose columns these are, else NULL */
+  ampc_conv_kind asked;     /* as planned; here a gradient of images is a convolution of dy */
+  ConvColumns columns;      /* of it */
+} Template;
+
+/* ---- words: template_words.c ---- */
+
+size_t word_length(const char *s, const char *end);
+/* @word: a row of the table; an input that is given, an attribute that is not 0, a flag of the
+ * group. */
+bool word_holds(Template *t, const char *word, size_t n);
+/* $word: a row, an input, an attribute; NULL: it has printed the line. */
+const char *word_text(Template *t, const char *word, size_t n);
+/* Ends the program, and names the line, if the file has a word that templates of t's op, or about
+ * convolutions, do not have. */
+void template_check(Template t, const EmbeddedFile *file);
+
+typedef struct TemplateLine {
+  const char *text, *end; /* without its '\n' */
+  const char *file_end;
+  uint32_t number; /* from 1 */
+} TemplateLine;
+TemplateLine template_head(const EmbeddedFile *file); /* before the first one: behind the comment */
+bool template_next(TemplateLine *line);
+void put_template(Template *t, const char *name); /* kernel_file.c */
+
+/* ---- what rows of the table ask ---- */
+
+const char *number_text(const Template *t, int64_t v);
+const char *input_text(const Template *t, uint32_t i);
+const char *attr_text(const Template *t, uint32_t i);
+const Optimizer *own_optimizer(const Template *t);
+const ParamGroup *own_group(const Template *t);
+
+bool has_attr(const OpInfo *op, const char *name);
+
+/* kernel_file.c */
+bool is_first_group(const Template *t);
+bool has_role(const Template *t, ArgRole role);
+const char *put_parameters(Template *t);
+int64_t partials_of(const Template *t);
+int64_t part_size(const Template *t);
+
+/* kernel_windows.c */
+Value windows_result(const Template *t, bool argmax);
+const char *windows_type(const Template *t, bool argmax);
+int64_t windows_reach(const Template *t, const char *kernel, const char *dil, const char *stride);
+const char *put_operands(Template *t, uint32_t input);
+const char *put_values(Template *t);
+const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* the element j */
+
+/* kernel_along.c */
+Along along_of(const Kernel *k, const Node *n);
+int64_t threads_of_row(Along a);
+int64_t padded_length(int64_t length);
+
+/* kernel_pick.c */
+bool is_pick(const OpInfo *op);
+Pick pick_of(const Kernel *k, const Node *n);
+
+/* kernel_attention.c */
+bool attention_mask_is(const Template *t, bool numbers); /* a mask of them, or of bools */
+bool attention_gives(const Template *t, int64_t of);
+const char *attention_stored(const Template *t); /* `result` */
+const char *attention_out(const Template *t, int64_t of);
+Access attention_place(const Template *t, uint32_t input);
+const char *attention_head(const Template *t, uint32_t input);
+const char *attention_mask_place(const Template *t);
+const char *attention_from(const Template *t, uint32_t input);
+
+/* kernel_columns.c */
+enum { COLUMNS_FILES = 3 };
+extern const char *const columns_file[COLUMNS_FILES];
+bool is_strided(const Template *t);
+const char *columns_type(ampc_dtype type);
+const char *conversion_text(const Template *t, const char *what, ampc_dtype type);
+const char *whole_arguments(const Template *t);
+const char *columns_arguments(const Template *t);
+const char *channel_text(const Template *t);
+int64_t whole_row(const ampc_conv *d);
+int64_t whole_pixels(const ampc_conv *d);
+const char *sizes_text(const Template *t, const int64_t *size);
+int64_t axis_size(const Template *t, const int64_t *size, uint32_t axis);
+const char *seen_text(const Template *t, uint32_t axis);

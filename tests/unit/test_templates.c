@@ -1,0 +1,108 @@
+/* Words of templates: each template has the words of its op and of what it is about; any other ends
+ * the program with the file and the line. No row of the table is there for nothing. */
+#include "check.h"
+#include "compiler/emit/emit.h"
+#include "compiler/emit/template.h"
+#include <ctype.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What the check of such a template says as it ends the program; "": nothing. */
+static const char *said_of(Template t, const char *text)
+{
+  static char said[512];
+  const EmbeddedFile file = {"test.cu", text, strlen(text)};
+  int ends[2], status;
+  MUST(pipe(ends) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    template_check(t, &file);
+    _exit(0);
+  }
+  close(ends[1]);
+  size_t n = 0;
+  for (ssize_t more; (more = read(ends[0], said + n, sizeof said - 1 - n)) > 0;) n += (size_t)more;
+  said[n] = 0;
+  close(ends[0]);
+  MUST(waitpid(child, &status, 0) == child);
+  bool aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  CHECK_MSG(aborted == (n > 0), "said `%s`, status %d", said, status);
+  return said;
+}
+
+static Template of(OpKind op)
+{
+  return (Template){.op = op_row(op)};
+}
+
+static void test_known(Template t, const char *line)
+{
+  const char *text = said_of(t, line);
+  CHECK_MSG(!*text, "`%s`: %s", line, text);
+}
+
+/* The word is on line 4, behind a comment of two lines. */
+static void test_unknown(Template t, const char *line, const char *word)
+{
+  char text[256], message[128];
+  snprintf(text, sizeof text, "/* a test of\n * words: $nobody */\n\n%s\n}\n", line);
+  snprintf(message, sizeof message, "ampc: templates/test.cu:4: `%s` is no word", word);
+  CHECK_MSG(strstr(said_of(t, text), message), "instead of `%s`: %s", message, said_of(t, text));
+}
+
+static void test_check(void)
+{
+  Template pool = of(OP_max_pool2d), back = of(OP_max_pool2d_backward), sgd = of(OP_sgd_update);
+  const Template columns = {0}, whole = {.columns = {.whole = true}};
+  /* rows of the table by subject, inputs, attributes */
+  test_known(pool, "/* */\n@argmax@!ceil $x[$index] = $kernel0 + $value_out; // $oh @nobody\n");
+  test_known(back, "/* */\n      $operands_dy\n$dy\n");
+  test_known(sgd, "/* */\n@nesterov@moment1@!clip_value  $lr * $clamp1\n");
+  test_known(columns, "/* */\n@deep$seen_d");
+  test_known(whole, "/* */\n@deep@grouped $seen_d $from_x(x)");
+  test_unknown(pool, "@nobody  x", "nobody");
+  test_unknown(pool, "@argmax@!nobody  x", "nobody");
+  test_unknown(pool, "@  x", "");
+  test_unknown(pool, "x[$index] = $nobody;", "nobody");
+  test_unknown(pool, "x = $;", "");
+  test_unknown(pool, "x = $argmax_", "argmax_");
+  /* of other subjects, other ops, other uses */
+  test_unknown(pool, "$lanes", "lanes");
+  test_unknown(pool, "$dy", "dy");
+  test_unknown(of(OP_adam_update), "@nesterov  x", "nesterov");
+  test_unknown(of(OP_adam_update), "$maximize", "maximize");
+  test_unknown(sgd, "@count  x", "count");
+  test_unknown(columns, "$from_x", "from_x");
+  test_unknown(columns, "$count", "count");
+}
+
+static bool has_word(const EmbeddedFile *file, char sign, const char *word)
+{
+  size_t n = strlen(word);
+  for (const char *s = file->text; (s = strchr(s, sign)); s++) {
+    const char *from = s + 1 + (s[1] == '!');
+    if (word_length(from, file->text + file->size) == n && memcmp(from, word, n) == 0) return true;
+  }
+  return false;
+}
+
+static void test_used(char sign, const char *word)
+{
+  for (const EmbeddedFile *f = embedded_files; f->name; f++)
+    if (strstr(f->name, ".cu") && has_word(f, sign, word)) return;
+  CHECK_MSG(false, "no template has %c%s", sign, word);
+}
+
+int main(void)
+{
+  templates_check();
+  test_check();
+#define SUBJECT(about, condition)
+#define MARK(about, word, condition) test_used('@', #word);
+#define TEXT(about, word, text)      test_used('$', #word);
+#define NUMBER(about, word, value)   test_used('$', #word);
+#include "compiler/emit/template_words.def"
+  return check_done();
+}
