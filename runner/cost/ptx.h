@@ -33,21 +33,27 @@ typedef enum PtxPipe {
 } PtxPipe;
 
 typedef enum PtxOp {
-#define PTX_NAME(name) PTX_OP_##name,
+#define PTX_NAME(name, form, real, whole) PTX_OP_##name,
 #include "ptx.def"
   PTX_OP_COUNT
 } PtxOp;
 
+typedef enum PtxForm {             /* how an instruction is read and walked */
+                       FORM_value, /* results, then operands; computed lane by lane */
+                       FORM_memory,
+                       FORM_vote, /* as values, of a warp */
+                       FORM_barrier,
+                       FORM_fence,
+                       FORM_jump
+} PtxForm;
+
 typedef enum PtxSpace { SPACE_global, SPACE_shared, SPACE_param, SPACE_const } PtxSpace;
-typedef enum PtxCompare {
-  COMPARE_eq,
-  COMPARE_ne,
-  COMPARE_lt,
-  COMPARE_le,
-  COMPARE_gt,
-  COMPARE_ge,
-  COMPARE_num,
-  COMPARE_nan
+typedef enum PtxCompare { /* how two operands may stand, a bit each; nan: one is no number */
+                          COMPARE_lt = 1,
+                          COMPARE_eq = 2,
+                          COMPARE_gt = 4,
+                          COMPARE_nan = 8,
+                          COMPARE_num = COMPARE_lt | COMPARE_eq | COMPARE_gt
 } PtxCompare;
 typedef enum PtxJoin { JOIN_none, JOIN_and, JOIN_or, JOIN_xor } PtxJoin;
 
@@ -85,13 +91,13 @@ typedef struct PtxInstruction {
   uint16_t latency;   /* cycles until the result can be used; of loads by where they find it */
   uint8_t n_to, n_in; /* results and operands */
   bool leads;         /* a basic block begins */
-  bool constant;      /* ld.global.nc: whatever is stored between */
-  bool unordered;     /* compare: true where an operand is no number (ltu, neu, ...) */
-  bool approximate;   /* .approx, .full */
-  PtxSpace space;
-  PtxCompare compare;
-  PtxJoin join;
-  char mode;        /* cvt: i n, z, m, p rounds to an integer; shl of shf: l, r */
+  /* a byte each, set by modifiers: the table of them in ptx_op.c */
+  bool constant;    /* ld.global.nc: whatever is stored between */
+  bool approximate; /* .approx, .full */
+  uint8_t space;    /* PtxSpace */
+  uint8_t compare;  /* PtxCompare: where it holds */
+  uint8_t join;     /* PtxJoin */
+  char mode;        /* cvt: n, z, m, p rounds to an integer; shf: l, r; vote: all, ballot */
   PtxOperand guard; /* kind none: always */
   PtxOperand to[PTX_VECTOR], in[PTX_VECTOR];
   int64_t offset;   /* of an address, behind in[0] */
@@ -118,5 +124,6 @@ typedef struct PtxText {
 bool ptx_read(Arena *arena, const char *text, PtxText *out, const char **why);
 const PtxKernel *ptx_find(const PtxText *p, const char *name); /* NULL: no such kernel */
 
+PtxForm ptx_form(PtxOp op);
 uint32_t ptx_type_bytes(PtxType t);
 PtxFamily ptx_type_family(PtxType t);

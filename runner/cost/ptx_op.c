@@ -1,5 +1,6 @@
 /* The names of PTX instructions, taken apart: "ld.global.nc.v4.u32" is a load of four u32. */
 #include "ptx_parts.h"
+#include <stddef.h>
 #include <string.h>
 
 /* ---- the tables ---- */
@@ -15,8 +16,11 @@ static const TypeRow types[] = {
 #include "ptx.def"
 };
 
-static const char *const names[PTX_OP_COUNT] = {
-#define PTX_NAME(name) [PTX_OP_##name] = #name,
+static const struct {
+  const char *name;
+  PtxForm form;
+} ops[PTX_OP_COUNT] = {
+#define PTX_NAME(name, form, real, whole) [PTX_OP_##name] = {#name, FORM_##form},
 #include "ptx.def"
 };
 
@@ -32,6 +36,11 @@ static const CostRow costs[] = {
   {PTX_OP_##name, FAMILY_##family, PIPE_##pipe, slots, latency},
 #include "ptx.def"
 };
+
+PtxForm ptx_form(PtxOp op)
+{
+  return ops[op].form;
+}
 
 uint32_t ptx_type_bytes(PtxType t)
 {
@@ -65,11 +74,6 @@ typedef struct Part {
   size_t n;
 } Part;
 
-static bool is(Part p, const char *word)
-{
-  return strlen(word) == p.n && memcmp(p.at, word, p.n) == 0;
-}
-
 /* The next part of a name; false behind the last. */
 static bool next_part(const char **s, Part *out)
 {
@@ -88,62 +92,79 @@ static PtxType type_of(Part p)
   return ptx_type_named(name);
 }
 
-/* eq, ltu, hs (unsigned integers), nan */
-static bool read_compare(Part p, PtxInstruction *i)
+enum { IDLE, LT = COMPARE_lt, EQ = COMPARE_eq, GT = COMPARE_gt, NO = COMPARE_nan };
+#define OF_ANY   PTX_OP_COUNT
+#define AT(what) offsetof(PtxInstruction, what)
+
+/* What changes the result or the cost, and what is idle, which needs to be known, too, so that a
+ * new one is looked at. The first row of an instruction that has the word holds. */
+static const struct {
+  const char *words; /* with blanks between them */
+  PtxOp op;          /* of this instruction alone */
+  size_t at;         /* the byte that is set; IDLE: none */
+  uint8_t value;
+} modifiers[] = {
+    {"global", OF_ANY, AT(space), SPACE_global},
+    {"shared shared::cta", OF_ANY, AT(space), SPACE_shared},
+    {"param", OF_ANY, AT(space), SPACE_param},
+    {"const", OF_ANY, AT(space), SPACE_const},
+    {"nc", OF_ANY, AT(constant), true},
+    {"approx full", OF_ANY, AT(approximate), true},
+    {"lt lo", PTX_OP_setp, AT(compare), LT},
+    {"le ls", PTX_OP_setp, AT(compare), LT | EQ},
+    {"gt hi", PTX_OP_setp, AT(compare), GT},
+    {"ge hs", PTX_OP_setp, AT(compare), GT | EQ},
+    {"eq", PTX_OP_setp, AT(compare), EQ},
+    {"ne", PTX_OP_setp, AT(compare), LT | GT},
+    {"ltu", PTX_OP_setp, AT(compare), NO | LT},
+    {"leu", PTX_OP_setp, AT(compare), NO | LT | EQ},
+    {"gtu", PTX_OP_setp, AT(compare), NO | GT},
+    {"geu", PTX_OP_setp, AT(compare), NO | GT | EQ},
+    {"equ", PTX_OP_setp, AT(compare), NO | EQ},
+    {"neu", PTX_OP_setp, AT(compare), NO | LT | GT},
+    {"num", PTX_OP_setp, AT(compare), LT | EQ | GT},
+    {"nan", PTX_OP_setp, AT(compare), NO},
+    {"and", PTX_OP_setp, AT(join), JOIN_and},
+    {"or", PTX_OP_setp, AT(join), JOIN_or},
+    {"xor", PTX_OP_setp, AT(join), JOIN_xor},
+    {"rni", PTX_OP_cvt, AT(mode), 'n'},
+    {"rzi", PTX_OP_cvt, AT(mode), 'z'},
+    {"rmi", PTX_OP_cvt, AT(mode), 'm'},
+    {"rpi", PTX_OP_cvt, AT(mode), 'p'},
+    {"l", PTX_OP_shf, AT(mode), 'l'},
+    {"r", PTX_OP_shf, AT(mode), 'r'},
+    {"all", PTX_OP_vote, AT(mode), 'a'},
+    {"ballot", PTX_OP_vote, AT(mode), 'b'},
+    {"any uni", PTX_OP_vote, IDLE, 0},
+    {"rz sat", PTX_OP_cvt, IDLE, 0},
+    {"wrap clamp", PTX_OP_shf, IDLE, 0},
+    {"bfly down up idx", PTX_OP_shfl, IDLE, 0},
+    {"add min max or and inc exch cas", PTX_OP_atom, IDLE, 0},
+    {"add min max or and inc exch cas", PTX_OP_red, IDLE, 0},
+    {"rn sync uni to lo volatile relaxed gpu cta sys relu ftz aligned acq_rel sc gl acquire "
+     "release v2 v4 v8 weak satfinite warp NaN cs cg ca lu cv wb wt",
+     OF_ANY, IDLE, 0},
+};
+
+static bool is_among(Part p, const char *words)
 {
-  static const struct {
-    const char *name;
-    PtxCompare compare;
-    bool unordered;
-  } all[] = {{"eq", COMPARE_eq, false}, {"ne", COMPARE_ne, false},   {"lt", COMPARE_lt, false},
-             {"le", COMPARE_le, false}, {"gt", COMPARE_gt, false},   {"ge", COMPARE_ge, false},
-             {"lo", COMPARE_lt, false}, {"ls", COMPARE_le, false},   {"hi", COMPARE_gt, false},
-             {"hs", COMPARE_ge, false}, {"equ", COMPARE_eq, true},   {"neu", COMPARE_ne, true},
-             {"ltu", COMPARE_lt, true}, {"leu", COMPARE_le, true},   {"gtu", COMPARE_gt, true},
-             {"geu", COMPARE_ge, true}, {"num", COMPARE_num, false}, {"nan", COMPARE_nan, true}};
-  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-    if (is(p, all[k].name)) {
-      i->compare = all[k].compare;
-      i->unordered = all[k].unordered;
-      return true;
-    }
+  for (const char *s = words; *s; s += strspn(s, " ")) {
+    size_t n = strcspn(s, " ");
+    if (n == p.n && memcmp(s, p.at, n) == 0) return true;
+    s += n;
+  }
   return false;
 }
 
-/* What changes the result or the cost. Others (rn, sync, uni, L1::no_allocate, ...) need to be
- * known, too, so that a new one is looked at. */
 static bool read_modifier(Part p, PtxInstruction *i)
 {
-  static const char *const idle[] = {
-      "rn",      "sync",    "uni",  "to",  "lo",      "volatile", "relaxed",   "gpu",
-      "cta",     "sys",     "relu", "ftz", "aligned", "acq_rel",  "sc",        "gl",
-      "acquire", "release", "v2",   "v4",  "v8",      "weak",     "satfinite", "warp",
-      "NaN",     "cs",      "cg",   "ca",  "lu",      "cv",       "wb",        "wt"};
-  if (is(p, "global")) return i->space = SPACE_global, true;
-  if (is(p, "shared") || is(p, "shared::cta")) return i->space = SPACE_shared, true;
-  if (is(p, "param")) return i->space = SPACE_param, true;
-  if (is(p, "const")) return i->space = SPACE_const, true;
-  if (is(p, "nc")) return i->constant = true;
-  if (is(p, "approx") || is(p, "full")) return i->approximate = true;
-  if (i->op == PTX_OP_setp && read_compare(p, i)) return true;
-  if (i->op == PTX_OP_setp && is(p, "and")) return i->join = JOIN_and, true;
-  if (i->op == PTX_OP_setp && is(p, "or")) return i->join = JOIN_or, true;
-  if (i->op == PTX_OP_setp && is(p, "xor")) return i->join = JOIN_xor, true;
-  if (i->op == PTX_OP_cvt && p.n == 3 && p.at[0] == 'r' && p.at[2] == 'i')
-    return i->mode = p.at[1], true;
-  if (i->op == PTX_OP_cvt && (is(p, "rz") || is(p, "sat"))) return true;
-  if (i->op == PTX_OP_shf && (is(p, "l") || is(p, "r"))) return i->mode = p.at[0], true;
-  if (i->op == PTX_OP_shf && (is(p, "wrap") || is(p, "clamp"))) return true;
-  if (i->op == PTX_OP_shfl)
-    return is(p, "bfly") || is(p, "down") || is(p, "up") || is(p, "idx") || is(p, "sync");
-  if (i->op == PTX_OP_vote) return i->mode = p.at[1], true; /* all, any, uni, ballot, sync */
-  if (i->op == PTX_OP_atom || i->op == PTX_OP_red)
-    if (is(p, "add") || is(p, "min") || is(p, "max") || is(p, "or") || is(p, "and") ||
-        is(p, "inc") || is(p, "exch") || is(p, "cas"))
-      return true;
   if (p.n > 4 && (memcmp(p.at, "L1::", 4) == 0 || memcmp(p.at, "L2::", 4) == 0)) return true;
-  for (size_t k = 0; k < sizeof idle / sizeof *idle; k++)
-    if (is(p, idle[k])) return true;
+  for (size_t k = 0; k < sizeof modifiers / sizeof *modifiers; k++) {
+    if (modifiers[k].op != OF_ANY && modifiers[k].op != i->op) continue;
+    if (!is_among(p, modifiers[k].words)) continue;
+    if (modifiers[k].at != IDLE) ((uint8_t *)i)[modifiers[k].at] = modifiers[k].value;
+    return true;
+  }
   return false;
 }
 
@@ -160,7 +181,7 @@ static PtxOp op_named(Part stem, const char *rest)
     memcpy(name, stem.at, stem.n);
     strcpy(name + stem.n, behind);
     for (int i = 0; i < PTX_OP_COUNT; i++)
-      if (strcmp(names[i], name) == 0) return (PtxOp)i;
+      if (strcmp(ops[i].name, name) == 0) return (PtxOp)i;
   }
   return PTX_OP_COUNT;
 }
@@ -178,7 +199,7 @@ const char *ptx_instruction(PtxInstruction *i)
       i->type = t;
     } else if (t) {
       i->from = t;
-    } else if (!(first && (is(p, "wide") || is(p, "hi"))) && !read_modifier(p, i)) {
+    } else if (!(first && is_among(p, "wide hi")) && !read_modifier(p, i)) {
       return "unknown modifier in";
     }
   }
@@ -198,13 +219,12 @@ static bool is_float(PtxFamily f)
 static PtxFamily conversion_family(const PtxInstruction *i)
 {
   PtxFamily to = ptx_type_family(i->type), from = ptx_type_family(i->from);
-  bool floats = is_float(to) || is_float(from), both = is_float(to) && is_float(from);
-  if (to == FAMILY_f64 || from == FAMILY_f64) return FAMILY_f64;
-  if (floats && (to == FAMILY_i64 || from == FAMILY_i64)) return FAMILY_f64;
-  if (both && to == FAMILY_f32 && from == FAMILY_f32) return FAMILY_f32;
-  if (both) return FAMILY_f16;
+  int floats = is_float(to) + is_float(from);
+  bool wide = to == FAMILY_i64 || from == FAMILY_i64;
+  if (to == FAMILY_f64 || from == FAMILY_f64 || (floats && wide)) return FAMILY_f64;
+  if (floats == 2) return to == from ? to : FAMILY_f16;
   if (floats) return FAMILY_f32;
-  return to == FAMILY_i64 || from == FAMILY_i64 ? FAMILY_i64 : FAMILY_i32;
+  return wide ? FAMILY_i64 : FAMILY_i32;
 }
 
 /* Copies, numbers, halves of a register, the lower half of 64 bits: names for what is there. */

@@ -229,27 +229,21 @@ static bool read_memory(Reader *r, PtxInstruction *i)
 /* Operands of instructions that are no branch: results first, where there are any. */
 static bool read_operands(Reader *r, PtxInstruction *i)
 {
-  switch (i->op) {
-  case PTX_OP_ld:
-  case PTX_OP_st:
-  case PTX_OP_atom:
-  case PTX_OP_red:
+  switch (ptx_form(i->op)) {
+  case FORM_memory:
     return read_memory(r, i);
-  case PTX_OP_ret:
-  case PTX_OP_exit:
-  case PTX_OP_membar:
-  case PTX_OP_fence:
-    return true;
-  case PTX_OP_bar:
-  case PTX_OP_barrier: {
+  case FORM_barrier: {
     uint8_t n;
     PtxOperand ignored[PTX_VECTOR];
     return read_group(r, ignored, &n) && read_inputs(r, i);
   }
-  default:
+  case FORM_value:
+  case FORM_vote:
     if (!read_group(r, i->to, &i->n_to)) return false;
     if (take(r, '|') && !read_operand(r, &i->to[i->n_to++])) return false;
     return read_inputs(r, i);
+  default:
+    return true;
   }
 }
 

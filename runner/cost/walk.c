@@ -100,7 +100,7 @@ static void tick(Clock *c, const PtxInstruction *i, uint32_t latency)
   c->slots += i->slots;
   if (c->end < c->start + c->slots) c->end = c->start + c->slots;
   if (c->end < at + i->slots) c->end = at + i->slots;
-  if (i->op == PTX_OP_bar || i->op == PTX_OP_barrier) c->end += latency;
+  if (ptx_form(i->op) == FORM_barrier) c->end += latency;
 }
 
 /* ---- instructions ---- */
@@ -146,8 +146,8 @@ static void vote(Walk *w, const PtxInstruction *i, uint32_t mask)
     if (mask >> lane & 1 && i->op == PTX_OP_vote && operand(w, &i->in[0], lane) & 1)
       yes |= 1u << lane;
   uint64_t r = i->op == PTX_OP_activemask ? mask
-               : i->mode == 'a'           ? yes
-               : i->mode == 'l'           ? yes == mask
+               : i->mode == 'b'           ? yes
+               : i->mode == 'a'           ? yes == mask
                                           : yes != 0;
   for (uint32_t lane = 0; lane < LANES; lane++)
     if (mask >> lane & 1) w->reg[i->to[0].at][lane] = r;
@@ -192,27 +192,21 @@ static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
 static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
   uint32_t latency = i->latency;
-  switch (i->op) {
-  case PTX_OP_ld:
-  case PTX_OP_st:
-  case PTX_OP_atom:
-  case PTX_OP_red:
+  switch (ptx_form(i->op)) {
+  case FORM_memory:
     if (i->space == SPACE_param)
       load_parameter(w, i);
     else
       latency = touch(w, i, mask);
     break;
-  case PTX_OP_bar:
-  case PTX_OP_barrier:
-  case PTX_OP_membar:
-  case PTX_OP_fence:
-    break;
-  case PTX_OP_vote:
-  case PTX_OP_activemask:
+  case FORM_vote:
     vote(w, i, mask);
     break;
-  default:
+  case FORM_value:
     if (!compute(w, i, mask)) return false;
+    break;
+  default:
+    break;
   }
   tick(&w->clock, i, latency);
   return true;
@@ -252,6 +246,19 @@ static void put_lanes(Walk *w, uint32_t mask, uint32_t pc)
     if (mask >> lane & 1) w->pc[lane] = pc;
 }
 
+/* A branch that `takes` of the lanes take. False: these part from the others, or the warp may not
+ * end. */
+static bool jump(Walk *w, const PtxInstruction *i, uint32_t mask, uint32_t takes, uint32_t *pc)
+{
+  uint32_t to = i->op == PTX_OP_bra ? i->target : DONE;
+  tick(&w->clock, i, 0);
+  put_lanes(w, takes, to);
+  put_lanes(w, mask & ~takes, *pc + 1);
+  *pc = takes ? to : *pc + 1;
+  bool parted = takes && takes != mask;
+  return !parted && !(i->op == PTX_OP_bra && w->steps > w->launch->endless);
+}
+
 /* Lanes that stand together go on until some of them turn off or they meet others. */
 static bool run_together(Walk *w, uint32_t mask, uint32_t pc, uint32_t next)
 {
@@ -262,14 +269,8 @@ static bool run_together(Walk *w, uint32_t mask, uint32_t pc, uint32_t next)
     if (i->leads) begin_block(&w->clock);
     count(w, i, mask);
     w->steps++;
-    if (i->op == PTX_OP_bra || i->op == PTX_OP_ret || i->op == PTX_OP_exit) {
-      uint32_t to = i->op == PTX_OP_bra ? i->target : DONE;
-      tick(&w->clock, i, 0);
-      put_lanes(w, takes, to);
-      put_lanes(w, mask & ~takes, pc + 1);
-      if (takes && takes != mask) return true;
-      pc = takes ? to : pc + 1;
-      if (i->op == PTX_OP_bra && w->steps > w->launch->endless) return true;
+    if (ptx_form(i->op) == FORM_jump) {
+      if (!jump(w, i, mask, takes, &pc)) return true;
       continue;
     }
     if (!execute(w, i, takes)) return false;

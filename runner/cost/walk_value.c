@@ -91,72 +91,31 @@ static bool is_real(PtxType t)
 
 /* ---- arithmetic ---- */
 
+/* What a row of ptx.def has no value for. */
+#define NONE (known = false, 0)
+
 /* Pairs of 16 bits are computed by their lower half, twice: what a pair holds decides nothing. */
 static bool real_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
 {
   double a = real_of(i->type, in[0]), b = i->n_in > 1 ? real_of(i->type, in[1]) : 0;
-  double c = i->n_in > 2 ? real_of(i->type, in[2]) : 0, r;
+  double c = i->n_in > 2 ? real_of(i->type, in[2]) : 0, r = 0;
+  bool known = true;
   switch (i->op) {
-  case PTX_OP_add:
-    r = a + b;
+#define PTX_NAME(name, form, real, whole)                                                          \
+  case PTX_OP_##name:                                                                              \
+    r = real;                                                                                      \
     break;
-  case PTX_OP_sub:
-    r = a - b;
-    break;
-  case PTX_OP_mul:
-    r = a * b;
-    break;
-  case PTX_OP_mad:
-  case PTX_OP_fma:
-    r = fma(a, b, c);
-    break;
-  case PTX_OP_div:
-    r = a / b;
-    break;
-  case PTX_OP_min:
-    r = fmin(a, b);
-    break;
-  case PTX_OP_max:
-    r = fmax(a, b);
-    break;
-  case PTX_OP_neg:
-    r = -a;
-    break;
-  case PTX_OP_abs:
-    r = fabs(a);
-    break;
-  case PTX_OP_copysign:
-    r = copysign(b, a);
-    break;
-  case PTX_OP_rcp:
-    r = 1 / a;
-    break;
-  case PTX_OP_sqrt:
-    r = sqrt(a);
-    break;
-  case PTX_OP_rsqrt:
-    r = 1 / sqrt(a);
-    break;
-  case PTX_OP_ex2:
-    r = exp2(a);
-    break;
-  case PTX_OP_lg2:
-    r = log2(a);
-    break;
-  case PTX_OP_sin:
-    r = sin(a);
-    break;
-  case PTX_OP_cos:
-    r = cos(a);
-    break;
-  case PTX_OP_tanh:
-    r = tanh(a);
-    break;
-  default:
+#include "ptx.def"
+  case PTX_OP_COUNT:
     return false;
   }
   *out = bits_of(i->type, r);
-  return true;
+  return known;
+}
+
+static bool below(PtxType t, uint64_t x, uint64_t y)
+{
+  return is_signed(t) ? (int64_t)x < (int64_t)y : x < y;
 }
 
 /* What PTX leaves open, dividing by zero, gives all ones, as GPUs do. */
@@ -179,14 +138,18 @@ static uint64_t high(PtxType t, uint64_t x, uint64_t y)
   return (uint64_t)((unsigned __int128)(uint64_t)whole(t, x) * (uint64_t)whole(t, y) >> bits);
 }
 
-static uint64_t shifted(const PtxInstruction *i, uint64_t x, uint64_t by)
+static uint64_t shifted_left(PtxType t, uint64_t x, uint64_t by)
 {
-  uint64_t bits = 8 * ptx_type_bytes(i->type);
-  int64_t a = whole(i->type, x);
   by = (uint32_t)by;
-  if (i->op == PTX_OP_shl) return by >= bits ? 0 : x << by;
-  if (is_signed(i->type)) return (uint64_t)(a >> (by >= bits ? bits - 1 : by));
-  return by >= bits ? 0 : (uint64_t)a >> by;
+  return by >= 8 * ptx_type_bytes(t) ? 0 : x << by;
+}
+
+static uint64_t shifted_right(PtxType t, uint64_t x, uint64_t by)
+{
+  uint64_t bits = 8 * ptx_type_bytes(t);
+  by = (uint32_t)by;
+  if (is_signed(t)) return (uint64_t)((int64_t)x >> (by >= bits ? bits - 1 : by));
+  return by >= bits ? 0 : x >> by;
 }
 
 static uint64_t permuted(uint64_t a, uint64_t b, uint64_t select)
@@ -241,136 +204,44 @@ static uint64_t reversed(uint64_t a)
   return out;
 }
 
+static uint64_t leading_zeros(uint64_t a)
+{
+  return (uint32_t)a ? (uint64_t)__builtin_clz((uint32_t)a) : 32;
+}
+
 static bool whole_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
 {
   PtxType t = i->type;
-  int64_t a = whole(t, in[0]), b = i->n_in > 1 ? whole(t, in[1]) : 0;
-  uint64_t x = (uint64_t)a, y = (uint64_t)b, z = i->n_in > 2 ? in[2] : 0, r;
-  bool less = is_signed(t) ? a < b : x < y;
+  uint64_t x = (uint64_t)whole(t, in[0]), y = i->n_in > 1 ? (uint64_t)whole(t, in[1]) : 0;
+  uint64_t z = i->n_in > 2 ? in[2] : 0, r = 0;
+  bool known = true, wide = i->op == PTX_OP_mul_wide || i->op == PTX_OP_mad_wide;
   switch (i->op) {
-  case PTX_OP_add:
-    r = x + y;
+#define PTX_NAME(name, form, real, whole)                                                          \
+  case PTX_OP_##name:                                                                              \
+    r = whole;                                                                                     \
     break;
-  case PTX_OP_sub:
-    r = x - y;
-    break;
-  case PTX_OP_mul:
-  case PTX_OP_mul_wide:
-    r = x * y;
-    break;
-  case PTX_OP_mad:
-  case PTX_OP_mad_wide:
-    r = x * y + z;
-    break;
-  case PTX_OP_mul_hi:
-    r = high(t, in[0], in[1]);
-    break;
-  case PTX_OP_mad_hi:
-    r = high(t, in[0], in[1]) + z;
-    break;
-  case PTX_OP_div:
-    r = quotient(t, in[0], in[1], false);
-    break;
-  case PTX_OP_rem:
-    r = quotient(t, in[0], in[1], true);
-    break;
-  case PTX_OP_min:
-    r = less ? x : y;
-    break;
-  case PTX_OP_max:
-    r = less ? y : x;
-    break;
-  case PTX_OP_neg:
-    r = 0 - x;
-    break;
-  case PTX_OP_abs:
-    r = a < 0 ? 0 - x : x;
-    break;
-  case PTX_OP_and:
-    r = x & y;
-    break;
-  case PTX_OP_or:
-    r = x | y;
-    break;
-  case PTX_OP_xor:
-    r = x ^ y;
-    break;
-  case PTX_OP_not:
-    r = t == PTX_pred ? !x : ~x;
-    break;
-  case PTX_OP_shl:
-  case PTX_OP_shr:
-    r = shifted(i, in[0], in[1]);
-    break;
-  case PTX_OP_shf:
-    r = funnel(i->mode, in[0], in[1], in[2]);
-    break;
-  case PTX_OP_prmt:
-    r = permuted(in[0], in[1], in[2]);
-    break;
-  case PTX_OP_bfe:
-    r = extracted(t, in[0], in[1], in[2]);
-    break;
-  case PTX_OP_bfi:
-    r = inserted(t, in[0], in[1], in[2], in[3]);
-    break;
-  case PTX_OP_lop3:
-    r = looked_up(in[0], in[1], in[2], in[3]);
-    break;
-  case PTX_OP_popc:
-    r = (uint64_t)__builtin_popcountll(x);
-    break;
-  case PTX_OP_clz:
-    r = (uint32_t)x ? (uint64_t)__builtin_clz((uint32_t)x) : 32;
-    break;
-  case PTX_OP_brev:
-    r = reversed(in[0]);
-    break;
-  default:
+#include "ptx.def"
+  case PTX_OP_COUNT:
     return false;
   }
-  bool wide = i->op == PTX_OP_mul_wide || i->op == PTX_OP_mad_wide;
   *out = masked(r, ptx_type_bytes(t) * (wide ? 2 : 1));
-  return true;
+  return known;
 }
 
 /* ---- comparisons and conversions ---- */
 
-static bool compared(PtxCompare how, int order)
-{
-  switch (how) {
-  case COMPARE_eq:
-    return order == 0;
-  case COMPARE_ne:
-    return order != 0;
-  case COMPARE_lt:
-    return order < 0;
-  case COMPARE_le:
-    return order <= 0;
-  case COMPARE_gt:
-    return order > 0;
-  case COMPARE_ge:
-    return order >= 0;
-  case COMPARE_num:
-    return true;
-  default:
-    return false;
-  }
-}
-
 static uint64_t comparison(const PtxInstruction *i, const uint64_t in[])
 {
-  bool r;
-  if (is_real(i->type)) {
-    double a = real_of(i->type, in[0]), b = real_of(i->type, in[1]);
-    bool nan = isnan(a) || isnan(b);
-    r = nan ? i->unordered : compared(i->compare, (a > b) - (a < b));
+  PtxType t = i->type;
+  PtxCompare found;
+  if (is_real(t)) {
+    double a = real_of(t, in[0]), b = real_of(t, in[1]);
+    found = a < b ? COMPARE_lt : a == b ? COMPARE_eq : a > b ? COMPARE_gt : COMPARE_nan;
   } else {
-    int64_t a = whole(i->type, in[0]), b = whole(i->type, in[1]);
-    bool less = is_signed(i->type) ? a < b : (uint64_t)a < (uint64_t)b;
-    r = compared(i->compare, less ? -1 : a != b);
+    uint64_t x = (uint64_t)whole(t, in[0]), y = (uint64_t)whole(t, in[1]);
+    found = below(t, x, y) ? COMPARE_lt : x == y ? COMPARE_eq : COMPARE_gt;
   }
-  bool other = i->n_in > 2 && in[2] & 1;
+  bool r = (found & i->compare) != 0, other = i->n_in > 2 && in[2] & 1;
   switch (i->join) {
   case JOIN_and:
     return r && other;
