@@ -117,87 +117,87 @@ static bool unchanged(const StepState *before, const StepState *after)
          before->optimizer.taken == after->optimizer.taken;
 }
 
-static void check_update(Arena *a, TestRun *run, const Recipe *r, const Expected *e,
-                         const StepState *before, const StepState *after, const char *where)
+static void report(const StepBody *b, OpKind op, double error, const char *what)
 {
-  OpKind op = optimizer_row(r->kind)->update;
+  test_report(b->run, op, PROOF_forward, AMPC_F32, error,
+              arena_printf(b->arena, "%s: %s", b->where, what));
+}
+
+static void check(const StepBody *b, OpKind op, bool good, const char *what)
+{
+  report(b, op, good ? 0 : INFINITY, what);
+}
+
+static void check_update(const StepBody *b, const Expected *e)
+{
+  const OptimizerInfo *row = optimizer_row(b->recipe->kind);
+  OpKind op = row->update;
   if (e->dropped) {
-    test_check(run, op, AMPC_F32, unchanged(before, after),
-               arena_printf(a, "%s: an overflow changes nothing", where));
+    check(b, op, unchanged(b->before, b->after), "an overflow changes nothing");
     return;
   }
-  UpdateError error = update_error(r, e, before, after);
-  const OptimizerInfo *row = optimizer_row(r->kind);
+  UpdateError error = update_error(b->recipe, e, b->before, b->after);
   bool measures = row->measure != OP_COUNT;
-  test_report(run, op, PROOF_forward, AMPC_F32, error.weight, arena_printf(a, "%s: update", where));
-  test_report(run, measures ? row->measure : op, PROOF_forward, AMPC_F32, error.moment,
-              arena_printf(a, "%s: moments", where));
-  if (measures) /* what it makes is seen in the weights only */
-    test_report(run, OP_trust_ratio, PROOF_forward, AMPC_F32, error.weight,
-                arena_printf(a, "%s: ratio", where));
-  test_check(run, op, AMPC_F32, after->optimizer.taken == before->optimizer.taken + 1,
-             arena_printf(a, "%s: counts its updates", where));
+  report(b, op, error.weight, "update");
+  report(b, measures ? row->measure : op, error.moment, "moments");
+  /* what it makes is seen in the weights only */
+  if (measures) report(b, OP_trust_ratio, error.weight, "ratio");
+  check(b, op, b->after->optimizer.taken == b->before->optimizer.taken + 1, "counts its updates");
 }
 
 /* The copies are the masters rounded, whether they have just changed or not. */
-static void check_copies(Arena *a, TestRun *run, const Recipe *r, const StepState *after,
-                         const char *where)
+static void check_copies(const StepBody *b)
 {
-  if (strcmp(r->precision, "f32") == 0) return;
-  DType d = strcmp(r->precision, "f16") == 0 ? AMPC_F16 : AMPC_BF16;
+  const char *precision = b->recipe->precision;
+  if (strcmp(precision, "f32") == 0) return;
+  DType d = strcmp(precision, "f16") == 0 ? AMPC_F16 : AMPC_BF16;
   bool good = true;
   for (int i = 0; i < STEP_FC; i++) {
-    double master = (double)after->weight[STEP_W + i], copy;
-    number_decode(d, false, &after->copy[i], 1, &copy);
+    double master = (double)b->after->weight[STEP_W + i], copy;
+    number_decode(d, false, &b->after->copy[i], 1, &copy);
     good = good && copy == number_round(d, master);
   }
-  test_check(run, optimizer_row(r->kind)->update, d, good,
-             arena_printf(a, "%s: 16-bit copies", where));
+  test_check(b->run, optimizer_row(b->recipe->kind)->update, d, good,
+             arena_printf(b->arena, "%s: 16-bit copies", b->where));
 }
 
 /* Backoff at once, growth after `interval` good bodies in a row, both within bounds. */
-static void check_scaler(Arena *a, TestRun *run, const Recipe *r, bool finite,
-                         const StepState *before, const StepState *after, const char *where)
+static void check_scaler(const StepBody *b, bool finite)
 {
-  const Scaler *s = &r->scaler;
-  double scale = (double)before->state.scale;
-  long long growth = before->state.growth; /* below zero: overflows where the scale is lowest */
-  bool lowest = before->state.scale <= (float)s->min;
+  const Scaler *s = &b->recipe->scaler;
+  const ampc_state *before = &b->before->state, *after = &b->after->state;
+  double scale = (double)before->scale;
+  long long growth = before->growth; /* below zero: overflows where the scale is lowest */
+  bool lowest = before->scale <= (float)s->min;
   growth = finite ? (growth > 0 ? growth : 0) + 1 : !lowest ? 0 : growth < 0 ? growth - 1 : -1;
   if (s->init > 0 && !finite) scale = fmax(s->min, scale * s->backoff);
   if (s->init > 0 && growth == s->interval) {
     scale = fmin(s->max, scale * s->growth);
     growth = 0;
   }
-  bool good = (double)after->state.scale == scale && (double)after->state.inv_scale == 1 / scale;
-  if (s->init > 0) good = good && after->state.growth == growth;
-  good = good && after->state.skipped == before->state.skipped + !finite;
-  test_check(run, OP_scaler_update, AMPC_F32, good,
-             arena_printf(a,
-                          "%s: scale %g, growth %lld, skipped %lld; expected scale %g, growth %lld",
-                          where, (double)after->state.scale, after->state.growth,
-                          after->state.skipped, scale, growth));
+  bool good = (double)after->scale == scale && (double)after->inv_scale == 1 / scale;
+  if (s->init > 0) good = good && after->growth == growth;
+  good = good && after->skipped == before->skipped + !finite;
+  check(b, OP_scaler_update, good,
+        arena_printf(b->arena,
+                     "scale %g, growth %lld, skipped %lld; expected scale %g, growth %lld",
+                     (double)after->scale, after->growth, after->skipped, scale, growth));
 }
 
 /* What the update reads: whether to skip, the norm, the factor of unscaling and clipping. */
-static void check_control(Arena *a, TestRun *run, const Recipe *r, const Expected *e,
-                          const StepState *before, const StepState *after, const char *where)
+static void check_control(const StepBody *b, const Expected *e)
 {
-  const ampc_optimizer *o = &after->optimizer;
-  test_check(run, OP_grad_accumulate, AMPC_F32, (o->found_inf != 0) == e->dropped,
-             arena_printf(a, "%s: non-finite gradients are found", where));
+  const ampc_optimizer *o = &b->after->optimizer;
+  check(b, OP_grad_accumulate, (o->found_inf != 0) == e->dropped, "non-finite gradients are found");
   if (e->dropped) return;
   /* partial sums of squares: half an ulp for each of the additions, at most all of them */
-  double norm = ulps_off(o->grad_norm, e->norm, e->norm, STEP_N / 4);
-  test_report(
-      run, OP_grad_norm, PROOF_forward, AMPC_F32, norm,
-      arena_printf(a, "%s: norm %.9g, expected %.9g", where, (double)o->grad_norm, e->norm));
-  double factor = e->clip / (double)before->state.scale;
-  test_report(run, OP_optimizer_control, PROOF_forward, AMPC_F32,
-              ulps_off(o->factor, factor, factor, STEP_N / 4),
-              arena_printf(a, "%s: factor %.9g, expected %.9g", where, (double)o->factor, factor));
-  test_check(run, OP_optimizer_control, AMPC_F32, o->lr == (float)recipe_setting(r, "lr"),
-             arena_printf(a, "%s: learning rate %.9g", where, (double)o->lr));
+  report(b, OP_grad_norm, ulps_off(o->grad_norm, e->norm, e->norm, STEP_N / 4),
+         arena_printf(b->arena, "norm %.9g, expected %.9g", (double)o->grad_norm, e->norm));
+  double factor = e->clip / (double)b->before->state.scale;
+  report(b, OP_optimizer_control, ulps_off(o->factor, factor, factor, STEP_N / 4),
+         arena_printf(b->arena, "factor %.9g, expected %.9g", (double)o->factor, factor));
+  check(b, OP_optimizer_control, o->lr == (float)recipe_setting(b->recipe, "lr"),
+        arena_printf(b->arena, "learning rate %.9g", (double)o->lr));
 }
 
 /* Settings are f32 on the device. */
@@ -213,22 +213,22 @@ static Recipe stored(const Recipe *r)
   return s;
 }
 
-void step_check(Arena *a, TestRun *run, const Recipe *r, const Batch *batch,
-                const StepState *before, const StepState *after, const char *where)
+void step_check(const StepBody *body)
 {
-  Recipe exact = stored(r);
-  r = &exact;
-  Expected e = expect_gradient(r, batch, (double)before->state.scale);
-  bool scaled = r->scaler.init > 0;
-  long long body = before->state.body + 1, noted = scaled ? 0 : before->state.bad_loss;
-  if (scaled && !loss_finite(batch)) noted = -body;
-  if (!scaled && !noted && (e.dropped || !loss_finite(batch))) noted = body;
+  Recipe exact = stored(body->recipe);
+  StepBody b = *body;
+  b.recipe = &exact;
+  const ampc_state *before = &b.before->state;
+  Expected e = expect_gradient(&exact, b.batch, (double)before->scale);
+  bool scaled = exact.scaler.init > 0, finite = loss_finite(b.batch);
+  long long noted = scaled ? 0 : before->bad_loss;
+  if (scaled && !finite) noted = -(before->body + 1);
+  if (!scaled && !noted && (e.dropped || !finite)) noted = before->body + 1;
   e.dropped = e.dropped || noted != 0;
-  test_check(run, OP_metric, AMPC_F32, after->state.bad_loss == noted,
-             arena_printf(a, "%s: a loss that is not finite is noted, or gradient without a scaler",
-                          where));
-  check_control(a, run, r, &e, before, after, where);
-  check_update(a, run, r, &e, before, after, where);
-  check_copies(a, run, r, after, where);
-  check_scaler(a, run, r, !e.dropped, before, after, where);
+  check(&b, OP_metric, b.after->state.bad_loss == noted,
+        "a loss that is not finite is noted, or gradient without a scaler");
+  check_control(&b, &e);
+  check_update(&b, &e);
+  check_copies(&b);
+  check_scaler(&b, !e.dropped);
 }

@@ -52,15 +52,11 @@ uint32_t built_output(Built *b, Value v)
   return index;
 }
 
-/* The diagnostics are on stderr by then. */
-static ampc_status failed_compile(void)
-{
-  return ampc_fail(AMPC_RUN_FAILED, "a hand-built graph was refused");
-}
-
+/* The diagnostics of a failure are on stderr by then. */
 ampc_status built_load(Built *b)
 {
-  if (diag_error_count(b->c) || !compile_graph(b->c)) return failed_compile();
+  if (diag_error_count(b->c) || !compile_graph(b->c))
+    return ampc_fail(AMPC_RUN_FAILED, "a hand-built graph was refused");
   return built_start(b);
 }
 
@@ -71,6 +67,30 @@ ampc_status built_start(Built *b)
   return ampc_create(b->c->program, b->run->device, &b->rt);
 }
 
+ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob *job)
+{
+  Options options = test_options(run, optimize);
+  options.real64 = job->real64;
+  options.probe_every = job->probe_every;
+  *b = (Built){.run = run, .c = compile_create(&options), .real64 = job->real64};
+  if (!compile_text(b->c, "selftest.amp", job->text, strlen(job->text)))
+    return ampc_fail(AMPC_RUN_FAILED, "%s was refused", job->name);
+  ampc_status status = built_start(b);
+  return status ? status : ampc_init_params(b->rt, 3);
+}
+
+ampc_status built_job_twice(Arena *a, TestRun *run, const BuiltJob *job)
+{
+  ampc_status status = AMPC_OK;
+  for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
+    Built b;
+    status = built_job(&b, run, optimize, job);
+    if (!status) status = job->test(a, run, &b);
+    built_close(&b);
+  }
+  return status;
+}
+
 void built_close(Built *b)
 {
   ampc_free(b->rt);
@@ -79,14 +99,19 @@ void built_close(Built *b)
   *b = (Built){0};
 }
 
+ampc_status built_put(Built *b, uint32_t source, const void *raw, int64_t bytes)
+{
+  ampc_ref to = {AMPC_INPUT, b->c->program->sources[source].offset};
+  return ampc_write(b->rt, to, raw, bytes);
+}
+
 /* Sources and outputs have the sizes of the graph: doubles for f32 where real64 is on. */
 ampc_status built_write(Built *b, uint32_t source, const Tensor *t)
 {
   int64_t bytes = t->n * number_size(t->dtype, b->real64);
   void *raw = arena_alloc(b->c->arena, (size_t)bytes, 64);
   number_encode(t->dtype, b->real64, t->at, t->n, raw);
-  ampc_ref to = {AMPC_INPUT, b->c->program->sources[source].offset};
-  return ampc_write(b->rt, to, raw, bytes);
+  return built_put(b, source, raw, bytes);
 }
 
 ampc_status built_step(Built *b)

@@ -16,8 +16,19 @@ Value built_source(Built *b, const Tensor *t); /* index: graph->sources.n before
 uint32_t built_output(Built *b, Value v);      /* its index */
 ampc_status built_load(Built *b);              /* compiles, loads, makes the runtime */
 ampc_status built_start(Built *b);             /* the same for what has been compiled */
+/* A job of a suite. It is run fused and not, where nothing else is said. */
+typedef struct BuiltJob {
+  const char *name, *text; /* "the job of sums" */
+  ampc_status (*test)(Arena *a, TestRun *run, Built *b);
+  bool real64;
+  uint32_t probe_every;
+} BuiltJob;
+/* Compiled, loaded, weights drawn from a fixed seed. To be closed in any case. */
+ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob *job);
+ampc_status built_job_twice(Arena *a, TestRun *run, const BuiltJob *job);
 void built_close(Built *b);
 ampc_status built_write(Built *b, uint32_t source, const Tensor *t);
+ampc_status built_put(Built *b, uint32_t source, const void *raw, int64_t bytes);
 ampc_status built_step(Built *b);
 ampc_status built_read(Built *b, Arena *a, uint32_t output, Tensor *out);
 /* Runs all cases in one graph and reads `got`. */

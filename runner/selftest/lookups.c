@@ -15,8 +15,7 @@ static const char job[] =
 static ampc_status run_body(Built *b, const int64_t *ids, ampc_outside *out)
 {
   ampc_state state;
-  ampc_status status = ampc_write(b->rt, (ampc_ref){AMPC_INPUT, b->c->program->sources[0].offset},
-                                  ids, LOOKUPS * sizeof *ids);
+  ampc_status status = built_put(b, 0, ids, LOOKUPS * sizeof *ids);
   if (!status) status = built_step(b);
   if (!status) status = ampc_get_state(b->rt, &state);
   if (!status) *out = state.outside;
@@ -24,8 +23,9 @@ static ampc_status run_body(Built *b, const int64_t *ids, ampc_outside *out)
 }
 
 /* 3 to 10 name a row. */
-static ampc_status run_bodies(TestRun *run, Built *b)
+static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
+  (void)a;
   int64_t ids[LOOKUPS];
   ampc_outside none, first, later;
   for (int i = 0; i < LOOKUPS; i++) ids[i] = 3 + i % 8;
@@ -45,21 +45,9 @@ static ampc_status run_bodies(TestRun *run, Built *b)
   return AMPC_OK;
 }
 
-/* Fused and not. */
 ampc_status suite_lookups(Arena *a, TestRun *run)
 {
-  (void)a;
-  ampc_status status = AMPC_OK;
-  if (!test_wanted(run, OP_check_index)) return status;
-  for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
-    Options options = test_options(run, optimize);
-    Built b = {.run = run, .c = compile_create(&options)};
-    if (!compile_text(b.c, "selftest.amp", job, strlen(job)))
-      status = ampc_fail(AMPC_RUN_FAILED, "the job of lookups was refused");
-    if (!status) status = built_start(&b);
-    if (!status) status = ampc_init_params(b.rt, 3);
-    if (!status) status = run_bodies(run, &b);
-    built_close(&b);
-  }
-  return status;
+  if (!test_wanted(run, OP_check_index)) return AMPC_OK;
+  return built_job_twice(
+      a, run, &(BuiltJob){.name = "the job of lookups", .text = job, .test = run_bodies});
 }

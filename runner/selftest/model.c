@@ -60,9 +60,8 @@ static ampc_status write_inputs(Built *b)
   for (int i = 0; i < BATCH * FEATURES; i++)
     x[i] = (float)number_round(AMPC_F32, 2 * number_uniform(&random) - 1);
   for (int i = 0; i < BATCH; i++) y[i] = (long long)(number_random(&random) % CLASSES);
-  const ampc_source *s = b->c->program->sources;
-  ampc_status status = ampc_write(b->rt, (ampc_ref){AMPC_INPUT, s[0].offset}, x, sizeof x);
-  return status ? status : ampc_write(b->rt, (ampc_ref){AMPC_INPUT, s[1].offset}, y, sizeof y);
+  ampc_status status = built_put(b, 0, x, sizeof x);
+  return status ? status : built_put(b, 1, y, sizeof y);
 }
 
 static ampc_status read_weights(Built *b, Weights *out)
@@ -73,14 +72,10 @@ static ampc_status read_weights(Built *b, Weights *out)
 }
 
 /* The same job, but for its precision clause. */
-static ampc_status compile_model(Built *b, const TestRun *run, const char *precision)
+static ampc_status compile_model(Built *b, Arena *a, const TestRun *run, const char *precision)
 {
-  Options options = test_options(run, 2);
-  *b = (Built){.run = run, .c = compile_create(&options)};
-  const char *text = arena_printf(b->c->arena, job, precision);
-  if (!compile_text(b->c, "selftest.amp", text, strlen(text)))
-    return ampc_fail(AMPC_RUN_FAILED, "the model with precision %s was refused", precision);
-  return built_start(b);
+  const char *name = arena_printf(a, "the model with precision %s", precision);
+  return built_job(b, run, 2, &(BuiltJob){.name = name, .text = arena_printf(a, job, precision)});
 }
 
 /* The gradients that one body computes, laid out as MASTER. */
@@ -120,7 +115,7 @@ static ampc_status compare_with_cpu(Arena *a, TestRun *run, const Precision *p, 
   Built b;
   Weights want;
   TestRun cpu = test_on_cpu(run);
-  ampc_status status = compile_model(&b, &cpu, p->clause);
+  ampc_status status = compile_model(&b, a, &cpu, p->clause);
   if (!status) status = model_gradients(&b, &want);
   for (uint32_t i = 0; !status && i < b.c->program->n_params; i++) {
     const ampc_param *param = &b.c->program->params[i];
@@ -138,7 +133,7 @@ static ampc_status compare_model(Arena *a, TestRun *run, const Precision *p, con
 {
   Built b;
   Weights got;
-  ampc_status status = compile_model(&b, run, p->clause);
+  ampc_status status = compile_model(&b, a, run, p->clause);
   if (!status) status = model_gradients(&b, &got);
   for (uint32_t i = 0; !status && i < b.c->program->n_params; i++) {
     const ampc_param *param = &b.c->program->params[i];
@@ -161,7 +156,7 @@ ampc_status suite_model(Arena *a, TestRun *run)
   Built b;
   Weights want = {0};
   if (!test_wanted(run, OP_minimize)) return AMPC_OK;
-  ampc_status status = compile_model(&b, run, "f32");
+  ampc_status status = compile_model(&b, a, run, "f32");
   if (!status) status = model_gradients(&b, &want);
   built_close(&b);
   for (int i = 0; !status && i < N_PRECISIONS; i++)

@@ -31,8 +31,9 @@ static bool is_range(const Watch *w, ProbeKind kind, double greatest)
   return false;
 }
 
-static ampc_status run_step(TestRun *run, Built *b)
+static ampc_status run_step(Arena *a, TestRun *run, Built *b)
 {
+  (void)a;
   Watch w;
   bool found = false;
   watch_init(&w, b->c);
@@ -47,22 +48,10 @@ static ampc_status run_step(TestRun *run, Built *b)
   return AMPC_OK;
 }
 
-/* Fused and not. */
 ampc_status suite_probes(Arena *a, TestRun *run)
 {
-  (void)a;
-  ampc_status status = AMPC_OK;
-  if (!test_wanted(run, OP_probed)) return status;
-  for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
-    Options options = test_options(run, optimize);
-    options.probe_every = 1;
-    Built b = {.run = run, .c = compile_create(&options)};
-    if (!compile_text(b.c, "selftest.amp", job, strlen(job)))
-      status = ampc_fail(AMPC_RUN_FAILED, "the job of probes was refused");
-    if (!status) status = built_start(&b);
-    if (!status) status = ampc_init_params(b.rt, 3);
-    if (!status) status = run_step(run, &b);
-    built_close(&b);
-  }
-  return status;
+  if (!test_wanted(run, OP_probed)) return AMPC_OK;
+  const BuiltJob probed = {
+      .name = "the job of probes", .text = job, .test = run_step, .probe_every = 1};
+  return built_job_twice(a, run, &probed);
 }

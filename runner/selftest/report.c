@@ -55,6 +55,13 @@ bool test_wanted(const TestRun *run, OpKind op)
   return !run->filter || strcmp(run->filter, op_row(op)->name) == 0;
 }
 
+bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (test_wanted(run, ops[i])) return true;
+  return false;
+}
+
 /* ---- coverage ---- */
 
 /* Leaves run nothing; those that stand for numbers are checked through the ops that read them. What

@@ -30,6 +30,7 @@ void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error,
 /* Something that holds or does not. */
 void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what);
 bool test_wanted(const TestRun *run, OpKind op);
+bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n);
 /* For a job that is compiled for the run's device. */
 Options test_options(const TestRun *run, int optimize);
 bool test_on_gpu(const TestRun *run);

@@ -83,12 +83,17 @@ static void fill(Images *batch, bool overflow, uint64_t *random)
 
 static ampc_status run_body(Built *b, const Images *batch)
 {
-  const ampc_program *p = b->c->program;
-  ampc_ref x = {AMPC_INPUT, p->sources[0].offset}, z = {AMPC_INPUT, p->sources[1].offset};
-  ampc_status status = ampc_write(b->rt, x, batch->x, sizeof batch->x);
-  if (!status) status = ampc_write(b->rt, z, batch->z, sizeof batch->z);
+  ampc_status status = built_put(b, 0, batch->x, sizeof batch->x);
+  if (!status) status = built_put(b, 1, batch->z, sizeof batch->z);
   return status ? status : built_step(b);
 }
+
+typedef struct Body { /* what was run, and what stood before and after it */
+  Images batch;
+  Running before, after;
+  bool skipped;
+  const char *how;
+} Body;
 
 /* In units of 16 ulps: a mean of 120 values and two roundings of the update. */
 static double relative(double got, double want)
@@ -97,53 +102,51 @@ static double relative(double got, double want)
 }
 
 /* PyTorch's rule: new = (1 - momentum) old + momentum batch, with the unbiased variance. */
-static void check(Arena *a, TestRun *run, const Images *batch, const Running *before,
-                  const Running *after, bool skipped)
+static void check(Arena *a, TestRun *run, const Body *b)
 {
+  const Running *before = &b->before, *after = &b->after;
   double worst = 0;
   for (int c = 0; c < CHANNELS; c++) {
     double mean = 0, square = 0;
     for (int i = 0; i < ROWS; i++)
-      mean += (double)batch->x[(i / PIXELS * CHANNELS + c) * PIXELS + i % PIXELS] / ROWS;
+      mean += (double)b->batch.x[(i / PIXELS * CHANNELS + c) * PIXELS + i % PIXELS] / ROWS;
     for (int i = 0; i < ROWS; i++) {
-      double v = (double)batch->x[(i / PIXELS * CHANNELS + c) * PIXELS + i % PIXELS] - mean;
+      double v = (double)b->batch.x[(i / PIXELS * CHANNELS + c) * PIXELS + i % PIXELS] - mean;
       square += v * v;
     }
-    double part = skipped ? 0 : 0.25;
+    double part = b->skipped ? 0 : 0.25;
     double want_mean = (1 - part) * (double)before->mean[c] + part * mean;
     double want_var = (1 - part) * (double)before->var[c] + part * square / (ROWS - 1);
     worst = number_worse(worst, relative((double)after->mean[c], want_mean));
     worst = number_worse(worst, relative((double)after->var[c], want_var));
   }
-  const char *how = skipped ? "of a skipped step" : "of a step";
   test_report(run, OP_running_update, PROOF_forward, AMPC_F32, worst,
-              arena_printf(a, "running mean and variance %s", how));
-  test_check(run, OP_running_count, AMPC_I64, after->count == before->count + !skipped,
-             arena_printf(a, "batches counted %s: %lld after %lld", how, (long long)after->count,
+              arena_printf(a, "running mean and variance %s", b->how));
+  test_check(run, OP_running_count, AMPC_I64, after->count == before->count + !b->skipped,
+             arena_printf(a, "batches counted %s: %lld after %lld", b->how, (long long)after->count,
                           (long long)before->count));
 }
 
 /* The method is called twice, with z and z + 1, and the second call reads what the first assigned.
  */
-static void check_assigned(Arena *a, TestRun *run, const Images *batch, const Running *before,
-                           const Running *after, bool skipped)
+static void check_assigned(Arena *a, TestRun *run, const Body *b)
 {
+  const Running *before = &b->before, *after = &b->after;
   double worst = 0;
   for (int k = 0; k < EXTRA; k++) {
     double mean = 0, most = -INFINITY;
     for (int i = 0; i < IMAGES; i++) {
-      mean += (double)batch->z[i * EXTRA + k] / IMAGES;
-      most = fmax(most, (double)batch->z[i * EXTRA + k]);
+      mean += (double)b->batch.z[i * EXTRA + k] / IMAGES;
+      most = fmax(most, (double)b->batch.z[i * EXTRA + k]);
     }
     double once = 0.75 * (double)before->moved[k] + 0.25 * mean;
     double moved = 0.75 * once + 0.25 * (mean + 1), peak = fmax((double)before->peak[k], most + 1);
-    if (skipped) moved = (double)before->moved[k];
-    bool same = after->peak[k] == (skipped ? before->peak[k] : (float)peak);
+    if (b->skipped) moved = (double)before->moved[k];
+    bool same = after->peak[k] == (b->skipped ? before->peak[k] : (float)peak);
     worst = number_worse(worst, same ? relative((double)after->moved[k], moved) : INFINITY);
   }
   test_report(run, OP_buffer_update, PROOF_forward, AMPC_F32, worst,
-              arena_printf(a, "a mean that moves and a maximum %s",
-                           skipped ? "of a skipped step" : "of a step"));
+              arena_printf(a, "a mean that moves and a maximum %s", b->how));
 }
 
 /* 0, or a normal number above it. */
@@ -153,64 +156,54 @@ static double small_f16(uint16_t bits)
 }
 
 /* Integers are exact, beyond the 24 bits of a float too, and so are quarters in f16. */
-static void check_counted(Arena *a, TestRun *run, const Images *batch, const Running *before,
-                          const Running *after, bool skipped)
+static void check_counted(Arena *a, TestRun *run, const Body *b)
 {
-  bool good = after->calls == before->calls + (skipped ? 0 : 2 * 16777217);
+  const Running *before = &b->before, *after = &b->after;
+  bool good = after->calls == before->calls + (b->skipped ? 0 : 2 * 16777217);
   for (int k = 0; k < EXTRA; k++) {
     int32_t high = before->high[k];
     bool met = before->met[k];
-    for (int i = 0; i < 2 * IMAGES && !skipped; i++) {
-      float z = batch->z[i % IMAGES * EXTRA + k] + (i < IMAGES ? 0.0f : 1.0f);
+    for (int i = 0; i < 2 * IMAGES && !b->skipped; i++) {
+      float z = b->batch.z[i % IMAGES * EXTRA + k] + (i < IMAGES ? 0.0f : 1.0f);
       high += z > 1.0f;
       met = met || z > 3.5f;
     }
-    double half = small_f16(before->half[k]) + (skipped ? 0 : 0.5);
+    double half = small_f16(before->half[k]) + (b->skipped ? 0 : 0.5);
     good =
         good && after->high[k] == high && after->met[k] == met && small_f16(after->half[k]) == half;
   }
-  test_check(
-      run, OP_buffer_update, AMPC_I64, good,
-      arena_printf(a, "counts, bools and 16 bits %s", skipped ? "of a skipped step" : "of a step"));
+  test_check(run, OP_buffer_update, AMPC_I64, good,
+             arena_printf(a, "counts, bools and 16 bits %s", b->how));
 }
 
 /* i is a batch that overflows: its step must change no statistics, and the next one goes on. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
-  Running before = {.count = -1}, after = before;
+  Body body = {.before = {.count = -1}};
   uint64_t random = 11;
-  ampc_status status = read_running(b, &before);
-  test_check(run, OP_running_count, AMPC_I64, before.count == 0 && before.var[2] == 1.0f,
+  ampc_status status = read_running(b, &body.before);
+  test_check(run, OP_running_count, AMPC_I64, body.before.count == 0 && body.before.var[2] == 1.0f,
              "running statistics start at mean 0, variance 1");
   for (const char *plan = "nninn"; !status && *plan; plan++) {
-    Images batch;
-    fill(&batch, *plan == 'i', &random);
-    status = run_body(b, &batch);
-    if (!status) status = read_running(b, &after);
-    if (!status) check(a, run, &batch, &before, &after, *plan == 'i');
-    if (!status) check_assigned(a, run, &batch, &before, &after, *plan == 'i');
-    if (!status) check_counted(a, run, &batch, &before, &after, *plan == 'i');
-    before = after;
+    body.skipped = *plan == 'i';
+    body.how = body.skipped ? "of a skipped step" : "of a step";
+    fill(&body.batch, body.skipped, &random);
+    status = run_body(b, &body.batch);
+    if (!status) status = read_running(b, &body.after);
+    if (status) return status;
+    check(a, run, &body);
+    check_assigned(a, run, &body);
+    check_counted(a, run, &body);
+    body.before = body.after;
   }
   return status;
 }
 
-/* Fused and not. */
 ampc_status suite_running(Arena *a, TestRun *run)
 {
-  if (!test_wanted(run, OP_running_update) && !test_wanted(run, OP_running_count) &&
-      !test_wanted(run, OP_buffer_update))
-    return AMPC_OK;
-  ampc_status status = AMPC_OK;
-  for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
-    Options options = test_options(run, optimize);
-    Built b = {.run = run, .c = compile_create(&options)};
-    if (!compile_text(b.c, "selftest.amp", job, strlen(job)))
-      status = ampc_fail(AMPC_RUN_FAILED, "the job of running statistics was refused");
-    if (!status) status = built_start(&b);
-    if (!status) status = ampc_init_params(b.rt, 3);
-    if (!status) status = run_bodies(a, run, &b);
-    built_close(&b);
-  }
-  return status;
+  static const OpKind ops[] = {OP_running_update, OP_running_count, OP_buffer_update};
+  if (!test_wants_any(run, ops, 3)) return AMPC_OK;
+  return built_job_twice(
+      a, run,
+      &(BuiltJob){.name = "the job of running statistics", .text = job, .test = run_bodies});
 }

@@ -46,16 +46,6 @@ static const char job[] =
     "precision f16\n"
     "train x in numbers() with batch=1 { minimize net(x) with opt }\n";
 
-static ampc_status open_job(Built *b, const TestRun *run)
-{
-  Options options = test_options(run, 2);
-  *b = (Built){.run = run, .c = compile_create(&options)};
-  if (!compile_text(b->c, "selftest.amp", job, strlen(job)))
-    return ampc_fail(AMPC_RUN_FAILED, "the job of scalers was refused");
-  ampc_status status = built_start(b);
-  return status ? status : ampc_init_params(b->rt, 3);
-}
-
 /* The numbers of a scaler are data: kernels are the same for all of them. */
 static void set_scaler(Built *b, const ScalerRow *r)
 {
@@ -73,8 +63,7 @@ static void set_scaler(Built *b, const ScalerRow *r)
 static ampc_status run_step(Built *b, bool overflows, ampc_state *out)
 {
   float x[N] = {0x1p-10f, 0, overflows ? INFINITY : 0, 0};
-  ampc_ref place = {AMPC_INPUT, b->c->program->sources[0].offset};
-  ampc_status status = ampc_write(b->rt, place, x, sizeof x);
+  ampc_status status = built_put(b, 0, x, sizeof x);
   if (!status) status = built_step(b);
   return status ? status : ampc_get_state(b->rt, out);
 }
@@ -123,7 +112,8 @@ ampc_status suite_scaler(Arena *a, TestRun *run)
 {
   Built b = {0};
   if (!test_wanted(run, OP_scaler_update)) return AMPC_OK;
-  ampc_status status = open_job(&b, run);
+  ampc_status status =
+      built_job(&b, run, 2, &(BuiltJob){.name = "the job of scalers", .text = job});
   for (int i = 0; i < N_PATTERNS && !status; i++) {
     if (patterns[i].scaler)
       set_scaler(&b, patterns[i].scaler);

@@ -26,6 +26,9 @@ static const char job[] = "data numbers() { return synthetic(64, [5, 3]) }\n"
                           "optimizer opt = SGD(net, lr=1.0)\n"
                           "train x in numbers() with batch=4 { minimize net(x) with opt }\n";
 
+static const OpKind ops[] = {OP_carry, OP_next, OP_turn, OP_stack, OP_copy, OP_scan, OP_scan_end};
+enum { N_OPS = sizeof ops / sizeof *ops };
+
 typedef struct Weights {
   double h0[W], u[W][W], w[W];
 } Weights;
@@ -81,54 +84,38 @@ static ampc_status move_weights(Built *b, Weights *w, bool write)
 /* Differences are right to some 1e-7 of a gradient of about 10. */
 static void check(TestRun *run, const Weights *before, const Weights *after, double x[N][T][W])
 {
-  static const OpKind ops[] = {OP_carry, OP_next, OP_turn, OP_stack, OP_copy, OP_scan, OP_scan_end};
   double worst = 0;
   for (size_t i = 0; i < WEIGHTS; i++) {
     double got = ((const double *)before)[i] - ((const double *)after)[i];
     worst = number_worse(worst, fabs(got - slope(before, i, x)) / 1e-5);
   }
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+  for (size_t i = 0; i < N_OPS; i++) {
     test_report(run, ops[i], PROOF_forward, AMPC_F32, worst, "a step of a job with a loop");
     if (op_row(ops[i])->gradient != op_row(OP_scan)->gradient)
       test_report(run, ops[i], PROOF_backward, AMPC_F32, worst, "its gradients");
   }
 }
 
-static ampc_status run_step(TestRun *run, Built *b)
+static ampc_status run_step(Arena *a, TestRun *run, Built *b)
 {
+  (void)a;
   double x[N][T][W];
   Weights before, after;
   uint64_t random = 5;
   for (size_t i = 0; i < N * T * W; i++) ((double *)x)[i] = number_uniform(&random) * 2 - 1;
   for (size_t i = 0; i < WEIGHTS; i++) ((double *)&before)[i] = number_uniform(&random) * 2 - 1;
-  ampc_ref source = {AMPC_INPUT, b->c->program->sources[0].offset};
-  ampc_status status = ampc_init_params(b->rt, 3);
-  if (!status) status = move_weights(b, &before, true);
-  if (!status) status = ampc_write(b->rt, source, x, sizeof x);
+  ampc_status status = move_weights(b, &before, true);
+  if (!status) status = built_put(b, 0, x, sizeof x);
   if (!status) status = built_step(b);
   if (!status) status = move_weights(b, &after, false);
   if (!status) check(run, &before, &after, x);
   return status;
 }
 
-/* Fused and not. */
 ampc_status suite_scan(Arena *a, TestRun *run)
 {
-  (void)a;
-  ampc_status status = AMPC_OK;
-  if (run->filter && !test_wanted(run, OP_scan) && !test_wanted(run, OP_carry) &&
-      !test_wanted(run, OP_next) && !test_wanted(run, OP_turn) && !test_wanted(run, OP_stack) &&
-      !test_wanted(run, OP_copy) && !test_wanted(run, OP_scan_end))
-    return AMPC_OK;
-  for (int optimize = 0; !status && optimize <= 2; optimize += 2) {
-    Options options = test_options(run, optimize);
-    options.real64 = true;
-    Built b = {.run = run, .c = compile_create(&options)};
-    if (!compile_text(b.c, "selftest.amp", job, strlen(job)))
-      status = ampc_fail(AMPC_RUN_FAILED, "the job with a loop was refused");
-    if (!status) status = built_start(&b);
-    if (!status) status = run_step(run, &b);
-    built_close(&b);
-  }
-  return status;
+  if (!test_wants_any(run, ops, N_OPS)) return AMPC_OK;
+  return built_job_twice(
+      a, run,
+      &(BuiltJob){.name = "the job with a loop", .text = job, .test = run_step, .real64 = true});
 }

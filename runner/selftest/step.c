@@ -69,18 +69,14 @@ static void print_job(Text *t, const Recipe *r)
               STEP_BATCH);
 }
 
-/* Compiled, loaded, weights drawn from a fixed seed. */
-static ampc_status compile_recipe(Built *b, const TestRun *run, const Recipe *r, int optimize)
+static ampc_status compile_recipe(Built *b, Arena *a, const TestRun *run, const Recipe *r,
+                                  int optimize)
 {
-  Options options = test_options(run, optimize);
-  *b = (Built){.run = run, .c = compile_create(&options)};
   Text text;
-  text_init(&text, b->c->arena);
+  text_init(&text, a);
   print_job(&text, r);
-  if (!compile_text(b->c, "selftest.amp", text.at, text.n))
-    return ampc_fail(AMPC_RUN_FAILED, "the job of recipe %s was refused", r->label);
-  ampc_status status = built_start(b);
-  return status ? status : ampc_init_params(b->rt, 3);
+  const char *name = arena_printf(a, "the job of recipe %s", r->label);
+  return built_job(b, run, optimize, &(BuiltJob){.name = name, .text = text.at});
 }
 
 /* ---- one body ---- */
@@ -98,50 +94,44 @@ static void fill_batch(Batch *batch, char letter, uint64_t *random)
   if (letter == 'f') batch->z[7] = INFINITY;
 }
 
-static ampc_status read_floats(ampc_runtime *rt, ampc_space space, int64_t first, float *to, int n)
+/* `w` is f32 and has no copy; `fc.weight` has one in 16-bit precisions. */
+static ampc_status read_param(Built *b, const ampc_param *q, StepState *s)
 {
-  return ampc_read(rt, (ampc_ref){space, first * 4}, to, n * 4);
+  bool w = strcmp(q->path, "w") == 0;
+  int n = w ? STEP_W : STEP_FC, at = w ? 0 : STEP_W;
+  const struct {
+    ampc_space space;
+    void *to;
+    int size;
+  } all[] = {{AMPC_MASTER, &s->weight[at], 4},     {AMPC_MOMENT1, &s->moment[0][at], 4},
+             {AMPC_MOMENT2, &s->moment[1][at], 4}, {AMPC_MOMENT3, &s->moment[2][at], 4},
+             {AMPC_EMA, &s->ema[at], 4},           {AMPC_COPY16, w ? NULL : s->copy, 2},
+             {AMPC_COPYBF, w ? NULL : s->copy, 2}};
+  ampc_status status = AMPC_OK;
+  for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++) {
+    ampc_ref from = {all[i].space, q->offset * all[i].size};
+    if (all[i].to && b->c->program->space_bytes[all[i].space])
+      status = ampc_read(b->rt, from, all[i].to, n * all[i].size);
+  }
+  return status;
 }
 
-/* `w` is f32 and has no copy; `fc.weight` has one in 16-bit precisions. */
-ampc_status step_read(Built *b, StepState *s)
+static ampc_status step_read(Built *b, StepState *s)
 {
   const ampc_program *p = b->c->program;
   memset(s, 0, sizeof *s);
   ampc_status status = ampc_get_state(b->rt, &s->state);
   ampc_ref place = {AMPC_STATE, ampc_state_optimizer(0)};
   if (!status) status = ampc_read(b->rt, place, &s->optimizer, sizeof s->optimizer);
-  float *to = NULL;
-  for (uint32_t i = 0; !status && i < p->n_params; i++) {
-    bool w = strcmp(p->params[i].path, "w") == 0;
-    int n = w ? STEP_W : STEP_FC, at = w ? 0 : STEP_W;
-    int64_t first = p->params[i].offset;
-    to = &s->weight[at];
-    status = read_floats(b->rt, AMPC_MASTER, first, to, n);
-    if (!status && p->optimizers[0].uses_moment1)
-      status = read_floats(b->rt, AMPC_MOMENT1, first, &s->moment[0][at], n);
-    if (!status && p->optimizers[0].uses_moment2)
-      status = read_floats(b->rt, AMPC_MOMENT2, first, &s->moment[1][at], n);
-    if (!status && p->optimizers[0].uses_moment3)
-      status = read_floats(b->rt, AMPC_MOMENT3, first, &s->moment[2][at], n);
-    if (!status && p->optimizers[0].uses_ema)
-      status = read_floats(b->rt, AMPC_EMA, first, &s->ema[at], n);
-    if (!status && !w && p->space_bytes[AMPC_COPY16])
-      status = ampc_read(b->rt, (ampc_ref){AMPC_COPY16, first * 2}, s->copy, n * 2);
-    if (!status && !w && p->space_bytes[AMPC_COPYBF])
-      status = ampc_read(b->rt, (ampc_ref){AMPC_COPYBF, first * 2}, s->copy, n * 2);
-  }
+  for (uint32_t i = 0; !status && i < p->n_params; i++) status = read_param(b, &p->params[i], s);
   return status;
 }
 
 static ampc_status run_body(Built *b, const Batch *batch)
 {
-  const ampc_program *p = b->c->program;
-  ampc_ref x = {AMPC_INPUT, p->sources[0].offset}, z = {AMPC_INPUT, p->sources[1].offset};
-  ampc_status status = ampc_write(b->rt, x, batch->x, sizeof batch->x);
-  if (!status) status = ampc_write(b->rt, z, batch->z, sizeof batch->z);
-  if (!status) status = ampc_run_step(b->rt, 0, 0);
-  return status ? status : ampc_wait(b->rt);
+  ampc_status status = built_put(b, 0, batch->x, sizeof batch->x);
+  if (!status) status = built_put(b, 1, batch->z, sizeof batch->z);
+  return status ? status : built_step(b);
 }
 
 /* ---- recipes ---- */
@@ -197,6 +187,7 @@ static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe 
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
 {
   StepState before, after;
+  StepBody body = {a, run, r, .before = &before, .after = &after};
   uint64_t random = 9;
   int n = (int)strlen(r->plan);
   Batch *batches = arena_array(a, Batch, n);
@@ -207,8 +198,9 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
     finite = finite && strchr("nN", r->plan[i]);
     status = run_body(b, &batches[i]);
     if (!status) status = step_read(b, &after);
-    const char *where = arena_printf(a, "%s, body %d (%c)", r->label, i, r->plan[i]);
-    if (!status) step_check(a, run, r, &batches[i], &before, &after, where);
+    body.batch = &batches[i];
+    body.where = arena_printf(a, "%s, body %d (%c)", r->label, i, r->plan[i]);
+    if (!status) step_check(&body);
     before = after;
   }
   return !status && finite ? check_metrics(a, run, b, r, batches, n) : status;
@@ -221,7 +213,7 @@ static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const 
   StepState plain;
   TestRun silent = {.device = run->device};
   memcpy(silent.target, run->target, sizeof silent.target);
-  ampc_status status = compile_recipe(&b, &silent, r, 0);
+  ampc_status status = compile_recipe(&b, a, &silent, r, 0);
   if (!status) status = run_bodies(a, &silent, &b, r);
   if (!status) status = step_read(&b, &plain);
   built_close(&b);
@@ -237,7 +229,7 @@ static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
 {
   Built b;
   StepState end = {0};
-  ampc_status status = compile_recipe(&b, run, r, 2);
+  ampc_status status = compile_recipe(&b, a, run, r, 2);
   if (!status) status = run_bodies(a, run, &b, r);
   if (!status) status = step_read(&b, &end);
   built_close(&b);
@@ -249,8 +241,7 @@ ampc_status suite_step(Arena *a, TestRun *run)
 {
   static const OpKind proved[] = {OP_metric,    OP_statistics,        OP_grad_accumulate,
                                   OP_grad_norm, OP_optimizer_control, OP_scaler_update};
-  bool any = false;
-  for (uint32_t i = 0; i < sizeof proved / sizeof *proved; i++) any |= test_wanted(run, proved[i]);
+  bool any = test_wants_any(run, proved, sizeof proved / sizeof *proved);
   for (OptimizerKind k = 0; k < OPT_COUNT; k++) {
     const OptimizerInfo *row = optimizer_row(k);
     any |= test_wanted(run, row->update);

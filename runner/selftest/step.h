@@ -62,6 +62,13 @@ bool recipe_flag(const Recipe *r, const char *name);
 double recipe_setting(const Recipe *r, const char *name);
 ampc_status recipes_check(void);
 
+typedef struct StepBody { /* a body that was run */
+  Arena *arena;
+  TestRun *run;
+  const Recipe *recipe;
+  const Batch *batch;
+  const StepState *before, *after;
+  const char *where; /* for reports */
+} StepBody;
 /* Reports whether `after` is what the body must make of `before`. */
-void step_check(Arena *a, TestRun *run, const Recipe *r, const Batch *batch,
-                const StepState *before, const StepState *after, const char *where);
+void step_check(const StepBody *b);

@@ -63,19 +63,13 @@ static double wanted(uint32_t output, int64_t i)
   }
 }
 
-static ampc_status start(Built *b, Arena *a, const TestRun *run, int optimize, const char *job,
-                         const char *type)
+static ampc_status start(Built *b, Arena *a, const TestRun *run, int optimize, const char *text)
 {
-  Options options = test_options(run, optimize);
-  *b = (Built){.run = run, .c = compile_create(&options)};
-  const char *text = arena_printf(a, job, type);
-  if (!compile_text(b->c, "selftest.amp", text, strlen(text)))
-    return ampc_fail(AMPC_RUN_FAILED, "the job of sums was refused");
-  ampc_status status = built_start(b);
+  ampc_status status =
+      built_job(b, run, optimize, &(BuiltJob){.name = "the job of sums", .text = text});
   float *x = arena_array(a, float, ALL);
   for (int i = 0; i < ALL; i++) x[i] = (float)element(i / C / L, i / C % L, i % C);
-  ampc_ref at = {AMPC_INPUT, b->c->program->sources[0].offset};
-  return status ? status : ampc_write(b->rt, at, x, ALL * sizeof *x);
+  return status ? status : built_put(b, 0, x, ALL * sizeof *x);
 }
 
 /* Counts what is not as wanted, of each result. */
@@ -83,7 +77,7 @@ static ampc_status wrong_sums(Arena *a, const TestRun *run, int optimize, const 
                               int64_t *out)
 {
   Built b;
-  ampc_status status = start(&b, a, run, optimize, forward_job, type);
+  ampc_status status = start(&b, a, run, optimize, arena_printf(a, forward_job, type));
   if (!status) status = built_step(&b);
   for (uint32_t k = 0; !status && k < b.c->program->n_outputs; k++) {
     Tensor got;
@@ -100,8 +94,7 @@ static ampc_status wrong_gradients(Arena *a, const TestRun *run, int optimize, c
 {
   Built b;
   float w[C];
-  ampc_status status = start(&b, a, run, optimize, backward_job, type);
-  if (!status) status = ampc_init_params(b.rt, 3);
+  ampc_status status = start(&b, a, run, optimize, arena_printf(a, backward_job, type));
   if (!status) status = built_step(&b);
   if (!status) status = ampc_read(b.rt, (ampc_ref){AMPC_MASTER, 0}, w, sizeof w);
   *out = 0;
