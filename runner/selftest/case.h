@@ -40,6 +40,8 @@ typedef void ShapeOf(const Case *t, Tensor *y);
 typedef void Reference(const Case *t, Tensor *y, double *scale);
 /* One element of a map op: from its inputs' elements and the attributes as numbers. */
 typedef double Element(const double *x, const double *a, double *scale);
+/* Turns the place of element i of the result into that of input 0 which goes there; false: none. */
+typedef bool Move(const Case *t, int64_t i, int64_t *at);
 /* How many terms one result is summed from. */
 typedef double Terms(const Case *t);
 /* A small graph instead of one op: from inputs to result. */
@@ -68,6 +70,7 @@ typedef struct OpTest {
   ShapeOf *shape;
   Reference *reference;
   Element *element;                 /* of map ops: what reference_map calls */
+  Move *move;                       /* what reference_moved and reference_picked call */
   double ulps;                      /* see Note [bounds] */
   double per_term;                  /* ulps more for each of the terms */
   Terms *terms;                     /* NULL: per_term is 0 */

@@ -1,20 +1,24 @@
 /* Ops along an axis, each element after the others: cumulative sums and products, sorting. */
 #include "entry.h"
 
-/* The row's elements in the order in which they are added up. */
-static int64_t step_of(const Case *t, const Rows *r, int64_t c)
+/* The row, or its elements from its end. */
+static Rows order_of(const Rows *r, bool reverse)
 {
-  return (case_attr(t, "reverse") != 0 ? r->length - 1 - c : c) * r->stride;
+  Rows o = *r;
+  if (!reverse) return o;
+  o.start = r->end - r->stride;
+  o.end = r->start - r->stride;
+  o.stride = -r->stride;
+  return o;
 }
 
 static void reference_cumsum(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    Rows order = order_of(&r, case_attr(t, "reverse") != 0);
     double sum = 0, size = 0;
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = row_start(&r, row) + step_of(t, &r, c);
+    EACH (i, order) {
       y->at[i] = sum += x->at[i];
       scale[i] = size += fabs(x->at[i]);
     }
@@ -24,17 +28,16 @@ static void reference_cumsum(const Case *t, Tensor *y, double *scale)
 static void reference_cumprod(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    Rows order = order_of(&r, case_attr(t, "reverse") != 0);
     double product = 1;
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = row_start(&r, row) + step_of(t, &r, c);
+    EACH (i, order) {
       double before = product;
       product *= x->at[i];
       y->at[i] = case_attr(t, "exclusive") != 0 ? before : product;
-      scale[i] = fabs(y->at[i]);
     }
   }
+  scale_as_size(y, scale);
 }
 
 /* y_c = b_c + a_n y_n, n the one behind c; forth: y_c = b_c + a_c y_n, n the one before c */
@@ -42,79 +45,51 @@ static void reference_line_sums(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *b = &t->in[0], *a = &t->in[1];
   bool forth = case_attr(t, "forth") != 0;
-  Rows r = rows_of(b, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    for (int64_t k = 0; k < r.length; k++) {
-      int64_t i = row_start(&r, row) + (forth ? k : r.length - 1 - k) * r.stride;
-      int64_t next = forth ? i - r.stride : i + r.stride;
-      double factor = k ? a->at[forth ? i : next] : 0;
-      y->at[i] = b->at[i] + (k ? factor * y->at[next] : 0);
-      scale[i] = fabs(b->at[i]) + (k ? fabs(factor) * scale[next] : 0);
+  for (Rows r = rows_of(b, case_axis(t)); next_row(&r);) {
+    Rows order = order_of(&r, !forth);
+    EACH (i, order) {
+      int64_t next = i - order.stride;
+      bool first = i == order.start;
+      double factor = first ? 0 : a->at[forth ? i : next];
+      y->at[i] = b->at[i] + (first ? 0 : factor * y->at[next]);
+      scale[i] = fabs(b->at[i]) + (first ? 0 : fabs(factor) * scale[next]);
     }
   }
 }
 
-/* How many of the row stand before element c: NaN is greater than all, of equal ones the first. */
-static int64_t rank_of(const Case *t, const double *x, const Rows *r, int64_t c)
+/* How many of the row stand before element i: NaN is greater than all, of equal ones the first. */
+static int64_t rank_of(const Case *t, const Rows *r, int64_t i)
 {
+  const double *x = t->in[0].at;
   bool down = case_attr(t, "descending") != 0;
-  double own = x[c * r->stride];
   int64_t before = 0;
-  for (int64_t k = 0; k < r->length; k++) {
-    double other = x[k * r->stride];
-    bool same = other == own || (isnan(other) && isnan(own));
-    bool less = !same && (isnan(own) || other < own);
-    before += same ? k < c : less != down;
+  EACH (k, *r) {
+    bool same = x[k] == x[i] || (isnan(x[k]) && isnan(x[i]));
+    bool less = !same && (isnan(x[i]) || x[k] < x[i]);
+    before += same ? k < i : less != down;
   }
   return before;
 }
 
 static void reference_sort_order(const Case *t, Tensor *y, double *scale)
 {
-  const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    for (int64_t c = 0; c < r.length; c++)
-      y->at[start + rank_of(t, x->at + start, &r, c) * r.stride] = (double)c;
-  }
-  for (int64_t i = 0; i < y->n; i++) scale[i] = 0;
+  clear_sums(y, scale);
+  for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r);)
+    EACH (i, r) y->at[r.start + rank_of(t, &r, i) * r.stride] = (double)((i - r.start) / r.stride);
 }
 
-static void shape_of_order(const Case *t, Tensor *y)
+static bool moved_pick_ordered(const Case *t, int64_t i, int64_t *at)
 {
-  y->rank = t->in[1].rank;
-  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[1].dim[d];
-}
-
-static void reference_pick_ordered(const Case *t, Tensor *y, double *scale)
-{
-  Rows from = rows_of(&t->in[0], case_axis(t)), to = rows_of(y, case_axis(t));
-  for (int64_t row = 0; row < to.n; row++) {
-    for (int64_t c = 0; c < to.length; c++) {
-      int64_t i = row_start(&to, row) + c * to.stride;
-      y->at[i] = t->in[0].at[row_start(&from, row) + (int64_t)t->in[1].at[i] * from.stride];
-    }
-  }
-  scale_as_size(y, scale);
-}
-
-static void shape_of_places(const Case *t, Tensor *y)
-{
-  shape_of_first(t, y);
-  y->dim[case_axis(t)] = case_int(t, "size");
+  at[case_axis(t)] = (int64_t)t->in[1].at[i];
+  return true;
 }
 
 static void reference_place_ordered(const Case *t, Tensor *y, double *scale)
 {
-  Rows from = rows_of(&t->in[0], case_axis(t)), to = rows_of(y, case_axis(t));
+  Rows to = rows_of(y, case_axis(t));
   clear_sums(y, scale);
-  for (int64_t row = 0; row < from.n; row++) {
-    for (int64_t c = 0; c < from.length; c++) {
-      int64_t i = row_start(&from, row) + c * from.stride;
-      y->at[row_start(&to, row) + (int64_t)t->in[1].at[i] * to.stride] = t->in[0].at[i];
-    }
-  }
+  for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r) && next_row(&to);)
+    EACH (i, r) y->at[to.start + (int64_t)t->in[1].at[i] * to.stride] = t->in[0].at[i];
   scale_as_size(y, scale);
 }
 
@@ -184,14 +159,14 @@ static const OpTest tests[] = {
            {FLOATS, "4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3}", "dim=1"},
            {FLOATS, "4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3}",
             "dim=1 descending=1"})},
-    {OP_pick_ordered, "w", "=", WHOLE(shape_of_order, reference_pick_ordered), EXACT,
+    {OP_pick_ordered, "w", "=", MOVE(pick_ordered, shape_of_second), EXACT,
      CASES({FLOATS, "2x3 l:2x3{2,0,1,1,2,0}", "dim=1"},
            {FLOATS, "3x5 l:2x5{2,0,1,1,2,0,1,0,2,1}", "dim=0"},
            {"fh", "2x3x2 l:2x1x2{2,0,1,1}", "dim=1"}, {"ilu", "2x3 l:2x2{2,0,1,2}", "dim=1"}),
      GRADIENTS({FLOATS, "2x3 l:2x3{2,0,1,1,2,0}", "dim=1"},
                {"f", "3x4 l:2x4{2,0,1,0,0,2,0,1}", "dim=0"}),
      CHAINS({chain_topk, FLOATS, "3x4{1,4,2,3,9,8,6,7,-1,-4,-3,2} 3x2~d"})},
-    {OP_place_ordered, "d", "=", WHOLE(shape_of_places, reference_place_ordered), EXACT,
+    {OP_place_ordered, "d", "=", WHOLE(shape_sized_of, reference_place_ordered), EXACT,
      CASES({FLOATS, "2x3 l:2x3{2,0,1,1,2,0}", "dim=1 size=3"},
            {FLOATS, "2x3 l:2x3{4,0,1,1,6,0}", "dim=1 size=7"},
            {"fh", "2x1x2 l:2x1x2{2,0,1,1}", "dim=1 size=300"})},

@@ -43,9 +43,11 @@ static void place_of(const Images *d, int64_t i, int64_t *at)
 }
 
 typedef struct Conv { /* its three tensors; one is the result */
+  const Case *t;
   Images x, y, w;
   int64_t groups, stride[AXES], pad[AXES], dil[AXES];
   const double *xs, *ys, *ws;
+  double *sums, *scale; /* of the result */
 } Conv;
 
 static bool makes_images(const Case *t)
@@ -77,7 +79,8 @@ static Conv conv_of(const Case *t, const Tensor *result)
   const Tensor *x = data ? result : weight ? &t->in[1] : &t->in[0];
   const Tensor *w = weight ? result : &t->in[1];
   const Tensor *y = data || weight ? &t->in[0] : result;
-  Conv v = {.x = images_of(x),
+  Conv v = {.t = t,
+            .x = images_of(x),
             .y = images_of(y),
             .w = images_of(w),
             .groups = case_int(t, "groups"),
@@ -126,16 +129,16 @@ static void shape_conv_of(const Case *t, Tensor *y)
 
 /* One product of the sum that all three ops are made of: y[iy] += x[ix] w[iw], read as what the op
  * makes of the other two. tf32 keeps 11 bits of each factor. */
-static void add_term(const Case *t, const Conv *v, Tensor *y, double *scale, int64_t ix, int64_t iw,
-                     int64_t iy)
+static void add_term(const Conv *v, int64_t ix, int64_t iw, int64_t iy)
 {
+  const Case *t = v->t;
   int64_t to = makes_images(t) ? ix : makes_weight(t) ? iw : iy;
   double p = makes_images(t) ? v->ys[iy] : v->xs[ix];
   double q = makes_weight(t) ? v->ys[iy] : v->ws[iw];
   if (t->tf32) p = number_round_bits(p, 11);
   if (t->tf32) q = number_round_bits(q, 11);
-  y->at[to] += p * q;
-  scale[to] += fabs(p * q);
+  v->sums[to] += p * q;
+  v->scale[to] += fabs(p * q);
 }
 
 /* The pixel that tap `tap` sees from output pixel `at`; false: it lies in the padding. */
@@ -149,8 +152,7 @@ static bool seen(const Conv *v, const int64_t *at, const int64_t *tap, int64_t *
 }
 
 /* One output pixel of output channel k. */
-static void add_window(const Case *t, const Conv *v, Tensor *y, double *scale, int64_t n, int64_t k,
-                       const int64_t *at)
+static void add_window(const Conv *v, int64_t n, int64_t k, const int64_t *at)
 {
   int64_t group = v->x.c / v->groups, first = k / (v->y.c / v->groups) * group;
   for (int64_t c = 0; c < group; c++) {
@@ -158,8 +160,8 @@ static void add_window(const Case *t, const Conv *v, Tensor *y, double *scale, i
       int64_t tap[AXES], from[AXES];
       place_of(&v->w, i, tap);
       if (!seen(v, at, tap, from)) continue;
-      add_term(t, v, y, scale, pixel(&v->x, n, first + c, from),
-               (k * group + c) * pixels(&v->w) + i, pixel(&v->y, n, k, at));
+      add_term(v, pixel(&v->x, n, first + c, from), (k * group + c) * pixels(&v->w) + i,
+               pixel(&v->y, n, k, at));
     }
   }
 }
@@ -170,11 +172,13 @@ static void reference_conv(const Case *t, Tensor *y, double *scale)
   Conv v = conv_of(t, y);
   bool forward = !makes_images(t) && !makes_weight(t), biased = forward && t->n_in > 2;
   int64_t each = pixels(&v.y);
+  v.sums = y->at;
+  v.scale = scale;
   clear_sums(y, scale);
   for (int64_t i = 0; i < v.y.n * v.y.c * each; i++) {
     int64_t k = i / each % v.y.c, at[AXES];
     place_of(&v.y, i % each, at);
-    add_window(t, &v, y, scale, i / each / v.y.c, k, at);
+    add_window(&v, i / each / v.y.c, k, at);
     if (!biased || !t->in[2].present) continue;
     y->at[i] += t->in[2].at[k];
     scale[i] += fabs(t->in[2].at[k]);

@@ -24,6 +24,9 @@
 #define FIRST(rule)             WHOLE(shape_of_first, rule)
 #define ROW(rule)               WHOLE(shape_row_of, rule)
 #define MAP(op)                 WHOLE(shape_broadcast_of, reference_map), .element = element_##op
+/* what comes from outside of the input: attribute `value`, else 0; of PICK NaN or 0 */
+#define MOVE(op, shape_rule) WHOLE(shape_rule, reference_moved), .move = moved_##op
+#define PICK(op, shape_rule) WHOLE(shape_rule, reference_picked), .move = moved_##op
 
 /* how far off it may be, and why: Note [bounds] in case.h */
 #define EXACT                           ULPS(0, "exact: copies, compares or rounds once")

@@ -1,23 +1,6 @@
 /* Elements where an index says: taken from there, added up there. */
 #include "entry.h"
 
-/* [outer, size, inner] along an axis of the larger tensor, and the places of the index. */
-typedef struct Pick {
-  int64_t outer, size, inner, places;
-} Pick;
-
-static Pick pick_of(const Tensor *whole, int axis, int64_t places)
-{
-  Pick p = {1, whole->dim[axis], 1, places};
-  for (int i = 0; i < (int)whole->rank; i++) {
-    if (i < axis) p.outer *= whole->dim[i];
-    if (i > axis) p.inner *= whole->dim[i];
-  }
-  return p;
-}
-
-/* ---- index_select ---- */
-
 static void shape_selected(const Case *t, Tensor *y)
 {
   const Tensor *x = &t->in[0], *index = &t->in[1];
@@ -29,31 +12,21 @@ static void shape_selected(const Case *t, Tensor *y)
   }
 }
 
-/* Outside there is nothing. */
-static double nothing(const Tensor *y)
-{
-  return dtype_is_float(y->dtype) ? NAN : 0;
-}
-
+/* Rows of x become rows of as many elements as the index has. Outside there is nothing. */
 static void reference_selected(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *index = &t->in[1];
-  Pick p = pick_of(x, (int)case_int(t, "axis"), index->n);
-  for (int64_t o = 0; o < p.outer; o++)
-    for (int64_t k = 0; k < p.places; k++)
-      for (int64_t i = 0; i < p.inner; i++) {
-        int64_t row = (int64_t)index->at[k];
-        bool there = row >= 0 && row < p.size;
-        y->at[(o * p.places + k) * p.inner + i] =
-            there ? x->at[(o * p.size + row) * p.inner + i] : nothing(y);
-      }
+  Rows r = rows_of(x, (int)case_int(t, "axis")), to = r;
+  to.length = index->n;
+  while (next_row(&r) && next_row(&to))
+    for (int64_t k = 0; k < index->n; k++) {
+      double from = index->at[k];
+      bool there = from >= 0 && from < (double)r.length;
+      y->at[to.start + k * to.stride] = there ? x->at[r.start + (int64_t)from * r.stride]
+                                        : dtype_is_float(y->dtype) ? NAN
+                                                                   : 0;
+    }
   scale_as_size(y, scale);
-}
-
-static void shape_rows_of_index(const Case *t, Tensor *y)
-{
-  shape_of_first(t, y);
-  y->dim[0] = case_int(t, "size");
 }
 
 static void reference_row_sums(const Case *t, Tensor *y, double *scale)
@@ -76,49 +49,26 @@ static double terms_of_index(const Case *t)
   return (double)t->in[1].n * PARTIAL_SUMS;
 }
 
-/* ---- gather, scatter_add ---- */
-
-static void shape_gathered(const Case *t, Tensor *y)
+static bool moved_gather(const Case *t, int64_t i, int64_t *at)
 {
-  y->rank = t->in[1].rank;
-  for (uint32_t i = 0; i < y->rank; i++) y->dim[i] = t->in[1].dim[i];
-}
-
-static void reference_gathered(const Case *t, Tensor *y, double *scale)
-{
-  const Tensor *x = &t->in[0], *index = &t->in[1];
-  Pick p = pick_of(x, case_axis(t), index->dim[case_axis(t)]);
-  for (int64_t j = 0; j < y->n; j++) {
-    double row = index->at[j];
-    int64_t outer = j / p.inner / p.places;
-    bool there = row >= 0 && row < (double)p.size;
-    y->at[j] = there ? x->at[(outer * p.size + (int64_t)row) * p.inner + j % p.inner] : nothing(y);
-  }
-  scale_as_size(y, scale);
-}
-
-static void shape_scattered(const Case *t, Tensor *y)
-{
-  shape_of_first(t, y);
-  y->dim[case_axis(t)] = case_int(t, "size");
+  double row = t->in[1].at[i];
+  at[case_axis(t)] = (int64_t)row;
+  return row >= 0 && row < (double)t->in[0].dim[case_axis(t)];
 }
 
 static void reference_scattered(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *src = &t->in[0], *index = &t->in[1], *x = &t->in[2];
-  Pick p = pick_of(y, case_axis(t), index->dim[case_axis(t)]);
-  for (int64_t j = 0; j < y->n; j++) {
-    y->at[j] = x->present ? x->at[j] : 0;
-    scale[j] = fabs(y->at[j]);
-  }
-  for (int64_t j = 0; j < src->n; j++) {
-    double row = index->at[j];
-    if (row < 0 || row >= (double)p.size) continue;
-    int64_t outer = j / p.inner / p.places;
-    int64_t to = (outer * p.size + (int64_t)row) * p.inner + j % p.inner;
-    y->at[to] += src->at[j];
-    scale[to] += fabs(src->at[j]);
-  }
+  Rows to = rows_of(y, case_axis(t));
+  for (int64_t j = 0; j < y->n; j++) y->at[j] = x->present ? x->at[j] : 0;
+  scale_as_size(y, scale);
+  for (Rows r = rows_of(src, case_axis(t)); next_row(&r) && next_row(&to);)
+    EACH (j, r) {
+      if (index->at[j] < 0 || index->at[j] >= (double)to.length) continue;
+      int64_t i = to.start + (int64_t)index->at[j] * to.stride;
+      y->at[i] += src->at[j];
+      scale[i] += fabs(src->at[j]);
+    }
 }
 
 static double terms_of_places(const Case *t)
@@ -150,19 +100,19 @@ static const OpTest tests[] = {
      GRADIENTS({FLOATS, "4x3~n i:5{0,3,3,1,0}", "axis=0"},
                {FLOATS, "2x4x3~n l:2x2{3,0,1,3}", "axis=1"}, {"f", "2x3~n l:4{2,0,1,2}", "axis=1"}),
      CHAINS({chain_tied, FLOATS, "4x3~n i:5{0,3,3,1,2} 5x4~d"})},
-    {OP_index_select_backward, "sw", "f", WHOLE(shape_rows_of_index, reference_row_sums),
+    {OP_index_select_backward, "sw", "f", WHOLE(shape_sized_of, reference_row_sums),
      SUMMED(0.5, 0.5, terms_of_index, "a sum in the order of the index"),
      CASES({FLOATS, "5x33 i:5{0,6,3,3,1}", "size=7"}, {"fh", "5x3x7 l:5{0,6,3,3,6}", "size=9"},
            {"fb", "6x5 i:6{0,-1,3,9,1,2}", "size=9 padding=3"},
            {"f", "6x1 l:6{0,1,3,4294967296,1,2}", "size=1025"}, {"f", "33x130 u:33", "size=255"})},
-    {OP_gather, "ww", "=", WHOLE(shape_gathered, reference_gathered), EXACT,
+    {OP_gather, "ww", "=", PICK(gather, shape_of_second), EXACT,
      CASES({ALL, "3x7 l:3x2{0,6,3,3,1,2}", "dim=1"},
            {FLOATS, "3x5 i:2x5{0,2,1,2,0,0,0,2,1,1}", "dim=0"},
            {"fh", "2x3x2 l:2x2x2{0,2,1,2,0,0,1,1}", "dim=1"},
            {ALL, "2x3 i:2x3{-1,3,0,2147483647,1,2}", "dim=1"}),
      GRADIENTS({FLOATS, "3x4~n l:3x2{0,3,3,3,1,2}", "dim=1"},
                {"f", "2x3x2~n l:2x4x2{0,2,1,2,0,0,1,1,0,0,0,0,2,2,2,2}", "dim=1"})},
-    {OP_scatter_add, "sws", "=", WHOLE(shape_scattered, reference_scattered),
+    {OP_scatter_add, "sws", "=", WHOLE(shape_sized_of, reference_scattered),
      SUMMED(0.5, 0.5, terms_of_places, "a sum in the order of the index"),
      CASES(
          {FLOATS, "3x2 l:3x2{0,6,3,3,1,2} -", "dim=1 size=7"},

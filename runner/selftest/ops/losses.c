@@ -1,27 +1,32 @@
 /* Losses: of rows against labels, and elementwise. */
 #include "entry.h"
 
-/* -sum(share log p): the label has 1 - e of the shares, and all classes the rest, e / n each. A
- * share of 0 adds nothing even where log p is -inf. A label out of range gives NaN, the ignored one
- * 0. */
+/* Of the class of element i: the label has 1 - e of the shares, and all classes the rest, e / n
+ * each. */
+static double share_of(const Case *t, const Rows *r, int64_t i)
+{
+  double e = case_attr(t, "label_smoothing");
+  bool is_label = (i - r->start) / r->stride == (int64_t)t->in[1].at[r->row];
+  return e / (double)r->length + (is_label ? 1 - e : 0);
+}
+
+/* -sum(share log p). A share of 0 adds nothing even where log p is -inf. A label out of range gives
+ * NaN, the ignored one 0. */
 static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  double e = case_attr(t, "label_smoothing"), n = (double)r.length;
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    double m, z = log(row_sum(x->at + start, &r, &m)), loss = 0, size = fabs(z) + 1;
-    int64_t label = (int64_t)t->in[1].at[row];
-    for (int64_t c = 0; c < r.length; c++) {
-      double off = m - x->at[start + c * r.stride], share = e / n + (c == label ? 1 - e : 0);
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    double m, z = log(row_sum(x->at, &r, &m)), loss = 0, size = fabs(z) + 1;
+    int64_t label = (int64_t)t->in[1].at[r.row];
+    EACH (i, r) {
+      double off = m - x->at[i], share = share_of(t, &r, i);
       if (share != 0) loss += share * (z + off);
       if (share != 0) size += share * off;
     }
-    if (label < 0 || label >= r.length || row_undefined(x->at + start, &r)) loss = NAN;
+    if (label < 0 || label >= r.length || row_undefined(x->at, &r)) loss = NAN;
     bool ignored = (double)label == case_attr(t, "ignore_index");
-    y->at[row] = ignored ? 0 : loss;
-    scale[row] = ignored ? 0 : size;
+    y->at[r.row] = ignored ? 0 : loss;
+    scale[r.row] = ignored ? 0 : size;
   }
 }
 
@@ -29,16 +34,12 @@ static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
 static void reference_cross_entropy_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  double e = case_attr(t, "label_smoothing"), n = (double)r.length;
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    double m, sum = row_sum(x->at + start, &r, &m), dy = t->in[2].at[row];
-    int64_t label = (int64_t)t->in[1].at[row];
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    double m, sum = row_sum(x->at, &r, &m), dy = t->in[2].at[r.row];
+    int64_t label = (int64_t)t->in[1].at[r.row];
     bool ignored = (double)label == case_attr(t, "ignore_index");
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
-      double target = e / n + (c == label ? 1 - e : 0), p = exp(x->at[i] - m) / sum;
+    EACH (i, r) {
+      double target = share_of(t, &r, i), p = exp(x->at[i] - m) / sum;
       y->at[i] = ignored ? 0 : dy * (p - target);
       scale[i] = ignored ? 0 : fabs(dy) * (p * (1 + fabs(x->at[i] - m)) + target);
     }

@@ -1,5 +1,6 @@
 /* Types and shapes: casts, views, and ops that move elements. */
 #include "entry.h"
+#include <string.h>
 
 #define LOOP "suite scan: a loop in a job that trains"
 
@@ -49,23 +50,14 @@ static void shape_transpose_of(const Case *t, Tensor *y)
   y->dim[b] = t->in[0].dim[a];
 }
 
-/* Each element of x goes where its two indices are exchanged. */
-static void reference_transpose(const Case *t, Tensor *y, double *scale)
+static bool moved_transpose(const Case *t, int64_t i, int64_t *at)
 {
-  const Tensor *x = &t->in[0];
+  (void)i;
   uint32_t a = axis_attr(t, "dim0"), b = axis_attr(t, "dim1");
-  int64_t from[MAX_RANK], to[MAX_RANK];
-  strides_of(x, from);
-  strides_of(y, to);
-  for (int64_t i = 0; i < x->n; i++) {
-    int64_t j = 0;
-    for (uint32_t d = 0; d < x->rank; d++) {
-      uint32_t e = d == a ? b : d == b ? a : d;
-      j += i / from[d] % x->dim[d] * to[e];
-    }
-    y->at[j] = x->at[i];
-  }
-  scale_as_size(y, scale);
+  int64_t swapped = at[a];
+  at[a] = at[b];
+  at[b] = swapped;
+  return true;
 }
 
 /* Which axis of the input axis d of the result is. */
@@ -81,17 +73,13 @@ static void shape_permute_of(const Case *t, Tensor *y)
   for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[0].dim[permuted_axis(t, d)];
 }
 
-static void reference_permute(const Case *t, Tensor *y, double *scale)
+static bool moved_permute(const Case *t, int64_t i, int64_t *at)
 {
-  const Tensor *x = &t->in[0];
-  for (int64_t i = 0; i < y->n; i++) {
-    int64_t at[MAX_RANK] = {0}, rest = i, from = 0;
-    for (uint32_t d = y->rank; d-- > 0; rest /= y->dim[d])
-      at[permuted_axis(t, d)] = rest % y->dim[d];
-    for (uint32_t d = 0; d < x->rank; d++) from = from * x->dim[d] + at[d];
-    y->at[i] = x->at[from];
-    scale[i] = fabs(y->at[i]);
-  }
+  (void)i;
+  int64_t to[MAX_RANK];
+  memcpy(to, at, sizeof to);
+  for (uint32_t d = 0; d < t->in[0].rank; d++) at[permuted_axis(t, d)] = to[d];
+  return true;
 }
 
 /* Counted by walking, as a range of the language is read. */
@@ -104,38 +92,20 @@ static void shape_slice_of(const Case *t, Tensor *y)
   y->dim[case_axis(t)] = count;
 }
 
-static void shape_slice_backward_of(const Case *t, Tensor *y)
+static bool moved_slice(const Case *t, int64_t i, int64_t *at)
 {
-  shape_of_first(t, y);
-  y->dim[case_axis(t)] = case_int(t, "size");
+  (void)i;
+  at[case_axis(t)] = case_int(t, "start") + at[case_axis(t)] * case_int(t, "step");
+  return true;
 }
 
-/* Element i of the shorter tensor stands at the returned index of the longer one. */
-static int64_t sliced_index(const Case *t, const Tensor *part, const Tensor *whole, int64_t i)
+static bool moved_slice_backward(const Case *t, int64_t i, int64_t *at)
 {
-  int64_t in_part[MAX_RANK], in_whole[MAX_RANK], index = 0;
-  strides_of(part, in_part);
-  strides_of(whole, in_whole);
-  for (uint32_t d = 0; d < part->rank; d++) {
-    int64_t k = i / in_part[d] % part->dim[d];
-    if ((int)d == case_axis(t)) { k = case_int(t, "start") + k * case_int(t, "step"); }
-    index += k * in_whole[d];
-  }
-  return index;
-}
-
-static void reference_slice(const Case *t, Tensor *y, double *scale)
-{
-  for (int64_t i = 0; i < y->n; i++) y->at[i] = t->in[0].at[sliced_index(t, y, &t->in[0], i)];
-  scale_as_size(y, scale);
-}
-
-static void reference_slice_backward(const Case *t, Tensor *y, double *scale)
-{
-  const Tensor *dy = &t->in[0];
-  for (int64_t i = 0; i < y->n; i++) y->at[i] = 0;
-  for (int64_t i = 0; i < dy->n; i++) y->at[sliced_index(t, dy, y, i)] = dy->at[i];
-  scale_as_size(y, scale);
+  (void)i;
+  int axis = case_axis(t);
+  int64_t behind = at[axis] - case_int(t, "start"), step = case_int(t, "step");
+  at[axis] = behind / step;
+  return behind >= 0 && behind % step == 0 && at[axis] < t->in[0].dim[axis];
 }
 
 static void shape_cat_of(const Case *t, Tensor *y)
@@ -147,18 +117,12 @@ static void shape_cat_of(const Case *t, Tensor *y)
 /* Each input is copied behind those before it. */
 static void reference_cat(const Case *t, Tensor *y, double *scale)
 {
-  int axis = case_axis(t);
-  int64_t stride[MAX_RANK], before = 0;
-  strides_of(y, stride);
-  for (uint32_t k = 0; k < t->n_in; before += t->in[k++].dim[axis]) {
+  int64_t before = 0;
+  for (uint32_t k = 0; k < t->n_in; before += t->in[k++].dim[case_axis(t)]) {
     const Tensor *x = &t->in[k];
-    int64_t own[MAX_RANK];
-    strides_of(x, own);
-    for (int64_t i = 0; i < x->n; i++) {
-      int64_t j = before * stride[axis];
-      for (uint32_t d = 0; d < x->rank; d++) j += i / own[d] % x->dim[d] * stride[d];
-      y->at[j] = x->at[i];
-    }
+    Rows to = rows_of(y, case_axis(t));
+    for (Rows r = rows_of(x, case_axis(t)); next_row(&r) && next_row(&to);)
+      EACH (i, r) y->at[to.start + before * to.stride + i - r.start] = x->at[i];
   }
   scale_as_size(y, scale);
 }
@@ -169,31 +133,20 @@ static void shape_pad_of(const Case *t, Tensor *y)
   y->dim[case_axis(t)] += (int64_t)(case_attr(t, "before") + case_attr(t, "after"));
 }
 
-/* Inside, the input; outside, the value. */
-static void reference_pad(const Case *t, Tensor *y, double *scale)
+static bool moved_pad(const Case *t, int64_t i, int64_t *at)
 {
-  const Tensor *x = &t->in[0];
-  int axis = case_axis(t);
-  int64_t inner = 1, before = case_int(t, "before"), size = x->dim[axis];
-  for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) inner *= x->dim[d];
-  for (int64_t i = 0; i < y->n; i++) {
-    int64_t at = i / inner % y->dim[axis] - before, outer = i / inner / y->dim[axis];
-    bool inside = at >= 0 && at < size;
-    y->at[i] = inside ? x->at[(outer * size + at) * inner + i % inner] : case_attr(t, "value");
-    scale[i] = fabs(y->at[i]);
-  }
+  (void)i;
+  int64_t *of = &at[case_axis(t)];
+  *of -= case_int(t, "before");
+  return *of >= 0 && *of < t->in[0].dim[case_axis(t)];
 }
 
-/* Element `at` of the axis goes to size - 1 - at. */
-static void reference_flip(const Case *t, Tensor *y, double *scale)
+static bool moved_flip(const Case *t, int64_t i, int64_t *at)
 {
-  int64_t stride[MAX_RANK], axis = case_axis(t);
-  strides_of(y, stride);
-  for (int64_t i = 0; i < y->n; i++) {
-    int64_t at = i / stride[axis] % y->dim[axis];
-    y->at[i + (y->dim[axis] - 1 - 2 * at) * stride[axis]] = t->in[0].at[i];
-  }
-  scale_as_size(y, scale);
+  (void)i;
+  int axis = case_axis(t);
+  at[axis] = t->in[0].dim[axis] - 1 - at[axis];
+  return true;
 }
 
 static void shape_shifted_of(const Case *t, Tensor *y)
@@ -203,20 +156,18 @@ static void shape_shifted_of(const Case *t, Tensor *y)
   y->dim[y->rank - 1] = case_int(t, "w");
 }
 
-/* Each pixel goes where its sample's offset moves it, if that is inside. */
-static void reference_shifted(const Case *t, Tensor *y, double *scale)
+/* Each pixel comes from where its sample's offset moves it, if that is inside. */
+static bool moved_shifted(const Case *t, int64_t i, int64_t *at)
 {
+  (void)i;
   const Tensor *x = &t->in[0];
-  int64_t h = x->dim[x->rank - 2], w = x->dim[x->rank - 1];
-  int64_t oh = y->dim[y->rank - 2], ow = y->dim[y->rank - 1];
-  for (int64_t i = 0; i < y->n; i++) y->at[i] = 0;
-  for (int64_t i = 0; i < x->n; i++) {
-    const double *offset = t->in[1].at + i / (x->n / x->dim[0]) * 2;
-    int64_t row = i / w % h - (int64_t)offset[0], column = i % w - (int64_t)offset[1];
-    bool inside = row >= 0 && row < oh && column >= 0 && column < ow;
-    if (inside) y->at[(i / (h * w) * oh + row) * ow + column] = x->at[i];
+  const double *offset = t->in[1].at + at[0] * 2;
+  bool inside = true;
+  for (uint32_t d = x->rank - 2; d < x->rank; d++) {
+    at[d] += (int64_t)*offset++;
+    inside = inside && at[d] >= 0 && at[d] < x->dim[d];
   }
-  scale_as_size(y, scale);
+  return inside;
 }
 
 static void reference_indices(const Case *t, Tensor *y, double *scale)
@@ -231,12 +182,11 @@ ELEMENT(full_like, x[1], fabs(r))
 
 /* ---- chains ---- */
 
-/* x[start:stop:step] along an axis */
-static Value slice(Compile *c, const Cursor *at, Value x, int axis, int start, int stop, int step)
+/* x[start:stop] along an axis */
+static Value slice(Compile *c, const Cursor *at, Value x, int axis, int start, int stop)
 {
   return ir_append(c, at, OP_slice, &x, 1,
-                   ATTRS({"dim", {.i = axis}}, {"start", {.i = start}}, {"stop", {.i = stop}},
-                         {"step", {.i = step}}));
+                   ATTRS({"dim", {.i = axis}}, {"start", {.i = start}}, {"stop", {.i = stop}}));
 }
 
 /* cat(x, exp(x)) sliced across the seam */
@@ -244,7 +194,9 @@ static Value chain_seam(Compile *c, const Cursor *at, const Value *in)
 {
   Value both[] = {in[0], ir_unary(c, at, OP_exp, in[0])};
   Value x = ir_append(c, at, OP_cat, both, 2, ATTRS({"dim", {.i = 1}}));
-  return slice(c, at, x, 1, 1, 9, 2);
+  return ir_append(
+      c, at, OP_slice, &x, 1,
+      ATTRS({"dim", {.i = 1}}, {"start", {.i = 1}}, {"stop", {.i = 9}}, {"step", {.i = 2}}));
 }
 
 /* [n, c, h, w] as [n, h w, c] */
@@ -265,11 +217,11 @@ static Value chain_layouts(Compile *c, const Cursor *at, const Value *in)
   Value h = ir_append(c, at, OP_conv2d, (Value[]){in[0], in[1], {0}}, 3, NULL);
   h = ir_binary(c, at, OP_add, h, in[2]);
   Value moved = ir_append(c, at, OP_pad, &h, 1, shift);
-  moved = slice(c, at, moved, 3, 0, 2, 1);
+  moved = slice(c, at, moved, 3, 0, 2);
   Value both[] = {ir_append(c, at, OP_softmax, &h, 1, channels), moved};
   Value d = ir_append(c, at, OP_cat, both, 2, channels);
   d = ir_binary(c, at, OP_sub, d, ir_reduce(c, at, OP_mean, d, 12, true));
-  d = slice(c, at, d, 1, 2, 6, 1);
+  d = slice(c, at, d, 1, 2, 6);
   Value p = ir_append(c, at, OP_permute, &h, 1, ir_axis_attrs(c, channels_last, 4));
   p = ir_reshape(c, at, p, (int64_t[]){2, 6, 4}, 3);
   return ir_binary(c, at, OP_add, ir_binary(c, at, OP_mul, tokens(c, at, h), p), tokens(c, at, d));
@@ -328,27 +280,27 @@ static const OpTest tests[] = {
      CASES({ALL, "33", "shape=7x33"}, {FLOATS, "7x1x5", "shape=2x7x3x5"}, {"f", "s", "shape=1025"},
            {"h", "1x1", "shape=3x7"}),
      GRADIENTS({FLOATS, "3x1", "shape=2x3x5"})},
-    {OP_transpose, "w", "=", WHOLE(shape_transpose_of, reference_transpose), EXACT,
+    {OP_transpose, "w", "=", MOVE(transpose, shape_transpose_of), EXACT,
      CASES({ALL, "7x33", "dim0=0 dim1=1"}, {FLOATS, "3x5x7", "dim0=0 dim1=2"},
            {"fh", "2x3x5x7", "dim0=1 dim1=2"}, {"f", "1023x3", "dim0=1 dim1=0"},
            {"f", "2x2x3x2x3x2",
             "dim0=1 dim1=4"}, /* more than one tile of the kernel, with a rest on both sides */
            {"fh", "513x259", "dim0=0 dim1=1"}),
      GRADIENTS({FLOATS, "5x3", "dim0=0 dim1=1"}, {"f", "2x3x4", "dim0=0 dim1=2"})},
-    {OP_permute, "w", "=", WHOLE(shape_permute_of, reference_permute), EXACT,
+    {OP_permute, "w", "=", MOVE(permute, shape_permute_of), EXACT,
      CASES({ALL, "7x33", "axis0=1 axis1=0"}, {FLOATS, "2x3x5x7", "axis0=0 axis1=2 axis2=3 axis3=1"},
            {"fh", "2x3x4x5x2x3", "axis0=5 axis1=2 axis2=0 axis3=4 axis4=1 axis5=3"},
            {"f", "1025x3", "axis0=0 axis1=1"}),
      GRADIENTS({FLOATS, "2x3x4", "axis0=2 axis1=0 axis2=1"}),
      CHAINS({chain_layouts, FLOATS, "2x3x3x2~n 4x3x1x1~n 3x1~n 2x6x4~d"})},
-    {OP_slice, "w", "=", WHOLE(shape_slice_of, reference_slice), EXACT,
+    {OP_slice, "w", "=", MOVE(slice, shape_slice_of), EXACT,
      CASES({ALL, "33", "dim=0 start=5 stop=29 step=1"},
            {FLOATS, "7x33", "dim=1 start=0 stop=33 step=3"},
            {FLOATS, "7x33", "dim=0 start=6 stop=7 step=1"},
            {"f", "3x1025x2", "dim=1 start=1 stop=1024 step=7"}),
      GRADIENTS({FLOATS, "3x7", "dim=1 start=1 stop=6 step=2"},
                {"f", "7x3", "dim=0 start=2 stop=7 step=1"})},
-    {OP_slice_backward, "w", "=", WHOLE(shape_slice_backward_of, reference_slice_backward), EXACT,
+    {OP_slice_backward, "w", "=", MOVE(slice_backward, shape_sized_of), EXACT,
      CASES({FLOATS, "24", "dim=0 start=5 step=1 size=33"},
            {FLOATS, "7x11", "dim=1 start=0 step=3 size=33"},
            {"f", "3x5x2", "dim=1 start=2 step=7 size=33"}),
@@ -359,15 +311,15 @@ static const OpTest tests[] = {
            {"f", "300x259 300x257", "dim=1"}, {"h", "33 f:7", "dim=0 result=f"}),
      GRADIENTS({FLOATS, "2x3 2x1 2x5", "dim=1"}, {"f", "3 4", "dim=0"}),
      CHAINS({chain_seam, FLOATS, "3x5~n 3x4~d"})},
-    {OP_pad, "w", "=", WHOLE(shape_pad_of, reference_pad), EXACT,
+    {OP_pad, "w", "=", MOVE(pad, shape_pad_of), EXACT,
      CASES({ALL, "7x33", "dim=1 before=2 after=0"},
            {FLOATS, "3x5x7", "dim=1 before=1 after=3 value=-1.5"},
            {"f", "33", "dim=0 before=0 after=5 value=2"}),
      GRADIENTS({FLOATS, "3x4", "dim=1 before=1 after=2 value=3"})},
-    {OP_flip_axis, "w", "=", FIRST(reference_flip), EXACT,
+    {OP_flip_axis, "w", "=", MOVE(flip, shape_of_first), EXACT,
      CASES({ALL, "7x33", "dim=1"}, {FLOATS, "3x5x7", "dim=1"}, {"f", "1025x1", "dim=0"}),
      GRADIENTS({FLOATS, "2x3x4", "dim=1"})},
-    {OP_shifted, "wk", "=", WHOLE(shape_shifted_of, reference_shifted), EXACT,
+    {OP_shifted, "wk", "=", MOVE(shifted, shape_shifted_of), EXACT,
      CASES({ALL, "2x3x5x7 i:2x2{1,-2,-3,0}", "h=5 w=7"},
            {FLOATS, "3x9x8 i:3x2{0,0,4,3,2,1}", "h=5 w=4"},
            /* offsets that leave nothing of the image, the last one near the limit of i32 */

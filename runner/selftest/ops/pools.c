@@ -195,7 +195,7 @@ static void reference_pool(const Case *t, Tensor *y, double *scale)
               op == OP_adaptive_avg_pool2d_backward || op == OP_interpolate_nearest_backward;
   const Tensor *in = &t->in[0], *image = back ? y : in, *of = back ? in : y;
   Pool p = {t, image->dim[2], image->dim[3], of->dim[2], of->dim[3], NULL, NULL};
-  for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
+  clear_sums(y, scale);
   for (int64_t c = 0; c < y->dim[0] * y->dim[1]; c++) {
     Flow f = {in->at + c * in->dim[2] * in->dim[3], y->at + c * y->dim[2] * y->dim[3],
               scale + c * y->dim[2] * y->dim[3], back};

@@ -33,7 +33,7 @@ static void reference_sum(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
   double divisor = t->test->op == OP_mean ? (double)(x->n / y->n) : 1;
-  for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
+  clear_sums(y, scale);
   for (int64_t i = 0; i < x->n; i++) {
     int64_t j = reduced_index(t, i);
     y->at[j] += x->at[i];
@@ -52,7 +52,7 @@ static void reference_extreme(const Case *t, Tensor *y, double *scale)
     double *m = &y->at[reduced_index(t, i)];
     if (isnan(x->at[i]) || sign * x->at[i] > sign * *m) *m = isnan(*m) ? *m : x->at[i];
   }
-  for (int64_t i = 0; i < y->n; i++) scale[i] = fabs(y->at[i]);
+  scale_as_size(y, scale);
 }
 
 /* No result is further off, in relation to itself, than half an ulp for each product. */
@@ -77,50 +77,41 @@ static double terms_of_sum(const Case *t)
   return additions * PARTIAL_SUMS;
 }
 
-/* The index in the row; the first NaN wins, as in PyTorch. */
-static int64_t first_extreme(const Case *t, const Rows *r, int64_t row)
+/* The element of the row; the first NaN wins, as in PyTorch. */
+static int64_t first_extreme(const Case *t, const Rows *r)
 {
-  const double *at = t->in[0].at + row_start(r, row);
+  const double *at = t->in[0].at;
   OpKind op = t->test->op;
   double sign = op == OP_argmin || op == OP_min_along || op == OP_min_along_backward ? -1 : 1;
-  int64_t best = 0;
-  for (int64_t c = 1; c < r->length && !isnan(at[best * r->stride]); c++) {
-    double v = at[c * r->stride];
-    if (isnan(v) || sign * v > sign * at[best * r->stride]) best = c;
+  int64_t best = r->start;
+  EACH (i, *r) {
+    bool greater = isnan(at[i]) || sign * at[i] > sign * at[best];
+    if (greater && !isnan(at[best])) best = i;
   }
   return best;
 }
 
 static void reference_arg(const Case *t, Tensor *y, double *scale)
 {
-  Rows r = rows_of(&t->in[0], case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    y->at[row] = (double)first_extreme(t, &r, row);
-    scale[row] = 0;
-  }
+  clear_sums(y, scale);
+  for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r);)
+    y->at[r.row] = (double)((first_extreme(t, &r) - r.start) / r.stride);
 }
 
 static void reference_extreme_along(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  reference_arg(t, y, scale);
-  for (int64_t row = 0; row < r.n; row++) {
-    y->at[row] = x->at[row_start(&r, row) + (int64_t)y->at[row] * r.stride];
-    scale[row] = fabs(y->at[row]);
-  }
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) y->at[r.row] = x->at[first_extreme(t, &r)];
+  scale_as_size(y, scale);
 }
 
 /* dy at the index that argmax gives, 0 elsewhere. */
 static void reference_extreme_backward(const Case *t, Tensor *y, double *scale)
 {
-  Rows r = rows_of(&t->in[0], case_axis(t));
   clear_sums(y, scale);
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t i = row_start(&r, row) + first_extreme(t, &r, row) * r.stride;
-    y->at[i] = t->in[1].at[row];
-    scale[i] = fabs(y->at[i]);
-  }
+  for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r);)
+    y->at[first_extreme(t, &r)] = t->in[1].at[r.row];
+  scale_as_size(y, scale);
 }
 
 /* (x - mean(x))^2: a reduction and its own broadcast */
@@ -164,7 +155,7 @@ static void reference_ranges(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
   int64_t part = ((x->n + y->dim[0] - 1) / y->dim[0] + 15) / 16 * 16;
-  for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
+  clear_sums(y, scale);
   for (int64_t i = 0; i < y->dim[0]; i++) y->at[i * RANGE_FIELDS + RANGE_LEAST] = bits_of(INFINITY);
   for (int64_t i = 0; i < x->n; i++) count_range(x->at[i], y->at + i / part * RANGE_FIELDS);
 }

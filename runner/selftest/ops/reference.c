@@ -2,6 +2,7 @@
 #include "reference.h"
 #include "entry.h"
 #include <math.h>
+#include <string.h>
 
 void scale_as_size(const Tensor *y, double *scale)
 {
@@ -11,12 +12,6 @@ void scale_as_size(const Tensor *y, double *scale)
 void clear_sums(Tensor *y, double *scale)
 {
   for (int64_t i = 0; i < y->n; i++) y->at[i] = scale[i] = 0;
-}
-
-void strides_of(const Tensor *x, int64_t *stride)
-{
-  int64_t s = 1;
-  for (uint32_t d = x->rank; d-- > 0; s *= x->dim[d]) stride[d] = s;
 }
 
 int64_t broadcast_index(const Tensor *from, const Tensor *to, int64_t i)
@@ -33,10 +28,26 @@ int64_t broadcast_index(const Tensor *from, const Tensor *to, int64_t i)
 
 /* ---- shapes ---- */
 
+static void copy_dims(const Tensor *x, Tensor *y)
+{
+  y->rank = x->rank;
+  memcpy(y->dim, x->dim, sizeof y->dim);
+}
+
 void shape_of_first(const Case *t, Tensor *y)
 {
-  y->rank = t->in[0].rank;
-  for (uint32_t d = 0; d < y->rank; d++) y->dim[d] = t->in[0].dim[d];
+  copy_dims(&t->in[0], y);
+}
+
+void shape_of_second(const Case *t, Tensor *y)
+{
+  copy_dims(&t->in[1], y);
+}
+
+void shape_sized_of(const Case *t, Tensor *y)
+{
+  copy_dims(&t->in[0], y);
+  y->dim[case_axis(t)] = case_int(t, "size");
 }
 
 void shape_given_of(const Case *t, Tensor *y)
@@ -104,55 +115,71 @@ void reference_same_order(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
+/* ---- moves ---- */
+
+/* Each element from where the op's own function says. */
+static void move(const Case *t, Tensor *y, double *scale, double outside)
+{
+  const Tensor *x = &t->in[0];
+  for (int64_t i = 0; i < y->n; i++) {
+    int64_t at[MAX_RANK] = {0}, rest = i, from = 0;
+    for (uint32_t d = y->rank; d-- > 0; rest /= y->dim[d]) at[d] = rest % y->dim[d];
+    bool inside = t->test->move(t, i, at);
+    for (uint32_t d = 0; d < x->rank; d++) from = from * x->dim[d] + at[d];
+    y->at[i] = inside ? x->at[from] : outside;
+  }
+  scale_as_size(y, scale);
+}
+
+void reference_moved(const Case *t, Tensor *y, double *scale)
+{
+  move(t, y, scale, case_attr(t, "value"));
+}
+
+/* Outside there is nothing. */
+void reference_picked(const Case *t, Tensor *y, double *scale)
+{
+  move(t, y, scale, dtype_is_float(y->dtype) ? NAN : 0);
+}
+
 /* ---- rows ---- */
 
 Rows rows_of(const Tensor *x, int axis)
 {
-  Rows r = {.length = x->dim[axis], .stride = 1};
+  Rows r = {.length = x->dim[axis], .stride = 1, .row = -1};
   for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) r.stride *= x->dim[d];
   r.n = x->n / r.length;
   return r;
 }
 
-int64_t row_start(const Rows *r, int64_t row)
+bool next_row(Rows *r)
 {
-  return row / r->stride * r->stride * r->length + row % r->stride;
+  r->row++;
+  r->start = r->row / r->stride * r->stride * r->length + r->row % r->stride;
+  r->end = r->start + r->length * r->stride;
+  return r->row < r->n;
 }
 
 double row_mean(const double *x, const Rows *r)
 {
   double sum = 0;
-  for (int64_t c = 0; c < r->length; c++) sum += x[c * r->stride];
+  EACH (i, *r) sum += x[i];
   return sum / (double)r->length;
 }
 
-/* Greatest element and the sum of e^(x - greatest); the terms of the greatest ones are 1, also
- * where it is infinite. */
 double row_sum(const double *x, const Rows *r, double *max)
 {
   double m = -INFINITY, sum = 0;
-  for (int64_t c = 0; c < r->length; c++) m = fmax(m, x[c * r->stride]);
+  EACH (i, *r) m = fmax(m, x[i]);
   *max = m;
-  for (int64_t c = 0; c < r->length; c++) {
-    double v = x[c * r->stride];
-    sum += v == m ? 1 : exp(v - m);
-  }
+  EACH (i, *r) sum += x[i] == m ? 1 : exp(x[i] - m);
   return sum;
-}
-
-double row_log_sum(const double *x, const Rows *r, double *max)
-{
-  double sum = row_sum(x, r, max);
-  return *max + log(sum);
 }
 
 bool row_undefined(const double *x, const Rows *r)
 {
   double m = -INFINITY;
-  for (int64_t c = 0; c < r->length; c++) {
-    if (isnan(x[c * r->stride])) return true;
-    m = fmax(m, x[c * r->stride]);
-  }
+  EACH (i, *r) m = isnan(x[i]) ? INFINITY : fmax(m, x[i]);
   return isinf(m); /* inf - inf; also a row of nothing but -inf */
 }
 

@@ -5,14 +5,11 @@
 static void reference_softmax(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
   bool is_log = t->test->op == OP_log_softmax;
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    double m, sum = row_sum(x->at + start, &r, &m), z = log(sum);
-    bool undefined = row_undefined(x->at + start, &r);
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    double m, sum = row_sum(x->at, &r, &m), z = log(sum);
+    bool undefined = row_undefined(x->at, &r);
+    EACH (i, r) {
       double spread = isfinite(x->at[i]) ? fabs(x->at[i] - m) : 0;
       y->at[i] = is_log ? x->at[i] - m - z : exp(x->at[i] - m) / sum;
       if (undefined) y->at[i] = NAN;
@@ -26,19 +23,15 @@ static void reference_softmax(const Case *t, Tensor *y, double *scale)
 static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *dy = &t->in[0], *p = &t->in[1];
-  Rows r = rows_of(dy, case_axis(t));
   bool is_log = t->test->op == OP_log_softmax_backward;
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
+  for (Rows r = rows_of(dy, case_axis(t)); next_row(&r);) {
     double dot = 0, size = 0;
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+    EACH (i, r) {
       double term = is_log ? dy->at[i] : dy->at[i] * p->at[i];
       dot += term;
       size += fabs(term);
     }
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+    EACH (i, r) {
       double q = is_log ? exp(p->at[i]) : p->at[i];
       y->at[i] = is_log ? dy->at[i] - q * dot : (dy->at[i] - dot) * q;
       scale[i] = is_log ? fabs(dy->at[i]) + q * size * 2 : (fabs(dy->at[i]) + size) * fabs(q);
@@ -50,14 +43,13 @@ static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
 static void reference_logsumexp(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
     double m;
-    const double *at = x->at + row_start(&r, row);
-    y->at[row] = row_log_sum(at, &r, &m);
-    for (int64_t c = 0; c < r.length; c++)
-      if (isnan(at[c * r.stride])) y->at[row] = NAN;
-    scale[row] = isfinite(m) ? fabs(m) + log((double)r.length) + 1 : 0;
+    double sum = row_sum(x->at, &r, &m);
+    y->at[r.row] = m + log(sum);
+    EACH (i, r)
+      if (isnan(x->at[i])) y->at[r.row] = NAN;
+    scale[r.row] = isfinite(m) ? fabs(m) + log((double)r.length) + 1 : 0;
   }
 }
 
@@ -76,14 +68,13 @@ static Value chain_attention(Compile *c, const Cursor *at, const Value *in)
 /* Squares around the mean; the divisor is n - correction. Equal numbers have none, exactly. */
 static void reference_var(const Case *t, Tensor *y, double *scale)
 {
-  Rows r = rows_of(&t->in[0], case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    const double *x = t->in[0].at + row_start(&r, row);
+  for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r);) {
+    const double *x = t->in[0].at;
     double mean = row_mean(x, &r), squares = 0;
-    for (int64_t c = 0; c < r.length; c++) squares += pow(x[c * r.stride] - mean, 2);
+    EACH (i, r) squares += pow(x[i] - mean, 2);
     double var = squares / ((double)r.length - case_attr(t, "correction"));
-    y->at[row] = t->test->op == OP_row_std ? sqrt(var) : var;
-    scale[row] = fabs(y->at[row]);
+    y->at[r.row] = t->test->op == OP_row_std ? sqrt(var) : var;
+    scale[r.row] = fabs(y->at[r.row]);
   }
 }
 
@@ -91,19 +82,17 @@ static void reference_var(const Case *t, Tensor *y, double *scale)
  * is relative to the largest |x| of the row. A root of 0 has no slope: the gradient is 0 there. */
 static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 {
-  Rows r = rows_of(&t->in[0], case_axis(t));
   bool root = t->test->op == OP_row_std_backward;
-  double divisor = (double)r.length - case_attr(t, "correction");
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    const double *x = t->in[0].at + start;
-    double mean = row_mean(x, &r), dy = t->in[root ? 2 : 1].at[row], largest = 0;
-    double std = root ? t->in[1].at[row] : 0, slope = root ? dy / std : 2 * dy;
+  for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r);) {
+    const double *x = t->in[0].at;
+    double divisor = (double)r.length - case_attr(t, "correction");
+    double mean = row_mean(x, &r), dy = t->in[root ? 2 : 1].at[r.row], largest = 0;
+    double std = root ? t->in[1].at[r.row] : 0, slope = root ? dy / std : 2 * dy;
     if (root && std == 0) slope = 0;
-    for (int64_t c = 0; c < r.length; c++) largest = fmax(largest, fabs(x[c * r.stride]));
-    for (int64_t c = 0; c < r.length; c++) {
-      y->at[start + c * r.stride] = slope * (x[c * r.stride] - mean) / divisor;
-      scale[start + c * r.stride] = fabs(slope) * 2 * largest / divisor;
+    EACH (i, r) largest = fmax(largest, fabs(x[i]));
+    EACH (i, r) {
+      y->at[i] = slope * (x[i] - mean) / divisor;
+      scale[i] = fabs(slope) * 2 * largest / divisor;
     }
   }
 }
@@ -120,12 +109,11 @@ static Moments row_moments(const double *x, const Rows *r, double eps)
 {
   Moments m = {.equal = true};
   double square = 0;
-  for (int64_t c = 0; c < r->length; c++) m.mean += x[c * r->stride] / (double)r->length;
-  for (int64_t c = 0; c < r->length; c++) {
-    double v = x[c * r->stride];
-    m.equal = m.equal && v == x[0];
-    square += (v - m.mean) * (v - m.mean);
-    m.largest = fmax(m.largest, fabs(v));
+  EACH (i, *r) m.mean += x[i] / (double)r->length;
+  EACH (i, *r) {
+    m.equal = m.equal && x[i] == x[r->start];
+    square += (x[i] - m.mean) * (x[i] - m.mean);
+    m.largest = fmax(m.largest, fabs(x[i]));
   }
   m.rstd = 1 / sqrt(square / (double)r->length + eps);
   return m;
@@ -142,12 +130,9 @@ static double given(const Case *t, uint32_t input, const Tensor *y, int64_t i, d
 static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    Moments m = row_moments(x->at + start, &r, case_attr(t, "eps"));
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    Moments m = row_moments(x->at, &r, case_attr(t, "eps"));
+    EACH (i, r) {
       double weight = given(t, 1, y, i, 1), bias = given(t, 2, y, i, 0);
       double normal = m.equal ? 0 : (x->at[i] - m.mean) * m.rstd;
       y->at[i] = normal * weight + bias;
@@ -161,20 +146,16 @@ static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
 static void reference_layer_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *dy = &t->in[1];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    Moments m = row_moments(x->at + start, &r, case_attr(t, "eps"));
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    Moments m = row_moments(x->at, &r, case_attr(t, "eps"));
     double n = (double)r.length, mean_g = 0, mean_gh = 0, size = 0;
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+    EACH (i, r) {
       double g = dy->at[i] * given(t, 2, y, i, 1), h = (x->at[i] - m.mean) * m.rstd;
       mean_g += g / n;
       mean_gh += g * h / n;
       size += fabs(g) * (1 + fabs(h)) / n;
     }
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+    EACH (i, r) {
       double g = dy->at[i] * given(t, 2, y, i, 1), h = (x->at[i] - m.mean) * m.rstd;
       y->at[i] = m.rstd * (g - mean_g - h * mean_gh);
       scale[i] = m.rstd * (fabs(g) + size * (1 + fabs(h))) * (1 + m.largest * m.rstd);
@@ -186,7 +167,7 @@ static void reference_layer_norm_backward(const Case *t, Tensor *y, double *scal
 static double row_rms(const double *x, const Rows *r, double eps)
 {
   double square = 0;
-  for (int64_t c = 0; c < r->length; c++) square += x[c * r->stride] * x[c * r->stride];
+  EACH (i, *r) square += x[i] * x[i];
   return 1 / sqrt(square / (double)r->length + eps);
 }
 
@@ -194,12 +175,9 @@ static double row_rms(const double *x, const Rows *r, double eps)
 static void reference_rms_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    double rms = row_rms(x->at + start, &r, case_attr(t, "eps"));
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    double rms = row_rms(x->at, &r, case_attr(t, "eps"));
+    EACH (i, r) {
       y->at[i] = x->at[i] * rms * given(t, 1, y, i, 1);
       scale[i] = fabs(y->at[i]);
     }
@@ -210,18 +188,14 @@ static void reference_rms_norm(const Case *t, Tensor *y, double *scale)
 static void reference_rms_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *dy = &t->in[1];
-  Rows r = rows_of(x, case_axis(t));
-  for (int64_t row = 0; row < r.n; row++) {
-    int64_t start = row_start(&r, row);
-    double rms = row_rms(x->at + start, &r, case_attr(t, "eps")), mean = 0, size = 0;
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+  for (Rows r = rows_of(x, case_axis(t)); next_row(&r);) {
+    double rms = row_rms(x->at, &r, case_attr(t, "eps")), mean = 0, size = 0;
+    EACH (i, r) {
       double g = dy->at[i] * given(t, 2, y, i, 1), h = x->at[i] * rms;
       mean += g * h / (double)r.length;
       size += fabs(g * h) / (double)r.length;
     }
-    for (int64_t c = 0; c < r.length; c++) {
-      int64_t i = start + c * r.stride;
+    EACH (i, r) {
       double g = dy->at[i] * given(t, 2, y, i, 1), h = x->at[i] * rms;
       y->at[i] = rms * (g - h * mean);
       scale[i] = rms * (fabs(g) + fabs(h) * size);

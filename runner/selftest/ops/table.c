@@ -48,18 +48,30 @@ typedef struct Check {
   const OpFamily *const *families;
   uint32_t n;
   Text *faults;
+  const OpTest *test; /* the entry that is looked at, and its file */
+  const char *file;
 } Check;
 
+static const char *op_name(const Check *c)
+{
+  return op_row(c->test->op)->name;
+}
+
+static void fault_if(const Check *c, bool wrong, const char *what)
+{
+  if (wrong) text_printf(c->faults, "op '%s' %s %s\n", op_name(c), what, c->file);
+}
+
 /* The entries of an op, of which there must be one. */
-static uint32_t entries_of(const Check *c, OpKind op, const OpTest **test, const char **file)
+static uint32_t find_entries(Check *c, OpKind op)
 {
   uint32_t count = 0;
   for (uint32_t i = 0; i < c->n; i++) {
     const OpFamily *f = c->families[i];
     for (uint32_t k = 0; k < f->n; k++) {
       if (f->tests[k].op != op) continue;
-      *test = &f->tests[k];
-      *file = f->file;
+      c->test = &f->tests[k];
+      c->file = f->file;
       count++;
     }
   }
@@ -67,13 +79,13 @@ static uint32_t entries_of(const Check *c, OpKind op, const OpTest **test, const
 }
 
 /* Ops of a family stand together in ops.def: the entry belongs where that of the op before is. */
-static void report_missing(const Check *c, OpKind op)
+static void report_missing(Check *c, OpKind op)
 {
-  const OpTest *test;
-  const char *file = c->families[0]->file;
+  c->file = c->families[0]->file;
   for (uint32_t before = op; before-- > 0;)
-    if (entries_of(c, (OpKind)before, &test, &file)) break;
-  text_printf(c->faults, "op '%s' has no selftest entry: add one to %s\n", op_row(op)->name, file);
+    if (find_entries(c, (OpKind)before)) break;
+  text_printf(c->faults, "op '%s' has no selftest entry: add one to %s\n", op_row(op)->name,
+              c->file);
 }
 
 static bool has_attr(OpKind op, const char *name, size_t size)
@@ -87,18 +99,17 @@ static bool has_attr(OpKind op, const char *name, size_t size)
 /* ---- rows: what make.c reads ---- */
 
 /* Names of attributes that the op does not have would be passed over in silence. */
-static void check_attrs(const Check *c, const OpTest *test, const char *file, const CaseRow *row)
+static void check_attrs(const Check *c, const char *attrs)
 {
   static const char own[][8] = {"shape", "tf32", "result"}; /* of the case */
-  const char *s = row->attrs;
-  while (*s) {
+  for (const char *s = attrs; *s;) {
     size_t key = strcspn(s, "="), word = strcspn(s, " ");
-    bool known = has_attr(test->op, s, key);
+    bool known = has_attr(c->test->op, s, key);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
       known = known || (strlen(own[i]) == key && memcmp(own[i], s, key) == 0);
     if (!known)
       text_printf(c->faults, "op '%s' has no attribute '%.*s', which a case in %s gives\n",
-                  op_row(test->op)->name, (int)key, s, file);
+                  op_name(c), (int)key, s, c->file);
     s += word + strspn(s + word, " ");
   }
 }
@@ -118,87 +129,83 @@ static bool values_fit(const char *word, size_t size)
   return given == want;
 }
 
-static void check_inputs(const Check *c, OpKind op, const char *file, const char *inputs)
+static void check_inputs(const Check *c, const char *inputs)
 {
   uint32_t n = 0;
   for (const char *s = inputs; *s; n++) {
     size_t word = strcspn(s, " ");
     if (!values_fit(s, word))
       text_printf(c->faults, "op '%s': a case in %s gives more or fewer values than '%.*s' has\n",
-                  op_row(op)->name, file, (int)strcspn(s, "{"), s);
+                  op_name(c), c->file, (int)strcspn(s, "{"), s);
     s += word + strspn(s + word, " ");
   }
   if (n > TEST_MAX_IN)
     text_printf(c->faults, "op '%s': a case in %s has %u inputs, more than TEST_MAX_IN\n",
-                op_row(op)->name, file, n);
+                op_name(c), c->file, n);
 }
 
-static void check_rows(const Check *c, const OpTest *test, const char *file, const CaseRow *rows)
+static void check_rows(const Check *c, const CaseRow *rows)
 {
   for (; rows && rows->types; rows++) {
-    check_attrs(c, test, file, rows);
-    check_inputs(c, test->op, file, rows->inputs);
+    check_attrs(c, rows->attrs);
+    check_inputs(c, rows->inputs);
   }
 }
 
 /* What the suites look at without asking whether it is there. */
-static void check_words(const Check *c, const OpTest *test, const char *file)
+static void check_words(const Check *c)
 {
-  const char *name = op_row(test->op)->name;
-  bool computed = test->cases && test->reference;
-  if (computed && test->reference == reference_map && !test->element)
-    text_printf(c->faults, "op '%s' has no ELEMENT, which MAP takes its numbers from: see %s\n",
-                name, file);
-  if ((computed || test->gradients || test->chains) && !test->fills)
-    text_printf(c->faults, "op '%s' does not say how its inputs are filled: see %s\n", name, file);
-  if (computed && !test->result)
-    text_printf(c->faults, "op '%s' does not say of which type its result is: see %s\n", name,
-                file);
-  if (test->per_term > 0 && !test->terms)
-    text_printf(c->faults, "op '%s' has a bound for each term and no terms: see %s\n", name, file);
+  const OpTest *t = c->test;
+  bool computed = t->cases && t->reference, moved = t->reference == reference_moved;
+  fault_if(c, computed && t->reference == reference_map && !t->element,
+           "has no ELEMENT, which MAP takes its numbers from: see");
+  fault_if(c, computed && (moved || t->reference == reference_picked) && !t->move,
+           "has no function that MOVE or PICK takes its places from: see");
+  fault_if(c, (computed || t->gradients || t->chains) && !t->fills,
+           "does not say how its inputs are filled: see");
+  fault_if(c, computed && !t->result, "does not say of which type its result is: see");
+  fault_if(c, t->per_term > 0 && !t->terms, "has a bound for each term and no terms: see");
 }
 
-static void check_entry(const Check *c, const OpTest *test, const char *file)
+static void check_entry(const Check *c)
 {
-  const char *name = op_row(test->op)->name;
-  bool differentiable = op_row(test->op)->gradient != grad_none;
-  bool gradients = test->gradients || test->chains;
-  if (!test->cases && !test->no_cases)
-    text_printf(c->faults,
-                "op '%s' has no forward cases: add CASES, or NO_CASES with the reason, in %s\n",
-                name, file);
-  if (test->cases && (!test->shape || !test->reference))
-    text_printf(c->faults, "op '%s' has cases and no reference: name one in %s\n", name, file);
-  if (differentiable && !gradients && !test->no_gradient)
-    text_printf(c->faults,
-                "op '%s' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or "
-                "NO_GRADIENT with the reason, in %s\n",
-                name, file);
-  if (!differentiable && test->gradients)
-    text_printf(c->faults, "op '%s' has gradient cases and no gradient rule: see %s\n", name, file);
-  if ((test->cases && test->no_cases) || (gradients && test->no_gradient))
-    text_printf(c->faults, "op '%s' has cases and a reason for having none: see %s\n", name, file);
-  check_words(c, test, file);
-  check_rows(c, test, file, test->cases);
-  check_rows(c, test, file, test->gradients);
-  for (const ChainRow *chain = test->chains; chain && chain->types; chain++)
-    check_inputs(c, test->op, file, chain->inputs);
+  const OpTest *t = c->test;
+  bool differentiable = op_row(t->op)->gradient != grad_none;
+  bool gradients = t->gradients || t->chains;
+  fault_if(c, !t->cases && !t->no_cases,
+           "has no forward cases: add CASES, or NO_CASES with the reason, in");
+  fault_if(c, t->cases && (!t->shape || !t->reference), "has cases and no reference: name one in");
+  fault_if(c, differentiable && !gradients && !t->no_gradient,
+           "has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or NO_GRADIENT with "
+           "the reason, in");
+  fault_if(c, !differentiable && t->gradients, "has gradient cases and no gradient rule: see");
+  fault_if(c, (t->cases && t->no_cases) || (gradients && t->no_gradient),
+           "has cases and a reason for having none: see");
+}
+
+static void check_all_rows(const Check *c)
+{
+  check_rows(c, c->test->cases);
+  check_rows(c, c->test->gradients);
+  for (const ChainRow *chain = c->test->chains; chain && chain->types; chain++)
+    check_inputs(c, chain->inputs);
 }
 
 void op_tests_check(const OpFamily *const *families, uint32_t n, Text *faults)
 {
-  Check c = {families, n, faults};
+  Check c = {families, n, faults, NULL, NULL};
   for (uint32_t op = 0; op < OP_COUNT; op++) {
-    const OpTest *test = NULL;
-    const char *file = NULL;
-    uint32_t entries = entries_of(&c, (OpKind)op, &test, &file);
-    if (entries == 0)
+    uint32_t entries = find_entries(&c, (OpKind)op);
+    if (entries == 0) {
       report_missing(&c, (OpKind)op);
-    else if (entries > 1)
-      text_printf(faults, "op '%s' has %u selftest entries: one of them is in %s\n",
-                  op_row(op)->name, entries, file);
-    else
-      check_entry(&c, test, file);
+    } else if (entries > 1) {
+      text_printf(faults, "op '%s' has %u selftest entries: one of them is in %s\n", op_name(&c),
+                  entries, c.file);
+    } else {
+      check_entry(&c);
+      check_words(&c);
+      check_all_rows(&c);
+    }
   }
 }
 
