@@ -61,7 +61,7 @@ static void make_gradient(Arena *a, const Case *base, Builder *build, GradientLi
   vec_push(a, out, g);
 }
 
-static void make_row(Arena *a, const OpTest *test, const CaseRow *row, Builder *build,
+static void make_row(Arena *a, const OpTest *test, const char *row, Builder *build,
                      GradientList *out)
 {
   CaseList bases = {0};
@@ -74,13 +74,10 @@ static void make_all(Arena *a, const TestRun *run, GradientList *out)
   for (uint32_t op = 0; op < OP_COUNT; op++) {
     const OpTest *test = op_test_find((OpKind)op);
     if (!test_wanted(run, (OpKind)op)) continue;
-    for (const CaseRow *row = test->gradients; row && row->types; row++)
-      make_row(a, test, row, NULL, out);
-    for (const ChainRow *chain = test->chains; chain && chain->types; chain++) {
-      CaseRow *row = arena_new(a, CaseRow);
-      *row = (CaseRow){chain->types, chain->inputs, ""};
-      make_row(a, test, row, chain->build, out);
-    }
+    for (const char *const *row = test->gradients; row && *row; row++)
+      make_row(a, test, *row, NULL, out);
+    for (const ChainRow *chain = test->chains; chain && chain->build; chain++)
+      make_row(a, test, chain->row, chain->build, out);
   }
 }
 
@@ -340,10 +337,9 @@ static void report(Arena *a, TestRun *run, const GradientCase *g, uint32_t input
   if (!differences && got->dtype != g->base.in[input].dtype)
     error = -1; /* a gradient is like its
                    value */
-  const CaseRow *row = g->base.row;
   const char *text =
-      arena_printf(a, "%s %s %s: gradient of input %u%s%s: element %lld is %.9g, expected %.9g",
-                   ampc_dtype_name(g->base.type), row->inputs, row->attrs, input,
+      arena_printf(a, "%s %s: gradient of input %u%s%s: element %lld is %.9g, expected %.9g",
+                   ampc_dtype_name(g->base.type), g->base.words, input,
                    g->tangent ? " of the tangent" : "", differences ? " (real64, differences)" : "",
                    (long long)at, error < 0 ? NAN : got->at[at], want->at[at]);
   test_report(run, g->base.test->op, PROOF_backward, g->base.type, error, text);
@@ -367,8 +363,8 @@ static void report_tangent(Arena *a, TestRun *run, const GradientCase *twin, con
     }
   }
   double error = fabs(got - want) / (size * tangent_bound);
-  const char *text = arena_printf(a, "%s %s: the tangent gives %.9g, the gradient %.9g",
-                                  g->base.row->inputs, g->base.row->attrs, got, want);
+  const char *text =
+      arena_printf(a, "%s: the tangent gives %.9g, the gradient %.9g", g->base.words, got, want);
   test_report(run, g->base.test->op, PROOF_backward, AMPC_F32, isnan(error) ? INFINITY : error,
               text);
 }
@@ -455,8 +451,7 @@ static ampc_status compare_unfused(Arena *a, TestRun *run, const GradientList *l
     for (uint32_t k = 0; k < g->base.n_in; k++) {
       if (wanted(&g->base, k)) same = same && tensor_same_bits(&g->dx[k], &again.at[i].dx[k]);
     }
-    const char *text = arena_printf(a, "%s %s: gradients of -O0 and -O2 differ",
-                                    g->base.row->inputs, g->base.row->attrs);
+    const char *text = arena_printf(a, "%s: gradients of -O0 and -O2 differ", g->base.words);
     if (!same) test_check(run, g->base.test->op, g->base.type, false, text);
   }
   return status;

@@ -47,21 +47,26 @@ typedef double Terms(const Case *t);
 /* A small graph instead of one op: from inputs to result. */
 typedef Value Builder(Compile *c, const Cursor *at, const Value *in);
 
-/* A row of cases: one for each letter of `types`. */
-typedef struct CaseRow {
-  const char *types;  /* letters of number_type: "fhb" */
-  const char *inputs; /* a word each: "7x33 l:33 s 2{1,nan} 3~p -" are dims, another type than the
-                         case's, a scalar, given values, how to fill (tensor_fill), absent */
-  const char *attrs;  /* "dim=1 keepdim=1 shape=3x4", and of the case: result=f (the type, where
-                         inputs are of several), tf32=1 (in a region of that kind) */
-} CaseRow;
+/* Note [rows]
+ * A row of cases is text, a word each: first the types, letters of number_type, a case for each;
+ * then the inputs: "7x33 l:33 s 2{1,nan} 3~p -" are dims, another type than the case's, a scalar,
+ * given values, how to fill (tensor_fill), absent; then attributes: "dim=1 keepdim=1 shape=3x4",
+ * and of the case: result=f (the type, where inputs are of several), tf32=1 (in a region of that
+ * kind). */
+typedef struct RowWord {
+  const char *at;
+  size_t size, key; /* of an attribute: the size of its name; 0: an input */
+} RowWord;
+/* The next word of a row, which *s moves behind; false: there is none. The first is the types. */
+bool row_word(const char **s, RowWord *out);
+const char *row_words(const char *row); /* behind the types */
 
-typedef struct ChainRow { /* gradients of a graph: inputs as in CaseRow, the last one is dy */
+typedef struct ChainRow { /* gradients of a graph: inputs as in other rows, the last one is dy */
   Builder *build;
-  const char *types, *inputs;
+  const char *row;
 } ChainRow;
 
-/* All that selftest knows of one op. Lists end with a row of NULLs; NULL: there are none. */
+/* All that selftest knows of one op. Lists end with NULL; NULL: there are none. */
 typedef struct OpTest {
   OpKind op;
   const char *fills;  /* how to fill each input, a letter each: see tensor_fill */
@@ -69,21 +74,22 @@ typedef struct OpTest {
                          attribute dtype, or a letter of number_type */
   ShapeOf *shape;
   Reference *reference;
-  Element *element;                 /* of map ops: what reference_map calls */
-  Move *move;                       /* what reference_moved and reference_picked call */
-  double ulps;                      /* see Note [bounds] */
-  double per_term;                  /* ulps more for each of the terms */
-  Terms *terms;                     /* NULL: per_term is 0 */
-  bool narrow;                      /* a GPU's library rounds factors to the case's type */
-  const char *why;                  /* the reason for the bound */
-  const CaseRow *cases, *gradients; /* forward; of the op's gradient rule, at small smooth points */
-  const ChainRow *chains;           /* gradients of graphs, counted for this op */
+  Element *element;                   /* of map ops: what reference_map calls */
+  Move *move;                         /* what reference_moved and reference_picked call */
+  double ulps;                        /* see Note [bounds] */
+  double per_term;                    /* ulps more for each of the terms */
+  Terms *terms;                       /* NULL: per_term is 0 */
+  bool narrow;                        /* a GPU's library rounds factors to the case's type */
+  const char *why;                    /* the reason for the bound */
+  const char *const *cases;           /* rows, forward */
+  const char *const *gradients;       /* of the op's gradient rule, at small smooth points */
+  const ChainRow *chains;             /* gradients of graphs, counted for this op */
   const char *no_cases, *no_gradient; /* why there are none here */
 } OpTest;
 
 struct Case {
   const OpTest *test;
-  const CaseRow *row;
+  const char *words; /* of its row, behind the types */
   DType type;
   Tensor in[TEST_MAX_IN];
   uint32_t n_in;
@@ -108,7 +114,7 @@ double case_ulps(const Case *t); /* once the case has run */
 /* Adds the forward cases of all ops, or of the one that the filter names, ready to run. */
 void cases_make(Arena *a, const char *filter, CaseList *out);
 /* Adds the cases of one row, inputs filled and rounded, without what they must give. */
-void case_row_make(Arena *a, const OpTest *test, const CaseRow *row, CaseList *out);
+void case_row_make(Arena *a, const OpTest *test, const char *row, CaseList *out);
 /* Expected result of a case: want and scale. */
 void case_expect(Arena *a, Case *t);
 

@@ -8,12 +8,12 @@ static const char *case_text(Arena *a, const Case *t, const char *how, double er
 {
   const char *name = ampc_dtype_name(t->type);
   if (error < 0)
-    return arena_printf(a, "%s %s %s%s: %s of rank %u, %lld elements; expected %s, %u, %lld", name,
-                        t->row->inputs, t->row->attrs, how, ampc_dtype_name(t->got.dtype),
-                        t->got.rank, (long long)t->got.n, ampc_dtype_name(t->want.dtype),
-                        t->want.rank, (long long)t->want.n);
-  return arena_printf(a, "%s %s %s%s: element %lld is %.9g, expected %.9g", name, t->row->inputs,
-                      t->row->attrs, how, (long long)at, t->got.at[at], t->want.at[at]);
+    return arena_printf(a, "%s %s%s: %s of rank %u, %lld elements; expected %s, %u, %lld", name,
+                        t->words, how, ampc_dtype_name(t->got.dtype), t->got.rank,
+                        (long long)t->got.n, ampc_dtype_name(t->want.dtype), t->want.rank,
+                        (long long)t->want.n);
+  return arena_printf(a, "%s %s%s: element %lld is %.9g, expected %.9g", name, t->words, how,
+                      (long long)at, t->got.at[at], t->want.at[at]);
 }
 
 static void compare_all(Arena *a, TestRun *run, const CaseList *cases, bool real64)
@@ -37,7 +37,7 @@ static ampc_status compare_unfused(Arena *a, TestRun *run, const CaseList *cases
     const Case *t = &cases->at[i];
     if (tensor_same_bits(&t->got, &again.at[i].got)) continue;
     test_check(run, t->test->op, t->type, false,
-               arena_printf(a, "%s %s: -O0 and -O2 differ", t->row->inputs, t->row->attrs));
+               arena_printf(a, "%s: -O0 and -O2 differ", t->words));
   }
   return status;
 }

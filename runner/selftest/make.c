@@ -117,7 +117,22 @@ Tensor tensor_like(Arena *a, DType d, uint32_t rank, const int64_t *dim)
   return t;
 }
 
-/* ---- reading rows ---- */
+/* ---- reading rows: Note [rows] ---- */
+
+bool row_word(const char **s, RowWord *out)
+{
+  size_t size = strcspn(*s, " "), key = strcspn(*s, "=");
+  *out = (RowWord){*s, size, key < size ? key : 0};
+  *s += size + strspn(*s + size, " ");
+  return size > 0;
+}
+
+const char *row_words(const char *row)
+{
+  RowWord types;
+  row_word(&row, &types);
+  return row;
+}
 
 /* "7x33"; "s" is a scalar. */
 static uint32_t read_dims(const char **s, int64_t *dim)
@@ -198,15 +213,13 @@ static void read_attr(Case *t, const char *key, size_t size, const char *value)
 }
 
 /* Defaults of the signature, then what the row says. */
-static void read_attrs(Case *t, const char *s)
+static void read_attrs(Case *t)
 {
   const OpSignature *signature = &op_row(t->test->op)->signature;
+  RowWord w;
   for (uint32_t k = 0; k < signature->n_attrs; k++) t->attr[k] = signature->attr[k].value;
-  while (*s) {
-    size_t key = strcspn(s, "="), whole = strcspn(s, " ");
-    read_attr(t, s, key, s + key + 1);
-    s += whole + strspn(s + whole, " ");
-  }
+  for (const char *s = t->words; row_word(&s, &w);)
+    if (w.key) read_attr(t, w.at, w.key, w.at + w.key + 1);
 }
 
 /* Labels: every class, and the ignored one where there is room. */
@@ -218,19 +231,18 @@ static void fill_labels(Case *t, uint32_t input, uint64_t *random)
   if (x->n > 2) x->at[1] = case_attr(t, "ignore_index");
 }
 
-/* A word each; the entry's letter says how to fill what the row does not give. */
-static void read_inputs(Arena *a, Case *t, const char *s, uint64_t *random)
+/* The entry's letter says how to fill what the row does not give. */
+static void read_inputs(Arena *a, Case *t, uint64_t *random)
 {
-  while (*s) {
+  RowWord w;
+  for (const char *s = t->words; row_word(&s, &w);) {
+    if (w.key) continue;
     assert(t->n_in < TEST_MAX_IN);
     const char *fills = t->test->fills; /* chains have inputs that their op has not */
     char how = t->n_in < strlen(fills) ? fills[t->n_in] : 'n';
-    Tensor *x = &t->in[t->n_in];
-    *x = read_input(a, s, t->type, how, random);
-    size_t size = strcspn(s, " ");
-    if (how == 'k' && !memchr(s, '{', size)) fill_labels(t, t->n_in, random);
+    t->in[t->n_in] = read_input(a, w.at, t->type, how, random);
+    if (how == 'k' && !memchr(w.at, '{', w.size)) fill_labels(t, t->n_in, random);
     t->n_in++;
-    s += size + strspn(s + size, " ");
   }
 }
 
@@ -243,18 +255,18 @@ static uint64_t first_random(OpKind op, char letter)
 }
 
 /* One op in one type, from a row of its entry. */
-static Case make_case(Arena *a, const OpTest *test, const CaseRow *row, char letter)
+static Case make_case(Arena *a, const OpTest *test, const char *row, char letter)
 {
   uint64_t random = first_random(test->op, letter);
-  Case t = {.test = test, .row = row, .type = number_type(letter)};
-  read_attrs(&t, row->attrs);
-  read_inputs(a, &t, row->inputs, &random);
+  Case t = {.test = test, .words = row_words(row), .type = number_type(letter)};
+  read_attrs(&t);
+  read_inputs(a, &t, &random);
   return t;
 }
 
-void case_row_make(Arena *a, const OpTest *test, const CaseRow *row, CaseList *out)
+void case_row_make(Arena *a, const OpTest *test, const char *row, CaseList *out)
 {
-  for (const char *s = row->types; *s; s++) {
+  for (const char *s = row; *s && *s != ' '; s++) {
     Case t = make_case(a, test, row, *s);
     vec_push(a, out, t);
   }
@@ -265,8 +277,8 @@ void cases_make(Arena *a, const char *filter, CaseList *out)
   for (uint32_t op = 0; op < OP_COUNT; op++) {
     const OpTest *test = op_test_find((OpKind)op);
     if (filter && strcmp(filter, op_row(op)->name) != 0) continue;
-    for (const CaseRow *row = test->cases; row && row->types; row++)
-      case_row_make(a, test, row, out);
+    for (const char *const *row = test->cases; row && *row; row++)
+      case_row_make(a, test, *row, out);
   }
   for (uint32_t i = 0; i < out->n; i++) case_expect(a, &out->at[i]);
 }

@@ -162,7 +162,7 @@ void number_decode(DType d, bool real64, const void *from, int64_t n, double *to
   }
 }
 
-/* The letters of the tables: see CaseRow. */
+/* The letters of the tables: Note [rows]. */
 DType number_type(char letter)
 {
   switch (letter) {

@@ -44,9 +44,9 @@ ampc_status suite_twin(Arena *a, TestRun *run)
   if (!status) status = cases_run(a, &other, false, 2, &cpu);
   for (uint32_t i = 0; !status && i < gpu.n; i++) {
     const Case *t = &gpu.at[i];
-    test_report(run, t->test->op, PROOF_twin, t->type, twin_error(t, &cpu.at[i]),
-                arena_printf(a, "%s %s %s: %s against cpu", ampc_dtype_name(t->type),
-                             t->row->inputs, t->row->attrs, run->target));
+    test_report(
+        run, t->test->op, PROOF_twin, t->type, twin_error(t, &cpu.at[i]),
+        arena_printf(a, "%s %s: %s against cpu", ampc_dtype_name(t->type), t->words, run->target));
   }
   return status;
 }

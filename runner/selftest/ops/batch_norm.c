@@ -219,63 +219,53 @@ static Value chain_norm_plain(Compile *c, const Cursor *at, const Value *in)
 
 static const OpTest tests[] = {
     {OP_channel_sums, "n", "f", PARTS, SUMMED(1, 0.5, terms_of_parts, "additions in a row"),
-     CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
+     CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1",
            /* several parts of unequal length */
-           {"f", "1025x33", "channel=1"})},
+           "f 1025x33 channel=1")},
     {OP_part_sums, "n", "f", PARTS, SUMMED(1, 0.5, terms_of_parts, "additions in a row"),
-     CASES({FLOATS, "33x7", "columns=7"}, {FLOATS, "33x7", "columns=1"},
-           {"fh", "1027x3", "columns=3"},
+     CASES("fhb 33x7 columns=7", "fhb 33x7 columns=1", "fh 1027x3 columns=3",
            /* columns that end within an axis; several parts of unequal length */
-           {FLOATS, "5x6x7x8", "columns=16"}, {"fh", "130x24x5", "columns=16"},
-           {"f", "2050x3x4", "columns=8"}, {"f", "1025x65", "columns=65"},
-           {"f", "1027x5x13", "columns=65"})},
+           "fhb 5x6x7x8 columns=16", "fh 130x24x5 columns=16", "f 2050x3x4 columns=8",
+           "f 1025x65 columns=65", "f 1027x5x13 columns=65")},
     {OP_channel_means, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
-     CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
-           {"fh", "3x65x7", "channel=1"}, {"f", "1025x33", "channel=1"},
-           {"f", "2x3x2x5x7", "channel=1"}, {"f", "1x1x1x3", "channel=1"},
+     CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1", "fh 3x65x7 channel=1",
+           "f 1025x33 channel=1", "f 2x3x2x5x7 channel=1", "f 1x1x1x3 channel=1",
            /* equal numbers: their mean */
-           {"f",
-            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,"
-            "0.3,100.1,0.3,100.1,0.3,100.1,0.3}",
-            "channel=1"})},
+           "f "
+           "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,"
+           "100.1,0.3,100.1,0.3,100.1,0.3} channel=1")},
     {OP_channel_squares, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
-     CASES({FLOATS, "33x7", "channel=1"}, {FLOATS, "3x5x7x9", "channel=1"},
-           {"fh", "3x65x7", "channel=1"}, {"f", "1025x33", "channel=1"},
-           {"f", "2x3x2x5x7", "channel=1"}, {"f", "1x1x1x3", "channel=1"},
+     CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1", "fh 3x65x7 channel=1",
+           "f 1025x33 channel=1", "f 2x3x2x5x7 channel=1", "f 1x1x1x3 channel=1",
            /* equal numbers: no distance from their mean */
-           {"f",
-            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,"
-            "0.3,100.1,0.3,100.1,0.3,100.1,0.3}",
-            "channel=1"},
+           "f "
+           "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,"
+           "100.1,0.3,100.1,0.3,100.1,0.3} channel=1",
            /* a large mean, and a first row that is not like the others */
-           {"f",
-            "9x2{10000,7,10001,1007,10002,1008,10001,1006,10000,1007,10001,1007,10002,1008,10000,"
-            "1006,10001,1007}",
-            "channel=1"})},
+           "f "
+           "9x2{10000,7,10001,1007,10002,1008,10001,1006,10000,1007,10001,1007,10002,1008,10000,"
+           "1006,10001,1007} channel=1")},
     {OP_channel_mean, "n", "f", WHOLE(shape_join_of, reference_join),
      SUMMED(3, 0.5, terms_of_join, "differences, products, additions in a row"),
-     CASES({"f", "3x5", "rows=2900"}, {"f", "11x65", "rows=671"}, {"f", "1x3", "rows=1"})},
+     CASES("f 3x5 rows=2900", "f 11x65 rows=671", "f 1x3 rows=1")},
     {OP_channel_var, "nv", "f", WHOLE(shape_join_of, reference_join),
      SUMMED(6, 0.5, terms_of_join, "additions in a row, a square"),
-     CASES({"f", "3x5 3x5", "rows=2900"}, {"f", "11x65 11x65", "rows=671"})},
+     CASES("f 3x5 3x5 rows=2900", "f 11x65 11x65 rows=671")},
     {OP_batch_norm, "nnpnn", "=", FIRST(reference_batch_norm), ULPS(4, "five roundings"),
-     CASES({FLOATS, "33x7 f:7 f:7 f:7 f:7", "channel=1"},
-           {FLOATS, "3x5x7x9 f:5 f:5 f:5 f:5", "channel=1"},
-           {"fh", "3x5x7 f:5 f:5 - -", "channel=1"}),
-     CHAINS({chain_batch_norm, FLOATS, "3x2x2x3~n 2~n 2~n 3x2x2x3~d"},
-            {chain_batch_norm, "fh", "7x3~n 3~n 3~n 7x3~d"})},
+     CASES("fhb 33x7 f:7 f:7 f:7 f:7 channel=1", "fhb 3x5x7x9 f:5 f:5 f:5 f:5 channel=1",
+           "fh 3x5x7 f:5 f:5 - - channel=1"),
+     CHAINS({chain_batch_norm, "fhb 3x2x2x3~n 2~n 2~n 3x2x2x3~d"},
+            {chain_batch_norm, "fh 7x3~n 3~n 3~n 7x3~d"})},
     {OP_batch_norm_eval, "nnpnn", "=", FIRST(reference_batch_norm), ULPS(4, "five roundings"),
-     CASES({FLOATS, "3x5x7x9 f:5 f:5 f:5 f:5", "channel=1"},
-           {"fh", "33x7 f:7 f:7 - f:7", "channel=1"}),
-     CHAINS({chain_norm_eval, FLOATS, "2x3x2x3~n f:3~n f:3~p 3~n 3~n 2x3x2x3~d"},
-            {chain_norm_eval, "fh", "5x3~n f:3~n f:3~p 3~n 3~n 5x3~d"},
-            {chain_norm_plain, "fh", "5x3~n f:3~n f:3~p 5x3~d"})},
+     CASES("fhb 3x5x7x9 f:5 f:5 f:5 f:5 channel=1", "fh 33x7 f:7 f:7 - f:7 channel=1"),
+     CHAINS({chain_norm_eval, "fhb 2x3x2x3~n f:3~n f:3~p 3~n 3~n 2x3x2x3~d"},
+            {chain_norm_eval, "fh 5x3~n f:3~n f:3~p 3~n 3~n 5x3~d"},
+            {chain_norm_plain, "fh 5x3~n f:3~n f:3~p 5x3~d"})},
     {OP_channel_products, "dnnp", "f", PARTS, SUMMED(4, 0.5, terms_of_parts, "additions in a row"),
-     CASES({FLOATS, "33x7 33x7 f:7 f:7", "channel=1"},
-           {FLOATS, "3x5x7x9 3x5x7x9 f:5 f:5", "channel=1"})},
+     CASES("fhb 33x7 33x7 f:7 f:7 channel=1", "fhb 3x5x7x9 3x5x7x9 f:5 f:5 channel=1")},
     {OP_batch_norm_backward, "dnnpnnn", "=", FIRST(reference_batch_norm_backward),
      ULPS(8, "nine roundings"),
-     CASES({FLOATS, "33x7 33x7 f:7 f:7 f:7 f:7 f:7", "channel=1 share=0.03"},
-           {FLOATS, "3x5x7x9 3x5x7x9 f:5 f:5 - f:5 f:5", "channel=1 share=0.01"})},
+     CASES("fhb 33x7 33x7 f:7 f:7 f:7 f:7 f:7 channel=1 share=0.03",
+           "fhb 3x5x7x9 3x5x7x9 f:5 f:5 - f:5 f:5 channel=1 share=0.01")},
 };
 FAMILY(batch_norm)

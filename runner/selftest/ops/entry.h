@@ -2,9 +2,7 @@
  *
  *   ELEMENT(neg, -x[0], fabs(r))
  *   ...
- *     {OP_neg, "w", "=", MAP(neg), EXACT,
- *      CASES({SIGNED, "1025", ""}, {"f", "s", ""}),
- *      GRADIENTS({FLOATS, "33~n", ""})},
+ *     {OP_neg, "w", "=", MAP(neg), EXACT, CASES("fhbil 1025", "f s"), GRADIENTS("fhb 33~n")},
  *
  * An entry is an OpTest (case.h). Sizes of cases are odd on purpose: 1, 7, 33, 1023, 1025, so that
  * vectors have tails and axes are no powers of two. Gradients are taken at small smooth points away
@@ -13,11 +11,6 @@
 #pragma once
 #include "reference.h"
 #include <math.h>
-
-/* types of a row */
-#define FLOATS "fhb"
-#define SIGNED "fhbil"
-#define ALL    "fhbiluo"
 
 /* where the result comes from: its shape and its reference */
 #define WHOLE(shape_rule, rule) .shape = shape_rule, .reference = rule
@@ -41,27 +34,21 @@ enum { PARTIAL_SUMS = 16 };
 
 /* the rows */
 #define CASES(...)                                                                                 \
-  .cases = (const CaseRow[])                                                                       \
+  .cases = (const char *const[])                                                                   \
   {                                                                                                \
-    __VA_ARGS__,                                                                                   \
-    {                                                                                              \
-      NULL, NULL, NULL                                                                             \
-    }                                                                                              \
+    __VA_ARGS__, NULL                                                                              \
   }
 #define GRADIENTS(...)                                                                             \
-  .gradients = (const CaseRow[])                                                                   \
+  .gradients = (const char *const[])                                                               \
   {                                                                                                \
-    __VA_ARGS__,                                                                                   \
-    {                                                                                              \
-      NULL, NULL, NULL                                                                             \
-    }                                                                                              \
+    __VA_ARGS__, NULL                                                                              \
   }
 #define CHAINS(...)                                                                                \
   .chains = (const ChainRow[])                                                                     \
   {                                                                                                \
     __VA_ARGS__,                                                                                   \
     {                                                                                              \
-      NULL, NULL, NULL                                                                             \
+      NULL, NULL                                                                                   \
     }                                                                                              \
   }
 /* or why there are none */

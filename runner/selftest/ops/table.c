@@ -99,19 +99,15 @@ static bool has_attr(OpKind op, const char *name, size_t size)
 /* ---- rows: what make.c reads ---- */
 
 /* Names of attributes that the op does not have would be passed over in silence. */
-static void check_attrs(const Check *c, const char *attrs)
+static void check_attr(const Check *c, const char *name, size_t size)
 {
   static const char own[][8] = {"shape", "tf32", "result"}; /* of the case */
-  for (const char *s = attrs; *s;) {
-    size_t key = strcspn(s, "="), word = strcspn(s, " ");
-    bool known = has_attr(c->test->op, s, key);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-      known = known || (strlen(own[i]) == key && memcmp(own[i], s, key) == 0);
-    if (!known)
-      text_printf(c->faults, "op '%s' has no attribute '%.*s', which a case in %s gives\n",
-                  op_name(c), (int)key, s, c->file);
-    s += word + strspn(s + word, " ");
-  }
+  bool known = has_attr(c->test->op, name, size);
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    known = known || (strlen(own[i]) == size && memcmp(own[i], name, size) == 0);
+  if (!known)
+    text_printf(c->faults, "op '%s' has no attribute '%.*s', which a case in %s gives\n",
+                op_name(c), (int)size, name, c->file);
 }
 
 /* "7x33{...}": how many values stand in the braces, and how many the dims ask for. */
@@ -129,27 +125,28 @@ static bool values_fit(const char *word, size_t size)
   return given == want;
 }
 
-static void check_inputs(const Check *c, const char *inputs)
+static void check_row(const Check *c, const char *row)
 {
   uint32_t n = 0;
-  for (const char *s = inputs; *s; n++) {
-    size_t word = strcspn(s, " ");
-    if (!values_fit(s, word))
+  RowWord w;
+  for (const char *s = row_words(row); row_word(&s, &w); n += !w.key) {
+    if (w.key)
+      check_attr(c, w.at, w.key);
+    else if (!values_fit(w.at, w.size))
       text_printf(c->faults, "op '%s': a case in %s gives more or fewer values than '%.*s' has\n",
-                  op_name(c), c->file, (int)strcspn(s, "{"), s);
-    s += word + strspn(s + word, " ");
+                  op_name(c), c->file, (int)strcspn(w.at, "{"), w.at);
   }
   if (n > TEST_MAX_IN)
     text_printf(c->faults, "op '%s': a case in %s has %u inputs, more than TEST_MAX_IN\n",
                 op_name(c), c->file, n);
 }
 
-static void check_rows(const Check *c, const CaseRow *rows)
+static void check_rows(const Check *c)
 {
-  for (; rows && rows->types; rows++) {
-    check_attrs(c, rows->attrs);
-    check_inputs(c, rows->inputs);
-  }
+  const OpTest *t = c->test;
+  for (const char *const *row = t->cases; row && *row; row++) check_row(c, *row);
+  for (const char *const *row = t->gradients; row && *row; row++) check_row(c, *row);
+  for (const ChainRow *chain = t->chains; chain && chain->build; chain++) check_row(c, chain->row);
 }
 
 /* What the suites look at without asking whether it is there. */
@@ -183,14 +180,6 @@ static void check_entry(const Check *c)
            "has cases and a reason for having none: see");
 }
 
-static void check_all_rows(const Check *c)
-{
-  check_rows(c, c->test->cases);
-  check_rows(c, c->test->gradients);
-  for (const ChainRow *chain = c->test->chains; chain && chain->types; chain++)
-    check_inputs(c, chain->inputs);
-}
-
 void op_tests_check(const OpFamily *const *families, uint32_t n, Text *faults)
 {
   Check c = {families, n, faults, NULL, NULL};
@@ -204,7 +193,7 @@ void op_tests_check(const OpFamily *const *families, uint32_t n, Text *faults)
     } else {
       check_entry(&c);
       check_words(&c);
-      check_all_rows(&c);
+      check_rows(&c);
     }
   }
 }
