@@ -256,9 +256,12 @@ uint32_t ir_shape_of(const Node *n, int64_t dim[MAX_RANK])
   return (uint32_t)attr_int(n, "rank");
 }
 
-uint32_t ir_permuted_axis(const Node *permute, uint32_t i)
+uint32_t ir_permuted_axis(const Node *n, uint32_t i)
 {
-  return (uint32_t)attr_int(permute, axis_names[i]);
+  uint32_t dim;
+  if (!attr_find(op_of(n), "dim0", &dim)) return (uint32_t)attr_int(n, axis_names[i]);
+  int64_t a = n->attr[dim].i, b = attr_int(n, "dim1");
+  return i == a ? (uint32_t)b : i == b ? (uint32_t)a : i;
 }
 
 /* ---- nodes that are made often ---- */

@@ -355,7 +355,8 @@ const NamedAttr *ir_shared_attrs(Compile *c, const Node *n, OpKind op);
 /* The attribute `shape` of a node, whose sizes are those of its dims. */
 void ir_set_shape(Node *n, const int64_t *dim);
 uint32_t ir_shape_of(const Node *n, int64_t dim[MAX_RANK]); /* gives the rank */
-uint32_t ir_permuted_axis(const Node *permute, uint32_t i); /* which axis of its input axis i is */
+/* Which axis of its input axis i of a T_permutes is. */
+uint32_t ir_permuted_axis(const Node *n, uint32_t i);
 Value ir_unary(Compile *c, const Cursor *at, OpKind op, Value x);
 Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b);
 Value ir_number(Compile *c, const Cursor *at, double v);       /* weak f32 scalar */

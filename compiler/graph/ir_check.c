@@ -164,7 +164,7 @@ static void check_layout(const Check *k)
   OpTemplate tmpl = op_of(n)->tmpl;
   uint32_t images = op_image_inputs(op_of(n));
   bool laid = n->layout == LAYOUT_channels_last;
-  bool moves = n->op == OP_permute || n->op == OP_reshape || n->op == OP_expand;
+  bool moves = op_has(n, T_permutes) || op_has(n, T_repeats) || n->op == OP_reshape;
   if (laid && n->rank < 3) broken(k, "too few axes for channels last");
   for (uint32_t i = 0; i < n->n_in && !moves; i++) {
     if (!n->in[i].id) continue;

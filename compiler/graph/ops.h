@@ -46,6 +46,7 @@ typedef enum OpTrait {
   T_strided = 1 << 8,   /* a move that is a load with other strides: its readers can do it */
   T_image = 1 << 9, /* input 0 is an image, which pass layout lays channels last; not its weight */
   T_images = 1 << 10,       /* the same for all inputs of three axes and more */
+  T_permutes = 1ull << 37,  /* the axes of its input in another order */
   T_epilogue = 1 << 21,     /* the library can do it as it stores a product: relu */
   T_gives_image = 1 << 22,  /* a convolution's gradient: of the images, or its transpose */
   T_gives_weight = 1 << 23, /* a convolution's gradient: of the weight */

@@ -102,18 +102,6 @@ static Value permuted(Layouts *l, Value v, const uint32_t *axes)
   return ir_append(l->c, &at, OP_permute, &v, 1, ir_axis_attrs(l->c, axes, rank));
 }
 
-/* Which axis of its input each axis of a transpose or permute is. */
-static bool moved_axes(const Node *n, uint32_t *axes)
-{
-  if (n->op != OP_transpose && n->op != OP_permute) return false;
-  for (uint32_t i = 0; i < n->rank; i++) axes[i] = n->op == OP_permute ? ir_permuted_axis(n, i) : i;
-  if (n->op == OP_permute) return true;
-  int64_t a = attr_int(n, "dim0"), b = attr_int(n, "dim1");
-  axes[a] = (uint32_t)b;
-  axes[b] = (uint32_t)a;
-  return true;
-}
-
 /* A reshape that keeps n and c and only arranges pixels anew, like [n, c, h, w] to [n, c, h w]: it
  * is one in channels last, too. */
 static bool regroups_pixels(const Node *x, const Node *n)
@@ -154,11 +142,11 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
   Node n = *ir_node(l->c->graph, v);
   bool last = want == LAYOUT_channels_last;
   if (last && op_has(&n, T_repeats)) return repeated(l, &n);
-  uint32_t axes[MAX_RANK], before[MAX_RANK];
+  uint32_t axes[MAX_RANK];
   for (uint32_t i = 0; i < n.rank; i++)
     axes[i] = last ? named_axis(n.rank, i) : laid_axis(n.rank, i);
-  if (n.layout == LAYOUT_row_major && moved_axes(&n, before)) {
-    for (uint32_t i = 0; i < n.rank; i++) axes[i] = before[axes[i]];
+  if (n.layout == LAYOUT_row_major && op_has(&n, T_permutes)) {
+    for (uint32_t i = 0; i < n.rank; i++) axes[i] = ir_permuted_axis(&n, axes[i]);
     return permuted(l, n.in[0], axes);
   }
   const Node *from = n.n_in ? ir_in(l->c, &n, 0) : NULL;
@@ -341,10 +329,10 @@ static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
 
 /* A transpose or permute of channels-last images in the language's order: one permute from where
  * the bytes are, which often is none. */
-static void lay_moved(Layouts *l, uint32_t id, const Node *n, const uint32_t *moved)
+static void lay_moved(Layouts *l, uint32_t id, const Node *n)
 {
   uint32_t axes[MAX_RANK];
-  for (uint32_t i = 0; i < n->rank; i++) axes[i] = laid_axis(n->rank, moved[i]);
+  for (uint32_t i = 0; i < n->rank; i++) axes[i] = laid_axis(n->rank, ir_permuted_axis(n, i));
   Value v = permuted(l, n->in[0], axes);
   Node *at = ir_node(l->c->graph, v);
   at->name = n->name;
@@ -402,7 +390,6 @@ static void lay_node(Layouts *l, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&l->r, id);
   OpTemplate tmpl = op_of(&n)->tmpl;
-  uint32_t moved[MAX_RANK];
   uint32_t axis;
   if (op_image_inputs(op_of(&n)))
     lay_images(l, id, &n);
@@ -420,8 +407,8 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_row(l, id, &n);
   else if (tmpl == TMPL_move && attr_find(op_of(&n), "dim", &axis))
     lay_along_axis(l, id, &n);
-  else if (moved_axes(&n, moved))
-    lay_moved(l, id, &n, moved);
+  else if (op_has(&n, T_permutes))
+    lay_moved(l, id, &n);
   else if (n.op == OP_reshape && regroups_pixels(&l->r.old[l->r.old[id].in[0].id], &n))
     lay_regrouped(l, id, &n);
   else if (n.op == OP_expand)

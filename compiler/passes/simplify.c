@@ -51,14 +51,10 @@ static Value fold_view(Compile *c, Node *n)
 static Value fold_transpose(Compile *c, const Node *n)
 {
   const Node *inner = ir_in(c, n, 0);
-  if (inner->op != OP_transpose) return (Value){0};
-  uint64_t axes[2] = {0};
-  for (uint32_t i = 0; i < 2; i++)
-    for (uint32_t k = 0; k < 2; k++) {
-      int64_t axis = attr_int(i ? inner : n, k ? "dim1" : "dim0");
-      axes[i] |= 1ull << (axis < 0 ? axis + n->rank : axis);
-    }
-  return axes[0] == axes[1] ? inner->in[0] : (Value){0};
+  if (inner->op != n->op) return (Value){0};
+  for (uint32_t i = 0; i < n->rank; i++)
+    if (ir_permuted_axis(inner, ir_permuted_axis(n, i)) != i) return (Value){0};
+  return inner->in[0];
 }
 
 /* add(x, expand(b)) is add(x, b): kernels broadcast their operands by stride 0. One input must
