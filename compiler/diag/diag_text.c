@@ -94,7 +94,7 @@ static void add_underline(Text *out, const Window *w)
   text_puts(out, "\n");
 }
 
-/* `   12 |   h = gelu(x @ w2)` and the underline below. */
+/* `   12 |   h = relu(x @ w2)` and the underline below. */
 static void add_quote(Compile *c, const Place *place, const Message *m, Text *out)
 {
   Window w = window_of(c, place, m->span);

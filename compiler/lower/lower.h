@@ -170,7 +170,7 @@ typedef struct Policy { /* of a def of the library, or an op of the job: policy.
   Datum op;
   OpPrecision class;
   Span span;
-  const char *label; /* "policy(f32, gelu)" */
+  const char *label; /* "policy(f32, relu)" */
 } Policy;
 
 typedef struct Level { /* `precision O2`: level.c */

@@ -5,7 +5,7 @@
 /* Layers, functions and operations that every program can name; copied to the arena. */
 typedef struct Builtin {
   const char *name;
-  const char *signature; /* "gelu(x, approximate: str = "none")"; NULL: no table knows it */
+  const char *signature; /* "dropout(x, p: float = 0.5)"; NULL: no table knows it */
   const char *facts;     /* of an op: what autocast does with it, whether it has a gradient */
 } Builtin;
 typedef VEC(Builtin) Builtins;

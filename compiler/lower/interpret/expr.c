@@ -118,7 +118,7 @@ static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 
 /* ---- a.b ---- */
 
-/* nn.Linear, torch.relu, F.gelu, self.fc1: habits from Python. They get a message with what to
+/* nn.Linear, torch.relu, F.pad, self.fc1: habits from Python. They get a message with what to
  * write here, instead of "unknown name `nn`". A job may still use such a name for something of
  * its own. */
 static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
